@@ -36,7 +36,7 @@ func verdict(t *testing.T, where string) string {
 	for _, f := range r.Findings {
 		t.Logf("%s: %s %s", where, f.Severity, f.Title)
 	}
-	return r.Verdict.Class
+	return string(r.Verdict.Class)
 }
 
 // What is collected of a server that does nothing is the data dir, with the same diagnosis, and the data dir is left as

@@ -36,7 +36,7 @@ type Layer struct {
 	// Says what was found in a few words, or why it could not be checked.
 	Says string `json:"says"`
 	// Checks are those that the verdict rests on.
-	Checks []string `json:"checks,omitempty"`
+	Checks []check.ID `json:"checks,omitempty"`
 }
 
 // Origins of a backup file.

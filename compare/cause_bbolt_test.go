@@ -142,10 +142,10 @@ func TestBackupOfTwoFiles(t *testing.T) {
 			claimed := slices.ContainsFunc(r.Causes,
 				func(k compare.Cause) bool { return k.ID == "backup-races-rename" })
 			if r.Verdict.Class != "backup-damaged" || claimed != (c.cause == "backup-races-rename") ||
-				!slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == c.cause }) {
+				!slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return string(k.ID) == c.cause }) {
 				t.Errorf("%s %+v, want %s", r.Verdict.Class, r.Causes, c.cause)
 			}
-			if claimed && *r.Verdict.Cause != c.cause {
+			if claimed && string(*r.Verdict.Cause) != c.cause {
 				t.Errorf("the verdict names %s", *r.Verdict.Cause)
 			}
 		})
@@ -321,7 +321,7 @@ func TestFreelistStored(t *testing.T) {
 		r := diagnose(t, synthSpecs(dirs))
 		var have []string
 		for _, k := range r.Causes {
-			have = append(have, k.ID)
+			have = append(have, string(k.ID))
 		}
 		if !slices.Equal(have, want) || r.Verdict.Class != "healthy" {
 			t.Errorf("%s: causes %v, want %v: %s", version, have, want, r.Verdict.Summary)

@@ -170,7 +170,7 @@ func TestRevisionBelowCompaction(t *testing.T) {
 			return tx.Bucket([]byte("meta")).Put([]byte("scheduledCompactRev"), k)
 		})
 		r := diagnoseScript(t, deletes("3.6.0", false), bump, bump, bump)
-		told{class: r.Verdict.Class, absent: []string{id}, holds: []string{"K10"}}.check(t, r)
+		told{class: string(r.Verdict.Class), absent: []string{id}, holds: []string{"K10"}}.check(t, r)
 	})
 }
 

@@ -161,7 +161,7 @@ func (r *Report) AddConfirmation(conf *Confirmation) {
 		return
 	}
 	if v := &r.Verdict; v.Healthy != nil && *v.Healthy {
-		*v = Verdict{Class: "inconclusive", Summary: "the replay and a real server disagree: " + fs[0].Title}
+		*v = Verdict{Class: check.ClassInconclusive, Summary: "the replay and a real server disagree: " + fs[0].Title}
 		r.Next = append([]Next{{Text: "keep all data dirs, do not repair on this report, and report the " +
 			"disagreement: one of the two is wrong"}}, r.Next...)
 		return

@@ -75,7 +75,7 @@ func TestConfirmationAgainstDiagnosis(t *testing.T) {
 				Members: c.members})
 			out := r.Checks[len(r.Checks)-1]
 			if out.ID != "X10" || out.Outcome != c.outcome || out.Outcome == check.NotChecked && out.Reason == "" ||
-				r.Verdict.Class != c.class {
+				string(r.Verdict.Class) != c.class {
 				t.Errorf("%+v %+v", out, r.Verdict)
 			}
 			i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Check == "X10" })

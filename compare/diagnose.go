@@ -219,16 +219,17 @@ func (r *Report) sources(set *evidence.Set, o Options) {
 }
 
 // runChecks runs the list and numbers the findings.
-func (c *collected) runChecks(r *Report) map[string][]check.Finding {
-	byCheck := map[string][]check.Finding{}
+func (c *collected) runChecks(r *Report) map[check.ID][]check.Finding {
+	byCheck := map[check.ID][]check.Finding{}
 	for _, ck := range check.All() {
-		if ck.OnDemand && (ck.ID != "G01" || len(c.o.ServerLogs) == 0) || c.in.Context().Err() != nil {
+		if ck.OnDemand && (ck.ID != check.G01 || len(c.o.ServerLogs) == 0) || c.in.Context().Err() != nil {
 			continue
 		}
 		out := CheckOutcome{ID: ck.ID, Title: ck.Title, Outcome: check.NotChecked}
 		if reason, ok := ck.Applies(c.in); !ok {
 			out.Reason = reason
-		} else if c.mixed && ck.Needs&(check.NeedReplay|check.NeedTwo) != 0 && ck.ID != "M01" && ck.ID != "X01" {
+		} else if c.mixed && ck.Needs&(check.NeedReplay|check.NeedTwo) != 0 && ck.ID != check.M01 &&
+			ck.ID != check.X01 {
 			out.Reason = "the sources belong to different clusters"
 		} else {
 			res := ck.Run(c.in)
@@ -248,7 +249,7 @@ func (c *collected) runChecks(r *Report) map[string][]check.Finding {
 	return byCheck
 }
 
-func (c *collected) matchCauses(r *Report, byCheck map[string][]check.Finding) {
+func (c *collected) matchCauses(r *Report, byCheck map[check.ID][]check.Finding) {
 	in := &cause.Input{Input: c.in, Findings: byCheck}
 	for _, k := range cause.All() {
 		if in.Context().Err() != nil {
@@ -258,7 +259,7 @@ func (c *collected) matchCauses(r *Report, byCheck map[string][]check.Finding) {
 		if m == nil {
 			continue
 		}
-		r.Causes = append(r.Causes, Cause{ID: k.ID, Title: k.Title, Certainty: string(m.Certainty), Members: m.Members,
+		r.Causes = append(r.Causes, Cause{ID: k.ID, Title: k.Title, Certainty: m.Certainty, Members: m.Members,
 			Because:   m.Because,
 			RefutedBy: m.RefutedBy, Affected: orNone(k.Affected), FixedIn: orNone(k.FixedIn), Refs: orNone(k.Refs),
 			Recovery: k.Recovery, Loss: k.Loss, Secondary: m.Secondary})
@@ -276,12 +277,13 @@ func orNone(s []string) []string {
 // noteChanged turns a source that changed under the reader into a finding: nothing else in the report can be trusted
 // then.
 func (r *Report) noteChanged(err error) {
-	r.Findings = append([]check.Finding{{ID: "X00-1", Check: "X00", Severity: check.Critical, Members: []string{},
+	r.Findings = append([]check.Finding{{ID: "X00-1", Check: check.X00, Severity: check.Critical, Members: []string{},
 		Title:       "a source changed while it was read",
 		Explanation: r.whoWrites(err), Evidence: []check.Evidence{{Field: "size or modification time",
 			Observed: "changed", Expected: "a copy that no process writes to"}}}}, r.Findings...)
-	r.Verdict = Verdict{Class: "torn-copy", Healthy: ptr(false), Summary: "a source changed while it was read; copy " +
-		"the stopped member's data dir and run again"}
+	r.Verdict = Verdict{Class: check.ClassTornCopy, Healthy: ptr(false),
+		Summary: "a source changed while it was read; copy " +
+			"the stopped member's data dir and run again"}
 }
 
 // whoWrites is what changed, and who had the files in use.

@@ -123,7 +123,7 @@ func TestSingleMemberShowsItsOwnDamage(t *testing.T) {
 			t.Errorf("%s/%s alone: %s (%s), check %s %s", incident, want.node, r.Verdict.Class, r.Verdict.Summary,
 				want.check, outcome(r, want.check))
 		}
-		if r.Verdict.Class != want.class {
+		if string(r.Verdict.Class) != want.class {
 			t.Errorf("%s/%s alone: class %s, want %s", incident, want.node, r.Verdict.Class, want.class)
 		}
 	}
@@ -202,10 +202,10 @@ func TestSameSourceTwiceIsInconclusive(t *testing.T) {
 func TestEveryCheckHasDocAndID(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range check.All() {
-		if len(c.ID) != 3 || !strings.ContainsAny(c.ID[:1], "WSDCKALMRBXG") || seen[c.ID] {
+		if len(c.ID) != 3 || !strings.ContainsAny(string(c.ID[:1]), "WSDCKALMRBXG") || seen[string(c.ID)] {
 			t.Errorf("ID %q is malformed or used twice", c.ID)
 		}
-		seen[c.ID] = true
+		seen[string(c.ID)] = true
 		if c.Title == "" || len(c.Doc) < 80 || c.Run == nil {
 			t.Errorf("%s lacks title, doc or run", c.ID)
 		}
@@ -219,10 +219,10 @@ func TestEveryCheckIsSeenInEachOutcome(t *testing.T) {
 	seen := map[string]map[check.Outcome]bool{}
 	note := func(r *compare.Report) {
 		for _, c := range r.Checks {
-			if seen[c.ID] == nil {
-				seen[c.ID] = map[check.Outcome]bool{}
+			if seen[string(c.ID)] == nil {
+				seen[string(c.ID)] = map[check.Outcome]bool{}
 			}
-			seen[c.ID][c.Outcome] = true
+			seen[string(c.ID)][c.Outcome] = true
 			if c.Outcome == check.NotChecked && c.Reason == "" {
 				t.Errorf("%s was not checked and does not say why", c.ID)
 			}
@@ -241,10 +241,10 @@ func TestEveryCheckIsSeenInEachOutcome(t *testing.T) {
 		if c.ID == "B08" || c.ID == "B09" || c.OnDemand {
 			continue // made by verify --against and --drill alone; their outcomes are in packages backup and drill
 		}
-		if !seen[c.ID][check.Holds] {
+		if !seen[string(c.ID)][check.Holds] {
 			t.Errorf("%s holds nowhere", c.ID)
 		}
-		if !seen[c.ID][check.NotChecked] && c.ID != "X02" {
+		if !seen[string(c.ID)][check.NotChecked] && c.ID != "X02" {
 			t.Errorf("%s is never told as not checked", c.ID)
 		}
 	}

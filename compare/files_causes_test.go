@@ -156,7 +156,7 @@ func TestCausesInFiles(t *testing.T) {
 func (c *fileCase) judge(t *testing.T, r *compare.Report) {
 	t.Helper()
 	v := r.Verdict
-	if v.Healthy == nil || *v.Healthy != c.healthy || v.Class != c.class {
+	if v.Healthy == nil || *v.Healthy != c.healthy || string(v.Class) != c.class {
 		t.Errorf("class %s, want %s: %s", v.Class, c.class, v.Summary)
 		for _, f := range r.Findings {
 			t.Logf("%s %s %s: %s: %s", f.ID, f.Severity, f.Class, f.Title, f.Explanation)
@@ -164,13 +164,13 @@ func (c *fileCase) judge(t *testing.T, r *compare.Report) {
 	}
 	claimed := map[string]string{}
 	for _, k := range r.Causes {
-		claimed[k.ID] = k.Certainty
+		claimed[string(k.ID)] = string(k.Certainty)
 	}
 	switch {
 	case c.cause == "":
 	case c.healthy && v.Cause != nil:
 		t.Errorf("verdict with cause %s, want it only listed", *v.Cause)
-	case !c.healthy && (v.Cause == nil || *v.Cause != c.cause):
+	case !c.healthy && (v.Cause == nil || string(*v.Cause) != c.cause):
 		t.Errorf("cause %v of %v, want %s", v.Cause, claimed, c.cause)
 	}
 	if c.cause != "" && (claimed[c.cause] == "" || c.certainty != "" && claimed[c.cause] != c.certainty) {
@@ -279,10 +279,10 @@ func TestPurgedLog(t *testing.T) {
 			}
 			evidencetest.Unchanged(t, dirs...)
 			r := diagnose(t, synthSpecs(dirs))
-			if r.Verdict.Class != c.class {
+			if string(r.Verdict.Class) != c.class {
 				t.Errorf("class %s: %s", r.Verdict.Class, r.Verdict.Summary)
 			}
-			claimed := slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == c.cause })
+			claimed := slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return string(k.ID) == c.cause })
 			if claimed != (c.cause != "") || c.class == "healthy" && r.Verdict.Cause != nil {
 				t.Errorf("causes %+v, want %s", r.Causes, c.cause)
 			}

@@ -112,7 +112,7 @@ func TestIncidents(t *testing.T) {
 func checkVerdict(t *testing.T, r *compare.Report, truth *evidencetest.Expected) {
 	t.Helper()
 	v := r.Verdict
-	if v.Healthy == nil || *v.Healthy != truth.Verdict.Healthy || v.Class != truth.Verdict.Class {
+	if v.Healthy == nil || *v.Healthy != truth.Verdict.Healthy || string(v.Class) != truth.Verdict.Class {
 		t.Errorf("verdict healthy %v class %q, want %v %q", v.Healthy, v.Class, truth.Verdict.Healthy,
 			truth.Verdict.Class)
 	}
@@ -122,7 +122,7 @@ func checkVerdict(t *testing.T, r *compare.Report, truth *evidencetest.Expected)
 		t.Errorf("cause %q is not known to this test", truth.Verdict.Cause)
 	case accepted == nil && v.Cause != nil:
 		t.Errorf("cause %q claimed, want none", *v.Cause)
-	case accepted != nil && (v.Cause == nil || !slices.Contains(accepted, *v.Cause)):
+	case accepted != nil && (v.Cause == nil || !slices.Contains(accepted, string(*v.Cause))):
 		t.Errorf("cause %v, want one of %v", v.Cause, accepted)
 	}
 	if truth.Best.Names != nil {
@@ -169,7 +169,7 @@ func everyFindingHasEvidence(t *testing.T, r *compare.Report) {
 func findings(r *compare.Report, member string, checks ...string) []check.Finding {
 	var out []check.Finding
 	for _, f := range r.Findings {
-		if slices.Contains(checks, f.Check) && (member == "" || slices.Contains(f.Members, member)) {
+		if slices.Contains(checks, string(f.Check)) && (member == "" || slices.Contains(f.Members, member)) {
 			out = append(out, f)
 		}
 	}
@@ -178,7 +178,7 @@ func findings(r *compare.Report, member string, checks ...string) []check.Findin
 
 func outcome(r *compare.Report, id string) check.Outcome {
 	for _, c := range r.Checks {
-		if c.ID == id {
+		if string(c.ID) == id {
 			return c.Outcome
 		}
 	}

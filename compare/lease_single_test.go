@@ -73,7 +73,7 @@ func TestLeasesOfOneMember(t *testing.T) {
 			evidencetest.Unchanged(t, dir)
 			r := diagnose(t, []evidence.Spec{{Name: "node1", Where: dir}})
 			everyFindingHasEvidence(t, r)
-			if r.Verdict.Class != c.class {
+			if string(r.Verdict.Class) != c.class {
 				t.Errorf("class %s, want %s: %s", r.Verdict.Class, c.class, r.Verdict.Summary)
 			}
 			fs := findings(r, "node1", "L09")

@@ -200,9 +200,9 @@ func (c *tale) check(t *testing.T) {
 	r := judged(t, root, c.of...)
 	cause, certainty := "", ""
 	if r.Verdict.Cause != nil {
-		cause, certainty = *r.Verdict.Cause, *r.Verdict.Certainty
+		cause, certainty = string(*r.Verdict.Cause), string(*r.Verdict.Certainty)
 	}
-	if r.Verdict.Class != c.class || cause != c.cause || c.certainty != "" && certainty != c.certainty {
+	if string(r.Verdict.Class) != c.class || cause != c.cause || c.certainty != "" && certainty != c.certainty {
 		t.Errorf("class %s cause %q %s, want %s %q %s: %s", r.Verdict.Class, cause, certainty, c.class, c.cause,
 			c.certainty, r.Verdict.Summary)
 		for _, f := range r.Findings {
@@ -221,7 +221,7 @@ func (c *tale) check(t *testing.T) {
 	}
 	listed := map[string]bool{}
 	for _, k := range r.Causes {
-		listed[k.ID] = true
+		listed[string(k.ID)] = true
 		if k.RefutedBy == "" || len(k.Members) == 0 {
 			t.Errorf("cause %s names no members or nothing that would refute it", k.ID)
 		}

@@ -59,14 +59,8 @@ func orders(specs []evidence.Spec) [][]evidence.Spec {
 func answer(r *compare.Report) string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	text := func(s *string) string {
-		if s == nil {
-			return "none"
-		}
-		return *s
-	}
 	members := func(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), " ") }
-	add("class %s, cause %s, certainty %s", r.Verdict.Class, text(r.Verdict.Cause), text(r.Verdict.Certainty))
+	add("class %s, cause %s, certainty %s", r.Verdict.Class, orNone(r.Verdict.Cause), orNone(r.Verdict.Certainty))
 	if b := r.Verdict.FirstBreak; b != nil {
 		add("first break %s at %d/%d, revision %d: %s", b.Check, b.Term, b.Index, b.Revision, members(b.Member))
 	}
@@ -107,4 +101,12 @@ func differentLines(a, b string) string {
 		return "the same lines another number of times"
 	}
 	return strings.Join(out, "\n")
+}
+
+// orNone is a name, or none.
+func orNone[T ~string](s *T) string {
+	if s == nil {
+		return "none"
+	}
+	return string(*s)
 }

@@ -15,26 +15,26 @@ import (
 // wants are the expectations; each returns "" when met.
 var wants = map[string]func(s *scenario, args []string) string{
 	"class": func(s *scenario, args []string) string {
-		return mismatch(slices.Contains(args, s.report.Verdict.Class), s.report.Verdict.Class)
+		return mismatch(slices.Contains(args, string(s.report.Verdict.Class)), string(s.report.Verdict.Class))
 	},
 	"cause": func(s *scenario, args []string) string {
 		have := "none"
 		if c := s.report.Verdict.Cause; c != nil {
-			have = *c
+			have = string(*c)
 		}
 		return mismatch(slices.Contains(args, have), have)
 	},
 	"certainty": func(s *scenario, args []string) string {
 		have := "none"
 		if c := s.report.Verdict.Certainty; c != nil {
-			have = *c
+			have = string(*c)
 		}
 		return mismatch(slices.Contains(args, have), have)
 	},
 	// names wants causes among those that fit, whether the verdict's or beside it; silent wants them absent.
 	"names": func(s *scenario, args []string) string {
 		for _, id := range args {
-			if !slices.ContainsFunc(s.report.Causes, func(c compare.Cause) bool { return c.ID == id }) {
+			if !slices.ContainsFunc(s.report.Causes, func(c compare.Cause) bool { return string(c.ID) == id }) {
 				return id + " is not named"
 			}
 		}
@@ -42,8 +42,8 @@ var wants = map[string]func(s *scenario, args []string) string{
 	},
 	"silent": func(s *scenario, args []string) string {
 		for _, c := range s.report.Causes {
-			if slices.Contains(args, c.ID) {
-				return c.ID + " is named"
+			if slices.Contains(args, string(c.ID)) {
+				return string(c.ID) + " is named"
 			}
 		}
 		return ""
@@ -60,7 +60,7 @@ var wants = map[string]func(s *scenario, args []string) string{
 		if b == nil {
 			return "no first break"
 		}
-		ok := b.Check == args[0] && (len(args) == 1 || slices.Equal(slices.Sorted(slices.Values(b.Member)),
+		ok := string(b.Check) == args[0] && (len(args) == 1 || slices.Equal(slices.Sorted(slices.Values(b.Member)),
 			slices.Sorted(slices.Values(args[1:]))))
 		return mismatch(ok, fmt.Sprintf("%s %v", b.Check, b.Member))
 	},

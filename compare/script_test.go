@@ -65,9 +65,9 @@ func (want told) check(t *testing.T, r *compare.Report) {
 	v := r.Verdict
 	cause, certainty := "", ""
 	if v.Cause != nil {
-		cause, certainty = *v.Cause, *v.Certainty
+		cause, certainty = string(*v.Cause), string(*v.Certainty)
 	}
-	if v.Class != want.class || cause != want.cause || want.certainty != "" && certainty != want.certainty {
+	if string(v.Class) != want.class || cause != want.cause || want.certainty != "" && certainty != want.certainty {
 		t.Errorf("%s %q %q, want %s %q %q: %s", v.Class, cause, certainty, want.class, want.cause, want.certainty,
 			v.Summary)
 	}
@@ -85,7 +85,7 @@ func (want told) check(t *testing.T, r *compare.Report) {
 		}
 	}
 	names := func(id string) bool {
-		return slices.ContainsFunc(r.Causes, func(c compare.Cause) bool { return c.ID == id })
+		return slices.ContainsFunc(r.Causes, func(c compare.Cause) bool { return string(c.ID) == id })
 	}
 	for _, id := range want.causes {
 		if !names(id) {

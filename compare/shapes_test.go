@@ -60,7 +60,7 @@ func checkShape(t *testing.T, r *compare.Report, truth *evidencetest.ShapeTruth)
 		}
 		classes = append(classes, c)
 	}
-	if !slices.Contains(classes, v.Class) {
+	if !slices.Contains(classes, string(v.Class)) {
 		t.Errorf("class %s (%s), want one of %v", v.Class, v.Summary, classes)
 	}
 	if want := truth.Verdict.Healthy; v.Class != "inconclusive" && (v.Healthy == nil || *v.Healthy != want) {
@@ -74,7 +74,7 @@ func checkShape(t *testing.T, r *compare.Report, truth *evidencetest.ShapeTruth)
 		}
 	}
 	if want := shapeCauses(truth.Verdict.Causes); len(want) > 0 &&
-		(v.Cause == nil || !slices.Contains(want, *v.Cause)) {
+		(v.Cause == nil || !slices.Contains(want, string(*v.Cause))) {
 		t.Errorf("cause %v, want one of %v", v.Cause, want)
 	}
 	if best := truth.Best.Names; best != nil && !slices.Equal(bestOf(r.Best), slices.Sorted(slices.Values(best))) {

@@ -55,10 +55,10 @@ func TestSpoiledSets(t *testing.T) {
 			dir := evidencetest.Copy(t, evidencetest.Incident(t, v.incident))
 			v.spoil(t, filepath.Join(dir, "node1", "member"))
 			r := diagnose(t, specsOf(t, dir))
-			if v.class != "" && r.Verdict.Class != v.class {
+			if v.class != "" && string(r.Verdict.Class) != v.class {
 				t.Errorf("class %s (%s), want %s", r.Verdict.Class, r.Verdict.Summary, v.class)
 			}
-			if c := r.Verdict.Cause; c == nil || *c != v.cause {
+			if c := r.Verdict.Cause; c == nil || string(*c) != v.cause {
 				t.Errorf("causes %+v, want %s first", r.Causes, v.cause)
 			}
 			if best := slices.Sorted(slices.Values(r.Best.Members)); !slices.Equal(best, v.best) {

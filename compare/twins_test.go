@@ -37,7 +37,7 @@ func TestBitInOneOfEqualMembers(t *testing.T) {
 				}
 				evidencetest.Unchanged(t, dirs...)
 				r := diagnose(t, synthSpecs(dirs))
-				if r.Verdict.Class != c.class || r.Verdict.Healthy == nil || *r.Verdict.Healthy {
+				if string(r.Verdict.Class) != c.class || r.Verdict.Healthy == nil || *r.Verdict.Healthy {
 					t.Errorf("class %s, want %s", r.Verdict.Class, c.class)
 				}
 				if b := r.Verdict.FirstBreak; b == nil || !slices.Equal(b.Member, []string{filepath.Base(dirs[node])}) {

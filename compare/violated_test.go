@@ -112,11 +112,11 @@ func TestViolations(t *testing.T) {
 					t.Errorf("%s %s, want violated", id, got)
 				}
 			}
-			if v.class != "" && r.Verdict.Class != v.class {
+			if v.class != "" && string(r.Verdict.Class) != v.class {
 				t.Errorf("class %s (%s), want %s", r.Verdict.Class, r.Verdict.Summary, v.class)
 			}
 			if want := causesOf[v.name]; want != "" &&
-				!slices.ContainsFunc(r.Causes, func(c compare.Cause) bool { return c.ID == want }) {
+				!slices.ContainsFunc(r.Causes, func(c compare.Cause) bool { return string(c.ID) == want }) {
 				t.Errorf("causes %+v, want %s", r.Causes, want)
 			}
 			everyFindingHasEvidence(t, r)
@@ -273,7 +273,7 @@ func TestEntrySkippedAfterACrash(t *testing.T) {
 			dirs := s.Write(t, t.TempDir())
 			evidencetest.Unchanged(t, dirs...)
 			r := diagnose(t, synthSpecs(dirs))
-			if r.Verdict.Class != "data-divergence" || r.Verdict.Cause == nil || *r.Verdict.Cause != c.want ||
+			if r.Verdict.Class != "data-divergence" || r.Verdict.Cause == nil || string(*r.Verdict.Cause) != c.want ||
 				!slices.Equal(r.Best.Members, []string{"node1", "node3"}) {
 				t.Fatalf("%s %v best %v: %s", r.Verdict.Class, r.Verdict.Cause, r.Best.Members, r.Verdict.Summary)
 			}

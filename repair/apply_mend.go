@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/node"
@@ -240,7 +241,7 @@ func (m *mending) diagnose(ctx context.Context) (class string, err error) {
 	var bad []string
 	for i := range report.Findings {
 		f := &report.Findings[i]
-		if breaks(f) && f.Class != "membership" &&
+		if breaks(f) && f.Class != check.ClassMembership &&
 			slices.ContainsFunc(f.Members, func(n string) bool { return made[n] }) {
 			bad = append(bad, f.ID+": "+f.Title)
 		}
@@ -252,13 +253,13 @@ func (m *mending) diagnose(ctx context.Context) (class string, err error) {
 	}
 	if len(bad) > 0 {
 		m.s.out.prove(what, violated, strings.Join(bad, "; "))
-		return report.Verdict.Class, nil
+		return string(report.Verdict.Class), nil
 	}
-	m.s.out.prove(what, holds, report.Verdict.Class)
+	m.s.out.prove(what, holds, string(report.Verdict.Class))
 	if h := report.Verdict.Healthy; h == nil || !*h {
 		m.s.out.Notes = append(m.s.out.Notes, "with the mended data dirs the diagnosis is: "+report.Verdict.Summary)
 	}
-	return report.Verdict.Class, nil
+	return string(report.Verdict.Class), nil
 }
 
 // majority tells whether the mended members and those that go on can decide.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -38,7 +39,7 @@ func (pl *planner) membershipCautions() []string {
 			strings.Join(removed, ", "), count(c.Voters, "voter", "voters"), c.Voters-c.Quorum, shell.Quote(removed[0]))
 	}
 	out = append(out, zombieCautions(zombies, c)...)
-	if pl.p.Verdict.Cause == "learner-promotion-not-persisted" {
+	if pl.p.Verdict.Cause == cause.LearnerPromotionNotPersisted {
 		say("servers before 3.5.24 do not mend bucket members when they start: upgrade to a later 3.5 first, and " +
 			"diagnose fresh copies afterwards. Do not go to 3.7 before: it builds the majority from that bucket")
 	}
@@ -49,7 +50,7 @@ func (pl *planner) membershipCautions() []string {
 		say("keys that only the backups of %s held are given up; see them with etcd-medic compare, save them first",
 			strings.Join(src, ", "))
 	}
-	if pl.p.Verdict.Cause == "data-dir-cloned-running-twice" {
+	if pl.p.Verdict.Cause == cause.DataDirClonedRunningTwice {
 		say("what was acknowledged with the help of both copies may be missing everywhere: no member can tell")
 	}
 	return out

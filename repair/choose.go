@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -38,7 +39,7 @@ func (pl *planner) choose() error {
 		return nil
 	}
 	pl.votersFirst(top)
-	if pl.p.Verdict.Cause == causeDifferentBackups {
+	if pl.p.Verdict.Cause == cause.RestoreFromDifferentSnapshots {
 		all := pl.dataDirs() // who lags by an entry decides nothing here
 		return refusedf("name the member whose backup is kept with --best, usually that of the highest revision; see "+
 			shell.Format("etcd-medic compare").Sources(all...).String(),
@@ -97,7 +98,7 @@ func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
 	}
 	for i := range pl.r.Findings {
 		if fd := &pl.r.Findings[i]; breaks(fd) && len(fd.Members) == 1 && fd.Members[0] == label &&
-			fd.Class != "membership" && !slices.Contains(c.Known, fd.Check) {
+			fd.Class != check.ClassMembership && !slices.Contains(c.Known, fd.Check) {
 			c.Known = append(c.Known, fd.Check)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/cause"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -117,7 +119,7 @@ func (pl *planner) notInConfiguration(f *evidence.Facts) Member {
 	switch {
 	case f.ClusterID != pl.best.ClusterID:
 		m.Action, m.Why = Join, fmt.Sprintf("it runs as a cluster of its own (cluster ID %s)", f.ClusterID)
-	case pl.configured(f) && pl.p.Verdict.Class == "foreign-cluster":
+	case pl.configured(f) && pl.p.Verdict.Class == check.ClassForeignCluster:
 		m.Action = Retire
 		m.Why = "a cluster of its own with the name and peer URL of " + pl.ownSource(f.MemberID).Name +
 			": set its data dir aside, and add it later with a name and URL of its own"
@@ -148,7 +150,7 @@ func (pl *planner) foreign() []string {
 	for i := range pl.p.Members {
 		if m := &pl.p.Members[i]; m.Source != "" {
 			// Twins of the cluster that is kept have its ID and another history.
-			twin := m.Obstacle == ObstacleSecondCopy && pl.p.Verdict.Class == "foreign-cluster"
+			twin := m.Obstacle == ObstacleSecondCopy && pl.p.Verdict.Class == check.ClassForeignCluster
 			if f := pl.facts(m.Source); twin || f.ClusterID != pl.best.ClusterID && f.ClusterID != 0 {
 				out = append(out, m.Source)
 			}
@@ -161,14 +163,13 @@ func (pl *planner) foreign() []string {
 func (pl *planner) otherBackups() []string {
 	var out []string
 	for i := range pl.p.Members {
-		if m := &pl.p.Members[i]; pl.p.Verdict.Cause == causeDifferentBackups && m.Action == Replace && m.Source != "" {
+		if m := &pl.p.Members[i]; pl.p.Verdict.Cause == cause.RestoreFromDifferentSnapshots && m.Action == Replace &&
+			m.Source != "" {
 			out = append(out, m.Source)
 		}
 	}
 	return out
 }
-
-const causeDifferentBackups = "restore-from-different-snapshots"
 
 // succeeded tells whether another member has the name or a peer URL of this one now.
 func (pl *planner) succeeded(m *Member) bool {

@@ -30,7 +30,7 @@ func (pl *planner) learners() {
 func (pl *planner) stuck(m *Member) string {
 	for i := range pl.r.Findings {
 		f := &pl.r.Findings[i]
-		if f.Check != "M10" {
+		if f.Check != check.M10 {
 			continue
 		}
 		if m.Source != "" && slices.Contains(f.Members, m.Source) ||

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -186,9 +187,9 @@ func (pl *planner) judge(m *Member) {
 		m.Why = "its content is that of " + pl.p.Best.Name
 	}
 	for i := range pl.r.Findings {
-		if fd := &pl.r.Findings[i]; fd.Class == "lagging" && slices.Contains(fd.Members, m.Source) {
+		if fd := &pl.r.Findings[i]; fd.Class == check.ClassLagging && slices.Contains(fd.Members, m.Source) {
 			m.Why = fd.Title + "; it catches up once it runs"
-			if pl.p.Verdict.Class == "membership" {
+			if pl.p.Verdict.Class == check.ClassMembership {
 				m.Action = Start
 			}
 		}
@@ -205,7 +206,7 @@ func (pl *planner) judgeAbsent(m *Member) {
 	case pl.gone(m):
 		m.Action, m.Why = Replace, "its data dir is lost"
 	case pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy,
-		pl.p.Verdict.Class == "membership": // what is found says nothing of content
+		pl.p.Verdict.Class == check.ClassMembership: // what is found says nothing of content
 		m.Action, m.Why = Keep, "its data dir is not among the sources: not judged"
 	default:
 		m.Action, m.Why = Replace, "its data dir is not among the sources: it could not be judged, so it is reseeded too"
@@ -224,7 +225,7 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 		return "its data dir is given up"
 	case m.Obstacle != "":
 		return m.NotStartable
-	case pl.p.Verdict.Cause == "data-dir-cloned-running-twice" && len(pl.copiesOf(m.ID)) > 1:
+	case pl.p.Verdict.Cause == cause.DataDirClonedRunningTwice && len(pl.copiesOf(m.ID)) > 1:
 		return fmt.Sprintf("two processes ran under its ID (%s): what they acknowledged contradicts each other",
 			strings.Join(pl.copiesOf(m.ID), ", "))
 	case r != nil && r.Lacks.CommittedEntries > 0, r != nil && r.Unique.CommittedEntries > 0:
@@ -233,7 +234,7 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 	for i := range pl.r.Findings {
 		fd := &pl.r.Findings[i]
 		if fd.Severity.Rank() >= check.Error.Rank() && len(fd.Members) == 1 && fd.Members[0] == m.Source &&
-			fd.Class != "membership" && fd.Class != "" {
+			fd.Class != check.ClassMembership && fd.Class != "" {
 			switch {
 			case slices.Contains(pl.p.Best.Known, fd.Check) && slices.Contains(pl.p.Best.Equals, m.Source):
 				continue // the best member shows the same, and their contents are equal
@@ -253,7 +254,8 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 func (pl *planner) foundToDiffer(label string) bool {
 	for i := range pl.r.Findings {
 		f := &pl.r.Findings[i]
-		if f.Severity.Rank() < check.Error.Rank() || f.Class != "data-divergence" && f.Class != "latent-divergence" ||
+		if f.Severity.Rank() < check.Error.Rank() || f.Class != check.ClassDataDivergence &&
+			f.Class != check.ClassLatentDivergence ||
 			len(f.Members) < 2 {
 			continue
 		}

@@ -72,7 +72,7 @@ func (pl *planner) mendable(f *evidence.Facts, a *boot.Answer) bool {
 }
 
 // checkRows finds rows of bucket members that raft's configuration contradicts.
-const checkRows = "M07"
+const checkRows = check.M07
 
 // staleRows tells whether bucket members of a database, from which its servers take their members, is wrong.
 func (pl *planner) staleRows(f *evidence.Facts) bool {
@@ -266,7 +266,7 @@ func (m *mender) judge(ctx context.Context, f *evidence.Facts, out string,
 			case !slices.Contains(x.Members, f.Name):
 			case rows && x.Check == checkRows:
 				return nil, "the result is still wrong: " + x.Title
-			case x.Class == "membership":
+			case x.Class == check.ClassMembership:
 			case len(others) == 0 && x.Severity.Rank() >= check.Error.Rank():
 				return nil, "the result is still damaged: " + x.Title
 			case breaks(x):

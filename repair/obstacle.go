@@ -75,9 +75,9 @@ func (pl *planner) breaksPromise(fd *check.Finding, label string) bool {
 		return false
 	}
 	switch fd.Class {
-	case "member-lost-data":
+	case check.ClassMemberLostData:
 		return len(fd.Members) == 1 || fd.Check == checkMajorityHolds
-	case "torn-copy":
+	case check.ClassTornCopy:
 		return len(fd.Members) == 1
 	}
 	return false
@@ -85,7 +85,7 @@ func (pl *planner) breaksPromise(fd *check.Finding, label string) bool {
 
 // checkMajorityHolds finds committed entries that too few voters hold: those named without them have lost what they
 // acknowledged.
-const checkMajorityHolds = "R07"
+const checkMajorityHolds = check.R07
 
 // damage is why a server may not be started on a source's data dir, "" when it may.
 func (pl *planner) damage(label string) string {
@@ -95,7 +95,7 @@ func (pl *planner) damage(label string) string {
 
 // mendedByStart are the checks whose finding a server puts right by itself when it starts, where it starts at all and
 // nothing that was promised is lost: an unfinished record, a damaged meta page, a damaged .snap file.
-var mendedByStart = map[string]bool{"W02": true, "D01": true, "S01": true}
+var mendedByStart = map[check.ID]bool{check.W02: true, check.D01: true, check.S01: true}
 
 // mends says what a server mends by itself when it starts on the data dir; nothing where it must not be started.
 func (pl *planner) mends(label string) []string {

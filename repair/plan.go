@@ -2,6 +2,8 @@ package repair
 
 import (
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/cause"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -87,10 +89,10 @@ type Source struct {
 
 // Verdict is the diagnosis in short.
 type Verdict struct {
-	Class     string `json:"class"`
-	Cause     string `json:"cause,omitempty"`
-	Certainty string `json:"certainty,omitempty"`
-	Summary   string `json:"summary"`
+	Class     check.Class     `json:"class"`
+	Cause     cause.ID        `json:"cause,omitempty"`
+	Certainty cause.Certainty `json:"certainty,omitempty"`
+	Summary   string          `json:"summary"`
 }
 
 // Choice is the member whose content is kept.
@@ -110,7 +112,7 @@ type Choice struct {
 	AuthRevision uint64 `json:"authRevision"`
 	// Known are checks that find something in this member alone. It is kept with its content and does not count against
 	// the result.
-	Known []string `json:"known,omitempty"`
+	Known []check.ID `json:"known,omitempty"`
 }
 
 // Lost is what keeping the best member's content gives up.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -15,17 +16,17 @@ import (
 )
 
 // told is the report on three sound members, which a test then makes another of; servers are asked with the tag e2e.
-func told(t *testing.T, incident, class, cause string) *compare.Report {
+func told(t *testing.T, incident string, class check.Class, id cause.ID) *compare.Report {
 	t.Helper()
 	r, err := compare.Diagnose(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, incident)}},
 		compare.Options{Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	certainty, no := "proof", false
+	certainty, no := cause.Proof, false
 	r.Verdict.Class, r.Verdict.Healthy = class, &no
-	if cause != "" {
-		r.Verdict.Cause, r.Verdict.Certainty = &cause, &certainty
+	if id != "" {
+		r.Verdict.Cause, r.Verdict.Certainty = &id, &certainty
 	}
 	return r
 }
@@ -196,7 +197,7 @@ func TestPlanAsksForAbsentVoters(t *testing.T) {
 // TestPlanDifferentBackups: no ranking decides between backups, and whoever differs from the chosen one is reseeded and
 // saved.
 func TestPlanDifferentBackups(t *testing.T) {
-	r := told(t, "m-healthy-3.5", "data-divergence", causeDifferentBackups)
+	r := told(t, "m-healthy-3.5", "data-divergence", "restore-from-different-snapshots")
 	f := check.Finding{Check: "K02", Class: "data-divergence", Severity: check.Critical,
 		Members: []string{"node1", "node2", "node4"}}
 	for m, rev := range map[string]string{"node1": "41", "node2": "51", "node4": "51"} {

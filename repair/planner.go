@@ -169,7 +169,7 @@ func newPlanner(r *compare.Report, specs []evidence.Spec, o PlanOptions) *planne
 		}
 	}
 	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Check == "M05" {
+		if f := &r.Findings[i]; f.Check == check.M05 {
 			for _, e := range f.Evidence {
 				pl.dead[string(e.Key)] = true
 			}
@@ -225,7 +225,7 @@ func (pl *planner) needed() error {
 	healthy := pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy
 	corrupt := slices.ContainsFunc(pl.p.Cluster.Alarms,
 		func(a evidence.AlarmFacts) bool { return a.Alarm == "CORRUPT" })
-	if !healthy && (corrupt || drifted(pl.p.Verdict.Cause) || pl.p.Verdict.Class == "torn-copy") {
+	if !healthy && (corrupt || drifted(pl.p.Verdict.Cause) || pl.p.Verdict.Class == check.ClassTornCopy) {
 		return nil
 	}
 	if slices.Sort(starts); len(starts) > 0 && !pl.otherwiseBroken() {
@@ -260,11 +260,11 @@ func (pl *planner) startHint(names []string) string {
 // hint is what to do where nothing is planned.
 func (pl *planner) hint() string {
 	switch pl.p.Verdict.Class {
-	case "lagging":
+	case check.ClassLagging:
 		return "start the lagging member: it catches up on its own, and a reseed would only cost time"
-	case "uncommitted-tail":
+	case check.ClassUncommittedTail:
 		return "start all members: raft replaces what was not committed"
-	case "compaction-skew":
+	case check.ClassCompactionSkew:
 		return "start all members: the compaction is finished by the server"
 	}
 	if len(pl.r.Next) > 0 && (pl.r.Verdict.Healthy == nil || !*pl.r.Verdict.Healthy) {

@@ -43,7 +43,7 @@ func (s *session) proveSpecs(ctx context.Context, specs []evidence.Spec) (string
 			return "", err
 		}
 	}
-	return report.Verdict.Class, nil
+	return string(report.Verdict.Class), nil
 }
 
 // proveHealthy wants a diagnosis without anything new: what the best member alone showed before is kept with it.
@@ -53,12 +53,12 @@ func (s *session) proveHealthy(report *compare.Report) {
 	for i := range report.Findings {
 		f := &report.Findings[i]
 		switch {
-		case s.plan.mends() && f.Check == "M07" && f.Severity.Rank() >= check.Warning.Rank():
+		case s.plan.mends() && f.Check == check.M07 && f.Severity.Rank() >= check.Warning.Rank():
 			fresh = append(fresh, f.ID)
 		case !breaks(f):
 		case slices.Contains(s.plan.Best.Known, f.Check):
 			known = append(known, f.ID)
-		case f.Check == "A02" && s.plan.Cluster.Auth && !s.plan.Cluster.has(release.IndexWithEveryEntry).Certain():
+		case f.Check == check.A02 && s.plan.Cluster.Auth && !s.plan.Cluster.has(release.IndexWithEveryEntry).Certain():
 			// Up to 3.4 the database does not say how far auth operations were applied: starting a copy applies the
 			// last ones again.
 			known = append(known, f.ID)
@@ -71,16 +71,16 @@ func (s *session) proveHealthy(report *compare.Report) {
 		s.out.prove(healthy, violated, fmt.Sprintf("bucket members is as it was: %s does not mend it (%s)",
 			s.out.Server, strings.Join(fresh, ", ")))
 	case h != nil && *h:
-		s.out.prove(healthy, holds, report.Verdict.Class)
+		s.out.prove(healthy, holds, string(report.Verdict.Class))
 	case h == nil:
 		s.out.prove(healthy, notChecked, report.Verdict.Summary)
 	case len(fresh) == 0 && len(known) > 0:
 		s.out.prove("the members do not differ in any bucket; what diagnose finds came with "+s.plan.Best.Name, holds,
-			report.Verdict.Class+": "+strings.Join(known, ", "))
+			string(report.Verdict.Class)+": "+strings.Join(known, ", "))
 		s.out.Notes = append(s.out.Notes, s.plan.Best.Name+" is kept as it is, and all members are equal in what "+
 			"diagnose said of it: "+s.plan.Verdict.Summary)
 	default:
-		s.out.prove(healthy, violated, report.Verdict.Class+": "+report.Verdict.Summary)
+		s.out.prove(healthy, violated, string(report.Verdict.Class)+": "+report.Verdict.Summary)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/cause"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -14,17 +16,15 @@ import (
 // start; from 3.6 on the bucket is the member list.
 
 // drifted tells causes in which a row of bucket members is stale.
-func drifted(cause string) bool {
-	return cause == causePromotion || cause == "zombie-members-v3-bucket"
+func drifted(id cause.ID) bool {
+	return id == cause.LearnerPromotionNotPersisted || id == cause.ZombieMembersV3Bucket
 }
-
-const causePromotion = "learner-promotion-not-persisted"
 
 // zombies adds the rows that M07 calls so. Releases that boot with the bucket count them.
 func (pl *planner) zombies() {
 	for i := range pl.r.Findings {
 		f := &pl.r.Findings[i]
-		if f.Check != "M07" || len(f.Evidence) == 0 || f.Evidence[0].Field != "zombie" || len(f.Members) != 1 {
+		if f.Check != check.M07 || len(f.Evidence) == 0 || f.Evidence[0].Field != "zombie" || len(f.Members) != 1 {
 			continue
 		}
 		var id dumplog.ID
@@ -51,9 +51,9 @@ func (pl *planner) restarts() {
 	on := ""
 	healthy := pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy
 	switch {
-	case pl.p.Verdict.Cause == causePromotion && !pl.p.Cluster.has(release.MembersFromDB).Certain():
+	case pl.p.Verdict.Cause == cause.LearnerPromotionNotPersisted && !pl.p.Cluster.has(release.MembersFromDB).Certain():
 		on = "etcd 3.5.24 or later of 3.5"
-	case pl.p.Verdict.Cause == causePromotion:
+	case pl.p.Verdict.Cause == cause.LearnerPromotionNotPersisted:
 		on = fmt.Sprintf("the newest etcd 3.%d", pl.p.Cluster.Minor)
 	case (healthy || drifted(pl.p.Verdict.Cause)) && !pl.p.Cluster.has(release.MembersFromDB).Certain() &&
 		pl.p.hasBucketOnlyMembers():
@@ -112,7 +112,7 @@ func (p *Plan) restartRule() *release.Rule {
 	switch {
 	case !p.mends():
 		return nil
-	case p.Verdict.Cause == causePromotion:
+	case p.Verdict.Cause == cause.LearnerPromotionNotPersisted:
 		return release.PromotionSynced
 	}
 	return release.ZombiesRemoved

@@ -162,7 +162,7 @@ func (tr *trouble) play(t *testing.T, s *spoiled) {
 
 func (w *wanted) check(t *testing.T, p *Plan) {
 	t.Helper()
-	if w.class != "" && p.Verdict.Class != w.class || w.cause != "" && p.Verdict.Cause != w.cause {
+	if w.class != "" && string(p.Verdict.Class) != w.class || w.cause != "" && string(p.Verdict.Cause) != w.cause {
 		t.Errorf("verdict %s, %s (%s), want %s, %s", p.Verdict.Class, p.Verdict.Cause, p.Verdict.Summary, w.class,
 			w.cause)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -15,7 +16,7 @@ import (
 func (pl *planner) mode() error {
 	c := &pl.p.Cluster
 	switch {
-	case pl.r.Verdict.Healthy == nil || pl.p.Verdict.Class == "torn-copy":
+	case pl.r.Verdict.Healthy == nil || pl.p.Verdict.Class == check.ClassTornCopy:
 		pl.p.Mode, pl.p.Why = RehearseOnly, "the evidence does not suffice to change a cluster: "+pl.p.Verdict.Summary
 	case pl.mendFirst():
 		pl.mendMode()

@@ -444,11 +444,11 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 	if out == check.Holds && (len(reasons) > 0 || len(a.Compared) == 0) {
 		out = check.NotChecked
 	}
-	Judge(r, "B08", out, strings.Join(reasons, "; "), fs...)
+	Judge(r, check.B08, out, strings.Join(reasons, "; "), fs...)
 	if out == check.NotChecked && len(reasons) > 0 && r.Verdict.Healthy != nil {
 		r.Verdict.Summary += "; not compared: " + strings.Join(reasons, "; ")
 	}
-	if out == check.Violated && r.Verdict.Class == "data-divergence" {
+	if out == check.Violated && r.Verdict.Class == check.ClassDataDivergence {
 		r.Next = []compare.Next{{Text: "diagnose all members of the cluster: one of them, or the backup, holds " +
 			"another history", Command: shell.Format("etcd-medic diagnose <SOURCE...>")}}
 	}
@@ -456,7 +456,7 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 
 // Judge puts the outcome of a check that is made beside the report into it. A finding changes the verdict of a backup
 // that was good until then; one that was bad already keeps its first break.
-func Judge(r *compare.Report, id string, out check.Outcome, reason string, fs ...check.Finding) {
+func Judge(r *compare.Report, id check.ID, out check.Outcome, reason string, fs ...check.Finding) {
 	i := slices.IndexFunc(r.Checks, func(c compare.CheckOutcome) bool { return c.ID == id })
 	if i < 0 {
 		i = len(r.Checks)
@@ -480,7 +480,7 @@ func Judge(r *compare.Report, id string, out check.Outcome, reason string, fs ..
 	*v = compare.Verdict{Healthy: &bad, Class: f.Class, Summary: f.Title, FirstBreak: b}
 }
 
-func titleOf(id string) string {
+func titleOf(id check.ID) string {
 	for _, c := range check.All() {
 		if c.ID == id {
 			return c.Title
@@ -491,9 +491,9 @@ func titleOf(id string) string {
 
 // LeaveOpen notes that a check that was asked for could not be made. A backup that was good until then is inconclusive:
 // what was asked is not answered. One that is damaged stays so.
-func LeaveOpen(r *compare.Report, id, reason string) {
+func LeaveOpen(r *compare.Report, id check.ID, reason string) {
 	Judge(r, id, check.NotChecked, reason)
 	if v := &r.Verdict; v.Healthy != nil && *v.Healthy {
-		*v = compare.Verdict{Class: "inconclusive", Summary: v.Summary + "; but " + reason}
+		*v = compare.Verdict{Class: check.ClassInconclusive, Summary: v.Summary + "; but " + reason}
 	}
 }

@@ -8,13 +8,13 @@ import (
 )
 
 func historyFinding(c *Compared, m *evidence.Member) check.Finding {
-	f := check.Finding{Severity: check.Error, Class: "data-divergence", Members: []string{m.Label(), c.Source},
+	f := check.Finding{Severity: check.Error, Class: check.ClassDataDivergence, Members: []string{m.Label(), c.Source},
 		Title: fmt.Sprintf("%s and %s hold different records at revision %s", m.Label(), c.Source,
 			c.First.revision()),
 		Explanation: "a backup and a member of the same cluster hold the same records at every revision that both " +
 			"have; from here on they are of different histories, or one was altered"}
 	if c.BackupLacks {
-		f.Class, f.Severity = classDamaged, check.Critical
+		f.Class, f.Severity = check.ClassBackupDamaged, check.Critical
 		f.Title = fmt.Sprintf("%s lacks what it must hold: revision %s, which %s holds", m.Label(), c.First.revision(),
 			c.Source)
 		f.Explanation = fmt.Sprintf("the backup claims revision %d, and everything else in it agrees with %s; a "+
@@ -33,7 +33,7 @@ func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 // stateFinding is about auth, leases or members that differ at one index.
 func stateFinding(c *Compared, m *evidence.Member) check.Finding {
 	first := c.Unequal[0]
-	f := check.Finding{Severity: check.Error, Class: "data-divergence", Members: []string{m.Label(), c.Source},
+	f := check.Finding{Severity: check.Error, Class: check.ClassDataDivergence, Members: []string{m.Label(), c.Source},
 		Title: fmt.Sprintf("%s and %s differ in bucket %s at the same index", m.Label(), c.Source, first.Bucket),
 		Explanation: "no entry lies between them, so auth, leases and members must be equal: one of the two was " +
 			"altered, or has missed an entry"}

@@ -43,7 +43,7 @@ func against(t *testing.T, path string, others ...string) (*compare.Report, *bac
 
 func outcome(r *compare.Report, id string) check.Outcome {
 	for _, c := range r.Checks {
-		if c.ID == id {
+		if string(c.ID) == id {
 			return c.Outcome
 		}
 	}

@@ -16,7 +16,7 @@ func judgeChain(ctx context.Context, r *compare.Report, m *evidence.Member, c *c
 		return nil
 	}
 	if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged {
-		LeaveOpen(r, "B10", "the full snapshot cannot be read in full")
+		LeaveOpen(r, check.B10, "the full snapshot cannot be read in full")
 		return nil
 	}
 	got, err := c.Verify(ctx, m.DB.Handle)
@@ -35,18 +35,19 @@ func judgeChain(ctx context.Context, r *compare.Report, m *evidence.Member, c *c
 	}
 	switch {
 	case len(fs) > 0:
-		Judge(r, "B10", check.Violated, "", fs...)
+		Judge(r, check.B10, check.Violated, "", fs...)
 	case unreadable != "":
-		LeaveOpen(r, "B10", unreadable)
+		LeaveOpen(r, check.B10, unreadable)
 	default:
-		Judge(r, "B10", check.Holds, "")
+		Judge(r, check.B10, check.Holds, "")
 	}
 	return nil
 }
 
 func chainFinding(m *evidence.Member, c *chain.Report, f chain.Fault) check.Finding {
-	out := check.Finding{Severity: check.Error, Class: classDamaged, Members: []string{m.Label()}, Title: m.Label() +
-		": " + f.Text,
+	out := check.Finding{Severity: check.Error, Class: check.ClassBackupDamaged, Members: []string{m.Label()},
+		Title: m.Label() +
+			": " + f.Text,
 		Explanation: fmt.Sprintf("the chain serves up to revision %d; the name of its last file promises %d",
 			c.Revision, c.LastNamed),
 		Evidence: []check.Evidence{{Member: m.Label(), File: f.File, Key: f.Key, Field: string(f.Kind),

@@ -21,9 +21,6 @@ type Freshness struct {
 	MaxBehind int64
 }
 
-// classStale is that of a backup that holds and is older than asked for.
-const classStale = "backup-stale"
-
 // judge makes check B11.
 func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
 	if f.MaxAge == 0 && !f.Behind {
@@ -32,7 +29,8 @@ func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
 	var fs []check.Finding
 	var open []string
 	stale := func(field, observed, expected string) {
-		fs = append(fs, check.Finding{Severity: check.Error, Class: classStale, Members: []string{m.Label()},
+		fs = append(fs, check.Finding{Severity: check.Error, Class: check.ClassBackupStale,
+			Members:     []string{m.Label()},
 			Title:       m.Label() + ": the backup is " + observed,
 			Explanation: "it is older than asked for: the job that makes backups may have stopped, or writes elsewhere",
 			Evidence: []check.Evidence{{Member: m.Label(), File: m.DB.File, Field: field, Observed: observed,
@@ -68,10 +66,10 @@ func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
 	}
 	switch {
 	case len(fs) > 0:
-		Judge(r, "B11", check.Violated, "", fs...)
+		Judge(r, check.B11, check.Violated, "", fs...)
 	case len(open) > 0:
-		LeaveOpen(r, "B11", strings.Join(open, "; "))
+		LeaveOpen(r, check.B11, strings.Join(open, "; "))
 	default:
-		Judge(r, "B11", check.Holds, "")
+		Judge(r, check.B11, check.Holds, "")
 	}
 }

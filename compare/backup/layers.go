@@ -13,40 +13,40 @@ import (
 // layer is one part of a backup: the checks its verdict rests on and what to say when they hold.
 type layer struct {
 	name   string
-	checks []string
+	checks []check.ID
 	says   func(r *compare.Report, m *evidence.Facts) string
 }
 
 // layers stand in the order in which a restore depends on them. A new layer is one line here.
 var layers = []layer{
-	{"trailer", []string{"B01"}, func(r *compare.Report, _ *evidence.Facts) string {
+	{"trailer", []check.ID{check.B01}, func(r *compare.Report, _ *evidence.Facts) string {
 		return "sha256 " +
 			r.Backup.ExpectedSHA256
 	}},
-	{"size", []string{"B02"}, func(r *compare.Report, _ *evidence.Facts) string {
+	{"size", []check.ID{check.B02}, func(r *compare.Report, _ *evidence.Facts) string {
 		return fmt.Sprintf("%d bytes",
 			r.Backup.Size)
 	}},
-	{"metas", []string{"D01"}, sayMetas},
-	{"pages", []string{"D02"}, func(_ *compare.Report, m *evidence.Facts) string {
+	{"metas", []check.ID{check.D01}, sayMetas},
+	{"pages", []check.ID{check.D02}, func(_ *compare.Report, m *evidence.Facts) string {
 		return fmt.Sprintf("%d bytes in use, pages of %d", m.DB.InUse, m.DB.PageSize)
 	}},
-	{"buckets", []string{"B03", "D03"}, func(_ *compare.Report,
+	{"buckets", []check.ID{check.B03, check.D03}, func(_ *compare.Report,
 		m *evidence.Facts) string {
 		return fmt.Sprintf("%d buckets", len(m.DB.Buckets))
 	}},
-	{"mvcc", []string{"K04"}, sayMVCC},
-	{"auth", []string{"B05"}, sayAuth},
-	{"members", []string{"B04"}, sayMembers},
-	{"leases", []string{"L02"}, func(_ *compare.Report, m *evidence.Facts) string {
+	{"mvcc", []check.ID{check.K04}, sayMVCC},
+	{"auth", []check.ID{check.B05}, sayAuth},
+	{"members", []check.ID{check.B04}, sayMembers},
+	{"leases", []check.ID{check.L02}, func(_ *compare.Report, m *evidence.Facts) string {
 		return fmt.Sprintf("%d leases",
 			len(m.Leases))
 	}},
-	{"alarms", []string{"M06"}, func(*compare.Report, *evidence.Facts) string { return "none raised" }},
-	{"storage-version", []string{"B06"}, sayVersions},
+	{"alarms", []check.ID{check.M06}, func(*compare.Report, *evidence.Facts) string { return "none raised" }},
+	{"storage-version", []check.ID{check.B06}, sayVersions},
 	{"taken-by", nil, sayTakenBy},
-	{"revision", []string{"B07"}, sayRevision},
-	{layerDeltas, []string{"B10"}, sayChain},
+	{"revision", []check.ID{check.B07}, sayRevision},
+	{layerDeltas, []check.ID{check.B10}, sayChain},
 }
 
 // layerDeltas is there for full snapshots with deltas only.
@@ -63,7 +63,7 @@ func Layers(r *compare.Report) []compare.Layer {
 	m := &r.Members[0]
 	var out []compare.Layer
 	for _, l := range layers {
-		if l.name == layerDeltas && !asked(r, "B10") {
+		if l.name == layerDeltas && !asked(r, check.B10) {
 			continue
 		}
 		v := compare.Layer{Name: l.name, Checks: l.checks}
@@ -89,7 +89,7 @@ func Layers(r *compare.Report) []compare.Layer {
 }
 
 // judge joins the outcomes of several checks: one violated is enough, and one open leaves it open.
-func judge(r *compare.Report, ids []string) (check.Outcome, string) {
+func judge(r *compare.Report, ids []check.ID) (check.Outcome, string) {
 	out, says := check.Holds, ""
 	for _, c := range r.Checks {
 		if !slices.Contains(ids, c.ID) || out == check.Violated {
@@ -107,7 +107,7 @@ func judge(r *compare.Report, ids []string) (check.Outcome, string) {
 }
 
 // titles are what the findings of a check say, of one bucket where it is named; the name of the backup is not repeated.
-func titles(r *compare.Report, id, bucket string) string {
+func titles(r *compare.Report, id check.ID, bucket string) string {
 	var s []string
 	for _, f := range r.Findings {
 		if f.Check != id || bucket != "" && (len(f.Evidence) == 0 || f.Evidence[0].Bucket != bucket) {
@@ -127,8 +127,9 @@ func bucketLayers(r *compare.Report, m *evidence.Facts) []compare.Layer {
 		return nil
 	}
 	for _, b := range m.DB.Buckets {
-		v := compare.Layer{Name: "bucket " + b, Outcome: check.Holds, Says: rows(m, b), Checks: []string{"D02", "D03"}}
-		if bad := titles(r, "D02", b) + titles(r, "D03", b); bad != "" {
+		v := compare.Layer{Name: "bucket " + b, Outcome: check.Holds, Says: rows(m, b),
+			Checks: []check.ID{check.D02, check.D03}}
+		if bad := titles(r, check.D02, b) + titles(r, check.D03, b); bad != "" {
 			v.Outcome, v.Says = check.Violated, bad
 		}
 		out = append(out, v)
@@ -249,6 +250,6 @@ func sayRevision(_ *compare.Report, m *evidence.Facts) string {
 }
 
 // asked tells whether a check that is not part of every verification was asked for.
-func asked(r *compare.Report, id string) bool {
+func asked(r *compare.Report, id check.ID) bool {
 	return slices.ContainsFunc(r.Checks, func(c compare.CheckOutcome) bool { return c.ID == id })
 }

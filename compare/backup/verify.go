@@ -14,12 +14,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/etcd-medic/etcd-medic/compare/verdict"
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/verdict"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -107,7 +107,7 @@ func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*com
 	}
 	if err := it.Changed(); err != nil && r.InputsUnchanged {
 		r.InputsUnchanged = false
-		LeaveOpen(r, "B01", err.Error())
+		LeaveOpen(r, check.B01, err.Error())
 	}
 	return r, nil
 }
@@ -116,22 +116,22 @@ func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*com
 func next(r *compare.Report) {
 	d, _ := r.Backup.Drill.(*Drill)
 	switch r.Verdict.Class {
-	case "backup-good", "backup-unverifiable":
+	case check.ClassBackupGood, check.ClassBackupUnverifiable:
 		if d == nil {
 			r.Next = append([]compare.Next{{Text: "prove by a restore that it serves",
 				Command: shell.Format("etcd-medic verify --drill {}", shell.Source(Name(r)))}}, remedies(r)...)
 		} else {
 			r.Next = append(remedies(r), compare.Next{Text: "nothing to do; keep it"})
 		}
-	case classStale:
+	case check.ClassBackupStale:
 		r.Next = []compare.Next{{Text: "find out why there is no newer backup: whether the job that makes them ran, " +
 			"and where it writes"}}
-	case "inconclusive":
+	case check.ClassInconclusive:
 		if d != nil && d.Inconclusive != "" {
 			r.Next = []compare.Next{{Text: "the drill says nothing about the backup: remove what kept it from " +
 				"running, and run again"}}
 		}
-	case "backup-damaged":
+	case check.ClassBackupDamaged:
 		if d != nil {
 			r.Next = verdict.BackupNext()
 		}
@@ -157,7 +157,7 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 	r := &compare.Report{SchemaVersion: compare.SchemaVersion,
 		Tool:    compare.Tool{Name: "etcd-medic", Version: o.Version},
 		Sources: []compare.Source{{Name: name, Kind: evidence.KindBackup, Error: err.Error()}},
-		Verdict: compare.Verdict{Class: "inconclusive", Summary: "the backup cannot be read: " + err.Error()},
+		Verdict: compare.Verdict{Class: check.ClassInconclusive, Summary: "the backup cannot be read: " + err.Error()},
 		Causes:  []compare.Cause{}, Members: []evidence.Facts{}, Findings: []check.Finding{},
 		Checks: []compare.CheckOutcome{},
 		Next:   []compare.Next{{Text: "make the file readable and run again"}}}
@@ -168,7 +168,7 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 		r.Verdict.Summary = err.Error()
 		r.Next = []compare.Next{{Text: "find out why no backup is there: the job that makes them, or the place that was named"}}
 	case errors.As(err, &broken):
-		f := check.Finding{Check: "B02", ID: "B02-1", Severity: check.Critical, Class: classDamaged,
+		f := check.Finding{Check: check.B02, ID: "B02-1", Severity: check.Critical, Class: check.ClassBackupDamaged,
 			Members: []string{name},
 			Title:   name + ": the archive is damaged",
 			Explanation: "what follows the damage in the archive is lost: " +
@@ -177,23 +177,21 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 				Expected: "an archive that unpacks to its end"}}}
 		bad := false
 		r.Findings = append(r.Findings, f)
-		r.Verdict = compare.Verdict{Healthy: &bad, Class: classDamaged, Summary: f.Title,
-			FirstBreak: &compare.FirstBreak{Check: "B02", Member: f.Members}}
+		r.Verdict = compare.Verdict{Healthy: &bad, Class: check.ClassBackupDamaged, Summary: f.Title,
+			FirstBreak: &compare.FirstBreak{Check: check.B02, Member: f.Members}}
 		r.Next = verdict.BackupNext()
 	}
 	return r
 }
 
-const classDamaged = "backup-damaged"
-
 // judgePacking puts damage of the compression or archive into the report. What came out is judged by its own layers.
 func judgePacking(r *compare.Report, m *evidence.Member, err error) {
-	f := check.Finding{Severity: check.Error, Class: classDamaged, Members: []string{m.Label()},
+	f := check.Finding{Severity: check.Error, Class: check.ClassBackupDamaged, Members: []string{m.Label()},
 		Title: m.Label() + ": the packed file is damaged", Explanation: "it does not unpack to its end, so what is " +
 			"verified here is only what came out",
 		Evidence: []check.Evidence{{Member: m.Label(), File: m.DB.File, Field: "packing", Observed: err.Error(),
 			Expected: "a file that unpacks to its end"}}}
-	Judge(r, "B02", check.Violated, "", f)
+	Judge(r, check.B02, check.Violated, "", f)
 }
 
 // Name returns the label of the backup that a report is about.
@@ -206,9 +204,9 @@ func Name(r *compare.Report) string {
 
 // Line is the report on one line, for the log of a timer: name, class, and what it holds or what is wrong.
 func Line(r *compare.Report) string {
-	s := Name(r) + ": " + strings.TrimPrefix(r.Verdict.Class, "backup-")
+	s := Name(r) + ": " + strings.TrimPrefix(string(r.Verdict.Class), "backup-")
 	if r.Verdict.Cause != nil {
-		s += " (" + *r.Verdict.Cause + ")"
+		s += " (" + string(*r.Verdict.Cause) + ")"
 	}
 	if len(r.Members) == 0 || r.Members[0].DB == nil || r.Backup == nil {
 		return s + ": " + r.Verdict.Summary

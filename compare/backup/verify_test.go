@@ -131,56 +131,56 @@ var damage = []struct {
 	layer  string
 	class  string
 	cause  string
-	checks []string
+	checks []check.ID
 }{
 	{"bit flipped in a value", raw(false, func(b []byte) []byte { b[38421] ^= 8; return b }), "trailer",
-		"backup-damaged", "backup-hash-mismatch", []string{"B01"}},
+		"backup-damaged", "backup-hash-mismatch", []check.ID{"B01"}},
 	{"trailer taken off", raw(false, func(b []byte) []byte { return b[:len(b)-32] }), "trailer", "backup-unverifiable",
-		"backup-without-hash", []string{"B01"}},
+		"backup-without-hash", []check.ID{"B01"}},
 	{"cut in the middle", raw(false, func(b []byte) []byte { return b[:20_000] }), "size", "backup-damaged",
-		"backup-truncated", []string{"B02", "D02"}},
+		"backup-truncated", []check.ID{"B02", "D02"}},
 	{"cut by a page", raw(false, func(b []byte) []byte { return b[:len(b)-32-4096] }), "size", "backup-damaged",
-		"backup-truncated", []string{"B02"}},
+		"backup-truncated", []check.ID{"B02"}},
 	{"cut inside the trailer", raw(false, func(b []byte) []byte { return b[:len(b)-7] }), "size", "backup-damaged",
-		"backup-truncated", []string{"B02"}},
+		"backup-truncated", []check.ID{"B02"}},
 	{"cut to the first page", raw(false, func(b []byte) []byte { return b[:4096] }), "size", "backup-damaged",
-		"backup-truncated", []string{"B02"}},
+		"backup-truncated", []check.ID{"B02"}},
 	{"bytes appended", raw(false, func(b []byte) []byte { return append(b, make([]byte, 4096)...) }), "size",
-		"backup-damaged", "backup-hash-mismatch", []string{"B02"}},
+		"backup-damaged", "backup-hash-mismatch", []check.ID{"B02"}},
 	{"empty", raw(false, func([]byte) []byte { return nil }), "", "backup-damaged", "backup-truncated",
-		[]string{"B02"}},
+		[]check.ID{"B02"}},
 	{"both metas dead", raw(true, func(b []byte) []byte { b[40], b[4096+40] = 1, 1; return b }), "", "backup-damaged",
-		"bbolt-meta-damage", []string{"D02"}},
+		"bbolt-meta-damage", []check.ID{"D02"}},
 	{"one meta dead", raw(true, func(b []byte) []byte { b[40] ^= 1; return b }), "metas", "backup-damaged",
-		"bbolt-meta-damage", []string{"D01"}},
+		"bbolt-meta-damage", []check.ID{"D01"}},
 	{"page overwritten", raw(true, func(b []byte) []byte {
 		copy(b[9*4096:10*4096],
 			bytes.Repeat([]byte{0xa5}, 4096))
 		return b
-	}), "pages", "backup-damaged", "bbolt-page-damage", []string{"D02"}},
+	}), "pages", "backup-damaged", "bbolt-page-damage", []check.ID{"D02"}},
 	{"bucket gone", edit(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("key")) }), "buckets",
-		"backup-damaged", "", []string{"B03"}},
+		"backup-damaged", "", []check.ID{"B03"}},
 	{"row that does not decode", put("lease", "12345678", []byte{0xff, 0xff}), "bucket lease", "backup-damaged", "",
-		[]string{"D03"}},
+		[]check.ID{"D03"}},
 	{"revision taken out", edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(rev(100)) }), "mvcc",
-		"backup-damaged", "", []string{"K04"}},
-	{"user with a role that is not there", user("alice", "ghost"), "auth", "backup-damaged", "", []string{"B05"}},
-	{"roles not sorted", user("root", "zz", "root"), "auth", "backup-damaged", "", []string{"B05"}},
+		"backup-damaged", "", []check.ID{"K04"}},
+	{"user with a role that is not there", user("alice", "ghost"), "auth", "backup-damaged", "", []check.ID{"B05"}},
+	{"roles not sorted", user("root", "zz", "root"), "auth", "backup-damaged", "", []check.ID{"B05"}},
 	{"nobody is root", edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("authUsers")).Delete([]byte("root")) }),
-		"auth", "backup-damaged", "", []string{"B05"}},
+		"auth", "backup-damaged", "", []check.ID{"B05"}},
 	{"two members of one name", put("members", "7",
 		[]byte(`{"id":7,"peerURLs":["http://10.0.0.9:2380"],"name":"node1"}`)), "members", "backup-good", "",
-		[]string{"B04"}},
+		[]check.ID{"B04"}},
 	{"lease of a key gone", edit(func(tx *bbolt.Tx) error {
 		k, _ := tx.Bucket([]byte("lease")).Cursor().First()
 		return tx.Bucket([]byte("lease")).Delete(bytes.Clone(k))
-	}), "leases", "backup-damaged", "", []string{"L02"}},
-	{"CORRUPT alarm", put("alarm", string([]byte{8, 1, 16, 2}), nil), "alarms", "backup-damaged", "", []string{"M06"}},
-	{"NOSPACE alarm", put("alarm", string([]byte{8, 1, 16, 1}), nil), "alarms", "backup-good", "", []string{"M06"}},
+	}), "leases", "backup-damaged", "", []check.ID{"L02"}},
+	{"CORRUPT alarm", put("alarm", string([]byte{8, 1, 16, 2}), nil), "alarms", "backup-damaged", "", []check.ID{"M06"}},
+	{"NOSPACE alarm", put("alarm", string([]byte{8, 1, 16, 1}), nil), "alarms", "backup-good", "", []check.ID{"M06"}},
 	{"storage version that is none", put("meta", "storageVersion", []byte("3.5.0")), "storage-version",
-		"backup-damaged", "", []string{"B06"}},
+		"backup-damaged", "", []check.ID{"B06"}},
 	{"compaction finished that never began", put("meta", "finishedCompactRev", rev(3)), "revision", "backup-damaged",
-		"", []string{"B07"}},
+		"", []check.ID{"B07"}},
 }
 
 // TestDamageAtEveryLayer spoils a sound backup at each layer and wants that layer, class and cause, and nothing worse
@@ -192,7 +192,7 @@ func TestDamageAtEveryLayer(t *testing.T) {
 			path := evidencetest.Copy(t, good(t))
 			d.spoil(t, path)
 			r := verify(t, path)
-			if r.Verdict.Class != d.class {
+			if string(r.Verdict.Class) != d.class {
 				t.Errorf("class %s (%s), want %s", r.Verdict.Class, r.Verdict.Summary, d.class)
 			}
 			if got := cause(r); d.cause != got && d.cause != "" {
@@ -223,7 +223,7 @@ func cause(r *compare.Report) string {
 	if r.Verdict.Cause == nil {
 		return ""
 	}
-	return *r.Verdict.Cause
+	return string(*r.Verdict.Cause)
 }
 
 // TestGoodBackup: every layer of the shipped sound backup holds, and what it says is what truth.json knows.
@@ -255,7 +255,7 @@ func TestShippedBackups(t *testing.T) {
 		}
 		truth := evidencetest.Truth(t, name)
 		r := verify(t, filepath.Join(evidencetest.Incident(t, name), "backup.db"))
-		if r.Verdict.Class != truth.Verdict.Class || *r.Verdict.Healthy != truth.Verdict.Healthy ||
+		if string(r.Verdict.Class) != truth.Verdict.Class || *r.Verdict.Healthy != truth.Verdict.Healthy ||
 			cause(r) != truth.Verdict.Cause {
 			t.Errorf("%s: %s %q, want %+v", name, r.Verdict.Class, cause(r), truth.Verdict)
 		}

@@ -14,9 +14,9 @@ const (
 )
 
 var nospaceAlarm = described(Cause{
-	ID: "nospace-alarm",
+	ID: NospaceAlarm,
 	Match: func(in *Input) *Match {
-		m := &Match{Certainty: Proof, Because: ids(in, "M06"),
+		m := &Match{Certainty: Proof, Because: ids(in, check.M06),
 			RefutedBy: "an alarm row that a disarm in the log has cleared", Secondary: true}
 		for _, x := range in.Members {
 			if x.DB == nil {
@@ -39,7 +39,7 @@ var nospaceAlarm = described(Cause{
 
 // orphan tells whether K08 found the member of an alarm to be none.
 func orphan(in *Input, id string) bool {
-	for _, f := range in.Findings["K08"] {
+	for _, f := range in.Findings[check.K08] {
 		for _, e := range f.Evidence {
 			if string(e.Key) == id {
 				return true
@@ -64,9 +64,9 @@ func memberLabel(in *Input, id interface{ String() string }) string {
 }
 
 var orphanAlarm = described(Cause{
-	ID: "orphan-alarm",
+	ID: OrphanAlarm,
 	Match: func(in *Input) *Match {
-		m := aside(in, "K08", "the member in the configuration that raft uses",
+		m := aside(in, check.K08, "the member in the configuration that raft uses",
 			func(check.Finding) bool { return true })
 		if m != nil && onlyAlarm(in) {
 			m.Secondary = false // CORRUPT alone decides the class, and its member does not exist
@@ -77,7 +77,7 @@ var orphanAlarm = described(Cause{
 
 // onlyAlarm tells whether CORRUPT is raised and nothing contradicts the log or the other members.
 func onlyAlarm(in *Input) bool {
-	if len(in.Findings["K01"])+len(in.Findings["K02"])+len(in.Findings["K03"])+len(in.Findings["K06"])+len(in.Findings["L03"])+len(in.Findings["A04"]) > 0 {
+	if in.found(check.K01, check.K02, check.K03, check.K06, check.L03, check.A04) {
 		return false
 	}
 	for _, m := range in.Members {
@@ -94,13 +94,13 @@ func onlyAlarm(in *Input) bool {
 }
 
 var corruptAlarmMisleading = described(Cause{
-	ID: "corrupt-alarm-misleading",
+	ID: CorruptAlarmMisleading,
 	Match: func(in *Input) *Match {
-		m := aside(in, "K09", "keys that differ at the common index, on the member that the alarm names",
+		m := aside(in, check.K09, "keys that differ at the common index, on the member that the alarm names",
 			func(check.Finding) bool { return true })
 		if m != nil {
 			m.Secondary = !onlyAlarm(in)
-			if len(in.Findings["K01"])+len(in.Findings["K03"])+len(in.Findings["K06"]) == 0 {
+			if !in.found(check.K01, check.K03, check.K06) {
 				m.Certainty = Strong // a divergence that healed since leaves the same
 			}
 		}
@@ -109,12 +109,12 @@ var corruptAlarmMisleading = described(Cause{
 })
 
 var compactionHashAfterResume = described(Cause{
-	ID:    "compaction-hash-after-resume",
+	ID:    CompactionHashAfterResume,
 	Match: matchCompactionHash,
 })
 
 func matchCompactionHash(in *Input) *Match {
-	if len(in.Findings["K09"]) == 0 || !onlyAlarm(in) || in.Replay == nil || in.Replay.Survey == nil {
+	if !in.found(check.K09) || !onlyAlarm(in) || in.Replay == nil || in.Replay.Survey == nil {
 		return nil
 	}
 	compacted, restarted := false, ""
@@ -130,7 +130,7 @@ func matchCompactionHash(in *Input) *Match {
 					return nil
 				}
 			}
-			return &Match{Certainty: Strong, Members: []string{restarted}, Because: ids(in, "K09", "M06"),
+			return &Match{Certainty: Strong, Members: []string{restarted}, Because: ids(in, check.K09, check.M06),
 				RefutedBy: "keys that differ at the common index; a release with the fix on all members"}
 		}
 	}

@@ -1,18 +1,20 @@
 package cause
 
 import (
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var authRevisionReplay = described(Cause{
-	ID:    "auth-revision-replay",
+	ID:    AuthRevisionReplay,
 	Match: matchAuthReplay,
 })
 
 func matchAuthReplay(in *Input) *Match {
-	if in.Replay == nil || len(in.Findings["A02"]) == 0 {
+	if in.Replay == nil || !in.found(check.A02) {
 		return nil
 	}
 	m := &Match{Certainty: Proof}
@@ -47,7 +49,7 @@ func matchAuthReplay(in *Input) *Match {
 	if !dropped {
 		m.Certainty = Strong
 	}
-	m.Because = ids(in, "A01", "A02", "A04")
+	m.Because = ids(in, check.A01, check.A02, check.A04)
 	m.RefutedBy = "an auth entry in the log that raises the revision on one member only; a rise at a time when the " +
 		"member did not restart; " +
 		"an entry with a header auth revision at or above the member's that the member did not apply"
@@ -74,8 +76,8 @@ func repeated35(in *Input) []string {
 // start: that explains the rise also where the log does not tell what it began with.
 func repeatsOn35(in *Input) bool {
 	for _, x := range in.Members {
-		if x.Version.MayFollow(release.DefragLosesIndex) && holdsMember(in, x.Label(), "A01") &&
-			holdsMember(in, x.Label(), "C01", "C03", "C04") {
+		if x.Version.MayFollow(release.DefragLosesIndex) && holdsMember(in, x.Label(), check.A01) &&
+			holdsMember(in, x.Label(), check.C01, check.C03, check.C04) {
 			return true
 		}
 	}
@@ -92,24 +94,30 @@ func hasStaleRefusal(in *Input, pos int) bool {
 }
 
 var authRevisionUnequal = described(Cause{
-	ID: "auth-revision-unequal",
+	ID: AuthRevisionUnequal,
 	Match: func(in *Input) *Match {
 		switch {
-		case matchAuthReplay(in) != nil, len(repeated35(in)) > 0, repeatsOn35(in), len(in.Findings["C02"]) > 0:
+		case matchAuthReplay(in) != nil, len(repeated35(in)) > 0, repeatsOn35(in), in.found(check.C02):
 			return nil // without a consistent index nothing can be held against the log
-		case len(in.Findings["A01"])+len(in.Findings["A02"]) == 0:
+		case !in.found(check.A01, check.A02):
 			return nil
-		case len(in.Findings["A01"]) == 0: // a single member, or all alike, against the log
-			return &Match{Certainty: Strong, Members: membersOf(in, "A02"), Because: ids(in, "A02"),
+		case !in.found(check.A01): // a single member, or all alike, against the log
+			return &Match{Certainty: Strong, Members: membersOf(in, check.A02), Because: ids(in, check.A02),
 				RefutedBy: "auth entries in a part of the log that was purged"}
 		}
-		return &Match{Certainty: Strong, Members: in.Findings["A01"][0].Members, Because: ids(in, "A01", "A02", "A04"),
+		return &Match{Certainty: Strong, Members: in.Findings[check.A01][0].Members,
+			Because:   ids(in, check.A01, check.A02, check.A04),
 			RefutedBy: "members at different applied indexes with auth entries between them"}
 	},
 })
 
+// found tells whether one of the checks has a finding.
+func (in *Input) found(checks ...check.ID) bool {
+	return slices.ContainsFunc(checks, func(id check.ID) bool { return len(in.Findings[id]) > 0 })
+}
+
 // ids lists the IDs of all findings of the checks.
-func ids(in *Input, checks ...string) []string {
+func ids(in *Input, checks ...check.ID) []string {
 	out := []string{}
 	for _, c := range checks {
 		for _, f := range in.Findings[c] {
@@ -120,7 +128,7 @@ func ids(in *Input, checks ...string) []string {
 }
 
 // membersOf lists the members of the checks' findings, each once.
-func membersOf(in *Input, checks ...string) []string {
+func membersOf(in *Input, checks ...check.ID) []string {
 	out, seen := []string{}, map[string]bool{}
 	for _, c := range checks {
 		for _, f := range in.Findings[c] {
@@ -136,15 +144,15 @@ func membersOf(in *Input, checks ...string) []string {
 }
 
 // byField builds a proof from the findings of a check whose first evidence names one of the fields.
-func byField(in *Input, refutedBy, checkID string, fields ...string) *Match {
-	return proofOf(in, checkID, refutedBy, func(f check.Finding) bool { return fieldIs(f, fields) })
+func byField(in *Input, refutedBy string, id check.ID, fields ...string) *Match {
+	return proofOf(in, id, refutedBy, func(f check.Finding) bool { return fieldIs(f, fields) })
 }
 
 // proofOf builds a proof from the findings of a check that fit.
-func proofOf(in *Input, checkID, refutedBy string, fits func(check.Finding) bool) *Match {
+func proofOf(in *Input, id check.ID, refutedBy string, fits func(check.Finding) bool) *Match {
 	m := &Match{Certainty: Proof, RefutedBy: refutedBy, Because: []string{}}
 	seen := map[string]bool{}
-	for _, f := range in.Findings[checkID] {
+	for _, f := range in.Findings[id] {
 		if !fits(f) {
 			continue
 		}

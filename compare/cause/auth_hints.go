@@ -1,15 +1,16 @@
 package cause
 
 import (
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var authCacheStale = described(Cause{
-	ID: "auth-cache-stale-after-snapshot",
+	ID: AuthCacheStaleAfterSnapshot,
 	Match: func(in *Input) *Match {
-		if in.Replay == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
+		if in.Replay == nil || in.found(check.A01, check.R01, check.D02) {
 			return nil
 		}
 		m := &Match{Certainty: Hint, RefutedBy: "a write after the snapshot that the old roles refuse and the " +
@@ -21,7 +22,7 @@ var authCacheStale = described(Cause{
 		if len(m.Members) == 0 {
 			return nil
 		}
-		m.Because = ids(in, "K03", "K02", "K01")
+		m.Because = ids(in, check.K03, check.K02, check.K01)
 		return m
 	},
 })
@@ -31,14 +32,14 @@ var authCacheStale = described(Cause{
 const lateWindow = 16
 
 var deleteVisibleLate = described(Cause{
-	ID:    "backend-delete-visible-late",
+	ID:    BackendDeleteVisibleLate,
 	Match: matchDeleteLate,
 })
 
 // matchDeleteLate wants one entry that ended differently, right behind the delete of its user or of a role.
 func matchDeleteLate(in *Input) *Match {
-	if in.Replay == nil || in.Replay.Survey == nil || len(in.Findings["K06"]) == 0 ||
-		len(in.Findings["A01"])+len(in.Findings["K03"])+len(in.Findings["L03"]) > 0 {
+	if in.Replay == nil || in.Replay.Survey == nil || !in.found(check.K06) ||
+		in.found(check.A01, check.K03, check.L03) {
 		return nil
 	}
 	first := firstDeparture(in)
@@ -46,7 +47,7 @@ func matchDeleteLate(in *Input) *Match {
 		return nil
 	}
 	m := &Match{Certainty: Hint, RefutedBy: "an earlier entry that ended differently; a commit of the backend " +
-		"between the delete and the entry", Because: ids(in, "K06", "K02", "K01")}
+		"between the delete and the entry", Because: ids(in, check.K06, check.K02, check.K01)}
 	for i, o := range first.Outcomes {
 		if in.Members[i].Version.Has(release.DeleteSeenLate).Excluded() {
 			return nil

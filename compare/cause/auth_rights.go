@@ -7,9 +7,9 @@ import (
 )
 
 var rbacBypass = described(Cause{
-	ID: "rbac-bypass-evidence",
+	ID: RBACBypassEvidence,
 	Match: func(in *Input) *Match {
-		m := aside(in, "A07", "a grant of the permission in an entry that the log does not hold",
+		m := aside(in, check.A07, "a grant of the permission in an entry that the log does not hold",
 			func(check.Finding) bool { return true })
 		if m != nil {
 			m.Certainty = Strong
@@ -19,7 +19,7 @@ var rbacBypass = described(Cause{
 })
 
 var authCacheAfterStart = described(Cause{
-	ID: "auth-cache-empty-after-start",
+	ID: AuthCacheEmptyAfterStart,
 	Match: func(in *Input) *Match {
 		return shutMembers(in, release.PermCacheColdStart, "a write of a user other than root that took effect on "+
 			"the member between the start and the next change of auth",
@@ -35,7 +35,7 @@ var authCacheAfterStart = described(Cause{
 })
 
 var authCacheAfterSnapshot = described(Cause{
-	ID: "auth-cache-empty-after-snapshot",
+	ID: AuthCacheEmptyAfterSnapshot,
 	Match: func(in *Input) *Match {
 		return shutMembers(in, release.PermCacheEmptyAfterSnapshot, "a write of a user other than root that took "+
 			"effect on the member after the snapshot",
@@ -62,7 +62,7 @@ func snapshotOpens(in *Input, pos int, s replay.ShutSpan) bool {
 // opened as asked.
 func shutMembers(in *Input, rule *release.Rule, refutedBy string, opened func(pos int, s replay.ShutSpan) bool) *Match {
 	if in.Replay == nil || in.Replay.Survey == nil ||
-		len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
+		in.found(check.A01, check.R01, check.D02) {
 		return nil
 	}
 	m := &Match{Certainty: Strong, RefutedBy: refutedBy}
@@ -79,6 +79,6 @@ func shutMembers(in *Input, rule *release.Rule, refutedBy string, opened func(po
 	if len(m.Members) == 0 {
 		return nil
 	}
-	m.Because = ids(in, "K03", "K02", "K01")
+	m.Because = ids(in, check.K03, check.K02, check.K01)
 	return m
 }

@@ -5,12 +5,12 @@ import (
 )
 
 var authStructureBroken = described(Cause{
-	ID: "auth-structure-broken",
+	ID: AuthStructureBroken,
 	Match: func(in *Input) *Match {
-		m := aside(in, "A05", "the rows that are missing, read from another copy of this database",
+		m := aside(in, check.A05, "the rows that are missing, read from another copy of this database",
 			func(check.Finding) bool { return true })
 		if m == nil {
-			m = aside(in, "B05", "the rows that are missing, read from another copy of this backup",
+			m = aside(in, check.B05, "the rows that are missing, read from another copy of this backup",
 				func(f check.Finding) bool { return f.Severity != check.Warning })
 		}
 		if m != nil {
@@ -21,8 +21,8 @@ var authStructureBroken = described(Cause{
 })
 
 var authSecretsInWAL = described(Cause{
-	ID: "auth-secrets-in-wal",
+	ID: AuthSecretsInWAL,
 	Match: func(in *Input) *Match {
-		return aside(in, "A06", "entries whose password field is empty", func(check.Finding) bool { return true })
+		return aside(in, check.A06, "entries whose password field is empty", func(check.Finding) bool { return true })
 	},
 })

@@ -7,31 +7,31 @@ import (
 )
 
 var backupTruncated = described(Cause{
-	ID: "backup-truncated",
+	ID: BackupTruncated,
 	Match: func(in *Input) *Match {
-		return byField(in, "a longer copy of the same file whose trailer fits", "B02", check.FieldTruncated,
+		return byField(in, "a longer copy of the same file whose trailer fits", check.B02, check.FieldTruncated,
 			check.FieldCutTrailer)
 	},
 })
 
 var backupHashMismatch = described(Cause{
-	ID: "backup-hash-mismatch",
+	ID: BackupHashMismatch,
 	Match: func(in *Input) *Match {
 		const refuted = "another copy of the file whose trailer fits"
-		if m := byField(in, refuted, "B01", check.FieldSHA256); m != nil {
+		if m := byField(in, refuted, check.B01, check.FieldSHA256); m != nil {
 			return m
 		}
-		return byField(in, refuted, "B02", check.FieldAppended)
+		return byField(in, refuted, check.B02, check.FieldAppended)
 	},
 })
 
 var backupWithoutHash = described(Cause{
-	ID: "backup-without-hash",
+	ID: BackupWithoutHash,
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, RefutedBy: "the same file with 32 more bytes that are its sha256"}
-		for _, b := range in.Findings["B01"] {
+		for _, b := range in.Findings[check.B01] {
 			if fieldIs(b, []string{check.FieldNoTrailer}) &&
-				!slices.ContainsFunc(in.Findings["B02"],
+				!slices.ContainsFunc(in.Findings[check.B02],
 					func(f check.Finding) bool { return slices.Equal(f.Members, b.Members) }) {
 				m.Members, m.Because = append(m.Members, b.Members...), append(m.Because, b.ID)
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -16,9 +17,9 @@ var pageKinds = []string{string(dumpdb.DamagePage), string(dumpdb.DamagePageID),
 	string(dumpdb.DamageKeyOrder), string(dumpdb.DamageOutOfFile)}
 
 var bucketNamesRevisions = described(Cause{
-	ID: "bucket-names-are-revisions",
+	ID: BucketNamesAreRevisions,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the same root page in a copy of the stopped member", "D06", "root")
+		m := byField(in, "the same root page in a copy of the stopped member", check.D06, "root")
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -27,9 +28,9 @@ var bucketNamesRevisions = described(Cause{
 })
 
 var backupRacesRename = described(Cause{
-	ID: "backup-races-rename",
+	ID: BackupRacesRename,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the same damage in the database that the backup was taken from", "D02", pageKinds...)
+		m := byField(in, "the same damage in the database that the backup was taken from", check.D02, pageKinds...)
 		if m == nil {
 			return nil
 		}
@@ -37,7 +38,8 @@ var backupRacesRename = described(Cause{
 		for _, label := range m.Members {
 			if x := in.member(label); x != nil && x.DB.Trailer.State == "match" && savedSnapshot(x) &&
 				pagesOfAFile(in, x) {
-				out.Members, out.Because = append(out.Members, label), append(out.Because, idsOf(in, label, "D02")...)
+				out.Members, out.Because = append(out.Members, label),
+					append(out.Because, idsOf(in, label, check.D02)...)
 			}
 		}
 		if len(out.Members) == 0 {
@@ -50,7 +52,7 @@ var backupRacesRename = described(Cause{
 // pagesOfAFile tells whether every damaged page is still a page of a bbolt file, if of another one: noise is damage by
 // storage.
 func pagesOfAFile(in *Input, m *evidence.Member) bool {
-	for _, f := range in.Findings["D02"] {
+	for _, f := range in.Findings[check.D02] {
 		if f.Members[0] != m.Label() || f.Evidence[0].Page == nil {
 			continue
 		}
@@ -74,9 +76,9 @@ func savedSnapshot(m *evidence.Member) bool {
 }
 
 var bboltFreelist2017 = described(Cause{
-	ID: "bbolt-freelist-defects-2017",
+	ID: BboltFreelistDefects2017,
 	Match: func(in *Input) *Match {
-		m := byField(in, "a sound freelist at that page in another copy", "D02", string(dumpdb.DamageFreelist))
+		m := byField(in, "a sound freelist at that page in another copy", check.D02, string(dumpdb.DamageFreelist))
 		if m == nil {
 			return nil
 		}
@@ -90,7 +92,7 @@ var bboltFreelist2017 = described(Cause{
 })
 
 var partialWriteTxn = described(Cause{
-	ID:    "partial-write-txn",
+	ID:    PartialWriteTxn,
 	Match: matchPartialTxn,
 })
 
@@ -106,7 +108,7 @@ func matchPartialTxn(in *Input) *Match {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, in.Members[i].Label()),
-			append(m.Because, idsOf(in, in.Members[i].Label(), "K03")...)
+			append(m.Because, idsOf(in, in.Members[i].Label(), check.K03)...)
 	}
 	if len(m.Because) == 0 {
 		return nil
@@ -130,23 +132,23 @@ func onlyPartial(in *Input, pos int) bool {
 }
 
 var defragOrphanMerged = described(Cause{
-	ID:    "defrag-orphan-merged",
+	ID:    DefragOrphanMerged,
 	Match: matchDefragOrphan,
 })
 
 func matchDefragOrphan(in *Input) *Match {
 	m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "the same superseded records on a member that " +
 		"never defragmented"}
-	for _, f := range in.Findings["D07"] {
+	for _, f := range in.Findings[check.D07] {
 		x := in.member(f.Members[0])
 		if x == nil || x.Version.Follows(release.DefragOwnFile) || len(in.Members) > 1 &&
-			len(in.Findings["D07"]) == len(in.Members) {
+			len(in.Findings[check.D07]) == len(in.Members) {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, f.ID)
 		if cameBack(in, x) {
 			m.Certainty = Proof
-			m.Because = append(m.Because, idsOf(in, x.Label(), "K03")...)
+			m.Because = append(m.Because, idsOf(in, x.Label(), check.K03)...)
 		}
 	}
 	if len(m.Members) == 0 {

@@ -6,9 +6,9 @@ import (
 )
 
 var secondTool = described(Cause{
-	ID: "db-in-use-by-second-tool",
+	ID: DBInUseBySecondTool,
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a server that stores a freelist itself", "D08", check.FieldFreelistAlone))
+		m := besideVerdict(byField(in, "a server that stores a freelist itself", check.D08, check.FieldFreelistAlone))
 		if m != nil {
 			m.Certainty = Hint
 		}
@@ -17,7 +17,7 @@ var secondTool = described(Cause{
 })
 
 var ext4FastCommit = described(Cause{
-	ID:    "ext4-fast-commit",
+	ID:    Ext4FastCommit,
 	Match: matchFastCommit,
 })
 
@@ -26,7 +26,7 @@ func matchFastCommit(in *Input) *Match {
 	m := &Match{Certainty: Hint, Because: []string{}, RefutedBy: "a kernel or file system without the feature; a " +
 		"machine that never lost power"}
 	for _, x := range in.Members {
-		list := idsOf(in, x.Label(), "D02")
+		list := idsOf(in, x.Label(), check.D02)
 		if len(list) == 0 || !zeroTail(in, x) {
 			continue
 		}
@@ -42,7 +42,7 @@ func zeroTail(in *Input, m *evidence.Member) bool {
 	if !m.HasDB() {
 		return false
 	}
-	for _, f := range in.Findings["D02"] {
+	for _, f := range in.Findings[check.D02] {
 		if f.Members[0] != m.Label() {
 			continue
 		}

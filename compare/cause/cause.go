@@ -21,7 +21,7 @@ const (
 
 // Cause is one entry of the catalogue.
 type Cause struct {
-	ID         string
+	ID         ID
 	Title      string
 	Doc        string
 	Affected   []string
@@ -36,7 +36,7 @@ type Cause struct {
 // Input is what a cause looks at: the facts, and every finding by check ID.
 type Input struct {
 	*check.Input
-	Findings map[string][]check.Finding
+	Findings map[check.ID][]check.Finding
 }
 
 // Match says that a cause fits.

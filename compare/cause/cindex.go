@@ -9,18 +9,18 @@ import (
 )
 
 var cindexFrozen = described(Cause{
-	ID: "cindex-frozen-by-stale-term",
+	ID: CindexFrozenByStaleTerm,
 	Match: func(in *Input) *Match {
-		if len(in.Findings["C01"]) == 0 {
+		if !in.found(check.C01) {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "C01"), Because: ids(in, "C01", "C04"),
+		return &Match{Certainty: Proof, Members: membersOf(in, check.C01), Because: ids(in, check.C01, check.C04),
 			RefutedBy: "an entry or HardState of that term in the member's log"}
 	},
 })
 
 var cindexNotSavedByDefrag = described(Cause{
-	ID:    "cindex-not-saved-by-defrag",
+	ID:    CindexNotSavedByDefrag,
 	Match: matchDefragIndex,
 })
 
@@ -35,12 +35,12 @@ func matchDefragIndex(in *Input) *Match {
 	authToo := repeated35(in)
 	for _, x := range in.Members {
 		if !x.Version.MayFollow(release.DefragLosesIndex) || x.IndexFrozen() || x.ConsistentIndex() == 0 ||
-			x.ConsistentIndex() < snapshotIndex(x) || !holdsMember(in, x.Label(), "C03", "C04") &&
+			x.ConsistentIndex() < snapshotIndex(x) || !holdsMember(in, x.Label(), check.C03, check.C04) &&
 			!slices.Contains(authToo, x.Label()) {
 			continue
 		}
 		m.Members = append(m.Members, x.Label())
-		m.Because = append(m.Because, idsOf(in, x.Label(), "C03", "C04", "A02", "A04")...)
+		m.Because = append(m.Because, idsOf(in, x.Label(), check.C03, check.C04, check.A02, check.A04)...)
 	}
 	if len(m.Members) == 0 {
 		return nil
@@ -49,25 +49,25 @@ func matchDefragIndex(in *Input) *Match {
 }
 
 var cindexMissing = described(Cause{
-	ID: "cindex-missing",
+	ID: CindexMissing,
 	Match: func(in *Input) *Match {
-		if len(in.Findings["C02"]) == 0 {
+		if !in.found(check.C02) {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "C02"), Because: ids(in, "C02"),
+		return &Match{Certainty: Proof, Members: membersOf(in, check.C02), Because: ids(in, check.C02),
 			RefutedBy: "a consistent index in the database"}
 	},
 })
 
 var metaTermBehind = described(Cause{
-	ID:    "meta-term-does-not-match-log",
+	ID:    MetaTermDoesNotMatchLog,
 	Match: matchMetaTermBehind,
 })
 
 func matchMetaTermBehind(in *Input) *Match {
 	m := &Match{Certainty: Strong, Because: []string{},
 		RefutedBy: "an entry of the log at that index with the stored term"}
-	for _, f := range in.Findings["D05"] {
+	for _, f := range in.Findings[check.D05] {
 		if x := in.member(f.Members[0]); x != nil && x.DB.Meta.Term != nil && *x.DB.Meta.Term < f.At.Term {
 			m.Members, m.Because = append(m.Members, f.Members...), append(m.Because, f.ID)
 		}
@@ -100,7 +100,7 @@ func snapshotIndex(m *evidence.Member) (index uint64) {
 }
 
 // idsOf lists the IDs of the findings of the checks that name the member.
-func idsOf(in *Input, label string, checks ...string) []string {
+func idsOf(in *Input, label string, checks ...check.ID) []string {
 	out := []string{}
 	for _, c := range checks {
 		for _, f := range in.Findings[c] {
@@ -114,15 +114,15 @@ func idsOf(in *Input, label string, checks ...string) []string {
 	return out
 }
 
-func holdsMember(in *Input, label string, checks ...string) bool {
+func holdsMember(in *Input, label string, checks ...check.ID) bool {
 	return len(idsOf(in, label, checks...)) > 0
 }
 
 var cindexAltered = described(Cause{
-	ID: "cindex-bytes-altered",
+	ID: CindexBytesAltered,
 	Match: func(in *Input) *Match {
-		m := proofOf(in, "C05", "an entry at the stored index in a log of this cluster", every)
-		if m != nil && !slices.ContainsFunc(in.Findings["C05"],
+		m := proofOf(in, check.C05, "an entry at the stored index in a log of this cluster", every)
+		if m != nil && !slices.ContainsFunc(in.Findings[check.C05],
 			func(f check.Finding) bool { return beyondDoubt(in, in.member(f.Members[0])) }) {
 			m.Certainty = Strong
 		}

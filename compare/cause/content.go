@@ -9,7 +9,7 @@ import (
 )
 
 var valueBytesAltered = described(Cause{
-	ID: "value-bytes-altered",
+	ID: ValueBytesAltered,
 	Match: func(in *Input) *Match {
 		if in.Replay == nil {
 			return nil
@@ -27,17 +27,17 @@ var valueBytesAltered = described(Cause{
 			}
 			m.Members = append(m.Members, in.Members[i].Label())
 		}
-		if len(m.Members) == 0 || len(in.Findings["A01"])+len(in.Findings["R01"]) > 0 {
+		if len(m.Members) == 0 || in.found(check.A01, check.R01) {
 			return nil
 		}
-		m.Because = ids(in, "K03", "K01")
+		m.Because = ids(in, check.K03, check.K01)
 		return m
 	},
 })
 
 // undecodable tells whether a record of the member is no record any more: then more than a value is wrong.
 func undecodable(in *Input, label string) bool {
-	return slices.ContainsFunc(in.Findings["K04"],
+	return slices.ContainsFunc(in.Findings[check.K04],
 		func(f check.Finding) bool { return f.Members[0] == label && check.Undecodable(f) })
 }
 
@@ -59,12 +59,12 @@ func onlyContradicted(in *Input, pos int) bool {
 }
 
 var txnRangeStripped = described(Cause{
-	ID:    "txn-range-stripped-revision",
+	ID:    TxnRangeStrippedRevision,
 	Match: matchTxnRange,
 })
 
 func matchTxnRange(in *Input) *Match {
-	if in.Replay == nil || len(in.Findings["K06"]) == 0 {
+	if in.Replay == nil || !in.found(check.K06) {
 		return nil
 	}
 	for _, e := range in.Replay.Events {
@@ -76,7 +76,8 @@ func matchTxnRange(in *Input) *Match {
 		if e.RangeRevision == 0 || i < 0 {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: []string{in.Members[i].Label()}, Because: ids(in, "K06", "K02", "K01"),
+		return &Match{Certainty: Proof, Members: []string{in.Members[i].Label()},
+			Because:   ids(in, check.K06, check.K02, check.K01),
 			RefutedBy: "another member, not the proposer, that refused the same entry; an earlier entry that ended differently"}
 	}
 	return nil
@@ -105,13 +106,13 @@ func refusedAlone(in *Input, e *replay.Event) int {
 }
 
 var cindexAheadOfApply = described(Cause{
-	ID:    "cindex-ahead-of-apply",
+	ID:    CindexAheadOfApply,
 	Match: matchCindexAhead,
 })
 
 // matchCindexAhead wants nothing wrong but missing entries, each the only one before a start of its member.
 func matchCindexAhead(in *Input) *Match {
-	if in.Replay == nil || len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["D02"]) > 0 {
+	if in.Replay == nil || in.found(check.A01, check.R01, check.D02) {
 		return nil
 	}
 	m := &Match{Certainty: Strong, RefutedBy: "a missing entry without a crash of the member after it; two missing " +
@@ -122,7 +123,7 @@ func matchCindexAhead(in *Input) *Match {
 	if len(m.Members) == 0 {
 		return nil
 	}
-	m.Because = ids(in, "K03", "K02", "K01")
+	m.Because = ids(in, check.K03, check.K02, check.K01)
 	return m
 }
 
@@ -167,9 +168,9 @@ func onePerLife(in *Input, pos int) bool {
 // unexplained is a function because it asks all other causes first.
 func unexplained() Cause {
 	return described(Cause{
-		ID: "unexplained-first-divergence",
+		ID: UnexplainedFirstDivergence,
 		Match: func(in *Input) *Match {
-			if len(in.Findings["K01"])+len(in.Findings["K03"])+len(in.Findings["R01"]) == 0 {
+			if !in.found(check.K01, check.K03, check.R01) {
 				return nil
 			}
 			for _, k := range known() {
@@ -177,8 +178,9 @@ func unexplained() Cause {
 					return nil
 				}
 			}
-			return &Match{Certainty: Hint, Members: membersOf(in, "K03", "K01", "R01"),
-				Because: ids(in, "K03", "K02", "K01", "R01"), RefutedBy: "a cause of the catalogue that explains the " +
+			return &Match{Certainty: Hint, Members: membersOf(in, check.K03, check.K01, check.R01),
+				Because: ids(in, check.K03, check.K02, check.K01, check.R01),
+				RefutedBy: "a cause of the catalogue that explains the " +
 					"first divergence"}
 		},
 	})
@@ -187,7 +189,7 @@ func unexplained() Cause {
 // explainsContent tells whether a match rests on a finding that can make contents differ. What is wrong with member
 // lists cannot.
 func explainsContent(in *Input, m *Match) bool {
-	return rests(in, m, func(f check.Finding) bool { return f.Class != "membership" })
+	return rests(in, m, func(f check.Finding) bool { return f.Class != check.ClassMembership })
 }
 
 // rests tells whether a match rests on such a finding.

@@ -7,11 +7,12 @@ import (
 )
 
 var changedOutsideLog = described(Cause{
-	ID: "rows-changed-outside-the-log",
+	ID: RowsChangedOutsideTheLog,
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, RefutedBy: "an entry of the log that changes these rows; other pages in the " +
 			"file before its last transaction"}
-		for _, id := range []string{"A03", "A08", "A09", "L01", "L04", "M17", "M02", "K12"} {
+		for _, id := range []check.ID{check.A03, check.A08, check.A09, check.L01, check.L04, check.M17, check.M02,
+			check.K12} {
 			for _, f := range in.Findings[id] {
 				if len(f.ByHand) == 0 || f.Severity.Rank() < check.Error.Rank() {
 					continue

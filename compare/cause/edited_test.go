@@ -10,8 +10,8 @@ import (
 // TestChangedOutsideLog: only findings of error or worse that name a member by its last transaction are put down to it.
 func TestChangedOutsideLog(t *testing.T) {
 	in := func(f check.Finding) *Input {
-		f.ID = f.Check + "-1"
-		return &Input{Input: &check.Input{}, Findings: map[string][]check.Finding{f.Check: {f}}}
+		f.ID = string(f.Check + "-1")
+		return &Input{Input: &check.Input{}, Findings: map[check.ID][]check.Finding{f.Check: {f}}}
 	}
 	for _, c := range []struct {
 		f    check.Finding
@@ -28,7 +28,7 @@ func TestChangedOutsideLog(t *testing.T) {
 		switch {
 		case m == nil && c.want == nil:
 		case m == nil || !slices.Equal(m.Members, c.want) || m.Certainty != Proof ||
-			!slices.Equal(m.Because, []string{c.f.Check + "-1"}):
+			!slices.Equal(m.Because, []string{string(c.f.Check + "-1")}):
 			t.Errorf("%+v: %+v", c.f, m)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 )
 
 var walTornTail = described(Cause{
-	ID: "wal-torn-tail",
+	ID: WALTornTail,
 	Match: func(in *Input) *Match {
 		const refuted = "a complete record after the torn one"
-		if m := byField(in, refuted, "W02", string(dumplog.DamageTornTail)); m != nil {
+		if m := byField(in, refuted, check.W02, string(dumplog.DamageTornTail)); m != nil {
 			return m
 		}
-		m := byField(in, refuted, "W02", string(dumplog.DamageTail))
+		m := byField(in, refuted, check.W02, string(dumplog.DamageTail))
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -22,16 +22,16 @@ var walTornTail = described(Cause{
 })
 
 var bboltPageDamage = described(Cause{
-	ID:    "bbolt-page-damage",
+	ID:    BboltPageDamage,
 	Match: matchPageDamage,
 })
 
 func matchPageDamage(in *Input) *Match {
-	m := byField(in, "the same page read soundly from another copy of this data dir", "D02", pageKinds...)
+	m := byField(in, "the same page read soundly from another copy of this data dir", check.D02, pageKinds...)
 	if m != nil {
 		return m
 	}
-	m = proofOf(in, "D03", "the same row in another copy of this data dir, as sound",
+	m = proofOf(in, check.D03, "the same row in another copy of this data dir, as sound",
 		func(f check.Finding) bool { return f.Evidence[0].Bucket != "key" })
 	if m != nil {
 		m.Certainty = Strong
@@ -40,9 +40,9 @@ func matchPageDamage(in *Input) *Match {
 }
 
 var walCRCMismatch = described(Cause{
-	ID: "wal-crc-mismatch",
+	ID: WALCRCMismatch,
 	Match: func(in *Input) *Match {
-		return byField(in, "the same record read soundly from another copy of this data dir", "W01",
+		return byField(in, "the same record read soundly from another copy of this data dir", check.W01,
 			string(dumplog.DamageCRC), string(dumplog.DamageFrame),
 			string(dumplog.DamageType), string(dumplog.DamagePayload), string(dumplog.DamageForeign),
 			string(dumplog.DamageTruncated))
@@ -50,54 +50,55 @@ var walCRCMismatch = described(Cause{
 })
 
 var walSegmentMissing = described(Cause{
-	ID: "wal-segment-missing",
+	ID: WALSegmentMissing,
 	Match: func(in *Input) *Match {
-		return byField(in, "the missing segment file", "W03", string(dumplog.DamageMissingSegment))
+		return byField(in, "the missing segment file", check.W03, string(dumplog.DamageMissingSegment))
 	},
 })
 
 var snapFileDamaged = described(Cause{
-	ID: "snap-file-damaged",
+	ID: SnapFileDamaged,
 	Match: func(in *Input) *Match {
-		if len(in.Findings["S01"]) == 0 {
+		if !in.found(check.S01) {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "S01"), Because: ids(in, "S01"),
+		return &Match{Certainty: Proof, Members: membersOf(in, check.S01), Because: ids(in, check.S01),
 			RefutedBy: "the file read soundly from another copy of this data dir"}
 	},
 })
 
 var dbTruncated = described(Cause{
-	ID: "db-truncated",
+	ID: DBTruncated,
 	Match: func(in *Input) *Match {
 		// A reference beyond the file alone is a damaged page: the meta page says how long the file has to be.
-		return byField(in, "a longer copy of the same file", "D02", string(dumpdb.DamageTruncated))
+		return byField(in, "a longer copy of the same file", check.D02, string(dumpdb.DamageTruncated))
 	},
 })
 
 var bboltMetaDamage = described(Cause{
-	ID: "bbolt-meta-damage",
+	ID: BboltMetaDamage,
 	Match: func(in *Input) *Match {
 		const refuted = "the same page read soundly from another copy of this data dir"
-		if m := byField(in, refuted, "D02", string(dumpdb.DamageMeta)); m != nil {
+		if m := byField(in, refuted, check.D02, string(dumpdb.DamageMeta)); m != nil {
 			return m // neither page validates: the file does not open
 		}
-		return byField(in, refuted, "D01", "meta")
+		return byField(in, refuted, check.D01, "meta")
 	},
 })
 
 var dirRolledBack = described(Cause{
-	ID: "data-dir-rolled-back",
+	ID: DataDirRolledBack,
 	Match: func(in *Input) *Match {
-		if m := proofOf(in, "R10", "a longer copy of this member's log: the source was then only copied before the others", serious); m != nil {
+		if m := proofOf(in, check.R10, "a longer copy of this member's log: the source was then only copied before "+
+			"the others", serious); m != nil {
 			return m
 		}
 		const refuted = "a database of this member at or above the snapshot's index"
-		if m := byField(in, refuted, "S02", check.GapOther); m != nil {
+		if m := byField(in, refuted, check.S02, check.GapOther); m != nil {
 			m.Certainty = Strong
 			return m
 		}
-		m := byField(in, refuted, "S02", check.GapNotInstalled)
+		m := byField(in, refuted, check.S02, check.GapNotInstalled)
 		if m != nil {
 			m.Certainty = Hint
 		}
@@ -106,15 +107,15 @@ var dirRolledBack = described(Cause{
 })
 
 var timesDiffer = described(Cause{
-	ID: "wal-and-db-from-different-times",
+	ID: WALAndDBFromDifferentTimes,
 	Match: func(in *Input) *Match {
 		if m := unexplainedRevisions(in); m != nil {
 			return m
 		}
-		if len(in.Findings["D05"]) == 0 || matchMetaTermBehind(in) != nil {
+		if !in.found(check.D05) || matchMetaTermBehind(in) != nil {
 			return nil
 		}
-		return &Match{Certainty: Strong, Members: membersOf(in, "D05"), Because: ids(in, "D05"),
+		return &Match{Certainty: Strong, Members: membersOf(in, check.D05), Because: ids(in, check.D05),
 			RefutedBy: "the entry at that index with the term that the database stores"}
 	},
 })
@@ -122,7 +123,7 @@ var timesDiffer = described(Cause{
 // unexplainedRevisions finds members whose log is whole from the first entry of a new cluster on, and whose database
 // holds more revisions than the entries that it has applied can have made.
 func unexplainedRevisions(in *Input) *Match {
-	if in.Replay == nil || len(in.Findings["C01"])+len(in.Findings["C03"])+len(in.Findings["C04"])+len(in.Findings["M11"]) > 0 {
+	if in.Replay == nil || in.found(check.C01, check.C03, check.C04, check.M11) {
 		return nil
 	}
 	m := &Match{Certainty: Proof, Because: []string{}, RefutedBy: "segments of this log from before its first entry; " +
@@ -138,7 +139,7 @@ func unexplainedRevisions(in *Input) *Match {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, x.Label()),
-			append(m.Because, idsOf(in, x.Label(), "K03", "D05", "D04")...)
+			append(m.Because, idsOf(in, x.Label(), check.K03, check.D05, check.D04)...)
 	}
 	if len(m.Members) == 0 {
 		return nil

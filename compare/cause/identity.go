@@ -8,49 +8,49 @@ import (
 )
 
 var clonedDir = described(Cause{
-	ID: "data-dir-cloned-running-twice",
+	ID: DataDirClonedRunningTwice,
 	Match: func(in *Input) *Match {
 		const refuted = "an ID that another member shares; logs of which one is a prefix of the other"
-		if m := byField(in, refuted, "M12", check.FieldClone, check.FieldTwoProcesses); m != nil {
+		if m := byField(in, refuted, check.M12, check.FieldClone, check.FieldTwoProcesses); m != nil {
 			return m
 		}
-		if len(in.Findings["M12"]) > 0 {
+		if in.found(check.M12) {
 			return nil // a twin cluster or a restore explains it
 		}
-		return proofOf(in, "R06", refuted, func(f check.Finding) bool { return len(f.Members) > 1 })
+		return proofOf(in, check.R06, refuted, func(f check.Finding) bool { return len(f.Members) > 1 })
 	},
 })
 
 var removedDir = described(Cause{
-	ID: "removed-member-data-dir",
+	ID: RemovedMemberDataDir,
 	Match: func(in *Input) *Match {
-		if len(in.Findings["M08"]) == 0 {
+		if !in.found(check.M08) {
 			return nil
 		}
-		return weigh(in, &Match{Certainty: Proof, Members: membersOf(in, "M08"), Because: ids(in, "M08"),
+		return weigh(in, &Match{Certainty: Proof, Members: membersOf(in, check.M08), Because: ids(in, check.M08),
 			RefutedBy: "a conf change that added the same ID after its removal"})
 	},
 })
 
 var identityMismatch = described(Cause{
-	ID: "member-identity-mismatch",
+	ID: MemberIdentityMismatch,
 	Match: func(in *Input) *Match {
-		if m := byField(in, "requests in the logs that differ", "M01", check.FieldClusterID); m != nil {
+		if m := byField(in, "requests in the logs that differ", check.M01, check.FieldClusterID); m != nil {
 			return m
 		}
 		return weigh(in, byField(in, "a configuration or member list that names the ID; the same name for the ID in "+
-			"the member list", "M09", check.FieldUnknownMember, check.FieldOtherName))
+			"the member list", check.M09, check.FieldUnknownMember, check.FieldOtherName))
 	},
 })
 
 var stuckLearner = described(Cause{
-	ID: "stuck-learner",
+	ID: StuckLearner,
 	Match: func(in *Input) *Match {
 		const refuted = "a publish entry of the learner; a log of the learner that reaches the cluster's"
-		if m := byField(in, refuted, "M10", check.FieldLearnerNeverStarted, check.FieldLearnerBehind); m != nil {
+		if m := byField(in, refuted, check.M10, check.FieldLearnerNeverStarted, check.FieldLearnerBehind); m != nil {
 			return m
 		}
-		m := byField(in, refuted, "M10", check.FieldLearnerJustAdded, check.FieldLearnerBlocks)
+		m := byField(in, refuted, check.M10, check.FieldLearnerJustAdded, check.FieldLearnerBlocks)
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -59,9 +59,9 @@ var stuckLearner = described(Cause{
 })
 
 var promotedUnstarted = described(Cause{
-	ID: "nonstarted-learner-promoted",
+	ID: NonstartedLearnerPromoted,
 	Match: func(in *Input) *Match {
-		for _, f := range in.Findings["M05"] {
+		for _, f := range in.Findings[check.M05] {
 			for _, m := range in.Members {
 				if !m.HasWAL() || !slices.Contains(f.Members, m.Label()) {
 					continue
@@ -69,7 +69,7 @@ var promotedUnstarted = described(Cause{
 				for _, c := range m.WAL.Conf {
 					if !c.Refused && c.Change.Member != nil && c.Change.Member.IsPromote &&
 						c.Change.Type == dumplog.ConfChangeAddNode && names(f, c.Change.NodeID) {
-						return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, "M05"),
+						return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, check.M05),
 							RefutedBy: "a publish entry of the member in a part of the log that was purged"}
 					}
 				}

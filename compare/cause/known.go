@@ -3,7 +3,8 @@ package cause
 // Known is a cause that is known to exist and that no matcher of the catalogue finds. The documents list it, so that
 // the absence of a verdict is not read as the absence of the cause.
 type Known struct {
-	ID, Title string
+	ID    ID
+	Title string
 	// Why says why it cannot be detected offline.
 	Why string
 }
@@ -13,7 +14,7 @@ type Known struct {
 func Undetected() []Known {
 	return []Known{
 		{
-			ID: "defrag-drops-backend-options", Title: "the database was opened with other options after a " +
+			ID: DefragDropsBackendOptions, Title: "the database was opened with other options after a " +
 				"defragmentation",
 			Why: "up to 3.4.18 and 3.5.2 the reopened database lost the type of its freelist in memory and the " +
 				"settings for mapping and syncing. On Linux it keeps the option that affects the file (no freelist is " +
@@ -21,7 +22,7 @@ func Undetected() []Known {
 				"(db-in-use-by-second-tool)",
 		},
 		{
-			ID:    "bbolt-rollback-keeps-allocations",
+			ID:    BboltRollbackKeepsAllocations,
 			Title: "pages of a transaction that was rolled back stayed allocated",
 			Why: "bbolt up to 1.3.10 kept them in memory only. At worst a page that a reader still saw was reused. " +
 				"This leaves pages that contradict each other without a specific mark: bbolt-page-damage, or " +

@@ -10,18 +10,18 @@ import (
 func TestKnownIsDetectedOrListed(t *testing.T) {
 	seen := map[string]string{}
 	for _, c := range cause.All() {
-		if seen[c.ID] != "" {
+		if seen[string(c.ID)] != "" {
 			t.Errorf("%s stands twice in the catalogue", c.ID)
 		}
-		seen[c.ID] = "the catalogue"
+		seen[string(c.ID)] = "the catalogue"
 	}
 	for _, k := range cause.Undetected() {
 		if k.Title == "" || k.Why == "" {
 			t.Errorf("%s has no title, or no reason", k.ID)
 		}
-		if seen[k.ID] != "" {
-			t.Errorf("%s is listed as not detected and stands in %s", k.ID, seen[k.ID])
+		if seen[string(k.ID)] != "" {
+			t.Errorf("%s is listed as not detected and stands in %s", k.ID, seen[string(k.ID)])
 		}
-		seen[k.ID] = "the list of those not detected"
+		seen[string(k.ID)] = "the list of those not detected"
 	}
 }

@@ -4,16 +4,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var promotionPropagated = described(Cause{
-	ID: "learner-promotion-propagated",
+	ID: LearnerPromotionPropagated,
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, RefutedBy: "the promotion in the member's own log"}
-		for _, f := range in.Findings["M07"] {
+		for _, f := range in.Findings[check.M07] {
 			e := f.Evidence[0]
 			if e.Field != "isLearner" || e.Observed != "learner" {
 				continue
@@ -40,7 +41,7 @@ func holdsChange(m *evidence.Member, id string) bool {
 }
 
 var bucketIsQuorum = described(Cause{
-	ID: "members-bucket-is-quorum-37",
+	ID: MembersBucketIsQuorum37,
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, Because: quorumFindings(in), RefutedBy: "equal buckets at one applied index"}
 		for _, x := range in.Members {
@@ -64,8 +65,8 @@ var bucketIsQuorum = described(Cause{
 // quorumFindings are those that speak of IDs or learner flags in bucket members: other peer URLs, removed members or
 // the cluster version move no quorum.
 func quorumFindings(in *Input) []string {
-	out := ids(in, "M03", "M07")
-	for _, f := range in.Findings["M02"] {
+	out := ids(in, check.M03, check.M07)
+	for _, f := range in.Findings[check.M02] {
 		seen := map[string]map[string]bool{}
 		for _, e := range f.Evidence {
 			what := "voter"

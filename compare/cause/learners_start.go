@@ -6,27 +6,28 @@ import (
 )
 
 var promotionReplay36 = described(Cause{
-	ID: "learner-promotion-replay-36",
+	ID: LearnerPromotionReplay36,
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a server of another release than 3.6.0 to 3.6.3; a raft snapshot after the promotion", "M14", check.FieldPromotionReplayed))
-		return onRelease(in, m, release.PromotionReplayFails, Strong, "M14")
+		m := besideVerdict(byField(in, "a server of another release than 3.6.0 to 3.6.3; a raft snapshot "+
+			"after the promotion", check.M14, check.FieldPromotionReplayed))
+		return onRelease(in, m, release.PromotionReplayFails, Strong, check.M14)
 	},
 })
 
 var forcedLearnerPanic = described(Cause{
-	ID: "force-new-cluster-learner-panic",
+	ID: ForceNewClusterLearnerPanic,
 	Match: func(in *Input) *Match {
-		if len(in.Findings["M05"]) == 0 {
+		if !in.found(check.M05) {
 			return nil
 		}
-		m := besideVerdict(byField(in, "a server of 3.4.14 or later; a raft snapshot after the addition", "M14",
+		m := besideVerdict(byField(in, "a server of 3.4.14 or later; a raft snapshot after the addition", check.M14,
 			check.FieldLearnerReplayed))
-		return onRelease(in, m, release.ForcedLearnerFails, Hint, "M14")
+		return onRelease(in, m, release.ForcedLearnerFails, Hint, check.M14)
 	},
 })
 
 // onRelease keeps the members whose release may follow a rule and sets the certainty.
-func onRelease(in *Input, m *Match, r *release.Rule, c Certainty, checks ...string) *Match {
+func onRelease(in *Input, m *Match, r *release.Rule, c Certainty, checks ...check.ID) *Match {
 	if m == nil {
 		return nil
 	}

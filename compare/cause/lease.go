@@ -3,13 +3,14 @@ package cause
 import (
 	"regexp"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var leaseRevokeWithoutToken = described(Cause{
-	ID:    "lease-revoke-without-token-mixed-32-33",
+	ID:    LeaseRevokeWithoutTokenMixed3233,
 	Match: matchLeaseRevoke,
 })
 
@@ -32,7 +33,7 @@ func matchLeaseRevoke(in *Input) *Match {
 	if len(m.Members) == 0 {
 		return nil
 	}
-	m.Because = ids(in, "L03", "L01", "K02", "K01")
+	m.Because = ids(in, check.L03, check.L01, check.K02, check.K01)
 	return m
 }
 
@@ -59,7 +60,7 @@ func versionAt(in *Input, pos int, index uint64) release.Version {
 // firstRevokeThatParts returns the lease revoke with which the members' contents parted, nil when another entry came
 // first or a database contradicts the log.
 func firstRevokeThatParts(in *Input) *replay.Event {
-	if in.Replay == nil || len(in.Findings["L03"]) == 0 || len(in.Findings["R01"])+len(in.Findings["A01"]) > 0 {
+	if in.Replay == nil || !in.found(check.L03) || in.found(check.R01, check.A01) {
 		return nil
 	}
 	for _, r := range in.Replay.Members {
@@ -67,7 +68,7 @@ func firstRevokeThatParts(in *Input) *replay.Event {
 			return nil
 		}
 	}
-	at := in.Findings["L03"][0].At.Index
+	at := in.Findings[check.L03][0].At.Index
 	for _, e := range in.Replay.Events {
 		switch {
 		case e.Index == at && e.Kind == dumplog.KindLeaseRevoke:

@@ -6,14 +6,15 @@ import (
 )
 
 var leaseRevokedByDeposed = described(Cause{
-	ID: "lease-revoked-by-deposed-leader",
+	ID: LeaseRevokedByDeposedLeader,
 	Match: func(in *Input) *Match {
 		for _, m := range in.Members {
 			if m.Version.Follows(release.RevokeChecksLeader) {
 				return nil
 			}
 		}
-		m := aside(in, "L07", "a client that revoked those leases; votes that make the proposer the leader of that term", func(check.Finding) bool { return true })
+		m := aside(in, check.L07, "a client that revoked those leases; votes that make the proposer the leader "+
+			"of that term", every)
 		if m != nil {
 			m.Certainty = Strong
 		}

@@ -3,19 +3,20 @@ package cause
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var leaseOpsReapplied = described(Cause{
-	ID:    "lease-ops-reapplied-on-restart",
+	ID:    LeaseOpsReappliedOnRestart,
 	Match: matchLeaseRepeat,
 })
 
 // matchLeaseRepeat wants every difference of a member to be a lease that a restart worked on again.
 func matchLeaseRepeat(in *Input) *Match {
-	if in.Replay == nil || len(in.Findings["D07"])+len(in.Findings["A01"])+len(in.Findings["L02"]) > 0 {
+	if in.Replay == nil || in.found(check.D07, check.A01, check.L02) {
 		return nil
 	}
 	m := &Match{Certainty: Hint, Because: []string{}, RefutedBy: "an operation on the lease after the start; a key " +
@@ -27,7 +28,7 @@ func matchLeaseRepeat(in *Input) *Match {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, x.Label()),
-			append(m.Because, idsOf(in, x.Label(), "K03", "L01", "L09")...)
+			append(m.Because, idsOf(in, x.Label(), check.K03, check.L01, check.L09)...)
 	}
 	if len(m.Members) == 0 {
 		return nil

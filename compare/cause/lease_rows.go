@@ -9,14 +9,14 @@ import (
 )
 
 var danglingLease = described(Cause{
-	ID: "dangling-lease-reference",
+	ID: DanglingLeaseReference,
 	Match: func(in *Input) *Match {
-		if len(in.Findings["L02"]) == 0 {
+		if !in.found(check.L02) {
 			return nil
 		}
-		m := &Match{Certainty: Proof, Members: membersOf(in, "L02"), Because: ids(in, "L02", "L01"),
+		m := &Match{Certainty: Proof, Members: membersOf(in, check.L02), Because: ids(in, check.L02, check.L01),
 			RefutedBy: "the lease's row, read from another copy of this database"}
-		if slices.ContainsFunc(m.Members, func(label string) bool { return holdsMember(in, label, "X05") }) {
+		if slices.ContainsFunc(m.Members, func(label string) bool { return holdsMember(in, label, check.X05) }) {
 			m.Certainty = Hint // pages of different moments contradict each other by themselves
 		}
 		return m
@@ -24,15 +24,15 @@ var danglingLease = described(Cause{
 })
 
 var negativeLeaseID = described(Cause{
-	ID:    "negative-lease-id",
+	ID:    NegativeLeaseID,
 	Match: matchNegativeLease,
 })
 
 func matchNegativeLease(in *Input) *Match {
-	if in.Replay == nil || len(in.Findings["L05"])+len(in.Findings["L03"])+len(in.Findings["K06"]) == 0 {
+	if in.Replay == nil || !in.found(check.L05, check.L03, check.K06) {
 		return nil
 	}
-	m := &Match{Certainty: Proof, Because: ids(in, "L03", "L05", "K06", "L01", "K02", "K01"),
+	m := &Match{Certainty: Proof, Because: ids(in, check.L03, check.L05, check.K06, check.L01, check.K02, check.K01),
 		RefutedBy: "a grant of the same lease after the revoke; a member that refused and did not restart"}
 	first := firstParting(in)
 	if first != nil && (first.Lease >= 0 || first.Kind != dumplog.KindLeaseRevoke && first.Kind != dumplog.KindPut) {
@@ -66,32 +66,32 @@ func firstParting(in *Input) *replay.Event {
 }
 
 var leaseTTLClamp = described(Cause{
-	ID: "lease-ttl-clamp-mismatch",
+	ID: LeaseTTLClampMismatch,
 	Match: func(in *Input) *Match {
-		return aside(in, "L04", "a lease on one of the members whose TTL is neither as requested nor that minimum",
+		return aside(in, check.L04, "a lease on one of the members whose TTL is neither as requested nor that minimum",
 			func(f check.Finding) bool { return f.Severity == check.Warning && len(f.Members) > 1 })
 	},
 })
 
 var leaseCheckpointNotPersisted = described(Cause{
-	ID: "lease-checkpoint-not-persisted",
+	ID: LeaseCheckpointNotPersisted,
 	Match: func(in *Input) *Match {
-		return aside(in, "L06", "a lease row with the remaining TTL of the newest checkpoint",
+		return aside(in, check.L06, "a lease row with the remaining TTL of the newest checkpoint",
 			func(f check.Finding) bool { return f.Severity == check.Info })
 	},
 })
 
 var leaseCheckpointMixed = described(Cause{
-	ID: "lease-checkpoint-persist-mixed",
+	ID: LeaseCheckpointPersistMixed,
 	Match: func(in *Input) *Match {
-		return aside(in, "L06", "a checkpoint above the applied index of the members without the remaining TTL",
+		return aside(in, check.L06, "a checkpoint above the applied index of the members without the remaining TTL",
 			func(f check.Finding) bool { return f.Severity == check.Warning })
 	},
 })
 
 // aside builds a proof from the findings of a check that fit, for causes that explain no verdict.
-func aside(in *Input, checkID, refutedBy string, fits func(check.Finding) bool) *Match {
-	m := proofOf(in, checkID, refutedBy, fits)
+func aside(in *Input, id check.ID, refutedBy string, fits func(check.Finding) bool) *Match {
+	m := proofOf(in, id, refutedBy, fits)
 	if m != nil {
 		m.Secondary = true
 	}

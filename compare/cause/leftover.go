@@ -1,17 +1,20 @@
 package cause
 
+import "github.com/etcd-medic/etcd-medic/compare/check"
+
 var defragLeftover = described(Cause{
-	ID: "defrag-leftover-file",
+	ID: DefragLeftoverFile,
 	Match: func(in *Input) *Match {
-		return besideVerdict(byField(in, "a defragmentation that was running when the data dir was copied", "S04",
+		return besideVerdict(byField(in, "a defragmentation that was running when the data dir was copied", check.S04,
 			"db.tmp"))
 	},
 })
 
 var snapDirLeftovers = described(Cause{
-	ID: "snap-dir-leftovers",
+	ID: SnapDirLeftovers,
 	Match: func(in *Input) *Match {
-		return besideVerdict(byField(in, "a snapshot record of the log that needs one of the files", "S04", "leftover"))
+		return besideVerdict(byField(in, "a snapshot record of the log that needs one of the files", check.S04,
+			"leftover"))
 	},
 })
 

@@ -8,22 +8,22 @@ import (
 )
 
 var wipedMember = described(Cause{
-	ID: "wiped-member-rejoined-same-id",
+	ID: WipedMemberRejoinedSameID,
 	Match: func(in *Input) *Match {
-		if len(in.Findings["M04"]) == 0 {
+		if !in.found(check.M04) {
 			return nil
 		}
-		return weigh(in, &Match{Certainty: Proof, Members: membersOf(in, "M04"), Because: ids(in, "M04"),
+		return weigh(in, &Match{Certainty: Proof, Members: membersOf(in, check.M04), Because: ids(in, check.M04),
 			RefutedBy: "a conf change that added this ID after the last entry the member proposed"})
 	},
 })
 
 var quorumLostAfterAdd = described(Cause{
-	ID: "quorum-lost-after-member-add",
+	ID: QuorumLostAfterMemberAdd,
 	Match: func(in *Input) *Match {
-		for _, f := range in.Findings["M05"] {
-			if f.Class == "membership" {
-				return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, "M05"),
+		for _, f := range in.Findings[check.M05] {
+			if f.Class == check.ClassMembership {
+				return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, check.M05),
 					RefutedBy: "the voter answers at its peer URL, or has its own data dir"}
 			}
 		}
@@ -32,14 +32,14 @@ var quorumLostAfterAdd = described(Cause{
 })
 
 var promotionNotPersisted = described(Cause{
-	ID: "learner-promotion-not-persisted",
+	ID: LearnerPromotionNotPersisted,
 	Match: func(in *Input) *Match {
 		return learnerDrift(in, "learner", "a conf change that made it a learner again")
 	},
 })
 
 var updateDropsLearner = described(Cause{
-	ID: "member-update-drops-learner",
+	ID: MemberUpdateDropsLearner,
 	Match: func(in *Input) *Match {
 		m := learnerDrift(in, "voter", "a promotion of the member")
 		if m != nil && !updatedAfterAdd(in, m) {
@@ -52,7 +52,7 @@ var updateDropsLearner = described(Cause{
 // learnerDrift matches findings of M07 in which bucket members says so-and-so and raft the opposite.
 func learnerDrift(in *Input, bucketSays, refutedBy string) *Match {
 	m := &Match{Certainty: Proof, RefutedBy: refutedBy}
-	for _, f := range in.Findings["M07"] {
+	for _, f := range in.Findings[check.M07] {
 		if e := f.Evidence[0]; e.Field == "isLearner" && e.Observed == bucketSays {
 			m.Because = append(m.Because, f.ID)
 			m.Members = append(m.Members, f.Members...)
@@ -67,7 +67,7 @@ func learnerDrift(in *Input, bucketSays, refutedBy string) *Match {
 // updatedAfterAdd tells whether, of every learner that bucket members calls a voter, some log holds an update behind
 // its addition.
 func updatedAfterAdd(in *Input, m *Match) bool {
-	for _, f := range in.Findings["M07"] {
+	for _, f := range in.Findings[check.M07] {
 		if !slices.Contains(m.Because, f.ID) {
 			continue
 		}
@@ -91,17 +91,18 @@ func updatedAfterAdd(in *Input, m *Match) bool {
 }
 
 var zombieMembers = described(Cause{
-	ID: "zombie-members-v3-bucket",
+	ID: ZombieMembersV3Bucket,
 	Match: func(in *Input) *Match {
-		return weigh(in, byField(in, "a conf change that added the member again after its removal", "M07", "zombie"))
+		return weigh(in, byField(in, "a conf change that added the member again after its removal", check.M07,
+			"zombie"))
 	},
 })
 
 var foreignCluster = described(Cause{
-	ID: "foreign-cluster",
+	ID: ForeignCluster,
 	Match: func(in *Input) *Match {
-		m := proofOf(in, "M01", "equal cluster IDs in the WAL metadata",
-			func(f check.Finding) bool { return f.Class == "foreign-cluster" })
+		m := proofOf(in, check.M01, "equal cluster IDs in the WAL metadata",
+			func(f check.Finding) bool { return f.Class == check.ClassForeignCluster })
 		if m == nil {
 			return nil
 		}
@@ -122,8 +123,8 @@ var foreignCluster = described(Cause{
 // foreign lists the findings about sources of different clusters, without those about one cluster ID that was altered.
 func foreign(in *Input) []string {
 	out := []string{}
-	for _, f := range in.Findings["M01"] {
-		if f.Class == "foreign-cluster" {
+	for _, f := range in.Findings[check.M01] {
+		if f.Class == check.ClassForeignCluster {
 			out = append(out, f.ID)
 		}
 	}

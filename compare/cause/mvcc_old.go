@@ -11,9 +11,9 @@ import (
 )
 
 var belowCompact2016 = described(Cause{
-	ID: "revision-below-compact-2016",
+	ID: RevisionBelowCompact2016,
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a server of 3.0.13 or later", "K10", check.FieldBelowFinished))
+		m := besideVerdict(byField(in, "a server of 3.0.13 or later", check.K10, check.FieldBelowFinished))
 		if m != nil {
 			m.Certainty = Hint
 		}
@@ -22,26 +22,26 @@ var belowCompact2016 = described(Cause{
 })
 
 var tombstoneNotIndexed = described(Cause{
-	ID: "tombstone-only-key-not-indexed",
+	ID: TombstoneOnlyKeyNotIndexed,
 	Match: func(in *Input) *Match {
-		if len(in.Findings["D07"]) > 0 || len(in.Members) > 1 && len(in.Findings["K11"]) == len(in.Members) {
+		if in.found(check.D07) || len(in.Members) > 1 && len(in.Findings[check.K11]) == len(in.Members) {
 			return nil
 		}
-		return onRelease(in, besideVerdict(proofOf(in, "K11", "the same tombstones on all members", every)),
-			release.StrayTombstones, Hint, "K11")
+		return onRelease(in, besideVerdict(proofOf(in, check.K11, "the same tombstones on all members", every)),
+			release.StrayTombstones, Hint, check.K11)
 	},
 })
 
 var restoreIndex320 = described(Cause{
-	ID:    "restore-index-damage-320",
+	ID:    RestoreIndexDamage320,
 	Match: matchIndex320,
 })
 
 // matchIndex320 wants every differing key to be absent on one member of 3.2 alone, and older than its compaction
 // elsewhere.
 func matchIndex320(in *Input) *Match {
-	if in.Diff == nil || len(in.Findings["K01"]) == 0 || replayedWrong(in) ||
-		len(in.Findings["K06"])+len(in.Findings["D02"])+len(in.Findings["A01"])+len(in.Findings["R01"])+len(in.Findings["K02"]) > 0 {
+	if in.Diff == nil || !in.found(check.K01) || replayedWrong(in) ||
+		in.found(check.K06, check.D02, check.A01, check.R01, check.K02) {
 		return nil
 	}
 	b := in.Diff.Find("key")
@@ -60,7 +60,7 @@ func matchIndex320(in *Input) *Match {
 	if x.Version.Text != "3.2.x" {
 		return nil
 	}
-	return &Match{Certainty: Hint, Members: []string{x.Label()}, Because: ids(in, "K01", "K03"),
+	return &Match{Certainty: Hint, Members: []string{x.Label()}, Because: ids(in, check.K01, check.K03),
 		RefutedBy: "an entry of the log that deletes these keys; a member that never ran 3.2.0"}
 }
 

@@ -1,15 +1,16 @@
 package cause
 
 import (
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var unsafeNoFsync = described(Cause{
-	ID: "unsafe-no-fsync",
+	ID: UnsafeNoFsync,
 	Match: func(in *Input) *Match {
-		m := stateOf(in, "D04", "servers that ran without the flag",
+		m := stateOf(in, check.D04, "servers that ran without the flag",
 			func(x *evidence.Member) bool { return x.Version.MayFollow(release.NoFsyncOption) })
 		if m == nil || len(m.Members) < 2 {
 			return nil

@@ -3,32 +3,32 @@ package cause
 import "github.com/etcd-medic/etcd-medic/compare/check"
 
 var walRemoved = described(Cause{
-	ID: "wal-removed-db-kept",
+	ID: WALRemovedDBKept,
 	Match: func(in *Input) *Match {
-		return byField(in, "the segments that lead up to the database's index", "X03", check.FieldWALRemoved)
+		return byField(in, "the segments that lead up to the database's index", check.X03, check.FieldWALRemoved)
 	},
 })
 
 var dbRemoved = described(Cause{
-	ID: "db-or-snap-dir-removed",
+	ID: DBOrSnapDirRemoved,
 	Match: func(in *Input) *Match {
-		return byField(in, "the database in another place", "X03", check.FieldDBRemoved)
+		return byField(in, "the database in another place", check.X03, check.FieldDBRemoved)
 	},
 })
 
 var snapRemoved = described(Cause{
-	ID: "snap-files-removed",
+	ID: SnapFilesRemoved,
 	Match: func(in *Input) *Match {
-		return weigh(in, byField(in, "the file in another copy of the data dir", "X03", check.FieldSnapRemoved))
+		return weigh(in, byField(in, "the file in another copy of the data dir", check.X03, check.FieldSnapRemoved))
 	},
 })
 
 var backupAsDB = described(Cause{
-	ID: "saved-snapshot-used-as-db",
+	ID: SavedSnapshotUsedAsDB,
 	Match: func(in *Input) *Match {
-		m := byField(in, "a file that ends with the last page", "X03", check.FieldBackupAsDB)
+		m := byField(in, "a file that ends with the last page", check.X03, check.FieldBackupAsDB)
 		if m == nil {
-			if m = byField(in, "a snapshot record of the log at its index", "X03", check.FieldCopyAsDB); m != nil {
+			if m = byField(in, "a snapshot record of the log at its index", check.X03, check.FieldCopyAsDB); m != nil {
 				m.Certainty = Strong
 			}
 			return m
@@ -43,27 +43,27 @@ var backupAsDB = described(Cause{
 })
 
 var tornLiveCopy = described(Cause{
-	ID: "torn-live-copy",
+	ID: TornLiveCopy,
 	Match: func(in *Input) *Match {
-		if len(in.Findings["X05"]) == 0 {
+		if !in.found(check.X05) {
 			return nil
 		}
-		return &Match{Certainty: Strong, Members: membersOf(in, "X05"), Because: ids(in, "X05"),
+		return &Match{Certainty: Strong, Members: membersOf(in, check.X05), Because: ids(in, check.X05),
 			RefutedBy: "a second copy, taken from the stopped server, with the same signs"}
 	},
 })
 
 var versionMismatch = described(Cause{
-	ID: "downgrade-or-storage-version-mismatch",
+	ID: DowngradeOrStorageVersionMismatch,
 	Match: func(in *Input) *Match {
-		return weigh(in, byField(in, "the same version in all stores at a later moment", "X04",
+		return weigh(in, byField(in, "the same version in all stores at a later moment", check.X04,
 			check.FieldStorageVersion, check.FieldDowngrade))
 	},
 })
 
 var v2Content = described(Cause{
-	ID: "v2-content-blocks-36",
+	ID: V2ContentBlocks36,
 	Match: func(in *Input) *Match {
-		return weigh(in, byField(in, "a newer snapshot without these keys", "M13", "v2 key", "v2 request"))
+		return weigh(in, byField(in, "a newer snapshot without these keys", check.M13, "v2 key", "v2 request"))
 	},
 })

@@ -15,7 +15,7 @@ import (
 )
 
 var restoredFromRaw = described(Cause{
-	ID:    "restored-from-raw-db",
+	ID:    RestoredFromRawDB,
 	Match: matchRawDB,
 })
 

@@ -7,21 +7,22 @@ import (
 )
 
 var backendNotRebound = described(Cause{
-	ID: "backend-not-rebound-after-recovery",
+	ID: BackendNotReboundAfterRecovery,
 	Match: func(in *Input) *Match {
-		m := besideVerdict(proofOf(in, "S05", "a member that was stopped right after it received the snapshot", every))
-		return onRelease(in, m, release.BackendNotRebound, Hint, "S05")
+		m := besideVerdict(proofOf(in, check.S05, "a member that was stopped right after it received the snapshot",
+			every))
+		return onRelease(in, m, release.BackendNotRebound, Hint, check.S05)
 	},
 })
 
 var indexCheckSkipped = described(Cause{
-	ID: "bootstrap-index-check-skipped",
+	ID: BootstrapIndexCheckSkipped,
 	Match: func(in *Input) *Match {
 		if in.Replay == nil || in.Replay.Survey == nil {
 			return nil
 		}
 		m := byField(in, "a database that was put back after the start; no start of the member after the snapshot",
-			"S02", check.GapOther, check.GapNotInstalled)
+			check.S02, check.GapOther, check.GapNotInstalled)
 		m = hintOn(m, in, func(x *evidence.Member) bool {
 			for _, st := range in.Replay.Survey.Starts[x.MemberID] {
 				if st.Index > snapshotIndex(x) && st.Index <= x.LastIndex() {
@@ -30,12 +31,12 @@ var indexCheckSkipped = described(Cause{
 			}
 			return false
 		})
-		return besideVerdict(onRelease(in, m, release.IndexCheckSkipped, Hint, "S02"))
+		return besideVerdict(onRelease(in, m, release.IndexCheckSkipped, Hint, check.S02))
 	},
 })
 
 var defragRacesInstall = described(Cause{
-	ID:    "defrag-races-snapshot-install",
+	ID:    DefragRacesSnapshotInstall,
 	Match: matchDefragRace,
 })
 
@@ -43,14 +44,14 @@ func matchDefragRace(in *Input) *Match {
 	m := &Match{Certainty: Hint, Secondary: true, Because: []string{},
 		RefutedBy: "a member that was not defragmented " +
 			"while it caught up"}
-	for _, f := range in.Findings["S02"] {
+	for _, f := range in.Findings[check.S02] {
 		x := in.member(f.Members[0])
 		if x == nil || x.Version.Has(release.DefragRacesInstall).Excluded() || !check.Received(x, snapshotIndex(x)) ||
-			!compact(x) && !holdsMember(in, x.Label(), "D02") {
+			!compact(x) && !holdsMember(in, x.Label(), check.D02) {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, x.Label()),
-			append(m.Because, append([]string{f.ID}, idsOf(in, x.Label(), "D02")...)...)
+			append(m.Because, append([]string{f.ID}, idsOf(in, x.Label(), check.D02)...)...)
 	}
 	if len(m.Members) == 0 {
 		return nil

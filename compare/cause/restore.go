@@ -10,13 +10,13 @@ import (
 )
 
 var restoredFromDifferent = described(Cause{
-	ID:    "restore-from-different-snapshots",
+	ID:    RestoreFromDifferentSnapshots,
 	Match: matchRestoredFromDifferent,
 })
 
 func matchRestoredFromDifferent(in *Input) *Match {
-	if in.Replay == nil || len(in.Members) < 2 || len(in.Findings["K01"])+len(in.Findings["K02"]) == 0 ||
-		len(in.Findings["R01"]) > 0 {
+	if in.Replay == nil || len(in.Members) < 2 || !in.found(check.K01, check.K02) ||
+		in.found(check.R01) {
 		return nil
 	}
 	bumps := map[int64]bool{}
@@ -31,7 +31,7 @@ func matchRestoredFromDifferent(in *Input) *Match {
 		}
 		bumps[m.DB.KV.BumpMarker.Main] = true
 	}
-	m := &Match{Certainty: Proof, Members: membersOf(in, "K01", "K02"), Because: ids(in, "K02", "K01"),
+	m := &Match{Certainty: Proof, Members: membersOf(in, check.K01, check.K02), Because: ids(in, check.K02, check.K01),
 		RefutedBy: "an entry after the restore that had different results on two members; the same revision on all of " +
 			"them at the index at which the restore ends"}
 	if len(bumps) > 1 {
@@ -41,9 +41,9 @@ func matchRestoredFromDifferent(in *Input) *Match {
 }
 
 var restoredSplit = described(Cause{
-	ID: "restore-split-into-single-clusters",
+	ID: RestoreSplitIntoSingleClusters,
 	Match: func(in *Input) *Match {
-		if m := byField(in, "a common entry that a server proposed after the restore", "M12",
+		if m := byField(in, "a common entry that a server proposed after the restore", check.M12,
 			check.FieldSplit); m != nil {
 			return m
 		}
@@ -55,22 +55,22 @@ var restoredSplit = described(Cause{
 				return nil
 			}
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, "M01"), Because: foreign(in),
+		return &Match{Certainty: Proof, Members: membersOf(in, check.M01), Because: foreign(in),
 			RefutedBy: "two voters in the first entries of any of the logs"}
 	},
 })
 
 var twinClusters = described(Cause{
-	ID: "same-token-twin-clusters",
+	ID: SameTokenTwinClusters,
 	Match: func(in *Input) *Match {
-		return byField(in, "a common entry that a server proposed", "M12", check.FieldTwin)
+		return byField(in, "a common entry that a server proposed", check.M12, check.FieldTwin)
 	},
 })
 
 var restoredOneOnly = described(Cause{
-	ID: "restored-one-member-only",
+	ID: RestoredOneMemberOnly,
 	Match: func(in *Input) *Match {
-		if m := byField(in, "the marks of the same restore in the other logs", "M12",
+		if m := byField(in, "the marks of the same restore in the other logs", check.M12,
 			check.FieldRestoredAlone); m != nil {
 			return m
 		}
@@ -120,10 +120,11 @@ func sameHost(m, o *evidence.Member) bool {
 }
 
 var restoreKeepsMembers = described(Cause{
-	ID: "restore-keeps-old-members",
+	ID: RestoreKeepsOldMembers,
 	Match: func(in *Input) *Match {
-		m := &Match{Certainty: Proof, Because: ids(in, "M03", "M07"), RefutedBy: "a conf change in the log that " +
-			"added these members"}
+		m := &Match{Certainty: Proof, Because: ids(in, check.M03, check.M07),
+			RefutedBy: "a conf change in the log that " +
+				"added these members"}
 		for _, x := range in.Members {
 			if check.Restored(x) && x.WAL.Summary.FirstIndex == 1 && len(membersWithoutConfChange(x)) > 0 {
 				m.Members = append(m.Members, x.Label())
@@ -146,16 +147,17 @@ func membersWithoutConfChange(m *evidence.Member) []dumplog.ID {
 }
 
 var baseMissingOnJoiners = described(Cause{
-	ID:    "restored-base-missing-on-joiners",
+	ID:    RestoredBaseMissingOnJoiners,
 	Match: matchBaseMissing,
 })
 
 func matchBaseMissing(in *Input) *Match {
-	if in.Replay == nil || len(in.Findings["K01"])+len(in.Findings["K02"]) == 0 {
+	if in.Replay == nil || !in.found(check.K01, check.K02) {
 		return nil
 	}
-	m := &Match{Certainty: Proof, Because: ids(in, "K02", "K01"), RefutedBy: "a snapshot in the joiner's log; " +
-		"content on the joiner from before the restore"}
+	m := &Match{Certainty: Proof, Because: ids(in, check.K02, check.K01),
+		RefutedBy: "a snapshot in the joiner's log; " +
+			"content on the joiner from before the restore"}
 	restored := false
 	for i, x := range in.Members {
 		r := in.Replay.Members[i]
@@ -180,7 +182,7 @@ func matchBaseMissing(in *Input) *Match {
 func writesBefore(r *replay.MemberResult) int64 { return int64(r.BaseIndex) }
 
 var noRevisionBump = described(Cause{
-	ID:    "restore-without-revision-bump",
+	ID:    RestoreWithoutRevisionBump,
 	Match: matchNoBump,
 })
 

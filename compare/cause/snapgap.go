@@ -7,17 +7,18 @@ import (
 )
 
 var alarmListIndexStuck = described(Cause{
-	ID: "alarm-list-index-stuck",
+	ID: AlarmListIndexStuck,
 	Match: func(in *Input) *Match {
-		return allOn(in, release.AlarmQueryKeepsIndex, byField(in, "an entry in the gap that changes data", "S02",
+		return allOn(in, release.AlarmQueryKeepsIndex, byField(in, "an entry in the gap that changes data", check.S02,
 			check.GapAlarmQueries))
 	},
 })
 
 var authDeniedIndexStuck = described(Cause{
-	ID: "auth-denied-index-stuck",
+	ID: AuthDeniedIndexStuck,
 	Match: func(in *Input) *Match {
-		m := allOn(in, release.RefusedKeepsIndex, byField(in, "an entry in the gap that another member applied", "S02",
+		m := allOn(in, release.RefusedKeepsIndex, byField(in, "an entry in the gap that another member applied",
+			check.S02,
 			check.GapRefused))
 		if m != nil {
 			m.Certainty = Strong
@@ -40,22 +41,22 @@ func allOn(in *Input, r *release.Rule, m *Match) *Match {
 }
 
 var cindexOverwritten = described(Cause{
-	ID: "cindex-overwritten-after-snapshot",
+	ID: CindexOverwrittenAfterSnapshot,
 	Match: func(in *Input) *Match {
 		m := allOn(in, release.SnapshotIndexReplaced,
-			byField(in, "a database that ends where its consistent index says", "S02", check.GapOverwritten))
+			byField(in, "a database that ends where its consistent index says", check.S02, check.GapOverwritten))
 		if m != nil {
 			m.Certainty = Strong
-			m.Because = append(m.Because, ids(in, "C03")...)
+			m.Because = append(m.Because, ids(in, check.C03)...)
 		}
 		return m
 	},
 })
 
 var snapDBNotSynced = described(Cause{
-	ID: "snap-db-dir-not-synced",
+	ID: SnapDBDirNotSynced,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the file of that snapshot, or a member that kept running after it", "S02",
+		m := byField(in, "the file of that snapshot, or a member that kept running after it", check.S02,
 			check.GapNotInstalled)
 		if m != nil {
 			m.Certainty = Strong
@@ -65,14 +66,15 @@ var snapDBNotSynced = described(Cause{
 })
 
 var backendNewerThanLogStart = described(Cause{
-	ID: "backend-newer-than-log-start",
+	ID: BackendNewerThanLogStart,
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "a server of 3.2 or later"}
 		for _, x := range in.Members {
-			if v := x.Version.Text; (v == "3.0.x" || v == "3.1.x") && holdsMember(in, x.Label(), "S02", "D04") &&
-				!holdsMember(in, x.Label(), "W01", "W02", "W03") {
+			if v := x.Version.Text; (v == "3.0.x" || v == "3.1.x") &&
+				holdsMember(in, x.Label(), check.S02, check.D04) &&
+				!holdsMember(in, x.Label(), check.W01, check.W02, check.W03) {
 				m.Members, m.Because = append(m.Members, x.Label()),
-					append(m.Because, idsOf(in, x.Label(), "S02", "D04")...)
+					append(m.Because, idsOf(in, x.Label(), check.S02, check.D04)...)
 			}
 		}
 		if len(m.Members) == 0 {
@@ -83,9 +85,9 @@ var backendNewerThanLogStart = described(Cause{
 })
 
 var cindexBelowSnapshot34 = described(Cause{
-	ID: "cindex-below-snapshot-34",
+	ID: CindexBelowSnapshot34,
 	Match: func(in *Input) *Match {
-		return hintOn(byField(in, "an older copy of the database that was put in place", "S02", check.GapOther), in,
+		return hintOn(byField(in, "an older copy of the database that was put in place", check.S02, check.GapOther), in,
 			func(x *evidence.Member) bool {
 				return x.Version.MayFollow(release.IndexBelowSnapshot)
 			})
@@ -93,9 +95,9 @@ var cindexBelowSnapshot34 = described(Cause{
 })
 
 var snapDBMissingSecond = described(Cause{
-	ID: "snap-db-missing-second-snapshot",
+	ID: SnapDBMissingSecondSnapshot,
 	Match: func(in *Input) *Match {
-		return hintOn(byField(in, "the file of the first snapshot", "S02", check.GapNotInstalled), in,
+		return hintOn(byField(in, "the file of the first snapshot", check.S02, check.GapNotInstalled), in,
 			func(x *evidence.Member) bool {
 				n := 0
 				for _, s := range x.WAL.Summary.Snapshots {
@@ -116,7 +118,7 @@ func hintOn(m *Match, in *Input, fits func(*evidence.Member) bool) *Match {
 	out := &Match{Certainty: Hint, RefutedBy: m.RefutedBy, Because: []string{}}
 	for _, label := range m.Members {
 		if x := in.member(label); x != nil && fits(x) {
-			out.Members, out.Because = append(out.Members, label), append(out.Because, idsOf(in, label, "S02")...)
+			out.Members, out.Because = append(out.Members, label), append(out.Because, idsOf(in, label, check.S02)...)
 		}
 	}
 	if len(out.Members) == 0 {
@@ -126,9 +128,9 @@ func hintOn(m *Match, in *Input, fits func(*evidence.Member) bool) *Match {
 }
 
 var alarmRaiseIndexStuck = described(Cause{
-	ID: "alarm-raise-index-stuck",
+	ID: AlarmRaiseIndexStuck,
 	Match: func(in *Input) *Match {
-		return onRelease(in, byField(in, "an entry in the gap that changes data", "S02", check.GapAlarmRaises),
-			release.RaisedAlarmKeepsIndex, Hint, "S02")
+		return onRelease(in, byField(in, "an entry in the gap that changes data", check.S02, check.GapAlarmRaises),
+			release.RaisedAlarmKeepsIndex, Hint, check.S02)
 	},
 })

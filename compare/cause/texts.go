@@ -16,7 +16,7 @@ var texts, errTexts = prose.Load(proseFiles, "prose",
 
 // described gives a cause its texts.
 func described(c Cause) Cause {
-	t := texts[c.ID]
+	t := texts[string(c.ID)]
 	c.Title, c.Doc = t.Title, t.Doc
 	c.Affected, c.FixedIn, c.Refs = t.Facts["affected"], t.Facts["fixed in"], t.Facts["see"]
 	c.LookAlikes, c.Recovery, c.Loss = t.Fact("look-alikes"), t.Fact("recovery"), t.Fact("loss")

@@ -1,13 +1,14 @@
 package cause
 
 import (
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var walTornTailNotRepaired = described(Cause{
-	ID: "wal-torn-tail-not-repaired",
+	ID: WALTornTailNotRepaired,
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Strong, Because: []string{},
 			RefutedBy: "a server of another release than 3.5.5 and 3.5.6"}
@@ -18,7 +19,7 @@ var walTornTailNotRepaired = described(Cause{
 			for _, d := range x.WAL.Summary.Damage {
 				if d.Kind == dumplog.DamageTornTail && d.Short {
 					m.Members, m.Because = append(m.Members, x.Label()),
-						append(m.Because, idsOf(in, x.Label(), "W02")...)
+						append(m.Because, idsOf(in, x.Label(), check.W02)...)
 				}
 			}
 		}
@@ -30,9 +31,9 @@ var walTornTailNotRepaired = described(Cause{
 })
 
 var walHoleZeroed = described(Cause{
-	ID: "wal-hole-zeroed",
+	ID: WALHoleZeroed,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the same place with records in another copy of this data dir", "W01",
+		m := byField(in, "the same place with records in another copy of this data dir", check.W01,
 			string(dumplog.DamageZeroHole))
 		if m != nil {
 			m.Certainty = Strong
@@ -42,25 +43,25 @@ var walHoleZeroed = described(Cause{
 })
 
 var walEntryIndexGap = described(Cause{
-	ID: "wal-entry-index-gap",
+	ID: WALEntryIndexGap,
 	Match: func(in *Input) *Match {
-		return byField(in, "a snapshot record at the index before the jump", "W03", string(dumplog.DamageIndexGap))
+		return byField(in, "a snapshot record at the index before the jump", check.W03, string(dumplog.DamageIndexGap))
 	},
 })
 
 var hardStateBeyondLog = described(Cause{
-	ID: "hardstate-beyond-log",
+	ID: HardstateBeyondLog,
 	Match: func(in *Input) *Match {
-		return stateOf(in, "R03", "an entry or snapshot at that index in the log", func(x *evidence.Member) bool {
+		return stateOf(in, check.R03, "an entry or snapshot at that index in the log", func(x *evidence.Member) bool {
 			return x.ConsistentIndex() <= x.LastIndex()
 		})
 	},
 })
 
 var singleMemberAck = described(Cause{
-	ID: "single-member-ack-before-sync",
+	ID: SingleMemberAckBeforeSync,
 	Match: func(in *Input) *Match {
-		m := stateOf(in, "D04", "a second voter in the configuration", func(x *evidence.Member) bool {
+		m := stateOf(in, check.D04, "a second voter in the configuration", func(x *evidence.Member) bool {
 			return oneVoter(x) && x.Version.MayLack(release.SyncBeforeApply)
 		})
 		if m != nil {
@@ -71,9 +72,9 @@ var singleMemberAck = described(Cause{
 })
 
 var walTailLost = described(Cause{
-	ID: "wal-tail-lost",
+	ID: WALTailLost,
 	Match: func(in *Input) *Match {
-		return stateOf(in, "D04", "the lost entries in another copy of this member's log",
+		return stateOf(in, check.D04, "the lost entries in another copy of this member's log",
 			func(x *evidence.Member) bool {
 				return !oneVoter(x) || !x.Version.MayLack(release.SyncBeforeApply)
 			})
@@ -86,11 +87,11 @@ func oneVoter(m *evidence.Member) bool {
 
 // stateOf takes the findings of a check for proof of a state, on members that fit and whose log shows no damage that
 // explains it.
-func stateOf(in *Input, checkID, refutedBy string, fits func(*evidence.Member) bool) *Match {
+func stateOf(in *Input, id check.ID, refutedBy string, fits func(*evidence.Member) bool) *Match {
 	m := &Match{Certainty: Proof, Because: []string{}, RefutedBy: refutedBy}
-	for _, f := range in.Findings[checkID] {
+	for _, f := range in.Findings[id] {
 		x := in.member(f.Members[0])
-		if x == nil || holdsMember(in, x.Label(), "W01", "W02", "W03") || !fits(x) {
+		if x == nil || holdsMember(in, x.Label(), check.W01, check.W02, check.W03) || !fits(x) {
 			continue
 		}
 		m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, f.ID)
@@ -102,9 +103,9 @@ func stateOf(in *Input, checkID, refutedBy string, fits func(*evidence.Member) b
 }
 
 var walPurgedWhileNeeded = described(Cause{
-	ID: "wal-purged-while-needed",
+	ID: WALPurgedWhileNeeded,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the missing segments, or a snapshot record that the log still holds", "W05", "purged")
+		m := byField(in, "the missing segments, or a snapshot record that the log still holds", check.W05, "purged")
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -113,16 +114,16 @@ var walPurgedWhileNeeded = described(Cause{
 })
 
 var walEntryOver10MB = described(Cause{
-	ID: "wal-entry-over-10mb",
+	ID: WALEntryOver10MB,
 	Match: func(in *Input) *Match {
-		return besideVerdict(byField(in, "a CRC that does not fit the record", "W04", "oversize"))
+		return besideVerdict(byField(in, "a CRC that does not fit the record", check.W04, "oversize"))
 	},
 })
 
 var walCRCFalseAlarm = described(Cause{
-	ID: "wal-crc-false-alarm",
+	ID: WALCRCFalseAlarm,
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a record whose CRC does not hold; a server of another release", "W05",
+		m := besideVerdict(byField(in, "a record whose CRC does not hold; a server of another release", check.W05,
 			"purged and sound"))
 		if m != nil {
 			m.Certainty = Hint

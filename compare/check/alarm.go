@@ -11,7 +11,7 @@ import (
 )
 
 var alarmMembers = described(Check{
-	ID:    "K08",
+	ID:    K08,
 	Needs: NeedDB,
 	Run:   runAlarmMembers,
 })
@@ -69,7 +69,7 @@ func idList(ids []dumplog.ID) string {
 }
 
 var corruptAlarmTrue = described(Check{
-	ID:    "K09",
+	ID:    K09,
 	Needs: NeedDB,
 	Run:   runCorruptAlarmTrue,
 })

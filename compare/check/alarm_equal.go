@@ -11,7 +11,7 @@ import (
 )
 
 var alarmsEqual = described(Check{
-	ID:    "M17",
+	ID:    M17,
 	Needs: NeedDB,
 	Run:   runAlarmsEqual,
 })
@@ -19,7 +19,7 @@ var alarmsEqual = described(Check{
 func runAlarmsEqual(in *Input) Result {
 	r := Result{Reason: "one source, and its log holds no entry about alarms"}
 	if in.Diff != nil && len(in.Members) > 1 {
-		r = in.stateEqual("latent-divergence", nil, "alarm")
+		r = in.stateEqual(ClassLatentDivergence, nil, "alarm")
 	}
 	if len(r.Findings) > 0 || in.Replay == nil || in.Replay.Survey == nil {
 		return r
@@ -29,7 +29,7 @@ func runAlarmsEqual(in *Input) Result {
 	var fs []Finding
 	checked := false
 	for _, a := range alarms {
-		f := Finding{Severity: Error, Class: "latent-divergence", At: At{Term: in.termAt(a.Index), Index: a.Index}}
+		f := Finding{Severity: Error, Class: ClassLatentDivergence, At: At{Term: in.termAt(a.Index), Index: a.Index}}
 		for _, m := range in.Members {
 			if !m.HasDB() || a.Index > m.AppliedMin {
 				continue

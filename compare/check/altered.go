@@ -177,7 +177,7 @@ func (in *Input) outcomeAt(member int, diffs []replay.LogDiff, is func(replay.Ou
 func (in *Input) alteredFinding(a *altered) Finding {
 	first := a.diffs[0]
 	names := in.labelsOf(a.odd)
-	f := Finding{Severity: Critical, Class: "wal-damage", Members: names,
+	f := Finding{Severity: Critical, Class: ClassWALDamage, Members: names,
 		At: At{Term: in.termAt(first.Index), Index: first.Index}}
 	what := fmt.Sprintf("entry %d", first.Index)
 	if n := len(a.diffs); n > 1 {
@@ -191,7 +191,7 @@ func (in *Input) alteredFinding(a *altered) Finding {
 		f.Title = fmt.Sprintf("%s: %s was altered in one of these logs", strings.Join(names, ", "), what)
 		f.Explanation += ". Which log was altered the sources do not tell: bring the other members' data dirs"
 	case a.believes:
-		f.Class = "data-divergence"
+		f.Class = ClassDataDivergence
 		f.Title = fmt.Sprintf("%s: %s was altered in the log before it was applied", strings.Join(names, ", "), what)
 		f.Explanation += fmt.Sprintf(". %s; the database holds the altered entry too", a.why)
 	default:

@@ -14,7 +14,7 @@ var refsAuthReplay = []string{"https://github.com/etcd-io/etcd/issues/11651",
 	"https://github.com/etcd-io/etcd/pull/11652"}
 
 var authRevisionEqual = described(Check{
-	ID:    "A01",
+	ID:    A01,
 	Needs: NeedDB | NeedTwo,
 	Run:   runAuthRevisionEqual,
 })
@@ -70,7 +70,7 @@ func runAuthRevisionEqual(in *Input) Result {
 		f.Odd = in.labelsOf(row.Odd(in.Diff.Compared(row)))
 	}
 	f.At.Index, f.At.Term = in.firstAuthBreak()
-	f.Class = "latent-divergence"
+	f.Class = ClassLatentDivergence
 	return Result{Outcome: Violated, Findings: []Finding{f}}
 }
 
@@ -162,7 +162,7 @@ func (in *Input) termAt(index uint64) uint64 {
 }
 
 var authRevisionMatchesLog = described(Check{
-	ID:    "A02",
+	ID:    A02,
 	Needs: NeedReplay,
 	Run:   runAuthRevisionMatchesLog,
 })
@@ -194,7 +194,7 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 }
 
 func (in *Input) authJumpFinding(m *evidence.Member, r *replay.MemberResult) Finding {
-	f := Finding{Severity: Critical, Members: []string{m.Label()}, Refs: refsAuthReplay, Class: "latent-divergence",
+	f := Finding{Severity: Critical, Members: []string{m.Label()}, Refs: refsAuthReplay, Class: ClassLatentDivergence,
 		Title: fmt.Sprintf("%s holds auth revision %d; its log gives %d", m.Label(), m.DB.Auth.Revision,
 			r.AuthExpected)}
 	var said []string
@@ -228,22 +228,22 @@ func (in *Input) authJumpFinding(m *evidence.Member, r *replay.MemberResult) Fin
 }
 
 var authContentEqual = described(Check{
-	ID:    "A03",
+	ID:    A03,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind != diff.PasswordRow },
+		return in.stateEqual(ClassLatentDivergence, func(row *diff.Row) bool { return row.Kind != diff.PasswordRow },
 			"authUsers", "authRoles")
 	},
 })
 
 var passwordsEqual = described(Check{
-	ID:    "A09",
+	ID:    A09,
 	Needs: NeedDB | NeedTwo,
 	Run:   runPasswordsEqual,
 })
 
 func runPasswordsEqual(in *Input) Result {
-	r := in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.PasswordRow },
+	r := in.stateEqual(ClassLatentDivergence, func(row *diff.Row) bool { return row.Kind == diff.PasswordRow },
 		"authUsers")
 	if r.Outcome != Holds || in.Diff == nil {
 		return r
@@ -271,7 +271,7 @@ func (in *Input) ownSalts(user string) string {
 }
 
 var noStaleAuthRefusal = described(Check{
-	ID:    "A04",
+	ID:    A04,
 	Needs: NeedReplay,
 	Run:   runStaleAuth,
 })
@@ -279,7 +279,7 @@ var noStaleAuthRefusal = described(Check{
 func runStaleAuth(in *Input) Result {
 	var fs []Finding
 	for i, m := range in.Members {
-		f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence", Refs: refsAuthReplay}
+		f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: ClassDataDivergence, Refs: refsAuthReplay}
 		held := true
 		for _, e := range in.Replay.Events {
 			o := e.Outcomes[i]

@@ -8,10 +8,11 @@ import (
 )
 
 var authEnabledEqual = described(Check{
-	ID:    "A08",
+	ID:    A08,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return string(row.Key) == "authEnabled" },
+		return in.stateEqual(ClassLatentDivergence,
+			func(row *diff.Row) bool { return string(row.Key) == "authEnabled" },
 			"auth")
 	},
 })

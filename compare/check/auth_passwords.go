@@ -12,7 +12,7 @@ import (
 )
 
 var passwordsFromLog = described(Check{
-	ID:    "A10",
+	ID:    A10,
 	Needs: NeedReplay,
 	Run:   runPasswordsFromLog,
 })
@@ -28,7 +28,7 @@ func runPasswordsFromLog(in *Input) Result {
 			!in.Replay.Covers(0, m.AppliedMax) {
 			continue
 		}
-		f := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}}
+		f := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()}}
 		for i := range m.DB.Auth.Users {
 			u := &m.DB.Auth.Users[i]
 			sets := in.Replay.Survey.Passwords(u.Name, m.AppliedMax)

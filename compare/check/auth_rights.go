@@ -7,7 +7,7 @@ import (
 )
 
 var rightsKept = described(Check{
-	ID:    "A07",
+	ID:    A07,
 	Needs: NeedReplay,
 	Run:   runRightsKept,
 })

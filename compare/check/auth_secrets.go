@@ -6,7 +6,7 @@ import (
 )
 
 var secretsInLog = described(Check{
-	ID:    "A06",
+	ID:    A06,
 	Needs: NeedLog,
 	Run:   runSecretsInLog,
 })

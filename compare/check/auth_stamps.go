@@ -48,7 +48,7 @@ func (in *Input) authBoundsOf(pos int) (b authBounds) {
 func (in *Input) authStampFinding(pos int) *Finding {
 	m := in.Members[pos]
 	b, have := in.authBoundsOf(pos), m.DB.Auth.Revision
-	f := &Finding{Severity: Critical, Members: []string{m.Label()}, Class: "latent-divergence", Refs: refsAuthReplay}
+	f := &Finding{Severity: Critical, Members: []string{m.Label()}, Class: ClassLatentDivergence, Refs: refsAuthReplay}
 	show := func(at, stamped uint64, expected string) {
 		f.At = At{Index: at, Term: in.termAt(at)}
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth",

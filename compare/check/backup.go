@@ -49,13 +49,13 @@ func backupFinding(m *evidence.Member, sev Severity, title, explanation string, 
 	f := Finding{Severity: sev, Members: []string{m.Label()}, Title: m.Label() + ": " + title, Explanation: explanation,
 		Evidence: []Evidence{ev}}
 	if sev.Rank() >= Error.Rank() {
-		f.Class = "backup-damaged"
+		f.Class = ClassBackupDamaged
 	}
 	return f
 }
 
 var backupTrailer = described(Check{
-	ID:  "B01",
+	ID:  B01,
 	Run: runBackupTrailer,
 })
 
@@ -84,7 +84,7 @@ func runBackupTrailer(in *Input) Result {
 			f := backupFinding(m, Warning, "no sha256 trailer",
 				"the file was not written by snapshot save (or lost its end); restore needs --skip-hash-check",
 				Evidence{Field: FieldNoTrailer, Observed: "absent", Expected: "32 bytes after the last page"})
-			f.Class = "backup-unverifiable"
+			f.Class = ClassBackupUnverifiable
 			fs = append(fs, f)
 		default:
 			reason = m.Label() + ": the trailer could not be read"
@@ -94,7 +94,7 @@ func runBackupTrailer(in *Input) Result {
 }
 
 var backupSize = described(Check{
-	ID:  "B02",
+	ID:  B02,
 	Run: runBackupSize,
 })
 
@@ -169,23 +169,23 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 }
 
 var backupAgainst = described(Check{
-	ID:  "B08",
+	ID:  B08,
 	Run: func(*Input) Result { return Result{Reason: "needs verify --against"} },
 })
 
 var backupDrill = described(Check{
-	ID:  "B09",
+	ID:  B09,
 	Run: func(*Input) Result { return Result{Reason: "needs verify --drill"} },
 })
 
 var backupChain = described(Check{
-	ID:       "B10",
+	ID:       B10,
 	OnDemand: true,
 	Run:      func(*Input) Result { return Result{Reason: "the backup has no delta snapshots"} },
 })
 
 var backupFresh = described(Check{
-	ID:       "B11",
+	ID:       B11,
 	OnDemand: true,
 	Run:      func(*Input) Result { return Result{Reason: "needs verify --max-age or --max-behind"} },
 })

@@ -12,7 +12,7 @@ import (
 )
 
 var backupBuckets = described(Check{
-	ID:  "B03",
+	ID:  B03,
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupBuckets) },
 })
 
@@ -44,7 +44,7 @@ func judgeBackupBuckets(m *evidence.Member) []Finding {
 }
 
 var backupMembers = described(Check{
-	ID:  "B04",
+	ID:  B04,
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupMembers) },
 })
 
@@ -84,7 +84,7 @@ func judgeBackupMembers(m *evidence.Member) []Finding {
 }
 
 var backupAuth = described(Check{
-	ID:  "B05",
+	ID:  B05,
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupAuth) },
 })
 
@@ -135,7 +135,7 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 }
 
 var backupVersions = described(Check{
-	ID:  "B06",
+	ID:  B06,
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupVersions) },
 })
 
@@ -166,7 +166,7 @@ func judgeBackupVersions(m *evidence.Member) []Finding {
 }
 
 var backupRevisions = described(Check{
-	ID:  "B07",
+	ID:  B07,
 	Run: func(in *Input) Result { return in.eachBackup(judgeBackupRevisions) },
 })
 

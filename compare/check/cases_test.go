@@ -177,12 +177,12 @@ func TestEveryCheckHasCases(t *testing.T) {
 		}
 	}
 	for _, c := range check.All() {
-		if elsewhere[c.ID] != "" {
+		if elsewhere[string(c.ID)] != "" {
 			continue
 		}
-		if !slices.Contains(seen[c.ID], "holds") || !slices.Contains(seen[c.ID], "violated") &&
-			!slices.Contains(seen[c.ID], "note") {
-			t.Errorf("%s (%s): seen %v, want violated and holds", c.ID, c.Title, seen[c.ID])
+		if !slices.Contains(seen[string(c.ID)], "holds") || !slices.Contains(seen[string(c.ID)], "violated") &&
+			!slices.Contains(seen[string(c.ID)], "note") {
+			t.Errorf("%s (%s): seen %v, want violated and holds", c.ID, c.Title, seen[string(c.ID)])
 		}
 	}
 	none := &check.Input{}

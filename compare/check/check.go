@@ -83,7 +83,7 @@ func (in *Input) rowsBefore(m *evidence.Member, bucket string, kind diff.RowKind
 type Check struct {
 	// ID is the family letter and a number: W log, S snapshot file, D database file, K key-value, A auth, L lease,
 	// M membership, R raft, B backup, X copy.
-	ID string
+	ID ID
 	// Title says what is wrong when it is violated, as a statement of what must hold.
 	Title string
 	// Doc says what must hold, why it matters, when it is normal, and for which etcd versions.

@@ -8,7 +8,7 @@ import (
 )
 
 var indexCanMove = described(Check{
-	ID:    "C01",
+	ID:    C01,
 	Needs: NeedDB | NeedLog,
 	Run:   runIndexCanMove,
 })
@@ -25,7 +25,7 @@ func runIndexCanMove(in *Input) Result {
 			continue
 		}
 		top := m.HighestTerm()
-		fs = append(fs, Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()},
+		fs = append(fs, Finding{Severity: Critical, Class: ClassLatentDivergence, Members: []string{m.Label()},
 			At: At{Term: in.termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
 			Title: fmt.Sprintf("%s: the consistent index is %d and cannot move", m.Label(),
 				m.ConsistentIndex()),
@@ -48,7 +48,7 @@ func runIndexCanMove(in *Input) Result {
 }
 
 var indexPresent = described(Check{
-	ID:    "C02",
+	ID:    C02,
 	Needs: NeedDB,
 	Run:   runIndexPresent,
 })
@@ -68,7 +68,7 @@ func runIndexPresent(in *Input) Result {
 		if m.DB.Meta.ConsistentIndex != nil {
 			observed = "0"
 		}
-		fs = append(fs, Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()},
+		fs = append(fs, Finding{Severity: Critical, Class: ClassLatentDivergence, Members: []string{m.Label()},
 			At: At{Index: m.WAL.Summary.FirstIndex, Term: m.WAL.Summary.FirstTerm},
 			Title: fmt.Sprintf("%s: the database holds %d records and no consistent index", m.Label(),
 				m.DB.KV.Revisions),
@@ -84,7 +84,7 @@ func runIndexPresent(in *Input) Result {
 }
 
 var nothingAboveIndex = described(Check{
-	ID:    "C03",
+	ID:    C03,
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
 		return in.stretches(func(r *replay.MemberResult) (out []replay.Stretch) {
@@ -102,7 +102,7 @@ func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	if s.First == 0 {
 		return in.authAheadFinding(m, s)
 	}
-	return Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()},
+	return Finding{Severity: Critical, Class: ClassLatentDivergence, Members: []string{m.Label()},
 		At: At{Term: in.termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
 		Title: fmt.Sprintf("%s: the database holds the effects of entries %d..%d, its consistent index is %d",
 			m.Label(), s.From, s.To, m.ConsistentIndex()),
@@ -118,7 +118,7 @@ func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 }
 
 func (in *Input) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
-	return Finding{Severity: Critical, Class: "latent-divergence", Members: []string{m.Label()},
+	return Finding{Severity: Critical, Class: ClassLatentDivergence, Members: []string{m.Label()},
 		At: At{Term: in.termAt(s.From), Index: s.From},
 		Title: fmt.Sprintf("%s: the database holds what the entries %d..%d change of auth, its consistent index is %d",
 			m.Label(), s.From, s.To, m.ConsistentIndex()),
@@ -134,7 +134,7 @@ func (in *Input) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding
 }
 
 var appliedOnce = described(Check{
-	ID:    "C04",
+	ID:    C04,
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
 		return in.stretches(func(r *replay.MemberResult) []replay.Stretch { return r.Reruns }, in.rerunFinding)
@@ -146,7 +146,7 @@ func (in *Input) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	if at == 0 {
 		at = s.To + 1
 	}
-	f := Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()},
+	f := Finding{Severity: Critical, Class: ClassDataDivergence, Members: []string{m.Label()},
 		At: At{Term: in.termAt(at), Index: at, Revision: &Rev{Main: s.First}},
 		Title: fmt.Sprintf("%s applied the entries %d..%d a second time (%d revisions)", m.Label(), s.From, s.To,
 			s.Revisions()),

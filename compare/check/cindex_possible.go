@@ -15,7 +15,7 @@ const (
 )
 
 var indexPossible = described(Check{
-	ID:    "C05",
+	ID:    C05,
 	Needs: NeedDB | NeedLog,
 	Run:   runIndexPossible,
 })
@@ -40,7 +40,7 @@ func runIndexPossible(in *Input) Result {
 
 func (in *Input) impossibleIndex(m *evidence.Member) Finding {
 	stored, fits := m.StoredIndex(), m.ConsistentIndex()
-	f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()},
+	f := Finding{Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
 		At: At{Term: in.termAt(fits), Index: fits},
 		Title: fmt.Sprintf("%s: the consistent index %d is impossible, the database ends with entry %d", m.Label(),
 			stored, fits),

@@ -10,7 +10,7 @@ import (
 )
 
 var compactMarksFit = described(Check{
-	ID:    "K13",
+	ID:    K13,
 	Needs: NeedDB,
 	Run:   runCompactMarks,
 })
@@ -47,7 +47,7 @@ func runCompactMarks(in *Input) Result {
 
 // scheduledAlone is the finding of a compaction that is scheduled on one member and cannot have been requested.
 func scheduledAlone(m *evidence.Member, s *dumpdb.Rev, why, expected string) Finding {
-	return Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()},
+	return Finding{Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
 		At: At{Index: m.AppliedMin, Revision: &Rev{Main: s.Main}},
 		Title: fmt.Sprintf("%s: the compaction at revision %d is scheduled and cannot have been requested: %s",
 			m.Label(), s.Main, why),
@@ -94,7 +94,7 @@ func finishedAboveScheduled(m *evidence.Member, s, f *dumpdb.Rev) Finding {
 	if s != nil {
 		scheduled = s.String()
 	}
-	return Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()},
+	return Finding{Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
 		At: At{Revision: &Rev{Main: f.Main}},
 		Title: fmt.Sprintf("%s: the compaction at revision %d is finished and was never scheduled", m.Label(),
 			f.Main),

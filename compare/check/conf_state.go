@@ -12,7 +12,7 @@ import (
 )
 
 var confStateKnown = described(Check{
-	ID:    "M18",
+	ID:    M18,
 	Needs: NeedDB | NeedLog,
 	Run:   runConfState,
 })
@@ -55,7 +55,7 @@ func (in *Input) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 		return nil, why != ""
 	}
 	cs := m.DB.Meta.ConfState
-	return &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()},
+	return &Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
 		At: At{Index: m.AppliedMin, Term: in.termAt(m.AppliedMin)},
 		Title: fmt.Sprintf("%s: meta/confState names %s, which never was a member", m.Label(),
 			strings.Join(unknown, ", ")),

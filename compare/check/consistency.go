@@ -10,7 +10,7 @@ import (
 )
 
 var dbTermMatchesLog = described(Check{
-	ID:    "D05",
+	ID:    D05,
 	Needs: NeedDB | NeedLog,
 	Run:   runDBTerm,
 })
@@ -28,9 +28,9 @@ func runDBTerm(in *Input) Result {
 		}
 		checked++
 		if have := *m.DB.Meta.Term; have != want {
-			class := "torn-copy"
+			class := ClassTornCopy
 			if have < want {
-				class = "latent-divergence" // a binary of 3.4 or older moved the index alone
+				class = ClassLatentDivergence // a binary of 3.4 or older moved the index alone
 			}
 			fs = append(fs, Finding{Severity: Error, Class: class, Members: []string{m.Label()},
 				At: At{Term: want, Index: m.ConsistentIndex()},
@@ -63,7 +63,7 @@ func termOf(m *evidence.Member, index uint64) (uint64, bool) {
 }
 
 var commitInLog = described(Check{
-	ID:    "R03",
+	ID:    R03,
 	Needs: NeedLog,
 	Run:   runCommitInLog,
 })
@@ -81,7 +81,7 @@ func runCommitInLog(in *Input) Result {
 		if commit <= last {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()},
+		fs = append(fs, Finding{Severity: Critical, Class: ClassWALDamage, Members: []string{m.Label()},
 			At:          At{Index: last + 1},
 			Title:       fmt.Sprintf("%s: HardState says commit %d, the log ends at %d", m.Label(), commit, last),
 			Explanation: "entries that were committed are no longer in the log; " + in.holders(m, last+1, commit),
@@ -96,7 +96,7 @@ func runCommitInLog(in *Input) Result {
 }
 
 var learnerFlags = described(Check{
-	ID:    "M07",
+	ID:    M07,
 	Needs: NeedDB | NeedLog,
 	Run:   runLearnerFlags,
 })
@@ -131,7 +131,7 @@ func (in *Input) confIndexOf(m *evidence.Member) uint64 {
 func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding {
 	id := dumplog.ID(row.ID)
 	ms := &m.Membership
-	f := &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()}}
+	f := &Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()}}
 	ev := Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page), Bucket: "members",
 		Key: Bytes(id.String()), Show: showDB(m, "members")}
 	if m.HasWAL() {

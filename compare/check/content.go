@@ -13,15 +13,15 @@ import (
 )
 
 var keysEqual = described(Check{
-	ID:    "K01",
+	ID:    K01,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.bucketsEqual("data-divergence", "key")
+		return in.bucketsEqual(ClassDataDivergence, "key")
 	},
 })
 
 // bucketsEqual turns the comparison of buckets into a result with one finding per bucket that differs.
-func (in *Input) bucketsEqual(class string, names ...string) Result {
+func (in *Input) bucketsEqual(class Class, names ...string) Result {
 	if in.Diff == nil {
 		return Result{Reason: "the databases could not be compared"}
 	}
@@ -41,7 +41,7 @@ func (in *Input) bucketsEqual(class string, names ...string) Result {
 	return outcome(fs, reason)
 }
 
-func (in *Input) bucketFinding(class string, b *diff.Bucket) Finding {
+func (in *Input) bucketFinding(class Class, b *diff.Bucket) Finding {
 	f := Finding{Severity: Critical, Class: class, Undecided: true,
 		Title: fmt.Sprintf("%d of %d rows of bucket %s differ between members", b.Differ, b.Compared, b.Name)}
 	for i, m := range in.Members {
@@ -103,7 +103,7 @@ func cellText(bucket string, c *diff.Cell) string {
 }
 
 var revisionsEqual = described(Check{
-	ID:    "K02",
+	ID:    K02,
 	Needs: NeedDB | NeedTwo,
 	Run:   runRevisionsEqual,
 })
@@ -115,7 +115,7 @@ func runRevisionsEqual(in *Input) Result {
 	if in.Diff.Note != "" {
 		return Result{Reason: in.Diff.Note}
 	}
-	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true,
+	f := Finding{Severity: Critical, Class: ClassDataDivergence, Undecided: true,
 		Title: "the revision differs between members at the same applied index", At: At{Index: in.Diff.Common}}
 	seen := map[int64]bool{}
 	var parts []string
@@ -161,7 +161,7 @@ func (in *Input) oddRevisions(named []string) []string {
 }
 
 var dbMatchesLog = described(Check{
-	ID:    "K03",
+	ID:    K03,
 	Needs: NeedReplay,
 	Run:   runDBMatchesLog,
 })
@@ -183,7 +183,7 @@ func runDBMatchesLog(in *Input) Result {
 }
 
 func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResult) []Finding {
-	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence"}
+	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: ClassDataDivergence}
 	n := 0
 	for _, e := range in.Replay.Events {
 		o := e.Outcomes[i]
@@ -234,7 +234,8 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 // belowFinding: what the log gives for the compact revision is not what the database holds there.
 func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 	first := &r.Below[0]
-	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: "data-divergence", At: At{Index: first.Index},
+	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: ClassDataDivergence,
+		At:   At{Index: first.Index},
 		More: r.BelowCount - len(r.Below),
 		Title: fmt.Sprintf("%s's database disagrees with the log at or below its compact revision in %s",
 			m.Label(), inPlaces(r.BelowCount)),
@@ -261,7 +262,7 @@ func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Fin
 	if len(r.StateDiffs) == 0 {
 		return nil
 	}
-	f := Finding{Severity: Error, Members: []string{m.Label()}, Class: "latent-divergence", At: At{Index: r.To},
+	f := Finding{Severity: Error, Members: []string{m.Label()}, Class: ClassLatentDivergence, At: At{Index: r.To},
 		Title:       fmt.Sprintf("%d rows of small buckets of %s contradict the log", len(r.StateDiffs), m.Label()),
 		Explanation: "leases, users, roles and alarms follow from the log alone"}
 	for _, d := range r.StateDiffs {

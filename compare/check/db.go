@@ -12,7 +12,7 @@ import (
 )
 
 var dbMetas = described(Check{
-	ID:    "D01",
+	ID:    D01,
 	Needs: 0,
 	Run:   runDBMetas,
 })
@@ -30,7 +30,7 @@ func runDBMetas(in *Input) Result {
 				slices.ContainsFunc(m.DB.Damage, cutShort) {
 				continue // D02 tells that the file ends before it
 			}
-			fs = append(fs, Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()},
+			fs = append(fs, Finding{Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
 				Title:       fmt.Sprintf("%s: meta page %d of the database is invalid", m.Label(), p.Page),
 				Explanation: p.Problem + "; a server would open the file at the other meta page, an older transaction",
 				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page),
@@ -46,7 +46,7 @@ func runDBMetas(in *Input) Result {
 }
 
 var dbPages = described(Check{
-	ID:  "D02",
+	ID:  D02,
 	Run: runDBPages,
 })
 
@@ -120,7 +120,7 @@ func tellCut(f *Finding, m *evidence.Member) {
 }
 
 func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
-	f := Finding{Severity: Critical, Class: "db-damage", Members: []string{m.Label()},
+	f := Finding{Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
 		Title: fmt.Sprintf("%s: database page %d is damaged (%s)", m.Label(), d.Page, d.Kind), Explanation: d.Error()}
 	if lo, ok := revOf(d.FirstKey); ok && d.Bucket == "key" {
 		f.At.Revision = &Rev{Main: lo.Main, Sub: lo.Sub}
@@ -187,7 +187,7 @@ func orText(a, b string) string {
 }
 
 var dbRows = described(Check{
-	ID:    "D03",
+	ID:    D03,
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
 		var fs []Finding
@@ -226,7 +226,7 @@ func rowFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 func kindAndBucket(d *dumpdb.DamageError) string { return string(d.Kind) + " " + d.Bucket }
 
 var dbNotAheadOfLog = described(Check{
-	ID:    "D04",
+	ID:    D04,
 	Needs: NeedDB | NeedLog,
 	Run:   runDBNotAhead,
 })
@@ -243,7 +243,7 @@ func runDBNotAhead(in *Input) Result {
 		if ci <= last || justInstalled(m) || in.tornCopy(m) != nil {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()},
+		fs = append(fs, Finding{Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
 			At:          At{Index: last + 1},
 			Title:       fmt.Sprintf("%s: the database has applied entry %d, the log ends at %d", m.Label(), ci, last),
 			Explanation: "the log lost entries that were applied already, or database and log come from different times",
@@ -270,7 +270,7 @@ func justInstalled(m *evidence.Member) bool {
 }
 
 var compactionProgress = described(Check{
-	ID:    "K05",
+	ID:    K05,
 	Needs: NeedDB,
 	Run:   runCompactionProgress,
 })

@@ -7,7 +7,7 @@ import (
 )
 
 var rootListsBuckets = described(Check{
-	ID:  "D06",
+	ID:  D06,
 	Run: runRootListsBuckets,
 })
 
@@ -19,7 +19,7 @@ func runRootListsBuckets(in *Input) Result {
 			continue
 		}
 		seen = true
-		f := Finding{Severity: Critical, Class: "torn-copy", Members: []string{m.Label()},
+		f := Finding{Severity: Critical, Class: ClassTornCopy, Members: []string{m.Label()},
 			Title: fmt.Sprintf("%s: the root page of the database holds revisions instead of buckets", m.Label()),
 			Explanation: "the page was used for bucket key when it was copied: meta page and root come from " +
 				"different moments. Copy the file of the stopped member again"}
@@ -47,7 +47,7 @@ func inRoot(d *dumpdb.DamageError) bool {
 }
 
 var compactionLeftNothing = described(Check{
-	ID:    "D07",
+	ID:    D07,
 	Needs: NeedDB,
 	Run:   runCompactionLeftNothing,
 })
@@ -68,7 +68,7 @@ func runCompactionLeftNothing(in *Input) Result {
 			continue
 		}
 		first := kv.FirstSuperseded
-		fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()},
+		fs = append(fs, Finding{Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
 			At: At{Revision: &Rev{Main: first.Main, Sub: first.Sub}},
 			Title: fmt.Sprintf("%s: %d superseded records are below the finished compaction at %d", m.Label(),
 				kv.Superseded, done),

@@ -40,7 +40,7 @@ func dirInput(t *testing.T, dirs ...string) *check.Input {
 func runCheck(t *testing.T, in *check.Input, id string) check.Result {
 	t.Helper()
 	all := check.All()
-	at := slices.IndexFunc(all, func(c check.Check) bool { return c.ID == id })
+	at := slices.IndexFunc(all, func(c check.Check) bool { return string(c.ID) == id })
 	if at < 0 {
 		t.Fatalf("there is no check %s", id)
 	}

@@ -135,7 +135,7 @@ func (r Remedy) MarshalJSON() ([]byte, error) {
 type Finding struct {
 	// ID is unique in one report: the check's ID and a number, such as A01-1.
 	ID          string     `json:"id"`
-	Check       string     `json:"check"`
+	Check       ID         `json:"check"`
 	Severity    Severity   `json:"severity"`
 	Members     []string   `json:"members"`
 	At          At         `json:"at"`
@@ -155,7 +155,7 @@ type Finding struct {
 	// ByHand are members whose last transaction changed what the finding is about without an entry of the log.
 	ByHand []string `json:"-"`
 	// Class is the verdict class this finding speaks for, "" when it does not decide one.
-	Class string `json:"-"`
+	Class Class `json:"-"`
 }
 
 // Result is what a check returns.

@@ -18,7 +18,7 @@ const (
 )
 
 var forcedCluster = described(Check{
-	ID:    "M11",
+	ID:    M11,
 	Needs: NeedLog,
 	Run:   runForced,
 })
@@ -50,7 +50,7 @@ func (in *Input) forcedFinding(r *replay.Forced) Finding {
 			Expected: "removals that a client asked for", Show: showLog(m, r.First)}}}
 	for _, o := range in.Members {
 		if o != m && slices.Contains(r.Removed, o.MemberID) && o.Commit < r.Last {
-			f.Severity, f.Class = Error, "membership"
+			f.Severity, f.Class = Error, ClassMembership
 			f.Members = append(f.Members, o.Label())
 			f.Explanation = "members that the forced start removed do not know of it; they carry the same cluster ID " +
 				"and would continue as the old cluster, or connect to the new one and contradict it"
@@ -65,7 +65,7 @@ func (in *Input) forcedFinding(r *replay.Forced) Finding {
 // database holds, or by removals that it skipped.
 func (in *Input) forcedDrop(r *replay.Forced) *Finding {
 	m := in.Members[r.Member]
-	f := &Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()},
+	f := &Finding{Severity: Critical, Class: ClassDataDivergence, Members: []string{m.Label()},
 		At: At{Term: r.Term, Index: r.First},
 		Title: fmt.Sprintf("%s: the forced start cut off entries from %d on that the database had applied",
 			m.Label(), r.First),
@@ -110,7 +110,7 @@ func (in *Input) keptLearners(r *replay.Forced) []Finding {
 		if addedAfter(m, id, r.Last) {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()},
+		fs = append(fs, Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
 			At:    At{Term: r.Term, Index: r.First},
 			Title: fmt.Sprintf("%s: learner %s survived the forced start", m.Label(), id),
 			Explanation: "the forced start removed the voters only; the learner is still sent entries and blocks the " +

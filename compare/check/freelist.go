@@ -11,7 +11,7 @@ import (
 const noFreelistStored = ^uint64(0)
 
 var noFreelistPage = described(Check{
-	ID:    "D08",
+	ID:    D08,
 	Needs: NeedDB,
 	Run:   runNoFreelistPage,
 })

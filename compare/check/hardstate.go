@@ -40,7 +40,7 @@ func (in *Input) alteredVotes(m *evidence.Member) []Finding {
 }
 
 func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanation, expected string) Finding {
-	return Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()}, At: in.termStart(m, v.Term),
+	return Finding{Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()}, At: in.termStart(m, v.Term),
 		Title:       m.Label() + ": " + title,
 		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
 		Evidence: []Evidence{{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: FieldVote,

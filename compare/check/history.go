@@ -19,7 +19,7 @@ const (
 )
 
 var oneHistory = described(Check{
-	ID:    "M12",
+	ID:    M12,
 	Needs: NeedLog | NeedTwo,
 	Run:   runOneHistory,
 })
@@ -77,7 +77,7 @@ func nothingShared(m *evidence.Member, founded, differ uint64) bool {
 
 func (in *Input) forkFinding(c replay.Copies) Finding {
 	a, b := in.Members[c.A], in.Members[c.B]
-	f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{a.Label(), b.Label()},
+	f := Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{a.Label(), b.Label()},
 		At: At{Index: c.Index + 1, Term: in.termAt(c.Index + 1)},
 		Title: fmt.Sprintf("member %s has two histories: %s and %s diverge after index %d", a.MemberID, a.Label(),
 			b.Label(), c.Index)}
@@ -85,7 +85,7 @@ func (in *Input) forkFinding(c replay.Copies) Finding {
 	f.Explanation = "both copies of the data dir continued after they were copied: two processes ran under one " +
 		"identity, and each broke promises of the other"
 	if n := min(BootstrapVoters(a), BootstrapVoters(b)); n > 0 && nothingShared(a, n, c.Index+1) {
-		f.Class, field = "foreign-cluster", FieldTwin
+		f.Class, field = ClassForeignCluster, FieldTwin
 		f.Explanation = "they have the beginning in common and nothing else: two clusters were founded with the same " +
 			"name, peer URL and token"
 		if Restored(a) && Restored(b) && n == 1 {
@@ -110,7 +110,7 @@ func (in *Input) twinFinding() *Finding {
 		return nil
 	}
 	d := in.Replay.LogDiffs[0]
-	f := &Finding{Severity: Critical, Class: "foreign-cluster", At: At{Index: d.Index},
+	f := &Finding{Severity: Critical, Class: ClassForeignCluster, At: At{Index: d.Index},
 		Title: fmt.Sprintf("the logs have nothing in common after their beginning: they differ from index %d on",
 			d.Index),
 		Explanation: "the sources carry one cluster ID, but belong to two clusters that were founded with the same " +
@@ -175,7 +175,7 @@ func (in *Input) restoredAlone(m *evidence.Member) *evidence.Member {
 
 func restoredAloneFinding(m, o *evidence.Member) Finding {
 	n := BootstrapVoters(m)
-	return Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()},
+	return Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()},
 		At: At{Term: 1, Index: n},
 		Title: fmt.Sprintf("%s was restored from a backup while its cluster kept running: its log starts at "+
 			"term 1, the cluster is at %d/%d", m.Label(), o.WAL.Summary.LastTerm, o.Commit),
@@ -193,7 +193,7 @@ func restoredAloneFinding(m, o *evidence.Member) Finding {
 
 func (in *Input) overlapFinding(o replay.Overlap) Finding {
 	name := in.MemberName(o.Member)
-	f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{name},
+	f := Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{name},
 		At:    At{Index: o.Old, Term: in.termAt(o.Old)},
 		Title: fmt.Sprintf("two processes of member %s proposed at the same time", o.Member),
 		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the one that proposed entry "+

@@ -28,7 +28,7 @@ const (
 )
 
 var notRemoved = described(Check{
-	ID:  "M08",
+	ID:  M08,
 	Run: runNotRemoved,
 })
 
@@ -77,7 +77,7 @@ func (in *Input) removedFinding(m *evidence.Member, ev removal) Finding {
 		Remedy: []Remedy{{Text: "leave " + m.Label() + " out, and start no server on it",
 			Risk: "what only this member holds is lost when the dir is deleted"}}}
 	if why, more := in.removedMatters(m); why != "" {
-		f.Severity, f.Class = Error, "membership"
+		f.Severity, f.Class = Error, ClassMembership
 		f.Explanation = "a server refuses to start on it, and its content ends where it was cut off. " + why
 		f.Evidence = append(f.Evidence, more)
 		f.Remedy[0].Text = "leave it out; add a new member with an empty data dir instead"
@@ -179,7 +179,7 @@ func (in *Input) forcedOut(o *evidence.Member, id dumplog.ID) bool {
 }
 
 var belongsHere = described(Check{
-	ID:    "M09",
+	ID:    M09,
 	Needs: NeedLog,
 	Run:   runBelongsHere,
 })
@@ -226,7 +226,7 @@ func (in *Input) unknownMember(m *evidence.Member) *Finding {
 	if len(asked) == 0 {
 		return nil
 	}
-	return &Finding{Severity: Error, Class: "membership", Members: []string{m.Label()},
+	return &Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
 		Title: fmt.Sprintf("%s: member %s is in no configuration and no member list", m.Label(), m.MemberID),
 		Explanation: fmt.Sprintf("%s list every member of the cluster, and not this one: the metadata of the WAL was "+
 			"altered, the WAL belongs to another set, or it was put next to a database that is not its own",

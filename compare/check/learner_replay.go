@@ -14,7 +14,7 @@ const (
 )
 
 var learnerReplay = described(Check{
-	ID:    "M14",
+	ID:    M14,
 	Needs: NeedLog,
 	Run:   runLearnerReplay,
 })

@@ -18,7 +18,7 @@ const (
 )
 
 var learnersMove = described(Check{
-	ID:    "M10",
+	ID:    M10,
 	Needs: NeedLog,
 	Run:   runLearnersMove,
 })
@@ -39,7 +39,7 @@ func runLearnersMove(in *Input) Result {
 
 func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 	added := addedAt(top, id)
-	f := &Finding{Severity: Error, Class: "membership", Members: []string{top.Label()}, At: added,
+	f := &Finding{Severity: Error, Class: ClassMembership, Members: []string{top.Label()}, At: added,
 		Remedy: []Remedy{{Text: "start the learner at its peer URL, or remove it and add it again with the right one",
 			Command: removeMember(id)}}}
 	ev := Evidence{Member: top.Label(), Bucket: "members", Key: Bytes(id.String()),

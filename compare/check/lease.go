@@ -11,13 +11,13 @@ import (
 )
 
 var leaseRevokesEqual = described(Check{
-	ID:    "L03",
+	ID:    L03,
 	Needs: NeedReplay | NeedTwo,
 	Run:   runLeaseRevokesEqual,
 })
 
 func runLeaseRevokesEqual(in *Input) Result {
-	f := Finding{Severity: Critical, Class: "data-divergence"}
+	f := Finding{Severity: Critical, Class: ClassDataDivergence}
 	named := map[string]bool{}
 	leases := 0
 	for _, e := range in.Replay.Events {

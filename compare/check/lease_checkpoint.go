@@ -7,7 +7,7 @@ import (
 )
 
 var leaseCheckpoints = described(Check{
-	ID:    "L06",
+	ID:    L06,
 	Needs: NeedReplay,
 	Run:   runLeaseCheckpoints,
 })

@@ -9,7 +9,7 @@ import (
 )
 
 var leaseIDs = described(Check{
-	ID:    "L05",
+	ID:    L05,
 	Needs: NeedDB,
 	Run:   runLeaseIDs,
 })
@@ -51,7 +51,7 @@ func (in *Input) negativeLease(f *Finding, pos int, m *evidence.Member, l *dumpd
 			if k.ID != int64(l.ID) {
 				continue
 			}
-			f.Severity, f.Class = Error, "latent-divergence"
+			f.Severity, f.Class = Error, ClassLatentDivergence
 			if f.At.Index == 0 || k.Index < f.At.Index {
 				f.At = At{Term: k.Term, Index: k.Index}
 			}

@@ -15,7 +15,7 @@ const (
 )
 
 var leaseLives = described(Check{
-	ID:    "L09",
+	ID:    L09,
 	Needs: NeedReplay,
 	Run:   runLeaseLives,
 })
@@ -41,7 +41,7 @@ func runLeaseLives(in *Input) Result {
 
 // lostRevokes: leases that outlived their revoke, against the rules or by them.
 func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Finding {
-	bad := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()},
+	bad := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()},
 		Explanation: "the revoke is in the log, and the member has applied it; lease and keys remain there"}
 	legal := Finding{Severity: Warning, Members: []string{m.Label()},
 		Explanation: "this etcd version rejects the revoke, so the lease and its keys remain; members on another " +
@@ -94,7 +94,7 @@ func (in *Input) keptEvidence(m *evidence.Member, x replay.LeaseFault) Evidence 
 
 // goneLeases: leases that the log grants and does not revoke, without a row.
 func (in *Input) goneLeases(m *evidence.Member, r *replay.MemberResult) *Finding {
-	f := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}, At: At{Index: r.To},
+	f := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()}, At: At{Index: r.To},
 		Explanation: "no entry of the log ends these leases: the member revoked them, or lost their rows, without the log"}
 	for _, x := range r.LeaseFaults {
 		if x.Kept {

@@ -9,7 +9,7 @@ import (
 )
 
 var revokesByLeader = described(Check{
-	ID:    "L07",
+	ID:    L07,
 	Needs: NeedLog,
 	Run:   runRevokesByLeader,
 })

@@ -8,7 +8,7 @@ import (
 )
 
 var leasesExpire = described(Check{
-	ID:    "L08",
+	ID:    L08,
 	Needs: NeedLog,
 	Run:   runLeasesExpire,
 })

@@ -13,7 +13,7 @@ import (
 )
 
 var leaseTTLs = described(Check{
-	ID:    "L04",
+	ID:    L04,
 	Needs: NeedDB,
 	Run:   runLeaseTTLs,
 })
@@ -34,7 +34,7 @@ func runLeaseTTLs(in *Input) Result {
 	lower := slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == Error })
 	r := Result{Outcome: NotChecked}
 	if in.Diff != nil && len(in.Members) > 1 {
-		r = in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.TTLRow }, "lease")
+		r = in.stateEqual(ClassLatentDivergence, func(row *diff.Row) bool { return row.Kind == diff.TTLRow }, "lease")
 	}
 	if !lower { // the log says it already, of the one that is wrong
 		fs = append(fs, in.ttlDifferences(r.Findings)...)
@@ -47,8 +47,8 @@ func runLeaseTTLs(in *Input) Result {
 
 // ttlFindings: TTLs of one member that no minimum explains.
 func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Finding {
-	low := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}}
-	high := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()}}
+	low := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()}}
+	high := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()}}
 	odd := Finding{Severity: Warning, Members: []string{m.Label()}}
 	lowest, _ := minimumTTL(leases)
 	for _, l := range leases {
@@ -95,7 +95,7 @@ func (in *Input) impossibleTTLs() []Finding {
 		if !m.HasDB() {
 			continue
 		}
-		f := Finding{Severity: Error, Class: "latent-divergence", Members: []string{m.Label()},
+		f := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()},
 			At: At{Index: m.AppliedMin}}
 		for i := range m.DB.Leases {
 			l := &m.DB.Leases[i]

@@ -10,7 +10,7 @@ import (
 )
 
 var snapLeftovers = described(Check{
-	ID:  "S04",
+	ID:  S04,
 	Run: runSnapLeftovers,
 })
 

@@ -20,7 +20,7 @@ var sequenceKinds = []dumplog.DamageKind{dumplog.DamageMissingSegment, dumplog.D
 var tailKinds = []dumplog.DamageKind{dumplog.DamageLostTail}
 
 var walRecords = described(Check{
-	ID:    "W01",
+	ID:    W01,
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
 		return in.walDamage(Critical, func(k dumplog.DamageKind) bool {
@@ -31,7 +31,7 @@ var walRecords = described(Check{
 })
 
 var walTail = described(Check{
-	ID:    "W02",
+	ID:    W02,
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
 		return in.walDamage(Error, func(k dumplog.DamageKind) bool { return slices.Contains(tornKinds, k) })
@@ -39,7 +39,7 @@ var walTail = described(Check{
 })
 
 var walSequence = described(Check{
-	ID:    "W03",
+	ID:    W03,
 	Needs: NeedLog,
 	Run:   runWALSequence,
 })
@@ -117,7 +117,7 @@ func (in *Input) walDamage(sev Severity, want func(dumplog.DamageKind) bool) Res
 }
 
 func (in *Input) damageFinding(sev Severity, m *evidence.Member, d *dumplog.DamageError) Finding {
-	f := Finding{Severity: sev, Class: "wal-damage", Members: []string{m.Label()},
+	f := Finding{Severity: sev, Class: ClassWALDamage, Members: []string{m.Label()},
 		At:    At{Index: d.LostFrom, Term: in.termAt(d.LostFrom)},
 		Title: fmt.Sprintf("%s: %s in WAL segment %s at offset %d", m.Label(), d.Kind, d.Segment, d.Offset)}
 	f.Explanation = d.Error()
@@ -174,7 +174,7 @@ func (in *Input) unreadableParts(part string) string {
 }
 
 var snapFiles = described(Check{
-	ID:  "S01",
+	ID:  S01,
 	Run: runSnapFiles,
 })
 
@@ -208,7 +208,7 @@ func snapFinding(m *evidence.Member, s *dumplog.SnapFile) Finding {
 	if s.Broken {
 		sev = Warning
 	}
-	return Finding{Severity: sev, Class: "snapshot-damage", Members: []string{m.Label()},
+	return Finding{Severity: sev, Class: ClassSnapshotDamage, Members: []string{m.Label()},
 		At:    At{Term: s.NameTerm, Index: s.NameIndex},
 		Title: fmt.Sprintf("%s: snapshot file %s is damaged", m.Label(), s.File), Explanation: s.Damage.Error(),
 		Evidence: []Evidence{{Member: m.Label(), File: s.File, Offset: Int64(s.Damage.Offset),
@@ -218,7 +218,7 @@ func snapFinding(m *evidence.Member, s *dumplog.SnapFile) Finding {
 }
 
 var snapNotAheadOfDB = described(Check{
-	ID:    "S02",
+	ID:    S02,
 	Needs: NeedDB | NeedLog,
 	Run:   runSnapNotAhead,
 })

@@ -48,7 +48,7 @@ func inputOf(t *testing.T, sources ...string) *check.Input {
 func run(t *testing.T, in *check.Input, id string) check.Result {
 	t.Helper()
 	for _, c := range check.All() {
-		if c.ID != id {
+		if string(c.ID) != id {
 			continue
 		}
 		if why, ok := c.Applies(in); !ok {

@@ -12,7 +12,7 @@ import (
 )
 
 var memberRowsTrue = described(Check{
-	ID:    "M16",
+	ID:    M16,
 	Needs: NeedDB | NeedLog,
 	Run:   runMemberRows,
 })
@@ -93,7 +93,7 @@ func (w *rowFindings) peers(m *evidence.Member, l *listByLog, row *dumpdb.Member
 	case !l.whole && takenByOther(m, row, urls):
 		return true // the update may have been refused
 	}
-	f := Finding{Severity: Error, Class: "membership", At: At{Term: newest.Term, Index: newest.Index},
+	f := Finding{Severity: Error, Class: ClassMembership, At: At{Term: newest.Term, Index: newest.Index},
 		Explanation: fmt.Sprintf("%s gave it %v, and no later change that this member has applied gives another. The "+
 			"row was edited or damaged: members that connect by it look for this one in the wrong place",
 			what(newest), urls),
@@ -135,7 +135,7 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 		Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was "+
 			"edited or damaged; its next start writes it again", s.Index)}
 	if whole { // there is no older value that a release may have left
-		f.Severity, f.Class = Error, "membership"
+		f.Severity, f.Class = Error, ClassMembership
 	}
 	if row.Name != "" && !name {
 		w.add(m, row, "name", fmt.Sprintf("%q", row.Name), fmt.Sprintf("%q", s.Name), f)

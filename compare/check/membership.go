@@ -13,14 +13,14 @@ import (
 )
 
 var oneCluster = described(Check{
-	ID:    "M01",
+	ID:    M01,
 	Needs: NeedLog | NeedTwo,
 	Run:   runOneCluster,
 })
 
 func runOneCluster(in *Input) Result {
 	by := map[dumplog.ID][]string{}
-	f := Finding{Severity: Critical, Class: "foreign-cluster", Title: "the sources belong to different clusters",
+	f := Finding{Severity: Critical, Class: ClassForeignCluster, Title: "the sources belong to different clusters",
 		Explanation: "compare and diagnose sources of one cluster at a time; if they should be one cluster, each was " +
 			"restored or bootstrapped on its own"}
 	for _, m := range in.Members {
@@ -77,7 +77,7 @@ func Stranger(members []*evidence.Member, m *evidence.Member) bool {
 }
 
 var distinctMembers = described(Check{
-	ID:    "X01",
+	ID:    X01,
 	Needs: NeedTwo,
 	Run:   runDistinctMembers,
 })
@@ -101,7 +101,7 @@ func runDistinctMembers(in *Input) Result {
 	told := map[string]bool{}
 	for _, h := range sortedGroup(byHash) {
 		if ms := byHash[h]; len(ms) > 1 {
-			f := Finding{Severity: Warning, Class: "inconclusive", Title: "one source was given more than once",
+			f := Finding{Severity: Warning, Class: ClassInconclusive, Title: "one source was given more than once",
 				Explanation: "the files of these sources are byte-identical, so they count as one"}
 			for _, m := range ms {
 				told[m.Label()] = true
@@ -118,7 +118,7 @@ func runDistinctMembers(in *Input) Result {
 			continue
 		}
 		id := ms[0].MemberID
-		f := Finding{Severity: Error, Class: "torn-copy", Undecided: true,
+		f := Finding{Severity: Error, Class: ClassTornCopy, Undecided: true,
 			Title: fmt.Sprintf("%d sources carry member ID %s", len(ms), id),
 			Explanation: "copies of one member taken at different times, or a data dir that was cloned and runs " +
 				"twice; they are no independent witnesses"}
@@ -153,15 +153,15 @@ func sortedGroup[K ~string | ~uint64, V any](m map[K]V) []K {
 }
 
 var memberListsEqual = described(Check{
-	ID:    "M02",
+	ID:    M02,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual("membership", nil, "members", "members_removed", "cluster")
+		return in.stateEqual(ClassMembership, nil, "members", "members_removed", "cluster")
 	},
 })
 
 var memberListsAgree = described(Check{
-	ID:    "M03",
+	ID:    M03,
 	Needs: NeedDB | NeedLog,
 	Run:   runMemberListsAgree,
 })
@@ -181,7 +181,7 @@ func runMemberListsAgree(in *Input) Result {
 		if slices.Equal(raft, ms.Bucket) {
 			continue
 		}
-		sev, class := Error, "membership"
+		sev, class := Error, ClassMembership
 		if !m.Version.Follows(release.MembersFromDB) {
 			sev, class = Warning, ""
 		}
@@ -199,7 +199,7 @@ func runMemberListsAgree(in *Input) Result {
 }
 
 var alarms = described(Check{
-	ID:    "M06",
+	ID:    M06,
 	Needs: NeedDB,
 	Run:   runAlarms,
 })
@@ -226,7 +226,7 @@ func runAlarms(in *Input) Result {
 					Remedy: []Remedy{{Text: "compact, defragment, then disarm",
 						Command: shell.Format("etcdctl alarm disarm")}}}
 				if a.Type == 2 {
-					f.Severity, f.Class = Error, "alarm"
+					f.Severity, f.Class = Error, ClassAlarm
 					f.Explanation = "a server found its data to differ from its peers'; every request is refused " +
 						"until the alarm is disarmed"
 				}
@@ -247,22 +247,22 @@ func runAlarms(in *Input) Result {
 }
 
 var leasesEqual = described(Check{
-	ID:    "L01",
+	ID:    L01,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual("latent-divergence", func(row *diff.Row) bool { return row.Kind == diff.WholeRow },
+		return in.stateEqual(ClassLatentDivergence, func(row *diff.Row) bool { return row.Kind == diff.WholeRow },
 			"lease")
 	},
 })
 
 var partsPresent = described(Check{
-	ID:    "X02",
+	ID:    X02,
 	Needs: 0,
 	Run: func(in *Input) Result {
 		var fs []Finding
 		for _, m := range in.Members {
 			for _, p := range m.Source.Missing {
-				fs = append(fs, Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()},
+				fs = append(fs, Finding{Severity: Warning, Class: ClassInconclusive, Members: []string{m.Label()},
 					Title: m.Label() + " has no " + p,
 					Explanation: "the source is a data dir, but this part of it is not there; checks that need it " +
 						"could not be made for this member",
@@ -270,7 +270,7 @@ var partsPresent = described(Check{
 						Expected: "present in a data dir"}}})
 			}
 			for _, p := range m.Problems {
-				fs = append(fs, Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()},
+				fs = append(fs, Finding{Severity: Warning, Class: ClassInconclusive, Members: []string{m.Label()},
 					Title:       fmt.Sprintf("%s: %s cannot be read", m.Label(), p.File),
 					Explanation: p.Err.Error(),
 					Evidence: []Evidence{{Member: m.Label(), File: p.File, Observed: p.Err.Error(),

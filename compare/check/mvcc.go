@@ -7,10 +7,10 @@ import (
 )
 
 var mvccInvariants = described(Check{
-	ID:    "K04",
+	ID:    K04,
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
-		return in.violations("db-damage", Critical, func(rule string) bool { return rule != ruleLease })
+		return in.violations(ClassDBDamage, Critical, func(rule string) bool { return rule != ruleLease })
 	},
 })
 
@@ -21,15 +21,15 @@ const ruleLease = "unknown-lease"
 const ruleUndecodable = "undecodable"
 
 var leasesOfKeysExist = described(Check{
-	ID:    "L02",
+	ID:    L02,
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
-		return in.violations("latent-divergence", Error, func(rule string) bool { return rule == ruleLease })
+		return in.violations(ClassLatentDivergence, Error, func(rule string) bool { return rule == ruleLease })
 	},
 })
 
 // violations turns the broken MVCC truths of the wanted rules into findings.
-func (in *Input) violations(class string, sev Severity, want func(rule string) bool) Result {
+func (in *Input) violations(class Class, sev Severity, want func(rule string) bool) Result {
 	var fs []Finding
 	reason := ""
 	for _, m := range in.Members {
@@ -75,6 +75,6 @@ func (in *Input) violations(class string, sev Severity, want func(rule string) b
 // Undecodable tells a finding of K04 in which a record does not decode: the file itself then shows that its bytes
 // changed, whatever the log or other members say of it.
 func Undecodable(f Finding) bool {
-	return f.Check == "K04" && slices.ContainsFunc(f.Evidence,
+	return f.Check == K04 && slices.ContainsFunc(f.Evidence,
 		func(e Evidence) bool { return strings.HasPrefix(e.Field, ruleUndecodable) })
 }

@@ -11,7 +11,7 @@ import (
 )
 
 var compactTombstones = described(Check{
-	ID:    "K07",
+	ID:    K07,
 	Needs: NeedDB | NeedTwo,
 	Run:   runCompactTombstones,
 })
@@ -70,7 +70,7 @@ func tombstonesAt(ctx context.Context, m *evidence.Member, rev int64) (n int) {
 }
 
 var revisionNotBelowCompact = described(Check{
-	ID:    "K10",
+	ID:    K10,
 	Needs: NeedDB,
 	Run:   runRevisionNotBelowCompact,
 })
@@ -136,7 +136,7 @@ func (in *Input) reusedRevisions() *Finding {
 	if in.Diff == nil || in.Replay == nil || !in.onlyRevisionsDiffer() {
 		return nil
 	}
-	f := Finding{Severity: Critical, Class: "data-divergence"}
+	f := Finding{Severity: Critical, Class: ClassDataDivergence}
 	compact, low, high := int64(0), int64(0), int64(1<<62)
 	for i, m := range in.Members {
 		if !in.Diff.TookPart("key", i) {

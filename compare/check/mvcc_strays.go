@@ -3,7 +3,7 @@ package check
 import "fmt"
 
 var noStrayTombstones = described(Check{
-	ID:    "K11",
+	ID:    K11,
 	Needs: NeedDB,
 	Run:   runNoStrayTombstones,
 })

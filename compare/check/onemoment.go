@@ -11,7 +11,7 @@ import (
 )
 
 var oneMoment = described(Check{
-	ID:    "X05",
+	ID:    X05,
 	Needs: NeedLog | NeedDB,
 	Run:   runOneMoment,
 })
@@ -39,7 +39,8 @@ func (in *Input) tornCopy(m *evidence.Member) *Finding {
 	if len(signs) < 2 {
 		return nil
 	}
-	return &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Index: m.LastIndex() + 1},
+	return &Finding{Severity: Error, Class: ClassTornCopy, Members: []string{m.Label()},
+		At:          At{Index: m.LastIndex() + 1},
 		Title:       m.Label() + ": log and database were copied while the server wrote",
 		Explanation: "the signs together speak for a copy of a running member; after a power loss they look the same",
 		Evidence:    signs,

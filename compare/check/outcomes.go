@@ -9,13 +9,13 @@ import (
 )
 
 var sameOutcome = described(Check{
-	ID:    "K06",
+	ID:    K06,
 	Needs: NeedReplay | NeedTwo,
 	Run:   runSameOutcome,
 })
 
 func runSameOutcome(in *Input) Result {
-	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true}
+	f := Finding{Severity: Critical, Class: ClassDataDivergence, Undecided: true}
 	named := map[string]bool{}
 	for _, e := range in.Replay.Events {
 		if !partsWays(e) {

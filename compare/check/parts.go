@@ -22,7 +22,7 @@ const (
 )
 
 var partsTogether = described(Check{
-	ID:    "X03",
+	ID:    X03,
 	Needs: NeedLog,
 	Run:   runPartsTogether,
 })
@@ -60,7 +60,7 @@ func walBegunAnew(m *evidence.Member) *Finding {
 			len(s.Jumps) == 0 {
 		return nil
 	}
-	f := &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()},
+	f := &Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()},
 		At:    At{Index: s.LastIndex + 1},
 		Title: m.Label() + ": the log was started again, the rest of the data dir is older",
 		Explanation: "the WAL was removed and the server started on the rest; its votes and what it had " +
@@ -116,7 +116,7 @@ func databaseRemoved(m *evidence.Member) *Finding {
 	default:
 		return nil
 	}
-	f := &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: At{Index: 1},
+	f := &Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()}, At: At{Index: 1},
 		Title: fmt.Sprintf("%s: the database is %s, the log has a snapshot at index %d", m.Label(), observed,
 			snapshotIndex(m)),
 		Evidence: []Evidence{{Member: m.Label(), File: "db", Field: FieldDBRemoved, Observed: observed,
@@ -153,7 +153,7 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 		from = s.Index
 	}
 	if s := &m.WAL.Summary; s.FirstIndex > from+1 {
-		f.Severity, f.Class, f.At = Error, "snapshot-damage", At{Index: newest}
+		f.Severity, f.Class, f.At = Error, ClassSnapshotDamage, At{Index: newest}
 		f.Explanation = fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it: a server of "+
 			"this version cannot start", s.FirstIndex)
 	}
@@ -172,7 +172,7 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 	if t.State != "match" && slices.ContainsFunc(m.DB.Damage, cutShort) {
 		return nil // a file that lost its end can have the size of a backup by chance
 	}
-	f := &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()},
+	f := &Finding{Severity: Error, Class: ClassTornCopy, Members: []string{m.Label()},
 		At:    At{Index: max(m.ConsistentIndex(), 1)},
 		Title: m.Label() + ": the database is a backup file that was copied into its place",
 		Explanation: fmt.Sprintf("it ends with the sha256 of a snapshot save; its consistent index is %d, the log "+
@@ -208,7 +208,7 @@ func (in *Input) strippedBackup(m *evidence.Member) *Finding {
 	if why == "" {
 		return nil
 	}
-	return &Finding{Severity: Error, Class: "torn-copy", Members: []string{m.Label()}, At: At{Index: ci},
+	return &Finding{Severity: Error, Class: ClassTornCopy, Members: []string{m.Label()}, At: At{Index: ci},
 		Title: m.Label() + ": the database is a copy that no server has written to, and does not fit the log",
 		Explanation: fmt.Sprintf("its meta pages are those of a snapshot save; its consistent index is %d, and %s", ci,
 			why),

@@ -11,7 +11,7 @@ import (
 )
 
 var commitOnQuorum = described(Check{
-	ID:    "R07",
+	ID:    R07,
 	Needs: NeedLog | NeedTwo,
 	Run:   runCommitOnQuorum,
 })
@@ -87,7 +87,7 @@ func runCommitOnQuorum(in *Input) Result {
 
 func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int, held map[dumplog.ID]uint64,
 	without []string) Finding {
-	f := Finding{Severity: Critical, Class: "member-lost-data", Members: without, At: At{Term: in.termAt(i), Index: i},
+	f := Finding{Severity: Critical, Class: ClassMemberLostData, Members: without, At: At{Term: in.termAt(i), Index: i},
 		Title: fmt.Sprintf("entry %d is committed, but at most %d of %d voters can hold it", i, holders, voters),
 		Explanation: fmt.Sprintf("%s knows commit %d; the logs of %s end before it. Either they lost entries that "+
 			"they had acknowledged, or the sources were copied at different moments while the members ran",
@@ -109,7 +109,7 @@ func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int
 	field, why := in.lostLogs(short)
 	f.Evidence[0].Field = field
 	if field == FieldStaggered {
-		f.Severity, f.Class = Warning, "inconclusive"
+		f.Severity, f.Class = Warning, ClassInconclusive
 		return f
 	}
 	f.Explanation = fmt.Sprintf("%s knows commit %d; the logs of %s end before it, and %s", top.Label(), top.Commit,

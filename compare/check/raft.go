@@ -10,7 +10,7 @@ import (
 )
 
 var logsMatch = described(Check{
-	ID:    "R01",
+	ID:    R01,
 	Needs: NeedLog | NeedTwo,
 	Run:   runLogsMatch,
 })
@@ -44,7 +44,7 @@ func runLogsMatch(in *Input) Result {
 
 func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 	first := diffs[0]
-	f := Finding{Severity: Critical, Class: "data-divergence", Undecided: true, At: At{Index: first.Index},
+	f := Finding{Severity: Critical, Class: ClassDataDivergence, Undecided: true, At: At{Index: first.Index},
 		Title: fmt.Sprintf("committed log entries differ from index %d on (%d indexes)", first.Index, len(diffs)),
 		Explanation: "two members committed different entries at one index: raft's safety was broken, by data loss " +
 			"on one of them or by two clusters of one name"}
@@ -67,7 +67,7 @@ func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 }
 
 var committedKept = described(Check{
-	ID:    "R04",
+	ID:    R04,
 	Needs: NeedLog,
 	Run:   runCommittedKept,
 })
@@ -82,7 +82,7 @@ func runCommittedKept(in *Input) Result {
 			if o.Commit < o.Index {
 				continue
 			}
-			fs = append(fs, Finding{Severity: Critical, Class: "data-divergence", Members: []string{m.Label()},
+			fs = append(fs, Finding{Severity: Critical, Class: ClassDataDivergence, Members: []string{m.Label()},
 				At:    At{Term: o.Term, Index: o.Index},
 				Title: fmt.Sprintf("%s: committed entry %d was replaced", m.Label(), o.Index),
 				Explanation: fmt.Sprintf("the log had stored commit %d and then replaced entries %d..%d; raft never "+
@@ -98,7 +98,7 @@ func runCommittedKept(in *Input) Result {
 }
 
 var membersAtSameIndex = described(Check{
-	ID:    "R02",
+	ID:    R02,
 	Needs: NeedLog | NeedTwo,
 	Run:   runMembersLevel,
 })
@@ -115,7 +115,8 @@ func runMembersLevel(in *Input) Result {
 		}
 		last := max(m.LastIndex(), m.ConsistentIndex())
 		if last < commit && in.changesAfter(last) {
-			fs = append(fs, Finding{Severity: Info, Class: "lagging", Members: []string{m.Label()}, At: At{Index: last},
+			fs = append(fs, Finding{Severity: Info, Class: ClassLagging, Members: []string{m.Label()},
+				At:    At{Index: last},
 				Title: fmt.Sprintf("%s lags by %d entries", m.Label(), commit-last),
 				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; %s", last, commit,
 					in.prefixText(m)),
@@ -123,7 +124,7 @@ func runMembersLevel(in *Input) Result {
 					Expected: fmt.Sprint(commit), Show: showLog(m, last)}}})
 		}
 		if m.LastIndex() > commit {
-			fs = append(fs, Finding{Severity: Info, Class: "uncommitted-tail", Members: []string{m.Label()},
+			fs = append(fs, Finding{Severity: Info, Class: ClassUncommittedTail, Members: []string{m.Label()},
 				At: At{Index: commit + 1},
 				Title: fmt.Sprintf("%s holds %d entries that no source proves committed", m.Label(),
 					m.LastIndex()-commit),
@@ -164,7 +165,7 @@ func (in *Input) changesAfter(index uint64) bool {
 }
 
 var ackedLogKept = described(Check{
-	ID:    "M04",
+	ID:    M04,
 	Needs: NeedLog | NeedTwo,
 	Run:   runAckedLogKept,
 })
@@ -235,7 +236,7 @@ func (in *Input) wiped(m *evidence.Member) *Finding {
 		if o == m || o.ClusterID != m.ClusterID || !o.HasLog() || o.Commit <= s.LastIndex || !in.tookPart(o, m) {
 			continue
 		}
-		f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()},
+		f := Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()},
 			At: At{Index: s.LastIndex + 1},
 			Title: fmt.Sprintf("%s lost its data: its log holds %d bootstrap entries only, the cluster is at %d",
 				m.Label(), s.LastIndex, o.Commit),

@@ -11,7 +11,7 @@ import (
 )
 
 var oneLeader = described(Check{
-	ID:    "R05",
+	ID:    R05,
 	Needs: NeedLog | NeedTwo,
 	Run:   runOneLeader,
 })
@@ -58,7 +58,7 @@ func begunTwice(term uint64, begins []termBegin) *Finding {
 	if first.index == last.index {
 		return nil
 	}
-	f := &Finding{Severity: Critical, Class: "data-divergence", At: At{Term: term, Index: first.index},
+	f := &Finding{Severity: Critical, Class: ClassDataDivergence, At: At{Term: term, Index: first.index},
 		Title: fmt.Sprintf("term %d begins at index %d on %s and at %d on %s: it had two leaders", term, first.index,
 			first.m.Label(), last.index, last.m.Label()),
 		Explanation: "a leader begins its term with an entry at one index; two beginnings are two leaders " +
@@ -104,7 +104,7 @@ func (in *Input) sameTermFindings(told map[uint64]bool) []Finding {
 		return nil
 	}
 	d := diffs[0]
-	f := Finding{Severity: Critical, Class: "data-divergence", At: At{Index: d.Index},
+	f := Finding{Severity: Critical, Class: ClassDataDivergence, At: At{Index: d.Index},
 		Title:       fmt.Sprintf("entry %d differs between logs in one term (%d such indexes)", d.Index, len(diffs)),
 		Explanation: "one leader never creates two entries at one index; the logs belong to two leaders of one term"}
 	for _, i := range sortedKeys(d.By) {
@@ -132,7 +132,7 @@ func sortedKeys(m map[int]string) []int {
 }
 
 var oneVote = described(Check{
-	ID:    "R06",
+	ID:    R06,
 	Needs: NeedLog,
 	Run:   runOneVote,
 })
@@ -167,7 +167,7 @@ func runOneVote(in *Input) Result {
 			if old.v.For == v.For || old.m != m && in.apart(old.m, m) {
 				continue
 			}
-			f := Finding{Severity: Critical, Class: "member-lost-data", Members: []string{old.m.Label()},
+			f := Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{old.m.Label()},
 				At: in.termStart(m, v.Term),
 				Title: fmt.Sprintf("member %s voted for %s and for %s in term %d", m.MemberID, old.v.For, v.For,
 					v.Term),
@@ -204,7 +204,7 @@ func (in *Input) termStart(m *evidence.Member, term uint64) At {
 }
 
 var commitNeverFalls = described(Check{
-	ID:    "R08",
+	ID:    R08,
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
 		var fs []Finding
@@ -213,7 +213,7 @@ var commitNeverFalls = described(Check{
 				continue
 			}
 			for _, c := range m.WAL.Summary.CommitFalls {
-				fs = append(fs, Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()},
+				fs = append(fs, Finding{Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
 					At:    At{Index: c.Now + 1},
 					Title: fmt.Sprintf("%s: the commit index falls from %d to %d", m.Label(), c.Before, c.Now),
 					Explanation: "a log only ever raises it; the records before and after this one come from " +
@@ -234,7 +234,7 @@ var commitNeverFalls = described(Check{
 })
 
 var noJointConfig = described(Check{
-	ID:  "R09",
+	ID:  R09,
 	Run: runNoJointConfig,
 })
 
@@ -247,7 +247,7 @@ func runNoJointConfig(in *Input) Result {
 			if len(out)+len(next) == 0 {
 				return
 			}
-			fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()},
+			fs = append(fs, Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
 				Title:       m.Label() + ": a joint configuration is stored",
 				Explanation: "etcd never proposes one; majorities of two voter sets are then needed for every decision",
 				Evidence: []Evidence{{Member: m.Label(), File: file, Offset: offset, Field: field,

@@ -7,7 +7,7 @@ import (
 )
 
 var receivedIsUsed = described(Check{
-	ID:    "S05",
+	ID:    S05,
 	Needs: NeedDB | NeedLog,
 	Run:   runReceivedIsUsed,
 })

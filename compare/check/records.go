@@ -14,7 +14,7 @@ import (
 )
 
 var recordsEqual = described(Check{
-	ID:    "K12",
+	ID:    K12,
 	Needs: NeedDB | NeedTwo,
 	Run:   runRecordsEqual,
 })
@@ -40,7 +40,7 @@ func runRecordsEqual(in *Input) Result {
 
 func (in *Input) recordsFinding(r *diff.Records) Finding {
 	first := &r.Rows[0]
-	f := Finding{Severity: Error, Class: "data-divergence",
+	f := Finding{Severity: Error, Class: ClassDataDivergence,
 		At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
 		Title: fmt.Sprintf("%d records of bucket key differ between members, the first at revision %s", r.Differ,
 			first.Rev)}

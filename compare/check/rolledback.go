@@ -18,7 +18,7 @@ const (
 )
 
 var logNotOlder = described(Check{
-	ID:    "R10",
+	ID:    R10,
 	Needs: NeedLog | NeedTwo,
 	Run:   runLogNotOlder,
 })
@@ -48,7 +48,7 @@ func (in *Input) longerCopy(m *evidence.Member) bool {
 }
 
 func olderFinding(m *evidence.Member, at At, explanation string, ev ...Evidence) *Finding {
-	return &Finding{Severity: Critical, Class: "member-lost-data", Members: []string{m.Label()}, At: at,
+	return &Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()}, At: at,
 		Title: fmt.Sprintf("%s: the data dir is older than what the member has stored: its log ends at %d/%d",
 			m.Label(), m.WAL.Summary.LastTerm, m.LastIndex()),
 		Explanation: explanation + ". It forgot votes and entries that it had acknowledged; the leader panics it " +

@@ -42,7 +42,7 @@ func (s *sayings) add(t *testing.T, id string, in *check.Input) {
 	t.Helper()
 	var out strings.Builder
 	for _, c := range check.All() {
-		r := run(t, in, c.ID)
+		r := run(t, in, string(c.ID))
 		if len(r.Findings) == 0 && (r.Outcome == check.Holds || r.Outcome == check.NotChecked) {
 			continue
 		}

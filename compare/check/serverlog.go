@@ -11,7 +11,7 @@ import (
 )
 
 var serverLogsFit = described(Check{
-	ID:       "G01",
+	ID:       G01,
 	OnDemand: true,
 	Run:      runServerLogs,
 })

@@ -16,7 +16,7 @@ func (in *Input) shiftFinding(s *replay.Shift) Finding {
 	if s.Missing > 1 {
 		what = fmt.Sprintf("entries %d..%d are", s.Index, s.Index+uint64(s.Missing)-1)
 	}
-	f := Finding{Severity: Critical, Class: "wal-damage", Members: names,
+	f := Finding{Severity: Critical, Class: ClassWALDamage, Members: names,
 		At: At{Term: in.termAt(s.Index), Index: s.Index},
 		Title: fmt.Sprintf("%s: %s missing in the log, and the later ones are renumbered", strings.Join(names, ", "),
 			what),

@@ -101,17 +101,17 @@ func (in *Input) judgeGap(f *Finding, m *evidence.Member, snap dumplog.SnapshotR
 	const refuses = "the server refuses to start: it cannot bridge the entries between the database and the snapshot"
 	switch kind {
 	case GapAlarmQueries, GapRefused, GapAlarmRaises:
-		f.Class = "latent-divergence"
+		f.Class = ClassLatentDivergence
 		f.Explanation = fmt.Sprintf("%s. None of them has an effect, so the database lacks nothing", refuses)
 	case GapOverwritten:
-		f.Class = "latent-divergence"
+		f.Class = ClassLatentDivergence
 		f.Explanation = "the database holds effects of entries above its index: only the index is too low. A server " +
 			"refuses to start, or applies these entries a second time"
 	case GapNotInstalled:
-		f.Class = "snapshot-damage"
+		f.Class = ClassSnapshotDamage
 		f.Explanation = refuses + fmt.Sprintf(". The snapshot came from a leader; the file %016x.snap.db with its "+
 			"database is gone", snap.Index)
 	default:
-		f.Class, f.Explanation = "member-lost-data", refuses
+		f.Class, f.Explanation = ClassMemberLostData, refuses
 	}
 }

@@ -15,7 +15,7 @@ const (
 )
 
 var snapRecordsFit = described(Check{
-	ID:    "W06",
+	ID:    W06,
 	Needs: NeedLog,
 	Run:   runSnapRecordsFit,
 })
@@ -43,7 +43,7 @@ func runSnapRecordsFit(in *Input) Result {
 
 func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, field, title, explanation, observed,
 	expected string) *Finding {
-	return &Finding{Severity: Error, Class: "wal-damage", Members: []string{m.Label()},
+	return &Finding{Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
 		At: At{Term: r.Term, Index: r.Index}, Title: m.Label() + ": " + title,
 		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
 		Evidence: []Evidence{{Member: m.Label(), File: r.Segment, Offset: Int64(r.Offset), Field: field,

@@ -11,7 +11,7 @@ import (
 
 // stateEqual turns the comparison of small buckets into a result with one finding per bucket that differs. It names the
 // members that are shown to be wrong; where nothing shows that, all that were compared.
-func (in *Input) stateEqual(class string, keep func(*diff.Row) bool, names ...string) Result {
+func (in *Input) stateEqual(class Class, keep func(*diff.Row) bool, names ...string) Result {
 	if in.Diff == nil {
 		return Result{Reason: "the databases could not be compared"}
 	}
@@ -89,7 +89,7 @@ func (x *blame) name(in *Input, f *Finding) {
 }
 
 // stateFinding is the finding of one bucket, nil when no row that is kept differs.
-func (in *Input) stateFinding(class string, b *diff.Bucket, keep func(*diff.Row) bool) *Finding {
+func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) bool) *Finding {
 	f, x, rows := Finding{Severity: Error, Class: class}, newBlame(), 0
 	for i := range b.Rows {
 		row := &b.Rows[i]

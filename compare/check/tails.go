@@ -3,7 +3,7 @@ package check
 import "fmt"
 
 var lastLeafFilled = described(Check{
-	ID:    "D09",
+	ID:    D09,
 	Needs: NeedDB,
 	Run:   runLastLeafFilled,
 })

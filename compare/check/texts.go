@@ -15,7 +15,7 @@ var texts, errTexts = prose.Load(proseFiles, "prose")
 
 // described gives a check its texts.
 func described(c Check) Check {
-	t := texts[c.ID]
+	t := texts[string(c.ID)]
 	c.Title, c.Doc = t.Title, t.Doc
 	return c
 }

@@ -9,7 +9,7 @@ func TestTexts(t *testing.T) {
 	}
 	used := map[string]bool{}
 	for _, c := range All() {
-		used[c.ID] = true
+		used[string(c.ID)] = true
 		if c.Title == "" || len(c.Doc) < 60 {
 			t.Errorf("prose/%s.md: title %q, text %q", c.ID, c.Title, c.Doc)
 		}

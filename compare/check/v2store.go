@@ -18,7 +18,7 @@ const (
 )
 
 var v2StoreTrue = described(Check{
-	ID:  "M15",
+	ID:  M15,
 	Run: runV2StoreTrue,
 })
 
@@ -67,7 +67,7 @@ func (in *Input) v2Differs() (*Finding, string) {
 	case *b.Equal:
 		return nil, ""
 	}
-	f := Finding{Severity: Error, Class: "membership",
+	f := Finding{Severity: Error, Class: ClassMembership,
 		Title:       fmt.Sprintf("%d rows of the v2 store differ between members", b.Differ),
 		Explanation: "the newest snapshots of the members hold different v2 stores, and no entry between them explains it"}
 	for _, row := range b.Rows {
@@ -108,9 +108,11 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 	}
 	var fs []Finding
 	for _, x := range []struct {
-		field, class, what string
-		rows               []v2Difference
-	}{{FieldV2Members, "membership", "the member list", members}, {FieldV2Keys, "data-divergence", "keys", keys}} {
+		field string
+		class Class
+		what  string
+		rows  []v2Difference
+	}{{FieldV2Members, ClassMembership, "the member list", members}, {FieldV2Keys, ClassDataDivergence, "keys", keys}} {
 		rows := x.rows
 		if len(rows) == 0 {
 			continue

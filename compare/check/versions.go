@@ -18,7 +18,7 @@ const (
 )
 
 var versionsFit = described(Check{
-	ID:    "X04",
+	ID:    X04,
 	Needs: NeedDB,
 	Run:   runVersionsFit,
 })
@@ -78,7 +78,7 @@ func newerThanKnown(m *evidence.Member, bucket, key, v string) *Finding {
 	if n := release.Of(v); !strings.HasPrefix(v, "3.") || !n.TooNew() {
 		return nil
 	}
-	return &Finding{Severity: Warning, Class: "inconclusive", Members: []string{m.Label()},
+	return &Finding{Severity: Warning, Class: ClassInconclusive, Members: []string{m.Label()},
 		Title: fmt.Sprintf("%s: %s %s is newer than this program knows (3.%d)", m.Label(), key, v,
 			release.Newest),
 		Explanation: "a later release may have written it, with rules that are not known here; or the row was edited or damaged",
@@ -90,7 +90,7 @@ func newerThanKnown(m *evidence.Member, bucket, key, v string) *Finding {
 func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	var fs []Finding
 	bad := func(bucket, key, observed, expected, title string) {
-		fs = append(fs, Finding{Severity: Error, Class: "db-damage", Members: []string{m.Label()}, Title: m.Label() +
+		fs = append(fs, Finding{Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()}, Title: m.Label() +
 			": " + title,
 			Explanation: "no server up to 3." + fmt.Sprint(release.Newest) + " writes this, and each one stops at " +
 				"its version check when it starts: the row was edited or damaged",
@@ -125,7 +125,7 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	if index == 0 || index > m.AppliedMin || minor(want) == minor(v) || !in.Replay.Covers(index, m.AppliedMin) {
 		return fs
 	}
-	fs = append(fs, Finding{Severity: Error, Class: "membership", Members: []string{m.Label()},
+	fs = append(fs, Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
 		At:    At{Term: in.termAt(index), Index: index},
 		Title: fmt.Sprintf("%s: the cluster version is %s, the log last set %s", m.Label(), v, want),
 		Explanation: "which requests the servers send, and which binaries may join, follows from it: the row was " +
@@ -150,7 +150,7 @@ func minor(v string) int {
 }
 
 var noV2Content = described(Check{
-	ID:  "M13",
+	ID:  M13,
 	Run: runNoV2Content,
 })
 

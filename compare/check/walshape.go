@@ -13,7 +13,7 @@ import (
 const walRecordLimit = 10 << 20
 
 var recordsReadable = described(Check{
-	ID:    "W04",
+	ID:    W04,
 	Needs: NeedLog,
 	Run:   runRecordsReadable,
 })
@@ -39,7 +39,7 @@ func runRecordsReadable(in *Input) Result {
 }
 
 var logReachesBack = described(Check{
-	ID:    "W05",
+	ID:    W05,
 	Needs: NeedLog,
 	Run:   runLogReachesBack,
 })
@@ -72,7 +72,7 @@ func startPoint(m *evidence.Member) (index uint64) {
 
 func purgedFinding(m *evidence.Member) Finding {
 	s, from := &m.WAL.Summary, startPoint(m)
-	f := Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: from + 1},
+	f := Finding{Severity: Critical, Class: ClassWALDamage, Members: []string{m.Label()}, At: At{Index: from + 1},
 		Title: fmt.Sprintf("%s: the log begins at entry %d, the newest snapshot that it names is at %d",
 			m.Label(), s.FirstIndex, from),
 		Explanation: fmt.Sprintf("the entries %d..%d are in no segment; a server finds no place to start from", from+1,
@@ -90,7 +90,7 @@ func purgedFinding(m *evidence.Member) Finding {
 // firstNameFinding: a server looks for the segment to start from by the indexes in the names, which the newest snapshot
 // must reach. It purges no segment that a snapshot in the log needs.
 func firstNameFinding(m *evidence.Member, first dumplog.Segment) Finding {
-	return Finding{Severity: Critical, Class: "wal-damage", Members: []string{m.Label()}, At: At{Index: first.First},
+	return Finding{Severity: Critical, Class: ClassWALDamage, Members: []string{m.Label()}, At: At{Index: first.First},
 		Title: fmt.Sprintf("%s: the first segment is named for index %d, the newest snapshot that the log "+
 			"names is at %d", m.Label(), first.First, startPoint(m)),
 		Explanation: "a server finds no segment to start from: the file was renamed, or the segments before it were removed",

@@ -75,18 +75,20 @@ type RuleOn struct {
 func Code(code string) (Topic, bool) {
 	family, _, _ := strings.Cut(code, "-")
 	for _, c := range check.All() {
-		if strings.EqualFold(c.ID, code) || strings.EqualFold(c.ID, family) {
-			return Topic{Check: &c, Kind: "check", ID: c.ID, Title: c.Title, Text: c.Doc, Checks: []string{c.ID}}, true
+		if strings.EqualFold(string(c.ID), code) || strings.EqualFold(string(c.ID), family) {
+			return Topic{Check: &c, Kind: "check", ID: string(c.ID), Title: c.Title, Text: c.Doc,
+				Checks: []string{string(c.ID)}}, true
 		}
 	}
 	for _, k := range cause.All() {
-		if strings.EqualFold(k.ID, code) {
-			return Topic{Cause: &k, Kind: "cause", ID: k.ID, Title: k.Title, Text: k.Doc, Causes: []string{k.ID}}, true
+		if strings.EqualFold(string(k.ID), code) {
+			return Topic{Cause: &k, Kind: "cause", ID: string(k.ID), Title: k.Title, Text: k.Doc,
+				Causes: []string{string(k.ID)}}, true
 		}
 	}
 	for _, k := range cause.Undetected() {
-		if strings.EqualFold(k.ID, code) {
-			return Topic{Known: &k, Kind: "known-cause", ID: k.ID, Title: k.Title, Text: k.Why}, true
+		if strings.EqualFold(string(k.ID), code) {
+			return Topic{Known: &k, Kind: "known-cause", ID: string(k.ID), Title: k.Title, Text: k.Why}, true
 		}
 	}
 	for _, r := range preflight.Rules() {
@@ -132,7 +134,7 @@ func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options)
 	on := &On{Sources: r.Sources, Verdict: r.Verdict, Checks: []compare.CheckOutcome{}, Findings: []check.Finding{},
 		Causes: []compare.Cause{}, Rules: []RuleOn{}}
 	for _, c := range r.Causes {
-		if slices.Contains(w.Causes, c.ID) {
+		if slices.Contains(w.Causes, string(c.ID)) {
 			on.Causes, on.Shown = append(on.Causes, c), true
 			// What a cause rests on belongs to its explanation.
 			for _, id := range c.Because {
@@ -142,13 +144,13 @@ func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options)
 		}
 	}
 	for _, c := range r.Checks {
-		if slices.Contains(w.Checks, c.ID) {
+		if slices.Contains(w.Checks, string(c.ID)) {
 			on.Checks = append(on.Checks, c)
 			on.Shown = on.Shown || c.Outcome == check.Violated
 		}
 	}
 	for _, f := range r.Findings {
-		if slices.Contains(w.Checks, f.Check) {
+		if slices.Contains(w.Checks, string(f.Check)) {
 			on.Findings = append(on.Findings, f)
 		}
 	}

@@ -19,13 +19,13 @@ func TestMain(m *testing.M) { evidencetest.Main(m) }
 func TestEveryCodeIsExplained(t *testing.T) {
 	want := map[string]string{}
 	for _, c := range check.All() {
-		want[c.ID] = "check"
+		want[string(c.ID)] = "check"
 	}
 	for _, k := range cause.All() {
-		want[k.ID] = "cause"
+		want[string(k.ID)] = "cause"
 	}
 	for _, k := range cause.Undetected() {
-		want[k.ID] = "known-cause"
+		want[string(k.ID)] = "known-cause"
 	}
 	for _, r := range preflight.Rules() {
 		want[r.ID] = "rule"
@@ -65,7 +65,7 @@ func TestOnSources(t *testing.T) {
 			t.Fatalf("%s: %d topics", c.line, len(topics))
 		}
 		on := look(t, topics, c.incident)
-		if !on.Shown || len(on.Causes) != 1 || on.Causes[0].ID != c.cause || len(on.Findings) == 0 ||
+		if !on.Shown || len(on.Causes) != 1 || string(on.Causes[0].ID) != c.cause || len(on.Findings) == 0 ||
 			len(on.Checks) == 0 || len(on.Rules) != c.rules {
 			t.Errorf("%s: shown %v, causes %+v, %d findings, %d rules", c.incident, on.Shown, on.Causes,
 				len(on.Findings), len(on.Rules))

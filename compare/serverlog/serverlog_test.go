@@ -135,13 +135,13 @@ func TestLongLine(t *testing.T) {
 func TestEveryMessageIsWhole(t *testing.T) {
 	causes, checks, rules := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, k := range cause.All() {
-		causes[k.ID] = true
+		causes[string(k.ID)] = true
 	}
 	for _, k := range cause.Undetected() {
-		causes[k.ID] = true
+		causes[string(k.ID)] = true
 	}
 	for _, c := range check.All() {
-		checks[c.ID] = true
+		checks[string(c.ID)] = true
 	}
 	for _, r := range preflight.Rules() {
 		rules[r.ID] = true

@@ -3,6 +3,7 @@ package verdict
 import (
 	"encoding/json"
 
+	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -10,17 +11,17 @@ import (
 // Verdict is the answer in short.
 type Verdict struct {
 	// Healthy is nil when the evidence does not suffice.
-	Healthy    *bool       `json:"healthy"`
-	Class      string      `json:"class"`
-	Cause      *string     `json:"cause"`
-	Certainty  *string     `json:"certainty"`
-	Summary    string      `json:"summary"`
-	FirstBreak *FirstBreak `json:"firstBreak"`
+	Healthy    *bool            `json:"healthy"`
+	Class      check.Class      `json:"class"`
+	Cause      *cause.ID        `json:"cause"`
+	Certainty  *cause.Certainty `json:"certainty"`
+	Summary    string           `json:"summary"`
+	FirstBreak *FirstBreak      `json:"firstBreak"`
 }
 
 // FirstBreak is the first invariant that broke, by raft index.
 type FirstBreak struct {
-	Check    string      `json:"check"`
+	Check    check.ID    `json:"check"`
 	Member   []string    `json:"member"`
 	Term     uint64      `json:"term,omitempty"`
 	Index    uint64      `json:"index,omitempty"`
@@ -33,10 +34,10 @@ type FirstBreak struct {
 
 // Cause is one entry of the catalogue that fits the findings.
 type Cause struct {
-	ID        string   `json:"id"`
-	Title     string   `json:"title"`
-	Certainty string   `json:"certainty"`
-	Members   []string `json:"members"`
+	ID        cause.ID        `json:"id"`
+	Title     string          `json:"title"`
+	Certainty cause.Certainty `json:"certainty"`
+	Members   []string        `json:"members"`
 	// Because lists the findings it rests on.
 	Because   []string `json:"because"`
 	RefutedBy string   `json:"refutedBy"`
@@ -108,7 +109,7 @@ type LostEntry struct {
 
 // CheckOutcome is the verdict of one check.
 type CheckOutcome struct {
-	ID      string        `json:"id"`
+	ID      check.ID      `json:"id"`
 	Title   string        `json:"title"`
 	Outcome check.Outcome `json:"outcome"`
 	Reason  string        `json:"reason,omitempty"`

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
@@ -19,11 +19,11 @@ func (j *judge) backupClass() {
 	switch state := m.DB.Trailer.State; {
 	case v.Healthy == nil:
 	case !*v.Healthy:
-		v.Class = "backup-damaged"
+		v.Class = check.ClassBackupDamaged
 	case state == "match":
-		v.Class, v.Summary = "backup-good", "every layer of the backup holds"+content(m)+j.warnings()
+		v.Class, v.Summary = check.ClassBackupGood, "every layer of the backup holds"+content(m)+j.warnings()
 	case state == "absent":
-		v.Class, v.Summary = "backup-unverifiable",
+		v.Class, v.Summary = check.ClassBackupUnverifiable,
 			"every check of the content holds"+content(m)+"; no sha256 trailer proves the bytes"+
 				j.warnings()
 		if len(j.Causes) > 0 {
@@ -40,9 +40,9 @@ func (j *judge) backupCauseFirst() {
 	bad := slices.ContainsFunc(j.Findings, func(f check.Finding) bool { return f.Severity.Rank() >= check.Error.Rank() })
 	whole := func(k Cause) int {
 		switch {
-		case k.ID == "backup-without-hash" && bad: // it explains no damage
+		case k.ID == cause.BackupWithoutHash && bad: // it explains no damage
 			return 2
-		case strings.HasPrefix(k.ID, "backup-"):
+		case k.ID.OfBackups():
 			return 0
 		}
 		return 1

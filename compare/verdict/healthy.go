@@ -10,27 +10,28 @@ import (
 )
 
 // needed are the checks without which "nothing found" means nothing.
-var needed = map[string]bool{"W01": true, "D02": true, "K03": true, "K01": true, "R01": true}
+var needed = map[check.ID]bool{check.W01: true, check.D02: true, check.K03: true, check.K01: true, check.R01: true}
 
 // healthy decides between the healthy classes, or inconclusive when a needed check could not be made.
 func (j *judge) healthy() {
 	v := &j.Verdict
 	if why := j.inconclusive(); why != "" {
-		v.Class, v.Summary = "inconclusive", "nothing wrong was found, but "+why
+		v.Class, v.Summary = check.ClassInconclusive, "nothing wrong was found, but "+why
 		return
 	}
 	v.Healthy = ptr(true)
 	switch {
-	case has(j.Findings, "lagging"):
-		v.Class, v.Summary = "lagging", "members differ only in how far they have applied the log"
-	case has(j.Findings, "uncommitted-tail"):
-		v.Class, v.Summary = "uncommitted-tail", "logs differ only above the commit index"
+	case has(j.Findings, check.ClassLagging):
+		v.Class, v.Summary = check.ClassLagging, "members differ only in how far they have applied the log"
+	case has(j.Findings, check.ClassUncommittedTail):
+		v.Class, v.Summary = check.ClassUncommittedTail, "logs differ only above the commit index"
 	case j.freshlyRestored():
-		v.Class, v.Summary = "freshly-restored", "written by a restore and not started yet"
+		v.Class, v.Summary = check.ClassFreshlyRestored, "written by a restore and not started yet"
 	case j.compactionSkew():
-		v.Class, v.Summary = "compaction-skew", "only compaction progress or page layout differs, the content is equal"
+		v.Class, v.Summary = check.ClassCompactionSkew, "only compaction progress or page layout differs, the "+
+			"content is equal"
 	default:
-		v.Class, v.Summary = "healthy", "no problem found; members differ only as healthy members do"
+		v.Class, v.Summary = check.ClassHealthy, "no problem found; members differ only as healthy members do"
 		if n := j.absentVoters(); n > 0 {
 			v.Summary = fmt.Sprintf("no problem found in this member. Whether it agrees with the other %s cannot be "+
 				"checked without their data dirs", count(n, "voter", "voters"))
@@ -94,7 +95,7 @@ func (j *judge) onlyBootstrapEntries() bool {
 	return m.HasLog() && m.WAL.Summary.LastIndex == check.BootstrapVoters(m)
 }
 
-func has(fs []check.Finding, class string) bool {
+func has(fs []check.Finding, class check.Class) bool {
 	for _, f := range fs {
 		if f.Class == class {
 			return true
@@ -109,7 +110,7 @@ func (j *judge) inconclusive() string {
 		return fmt.Sprintf("%d of the sources could not be read", n)
 	}
 	for _, f := range j.Findings {
-		if f.Class == "inconclusive" {
+		if f.Class == check.ClassInconclusive {
 			return f.Title
 		}
 	}
@@ -123,7 +124,7 @@ func (j *judge) inconclusive() string {
 }
 
 // notCalledFor: a single source needs no comparison, a backup has no log, and logs alone no database.
-func (j *judge) notCalledFor(id string) bool {
+func (j *judge) notCalledFor(id check.ID) bool {
 	logs, dbs, entries := 0, 0, 0
 	for _, m := range j.Members {
 		if m.HasWAL() {
@@ -137,13 +138,13 @@ func (j *judge) notCalledFor(id string) bool {
 		}
 	}
 	switch id {
-	case "W01", "K03":
-		return logs == 0 || id == "K03" && (dbs == 0 || entries == 0)
-	case "D02":
+	case check.W01, check.K03:
+		return logs == 0 || id == check.K03 && (dbs == 0 || entries == 0)
+	case check.D02:
 		return dbs == 0
-	case "K01":
+	case check.K01:
 		return len(j.Members) < 2 || dbs < 2 || j.apart() != ""
-	case "R01":
+	case check.R01:
 		return entries < 2
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -15,8 +16,9 @@ import (
 var none shell.Command
 
 // needsOthers are the classes whose cure needs another member.
-var needsOthers = map[string]bool{"data-divergence": true, "latent-divergence": true, "member-lost-data": true,
-	"wal-damage": true, "snapshot-damage": true, "db-damage": true}
+var needsOthers = map[check.Class]bool{check.ClassDataDivergence: true, check.ClassLatentDivergence: true,
+	check.ClassMemberLostData: true,
+	check.ClassWALDamage:      true, check.ClassSnapshotDamage: true, check.ClassDBDamage: true}
 
 // next says what to do now. Every report ends with at least one step.
 func (j *judge) next() {
@@ -38,13 +40,13 @@ func (j *judge) next() {
 		return
 	}
 	switch j.Verdict.Class {
-	case "data-divergence", "latent-divergence":
+	case check.ClassDataDivergence, check.ClassLatentDivergence:
 		j.nextDivergence(add)
-	case "member-lost-data":
+	case check.ClassMemberLostData:
 		j.nextLostData(add)
-	case "wal-damage", "snapshot-damage", "db-damage":
+	case check.ClassWALDamage, check.ClassSnapshotDamage, check.ClassDBDamage:
 		j.nextDamage(add)
-	case "membership":
+	case check.ClassMembership:
 		for _, f := range j.Findings {
 			for _, m := range f.Remedy {
 				add(m.Text, m.Command)
@@ -53,13 +55,13 @@ func (j *judge) next() {
 		j.nextPlan(add)
 		add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange",
 			j.first()))
-	case "foreign-cluster":
+	case check.ClassForeignCluster:
 		add("sort the sources by cluster ID and diagnose each cluster on its own", none)
-	case "backup-damaged":
+	case check.ClassBackupDamaged:
 		for _, s := range BackupNext() {
 			add(s.Text, s.Command)
 		}
-	case "inconclusive":
+	case check.ClassInconclusive:
 		for i := range j.Facts {
 			if f := &j.Facts[i]; f.DB == nil && j.kindOf(f.Name) == evidence.KindDataDir {
 				j.nextMissingDB(f, add)
@@ -113,7 +115,7 @@ func (j *judge) nextAlone(add func(text string, command shell.Command)) {
 		add("without other members, if nothing can be repaired: restore from the newest sound backup", none)
 	}
 	for _, f := range j.Findings {
-		if f.Check == "C05" {
+		if f.Check == check.C05 {
 			add(f.Remedy[0].Text, f.Remedy[0].Command)
 		}
 	}
@@ -280,7 +282,7 @@ func (j *judge) nextHealthy(add func(text string, command shell.Command)) {
 			add(m.Text, m.Command)
 		}
 	}
-	if j.Verdict.Class == "lagging" {
+	if j.Verdict.Class == check.ClassLagging {
 		add("start the lagging member; it catches up by itself", none)
 	}
 	if j.absentVoters() > 0 {

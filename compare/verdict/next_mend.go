@@ -11,7 +11,7 @@ import (
 )
 
 // startMends are the checks whose finding a server puts right when it starts, where nothing that was promised is lost.
-var startMends = map[string]bool{"W02": true, "D01": true, "S01": true}
+var startMends = map[check.ID]bool{check.W02: true, check.D01: true, check.S01: true}
 
 // nextMend offers what gives nothing up, in this order: a start, where the server mends the damage by itself; the
 // member's own log and pages; the same with the other members. done is true when a start is all that is needed.
@@ -122,7 +122,8 @@ func (j *judge) kindOf(label string) evidence.Kind {
 // times: then nothing in its files can be mended.
 func (j *judge) lostData(label string) bool {
 	return slices.ContainsFunc(j.Findings, func(f check.Finding) bool {
-		return (f.Class == "member-lost-data" || f.Class == "torn-copy") && f.Severity.Rank() >= check.Error.Rank() &&
+		return (f.Class == check.ClassMemberLostData || f.Class == check.ClassTornCopy) &&
+			f.Severity.Rank() >= check.Error.Rank() &&
 			slices.Contains(f.Members, label)
 	})
 }

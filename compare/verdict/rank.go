@@ -132,9 +132,9 @@ func (j *judge) standing(i int, m *evidence.Member, commit uint64) standing {
 		}
 		s.blamed = append(s.blamed, f)
 		switch f.Class {
-		case "wal-damage", "db-damage", "snapshot-damage":
+		case check.ClassWALDamage, check.ClassDBDamage, check.ClassSnapshotDamage:
 			s.damage++
-		case "member-lost-data":
+		case check.ClassMemberLostData:
 			s.usable = false
 		}
 	}
@@ -155,7 +155,8 @@ func (j *judge) blames(f *check.Finding, label string) bool {
 // aboutCluster are the checks whose findings are about the cluster and name the members that took part in something, or
 // all those of which one or another may be at fault (R07: logs that end early, cut off or lagging): no file of theirs
 // is shown to be wrong.
-var aboutCluster = map[string]bool{"M05": true, "M08": true, "M10": true, "M11": true, "R07": true}
+var aboutCluster = map[check.ID]bool{check.M05: true, check.M08: true, check.M10: true, check.M11: true,
+	check.R07: true}
 
 // wrongState tells whether a member holds state that the log does not give, beyond effects that it lacks.
 func wrongState(x *replay.MemberResult) bool {

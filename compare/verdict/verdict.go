@@ -101,16 +101,17 @@ func (j *judge) class() {
 		first = d
 	}
 	class := first.Class
-	if class == "latent-divergence" && anyClass(breaks, "data-divergence") {
+	if class == check.ClassLatentDivergence && anyClass(breaks, check.ClassDataDivergence) {
 		// The control state broke first, but contents differ already: the class says what is, firstBreak what began it.
-		class = "data-divergence"
+		class = check.ClassDataDivergence
 	}
 	switch {
-	case class == "data-divergence" && len(j.Members) == 1 && !refusedByRule(first):
-		class = "db-damage"
-	case class == "db-damage" && first.Check == "K04" && len(j.Members) > 1 && !check.Undecodable(*first) &&
+	case class == check.ClassDataDivergence && len(j.Members) == 1 && !refusedByRule(first):
+		class = check.ClassDBDamage
+	case class == check.ClassDBDamage && first.Check == check.K04 && len(j.Members) > 1 && !check.Undecodable(*first) &&
 		shownByOthers(first, breaks):
-		class = "data-divergence" // pages and rows are sound: what the file holds is another content than the others'
+		// pages and rows are sound: what the file holds is another content than the others'
+		class = check.ClassDataDivergence
 	}
 	v := &j.Verdict
 	v.Class, v.Healthy = class, ptr(false)
@@ -144,7 +145,7 @@ func (j *judge) causeOfFirst(first *check.Finding) {
 
 // refusedByRule: the member's database is what its server made of the log, by a rule that worked on a wrong counter.
 // That is no damage to the file, though a single source shows it.
-func refusedByRule(f *check.Finding) bool { return f.Check == "A02" || f.Check == "A04" }
+func refusedByRule(f *check.Finding) bool { return f.Check == check.A02 || f.Check == check.A04 }
 
 // breaking returns the findings that decide the verdict, first in history first.
 func breaking(fs []check.Finding) []*check.Finding {
@@ -170,13 +171,16 @@ func rankOfCheck(f *check.Finding, fs []check.Finding) int {
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
 // contentChecks compare what databases hold; damage to one of the files explains what they find.
-var contentChecks = map[string]bool{"K01": true, "K02": true, "K03": true, "K06": true, "M02": true, "M03": true,
-	"L01": true, "L03": true, "L09": true, "A03": true, "A08": true, "A09": true, "L04": true, "M15": true, "M16": true,
-	"M17": true, "K12": true}
+var contentChecks = map[check.ID]bool{check.K01: true, check.K02: true, check.K03: true, check.K06: true,
+	check.M02: true, check.M03: true,
+	check.L01: true, check.L03: true, check.L09: true, check.A03: true, check.A08: true, check.A09: true,
+	check.L04: true, check.M15: true, check.M16: true,
+	check.M17: true, check.K12: true}
 
 // stateChecks are about what a member says of itself; a database with unreadable pages says what the pages that are
 // left say.
-var stateChecks = map[string]bool{"C02": true, "C03": true, "C04": true, "S02": true, "K04": true, "L02": true}
+var stateChecks = map[check.ID]bool{check.C02: true, check.C03: true, check.C04: true, check.S02: true, check.K04: true,
+	check.L02: true}
 
 // explainedByDamage: a content difference that involves a member whose file itself contradicts its own structure is
 // that damage. Damage has no raft index, so history alone would put it last.
@@ -185,10 +189,10 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 		return nil
 	}
 	for _, b := range breaks {
-		if stateChecks[first.Check] && b.Check != "D02" {
+		if stateChecks[first.Check] && b.Check != check.D02 {
 			continue
 		}
-		if (b.Class == "db-damage" || b.Check == "X05") && len(b.Members) == 1 &&
+		if (b.Class == check.ClassDBDamage || b.Check == check.X05) && len(b.Members) == 1 &&
 			slices.Contains(first.Members, b.Members[0]) {
 			return b
 		}
@@ -200,11 +204,12 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 // well.
 func shownByOthers(first *check.Finding, breaks []*check.Finding) bool {
 	return slices.ContainsFunc(breaks, func(f *check.Finding) bool {
-		return f.Class == "data-divergence" && contentChecks[f.Check] && slices.Contains(f.Members, first.Members[0])
+		return f.Class == check.ClassDataDivergence && contentChecks[f.Check] &&
+			slices.Contains(f.Members, first.Members[0])
 	})
 }
 
-func anyClass(fs []*check.Finding, class string) bool {
+func anyClass(fs []*check.Finding, class check.Class) bool {
 	for _, f := range fs {
 		if f.Class == class {
 			return true
@@ -220,7 +225,7 @@ func (j *judge) firstBreak(f *check.Finding) *FirstBreak {
 	}
 	e := f.Evidence[0]
 	b.Bucket, b.Key, b.Expected, b.Observed = e.Bucket, e.Key, e.Expected, e.Observed
-	if f.Check == "A01" {
+	if f.Check == check.A01 {
 		b.Member, b.Observed = j.beyondLog(f), observedByMember(f)
 	}
 	return b

@@ -92,7 +92,7 @@ func member(t *testing.T, r *compare.Report, name string) compare.ConfirmedMembe
 
 func finding(r *compare.Report, id string) bool {
 	for _, f := range r.Findings {
-		if f.Check == id {
+		if string(f.Check) == id {
 			return true
 		}
 	}

@@ -28,15 +28,15 @@ func (d *drill) judge(r *compare.Report) {
 	d.res.OK = d.res.Started && d.res.Equal != nil && *d.res.Equal && bad == nil && d.res.Refused == ""
 	switch {
 	case d.res.OK:
-		backup.Judge(r, "B09", check.Holds, "")
+		backup.Judge(r, check.B09, check.Holds, "")
 		return
 	case len(d.res.Differences) == 0 && !d.refutes():
 		d.res.Inconclusive = d.reason(bad)
-		backup.LeaveOpen(r, "B09", d.res.Inconclusive)
+		backup.LeaveOpen(r, check.B09, d.res.Inconclusive)
 		return
 	}
 	m := d.m
-	f := check.Finding{Severity: check.Critical, Class: "backup-damaged", Members: []string{m.Label()}}
+	f := check.Finding{Severity: check.Critical, Class: check.ClassBackupDamaged, Members: []string{m.Label()}}
 	ev := check.Evidence{Member: m.Label(), File: m.DB.File, Expected: "a server that starts, holds what the file " +
 		"holds, and takes a write"}
 	switch {
@@ -61,7 +61,7 @@ func (d *drill) judge(r *compare.Report) {
 	for _, line := range d.res.Fatal {
 		f.Evidence = append(f.Evidence, check.Evidence{Member: m.Label(), Field: "server log", Observed: line})
 	}
-	backup.Judge(r, "B09", check.Violated, "", f)
+	backup.Judge(r, check.B09, check.Violated, "", f)
 }
 
 // failed is the first step that did not succeed. A server that has answered everything and is slow to stop has proven

@@ -81,8 +81,8 @@ func (w *work) changedBetween(ctx context.Context, p *evidence.Member) (buckets 
 }
 
 // errorsOn are the checks with an error about a member.
-func errorsOn(r *compare.Report, name string) map[string]bool {
-	out := map[string]bool{}
+func errorsOn(r *compare.Report, name string) map[check.ID]bool {
+	out := map[check.ID]bool{}
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if f.Severity.Rank() >= check.Error.Rank() && (len(f.Members) == 0 || slices.Contains(f.Members, name)) {

@@ -25,8 +25,8 @@ type Report struct {
 	After  State `json:"after"`
 	// Cured are the checks that were violated before and are not after, New the other way round; New is empty unless
 	// accepted.
-	Cured []string `json:"cured"`
-	New   []string `json:"new"`
+	Cured []check.ID `json:"cured"`
+	New   []check.ID `json:"new"`
 	// Unchanged is true when errors about the source were there before and none of them is cured; Offers are what would
 	// cure one.
 	Unchanged bool     `json:"unchanged"`
@@ -39,15 +39,15 @@ type Report struct {
 
 // State is a diagnosis in short: the verdict and the findings at or above warning.
 type State struct {
-	Healthy  *bool     `json:"healthy"`
-	Class    string    `json:"class"`
-	Summary  string    `json:"summary"`
-	Findings []Finding `json:"findings"`
+	Healthy  *bool       `json:"healthy"`
+	Class    check.Class `json:"class"`
+	Summary  string      `json:"summary"`
+	Findings []Finding   `json:"findings"`
 }
 
 // Finding is one finding in short.
 type Finding struct {
-	Check    string         `json:"check"`
+	Check    check.ID       `json:"check"`
 	Severity check.Severity `json:"severity"`
 	Members  []string       `json:"members"`
 	Title    string         `json:"title"`

@@ -127,12 +127,12 @@ func (w *work) judge(before, after *compare.Report) error {
 	if first == nil {
 		return nil
 	}
-	return w.need(AcceptDivergence, "", "the result breaks what held before ("+first.Check+"): "+first.Title)
+	return w.need(AcceptDivergence, "", "the result breaks what held before ("+string(first.Check)+"): "+first.Title)
 }
 
 // violated are the checks with a finding at or above error, with the first of them.
-func violated(r *compare.Report) map[string]*check.Finding {
-	out := map[string]*check.Finding{}
+func violated(r *compare.Report) map[check.ID]*check.Finding {
+	out := map[check.ID]*check.Finding{}
 	for i := range r.Findings {
 		if f := &r.Findings[i]; f.Severity.Rank() >= check.Error.Rank() && out[f.Check] == nil {
 			out[f.Check] = f

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
@@ -57,7 +58,7 @@ func newWork(ctx context.Context, o *Options) (*work, error) {
 	}
 	w.report = &Report{SchemaVersion: compare.SchemaVersion, Source: m.Label(), Kind: m.Source.Kind, Did: []string{},
 		GivesUp: []string{}, Notes: []string{},
-		Cured: []string{}, New: []string{}, Accepted: []string{}, Offers: []string{}}
+		Cured: []check.ID{}, New: []check.ID{}, Accepted: []string{}, Offers: []string{}}
 	if w.out, err = datadir.Begin(o.Out); err != nil {
 		w.abandon()
 		if errors.Is(err, datadir.ErrExists) {

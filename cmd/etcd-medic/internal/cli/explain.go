@@ -190,13 +190,13 @@ func (o *explainOptions) fromLog(ctx context.Context) ([]explain.Topic, error) {
 func codes() []string {
 	var out []string
 	for _, c := range check.All() {
-		out = append(out, c.ID)
+		out = append(out, string(c.ID))
 	}
 	for _, c := range cause.All() {
-		out = append(out, c.ID)
+		out = append(out, string(c.ID))
 	}
 	for _, k := range cause.Undetected() {
-		out = append(out, k.ID)
+		out = append(out, string(k.ID))
 	}
 	for _, r := range preflight.Rules() {
 		out = append(out, r.ID)

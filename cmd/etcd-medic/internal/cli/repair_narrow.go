@@ -106,8 +106,8 @@ func narrowSheet(r *surgery.Report, out string) render.Sheet {
 	head := render.Section{Pairs: [][2]string{
 		{"source", string(r.Kind) + " " + r.Source},
 		{"result", out},
-		{"before", r.Before.Class + ": " + r.Before.Summary},
-		{"after", r.After.Class + ": " + r.After.Summary},
+		{"before", string(r.Before.Class) + ": " + r.Before.Summary},
+		{"after", string(r.After.Class) + ": " + r.After.Summary},
 	}}
 	gives := r.GivesUp
 	if len(gives) == 0 {
@@ -115,7 +115,7 @@ func narrowSheet(r *surgery.Report, out string) render.Sheet {
 	}
 	left := render.Section{Title: "still found in the result"}
 	for _, f := range r.After.Findings {
-		left.Lines = append(left.Lines, "- "+f.Check+" "+string(f.Severity)+": "+f.Title)
+		left.Lines = append(left.Lines, "- "+string(f.Check)+" "+string(f.Severity)+": "+f.Title)
 	}
 	sections := []render.Section{head, {Title: "did", Lines: dashed(r.Did)}, {Title: "gives up", Lines: dashed(gives)}}
 	if len(r.Notes) > 0 {

@@ -126,7 +126,7 @@ func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
 // planSheet is the plan in short; the file has the rest.
 func planSheet(p *repair.Plan, file string) render.Sheet {
 	head := render.Section{Pairs: [][2]string{
-		{"verdict", p.Verdict.Class + ": " + p.Verdict.Summary},
+		{"verdict", string(p.Verdict.Class) + ": " + p.Verdict.Summary},
 		{"way", string(p.Mode) + ": " + p.Why},
 		{"keep", keepText(p)},
 		{"given up", lostText(p)},

@@ -194,7 +194,7 @@ func restoreSheet(r *restore.Report, out string) render.Sheet {
 		{"cluster", fmt.Sprintf("%s, token %s%s", r.ClusterID, r.Token, made(r.TokenGiven))},
 		{"revision", revisionText(&r.Revision)},
 		{"servers", r.Servers},
-		{"diagnosis", r.After.Class + ": " + r.After.Summary},
+		{"diagnosis", string(r.After.Class) + ": " + r.After.Summary},
 	}}
 	members := render.Section{Title: "members", Head: []string{"name", "ID", "peer URLs", "data dir"}}
 	start := render.Section{Title: "start", Lines: []string{"all together, with the TLS and tuning flags of the " +

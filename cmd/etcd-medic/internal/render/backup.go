@@ -90,7 +90,7 @@ func (p *page) backupLine(r *compare.Report) {
 	color := text.FgYellow
 	if h := r.Verdict.Healthy; h != nil {
 		color = text.FgRed
-		if *h && r.Verdict.Class == "backup-good" {
+		if *h && r.Verdict.Class == check.ClassBackupGood {
 			color = text.FgGreen
 		}
 	}
@@ -146,7 +146,7 @@ func (p *page) layers(layers []compare.Layer) {
 		}
 		says := l.Says
 		if len(l.Checks) > 0 && l.Outcome != check.Holds {
-			says += " [" + strings.Join(l.Checks, " ") + "]"
+			says += " " + fmt.Sprint(l.Checks)
 		}
 		p.text(fmt.Sprintf("  %-*s  %s  ", wide, clean(l.Name), mark), says)
 	}

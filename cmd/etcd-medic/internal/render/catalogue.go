@@ -18,17 +18,17 @@ func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, undetect
 	p := newPage(w, o)
 	p.line("checks:")
 	for _, c := range checks {
-		p.text("  "+pad(c.ID, 6), c.Title)
+		p.text("  "+pad(string(c.ID), 6), c.Title)
 	}
 	p.line("")
 	p.line("causes:")
 	for _, c := range causes {
-		p.text("  "+c.ID+"  ", c.Title)
+		p.text("  "+string(c.ID)+"  ", c.Title)
 	}
 	p.line("")
 	p.line("known, but not detected:")
 	for _, k := range undetected {
-		p.text("  "+k.ID+"  ", k.Title)
+		p.text("  "+string(k.ID)+"  ", k.Title)
 	}
 	p.line("")
 	p.line("rules of preflight:")

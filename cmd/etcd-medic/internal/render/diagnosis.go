@@ -53,14 +53,14 @@ func (p *page) verdict(v *compare.Verdict) {
 		}
 	}
 	line := p.paint(health, color, text.Bold)
-	if v.Class != health {
-		line += ": " + v.Class
+	if string(v.Class) != health {
+		line += ": " + string(v.Class)
 	}
 	if v.Cause != nil {
-		line += ", cause " + *v.Cause
+		line += ", cause " + string(*v.Cause)
 	}
 	if v.Certainty != nil {
-		line += " (" + *v.Certainty + ")"
+		line += " (" + string(*v.Certainty) + ")"
 	}
 	p.line("%s", line)
 	p.text("", v.Summary)
@@ -81,7 +81,7 @@ func (p *page) firstBreak(b *compare.FirstBreak) {
 	}
 	p.line("")
 	where := breakPlace(b)
-	at := b.Check + " on " + listed(b.Member)
+	at := string(b.Check) + " on " + listed(b.Member)
 	if len(where) > 0 {
 		at += ": " + strings.Join(where, ", ")
 	}
@@ -220,7 +220,7 @@ func (p *page) checks(checks []compare.CheckOutcome, all bool) {
 	}
 	var ids []string
 	for _, c := range violated {
-		ids = append(ids, c.ID)
+		ids = append(ids, string(c.ID))
 	}
 	names := ""
 	if len(ids) > 0 && !all {
@@ -230,14 +230,14 @@ func (p *page) checks(checks []compare.CheckOutcome, all bool) {
 		len(open)))
 	for _, c := range violated {
 		if all {
-			p.text("  "+pad(c.ID, 5)+" violated     ", c.Title)
+			p.text("  "+pad(string(c.ID), 5)+" violated     ", c.Title)
 		}
 	}
-	ofBackup := func(c compare.CheckOutcome) bool { return strings.HasPrefix(c.ID, "B") }
+	ofBackup := func(c compare.CheckOutcome) bool { return c.ID.OfBackups() }
 	p.notChecked(open, !slices.ContainsFunc(holds, ofBackup) && !slices.ContainsFunc(violated, ofBackup))
 	if all {
 		for _, c := range holds {
-			p.text("  "+pad(c.ID, 5)+" holds        ", c.Title)
+			p.text("  "+pad(string(c.ID), 5)+" holds        ", c.Title)
 		}
 	}
 }
@@ -247,20 +247,20 @@ func (p *page) notChecked(open []compare.CheckOutcome, forBackups bool) {
 	var reasons []string
 	ids := map[string][]string{}
 	for _, c := range open {
-		if forBackups && strings.HasPrefix(c.ID, "B") {
+		if forBackups && c.ID.OfBackups() {
 			continue
 		}
 		if ids[c.Reason] == nil {
 			reasons = append(reasons, c.Reason)
 		}
-		ids[c.Reason] = append(ids[c.Reason], c.ID)
+		ids[c.Reason] = append(ids[c.Reason], string(c.ID))
 	}
 	var said []string
 	for _, r := range reasons {
 		said = append(said, strings.Join(ids[r], " ")+": "+r)
 	}
 	if forBackups && slices.ContainsFunc(open,
-		func(c compare.CheckOutcome) bool { return strings.HasPrefix(c.ID, "B") }) {
+		func(c compare.CheckOutcome) bool { return c.ID.OfBackups() }) {
 		said = append(said, "B01 to B09: for backups (etcd-medic verify)")
 	}
 	if len(said) > 0 {

@@ -97,16 +97,16 @@ func (p *page) onSources(on *explain.On) {
 	if !on.Shown {
 		p.line("  nothing of it is seen here")
 	}
-	p.text("  diagnosis: ", on.Verdict.Class+": "+on.Verdict.Summary)
+	p.text("  diagnosis: ", string(on.Verdict.Class)+": "+on.Verdict.Summary)
 	for _, c := range on.Causes {
-		p.text("  cause "+c.ID+" ("+c.Certainty+"): ", c.Title+" ["+strings.Join(c.Members, ", ")+"]")
+		p.text(fmt.Sprintf("  cause %s (%s): ", c.ID, c.Certainty), c.Title+" ["+strings.Join(c.Members, ", ")+"]")
 	}
 	for _, c := range on.Checks {
 		says := c.Title
 		if c.Reason != "" {
 			says += ": " + c.Reason
 		}
-		p.text("  "+pad(c.ID, 5)+pad(string(c.Outcome), 13), says)
+		p.text("  "+pad(string(c.ID), 5)+pad(string(c.Outcome), 13), says)
 	}
 	for _, r := range on.Rules {
 		says := r.Title

@@ -21,7 +21,7 @@ func ChecksPage(w io.Writer, checks []check.Check) error {
 		"not be checked (with the\nreason). `etcd-medic explain ID` prints the same text.\n\n")
 	b.WriteString("| ID | What must hold |\n| --- | --- |\n")
 	for _, c := range checks {
-		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.ID, strings.ToLower(c.ID), cell(c.Title))
+		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", c.ID, strings.ToLower(string(c.ID)), cell(c.Title))
 	}
 	for _, c := range checks {
 		fmt.Fprintf(&b, "\n## %s\n\n**%s**\n", c.ID, c.Title)
@@ -57,7 +57,7 @@ func CausesPage(w io.Writer, causes []cause.Cause, undetected []cause.Known) err
 // writeCause leads with what is seen and what to do; why it is so follows.
 func writeCause(b *strings.Builder, c *cause.Cause) {
 	b.WriteString("\n*You see:* ")
-	said := saidBy(c.ID)
+	said := saidBy(string(c.ID))
 	for i, m := range said {
 		if i > 0 {
 			b.WriteString("; ")
@@ -107,7 +107,7 @@ func lowerFirst(s string) string {
 func writeSeen(b *strings.Builder, causes []cause.Cause) {
 	known := map[string]bool{}
 	for _, c := range causes {
-		known[c.ID] = true
+		known[string(c.ID)] = true
 	}
 	b.WriteString("## By what the server says\n\n`journalctl -u etcd | etcd-medic explain -` finds these lines.\n\n| " +
 		"message | what it means | causes |\n| --- | --- | --- |\n")

@@ -137,7 +137,7 @@ func BackupMetrics(w io.Writer, runs []BackupRun, now time.Time) error {
 	}
 	put.head("class", "1 for the class of the verdict.")
 	for i := range runs {
-		put.sample("class", 1, "backup", names[i], "class", runs[i].Report.Verdict.Class)
+		put.sample("class", 1, "backup", names[i], "class", string(runs[i].Report.Verdict.Class))
 	}
 	put.head("layer", "Verdict of each layer: 1 holds, 0 violated, -1 not checked.")
 	for i := range runs {

@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
@@ -66,10 +67,10 @@ func TestReportsAreSafe(t *testing.T) {
 			Precondition: evil}}}
 	r := &compare.Report{
 		Sources: []compare.Source{{Name: evil, Where: evil, Error: evil}},
-		Verdict: compare.Verdict{Healthy: &no, Class: "data-divergence", Cause: &evil, Summary: evil,
+		Verdict: compare.Verdict{Healthy: &no, Class: "data-divergence", Cause: new(cause.ID(evil)), Summary: evil,
 			FirstBreak: &compare.FirstBreak{Check: "A01", Member: []string{evil}, Key: check.Bytes(evil),
 				Expected: evil, Observed: evil}},
-		Causes: []compare.Cause{{ID: evil, Title: evil, Certainty: "proof", Members: []string{evil},
+		Causes: []compare.Cause{{ID: cause.ID(evil), Title: evil, Certainty: "proof", Members: []string{evil},
 			RefutedBy: evil}},
 		Members:  []evidence.Facts{{Name: evil, Missing: []string{evil}}},
 		Findings: []check.Finding{f},

@@ -174,8 +174,8 @@ func verdictSentence(r *compare.Report) string {
 		said = strings.TrimSuffix(said, "; best: "+strings.Join(r.Best.Members, ", ")) // KEEP says it
 	}
 	if len(r.Causes) == 0 || r.Causes[0].Secondary || v.Cause == nil {
-		if word, _ := health(v); !strings.EqualFold(v.Class, word) {
-			return v.Class + ". " + firstUpper(said)
+		if word, _ := health(v); !strings.EqualFold(string(v.Class), word) {
+			return string(v.Class) + ". " + firstUpper(said)
 		}
 		return said
 	}
@@ -198,11 +198,11 @@ func (p *page) verdictLine(r *compare.Report) string {
 	v := &r.Verdict
 	word, color := health(v)
 	s := ""
-	if !strings.EqualFold(v.Class, word) {
-		s += ": " + v.Class
+	if !strings.EqualFold(string(v.Class), word) {
+		s += ": " + string(v.Class)
 	}
 	if v.Cause != nil {
-		s += ", " + *v.Cause
+		s += ", " + string(*v.Cause)
 	}
 	if choice(r) && len(r.Best.Members) > 0 && (v.Healthy == nil || !*v.Healthy) {
 		s += "; keep " + strings.Join(r.Best.Members, " or ")
@@ -369,7 +369,7 @@ func (p *page) breakLines(b *compare.FirstBreak) {
 	p.line("")
 	where := breakPlace(b)
 	head := "FIRST BREAK  "
-	at := b.Check + " on " + strings.Join(b.Member, ", ")
+	at := string(b.Check) + " on " + strings.Join(b.Member, ", ")
 	if len(where) > 0 {
 		at += ": " + strings.Join(where, ", ")
 	}

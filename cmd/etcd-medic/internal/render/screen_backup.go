@@ -36,7 +36,7 @@ func moodOf(v *compare.Verdict) Mood {
 	switch {
 	case v.Healthy == nil:
 		return Doubtful
-	case *v.Healthy && v.Class == "backup-good":
+	case *v.Healthy && v.Class == check.ClassBackupGood:
 		return Good
 	case *v.Healthy:
 		return Doubtful
@@ -46,12 +46,12 @@ func moodOf(v *compare.Verdict) Mood {
 
 // backupWord is the verdict on a backup in one word.
 func backupWord(r *compare.Report) string {
-	return strings.ToUpper(strings.TrimPrefix(r.Verdict.Class, "backup-"))
+	return strings.ToUpper(strings.TrimPrefix(string(r.Verdict.Class), "backup-"))
 }
 
 // backupSays is the cause with its certainty, and what the verdict says.
 func backupSays(r *compare.Report) string {
-	_, said, found := strings.Cut(verdictSentence(r), r.Verdict.Class+". ")
+	_, said, found := strings.Cut(verdictSentence(r), string(r.Verdict.Class)+". ")
 	if found {
 		return said
 	}
@@ -61,7 +61,7 @@ func backupSays(r *compare.Report) string {
 func backupLast(r *compare.Report) string {
 	s := backup.Name(r)
 	if r.Verdict.Cause != nil {
-		s += ", " + *r.Verdict.Cause
+		s += ", " + string(*r.Verdict.Cause)
 	}
 	return s
 }
@@ -169,7 +169,8 @@ func (p *page) backupsScreen(v *Verification) {
 	a := severalBackups(reports)
 	a.Head = []string{"BACKUP", "STATE", "SIZE", "REVISION", "KEYS", "WHAT IS WRONG"}
 	for _, r := range reports {
-		row := []string{brief(clean(backup.Name(r)), 32), strings.TrimPrefix(r.Verdict.Class, "backup-"), "-", "-", "-",
+		row := []string{brief(clean(backup.Name(r)), 32), strings.TrimPrefix(string(r.Verdict.Class), "backup-"), "-",
+			"-", "-",
 			"-"}
 		if r.Backup != nil {
 			row[2] = sizeText(r.Backup.Size)

@@ -132,13 +132,13 @@ func (v *view) verdict(r *compare.Report) {
 			v.Tone, v.Health = "good", "healthy"
 		}
 	}
-	v.Class, v.Summary = text(x.Class), text(upper(x.Summary))
+	v.Class, v.Summary = text(string(x.Class)), text(upper(x.Summary))
 	v.PageTitle = "etcd-medic: " + v.Class
 	if x.Cause != nil {
-		v.Cause = text(*x.Cause)
+		v.Cause = text(string(*x.Cause))
 	}
 	if x.Certainty != nil {
-		v.Certainty = text(*x.Certainty)
+		v.Certainty = text(string(*x.Certainty))
 	}
 	for i := range r.Causes {
 		if c := &r.Causes[i]; x.Cause != nil && c.ID == *x.Cause {
@@ -150,11 +150,11 @@ func (v *view) verdict(r *compare.Report) {
 	if b == nil {
 		return
 	}
-	v.Break, v.BreakIndex = "check "+b.Check, b.Index
+	v.Break, v.BreakIndex = "check "+string(b.Check), b.Index
 	if b.Index > 0 {
 		v.Break = "entry " + termIndex(b.Term, b.Index)
 	}
-	where := []string{"check " + b.Check}
+	where := []string{"check " + string(b.Check)}
 	if len(b.Member) > 0 {
 		where = append(where, "on "+strings.Join(b.Member, ", "))
 	}

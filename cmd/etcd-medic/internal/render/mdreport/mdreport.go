@@ -136,10 +136,10 @@ func (p *sheet) verdict(r *compare.Report) {
 			health = "Healthy"
 		}
 	}
-	p.line("# etcd-medic: %s, %s\n", health, words(v.Class))
+	p.line("# etcd-medic: %s, %s\n", health, words(string(v.Class)))
 	p.line("%s\n", words(v.Summary))
 	if v.Cause != nil && v.Certainty != nil {
-		p.line("* **Cause:** %s (%s)", code(*v.Cause), words(*v.Certainty))
+		p.line("* **Cause:** %s (%s)", code(string(*v.Cause)), words(string(*v.Certainty)))
 	}
 	if b := r.Best; b != nil && len(b.Members) > 0 && len(b.Ranking) > 1 {
 		p.line("* **Keep:** %s", words(strings.Join(b.Members, " or ")))
