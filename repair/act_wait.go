@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,11 +20,8 @@ func doWait(ctx context.Context, r *runner, s *Step) (string, error) {
 	}
 	stop := r.keepAwake(ctx)
 	defer stop()
-	if !r.host.running(ctx, m) {
-		if err := r.host.start(ctx, m, startHow{empty: true,
-			initialCluster: r.j.value("initial:" + m.Name)}); err != nil {
-			return "", err
-		}
+	if err := r.startAgain(ctx, m); err != nil {
+		return "", err
 	}
 	wait, cancel := context.WithTimeout(ctx, r.limits.transfer)
 	defer cancel()
@@ -39,6 +37,23 @@ func doWait(ctx context.Context, r *runner, s *Step) (string, error) {
 		return "", err
 	}
 	return detail, r.sameCount(ctx, m, goal.Header.GetRevision())
+}
+
+// startAgain starts a new member whose process ended since its start step. One that was started by this very run may
+// take its time to open its port: it is waited for, and nobody is asked to start it a second time.
+func (r *runner) startAgain(ctx context.Context, m *Member) error {
+	if r.host.running(ctx, m) || !r.sandbox && r.startedNow(m) {
+		return nil
+	}
+	return r.host.start(ctx, m, startHow{empty: true, initialCluster: r.j.value("initial:" + m.Name)})
+}
+
+// startedNow tells whether this run, not an earlier one, did the step that starts a new member.
+func (r *runner) startedNow(m *Member) bool {
+	st := r.stepOf(StepStartEmpty, m.Name)
+	return st != nil && slices.ContainsFunc(r.out.Steps, func(d StepResult) bool {
+		return d.ID == st.ID && d.State == "done"
+	})
 }
 
 // catchUp waits until a member has applied what the best member had at goal, as long as it moves.
