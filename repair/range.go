@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/boot"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -42,14 +44,14 @@ func bump(revision int64) int64 {
 
 // openEnd tells what a lost majority may have committed; nil where every committed entry is in a log at hand.
 func (pl *planner) openEnd() *OpenEnd {
-	o := &OpenEnd{CommittedTo: pl.best.Commit, Revision: pl.p.Best.Revision, BumpRevision: bump(pl.p.Best.Revision)}
+	o := &OpenEnd{CommittedTo: pl.best.Commit, Revision: pl.p.Best.Revision, BumpRevision: pl.p.bumpRevision()}
 	for i := range pl.p.Members {
 		m := &pl.p.Members[i]
 		if m.Learner || !slices.Contains(pl.ref.Membership.Voters, m.ID) || pl.dead[m.ID.String()] {
 			continue
 		}
 		f := pl.ownSource(m.ID)
-		if f == nil || f.WAL == nil || m.Obstacle == ObstacleForgot {
+		if f == nil || f.WAL == nil || m.Obstacle == ObstacleForgot || !endsWhole(f) {
 			o.Voters = append(o.Voters, m.Name)
 			continue
 		}
@@ -61,6 +63,26 @@ func (pl *planner) openEnd() *OpenEnd {
 	o.LogTo = max(o.LogTo, o.CommittedTo)
 	o.Undecided = pl.undecided()
 	return o
+}
+
+// endsWhole tells whether a member's log shows all that the member has acknowledged. A record that was in flight was
+// not; what was overwritten or lost at the end may have been.
+func endsWhole(f *evidence.Facts) bool {
+	if a := boot.Of(f); a.Forgot != nil || f.WAL.DamageOmitted > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(f.WAL.Damage, func(x evidence.DamageFacts) bool {
+		return x.OnStart != dumplog.StartCuts && x.OnStart != dumplog.StartUnnoticed && x.LostTo >= f.WAL.LastIndex
+	})
+}
+
+// bumpRevision raises the revision above all that the members and their clients can have seen.
+func (p *Plan) bumpRevision() int64 {
+	rev := p.Best.Revision
+	for i := range p.Members {
+		rev = max(rev, p.Members[i].Revision)
+	}
+	return bump(rev)
 }
 
 // undecided are the entries that the member that is kept does not know to be committed.
@@ -82,7 +104,12 @@ func (pl *planner) undecided() *boot.Range {
 // openEndCautions say what cannot be known, and what watchers need because of it.
 func (pl *planner) openEndCautions() []string {
 	o := pl.p.Lost.Open
-	if o == nil || pl.p.Mode == MendFiles && len(pl.o.Gone) == 0 { // nobody is given up there
+	switch {
+	case pl.p.Mode == MendFiles && len(pl.o.Gone) == 0: // no member is given up there
+		return nil
+	case o == nil && pl.p.Mode == ForceNewCluster:
+		return []string{pl.bumpCaution()}
+	case o == nil:
 		return nil
 	}
 	out := []string{fmt.Sprintf("%s can have committed more than any source shows: entries up to %d are known to be "+
@@ -93,10 +120,10 @@ func (pl *planner) openEndCautions() []string {
 		out = append(out, fmt.Sprintf("%s of %s may have been acknowledged, though it does not know them to be "+
 			"committed; a forced start drops them: save them first", *o.Undecided, pl.p.Best.Name))
 	}
-	return append(out, pl.bumpCaution(o))
+	return append(out, pl.bumpCaution())
 }
 
-func (pl *planner) bumpCaution(o *OpenEnd) string {
+func (pl *planner) bumpCaution() string {
 	how := "when the cluster runs, save a snapshot and restore all members from it with"
 	if pl.p.Mode == Restore {
 		how = "restore with"
@@ -104,7 +131,7 @@ func (pl *planner) bumpCaution(o *OpenEnd) string {
 	return fmt.Sprintf("revision %d is known; clients that watch (Kubernetes, leader elections) may have seen higher "+
 		"ones, would miss every change up to there, and would take other changes for known: %s --bump-revision %d "+
 		"--mark-compacted",
-		o.Revision, how, o.BumpRevision)
+		pl.p.Best.Revision, how, pl.p.bumpRevision())
 }
 
 // saveUndecided is the command that writes the entries out which a forced start drops.

@@ -24,14 +24,12 @@ func (b *builder) forceNew() {
 			note("wait until it serves, and remove the flag from /etc/kubernetes/manifests/etcd.yaml").on(best),
 			typed("etcdctl", etcdctl(best).Then(shell.Format("member list -w table"))),
 		}})
-	if o := b.p.Lost.Open; o != nil {
-		last := &b.steps[len(b.steps)-1]
-		last.ByHand = append(last.ByHand, note("where clients watch: do not add the other members; save a snapshot "+
-			"instead, stop the member, and restore all members from the snapshot:"),
-			typed("etcdctl", etcdctl(best).Then(shell.Format("snapshot save forced.db"))),
-			typed("etcd-medic", shell.Format("etcd-medic restore forced.db -o <OUT> --initial-cluster <MEMBERS> "+
-				"--bump-revision {} --mark-compacted", o.BumpRevision)))
-	}
+	last := &b.steps[len(b.steps)-1]
+	last.ByHand = append(last.ByHand, note("where clients watch: do not add the other members; save a snapshot "+
+		"instead, stop the member, and restore all members from the snapshot:"),
+		typed("etcdctl", etcdctl(best).Then(shell.Format("snapshot save forced.db"))),
+		typed("etcd-medic", shell.Format("etcd-medic restore forced.db -o <OUT> --initial-cluster <MEMBERS> "+
+			"--bump-revision {} --mark-compacted", b.p.bumpRevision())))
 }
 
 func (b *builder) clone() []Step {
