@@ -251,6 +251,15 @@ func (c Command) Rewrite(f func(string) string) Command {
 	})
 }
 
+// Texts are commands as text.
+func Texts(commands []Command) []string {
+	out := make([]string, len(commands))
+	for i, c := range commands {
+		out[i] = c.String()
+	}
+	return out
+}
+
 // IsZero tells whether there is no command.
 func (c Command) IsZero() bool { return len(c.items) == 0 }
 

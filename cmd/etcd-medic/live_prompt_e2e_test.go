@@ -16,8 +16,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/node"
-	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/lab"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/run"
+	"github.com/etcd-medic/etcd-medic/repair/try"
 )
 
 // operator is a person at a terminal: reads what the command asks for and types an answer.
@@ -142,7 +144,7 @@ func newOperator(ctx context.Context, t *testing.T, line string) (*operator, str
 	must(t, errors.Join(e1, c.RaiseAuth(ctx, 1, 9)))
 	_, e2 := c.Write(ctx, 0, "/after/", 20)
 	must(t, errors.Join(e2, c.Copies(ctx, filepath.Join(dir, "copies"))))
-	p, err := repair.NewPlan(ctx, []evidence.Spec{{Where: filepath.Join(dir, "copies")}}, repair.PlanOptions{})
+	p, err := plan.New(ctx, []evidence.Spec{{Where: filepath.Join(dir, "copies")}}, try.In(""), plan.Options{})
 	must(t, err)
 	file := filepath.Join(dir, "plan.yaml")
 	must(t, p.Save(file))
@@ -156,7 +158,7 @@ func newOperator(ctx context.Context, t *testing.T, line string) (*operator, str
 func (o *operator) does(ctx context.Context) func(string) (string, error) {
 	hands := o.c.Live().HostActions
 	return func(said string) (string, error) {
-		s := repair.HostStep{Member: &repair.Member{Name: "node2"}}
+		s := run.HostStep{Member: &plan.Member{Name: "node2"}}
 		switch {
 		case strings.Contains(said, "stop node2 ("):
 			s.Action = "stop"
@@ -177,7 +179,7 @@ func (o *operator) does(ctx context.Context) func(string) (string, error) {
 // stands wants the last run in this state, and failed at this step.
 func (o *operator) stands(file, state, step string) {
 	o.t.Helper()
-	st, err := repair.Status(file)
+	st, err := run.Status(file)
 	must(o.t, err)
 	r := st.Runs[len(st.Runs)-1]
 	if r.State != state || step != "" && (r.Steps[len(r.Steps)-1].ID != step ||

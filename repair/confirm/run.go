@@ -11,9 +11,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/disk"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/copies"
 )
 
 // Options tune Run.
@@ -31,7 +33,7 @@ type Options struct {
 	Progress func(what string)
 	// MaxEntries bounds the entries that the server gets at once, which it keeps in memory; 0 means 200,000.
 	MaxEntries int
-	// Room is repair.Room, or a test's stand-in.
+	// Room is disk.Room, or a test's stand-in.
 	Room func(dir string) (free int64, ok bool)
 }
 
@@ -45,7 +47,7 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 		o.Timeout = 10 * time.Minute
 	}
 	if o.Room == nil {
-		o.Room = repair.Room
+		o.Room = disk.Room
 	}
 	if o.MaxEntries == 0 {
 		o.MaxEntries = 200_000
@@ -68,7 +70,7 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	}
 	var server *errServer
 	var unsafe *node.RefusedError
-	var room *repair.RefusedError
+	var room *refusal.Error
 	switch {
 	case errors.As(err, &server):
 		r.impossible(server.reason)
@@ -156,7 +158,7 @@ func (r *run) execute(ctx context.Context, server node.Server) (err error) {
 		return err
 	}
 	size := r.size()
-	if err := repair.Enough(dir, size, r.o.Room); err != nil {
+	if err := copies.Enough(dir, size, r.o.Room, copies.OtherScratch); err != nil {
 		return err
 	}
 	box, err := node.New(ctx, node.Options{Dir: filepath.Join(dir, "sandbox"), Server: server, Isolation: r.o.Isolation,

@@ -8,8 +8,10 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
-	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/lab"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/run"
+	"github.com/etcd-medic/etcd-medic/repair/try"
 )
 
 // BenchmarkRehearse rehearses the repair of one member of three whose databases hold 500 MB.
@@ -41,7 +43,7 @@ func BenchmarkRehearse(b *testing.B) {
 	if err := c.Copies(b.Context(), copies); err != nil {
 		b.Fatal(err)
 	}
-	p, err := repair.NewPlan(b.Context(), []evidence.Spec{{Where: copies}}, repair.PlanOptions{})
+	p, err := plan.New(b.Context(), []evidence.Spec{{Where: copies}}, try.In(""), plan.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func BenchmarkRehearse(b *testing.B) {
 		if err := p.Save(file); err != nil {
 			b.Fatal(err)
 		}
-		out, err := repair.Rehearse(b.Context(), file, repair.RunOptions{})
+		out, err := run.Rehearse(b.Context(), file, run.Options{})
 		if out != nil {
 			for _, s := range out.Steps {
 				b.Logf("%-28s %-12s %6.2fs %s", s.ID, s.State, s.Seconds, s.Detail)

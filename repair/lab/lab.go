@@ -20,7 +20,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/node"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
 // Options say how the cluster is made.
@@ -198,8 +198,8 @@ func (s sound) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 
 // Live says how repair apply --mode live reaches this cluster; what is to be done on hosts is done to its processes.
-func (c *Cluster) Live() repair.LiveOptions {
-	o := repair.LiveOptions{HostActions: c.hands}
+func (c *Cluster) Live() run.LiveOptions {
+	o := run.LiveOptions{HostActions: c.hands}
 	for _, m := range c.members {
 		o.Endpoints = append(o.Endpoints, m.Endpoint())
 	}
@@ -218,7 +218,7 @@ func (c *Cluster) Live() repair.LiveOptions {
 }
 
 // hands stops a member, moves its data dir aside, or starts it.
-func (c *Cluster) hands(ctx context.Context, s repair.HostStep) error {
+func (c *Cluster) hands(ctx context.Context, s run.HostStep) error {
 	for i := range c.configs {
 		cfg := &c.configs[i]
 		if cfg.Name != s.Member.ServerName() {

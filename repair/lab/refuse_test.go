@@ -10,8 +10,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/node"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/lab"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/run"
+	"github.com/etcd-medic/etcd-medic/repair/try"
 )
 
 // TestLiveRefusesAnotherCluster: a plan for one cluster is not applied to another, and nothing there is touched.
@@ -23,8 +26,8 @@ func TestLiveRefusesAnotherCluster(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }()
 	incident := evidencetest.Incident(t, "a-auth-revision-replay")
-	p, err := repair.NewPlan(t.Context(), []evidence.Spec{{Where: incident}},
-		repair.PlanOptions{Compare: compare.Options{}})
+	p, err := plan.New(t.Context(), []evidence.Spec{{Where: incident}}, try.In(""),
+		plan.Options{Compare: compare.Options{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,23 +37,23 @@ func TestLiveRefusesAnotherCluster(t *testing.T) {
 	}
 	o := c.Live()
 	o.HostActions = nil
-	var refused *repair.RefusedError
-	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: o}); !errors.As(err,
+	var refused *refusal.Error
+	if _, err = run.Apply(t.Context(), file, run.ApplyOptions{Mode: plan.Live, Live: o}); !errors.As(err,
 		&refused) || !strings.Contains(refused.Hint, "--hook-stop") {
 		t.Errorf("without anyone on the hosts: %v", err)
 	}
-	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: c.Live()}); !errors.As(err,
+	if _, err = run.Apply(t.Context(), file, run.ApplyOptions{Mode: plan.Live, Live: c.Live()}); !errors.As(err,
 		&refused) || !strings.Contains(refused.Reason, "no endpoint answers as a member of the plan") {
 		t.Errorf("against another cluster: %v", err)
 	}
 	o = c.Live()
 	o.User, o.Password = "root", "wrong"
 	// It is no sign of a cluster that waits for its members: nobody is started because of it.
-	if _, err = repair.Apply(t.Context(), file, repair.ApplyOptions{Mode: repair.Live, Live: o}); !errors.As(err,
+	if _, err = run.Apply(t.Context(), file, run.ApplyOptions{Mode: plan.Live, Live: o}); !errors.As(err,
 		&refused) || !strings.Contains(refused.Reason, "no endpoint says which member it is") {
 		t.Errorf("with a wrong password: %v", err)
 	}
-	st, err := repair.Status(file)
+	st, err := run.Status(file)
 	if err != nil {
 		t.Fatal(err)
 	}

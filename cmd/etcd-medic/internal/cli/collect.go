@@ -19,7 +19,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/collect"
 	"github.com/etcd-medic/etcd-medic/collect/find"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -230,7 +230,7 @@ func (o *collectOptions) complete(ctx context.Context) error {
 		return usagef("run the command, or add --yes", "what was found is not used without consent")
 	default:
 		if err := o.io.prompt()(ctx, append(append([]string{"Found:"}, text...), "Copy it so?")); err != nil {
-			if errors.Is(err, repair.ErrStopped) {
+			if errors.Is(err, run.ErrStopped) {
 				return usagef("run the command by hand with other flags", "nothing was done")
 			}
 			return err

@@ -21,10 +21,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 	"github.com/etcd-medic/etcd-medic/compare/explain"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
-	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -139,10 +140,10 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[bundle.ServerLine](), code, seen)
 	jsonNames(reflect.TypeFor[compare.Comparison](), code, seen)
 	jsonNames(reflect.TypeFor[compare.KeyHistory](), code, seen)
-	jsonNames(reflect.TypeFor[repair.Plan](), code, seen)
-	jsonNames(reflect.TypeFor[repair.Outcome](), code, seen)
-	jsonNames(reflect.TypeFor[repair.Standing](), code, seen)
-	jsonNames(reflect.TypeFor[repair.WayBack](), code, seen)
+	jsonNames(reflect.TypeFor[plan.Plan](), code, seen)
+	jsonNames(reflect.TypeFor[run.Outcome](), code, seen)
+	jsonNames(reflect.TypeFor[run.Standing](), code, seen)
+	jsonNames(reflect.TypeFor[run.WayBack](), code, seen)
 	jsonNames(reflect.TypeFor[extract.Result](), code, seen)
 	jsonNames(reflect.TypeFor[backup.Against](), code, seen)
 	jsonNames(reflect.TypeFor[chain.Report](), code, seen)

@@ -10,8 +10,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/collect"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
@@ -71,7 +72,7 @@ func exitCode(err error) int {
 	var src *evidence.SourceError
 	var refused interface{ Refused() bool }
 	var undecided interface{ Inconclusive() bool }
-	var unfinished *repair.UnfinishedError
+	var unfinished *run.UnfinishedError
 	switch {
 	case err == nil, errors.Is(err, errDown):
 		return ExitDone
@@ -105,7 +106,7 @@ func hintOf(err error) string {
 	if errors.As(err, &usage) {
 		return usage.hint
 	}
-	var refused *repair.RefusedError
+	var refused *refusal.Error
 	if errors.As(err, &refused) {
 		return refused.Hint
 	}
@@ -117,7 +118,7 @@ func hintOf(err error) string {
 	if errors.As(err, &restored) {
 		return restored.Hint
 	}
-	var unfinished *repair.UnfinishedError
+	var unfinished *run.UnfinishedError
 	if errors.As(err, &unfinished) {
 		return unfinished.Hint
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
-	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/lab"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
 type labOptions struct {
@@ -93,7 +94,7 @@ type labStory struct {
 	story lab.Story
 	dir   string
 	c     *lab.Cluster
-	plan  *repair.Plan
+	plan  *plan.Plan
 	// watch is nil unless it was asked for.
 	watch *labWatch
 }
@@ -128,12 +129,12 @@ func runLab(ctx context.Context, o *labOptions) (err error) {
 	lo := lab.Options{Dir: filepath.Join(s.dir, "cluster"), Isolation: isolation, Server: node.Bundled()}
 	if o.binary != "" {
 		if lo.Server, err = node.External(ctx, o.binary); err != nil {
-			return repair.AsRefusal(err)
+			return run.AsRefusal(err)
 		}
 	}
 	s.say("1. three members of %s, auth on", lo.Server)
 	if s.c, err = lab.Start(ctx, lo); err != nil {
-		return repair.AsRefusal(err)
+		return run.AsRefusal(err)
 	}
 	defer func() { err = errors.Join(err, s.c.Close()) }()
 	for _, part := range []func(context.Context) error{s.diverge, s.diagnose, s.rehearse, s.apply, s.prove} {
@@ -210,13 +211,13 @@ func (s *labStory) diagnose(ctx context.Context) error {
 	}
 	s.say("4. etcd-medic diagnose of copies of their data dirs: %s", r.Verdict.Class)
 	s.say("     %s", r.Verdict.Summary)
-	s.plan, err = repair.PlanFrom(r, []evidence.Spec{{Where: copies}}, repair.PlanOptions{})
+	s.plan, err = plan.From(r, []evidence.Spec{{Where: copies}}, plan.Options{})
 	if err != nil {
 		return err
 	}
 	s.say("5. etcd-medic repair plan: keep %s; %s", s.plan.Best.Name, s.plan.Why)
 	for i := range s.plan.Members {
-		if m := &s.plan.Members[i]; m.Action != repair.Keep && m.Action != repair.Best {
+		if m := &s.plan.Members[i]; m.Action != plan.Keep && m.Action != plan.Best {
 			s.say("     %s %s: %s", m.Action, m.Name, m.Why)
 		}
 	}
@@ -227,18 +228,18 @@ func (s *labStory) file() string { return filepath.Join(s.dir, "plan.yaml") }
 
 func (s *labStory) rehearse(ctx context.Context) error {
 	isolation, _ := node.ParseIsolation(s.o.isolation)
-	out, err := repair.Rehearse(ctx, s.file(), repair.RunOptions{Version: Version(), Isolation: isolation,
+	out, err := run.Rehearse(ctx, s.file(), run.Options{Version: Version(), Isolation: isolation,
 		EtcdBinary: s.o.binary})
 	return s.result("6. etcd-medic repair rehearse, on the copies", out, err)
 }
 
 func (s *labStory) apply(ctx context.Context) error {
-	out, err := repair.Apply(ctx, s.file(), repair.ApplyOptions{Mode: repair.Live, Live: s.c.Live(),
-		RunOptions: repair.RunOptions{Version: Version()}})
+	out, err := run.Apply(ctx, s.file(), run.ApplyOptions{Mode: plan.Live, Live: s.c.Live(),
+		Options: run.Options{Version: Version()}})
 	return s.result("7. etcd-medic repair apply --mode live, against the running cluster", out, err)
 }
 
-func (s *labStory) result(what string, out *repair.Outcome, err error) error {
+func (s *labStory) result(what string, out *run.Outcome, err error) error {
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/disk"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/node"
-	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/copies"
 )
 
@@ -66,7 +66,7 @@ const nodeRunExample = `  etcd-medic node run node1=/copies/node1 node2=/copies/
   etcd-medic node run --etcd-binary /opt/etcd-3.4.3/etcd node1.tar.gz node2.tar.gz node3.tar.gz`
 
 func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error) *cobra.Command {
-	o := &nodeRunOptions{output: output{io: s}, room: repair.Room}
+	o := &nodeRunOptions{output: output{io: s}, room: disk.Room}
 	cmd := &cobra.Command{
 		Use:     "run SOURCE... [-- COMMAND [ARG...]]",
 		Short:   "run copies of data dirs as a throw-away cluster to inspect with etcdctl",
@@ -200,7 +200,7 @@ func (o *nodeRunOptions) copies(ctx context.Context, scratch string) (*copies.Cl
 	}
 	need, err := c.Bytes()
 	if err == nil {
-		err = repair.Enough(scratch, need, o.room)
+		err = copies.Enough(scratch, need, o.room, copies.OtherScratch)
 	}
 	if err != nil {
 		return nil, err

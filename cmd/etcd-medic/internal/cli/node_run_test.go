@@ -9,7 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // TestNodeRunWantsRoom: too little room for the copies is found before the first byte is copied, and no scratch is
@@ -24,7 +24,7 @@ func TestNodeRunWantsRoom(t *testing.T) {
 		room:    func(dir string) (int64, bool) { asked = dir; return 100 << 20, true }}
 	o.specs = []evidence.Spec{{Where: dir}}
 	err := runNodeRun(t.Context(), o)
-	var refused *repair.RefusedError
+	var refused *refusal.Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "100 MiB are free") ||
 		!strings.Contains(hintOf(err), "--scratch") || exitCode(err) != ExitRefused {
 		t.Errorf("%v, hint %q, exit code %d", err, hintOf(err), exitCode(err))

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
 // login finds the password of --user: behind its colon, in a file, in the environment, else from the person at the
@@ -90,7 +90,7 @@ func (s *Streams) line() (string, error) {
 var answers = map[string]bool{"y": true, "yes": true, "done": true, "ok": true, "n": false, "no": false, "stop": false,
 	"q": false, "quit": false}
 
-// prompt shows what a person has to do and waits for an answer. Everything but a yes ends with repair.ErrStopped, the
+// prompt shows what a person has to do and waits for an answer. Everything but a yes ends with run.ErrStopped, the
 // end of the input too.
 func (s *Streams) prompt() func(context.Context, []string) error {
 	return func(ctx context.Context, text []string) error {
@@ -108,14 +108,14 @@ func (s *Streams) prompt() func(context.Context, []string) error {
 				return ctx.Err()
 			case err != nil:
 				_, _ = fmt.Fprintln(s.Err)
-				return fmt.Errorf("%w: no answer (%w)", repair.ErrStopped, err)
+				return fmt.Errorf("%w: no answer (%w)", run.ErrStopped, err)
 			}
 			yes, known := answers[strings.ToLower(cmp.Or(answer, enter))]
 			switch {
 			case yes:
 				return nil
 			case known:
-				return fmt.Errorf("%w: answered %q", repair.ErrStopped, answer)
+				return fmt.Errorf("%w: answered %q", run.ErrStopped, answer)
 			}
 			_, _ = fmt.Fprintf(s.Err, "%q is no answer.\n", answer)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
 // terminal is a pseudo-terminal: a person sits at the master, a command has the other side.
@@ -93,7 +93,7 @@ func (p *terminal) typed(text string) {
 // asks runs login at the terminal.
 func (p *terminal) asks(ctx context.Context) (*repairApplyOptions, chan error) {
 	s := &Streams{In: p.slave, Err: p.slave, Getenv: func(string) string { return "" }}
-	o := &repairApplyOptions{live: repair.LiveOptions{User: "root"}}
+	o := &repairApplyOptions{live: run.LiveOptions{User: "root"}}
 	end := make(chan error, 1)
 	go func() { end <- o.login(ctx, s) }()
 	return o, end

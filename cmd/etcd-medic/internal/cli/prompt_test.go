@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
 // TestLogin: where the password comes from, first come first served, and that it is never shown.
@@ -34,7 +34,7 @@ func TestLogin(t *testing.T) {
 		if tc.typed != "" {
 			s.In = strings.NewReader(tc.typed)
 		}
-		o := &repairApplyOptions{live: repair.LiveOptions{User: tc.user}, password: tc.file}
+		o := &repairApplyOptions{live: run.LiveOptions{User: tc.user}, password: tc.file}
 		err := o.login(t.Context(), s)
 		if err != nil {
 			var u *usageError
@@ -81,7 +81,7 @@ func TestPromptAsks(t *testing.T) {
 		var stderr bytes.Buffer
 		s := &Streams{In: strings.NewReader(tc.typed), Err: &stderr, Getenv: os.Getenv}
 		err := s.prompt()(t.Context(), []string{tc.text})
-		if errors.Is(err, repair.ErrStopped) != tc.stopped || !tc.stopped && err != nil ||
+		if errors.Is(err, run.ErrStopped) != tc.stopped || !tc.stopped && err != nil ||
 			!strings.HasPrefix(stderr.String(), tc.text+"\n"+tc.asks) {
 			t.Errorf("%q answered %q: %v, %q", tc.text, tc.typed, err, &stderr)
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
 const repairAbortLong = `Show how to abort an apply run: what the newest run has done, what it has not, the state of
@@ -37,14 +38,14 @@ func newRepairAbortCmd(s *Streams, run func(context.Context, *output, string) er
 }
 
 func runRepairAbort(_ context.Context, o *output, file string) error {
-	w, err := repair.Abort(file)
+	w, err := run.Abort(file)
 	if err != nil {
 		return err
 	}
 	return render.Document(o.io.Out, o.format, w, wayBackSheet(w, file), o.renderOptions())
 }
 
-func wayBackSheet(w *repair.WayBack, file string) render.Sheet {
+func wayBackSheet(w *run.WayBack, file string) render.Sheet {
 	head := render.Section{Pairs: [][2]string{{"plan", file}, {"run", w.State}}}
 	if w.Run > 0 {
 		head.Pairs[1][1] = fmt.Sprintf("%d: %s, %s", w.Run, w.Mode, w.State)
@@ -66,7 +67,7 @@ func wayBackSheet(w *repair.WayBack, file string) render.Sheet {
 		steps.Rows = append(steps.Rows, []string{l, "not begun", ""})
 	}
 	s.Sections = append(s.Sections, steps)
-	if w.Mode != repair.Live {
+	if w.Mode != plan.Live {
 		s.Sections = append(s.Sections, render.Section{Title: "going back",
 			Lines: []string{"only copies were written to: nothing in the cluster was changed by this run. Remove " +
 				"what it has written"}})
@@ -92,7 +93,7 @@ func wayBackSheet(w *repair.WayBack, file string) render.Sheet {
 }
 
 // commandLines shows commands and notes with where each is typed.
-func commandLines(cmds []repair.Command) []render.Command {
+func commandLines(cmds []plan.Command) []render.Command {
 	var out []render.Command
 	for _, c := range cmds {
 		out = append(out, render.Command{Prefix: c.Prefix(), Run: c.Args})

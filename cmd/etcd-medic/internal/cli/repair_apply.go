@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -18,7 +19,7 @@ type repairApplyOptions struct {
 	output
 	sources
 	sandboxOptions
-	live     repair.LiveOptions
+	live     run.LiveOptions
 	file     string
 	mode     string
 	out      string
@@ -129,8 +130,8 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 	return cmd
 }
 
-var modes = []string{string(repair.MendFiles), string(repair.Clone), string(repair.Rebuild), string(repair.Reseed),
-	string(repair.Live)}
+var modes = []string{string(plan.MendFiles), string(plan.Clone), string(plan.Rebuild), string(plan.Reseed),
+	string(plan.Live)}
 
 func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -165,7 +166,7 @@ func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []str
 	if !slices.Contains(modes, o.mode) {
 		return usagef("--mode "+strings.Join(modes, ", --mode ")+"; see the ways in the plan", "%q is no mode", o.mode)
 	}
-	live := o.mode == string(repair.Live)
+	live := o.mode == string(plan.Live)
 	if !live && o.out == "" {
 		return usagef("-o DIR", "the folder for the new data dirs is missing")
 	}
@@ -201,9 +202,9 @@ func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []str
 
 func runRepairApply(ctx context.Context, o *repairApplyOptions) error {
 	o.io.heldPlan(o.file, o.specs)
-	out, err := repair.Apply(ctx, o.file, repair.ApplyOptions{RunOptions: o.RunOptions, Mode: repair.Mode(o.mode),
+	out, err := run.Apply(ctx, o.file, run.ApplyOptions{Options: o.Options, Mode: plan.Mode(o.mode),
 		Out: o.out, Live: o.live})
-	next := []shell.Command{repair.DiagnoseCommand()}
+	next := []shell.Command{plan.DiagnoseCommand()}
 	if o.out != "" {
 		next = append([]shell.Command{shell.Format("etcd-medic diagnose {}", shell.Operand(o.out))}, next...)
 	}

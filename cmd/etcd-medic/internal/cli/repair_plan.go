@@ -9,8 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
-	"github.com/etcd-medic/etcd-medic/repair"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/try"
 )
 
 type repairPlanOptions struct {
@@ -22,7 +23,7 @@ type repairPlanOptions struct {
 	scratch       string
 	// standby are the values of --standby, standbys what they say.
 	standby  []string
-	standbys []repair.Standby
+	standbys []plan.Standby
 }
 
 const repairPlanLong = `Diagnose the sources and write a plan. The plan names the member whose content is kept and why,
@@ -82,7 +83,7 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 				return usagef("-o plan.yaml", "the file for the plan is missing")
 			}
 			for _, text := range o.standby {
-				s, err := repair.ParseStandby(text)
+				s, err := plan.ParseStandby(text)
 				if err != nil {
 					return usagef("", "--standby: %v", err)
 				}
@@ -111,8 +112,8 @@ func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
 		return err
 	}
 	o.io.heldSources(o.specs)
-	p, err := repair.NewPlan(ctx, o.specs, repair.PlanOptions{Compare: o.compareOptions(&o.sources), Best: o.best,
-		Gone: o.gone, Replace: o.replace, Standby: o.standbys, Scratch: o.scratch})
+	p, err := plan.New(ctx, o.specs, try.In(o.scratch), plan.Options{Compare: o.compareOptions(&o.sources),
+		Best: o.best, Gone: o.gone, Replace: o.replace, Standby: o.standbys})
 	o.io.clearStatus()
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
 }
 
 // planSheet is the plan in short; the file has the rest.
-func planSheet(p *repair.Plan, file string) render.Sheet {
+func planSheet(p *plan.Plan, file string) render.Sheet {
 	head := render.Section{Pairs: [][2]string{
 		{"verdict", string(p.Verdict.Class) + ": " + p.Verdict.Summary},
 		{"way", string(p.Mode) + ": " + p.Why},
@@ -155,32 +156,32 @@ func planSheet(p *repair.Plan, file string) render.Sheet {
 }
 
 // nextOfPlan says what to type now.
-func nextOfPlan(_ *repair.Plan, file string) render.Section {
+func nextOfPlan(_ *plan.Plan, file string) render.Section {
 	return render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"},
-		Commands: render.Prompts(repair.RehearseCommand(file))}
+		Commands: render.Prompts(plan.RehearseCommand(file))}
 }
 
 // costText is the estimate of room and time, "" where there is none.
-func costText(w *repair.Way) string {
+func costText(w *plan.Way) string {
 	if w == nil || w.Cost == nil {
 		return ""
 	}
 	where := "free in the output and scratch folders"
-	if w.Mode == repair.Live {
+	if w.Mode == plan.Live {
 		where = "free on the host of each member that is replaced"
 	}
 	return fmt.Sprintf("about %s; %s are copied, %s must be %s", (time.Duration(w.Cost.Seconds) * time.Second).String(),
 		render.Size(w.Cost.CopyBytes), render.Size(w.Cost.FreeBytes), where)
 }
 
-func keepText(p *repair.Plan) string {
+func keepText(p *plan.Plan) string {
 	if p.Best.Name == "" {
 		return "no member"
 	}
 	return fmt.Sprintf("%s (%s), revision %d: %s", p.Best.Name, p.Best.ID, p.Best.Revision, p.Best.Why)
 }
 
-func lostText(p *repair.Plan) string {
+func lostText(p *plan.Plan) string {
 	if x := p.Rebuilt; x != nil && x.Lost != nil {
 		return x.Lost.String() + ", which were committed and are in no log at hand"
 	}
@@ -196,7 +197,7 @@ func lostText(p *repair.Plan) string {
 	return fmt.Sprintf("the effect of %d committed entries on %d keys", p.Lost.CommittedEntries, p.Lost.Keys)
 }
 
-func memberSection(p *repair.Plan) render.Section {
+func memberSection(p *plan.Plan) render.Section {
 	s := render.Section{Title: "members", Head: []string{"name", "ID", "what is done", "revision", "lacks"}}
 	for i := range p.Members {
 		m := &p.Members[i]
@@ -207,13 +208,13 @@ func memberSection(p *repair.Plan) render.Section {
 }
 
 // reasons says of every member but the best one why that is done to it; members with one reason share a line.
-func reasons(p *repair.Plan) render.Section {
+func reasons(p *plan.Plan) render.Section {
 	s := render.Section{Title: "why"}
 	var order []string
 	who := map[string][]string{}
 	for i := range p.Members {
 		m := &p.Members[i]
-		if m.Action == repair.Best {
+		if m.Action == plan.Best {
 			continue
 		}
 		k := string(m.Action) + ": " + m.Why
@@ -235,7 +236,7 @@ func number(n int64) string {
 	return fmt.Sprint(n)
 }
 
-func otherWays(p *repair.Plan) render.Section {
+func otherWays(p *plan.Plan) render.Section {
 	s := render.Section{Title: "other ways"}
 	for i := range p.Ways {
 		w := &p.Ways[i]

@@ -10,13 +10,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // sandboxOptions are shared by what runs servers on copies.
 type sandboxOptions struct {
-	repair.RunOptions
+	run.Options
 	isolation string
 }
 
@@ -76,7 +78,7 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 			if err := o.parse(args[1:]); err != nil {
 				return err
 			}
-			o.file, o.Specs, o.Rehearse = args[0], o.specs, repair.Mode(o.mode)
+			o.file, o.Specs, o.Rehearse = args[0], o.specs, plan.Mode(o.mode)
 			if err := o.fill(s); err != nil {
 				return err
 			}
@@ -94,9 +96,9 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 
 func runRepairRehearse(ctx context.Context, o *repairRehearseOptions) error {
 	o.io.heldPlan(o.file, o.specs)
-	out, err := repair.Rehearse(ctx, o.file, o.RunOptions)
+	out, err := run.Rehearse(ctx, o.file, o.Options)
 	var next []shell.Command
-	if p, bad := repair.Load(o.file); bad == nil {
+	if p, bad := plan.Load(o.file); bad == nil {
 		next = p.ApplyCommands(o.file)
 	}
 	return o.outcome(o.file, out, err, next)
@@ -104,24 +106,24 @@ func runRepairRehearse(ctx context.Context, o *repairRehearseOptions) error {
 
 // heldPlan is heldSources for those of a plan, or those given in their place.
 func (s *Streams) heldPlan(file string, given []evidence.Spec) {
-	if p, err := repair.Load(file); err == nil && len(given) == 0 {
+	if p, err := plan.Load(file); err == nil && len(given) == 0 {
 		given = p.Specs()
 	}
 	s.heldSources(given)
 }
 
 // outcome shows what a run did, also when it did not reach its goal; the error then decides the exit code.
-func (o *output) outcome(file string, out *repair.Outcome, err error, next []shell.Command) error {
+func (o *output) outcome(file string, out *run.Outcome, err error, next []shell.Command) error {
 	o.io.clearStatus()
 	if out == nil {
 		return err
 	}
-	var refused *repair.RefusedError
+	var refused *refusal.Error
 	if errors.As(err, &refused) {
 		return err
 	}
 	if err != nil {
-		next = []shell.Command{repair.StatusCommand(file)}
+		next = []shell.Command{plan.StatusCommand(file)}
 	}
 	sheet, kept := outcomeSheet(out, next), ""
 	if o.format == render.Table && !o.opts.Full {
@@ -134,7 +136,7 @@ func (o *output) outcome(file string, out *repair.Outcome, err error, next []she
 		err)
 }
 
-func outcomeSheet(out *repair.Outcome, next []shell.Command) render.Sheet {
+func outcomeSheet(out *run.Outcome, next []shell.Command) render.Sheet {
 	reached := "NOT reached"
 	if out.Reached {
 		reached = "reached: every proof holds"
@@ -190,7 +192,7 @@ func outcomeSheet(out *repair.Outcome, next []shell.Command) render.Sheet {
 }
 
 // onlySection says what members held that were taken out. It comes last: it is what is left to decide.
-func onlySection(only []repair.OnlyHeld) render.Section {
+func onlySection(only []run.OnlyHeld) render.Section {
 	sec := render.Section{Title: "held by members that were taken out"}
 	for i := range only {
 		o := &only[i]
@@ -205,7 +207,7 @@ func onlySection(only []repair.OnlyHeld) render.Section {
 	return sec
 }
 
-func open(out *repair.Outcome) int {
+func open(out *run.Outcome) int {
 	n := 0
 	for _, p := range out.Proofs {
 		if p.Outcome != "holds" {

@@ -8,18 +8,19 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // planAnswer is the plan on one screen: what is kept, what that gives up, what is done to whom, what to type now.
-func planAnswer(p *repair.Plan, file string) *render.Answer {
+func planAnswer(p *plan.Plan, file string) *render.Answer {
 	w := p.Way(p.Mode)
 	a := &render.Answer{Word: "PLANNED", Mood: render.Good, Title: "DO NOW",
 		Says: fmt.Sprintf("the repair of %s (mode %s) is written to %s; nothing else was changed", p.Verdict.Class,
 			p.Mode, file),
 		Last: string(p.Mode) + " in " + file}
-	if p.Mode == repair.RehearseOnly {
+	if p.Mode == plan.RehearseOnly {
 		a.Word, a.Mood = "PLANNED, TO TRY ONLY", render.Doubtful
 	}
 	a.Pairs = [][2]string{{"WRONG", strings.TrimSuffix(p.Verdict.Summary, "; best: "+strings.Join(bestOf(p), ", "))},
@@ -35,10 +36,10 @@ func planAnswer(p *repair.Plan, file string) *render.Answer {
 	for i := range p.Members {
 		m := &p.Members[i]
 		done := string(m.Action)
-		if m.Action == repair.Best {
+		if m.Action == plan.Best {
 			done = "keep: the best member"
 		}
-		if m.Action != repair.Best && m.Why != "" {
+		if m.Action != plan.Best && m.Why != "" {
 			done += ": " + m.Why
 		}
 		a.Rows = append(a.Rows, []string{m.Name, m.ID.String(), dash(number(m.Revision)), dash(number(int64(m.Lacks))),
@@ -55,7 +56,7 @@ func planAnswer(p *repair.Plan, file string) *render.Answer {
 }
 
 // bestOf are the members that the summary of the verdict ends with; KEEP says them.
-func bestOf(p *repair.Plan) []string { return append([]string{p.Best.Name}, p.Best.Equals...) }
+func bestOf(p *plan.Plan) []string { return append([]string{p.Best.Name}, p.Best.Equals...) }
 
 // withSaves puts what saves writes before the rest; what leads on is always among the three that are shown.
 func withSaves(saves, next []render.Command) []render.Command {
@@ -66,7 +67,7 @@ func withSaves(saves, next []render.Command) []render.Command {
 }
 
 // keepBriefly is the member that is kept with what speaks for it, without what speaks against the others.
-func keepBriefly(p *repair.Plan) string {
+func keepBriefly(p *plan.Plan) string {
 	if p.Best.Name == "" {
 		return "no member"
 	}
@@ -82,7 +83,7 @@ func keepBriefly(p *repair.Plan) string {
 	return fmt.Sprintf("%s, revision %d: %s", p.Best.Name, p.Best.Revision, why)
 }
 
-func stepCount(w *repair.Way) string {
+func stepCount(w *plan.Way) string {
 	if w == nil || len(w.Steps) == 1 {
 		return "the step"
 	}
@@ -106,7 +107,7 @@ func plainCommands(commands []shell.Command) []render.Command {
 
 // outcomeAnswer is what a run did on one screen: whether the goal is reached, what failed or could not be proven, what
 // to type now.
-func outcomeAnswer(out *repair.Outcome, next []shell.Command, kept string) *render.Answer {
+func outcomeAnswer(out *run.Outcome, next []shell.Command, kept string) *render.Answer {
 	n := map[string]int{}
 	a := &render.Answer{Word: "NOT REACHED", Mood: render.Bad, Title: "DO NOW", Commands: plainCommands(next),
 		Head: []string{"PROOF", "OUTCOME", "DETAIL"}}
@@ -148,7 +149,7 @@ func outcomeAnswer(out *repair.Outcome, next []shell.Command, kept string) *rend
 	return a
 }
 
-func installCommands(out *repair.Outcome) []render.Command {
+func installCommands(out *run.Outcome) []render.Command {
 	commands := make([]render.Command, len(out.Install))
 	for i, c := range out.Install {
 		commands[i] = render.Command{Prefix: c.Prefix(), Run: c.Args}
@@ -164,7 +165,7 @@ func counted(n int, one, many string) string {
 }
 
 // stepsText counts the steps and names the one that failed.
-func stepsText(out *repair.Outcome) string {
+func stepsText(out *run.Outcome) string {
 	s := counted(len(out.Steps), "step", "steps")
 	if len(out.Steps) == 0 {
 		return ""
@@ -176,7 +177,7 @@ func stepsText(out *repair.Outcome) string {
 }
 
 // onlyText says of whom something is left to decide.
-func onlyText(only []repair.OnlyHeld) string {
+func onlyText(only []run.OnlyHeld) string {
 	var all []string
 	for i := range only {
 		all = append(all, only[i].Text())
@@ -184,7 +185,7 @@ func onlyText(only []repair.OnlyHeld) string {
 	return strings.Join(all, "; ")
 }
 
-func dirsText(out *repair.Outcome) string {
+func dirsText(out *run.Outcome) string {
 	if len(out.Dirs) == 0 {
 		return ""
 	}

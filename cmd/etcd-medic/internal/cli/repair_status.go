@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
 const repairStatusLong = `Show the progress of a plan: every rehearsal or apply run with its steps, what failed and what
@@ -32,7 +32,7 @@ func newRepairStatusCmd(s *Streams, run func(context.Context, *output, string) e
 }
 
 func runRepairStatus(_ context.Context, o *output, file string) error {
-	st, err := repair.Status(file)
+	st, err := run.Status(file)
 	if err != nil {
 		return err
 	}
@@ -45,14 +45,14 @@ func runRepairStatus(_ context.Context, o *output, file string) error {
 	return nil
 }
 
-func unfinished(st *repair.Standing) bool {
-	return slices.ContainsFunc(st.Runs, func(r repair.Run) bool {
+func unfinished(st *run.Standing) bool {
+	return slices.ContainsFunc(st.Runs, func(r run.Run) bool {
 		return r.State == "failed" ||
 			r.State == "interrupted"
 	})
 }
 
-func standingSheet(st *repair.Standing, file string) render.Sheet {
+func standingSheet(st *run.Standing, file string) render.Sheet {
 	head := render.Section{Pairs: [][2]string{{"plan", file}, {"way", string(st.Mode)}, {"at work", "no"},
 		{"runs", fmt.Sprint(len(st.Runs))}}}
 	if st.AtWork {

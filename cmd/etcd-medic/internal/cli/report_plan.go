@@ -10,7 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/htmlreport"
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/mdreport"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
 // planWriters are the kinds of checklist by the end of the file's name.
@@ -41,15 +42,15 @@ func runReportPlan(o *reportOptions, file string) error {
 	if _, err := os.Lstat(o.file); err == nil {
 		return fmt.Errorf("%s exists; give a name that is free", o.file)
 	}
-	p, err := repair.Load(file)
+	p, err := plan.Load(file)
 	if err != nil {
 		return err
 	}
-	st, err := repair.Status(file)
+	st, err := run.Status(file)
 	if err != nil {
 		return err
 	}
-	records, err := repair.ReadJournal(file)
+	records, err := run.ReadJournal(file)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func runReportPlan(o *reportOptions, file string) error {
 }
 
 // checklist joins a plan with its journal. The steps are ticked from the newest run that was no rehearsal.
-func checklist(p *repair.Plan, st *repair.Standing, records []repair.Record) *render.Checklist {
+func checklist(p *plan.Plan, st *run.Standing, records []run.Record) *render.Checklist {
 	c := &render.Checklist{Tool: p.Tool.Name, Version: p.Tool.Version, Digest: p.Digest, Summary: p.Verdict.Summary,
 		Way: string(p.Mode), WayWhy: p.Why,
 		Keep: p.Best.Name, KeepWhy: p.Best.Why, Loses: "nothing", Unproven: p.Lost.Unproven, Save: p.Lost.Save,
@@ -85,19 +86,19 @@ func checklist(p *repair.Plan, st *repair.Standing, records []repair.Record) *re
 		c.Members = append(c.Members, render.ChecklistMember{Name: m.Name, ID: m.ID.String(), Action: string(m.Action),
 			Why: m.Why})
 	}
-	mode, real := p.Mode, (*repair.Run)(nil)
+	mode, real := p.Mode, (*run.Run)(nil)
 	for i := range st.Runs {
-		run := &st.Runs[i]
-		c.Runs = append(c.Runs, render.ChecklistRun{Title: fmt.Sprintf("run %d: %s", run.Run, run.Mode),
-			State: run.State, Begun: run.Begun, Last: run.Last})
-		if repair.IsRehearsal(run.Mode) {
+		r := &st.Runs[i]
+		c.Runs = append(c.Runs, render.ChecklistRun{Title: fmt.Sprintf("run %d: %s", r.Run, r.Mode),
+			State: r.State, Begun: r.Begun, Last: r.Last})
+		if run.IsRehearsal(r.Mode) {
 			if real == nil {
-				c.State = "rehearsed, " + run.State + "; not begun on the cluster"
+				c.State = "rehearsed, " + r.State + "; not begun on the cluster"
 			}
 			continue
 		}
-		real, mode = run, run.Mode
-		c.State, c.Finished = fmt.Sprintf("run %d, %s: %s", run.Run, run.Mode, run.State), run.State == "reached"
+		real, mode = r, r.Mode
+		c.State, c.Finished = fmt.Sprintf("run %d, %s: %s", r.Run, r.Mode, r.State), r.State == "reached"
 	}
 	steps := stepsOf(p, mode)
 	for i := range steps {
@@ -116,7 +117,7 @@ func checklist(p *repair.Plan, st *repair.Standing, records []repair.Record) *re
 }
 
 // stepsOf are the steps of a way, or of the way whose steps it does to copies.
-func stepsOf(p *repair.Plan, mode repair.Mode) []repair.Step {
+func stepsOf(p *plan.Plan, mode plan.Mode) []plan.Step {
 	w := p.Way(mode)
 	if w == nil {
 		return nil
@@ -127,23 +128,23 @@ func stepsOf(p *repair.Plan, mode repair.Mode) []repair.Step {
 	return w.Steps
 }
 
-func checklistStep(s *repair.Step, run *repair.Run, records []repair.Record) render.ChecklistStep {
+func checklistStep(s *plan.Step, real *run.Run, records []run.Record) render.ChecklistStep {
 	out := render.ChecklistStep{ID: s.ID, Title: s.Title, Member: s.Member, Precondition: s.Precondition,
 		Effect: s.Effect, Undo: s.Undo, Until: s.Done}
 	for _, b := range s.ByHand {
 		out.Commands = append(out.Commands, render.ChecklistCommand{On: b.On, Run: b.Run, Note: b.Note})
 	}
-	if run == nil {
+	if real == nil {
 		return out
 	}
-	for i := range run.Steps {
-		if r := &run.Steps[i]; r.ID == s.ID {
+	for i := range real.Steps {
+		if r := &real.Steps[i]; r.ID == s.ID {
 			out.State, out.Detail, out.Seconds = r.State, r.Detail, r.Seconds
 		}
 	}
 	for _, r := range records {
-		if r.Run == run.Run && r.Step == s.ID && (r.State == repair.StateBegin || r.State == repair.StateDone ||
-			r.State == repair.StateFailed) {
+		if r.Run == real.Run && r.Step == s.ID && (r.State == run.StateBegin || r.State == run.StateDone ||
+			r.State == run.StateFailed) {
 			out.At = r.Time
 		}
 	}

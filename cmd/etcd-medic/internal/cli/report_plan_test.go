@@ -8,18 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
 // planWith copies a plan and writes a journal beside it.
-func planWith(t *testing.T, records ...repair.Record) (file string, p *repair.Plan) {
+func planWith(t *testing.T, records ...run.Record) (file string, p *plan.Plan) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "plan.yaml")
-	if err := os.WriteFile(file, []byte(read(t, "../../../../repair/testdata/plans/a-auth-revision-replay.yaml")),
+	if err := os.WriteFile(file, []byte(read(t, "../../../../repair/plan/testdata/plans/a-auth-revision-replay.yaml")),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := repair.Load(file)
+	p, err := plan.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func planWith(t *testing.T, records ...repair.Record) (file string, p *repair.Pl
 		lines.Write(append(b, '\n'))
 	}
 	if len(records) > 0 {
-		if err := os.WriteFile(repair.JournalPath(file), []byte(lines.String()), 0o600); err != nil {
+		if err := os.WriteFile(run.JournalPath(file), []byte(lines.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,18 +74,18 @@ func TestPlanChecklist(t *testing.T) {
 			t.Errorf("%s: %d undos for %d steps", ext, n, len(steps))
 		}
 	}
-	rehearsed, _ := planWith(t, repair.Record{Run: 1, Mode: "rehearse", State: repair.StateRun},
-		repair.Record{Run: 1, Mode: "rehearse", State: repair.StateDone, Step: steps[0].ID},
-		repair.Record{Run: 1, Mode: "rehearse", State: repair.StateEnd})
+	rehearsed, _ := planWith(t, run.Record{Run: 1, Mode: "rehearse", State: run.StateRun},
+		run.Record{Run: 1, Mode: "rehearse", State: run.StateDone, Step: steps[0].ID},
+		run.Record{Run: 1, Mode: "rehearse", State: run.StateEnd})
 	if code, text := reportPlan(t, rehearsed, ".html"); code != ExitDone ||
 		!strings.Contains(text, "rehearsed, reached") || strings.Contains(text, `type="checkbox" checked`) {
 		t.Errorf("a rehearsal: exit %d", code)
 	}
-	half, _ := planWith(t, repair.Record{Run: 1, Mode: p.Mode, State: repair.StateRun},
-		repair.Record{Run: 1, Mode: p.Mode, State: repair.StateBegin, Step: steps[0].ID},
-		repair.Record{Run: 1, Mode: p.Mode, State: repair.StateDone, Step: steps[0].ID, Seconds: 1.5},
-		repair.Record{Run: 1, Mode: p.Mode, State: repair.StateBegin, Step: steps[1].ID},
-		repair.Record{Run: 1, Mode: p.Mode, State: repair.StateFailed, Step: steps[1].ID, Detail: "<b>no leader</b>"})
+	half, _ := planWith(t, run.Record{Run: 1, Mode: p.Mode, State: run.StateRun},
+		run.Record{Run: 1, Mode: p.Mode, State: run.StateBegin, Step: steps[0].ID},
+		run.Record{Run: 1, Mode: p.Mode, State: run.StateDone, Step: steps[0].ID, Seconds: 1.5},
+		run.Record{Run: 1, Mode: p.Mode, State: run.StateBegin, Step: steps[1].ID},
+		run.Record{Run: 1, Mode: p.Mode, State: run.StateFailed, Step: steps[1].ID, Detail: "<b>no leader</b>"})
 	code, text := reportPlan(t, half, ".html")
 	if n := strings.Count(text, `type="checkbox" checked`); code != ExitUnfinished || n != 1 {
 		t.Errorf("exit %d, %d steps are ticked, want 1", code, n)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
-	"github.com/etcd-medic/etcd-medic/repair"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
 // incidentNames are all sets of testdata.
@@ -135,7 +135,7 @@ func answersOf(t *testing.T, sources []string) {
 		if !strings.Contains(out, "\nDO NOW\n    ") {
 			t.Errorf("%v says no command to type:\n%s", args, out)
 		}
-		p, err := repair.Load(file)
+		p, err := plan.Load(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,170 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/cause"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// choose picks the member whose content is kept.
+func (pl *planner) choose() error {
+	if pl.o.Best != "" {
+		return pl.chooseByOperator()
+	}
+	if pl.r.Best == nil {
+		return refusal.New("name the member whose cluster is kept with --best; the others will join it",
+			"the sources belong to different clusters, and which one is kept is not a question of content: %s",
+			pl.standings(labels(pl.r)))
+	}
+	var top []string
+	for _, m := range pl.r.Best.Members {
+		if pl.kinds[m] == evidence.KindDataDir {
+			top = append(top, m)
+		}
+	}
+	if len(top) == 0 && len(pl.r.Best.Members) == 0 &&
+		slices.ContainsFunc(pl.r.Best.Ranking,
+			func(r compare.Rank) bool { return r.Usable && pl.kinds[r.Member] == evidence.KindDataDir }) {
+		return refusal.New("name the member whose history is kept with --best; the others are reseeded from it",
+			"which member to keep is undecided: %s", pl.r.Best.Why)
+	}
+	if len(top) == 0 {
+		pl.p.Mode, pl.p.Why = Restore, "no data dir is usable as it is"
+		return nil
+	}
+	pl.votersFirst(top)
+	if pl.p.Verdict.Cause == cause.RestoreFromDifferentSnapshots {
+		all := pl.dataDirs() // who lags by an entry decides nothing here
+		return refusal.New("name the member whose backup is kept with --best, usually that of the highest revision; see "+
+			shell.Format("etcd-medic compare").Sources(all...).String(),
+			"the members were restored from different backups, and only you know which one counts: %s",
+			pl.standings(all))
+	}
+	if len(top) > 1 && !pl.harmless(top) {
+		hint := "name the member to keep with --best; see " +
+			shell.Format("etcd-medic compare").Sources(top...).String()
+		return refusal.New(hint, "%s stand equally well, but their contents differ: %s", strings.Join(top, ", "),
+			pl.standings(top))
+	}
+	pl.setBest(top[0], "content", pl.r.Best.Why)
+	pl.p.Best.Equals = top[1:]
+	return nil
+}
+
+func (pl *planner) chooseByOperator() error {
+	label := pl.o.Best
+	if pl.kinds[label] != evidence.KindDataDir {
+		return refusal.New("choose one of the data dirs", "--best %s is no data dir (%s)", label, pl.kinds[label])
+	}
+	if f := pl.facts(label); f.DB == nil || f.DB.CurrentRevision == nil || f.WAL == nil {
+		return refusal.New("choose another one, or restore from a backup",
+			"--best %s has no database and log that can be read", label)
+	}
+	if why := pl.damage(label); why != "" {
+		return refusal.New("choose another one, or restore from a backup", "--best %s can not serve: %s", label, why)
+	}
+	pl.setBest(label, "operator", "chosen with --best")
+	if r := pl.ranks[label]; r != nil {
+		pl.p.Best.Why = strings.Join(append([]string{"chosen with --best"}, r.Reasons...), ", ")
+	}
+	return nil
+}
+
+func (pl *planner) setBest(label, by, why string) {
+	pl.setBestFacts(label, by, why, pl.facts(label))
+}
+
+// setBestFacts keeps the content that the facts are about.
+func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
+	pl.best = f
+	c := Choice{Name: label, ID: f.MemberID, By: by, Why: why, AppliedIndex: f.AppliedIndex}
+	if f.DB != nil && f.DB.CurrentRevision != nil {
+		c.Revision = *f.DB.CurrentRevision
+	}
+	if f.DB != nil && f.DB.CompactRevision != nil {
+		c.Compact = *f.DB.CompactRevision
+	}
+	if f.DB != nil && f.DB.HashKV != nil {
+		c.HashKV = f.DB.HashKV.Hash
+	}
+	if f.Auth != nil {
+		c.AuthRevision = f.Auth.Revision
+	}
+	for i := range pl.r.Findings {
+		if fd := &pl.r.Findings[i]; Breaks(fd) && len(fd.Members) == 1 && fd.Members[0] == label &&
+			fd.Class != check.ClassMembership && !slices.Contains(c.Known, fd.Check) {
+			c.Known = append(c.Known, fd.Check)
+		}
+	}
+	pl.p.Best = c
+}
+
+// Breaks tells whether a finding alone makes a diagnosis unhealthy.
+func Breaks(f *check.Finding) bool { return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() }
+
+// harmless tells whether it makes no difference which of these is kept. Where their contents can be compared, the
+// contents decide; else none of them may lack or alone hold anything.
+func (pl *planner) harmless(top []string) bool {
+	for _, m := range top[1:] {
+		switch sameContent(pl.facts(top[0]), pl.facts(m)) {
+		case release.No:
+			return false
+		case release.Unknown:
+			for _, l := range []string{top[0], m} {
+				if r := pl.ranks[l]; r == nil || r.Lacks.CommittedEntries > 0 || r.Unique.CommittedEntries > 0 {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// differs tells whether two databases are known to hold different content.
+func (pl *planner) differs(a, b *evidence.Facts) bool { return sameContent(a, b).Excluded() }
+
+// sameContent tells whether two databases at one applied index and one compact revision hold the same, by the hashes of
+// their buckets. Different applied indexes prove nothing.
+func sameContent(a, b *evidence.Facts) release.Answer {
+	switch {
+	case a == b:
+		return release.Yes
+	case a.DB == nil || b.DB == nil || a.AppliedIndex != b.AppliedIndex || a.DB.CompactRevision == nil ||
+		b.DB.CompactRevision == nil:
+		return release.Unknown
+	case *a.DB.CompactRevision != *b.DB.CompactRevision:
+		return release.Unknown
+	}
+	answer := release.Yes
+	for _, name := range []string{"key", "auth", "authUsers", "authRoles", "lease", "alarm"} {
+		x, y := a.DB.Hashes[name], b.DB.Hashes[name]
+		switch {
+		case x == y && x != "":
+		case x != "" && y != "" && !(indexLags[name] && mayLag(a, b)):
+			return release.No
+		case name == "key" || x != "" && y != "":
+			answer = release.Unknown
+		}
+	}
+	return answer
+}
+
+// indexLags are buckets that older servers change without moving the consistent index: they may differ at one index.
+var indexLags = map[string]bool{"lease": true, "alarm": true}
+
+// mayLag tells whether one of the two was written by a server that does not move the index with every entry.
+func mayLag(a, b *evidence.Facts) bool {
+	for _, f := range []*evidence.Facts{a, b} {
+		if f.WroteBy.Etcd == nil || !release.Of(*f.WroteBy.Etcd).Has(release.IndexWithEveryEntry).Certain() {
+			return true
+		}
+	}
+	return false
+}

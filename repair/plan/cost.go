@@ -1,0 +1,74 @@
+package plan
+
+// Cost is what a way takes, estimated from the sizes of the files.
+type Cost struct {
+	// CopyBytes are written and sent in all, FreeBytes must be free in the output and scratch folders; a live repair
+	// needs FreeBytes on the host of each member that is replaced, beside the old data dir.
+	CopyBytes int64 `json:"copyBytes"`
+	FreeBytes int64 `json:"freeBytes"`
+	// Seconds is an estimate for disks and networks of 100 MiB/s.
+	Seconds int64 `json:"seconds"`
+}
+
+const (
+	// WALRoom is what a server sets aside for a log: the segment it writes and the next one.
+	WALRoom = 128 << 20
+	// bytesPerSecond is what the estimates rest on.
+	bytesPerSecond = 100 << 20
+	// secondsPerStart is what a server takes to start, find its leader and serve.
+	secondsPerStart = 5
+)
+
+// CloneNeeds is the room that new data dirs for n members take, with the copies that prove them.
+func CloneNeeds(n int, db int64) int64 { return int64(n) * (2*db + WALRoom) }
+
+// SandboxNeeds is the room that copies of all data dirs take, with a backup and the successors of the members that come
+// back empty.
+func SandboxNeeds(sources, db int64, rejoin int) int64 {
+	return sources + db + int64(rejoin)*(2*db+WALRoom)
+}
+
+// costs estimates a way that can be gone.
+func (pl *planner) costs(w *Way) *Cost {
+	if !w.Possible || w.Mode == Restore {
+		return nil
+	}
+	db, sources := int64(0), int64(0)
+	if pl.best.DB != nil {
+		db = pl.best.DB.Size
+	}
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; m.Startable {
+			for _, s := range pl.p.Sources {
+				if s.Name == m.Source {
+					sources += s.Bytes
+				}
+			}
+		}
+	}
+	rejoin, starts := 0, int64(0)
+	for i := range pl.p.Members {
+		if pl.p.Members[i].Rejoins() {
+			rejoin++
+		}
+	}
+	for i := range w.Steps {
+		switch w.Steps[i].Kind {
+		case StepStart, StepStartEmpty, StepForceNew, StepHandOut:
+			starts++
+		}
+	}
+	c := &Cost{}
+	switch w.Mode {
+	case Clone, Rebuild:
+		n := len(pl.p.CloneTargets())
+		c.CopyBytes, c.FreeBytes, starts = 3*int64(n)*db, CloneNeeds(n, db), starts+int64(n)
+	case Reseed:
+		c.CopyBytes, c.FreeBytes = 2*sources+int64(rejoin)*db, SandboxNeeds(sources, db, rejoin)
+		starts += int64(len(pl.p.Members) + rejoin)
+	default:
+		c.CopyBytes, c.FreeBytes = int64(1+rejoin)*db, db+WALRoom
+	}
+	c.Seconds = (c.CopyBytes+bytesPerSecond-1)/bytesPerSecond + starts*secondsPerStart
+	return c
+}

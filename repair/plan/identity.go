@@ -1,0 +1,227 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/cause"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+)
+
+// Who is who: a data dir belongs to the member whose ID its log carries, whatever it is called. One ID may come in
+// several copies, and one name or address may have had several members, one after the other.
+
+// configured tells whether a source's own ID is in the newest configuration of the cluster that is kept.
+func (pl *planner) configured(f *evidence.Facts) bool {
+	ms := &pl.ref.Membership
+	return f.ClusterID == pl.best.ClusterID &&
+		(slices.Contains(ms.Voters, f.MemberID) || slices.Contains(ms.Learners, f.MemberID))
+}
+
+func (pl *planner) isDataDir(f *evidence.Facts) bool { return pl.kinds[f.Name] == evidence.KindDataDir }
+
+// ownSource is the data dir of a configured member, nil when it is not at hand. Of several copies the one that is kept
+// counts, else the one that stands best.
+func (pl *planner) ownSource(id dumplog.ID) *evidence.Facts {
+	var found *evidence.Facts
+	for i := range pl.r.Members {
+		f := &pl.r.Members[i]
+		switch {
+		case f.MemberID != id || f.ClusterID != pl.best.ClusterID || !pl.isDataDir(f):
+		case f == pl.best, found == nil:
+			found = f
+		case found != pl.best && pl.rankOf(f) < pl.rankOf(found):
+			found = f
+		}
+	}
+	return found
+}
+
+// rankOf is a source's place in the ranking, from 0.
+func (pl *planner) rankOf(f *evidence.Facts) int {
+	if pl.r.Best == nil {
+		return 0
+	}
+	for i := range pl.r.Best.Ranking {
+		if pl.r.Best.Ranking[i].Member == f.Name {
+			return i
+		}
+	}
+	return len(pl.r.Best.Ranking)
+}
+
+// copiesOf are all data dirs that carry the ID of a configured member.
+func (pl *planner) copiesOf(id dumplog.ID) []string {
+	var out []string
+	for i := range pl.r.Members {
+		if f := &pl.r.Members[i]; f.MemberID == id && f.ClusterID == pl.best.ClusterID && pl.isDataDir(f) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// inPlaceOf finds the data dir that lies where an absent member's should: of nobody in the configuration, under the
+// same name or at the same peer URL; nil when there is none.
+func (pl *planner) inPlaceOf(m *Member) *evidence.Facts {
+	for i := range pl.r.Members {
+		f := &pl.r.Members[i]
+		if !pl.isDataDir(f) || pl.configured(f) || pl.used[f.Name] {
+			continue
+		}
+		if m.NodeName != "" && (f.NodeName == m.NodeName || f.Name == m.NodeName) {
+			return f
+		}
+		if row := rowOf(f, f.MemberID); row != nil &&
+			slices.ContainsFunc(row.PeerURLs, func(u string) bool { return slices.Contains(m.PeerURLs, u) }) {
+			return f
+		}
+	}
+	return nil
+}
+
+// judgeMisplaced is judge for a member in whose place another one's data dir lies.
+func (pl *planner) judgeMisplaced(m *Member, f *evidence.Facts) {
+	switch {
+	case f.MemberID == 0:
+		m.NotStartable = "its data dir does not tell whose it is: " + pl.damage(f.Name)
+	case f.ClusterID != pl.best.ClusterID:
+		m.NotStartable = fmt.Sprintf("in its place lies the data dir of another cluster (%s)", f.ClusterID)
+	case slices.Contains(pl.ref.Membership.Removed, f.MemberID):
+		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster removed",
+			f.MemberID)
+	default:
+		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster does not know",
+			f.MemberID)
+	}
+	m.Action, m.Why, m.Obstacle = Replace, m.NotStartable, ObstacleMisplaced
+	if m.Learner {
+		m.Action = Remove
+	}
+}
+
+// notInConfiguration is a data dir whose member the newest configuration does not know.
+func (pl *planner) notInConfiguration(f *evidence.Facts) Member {
+	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{},
+		Applied: f.AppliedIndex, Obstacle: ObstacleNotMember, NotStartable: "it is no member of the cluster"}
+	if urls := f.Membership.PeerURLs[f.MemberID]; len(urls) > 0 {
+		m.PeerURLs = urls
+	}
+	if row := rowOf(f, f.MemberID); row != nil {
+		m.PeerURLs, m.ClientURLs = row.PeerURLs, row.ClientURLs
+	}
+	if f.DB != nil && f.DB.CurrentRevision != nil {
+		m.Revision = *f.DB.CurrentRevision
+	}
+	switch {
+	case f.ClusterID != pl.best.ClusterID:
+		m.Action, m.Why = Join, fmt.Sprintf("it runs as a cluster of its own (cluster ID %s)", f.ClusterID)
+	case pl.configured(f) && pl.p.Verdict.Class == check.ClassForeignCluster:
+		m.Action = Retire
+		m.Why = "a cluster of its own with the name and peer URL of " + pl.ownSource(f.MemberID).Name +
+			": set its data dir aside, and add it later with a name and URL of its own"
+		m.Obstacle, m.NotStartable = ObstacleSecondCopy, "its ID is that of another member"
+	case pl.configured(f):
+		m.Action = Retire
+		m.Why = fmt.Sprintf("another copy of the data dir of %s, with its member ID; a process that runs on it "+
+			"breaks what the other one promised", pl.ownSource(f.MemberID).Name)
+		m.Obstacle, m.NotStartable = ObstacleSecondCopy, "it is a second copy of one member"
+		m.NodeName, m.PeerURLs, m.ClientURLs = "", []string{}, nil // under these the first one answers
+	case pl.succeeded(&m):
+		m.Action, m.Why = Retire, "the cluster removed this member, and another one has its name or peer URL: keep "+
+			"the data dir, and no server on it"
+		m.Obstacle, m.NotStartable = ObstacleNameTaken, "another member has its name or peer URL"
+	case slices.ContainsFunc(pl.o.Replace, m.Named):
+		m.Action, m.Why = Join, "chosen with --replace: it comes back empty, under a new ID"
+	case slices.Contains(pl.ref.Membership.Removed, f.MemberID):
+		m.Action, m.Why = Retire, "the cluster removed this member; a process that still runs on its data dir only disturbs"
+	default:
+		m.Action, m.Why = Retire, "the cluster has no such member: a process that still runs on this data dir only disturbs"
+	}
+	return m
+}
+
+// foreign are the data dirs of other clusters that are given up.
+func (pl *planner) foreign() []string {
+	var out []string
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; m.Source != "" {
+			// Twins of the cluster that is kept have its ID and another history.
+			twin := m.Obstacle == ObstacleSecondCopy && pl.p.Verdict.Class == check.ClassForeignCluster
+			if f := pl.facts(m.Source); twin || f.ClusterID != pl.best.ClusterID && f.ClusterID != 0 {
+				out = append(out, m.Source)
+			}
+		}
+	}
+	return out
+}
+
+// otherBackups are members that were restored from another backup than the one that is kept.
+func (pl *planner) otherBackups() []string {
+	var out []string
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; pl.p.Verdict.Cause == cause.RestoreFromDifferentSnapshots && m.Action == Replace &&
+			m.Source != "" {
+			out = append(out, m.Source)
+		}
+	}
+	return out
+}
+
+// succeeded tells whether another member has the name or a peer URL of this one now.
+func (pl *planner) succeeded(m *Member) bool {
+	return slices.ContainsFunc(pl.p.Members, func(o Member) bool {
+		return o.ID != m.ID && o.Action != Retire &&
+			(o.NodeName != "" && o.NodeName == m.NodeName ||
+				slices.ContainsFunc(o.PeerURLs, func(u string) bool { return slices.Contains(m.PeerURLs, u) }))
+	})
+}
+
+// standings tell sources apart for who has to choose between them: cluster, revision.
+func (pl *planner) standings(labels []string) string {
+	var out []string
+	for _, l := range labels {
+		f := pl.facts(l)
+		s := l
+		if f.DB != nil && f.DB.CurrentRevision != nil {
+			s += fmt.Sprintf(" at revision %d", *f.DB.CurrentRevision)
+		}
+		if pl.r.Best == nil {
+			s += fmt.Sprintf(" (cluster %s, %s)", f.ClusterID, plural.Of(len(f.Membership.Voters), "voter", "voters"))
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, ", ")
+}
+
+// dataDirs are the labels of all data dirs.
+func (pl *planner) dataDirs() []string {
+	var out []string
+	for i := range pl.r.Members {
+		if f := &pl.r.Members[i]; pl.isDataDir(f) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// unique takes care that no two members of the plan have one name: steps go by names.
+func (pl *planner) unique() {
+	seen := map[string]bool{}
+	for _, withSource := range []bool{true, false} { // a source keeps its label
+		for i := range pl.p.Members {
+			m := &pl.p.Members[i]
+			if (m.Source != "") != withSource {
+				continue
+			}
+			if seen[m.Name] {
+				m.Name = m.ID.String()
+			}
+			seen[m.Name] = true
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// Mend is a narrow repair of one member's data dir, from its own log and pages or with the help of others. It was tried
+// on a scratch copy when the plan was made, and gives nothing up where it works.
+type Mend struct {
+	Member string `json:"member"`
+	// Repairs are wal, db and meta, in the order in which they are made. With are the members that they take from, none
+	// when the member's own files suffice; Base is the backup on which its log is executed, "" for none.
+	Repairs []string `json:"repairs"`
+	With    []string `json:"with,omitempty"`
+	Base    string   `json:"base,omitempty"`
+	Works   bool     `json:"works"`
+	// Why says what was done to the copy, or why it does not work.
+	Why string `json:"why"`
+	// Promise is what the copy held afterwards; rehearsal and application prove the same of theirs. Nil where the
+	// repair does not work.
+	Promise *Promise `json:"promise,omitempty"`
+	// made are the facts of the copy.
+	made *evidence.Facts
+}
+
+// The narrow repairs.
+const (
+	MendLog = "wal"
+	MendDB  = "db"
+	// MendMeta gives bucket members raft's own list.
+	MendMeta = "meta"
+)
+
+// Promise is where the database of a mended data dir stands, its hash of all keys at that revision, and where its log
+// ends.
+type Promise struct {
+	AppliedIndex uint64 `json:"appliedIndex"`
+	LastIndex    uint64 `json:"lastIndex"`
+	Revision     int64  `json:"revision"`
+	Compact      int64  `json:"compactRevision"`
+	HashKV       uint32 `json:"hashKV"`
+}
+
+// mended are the repairs that work.
+func (p *Plan) mended() []*Mend {
+	var out []*Mend
+	for i := range p.Mends {
+		if p.Mends[i].Works {
+			out = append(out, &p.Mends[i])
+		}
+	}
+	return out
+}
+
+// MendOf is the repair that works for a source, nil when there is none.
+func (p *Plan) MendOf(source string) *Mend {
+	for _, m := range p.mended() {
+		if m.Member == source {
+			return m
+		}
+	}
+	return nil
+}
+
+// ToMend are the members whose files the way mend mends.
+func (p *Plan) ToMend() []*Member {
+	var out []*Member
+	for i := range p.Members {
+		m := &p.Members[i]
+		x := p.MendOf(m.Source)
+		if m.Source != "" && x != nil && (!m.Startable || x.rows()) && m.Action != Retire && m.Action != Remove &&
+			m.Action != Join {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// rows tells whether the repair is of rows that keep no server from starting.
+func (x *Mend) rows() bool { return slices.Contains(x.Repairs, MendMeta) }
+
+// BesideMended are the other members that run with the mended ones: those that are not replaced and on whose data dirs
+// servers start.
+func (p *Plan) BesideMended() []*Member {
+	var out []*Member
+	mended := p.ToMend()
+	for i := range p.Members {
+		if m := &p.Members[i]; m.Source != "" && m.Startable && slices.Contains([]Action{Best, Keep, Start, Restart},
+			m.Action) && !slices.Contains(mended, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// mendFirst tells whether files are mended before anything else: no majority can be started, and with what is mended
+// one can, or the member that would be kept cannot be started either.
+func (pl *planner) mendFirst() bool {
+	c, n := &pl.p.Cluster, 0
+	for _, m := range pl.p.ToMend() {
+		if !m.Learner {
+			n++
+		}
+	}
+	best := pl.p.Member(pl.p.Best.Name)
+	if pl.rowsMended() {
+		return true
+	}
+	return n > 0 && c.Startable < c.Quorum && (c.Startable+n >= c.Quorum || best == nil || !best.Startable)
+}
+
+// rowsMended tells whether no running cluster gets rid of rows of bucket members, and they can be mended on all members
+// with whatever else keeps servers from starting.
+func (pl *planner) rowsMended() bool {
+	if pl.p.needsClone() == "" {
+		return false
+	}
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		x := pl.p.MendOf(m.Source)
+		switch {
+		case m.Zombie() || m.Action == Retire:
+		case m.Source == "" || x == nil || !x.rows():
+			return false
+		case m.Action != Best && m.Action != Keep && m.Action != Start && (m.Action != Replace || m.Startable):
+			return false
+		}
+	}
+	return true
+}
+
+// mendWay is the way that gives nothing up: each member that can be mended keeps its ID, its votes and its data.
+func (pl *planner) mendWay() Way {
+	members := pl.p.ToMend()
+	if len(members) == 0 {
+		return Way{Mode: MendFiles, Why: "no member that stays has files that have to be mended"}
+	}
+	b := &builder{p: pl.p}
+	var names []string
+	for _, m := range members {
+		names = append(names, m.Name)
+		b.mend(m, pl.p.MendOf(m.Source))
+	}
+	b.proveMended(names)
+	b.installMended(members)
+	return Way{Mode: MendFiles, Possible: true, Steps: b.steps,
+		Why: fmt.Sprintf("the files of %s can be mended without giving anything up, as was tried on a copy: the "+
+			"member keeps its ID, its votes and its data", strings.Join(names, ", "))}
+}
+
+// parts names what is mended.
+func (x *Mend) parts() string {
+	var out []string
+	for _, r := range x.Repairs {
+		out = append(out, map[string]string{MendLog: "log", MendDB: "database", MendMeta: "member list"}[r])
+	}
+	return strings.Join(out, " and the ")
+}
+
+// from says what the repair takes from.
+func (x *Mend) from() string {
+	from := "from its own files"
+	if x.Base != "" {
+		from = "from its own files and " + x.Base
+	}
+	if len(x.With) > 0 {
+		from += " with " + strings.Join(x.With, ", ")
+	}
+	return from
+}
+
+// commands are the repairs for those who make them on the member's own host.
+func (x *Mend) commands(m *Member) (out []Command) {
+	from, last := shell.Format("<DATA_DIR>"), len(x.Repairs)-1
+	for i, name := range x.Repairs {
+		to := shell.Format("<DATA_DIR>.mended")
+		if i < last {
+			to = shell.Format("<DATA_DIR>.mended-{}", name)
+		}
+		run := shell.Format("etcd-medic repair wal").Then(from)
+		switch {
+		case name == MendMeta:
+			run = shell.Format("etcd-medic repair meta --members-from-raft").Then(from)
+		case name == MendDB && x.Base != "":
+			run = shell.Format("etcd-medic repair db --rebuild").Then(from).With("--base",
+				shell.FillFor("COPY_OF", x.Base))
+		case name == MendDB:
+			run = shell.Format("etcd-medic repair db --rebuild").Then(from)
+		}
+		run = run.Then(shell.Format("-o")).Then(to)
+		for _, w := range x.With {
+			if name == MendMeta {
+				break // its own log says it
+			}
+			run = run.Then(shell.Format("--with {}", shell.FillFor("COPY_OF", w)))
+		}
+		out, from = append(out, OnHost(m, "etcd-medic", run)), to
+	}
+	return append(out, OnHost(m, "etcd-medic", shell.Format("etcd-medic inspect <DATA_DIR>.mended")))
+}
+
+func (b *builder) mend(m *Member, x *Mend) {
+	b.add(Step{Kind: StepMend, Member: m.Name, Title: fmt.Sprintf("mend the %s of %s %s", x.parts(), m.Name, x.from()),
+		Precondition: m.Name + " does not run",
+		Effect: fmt.Sprintf("a new data dir with the same member ID, OUT/%s: %s. The old one is only read", m.Folder(),
+			x.Why), Undo: "remove OUT/" + m.Folder(),
+		Done: fmt.Sprintf("OUT/%s is complete; its log ends with entry %d, its database stands at revision %d",
+			m.Folder(), x.Promise.LastIndex, x.Promise.Revision),
+		ByHand: append(ByHandStop(m), x.commands(m)...)})
+}
+
+func (b *builder) proveMended(names []string) {
+	b.add(Step{Kind: StepProve, Title: "start copies of the mended data dirs in a sandbox and compare",
+		Precondition: "a server that opens them is at hand",
+		Effect:       "none on the mended data dirs", Undo: "none needed",
+		Done: fmt.Sprintf("servers start on copies of %s, each holds what the plan says, and diagnose finds nothing "+
+			"wrong with them", strings.Join(names, ", ")), ByHand: byHandVerify(b.p)})
+}
+
+// installMended puts the mended data dirs in place of the old ones, each on its own host. No other member is touched.
+func (b *builder) installMended(members []*Member) {
+	s := Step{Kind: StepHandOut, Title: "put the mended data dirs in place and start their members",
+		Precondition: "the members that were mended do not run, and have not run since their data dirs were copied",
+		Effect: "they run on the mended data dirs under their old IDs, and catch up; the old data dirs are kept " +
+			"under another name", Undo: "stop them, put the old data dirs back",
+		Done:   "all members serve, and etcd-medic diagnose says healthy on fresh copies",
+		ByHand: []Command{note(CopyOut)}}
+	for _, m := range members {
+		place := setAside.Then(shell.Format("&& cp -aT <OUT>/{} <DATA_DIR> && chown -R "+
+			"--reference=<DATA_DIR>.before-repair <DATA_DIR>", m.Folder()))
+		s.ByHand = append(s.ByHand, OnHost(m, "systemd", stopUnit.Then(shell.Format("&&")).Then(place)),
+			OnHost(m, "static-pod", stopPod.Then(shell.Format(";")).Then(place)))
+	}
+	s.ByHand = append(s.ByHand, note("where the files were mended by hand on the host itself, DATA_DIR.mended is the "+
+		"new data dir"))
+	for _, m := range members {
+		s.ByHand = append(s.ByHand, ByHandStart(m)...)
+	}
+	b.add(s)
+}

@@ -1,0 +1,284 @@
+package plan
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/refusal"
+)
+
+// Options are the choices that belong to the operator.
+type Options struct {
+	// Compare are the options of the diagnosis behind the plan.
+	Compare compare.Options
+	// Best is the member to keep, by label, server name or ID; "" lets content decide.
+	Best string
+	// Gone are members whose data dirs are lost for good.
+	Gone []string
+	// Replace are members to reseed although nothing is wrong with them.
+	Replace []string
+	// mends and rebuilt are the results.
+	mends   []Mend
+	rebuilt *Rebuilt
+	// Standby are new members that take the places of those that are replaced.
+	Standby []Standby
+}
+
+// planner carries what the parts of a plan need to know.
+type planner struct {
+	p     *Plan
+	o     Options
+	r     *compare.Report
+	best  *evidence.Facts
+	ranks map[string]*compare.Rank
+	kinds map[string]evidence.Kind
+	// ref are the facts that tell raft's newest configuration.
+	ref *evidence.Facts
+	// dead are the voters that never started, by ID.
+	dead map[string]bool
+	// used are the sources that a member of the configuration has.
+	used map[string]bool
+	// restoring is true when no data dir is usable as it is, and mended ones are.
+	restoring bool
+}
+
+// New diagnoses the sources and plans the repair. A *refusal.Error says why there is no plan: nothing to repair, not
+// enough evidence, or a choice that only the operator can make. Repairs of damaged data dirs are tried in scratch; nil
+// tries none.
+func New(ctx context.Context, specs []evidence.Spec, scratch Scratch, o Options) (*Plan, error) {
+	r, err := diagnoseFor(ctx, specs, &o)
+	if err != nil {
+		return nil, err
+	}
+	if o.mends, err = tryMends(ctx, r, specs, scratch, &o); err != nil {
+		return nil, err
+	}
+	if o.rebuilt, err = tryRebuild(ctx, r, specs, scratch, &o); err != nil {
+		return nil, err
+	}
+	return From(r, specs, o)
+}
+
+// diagnoseFor diagnoses, and once more when the operator's choice is another than the report's: what is lost depends on
+// it.
+func diagnoseFor(ctx context.Context, specs []evidence.Spec, o *Options) (*compare.Report, error) {
+	r, err := compare.Diagnose(ctx, specs, o.Compare)
+	if err != nil || o.Best == "" {
+		return r, err
+	}
+	label := labelOf(r, o.Best)
+	if label == "" {
+		return nil, refusal.New("the sources are "+strings.Join(labels(r), ", "), "--best %s is none of the sources",
+			o.Best)
+	}
+	if o.Best = label; r.Best == nil || len(r.Best.Members) > 0 && r.Best.Members[0] == label {
+		return r, nil
+	}
+	c := o.Compare
+	c.Keep = label
+	return compare.Diagnose(ctx, specs, c)
+}
+
+func labels(r *compare.Report) []string {
+	var out []string
+	for i := range r.Members {
+		out = append(out, r.Members[i].Name)
+	}
+	return out
+}
+
+// labelOf finds a source by label, server name or ID; "" when it is none or not one.
+func labelOf(r *compare.Report, name string) string {
+	found := ""
+	for i := range r.Members {
+		f := &r.Members[i]
+		if f.Name == name {
+			return name
+		}
+		if f.NodeName == name || f.MemberID != 0 && f.MemberID.String() == name {
+			if found != "" {
+				return ""
+			}
+			found = f.Name
+		}
+	}
+	return found
+}
+
+// From plans the repair for a report that Diagnose made of these sources.
+func From(r *compare.Report, specs []evidence.Spec, o Options) (*Plan, error) {
+	pl := newPlanner(r, specs, o)
+	if err := pl.refuse(); err != nil {
+		return nil, err
+	}
+	if err := pl.choose(); err != nil {
+		return nil, err
+	}
+	switch {
+	case pl.p.Mode != Restore:
+		pl.cluster()
+		if err := pl.members(); err != nil {
+			return nil, err
+		}
+	case !pl.fromMended() && !pl.fromRebuilt():
+		pl.restore()
+		return pl.p, pl.p.Seal()
+	}
+	if err := pl.needed(); err != nil {
+		return nil, err
+	}
+	pl.lost()
+	pl.p.Lost.Open = pl.openEnd()
+	pl.saveUndecided()
+	if err := pl.mode(); err != nil {
+		return nil, err
+	}
+	if err := pl.standbys(); err != nil {
+		return nil, err
+	}
+	pl.cautions()
+	pl.ways()
+	return pl.p, pl.p.Seal()
+}
+
+func newPlanner(r *compare.Report, specs []evidence.Spec, o Options) *planner {
+	p := &Plan{SchemaVersion: SchemaVersion, Tool: r.Tool, Sources: []Source{}, Members: []Member{},
+		Cautions: []string{}, Ways: []Way{},
+		Mends: o.mends, Verdict: Verdict{Class: r.Verdict.Class, Summary: r.Verdict.Summary}}
+	if r.Verdict.Cause != nil {
+		p.Verdict.Cause, p.Verdict.Certainty = *r.Verdict.Cause, *r.Verdict.Certainty
+	}
+	for _, s := range specs {
+		p.Inputs = append(p.Inputs, Input{Name: s.Name, Where: s.Where, WALDir: s.WALDir})
+	}
+	pl := &planner{p: p, o: o, r: r, ranks: map[string]*compare.Rank{}, kinds: map[string]evidence.Kind{},
+		dead: map[string]bool{}, used: map[string]bool{}}
+	for _, s := range r.Sources {
+		p.Sources = append(p.Sources, Source{Name: s.Name, Kind: s.Kind, Files: s.Files, Bytes: s.Bytes,
+			SHA256: s.SHA256})
+		pl.kinds[s.Name] = s.Kind
+	}
+	if r.Best != nil {
+		for i := range r.Best.Ranking {
+			pl.ranks[r.Best.Ranking[i].Member] = &r.Best.Ranking[i]
+		}
+	}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Check == check.M05 {
+			for _, e := range f.Evidence {
+				pl.dead[string(e.Key)] = true
+			}
+		}
+	}
+	return pl
+}
+
+// refuse says no where a plan would make things worse or rest on nothing.
+func (pl *planner) refuse() error {
+	v := &pl.r.Verdict
+	for _, s := range pl.r.Sources {
+		if s.Error != "" {
+			return refusal.New("bring it into a readable state, or leave it out", "source %s can not be read: %s",
+				s.Name,
+				s.Error)
+		}
+	}
+	if !pl.r.InputsUnchanged {
+		return refusal.New("stop the member, copy its data dir, and plan again on the copy",
+			"a source changed while it was read")
+	}
+	if !pl.hasKind(evidence.KindDataDir) {
+		return refusal.New("give the data dirs of the members; for backups see etcd-medic help sources",
+			"none of the sources is a data dir")
+	}
+	if v.Healthy == nil && pl.o.Best == "" {
+		return refusal.New("bring what is missing; or name the member to keep with --best, for a plan that can only "+
+			"be rehearsed", "the evidence does not suffice: %s", v.Summary)
+	}
+	return nil
+}
+
+func (pl *planner) hasKind(k evidence.Kind) bool {
+	return slices.ContainsFunc(pl.r.Sources, func(s compare.Source) bool { return s.Kind == k })
+}
+
+// needed refuses plans that would do nothing, and says what to do instead.
+func (pl *planner) needed() error {
+	if len(pl.p.mended()) > 0 || pl.p.Rebuilt != nil {
+		return nil
+	}
+	var starts []string
+	for i := range pl.p.Members {
+		switch m := &pl.p.Members[i]; {
+		case m.Action == Start && m.Source != "" && len(pl.mends(m.Source)) > 0:
+			starts = append(starts, m.Name)
+		case m.Action != Best && m.Action != Keep:
+			return nil
+		}
+	}
+	if best := pl.p.Best.Name; len(pl.mends(best)) > 0 {
+		starts = append(starts, best)
+	}
+	healthy := pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy
+	corrupt := slices.ContainsFunc(pl.p.Cluster.Alarms,
+		func(a evidence.AlarmFacts) bool { return a.Alarm == "CORRUPT" })
+	if !healthy && (corrupt || drifted(pl.p.Verdict.Cause) || pl.p.Verdict.Class == check.ClassTornCopy) {
+		return nil
+	}
+	if slices.Sort(starts); len(starts) > 0 && !pl.otherwiseBroken() {
+		return refusal.New(pl.startHint(starts), "nothing to repair: %s %s", strings.Join(starts, ", "),
+			whatStartMends(len(starts)))
+	}
+	return refusal.New(pl.hint(), "nothing to repair: %s (%s)", pl.p.Verdict.Class, pl.p.Verdict.Summary)
+}
+
+func whatStartMends(n int) string {
+	if n == 1 {
+		return "has damage that its server puts right when it starts"
+	}
+	return "have damage that their servers put right when they start"
+}
+
+// otherwiseBroken tells whether the diagnosis found anything that a start does not mend.
+func (pl *planner) otherwiseBroken() bool {
+	return slices.ContainsFunc(pl.r.Findings,
+		func(f check.Finding) bool { return Breaks(&f) && !pl.onlyNeedsStart(&f) })
+}
+
+// startHint says what each server does when it starts.
+func (pl *planner) startHint(names []string) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, n+": "+strings.Join(pl.mends(n), "; "))
+	}
+	return "start the members, all of them, as they are. " + strings.Join(out, ". ")
+}
+
+// hint is what to do where nothing is planned.
+func (pl *planner) hint() string {
+	switch pl.p.Verdict.Class {
+	case check.ClassLagging:
+		return "start the lagging member: it catches up on its own, and a reseed would only cost time"
+	case check.ClassUncommittedTail:
+		return "start all members: raft replaces what was not committed"
+	case check.ClassCompactionSkew:
+		return "start all members: the compaction is finished by the server"
+	}
+	if len(pl.r.Next) > 0 && (pl.r.Verdict.Healthy == nil || !*pl.r.Verdict.Healthy) {
+		return pl.r.Next[0].Text
+	}
+	return "nothing to do; etcd-medic repair plan --replace NAME plans a reseed all the same"
+}
+
+func (pl *planner) facts(label string) *evidence.Facts {
+	for i := range pl.r.Members {
+		if pl.r.Members[i].Name == label {
+			return &pl.r.Members[i]
+		}
+	}
+	return &evidence.Facts{}
+}

@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/boot"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// OpenEnd is what cannot be known where a majority of the voters is lost: they may have committed entries without any
+// member at hand.
+type OpenEnd struct {
+	// Voters are those that could have done it: lost, not given, or with a log that cannot be trusted.
+	Voters []string `json:"voters"`
+	// CommittedTo is the last entry that is known to be committed, LogTo the last one that a log at hand holds. Nothing
+	// is known above.
+	CommittedTo uint64 `json:"committedTo"`
+	LogTo       uint64 `json:"logTo"`
+	// Revision is that of the member that is kept. Clients may have seen higher ones; how much higher, nothing tells.
+	Revision int64 `json:"revision"`
+	// Undecided are entries in the log of the member that is kept that it does not know to be committed, though they
+	// may have been acknowledged. A forced start drops them. Nil when there are none.
+	Undecided *boot.Range `json:"undecided,omitempty"`
+	// BumpRevision is a raise that is higher than the lost members can have come.
+	BumpRevision int64 `json:"bumpRevision"`
+}
+
+// leastBump is more than a server writes in a week, and what the documentation of etcd advises.
+const leastBump = 1_000_000_000
+
+// bump is a raise of the revision that puts it above all that clients may have seen: at least as much as the cluster
+// wrote in its whole life.
+func bump(revision int64) int64 {
+	n := int64(leastBump)
+	for n < revision && n <= 1<<61 {
+		n *= 2
+	}
+	return n
+}
+
+// openEnd tells what a lost majority may have committed; nil where every committed entry is in a log at hand.
+func (pl *planner) openEnd() *OpenEnd {
+	o := &OpenEnd{CommittedTo: pl.best.Commit, Revision: pl.p.Best.Revision, BumpRevision: pl.p.bumpRevision()}
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		if m.Learner || !slices.Contains(pl.ref.Membership.Voters, m.ID) || pl.dead[m.ID.String()] {
+			continue
+		}
+		f := pl.ownSource(m.ID)
+		if f == nil || f.WAL == nil || m.Obstacle == ObstacleForgot || !endsWhole(f) {
+			o.Voters = append(o.Voters, m.Name)
+			continue
+		}
+		o.CommittedTo, o.LogTo = max(o.CommittedTo, f.Commit), max(o.LogTo, f.WAL.LastIndex)
+	}
+	if len(o.Voters) < pl.p.Cluster.Quorum {
+		return nil
+	}
+	o.LogTo = max(o.LogTo, o.CommittedTo)
+	o.Undecided = pl.undecided()
+	return o
+}
+
+// endsWhole tells whether a member's log shows all that the member has acknowledged. A record that was in flight was
+// not; what was overwritten or lost at the end may have been.
+func endsWhole(f *evidence.Facts) bool {
+	if a := boot.Of(f); a.Forgot != nil || f.WAL.DamageOmitted > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(f.WAL.Damage, func(x evidence.DamageFacts) bool {
+		return x.OnStart != dumplog.StartCuts && x.OnStart != dumplog.StartUnnoticed && x.LostTo >= f.WAL.LastIndex
+	})
+}
+
+// bumpRevision raises the revision above all that the members and their clients can have seen.
+func (p *Plan) bumpRevision() int64 {
+	rev := p.Best.Revision
+	for i := range p.Members {
+		rev = max(rev, p.Members[i].Revision)
+	}
+	return bump(rev)
+}
+
+// undecided are the entries that the member that is kept does not know to be committed.
+func (pl *planner) undecided() *boot.Range {
+	w := pl.best.WAL
+	if w == nil {
+		return nil
+	}
+	known := pl.best.AppliedIndex
+	if w.HardState != nil {
+		known = max(known, w.HardState.Commit)
+	}
+	if known >= w.LastIndex {
+		return nil
+	}
+	return &boot.Range{From: known + 1, To: w.LastIndex}
+}
+
+// openEndCautions say what cannot be known, and what watchers need because of it.
+func (pl *planner) openEndCautions() []string {
+	o := pl.p.Lost.Open
+	switch {
+	case pl.p.Mode == MendFiles && len(pl.o.Gone) == 0: // no member is given up there
+		return nil
+	case o == nil && pl.p.Mode == ForceNewCluster:
+		return []string{pl.bumpCaution()}
+	case o == nil:
+		return nil
+	}
+	out := []string{fmt.Sprintf("%s can have committed more than any source shows: entries up to %d are known to be "+
+		"committed, the logs at hand end with %d, and nothing tells how far the lost members came. "+
+		"What they acknowledged above that is lost, and cannot be listed", strings.Join(o.Voters, ", "), o.CommittedTo,
+		o.LogTo)}
+	if o.Undecided != nil {
+		out = append(out, fmt.Sprintf("%s of %s may have been acknowledged, though it does not know them to be "+
+			"committed; a forced start drops them: save them first", *o.Undecided, pl.p.Best.Name))
+	}
+	return append(out, pl.bumpCaution())
+}
+
+func (pl *planner) bumpCaution() string {
+	how := "when the cluster runs, save a snapshot and restore all members from it with"
+	if pl.p.Mode == Restore {
+		how = "restore with"
+	}
+	return fmt.Sprintf("revision %d is known; clients that watch (Kubernetes, leader elections) may have seen higher "+
+		"ones, would miss every change up to there, and would take other changes for known: %s --bump-revision %d "+
+		"--mark-compacted",
+		pl.p.Best.Revision, how, pl.p.bumpRevision())
+}
+
+// saveUndecided is the command that writes the entries out which a forced start drops.
+func (pl *planner) saveUndecided() {
+	o := pl.p.Lost.Open
+	if o == nil || o.Undecided == nil {
+		return
+	}
+	for _, src := range pl.r.Sources {
+		if src.Name == pl.p.Best.Name {
+			pl.p.Lost.save(shell.Format("etcd-medic dumplog --index {}..{} --values -w jsonl -- {} > "+
+				"undecided-entries.jsonl", o.Undecided.From, o.Undecided.To, pl.place(src)))
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/boot"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// Rebuilt is a database that was made in scratch when the plan was made, from a backup and the logs of the members. It
+// holds what is proven committed, where no data dir is usable.
+type Rebuilt struct {
+	// Base is the backup that the logs lead on from, "" where they reach back to the first entry; Logs are the members
+	// whose logs were used.
+	Base string   `json:"base,omitempty"`
+	Logs []string `json:"logs"`
+	// Index and Term are the last entry that was executed, Keys counts the keys, Bytes is the size of the file.
+	Index uint64 `json:"index"`
+	Term  uint64 `json:"term"`
+	Keys  int64  `json:"keys"`
+	Bytes int64  `json:"bytes"`
+	// Lost are committed entries that no log holds, with all that follows them; nil when there are none.
+	Lost *boot.Range `json:"lost,omitempty"`
+	// Promise is what the database holds; rehearsal and application prove the same of theirs.
+	Promise *Promise `json:"promise"`
+	// made are the facts of the database.
+	made *evidence.Facts
+}
+
+// tryRebuild makes the database where a restore would be planned else: no data dir is usable, and none can be mended.
+// The result that comes furthest counts; nil when there is none.
+func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, scratch Scratch,
+	o *Options) (best *Rebuilt, err error) {
+	pl := newPlanner(r, specs, *o)
+	if pl.refuse() != nil || pl.choose() != nil || pl.p.Mode != Restore || pl.fromMended() || scratch == nil {
+		return nil, nil
+	}
+	set, err := evidence.Open(ctx, specs, evidence.Options{NoHashes: true, Access: o.Compare.Access,
+		Progress: o.Compare.Progress})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = set.Close() }() // only read
+	logs := LogsOf(set)
+	if len(logs) == 0 {
+		return nil, nil
+	}
+	trials, err := scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer trials.Close()
+	for _, base := range append(BasesOf(set), evidence.Spec{}) {
+		var x *Rebuilt
+		j := RebuildJob{Base: base, Logs: logs, Progress: o.Compare.Progress}
+		err := trials.Rebuild(ctx, j, func(f *RebuiltFile) (err error) {
+			x, err = Inspected(ctx, &j, f, o.Compare)
+			return err
+		})
+		if err == nil {
+			x.Lost = lostAbove(r, x)
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err == nil && (best == nil || x.Index > best.Index) &&
+			!slices.ContainsFunc(set.Members, func(m *evidence.Member) bool {
+				// a restore gives as much
+				return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= x.Index
+			}) {
+			best = x
+		}
+	}
+	return best, nil
+}
+
+// lostAbove are the committed entries that the sources know of, and that the database does not hold.
+func lostAbove(r *compare.Report, x *Rebuilt) *boot.Range {
+	known := x.Index
+	for i := range r.Members {
+		f := &r.Members[i]
+		if !slices.Contains(x.Logs, f.Name) {
+			continue
+		}
+		known = max(known, f.Commit)
+		for _, s := range f.Snapshots {
+			if s.Damage == nil {
+				known = max(known, s.Index)
+			}
+		}
+	}
+	if known == x.Index {
+		return nil
+	}
+	return &boot.Range{From: x.Index + 1, To: known}
+}
+
+// LogsOf are the logs of the cluster that has most of them.
+func LogsOf(set *evidence.Set) []*evidence.Member {
+	by := map[dumplog.ID][]*evidence.Member{}
+	most := dumplog.ID(0)
+	for _, m := range set.Members {
+		if m.HasLog() && m.ClusterID != 0 {
+			by[m.ClusterID] = append(by[m.ClusterID], m)
+			if len(by[m.ClusterID]) > len(by[most]) {
+				most = m.ClusterID
+			}
+		}
+	}
+	return by[most]
+}
+
+// BasesOf are the backups and databases, the newest first.
+func BasesOf(set *evidence.Set) []evidence.Spec {
+	var found []*evidence.Member
+	for _, m := range set.Members {
+		if m.HasDB() && (m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB) {
+			found = append(found, m)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *evidence.Member) int {
+		return cmp.Compare(b.ConsistentIndex(),
+			a.ConsistentIndex())
+	})
+	var out []evidence.Spec
+	for _, m := range found {
+		out = append(out, evidence.Spec{Name: m.Label(), Where: m.Source.Parts().DB})
+	}
+	return out
+}
+
+// Inspected says what a database holds that was rebuilt. It is no result when the diagnosis finds errors in it.
+func Inspected(ctx context.Context, j *RebuildJob, f *RebuiltFile, o compare.Options) (*Rebuilt, error) {
+	r, err := compare.Inspect(ctx, evidence.Spec{Name: "rebuilt", Where: f.Path, Backup: true}, o)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Severity.Rank() >= check.Error.Rank() {
+			return nil, errors.New(f.Title)
+		}
+	}
+	x := &Rebuilt{Base: j.Base.Name, made: &r.Members[0]}
+	for _, m := range j.Logs {
+		x.Logs = append(x.Logs, m.Label())
+	}
+	x.Index, x.Term, x.Keys, x.Promise = f.Index, f.Term, f.Keys, promiseOf(x.made)
+	x.Promise.AppliedIndex, x.Promise.LastIndex, x.Bytes = f.Index, f.Index, x.made.DB.Size
+	return x, nil
+}
+
+// fromRebuilt plans on the rebuilt database: every member gets it, under its own ID. Nothing is planned when it is
+// false.
+func (pl *planner) fromRebuilt() bool {
+	x := pl.o.rebuilt
+	if x == nil || x.made == nil {
+		return false
+	}
+	var owner *evidence.Facts
+	for _, l := range x.Logs {
+		if f := pl.facts(l); pl.isDataDir(f) && f.MemberID != 0 && (owner == nil || f.Commit > owner.Commit) {
+			owner = f
+		}
+	}
+	if owner == nil {
+		return false
+	}
+	kept, made := *pl.p, *owner
+	made.DB, made.Auth, made.Alarms, made.AppliedIndex, made.ClusterVersion = x.made.DB, x.made.Auth, x.made.Alarms,
+		x.Index, x.made.ClusterVersion
+	made.Membership.Members, made.Membership.PeerURLs = x.made.Membership.Members, x.made.Membership.PeerURLs
+	pl.restoring = true
+	pl.p.Mode, pl.p.Why, pl.p.Rebuilt = "", "", x
+	pl.setBestFacts(owner.Name, "content", fmt.Sprintf("no data dir is usable; the logs of %s give a database up to entry %d",
+		strings.Join(x.Logs, ", "), x.Index), &made)
+	pl.cluster()
+	if err := pl.members(); err != nil || pl.unclonable() != "" {
+		*pl.p, pl.restoring, pl.best, pl.ref = kept, false, nil, nil
+		clear(pl.used)
+		return false
+	}
+	for i := range pl.p.Members {
+		if m := &pl.p.Members[i]; m.Action == Best || m.Action == Replace || m.Action == Keep || m.Action == Start {
+			m.Action, m.Why = RebuildIt, "it gets the rebuilt database"
+		}
+	}
+	return true
+}
+
+// rebuildWay is the way that gives every member the rebuilt database.
+func (pl *planner) rebuildWay() Way {
+	x := pl.p.Rebuilt
+	b := &builder{p: pl.p}
+	from := "the logs of " + strings.Join(x.Logs, ", ")
+	cmd := shell.Format("etcd-medic rebuild")
+	if x.Base != "" {
+		from = x.Base + " and " + from
+		cmd = cmd.With("--base", shell.FillFor("COPY_OF", x.Base))
+	}
+	for _, l := range x.Logs {
+		cmd = cmd.With("--log", shell.FillFor("COPY_OF", l))
+	}
+	b.add(Step{Kind: StepRebuild, Member: pl.p.Best.Name, Title: "rebuild the database from " + from +
+		", and write new data dirs with it",
+		Precondition: "the sources are unchanged; the output folder is empty and has room",
+		Effect: fmt.Sprintf("OUT/NAME for every member: its own member ID, the cluster ID, the database after "+
+			"entry %d: revision %d, %s", x.Index, x.Promise.Revision, plural.Of(int(x.Keys), "key", "keys")),
+		Undo: "remove OUT", Done: "every OUT/NAME is complete (it gets its name when it is flushed to disk)",
+		ByHand: []Command{Typed("etcd-medic", cmd.Then(shell.Format("--to last -o rebuilt.db"))),
+			note("there is no etcd tool that keeps the IDs; by hand restore all members from rebuilt.db, which " +
+				"begins a new cluster")}})
+	b.add(Step{Kind: StepProve, Title: "start copies of the new data dirs in a sandbox and compare",
+		Precondition: "a server that opens them is at hand",
+		Effect:       "none on the new data dirs", Undo: "none needed",
+		Done:   "all members serve and hold what the plan says",
+		ByHand: byHandVerify(b.p)})
+	b.install(false)
+	return Way{Mode: Rebuild, Possible: true, Steps: b.steps,
+		Why: fmt.Sprintf("all members are stopped for it; %s give a database up to entry %d, revision %d, as was "+
+			"tried; member and cluster IDs stay", from, x.Index, x.Promise.Revision)}
+}

@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/cause"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// Rows of bucket members that do not follow raft: zombies, which raft's configuration does not know, and voters that
+// the bucket calls learners. Servers up to 3.5 do not look at them, and the newest of 3.5 mend them at their next
+// start; from 3.6 on the bucket is the member list.
+
+// drifted tells causes in which a row of bucket members is stale.
+func drifted(id cause.ID) bool {
+	return id == cause.LearnerPromotionNotPersisted || id == cause.ZombieMembersV3Bucket
+}
+
+// zombies adds the rows that M07 calls so. Releases that boot with the bucket count them.
+func (pl *planner) zombies() {
+	for i := range pl.r.Findings {
+		f := &pl.r.Findings[i]
+		if f.Check != check.M07 || len(f.Evidence) == 0 || f.Evidence[0].Field != "zombie" || len(f.Members) != 1 {
+			continue
+		}
+		var id dumplog.ID
+		row := (*dumpdb.Member)(nil)
+		if id.UnmarshalText([]byte(f.Evidence[0].Key)) == nil {
+			row = rowOf(pl.facts(f.Members[0]), id)
+		}
+		if row == nil || slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) {
+			continue
+		}
+		if c := &pl.p.Cluster; c.Has(release.QuorumFromDB).Certain() && !row.IsLearner {
+			c.Voters++ // its servers count it
+			c.Quorum = Majority(c.Voters)
+		}
+		pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id,
+			Learner: row.IsLearner, PeerURLs: row.PeerURLs,
+			ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's " +
+				"configuration does not", Obstacle: ObstacleBucketOnly, NotStartable: "raft does not know it"})
+	}
+}
+
+// restarts makes members start again where that is what mends their rows, and nothing else is to be done.
+func (pl *planner) restarts() {
+	on := ""
+	healthy := pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy
+	switch {
+	case pl.p.Verdict.Cause == cause.LearnerPromotionNotPersisted && !pl.p.Cluster.Has(release.MembersFromDB).Certain():
+		on = "etcd 3.5.24 or later of 3.5"
+	case pl.p.Verdict.Cause == cause.LearnerPromotionNotPersisted:
+		on = fmt.Sprintf("the newest etcd 3.%d", pl.p.Cluster.Minor)
+	case (healthy || drifted(pl.p.Verdict.Cause)) && !pl.p.Cluster.Has(release.MembersFromDB).Certain() &&
+		pl.p.HasBucketOnlyMembers():
+		on = "etcd 3.5.26 or later of 3.5"
+	}
+	if on == "" {
+		return
+	}
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		if m.Source != "" && (m.Action == Keep || m.Action == Best) {
+			m.RestartOn = on
+		}
+		if m.RestartOn != "" && m.Action == Keep {
+			m.Action, m.Why = Restart, "its content is sound; its bucket members is not, and a start on "+on+" mends it"
+		}
+	}
+}
+
+// HasBucketOnlyMembers tells whether there are zombies.
+func (p *Plan) HasBucketOnlyMembers() bool {
+	return slices.ContainsFunc(p.Members, func(m Member) bool { return m.Zombie() })
+}
+
+// Removable tells whether a member is removed by asking the cluster: zombies only from 3.7 on. Up to 3.5 a restart
+// drops them. Every server of 3.6 panics, and panics again at each start, when a member is removed that its v2 store
+// does not have (membership/storev2.go, mustDeleteMemberFromStore).
+func (p *Plan) Removable(m *Member) bool {
+	return !m.Zombie() || p.Cluster.Has(release.QuorumFromDB).Certain()
+}
+
+// needsClone says why only new databases get rid of the zombies, "" when something else does or there are none.
+func (p *Plan) needsClone() string {
+	switch c := &p.Cluster; {
+	case !p.HasBucketOnlyMembers():
+		return ""
+	case c.Has(release.ZombieRemovalPanics).Certain():
+		return whyNotRemoved
+	case c.Has(release.QuorumFromDB).Certain() && c.Startable < c.Quorum:
+		return fmt.Sprintf("servers of this line count members that only bucket members lists, so %d of %d voters "+
+			"can be started and %d are needed, and a forced start does not drop them", c.Startable, c.Voters, c.Quorum)
+	}
+	return ""
+}
+
+const whyNotRemoved = "etcd 3.6 panics on every member, and at each start after that, when a member is removed that " +
+	"only bucket members lists"
+
+// Restarts tells whether restarts are there to mend rows.
+func (p *Plan) Restarts() bool {
+	return slices.ContainsFunc(p.Members, func(m Member) bool { return m.RestartOn != "" })
+}
+
+// RestartRule is what a server must do for the restarts of the plan, nil where there are none.
+func (p *Plan) RestartRule() *release.Rule {
+	switch {
+	case !p.Restarts():
+		return nil
+	case p.Verdict.Cause == cause.LearnerPromotionNotPersisted:
+		return release.PromotionSynced
+	}
+	return release.ZombiesRemoved
+}
+
+// RestartOn names the servers that mend rows when they start.
+func (p *Plan) RestartOn() string {
+	for i := range p.Members {
+		if on := p.Members[i].RestartOn; on != "" {
+			return on
+		}
+	}
+	return ""
+}
+
+// Counted tells whether raft counts the member as a voter of the running cluster: servers that do not build raft's
+// configuration from bucket members leave zombies out, even where they list them.
+func (p *Plan) Counted(m *Member) bool { return m == nil || !m.Zombie() || p.Removable(m) }
+
+// restart stops and starts a member.
+func (b *builder) restart(m *Member) {
+	if m.RestartOn == "" {
+		return
+	}
+	b.up--
+	b.stop(m)
+	b.up++
+	b.add(Step{Kind: StepStart, Member: m.Name, Title: "start " + m.Name + " again, on " + m.RestartOn,
+		Precondition: "its server is " + m.RestartOn,
+		Effect:       "its bucket members is mended when it starts", Undo: "none needed",
+		Done: m.Name + " serves and knows a leader", ByHand: ByHandStart(m)})
+}

@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/refusal"
+)
+
+// Standby is a new member on another host, or at another peer URL, that takes the place of one that is replaced. It
+// joins and is promoted before the old one is removed, so that the cluster never has a voter fewer. At the same peer
+// URL etcd lets nobody join before the old member is removed.
+type Standby struct {
+	// Name is the new member's --name, URL its peer URL. For is the member that it takes the place of, "" for the next
+	// one in the plan.
+	Name, URL, For string
+}
+
+// ParseStandby reads [OLD:]NAME=URL.
+func ParseStandby(s string) (Standby, error) {
+	name, peer, ok := strings.Cut(s, "=")
+	old, own, both := strings.Cut(name, ":")
+	if !both {
+		old, own = "", name
+	}
+	u, err := url.Parse(peer)
+	if !ok || own == "" || both && old == "" || err != nil || u.Host == "" || u.Scheme != "http" &&
+		u.Scheme != "https" {
+		return Standby{}, fmt.Errorf("%q is not NAME=PEER_URL or OLD:NAME=PEER_URL, such as "+
+			"node4=https://10.0.0.4:2380", s)
+	}
+	return Standby{Name: own, URL: peer, For: old}, nil
+}
+
+// standbys gives the members that are replaced their successors.
+func (pl *planner) standbys() error {
+	for _, s := range pl.o.Standby {
+		if pl.p.Mode != Live {
+			return refusal.New("leave --standby out", "a standby takes a member's place while the cluster runs, and "+
+				"this plan is to %s", pl.p.Mode)
+		}
+		if !pl.p.Cluster.KnowsLearners() {
+			return refusal.New("leave --standby out", "a standby joins as a learner, which etcd 3.%d does not know",
+				pl.p.Cluster.Minor)
+		}
+		old, err := pl.replacedBy(s)
+		if err != nil {
+			return err
+		}
+		taken := func(m Member) bool {
+			return m.Named(s.Name) || m.ServerName() == s.Name || slices.Contains(m.PeerURLs, s.URL)
+		}
+		if slices.ContainsFunc(pl.p.Members, taken) {
+			return refusal.New("give it a name and a peer URL of its own",
+				"another member has the name or the peer URL "+
+					"of the standby %s=%s", s.Name, s.URL)
+		}
+		old.Standby = s.Name
+		pl.p.Members = append(pl.p.Members, Member{Name: s.Name, PeerURLs: []string{s.URL}, Action: StandIn,
+			For:          old.Name,
+			Why:          "takes the place of " + old.Name + ", which is removed once this one is a voter",
+			NotStartable: "it joins empty"})
+	}
+	slices.SortStableFunc(pl.p.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// replacedBy finds the member whose place a standby takes.
+func (pl *planner) replacedBy(s Standby) (*Member, error) {
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		if m.Action == Replace && m.Standby == "" && !m.Learner && (s.For == "" || m.Named(s.For)) {
+			return m, nil
+		}
+	}
+	hint := "name members to replace with --replace, or leave --standby out"
+	if s.For != "" {
+		return nil, refusal.New(hint, "%s is not replaced by this plan, or has a standby already", s.For)
+	}
+	return nil, refusal.New(hint, "no member is left that the standby %s could take the place of", s.Name)
+}
+
+// standIn brings the new member in first and takes the old one out then.
+func (b *builder) standIn(m *Member) {
+	b.bringIn(b.p.Member(m.Standby))
+	b.save(m)
+	b.remove(m)
+	b.voters--
+	b.stop(m)
+	b.setAside(m)
+}
+
+// whileFewer is what a way says of the voters that are out.
+func (b *builder) whileFewer() string {
+	var without, with []string
+	for _, m := range b.rejoining() {
+		switch {
+		case m.Learner || m.Action == Join:
+		case m.Standby != "":
+			with = append(with, m.Name)
+		default:
+			without = append(without, m.Name)
+		}
+	}
+	var out string
+	if len(without) > 0 {
+		out = fmt.Sprintf("; there is one voter fewer from the stop of each of %s until it is promoted again, since "+
+			"etcd lets nobody join at a peer URL that is taken. repair plan --standby NAME=PEER_URL, with another "+
+			"host, avoids that",
+			strings.Join(without, ", "))
+	}
+	if len(with) > 0 {
+		out += fmt.Sprintf("; there is no voter fewer while %s replaced: the standby is promoted first",
+			strings.Join(with, ", ")+" "+isAre(len(with)))
+	}
+	return out
+}

@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"context"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// Scratch opens a place where repairs are tried. Package try has one.
+type Scratch func() (Trials, error)
+
+// Trials makes on scratch copies what a plan promises, so that it promises only what worked. What is made goes once it
+// was looked at.
+type Trials interface {
+	// Room refuses when fewer than need bytes are free.
+	Room(need int64) error
+	// Mend makes the repairs of one member and lets look see the new data dir.
+	Mend(ctx context.Context, j MendJob, look func(dir string)) (did []string, err error)
+	// Rebuild makes a database and lets look see it.
+	Rebuild(ctx context.Context, j RebuildJob, look func(f *RebuiltFile) error) error
+	// Close removes the place.
+	Close()
+}
+
+// MendJob is the narrow repair of one member: which repairs, with what help.
+type MendJob struct {
+	Source  evidence.Spec
+	Peers   []evidence.Spec
+	Base    evidence.Spec
+	Repairs []string
+	Compare compare.Options
+}
+
+// RebuildJob is what a database is made of: a backup, whose Where is "" for none, and logs.
+type RebuildJob struct {
+	Base     evidence.Spec
+	Logs     []*evidence.Member
+	Progress func(string)
+}
+
+// RebuiltFile is a database that was made, the last entry that was executed for it, and the number of its keys.
+type RebuiltFile struct {
+	Path        string
+	Index, Term uint64
+	Keys        int64
+}

@@ -1,0 +1,227 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// WayBack says what a run has done that is not undone by stopping, and how to go back from there.
+type WayBack struct {
+	SchemaVersion int    `json:"schemaVersion"`
+	Plan          string `json:"plan"`
+	// Run and Mode are those of the newest run that was not a rehearsal; Run is 0 when there is none. State is that of
+	// the run.
+	Run   int       `json:"run"`
+	Mode  plan.Mode `json:"mode,omitempty"`
+	State string    `json:"state"`
+	// Done are the steps that are done, UnderWay is one that began and was not said to be done: it may be done all the
+	// same. Left did not begin.
+	Done     []StepResult `json:"done"`
+	UnderWay *StepResult  `json:"underWay,omitempty"`
+	Left     []string     `json:"left"`
+	// Members are those that the run has touched, with how to go back.
+	Members []MemberBack `json:"members"`
+	// Look are the commands that show how the cluster stands, Files what the run has written, Next goes on instead.
+	Look  []plan.Command `json:"look"`
+	Files []string       `json:"files"`
+	Next  []string       `json:"next"`
+	// NextArgs are those of Next as lists.
+	NextArgs []shell.Command `json:"nextArgs"`
+}
+
+// MemberBack is how one member stands, and what brings it back.
+type MemberBack struct {
+	Name string `json:"name"`
+	// State is how it stands now. Final is true when there is no way back to what it was.
+	State string         `json:"state"`
+	Final bool           `json:"final"`
+	Back  []plan.Command `json:"back"`
+}
+
+// Abort says what a plan's newest run has done, what not, and how to go back. Nothing is written. A run that is at work
+// is refused.
+func Abort(file string) (*WayBack, error) {
+	p, err := plan.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	st, err := Status(file)
+	if err != nil {
+		return nil, err
+	}
+	if st.AtWork {
+		return nil, refusal.New("end it with ^C first: it stops at the step it is at, and this command says how to go "+
+			"back from there", "a process is at work on this plan")
+	}
+	records, err := ReadJournal(file)
+	if err != nil {
+		return nil, err
+	}
+	b := &back{p: p, w: &WayBack{SchemaVersion: plan.SchemaVersion, Plan: p.Digest, State: "not begun",
+		Done: []StepResult{},
+		Left: []string{}, Members: []MemberBack{},
+		Look: []plan.Command{}, Files: []string{}, Next: st.Next, NextArgs: st.NextArgs}}
+	for _, r := range slices.Backward(st.Runs) {
+		if r.Mode != rehearsal && !(r.State == "given up" && len(r.Steps) == 0) {
+			b.from(&r, records)
+			break
+		}
+	}
+	return b.w, nil
+}
+
+// back reads one run. values are the newest values of its journal.
+type back struct {
+	p      *plan.Plan
+	w      *WayBack
+	values map[string]string
+}
+
+func (b *back) from(r *Run, records []Record) {
+	w := b.w
+	w.Run, w.Mode, w.State, w.Left = r.Run, r.Mode, r.State, r.Left
+	for i := range r.Steps {
+		if s := r.Steps[i]; s.State == "done" {
+			w.Done = append(w.Done, s)
+		} else {
+			w.UnderWay = &s
+		}
+	}
+	b.values = map[string]string{}
+	for _, rec := range records {
+		for name, v := range rec.Values {
+			if rec.Run == r.Run {
+				b.values[name] = v
+			}
+		}
+	}
+	for name, v := range b.values {
+		if strings.HasPrefix(name, "file:") || name == "out" {
+			w.Files = append(w.Files, v)
+		}
+	}
+	slices.Sort(w.Files)
+	if r.Mode != plan.Live {
+		return // copies only
+	}
+	best := b.member(b.p.Best.Name)
+	w.Look = []plan.Command{plan.Typed("etcdctl", plan.Etcdctl(best).Then(shell.Format("member list -w table"))),
+		plan.Typed("etcdctl", plan.Etcdctl(best).Then(shell.Format("endpoint status --cluster -w table")))}
+	for i := range b.p.Members {
+		if m := b.member(b.p.Members[i].Name); b.touched(m) {
+			w.Members = append(w.Members, b.memberBack(m))
+		}
+	}
+}
+
+// member is the plan's member with the client URL that the run used.
+func (b *back) member(name string) *plan.Member {
+	m := *b.p.Member(name)
+	if e := b.values["endpoint:"+name]; e != "" {
+		m.ClientURLs = []string{e}
+	}
+	return &m
+}
+
+// has tells whether a step about a member is done, or may be: it began.
+func (b *back) has(kind plan.StepKind, member string) bool {
+	w := b.p.Way(plan.Live)
+	for i := range w.Steps {
+		s := &w.Steps[i]
+		if s.Kind != kind || s.Member != member {
+			continue
+		}
+		return slices.ContainsFunc(b.w.Done, func(d StepResult) bool { return d.ID == s.ID }) || b.w.UnderWay != nil &&
+			b.w.UnderWay.ID == s.ID
+	}
+	return false
+}
+
+func (b *back) touched(m *plan.Member) bool {
+	return slices.ContainsFunc([]plan.StepKind{plan.StepStart, plan.StepStop, plan.StepRemove, plan.StepSetAside,
+		plan.StepAdd},
+		func(k plan.StepKind) bool { return b.has(k, m.Name) })
+}
+
+// known fills in what the journal tells.
+func (b *back) known(m *plan.Member, cmds ...plan.Command) []plan.Command {
+	values := map[string]string{}
+	for word, name := range map[string]string{"DATA_DIR": "dir:", "NEW_MEMBER_ID": "id:",
+		"INITIAL_CLUSTER": "initial:"} {
+		if v := b.values[name+m.Name]; v != "" {
+			values[word] = v
+		}
+	}
+	var out []plan.Command
+	for _, c := range cmds {
+		if c.Args.IsZero() {
+			c = c.FillNote(values) // another note says what INITIAL_CLUSTER is
+			out = append(out, c)
+			continue
+		}
+		out = append(out, c.Fill(values))
+	}
+	return out
+}
+
+// memberBack says how a member stands. What was done last decides.
+func (b *back) memberBack(m *plan.Member) MemberBack {
+	mb := MemberBack{Name: m.Name, Back: []plan.Command{}}
+	best := b.member(b.p.Best.Name)
+	id := b.values["id:"+m.Name]
+	newID := id
+	if newID == "" {
+		newID = "NEW_MEMBER_ID"
+	}
+	undoAdd := b.known(m, append([]plan.Command{plan.Typed("etcdctl",
+		plan.Etcdctl(best).Then(shell.Format("member remove <NEW_MEMBER_ID>")))}, plan.ByHandStop(m)...)...)
+	inList := m.Action != plan.Join && m.Action != plan.Retire
+	switch {
+	case b.has(plan.StepPromote, m.Name) && m.Action == plan.StandIn && !b.has(plan.StepRemove, m.For):
+		mb.State = fmt.Sprintf("a voter with the content of %s; %s, whose place it is to take, still is a member",
+			b.p.Best.Name, m.For)
+		mb.Back = undoAdd
+	case b.has(plan.StepPromote, m.Name):
+		mb.State, mb.Final = fmt.Sprintf("a voter under its new ID %s, with the content of %s: nothing is left to do for it", newID, b.p.Best.Name), true
+	case b.has(plan.StepAdd, m.Name):
+		mb.State = "added under the ID " + newID + ", not a voter yet"
+		mb.Back = undoAdd
+		if mb.Final = m.Action != plan.StandIn; mb.Final && inList {
+			mb.State += "; its old ID is gone for good, so that going back leaves the cluster with one voter fewer"
+		}
+	case b.has(plan.StepRemove, m.Name):
+		mb.Final = true
+		mb.State = fmt.Sprintf("removed: the ID %s never comes back, and no server may start on its old data dir again",
+			m.ID)
+		if m.Action == plan.Replace && m.Standby == "" {
+			mb.State += "; the cluster has one voter fewer until it joins again, empty"
+			mb.Back = b.known(m, slices.Concat(plan.ByHandSetAside(m),
+				plan.ByHandAdd(best, m, b.p.Cluster.KnowsLearners()),
+				plan.ByHandStartEmpty(b.p, m), plan.ByHandPromote(best))...)
+		}
+	case b.has(plan.StepSetAside, m.Name):
+		mb.State = "stopped, its data dir is moved aside"
+		back := plan.OnHost(m, "systemd", shell.Format("mv -T <DATA_DIR>.before-repair <DATA_DIR>"))
+		mb.Back = b.known(m, append([]plan.Command{back}, plan.ByHandStart(m)...)...)
+	case b.has(plan.StepStop, m.Name) && !b.startedAgain(m):
+		mb.State = "stopped, and still a member"
+		if !inList {
+			mb.State = "stopped; it was no member of this cluster"
+		}
+		mb.Back = b.known(m, plan.ByHandStart(m)...)
+	default:
+		mb.State = "started on its own data dir: that may stay"
+		mb.Back = b.known(m, plan.ByHandStop(m)...)
+	}
+	return mb
+}
+
+// startedAgain tells whether a member that was only restarted runs again.
+func (b *back) startedAgain(m *plan.Member) bool {
+	return m.RestartOn != "" && b.has(plan.StepStart, m.Name)
+}

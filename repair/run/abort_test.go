@@ -1,0 +1,137 @@
+package run
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// abortsOf runs a plan's live way on a fake cluster and asks after each step how to go back.
+func abortsOf(t *testing.T, p *plan.Plan) map[plan.StepKind]*WayBack {
+	t.Helper()
+	c := newFake(t, p)
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := errors.Join(p.Seal(), p.Save(file)); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := Abort(file); err != nil || w.Run != 0 || w.State != "not begun" {
+		t.Errorf("before the first run: %v, %+v", err, w)
+	}
+	out := map[plan.StepKind]*WayBack{}
+	c.journal(t, file, func(r Record, flushed bool) {
+		if !flushed || r.State != StateDone {
+			return
+		}
+		w, err := Abort(file)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, s := range p.Way(plan.Live).Steps {
+			if s.ID == r.Step {
+				out[s.Kind] = w
+			}
+		}
+	})
+	if err := errors.Join(c.r.note("", "dir:node2", "/data/etcd"),
+		c.r.note("", "endpoint:node1", "http://127.0.0.9:2379")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.r.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// backOf is what is said of one member, as text.
+func backOf(w *WayBack, name string) (text string, final bool) {
+	for _, m := range w.Members {
+		if m.Name != name {
+			continue
+		}
+		text, final = m.State, m.Final
+		for _, c := range m.Back {
+			text += "\n" + c.Prefix() + c.Run
+		}
+	}
+	return text, final
+}
+
+// TestAbort: after each step the way back is that from this very step, with commands that can be pasted.
+func TestAbort(t *testing.T) {
+	ways := abortsOf(t, fakePlan(t, 3, "node2"))
+	for _, tc := range []struct {
+		after plan.StepKind
+		final bool
+		says  []string
+	}{
+		{plan.StepSave, false, nil},
+		{plan.StepStop, false, []string{"stopped, and still a member", "[node2] systemctl start etcd"}},
+		{plan.StepRemove, true, []string{"the ID 2 never comes back", "one voter fewer",
+			"mv -T /data/etcd /data/etcd.before-repair",
+			"etcdctl --endpoints http://127.0.0.9:2379 member add --learner --peer-urls=http://node2:2380 -- node2"}},
+		{plan.StepAdd, true, []string{"added under the ID 65", "member remove 65", "systemctl stop etcd"}},
+		{plan.StepPromote, true, []string{"a voter under its new ID 65"}},
+	} {
+		w := ways[tc.after]
+		if w == nil {
+			t.Errorf("nothing is said after %s", tc.after)
+			continue
+		}
+		text, final := backOf(w, "node2")
+		for _, s := range tc.says {
+			if !strings.Contains(text, s) {
+				t.Errorf("after %s %q is not said:\n%s", tc.after, s, text)
+			}
+		}
+		if final != tc.final || (text == "") != (len(tc.says) == 0) {
+			t.Errorf("after %s: final %v\n%s", tc.after, final, text)
+		}
+		if len(w.Done)+len(w.Left) != len(ways[plan.StepVerify].Done) || w.UnderWay != nil {
+			t.Errorf("after %s: %d steps done, %d left, %+v under way", tc.after, len(w.Done), len(w.Left), w.UnderWay)
+		}
+	}
+	if f := ways[plan.StepVerify].Files; len(f) != 2 {
+		t.Errorf("files %q", f)
+	}
+}
+
+// TestAbortStandby: as long as the old member is there, the new one can go again.
+func TestAbortStandby(t *testing.T) {
+	ways := abortsOf(t, standbyPlan(t, 3))
+	if text, final := backOf(ways[plan.StepPromote], "node9"); final || !strings.Contains(text, "member remove 65") ||
+		!strings.Contains(text, "node2, whose place it is to take, still is a member") {
+		t.Error(final, text)
+	}
+	if text, final := backOf(ways[plan.StepRemove], "node9"); !final ||
+		!strings.Contains(text, "a voter under its new ID") {
+		t.Error(final, text)
+	}
+	if text, final := backOf(ways[plan.StepRemove], "node2"); !final || strings.Contains(text, "member add") {
+		t.Error(final, text)
+	}
+}
+
+// TestAbortAtWork: while a process is at work there is no saying where it will be.
+func TestAbortAtWork(t *testing.T) {
+	p := fakePlan(t, 3, "node2")
+	if err := p.LayOut(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := errors.Join(p.Seal(), p.Save(file)); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lock(file + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	var refused *refusal.Error
+	if _, err := Abort(file); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "^C") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,160 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// leads tells whether the best member leads.
+func leads(ctx context.Context, r *runner, _ *plan.Step) (bool, error) {
+	var lead bool
+	err := r.until(ctx, r.limits.step, "status of "+r.best().Name, func(ctx context.Context) error {
+		st, err := r.status(ctx, r.best())
+		if err == nil && st.Leader == 0 {
+			return errors.New("no leader yet")
+		}
+		lead = err == nil && st.Leader == st.Header.GetMemberId()
+		return err
+	})
+	return lead, err
+}
+
+// doMoveLeader asks the leader to hand over; other members answer that they do not lead.
+func doMoveLeader(ctx context.Context, r *runner, s *plan.Step) (string, error) {
+	best := r.best()
+	from := ""
+	err := r.until(ctx, r.limits.step, "move-leader", func(ctx context.Context) error {
+		st, err := r.status(ctx, best)
+		if err != nil {
+			return err
+		}
+		id := st.Header.GetMemberId()
+		if st.Leader == id {
+			return nil
+		}
+		l := r.byID(st.Leader)
+		if l == nil {
+			return fmt.Errorf("the leader %x is not at hand", st.Leader)
+		}
+		from = l.Name
+		err = r.ask(ctx, l, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.MoveLeader(ctx, id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return errors.New("moved, not yet seen by " + best.Name)
+	})
+	if err != nil || from == "" {
+		return "", err
+	}
+	return "from " + from, nil
+}
+
+// byID finds the plan's member that has this ID now. One that is retired may carry the ID of a member that stays.
+func (r *runner) byID(id uint64) *plan.Member {
+	var found *plan.Member
+	for i := range r.plan.Members {
+		if m := &r.plan.Members[i]; r.idOf(m) == id && (found == nil || found.Action == plan.Retire) {
+			found = m
+		}
+	}
+	return found
+}
+
+// ensureLeader moves the leader back when it went elsewhere meanwhile: what new members are sent comes from the leader.
+func (r *runner) ensureLeader(ctx context.Context, s *plan.Step) error {
+	ok, err := leads(ctx, r, s)
+	if err != nil || ok {
+		return err
+	}
+	_, err = doMoveLeader(ctx, r, s)
+	return err
+}
+
+// fillerBatch is how many proposals are under way at once.
+const fillerBatch = 16
+
+// doAdvanceLog proposes alarm lists: they go through raft and change neither revision nor hash.
+func doAdvanceLog(ctx context.Context, r *runner, s *plan.Step) (string, error) {
+	if err := r.ensureLeader(ctx, s); err != nil {
+		return "", err
+	}
+	if r.noops == 0 {
+		return "not needed: the log no longer starts at index 1", nil
+	}
+	before, err := r.raftIndex(ctx)
+	if err != nil {
+		return "", err
+	}
+	for sent := 0; sent < r.noops; sent += fillerBatch {
+		errs := make(chan error, fillerBatch)
+		for range fillerBatch {
+			go func() { errs <- r.noop(ctx) }()
+		}
+		for range fillerBatch {
+			err = errors.Join(err, <-errs)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	after, err := r.raftIndex(ctx)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("raft index %d to %d", before, after), nil
+}
+
+func (r *runner) noop(ctx context.Context) error {
+	return r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
+		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.AlarmList(ctx)
+			return err
+		})
+	})
+}
+
+func (r *runner) raftIndex(ctx context.Context) (uint64, error) {
+	var index uint64
+	err := r.until(ctx, r.limits.step, "status of "+r.best().Name, func(ctx context.Context) error {
+		st, err := r.status(ctx, r.best())
+		if err == nil {
+			index = st.RaftIndex
+		}
+		return err
+	})
+	return index, err
+}
+
+// keepAwake proposes something every half second until stop is called: a learner that got a snapshot with an index
+// above 5,000 counts its applied index only with the next entry, and refuses everything until then.
+func (r *runner) keepAwake(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			// one that gets lost must not keep the next from being sent
+			call, end := context.WithTimeout(ctx, r.limits.call)
+			_ = r.ask(call, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.AlarmList(ctx)
+				return err
+			})
+			end()
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(500 * time.Millisecond):
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}

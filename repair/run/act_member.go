@@ -1,0 +1,295 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// of returns the member that a step is about.
+func (r *runner) of(s *plan.Step) *plan.Member { return r.plan.Member(s.Member) }
+
+func doStart(ctx context.Context, r *runner, s *plan.Step) (string, error) {
+	m := r.of(s)
+	if !r.host.running(ctx, m) {
+		if err := r.host.start(ctx, m, startHow{}); err != nil {
+			return "", err
+		}
+	}
+	if err := r.host.ready(ctx, m); err != nil {
+		return "", err
+	}
+	return "", r.mendedRows(ctx, m)
+}
+
+// mendedRows wants a server that mends bucket members where the plan has the member restarted for that.
+func (r *runner) mendedRows(ctx context.Context, m *plan.Member) error {
+	rule := r.plan.RestartRule()
+	if rule == nil || m.RestartOn == "" {
+		return nil
+	}
+	st, err := r.status(ctx, m)
+	if err != nil {
+		return err
+	}
+	v, err := release.Parse(st.Version)
+	if err != nil || !v.Has(rule).Excluded() {
+		return nil // a version that cannot be read is none that is known not to
+	}
+	return fmt.Errorf("%s runs on etcd %s, which does not mend bucket members when it starts: stop it, put %s in its "+
+		"place, start it, and run the same command again", m.Name, st.Version, m.RestartOn)
+}
+
+func stopped(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
+	m := r.of(s)
+	if !r.sandbox && m.Action == plan.Retire && len(m.ClientURLs) == 0 {
+		return false, nil // it can not be asked: let the host see to it
+	}
+	return r.host.down(ctx, m), nil
+}
+
+func doStop(ctx context.Context, r *runner, s *plan.Step) (string, error) {
+	return "", r.host.stop(ctx, r.of(s))
+}
+
+// removed tells whether the old ID is gone from the member list.
+func removed(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
+	list, err := r.list(ctx)
+	return err == nil && find(list, uint64(r.of(s).ID)) == nil, err
+}
+
+func doRemove(ctx context.Context, r *runner, s *plan.Step) (string, error) {
+	m := r.of(s)
+	err := r.until(ctx, r.limits.step, "member remove "+m.ID.String(), func(ctx context.Context) error {
+		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.MemberRemove(ctx, uint64(m.ID))
+			if sameError(err, rpctypes.ErrMemberNotFound) {
+				return nil // an earlier attempt was answered too late
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return "", err
+	}
+	gone, err := removed(ctx, r, s)
+	if err == nil && !gone {
+		err = fmt.Errorf("%s is still listed", m.ID)
+	}
+	if err != nil {
+		return "", err
+	}
+	return "", r.keepRemoved(ctx, s, m)
+}
+
+func doSetAside(ctx context.Context, r *runner, s *plan.Step) (string, error) {
+	m := r.of(s)
+	if !r.host.down(ctx, m) {
+		return "", fmt.Errorf("%s runs: its data dir stays where it is", m.Name)
+	}
+	before, after := r.oldDirs(m)
+	if err := r.keepOnly(ctx, s, m, before, false); err != nil {
+		return "", err
+	}
+	where, err := r.host.aside(ctx, m)
+	if err != nil {
+		return "", err
+	}
+	if err := r.keepOnly(ctx, s, m, after, true); err != nil || where == "" {
+		return "", err
+	}
+	return "now " + where, nil
+}
+
+// added tells whether the member is listed under a new ID, and remembers that.
+func added(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
+	m := r.of(s)
+	list, err := r.list(ctx)
+	if err != nil {
+		return false, err
+	}
+	now := byPeerURL(list, m.PeerURLs)
+	if now == nil || now.GetID() == uint64(m.ID) && m.Action != plan.Join {
+		return false, nil
+	}
+	return true, r.note(s.ID, "id:"+m.Name, hexID(now.GetID()))
+}
+
+func doAdd(ctx context.Context, r *runner, s *plan.Step) (string, error) {
+	m := r.of(s)
+	if len(m.PeerURLs) == 0 {
+		return "", fmt.Errorf("no peer URL of %s is known", m.Name)
+	}
+	if err := r.noOtherLearner(ctx); err != nil {
+		return "", err
+	}
+	first, err := r.makeRoom(ctx, s, m)
+	if err != nil {
+		return "", err
+	}
+	var id uint64
+	err = r.until(ctx, r.limits.step, "member add "+strings.Join(m.PeerURLs, ","), func(ctx context.Context) error {
+		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+			add := c.MemberAddAsLearner
+			if !r.plan.Cluster.KnowsLearners() {
+				add = c.MemberAdd
+			}
+			resp, err := add(ctx, m.PeerURLs)
+			switch {
+			case err == nil:
+				id = resp.Member.GetID()
+			case sameError(err, rpctypes.ErrPeerURLExist):
+				return nil // an earlier attempt was answered too late
+			case r.guarded && sameError(err, rpctypes.ErrUnhealthy) && !r.rule(ctx, everyVoter, "", nil).allowed:
+				return permanent{errNotConnected}
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return "", err
+	}
+	if id == 0 {
+		if ok, err := added(ctx, r, s); err != nil || !ok {
+			return "", errors.Join(err, fmt.Errorf("%s is not listed under a new ID", m.Name))
+		}
+		id = r.idOf(m)
+	} else if err := r.note(s.ID, "id:"+m.Name, hexID(id)); err != nil {
+		return "", err
+	}
+	return first + "new ID " + dumplog.ID(id).String(), nil
+}
+
+// noOtherLearner: a second learner is refused by the servers, and one that nobody of us added is another hand at work.
+func (r *runner) noOtherLearner(ctx context.Context) error {
+	list, err := r.list(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if m.GetIsLearner() {
+			return fmt.Errorf("member %x is a learner already, and not one of this step: is someone else at work?",
+				m.GetID())
+		}
+	}
+	return nil
+}
+
+func doStartEmpty(ctx context.Context, r *runner, s *plan.Step) (string, error) {
+	m := r.of(s)
+	if r.host.running(ctx, m) {
+		return "", nil
+	}
+	if err := r.ensureLeader(ctx, s); err != nil {
+		return "", err
+	}
+	list, err := r.list(ctx)
+	if err != nil {
+		return "", err
+	}
+	initial := initialCluster(list, r.idOf(m), m.ServerName())
+	if err := r.note(s.ID, "initial:"+m.Name, initial); err != nil {
+		return "", err
+	}
+	return "", r.host.start(ctx, m, startHow{empty: true, initialCluster: initial})
+}
+
+// initialCluster is the flag --initial-cluster for a member that joins: all listed members, itself under its own name.
+func initialCluster(list []*etcdserverpb.Member, id uint64, name string) string {
+	var parts []string
+	for _, m := range list {
+		n := m.GetName()
+		if m.GetID() == id {
+			n = name
+		}
+		for _, u := range m.GetPeerURLs() {
+			parts = append(parts, n+"="+u)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+func promoted(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
+	list, err := r.list(ctx)
+	if err != nil {
+		return false, err
+	}
+	m := find(list, r.idOf(r.of(s)))
+	if m == nil {
+		return false, fmt.Errorf("%s (%x) is not listed", s.Member, r.idOf(r.of(s)))
+	}
+	// A voter that was promoted in an earlier process still has to show what it holds.
+	return !m.GetIsLearner() && r.j.value("promoted:"+s.Member) != "", nil
+}
+
+func doPromote(ctx context.Context, r *runner, s *plan.Step) (string, error) {
+	m := r.of(s)
+	id := r.idOf(m)
+	err := r.until(ctx, r.limits.step, "member promote "+hexID(id), func(ctx context.Context) error {
+		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.MemberPromote(ctx, id)
+			if sameError(err, rpctypes.ErrMemberNotLearner) {
+				return nil
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := r.linearizable(ctx, m); err != nil {
+		return "", err
+	}
+	detail, err := r.sameHash(ctx, []*plan.Member{r.best(), m})
+	if err != nil {
+		return "", err
+	}
+	return detail, r.note(s.ID, "promoted:"+m.Name, "yes")
+}
+
+// linearizable reads through a member with the consent of the leader: it is a member in full.
+func (r *runner) linearizable(ctx context.Context, m *plan.Member) error {
+	return r.until(ctx, r.limits.step, "linearizable read through "+m.Name, func(ctx context.Context) error {
+		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.Get(ctx, "etcd-medic", clientv3.WithCountOnly())
+			return err
+		})
+	})
+}
+
+// doForceNew makes the best member a cluster of one.
+func doForceNew(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
+	best := r.best()
+	if r.host.running(ctx, best) {
+		if err := r.host.stop(ctx, best); err != nil {
+			return "", err
+		}
+	}
+	for _, how := range []startHow{{forceNew: true}, {}} {
+		if err := r.host.start(ctx, best, how); err != nil {
+			return "", err
+		}
+		if err := r.host.ready(ctx, best); err != nil {
+			return "", err
+		}
+		if how.forceNew {
+			if err := r.host.stop(ctx, best); err != nil {
+				return "", err
+			}
+		}
+	}
+	list, err := r.list(ctx)
+	if err == nil && (len(list) != 1 || list[0].GetID() != uint64(best.ID)) {
+		err = fmt.Errorf("%d members are listed, want %s alone", len(list), best.ID)
+	}
+	return "", err
+}

@@ -1,0 +1,322 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// doDisarm disarms CORRUPT, one alarm at a time. NOSPACE is not ours to clear.
+func doDisarm(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
+	var names []string
+	err := r.until(ctx, r.limits.step, "alarm disarm", func(ctx context.Context) error {
+		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
+			l, err := c.AlarmList(ctx)
+			if err != nil {
+				return err
+			}
+			for _, a := range l.Alarms {
+				if a.GetAlarm() != etcdserverpb.AlarmType_CORRUPT {
+					continue
+				}
+				if _, err := c.AlarmDisarm(ctx, (*clientv3.AlarmMember)(a)); err != nil {
+					return err
+				}
+				names = append(names, hexID(a.GetMemberID()))
+			}
+			return nil
+		})
+	})
+	if len(names) == 0 {
+		return "no CORRUPT alarm is raised", err
+	}
+	return "disarmed CORRUPT of " + strings.Join(names, ", "), err
+}
+
+// present are the members that the cluster must have at the end.
+func (r *runner) present() []*plan.Member {
+	if r.some != nil {
+		return r.some
+	}
+	var out []*plan.Member
+	for i := range r.plan.Members {
+		m := &r.plan.Members[i]
+		if r.clones && m.Action == plan.StandIn || !r.clones && m.Standby != "" {
+			continue // clones keep the members, else one takes the place of the other
+		}
+		if m.Action != plan.Remove && m.Action != plan.Retire &&
+			(m.Source != "" || m.Action != plan.Keep || !r.sandbox) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// doVerify is the online part of the proof; the offline part compares the data dirs.
+func doVerify(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
+	members := r.present()
+	for _, check := range []struct {
+		what string
+		run  func(context.Context, []*plan.Member) (string, error)
+	}{
+		{"the member list is the planned one, without learners", r.listIsPlanned},
+		{"no CORRUPT alarm is raised", r.noAlarm},
+		{"linearizable reads and proposals work through every member", onVoters(r.worksThrough)},
+		{"HashKV is equal on all members at one revision", onVoters(r.sameHash)},
+		{"the auth revision is equal on all members", onVoters(r.sameAuth)},
+		{"learners have applied what the leader had", r.learnersFollow},
+	} {
+		detail, err := check.run(ctx, members)
+		if err == nil && detail == nothingToCheck {
+			continue
+		}
+		if err != nil {
+			r.out.prove(check.what, violated, err.Error())
+			return "", fmt.Errorf("%s: %w", check.what, err)
+		}
+		outcome := holds
+		if rest, ok := strings.CutPrefix(detail, notChecked+": "); ok {
+			outcome, detail = notChecked, rest
+		}
+		r.out.prove(check.what, outcome, detail)
+	}
+	return "", nil
+}
+
+// nothingToCheck is the detail of a proof that is about nobody.
+const nothingToCheck = "-"
+
+// onVoters leaves learners out: they answer Status and serializable reads only.
+func onVoters(f func(context.Context, []*plan.Member) (string, error)) func(context.Context, []*plan.Member) (string,
+	error) {
+	return func(ctx context.Context, members []*plan.Member) (string, error) {
+		return f(ctx, slices.DeleteFunc(slices.Clone(members), func(m *plan.Member) bool { return m.Learner }))
+	}
+}
+
+// learnersFollow waits until every learner that stays has applied what the best member has now, and holds as many keys.
+func (r *runner) learnersFollow(ctx context.Context, members []*plan.Member) (string, error) {
+	var names []string
+	for _, m := range members {
+		if !m.Learner {
+			continue
+		}
+		goal, err := r.goal(ctx)
+		if err != nil {
+			return "", err
+		}
+		err = r.until(ctx, r.limits.step, "learner "+m.Name+" follows", func(ctx context.Context) error {
+			st, err := r.status(ctx, m)
+			if err == nil && st.RaftAppliedIndex < goal.RaftAppliedIndex {
+				err = fmt.Errorf("applied %d of %d", st.RaftAppliedIndex, goal.RaftAppliedIndex)
+			}
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+		if err := r.sameCount(ctx, m, goal.Header.GetRevision()); err != nil {
+			return "", err
+		}
+		names = append(names, m.Name)
+	}
+	if len(names) == 0 {
+		return nothingToCheck, nil
+	}
+	return strings.Join(names, ", "), nil
+}
+
+func (r *runner) listIsPlanned(ctx context.Context, members []*plan.Member) (string, error) {
+	list, err := r.list(ctx)
+	if err != nil {
+		return "", err
+	}
+	var want []uint64
+	for _, m := range members {
+		want = append(want, r.idOf(m))
+	}
+	for i := range r.plan.Members {
+		m := &r.plan.Members[i]
+		removedLater := r.clones && m.Action == plan.Remove && !m.Zombie() // once the clones run
+		// It runs, or will, and is no part of the sandbox.
+		elsewhere := r.sandbox && m.Action == plan.Keep && m.Source == "" || r.some != nil &&
+			!slices.Contains(r.some, m)
+		inBucketOnly := m.Zombie() && !r.plan.Cluster.Has(release.MembersFromDB).Certain() && !r.plan.Restarts()
+		if (removedLater || elsewhere || inBucketOnly) && find(list, uint64(m.ID)) != nil {
+			want = append(want, uint64(m.ID))
+			if elsewhere {
+				members = append(slices.Clone(members), m)
+			}
+		}
+	}
+	for _, m := range list {
+		switch {
+		case m.GetIsLearner() && !slices.ContainsFunc(members,
+			func(p *plan.Member) bool { return p.Learner && r.idOf(p) == m.GetID() }):
+			return "", fmt.Errorf("%x is a learner", m.GetID())
+		case !slices.Contains(want, m.GetID()):
+			return "", fmt.Errorf("%x is no member of the plan", m.GetID())
+		}
+	}
+	if len(list) != len(want) {
+		return "", fmt.Errorf("%d members are listed, %d are planned", len(list), len(want))
+	}
+	return fmt.Sprintf("%d members", len(list)), nil
+}
+
+func (r *runner) noAlarm(ctx context.Context, _ []*plan.Member) (string, error) {
+	return "", r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
+		return r.ask(ctx, r.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
+			l, err := c.AlarmList(ctx)
+			if err != nil {
+				return err
+			}
+			for _, a := range l.Alarms {
+				if a.GetAlarm() == etcdserverpb.AlarmType_CORRUPT {
+					return never("alarm CORRUPT of member %x is raised", a.GetMemberID())
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// worksThrough proposes a transaction without effect through each member (it compares what never holds, and would put
+// else), and reads linearized. On copies a key is written, read through the next member and deleted too.
+//
+// A cluster with a NOSPACE alarm takes no writes until that is cleared, which is not ours to do: there each member
+// proposes an alarm list.
+func (r *runner) worksThrough(ctx context.Context, members []*plan.Member) (string, error) {
+	full, err := r.noSpace(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i, m := range members {
+		if err := r.linearizable(ctx, m); err != nil {
+			return "", err
+		}
+		propose := r.propose
+		if full {
+			propose = r.proposeNothing
+		}
+		if err := propose(ctx, m); err != nil {
+			return "", err
+		}
+		if r.write && !full {
+			if err := r.writeAndRead(ctx, m, members[(i+1)%len(members)]); err != nil {
+				return "", err
+			}
+		}
+	}
+	detail := fmt.Sprintf("%d members", len(members))
+	if full {
+		detail += "; alarm NOSPACE is raised as before, so writes were not tried"
+	}
+	return detail, nil
+}
+
+// noSpace tells whether alarm NOSPACE is raised.
+func (r *runner) noSpace(ctx context.Context) (full bool, err error) {
+	err = r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
+		return r.ask(ctx, r.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
+			l, err := c.AlarmList(ctx)
+			full = err == nil && slices.ContainsFunc(l.Alarms,
+				func(a *etcdserverpb.AlarmMember) bool { return a.GetAlarm() == etcdserverpb.AlarmType_NOSPACE })
+			return err
+		})
+	})
+	return full, err
+}
+
+// proposeNothing proposes an alarm list through a member.
+func (r *runner) proposeNothing(ctx context.Context, m *plan.Member) error {
+	return r.until(ctx, r.limits.step, "proposal through "+m.Name, func(ctx context.Context) error {
+		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.AlarmList(ctx)
+			return err
+		})
+	})
+}
+
+const probeKey = "etcd-medic/probe"
+
+func (r *runner) propose(ctx context.Context, m *plan.Member) error {
+	return r.until(ctx, r.limits.step, "proposal through "+m.Name, func(ctx context.Context) error {
+		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+			resp, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(probeKey), "<",
+				0)).Then(clientv3.OpPut(probeKey, "")).Commit()
+			if err == nil && resp.Succeeded {
+				return never("a version below 0 was found")
+			}
+			return err
+		})
+	})
+}
+
+func (r *runner) writeAndRead(ctx context.Context, m, other *plan.Member) error {
+	value := fmt.Sprintf("through %s", m.Name)
+	return r.until(ctx, r.limits.step, "write through "+m.Name+", read through "+other.Name,
+		func(ctx context.Context) error {
+			if err := r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.Put(ctx, probeKey, value)
+				return err
+			}); err != nil {
+				return err
+			}
+			if err := r.ask(ctx, other, func(ctx context.Context, c *clientv3.Client) error {
+				resp, err := c.Get(ctx, probeKey)
+				if err == nil && (len(resp.Kvs) != 1 || string(resp.Kvs[0].Value) != value) {
+					return never("%s does not show what was written through %s", other.Name, m.Name)
+				}
+				return err
+			}); err != nil {
+				return err
+			}
+			return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.Delete(ctx, probeKey)
+				return err
+			})
+		})
+}
+
+// sameAuth compares what HashKV does not cover. Servers before 3.5 do not tell their auth revision.
+func (r *runner) sameAuth(ctx context.Context, members []*plan.Member) (string, error) {
+	revisions := map[uint64][]string{}
+	enabled := false
+	err := r.until(ctx, r.limits.step, "auth status", func(ctx context.Context) error {
+		clear(revisions)
+		for _, m := range members {
+			err := r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+				resp, err := c.AuthStatus(ctx)
+				if err == nil {
+					enabled = enabled || resp.Enabled
+					revisions[resp.AuthRevision] = append(revisions[resp.AuthRevision], m.Name)
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil && !enabled && strings.Contains(err.Error(), "unknown method"):
+		return notChecked + ": these servers do not tell it", nil
+	case err != nil:
+		return "", err
+	case len(revisions) > 1:
+		return "", fmt.Errorf("auth revisions differ: %v", revisions)
+	}
+	for rev := range revisions {
+		return fmt.Sprint("auth revision ", rev), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,262 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/copies"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/try"
+)
+
+// clone writes new data dirs for all members and proves them on copies.
+func (s *session) clone(ctx context.Context, o ApplyOptions) (*Outcome, error) {
+	if err := s.fresh(o.Out, o.Mode, s.plan.Way(o.Mode).Steps[0].ID); err != nil {
+		return nil, err
+	}
+	work := s.o.Work
+	if work == "" {
+		work = o.Out + ".work"
+	}
+	err := s.cloned(ctx, o.Mode, o.Mode, o.Out, work)
+	s.dirs(o.Out)
+	return s.finish(err, func() error {
+		if s.o.Keep {
+			return nil
+		}
+		return os.RemoveAll(work) // scratch of this run
+	})
+}
+
+// rehearseClones writes the data dirs of a way to scratch and proves them.
+func (s *session) rehearseClones(ctx context.Context, way plan.Mode, work string) error {
+	dir, err := scratch.Dir(filepath.Dir(absolute(work)), "etcd-medic-rehearse-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.cloned(ctx, rehearsal, way, filepath.Join(dir, "out"), work), scratch.Remove(dir))
+}
+
+// cloned writes the data dirs of a way, Clone or Rebuild, to out and proves them.
+func (s *session) cloned(ctx context.Context, mode, way plan.Mode, out, work string) error {
+	set, err := s.sources(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = set.Close() }() // only read
+	server, err := s.server(ctx, set, false)
+	if err != nil {
+		return AsRefusal(err)
+	}
+	s.out.Raises = "" // the clones keep their versions; only the copies that prove them are opened
+	if err := s.cloneRoom(out, way, set); err != nil {
+		return err
+	}
+	if err := s.freshWork(work); err != nil {
+		return err
+	}
+	if err := s.journal(mode); err != nil {
+		return err
+	}
+	s.out.Way, s.out.Server = way, server.String()
+	return s.cloneSteps(ctx, mode, way, out, work, set, server)
+}
+
+func (s *session) cloneRoom(out string, way plan.Mode, set *evidence.Set) error {
+	if way == plan.Rebuild {
+		return copies.Enough(out, plan.CloneNeeds(1+len(s.plan.CloneTargets()), s.plan.Rebuilt.Bytes), s.o.room,
+			otherPlace)
+	}
+	best := s.evidenceOf(set, s.plan.Best.Name)
+	if best == nil || best.DB == nil || best.DB.Handle == nil {
+		return refusal.New("plan again", "the database of %s can not be read any more", s.plan.Best.Name)
+	}
+	return copies.Enough(out, plan.CloneNeeds(len(s.plan.CloneTargets()), best.DB.Handle.Size()), s.o.room, otherPlace)
+}
+
+func (s *session) evidenceOf(set *evidence.Set, label string) *evidence.Member {
+	for _, m := range set.Members {
+		if m.Label() == label {
+			return m
+		}
+	}
+	return nil
+}
+
+// cloneSteps makes the clones, then starts copies of them.
+func (s *session) cloneSteps(ctx context.Context, run, mode plan.Mode, out, work string, set *evidence.Set,
+	server node.Server) error {
+	way := s.plan.Way(mode)
+	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{},
+		clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
+	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true,
+		write: true, clones: true}
+	if err := r.note(way.Steps[0].ID, "out", absolute(out)); err != nil {
+		return r.unfinished(way.Steps[0].ID, err)
+	}
+	once := s.phase
+	if run == rehearsal { // what an earlier process made is gone
+		once = s.always
+	}
+	err := once(ctx, r, way.Steps[0], func() (string, error) { return s.makeClones(ctx, mode, out, set) })
+	if err != nil {
+		return err
+	}
+	return s.always(ctx, r, way.Steps[1], func() (string, error) { return s.proveClones(ctx, r, st, out, server) })
+}
+
+func (s *session) makeClones(ctx context.Context, mode plan.Mode, out string, set *evidence.Set) (string, error) {
+	if _, err := os.Lstat(out); err == nil {
+		// made by an earlier process that was killed right after: out gets its name when it is complete
+		return "they are there", nil
+	}
+	targets := s.cloneTargets(set)
+	if mode == plan.Rebuild {
+		return s.makeRebuilt(ctx, out, set, targets)
+	}
+	// What is committed behind the best database was acknowledged: the clones execute it as the member would have.
+	o := datadir.CloneOptions{KeepTail: true}
+	for _, m := range set.Members {
+		o.Commit = max(o.Commit, m.Commit)
+	}
+	return s.writeClones(ctx, s.evidenceOf(set, s.plan.Best.Name), targets, out, o)
+}
+
+// cloneTargets are the members that get a data dir.
+func (s *session) cloneTargets(set *evidence.Set) []datadir.Target {
+	var targets []datadir.Target
+	for _, m := range s.plan.CloneTargets() {
+		t := datadir.Target{MemberID: uint64(m.ID), ClusterID: uint64(s.plan.Cluster.ID)}
+		if src := s.evidenceOf(set, m.Source); src != nil {
+			if seen, err := datadir.TargetOf(src); err == nil {
+				t.Term = seen.Term
+			}
+		}
+		t.Name = m.Folder()
+		targets = append(targets, t)
+	}
+	return targets
+}
+
+// makeRebuilt makes the database again, as when the plan was made, and writes the data dirs with it.
+func (s *session) makeRebuilt(ctx context.Context, out string, set *evidence.Set, targets []datadir.Target) (string,
+	error) {
+	x := s.plan.Rebuilt
+	dir, err := scratch.Dir(filepath.Dir(absolute(out)), "etcd-medic-rebuild-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = scratch.Remove(dir) }() // the data dirs have copies
+	base := evidence.Spec{}
+	for _, b := range plan.BasesOf(set) {
+		if b.Name == x.Base {
+			base = b
+		}
+	}
+	o := compare.Options{Version: s.o.Version, Progress: s.o.Progress}
+	job := plan.RebuildJob{Base: base, Logs: plan.LogsOf(set), Progress: o.Progress}
+	file, err := try.Rebuild(ctx, job, filepath.Join(dir, "rebuilt.db"))
+	if err != nil {
+		return "", err
+	}
+	made, err := plan.Inspected(ctx, &job, file, o)
+	if err != nil {
+		return "", err
+	}
+	if *made.Promise != *x.Promise {
+		return "", fmt.Errorf("the rebuilt database is another one than the plan says: %+v, not %+v", *made.Promise,
+			*x.Promise)
+	}
+	db, err := evidence.Open(ctx, []evidence.Spec{{Name: "rebuilt", Where: file.Path}},
+		evidence.Options{NoHashes: true})
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = db.Close() }() // only read
+	return s.writeClones(ctx, db.Members[0], targets, out, datadir.CloneOptions{Term: x.Term})
+}
+
+func (s *session) writeClones(ctx context.Context, best *evidence.Member, targets []datadir.Target, out string,
+	o datadir.CloneOptions) (string, error) {
+	for _, a := range s.plan.Cluster.Alarms {
+		if a.Alarm == "CORRUPT" {
+			o.Edits = append(o.Edits, datadir.ClearAlarm(uint64(a.MemberID), alarmCorrupt))
+		}
+	}
+	begin := time.Now()
+	res, err := datadir.Clone(ctx, best, targets, out, o)
+	if err != nil {
+		return "", err
+	}
+	s.out.Notes = append(s.out.Notes, res.Notes...)
+	return fmt.Sprintf("%d data dirs, %d MiB, %.0f MiB/s", len(res.Dirs), res.Bytes>>20,
+		float64(res.Bytes>>20)/max(time.Since(begin).Seconds(), 0.001)), nil
+}
+
+// alarmCorrupt is etcdserverpb.AlarmType_CORRUPT as it stands in bucket alarm.
+const alarmCorrupt = 2
+
+// proveClones starts copies of the new data dirs and holds the dirs themselves against the best member.
+func (s *session) proveClones(ctx context.Context, r *runner, st *stage, out string, server node.Server) (string,
+	error) {
+	if err := os.RemoveAll(st.dir); err != nil { // an earlier run's scratch; freshWork looked at it
+		return "", err
+	}
+	if err := os.MkdirAll(st.dir, 0o700); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(st.dir, markFile), []byte(s.plan.Digest+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	var specs []evidence.Spec
+	for _, m := range r.present() {
+		dir := filepath.Join(out, m.Folder())
+		for _, part := range []string{"wal", "snap"} {
+			if err := copies.Folder(ctx, filepath.Join(dir, "member", part),
+				filepath.Join(st.dataDir(m), "member", part)); err != nil {
+				return "", err
+			}
+		}
+		specs = append(specs, evidence.Spec{Name: m.Name, Where: dir})
+	}
+	if err := s.startClones(ctx, r, st, server); err != nil {
+		return "", err
+	}
+	return s.proveSpecs(ctx, specs)
+}
+
+func (s *session) startClones(ctx context.Context, r *runner, st *stage, server node.Server) error {
+	box, err := node.New(ctx, node.Options{Dir: filepath.Join(st.dir, "sandbox"), Server: server,
+		Isolation: s.o.Isolation, Auth: s.plan.Cluster.Auth,
+		UnsafeNoFsync: true, KnownPeers: s.knownPeers(), Log: s.o.Progress})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = box.Close() }() // the copies are thrown away
+	st.box = box
+	for _, m := range r.present() {
+		if err := st.start(ctx, m, startHow{}); err != nil {
+			return err
+		}
+	}
+	for _, m := range r.present() {
+		if err := st.ready(ctx, m); err != nil {
+			return err
+		}
+	}
+	_, err = doVerify(ctx, r, nil)
+	s.out.Isolation = box.Proof().Lines()
+	return err
+}

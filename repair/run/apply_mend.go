@@ -1,0 +1,391 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/copies"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/try"
+)
+
+// mend writes mended data dirs beside the old ones and proves them on copies.
+func (s *session) mend(ctx context.Context, o ApplyOptions) (*Outcome, error) {
+	if err := s.fresh(o.Out, plan.MendFiles, s.plan.Way(plan.MendFiles).Steps[0].ID); err != nil {
+		return nil, err
+	}
+	work := s.o.Work
+	if work == "" {
+		work = o.Out + ".work"
+	}
+	err := s.mended(ctx, plan.MendFiles, absolute(o.Out), work)
+	s.mendedDirs(o.Out)
+	return s.finish(err, func() error {
+		if s.o.Keep {
+			return nil
+		}
+		return os.RemoveAll(work) // scratch of this run
+	})
+}
+
+// mending is one run of the way mend.
+type mending struct {
+	s   *session
+	r   *runner
+	st  *stage
+	set *evidence.Set
+	// specs name the sources, out is the folder for the mended data dirs.
+	specs map[string]evidence.Spec
+	out   string
+	// throwAway is true for a rehearsal: then the mended data dirs lie in scratch, and every process makes them again.
+	throwAway bool
+	server    node.Server
+}
+
+// mended makes the mended data dirs in out and proves them with copies below work. A rehearsal has out in work.
+func (s *session) mended(ctx context.Context, mode plan.Mode, out, work string) error {
+	set, err := s.sources(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = set.Close() }() // only read
+	server, err := s.server(ctx, set, true)
+	if err != nil {
+		return err
+	}
+	s.out.Raises = "" // only copies are opened
+	if err := copies.Enough(work, s.mendNeeds(set), s.o.room, otherPlace); err != nil {
+		return err
+	}
+	if err := s.freshWork(work); err != nil {
+		return err
+	}
+	if err := s.tryIsolation(ctx, server); err != nil {
+		return err
+	}
+	if err := s.journal(mode); err != nil {
+		return err
+	}
+	s.out.Way, s.out.Server = plan.MendFiles, server.String()
+	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{},
+		clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
+	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true,
+		write: true, clones: true}
+	m := &mending{s: s, r: r, st: st, set: set, specs: plan.SpecsOf(set), out: out, throwAway: mode == rehearsal,
+		server: server}
+	return m.steps(ctx)
+}
+
+// mendNeeds is the room for the mended data dirs, what lies between two repairs, and the copies that prove them.
+func (s *session) mendNeeds(set *evidence.Set) (n int64) {
+	for _, m := range set.Members {
+		p := s.bySource(m.Label())
+		switch {
+		case p == nil:
+		case slices.Contains(s.plan.ToMend(), p):
+			n += 3*m.Source.Manifest.Bytes + plan.WALRoom
+		case slices.Contains(s.plan.BesideMended(), p):
+			n += m.Source.Manifest.Bytes + plan.WALRoom
+		}
+	}
+	return n
+}
+
+func (m *mending) steps(ctx context.Context) error {
+	way := m.s.plan.Way(plan.MendFiles)
+	if err := m.r.note(way.Steps[0].ID, "out", m.out); err != nil {
+		return m.r.unfinished(way.Steps[0].ID, err)
+	}
+	if err := m.clean(); err != nil {
+		return m.r.unfinished(way.Steps[0].ID, err)
+	}
+	if err := os.MkdirAll(m.out, 0o700); err != nil {
+		return m.r.unfinished(way.Steps[0].ID, err)
+	}
+	for _, step := range way.Steps {
+		var err error
+		switch {
+		case step.Kind == plan.StepMend && m.throwAway:
+			err = m.s.always(ctx, m.r, step, func() (string, error) { return m.makeDir(ctx, &step) })
+		case step.Kind == plan.StepMend:
+			err = m.s.phase(ctx, m.r, step, func() (string, error) { return m.makeDir(ctx, &step) })
+		case step.Kind == plan.StepProve:
+			err = m.s.always(ctx, m.r, step, func() (string, error) { return m.prove(ctx) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clean empties the scratch of earlier processes; freshWork looked at it.
+func (m *mending) clean() error {
+	if err := os.RemoveAll(m.st.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(m.st.dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(m.st.dir, markFile), []byte(m.s.plan.Digest+"\n"), 0o600)
+}
+
+func (m *mending) dir(p *plan.Member) string { return filepath.Join(m.out, p.Folder()) }
+
+// makeDir makes the repairs that were tried when the plan was made.
+func (m *mending) makeDir(ctx context.Context, step *plan.Step) (string, error) {
+	p := m.s.plan.Member(step.Member)
+	if _, err := os.Lstat(m.dir(p)); err == nil {
+		// made by an earlier process that was killed right after: it gets its name when it is complete
+		return "it is there", nil
+	}
+	x := m.s.plan.MendOf(p.Source)
+	job := plan.MendJob{Source: m.specs[p.Source], Base: m.specs[x.Base], Repairs: x.Repairs,
+		Compare: compare.Options{Version: m.s.o.Version, Progress: m.s.o.Progress}}
+	for _, w := range x.With {
+		job.Peers = append(job.Peers, m.specs[w])
+	}
+	did, err := try.Mend(ctx, job, m.dir(p), m.st.dir)
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(did, "; "), nil
+}
+
+// prove starts copies of the mended data dirs and holds the dirs themselves against what the plan says they hold.
+func (m *mending) prove(ctx context.Context) (string, error) {
+	for _, p := range m.s.plan.ToMend() {
+		if err := m.kept(ctx, p); err != nil {
+			return "", err
+		}
+	}
+	class, err := m.diagnose(ctx)
+	if err != nil || !m.s.out.provenWell() {
+		return class, err
+	}
+	if err := os.RemoveAll(filepath.Join(m.st.dir, "members")); err != nil { // of a run that was killed
+		return "", err
+	}
+	if m.majority() {
+		return class, m.together(ctx)
+	}
+	for _, p := range m.s.plan.ToMend() {
+		if err := m.alone(ctx, p); err != nil {
+			return "", err
+		}
+	}
+	return class, nil
+}
+
+// kept holds one mended data dir against the promise of the plan.
+func (m *mending) kept(ctx context.Context, p *plan.Member) error {
+	x := m.s.plan.MendOf(p.Source)
+	what := fmt.Sprintf("the mended data dir of %s holds what the plan says", p.Name)
+	parts, err := evidence.Locate(ctx, evidence.Spec{Name: p.Name, Where: m.dir(p)})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = parts.Close() }() // only read
+	db, err := dumpdb.Open(parts.DB)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // only read
+	h, err := db.HashKV(ctx, x.Promise.Revision)
+	rev := int64(0)
+	if err == nil {
+		rev, err = db.CurrentRev()
+	}
+	switch {
+	case err != nil:
+		return err
+	case rev != x.Promise.Revision || h.Hash != x.Promise.HashKV || h.CompactRev != x.Promise.Compact:
+		m.s.out.prove(what, violated, fmt.Sprintf("HashKV is %d at revision %d, compacted at %d; the plan says %d at "+
+			"%d, compacted at %d",
+			h.Hash, rev, h.CompactRev, x.Promise.HashKV, x.Promise.Revision, x.Promise.Compact))
+	default:
+		m.s.out.prove(what, holds, fmt.Sprintf("HashKV %d at revision %d", h.Hash, rev))
+	}
+	return nil
+}
+
+// diagnose looks at the mended data dirs among those of the members that go on.
+func (m *mending) diagnose(ctx context.Context) (class string, err error) {
+	var specs []evidence.Spec
+	made := map[string]bool{}
+	for _, p := range m.s.plan.ToMend() {
+		made[p.Name] = true
+		specs = append(specs, evidence.Spec{Name: p.Name, Where: m.dir(p)})
+	}
+	for _, p := range m.s.plan.BesideMended() {
+		spec := m.specs[p.Source]
+		spec.Name = p.Name
+		specs = append(specs, spec)
+	}
+	report, err := compare.Diagnose(ctx, specs, compare.Options{Version: m.s.o.Version, Progress: m.s.o.Progress})
+	if err != nil {
+		return "", err
+	}
+	const what = "diagnose finds no damage in the mended data dirs and no difference to the other members"
+	var bad []string
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		if plan.Breaks(f) && f.Class != check.ClassMembership &&
+			slices.ContainsFunc(f.Members, func(n string) bool { return made[n] }) {
+			bad = append(bad, f.ID+": "+f.Title)
+		}
+	}
+	for i := range report.Members {
+		if db := report.Members[i].DB; db != nil {
+			m.s.out.Bytes = max(m.s.out.Bytes, db.Size)
+		}
+	}
+	if len(bad) > 0 {
+		m.s.out.prove(what, violated, strings.Join(bad, "; "))
+		return string(report.Verdict.Class), nil
+	}
+	m.s.out.prove(what, holds, string(report.Verdict.Class))
+	if h := report.Verdict.Healthy; h == nil || !*h {
+		m.s.out.Notes = append(m.s.out.Notes, "with the mended data dirs the diagnosis is: "+report.Verdict.Summary)
+	}
+	return string(report.Verdict.Class), nil
+}
+
+// majority tells whether the mended members and those that go on can decide.
+func (m *mending) majority() bool {
+	voters := 0
+	for _, p := range m.there() {
+		if !p.Learner {
+			voters++
+		}
+	}
+	return voters >= m.s.plan.Cluster.Quorum
+}
+
+func (m *mending) there() []*plan.Member {
+	return slices.Concat(m.s.plan.ToMend(), m.s.plan.BesideMended())
+}
+
+// copyDir makes the copy that a server runs on.
+func (m *mending) copyDir(ctx context.Context, p *plan.Member) error {
+	if src := m.s.evidenceOf(m.set, p.Source); !slices.Contains(m.s.plan.ToMend(), p) {
+		return copies.DataDir(ctx, src, m.st.dataDir(p))
+	}
+	for _, part := range []string{"wal", "snap"} {
+		if err := copies.Folder(ctx, filepath.Join(m.dir(p), "member", part),
+			filepath.Join(m.st.dataDir(p), "member", part)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sandbox runs f in a sandbox of its own.
+func (m *mending) sandbox(ctx context.Context, f func() error) error {
+	s := m.s
+	dir := filepath.Join(m.st.dir, "sandbox")
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	box, err := node.New(ctx, node.Options{Dir: dir, Server: m.server, Isolation: s.o.Isolation,
+		Auth:          s.plan.Cluster.Auth,
+		UnsafeNoFsync: true, KnownPeers: s.knownPeers(), Log: s.o.Progress})
+	if err != nil {
+		return err
+	}
+	m.st.box = box
+	m.st.runs, m.st.clients = map[string]*node.Member{}, map[*node.Member]*clientv3.Client{}
+	err = f()
+	s.out.Isolation = box.Proof().Lines()
+	return errors.Join(err, box.Close()) // the copies are thrown away
+}
+
+// together starts copies of all members that are there, as the cluster will.
+func (m *mending) together(ctx context.Context) error {
+	kept := *m.s.plan // the member that is kept may be one that is replaced later
+	m.r.plan, m.r.some = &kept, nil
+	for _, p := range m.there() {
+		m.r.some = append(m.r.some, kept.Member(p.Name))
+		if err := m.copyDir(ctx, p); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(m.r.some, m.r.best()) || m.r.best().Learner {
+		kept.Best.Name = m.r.some[0].Name
+	}
+	return m.sandbox(ctx, func() error {
+		for _, p := range m.r.some {
+			if err := m.st.start(ctx, p, startHow{}); err != nil {
+				return err
+			}
+		}
+		for _, p := range m.r.some {
+			if err := m.st.ready(ctx, p); err != nil {
+				return err
+			}
+		}
+		_, err := doVerify(ctx, m.r, nil)
+		return err
+	})
+}
+
+// alone starts a copy of one mended data dir by itself: too few members are at hand for a majority.
+func (m *mending) alone(ctx context.Context, p *plan.Member) error {
+	if err := m.copyDir(ctx, p); err != nil {
+		return err
+	}
+	x := m.s.plan.MendOf(p.Source)
+	kept := *m.s.plan
+	kept.Best.Name = p.Name
+	m.r.plan, m.r.some = &kept, []*plan.Member{kept.Member(p.Name)}
+	return m.sandbox(ctx, func() error {
+		if _, err := doForceNew(ctx, m.r, nil); err != nil {
+			return err
+		}
+		what := fmt.Sprintf("a server starts on a copy of the mended data dir of %s, alone with --force-new-cluster, "+
+			"and serves what the plan says", p.Name)
+		h, err := m.r.hash(ctx, m.r.best(), x.Promise.Revision)
+		switch {
+		case err != nil:
+			m.s.out.prove(what, notChecked, err.Error())
+		case h.Hash != x.Promise.HashKV && compactOf(h.CompactRevision) == compactOf(x.Promise.Compact):
+			m.s.out.prove(what, violated, fmt.Sprintf("HashKV is %d at revision %d, the plan says %d", h.Hash,
+				x.Promise.Revision, x.Promise.HashKV))
+		case h.Hash != x.Promise.HashKV:
+			m.s.out.prove(what, notChecked, fmt.Sprintf("the server is compacted at %d", h.CompactRevision))
+		default:
+			m.s.out.prove(what, holds, fmt.Sprintf("HashKV %d at revision %d", h.Hash, x.Promise.Revision))
+		}
+		return nil
+	})
+}
+
+// compactOf has one name for "never compacted".
+func compactOf(rev int64) int64 { return max(rev, 0) }
+
+// mendedDirs tells where the mended data dirs are and how they get to their places.
+func (s *session) mendedDirs(out string) {
+	s.out.Dirs = map[string]string{}
+	for _, p := range s.plan.ToMend() {
+		dir := filepath.Join(out, p.Folder())
+		if _, err := os.Stat(dir); err == nil {
+			s.out.Dirs[p.Name] = dir
+		}
+	}
+	if s.out.provenWell() {
+		s.install(plan.MendFiles, out)
+	}
+}

@@ -1,0 +1,102 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// Steps of a run that no plan lists: they end it.
+const (
+	stepCompare = "91-compare"
+	stepHandOut = "92-hand-out"
+)
+
+// reseed does the rehearsal's steps and hands the data dirs out.
+func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) {
+	if err := s.fresh(o.Out, plan.Reseed, stepHandOut); err != nil {
+		return nil, err
+	}
+	work := s.o.Work
+	if work == "" {
+		work = o.Out + ".work"
+	}
+	var err error
+	if _, there := os.Lstat(o.Out); there == nil {
+		err = s.handedOut(ctx, o.Out)
+	} else if err = s.sandboxed(ctx, plan.Reseed, work, false); err == nil && s.out.provenWell() {
+		err = s.publishDataDirs(ctx, work, o.Out)
+	}
+	return s.finish(err, func() error {
+		if s.o.Keep {
+			return nil
+		}
+		return os.RemoveAll(work) // scratch of this run
+	})
+}
+
+// handedOut ends a run whose process was killed between handing the data dirs out and saying so. What it had proved it
+// took with it.
+func (s *session) handedOut(ctx context.Context, out string) error {
+	if err := s.journal(plan.Reseed); err != nil {
+		return err
+	}
+	s.out.Way = s.plan.Way(plan.Reseed).Uses
+	r := &runner{plan: s.plan, j: s.j, out: s.out, say: s.o.Progress}
+	var specs []evidence.Spec
+	for _, m := range r.present() {
+		specs = append(specs, evidence.Spec{Name: m.Name, Where: filepath.Join(out, shell.FileName(m.ServerName()))})
+	}
+	err := s.always(ctx, r, compareStep, func() (string, error) { return s.proveSpecs(ctx, specs) })
+	if err != nil || !s.out.provenWell() {
+		return err
+	}
+	return s.publishDataDirs(ctx, "", out)
+}
+
+// publishDataDirs flushes what the servers wrote without fsync and gives it its place, in one rename.
+func (s *session) publishDataDirs(ctx context.Context, work, out string) error {
+	members := filepath.Join(work, "members")
+	r := &runner{plan: s.plan, j: s.j, out: s.out, say: s.o.Progress}
+	step := handOutStep
+	if err := r.note(step.ID, "out", absolute(out)); err != nil {
+		return r.unfinished(step.ID, err)
+	}
+	err := s.always(ctx, r, step, func() (string, error) {
+		if _, err := os.Lstat(out); err == nil {
+			return "they are there", nil // renamed by an earlier process that was killed right after
+		}
+		if err := syncTree(members); err != nil {
+			return "", err
+		}
+		if err := os.MkdirAll(filepath.Dir(absolute(out)), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.Rename(members, out); err != nil {
+			return "", fmt.Errorf("%w (put --work on the same file system as -o)", err)
+		}
+		return "", syncDir(filepath.Dir(absolute(out)))
+	})
+	s.dirs(out)
+	return err
+}
+
+func (s *session) dirs(out string) {
+	s.out.Dirs = map[string]string{}
+	for i := range s.plan.Members {
+		m := &s.plan.Members[i]
+		if dir := filepath.Join(out, m.Folder()); m.Action != plan.Remove && m.Action != plan.Retire {
+			if _, err := os.Stat(dir); err == nil {
+				s.out.Dirs[m.Name] = dir
+			}
+		}
+	}
+	if s.out.provenWell() {
+		s.install(s.out.Mode, out)
+	}
+}

@@ -1,0 +1,229 @@
+package run
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// LiveOptions say how the running cluster is reached and who does what has to be done on the hosts.
+type LiveOptions struct {
+	// Endpoints are client URLs of the members, or NAME=URL. Each is tried for a member that is down and comes up. Only
+	// when all of them belong to other members, a member is reached at the client URL that the cluster, or its old data
+	// dir, has of it.
+	Endpoints []string
+	// CACert, Cert and Key are PEM files; User and Password log in. Under auth they must be those of a user with role
+	// root.
+	CACert, Cert, Key string
+	User, Password    string
+	// HostActions, if set, does what has to be done on hosts; hooks and prompts are not used then.
+	HostActions func(context.Context, HostStep) error
+	// HookStop, HookWipe and HookStart are shell commands; see hookEnv. They must do no harm when they are run again.
+	HookStop, HookWipe, HookStart string
+	// HookTimeout bounds how long a hook may run, 5 minutes if it is 0. A hook that is still at work then is ended with
+	// all it started.
+	HookTimeout time.Duration
+	// DataDirs are the members' data dirs on their hosts by name; "" is that of members that are not named.
+	DataDirs map[string]string
+	// Backup is the file for the snapshot of the best member, by default beside the plan. Snapshots of the members that
+	// are taken out get its name with theirs in it.
+	Backup string
+	// QuorumWait bounds how long a step waits for voters that are down before it gives up, 10 minutes if it is 0. A
+	// person is asked instead.
+	QuorumWait time.Duration
+	// SkipSaves leaves the snapshots of the members that are taken out away.
+	SkipSaves bool
+	// AcceptLost goes on although members that are taken out hold writes that the best member lacks and the plan does
+	// not list.
+	AcceptLost bool
+	// Prompt shows what a person has to do and returns when it is done, or ErrStopped. nil when nobody is there.
+	Prompt func(ctx context.Context, text []string) error
+	// Notice, if set, is told what an operator should read before the first step.
+	Notice func(string)
+	// Output takes what hooks print.
+	Output io.Writer
+}
+
+// ErrStopped is what a person answers who does not want to go on.
+var ErrStopped = errors.New("the operator stopped here")
+
+// HostStep is one thing to do on a member's host: stop, wipe (move the data dir aside) or start. It must do no harm
+// when it is done again.
+type HostStep struct {
+	Action string
+	Member *plan.Member
+	// InitialCluster is what a member that joins empty is started with, and --initial-cluster-state=existing; "" starts
+	// it on its own data dir.
+	InitialCluster string
+}
+
+// hooked tells whether host steps can be done at all.
+func (o *LiveOptions) hooked() bool {
+	return o.HostActions != nil || o.Prompt != nil || o.HookStop != "" && o.HookWipe != "" && o.HookStart != ""
+}
+
+// prompted tells whether a person is asked for every host step.
+func (o *LiveOptions) prompted() bool {
+	return o.HostActions == nil && o.Prompt != nil && o.HookStop == "" && o.HookWipe == "" && o.HookStart == ""
+}
+
+func (o *LiveOptions) fill(plan string) {
+	if o.Backup == "" {
+		o.Backup = plan + ".backup.db"
+	}
+	if o.QuorumWait == 0 {
+		o.QuorumWait = 10 * time.Minute
+	}
+	if o.HookTimeout == 0 {
+		o.HookTimeout = 5 * time.Minute
+	}
+	if o.Notice == nil {
+		o.Notice = func(string) {}
+	}
+	if o.Output == nil {
+		o.Output = io.Discard
+	}
+}
+
+// field is a host whose members are those of the real cluster.
+type field struct {
+	o    *LiveOptions
+	r    *runner
+	tls  *tls.Config
+	plan string
+
+	mu      sync.Mutex
+	clients map[string]*loggedIn
+	// where guards endpoints, by member name; free are those of o.Endpoints that nobody has yet, listed the client URLs
+	// in the member list.
+	where             sync.Mutex
+	endpoints, listed map[string]string
+	free              []string
+	// woken is true once members were started because nobody led.
+	woken bool
+	// server is what the best member runs.
+	server release.Version
+}
+
+// live drives the running cluster.
+func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
+	if len(o.Live.Endpoints) == 0 {
+		return nil, refusal.New("--endpoints URL,…", "the endpoints of the running cluster are missing")
+	}
+	if !o.Live.hooked() {
+		return nil, refusal.New("--hook-stop, --hook-wipe and --hook-start, or run it on a terminal",
+			"nobody is there to stop members and to move their data dirs")
+	}
+	o.Live.fill(s.file)
+	o.Live.Endpoints = slices.Clone(o.Live.Endpoints) // names are taken off
+	f := &field{o: &o.Live, plan: s.file, endpoints: map[string]string{}, listed: map[string]string{},
+		clients: map[string]*loggedIn{}}
+	defer f.close()
+	r := &runner{plan: s.plan, steps: s.plan.Way(plan.Live).Steps, host: f, out: s.out, limits: s.o.limits,
+		say:     s.o.Progress,
+		guarded: true, noops: s.plan.Cluster.Fillers(), backup: o.Live.Backup, live: &o.Live}
+	f.r = r
+	if err := f.named(); err != nil {
+		return nil, err
+	}
+	if err := f.secure(); err != nil {
+		return nil, err
+	}
+	resumed, err := s.underWay(plan.Live)
+	if err != nil {
+		return nil, err
+	}
+	// The journal knows the new IDs, so it is open before the cluster is looked at.
+	if err := s.journal(plan.Live); err != nil {
+		return nil, err
+	}
+	r.j, s.out.Way = s.j, plan.Live
+	if err := r.noteDirs(); err != nil {
+		return nil, err
+	}
+	if err := f.preflight(ctx, resumed, s.o.room); err != nil {
+		if f.woken {
+			return s.finish(err, func() error { return nil })
+		}
+		if !resumed {
+			err = errors.Join(err, s.j.write(Record{State: StateAbandon, Detail: err.Error()})) // nothing was begun
+		}
+		return nil, AsRefusal(err)
+	}
+	err = r.run(ctx)
+	s.out.Only = r.onlyHeld()
+	s.out.Notes = append(s.out.Notes, r.fewer()...)
+	if err == nil && len(s.out.Proofs) == 0 {
+		_, err = doVerify(ctx, r, nil)
+	}
+	return s.finish(err, func() error { return nil })
+}
+
+// noteDirs keeps where the members' data dirs are, for the commands that go back.
+func (r *runner) noteDirs() error {
+	dirs := map[string]string{}
+	for i := range r.plan.Members {
+		m := &r.plan.Members[i]
+		if d := r.live.dataDir(m); d != "" && r.j.value("dir:"+m.Name) != d {
+			dirs["dir:"+m.Name] = d
+		}
+	}
+	if len(dirs) == 0 {
+		return nil
+	}
+	return r.j.write(Record{State: StateNote, Values: dirs})
+}
+
+// underWay tells whether an earlier run of that mode began steps and did not end.
+func (s *session) underWay(mode plan.Mode) (bool, error) {
+	records, err := ReadJournal(s.file)
+	begun := false
+	for _, r := range records {
+		if r.Mode != mode {
+			continue
+		}
+		switch r.State {
+		case StateBegin:
+			begun = true
+		case StateEnd, StateAbandon:
+			begun = false
+		}
+	}
+	return begun && !s.o.Again, err
+}
+
+func (f *field) secure() error {
+	if f.o.CACert == "" && f.o.Cert == "" {
+		for _, e := range f.o.Endpoints {
+			if strings.HasPrefix(e, "https://") {
+				f.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+			}
+		}
+		return nil
+	}
+	info := transport.TLSInfo{CertFile: f.o.Cert, KeyFile: f.o.Key, TrustedCAFile: f.o.CACert}
+	c, err := info.ClientConfig()
+	f.tls = c
+	return err
+}
+
+func (f *field) client(m *plan.Member) (*clientv3.Client, string, error) {
+	e := f.endpoint(m)
+	if e == "" {
+		return nil, "", never("no client URL of %s is known; name one with --endpoints", m.Name)
+	}
+	c, err := f.dial(e)
+	return c, e, err
+}

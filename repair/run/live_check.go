@@ -1,0 +1,209 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/repair/copies"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// preflight holds the running cluster against the plan and tells what an operator should know. Nothing was changed yet,
+// unless an earlier run is carried on.
+func (f *field) preflight(ctx context.Context, resumed bool, room func(string) (int64, bool)) error {
+	if err := f.meet(ctx, resumed); err != nil {
+		return err
+	}
+	if err := f.check(ctx, resumed); err != nil {
+		return err
+	}
+	if err := f.isRoot(ctx); err != nil {
+		return err
+	}
+	if !resumed {
+		if err := f.room(ctx, room); err != nil {
+			return err
+		}
+	}
+	notes, err := f.moved(ctx)
+	if err != nil {
+		return err
+	}
+	f.r.out.Notes = append(f.r.out.Notes, notes...)
+	for _, n := range notes {
+		f.o.Notice(n)
+	}
+	if f.woken {
+		return nil
+	}
+	return f.confirm(ctx, resumed)
+}
+
+// confirm asks a person whether to begin.
+func (f *field) confirm(ctx context.Context, resumed bool) error {
+	if !f.o.prompted() || resumed {
+		return nil
+	}
+	text := append([]string{fmt.Sprintf("repair of cluster %s: keep %s, %s", f.r.plan.Cluster.ID, f.r.plan.Best.Name,
+		f.r.plan.Why)}, "nothing was changed yet; begin?")
+	if err := f.o.Prompt(ctx, text); errors.Is(err, ErrStopped) {
+		return refusal.New("the same command asks again", "%v before the first step", err)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+const planAgain = "this is another cluster, or it changed since its data dirs were copied: copy again and plan again"
+
+// meet finds the members and makes sure that they are those of the plan. A cluster that waits for a member for its
+// majority does not say who belongs to it, and its servers do not answer at all once they were restarted: then the
+// steps that start members are done right away. They start them on their own data dirs; nothing else is done before all
+// is checked.
+func (f *field) meet(ctx context.Context, resumed bool) error {
+	led, err := f.checkLeaderAndRevision(ctx)
+	if led || err != nil && !errors.Is(err, errNobody) {
+		return err
+	}
+	for i := range f.r.steps {
+		s := &f.r.steps[i]
+		if s.Kind != plan.StepStart || f.r.j.state(s.ID) == StateDone {
+			continue
+		}
+		if !f.woken {
+			n := "the cluster has no leader now: members that are down are started on their own data dirs first; " +
+				"everything is checked after that, before anything else is done"
+			f.r.out.Notes = append(f.r.out.Notes, n)
+			f.o.Notice(n)
+			if err := f.confirm(ctx, resumed); err != nil {
+				return err
+			}
+			f.woken = true
+		}
+		if err := f.r.step(ctx, s); err != nil {
+			return err
+		}
+	}
+	if f.woken {
+		_, err = f.checkLeaderAndRevision(ctx)
+	}
+	return err
+}
+
+// checkLeaderAndRevision holds the best member's cluster and revision against the plan and tells whether it knows a
+// leader.
+func (f *field) checkLeaderAndRevision(ctx context.Context) (led bool, err error) {
+	if err := f.locate(ctx); err != nil {
+		return false, err
+	}
+	p := f.r.plan
+	goal, err := f.r.goal(ctx)
+	if err != nil {
+		return false, err
+	}
+	if id := goal.Header.GetClusterId(); id != uint64(p.Cluster.ID) {
+		return false, refusal.New(planAgain, "the running cluster is %x, the plan is for %s", id, p.Cluster.ID)
+	}
+	if rev := goal.Header.GetRevision(); rev < p.Best.Revision {
+		return false, refusal.New(planAgain, "%s stands at revision %d, in the plan at %d", p.Best.Name, rev,
+			p.Best.Revision)
+	}
+	f.server = release.Of(goal.Version)
+	return goal.Leader != 0, nil
+}
+
+// check holds the members of the running cluster against the plan.
+func (f *field) check(ctx context.Context, resumed bool) error {
+	list, err := f.r.list(ctx)
+	if err != nil {
+		return refusal.New("look at --endpoints and the credentials; the cluster needs a leader",
+			"the running cluster does not tell its members: %v", err)
+	}
+	p := f.r.plan
+	known := map[uint64]bool{}
+	for i := range p.Members {
+		m := &p.Members[i]
+		known[uint64(m.ID)], known[f.r.idOf(m)] = true, true
+		listed := find(list, uint64(m.ID)) != nil || find(list, f.r.idOf(m)) != nil
+		if !resumed && !listed && m.Action != plan.Retire && m.Action != plan.Join && m.Action != plan.StandIn &&
+			!m.Zombie() {
+			return refusal.New(planAgain, "member %s (%s) of the plan is not listed", m.Name, m.ID)
+		}
+	}
+	for _, m := range list {
+		if pm := f.r.byID(m.GetID()); pm != nil && len(m.GetClientURLs()) > 0 {
+			f.listed[pm.Name] = m.GetClientURLs()[0]
+		}
+		if err := f.comesBack(m.GetID()); err != nil {
+			return err
+		}
+		mine := resumed && slices.ContainsFunc(p.Members,
+			func(pm plan.Member) bool { return byPeerURL(list, pm.PeerURLs) == m })
+		if !known[m.GetID()] && !mine {
+			return refusal.New(planAgain, "the running cluster has a member %s that the plan does not know",
+				dumplog.ID(m.GetID()))
+		}
+	}
+	return nil
+}
+
+// comesBack refuses a cluster whose servers list a zombie because they were upgraded since the data dirs were copied,
+// to a line that takes members from the database.
+func (f *field) comesBack(id uint64) error {
+	m, p := f.r.byID(id), f.r.plan
+	if m == nil || !m.Zombie() || p.Removable(m) || !f.server.Above(release.AnyOf(p.Cluster.Minor)) {
+		return nil
+	}
+	return refusal.New("copy the data dirs again and plan again; etcd-medic repair apply PLAN --mode clone on fresh "+
+		"copies gets rid of it, and so does etcd-medic repair meta DATA_DIR --members-from-raft, one stopped member "+
+		"after the other", "the servers run etcd %s, which lists %s since bucket members does; no start of theirs drops it",
+		f.server, m.ID)
+}
+
+// isRoot asks for something that only root may see, so that credentials that do not suffice are found before the first
+// step. The answer is thrown away.
+func (f *field) isRoot(ctx context.Context) error {
+	err := f.r.until(ctx, f.r.limits.step, "list of users", func(ctx context.Context) error {
+		return f.r.ask(ctx, f.r.best(), func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.UserList(ctx)
+			return err
+		})
+	})
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return refusal.New("--user of a user with role root and its password, or --cert and --key with CN=root",
+		"the credentials do not allow the steps of a repair: %v", err)
+}
+
+// room wants space for the snapshots that are taken, and their names free.
+func (f *field) room(ctx context.Context, room func(string) (int64, bool)) error {
+	var need int64
+	for i := range f.r.steps {
+		s := &f.r.steps[i]
+		if s.Kind != plan.StepBackup && (s.Kind != plan.StepSave || f.o.SkipSaves) {
+			continue
+		}
+		m := f.r.of(s)
+		path := f.r.backup
+		if s.Kind == plan.StepSave {
+			path = savePath(f.r.backup, m)
+		}
+		if _, err := os.Lstat(path); err == nil {
+			return refusal.New("move it away, or name another file with --backup", "%s exists; nothing is overwritten",
+				path)
+		}
+		if st, err := f.answers(ctx, m); err == nil {
+			need += st.DbSize
+		}
+	}
+	return copies.Enough(f.r.backup, need, room, "free some, or name a file elsewhere with --backup")
+}

@@ -1,0 +1,256 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// ask bounds how long a member that may be down is waited for.
+const ask = 3 * time.Second
+
+// answers asks a member who it is.
+func (f *field) answers(ctx context.Context, m *plan.Member) (*clientv3.StatusResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, ask)
+	defer cancel()
+	if e := f.seek(ctx, m); e == "" || !listens(ctx, e) { // a client would try until the time is over
+		return nil, errors.Join(errSilent, ctx.Err())
+	}
+	return f.r.status(ctx, m)
+}
+
+var errSilent = errors.New("nothing listens at its client URL")
+
+// running tells whether the member answers under the ID that it has now. A first answer may fail because the client is
+// that of an earlier process.
+func (f *field) running(ctx context.Context, m *plan.Member) bool {
+	st, err := f.answers(ctx, m)
+	if err != nil && !errors.Is(err, errSilent) {
+		f.forget(m)
+		st, err = f.answers(ctx, m)
+	}
+	return err == nil && st.Header.GetMemberId() == f.r.idOf(m)
+}
+
+// down tells whether nothing has the member's client port. What takes a connection and closes it at once is a tunnel to
+// a port that nobody has; what takes one and says nothing may be a server that hangs.
+func (f *field) down(ctx context.Context, m *plan.Member) bool {
+	e := f.seek(ctx, m)
+	if e == "" && f.quiet(ctx) {
+		return true
+	}
+	c, err := reach(ctx, e)
+	if c == nil {
+		return err != nil && ctx.Err() == nil
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.SetReadDeadline(time.Now().Add(tunnel)); err != nil {
+		return false
+	}
+	_, err = c.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// tunnel is how long one may take to find that nobody is at its other end.
+const tunnel = time.Second
+
+func (f *field) stop(ctx context.Context, m *plan.Member) error {
+	if err := f.onHost(ctx, m, "stop", f.o.HookStop, plan.ByHandStop(m), ""); err != nil {
+		return err
+	}
+	f.forget(m)
+	return f.r.until(ctx, f.r.limits.step, m.Name+" stops", func(ctx context.Context) error {
+		if f.down(ctx, m) {
+			return nil
+		}
+		f.forget(m)
+		st, err := f.answers(ctx, m)
+		if err != nil {
+			return fmt.Errorf("something still listens at %s, although it was said to be stopped (%v)", f.place(m),
+				err) //nolint:errorlint // whatever it is, it may pass
+		}
+		return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.place(m),
+			hexID(st.Header.GetMemberId()))
+	})
+}
+
+func (f *field) aside(ctx context.Context, m *plan.Member) (string, error) {
+	return "", f.onHost(ctx, m, "wipe", f.o.HookWipe, plan.ByHandSetAside(m), "")
+}
+
+func (f *field) start(ctx context.Context, m *plan.Member, how startHow) error {
+	f.forget(m)
+	hand := plan.ByHandStart(m)
+	if how.empty {
+		hand = plan.ByHandStartEmpty(f.r.plan, m)[1:] // the first says what INITIAL_CLUSTER is
+	}
+	return f.onHost(ctx, m, "start", f.o.HookStart, hand, how.initialCluster)
+}
+
+// ready waits until the member answers as who it should be. It ends early when another answers in its place, or nothing
+// listens there.
+func (f *field) ready(ctx context.Context, m *plan.Member) error {
+	w := &listening{f: f, m: m, silent: time.Now(), odd: time.Now()}
+	return f.r.until(ctx, f.r.limits.transfer, m.Name+" serves as "+hexID(f.r.idOf(m)),
+		func(ctx context.Context) error {
+			st, err := f.answers(ctx, m)
+			if err != nil {
+				f.forget(m)
+				return w.look(err)
+			}
+			return f.itself(m, st)
+		})
+}
+
+// itself says who answers in a member's place.
+func (f *field) itself(m *plan.Member, st *clientv3.StatusResponse) error {
+	id, cluster := st.Header.GetMemberId(), st.Header.GetClusterId()
+	switch {
+	case id == f.r.idOf(m):
+		return nil
+	case id == uint64(m.ID):
+		return never("it serves under its old ID %s: it was started on its old data dir, which was not moved aside; "+
+			"stop it, move that aside, and run the same command again", m.ID)
+	case cluster != uint64(f.r.plan.Cluster.ID):
+		return never("member %s of cluster %s answers at %s: it was not started with "+
+			"--initial-cluster-state=existing and the initial cluster, and began a cluster of its own",
+			dumplog.ID(id), dumplog.ID(cluster), f.place(m))
+	}
+	return never("member %s answers at %s", dumplog.ID(id), f.place(m))
+}
+
+// listening follows whether a process has the member's client port. One that joins has it at once and serves once it
+// has the database, so a port that nobody has, or that comes and goes, tells of a process that is not there.
+type listening struct {
+	f      *field
+	m      *plan.Member
+	silent time.Time // since when nobody listens
+	odd    time.Time // since when something listens that knows none of etcd's calls
+	heard  bool
+	ends   int // how often a process was there and is gone
+}
+
+// starts is how often a process may come and go before it is said to fail.
+const starts = 3
+
+func (l *listening) look(why error) error {
+	var stays permanent
+	if errors.As(why, &stays) {
+		return why
+	}
+	const hint = `look at its log; "the member has been permanently removed from the cluster" there means that it was started on its old data dir, which was not moved aside: do that by hand, and run the same command again`
+	if !errors.Is(why, errSilent) {
+		l.heard = true
+		if status.Code(why) != codes.Unimplemented {
+			l.odd = time.Now()
+		}
+		if time.Since(l.odd) > l.f.r.limits.step {
+			return never("what answers at %s is no etcd server (%v); name the member's own URL with --endpoints",
+				l.f.place(l.m), why)
+		}
+		return fmt.Errorf("it does not answer yet: %v", why) //nolint:errorlint // whatever it is, it may pass
+	}
+	l.odd = time.Now()
+	if l.heard {
+		l.heard, l.silent = false, time.Now()
+		l.ends++
+	}
+	if l.ends >= starts {
+		return never("it was started and ended %d times; %s", l.ends, hint)
+	}
+	if time.Since(l.silent) > l.f.r.limits.step {
+		return never("nothing listens at %s for %v although it was said to be started; %s", l.f.place(l.m),
+			l.f.r.limits.step, hint)
+	}
+	return errSilent
+}
+
+// listens tells whether anything takes connections at an endpoint.
+func listens(ctx context.Context, endpoint string) bool {
+	c, err := reach(ctx, endpoint)
+	if c != nil {
+		_ = c.Close()
+	}
+	return err == nil
+}
+
+// reach connects to an endpoint; without one that is a URL there is neither a connection nor an error.
+func reach(ctx context.Context, endpoint string) (net.Conn, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme == "" {
+		return nil, nil
+	}
+	network, address := "tcp", u.Host
+	if strings.HasPrefix(u.Scheme, "unix") {
+		network, address = "unix", u.Host+u.Path
+	}
+	d := net.Dialer{Timeout: ask}
+	return d.DialContext(ctx, network, address)
+}
+
+// onHost runs the hook, or asks a person.
+func (f *field) onHost(ctx context.Context, m *plan.Member, what, hook string, hand []plan.Command,
+	initial string) error {
+	switch {
+	case f.o.HostActions != nil:
+		return f.o.HostActions(ctx, HostStep{Action: what, Member: m, InitialCluster: initial})
+	case hook != "":
+		return f.runHook(ctx, m, what, hook, initial)
+	}
+	return f.o.Prompt(ctx, f.instructions(m, what, hand, initial))
+}
+
+// instructions are what a person is told to do, with everything filled in that is known here, and what will be looked
+// at next.
+func (f *field) instructions(m *plan.Member, what string, hand []plan.Command, initial string) []string {
+	then := map[string]string{
+		"stop": fmt.Sprintf("then %s must not answer at %s any more", m.Name, f.place(m)),
+		"wipe": "move it, do not delete it; an empty data dir must be left, or none. A copy of it at " +
+			AsidePath(f.plan, m) + " here is compared for what only it holds",
+		"start": fmt.Sprintf("then member %s must answer at %s", hexID(f.r.idOf(m)), f.place(m)),
+	}
+	title := map[string]string{"stop": "stop %s (%s)", "wipe": "move the data dir of %s (%s) aside",
+		"start": "start %s (%s)"}
+	text := []string{fmt.Sprintf(title[what], m.Name, hexID(f.r.idOf(m))) + ", one of:"}
+	known := map[string]string{}
+	if dir := f.dataDir(m); dir != "" {
+		known["DATA_DIR"] = dir
+	}
+	if initial != "" {
+		if known["INITIAL_CLUSTER"] = initial; !plan.SameInQuotes(initial) {
+			text = append(text, "  INITIAL_CLUSTER is "+initial)
+		}
+	}
+	for _, c := range hand {
+		if c.With == "etcdctl" { // that is looked at here
+			continue
+		}
+		c = c.Fill(known).FillNote(known)
+		text = append(text, "  "+c.Prefix()+c.Run)
+	}
+	return append(text, then[what])
+}
+
+func (f *field) dataDir(m *plan.Member) string { return f.o.dataDir(m) }
+
+// dataDir is the member's data dir on its host, "" when it was not said.
+func (o *LiveOptions) dataDir(m *plan.Member) string {
+	for _, n := range []string{m.Name, m.ServerName(), ""} {
+		if d := o.DataDirs[n]; d != "" {
+			return d
+		}
+	}
+	return ""
+}

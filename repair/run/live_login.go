@@ -1,0 +1,132 @@
+package run
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/credentials"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	grpccredentials "google.golang.org/grpc/credentials"
+
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// loggedIn is a client of one endpoint. One with a borrowed token is good until that may have expired.
+type loggedIn struct {
+	c     *clientv3.Client
+	until time.Time // zero: for good
+}
+
+// loginTimeout is how long a login may take at a member that may be down.
+const loginTimeout = 5 * time.Second
+
+// borrowed is how long a borrowed token is used. Servers forget a token that nobody used for five minutes.
+const borrowed = time.Minute
+
+// dial returns the client of an endpoint, which is kept until forget.
+func (f *field) dial(endpoint string) (*clientv3.Client, error) {
+	f.mu.Lock()
+	have := f.clients[endpoint]
+	f.mu.Unlock()
+	if have != nil && (have.until.IsZero() || time.Now().Before(have.until)) {
+		return have.c, nil
+	}
+	c, err := f.login(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch now := f.clients[endpoint]; now {
+	case nil:
+	case have:
+		_ = have.c.Close()
+	default: // someone else was faster
+		_ = c.c.Close()
+		return now.c, nil
+	}
+	f.clients[endpoint] = c
+	return c.c, nil
+}
+
+func (f *field) login(endpoint string) (*loggedIn, error) {
+	c, err := f.connect(endpoint, f.o.User, nil)
+	if err != nil && f.o.User != "" && strings.Contains(err.Error(),
+		rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)) {
+		return f.borrow(endpoint)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &loggedIn{c: c}, nil
+}
+
+// connect makes a client of one endpoint; user "" makes one that does not log in.
+func (f *field) connect(endpoint, user string, creds grpccredentials.PerRPCCredentials) (*clientv3.Client, error) {
+	cfg := clientv3.Config{Endpoints: []string{endpoint}, TLS: f.tls, DialTimeout: loginTimeout, Logger: zap.NewNop(),
+		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+		DialOptions: []grpc.DialOption{grpc.WithNoProxy()}}
+	if user != "" {
+		cfg.Username, cfg.Password = user, f.o.Password
+	}
+	if creds != nil {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithPerRPCCredentials(creds))
+	}
+	return clientv3.New(cfg)
+}
+
+// borrow makes a client of a learner: it lets nobody log in, but wants to know who asks all the same. Tokens are handed
+// out through raft, so one that the best member gives is known to the learner too, once it has applied that entry.
+func (f *field) borrow(endpoint string) (*loggedIn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), loginTimeout)
+	defer cancel()
+	best, _, err := f.client(f.r.best())
+	if err != nil {
+		return nil, err
+	}
+	resp, err := best.Authenticate(ctx, f.o.User, f.o.Password)
+	if err != nil {
+		return nil, err
+	}
+	token := credentials.NewPerRPCCredentialBundle()
+	token.UpdateAuthToken(resp.Token)
+	c, err := f.connect(endpoint, "", token.PerRPCCredentials())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Status(ctx, endpoint); err != nil {
+		_ = c.Close()
+		return nil, notYet{err}
+	}
+	return &loggedIn{c: c, until: time.Now().Add(borrowed)}, nil
+}
+
+// notYet marks an error of a member that has not caught up: trying again helps.
+type notYet struct{ err error }
+
+// Error is that of the error it marks.
+func (n notYet) Error() string { return n.err.Error() }
+
+// forget closes a member's client: a new process knows no token of the old one, and a client that failed sits in its
+// back-off.
+func (f *field) forget(m *plan.Member) {
+	e := f.endpoint(m)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.clients[e]; c != nil {
+		_ = c.c.Close()
+		delete(f.clients, e)
+	}
+}
+
+func (f *field) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.clients {
+		_ = c.c.Close()
+	}
+}

@@ -1,0 +1,115 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// moved tells how far the cluster went on since the plan's copies were made, and refuses when members that are taken
+// out took in what the best member lacks and the plan does not list.
+func (f *field) moved(ctx context.Context) (notes []string, err error) {
+	r := f.r
+	if n := r.plan.Lost.CommittedEntries; n > 0 {
+		notes = append(notes, givenUp(n, r.best().Name))
+	}
+	st, err := r.goal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	best := Drift{Member: r.best().Name, PlannedRevision: r.plan.Best.Revision, PlannedIndex: r.plan.Best.AppliedIndex,
+		Revision: st.Header.GetRevision(), AppliedIndex: st.RaftAppliedIndex}
+	r.out.Drift = append(r.out.Drift, best)
+	notes = append(notes, r.tell(&best))
+	var bad []*Drift
+	leaving := 0
+	for i := range r.plan.Members {
+		m := &r.plan.Members[i]
+		if !leaves(m) || r.idOf(m) != uint64(m.ID) || !f.running(ctx, m) {
+			continue
+		}
+		d, err := r.drift(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		r.out.Drift = append(r.out.Drift, *d)
+		notes = append(notes, r.tell(d))
+		if leaving++; d.Unlisted > 0 {
+			bad = append(bad, d)
+		}
+	}
+	if leaving > 0 {
+		notes = append(notes, fmt.Sprintf("a member that differs goes on acknowledging writes that %s may not take "+
+			"in, until it is stopped: they are in its data dir that is set aside, and up to its snapshot in that",
+			r.best().Name))
+	}
+	if len(bad) > 0 && !f.o.AcceptLost {
+		return nil, refusal.New("copy the data dirs again and plan again, so that the plan lists them; or accept it: "+
+			"the snapshots that are taken first hold them",
+			"%v", r.unaccepted(bad...))
+	}
+	return notes, nil
+}
+
+func givenUp(n int, best string) string {
+	return fmt.Sprintf("%s that %s lacks are given up, as the plan lists them; the plan has the commands that save them", plural.Of(n, "committed effect", "committed effects"), best)
+}
+
+// leaves tells whether what a member holds now goes with it.
+func leaves(m *plan.Member) bool {
+	return m.Rejoins() || m.Action == plan.Retire || m.Action == plan.Remove
+}
+
+// unaccepted says what would be lost.
+func (r *runner) unaccepted(ds ...*Drift) error {
+	var parts []string
+	for _, d := range ds {
+		parts = append(parts, fmt.Sprintf("%s of %s (%s)", plural.Of(d.Unlisted, "key", "keys"), d.Member, shown(d)))
+	}
+	return fmt.Errorf("writes acknowledged since the data dirs were copied would be lost that the plan does not "+
+		"list: %s lacks the present state of %s",
+		r.best().Name, strings.Join(parts, ", "))
+}
+
+// shown names some of the keys.
+func shown(d *Drift) string {
+	var names []string
+	for _, k := range d.UnlistedKeys[:min(len(d.UnlistedKeys), 5)] {
+		names = append(names, keyText(k))
+	}
+	if d.Unlisted > len(names) {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+func keyText(k check.Bytes) string {
+	if k.Printable() {
+		return string(k)
+	}
+	return fmt.Sprintf("%q", string(k))
+}
+
+// tell puts a drift in words.
+func (r *runner) tell(d *Drift) string {
+	text := fmt.Sprintf("%s went from revision %d to %d and from applied index %d to %d since its data dir was copied",
+		d.Member, d.PlannedRevision, d.Revision, d.PlannedIndex, d.AppliedIndex)
+	switch {
+	case d.Member == r.best().Name:
+	case d.Unlisted > 0:
+		text += fmt.Sprintf("; %s it took in are not on %s: %s", plural.Of(d.Unlisted, "key as", "keys as"),
+			r.best().Name,
+			shown(d))
+	case d.Unknown == "":
+		text += "; it took in nothing that " + r.best().Name + " lacks"
+	}
+	if d.Unknown != "" {
+		text += "; " + d.Unknown
+	}
+	return text
+}

@@ -1,0 +1,463 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/repair/extract"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// OnlyHeld is what a member that was taken out held when it stopped and the best member does not hold: writes that it
+// acknowledged until its last moment, also after its snapshot.
+type OnlyHeld struct {
+	Member string `json:"member"`
+	// Dir is the data dir that was read, "" when it could not be read from here.
+	Dir string `json:"dir,omitempty"`
+	// Keys counts the keys, KeyNames are the first of them. Script is the shell script that puts them.
+	Keys     int           `json:"keys"`
+	KeyNames []check.Bytes `json:"keyNames,omitempty"`
+	Script   string        `json:"script,omitempty"`
+	// Unknown says what could not be compared, and why. Command compares by hand.
+	Unknown string `json:"unknown,omitempty"`
+	Command string `json:"command,omitempty"`
+	// CommandArgs is the command as a list.
+	CommandArgs shell.Command `json:"commandArgs,omitzero"`
+}
+
+// onlyNote is how the journal keeps it: the output form of keys is not read back.
+type onlyNote struct {
+	OnlyHeld
+	Names [][]byte `json:"names"`
+}
+
+// held is the last state of a key that a member changed since its copy was made.
+type held struct {
+	deleted bool
+	value   []byte
+	lease   int64
+}
+
+// heldBytes bounds how much of the changes of one member is kept in memory.
+const heldBytes = 256 << 20
+
+// oldDir reads what a stopped member held.
+type oldDir struct {
+	r     *runner
+	m     *plan.Member
+	known map[change]int32
+	h     *history
+	keys  map[string]held
+	bytes int
+	// doubts are reasons why the result may not be all.
+	doubts []string
+}
+
+// findOldDir returns the member's old data dir if it can be read from here: by its path on the host, by the name that
+// our commands give it when it is moved aside, or where a hook put a copy. Only a dir that carries the member's ID
+// counts.
+func (r *runner) findOldDir(ctx context.Context, m *plan.Member, places []string) (string, *evidence.Set) {
+	for _, dir := range places {
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+			continue
+		}
+		set, err := evidence.Open(ctx, []evidence.Spec{{Name: m.Name, Where: dir}}, evidence.Options{})
+		if err != nil {
+			continue
+		}
+		if len(set.Members) == 1 && set.Members[0].MemberID == m.ID && set.Members[0].ClusterID != 0 {
+			return dir, set
+		}
+		_ = set.Close() // only read
+	}
+	return "", nil
+}
+
+// oldDirs are the places where the member's old data dir may be readable from here: while it is in its place, and once
+// it was moved.
+func (r *runner) oldDirs(m *plan.Member) (before, after []string) {
+	if r.live == nil {
+		return nil, nil
+	}
+	if dir := r.live.dataDir(m); dir != "" {
+		before = append(before, dir)
+		// the pattern is sound
+		moved, _ := filepath.Glob(filepath.Join(globQuote(filepath.Dir(dir)), globQuote(filepath.Base(dir))+"?*"))
+		after = slices.Concat(moved, []string{dir})
+	}
+	return before, append([]string{AsidePath(r.planFile(), m)}, after...)
+}
+
+// globQuote takes the meaning from characters that a pattern would read.
+func globQuote(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
+}
+
+// AsidePath is where a hook may put a copy of a member's old data dir, beside the plan, so that what only it holds can
+// be told.
+func AsidePath(plan string, m *plan.Member) string {
+	return absolute(plan) + ".aside/" + shell.FileName(m.ServerName()) + "-" + m.ID.String()
+}
+
+// planFile is the plan that the journal lies beside.
+func (r *runner) planFile() string { return trimJournal(r.j.path) }
+
+// keepOnly compares what a stopped member held with what the best member holds now, once. It never fails the repair:
+// what could not be done is part of the result.
+func (r *runner) keepOnly(ctx context.Context, s *plan.Step, m *plan.Member, places []string, last bool) error {
+	if r.live == nil || !leaves(m) || r.j.value("only:"+m.Name) != "" {
+		return nil
+	}
+	byHand := r.compareCommand(m)
+	res := &OnlyHeld{Member: m.Name, Command: byHand.String(), CommandArgs: byHand}
+	dir, set := r.findOldDir(ctx, m, places)
+	switch {
+	case set != nil:
+		res.Dir = dir
+		err := r.only(ctx, m, set.Members[0], res)
+		_ = set.Close() // only read
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			res.Unknown = strings.TrimPrefix(res.Unknown+"; "+err.Error(), "; ")
+		}
+	case !last:
+		return nil // it is looked for again where it is moved to
+	default:
+		res.Unknown = "its old data dir cannot be read from here"
+	}
+	return r.noteOnly(s, res)
+}
+
+// noteOnly writes the result to the journal.
+func (r *runner) noteOnly(s *plan.Step, res *OnlyHeld) error {
+	kept := onlyNote{OnlyHeld: *res}
+	for _, k := range res.KeyNames {
+		kept.Names = append(kept.Names, k)
+	}
+	kept.KeyNames = nil
+	b, err := json.Marshal(&kept)
+	if err != nil {
+		return err
+	}
+	return r.note(s.ID, "only:"+res.Member, string(b))
+}
+
+// keepRemoved compares what a member held that is removed and does not come back. Its server ends by itself when it
+// hears that it was removed; one that goes on is not compared, and the run says so.
+func (r *runner) keepRemoved(ctx context.Context, s *plan.Step, m *plan.Member) error {
+	if r.live == nil || m.Action != plan.Remove || m.Zombie() || m.Source == "" && len(m.ClientURLs) == 0 ||
+		r.j.value("only:"+m.Name) != "" {
+		return nil
+	}
+	for end := time.Now().Add(min(r.limits.step, removedEnds)); !r.host.down(ctx, m); {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Now().After(end) {
+			cmd := r.compareCommand(m)
+			return r.noteOnly(s, &OnlyHeld{Member: m.Name, Unknown: "its server still runs", Command: cmd.String(),
+				CommandArgs: cmd})
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(r.limits.poll):
+		}
+	}
+	before, after := r.oldDirs(m)
+	return r.keepOnly(ctx, s, m, append(before, after...), true)
+}
+
+// removedEnds is how long a server may take to end once it was removed.
+const removedEnds = 30 * time.Second
+
+// compareCommand compares the member's snapshot with its old data dir by hand.
+func (r *runner) compareCommand(m *plan.Member) shell.Command {
+	from := r.backup
+	if p := savePath(r.backup, m); r.j.value("file:"+filepath.Base(p)) != "" {
+		from = p
+	}
+	return shell.Format("etcd-medic compare --as-script {} {}", shell.Operand(from),
+		shell.FillFor("COPY_OF_OLD_DATA_DIR_OF", m.Name))
+}
+
+// only lists and saves the keys that the member changed since its copy in a way that the best member shows nothing of.
+func (r *runner) only(ctx context.Context, m *plan.Member, e *evidence.Member, res *OnlyHeld) error {
+	if !e.HasDB() {
+		return errors.New("its database cannot be read")
+	}
+	o := &oldDir{r: r, m: m, known: map[change]int32{}, h: newHistory(), keys: map[string]held{}}
+	timed, cancel := context.WithTimeout(ctx, driftTime)
+	defer cancel()
+	if err := o.readBest(timed); err != nil {
+		return fmt.Errorf("the changes of %s could not be read: %w", r.best().Name, err)
+	}
+	if err := o.readDB(e); err != nil {
+		o.doubts = append(o.doubts, err.Error())
+	}
+	if err := o.readLog(timed, e); err != nil {
+		o.doubts = append(o.doubts, "its log above its database could not be read: "+err.Error())
+	}
+	keys, err := o.differing(timed)
+	if err != nil {
+		return err
+	}
+	res.Keys, res.Unknown = len(keys), strings.Join(o.doubts, "; ")
+	for _, k := range keys[:min(len(keys), driftShown)] {
+		res.KeyNames = append(res.KeyNames, check.Bytes(k))
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	res.Script, err = o.save(e, keys)
+	return err
+}
+
+// readBest notes what the best member changed, so that what both have done counts for nothing. Its copy may be the
+// newer one; each entry raises the revision by one at most.
+func (o *oldDir) readBest(ctx context.Context) error {
+	goal, err := o.r.goal(ctx)
+	if err != nil {
+		return err
+	}
+	from, best := int64(1), o.r.plan.Best
+	if o.m.Revision > 0 {
+		from = best.Revision + 1
+		if best.AppliedIndex > o.m.Applied {
+			from = max(1, from-int64(best.AppliedIndex-o.m.Applied))
+		}
+	}
+	gap, err := o.r.changes(ctx, o.r.best(), from, goal.Header.GetRevision(), func(e *clientv3.Event) error {
+		if len(o.known) >= driftEvents {
+			return errTooMany
+		}
+		o.known[o.h.of(e)]++
+		return nil
+	})
+	if gap > 0 {
+		o.doubts = append(o.doubts, fmt.Sprintf("%s was compacted at revision %d: a key that both changed before "+
+			"that may be listed", o.r.best().Name, gap))
+	}
+	return err
+}
+
+// readDB takes the records that the member wrote since its copy.
+func (o *oldDir) readDB(e *evidence.Member) error {
+	if c := e.DB.Meta.CompactRev(); c > o.m.Revision {
+		o.doubts = append(o.doubts, fmt.Sprintf("its database is compacted at revision %d: deletes up to there "+
+			"cannot be seen", c))
+	}
+	bad := 0
+	for rev, err := range e.DB.Handle.RevisionsFrom(dumpdb.Rev{Main: o.m.Revision + 1}) {
+		if err != nil || rev.Err != nil {
+			bad++
+			continue
+		}
+		if err := o.take(string(rev.KV.Key), held{deleted: rev.Tombstone, value: slices.Clone(rev.KV.Value),
+			lease: rev.KV.Lease}); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%s of its database cannot be read", plural.Of(bad, "place", "places"))
+	}
+	return nil
+}
+
+// take notes a change unless the best member made it too.
+func (o *oldDir) take(key string, st held) error {
+	ev := &clientv3.Event{Type: clientv3.EventTypePut, Kv: &mvccpb.KeyValue{Key: []byte(key), Value: st.value}}
+	if st.deleted {
+		ev.Type, ev.Kv.Value = clientv3.EventTypeDelete, nil
+	}
+	if c := o.h.of(ev); o.known[c] > 0 {
+		o.known[c]--
+		delete(o.keys, key) // the best member has this newer state too
+		return nil
+	}
+	if o.bytes += len(key) + len(st.value); o.bytes > heldBytes || len(o.keys) >= driftEvents {
+		return fmt.Errorf("it changed more than %d MiB, or more than %d keys", heldBytes>>20, driftEvents)
+	}
+	o.keys[key] = st
+	return nil
+}
+
+// readLog executes what the member's log holds above its database: it may have acknowledged that, and ended before it
+// was on disk.
+func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
+	if !e.HasLog() {
+		return errors.New("it has none")
+	}
+	var m *replay.Machine
+	entries, unsure := 0, 0
+	for entry, err := range replay.Log(ctx, []*evidence.Member{e}) {
+		if err != nil {
+			return err
+		}
+		if entry.Index <= e.ConsistentIndex() || entry.Err == nil && !replay.WritesKeys(entry.Req.Kind) {
+			continue
+		}
+		if entry.Err != nil {
+			unsure++
+			continue
+		}
+		if m == nil {
+			opts := replay.MachineOptions{Version: release.AnyOf(o.r.plan.Cluster.Minor),
+				Single: o.r.plan.Cluster.Voters == 1}
+			if m, err = replay.NewMachine(ctx, e.DB.Handle, opts); err != nil {
+				return err
+			}
+		}
+		st := m.Prepare(entry)
+		if entries++; !st.Sure {
+			unsure++
+		}
+		_, changes := m.Apply(st)
+		for _, c := range changes {
+			if c.From != (dumpdb.Rev{}) {
+				unsure++ // the value of another record, which the script cannot name
+				continue
+			}
+			if err := o.take(c.Key, held{deleted: c.Delete, value: slices.Clone(c.Value), lease: c.Lease}); err != nil {
+				return err
+			}
+		}
+	}
+	if unsure > 0 {
+		o.doubts = append(o.doubts, fmt.Sprintf("%d of %d writes in its log above its database have an outcome that "+
+			"cannot be told", unsure, max(entries, unsure)))
+	}
+	return nil
+}
+
+// differing keeps the keys whose last state on the member is not the present state on the best member.
+func (o *oldDir) differing(ctx context.Context) ([]string, error) {
+	var out []string
+	for i, k := range slices.Sorted(maps.Keys(o.keys)) {
+		if i >= driftKeys {
+			o.doubts = append(o.doubts, fmt.Sprintf("it changed %d keys; the first %d were compared", len(o.keys),
+				driftKeys))
+			break
+		}
+		kv, err := o.r.serializable(ctx, o.r.best(), k)
+		if err != nil {
+			return nil, err
+		}
+		if st := o.keys[k]; st.deleted != (kv == nil) || kv != nil && string(kv.Value) != string(st.value) {
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
+
+// save writes the script. A script that is there already is not overwritten.
+func (o *oldDir) save(e *evidence.Member, keys []string) (path string, err error) {
+	f, path, err := newScript(strings.TrimSuffix(savePath(o.r.backup, o.m), filepath.Ext(o.r.backup)))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	ttls := map[int64]int64{}
+	leases, err := e.DB.Handle.Leases()
+	if err != nil {
+		o.doubts = append(o.doubts, "its leases cannot be read")
+	}
+	for _, l := range leases {
+		ttls[int64(l.ID)] = l.TTL
+	}
+	what := fmt.Sprintf("What only %s held when it was stopped. Look at each line: %s may hold a newer state of the key.", o.m.Name, o.r.best().Name)
+	s, err := extract.NewChangeScript(f, o.m.Name, what, e.CurrentRevision(), ttls)
+	if err != nil {
+		return "", err
+	}
+	for _, k := range keys {
+		st := o.keys[k]
+		if st.deleted {
+			err = s.Delete([]byte(k))
+		} else {
+			err = s.Put([]byte(k), st.value, st.lease)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if n := len(s.Skipped); n > 0 {
+		o.doubts = append(o.doubts, fmt.Sprintf("%s with a zero byte cannot stand in the script",
+			plural.Of(n, "key", "keys")))
+	}
+	if err := errors.Join(s.Close(), f.Sync()); err != nil {
+		return "", err
+	}
+	return path, syncDir(filepath.Dir(path))
+}
+
+func newScript(base string) (f *os.File, path string, err error) {
+	for i := 1; i < 100; i++ {
+		path = base + ".only.sh"
+		if i > 1 {
+			path = fmt.Sprintf("%s.only.%d.sh", base, i)
+		}
+		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return f, path, err
+}
+
+// onlyHeld collects what the run noted of each member that left, also in earlier processes.
+func (r *runner) onlyHeld() []OnlyHeld {
+	var out []OnlyHeld
+	for i := range r.plan.Members {
+		var o onlyNote
+		if v := r.j.value("only:" + r.plan.Members[i].Name); v != "" && json.Unmarshal([]byte(v), &o) == nil {
+			for _, k := range o.Names {
+				o.KeyNames = append(o.KeyNames, check.Bytes(k))
+			}
+			out = append(out, o.OnlyHeld)
+		}
+	}
+	return out
+}
+
+// Text says it in a sentence.
+func (o *OnlyHeld) Text() string {
+	var text string
+	switch {
+	case o.Dir == "":
+		return fmt.Sprintf("what %s acknowledged between its snapshot and its stop was not compared: %s", o.Member,
+			o.Unknown)
+	case o.Keys > 0:
+		text = fmt.Sprintf("only %s held %s when it was stopped: %s", o.Member, plural.Of(o.Keys, "key", "keys"),
+			shown(&Drift{Unlisted: o.Keys, UnlistedKeys: o.KeyNames}))
+	default:
+		text = fmt.Sprintf("%s held nothing since its copy that the cluster does not hold", o.Member)
+	}
+	if o.Script != "" {
+		text += "; saved as " + o.Script
+	}
+	if o.Unknown != "" {
+		text += "; not all could be compared: " + o.Unknown
+	}
+	return text
+}

@@ -1,0 +1,436 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// No step takes a voter away from a cluster that needs it. Before each step that stops, removes or replaces a member,
+// the voters are counted that answer at that moment; the step begins only when they are a majority without the member.
+
+// voter is one voter of the running cluster, and what it answers now.
+type voter struct {
+	id   uint64
+	name string
+	m    *plan.Member // nil when the plan does not know it
+	// answers is true when it says that it belongs to this cluster, votes and knows a leader; healthy, when a
+	// linearizable read through it works too. why says what is missing.
+	answers, healthy bool
+	why              string
+}
+
+// headcount are the voters as they answer at one moment.
+type headcount struct {
+	voters []voter
+	// agreed is true when the member list was confirmed by a majority.
+	agreed bool
+	// problem says why nothing is known of the voters.
+	problem string
+}
+
+// ruling is whether a step may begin, and what it lacks.
+type ruling struct {
+	allowed bool
+	// text is what stands in the way, missing are the voters that would help, need is how many of them.
+	text    string
+	missing []voter
+	need    int
+	// caution is what an operator should know of a step that is allowed although nothing is left over.
+	caution string
+}
+
+func (h *headcount) has(id uint64) bool { return h.voter(id) != nil }
+
+func (h *headcount) voter(id uint64) *voter {
+	for i := range h.voters {
+		if h.voters[i].id == id {
+			return &h.voters[i]
+		}
+	}
+	return nil
+}
+
+// without counts the healthy voters but for one, and returns the others.
+func (h *headcount) without(id uint64) (healthy int, missing []voter) {
+	for _, v := range h.voters {
+		switch {
+		case v.id == id:
+		case v.healthy:
+			healthy++
+		default:
+			missing = append(missing, v)
+		}
+	}
+	return healthy, missing
+}
+
+// decides tells whether the cluster can decide anything now.
+func (h *headcount) decides() ruling {
+	if h.problem != "" {
+		return ruling{text: "the cluster does not say who votes: " + h.problem, need: 1}
+	}
+	answer, missing := 0, []voter{}
+	for _, v := range h.voters {
+		if v.answers {
+			answer++
+		} else {
+			missing = append(missing, v)
+		}
+	}
+	need := plan.Majority(len(h.voters))
+	switch {
+	case answer < need:
+		return ruling{text: fmt.Sprintf("%d of %d voters answer, %d are needed to decide anything", answer,
+			len(h.voters), need), missing: missing, need: need - answer}
+	case !h.agreed:
+		return ruling{text: fmt.Sprintf("%d of %d voters answer, and do not agree on the member list yet", answer,
+			len(h.voters)), missing: missing}
+	}
+	return ruling{allowed: true}
+}
+
+// allServe tells whether every voter serves.
+func (h *headcount) allServe() ruling {
+	if r := h.decides(); !r.allowed {
+		return r
+	}
+	healthy, missing := h.without(0)
+	if len(missing) == 0 {
+		return ruling{allowed: true}
+	}
+	return ruling{text: fmt.Sprintf("%d of %d voters serve, all are needed now", healthy, len(h.voters)),
+		missing: missing, need: len(missing)}
+}
+
+// mayStop rules on stopping a member. restarted is true when it comes back at once on its own data dir.
+func (h *headcount) mayStop(name string, id uint64, restarted bool) ruling {
+	if h.problem == "" && !h.has(id) {
+		return ruling{allowed: true} // it does not vote
+	}
+	if r := h.decides(); !r.allowed {
+		return r
+	}
+	healthy, missing := h.without(id)
+	need := plan.Majority(len(h.voters))
+	if healthy >= need {
+		return ruling{allowed: true}
+	}
+	if restarted && len(missing) == 0 {
+		return ruling{allowed: true, caution: fmt.Sprintf("%s has %s: it does not serve while %s restarts",
+			"the cluster", plural.Of(len(h.voters), "voter", "voters"), name)}
+	}
+	return ruling{text: fmt.Sprintf("without %s %d of %d voters would serve, %d are needed", name, healthy,
+		len(h.voters), need), missing: missing, need: need - healthy}
+}
+
+// mayRemove rules on taking a member out of the list: the others must be a majority of themselves.
+func (h *headcount) mayRemove(name string, id uint64) ruling {
+	if r := h.decides(); !r.allowed || !h.has(id) {
+		return r
+	}
+	healthy, missing := h.without(id)
+	need := plan.Majority(len(h.voters) - 1)
+	if healthy >= need {
+		return ruling{allowed: true}
+	}
+	return ruling{text: fmt.Sprintf("once %s is removed %d of %d voters would serve, %d are needed", name, healthy,
+		len(h.voters)-1, need), missing: missing, need: need - healthy}
+}
+
+// mayAdd rules on adding a member. One that votes at once counts in the majority before it serves.
+func (h *headcount) mayAdd(name string, voting bool) ruling {
+	r := h.decides()
+	if !r.allowed || !voting {
+		return r
+	}
+	healthy, missing := h.without(0)
+	need := plan.Majority(len(h.voters) + 1)
+	switch {
+	case healthy >= need:
+		return r
+	case len(missing) == 0:
+		r.caution = fmt.Sprintf("%s votes as soon as it is added: the cluster decides nothing until it runs", name)
+		return r
+	}
+	return ruling{text: fmt.Sprintf("%s votes as soon as it is added: then %d of %d voters would serve, %d are needed",
+		name, healthy, len(h.voters)+1, need), missing: missing, need: need - healthy}
+}
+
+// count asks every voter at once.
+func (r *runner) count(ctx context.Context) *headcount {
+	h := &headcount{}
+	list, agreed, err := r.listNow(ctx)
+	if err != nil {
+		h.problem = err.Error()
+		return h
+	}
+	h.agreed = agreed
+	for _, m := range list {
+		if p := r.byID(m.GetID()); !m.GetIsLearner() && r.plan.Counted(p) {
+			h.voters = append(h.voters, voter{id: m.GetID(), name: r.nameOf(m), m: p})
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range h.voters {
+		wg.Go(func() { r.examine(ctx, &h.voters[i]) })
+	}
+	wg.Wait()
+	return h
+}
+
+func (r *runner) nameOf(m *etcdserverpb.Member) string {
+	if p := r.byID(m.GetID()); p != nil {
+		return p.Name
+	}
+	if m.GetName() != "" {
+		return m.GetName()
+	}
+	return hexID(m.GetID())
+}
+
+// listNow returns the member list as it is now, without waiting for better times. agreed is false when only one
+// member's own word for it could be had.
+func (r *runner) listNow(ctx context.Context) (list []*etcdserverpb.Member, agreed bool, err error) {
+	var errs []error
+	for _, own := range []bool{false, true} {
+		for _, m := range r.speakers() {
+			if err := ctx.Err(); err != nil {
+				return nil, false, err
+			}
+			if !r.host.running(ctx, m) {
+				if own {
+					errs = append(errs, fmt.Errorf("%s does not answer", m.Name))
+				}
+				continue
+			}
+			if list, err = r.listOf(ctx, m, own); err == nil {
+				return list, !own, nil
+			}
+			errs = append(errs, fmt.Errorf("%s: %w", m.Name, err))
+			if !own {
+				break // another one would wait for the same majority
+			}
+		}
+	}
+	return nil, false, errors.New(oneLine(errs))
+}
+
+// speakers are the members that may know who belongs to the cluster, the best one first.
+func (r *runner) speakers() []*plan.Member {
+	out := []*plan.Member{r.best()}
+	for i := range r.plan.Members {
+		if m := &r.plan.Members[i]; m != out[0] && !m.Learner &&
+			(m.Action == plan.Keep || m.Action == plan.Start || m.Action == plan.Restart || r.isIn(m)) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// isIn tells whether a member came to the cluster, or came back, in this run.
+func (r *runner) isIn(m *plan.Member) bool { return r.stepDone(plan.StepPromote, m.Name) }
+
+func (r *runner) listOf(ctx context.Context, m *plan.Member, own bool) ([]*etcdserverpb.Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.limits.call)
+	defer cancel()
+	var list []*etcdserverpb.Member
+	err := r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+		var opts []clientv3.OpOption
+		if own {
+			opts = append(opts, clientv3.WithSerializable())
+		}
+		resp, err := c.MemberList(ctx, opts...)
+		if err == nil {
+			list = resp.Members
+		}
+		return err
+	})
+	return list, err
+}
+
+// examine asks one voter who it is, whether it knows a leader, and for a read that needs the leader's consent.
+func (r *runner) examine(ctx context.Context, v *voter) {
+	if v.m == nil {
+		v.why = "the plan does not know it"
+		return
+	}
+	if !r.host.running(ctx, v.m) {
+		v.why = "it does not answer"
+		if at := r.host.place(v.m); at != "" {
+			v.why += " at " + at
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.limits.call)
+	defer cancel()
+	st, err := r.status(ctx, v.m)
+	switch {
+	case err != nil:
+		v.why = err.Error()
+	case st.Header.GetMemberId() != v.id:
+		v.why = fmt.Sprintf("member %x answers in its place", st.Header.GetMemberId())
+	case st.Header.GetClusterId() != uint64(r.plan.Cluster.ID):
+		v.why = fmt.Sprintf("it belongs to cluster %x", st.Header.GetClusterId())
+	case st.IsLearner:
+		v.why = "it is a learner still"
+	case st.Leader == 0:
+		v.why = "it knows no leader"
+	default:
+		v.answers = true
+	}
+	if !v.answers {
+		return
+	}
+	err = r.ask(ctx, v.m, func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.Get(ctx, probeKey, clientv3.WithCountOnly())
+		return err
+	})
+	if v.healthy = err == nil; err != nil {
+		v.why = "a linearizable read through it fails: " + err.Error()
+	}
+}
+
+// rule is what the voters allow now. kind and m say what is to be done to whom when the others must be a majority.
+func (r *runner) rule(ctx context.Context, n need, kind plan.StepKind, m *plan.Member) ruling {
+	if m != nil && m.Action == plan.Retire {
+		return ruling{allowed: true} // the cluster has removed it: whatever runs there does not vote
+	}
+	h := r.count(ctx)
+	if n == everyVoter && !r.sandbox { // there some voters may have no copy
+		return h.allServe()
+	}
+	switch kind {
+	case plan.StepStop, plan.StepSave:
+		return h.mayStop(m.Name, uint64(m.ID), kind == plan.StepStop && !leaves(m))
+	case plan.StepRemove:
+		return h.mayRemove(m.Name, uint64(m.ID))
+	case plan.StepAdd:
+		return h.mayAdd(m.Name, !r.plan.Cluster.KnowsLearners())
+	}
+	return h.decides()
+}
+
+// errNoMajority ends a run that waited for voters in vain.
+var errNoMajority = errors.New("gave up waiting for a majority; this step has changed nothing")
+
+// quorum waits until the voters allow a step. It says whom it waits for, and how to bring them back. A person may give
+// up at each question; a run without one gives up after QuorumWait.
+func (r *runner) quorum(ctx context.Context, n need, kind plan.StepKind, m *plan.Member) error {
+	if !r.guarded || n == noVoters {
+		return nil
+	}
+	said, patience := "", r.patience()
+	since := time.Now()
+	for {
+		now := r.rule(ctx, n, kind, m)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if now.allowed {
+			r.allowed(now, said != "")
+			return nil
+		}
+		if text := now.waits(); text != said {
+			said = text
+			r.notice("waiting: " + text)
+		}
+		if time.Since(since) >= patience {
+			if err := r.askOn(ctx, &now, time.Since(since)); err != nil {
+				return err
+			}
+			since = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(r.limits.recount):
+		}
+	}
+}
+
+func (r *runner) allowed(now ruling, waited bool) {
+	if waited {
+		r.notice("a majority serves again: the repair goes on")
+	}
+	if now.caution != "" {
+		r.notice(now.caution)
+	}
+}
+
+// askFirst is how long a cluster may take to elect a leader before a person is asked.
+const askFirst = 15 * time.Second
+
+// patience is how long a step waits for voters before it asks or gives up.
+func (r *runner) patience() time.Duration {
+	switch {
+	case r.live == nil:
+		return r.limits.step
+	case r.live.prompted():
+		return min(askFirst, r.live.QuorumWait)
+	}
+	return r.live.QuorumWait
+}
+
+// askOn asks a person whether to go on waiting; without one the wait is over.
+func (r *runner) askOn(ctx context.Context, now *ruling, waited time.Duration) error {
+	if r.live == nil || !r.live.prompted() {
+		return fmt.Errorf("%w after %v: %s", errNoMajority, waited.Round(time.Second), now.waits())
+	}
+	text := append([]string{"the step waits: " + now.text}, now.bringBack()...)
+	err := r.live.Prompt(ctx, append(text, "then the voters are counted again; this step has changed nothing yet"))
+	if errors.Is(err, ErrStopped) {
+		return fmt.Errorf("%w (%w): %s", errNoMajority, err, now.waits())
+	}
+	return err
+}
+
+// notice says something to the operator, and keeps it for the outcome.
+func (r *runner) notice(text string) {
+	r.say(text)
+	r.out.Notes = append(r.out.Notes, text)
+	if r.live != nil && r.live.Notice != nil {
+		r.live.Notice(text)
+	}
+}
+
+// waits says what is missing and who would help.
+func (w *ruling) waits() string {
+	var who []string
+	for _, v := range w.missing {
+		who = append(who, fmt.Sprintf("%s (%s)", v.name, v.why))
+	}
+	switch {
+	case len(who) == 0:
+		return w.text
+	case w.need == 0 || w.need >= len(who):
+		return w.text + "; it waits for " + strings.Join(who, " and ")
+	}
+	return fmt.Sprintf("%s; it waits for %d of %s", w.text, w.need, strings.Join(who, ", "))
+}
+
+// bringBack are the commands that start the voters that are missing.
+func (w *ruling) bringBack() []string {
+	var out []string
+	for _, v := range w.missing {
+		out = append(out, fmt.Sprintf("%s: %s; start it on its own data dir, one of:", v.name, v.why))
+		if v.m == nil {
+			continue
+		}
+		for _, c := range plan.ByHandStart(v.m) {
+			if c.With != "etcdctl" {
+				out = append(out, "  "+c.Prefix()+c.Run)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,236 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/repair/copies"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// Rehearse does a plan to scratch copies in a sandbox and proves the result. A *refusal.Error means that nothing was
+// begun, an *UnfinishedError that the journal tells how far it came.
+func Rehearse(ctx context.Context, file string, o Options) (*Outcome, error) {
+	s, err := open(file, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	work := s.o.Work
+	if work == "" {
+		work = file + ".work"
+	}
+	if err := s.outside(work); err != nil {
+		return nil, err
+	}
+	switch mode := s.rehearsed(); mode {
+	case plan.MendFiles:
+		err = s.mended(ctx, rehearsal, filepath.Join(absolute(work), "mended"), work)
+	case plan.Rebuild:
+		err = s.rehearseClones(ctx, plan.Rebuild, work)
+	case "":
+		err = s.sandboxed(ctx, rehearsal, work, true)
+	default:
+		err = refusal.New("see the ways in the plan", "the plan has no way %s that is possible", mode)
+	}
+	return s.finish(err, func() error {
+		if s.o.Keep {
+			return nil
+		}
+		return os.RemoveAll(work)
+	})
+}
+
+// rehearsed is the way that is tried on copies if it is not that of the running cluster: the one that was asked for,
+// else the recommended one.
+func (s *session) rehearsed() plan.Mode {
+	mode := s.o.Rehearse
+	if mode == "" {
+		mode = s.plan.Mode
+	}
+	if w := s.plan.Way(mode); (mode == plan.MendFiles || mode == plan.Rebuild) && w != nil && w.Possible {
+		return mode
+	}
+	if reseed := s.plan.Way(plan.Reseed); s.o.Rehearse == "" || reseed != nil && reseed.Possible &&
+		mode == reseed.Uses {
+		return ""
+	}
+	return mode
+}
+
+// sandboxed does the way's steps to copies below work. The copies are left there, stopped.
+func (s *session) sandboxed(ctx context.Context, mode plan.Mode, work string, throwAway bool) error {
+	way := s.plan.Way(plan.Reseed)
+	if way == nil || !way.Possible {
+		hint := "see the steps of the plan"
+		if c := s.plan.Way(plan.Clone); c != nil && c.Possible {
+			hint = "etcd-medic repair apply PLAN --mode clone -o DIR starts copies of what it wrote in a sandbox too"
+		}
+		return refusal.New(hint, "a plan to %s has no steps that could be tried on copies", s.plan.Mode)
+	}
+	steps := s.plan.Way(way.Uses)
+	work = absolute(work) // servers run in another folder
+	set, err := s.sources(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = set.Close() }() // only read
+	server, err := s.server(ctx, set, true)
+	if err != nil {
+		return err
+	}
+	if err := s.mendsRows(server.Version, steps); err != nil {
+		return err
+	}
+	if err := s.upgrade(throwAway); err != nil {
+		return err
+	}
+	if err := copies.Enough(work, s.need(set), s.o.room, otherPlace); err != nil {
+		return err
+	}
+	if err := s.freshWork(work); err != nil {
+		return err
+	}
+	if err := s.tryIsolation(ctx, server); err != nil {
+		return err
+	}
+	if err := s.journal(mode); err != nil {
+		return err
+	}
+	s.out.Way, s.out.Server = way.Uses, server.String()
+	st := &stage{dir: work, say: s.o.Progress, runs: map[string]*node.Member{},
+		clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
+	r := &runner{plan: s.plan, steps: steps.Steps, host: st, j: s.j, out: s.out, limits: s.o.limits, say: s.o.Progress,
+		sandbox: true, guarded: way.Uses == plan.Live,
+		noops: sandboxFillers(server.Version), backup: filepath.Join(work, "backup.db"), write: throwAway}
+	if release.Exact(server.Version.Minor, server.Version.Patch).Has(release.LogTrimmedOften).Excluded() {
+		st.snapshotCount = 100
+	}
+	return s.play(ctx, r, st, set, server)
+}
+
+// play copies the sources, brings the sandbox up, does the steps, and compares what is left behind.
+func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.Set, server node.Server) error {
+	err := s.phase(ctx, r, copyStep, func() (string, error) { return s.copies(ctx, st, set) })
+	if err != nil {
+		return err
+	}
+	box, err := node.New(ctx, node.Options{Dir: filepath.Join(st.dir, "sandbox"), Server: server,
+		Isolation: s.o.Isolation, Auth: s.plan.Cluster.Auth,
+		UnsafeNoFsync: true, KnownPeers: s.knownPeers(), Log: s.o.Progress})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = box.Close() }() // the processes are gone or killed by now
+	st.box = box
+	err = s.begin(ctx, r, st)
+	if err == nil {
+		err = r.run(ctx)
+	}
+	s.out.Isolation = box.Proof().Lines()
+	if err != nil {
+		return err
+	}
+	if err := s.always(ctx, r, endStep, func() (string, error) {
+		return "",
+			st.end(ctx, s.plan, r.write)
+	}); err != nil {
+		return err
+	}
+	return s.always(ctx, r, compareStep, func() (string, error) { return s.proveDirs(ctx, r, st) })
+}
+
+// tryIsolation finds out before anything is copied whether this machine lets servers be isolated as asked for, so that
+// a refusal leaves neither copies nor a journal.
+func (s *session) tryIsolation(ctx context.Context, server node.Server) error {
+	dir, err := scratch.Dir("", "etcd-medic-isolation-")
+	if err != nil {
+		return err
+	}
+	box, err := node.New(ctx, node.Options{Dir: dir, Server: server, Isolation: s.o.Isolation,
+		KnownPeers: s.knownPeers()})
+	if err == nil {
+		err = box.Close()
+	}
+	return errors.Join(err, scratch.Remove(dir))
+}
+
+// begin brings the sandbox to where the journal stands.
+func (s *session) begin(ctx context.Context, r *runner, st *stage) error {
+	return s.always(ctx, r, bootStep, func() (string, error) {
+		notes, err := st.up(ctx, r, s.out.Way)
+		s.out.Notes = append(s.out.Notes, notes...)
+		if err != nil || !r.host.running(ctx, r.best()) {
+			return "", err
+		}
+		return "", r.sameCluster(ctx)
+	})
+}
+
+// phase is a step of the rehearsal itself; it is not done again once it is done.
+func (s *session) phase(ctx context.Context, r *runner, step plan.Step, f func() (string, error)) error {
+	if s.j.state(step.ID) == StateDone {
+		s.out.add(StepResult{ID: step.ID, Title: step.Title, State: "done before"})
+		return nil
+	}
+	return s.always(ctx, r, step, f)
+}
+
+// always is a phase that every process does anew.
+func (s *session) always(ctx context.Context, r *runner, step plan.Step, f func() (string, error)) error {
+	return r.between(ctx, &step, func() (string, string, error) {
+		detail, err := f()
+		return "done", detail, err
+	})
+}
+
+// markFile tells a scratch folder of ours.
+const markFile = "etcd-medic-scratch"
+
+// copies makes the scratch folder anew and copies every source into it.
+func (s *session) copies(ctx context.Context, st *stage, set *evidence.Set) (string, error) {
+	if err := os.RemoveAll(st.dir); err != nil { // an earlier run's scratch; freshWork looked at it
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Join(st.dir, "members"), 0o700); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(st.dir, markFile), []byte(s.plan.Digest+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	var bytes int64
+	for _, m := range set.Members {
+		p := s.bySource(m.Label())
+		if p == nil || !p.Startable {
+			continue // nothing is started on it; the original stays what shows its state
+		}
+		if err := copies.DataDir(ctx, m, st.dataDir(p)); err != nil {
+			return "", err
+		}
+		bytes += m.Source.Manifest.Bytes
+	}
+	if err := set.Unchanged(ctx); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20), nil
+}
+
+// The steps that a sandbox adds to those of a plan.
+var (
+	copyStep    = plan.Step{ID: "00-copy", Title: "copy the data dirs to scratch"}
+	bootStep    = plan.Step{ID: "01-start", Title: "start the copies"}
+	endStep     = plan.Step{ID: "90-stop", Title: "stop the members"}
+	compareStep = plan.Step{ID: stepCompare, Title: "compare the data dirs"}
+	handOutStep = plan.Step{ID: stepHandOut, Title: "hand the data dirs out"}
+)

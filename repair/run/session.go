@@ -1,0 +1,222 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/disk"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// Options say how a plan is rehearsed or applied.
+type Options struct {
+	// Version is the tool's version, for the outcome.
+	Version string
+	// Specs replace the plan's sources, for copies that lie elsewhere now; their digests must fit all the same.
+	Specs []evidence.Spec
+	// Work is the scratch folder, by default beside the plan; Keep leaves it there at the end.
+	Work string
+	Keep bool
+	// Again gives an interrupted run up and begins anew.
+	Again bool
+	// EtcdBinary is an etcd server of the operator.
+	EtcdBinary string
+	Isolation  node.Isolation
+	// Rehearse is the way that is rehearsed, "" for the recommended one.
+	Rehearse plan.Mode
+	// AllowUpgrade lets data dirs that are handed out be written by a newer line than the one that wrote the sources.
+	AllowUpgrade bool
+	// Progress, if set, is told what is being done.
+	Progress func(string)
+	// room stands in for the file system's answer in tests.
+	room func(string) (int64, bool)
+	// observe is told of each line of the journal before and after it is flushed, so that tests can end the process at
+	// any point.
+	observe func(r Record, flushed bool)
+	// limits shorten in tests how long is waited.
+	limits limits
+}
+
+func (o *Options) fill() {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	if o.room == nil {
+		o.room = disk.Room
+	}
+	if o.observe == nil {
+		o.observe = func(Record, bool) {}
+	}
+	if o.limits == (limits{}) {
+		o.limits = defaultLimits()
+	}
+}
+
+// otherPlace is the hint where there is too little room.
+const otherPlace = "free some, or name another place with --work or -o"
+
+// session is one run of a plan: lock, journal, outcome.
+type session struct {
+	plan   *plan.Plan
+	file   string
+	o      Options
+	j      *journal
+	out    *Outcome
+	unlock func()
+	begun  time.Time
+}
+
+// open loads and locks the plan. Nothing is written before the caller has checked what it must, except the lock file.
+func open(file string, o Options) (*session, error) {
+	o.fill()
+	p, err := plan.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lock(file + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	s := &session{plan: p, file: file, o: o, unlock: unlock, begun: time.Now()}
+	s.out = &Outcome{SchemaVersion: plan.SchemaVersion, Tool: p.Tool, Plan: p.Digest, Steps: []StepResult{},
+		Proofs: []Proof{}}
+	s.out.Tool.Version = o.Version
+	return s, nil
+}
+
+func (s *session) close() {
+	if s.j != nil {
+		_ = s.j.close() // every line was flushed
+	}
+	s.unlock()
+}
+
+// journal opens the journal for a mode.
+func (s *session) journal(mode plan.Mode) error {
+	j, err := openJournal(s.file, s.plan.Digest, mode, s.o.Again, s.o.observe)
+	if err != nil {
+		return err
+	}
+	s.j, s.out.Mode, s.out.Resumed = j, mode, j.resumed()
+	return nil
+}
+
+// sources opens the plan's sources and holds them against the digests that the plan is bound to.
+func (s *session) sources(ctx context.Context) (*evidence.Set, error) {
+	set, err := evidence.Open(ctx, s.specs(), evidence.Options{Hash: true, Progress: s.o.Progress})
+	if err != nil {
+		return nil, refusal.New("give the places of the copies again: etcd-medic repair rehearse PLAN [NAME=]PATH...",
+			"the sources of the plan can not be read: %v", err)
+	}
+	if err := s.sameSources(set); err != nil {
+		return nil, errors.Join(err, set.Close())
+	}
+	return set, nil
+}
+
+func (s *session) specs() []evidence.Spec {
+	if len(s.o.Specs) > 0 {
+		return s.o.Specs
+	}
+	return s.plan.Specs()
+}
+
+// outside refuses new paths that lie in a source.
+func (s *session) outside(paths ...string) error {
+	for _, p := range paths {
+		if err := datadir.Outside(p, s.specs()...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) sameSources(set *evidence.Set) error {
+	const hint = "plan again: a plan is only good for the bytes it was made from"
+	for _, f := range set.Failed {
+		return refusal.New("bring it into a readable state", "source %s can not be read: %v", f.Spec.Where, f.Err)
+	}
+	found := map[string]string{}
+	for _, m := range set.Members {
+		found[m.Label()] = m.Source.Manifest.Digest()
+	}
+	for _, want := range s.plan.Sources {
+		got, ok := found[want.Name]
+		switch {
+		case !ok:
+			return refusal.New(hint, "source %s of the plan is not there", want.Name)
+		case got != want.SHA256:
+			return refusal.New(hint, "source %s changed since the plan was made: its digest was %s, it is %s",
+				want.Name,
+				first(want.SHA256), first(got))
+		}
+	}
+	return nil
+}
+
+// finish closes the run: what is reached is written to the journal, and scratch goes.
+func (s *session) finish(err error, clean func() error) (*Outcome, error) {
+	err = AsRefusal(err)
+	s.out.Seconds = round(time.Since(s.begun).Seconds())
+	if err != nil {
+		if s.j == nil {
+			return nil, err
+		}
+		return s.out, err
+	}
+	s.out.Reached = s.out.provenWell()
+	if !s.out.Reached {
+		return s.out, &UnfinishedError{Step: "proof", Journal: s.j.path, Err: errors.New("a proof is violated"),
+			Hint: "do not put the result into service; begin anew with --again"}
+	}
+	if n := s.plan.Lost.CommittedEntries; n > 0 && s.out.Mode != plan.Live {
+		s.out.Notes = append(s.out.Notes, givenUp(n, s.plan.Best.Name))
+	}
+	if err := s.j.write(Record{State: StateEnd}); err != nil {
+		return s.out, err
+	}
+	return s.out, clean()
+}
+
+func (s *session) knownPeers() []string {
+	var out []string
+	for i := range s.plan.Members {
+		out = append(out, s.plan.Members[i].PeerURLs...)
+	}
+	return out
+}
+
+// freshWork refuses a scratch folder that is not ours.
+func (s *session) freshWork(work string) error {
+	entries, err := os.ReadDir(work)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(work, markFile)); err != nil {
+		return refusal.New("name another folder with --work", "%s is not empty, and not of an earlier run", work)
+	}
+	return nil
+}
+
+func (s *session) bySource(label string) *plan.Member {
+	for i := range s.plan.Members {
+		if m := &s.plan.Members[i]; m.Source == label {
+			return m
+		}
+	}
+	return nil
+}
+
+// first is enough of a digest to tell two apart.
+func first(digest string) string { return fmt.Sprintf("%.12s", digest) }

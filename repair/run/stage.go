@@ -1,0 +1,317 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcd-medic/etcd-medic/internal/progress"
+	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// stage is a host whose members are copies in a sandbox. Below its folder lie members/NAME, the data dirs; before/NAME,
+// what was set aside; sandbox, certificates and logs.
+type stage struct {
+	dir  string
+	box  *node.Sandbox
+	say  func(string)
+	mu   sync.Mutex
+	runs map[string]*node.Member
+	// clients are kept by process: a new process of the same member needs none that waits in its back-off.
+	clients map[*node.Member]*clientv3.Client
+	// catchUp and snapshotCount make servers drop the start of their in-memory log early.
+	catchUp, snapshotCount uint64
+	patience               time.Duration
+}
+
+func (s *stage) dataDir(m *plan.Member) string {
+	return filepath.Join(s.dir, "members", m.Folder())
+}
+
+func (s *stage) beforeDir(m *plan.Member) string {
+	return filepath.Join(s.dir, "before", m.Folder()+"-"+m.ID.String())
+}
+
+// newest is the process that was started last for a member, running or not; nil before the first.
+func (s *stage) newest(m *plan.Member) *node.Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[m.Name]
+}
+
+// process is the member's process while it runs.
+func (s *stage) process(m *plan.Member) *node.Member {
+	p := s.newest(m)
+	if p == nil {
+		return nil
+	}
+	if _, ended := p.Exited(); ended {
+		return nil
+	}
+	return p
+}
+
+func (s *stage) client(m *plan.Member) (*clientv3.Client, string, error) {
+	p := s.process(m)
+	if p == nil {
+		return nil, "", permanent{s.ended(m)}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clients[p]
+	if c == nil {
+		var err error
+		if c, err = p.Client(); err != nil {
+			return nil, "", err
+		}
+		s.clients[p] = c
+	}
+	return c, p.Endpoint(), nil
+}
+
+// ended says why a member does not run.
+func (s *stage) ended(m *plan.Member) error {
+	p := s.newest(m)
+	if p == nil {
+		return fmt.Errorf("%s does not run", m.Name)
+	}
+	exit, _ := p.Exited()
+	return fmt.Errorf("%s ended: %s %q", m.Name, exit, p.FatalLines())
+}
+
+func (s *stage) running(_ context.Context, m *plan.Member) bool { return s.process(m) != nil }
+
+func (s *stage) place(*plan.Member) string { return "" }
+
+func (s *stage) down(_ context.Context, m *plan.Member) bool { return s.process(m) == nil }
+
+func (s *stage) stop(ctx context.Context, m *plan.Member) error {
+	p := s.process(m)
+	if p == nil {
+		return nil
+	}
+	if m.Rejoins() {
+		return p.Kill() // its data dir is set aside; what a graceful end would still write does not matter
+	}
+	return p.Stop(ctx)
+}
+
+func (s *stage) aside(_ context.Context, m *plan.Member) (string, error) {
+	from, to := s.dataDir(m), s.beforeDir(m)
+	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(to); err == nil {
+		return "", fmt.Errorf("%s exists already", to)
+	}
+	if err := os.Rename(from, to); err != nil {
+		return "", err
+	}
+	return filepath.Join("before", filepath.Base(to)),
+		errors.Join(syncDir(filepath.Dir(to)), syncDir(filepath.Dir(from)))
+}
+
+func (s *stage) start(ctx context.Context, m *plan.Member, how startHow) error {
+	dir := s.dataDir(m)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "member", "wal")); err != nil && how.initialCluster == "" {
+		return fmt.Errorf("%s has no log to start on, and would begin a new cluster: %w", m.Name, err)
+	}
+	p, err := s.box.Start(ctx, node.MemberConfig{
+		Name: m.ServerName(), DataDir: dir, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs,
+		InitialCluster: how.initialCluster, Existing: how.initialCluster != "", ForceNewCluster: how.forceNew,
+		CatchupEntries: s.catchUp, SnapshotCount: s.snapshotCount,
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[m.Name] = p
+	return nil
+}
+
+func (s *stage) ready(ctx context.Context, m *plan.Member) error {
+	p := s.newest(m)
+	if p == nil {
+		return fmt.Errorf("%s was not started", m.Name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	defer progress.Wait(ctx, "waiting for "+m.Name).End()
+	if !p.Config().Existing {
+		return p.Ready(ctx)
+	}
+	if err := s.arrives(ctx, m, p); err != nil {
+		return err
+	}
+	quick, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	if err := p.Ready(quick); err == nil || quick.Err() == nil {
+		return err
+	}
+	// What a joining member tells the cluster of itself is lost when it is sent while the snapshot is taken in, and is
+	// repeated only after 7 seconds. A start on what it has received takes a fraction of one.
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	if err := s.start(ctx, m, startHow{initialCluster: p.Config().InitialCluster}); err != nil {
+		return err
+	}
+	return s.process(m).Ready(ctx)
+}
+
+// arrives waits until a joining member has taken in the database that it was sent, or serves without.
+func (s *stage) arrives(ctx context.Context, m *plan.Member, p *node.Member) error {
+	for {
+		snaps, err := filepath.Glob(filepath.Join(s.dataDir(m), "member", "snap", "*.snap"))
+		if err != nil {
+			return err
+		}
+		underway, err := filepath.Glob(filepath.Join(s.dataDir(m), "member", "snap", "*.snap.db"))
+		if err != nil {
+			return err
+		}
+		if len(snaps) > 0 && len(underway) == 0 {
+			return nil
+		}
+		quick, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+		err = p.Ready(quick)
+		over := quick.Err() != nil
+		stop()
+		if err == nil || !over || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// up brings the sandbox to where the journal stands. Members that are just joining come last: they must meet the best
+// member as leader, with the start of its log dropped again.
+func (s *stage) up(ctx context.Context, r *runner, way plan.Mode) ([]string, error) {
+	var old, joining []*plan.Member
+	for i := range r.plan.Members {
+		m := &r.plan.Members[i]
+		switch {
+		case !runsNow(r, m, way):
+		case r.stepDone(plan.StepStartEmpty, m.Name) && !r.stepDone(plan.StepPromote, m.Name):
+			joining = append(joining, m)
+		default:
+			old = append(old, m)
+		}
+	}
+	notes, err := s.launch(ctx, r, old)
+	if err != nil || len(joining) == 0 {
+		return notes, err
+	}
+	if _, err := doAdvanceLog(ctx, r, nil); err != nil { // moves the leader too
+		return notes, err
+	}
+	defer r.keepAwake(ctx)()
+	more, err := s.launch(ctx, r, joining)
+	return append(notes, more...), err
+}
+
+// stepDone tells whether the journal has that step of a member as done.
+func (r *runner) stepDone(kind plan.StepKind, member string) bool {
+	st := r.stepOf(kind, member)
+	return st != nil && r.j.state(st.ID) == StateDone
+}
+
+// stepOf is the first step of that kind about a member, nil when there is none.
+func (r *runner) stepOf(kind plan.StepKind, member string) *plan.Step {
+	for i := range r.steps {
+		if st := &r.steps[i]; st.Kind == kind && st.Member == member {
+			return st
+		}
+	}
+	return nil
+}
+
+// doneAt is when the journal said that step of a member to be done, zero when it did not.
+func (r *runner) doneAt(kind plan.StepKind, member string) time.Time {
+	if st := r.stepOf(kind, member); st != nil {
+		return r.j.doneAt(st.ID)
+	}
+	return time.Time{}
+}
+
+// launch starts members and waits until they serve. One other than the best that ends by itself is told, not fatal: the
+// majority decides.
+func (s *stage) launch(ctx context.Context, r *runner, members []*plan.Member) (notes []string, err error) {
+	for _, m := range members {
+		if err := s.start(ctx, m, startHow{initialCluster: r.j.value("initial:" + m.Name)}); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range members {
+		err := s.ready(ctx, m)
+		var ended *node.StartError
+		switch {
+		case err == nil:
+		case errors.As(err, &ended) && m.Action != plan.Best:
+			notes = append(notes, err.Error())
+		default:
+			return notes, err
+		}
+	}
+	return notes, nil
+}
+
+// runsNow tells whether a member runs at this point of the journal.
+func runsNow(r *runner, m *plan.Member, way plan.Mode) bool {
+	runs := way == plan.Live && m.Startable && m.Source != ""
+	for i := range r.steps {
+		st := &r.steps[i]
+		if st.Member != m.Name || r.j.state(st.ID) != StateDone {
+			continue
+		}
+		switch st.Kind {
+		case plan.StepStop:
+			runs = false
+		case plan.StepStart, plan.StepStartEmpty, plan.StepForceNew:
+			runs = true
+		}
+	}
+	return runs
+}
+
+// flush is longer than a server waits before it commits a batch to its database.
+const flush = 250 * time.Millisecond
+
+// end ends all members. Copies that are thrown away are killed once everything is on file. Those that are handed out
+// end gracefully, the followers first: a leader that ends at the same time waits for one to hand over to.
+func (s *stage) end(ctx context.Context, p *plan.Plan, throwAway bool) error {
+	end := (*node.Member).Kill
+	if throwAway {
+		time.Sleep(flush)
+	} else {
+		// A leader that finds nobody to hand over to waits for 7 seconds; killing it then loses nothing, it is idle.
+		graceful, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		end = func(m *node.Member) error { return m.Stop(graceful) }
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(p.Members)+1)
+	for i := range p.Members {
+		if m := s.process(&p.Members[i]); m != nil && p.Members[i].Action != plan.Best {
+			wg.Go(func() { errs[i] = end(m) })
+		}
+	}
+	wg.Wait()
+	if m := s.process(p.Member(p.Best.Name)); m != nil {
+		errs[len(p.Members)] = end(m)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,54 @@
+package try
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/repair/surgery"
+)
+
+// Mend makes the repairs one after the other; the last one writes out, and what lies between two of them is below work.
+// A repair that gives anything up is refused.
+func Mend(ctx context.Context, j plan.MendJob, out, work string) (did []string, err error) {
+	from, last := j.Source, out
+	for i, name := range j.Repairs {
+		out := last
+		if i+1 < len(j.Repairs) {
+			out = filepath.Join(work, fmt.Sprintf("%s-%d", filepath.Base(last), i+1))
+			if err := os.RemoveAll(out); err != nil { // of a process that was killed
+				return nil, err
+			}
+			defer func() { _ = os.RemoveAll(out) }()
+		}
+		o := surgery.Options{Source: from, With: j.Peers, Out: out, Compare: j.Compare}
+		if name == plan.MendMeta { // the list is that of the member's own log; the others' rows are as wrong
+			o.With = nil
+		}
+		r, err := surgery.Run(ctx, o, narrowRepair(name, j.Base))
+		if err != nil {
+			return nil, err
+		}
+		if len(r.GivesUp) > 0 {
+			return nil, refusal.New("see the other ways in the plan", "it gives up %s", strings.Join(r.GivesUp, "; "))
+		}
+		did = append(did, r.Did...)
+		from = evidence.Spec{Name: j.Source.Name, Where: out}
+	}
+	return did, nil
+}
+
+func narrowRepair(name string, base evidence.Spec) surgery.Change {
+	switch name {
+	case plan.MendLog:
+		return surgery.WAL{}
+	case plan.MendMeta:
+		return surgery.Meta{MembersFromRaft: true}
+	}
+	return surgery.DB{Base: base}
+}
