@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,7 +76,7 @@ func TestRestartWantsItsRelease(t *testing.T) {
 		p := hauntedPlan(t, 5)
 		c := newFake(t, p)
 		c.version = version
-		c.list = c.list[:3] // servers of 3.5 do not list zombies
+		c.list = slices.DeleteFunc(c.list, func(m *etcdserverpb.Member) bool { return m.ID >= 0xb1 }) // as 3.5 does
 		err := c.r.run(t.Context())
 		if (err == nil) != done || !done && !strings.Contains(err.Error(),
 			"put etcd 3.5.26 or later of 3.5 in its place") {
