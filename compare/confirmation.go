@@ -174,7 +174,7 @@ func (r *Report) contradictions(conf *Confirmation) []check.Finding {
 	var out []check.Finding
 	for i := range conf.Members {
 		m := &conf.Members[i]
-		f := check.Finding{Severity: check.Warning, Members: []string{m.Member}}
+		f := check.Finding{Kind: check.KindSecondOpinionDiffers, Severity: check.Warning, Members: []string{m.Member}}
 		ev := check.Evidence{Member: m.Member}
 		switch {
 		case m.Status == Refuted && m.Replay != ReplayDiffers && !r.accuses(m.Member):

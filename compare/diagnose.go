@@ -277,7 +277,8 @@ func orNone(s []string) []string {
 // noteChanged turns a source that changed under the reader into a finding: nothing else in the report can be trusted
 // then.
 func (r *Report) noteChanged(err error) {
-	r.Findings = append([]check.Finding{{ID: "X00-1", Check: check.X00, Severity: check.Critical, Members: []string{},
+	r.Findings = append([]check.Finding{{Kind: check.KindSourceChanged, ID: "X00-1", Check: check.X00,
+		Severity: check.Critical, Members: []string{},
 		Title:       "a source changed while it was read",
 		Explanation: r.whoWrites(err), Evidence: []check.Evidence{{Field: "size or modification time",
 			Observed: "changed", Expected: "a copy that no process writes to"}}}}, r.Findings...)

@@ -50,6 +50,8 @@ type Violation struct {
 	Rule               string
 	Key                []byte
 	Expected, Observed string
+	// Lease is the lease that the record names, of unknown-lease; 0 of others.
+	Lease int64
 }
 
 // KVStats reads bucket key once and checks the MVCC truths. Damage is returned as [Damages] beside what could be read;

@@ -146,11 +146,14 @@ func (s *statsSink) death(r *record) {
 	}
 }
 
-// violateRecord adds a violation and fetches the key, of which only the hash was kept.
 func (s *statsSink) violateRecord(r *record, rule, expected, observed string) {
-	v := Violation{Place: r.place, Rev: r.rev, Rule: rule, Expected: expected, Observed: observed}
+	s.violateKeyed(Violation{Place: r.place, Rev: r.rev, Rule: rule, Expected: expected, Observed: observed})
+}
+
+// violateKeyed adds a violation and fetches the key, of which only the hash was kept.
+func (s *statsSink) violateKeyed(v Violation) {
 	if len(s.st.Violations) < maxViolations {
-		v.Key = s.db.keyAt(r.place)
+		v.Key = s.db.keyAt(v.Place)
 	}
 	s.violate(v)
 }
@@ -170,8 +173,8 @@ func (s *statsSink) finish() *KVStats {
 		if _, ok := s.leases[l.lease]; l.lease == 0 || ok || !s.leasesKnown {
 			return
 		}
-		s.violateRecord(&record{rev: l.rev, place: l.place}, "unknown-lease", "lease "+ID(l.lease).String()+
-			" in bucket lease", "none")
+		s.violateKeyed(Violation{Place: l.place, Rev: l.rev, Rule: "unknown-lease",
+			Expected: "lease " + ID(l.lease).String() + " in bucket lease", Observed: "none", Lease: l.lease})
 	})
 	slices.SortStableFunc(s.st.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Main, b.Main), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Offset, b.Offset),

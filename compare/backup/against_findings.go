@@ -8,7 +8,8 @@ import (
 )
 
 func historyFinding(c *Compared, m *evidence.Member) check.Finding {
-	f := check.Finding{Severity: check.Error, Class: check.ClassDataDivergence, Members: []string{m.Label(), c.Source},
+	f := check.Finding{Kind: check.KindBackupLacks, Severity: check.Error, Class: check.ClassDataDivergence,
+		Members: []string{m.Label(), c.Source},
 		Title: fmt.Sprintf("%s and %s hold different records at revision %s", m.Label(), c.Source,
 			c.First.revision()),
 		Explanation: "a backup and a member of the same cluster hold the same records at every revision that both " +
@@ -33,8 +34,9 @@ func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 // stateFinding is about auth, leases or members that differ at one index.
 func stateFinding(c *Compared, m *evidence.Member) check.Finding {
 	first := c.Unequal[0]
-	f := check.Finding{Severity: check.Error, Class: check.ClassDataDivergence, Members: []string{m.Label(), c.Source},
-		Title: fmt.Sprintf("%s and %s differ in bucket %s at the same index", m.Label(), c.Source, first.Bucket),
+	f := check.Finding{Kind: check.KindBackupStateDiffers, Severity: check.Error, Class: check.ClassDataDivergence,
+		Members: []string{m.Label(), c.Source},
+		Title:   fmt.Sprintf("%s and %s differ in bucket %s at the same index", m.Label(), c.Source, first.Bucket),
 		Explanation: "no entry lies between them, so auth, leases and members must be equal: one of the two was " +
 			"altered, or has missed an entry"}
 	for _, u := range c.Unequal {

@@ -45,7 +45,8 @@ func judgeChain(ctx context.Context, r *compare.Report, m *evidence.Member, c *c
 }
 
 func chainFinding(m *evidence.Member, c *chain.Report, f chain.Fault) check.Finding {
-	out := check.Finding{Severity: check.Error, Class: check.ClassBackupDamaged, Members: []string{m.Label()},
+	out := check.Finding{Kind: check.KindDeltaBroken, Severity: check.Error, Class: check.ClassBackupDamaged,
+		Members: []string{m.Label()},
 		Title: m.Label() +
 			": " + f.Text,
 		Explanation: fmt.Sprintf("the chain serves up to revision %d; the name of its last file promises %d",

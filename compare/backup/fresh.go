@@ -29,7 +29,8 @@ func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
 	var fs []check.Finding
 	var open []string
 	stale := func(field, observed, expected string) {
-		fs = append(fs, check.Finding{Severity: check.Error, Class: check.ClassBackupStale,
+		fs = append(fs, check.Finding{Kind: check.KindBackupTooOld, Severity: check.Error,
+			Class:       check.ClassBackupStale,
 			Members:     []string{m.Label()},
 			Title:       m.Label() + ": the backup is " + observed,
 			Explanation: "it is older than asked for: the job that makes backups may have stopped, or writes elsewhere",

@@ -109,11 +109,12 @@ func judge(r *compare.Report, ids []check.ID) (check.Outcome, string) {
 // titles are what the findings of a check say, of one bucket where it is named; the name of the backup is not repeated.
 func titles(r *compare.Report, id check.ID, bucket string) string {
 	var s []string
-	for _, f := range r.Findings {
+	for i := range r.Findings {
+		f := &r.Findings[i]
 		if f.Check != id || bucket != "" && (len(f.Evidence) == 0 || f.Evidence[0].Bucket != bucket) {
 			continue
 		}
-		if s = append(s, strings.TrimPrefix(f.Title, Name(r)+": ")); len(s) == 3 {
+		if s = append(s, f.BareTitle()); len(s) == 3 {
 			break
 		}
 	}

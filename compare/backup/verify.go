@@ -168,7 +168,8 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 		r.Verdict.Summary = err.Error()
 		r.Next = []compare.Next{{Text: "find out why no backup is there: the job that makes them, or the place that was named"}}
 	case errors.As(err, &broken):
-		f := check.Finding{Check: check.B02, ID: "B02-1", Severity: check.Critical, Class: check.ClassBackupDamaged,
+		f := check.Finding{Kind: check.KindBackupUnreadable, Check: check.B02, ID: "B02-1", Severity: check.Critical,
+			Class:   check.ClassBackupDamaged,
 			Members: []string{name},
 			Title:   name + ": the archive is damaged",
 			Explanation: "what follows the damage in the archive is lost: " +
@@ -186,8 +187,9 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 
 // judgePacking puts damage of the compression or archive into the report. What came out is judged by its own layers.
 func judgePacking(r *compare.Report, m *evidence.Member, err error) {
-	f := check.Finding{Severity: check.Error, Class: check.ClassBackupDamaged, Members: []string{m.Label()},
-		Title: m.Label() + ": the packed file is damaged", Explanation: "it does not unpack to its end, so what is " +
+	f := check.Finding{Kind: check.KindBackupPacking, Severity: check.Error, Class: check.ClassBackupDamaged,
+		Members: []string{m.Label()},
+		Title:   m.Label() + ": the packed file is damaged", Explanation: "it does not unpack to its end, so what is " +
 			"verified here is only what came out",
 		Evidence: []check.Evidence{{Member: m.Label(), File: m.DB.File, Field: "packing", Observed: err.Error(),
 			Expected: "a file that unpacks to its end"}}}

@@ -2,9 +2,9 @@ package cause
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -24,7 +24,7 @@ var nospaceAlarm = described(Cause{
 			}
 			for _, a := range x.DB.Alarms {
 				name := memberLabel(in, a.MemberID)
-				if a.Type == alarmNoSpace && name != "" && !orphan(in, a.MemberID.String()) &&
+				if a.Type == alarmNoSpace && name != "" && !orphan(in, dumplog.ID(a.MemberID)) &&
 					!slices.Contains(m.Members, name) {
 					m.Members = append(m.Members, name)
 				}
@@ -38,15 +38,9 @@ var nospaceAlarm = described(Cause{
 })
 
 // orphan tells whether K08 found the member of an alarm to be none.
-func orphan(in *Input, id string) bool {
-	for _, f := range in.Findings[check.K08] {
-		for _, e := range f.Evidence {
-			if string(e.Key) == id {
-				return true
-			}
-		}
-	}
-	return false
+func orphan(in *Input, id dumplog.ID) bool {
+	return slices.ContainsFunc(in.Findings[check.K08],
+		func(f check.Finding) bool { return slices.Contains(f.Facts.About, id) })
 }
 
 // memberLabel is the label of the source with that member ID; a member of the configuration that is no source is named
@@ -124,7 +118,7 @@ func matchCompactionHash(in *Input) *Match {
 			compacted, restarted = true, ""
 		case k.Kind == "start" && compacted:
 			restarted = memberLabel(in, k.Member)
-		case k.Kind == "alarm" && restarted != "" && strings.Contains(k.What, "activate CORRUPT"):
+		case k.Corrupt && restarted != "":
 			for _, m := range in.Members {
 				if m.Version.Has(release.ResumedHashDiffers).Excluded() {
 					return nil

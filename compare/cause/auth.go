@@ -5,6 +5,8 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -143,9 +145,21 @@ func membersOf(in *Input, checks ...check.ID) []string {
 	return out
 }
 
-// byField builds a proof from the findings of a check whose first evidence names one of the fields.
-func byField(in *Input, refutedBy string, id check.ID, fields ...string) *Match {
-	return proofOf(in, id, refutedBy, func(f check.Finding) bool { return fieldIs(f, fields) })
+// byKind builds a proof from the findings that state one of the kinds, which belong to one check.
+func byKind(in *Input, refutedBy string, kinds ...check.Kind) *Match {
+	return proofOf(in, kinds[0].Check(), refutedBy, func(f check.Finding) bool { return f.Is(kinds...) })
+}
+
+// byLogDamage builds a proof from the findings of a check about such damage to a log.
+func byLogDamage(in *Input, refutedBy string, id check.ID, damage ...dumplog.DamageKind) *Match {
+	return proofOf(in, id, refutedBy,
+		func(f check.Finding) bool { return slices.Contains(damage, f.Facts.LogDamage) })
+}
+
+// byDBDamage builds a proof from the findings of D02 about such damage to a database.
+func byDBDamage(in *Input, refutedBy string, damage ...dumpdb.DamageKind) *Match {
+	return proofOf(in, check.D02, refutedBy,
+		func(f check.Finding) bool { return slices.Contains(damage, f.Facts.DBDamage) })
 }
 
 // proofOf builds a proof from the findings of a check that fit.
@@ -175,12 +189,3 @@ func serious(f check.Finding) bool { return f.Severity.Rank() > check.Warning.Ra
 
 // every is for matches that rest on all findings of a check.
 func every(check.Finding) bool { return true }
-
-func fieldIs(f check.Finding, fields []string) bool {
-	for _, want := range fields {
-		if len(f.Evidence) > 0 && f.Evidence[0].Field == want {
-			return true
-		}
-	}
-	return false
-}

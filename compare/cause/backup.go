@@ -9,8 +9,8 @@ import (
 var backupTruncated = described(Cause{
 	ID: BackupTruncated,
 	Match: func(in *Input) *Match {
-		return byField(in, "a longer copy of the same file whose trailer fits", check.B02, check.FieldTruncated,
-			check.FieldCutTrailer)
+		return byKind(in, "a longer copy of the same file whose trailer fits", check.KindBackupCut,
+			check.KindTrailerCut)
 	},
 })
 
@@ -18,10 +18,10 @@ var backupHashMismatch = described(Cause{
 	ID: BackupHashMismatch,
 	Match: func(in *Input) *Match {
 		const refuted = "another copy of the file whose trailer fits"
-		if m := byField(in, refuted, check.B01, check.FieldSHA256); m != nil {
+		if m := byKind(in, refuted, check.KindTrailerMismatch); m != nil {
 			return m
 		}
-		return byField(in, refuted, check.B02, check.FieldAppended)
+		return byKind(in, refuted, check.KindBackupAppended)
 	},
 })
 
@@ -30,7 +30,7 @@ var backupWithoutHash = described(Cause{
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, RefutedBy: "the same file with 32 more bytes that are its sha256"}
 		for _, b := range in.Findings[check.B01] {
-			if fieldIs(b, []string{check.FieldNoTrailer}) &&
+			if b.Is(check.KindTrailerAbsent) &&
 				!slices.ContainsFunc(in.Findings[check.B02],
 					func(f check.Finding) bool { return slices.Equal(f.Members, b.Members) }) {
 				m.Members, m.Because = append(m.Members, b.Members...), append(m.Because, b.ID)

@@ -12,14 +12,13 @@ import (
 )
 
 // pageKinds are the kinds of damage that contradict the page graph.
-var pageKinds = []string{string(dumpdb.DamagePage), string(dumpdb.DamagePageID), string(dumpdb.DamageCycle),
-	string(dumpdb.DamageDoubleUse),
-	string(dumpdb.DamageKeyOrder), string(dumpdb.DamageOutOfFile)}
+var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dumpdb.DamageCycle, dumpdb.DamageDoubleUse,
+	dumpdb.DamageKeyOrder, dumpdb.DamageOutOfFile}
 
 var bucketNamesRevisions = described(Cause{
 	ID: BucketNamesAreRevisions,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the same root page in a copy of the stopped member", check.D06, "root")
+		m := byKind(in, "the same root page in a copy of the stopped member", check.KindRootHoldsRevisions)
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -30,7 +29,7 @@ var bucketNamesRevisions = described(Cause{
 var backupRacesRename = described(Cause{
 	ID: BackupRacesRename,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the same damage in the database that the backup was taken from", check.D02, pageKinds...)
+		m := byDBDamage(in, "the same damage in the database that the backup was taken from", pageKinds...)
 		if m == nil {
 			return nil
 		}
@@ -78,7 +77,7 @@ func savedSnapshot(m *evidence.Member) bool {
 var bboltFreelist2017 = described(Cause{
 	ID: BboltFreelistDefects2017,
 	Match: func(in *Input) *Match {
-		m := byField(in, "a sound freelist at that page in another copy", check.D02, string(dumpdb.DamageFreelist))
+		m := byDBDamage(in, "a sound freelist at that page in another copy", dumpdb.DamageFreelist)
 		if m == nil {
 			return nil
 		}
@@ -164,7 +163,7 @@ func cameBack(in *Input, m *evidence.Member) bool {
 	}
 	for i, r := range in.Replay.Members {
 		if in.Members[i] == m && slices.ContainsFunc(r.StateDiffs,
-			func(d replay.StateDiff) bool { return d.Expected == "absent" }) {
+			func(d replay.StateDiff) bool { return d.Surplus }) {
 			return true
 		}
 	}

@@ -8,7 +8,7 @@ import (
 var secondTool = described(Cause{
 	ID: DBInUseBySecondTool,
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a server that stores a freelist itself", check.D08, check.FieldFreelistAlone))
+		m := besideVerdict(byKind(in, "a server that stores a freelist itself", check.KindFreelistStoredAlone))
 		if m != nil {
 			m.Certainty = Hint
 		}

@@ -38,7 +38,7 @@ var valueBytesAltered = described(Cause{
 // undecodable tells whether a record of the member is no record any more: then more than a value is wrong.
 func undecodable(in *Input, label string) bool {
 	return slices.ContainsFunc(in.Findings[check.K04],
-		func(f check.Finding) bool { return f.Members[0] == label && check.Undecodable(f) })
+		func(f check.Finding) bool { return f.Members[0] == label && f.Facts.Undecodable })
 }
 
 // onlyContradicted tells whether everything wrong with a member is a record that stands in place with another value.

@@ -10,10 +10,10 @@ var walTornTail = described(Cause{
 	ID: WALTornTail,
 	Match: func(in *Input) *Match {
 		const refuted = "a complete record after the torn one"
-		if m := byField(in, refuted, check.W02, string(dumplog.DamageTornTail)); m != nil {
+		if m := byLogDamage(in, refuted, check.W02, dumplog.DamageTornTail); m != nil {
 			return m
 		}
-		m := byField(in, refuted, check.W02, string(dumplog.DamageTail))
+		m := byLogDamage(in, refuted, check.W02, dumplog.DamageTail)
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -27,7 +27,7 @@ var bboltPageDamage = described(Cause{
 })
 
 func matchPageDamage(in *Input) *Match {
-	m := byField(in, "the same page read soundly from another copy of this data dir", check.D02, pageKinds...)
+	m := byDBDamage(in, "the same page read soundly from another copy of this data dir", pageKinds...)
 	if m != nil {
 		return m
 	}
@@ -42,17 +42,17 @@ func matchPageDamage(in *Input) *Match {
 var walCRCMismatch = described(Cause{
 	ID: WALCRCMismatch,
 	Match: func(in *Input) *Match {
-		return byField(in, "the same record read soundly from another copy of this data dir", check.W01,
-			string(dumplog.DamageCRC), string(dumplog.DamageFrame),
-			string(dumplog.DamageType), string(dumplog.DamagePayload), string(dumplog.DamageForeign),
-			string(dumplog.DamageTruncated))
+		return byLogDamage(in, "the same record read soundly from another copy of this data dir", check.W01,
+			dumplog.DamageCRC, dumplog.DamageFrame,
+			dumplog.DamageType, dumplog.DamagePayload, dumplog.DamageForeign,
+			dumplog.DamageTruncated)
 	},
 })
 
 var walSegmentMissing = described(Cause{
 	ID: WALSegmentMissing,
 	Match: func(in *Input) *Match {
-		return byField(in, "the missing segment file", check.W03, string(dumplog.DamageMissingSegment))
+		return byLogDamage(in, "the missing segment file", check.W03, dumplog.DamageMissingSegment)
 	},
 })
 
@@ -71,7 +71,7 @@ var dbTruncated = described(Cause{
 	ID: DBTruncated,
 	Match: func(in *Input) *Match {
 		// A reference beyond the file alone is a damaged page: the meta page says how long the file has to be.
-		return byField(in, "a longer copy of the same file", check.D02, string(dumpdb.DamageTruncated))
+		return byDBDamage(in, "a longer copy of the same file", dumpdb.DamageTruncated)
 	},
 })
 
@@ -79,10 +79,10 @@ var bboltMetaDamage = described(Cause{
 	ID: BboltMetaDamage,
 	Match: func(in *Input) *Match {
 		const refuted = "the same page read soundly from another copy of this data dir"
-		if m := byField(in, refuted, check.D02, string(dumpdb.DamageMeta)); m != nil {
+		if m := byDBDamage(in, refuted, dumpdb.DamageMeta); m != nil {
 			return m // neither page validates: the file does not open
 		}
-		return byField(in, refuted, check.D01, "meta")
+		return byKind(in, refuted, check.KindMetaPageInvalid)
 	},
 })
 
@@ -94,11 +94,11 @@ var dirRolledBack = described(Cause{
 			return m
 		}
 		const refuted = "a database of this member at or above the snapshot's index"
-		if m := byField(in, refuted, check.S02, check.GapOther); m != nil {
+		if m := byKind(in, refuted, check.KindGapOther); m != nil {
 			m.Certainty = Strong
 			return m
 		}
-		m := byField(in, refuted, check.S02, check.GapNotInstalled)
+		m := byKind(in, refuted, check.KindGapNotInstalled)
 		if m != nil {
 			m.Certainty = Hint
 		}

@@ -11,7 +11,7 @@ var clonedDir = described(Cause{
 	ID: DataDirClonedRunningTwice,
 	Match: func(in *Input) *Match {
 		const refuted = "an ID that another member shares; logs of which one is a prefix of the other"
-		if m := byField(in, refuted, check.M12, check.FieldClone, check.FieldTwoProcesses); m != nil {
+		if m := byKind(in, refuted, check.KindDataDirCloned, check.KindTwoProcesses); m != nil {
 			return m
 		}
 		if in.found(check.M12) {
@@ -35,11 +35,11 @@ var removedDir = described(Cause{
 var identityMismatch = described(Cause{
 	ID: MemberIdentityMismatch,
 	Match: func(in *Input) *Match {
-		if m := byField(in, "requests in the logs that differ", check.M01, check.FieldClusterID); m != nil {
+		if m := byKind(in, "requests in the logs that differ", check.KindClusterIDAltered); m != nil {
 			return m
 		}
-		return weigh(in, byField(in, "a configuration or member list that names the ID; the same name for the ID in "+
-			"the member list", check.M09, check.FieldUnknownMember, check.FieldOtherName))
+		return weigh(in, byKind(in, "a configuration or member list that names the ID; the same name for the ID in "+
+			"the member list", check.KindMemberUnknown, check.KindMemberNamedWrongly))
 	},
 })
 
@@ -47,10 +47,10 @@ var stuckLearner = described(Cause{
 	ID: StuckLearner,
 	Match: func(in *Input) *Match {
 		const refuted = "a publish entry of the learner; a log of the learner that reaches the cluster's"
-		if m := byField(in, refuted, check.M10, check.FieldLearnerNeverStarted, check.FieldLearnerBehind); m != nil {
+		if m := byKind(in, refuted, check.KindLearnerNeverStarted, check.KindLearnerNeverCaughtUp); m != nil {
 			return m
 		}
-		m := byField(in, refuted, check.M10, check.FieldLearnerJustAdded, check.FieldLearnerBlocks)
+		m := byKind(in, refuted, check.KindLearnerJustAdded, check.KindLearnerBlocks)
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -79,7 +79,5 @@ var promotedUnstarted = described(Cause{
 	},
 })
 
-// names tells whether the finding's evidence is about the member.
-func names(f check.Finding, id dumplog.ID) bool {
-	return slices.ContainsFunc(f.Evidence, func(e check.Evidence) bool { return string(e.Key) == id.String() })
-}
+// names tells whether the finding is about the member.
+func names(f check.Finding, id dumplog.ID) bool { return slices.Contains(f.Facts.About, id) }

@@ -2,7 +2,6 @@ package cause
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -15,12 +14,11 @@ var promotionPropagated = described(Cause{
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, RefutedBy: "the promotion in the member's own log"}
 		for _, f := range in.Findings[check.M07] {
-			e := f.Evidence[0]
-			if e.Field != "isLearner" || e.Observed != "learner" {
+			if !f.Is(check.KindVoterListedAsLearner) {
 				continue
 			}
 			for _, x := range in.Members {
-				if slices.Contains(f.Members, x.Label()) && !holdsChange(x, string(e.Key)) &&
+				if slices.Contains(f.Members, x.Label()) && !holdsChange(x, f.Facts.About[0]) &&
 					len(x.WAL.Summary.Jumps) > 0 {
 					m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, f.ID)
 				}
@@ -34,9 +32,9 @@ var promotionPropagated = described(Cause{
 })
 
 // holdsChange tells whether the member's log holds the change that made id a voter.
-func holdsChange(m *evidence.Member, id string) bool {
+func holdsChange(m *evidence.Member, id dumplog.ID) bool {
 	return !m.HasWAL() || slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
-		return !c.Refused && c.Change.NodeID.String() == id && c.Change.Type == dumplog.ConfChangeAddNode
+		return !c.Refused && c.Change.NodeID == id && c.Change.Type == dumplog.ConfChangeAddNode
 	})
 }
 
@@ -67,27 +65,8 @@ var bucketIsQuorum = described(Cause{
 func quorumFindings(in *Input) []string {
 	out := ids(in, check.M03, check.M07)
 	for _, f := range in.Findings[check.M02] {
-		seen := map[string]map[string]bool{}
-		for _, e := range f.Evidence {
-			what := "voter"
-			switch {
-			case e.Bucket != "members":
-				continue
-			case e.Observed == "absent":
-				what = "absent"
-			case strings.HasSuffix(e.Observed, " learner"):
-				what = "learner"
-			}
-			if seen[string(e.Key)] == nil {
-				seen[string(e.Key)] = map[string]bool{}
-			}
-			seen[string(e.Key)][what] = true
-		}
-		for _, kinds := range seen {
-			if len(kinds) > 1 {
-				out = append(out, f.ID)
-				break
-			}
+		if f.Facts.VotersDiffer {
+			out = append(out, f.ID)
 		}
 	}
 	return out

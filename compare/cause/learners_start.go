@@ -8,8 +8,8 @@ import (
 var promotionReplay36 = described(Cause{
 	ID: LearnerPromotionReplay36,
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a server of another release than 3.6.0 to 3.6.3; a raft snapshot "+
-			"after the promotion", check.M14, check.FieldPromotionReplayed))
+		m := besideVerdict(byKind(in, "a server of another release than 3.6.0 to 3.6.3; a raft snapshot "+
+			"after the promotion", check.KindPromotionReplayed))
 		return onRelease(in, m, release.PromotionReplayFails, Strong, check.M14)
 	},
 })
@@ -20,8 +20,8 @@ var forcedLearnerPanic = described(Cause{
 		if !in.found(check.M05) {
 			return nil
 		}
-		m := besideVerdict(byField(in, "a server of 3.4.14 or later; a raft snapshot after the addition", check.M14,
-			check.FieldLearnerReplayed))
+		m := besideVerdict(byKind(in, "a server of 3.4.14 or later; a raft snapshot after the addition",
+			check.KindLearnerReplayed))
 		return onRelease(in, m, release.ForcedLearnerFails, Hint, check.M14)
 	},
 })

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"regexp"
-
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -37,8 +35,6 @@ func matchLeaseRevoke(in *Input) *Match {
 	return m
 }
 
-var versionText = regexp.MustCompile(`\b3\.\d+\.\d+`)
-
 // versionAt is the cluster version that the log had set when it came to an index; where it names none, the version that
 // last wrote the member.
 func versionAt(in *Input, pos int, index uint64) release.Version {
@@ -46,11 +42,8 @@ func versionAt(in *Input, pos int, index uint64) release.Version {
 	if in.Replay.Survey == nil {
 		return version
 	}
-	for _, k := range in.Replay.Survey.Marks {
-		if k.Kind != "version" || k.Index >= index {
-			continue
-		}
-		if v := release.Of(versionText.FindString(k.What)); v.Known() {
+	for _, set := range in.Replay.Survey.Versions {
+		if v := release.Of(set.Version); set.Index < index && v.Known() {
 			version = release.AnyOf(v.Minor())
 		}
 	}

@@ -5,16 +5,16 @@ import "github.com/etcd-medic/etcd-medic/compare/check"
 var defragLeftover = described(Cause{
 	ID: DefragLeftoverFile,
 	Match: func(in *Input) *Match {
-		return besideVerdict(byField(in, "a defragmentation that was running when the data dir was copied", check.S04,
-			"db.tmp"))
+		return besideVerdict(byKind(in, "a defragmentation that was running when the data dir was copied",
+			check.KindDefragLeftover))
 	},
 })
 
 var snapDirLeftovers = described(Cause{
 	ID: SnapDirLeftovers,
 	Match: func(in *Input) *Match {
-		return besideVerdict(byField(in, "a snapshot record of the log that needs one of the files", check.S04,
-			"leftover"))
+		return besideVerdict(byKind(in, "a snapshot record of the log that needs one of the files",
+			check.KindSnapLeftover))
 	},
 })
 

@@ -34,14 +34,14 @@ var quorumLostAfterAdd = described(Cause{
 var promotionNotPersisted = described(Cause{
 	ID: LearnerPromotionNotPersisted,
 	Match: func(in *Input) *Match {
-		return learnerDrift(in, "learner", "a conf change that made it a learner again")
+		return learnerDrift(in, check.KindVoterListedAsLearner, "a conf change that made it a learner again")
 	},
 })
 
 var updateDropsLearner = described(Cause{
 	ID: MemberUpdateDropsLearner,
 	Match: func(in *Input) *Match {
-		m := learnerDrift(in, "voter", "a promotion of the member")
+		m := learnerDrift(in, check.KindLearnerListedAsVoter, "a promotion of the member")
 		if m != nil && !updatedAfterAdd(in, m) {
 			m.Certainty = Hint // the log that is left does not hold the update
 		}
@@ -49,11 +49,11 @@ var updateDropsLearner = described(Cause{
 	},
 })
 
-// learnerDrift matches findings of M07 in which bucket members says so-and-so and raft the opposite.
-func learnerDrift(in *Input, bucketSays, refutedBy string) *Match {
+// learnerDrift matches findings of M07 in which bucket members says the opposite of raft.
+func learnerDrift(in *Input, kind check.Kind, refutedBy string) *Match {
 	m := &Match{Certainty: Proof, RefutedBy: refutedBy}
 	for _, f := range in.Findings[check.M07] {
-		if e := f.Evidence[0]; e.Field == "isLearner" && e.Observed == bucketSays {
+		if f.Is(kind) {
 			m.Because = append(m.Because, f.ID)
 			m.Members = append(m.Members, f.Members...)
 		}
@@ -77,7 +77,7 @@ func updatedAfterAdd(in *Input, m *Match) bool {
 				continue
 			}
 			for _, c := range x.WAL.Conf {
-				if !c.Refused && c.Change.NodeID.String() == string(f.Evidence[0].Key) {
+				if !c.Refused && slices.Contains(f.Facts.About, c.Change.NodeID) {
 					added = added || c.Change.Type == dumplog.ConfChangeAddLearnerNode
 					updated = updated || added && c.Change.Type == dumplog.ConfChangeUpdateNode
 				}
@@ -93,8 +93,9 @@ func updatedAfterAdd(in *Input, m *Match) bool {
 var zombieMembers = described(Cause{
 	ID: ZombieMembersV3Bucket,
 	Match: func(in *Input) *Match {
-		return weigh(in, byField(in, "a conf change that added the member again after its removal", check.M07,
-			"zombie"))
+		return weigh(in, byKind(in, "a conf change that added the member again after its removal",
+			check.KindMemberZombie,
+			check.KindMemberListedAndRemoved))
 	},
 })
 

@@ -14,7 +14,8 @@ var mvccContradiction = described(Cause{
 		if m != nil {
 			// Where the log or other members show what should be there, that says more than the state of the file.
 			m.Secondary = in.found(check.K01, check.K03) &&
-				!slices.ContainsFunc(in.Findings[check.K04], check.Undecodable)
+				!slices.ContainsFunc(in.Findings[check.K04],
+					func(f check.Finding) bool { return f.Facts.Undecodable })
 		}
 		return m
 	},
@@ -24,9 +25,9 @@ var revisionDecrease = described(Cause{
 	ID: RevisionDecreaseAfterCompactionCrash,
 	Match: func(in *Input) *Match {
 		m := aside(in, check.K10, "a record at the scheduled revision; a finished compaction",
-			func(f check.Finding) bool { return fieldIs(f, []string{"scheduledCompactRev"}) })
+			func(f check.Finding) bool { return f.Is(check.KindRevisionBelowScheduled) })
 		if done := aside(in, check.K10, "contents that differ in more than revision numbers",
-			func(f check.Finding) bool { return f.Severity == check.Critical }); done != nil {
+			func(f check.Finding) bool { return f.Is(check.KindRevisionReused) }); done != nil {
 			m, done.Certainty, done.Secondary = done, Strong, false
 			m.Because = append(m.Because, ids(in, check.K03, check.K02, check.K01)...)
 		}

@@ -13,7 +13,7 @@ import (
 var belowCompact2016 = described(Cause{
 	ID: RevisionBelowCompact2016,
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a server of 3.0.13 or later", check.K10, check.FieldBelowFinished))
+		m := besideVerdict(byKind(in, "a server of 3.0.13 or later", check.KindRevisionBelowFinished))
 		if m != nil {
 			m.Certainty = Hint
 		}

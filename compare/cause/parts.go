@@ -5,30 +5,30 @@ import "github.com/etcd-medic/etcd-medic/compare/check"
 var walRemoved = described(Cause{
 	ID: WALRemovedDBKept,
 	Match: func(in *Input) *Match {
-		return byField(in, "the segments that lead up to the database's index", check.X03, check.FieldWALRemoved)
+		return byKind(in, "the segments that lead up to the database's index", check.KindLogRemoved)
 	},
 })
 
 var dbRemoved = described(Cause{
 	ID: DBOrSnapDirRemoved,
 	Match: func(in *Input) *Match {
-		return byField(in, "the database in another place", check.X03, check.FieldDBRemoved)
+		return byKind(in, "the database in another place", check.KindDBRemoved)
 	},
 })
 
 var snapRemoved = described(Cause{
 	ID: SnapFilesRemoved,
 	Match: func(in *Input) *Match {
-		return weigh(in, byField(in, "the file in another copy of the data dir", check.X03, check.FieldSnapRemoved))
+		return weigh(in, byKind(in, "the file in another copy of the data dir", check.KindSnapshotFileGone))
 	},
 })
 
 var backupAsDB = described(Cause{
 	ID: SavedSnapshotUsedAsDB,
 	Match: func(in *Input) *Match {
-		m := byField(in, "a file that ends with the last page", check.X03, check.FieldBackupAsDB)
+		m := byKind(in, "a file that ends with the last page", check.KindBackupUsedAsDB)
 		if m == nil {
-			if m = byField(in, "a snapshot record of the log at its index", check.X03, check.FieldCopyAsDB); m != nil {
+			if m = byKind(in, "a snapshot record of the log at its index", check.KindCopyUsedAsDB); m != nil {
 				m.Certainty = Strong
 			}
 			return m
@@ -56,14 +56,16 @@ var tornLiveCopy = described(Cause{
 var versionMismatch = described(Cause{
 	ID: DowngradeOrStorageVersionMismatch,
 	Match: func(in *Input) *Match {
-		return weigh(in, byField(in, "the same version in all stores at a later moment", check.X04,
-			check.FieldStorageVersion, check.FieldDowngrade))
+		return weigh(in, byKind(in, "the same version in all stores at a later moment", check.KindStorageVersionTooHigh,
+			check.KindStorageVersionsDiffer,
+			check.KindStorageVersionUnknown, check.KindStorageVersionImpossible, check.KindDowngradeUnfinished))
 	},
 })
 
 var v2Content = described(Cause{
 	ID: V2ContentBlocks36,
 	Match: func(in *Input) *Match {
-		return weigh(in, byField(in, "a newer snapshot without these keys", check.M13, "v2 key", "v2 request"))
+		return weigh(in, byKind(in, "a newer snapshot without these keys", check.KindV2KeysHeld,
+			check.KindV2RequestsInLog))
 	},
 })

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
-	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 var belowQuorum = described(Cause{
@@ -16,9 +15,9 @@ var belowQuorum = described(Cause{
 		m := &Match{Certainty: Hint, Secondary: true, Members: membersOf(in, check.R07), Because: ids(in, check.R07),
 			RefutedBy: "copies of the same members, taken after they stopped, that hold the entry"}
 		switch f := in.Findings[check.R07][0]; {
-		case fieldIs(f, []string{check.FieldLogsLost}):
+		case f.Is(check.KindBelowQuorumLogsLost):
 			m.Certainty, m.Secondary = Proof, false
-		case fieldIs(f, []string{check.FieldLogsOlder}):
+		case f.Is(check.KindBelowQuorumLogsOlder):
 			m.Certainty, m.Secondary = Strong, false
 		}
 		return weigh(in, m)
@@ -49,7 +48,9 @@ var logEntryAltered = described(Cause{
 	},
 })
 
-func isAltered(f check.Finding) bool { return fieldIs(f, []string{check.FieldAltered}) }
+func isAltered(f check.Finding) bool {
+	return f.Is(check.KindEntriesAltered, check.KindEntriesRenumbered)
+}
 
 var twoLeaders = described(Cause{
 	ID: TwoLeadersOneTerm,
@@ -76,8 +77,8 @@ var doubleVote = described(Cause{
 var hardStateRegress = described(Cause{
 	ID: HardstateRegress,
 	Match: func(in *Input) *Match {
-		return byField(in, "a copy of the log in which they rise", check.R08, "HardState.commit",
-			string(dumplog.DamageTermOrder), check.FieldVote)
+		return byKind(in, "a copy of the log in which they rise", check.KindCommitFalls, check.KindTermFalls,
+			check.KindVoteAltered)
 	},
 })
 

@@ -21,8 +21,8 @@ var indexCheckSkipped = described(Cause{
 		if in.Replay == nil || in.Replay.Survey == nil {
 			return nil
 		}
-		m := byField(in, "a database that was put back after the start; no start of the member after the snapshot",
-			check.S02, check.GapOther, check.GapNotInstalled)
+		m := byKind(in, "a database that was put back after the start; no start of the member after the snapshot",
+			check.KindGapOther, check.KindGapNotInstalled)
 		m = hintOn(m, in, func(x *evidence.Member) bool {
 			for _, st := range in.Replay.Survey.Starts[x.MemberID] {
 				if st.Index > snapshotIndex(x) && st.Index <= x.LastIndex() {

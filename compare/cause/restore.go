@@ -43,8 +43,8 @@ func matchRestoredFromDifferent(in *Input) *Match {
 var restoredSplit = described(Cause{
 	ID: RestoreSplitIntoSingleClusters,
 	Match: func(in *Input) *Match {
-		if m := byField(in, "a common entry that a server proposed after the restore", check.M12,
-			check.FieldSplit); m != nil {
+		if m := byKind(in, "a common entry that a server proposed after the restore",
+			check.KindClusterRestoredTwice); m != nil {
 			return m
 		}
 		if len(foreign(in)) == 0 {
@@ -63,15 +63,14 @@ var restoredSplit = described(Cause{
 var twinClusters = described(Cause{
 	ID: SameTokenTwinClusters,
 	Match: func(in *Input) *Match {
-		return byField(in, "a common entry that a server proposed", check.M12, check.FieldTwin)
+		return byKind(in, "a common entry that a server proposed", check.KindTwinClusters)
 	},
 })
 
 var restoredOneOnly = described(Cause{
 	ID: RestoredOneMemberOnly,
 	Match: func(in *Input) *Match {
-		if m := byField(in, "the marks of the same restore in the other logs", check.M12,
-			check.FieldRestoredAlone); m != nil {
+		if m := byKind(in, "the marks of the same restore in the other logs", check.KindMemberRestoredAlone); m != nil {
 			return m
 		}
 		return restoredIntoOtherCluster(in)

@@ -9,17 +9,16 @@ import (
 var alarmListIndexStuck = described(Cause{
 	ID: AlarmListIndexStuck,
 	Match: func(in *Input) *Match {
-		return allOn(in, release.AlarmQueryKeepsIndex, byField(in, "an entry in the gap that changes data", check.S02,
-			check.GapAlarmQueries))
+		return allOn(in, release.AlarmQueryKeepsIndex,
+			byKind(in, "an entry in the gap that changes data", check.KindGapAlarmQueries))
 	},
 })
 
 var authDeniedIndexStuck = described(Cause{
 	ID: AuthDeniedIndexStuck,
 	Match: func(in *Input) *Match {
-		m := allOn(in, release.RefusedKeepsIndex, byField(in, "an entry in the gap that another member applied",
-			check.S02,
-			check.GapRefused))
+		m := allOn(in, release.RefusedKeepsIndex, byKind(in, "an entry in the gap that another member applied",
+			check.KindGapRefused))
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -44,7 +43,7 @@ var cindexOverwritten = described(Cause{
 	ID: CindexOverwrittenAfterSnapshot,
 	Match: func(in *Input) *Match {
 		m := allOn(in, release.SnapshotIndexReplaced,
-			byField(in, "a database that ends where its consistent index says", check.S02, check.GapOverwritten))
+			byKind(in, "a database that ends where its consistent index says", check.KindGapOverwritten))
 		if m != nil {
 			m.Certainty = Strong
 			m.Because = append(m.Because, ids(in, check.C03)...)
@@ -56,8 +55,7 @@ var cindexOverwritten = described(Cause{
 var snapDBNotSynced = described(Cause{
 	ID: SnapDBDirNotSynced,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the file of that snapshot, or a member that kept running after it", check.S02,
-			check.GapNotInstalled)
+		m := byKind(in, "the file of that snapshot, or a member that kept running after it", check.KindGapNotInstalled)
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -87,7 +85,7 @@ var backendNewerThanLogStart = described(Cause{
 var cindexBelowSnapshot34 = described(Cause{
 	ID: CindexBelowSnapshot34,
 	Match: func(in *Input) *Match {
-		return hintOn(byField(in, "an older copy of the database that was put in place", check.S02, check.GapOther), in,
+		return hintOn(byKind(in, "an older copy of the database that was put in place", check.KindGapOther), in,
 			func(x *evidence.Member) bool {
 				return x.Version.MayFollow(release.IndexBelowSnapshot)
 			})
@@ -97,7 +95,7 @@ var cindexBelowSnapshot34 = described(Cause{
 var snapDBMissingSecond = described(Cause{
 	ID: SnapDBMissingSecondSnapshot,
 	Match: func(in *Input) *Match {
-		return hintOn(byField(in, "the file of the first snapshot", check.S02, check.GapNotInstalled), in,
+		return hintOn(byKind(in, "the file of the first snapshot", check.KindGapNotInstalled), in,
 			func(x *evidence.Member) bool {
 				n := 0
 				for _, s := range x.WAL.Summary.Snapshots {
@@ -130,7 +128,7 @@ func hintOn(m *Match, in *Input, fits func(*evidence.Member) bool) *Match {
 var alarmRaiseIndexStuck = described(Cause{
 	ID: AlarmRaiseIndexStuck,
 	Match: func(in *Input) *Match {
-		return onRelease(in, byField(in, "an entry in the gap that changes data", check.S02, check.GapAlarmRaises),
+		return onRelease(in, byKind(in, "an entry in the gap that changes data", check.KindGapAlarmRaises),
 			release.RaisedAlarmKeepsIndex, Hint, check.S02)
 	},
 })

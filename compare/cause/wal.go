@@ -33,8 +33,8 @@ var walTornTailNotRepaired = described(Cause{
 var walHoleZeroed = described(Cause{
 	ID: WALHoleZeroed,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the same place with records in another copy of this data dir", check.W01,
-			string(dumplog.DamageZeroHole))
+		m := byLogDamage(in, "the same place with records in another copy of this data dir", check.W01,
+			dumplog.DamageZeroHole)
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -45,7 +45,7 @@ var walHoleZeroed = described(Cause{
 var walEntryIndexGap = described(Cause{
 	ID: WALEntryIndexGap,
 	Match: func(in *Input) *Match {
-		return byField(in, "a snapshot record at the index before the jump", check.W03, string(dumplog.DamageIndexGap))
+		return byLogDamage(in, "a snapshot record at the index before the jump", check.W03, dumplog.DamageIndexGap)
 	},
 })
 
@@ -105,7 +105,7 @@ func stateOf(in *Input, id check.ID, refutedBy string, fits func(*evidence.Membe
 var walPurgedWhileNeeded = described(Cause{
 	ID: WALPurgedWhileNeeded,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the missing segments, or a snapshot record that the log still holds", check.W05, "purged")
+		m := byKind(in, "the missing segments, or a snapshot record that the log still holds", check.KindLogPurged)
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -116,15 +116,15 @@ var walPurgedWhileNeeded = described(Cause{
 var walEntryOver10MB = described(Cause{
 	ID: WALEntryOver10MB,
 	Match: func(in *Input) *Match {
-		return besideVerdict(byField(in, "a CRC that does not fit the record", check.W04, "oversize"))
+		return besideVerdict(byKind(in, "a CRC that does not fit the record", check.KindRecordTooLarge))
 	},
 })
 
 var walCRCFalseAlarm = described(Cause{
 	ID: WALCRCFalseAlarm,
 	Match: func(in *Input) *Match {
-		m := besideVerdict(byField(in, "a record whose CRC does not hold; a server of another release", check.W05,
-			"purged and sound"))
+		m := besideVerdict(byKind(in, "a record whose CRC does not hold; a server of another release",
+			check.KindLogPurgedAndSound))
 		if m != nil {
 			m.Certainty = Hint
 		}

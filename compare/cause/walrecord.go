@@ -11,10 +11,10 @@ var walSegmentRenamed = described(Cause{
 	ID: WALSegmentRenamed,
 	Match: func(in *Input) *Match {
 		const refuted = "the segment under that name in another copy of this data dir, with other entries"
-		if m := byField(in, refuted, check.W03, string(dumplog.DamageName)); m != nil {
+		if m := byLogDamage(in, refuted, check.W03, dumplog.DamageName); m != nil {
 			return m
 		}
-		m := byField(in, refuted, check.W05, string(dumplog.DamageName))
+		m := byKind(in, refuted, check.KindFirstSegmentMisnamed)
 		if m != nil {
 			m.Certainty = Strong
 		}
@@ -25,12 +25,12 @@ var walSegmentRenamed = described(Cause{
 var walRecordAltered = described(Cause{
 	ID: WALSnapshotRecordAltered,
 	Match: func(in *Input) *Match {
-		m := byField(in, "the same record in another copy of this log", check.W01, string(dumplog.DamageSnapshotRecord))
+		m := byLogDamage(in, "the same record in another copy of this log", check.W01, dumplog.DamageSnapshotRecord)
 		if m == nil {
-			m = byField(in, "the same record in another copy of this log", check.W06, check.FieldRecordConf,
-				check.FieldRecordIndex)
+			m = byKind(in, "the same record in another copy of this log", check.KindRecordConfAltered,
+				check.KindRecordIndexAltered)
 			if m != nil && !slices.ContainsFunc(in.Findings[check.W06],
-				func(f check.Finding) bool { return fieldIs(f, []string{check.FieldRecordConf}) }) {
+				func(f check.Finding) bool { return f.Is(check.KindRecordConfAltered) }) {
 				m.Certainty = Strong
 			}
 		}

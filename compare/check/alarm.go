@@ -28,7 +28,7 @@ func runAlarmMembers(in *Input) Result {
 			unknown = m.Label() + ": no member list to compare its alarms with"
 			continue
 		}
-		f := Finding{Severity: Warning, Members: []string{m.Label()}}
+		f := Finding{Kind: KindAlarmOfNoMember, Severity: Warning, Members: []string{m.Label()}}
 		for _, a := range m.DB.Alarms {
 			id := dumplog.ID(a.MemberID)
 			if id == 0 || slices.Contains(known, id) {
@@ -39,6 +39,7 @@ func runAlarmMembers(in *Input) Result {
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page),
 				Bucket: "alarm", Key: Bytes(id.String()), Field: evidence.AlarmName(a.Type),
 				Observed: "raised for " + id.String(), Expected: "one of " + idList(known), Show: showDB(m, "alarm")})
+			f.Facts.About = append(f.Facts.About, id)
 			f.Remedy = []Remedy{{Text: "disarm it by its member ID, once no member is over quota or damaged",
 				Command: shell.Format("etcdctl alarm disarm"), Risk: "disarms all alarms"}}
 		}
@@ -83,7 +84,7 @@ func runCorruptAlarmTrue(in *Input) Result {
 	if why != "" {
 		return Result{Reason: why}
 	}
-	f := Finding{Severity: Warning, Evidence: rows, At: in.alarmIndex()}
+	f := Finding{Kind: KindCorruptAlarmUnfounded, Severity: Warning, Evidence: rows, At: in.alarmIndex()}
 	for _, e := range rows {
 		if !slices.Contains(f.Members, e.Member) {
 			f.Members = append(f.Members, e.Member)
@@ -95,6 +96,7 @@ func runCorruptAlarmTrue(in *Input) Result {
 		f.Explanation = "no member contradicts the log or the others at the common index: the alarm was false, or " +
 			"what it found is overwritten since"
 	case len(blamed) > 0 && !slices.ContainsFunc(blamed, func(m string) bool { return slices.Contains(wrong, m) }):
+		f.Kind = KindCorruptAlarmNamesOther
 		f.Title = fmt.Sprintf("the CORRUPT alarm names %s, the comparison %s", strings.Join(blamed, ", "),
 			strings.Join(wrong, ", "))
 		f.Explanation = "the alarm names the member whose hash differed from the leader's, and the leader itself is " +

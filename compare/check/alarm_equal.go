@@ -29,7 +29,8 @@ func runAlarmsEqual(in *Input) Result {
 	var fs []Finding
 	checked := false
 	for _, a := range alarms {
-		f := Finding{Severity: Error, Class: ClassLatentDivergence, At: At{Term: in.termAt(a.Index), Index: a.Index}}
+		f := Finding{Kind: KindAlarmAgainstLog, Severity: Error, Class: ClassLatentDivergence,
+			At: At{Term: in.termAt(a.Index), Index: a.Index}}
 		for _, m := range in.Members {
 			if !m.HasDB() || a.Index > m.AppliedMin {
 				continue

@@ -9,9 +9,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// FieldAltered is the field of the first evidence of a finding of R01 about entries that were altered in the logs of
-// some members.
-const FieldAltered = "altered entry"
+// fieldAltered is the field of the first evidence of a finding about entries that were altered in the logs of some
+// members.
+const fieldAltered = "altered entry"
 
 // altered is a stretch of indexes at which logs differ between entries on which they agree.
 type altered struct {
@@ -177,7 +177,7 @@ func (in *Input) outcomeAt(member int, diffs []replay.LogDiff, is func(replay.Ou
 func (in *Input) alteredFinding(a *altered) Finding {
 	first := a.diffs[0]
 	names := in.labelsOf(a.odd)
-	f := Finding{Severity: Critical, Class: ClassWALDamage, Members: names,
+	f := Finding{Kind: KindEntriesAltered, Severity: Critical, Class: ClassWALDamage, Members: names,
 		At: At{Term: in.termAt(first.Index), Index: first.Index}}
 	what := fmt.Sprintf("entry %d", first.Index)
 	if n := len(a.diffs); n > 1 {
@@ -205,7 +205,7 @@ func (in *Input) alteredFinding(a *altered) Finding {
 				Observed: d.By[i], Expected: "the same entry on all members", Show: showLog(m, d.Index)})
 		}
 	}
-	f.Evidence[0].Field = FieldAltered
+	f.Evidence[0].Field = fieldAltered
 	return in.cut(f)
 }
 

@@ -106,8 +106,8 @@ func TestOneEntryAltered(t *testing.T) {
 			alterPut(t, dirs[1], indexes...)
 			in := dirInput(t, dirs...)
 			f := wantFinding(t, in, "R01", []string{"node2"}, "altered in the log", "2 of 3 logs agree")
-			if f.Class != "wal-damage" || f.At.Index != indexes[0] || f.Evidence[0].Field != check.FieldAltered {
-				t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Evidence[0].Field)
+			if f.Class != "wal-damage" || f.At.Index != indexes[0] || f.Kind != check.KindEntriesAltered {
+				t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Kind)
 			}
 			wantOutcome(t, in, "R05", check.Holds)
 		})

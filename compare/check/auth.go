@@ -25,8 +25,9 @@ func runAuthRevisionEqual(in *Input) Result {
 	}
 	compared := in.authRevisionsCompared()
 	values := map[uint64]bool{}
-	f := Finding{Severity: Critical, Undecided: true, Title: "the auth revision differs between members",
-		Refs: refsAuthReplay}
+	f := Finding{Kind: KindAuthRevisionsDiffer, Severity: Critical, Undecided: true,
+		Title: "the auth revision differs between members",
+		Refs:  refsAuthReplay}
 	var parts []string
 	low, at := uint64(1<<64-1), uint64(0)
 	for i, m := range in.Members {
@@ -194,7 +195,8 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 }
 
 func (in *Input) authJumpFinding(m *evidence.Member, r *replay.MemberResult) Finding {
-	f := Finding{Severity: Critical, Members: []string{m.Label()}, Refs: refsAuthReplay, Class: ClassLatentDivergence,
+	f := Finding{Kind: KindAuthRevisionAgainstLog, Severity: Critical, Members: []string{m.Label()},
+		Refs: refsAuthReplay, Class: ClassLatentDivergence,
 		Title: fmt.Sprintf("%s holds auth revision %d; its log gives %d", m.Label(), m.DB.Auth.Revision,
 			r.AuthExpected)}
 	var said []string
@@ -279,7 +281,8 @@ var noStaleAuthRefusal = described(Check{
 func runStaleAuth(in *Input) Result {
 	var fs []Finding
 	for i, m := range in.Members {
-		f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: ClassDataDivergence, Refs: refsAuthReplay}
+		f := Finding{Kind: KindEntriesRefusedForAuth, Severity: Critical, Members: []string{m.Label()},
+			Class: ClassDataDivergence, Refs: refsAuthReplay}
 		held := true
 		for _, e := range in.Replay.Events {
 			o := e.Outcomes[i]

@@ -28,7 +28,8 @@ func runPasswordsFromLog(in *Input) Result {
 			!in.Replay.Covers(0, m.AppliedMax) {
 			continue
 		}
-		f := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()}}
+		f := Finding{Kind: KindPasswordsNotFromLog, Severity: Error, Class: ClassLatentDivergence,
+			Members: []string{m.Label()}}
 		for i := range m.DB.Auth.Users {
 			u := &m.DB.Auth.Users[i]
 			sets := in.Replay.Survey.Passwords(u.Name, m.AppliedMax)

@@ -13,7 +13,7 @@ var rightsKept = described(Check{
 })
 
 func runRightsKept(in *Input) Result {
-	f := Finding{Severity: Warning}
+	f := Finding{Kind: KindEffectBeyondRights, Severity: Warning}
 	known := false
 	seen := map[uint64]bool{}
 	for i, r := range in.Replay.Members {

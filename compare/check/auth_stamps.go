@@ -48,7 +48,8 @@ func (in *Input) authBoundsOf(pos int) (b authBounds) {
 func (in *Input) authStampFinding(pos int) *Finding {
 	m := in.Members[pos]
 	b, have := in.authBoundsOf(pos), m.DB.Auth.Revision
-	f := &Finding{Severity: Critical, Members: []string{m.Label()}, Class: ClassLatentDivergence, Refs: refsAuthReplay}
+	f := &Finding{Kind: KindAuthRevisionBelowStamp, Severity: Critical, Members: []string{m.Label()},
+		Class: ClassLatentDivergence, Refs: refsAuthReplay}
 	show := func(at, stamped uint64, expected string) {
 		f.At = At{Index: at, Term: in.termAt(at)}
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth",
@@ -64,6 +65,7 @@ func (in *Input) authStampFinding(pos int) *Finding {
 		f.Explanation = "a member stamps requests with its auth revision, which never falls"
 		show(b.lowAt, b.low, fmt.Sprintf("at least %d", b.low))
 	case b.highAt != 0 && have > b.high:
+		f.Kind = KindAuthRevisionTooHigh
 		f.Title = fmt.Sprintf("%s holds auth revision %d; the log allows %d at most", m.Label(), have, b.high)
 		f.Explanation = "a member refuses requests stamped with an auth revision below its own, and each auth entry " +
 			"after one that took effect raises it by one at most"

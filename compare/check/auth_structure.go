@@ -43,7 +43,7 @@ func authDamaged(m *evidence.Member) bool {
 
 func authStructureFinding(m *evidence.Member) Finding {
 	a := &m.DB.Auth
-	f := Finding{Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
+	f := Finding{Kind: KindAuthBucketsContradict, Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
 		Explanation: "no server writes this: rows were lost with damaged pages, put together from two files, or edited"}
 	bad := func(bucket, key, field, observed, expected string) {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key),

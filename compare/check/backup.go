@@ -44,10 +44,11 @@ func (in *Input) eachBackup(judge func(m *evidence.Member) []Finding) Result {
 }
 
 // backupFinding begins a finding about a row or field of a backup.
-func backupFinding(m *evidence.Member, sev Severity, title, explanation string, ev Evidence) Finding {
+func backupFinding(m *evidence.Member, kind Kind, sev Severity, title, explanation string, ev Evidence) Finding {
 	ev.Member, ev.File = m.Label(), m.DB.File
-	f := Finding{Severity: sev, Members: []string{m.Label()}, Title: m.Label() + ": " + title, Explanation: explanation,
-		Evidence: []Evidence{ev}}
+	f := Finding{Kind: kind, Severity: sev, Members: []string{m.Label()}, Title: m.Label() + ": " + title,
+		Explanation: explanation,
+		Evidence:    []Evidence{ev}}
 	if sev.Rank() >= Error.Rank() {
 		f.Class = ClassBackupDamaged
 	}
@@ -72,18 +73,18 @@ func runBackupTrailer(in *Input) Result {
 			reason = m.Label() + " is no database, so it has no place for a trailer"
 		case t.State == "match":
 		case t.State == "mismatch":
-			f := backupFinding(m, Critical, "the sha256 trailer does not fit the content",
+			f := backupFinding(m, KindTrailerMismatch, Critical, "the sha256 trailer does not fit the content",
 				"at least one byte of the backup changed after it was saved; etcdutl snapshot restore refuses it, "+
 					"snapshot status does not notice",
-				Evidence{Offset: Int64(m.DB.Size - 32), Length: 32, Field: FieldSHA256, Observed: t.Computed,
+				Evidence{Offset: Int64(m.DB.Size - 32), Length: 32, Field: "sha256", Observed: t.Computed,
 					Expected: t.Expected})
 			fs = append(fs, f)
 		case t.State == "absent" && m.DB.Handle == nil:
 			reason = m.Label() + " is no database, so it has no place for a trailer"
 		case t.State == "absent":
-			f := backupFinding(m, Warning, "no sha256 trailer",
+			f := backupFinding(m, KindTrailerAbsent, Warning, "no sha256 trailer",
 				"the file was not written by snapshot save (or lost its end); restore needs --skip-hash-check",
-				Evidence{Field: FieldNoTrailer, Observed: "absent", Expected: "32 bytes after the last page"})
+				Evidence{Field: "sha256 trailer", Observed: "absent", Expected: "32 bytes after the last page"})
 			f.Class = ClassBackupUnverifiable
 			fs = append(fs, f)
 		default:
@@ -105,18 +106,19 @@ func runBackupSize(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.backups() {
 		if m.DB.Handle == nil && m.DB.Size < metaBytes {
-			fs = append(fs, backupFinding(m, Critical,
+			fs = append(fs, backupFinding(m, KindBackupCut, Critical,
 				fmt.Sprintf("the file is cut short: %d bytes are left", m.DB.Size),
 				"not even the first meta page is there",
-				Evidence{Field: FieldTruncated, Offset: Int64(m.DB.Size), Observed: fmt.Sprintf("%d bytes", m.DB.Size),
+				Evidence{Field: "size: content is missing", Offset: Int64(m.DB.Size),
+					Observed: fmt.Sprintf("%d bytes", m.DB.Size),
 					Expected: "two meta pages and more"}))
 		}
 		if m.DB.Foreign {
-			fs = append(fs, backupFinding(m, Critical,
+			fs = append(fs, backupFinding(m, KindBackupForeign, Critical,
 				fmt.Sprintf("the file holds no etcd database: none of its %d bytes is of one", m.DB.Size),
 				"it has neither a meta page nor any page that carries its own number: zeros, noise, or another kind "+
 					"of file was saved under this name",
-				Evidence{Field: FieldForeign, Observed: fmt.Sprintf("%d bytes without a page of a database", m.DB.Size),
+				Evidence{Field: "content", Observed: fmt.Sprintf("%d bytes without a page of a database", m.DB.Size),
 					Expected: "what snapshot save writes"}))
 		}
 	}
@@ -125,16 +127,6 @@ func runBackupSize(in *Input) Result {
 	}
 	return in.eachBackup(judgeBackupSize)
 }
-
-// The fields that findings of B01 and B02 name, for the catalogue of causes.
-const (
-	FieldSHA256     = "sha256"
-	FieldNoTrailer  = "sha256 trailer"
-	FieldTruncated  = "size: content is missing"
-	FieldCutTrailer = "size: the trailer is cut"
-	FieldAppended   = "size: bytes after the end"
-	FieldForeign    = "content"
-)
 
 func judgeBackupSize(m *evidence.Member) []Finding {
 	h := m.DB.Handle
@@ -147,24 +139,26 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 		Expected: fmt.Sprintf("%d bytes, %d pages of %d", need, h.Meta().HighWater, page)}
 	switch {
 	case have < need:
-		ev.Field, ev.Offset = FieldTruncated, Int64(have)
-		return []Finding{backupFinding(m, Critical,
+		ev.Field, ev.Offset = "size: content is missing", Int64(have)
+		return []Finding{backupFinding(m, KindBackupCut, Critical,
 			fmt.Sprintf("the file is cut short: %d of %d bytes of content are there", have, need),
 			"the meta page says how many pages the content has, and the file ends before. The rest is lost.", ev)}
 	case have == need, !h.SavedBySnapshot() && have%page == 0:
 		return nil
 	case have-need < 32:
-		ev.Field, ev.Offset = FieldCutTrailer, Int64(need)
-		return []Finding{backupFinding(m, Error, fmt.Sprintf("the sha256 trailer is cut: %d of 32 bytes are left",
-			have-need),
+		ev.Field, ev.Offset = "size: the trailer is cut", Int64(need)
+		return []Finding{backupFinding(m, KindTrailerCut, Error,
+			fmt.Sprintf("the sha256 trailer is cut: %d of 32 bytes are left",
+				have-need),
 			"the content is as long as it should be; the file lost its last bytes", ev)}
 	case h.SavedBySnapshot():
-		ev.Field, ev.Offset = FieldAppended, Int64(need)
-		return []Finding{backupFinding(m, Error, fmt.Sprintf("%d bytes follow the end of the content", have-need),
+		ev.Field, ev.Offset = "size: bytes after the end", Int64(need)
+		return []Finding{backupFinding(m, KindBackupAppended, Error,
+			fmt.Sprintf("%d bytes follow the end of the content", have-need),
 			"snapshot save writes nothing there but 32 bytes of sha256; something was appended", ev)}
 	}
-	ev.Field, ev.Expected = FieldTruncated, fmt.Sprintf("a whole number of pages of %d bytes", page)
-	return []Finding{backupFinding(m, Error, "the file does not end at the end of a page",
+	ev.Field, ev.Expected = "size: content is missing", fmt.Sprintf("a whole number of pages of %d bytes", page)
+	return []Finding{backupFinding(m, KindBackupCut, Error, "the file does not end at the end of a page",
 		"a copy that was interrupted, or bytes that do not belong to it", ev)}
 }
 

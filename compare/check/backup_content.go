@@ -24,8 +24,9 @@ var everyBucket = []string{"key", "meta", "lease", "alarm", "auth", "authUsers",
 func judgeBackupBuckets(m *evidence.Member) []Finding {
 	var fs []Finding
 	if m.RootUnreadable() {
-		return []Finding{backupFinding(m, Error, "no bucket can be reached", "the damage of the pages hides all of "+
-			"them; see D02",
+		return []Finding{backupFinding(m, KindBucketUnreachable, Error, "no bucket can be reached",
+			"the damage of the pages hides all of "+
+				"them; see D02",
 			Evidence{Observed: "none", Expected: "the buckets of a server", Show: showDB(m)})}
 	}
 	for _, want := range everyBucket {
@@ -36,8 +37,9 @@ func judgeBackupBuckets(m *evidence.Member) []Finding {
 		if want == "key" || want == "meta" {
 			sev = Error
 		}
-		fs = append(fs, backupFinding(m, sev, "there is no bucket "+want, "every server makes it at its first start; "+
-			"a server that starts on this file makes an empty one",
+		fs = append(fs, backupFinding(m, KindBucketMissing, sev, "there is no bucket "+want,
+			"every server makes it at its first start; "+
+				"a server that starts on this file makes an empty one",
 			Evidence{Bucket: want, Observed: "absent", Expected: "present", Show: showDB(m)}))
 	}
 	return fs
@@ -51,7 +53,8 @@ var backupMembers = described(Check{
 func judgeBackupMembers(m *evidence.Member) []Finding {
 	var fs []Finding
 	odd := func(key, title, observed, expected string) {
-		fs = append(fs, backupFinding(m, Warning, title, "a restore writes a new member list, so the keys are not "+
+		fs = append(fs, backupFinding(m, KindMemberListOdd, Warning, title, "a restore writes a new member list, so "+
+			"the keys are not "+
 			"touched by this",
 			Evidence{Bucket: "members", Key: Bytes(key), Observed: observed, Expected: expected,
 				Show: showDB(m, "members")}))
@@ -92,7 +95,8 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 	a := &m.DB.Auth
 	var fs []Finding
 	bad := func(sev Severity, bucket, key, title, observed, expected string) {
-		fs = append(fs, backupFinding(m, sev, title, "auth of the restored cluster would not work as it did",
+		fs = append(fs, backupFinding(m, KindBackupAuthBroken, sev, title, "auth of the restored cluster would not "+
+			"work as it did",
 			Evidence{Bucket: bucket, Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, bucket)}))
 	}
 	roles := map[string]bool{"root": true} // granting role root needs no row of it
@@ -143,7 +147,8 @@ func judgeBackupVersions(m *evidence.Member) []Finding {
 	meta, c := &m.DB.Meta, &m.DB.Cluster
 	var fs []Finding
 	bad := func(bucket, key, title, observed, expected string) {
-		fs = append(fs, backupFinding(m, Error, title, "no server writes such a mark; a server that starts on it "+
+		fs = append(fs, backupFinding(m, KindBackupVersionWrong, Error, title, "no server writes such a mark; a "+
+			"server that starts on it "+
 			"stops at its version check",
 			Evidence{Bucket: bucket, Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, bucket)}))
 	}
@@ -174,7 +179,8 @@ func judgeBackupRevisions(m *evidence.Member) []Finding {
 	meta, kv := &m.DB.Meta, m.DB.KV
 	var fs []Finding
 	bad := func(sev Severity, key, title, observed, expected string) {
-		fs = append(fs, backupFinding(m, sev, title, "revision and compact revision of the restored cluster follow "+
+		fs = append(fs, backupFinding(m, KindBackupMarksWrong, sev, title, "revision and compact revision of the "+
+			"restored cluster follow "+
 			"from these marks",
 			Evidence{Bucket: "meta", Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, "meta")}))
 	}

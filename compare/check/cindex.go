@@ -25,8 +25,9 @@ func runIndexCanMove(in *Input) Result {
 			continue
 		}
 		top := m.HighestTerm()
-		fs = append(fs, Finding{Severity: Critical, Class: ClassLatentDivergence, Members: []string{m.Label()},
-			At: At{Term: in.termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
+		fs = append(fs, Finding{Kind: KindIndexCannotMove, Severity: Critical, Class: ClassLatentDivergence,
+			Members: []string{m.Label()},
+			At:      At{Term: in.termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
 			Title: fmt.Sprintf("%s: the consistent index is %d and cannot move", m.Label(),
 				m.ConsistentIndex()),
 			Explanation: fmt.Sprintf("meta/term is %d, the highest term of the log is %d: a server of 3.5.0 to 3.5.2 "+
@@ -68,8 +69,9 @@ func runIndexPresent(in *Input) Result {
 		if m.DB.Meta.ConsistentIndex != nil {
 			observed = "0"
 		}
-		fs = append(fs, Finding{Severity: Critical, Class: ClassLatentDivergence, Members: []string{m.Label()},
-			At: At{Index: m.WAL.Summary.FirstIndex, Term: m.WAL.Summary.FirstTerm},
+		fs = append(fs, Finding{Kind: KindIndexMissing, Severity: Critical, Class: ClassLatentDivergence,
+			Members: []string{m.Label()},
+			At:      At{Index: m.WAL.Summary.FirstIndex, Term: m.WAL.Summary.FirstTerm},
 			Title: fmt.Sprintf("%s: the database holds %d records and no consistent index", m.Label(),
 				m.DB.KV.Revisions),
 			Explanation: fmt.Sprintf("the next start executes all %d entries of the log on top of them", m.Commit),
@@ -102,8 +104,9 @@ func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	if s.First == 0 {
 		return in.authAheadFinding(m, s)
 	}
-	return Finding{Severity: Critical, Class: ClassLatentDivergence, Members: []string{m.Label()},
-		At: At{Term: in.termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
+	return Finding{Kind: KindEffectsAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
+		Members: []string{m.Label()},
+		At:      At{Term: in.termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
 		Title: fmt.Sprintf("%s: the database holds the effects of entries %d..%d, its consistent index is %d",
 			m.Label(), s.From, s.To, m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data; the next start applies these entries a second time. Do " +
@@ -118,8 +121,9 @@ func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 }
 
 func (in *Input) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
-	return Finding{Severity: Critical, Class: ClassLatentDivergence, Members: []string{m.Label()},
-		At: At{Term: in.termAt(s.From), Index: s.From},
+	return Finding{Kind: KindAuthAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
+		Members: []string{m.Label()},
+		At:      At{Term: in.termAt(s.From), Index: s.From},
 		Title: fmt.Sprintf("%s: the database holds what the entries %d..%d change of auth, its consistent index is %d",
 			m.Label(), s.From, s.To, m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data; the next start applies these entries a second time and " +
@@ -146,8 +150,9 @@ func (in *Input) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	if at == 0 {
 		at = s.To + 1
 	}
-	f := Finding{Severity: Critical, Class: ClassDataDivergence, Members: []string{m.Label()},
-		At: At{Term: in.termAt(at), Index: at, Revision: &Rev{Main: s.First}},
+	f := Finding{Kind: KindEntriesAppliedTwice, Severity: Critical, Class: ClassDataDivergence,
+		Members: []string{m.Label()},
+		At:      At{Term: in.termAt(at), Index: at, Revision: &Rev{Main: s.First}},
 		Title: fmt.Sprintf("%s applied the entries %d..%d a second time (%d revisions)", m.Label(), s.From, s.To,
 			s.Revisions()),
 		Explanation: "a restart executed them again, because the consistent index in the database was too low; its " +

@@ -40,7 +40,7 @@ func runIndexPossible(in *Input) Result {
 
 func (in *Input) impossibleIndex(m *evidence.Member) Finding {
 	stored, fits := m.StoredIndex(), m.ConsistentIndex()
-	f := Finding{Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
+	f := Finding{Kind: KindIndexAltered, Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
 		At: At{Term: in.termAt(fits), Index: fits},
 		Title: fmt.Sprintf("%s: the consistent index %d is impossible, the database ends with entry %d", m.Label(),
 			stored, fits),
@@ -51,10 +51,10 @@ func (in *Input) impossibleIndex(m *evidence.Member) Finding {
 		Remedy: []Remedy{{Text: "without another member: put the right index into a copy of the data dir, and start that", Command: shell.Format("etcd-medic repair meta {} --set-consistent-index {} -o <NEW-DIR>", shell.Source(m.Label()), fits),
 			Precondition: "there is no sound member to reseed this one from"}}}
 	row := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
-		Field: FieldManyBits, Observed: fmt.Sprintf("%d (0x%x)", stored, stored),
+		Field: "consistent_index", Observed: fmt.Sprintf("%d (0x%x)", stored, stored),
 		Expected: fmt.Sprintf("%d (0x%x)", fits, fits), Show: showDB(m, "meta")}
 	if d := stored ^ fits; bits.OnesCount64(d) == 1 {
-		row.Field = FieldOneBit
+		f.Kind, row.Field = KindIndexBitRaised, "consistent_index, one bit raised"
 		f.Explanation = fmt.Sprintf("%d is %d with bit %d (0x%x) set; ", stored, fits, bits.TrailingZeros64(d),
 			d) + f.Explanation
 	}

@@ -72,13 +72,13 @@ func sharesRequests(a, b *evidence.Member) bool {
 
 // clusterIDFinding is about sources of which one has an altered ID, beside those that share its log.
 func clusterIDFinding(ms []*evidence.Member, beside ...*evidence.Member) Finding {
-	f := Finding{Severity: Critical, Class: ClassWALDamage}
+	f := Finding{Kind: KindClusterIDAltered, Severity: Critical, Class: ClassWALDamage}
 	for _, m := range append(ms[:len(ms):len(ms)], beside...) {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name,
 			Field: "cluster ID", Observed: m.ClusterID.String(), Expected: "one cluster ID",
 			Show: showLogAs(m, "--raw")})
 	}
-	f.Evidence[0].Field = FieldClusterID
+	f.Evidence[0].Field = "altered cluster ID"
 	for _, m := range ms {
 		f.Members = append(f.Members, m.Label())
 	}

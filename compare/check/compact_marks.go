@@ -47,8 +47,9 @@ func runCompactMarks(in *Input) Result {
 
 // scheduledAlone is the finding of a compaction that is scheduled on one member and cannot have been requested.
 func scheduledAlone(m *evidence.Member, s *dumpdb.Rev, why, expected string) Finding {
-	return Finding{Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
-		At: At{Index: m.AppliedMin, Revision: &Rev{Main: s.Main}},
+	return Finding{Kind: KindCompactionNotRequested, Severity: Error, Class: ClassDBDamage,
+		Members: []string{m.Label()},
+		At:      At{Index: m.AppliedMin, Revision: &Rev{Main: s.Main}},
 		Title: fmt.Sprintf("%s: the compaction at revision %d is scheduled and cannot have been requested: %s",
 			m.Label(), s.Main, why),
 		Explanation: "the mark was edited or damaged: at its next start the member removes records that the other " +
@@ -94,8 +95,9 @@ func finishedAboveScheduled(m *evidence.Member, s, f *dumpdb.Rev) Finding {
 	if s != nil {
 		scheduled = s.String()
 	}
-	return Finding{Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
-		At: At{Revision: &Rev{Main: f.Main}},
+	return Finding{Kind: KindCompactionNotScheduled, Severity: Error, Class: ClassDBDamage,
+		Members: []string{m.Label()},
+		At:      At{Revision: &Rev{Main: f.Main}},
 		Title: fmt.Sprintf("%s: the compaction at revision %d is finished and was never scheduled", m.Label(),
 			f.Main),
 		Explanation: "every release stores the scheduled revision before the finished one: a mark was edited or " +

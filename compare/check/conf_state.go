@@ -55,8 +55,9 @@ func (in *Input) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 		return nil, why != ""
 	}
 	cs := m.DB.Meta.ConfState
-	return &Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
-		At: At{Index: m.AppliedMin, Term: in.termAt(m.AppliedMin)},
+	return &Finding{Kind: KindConfStateUnknownMember, Severity: Error, Class: ClassMembership,
+		Members: []string{m.Label()},
+		At:      At{Index: m.AppliedMin, Term: in.termAt(m.AppliedMin)},
 		Title: fmt.Sprintf("%s: meta/confState names %s, which never was a member", m.Label(),
 			strings.Join(unknown, ", ")),
 		Explanation: why + ", and no log, member list or configuration names that ID. The row was edited or damaged; " +

@@ -32,8 +32,9 @@ func runDBTerm(in *Input) Result {
 			if have < want {
 				class = ClassLatentDivergence // a binary of 3.4 or older moved the index alone
 			}
-			fs = append(fs, Finding{Severity: Error, Class: class, Members: []string{m.Label()},
-				At: At{Term: want, Index: m.ConsistentIndex()},
+			fs = append(fs, Finding{Kind: KindDBTermDiffers, Severity: Error, Class: class,
+				Members: []string{m.Label()},
+				At:      At{Term: want, Index: m.ConsistentIndex()},
 				Title: fmt.Sprintf("%s: the database says term %d at index %d, the log says %d", m.Label(), have,
 					m.ConsistentIndex(), want),
 				Explanation: "database and log come from different times, or an older binary wrote the database last",
@@ -81,7 +82,8 @@ func runCommitInLog(in *Input) Result {
 		if commit <= last {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Critical, Class: ClassWALDamage, Members: []string{m.Label()},
+		fs = append(fs, Finding{Kind: KindCommitBeyondLog, Severity: Critical, Class: ClassWALDamage,
+			Members:     []string{m.Label()},
 			At:          At{Index: last + 1},
 			Title:       fmt.Sprintf("%s: HardState says commit %d, the log ends at %d", m.Label(), commit, last),
 			Explanation: "entries that were committed are no longer in the log; " + in.holders(m, last+1, commit),
@@ -131,7 +133,8 @@ func (in *Input) confIndexOf(m *evidence.Member) uint64 {
 func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding {
 	id := dumplog.ID(row.ID)
 	ms := &m.Membership
-	f := &Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()}}
+	f := &Finding{Kind: KindMemberZombie, Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
+		Facts: Facts{About: []dumplog.ID{id}}}
 	ev := Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page), Bucket: "members",
 		Key: Bytes(id.String()), Show: showDB(m, "members")}
 	if m.HasWAL() {
@@ -139,13 +142,16 @@ func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding
 	}
 	switch {
 	case slices.Contains(m.DB.Removed, row.ID):
+		f.Kind = KindMemberListedAndRemoved
 		f.Title, ev.Field = fmt.Sprintf("%s: member %s is listed and removed at once", m.Label(), id), "zombie"
 		ev.Observed, ev.Expected = "in members and in members_removed", "in one of them"
 	case row.IsLearner && ms.IsVoter(id):
+		f.Kind = KindVoterListedAsLearner
 		f.Title, ev.Field = fmt.Sprintf("%s: member %s is a voter for raft and a learner in bucket members", m.Label(),
 			id), "isLearner"
 		ev.Observed, ev.Expected = "learner", "voter, as raft's configuration says"
 	case !row.IsLearner && slices.Contains(ms.Learners, id):
+		f.Kind = KindLearnerListedAsVoter
 		f.Title, ev.Field = fmt.Sprintf("%s: member %s is a learner for raft and a voter in bucket members", m.Label(),
 			id), "isLearner"
 		ev.Observed, ev.Expected = "voter", "learner, as raft's configuration says"

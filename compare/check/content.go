@@ -42,7 +42,7 @@ func (in *Input) bucketsEqual(class Class, names ...string) Result {
 }
 
 func (in *Input) bucketFinding(class Class, b *diff.Bucket) Finding {
-	f := Finding{Severity: Critical, Class: class, Undecided: true,
+	f := Finding{Kind: KindKeysDiffer, Severity: Critical, Class: class, Undecided: true,
 		Title: fmt.Sprintf("%d of %d rows of bucket %s differ between members", b.Differ, b.Compared, b.Name)}
 	for i, m := range in.Members {
 		if in.Diff.TookPart(b.Name, i) {
@@ -115,7 +115,7 @@ func runRevisionsEqual(in *Input) Result {
 	if in.Diff.Note != "" {
 		return Result{Reason: in.Diff.Note}
 	}
-	f := Finding{Severity: Critical, Class: ClassDataDivergence, Undecided: true,
+	f := Finding{Kind: KindRevisionsDiffer, Severity: Critical, Class: ClassDataDivergence, Undecided: true,
 		Title: "the revision differs between members at the same applied index", At: At{Index: in.Diff.Common}}
 	seen := map[int64]bool{}
 	var parts []string
@@ -183,7 +183,8 @@ func runDBMatchesLog(in *Input) Result {
 }
 
 func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResult) []Finding {
-	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: ClassDataDivergence}
+	f := Finding{Kind: KindEntriesWithoutEffect, Severity: Critical, Members: []string{m.Label()},
+		Class: ClassDataDivergence}
 	n := 0
 	for _, e := range in.Replay.Events {
 		o := e.Outcomes[i]
@@ -234,9 +235,10 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 // belowFinding: what the log gives for the compact revision is not what the database holds there.
 func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 	first := &r.Below[0]
-	f := Finding{Severity: Critical, Members: []string{m.Label()}, Class: ClassDataDivergence,
-		At:   At{Index: first.Index},
-		More: r.BelowCount - len(r.Below),
+	f := Finding{Kind: KindBelowCompactionAgainstLog, Severity: Critical, Members: []string{m.Label()},
+		Class: ClassDataDivergence,
+		At:    At{Index: first.Index},
+		More:  r.BelowCount - len(r.Below),
 		Title: fmt.Sprintf("%s's database disagrees with the log at or below its compact revision in %s",
 			m.Label(), inPlaces(r.BelowCount)),
 		Explanation: fmt.Sprintf("the log up to entry %d gives other keys than the database holds at revision %d, "+
@@ -262,7 +264,8 @@ func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Fin
 	if len(r.StateDiffs) == 0 {
 		return nil
 	}
-	f := Finding{Severity: Error, Members: []string{m.Label()}, Class: ClassLatentDivergence, At: At{Index: r.To},
+	f := Finding{Kind: KindRowsAgainstLog, Severity: Error, Members: []string{m.Label()}, Class: ClassLatentDivergence,
+		At:          At{Index: r.To},
 		Title:       fmt.Sprintf("%d rows of small buckets of %s contradict the log", len(r.StateDiffs), m.Label()),
 		Explanation: "leases, users, roles and alarms follow from the log alone"}
 	for _, d := range r.StateDiffs {

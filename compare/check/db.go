@@ -30,7 +30,8 @@ func runDBMetas(in *Input) Result {
 				slices.ContainsFunc(m.DB.Damage, cutShort) {
 				continue // D02 tells that the file ends before it
 			}
-			fs = append(fs, Finding{Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
+			fs = append(fs, Finding{Kind: KindMetaPageInvalid, Severity: Critical, Class: ClassDBDamage,
+				Members:     []string{m.Label()},
 				Title:       fmt.Sprintf("%s: meta page %d of the database is invalid", m.Label(), p.Page),
 				Explanation: p.Problem + "; a server would open the file at the other meta page, an older transaction",
 				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page),
@@ -93,7 +94,7 @@ func (in *Input) unreadableDBs() string {
 
 // cutFirst orders the damage of a file that lost its end: what is lost as a whole comes before what refers to it.
 func cutFirst(f Finding) int {
-	if f.Evidence[0].Field == string(dumpdb.DamageTruncated) {
+	if f.Facts.DBDamage == dumpdb.DamageTruncated {
 		return 0
 	}
 	return 1
@@ -120,7 +121,8 @@ func tellCut(f *Finding, m *evidence.Member) {
 }
 
 func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
-	f := Finding{Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
+	f := Finding{Kind: KindPageDamaged, Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
+		Facts: Facts{DBDamage: d.Kind},
 		Title: fmt.Sprintf("%s: database page %d is damaged (%s)", m.Label(), d.Page, d.Kind), Explanation: d.Error()}
 	if lo, ok := revOf(d.FirstKey); ok && d.Bucket == "key" {
 		f.At.Revision = &Rev{Main: lo.Main, Sub: lo.Sub}
@@ -243,7 +245,8 @@ func runDBNotAhead(in *Input) Result {
 		if ci <= last || justInstalled(m) || in.tornCopy(m) != nil {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+		fs = append(fs, Finding{Kind: KindDBBeyondLog, Severity: Error, Class: ClassWALDamage,
+			Members:     []string{m.Label()},
 			At:          At{Index: last + 1},
 			Title:       fmt.Sprintf("%s: the database has applied entry %d, the log ends at %d", m.Label(), ci, last),
 			Explanation: "the log lost entries that were applied already, or database and log come from different times",
@@ -278,7 +281,7 @@ var compactionProgress = described(Check{
 func runCompactionProgress(in *Input) Result {
 	var fs []Finding
 	sizes := map[int64]bool{}
-	size := Finding{Severity: Info, Title: "database files differ in size",
+	size := Finding{Kind: KindDBSizesDiffer, Severity: Info, Title: "database files differ in size",
 		Explanation: "defragmentation and page layout are each member's own"}
 	for _, m := range in.Members {
 		if !m.HasDB() {
@@ -297,7 +300,7 @@ func runCompactionProgress(in *Input) Result {
 		if meta.FinishedCompact != nil {
 			finished = meta.FinishedCompact.String()
 		}
-		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()},
+		fs = append(fs, Finding{Kind: KindCompactionUnfinished, Severity: Info, Members: []string{m.Label()},
 			At: At{Revision: &Rev{Main: meta.ScheduledCompact.Main}},
 			Title: fmt.Sprintf("%s: the compaction at revision %d is not finished", m.Label(),
 				meta.ScheduledCompact.Main),

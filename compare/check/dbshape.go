@@ -19,8 +19,9 @@ func runRootListsBuckets(in *Input) Result {
 			continue
 		}
 		seen = true
-		f := Finding{Severity: Critical, Class: ClassTornCopy, Members: []string{m.Label()},
-			Title: fmt.Sprintf("%s: the root page of the database holds revisions instead of buckets", m.Label()),
+		f := Finding{Kind: KindRootHoldsRevisions, Severity: Critical, Class: ClassTornCopy,
+			Members: []string{m.Label()},
+			Title:   fmt.Sprintf("%s: the root page of the database holds revisions instead of buckets", m.Label()),
 			Explanation: "the page was used for bucket key when it was copied: meta page and root come from " +
 				"different moments. Copy the file of the stopped member again"}
 		for _, d := range m.DB.Damage {
@@ -68,8 +69,9 @@ func runCompactionLeftNothing(in *Input) Result {
 			continue
 		}
 		first := kv.FirstSuperseded
-		fs = append(fs, Finding{Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
-			At: At{Revision: &Rev{Main: first.Main, Sub: first.Sub}},
+		fs = append(fs, Finding{Kind: KindSupersededLeft, Severity: Error, Class: ClassDBDamage,
+			Members: []string{m.Label()},
+			At:      At{Revision: &Rev{Main: first.Main, Sub: first.Sub}},
 			Title: fmt.Sprintf("%s: %d superseded records are below the finished compaction at %d", m.Label(),
 				kv.Superseded, done),
 			Explanation: "a compaction that is finished has removed them: they came back from an older file",

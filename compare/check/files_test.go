@@ -47,7 +47,9 @@ func runCheck(t *testing.T, in *check.Input, id string) check.Result {
 	if why, ok := all[at].Applies(in); !ok {
 		return check.Result{Outcome: check.NotChecked, Reason: why}
 	}
-	return all[at].Run(in)
+	r := all[at].Run(in)
+	wantKinds(t, all[at].ID, r)
+	return r
 }
 
 // wantFinding expects exactly one finding of the check, about these members, whose title and explanation contain the

@@ -8,10 +8,14 @@ package check
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -156,6 +160,51 @@ type Finding struct {
 	ByHand []string `json:"-"`
 	// Class is the verdict class this finding speaks for, "" when it does not decide one.
 	Class Class `json:"-"`
+	// Kind is what exactly it states; Facts are the values that belong to the statement.
+	Kind  Kind  `json:"-"`
+	Facts Facts `json:"-"`
+}
+
+// Facts are what a finding states as values, where its members, its place and its evidence do not say it already. The
+// zero value of a field says that it does not belong to the statement.
+type Facts struct {
+	// About are the members of the cluster that it is about, by ID; they need not be among the sources.
+	About []dumplog.ID
+	// LogDamage and DBDamage are the kind of a damaged place.
+	LogDamage dumplog.DamageKind
+	DBDamage  dumpdb.DamageKind
+	// Undecodable is true where a record of bucket key is no record any more: the file itself shows that its bytes
+	// changed, whatever the log or other members say of it.
+	Undecodable bool
+	// VotersDiffer is true where members differ in who is listed as a voter or as a learner.
+	VotersDiffer bool
+}
+
+// Is tells whether the finding states one of the kinds.
+func (f *Finding) Is(kinds ...Kind) bool { return slices.Contains(kinds, f.Kind) }
+
+// BareTitle is the title without the member at its beginning, where the finding is about that one alone.
+func (f *Finding) BareTitle() string {
+	if len(f.Members) == 1 {
+		return strings.TrimPrefix(f.Title, f.Members[0]+": ")
+	}
+	return f.Title
+}
+
+// Apart tells whether the evidence shows two members to hold different things in one place.
+func (f *Finding) Apart(a, b string) bool {
+	type place struct{ bucket, field, key string }
+	held := map[place]string{}
+	at := func(e *Evidence) place { return place{e.Bucket, e.Field, string(e.Key)} }
+	for i := range f.Evidence {
+		if e := &f.Evidence[i]; e.Member == a {
+			held[at(e)] = e.Observed
+		}
+	}
+	return slices.ContainsFunc(f.Evidence, func(e Evidence) bool {
+		seen, both := held[at(&e)]
+		return e.Member == b && both && seen != e.Observed
+	})
 }
 
 // Result is what a check returns.

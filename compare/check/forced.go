@@ -10,13 +10,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// The fields of the first evidence of M11 findings.
-const (
-	FieldForced        = "forced removal"
-	FieldForcedDrop    = "dropped although applied"
-	FieldForcedLearner = "learner kept"
-)
-
 var forcedCluster = described(Check{
 	ID:    M11,
 	Needs: NeedLog,
@@ -41,11 +34,13 @@ func runForced(in *Input) Result {
 
 func (in *Input) forcedFinding(r *replay.Forced) Finding {
 	m := in.Members[r.Member]
-	f := Finding{Severity: Info, Members: []string{m.Label()}, At: At{Term: r.Term, Index: r.First},
+	f := Finding{Kind: KindClusterForced, Severity: Info, Members: []string{m.Label()},
+		At:    At{Term: r.Term, Index: r.First},
 		Title: fmt.Sprintf("%s: a new cluster was forced at %d/%d", m.Label(), r.Term, r.First),
 		Explanation: fmt.Sprintf("the start removed %s; what only they held is gone",
 			strings.Join(hexes(r.Removed), ", ")),
-		Evidence: []Evidence{{Member: m.Label(), File: r.Pos.Segment, Offset: Int64(r.Pos.Offset), Field: FieldForced,
+		Evidence: []Evidence{{Member: m.Label(), File: r.Pos.Segment, Offset: Int64(r.Pos.Offset),
+			Field:    "forced removal",
 			Observed: fmt.Sprintf("entries %d..%d remove members without the ID of a request", r.First, r.Last),
 			Expected: "removals that a client asked for", Show: showLog(m, r.First)}}}
 	for _, o := range in.Members {
@@ -65,15 +60,16 @@ func (in *Input) forcedFinding(r *replay.Forced) Finding {
 // database holds, or by removals that it skipped.
 func (in *Input) forcedDrop(r *replay.Forced) *Finding {
 	m := in.Members[r.Member]
-	f := &Finding{Severity: Critical, Class: ClassDataDivergence, Members: []string{m.Label()},
-		At: At{Term: r.Term, Index: r.First},
+	f := &Finding{Kind: KindForcedDroppedApplied, Severity: Critical, Class: ClassDataDivergence,
+		Members: []string{m.Label()},
+		At:      At{Term: r.Term, Index: r.First},
 		Title: fmt.Sprintf("%s: the forced start cut off entries from %d on that the database had applied",
 			m.Label(), r.First),
 		Explanation: "the entries that took their indexes, the removals among them, were skipped as applied already; " +
 			"members that joined since lack the former and have the latter"}
 	for _, d := range r.Applied {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: d.Pos.Segment, Offset: Int64(d.Pos.Offset),
-			Bucket: "key", Field: FieldForcedDrop,
+			Bucket: "key", Field: "dropped although applied",
 			Observed: fmt.Sprintf("%d/%d %s was replaced, its write is in the database at revision %d", d.Term, d.Index,
 				d.What, d.Rev), Expected: "an entry that the log still holds", Show: showRev(m, d.Rev)})
 	}
@@ -82,7 +78,7 @@ func (in *Input) forcedDrop(r *replay.Forced) *Finding {
 			if id := dumplog.ID(row.ID); slices.Contains(r.Removed, id) && !slices.Contains(m.DB.Removed, row.ID) &&
 				!addedAfter(m, id, r.Last) {
 				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page),
-					Bucket: "members", Key: Bytes(id.String()), Field: FieldForcedDrop,
+					Bucket: "members", Key: Bytes(id.String()), Field: "dropped although applied",
 					Observed: "in bucket members, not in members_removed",
 					Expected: fmt.Sprintf("removed by the forced start at %d..%d", r.First, r.Last),
 					Show:     showDB(m, "members")})
@@ -110,12 +106,13 @@ func (in *Input) keptLearners(r *replay.Forced) []Finding {
 		if addedAfter(m, id, r.Last) {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
-			At:    At{Term: r.Term, Index: r.First},
-			Title: fmt.Sprintf("%s: learner %s survived the forced start", m.Label(), id),
+		fs = append(fs, Finding{Kind: KindForcedKeptLearner, Severity: Error, Class: ClassMembership,
+			Members: []string{m.Label()},
+			At:      At{Term: r.Term, Index: r.First},
+			Title:   fmt.Sprintf("%s: learner %s survived the forced start", m.Label(), id),
 			Explanation: "the forced start removed the voters only; the learner is still sent entries and blocks the " +
 				"addition of another one",
-			Evidence: []Evidence{{Member: m.Label(), Field: FieldForcedLearner, Key: Bytes(id.String()),
+			Evidence: []Evidence{{Member: m.Label(), Field: "learner kept", Key: Bytes(id.String()),
 				Observed: "a learner in raft's configuration",
 				Expected: fmt.Sprintf("removed at %d", r.First), Show: showLogAs(m, "--entry-type", "ConfigChange")}},
 			Remedy: []Remedy{{Text: "remove the learner", Command: removeMember(id)}}})

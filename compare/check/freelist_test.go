@@ -31,19 +31,19 @@ func storeFreelist(t *testing.T, dir string) {
 func TestStoredFreelist(t *testing.T) {
 	dirs := sound().Write(t, t.TempDir())
 	storeFreelist(t, dirs[0])
-	for field, in := range map[string]*check.Input{check.FieldFreelist: dirInput(t, dirs[0]),
-		check.FieldFreelistAlone: dirInput(t, dirs...)} {
+	for kind, in := range map[check.Kind]*check.Input{check.KindFreelistStored: dirInput(t, dirs[0]),
+		check.KindFreelistStoredAlone: dirInput(t, dirs...)} {
 		f := wantFinding(t, in, "D08", []string{"node1"}, "normal for a server on Windows or macOS")
-		if f.Severity != check.Info || f.Evidence[0].Field != field {
-			t.Errorf("%s, %s, want %s", f.Severity, f.Evidence[0].Field, field)
+		if f.Severity != check.Info || f.Kind != kind {
+			t.Errorf("%s, %s, want %s", f.Severity, f.Kind, kind)
 		}
 	}
 	for _, d := range dirs[1:] {
 		storeFreelist(t, d)
 	}
 	for _, f := range runCheck(t, dirInput(t, dirs...), "D08").Findings {
-		if f.Evidence[0].Field != check.FieldFreelist {
-			t.Errorf("%v: %s", f.Members, f.Evidence[0].Field)
+		if f.Kind != check.KindFreelistStored {
+			t.Errorf("%v: %s", f.Members, f.Kind)
 		}
 	}
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// FieldVote is the field of the first evidence of findings of R08 about votes.
-const FieldVote = "HardState.vote"
-
 // alteredVotes are the findings about HardStates whose vote no member can have given.
 func (in *Input) alteredVotes(m *evidence.Member) []Finding {
 	var fs []Finding
@@ -40,10 +37,11 @@ func (in *Input) alteredVotes(m *evidence.Member) []Finding {
 }
 
 func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanation, expected string) Finding {
-	return Finding{Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()}, At: in.termStart(m, v.Term),
+	return Finding{Kind: KindVoteAltered, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+		At:          in.termStart(m, v.Term),
 		Title:       m.Label() + ": " + title,
 		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
-		Evidence: []Evidence{{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: FieldVote,
+		Evidence: []Evidence{{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: "HardState.vote",
 			Observed: v.For.String(), Expected: expected,
 			Show: showLogAs(m, "--raw")}}}
 }

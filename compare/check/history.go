@@ -9,15 +9,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// The fields of the first evidence of M12 findings, by which causes tell them apart.
-const (
-	FieldTwin          = "twin cluster"
-	FieldSplit         = "cluster restored on its own"
-	FieldRestoredAlone = "member restored alone"
-	FieldClone         = "cloned data dir"
-	FieldTwoProcesses  = "two processes of one member"
-)
-
 var oneHistory = described(Check{
 	ID:    M12,
 	Needs: NeedLog | NeedTwo,
@@ -77,19 +68,20 @@ func nothingShared(m *evidence.Member, founded, differ uint64) bool {
 
 func (in *Input) forkFinding(c replay.Copies) Finding {
 	a, b := in.Members[c.A], in.Members[c.B]
-	f := Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{a.Label(), b.Label()},
-		At: At{Index: c.Index + 1, Term: in.termAt(c.Index + 1)},
+	f := Finding{Kind: KindDataDirCloned, Severity: Critical, Class: ClassMemberLostData,
+		Members: []string{a.Label(), b.Label()},
+		At:      At{Index: c.Index + 1, Term: in.termAt(c.Index + 1)},
 		Title: fmt.Sprintf("member %s has two histories: %s and %s diverge after index %d", a.MemberID, a.Label(),
 			b.Label(), c.Index)}
-	field := FieldClone
+	field := "cloned data dir"
 	f.Explanation = "both copies of the data dir continued after they were copied: two processes ran under one " +
 		"identity, and each broke promises of the other"
 	if n := min(BootstrapVoters(a), BootstrapVoters(b)); n > 0 && nothingShared(a, n, c.Index+1) {
-		f.Class, field = ClassForeignCluster, FieldTwin
+		f.Kind, f.Class, field = KindTwinClusters, ClassForeignCluster, "twin cluster"
 		f.Explanation = "they have the beginning in common and nothing else: two clusters were founded with the same " +
 			"name, peer URL and token"
 		if Restored(a) && Restored(b) && n == 1 {
-			field = FieldSplit
+			f.Kind, field = KindClusterRestoredTwice, "cluster restored on its own"
 			f.Explanation = "each was restored as a cluster of one voter, with the same name and peer URL"
 		}
 	}
@@ -110,7 +102,7 @@ func (in *Input) twinFinding() *Finding {
 		return nil
 	}
 	d := in.Replay.LogDiffs[0]
-	f := &Finding{Severity: Critical, Class: ClassForeignCluster, At: At{Index: d.Index},
+	f := &Finding{Kind: KindTwinClusters, Severity: Critical, Class: ClassForeignCluster, At: At{Index: d.Index},
 		Title: fmt.Sprintf("the logs have nothing in common after their beginning: they differ from index %d on",
 			d.Index),
 		Explanation: "the sources carry one cluster ID, but belong to two clusters that were founded with the same " +
@@ -125,7 +117,7 @@ func (in *Input) twinFinding() *Finding {
 			restored++
 		}
 		f.Members = append(f.Members, m.Label())
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: FieldTwin, Observed: d.By[i],
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "twin cluster", Observed: d.By[i],
 			Expected: "one entry per index", Show: showLog(m, d.Index)})
 	}
 	if restored > 0 && restored < len(f.Members) {
@@ -175,14 +167,15 @@ func (in *Input) restoredAlone(m *evidence.Member) *evidence.Member {
 
 func restoredAloneFinding(m, o *evidence.Member) Finding {
 	n := BootstrapVoters(m)
-	return Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()},
-		At: At{Term: 1, Index: n},
+	return Finding{Kind: KindMemberRestoredAlone, Severity: Critical, Class: ClassMemberLostData,
+		Members: []string{m.Label()},
+		At:      At{Term: 1, Index: n},
 		Title: fmt.Sprintf("%s was restored from a backup while its cluster kept running: its log starts at "+
 			"term 1, the cluster is at %d/%d", m.Label(), o.WAL.Summary.LastTerm, o.Commit),
 		Explanation: "the other members were not restored; the leader counts this one by what it once acknowledged, " +
 			"and entries after the restore contradict the cluster's",
 		Evidence: []Evidence{
-			{Member: m.Label(), Field: FieldRestoredAlone,
+			{Member: m.Label(), Field: "member restored alone",
 				Observed: fmt.Sprintf("%d entries of a restore at term 1, last index %d", n, m.WAL.Summary.LastIndex),
 				Expected: "the log of the cluster, as on " + o.Label(), Show: showLogAs(m)},
 			{Member: o.Label(), Field: "start of the log", Observed: string(o.WAL.Summary.Start),
@@ -193,7 +186,7 @@ func restoredAloneFinding(m, o *evidence.Member) Finding {
 
 func (in *Input) overlapFinding(o replay.Overlap) Finding {
 	name := in.MemberName(o.Member)
-	f := Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{name},
+	f := Finding{Kind: KindTwoProcesses, Severity: Critical, Class: ClassMemberLostData, Members: []string{name},
 		At:    At{Index: o.Old, Term: in.termAt(o.Old)},
 		Title: fmt.Sprintf("two processes of member %s proposed at the same time", o.Member),
 		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the one that proposed entry "+
@@ -210,8 +203,9 @@ func (in *Input) overlapFinding(o replay.Overlap) Finding {
 	start := func(id dumplog.RequestID) string {
 		return "proposed by a process that began " + replay.StartTime(id).Format("2006-01-02T15:04:05.000Z")
 	}
-	f.Evidence = []Evidence{{Field: FieldTwoProcesses, Observed: start(o.OldID), Expected: "one process at a time",
-		Show: show(o.Old)},
+	f.Evidence = []Evidence{{Field: "two processes of one member", Observed: start(o.OldID),
+		Expected: "one process at a time",
+		Show:     show(o.Old)},
 		{Field: fmt.Sprintf("entry %d", o.New), Observed: start(o.NewID), Show: show(o.New)}}
 	return f
 }

@@ -9,24 +9,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// The fields of the first evidence of M09 findings.
-const (
-	FieldUnknownMember = "member ID"
-	FieldOtherName     = "member name"
-)
-
-// FieldClusterID is the field of the first evidence of a finding of M01 about a log that carries another cluster ID
-// than logs with the same entries.
-const FieldClusterID = "altered cluster ID"
-
-// FieldRemoved is the field of the last evidence of a finding of M08 that says what makes the dir of a removed member
-// more than a note.
-const (
-	FieldOnlyRemoved = "other sources"
-	FieldSuccessor   = "member of that name"
-	FieldRemovedMore = "commit index"
-)
-
 var notRemoved = described(Check{
 	ID:  M08,
 	Run: runNotRemoved,
@@ -69,7 +51,7 @@ func (in *Input) IsRemoved(m *evidence.Member) bool {
 }
 
 func (in *Input) removedFinding(m *evidence.Member, ev removal) Finding {
-	f := Finding{Severity: Warning, Members: []string{m.Label()}, At: ev.at,
+	f := Finding{Kind: KindDataDirOfRemoved, Severity: Warning, Members: []string{m.Label()}, At: ev.at,
 		Title: fmt.Sprintf("%s is the data dir of member %s, which was removed", m.Label(), m.MemberID),
 		Explanation: "a server refuses to start on it, and its content ends where it was cut off. It says nothing of " +
 			"the other members",
@@ -96,12 +78,12 @@ func (in *Input) removedMatters(m *evidence.Member) (why string, ev Evidence) {
 	}
 	ev = Evidence{Member: m.Label()}
 	if len(members) == 0 {
-		ev.Field, ev.Observed, ev.Expected = FieldOnlyRemoved, "no data dir of a member",
+		ev.Field, ev.Observed, ev.Expected = "other sources", "no data dir of a member",
 			"the data dirs of the cluster's members"
 		return "No data dir of a member of the cluster is among the sources", ev
 	}
 	if m.Commit > last {
-		ev.Field, ev.Observed, ev.Expected, ev.Show = FieldRemovedMore, fmt.Sprint(m.Commit),
+		ev.Field, ev.Observed, ev.Expected, ev.Show = "commit index", fmt.Sprint(m.Commit),
 			fmt.Sprintf("at most %d, where the members at hand end", last), showLog(m, m.Commit)
 		return fmt.Sprintf("It holds the committed entries %d..%d, which no member at hand holds", last+1, m.Commit), ev
 	}
@@ -110,7 +92,7 @@ func (in *Input) removedMatters(m *evidence.Member) (why string, ev Evidence) {
 			here := slices.ContainsFunc(in.Members, func(x *evidence.Member) bool { return x.MemberID == id })
 			if name == m.Label() && !here && (slices.Contains(o.Membership.Voters, id) ||
 				slices.Contains(o.Membership.Learners, id)) {
-				ev.Field, ev.Observed, ev.Expected, ev.Show = FieldSuccessor, m.MemberID.String(), id.String(),
+				ev.Field, ev.Observed, ev.Expected, ev.Show = "member of that name", m.MemberID.String(), id.String(),
 					showDB(o, "members")
 				return fmt.Sprintf("It was given in the place of member %s, which is called %s now and whose data "+
 					"dir is not among the sources", id, name), ev
@@ -226,12 +208,12 @@ func (in *Input) unknownMember(m *evidence.Member) *Finding {
 	if len(asked) == 0 {
 		return nil
 	}
-	return &Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
+	return &Finding{Kind: KindMemberUnknown, Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
 		Title: fmt.Sprintf("%s: member %s is in no configuration and no member list", m.Label(), m.MemberID),
 		Explanation: fmt.Sprintf("%s list every member of the cluster, and not this one: the metadata of the WAL was "+
 			"altered, the WAL belongs to another set, or it was put next to a database that is not its own",
 			strings.Join(asked, ", ")),
-		Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldUnknownMember,
+		Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: "member ID",
 			Observed: m.MemberID.String(), Expected: "a member that the configuration names",
 			Show: showLogAs(m, "--raw")}}}
 }
@@ -254,11 +236,11 @@ func (in *Input) otherName(m *evidence.Member) *Finding {
 		if name != m.Label() || id == m.MemberID || slices.Contains(m.Membership.Removed, id) {
 			continue
 		}
-		return &Finding{Severity: Warning, Members: []string{m.Label()},
+		return &Finding{Kind: KindMemberNamedWrongly, Severity: Warning, Members: []string{m.Label()},
 			Title: fmt.Sprintf("%s was given as the data dir of that member, but is that of %s", m.Label(), m.NodeName),
 			Explanation: fmt.Sprintf("member %s is called %s, and %s is member %s: the volumes were swapped, or the "+
 				"sources were named wrongly. A server started on it under the other name has this identity all the same", m.MemberID, m.NodeName, name, id),
-			Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: FieldOtherName,
+			Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: "member name",
 				Observed: m.NodeName, Expected: m.Label(), Show: showDB(m, "members")}}}
 	}
 	return nil

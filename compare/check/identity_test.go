@@ -46,7 +46,7 @@ func TestClusterIDAltered(t *testing.T) {
 		dirs := s.Write(t, t.TempDir())
 		alterMetadata(t, dirs[2], func(md *etcdserverpb.Metadata) { md.ClusterID++ })
 		f := wantFinding(t, identityInput(t, dirs...), "M01", []string{"node3"}, "was altered")
-		if f.Class != "wal-damage" || f.Evidence[0].Field != check.FieldClusterID || f.Evidence[0].Member != "node3" {
+		if f.Class != "wal-damage" || f.Kind != check.KindClusterIDAltered || f.Evidence[0].Member != "node3" {
 			t.Errorf("%s %+v", f.Class, f.Evidence)
 		}
 		wantFinding(t, identityInput(t, dirs[2], dirs[0]), "M01", []string{"node3", "node1"}, "of one of them",

@@ -7,12 +7,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// The fields of the evidence of M14.
-const (
-	FieldPromotionReplayed = "promotion after the snapshot"
-	FieldLearnerReplayed   = "learner after the snapshot"
-)
-
 var learnerReplay = described(Check{
 	ID:    M14,
 	Needs: NeedLog,
@@ -31,10 +25,12 @@ func runLearnerReplay(in *Input) Result {
 }
 
 func learnerChanges(m *evidence.Member) []Finding {
-	promoted := Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "a server of 3.6.0 to 3.6.3 does " +
-		"not start on this; the next raft snapshot or 3.6.4 cures it"}
-	added := Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "a server of 3.4.0 to 3.4.13 does " +
-		"not start on this with --force-new-cluster"}
+	promoted := Finding{Kind: KindPromotionReplayed, Severity: Info, Members: []string{m.Label()},
+		Explanation: "a server of 3.6.0 to 3.6.3 does " +
+			"not start on this; the next raft snapshot or 3.6.4 cures it"}
+	added := Finding{Kind: KindLearnerReplayed, Severity: Info, Members: []string{m.Label()},
+		Explanation: "a server of 3.4.0 to 3.4.13 does " +
+			"not start on this with --force-new-cluster"}
 	from := startPoint(m)
 	for _, c := range m.WAL.Conf {
 		if c.Index <= from || c.Index > m.Commit || c.Refused {
@@ -45,10 +41,10 @@ func learnerChanges(m *evidence.Member) []Finding {
 			Expected: fmt.Sprintf("a raft snapshot after it; the newest is at %d", from), Show: showLog(m, c.Index)}
 		switch {
 		case c.Change.Type == dumplog.ConfChangeAddLearnerNode:
-			ev.Field, ev.Observed = FieldLearnerReplayed, "learner added at "+fmt.Sprint(c.Index)
+			ev.Field, ev.Observed = "learner after the snapshot", "learner added at "+fmt.Sprint(c.Index)
 			added.add(ev, c.Term, c.Index)
 		case promotes(c) && c.Index <= m.ConsistentIndex() && bucketVoter(m, c.Change.NodeID):
-			ev.Field, ev.Observed = FieldPromotionReplayed,
+			ev.Field, ev.Observed = "promotion after the snapshot",
 				fmt.Sprintf("promoted at %d, a voter in bucket members", c.Index)
 			promoted.add(ev, c.Term, c.Index)
 		}

@@ -8,15 +8,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// The fields of the first evidence of M10 findings.
-const (
-	FieldLearnerNeverStarted = "learner never started"
-	FieldLearnerBehind       = "learner never caught up"
-	FieldLearnerJustAdded    = "learner just added"
-	FieldLearnerBlocks       = "learner blocks the addition of another"
-	FieldLearnerLags         = "learner lags"
-)
-
 var learnersMove = described(Check{
 	ID:    M10,
 	Needs: NeedLog,
@@ -39,7 +30,8 @@ func runLearnersMove(in *Input) Result {
 
 func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 	added := addedAt(top, id)
-	f := &Finding{Severity: Error, Class: ClassMembership, Members: []string{top.Label()}, At: added,
+	f := &Finding{Kind: KindLearnerNeverStarted, Severity: Error, Class: ClassMembership,
+		Members: []string{top.Label()}, At: added, Facts: Facts{About: []dumplog.ID{id}},
 		Remedy: []Remedy{{Text: "start the learner at its peer URL, or remove it and add it again with the right one",
 			Command: removeMember(id)}}}
 	ev := Evidence{Member: top.Label(), Bucket: "members", Key: Bytes(id.String()),
@@ -52,25 +44,27 @@ func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 		f.Title = fmt.Sprintf("learner %s holds nothing of the cluster's log", own.Label())
 		f.Explanation = fmt.Sprintf("it was added at index %d, its log ends at %d, the cluster is at %d: it reaches "+
 			"no leader, or is refused by them", added.Index, own.LastIndex(), top.Commit)
-		ev.Field, ev.Observed, ev.Expected = FieldLearnerBehind, fmt.Sprintf("last index %d", own.LastIndex()),
+		f.Kind = KindLearnerNeverCaughtUp
+		ev.Field, ev.Observed, ev.Expected = "learner never caught up", fmt.Sprintf("last index %d", own.LastIndex()),
 			fmt.Sprintf("about %d", top.Commit)
 		ev.Member, ev.Bucket, ev.Key = own.Label(), "", nil
 	case own == nil && !in.published(&top.Membership, id):
 		f.Title = fmt.Sprintf("learner %s never started", id)
 		f.Explanation = fmt.Sprintf("it was added at index %d with peer URLs %v and never published itself; it "+
 			"cannot be promoted, and another learner cannot be added", added.Index, top.Membership.PeerURLs[id])
-		ev.Field, ev.Observed, ev.Expected = FieldLearnerNeverStarted, "a learner without a name",
+		ev.Field, ev.Observed, ev.Expected = "learner never started", "a learner without a name",
 			"a learner that published itself"
 	case own != nil && behindForPromotion(own, top) && top.Commit > own.LastIndex() && !sameCommit(own, top):
 		f.Members = []string{own.Label()}
 		f.Title = fmt.Sprintf("learner %s lags by %d entries", own.Label(), top.Commit-own.LastIndex())
 		f.Explanation = fmt.Sprintf("its log ends at %d, the cluster is at %d; etcd promotes a learner only when it "+
 			"holds nine tenths of the leader's log", own.LastIndex(), top.Commit)
-		ev.Field, ev.Observed, ev.Expected = FieldLearnerLags, fmt.Sprintf("last index %d", own.LastIndex()),
+		f.Kind = KindLearnerLags
+		ev.Field, ev.Observed, ev.Expected = "learner lags", fmt.Sprintf("last index %d", own.LastIndex()),
 			fmt.Sprintf("at least %d", top.Commit-top.Commit/10)
 		ev.Member, ev.Bucket, ev.Key = own.Label(), "", nil
 		if c := refusedLearner(top, own.LastIndex()); c != nil {
-			ev.Field = FieldLearnerBlocks
+			f.Kind, ev.Field = KindLearnerBlocks, "learner blocks the addition of another"
 			f.Explanation += fmt.Sprintf(". Servers refused to add learner %s in entry %d, because this one had not caught up", c.Change.NodeID, c.Index)
 		} else {
 			f.Severity, f.Class, f.Remedy = Info, "", nil
@@ -80,7 +74,7 @@ func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 	}
 	f.Evidence = []Evidence{ev}
 	if top.Commit == added.Index && f.Severity == Error {
-		f.Evidence[0].Field = FieldLearnerJustAdded
+		f.Kind, f.Evidence[0].Field = KindLearnerJustAdded, "learner just added"
 		f.Explanation += "; it was added as the last thing before the sources were copied, so it may only need time"
 	}
 	return f

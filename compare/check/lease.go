@@ -17,7 +17,7 @@ var leaseRevokesEqual = described(Check{
 })
 
 func runLeaseRevokesEqual(in *Input) Result {
-	f := Finding{Severity: Critical, Class: ClassDataDivergence}
+	f := Finding{Kind: KindRevokesDiffer, Severity: Critical, Class: ClassDataDivergence}
 	named := map[string]bool{}
 	leases := 0
 	for _, e := range in.Replay.Events {

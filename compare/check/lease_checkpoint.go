@@ -45,11 +45,13 @@ func runLeaseCheckpoints(in *Input) Result {
 	case len(dropped) == 0:
 		return Result{Outcome: Holds}
 	}
-	f := Finding{Severity: Info, Title: "checkpoints of remaining TTLs are in the log and not stored",
+	f := Finding{Kind: KindCheckpointsNotStored, Severity: Info, Title: "checkpoints of remaining TTLs are in the " +
+		"log and not stored",
 		Explanation: "lease checkpoints are on without persistence: leases start again with their full TTL when the " +
 			"leader changes"}
 	if len(stored) > 0 {
-		f.Severity, f.Title = Warning, "only some members store the remaining TTLs of leases"
+		f.Kind, f.Severity, f.Title = KindCheckpointsStoredBySome, Warning, "only some members store the remaining "+
+			"TTLs of leases"
 		f.Explanation = "the members run with different settings or lines: on some, leases keep their remaining TTL " +
 			"over a restart, on others they start again"
 	}

@@ -20,7 +20,7 @@ func runLeaseIDs(in *Input) Result {
 		if !m.HasDB() {
 			continue
 		}
-		f := Finding{Severity: Warning, Members: []string{m.Label()}}
+		f := Finding{Kind: KindLeaseIDNegative, Severity: Warning, Members: []string{m.Label()}}
 		if m.Version.Follows(release.LeasesOfAllIDs) {
 			f.Severity = Info
 		}

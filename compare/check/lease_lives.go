@@ -8,12 +8,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// The fields of the evidence of L09.
-const (
-	FieldRevokeLost = "revoke without effect"
-	FieldLeaseGone  = "lease gone without a revoke"
-)
-
 var leaseLives = described(Check{
 	ID:    L09,
 	Needs: NeedReplay,
@@ -41,9 +35,10 @@ func runLeaseLives(in *Input) Result {
 
 // lostRevokes: leases that outlived their revoke, against the rules or by them.
 func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Finding {
-	bad := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()},
+	bad := Finding{Kind: KindRevokeWithoutEffect, Severity: Error, Class: ClassLatentDivergence,
+		Members:     []string{m.Label()},
 		Explanation: "the revoke is in the log, and the member has applied it; lease and keys remain there"}
-	legal := Finding{Severity: Warning, Members: []string{m.Label()},
+	legal := Finding{Kind: KindRevokeRejected, Severity: Warning, Members: []string{m.Label()},
 		Explanation: "this etcd version rejects the revoke, so the lease and its keys remain; members on another " +
 			"version may have applied it"}
 	for _, x := range r.LeaseFaults {
@@ -76,7 +71,7 @@ func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Findi
 
 func (in *Input) keptEvidence(m *evidence.Member, x replay.LeaseFault) Evidence {
 	e := Evidence{Member: m.Label(), Bucket: "lease", Key: Bytes(dumplog.ID(uint64(x.ID)).String()),
-		Field:    FieldRevokeLost,
+		Field:    "revoke without effect",
 		Expected: fmt.Sprintf("gone with its keys since entry %d/%d", x.Term, x.Index), Show: showLog(m, x.Index)}
 	switch {
 	case x.Reason != replay.ReasonNone:
@@ -94,14 +89,15 @@ func (in *Input) keptEvidence(m *evidence.Member, x replay.LeaseFault) Evidence 
 
 // goneLeases: leases that the log grants and does not revoke, without a row.
 func (in *Input) goneLeases(m *evidence.Member, r *replay.MemberResult) *Finding {
-	f := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()}, At: At{Index: r.To},
+	f := Finding{Kind: KindLeaseGone, Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()},
+		At:          At{Index: r.To},
 		Explanation: "no entry of the log ends these leases: the member revoked them, or lost their rows, without the log"}
 	for _, x := range r.LeaseFaults {
 		if x.Kept {
 			continue
 		}
 		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "lease",
-			Key: Bytes(dumplog.ID(uint64(x.ID)).String()), Field: FieldLeaseGone,
+			Key: Bytes(dumplog.ID(uint64(x.ID)).String()), Field: "lease gone without a revoke",
 			Observed: "absent", Expected: fmt.Sprintf("granted at index %d and not revoked", x.Granted),
 			Show: showLog(m, x.Granted)}
 		if x.Rev > 0 {

@@ -25,7 +25,7 @@ func runRevokesByLeader(in *Input) Result {
 	if len(leaders) == 0 {
 		return Result{Reason: "the logs at hand do not hold a majority of the votes of any term"}
 	}
-	f := Finding{Severity: Warning}
+	f := Finding{Kind: KindRevokedByFormerLeader, Severity: Warning}
 	for _, b := range in.Replay.Survey.Bursts {
 		leader, known := leaders[b.Term]
 		if b.Revokes < minBurst || !known || b.Proposer == 0 || leader == b.Proposer || b.User != "" &&

@@ -35,7 +35,8 @@ func runLeasesExpire(in *Input) Result {
 			continue
 		}
 		if at := in.recoveredBefore(m, t); at > 0 {
-			fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()}, At: At{Term: t.Term, Index: t.First},
+			fs = append(fs, Finding{Kind: KindLeasesNeverExpired, Severity: Info, Members: []string{m.Label()},
+				At: At{Term: t.Term, Index: t.First},
 				Title: fmt.Sprintf("%s led term %d after it had received a snapshot: %d leases were granted "+
 					"and none revoked", m.Label(), t.Term, t.Grants),
 				Explanation: "leases of this cluster expire in other terms; a leader that cannot create its " +

@@ -47,9 +47,10 @@ func runLeaseTTLs(in *Input) Result {
 
 // ttlFindings: TTLs of one member that no minimum explains.
 func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Finding {
-	low := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()}}
-	high := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()}}
-	odd := Finding{Severity: Warning, Members: []string{m.Label()}}
+	low := Finding{Kind: KindTTLBelowGrant, Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()}}
+	high := Finding{Kind: KindTTLAboveGrant, Severity: Error, Class: ClassLatentDivergence,
+		Members: []string{m.Label()}}
+	odd := Finding{Kind: KindTTLMinimumsMixed, Severity: Warning, Members: []string{m.Label()}}
 	lowest, _ := minimumTTL(leases)
 	for _, l := range leases {
 		switch {
@@ -95,8 +96,9 @@ func (in *Input) impossibleTTLs() []Finding {
 		if !m.HasDB() {
 			continue
 		}
-		f := Finding{Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()},
-			At: At{Index: m.AppliedMin}}
+		f := Finding{Kind: KindTTLImpossible, Severity: Error, Class: ClassLatentDivergence,
+			Members: []string{m.Label()},
+			At:      At{Index: m.AppliedMin}}
 		for i := range m.DB.Leases {
 			l := &m.DB.Leases[i]
 			if l.TTL >= 1 {
@@ -190,7 +192,7 @@ func (in *Input) clampFinding() *Finding {
 			byID[l.ID][i] = l
 		}
 	}
-	f := Finding{Severity: Warning}
+	f := Finding{Kind: KindTTLMinimumsDiffer, Severity: Warning}
 	for _, id := range order {
 		if len(f.Evidence) > 0 {
 			break // one lease shows it

@@ -23,12 +23,12 @@ func runSnapLeftovers(in *Input) Result {
 		}
 		seen = true
 		files := defragFiles(m)
-		if f := leftoverFinding(m, "db.tmp", files); f != nil {
+		if f := leftoverFinding(m, KindDefragLeftover, "db.tmp", files); f != nil {
 			f.Title = fmt.Sprintf("%s: a defragmentation was interrupted (%d files left)", m.Label(), len(files))
 			fs = append(fs, *f)
 		}
 		files = idleFiles(m)
-		if f := leftoverFinding(m, "leftover", files); f != nil {
+		if f := leftoverFinding(m, KindSnapLeftover, "leftover", files); f != nil {
 			f.Title = fmt.Sprintf("%s: %d files in the snap folder that nothing needs", m.Label(), len(files))
 			fs = append(fs, *f)
 		}
@@ -45,12 +45,13 @@ type idle struct {
 	size       int64
 }
 
-func leftoverFinding(m *evidence.Member, field string, files []idle) *Finding {
+func leftoverFinding(m *evidence.Member, kind Kind, field string, files []idle) *Finding {
 	if len(files) == 0 {
 		return nil
 	}
-	f := &Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "copy them with the rest of the " +
-		"evidence, then they can be deleted"}
+	f := &Finding{Kind: kind, Severity: Info, Members: []string{m.Label()},
+		Explanation: "copy them with the rest of the " +
+			"evidence, then they can be deleted"}
 	if more := len(files) - maxPlaces; more > 0 {
 		f.Explanation = fmt.Sprintf("%d files, of which the first %d are listed; %s", len(files), maxPlaces,
 			f.Explanation)

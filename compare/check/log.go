@@ -117,9 +117,10 @@ func (in *Input) walDamage(sev Severity, want func(dumplog.DamageKind) bool) Res
 }
 
 func (in *Input) damageFinding(sev Severity, m *evidence.Member, d *dumplog.DamageError) Finding {
-	f := Finding{Severity: sev, Class: ClassWALDamage, Members: []string{m.Label()},
-		At:    At{Index: d.LostFrom, Term: in.termAt(d.LostFrom)},
-		Title: fmt.Sprintf("%s: %s in WAL segment %s at offset %d", m.Label(), d.Kind, d.Segment, d.Offset)}
+	f := Finding{Kind: KindLogDamaged, Facts: Facts{LogDamage: d.Kind}, Severity: sev, Class: ClassWALDamage,
+		Members: []string{m.Label()},
+		At:      At{Index: d.LostFrom, Term: in.termAt(d.LostFrom)},
+		Title:   fmt.Sprintf("%s: %s in WAL segment %s at offset %d", m.Label(), d.Kind, d.Segment, d.Offset)}
 	f.Explanation = d.Error()
 	switch {
 	case d.LostFrom > 0 && d.LostTo >= d.LostFrom:
@@ -208,9 +209,10 @@ func snapFinding(m *evidence.Member, s *dumplog.SnapFile) Finding {
 	if s.Broken {
 		sev = Warning
 	}
-	return Finding{Severity: sev, Class: ClassSnapshotDamage, Members: []string{m.Label()},
-		At:    At{Term: s.NameTerm, Index: s.NameIndex},
-		Title: fmt.Sprintf("%s: snapshot file %s is damaged", m.Label(), s.File), Explanation: s.Damage.Error(),
+	return Finding{Kind: KindSnapshotFileDamaged, Severity: sev, Class: ClassSnapshotDamage,
+		Members: []string{m.Label()},
+		At:      At{Term: s.NameTerm, Index: s.NameIndex},
+		Title:   fmt.Sprintf("%s: snapshot file %s is damaged", m.Label(), s.File), Explanation: s.Damage.Error(),
 		Evidence: []Evidence{{Member: m.Label(), File: s.File, Offset: Int64(s.Damage.Offset),
 			Field: string(s.Damage.Kind), Observed: s.Damage.Error(),
 			Expected: fmt.Sprintf("CRC %08x over the data, metadata %d/%d", s.StoredCRC, s.NameTerm, s.NameIndex),
@@ -243,7 +245,7 @@ func runSnapNotAhead(in *Input) Result {
 		if m.ConsistentIndex() == 0 && m.DB.KV != nil && m.DB.KV.Revisions > 0 {
 			continue // how old it is nothing says: C02
 		}
-		f := Finding{Severity: Critical, Members: []string{m.Label()},
+		f := Finding{Kind: KindGapOther, Severity: Critical, Members: []string{m.Label()},
 			At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
 			Title: fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d",
 				m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),

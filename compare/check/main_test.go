@@ -44,6 +44,19 @@ func inputOf(t *testing.T, sources ...string) *check.Input {
 	return in
 }
 
+// wantKinds wants each finding to state a kind of its check.
+func wantKinds(t *testing.T, id check.ID, r check.Result) {
+	t.Helper()
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if !slices.ContainsFunc(check.Kinds(), func(row check.KindRow) bool {
+			return row.Kind == f.Kind && slices.Contains(row.Checks, id)
+		}) {
+			t.Errorf("%s states %q: %s", id, f.Kind, f.Title)
+		}
+	}
+}
+
 // run runs one check.
 func run(t *testing.T, in *check.Input, id string) check.Result {
 	t.Helper()
@@ -55,6 +68,7 @@ func run(t *testing.T, in *check.Input, id string) check.Result {
 			return check.Result{Outcome: check.NotChecked, Reason: why}
 		}
 		r := c.Run(in)
+		wantKinds(t, c.ID, r)
 		if r.Outcome == "" {
 			r.Outcome = check.NotChecked
 		}

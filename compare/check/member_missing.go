@@ -57,7 +57,7 @@ func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
 			if index == 0 || slices.Contains(m.Membership.Bucket, id) {
 				continue
 			}
-			w.file(m, "row "+id.String(), Finding{Severity: Error, Class: ClassMembership,
+			w.file(m, "row "+id.String(), Finding{Kind: KindMemberRowMissing, Severity: Error, Class: ClassMembership,
 				At: At{Term: w.in.termAt(index), Index: index},
 				Title: fmt.Sprintf("bucket members does not list %s, which belongs to the cluster",
 					w.in.MemberName(dumpdb.ID(id))),
@@ -98,7 +98,7 @@ func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 		if slices.Contains(m.DB.Removed, dumpdb.ID(id)) || slices.Contains(m.Membership.Bucket, id) {
 			continue
 		}
-		w.file(m, "removed "+id.String(), Finding{Severity: Error, Class: ClassMembership,
+		w.file(m, "removed "+id.String(), Finding{Kind: KindRemovalNotNoted, Severity: Error, Class: ClassMembership,
 			At: At{Term: c.Term, Index: c.Index},
 			Title: fmt.Sprintf("bucket members_removed does not list %s, which was removed",
 				w.in.MemberName(dumpdb.ID(id))),

@@ -93,7 +93,8 @@ func (w *rowFindings) peers(m *evidence.Member, l *listByLog, row *dumpdb.Member
 	case !l.whole && takenByOther(m, row, urls):
 		return true // the update may have been refused
 	}
-	f := Finding{Severity: Error, Class: ClassMembership, At: At{Term: newest.Term, Index: newest.Index},
+	f := Finding{Kind: KindMemberRowAgainstLog, Severity: Error, Class: ClassMembership,
+		At: At{Term: newest.Term, Index: newest.Index},
 		Explanation: fmt.Sprintf("%s gave it %v, and no later change that this member has applied gives another. The "+
 			"row was edited or damaged: members that connect by it look for this one in the wrong place",
 			what(newest), urls),
@@ -131,7 +132,7 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 	}
 	name = name || w.in.foundedAs(m, dumplog.ID(row.ID), row.Name)
 	s := starts[newest]
-	f := Finding{Severity: Warning, At: At{Term: w.in.termAt(s.Index), Index: s.Index},
+	f := Finding{Kind: KindMemberRowAgainstLog, Severity: Warning, At: At{Term: w.in.termAt(s.Index), Index: s.Index},
 		Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was "+
 			"edited or damaged; its next start writes it again", s.Index)}
 	if whole { // there is no older value that a release may have left

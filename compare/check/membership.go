@@ -20,7 +20,8 @@ var oneCluster = described(Check{
 
 func runOneCluster(in *Input) Result {
 	by := map[dumplog.ID][]string{}
-	f := Finding{Severity: Critical, Class: ClassForeignCluster, Title: "the sources belong to different clusters",
+	f := Finding{Kind: KindClustersMixed, Severity: Critical, Class: ClassForeignCluster,
+		Title: "the sources belong to different clusters",
 		Explanation: "compare and diagnose sources of one cluster at a time; if they should be one cluster, each was " +
 			"restored or bootstrapped on its own"}
 	for _, m := range in.Members {
@@ -101,7 +102,8 @@ func runDistinctMembers(in *Input) Result {
 	told := map[string]bool{}
 	for _, h := range sortedGroup(byHash) {
 		if ms := byHash[h]; len(ms) > 1 {
-			f := Finding{Severity: Warning, Class: ClassInconclusive, Title: "one source was given more than once",
+			f := Finding{Kind: KindSourceTwice, Severity: Warning, Class: ClassInconclusive,
+				Title:       "one source was given more than once",
 				Explanation: "the files of these sources are byte-identical, so they count as one"}
 			for _, m := range ms {
 				told[m.Label()] = true
@@ -118,7 +120,7 @@ func runDistinctMembers(in *Input) Result {
 			continue
 		}
 		id := ms[0].MemberID
-		f := Finding{Severity: Error, Class: ClassTornCopy, Undecided: true,
+		f := Finding{Kind: KindMemberTwice, Severity: Error, Class: ClassTornCopy, Undecided: true,
 			Title: fmt.Sprintf("%d sources carry member ID %s", len(ms), id),
 			Explanation: "copies of one member taken at different times, or a data dir that was cloned and runs " +
 				"twice; they are no independent witnesses"}
@@ -185,7 +187,8 @@ func runMemberListsAgree(in *Input) Result {
 		if !m.Version.Follows(release.MembersFromDB) {
 			sev, class = Warning, ""
 		}
-		fs = append(fs, Finding{Severity: sev, Class: class, Members: []string{m.Label()}, At: in.confIndex(m),
+		fs = append(fs, Finding{Kind: KindMemberListsDisagree, Severity: sev, Class: class,
+			Members: []string{m.Label()}, At: in.confIndex(m),
 			Title:       m.Label() + ": raft's configuration and bucket members disagree",
 			Explanation: "the server counts votes by the first and lists members by the second",
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "members",
@@ -219,7 +222,7 @@ func runAlarms(in *Input) Result {
 			k := key{a.MemberID.String(), a.Type}
 			f := found[k]
 			if f == nil {
-				f = &Finding{Severity: Warning,
+				f = &Finding{Kind: KindAlarmRaised, Severity: Warning,
 					Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type),
 						in.MemberName(a.MemberID)),
 					Explanation: "writes are refused until the database is below its quota and the alarm is disarmed",
@@ -262,15 +265,17 @@ var partsPresent = described(Check{
 		var fs []Finding
 		for _, m := range in.Members {
 			for _, p := range m.Source.Missing {
-				fs = append(fs, Finding{Severity: Warning, Class: ClassInconclusive, Members: []string{m.Label()},
-					Title: m.Label() + " has no " + p,
+				fs = append(fs, Finding{Kind: KindPartMissing, Severity: Warning, Class: ClassInconclusive,
+					Members: []string{m.Label()},
+					Title:   m.Label() + " has no " + p,
 					Explanation: "the source is a data dir, but this part of it is not there; checks that need it " +
 						"could not be made for this member",
 					Evidence: []Evidence{{Member: m.Label(), File: p, Observed: "absent",
 						Expected: "present in a data dir"}}})
 			}
 			for _, p := range m.Problems {
-				fs = append(fs, Finding{Severity: Warning, Class: ClassInconclusive, Members: []string{m.Label()},
+				fs = append(fs, Finding{Kind: KindFileUnreadable, Severity: Warning, Class: ClassInconclusive,
+					Members:     []string{m.Label()},
 					Title:       fmt.Sprintf("%s: %s cannot be read", m.Label(), p.File),
 					Explanation: p.Err.Error(),
 					Evidence: []Evidence{{Member: m.Label(), File: p.File, Observed: p.Err.Error(),

@@ -76,22 +76,22 @@ func TestLearners(t *testing.T) {
 		end     uint64
 		second  bool
 		want    check.Outcome
-		field   string
+		kind    check.Kind
 		members []string
 	}{
 		"level":         {end: 40, want: check.Holds},
-		"stopped first": {end: 25, want: check.Holds, field: check.FieldLearnerLags},
-		"blocks the addition": {end: 10, second: true, want: check.Violated, field: check.FieldLearnerBlocks,
+		"stopped first": {end: 25, want: check.Holds, kind: check.KindLearnerLags},
+		"blocks the addition": {end: 10, second: true, want: check.Violated, kind: check.KindLearnerBlocks,
 			members: []string{"node4"}},
-		"behind, after the refusal": {end: 25, second: true, want: check.Holds, field: check.FieldLearnerLags},
-		"holds nothing of the log": {end: 3, want: check.Violated, field: check.FieldLearnerBehind,
+		"behind, after the refusal": {end: 25, second: true, want: check.Holds, kind: check.KindLearnerLags},
+		"holds nothing of the log": {end: 3, want: check.Violated, kind: check.KindLearnerNeverCaughtUp,
 			members: []string{"node4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(t, grown(t, c.end, c.second, b1)...)
 			r := run(t, in, "M10")
-			if r.Outcome != c.want || !slices.Equal(accused(r), c.members) || c.field != "" &&
-				(len(r.Findings) != 1 || r.Findings[0].Evidence[0].Field != c.field) {
+			if r.Outcome != c.want || !slices.Equal(accused(r), c.members) || c.kind != "" &&
+				(len(r.Findings) != 1 || r.Findings[0].Kind != c.kind) {
 				t.Errorf("%s %v: %+v", r.Outcome, accused(r), r.Findings)
 			}
 			if r := run(t, in, "M03"); r.Outcome == check.Violated {

@@ -2,15 +2,14 @@ package check
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 )
 
 var mvccInvariants = described(Check{
 	ID:    K04,
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
-		return in.violations(ClassDBDamage, Critical, func(rule string) bool { return rule != ruleLease })
+		return in.violations(KindHistoryImpossible, ClassDBDamage, Critical,
+			func(rule string) bool { return rule != ruleLease })
 	},
 })
 
@@ -24,12 +23,13 @@ var leasesOfKeysExist = described(Check{
 	ID:    L02,
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
-		return in.violations(ClassLatentDivergence, Error, func(rule string) bool { return rule == ruleLease })
+		return in.violations(KindLeaseOfKeyMissing, ClassLatentDivergence, Error,
+			func(rule string) bool { return rule == ruleLease })
 	},
 })
 
 // violations turns the broken MVCC truths of the wanted rules into findings.
-func (in *Input) violations(class Class, sev Severity, want func(rule string) bool) Result {
+func (in *Input) violations(kind Kind, class Class, sev Severity, want func(rule string) bool) Result {
 	var fs []Finding
 	reason := ""
 	for _, m := range in.Members {
@@ -40,11 +40,12 @@ func (in *Input) violations(class Class, sev Severity, want func(rule string) bo
 			reason += m.Label() + ": part of bucket key cannot be read; "
 			continue
 		}
-		f, first := Finding{Severity: sev, Class: class, Members: []string{m.Label()}}, ""
+		f, first := Finding{Kind: kind, Severity: sev, Class: class, Members: []string{m.Label()}}, ""
 		for _, v := range m.DB.KV.Violations {
 			if !want(v.Rule) {
 				continue
 			}
+			f.Facts.Undecodable = f.Facts.Undecodable || v.Rule == ruleUndecodable
 			if first == "" {
 				first = v.Rule
 			}
@@ -70,11 +71,4 @@ func (in *Input) violations(class Class, sev Severity, want func(rule string) bo
 		}
 	}
 	return outcome(fs, reason)
-}
-
-// Undecodable tells a finding of K04 in which a record does not decode: the file itself then shows that its bytes
-// changed, whatever the log or other members say of it.
-func Undecodable(f Finding) bool {
-	return f.Check == K04 && slices.ContainsFunc(f.Evidence,
-		func(e Evidence) bool { return strings.HasPrefix(e.Field, ruleUndecodable) })
 }

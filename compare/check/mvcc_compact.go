@@ -28,7 +28,7 @@ func runCompactTombstones(in *Input) Result {
 		n := tombstonesAt(in.Context(), m, rev)
 		f := byRev[rev]
 		if f == nil {
-			f = &Finding{Severity: Info}
+			f = &Finding{Kind: KindTombstonesDiffer, Severity: Info}
 			byRev[rev], order = f, append(order, rev)
 		}
 		f.Members = append(f.Members, m.Label())
@@ -93,7 +93,8 @@ func runRevisionNotBelowCompact(in *Input) Result {
 		if m.Version.Follows(release.RestoreCountsScheduled) {
 			sev = Info
 		}
-		fs = append(fs, Finding{Severity: sev, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: last}},
+		fs = append(fs, Finding{Kind: KindRevisionBelowScheduled, Severity: sev, Members: []string{m.Label()},
+			At: At{Revision: &Rev{Main: last}},
 			Title: fmt.Sprintf("%s: the newest record has revision %d, below the unfinished compaction at %d",
 				m.Label(), last, s.Main),
 			Explanation: "tombstones at the end were removed and the compaction did not finish; a release that does " +
@@ -110,9 +111,6 @@ func runRevisionNotBelowCompact(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// FieldBelowFinished names the state that 3.0.0 to 3.0.12 start from with a revision below the compact revision.
-const FieldBelowFinished = "newest record below the finished compaction"
-
 // belowFinished: on data of 3.0 the newest record lies below a finished compaction, which its first releases did not
 // count.
 func belowFinished(m *evidence.Member) *Finding {
@@ -120,12 +118,13 @@ func belowFinished(m *evidence.Member) *Finding {
 	if m.Version.Text != "3.0.x" || f == nil || last >= f.Main {
 		return nil
 	}
-	return &Finding{Severity: Info, Members: []string{m.Label()}, At: At{Revision: &Rev{Main: last}},
+	return &Finding{Kind: KindRevisionBelowFinished, Severity: Info, Members: []string{m.Label()},
+		At: At{Revision: &Rev{Main: last}},
 		Title: fmt.Sprintf("%s: the newest record has revision %d, the finished compaction is at %d",
 			m.Label(), last, f.Main),
 		Explanation: "3.0.0 to 3.0.12 start with the lower revision; later releases with that of the compaction",
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("finishedCompactRev"),
-			Field: FieldBelowFinished, Observed: fmt.Sprint(f.Main),
+			Field: "newest record below the finished compaction", Observed: fmt.Sprint(f.Main),
 			Expected: fmt.Sprintf("at most %d, or a release that counts it", last), Show: showDB(m, "meta")}}}
 }
 
@@ -136,7 +135,7 @@ func (in *Input) reusedRevisions() *Finding {
 	if in.Diff == nil || in.Replay == nil || !in.onlyRevisionsDiffer() {
 		return nil
 	}
-	f := Finding{Severity: Critical, Class: ClassDataDivergence}
+	f := Finding{Kind: KindRevisionReused, Severity: Critical, Class: ClassDataDivergence}
 	compact, low, high := int64(0), int64(0), int64(1<<62)
 	for i, m := range in.Members {
 		if !in.Diff.TookPart("key", i) {

@@ -22,7 +22,7 @@ func runNoStrayTombstones(in *Input) Result {
 			continue
 		}
 		at := kv.FirstStray
-		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()},
+		fs = append(fs, Finding{Kind: KindTombstonesLeft, Severity: Info, Members: []string{m.Label()},
 			At: At{Revision: &Rev{Main: at.Main, Sub: at.Sub}},
 			Title: fmt.Sprintf("%s: %d tombstones are left below the finished compaction at %d", m.Label(),
 				kv.Strays, done),

@@ -39,7 +39,7 @@ func (in *Input) tornCopy(m *evidence.Member) *Finding {
 	if len(signs) < 2 {
 		return nil
 	}
-	return &Finding{Severity: Error, Class: ClassTornCopy, Members: []string{m.Label()},
+	return &Finding{Kind: KindCopyTorn, Severity: Error, Class: ClassTornCopy, Members: []string{m.Label()},
 		At:          At{Index: m.LastIndex() + 1},
 		Title:       m.Label() + ": log and database were copied while the server wrote",
 		Explanation: "the signs together speak for a copy of a running member; after a power loss they look the same",

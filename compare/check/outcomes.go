@@ -15,7 +15,7 @@ var sameOutcome = described(Check{
 })
 
 func runSameOutcome(in *Input) Result {
-	f := Finding{Severity: Critical, Class: ClassDataDivergence, Undecided: true}
+	f := Finding{Kind: KindOutcomesDiffer, Severity: Critical, Class: ClassDataDivergence, Undecided: true}
 	named := map[string]bool{}
 	for _, e := range in.Replay.Events {
 		if !partsWays(e) {

@@ -12,15 +12,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// The fields of the first evidence of X03 findings.
-const (
-	FieldWALRemoved  = "log started again"
-	FieldDBRemoved   = "database removed"
-	FieldSnapRemoved = "snapshot file removed"
-	FieldBackupAsDB  = "sha256 trailer"
-	FieldCopyAsDB    = "meta pages of a copy"
-)
-
 var partsTogether = described(Check{
 	ID:    X03,
 	Needs: NeedLog,
@@ -60,13 +51,13 @@ func walBegunAnew(m *evidence.Member) *Finding {
 			len(s.Jumps) == 0 {
 		return nil
 	}
-	f := &Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()},
+	f := &Finding{Kind: KindLogRemoved, Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()},
 		At:    At{Index: s.LastIndex + 1},
 		Title: m.Label() + ": the log was started again, the rest of the data dir is older",
 		Explanation: "the WAL was removed and the server started on the rest; its votes and what it had " +
 			"acknowledged are forgotten. A separate WAL dir (--wal-dir) that was not given looks alike only if " +
 			"another one is in its place"}
-	ev := Evidence{Member: m.Label(), Field: FieldWALRemoved,
+	ev := Evidence{Member: m.Label(), Field: "log started again",
 		Expected: fmt.Sprintf("at most %d, where the log ends", m.LastIndex())}
 	switch orphan := orphanSnap(m); {
 	case m.HasDB() && m.ConsistentIndex() > m.LastIndex():
@@ -116,10 +107,11 @@ func databaseRemoved(m *evidence.Member) *Finding {
 	default:
 		return nil
 	}
-	f := &Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()}, At: At{Index: 1},
+	f := &Finding{Kind: KindDBRemoved, Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()},
+		At: At{Index: 1},
 		Title: fmt.Sprintf("%s: the database is %s, the log has a snapshot at index %d", m.Label(), observed,
 			snapshotIndex(m)),
-		Evidence: []Evidence{{Member: m.Label(), File: "db", Field: FieldDBRemoved, Observed: observed,
+		Evidence: []Evidence{{Member: m.Label(), File: "db", Field: "database removed", Observed: observed,
 			Expected: fmt.Sprintf("a database that has applied at least %d", snapshotIndex(m)),
 			Show:     showLogAs(m, "--raw")}},
 		Remedy: []Remedy{{Text: "keep the log until the member is reseeded: remove it, set its data dir aside, add " +
@@ -142,10 +134,11 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 		}) {
 		return nil
 	}
-	f := &Finding{Severity: Warning, Members: []string{m.Label()},
+	f := &Finding{Kind: KindSnapshotFileGone, Severity: Warning, Members: []string{m.Label()},
 		Title:       fmt.Sprintf("%s: the file of the newest raft snapshot (index %d) is gone", m.Label(), newest),
 		Explanation: "an older one or the whole log serves instead; the server can start",
-		Evidence: []Evidence{{Member: m.Label(), File: fmt.Sprintf("*-%016x.snap", newest), Field: FieldSnapRemoved,
+		Evidence: []Evidence{{Member: m.Label(), File: fmt.Sprintf("*-%016x.snap", newest),
+			Field:    "snapshot file removed",
 			Observed: "absent", Expected: "the file that the snapshot record of the log names",
 			Show: showLogAs(m, "--raw")}}}
 	from := uint64(0)
@@ -172,14 +165,14 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 	if t.State != "match" && slices.ContainsFunc(m.DB.Damage, cutShort) {
 		return nil // a file that lost its end can have the size of a backup by chance
 	}
-	f := &Finding{Severity: Error, Class: ClassTornCopy, Members: []string{m.Label()},
+	f := &Finding{Kind: KindBackupUsedAsDB, Severity: Error, Class: ClassTornCopy, Members: []string{m.Label()},
 		At:    At{Index: max(m.ConsistentIndex(), 1)},
 		Title: m.Label() + ": the database is a backup file that was copied into its place",
 		Explanation: fmt.Sprintf("it ends with the sha256 of a snapshot save; its consistent index is %d, the log "+
 			"ends at %d. Use a backup by restoring it, which creates its own log",
 			m.ConsistentIndex(), m.LastIndex()),
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Offset: Int64(m.DB.Handle.Size() - 32), Length: 32,
-			Field: FieldBackupAsDB, Observed: t.State, Expected: "no trailer"}},
+			Field: "sha256 trailer", Observed: t.State, Expected: "no trailer"}},
 		Remedy: []Remedy{{Text: "restore the backup into a new data dir",
 			Command: shell.Format("etcdutl snapshot restore <BACKUP> --data-dir <NEW>")}}}
 	return f
@@ -208,12 +201,13 @@ func (in *Input) strippedBackup(m *evidence.Member) *Finding {
 	if why == "" {
 		return nil
 	}
-	return &Finding{Severity: Error, Class: ClassTornCopy, Members: []string{m.Label()}, At: At{Index: ci},
+	return &Finding{Kind: KindCopyUsedAsDB, Severity: Error, Class: ClassTornCopy, Members: []string{m.Label()},
+		At:    At{Index: ci},
 		Title: m.Label() + ": the database is a copy that no server has written to, and does not fit the log",
 		Explanation: fmt.Sprintf("its meta pages are those of a snapshot save; its consistent index is %d, and %s", ci,
 			why),
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(0), Offset: Int64(0),
-			Field: FieldCopyAsDB, Observed: "equal meta pages but for their transaction IDs",
+			Field: "meta pages of a copy", Observed: "equal meta pages but for their transaction IDs",
 			Expected: "two transactions, or a received snapshot at its index",
 			Show:     showDB(m, "--pages")}}}
 }

@@ -87,12 +87,13 @@ func runCommitOnQuorum(in *Input) Result {
 
 func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int, held map[dumplog.ID]uint64,
 	without []string) Finding {
-	f := Finding{Severity: Critical, Class: ClassMemberLostData, Members: without, At: At{Term: in.termAt(i), Index: i},
+	f := Finding{Kind: KindBelowQuorum, Severity: Critical, Class: ClassMemberLostData, Members: without,
+		At:    At{Term: in.termAt(i), Index: i},
 		Title: fmt.Sprintf("entry %d is committed, but at most %d of %d voters can hold it", i, holders, voters),
 		Explanation: fmt.Sprintf("%s knows commit %d; the logs of %s end before it. Either they lost entries that "+
 			"they had acknowledged, or the sources were copied at different moments while the members ran",
 			top.Label(), top.Commit, strings.Join(without, ", ")),
-		Evidence: []Evidence{{Member: top.Label(), Field: FieldStaggered,
+		Evidence: []Evidence{{Member: top.Label(),
 			Observed: fmt.Sprintf("commit index %d", top.Commit), Expected: "held by a majority",
 			Show: showLog(top, i)}},
 		Remedy: []Remedy{{Text: "make sure that the members were stopped when they were copied; if they were, take " +
@@ -106,9 +107,9 @@ func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int
 			short = append(short, m)
 		}
 	}
-	field, why := in.lostLogs(short)
-	f.Evidence[0].Field = field
-	if field == FieldStaggered {
+	kind, why := in.lostLogs(short)
+	f.Kind, f.Evidence[0].Field = kind, belowQuorumFields[kind]
+	if kind == KindBelowQuorum {
 		f.Severity, f.Class = Warning, ClassInconclusive
 		return f
 	}
@@ -132,34 +133,34 @@ func (in *Input) lostEnds(short []*evidence.Member) []string {
 	return out
 }
 
-// The fields of the first evidence of R07: one of the logs is shown to have lost entries, or to be older than what its
-// member had stored, or the sources may be copies of different moments.
-const (
-	FieldLogsLost  = "commit index beyond logs that lost entries"
-	FieldLogsOlder = "commit index beyond logs that are older than their members"
-	FieldStaggered = "commit index beyond the other logs"
-)
+// belowQuorumFields are the fields of the first evidence of R07: one of the logs is shown to have lost entries, or to
+// be older than what its member had stored, or the sources may be copies of different moments.
+var belowQuorumFields = map[Kind]string{
+	KindBelowQuorumLogsLost:  "commit index beyond logs that lost entries",
+	KindBelowQuorumLogsOlder: "commit index beyond logs that are older than their members",
+	KindBelowQuorum:          "commit index beyond the other logs",
+}
 
 // lostLogs says which of these it is, and why.
-func (in *Input) lostLogs(short []*evidence.Member) (field, why string) {
+func (in *Input) lostLogs(short []*evidence.Member) (kind Kind, why string) {
 	for _, m := range short {
 		if why = in.lostLog(m); why != "" {
-			return FieldLogsLost, why
+			return KindBelowQuorumLogsLost, why
 		}
 	}
 	if in.Replay == nil || in.Replay.Survey == nil || len(short) == 0 || slices.ContainsFunc(short, in.longerCopy) {
-		return FieldStaggered, ""
+		return KindBelowQuorum, ""
 	}
 	for _, m := range short {
 		if in.servedBeyond(m) != nil && !in.copiedEarly(m) {
-			return FieldLogsOlder, fmt.Sprintf("%s served clients after its end", m.Label())
+			return KindBelowQuorumLogsOlder, fmt.Sprintf("%s served clients after its end", m.Label())
 		}
 	}
 	if x := in.missingVotes(short...); x != nil {
-		return FieldLogsOlder, fmt.Sprintf("one of them voted in term %d, which its log does not know: the others "+
-			"hold %d of %d votes that are needed", x.term.Term, x.votes, x.need)
+		return KindBelowQuorumLogsOlder, fmt.Sprintf("one of them voted in term %d, which its log does not know: "+
+			"the others hold %d of %d votes that are needed", x.term.Term, x.votes, x.need)
 	}
-	return FieldStaggered, ""
+	return KindBelowQuorum, ""
 }
 
 // lostLog says what shows that the member's log lost entries, "" when it may be a sound prefix.

@@ -44,7 +44,8 @@ func runLogsMatch(in *Input) Result {
 
 func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 	first := diffs[0]
-	f := Finding{Severity: Critical, Class: ClassDataDivergence, Undecided: true, At: At{Index: first.Index},
+	f := Finding{Kind: KindCommittedEntriesDiffer, Severity: Critical, Class: ClassDataDivergence, Undecided: true,
+		At:    At{Index: first.Index},
 		Title: fmt.Sprintf("committed log entries differ from index %d on (%d indexes)", first.Index, len(diffs)),
 		Explanation: "two members committed different entries at one index: raft's safety was broken, by data loss " +
 			"on one of them or by two clusters of one name"}
@@ -82,9 +83,10 @@ func runCommittedKept(in *Input) Result {
 			if o.Commit < o.Index {
 				continue
 			}
-			fs = append(fs, Finding{Severity: Critical, Class: ClassDataDivergence, Members: []string{m.Label()},
-				At:    At{Term: o.Term, Index: o.Index},
-				Title: fmt.Sprintf("%s: committed entry %d was replaced", m.Label(), o.Index),
+			fs = append(fs, Finding{Kind: KindCommittedReplaced, Severity: Critical, Class: ClassDataDivergence,
+				Members: []string{m.Label()},
+				At:      At{Term: o.Term, Index: o.Index},
+				Title:   fmt.Sprintf("%s: committed entry %d was replaced", m.Label(), o.Index),
 				Explanation: fmt.Sprintf("the log had stored commit %d and then replaced entries %d..%d; raft never "+
 					"does that: the log was edited, rolled back or forced into a new cluster", o.Commit, o.Index,
 					o.OldLast),
@@ -115,17 +117,19 @@ func runMembersLevel(in *Input) Result {
 		}
 		last := max(m.LastIndex(), m.ConsistentIndex())
 		if last < commit && in.changesAfter(last) {
-			fs = append(fs, Finding{Severity: Info, Class: ClassLagging, Members: []string{m.Label()},
-				At:    At{Index: last},
-				Title: fmt.Sprintf("%s lags by %d entries", m.Label(), commit-last),
+			fs = append(fs, Finding{Kind: KindMemberLags, Severity: Info, Class: ClassLagging,
+				Members: []string{m.Label()},
+				At:      At{Index: last},
+				Title:   fmt.Sprintf("%s lags by %d entries", m.Label(), commit-last),
 				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; %s", last, commit,
 					in.prefixText(m)),
 				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(last),
 					Expected: fmt.Sprint(commit), Show: showLog(m, last)}}})
 		}
 		if m.LastIndex() > commit {
-			fs = append(fs, Finding{Severity: Info, Class: ClassUncommittedTail, Members: []string{m.Label()},
-				At: At{Index: commit + 1},
+			fs = append(fs, Finding{Kind: KindTailUncommitted, Severity: Info, Class: ClassUncommittedTail,
+				Members: []string{m.Label()},
+				At:      At{Index: commit + 1},
 				Title: fmt.Sprintf("%s holds %d entries that no source proves committed", m.Label(),
 					m.LastIndex()-commit),
 				Explanation: fmt.Sprintf("entries %d..%d are above the highest commit index of all sources; a later "+
@@ -199,7 +203,7 @@ func (in *Input) recovered(m *evidence.Member) *Finding {
 		if sv.Publish < s.Jumps[0].From || sv.Publish > s.Jumps[0].To || holder == nil {
 			continue
 		}
-		return &Finding{Severity: Warning, Members: []string{m.Label()},
+		return &Finding{Kind: KindMemberCameBack, Severity: Warning, Members: []string{m.Label()},
 			At: At{Index: s.Jumps[0].From, Term: in.termAt(s.Jumps[0].From)},
 			Title: fmt.Sprintf("%s had lost its data and came back under its old ID: its log begins with a "+
 				"snapshot at %d, before which it had served clients", m.Label(), s.Jumps[0].To),
@@ -236,8 +240,9 @@ func (in *Input) wiped(m *evidence.Member) *Finding {
 		if o == m || o.ClusterID != m.ClusterID || !o.HasLog() || o.Commit <= s.LastIndex || !in.tookPart(o, m) {
 			continue
 		}
-		f := Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()},
-			At: At{Index: s.LastIndex + 1},
+		f := Finding{Kind: KindMemberWiped, Severity: Critical, Class: ClassMemberLostData,
+			Members: []string{m.Label()},
+			At:      At{Index: s.LastIndex + 1},
 			Title: fmt.Sprintf("%s lost its data: its log holds %d bootstrap entries only, the cluster is at %d",
 				m.Label(), s.LastIndex, o.Commit),
 			Explanation: fmt.Sprintf("member %s is known to have run before under this ID; its data dir was wiped "+

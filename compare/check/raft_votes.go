@@ -58,7 +58,8 @@ func begunTwice(term uint64, begins []termBegin) *Finding {
 	if first.index == last.index {
 		return nil
 	}
-	f := &Finding{Severity: Critical, Class: ClassDataDivergence, At: At{Term: term, Index: first.index},
+	f := &Finding{Kind: KindTermBegunTwice, Severity: Critical, Class: ClassDataDivergence,
+		At: At{Term: term, Index: first.index},
 		Title: fmt.Sprintf("term %d begins at index %d on %s and at %d on %s: it had two leaders", term, first.index,
 			first.m.Label(), last.index, last.m.Label()),
 		Explanation: "a leader begins its term with an entry at one index; two beginnings are two leaders " +
@@ -104,7 +105,7 @@ func (in *Input) sameTermFindings(told map[uint64]bool) []Finding {
 		return nil
 	}
 	d := diffs[0]
-	f := Finding{Severity: Critical, Class: ClassDataDivergence, At: At{Index: d.Index},
+	f := Finding{Kind: KindEntriesDifferInTerm, Severity: Critical, Class: ClassDataDivergence, At: At{Index: d.Index},
 		Title:       fmt.Sprintf("entry %d differs between logs in one term (%d such indexes)", d.Index, len(diffs)),
 		Explanation: "one leader never creates two entries at one index; the logs belong to two leaders of one term"}
 	for _, i := range sortedKeys(d.By) {
@@ -167,8 +168,9 @@ func runOneVote(in *Input) Result {
 			if old.v.For == v.For || old.m != m && in.apart(old.m, m) {
 				continue
 			}
-			f := Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{old.m.Label()},
-				At: in.termStart(m, v.Term),
+			f := Finding{Kind: KindVotedTwice, Severity: Critical, Class: ClassMemberLostData,
+				Members: []string{old.m.Label()},
+				At:      in.termStart(m, v.Term),
 				Title: fmt.Sprintf("member %s voted for %s and for %s in term %d", m.MemberID, old.v.For, v.For,
 					v.Term),
 				Explanation: "it forgot its vote: its data dir was rolled back or copied and ran twice; two leaders " +
@@ -213,9 +215,10 @@ var commitNeverFalls = described(Check{
 				continue
 			}
 			for _, c := range m.WAL.Summary.CommitFalls {
-				fs = append(fs, Finding{Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
-					At:    At{Index: c.Now + 1},
-					Title: fmt.Sprintf("%s: the commit index falls from %d to %d", m.Label(), c.Before, c.Now),
+				fs = append(fs, Finding{Kind: KindCommitFalls, Severity: Error, Class: ClassWALDamage,
+					Members: []string{m.Label()},
+					At:      At{Index: c.Now + 1},
+					Title:   fmt.Sprintf("%s: the commit index falls from %d to %d", m.Label(), c.Before, c.Now),
 					Explanation: "a log only ever raises it; the records before and after this one come from " +
 						"different times",
 					Evidence: []Evidence{{Member: m.Label(), File: c.Segment, Offset: Int64(c.Offset),
@@ -224,7 +227,9 @@ var commitNeverFalls = described(Check{
 			}
 			for _, d := range m.WAL.Summary.Damage {
 				if d.Kind == dumplog.DamageTermOrder {
-					fs = append(fs, in.damageFinding(Error, m, d))
+					f := in.damageFinding(Error, m, d)
+					f.Kind = KindTermFalls
+					fs = append(fs, f)
 				}
 			}
 			fs = append(fs, in.alteredVotes(m)...)
@@ -247,7 +252,8 @@ func runNoJointConfig(in *Input) Result {
 			if len(out)+len(next) == 0 {
 				return
 			}
-			fs = append(fs, Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
+			fs = append(fs, Finding{Kind: KindJointConfiguration, Severity: Error, Class: ClassMembership,
+				Members:     []string{m.Label()},
 				Title:       m.Label() + ": a joint configuration is stored",
 				Explanation: "etcd never proposes one; majorities of two voter sets are then needed for every decision",
 				Evidence: []Evidence{{Member: m.Label(), File: file, Offset: offset, Field: field,

@@ -18,7 +18,7 @@ func runReceivedIsUsed(in *Input) Result {
 		if !pristineReceived(m) || m.Commit <= m.ConsistentIndex() {
 			continue
 		}
-		fs = append(fs, Finding{Severity: Info, Members: []string{m.Label()},
+		fs = append(fs, Finding{Kind: KindReceivedUnused, Severity: Info, Members: []string{m.Label()},
 			At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
 			Title: fmt.Sprintf("%s: the database is as the leader sent it for index %d, the log has committed %d",
 				m.Label(), m.ConsistentIndex(), m.Commit),

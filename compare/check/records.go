@@ -40,7 +40,7 @@ func runRecordsEqual(in *Input) Result {
 
 func (in *Input) recordsFinding(r *diff.Records) Finding {
 	first := &r.Rows[0]
-	f := Finding{Severity: Error, Class: ClassDataDivergence,
+	f := Finding{Kind: KindRecordsDiffer, Severity: Error, Class: ClassDataDivergence,
 		At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
 		Title: fmt.Sprintf("%d records of bucket key differ between members, the first at revision %s", r.Differ,
 			first.Rev)}

@@ -11,12 +11,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// The fields of the first evidence of R10.
-const (
-	FieldServedBeyond = "log ends before what the member served"
-	FieldVoteMissing  = "vote that must have been stored"
-)
-
 var logNotOlder = described(Check{
 	ID:    R10,
 	Needs: NeedLog | NeedTwo,
@@ -47,8 +41,8 @@ func (in *Input) longerCopy(m *evidence.Member) bool {
 	})
 }
 
-func olderFinding(m *evidence.Member, at At, explanation string, ev ...Evidence) *Finding {
-	return &Finding{Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()}, At: at,
+func olderFinding(m *evidence.Member, kind Kind, at At, explanation string, ev ...Evidence) *Finding {
+	return &Finding{Kind: kind, Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()}, At: at,
 		Title: fmt.Sprintf("%s: the data dir is older than what the member has stored: its log ends at %d/%d",
 			m.Label(), m.WAL.Summary.LastTerm, m.LastIndex()),
 		Explanation: explanation + ". It forgot votes and entries that it had acknowledged; the leader panics it " +
@@ -68,11 +62,12 @@ func (in *Input) servedBeyond(m *evidence.Member) *Finding {
 		if holder == nil {
 			continue
 		}
-		f := olderFinding(m, At{Index: last + 1, Term: in.termAt(last + 1)},
+		f := olderFinding(m, KindLogEndsBeforeServed, At{Index: last + 1, Term: in.termAt(last + 1)},
 			fmt.Sprintf("the process that began %s published itself at %d and then proposed entry %d for a client, "+
 				"so the member had applied its log up to %d at least",
 				replay.StartTime(sv.ID).Format(timeLayout), sv.Publish, sv.Index, sv.Publish),
-			Evidence{Member: m.Label(), Field: FieldServedBeyond, Observed: fmt.Sprintf("last index %d", last),
+			Evidence{Member: m.Label(), Field: "log ends before what the member served",
+				Observed: fmt.Sprintf("last index %d", last),
 				Expected: fmt.Sprintf("at least %d", sv.Publish), Show: showLog(m, last)},
 			Evidence{Member: holder.Label(), Field: fmt.Sprintf("entry %d", sv.Index), Observed: sv.What +
 				", proposed by " + m.MemberID.String(), Expected: "a log of that member that holds its publish entry",
@@ -145,10 +140,11 @@ func (in *Input) voteMissing(m *evidence.Member) *Finding {
 	if x == nil {
 		return nil
 	}
-	return olderFinding(m, At{Term: x.term.Term, Index: x.term.First},
+	return olderFinding(m, KindVoteMissing, At{Term: x.term.Term, Index: x.term.First},
 		fmt.Sprintf("%s was elected in term %d; the logs of all other voters hold %d votes, %d are needed, so this "+
 			"member gave one", in.MemberName(x.leader), x.term.Term, x.votes, x.need),
-		Evidence{Member: m.Label(), Field: FieldVoteMissing, Observed: fmt.Sprintf("highest term %d", m.HighestTerm()),
+		Evidence{Member: m.Label(), Field: "vote that must have been stored",
+			Observed: fmt.Sprintf("highest term %d", m.HighestTerm()),
 			Expected: fmt.Sprintf("HardState of term %d with a vote", x.term.Term), Show: showLogAs(m, "--raw")},
 		Evidence{Member: x.top.Label(), Field: fmt.Sprintf("first entry of term %d", x.term.Term),
 			Observed: fmt.Sprint(x.term.First), Expected: "a leader that a majority elected",

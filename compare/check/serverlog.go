@@ -44,7 +44,7 @@ func otherMembersLog(m *evidence.Member, j *serverlog.Journal) *Finding {
 	if m.MemberID == 0 || len(j.Members) == 0 || slices.Contains(j.Members, m.MemberID.String()) {
 		return nil
 	}
-	return &Finding{Severity: Warning, Members: []string{m.Label()},
+	return &Finding{Kind: KindServerLogOfOther, Severity: Warning, Members: []string{m.Label()},
 		Title: fmt.Sprintf("the server log given for %s was written by member %s", m.Label(), j.Members[0]),
 		Explanation: "nothing was concluded from it: give the log of the server that wrote these files, or name the " +
 			"right source",
@@ -55,7 +55,7 @@ func otherMembersLog(m *evidence.Member, j *serverlog.Journal) *Finding {
 // wentBack tells a restart at a commit index below a raft snapshot that the member had saved: saving one puts
 // everything before it on disk.
 func wentBack(m *evidence.Member, j *serverlog.Journal) *Finding {
-	f := Finding{Severity: Warning, Members: []string{m.Label()}}
+	f := Finding{Kind: KindServerLogWentBack, Severity: Warning, Members: []string{m.Label()}}
 	var saved *serverlog.Event
 	for i := range j.Events {
 		e := &j.Events[i]
@@ -99,7 +99,7 @@ func endsBefore(m *evidence.Member, j *serverlog.Journal) *Finding {
 	if high == nil || high.Index <= last {
 		return nil
 	}
-	return &Finding{Severity: Info, Members: []string{m.Label()}, At: At{Index: last},
+	return &Finding{Kind: KindServerLogGoesFurther, Severity: Info, Members: []string{m.Label()}, At: At{Index: last},
 		Title: fmt.Sprintf("the files of %s end at entry %d, its server's log names entry %d", m.Label(), last,
 			high.Index),
 		Explanation: "the files were copied before the line was written, or the member has lost the end of its log since",
@@ -110,7 +110,7 @@ func endsBefore(m *evidence.Member, j *serverlog.Journal) *Finding {
 
 // problemLines lists the known error lines and panics.
 func problemLines(m *evidence.Member, j *serverlog.Journal) *Finding {
-	f := Finding{Severity: Info, Members: []string{m.Label()}}
+	f := Finding{Kind: KindServerLogErrors, Severity: Info, Members: []string{m.Label()}}
 	for _, e := range j.Events {
 		if e.Problem {
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(),

@@ -16,7 +16,7 @@ func (in *Input) shiftFinding(s *replay.Shift) Finding {
 	if s.Missing > 1 {
 		what = fmt.Sprintf("entries %d..%d are", s.Index, s.Index+uint64(s.Missing)-1)
 	}
-	f := Finding{Severity: Critical, Class: ClassWALDamage, Members: names,
+	f := Finding{Kind: KindEntriesRenumbered, Severity: Critical, Class: ClassWALDamage, Members: names,
 		At: At{Term: in.termAt(s.Index), Index: s.Index},
 		Title: fmt.Sprintf("%s: %s missing in the log, and the later ones are renumbered", strings.Join(names, ", "),
 			what),
@@ -37,7 +37,7 @@ func (in *Input) shiftFinding(s *replay.Shift) Finding {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index),
 			Observed: s.What, Expected: s.What, Show: showLog(m, s.Index)})
 	}
-	f.Evidence[0].Field = FieldAltered
+	f.Evidence[0].Field = fieldAltered
 	return in.cut(f)
 }
 

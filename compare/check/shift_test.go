@@ -54,8 +54,8 @@ func TestEntriesMissing(t *testing.T) {
 			}
 			in := dirInput(t, dirs...)
 			f := wantFinding(t, in, "R01", c.want, c.title, "ends before what the member has committed or applied")
-			if f.Class != "wal-damage" || f.At.Index != c.from || f.Evidence[0].Field != check.FieldAltered {
-				t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Evidence[0].Field)
+			if f.Class != "wal-damage" || f.At.Index != c.from || f.Kind != check.KindEntriesRenumbered {
+				t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Kind)
 			}
 			for _, id := range []string{"R05", "K06", "L03"} {
 				wantOutcome(t, in, id, check.Holds)

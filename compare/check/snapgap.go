@@ -9,29 +9,27 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// The kinds of gap between a database and the newest raft snapshot, as the first evidence of S02 names them in its
-// field.
-const (
-	// GapAlarmQueries and GapRefused: every entry in the gap is known and without an effect, so nothing is lost.
-	GapAlarmQueries = "gap of alarm queries"
-	GapRefused      = "gap of refused entries"
-	// GapOverwritten: the database holds effects of entries in the gap or behind it; only its index is too low.
-	GapOverwritten = "gap with its effects present"
-	// GapNotInstalled: a leader's snapshot was received and hardly anything follows it; the database is the one from
-	// before.
-	GapNotInstalled = "gap of a received snapshot"
-	// GapAlarmRaises: every entry in the gap is known and without an effect, alarms raised once more among them.
-	GapAlarmRaises = "gap of repeated alarms"
-	// GapOther: entries with effects, or entries that no log holds.
-	GapOther = "gap with effects"
-)
+// gapFields are the fields of the first evidence of S02, by what lies between the database and the newest raft
+// snapshot.
+var gapFields = map[Kind]string{
+	// Every entry in the gap is known and without an effect, so nothing is lost.
+	KindGapAlarmQueries: "gap of alarm queries",
+	KindGapRefused:      "gap of refused entries",
+	KindGapAlarmRaises:  "gap of repeated alarms",
+	// The database holds effects of entries in the gap or after it; only its index is too low.
+	KindGapOverwritten: "gap with its effects present",
+	// A leader's snapshot was received and hardly anything follows it; the database is the one from before.
+	KindGapNotInstalled: "gap of a received snapshot",
+	// Entries with effects, or entries that no log holds.
+	KindGapOther: "gap with effects",
+}
 
 // shortlyAfter is how many entries may follow a received snapshot whose database was never installed: the member can
 // not start again, so its log ends soon behind it.
 const shortlyAfter = 16
 
 // snapGap says what kind of gap lies between the member's database and the snapshot.
-func (in *Input) snapGap(m *evidence.Member, snap dumplog.SnapshotRecord) string {
+func (in *Input) snapGap(m *evidence.Member, snap dumplog.SnapshotRecord) Kind {
 	var r *replay.MemberResult
 	if in.Replay != nil {
 		for _, x := range in.Replay.Members {
@@ -43,17 +41,17 @@ func (in *Input) snapGap(m *evidence.Member, snap dumplog.SnapshotRecord) string
 	received := Received(m, snap.Index)
 	switch {
 	case r != nil && r.Checked && (r.Ahead != nil || received && len(r.Extra) > 0):
-		return GapOverwritten
+		return KindGapOverwritten
 	case r != nil && r.Behind != nil && r.Behind.Harmless() && r.Behind.Refused > 0:
-		return GapRefused
+		return KindGapRefused
 	case r != nil && r.Behind != nil && r.Behind.Harmless() && r.Behind.AlarmQueries > 0:
-		return GapAlarmQueries
+		return KindGapAlarmQueries
 	case r != nil && r.Behind != nil && r.Behind.Harmless() && r.Behind.AlarmRaises > 0:
-		return GapAlarmRaises
+		return KindGapAlarmRaises
 	case received && m.LastIndex() <= snap.Index+shortlyAfter && in.reachesJump(m, snap):
-		return GapNotInstalled
+		return KindGapNotInstalled
 	}
-	return GapOther
+	return KindGapOther
 }
 
 // lastBefore is the last entry that the member's log holds below an index.
@@ -96,18 +94,18 @@ func hasJump(s *dumplog.Summary, index uint64) bool {
 
 // judgeGap sets class and explanation of a finding of S02 by what lies in the gap.
 func (in *Input) judgeGap(f *Finding, m *evidence.Member, snap dumplog.SnapshotRecord) {
-	kind := in.snapGap(m, snap)
-	f.Evidence[0].Field = kind
+	f.Kind = in.snapGap(m, snap)
+	f.Evidence[0].Field = gapFields[f.Kind]
 	const refuses = "the server refuses to start: it cannot bridge the entries between the database and the snapshot"
-	switch kind {
-	case GapAlarmQueries, GapRefused, GapAlarmRaises:
+	switch f.Kind {
+	case KindGapAlarmQueries, KindGapRefused, KindGapAlarmRaises:
 		f.Class = ClassLatentDivergence
 		f.Explanation = fmt.Sprintf("%s. None of them has an effect, so the database lacks nothing", refuses)
-	case GapOverwritten:
+	case KindGapOverwritten:
 		f.Class = ClassLatentDivergence
 		f.Explanation = "the database holds effects of entries above its index: only the index is too low. A server " +
 			"refuses to start, or applies these entries a second time"
-	case GapNotInstalled:
+	case KindGapNotInstalled:
 		f.Class = ClassSnapshotDamage
 		f.Explanation = refuses + fmt.Sprintf(". The snapshot came from a leader; the file %016x.snap.db with its "+
 			"database is gone", snap.Index)

@@ -8,11 +8,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// The fields of the first evidence of W06.
-const (
-	FieldRecordConf  = "configuration of a snapshot record"
-	FieldRecordIndex = "index of a snapshot record"
-)
+// recordFields are the fields of the evidence of W06.
+var recordFields = map[Kind]string{
+	KindRecordConfAltered:  "configuration of a snapshot record",
+	KindRecordIndexAltered: "index of a snapshot record",
+}
 
 var snapRecordsFit = described(Check{
 	ID:    W06,
@@ -41,12 +41,12 @@ func runSnapRecordsFit(in *Input) Result {
 	return outcome(fs, in.unreadableParts("wal"))
 }
 
-func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, field, title, explanation, observed,
+func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, kind Kind, title, explanation, observed,
 	expected string) *Finding {
-	return &Finding{Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+	return &Finding{Kind: kind, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
 		At: At{Term: r.Term, Index: r.Index}, Title: m.Label() + ": " + title,
 		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
-		Evidence: []Evidence{{Member: m.Label(), File: r.Segment, Offset: Int64(r.Offset), Field: field,
+		Evidence: []Evidence{{Member: m.Label(), File: r.Segment, Offset: Int64(r.Offset), Field: recordFields[kind],
 			Observed: observed, Expected: expected,
 			Show: showLogAs(m, "--raw")}}}
 }
@@ -61,7 +61,7 @@ func recordConf(m *evidence.Member) *Finding {
 			continue
 		}
 		if f := snapFileAt(m, r.Index); f != nil && !sameConf(&f.ConfState, r.ConfState) {
-			return recordFinding(m, r, FieldRecordConf,
+			return recordFinding(m, r, KindRecordConfAltered,
 				fmt.Sprintf("the snapshot record at index %d names another configuration than its file", r.Index),
 				"log and file "+f.File+" were written together", confText(r.ConfState), confText(&f.ConfState))
 		}
@@ -77,7 +77,7 @@ func recordConf(m *evidence.Member) *Finding {
 		if i == 1 && len(records) > 2 && sameConf(b.ConfState, records[2].ConfState) {
 			a, b = b, a // the next one agrees with the second of the two
 		}
-		return recordFinding(m, b, FieldRecordConf,
+		return recordFinding(m, b, KindRecordConfAltered,
 			fmt.Sprintf("the snapshot record at index %d names another configuration than the one at %d", b.Index,
 				a.Index),
 			"the log holds the entries between the two, and no conf change is among them", confText(b.ConfState),
@@ -118,7 +118,7 @@ func recordWithoutFile(m *evidence.Member) *Finding {
 			slices.ContainsFunc(s.Snapshots, func(o dumplog.SnapshotRecord) bool { return between(o.Index) }) {
 			continue
 		}
-		return recordFinding(m, r, FieldRecordIndex,
+		return recordFinding(m, r, KindRecordIndexAltered,
 			fmt.Sprintf("the snapshot record at %d/%d has no file, and the file %s no record", r.Term, r.Index,
 				orphan.File),
 			"each is the counterpart of the other", fmt.Sprintf("%d/%d", r.Term, r.Index),

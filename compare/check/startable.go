@@ -29,7 +29,9 @@ func runQuorumPossible(in *Input) Result {
 	if !slices.ContainsFunc(ms.Voters, func(id dumplog.ID) bool { return in.published(ms, id) }) {
 		return Result{Reason: "no voter has published itself yet: a new or freshly restored cluster"}
 	}
-	f := Finding{Severity: Critical, Class: ClassMembership, Members: in.configuredWith(dead[0]), At: in.confIndex(m)}
+	f := Finding{Kind: KindVoterNeverStarted, Severity: Critical, Class: ClassMembership,
+		Members: in.configuredWith(dead[0]), At: in.confIndex(m),
+		Facts: Facts{About: dead}}
 	for _, id := range dead {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()),
 			Field:    "peer URLs " + strings.Join(ms.PeerURLs[id], ","),

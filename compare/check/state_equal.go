@@ -90,7 +90,7 @@ func (x *blame) name(in *Input, f *Finding) {
 
 // stateFinding is the finding of one bucket, nil when no row that is kept differs.
 func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) bool) *Finding {
-	f, x, rows := Finding{Severity: Error, Class: class}, newBlame(), 0
+	f, x, rows := Finding{Kind: KindRowsDiffer, Severity: Error, Class: class}, newBlame(), 0
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		if keep != nil && !keep(row) {
@@ -104,6 +104,7 @@ func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) 
 		ws := in.witnesses(b.Name, row, at)
 		x.add(in, at, row.Odd(at), ws)
 		f.Evidence = append(f.Evidence, in.stateEvidence(b.Name, row, at, ws)...)
+		f.Facts.VotersDiffer = f.Facts.VotersDiffer || b.Name == "members" && in.votersDiffer(row, at)
 	}
 	if rows == 0 {
 		return nil
@@ -117,6 +118,22 @@ func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) 
 	x.name(in, &f)
 	cut := in.cut(f)
 	return &cut
+}
+
+// votersDiffer tells whether members differ in listing the member of a row as a voter, as a learner, or not at all.
+func (in *Input) votersDiffer(row *diff.Row, at []int) bool {
+	type listed struct{ is, learns bool }
+	seen := map[listed]bool{}
+	for _, pos := range at {
+		var l listed
+		for i := range in.Members[pos].DB.Members {
+			if m := &in.Members[pos].DB.Members[i]; m.ID.String() == string(row.Key) {
+				l = listed{true, m.IsLearner}
+			}
+		}
+		seen[l] = true
+	}
+	return len(seen) > 1
 }
 
 // maxWhy bounds the reasons in an explanation.

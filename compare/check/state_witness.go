@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -217,9 +218,8 @@ func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 		if bucket != "lease" || m.DB.KV == nil {
 			continue
 		}
-		wanted := "lease " + string(row.Key) + " "
 		for i := range m.DB.KV.Violations {
-			if v := &m.DB.KV.Violations[i]; v.Rule == ruleLease && strings.HasPrefix(v.Expected, wanted) {
+			if v := &m.DB.KV.Violations[i]; v.Rule == ruleLease && dumpdb.ID(v.Lease).String() == string(row.Key) {
 				out = append(out, witness{pos, fmt.Sprintf("its live key %q names the lease", v.Key), "granted", false})
 				break
 			}

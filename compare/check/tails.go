@@ -14,8 +14,9 @@ func runLastLeafFilled(in *Input) Result {
 		if !m.HasDB() {
 			continue
 		}
-		f := Finding{Severity: Info, Members: []string{m.Label()}, Explanation: "the rows are all there; a library " +
-			"that looks at the last page only does not find the last of them"}
+		f := Finding{Kind: KindLastPageEmpty, Severity: Info, Members: []string{m.Label()},
+			Explanation: "the rows are all there; a library " +
+				"that looks at the last page only does not find the last of them"}
 		for _, t := range m.DB.Handle.EmptyTails() {
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(t.Page),
 				Offset: Int64(t.Offset), Bucket: t.Bucket, Field: "empty last page",

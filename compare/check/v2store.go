@@ -11,12 +11,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// The fields of the evidence of M15.
-const (
-	FieldV2Members = "v2 member list"
-	FieldV2Keys    = "v2 keys"
-)
-
 var v2StoreTrue = described(Check{
 	ID:  M15,
 	Run: runV2StoreTrue,
@@ -67,7 +61,7 @@ func (in *Input) v2Differs() (*Finding, string) {
 	case *b.Equal:
 		return nil, ""
 	}
-	f := Finding{Severity: Error, Class: ClassMembership,
+	f := Finding{Kind: KindV2StoresDiffer, Severity: Error, Class: ClassMembership,
 		Title:       fmt.Sprintf("%d rows of the v2 store differ between members", b.Differ),
 		Explanation: "the newest snapshots of the members hold different v2 stores, and no entry between them explains it"}
 	for _, row := range b.Rows {
@@ -108,16 +102,18 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 	}
 	var fs []Finding
 	for _, x := range []struct {
+		kind  Kind
 		field string
 		class Class
 		what  string
 		rows  []v2Difference
-	}{{FieldV2Members, ClassMembership, "the member list", members}, {FieldV2Keys, ClassDataDivergence, "keys", keys}} {
+	}{{KindV2MembersAgainstLog, "v2 member list", ClassMembership, "the member list", members},
+		{KindV2KeysAgainstLog, "v2 keys", ClassDataDivergence, "keys", keys}} {
 		rows := x.rows
 		if len(rows) == 0 {
 			continue
 		}
-		f := Finding{Severity: Error, Class: x.class, Members: []string{m.Label()},
+		f := Finding{Kind: x.kind, Severity: Error, Class: x.class, Members: []string{m.Label()},
 			At: At{Term: snap.Term, Index: snap.Index},
 			Title: fmt.Sprintf("%s: %s in the v2 store of the newest snapshot contradicts the log in %d places",
 				m.Label(), x.what, len(rows)),
@@ -126,7 +122,7 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 		if m.Version.Has(release.V2StoreKept).Excluded() {
 			f.Severity, f.Class = Warning, ""
 		}
-		if x.field == FieldV2Keys && len(snap.V2.UserKeys) == 0 {
+		if x.kind == KindV2KeysAgainstLog && len(snap.V2.UserKeys) == 0 {
 			f.Severity, f.Class = Warning, ""
 			f.Title = fmt.Sprintf("%s: the v2 store of the newest snapshot holds no keys, the log wrote %d", m.Label(),
 				len(rows))

@@ -10,13 +10,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// The fields of the first evidence of X04 findings.
-const (
-	FieldStorageVersion = "storageVersion"
-	FieldDowngrade      = "downgrade"
-	FieldClusterVersion = "cluster version against the log"
-)
-
 var versionsFit = described(Check{
 	ID:    X04,
 	Needs: NeedDB,
@@ -36,34 +29,35 @@ func runVersionsFit(in *Input) Result {
 			byVersion[v] = append(byVersion[v], m)
 		}
 		ev := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("storageVersion"),
-			Field: FieldStorageVersion, Observed: v, Show: showDB(m, "meta")}
+			Field: "storageVersion", Observed: v, Show: showDB(m, "meta")}
 		if release.Of(v).Above(release.Of(c.Version)) {
 			ev.Expected = "at most the cluster version " + c.Version
-			fs = append(fs, Finding{Severity: Warning, Members: []string{m.Label()},
+			fs = append(fs, Finding{Kind: KindStorageVersionTooHigh, Severity: Warning, Members: []string{m.Label()},
 				Title: fmt.Sprintf("%s: storage version %s is above cluster version %s", m.Label(), v, c.Version),
 				Explanation: "the database was written under a newer cluster version: a downgrade is not finished, " +
 					"or the file comes from another time. An older binary refuses it", Evidence: []Evidence{ev}})
 		}
 		if c.DowngradeEnabled {
-			fs = append(fs, Finding{Severity: Warning, Members: []string{m.Label()},
+			fs = append(fs, Finding{Kind: KindDowngradeUnfinished, Severity: Warning, Members: []string{m.Label()},
 				Title: fmt.Sprintf("%s: a downgrade to %s is enabled and not finished", m.Label(), c.DowngradeTarget),
 				Explanation: "only binaries of the target line may join; finish the downgrade or cancel it before " +
 					"anything else",
 				Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("downgrade"),
-					Field: FieldDowngrade, Observed: "enabled, target " + c.DowngradeTarget,
+					Field: "downgrade", Observed: "enabled, target " + c.DowngradeTarget,
 					Expected: "not enabled", Show: showDB(m, "cluster")}},
 				Remedy: []Remedy{{Text: "finish the downgrade, or cancel it",
 					Command: shell.Format("etcdctl downgrade cancel")}}})
 		}
 	}
 	if len(byVersion) > 1 {
-		f := Finding{Severity: Warning, Title: "storage versions differ between members",
+		f := Finding{Kind: KindStorageVersionsDiffer, Severity: Warning,
+			Title:       "storage versions differ between members",
 			Explanation: "an upgrade or downgrade is under way, or a database comes from another time"}
 		for _, v := range sortedGroup(byVersion) {
 			for _, m := range byVersion[v] {
 				f.Members = append(f.Members, m.Label())
 				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta",
-					Key: Bytes("storageVersion"), Field: FieldStorageVersion, Observed: v, Expected: "one version",
+					Key: Bytes("storageVersion"), Field: "storageVersion", Observed: v, Expected: "one version",
 					Show: showDB(m, "meta")})
 			}
 		}
@@ -74,11 +68,11 @@ func runVersionsFit(in *Input) Result {
 
 // newerThanKnown: a later line of etcd 3 than this program knows may have written the database; whether it did cannot
 // be told.
-func newerThanKnown(m *evidence.Member, bucket, key, v string) *Finding {
+func newerThanKnown(m *evidence.Member, kind Kind, bucket, key, v string) *Finding {
 	if n := release.Of(v); !strings.HasPrefix(v, "3.") || !n.TooNew() {
 		return nil
 	}
-	return &Finding{Severity: Warning, Class: ClassInconclusive, Members: []string{m.Label()},
+	return &Finding{Kind: kind, Severity: Warning, Class: ClassInconclusive, Members: []string{m.Label()},
 		Title: fmt.Sprintf("%s: %s %s is newer than this program knows (3.%d)", m.Label(), key, v,
 			release.Newest),
 		Explanation: "a later release may have written it, with rules that are not known here; or the row was edited or damaged",
@@ -89,20 +83,21 @@ func newerThanKnown(m *evidence.Member, bucket, key, v string) *Finding {
 // impossibleVersions are versions that no server writes, and a cluster version that the log does not set.
 func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	var fs []Finding
-	bad := func(bucket, key, observed, expected, title string) {
-		fs = append(fs, Finding{Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()}, Title: m.Label() +
-			": " + title,
+	bad := func(kind Kind, bucket, key, observed, expected, title string) {
+		fs = append(fs, Finding{Kind: kind, Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
+			Title: m.Label() +
+				": " + title,
 			Explanation: "no server up to 3." + fmt.Sprint(release.Newest) + " writes this, and each one stops at " +
 				"its version check when it starts: the row was edited or damaged",
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key,
 				Observed: observed, Expected: expected, Show: showDB(m, bucket)}}})
 	}
 	if v := m.DB.Meta.StorageVersion; v != "" {
-		if f := newerThanKnown(m, "meta", "storageVersion", v); f != nil {
+		if f := newerThanKnown(m, KindStorageVersionUnknown, "meta", "storageVersion", v); f != nil {
 			fs = append(fs, *f)
 		} else if n := release.Of(v); !n.Has(release.StorageVersion).Certain() || n.TooNew() ||
 			!strings.HasSuffix(v, ".0") || strings.Count(v, ".") != 2 {
-			bad("meta", "storageVersion", v, "3.6.0 or a later line",
+			bad(KindStorageVersionImpossible, "meta", "storageVersion", v, "3.6.0 or a later line",
 				fmt.Sprintf("storage version %s is one that no server accepts", v))
 		}
 	}
@@ -110,11 +105,12 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	if v == "" {
 		return fs
 	}
-	if f := newerThanKnown(m, "cluster", "clusterVersion", v); f != nil {
+	if f := newerThanKnown(m, KindClusterVersionUnknown, "cluster", "clusterVersion", v); f != nil {
 		return append(fs, *f)
 	}
 	if n := release.Of(v); !n.Known() || n.TooNew() {
-		bad("cluster", "clusterVersion", v, "a version of a line up to 3."+fmt.Sprint(release.Newest),
+		bad(KindClusterVersionImpossible, "cluster", "clusterVersion", v, "a version of a line up to 3."+
+			fmt.Sprint(release.Newest),
 			fmt.Sprintf("cluster version %s is one that no server accepts", v))
 		return fs
 	}
@@ -125,13 +121,14 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	if index == 0 || index > m.AppliedMin || minor(want) == minor(v) || !in.Replay.Covers(index, m.AppliedMin) {
 		return fs
 	}
-	fs = append(fs, Finding{Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
-		At:    At{Term: in.termAt(index), Index: index},
-		Title: fmt.Sprintf("%s: the cluster version is %s, the log last set %s", m.Label(), v, want),
+	fs = append(fs, Finding{Kind: KindClusterVersionAgainstLog, Severity: Error, Class: ClassMembership,
+		Members: []string{m.Label()},
+		At:      At{Term: in.termAt(index), Index: index},
+		Title:   fmt.Sprintf("%s: the cluster version is %s, the log last set %s", m.Label(), v, want),
 		Explanation: "which requests the servers send, and which binaries may join, follows from it: the row was " +
 			"edited or damaged",
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("clusterVersion"),
-			Field: FieldClusterVersion, Observed: v,
+			Field: "cluster version against the log", Observed: v,
 			Expected: fmt.Sprintf("%s, of entry %d", want, index), Show: showDB(m, "cluster")}}})
 	return fs
 }
@@ -166,7 +163,8 @@ func runNoV2Content(in *Input) Result {
 		if len(s.V2.UserKeys) == 0 {
 			continue
 		}
-		f := Finding{Severity: Warning, Members: []string{m.Label()}, At: At{Term: s.Term, Index: s.Index},
+		f := Finding{Kind: KindV2KeysHeld, Severity: Warning, Members: []string{m.Label()},
+			At:          At{Term: s.Term, Index: s.Index},
 			Title:       fmt.Sprintf("%s: the v2 store holds %d keys of users", m.Label(), len(s.V2.UserKeys)),
 			Explanation: "they were written through the v2 API; 3.6 and later do not start on them"}
 		for _, k := range s.V2.UserKeys {
@@ -176,7 +174,7 @@ func runNoV2Content(in *Input) Result {
 		fs = append(fs, in.cut(f))
 	}
 	if n, first := in.v2Behind(); n > 0 {
-		fs = append(fs, Finding{Severity: Warning, At: At{Index: first},
+		fs = append(fs, Finding{Kind: KindV2RequestsInLog, Severity: Warning, At: At{Index: first},
 			Title: fmt.Sprintf("%d requests of the v2 API are in the log after the newest snapshots, the first at index %d", n, first), Members: in.labels(),
 			Explanation: "what they wrote is in the v2 store after a restart; 3.6 and later do not start on such content",
 			Evidence: []Evidence{{Field: "v2 request", Observed: fmt.Sprintf("entry %d", first),

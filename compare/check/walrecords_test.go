@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // snapshots writes the data dir of one of two members with snapshots at 10, 20, 30 and 40.
@@ -61,32 +62,33 @@ func dropSnapFiles(t *testing.T, dir string) {
 func TestSnapshotRecords(t *testing.T) {
 	otherConf := func(s *walpb.Snapshot) { s.ConfState = &raftpb.ConfState{Voters: []uint64{0xa1, 0xa2, 0xa7}} }
 	for name, c := range map[string]struct {
-		index     uint64
-		edit      func(*walpb.Snapshot)
-		files     bool
-		id, field string
-		outcome   check.Outcome
-		blamed    uint64
+		index   uint64
+		edit    func(*walpb.Snapshot)
+		files   bool
+		id      check.ID
+		kind    check.Kind
+		outcome check.Outcome
+		blamed  uint64
 	}{
 		"nothing": {index: 20, edit: func(*walpb.Snapshot) {}, files: true, id: "W06",
 			outcome: check.Holds},
 		"no files": {index: 20, edit: func(*walpb.Snapshot) {}, id: "W06",
 			outcome: check.Holds},
 		"term": {index: 20, edit: func(s *walpb.Snapshot) { s.Term++ }, files: true,
-			id: "W01", field: "wrong-snapshot-record", outcome: check.Violated, blamed: 0},
+			id: "W01", kind: check.KindLogDamaged, outcome: check.Violated, blamed: 0},
 		"index beyond the log": {index: 20, edit: func(s *walpb.Snapshot) { s.Index += 1 << 20 },
-			files: true, id: "W01", field: "wrong-snapshot-record", outcome: check.Violated},
+			files: true, id: "W01", kind: check.KindLogDamaged, outcome: check.Violated},
 		"index within the log": {index: 20, edit: func(s *walpb.Snapshot) { s.Index -= 3 }, files: true,
-			id: "W06", field: check.FieldRecordIndex, outcome: check.Violated, blamed: 17},
+			id: "W06", kind: check.KindRecordIndexAltered, outcome: check.Violated, blamed: 17},
 		"newest index within the log": {index: 40, edit: func(s *walpb.Snapshot) { s.Index -= 8 }, files: true,
-			id: "W06", field: check.FieldRecordIndex, outcome: check.Violated, blamed: 32},
+			id: "W06", kind: check.KindRecordIndexAltered, outcome: check.Violated, blamed: 32},
 		"configuration beside its file": {index: 20, edit: otherConf, files: true, id: "W06",
-			field: check.FieldRecordConf, outcome: check.Violated, blamed: 20},
-		"configuration without files": {index: 20, edit: otherConf, id: "W06", field: check.FieldRecordConf,
+			kind: check.KindRecordConfAltered, outcome: check.Violated, blamed: 20},
+		"configuration without files": {index: 20, edit: otherConf, id: "W06", kind: check.KindRecordConfAltered,
 			outcome: check.Violated, blamed: 20},
-		"first configuration without files": {index: 10, edit: otherConf, id: "W06", field: check.FieldRecordConf,
+		"first configuration without files": {index: 10, edit: otherConf, id: "W06", kind: check.KindRecordConfAltered,
 			outcome: check.Violated, blamed: 10},
-		"last configuration without files": {index: 40, edit: otherConf, id: "W06", field: check.FieldRecordConf,
+		"last configuration without files": {index: 40, edit: otherConf, id: "W06", kind: check.KindRecordConfAltered,
 			outcome: check.Violated, blamed: 40},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,9 +103,10 @@ func TestSnapshotRecords(t *testing.T) {
 				wantOutcome(t, in, "W01", check.Holds)
 				return
 			}
-			f := wantFinding(t, in, c.id, []string{"node1"})
-			if f.Class != "wal-damage" || f.Evidence[0].Field != c.field || c.blamed > 0 && f.At.Index != c.blamed {
-				t.Errorf("%s, %s at %d: %s", f.Class, f.Evidence[0].Field, f.At.Index, f.Title)
+			f := wantFinding(t, in, string(c.id), []string{"node1"})
+			if f.Class != "wal-damage" || f.Kind != c.kind || f.Kind == check.KindLogDamaged &&
+				f.Facts.LogDamage != dumplog.DamageSnapshotRecord || c.blamed > 0 && f.At.Index != c.blamed {
+				t.Errorf("%s, %s at %d: %s", f.Class, f.Kind, f.At.Index, f.Title)
 			}
 		})
 	}
@@ -189,8 +192,8 @@ func TestVotes(t *testing.T) {
 				return
 			}
 			f := wantFinding(t, in, "R08", []string{"node2"}, k.r08)
-			if f.Class != "wal-damage" || f.Evidence[0].Field != check.FieldVote {
-				t.Errorf("%s %s", f.Class, f.Evidence[0].Field)
+			if f.Class != "wal-damage" || f.Kind != check.KindVoteAltered {
+				t.Errorf("%s %s", f.Class, f.Kind)
 			}
 		})
 	}

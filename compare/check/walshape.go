@@ -25,7 +25,7 @@ func runRecordsReadable(in *Input) Result {
 			continue
 		}
 		s := &m.WAL.Summary
-		fs = append(fs, Finding{Severity: Warning, Members: []string{m.Label()},
+		fs = append(fs, Finding{Kind: KindRecordTooLarge, Severity: Warning, Members: []string{m.Label()},
 			Title: fmt.Sprintf("%s: a sound WAL record has %d bytes; servers before 3.5.5 do not read it back",
 				m.Label(), s.LargestRecord),
 			Explanation: "3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4 refuse to start on it: max " +
@@ -72,7 +72,8 @@ func startPoint(m *evidence.Member) (index uint64) {
 
 func purgedFinding(m *evidence.Member) Finding {
 	s, from := &m.WAL.Summary, startPoint(m)
-	f := Finding{Severity: Critical, Class: ClassWALDamage, Members: []string{m.Label()}, At: At{Index: from + 1},
+	f := Finding{Kind: KindLogPurged, Severity: Critical, Class: ClassWALDamage, Members: []string{m.Label()},
+		At: At{Index: from + 1},
 		Title: fmt.Sprintf("%s: the log begins at entry %d, the newest snapshot that it names is at %d",
 			m.Label(), s.FirstIndex, from),
 		Explanation: fmt.Sprintf("the entries %d..%d are in no segment; a server finds no place to start from", from+1,
@@ -90,7 +91,8 @@ func purgedFinding(m *evidence.Member) Finding {
 // firstNameFinding: a server looks for the segment to start from by the indexes in the names, which the newest snapshot
 // must reach. It purges no segment that a snapshot in the log needs.
 func firstNameFinding(m *evidence.Member, first dumplog.Segment) Finding {
-	return Finding{Severity: Critical, Class: ClassWALDamage, Members: []string{m.Label()}, At: At{Index: first.First},
+	return Finding{Kind: KindFirstSegmentMisnamed, Severity: Critical, Class: ClassWALDamage,
+		Members: []string{m.Label()}, At: At{Index: first.First},
 		Title: fmt.Sprintf("%s: the first segment is named for index %d, the newest snapshot that the log "+
 			"names is at %d", m.Label(), first.First, startPoint(m)),
 		Explanation: "a server finds no segment to start from: the file was renamed, or the segments before it were removed",
@@ -101,7 +103,7 @@ func firstNameFinding(m *evidence.Member, first dumplog.Segment) Finding {
 
 func falseAlarmFinding(m *evidence.Member) Finding {
 	seg := m.WAL.Summary.Segments[0]
-	return Finding{Severity: Info, Members: []string{m.Label()},
+	return Finding{Kind: KindLogPurgedAndSound, Severity: Info, Members: []string{m.Label()},
 		Title: fmt.Sprintf("%s: the log begins with segment %d and is sound", m.Label(), seg.Seq),
 		Explanation: "if a server of 3.3.21 or 3.4.8 reports a crc mismatch on it, the server is wrong: it compares " +
 			"the head of the first segment with a chain of 0",

@@ -60,6 +60,12 @@ func (s *sim) diff(bucket, key, expected, observed string) {
 		StateDiff{Bucket: bucket, Key: key, Expected: expected, Observed: observed})
 }
 
+// surplus notes a row that the log says is gone.
+func (s *sim) surplus(bucket, key string) {
+	s.res.StateDiffs = append(s.res.StateDiffs,
+		StateDiff{Bucket: bucket, Key: key, Expected: "absent", Observed: "present", Surplus: true})
+}
+
 // finishAuth: what is left of the auth revision after all explained jumps, then users and roles.
 func (s *sim) finishAuth() {
 	db := &s.m.DB.Auth
@@ -100,7 +106,7 @@ func (s *sim) finishUsers() {
 		want := s.Auth.Users[u.Name]
 		switch {
 		case want == nil:
-			s.diff("authUsers", u.Name, "absent", "present")
+			s.surplus("authUsers", u.Name)
 		case !slices.Equal(want.Roles, u.Roles):
 			s.diff("authUsers", u.Name, fmt.Sprintf("roles %v", want.Roles), fmt.Sprintf("roles %v", u.Roles))
 		}
@@ -118,7 +124,7 @@ func (s *sim) finishRoles() {
 		seen[r.Name] = true
 		want, ok := s.Auth.Roles[r.Name]
 		if !ok {
-			s.diff("authRoles", r.Name, "absent", "present")
+			s.surplus("authRoles", r.Name)
 			continue
 		}
 		var have []string
@@ -166,7 +172,7 @@ func (s *sim) finishLeases() {
 			continue
 		}
 		if s.Leases[int64(l.ID)] == nil && !s.touched[leaseKey(int64(l.ID))] {
-			s.diff("lease", l.ID.String(), "absent", "present")
+			s.surplus("lease", l.ID.String())
 		}
 	}
 	for _, id := range sortedKeys(s.Leases) {
@@ -185,7 +191,7 @@ func (s *sim) finishAlarms() {
 		k := apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}
 		have[k] = true
 		if _, ok := s.Alarms[k]; !ok {
-			s.diff("alarm", alarmText(k), "absent", "present")
+			s.surplus("alarm", alarmText(k))
 		}
 	}
 	for k := range s.Alarms {

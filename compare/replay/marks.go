@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -15,6 +16,8 @@ type Mark struct {
 	What string
 	// Member is the member concerned, 0 when the whole cluster is.
 	Member dumplog.ID
+	// Corrupt is true where an alarm CORRUPT was raised.
+	Corrupt bool
 }
 
 // maxMarks bounds the timeline of a hostile or very long log.
@@ -37,6 +40,7 @@ func (s *Survey) mark(it *item) {
 		m.Kind, m.What = "compaction", s.describe(r)
 	case r.Alarm != nil && r.Alarm.Action != 0:
 		m.Kind, m.Member, m.What = "alarm", r.Alarm.MemberID, s.describe(r)
+		m.Corrupt = r.Alarm.Action == 1 && r.Alarm.Alarm == apply.AlarmCorrupt
 	case r.Kind == dumplog.KindAuthEnable, r.Kind == dumplog.KindAuthDisable:
 		m.Kind, m.What = "auth", s.describe(r)
 	case r.ClusterVer != nil, r.Downgrade != nil, setsVersion(r.V2):

@@ -216,6 +216,8 @@ type MemberResult struct {
 type StateDiff struct {
 	Bucket, Key        string
 	Expected, Observed string
+	// Surplus is true where the row is there and the log says that it is gone.
+	Surplus bool
 }
 
 // FirstBad returns the first event in which this member is illegally wrong, nil when there is none.

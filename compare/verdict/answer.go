@@ -65,8 +65,10 @@ type Rank struct {
 	Member  string   `json:"member"`
 	Usable  bool     `json:"usable"`
 	Reasons []string `json:"reasons"`
-	Lacks   Count    `json:"lacks"`
-	Unique  Count    `json:"unique"`
+	// HoldsAll is true where the first reason is that it holds every committed write.
+	HoldsAll bool  `json:"-"`
+	Lacks    Count `json:"lacks"`
+	Unique   Count `json:"unique"`
 }
 
 // Count counts committed entries whose effect is missing or held by one member alone, and the keys they touch.

@@ -181,6 +181,7 @@ func (j *judge) rankRow(s standing, commit uint64) Rank {
 		row.Lacks = Count{CommittedEntries: x.Lacks, Keys: len(x.LacksKeys)}
 		row.Unique = Count{CommittedEntries: x.Unique, Keys: len(x.UniqueKeys)}
 		if x.Lacks == 0 {
+			row.HoldsAll = true
 			say("holds every committed write up to entry %d", x.To)
 		} else {
 			acked := ""

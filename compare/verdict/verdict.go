@@ -108,7 +108,7 @@ func (j *judge) class() {
 	switch {
 	case class == check.ClassDataDivergence && len(j.Members) == 1 && !refusedByRule(first):
 		class = check.ClassDBDamage
-	case class == check.ClassDBDamage && first.Check == check.K04 && len(j.Members) > 1 && !check.Undecodable(*first) &&
+	case class == check.ClassDBDamage && first.Check == check.K04 && len(j.Members) > 1 && !first.Facts.Undecodable &&
 		shownByOthers(first, breaks):
 		// pages and rows are sound: what the file holds is another content than the others'
 		class = check.ClassDataDivergence

@@ -34,7 +34,7 @@ func (pl *planner) stuck(m *Member) string {
 			continue
 		}
 		if m.Source != "" && slices.Contains(f.Members, m.Source) ||
-			slices.ContainsFunc(f.Evidence, func(e check.Evidence) bool { return string(e.Key) == m.ID.String() }) {
+			slices.Contains(f.Facts.About, m.ID) {
 			return f.Title
 		}
 	}

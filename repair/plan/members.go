@@ -200,7 +200,7 @@ func (pl *planner) judge(m *Member) {
 func (pl *planner) judgeAbsent(m *Member) {
 	m.Obstacle, m.NotStartable = ObstacleNotGiven, "its data dir is not among the sources"
 	switch {
-	case pl.dead[m.ID.String()]:
+	case pl.dead[m.ID]:
 		m.Action, m.Why = Remove, "it never started, and counts in the majority all the same"
 	case m.Learner:
 		m.Action, m.Why = Keep, "a learner whose data dir is not among the sources: not judged"
@@ -260,18 +260,8 @@ func (pl *planner) foundToDiffer(label string) bool {
 			len(f.Members) < 2 {
 			continue
 		}
-		best := map[string]string{}
-		place := func(e *check.Evidence) string { return e.Bucket + "\x00" + e.Field + "\x00" + string(e.Key) }
-		for j := range f.Evidence {
-			if e := &f.Evidence[j]; e.Member == pl.p.Best.Name {
-				best[place(e)] = e.Observed
-			}
-		}
-		for j := range f.Evidence {
-			e := &f.Evidence[j]
-			if seen, both := best[place(e)]; both && e.Member == label && seen != e.Observed {
-				return true
-			}
+		if f.Apart(pl.p.Best.Name, label) {
+			return true
 		}
 	}
 	return false

@@ -161,8 +161,8 @@ func TestPlanZombies(t *testing.T) {
 			}
 			r.Members[0].Membership.Members = append(r.Members[0].Membership.Members,
 				dumpdb.Member{ID: 0xb9, Name: "old", PeerURLs: []string{"http://127.9.9.9:2380"}})
-			r.Findings = append(r.Findings, check.Finding{Check: "M07", Members: []string{"node1"},
-				Evidence: []check.Evidence{{Member: "node1", Field: "zombie", Key: check.Bytes("b9")}}})
+			r.Findings = append(r.Findings, check.Finding{Check: "M07", Kind: check.KindMemberZombie,
+				Members: []string{"node1"}, Facts: check.Facts{About: []dumplog.ID{0xb9}}})
 			p := planned(t, r, plan.Options{})
 			wantActions(t, p, map[string]plan.Action{"node1": plan.Best, "node2": tc.others, "node4": tc.others,
 				"b9": plan.Remove})

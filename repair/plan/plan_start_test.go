@@ -167,9 +167,7 @@ func TestPlanCloneNeedsAMajority(t *testing.T) {
 	for i := range r.Members {
 		r.Members[i].Membership.Voters = append(slices.Clone(r.Members[i].Membership.Voters), 0xd1, 0xd2, 0xd3)
 	}
-	for _, id := range []string{"d1", "d2", "d3"} {
-		dead.Evidence = append(dead.Evidence, check.Evidence{Member: "node1", Key: check.Bytes(id)})
-	}
+	dead.Facts.About = []dumplog.ID{0xd1, 0xd2, 0xd3}
 	r.Findings = append(r.Findings, dead)
 	p := planned(t, r, plan.Options{})
 	if w := p.Way(plan.Clone); w.Possible || !strings.Contains(w.Why, "only 3 of them would run") ||

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
@@ -39,7 +40,7 @@ type planner struct {
 	// ref are the facts that tell raft's newest configuration.
 	ref *evidence.Facts
 	// dead are the voters that never started, by ID.
-	dead map[string]bool
+	dead map[dumplog.ID]bool
 	// used are the sources that a member of the configuration has.
 	used map[string]bool
 	// restoring is true when no data dir is usable as it is, and mended ones are.
@@ -156,7 +157,7 @@ func newPlanner(r *compare.Report, specs []evidence.Spec, o Options) *planner {
 		p.Inputs = append(p.Inputs, Input{Name: s.Name, Where: s.Where, WALDir: s.WALDir})
 	}
 	pl := &planner{p: p, o: o, r: r, ranks: map[string]*compare.Rank{}, kinds: map[string]evidence.Kind{},
-		dead: map[string]bool{}, used: map[string]bool{}}
+		dead: map[dumplog.ID]bool{}, used: map[string]bool{}}
 	for _, s := range r.Sources {
 		p.Sources = append(p.Sources, Source{Name: s.Name, Kind: s.Kind, Files: s.Files, Bytes: s.Bytes,
 			SHA256: s.SHA256})
@@ -169,8 +170,8 @@ func newPlanner(r *compare.Report, specs []evidence.Spec, o Options) *planner {
 	}
 	for i := range r.Findings {
 		if f := &r.Findings[i]; f.Check == check.M05 {
-			for _, e := range f.Evidence {
-				pl.dead[string(e.Key)] = true
+			for _, id := range f.Facts.About {
+				pl.dead[id] = true
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func (pl *planner) openEnd() *OpenEnd {
 	o := &OpenEnd{CommittedTo: pl.best.Commit, Revision: pl.p.Best.Revision, BumpRevision: pl.p.bumpRevision()}
 	for i := range pl.p.Members {
 		m := &pl.p.Members[i]
-		if m.Learner || !slices.Contains(pl.ref.Membership.Voters, m.ID) || pl.dead[m.ID.String()] {
+		if m.Learner || !slices.Contains(pl.ref.Membership.Voters, m.ID) || pl.dead[m.ID] {
 			continue
 		}
 		f := pl.ownSource(m.ID)

@@ -6,8 +6,6 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
-	"github.com/etcd-medic/etcd-medic/dumpdb"
-	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -24,14 +22,12 @@ func drifted(id cause.ID) bool {
 func (pl *planner) zombies() {
 	for i := range pl.r.Findings {
 		f := &pl.r.Findings[i]
-		if f.Check != check.M07 || len(f.Evidence) == 0 || f.Evidence[0].Field != "zombie" || len(f.Members) != 1 {
+		if !f.Is(check.KindMemberZombie, check.KindMemberListedAndRemoved) || len(f.Members) != 1 ||
+			len(f.Facts.About) != 1 {
 			continue
 		}
-		var id dumplog.ID
-		row := (*dumpdb.Member)(nil)
-		if id.UnmarshalText([]byte(f.Evidence[0].Key)) == nil {
-			row = rowOf(pl.facts(f.Members[0]), id)
-		}
+		id := f.Facts.About[0]
+		row := rowOf(pl.facts(f.Members[0]), id)
 		if row == nil || slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) {
 			continue
 		}

@@ -36,7 +36,8 @@ func (d *drill) judge(r *compare.Report) {
 		return
 	}
 	m := d.m
-	f := check.Finding{Severity: check.Critical, Class: check.ClassBackupDamaged, Members: []string{m.Label()}}
+	f := check.Finding{Kind: check.KindRestoreFails, Severity: check.Critical, Class: check.ClassBackupDamaged,
+		Members: []string{m.Label()}}
 	ev := check.Evidence{Member: m.Label(), File: m.DB.File, Expected: "a server that starts, holds what the file " +
 		"holds, and takes a write"}
 	switch {

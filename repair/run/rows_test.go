@@ -3,8 +3,8 @@ package run
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 

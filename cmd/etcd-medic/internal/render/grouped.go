@@ -45,7 +45,7 @@ func sameRemedy(a, b *check.Finding) bool {
 
 func (g *factGroup) add(f *check.Finding) {
 	g.findings = append(g.findings, f)
-	if t := bareTitle(f); !slices.Contains(g.titles, t) {
+	if t := f.BareTitle(); !slices.Contains(g.titles, t) {
 		g.titles = append(g.titles, t)
 	}
 	for _, m := range f.Members {
@@ -55,21 +55,13 @@ func (g *factGroup) add(f *check.Finding) {
 	}
 }
 
-// bareTitle is the title without the member at its beginning, where the finding is about that one alone.
-func bareTitle(f *check.Finding) string {
-	if len(f.Members) == 1 {
-		return strings.TrimPrefix(f.Title, f.Members[0]+": ")
-	}
-	return f.Title
-}
-
 // title says a fact once, of all members and things that it is true of.
 func (g *factGroup) title() string {
 	if len(g.findings) == 1 {
 		return g.findings[0].Title
 	}
 	of := ""
-	if bareTitle(g.findings[0]) != g.findings[0].Title {
+	if g.findings[0].BareTitle() != g.findings[0].Title {
 		of = listed(g.members) + ": "
 	}
 	words, others, ok := g.differing()

@@ -224,7 +224,7 @@ func (p *page) keep(r *compare.Report) {
 	case 1:
 		p.hanging("KEEP   ", b.Members[0]+": "+whyOf(b, b.Members[0]), p.atMostFrom(tightest, 2))
 	default:
-		p.hanging("KEEP   ", strings.Join(b.Members, " or ")+", equally good: "+eachOf(whyOf(b, b.Members[0])),
+		p.hanging("KEEP   ", strings.Join(b.Members, " or ")+", equally good: "+eachOf(b, b.Members[0]),
 			p.atMostFrom(tightest, 2))
 	}
 	p.hanging("LOSES  ", losesText(&b.Lost), p.atMost(2))
@@ -247,11 +247,11 @@ func whyOf(b *compare.Best, member string) string {
 }
 
 // eachOf says of several members what is said of one.
-func eachOf(why string) string {
-	if said, ok := strings.CutPrefix(why, "holds "); ok {
-		return "each holds " + said
+func eachOf(b *compare.Best, member string) string {
+	if slices.ContainsFunc(b.Ranking, func(r compare.Rank) bool { return r.Member == member && r.HoldsAll }) {
+		return "each " + whyOf(b, member)
 	}
-	return why
+	return whyOf(b, member)
 }
 
 func losesText(l *compare.Lost) string {
