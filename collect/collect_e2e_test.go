@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/collect"
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
@@ -114,7 +115,7 @@ func healthy(t *testing.T, specs []evidence.Spec) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
+	if r.Verdict.Health != check.Healthy {
 		t.Errorf("%d copies: %s: %s", len(specs), r.Verdict.Class, r.Verdict.Summary)
 	}
 	for _, f := range r.Findings {

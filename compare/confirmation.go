@@ -160,7 +160,7 @@ func (r *Report) AddConfirmation(conf *Confirmation) {
 	if len(fs) == 0 {
 		return
 	}
-	if v := &r.Verdict; v.Healthy != nil && *v.Healthy {
+	if v := &r.Verdict; v.Health == check.Healthy {
 		*v = Verdict{Class: check.ClassInconclusive, Summary: "the replay and a real server disagree: " + fs[0].Title}
 		r.Next = append([]Next{{Text: "keep all data dirs, do not repair on this report, and report the " +
 			"disagreement: one of the two is wrong"}}, r.Next...)

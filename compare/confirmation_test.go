@@ -18,12 +18,11 @@ import (
 // finding, and no set is called healthy over it.
 func TestConfirmationAgainstDiagnosis(t *testing.T) {
 	healthy := func() compare.Report {
-		yes := true
-		return compare.Report{Verdict: compare.Verdict{Healthy: &yes, Class: "healthy", Summary: "nothing"}}
+		return compare.Report{Verdict: compare.Verdict{Health: check.Healthy, Class: "healthy", Summary: "nothing"}}
 	}
 	accused := func() compare.Report {
-		no := false
-		return compare.Report{Verdict: compare.Verdict{Healthy: &no, Class: "data-divergence", Summary: "n2"},
+		return compare.Report{Verdict: compare.Verdict{Health: check.Unhealthy, Class: "data-divergence",
+			Summary: "n2"},
 			Findings: []check.Finding{{ID: "K03-1", Check: "K03", Severity: check.Error, Members: []string{"n2"}},
 				{ID: "W02-1", Severity: check.Warning, Members: []string{"n1"}}}}
 	}
@@ -90,7 +89,7 @@ func TestConfirmationAgainstDiagnosis(t *testing.T) {
 				f.Explanation == "" || !strings.Contains(r.Verdict.Summary, f.Title) {
 				t.Errorf("%+v %q", f, r.Verdict.Summary)
 			}
-			if c.class == "inconclusive" && (r.Verdict.Healthy != nil || len(r.Next) == 0 ||
+			if c.class == "inconclusive" && (r.Verdict.Health != check.HealthUnknown || len(r.Next) == 0 ||
 				f.Evidence[0].Bucket != "lease") {
 				t.Errorf("%+v %+v", r.Verdict, r.Next)
 			}

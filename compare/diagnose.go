@@ -282,7 +282,7 @@ func (r *Report) noteChanged(err error) {
 		Title:       "a source changed while it was read",
 		Explanation: r.whoWrites(err), Evidence: []check.Evidence{{Field: "size or modification time",
 			Observed: "changed", Expected: "a copy that no process writes to"}}}}, r.Findings...)
-	r.Verdict = Verdict{Class: check.ClassTornCopy, Healthy: ptr(false),
+	r.Verdict = Verdict{Class: check.ClassTornCopy, Health: check.Unhealthy,
 		Summary: "a source changed while it was read; copy " +
 			"the stopped member's data dir and run again"}
 }
@@ -297,5 +297,3 @@ func (r *Report) whoWrites(err error) string {
 	}
 	return text
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -101,7 +101,7 @@ func TestSingleMembersOfHealthySetsAreHealthy(t *testing.T) {
 		evidencetest.Unchanged(t, dir)
 		for _, spec := range specsOf(t, dir) {
 			r := diagnose(t, []evidence.Spec{spec})
-			if r.Verdict.Healthy == nil || !*r.Verdict.Healthy || outcome(r, "K03") != check.Holds {
+			if r.Verdict.Health != check.Healthy || outcome(r, "K03") != check.Holds {
 				t.Errorf("%s/%s: %s %s, K03 %s", name, spec.Name, r.Verdict.Class, r.Verdict.Summary, outcome(r, "K03"))
 			}
 		}
@@ -119,7 +119,7 @@ func TestSingleMemberShowsItsOwnDamage(t *testing.T) {
 		dir := evidencetest.Incident(t, incident)
 		evidencetest.Unchanged(t, dir)
 		r := diagnose(t, []evidence.Spec{{Name: want.node, Where: filepath.Join(dir, want.node)}})
-		if r.Verdict.Healthy == nil || *r.Verdict.Healthy || outcome(r, want.check) != check.Violated {
+		if r.Verdict.Health != check.Unhealthy || outcome(r, want.check) != check.Violated {
 			t.Errorf("%s/%s alone: %s (%s), check %s %s", incident, want.node, r.Verdict.Class, r.Verdict.Summary,
 				want.check, outcome(r, want.check))
 		}
@@ -175,7 +175,7 @@ func TestTwoClustersMixed(t *testing.T) {
 	evidencetest.Unchanged(t, a, b)
 	r := diagnose(t, []evidence.Spec{{Name: "a", Where: filepath.Join(a, "node1")},
 		{Name: "b", Where: filepath.Join(b, "node1")}})
-	if r.Verdict.Class != "foreign-cluster" || *r.Verdict.Healthy || r.Best != nil ||
+	if r.Verdict.Class != "foreign-cluster" || r.Verdict.Health == check.Healthy || r.Best != nil ||
 		outcome(r, "K01") != check.NotChecked {
 		t.Errorf("%s, best %v, K01 %s", r.Verdict.Class, r.Best, outcome(r, "K01"))
 	}
@@ -190,8 +190,9 @@ func TestSameSourceTwiceIsInconclusive(t *testing.T) {
 	dir := filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1")
 	evidencetest.Unchanged(t, dir)
 	r := diagnose(t, []evidence.Spec{{Where: dir}, {Where: dir}})
-	if r.Verdict.Healthy != nil || r.Verdict.Class != "inconclusive" || outcome(r, "X01") != check.Violated {
-		t.Errorf("%v %s, X01 %s", r.Verdict.Healthy, r.Verdict.Class, outcome(r, "X01"))
+	if r.Verdict.Health != check.HealthUnknown || r.Verdict.Class != "inconclusive" ||
+		outcome(r, "X01") != check.Violated {
+		t.Errorf("%v %s, X01 %s", r.Verdict.Health, r.Verdict.Class, outcome(r, "X01"))
 	}
 	if r.Sources[0].Name == r.Sources[1].Name {
 		t.Error("both sources carry one label")

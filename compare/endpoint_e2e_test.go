@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
@@ -41,7 +42,7 @@ func TestE2EEndpoints(t *testing.T) {
 				t.Errorf("%+v from %+v", key, d.Sources)
 			}
 			r := diagnose(t, specs[:1])
-			if r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
+			if r.Verdict.Health != check.Healthy {
 				t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
 			}
 		})
@@ -72,7 +73,7 @@ func TestE2EEndpointsBusy(t *testing.T) {
 			r := diagnose(t, specs)
 			cancel()
 			<-done
-			if r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
+			if r.Verdict.Health != check.Healthy {
 				t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
 			}
 			if !strings.Contains(r.Verdict.Summary, "Not proven: no source brought a log") {
@@ -115,7 +116,7 @@ func TestE2EEndpointsDiffer(t *testing.T) {
 		specs = append(specs, evidence.Spec{Name: c.Name(i), Where: c.Endpoint(i)})
 	}
 	r := diagnose(t, specs)
-	if r.Verdict.Healthy == nil || *r.Verdict.Healthy {
+	if r.Verdict.Health != check.Unhealthy {
 		t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
 	}
 	if r.Best == nil || len(r.Best.Lost.Unproven) == 0 {

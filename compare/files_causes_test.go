@@ -156,7 +156,7 @@ func TestCausesInFiles(t *testing.T) {
 func (c *fileCase) judge(t *testing.T, r *compare.Report) {
 	t.Helper()
 	v := r.Verdict
-	if v.Healthy == nil || *v.Healthy != c.healthy || string(v.Class) != c.class {
+	if v.Health == check.HealthUnknown || (v.Health == check.Healthy) != c.healthy || string(v.Class) != c.class {
 		t.Errorf("class %s, want %s: %s", v.Class, c.class, v.Summary)
 		for _, f := range r.Findings {
 			t.Logf("%s %s %s: %s: %s", f.ID, f.Severity, f.Class, f.Title, f.Explanation)

@@ -112,8 +112,9 @@ func TestIncidents(t *testing.T) {
 func checkVerdict(t *testing.T, r *compare.Report, truth *evidencetest.Expected) {
 	t.Helper()
 	v := r.Verdict
-	if v.Healthy == nil || *v.Healthy != truth.Verdict.Healthy || string(v.Class) != truth.Verdict.Class {
-		t.Errorf("verdict healthy %v class %q, want %v %q", v.Healthy, v.Class, truth.Verdict.Healthy,
+	if v.Health == check.HealthUnknown || (v.Health == check.Healthy) != truth.Verdict.Healthy ||
+		string(v.Class) != truth.Verdict.Class {
+		t.Errorf("verdict healthy %v class %q, want %v %q", v.Health, v.Class, truth.Verdict.Healthy,
 			truth.Verdict.Class)
 	}
 	accepted, known := causes[truth.Verdict.Cause]

@@ -63,8 +63,9 @@ func checkShape(t *testing.T, r *compare.Report, truth *evidencetest.ShapeTruth)
 	if !slices.Contains(classes, string(v.Class)) {
 		t.Errorf("class %s (%s), want one of %v", v.Class, v.Summary, classes)
 	}
-	if want := truth.Verdict.Healthy; v.Class != "inconclusive" && (v.Healthy == nil || *v.Healthy != want) {
-		t.Errorf("healthy %v, want %v", v.Healthy, want)
+	if want := truth.Verdict.Healthy; v.Class != "inconclusive" &&
+		(v.Health == check.HealthUnknown || (v.Health == check.Healthy) != want) {
+		t.Errorf("healthy %v, want %v", v.Health, want)
 	}
 	if truth.Verdict.Healthy {
 		for _, f := range r.Findings {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
@@ -37,7 +38,7 @@ func TestBitInOneOfEqualMembers(t *testing.T) {
 				}
 				evidencetest.Unchanged(t, dirs...)
 				r := diagnose(t, synthSpecs(dirs))
-				if string(r.Verdict.Class) != c.class || r.Verdict.Healthy == nil || *r.Verdict.Healthy {
+				if string(r.Verdict.Class) != c.class || r.Verdict.Health != check.Unhealthy {
 					t.Errorf("class %s, want %s", r.Verdict.Class, c.class)
 				}
 				if b := r.Verdict.FirstBreak; b == nil || !slices.Equal(b.Member, []string{filepath.Base(dirs[node])}) {

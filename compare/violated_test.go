@@ -104,8 +104,8 @@ func TestViolations(t *testing.T) {
 			v.spoil(t, filepath.Join(dir, "node1", "member"))
 			evidencetest.Unchanged(t, dir)
 			r := diagnose(t, specsOf(t, dir))
-			if r.Verdict.Healthy == nil || *r.Verdict.Healthy {
-				t.Errorf("verdict %v %s: %s", r.Verdict.Healthy, r.Verdict.Class, r.Verdict.Summary)
+			if r.Verdict.Health != check.Unhealthy {
+				t.Errorf("verdict %v %s: %s", r.Verdict.Health, r.Verdict.Class, r.Verdict.Summary)
 			}
 			for _, id := range v.checks {
 				if got := outcome(r, id); got != check.Violated {

@@ -445,7 +445,7 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 		out = check.NotChecked
 	}
 	Judge(r, check.B08, out, strings.Join(reasons, "; "), fs...)
-	if out == check.NotChecked && len(reasons) > 0 && r.Verdict.Healthy != nil {
+	if out == check.NotChecked && len(reasons) > 0 && r.Verdict.Health != check.HealthUnknown {
 		r.Verdict.Summary += "; not compared: " + strings.Join(reasons, "; ")
 	}
 	if out == check.Violated && r.Verdict.Class == check.ClassDataDivergence {
@@ -468,16 +468,16 @@ func Judge(r *compare.Report, id check.ID, out check.Outcome, reason string, fs 
 	}
 	r.Findings = append(r.Findings, fs...)
 	v := &r.Verdict
-	if len(fs) == 0 || v.Healthy != nil && !*v.Healthy {
+	if len(fs) == 0 || v.Health == check.Unhealthy {
 		return
 	}
-	f, bad := &fs[0], false
+	f := &fs[0]
 	b := &compare.FirstBreak{Check: id, Member: f.Members, Revision: f.At.Revision}
 	if len(f.Evidence) > 0 {
 		e := &f.Evidence[0]
 		b.Bucket, b.Key, b.Expected, b.Observed = e.Bucket, e.Key, e.Expected, e.Observed
 	}
-	*v = compare.Verdict{Healthy: &bad, Class: f.Class, Summary: f.Title, FirstBreak: b}
+	*v = compare.Verdict{Health: check.Unhealthy, Class: f.Class, Summary: f.Title, FirstBreak: b}
 }
 
 func titleOf(id check.ID) string {
@@ -493,7 +493,7 @@ func titleOf(id check.ID) string {
 // what was asked is not answered. One that is damaged stays so.
 func LeaveOpen(r *compare.Report, id check.ID, reason string) {
 	Judge(r, id, check.NotChecked, reason)
-	if v := &r.Verdict; v.Healthy != nil && *v.Healthy {
+	if v := &r.Verdict; v.Health == check.Healthy {
 		*v = compare.Verdict{Class: check.ClassInconclusive, Summary: v.Summary + "; but " + reason}
 	}
 }

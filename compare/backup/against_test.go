@@ -168,7 +168,8 @@ func TestOtherHistory(t *testing.T) {
 				got.First.InBackup == got.First.InSource {
 				t.Fatalf("%+v first %+v", got, got.First)
 			}
-			if r.Verdict.Class != "data-divergence" || *r.Verdict.Healthy || outcome(r, "B08") != check.Violated ||
+			if r.Verdict.Class != "data-divergence" || r.Verdict.Health == check.Healthy ||
+				outcome(r, "B08") != check.Violated ||
 				r.Verdict.FirstBreak == nil {
 				t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
 			}

@@ -67,7 +67,7 @@ func TestLostKeyIsDamage(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 			if !c.lacks {
-				if outcome(r, "B08") != check.Holds || !*r.Verdict.Healthy || got.RevisionsBehind != 20 {
+				if outcome(r, "B08") != check.Holds || r.Verdict.Health != check.Healthy || got.RevisionsBehind != 20 {
 					t.Errorf("B08 %s, %+v", outcome(r, "B08"), got)
 				}
 				return
@@ -127,7 +127,7 @@ func TestSmallBucketsAreCompared(t *testing.T) {
 		}) {
 		t.Errorf("%+v", c.State)
 	}
-	if len(c.Unequal) < 2 || outcome(r, "B08") != check.Violated || *r.Verdict.Healthy {
+	if len(c.Unequal) < 2 || outcome(r, "B08") != check.Violated || r.Verdict.Health == check.Healthy {
 		t.Errorf("unequal %+v, B08 %s, %+v", c.Unequal, outcome(r, "B08"), r.Verdict)
 	}
 	// What came after the backup is listed and no finding.

@@ -29,7 +29,7 @@ func TestNoBackupAtAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := verify(t, path)
-			if r.Verdict.Class != "backup-damaged" || r.Verdict.Healthy == nil || *r.Verdict.Healthy ||
+			if r.Verdict.Class != "backup-damaged" || r.Verdict.Health != check.Unhealthy ||
 				!strings.Contains(r.Verdict.Summary, "no etcd database") {
 				t.Errorf("%+v", r.Verdict)
 			}

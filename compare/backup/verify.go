@@ -176,9 +176,8 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 				err.Error(),
 			Evidence: []check.Evidence{{Member: name, Field: "archive", Observed: err.Error(),
 				Expected: "an archive that unpacks to its end"}}}
-		bad := false
 		r.Findings = append(r.Findings, f)
-		r.Verdict = compare.Verdict{Healthy: &bad, Class: check.ClassBackupDamaged, Summary: f.Title,
+		r.Verdict = compare.Verdict{Health: check.Unhealthy, Class: check.ClassBackupDamaged, Summary: f.Title,
 			FirstBreak: &compare.FirstBreak{Check: check.B02, Member: f.Members}}
 		r.Next = verdict.BackupNext()
 	}
@@ -232,7 +231,7 @@ func Line(r *compare.Report) string {
 	if d, ok := r.Backup.Drill.(*Drill); ok {
 		parts = append(parts, d.Text())
 	}
-	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
+	if r.Verdict.Health != check.Healthy {
 		parts = append(parts, r.Verdict.Summary)
 	}
 	return s + ": " + strings.Join(parts, ", ")

@@ -175,7 +175,8 @@ var damage = []struct {
 		k, _ := tx.Bucket([]byte("lease")).Cursor().First()
 		return tx.Bucket([]byte("lease")).Delete(bytes.Clone(k))
 	}), "leases", "backup-damaged", "", []check.ID{"L02"}},
-	{"CORRUPT alarm", put("alarm", string([]byte{8, 1, 16, 2}), nil), "alarms", "backup-damaged", "", []check.ID{"M06"}},
+	{"CORRUPT alarm", put("alarm", string([]byte{8, 1, 16, 2}), nil), "alarms", "backup-damaged", "",
+		[]check.ID{"M06"}},
 	{"NOSPACE alarm", put("alarm", string([]byte{8, 1, 16, 1}), nil), "alarms", "backup-good", "", []check.ID{"M06"}},
 	{"storage version that is none", put("meta", "storageVersion", []byte("3.5.0")), "storage-version",
 		"backup-damaged", "", []check.ID{"B06"}},
@@ -229,7 +230,7 @@ func cause(r *compare.Report) string {
 // TestGoodBackup: every layer of the shipped sound backup holds, and what it says is what truth.json knows.
 func TestGoodBackup(t *testing.T) {
 	r := verify(t, good(t))
-	if r.Verdict.Class != "backup-good" || r.Verdict.Healthy == nil || !*r.Verdict.Healthy || r.Verdict.Cause != nil {
+	if r.Verdict.Class != "backup-good" || r.Verdict.Health != check.Healthy || r.Verdict.Cause != nil {
 		t.Errorf("%s %v: %s", r.Verdict.Class, r.Verdict.Cause, r.Verdict.Summary)
 	}
 	for _, l := range r.Backup.Layers {
@@ -255,7 +256,8 @@ func TestShippedBackups(t *testing.T) {
 		}
 		truth := evidencetest.Truth(t, name)
 		r := verify(t, filepath.Join(evidencetest.Incident(t, name), "backup.db"))
-		if string(r.Verdict.Class) != truth.Verdict.Class || *r.Verdict.Healthy != truth.Verdict.Healthy ||
+		if string(r.Verdict.Class) != truth.Verdict.Class ||
+			(r.Verdict.Health == check.Healthy) != truth.Verdict.Healthy ||
 			cause(r) != truth.Verdict.Cause {
 			t.Errorf("%s: %s %q, want %+v", name, r.Verdict.Class, cause(r), truth.Verdict)
 		}

@@ -1,5 +1,7 @@
 package check
 
+import "encoding/json"
+
 // Class is the kind of state or trouble that a verdict names and that a finding speaks for.
 type Class string
 
@@ -37,6 +39,33 @@ const (
 	Healthy
 	Unhealthy
 )
+
+// MarshalJSON writes true, false, or null where the evidence does not suffice.
+func (h Health) MarshalJSON() ([]byte, error) {
+	switch h {
+	case Healthy:
+		return []byte("true"), nil
+	case Unhealthy:
+		return []byte("false"), nil
+	}
+	return []byte("null"), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (h *Health) UnmarshalJSON(b []byte) error {
+	var healthy *bool
+	if err := json.Unmarshal(b, &healthy); err != nil {
+		return err
+	}
+	switch *h = HealthUnknown; {
+	case healthy == nil:
+	case *healthy:
+		*h = Healthy
+	default:
+		*h = Unhealthy
+	}
+	return nil
+}
 
 // ClassRow says what a class means.
 type ClassRow struct {

@@ -10,8 +10,7 @@ import (
 
 // Verdict is the answer in short.
 type Verdict struct {
-	// Healthy is nil when the evidence does not suffice.
-	Healthy    *bool            `json:"healthy"`
+	Health     check.Health     `json:"healthy"`
 	Class      check.Class      `json:"class"`
 	Cause      *cause.ID        `json:"cause"`
 	Certainty  *cause.Certainty `json:"certainty"`

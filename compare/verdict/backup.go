@@ -17,8 +17,8 @@ func (j *judge) backupClass() {
 	}
 	m, v := j.Members[0], &j.Verdict
 	switch state := m.DB.Trailer.State; {
-	case v.Healthy == nil:
-	case !*v.Healthy:
+	case v.Health == check.HealthUnknown:
+	case v.Health != check.Healthy:
 		v.Class = check.ClassBackupDamaged
 	case state == "match":
 		v.Class, v.Summary = check.ClassBackupGood, "every layer of the backup holds"+content(m)+j.warnings()

@@ -19,7 +19,7 @@ func (j *judge) healthy() {
 		v.Class, v.Summary = check.ClassInconclusive, "nothing wrong was found, but "+why
 		return
 	}
-	v.Healthy = ptr(true)
+	v.Health = check.Healthy
 	switch {
 	case has(j.Findings, check.ClassLagging):
 		v.Class, v.Summary = check.ClassLagging, "members differ only in how far they have applied the log"

@@ -114,7 +114,7 @@ func (j *judge) class() {
 		class = check.ClassDataDivergence
 	}
 	v := &j.Verdict
-	v.Class, v.Healthy = class, ptr(false)
+	v.Class, v.Health = class, check.Unhealthy
 	v.FirstBreak = j.firstBreak(first)
 	if !j.Backup {
 		j.causeOfFirst(first)
@@ -266,7 +266,7 @@ func (j *judge) summary(first *check.Finding) string {
 
 // consequence says in the summary what each member lacks and which to keep, where contents differ.
 func (j *judge) consequence() string {
-	if j.Verdict.Healthy == nil || *j.Verdict.Healthy || j.Best == nil || len(j.Best.Members) == 0 {
+	if j.Verdict.Health != check.Unhealthy || j.Best == nil || len(j.Best.Members) == 0 {
 		return ""
 	}
 	s := ""
@@ -295,8 +295,6 @@ func SortFindings(fs []check.Finding) {
 		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(history(&a), history(&b)))
 	})
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // count says a number with its noun.
 func count(n int, one, many string) string {

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -144,7 +145,7 @@ func TestNewestLine(t *testing.T) {
 		status = compare.Confirmed
 	}
 	want(t, r, all(status, "node1", "node2", "node4"))
-	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
+	if r.Verdict.Health != check.Healthy {
 		t.Errorf("%+v", r.Verdict)
 	}
 	if status == compare.NotPossible && !strings.Contains(r.Confirm.Reason, "3.7") {
@@ -377,7 +378,7 @@ func TestSmallBuckets(t *testing.T) {
 					t.Errorf("%+v", d)
 				}
 			}
-			if healthy := r.Verdict.Healthy; healthy != nil && *healthy {
+			if r.Verdict.Health == check.Healthy {
 				t.Errorf("a refuted member in a set that is called healthy: %+v", r.Verdict)
 			}
 		})
@@ -528,7 +529,7 @@ func TestBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := ask(t, c.o, dir)
 			want(t, r, all(compare.NotPossible, "node1", "node2", "node4"))
-			if !strings.Contains(r.Confirm.Reason, c.says) || r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
+			if !strings.Contains(r.Confirm.Reason, c.says) || r.Verdict.Health != check.Healthy {
 				t.Errorf("%q %+v", r.Confirm.Reason, r.Verdict)
 			}
 		})

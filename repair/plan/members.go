@@ -206,7 +206,7 @@ func (pl *planner) judgeAbsent(m *Member) {
 		m.Action, m.Why = Keep, "a learner whose data dir is not among the sources: not judged"
 	case pl.gone(m):
 		m.Action, m.Why = Replace, "its data dir is lost"
-	case pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy,
+	case pl.r.Verdict.Health == check.Healthy,
 		pl.p.Verdict.Class == check.ClassMembership: // what is found says nothing of content
 		m.Action, m.Why = Keep, "its data dir is not among the sources: not judged"
 	default:

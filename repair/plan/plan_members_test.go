@@ -24,8 +24,8 @@ func told(t *testing.T, incident string, class check.Class, id cause.ID) *compar
 	if err != nil {
 		t.Fatal(err)
 	}
-	certainty, no := cause.Proof, false
-	r.Verdict.Class, r.Verdict.Healthy = class, &no
+	certainty := cause.Proof
+	r.Verdict.Class, r.Verdict.Health = class, check.Unhealthy
 	if id != "" {
 		r.Verdict.Cause, r.Verdict.Certainty = &id, &certainty
 	}
@@ -156,8 +156,7 @@ func TestPlanZombies(t *testing.T) {
 		t.Run(tc.server, func(t *testing.T) {
 			r := told(t, tc.incident, "membership", "zombie-members-v3-bucket")
 			if tc.restored { // a restore of 3.4 leaves such rows, and up to 3.5 nobody counts them
-				yes := true
-				r.Verdict.Healthy, r.Verdict.Class, r.Verdict.Cause = &yes, "healthy", nil
+				r.Verdict.Health, r.Verdict.Class, r.Verdict.Cause = check.Healthy, "healthy", nil
 			}
 			r.Members[0].Membership.Members = append(r.Members[0].Membership.Members,
 				dumpdb.Member{ID: 0xb9, Name: "old", PeerURLs: []string{"http://127.9.9.9:2380"}})

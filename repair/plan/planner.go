@@ -196,7 +196,7 @@ func (pl *planner) refuse() error {
 		return refusal.New("give the data dirs of the members; for backups see etcd-medic help sources",
 			"none of the sources is a data dir")
 	}
-	if v.Healthy == nil && pl.o.Best == "" {
+	if v.Health == check.HealthUnknown && pl.o.Best == "" {
 		return refusal.New("bring what is missing; or name the member to keep with --best, for a plan that can only "+
 			"be rehearsed", "the evidence does not suffice: %s", v.Summary)
 	}
@@ -224,7 +224,7 @@ func (pl *planner) needed() error {
 	if best := pl.p.Best.Name; len(pl.mends(best)) > 0 {
 		starts = append(starts, best)
 	}
-	healthy := pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy
+	healthy := pl.r.Verdict.Health == check.Healthy
 	corrupt := slices.ContainsFunc(pl.p.Cluster.Alarms,
 		func(a evidence.AlarmFacts) bool { return a.Alarm == "CORRUPT" })
 	if !healthy && (corrupt || drifted(pl.p.Verdict.Cause) || pl.p.Verdict.Class == check.ClassTornCopy) {
@@ -269,7 +269,7 @@ func (pl *planner) hint() string {
 	case check.ClassCompactionSkew:
 		return "start all members: the compaction is finished by the server"
 	}
-	if len(pl.r.Next) > 0 && (pl.r.Verdict.Healthy == nil || !*pl.r.Verdict.Healthy) {
+	if len(pl.r.Next) > 0 && pl.r.Verdict.Health != check.Healthy {
 		return pl.r.Next[0].Text
 	}
 	return "nothing to do; etcd-medic repair plan --replace NAME plans a reseed all the same"

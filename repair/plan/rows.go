@@ -45,7 +45,7 @@ func (pl *planner) zombies() {
 // restarts makes members start again where that is what mends their rows, and nothing else is to be done.
 func (pl *planner) restarts() {
 	on := ""
-	healthy := pl.r.Verdict.Healthy != nil && *pl.r.Verdict.Healthy
+	healthy := pl.r.Verdict.Health == check.Healthy
 	switch {
 	case pl.p.Verdict.Cause == cause.LearnerPromotionNotPersisted && !pl.p.Cluster.Has(release.MembersFromDB).Certain():
 		on = "etcd 3.5.24 or later of 3.5"

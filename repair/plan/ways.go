@@ -18,7 +18,7 @@ import (
 func (pl *planner) mode() error {
 	c := &pl.p.Cluster
 	switch {
-	case pl.r.Verdict.Healthy == nil || pl.p.Verdict.Class == check.ClassTornCopy:
+	case pl.r.Verdict.Health == check.HealthUnknown || pl.p.Verdict.Class == check.ClassTornCopy:
 		pl.p.Mode, pl.p.Why = RehearseOnly, "the evidence does not suffice to change a cluster: "+pl.p.Verdict.Summary
 	case pl.mendFirst():
 		pl.mendMode()

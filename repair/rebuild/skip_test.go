@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
@@ -50,7 +51,7 @@ func passes(t *testing.T, out string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rep.Verdict.Healthy == nil || !*rep.Verdict.Healthy {
+	if rep.Verdict.Health != check.Healthy {
 		t.Errorf("verify says %s: %s %+v", rep.Verdict.Class, rep.Verdict.Summary, rep.Findings)
 	}
 }

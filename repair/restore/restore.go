@@ -270,7 +270,7 @@ func (r *Report) verify(ctx context.Context, o *Options) error {
 		return err
 	}
 	r.After = after.Verdict
-	if r.After.Healthy == nil || !*r.After.Healthy {
+	if r.After.Health != check.Healthy {
 		return &NotHealthyError{Out: o.Out, Verdict: r.After}
 	}
 	return nil

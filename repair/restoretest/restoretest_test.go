@@ -139,7 +139,8 @@ func TestDifferencesAreSeen(t *testing.T) {
 			} else if d.Equal == nil || *d.Equal || len(d.Differences) != 2 || d.Keys != 130 {
 				t.Errorf("%s, %d marks: %+v", c.name, marks, d)
 			}
-			if r.Verdict.Class != "backup-damaged" || outcome(r) != check.Violated || *r.Verdict.Healthy {
+			if r.Verdict.Class != "backup-damaged" || outcome(r) != check.Violated ||
+				r.Verdict.Health == check.Healthy {
 				t.Errorf("%s: %s, B09 %s", c.name, r.Verdict.Class, outcome(r))
 			}
 		}
@@ -197,7 +198,7 @@ func TestNoDrillOfWhatCannotBeRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, d = hold(t, newer, "", restoretest.Options{})
-	if d.Refused == "" || outcome(r) != check.NotChecked || r.Verdict.Healthy != nil ||
+	if d.Refused == "" || outcome(r) != check.NotChecked || r.Verdict.Health != check.HealthUnknown ||
 		r.Verdict.Class != "inconclusive" {
 		t.Errorf("%+v, B09 %s, %s", d, outcome(r), r.Verdict.Class)
 	}
@@ -229,7 +230,7 @@ func TestDrillThatCouldNotRunIsNotGood(t *testing.T) {
 			}
 			d := r.Backup.Drill.(*backup.Drill)
 			if d.OK || d.Inconclusive == "" || outcome(r) != check.NotChecked || r.Verdict.Class != "inconclusive" ||
-				r.Verdict.Healthy != nil {
+				r.Verdict.Health != check.HealthUnknown {
 				t.Errorf("%+v, B09 %s, %+v", d, outcome(r), r.Verdict)
 			}
 			if d.Refused == "" && !strings.Contains(d.Text(), d.Inconclusive) {

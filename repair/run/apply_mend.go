@@ -258,7 +258,7 @@ func (m *mending) diagnose(ctx context.Context) (class string, err error) {
 		return string(report.Verdict.Class), nil
 	}
 	m.s.out.prove(what, holds, string(report.Verdict.Class))
-	if h := report.Verdict.Healthy; h == nil || !*h {
+	if report.Verdict.Health != check.Healthy {
 		m.s.out.Notes = append(m.s.out.Notes, "with the mended data dirs the diagnosis is: "+report.Verdict.Summary)
 	}
 	return string(report.Verdict.Class), nil

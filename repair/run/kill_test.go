@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
@@ -72,7 +73,7 @@ func wantWell(t *testing.T, out string, members int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy || len(r.Members) < members {
+	if r.Verdict.Health != check.Healthy || len(r.Members) < members {
 		t.Errorf("%d members, %s: %s", len(r.Members), r.Verdict.Class, r.Verdict.Summary)
 	}
 }

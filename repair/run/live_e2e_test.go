@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/node"
@@ -164,7 +165,7 @@ func wantHealthy(t *testing.T, dirs []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
+	if r.Verdict.Health != check.Healthy {
 		t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
 	}
 }

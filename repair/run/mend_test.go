@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -188,7 +189,7 @@ func wantSound(t *testing.T, dir, applied string, tc *mendCase) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy || len(r.Members) != len(tc.mended)+len(tc.others) {
+	if r.Verdict.Health != check.Healthy || len(r.Members) != len(tc.mended)+len(tc.others) {
 		t.Errorf("%d members, %s: %s", len(r.Members), r.Verdict.Class, r.Verdict.Summary)
 	}
 }

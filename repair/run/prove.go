@@ -67,13 +67,13 @@ func (s *session) proveHealthy(report *compare.Report) {
 			fresh = append(fresh, f.ID)
 		}
 	}
-	switch h := report.Verdict.Healthy; {
-	case len(fresh) > 0 && h != nil && *h:
+	switch h := report.Verdict.Health; {
+	case len(fresh) > 0 && h == check.Healthy:
 		s.out.prove(healthy, violated, fmt.Sprintf("bucket members is as it was: %s does not mend it (%s)",
 			s.out.Server, strings.Join(fresh, ", ")))
-	case h != nil && *h:
+	case h == check.Healthy:
 		s.out.prove(healthy, holds, string(report.Verdict.Class))
-	case h == nil:
+	case h == check.HealthUnknown:
 		s.out.prove(healthy, notChecked, report.Verdict.Summary)
 	case len(fresh) == 0 && len(known) > 0:
 		s.out.prove("the members do not differ in any bucket; what diagnose finds came with "+s.plan.Best.Name, holds,

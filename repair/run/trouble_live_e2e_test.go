@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
@@ -60,7 +61,7 @@ func (tr *trouble) playLive(t *testing.T, s *spoiled) {
 	s.c.StopAll()
 	r, err := compare.Diagnose(t.Context(), sourcesOf(t, specs), compare.Options{})
 	ok(t, err)
-	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
+	if r.Verdict.Health != check.Healthy {
 		t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
 	}
 }

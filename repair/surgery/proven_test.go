@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
@@ -29,7 +30,7 @@ func TestMissingLastSegment(t *testing.T) {
 	for _, peers := range [][]string{{node("node2"), node("node3")}, {node("node3")}} {
 		_, r, err := repair(t, surgery.WAL{}, node("node1"), peers)
 		ok(t, err)
-		if r.After.Healthy == nil || !*r.After.Healthy || r.Unchanged ||
+		if r.After.Health != check.Healthy || r.Unchanged ||
 			!strings.Contains(strings.Join(r.Did, "\n"), "lost entries 324 to 515 taken from the log of") {
 			t.Errorf("%d peers: after %s (%s), did %q", len(peers), r.After.Class, r.After.Summary, r.Did)
 		}
@@ -67,7 +68,7 @@ func TestProvenValues(t *testing.T) {
 		}
 		_, r, err = repair(t, surgery.DB{Proven: true}, bad, with)
 		ok(t, err)
-		if r.Unchanged || r.After.Healthy == nil || !*r.After.Healthy {
+		if r.Unchanged || r.After.Health != check.Healthy {
 			t.Errorf("%s: after %s: %s", name, r.After.Class, r.After.Summary)
 		}
 		// Nobody but the others can prove a value.

@@ -39,10 +39,10 @@ type Report struct {
 
 // State is a diagnosis in short: the verdict and the findings at or above warning.
 type State struct {
-	Healthy  *bool       `json:"healthy"`
-	Class    check.Class `json:"class"`
-	Summary  string      `json:"summary"`
-	Findings []Finding   `json:"findings"`
+	Health   check.Health `json:"healthy"`
+	Class    check.Class  `json:"class"`
+	Summary  string       `json:"summary"`
+	Findings []Finding    `json:"findings"`
 }
 
 // Finding is one finding in short.
@@ -54,7 +54,7 @@ type Finding struct {
 }
 
 func stateOf(r *compare.Report) State {
-	s := State{Healthy: r.Verdict.Healthy, Class: r.Verdict.Class, Summary: r.Verdict.Summary, Findings: []Finding{}}
+	s := State{Health: r.Verdict.Health, Class: r.Verdict.Class, Summary: r.Verdict.Summary, Findings: []Finding{}}
 	for i := range r.Findings {
 		if f := &r.Findings[i]; f.Severity.Rank() >= check.Warning.Rank() {
 			s.Findings = append(s.Findings, Finding{f.Check, f.Severity, f.Members, f.Title})

@@ -15,6 +15,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
@@ -55,7 +56,7 @@ func TestE2ENarrowRepairsStart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r.Before.Class == "healthy" || r.After.Healthy == nil || !*r.After.Healthy {
+				if r.Before.Class == "healthy" || r.After.Health != check.Healthy {
 					t.Errorf("before %s, after %s: %s", r.Before.Class, r.After.Class, r.After.Summary)
 				}
 				ok(t, os.Rename(c2.DataDir(1), c2.DataDir(1)+".before"))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/bundle"
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 	"github.com/etcd-medic/etcd-medic/compare/dossier/redact"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -169,7 +170,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("the texts: %s", b.Screen)
 	}
 	r, err := b.Report()
-	if err != nil || r.Verdict.Healthy == nil || *r.Verdict.Healthy || len(r.Findings) == 0 || len(r.Sources) != 3 {
+	if err != nil || r.Verdict.Health != check.Unhealthy || len(r.Findings) == 0 || len(r.Sources) != 3 {
 		t.Errorf("%+v %v", r, err)
 	}
 	raw, err := os.ReadFile(whole)

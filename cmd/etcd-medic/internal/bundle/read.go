@@ -107,7 +107,7 @@ func (b *Bundle) Report() (*compare.Report, error) {
 			Error string `json:"error"`
 		} `json:"sources"`
 		Verdict struct {
-			Healthy *bool `json:"healthy"`
+			Health check.Health `json:"healthy"`
 		} `json:"verdict"`
 		Findings []struct {
 			Severity check.Severity `json:"severity"`
@@ -116,7 +116,7 @@ func (b *Bundle) Report() (*compare.Report, error) {
 	if err := json.Unmarshal(b.Diagnosis, &doc); err != nil {
 		return nil, err
 	}
-	r := &compare.Report{Verdict: compare.Verdict{Healthy: doc.Verdict.Healthy}}
+	r := &compare.Report{Verdict: compare.Verdict{Health: doc.Verdict.Health}}
 	for _, s := range doc.Sources {
 		r.Sources = append(r.Sources, compare.Source{Error: s.Error})
 	}

@@ -54,17 +54,17 @@ func TestExitCode(t *testing.T) {
 }
 
 func TestReportCode(t *testing.T) {
-	yes, no := true, false
-	report := func(healthy *bool, sev ...check.Severity) *compare.Report {
-		r := &compare.Report{Verdict: compare.Verdict{Healthy: healthy}}
+	const yes, no, open = check.Healthy, check.Unhealthy, check.HealthUnknown
+	report := func(health check.Health, sev ...check.Severity) *compare.Report {
+		r := &compare.Report{Verdict: compare.Verdict{Health: health}}
 		for _, s := range sev {
 			r.Findings = append(r.Findings, check.Finding{Severity: s})
 		}
 		return r
 	}
-	failed := report(&yes)
+	failed := report(yes)
 	failed.Sources = []compare.Source{{Name: "n", Error: "gone"}}
-	refuted := report(&yes)
+	refuted := report(yes)
 	refuted.AddConfirmation(&compare.Confirmation{Members: []compare.ConfirmedMember{{Member: "n",
 		Status: compare.Refuted}}})
 	for _, tc := range []struct {
@@ -73,15 +73,15 @@ func TestReportCode(t *testing.T) {
 		failOn failOn
 		want   int
 	}{
-		{"healthy", report(&yes), "error", ExitDone},
-		{"warning below", report(&yes, check.Warning), "error", ExitDone},
-		{"warning at", report(&yes, check.Warning), "warning", ExitFindings},
-		{"critical above", report(&no, check.Critical), "error", ExitFindings},
-		{"error below critical", report(&no, check.Error), "critical", ExitDone},
-		{"never", report(&no, check.Critical), "never", ExitDone},
-		{"inconclusive", report(nil), "error", ExitInconclusive},
-		{"inconclusive with findings", report(nil, check.Error), "error", ExitFindings},
-		{"never does not hide inconclusive", report(nil, check.Error), "never", ExitInconclusive},
+		{"healthy", report(yes), "error", ExitDone},
+		{"warning below", report(yes, check.Warning), "error", ExitDone},
+		{"warning at", report(yes, check.Warning), "warning", ExitFindings},
+		{"critical above", report(no, check.Critical), "error", ExitFindings},
+		{"error below critical", report(no, check.Error), "critical", ExitDone},
+		{"never", report(no, check.Critical), "never", ExitDone},
+		{"inconclusive", report(open), "error", ExitInconclusive},
+		{"inconclusive with findings", report(open, check.Error), "error", ExitFindings},
+		{"never does not hide inconclusive", report(open, check.Error), "never", ExitInconclusive},
 		{"a source failed", failed, "error", ExitInconclusive},
 		{"healthy and refuted by a server", refuted, "error", ExitInconclusive},
 	} {

@@ -204,7 +204,7 @@ func reportCode(r *compare.Report, f failOn) int {
 			return ExitFindings
 		}
 	}
-	if r.Verdict.Healthy == nil {
+	if r.Verdict.Health == check.HealthUnknown {
 		return ExitInconclusive
 	}
 	for i := range r.Sources {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/lab"
@@ -279,7 +280,7 @@ func (s *labStory) prove(ctx context.Context) error {
 	if s.o.dir != "" {
 		s.say("   everything is in %s", s.o.dir)
 	}
-	if r.Verdict.Healthy == nil || !*r.Verdict.Healthy {
+	if r.Verdict.Health != check.Healthy {
 		_ = render.Diagnosis(s.o.io.Err, render.Table, r, render.Options{}) // the exit code tells already
 		return result(ExitUnfinished)
 	}

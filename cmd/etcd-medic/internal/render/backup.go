@@ -88,11 +88,11 @@ func (p *page) skipped(v *Verification) {
 // backupLine is the whole answer on one line.
 func (p *page) backupLine(r *compare.Report) {
 	color := text.FgYellow
-	if h := r.Verdict.Healthy; h != nil {
+	switch {
+	case r.Verdict.Class == check.ClassBackupGood:
+		color = text.FgGreen
+	case r.Verdict.Health != check.HealthUnknown:
 		color = text.FgRed
-		if *h && r.Verdict.Class == check.ClassBackupGood {
-			color = text.FgGreen
-		}
 	}
 	line := backup.Line(r)
 	if p.o.Color {

@@ -44,13 +44,12 @@ func (p *page) diagnosis(r *compare.Report) {
 }
 
 func (p *page) verdict(v *compare.Verdict) {
-	health := "inconclusive"
-	color := text.FgYellow
-	if v.Healthy != nil {
+	health, color := "inconclusive", text.FgYellow
+	switch v.Health {
+	case check.Healthy:
+		health, color = "healthy", text.FgGreen
+	case check.Unhealthy:
 		health, color = "NOT HEALTHY", text.FgRed
-		if *v.Healthy {
-			health, color = "healthy", text.FgGreen
-		}
 	}
 	line := p.paint(health, color, text.Bold)
 	if string(v.Class) != health {

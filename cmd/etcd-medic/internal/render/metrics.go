@@ -34,8 +34,7 @@ type metric struct {
 var backupMetrics = []metric{
 	{"healthy", "1 when no finding is an error: the backup can be relied on; 0 when it is damaged, missing, or could " +
 		"not be judged (see class).", func(b *BackupRun) (float64, bool) {
-		h := b.Report.Verdict.Healthy
-		return truth(h != nil && *h), true
+		return truth(b.Report.Verdict.Health == check.Healthy), true
 	}},
 	{"size_bytes", "Size of the file.", func(b *BackupRun) (float64, bool) {
 		if b.Report.Backup == nil {

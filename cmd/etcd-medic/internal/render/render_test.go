@@ -193,7 +193,7 @@ func TestFlatten(t *testing.T) {
 
 // TestDiagnosisPage draws a report with everything in it and looks at what must be there, and in which order.
 func TestDiagnosisPage(t *testing.T) {
-	no, id, sure := false, cause.ID("a-cause"), cause.Proof
+	id, sure := cause.ID("a-cause"), cause.Proof
 	off := int64(0x1a0)
 	f := check.Finding{ID: "A01-1", Check: "A01", Severity: check.Critical, Members: []string{"n1"},
 		Title: "title \x1b[31mred", At: check.At{Term: 3, Index: 1043}, More: 30,
@@ -206,7 +206,7 @@ func TestDiagnosisPage(t *testing.T) {
 	}
 	r := &compare.Report{
 		Sources: []compare.Source{{Name: "n9", Error: "nothing at this path"}},
-		Verdict: compare.Verdict{Healthy: &no, Class: "data-divergence", Cause: &id, Certainty: &sure,
+		Verdict: compare.Verdict{Health: check.Unhealthy, Class: "data-divergence", Cause: &id, Certainty: &sure,
 			Summary: "in short", FirstBreak: &compare.FirstBreak{Check: "A01", Member: []string{"n1"}, Index: 1043,
 				Term: 3, Expected: "1", Observed: "2"}},
 		Causes:   []compare.Cause{{ID: "a-cause", Title: "why", Certainty: "proof", RefutedBy: "this"}},

@@ -57,7 +57,6 @@ func TestReportsAreSafe(t *testing.T) {
 		nasty.WriteString(x.in)
 	}
 	evil := nasty.String() + text.Colors{text.FgGreen}.EscapeSeq() + "\nverdict  healthy"
-	no := false
 	f := check.Finding{ID: "A01-1", Check: "A01", Severity: check.Critical, Members: []string{evil}, Title: evil,
 		Explanation: evil,
 		Evidence: []check.Evidence{{Member: evil, File: evil, Bucket: "key", Key: check.Bytes(evil), Field: evil,
@@ -67,7 +66,8 @@ func TestReportsAreSafe(t *testing.T) {
 			Precondition: evil}}}
 	r := &compare.Report{
 		Sources: []compare.Source{{Name: evil, Where: evil, Error: evil}},
-		Verdict: compare.Verdict{Healthy: &no, Class: "data-divergence", Cause: new(cause.ID(evil)), Summary: evil,
+		Verdict: compare.Verdict{Health: check.Unhealthy, Class: "data-divergence", Cause: new(cause.ID(evil)),
+			Summary: evil,
 			FirstBreak: &compare.FirstBreak{Check: "A01", Member: []string{evil}, Key: check.Bytes(evil),
 				Expected: evil, Observed: evil}},
 		Causes: []compare.Cause{{ID: cause.ID(evil), Title: evil, Certainty: "proof", Members: []string{evil},

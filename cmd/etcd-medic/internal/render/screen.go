@@ -152,13 +152,13 @@ func brief(s string, width int) string {
 
 // health is the verdict's word and its colour.
 func health(v *compare.Verdict) (string, text.Color) {
-	switch {
-	case v.Healthy == nil:
-		return "INCONCLUSIVE", text.FgYellow
-	case *v.Healthy:
+	switch v.Health {
+	case check.Healthy:
 		return "HEALTHY", text.FgGreen
+	case check.Unhealthy:
+		return "NOT HEALTHY", text.FgRed
 	}
-	return "NOT HEALTHY", text.FgRed
+	return "INCONCLUSIVE", text.FgYellow
 }
 
 // verdictWord is the verdict in one painted word.
@@ -204,7 +204,7 @@ func (p *page) verdictLine(r *compare.Report) string {
 	if v.Cause != nil {
 		s += ", " + string(*v.Cause)
 	}
-	if choice(r) && len(r.Best.Members) > 0 && (v.Healthy == nil || !*v.Healthy) {
+	if choice(r) && len(r.Best.Members) > 0 && v.Health != check.Healthy {
 		s += "; keep " + strings.Join(r.Best.Members, " or ")
 	}
 	return p.paint(word, color, text.Bold) + brief(clean(s), p.o.width()-len(word))
@@ -232,7 +232,7 @@ func (p *page) keep(r *compare.Report) {
 
 // choice tells whether it matters which member is kept.
 func choice(r *compare.Report) bool {
-	bad := r.Verdict.Healthy != nil && !*r.Verdict.Healthy
+	bad := r.Verdict.Health == check.Unhealthy
 	return r.Best != nil && len(r.Best.Ranking) > 1 && (bad || len(r.Best.Members) < len(r.Best.Ranking))
 }
 

@@ -34,14 +34,12 @@ func (p *page) backupScreen(v *Verification) {
 
 func moodOf(v *compare.Verdict) Mood {
 	switch {
-	case v.Healthy == nil:
-		return Doubtful
-	case *v.Healthy && v.Class == check.ClassBackupGood:
+	case v.Class == check.ClassBackupGood:
 		return Good
-	case *v.Healthy:
-		return Doubtful
+	case v.Health == check.Unhealthy:
+		return Bad
 	}
-	return Bad
+	return Doubtful
 }
 
 // backupWord is the verdict on a backup in one word.

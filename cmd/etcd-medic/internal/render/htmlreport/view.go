@@ -126,11 +126,11 @@ func clip(s string, n int) string {
 func (v *view) verdict(r *compare.Report) {
 	x := &r.Verdict
 	v.Tone, v.Health = "open", "inconclusive"
-	if x.Healthy != nil {
+	switch x.Health {
+	case check.Healthy:
+		v.Tone, v.Health = "good", "healthy"
+	case check.Unhealthy:
 		v.Tone, v.Health = "bad", "not healthy"
-		if *x.Healthy {
-			v.Tone, v.Health = "good", "healthy"
-		}
 	}
 	v.Class, v.Summary = text(string(x.Class)), text(upper(x.Summary))
 	v.PageTitle = "etcd-medic: " + v.Class

@@ -130,11 +130,11 @@ func (p *sheet) table(head []string, rows [][]string) {
 func (p *sheet) verdict(r *compare.Report) {
 	v := &r.Verdict
 	health := "Inconclusive"
-	if v.Healthy != nil {
+	switch v.Health {
+	case check.Healthy:
+		health = "Healthy"
+	case check.Unhealthy:
 		health = "NOT HEALTHY"
-		if *v.Healthy {
-			health = "Healthy"
-		}
 	}
 	p.line("# etcd-medic: %s, %s\n", health, words(string(v.Class)))
 	p.line("%s\n", words(v.Summary))

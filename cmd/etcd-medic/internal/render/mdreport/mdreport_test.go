@@ -90,8 +90,7 @@ func TestSayNoMoreThanIsKnown(t *testing.T) {
 // long.
 func TestHostileText(t *testing.T) {
 	bad := "x```\n# head <script>alert(1)</script> @admin [link](http://x) | `y` \u202e\x07"
-	yes := false
-	r := &compare.Report{Verdict: compare.Verdict{Healthy: &yes, Class: "data-divergence", Summary: bad}}
+	r := &compare.Report{Verdict: compare.Verdict{Health: check.Unhealthy, Class: "data-divergence", Summary: bad}}
 	fenced := shell.Format("etcd-medic history {} SOURCE", "```$(: >RAN)```"+strings.Repeat("k", 4000))
 	r.Next = append(r.Next, compare.Next{Text: bad, Command: fenced})
 	for i := range 3000 {
