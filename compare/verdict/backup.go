@@ -37,7 +37,8 @@ func (j *judge) backupCauseFirst() {
 	if !j.Backup {
 		return
 	}
-	bad := slices.ContainsFunc(j.Findings, func(f check.Finding) bool { return f.Severity.Rank() >= check.Error.Rank() })
+	bad := slices.ContainsFunc(j.Findings,
+		func(f check.Finding) bool { return f.Severity.Rank() >= check.Error.Rank() })
 	whole := func(k Cause) int {
 		switch {
 		case k.ID == cause.BackupWithoutHash && bad: // it explains no damage

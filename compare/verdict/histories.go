@@ -51,7 +51,8 @@ func (j *judge) unranked(list []standing, why string) *Best {
 
 // own counts the entries of a member's log behind those that the histories share.
 func (j *judge) own(pos int) int {
-	return int(j.Members[pos].LastIndex() + 1 - j.Replay.LogDiffs[0].Index) //nolint:gosec // the log holds the entry at that index
+	entries := j.Members[pos].LastIndex() + 1 - j.Replay.LogDiffs[0].Index
+	return int(entries) //nolint:gosec // the log holds the entry at that index
 }
 
 func (j *judge) giveUp(l *Lost, pos int) {
@@ -85,8 +86,8 @@ func (j *judge) twoHistories() string {
 	}
 	old, young := hs[0], hs[len(hs)-1]
 	if restores := j.restored(); restores > 0 {
-		return "content cannot decide: the sources are separate clusters with the same IDs, each restored and started " +
-			"by itself. " + strings.Join(said, "; ") + ". None has what the others acknowledged: choose the " +
+		return "content cannot decide: the sources are separate clusters with the same IDs, each restored and " +
+			"started by itself. " + strings.Join(said, "; ") + ". None has what the others acknowledged: choose the " +
 			"history to keep, then copy over what the others hold"
 	}
 	s := "content cannot decide: the sources are separate clusters with the same IDs. " + strings.Join(said, "; ")
@@ -148,5 +149,6 @@ func (j *judge) nextHistories(add func(text string, command shell.Command)) {
 			shell.Source(label), shell.FileName(label)))
 	}
 	add("plan the repair with the history to keep, and copy the other's keys from the extract",
-		shell.Format("etcd-medic repair plan").Sources(j.allLabels()...).Then(shell.Format("--best <MEMBER> -o plan.yaml")))
+		shell.Format("etcd-medic repair plan").Sources(j.allLabels()...).
+			Then(shell.Format("--best <MEMBER> -o plan.yaml")))
 }

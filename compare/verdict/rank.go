@@ -160,7 +160,9 @@ var aboutCluster = map[check.ID]bool{check.M05: true, check.M08: true, check.M10
 
 // wrongState tells whether a member holds state that the log does not give, beyond effects that it lacks.
 func wrongState(x *replay.MemberResult) bool {
-	return len(x.Jumps)+len(x.StateDiffs)+len(x.Kept)+len(x.Reruns)+len(x.Extra)+x.Counts[replay.Contradicted]+x.Counts[replay.Missing] > 0 || x.Unexplained != 0 || x.Ahead != nil
+	wrong := len(x.Jumps) + len(x.StateDiffs) + len(x.Kept) + len(x.Reruns) + len(x.Extra) +
+		x.Counts[replay.Contradicted] + x.Counts[replay.Missing]
+	return wrong > 0 || x.Unexplained != 0 || x.Ahead != nil
 }
 
 // changesAfter tells whether anything committed above index changes data: a member that lacks only logins, publish
