@@ -477,7 +477,7 @@ func Judge(r *compare.Report, id check.ID, out check.Outcome, reason string, fs 
 		e := &f.Evidence[0]
 		b.Bucket, b.Key, b.Expected, b.Observed = e.Bucket, e.Key, e.Expected, e.Observed
 	}
-	*v = compare.Verdict{Health: check.Unhealthy, Class: f.Class, Summary: f.Title, FirstBreak: b}
+	*v = compare.Verdict{Health: f.Class.Health(), Class: f.Class, Summary: f.Title, FirstBreak: b}
 }
 
 func titleOf(id check.ID) string {

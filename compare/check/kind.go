@@ -187,19 +187,15 @@ const (
 	KindSourceChanged             Kind = "source-changed"
 )
 
-// KindRow says which checks state a kind and what it says.
-type KindRow struct {
-	Kind   Kind
-	Checks []ID
-	States string
+// kindRow says which checks state a kind and what it says.
+type kindRow struct {
+	kind   Kind
+	checks []ID
+	states string
 }
 
-// Kinds lists all kinds.
-func Kinds() []KindRow {
-	return kinds
-}
-
-var kinds = []KindRow{
+// kinds lists all kinds.
+var kinds = []kindRow{
 	{KindAlarmOfNoMember, []ID{K08}, "an alarm is raised for an ID that is no member"},
 	{KindCorruptAlarmUnfounded, []ID{K09}, "CORRUPT is raised and all keys are equal"},
 	{KindCorruptAlarmNamesOther, []ID{K09}, "CORRUPT names other members than the comparison"},
@@ -384,8 +380,8 @@ var kinds = []KindRow{
 // Check is the check that states the kind, the first where several do.
 func (k Kind) Check() ID {
 	for i := range kinds {
-		if kinds[i].Kind == k {
-			return kinds[i].Checks[0]
+		if kinds[i].kind == k {
+			return kinds[i].checks[0]
 		}
 	}
 	return ""

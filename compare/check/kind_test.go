@@ -21,18 +21,18 @@ func TestKindsAreOfChecks(t *testing.T) {
 		checks[c.ID] = true
 	}
 	stated, seen := map[check.ID]bool{}, map[check.Kind]bool{}
-	for _, row := range check.Kinds() {
-		if seen[row.Kind] || row.States == "" || len(row.Checks) == 0 || row.Kind.Check() != row.Checks[0] {
-			t.Errorf("%+v", row)
+	check.EachKind(func(k check.Kind, of []check.ID, states string) {
+		if seen[k] || states == "" || len(of) == 0 || k.Check() != of[0] {
+			t.Errorf("%s of %v: %s", k, of, states)
 		}
-		seen[row.Kind] = true
-		for _, id := range row.Checks {
+		seen[k] = true
+		for _, id := range of {
 			stated[id] = true
 			if !checks[id] {
-				t.Errorf("%s: there is no check %s", row.Kind, id)
+				t.Errorf("%s: there is no check %s", k, id)
 			}
 		}
-	}
+	})
 	for id := range checks {
 		if !stated[id] {
 			t.Errorf("check %s states no kind", id)

@@ -49,9 +49,7 @@ func wantKinds(t *testing.T, id check.ID, r check.Result) {
 	t.Helper()
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if !slices.ContainsFunc(check.Kinds(), func(row check.KindRow) bool {
-			return row.Kind == f.Kind && slices.Contains(row.Checks, id)
-		}) {
+		if !f.Kind.StatedBy(id) {
 			t.Errorf("%s states %q: %s", id, f.Kind, f.Title)
 		}
 	}

@@ -114,7 +114,7 @@ func (j *judge) class() {
 		class = check.ClassDataDivergence
 	}
 	v := &j.Verdict
-	v.Class, v.Health = class, check.Unhealthy
+	v.Class, v.Health = class, class.Health()
 	v.FirstBreak = j.firstBreak(first)
 	if !j.Backup {
 		j.causeOfFirst(first)
