@@ -111,7 +111,7 @@ func titles(r *compare.Report, id check.ID, bucket string) string {
 	var s []string
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if f.Check != id || bucket != "" && (len(f.Evidence) == 0 || f.Evidence[0].Bucket != bucket) {
+		if f.Check != id || bucket != "" && f.Facts.Bucket != bucket {
 			continue
 		}
 		if s = append(s, f.BareTitle()); len(s) == 3 {

@@ -52,10 +52,10 @@ var backupRacesRename = described(Cause{
 // storage.
 func pagesOfAFile(in *Input, m *evidence.Member) bool {
 	for _, f := range in.Findings[check.D02] {
-		if f.Members[0] != m.Label() || f.Evidence[0].Page == nil {
+		if f.Members[0] != m.Label() || f.Facts.Page == nil {
 			continue
 		}
-		p, err := m.DB.Handle.Page(*f.Evidence[0].Page)
+		p, err := m.DB.Handle.Page(*f.Facts.Page)
 		if err != nil || strings.HasPrefix(p.Type, "unknown") {
 			return false
 		}

@@ -46,11 +46,11 @@ func zeroTail(in *Input, m *evidence.Member) bool {
 		if f.Members[0] != m.Label() {
 			continue
 		}
-		e := f.Evidence[0]
-		if e.Page == nil || *e.Page < m.DB.Handle.Meta().HighWater/8*7 {
+		first := f.Facts.Page
+		if first == nil || *first < m.DB.Handle.Meta().HighWater/8*7 {
 			return false
 		}
-		p, err := m.DB.Handle.Page(*e.Page)
+		p, err := m.DB.Handle.Page(*first)
 		if err != nil {
 			return false
 		}

@@ -32,7 +32,7 @@ func matchPageDamage(in *Input) *Match {
 		return m
 	}
 	m = proofOf(in, check.D03, "the same row in another copy of this data dir, as sound",
-		func(f check.Finding) bool { return f.Evidence[0].Bucket != "key" })
+		func(f check.Finding) bool { return f.Facts.Bucket != "key" })
 	if m != nil {
 		m.Certainty = Strong
 	}

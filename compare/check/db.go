@@ -122,7 +122,7 @@ func tellCut(f *Finding, m *evidence.Member) {
 
 func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 	f := Finding{Kind: KindPageDamaged, Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
-		Facts: Facts{DBDamage: d.Kind},
+		Facts: Facts{DBDamage: d.Kind, Page: Uint64(d.Page), Bucket: d.Bucket},
 		Title: fmt.Sprintf("%s: database page %d is damaged (%s)", m.Label(), d.Page, d.Kind), Explanation: d.Error()}
 	if lo, ok := revOf(d.FirstKey); ok && d.Bucket == "key" {
 		f.At.Revision = &Rev{Main: lo.Main, Sub: lo.Sub}

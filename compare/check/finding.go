@@ -173,6 +173,9 @@ type Facts struct {
 	// LogDamage and DBDamage are the kind of a damaged place.
 	LogDamage dumplog.DamageKind
 	DBDamage  dumpdb.DamageKind
+	// Page is the first damaged page of a database, Bucket the bucket that it belongs to, "" where nothing tells.
+	Page   *uint64
+	Bucket string
 	// Undecodable is true where a record of bucket key is no record any more: the file itself shows that its bytes
 	// changed, whatever the log or other members say of it.
 	Undecodable bool

@@ -8,6 +8,10 @@ type ID string
 // OfBackups tells whether the check is about backups.
 func (id ID) OfBackups() bool { return strings.HasPrefix(string(id), "B") }
 
+// MendedByStart tells whether a server puts right by itself what the check finds, where it starts at all and nothing that
+// was promised is lost: an unfinished record, a damaged meta page, a damaged .snap file.
+func (id ID) MendedByStart() bool { return id == W02 || id == D01 || id == S01 }
+
 // Checks of the log.
 const (
 	W01 ID = "W01"

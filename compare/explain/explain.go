@@ -137,9 +137,10 @@ func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options)
 		if slices.Contains(w.Causes, string(c.ID)) {
 			on.Causes, on.Shown = append(on.Causes, c), true
 			// What a cause rests on belongs to its explanation.
-			for _, id := range c.Because {
-				code, _, _ := strings.Cut(id, "-")
-				w.Checks = append(w.Checks, code)
+			for i := range r.Findings {
+				if f := &r.Findings[i]; slices.Contains(c.Because, f.ID) {
+					w.Checks = append(w.Checks, string(f.Check))
+				}
 			}
 		}
 	}

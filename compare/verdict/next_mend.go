@@ -10,15 +10,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// startMends are the checks whose finding a server puts right when it starts, where nothing that was promised is lost.
-var startMends = map[check.ID]bool{check.W02: true, check.D01: true, check.S01: true}
-
 // nextMend offers what gives nothing up, in this order: a start, where the server mends the damage by itself; the
 // member's own log and pages; the same with the other members. done is true when a start is all that is needed.
 func (j *judge) nextMend(add func(text string, command shell.Command)) (done bool) {
 	done = true
 	for i := range j.Findings {
-		if f := &j.Findings[i]; f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && !startMends[f.Check] {
+		if f := &j.Findings[i]; f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && !f.Check.MendedByStart() {
 			done = false
 		}
 	}

@@ -93,10 +93,6 @@ func (pl *planner) damage(label string) string {
 	return why
 }
 
-// mendedByStart are the checks whose finding a server puts right by itself when it starts, where it starts at all and
-// nothing that was promised is lost: an unfinished record, a damaged meta page, a damaged .snap file.
-var mendedByStart = map[check.ID]bool{check.W02: true, check.D01: true, check.S01: true}
-
 // mends says what a server mends by itself when it starts on the data dir; nothing where it must not be started.
 func (pl *planner) mends(label string) []string {
 	if o, _ := pl.obstacle(label); o != "" {
@@ -108,7 +104,7 @@ func (pl *planner) mends(label string) []string {
 
 // onlyNeedsStart tells whether a finding about one member is cured by a start of that member.
 func (pl *planner) onlyNeedsStart(fd *check.Finding) bool {
-	return mendedByStart[fd.Check] && len(fd.Members) == 1 && len(pl.mends(fd.Members[0])) > 0
+	return fd.Check.MendedByStart() && len(fd.Members) == 1 && len(pl.mends(fd.Members[0])) > 0
 }
 
 // Zombie tells whether only bucket members lists the member.
