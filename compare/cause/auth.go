@@ -129,17 +129,12 @@ func ids(in *Input, checks ...check.ID) []string {
 	return out
 }
 
-// membersOf lists the members of the checks' findings, each once.
+// membersOf lists the members of the checks' findings, perhaps one twice: a cause names each once (described).
 func membersOf(in *Input, checks ...check.ID) []string {
-	out, seen := []string{}, map[string]bool{}
+	out := []string{}
 	for _, c := range checks {
 		for _, f := range in.Findings[c] {
-			for _, m := range f.Members {
-				if !seen[m] {
-					seen[m] = true
-					out = append(out, m)
-				}
-			}
+			out = append(out, f.Members...)
 		}
 	}
 	return out
@@ -165,17 +160,9 @@ func byDBDamage(in *Input, refutedBy string, damage ...dumpdb.DamageKind) *Match
 // proofOf builds a proof from the findings of a check that fit.
 func proofOf(in *Input, id check.ID, refutedBy string, fits func(check.Finding) bool) *Match {
 	m := &Match{Certainty: Proof, RefutedBy: refutedBy, Because: []string{}}
-	seen := map[string]bool{}
 	for _, f := range in.Findings[id] {
-		if !fits(f) {
-			continue
-		}
-		m.Because = append(m.Because, f.ID)
-		for _, name := range f.Members {
-			if !seen[name] {
-				seen[name] = true
-				m.Members = append(m.Members, name)
-			}
+		if fits(f) {
+			m.Because, m.Members = append(m.Because, f.ID), append(m.Members, f.Members...)
 		}
 	}
 	if len(m.Because) == 0 {

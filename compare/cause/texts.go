@@ -2,6 +2,7 @@ package cause
 
 import (
 	"embed"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/internal/prose"
 )
@@ -20,5 +21,25 @@ func described(c Cause) Cause {
 	c.Title, c.Doc = t.Title, t.Doc
 	c.Affected, c.FixedIn, c.Refs = t.Facts["affected"], t.Facts["fixed in"], t.Facts["see"]
 	c.LookAlikes, c.Recovery, c.Loss = t.Fact("look-alikes"), t.Fact("recovery"), t.Fact("loss")
+	if match := c.Match; match != nil {
+		c.Match = func(in *Input) *Match {
+			m := match(in)
+			if m != nil {
+				m.Members, m.Because = once(m.Members), once(m.Because)
+			}
+			return m
+		}
+	}
 	return c
+}
+
+// once keeps the first of equal names: several findings may be about one member, and one finding about several.
+func once(names []string) []string {
+	out := make([]string, 0, len(names))
+	for _, n := range names {
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
 }
