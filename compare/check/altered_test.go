@@ -3,8 +3,6 @@ package check_test
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
-	"os"
 	"testing"
 
 	"go.etcd.io/bbolt"
@@ -14,67 +12,14 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 )
-
-// left is the type of a record that rewriteLog leaves out.
-const left = -1
-
-// rewriteLog rewrites the records of the first segment with a CRC chain that holds. edit changes a record in place.
-func rewriteLog(t *testing.T, dir string, edit func(rec *walpb.Record)) {
-	t.Helper()
-	name := segmentsOf(t, dir)[0]
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []byte
-	var chain uint32
-	at := 0
-	for at+8 <= len(b) {
-		word := binary.LittleEndian.Uint64(b[at:])
-		if word == 0 {
-			break
-		}
-		n := int(word & (1<<56 - 1))
-		var rec walpb.Record
-		if err := rec.Unmarshal(b[at+8 : at+8+n]); err != nil {
-			t.Fatal(err)
-		}
-		at += 8 + (n+7)&^7
-		edit(&rec)
-		if rec.Type == left {
-			continue
-		}
-		if rec.Type != 4 {
-			chain = crc32.Update(chain, crc32.MakeTable(crc32.Castagnoli), rec.Data)
-		}
-		rec.Crc = chain
-		out = append(out, frame(t, &rec)...)
-	}
-	if err := os.WriteFile(name, append(out, make([]byte, max(0, len(b)-len(out)))...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func frame(t *testing.T, rec *walpb.Record) []byte {
-	t.Helper()
-	data, err := rec.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	word := uint64(len(data))
-	if pad := -len(data) & 7; pad > 0 {
-		word |= uint64(0x80|pad) << 56
-		data = append(data, make([]byte, pad)...)
-	}
-	return append(binary.LittleEndian.AppendUint64(nil, word), data...)
-}
 
 // alterPut changes the last byte of the value of the puts at these indexes.
 func alterPut(t *testing.T, dir string, indexes ...uint64) {
 	t.Helper()
 	done := 0
-	rewriteLog(t, dir, func(rec *walpb.Record) {
+	casetest.RewriteLog(t, dir, func(rec *walpb.Record) {
 		var e raftpb.Entry
 		if rec.Type != 2 || e.Unmarshal(rec.Data) != nil {
 			return
@@ -179,7 +124,7 @@ func TestOneEntryAlteredBeforeItWasApplied(t *testing.T) {
 func TestTermOfOneEntryAltered(t *testing.T) {
 	for _, term := range []uint64{1, 7} {
 		dirs := sound().Write(t, t.TempDir())
-		rewriteLog(t, dirs[1], func(rec *walpb.Record) {
+		casetest.RewriteLog(t, dirs[1], func(rec *walpb.Record) {
 			var e raftpb.Entry
 			if rec.Type == 2 && e.Unmarshal(rec.Data) == nil && e.Index == 40 {
 				e.Term = term

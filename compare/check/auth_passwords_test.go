@@ -7,6 +7,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -29,7 +30,7 @@ func TestPasswordsFromLog(t *testing.T) {
 		s.Add(step(0, "root", change))
 		dirs := s.Write(t, t.TempDir())
 		for _, d := range dirs {
-			edit(t, d, user("carol", c.hash))
+			casetest.EditDB(t, d, user("carol", c.hash))
 		}
 		for _, sources := range [][]string{dirs, dirs[:1]} {
 			in := inputOf(t, sources...)
@@ -45,7 +46,7 @@ func TestPasswordsFromLog(t *testing.T) {
 		}
 	}
 	dirs := scripted("3.6.0").Write(t, t.TempDir())
-	edit(t, dirs[1], user("carol", hash2))
+	casetest.EditDB(t, dirs[1], user("carol", hash2))
 	if r := run(t, inputOf(t, dirs...), "A10"); !slices.Equal(accused(r), []string{"node2"}) {
 		t.Errorf("one member: %s %v", r.Outcome, accused(r))
 	}

@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
@@ -69,7 +70,7 @@ func TestCompactMarks(t *testing.T) {
 			t.Parallel()
 			dirs := compactedCluster(c.version, c.more...).Write(t, t.TempDir())
 			if c.change != nil {
-				edit(t, dirs[1], c.change)
+				casetest.EditDB(t, dirs[1], c.change)
 			}
 			for _, sources := range [][]string{dirs, dirs[1:2]} {
 				r := run(t, inputOf(t, sources...), "K13")
@@ -91,7 +92,7 @@ func TestCompactMarksOfPurgedLog(t *testing.T) {
 		violated bool
 	}{{5, false}, {50, true}} {
 		dirs := compactedCluster("3.6.0").Write(t, t.TempDir())
-		edit(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(c.mark)))
+		casetest.EditDB(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(c.mark)))
 		in := inputOf(t, dirs[0])
 		in.Replay.First = 2
 		if r := run(t, in, "K13"); (r.Outcome == check.Violated) != c.violated {
@@ -104,7 +105,7 @@ func TestCompactMarksOfPurgedLog(t *testing.T) {
 // cluster had.
 func TestCompactMarkAboveTheCluster(t *testing.T) {
 	dirs := compactedCluster("3.6.0").Write(t, t.TempDir())
-	edit(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(50)))
+	casetest.EditDB(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(50)))
 	for _, c := range []struct {
 		behind uint64
 		want   check.Outcome
@@ -122,7 +123,7 @@ func TestCompactMarkAboveTheCluster(t *testing.T) {
 // TestCompactMarksOfBackup: B07 judges the marks of a backup.
 func TestCompactMarksOfBackup(t *testing.T) {
 	dirs := compactedCluster("3.6.0").Write(t, t.TempDir())
-	edit(t, dirs[0], put("meta", "finishedCompactRev", compactMark(4)))
+	casetest.EditDB(t, dirs[0], put("meta", "finishedCompactRev", compactMark(4)))
 	file := backupOf(t, dirs[0])
 	b, err := os.ReadFile(file)
 	if err != nil {

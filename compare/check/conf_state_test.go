@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -48,7 +49,7 @@ func TestConfState(t *testing.T) {
 				if i == 1 {
 					row = c.row
 				}
-				edit(t, d, put("meta", "confState", []byte(row)))
+				casetest.EditDB(t, d, put("meta", "confState", []byte(row)))
 			}
 			if c.single {
 				dirs = dirs[1:2]

@@ -8,13 +8,14 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
 // alterMetadata changes the identity in the first segment.
 func alterMetadata(t *testing.T, dir string, edit func(*etcdserverpb.Metadata)) {
 	t.Helper()
-	rewriteLog(t, dir, func(rec *walpb.Record) {
+	casetest.RewriteLog(t, dir, func(rec *walpb.Record) {
 		if rec.Type != 1 {
 			return
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -74,29 +73,6 @@ func run(t *testing.T, in *check.Input, id string) check.Result {
 	}
 	t.Fatal("no check ", id)
 	return check.Result{}
-}
-
-// edit changes the database of a data dir, twice: the second transaction leaves nothing to be read of what was there
-// before.
-func edit(t *testing.T, dir string, change func(*bbolt.Tx) error) {
-	t.Helper()
-	editOnce(t, dir, change)
-	editOnce(t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Put([]byte("another"), nil) })
-	editOnce(t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("another")) })
-}
-
-func editOnce(t *testing.T, dir string, change func(*bbolt.Tx) error) {
-	t.Helper()
-	db, err := bbolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, &bbolt.Options{NoFreelistSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Update(change); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // accused are the members that findings of error or worse name.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -124,7 +125,7 @@ func TestMembersThatRaftDoesNotKnow(t *testing.T) {
 			dirs := grown(t, 0, false, c.rows...)
 			for _, d := range dirs {
 				if c.change != nil {
-					edit(t, d, c.change)
+					casetest.EditDB(t, d, c.change)
 				}
 			}
 			r := run(t, inputOf(t, dirs...), "M07")
@@ -151,7 +152,7 @@ func TestImpossibleVersions(t *testing.T) {
 		{"cluster", "clusterVersion", "2.3.0", true},
 	} {
 		dirs := grown(t, 0, false, b1)
-		edit(t, dirs[0], put(c.bucket, c.key, []byte(c.value)))
+		casetest.EditDB(t, dirs[0], put(c.bucket, c.key, []byte(c.value)))
 		r := run(t, inputOf(t, dirs[0]), "X04")
 		if bad := slices.Equal(accused(r), []string{"node1"}); bad != c.bad {
 			t.Errorf("%s %s: %s %+v", c.key, c.value, r.Outcome, r.Findings)
@@ -169,7 +170,7 @@ func TestIndexBelowAKeyWrite(t *testing.T) {
 	index := func(i uint64) change { return put("meta", "consistent_index", binary.BigEndian.AppendUint64(nil, i)) }
 	for i, want := range map[uint64]check.Outcome{s.Index(last): check.Holds, s.Index(last) - 1: check.Violated} {
 		dirs := s.Write(t, t.TempDir())
-		edit(t, dirs[1], index(i))
+		casetest.EditDB(t, dirs[1], index(i))
 		r := run(t, inputOf(t, dirs...), "C03")
 		if r.Outcome != want || want == check.Violated && !slices.Equal(accused(r), []string{"node2"}) {
 			t.Errorf("index %d: %s %+v", i, r.Outcome, r.Findings)
@@ -203,7 +204,7 @@ func TestMemberRowIsGone(t *testing.T) {
 		if r := run(t, inputOf(t, dirs...), "M16"); r.Outcome != check.Holds {
 			t.Errorf("%s sound: %s %+v", version, r.Outcome, r.Findings)
 		}
-		edit(t, dirs[1], remove("members", "a1"))
+		casetest.EditDB(t, dirs[1], remove("members", "a1"))
 		for _, sources := range [][]string{dirs, dirs[1:2]} {
 			if r := run(t, inputOf(t, sources...), "M16"); r.Outcome != check.Violated ||
 				!slices.Equal(accused(r), []string{"node2"}) {
@@ -223,7 +224,7 @@ func TestMemberRowIsGone(t *testing.T) {
 // TestUnpublishedRowMayBeGone: one entry alone may have been skipped.
 func TestUnpublishedRowMayBeGone(t *testing.T) {
 	dirs := scripted("3.5.0").Write(t, t.TempDir())
-	edit(t, dirs[1], remove("members", "a1"))
+	casetest.EditDB(t, dirs[1], remove("members", "a1"))
 	in := inputOf(t, dirs[1])
 	in.Replay.Survey.Starts[a1] = nil
 	if r := run(t, in, "M16"); r.Outcome == check.Violated {
@@ -239,7 +240,7 @@ func TestRemovalLeavesARow(t *testing.T) {
 	}{{true, check.Holds}, {false, check.Violated}} {
 		dirs := scripted("3.5.0").Write(t, t.TempDir())
 		if c.row {
-			edit(t, dirs[0], put("members_removed", "f7", []byte("removed")))
+			casetest.EditDB(t, dirs[0], put("members_removed", "f7", []byte("removed")))
 		}
 		in := inputOf(t, dirs[0])
 		m := in.Members[0]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
@@ -82,9 +83,9 @@ func TestRecords(t *testing.T) {
 			for i, list := range c.changes {
 				for _, ch := range list {
 					if c.once {
-						editOnce(t, dirs[i], ch)
+						casetest.EditDBOnce(t, dirs[i], ch)
 					} else {
-						edit(t, dirs[i], ch)
+						casetest.EditDB(t, dirs[i], ch)
 					}
 				}
 			}
@@ -103,7 +104,7 @@ func TestRecords(t *testing.T) {
 // TestRecordsWithoutALog: nothing but the majority tells who is wrong, and that is no proof.
 func TestRecordsWithoutALog(t *testing.T) {
 	dirs := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20}.Write(t, t.TempDir())
-	edit(t, dirs[1], altered(9))
+	casetest.EditDB(t, dirs[1], altered(9))
 	in := inputOf(t, dirs...)
 	for _, e := range in.Replay.Events {
 		for i := range e.Outcomes {

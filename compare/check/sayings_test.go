@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 )
 
 var update = flag.Bool("update", false, "write testdata/findings.txt")
@@ -23,10 +24,10 @@ type sayings struct {
 	of    map[string]string
 }
 
-func newSayings(cases []checkCase) *sayings {
+func newSayings(cases []casetest.Case) *sayings {
 	s := &sayings{of: map[string]string{}}
 	for i := range cases {
-		s.order = append(s.order, cases[i].id())
+		s.order = append(s.order, cases[i].ID())
 	}
 	return s
 }

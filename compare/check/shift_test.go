@@ -7,20 +7,21 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 )
 
 // dropEntries takes entries out of a log and renumbers those that follow.
 func dropEntries(t *testing.T, dir string, from, n uint64) {
 	t.Helper()
 	dropped := uint64(0)
-	rewriteLog(t, dir, func(rec *walpb.Record) {
+	casetest.RewriteLog(t, dir, func(rec *walpb.Record) {
 		var e raftpb.Entry
 		if rec.Type != 2 || e.Unmarshal(rec.Data) != nil || e.Index < from {
 			return
 		}
 		if e.Index < from+n {
 			dropped++
-			rec.Type = left
+			rec.Type = casetest.LeftOut
 			return
 		}
 		e.Index -= n

@@ -14,6 +14,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
@@ -129,7 +130,7 @@ func TestStateDiffersOnOneMember(t *testing.T) {
 			t.Parallel()
 			dirs := scripted(c.version).Write(t, t.TempDir())
 			if c.change != nil {
-				edit(t, dirs[1], c.change)
+				casetest.EditDB(t, dirs[1], c.change)
 			}
 			r := run(t, inputOf(t, dirs...), c.check)
 			want := check.Violated
@@ -172,7 +173,7 @@ func TestLaggingMemberHidesNothing(t *testing.T) {
 		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome == check.Violated {
 			t.Errorf("%s: a member that lags is taken for one that differs: %+v", c.check, r.Findings)
 		}
-		edit(t, dirs[0], c.change)
+		casetest.EditDB(t, dirs[0], c.change)
 		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome != check.Violated ||
 			!slices.Equal(accused(r), []string{"node1"}) {
 			t.Errorf("%s %v (%s), want node1: %+v", r.Outcome, accused(r), r.Reason, r.Findings)
@@ -192,11 +193,11 @@ func TestMissingRowHidesNothing(t *testing.T) {
 		"password": {"A09", remove("authUsers", "carol"), user("carol", hash2)},
 	} {
 		dirs := scripted("3.6.0").Write(t, t.TempDir())
-		edit(t, dirs[0], c.gone)
+		casetest.EditDB(t, dirs[0], c.gone)
 		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome == check.Violated {
 			t.Errorf("%s: a missing row is another check's: %+v", name, r.Findings)
 		}
-		edit(t, dirs[1], c.altered)
+		casetest.EditDB(t, dirs[1], c.altered)
 		if r := run(t, inputOf(t, dirs...), c.check); r.Outcome != check.Violated ||
 			!slices.Contains(accused(r), "node2") || slices.Contains(accused(r), "node1") {
 			t.Errorf("%s: %s %v %s", name, r.Outcome, accused(r), r.Reason)
@@ -210,7 +211,7 @@ func TestImpossibleTTL(t *testing.T) {
 	if r := run(t, inputOf(t, backupOf(t, dirs[1])), "L04"); r.Outcome == check.Violated {
 		t.Errorf("sound: %+v", r.Findings)
 	}
-	edit(t, dirs[1], put("lease", string(leaseKey(9)), []byte{8, 9, 16, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+	casetest.EditDB(t, dirs[1], put("lease", string(leaseKey(9)), []byte{8, 9, 16, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 		0xff, 1}))
 	if r := run(t, inputOf(t, backupOf(t, dirs[1])), "L04"); r.Outcome != check.Violated {
 		t.Errorf("-4 s: %s %s", r.Outcome, r.Reason)
@@ -237,7 +238,7 @@ func backupOf(t *testing.T, dir string) string {
 // TestNothingTellsWhoIsWrong: without a log the members that differ are all named, and the odd one is a hint.
 func TestNothingTellsWhoIsWrong(t *testing.T) {
 	dirs := scripted("3.6.0").Write(t, t.TempDir())
-	edit(t, dirs[0], put("lease", string(leaseKey(70)), []byte{8, 70, 16, 60}))
+	casetest.EditDB(t, dirs[0], put("lease", string(leaseKey(70)), []byte{8, 70, 16, 60}))
 	r := run(t, inputOf(t, backupOf(t, dirs[0]), backupOf(t, dirs[1]), backupOf(t, dirs[2])), "L01")
 	if r.Outcome != check.Violated || len(accused(r)) != 3 || !slices.Equal(r.Findings[0].Odd, []string{"node1.db"}) {
 		t.Errorf("%s %v odd %v: %+v", r.Outcome, accused(r), r.Findings[0].Odd, r.Findings)
@@ -248,9 +249,9 @@ func TestNothingTellsWhoIsWrong(t *testing.T) {
 func TestLastTransactionNames(t *testing.T) {
 	dirs := scripted("3.6.0").Write(t, t.TempDir())
 	for _, d := range dirs {
-		edit(t, d, put("lease", string(leaseKey(70)), []byte{8, 70, 16, 60}))
+		casetest.EditDB(t, d, put("lease", string(leaseKey(70)), []byte{8, 70, 16, 60}))
 	}
-	editOnce(t, dirs[2], put("lease", string(leaseKey(70)), []byte{8, 70, 16, 50}))
+	casetest.EditDBOnce(t, dirs[2], put("lease", string(leaseKey(70)), []byte{8, 70, 16, 50}))
 	in := inputOf(t, dirs...)
 	in.Replay.Members[0].LeaseFaults, in.Replay.Members[1].LeaseFaults, in.Replay.Members[2].LeaseFaults = nil, nil, nil
 	for _, m := range in.Replay.Members {
@@ -271,12 +272,12 @@ func TestPasswordsOfOldProposers(t *testing.T) {
 	s.Add(step(0, "", putKey("/a", 0)))
 	dirs := s.Write(t, t.TempDir())
 	for i, h := range []string{hash1, hash3, hash1} {
-		edit(t, dirs[i], user("old", h))
+		casetest.EditDB(t, dirs[i], user("old", h))
 	}
 	if r := run(t, inputOf(t, dirs...), "A09"); r.Outcome != check.Holds {
 		t.Errorf("salts of their own: %s %s %+v", r.Outcome, r.Reason, r.Findings)
 	}
-	edit(t, dirs[1], user("old", hash2))
+	casetest.EditDB(t, dirs[1], user("old", hash2))
 	if r := run(t, inputOf(t, dirs...), "A09"); r.Outcome != check.Violated {
 		t.Errorf("one salt, two hashes: %s %s", r.Outcome, r.Reason)
 	}
@@ -303,7 +304,7 @@ func TestAlarmsAgainstTheLog(t *testing.T) {
 		dirs := s.Write(t, t.TempDir())
 		for _, d := range dirs {
 			if c.change != nil {
-				edit(t, d, c.change)
+				casetest.EditDB(t, d, c.change)
 			}
 		}
 		for _, sources := range [][]string{dirs, dirs[:1]} {

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -36,7 +37,7 @@ func snapshots(t *testing.T) string {
 func alterSnapshot(t *testing.T, dir string, index uint64, edit func(*walpb.Snapshot)) {
 	t.Helper()
 	done := false
-	rewriteLog(t, dir, func(rec *walpb.Record) {
+	casetest.RewriteLog(t, dir, func(rec *walpb.Record) {
 		var s walpb.Snapshot
 		if rec.Type != 5 || s.Unmarshal(rec.Data) != nil || s.Index != index {
 			return

@@ -1,4 +1,4 @@
-package check_test
+package casetest
 
 import (
 	"fmt"
@@ -32,11 +32,11 @@ type hands struct {
 }
 
 // newHands begins the members of "hands [restored] [base=N] ID...", with N revisions from before a restore.
-func newHands(t *testing.T, root string, l caseLine) *hands {
+func newHands(t *testing.T, root string, l Line) *hands {
 	t.Helper()
 	h := &hands{t: t, term: 1, begin: begun, closed: map[int]bool{}, listed: map[int]bool{}}
 	restored, base := false, 0
-	for _, w := range l.words(t) {
+	for _, w := range l.Words(t) {
 		switch {
 		case w == "restored":
 			restored = true
@@ -58,19 +58,19 @@ func newHands(t *testing.T, root string, l caseLine) *hands {
 	return h
 }
 
-func number(t *testing.T, l caseLine, s string, base int) uint64 {
+func number(t *testing.T, l Line, s string, base int) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(s, base, 64)
 	if err != nil {
-		t.Fatalf("line %d: %v", l.no, err)
+		t.Fatalf("line %d: %v", l.No, err)
 	}
 	return n
 }
 
 // on takes the members out of the words of a line (node1 node3; all where none is named) and returns the other words.
-func (h *hands) on(l caseLine) (pos []int, rest []string) {
+func (h *hands) on(l Line) (pos []int, rest []string) {
 	h.t.Helper()
-	for _, w := range l.words(h.t) {
+	for _, w := range l.Words(h.t) {
 		if strings.HasPrefix(w, "node") && len(w) == 5 {
 			pos = append(pos, int(w[4]-'1'))
 			continue
@@ -101,16 +101,16 @@ func (h *hands) request(id uint64) uint64 {
 }
 
 // do carries out a line; false when the verb is not one for hands.
-func (h *hands) do(l caseLine) bool {
+func (h *hands) do(l Line) bool {
 	h.t.Helper()
 	pos, w := h.on(l)
 	num := func(i, base int) uint64 {
 		if i >= len(w) {
-			h.t.Fatalf("line %d: %s lacks a number", l.no, l.verb)
+			h.t.Fatalf("line %d: %s lacks a number", l.No, l.Verb)
 		}
 		return number(h.t, l, w[i], base)
 	}
-	switch l.verb {
+	switch l.Verb {
 	case "elect":
 		h.elect(pos)
 	case "puts":
@@ -132,7 +132,7 @@ func (h *hands) do(l caseLine) bool {
 	case "request":
 		r := &etcdserverpb.InternalRaftRequest{}
 		if err := prototext.Unmarshal([]byte(w[0]), protoadapt.MessageV2Of(r)); err != nil {
-			h.t.Fatalf("line %d: %v", l.no, err)
+			h.t.Fatalf("line %d: %v", l.No, err)
 		}
 		r.Header = &etcdserverpb.RequestHeader{ID: h.request(h.ids[0])}
 		h.entry(pos, func(m *clustertest.Hand, index uint64) { m.Request(h.term, index, r) })
@@ -151,6 +151,18 @@ func (h *hands) do(l caseLine) bool {
 		}
 	case "goto": // goto INDEX TERM: the next entry follows this one
 		h.index, h.term = num(0, 10), num(1, 10)
+	case "process": // the processes that propose from here on began so many milliseconds later
+		h.begin += num(0, 10)
+	default:
+		return h.dirs(l, pos) || h.members(l, pos, w, num)
+	}
+	return true
+}
+
+// dirs are the lines that give members another data dir.
+func (h *hands) dirs(l Line, pos []int) bool {
+	h.t.Helper()
+	switch l.Verb {
 	case "wiped": // wiped NODE: its data dir is that of a member that was bootstrapped and did nothing else
 		for _, i := range pos {
 			h.of[i] = clustertest.NewHand(h.t, h.t.TempDir(), fmt.Sprintf("node%d", i+1), h.ids[i], 0xc1)
@@ -179,18 +191,16 @@ func (h *hands) do(l caseLine) bool {
 				}
 			}
 		}
-	case "process": // the processes that propose from here on began so many milliseconds later
-		h.begin += num(0, 10)
 	default:
-		return h.members(l, pos, w, num)
+		return false
 	}
 	return true
 }
 
 // members are the lines about the member list, snapshots and the end of a data dir.
-func (h *hands) members(l caseLine, pos []int, w []string, num func(i, base int) uint64) bool {
+func (h *hands) members(l Line, pos []int, w []string, num func(i, base int) uint64) bool {
 	h.t.Helper()
-	switch l.verb {
+	switch l.Verb {
 	case "conf": // conf add|learner|promote|remove ID [forced]
 		cc := h.change(l, w[0], num(1, 16), len(w) > 2 && w[2] == "forced")
 		h.entry(pos, func(m *clustertest.Hand, index uint64) { m.Conf(h.term, index, cc) })
@@ -244,7 +254,7 @@ func (h *hands) members(l caseLine, pos []int, w []string, num func(i, base int)
 	return true
 }
 
-func (h *hands) voters(l caseLine, w []string) []uint64 {
+func (h *hands) voters(l Line, w []string) []uint64 {
 	h.t.Helper()
 	if len(w) == 0 {
 		return h.ids
@@ -256,7 +266,7 @@ func (h *hands) voters(l caseLine, w []string) []uint64 {
 	return out
 }
 
-func (h *hands) change(l caseLine, kind string, id uint64, forced bool) (cc raftpb.ConfChange) {
+func (h *hands) change(l Line, kind string, id uint64, forced bool) (cc raftpb.ConfChange) {
 	h.t.Helper()
 	request := h.request(h.ids[0])
 	if forced {
@@ -272,7 +282,7 @@ func (h *hands) change(l caseLine, kind string, id uint64, forced bool) (cc raft
 	case "remove":
 		return clustertest.RemoveMember(id, request)
 	}
-	h.t.Fatalf("line %d: no change %q", l.no, kind)
+	h.t.Fatalf("line %d: no change %q", l.No, kind)
 	return cc
 }
 

@@ -1,4 +1,4 @@
-package check_test
+package casetest
 
 import (
 	"crypto/sha256"
@@ -20,34 +20,34 @@ import (
 )
 
 // edit changes the files of a source: "VERB NODE ARGUMENT...". false when the verb is unknown.
-func (b *builder) edit(l caseLine) bool {
+func (b *builder) edit(l Line) bool {
 	b.t.Helper()
-	w := l.words(b.t)
+	w := l.Words(b.t)
 	if len(w) == 0 || b.paths[w[0]] == "" {
-		b.t.Fatalf("line %d: %s names no source that is there: %s", l.no, l.verb, l.rest)
+		b.t.Fatalf("line %d: %s names no source that is there: %s", l.No, l.Verb, l.Rest)
 	}
 	dir := b.paths[w[0]]
 	w = w[1:]
 	lit := func(i int) []byte { return literal(b.t, l, w[i]) }
-	switch l.verb {
+	switch l.Verb {
 	case "put": // put NODE BUCKET KEY VALUE
-		edit(b.t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(w[0])).Put(lit(1), lit(2)) })
+		EditDB(b.t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(w[0])).Put(lit(1), lit(2)) })
 	case "delete": // delete NODE BUCKET KEY
-		edit(b.t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(w[0])).Delete(lit(1)) })
+		EditDB(b.t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(w[0])).Delete(lit(1)) })
 	case "drop": // drop NODE BUCKET
-		edit(b.t, dir, func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(w[0])) })
+		EditDB(b.t, dir, func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(w[0])) })
 	case "db": // db NODE: from here on the source is its database file alone
-		b.paths[strings.Fields(l.rest)[0]] = filepath.Join(dir, "member", "snap", "db")
+		b.paths[strings.Fields(l.Rest)[0]] = filepath.Join(dir, "member", "snap", "db")
 	case "copied": // copied NODE: from here on the source is its database file alone, taken as a backup
-		name := strings.Fields(l.rest)[0]
+		name := strings.Fields(l.Rest)[0]
 		b.paths[name], b.backups[name] = filepath.Join(dir, "member", "snap", "db"), true
 	case "backup": // backup NODE: from here on the source is a backup of its database
-		b.backups[strings.Fields(l.rest)[0]] = true
-		b.paths[strings.Fields(l.rest)[0]] = b.backup(l, filepath.Join(dir, "member", "snap", "db"))
+		b.backups[strings.Fields(l.Rest)[0]] = true
+		b.paths[strings.Fields(l.Rest)[0]] = b.backup(l, filepath.Join(dir, "member", "snap", "db"))
 	case "received": // received NODE: the database as a leader sends it, before anything is committed to it
 		b.received(l, filepath.Join(dir, "member", "snap", "db"))
 	case "freelist": // freelist NODE: the database as a server on Windows or macOS writes it
-		storeFreelist(b.t, dir)
+		StoreFreelist(b.t, dir)
 	default:
 		return b.editFiles(l, dir, w)
 	}
@@ -55,14 +55,14 @@ func (b *builder) edit(l caseLine) bool {
 }
 
 // editFiles are the changes to bytes and names. Patterns are below member, such as wal/*.wal; the last match counts.
-func (b *builder) editFiles(l caseLine, dir string, w []string) bool {
+func (b *builder) editFiles(l Line, dir string, w []string) bool {
 	b.t.Helper()
 	num := func(i int) int64 {
 		n, err := strconv.ParseInt(w[i], 0, 64)
 		b.ok(l, err)
 		return n
 	}
-	switch l.verb {
+	switch l.Verb {
 	case "flip": // flip NODE FILE OFFSET: one bit; an offset below 0 counts from the end
 		b.change(l, match(b.t, l, dir, w[0]), func(data []byte) []byte {
 			at := num(1)
@@ -88,10 +88,20 @@ func (b *builder) editFiles(l caseLine, dir string, w []string) bool {
 	case "append": // append NODE FILE LITERAL
 		b.change(l, match(b.t, l, dir, w[0]),
 			func(data []byte) []byte { return append(data, literal(b.t, l, w[1])...) })
+	default:
+		return b.editRecords(l, dir, w)
+	}
+	return true
+}
+
+// editRecords are the changes to records of the log and to pages of the database.
+func (b *builder) editRecords(l Line, dir string, w []string) bool {
+	b.t.Helper()
+	switch l.Verb {
 	case "cutrecords": // cutrecords NODE N: the last N records of the last segment are zeros
 		b.change(l, match(b.t, l, dir, "wal/*.wal"), func(data []byte) []byte {
 			ends := recordEnds(data)
-			clear(data[ends[len(ends)-1-int(num(0))]:])
+			clear(data[ends[len(ends)-1-int(number(b.t, l, w[0], 10))]:])
 			return data
 		})
 	case "tear": // tear NODE: the last record of the last segment ends in zeros from its middle on
@@ -133,7 +143,7 @@ func (b *builder) editFiles(l caseLine, dir string, w []string) bool {
 // branch is a branch page and the last page below it.
 type branch struct{ id, lastChild uint64 }
 
-func firstBranch(t *testing.T, l caseLine, db string) branch {
+func firstBranch(t *testing.T, l Line, db string) branch {
 	t.Helper()
 	h, err := dumpdb.Open(db)
 	if err != nil {
@@ -150,14 +160,14 @@ func firstBranch(t *testing.T, l caseLine, db string) branch {
 			return branch{id, binary.LittleEndian.Uint64(data[int(id)*h.PageSize()+header+(p.Count-1)*element+child:])}
 		}
 	}
-	t.Fatalf("line %d: no branch page: write more keys", l.no)
+	t.Fatalf("line %d: no branch page: write more keys", l.No)
 	return branch{}
 }
 
 // editNames are removals, copies and rewritten logs.
-func (b *builder) editNames(l caseLine, dir string, w []string) bool {
+func (b *builder) editNames(l Line, dir string, w []string) bool {
 	b.t.Helper()
-	switch l.verb {
+	switch l.Verb {
 	case "remove": // remove NODE FILE
 		b.ok(l, os.RemoveAll(match(b.t, l, dir, w[0])))
 	case "rename": // rename NODE FILE NEW-NAME
@@ -174,14 +184,14 @@ func (b *builder) editNames(l caseLine, dir string, w []string) bool {
 		b.ok(l, os.WriteFile(filepath.Join(dir, "member", w[0]), literal(b.t, l, w[1]), 0o600))
 	case "replace": // replace NODE OLD NEW: in the data of every log record, the checksums made to fit; of equal length
 		from, to, n := literal(b.t, l, w[0]), literal(b.t, l, w[1]), 0
-		rewriteLog(b.t, dir, func(rec *walpb.Record) {
+		RewriteLog(b.t, dir, func(rec *walpb.Record) {
 			if i := strings.Index(string(rec.Data), string(from)); i >= 0 {
 				n++
 				rec.Data = slices.Concat(rec.Data[:i], to, rec.Data[i+len(from):])
 			}
 		})
 		if n == 0 {
-			b.t.Fatalf("line %d: no record holds %q", l.no, from)
+			b.t.Fatalf("line %d: no record holds %q", l.No, from)
 		}
 	default:
 		return false
@@ -190,11 +200,11 @@ func (b *builder) editNames(l caseLine, dir string, w []string) bool {
 }
 
 // received rewrites a database as bbolt writes a copy of it, with an odd transaction ID.
-func (b *builder) received(l caseLine, db string) {
+func (b *builder) received(l Line, db string) {
 	b.t.Helper()
 	copied := filepath.Join(b.t.TempDir(), "db")
 	for range 2 {
-		editOnce(b.t, filepath.Dir(filepath.Dir(filepath.Dir(db))),
+		EditDBOnce(b.t, filepath.Dir(filepath.Dir(filepath.Dir(db))),
 			func(tx *bbolt.Tx) error { return tx.CopyFile(copied, 0o600) })
 		h, err := dumpdb.Open(copied)
 		b.ok(l, err)
@@ -205,11 +215,11 @@ func (b *builder) received(l caseLine, db string) {
 			return
 		}
 	}
-	b.t.Fatalf("line %d: no copy with an odd transaction ID", l.no)
+	b.t.Fatalf("line %d: no copy with an odd transaction ID", l.No)
 }
 
 // backup writes what snapshot save makes of a database: the pages in use and their sha256.
-func (b *builder) backup(l caseLine, db string) string {
+func (b *builder) backup(l Line, db string) string {
 	b.t.Helper()
 	data, err := os.ReadFile(db)
 	b.ok(l, err)
@@ -223,7 +233,7 @@ func (b *builder) backup(l caseLine, db string) string {
 	return path
 }
 
-func (b *builder) change(l caseLine, file string, by func([]byte) []byte) {
+func (b *builder) change(l Line, file string, by func([]byte) []byte) {
 	b.t.Helper()
 	data, err := os.ReadFile(file)
 	b.ok(l, err)
@@ -231,14 +241,14 @@ func (b *builder) change(l caseLine, file string, by func([]byte) []byte) {
 }
 
 // match is the last file below member that fits the pattern; "." is the source itself, a file.
-func match(t *testing.T, l caseLine, dir, pattern string) string {
+func match(t *testing.T, l Line, dir, pattern string) string {
 	t.Helper()
 	if pattern == "." {
 		return dir
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "member", pattern))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("line %d: no file %s: %v", l.no, pattern, err)
+		t.Fatalf("line %d: no file %s: %v", l.No, pattern, err)
 	}
 	return files[len(files)-1]
 }
@@ -258,7 +268,7 @@ func recordEnds(data []byte) (ends []int64) {
 
 // literal reads a value: hex:..., base64:..., u64:N (eight bytes), rev:MAIN[.SUB][t] (a key of bucket key), else the
 // text itself.
-func literal(t *testing.T, l caseLine, s string) []byte {
+func literal(t *testing.T, l Line, s string) []byte {
 	t.Helper()
 	kind, rest, _ := strings.Cut(s, ":")
 	var out []byte
@@ -278,7 +288,7 @@ func literal(t *testing.T, l caseLine, s string) []byte {
 		out = []byte(s)
 	}
 	if err != nil {
-		t.Fatalf("line %d: %s: %v", l.no, s, err)
+		t.Fatalf("line %d: %s: %v", l.No, s, err)
 	}
 	return out
 }
