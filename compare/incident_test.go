@@ -65,6 +65,15 @@ func specsOf(t *testing.T, dir string) []evidence.Spec {
 	return out
 }
 
+// dirSpecs names data dirs by their last element.
+func dirSpecs(dirs []string) []evidence.Spec {
+	var specs []evidence.Spec
+	for _, d := range dirs {
+		specs = append(specs, evidence.Spec{Name: filepath.Base(d), Where: d})
+	}
+	return specs
+}
+
 func diagnose(t *testing.T, specs []evidence.Spec) *compare.Report {
 	t.Helper()
 	r, err := compare.Diagnose(context.Background(), specs, compare.Options{Version: "test"})

@@ -16,15 +16,14 @@ import (
 func TestObjectsAreNamed(t *testing.T) {
 	const key, content = "/registry/pods/prod/web-0", "not-for-reports"
 	root := t.TempDir()
-	s := bootstrap(t, root)
-	s.n++
-	s.on(func(h *clustertest.Hand, index uint64) {
-		h.Put(s.term, index, clustertest.RequestID(s.ids[0], s.begin, 10+s.n), key,
-			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0","namespace":"prod",`+
-				`"managedFields":[{"manager":"kube-scheduler","time":"2026-01-02T03:04:05Z"},{"manager":"kubelet","time":"2026-01-02T03:04:06Z"}]},"spec":{"x":"`+content+`"}}`, h.ID != a3)
-	})
-	s.puts(9)
-	s.done()
+	s := clustertest.NewScript("3.5.0")
+	s.Add(clustertest.As("", 0, clustertest.PutRequest(key,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0","namespace":"prod",`+
+			`"managedFields":[{"manager":"kube-scheduler","time":"2026-01-02T03:04:05Z"},{"manager":"kubelet","time":"2026-01-02T03:04:06Z"}]},"spec":{"x":"`+content+`"}}`, 0), 2))
+	for range 9 {
+		s.Add(clustertest.As("", 0, clustertest.PutRequest("/later", "x", 0)))
+	}
+	s.Write(t, root)
 	evidencetest.Unchanged(t, root)
 	var specs []evidence.Spec
 	for _, n := range []string{"node1", "node2", "node3"} {

@@ -12,12 +12,13 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
 // firstRow changes the first row of a bucket; nil deletes it.
-func firstRow(bucket string, value func([]byte) []byte) spoil {
-	return editDB(func(tx *bbolt.Tx) error {
+func firstRow(bucket string, value func([]byte) []byte) clustertest.Damage {
+	return clustertest.EditDB(func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte(bucket))
 		k, v := b.Cursor().First()
 		if k == nil {
@@ -32,29 +33,29 @@ func firstRow(bucket string, value func([]byte) []byte) spoil {
 }
 
 // row puts a row into a bucket.
-func row(bucket string, key, value []byte) spoil {
-	return editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Put(key, value) })
+func row(bucket string, key, value []byte) clustertest.Damage {
+	return clustertest.EditDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Put(key, value) })
 }
 
 // raised is an auth revision far above every real one.
 var raised = binary.BigEndian.AppendUint64(nil, 90)
 
 // contentFaults change one thing of what a database holds, in every bucket that members of a cluster share.
-var contentFaults = map[string]spoil{
+var contentFaults = map[string]clustertest.Damage{
 	"a lease is gone":             firstRow("lease", nil),
 	"a user is gone":              firstRow("authUsers", nil),
 	"a role is gone":              firstRow("authRoles", nil),
 	"auth is off":                 row("auth", []byte("authEnabled"), []byte{0}),
 	"the auth revision is higher": row("auth", []byte("authRevision"), raised),
 	"the alarm is gone":           firstRow("alarm", nil),
-	"another peer URL": editMember("node4",
+	"another peer URL": clustertest.EditMember("node4",
 		func(m map[string]any) { m["peerURLs"] = []string{"http://127.0.0.9:9"} }),
 	"a removed member is forgotten": firstRow("members_removed", nil),
 	"a value is altered":            alteredValue,
 }
 
 // alteredValue changes the last byte of the value of the newest record that has one.
-var alteredValue = editDB(func(tx *bbolt.Tx) error {
+var alteredValue = clustertest.EditDB(func(tx *bbolt.Tx) error {
 	b := tx.Bucket([]byte("key"))
 	c := b.Cursor()
 	for k, v := c.Last(); k != nil; k, v = c.Prev() {
@@ -106,6 +107,18 @@ func TestMajorityDoesNotOutvoteTheLog(t *testing.T) {
 				t.Errorf("best %v; class %s: %s", got, r.Verdict.Class, r.Verdict.Summary)
 			}
 		})
+	}
+}
+
+// TestMajorityCanBeWrong: two of three members skipped an entry that was acknowledged; the third is the one to keep.
+func TestMajorityCanBeWrong(t *testing.T) {
+	s := clustertest.Synth{Members: 3, Entries: 80, Keys: 20, Value: 20, Starts: map[int]int{0: 0, 1: 1, 2: 2},
+		Skip: map[int]map[int]bool{1: {40: true}, 2: {40: true}}}
+	dirs := s.Write(t, t.TempDir())
+	evidencetest.Unchanged(t, dirs...)
+	if r := diagnose(t, dirSpecs(dirs)); !slices.Equal(r.Best.Members, []string{"node1"}) ||
+		r.Best.Lost.CommittedEntries != 0 {
+		t.Errorf("best %v, lost %+v: %s", r.Best.Members, r.Best.Lost, r.Best.Why)
 	}
 }
 

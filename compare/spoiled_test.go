@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
@@ -21,7 +22,7 @@ import (
 // best and blame nobody else. Where a set has a lagging or otherwise ordinary member, that one is no second culprit.
 var spoiledSets = []struct {
 	name, incident string
-	spoil          spoil
+	spoil          clustertest.Damage
 	class, cause   string
 	best           []string
 }{
@@ -39,12 +40,12 @@ var spoiledSets = []struct {
 		"bbolt-page-damage", []string{"node2"}},
 	{"root of bucket key lies beyond the file", "m-healthy-3.6", keyRootBeyondFile, "db-damage", "bbolt-page-damage",
 		[]string{"node2", "node4"}},
-	{"live key taken out below the compaction", "l-compaction-skew", editDB(dropOldLive), "data-divergence",
+	{"live key taken out below the compaction", "l-compaction-skew", clustertest.EditDB(dropOldLive), "data-divergence",
 		"unexplained-first-divergence", []string{"node2", "node3"}},
 	{"revision taken out of the middle", "m-healthy-3.5",
-		editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(revKey(200)) }),
+		clustertest.EditDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(clustertest.RevisionKey(200)) }),
 		"data-divergence", "unexplained-first-divergence", []string{"node2", "node4"}},
-	{"no consistent index", "m-healthy-3.6", editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("consistent_index")) }),
+	{"no consistent index", "m-healthy-3.6", clustertest.EditDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("consistent_index")) }),
 		"", "cindex-missing", []string{"node2", "node4"}},
 }
 
@@ -124,7 +125,7 @@ func noise(n int) []byte {
 }
 
 // tearLog puts with, or zeros, over the log from the sector border behind that part of its data up to the end.
-func tearLog(part float64, with []byte) spoil {
+func tearLog(part float64, with []byte) clustertest.Damage {
 	return func(t *testing.T, node string) {
 		t.Helper()
 		segs, err := filepath.Glob(filepath.Join(node, "wal", "*.wal"))
@@ -167,7 +168,7 @@ func writeIn(t *testing.T, file string, at int64, b []byte) {
 }
 
 // inLastKeyLeaf overwrites bytes in the leaf page that holds the newest revision.
-func inLastKeyLeaf(at int64, with []byte) spoil {
+func inLastKeyLeaf(at int64, with []byte) clustertest.Damage {
 	return func(t *testing.T, node string) {
 		t.Helper()
 		file, page := lastKeyLeaf(t, node)

@@ -37,7 +37,7 @@ func TestBitInOneOfEqualMembers(t *testing.T) {
 					t.Fatal(err)
 				}
 				evidencetest.Unchanged(t, dirs...)
-				r := diagnose(t, synthSpecs(dirs))
+				r := diagnose(t, dirSpecs(dirs))
 				if string(r.Verdict.Class) != c.class || r.Verdict.Health != check.Unhealthy {
 					t.Errorf("class %s, want %s", r.Verdict.Class, c.class)
 				}

@@ -45,7 +45,7 @@ func TestLeasesOfOneMember(t *testing.T) {
 	}
 	refused := leased("3.3.0", true)
 	refused.Add(clustertest.As("", 0, clustertest.RevokeRequest(7), 0))
-	classOf := map[check.Severity]string{check.Error: "latent-divergence"}
+	classOf := map[check.Severity]check.Class{check.Error: "latent-divergence"}
 	for name, c := range map[string]struct {
 		s    *clustertest.Script
 		gone func(*bbolt.Tx) error
@@ -79,7 +79,7 @@ func TestLeasesOfOneMember(t *testing.T) {
 			fs := runCheck(t, in, "L09").Findings
 			content := ""
 			if k := runCheck(t, in, "K03").Findings; len(k) > 0 {
-				content = k[0].Class
+				content = string(k[0].Class)
 			}
 			if content != c.content {
 				t.Errorf("K03 is of class %q, want %q", content, c.content)

@@ -1,4 +1,4 @@
-package compare_test
+package cause_test
 
 import (
 	"bytes"
@@ -52,7 +52,7 @@ func TestIndexAltered(t *testing.T) {
 				c.spoil(t, filepath.Join(dirs[1], "member"))
 			}
 			evidencetest.Unchanged(t, dirs...)
-			specs := synthSpecs(dirs)
+			specs := dirSpecs(dirs)
 			if c.want.best = []string{"node1", "node3"}; c.alone {
 				specs, c.want.best = specs[1:2], nil
 			} else if c.spoil == nil {

@@ -1,32 +1,24 @@
-package compare_test
+package cause_test
 
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
-	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// spoil changes one node of a private copy of an incident.
-type spoil func(t *testing.T, node string)
-
 // violations is what must be noticed: each takes a sound set, spoils node1 and names the checks that must be violated.
-// Together with the incidents it shows every check violated once.
 var violations = []struct {
 	name, incident string
 	spoil          spoil
@@ -69,7 +61,7 @@ var violations = []struct {
 		return tx.Bucket([]byte("meta")).Put([]byte("term"), binary.BigEndian.AppendUint64(nil, 7))
 	}), []string{"D05"}, "torn-copy"},
 	{"promotion missing in the bucket", "m-healthy-3.5",
-		editMember("node1", func(m map[string]any) { m["isLearner"] = true }), []string{"M07"}, "membership"},
+		clustertest.EditMember("node1", func(m map[string]any) { m["isLearner"] = true }), []string{"M07"}, "membership"},
 	{"removed member still listed", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error {
 		k, _ := tx.Bucket([]byte("members_removed")).Cursor().First()
 		id, err := strconv.ParseUint(string(k), 16, 64)
@@ -124,10 +116,6 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-func revKey(main int64) []byte {
-	return binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, uint64(main)), '_'), 0)
-}
-
 // flipIn flips one bit of the first file that matches.
 func flipIn(pattern string, at int64) spoil {
 	return func(t *testing.T, node string) {
@@ -148,22 +136,6 @@ func flipIn(pattern string, at int64) spoil {
 			t.Fatal(err)
 		}
 		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func editDB(edit func(*bbolt.Tx) error) spoil {
-	return func(t *testing.T, node string) {
-		t.Helper()
-		db, err := bbolt.Open(filepath.Join(node, "snap", "db"), 0o600, &bbolt.Options{NoFreelistSync: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Update(edit); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -190,121 +162,5 @@ func cutDB(size int64) spoil {
 		if err := os.Truncate(filepath.Join(node, "snap", "db"), size); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// editMember changes the JSON of the member of that name in bucket members. Numbers keep their digits.
-func editMember(name string, edit func(map[string]any)) spoil {
-	return editDB(func(tx *bbolt.Tx) error {
-		b := tx.Bucket([]byte("members"))
-		return b.ForEach(func(k, v []byte) error {
-			if !strings.Contains(string(v), strconv.Quote(name)) {
-				return nil
-			}
-			var m map[string]any
-			d := json.NewDecoder(bytes.NewReader(v))
-			d.UseNumber()
-			if err := d.Decode(&m); err != nil {
-				return err
-			}
-			edit(m)
-			out, err := json.Marshal(m)
-			if err != nil {
-				return err
-			}
-			return b.Put(bytes.Clone(k), out)
-		})
-	})
-}
-
-// TestSegmentTakenOut needs a log of several segments, which no incident has. It changes etcd's segment size for its
-// own log.
-func TestSegmentTakenOut(t *testing.T) {
-	old := wal.SegmentSizeBytes
-	wal.SegmentSizeBytes = 64 << 10
-	dirs := clustertest.Synth{Members: 3, Entries: 2000, Keys: 100, Value: 100}.Write(t, t.TempDir())
-	wal.SegmentSizeBytes = old
-	specs := synthSpecs(dirs)
-	if r := diagnose(t, specs); r.Verdict.Class != "healthy" {
-		t.Fatalf("sound set: %s %s", r.Verdict.Class, r.Verdict.Summary)
-	}
-	segments, err := filepath.Glob(filepath.Join(dirs[1], "member", "wal", "*.wal"))
-	if err != nil || len(segments) < 4 {
-		t.Fatal(segments, err)
-	}
-	if err := os.Remove(segments[2]); err != nil {
-		t.Fatal(err)
-	}
-	evidencetest.Unchanged(t, dirs...)
-	r := diagnose(t, specs)
-	if r.Verdict.Class != "wal-damage" || *r.Verdict.Cause != "wal-segment-missing" ||
-		!slices.Equal(r.Best.Members, []string{"node1", "node3"}) {
-		t.Errorf("%s %v best %v", r.Verdict.Class, r.Verdict.Cause, r.Best.Members)
-	}
-	if outcome(r, "K03") == check.Violated {
-		t.Error("the hole in one log is taken for a wrong database")
-	}
-}
-
-func synthSpecs(dirs []string) []evidence.Spec {
-	var specs []evidence.Spec
-	for _, d := range dirs {
-		specs = append(specs, evidence.Spec{Name: filepath.Base(d), Where: d})
-	}
-	return specs
-}
-
-// TestEntrySkippedAfterACrash builds what 3.5.0 to 3.5.2 left behind: one entry without effect on one member, a start
-// of that member behind it, everything else applied one revision lower. Two skipped entries in one life are something
-// else.
-func TestEntrySkippedAfterACrash(t *testing.T) {
-	for name, c := range map[string]struct {
-		skip map[int]bool
-		want string
-	}{
-		"one":             {map[int]bool{40: true}, "cindex-ahead-of-apply"},
-		"one per life":    {map[int]bool{40: true, 55: true}, "cindex-ahead-of-apply"},
-		"two in one life": {map[int]bool{40: true, 45: true}, "unexplained-first-divergence"},
-		"no crash behind": {map[int]bool{70: true}, "unexplained-first-divergence"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := clustertest.Synth{Members: 3, Entries: 80, Keys: 20, Value: 20,
-				Starts: map[int]int{0: 0, 1: 1, 2: 2, 50: 1, 60: 1}, Skip: map[int]map[int]bool{1: c.skip}}
-			dirs := s.Write(t, t.TempDir())
-			evidencetest.Unchanged(t, dirs...)
-			r := diagnose(t, synthSpecs(dirs))
-			if r.Verdict.Class != "data-divergence" || r.Verdict.Cause == nil || string(*r.Verdict.Cause) != c.want ||
-				!slices.Equal(r.Best.Members, []string{"node1", "node3"}) {
-				t.Fatalf("%s %v best %v: %s", r.Verdict.Class, r.Verdict.Cause, r.Best.Members, r.Verdict.Summary)
-			}
-			if lacks := r.Best.Ranking[2].Lacks.CommittedEntries; lacks != len(c.skip) {
-				t.Errorf("%d entries lacking, want %d", lacks, len(c.skip))
-			}
-		})
-	}
-}
-
-// TestMajorityCanBeWrong: two of three members skipped an entry that was acknowledged; the third is the one to keep.
-func TestMajorityCanBeWrong(t *testing.T) {
-	s := clustertest.Synth{Members: 3, Entries: 80, Keys: 20, Value: 20, Starts: map[int]int{0: 0, 1: 1, 2: 2},
-		Skip: map[int]map[int]bool{1: {40: true}, 2: {40: true}}}
-	dirs := s.Write(t, t.TempDir())
-	evidencetest.Unchanged(t, dirs...)
-	if r := diagnose(t, synthSpecs(dirs)); !slices.Equal(r.Best.Members, []string{"node1"}) ||
-		r.Best.Lost.CommittedEntries != 0 {
-		t.Errorf("best %v, lost %+v: %s", r.Best.Members, r.Best.Lost, r.Best.Why)
-	}
-}
-
-// TestLearnerFlagLost: raft counts a member as a learner, bucket members calls it a voter.
-func TestLearnerFlagLost(t *testing.T) {
-	s := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20, Starts: map[int]int{0: 0, 1: 1, 2: 2},
-		Learners: map[int]bool{2: true}}
-	dirs := s.Write(t, t.TempDir())
-	evidencetest.Unchanged(t, dirs...)
-	r := diagnose(t, synthSpecs(dirs))
-	if r.Verdict.Class != "membership" || r.Verdict.Cause == nil || *r.Verdict.Cause != "member-update-drops-learner" ||
-		outcome(r, "M07") != check.Violated {
-		t.Errorf("%s %v: %s", r.Verdict.Class, r.Verdict.Cause, r.Verdict.Summary)
 	}
 }

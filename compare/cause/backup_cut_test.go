@@ -1,4 +1,4 @@
-package compare_test
+package cause_test
 
 import (
 	"fmt"

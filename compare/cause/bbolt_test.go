@@ -1,4 +1,4 @@
-package compare_test
+package cause_test
 
 import (
 	"crypto/sha256"
@@ -102,7 +102,7 @@ func TestPagesOfAnotherMoment(t *testing.T) {
 			dirs := s.Write(t, t.TempDir())
 			c.spoil(t, filepath.Join(dirs[1], "member"))
 			evidencetest.Unchanged(t, dirs...)
-			r := diagnose(t, synthSpecs(dirs))
+			r := diagnose(t, dirSpecs(dirs))
 			c.judge(t, r)
 			everyFindingHasEvidence(t, r)
 		})
@@ -318,7 +318,7 @@ func TestFreelistStored(t *testing.T) {
 			}
 		}
 		evidencetest.Unchanged(t, dirs...)
-		r := diagnose(t, synthSpecs(dirs))
+		r := diagnose(t, dirSpecs(dirs))
 		var have []string
 		for _, k := range r.Causes {
 			have = append(have, string(k.ID))
@@ -327,7 +327,7 @@ func TestFreelistStored(t *testing.T) {
 			t.Errorf("%s: causes %v, want %v: %s", version, have, want, r.Verdict.Summary)
 		}
 		// a server on another system stores one too
-		if alone := diagnose(t, synthSpecs(dirs[1:2])); len(alone.Causes) > 0 {
+		if alone := diagnose(t, dirSpecs(dirs[1:2])); len(alone.Causes) > 0 {
 			t.Errorf("%s: %s of one member alone", version, alone.Causes[0].ID)
 		}
 	}
@@ -360,7 +360,7 @@ func TestZeroPagesAtTheEnd(t *testing.T) {
 			}
 			writeZeros(t, file, int64(page)*4096, int64(page+1)*4096)
 			evidencetest.Unchanged(t, dirs...)
-			r := diagnose(t, synthSpecs(dirs))
+			r := diagnose(t, dirSpecs(dirs))
 			told := slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == "ext4-fast-commit" })
 			if told != last || *r.Verdict.Cause != "bbolt-page-damage" {
 				t.Errorf("told %v, cause %s: %+v", told, *r.Verdict.Cause, r.Causes)

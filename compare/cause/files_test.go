@@ -1,4 +1,4 @@
-package compare_test
+package cause_test
 
 import (
 	"fmt"
@@ -146,7 +146,7 @@ func TestCausesInFiles(t *testing.T) {
 				c.spoil(t, filepath.Join(dirs[len(dirs)/2], "member"))
 			}
 			evidencetest.Unchanged(t, dirs...)
-			r := diagnose(t, synthSpecs(dirs))
+			r := diagnose(t, dirSpecs(dirs))
 			c.judge(t, r)
 			everyFindingHasEvidence(t, r)
 		})
@@ -202,7 +202,7 @@ func TestLeftoversAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	evidencetest.Unchanged(t, dirs...)
-	r := diagnose(t, synthSpecs(dirs))
+	r := diagnose(t, dirSpecs(dirs))
 	var names []string
 	for _, f := range findings(r, "", "S04") {
 		for _, e := range f.Evidence {
@@ -232,7 +232,7 @@ func TestTornTailThatIsNotRepaired(t *testing.T) {
 			dirs := s.Write(t, t.TempDir())
 			c.spoil(t, filepath.Join(dirs[1], "member"))
 			evidencetest.Unchanged(t, dirs...)
-			r := diagnose(t, synthSpecs(dirs))
+			r := diagnose(t, dirSpecs(dirs))
 			has := slices.ContainsFunc(r.Causes,
 				func(k compare.Cause) bool { return k.ID == "wal-torn-tail-not-repaired" })
 			if has != c.want || r.Verdict.Cause == nil || *r.Verdict.Cause != "wal-torn-tail" {
@@ -278,7 +278,7 @@ func TestPurgedLog(t *testing.T) {
 				asVersion(c.version)(t, filepath.Join(d, "member"))
 			}
 			evidencetest.Unchanged(t, dirs...)
-			r := diagnose(t, synthSpecs(dirs))
+			r := diagnose(t, dirSpecs(dirs))
 			if string(r.Verdict.Class) != c.class {
 				t.Errorf("class %s: %s", r.Verdict.Class, r.Verdict.Summary)
 			}

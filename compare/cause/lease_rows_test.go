@@ -1,4 +1,4 @@
-package compare_test
+package cause_test
 
 import (
 	"context"
@@ -197,7 +197,7 @@ func TestCompareShowsTTLs(t *testing.T) {
 	s.Add(as("", 0, grantLease(7, 10)))
 	s.Add(as("", 0, grantLease(8, 600)))
 	s.Add(as("", 0, put("/a", "1", 7)))
-	c, err := compare.Compare(context.Background(), synthSpecs(s.Write(t, t.TempDir())), compare.Options{})
+	c, err := compare.Compare(context.Background(), dirSpecs(s.Write(t, t.TempDir())), compare.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
