@@ -3,9 +3,7 @@ package plan
 import (
 	"fmt"
 	"regexp"
-	"strings"
 
-	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -88,63 +86,6 @@ func Etcdctl(m *Member) shell.Command {
 	return shell.Format("etcdctl --endpoints {}", shell.FillFor("CLIENT_URL_OF", m.Name))
 }
 
-func byHandBackup(best *Member) []Command {
-	return []Command{
-		Typed("etcdctl", Etcdctl(best).Then(shell.Format("snapshot save before-repair.db"))),
-		Typed("etcd-medic", shell.Format("etcd-medic verify before-repair.db")),
-	}
-}
-
-func byHandSave(m *Member) []Command {
-	file := shell.FileName(m.Name) + "-before-repair.db"
-	return []Command{
-		Typed("etcdctl", Etcdctl(m).Then(shell.Format("snapshot save {}", file))),
-		Typed("etcd-medic", shell.Format("etcd-medic compare before-repair.db {}", file)),
-	}
-}
-
-func ByHandStart(m *Member) []Command {
-	return []Command{
-		OnHost(m, "systemd", startUnit),
-		OnHost(m, "static-pod", startPod),
-		Typed("etcdctl", Etcdctl(m).Then(statusTable)),
-	}
-}
-
-func byHandMoveLeader(best *Member) []Command {
-	return []Command{
-		Typed("etcdctl", Etcdctl(best).Then(shell.Format("endpoint status --cluster -w table"))),
-		Typed("etcdctl", shell.Format("etcdctl --endpoints <CLIENT_URL_OF_THE_LEADER> move-leader {}", best.ID)),
-	}
-}
-
-// Fillers returns how many proposals make a log with default settings drop its start: up to 3.5 that happens with a
-// raft snapshot, every --snapshot-count (100,000) entries; from 3.6 on every 100 entries.
-func (c *Cluster) Fillers() int {
-	switch {
-	case c.Has(release.LogTrimmedOften).Certain():
-		return 110
-	case c.LogStartsAtOne:
-		return 100_010
-	}
-	return 0
-}
-
-func byHandAdvance(best *Member, c *Cluster) []Command {
-	n := c.Fillers()
-	if n == 0 {
-		return []Command{note("not needed: %s took a raft snapshot, so its log no longer starts at index 1", best.Name)}
-	}
-	loop := shell.Format("seq {} | while read -r i ; do",
-		n).Then(Etcdctl(best)).Then(shell.Format("alarm list > /dev/null ; done"))
-	out := []Command{Typed("etcdctl", loop)}
-	if n > 1000 {
-		out = append(out, note("quicker: restart %s once with a small --snapshot-count before the repair, and move "+
-			"the leader to it again", best.Name))
-	}
-	return out
-}
-
 // The kubelet takes a while to end the container of a manifest that is gone; until then the data dir must not be
 // touched.
 var (
@@ -158,70 +99,3 @@ var (
 	hashTable   = shell.Format("endpoint hashkv --cluster -w table")
 	setAside    = shell.Format("mv -T <DATA_DIR> <DATA_DIR>.before-repair")
 )
-
-func ByHandStop(m *Member) []Command {
-	return []Command{
-		OnHost(m, "systemd", stopUnit),
-		OnHost(m, "static-pod", stopPod),
-	}
-}
-
-func byHandRemove(best, m *Member) []Command {
-	return []Command{Typed("etcdctl", Etcdctl(best).Then(shell.Format("member remove {}", m.ID)))}
-}
-
-func ByHandSetAside(m *Member) []Command {
-	return []Command{OnHost(m, "systemd", setAside), OnHost(m, "static-pod", setAside),
-		note("where DATA_DIR is a mount point: mv -T DATA_DIR/member DATA_DIR/member.before-repair")}
-}
-
-func ByHandAdd(best, m *Member, learner bool) []Command {
-	add := Etcdctl(best).Then(shell.Format("member add"))
-	if learner {
-		add = add.With("--learner")
-	}
-	// What follows the two dashes is a name, also when it looks like a flag.
-	return []Command{Typed("etcdctl", add.Then(shell.Format("--peer-urls={} -- {}", strings.Join(m.PeerURLs, ","),
-		m.ServerName())))}
-}
-
-func ByHandStartEmpty(p *Plan, m *Member) []Command {
-	return []Command{
-		note("INITIAL_CLUSTER is the line that member add printed: the members that %s lists now, and %s=%s",
-			p.Best.Name, m.ServerName(), strings.Join(m.PeerURLs, ",")),
-		note(`set ETCD_INITIAL_CLUSTER_STATE=existing and ETCD_INITIAL_CLUSTER="INITIAL_CLUSTER" in the unit's environment, then:`).on(m),
-		OnHost(m, "systemd", startUnit),
-		note("or set --initial-cluster-state=existing and --initial-cluster=INITIAL_CLUSTER in " +
-			"/etc/kubernetes/etcd.yaml.aside, then:").on(m),
-		OnHost(m, "static-pod", startPod),
-	}
-}
-
-func byHandWait(best, m *Member) []Command {
-	return []Command{
-		Typed("etcdctl", Etcdctl(m).Then(statusTable)),
-		Typed("etcdctl", Etcdctl(best).Then(hashTable)),
-		note("if it does not serve within a minute, this, once a second, wakes it:"),
-		Typed("etcdctl", Etcdctl(best).Then(shell.Format("alarm list"))),
-	}
-}
-
-func ByHandPromote(best *Member) []Command {
-	return []Command{Typed("etcdctl", Etcdctl(best).Then(shell.Format("member promote <NEW_MEMBER_ID>")))}
-}
-
-func byHandVerify(p *Plan) []Command {
-	diagnose := shell.Format("etcd-medic diagnose")
-	for i := range p.Members {
-		if m := &p.Members[i]; m.Action != Remove && m.Action != Retire && m.Standby == "" {
-			diagnose = diagnose.Then(shell.Format("{}={}", shell.FileName(m.Name), shell.FillFor("COPY_OF", m.Name)))
-		}
-	}
-	best := p.Member(p.Best.Name)
-	return []Command{
-		Typed("etcdctl", Etcdctl(best).Then(hashTable)),
-		Typed("etcdctl", Etcdctl(best).Then(shell.Format("member list -w table"))),
-		note("on fresh copies:"),
-		Typed("etcd-medic", diagnose),
-	}
-}

@@ -140,17 +140,9 @@ func (pl *planner) mendWay() Way {
 	if len(members) == 0 {
 		return Way{Mode: MendFiles, Why: "no member that stays has files that have to be mended"}
 	}
-	b := &builder{p: pl.p}
-	var names []string
-	for _, m := range members {
-		names = append(names, m.Name)
-		b.mend(m, pl.p.MendOf(m.Source))
-	}
-	b.proveMended(names)
-	b.installMended(members)
-	return Way{Mode: MendFiles, Possible: true, Steps: b.steps,
+	return Way{Mode: MendFiles, Possible: true, Steps: (&builder{p: pl.p, way: MendFiles}).mend(),
 		Why: fmt.Sprintf("the files of %s can be mended without giving anything up, as was tried on a copy: the "+
-			"member keeps its ID, its votes and its data", strings.Join(names, ", "))}
+			"member keeps its ID, its votes and its data", strings.Join(namesOf(members), ", "))}
 }
 
 // parts names what is mended.
@@ -204,42 +196,11 @@ func (x *Mend) commands(m *Member) (out []Command) {
 	return append(out, OnHost(m, "etcd-medic", shell.Format("etcd-medic inspect <DATA_DIR>.mended")))
 }
 
-func (b *builder) mend(m *Member, x *Mend) {
-	b.add(Step{Kind: StepMend, Member: m.Name, Title: fmt.Sprintf("mend the %s of %s %s", x.parts(), m.Name, x.from()),
-		Precondition: m.Name + " does not run",
-		Effect: fmt.Sprintf("a new data dir with the same member ID, OUT/%s: %s. The old one is only read", m.Folder(),
-			x.Why), Undo: "remove OUT/" + m.Folder(),
-		Done: fmt.Sprintf("OUT/%s is complete; its log ends with entry %d, its database stands at revision %d",
-			m.Folder(), x.Promise.LastIndex, x.Promise.Revision),
-		ByHand: append(ByHandStop(m), x.commands(m)...)})
-}
-
-func (b *builder) proveMended(names []string) {
-	b.add(Step{Kind: StepProve, Title: "start copies of the mended data dirs in a sandbox and compare",
-		Precondition: "a server that opens them is at hand",
-		Effect:       "none on the mended data dirs", Undo: "none needed",
-		Done: fmt.Sprintf("servers start on copies of %s, each holds what the plan says, and diagnose finds nothing "+
-			"wrong with them", strings.Join(names, ", ")), ByHand: byHandVerify(b.p)})
-}
-
-// installMended puts the mended data dirs in place of the old ones, each on its own host. No other member is touched.
-func (b *builder) installMended(members []*Member) {
-	s := Step{Kind: StepHandOut, Title: "put the mended data dirs in place and start their members",
-		Precondition: "the members that were mended do not run, and have not run since their data dirs were copied",
-		Effect: "they run on the mended data dirs under their old IDs, and catch up; the old data dirs are kept " +
-			"under another name", Undo: "stop them, put the old data dirs back",
-		Done:   "all members serve, and etcd-medic diagnose says healthy on fresh copies",
-		ByHand: []Command{note(CopyOut)}}
-	for _, m := range members {
-		place := setAside.Then(shell.Format("&& cp -aT <OUT>/{} <DATA_DIR> && chown -R "+
-			"--reference=<DATA_DIR>.before-repair <DATA_DIR>", m.Folder()))
-		s.ByHand = append(s.ByHand, OnHost(m, "systemd", stopUnit.Then(shell.Format("&&")).Then(place)),
-			OnHost(m, "static-pod", stopPod.Then(shell.Format(";")).Then(place)))
+// namesOf are the names of members.
+func namesOf(ms []*Member) []string {
+	var out []string
+	for _, m := range ms {
+		out = append(out, m.Name)
 	}
-	s.ByHand = append(s.ByHand, note("where the files were mended by hand on the host itself, DATA_DIR.mended is the "+
-		"new data dir"))
-	for _, m := range members {
-		s.ByHand = append(s.ByHand, ByHandStart(m)...)
-	}
-	b.add(s)
+	return out
 }

@@ -13,8 +13,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
-	"github.com/etcd-medic/etcd-medic/internal/plural"
-	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Rebuilt is a database that was made in scratch when the plan was made, from a backup and the logs of the members. It
@@ -197,35 +195,19 @@ func (pl *planner) fromRebuilt() bool {
 	return true
 }
 
+// from says what the database is made of.
+func (x *Rebuilt) from() string {
+	logs := "the logs of " + strings.Join(x.Logs, ", ")
+	if x.Base == "" {
+		return logs
+	}
+	return x.Base + " and " + logs
+}
+
 // rebuildWay is the way that gives every member the rebuilt database.
 func (pl *planner) rebuildWay() Way {
 	x := pl.p.Rebuilt
-	b := &builder{p: pl.p}
-	from := "the logs of " + strings.Join(x.Logs, ", ")
-	cmd := shell.Format("etcd-medic rebuild")
-	if x.Base != "" {
-		from = x.Base + " and " + from
-		cmd = cmd.With("--base", shell.FillFor("COPY_OF", x.Base))
-	}
-	for _, l := range x.Logs {
-		cmd = cmd.With("--log", shell.FillFor("COPY_OF", l))
-	}
-	b.add(Step{Kind: StepRebuild, Member: pl.p.Best.Name, Title: "rebuild the database from " + from +
-		", and write new data dirs with it",
-		Precondition: "the sources are unchanged; the output folder is empty and has room",
-		Effect: fmt.Sprintf("OUT/NAME for every member: its own member ID, the cluster ID, the database after "+
-			"entry %d: revision %d, %s", x.Index, x.Promise.Revision, plural.Of(int(x.Keys), "key", "keys")),
-		Undo: "remove OUT", Done: "every OUT/NAME is complete (it gets its name when it is flushed to disk)",
-		ByHand: []Command{Typed("etcd-medic", cmd.Then(shell.Format("--to last -o rebuilt.db"))),
-			note("there is no etcd tool that keeps the IDs; by hand restore all members from rebuilt.db, which " +
-				"begins a new cluster")}})
-	b.add(Step{Kind: StepProve, Title: "start copies of the new data dirs in a sandbox and compare",
-		Precondition: "a server that opens them is at hand",
-		Effect:       "none on the new data dirs", Undo: "none needed",
-		Done:   "all members serve and hold what the plan says",
-		ByHand: byHandVerify(b.p)})
-	b.install(false)
-	return Way{Mode: Rebuild, Possible: true, Steps: b.steps,
+	return Way{Mode: Rebuild, Possible: true, Steps: (&builder{p: pl.p, way: Rebuild}).rebuild(),
 		Why: fmt.Sprintf("all members are stopped for it; %s give a database up to entry %d, revision %d, as was "+
-			"tried; member and cluster IDs stay", from, x.Index, x.Promise.Revision)}
+			"tried; member and cluster IDs stay", x.from(), x.Index, x.Promise.Revision)}
 }

@@ -134,10 +134,7 @@ func (b *builder) restart(m *Member) {
 		return
 	}
 	b.up--
-	b.stop(m)
+	b.add(StepStop, m)
 	b.up++
-	b.add(Step{Kind: StepStart, Member: m.Name, Title: "start " + m.Name + " again, on " + m.RestartOn,
-		Precondition: "its server is " + m.RestartOn,
-		Effect:       "its bucket members is mended when it starts", Undo: "none needed",
-		Done: m.Name + " serves and knows a leader", ByHand: ByHandStart(m)})
+	b.add(StepStart, m)
 }

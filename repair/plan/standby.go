@@ -86,10 +86,10 @@ func (pl *planner) replacedBy(s Standby) (*Member, error) {
 func (b *builder) standIn(m *Member) {
 	b.bringIn(b.p.Member(m.Standby))
 	b.save(m)
-	b.remove(m)
+	b.add(StepRemove, m)
 	b.voters--
-	b.stop(m)
-	b.setAside(m)
+	b.add(StepStop, m)
+	b.add(StepSetAside, m)
 }
 
 // whileFewer is what a way says of the voters that are out.

@@ -283,7 +283,7 @@ func (pl *planner) liveWay() Way {
 	if pl.bestLearns() {
 		return Way{Mode: Live, Why: pl.p.Best.Name + " is a learner, which can not lead; --best takes a voter"}
 	}
-	b := &builder{p: pl.p, voters: c.Voters, up: c.Startable}
+	b := &builder{p: pl.p, way: Live, voters: c.Voters, up: c.Startable}
 	return Way{Mode: Live, Possible: true, Why: "the cluster goes on serving; one member at a time is out" +
 		b.whileFewer(), Steps: b.live()}
 }
@@ -302,7 +302,7 @@ func (pl *planner) forceWay() Way {
 		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name +
 			" is a learner, and a forced start does not make it a voter"}
 	}
-	b := &builder{p: pl.p, voters: 1, up: 1}
+	b := &builder{p: pl.p, way: ForceNewCluster, voters: 1, up: 1}
 	return Way{Mode: ForceNewCluster, Possible: true, Why: "the cluster is down; " + pl.p.Best.Name +
 		" keeps its ID and data, entries that it has not committed and the other members' IDs are lost",
 		Steps: b.force()}
@@ -312,7 +312,7 @@ func (pl *planner) cloneWay() Way {
 	if why := pl.cloneable(); why != "" {
 		return Way{Mode: Clone, Why: why}
 	}
-	b := &builder{p: pl.p}
+	b := &builder{p: pl.p, way: Clone}
 	return Way{Mode: Clone, Possible: true, Why: "all members are stopped for it; member and cluster IDs stay, " +
 		"committed entries behind the consistent index of " + pl.p.Best.Name + " come along where all members " +
 		"execute them alike", Steps: b.clone()}
@@ -326,10 +326,10 @@ func (pl *planner) reseedWay() Way {
 	if !uses.Possible {
 		return Way{Mode: Reseed, Uses: uses.Mode, Why: uses.Why}
 	}
-	b := &builder{p: pl.p}
+	b := &builder{p: pl.p, way: Reseed}
 	return Way{Mode: Reseed, Uses: uses.Mode, Possible: true, Why: "all members are stopped for it; the steps of " +
 		string(uses.Mode) + " are done to copies in a sandbox, and the data dirs that result are put in place",
-		Steps: b.publishDataDirs()}
+		Steps: b.only(StepHandOut)}
 }
 
 // backupAtHand is the best backup among the sources, or a word that stands for one.
@@ -348,7 +348,7 @@ func (pl *planner) backupAtHand() string {
 // restoreWay is the way that is left where no data dir is usable as it is, and files can be mended.
 func (pl *planner) restoreWay() Way {
 	return Way{Mode: Restore, Possible: true, Why: "it begins a new cluster, and everything after the backup is lost",
-		Steps: (&builder{p: pl.p}).restore(pl.backupAtHand())}
+		Steps: (&builder{p: pl.p, way: Restore, from: pl.backupAtHand()}).only(StepRestore)}
 }
 
 // restore is the plan when no data dir can serve.
@@ -371,8 +371,8 @@ func (pl *planner) restore() {
 		"everything after the backup is lost",
 		fmt.Sprintf("clients that watch need higher revisions than before: --bump-revision %d --mark-compacted "+
 			"(etcdutl 3.6 and later)", bump(pl.newestRevision())))
-	b := &builder{p: pl.p}
-	pl.name([]Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: b.restore(from)}})
+	b := &builder{p: pl.p, way: Restore, from: from}
+	pl.name([]Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: b.only(StepRestore)}})
 }
 
 // newestRevision is the highest revision that any source shows.

@@ -100,6 +100,7 @@ func (b *back) from(r *Run, records []Record) {
 			}
 		}
 	}
+	b.p = reached(b.p, b.values)
 	for name, v := range b.values {
 		if strings.HasPrefix(name, "file:") || name == "out" {
 			w.Files = append(w.Files, v)
@@ -109,23 +110,26 @@ func (b *back) from(r *Run, records []Record) {
 	if r.Mode != plan.Live {
 		return // copies only
 	}
-	best := b.member(b.p.Best.Name)
+	best := b.p.Member(b.p.Best.Name)
 	w.Look = []plan.Command{plan.Typed("etcdctl", plan.Etcdctl(best).Then(shell.Format("member list -w table"))),
 		plan.Typed("etcdctl", plan.Etcdctl(best).Then(shell.Format("endpoint status --cluster -w table")))}
 	for i := range b.p.Members {
-		if m := b.member(b.p.Members[i].Name); b.touched(m) {
+		if m := &b.p.Members[i]; b.touched(m) {
 			w.Members = append(w.Members, b.memberBack(m))
 		}
 	}
 }
 
-// member is the plan's member with the client URL that the run used.
-func (b *back) member(name string) *plan.Member {
-	m := *b.p.Member(name)
-	if e := b.values["endpoint:"+name]; e != "" {
-		m.ClientURLs = []string{e}
+// reached is the plan with the client URLs that the run used.
+func reached(p *plan.Plan, values map[string]string) *plan.Plan {
+	out := *p
+	out.Members = slices.Clone(p.Members)
+	for i := range out.Members {
+		if e := values["endpoint:"+out.Members[i].Name]; e != "" {
+			out.Members[i].ClientURLs = []string{e}
+		}
 	}
-	return &m
+	return &out
 }
 
 // has tells whether a step about a member is done, or may be: it began.
@@ -172,14 +176,14 @@ func (b *back) known(m *plan.Member, cmds ...plan.Command) []plan.Command {
 // memberBack says how a member stands. What was done last decides.
 func (b *back) memberBack(m *plan.Member) MemberBack {
 	mb := MemberBack{Name: m.Name, Back: []plan.Command{}}
-	best := b.member(b.p.Best.Name)
+	best := b.p.Member(b.p.Best.Name)
 	id := b.values["id:"+m.Name]
 	newID := id
 	if newID == "" {
 		newID = "NEW_MEMBER_ID"
 	}
 	undoAdd := b.known(m, append([]plan.Command{plan.Typed("etcdctl",
-		plan.Etcdctl(best).Then(shell.Format("member remove <NEW_MEMBER_ID>")))}, plan.ByHandStop(m)...)...)
+		plan.Etcdctl(best).Then(shell.Format("member remove <NEW_MEMBER_ID>")))}, plan.StepStop.ByHand(b.p, m)...)...)
 	inList := m.Action != plan.Join && m.Action != plan.Retire
 	switch {
 	case b.has(plan.StepPromote, m.Name) && m.Action == plan.StandIn && !b.has(plan.StepRemove, m.For):
@@ -200,23 +204,23 @@ func (b *back) memberBack(m *plan.Member) MemberBack {
 			m.ID)
 		if m.Action == plan.Replace && m.Standby == "" {
 			mb.State += "; the cluster has one voter fewer until it joins again, empty"
-			mb.Back = b.known(m, slices.Concat(plan.ByHandSetAside(m),
-				plan.ByHandAdd(best, m, b.p.Cluster.KnowsLearners()),
-				plan.ByHandStartEmpty(b.p, m), plan.ByHandPromote(best))...)
+			mb.Back = b.known(m, slices.Concat(plan.StepSetAside.ByHand(b.p, m),
+				plan.StepAdd.ByHand(b.p, m),
+				plan.StepStartEmpty.ByHand(b.p, m), plan.StepPromote.ByHand(b.p, m))...)
 		}
 	case b.has(plan.StepSetAside, m.Name):
 		mb.State = "stopped, its data dir is moved aside"
 		back := plan.OnHost(m, "systemd", shell.Format("mv -T <DATA_DIR>.before-repair <DATA_DIR>"))
-		mb.Back = b.known(m, append([]plan.Command{back}, plan.ByHandStart(m)...)...)
+		mb.Back = b.known(m, append([]plan.Command{back}, plan.StepStart.ByHand(b.p, m)...)...)
 	case b.has(plan.StepStop, m.Name) && !b.startedAgain(m):
 		mb.State = "stopped, and still a member"
 		if !inList {
 			mb.State = "stopped; it was no member of this cluster"
 		}
-		mb.Back = b.known(m, plan.ByHandStart(m)...)
+		mb.Back = b.known(m, plan.StepStart.ByHand(b.p, m)...)
 	default:
 		mb.State = "started on its own data dir: that may stay"
-		mb.Back = b.known(m, plan.ByHandStop(m)...)
+		mb.Back = b.known(m, plan.StepStop.ByHand(b.p, m)...)
 	}
 	return mb
 }

@@ -67,7 +67,7 @@ func (f *field) down(ctx context.Context, m *plan.Member) bool {
 const tunnel = time.Second
 
 func (f *field) stop(ctx context.Context, m *plan.Member) error {
-	if err := f.onHost(ctx, m, "stop", f.o.HookStop, plan.ByHandStop(m), ""); err != nil {
+	if err := f.onHost(ctx, m, "stop", f.o.HookStop, plan.StepStop.ByHand(f.r.plan, m), ""); err != nil {
 		return err
 	}
 	f.forget(m)
@@ -87,14 +87,14 @@ func (f *field) stop(ctx context.Context, m *plan.Member) error {
 }
 
 func (f *field) aside(ctx context.Context, m *plan.Member) (string, error) {
-	return "", f.onHost(ctx, m, "wipe", f.o.HookWipe, plan.ByHandSetAside(m), "")
+	return "", f.onHost(ctx, m, "wipe", f.o.HookWipe, plan.StepSetAside.ByHand(f.r.plan, m), "")
 }
 
 func (f *field) start(ctx context.Context, m *plan.Member, how startHow) error {
 	f.forget(m)
-	hand := plan.ByHandStart(m)
+	hand := plan.StepStart.ByHand(f.r.plan, m)
 	if how.empty {
-		hand = plan.ByHandStartEmpty(f.r.plan, m)[1:] // the first says what INITIAL_CLUSTER is
+		hand = plan.StepStartEmpty.ByHand(f.r.plan, m)[1:] // the first says what INITIAL_CLUSTER is
 	}
 	return f.onHost(ctx, m, "start", f.o.HookStart, hand, how.initialCluster)
 }

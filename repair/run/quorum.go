@@ -386,7 +386,7 @@ func (r *runner) askOn(ctx context.Context, now *ruling, waited time.Duration) e
 	if r.live == nil || !r.live.prompted() {
 		return fmt.Errorf("%w after %v: %s", errNoMajority, waited.Round(time.Second), now.waits())
 	}
-	text := append([]string{"the step waits: " + now.text}, now.bringBack()...)
+	text := append([]string{"the step waits: " + now.text}, now.bringBack(r.plan)...)
 	err := r.live.Prompt(ctx, append(text, "then the voters are counted again; this step has changed nothing yet"))
 	if errors.Is(err, ErrStopped) {
 		return fmt.Errorf("%w (%w): %s", errNoMajority, err, now.waits())
@@ -419,14 +419,14 @@ func (w *ruling) waits() string {
 }
 
 // bringBack are the commands that start the voters that are missing.
-func (w *ruling) bringBack() []string {
+func (w *ruling) bringBack(p *plan.Plan) []string {
 	var out []string
 	for _, v := range w.missing {
 		out = append(out, fmt.Sprintf("%s: %s; start it on its own data dir, one of:", v.name, v.why))
 		if v.m == nil {
 			continue
 		}
-		for _, c := range plan.ByHandStart(v.m) {
+		for _, c := range plan.StepStart.ByHand(p, v.m) {
 			if c.With != "etcdctl" {
 				out = append(out, "  "+c.Prefix()+c.Run)
 			}

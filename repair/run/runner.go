@@ -82,14 +82,27 @@ type runner struct {
 	write bool
 }
 
-// action is what the table of steps says of a kind.
+// action is what a run does for a kind of step.
 type action struct {
+	by doer
 	// done answers whether there is nothing left to do; nil means that it cannot be told and the step is done again.
 	done func(context.Context, *runner, *plan.Step) (bool, error)
 	run  func(context.Context, *runner, *plan.Step) (detail string, err error)
 	// needs says what the step asks of the voters.
 	needs need
 }
+
+// doer says who does a step.
+type doer int
+
+const (
+	// aHost: the runner does it with the members of a host, see action.run.
+	aHost doer = iota
+	// newDirs: it is of a way that writes new data dirs, and apply_clone.go or apply_mend.go do it.
+	newDirs
+	// people do it: the tool does not reach into hosts that no hook names.
+	people
+)
 
 // need is what a step asks of the voters before it begins.
 type need int
@@ -105,24 +118,30 @@ const (
 	everyVoter
 )
 
-// table is the explicit list of what steps do; kinds that are not in it are done by people.
+// table has a row for each kind of step; what a plan says of them is in the table of package plan.
 func table() map[plan.StepKind]action {
 	return map[plan.StepKind]action{
-		plan.StepBackup:     {nil, doBackup, noVoters},
-		plan.StepSave:       {nil, doSave, noVoters},
-		plan.StepStart:      {nil, doStart, noVoters},
-		plan.StepMoveLeader: {leads, doMoveLeader, aMajority},
-		plan.StepAdvanceLog: {nil, doAdvanceLog, aMajority},
-		plan.StepStop:       {stopped, doStop, theOthers},
-		plan.StepRemove:     {removed, doRemove, theOthers},
-		plan.StepSetAside:   {nil, doSetAside, noVoters},
-		plan.StepAdd:        {added, doAdd, theOthers},
-		plan.StepStartEmpty: {nil, doStartEmpty, aMajority},
-		plan.StepWait:       {nil, doWait, aMajority},
-		plan.StepPromote:    {promoted, doPromote, aMajority},
-		plan.StepDisarm:     {nil, doDisarm, aMajority},
-		plan.StepVerify:     {nil, doVerify, everyVoter},
-		plan.StepForceNew:   {nil, doForceNew, noVoters},
+		plan.StepBackup:     {aHost, nil, doBackup, noVoters},
+		plan.StepSave:       {aHost, nil, doSave, noVoters},
+		plan.StepStart:      {aHost, nil, doStart, noVoters},
+		plan.StepMoveLeader: {aHost, leads, doMoveLeader, aMajority},
+		plan.StepAdvanceLog: {aHost, nil, doAdvanceLog, aMajority},
+		plan.StepStop:       {aHost, stopped, doStop, theOthers},
+		plan.StepRemove:     {aHost, removed, doRemove, theOthers},
+		plan.StepSetAside:   {aHost, nil, doSetAside, noVoters},
+		plan.StepAdd:        {aHost, added, doAdd, theOthers},
+		plan.StepStartEmpty: {aHost, nil, doStartEmpty, aMajority},
+		plan.StepWait:       {aHost, nil, doWait, aMajority},
+		plan.StepPromote:    {aHost, promoted, doPromote, aMajority},
+		plan.StepDisarm:     {aHost, nil, doDisarm, aMajority},
+		plan.StepVerify:     {aHost, nil, doVerify, everyVoter},
+		plan.StepForceNew:   {aHost, nil, doForceNew, noVoters},
+		plan.StepClone:      {by: newDirs}, // session.makeClones
+		plan.StepRebuild:    {by: newDirs}, // session.makeClones
+		plan.StepMend:       {by: newDirs}, // mending.makeDir
+		plan.StepProve:      {by: newDirs}, // session.proveClones, mending.prove
+		plan.StepHandOut:    {by: people},
+		plan.StepRestore:    {by: people},
 	}
 }
 
@@ -180,7 +199,7 @@ func (r *runner) between(ctx context.Context, s *plan.Step, f func() (state, det
 
 func (r *runner) do(ctx context.Context, s *plan.Step) (state, detail string, err error) {
 	a, ok := table()[s.Kind]
-	if !ok {
+	if !ok || a.by != aHost {
 		return "", "", fmt.Errorf("step %s is done by hand", s.Kind)
 	}
 	if s.Kind != plan.StepStop { // a member that does not vote may be stopped whatever the voters do
