@@ -125,6 +125,7 @@ func (pl *planner) notInConfiguration(f *evidence.Facts) Member {
 		m.Why = "a cluster of its own with the name and peer URL of " + pl.ownSource(f.MemberID).Name +
 			": set its data dir aside, and add it later with a name and URL of its own"
 		m.Obstacle, m.NotStartable = ObstacleSecondCopy, "its ID is that of another member"
+		m.NodeName, m.PeerURLs, m.ClientURLs = "", []string{}, nil // under these the one that is kept answers
 	case pl.configured(f):
 		m.Action = Retire
 		m.Why = fmt.Sprintf("another copy of the data dir of %s, with its member ID; a process that runs on it "+

@@ -110,7 +110,9 @@ type field struct {
 	// in the member list.
 	where             sync.Mutex
 	endpoints, listed map[string]string
-	free              []string
+	// given are the members that the operator named, by endpoint.
+	given map[string]string
+	free  []string
 	// woken is true once members were started because nobody led.
 	woken bool
 	// server is what the best member runs.
@@ -129,7 +131,7 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	o.Live.fill(s.file)
 	o.Live.Endpoints = slices.Clone(o.Live.Endpoints) // names are taken off
 	f := &field{o: &o.Live, plan: s.file, endpoints: map[string]string{}, listed: map[string]string{},
-		clients: map[string]*loggedIn{}}
+		given: map[string]string{}, clients: map[string]*loggedIn{}}
 	defer f.close()
 	r := &runner{plan: s.plan, steps: s.plan.Way(plan.Live).Steps, host: f, out: s.out, limits: s.o.limits,
 		say:     s.o.Progress,

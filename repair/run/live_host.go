@@ -48,7 +48,11 @@ func (f *field) running(ctx context.Context, m *plan.Member) bool {
 // a port that nobody has; what takes one and says nothing may be a server that hangs.
 func (f *field) down(ctx context.Context, m *plan.Member) bool {
 	e := f.seek(ctx, m)
-	if e == "" && f.quiet(ctx) {
+	switch {
+	case e != "":
+	case f.place(m) == "": // nothing tells but the one who stopped it
+		return f.r.stepDone(StepStop, m.Name)
+	case f.quiet(ctx):
 		return true
 	}
 	c, err := reach(ctx, e)
@@ -71,6 +75,10 @@ func (f *field) stop(ctx context.Context, m *plan.Member) error {
 		return err
 	}
 	f.forget(m)
+	if f.place(m) == "" {
+		f.r.notice("whether " + m.Name + " has stopped cannot be seen from here: no client URL of it is known")
+		return nil
+	}
 	return f.r.until(ctx, f.r.limits.step, m.Name+" stops", func(ctx context.Context) error {
 		if f.down(ctx, m) {
 			return nil

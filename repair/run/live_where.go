@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
@@ -31,6 +32,7 @@ func (f *field) named() error {
 		}
 		f.o.Endpoints[i] = u
 		f.endpoints[f.r.plan.Members[at].Name] = u
+		f.given[u] = f.r.plan.Members[at].Name
 	}
 	return nil
 }
@@ -117,7 +119,11 @@ func (f *field) locate(ctx context.Context) error {
 		if err != nil {
 			access := evidence.Access{CACert: f.o.CACert, Cert: f.o.Cert, Key: f.o.Key}
 			errs = append(errs, fmt.Errorf("%s: %w", e, access.Because([]string{e}, err)))
-		} else if name := byID[id]; name != "" {
+		} else if name := f.whose(e, id, byID); name != "" {
+			if other := f.endpoints[name]; other != "" && other != e && f.given[e] == "" && f.sharedID(id) {
+				return refusedf("say which is whose: --endpoints NAME="+e, "%s and %s both answer as member %s, and "+
+					"several data dirs of the plan are of that member", other, e, dumplog.ID(id))
+			}
 			f.endpoints[name] = e
 			found++
 		}
@@ -135,6 +141,26 @@ func (f *field) locate(ctx context.Context) error {
 		return refusal.New(hint, "no endpoint says which member it is: %s", oneLine(errs))
 	}
 	return refusal.New(hint, "%w: %s", errNobody, oneLine(errs))
+}
+
+// whose is the name of the member that answers at an endpoint with this ID: the one that the operator named, where it
+// may have that ID.
+func (f *field) whose(e string, id uint64, byID map[uint64]string) string {
+	if m := f.r.plan.Member(f.given[e]); m != nil && (uint64(m.ID) == id || f.r.idOf(m) == id) {
+		return m.Name
+	}
+	return byID[id]
+}
+
+// sharedID tells whether several members of the plan have one ID, as copies of one data dir do.
+func (f *field) sharedID(id uint64) bool {
+	n := 0
+	for i := range f.r.plan.Members {
+		if uint64(f.r.plan.Members[i].ID) == id {
+			n++
+		}
+	}
+	return n > 1
 }
 
 func oneLine(errs []error) string {
