@@ -80,12 +80,16 @@ func (w *work) changedBetween(ctx context.Context, p *evidence.Member) (buckets 
 	return buckets, seen != hi, nil
 }
 
-// errorsOn are the checks with an error about a member.
+// errorsOn are the checks with an error about a member. A difference between members is no error of one that the
+// diagnosis calls best.
 func errorsOn(r *compare.Report, name string) map[check.ID]bool {
 	out := map[check.ID]bool{}
+	best := r.Best != nil && slices.Contains(r.Best.Members, name)
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if f.Severity.Rank() >= check.Error.Rank() && (len(f.Members) == 0 || slices.Contains(f.Members, name)) {
+		alone := len(f.Members) == 1 && f.Members[0] == name
+		if f.Severity.Rank() >= check.Error.Rank() && (alone || !best && (len(f.Members) == 0 ||
+			slices.Contains(f.Members, name))) {
 			out[f.Check] = true
 		}
 	}
