@@ -4,6 +4,7 @@ package run_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,14 +52,17 @@ func serve(ctx context.Context, t *testing.T, c *lab.Cluster, dir string) {
 
 // TestE2ELiveKilledAtEveryPoint repairs a running cluster under write load, through shell hooks, by a process that is
 // killed with SIGKILL before and after each line of its journal; the next one goes on. No write that the best member
-// acknowledged meanwhile is missing.
+// acknowledged meanwhile is missing. Each shard repairs a cluster of its own and is killed in every third step.
 func TestE2ELiveKilledAtEveryPoint(t *testing.T) {
+	const shards = 3
 	for _, version := range []string{"3.5.35", "3.6.16"} {
-		t.Run(version, func(t *testing.T) { liveKilled(t, version) })
+		for shard := range shards {
+			t.Run(fmt.Sprintf("%s/%d", version, shard), func(t *testing.T) { liveKilled(t, version, shard, shards) })
+		}
 	}
 }
 
-func liveKilled(t *testing.T, version string) {
+func liveKilled(t *testing.T, version string, shard, shards int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	server, err := node.External(ctx, clustertest.Server(t, version))
@@ -73,12 +77,12 @@ func liveKilled(t *testing.T, version string) {
 	go serve(ctx, t, c, hands)
 	w := load(ctx, t, c, p.Best.Name)
 	o := c.Live()
-	points := run.KillEverywhere(t, run.VictimJob{File: file, Mode: plan.Live, Endpoints: o.Endpoints,
-		CACert: o.CACert, Cert: o.Cert, Key: o.Key,
-		Hook: hook}, "HANDS="+hands)
+	job := run.VictimJob{File: file, Mode: plan.Live, Endpoints: o.Endpoints, CACert: o.CACert, Cert: o.Cert,
+		Key: o.Key, Hook: hook, Shard: shard, Shards: shards}
+	points := run.KillEverywhere(t, job, "HANDS="+hands)
 	acknowledged := w.stop()
 	t.Logf("killed %d times, %d writes acknowledged meanwhile", len(points), len(acknowledged))
-	run.WantEveryPoint(t, points, run.StepIDs(p, plan.Live))
+	job.WantShard(t, points, run.StepIDs(p, plan.Live))
 	allThere(ctx, t, c, acknowledged)
 	st, err := run.Status(file)
 	if err != nil || len(st.Runs) != 1 || st.Runs[0].State != "reached" {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,6 +37,19 @@ type VictimJob struct {
 	// Seen, when it is not nil, makes the process stop dead at the first point of its journal that is not in it, and
 	// tell that on stdout.
 	Seen []string
+	// Shards, when it is not 0, leaves only the points of every Shards-th step; Shard says which of them. Points of no
+	// step are those of shard 0.
+	Shard, Shards int
+}
+
+// mine tells whether points of that step are among those of the shard.
+func (j *VictimJob) mine(step string) bool {
+	if j.Shards == 0 {
+		return true
+	}
+	number, _, _ := strings.Cut(step, "-")
+	n, err := strconv.Atoi(number)
+	return err == nil && n%j.Shards == j.Shard || err != nil && j.Shard == 0
 }
 
 func (j *VictimJob) command(env ...string) *exec.Cmd {
@@ -64,7 +78,7 @@ func (j *VictimJob) options() Options {
 		return o
 	}
 	return Observed(o, func(r Record, flushed bool) {
-		if r.State == StateBegin && !flushed || r.State == StateEnd && flushed {
+		if r.State == StateBegin && !flushed || r.State == StateEnd && flushed || !j.mine(r.Step) {
 			return // nothing happened since the line before; there is nothing left to go on with
 		}
 		if p := point(r, flushed); !slices.Contains(j.Seen, p) {
@@ -120,7 +134,7 @@ func KillEverywhere(t *testing.T, j VictimJob, env ...string) []string {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		limit := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+		limit := time.AfterFunc(4*time.Minute, func() { _ = cmd.Process.Kill() })
 		line, _ := bufio.NewReader(out).ReadString('\n') // no line: it ends by itself
 		if line == "" {
 			if err := cmd.Wait(); err != nil || !limit.Stop() {
@@ -179,6 +193,15 @@ func WantEveryPoint(t *testing.T, points, steps []string) {
 	if t.Failed() {
 		t.Logf("killed at %q", points)
 	}
+}
+
+// WantShard is WantEveryPoint for the points of a shard.
+func (j *VictimJob) WantShard(t *testing.T, points, steps []string) {
+	t.Helper()
+	if j.Shard > 0 {
+		points = append(slices.Clone(points), "before run", "after run", "before end")
+	}
+	WantEveryPoint(t, points, slices.DeleteFunc(slices.Clone(steps), func(s string) bool { return !j.mine(s) }))
 }
 
 // StepIDs are the IDs of a way's steps that the tool does itself.
