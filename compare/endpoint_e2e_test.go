@@ -89,8 +89,14 @@ func TestE2EEndpointsBusy(t *testing.T) {
 // TestE2EEndpointsDiffer: an altered value, and auth entries applied twice, show in snapshots alone. No member is
 // called one that loses nothing.
 func TestE2EEndpointsDiffer(t *testing.T) {
+	for _, version := range []string{"3.5.35", "3.6.16"} {
+		t.Run(version, func(t *testing.T) { endpointsDiffer(t, version) })
+	}
+}
+
+func endpointsDiffer(t *testing.T, version string) {
 	slow := clustertest.Options{Args: []string{"--heartbeat-interval=200", "--election-timeout=2000"}}
-	c := clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, slow)
+	c := clustertest.Start(t, clustertest.Server(t, version), 3, slow)
 	for n := range 20 {
 		c.Put(0, fmt.Sprintf("k%d", n), "soundvalue")
 	}

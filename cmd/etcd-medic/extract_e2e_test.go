@@ -19,9 +19,15 @@ import (
 // TestE2EExtractIntoCluster puts deleted keys back from a copied data dir into a cluster with client certificates and
 // auth: refused without credentials, with a user who may not write told key by key, and done with root's.
 func TestE2EExtractIntoCluster(t *testing.T) {
+	for _, version := range []string{"3.5.35", "3.6.16"} {
+		t.Run(version, func(t *testing.T) { extractIntoCluster(t, version) })
+	}
+}
+
+func extractIntoCluster(t *testing.T, version string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	r := newRig(t, clustertest.Server(t, "3.6.16"), true)
+	r := newRig(t, clustertest.Server(t, version), true)
 	r.enableAuth(ctx)
 	r.write(ctx, 0, "/app/", 40)
 	r.host("stop", "node3")

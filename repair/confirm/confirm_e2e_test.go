@@ -267,8 +267,14 @@ func ended(c *clustertest.Cluster) ([]string, map[string]compare.ConfirmStatus) 
 // TestE2EStrippedRange: up to 3.6 the member that the client talks to refuses a transaction for a range that all others
 // drop. Its database is what its release makes of the log: it is not refuted, and the others are confirmed.
 func TestE2EStrippedRange(t *testing.T) {
+	for _, version := range []string{"3.5.35", "3.6.16"} {
+		t.Run(version, func(t *testing.T) { strippedRange(t, version) })
+	}
+}
+
+func strippedRange(t *testing.T, version string) {
 	t.Parallel()
-	c := clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, clustertest.Options{})
+	c := clustertest.Start(t, clustertest.Server(t, version), 3, clustertest.Options{})
 	for i := range 20 {
 		c.Put(i%3, fmt.Sprint("k", i%5), fmt.Sprint(i))
 	}
@@ -288,7 +294,7 @@ func TestE2EStrippedRange(t *testing.T) {
 	}
 	dirs, wanted := ended(c)
 	wanted[c.Name(1)] = compare.NotPossible
-	r := ask(t, confirm.Options{EtcdBinary: clustertest.Server(t, "3.6.16")}, dirs...)
+	r := ask(t, confirm.Options{EtcdBinary: clustertest.Server(t, version)}, dirs...)
 	want(t, r, wanted)
 	if m := member(t, r, c.Name(1)); m.First == nil {
 		t.Errorf("%+v", m)
@@ -298,9 +304,16 @@ func TestE2EStrippedRange(t *testing.T) {
 // TestE2EPurgedLog: a cluster whose log no longer reaches back to its first entry, written as kube-apiserver writes, is
 // confirmed from a backup that was taken on the way, and not without it.
 func TestE2EPurgedLog(t *testing.T) {
+	for version, catchUp := range map[string]string{"3.5.35": "--experimental-snapshot-catchup-entries=5",
+		"3.6.16": "--snapshot-catchup-entries=5"} {
+		t.Run(version, func(t *testing.T) { purgedLog(t, version, catchUp) })
+	}
+}
+
+func purgedLog(t *testing.T, version, catchUp string) {
 	t.Parallel()
-	c := clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, clustertest.Options{SnapshotCount: 10,
-		Args: []string{"--max-wals=1", "--max-snapshots=1", "--snapshot-catchup-entries=5"}})
+	c := clustertest.Start(t, clustertest.Server(t, version), 3, clustertest.Options{SnapshotCount: 10,
+		Args: []string{"--max-wals=1", "--max-snapshots=1", catchUp}})
 	large := strings.Repeat("x", 1<<20)
 	for i := range 75 {
 		c.Put(i%3, fmt.Sprint("large/", i%4), large)
@@ -324,7 +337,7 @@ func TestE2EPurgedLog(t *testing.T) {
 	}
 	guarded(t, c, 20)
 	dirs, wanted := ended(c)
-	o := confirm.Options{EtcdBinary: clustertest.Server(t, "3.6.16")}
+	o := confirm.Options{EtcdBinary: clustertest.Server(t, version)}
 	wanted["backup.db"] = compare.NotPossible
 	r := ask(t, o, append(dirs, backup)...)
 	want(t, r, wanted)

@@ -133,7 +133,14 @@ func TestE2EBackupServes(t *testing.T) {
 
 // TestE2EScriptsPlay plays the scripts with the real etcdctl against a real server.
 func TestE2EScriptsPlay(t *testing.T) {
-	c := clustertest.Start(t, clustertest.Server(t, "3.6.16"), 1, clustertest.Options{})
+	for _, version := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
+		t.Run(version, func(t *testing.T) { scriptsPlay(t, version) })
+	}
+}
+
+func scriptsPlay(t *testing.T, version string) {
+	t.Parallel()
+	c := clustertest.Start(t, clustertest.Server(t, version), 1, clustertest.Options{})
 	fill(t, c)
 	want := kept(served(t, c))
 	source := dbOf(t, c.Endpoint(0))

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -22,11 +21,11 @@ import (
 
 // TestE2ERehearseUnderCorruptAlarm: the alarm accuses a good member, as it does when the bad one leads. It decides
 // nothing, it does not stop the repair, and it is disarmed at the end.
-func TestE2ERehearseUnderCorruptAlarm(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+func TestE2ERehearseUnderCorruptAlarm(t *testing.T) { onTwoLines(t, rehearseUnderCorruptAlarm) }
+
+func rehearseUnderCorruptAlarm(ctx context.Context, t *testing.T, server node.Server) {
 	dir := t.TempDir()
-	c, err := lab.Start(ctx, lab.Options{Dir: filepath.Join(dir, "lab"), Server: node.Bundled()})
+	c, err := lab.Start(ctx, lab.Options{Dir: filepath.Join(dir, "lab"), Server: server})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +67,7 @@ func TestE2ERehearseUnderCorruptAlarm(t *testing.T) {
 	if err := p.Save(file); err != nil {
 		t.Fatal(err)
 	}
-	out, err := run.Rehearse(ctx, file, run.Options{})
+	out, err := run.Rehearse(ctx, file, run.Options{EtcdBinary: server.Path})
 	if err != nil || !out.Reached {
 		t.Fatalf("%v: %+v", err, out)
 	}

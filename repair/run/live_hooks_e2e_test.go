@@ -194,10 +194,25 @@ func zombie(pid int) bool {
 // TestE2ELiveUnlistedWrites: the operator keeps the member that lacks writes. Those up to the copies are in the plan.
 // What clients wrote since is found in the running cluster, and the repair refuses until it is accepted; then it is in
 // the snapshot of the member that had it.
-func TestE2ELiveUnlistedWrites(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	p := plannedRepair(ctx, t, node.Bundled(), plan.Options{Best: "node2"})
+func TestE2ELiveUnlistedWrites(t *testing.T) { onTwoLines(t, liveUnlistedWrites) }
+
+// onTwoLines runs a test with servers of two lines.
+func onTwoLines(t *testing.T, test func(ctx context.Context, t *testing.T, server node.Server)) {
+	for _, version := range []string{"3.5.35", "3.6.16"} {
+		t.Run(version, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
+			defer cancel()
+			server, err := node.External(ctx, clustertest.Server(t, version))
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(ctx, t, server)
+		})
+	}
+}
+
+func liveUnlistedWrites(ctx context.Context, t *testing.T, server node.Server) {
+	p := plannedRepair(ctx, t, server, plan.Options{Best: "node2"})
 	if p.plan.Lost.CommittedEntries != 40 || p.plan.Member("node1").Action != plan.Replace {
 		t.Fatalf("lost %+v, members %+v", p.plan.Lost, p.plan.Members)
 	}
@@ -256,10 +271,10 @@ func TestE2ELiveUnlistedWrites(t *testing.T) {
 
 // TestE2ELiveCompactedMeanwhile: what was compacted away since the copies cannot be compared, and that is said. The
 // operator reads it before anything is begun, and does not begin.
-func TestE2ELiveCompactedMeanwhile(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	p := plannedRepair(ctx, t, node.Bundled(), plan.Options{})
+func TestE2ELiveCompactedMeanwhile(t *testing.T) { onTwoLines(t, liveCompactedMeanwhile) }
+
+func liveCompactedMeanwhile(ctx context.Context, t *testing.T, server node.Server) {
+	p := plannedRepair(ctx, t, server, plan.Options{})
 	if n, err := p.c.Write(ctx, 1, "/by-all/", 20); err != nil || n != 20 {
 		t.Fatal(n, err)
 	}

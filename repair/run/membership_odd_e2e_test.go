@@ -35,7 +35,7 @@ func TestE2ERepairOddSets(t *testing.T) {
 			})
 		}
 	}
-	lines := []string{"3.6.16"}
+	lines := []string{"3.6.16", "3.5.35"}
 	runTroubles(t, []trouble{
 		{name: "a learner alone", lines: lines, spoil: only("node4"), want: wanted{refused: "nothing to repair"}},
 		{name: "a learner alone and all voters lost", lines: []string{"3.5.35", "3.6.16"}, spoil: only("node4"),

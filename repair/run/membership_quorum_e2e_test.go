@@ -35,7 +35,7 @@ func TestE2ERepairQuorum(t *testing.T) {
 				acts: map[string]plan.Action{"node1": plan.Replace, "node2": plan.Best, "node3": plan.Keep}},
 		},
 		{
-			name: "node4 and node5 of five wiped and started as new", lines: []string{"3.6.16"},
+			name: "node4 and node5 of five wiped and started as new", lines: []string{"3.6.16", "3.5.35"},
 			live: []string{"3.5.35", "3.7.3"}, size: 5,
 			spoil: func(_ *testing.T, s *spoiled) []string { s.wiped(3, 4); return s.c.Sources() },
 			want: wanted{class: "member-lost-data", cause: "wiped-member-rejoined-same-id", mode: plan.Live,
@@ -53,13 +53,15 @@ func TestE2ERepairQuorum(t *testing.T) {
 				why: map[string]string{"node1": "lags "}},
 		},
 		{
-			name: "unreachable voter added while node1 was down, its dir not at hand", lines: []string{"3.6.16"},
+			name:  "unreachable voter added while node1 was down, its dir not at hand",
+			lines: []string{"3.6.16", "3.5.35"},
 			opts:  loose,
 			spoil: func(t *testing.T, s *spoiled) []string { return deadVoter(0, 1)(t, s)[1:] },
 			want:  wanted{refused: "nothing was said of node1"},
 		},
 		{
-			name: "unreachable voter added while node1 was down, its dir lost", lines: []string{"3.6.16"}, opts: loose,
+			name:  "unreachable voter added while node1 was down, its dir lost",
+			lines: []string{"3.6.16", "3.5.35"}, opts: loose,
 			choice: plan.Options{Gone: []string{"node1"}},
 			spoil:  func(t *testing.T, s *spoiled) []string { return deadVoter(0, 1)(t, s)[1:] },
 			want: wanted{mode: plan.ForceNewCluster,

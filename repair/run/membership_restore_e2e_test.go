@@ -61,17 +61,17 @@ func TestE2ERepairRestores(t *testing.T) {
 	}
 	lines := []string{"3.5.35", "3.6.16"}
 	runTroubles(t, []trouble{
-		{name: "restored from different snapshots, not chosen", lines: lines[1:], spoil: different,
+		{name: "restored from different snapshots, not chosen", lines: lines, spoil: different,
 			want: wanted{refused: "different backups"}},
 		{name: "restored from different snapshots", lines: lines, spoil: different, choice: plan.Options{Best: "node2"},
 			want: wanted{class: "data-divergence", cause: "restore-from-different-snapshots", mode: plan.Live,
 				acts: map[string]plan.Action{"node1": plan.Replace, "node2": plan.Best, "node3": plan.Replace}}},
-		{name: "split into clusters of one, not chosen", lines: lines[1:], spoil: split,
+		{name: "split into clusters of one, not chosen", lines: lines, spoil: split,
 			want: wanted{refused: "different clusters"}},
 		{name: "split into clusters of one", lines: lines, spoil: split, choice: plan.Options{Best: "node2"},
 			want: wanted{class: "foreign-cluster", cause: "restore-split-into-single-clusters",
 				acts: map[string]plan.Action{"node1": plan.Join, "node2": plan.Best, "node3": plan.Join}}},
-		{name: "a majority wiped and started as new, not chosen", lines: lines[1:], spoil: refounded,
+		{name: "a majority wiped and started as new, not chosen", lines: lines, spoil: refounded,
 			want: wanted{refused: "content cannot decide"}},
 		{name: "a majority wiped and started as new", lines: lines, spoil: refounded,
 			choice: plan.Options{Best: "node3"},

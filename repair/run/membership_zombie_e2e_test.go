@@ -66,12 +66,18 @@ func TestE2ERepairZombies(t *testing.T) {
 	})
 }
 
-// TestE2EZombieRemoval is why no plan removes zombies on 3.6: the servers do not survive it. And it is how a cluster
-// that runs gets rid of them: the rows are mended in one stopped member after the other.
+// TestE2EZombieRemoval is why no plan removes zombies on 3.6: the servers do not survive it; those of 3.7 do. And it is
+// how a cluster that runs gets rid of them: the rows are mended in one stopped member after the other.
 func TestE2EZombieRemoval(t *testing.T) {
+	for version, survives := range map[string]bool{"3.6.16": false, "3.7.3": true} {
+		t.Run(version, func(t *testing.T) { zombieRemoval(t, version, survives) })
+	}
+}
+
+func zombieRemoval(t *testing.T, version string, survives bool) {
 	t.Parallel()
-	s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, "3.6.16"), 3, clustertest.Options{}),
-		made: map[string]string{}}
+	s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, version), 3, clustertest.Options{}),
+		version: version, made: map[string]string{}}
 	s.put(0, 10)
 	s.c.StopAll()
 	for i := range 3 {
@@ -106,6 +112,16 @@ func TestE2EZombieRemoval(t *testing.T) {
 	defer cancel()
 	_, err := s.c.Client(0).MemberRemove(ctx, zombieID)
 	t.Log("member remove:", err)
+	if survives {
+		ok(t, err)
+		s.c.WaitEqual()
+		for i := range 3 {
+			if n := s.members(i); n != 3 {
+				t.Errorf("%s lists %d members", s.c.Name(i), n)
+			}
+		}
+		return
+	}
 	for i := range 3 {
 		s.c.WaitExit(i)
 	}

@@ -1,11 +1,15 @@
-package repair
+package run
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
 
 // TestSeparateClustersOfOneName: data dirs that were restored with the flags of one member have its ID, name and URLs.
 // The plan calls those that are given up by their sources: under the others the member answers that is kept.
 func TestSeparateClustersOfOneName(t *testing.T) {
-	p, err := planIncident(t, "o-restored-set-wrong-same-flags", PlanOptions{Best: "r3"})
+	p, err := planIncident(t, "o-restored-set-wrong-same-flags", plan.Options{Best: "r3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +34,7 @@ func TestSeparateClustersOfOneName(t *testing.T) {
 func TestEndpointsOfOneID(t *testing.T) {
 	f := whereOf(t, 3, []string{"node1=http://a:1", "node2=http://b:1", "http://c:1"}, nil)
 	two := f.r.plan.Member("node2")
-	two.ID, two.Action, two.ClientURLs = 1, Retire, nil
+	two.ID, two.Action, two.ClientURLs = 1, plan.Retire, nil
 	byID := map[uint64]string{1: "node1", 3: "node3"}
 	for e, want := range map[string]string{"http://a:1": "node1", "http://b:1": "node2", "http://c:1": "node1"} {
 		if got := f.whose(e, 1, byID); got != want {
@@ -48,8 +52,8 @@ func TestEndpointsOfOneID(t *testing.T) {
 // TestStopOfAMemberWithoutURL: whether a member has stopped whose URL nobody knows, only those can say who stopped it.
 func TestStopOfAMemberWithoutURL(t *testing.T) {
 	f := whereOf(t, 3, []string{"node1=http://a:1", "node2=http://b:1", "node3=http://c:1"}, nil)
-	f.r.steps = []Step{{ID: "01-stop-twin", Kind: StepStop, Member: "twin"}}
-	f.r.plan.Members = append(f.r.plan.Members, Member{Name: "twin", ID: 1, Action: Retire})
+	f.r.steps = []plan.Step{{ID: "01-stop-twin", Kind: plan.StepStop, Member: "twin"}}
+	f.r.plan.Members = append(f.r.plan.Members, plan.Member{Name: "twin", ID: 1, Action: plan.Retire})
 	m := f.r.plan.Member("twin")
 	if f.down(t.Context(), m) {
 		t.Error("it was not stopped yet")
