@@ -51,7 +51,7 @@ func (f *field) down(ctx context.Context, m *plan.Member) bool {
 	switch {
 	case e != "":
 	case f.place(m) == "": // nothing tells but the one who stopped it
-		return f.r.stepDone(StepStop, m.Name)
+		return f.r.stepDone(plan.StepStop, m.Name)
 	case f.quiet(ctx):
 		return true
 	}
