@@ -33,6 +33,22 @@ func TestAlteredRecords(t *testing.T) {
 			log(put("a", "1"), put("b", "2"), put("c", "3"), put("z", "1"), del("a", "")).
 			want("contradicted", "applied", "applied", "applied", "missing")
 	})
+	byUser := func(r *dumplog.Request) *dumplog.Request {
+		r.Header.Username = "app" // what a user asks for may be refused
+		return r
+	}
+	keepValue := put("a", "")
+	keepValue.Put.IgnoreValue = true
+	t.Run("a value, and a later put that keeps it could have left the record", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "a", "X"), rec(3, 0, "b", "2"), record3(4, 2, 2, "a", "1"), rec(5, 0, "c", "3")).
+			log(byUser(put("a", "1")), byUser(put("b", "2")), byUser(keepValue), byUser(put("c", "3"))).
+			want("contradicted", "applied", "applied", "applied")
+	})
+	t.Run("an entry of a user that took no effect, and a later one of its key", func(t *testing.T) {
+		newBench(t, 6, -1, rec(2, 0, "a", "2"), rec(3, 0, "b", "3"), rec(4, 0, "c", "3")).
+			log(byUser(put("a", "1")), byUser(put("a", "2")), byUser(put("b", "3")), byUser(put("c", "3"))).
+			want("missing", "applied", "applied", "applied")
+	})
 	t.Run("an entry that took no effect is missing", func(t *testing.T) {
 		newBench(t, 6, -1, rec(2, 0, "b", "2"), rec(3, 0, "c", "3"), rec(4, 0, "a", "1")).
 			log(put("a", "1"), put("b", "2"), put("c", "3"), put("a", "1")).

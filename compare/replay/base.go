@@ -23,7 +23,6 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		return nil
 	}
 	s.past, s.logEnd = pastOf(ctx, r), r.logEnd(m.AppliedMin)
-	s.sawAlarm = r.Survey.LastTouch["alarm"] > 0
 	s.grantedAt = func(id int64) (uint64, bool) {
 		return r.Survey.grants[id], len(r.Survey.grants) < maxLeaseOps
 	}
@@ -31,6 +30,9 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	s.first = s.stretch(r)
 	fromStart := s.first == 1 && !restored(r) && m.DB.KV.BumpMarker == dumpdb.Rev{}
 	s.fromStart = fromStart
+	s.alarms = newAlarmLog(r.Survey, s.first, m.DB.Alarms)
+	s.alarms.fromStart = fromStart
+	s.alarmed = s.alarms.spans()
 	if why := s.begin(ctx, r, fromStart); why != "" {
 		res.Why = why
 		return nil
@@ -168,18 +170,14 @@ func (s *sim) absorb(g *group) {
 
 // assumeBefore fills what the log does not tell: leases that are there at the end or are named in the log existed
 // before; the auth revision began where the log's auth entries, all taken as successful, lead to the one in the
-// database; alarms are those of the end as long as no entry changes them.
+// database; alarms that no entry names are those of the end.
 func (s *sim) assumeBefore(r *Result) {
 	s.Auth = authFromDB(&s.m.DB.Auth, s.Version)
 	for _, l := range s.m.DB.Leases {
 		// One that the log grants only later need not have been there before.
 		s.Leases[int64(l.ID)] = &apply.Lease{TTL: l.TTL, Unsure: r.Survey.grants[int64(l.ID)] > s.base}
 	}
-	if s.AlarmsUnsure = r.Survey.LastTouch["alarm"] > s.base; !s.AlarmsUnsure {
-		for _, a := range s.m.DB.Alarms {
-			s.Alarms[apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}] = struct{}{}
-		}
-	}
+	s.setAlarms()
 	n := uint64(0)
 	for _, e := range r.Survey.Auth {
 		if e.Index > s.base && e.Index <= s.m.AppliedMin && e.Req.Kind != dumplog.KindAuthEnable {

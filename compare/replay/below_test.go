@@ -158,6 +158,10 @@ func versionIs(key string, n int64) []dumplog.Compare {
 	return []dumplog.Compare{{Target: apply.TargetVersion, Result: apply.ResultEqual, Key: []byte(key), Num: n}}
 }
 
+func createIs(key string, n int64) []dumplog.Compare {
+	return []dumplog.Compare{{Target: apply.TargetCreate, Result: apply.ResultEqual, Key: []byte(key), Num: n}}
+}
+
 // TestBelowWhatMayHaveHappened: a key that an entry may have written stays uncertain in what the entry may have
 // changed, until a later entry makes it certain again.
 func TestBelowWhatMayHaveHappened(t *testing.T) {
@@ -366,7 +370,8 @@ func TestCertain(t *testing.T) {
 			want: []string{"a", "b"}},
 		"a revoke":               {log: later(revoke(7)), want: []string{"a", "c"}},
 		"a put after the delete": {log: later(del("a", ""), put("a", "2")), want: []string{"a", "c"}},
-		"alarms":                 {log: later(), edit: func(s *sim) { s.sawAlarm = true }},
+		"an alarm":               {log: later(), edit: func(s *sim) { s.alarmed = []Gap{{1, 9}} }},
+		"an alarm, then none":    {log: later(), edit: func(s *sim) { s.alarmed = []Gap{{1, 1}} }, want: []string{"c"}},
 		"records not read":       {log: later(), edit: func(s *sim) { s.whole = false }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func (s *sim) mayHold(beyond []*dumplog.Request) {
 			s.touched[leaseKey(req.LeaseGrant.ID)] = true
 		case req.LeaseRevoke != nil:
 			s.touched[leaseKey(req.LeaseRevoke.ID)] = true
-		case req.Alarm != nil:
+		case req.Alarm != nil && req.Alarm.Action != 0:
 			s.touched["alarm"] = true
 		case req.Kind.ChangesAuth():
 			s.touched["auth"] = true

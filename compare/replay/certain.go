@@ -46,12 +46,12 @@ const (
 
 // remember takes in an entry before the place where log and database meet.
 func (s *sim) remember(it *item) {
-	if !s.whole || !s.alwaysWrites() || !apply.WritesKeys(it.req.Kind) {
+	if !s.whole || !apply.WritesKeys(it.req.Kind) {
 		return
 	}
 	if mayWrite(it.req) {
 		s.lastWriter = nil
-		if plainPut(it.req) {
+		if plainPut(it.req) && s.alwaysWrites(it.req, it.entry.Index) {
 			s.lastWriter = &apply.Key{Name: string(it.req.Put.Key), Entry: it.entry.Index, Mod: s.meet.rev,
 				Sum: apply.SumOf(it.req.Put.Value)}
 		}
@@ -90,7 +90,7 @@ func (c *certainty) learnAll(entries []*kept, wrote, quiet map[*kept]bool) {
 // depends on its state.
 func (s *sim) sureOps(r *dumplog.Request, index uint64) (ops []dumplog.RequestOp, sure bool) {
 	switch {
-	case r.Header.AuthRevision != 0:
+	case !s.alwaysWrites(r, index):
 		return nil, false
 	case r.Kind == dumplog.KindPut:
 		ops = []dumplog.RequestOp{{Put: r.Put}}

@@ -58,24 +58,24 @@ func (b *backwards) at(rev int64) *group {
 // walk tells whether it came to a lower place.
 func (b *backwards) walk() bool {
 	start := b.best
-	for i := len(b.items) - 1; i >= 0 && b.rev > b.s.floor(); i-- {
+	for i := len(b.items) - 1; i >= 0 && (b.rev > b.s.floor() || b.guessed); i-- {
 		it := b.items[i]
 		if it.entry.Index > start.index {
 			continue
 		}
 		rev, fits := b.match(it.req)
 		switch {
-		case fits && b.telling(it.req, b.at(rev)):
+		case fits && b.tellingAt(i, b.at(rev)):
 			b.rev, b.guessed = rev-1, false
 			b.best = place{index: it.entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
 		case fits:
 			b.rev, b.guessed = rev-1, true
-		case b.guessed && b.took(it.req):
+		case b.guessed && b.took(i):
 			b.guessed = false
 			b.best = place{index: it.entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
 		case b.guessed && it.req.Put != nil:
 			return b.best.index < start.index // an entry after it may have taken the revision that is this one's
-		case plainPut(it.req) && b.s.alwaysWrites():
+		case plainPut(it.req) && b.s.alwaysWrites(it.req, it.entry.Index):
 			b.rev-- // it wrote a revision that is not what it should be
 		}
 	}
@@ -84,9 +84,17 @@ func (b *backwards) walk() bool {
 
 // took tells whether the revision that was given to the entry after it fits this one by more than a key: then this one
 // wrote it.
-func (b *backwards) took(r *dumplog.Request) bool {
-	g := b.at(b.rev + 1)
-	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.telling(r, g)
+func (b *backwards) took(i int) bool {
+	g, r := b.at(b.rev+1), b.items[i].req
+	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g)
+}
+
+// tellingAt is telling for an entry of the walk. That its key was new tells something only where no entry before it can
+// have made the key: after that this one had no effect.
+func (b *backwards) tellingAt(i int, g *group) bool {
+	r := b.items[i].req
+	return b.telling(r, g, false) || b.telling(r, g, true) &&
+		!slices.ContainsFunc(b.items[:i], func(it *item) bool { return couldWrite(it.req, g) })
 }
 
 // match finds the newest revision not yet taken that the entry can have written; further down only where more than a
@@ -97,7 +105,8 @@ func (b *backwards) match(r *dumplog.Request) (rev int64, ok bool) {
 		passed = 0
 	}
 	for off := range passed + 1 {
-		if g := b.at(b.rev - off); g != nil && couldWrite(r, g) && b.guardFits(r, g) && (off == 0 || b.telling(r, g)) {
+		g := b.at(b.rev - off)
+		if g != nil && couldWrite(r, g) && b.guardFits(r, g) && (off == 0 || b.telling(r, g, false)) {
 			return b.rev - off, true
 		}
 	}
@@ -130,9 +139,9 @@ func (b *backwards) standsOn(key string, mod, before int64) bool {
 	return true
 }
 
-// telling tells whether the entry fits the records by more than a key: by a value, or by the mod revision that its key
-// had.
-func (b *backwards) telling(r *dumplog.Request, g *group) bool {
+// telling tells whether the entry fits the records by more than a key: by a value, or by the revision or the version
+// that its key had; created is true where it is enough that the key was new.
+func (b *backwards) telling(r *dumplog.Request, g *group, created bool) bool {
 	switch {
 	case r.Kind == dumplog.KindPut:
 		return true
@@ -142,8 +151,12 @@ func (b *backwards) telling(r *dumplog.Request, g *group) bool {
 		return !slices.ContainsFunc(g.records, func(x record) bool { return x.del })
 	}
 	return slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
-		if c.Target != apply.TargetMod || c.Result != apply.ResultEqual || len(c.RangeEnd) > 0 {
+		if c.Result != apply.ResultEqual || len(c.RangeEnd) > 0 || c.Num == 0 && !created {
 			return false
+		}
+		if c.Target != apply.TargetMod {
+			told, fits := stateBefore(&c, g)
+			return told && fits
 		}
 		i := slices.IndexFunc(g.records, func(x record) bool { return x.key == string(c.Key) })
 		if i < 0 || c.Num == 0 {

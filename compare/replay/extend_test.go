@@ -5,7 +5,6 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -86,9 +85,29 @@ func TestWalk(t *testing.T) {
 		"a guard on another key that is gone": {log: []*dumplog.Request{txn(cmpMod("x", 0),
 			[]dumplog.RequestOp{delOp("x", "")}, nil)}, groups: []*group{groupOf(tomb(9, 0, "x"))}, floor: 8, index: 1,
 			rev: 9},
-		"a guard on the version": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: apply.TargetVersion,
-			Result: apply.ResultEqual, Key: []byte("a")}}, a("1"), nil)},
-			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
+		"a guard on the version": {log: []*dumplog.Request{txn(versionIs("a", 2), a("1"), nil)},
+			groups: []*group{groupOf(record3(9, 5, 3, "a", "1"))}, floor: 8, index: 0, rev: 8},
+		"a guard on another version": {log: []*dumplog.Request{txn(versionIs("a", 3), a("1"), nil)},
+			groups: []*group{groupOf(record3(9, 5, 3, "a", "1"))}, floor: 8, index: 1, rev: 9},
+		"a guard on the version of what it deletes": {log: []*dumplog.Request{txn(versionIs("a", 2),
+			[]dumplog.RequestOp{delOp("a", "")}, nil)}, groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 1,
+			rev: 9},
+		"a guard on the create revision": {log: []*dumplog.Request{txn(createIs("a", 5), a("1"), nil)},
+			groups: []*group{groupOf(record3(9, 5, 3, "a", "1"))}, floor: 8, index: 0, rev: 8},
+		"a guard on another create revision": {log: []*dumplog.Request{txn(createIs("a", 6), a("1"), nil)},
+			groups: []*group{groupOf(record3(9, 5, 3, "a", "1"))}, floor: 8, index: 1, rev: 9},
+		"a guard that the key is new": {log: []*dumplog.Request{txn(createIs("a", 0), a("1"), nil)},
+			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 0, rev: 8},
+		"a guard that the key is new, after a put of it": {log: []*dumplog.Request{put("a", "1"),
+			txn(createIs("a", 0), a("1"), nil), all[1]}, groups: []*group{groupOf(rec(8, 0, "a", "1")),
+			groupOf(rec(9, 0, "b", "1"))}, floor: 7, index: 0, rev: 7},
+		"a guard that no revision is there, after a put of it": {log: []*dumplog.Request{put("a", "1"),
+			guard("a", 0, "1"), all[1]}, groups: []*group{groupOf(rec(8, 0, "a", "1")),
+			groupOf(rec(9, 0, "b", "1"))}, floor: 7, index: 0, rev: 7},
+		// Of two entries like it the first one wrote.
+		"a new key that an earlier entry made": {log: []*dumplog.Request{txn(createIs("a", 0), a("1"), nil), all[1],
+			txn(createIs("a", 0), a("1"), nil), all[2]}, groups: []*group{groupOf(rec(7, 0, "a", "1")),
+			groupOf(rec(8, 0, "b", "1")), groupOf(rec(9, 0, "c", "1"))}, floor: 6, index: 0, rev: 6},
 		"a guard that is no equality": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: apply.TargetMod,
 			Result: apply.ResultLess, Key: []byte("a"), Num: 0}}, a("1"), nil)},
 			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
@@ -99,7 +118,7 @@ func TestWalk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, Model: apply.Model{LastCompact: c.floor}}
 			if c.alarm {
-				s.m.DB.Alarms = make([]dumpdb.Alarm, 1)
+				s.alarmed = []Gap{{0, 9}}
 			}
 			n := int64(len(c.log))
 			end := place{index: uint64(n), rev: 9, writes: n}

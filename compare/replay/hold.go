@@ -257,7 +257,8 @@ func (s *sim) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 	if !p.Sure {
 		return s.resyncUnsure(it, p, ahead)
 	}
-	if without, with := s.fit(ahead, 0), s.fit(ahead, 1); with.misfits < without.misfits {
+	if without, with := s.fit(ahead, 0), s.fit(ahead, 1); with.misfits < without.misfits ||
+		with.misfits == without.misfits && with.matched > without.matched && sameKeys(p.Writes, g) {
 		return s.altered(it, p, g) // the entries after it find their records only when these are taken for its own
 	}
 	for _, a := range ahead {

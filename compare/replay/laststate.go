@@ -14,6 +14,12 @@ type lastStates struct {
 	passwords map[string][]PasswordSet
 	stamped   map[dumplog.ID]uint64
 	switches  []AuthSwitch
+	// alarmChanges are the entries that change an alarm, bounded, alarmNow what they say since the last gap of the log.
+	// last is the index of the entry before.
+	alarmChanges  []alarmChange
+	alarmNow      map[apply.Alarm]bool
+	alarmsLeftOut bool
+	last          uint64
 }
 
 // AlarmState is the last entry about one alarm of one member.
@@ -49,11 +55,15 @@ const (
 
 func newLastStates() *lastStates {
 	return &lastStates{alarms: map[apply.Alarm]AlarmState{}, passwords: map[string][]PasswordSet{},
-		stamped: map[dumplog.ID]uint64{}}
+		stamped: map[dumplog.ID]uint64{}, alarmNow: map[apply.Alarm]bool{}}
 }
 
 func (s *Survey) noteState(index uint64, r *dumplog.Request) {
 	t := s.state
+	if index != t.last+1 {
+		clear(t.alarmNow)
+	}
+	t.last = index
 	if r.Header.AuthRevision > 0 {
 		if p := s.Proposer(r.Header.ID); p != 0 {
 			t.stamped[p] = index
@@ -65,6 +75,7 @@ func (s *Survey) noteState(index uint64, r *dumplog.Request) {
 		if _, ok := t.alarms[k]; ok || len(t.alarms) < maxUsersKept {
 			t.alarms[k] = AlarmState{Member: k.Member, Type: k.Type, Index: index, Raised: r.Alarm.Action == 1}
 		}
+		t.noteAlarm(index, k, r.Alarm.Action == 1)
 	case r.Kind == dumplog.KindAuthEnable, r.Kind == dumplog.KindAuthDisable:
 		if len(t.switches) < maxSwitches {
 			t.switches = append(t.switches, AuthSwitch{Index: index, On: r.Kind == dumplog.KindAuthEnable,

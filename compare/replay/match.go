@@ -73,17 +73,41 @@ func couldOps(ops []dumplog.RequestOp, recs []record) bool {
 	return e.eat(ops, recs, 0, func(rest []record) bool { return len(rest) == 0 })
 }
 
-// guardFits tells whether a transaction can have written the group as far as its compares on mod revisions go: one that
-// wrote a key stood on the revision that it names. standsOn tells whether a key can have had a mod revision right
-// before the group.
+// guardFits tells whether a transaction can have written the group as far as its compares for equality go: one that
+// wrote a key stood on the revision that it names, and the record tells version and create revision that the key had.
+// standsOn tells whether a key can have had a mod revision right before the group.
 func guardFits(r *dumplog.Request, g *group, standsOn func(key string, rev int64) bool) bool {
 	if r.Txn == nil || len(r.Txn.Failure) > 0 && couldOps(r.Txn.Failure, g.records) {
 		return true
 	}
 	return !slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
-		return c.Target == apply.TargetMod && c.Result == apply.ResultEqual && len(c.RangeEnd) == 0 &&
-			(c.Num >= g.main || !standsOn(string(c.Key), c.Num))
+		if c.Result != apply.ResultEqual || len(c.RangeEnd) > 0 {
+			return false
+		}
+		if c.Target == apply.TargetMod {
+			return c.Num >= g.main || !standsOn(string(c.Key), c.Num)
+		}
+		told, fits := stateBefore(&c, g)
+		return told && !fits
 	})
+}
+
+// stateBefore compares the version or the create revision that a compare for equality names with what the record of its
+// key tells of the state before it; told is false where it does not tell it.
+func stateBefore(c *dumplog.Compare, g *group) (told, fits bool) {
+	i := slices.IndexFunc(g.records, func(x record) bool { return x.key == string(c.Key) })
+	if i < 0 || g.records[i].del || g.records[i].bad {
+		return false, false
+	}
+	switch r := &g.records[i]; {
+	case c.Target == apply.TargetVersion:
+		return true, r.version == c.Num+1
+	case c.Target == apply.TargetCreate && c.Num == 0:
+		return true, r.version == 1
+	case c.Target == apply.TargetCreate:
+		return true, r.create == c.Num
+	}
+	return false, false
 }
 
 // maxEatSteps bounds the branches that are tried: a request of a hostile log may nest without end. Past it anything is

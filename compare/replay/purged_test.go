@@ -124,6 +124,9 @@ func told(m *MemberResult) string {
 	if len(m.Extra) > 0 {
 		out = append(out, fmt.Sprintf("extra %v", m.Extra))
 	}
+	if m.Ahead != nil {
+		out = append(out, fmt.Sprintf("ahead %d..%d", m.Ahead.From, m.Ahead.To))
+	}
 	for _, d := range m.StateDiffs {
 		out = append(out, fmt.Sprintf("%s %s: %s, not %s", d.Bucket, d.Key, d.Observed, d.Expected))
 	}

@@ -43,8 +43,11 @@ type sim struct {
 	lastWriter *apply.Key
 	// ended is true after the first entry that the member has not applied.
 	ended bool
-	// sawAlarm is true when the log has entries about alarms.
-	sawAlarm bool
+	// alarms is what log and database say of alarms, alarmed the spans of entries at which one was on, or may have
+	// been. openAlarms are those of which only a later entry tells whether they were on where the model began.
+	alarms     *alarmLog
+	alarmed    []Gap
+	openAlarms apply.Alarms
 	// saved is the index that meta/consistent_index holds on disk up to 3.4: the last entry that changed keys, or a
 	// snapshot. Entries behind it are executed again at a restart.
 	saved    uint64
@@ -215,11 +218,6 @@ func (s *sim) leaseGrant(it *item) Outcome {
 
 func leaseKey(id int64) string { return "lease/" + dumplog.ID(id).String() }
 
-func (s *sim) alarm(it *item) {
-	s.touch(it, "alarm")
-	s.Alarms.Apply(it.req.Alarm)
-}
-
 // open marks the rows that an entry changes which the member may or may not have applied.
 func (s *sim) open(it *item) {
 	switch r := it.req; {
@@ -232,7 +230,7 @@ func (s *sim) open(it *item) {
 		for _, c := range r.LeaseCheckpoint.Checkpoints {
 			s.touch(it, leaseKey(c.ID))
 		}
-	case r.Alarm != nil:
+	case r.Alarm != nil && r.Alarm.Action != 0:
 		s.touch(it, "alarm")
 	case r.Kind.ChangesAuth():
 		s.touch(it, "auth")

@@ -160,7 +160,9 @@ func (w *window) match(from, to int64) {
 		switch {
 		case several:
 			for _, i := range w.candidates(g) {
-				w.groups[i]++ // its effect may be this one: no proof for another place
+				if couldWrite(w.items[i].req, g) {
+					w.groups[i]++ // its effect may be this one: no proof for another place
+				}
 			}
 		case who >= 0:
 			if w.groups[who]++; w.groups[who] == 1 {
@@ -292,26 +294,39 @@ func (w *window) first() (place, bool) {
 // lost tells whether an entry must have written a record that is still there, in whatever state the database was, and
 // none fits it.
 func (w *window) lost() bool {
-	if !w.s.alwaysWrites() || len(w.pairs) > 0 {
+	if len(w.pairs) > 0 {
 		return false
 	}
 	for i := w.dense; i < len(w.items); i++ {
-		if plainPut(w.items[i].req) && w.groups[i] == 0 {
+		if plainPut(w.items[i].req) && w.groups[i] == 0 && w.s.alwaysWrites(w.items[i].req, w.items[i].entry.Index) {
 			return true
 		}
 	}
 	return false
 }
 
-// alwaysWrites tells whether nothing can have refused a plain put: auth was never on, and no alarm was raised.
-func (s *sim) alwaysWrites() bool {
-	return !s.m.DB.Auth.Enabled && s.m.DB.Auth.Revision <= 1 && len(s.m.DB.Alarms) == 0 && !s.sawAlarm
+// alwaysWrites tells whether neither auth nor an alarm can have refused a request at an entry.
+func (s *sim) alwaysWrites(r *dumplog.Request, index uint64) bool {
+	return s.passesAuth(r.Header, index) && !s.mayBeAlarmed(index)
+}
+
+// passesAuth tells whether the member's auth cannot have refused a request at an entry: auth was never on, or user root
+// sent it, who may do everything, with an auth revision that the member's own has never passed.
+func (s *sim) passesAuth(h dumplog.Header, index uint64) bool {
+	switch a := &s.m.DB.Auth; {
+	case !a.Enabled && a.Revision <= 1:
+		return h.AuthRevision == 0
+	case h.Username != apply.Root || !a.HasRevision || h.AuthRevision < a.Revision:
+		return false
+	}
+	// A received snapshot can have brought a lower revision than the member's own.
+	return !slices.ContainsFunc(received(s.m), func(to uint64) bool { return to >= index })
 }
 
 // plainPut is a put that writes in every state of the key space.
 func plainPut(r *dumplog.Request) bool {
 	p := r.Put
-	return r.Kind == dumplog.KindPut && p.Lease == 0 && !p.IgnoreLease && !p.IgnoreValue && r.Header.AuthRevision == 0
+	return r.Kind == dumplog.KindPut && p.Lease == 0 && !p.IgnoreLease && !p.IgnoreValue
 }
 
 // groups yields the records of a span of revisions, one main revision at a time.

@@ -125,7 +125,11 @@ func TestWriter(t *testing.T) {
 			before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
 		"a guard on the creation": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: apply.TargetCreate,
 			Result: apply.ResultEqual, Key: []byte("a"), Num: 3}}, puts("a"), nil)},
-			before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(rec(5, 0, "a", "1")), who: 0},
+			before: []*group{groupOf(record3(4, 3, 2, "a", "0"))}, group: groupOf(record3(5, 3, 3, "a", "1")), who: 0},
+		"a guard on another creation": {log: []*dumplog.Request{txn(createIs("a", 3), puts("a"), nil)},
+			before: []*group{groupOf(rec(4, 0, "a", "0"))}, group: groupOf(record3(5, 4, 2, "a", "1")), who: -1},
+		"a guard on another creation, and another branch": {log: []*dumplog.Request{txn(createIs("a", 3), puts("a"),
+			puts("a"))}, group: groupOf(record3(5, 4, 2, "a", "1")), who: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWindow(c.log...)
@@ -230,6 +234,18 @@ func TestFirst(t *testing.T) {
 	}
 }
 
+// byRoot is a request of user root at an auth revision, authAt a member with auth on at one.
+func byRoot(r *dumplog.Request, revision uint64) *dumplog.Request {
+	r.Header = dumplog.Header{Username: apply.Root, AuthRevision: revision}
+	return r
+}
+
+func authAt(revision uint64) func(*window) {
+	return func(w *window) {
+		w.s.m.DB.Auth = dumpdb.Auth{Enabled: true, HasRevision: true, Revision: revision}
+	}
+}
+
 // TestLost: only a put that must have written, and whose record must still be there, shows that log and database do not
 // belong together.
 func TestLost(t *testing.T) {
@@ -249,16 +265,31 @@ func TestLost(t *testing.T) {
 		"it may be compacted":  {req: put("a", "1"), edit: func(w *window) { w.dense = 2 }},
 		"auth is on":           {req: put("a", "1"), edit: func(w *window) { w.s.m.DB.Auth.Enabled = true }},
 		"auth was on":          {req: put("a", "1"), edit: func(w *window) { w.s.m.DB.Auth.Revision = 2 }},
-		"auth was never on":    {req: put("a", "1"), edit: func(w *window) { w.s.m.DB.Auth.Revision = 1 }, want: true},
-		"an alarm is on": {req: put("a", "1"),
-			edit: func(w *window) { w.s.m.DB.Alarms = make([]dumpdb.Alarm, 1) }},
-		"an alarm was on":       {req: put("a", "1"), edit: func(w *window) { w.s.sawAlarm = true }},
-		"a lease":               {req: with(func(r *dumplog.Request) { r.Put.Lease = 7 })},
-		"the lease that it had": {req: with(func(r *dumplog.Request) { r.Put.IgnoreLease = true })},
-		"the value that it had": {req: with(func(r *dumplog.Request) { r.Put.IgnoreValue = true })},
-		"a user":                {req: with(func(r *dumplog.Request) { r.Header.AuthRevision = 3 })},
-		"a delete":              {req: del("a", "")},
-		"a transaction":         {req: txn(nil, []dumplog.RequestOp{putOp("a", "1")}, nil)},
+		"auth was never on": {req: put("a", "1"), edit: func(w *window) { w.s.m.DB.Auth.Revision = 1 },
+			want: true},
+		"an alarm was on": {req: put("a", "1"), edit: func(w *window) { w.s.alarmed = []Gap{{2, 2}} }},
+		"an alarm is on later": {req: put("a", "1"), edit: func(w *window) { w.s.alarmed = []Gap{{3, 9}} },
+			want: true},
+		"a lease":                      {req: with(func(r *dumplog.Request) { r.Put.Lease = 7 })},
+		"the lease that it had":        {req: with(func(r *dumplog.Request) { r.Put.IgnoreLease = true })},
+		"the value that it had":        {req: with(func(r *dumplog.Request) { r.Put.IgnoreValue = true })},
+		"a user":                       {req: with(func(r *dumplog.Request) { r.Header.AuthRevision = 3 })},
+		"root, auth is on":             {req: byRoot(put("a", "1"), 7), edit: authAt(7), want: true},
+		"root, a higher auth revision": {req: byRoot(put("a", "1"), 8), edit: authAt(7), want: true},
+		"root, an old auth revision":   {req: byRoot(put("a", "1"), 6), edit: authAt(7)},
+		"root, and a received snapshot": {req: byRoot(put("a", "1"), 7), edit: func(w *window) {
+			authAt(7)(w)
+			w.s.m.WAL = jumped(2)
+		}},
+		"root, and a snapshot received before": {req: byRoot(put("a", "1"), 7), edit: func(w *window) {
+			authAt(7)(w)
+			w.s.m.WAL = jumped(1)
+		}, want: true},
+		"another user, auth is on": {req: with(func(r *dumplog.Request) {
+			r.Header = dumplog.Header{Username: "app", AuthRevision: 7}
+		}), edit: authAt(7)},
+		"a delete":      {req: del("a", "")},
+		"a transaction": {req: txn(nil, []dumplog.RequestOp{putOp("a", "1")}, nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWindow(del("x", ""), c.req)

@@ -1,0 +1,153 @@
+package replay
+
+import (
+	"math"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// An alarm changes with entries of the log only, never at run time by itself. So a log that does not reach back to the
+// first entry still says of every entry which alarms were on: those that no entry names are as the database has them,
+// and the others are known from the first entry on that names them.
+
+// alarmChange is an entry that raises or clears an alarm.
+type alarmChange struct {
+	index uint64
+	alarm apply.Alarm
+	on    bool
+}
+
+// maxAlarmChanges bounds the changes that are kept; a log that holds more tells nothing of alarms.
+const maxAlarmChanges = 10_000
+
+// noteAlarm keeps an entry that changes an alarm. A member whose database is full raises its alarm again with every
+// write that it refuses: only the first of them is kept, and the first behind a gap of the log.
+func (t *lastStates) noteAlarm(index uint64, k apply.Alarm, on bool) {
+	if was, ok := t.alarmNow[k]; ok && was == on || k.Type == apply.AlarmNone {
+		return
+	}
+	if len(t.alarmChanges) >= maxAlarmChanges {
+		t.alarmsLeftOut = true
+		return
+	}
+	t.alarmNow[k] = on
+	t.alarmChanges = append(t.alarmChanges, alarmChange{index, k, on})
+}
+
+// alarmLog is what the log and the database of a member say of alarms.
+type alarmLog struct {
+	changes []alarmChange
+	// always are alarms of the database that no entry names.
+	always []apply.Alarm
+	// fromStart is true where no alarm can have been on before the first entry.
+	fromStart bool
+	// unknown is true where the log changes alarms too often.
+	unknown bool
+}
+
+// newAlarmLog takes the entries from an index on, behind which the log has no gap.
+func newAlarmLog(s *Survey, first uint64, database []dumpdb.Alarm) *alarmLog {
+	a := &alarmLog{}
+	if s.state != nil {
+		a.unknown = s.state.alarmsLeftOut
+		for _, c := range s.state.alarmChanges {
+			if c.index >= first {
+				a.changes = append(a.changes, c)
+			}
+		}
+	}
+	for _, d := range database {
+		k := apply.Alarm{Member: dumplog.ID(d.MemberID), Type: d.Type}
+		if !slices.ContainsFunc(a.changes, func(c alarmChange) bool { return c.alarm == k }) {
+			a.always = append(a.always, k)
+		}
+	}
+	return a
+}
+
+// at returns the alarms that are on after an entry, and those of which only a later entry tells.
+func (a *alarmLog) at(index uint64) (on, open apply.Alarms) {
+	on, open = apply.Alarms{}, apply.Alarms{}
+	for _, k := range a.always {
+		on[k] = struct{}{}
+	}
+	named := apply.Alarms{}
+	for _, c := range a.changes {
+		_, told := named[c.alarm]
+		switch {
+		case c.index > index && !told && !a.fromStart:
+			open[c.alarm] = struct{}{}
+		case c.index > index:
+		case c.on:
+			on[c.alarm], named[c.alarm] = struct{}{}, struct{}{}
+		default:
+			delete(on, c.alarm)
+			named[c.alarm] = struct{}{}
+		}
+	}
+	return on, open
+}
+
+// spans are the spans of entries at which an alarm was on, or may have been.
+func (a *alarmLog) spans() []Gap {
+	if a.unknown {
+		return []Gap{{0, math.MaxUint64}}
+	}
+	on, open := a.at(0)
+	var out []Gap
+	from := uint64(0)
+	add := func(to uint64) {
+		if len(on)+len(open) > 0 {
+			out = append(out, Gap{from, to})
+		}
+		from = to + 1
+	}
+	for _, c := range a.changes {
+		add(c.index)
+		delete(open, c.alarm)
+		if delete(on, c.alarm); c.on {
+			on[c.alarm] = struct{}{}
+		}
+	}
+	add(math.MaxUint64)
+	return out
+}
+
+// mayBeAlarmed tells whether an alarm was on, or may have been, when the member applied an entry.
+func (s *sim) mayBeAlarmed(index uint64) bool {
+	_, in := slices.BinarySearchFunc(s.alarmed, index, func(g Gap, index uint64) int {
+		switch {
+		case g.To < index:
+			return -1
+		case g.From > index:
+			return 1
+		}
+		return 0
+	})
+	return in
+}
+
+// setAlarms fills in what log and database say of alarms at the index where the model begins.
+func (s *sim) setAlarms() {
+	on, open := s.alarms.at(s.base)
+	s.Alarms, s.openAlarms = on, open
+	if s.alarms.unknown {
+		s.Alarms = apply.Alarms{}
+	}
+	s.AlarmsUnsure = len(open) > 0 || s.alarms.unknown
+}
+
+// alarm executes an entry about alarms.
+func (s *sim) alarm(it *item) {
+	a := it.req.Alarm
+	if a.Action == 0 {
+		return // a query
+	}
+	s.touch(it, "alarm")
+	s.Alarms.Apply(a)
+	delete(s.openAlarms, apply.Alarm{Member: a.MemberID, Type: a.Alarm})
+	s.AlarmsUnsure = s.AlarmsUnsure && (len(s.openAlarms) > 0 || s.alarms.unknown)
+}

@@ -1,0 +1,109 @@
+package replay
+
+import (
+	"context"
+	"slices"
+)
+
+// The newest revision of a database was written by an entry up to its consistent index, and not before the last of them
+// that writes in every state of the key space. Where none of these entries can have written it, it was added, or the
+// index is too low. Such revisions are set apart before log and database are aligned: they belong to no entry there.
+
+// maxSurplus bounds the newest revisions that are set apart.
+const maxSurplus = maxWindow
+
+// surplus counts the newest revisions that no entry up to the consistent index can have written.
+func (s *sim) surplus(ctx context.Context, w *writers) int64 {
+	if w.total == 0 || s.lost() > 0 {
+		return 0
+	}
+	items := s.lastWriters(s.writersFrom(ctx, w, max(w.total-maxWindow+1, 1), w.total))
+	if len(items) == 0 {
+		return 0
+	}
+	newest := s.m.CurrentRevision()
+	groups := slices.Collect(s.groups(max(s.floor(), newest-maxSurplus)+1, newest))
+	n := int64(0)
+	for i := len(groups) - 1; i >= 0; i-- {
+		g := groups[i]
+		if g.hole || g.main != newest-n || s.explained(g, items) {
+			return n
+		}
+		n++
+	}
+	if newest-n > s.floor() {
+		return 0 // more than can be looked at
+	}
+	return n
+}
+
+// lastWriters leaves the entries from the last one on that writes in every state of the key space; none where there is
+// no such entry.
+func (s *sim) lastWriters(items []*item) []*item {
+	for i := len(items) - 1; i >= 0; i-- {
+		index := items[i].entry.Index
+		if index > s.m.AppliedMin {
+			continue
+		}
+		if ops, sure := s.sureOps(items[i].req, index); sure {
+			for _, op := range ops {
+				if op.Put != nil {
+					return items[i:]
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// explained tells whether one of the entries can have written the records, or names their first key, so that they may
+// be what was made of its own. Records that cannot be read may be those of any.
+func (s *sim) explained(g *group, items []*item) bool {
+	if slices.ContainsFunc(g.records, func(r record) bool { return r.bad }) {
+		return true
+	}
+	var leases map[string]int64
+	for _, it := range items {
+		switch {
+		case names(it.req, g):
+			return true
+		case !couldWrite(it.req, g):
+		case it.req.LeaseRevoke == nil:
+			return true
+		default:
+			if leases == nil {
+				leases = s.leasesBefore(g)
+			}
+			if revokes(it.req.LeaseRevoke.ID, g, leases) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// revokes tells whether a lease can have had all of the deleted keys.
+func revokes(id int64, g *group, leases map[string]int64) bool {
+	return !slices.ContainsFunc(g.records, func(r record) bool {
+		lease, known := leases[r.key]
+		return known && lease != id
+	})
+}
+
+// leasesBefore are the leases that keys of a group had right before it, as far as their records can be read. What a key
+// was before a delete above the compact revision is never compacted.
+func (s *sim) leasesBefore(g *group) map[string]int64 {
+	out := map[string]int64{}
+	for before := range s.groups(0, g.main-1) {
+		if before.hole {
+			clear(out)
+		}
+		for i := range before.records {
+			r := &before.records[i]
+			if slices.ContainsFunc(g.records, func(x record) bool { return x.key == r.key }) {
+				out[r.key] = r.lease
+			}
+		}
+	}
+	return out
+}

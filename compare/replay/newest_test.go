@@ -1,0 +1,99 @@
+package replay
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+)
+
+// insert adds a record; without a value it is a tombstone.
+func insert(rev int64, key, value string) func(*testing.T, string) {
+	return inDB(func(tx *bbolt.Tx) error {
+		kv := mvccpb.KeyValue{Key: []byte(key)}
+		k := revKey(rev)
+		if value == "" {
+			k = append(k, 't')
+		} else {
+			kv.Value, kv.CreateRevision, kv.ModRevision, kv.Version = []byte(value), rev, rev, 1
+		}
+		data, err := kv.Marshal()
+		if err != nil {
+			return err
+		}
+		return tx.Bucket([]byte("key")).Put(k, data)
+	})
+}
+
+// lowerIndex takes a number off the consistent index.
+func lowerIndex(n uint64) func(*testing.T, string) {
+	return inDB(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("meta"))
+		index := binary.BigEndian.Uint64(b.Get([]byte("consistent_index")))
+		return b.Put([]byte("consistent_index"), binary.BigEndian.AppendUint64(nil, index-n))
+	})
+}
+
+// TestNewest: the newest revision is that of an entry from the last one on that must have written. One that none of
+// them can have written was added, or is of an entry above the consistent index.
+func TestNewest(t *testing.T) {
+	begin := func(s *story) {
+		s.early()
+		s.grant(7)
+		s.held("leased", 7)
+		s.held("other", 8)
+		s.purge() // 10
+		s.put("n0", "1")
+		s.put("n1", "1")
+	}
+	for name, c := range map[string]struct {
+		end   func(*story)
+		spoil func(*testing.T, string)
+		sound string
+		other string
+	}{
+		"a delete that may be of nothing": {end: func(s *story) { s.compact(12); s.del("n1") }, sound: "from 13"},
+		"a guarded put": {end: func(s *story) { s.compact(12); s.guarded("n1", "2") },
+			sound: "from 12, applied 1"},
+		"a revoke":      {end: func(s *story) { s.compact(12); s.revoke(7) }, sound: "from 13"},
+		"all compacted": {end: func(s *story) { s.compact(12) }, sound: "from 12"},
+		"a tombstone is added": {end: func(s *story) { s.compact(11) }, spoil: insert(13, "k1", ""),
+			sound: "from 11, applied 1", other: "from 11, applied 1, extra [13]"},
+		"a tombstone is added after a compaction of all": {end: func(s *story) { s.compact(12) },
+			spoil: insert(13, "k1", ""), sound: "from 12", other: "from 12, extra [13]"},
+		"a record is added": {end: func(s *story) { s.compact(11) }, spoil: insert(13, "k1", "X"),
+			sound: "from 11, applied 1", other: "from 11, applied 1, extra [13]"},
+		"a tombstone of a key without the revoked lease": {end: func(s *story) {
+			s.put("n2", "1") // 13
+			s.failed(revokeLease(7))
+			s.compact(12)
+		}, spoil: insert(14, "other", ""), sound: "from 12, applied 1", other: "from 12, applied 1, extra [14]"},
+		"a tombstone of a key with the revoked lease": {end: func(s *story) {
+			s.put("n2", "1") // 13
+			s.failed(revokeLease(7))
+			s.compact(12)
+		}, spoil: insert(14, "leased", ""), sound: "from 12, applied 1", other: "from 12, applied 2"},
+		"entries without effect at the end": {end: func(s *story) {
+			s.compact(11)
+			s.failed(ifMod("k1", 2, "never"))
+			s.failed(ifAbsent("k1", "never"))
+		}, sound: "from 11, applied 1"},
+		"the index is too low": {end: func(s *story) {
+			s.compact(11)
+			s.put("n2", "1")
+			s.put("n3", "1")
+		}, spoil: lowerIndex(2), sound: "from 11, applied 3", other: "from 11, applied 1, not-applied 2, ahead 21..22"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			purgedCase{tell: func(s *story) { begin(s); c.end(s) }, spoil: c.spoil, sound: c.sound,
+				other: c.other}.check(t)
+		})
+	}
+}
+
+func revokeLease(id int64) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: id}}
+}
