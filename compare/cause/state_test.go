@@ -33,8 +33,18 @@ func TestAuthStructure(t *testing.T) {
 		}
 		return b
 	}
+	withOptions := func(name, hash string, noPassword bool, roles ...string) []byte {
+		b, err := (&authpb.User{Name: []byte(name), Password: []byte(hash), Roles: roles,
+			Options: &authpb.UserAddOptions{NoPassword: noPassword}}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	both := func(a, b spoil) spoil { return func(t *testing.T, node string) { a(t, node); b(t, node) } }
 	s := withAuth(newScript("3.5.0"))
 	s.Add(as("root", 0, put("/a", "1", 0)))
+	old := told{class: "latent-divergence", cause: "auth-revision-edited", absent: []string{id}, holds: []string{"A05"}}
 	bad := told{class: "db-damage", cause: id, certainty: "proof", best: []string{"node1", "node3"},
 		violated: []string{"A05"}}
 	fine := told{class: "latent-divergence", cause: "unexplained-first-divergence", absent: []string{id},
@@ -43,13 +53,20 @@ func TestAuthStructure(t *testing.T) {
 		spoil spoil
 		want  told
 	}{
-		"role gone":           {edit("authRoles", "app", nil), bad},
-		"root gone":           {edit("authUsers", "root", nil), bad},
-		"root without role":   {edit("authUsers", "root", user("root")), bad},
-		"roles out of order":  {edit("authUsers", "app", user("app", "root", "app")), bad},
-		"no auth revision":    {edit("auth", "authRevision", nil), bad},
-		"no row for root":     {edit("authRoles", "root", nil), fine},
-		"user without a role": {edit("authUsers", "app", user("app")), fine},
+		"role gone":          {edit("authRoles", "app", nil), bad},
+		"root gone":          {edit("authUsers", "root", nil), bad},
+		"root without role":  {edit("authUsers", "root", user("root")), bad},
+		"roles out of order": {edit("authUsers", "app", user("app", "root", "app")), bad},
+		"no auth revision":   {edit("auth", "authRevision", nil), bad},
+		"fewer revisions than grants": {both(edit("authUsers", "app", withOptions("app", "hash", false, "app")),
+			edit("auth", "authRevision", binary.BigEndian.AppendUint64(nil, 2))), bad},
+		"as many revisions as grants": {both(edit("authUsers", "app", withOptions("app", "hash", false, "app")),
+			edit("auth", "authRevision", binary.BigEndian.AppendUint64(nil, 3))), old},
+		"users of old releases":          {edit("auth", "authRevision", binary.BigEndian.AppendUint64(nil, 1)), old},
+		"neither a password nor options": {edit("authUsers", "other", []byte("\x0a\x05other")), bad},
+		"options instead of a password":  {edit("authUsers", "other", withOptions("other", "", true)), fine},
+		"no row for root":                {edit("authRoles", "root", nil), fine},
+		"user without a role":            {edit("authUsers", "app", user("app")), fine},
 		"row does not decode": {edit("authUsers", "root", []byte{0xff}),
 			told{class: "db-damage", cause: "bbolt-page-damage", certainty: "strong",
 				absent: []string{id, "unexplained-first-divergence"}, holds: []string{"A05"}}},

@@ -54,9 +54,14 @@ func authStructureFinding(m *evidence.Member) Finding {
 	for _, r := range a.Roles {
 		roles[r.Name] = true
 	}
-	root := false
+	root, raised := false, uint64(0)
 	for _, u := range a.Users {
 		root = root || u.Name == "root" && slices.Contains(u.Roles, "root")
+		if u.HasOptions {
+			raised += 1 + uint64(len(u.Roles))
+		} else if len(u.Password) == 0 {
+			bad("authUsers", u.Name, "password", "no hash, and no option", "a hash, as up to 3.3, or an option")
+		}
 		if !slices.IsSorted(u.Roles) {
 			bad("authUsers", u.Name, "order of roles", strings.Join(u.Roles, " "), "ascending order")
 		}
@@ -72,6 +77,9 @@ func authStructureFinding(m *evidence.Member) Finding {
 	}
 	if (a.Enabled || len(a.Users) > 0) && (!a.HasRevision || a.Revision == 0) {
 		bad("auth", "authRevision", "authRevision", fmt.Sprint(a.Revision), "1 or more")
+	} else if a.Revision <= raised {
+		bad("auth", "authRevision", "authRevision", fmt.Sprint(a.Revision),
+			fmt.Sprintf("more than %d, the number of users and of the roles that they were granted", raised))
 	}
 	return f
 }
