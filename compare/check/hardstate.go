@@ -24,8 +24,8 @@ func (in *Input) alteredVotes(m *evidence.Member) []Finding {
 		case in.neverAMember(m, v):
 			fs = append(fs, in.voteFinding(m, v,
 				fmt.Sprintf("a HardState of term %d says vote %s, which was never a member", v.Term, v.For),
-				"the log continues to entries of that term or a later one, and no configuration, member list or conf "+
-					"change up to there knows the ID", "the ID of a member"))
+				"no configuration, member list or conf change knows the ID, in a log that continues to that term or a "+
+					"later one or in the logs of all voters", "the ID of a member"))
 		case in.wasNoCandidate(m, v):
 			fs = append(fs, in.voteFinding(m, v,
 				fmt.Sprintf("a HardState of term %d says vote %s, which was no candidate in that term", v.Term, v.For),
@@ -48,7 +48,7 @@ func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanat
 
 // neverAMember tells whether no source knows the candidate although it would have to: a candidate was a voter before
 // its term began, so a source whose configuration is current and whose log goes on to that term or a later one holds
-// the change that added it.
+// the change that added it. So does one of the logs of all voters, for a term without entries.
 func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
 	witness := false
 	for _, o := range in.Members {
@@ -60,9 +60,18 @@ func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
 			return false
 		}
 		whole := o.HasLog() && o.WAL.Summary.FirstIndex == 1 || o.HasDB() // these know who was removed
-		witness = witness || o.HasLog() && o.ConfigurationCurrent() && whole && o.WAL.Summary.LastTerm >= v.Term
+		witness = witness || o.HasLog() && o.ConfigurationCurrent() && whole &&
+			(o.WAL.Summary.LastTerm >= v.Term || in.hasLogsOfVoters(o))
 	}
 	return witness
+}
+
+// hasLogsOfVoters reports whether the logs of all voters of a member's configuration are among the sources.
+func (in *Input) hasLogsOfVoters(m *evidence.Member) bool {
+	return len(m.Membership.Voters) > 0 && !slices.ContainsFunc(m.Membership.Voters, func(id dumplog.ID) bool {
+		o := in.byID(id)
+		return o == nil || !o.HasLog() || o.ClusterID != m.ClusterID || in.apart(o, m)
+	})
 }
 
 // wasNoCandidate tells whether the member that got the vote gave its own to another one, whose log agrees.

@@ -200,6 +200,31 @@ func TestVotes(t *testing.T) {
 	}
 }
 
+// TestVoteInATermWithoutEntries: a candidate of a term that no log at hand goes on to can have been added after the logs
+// end, unless these are the logs of all voters.
+func TestVoteInATermWithoutEntries(t *testing.T) {
+	root := t.TempDir()
+	var dirs []string
+	for i := range 3 {
+		h := clustertest.NewHand(t, root, fmt.Sprintf("node%d", i+1), 0xa1+uint64(i), 0xc1)
+		h.Found(false, 0xa1, 0xa2, 0xa3)
+		h.State(2, 0xa1, 3)
+		h.Request(2, 4, nil)
+		h.Put(2, 5, clustertest.RequestID(0xa1, 1763000000000, 1), "k", "v", true)
+		h.State(2, 0xa1, 5)
+		if i == 1 {
+			h.State(3, 0xa9, 5)
+		}
+		for id := uint64(0xa1); id <= 0xa3; id++ {
+			h.Member(id, false, true)
+		}
+		dirs = append(dirs, h.Close(5, 2))
+	}
+	wantFinding(t, dirInput(t, dirs...), "R08", []string{"node2"}, "never a member")
+	wantOutcome(t, dirInput(t, dirs[0], dirs[1]), "R08", check.Holds)
+	wantOutcome(t, dirInput(t, dirs[1]), "R08", check.Holds)
+}
+
 // A conf change that every server refuses may name any ID: that does not make it a member.
 func TestVoteForARefusedMember(t *testing.T) {
 	const a, stranger = 0xa1, 0xa9
