@@ -127,7 +127,7 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 		}
 	}
 	whole := w.in.listOf(m).whole
-	if newest < 0 || !m.Version.Follows(release.MembersFromDB) && !whole {
+	if newest < 0 {
 		return false
 	}
 	name = name || w.in.foundedAs(m, dumplog.ID(row.ID), row.Name)
@@ -135,8 +135,13 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 	f := Finding{Kind: KindMemberRowAgainstLog, Severity: Warning, At: At{Term: w.in.termAt(s.Index), Index: s.Index},
 		Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was "+
 			"edited or damaged; its next start writes it again", s.Index)}
-	if whole { // there is no older value that a release may have left
+	switch {
+	case whole: // there is no older value that a release may have left
 		f.Severity, f.Class = Error, ClassMembership
+	case !m.Version.Follows(release.MembersFromDB):
+		f.Severity = Info
+		f.Explanation = fmt.Sprintf("the member never published that in the logs at hand, last in entry %d. 3.5.1 to "+
+			"3.5.19 leave a row as it was, so this can be an older value; else the row was edited", s.Index)
 	}
 	if row.Name != "" && !name {
 		w.add(m, row, "name", fmt.Sprintf("%q", row.Name), fmt.Sprintf("%q", s.Name), f)

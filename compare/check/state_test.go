@@ -3,6 +3,7 @@ package check_test
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -317,5 +318,38 @@ func TestAlarmsAgainstTheLog(t *testing.T) {
 	dirs := scripted("3.6.0").Write(t, t.TempDir())
 	if r := run(t, inputOf(t, dirs[0]), "M17"); r.Outcome != check.NotChecked {
 		t.Errorf("no entry about alarms: %s", r.Outcome)
+	}
+}
+
+// TestRowsThatMayLag: where the log does not reach back, a name that its member never published is shown: as a warning,
+// and on releases that may have left an older value in the row as information.
+func TestRowsThatMayLag(t *testing.T) {
+	for version, want := range map[string]check.Severity{"3.4.0": check.Info, "3.5.0": check.Info,
+		"3.6.0": check.Warning} {
+		for _, row := range []struct {
+			name, client string
+			shown        bool
+		}{{"node1", "http://127.0.0.1:2379", false}, {"other", "http://127.0.0.1:2379", true},
+			{"node1", "http://10.0.0.1:2379", true}} {
+			s := clustertest.NewScript(version)
+			s.Purged = s.Add(step(0, "", putKey("/a", 0)))
+			for i := range s.Members {
+				s.Start(i)
+			}
+			s.Add(step(0, "", putKey("/b", 0)))
+			dirs := s.Write(t, t.TempDir())
+			edit(t, dirs[1], put("members", "a1", fmt.Appendf(nil,
+				`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":%q,"clientURLs":[%q]}`, row.name, row.client)))
+			r := run(t, inputOf(t, dirs...), "M16")
+			var got []check.Severity
+			for _, f := range r.Findings {
+				if f.Evidence[0].Field == "name" || f.Evidence[0].Field == "client URLs" {
+					got = append(got, f.Severity)
+				}
+			}
+			if row.shown != slices.Equal(got, []check.Severity{want}) || !row.shown && len(got) > 0 {
+				t.Errorf("%s, %+v: %v, want %s: %+v", version, row, got, want, r.Findings)
+			}
+		}
 	}
 }

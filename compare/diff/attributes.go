@@ -11,12 +11,13 @@ import (
 )
 
 // attributes compares names and client URLs in bucket members, which a member publishes at each start. Releases of 3.5
-// may leave a row as it was (3.5.1 to 3.5.19), so databases of 3.5 take no part, and what a row lacks proves nothing:
-// it may have been written there.
+// may leave a row as it was (3.5.1 to 3.5.19), so what differs on databases of 3.5 is listed as normal, and what a row
+// lacks proves nothing: it may have been written there.
 func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
 	take := slices.DeleteFunc(r.whole(b.Name), func(i int) bool {
 		return !r.Members[i].Version.Follows(release.MemberRowsReplaced)
 	})
+	r.laggingAttributes(b, take, rp, o)
 	if len(take) < 2 {
 		return
 	}
@@ -44,6 +45,29 @@ func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
 		}
 		equal := false
 		b.Equal, b.Reason = &equal, ""
+	}
+}
+
+// laggingAttributes lists rows as normal that differ where a release that may leave them has its part in it.
+func (r *Result) laggingAttributes(b *Bucket, strict []int, rp *replay.Result, o Options) {
+	all := r.whole(b.Name)
+	if len(all) == len(strict) {
+		return
+	}
+	table := r.lineUp(all, attributeRows)
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		row := Row{Key: []byte(key), Kind: AttributesRow, Cells: table[key]}
+		have := slices.DeleteFunc(slices.Clone(all), func(i int) bool { return row.Cells[i] == nil })
+		if len(have) < 2 || allSame(row.Cells, have) || len(b.Normal) >= o.MaxRows ||
+			!r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{}) {
+			continue
+		}
+		for _, i := range r.taking() {
+			if !slices.Contains(have, i) && !slices.Contains(row.Out, i) {
+				row.Out = append(row.Out, i)
+			}
+		}
+		b.Normal = append(b.Normal, row)
 	}
 }
 
