@@ -192,8 +192,8 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 		if stateChecks[first.Check] && b.Check != check.D02 {
 			continue
 		}
-		if (b.Class == check.ClassDBDamage || b.Check == check.X05) && len(b.Members) == 1 &&
-			slices.Contains(first.Members, b.Members[0]) {
+		damaged := b.Class == check.ClassDBDamage || b.Class == check.ClassBackupDamaged || b.Check == check.X05
+		if damaged && len(b.Members) == 1 && slices.Contains(first.Members, b.Members[0]) {
 			return b
 		}
 	}
