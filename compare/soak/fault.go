@@ -51,6 +51,8 @@ type Effect struct {
 	Alone bool
 	// Witness tells whether another member's data dir shows it in a comparison; nil: none does.
 	Witness func(dir string) bool
+	// WithAll is true if the data dirs of all members together show it.
+	WithAll bool
 	// Benign is true if the copy is as good as before.
 	Benign bool
 	// Open is true if nobody can say what the answer must be; only accusations of others are judged.
@@ -158,11 +160,11 @@ func (r *runner) fault(f Fault, scope string) bool {
 		effects[sources[i].Name] = effect
 	}
 	first := sources[victims[0]]
-	r.judge(kind, sources, truthOf(kind, sources, effects))
-	r.judge(kind, []Source{first}, truthOf(kind, []Source{first}, effects))
+	r.judge(kind, sources, truthOf(kind, len(r.col.Members), sources, effects))
+	r.judge(kind, []Source{first}, truthOf(kind, len(r.col.Members), []Source{first}, effects))
 	for _, s := range sources {
 		if effects[s.Name] == nil {
-			r.judge(kind, []Source{s, first}, truthOf(kind, []Source{s, first}, effects))
+			r.judge(kind, []Source{s, first}, truthOf(kind, len(r.col.Members), []Source{s, first}, effects))
 			break
 		}
 	}
@@ -200,8 +202,8 @@ func (r *runner) victims(rng *rand.Rand, scope string) []int {
 	return fit[:min(n, len(fit))]
 }
 
-// truthOf works out what a diagnosis of these sources may say.
-func truthOf(kind string, sources []Source, effects map[string]*Effect) Truth {
+// truthOf works out what a diagnosis of these sources of a cluster's members may say.
+func truthOf(kind string, members int, sources []Source, effects map[string]*Effect) Truth {
 	t := Truth{Kind: kind, Healthy: true, Unprovable: true, MayShareBest: true}
 	sound, witnesses, alone := 0, 0, 0
 	for _, s := range sources {
@@ -233,7 +235,7 @@ func truthOf(kind string, sources []Source, effects map[string]*Effect) Truth {
 		if e.Alone {
 			alone++
 		}
-		if !e.Open && (e.Alone || seen > 0) {
+		if !e.Open && (e.Alone || seen > 0 || e.WithAll && len(sources) == members) {
 			t.Unprovable = false
 		}
 	}

@@ -132,8 +132,13 @@ func alterState(what string, alter func(h *raftpb.HardState, end *raftpb.Entry))
 		if p.of(segs).data, err = h.Marshal(); err != nil {
 			return nil, err
 		}
-		return &Effect{What: "HardState: " + what, Alone: true, MayShareBest: true,
-			Classes: append([]string{"membership", "latent-divergence"}, logClasses...)}, writeLog(segs)
+		effect := &Effect{What: "HardState: " + what, Alone: true, MayShareBest: true,
+			Classes: append([]string{"membership", "latent-divergence"}, logClasses...)}
+		if h.Vote != was.Vote && h.Term > end.Term {
+			// Of an election that no entry followed: who was a candidate in it can have been added after this log ends.
+			effect.Alone, effect.WithAll = false, true
+		}
+		return effect, writeLog(segs)
 	}
 }
 

@@ -37,9 +37,10 @@ var stateFaults = []Fault{
 		})
 	})},
 	{Name: "auth-user-dropped", Apply: dropAny("authUsers")},
-	{Name: "auth-user-added", Apply: addRow("authUsers", "intruder", func(string) string {
+	// No release writes a user without a password that has no option saying so.
+	{Name: "auth-user-added", Apply: alone(addRow("authUsers", "intruder", func(string) string {
 		return editProto("", &authpb.User{}, func(u *authpb.User) { u.Name = []byte("intruder") })
-	})},
+	}))},
 	{Name: "auth-role-dropped", Apply: dropAny("authRoles")},
 	{Name: "auth-permission", Apply: alterAny("authRoles", func(v string) string {
 		return editProto(v, &authpb.Role{}, func(r *authpb.Role) {
@@ -183,6 +184,17 @@ func addRow(bucket, key string, value func(string) string) func(*Victim) (*Effec
 		}
 		r := row{bucket, key, ""}
 		return rowEffect(f, "added", r, classesOf(bucket)), editDB(f.Dir, r.put(v))
+	}
+}
+
+// alone is a fault that the altered data dir shows by itself.
+func alone(apply func(*Victim) (*Effect, error)) func(*Victim) (*Effect, error) {
+	return func(f *Victim) (*Effect, error) {
+		effect, err := apply(f)
+		if err == nil {
+			effect.Alone = true
+		}
+		return effect, err
 	}
 }
 

@@ -170,10 +170,12 @@ func TestTruthOf(t *testing.T) {
 		{"a single source", members[:1], effects(&Effect{Witness: shown}, "a"), false, true, false, true},
 		{"as good as before", members, effects(&Effect{Benign: true}, "a"), true, false, true, true},
 		{"open", members, effects(&Effect{Open: true, Alone: false}, "a"), false, true, false, true},
+		{"all members together show it", members, effects(&Effect{WithAll: true}, "a"), false, false, false, true},
+		{"two of three do not", members[:2], effects(&Effect{WithAll: true}, "a"), false, true, false, true},
 		{"only a lagging one shows it", []Source{{Name: "a"}, {Name: "b", Lags: true}},
 			effects(&Effect{Witness: shown}, "a"), false, true, false, false},
 	} {
-		got := truthOf("x", tc.sources, tc.effects)
+		got := truthOf("x", len(members), tc.sources, tc.effects)
 		if got.Healthy != tc.healthy || got.Unprovable != tc.unprovable || got.AnyBest == tc.best ||
 			got.AnyAccused == tc.accuse {
 			t.Errorf("%s: %+v", tc.name, got)
