@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Options say what is collected and how.
@@ -270,6 +271,7 @@ func (c *collection) rest(ctx context.Context, w *packed, h *held, p *parts, n i
 	if err != nil {
 		return nil, err
 	}
+	b = shell.AppendSafe(nil, b, true)
 	return m, w.add(path.Join(c.o.Name, ManifestName), int64(len(b)), time.Now(), bytes.NewReader(b))
 }
 

@@ -68,7 +68,7 @@ func (s *server) ask(ctx context.Context) (err error) {
 }
 
 func (s *server) identity() (member, cluster dumplog.ID, version string) {
-	return dumplog.ID(s.status.Header.MemberId), dumplog.ID(s.status.Header.ClusterId), s.status.Version
+	return dumplog.ID(s.status.Header.GetMemberId()), dumplog.ID(s.status.Header.GetClusterId()), s.status.Version
 }
 
 func (s *server) close() error { return s.cli.Close() }
@@ -98,13 +98,13 @@ func (s *server) begin(ctx context.Context) (io.Reader, int64, func() error, err
 		if err := r.trailer(); err != nil {
 			return err
 		}
-		before := s.status.Header.MemberId
+		before := s.status.Header.GetMemberId()
 		if err := s.ask(ctx); err != nil {
 			return err
 		}
-		if s.status.Header.MemberId != before {
+		if s.status.Header.GetMemberId() != before {
 			return fmt.Errorf("%s is answered by member %x and by %x: it leads to several members", s.endpoint, before,
-				s.status.Header.MemberId)
+				s.status.Header.GetMemberId())
 		}
 		return nil
 	}, nil

@@ -94,7 +94,7 @@ func (m *Member) leads(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	st, err := c.Status(ctx, m.Endpoint())
-	return err == nil && st.Leader == st.Header.MemberId, err
+	return err == nil && st.Leader == st.Header.GetMemberId(), err
 }
 
 // refusesLogin tells whether a server answered, if only that it wants to know who asks.

@@ -90,8 +90,8 @@ func (c *client) Status(ctx context.Context) (Status, error) {
 		_ = c.Close() // a restarted server knows no token of before
 		return Status{}, c.because(err)
 	}
-	return Status{ID: r.Header.MemberId, Cluster: r.Header.ClusterId, Version: r.Version, Revision: r.Header.Revision,
-		Applied: r.RaftAppliedIndex, Term: r.RaftTerm,
+	return Status{ID: r.Header.GetMemberId(), Cluster: r.Header.GetClusterId(), Version: r.Version,
+		Revision: r.Header.GetRevision(), Applied: r.RaftAppliedIndex, Term: r.RaftTerm,
 		Leader: r.Leader, Learner: r.IsLearner, DBSize: r.DbSize, InUse: r.DbSizeInUse, Errors: r.Errors}, nil
 }
 

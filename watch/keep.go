@@ -75,7 +75,7 @@ func saveJSON(dir, name string, v any) error {
 	if err != nil {
 		return err
 	}
-	return save(dir, name, string(b)+"\n")
+	return save(dir, name, string(shell.AppendSafe(nil, b, true))+"\n")
 }
 
 func save(dir, name, text string) error {

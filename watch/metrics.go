@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Metrics are what Prometheus reads.
@@ -143,7 +145,9 @@ func (w *Watcher) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /divergence", func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(rw).Encode(w.Open())
+		if b, err := json.Marshal(w.Open()); err == nil {
+			_, _ = rw.Write(append(shell.AppendSafe(nil, b, true), '\n'))
+		}
 	})
 	return mux
 }

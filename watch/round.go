@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // between is how far apart the two looks of a round are.
@@ -48,7 +49,7 @@ func (a *asker) each(ctx context.Context, seen []Seen, f func(ctx context.Contex
 func (a *asker) round(ctx context.Context, now time.Time, hash, buckets bool) Round {
 	r := Round{At: now, Members: make([]Seen, len(a.members))}
 	for i, m := range a.members {
-		r.Members[i].Endpoint = m.Endpoint()
+		r.Members[i].Endpoint = shell.OneLine(m.Endpoint())
 	}
 	a.each(ctx, r.Members, func(ctx context.Context, m Member, s *Seen) (err error) {
 		s.First, err = m.Status(ctx)
@@ -87,6 +88,9 @@ func (a *asker) name(ctx context.Context, seen []Seen) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)
 		if names, err := a.members[i].Names(ctx); err == nil {
+			for id, n := range names { // what a member is called reaches labels, logs and the hook
+				names[id] = shell.OneLine(n)
+			}
 			a.names = names
 		}
 		cancel()

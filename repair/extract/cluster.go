@@ -108,7 +108,7 @@ func (c *copier) reachable(ctx context.Context) error {
 		r, err := c.to.Client.Status(ask, e)
 		cancel()
 		if err == nil {
-			c.res.Revision, c.res.ClusterID = r.Header.Revision, fmt.Sprintf("%x", r.Header.ClusterId)
+			c.res.Revision, c.res.ClusterID = r.Header.GetRevision(), fmt.Sprintf("%x", r.Header.GetClusterId())
 			return nil
 		}
 		var answer rpctypes.EtcdError
@@ -168,7 +168,7 @@ func (c *copier) look(ctx context.Context, batch []want) (todo []want, err error
 		return nil, fmt.Errorf("reading the target: %w", err)
 	}
 	if c.res.ClusterID == "" {
-		c.res.Revision, c.res.ClusterID = r.Header.Revision, fmt.Sprintf("%x", r.Header.ClusterId)
+		c.res.Revision, c.res.ClusterID = r.Header.GetRevision(), fmt.Sprintf("%x", r.Header.GetClusterId())
 	}
 	for i, w := range batch {
 		kvs := r.Responses[i].GetResponseRange().Kvs

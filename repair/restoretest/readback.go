@@ -285,18 +285,18 @@ func (d *drill) write(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if put.Header.Revision <= d.res.Revision {
-		return "", contradiction("the write got revision %d, which the backup has already", put.Header.Revision)
+	if put.Header.GetRevision() <= d.res.Revision {
+		return "", contradiction("the write got revision %d, which the backup has already", put.Header.GetRevision())
 	}
 	got, err := cli.Get(ctx, key)
 	if err != nil {
 		return "", err
 	}
 	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != value {
-		return "", contradiction("what was written at revision %d is not read back", put.Header.Revision)
+		return "", contradiction("what was written at revision %d is not read back", put.Header.GetRevision())
 	}
 	if _, err := cli.Delete(ctx, key); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("at revision %d", put.Header.Revision), nil
+	return fmt.Sprintf("at revision %d", put.Header.GetRevision()), nil
 }

@@ -286,7 +286,7 @@ func (o *collectOptions) command(m *find.Member) shell.Command {
 
 func (o *collectOptions) show(m *collect.Manifest) error {
 	if o.format == render.JSON {
-		enc := json.NewEncoder(o.io.Out)
+		enc := json.NewEncoder(render.SafeJSONWriter(o.io.Out))
 		enc.SetIndent("", "  ")
 		return enc.Encode(m)
 	}
@@ -315,7 +315,7 @@ func (o *collectOptions) hosts(ctx context.Context) error {
 		return err
 	}
 	if o.format == render.JSON {
-		enc := json.NewEncoder(o.io.Out)
+		enc := json.NewEncoder(render.SafeJSONWriter(o.io.Out))
 		enc.SetIndent("", "  ")
 		if err := enc.Encode(hosts); err != nil {
 			return err

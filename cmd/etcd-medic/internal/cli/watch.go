@@ -231,7 +231,7 @@ func (o *watchOptions) runOnce(ctx context.Context, w *watch.Watcher) error {
 		s := &r.Members[i]
 		m := onceMember{Endpoint: s.Endpoint, Name: s.Name, Alarms: append([]string{}, s.Alarms...)}
 		if s.Err != nil {
-			m.Error = s.Err.Error()
+			m.Error = shell.OneLine(s.Err.Error())
 		} else {
 			m.Version, m.Revision, m.AppliedIndex, m.Keys = s.Second.Version, s.Second.Revision, s.Second.Applied,
 				s.Keys
@@ -258,7 +258,7 @@ func (o *watchOptions) runOnce(ctx context.Context, w *watch.Watcher) error {
 
 func (o *watchOptions) print(res *onceResult) error {
 	if o.format == render.JSON {
-		enc := json.NewEncoder(o.io.Out)
+		enc := json.NewEncoder(render.SafeJSONWriter(o.io.Out))
 		enc.SetIndent("", "  ")
 		return enc.Encode(res)
 	}
