@@ -79,14 +79,19 @@ func (n *v2Node) children() map[string]*v2Node {
 	return n.Children
 }
 
-// child finds a child by its last path element: the JSON keys of older versions are full paths.
+// child finds a child by its last path element: the JSON keys of older versions are full paths. Of several, the one
+// with the bare name counts, then the first by its path.
 func (n *v2Node) child(name string) *v2Node {
-	for k, c := range n.children() {
-		if k == name || strings.HasSuffix(k, "/"+name) {
-			return c
+	if c, ok := n.children()[name]; ok {
+		return c
+	}
+	var found string
+	for k := range n.children() {
+		if strings.HasSuffix(k, "/"+name) && (found == "" || k < found) {
+			found = k
 		}
 	}
-	return nil
+	return n.children()[found]
 }
 
 // leaves collects the paths of all keys below n; an empty directory counts as one.

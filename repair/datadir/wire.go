@@ -1,6 +1,10 @@
 package datadir
 
-import "google.golang.org/protobuf/encoding/protowire"
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
+)
 
 // num appends a varint field; like gogo's non-nullable fields in etcd up to 3.6 it stands even when zero, which all
 // versions read.
@@ -39,21 +43,18 @@ func ConfChange(kind, member uint64, context []byte) []byte {
 // decodeAlarm reads etcdserverpb.AlarmMember {1 memberID, 2 alarm}.
 func decodeAlarm(b []byte) (member, alarm uint64, ok bool) {
 	for len(b) > 0 {
-		field, typ, n := protowire.ConsumeTag(b)
-		if n < 0 || typ != protowire.VarintType {
+		var f wire.Field
+		n := f.Next(b)
+		if n == 0 || f.Type != wire.Varint {
 			return 0, 0, false
 		}
-		v, m := protowire.ConsumeVarint(b[n:])
-		if m < 0 {
-			return 0, 0, false
-		}
-		switch field {
+		switch f.Num {
 		case 1:
-			member = v
+			member = f.V
 		case 2:
-			alarm = v
+			alarm = f.V
 		}
-		b = b[n+m:]
+		b = b[n:]
 	}
 	return member, alarm, true
 }

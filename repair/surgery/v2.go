@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
-
-	"google.golang.org/protobuf/encoding/protowire"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
+	"github.com/etcd-medic/etcd-medic/internal/wire"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -34,7 +37,7 @@ func dropV2(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 		if err != nil {
 			return nil, err
 		}
-		clean, err := withoutUserKeys(b)
+		clean, err := withoutUserKeys(f.File, b)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.File, err)
 		}
@@ -80,8 +83,8 @@ func v2Entries(ctx context.Context, w *work) (n int) {
 }
 
 // withoutUserKeys takes a .snap file apart, empties /1 in the JSON of the v2 store, and puts it together with a new
-// checksum.
-func withoutUserKeys(file []byte) ([]byte, error) {
+// checksum. The result is read again: a store that is not laid out as etcd writes it is refused.
+func withoutUserKeys(name string, file []byte) ([]byte, error) {
 	snap, err := field(file, 2) // snappb.Snapshot {1 crc, 2 data}
 	if err != nil {
 		return nil, err
@@ -97,7 +100,18 @@ func withoutUserKeys(file []byte) ([]byte, error) {
 	if store, err = emptied(store); err != nil {
 		return nil, err
 	}
-	return datadir.SnapFile(store, meta), nil
+	clean := datadir.SnapFile(store, meta)
+	before, after := dumplog.DecodeSnapFile(name, file).V2, dumplog.DecodeSnapFile(name, clean).V2
+	if before == nil || after == nil || len(after.UserKeys) > 0 || !sameMembers(before, after) {
+		return nil, errors.New("the v2 store is not laid out as etcd writes it")
+	}
+	return clean, nil
+}
+
+// sameMembers compares what two v2 stores hold of the cluster.
+func sameMembers(a, b *dumplog.V2Store) bool {
+	return a.Version == b.Version && slices.Equal(a.Removed, b.Removed) && slices.EqualFunc(a.Members, b.Members,
+		func(x, y dumplog.V2Member) bool { return reflect.DeepEqual(x, y) })
 }
 
 // emptied is the JSON of a v2 store without what it has below /1.
@@ -117,6 +131,8 @@ func emptied(store []byte) ([]byte, error) {
 	if children == nil {
 		return nil, errors.New("the v2 store has no keys where it should")
 	}
+	// Children may be named by their whole path.
+	maps.DeleteFunc(children, func(name string, _ json.RawMessage) bool { return strings.HasSuffix(name, "/1") })
 	children["1"] = json.RawMessage(`{"Path":"/1","CreatedIndex":0,"ModifiedIndex":0,"ExpireTime":"0001-01-01T00:00:00Z","Value":"","Children":{}}`)
 	// What was watched is not kept either: the history names the keys.
 	delete(doc, "WatcherHub")
@@ -135,23 +151,13 @@ func emptied(store []byte) ([]byte, error) {
 }
 
 // field returns the bytes of a length-delimited field.
-func field(b []byte, want protowire.Number) ([]byte, error) {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			break
+func field(b []byte, want int32) ([]byte, error) {
+	var f wire.Field
+	for n := f.Next(b); n > 0; n = f.Next(b) {
+		if f.Num == want && f.Type == wire.Bytes {
+			return f.B, nil
 		}
-		if num == want && typ == protowire.BytesType {
-			if v, m := protowire.ConsumeBytes(b[n:]); m >= 0 {
-				return v, nil
-			}
-			break
-		}
-		m := protowire.ConsumeFieldValue(num, typ, b[n:])
-		if m < 0 {
-			break
-		}
-		b = b[n+m:]
+		b = b[n:]
 	}
 	return nil, fmt.Errorf("field %d is not there", want)
 }
