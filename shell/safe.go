@@ -45,7 +45,8 @@ func AppendSafe(dst, s []byte, json bool) []byte {
 }
 
 // OneLine returns text as it may be shown within a line: as AppendSafe writes it, with line feeds and tabs escaped too.
-// The result is always valid UTF-8, which labels of metrics must be, and holds no zero byte, which no environment takes.
+// The result is always valid UTF-8, which labels of metrics must be, and holds no zero byte, which no environment
+// takes.
 func OneLine(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(string(AppendSafe(nil, []byte(s), false)))
 }

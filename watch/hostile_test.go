@@ -38,14 +38,16 @@ func renamedCluster() (members []Member) {
 		if i == 1 {
 			f.alters[3] = true
 		}
-		members = append(members, &renamed{f, []string{"http://-oProxyCommand=$(: >RAN):2379", "http://b';: >RAN;':2379",
-			"http://c\u202e`: >RAN`:2379"}[i]})
+		members = append(members, &renamed{f,
+			[]string{"http://-oProxyCommand=$(: >RAN):2379", "http://b';: >RAN;':2379",
+				"http://c\u202e`: >RAN`:2379"}[i]})
 	}
 	return members
 }
 
 // sample is a line of Prometheus's text format.
-var sample = regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .*|[a-z_]+(\{[a-z_]+="([^"\\]|\\[\\"n])*"(,[a-z_]+="([^"\\]|\\[\\"n])*")*\})? [-+0-9.eNaIf]+)$`)
+var sample = regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .*|[a-z_]+(\{[a-z_]+="([^"\\]|\\[\\"n])*"` +
+	`(,[a-z_]+="([^"\\]|\\[\\"n])*")*\})? [-+0-9.eNaIf]+)$`)
 
 // TestHostileNames: whatever members call themselves, metrics stay metrics, files and log hold nothing that a terminal
 // obeys, the hook gets data, and the commands of next.txt run the programs that they name and nothing else.
