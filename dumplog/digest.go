@@ -34,6 +34,8 @@ type digest struct {
 	seg    Segment
 	count  map[RecordType]int
 	events []event
+	// cost is what the events take of the marks of the scan.
+	cost   int64
 	state  *HardState
 	pos    Pos
 	commit uint64
@@ -54,7 +56,7 @@ type digest struct {
 }
 
 // digestSegment reads one segment. visit, when not nil, sees every good entry.
-func digestSegment(ctx context.Context, s, next *segFile, visit func(*Entry)) (*digest, error) {
+func digestSegment(ctx context.Context, s, next *segFile, listed *marks, visit func(*Entry)) (*digest, error) {
 	d := &digest{file: s, count: map[RecordType]int{}}
 	d.seg = Segment{Name: s.name, Seq: s.seq, First: s.first, Size: s.size}
 	r, err := openSegment(ctx, s, next)
@@ -77,7 +79,11 @@ func digestSegment(ctx context.Context, s, next *segFile, visit func(*Entry)) (*
 		} else if err != nil {
 			return nil, err
 		}
+		before := d.cost
 		d.add(&it)
+		if err := listed.take(d.cost - before); err != nil {
+			return nil, err
+		}
 		if visit != nil && it.ok && it.rec.Type == RecordEntry {
 			it.entry(&e)
 			visit(&e)
@@ -98,7 +104,7 @@ func (it *item) entry(e *Entry) {
 
 func (d *digest) add(it *item) {
 	if it.dmg != nil {
-		d.events = append(d.events, event{kind: eventDamage, pos: it.dmg.Pos, dmg: it.dmg, commit: d.commit})
+		d.note(event{kind: eventDamage, pos: it.dmg.Pos, dmg: it.dmg, commit: d.commit}, markCost)
 	}
 	if !it.ok {
 		return
@@ -118,7 +124,11 @@ func (d *digest) add(it *item) {
 	case RecordSnapshot:
 		s, _ := DecodeSnapshotRecord(it.rec.Data)
 		s.Pos = it.rec.Pos
-		d.events = append(d.events, event{kind: eventSnapshot, pos: s.Pos, snap: &s, commit: d.commit})
+		cost := int64(markCost)
+		if s.ConfState != nil {
+			cost += int64(len(s.ConfState.Voters)+len(s.ConfState.Learners)) / memberCost
+		}
+		d.note(event{kind: eventSnapshot, pos: s.Pos, snap: &s, commit: d.commit}, cost)
 	case RecordCRC:
 		d.seed, d.seeded = it.rec.StoredCRC, true
 	}
@@ -132,7 +142,7 @@ func (d *digest) addEntry(it *item) {
 	d.seg.LastEntry, d.lastTerm = e.index, e.term
 	if e.typ == EntryConfChange && isForced(e.data) {
 		if d.forced == 0 || d.forced+1 != e.index {
-			d.events = append(d.events, event{kind: eventForce, pos: it.rec.Pos})
+			d.note(event{kind: eventForce, pos: it.rec.Pos}, runCost)
 		}
 		d.forced = e.index
 	}
@@ -142,16 +152,22 @@ func (d *digest) addEntry(it *item) {
 			return
 		}
 	}
-	d.events = append(d.events, event{kind: eventRun, pos: it.rec.Pos, first: e.index, last: e.index, term: e.term,
-		commit: d.commit})
+	d.note(event{kind: eventRun, pos: it.rec.Pos, first: e.index, last: e.index, term: e.term, commit: d.commit},
+		runCost)
+}
+
+// note adds an event with what it takes of the marks of the scan.
+func (d *digest) note(v event, cost int64) {
+	d.events = append(d.events, v)
+	d.cost += cost
 }
 
 func (d *digest) addState(h HardState, pos Pos) {
 	switch {
 	case d.state != nil && h.Term < d.state.Term:
-		d.events = append(d.events, event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.state.Term)})
+		d.note(event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.state.Term)}, markCost)
 	case h.Term < d.lastTerm: // a member stores the term of an entry with it, and entries before the HardState
-		d.events = append(d.events, event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.lastTerm)})
+		d.note(event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.lastTerm)}, markCost)
 	}
 	if d.firstState == 0 {
 		d.firstState, d.firstStatePos = h.Term, pos

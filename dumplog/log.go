@@ -18,6 +18,8 @@ type Log struct {
 	segs []*segFile
 	left []LeftOver
 	meta *Metadata // the identity most segments carry
+	// maxMarks bounds what a Summary lists; 0 stands for MaxMarks.
+	maxMarks int
 }
 
 // Segment is one segment file and what reading it showed.

@@ -90,6 +90,8 @@ func decodeConfState(b []byte) (ConfState, error) {
 			cs.AutoLeave = f.V != 0
 		case f.Num < 1 || f.Num > 4:
 			return false
+		case len(*lists[f.Num]) > maxMembers:
+			return false
 		case f.Type == wire.Varint:
 			*lists[f.Num] = append(*lists[f.Num], ID(f.V))
 		case f.Type == wire.Bytes:
@@ -106,7 +108,7 @@ func decodeConfState(b []byte) (ConfState, error) {
 func unpack(b []byte, to *[]ID) bool {
 	for len(b) > 0 {
 		v, n := wire.Uvarint(b)
-		if n == 0 {
+		if n == 0 || len(*to) > maxMembers {
 			return false
 		}
 		*to = append(*to, ID(v))

@@ -148,7 +148,7 @@ func (l *Log) walkFrom(ctx context.Context, s *Summary, first int, foreign bool,
 			return
 		}
 	}
-	for len(w.damage) > 0 && w.until(w.damage[0].Segment, w.damage[0].Offset) {
+	for d := w.head(); d != nil && w.until(d.Segment, d.Offset); d = w.head() {
 	}
 }
 
@@ -157,21 +157,37 @@ var errStopped = errors.New("stopped")
 
 type walker struct {
 	damage []*DamageError // not yet yielded
+	// sooner is what has to be yielded before damage: what is left of a place of which one was yielded with its record.
+	sooner []*DamageError
 	use    func(*item, *DamageError) bool
 	none   item
 }
 
 // until yields the damage at the head of the list up to an offset of a segment.
 func (w *walker) until(segment string, off int64) bool {
-	for len(w.damage) > 0 && w.damage[0].Segment == segment && w.damage[0].Offset <= off {
+	for d := w.head(); d != nil && d.Segment == segment && d.Offset <= off; d = w.head() {
 		w.none = item{}
-		d := w.damage[0]
-		w.damage = w.damage[1:]
+		if len(w.sooner) > 0 {
+			w.sooner = w.sooner[1:]
+		} else {
+			w.damage = w.damage[1:]
+		}
 		if !w.use(&w.none, d) {
 			return false
 		}
 	}
 	return true
+}
+
+// head is the damage to be yielded next, nil when there is none.
+func (w *walker) head() *DamageError {
+	switch {
+	case len(w.sooner) > 0:
+		return w.sooner[0]
+	case len(w.damage) > 0:
+		return w.damage[0]
+	}
+	return nil
 }
 
 func (w *walker) segment(ctx context.Context, seg, next *segFile) error {
@@ -210,7 +226,7 @@ func (w *walker) beside(it *item) bool {
 			break
 		}
 		if d.Kind == it.dmg.Kind {
-			w.damage = append(w.damage[:i:i], w.damage[i+1:]...)
+			w.sooner, w.damage = w.damage[:i], w.damage[i+1:]
 			return w.use(it, d)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // Scan reads the whole log once, the segments side by side on all cores, and returns what it shows. Damage is in the
-// Summary, not in the error, which is that of a cancelled context. Memory does not grow with the number of entries.
+// Summary, not in the error, which is that of a cancelled context or a *TooManyMarksError. Memory does not grow with
+// the number of entries.
 func (l *Log) Scan(ctx context.Context) (*Summary, error) { return l.ScanWith(ctx, nil) }
 
 // ScanWith is Scan with a look at every entry. visit is called once per segment, in no certain order, with its position
@@ -17,6 +18,7 @@ func (l *Log) Scan(ctx context.Context) (*Summary, error) { return l.ScanWith(ct
 func (l *Log) ScanWith(ctx context.Context, visit func(segment int) func(*Entry)) (*Summary, error) {
 	digests := make([]*digest, len(l.segs))
 	errs := make([]error, len(l.segs))
+	listed := l.newMarks()
 	work := make(chan int)
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(l.segs)) {
@@ -26,7 +28,7 @@ func (l *Log) ScanWith(ctx context.Context, visit func(segment int) func(*Entry)
 				if visit != nil {
 					see = visit(i)
 				}
-				digests[i], errs[i] = digestSegment(ctx, l.segs[i], l.behind(i), see)
+				digests[i], errs[i] = digestSegment(ctx, l.segs[i], l.behind(i), listed, see)
 			}
 		})
 	}

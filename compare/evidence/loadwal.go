@@ -1,13 +1,14 @@
 package evidence
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"math"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
+
+// leastMarks is how many marks the summary of a log may have at least (dumplog.MaxMarks), however many sources there
+// are.
+const leastMarks = 2000
 
 func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 	if dir == "" {
@@ -18,8 +19,9 @@ func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 		m.problem("wal", dir, err)
 		return nil
 	}
+	l.Bound(max(dumplog.MaxMarks/max(o.sources, 1), leastMarks))
 	w := WAL{Log: l}
-	if err := w.scan(ctx, o.Visit, o.several); err != nil {
+	if err := w.scan(ctx, o); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -34,29 +36,22 @@ func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 }
 
 // scan reads the log once and collects what later steps need of its entries: membership changes and the extent of each
-// term, and with sums set what tells it from other logs.
-func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry), sums bool) error {
-	conf, parts := make([][]ConfEntry, w.Log.Segments()), make([]*LogSums, w.Log.Segments())
+// term, and of several sources what tells it from other logs.
+func (w *WAL) scan(ctx context.Context, o Options) error {
+	conf, parts := newConfLog(w.Log.Segments(), o.sources), make([]*LogSums, w.Log.Segments())
 	sum, err := w.Log.ScanWith(ctx, func(i int) func(*dumplog.Entry) {
 		var see func(*dumplog.Entry)
-		if also != nil {
-			see = also(i)
+		if o.Visit != nil {
+			see = o.Visit(i)
 		}
-		if parts[i] = NewLogSums(); !sums {
+		if parts[i] = NewLogSums(); !o.several {
 			parts[i] = nil
 		}
 		return func(e *dumplog.Entry) {
 			if parts[i] != nil {
 				parts[i].Note(e)
 			}
-			if e.Type == dumplog.EntryConfChange {
-				own := *e
-				own.Data = bytes.Clone(e.Data)
-				if r, err := own.Decode(); err == nil && r.ConfChange != nil {
-					conf[i] = append(conf[i],
-						ConfEntry{Pos: e.Pos, Term: e.Term, Index: e.Index, Change: *r.ConfChange})
-				}
-			}
+			conf.note(i, e)
 			if see != nil {
 				see(e)
 			}
@@ -66,8 +61,10 @@ func (w *WAL) scan(ctx context.Context, also func(int) func(*dumplog.Entry), sum
 		return err
 	}
 	w.Summary = *sum
-	w.Conf = effective(sum, conf)
-	if sums && len(w.Summary.Overwrites) == 0 {
+	if w.Conf, err = conf.effective(sum); err != nil {
+		return err
+	}
+	if o.several && len(w.Summary.Overwrites) == 0 {
 		w.sum(parts)
 	}
 	for _, t := range w.Summary.Terms {
@@ -105,33 +102,4 @@ func (w *WAL) sum(parts []*LogSums) {
 			w.Sums.join(p)
 		}
 	}
-}
-
-// effective joins the membership changes of all segments and drops those that a later append replaced.
-func effective(s *dumplog.Summary, conf [][]ConfEntry) []ConfEntry {
-	at := map[string]int{}
-	for i := range s.Segments {
-		at[s.Segments[i].Name] = i
-	}
-	// Both lists are in physical order, so what comes after a change is a tail of the overwrites; low is the lowest
-	// index of such a tail.
-	low := make([]uint64, len(s.Overwrites)+1)
-	low[len(s.Overwrites)] = math.MaxUint64
-	for i := len(s.Overwrites) - 1; i >= 0; i-- {
-		low[i] = min(low[i+1], s.Overwrites[i].Index)
-	}
-	var out []ConfEntry
-	next := 0
-	for i := range conf {
-		for _, c := range conf[i] {
-			for next < len(s.Overwrites) && cmp.Or(cmp.Compare(at[s.Overwrites[next].Segment], i),
-				cmp.Compare(s.Overwrites[next].Offset, c.Pos.Offset)) <= 0 {
-				next++
-			}
-			if low[next] > c.Index {
-				out = append(out, c)
-			}
-		}
-	}
-	return out
 }

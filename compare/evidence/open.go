@@ -54,6 +54,8 @@ type Options struct {
 	Redact *redact.Key
 	// several is true when there is more than one source.
 	several bool
+	// sources is how many sources there are.
+	sources int
 }
 
 // Open opens every source and reads its facts, several at a time. It fails only when the context ends or when not a
@@ -66,7 +68,7 @@ func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 		return nil, err
 	}
 	nameSources(sources)
-	o.several = o.Deep && len(sources) > 1
+	o.several, o.sources = o.Deep && len(sources) > 1, len(sources)
 	h := newHashing(ctx)
 	members := make([]*Member, len(sources))
 	errs := make([]error, len(sources))
