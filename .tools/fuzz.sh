@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # fuzz.sh runs every fuzz target of the module for FUZZTIME each. No target at all is an error.
 set -euo pipefail
-go=${GO:-go} count=0
+go=${GO:-go} count=0 failed=""
 
 # fuzz TARGET DIR. The go command sometimes calls a run failed whose time simply ran out while its workers were busy: it then
 # says "context deadline exceeded", names no failing input and writes none. Only that is no finding; it is said.
@@ -25,11 +25,15 @@ for dir in $dirs; do
   for target in $(grep '^Fuzz' <<<"$listed"); do
     count=$((count + 1))
     echo "== $target in $dir for ${FUZZTIME:-10s}"
-    fuzz "$target" "$dir"
+    fuzz "$target" "$dir" || failed="$failed $target"
   done
 done
 if [[ $count -eq 0 ]]; then
   echo "fuzz: no fuzz target found" >&2
+  exit 1
+fi
+if [[ -n $failed ]]; then
+  echo "fuzz: of $count targets, these have findings:$failed"
   exit 1
 fi
 echo "fuzz: $count targets ran without a finding"
