@@ -5,16 +5,8 @@ package main_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -28,6 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
@@ -40,8 +33,7 @@ type rig struct {
 	clients      []string // URLs
 	root, secret string
 	clientCert   bool // servers want a client certificate
-	ca           *x509.Certificate
-	caKey        *ecdsa.PrivateKey
+	ca           *clustertest.Authority
 }
 
 const (
@@ -162,54 +154,19 @@ func (r *rig) end() {
 
 // certificates makes a CA, a certificate for servers and peers, one of an operator and one of root.
 func (r *rig) certificates() {
-	r.t.Helper()
-	r.ca, r.caKey = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "rig CA"},
-		NotBefore: time.Now().Add(-time.Hour),
-		NotAfter:  time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign}, nil
-	r.caKey = r.issue("ca", r.ca)
-	for i, name := range []string{"server", "operator", "root"} {
-		c := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 2)), Subject: pkix.Name{CommonName: name},
-			NotBefore: r.ca.NotBefore, NotAfter: r.ca.NotAfter,
-			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth,
-				x509.ExtKeyUsageClientAuth}}
-		if name == "server" {
-			c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
-		}
-		r.issue(name, c)
-	}
+	r.ca = clustertest.NewAuthority(r.t, filepath.Join(r.dir, "tls"))
+	r.ca.Issue("server", net.IPv4(127, 0, 0, 1))
+	r.ca.Issue("operator")
+	r.ca.Issue("root")
 }
 
-func (r *rig) issue(file string, c *x509.Certificate) *ecdsa.PrivateKey {
-	r.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(r.t, err)
-	signer := r.caKey
-	if signer == nil {
-		signer = key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, r.ca, key.Public(), signer)
-	must(r.t, err)
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	must(r.t, err)
-	must(r.t, os.WriteFile(r.pem(file), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	must(r.t, os.WriteFile(r.pem(file+"-key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), 0o600))
-	return key
-}
-
-func (r *rig) pem(name string) string { return filepath.Join(r.dir, "tls", name+".pem") }
+func (r *rig) pem(name string) string { return r.ca.File(name) }
 
 // client returns a client of one member; user "" does not log in.
 func (r *rig) client(i int, user string) *clientv3.Client {
 	r.t.Helper()
-	cert, err := tls.LoadX509KeyPair(r.pem("operator"), r.pem("operator-key"))
-	must(r.t, err)
-	pool := x509.NewCertPool()
-	b, err := os.ReadFile(r.pem("ca"))
-	must(r.t, err)
-	pool.AppendCertsFromPEM(b)
 	cfg := clientv3.Config{Endpoints: []string{r.clients[i]}, DialTimeout: 10 * time.Second, Logger: zap.NewNop(),
-		TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}}
+		TLS: r.ca.Client("operator")}
 	if user != "" {
 		cfg.Username, cfg.Password = user, r.secret
 	}

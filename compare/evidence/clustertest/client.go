@@ -23,10 +23,12 @@ func (c *Cluster) dial(i int) (*clientv3.Client, error) {
 	if cli := c.clients[key]; cli != nil {
 		return cli, nil
 	}
-	cli, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{c.members[i].clientURL}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
-		Username: c.user, Password: c.password,
-	})
+	cfg := clientv3.Config{Endpoints: []string{c.members[i].clientURL}, DialTimeout: 5 * time.Second,
+		Logger: zap.NewNop(), Username: c.user, Password: c.password}
+	if c.opts.TLS {
+		cfg.TLS = c.authority.Client(operator)
+	}
+	cli, err := clientv3.New(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ var Lines = []string{"3.5.0", "3.5.35", "3.6.16", "3.7.3"}
 var OldLines = []string{"3.3.18", "3.4.3"}
 
 // Patience is how long a cluster may take to reach a state that a test waits for.
-const Patience = 60 * time.Second
+const Patience = 2 * time.Minute
 
 // Options says how the members of a cluster run. The zero value is etcd's defaults.
 type Options struct {
@@ -39,6 +39,8 @@ type Options struct {
 	// Fsync keeps fsync on, as it is on any server before 3.5. Without it a killed process loses nothing, only a
 	// powerless machine does, and tests are much faster.
 	Fsync bool
+	// TLS makes members speak https to clients and peers and ask both for a certificate.
+	TLS bool
 	// Args are further flags for every member.
 	Args []string
 	// Env is further environment for every member, as NAME=VALUE. GOFAIL_FAILPOINTS works with binaries built for it.
@@ -56,6 +58,8 @@ type Cluster struct {
 	user, password string
 	// clients are kept, by member and user: logging in is itself a proposal, and slow.
 	clients map[clientKey]*clientv3.Client
+	// authority issues the certificates of a cluster with TLS.
+	authority *Authority
 }
 
 type clientKey struct {
@@ -82,6 +86,10 @@ func Start(t testing.TB, binary string, n int, opts Options) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, dir: t.TempDir(), binary: binary, opts: opts, clients: map[clientKey]*clientv3.Client{}}
 	t.Cleanup(c.end)
+	if opts.TLS {
+		c.authority = NewAuthority(t, t.TempDir())
+		c.authority.Issue(operator)
+	}
 	var initial []string
 	for i := range n {
 		m := c.newMember(i)
@@ -100,10 +108,14 @@ func Start(t testing.TB, binary string, n int, opts Options) *Cluster {
 
 func (c *Cluster) newMember(i int) *member {
 	name := fmt.Sprintf("node%d", i+1)
-	return &member{
+	m := &member{
 		c: c, name: name, dataDir: filepath.Join(c.dir, name), logFile: filepath.Join(c.dir, name+".log"),
-		clientURL: "http://" + freeAddress(c.t), peerURL: "http://" + freeAddress(c.t),
+		clientURL: c.scheme() + freeAddress(c.t), peerURL: c.scheme() + freeAddress(c.t),
 	}
+	if c.opts.TLS {
+		c.authority.Issue(name, host(m.clientURL), host(m.peerURL), net.IPv4(127, 0, 0, 1)) // the source of connections
+	}
+	return m
 }
 
 // freeAddress returns a loopback address with a port that nobody listens on.

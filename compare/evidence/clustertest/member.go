@@ -48,7 +48,7 @@ func (m *member) args() []string {
 	if n := m.c.opts.SnapshotCount; n > 0 {
 		a = append(a, "--snapshot-count", fmt.Sprint(n))
 	}
-	return slices.Concat(a, m.c.opts.Args, m.flags, m.once)
+	return slices.Concat(a, m.tlsFlags(), m.c.opts.Args, m.flags, m.once)
 }
 
 // path is the binary that the next start runs.
