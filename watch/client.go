@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -80,6 +82,22 @@ func (c *client) Close() error {
 	return err
 }
 
+// failed closes the connection, so that the next question logs in: a restarted server knows no token of before, and one
+// of 3.4, which gives its status without a login, refuses the client in everything else for ever. What the member
+// itself answers leaves the connection as it is.
+func (c *client) failed(err error) error {
+	var answer rpctypes.EtcdError
+	if errors.As(err, &answer) && slices.Contains(answers, answer.Code()) {
+		return err
+	}
+	_ = c.Close()
+	return err
+}
+
+// answers are the codes of what a member says to a question that it took: the revision is compacted or not reached, the
+// user may not ask, or a learner does not know.
+var answers = []codes.Code{codes.OutOfRange, codes.PermissionDenied, codes.FailedPrecondition, codes.Unimplemented}
+
 func (c *client) Status(ctx context.Context) (Status, error) {
 	cli, err := c.get(ctx)
 	if err != nil {
@@ -87,8 +105,7 @@ func (c *client) Status(ctx context.Context) (Status, error) {
 	}
 	r, err := cli.Status(ctx, cli.Endpoints()[0])
 	if err != nil {
-		_ = c.Close() // a restarted server knows no token of before
-		return Status{}, c.because(err)
+		return Status{}, c.because(c.failed(err))
 	}
 	return Status{ID: r.Header.GetMemberId(), Cluster: r.Header.GetClusterId(), Version: r.Version,
 		Revision: r.Header.GetRevision(), Applied: r.RaftAppliedIndex, Term: r.RaftTerm,
@@ -102,7 +119,7 @@ func (c *client) HashKV(ctx context.Context, revision int64) (Hash, error) {
 	}
 	r, err := cli.HashKV(ctx, cli.Endpoints()[0], revision)
 	if err != nil {
-		return Hash{}, err
+		return Hash{}, c.failed(err)
 	}
 	return Hash{Hash: r.Hash, Compact: r.CompactRevision}, nil
 }
@@ -115,7 +132,7 @@ func (c *client) Keys(ctx context.Context, revision int64) (int64, error) {
 	r, err := cli.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly(), clientv3.WithSerializable(),
 		clientv3.WithRev(revision))
 	if err != nil {
-		return 0, err
+		return 0, c.failed(err)
 	}
 	return r.Count, nil
 }
@@ -127,7 +144,7 @@ func (c *client) AuthStatus(ctx context.Context) (Auth, error) {
 	}
 	r, err := cli.AuthStatus(ctx)
 	if err != nil {
-		return Auth{}, err
+		return Auth{}, c.failed(err)
 	}
 	return Auth{Enabled: r.Enabled, Revision: r.AuthRevision}, nil
 }
@@ -139,7 +156,7 @@ func (c *client) Alarms(ctx context.Context) (map[uint64][]string, error) {
 	}
 	r, err := cli.AlarmList(ctx)
 	if err != nil {
-		return nil, err
+		return nil, c.failed(err)
 	}
 	out := map[uint64][]string{}
 	for _, a := range r.Alarms {
@@ -155,7 +172,7 @@ func (c *client) Names(ctx context.Context) (map[uint64]string, error) {
 	}
 	r, err := cli.MemberList(ctx)
 	if err != nil {
-		return nil, err
+		return nil, c.failed(err)
 	}
 	out := map[uint64]string{}
 	for _, m := range r.Members {
@@ -204,7 +221,7 @@ func (c *client) Save(ctx context.Context, file string) error {
 	}
 	r, err := cli.SnapshotWithVersion(ctx)
 	if err != nil {
-		return err
+		return c.failed(err)
 	}
 	defer func() { _ = r.Snapshot.Close() }()
 	//nolint:forbidigo // a new file, in scratch or in the folder for evidence

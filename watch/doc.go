@@ -81,9 +81,11 @@ type Seen struct {
 	// First and Second are two looks, some time apart.
 	First, Second Status
 	Hash          *Hash
-	Keys          *int64
-	Auth          *Auth
-	Alarms        []string
+	// NotHashed is why a member that was asked for its hash gave none.
+	NotHashed error
+	Keys      *int64
+	Auth      *Auth
+	Alarms    []string
 }
 
 // Round is one look at all members.

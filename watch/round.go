@@ -151,9 +151,9 @@ func (a *asker) content(ctx context.Context, r *Round) {
 		var mu sync.Mutex
 		compacted := false
 		a.each(ctx, r.Members, func(ctx context.Context, m Member, s *Seen) error {
-			s.Hash, s.Keys = nil, nil
-			if s.First.Revision < r.Revision {
-				return nil // left out
+			s.Hash, s.Keys, s.NotHashed = nil, nil, nil
+			if s.First.Revision < r.Revision || s.First.Learner {
+				return nil // left out; a learner gives no hash
 			}
 			h, err := m.HashKV(ctx, r.Revision)
 			if isCompacted(err) {
@@ -163,7 +163,8 @@ func (a *asker) content(ctx context.Context, r *Round) {
 				return nil
 			}
 			if err != nil {
-				return nil // a learner, or no right to: not compared
+				s.NotHashed = err // no right to, for instance: not compared
+				return nil
 			}
 			s.Hash = &h
 			if n, err := m.Keys(ctx, r.Revision); err == nil {

@@ -62,6 +62,7 @@ type Watcher struct {
 	hashed, bucket time.Time
 	kept           int
 	down           map[string]bool
+	mute           map[string]bool // members that give no hash
 
 	mu   sync.Mutex
 	last time.Time
@@ -72,7 +73,7 @@ type Watcher struct {
 // New makes a watcher of members.
 func New(o Options) *Watcher {
 	o.fill()
-	return &Watcher{o: o, judge: newJudge(), down: map[string]bool{}, open: map[Kind]Event{},
+	return &Watcher{o: o, judge: newJudge(), down: map[string]bool{}, mute: map[string]bool{}, open: map[Kind]Event{},
 		ask: asker{members: o.Members, timeout: o.Timeout, names: map[uint64]string{}, pause: between}}
 }
 
@@ -170,6 +171,14 @@ func (w *Watcher) log(r *Round) {
 		case s.Err == nil && was:
 			w.o.Log.Info("member answers again", "endpoint", s.Endpoint, "member", s.Name)
 			delete(w.down, s.Endpoint)
+		}
+		switch was := w.mute[s.Endpoint]; {
+		case s.NotHashed != nil && !s.First.Learner && !was:
+			w.o.Log.Warn("content cannot be compared", "endpoint", s.Endpoint, "member", s.Name, "error", s.NotHashed)
+			w.mute[s.Endpoint] = true
+		case s.Hash != nil && was:
+			w.o.Log.Info("content is compared again", "endpoint", s.Endpoint, "member", s.Name)
+			delete(w.mute, s.Endpoint)
 		}
 	}
 	w.o.Log.Debug("round", "members", len(r.Members), "answered", r.answered(), "revision", r.Revision)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,10 +15,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -28,11 +31,24 @@ import (
 // slow gives elections room on a machine that others use too.
 var slow = []string{"--heartbeat-interval=200", "--election-timeout=2000"}
 
+// secured is a cluster with TLS and auth, as most are.
+func secured(t *testing.T, line string, more clustertest.Options) (*clustertest.Cluster, evidence.Access) {
+	t.Helper()
+	more.TLS, more.Args = true, append([]string{"--bcrypt-cost=4"}, slow...)
+	c := clustertest.Start(t, clustertest.Server(t, line), 3, more)
+	a := evidence.Access{User: c.EnableAuth()}
+	a.CACert, a.Cert, a.Key = c.Certificates()
+	return c, a
+}
+
+// watching watches all members that the cluster has now.
 func watching(t *testing.T, c *clustertest.Cluster, access evidence.Access, o watch.Options) *watch.Watcher {
 	t.Helper()
 	var endpoints []string
 	for i := range c.Size() {
-		endpoints = append(endpoints, c.Endpoint(i))
+		if c.Running(i) {
+			endpoints = append(endpoints, c.Endpoint(i))
+		}
 	}
 	o.Members, o.Timeout = watch.Connect(endpoints, access), 20*time.Second
 	o.Log = slog.New(slog.NewTextHandler(testLog{t}, nil))
@@ -48,24 +64,39 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// raised runs rounds until a divergence of that kind and member is raised, for a minute at most.
-func raised(t *testing.T, w *watch.Watcher, kind watch.Kind, member string) {
+// raised runs the watch with its usual interval until a divergence of one of these kinds is raised of that member, for a
+// minute at most, and then until done returns true.
+func raised(t *testing.T, w *watch.Watcher, member string, done func() bool, kinds ...watch.Kind) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(time.Second) {
-		_, events := w.Round(context.Background())
-		for _, e := range events {
-			if e.Kind == kind && slices.Equal(e.Members, []string{member}) {
-				return
-			}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = w.Run(ctx) })
+	defer wg.Wait()
+	defer cancel()
+	begun := time.Now()
+	for len(w.Open()) == 0 {
+		if time.Since(begun) > time.Minute {
+			t.Errorf("no divergence of %s within a minute", member)
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	for _, e := range w.Open() {
+		t.Logf("raised after %.1f s: %s, %s", time.Since(begun).Seconds(), e.Kind, e.Detail)
+		if !slices.Contains(kinds, e.Kind) || !slices.Equal(e.Members, []string{member}) {
 			t.Errorf("unexpected: %+v", e)
 		}
 	}
-	t.Errorf("no %s divergence of %s within a minute", kind, member)
-	r, _ := w.Round(context.Background())
-	for _, m := range r.Members {
-		t.Logf("%s: %v, %+v, auth %+v", m.Endpoint, m.Err, m.Second, m.Auth)
+	for until := time.Now().Add(clustertest.Patience); !done(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Error("evidence is not kept")
+			return
+		}
 	}
 }
+
+// nothing is kept where no folder for evidence is named.
+func nothing() bool { return true }
 
 func quiet(t *testing.T, w *watch.Watcher, rounds int) {
 	t.Helper()
@@ -90,30 +121,35 @@ func edit(t *testing.T, dataDir string, f func(tx *bbolt.Tx) error) {
 	}
 }
 
-// TestE2EWatchAltered changes a value in the database of one member.
+// TestE2EWatchAltered changes a value in the database of one member of a cluster that is written to.
 func TestE2EWatchAltered(t *testing.T) {
 	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(line, func(t *testing.T) {
-			c := clustertest.Start(t, clustertest.Server(t, line), 3, clustertest.Options{Args: slow})
-			for n := range 20 {
-				c.Put(0, fmt.Sprintf("k%d", n), "soundvalue")
-			}
+			c, access := secured(t, line, clustertest.Options{})
+			c.Put(0, "altered", "soundvalue")
 			c.WaitEqual()
+			defer load(t, c)()
 			kept := t.TempDir()
-			w := watching(t, c, evidence.Access{}, watch.Options{Keep: kept})
+			w := watching(t, c, access, watch.Options{Keep: kept})
 			quiet(t, w, 3)
 			c.Stop(2)
 			edit(t, c.DataDir(2), func(tx *bbolt.Tx) error {
 				b := tx.Bucket([]byte("key"))
-				k, v := b.Cursor().Last()
-				return b.Put(bytes.Clone(k), bytes.Replace(v, []byte("soundvalue"), []byte("otherthing"), 1))
+				cur := b.Cursor()
+				for k, v := cur.First(); k != nil; k, v = cur.Next() {
+					if bytes.Contains(v, []byte("soundvalue")) {
+						return b.Put(bytes.Clone(k), bytes.Replace(v, []byte("soundvalue"), []byte("otherthing"), 1))
+					}
+				}
+				return errors.New("no record holds the value")
 			})
 			c.StartProcess(2)
 			c.WaitServing(2)
-			raised(t, w, watch.KindHash, "node3")
-			if dbs, _ := filepath.Glob(filepath.Join(kept, "*-hash", "*.db")); len(dbs) != 3 {
-				t.Errorf("kept %q", dbs)
-			}
+			raised(t, w, "node3", func() bool {
+				dbs, _ := filepath.Glob(filepath.Join(kept, "*-hash", "*.db"))
+				next, _ := filepath.Glob(filepath.Join(kept, "*-hash", "next.txt"))
+				return len(dbs) == 3 && len(next) == 1
+			}, watch.KindHash)
 		})
 	}
 }
@@ -121,10 +157,10 @@ func TestE2EWatchAltered(t *testing.T) {
 // TestE2EWatchSkipped raises the consistent index of a stopped member, so that it skips entries when it starts, as
 // 3.5.0 does by its own fault.
 func TestE2EWatchSkipped(t *testing.T) {
-	c := clustertest.Start(t, clustertest.Server(t, "3.5.0"), 3, clustertest.Options{Args: slow})
+	c, access := secured(t, "3.5.0", clustertest.Options{})
 	c.Put(0, "k", "v")
 	c.WaitEqual()
-	w := watching(t, c, evidence.Access{}, watch.Options{})
+	w := watching(t, c, access, watch.Options{})
 	quiet(t, w, 3)
 	c.Stop(2)
 	c.Leader()
@@ -138,36 +174,21 @@ func TestE2EWatchSkipped(t *testing.T) {
 	})
 	c.StartProcess(2)
 	c.WaitServing(2)
-	raised(t, w, watch.KindRevision, "node3")
+	raised(t, w, "node3", nothing, watch.KindRevision, watch.KindHash) // keys are lost, and so revisions
 }
 
 // TestE2EWatchAuthReplay restarts a member of 3.4.3, which then applies its last auth entries a second time (etcd issue
 // 11651).
 func TestE2EWatchAuthReplay(t *testing.T) {
-	c := clustertest.Start(t, clustertest.Server(t, "3.4.3"), 3, clustertest.Options{Args: slow})
-	c.Put(0, "k", "v")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	c, access := secured(t, "3.4.3", clustertest.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cli := c.Client(0)
-	for _, do := range []func() error{
-		func() error { _, err := cli.UserAdd(ctx, "root", "pw"); return err },
-		func() error { _, err := cli.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := cli.RoleAdd(ctx, "r"); return err },
-		func() error {
-			_, err := cli.RoleGrantPermission(ctx, "r", "a", "b", clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
-		func() error { _, err := cli.AuthEnable(ctx); return err },
-	} {
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.Login("root", "pw")
-	w := watching(t, c, evidence.Access{User: "root:pw"}, watch.Options{BucketInterval: time.Millisecond})
+	c.Put(0, "k", "v")
+	c.WaitEqual()
+	w := watching(t, c, access, watch.Options{BucketInterval: time.Millisecond})
 	quiet(t, w, 3)
 	for n := range 5 { // after the last write of a key: the database does not say that they were applied
-		_, err := c.Client(0).RoleGrantPermission(ctx, "r", fmt.Sprint(n), "",
+		_, err := c.Client(0).RoleGrantPermission(ctx, "app", fmt.Sprint(n), "",
 			clientv3.PermissionType(clientv3.PermReadWrite))
 		if err != nil {
 			t.Fatal(err)
@@ -177,20 +198,82 @@ func TestE2EWatchAuthReplay(t *testing.T) {
 	c.Kill(1)
 	c.StartProcess(1)
 	c.WaitServing(1)
-	raised(t, w, watch.KindAuth, "node2")
+	raised(t, w, "node2", nothing, watch.KindAuth)
 }
 
-// rounds is how often the members of each line are disturbed. WATCH_MINUTES asks for that many minutes in all.
-func rounds(t *testing.T) int {
+// minutes is how long the members of each line are disturbed; without WATCH_MINUTES it is done twice.
+func minutes(t *testing.T) time.Duration {
 	v := os.Getenv("WATCH_MINUTES")
 	if v == "" {
-		return 1
+		return 0
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 {
 		t.Fatalf("WATCH_MINUTES=%s", v)
 	}
-	return n // four lines, and a round takes about a quarter of a minute
+	return time.Duration(n) * time.Minute
+}
+
+// load writes, changes rights and compacts through the first member until the returned function is called.
+func load(t *testing.T, c *clustertest.Cluster) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	cli := c.Client(0)
+	wg.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			time.Sleep(10 * time.Millisecond)
+			r, err := cli.Put(ctx, fmt.Sprintf("k%d", n%40), strings.Repeat("x", n%300))
+			if err == nil && n%500 == 499 {
+				_, _ = cli.Compact(ctx, r.Header.Revision-300)
+			}
+			if n%70 == 69 {
+				_, _ = cli.RoleGrantPermission(ctx, "app", fmt.Sprint(n%3), "",
+					clientv3.PermissionType(clientv3.PermRead))
+				_, _ = cli.RoleRevokePermission(ctx, "app", fmt.Sprint(n%3), "")
+			}
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// tally is what a watch did in the background.
+type tally struct {
+	rounds, compared atomic.Int64
+	events           []watch.Event // to be read at the end
+	end              func()
+}
+
+// background makes rounds without a pause until end is called.
+func background(w *watch.Watcher) *tally {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &tally{}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			r, es := w.Round(ctx)
+			n.rounds.Add(1)
+			if watch.Compared(&r) {
+				n.compared.Add(1)
+			}
+			n.events = append(n.events, es...)
+		}
+	})
+	n.end = func() { cancel(); wg.Wait() }
+	return n
+}
+
+// silent ends a watch and wants it to have compared at least that often and to have raised nothing.
+func (n *tally) silent(t *testing.T, least int64) {
+	t.Helper()
+	n.end()
+	if n.compared.Load() < least {
+		t.Errorf("%d of %d rounds compared the content of all members, %d make the case", n.compared.Load(),
+			n.rounds.Load(), least)
+	}
+	if len(n.events) > 0 {
+		t.Errorf("false alarm: %+v", n.events)
+	}
 }
 
 // moveLeader hands the leadership to another member.
@@ -208,50 +291,71 @@ func moveLeader(t *testing.T, c *clustertest.Cluster) {
 	c.Leader()
 }
 
-// promote makes a voter of a learner as soon as it has caught up.
-func promote(t *testing.T, c *clustertest.Cluster, i int) {
+// promote makes a voter of a learner as soon as it has caught up. With auth on only the leader does so, and a learner
+// takes no login.
+func promote(t *testing.T, c *clustertest.Cluster, learner int) {
 	t.Helper()
 	c.WaitUntil("the learner is promoted", func(ctx context.Context) error {
-		st, err := c.Client(i).Status(ctx, c.Endpoint(i))
-		if err == nil {
-			_, err = c.Client(c.Leader()).MemberPromote(ctx, st.Header.MemberId)
+		for i := range learner {
+			if !c.Running(i) {
+				continue
+			}
+			cli := c.Client(i)
+			st, err := cli.Status(ctx, c.Endpoint(i))
+			if err != nil {
+				return err
+			}
+			if st.Leader != st.Header.MemberId {
+				continue
+			}
+			list, err := cli.MemberList(ctx)
+			if err != nil {
+				return err
+			}
+			for _, m := range list.Members {
+				if slices.Contains(m.PeerURLs, c.PeerURL(learner)) && m.IsLearner {
+					_, err := cli.MemberPromote(ctx, m.ID)
+					return err
+				}
+			}
+			return nil
 		}
-		return err
+		return rpctypes.ErrNoLeader
 	})
+	c.WaitServing(learner)
 }
 
-// TestE2EWatchQuiet: load, compaction, restarts, a leader that moves, and a learner that is added, promoted and removed
-// raise nothing.
+// grow adds a learner, which catches up, is promoted, is watched beside the others, and goes away again.
+func grow(t *testing.T, c *clustertest.Cluster, access evidence.Access) {
+	t.Helper()
+	added := c.Add(true)
+	n := background(watching(t, c, access, watch.Options{BucketInterval: time.Second}))
+	promote(t, c, added)
+	for until := time.Now().Add(clustertest.Patience); n.compared.Load() < 2; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Errorf("with %s, none of %d rounds compared all members", c.Name(added), n.rounds.Load())
+			break
+		}
+	}
+	c.Remove(added)
+	c.Kill(added)
+	time.Sleep(2 * time.Second)
+	n.silent(t, 2)
+}
+
+// TestE2EWatchQuiet: load, compaction, changed rights, restarts, killed members, a leader that moves, and members that
+// are added as learners, promoted and removed raise nothing.
 func TestE2EWatchQuiet(t *testing.T) {
-	long := rounds(t)
+	long := minutes(t)
 	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(line, func(t *testing.T) {
-			c := clustertest.Start(t, clustertest.Server(t, line), 3,
-				clustertest.Options{Args: slow, SnapshotCount: 100})
+			t.Parallel()
+			c, access := secured(t, line, clustertest.Options{SnapshotCount: 100})
 			c.Leader()
-			w := watching(t, c, evidence.Access{}, watch.Options{BucketInterval: time.Second})
-			ctx, cancel := context.WithCancel(context.Background())
-			var wg sync.WaitGroup
-			cli := c.Client(0)
-			wg.Go(func() {
-				for n := 0; ctx.Err() == nil; n++ {
-					time.Sleep(3 * time.Millisecond)
-					r, err := cli.Put(ctx, fmt.Sprintf("k%d", n%40), strings.Repeat("x", n%300))
-					if err == nil && n%50 == 49 {
-						_, _ = cli.Compact(ctx, r.Header.Revision-10)
-					}
-				}
-			})
-			done := make(chan error, 1)
-			var events []watch.Event
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					_, es := w.Round(ctx)
-					events = append(events, es...)
-				}
-				done <- nil
-			})
-			for round := range long {
+			w := watching(t, c, access, watch.Options{BucketInterval: time.Second})
+			n, stop := background(w), load(t, c)
+			begun := time.Now()
+			for round := 0; round < 2 || time.Since(begun) < long; round++ {
 				time.Sleep(2 * time.Second)
 				c.Restart(1)
 				c.Kill(2)
@@ -259,19 +363,18 @@ func TestE2EWatchQuiet(t *testing.T) {
 				c.StartProcess(2)
 				c.WaitServing(2)
 				moveLeader(t, c)
-				if round == 0 { // a learner that catches up, is promoted and goes away again; nobody watches it
-					added := c.Add(true)
-					promote(t, c, added)
-					time.Sleep(2 * time.Second)
-					c.Remove(added)
+				if round%5 == 0 {
+					grow(t, c, access)
 				}
 				time.Sleep(2 * time.Second)
+				if t.Failed() {
+					break
+				}
+				t.Logf("after %v: disturbed %d times", time.Since(begun).Round(time.Second), round+1)
 			}
-			cancel()
-			wg.Wait()
-			if len(events) > 0 {
-				t.Errorf("false alarm: %+v", events)
-			}
+			stop()
+			n.silent(t, 1+int64(time.Since(begun)/(2*time.Minute))) // content is asked for 4 times a minute
+			t.Logf("%d rounds, %d of them compared the content of all members", n.rounds.Load(), n.compared.Load())
 			c.WaitEqual()
 			quiet(t, w, 3)
 		})
