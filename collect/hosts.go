@@ -20,8 +20,9 @@ type Host struct {
 	Command shell.Command `json:"command"`
 }
 
-// Hosts asks the cluster for its members and makes the command for each that was started.
-func Hosts(ctx context.Context, endpoints []string, access evidence.Access, dataDir, walDir string) ([]Host, error) {
+// Hosts asks the cluster for its members and makes the command for each that was started, with further flags of
+// collect.
+func Hosts(ctx context.Context, endpoints []string, access evidence.Access, flags ...string) ([]Host, error) {
 	cli, err := access.Dial(endpoints)
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func Hosts(ctx context.Context, endpoints []string, access evidence.Access, data
 	var out []Host
 	for _, m := range list.Members {
 		if m.Name != "" {
-			out = append(out, hostOf(m.Name, append(m.ClientURLs, m.PeerURLs...), dataDir, walDir))
+			out = append(out, hostOf(m.Name, append(m.ClientURLs, m.PeerURLs...), flags))
 		}
 	}
 	return out, nil
@@ -44,14 +45,11 @@ func Hosts(ctx context.Context, endpoints []string, access evidence.Access, data
 
 // hostOf makes the command for one member. Names and URLs come from the cluster: they become arguments and nothing
 // else.
-func hostOf(name string, urls []string, dataDir, walDir string) Host {
+func hostOf(name string, urls, flags []string) Host {
 	h := Host{Member: name, File: shell.FileName(name) + ".tar.zst", Host: hostName(urls)}
 	h.Remote = shell.Format("etcd-medic collect --yes --name {} -o -", shell.FileName(name))
-	if dataDir != "" {
-		h.Remote = h.Remote.With("--data-dir", dataDir)
-	}
-	if walDir != "" {
-		h.Remote = h.Remote.With("--wal-dir", walDir)
+	for _, f := range flags {
+		h.Remote = h.Remote.With(f)
 	}
 	h.Command = shell.Format("ssh -- {} {} > {}", h.Host, h.Remote.String(), h.File)
 	return h

@@ -7,7 +7,8 @@ import (
 
 // What the cluster says becomes an argument, whatever it holds.
 func TestHostCommands(t *testing.T) {
-	h := hostOf("n'1; rm -rf /", []string{"http://127.0.0.1:2379", "https://10.0.0.1:2380"}, "/var/lib/etcd dir", "")
+	h := hostOf("n'1; rm -rf /", []string{"http://127.0.0.1:2379", "https://10.0.0.1:2380"},
+		[]string{"--data-dir", "/var/lib/etcd dir"})
 	if h.Host != "10.0.0.1" || h.File != "n_1__rm_-rf__.tar.zst" {
 		t.Errorf("%+v", h)
 	}
@@ -19,7 +20,7 @@ func TestHostCommands(t *testing.T) {
 	if c := h.Command.String(); !strings.HasPrefix(c, "ssh -- 10.0.0.1 ") || strings.Contains(c, "; rm") {
 		t.Error(c)
 	}
-	if h := hostOf("-x", []string{"http://-oProxyCommand=x:1"}, "", ""); strings.HasPrefix(h.File, "-") ||
+	if h := hostOf("-x", []string{"http://-oProxyCommand=x:1"}, nil); strings.HasPrefix(h.File, "-") ||
 		!strings.HasPrefix(h.Command.String(), "ssh -- ") {
 		t.Errorf("%s", h.Command)
 	}

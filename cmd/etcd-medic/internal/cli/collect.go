@@ -35,6 +35,7 @@ type collectOptions struct {
 	root      string
 	all, ssh  bool
 	yes       bool
+	remote    []string // flags that the commands for the hosts of --all get too
 }
 
 const collectLong = `Copy the data dir of a member while its server runs. Nothing is stopped, locked or written to. Run
@@ -53,7 +54,8 @@ Without --data-dir, or without --endpoints, flags and certificates are taken fro
 static pods of kubeadm and OpenShift, k3s, RKE2, Talos, Docker. They are shown, and used after a yes or with --yes.
 
 --all --ssh asks the cluster for its members and prints the command that collects each one on its host and sends the
-archive here. With --yes the commands run, one after the other.
+archive here. With --yes the commands run, one after the other. --data-dir, --wal-dir, --limit-rate, --nice and --root
+then apply on the hosts. A login is not sent: set ETCD_MEDIC_USER on the hosts.
 
 The copy is made with low priority (--nice), in less than 20 MB of memory. --limit-rate limits what is read per second.
 A slow database snapshot keeps the server from reusing pages, so do not make the limit too low. The space for the
@@ -82,6 +84,11 @@ func newCollectCmd(s *Streams, run func(context.Context, *collectOptions) error)
 			o.endpoints = withScheme(o.endpoints, o.access)
 			if err := o.check(); err != nil {
 				return err
+			}
+			for _, name := range []string{"data-dir", "wal-dir", "limit-rate", "nice", "root"} {
+				if f := cmd.Flags().Lookup(name); f.Changed {
+					o.remote = append(o.remote, "--"+name, f.Value.String())
+				}
 			}
 			return run(cmd.Context(), o)
 		},
@@ -116,6 +123,8 @@ func (o *collectOptions) check() error {
 		return usagef("--all --ssh", "--all and --ssh are given together")
 	case o.all && len(o.endpoints) == 0:
 		return usagef("--endpoints URL", "--all needs an endpoint of the cluster")
+	case o.all && (o.opt.Out != "" || o.opt.Name != ""):
+		return usagef("", "--all names the archives MEMBER.tar.zst, in this folder: leave out -o and --name")
 	case !o.all && o.opt.Out == "":
 		return usagef("-o FILE.tar.zst", "the file for the archive is missing")
 	case !o.all && len(o.endpoints) > 1:
@@ -310,7 +319,7 @@ func (o *collectOptions) show(m *collect.Manifest) error {
 
 // hosts prints the command for each member, or runs them.
 func (o *collectOptions) hosts(ctx context.Context) error {
-	hosts, err := collect.Hosts(ctx, o.endpoints, o.access, o.opt.DataDir, o.opt.WALDir)
+	hosts, err := collect.Hosts(ctx, o.endpoints, o.access, o.remote...)
 	if err != nil {
 		return err
 	}
