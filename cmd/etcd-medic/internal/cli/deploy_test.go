@@ -2,73 +2,162 @@ package cli
 
 import (
 	"bytes"
-	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// container is what counts of a container in a manifest.
-type container struct {
-	Name          string
-	Command, Args []string
-	Env           []struct{ Name, Value string }
-	LivenessProbe *struct {
-		HTTPGet struct{ Path string } `yaml:"httpGet"`
-	} `yaml:"livenessProbe"`
-	SecurityContext *struct {
-		ReadOnly *bool `yaml:"readOnlyRootFilesystem"`
-	} `yaml:"securityContext"`
+// manifest is what counts of a manifest: the pod that it makes.
+type manifest struct {
+	kind   string
+	pod    *corev1.PodSpec
+	claims []string
 }
 
-// containers reads all manifests in deploy.
-func containers(t *testing.T) map[string][]container {
-	t.Helper()
-	out := map[string][]container{}
-	files, err := filepath.Glob(filepath.Join(evidencetest.Root(t), "deploy", "*", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
+// kinds are the objects that manifests are read as, by apiVersion and kind, with Kubernetes' own types.
+var kinds = map[string]func() (object any, pod func() *corev1.PodSpec){
+	"apps/v1 Deployment": func() (any, func() *corev1.PodSpec) {
+		o := &appsv1.Deployment{}
+		return o, func() *corev1.PodSpec { return &o.Spec.Template.Spec }
+	},
+	"apps/v1 StatefulSet": func() (any, func() *corev1.PodSpec) {
+		o := &appsv1.StatefulSet{}
+		return o, func() *corev1.PodSpec { return &o.Spec.Template.Spec }
+	},
+	"batch/v1 Job": func() (any, func() *corev1.PodSpec) {
+		o := &batchv1.Job{}
+		return o, func() *corev1.PodSpec { return &o.Spec.Template.Spec }
+	},
+	"batch/v1 CronJob": func() (any, func() *corev1.PodSpec) {
+		o := &batchv1.CronJob{}
+		return o, func() *corev1.PodSpec { return &o.Spec.JobTemplate.Spec.Template.Spec }
+	},
+}
+
+// parse reads one manifest as an API server with strict validation does: unknown and repeated fields are errors.
+func parse(b []byte) (manifest, error) {
+	var meta metav1.TypeMeta
+	if err := yaml.Unmarshal(b, &meta); err != nil {
+		return manifest{}, err
 	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
+	kind := meta.APIVersion + " " + meta.Kind
+	object := kinds[kind]
+	if object == nil {
+		return manifest{}, fmt.Errorf("%q is no kind that is shipped", kind)
+	}
+	o, pod := object()
+	if err := yaml.UnmarshalStrict(b, o); err != nil {
+		return manifest{}, err
+	}
+	m := manifest{kind: kind, pod: pod()}
+	if s, ok := o.(*appsv1.StatefulSet); ok {
+		for i := range s.Spec.VolumeClaimTemplates {
+			m.claims = append(m.claims, s.Spec.VolumeClaimTemplates[i].Name)
+		}
+	}
+	return m, nil
+}
+
+var yamlBlock = regexp.MustCompile("(?s)\n```yaml\n(apiVersion: .*?)\n```")
+
+// manifests reads all manifests in deploy and in the documents.
+func manifests(t *testing.T) map[string]manifest {
+	t.Helper()
+	root, texts := evidencetest.Root(t), map[string][]byte{}
+	for _, pattern := range []string{"deploy/*/*.yaml", "docs/*.md"} {
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for dec := yaml.NewDecoder(bytes.NewReader(b)); ; {
-			var doc struct {
-				Spec struct {
-					Template struct {
-						Spec struct{ Containers []container }
-					}
-				}
-			}
-			err := dec.Decode(&doc)
-			if errors.Is(err, io.EOF) {
-				break
-			}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
 			if err != nil {
-				t.Fatalf("%s: %v", f, err)
+				t.Fatal(err)
 			}
-			name := filepath.Base(filepath.Dir(f)) + "/" + filepath.Base(f)
-			out[name] = append(out[name], doc.Spec.Template.Spec.Containers...)
+			name, _ := filepath.Rel(root, f)
+			if filepath.Ext(f) == ".md" {
+				for n, m := range yamlBlock.FindAllSubmatch(b, -1) {
+					texts[fmt.Sprintf("%s, block %d", filepath.ToSlash(name), n+1)] = m[1]
+				}
+			} else if filepath.Base(f) != "rules.yaml" { // Prometheus', which .tools/rules reads
+				texts[filepath.ToSlash(name)] = b
+			}
 		}
 	}
+	out := map[string]manifest{}
+	for name, b := range texts {
+		m, err := parse(b)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		out[name] = m
+	}
 	return out
+}
+
+// TestManifestsOfKubernetes: manifests are objects of Kubernetes, what they mount is there, and probes ask ports that
+// are.
+func TestManifestsOfKubernetes(t *testing.T) {
+	all := manifests(t)
+	for name, m := range all {
+		volumes := slices.Clone(m.claims)
+		for i := range m.pod.Volumes {
+			volumes = append(volumes, m.pod.Volumes[i].Name)
+		}
+		for i := range m.pod.Containers {
+			c := &m.pod.Containers[i]
+			for _, v := range c.VolumeMounts {
+				if !slices.Contains(volumes, v.Name) {
+					t.Errorf("%s: %s mounts %s, which no volume is called", name, c.Name, v.Name)
+				}
+			}
+			if p := c.LivenessProbe; p != nil && !slices.ContainsFunc(c.Ports, func(q corev1.ContainerPort) bool {
+				return q.Name == p.HTTPGet.Port.StrVal
+			}) {
+				t.Errorf("%s: no port of %s is called %s", name, c.Name, p.HTTPGet.Port.StrVal)
+			}
+		}
+	}
+	for name, kind := range map[string]string{"deploy/watch/deployment.yaml": "apps/v1 Deployment",
+		"deploy/watch/sidecar.yaml": "apps/v1 StatefulSet", "deploy/collect/job.yaml": "batch/v1 Job",
+		"deploy/verify/indexed-job.yaml": "batch/v1 Job", "docs/BACKUPS.md, block 1": "batch/v1 CronJob"} {
+		if all[name].kind != kind {
+			t.Errorf("%s is %q, want %q", name, all[name].kind, kind)
+		}
+	}
+	for _, bad := range []string{"apiVersion: batch/v1\nkind: Job\nspec: {tmplate: {}}",
+		"apiVersion: batch/v1\nkind: Job\nspec: {parallelism: many}", "apiVersion: v2\nkind: Job"} {
+		if _, err := parse([]byte(bad)); err == nil {
+			t.Errorf("%q is taken for a manifest", bad)
+		}
+	}
 }
 
 // TestShippedManifests: commands, flags and variables of the manifests exist, the command takes them, and containers
 // write nowhere but into their volumes.
 func TestShippedManifests(t *testing.T) {
 	seen := map[string]bool{}
-	for file, all := range containers(t) {
-		for _, c := range all {
-			args := append(append([]string{}, c.Command...), c.Args...)
+	for file, m := range manifests(t) {
+		for i := range m.pod.Containers {
+			c := &m.pod.Containers[i]
+			args := slices.Concat(c.Command, c.Args)
+			if name, _, _ := strings.Cut(c.Image, ":"); name == "etcd-medic" && len(c.Command) == 0 {
+				args = append([]string{"etcd-medic"}, args...) // the entry point of the image
+			}
 			if len(args) < 2 || args[0] != "etcd-medic" {
 				continue
 			}
@@ -96,7 +185,7 @@ func TestShippedManifests(t *testing.T) {
 					t.Errorf("%s: %s sets no flag of %s", file, name, cmd.Name())
 				}
 			}
-			if c.SecurityContext == nil || c.SecurityContext.ReadOnly == nil || !*c.SecurityContext.ReadOnly {
+			if s := c.SecurityContext; s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
 				t.Errorf("%s: %s may write to its root", file, c.Name)
 			}
 			if cmd.Name() == "watch" && (c.LivenessProbe == nil || c.LivenessProbe.HTTPGet.Path != "/healthz") {
