@@ -64,8 +64,8 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// raised runs the watch with its usual interval until a divergence of one of these kinds is raised of that member, for a
-// minute at most, and then until done returns true.
+// raised runs the watch with its usual interval until a divergence of one of these kinds is raised of that member, for
+// a minute at most, and then until done returns true.
 func raised(t *testing.T, w *watch.Watcher, member string, done func() bool, kinds ...watch.Kind) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
