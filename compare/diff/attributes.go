@@ -25,8 +25,11 @@ func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		row := Row{Key: []byte(key), Kind: AttributesRow, Cells: table[key]}
 		have := slices.DeleteFunc(slices.Clone(take), func(i int) bool { return row.Cells[i] == nil })
-		if len(have) < 2 || allSame(row.Cells, have) ||
-			!r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{}) {
+		if len(have) < 2 || allSame(row.Cells, have) {
+			continue
+		}
+		if !r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{}) {
+			b.Moved++
 			continue
 		}
 		for _, i := range take {

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,9 +21,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
-
-	"github.com/etcd-medic/etcd-medic/internal/progress"
-	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // Access is how a running member is reached: the flags that etcdctl users know.
@@ -46,54 +42,6 @@ func IsEndpoint(where string) bool { return isEndpoint(where) }
 // isEndpoint tells a running member's client URL from a path.
 func isEndpoint(where string) bool {
 	return strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://")
-}
-
-// stream reads the maintenance snapshot of a running member into a scratch file, with the sha256 trailer that the
-// server appends, and returns its path. It asks for nothing else and changes nothing.
-func (a *Access) stream(ctx context.Context, endpoint, dir string) (string, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" {
-		return "", &SourceError{Where: endpoint, Found: "no endpoint",
-			Expected: "http(s)://HOST:PORT of a member's client URL", Err: err}
-	}
-	cfg, err := a.config(u)
-	if err != nil {
-		return "", err
-	}
-	cli, err := clientv3.New(cfg)
-	if err != nil {
-		return "", unreachable(endpoint, because(&cfg, err))
-	}
-	defer func() { _ = cli.Close() }()
-	// The client would retry for ever; one bounded question tells whether anybody is there.
-	ask, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
-	status, err := cli.Status(ask, cfg.Endpoints[0])
-	cancel()
-	if err != nil {
-		return "", unreachable(endpoint, because(&cfg, err))
-	}
-	r, err := cli.SnapshotWithVersion(ctx)
-	if err != nil {
-		return "", unreachable(endpoint, err)
-	}
-	defer func() { _ = r.Snapshot.Close() }()
-	path := filepath.Join(dir, strings.NewReplacer(":", "-", "[", "", "]", "").Replace(u.Host)+".db")
-	//nolint:forbidigo // a new file in scratch that Open itself made
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return "", err
-	}
-	allowed := scratch.Budget(dir)
-	_, work := progress.Begin(ctx, "receiving a snapshot of "+u.Host, status.DbSize)
-	defer work.End()
-	n, err := io.Copy(f, work.Reader(io.LimitReader(r.Snapshot, allowed)))
-	if err == nil && n == allowed {
-		err = &scratch.RoomError{Dir: dir, Allowed: allowed}
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", unreachable(endpoint, err)
-	}
-	return path, nil
 }
 
 // ListedMember is a member as the cluster lists it: what it is called, and the first URL at which clients reach it.

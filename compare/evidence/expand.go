@@ -14,6 +14,12 @@ import (
 
 // expand turns specs into sources: archives are unpacked, folders of several data dirs are taken apart.
 func (s *Set) expand(ctx context.Context, specs []Spec) ([]*Source, error) {
+	s.streams = s.beginStreams(ctx, specs)
+	defer func() {
+		for _, m := range s.streams {
+			m.close()
+		}
+	}()
 	var out []*Source
 	for _, spec := range specs {
 		sources, err := s.expandOne(ctx, spec, 0)
@@ -124,7 +130,7 @@ func (s *Set) expandEndpoint(ctx context.Context, spec Spec) ([]*Source, error) 
 		return nil, err
 	}
 	s.scratch = append(s.scratch, dir)
-	path, err := s.access.stream(ctx, spec.Where, dir)
+	path, err := s.takeStream(spec.Where).save(ctx, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ type Set struct {
 	// archives are the files that sources were unpacked from.
 	archives []File
 	access   Access
+	streams  []*stream // while sources are expanded
 }
 
 // FailedSource is a source that could not be used and why.

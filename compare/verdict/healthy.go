@@ -114,6 +114,9 @@ func (j *judge) inconclusive() string {
 			return f.Title
 		}
 	}
+	if why := j.undecidedRows(); why != "" {
+		return why
+	}
 	for _, k := range j.Checks {
 		if k.Outcome != check.NotChecked || !needed[k.ID] || j.notCalledFor(k.ID) {
 			continue
@@ -121,6 +124,25 @@ func (j *judge) inconclusive() string {
 		return fmt.Sprintf("check %s (%s) could not be made: %s", k.ID, k.Title, k.Reason)
 	}
 	return ""
+}
+
+// undecidedRows says what differs between snapshots of running members that changes between their moments may explain,
+// and no log tells.
+func (j *judge) undecidedRows() string {
+	if j.Diff == nil || j.withoutLogs() == "" {
+		return ""
+	}
+	var what []string
+	for i := range j.Diff.Buckets {
+		if b := &j.Diff.Buckets[i]; b.Moved > 0 {
+			what = append(what, fmt.Sprintf("%s of bucket %s", count(b.Moved, "row", "rows"), b.Name))
+		}
+	}
+	if len(what) == 0 {
+		return ""
+	}
+	return strings.Join(what, ", ") + " differ between the members, which may have changed between the moments of " +
+		"their snapshots: run it again, or copy the members with their logs (etcd-medic collect)"
 }
 
 // notCalledFor: a single source needs no comparison, a backup has no log, and logs alone no database.

@@ -1,0 +1,204 @@
+//go:build e2e
+
+package compare_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+// replaced changes the first value of a bucket that holds old.
+func replaced(bucket, old, new string) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucket))
+		c := b.Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			if bytes.Contains(v, []byte(old)) {
+				return b.Put(bytes.Clone(k), bytes.Replace(v, []byte(old), []byte(new), 1))
+			}
+		}
+		return fmt.Errorf("no row of %s holds %s", bucket, old)
+	}
+}
+
+// dropped deletes the first row of a bucket.
+func dropped(bucket string) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucket))
+		k, _ := b.Cursor().First()
+		if k == nil {
+			return fmt.Errorf("%s is empty", bucket)
+		}
+		return b.Delete(bytes.Clone(k))
+	}
+}
+
+// offline changes the database of a member while it is stopped.
+func offline(t *testing.T, c *clustertest.Cluster, i int, f func(file string) error) {
+	t.Helper()
+	c.Stop(i)
+	if err := f(filepath.Join(c.DataDir(i), "member", "snap", "db")); err != nil {
+		t.Fatal(err)
+	}
+	c.StartProcess(i)
+	c.WaitServing(i)
+}
+
+func rewrite(file string, f func(tx *bbolt.Tx) error) error {
+	db, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: time.Second})
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Update(f), db.Close())
+}
+
+var streamsLine = regexp.MustCompile(`(?m)^grpc_server_started_total\{grpc_method="Snapshot",[^}]*\} (\d+)$`)
+
+// streams is how many snapshot streams each member has given since it started.
+func streams(t *testing.T, c *clustertest.Cluster, access evidence.Access) (n []int) {
+	t.Helper()
+	for i := range c.Size() {
+		page, err := access.Get(t.Context(), c.Endpoint(i), "/metrics", 16<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := streamsLine.FindSubmatch(page)
+		if m == nil {
+			t.Fatalf("%s does not count its streams", c.Name(i))
+		}
+		v, _ := strconv.Atoi(string(m[1]))
+		n = append(n, v)
+	}
+	return n
+}
+
+// TestE2EEndpointsDifferEach: what differs on one running member is found without logs, whatever it is, with one
+// snapshot stream of each member, and nobody is called a member that loses nothing. As long as nothing differs, the
+// cluster is healthy, although it is written to.
+func TestE2EEndpointsDifferEach(t *testing.T) {
+	for _, line := range []string{"3.4.23", "3.6.16"} {
+		t.Run(line, func(t *testing.T) {
+			c := clustertest.Start(t, clustertest.Server(t, line), 3, clustertest.Options{TLS: true,
+				Args: []string{"--heartbeat-interval=200", "--election-timeout=2000", "--bcrypt-cost=4"}})
+			o := compare.Options{Access: evidence.Access{User: c.EnableAuth()}}
+			o.Access.CACert, o.Access.Cert, o.Access.Key = c.Certificates()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			c.Put(0, "altered", "soundvalue")
+			if _, err := c.Client(0).Grant(ctx, 3600); err != nil {
+				t.Fatal(err)
+			}
+			st, err := c.Client(2).Status(ctx, c.Endpoint(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			nospace, err := (&etcdserverpb.AlarmMember{MemberID: st.Header.MemberId,
+				Alarm: etcdserverpb.AlarmType_NOSPACE}).Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range []struct {
+				what, check string
+				busy        bool // false where writes change it, or nothing orders its changes
+				edit        func(tx *bbolt.Tx) error
+			}{
+				{"nothing", "", true, nil},
+				{"a key", "K01", true, replaced("key", "soundvalue", "otherthing")},
+				{"auth rows", "A03", true, dropped("authRoles")},
+				{"a lease", "L01", false, dropped("lease")},
+				{"members", "M02", false, replaced("members", `"node1"`, `"nodeX"`)},
+				{"auth revision", "A01", false, func(tx *bbolt.Tx) error {
+					b, key := tx.Bucket([]byte("auth")), []byte("authRevision")
+					return b.Put(key, binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(b.Get(key))+3))
+				}},
+				{"an alarm", "M17", false, func(tx *bbolt.Tx) error {
+					return tx.Bucket([]byte("alarm")).Put(nospace, nil)
+				}},
+			} {
+				t.Run(d.what, func(t *testing.T) {
+					c.WaitEqual()
+					var sound []byte
+					if d.edit != nil {
+						offline(t, c, 2, func(file string) (err error) {
+							if sound, err = os.ReadFile(file); err != nil {
+								return err
+							}
+							return rewrite(file, d.edit)
+						})
+					}
+					wantFound(t, c, o, d.check, d.busy)
+					if d.edit != nil {
+						offline(t, c, 2, func(file string) error { return os.WriteFile(file, sound, 0o600) })
+					}
+				})
+			}
+		})
+	}
+}
+
+// wantFound diagnoses the running members and wants an error of that check, or none at all.
+func wantFound(t *testing.T, c *clustertest.Cluster, o compare.Options, check string, busy bool) {
+	t.Helper()
+	if busy {
+		defer writing(c)()
+	}
+	var specs []evidence.Spec
+	for i := range c.Size() {
+		specs = append(specs, evidence.Spec{Name: c.Name(i), Where: c.Endpoint(i)})
+	}
+	before := streams(t, c, o.Access)
+	r, err := compare.Diagnose(t.Context(), specs, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range streams(t, c, o.Access) {
+		if n != before[i]+1 {
+			t.Errorf("%s gave %d snapshot streams, one is enough", c.Name(i), n-before[i])
+		}
+	}
+	t.Logf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
+	found := false
+	for _, f := range r.Findings {
+		t.Logf("%s %s: %s", f.Severity, f.Check, f.Title)
+		found = found || string(f.Check) == check
+	}
+	switch {
+	case r.Verdict.Healthy == nil || *r.Verdict.Healthy != (check == ""):
+		t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
+	case check != "" && !found:
+		t.Errorf("no finding of %s", check)
+	case r.Best != nil && len(r.Best.Lost.Unproven) == 0:
+		t.Errorf("best claims to lose nothing: %+v", r.Best)
+	}
+}
+
+// writing writes through the first member until the returned function is called.
+func writing(c *clustertest.Cluster) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	cli := c.Client(0)
+	wg.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			_, _ = cli.Put(ctx, fmt.Sprintf("k%d", n%50), fmt.Sprint(n))
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
