@@ -88,7 +88,7 @@ func (s *scenario) truncate(file string, by int) {
 func (s *scenario) frames(segment string) []int64 {
 	b, err := os.ReadFile(segment)
 	s.must(err)
-	return recordOffsets(b)
+	return clustertest.RecordOffsets(b)
 }
 
 func (s *scenario) tornTail(args []string) {

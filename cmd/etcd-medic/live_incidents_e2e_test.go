@@ -6,10 +6,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -177,13 +175,11 @@ func (r *incidentRig) environment(name string) string {
 func (r *incidentRig) certify() {
 	r.t.Helper()
 	r.certificates()
-	c := &x509.Certificate{SerialNumber: big.NewInt(9), Subject: pkix.Name{CommonName: "hosts"},
-		NotBefore: r.ca.NotBefore, NotAfter: r.ca.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	var hosts []net.IP
 	for _, n := range r.tc.hosts {
-		c.IPAddresses = append(c.IPAddresses, net.ParseIP(r.tc.net+strconv.Itoa(n)))
+		hosts = append(hosts, net.ParseIP(r.tc.net+strconv.Itoa(n)))
 	}
-	r.issue("server", c)
+	r.ca.Issue("server", hosts...)
 }
 
 // dial returns a client of one member.

@@ -130,25 +130,7 @@ func lastSegment(t *testing.T, node string) (string, []int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files[len(files)-1], recordOffsets(b)
-}
-
-// recordOffsets are the offsets of all records of a WAL segment and the end of the last.
-func recordOffsets(b []byte) []int64 {
-	at := []int64{0}
-	for off := int64(0); off+8 <= int64(len(b)); {
-		word := binary.LittleEndian.Uint64(b[off:])
-		if word == 0 {
-			break
-		}
-		n := int64(word & (1<<56 - 1))
-		if word>>63 == 1 {
-			n += int64(word >> 56 & 7)
-		}
-		off += 8 + n
-		at = append(at, off)
-	}
-	return at
+	return files[len(files)-1], clustertest.RecordOffsets(b)
 }
 
 // nth is the record of that number, counted from the end when negative: -1 is the end itself, -2 the last record.

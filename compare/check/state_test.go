@@ -338,7 +338,7 @@ func TestRowsThatMayLag(t *testing.T) {
 			}
 			s.Add(step(0, "", putKey("/b", 0)))
 			dirs := s.Write(t, t.TempDir())
-			edit(t, dirs[1], put("members", "a1", fmt.Appendf(nil,
+			casetest.EditDB(t, dirs[1], put("members", "a1", fmt.Appendf(nil,
 				`{"id":161,"peerURLs":["http://127.0.0.1:2380"],"name":%q,"clientURLs":[%q]}`, row.name, row.client)))
 			r := run(t, inputOf(t, dirs...), "M16")
 			var got []check.Severity

@@ -121,7 +121,7 @@ func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
 	if w.total == 0 {
 		return place{index: w.first - 1, rev: at.rev}, true
 	}
-	at.rev -= s.surplus(ctx, w)
+	at.rev -= s.unexplainedNewest(ctx, w)
 	end, found := at, false
 	at.rev -= s.lost() // what the log ends with has this revision or a higher one
 	for range maxAligns {

@@ -60,8 +60,8 @@ func (s *sim) diff(bucket, key, expected, observed string) {
 		StateDiff{Bucket: bucket, Key: key, Expected: expected, Observed: observed})
 }
 
-// surplus notes a row that the log says is gone.
-func (s *sim) surplus(bucket, key string) {
+// extraRow notes a row that the log says is gone.
+func (s *sim) extraRow(bucket, key string) {
 	s.res.StateDiffs = append(s.res.StateDiffs,
 		StateDiff{Bucket: bucket, Key: key, Expected: "absent", Observed: "present", Surplus: true})
 }
@@ -106,7 +106,7 @@ func (s *sim) finishUsers() {
 		want := s.Auth.Users[u.Name]
 		switch {
 		case want == nil:
-			s.surplus("authUsers", u.Name)
+			s.extraRow("authUsers", u.Name)
 		case !slices.Equal(want.Roles, u.Roles):
 			s.diff("authUsers", u.Name, fmt.Sprintf("roles %v", want.Roles), fmt.Sprintf("roles %v", u.Roles))
 		}
@@ -124,7 +124,7 @@ func (s *sim) finishRoles() {
 		seen[r.Name] = true
 		want, ok := s.Auth.Roles[r.Name]
 		if !ok {
-			s.surplus("authRoles", r.Name)
+			s.extraRow("authRoles", r.Name)
 			continue
 		}
 		var have []string
@@ -172,7 +172,7 @@ func (s *sim) finishLeases() {
 			continue
 		}
 		if s.Leases[int64(l.ID)] == nil && !s.touched[leaseKey(int64(l.ID))] {
-			s.surplus("lease", l.ID.String())
+			s.extraRow("lease", l.ID.String())
 		}
 	}
 	for _, id := range sortedKeys(s.Leases) {
@@ -191,7 +191,7 @@ func (s *sim) finishAlarms() {
 		k := apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}
 		have[k] = true
 		if _, ok := s.Alarms[k]; !ok {
-			s.surplus("alarm", alarmText(k))
+			s.extraRow("alarm", alarmText(k))
 		}
 	}
 	for k := range s.Alarms {

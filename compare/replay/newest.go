@@ -12,8 +12,8 @@ import (
 // maxSurplus bounds the newest revisions that are set apart.
 const maxSurplus = maxWindow
 
-// surplus counts the newest revisions that no entry up to the consistent index can have written.
-func (s *sim) surplus(ctx context.Context, w *writers) int64 {
+// unexplainedNewest counts the newest revisions that no entry up to the consistent index can have written.
+func (s *sim) unexplainedNewest(ctx context.Context, w *writers) int64 {
 	if w.total == 0 || s.lost() > 0 {
 		return 0
 	}

@@ -54,3 +54,21 @@ func EditMember(name string, edit func(map[string]any)) Damage {
 func RevisionKey(main int64) []byte {
 	return binary.BigEndian.AppendUint64(append(binary.BigEndian.AppendUint64(nil, uint64(main)), '_'), 0)
 }
+
+// RecordOffsets are the offsets of all records of a WAL segment and the end of the last.
+func RecordOffsets(b []byte) []int64 {
+	at := []int64{0}
+	for off := int64(0); off+8 <= int64(len(b)); {
+		word := binary.LittleEndian.Uint64(b[off:])
+		if word == 0 {
+			break
+		}
+		n := int64(word & (1<<56 - 1))
+		if word>>63 == 1 {
+			n += int64(word >> 56 & 7)
+		}
+		off += 8 + n
+		at = append(at, off)
+	}
+	return at
+}
