@@ -23,7 +23,9 @@ var needsOthers = map[check.Class]bool{check.ClassDataDivergence: true, check.Cl
 // next says what to do now. Every report ends with at least one step.
 func (j *judge) next() {
 	add := func(text string, command shell.Command) {
-		same := func(n Next) bool { return n.Text == text && n.Command.Equal(command) }
+		same := func(n Next) bool {
+			return n.Command.Equal(command) && (n.Text == text || !command.IsZero())
+		}
 		if !slices.ContainsFunc(j.Next, same) {
 			j.Next = append(j.Next, Next{Text: text, Command: command})
 		}
@@ -198,18 +200,23 @@ func (j *judge) nextPlan(add func(text string, command shell.Command)) {
 			none)
 		return
 	}
-	plan := shell.Format("etcd-medic repair plan").Sources(j.allLabels()...)
 	text := "write the repair plan: what is kept, what is lost and how to save it, each step with its undo"
 	if len(lost) > 0 {
 		add("copy the data dirs of the other members too (each server stopped) and diagnose them together", none)
 		text += "; use it like this only if the others are permanently lost"
 	}
+	add(text, j.planCommand(lost...))
+	add("try it on scratch copies with real servers; the cluster is not touched",
+		shell.Format("etcd-medic repair rehearse plan.yaml"))
+}
+
+// planCommand is the command that plans the repair, without the members that are lost.
+func (j *judge) planCommand(lost ...string) shell.Command {
+	plan := shell.Format("etcd-medic repair plan").Sources(j.allLabels()...)
 	for _, name := range lost {
 		plan = plan.With("--lost", name)
 	}
-	add(text, plan.With("-o", "plan.yaml"))
-	add("try it on scratch copies with real servers; the cluster is not touched",
-		shell.Format("etcd-medic repair rehearse plan.yaml"))
+	return plan.With("-o", "plan.yaml")
 }
 
 // lostVoters are the voters that are not among the sources, by name or ID, where those at hand are no majority. known

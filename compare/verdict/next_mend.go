@@ -20,6 +20,8 @@ func (j *judge) nextMend(add func(text string, command shell.Command)) (done boo
 		}
 	}
 	started := false
+	var mends []string
+	var fromLog []*evidence.Facts
 	for i := range j.Facts {
 		f := &j.Facts[i]
 		if j.kindOf(f.Name) != evidence.KindDataDir || j.lostData(f.Name) {
@@ -33,44 +35,51 @@ func (j *judge) nextMend(add func(text string, command shell.Command)) (done boo
 				". Nothing that it promised is lost", none)
 		case !a.Trusted():
 			done = false
-			j.nextMendFiles(f, &a, add)
+			if what := j.mendsOf(f, &a); what != "" {
+				mends = append(mends, what)
+			}
+			if a.Forgot == nil && (f.DB == nil || len(f.DB.Metas) == 0) && len(j.Members) == 1 {
+				fromLog = append(fromLog, f)
+			}
 		}
+	}
+	j.nextTry(mends, add)
+	for _, f := range fromLog {
+		j.nextFromLog(f, add)
 	}
 	return done && started
 }
 
-// nextMendFiles offers the narrow repair of one member, where one fits the damage. They refuse rather than give
-// anything up.
-func (j *judge) nextMendFiles(f *evidence.Facts, a *boot.Answer, add func(text string, command shell.Command)) {
-	refuses := "; it refuses rather than lose data, and checks the result. The plan tries it on a scratch copy " +
-		"first"
-	if len(j.Members) > 1 {
-		refuses = " and, if that is not enough, from the other members" + refuses
-	} else if f.WAL != nil && a.Forgot == nil || f.WAL != nil && len(f.WAL.Damage) > 0 {
-		add("see what repairs "+f.Name+": the plan tries it on scratch copies, and says what works",
-			shell.Format("etcd-medic repair plan {} -o plan.yaml", shell.Source(f.Name)))
-	}
+// mendsOf says which narrow repair fits the damage of a member, "" where none does. Whether it gives nothing up shows
+// when it is done only: the plan tries it on a scratch copy, so the plan is what is suggested.
+func (j *judge) mendsOf(f *evidence.Facts, a *boot.Answer) string {
 	switch {
 	case f.WAL == nil:
-	case len(f.WAL.Damage) > 0:
-		cmd := shell.Format("etcd-medic repair wal {} -o {}.mended", shell.Source(f.Name), shell.FileName(f.Name))
-		add("repair the log of "+f.Name+" from its own records"+refuses, j.withOthers(f, cmd))
-	case a.Forgot != nil: // nothing in what is left of the log is wrong
+	case len(f.WAL.Damage) > 0, a.Forgot != nil && len(j.Members) > 1:
+		return "the log of " + f.Name + " (repair wal)"
+	case a.Forgot != nil: // what is left of the log is sound, and the rest is not in it
 	case (f.DB == nil || len(f.DB.Metas) == 0) && !reachesBack(f):
-		return // nothing tells how far such a database has come
-	case f.DB == nil || len(f.DB.Metas) == 0:
-		cmd := shell.Format("etcd-medic repair db {} --rebuild -o {}.mended", shell.Source(f.Name),
-			shell.FileName(f.Name))
-		add("make the database of "+f.Name+" again from its own log, which reaches back to the first entry"+refuses,
-			j.withOthers(f, cmd))
-		if len(j.Members) == 1 {
-			j.nextFromLog(f, add)
-		}
+		// nothing tells how far such a database has come
 	default:
-		cmd := shell.Format("etcd-medic repair db {} --rebuild -o {}.mended", shell.Source(f.Name),
-			shell.FileName(f.Name))
-		add("repair the database of "+f.Name+" from its own pages and log"+refuses, j.withOthers(f, cmd))
+		return "the database of " + f.Name + " (repair db --rebuild)"
 	}
+	return ""
+}
+
+// nextTry suggests the plan that tries the narrow repairs.
+func (j *judge) nextTry(mends []string, add func(text string, command shell.Command)) {
+	if len(mends) == 0 {
+		return
+	}
+	from := "its own log and pages"
+	if len(mends) > 1 {
+		from = "their own logs and pages"
+	}
+	if len(j.Members) > 1 {
+		from += " and, if that is not enough, with the other members"
+	}
+	add("repair "+strings.Join(mends, ", ")+" from "+from+": the plan tries it on scratch copies first, and names the "+
+		"commands if nothing is lost by them", j.planCommand())
 }
 
 // nextMissingDB is for a data dir without a database: the server fills a new one from a log that is whole, else the log
@@ -93,17 +102,6 @@ func (j *judge) nextFromLog(f *evidence.Facts, add func(text string, command she
 // reachesBack tells whether the member's own log is whole from the first entry on.
 func reachesBack(f *evidence.Facts) bool {
 	return f.WAL != nil && f.WAL.FirstIndex <= 1 && f.WAL.LastIndex > 0 && len(f.WAL.Damage) == 0
-}
-
-// withOthers adds the other data dirs of the cluster to a narrow repair.
-func (j *judge) withOthers(f *evidence.Facts, cmd shell.Command) shell.Command {
-	for _, m := range j.Members {
-		if m.Label() != f.Name && m.ClusterID == f.ClusterID && m.MemberID != f.MemberID &&
-			m.Source.Kind == evidence.KindDataDir {
-			cmd = cmd.With("--with", shell.Source(m.Label()))
-		}
-	}
-	return cmd
 }
 
 func (j *judge) kindOf(label string) evidence.Kind {

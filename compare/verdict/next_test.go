@@ -46,22 +46,22 @@ func inOrder(t *testing.T, got string, want ...string) {
 // TestNextOffersTheLosslessWayFirst for one member and for several.
 func TestNextOffersTheLosslessWayFirst(t *testing.T) {
 	page := evidencetest.Incident(t, "f-bbolt-page-corruption")
-	inOrder(t, nextOf(t, page+"/node1"), "repair db node1 ", "--rebuild", "copy the data dirs of the other members",
-		"if nothing can be repaired: restore")
-	inOrder(t, nextOf(t, page+"/node1", page+"/node2", page+"/node3"), "repair db node1 ", "--with node2",
-		"--with node3", "repair plan", "member remove")
+	inOrder(t, nextOf(t, page+"/node1"), "the database of node1 (repair db --rebuild) from its own log and pages:",
+		"repair plan node1 -o plan.yaml", "copy the data dirs of the other members", "if nothing can be repaired: restore")
+	inOrder(t, nextOf(t, page+"/node1", page+"/node2", page+"/node3"), "the database of node1 (repair db --rebuild)",
+		"with the other members", "repair plan", "member remove")
 	tail := evidencetest.Incident(t, "e-torn-wal-tail")
-	inOrder(t, nextOf(t, tail+"/node1", tail+"/node2", tail+"/node3"), "repair wal node2 ", "--with node1",
+	inOrder(t, nextOf(t, tail+"/node1", tail+"/node2", tail+"/node3"), "the log of node2 (repair wal)", "repair plan")
+	segment := evidencetest.Incident(t, "e3-wal-missing-last-segment")
+	inOrder(t, nextOf(t, segment+"/node1", segment+"/node2", segment+"/node3"), "the log of node1 (repair wal)",
 		"repair plan")
 	empty := evidencetest.Incident(t, "f2-empty-db")
-	inOrder(t, nextOf(t, empty+"/node3"), "repair plan node3 ", "repair db node3 --rebuild ",
-		"etcd-medic rebuild --log",
-		"copy the data dirs of the other members")
-	inOrder(t, nextOf(t, empty+"/node1", empty+"/node2", empty+"/node3"), "repair db node3 --rebuild ",
-		"--with node1 --with node2", "repair plan", "member remove")
+	inOrder(t, nextOf(t, empty+"/node3"), "the database of node3 (repair db --rebuild)", "repair plan node3 ",
+		"etcd-medic rebuild --log", "copy the data dirs of the other members")
+	inOrder(t, nextOf(t, empty+"/node1", empty+"/node2", empty+"/node3"), "the database of node3 (repair db --rebuild)",
+		"repair plan", "member remove")
 	wiped := evidencetest.Incident(t, "d-wiped-member")
-	if got := nextOf(t, wiped+"/node1", wiped+"/node2", wiped+"/node3"); strings.Contains(got, "repair wal") ||
-		strings.Contains(got, "repair db") {
+	if got := nextOf(t, wiped+"/node1", wiped+"/node2", wiped+"/node3"); strings.Contains(got, "(repair ") {
 		t.Errorf("the files of a wiped member are sound, and mending them is offered:\n%s", got)
 	}
 }
