@@ -58,7 +58,9 @@ func TestE2ERepairOddSets(t *testing.T) {
 				"node4": plan.Remove}}},
 		{name: "two of three, nothing said of the third", lines: lines, spoil: only("node1", "node2"),
 			want: wanted{refused: "nothing to repair"}},
-		{name: "a removed member alone", lines: lines, spoil: removed("node3"), want: wanted{refused: "no member"}},
+		// One of 3.5 may end before it has written that it was removed: then its own files show nothing of it.
+		{name: "a removed member alone", lines: []string{"3.6.16"}, spoil: removed("node3"),
+			want: wanted{refused: "no member"}},
 		{name: "one member and a removed one", lines: lines, spoil: removed("node1", "node3"),
 			want: wanted{refused: "nothing was said of node2"}},
 		{name: "one member, a removed one and the other lost", lines: lines, spoil: removed("node1", "node3"),
