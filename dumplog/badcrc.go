@@ -18,7 +18,7 @@ func (r *segReader) badCRC(it *item, fr frame, perr error) error {
 	q, more := end, dataOK
 	if !dataOK {
 		var err error
-		if q, more, err = r.behind(off, fr, 0); err != nil {
+		if q, more, err = r.findNext(off, fr, 0); err != nil {
 			return err
 		}
 	}
@@ -36,16 +36,16 @@ func (r *segReader) badCRC(it *item, fr frame, perr error) error {
 	}
 	it.dmg = r.damage(kind, off, q-off, why)
 	if kind != DamageTail || q == end { // an overwritten end may hold more records than this one
-		r.loses(it.dmg, it.rec.Type, it.rec.Data)
+		r.markLost(it.dmg, it.rec.Type, it.rec.Data)
 	}
 	r.off = q
 	r.chain, r.chained = stored, dataOK || !more
 	return nil
 }
 
-// loses notes what a single damaged record held: its type is not covered by the CRC, and the head of an entry is mostly
-// still there.
-func (r *segReader) loses(d *DamageError, t RecordType, data []byte) {
+// markLost notes which entry a single damaged record held. The CRC does not cover the type, and the head of an entry is
+// mostly intact.
+func (r *segReader) markLost(d *DamageError, t RecordType, data []byte) {
 	if t != RecordEntry {
 		d.harmless = knownType(t)
 		return
@@ -55,7 +55,7 @@ func (r *segReader) loses(d *DamageError, t RecordType, data []byte) {
 	}
 }
 
-// flippedCRC handles a record whose data the next record proves: only the CRC field itself is damaged.
+// flippedCRC handles a damaged CRC field: the next record proves the data of this one.
 func (r *segReader) flippedCRC(it *item, fr frame, why error) error {
 	good := *it
 	good.rec.CRC, good.ok = CRCMatch, true
@@ -63,7 +63,8 @@ func (r *segReader) flippedCRC(it *item, fr frame, why error) error {
 	if good.rec.Type == RecordEntry {
 		r.lastIndex, r.lastTerm = good.head.index, good.head.term
 	}
-	dmg := r.damage(DamageCRC, r.off, 0, fmt.Errorf("%w: the next record proves the data, the CRC field is damaged",
+	dmg := r.damage(DamageCRC, r.off, 0, fmt.Errorf("%w: the next record proves the data, only the CRC field is "+
+		"damaged",
 		why))
 	*it = item{dmg: dmg, queued: &good}
 	r.chain, r.chained = good.rec.ComputedCRC, true
@@ -72,8 +73,8 @@ func (r *segReader) flippedCRC(it *item, fr frame, why error) error {
 	return nil
 }
 
-// seedDamaged tells a damaged value in the CRC record from damage in the metadata record behind it: the metadata is
-// that of the other segments, or the chain of a first segment starts at 0.
+// seedDamaged reports whether the value in the CRC record is damaged, and not the metadata record after it. It is if
+// the metadata equals that of the other segments, or if the chain of a first segment starts at 0.
 func (r *segReader) seedDamaged(data []byte, stored uint32, end int64) bool {
 	if r.seq == 0 {
 		return nextCRC(0, data) == stored
@@ -82,13 +83,13 @@ func (r *segReader) seedDamaged(data []byte, stored uint32, end int64) bool {
 	return err == nil && r.want != nil && m == *r.want && r.follows(end, stored)
 }
 
-// flippedSeed goes on behind a metadata record that is whole after a CRC record that is not.
+// flippedSeed continues after an intact metadata record that follows a damaged CRC record.
 func (r *segReader) flippedSeed(it *item, fr frame) error {
 	good := *it
 	good.rec.CRC, good.ok = CRCMatch, true
 	r.badSeed = true
 	*it = item{queued: &good, dmg: r.damage(DamageChain, 0, 0,
-		fmt.Errorf("the CRC record says %08x, the metadata record behind it shows another value", r.chain))}
+		fmt.Errorf("the CRC record says %08x, the metadata record after it continues another value", r.chain))}
 	r.chain, r.chained = good.rec.StoredCRC, true
 	r.off += fr.len()
 	r.dataEnd = r.off

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// badType handles a record whose CRC holds, or cannot be judged, and whose data is not what its type says.
+// badType handles a record whose data does not fit its type. Its CRC matches or cannot be checked.
 func (r *segReader) badType(it *item, fr frame, b []byte, perr error) error {
 	if !r.chained {
 		return r.broken(it, fr, DamagePayload, perr)
@@ -25,7 +25,7 @@ func (r *segReader) badType(it *item, fr frame, b []byte, perr error) error {
 		good.ok = true
 		err := r.accept(&good, b, fr)
 		it.dmg = r.damage(DamageType, good.rec.Offset, 0,
-			fmt.Errorf("the type field says %s, the data, which the CRC proves, is that of record type %s",
+			fmt.Errorf("the type field says %s, but the data, which the CRC proves, is a record of type %s",
 				good.rec.OnDiskType, good.rec.Type))
 		it.queued = &good
 		return err
@@ -43,15 +43,15 @@ func (r *segReader) badType(it *item, fr frame, b []byte, perr error) error {
 	return nil
 }
 
-// badHead handles a first record that is no CRC record. Records of that type alone carry no data, so where the next
-// record proves the value, only the type field is damaged.
+// badHead handles a segment that does not start with a CRC record. Only CRC records have no data, so if the next record
+// proves the value, only the type field is damaged.
 func (r *segReader) badHead(it *item, fr frame, b []byte) error {
 	if len(it.rec.Data) != 0 || !r.follows(fr.len(), it.rec.StoredCRC) {
-		return r.broken(it, fr, DamageType, errors.New("a segment starts with a crc record"))
+		return r.broken(it, fr, DamageType, errors.New("the segment does not start with a crc record"))
 	}
 	good := *it
 	good.rec.Type, good.ok = RecordCRC, true
-	*it = item{dmg: r.damage(DamageType, 0, 0, fmt.Errorf("the type field says %s, only a crc record carries no data",
+	*it = item{dmg: r.damage(DamageType, 0, 0, fmt.Errorf("the type field says %s, but only a crc record has no data",
 		good.rec.OnDiskType))}
 	if err := r.accept(&good, b, fr); err != nil {
 		return err

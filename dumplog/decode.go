@@ -8,15 +8,15 @@ import (
 )
 
 // Decoder decodes entry payloads and reuses its memory: a Request is valid until the next call. The zero value is
-// ready. It is for passes over many entries; Entry.Decode gives a Request that stays.
+// ready. Use it to pass over many entries; Entry.Decode returns a Request that stays valid.
 type Decoder struct {
 	req Request
 	mem requestMemory
-	// users are the user names met: few in number, so each is made a string once.
+	// users are the user names seen. They are few, so each becomes a string only once.
 	users map[string]string
 }
 
-// requestMemory holds the messages that make up nearly all of a log.
+// requestMemory is reused for the messages that nearly all entries consist of.
 type requestMemory struct {
 	put   PutRequest
 	rng   RangeRequest
@@ -26,7 +26,7 @@ type requestMemory struct {
 	lease LeaseRevokeRequest
 }
 
-// Decode reads the payload of an entry as Entry.Decode does. Slices alias the entry's data.
+// Decode is Entry.Decode with a Request that is valid until the next call. Slices alias the entry's data.
 func (d *Decoder) Decode(e *Entry) (*Request, error) {
 	unknown := d.req.Unknown[:0]
 	d.req = Request{Kind: KindUnknown, Unknown: unknown}
@@ -37,16 +37,15 @@ func (d *Decoder) Decode(e *Entry) (*Request, error) {
 	return &d.req, err
 }
 
-// Decode reads the payload of an entry. It always returns a Request, of KindUnknown when the bytes make no sense,
-// together with the error that says why. It never panics and allocates no more than the payload warrants. Slices alias
-// Data.
+// Decode reads the payload of an entry. It always returns a Request. If the bytes do not decode, its kind is
+// KindUnknown and the error says why. Decode does not panic and allocates no more than the payload's size justifies.
+// Slices alias Data.
 func (e *Entry) Decode() (*Request, error) {
 	var d Decoder
 	return d.Decode(e)
 }
 
-// DecodeNew is Decode with a Request that stays, as that of Entry.Decode does; it takes no more memory than the request
-// needs.
+// DecodeNew is Decode with a Request that stays valid. It allocates only what the request needs.
 func (d *Decoder) DecodeNew(e *Entry) (*Request, error) {
 	d.req.Unknown = nil
 	_, err := d.Decode(e)
@@ -95,7 +94,7 @@ func (d *Decoder) decode(e *Entry) error {
 		return err
 	case EntryNormal:
 	default:
-		return fmt.Errorf("no entry has type %d", e.Type)
+		return fmt.Errorf("raft has no entry type %d", e.Type)
 	}
 	if len(e.Data) == 0 {
 		r.Kind = KindEmpty
@@ -107,10 +106,10 @@ func (d *Decoder) decode(e *Entry) error {
 	return d.internal(e.Data)
 }
 
-var errNoOperation = errors.New("the request names no operation")
+var errNoOperation = errors.New("the request contains no operation")
 
-// internal reads InternalRaftRequest. The operation is the first field of the table; what else is there stays visible
-// as Unknown.
+// internal reads InternalRaftRequest. The operation is the first field listed in requestFields; other fields are kept
+// in Unknown.
 func (d *Decoder) internal(b []byte) error {
 	r := &d.req
 	s := scanner{b: b}
@@ -121,16 +120,17 @@ func (d *Decoder) internal(b []byte) error {
 		switch {
 		case f.Num == fieldHeader && f.Type == wire.Bytes:
 			if err := d.header(f.B); err != nil {
-				return d.spoiled(wrap("header", err))
+				return d.resetUnknown(wrap("header", err))
 			}
-		case f.Num == fieldID && f.Type == wire.Varint: // the ID of requests without a header (etcdserver/server.go, applyEntryNormal)
+		// the ID of requests without a header (etcdserver/server.go, applyEntryNormal)
+		case f.Num == fieldID && f.Type == wire.Varint:
 			id = RequestID(f.V)
 		case k == nil || f.Type != wire.Bytes || r.Kind != KindUnknown:
 			d.unknown("", &f)
 		default:
 			r.Kind = k.kind
 			if err := k.decode(d, f.B); err != nil {
-				return d.spoiled(wrap(string(k.kind), err))
+				return d.resetUnknown(wrap(string(k.kind), err))
 			}
 		}
 	}
@@ -139,15 +139,15 @@ func (d *Decoder) internal(b []byte) error {
 	}
 	switch {
 	case s.bad:
-		return d.spoiled(errWire)
+		return d.resetUnknown(errWire)
 	case r.Kind == KindUnknown && len(r.Unknown) == 0:
 		return errNoOperation
 	}
 	return nil
 }
 
-// spoiled resets a request that turned out to make no sense.
-func (d *Decoder) spoiled(err error) error {
+// resetUnknown replaces a request that does not decode by one of KindUnknown.
+func (d *Decoder) resetUnknown(err error) error {
 	d.req = Request{Kind: KindUnknown}
 	return err
 }
@@ -188,7 +188,7 @@ func (d *Decoder) user(b []byte) string {
 	return s
 }
 
-// err reports whether the scan ended because the bytes are no message.
+// err returns errWire if the scan ended at bytes that are not a protobuf message.
 func (s *scanner) err() error {
 	if s.bad {
 		return errWire
@@ -196,7 +196,7 @@ func (s *scanner) err() error {
 	return nil
 }
 
-// message walks a message and hands every field to use, which returns false for a field without a name there.
+// message calls use for every field of a message. use returns false for a field it does not know.
 func (d *Decoder) message(path string, b []byte, use func(f *field) bool) error {
 	s := scanner{b: b}
 	var f field
@@ -208,7 +208,7 @@ func (d *Decoder) message(path string, b []byte, use func(f *field) bool) error 
 	return s.err()
 }
 
-// num and str accept a field when its wire type fits.
+// num and str store a field if its wire type fits, and report whether it did.
 func num[T ~int32 | ~int64 | ~uint64](f *field, to *T) bool {
 	if f.Type == wire.Varint {
 		*to = T(f.V)

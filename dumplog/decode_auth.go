@@ -6,11 +6,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// authField puts one field of an auth request into its place and tells whether it has one.
+// authField stores one field of an auth request and reports whether it knows the field.
 type authField func(d *Decoder, r *AuthRequest, f *field, bad *error) bool
 
 // The requests of the auth store, by field number of their message (api/etcdserverpb/rpc.proto, raft_internal.proto for
-// InternalAuthenticateRequest). Keys were strings in 3.3 and are bytes since, the same on the wire.
+// InternalAuthenticateRequest). Keys are strings in 3.3 and bytes later, the same on the wire.
 var (
 	authFieldsAuthenticate = map[int32]authField{1: authUser, 2: authPassword, 3: authToken}
 	authFieldsUserAdd      = map[int32]authField{1: authUser, 2: authPassword, 3: authOptions, 4: authHash}
@@ -23,7 +23,7 @@ var (
 	authFieldsRevokePermission = map[int32]authField{1: authRole, 2: authKey, 3: authRangeEnd}
 )
 
-// authFields makes the decoder of an auth request from its fields.
+// authFields returns the decoder of an auth request with these fields.
 func authFields(fields map[int32]authField) func(*Decoder, []byte) error {
 	return func(d *Decoder, b []byte) error {
 		r := new(AuthRequest)

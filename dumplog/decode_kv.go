@@ -2,7 +2,7 @@ package dumplog
 
 import "github.com/etcd-medic/etcd-medic/internal/wire"
 
-// maxNesting bounds transactions inside transactions. protobuf readers stop at 100 messages too.
+// maxNesting bounds transactions inside transactions. protobuf readers also stop at 100 messages.
 const maxNesting = 100
 
 func (d *Decoder) put(b []byte) error {

@@ -9,11 +9,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// isV2Request tells a raw v2 Request from an InternalRaftRequest by what only the former has: field 2 is a method, and
-// the fields 5, 7 and 9, which gogo always writes there, are varints. Trying one type and falling back to the other is
-// not safe: a SYNC parses as an InternalRaftRequest of 3.7.
+// isV2Request distinguishes a raw v2 Request from an InternalRaftRequest. Only a v2 Request has a method in field 2 and
+// varints in the fields 5, 7 and 9, which gogo always writes. Decoding as one type and falling back to the other is not
+// safe: a SYNC parses as an InternalRaftRequest of 3.7.
 func isV2Request(b []byte) bool {
-	if b[0] != 0x08 { // every v2 request starts with its ID, and hardly an InternalRaftRequest does
+	if b[0] != 0x08 { // every v2 request starts with its ID; hardly any InternalRaftRequest does
 		return false
 	}
 	s := scanner{b: b}
@@ -89,8 +89,8 @@ func v2Flag(r *V2Request, f *field) bool {
 	return false
 }
 
-// MemberAttr returns what a v2 PUT of /0/members/<id>/attributes publishes: the mark of a member's start up to 3.5. ok
-// is false for every other request.
+// MemberAttr returns what a v2 PUT of /0/members/<id>/attributes publishes. A member up to 3.5 sends one after each
+// start. ok is false for every other request.
 func (r *V2Request) MemberAttr() (a ClusterMemberAttrSet, ok bool) {
 	rest, ok := strings.CutPrefix(r.Path, "/0/members/")
 	if !ok || r.Method != "PUT" {
@@ -144,7 +144,7 @@ func decodeConfChange(b []byte) (ConfChange, error) {
 }
 
 // readContext decodes the JSON context (membership.ConfigChangeContext). Its id is a JSON number above 2^53, which
-// encoding/json reads into an uint64 without loss.
+// encoding/json reads into a uint64 without loss.
 func (c *ConfChange) readContext() {
 	if len(c.Context) == 0 {
 		return
@@ -167,7 +167,7 @@ func (c *ConfChange) readContext() {
 }
 
 // decodeConfChangeV2 reads raftpb.ConfChangeV2 {1 transition, 2 changes {1 type, 2 node_id}*, 3 context}. Empty bytes
-// are the step that leaves a joint configuration.
+// mean the step that leaves a joint configuration.
 func decodeConfChangeV2(b []byte) (ConfChangeV2, error) {
 	var c ConfChangeV2
 	var bad error

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// DescribeOptions says what a description of a request may show.
+// DescribeOptions selects what Describe shows.
 type DescribeOptions struct {
-	// Values shows the values of keys. Without it they appear as their length.
+	// Values shows the values of keys. Otherwise only their length is shown.
 	Values bool
-	// Digest, if set, adds a digest to the length of each value that is not shown, so that values can be compared. Key
-	// it with a secret: a plain hash gives short values away.
+	// Digest, if set, adds a digest to the length of a hidden value, so that values can be compared. Use a keyed
+	// digest: a plain hash reveals short values.
 	Digest func(value []byte) string
 	// Secrets shows passwords, password hashes and tokens.
 	Secrets bool
 }
 
-// Describe returns the request on one line in the words of its protobuf fields: the kind first, then what it asks for,
-// transactions with their operations, permission ranges in words, and fields without a known name last.
+// Describe returns the request on one line in the words of its protobuf fields. The kind comes first, then the
+// arguments, transactions with their operations, and fields without a known name last.
 func (r *Request) Describe(opt DescribeOptions) string {
 	w := &describer{opt: opt}
 	w.b = append(w.b, r.Kind...)
@@ -31,7 +31,7 @@ func (r *Request) Describe(opt DescribeOptions) string {
 	return string(w.b)
 }
 
-// String returns the header as id, user and auth revision; what is not set is left out.
+// String returns the header as id, user and auth revision. Unset fields are left out.
 func (h Header) String() string {
 	w := &describer{}
 	if h.ID != 0 {
@@ -83,7 +83,7 @@ func (w *describer) lease(id int64) {
 	}
 }
 
-// value writes a value, or what may be shown of it.
+// value writes a value, or its length and digest if values are hidden.
 func (w *describer) value(v []byte) {
 	if w.opt.Values {
 		w.bytes(v)
@@ -92,7 +92,7 @@ func (w *describer) value(v []byte) {
 	w.digest(v)
 }
 
-// digest writes length and digest of a value that is not shown.
+// digest writes the length and the digest of a hidden value.
 func (w *describer) digest(v []byte) {
 	w.b = append(w.b, "<len "...)
 	w.b = strconv.AppendInt(w.b, int64(len(v)), 10)
@@ -102,7 +102,7 @@ func (w *describer) digest(v []byte) {
 	w.b = append(w.b, '>')
 }
 
-// secret writes a secret as "redacted", not even as a digest: passwords are guessable.
+// secret writes a secret as "redacted". It writes no digest, because passwords can be guessed.
 func (w *describer) secret(name, v string) {
 	switch {
 	case v == "":
@@ -113,7 +113,7 @@ func (w *describer) secret(name, v string) {
 	}
 }
 
-// keys writes a key range in words: one key, a prefix, everything, from a key on, or an interval.
+// keys writes a key range in words: one key, a prefix, everything, from a key to the end, or an interval.
 func (w *describer) keys(key, end []byte) {
 	switch {
 	case len(end) == 0:
@@ -136,8 +136,7 @@ func (w *describer) keys(key, end []byte) {
 	}
 }
 
-// prefixEnd returns the range end that clients use for a prefix: the prefix with its last byte below 0xff raised by
-// one.
+// prefixEnd returns the range end that clients use for a prefix: the prefix with its last byte below 0xff incremented.
 func prefixEnd(p []byte) []byte {
 	for i := len(p) - 1; i >= 0; i-- {
 		if p[i] < 0xff {

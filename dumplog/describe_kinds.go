@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// request writes what a request asks for.
+// request writes the arguments of a request.
 func (w *describer) request(r *Request) {
 	switch {
 	case r.Put != nil:
@@ -142,7 +142,7 @@ var (
 	permTypes      = [...]string{"READ", "WRITE", "READWRITE"}
 )
 
-// name returns the name of an enum value, or the number where the enum has none.
+// name returns the name of an enum value, or the number if it has no name.
 func name[T ~int32](names []string, v T) string {
 	if v < 0 || int(v) >= len(names) {
 		return strconv.Itoa(int(v))

@@ -15,7 +15,7 @@ const (
 	eventForce
 )
 
-// event is what order needs to know of a stretch of one segment.
+// event is one stretch of a segment, as order needs it.
 type event struct {
 	kind eventKind
 	pos  Pos
@@ -27,8 +27,8 @@ type event struct {
 	dmg    *DamageError
 }
 
-// digest is what reading one segment showed. Its size grows with changes of term, snapshots, overwrites and damage, not
-// with the number of entries, so that all segments of a log can be read side by side and put in order afterwards.
+// digest is the result of reading one segment. It grows with changes of term, snapshots, overwrites and damage, not
+// with the number of entries. So all segments can be read in parallel and put in order afterwards.
 type digest struct {
 	file   *segFile
 	seg    Segment
@@ -39,12 +39,13 @@ type digest struct {
 	state  *HardState
 	pos    Pos
 	commit uint64
-	// firstState is the term of the first HardState, 0 when there is none.
+	// firstState is the term of the first HardState, 0 if there is none.
 	firstState    uint64
 	firstStatePos Pos
 	// lastTerm is the term of the last entry, 0 before the first.
 	lastTerm uint64
-	// seed is the value of the CRC record, endChain that behind the last record; meaningless unless set.
+	// seed is the value of the CRC record, endChain the CRC after the last record. Each is valid only if its flag is
+	// set.
 	seed, endChain   uint32
 	seeded, endKnown bool
 	badSeed          bool

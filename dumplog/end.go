@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// endKind says what bad bytes at the end of the last segment are, once it is known that nothing behind them holds. end
-// is behind the last byte of the file that is not zero.
+// endKind classifies bad bytes at the end of the last segment that no valid record follows. end is the offset after the
+// last byte of the file that is not zero.
 //
-// A record whose rest is zeros is an unfinished write even where no whole sector is zero: etcd's own test asks for that
-// and refuses the others. One flipped bit is rot, wherever it happens. Anything else is an end that holds other bytes
-// than were written.
+// A record whose rest is zeros is an unfinished write, even if no whole sector is zero. etcd repairs a log only if one
+// of the record's sectors is all zeros. A single flipped bit is bit rot, wherever it is. Anything else means that the
+// end was overwritten.
 func (r *segReader) endKind(kind DamageKind, off int64, fr frame, end int64) DamageKind {
 	if !r.last || !r.chained || kind == DamageTornTail {
 		return kind
 	}
-	rec := int64(0) // where the record ends, 0 when its length word says nothing likely
+	rec := int64(0) // where the record ends, 0 if its length word is implausible
 	if fr.rec > 0 && fr.rec <= maxRecord && fr.len() <= r.win.size-off {
 		rec = off + wordSize + fr.rec
 	}
@@ -29,7 +29,7 @@ func (r *segReader) endKind(kind DamageKind, off int64, fr frame, end int64) Dam
 	return DamageTail
 }
 
-// endCRC judges a record without a sound one behind it in the last segment, and where the damage ends.
+// endCRC classifies a bad record in the last segment that no valid record follows, and returns where the damage ends.
 func (r *segReader) endCRC(off int64, fr frame, why error) (DamageKind, int64, error) {
 	end := off + fr.len()
 	if r.zeroed(off+wordSize, end, false) {
@@ -41,12 +41,12 @@ func (r *segReader) endCRC(off int64, fr frame, why error) (DamageKind, int64, e
 	}
 	kind := r.endKind(DamageCRC, off, fr, last)
 	if kind == DamageTail {
-		return kind, max(end, last), fmt.Errorf("%w; more than one bit is wrong, and nothing behind it holds", why)
+		return kind, max(end, last), fmt.Errorf("%w; more than one bit is wrong, and no valid record follows", why)
 	}
 	return kind, end, why
 }
 
-// oneBit tells whether flipping a single bit makes the bytes at off the record that continues the chain.
+// oneBit reports whether flipping a single bit makes the bytes at off the record that continues the chain.
 func (r *segReader) oneBit(off int64, fr frame) bool {
 	if fr.rec > 0 && fr.rec <= maxRecord && fr.len() <= r.win.size-off {
 		b, err := r.aux.at(off, int(fr.len()))
@@ -92,8 +92,9 @@ func (r *segReader) oneBitInHead(off int64) bool {
 	return false
 }
 
-// flippedOnce tells whether one bit of data, or of the CRC itself, explains how far the CRC is off. CRC is linear: what
-// a flipped bit changes depends on its distance from the end alone, and grows by one zero byte per byte of distance.
+// flippedOnce reports whether one flipped bit, in the data or in the CRC itself, explains the difference off of the
+// CRC. CRC is linear: the difference depends only on the bit's distance from the end, and grows by one zero byte per
+// byte of distance.
 func flippedOnce(data []byte, off uint32) bool {
 	if bits.OnesCount32(off) == 1 {
 		return true

@@ -5,35 +5,36 @@ import (
 	"slices"
 )
 
-// Filter picks entries. The zero value matches every entry; all set conditions must hold.
+// Filter selects entries. The zero value matches every entry; all set conditions must match.
 type Filter struct {
 	// From and To bound the index, both inclusive; 0 means open.
 	From, To uint64
-	// Term picks one term, 0 any.
+	// Term selects one term, 0 any.
 	Term uint64
-	// Kinds picks kinds; empty means any.
+	// Kinds selects kinds; empty means any.
 	Kinds []Kind
-	// Key picks requests that name the key, or a range that holds it; nil means any. Txns match by any operation or
-	// compare.
+	// Key selects requests that name the key, or a range that contains it; nil means any. A txn matches by any
+	// operation or compare.
 	Key []byte
-	// Prefix picks requests that name a key with the prefix, or a range that meets it; nil means any.
+	// Prefix selects requests that name a key with the prefix, or a range that overlaps it; nil means any.
 	Prefix []byte
-	// User picks requests of a user, by header, or about the user; "" any.
+	// User selects requests by this user, or requests that change this user; "" any.
 	User string
-	// Proposer picks requests whose ID fits the member; 0 any. Only the low 16 bits of the member ID can be compared.
+	// Proposer selects requests whose ID matches the member; 0 any. Only the low 16 bits of the member ID can be
+	// compared.
 	Proposer ID
-	// Lease picks requests about the lease or keys put with it; 0 any.
+	// Lease selects requests about the lease or keys put with it; 0 any.
 	Lease int64
-	// Overwritten picks by Entry.Overwritten; nil any.
+	// Overwritten selects by Entry.Overwritten; nil any.
 	Overwritten *bool
 }
 
-// NeedsRequest tells whether Match looks at the request; without, the payload need not be decoded.
+// NeedsRequest reports whether Match uses the request. If not, the payload need not be decoded.
 func (f *Filter) NeedsRequest() bool {
 	return len(f.Kinds) > 0 || f.Key != nil || f.Prefix != nil || f.User != "" || f.Proposer != 0 || f.Lease != 0
 }
 
-// Match tells whether the entry is picked. r may be nil when NeedsRequest is false.
+// Match reports whether the filter selects the entry. r may be nil if NeedsRequest is false.
 func (f *Filter) Match(e *Entry, r *Request) bool {
 	switch {
 	case e.Index < f.From, f.To != 0 && e.Index > f.To, f.Term != 0 && e.Term != f.Term:
@@ -68,7 +69,7 @@ func (r *Request) ofUser(user string) bool {
 }
 
 // ProposerID returns the ID that etcd's generator gave to the request: that of the header, of the v2 request or of the
-// conf change. It is 0 for an entry no generator named, such as a leader's empty entry.
+// conf change. It is 0 for entries without one, such as a leader's empty entry.
 func (r *Request) ProposerID() RequestID {
 	if r.ConfChange != nil {
 		return r.ConfChange.ID
@@ -76,7 +77,7 @@ func (r *Request) ProposerID() RequestID {
 	return r.Header.ID
 }
 
-// OfLease tells whether the request grants, revokes, checkpoints or attaches the lease.
+// OfLease reports whether the request grants, revokes, checkpoints or attaches the lease.
 func (r *Request) OfLease(id int64) bool {
 	switch {
 	case r.LeaseGrant != nil:
@@ -91,8 +92,8 @@ func (r *Request) OfLease(id int64) bool {
 	return found
 }
 
-// EachOp calls use for every key-value operation of the request: itself, or those of a txn on both sides, nested ones
-// too.
+// EachOp calls use for every key-value operation of the request. For a txn these are the operations of both branches,
+// nested ones included.
 func (r *Request) EachOp(use func(RequestOp)) {
 	switch {
 	case r.Put != nil:
@@ -118,8 +119,8 @@ func (t *TxnRequest) eachOp(use func(RequestOp)) {
 	}
 }
 
-// Touches tells whether the request names a key of [from, to), in an operation, a compare or a permission. An empty to
-// is the end of the key space.
+// Touches reports whether the request names a key of [from, to), in an operation, a compare or a permission. An empty
+// to is the end of the key space.
 func (r *Request) Touches(from, to []byte) bool {
 	hit := false
 	r.EachOp(func(op RequestOp) {
@@ -160,7 +161,8 @@ func (t *TxnRequest) compares(from, to []byte) bool {
 	return false
 }
 
-// meets tells whether the range of a request (end empty: one key; a zero byte: to the end) and [from, to) share a key.
+// meets reports whether the range of a request and [from, to) have a key in common. An empty end means one key, a zero
+// byte the end of the key space.
 func meets(key, end, from, to []byte) bool {
 	if len(end) == 0 {
 		return bytes.Compare(key, from) >= 0 && (len(to) == 0 || bytes.Compare(key, to) < 0)

@@ -16,23 +16,23 @@ func nextCRC(chain uint32, data []byte) uint32 { return crc32.Update(chain, cast
 
 const (
 	wordSize = 8
-	// maxRecord bounds the memory one frame may ask for. etcd's largest record is one raft entry, bounded by
-	// --max-request-bytes; nobody runs that anywhere near this size.
+	// maxRecord bounds the memory of one frame. etcd's largest record is one raft entry, which --max-request-bytes
+	// limits to far less.
 	maxRecord = 512 << 20
-	// headRoom is enough for everything of a record that stands before its data.
+	// headRoom is the most bytes that a record can have before its data.
 	headRoom = 32
 )
 
 // frame is a decoded length word.
 type frame struct {
 	rec int64 // size of the record
-	pad int64 // padding behind it
+	pad int64 // padding after it
 }
 
 func (f frame) len() int64 { return wordSize + f.rec + f.pad }
 
-// parseWord reads a length word. etcd's own reader ignores bits 59 to 62 and whether the padding fits; every writer
-// sets them in the one way accepted here (wal/encoder.go, encodeFrameSize), so anything else is damage.
+// parseWord reads a length word. etcd's reader ignores bits 59 to 62 and whether the padding fits. Every writer sets
+// them as accepted here (wal/encoder.go, encodeFrameSize), so other values are damage.
 func parseWord(w uint64) (frame, error) {
 	f := frame{rec: int64(w & (1<<56 - 1))}
 	f.pad = (8 - f.rec%8) % 8
@@ -41,13 +41,13 @@ func parseWord(w uint64) (frame, error) {
 		return f, fmt.Errorf("length word %#016x: padding bits %#x do not fit a record of %d bytes", w, top, f.rec)
 	}
 	if f.rec < 2 || f.rec > maxRecord {
-		return f, fmt.Errorf("length word %#016x: no record has %d bytes", w, f.rec)
+		return f, fmt.Errorf("length word %#016x: a record cannot have %d bytes", w, f.rec)
 	}
 	return f, nil
 }
 
 var (
-	errRecordShape = errors.New("the frame holds no walpb.Record")
+	errRecordShape = errors.New("the frame does not contain a walpb.Record")
 	errNoType      = errors.New("record has no type")
 )
 
@@ -78,8 +78,8 @@ func parseRecord(b []byte) (t RecordType, crc uint32, data []byte, err error) {
 	return t, crc, data, nil
 }
 
-// recordSize tells from the first bytes of a record how long the record says to be, independently of the length word.
-// It returns 0 when the bytes are no head of a record.
+// recordSize returns the size of a record according to its own first bytes, independent of the length word. It returns
+// 0 if the bytes are not the head of a record.
 func recordSize(b []byte) int64 {
 	t, n := wire.Uvarint(tail(b, 1))
 	if len(b) == 0 || b[0] != 0x08 || n == 0 || !knownType(RecordType(t)) {
@@ -113,7 +113,7 @@ func tail(b []byte, n int) []byte {
 
 func knownType(t RecordType) bool { return t >= RecordMetadata && t <= RecordSnapshot }
 
-// frameSizeOf is the length of the frame that holds a record of n bytes.
+// frameSizeOf returns the length of the frame of a record of n bytes.
 func frameSizeOf(n int64) int64 { return wordSize + (n+7)&^7 }
 
 func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }

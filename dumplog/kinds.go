@@ -1,7 +1,7 @@
 package dumplog
 
-// The fields of InternalRaftRequest that are no operation: the ID of the request, which servers leave to the header,
-// and the header.
+// The fields of InternalRaftRequest that are not operations: the ID of the request, which servers set in the header
+// instead, and the header.
 const (
 	fieldID     = 1
 	fieldHeader = 100
@@ -15,7 +15,7 @@ type requestField struct {
 }
 
 // requestFields lists every operation of InternalRaftRequest of etcd 3.0 to 3.8 (api/etcdserverpb/raft_internal.proto).
-// A new one is one line here and one Kind.
+// To add one, add a line here and a Kind.
 var requestFields = []requestField{
 	{2, KindV2, (*Decoder).v2},
 	{3, KindRange, (*Decoder).rangeRequest},
@@ -50,7 +50,7 @@ var requestFields = []requestField{
 	{9900, KindDowngradeVersionTest, (*Decoder).downgradeTest},
 }
 
-// lowKinds finds the fields that make up nearly all entries without a search.
+// lowKinds indexes the fields of nearly all entries, to avoid a search.
 var lowKinds = func() (t [16]*requestField) {
 	for i := range requestFields {
 		if f := &requestFields[i]; int(f.num) < len(t) {
@@ -60,7 +60,7 @@ var lowKinds = func() (t [16]*requestField) {
 	return t
 }()
 
-// requestKind returns the operation of a field number, nil when it is none.
+// requestKind returns the operation of a field number, nil if the field is not an operation.
 func requestKind(num int32) *requestField {
 	if num >= 0 && int(num) < len(lowKinds) {
 		return lowKinds[num]
@@ -73,7 +73,7 @@ func requestKind(num int32) *requestField {
 	return nil
 }
 
-// Kinds returns every kind an entry can have: those that are no InternalRaftRequest first, then its fields in order.
+// Kinds returns every kind of entry: first those outside InternalRaftRequest, then its fields in order.
 func Kinds() []Kind {
 	kinds := []Kind{KindEmpty, KindConfChange, KindConfChangeV2, KindUnknown}
 	for i := range requestFields {
@@ -82,7 +82,7 @@ func Kinds() []Kind {
 	return kinds
 }
 
-// IsAuth tells whether the request is answered by the auth store: users, roles, enable and disable, authenticate.
+// IsAuth reports whether the auth store handles the request: users, roles, enable and disable, authenticate.
 func (k Kind) IsAuth() bool {
 	switch k {
 	case KindAuthEnable, KindAuthDisable, KindAuthenticate, KindAuthStatus:
@@ -91,7 +91,7 @@ func (k Kind) IsAuth() bool {
 	return k.in(1100, 1204)
 }
 
-// ChangesAuth tells whether the request raises the auth revision when it succeeds.
+// ChangesAuth reports whether the request increments the auth revision if it succeeds.
 func (k Kind) ChangesAuth() bool {
 	switch k {
 	case KindAuthUserGet, KindAuthUserList, KindAuthRoleGet, KindAuthRoleList, KindAuthStatus, KindAuthenticate,
@@ -101,21 +101,21 @@ func (k Kind) ChangesAuth() bool {
 	return k.IsAuth()
 }
 
-// IsKV tells whether the request reads or writes keys.
+// IsKV reports whether the request reads or writes keys.
 func (k Kind) IsKV() bool { return k.in(3, 7) }
 
-// IsLease tells whether the request is about leases themselves.
+// IsLease reports whether the request is about leases themselves.
 func (k Kind) IsLease() bool {
 	return k == KindLeaseGrant || k == KindLeaseRevoke || k == KindLeaseCheckpoint
 }
 
-// IsMembership tells whether the request is about members: conf changes and published attributes. Whether a v2 request
-// is one follows from its path; see V2Request.MemberAttr.
+// IsMembership reports whether the request is about members: conf changes and published attributes. For a v2 request
+// see V2Request.MemberAttr.
 func (k Kind) IsMembership() bool {
 	return k == KindConfChange || k == KindConfChangeV2 || k == KindClusterMemberAttrSet
 }
 
-// HasSecrets tells whether the request can carry a password, a password hash or a token.
+// HasSecrets reports whether the request can contain a password, a password hash or a token.
 func (k Kind) HasSecrets() bool {
 	return k == KindAuthenticate || k == KindAuthUserAdd || k == KindAuthUserChangePassword
 }

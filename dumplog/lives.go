@@ -6,48 +6,50 @@ import (
 	"time"
 )
 
-// Life is one process life of a proposing member, as its request IDs show it: etcd's ID generator puts the start time
-// of the process into every ID and never runs ahead of the clock (pkg/idutil/id.go, etcd 3.0 to 3.8).
+// Life is one run of a proposing member's process, from start to exit, as its request IDs show it. etcd's ID generator
+// puts the start time of the process into every ID and never runs ahead of the clock (pkg/idutil/id.go, etcd 3.0 to
+// 3.8).
 type Life struct {
-	// Prefix is the low 16 bits of the proposer's member ID; Members are the known members that fit it. More than one
-	// means that the proposer is ambiguous, none that it is not known.
+	// Prefix is the low 16 bits of the proposer's member ID. Members are the known members with this prefix: if more
+	// than one, the proposer is ambiguous; if none, it is unknown.
 	Prefix  uint16
 	Members []ID
-	// First and Last are the first and last index proposed in this life, Requests their number.
+	// First and Last are the first and last index that the process proposed, Requests their number.
 	First, Last uint64
 	Requests    int
-	// FirstID and LastID are the lowest and the highest request ID. The start of FirstID is the start of the process,
+	// FirstID and LastID are the lowest and the highest request ID. The time in FirstID is the start of the process,
 	// plus one millisecond per 256 requests it made before.
 	FirstID, LastID RequestID
 	// Publish is the index of the entry in which the member published its attributes, as it does once after each start;
-	// 0 when the log has none.
+	// 0 if the log has none.
 	Publish uint64
-	// Inferred is true when only a jump of the IDs tells this life from the one before.
+	// Inferred is true if only a jump of the IDs distinguishes this run from the previous one.
 	Inferred bool
-	// Name is the name that was published.
+	// Name is the published member name.
 	Name string
 }
 
-// Start returns when the process started, or shortly after when its first requests are not in the log.
+// Start returns when the process started. If its first requests are not in the log, the time is slightly later than the
+// start.
 func (l *Life) Start(near time.Time) time.Time { return l.FirstID.StartTime(near) }
 
-// A restart that no publish marks is taken from the IDs: a new generator starts with a counter of 0 and a start time
-// that is at least restartMillis ahead. A process that made 256 requests per millisecond of that jump without one of
-// them being in the log would look the same; hence Inferred.
+// A restart without a publish is inferred from the IDs. A new generator starts with a counter of 0 and a start time
+// that is at least restartMillis ahead. A process whose requests are missing from the log, 256 per millisecond of the
+// jump, would look the same; so the result is marked Inferred.
 const (
 	restartMillis  = 1000
 	restartCounter = 64
 )
 
-// Lives collects the process lives of all proposers of a log. Entries must come in physical order. Its memory grows
-// with the number of lives only. The zero value is ready.
+// Lives collects the process runs of all proposers of a log. Entries must come in physical order. Memory grows only
+// with the number of runs. The zero value is ready.
 type Lives struct {
 	lives   map[uint16][]*Life
 	members map[ID]bool
 }
 
-// AddMember makes a member ID known, so that lives can name their proposer. Members that the log itself adds or
-// publishes are known without it.
+// AddMember adds known member IDs, so that runs can name their proposer. Members that the log adds or publishes are
+// known without it.
 func (l *Lives) AddMember(ids ...ID) {
 	if l.members == nil {
 		l.members = map[ID]bool{}
@@ -57,7 +59,7 @@ func (l *Lives) AddMember(ids ...ID) {
 	}
 }
 
-// Add takes the next entry.
+// Add adds the next entry.
 func (l *Lives) Add(e *Entry, r *Request) {
 	attr := r.Publishes()
 	if attr != nil {
@@ -82,8 +84,8 @@ func (l *Lives) Add(e *Entry, r *Request) {
 	}
 }
 
-// Publishes returns the attributes that the request publishes, in the form of 3.6 or in that of earlier versions; nil
-// when it is another request. Every etcd publishes once after it started.
+// Publishes returns the attributes that the request publishes, in the form of 3.6 or of earlier versions; nil for any
+// other request. Every etcd publishes once after its start.
 func (r *Request) Publishes() *ClusterMemberAttrSet {
 	if r.MemberAttr != nil {
 		return r.MemberAttr
@@ -96,8 +98,8 @@ func (r *Request) Publishes() *ClusterMemberAttrSet {
 	return nil
 }
 
-// find returns the life an ID belongs to. IDs of one process are committed nearly, not strictly, in order, so an ID
-// goes to the newest life that started before it.
+// find returns the run that an ID belongs to. Requests of one process are not committed strictly in ID order, so an ID
+// belongs to the newest run that started before it.
 func (l *Lives) find(id RequestID, publish bool) *Life {
 	p := id.ProposerPrefix()
 	list := l.lives[p]
@@ -124,7 +126,7 @@ func (l *Lives) find(id RequestID, publish bool) *Life {
 	return life
 }
 
-// List returns the lives by first index, with the members that fit filled in.
+// List returns the runs by first index, with the matching members filled in.
 func (l *Lives) List() []Life {
 	var all []Life
 	for _, list := range l.lives {

@@ -12,7 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// Log is an opened WAL folder. It never writes, renames or locks.
+// Log is an open WAL folder. It never writes, renames or locks.
 type Log struct {
 	dir  string
 	segs []*segFile
@@ -22,76 +22,77 @@ type Log struct {
 	maxMarks int
 }
 
-// Segment is one segment file and what reading it showed.
+// Segment is the result of reading one segment file.
 type Segment struct {
 	Name string `json:"name"`
-	// Seq and First are the two numbers of the file name: sequence and first raft index that may be in it.
+	// Seq and First are the two numbers in the file name: the sequence number and the first raft index the file may
+	// contain.
 	Seq   uint64 `json:"seq"`
 	First uint64 `json:"first"`
 	Size  int64  `json:"size"`
-	// DataEnd is the offset behind the last good frame; Records the number of good frames.
+	// DataEnd is the offset after the last good frame, Records the number of good frames.
 	DataEnd int64 `json:"dataEnd"`
 	Records int   `json:"records"`
-	// FirstEntry and LastEntry are the lowest and the last entry index met, 0 when none.
+	// FirstEntry and LastEntry are the lowest and the last entry index in the file, 0 if none.
 	FirstEntry uint64 `json:"firstEntry"`
 	LastEntry  uint64 `json:"lastEntry"`
 	// End names how the segment ends: "zero" (preallocated tail), "eof" (at a frame border) or a DamageKind.
 	End string `json:"end"`
 }
 
-// LeftOver is a file in the WAL folder that is no segment: 0.tmp, *.broken, foreign files.
+// LeftOver is a file in the WAL folder that is not a segment: 0.tmp, *.broken, foreign files.
 type LeftOver struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
-	// What says what it is in words.
+	// What describes the file in words.
 	What string `json:"what"`
 }
 
-// Overwrite is one append that replaced the tail of the log: the record at Pos carries Index at Term, and the entries
-// Index..OldLast (last of them in OldTerm) became history.
+// Overwrite is one append that replaced the tail of the log. The record at Pos has Index and Term. The entries
+// Index..OldLast, the last of them in OldTerm, are no longer part of the log.
 type Overwrite struct {
 	Pos
 	Term, Index      uint64
 	OldLast, OldTerm uint64
-	// Commit is the highest HardState commit written before; at or above Index it contradicts raft, which never
+	// Commit is the highest HardState commit written before. If it is at or above Index, raft was violated: raft never
 	// replaces a committed entry.
 	Commit uint64
 }
 
-// Jump is a place where the log goes on behind a snapshot that a leader sent: the entries From..To never were in it.
+// Jump is a place where the log continues after a snapshot from a leader. The entries From..To were never in this log.
 type Jump struct {
 	Pos
 	From, To uint64
 }
 
-// TermRange says that the entries First..Last of the effective log carry Term.
+// TermRange says that the entries First..Last of the effective log have term Term.
 type TermRange struct {
 	Term, First, Last uint64
 }
 
-// StartKind names what the first records of a WAL say about how the member came to be.
+// StartKind says how the member was created, according to the first records of its WAL.
 type StartKind string
 
-// The ways a WAL starts; see the package comment for the marks.
+// The ways a WAL starts; the package comment has their marks.
 const (
 	StartUnknown   StartKind = "unknown"
 	StartBootstrap StartKind = "bootstrap"
 	StartJoin      StartKind = "join"
 	StartRestore   StartKind = "restore"
-	StartPurged    StartKind = "purged" // first segment is not segment 0
+	StartPurged    StartKind = "purged" // the first segment is not segment 0
 )
 
-// Summary is what one pass over the log shows. Memory use does not grow with the number of entries.
+// Summary is the result of one pass over the log. Memory does not grow with the number of entries.
 type Summary struct {
-	// Metadata is the identity that most segments carry; nil when none shows one that its CRC proves.
+	// Metadata is the identity of most segments; nil if no segment has one with a valid CRC.
 	Metadata  *Metadata
 	Segments  []Segment
 	LeftOvers []LeftOver
 	// Records counts the good records by type.
 	Records map[RecordType]int
-	// First and Last are the first and last entry of the effective log; zero when there is none.
+	// First and Last are the first and last entry of the effective log; zero if there is none.
 	FirstIndex, FirstTerm, LastIndex, LastTerm uint64
-	// HardState is the last one written; nil when none was.
+	// HardState is the last one written; nil if there is none.
 	HardState    *HardState
 	HardStatePos Pos
 	Snapshots    []SnapshotRecord
@@ -102,29 +103,30 @@ type Summary struct {
 	Terms []TermRange
 	// MaxCommit is the highest commit index of any HardState.
 	MaxCommit uint64
-	// Votes are the candidates that the HardStates name, one per term unless raft was violated. CommitFalls are
-	// HardStates that take the commit index back.
+	// Votes are the candidates in the HardStates, one per term unless raft was violated. CommitFalls are HardStates
+	// with a lower commit index than an earlier one.
 	Votes       []Vote
 	CommitFalls []CommitFall
-	// OddVotes are HardStates whose vote is not that of the HardStates of the same term before them, and behind them if
-	// there are any: a member never takes a vote back, and never returns to one.
+	// OddVotes are HardStates whose vote differs from the earlier ones of the same term, and from the later ones if
+	// there are any. A member never takes a vote back.
 	OddVotes []Vote
-	// StateTerms are the terms that HardStates carry, in physical order, each once in a row: of a term among them the
-	// log tells whether the member voted.
+	// StateTerms are the terms of the HardStates, in physical order without repetition. Only for these terms does the
+	// log show whether the member voted.
 	StateTerms []uint64
-	// Damage is in the order of position.
+	// Damage is sorted by position.
 	Damage []*DamageError
 	Start  StartKind
-	// ForceNewCluster holds the position of the first entry written by --force-new-cluster, if any.
+	// ForceNewCluster is the position of the first entry written by --force-new-cluster, if any.
 	ForceNewCluster []Pos
 	// LargestRecord is the size in bytes of the largest good record, without length word and padding, and LargestPos
-	// its place.
+	// its position.
 	LargestRecord int64
 	LargestPos    Pos
 }
 
-// Open lists the segments of a WAL folder and reads their heads. It fails only when the folder cannot be listed or
-// holds no segment. The sizes found here bound all later reading: what a running server appends afterwards is not seen.
+// Open lists the segments of a WAL folder and reads their heads. It fails only if the folder cannot be listed or
+// contains no segment. Later reading stops at the sizes found here, so data that a running server appends afterwards is
+// not read.
 func Open(dir string) (*Log, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {
@@ -148,16 +150,16 @@ func Open(dir string) (*Log, error) {
 	return l, nil
 }
 
-// SegmentFile is a segment that is open already.
+// SegmentFile is a segment that is already open.
 type SegmentFile struct {
 	Name string
-	// File stays open and is not closed by the Log; Size bounds what is read of it.
+	// File is not closed by the Log. Size bounds what is read of it.
 	File *os.File
 	Size int64
 }
 
-// OpenFiles is Open for segments that are open already, so that one which the server purges meanwhile can be read all
-// the same. Files whose names are not those of segments are left over.
+// OpenFiles is Open for segments that are already open, so that a segment which the server purges meanwhile stays
+// readable. Files that are not named like segments become LeftOvers.
 func OpenFiles(dir string, files []SegmentFile) (*Log, error) {
 	l := &Log{dir: dir}
 	for _, f := range files {
@@ -175,10 +177,10 @@ func OpenFiles(dir string, files []SegmentFile) (*Log, error) {
 	return l, nil
 }
 
-// arrange puts the segments in order and reads their heads.
+// arrange sorts the segments and reads their heads.
 func (l *Log) arrange() error {
 	if len(l.segs) == 0 {
-		return fmt.Errorf("%s holds no WAL segment", l.dir)
+		return fmt.Errorf("%s contains no WAL segment", l.dir)
 	}
 	slices.SortFunc(l.segs, func(a, b *segFile) int {
 		return cmp.Or(cmp.Compare(a.seq, b.seq),
@@ -192,7 +194,7 @@ func (l *Log) arrange() error {
 	return nil
 }
 
-// sizeOf returns the size of a file and, for what is neither a file nor unreadable, what it is: such things are not
+// sizeOf returns the size of a file. special says what the path is if it is not a regular file; such paths are not
 // read.
 func sizeOf(path string) (size int64, special string) {
 	fi, err := os.Stat(path)
@@ -202,12 +204,12 @@ func sizeOf(path string) (size int64, special string) {
 	case fi.Mode().IsRegular():
 		return fi.Size(), ""
 	case fi.IsDir():
-		return 0, "a folder, not a file of etcd"
+		return 0, "a folder, not an etcd file"
 	}
-	return 0, regular.What(fi.Mode()) + ", not a file: it is not read"
+	return 0, regular.What(fi.Mode()) + ", not a regular file: skipped"
 }
 
-// Close releases what Open and the iterators hold. Files are open only while an iterator runs.
+// Close does nothing. Files are open only while an iterator runs.
 func (l *Log) Close() error { return nil }
 
 // Dir returns the folder the log was opened from.
@@ -236,14 +238,14 @@ func twoNumbers(s string) (a, b uint64, ok bool) {
 func leftOverInWAL(name string) string {
 	switch {
 	case strings.HasSuffix(name, ".tmp"):
-		return "next segment while it is preallocated, zeros only"
+		return "the next segment, preallocated with zeros"
 	case strings.HasSuffix(name, ".broken"):
-		return "copy of a segment that etcd made before it cut off a torn tail"
+		return "copy of a segment from before etcd cut off a torn tail"
 	}
-	return "no file of etcd"
+	return "not an etcd file"
 }
 
-// open returns the file of a segment; release closes what open has opened.
+// open returns the file of a segment. release closes it if open has opened it.
 func (s *segFile) open() (*os.File, error) {
 	if s.file != nil {
 		return s.file, nil
@@ -258,7 +260,7 @@ func (s *segFile) release(f *os.File) {
 	}
 }
 
-// probe reads the CRC and metadata records at the head of a segment, as far as they stand.
+// probe reads the CRC and metadata records at the head of a segment, as far as they are intact.
 func (s *segFile) probe() {
 	f, err := s.open()
 	if err != nil {
@@ -295,7 +297,7 @@ func (s *segFile) probe() {
 	}
 }
 
-// identify finds the identity that most segments carry, the first of equals, and marks the segments that carry another.
+// identify finds the identity that most segments have, the first of equals, and marks the segments with another one.
 func (l *Log) identify() {
 	count := map[Metadata]int{}
 	for _, s := range l.segs {

@@ -8,26 +8,27 @@ import (
 	"strings"
 )
 
-// SegmentLimit is the size at which every build of etcd cuts a segment (wal.SegmentSizeBytes).
+// SegmentLimit is the size at which every build of etcd starts a new segment (wal.SegmentSizeBytes).
 const SegmentLimit = 64 * 1000 * 1000
 
-// order puts the digests of the segments in order: it follows the CRC chain from file to file, builds the effective log
-// and finds what is missing in between.
+// order combines the digests of the segments. It follows the CRC chain from file to file, builds the effective log and
+// finds missing entries.
 type order struct {
 	sum  *Summary
 	log  *Log
 	prev *digest
-	// last is the last index of the effective log; before the first entry the index the log must go on from.
+	// last is the last index of the effective log. Before the first entry it is the index that the log must continue
+	// from.
 	last uint64
 	// snap is the highest index of a snapshot record so far.
 	snap, commit uint64
-	// chain is what the next segment's CRC record must say, when known.
+	// chain is what the next segment's CRC record must contain, if known.
 	chain   uint32
 	chained bool
 	ballots ballots
-	// waiting is damage whose lost indexes the next entry will tell.
+	// waiting is damage whose lost indexes are not known before the next entry.
 	waiting []*DamageError
-	// snaps are the snapshot records with what surrounds them.
+	// snaps are the snapshot records with the indexes around them.
 	snaps []snapPlace
 }
 
@@ -46,22 +47,23 @@ func newOrder(l *Log) *order {
 	return o
 }
 
-// add takes the next segment.
+// add adds the next segment.
 func (o *order) add(d *digest) {
 	o.sum.Segments = append(o.sum.Segments, d.seg)
 	head := Pos{Segment: d.seg.Name}
 	if d.file.foreign {
 		o.report(&DamageError{Pos: head, Kind: DamageMixed, Len: d.seg.Size,
-			Err: fmt.Errorf("the segment is of member %s of cluster %s", d.file.meta.MemberID, d.file.meta.ClusterID)})
+			Err: fmt.Errorf("the segment belongs to member %s of cluster %s", d.file.meta.MemberID,
+				d.file.meta.ClusterID)})
 		o.chained = false
 		o.events(d, true)
 		return
 	}
 	o.sequence(d, head)
-	o.name(d, head)
+	o.checkName(d, head)
 	if d.seeded && o.chained && !d.badSeed && d.seed != o.chain {
 		o.report(&DamageError{Pos: head, Kind: DamageChain,
-			Err: fmt.Errorf("the CRC record says %08x, the segment before ends with %08x", d.seed, o.chain)})
+			Err: fmt.Errorf("the CRC record says %08x, the previous segment ends with %08x", d.seed, o.chain)})
 	}
 	if o.prev == nil && d.seg.Seq == 0 && d.start.kind != "" {
 		o.sum.Start = d.start.kind
@@ -85,7 +87,7 @@ func (o *order) sequence(d *digest, head Pos) {
 		return
 	}
 	n := d.seg.Seq - o.prev.seg.Seq - 1
-	for _, s := range o.log.segs { // a foreign segment stands where one is missing
+	for _, s := range o.log.segs { // a foreign segment is in the place of the missing one
 		if s.foreign && s.seq > o.prev.seg.Seq && s.seq < d.seg.Seq {
 			n--
 		}
@@ -100,14 +102,14 @@ func (o *order) sequence(d *digest, head Pos) {
 	if n > 0 {
 		m := &DamageError{Pos: head, Kind: DamageMissingSegment,
 			Err: fmt.Errorf("%d segment(s) missing between %s and this one", n, o.prev.seg.Name)}
-		if d.seg.First > o.last+1 { // the name says what came before, even if no entry follows
+		if d.seg.First > o.last+1 { // the name shows what came before, even if no entry follows
 			m.LostFrom, m.LostTo = o.last+1, d.seg.First-1
 		}
 		o.report(m)
 	}
 }
 
-// state takes over the HardStates of a segment.
+// state adds the HardStates of a segment.
 func (o *order) state(d *digest) {
 	if d.state == nil {
 		return
@@ -141,7 +143,7 @@ func (o *order) events(d *digest, damageOnly bool) {
 	}
 }
 
-// report takes a damage; the next entry will tell what it lost.
+// report adds damage. The next entry shows which indexes it lost.
 func (o *order) report(d *DamageError) {
 	if d.Server == "" {
 		serverDoes(d, o.log.segs[len(o.log.segs)-1].name == d.Segment)
@@ -178,7 +180,7 @@ func (o *order) run(v *event) {
 	o.last = v.last
 }
 
-// gap explains why entries are missing before a run: by damage, by a snapshot, or not at all.
+// gap explains the entries missing before a run: by damage, by a snapshot, or not at all.
 func (o *order) gap(v *event) {
 	from, to := o.last+1, v.first-1
 	switch {
@@ -212,22 +214,22 @@ func (o *order) overwrite(v *event) {
 	o.sum.Terms = terms
 }
 
-// finish closes the summary behind the last segment.
+// finish completes the summary after the last segment.
 func (o *order) finish() *Summary {
 	s := o.sum
 	if p := o.prev; p != nil && p.file.last && s.LastClosed(SegmentLimit) && !s.NextPrepared() {
 		o.report(&DamageError{Pos: Pos{Segment: p.seg.Name, Offset: p.seg.DataEnd}, Kind: DamageMissingSegment,
-			Err: errors.New("the segment is full and was closed, the next one is missing")})
+			Err: errors.New("the segment is full and closed, but the next one is missing")})
 	}
 	for _, d := range o.waiting {
 		if d.LostFrom == 0 || d.LostFrom > o.last+1 {
 			d.LostFrom, d.LostTo = o.last+1, 0
 		}
 	}
-	o.beyond()
+	o.checkLostTail()
 	o.snapshots()
 	s.MaxCommit, s.Votes, s.CommitFalls, s.StateTerms = o.commit, o.ballots.votes, o.ballots.falls, o.ballots.terms
-	s.OddVotes = o.ballots.odd()
+	s.OddVotes = o.ballots.oddVotes()
 	if n := len(s.Terms); n > 0 {
 		s.FirstIndex, s.FirstTerm = s.Terms[0].First, s.Terms[0].Term
 		s.LastIndex, s.LastTerm = s.Terms[n-1].Last, s.Terms[n-1].Term
@@ -242,9 +244,10 @@ func (o *order) finish() *Summary {
 	return s
 }
 
-// beyond reports a log that ends before what it says to be committed, unless other damage explains it: etcd writes
-// entries before the HardState that commits them, and up to 3.4 the HardState of a received snapshot before its record.
-func (o *order) beyond() {
+// checkLostTail reports a log that ends before its own commit index, unless other damage explains it. etcd writes
+// entries before the HardState that commits them; up to 3.4 it writes the HardState of a received snapshot before its
+// record.
+func (o *order) checkLostTail() {
 	end := max(o.last, o.snap)
 	if o.commit <= end || o.prev == nil || slices.ContainsFunc(o.sum.Damage, (*DamageError).losesEntries) {
 		return
@@ -252,27 +255,27 @@ func (o *order) beyond() {
 	o.report(&DamageError{Pos: Pos{Segment: o.prev.seg.Name, Offset: o.prev.seg.DataEnd}, Kind: DamageLostTail,
 		LostFrom: end + 1, LostTo: o.commit, Server: "panics when it starts: state.commit is out of range",
 		OnStart: StartRefused,
-		Err:     fmt.Errorf("a HardState commits index %d, the log ends with %d", o.commit, end)})
+		Err:     fmt.Errorf("a HardState commits index %d, but the log ends with %d", o.commit, end)})
 	o.waiting = o.waiting[:0]
 }
 
-// LastClosed tells whether the last segment is one that the server closed, where it makes segments of that size: a
-// server cuts a segment to its data when it is full, and creates the next one with its full size at once (wal.go, cut).
-// So a log never ends with a closed segment, but for the moment in which the server creates the next one.
+// LastClosed reports whether the server had closed the last segment, given its segment size. A server cuts a full
+// segment to its data and at once creates the next one with its full size (wal.go, cut). So a log ends with a closed
+// segment only in the moment before that creation.
 func (s *Summary) LastClosed(size int64) bool {
 	n := len(s.Segments)
 	return n > 0 && size > 0 && s.Segments[n-1].End == endEOF && s.Segments[n-1].Size >= size
 }
 
-// NextPrepared tells whether the file for the next segment is there under its temporary name, as it is while a server
-// runs. A server that stops in order removes it; one that is killed, or a copy of a running member, leaves it.
+// NextPrepared reports whether the file for the next segment exists under its temporary name, as it does while a server
+// runs. A clean stop removes it. It remains after a kill, and in a copy of a running member.
 func (s *Summary) NextPrepared() bool {
 	return slices.ContainsFunc(s.LeftOvers, func(l LeftOver) bool { return strings.HasSuffix(l.Name, ".tmp") })
 }
 
-// SegmentSize is the size with which the server creates segments, as the last one shows: it has its full size from the
-// beginning, and zeros behind the data. It is 0 where the last segment ends with its data. Every build of etcd has
-// 64,000,000, tests have less.
+// SegmentSize is the size of new segments in bytes, according to the last one: it has its full size from the start,
+// with zeros after the data. It is 0 if the last segment ends with its data. Every build of etcd uses 64,000,000, tests
+// use less.
 func (s *Summary) SegmentSize() int64 {
 	if n := len(s.Segments); n > 0 && s.Segments[n-1].End == endZero {
 		return s.Segments[n-1].Size

@@ -8,7 +8,7 @@ import (
 )
 
 // DecodeMetadata reads etcdserverpb.Metadata {1 NodeID, 2 ClusterID}, the payload of a metadata record (etcd 3.0 to
-// 3.8, server/etcdserver/bootstrap.go). The error says that the bytes are something else.
+// 3.8, server/etcdserver/bootstrap.go). It returns an error if the bytes are something else.
 func DecodeMetadata(b []byte) (Metadata, error) {
 	var m Metadata
 	err := eachField(b, func(f *field) bool {
@@ -28,8 +28,8 @@ func DecodeMetadata(b []byte) (Metadata, error) {
 	return m, wrap("metadata", err)
 }
 
-// DecodeHardState reads raftpb.HardState {1 term, 2 vote, 3 commit}, the payload of a state record. etcd never writes
-// one with term 0. The error says that the bytes are something else.
+// DecodeHardState reads raftpb.HardState {1 term, 2 vote, 3 commit}, the payload of a state record. It returns an error
+// if the bytes are something else, or if the term is 0, which etcd never writes.
 func DecodeHardState(b []byte) (HardState, error) {
 	var h HardState
 	err := eachField(b, func(f *field) bool {
@@ -53,8 +53,8 @@ func DecodeHardState(b []byte) (HardState, error) {
 	return h, wrap("HardState", err)
 }
 
-// DecodeSnapshotRecord reads walpb.Snapshot {1 index, 2 term, 3 conf_state}, the payload of a snapshot record;
-// conf_state is written from etcd 3.5 on. The error says that the bytes are something else.
+// DecodeSnapshotRecord reads walpb.Snapshot {1 index, 2 term, 3 conf_state}, the payload of a snapshot record.
+// conf_state exists since etcd 3.5. It returns an error if the bytes are something else.
 func DecodeSnapshotRecord(b []byte) (SnapshotRecord, error) {
 	var s SnapshotRecord
 	var bad error
@@ -75,7 +75,7 @@ func DecodeSnapshotRecord(b []byte) (SnapshotRecord, error) {
 	})
 	err = errors.Join(err, bad)
 	if err == nil && (s.Index == 0) != (s.Term == 0) {
-		err = fmt.Errorf("index %d does not go with term %d", s.Index, s.Term)
+		err = fmt.Errorf("index %d and term %d do not fit together", s.Index, s.Term)
 	}
 	return s, wrap("snapshot record", err)
 }
@@ -104,7 +104,7 @@ func decodeConfState(b []byte) (ConfState, error) {
 	return cs, wrap("ConfState", err)
 }
 
-// unpack reads a packed list of varints. etcd writes its lists unpacked; a protobuf reader must accept both.
+// unpack reads a packed list of varints. etcd writes its lists unpacked, but a protobuf reader must accept both.
 func unpack(b []byte, to *[]ID) bool {
 	for len(b) > 0 {
 		v, n := wire.Uvarint(b)
@@ -117,7 +117,7 @@ func unpack(b []byte, to *[]ID) bool {
 	return true
 }
 
-// eachField calls use for every field of a message that must hold known fields only.
+// eachField calls use for every field of a message that may contain only known fields.
 func eachField(b []byte, use func(*field) bool) error {
 	s := scanner{b: b}
 	var f field
@@ -139,15 +139,15 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// entryHead is what the log itself needs of a raft entry.
+// entryHead is what the log needs of a raft entry.
 type entryHead struct {
 	typ         EntryType
 	term, index uint64
 	data        []byte
 }
 
-// decodeEntry reads raftpb.Entry {1 Type, 2 Term, 3 Index, 4 Data}; Type is left out when 0 from etcd 3.7 on. The
-// checks stand in for what the CRC does not cover, the type of the record: no other payload passes them.
+// decodeEntry reads raftpb.Entry {1 Type, 2 Term, 3 Index, 4 Data}. etcd 3.7 and later leave out a Type of 0. The CRC
+// does not cover the record's type, so decodeEntry is strict: no other payload passes its checks.
 func decodeEntry(b []byte) (entryHead, error) {
 	e, ok := decodeEntryFast(b)
 	if !ok {
@@ -175,14 +175,14 @@ func decodeEntry(b []byte) (entryHead, error) {
 	case e.term == 0 || e.index == 0:
 		return e, fmt.Errorf("entry: term %d, index %d", e.term, e.index)
 	case e.typ < EntryNormal || e.typ > EntryConfChangeV2:
-		return e, fmt.Errorf("entry: no entry has type %d", e.typ)
+		return e, fmt.Errorf("entry: raft has no entry type %d", e.typ)
 	case e.typ == EntryConfChange && len(e.data) == 0, e.typ == EntryConfChangeV2 && len(e.data) == 0 && e.term > 1<<32:
 		return e, errors.New("entry: conf change without content")
 	}
 	return e, nil
 }
 
-// decodeEntryFast reads the one layout all writers use and reports false for any other.
+// decodeEntryFast reads the layout that all writers use and returns false for any other.
 func decodeEntryFast(b []byte) (e entryHead, ok bool) {
 	if len(b) > 2 && b[0] == 0x08 && b[1] < 0x80 {
 		e.typ = EntryType(b[1])
@@ -215,7 +215,7 @@ func decodeEntryFast(b []byte) (e entryHead, ok bool) {
 	return e, true
 }
 
-// checkPayload tells whether the data of a record can be what its type says.
+// checkPayload returns an error if the data of a record cannot belong to its type.
 func checkPayload(t RecordType, data []byte) (e entryHead, err error) {
 	switch t {
 	case RecordEntry:
@@ -228,10 +228,10 @@ func checkPayload(t RecordType, data []byte) (e entryHead, err error) {
 		_, err = DecodeSnapshotRecord(data)
 	case RecordCRC:
 		if len(data) != 0 {
-			err = errors.New("crc record: carries data")
+			err = errors.New("crc record: has data")
 		}
 	default:
-		err = fmt.Errorf("no record has type %d", t)
+		err = fmt.Errorf("etcd has no record type %d", t)
 	}
 	return e, err
 }

@@ -2,7 +2,7 @@ package dumplog
 
 import "github.com/etcd-medic/etcd-medic/internal/wire"
 
-// ownSize is the frame length that the record at off claims by its own fields, 0 when there is no head of a record.
+// ownSize returns the frame length according to the fields of the record at off, 0 if there is no head of a record.
 func (r *segReader) ownSize(off int64) (int64, error) {
 	n := min(headRoom, r.win.size-off-wordSize)
 	if n <= 0 {
@@ -18,26 +18,26 @@ func (r *segReader) ownSize(off int64) (int64, error) {
 	return 0, nil
 }
 
-// plausible tells from the first bytes whether a frame's length and its record agree, before all of it is read.
-func (r *segReader) plausible(off int64, fr frame) bool {
+// lengthConsistent reports whether the length word and the record's own fields agree. It reads only the first bytes.
+func (r *segReader) lengthConsistent(off int64, fr frame) bool {
 	own, err := r.ownSize(off)
 	return err == nil && own == fr.len()
 }
 
-// peek reads the frame at off for a proof. ok means: a frame with a record in it that can be what its type says.
+// peek reads the frame at off for a proof. ok means that the frame contains a record whose data fits its type.
 func (r *segReader) peek(off int64) (t RecordType, crc uint32, data []byte, length int64, ok bool) {
 	if off < 0 || off+wordSize > r.win.size || r.proofs < 0 {
 		return
 	}
 	if off < r.aux.base || off >= r.aux.base+int64(r.aux.n) {
-		r.proofs -= 64 << 10 // what moving the window costs, in bytes of CRC
+		r.proofs -= 64 << 10 // the cost of moving the window, in bytes of CRC
 	}
 	b, err := r.aux.at(off, wordSize)
 	if err != nil || len(b) < wordSize {
 		return
 	}
 	fr, err := parseWord(word(b))
-	if err != nil || fr.len() > r.win.size-off || !r.plausible(off, fr) || fr.len() > r.proofs {
+	if err != nil || fr.len() > r.win.size-off || !r.lengthConsistent(off, fr) || fr.len() > r.proofs {
 		return
 	}
 	r.proofs -= fr.len()
@@ -51,8 +51,8 @@ func (r *segReader) peek(off int64) (t RecordType, crc uint32, data []byte, leng
 	return t, crc, data, fr.len(), err == nil
 }
 
-// follows tells whether chain is the right value before what stands at off: a record that continues it, or the end of
-// the segment when the next segment's CRC record says so.
+// follows reports whether chain is the right CRC before the record at off. Either that record continues it, or the
+// segment ends there and the next segment's CRC record contains it.
 func (r *segReader) follows(off int64, chain uint32) bool {
 	if _, crc, data, _, ok := r.peek(off); ok {
 		return nextCRC(chain, data) == crc
@@ -65,26 +65,26 @@ func (r *segReader) restZero(off int64) bool {
 	return err == nil && p >= r.aux.size
 }
 
-// proven tells whether the frame at off belongs to this log: the record behind it continues its stored CRC. A frame
-// with nothing behind it is accepted when its CRC fits the chain or the next segment, or when it says nothing unlikely.
-func (r *segReader) proven(off int64) bool {
+// confirmed reports whether the frame at off belongs to this log: the next record continues its stored CRC. The last
+// frame is accepted if its CRC continues the chain, if the next segment does, or if its content is plausible.
+func (r *segReader) confirmed(off int64) bool {
 	t, crc, data, n, ok := r.peek(off)
 	if !ok || t == RecordMetadata && off > 4*wordSize {
 		return false
 	}
 	fits := r.chained && nextCRC(r.chain, data) == crc
-	near := r.near(t, data)
+	plausible := r.plausibleNext(t, data)
 	switch {
 	case fits || r.follows(off+n, crc):
 		return true
 	case !r.restZero(off + n):
 		return false
 	}
-	return near
+	return plausible
 }
 
-// near tells whether an unproven record continues the log in a likely way.
-func (r *segReader) near(t RecordType, data []byte) bool {
+// plausibleNext reports whether an unproven record continues the log in a plausible way.
+func (r *segReader) plausibleNext(t RecordType, data []byte) bool {
 	const far = 1 << 20
 	likely := func(v, last uint64) bool { return v >= last && v-last <= far }
 	switch t {
@@ -101,11 +101,12 @@ func (r *segReader) near(t RecordType, data []byte) bool {
 	return false
 }
 
-// behind looks for the next good frame behind a bad one: first where the length word and the record's own head say that
-// it ends, then everywhere. A value may hold the bytes of a log; looking inside comes last for that reason.
-func (r *segReader) behind(off int64, fr frame, own int64) (int64, bool, error) {
+// findNext looks for the next good frame after a bad one: first where the length word and the record's own head say
+// that it ends, then everywhere. The search inside the record comes last, because a value may contain the bytes of a
+// log.
+func (r *segReader) findNext(off int64, fr frame, own int64) (int64, bool, error) {
 	for _, n := range [...]int64{own, fr.len()} {
-		if n > 0 && n < r.win.size-off && fr.rec > 0 && r.proven(off+n) {
+		if n > 0 && n < r.win.size-off && fr.rec > 0 && r.confirmed(off+n) {
 			return off + n, true, nil
 		}
 	}
@@ -116,7 +117,7 @@ func (r *segReader) behind(off int64, fr frame, own int64) (int64, bool, error) 
 	return r.resync(from)
 }
 
-// resync searches for a frame that is proven: at 8-byte steps first, to which every writer aligns frames, then at every
+// resync searches for a confirmed frame: first at 8-byte steps, to which every writer aligns frames, then at every
 // byte, since a copy may have lost or gained some.
 func (r *segReader) resync(from int64) (int64, bool, error) {
 	off, ok, err := r.search(from, wordSize)
@@ -147,7 +148,7 @@ func (r *segReader) search(from, step int64) (int64, bool, error) {
 		for ; i+wordSize <= int64(len(b)); i += step {
 			if w := word(b[i:]); w == 0 {
 				continue
-			} else if _, err := parseWord(w); err == nil && r.proven(off+i) {
+			} else if _, err := parseWord(w); err == nil && r.confirmed(off+i) {
 				return off + i, true, nil
 			}
 		}
@@ -156,8 +157,8 @@ func (r *segReader) search(from, step int64) (int64, bool, error) {
 	return 0, false, nil
 }
 
-// entryHeadAt reads the index of the entry whose damaged record stands at off, when the head of the record is still
-// there and continues the log.
+// entryHeadAt returns the index of the entry in the damaged record at off, if the head of the record is intact and
+// continues the log.
 func (r *segReader) entryHeadAt(off int64) (uint64, bool) {
 	b, err := r.aux.at(off+wordSize, int(min(2*headRoom, max(0, r.win.size-off-wordSize))))
 	if err != nil {
@@ -186,7 +187,7 @@ func (r *segReader) entryHeadAt(off int64) (uint64, bool) {
 	return e.index, e.term >= r.lastTerm && e.index > 0 && e.index <= r.lastIndex+1
 }
 
-// zeroed tells whether one of the sectors in [from, to) is all zeros.
+// zeroed reports whether one of the sectors in [from, to) is all zeros.
 func (r *segReader) zeroed(from, to int64, whole bool) bool {
 	to = min(to, r.win.size)
 	for from < to {

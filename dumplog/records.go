@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Records yields every physical record in order. Where bytes make no sense it yields a *DamageError, then goes on
-// behind the damage; with a CRC mismatch or an undecodable payload the Record stands beside the error as it is in the
-// file, else it is zero. Any other error (cancelled context) ends the iteration. The log is scanned once before,
-// because what a damage lost is told by the records behind it.
+// Records yields every physical record in order. At damage it yields a *DamageError and continues after it. With a CRC
+// mismatch or an undecodable payload, the Record comes with the error as it is in the file; otherwise it is zero. Any
+// other error (cancelled context) ends the iteration. Records first scans the whole log, because later records show
+// what a damage has lost.
 func (l *Log) Records(ctx context.Context) iter.Seq2[Record, error] { return l.RecordsOf(ctx, nil) }
 
-// RecordsOf is Records for a caller who has scanned the log already; a nil Summary makes it Scan first. A nil Log has
+// RecordsOf is Records for a caller that has already scanned the log. A nil Summary makes it call Scan. A nil Log has
 // no records.
 func (l *Log) RecordsOf(ctx context.Context, s *Summary) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
@@ -43,7 +43,7 @@ func (l *Log) RecordsOf(ctx context.Context, s *Summary) iter.Seq2[Record, error
 	}
 }
 
-// chainCheck judges CRC records, which only the segment before can prove.
+// chainCheck checks CRC records, which only the previous segment can prove.
 type chainCheck struct {
 	segment string
 	chain   uint32
@@ -65,15 +65,15 @@ func (c *chainCheck) check(rec *Record) {
 	c.known = c.known && !c.foreign[rec.Segment]
 }
 
-// Entries yields every entry in physical order with Overwritten set; a nil Summary makes it Scan first. Damage is
-// yielded as in Records. Segments of another member or cluster are left out. Entries whose CRC fails are damage, not
-// entries. A nil Log has none.
+// Entries yields every entry in physical order with Overwritten set. A nil Summary makes it call Scan. Damage is
+// yielded as in Records. Segments of another member or cluster are left out, and so are entries whose CRC does not
+// match. A nil Log has no entries.
 func (l *Log) Entries(ctx context.Context, s *Summary) iter.Seq2[Entry, error] {
 	return l.EntriesFrom(ctx, s, 0)
 }
 
-// EntriesFrom is Entries without the segments in front of the one with the first entry at or above index from. Entries
-// below from and damage in front of that one may come all the same; those of the segments left out do not.
+// EntriesFrom is Entries without the segments before the one with the first entry at or above index from. It may still
+// yield earlier entries and damage of that segment.
 func (l *Log) EntriesFrom(ctx context.Context, s *Summary, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if l == nil {
@@ -102,15 +102,15 @@ func (l *Log) EntriesFrom(ctx context.Context, s *Summary, from uint64) iter.Seq
 	}
 }
 
-// walk steps through all segments in order and calls use with every good record and with every damage of s in its
-// place, until use returns false. A damage comes with the record that shows it, when there is one.
+// walk steps through all segments in order. It calls use for every good record and every damage of s, until use returns
+// false. A damage comes with the record that shows it, if there is one.
 func (l *Log) walk(ctx context.Context, s *Summary, foreign bool, use func(*item, *DamageError) bool,
 	fail func(error)) {
 	l.walkFrom(ctx, s, 0, foreign, use, fail)
 }
 
-// segmentOf is the position of the first segment with an entry at or above an index. Where appends replaced entries the
-// segments are not in index order, and it is 0.
+// segmentOf returns the position of the first segment with an entry at or above index. It returns 0 if appends replaced
+// entries, since the segments are not in index order then.
 func (s *Summary) segmentOf(index uint64) int {
 	if len(s.Overwrites) > 0 {
 		return 0
@@ -123,7 +123,7 @@ func (s *Summary) segmentOf(index uint64) int {
 	return 0
 }
 
-// walkFrom is walk from a segment on.
+// walkFrom is walk from segment first.
 func (l *Log) walkFrom(ctx context.Context, s *Summary, first int, foreign bool, use func(*item, *DamageError) bool,
 	fail func(error)) {
 	w := walker{damage: s.Damage, use: use}
@@ -136,12 +136,12 @@ func (l *Log) walkFrom(ctx context.Context, s *Summary, first int, foreign bool,
 			continue
 		}
 		if seg.foreign && !foreign {
-			if !w.until(seg.name, seg.size) {
+			if !w.yieldUntil(seg.name, seg.size) {
 				return
 			}
 			continue
 		}
-		if err := w.segment(ctx, seg, l.behind(i)); err != nil {
+		if err := w.segment(ctx, seg, l.nextSegment(i)); err != nil {
 			if !errors.Is(err, errStopped) {
 				fail(err)
 			}
@@ -152,7 +152,7 @@ func (l *Log) walkFrom(ctx context.Context, s *Summary, first int, foreign bool,
 	}
 }
 
-// errStopped says that the caller of an iterator wants no more.
+// errStopped reports that the caller of an iterator stopped.
 var errStopped = errors.New("stopped")
 
 type walker struct {
@@ -193,7 +193,7 @@ func (w *walker) head() *DamageError {
 func (w *walker) segment(ctx context.Context, seg, next *segFile) error {
 	r, err := openSegment(ctx, seg, next)
 	if err != nil { // the damage list has it
-		return stopUnless(w.until(seg.name, seg.size))
+		return stopUnless(w.yieldUntil(seg.name, seg.size))
 	}
 	defer r.close()
 	var it item
@@ -201,24 +201,24 @@ func (w *walker) segment(ctx context.Context, seg, next *segFile) error {
 		err := r.step(&it)
 		switch {
 		case errors.Is(err, io.EOF):
-			return stopUnless(w.until(seg.name, r.size))
+			return stopUnless(w.yieldUntil(seg.name, r.size))
 		case err != nil:
 			return err
 		case it.ok:
-			if !w.until(seg.name, it.rec.Offset) || !w.use(&it, nil) {
+			if !w.yieldUntil(seg.name, it.rec.Offset) || !w.use(&it, nil) {
 				return errStopped
 			}
 		case it.rec.Len > 0 && it.dmg != nil:
-			if !w.beside(&it) {
+			if !w.yieldWith(&it) {
 				return errStopped
 			}
 		}
 	}
 }
 
-// beside yields damage together with the record that shows it.
-func (w *walker) beside(it *item) bool {
-	if !w.until(it.dmg.Segment, it.dmg.Offset-1) {
+// yieldWith yields damage together with the record that shows it.
+func (w *walker) yieldWith(it *item) bool {
+	if !w.yieldUntil(it.dmg.Segment, it.dmg.Offset-1) {
 		return false
 	}
 	for i, d := range w.damage {
@@ -240,7 +240,7 @@ func stopUnless(ok bool) error {
 	return errStopped
 }
 
-// overwritten tells in one pass in physical order which entries a later record replaced.
+// overwritten reports, in one pass in physical order, which entries a later record replaced.
 type overwritten struct {
 	at   map[string]int
 	list []Overwrite
@@ -263,14 +263,14 @@ func (l *Log) newOverwritten(s *Summary) *overwritten {
 }
 
 func (o *overwritten) is(e *Entry) bool {
-	for len(o.list) > 0 && !o.behind(e) {
+	for len(o.list) > 0 && !o.nextIsAfter(e) {
 		o.list, o.low = o.list[1:], o.low[1:]
 	}
 	return len(o.low) > 0 && e.Index >= o.low[0]
 }
 
-// behind tells whether the next overwrite stands behind the entry.
-func (o *overwritten) behind(e *Entry) bool {
+// nextIsAfter reports whether the next overwrite comes after the entry.
+func (o *overwritten) nextIsAfter(e *Entry) bool {
 	p := o.list[0].Pos
 	if p.Segment == e.Segment {
 		return p.Offset > e.Offset

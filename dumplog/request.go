@@ -1,16 +1,16 @@
 package dumplog
 
-// Kind names what an entry asks for. The names are the field names of InternalRaftRequest, plus the few forms that are
-// no InternalRaftRequest.
+// Kind names the request in an entry. The names are the field names of InternalRaftRequest, plus the few forms outside
+// it.
 type Kind string
 
-// Kinds that are no field of InternalRaftRequest.
+// Kinds outside InternalRaftRequest.
 const (
 	KindEmpty        Kind = "empty"          // a leader's first entry of its term
 	KindV2           Kind = "v2_request"     // a raw v2 Request, proposers up to 3.5
 	KindConfChange   Kind = "conf_change"    // raftpb.ConfChange
 	KindConfChangeV2 Kind = "conf_change_v2" // raftpb.ConfChangeV2, never proposed by etcd
-	KindUnknown      Kind = "unknown"        // decodes as none of the known requests
+	KindUnknown      Kind = "unknown"        // does not decode as a known request
 )
 
 // Kinds that are fields of InternalRaftRequest (api/etcdserverpb/raft_internal.proto).
@@ -49,14 +49,14 @@ const (
 
 // Header is the RequestHeader of an InternalRaftRequest.
 type Header struct {
-	// ID is that of the header; that of the request itself (its field 1) where the header has none.
+	// ID is the ID in the header, or the ID of the request itself (its field 1) if the header has none.
 	ID           RequestID
 	Username     string
 	AuthRevision uint64
 }
 
-// Request is one decoded entry payload. Kind says which pointer is set; everything else is nil. Slices alias the
-// entry's data.
+// Request is one decoded entry payload. Kind says which pointer is set; the others are nil. Slices alias the entry's
+// data.
 type Request struct {
 	Kind   Kind
 	Header Header
@@ -70,7 +70,7 @@ type Request struct {
 	LeaseRevoke     *LeaseRevokeRequest
 	LeaseCheckpoint *LeaseCheckpointRequest
 	Alarm           *AlarmRequest
-	// Auth carries every auth_* and authenticate request: they share few fields.
+	// Auth is set for every auth_* and authenticate request: they share their few fields.
 	Auth          *AuthRequest
 	ClusterVer    *ClusterVersionSet
 	MemberAttr    *ClusterMemberAttrSet
@@ -79,11 +79,11 @@ type Request struct {
 	V2            *V2Request
 	ConfChange    *ConfChange
 	ConfChangeV2  *ConfChangeV2
-	// Unknown holds fields this package has no name for, in wire order; they are shown, never dropped.
+	// Unknown are the fields that this package does not know, in wire order. They are shown, never dropped.
 	Unknown []UnknownField
 }
 
-// UnknownField is a protobuf field without a known name. Path tells the message it was met in, such as "put".
+// UnknownField is a protobuf field without a known name. Path names the message that contains it, such as "put".
 type UnknownField struct {
 	Path string
 	Num  int32
@@ -109,8 +109,7 @@ type RangeRequest struct {
 	MinCreateRevision, MaxCreateRevision int64
 }
 
-// DeleteRangeRequest is etcdserverpb.DeleteRangeRequest. A RangeEnd of one zero byte means "to the end of the key
-// space".
+// DeleteRangeRequest is etcdserverpb.DeleteRangeRequest. A RangeEnd of one zero byte means the end of the key space.
 type DeleteRangeRequest struct {
 	Key, RangeEnd []byte
 	PrevKV        bool
@@ -122,7 +121,7 @@ type TxnRequest struct {
 	Success, Failure []RequestOp
 }
 
-// RequestOp is one operation of a transaction; exactly one pointer is set, none when the bytes name no known operation.
+// RequestOp is one operation of a transaction. Exactly one pointer is set, none if the operation is unknown.
 type RequestOp struct {
 	Range       *RangeRequest
 	Put         *PutRequest
@@ -130,14 +129,14 @@ type RequestOp struct {
 	Txn         *TxnRequest
 }
 
-// CompareResult is the relation a compare asks for: 0 equal, 1 greater, 2 less, 3 not equal.
+// CompareResult is the relation that a compare requires: 0 equal, 1 greater, 2 less, 3 not equal.
 type CompareResult int32
 
-// CompareTarget is what a compare looks at: 0 version, 1 create revision, 2 mod revision, 3 value, 4 lease.
+// CompareTarget is what a compare reads: 0 version, 1 create revision, 2 mod revision, 3 value, 4 lease.
 type CompareTarget int32
 
-// Compare is etcdserverpb.Compare. Num holds version, create, mod revision or lease, whichever Target names; Value the
-// value.
+// Compare is etcdserverpb.Compare. Value is the value, Num the version, create revision, mod revision or lease, as
+// Target says.
 type Compare struct {
 	Result        CompareResult
 	Target        CompareTarget
@@ -178,27 +177,28 @@ type Permission struct {
 	Key, RangeEnd []byte
 }
 
-// AuthRequest is the union of the auth requests. Which fields count follows from the request's Kind.
+// AuthRequest is the union of the auth requests. The request's Kind says which fields are used.
 type AuthRequest struct {
-	// User and Role are the names acted on.
+	// User and Role are the user and the role that the request changes.
 	User, Role string
-	// Password, HashedPassword and SimpleToken are secrets: never shown unless asked for. Password is plain text in
-	// requests of proposers up to 3.4, HashedPassword is base64 bcrypt from 3.5 on.
+	// Password, HashedPassword and SimpleToken are secrets, shown only on demand. Password is plain text in requests of
+	// proposers up to 3.4; HashedPassword is base64 bcrypt since 3.5.
 	Password, HashedPassword, SimpleToken string
-	// HasOptions tells a 3.4+ user add with options from one without: 3.4.0 to 3.4.9 hash the password only with
+	// HasOptions is set for a user add with options (3.4 and later). 3.4.0 to 3.4.9 hash the password only with
 	// options.
 	HasOptions bool
 	NoPassword bool
-	// Perm is the permission of auth_role_grant_permission; nil when the request carries none.
+	// Perm is the permission of auth_role_grant_permission; nil if the request has none.
 	Perm *Permission
-	// Key and RangeEnd belong to auth_role_revoke_permission.
+	// Key and RangeEnd are set by auth_role_revoke_permission.
 	Key, RangeEnd []byte
 }
 
 // ClusterVersionSet is membershippb.ClusterVersionSetRequest, 3.5 and later.
 type ClusterVersionSet struct{ Version string }
 
-// ClusterMemberAttrSet is membershippb.ClusterMemberAttrSetRequest, 3.5 and later; it marks a member's start.
+// ClusterMemberAttrSet is membershippb.ClusterMemberAttrSetRequest, 3.5 and later. Each member sends it after it has
+// started.
 type ClusterMemberAttrSet struct {
 	MemberID   ID
 	Name       string
@@ -227,7 +227,7 @@ type V2Request struct {
 // ConfChangeType is raftpb.ConfChangeType: 0 add node, 1 remove node, 2 update node, 3 add learner.
 type ConfChangeType int32
 
-// The changes of raft 3.x; a promotion is an AddNode whose context says isPromote.
+// The changes of raft 3.x. A promotion is an AddNode whose context has isPromote set.
 const (
 	ConfChangeAddNode        ConfChangeType = 0
 	ConfChangeRemoveNode     ConfChangeType = 1
@@ -241,7 +241,7 @@ type ConfChange struct {
 	Type    ConfChangeType
 	NodeID  ID
 	Context []byte
-	// Member is the decoded context; nil when there is none or it does not decode.
+	// Member is the decoded context; nil if there is none or it does not decode.
 	Member *MemberContext
 }
 

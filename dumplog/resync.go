@@ -13,7 +13,7 @@ func (r *segReader) stub(it *item, b []byte) error {
 	return r.giveUp(it, r.damage(r.tornKind(), r.off, int64(len(b)), errors.New("the file ends inside a length word")))
 }
 
-// tornKind is what an incomplete record is called: only the last segment is being written to when a server dies.
+// tornKind returns the kind of an incomplete record. Only in the last segment can it be a torn write.
 func (r *segReader) tornKind() DamageKind {
 	if r.last {
 		return DamageTornTail
@@ -21,7 +21,7 @@ func (r *segReader) tornKind() DamageKind {
 	return DamageTruncated
 }
 
-// zeroWord handles a length word of zero: the end of the segment, unless something stands behind it.
+// zeroWord handles a length word of zero: the end of the segment, unless data follows.
 func (r *segReader) zeroWord(it *item) error {
 	p, err := r.hunt.nonZero(r.off)
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *segReader) zeroWord(it *item) error {
 	if p >= r.win.size {
 		return r.finish(it, endZero)
 	}
-	// a running server has appended since this place was read: the log ended here at that moment
+	// A running server has appended since this place was read. The log ended here at that moment.
 	if p < r.off+wordSize {
 		return r.finish(it, endZero)
 	}
@@ -48,7 +48,7 @@ func (r *segReader) zeroWord(it *item) error {
 		return err
 	}
 	if ok {
-		it.dmg = r.damage(DamageZeroHole, r.off, q-r.off, errors.New("zeros, and valid frames behind them"))
+		it.dmg = r.damage(DamageZeroHole, r.off, q-r.off, errors.New("zeros, with valid frames after them"))
 		return r.resume(q)
 	}
 	end, err := r.hunt.lastNonZero(p)
@@ -57,13 +57,13 @@ func (r *segReader) zeroWord(it *item) error {
 	}
 	if r.last && p/sector > r.off/sector && p%sector < wordSize {
 		return r.giveUp(it, r.damage(DamageTornTail, r.off, end-r.off,
-			fmt.Errorf("zeros up to 0x%x, then %d bytes that hold no frame: sectors of an unfinished write", p, end-p)))
+			fmt.Errorf("zeros up to 0x%x, then %d bytes without a frame: sectors of an unfinished write", p, end-p)))
 	}
 	return r.giveUp(it, r.damage(DamageForeign, p, end-p,
-		errors.New("bytes behind the end of the log that hold no frame")))
+		errors.New("bytes after the end of the log that are not a frame")))
 }
 
-// broken handles bytes that are no frame: why says so, kind is what it looks like from the length word on. fr is what
+// broken handles bytes that are not a frame. why is the reason, kind the damage that the length word suggests, fr what
 // the length word claims.
 func (r *segReader) broken(it *item, fr frame, kind DamageKind, why error) error {
 	off := r.off
@@ -83,7 +83,7 @@ func (r *segReader) broken(it *item, fr frame, kind DamageKind, why error) error
 	case kind == DamageFrame && own == 0:
 		kind = DamageForeign
 	}
-	q, ok, err := r.behind(off, fr, own)
+	q, ok, err := r.findNext(off, fr, own)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (r *segReader) broken(it *item, fr frame, kind DamageKind, why error) error
 	return r.resume(q)
 }
 
-// lastBroken handles bad bytes with no frame behind them.
+// lastBroken handles bad bytes without a frame after them.
 func (r *segReader) lastBroken(it *item, fr frame, kind DamageKind, why error) error {
 	off := r.off
 	end, err := r.hunt.lastNonZero(off)
@@ -115,7 +115,7 @@ func (r *segReader) lastBroken(it *item, fr frame, kind DamageKind, why error) e
 		}
 	}
 	if kind = r.endKind(kind, off, fr, end); kind == DamageTail {
-		why = fmt.Errorf("%w; more than one bit is wrong, and nothing behind it holds", why)
+		why = fmt.Errorf("%w; more than one bit is wrong, and no valid record follows", why)
 	}
 	d := r.damage(kind, off, n, why)
 	if kind == r.tornKind() || kind == DamageTail {
@@ -126,7 +126,7 @@ func (r *segReader) lastBroken(it *item, fr frame, kind DamageKind, why error) e
 	return r.giveUp(it, d)
 }
 
-// resume goes on at a frame that resync found. Its chain starts anew unless it continues the old one.
+// resume continues at a frame that resync found. The chain restarts there unless the frame continues the old one.
 func (r *segReader) resume(q int64) error {
 	if r.chained {
 		_, crc, data, _, ok := r.peek(q)
@@ -136,8 +136,7 @@ func (r *segReader) resume(q int64) error {
 	return nil
 }
 
-// salvage handles a damaged length word before a record that is whole: its own head tells its length, the CRC proves
-// it.
+// salvage handles a damaged length word before an intact record: the record's head shows its length, the CRC proves it.
 func (r *segReader) salvage(it *item, off, own int64, why error) (bool, error) {
 	if !r.chained || own > r.win.size-off {
 		return false, nil
@@ -159,7 +158,7 @@ func (r *segReader) salvage(it *item, off, own int64, why error) (bool, error) {
 		Pos: Pos{Segment: r.name, Offset: off}, Len: own, Pad: uint8(own - wordSize - n), Type: t, OnDiskType: t,
 		StoredCRC: crc, ComputedCRC: crc, CRC: CRCMatch, Data: data,
 	}}
-	it.dmg = r.damage(DamageFrame, off, 0, fmt.Errorf("%w; the record behind it is whole, its CRC proves it", why))
+	it.dmg = r.damage(DamageFrame, off, 0, fmt.Errorf("%w; the record after it is intact, its CRC proves it", why))
 	it.queued = &good
 	r.chain, r.off = crc, off+own
 	if t == RecordEntry {

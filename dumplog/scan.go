@@ -12,9 +12,10 @@ import (
 // the number of entries.
 func (l *Log) Scan(ctx context.Context) (*Summary, error) { return l.ScanWith(ctx, nil) }
 
-// ScanWith is Scan with a look at every entry. visit is called once per segment, in no certain order, with its position
-// in the log; what it returns is called with the good entries of that segment in physical order, from one goroutine.
-// The Entry and its Data are valid only during the call, and Overwritten is not known yet; it follows from the Summary.
+// ScanWith is Scan with a callback for every entry. It calls visit once per segment, in any order, with the segment's
+// position in the log. The function that visit returns is called with the good entries of that segment in physical
+// order, from one goroutine. The Entry and its Data are valid only during the call. Overwritten is not set yet; it
+// follows from the Summary.
 func (l *Log) ScanWith(ctx context.Context, visit func(segment int) func(*Entry)) (*Summary, error) {
 	digests := make([]*digest, len(l.segs))
 	errs := make([]error, len(l.segs))
@@ -50,16 +51,16 @@ func (l *Log) ScanWith(ctx context.Context, visit func(segment int) func(*Entry)
 // Segments returns the number of segments.
 func (l *Log) Segments() int { return len(l.segs) }
 
-// behind returns the segment that continues segment i, nil when there is none.
-func (l *Log) behind(i int) *segFile {
+// nextSegment returns the segment that continues segment i, nil if there is none.
+func (l *Log) nextSegment(i int) *segFile {
 	if i+1 < len(l.segs) && l.segs[i+1].seq == l.segs[i].seq+1 && !l.segs[i+1].foreign {
 		return l.segs[i+1]
 	}
 	return nil
 }
 
-// Committed returns the last index known to be committed: the highest of the HardStates, of the snapshot records and of
-// what the caller knows (a consistent index, the commit of other members), bounded by the last entry.
+// Committed returns the last index known to be committed, at most the last entry. It is the highest index of the
+// HardStates, the snapshot records and known, such as a consistent index or the commit index of other members.
 func (s *Summary) Committed(known ...uint64) uint64 {
 	c := s.MaxCommit
 	for _, k := range known {
@@ -78,8 +79,8 @@ func (s *Summary) lastSnapshot() (index uint64) {
 	return index
 }
 
-// SnapshotAt returns the snapshot record of the WAL for a .snap file of this term and index, nil when there is none:
-// etcd 3.3.21, 3.4.8 and later then do not use the file.
+// SnapshotAt returns the WAL's snapshot record for a .snap file of this term and index, nil if there is none. Without
+// one, etcd 3.3.21, 3.4.8 and later do not use the file.
 func (s *Summary) SnapshotAt(term, index uint64) *SnapshotRecord {
 	for i := range s.Snapshots {
 		if r := &s.Snapshots[i]; r.Term == term && r.Index == index {
@@ -89,7 +90,7 @@ func (s *Summary) SnapshotAt(term, index uint64) *SnapshotRecord {
 	return nil
 }
 
-// TermAt returns the term of an entry of the effective log, 0 when the log does not hold the index.
+// TermAt returns the term of an entry of the effective log, 0 if the log does not contain the index.
 func (s *Summary) TermAt(index uint64) uint64 {
 	i := sort.Search(len(s.Terms), func(i int) bool { return s.Terms[i].Last >= index })
 	if i == len(s.Terms) || s.Terms[i].First > index {

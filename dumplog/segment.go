@@ -16,56 +16,56 @@ const (
 	endEOF  = "eof"
 )
 
-// segFile is a segment as Open found it.
+// segFile is a segment as found by Open.
 type segFile struct {
 	path, name string
 	seq, first uint64
 	size       int64
 	last       bool
-	file       *os.File // open already, and not ours to close; nil: opened by its path
-	// seed is the value of the CRC record at the head, meta the metadata record; seeded and meta are unset when the
-	// head does not show them whole.
+	file       *os.File // already open, closed by the caller; nil: opened by its path
+	// seed is the value of the CRC record at the head, meta the metadata record. seeded is false and meta nil if the
+	// head is not intact.
 	seed   uint32
 	seeded bool
 	meta   *Metadata
-	err    error // why the file can not be opened
-	// want is the identity of the log; foreign: that of the segment is another one.
+	err    error // why the file cannot be opened
+	// want is the identity of the log. foreign is set if the segment has another one.
 	want    *Metadata
 	foreign bool
 }
 
-// item is one step of reading a segment: a record, damage, or damage together with the record as it stands.
+// item is one step of reading a segment: a record, damage, or damage together with the record as it is in the file.
 type item struct {
 	rec  Record
-	head entryHead // decoded entry, when rec is a good entry record
+	head entryHead // decoded entry, if rec is a good entry record
 	dmg  *DamageError
-	// ok is true when rec counts: its bytes are those that were written, as far as the log can tell.
+	// ok is true if the record has the bytes that were written, as far as the log can prove.
 	ok bool
-	// queued brings a second step with the first one: the record that damage did not reach.
+	// queued is a second step that comes with the first one: an intact record after damage.
 	queued *item
 }
 
-// segReader reads one segment from front to end. It knows nothing of other segments, so that segments can be read side
-// by side; what follows from their order is found by order.
+// segReader reads one segment from front to end. It knows no other segment, so that segments can be read in parallel.
+// order then compares each segment with its neighbors.
 type segReader struct {
 	*segFile
 	win  window
 	aux  window // for looking ahead, so that the current record's bytes stay
 	hunt window // for searching, so that looking ahead does not move it
 	off  int64
-	next *segFile // the segment behind, whose CRC record tells how this one's chain must end
-	// chain is the rolling CRC so far, known to be right when seeded (shadowing segFile.seeded, which is about the
-	// head).
+	next *segFile // the next segment, whose CRC record shows how this one's chain must end
+	// chain is the rolling CRC so far, known to be right if seeded. This seeded shadows segFile.seeded, which is about
+	// the head.
 	chain   uint32
 	chained bool
-	// lastIndex and lastTerm bound what an unproven frame may say.
+	// lastIndex and lastTerm bound what an unproven frame may contain.
 	lastIndex, lastTerm uint64
 	dataEnd             int64
 	end                 string
-	// bytes that proving frames may still read: hostile bytes must not cost more than time in proportion
+	// proofs is the number of bytes that proving frames may still read. It keeps the time for hostile files linear.
 	proofs  int64
 	pending *item
-	headEnd int64 // offset behind the CRC record at the head, 0 until it was read
+	headEnd int64 // offset after the CRC record at the head, 0 until it was read
 	badSeed bool  // the CRC record at the head is known to be damaged
 	done    bool
 }
@@ -90,7 +90,7 @@ func openSegment(ctx context.Context, s, next *segFile) (*segReader, error) {
 
 func (r *segReader) close() { r.release(r.win.f) }
 
-// step reads the next item into it and reports io.EOF at the end of the segment.
+// step reads the next item into it and returns io.EOF at the end of the segment.
 func (r *segReader) step(it *item) error {
 	*it = item{}
 	if r.pending != nil {
@@ -115,7 +115,7 @@ func (r *segReader) step(it *item) error {
 	return err
 }
 
-// read is step without the bookkeeping of failures.
+// read is step without recording failures.
 func (r *segReader) read(it *item) error {
 	rest := r.win.size - r.off
 	if rest <= 0 {
@@ -141,10 +141,10 @@ func (r *segReader) read(it *item) error {
 		fr = plain
 	}
 	if fr.len() > r.win.size-r.off {
-		return r.broken(it, fr, DamageFrame, fmt.Errorf("frame wants %d bytes, the file has %d more", fr.len(),
+		return r.broken(it, fr, DamageFrame, fmt.Errorf("the frame needs %d bytes, the file has only %d more", fr.len(),
 			r.win.size-r.off))
 	}
-	if fr.len() > blockSize && !r.plausible(r.off, fr) {
+	if fr.len() > blockSize && !r.lengthConsistent(r.off, fr) {
 		return r.broken(it, fr, DamageRecord, errRecordShape)
 	}
 	if b, err = r.win.at(r.off, int(fr.len())); err != nil {
@@ -153,7 +153,7 @@ func (r *segReader) read(it *item) error {
 	return r.frame(it, fr, b)
 }
 
-// frame handles a frame whose length word holds.
+// frame handles a frame with a valid length word.
 func (r *segReader) frame(it *item, fr frame, b []byte) error {
 	t, crc, data, err := parseRecord(b[wordSize : wordSize+fr.rec])
 	if err != nil {
@@ -165,10 +165,10 @@ func (r *segReader) frame(it *item, fr frame, b []byte) error {
 	}
 	head, perr := checkPayload(t, data)
 	if perr == nil && (t == RecordCRC || t == RecordMetadata) && !r.atHead(t) {
-		perr = fmt.Errorf("a %s record stands only at the head of a segment", t)
+		perr = fmt.Errorf("a %s record is allowed only at the head of a segment", t)
 	}
 	if perr == nil && t != RecordMetadata && r.headEnd > 0 && r.off == r.headEnd {
-		perr = errors.New("a metadata record stands behind the crc record")
+		perr = errors.New("a metadata record follows the crc record")
 	}
 	if r.off == 0 && (t != RecordCRC || perr != nil) {
 		return r.badHead(it, fr, b)
@@ -194,7 +194,7 @@ func (r *segReader) frame(it *item, fr frame, b []byte) error {
 	return r.accept(it, b, fr)
 }
 
-// atHead tells whether a record of this type may stand here: crc first, metadata right behind it.
+// atHead reports whether a record of this type may be at this offset: crc first, metadata right after it.
 func (r *segReader) atHead(t RecordType) bool {
 	if t == RecordCRC {
 		return r.off == 0
@@ -202,7 +202,7 @@ func (r *segReader) atHead(t RecordType) bool {
 	return r.off == r.headEnd || r.headEnd == 0 && r.off <= 4*wordSize
 }
 
-// accept moves on behind a good record.
+// accept advances past a good record.
 func (r *segReader) accept(it *item, b []byte, fr frame) error {
 	r.chain, r.chained = it.rec.StoredCRC, true
 	if it.rec.Type == RecordEntry {
@@ -216,15 +216,16 @@ func (r *segReader) accept(it *item, b []byte, fr frame) error {
 	if firstNonZero(b[wordSize+fr.rec:]) < int(fr.pad) {
 		good := *it
 		*it = item{queued: &good, dmg: r.damage(DamagePadding, it.rec.Offset, 0,
-			errors.New("padding is not zero; the record itself holds"))}
+			errors.New("padding is not zero; the record itself is intact"))}
 	}
 	return nil
 }
 
-// finish ends the segment cleanly; even then a segment holds at least its CRC record.
+// finish ends the segment without damage, unless it lacks even its CRC record.
 func (r *segReader) finish(it *item, how string) error {
 	if r.off == 0 {
-		return r.giveUp(it, r.damage(DamageUnreadable, 0, r.size, errors.New("the segment is empty or zeros only")))
+		return r.giveUp(it, r.damage(DamageUnreadable, 0, r.size,
+			errors.New("the segment is empty or contains only zeros")))
 	}
 	r.done, r.end = true, how
 	return io.EOF

@@ -135,8 +135,8 @@ func TestLeftOvers(t *testing.T) {
 	writeMany(t, dir, 10, 10)
 	must(t, removeTmp(dir))
 	for name, what := range map[string]string{"0.tmp": "zeros",
-		"0000000000000000-0000000000000000.wal.broken": "torn tail", "note.txt": "no file of etcd",
-		"x.wal": "no file of etcd"} {
+		"0000000000000000-0000000000000000.wal.broken": "torn tail", "note.txt": "not an etcd file",
+		"x.wal": "not an etcd file"} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(what), 0o600))
 	}
 	evidencetest.Unchanged(t, dir)

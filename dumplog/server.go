@@ -6,20 +6,20 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// outcome is what etcd's own decoder (server/storage/wal/decoder.go) makes of the bytes at an offset.
+// outcome is the result of etcd's own decoder (server/storage/wal/decoder.go) for the bytes at an offset.
 type outcome int
 
 const (
 	outcomeGood  outcome = iota // reads a record
 	outcomeEnd                  // end of the segment: a zero length word or the end of the file
-	outcomeShort                // unexpected EOF: the frame reaches beyond the file
+	outcomeShort                // unexpected EOF: the frame extends past the end of the file
 	outcomeTorn                 // unexpected EOF: a sector of the frame is all zeros
 	outcomeProto                // a protobuf error
 	outcomeCRC                  // a CRC mismatch
 )
 
-// etcdReads follows etcd's decoder for one frame; chain is its CRC before. Unlike parseWord it looks at no more of the
-// length word than etcd does.
+// etcdReads models etcd's decoder for one frame; chain is its CRC before the frame. Unlike parseWord it checks only the
+// bits of the length word that etcd checks.
 func (r *segReader) etcdReads(off int64, chain uint32) outcome {
 	rest := r.win.size - off
 	if rest <= 0 {
@@ -55,7 +55,7 @@ func (r *segReader) etcdReads(off int64, chain uint32) outcome {
 	return outcomeCRC
 }
 
-// gogoRecord decodes a record as leniently as the generated code does: fields in any order, unknown ones skipped.
+// gogoRecord decodes a record as leniently as the generated code: fields in any order, unknown ones skipped.
 func gogoRecord(b []byte) (t RecordType, crc uint32, data []byte, ok bool) {
 	s := scanner{b: b}
 	var f field
@@ -74,28 +74,28 @@ func gogoRecord(b []byte) (t RecordType, crc uint32, data []byte, ok bool) {
 	return t, crc, data, !s.bad
 }
 
-// StartEffect is what a server of etcd does with damage of its log when it starts.
+// StartEffect says how an etcd server that starts on the log reacts to the damage.
 type StartEffect string
 
-// The effects; "" is one that depends on more than the damaged place.
+// The effects. "" means that the effect depends on more than the damaged place.
 const (
-	// StartRefused: the server ends with an error or a panic.
+	// StartRefused: the server exits with an error or a panic.
 	StartRefused StartEffect = "refuses"
-	// StartCuts: the server takes it for an unfinished write, keeps a copy of the segment and cuts off what follows.
+	// StartCuts: the server treats it as an unfinished write, copies the segment and cuts off everything from here.
 	StartCuts StartEffect = "cuts"
-	// StartDrops: the server takes it for the end of the log; what follows is lost without a message.
+	// StartDrops: the server treats it as the end of the log. What follows is lost without a message.
 	StartDrops StartEffect = "drops"
-	// StartUnnoticed: the server reads on as if nothing were wrong, and nothing is lost by it.
+	// StartUnnoticed: the server reads on without noticing. Nothing is lost.
 	StartUnnoticed StartEffect = "unnoticed"
 )
 
-// does sets what etcd does with the damage when it starts, in words and as a value.
+// does sets how etcd reacts to the damage, in words and as a value.
 func (d *DamageError) does(effect StartEffect, words string) {
 	d.OnStart, d.Server = effect, words
 }
 
-// serverAt says what etcd does when it starts on a segment with this damage. Where that hangs on the bytes, etcd's
-// decoder is followed.
+// serverAt sets how etcd reacts when it starts on a segment with this damage. If that depends on the bytes, it asks
+// etcdReads.
 func serverAt(r *segReader, d *DamageError, chain uint32) {
 	switch d.Kind {
 	case DamageType, DamagePayload, DamagePadding, DamageUnreadable, DamageChain, DamageMixed:
@@ -103,29 +103,30 @@ func serverAt(r *segReader, d *DamageError, chain uint32) {
 		return
 	}
 	if d.Kind == DamageForeign && r.etcdReads(r.off, chain) == outcomeEnd && d.Offset >= r.off {
-		d.does(StartUnnoticed, "takes the zeros before for the end and never reads these bytes; it zeroes them when "+
-			"it writes on")
+		d.does(StartUnnoticed, "treats the zeros before as the end and never reads these bytes; it zeroes them when "+
+			"it appends")
 		return
 	}
 	switch r.etcdReads(d.Offset, chain) {
 	case outcomeEnd:
 		if r.last {
-			d.does(StartDrops, "takes the zeros for the end: starts without an error, loses everything behind and zeroes it")
+			d.does(StartDrops, "treats the zeros as the end: starts without an error, drops everything after them "+
+				"and zeroes it")
 			return
 		}
-		d.does(StartRefused, "goes on with the next segment and refuses to start there: crc mismatch")
+		d.does(StartRefused, "continues with the next segment and refuses to start: crc mismatch")
 	case outcomeShort:
 		d.Short = true
 		if r.last {
 			d.does(StartCuts, fmt.Sprintf("copies the segment to .broken, cuts it at 0x%x and starts: everything "+
-				"behind is lost (3.5.5 and 3.5.6 refuse, and so do 3.3.23 to 3.5.4 from 10 MiB on: max entry size "+
+				"after that is lost (3.5.5 and 3.5.6 refuse, 3.3.23 to 3.5.4 refuse from 10 MiB on: max entry size "+
 				"limit exceeded)", d.Offset))
 			return
 		}
 		d.does(StartRefused, "refuses to start: unexpected EOF; it repairs the last segment only")
 	case outcomeTorn:
-		d.does(StartCuts, fmt.Sprintf("takes it for a torn write, since a sector is all zeros: copies the segment to "+
-			".broken, cuts it at 0x%x and starts: everything behind is lost", d.Offset))
+		d.does(StartCuts, fmt.Sprintf("treats it as a torn write, since a sector is all zeros: copies the segment to "+
+			".broken, cuts it at 0x%x and starts: everything after that is lost", d.Offset))
 	case outcomeProto:
 		d.does(StartRefused, "refuses to start: a protobuf error")
 	case outcomeCRC:
@@ -135,43 +136,44 @@ func serverAt(r *segReader, d *DamageError, chain uint32) {
 	}
 }
 
-// serverDoes says what etcd does with damage that needs no look at the bytes.
+// serverDoes sets how etcd reacts to damage of a kind for which the bytes do not matter.
 func serverDoes(d *DamageError, last bool) {
 	switch d.Kind {
 	case DamageType:
-		d.does("", "does not notice, since the CRC does not cover the type: a type it does not know makes it refuse "+
-			"(unexpected block type), else the record is read as the wrong type and an entry silently disappears")
+		d.does("", "the CRC does not cover the type: with an unknown type it refuses to start "+
+			"(unexpected block type), with a known one it misreads the record and silently drops an entry")
 	case DamagePayload:
-		d.does(StartRefused, "panics while it decodes the payload")
+		d.does(StartRefused, "panics when it decodes the payload")
 	case DamagePadding:
-		d.does(StartUnnoticed, "does not look at padding")
+		d.does(StartUnnoticed, "ignores padding")
 	case DamageMissingSegment:
 		d.does(StartRefused, "refuses to start: file sequence numbers do not increase continuously, or crc mismatch; "+
-			"a missing last segment it does not notice")
+			"it does not notice a missing last segment")
 	case DamageMixed:
 		d.does(StartRefused, "refuses to start: conflicting metadata found, or crc mismatch")
 	case DamageChain:
 		d.does(StartRefused, "refuses to start: crc mismatch")
 	case DamageName:
-		d.does("", "looks for its place to start by the names: refuses to start (file not found, or file sequence "+
+		d.does("", "finds where to start by the file names: refuses to start (file not found, or file sequence "+
 			"numbers do not increase continuously) or reads from a later segment than it needs")
 	case DamageSnapshotRecord:
-		d.does("", "passes over the .snap file that the record does not name any more and takes an older one, or "+
+		d.does("", "skips the .snap file that no record names any more and uses an older one, or "+
 			"refuses to start: snapshot mismatch")
 	case DamageIndexGap:
 		d.does(StartRefused, "refuses to start: slice bounds out of range (panics up to 3.3.22 and 3.4.9)")
 	case DamageTermOrder:
-		d.does(StartUnnoticed, "does not notice when it reads the log")
+		d.does(StartUnnoticed, "does not notice")
 	case DamageUnreadable:
 		if last {
 			effect := StartRefused
 			if d.Len == 0 {
 				effect = StartDrops
 			}
-			d.does(effect, "refuses to start when the file can not be read; takes an empty last segment for the end of the log")
+			d.does(effect, "refuses to start if the file cannot be read; treats an empty last segment as the end of "+
+				"the log")
 			return
 		}
-		d.does(StartRefused, "refuses to start when the file can not be read; takes an empty segment for one that "+
+		d.does(StartRefused, "refuses to start if the file cannot be read; treats an empty segment as one that "+
 			"ended, then refuses: crc mismatch")
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// MaxSnapFile bounds what is read of one .snap file; a larger one is reported as unreadable. The v2 store inside holds
-// members and, up to 3.5, v2 keys.
+// MaxSnapFile bounds the size of a .snap file in bytes; a larger one is reported as unreadable. The v2 store inside
+// contains members and, up to 3.5, v2 keys.
 const MaxSnapFile = 256 << 20
 
-// SnapFile is one raft snapshot file (<term>-<index>.snap) and what reading it showed.
+// SnapFile is the result of reading one raft snapshot file (<term>-<index>.snap).
 type SnapFile struct {
 	File string `json:"file"`
 	Size int64  `json:"size"`
@@ -29,27 +29,27 @@ type SnapFile struct {
 	Index     uint64    `json:"index"`
 	ConfState ConfState `json:"confState"`
 	StoredCRC uint32    `json:"-"`
-	// Computed is the CRC-32C of the data.
+	// ComputedCRC is the CRC-32C of the data.
 	ComputedCRC uint32   `json:"-"`
 	V2          *V2Store `json:"v2,omitempty"`
-	// Damage is nil when CRC, protobuf, JSON and name agree.
+	// Damage is nil if CRC, protobuf, JSON and name agree.
 	Damage *DamageError `json:"-"`
 	// Broken is true for *.snap.broken files, which a server renamed because it could not read them.
 	Broken bool `json:"broken,omitempty"`
 }
 
-// V2Store is what counts of the v2 store JSON inside a .snap file.
+// V2Store is the part of the v2 store JSON in a .snap file that etcd v3 uses.
 type V2Store struct {
 	Members []V2Member `json:"members"`
 	Removed []ID       `json:"removed,omitempty"`
-	// Version is the cluster version, "" when absent.
+	// Version is the cluster version, "" if absent.
 	Version string `json:"version,omitempty"`
-	// UserKeys are the paths of user content under /1; 3.6 refuses to start with any.
+	// UserKeys are the paths of user content under /1. etcd 3.6 refuses to start if there is any.
 	UserKeys []string `json:"userKeys,omitempty"`
 	Bytes    int      `json:"bytes"`
 }
 
-// V2Member is one member in the v2 store; Name and ClientURLs are empty until the member started.
+// V2Member is one member in the v2 store. Name and ClientURLs are empty until the member has started.
 type V2Member struct {
 	ID         ID       `json:"id"`
 	Name       string   `json:"name,omitempty"`
@@ -58,25 +58,25 @@ type V2Member struct {
 	IsLearner  bool     `json:"isLearner,omitempty"`
 }
 
-// SnapDir is what a snap folder holds beside the db.
+// SnapDir lists the files of a snap folder except the db.
 type SnapDir struct {
 	// Files are the .snap and .snap.broken files, by index then term.
 	Files []*SnapFile
-	// SnapDBs are <index>.snap.db files: whole databases received from a leader and not installed yet.
+	// SnapDBs are <index>.snap.db files: complete databases received from a leader and not installed yet.
 	SnapDBs []SnapDB
 	// LeftOvers are tmp*, db.tmp* and foreign files.
 	LeftOvers []LeftOver
 }
 
-// SnapDB is a <index>.snap.db file: a database received from a leader, not yet installed.
+// SnapDB is a <index>.snap.db file: a database received from a leader and not installed yet.
 type SnapDB struct {
 	File  string `json:"file"`
 	Index uint64 `json:"index"`
 	Size  int64  `json:"size"`
 }
 
-// ReadSnapFile reads one .snap file (server/etcdserver/api/snap/snapshotter.go, etcd 3.0 to 3.8). The error is non-nil
-// only when the file cannot be read; damage is in the SnapFile.
+// ReadSnapFile reads one .snap file (server/etcdserver/api/snap/snapshotter.go, etcd 3.0 to 3.8). It returns an error
+// only if the file cannot be read; damage is in the SnapFile.
 func ReadSnapFile(path string) (*SnapFile, error) {
 	b, err := regular.ReadFile(path, MaxSnapFile)
 	if err != nil {
@@ -85,7 +85,7 @@ func ReadSnapFile(path string) (*SnapFile, error) {
 	return DecodeSnapFile(filepath.Base(path), b), nil
 }
 
-// DecodeSnapFile reads the bytes of a .snap file; name is its file name, which says what term and index it should hold.
+// DecodeSnapFile reads the bytes of a .snap file. The file name says which term and index it should contain.
 func DecodeSnapFile(name string, b []byte) *SnapFile {
 	s := &SnapFile{File: name, Size: int64(len(b))}
 	base, broken := strings.CutSuffix(name, ".broken")
@@ -95,22 +95,23 @@ func DecodeSnapFile(name string, b []byte) *SnapFile {
 	if d := s.decode(b); d != nil {
 		s.damaged(d)
 	} else if named && (s.NameTerm != s.Term || s.NameIndex != s.Index) {
-		s.damaged(&DamageError{Kind: DamageMixed, Err: fmt.Errorf("the content is of %d/%d", s.Term, s.Index)})
+		s.damaged(&DamageError{Kind: DamageMixed, Err: fmt.Errorf("the content is a snapshot at %d/%d", s.Term,
+			s.Index)})
 	}
 	return s
 }
 
 func (s *SnapFile) damaged(d *DamageError) {
 	d.Segment = s.File
-	d.Server = "3.3 to 3.6 rename the file to .broken and start from an older snapshot, or from none; 3.7 does not read it"
+	d.Server = "3.3 to 3.6 rename the file to .broken and use an older snapshot or none; 3.7 does not read it"
 	if d.Kind == DamageMixed {
-		d.Server = "3.3.21, 3.4.8 and later use it only when the WAL has a snapshot record for its content"
+		d.Server = "3.3.21, 3.4.8 and later use it only if the WAL has a snapshot record for its content"
 	}
 	s.Damage = d
 }
 
-// decode reads snappb.Snapshot {1 crc, 2 data} with raftpb.Snapshot {1 data, 2 metadata} inside. What decodes is filled
-// in even when the CRC does not hold.
+// decode reads snappb.Snapshot {1 crc, 2 data} with raftpb.Snapshot {1 data, 2 metadata} inside. It fills in what
+// decodes, even if the CRC does not match.
 func (s *SnapFile) decode(b []byte) *DamageError {
 	if len(b) == 0 {
 		return &DamageError{Kind: DamageUnreadable, Err: errors.New("empty file")}
@@ -183,8 +184,8 @@ func (s *SnapFile) decodeRaft(b []byte) error {
 	return nil
 }
 
-// ReadSnapDir lists and reads a snap folder. The error is non-nil only when the folder cannot be listed; a .snap file
-// that cannot be read is in Files with its Damage.
+// ReadSnapDir lists and reads a snap folder. It returns an error only if the folder cannot be listed. A .snap file that
+// cannot be read is in Files with its Damage.
 func ReadSnapDir(dir string) (*SnapDir, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {
@@ -240,14 +241,14 @@ func snapDBName(name string) (uint64, bool) {
 func leftOverInSnap(name string) string {
 	switch {
 	case strings.HasPrefix(name, "db.tmp"):
-		return "unfinished copy of a defragmentation"
+		return "unfinished copy from a defragmentation"
 	case strings.HasPrefix(name, "tmp"):
 		return "unfinished database received from a leader"
 	}
-	return "no file of etcd"
+	return "not an etcd file"
 }
 
-// Equal tells whether both name the same members in the same roles, in any order.
+// Equal reports whether both have the same members in the same roles, in any order.
 func (c *ConfState) Equal(o *ConfState) bool {
 	same := func(a, b []ID) bool {
 		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))

@@ -1,9 +1,9 @@
 package dumplog
 
-// startMarks looks at the first records of a log for how the member came to be.
+// startMarks derives from the first records of a log how the member was created.
 //
-// A bootstrap writes one ConfChangeAddNode per initial member at term 1 and then HardState{term 1, vote 0, commit n}; a
-// restore does the same with a vote; a joining member has no entries before its first HardState, or those of the
+// A bootstrap writes one ConfChangeAddNode per initial member at term 1 and then HardState{term 1, vote 0, commit n}. A
+// restore does the same with a vote. A joining member has no entries before its first HardState, or only entries of the
 // leader, whose term and commit do not fit (server/etcdserver/bootstrap.go, etcdutl/snapshot/v3_snapshot.go, 3.3 to
 // 3.8).
 type startMarks struct {
@@ -38,8 +38,8 @@ func (s *startMarks) add(it *item) {
 	}
 }
 
-// isForced tells whether a conf change is one that --force-new-cluster wrote: a removal without ID and context. A
-// removal that a client asked for carries the ID of its request (server/storage/util.go, CreateConfigChangeEnts).
+// isForced reports whether --force-new-cluster wrote a conf change: a removal without ID and context. A removal that a
+// client requested has the ID of its request (server/storage/util.go, CreateConfigChangeEnts).
 func isForced(data []byte) bool {
 	cc, err := decodeConfChange(data)
 	return err == nil && cc.Type == ConfChangeRemoveNode && cc.ID == 0 && len(cc.Context) == 0

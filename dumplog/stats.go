@@ -16,19 +16,19 @@ func (c *Count) add(n int) {
 	c.Bytes += int64(n)
 }
 
-// sizeClasses is the number of classes of Stats.Sizes: class i counts payloads of less than 2^i bytes.
+// sizeClasses is the number of classes of Stats.Sizes. Class i counts payloads of less than 2^i bytes.
 const sizeClasses = 33
 
-// maxPrefixes bounds the prefixes and users that Stats tells apart; the rest is counted together.
+// maxPrefixes bounds the prefixes and users that Stats counts separately; the others are counted together.
 const maxPrefixes = 10000
 
-// OtherPrefix is where Stats counts the keys of prefixes beyond the first 10000.
+// OtherPrefix is the prefix under which Stats counts the keys after the first 10000 prefixes.
 const OtherPrefix = "(other)"
 
-// Stats counts the entries of a log. The zero value is ready; Depth may be set before the first Add.
+// Stats counts the entries of a log. The zero value is ready; set Depth before the first Add.
 type Stats struct {
 	Total Count
-	// Sizes counts payloads by size: class i those of less than 2^i and at least 2^(i-1) bytes.
+	// Sizes counts payloads by size: class i has less than 2^i and at least 2^(i-1) bytes.
 	Sizes     [sizeClasses]int64
 	Kinds     map[Kind]*Count
 	Terms     map[uint64]*Count
@@ -38,11 +38,11 @@ type Stats struct {
 	Prefixes map[string]*Count
 	// Depth is the number of path elements of a prefix; 0 means 2, as in /registry/pods.
 	Depth int
-	// Largest is the largest payload and where it stands.
+	// Largest is the size of the largest payload in bytes, and its position.
 	Largest      int64
 	LargestIndex uint64
 	LargestPos   Pos
-	// Undecoded counts the entries that decode as no request.
+	// Undecoded counts the entries that do not decode as a request.
 	Undecoded int64
 
 	kind     *Count
@@ -87,7 +87,7 @@ func bitLen(n int) int {
 	return l
 }
 
-// prefixes counts the keys that a request writes. A plain put is nearly every entry of a log, so it comes first.
+// prefixes counts the keys that a request writes. It handles a plain put first, since nearly every entry is one.
 func (s *Stats) prefixes(r *Request) {
 	switch {
 	case r.Put != nil:
@@ -114,8 +114,8 @@ func (s *Stats) prefix(key []byte) *Count {
 	return s.named(&s.Prefixes, string(p))
 }
 
-// keyPrefix returns the first depth path elements of a key with the slash behind them; a key with fewer stands for the
-// folder it lies in.
+// keyPrefix returns the first depth path elements of a key with the slash after them. For a key with fewer elements it
+// returns the key's folder.
 func keyPrefix(key []byte, depth int) []byte {
 	if depth <= 0 {
 		depth = 2
@@ -182,8 +182,8 @@ func merge[K comparable](to *map[K]*Count, from map[K]*Count) {
 	}
 }
 
-// Stats counts the entries that f picks, the segments side by side on all cores, and checks every CRC on the way. f may
-// be nil. A filter by Overwritten reads the log a second time, since only the whole log tells.
+// Stats counts the entries that f selects, the segments in parallel on all cores, and checks every CRC. f may be nil. A
+// filter by Overwritten reads the log a second time, since Overwritten is known only after a first pass.
 func (l *Log) Stats(ctx context.Context, f *Filter) (*Stats, *Summary, error) {
 	if f == nil {
 		f = &Filter{}
@@ -194,7 +194,7 @@ func (l *Log) Stats(ctx context.Context, f *Filter) (*Stats, *Summary, error) {
 	parts := make([]*Stats, l.Segments())
 	sum, err := l.ScanWith(ctx, func(i int) func(*Entry) {
 		var d Decoder
-		part := new(Stats) // each on its own, so that two cores do not share a cache line
+		part := new(Stats) // one per segment, so that two cores do not share a cache line
 		parts[i] = part
 		return func(e *Entry) {
 			if r, _ := d.Decode(e); f.Match(e, r) {

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Tail reads a log while a server writes it: each call of Records goes on where the one before ended. It takes no lock
-// and opens for reading only, so the server does not notice. Files are open only while an iterator runs.
+// Tail reads a log while a server writes it: each call of Records continues where the previous one ended. It takes no
+// lock and opens for reading only, so the server does not notice. Files are open only while an iterator runs.
 //
-// A record that is being written looks like damage. Damage in the last segment is therefore held back until a segment
-// stands behind it, or until it was seen unchanged for Settle.
+// A record that is being written looks like damage. So Tail reports damage in the last segment only when a later
+// segment exists, or when the damage has not changed for the time Settle.
 type Tail struct {
-	// Settle is how long damage at the end must last to be reported; 0 means one second.
+	// Settle is how long damage at the end must last before it is reported; 0 means one second.
 	Settle time.Duration
 
 	dir     string
 	started bool
 	seq     uint64
 	at      tailState
-	// held is damage held back since heldAt, told the damage at the end that was reported.
-	held, told Pos
-	heldAt     time.Time
-	now        func() time.Time
+	// held is damage seen first at heldAt and not reported yet. reported is the last reported damage at the end.
+	held, reported Pos
+	heldAt         time.Time
+	now            func() time.Time
 }
 
-// tailState is where a segReader stood, so that another one can go on.
+// tailState is the position of a segReader, so that another one can continue there.
 type tailState struct {
 	off, headEnd        int64
 	chain               uint32
@@ -39,9 +39,8 @@ type tailState struct {
 // NewTail returns a Tail that starts with the first segment of a WAL folder.
 func NewTail(dir string) *Tail { return &Tail{dir: dir, now: time.Now} }
 
-// Records yields the records that were appended since the last call, and damage as Log.Records does, except that what a
-// damage lost is not known: the records behind it are not there yet. Any other error ends the iteration; the next call
-// tries again.
+// Records yields the records appended since the last call. It yields damage as Log.Records does, but without the lost
+// indexes, since later records do not exist yet. Any other error ends the iteration; the next call tries again.
 func (t *Tail) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		l, err := Open(t.dir)
@@ -56,7 +55,7 @@ func (t *Tail) Records(ctx context.Context) iter.Seq2[Record, error] {
 			if !t.enter(s, yield) {
 				return
 			}
-			if more, err := t.segment(ctx, s, l.behind(i), yield); err != nil {
+			if more, err := t.segment(ctx, s, l.nextSegment(i), yield); err != nil {
 				yield(Record{}, err)
 				return
 			} else if !more {
@@ -73,7 +72,7 @@ func (t *Tail) enter(s *segFile, yield func(Record, error) bool) bool {
 			return true
 		}
 		d := &DamageError{Pos: Pos{Segment: s.name, Offset: s.size}, Kind: DamageTruncated, Len: t.at.off - s.size,
-			Err: errors.New("the file is shorter than what was read of it")}
+			Err: errors.New("the file has become shorter than what was already read")}
 		t.at.off, t.at.chained = s.size, false
 		return yield(Record{}, d)
 	}
@@ -88,7 +87,7 @@ func (t *Tail) enter(s *segFile, yield func(Record, error) bool) bool {
 		ok = yield(Record{}, d)
 	case prev.chained && s.seeded && s.seed != prev.chain:
 		d := &DamageError{Pos: head, Kind: DamageChain,
-			Err: fmt.Errorf("the CRC record says %08x, the segment before ends with %08x", s.seed, prev.chain)}
+			Err: fmt.Errorf("the CRC record says %08x, the previous segment ends with %08x", s.seed, prev.chain)}
 		serverDoes(d, s.last)
 		ok = yield(Record{}, d)
 	}
@@ -96,7 +95,7 @@ func (t *Tail) enter(s *segFile, yield func(Record, error) bool) bool {
 	return ok
 }
 
-// segment reads on in one segment; more is false when the caller stops or when damage is held back.
+// segment continues reading one segment. more is false if the caller stops or if damage is held back.
 func (t *Tail) segment(ctx context.Context, s, next *segFile, yield func(Record, error) bool) (more bool, err error) {
 	r, err := openSegment(ctx, s, next)
 	if err != nil {
@@ -117,14 +116,14 @@ func (t *Tail) segment(ctx context.Context, s, next *segFile, yield func(Record,
 		if err != nil {
 			return false, err
 		}
-		if d := it.dmg; d != nil && d.Pos == t.told {
+		if d := it.dmg; d != nil && d.Pos == t.reported {
 			continue
-		} else if d != nil && d.Kind != DamagePadding && s.last && !t.settled(d.Pos) {
+		} else if d != nil && d.Kind != DamagePadding && s.last && !t.hasSettled(d.Pos) {
 			return false, nil
 		}
-		if r.done && s.last { // nothing behind holds: a server that starts will cut here and write on
-			t.told = it.dmg.Pos
-		} else if r.pending == nil { // else the record belongs to the next step
+		if r.done && s.last { // no valid record follows: a server that starts cuts here and appends
+			t.reported = it.dmg.Pos
+		} else if r.pending == nil { // otherwise the record belongs to the next step
 			t.at = tailState{off: r.off, headEnd: r.headEnd, chain: r.chain, chained: r.chained, lastIndex: r.lastIndex,
 				lastTerm: r.lastTerm}
 		}
@@ -140,8 +139,8 @@ func (t *Tail) segment(ctx context.Context, s, next *segFile, yield func(Record,
 	}
 }
 
-// settled tells whether damage was there long enough.
-func (t *Tail) settled(p Pos) bool {
+// hasSettled reports whether the damage has lasted long enough.
+func (t *Tail) hasSettled(p Pos) bool {
 	settle := t.Settle
 	if settle <= 0 {
 		settle = time.Second

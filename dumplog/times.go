@@ -10,18 +10,18 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// TimeSource tells where a time in a log comes from.
+// TimeSource says where a time in a log comes from.
 type TimeSource string
 
-// The sources of time. The clock is that of the proposing member, or of a Kubernetes client.
+// The sources of time. The clock is that of the proposing member or of a Kubernetes client.
 const (
-	// TimeRequestID: the generator never runs ahead of its member's clock, so the entry was proposed at or after the
-	// time.
+	// TimeRequestID: the time in a request ID. The generator never runs ahead of its member's clock, so the entry was
+	// proposed at or after this time.
 	TimeRequestID TimeSource = "request-id"
-	// TimeLeaseRenewal: a Kubernetes Lease (coordination.k8s.io/v1) carries when its holder renewed it, just before the
+	// TimeLeaseRenewal: the renewTime of a Kubernetes Lease (coordination.k8s.io/v1), set by its holder just before the
 	// write.
 	TimeLeaseRenewal TimeSource = "lease-renewal"
-	// TimeManagedFields: the metadata of a Kubernetes object carries when the API server last wrote it.
+	// TimeManagedFields: when the API server last wrote a Kubernetes object, according to its metadata.
 	TimeManagedFields TimeSource = "managed-fields"
 )
 
@@ -32,21 +32,21 @@ type TimeMark struct {
 	Source TimeSource
 }
 
-// Times collects what a log says about wall-clock time. Entries must come in physical order. Marks closer than Step are
-// dropped, so memory grows with the time the log covers, not with its entries.
+// Times collects the wall-clock times in a log. Entries must come in physical order. Marks closer than Step are
+// dropped, so memory grows with the time that the log covers, not with its entries.
 type Times struct {
-	// Near is any time within 17 years of the log; request IDs carry only the low 40 bits. It must be set.
+	// Near is any time within 17 years of the log. It must be set, because request IDs have only the low 40 bits.
 	Near time.Time
 	// Step is the least distance between two marks of one source; 0 means one second.
 	Step time.Duration
-	// Split, if set, is a time around which no mark is dropped: see Around.
+	// Split, if set, is a time around which no mark is dropped; see Around.
 	Split         time.Time
 	marks         []TimeMark
 	last          map[TimeSource]time.Time
 	before, after *TimeMark
 }
 
-// Add takes the next entry.
+// Add adds the next entry.
 func (t *Times) Add(e *Entry, r *Request) {
 	if id := r.ProposerID(); id != 0 {
 		t.mark(e.Index, id.StartTime(t.Near), TimeRequestID)
@@ -71,13 +71,13 @@ func (t *Times) mark(index uint64, at time.Time, src TimeSource) {
 		t.last = map[TimeSource]time.Time{}
 	}
 	if last, ok := t.last[src]; ok && at.Before(last.Add(step)) {
-		return // time that does not go on says nothing new
+		return // a time that does not advance adds nothing
 	}
 	t.last[src] = at
 	t.marks = append(t.marks, TimeMark{Index: index, Time: at, Source: src})
 }
 
-// split keeps the marks on both sides of Split.
+// split keeps the marks before and after Split.
 func (t *Times) split(m TimeMark) {
 	switch {
 	case t.Split.IsZero() || t.after != nil:
@@ -88,16 +88,15 @@ func (t *Times) split(m TimeMark) {
 	}
 }
 
-// Around returns the mark of the first entry that was certainly proposed after Split, and the last mark in front of it;
-// nil where there is none. No mark is dropped for being close to another one.
+// Around returns the mark of the first entry that was certainly proposed after Split, and the last mark before it; nil
+// if there is none. These marks are never dropped.
 func (t *Times) Around() (before, after *TimeMark) { return t.before, t.after }
 
 // Marks returns the marks in index order.
 func (t *Times) Marks() []TimeMark { return t.marks }
 
-// Bounds returns between which times the entry at index was proposed. after is a lower bound. before is the next later
-// mark and an estimate, not a bound: what stands behind in the log was proposed later, but its mark may lag behind the
-// clock. A zero time means not known.
+// Bounds returns the times between which the entry at index was proposed. after is a lower bound. before is the next
+// later mark; it is an estimate, since a mark may lag behind the clock. A zero time means unknown.
 func (t *Times) Bounds(index uint64) (after, before time.Time) {
 	n := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].Index > index })
 	for _, m := range t.marks[:n] {
@@ -113,10 +112,9 @@ func (t *Times) Bounds(index uint64) (after, before time.Time) {
 	return after, before
 }
 
-// kubernetesTime reads the time of a Kubernetes object: of a Lease its renewTime, of every object the newest
-// managedFields entry. Objects stand in protobuf (k8s.io/apimachinery/pkg/runtime, generated.proto: Unknown {1
-// typeMeta, 2 raw}) or, as custom resources and what API servers with --storage-media-type application/json write, in
-// JSON.
+// kubernetesTime reads the time of a Kubernetes object: the renewTime of a Lease, the newest managedFields entry of any
+// other object. Objects are stored as protobuf (k8s.io/apimachinery/pkg/runtime, generated.proto: Unknown {1 typeMeta,
+// 2 raw}). Custom resources, and all objects with --storage-media-type application/json, are stored as JSON.
 func kubernetesTime(key, value []byte) (at time.Time, src TimeSource, ok bool) {
 	if len(value) > 0 && value[0] == '{' {
 		return jsonTime(value)
@@ -144,7 +142,7 @@ func kubernetesTime(key, value []byte) (at time.Time, src TimeSource, ok bool) {
 	return at, TimeManagedFields, !at.IsZero()
 }
 
-// jsonTime is kubernetesTime of an object in JSON; a value that only looks like one has no time.
+// jsonTime is kubernetesTime for an object in JSON. It returns false for JSON that is not a Kubernetes object.
 func jsonTime(value []byte) (at time.Time, src TimeSource, ok bool) {
 	if !bytes.Contains(value, []byte(`"apiVersion"`)) {
 		return at, src, false
@@ -152,7 +150,7 @@ func jsonTime(value []byte) (at time.Time, src TimeSource, ok bool) {
 	var object struct {
 		APIVersion, Kind string
 		Metadata         struct{ ManagedFields []struct{ Time string } }
-		Spec             struct{ RenewTime any } // other kinds may have a field of this name that is no text
+		Spec             struct{ RenewTime any } // other kinds may have a field of this name that is not a string
 	}
 	if json.Unmarshal(value, &object) != nil {
 		return at, src, false
@@ -171,13 +169,13 @@ func jsonTime(value []byte) (at time.Time, src TimeSource, ok bool) {
 	return at, TimeManagedFields, !at.IsZero()
 }
 
-// textTime reads the RFC 3339 form of metav1.Time and MicroTime. Times before etcd existed are none.
+// textTime reads the RFC 3339 form of metav1.Time and MicroTime. It rejects times before 1970.
 func textTime(s string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	return t.UTC(), err == nil && t.Unix() > 0
 }
 
-// sub returns the bytes of a length-delimited field, nil when the message has none.
+// sub returns the bytes of a length-delimited field, nil if the message does not have it.
 func sub(b []byte, num int32) []byte {
 	s := scanner{b: b}
 	var f field

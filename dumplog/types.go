@@ -6,13 +6,13 @@ import (
 )
 
 // ID is a 64-bit identifier of a member, cluster, lease or request. Its text form, in JSON too, is lower-case hex
-// without leading zeros, as etcd prints it everywhere (server/etcdserver/api/membership/member.go, types.ID).
+// without leading zeros, as in etcd's output (server/etcdserver/api/membership/member.go, types.ID).
 type ID uint64
 
 // String returns the ID in lower-case hex without leading zeros.
 func (id ID) String() string { return strconv.FormatUint(uint64(id), 16) }
 
-// MarshalText writes the hex form, so that JSON carries a string: IDs exceed 2^53.
+// MarshalText writes the hex form, so that JSON has a string: IDs exceed 2^53.
 func (id ID) MarshalText() ([]byte, error) { return strconv.AppendUint(nil, uint64(id), 16), nil }
 
 // UnmarshalText reads the hex form.
@@ -26,12 +26,12 @@ func (id *ID) UnmarshalText(b []byte) error {
 func ParseID(s string) (ID, error) {
 	v, err := strconv.ParseUint(s, 16, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no hex ID: %w", s, err)
+		return 0, fmt.Errorf("%q is not a hex ID: %w", s, err)
 	}
 	return ID(v), nil
 }
 
-// Pos is a place in a log: the file name (without folder) and the byte offset in it.
+// Pos is a position in a log: the file name (without folder) and the byte offset in the file.
 type Pos struct {
 	Segment string `json:"segment"`
 	Offset  int64  `json:"offset"`
@@ -95,19 +95,18 @@ type ConfState struct {
 	AutoLeave      bool `json:"autoLeave,omitempty"`
 }
 
-// CRCState tells what the rolling CRC says of the data of one record.
+// CRCState says whether the rolling CRC proves the data of one record.
 type CRCState uint8
 
-// The zero value is unchecked: a record whose chain could not be seeded says nothing about its bytes. CRCMatch means
-// that the log proves the data; where the CRC field itself is the damaged part, StoredCRC and ComputedCRC differ all
-// the same.
+// The zero value means unchecked, because the CRC before the record is unknown. CRCMatch means that the log proves the
+// data. If only the CRC field is damaged, the state is CRCMatch although StoredCRC and ComputedCRC differ.
 const (
 	CRCUnchecked CRCState = iota
 	CRCMatch
 	CRCMismatch
 )
 
-// Record is one physical WAL record (walpb.Record in its frame). Data is valid only until the iterator moves on.
+// Record is one physical WAL record (walpb.Record in its frame). Data is valid only until the iterator advances.
 type Record struct {
 	Pos
 	// Len is the length of the whole frame in bytes: length word, record and padding.
@@ -115,28 +114,28 @@ type Record struct {
 	// Pad is the number of padding bytes, 0 to 7.
 	Pad  uint8
 	Type RecordType
-	// OnDiskType is the type field as it stands. It differs from Type only behind a DamageType, where the data, which
-	// the CRC proves, can be that of one other type alone.
+	// OnDiskType is the type field in the file. It differs from Type only at a DamageType, if the data can belong to
+	// only one other type. The CRC proves the data.
 	OnDiskType RecordType
-	// StoredCRC is the CRC-32C in the record; ComputedCRC that of the chain up to and with this record's data.
+	// StoredCRC is the CRC-32C in the record; ComputedCRC is the chain's CRC up to and including this record's data.
 	StoredCRC, ComputedCRC uint32
 	CRC                    CRCState
 	Data                   []byte
 }
 
-// SnapshotRecord is the payload of a snapshot record (walpb.Snapshot) and where it stands.
+// SnapshotRecord is the payload of a snapshot record (walpb.Snapshot) and its position.
 type SnapshotRecord struct {
 	Pos
 	Term  uint64 `json:"term"`
 	Index uint64 `json:"index"`
 	// ConfState is written by etcd 3.5 and later, nil before.
 	ConfState *ConfState `json:"confState,omitempty"`
-	// Commit is the highest commit index of the HardStates that stand before the record: what the member knew to be
-	// committed when it took or received the snapshot.
+	// Commit is the highest commit index of the HardStates before the record: what the member knew to be committed when
+	// it took or received the snapshot.
 	Commit uint64 `json:"-"`
 }
 
-// Entry is one raft entry of the log. Data is valid only until the iterator moves on.
+// Entry is one raft entry of the log. Data is valid only until the iterator advances.
 type Entry struct {
 	Pos
 	// Len is the length of the frame in bytes.
@@ -144,13 +143,13 @@ type Entry struct {
 	Term, Index uint64
 	Type        EntryType
 	Data        []byte
-	// Overwritten is true when a later record replaced this index: history, not part of the effective log.
+	// Overwritten is true if a later record replaced this index. The entry is then not part of the effective log.
 	Overwritten bool
-	// CRC is CRCUnchecked for an entry behind a gap whose chain could not be seeded, else CRCMatch.
+	// CRC is CRCUnchecked for an entry after a gap if the CRC there is unknown, else CRCMatch.
 	CRC CRCState
 }
 
-// Metadata is the identity every segment of one WAL repeats (etcdserverpb.Metadata).
+// Metadata is the identity in every segment of one WAL (etcdserverpb.Metadata).
 type Metadata struct {
 	MemberID  ID `json:"memberID"`
 	ClusterID ID `json:"clusterID"`

@@ -1,9 +1,9 @@
 package dumplog
 
-// unpadded recognises a record without padding, as 2.0 to 2.2 wrote them: the length word says no padding although the
-// record does not end at a multiple of 8 bytes, and the next frame follows at once. Every etcd still reads them. Its
-// bytes must continue the CRC chain, and no frame that continues it may stand where padding would end: there the length
-// word of a padded record was damaged.
+// unpadded recognizes a record without padding, as written by 2.0 to 2.2. The length word has no padding although the
+// record does not end at a multiple of 8 bytes, and the next frame follows at once. Every etcd still reads them. The
+// bytes must continue the CRC chain. No frame that continues it may start where padding would end: in that case the
+// length word of a padded record is damaged.
 func (r *segReader) unpadded(w uint64) (frame, bool) {
 	fr := frame{rec: int64(w & (1<<56 - 1))}
 	if w>>56 != 0 || fr.rec < 2 || fr.rec > maxRecord || fr.rec%8 == 0 || fr.len() > r.win.size-r.off ||

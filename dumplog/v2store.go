@@ -15,7 +15,7 @@ type v2Node struct {
 }
 
 // decodeV2Store reads the v2 store JSON of a .snap file: members, removed members and cluster version under /0, user
-// content under /1. WatcherHub, Stats and the indexes differ between equal members and are left aside.
+// content under /1. It ignores WatcherHub, Stats and the indexes, which differ between equal members.
 func decodeV2Store(b []byte) (*V2Store, error) {
 	v := &V2Store{Bytes: len(b)}
 	var root struct{ Root *v2Node }
@@ -23,7 +23,7 @@ func decodeV2Store(b []byte) (*V2Store, error) {
 		return v, err
 	}
 	if root.Root == nil {
-		return v, errors.New("no root node")
+		return v, errors.New("the v2 store has no root node")
 	}
 	cluster := root.Root.child("0")
 	var bad error

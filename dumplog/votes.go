@@ -1,28 +1,29 @@
 package dumplog
 
-// Vote is the first HardState of a log that names a candidate in a term. A member votes once per term and stores it
-// before it answers, so a log holds at most one candidate per term (raft.go, 3.0 to 3.8).
+// Vote is the first HardState of a log that names a candidate in a term. A member votes once per term and stores the
+// vote before it answers, so a log has at most one candidate per term (raft.go, 3.0 to 3.8).
 type Vote struct {
 	Pos
 	Term uint64
 	For  ID
 }
 
-// CommitFall is a HardState whose commit index is lower than one written before it. The commit index of one log only
-// rises: a server that starts takes it from the last HardState.
+// CommitFall is a HardState whose commit index is lower than an earlier one. In one log the commit index only rises: a
+// starting server reads it from the last HardState.
 type CommitFall struct {
 	Pos
 	Before, Now uint64
 }
 
-// What a hostile log can make us keep: falls of the commit index, votes, and candidates in one term.
+// Bounds for hostile logs: falls of the commit index, votes, and candidates in one term.
 const (
 	maxCommitFalls = 1000
 	maxVotes       = 100_000
 	maxCandidates  = 16
 )
 
-// ballots follows votes and commit indexes through HardStates in physical order. It grows with changes of vote only.
+// ballots follows votes and commit indexes through HardStates in physical order. It grows only with changes of the
+// vote.
 type ballots struct {
 	votes []Vote
 	falls []CommitFall
@@ -32,7 +33,7 @@ type ballots struct {
 	known  bool
 	first  HardState
 	at     Pos
-	// changes are the votes, none included, that differ from that of the HardState before.
+	// changes are the votes that differ from the previous HardState's, including the empty vote.
 	changes []Vote
 }
 
@@ -55,8 +56,8 @@ func (b *ballots) change(v Vote) {
 	}
 }
 
-// odd lists the votes that were taken back, or between two equal ones of their term.
-func (b *ballots) odd() (odd []Vote) {
+// oddVotes returns the votes that were taken back, and those between two equal votes of their term.
+func (b *ballots) oddVotes() (odd []Vote) {
 	var cast, before Vote
 	for _, v := range b.changes {
 		switch {
@@ -104,7 +105,7 @@ func (b *ballots) fall(pos Pos, before, now uint64) {
 	}
 }
 
-// join appends what the next segment showed.
+// join adds the votes of the next segment.
 func (b *ballots) join(next *ballots) {
 	if !next.known {
 		return

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// blockSize is how much one read asks for: large enough to make system calls cheap, small enough that the CRC pass
-	// finds the block in the second-level cache.
+	// blockSize is the size of one read: large enough to make system calls cheap, small enough that the CRC pass finds
+	// the block in the second-level cache.
 	blockSize = 256 << 10
 	sector    = 512
 )
 
 var zeroBlock [64 << 10]byte
 
-// window reads a file through one sliding buffer by pread, so that a file which shrinks or fails under the reader can
-// not fault the process. The slices it returns are valid until the next call of at.
+// window reads a file through one sliding buffer by pread. So a file that shrinks or fails during reading cannot crash
+// the process. The slices are valid until the next call of at.
 type window struct {
 	ctx  context.Context
 	f    *os.File
@@ -31,7 +31,7 @@ type window struct {
 	work *progress.Work
 }
 
-// at returns the n bytes at off, fewer only when the file ends before. The caller bounds n by the file size.
+// at returns the n bytes at off, fewer only if the file ends before. The caller bounds n by the file size.
 func (w *window) at(off int64, n int) ([]byte, error) {
 	if off < w.base || off+int64(n) > w.base+int64(w.n) {
 		if err := w.fill(off, n); err != nil {
@@ -79,7 +79,7 @@ func (w *window) grow(from, kept, n int) {
 	w.buf = nb
 }
 
-// nonZero returns the offset of the first byte at or behind off that is not zero, or the file size.
+// nonZero returns the offset of the first byte at or after off that is not zero, or the file size.
 func (w *window) nonZero(off int64) (int64, error) {
 	for off < w.size {
 		if next := dataFrom(w.f, off); next > off {
@@ -101,7 +101,7 @@ func (w *window) nonZero(off int64) (int64, error) {
 	return w.size, nil
 }
 
-// lastNonZero returns the offset behind the last byte in [from, size) that is not zero, or from.
+// lastNonZero returns the offset after the last byte in [from, size) that is not zero, or from.
 func (w *window) lastNonZero(from int64) (int64, error) {
 	end := from
 	for off := from; off < w.size; {
@@ -136,8 +136,8 @@ func firstNonZero(b []byte) int {
 	return i
 }
 
-// zeroSector tells whether the bytes at file offset off hold nothing but zeros in one of the sectors they touch. This
-// is etcd's test for a torn write (wal/decoder.go, isTornEntry); with whole set, only full sectors count.
+// zeroSector reports whether one of the sectors that the bytes at file offset off overlap contains only zeros. This is
+// etcd's test for a torn write (wal/decoder.go, isTornEntry). If whole is set, only full sectors count.
 func zeroSector(b []byte, off int64, whole bool) bool {
 	for len(b) > 0 {
 		n := min(int(sector-off%sector), len(b))

@@ -4,5 +4,5 @@ package dumplog
 
 import "os"
 
-// dataFrom returns off: only Linux is asked where holes are.
+// dataFrom returns off: only Linux reports sparse extents.
 func dataFrom(_ *os.File, off int64) int64 { return off }
