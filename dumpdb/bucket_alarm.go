@@ -1,6 +1,6 @@
 package dumpdb
 
-// alarmWires: memberID and alarm are varints (etcdserverpb.AlarmMember). The message is the key, the value is empty.
+// alarmWires: memberID and alarm are varints (etcdserverpb.AlarmMember). The message is the key; the value is empty.
 var alarmWires = []int8{skipField, 0, 0}
 
 // Alarms reads bucket alarm.

@@ -2,8 +2,8 @@ package dumpdb
 
 import "fmt"
 
-// Auth reads buckets auth, authUsers and authRoles. On error what could be read is returned too, as in all readers
-// below.
+// Auth reads the buckets auth, authUsers and authRoles. With an error it also returns what it could read, as do all
+// readers below.
 func (db *DB) Auth() (Auth, error) {
 	var a Auth
 	state := db.eachRow("auth", a.set)
@@ -66,7 +66,7 @@ func decodeUser(row Row) (User, error) {
 		return nil
 	})
 	if err == nil && u.Name != string(row.Key) {
-		err = fmt.Errorf("user names itself %q", u.Name)
+		err = fmt.Errorf("the row's value is the user %q", u.Name)
 	}
 	return u, err
 }
@@ -85,7 +85,7 @@ func decodeRole(row Row) (Role, error) {
 		return err
 	})
 	if err == nil && r.Name != string(row.Key) {
-		err = fmt.Errorf("role names itself %q", r.Name)
+		err = fmt.Errorf("the row's value is the role %q", r.Name)
 	}
 	return r, err
 }

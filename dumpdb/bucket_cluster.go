@@ -12,7 +12,8 @@ type downgradeJSON struct {
 	Enabled bool   `json:"enabled"`
 }
 
-// versionForm is how servers write versions: the three numbers of semver, and what a pre-release adds.
+// versionForm is the form in which servers write versions: the three numbers of semver, and the suffix of a
+// pre-release.
 var versionForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
 func isVersion(s string) bool { return versionForm.MatchString(s) }
@@ -24,7 +25,7 @@ func (db *DB) Cluster() (Cluster, error) {
 		switch string(row.Key) {
 		case "clusterVersion":
 			if !isVersion(string(row.Value)) {
-				return fmt.Errorf("%q is no version", row.Value)
+				return fmt.Errorf("%q is not a version", row.Value)
 			}
 			c.Version = string(row.Value)
 		case "downgrade":

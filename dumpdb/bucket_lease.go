@@ -36,7 +36,7 @@ func decodeLease(row Row) (Lease, error) {
 		return nil
 	})
 	if err == nil && uint64(l.ID) != id {
-		err = fmt.Errorf("lease %s names itself %s", ID(id), l.ID)
+		err = fmt.Errorf("the row of lease %s contains lease %s", ID(id), l.ID)
 	}
 	return l, err
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// memberJSON is membership.Member as the server stores it; the ID is a number here, text elsewhere.
+// memberJSON is membership.Member as the server stores it. The ID is a number here and text elsewhere.
 type memberJSON struct {
 	ID         uint64   `json:"id"`
 	PeerURLs   []string `json:"peerURLs"`
@@ -30,7 +30,7 @@ func (db *DB) Members() ([]Member, error) {
 			return err
 		}
 		if j.ID != uint64(id) {
-			return fmt.Errorf("member %s names itself %s", id, ID(j.ID))
+			return fmt.Errorf("the row of member %s contains member %s", id, ID(j.ID))
 		}
 		out = append(out, Member{row.Place, id, j.Name, j.PeerURLs, j.ClientURLs, j.IsLearner})
 		return nil
@@ -57,7 +57,7 @@ func (db *DB) RemovedMembers() ([]ID, error) {
 func memberKey(k []byte) (ID, error) {
 	n, err := strconv.ParseUint(string(k), 16, 64)
 	if err != nil {
-		return 0, fmt.Errorf("member ID %q is no hex number", k)
+		return 0, fmt.Errorf("member ID %q is not a hex number", k)
 	}
 	return ID(n), nil
 }

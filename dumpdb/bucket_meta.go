@@ -7,17 +7,17 @@ import (
 	"fmt"
 )
 
-// badRow is the damage of a row that does not decode.
+// badRow returns the damage of a row that does not decode.
 func badRow(bucket string, row Row, err error) *DamageError {
 	sp := only(row.Key)
 	return &DamageError{Place: row.Place, Kind: DamageRow, Bucket: bucket, FirstKey: sp.first, LastKey: sp.end,
 		Err: err}
 }
 
-// maxBadRows bounds what is kept of a small bucket's damage.
+// maxBadRows bounds the damage listed per small bucket.
 const maxBadRows = 1000
 
-// eachRow decodes every row of a small bucket with fn; damage and undecodable rows come back as [Damages].
+// eachRow calls fn for every row of a small bucket. It returns damage and undecodable rows as [Damages].
 func (db *DB) eachRow(bucket string, fn func(Row) error) error {
 	var bad Damages
 	more := 0
@@ -51,7 +51,7 @@ func (r Row) clone() Row {
 // bigEndian decodes a stored 64-bit number.
 func bigEndian(b []byte) (uint64, error) {
 	if len(b) != 8 {
-		return 0, fmt.Errorf("number has %d bytes, not 8", len(b))
+		return 0, fmt.Errorf("the number has %d bytes, not 8", len(b))
 	}
 	return binary.BigEndian.Uint64(b), nil
 }
@@ -124,7 +124,7 @@ func ids(in []uint64) []ID {
 	return out
 }
 
-// CompactRev is max(scheduled, finished), which a server resumes to at once; -1 when the db was never compacted.
+// CompactRev returns max(scheduled, finished), to which a server resumes at once; -1 if the db was never compacted.
 func (m MetaBucket) CompactRev() int64 {
 	rev := int64(-1)
 	for _, r := range []*Rev{m.ScheduledCompact, m.FinishedCompact} {

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// BucketHash is a content hash of a bucket, independent of page layout and of what legally differs between members
-// (bcrypt salts, lease TTLs, superseded revisions at or below the compact revision). Equal hashes mean equal content by
-// meaning; it is comparable across members and etcd versions. Bucket key is comparable at equal compact and current
-// revision only, see ContentHash. Bucket meta holds nothing comparable: its hash is "". On damage there is no hash.
+// BucketHash is a content hash of a bucket. It ignores the page layout and normal differences between members (bcrypt
+// salts, lease TTLs, superseded revisions at or below the compact revision). Equal hashes mean equal content, across
+// members and etcd versions. Bucket key is comparable only at equal compact and current revisions; see ContentHash.
+// Bucket meta has the hash "", since its content is not comparable. With damage there is no hash.
 func (db *DB) BucketHash(ctx context.Context, bucket string) (string, error) {
 	switch bucket {
 	case "meta":
@@ -28,7 +28,7 @@ func (db *DB) BucketHash(ctx context.Context, bucket string) (string, error) {
 	}
 	h := sha256.New()
 	for _, l := range lines {
-		// JSON has no raw line feed, so lines cannot run into each other.
+		// JSON has no raw line feed, so each row stays one line.
 		b, err := json.Marshal(l)
 		if err != nil {
 			return "", err
@@ -38,10 +38,10 @@ func (db *DB) BucketHash(ctx context.Context, bucket string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// ContentHash is a content hash of bucket key as if compacted at comp (at least the compact revision, which -1 stands
-// for) and cut after rev (0: the current revision). Members with other compact and current revisions are comparable
-// over max(compact revisions) and min(current revisions). ErrCompacted and ErrFutureRev tell that the window is out of
-// reach.
+// ContentHash is the content hash of bucket key as if compacted at comp and cut after rev. comp must be at least the
+// compact revision, or -1 for it; rev 0 means the current revision. Compare two members between the higher of their
+// compact revisions and the lower of their current revisions. It returns ErrCompacted or ErrFutureRev if the revisions
+// are not available.
 func (db *DB) ContentHash(ctx context.Context, comp, rev int64) (string, error) {
 	m, err := db.MetaBucket()
 	if err != nil {
@@ -59,7 +59,7 @@ func (db *DB) ContentHash(ctx context.Context, comp, rev int64) (string, error) 
 		rev = cur
 	}
 	if comp < done || rev < comp {
-		return "", fmt.Errorf("window %d to %d, compacted at %d: %w", comp, rev, done, ErrCompacted)
+		return "", fmt.Errorf("revisions %d to %d, compacted at %d: %w", comp, rev, done, ErrCompacted)
 	}
 	if rev > cur {
 		return "", fmt.Errorf("revision %d, current %d: %w", rev, cur, ErrFutureRev)
@@ -74,7 +74,7 @@ func (db *DB) ContentHash(ctx context.Context, comp, rev int64) (string, error) 
 
 func (h *windowHash) contentHash() string { return sumOf(&h.low, &h.high) }
 
-// recordsHash is contentHash of all records there are.
+// recordsHash is contentHash over all records.
 func (h *windowHash) recordsHash() string { return sumOf(&h.low, &h.high, &h.rest) }
 
 func sumOf(parts ...*sums) string {
@@ -92,18 +92,18 @@ func sumOf(parts ...*sums) string {
 	return hex.EncodeToString(d[:])
 }
 
-// Content is what the content hash of bucket key is made of. Being a sum, it gives the hash at a lower revision without
-// reading what lies below.
+// Content is the data from which the content hash of bucket key is computed. The hash is additive, so the hash at a
+// lower revision follows without reading the records below it.
 type Content struct {
 	comp, rev int64
 	low, high sums
 }
 
-// Equal tells whether both give the same hashes at the same revisions, as far as their records tell.
+// Equal reports whether both have the same hashes at the same revisions, according to their records.
 func (c *Content) Equal(o *Content) bool { return c == o || c != nil && o != nil && *c == *o }
 
-// HashUntil is ContentHash from the compact revision to rev, which must not be below it. Only the records above rev are
-// read.
+// HashUntil is ContentHash from the compact revision to rev, which must not be below it. It reads only the records
+// above rev.
 func (c *Content) HashUntil(ctx context.Context, db *DB, rev int64) (string, error) {
 	if rev < c.comp {
 		return "", fmt.Errorf("revision %d, compacted at %d: %w", rev, c.comp, ErrCompacted)
@@ -127,7 +127,7 @@ func (c *Content) HashUntil(ctx context.Context, db *DB, rev int64) (string, err
 	return sumOf(&c.low, &left), nil
 }
 
-// canonical is a bucket by meaning, in an order of its own.
+// canonical returns the content of a bucket in a canonical form and order.
 func (db *DB) canonical(bucket string) ([]any, error) {
 	switch bucket {
 	case "lease":
@@ -159,7 +159,7 @@ func (db *DB) canonical(bucket string) ([]any, error) {
 	return out, err
 }
 
-// canonical leaves out passwords: up to 3.4 each member salts its own.
+// canonical leaves out passwords: up to 3.4 each member adds its own salt.
 func (a Auth) canonical(bucket string) []any {
 	switch bucket {
 	case "authUsers":

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// bucketHeader is the size of root page and sequence in front of an inline page.
+// bucketHeader is the size of root page and sequence before an inline page.
 const bucketHeader = 16
 
 // Bucket is one top-level bucket.
@@ -15,19 +15,19 @@ type Bucket struct {
 	Root uint64
 	// Sequence is bbolt's per-bucket counter; etcd never uses it.
 	Sequence uint64
-	// Inline is true when the bucket lives in its parent's leaf.
+	// Inline is true if the bucket is stored in its parent's leaf.
 	Inline bool
-	// Place is where the parent's leaf names it; of an inline bucket, where its page begins.
+	// Place is the element in the parent's leaf; for an inline bucket it is the start of its page.
 	Place
 }
 
-// bucket is a Bucket with the page it carries when inline.
+// bucket is a Bucket with its page, if inline.
 type bucket struct {
 	Bucket
 	inline []byte
 }
 
-// Buckets lists the top-level buckets in name order; damage in the root tree is returned beside what was found.
+// Buckets lists the top-level buckets in name order, and the damage in the root tree.
 func (db *DB) Buckets() ([]Bucket, []*DamageError) {
 	out := make([]Bucket, len(db.buckets))
 	for i := range db.buckets {
@@ -36,7 +36,7 @@ func (db *DB) Buckets() ([]Bucket, []*DamageError) {
 	return out, slices.Clone(db.rootDamage)
 }
 
-// find returns a bucket by name; a nested one, which etcd never makes, is named parent/child.
+// find returns a bucket by name. A nested one, which etcd never creates, has the name parent/child.
 func (db *DB) find(name string) (*bucket, bool) {
 	if b, ok := db.top(name); ok {
 		return b, true
@@ -119,13 +119,13 @@ func parseBucket(l *leaf, e elem) (bucket, *DamageError) {
 	return b, nil
 }
 
-// etcdBuckets are the buckets that every server since 3.0 creates when it starts (cluster since 3.0 too, with the first
-// cluster version).
+// etcdBuckets are the buckets that every server since 3.0 creates at its start. It creates cluster with the first
+// cluster version.
 var etcdBuckets = []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", "lease", "members",
 	"members_removed", "meta"}
 
-// MissingBuckets names the buckets that every etcd db has and this one has not. A db that no server has used yet may
-// lack some.
+// MissingBuckets names the buckets that every etcd db has and this one lacks. A db that no server has used yet may lack
+// some.
 func (db *DB) MissingBuckets() []string {
 	var out []string
 	for _, name := range etcdBuckets {

@@ -10,16 +10,17 @@ import (
 // PageReport is the result of a full walk over the page graph.
 type PageReport struct {
 	Damage []*DamageError
-	// Pages is the high-water mark; the others count page ids (overflow pages included).
+	// Pages is the high-water mark. The others are numbers of pages, overflow pages included.
 	Pages, Reachable, Free, Lost uint64
-	// FreelistStored is false when the file keeps no freelist (etcd 3.3+ on Linux); Free then counts what is
-	// unreachable.
+	// FreelistStored is false if the file has no freelist (etcd 3.3 and later on Linux). Free then counts the
+	// unreachable pages.
 	FreelistStored bool
-	// Complete is false when damage hides part of the page graph: what lies below it then counts as free or lost.
+	// Complete is false if damage hides part of the page graph. Pages below the damage then count as free or lost.
 	Complete bool
 }
 
-// Check walks every page reachable from the used meta page. It never faults; what it finds is in the report.
+// Check walks every page reachable from the used meta page. It returns an error only if ctx ends; damage is in the
+// report.
 func (db *DB) Check(ctx context.Context) (*PageReport, error) {
 	c := db.newChecker()
 	for i := range db.buckets {
@@ -30,7 +31,7 @@ func (db *DB) Check(ctx context.Context) (*PageReport, error) {
 	return c.finish(), nil
 }
 
-// checker gathers what the walks over the buckets of one view find.
+// checker collects the results of the walks over the buckets of one view.
 type checker struct {
 	db     *DB
 	used   bitmap
@@ -51,7 +52,7 @@ func (db *DB) newChecker() *checker {
 	return c
 }
 
-// metas reports a meta page that does not validate, even when the other opens the file.
+// metas reports a meta page that is not valid, even if the other one is.
 func (c *checker) metas() {
 	for _, m := range c.db.metas {
 		problem := m.Problem + m.HeaderProblem
@@ -74,7 +75,7 @@ func (c *checker) add(d ...*DamageError) {
 	}
 }
 
-// bucket walks one bucket and those nested in it for their pages only.
+// bucket walks the pages of one bucket and of those nested in it.
 func (c *checker) bucket(ctx context.Context, b *bucket, depth int) error {
 	s, damage, err := c.db.feed(ctx, b, span{}, c.used, func() sink { return &nestedSink{} })
 	if err != nil {
@@ -84,7 +85,7 @@ func (c *checker) bucket(ctx context.Context, b *bucket, depth int) error {
 	return c.nested(ctx, b.Name, s.(*nestedSink).found, depth+1)
 }
 
-// maxNesting bounds buckets within buckets.
+// maxNesting bounds buckets inside buckets.
 const maxNesting = 16
 
 func (c *checker) nested(ctx context.Context, parent string, found []bucket, depth int) error {
@@ -92,7 +93,7 @@ func (c *checker) nested(ctx context.Context, parent string, found []bucket, dep
 		b := &found[i]
 		if depth > maxNesting {
 			c.add(&DamageError{Place: b.Place, Kind: DamagePage, Bucket: parent,
-				Expected: fmt.Sprintf("at most %d buckets in each other", maxNesting), Observed: "another"})
+				Expected: fmt.Sprintf("at most %d nested buckets", maxNesting), Observed: "another"})
 			continue
 		}
 		b.Name = parent + "/" + b.Name
@@ -116,7 +117,7 @@ func (c *checker) finish() *PageReport {
 	for _, w := range free {
 		r.Free += uint64(bits.OnesCount64(w))
 	}
-	// With damage a page can lie beyond the high-water mark; counts never wrap.
+	// With damage a page can be above the high-water mark. min keeps the subtraction from wrapping.
 	rest := r.Pages - min(r.Pages, r.Reachable+r.Free)
 	if r.FreelistStored {
 		r.Lost = rest
@@ -126,7 +127,7 @@ func (c *checker) finish() *PageReport {
 	return r
 }
 
-// nestedSink looks only for nested buckets, which etcd never makes.
+// nestedSink collects nested buckets, which etcd never creates.
 type nestedSink struct{ found []bucket }
 
 func (s *nestedSink) newPortion() portion { return &nestedPortion{} }

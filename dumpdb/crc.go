@@ -4,7 +4,7 @@ import "hash/crc32"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// crcSum is the CRC-32C of a stretch of bytes, which can be joined with its neighbours.
+// crcSum is the CRC-32C of some bytes. It can be joined with the sum of the bytes after them.
 type crcSum struct {
 	sum uint32
 	n   uint64
@@ -15,14 +15,13 @@ func (c *crcSum) write(b []byte) {
 	c.n += uint64(len(b))
 }
 
-// join appends the bytes that o stands for: a CRC is linear, so the first sum moves on by multiplying with x^(8n)
-// modulo the polynomial.
+// join appends the bytes of o. A CRC is linear, so join multiplies the first sum by x^(8n) modulo the polynomial.
 func (c *crcSum) join(o crcSum) {
 	c.sum = polyMul(polyPow(o.n), c.sum) ^ o.sum
 	c.n += o.n
 }
 
-// polyMul multiplies modulo the Castagnoli polynomial in its reflected form, where bit 31 stands for x^0.
+// polyMul multiplies modulo the Castagnoli polynomial in its reflected form, where bit 31 represents x^0.
 func polyMul(a, b uint32) uint32 {
 	var p uint32
 	for m := uint32(1) << 31; m != 0; m >>= 1 {
@@ -34,7 +33,7 @@ func polyMul(a, b uint32) uint32 {
 	return p
 }
 
-// polyPow is x^(8n).
+// polyPow returns x^(8n).
 func polyPow(n uint64) uint32 {
 	p, x := uint32(1)<<31, uint32(1)<<23 // 1 and x^8
 	for ; n != 0; n >>= 1 {

@@ -11,7 +11,7 @@ type DamageKind string
 
 // The kinds of damage of a bbolt file.
 const (
-	DamageMeta       DamageKind = "bad-meta"       // a meta page does not validate
+	DamageMeta       DamageKind = "bad-meta"       // a meta page is not valid
 	DamageTruncated  DamageKind = "truncated"      // the file ends before its high-water mark
 	DamagePage       DamageKind = "bad-page"       // page header, element table or order is wrong
 	DamagePageID     DamageKind = "page-id"        // the page says it is another page
@@ -20,18 +20,18 @@ const (
 	DamageDoubleUse  DamageKind = "used-twice"     // a page is referenced twice, or used and free
 	DamageFreelist   DamageKind = "bad-freelist"   // the stored freelist does not decode
 	DamageKeyOrder   DamageKind = "key-order"      // keys are not ascending
-	DamageBucket     DamageKind = "missing-bucket" // a bucket every db of this line has is not there
+	DamageBucket     DamageKind = "missing-bucket" // a bucket that every db of this release has is missing
 	DamageRow        DamageKind = "bad-row"        // key or value does not decode
-	DamageUnreadable DamageKind = "unreadable"     // the file can not be read, or is no bbolt file
+	DamageUnreadable DamageKind = "unreadable"     // the file cannot be read, or is not a bbolt file
 )
 
-// DamageError says where a db stops making sense and why. It is a fact about the data, not a failure of the program.
+// DamageError describes one damaged place in a db. It is a fact about the data, not a failure of the program.
 type DamageError struct {
 	Place
 	Kind   DamageKind
 	Bucket string
-	// FirstKey and LastKey bound the keys that may be lost, where the parent page tells it: from FirstKey up to but not
-	// including LastKey; nil FirstKey means from the start, nil LastKey to the end of the bucket.
+	// FirstKey and LastKey bound the keys that may be lost, according to the parent page: from FirstKey up to but not
+	// including LastKey. A nil FirstKey means from the start, a nil LastKey to the end of the bucket.
 	FirstKey, LastKey  []byte
 	Expected, Observed string
 	Err                error
@@ -55,24 +55,24 @@ func (e *DamageError) Error() string {
 // Unwrap returns the underlying error, if any.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// ErrCompacted and ErrFutureRev are the server's refusals of a hash at a revision out of reach.
+// ErrCompacted and ErrFutureRev are the errors with which the server refuses a hash at a revision it does not have.
 var (
 	ErrCompacted = errors.New("the revision has been compacted")
 	ErrFutureRev = errors.New("the revision is a future revision")
 )
 
-// only is the span of one key.
+// only returns the span of one key.
 func only(key []byte) span {
 	k := append([]byte(nil), key...)
 	return span{k, append(k[:len(k):len(k)], 0)}
 }
 
-// covers says whether a key lies in the span that may be lost.
+// covers reports whether a key is in the span that may be lost.
 func (e *DamageError) covers(key []byte) bool {
 	return bytes.Compare(key, e.FirstKey) >= 0 && (e.LastKey == nil || bytes.Compare(key, e.LastKey) < 0)
 }
 
-// Damages is an error made of everything that is wrong with what was read. errors.As finds its first [DamageError].
+// Damages is an error that lists everything wrong with the data read. errors.As finds its first [DamageError].
 type Damages []*DamageError
 
 // Error returns the number of damaged places and the first.
@@ -99,8 +99,8 @@ func damagesOrNil(d []*DamageError) error {
 	return Damages(d)
 }
 
-// LostRevisions is FirstKey..LastKey of damage in bucket key as revisions: the first and the last main revision that
-// may be lost, 0 where the span is open. ok is false when the span does not hold revision keys.
+// LostRevisions returns the first and the last main revision that may be lost in bucket key, from FirstKey and LastKey.
+// 0 means that the span is open. ok is false if the span does not consist of revision keys.
 func (e *DamageError) LostRevisions() (first, last int64, ok bool) {
 	if e.Bucket != "key" || e.FirstKey == nil && e.LastKey == nil {
 		return 0, 0, false

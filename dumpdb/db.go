@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// DB is an opened bbolt file, seen through one of its meta pages. It is safe for concurrent readers.
+// DB is an open bbolt file, read through one of its meta pages. It is safe for concurrent readers.
 type DB struct {
 	f        *file
 	owner    bool
 	metas    []Meta
-	meta     Meta // the one this view reads
+	meta     Meta // the meta page of this view
 	pageSize int
 
 	buckets    []bucket
@@ -19,13 +19,12 @@ type DB struct {
 	rootUsed   bitmap // pages of the root tree
 }
 
-// Open opens a bbolt file read-only: a db of a data dir, a .snap.db or a backup. It fails when the file cannot be read
-// or neither meta page can be used; the error is then a *DamageError of kind DamageTruncated where the file is too
-// short to hold one (an empty file, say), else of kind DamageMeta. Other damage is met while reading.
+// Open opens a bbolt file read-only: a db of a data dir, a .snap.db or a backup. It fails if the file cannot be read or
+// neither meta page is valid. The error is then a *DamageError: of kind DamageTruncated if the file is too short for a
+// meta page, else of kind DamageMeta. Other damage is found while reading.
 func Open(path string) (*DB, error) { return OpenContext(context.Background(), path) }
 
-// OpenContext is Open of a file that can be read until ctx ends: every read fails then with its error, whichever call
-// it belongs to.
+// OpenContext is Open of a file that can be read until ctx ends. Then every read fails with the error of ctx.
 func OpenContext(ctx context.Context, path string) (*DB, error) {
 	f, err := openFile(ctx, path)
 	if err != nil {
@@ -39,8 +38,8 @@ func OpenContext(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
-// ErrNoMeta is wrapped by the error of Open when neither meta page can be used.
-var ErrNoMeta = errors.New("neither meta page can be used")
+// ErrNoMeta is wrapped by the error of Open if neither meta page is valid.
+var ErrNoMeta = errors.New("neither meta page is valid")
 
 func newDB(f *file) (*DB, error) {
 	metas := readMetas(f)
@@ -65,8 +64,8 @@ func view(f *file, metas []Meta, n int) *DB {
 	return db
 }
 
-// OpenMeta returns the db as meta page n (0 or 1) describes it. The view reads the same file and ends with db; closing
-// it does nothing.
+// OpenMeta returns the db as meta page n (0 or 1) describes it. The view reads the same file and ends when db is
+// closed; closing the view does nothing.
 func (db *DB) OpenMeta(n int) (*DB, error) {
 	if n < 0 || n >= len(db.metas) {
 		return nil, fmt.Errorf("there is no meta page %d", n)
@@ -78,8 +77,8 @@ func (db *DB) OpenMeta(n int) (*DB, error) {
 	return view(db.f, db.metas, n), nil
 }
 
-// PreviousView returns the db one transaction earlier, as the meta page not in use describes it. Its pages may have
-// been used again since, which then shows as damage.
+// PreviousView returns the db one transaction earlier, as the unused meta page describes it. Pages that were reused
+// since then appear as damage.
 func (db *DB) PreviousView() (*DB, error) { return db.OpenMeta(1 - pickMeta(db.metas)) }
 
 // Close closes the file. Views of OpenMeta and PreviousView end with it.
@@ -90,19 +89,19 @@ func (db *DB) Close() error {
 	return db.f.closer.Close()
 }
 
-// Size returns the file size in bytes, a sha256 trailer included.
+// Size returns the file size in bytes, including a sha256 trailer.
 func (db *DB) Size() int64 { return db.f.size }
 
-// PageSize returns the page size the meta page of this view names.
+// PageSize returns the page size according to the meta page of this view.
 func (db *DB) PageSize() int { return db.pageSize }
 
-// Meta returns the meta page this view reads.
+// Meta returns the meta page of this view.
 func (db *DB) Meta() Meta { return db.meta }
 
 // Metas returns both meta pages, valid or not.
 func (db *DB) Metas() []Meta { return append([]Meta(nil), db.metas...) }
 
-// filePages counts the pages that lie in the file, the last perhaps in part.
+// filePages counts the pages in the file, the last one perhaps incomplete.
 func (db *DB) filePages() uint64 {
 	return uint64((db.f.data + int64(db.pageSize) - 1) / int64(db.pageSize))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// file is the read side: pread only, no lock, no map. A map would be faster by one copy, but a file cut by somebody
-// else while it is mapped kills the process.
+// file reads with pread only: no lock, no map. A map would save one copy, but truncating a mapped file kills the
+// process.
 type file struct {
 	ctx    context.Context //nolint:containedctx // it ends every loop that reads
 	r      io.ReaderAt
@@ -20,7 +20,7 @@ type file struct {
 	work   *progress.Work
 }
 
-// trailerSize is what snapshot save appends: a raw sha256 (server/etcdserver/api/v3rpc/maintenance.go).
+// trailerSize is the size of the raw sha256 that snapshot save appends (server/etcdserver/api/v3rpc/maintenance.go).
 const trailerSize = 32
 
 func openFile(ctx context.Context, path string) (*file, error) {
@@ -41,10 +41,10 @@ func newFile(r io.ReaderAt, c io.Closer, size int64) *file {
 	return f
 }
 
-// errShort tells that the file ends inside what was to be read.
+// errShort means that the file ends inside the data to read.
 var errShort = errors.New("the file ends here")
 
-// read fills b from off. It returns how much could be read; errShort when the data ends before.
+// read fills b from off. It returns how much it could read, and errShort if the data ends before.
 func (f *file) read(b []byte, off int64) (int, error) {
 	if off < 0 || off >= f.data {
 		return 0, errShort
@@ -67,7 +67,7 @@ func (f *file) read(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// ended is the whole file for who reads it from front to end.
+// ended reads the whole file from front to end until the context ends.
 type ended struct{ f *file }
 
 // ReadAt implements io.ReaderAt.

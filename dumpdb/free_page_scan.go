@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// carve finds records of bucket key in every page that the tree does not read whole.
+// carve finds records of bucket key in every page that the tree does not read completely.
 func (db *DB) carve(ctx context.Context) ([]find, error) {
 	o, err := db.owners(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (db *DB) carve(ctx context.Context) ([]find, error) {
 	return finds, nil
 }
 
-// rank puts the find to believe first: one that decodes, and one that damage cut from the tree.
+// rank orders finds of one revision: first one that decodes, then one that damage has cut from the tree.
 func rank(f find) int {
 	n := 0
 	if !f.decodes {
@@ -47,11 +47,11 @@ func rank(f find) int {
 	return n
 }
 
-// errNoRecord tells bytes that hold no record.
-var errNoRecord = errors.New("no record of bucket key")
+// errNoRecord means that the bytes are not a record.
+var errNoRecord = errors.New("not a record of bucket key")
 
-// carvePage finds the records of one page. Only a page that names itself is believed, unless the tree says that it was
-// one.
+// carvePage finds the records of one page. The page header must have the page's own id, unless the tree refers to the
+// page.
 func (db *DB) carvePage(finds []find, o *owners, id uint64, damaged bool) []find {
 	off := db.place(id).Offset
 	head := make([]byte, headerSize)
@@ -90,8 +90,8 @@ func (db *DB) carvePage(finds []find, o *owners, id uint64, damaged bool) []find
 	return finds
 }
 
-// ownRun counts the pages of a run up to the first that is in use or is a page of its own by now. Runs can thus not
-// cover each other, which keeps the work linear on any file.
+// ownRun counts the pages of a run up to the first that is in use or that starts another page. So runs cannot overlap,
+// which keeps the work linear for any file.
 func (db *DB) ownRun(o *owners, id uint64, overflow uint32) uint64 {
 	limit := min(uint64(overflow)+1, db.filePages()-id, uint64(maxRun/db.pageSize))
 	head := make([]byte, headerSize)
@@ -108,7 +108,7 @@ func (db *DB) ownRun(o *owners, id uint64, overflow uint32) uint64 {
 	return limit
 }
 
-// lost says whether a record of a page not in use may have been taken from the tree by damage.
+// lost reports whether damage may have removed a record of an unused page from the tree.
 func (o *owners) lost(db *DB, id uint64, rev Rev) bool {
 	if db.meta.Freelist != noFreelist && !o.free.has(id) && id < db.meta.HighWater {
 		return true
@@ -134,9 +134,9 @@ func (p *page) find(pos, keySize, valueSize int) (find, error) {
 		hash:    hashKey(value), decodes: err == nil}, nil
 }
 
-// scanBytes looks for further records in a page whose header or table is bad; known are the positions that the table
-// gave. Only a put that proves itself counts: a revision key followed by a KeyValue that decodes to the start of the
-// next key or the end of the page, with the same mod revision.
+// scanBytes looks for further records in a page with a bad header or table. known are the positions from the table. It
+// accepts only a put that can be verified. A revision key must be followed by a KeyValue with the same mod revision,
+// which ends at the next key or at the end of the page.
 func (p *page) scanBytes(finds []find, known map[int]bool) []find {
 	for at := headerSize; at+revKeySize < len(p.data); at++ {
 		sep := bytes.IndexByte(p.data[at+8:], '_')
@@ -156,8 +156,8 @@ func (p *page) scanBytes(finds []find, known map[int]bool) []find {
 	return finds
 }
 
-// proveRecord returns the size of the value of a put at the start of b. The fields of a KeyValue ascend on the wire, so
-// the value ends where the next one does not.
+// proveRecord returns the size of the value of a put at the start of b. The fields of a KeyValue ascend, so the value
+// ends before the first field that does not.
 func proveRecord(b []byte) (size int, ok bool) {
 	rev, _, err := parseRevKey(b[:revKeySize])
 	if err != nil {

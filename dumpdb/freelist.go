@@ -11,7 +11,7 @@ func (c *checker) freelist(free bitmap) {
 	}
 	ids, p, dmg := db.readFreelist(db.meta.Freelist)
 	if dmg != nil {
-		c.add(dmg) // what is free and what is lost is then unknown
+		c.add(dmg) // then it is unknown which pages are free and which are lost
 		return
 	}
 	for n := range uint64(p.overflow) + 1 {
@@ -37,7 +37,7 @@ func (c *checker) freelist(free bitmap) {
 	}
 }
 
-// readFreelist decodes a freelist page: count ids, or, when count is 0xffff, a 64-bit count first.
+// readFreelist decodes a freelist page: count ids, or, if count is 0xffff, first a 64-bit count.
 func (db *DB) readFreelist(at uint64) ([]uint64, page, *DamageError) {
 	r := db.reader()
 	p, dmg := r.page([]elem{{child: at}}, 0)

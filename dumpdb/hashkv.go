@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// HashKV is a key-value hash as the server's HashKV API returns it; comparable only at equal Rev and CompactRev.
+// HashKV is a key-value hash as in the server's HashKV API. Two are comparable only at equal Rev and CompactRev.
 type HashKV struct {
 	Hash       uint32 `json:"hash"`
 	Rev        int64  `json:"revision"`
 	CompactRev int64  `json:"compactRevision"`
 }
 
-// CurrentRev is the revision a server would start with: the last main revision, but at least the compaction marks and
-// 1. Only the right edge of the tree is read.
+// CurrentRev returns the revision with which a server would start: the last main revision, but at least the compaction
+// marks and 1. It reads only the right edge of the tree.
 func (db *DB) CurrentRev() (int64, error) {
 	m, err := db.MetaBucket()
 	if err != nil {
@@ -23,7 +23,7 @@ func (db *DB) CurrentRev() (int64, error) {
 	return max(1, m.CompactRev(), last), err
 }
 
-// lastRev is the main revision of the last record, 0 when there is none.
+// lastRev returns the main revision of the last record, 0 if there is none.
 func (db *DB) lastRev() (int64, error) {
 	b, ok := db.find("key")
 	if !ok {
@@ -49,12 +49,12 @@ func (db *DB) lastRev() (int64, error) {
 	return last, joinErrs(damagesOrNil(damage), bad)
 }
 
-// HashKV computes the server's HashKV at rev (0: the current revision), read-only. ErrCompacted and ErrFutureRev tell
-// that the revision is out of reach; on damage there is no hash.
+// HashKV computes the server's HashKV at rev (0: the current revision), read-only. It returns ErrCompacted or
+// ErrFutureRev if the revision is not available. With damage there is no hash.
 //
-// Records above the compact revision all count; of those at or below it only the newest of each key at rev that is no
-// tombstone (server/storage/mvcc/hash.go). A tombstone exactly at the compact revision never counts: 3.4.34+, 3.5.16+
-// and 3.6+ keep it, older versions drop it.
+// The hash includes every record above the compact revision. At or below it, it includes only the newest record of each
+// key at rev, unless that is a tombstone (server/storage/mvcc/hash.go). A tombstone exactly at the compact revision is
+// never included: 3.4.34+, 3.5.16+ and 3.6+ keep it, older versions drop it.
 func (db *DB) HashKV(ctx context.Context, rev int64) (HashKV, error) {
 	m, err := db.MetaBucket()
 	if err != nil {

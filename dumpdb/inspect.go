@@ -2,34 +2,34 @@ package dumpdb
 
 import "context"
 
-// Inspection is everything a full look at one view shows.
+// Inspection is the result of all checks and hashes of one view.
 type Inspection struct {
 	Pages *PageReport
-	// KV holds what could be read; KVErr is the damage beside it, as of KVStats.
+	// KV is what could be read; KVErr is the damage, as from KVStats.
 	KV    *KVStats
 	KVErr error
-	// HashKV is the server's hash at the current revision; HashErr says why there is none.
+	// HashKV is the server's hash at the current revision; HashErr says why it is missing.
 	HashKV  HashKV
 	HashErr error
-	// Hashes holds the BucketHash of every bucket that has one, HashErrs why others have none.
+	// Hashes has the BucketHash of every bucket, HashErrs the errors of the others.
 	Hashes   map[string]string
 	HashErrs map[string]error
-	// RecordsHash is a hash of every record of bucket key down to the last byte, those that a compaction would remove
-	// and tombstones too. Databases with equal ones hold the same history, whatever their pages look like. It is ""
-	// where bucket key has no hash.
+	// RecordsHash is a hash of every record of bucket key in full, including tombstones and records that a compaction
+	// would remove. Databases with equal hashes have the same history, whatever their page layout. It is "" if bucket
+	// key has no hash.
 	RecordsHash string
-	// Content gives the content hash of bucket key at lower revisions; nil where it has none.
+	// Content gives the content hash of bucket key at lower revisions; nil if there is none.
 	Content *Content
 }
 
 // InspectOptions tune InspectWith.
 type InspectOptions struct {
-	// NoHashes leaves out HashKV and the content hashes, which take as long again as the rest.
+	// NoHashes skips HashKV and the content hashes, which double the time.
 	NoHashes bool
 }
 
-// Inspect is Check, KVStats, HashKV at the current revision and BucketHash of every bucket, made in little more than
-// one pass over the file. The error is that of ctx.
+// Inspect runs Check, KVStats, HashKV at the current revision and BucketHash of every bucket, in little more than one
+// pass over the file. It returns an error only if ctx ends.
 func (db *DB) Inspect(ctx context.Context) (*Inspection, error) {
 	return db.InspectWith(ctx, InspectOptions{})
 }
@@ -76,7 +76,7 @@ func (in *Inspection) put(bucket string) func(string, error) {
 	}
 }
 
-// key reads bucket key once for its pages, its truths and its hashes.
+// key reads bucket key once for its pages, its invariants and its hashes.
 func (in *Inspection) key(ctx context.Context, c *checker, b *bucket, o InspectOptions) error {
 	db := c.db
 	meta, metaErr := db.MetaBucket()
@@ -97,14 +97,14 @@ func (in *Inspection) key(ctx context.Context, c *checker, b *bucket, o InspectO
 	}
 	ks := s.(*keySink)
 	c.add(damage...)
-	in.KV, in.KVErr = ks.stats.finish().excused(damage), joinErrs(metaErr, damagesOrNil(damage))
+	in.KV, in.KVErr = ks.stats.finish().tolerate(damage), joinErrs(metaErr, damagesOrNil(damage))
 	if ks.hash != nil {
 		in.hash(ctx, b, ks.hash)
 	}
 	return c.nested(ctx, "key", ks.nested, 1)
 }
 
-// hash finishes the hashes of bucket key, of which the pass over it has seen what lies above the compact revision.
+// hash completes the hashes of bucket key. The first pass has hashed the records above the compact revision.
 func (in *Inspection) hash(ctx context.Context, b *bucket, h *windowHash) {
 	h.rev = in.KV.CurrentRev
 	if in.HashErr = in.KVErr; in.HashErr == nil {

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// KubeObject is what the envelope of a Kubernetes value tells (k8s.io/apimachinery runtime.Unknown in protobuf,
-// TypeMeta and ObjectMeta in JSON, the prefix of an encrypted value).
+// KubeObject is the envelope of a Kubernetes value (k8s.io/apimachinery runtime.Unknown in protobuf, TypeMeta and
+// ObjectMeta in JSON, the prefix of an encrypted value).
 type KubeObject struct {
 	// Encoding is protobuf, json or encrypted.
 	Encoding                          string
 	APIVersion, Kind, Namespace, Name string
-	// Manager is the field manager that wrote last: the program behind the object, such as kube-controller-manager; ""
-	// when none is kept.
+	// Manager is the field manager that wrote last: the program that manages the object, such as
+	// kube-controller-manager; "" if the object does not record one.
 	Manager string
-	// Provider of an encrypted value, such as aescbc:v1:key1 or kms:v2:vault; the value itself cannot be read then.
+	// Provider of an encrypted value, such as aescbc:v1:key1 or kms:v2:vault. The value itself cannot be read.
 	Provider string
-	// Raw is the object within the envelope.
+	// Raw is the object inside the envelope.
 	Raw []byte
 }
 
@@ -37,7 +37,7 @@ var (
 	timeWires    = []int8{skipField, 0}                          // of Time: seconds
 )
 
-// ParseKube reads the envelope of a value; ok is false when it is none of Kubernetes.
+// ParseKube reads the envelope of a value; ok is false if the value is not a Kubernetes object.
 func ParseKube(value []byte) (o KubeObject, ok bool) {
 	switch {
 	case bytes.HasPrefix(value, kubeProto):
@@ -75,8 +75,8 @@ func parseKubeProto(b []byte) (KubeObject, bool) {
 	return o, o.Kind != ""
 }
 
-// metadata reads field 1 of the object, which is ObjectMeta in every stored built-in kind. What does not decode as such
-// leaves name and namespace empty.
+// metadata reads field 1 of the object, which is ObjectMeta in every stored built-in kind. If it does not decode as
+// such, name and namespace stay empty.
 func (o *KubeObject) metadata() {
 	var name, namespace string
 	var last writer
@@ -98,20 +98,20 @@ func (o *KubeObject) metadata() {
 	}
 }
 
-// writer is who wrote fields of an object, and when in seconds since 1970.
+// writer is a program that wrote fields of an object, and when, in seconds since 1970.
 type writer struct {
 	manager string
 	at      int64
 }
 
-// newer takes over a writer that wrote later; of several at one time the last in the list.
+// newer keeps the writer that wrote later; of several at the same time the last in the list.
 func (w *writer) newer(x writer) {
 	if x.manager != "" && (w.manager == "" || x.at >= w.at) {
 		*w = x
 	}
 }
 
-// secondsOf reads the time of an entry in JSON; what is no time counts as the oldest.
+// secondsOf reads the time of an entry in JSON. An invalid time counts as the oldest.
 func secondsOf(v any) int64 {
 	s, _ := v.(string)
 	t, err := time.Parse(time.RFC3339, s)
@@ -121,7 +121,7 @@ func secondsOf(v any) int64 {
 	return t.Unix()
 }
 
-// managedProto reads a ManagedFieldsEntry; what does not decode has no manager.
+// managedProto reads a ManagedFieldsEntry. One that does not decode has no manager.
 func managedProto(b []byte) writer {
 	var w writer
 	err := eachField(b, managedWires, func(f *field) error {
@@ -140,7 +140,7 @@ func managedProto(b []byte) writer {
 	return w
 }
 
-// maxManager is the longest name of a manager that an apiserver takes.
+// maxManager is the longest manager name that an apiserver accepts.
 const maxManager = 128
 
 func parseKubeJSON(b []byte) (KubeObject, bool) {

@@ -5,40 +5,40 @@ import (
 	"slices"
 )
 
-// KVStats is what one pass over bucket key shows.
+// KVStats is the result of one pass over bucket key.
 type KVStats struct {
-	// CurrentRev is derived as the server derives it: the last main revision, but at least the compaction marks and 1.
+	// CurrentRev is computed as in the server: the last main revision, but at least the compaction marks and 1.
 	CurrentRev int64
-	// CompactRev is max(scheduled, finished), -1 when the db was never compacted.
+	// CompactRev is max(scheduled, finished), -1 if the db was never compacted.
 	CompactRev int64
 	// FirstRev is the oldest record, LastRev the newest.
 	FirstRev, LastRev Rev
 	Revisions         int64
 	Tombstones        int64
-	// LiveKeys counts keys whose newest record is no tombstone.
+	// LiveKeys counts keys whose newest record is not a tombstone.
 	LiveKeys int64
 	// Bytes counts keys and values of the bucket as stored.
 	Bytes int64
-	// Violations are the MVCC truths that do not hold, in revision order; see Violation.
+	// Violations are the broken MVCC invariants, in revision order; see Violation.
 	Violations []Violation
-	// MoreViolations counts those beyond the first maxViolations, which are not listed.
+	// MoreViolations counts those after the first maxViolations, which are not listed.
 	MoreViolations int64
-	// LeasesChecked is false when bucket lease could not be read in full, so that unknown-lease was not checked.
+	// LeasesChecked is false if bucket lease could not be read completely, so that unknown-lease was not checked.
 	LeasesChecked bool
-	// BumpMarker is the revision of the empty record written by restore --bump-revision; zero when none.
+	// BumpMarker is the revision of the empty record written by restore --bump-revision; zero if there is none.
 	BumpMarker Rev
-	// Superseded counts records at or below the compact revision that later ones there replaced, FirstSuperseded is the
-	// first (or the tombstone that replaced it). A compaction that is not finished leaves such records, a finished one
-	// none.
+	// Superseded counts records at or below the compact revision that later ones at or below it replaced.
+	// FirstSuperseded is the first of them, or the tombstone that replaced it. An unfinished compaction leaves such
+	// records, a finished one does not.
 	Superseded      int64
 	FirstSuperseded Rev
-	// Strays counts tombstones below the compact revision that delete nothing that is left, FirstStray is the first: a
-	// compaction removes them unless they stand exactly at its revision.
+	// Strays counts tombstones below the compact revision whose key has no older record, FirstStray is the first. A
+	// compaction removes them unless they are exactly at its revision.
 	Strays     int64
 	FirstStray Rev
 }
 
-// maxViolations bounds the list that a hostile file can make us keep.
+// maxViolations bounds the memory that a hostile file can use.
 const maxViolations = 10000
 
 // Violation is one broken MVCC invariant and its place.
@@ -54,8 +54,8 @@ type Violation struct {
 	Lease int64
 }
 
-// KVStats reads bucket key once and checks the MVCC truths. Damage is returned as [Damages] beside what could be read;
-// what damage hides is not held against the records around it.
+// KVStats reads bucket key once and checks the MVCC invariants. It returns damage as [Damages] together with what it
+// could read. Records that damage hides are not counted as violations.
 func (db *DB) KVStats(ctx context.Context) (*KVStats, error) {
 	meta, metaErr := db.MetaBucket()
 	leases, leaseErr := db.leaseSet()
@@ -69,10 +69,10 @@ func (db *DB) KVStats(ctx context.Context) (*KVStats, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.(*keySink).stats.finish().excused(damage), joinErrs(metaErr, damagesOrNil(damage))
+	return s.(*keySink).stats.finish().tolerate(damage), joinErrs(metaErr, damagesOrNil(damage))
 }
 
-// leaseSet is the set of lease IDs that exist.
+// leaseSet returns the set of existing lease IDs.
 func (db *DB) leaseSet() (map[int64]struct{}, error) {
 	leases, err := db.Leases()
 	set := make(map[int64]struct{}, len(leases))

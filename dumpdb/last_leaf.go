@@ -1,15 +1,15 @@
 package dumpdb
 
-// EmptyTail is a bucket with more than one page whose last leaf holds no row.
+// EmptyTail is a bucket with more than one page whose last leaf has no rows.
 type EmptyTail struct {
 	Bucket string
 	// Place is the empty leaf.
 	Place
 }
 
-// EmptyTails lists the buckets whose last leaf is empty although pages before it exist. Such a leaf is sound: every
-// walk passes over it. Only the last row is not found by bbolt up to 1.3.6, whose Cursor.Last looks at the last page
-// alone (bbolt cursor.go).
+// EmptyTails lists the buckets whose last leaf is empty although there are pages before it. Such a leaf is valid, and
+// walks skip it. But Cursor.Last of bbolt up to 1.3.6 reads only the last page, so it does not find the last row (bbolt
+// cursor.go).
 func (db *DB) EmptyTails() []EmptyTail {
 	var out []EmptyTail
 	for i := range db.buckets {
@@ -24,7 +24,7 @@ func (db *DB) EmptyTails() []EmptyTail {
 	return out
 }
 
-// emptyTail descends the right edge; a root that is a leaf has no page before it, and a damaged edge tells nothing.
+// emptyTail follows the right edge. ok is false if the root is a leaf, or if the edge is damaged.
 func (db *DB) emptyTail(root uint64) (Place, bool) {
 	r := db.reader()
 	ref := []elem{{child: root}}

@@ -1,6 +1,6 @@
 package dumpdb
 
-// lifeState is what is remembered of a live key.
+// lifeState is the state of a live key.
 type lifeState struct {
 	rev             Rev
 	create, version int64
@@ -8,9 +8,9 @@ type lifeState struct {
 	place           Place
 }
 
-// liveKeys holds the newest record of every live key, in an open table: every record of the bucket is looked up here,
-// and nearly every look misses the cache, so one access is all it may cost. The states stand apart; those of dead keys
-// are used again.
+// liveKeys has the newest record of every live key, in an open-addressing table. Every record of the bucket is looked
+// up here, and nearly every lookup misses the cache, so a lookup may cost only one access. The states are kept
+// separately; those of deleted keys are reused.
 type liveKeys struct {
 	slots  []liveSlot // a power of two, at most three quarters in use
 	used   int
@@ -18,7 +18,7 @@ type liveKeys struct {
 	free   []int32
 }
 
-// liveSlot is a key and the place of its state, counted from 1; 0 is a slot without a key.
+// liveSlot is a key and the position of its state, counted from 1; 0 means an empty slot.
 type liveSlot struct {
 	key keyHash
 	at  int32
@@ -26,7 +26,7 @@ type liveSlot struct {
 
 const firstSlots = 1 << 10
 
-// find returns the slot of a key, or the empty one where it belongs.
+// find returns the slot of a key, or the empty slot where it belongs.
 func (l *liveKeys) find(key keyHash) int {
 	mask := len(l.slots) - 1
 	i := int(key[0]) & mask
@@ -36,7 +36,7 @@ func (l *liveKeys) find(key keyHash) int {
 	return i
 }
 
-// put makes r the newest record of its key and returns the one before.
+// put makes r the newest record of its key and returns the previous one.
 func (l *liveKeys) put(r *record) (before lifeState, known bool) {
 	if 4*l.used >= 3*len(l.slots) {
 		l.grow()
@@ -83,7 +83,7 @@ func (l *liveKeys) remove(key keyHash) (known bool) {
 	return true
 }
 
-// close empties a slot and moves up the keys behind it that could not be found any more.
+// close empties a slot and moves up later keys that could not be found any more.
 func (l *liveKeys) close(hole int) {
 	mask := len(l.slots) - 1
 	for i := (hole + 1) & mask; l.slots[i].at != 0; i = (i + 1) & mask {
@@ -95,7 +95,7 @@ func (l *liveKeys) close(hole int) {
 	l.slots[hole] = liveSlot{}
 }
 
-// newest is the newest record of a key that lives.
+// newest returns the newest record of a live key.
 func (l *liveKeys) newest(key keyHash) (Rev, bool) {
 	if l.used == 0 {
 		return Rev{}, false
@@ -106,7 +106,7 @@ func (l *liveKeys) newest(key keyHash) (Rev, bool) {
 	return Rev{}, false
 }
 
-// all visits the newest records of all live keys, in no certain order.
+// all calls use for the newest record of every live key, in any order.
 func (l *liveKeys) all(use func(*lifeState)) {
 	for i := range l.slots {
 		if at := l.slots[i].at; at != 0 {

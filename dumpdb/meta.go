@@ -15,14 +15,14 @@ const (
 	elemSize    = 16
 	minPageSize = 512
 	maxPageSize = 1 << 17
-	// noFreelist stands in the meta page when the freelist is not stored.
+	// noFreelist is the freelist page in a meta page if the freelist is not stored.
 	noFreelist = math.MaxUint64
 )
 
 var le = binary.LittleEndian
 
-// readMetas finds both meta pages. The place of the second depends on the page size, which only a valid meta tells for
-// sure; so when the first is dead the second is looked for at every power of two.
+// readMetas finds both meta pages. The position of the second depends on the page size, which only a valid meta page
+// shows for certain. So if the first is not valid, the second is searched at every power of two.
 func readMetas(f *file) []Meta {
 	m0 := readMeta(f, 0, 0)
 	if m0.Valid || plausiblePageSize(m0.PageSize) {
@@ -67,31 +67,31 @@ func readMeta(f *file, page uint64, off int64) Meta {
 func metaProblem(h []byte, m *Meta) string {
 	switch magic, version := le.Uint32(h), le.Uint32(h[4:]); {
 	case magic != metaMagic:
-		return fmt.Sprintf("magic is %08x, not %08x", magic, uint32(metaMagic))
+		return fmt.Sprintf("the magic is %08x, not %08x", magic, uint32(metaMagic))
 	case version != metaVersion:
-		return fmt.Sprintf("format version is %d, not %d", version, metaVersion)
+		return fmt.Sprintf("the format version is %d, not %d", version, metaVersion)
 	case m.Checksum != m.Computed:
-		return fmt.Sprintf("checksum is %016x, computed %016x", m.Checksum, m.Computed)
+		return fmt.Sprintf("the checksum is %016x, computed %016x", m.Checksum, m.Computed)
 	case !plausiblePageSize(m.PageSize):
-		return fmt.Sprintf("page size %d is no power of two from %d to %d", m.PageSize, minPageSize, maxPageSize)
+		return fmt.Sprintf("the page size %d is not a power of two from %d to %d", m.PageSize, minPageSize, maxPageSize)
 	case m.Root >= m.HighWater:
-		return fmt.Sprintf("root page %d is not below the high-water mark %d", m.Root, m.HighWater)
+		return fmt.Sprintf("the root page %d is not below the high-water mark %d", m.Root, m.HighWater)
 	}
 	return ""
 }
 
-// metaHeaderProblem looks at the page header, which the checksum does not cover and bbolt does not read.
+// metaHeaderProblem checks the page header, which the checksum does not cover and bbolt does not read.
 func metaHeaderProblem(b []byte, page uint64) string {
 	if id := le.Uint64(b); id != page {
-		return fmt.Sprintf("page header says page %d", id)
+		return fmt.Sprintf("the page header says page %d", id)
 	}
 	if flags := le.Uint16(b[8:]); flags != flagMeta {
-		return fmt.Sprintf("page header says type %s", pageType(flags))
+		return fmt.Sprintf("the page header says type %s", pageType(flags))
 	}
 	return ""
 }
 
-// pickMeta returns the index of the meta a reader takes, -1 when none is valid.
+// pickMeta returns the index of the meta page that bbolt uses, -1 if none is valid.
 func pickMeta(metas []Meta) int {
 	used := -1
 	for i, m := range metas {

@@ -7,18 +7,18 @@ import (
 	"strconv"
 )
 
-// statsSink checks the MVCC truths record by record.
+// statsSink checks the MVCC invariants record by record.
 type statsSink struct {
 	db     *DB
 	comp   int64
 	leases map[int64]struct{}
-	// leasesKnown is false when bucket lease could not be read in full.
+	// leasesKnown is false if bucket lease could not be read completely.
 	leasesKnown bool
 	live        liveKeys
 	st          KVStats
 	prev        Rev
-	// gap is the main revision after the last hole above the compact revision: what a record refers to before it may be
-	// lost.
+	// gap is the main revision after the last missing one above the compact revision. Records before it to which a
+	// later record refers may be lost.
 	gap int64
 }
 
@@ -38,7 +38,7 @@ func (s *statsSink) mergeRecords(p *records) {
 	}
 }
 
-// record holds one record against the ones before it.
+// record checks one record against the earlier ones.
 func (s *statsSink) record(r *record) {
 	s.st.Revisions++
 	if s.st.Revisions == 1 || s.st.FirstRev == (Rev{}) {
@@ -60,7 +60,8 @@ func (s *statsSink) record(r *record) {
 	s.life(r)
 }
 
-// contiguous checks that mains follow each other above the compact revision, and subs from 0 within one.
+// contiguous checks that the main revisions above the compact revision are contiguous, and the subs within one start at
+// 0.
 func (s *statsSink) contiguous(r *record) {
 	want := Rev{Main: s.prev.Main, Sub: s.prev.Sub + 1}
 	if r.rev.Main != s.prev.Main || s.prev.Main <= s.comp {
@@ -77,7 +78,8 @@ func (s *statsSink) contiguous(r *record) {
 	s.violateRecord(r, rule, want.String(), r.rev.String())
 }
 
-// life checks a put. Its version follows the one before in the same life of the key, its create revision stays.
+// life checks a put: its version continues the previous one since the key was created, its create revision is
+// unchanged.
 func (s *statsSink) life(r *record) {
 	if !r.empty {
 		s.own(r)
@@ -100,13 +102,12 @@ func (s *statsSink) life(r *record) {
 		s.violateRecord(r, "version-chain", fmt.Sprintf("a version above %d", before.version),
 			fmt.Sprintf("version %d", r.version))
 	case !known && r.rev.Main > s.comp && s.gap == 0 && r.version != 1:
-		s.violateRecord(r, "version-chain", "version 1, as no earlier record of the key is left",
+		s.violateRecord(r, "version-chain", "version 1, since the key has no earlier record",
 			fmt.Sprintf("version %d", r.version))
 	}
 }
 
-// superseded counts a record at or below the compact revision that another one there replaced: what a compaction
-// removes.
+// superseded counts a record at or below the compact revision that another one there replaced: a compaction removes it.
 func (s *statsSink) superseded(by *record, rev Rev) {
 	if by.rev.Main > s.comp {
 		return
@@ -116,7 +117,7 @@ func (s *statsSink) superseded(by *record, rev Rev) {
 	}
 }
 
-// own checks what a put says about itself.
+// own checks a put by itself.
 func (s *statsSink) own(r *record) {
 	switch {
 	case r.mod != r.rev.Main:

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Page types, as the flags field of a page header has them.
+// Page types, as in the flags field of a page header.
 const (
 	flagBranch   = 1
 	flagLeaf     = 2
@@ -29,7 +29,7 @@ func pageType(flags uint16) string {
 	return fmt.Sprintf("unknown(0x%x)", flags)
 }
 
-// page is one page run in memory. data begins at the header and is cut at the end of the run.
+// page is one page run in memory. data starts at the header and ends with the run.
 type page struct {
 	id       uint64
 	off      int64 // of the header in the file
@@ -53,16 +53,16 @@ func parseHeader(b []byte) page {
 		data: b}
 }
 
-// tableProblem is one thing wrong with the element table of a page.
+// tableProblem is one error in the element table of a page.
 type tableProblem struct {
 	kind               DamageKind
 	index              int
 	expected, observed string
 }
 
-// parseElems appends the readable elements of a branch or leaf page to dst. Elements that point outside the page are
-// left out and reported, elements out of place (bbolt writes keys and values without gaps) or out of order are kept and
-// reported.
+// parseElems appends the readable elements of a branch or leaf page to dst. It leaves out and reports elements that
+// point outside the page. It keeps and reports elements out of order or out of place: bbolt writes keys and values
+// without gaps.
 func (p *page) parseElems(dst []elem, problems []tableProblem) ([]elem, []tableProblem) {
 	n, problems := p.elemCount(problems)
 	table := headerSize + n*elemSize
@@ -96,15 +96,15 @@ func (p *page) parseElems(dst []elem, problems []tableProblem) ([]elem, []tableP
 	if lost >= 0 {
 		problems = append(problems, p.lostElems(lost, n))
 	} else if own := len(p.data) / (int(p.overflow) + 1); n > 0 && p.overflow > 0 && next < own*int(p.overflow) {
-		// bbolt gives a page as many more as its rows need.
+		// bbolt gives a page only as many overflow pages as its rows need.
 		problems = append(problems, tableProblem{DamagePage, n,
 			fmt.Sprintf("rows on all of its %d pages", p.overflow+1), fmt.Sprintf("rows that end at byte %d", next)})
 	}
 	return dst, problems
 }
 
-// elemCount is the number of elements. Keys begin right behind the table, so the position of the first key tells the
-// number too; where the header says otherwise and that many elements fit without a gap, it is the header that is wrong.
+// elemCount returns the number of elements. Keys start right after the table, so the position of the first key also
+// shows the number. If the header says otherwise and that many elements fit without a gap, the header is wrong.
 func (p *page) elemCount(problems []tableProblem) (int, []tableProblem) {
 	n, room := p.count, (len(p.data)-headerSize)/elemSize
 	if room > 0 && n > 0 {
@@ -112,7 +112,7 @@ func (p *page) elemCount(problems []tableProblem) (int, []tableProblem) {
 		if told := (first.pos - headerSize) / elemSize; end >= 0 && first.pos != headerSize+n*elemSize && p.fits(told) {
 			observed := fmt.Sprintf("count %d", n)
 			return told, append(problems, tableProblem{DamagePage, min(n, told),
-				fmt.Sprintf("count %d, as the first key stands behind %d elements", told, told), observed})
+				fmt.Sprintf("count %d, since the first key follows %d elements", told, told), observed})
 		}
 	}
 	if n > room {
@@ -123,7 +123,7 @@ func (p *page) elemCount(problems []tableProblem) (int, []tableProblem) {
 	return n, problems
 }
 
-// fits says whether n elements lie behind their table without gaps.
+// fits reports whether n elements follow their table without gaps.
 func (p *page) fits(n int) bool {
 	next := headerSize + n*elemSize
 	for i := range n {
@@ -146,7 +146,7 @@ func (p *page) lostElems(from, end int) tableProblem {
 		p.describe(headerSize + from*elemSize)}
 }
 
-// elem decodes element i at byte at; end is -1 when it leaves the page.
+// elem decodes element i at byte at. end is -1 if it points outside the page.
 func (p *page) elem(i, at int) (e elem, end int) {
 	b := p.data[at : at+elemSize]
 	var pos, ksize, vsize uint64
@@ -175,7 +175,7 @@ func (p *page) describe(at int) string {
 	return fmt.Sprintf("position %d, key size %d, value size %d", le.Uint32(b[4:]), le.Uint32(b[8:]), le.Uint32(b[12:]))
 }
 
-// showKey writes a bucket key for a message: a revision as such, other keys quoted and bounded.
+// showKey formats a bucket key for a message: a revision as such, other keys quoted and shortened.
 func showKey(k []byte) string {
 	if r, tomb, err := parseRevKey(k); err == nil {
 		if tomb {

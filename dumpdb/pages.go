@@ -5,44 +5,44 @@ import (
 	"iter"
 )
 
-// PageState says what a page is to the view it is listed for.
+// PageState says how a view uses a page.
 type PageState string
 
 // The states of a page.
 const (
 	PageMeta      PageState = "meta"
 	PageReachable PageState = "reachable"
-	// PageOverflow belongs to the page before it.
+	// PageOverflow belongs to an earlier page.
 	PageOverflow PageState = "overflow"
 	PageFreelist PageState = "freelist"
-	// PageFree is listed as free, or unreachable in a file that keeps no freelist.
+	// PageFree is listed as free, or unreachable in a file without a freelist.
 	PageFree PageState = "free"
 	// PageLost is neither reachable nor listed as free.
 	PageLost PageState = "lost"
-	// PageBeyond lies in the file above the high-water mark.
+	// PageBeyond is in the file above the high-water mark.
 	PageBeyond PageState = "beyond"
 )
 
-// PageInfo is one line of a page listing. Type, Count and Overflow are what the header says, which on a free page is
-// what it was before.
+// PageInfo is one line of a page listing. Type, Count and Overflow come from the header. The header of a free page
+// shows its former use.
 type PageInfo struct {
 	Place
 	State    PageState
 	Type     string
 	Count    int
 	Overflow uint32
-	// Bucket owns the page; "" for the root tree and for pages no bucket owns.
+	// Bucket owns the page; "" for the root tree and for pages without a bucket.
 	Bucket string
 }
 
-// owners tells for every page of the file which bucket reaches it: 0 nobody, 1 the root tree, meta pages and freelist,
+// owners has, for every page of the file, the bucket that reaches it: 0 none, 1 the root tree, meta pages and freelist,
 // n+2 bucket n of names.
 type owners struct {
 	of     []uint16
 	names  []string
 	free   bitmap
 	report *PageReport
-	// damage of bucket key, whose spans tell what is lost.
+	// damage of bucket key, whose spans say which keys are lost.
 	damage []*DamageError
 }
 
@@ -70,7 +70,7 @@ func (db *DB) owners(ctx context.Context) (*owners, error) {
 	return o, nil
 }
 
-// claim gives every page that is used but not owned yet to owner n.
+// claim makes n the owner of every used page that has no owner yet.
 func (o *owners) claim(used bitmap, n uint16) {
 	for id := range o.of {
 		if o.of[id] == 0 && used.has(uint64(id)) {

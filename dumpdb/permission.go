@@ -14,11 +14,11 @@ func (p Permission) TypeName() string {
 	return names[p.Type]
 }
 
-// String says the permission in words: READ key "a", WRITE prefix "a/", READWRITE range ["a", "c"), READ from "a".
+// String returns the permission in words: READ key "a", WRITE prefix "a/", READWRITE range ["a", "c"), READ from "a".
 func (p Permission) String() string { return p.TypeName() + " " + RangeString(p.Key, p.RangeEnd) }
 
-// RangeString says a key range in words, as etcd reads the pair: no end is one key, an end of one zero byte is "to the
-// end of the key space", an end that is the key with its last byte raised is a prefix.
+// RangeString returns a key range in words. As in etcd, an empty end means one key, and an end of one zero byte means
+// the end of the key space. An end that is the key with its last byte incremented means a prefix.
 func RangeString(key, end []byte) string {
 	switch {
 	case len(end) == 0:
@@ -33,7 +33,7 @@ func RangeString(key, end []byte) string {
 	return fmt.Sprintf("range [%q, %q)", key, end)
 }
 
-// PrefixEnd returns the range end that makes key a prefix, as clientv3.GetPrefixRangeEnd does; one zero byte when the
+// PrefixEnd returns the range end that makes key a prefix, as clientv3.GetPrefixRangeEnd does; one zero byte if the
 // prefix has no end.
 func PrefixEnd(key []byte) []byte {
 	end := append([]byte(nil), key...)

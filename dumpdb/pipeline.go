@@ -9,17 +9,17 @@ import (
 	"sync/atomic"
 )
 
-// sink takes the rows of a bucket in portions. newPortion may be called from any goroutine; merge gets the portions in
-// key order, one at a time.
+// sink receives the rows of a bucket in portions. newPortion may be called from any goroutine. merge gets the portions
+// in key order, one at a time.
 type sink interface {
 	newPortion() portion
 	merge(portion)
 }
 
-// portion takes the leaves of one part of a tree in key order, from one goroutine.
+// portion receives the leaves of one part of a tree in key order, from one goroutine.
 type portion interface{ leaf(*leaf) }
 
-// task is one branch page next to the leaves, given to a worker.
+// task is one branch page directly above the leaves, for one worker.
 type task struct {
 	page    uint64
 	span    span
@@ -27,12 +27,12 @@ type task struct {
 	done    chan struct{}
 }
 
-// errDamaged stops a parallel walk at the first damage: what two workers meet has no fixed order, so such a tree is
-// walked again by one.
-var errDamaged = errors.New("damage met")
+// errDamaged stops a parallel walk at the first damage. Two workers find damage in no fixed order, so one goroutine
+// walks such a tree again.
+var errDamaged = errors.New("damage found")
 
-// feed walks bucket b and gives its rows to a sink made by newSink, on all cores when the tree is big and sound.
-// Pages walked are marked in used.
+// feed walks bucket b and passes its rows to a sink made by newSink, on all cores if the tree is big and sound. It
+// marks the pages it has walked in used.
 func (db *DB) feed(ctx context.Context, b *bucket, want span, used bitmap, newSink func() sink) (sink, []*DamageError,
 	error) {
 	if runtime.GOMAXPROCS(0) > 1 && !b.Inline {
@@ -59,7 +59,7 @@ func (db *DB) sequential(ctx context.Context, b *bucket, want span, used bitmap,
 	s.onDamage = func(d *DamageError) bool { damage = append(damage, d); return true }
 	n, p := 0, to.newPortion()
 	s.onLeaf = func(l *leaf) bool {
-		// Hand over now and then, so that portions stay small on trees of any shape.
+		// Merge now and then, so that portions stay small on trees of any shape.
 		if n++; n%256 == 0 {
 			to.merge(p)
 			p = to.newPortion()
@@ -72,7 +72,7 @@ func (db *DB) sequential(ctx context.Context, b *bucket, want span, used bitmap,
 	return to, damage, s.err
 }
 
-// leafDepth descends the left edge; 0 when the root is a leaf or the edge is damaged.
+// leafDepth follows the left edge. It returns 0 if the root is a leaf or the edge is damaged.
 func (db *DB) leafDepth(root uint64) int {
 	r := db.reader()
 	ref := []elem{{child: root}}
@@ -146,8 +146,7 @@ func (db *DB) work(ctx context.Context, b *bucket, want span, used bitmap, depth
 	s := db.newScan(ctx, b.Name)
 	s.used, s.want, s.onDamage = used, want, fail
 	for t := range todo {
-		// Who hashes the same file meanwhile cannot share that work out, so it must never be what all wait for in the
-		// end.
+		// A concurrent hash of the same file cannot be split up, so it must not become the last task that all wait for.
 		runtime.Gosched()
 		s.onLeaf = func(l *leaf) bool { t.portion.leaf(l); return true }
 		if s.child([]elem{{child: t.page}}, 0, depth, t.span) {

@@ -10,10 +10,10 @@ import (
 // errProto is wrapped by every decoding error of a protobuf value.
 var errProto = errors.New("not a valid protobuf message")
 
-// field is one protobuf field as it stands on the wire.
+// field is one protobuf field as encoded.
 type field = wire.Field
 
-// nextField cuts one field off b.
+// nextField splits one field off b.
 func nextField(b []byte, f *field) (rest []byte, err error) {
 	n := f.Next(b)
 	if n == 0 {
@@ -22,7 +22,7 @@ func nextField(b []byte, f *field) (rest []byte, err error) {
 	return b[n:], nil
 }
 
-// noField says why no field begins at b.
+// noField says why b does not start with a field.
 func noField(b []byte) error {
 	tag, n := wire.Uvarint(b)
 	num, left := tag>>3, len(b)-n
@@ -32,15 +32,15 @@ func noField(b []byte) error {
 	case int8(tag&7) == wire.Varint:
 		return fmt.Errorf("%w: field %d: bad varint", errProto, num)
 	case int8(tag&7) == wire.Bytes:
-		return fmt.Errorf("%w: field %d wants more bytes than the %d left", errProto, num, left)
+		return fmt.Errorf("%w: field %d needs more bytes than the %d left", errProto, num, left)
 	case int8(tag&7) == wire.Fixed64, int8(tag&7) == wire.Fixed32:
 		return fmt.Errorf("%w: field %d is cut off", errProto, num)
 	}
 	return fmt.Errorf("%w: field %d has wire type %d", errProto, num, tag&7)
 }
 
-// eachField calls fn for every field whose wire type is the one given in wires for its number; others, which a later
-// version may have added, are stepped over. A known field with another wire type is an error, as it is for etcd.
+// eachField calls fn for every field whose number has an entry in wires. It skips the others, which a later version may
+// have added. A known field with another wire type is an error, as in etcd.
 func eachField(b []byte, wires []int8, fn func(*field) error) error {
 	var f field
 	var err error
@@ -61,5 +61,5 @@ func eachField(b []byte, wires []int8, fn func(*field) error) error {
 	return nil
 }
 
-// skipField stands in a wire table for numbers that have no meaning.
+// skipField marks numbers without a meaning in a wire table.
 const skipField = -1

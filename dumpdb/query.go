@@ -12,14 +12,14 @@ import (
 // Query selects records of bucket key. The zero Query selects all.
 type Query struct {
 	// Key selects one key, or with RangeEnd the keys from Key up to but not including RangeEnd (one zero byte: to the
-	// end), as etcd reads the pair. Prefix selects keys that begin with it. nil means any.
+	// end), as in etcd. Prefix selects keys that start with it. nil means any.
 	Key, RangeEnd, Prefix []byte
-	// FromRev and ToRev bound the main revision, both included; 0 is open.
+	// FromRev and ToRev bound the main revision, both inclusive; 0 is open.
 	FromRev, ToRev int64
-	// Rev is the revision at which Live and Deleted look; 0 is the current one.
+	// Rev is the revision for Live and Deleted; 0 is the current one.
 	Rev int64
 	// Live selects the newest record of every key that exists at Rev, Deleted the tombstone of every key that does not.
-	// Both yield in key order, everything else in revision order.
+	// Both yield in key order, other queries in revision order.
 	Live, Deleted bool
 }
 
@@ -48,8 +48,8 @@ func (q *Query) span() span {
 	return sp
 }
 
-// Query yields the selected records. Damage is yielded beside, and so are records that do not decode, as nobody knows
-// whether they match. ErrCompacted and ErrFutureRev end it when Rev is out of reach.
+// Query yields the selected records. It also yields damage and records that do not decode, since they may match. It
+// ends with ErrCompacted or ErrFutureRev if Rev is not available.
 func (db *DB) Query(ctx context.Context, q Query) iter.Seq2[Revision, error] {
 	if q.Live || q.Deleted {
 		return db.queryState(ctx, q)
@@ -79,7 +79,7 @@ func (db *DB) scanQuery(ctx context.Context, q Query) iter.Seq2[Revision, error]
 	}
 }
 
-// keyState is the newest record of a key within reach of a query.
+// keyState is the newest record of a key in the range of a query.
 type keyState struct {
 	key       string
 	place     Place
@@ -131,7 +131,7 @@ func (db *DB) yieldStates(q Query, states map[string]keyState, yield func(Revisi
 	}
 }
 
-// reach sets Rev to what is meant and refuses what the server would refuse.
+// reach resolves Rev and refuses what the server would refuse.
 func (db *DB) reach(q *Query) error {
 	m, err := db.MetaBucket()
 	if err != nil {
@@ -140,7 +140,7 @@ func (db *DB) reach(q *Query) error {
 	cur, err := db.CurrentRev()
 	switch {
 	case q.Rev == 0 && err != nil:
-		return nil // with a damaged right edge everything that is left counts
+		return nil // with a damaged right edge all remaining records count
 	case err != nil:
 		return err
 	case q.Rev == 0:

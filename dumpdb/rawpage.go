@@ -5,38 +5,38 @@ import (
 	"slices"
 )
 
-// RawPage is one page as it stands in the file, whether or not anything refers to it.
+// RawPage is one page as it is in the file, whether or not anything refers to it.
 type RawPage struct {
 	Place
-	// SelfID is the id the page header states.
+	// SelfID is the id in the page header.
 	SelfID uint64
 	// Type is branch, leaf, meta, freelist or unknown(0x…).
 	Type     string
 	Count    int
 	Overflow uint32
-	// Elements are those of a branch or leaf page that lie inside it.
+	// Elements are the elements of a branch or leaf page that are inside it.
 	Elements []Element
 	// Meta is set on pages 0 and 1, Freelist on a freelist page.
 	Meta     *Meta
 	Freelist []uint64
-	// Damage is what is wrong with the page by itself.
+	// Damage is what is wrong with the page itself.
 	Damage []*DamageError
-	// Data are the bytes of the page with its overflow, as far as they are in the file.
+	// Data is the page with its overflow, as far as the file contains it.
 	Data []byte
 }
 
 // Element is one element of a branch or leaf page.
 type Element struct {
 	Index int
-	// Offset of the key in the file; the value follows it.
+	// Offset is the offset of the key in the file; the value follows it.
 	Offset int64
-	// Bucket is true when the value of a leaf element is a bucket, Child the page a branch element leads to.
+	// Bucket is true if the value of a leaf element is a bucket. Child is the page to which a branch element points.
 	Bucket     bool
 	Child      uint64
 	Key, Value []byte
 }
 
-// Page reads page id with its overflow. The error is a *DamageError when no byte of it lies in the file.
+// Page reads page id with its overflow. The error is a *DamageError if the file does not contain any of it.
 func (db *DB) Page(id uint64) (*RawPage, error) {
 	data, dmg := db.rawRun(id)
 	if dmg != nil {
@@ -90,7 +90,7 @@ func (raw *RawPage) elements(p *page) {
 	}
 }
 
-// rawRun reads page id with as much of its stated overflow as the file holds and maxRun allows.
+// rawRun reads page id with its stated overflow, as far as the file and maxRun allow.
 func (db *DB) rawRun(id uint64) ([]byte, *DamageError) {
 	place := db.place(id)
 	b := make([]byte, db.pageSize)

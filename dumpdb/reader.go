@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// readAhead bounds one read of neighbouring pages; it stays inside the second level cache.
+	// readAhead bounds one read of neighboring pages; it fits in the second-level cache.
 	readAhead = 256 << 10
-	// readGap is how many unwanted pages a read may run over to reach the next wanted one.
+	// readGap is how many unwanted pages a read may include to reach the next wanted one.
 	readGap = 8
-	// maxRun bounds a page with its overflow. etcd's largest request is 1.5 MiB by default; a page claiming more than
-	// this is taken for damage rather than allocated.
+	// maxRun bounds a page with its overflow. etcd's largest request is 1.5 MiB by default, so a page that claims more
+	// than maxRun is damage.
 	maxRun = 256 << 20
 )
 
-// pageReader reads pages by id, several neighbours in one go. What it returns is valid until its next call.
+// pageReader reads pages by id, several neighbors at once. What it returns is valid until its next call.
 type pageReader struct {
 	f        *file
 	pageSize int64
-	pages    uint64 // ids below this lie in the file, whole or in part
+	pages    uint64 // ids below this are in the file, completely or in part
 	hwm      uint64
 	buf, big []byte
 	base     uint64 // id of the first page in buf
@@ -31,7 +31,7 @@ func (db *DB) reader() pageReader {
 	return pageReader{f: db.f, pageSize: int64(db.pageSize), pages: db.filePages(), hwm: db.meta.HighWater}
 }
 
-// page reads page ids[i] with its overflow. The ids after it tell what is worth reading in the same go.
+// page reads page ids[i] with its overflow. The following ids show which pages to read along with it.
 func (r *pageReader) page(ids []elem, i int) (page, *DamageError) {
 	id := ids[i].child
 	place := Place{Page: id, Offset: int64(min(id, 1<<40)) * r.pageSize}
@@ -55,7 +55,7 @@ func (r *pageReader) page(ids []elem, i int) (page, *DamageError) {
 	return r.run(p, place)
 }
 
-// run cuts data to the page and its overflow, reading the rest if it is not in the buffer yet.
+// run cuts data to the page and its overflow, and reads what the buffer lacks.
 func (r *pageReader) run(p page, place Place) (page, *DamageError) {
 	n := int64(p.overflow) + 1
 	if uint64(n) > min(r.hwm, r.pages)-p.id || n*r.pageSize > maxRun {
@@ -88,7 +88,7 @@ func (r *pageReader) unreadable(place Place, err error) *DamageError {
 	return &DamageError{Place: place, Kind: DamageUnreadable, Err: err}
 }
 
-// window returns the end of the read that begins at ids[i]: it goes on while the next wanted pages ascend closely.
+// window returns the end of the read that starts at ids[i]. It continues while the next wanted pages follow closely.
 func (r *pageReader) window(ids []elem, i int) uint64 {
 	first := ids[i].child
 	end := first + 1

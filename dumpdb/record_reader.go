@@ -1,6 +1,6 @@
 package dumpdb
 
-// recordReader reads records of bucket key at places met before. What it returns is valid until its next call.
+// recordReader reads records of bucket key at known places. What it returns is valid until its next call.
 type recordReader struct {
 	db    *DB
 	r     pageReader
@@ -27,7 +27,7 @@ func (rd *recordReader) at(place Place) (Revision, error) {
 		Observed: "another page content"}
 }
 
-// id is the page in the sense of a Place: an inline bucket has that of the leaf it lives in.
+// id returns the page id as in a Place: for an inline bucket that of the leaf that contains it.
 func (rd *recordReader) id() uint64 { return uint64(rd.page.off) / uint64(rd.db.pageSize) }
 
 func (rd *recordReader) load(place Place) *DamageError {

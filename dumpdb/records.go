@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// keyHash stands for a user key in maps: 128 bits, so that two keys do not meet. It is made with seeds of this process
-// and never leaves it.
+// keyHash represents a user key in maps, with 128 bits so that two keys do not collide. Its seeds belong to this
+// process, so it is never stored.
 type keyHash [2]uint64
 
 var keySeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -24,7 +24,7 @@ type record struct {
 	version, lease int64
 	place          Place
 	tombstone      bool
-	empty          bool // the value is empty: the mark of restore --bump-revision
+	empty          bool // the value is empty, as written by restore --bump-revision
 }
 
 // records is a portion that decodes rows of bucket key.
@@ -34,7 +34,7 @@ type records struct {
 	bytes int64
 }
 
-// add decodes one row; ok is false when it is none of a record.
+// add decodes one row; ok is false if it is not a record.
 func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
 	p.bytes += int64(len(e.key) + len(e.value))
 	rev, tombstone, err := parseRevKey(e.key)
@@ -56,7 +56,7 @@ func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
 	return &p.recs[len(p.recs)-1], true
 }
 
-// joinErrs returns the only error of errs as it is, several joined, none as nil. Damage stays one list of [Damages].
+// joinErrs returns nil for no error, a single error unchanged, and several joined. Damage stays one list of [Damages].
 func joinErrs(errs ...error) error {
 	var damage Damages
 	var other []error

@@ -14,25 +14,26 @@ const (
 	tombKeySize = 18
 )
 
-// parseRevKey decodes a key of bucket key. The server panics on what is refused here (server/storage/mvcc/revision.go).
+// parseRevKey decodes a key of bucket key. It returns an error where the server panics
+// (server/storage/mvcc/revision.go).
 func parseRevKey(k []byte) (r Rev, tombstone bool, err error) {
 	if len(k) != revKeySize && len(k) != tombKeySize {
-		return r, false, fmt.Errorf("revision key has %d bytes, not 17 or 18", len(k))
+		return r, false, fmt.Errorf("the revision key has %d bytes, not 17 or 18", len(k))
 	}
 	if k[8] != '_' {
-		return r, false, fmt.Errorf("revision key has separator %q, not '_'", k[8])
+		return r, false, fmt.Errorf("the revision key has separator %q, not '_'", k[8])
 	}
 	r = Rev{int64(binary.BigEndian.Uint64(k)), int64(binary.BigEndian.Uint64(k[9:]))}
 	if r.Main < 0 || r.Sub < 0 {
 		return r, false, fmt.Errorf("revision %d.%d is negative", r.Main, r.Sub)
 	}
 	if len(k) == tombKeySize && k[17] != 't' {
-		return r, false, fmt.Errorf("revision key has mark %q, not 't'", k[17])
+		return r, false, fmt.Errorf("the revision key has mark %q, not 't'", k[17])
 	}
 	return r, len(k) == tombKeySize, nil
 }
 
-// Bytes is the bucket key of r.
+// Bytes returns the bucket key of r.
 func (r Rev) Bytes() []byte {
 	b := make([]byte, 0, tombKeySize)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Main))
@@ -102,10 +103,10 @@ func decodeRevision(r *Revision, place Place, key, value []byte) {
 	}
 }
 
-// Revisions yields the records of bucket key in revision order, decoded; damage as in Rows.
+// Revisions yields the decoded records of bucket key in revision order, and damage as Rows does.
 func (db *DB) Revisions() iter.Seq2[Revision, error] { return db.revisions(span{}) }
 
-// RevisionsFrom is Revisions starting at the first record not below from.
+// RevisionsFrom is Revisions from the first record at or after from.
 func (db *DB) RevisionsFrom(from Rev) iter.Seq2[Revision, error] {
 	return db.revisions(span{first: from.Bytes()})
 }

@@ -4,14 +4,14 @@ import (
 	"iter"
 )
 
-// Rows yields the rows of a bucket in key order. Damage is yielded as *DamageError beside a zero Row and the iteration
-// goes on with the next readable page. A missing bucket yields nothing, unless damage in the root tree may hide it:
-// then that.
+// Rows yields the rows of a bucket in key order. It yields damage as a *DamageError with a zero Row and continues with
+// the next readable page. For a missing bucket it yields nothing, or the damage in the root tree that may hide the
+// bucket.
 func (db *DB) Rows(bucket string) iter.Seq2[Row, error] {
 	return db.rows(bucket, span{})
 }
 
-// RowsFrom is Rows starting at the first key not below from.
+// RowsFrom is Rows from the first key at or after from.
 func (db *DB) RowsFrom(bucket string, from []byte) iter.Seq2[Row, error] {
 	return db.rows(bucket, span{first: from})
 }
@@ -45,7 +45,7 @@ func (l *leaf) rows(yield func(Row, error) bool) bool {
 	return true
 }
 
-// at is the place of an element: its page and the offset of its key in the file.
+// at returns the place of an element: its page and the offset of its key in the file.
 func (l *leaf) at(e elem) Place { return Place{Page: l.page.id, Offset: l.page.off + int64(e.pos)} }
 
 // walk visits a bucket, inline or not.

@@ -10,27 +10,27 @@ type Origin string
 
 // The origins of a salvaged record.
 const (
-	// OriginLive is reached through the tree and the newest of its key.
+	// OriginLive is in the tree and the newest record of its key.
 	OriginLive Origin = "live"
-	// OriginOlder is reached through the tree, but a tombstone or superseded.
+	// OriginOlder is in the tree, but a tombstone or superseded.
 	OriginOlder Origin = "older"
-	// OriginFree stands in a page that is not in use: what an earlier transaction left behind.
+	// OriginFree is in an unused page, left from an earlier transaction.
 	OriginFree Origin = "free"
-	// OriginUnreachable stands in a damaged page, in a lost page, or in a page not in use while its revision lies in a
-	// span that damage took from the tree.
+	// OriginUnreachable is in a damaged or lost page. It may also be in an unused page, if damage has cut its revision
+	// from the tree.
 	OriginUnreachable Origin = "unreachable"
 )
 
-// Salvaged is one record of bucket key, wherever it was found. Revision.Err tells a value that does not decode; nothing
-// in it is guessed.
+// Salvaged is one record of bucket key, wherever it was found. Revision.Err is set if its value does not decode;
+// nothing is guessed.
 type Salvaged struct {
 	Revision
 	Origin Origin
-	// Copies counts further finds of this revision with the same bytes, Conflicts those with others.
+	// Copies counts other finds of this revision with the same bytes, Conflicts those with different bytes.
 	Copies, Conflicts int
 }
 
-// find is a record outside the tree: where it stands and what tells equal ones apart.
+// find is a record outside the tree: its place and a hash to compare it with others.
 type find struct {
 	rev     Rev
 	place   Place
@@ -41,9 +41,9 @@ type find struct {
 	decodes bool
 }
 
-// SalvageRevisions yields every record of bucket key that the file holds anywhere, in revision order and once each:
-// from the tree, and from damaged, lost and free pages. Damage of the tree is yielded beside, as in Rows. Memory grows
-// with the live keys and with the records outside the tree, not with their values.
+// SalvageRevisions yields every record of bucket key that exists anywhere in the file, once each and in revision order:
+// from the tree, and from damaged, lost and free pages. It yields damage of the tree as Rows does. Memory grows with
+// the live keys and the records outside the tree, not with their values.
 func (db *DB) SalvageRevisions(ctx context.Context) iter.Seq2[Salvaged, error] {
 	return func(yield func(Salvaged, error) bool) {
 		finds, err := db.carve(ctx)
@@ -94,7 +94,7 @@ func (db *DB) newestLive(ctx context.Context) (map[keyHash]Rev, error) {
 	return m, nil
 }
 
-// merger joins the records of the tree with those found elsewhere; both come in revision order.
+// merger merges the records of the tree with those found elsewhere; both come in revision order.
 type merger struct {
 	db    *DB
 	finds []find
@@ -111,8 +111,8 @@ func (m *merger) before(rev Rev) bool {
 	return true
 }
 
-// tree yields a record of the tree and swallows finds of its revision, as the tree's is the one that counts. Only where
-// that does not decode and another does, both are yielded.
+// tree yields a record of the tree and drops finds of the same revision. Only if the record does not decode and a find
+// does, it yields both.
 func (m *merger) tree(s Salvaged) bool {
 	if s.Err != nil && s.Rev == (Rev{}) {
 		return m.yield(s, nil)
@@ -128,8 +128,8 @@ func (m *merger) tree(s Salvaged) bool {
 	return m.yield(s, nil)
 }
 
-// consistent says whether bucket key and value of a record tell the same revision. One that does not may stand
-// anywhere, so the order of the others must not follow it.
+// consistent reports whether bucket key and value of a record have the same revision. A record where they differ may be
+// anywhere, so it must not affect the order of the others.
 func (s *Salvaged) consistent() bool {
 	return s.Err == nil && (s.Tombstone || s.KV.ModRevision == s.Main || len(s.Raw) == 0)
 }
@@ -147,7 +147,7 @@ func (m *merger) rest() {
 	}
 }
 
-// next yields the first find with all others of its revision counted.
+// next yields the first find, after counting all others of its revision.
 func (m *merger) next() bool {
 	f := m.finds[0]
 	s := Salvaged{Origin: f.origin}

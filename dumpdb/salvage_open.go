@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// OpenSalvage opens a file as Open does, and also one without a usable meta page: Metas, Check, Page, Pages and
-// SalvageRevisions then work on what the pages say of themselves, and every bucket is damage.
+// OpenSalvage is Open, but also opens a file without a valid meta page. Metas, Check, Page, Pages and SalvageRevisions
+// then rely on the page headers alone, and every bucket is reported as damaged.
 func OpenSalvage(ctx context.Context, path string) (*DB, error) {
 	db, err := OpenContext(ctx, path)
 	if err == nil || !errors.Is(err, ErrNoMeta) {
@@ -31,7 +31,7 @@ func newSalvage(f *file, cause error) (*DB, error) {
 	return db, nil
 }
 
-// guessPageSize takes the size at which most of the first pages name themselves.
+// guessPageSize returns the size at which most of the first pages have their own id.
 func guessPageSize(f *file) int {
 	best, most := 4096, 0
 	head := make([]byte, headerSize)

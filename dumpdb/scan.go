@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// maxDepth bounds recursion; a bbolt tree of 2^64 keys is far lower.
+// maxDepth bounds recursion; even a bbolt tree of 2^64 keys is far less deep.
 const maxDepth = 64
 
 // bitmap has one bit per page id of the file.
@@ -16,7 +16,7 @@ type bitmap []uint64
 
 func newBitmap(n uint64) bitmap { return make(bitmap, (n+63)/64) }
 
-// set marks id and says whether it was marked before. Safe for concurrent use.
+// set marks id and reports whether it was already marked. It is safe for concurrent use.
 func (b bitmap) set(id uint64) bool {
 	if id/64 >= uint64(len(b)) {
 		return false
@@ -29,19 +29,19 @@ func (b bitmap) has(id uint64) bool {
 	return id/64 < uint64(len(b)) && atomic.LoadUint64(&b[id/64])&(1<<(id%64)) != 0
 }
 
-// span is the range of keys that a page may hold: from first up to but not including end; nil end means no bound.
+// span is the range of keys that a page may contain: from first up to but not including end; nil end means unbounded.
 type span struct{ first, end []byte }
 
-// leaf is one leaf page with its readable elements. All slices are valid only during the call that hands it out.
+// leaf is one leaf page with its readable elements. All slices are valid only during the callback.
 type leaf struct {
 	page  *page
 	elems []elem
 	span  span
-	// whole is true when nothing is wrong with the page.
+	// whole is true if the page has no damage.
 	whole bool
 }
 
-// scan walks one tree in key order. Every page is visited at most once, which bounds the walk on any input.
+// scan walks one tree in key order. It visits each page at most once, so the walk always ends.
 type scan struct {
 	db     *DB
 	ctx    context.Context
@@ -49,9 +49,9 @@ type scan struct {
 	used   bitmap
 	want   span // leaves outside are not read
 	onLeaf func(*leaf) bool
-	// onDamage gets everything wrong, in walk order. Both callbacks stop the walk with false.
+	// onDamage receives all damage in walk order. Both callbacks return false to stop the walk.
 	onDamage func(*DamageError) bool
-	// onUnit, when set, gets the pages at depth unitDepth instead of their being read.
+	// onUnit, if set, is called for the pages at depth unitDepth; they are not read.
 	onUnit    func(id uint64, sp span) bool
 	unitDepth int
 	// rightEdge reads only the last child of each branch page.
@@ -60,7 +60,7 @@ type scan struct {
 	err       error // of the context
 }
 
-// level holds the buffers of one depth, so that a parent's elements stay valid while its children are read.
+// level has the buffers of one depth, so that a parent's elements stay valid while its children are read.
 type level struct {
 	reader pageReader
 	page   page
@@ -78,7 +78,7 @@ func (s *scan) tree(root uint64) {
 	s.child([]elem{{child: root}}, 0, 0, span{})
 }
 
-// child reads page refs[i] and what is below it.
+// child reads page refs[i] and the pages below it.
 func (s *scan) child(refs []elem, i, depth int, sp span) bool {
 	if s.err = s.ctx.Err(); s.err != nil {
 		return false
@@ -95,7 +95,7 @@ func (s *scan) child(refs []elem, i, depth int, sp span) bool {
 	}
 	for n := range uint64(p.overflow) {
 		if s.used.set(p.id + n + 1) {
-			overlap := &DamageError{Place: p.place(), Kind: DamageDoubleUse, Expected: "overflow pages of its own",
+			overlap := &DamageError{Place: p.place(), Kind: DamageDoubleUse, Expected: "unused overflow pages",
 				Observed: fmt.Sprintf("page %d is used elsewhere", p.id+n+1)}
 			if !s.damage(overlap, sp) {
 				return false
@@ -128,7 +128,7 @@ func (s *scan) load(refs []elem, i, depth int) (*page, *level, *DamageError) {
 	return &lv.page, lv, dmg
 }
 
-// twice tells a page that is its own ancestor from one that is merely referenced again.
+// twice distinguishes a page that is its own ancestor from one that is only referenced again.
 func (s *scan) twice(p *page, depth int) *DamageError {
 	for i := range depth {
 		if s.levels[i].page.id == p.id {
@@ -158,7 +158,7 @@ func (s *scan) leaf(lv *level, sp span) bool {
 	return s.onLeaf(&lv.leaf)
 }
 
-// outside compares the keys of a page with what its parent says about it.
+// outside compares the keys of a page with the span in its parent.
 func (s *scan) outside(p *page, first, last []byte, sp span) *DamageError {
 	if sp.first != nil && bytes.Compare(first, sp.first) < 0 {
 		return &DamageError{Place: p.place(), Kind: DamageKeyOrder, Expected: "keys from " + showKey(sp.first) +
@@ -196,7 +196,7 @@ func (s *scan) branch(lv *level, depth int, sp span) bool {
 	return true
 }
 
-// childSpan is the key span of child i as its parent tells it.
+// childSpan returns the key span of child i according to its parent.
 func childSpan(elems []elem, i int, sp span) span {
 	below := span{first: elems[i].key, end: sp.end}
 	if i+1 < len(elems) {
@@ -205,7 +205,7 @@ func childSpan(elems []elem, i int, sp span) span {
 	return below
 }
 
-// trim cuts elements outside the span off both ends.
+// trim removes elements outside the span from both ends.
 func (sp span) trim(elems []elem) []elem {
 	for sp.first != nil && len(elems) > 0 && bytes.Compare(elems[0].key, sp.first) < 0 {
 		elems = elems[1:]
@@ -216,7 +216,7 @@ func (sp span) trim(elems []elem) []elem {
 	return elems
 }
 
-// wanted says whether a page with this span can hold keys of s.want.
+// wanted reports whether a page with this span can contain keys of s.want.
 func (s *scan) wanted(sp span) bool {
 	if s.want.first != nil && sp.end != nil && bytes.Compare(sp.end, s.want.first) <= 0 {
 		return false
@@ -235,7 +235,7 @@ func (s *scan) problems(lv *level, sp span) bool {
 	return true
 }
 
-// lostSpan narrows what a problem loses to the keys between its readable neighbours.
+// lostSpan narrows the lost keys of a problem to those between its readable neighbors.
 func lostSpan(elems []elem, pr tableProblem, sp span) span {
 	for i, e := range elems {
 		if e.index < pr.index {
@@ -257,7 +257,7 @@ func (s *scan) damage(d *DamageError, sp span) bool {
 
 func (p *page) place() Place { return Place{Page: p.id, Offset: p.off} }
 
-// place of a page id that may be absurd.
+// place returns the place of a page id, which may be out of range.
 func (db *DB) place(id uint64) Place {
 	return Place{Page: id, Offset: int64(min(id, 1<<40)) * int64(db.pageSize)}
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// positiveVersion is what a record breaks by itself, whatever is lost before it.
+// positiveVersion is what every put must have, whatever came before it. So lost records do not excuse a lower version.
 const positiveVersion = "a version of 1 or more"
 
-// excused drops what damage explains: a hole whose records cannot be read, and a break between a record and what came
-// before it where damage may have taken that. Such truths could not be checked; the damage says so.
-func (st *KVStats) excused(damage []*DamageError) *KVStats {
+// tolerate drops the violations that damage explains. These are gaps whose records cannot be read, and conflicts with
+// earlier records, some of which may be lost. Such invariants could not be checked; the damage is reported instead.
+func (st *KVStats) tolerate(damage []*DamageError) *KVStats {
 	lost := slices.Clone(damage)
 	for _, v := range st.Violations {
 		if v.Rule == "undecodable" && v.Rev != (Rev{}) {
@@ -19,12 +19,12 @@ func (st *KVStats) excused(damage []*DamageError) *KVStats {
 		}
 	}
 	if len(lost) > 0 {
-		st.Violations = slices.DeleteFunc(st.Violations, func(v Violation) bool { return v.excusedBy(lost) })
+		st.Violations = slices.DeleteFunc(st.Violations, func(v Violation) bool { return v.explainedBy(lost) })
 	}
 	return st
 }
 
-func (v *Violation) excusedBy(lost []*DamageError) bool {
+func (v *Violation) explainedBy(lost []*DamageError) bool {
 	switch v.Rule {
 	case "contiguous-main", "contiguous-sub":
 		want, err := ParseRev(v.Expected)

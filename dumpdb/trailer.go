@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Trailer is the sha256 that snapshot save appends: State match, mismatch or absent; sums in hex.
+// Trailer is the sha256 that snapshot save appends. State is match, mismatch or absent; the sums are in hex.
 type Trailer struct {
 	State              string
 	Expected, Computed string
@@ -30,10 +30,10 @@ func (db *DB) Trailer() (Trailer, error) {
 	return db.TrailerOf(hex.EncodeToString(sum.Sum(nil)))
 }
 
-// TrailerOf is Trailer with the sha256 of the file without its last 32 bytes, in hex, taken elsewhere.
+// TrailerOf is Trailer, given the sha256 in hex of the file without its last 32 bytes.
 func (db *DB) TrailerOf(computed string) (Trailer, error) { return db.f.trailer(computed) }
 
-// ReadTrailer is TrailerOf for a file that does not open as a database; computed may be "" where there is no trailer.
+// ReadTrailer is TrailerOf for a file that does not open as a database; computed may be "" if there is no trailer.
 func ReadTrailer(path, computed string) (Trailer, error) {
 	f, err := openFile(context.Background(), path)
 	if err != nil {
@@ -58,9 +58,9 @@ func (f *file) trailer(computed string) (Trailer, error) {
 	return t, nil
 }
 
-// SavedBySnapshot tells a file that bbolt wrote as one transaction (snapshot save, .snap.db, Tx.WriteTo) from a copied
-// db: both metas carry the same root and meta 0 is one transaction ahead. A commit always moves the root, so a live db
-// never shows this.
+// SavedBySnapshot distinguishes a file that bbolt wrote as one transaction (snapshot save, .snap.db, Tx.WriteTo) from a
+// copied db: both meta pages have the same root, and meta 0 is one transaction ahead. A commit always moves the root,
+// so a live db never has this.
 func (db *DB) SavedBySnapshot() bool {
 	m := db.metas
 	return len(m) == 2 && m[0].Valid && m[1].Valid && m[0].Root == m[1].Root && m[0].Txid == m[1].Txid+1

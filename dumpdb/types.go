@@ -12,7 +12,7 @@ type ID uint64
 // String returns the ID in lower-case hex without leading zeros.
 func (id ID) String() string { return strconv.FormatUint(uint64(id), 16) }
 
-// MarshalText writes the hex form, so that JSON carries a string: IDs exceed 2^53.
+// MarshalText writes the hex form, so that JSON has a string: IDs exceed 2^53.
 func (id ID) MarshalText() ([]byte, error) { return strconv.AppendUint(nil, uint64(id), 16), nil }
 
 // UnmarshalText reads the hex form.
@@ -43,23 +43,23 @@ func ParseRev(s string) (Rev, error) {
 		r.Sub, err = strconv.ParseInt(sub, 10, 64)
 	}
 	if err != nil {
-		return Rev{}, fmt.Errorf("%q is no revision (want 1043 or 1043.0): %w", s, err)
+		return Rev{}, fmt.Errorf("%q is not a revision (want 1043 or 1043.0): %w", s, err)
 	}
 	return r, nil
 }
 
-// Place is where a row stands in the file.
+// Place is the position of a row in the file.
 type Place struct {
 	Page   uint64 `json:"page"`
 	Offset int64  `json:"offset"`
 }
 
-// Row is one leaf element of a bucket. Key and Value are valid only until the iterator moves on.
+// Row is one leaf element of a bucket. Key and Value are valid only until the iterator advances.
 type Row struct {
 	Place
 	Key, Value []byte
-	// Bucket is true when the value is itself a bucket (its root page and sequence, or an inline page). etcd nests
-	// none.
+	// Bucket is true if the value is itself a bucket (its root page and sequence, or an inline page). etcd has no
+	// nested buckets.
 	Bucket bool
 }
 
@@ -73,15 +73,15 @@ type KeyValue struct {
 	Lease          int64
 }
 
-// Revision is one record of the key bucket. Slices are valid only until the iterator moves on.
+// Revision is one record of the key bucket. Slices are valid only until the iterator advances.
 type Revision struct {
 	Place
 	Rev
 	Tombstone bool
 	KV        KeyValue
-	// Raw is the value as stored, Key the 17 or 18 byte bucket key.
+	// Raw is the value as stored, RawKey the 17 or 18 byte bucket key.
 	Raw, RawKey []byte
-	// Err is non-nil when bucket key or value does not decode; then KV is zero or partial.
+	// Err is non-nil if bucket key or value does not decode; then KV is zero or partial.
 	Err error
 }
 
@@ -94,23 +94,23 @@ type Meta struct {
 	Root      uint64 `json:"root"`
 	Freelist  uint64 `json:"freelist"`
 	HighWater uint64 `json:"highWater"`
-	// Checksum is the stored FNV-1a-64 of the first 56 bytes, Computed what they really give.
+	// Checksum is the stored FNV-1a-64 of the first 56 bytes, Computed the actual one.
 	Checksum uint64 `json:"-"`
 	Computed uint64 `json:"-"`
 	Valid    bool   `json:"valid"`
-	// Problem says why it is not valid.
+	// Problem says why the meta page is not valid.
 	Problem string `json:"problem,omitempty"`
-	// HeaderProblem says what is wrong with the page header of a valid meta; bbolt does not look at it, so it opens
-	// anyway.
+	// HeaderProblem says what is wrong with the page header of a valid meta page. bbolt does not read that header, so
+	// it opens the file anyway.
 	HeaderProblem string `json:"headerProblem,omitempty"`
-	// Used marks the one a reader takes: valid with the higher txid.
+	// Used marks the meta page that bbolt uses: the valid one with the higher txid.
 	Used bool `json:"used"`
 }
 
-// MetaBucket is the content of bucket meta. Pointers are nil where the key is absent.
+// MetaBucket is the content of bucket meta. Pointers are nil if the key is absent.
 type MetaBucket struct {
-	// ConsistentIndex is the raft index of the last applied entry known to be in this file (3.0+; see the package
-	// comment for when versions write it). Term belongs to it (3.5+).
+	// ConsistentIndex is the raft index of the last applied entry known to be in this file (3.0+; the package comment
+	// says when each version writes it). Term is the term of that entry (3.5+).
 	ConsistentIndex *uint64
 	Term            *uint64
 	ConfState       *ConfState // 3.5+
@@ -118,7 +118,7 @@ type MetaBucket struct {
 	// ScheduledCompact and FinishedCompact are the last requested and last completed compaction.
 	ScheduledCompact *Rev
 	FinishedCompact  *Rev
-	// Unknown are keys this package has no name for.
+	// Unknown are the keys that this package does not know.
 	Unknown []Row
 }
 
@@ -135,11 +135,11 @@ type ConfState struct {
 type Auth struct {
 	Enabled  bool
 	Revision uint64
-	// HasRevision is false on a file that never stored one.
+	// HasRevision is false if the file never stored a revision.
 	HasRevision bool
 	Users       []User
 	Roles       []Role
-	// Unknown are keys of bucket auth this package has no name for.
+	// Unknown are the keys of bucket auth that this package does not know.
 	Unknown []Row
 }
 
@@ -198,6 +198,6 @@ type Cluster struct {
 	// DowngradeTarget is set while a downgrade is enabled (3.5+).
 	DowngradeTarget  string
 	DowngradeEnabled bool
-	// Unknown are keys this package has no name for.
+	// Unknown are the keys that this package does not know.
 	Unknown []Row
 }

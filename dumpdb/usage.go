@@ -8,23 +8,23 @@ import (
 	"slices"
 )
 
-// Usage says what fills bucket key.
+// Usage says which keys fill bucket key.
 type Usage struct {
 	Total Group
-	// Prefixes are the groups by the first parts of the key, Kinds those by Kubernetes kind ("v1 Pod"), both by Bytes,
-	// largest first.
+	// Prefixes are the groups by the first parts of the key, Kinds those by Kubernetes kind ("v1 Pod"). Both are sorted
+	// by Bytes, largest first.
 	Prefixes, Kinds []Group
 	// Largest are the biggest records, Busiest the keys with the most records.
 	Largest, Busiest []KeyUsage
-	// Undecodable counts records left out because they do not decode.
+	// Undecodable counts records that do not decode; they are left out.
 	Undecodable int64
 }
 
 // Group counts the records of one prefix or kind.
 type Group struct {
 	Name string
-	// Keys counts keys that live, Revisions all records with tombstones, Bytes what they take as stored, LiveBytes what
-	// the newest records of living keys take.
+	// Keys counts live keys, Revisions all records including tombstones. Bytes is their stored size, LiveBytes that of
+	// the newest records of live keys.
 	Keys, Revisions, Tombstones int64
 	Bytes, LiveBytes            int64
 	// MaxValue is the largest value.
@@ -42,10 +42,10 @@ type KeyUsage struct {
 // maxRanked is the length of the rankings.
 const maxRanked = 20
 
-// usageKey is what is remembered of a key: its newest record, so that a tombstone can take it out of its groups.
+// usageKey is the newest record of a key, so that a tombstone can remove the key from its groups.
 type usageKey struct {
 	prefix, kind *Group
-	bytes        int64 // of the newest record; -1 when it is a tombstone
+	bytes        int64 // of the newest record; -1 if it is a tombstone
 	records      int64
 	place        Place
 	rev          Rev
@@ -58,8 +58,8 @@ type usageCounter struct {
 	keys            map[keyHash]*usageKey
 }
 
-// Usage counts the records that q selects (Live and Deleted have no meaning here) by the first depth parts of their
-// key, parts ending with '/', and by Kubernetes kind. Damage is returned as [Damages] beside what could be read.
+// Usage counts the records that q selects by Kubernetes kind and by the first depth parts of their key, which end with
+// '/'. It ignores Live and Deleted. It returns damage as [Damages] together with what it could read.
 func (db *DB) Usage(ctx context.Context, q Query, depth int) (*Usage, error) {
 	u := usageCounter{depth: depth, prefixes: map[string]*Group{}, kinds: map[string]*Group{},
 		keys: map[keyHash]*usageKey{}}
@@ -115,7 +115,7 @@ func (u *usageCounter) add(r *Revision) {
 
 func (u *usageCounter) groups(k *usageKey) []*Group { return []*Group{&u.use.Total, k.prefix, k.kind} }
 
-// forget takes the newest record so far of a living key out of what lives; a later record may be of another kind.
+// forget subtracts the newest record so far of a live key from its groups; a later record may be of another kind.
 func (u *usageCounter) forget(k *usageKey) {
 	if k.bytes < 0 {
 		return
@@ -180,8 +180,8 @@ func group(m map[string]*Group, name string) *Group {
 	return g
 }
 
-// KeyPrefix is the key up to and including its slash number depth, not counting one at the start; the whole key when it
-// has fewer.
+// KeyPrefix returns the key up to and including its slash number depth, not counting one at the start; the whole key if
+// it has fewer.
 func KeyPrefix(key []byte, depth int) []byte {
 	at := 0
 	for range depth {
@@ -198,8 +198,8 @@ func KeyPrefix(key []byte, depth int) []byte {
 	return key[:at]
 }
 
-// KindName is the Kubernetes kind of a value, such as "v1 Pod", or "encrypted" with its provider; it is "" for values
-// that are none of Kubernetes.
+// KindName returns the Kubernetes kind of a value, such as "v1 Pod", or "encrypted" with its provider; "" if the value
+// is not a Kubernetes object.
 func KindName(value []byte) string {
 	o, ok := ParseKube(value)
 	switch {

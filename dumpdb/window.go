@@ -8,24 +8,24 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// windowHash hashes the records of bucket key as they count between a compact revision and a revision. What lies above
-// the compact revision always counts and is hashed in the first pass, which also finds the newest record of each key; a
-// second pass reads only what lies at or below the compact revision and takes from it what counts.
+// windowHash hashes the records of bucket key that count between a compact revision and a revision. All records above
+// the compact revision count. The first pass hashes them and finds the newest record of each key. A second pass reads
+// the records at or below the compact revision and adds those that count.
 type windowHash struct {
 	db        *DB
 	comp, rev int64
 	crc, set  bool            // which sums are wanted
 	atRev     map[keyHash]Rev // newest record of each key live at rev; only for crc
 	atComp    map[keyHash]Rev // and at comp; only for set
-	live      *liveKeys       // in place of atRev where the same pass keeps it anyway
+	live      *liveKeys       // used instead of atRev if the same pass has it anyway
 	low, high sums
 	// rest are the records at or below the compact revision that do not count; only for set.
 	rest sums
 	bad  error // of the first record that does not decode
 }
 
-// sums of a stretch of records: the server's CRC in bucket order, and the sum of the digests of each record, which
-// needs no order.
+// sums are the sums of some records: the server's CRC in bucket order, and the order-independent sum of the digests of
+// the records.
 type sums struct {
 	crc   crcSum
 	set   sum128
@@ -38,8 +38,8 @@ func (s *sums) join(o *sums) {
 	s.count += o.count
 }
 
-// sum128 adds up digests of 128 bits modulo 2^128. It is made to find damage and drift, in a fraction of the time of a
-// cryptographic sum; whoever can forge a database can forge its hashes beside it.
+// sum128 adds digests of 128 bits modulo 2^128. It finds damage and drift, much faster than a cryptographic sum. It
+// does not protect against forgery.
 type sum128 [2]uint64
 
 func (s *sum128) add(o sum128) {
@@ -57,7 +57,8 @@ func (s *sum128) sub(o sum128) {
 // secondSeed makes the second half of a digest independent of the first.
 const secondSeed = 0x9e3779b97f4a7c15
 
-// record adds the digest of one row; a tombstone's digest is inverted, so that its mark cannot pass for a value byte.
+// record adds the digest of one row. A tombstone's digest is inverted, so that its mark cannot be mistaken for a byte
+// of a value.
 func (s *sum128) record(row []byte, tombstone bool) {
 	var second xxhash.Digest
 	second.ResetWithSeed(secondSeed)
@@ -73,7 +74,7 @@ func newWindowHash(db *DB, comp, rev int64) *windowHash {
 	return &windowHash{db: db, comp: comp, rev: rev, atRev: map[keyHash]Rev{}, atComp: map[keyHash]Rev{}}
 }
 
-// run makes both passes. Any damage ends it: half a hash is none.
+// run makes both passes. It returns no hash if there is damage.
 func (h *windowHash) run(ctx context.Context) error {
 	b, ok := h.db.find("key")
 	if !ok {
@@ -92,7 +93,7 @@ func (h *windowHash) run(ctx context.Context) error {
 	return h.second(ctx, b)
 }
 
-// fresh is h as it was before any pass.
+// fresh returns h as it was before any pass.
 func (h *windowHash) fresh() *windowHash {
 	n := newWindowHash(h.db, h.comp, h.rev)
 	n.crc, n.set = h.crc, h.set
@@ -111,7 +112,7 @@ func (h *windowHash) second(ctx context.Context, b *bucket) error {
 	return err
 }
 
-// see takes note of a record in the first pass. A map holds only keys that live, so that it needs no room for the dead.
+// see records the newest record of a key in the first pass. The maps contain only live keys.
 func (h *windowHash) see(r *record) {
 	if h.comp < 0 {
 		return
@@ -124,7 +125,7 @@ func (h *windowHash) see(r *record) {
 	}
 }
 
-// newestAtRev is the newest record of a key that lives at the hashed revision.
+// newestAtRev returns the newest record of a key that is live at the hashed revision.
 func (h *windowHash) newestAtRev(key keyHash) (Rev, bool) {
 	if h.live != nil {
 		return h.live.newest(key)
@@ -133,7 +134,7 @@ func (h *windowHash) newestAtRev(key keyHash) (Rev, bool) {
 	return r, ok
 }
 
-// anyLive says whether a key lives at the hashed revision.
+// anyLive reports whether any key is live at the hashed revision.
 func (h *windowHash) anyLive() bool {
 	return len(h.atRev) > 0 || h.live != nil && h.live.used > 0
 }
@@ -146,7 +147,7 @@ func newest(m map[keyHash]Rev, r *record) {
 	}
 }
 
-// serverHash joins both stretches behind the bucket name, as the server begins.
+// serverHash joins both sums after the bucket name, with which the server starts.
 func (h *windowHash) serverHash() uint32 {
 	var c crcSum
 	c.write([]byte("key"))

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// keySink is one pass over bucket key: the MVCC truths, the first pass of the hashes, or both.
+// keySink is one pass over bucket key: the MVCC invariants, the first pass of the hashes, or both.
 type keySink struct {
 	stats  *statsSink
 	hash   *windowHash
@@ -67,7 +67,7 @@ func (p *keyPortion) leaf(l *leaf) {
 	}
 }
 
-// row adds one row to the wanted sums. Key and value stand side by side in the page, so one call hashes both.
+// row adds one row to the wanted sums. Key and value are adjacent in the page, so one call hashes both.
 func (s *sums) row(l *leaf, e elem, tombstone bool, h *windowHash) {
 	row := l.raw(e)
 	if h.crc {
@@ -79,11 +79,11 @@ func (s *sums) row(l *leaf, e elem, tombstone bool, h *windowHash) {
 	s.count++
 }
 
-// raw is key and value of an element as they stand in the page.
+// raw returns key and value of an element as stored in the page.
 func (l *leaf) raw(e elem) []byte { return l.page.data[e.pos : e.pos+len(e.key)+len(e.value)] }
 
-// secondPass sums what counts at or below the compact revision. The server keeps what is newest at the hashed revision,
-// the content hash what is newest at the compact revision.
+// secondPass sums what counts at or below the compact revision. The server keeps the newest records at the hashed
+// revision, the content hash the newest ones at the compact revision.
 type secondPass struct {
 	h         *windowHash
 	low, rest sums
@@ -106,7 +106,7 @@ func (p *secondPortion) leaf(l *leaf) {
 	for _, e := range l.elems {
 		rev, tombstone, err := parseRevKey(e.key)
 		if err != nil {
-			continue // the first pass has refused the bucket already
+			continue // the first pass has already refused the bucket
 		}
 		kv, _ := DecodeKeyValue(e.value)
 		key := hashKey(kv.Key)
@@ -125,8 +125,8 @@ func (p *secondPortion) leaf(l *leaf) {
 	}
 }
 
-// serverCounts says whether the server hashes a record at or below the compact revision. With no live key at all it
-// skips nothing but the tombstone at the compact revision.
+// serverCounts reports whether the server hashes a record at or below the compact revision. If there is no live key at
+// all, it hashes all of them except the tombstone at the compact revision.
 func (h *windowHash) serverCounts(key keyHash, rev Rev, tombstone bool) bool {
 	if tombstone && rev.Main == h.comp {
 		return false

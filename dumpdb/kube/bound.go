@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// maxSize is far above what an apiserver writes: etcd refuses requests above 1.5 MiB by default, and values above a
-	// few MiB with any setting in use.
+	// maxSize is far above what an apiserver writes: etcd refuses requests above 1.5 MiB by default, and above a few
+	// MiB with any setting in use.
 	maxSize = 16 << 20
-	// maxFields bounds what a decoder allocates: the largest struct of k8s.io/api that one empty field stands for takes
-	// about 1.5 KiB. Real objects stay below some ten thousand fields.
+	// maxFields bounds what a decoder allocates. The largest struct of k8s.io/api that one empty field creates is about
+	// 1.5 KiB. Real objects have fewer than about ten thousand fields.
 	maxFields = 1 << 16
-	// maxDepth of JSON, and of messages inside messages that are counted. The built-in kinds stay below 20.
+	// maxDepth bounds JSON, and nested messages that are counted. The built-in kinds have fewer than 20 levels.
 	maxDepth = 200
 )
 
-// bounded refuses a message that would take a decoder more memory than its size tells.
+// bounded refuses a message for which a decoder would allocate far more memory than its size suggests.
 func bounded(raw []byte) error {
 	if len(raw) > maxSize {
 		return fmt.Errorf("%w: %d bytes", ErrTooLarge, len(raw))
@@ -28,9 +28,9 @@ func bounded(raw []byte) error {
 	return nil
 }
 
-// countFields counts the fields of a message and of everything inside it that could be one, up to limit+1. Without the
-// types a text may be taken for a message, which only counts too much. Where b stops being a message, its fields before
-// the fault count nevertheless, as a decoder meets them too.
+// countFields counts the fields of a message and of everything inside it that could be a message, up to limit+1.
+// Without the types, a text may be counted as a message; the result is then too high. If b stops being a message, its
+// earlier fields count, since a decoder reads them too.
 func countFields(b []byte, limit, levels int) (n int) {
 	for len(b) > 0 {
 		num, typ, tag := protowire.ConsumeTag(b)
@@ -54,7 +54,7 @@ func countFields(b []byte, limit, levels int) (n int) {
 	return n
 }
 
-// depth returns how deep arrays and objects of a JSON text nest; brackets inside strings do not count.
+// depth returns how deep the arrays and objects of a JSON text are nested. Brackets inside strings do not count.
 func depth(text []byte) (deepest int) {
 	level, quoted := 0, false
 	for i := 0; i < len(text); i++ {

@@ -14,37 +14,37 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// Reasons why an object of a known envelope has no decoded form. They are wrapped by Object.Err.
+// Reasons why an object with a known envelope has no decoded form. Object.Err wraps them.
 var (
-	// ErrEncrypted tells a value that an encryption provider wrote.
+	// ErrEncrypted means that an encryption provider wrote the value.
 	ErrEncrypted = errors.New("the value is encrypted")
-	// ErrUnknownKind tells a protobuf object of a kind that k8s.io/client-go/kubernetes/scheme does not hold.
-	ErrUnknownKind = errors.New("the kind is not a built-in one")
-	// ErrTooLarge tells an object beyond what an apiserver can have written.
-	ErrTooLarge = errors.New("the object is larger than decoders are trusted with")
-	// ErrDamaged tells bytes that are no object of their kind.
+	// ErrUnknownKind means a protobuf object of a kind that k8s.io/client-go/kubernetes/scheme does not contain.
+	ErrUnknownKind = errors.New("the kind is not built in")
+	// ErrTooLarge means an object larger than any that an apiserver writes.
+	ErrTooLarge = errors.New("the object is too large to decode safely")
+	// ErrDamaged means that the bytes are not an object of their kind.
 	ErrDamaged = errors.New("the object does not decode")
 )
 
-// Options say how a value is decoded.
+// Options select how a value is decoded.
 type Options struct {
-	// Secrets shows the data of kind Secret. Without it the data appears as its length.
+	// Secrets shows the data of kind Secret. Otherwise only its length is shown.
 	Secrets bool
-	// Digest, if set, adds a digest to each length, so that data can be compared. Key it with a secret: a plain hash
-	// gives short values away.
+	// Digest, if set, adds a digest to each length, so that data can be compared. Use a keyed digest: a plain hash
+	// reveals short values.
 	Digest func(data []byte) string
 }
 
 // Object is a decoded value.
 type Object struct {
 	dumpdb.KubeObject
-	// JSON is the object on one line; nil when Err says why there is none.
+	// JSON is the object on one line; nil if Err is set.
 	JSON []byte
-	// Err wraps ErrEncrypted, ErrUnknownKind, ErrTooLarge or ErrDamaged. The envelope is valid nevertheless.
+	// Err wraps ErrEncrypted, ErrUnknownKind, ErrTooLarge or ErrDamaged. The envelope is valid even then.
 	Err error
 }
 
-// Decode reads a value of bucket key; ok is false when it is none of Kubernetes. It does not keep value.
+// Decode reads a value of bucket key; ok is false if the value is not a Kubernetes object. It does not keep value.
 func Decode(value []byte, o Options) (obj Object, ok bool) {
 	env, whole := dumpdb.ParseKube(value)
 	if env.Encoding == "" {
@@ -53,15 +53,15 @@ func Decode(value []byte, o Options) (obj Object, ok bool) {
 	obj.KubeObject = env
 	obj.Raw = nil
 	if !whole {
-		obj.Err = fmt.Errorf("%w: the envelope ends early or names no kind", ErrDamaged)
+		obj.Err = fmt.Errorf("%w: the envelope ends early or has no kind", ErrDamaged)
 		return obj, true
 	}
 	obj.JSON, obj.Err = decode(&env, o)
 	return obj, true
 }
 
-// YAML returns the object as YAML with sorted keys, as kubectl prints it; nil when it has no decoded form. Numbers that
-// 64 bits do not hold are rounded; JSON keeps them.
+// YAML returns the object as YAML with sorted keys, as kubectl prints it; nil if it has no decoded form. Numbers that
+// do not fit in 64 bits are rounded; JSON keeps them.
 func (o *Object) YAML() (text []byte, err error) {
 	if o.JSON == nil {
 		return nil, o.Err
@@ -97,7 +97,7 @@ func providerOr(p string) string {
 	return p
 }
 
-// guard turns a panic of a decoder that is not ours into an error: what it read may be built to cause one.
+// guard turns a panic of an external decoder into an error: its input may be crafted to cause one.
 func guard(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: the decoder failed: %v", ErrDamaged, p)
@@ -138,7 +138,7 @@ func fromProtobuf(env *dumpdb.KubeObject) ([]byte, error) {
 	return text, nil
 }
 
-// fromJSON keeps order and numbers as stored; only space between tokens goes.
+// fromJSON keeps order and numbers as stored; it removes only the space between tokens.
 func fromJSON(raw []byte) ([]byte, error) {
 	if len(raw) > maxSize {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(raw))

@@ -11,22 +11,22 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// Manifest is an object as a file that kubectl apply takes.
+// Manifest is an object as a file for kubectl apply.
 type Manifest struct {
 	dumpdb.KubeObject
-	// YAML is the text; nil when Err says why there is none.
+	// YAML is the text; nil if Err is set.
 	YAML []byte
-	// Stripped are the fields that were taken out because the server sets them, in path form.
+	// Stripped are the paths of the fields that were removed because the server sets them.
 	Stripped []string
-	// Owners counts owner references taken out: they name owners by UID, and the garbage collector deletes an object
-	// whose owners it does not find.
+	// Owners counts the removed owner references. They name owners by UID, and the garbage collector deletes an object
+	// whose owners do not exist.
 	Owners int
 	Err    error
 }
 
-// NewManifest turns a value of bucket key into a manifest; ok is false when it is none of Kubernetes. The data of
-// Secrets is in it, as an object without it is of no use. What the server sets is taken out: status, the parts of
-// metadata that name the stored incarnation, and what controllers and allocators fill in for some kinds.
+// NewManifest turns a value of bucket key into a manifest; ok is false if the value is not a Kubernetes object. The
+// manifest contains the data of Secrets, since a Secret is useless without it. Fields that the server sets are removed:
+// status, metadata of the stored object such as its UID, and what controllers and allocators fill in for some kinds.
 func NewManifest(value []byte) (m Manifest, ok bool) {
 	obj, ok := Decode(value, Options{Secrets: true})
 	m.KubeObject, m.Err = obj.KubeObject, obj.Err
@@ -69,7 +69,7 @@ var serverSet = []string{
 	"spec.jobTemplate.spec.template.metadata.creationTimestamp",
 }
 
-// serverSetOf are those of single kinds. A zero byte stands for a dot within a name.
+// serverSetOf are the fields that a server sets on single kinds. A zero byte represents a dot within a name.
 var serverSetOf = map[string][]string{
 	"Service": {"spec.clusterIP", "spec.clusterIPs", "spec.healthCheckNodePort"},
 	"Pod":     {"spec.nodeName", "spec.serviceAccount"},
@@ -106,7 +106,7 @@ func (m *Manifest) strip(root map[string]any) {
 	}
 }
 
-// headless tells a Service whose clusterIP None is the user's choice.
+// headless reports whether the user chose clusterIP None for a Service.
 func headless(root map[string]any) bool { return at(root, "spec", "clusterIP") == "None" }
 
 func at(v any, path ...string) any {
@@ -120,7 +120,7 @@ func at(v any, path ...string) any {
 	return v
 }
 
-// remove deletes a field, and the maps above it that it leaves empty, except spec and metadata.
+// remove deletes a field, and the parent maps that become empty, except spec and metadata.
 func remove(m map[string]any, path []string) bool {
 	name := strings.ReplaceAll(path[0], "\x00", ".")
 	if len(path) == 1 {
@@ -141,7 +141,7 @@ func remove(m map[string]any, path []string) bool {
 // tokenVolume is the prefix of the volumes that the ServiceAccount admission plugin adds to every pod.
 const tokenVolume = "kube-api-access-"
 
-// dropTokens takes out the token volume and its mounts.
+// dropTokens removes the token volume and its mounts.
 func (m *Manifest) dropTokens(root map[string]any) {
 	spec, ok := root["spec"].(map[string]any)
 	if !ok {
@@ -161,7 +161,7 @@ func (m *Manifest) dropTokens(root map[string]any) {
 	delete(spec, "ephemeralContainers")
 }
 
-// without removes the elements of a list that are named as token volumes.
+// without removes the elements of a list whose names are those of token volumes.
 func without(m map[string]any, list string) bool {
 	all, ok := m[list].([]any)
 	if !ok {

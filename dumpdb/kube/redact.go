@@ -8,10 +8,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// redact hides the data of Secrets, also of those inside a list. An object that holds none is returned as it is.
+// redact hides the data of Secrets, including those inside a list. An object without Secrets is returned unchanged.
 func redact(text []byte, env *dumpdb.KubeObject, digest func([]byte) string) ([]byte, error) {
 	if !bytes.Contains(text, []byte("Secret")) && !bytes.Contains(text, []byte(`\u`)) {
-		return text, nil // no kind in it is one, in no spelling
+		return text, nil // no kind in it is Secret, in any spelling
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -29,10 +29,10 @@ func redact(text []byte, env *dumpdb.KubeObject, digest func([]byte) string) ([]
 	return out, nil
 }
 
-// hider hides what Secrets keep.
+// hider hides the content of Secrets.
 type hider struct{ digest func([]byte) string }
 
-// secrets walks v, an object of the given kind, and tells whether it hid anything.
+// secrets walks v, an object of the given kind, and reports whether it hid anything.
 func (h hider) secrets(v any, kind string) (hid bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -57,7 +57,8 @@ func (h hider) secrets(v any, kind string) (hid bool) {
 	return hid
 }
 
-// secret hides what a Secret keeps. Its annotations go too: kubectl apply repeats the whole object in one.
+// secret hides the content of a Secret. It hides the annotations too, since kubectl apply repeats the whole object in
+// one.
 func (h hider) secret(secret map[string]any) bool {
 	secret["data"] = h.hidden(secret["data"], true)
 	secret["stringData"] = h.hidden(secret["stringData"], false)
@@ -72,7 +73,7 @@ func (h hider) secret(secret map[string]any) bool {
 	return true
 }
 
-// hidden replaces every text in v by its length and digest; encoded texts are base64 and measured decoded.
+// hidden replaces every string in v by its length and digest. Encoded strings are base64 and measured decoded.
 func (h hider) hidden(v any, encoded bool) any {
 	switch v := v.(type) {
 	case nil:
@@ -85,11 +86,11 @@ func (h hider) hidden(v any, encoded bool) any {
 	case string:
 		return h.text(v, encoded)
 	}
-	text, _ := json.Marshal(v) // what was decoded from JSON encodes again
+	text, _ := json.Marshal(v) // what was decoded from JSON can be encoded again
 	return h.text(string(text), false)
 }
 
-// text is what stands for a text.
+// text returns the replacement for a string.
 func (h hider) text(s string, encoded bool) any {
 	b := []byte(s)
 	if encoded {
