@@ -9,12 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeMemory runs the server from a file that exists in memory only, so that it also runs where temporary folders may
-// not hold programs.
+// becomeMemory runs the server from an in-memory file. So it also runs where temporary folders are mounted noexec.
 func becomeMemory(version string, args []string) error {
 	name := "etcd-" + version
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_EXEC)
-	if errors.Is(err, unix.EINVAL) { // kernels before 6.3 know no MFD_EXEC
+	if errors.Is(err, unix.EINVAL) { // kernels before 6.3 do not know MFD_EXEC
 		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	}
 	if err != nil {
@@ -30,9 +29,9 @@ func becomeMemory(version string, args []string) error {
 // parent is the process that started this one.
 var parent = os.Getppid()
 
-// followParent has the kernel end this process when its parent ends. That was asked for when the process was started,
-// but it is kept by thread, and the thread that becomes the program need not be the first: without this, servers
-// outlive a killed sandbox now and then.
+// followParent asks the kernel to end this process when its parent ends. The start of the process asked for it too, but
+// the setting belongs to a thread, and the thread that becomes the program may be another one. Without it, servers
+// sometimes outlive a killed sandbox.
 func followParent() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
 		return err

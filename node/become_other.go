@@ -4,5 +4,5 @@ package node
 
 import "errors"
 
-// becomeMemory fails: only Linux has files in memory.
+// becomeMemory fails: only Linux has in-memory files.
 func becomeMemory(string, []string) error { return errors.ErrUnsupported }

@@ -10,7 +10,7 @@ import (
 
 // become replaces this process by a program; it returns only if that fails.
 func become(path string, args []string) error {
-	runtime.LockOSThread() // what followParent sets belongs to the thread
+	runtime.LockOSThread() // the setting of followParent belongs to the thread
 	defer runtime.UnlockOSThread()
 	if err := followParent(); err != nil {
 		return err

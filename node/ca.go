@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// authority is the CA of one sandbox. Its key never leaves the memory of this process.
+// authority is the CA of one sandbox. Its key exists only in the memory of this process.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -24,8 +24,8 @@ type authority struct {
 	pool *x509.CertPool
 }
 
-// lifetime of certificates: a sandbox may be left standing for days, not for years. They are valid from well before
-// now, because clocks are set back.
+// Lifetime of certificates: a sandbox may run for days, not for years. They are valid from well before now, because
+// clocks may be set back.
 const (
 	lifetime = 30 * 24 * time.Hour
 	earlier  = 48 * time.Hour
@@ -74,9 +74,8 @@ func (a *authority) caFile() string { return filepath.Join(a.dir, "ca.pem") }
 // pair is a certificate and its key on disk.
 type pair struct{ cert, key string }
 
-// issue writes a certificate for a name, valid for the given hosts (names and IP addresses). Without hosts it
-// identifies a client: etcd compares the hosts of a client's certificate with where the client comes from, if there are
-// any.
+// issue writes a certificate for a name, valid for the given hosts (names and IP addresses). Without hosts it is a
+// client certificate: if a client's certificate has hosts, etcd compares them with the client's address.
 func (a *authority) issue(file, commonName string, hosts []string) (pair, error) {
 	p := pair{cert: filepath.Join(a.dir, file+".pem"), key: filepath.Join(a.dir, file+"-key.pem")}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -110,7 +109,7 @@ func (a *authority) issue(file, commonName string, hosts []string) (pair, error)
 	return p, os.WriteFile(p.cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
 }
 
-// clientTLS is how a client of the sandbox connects to the server called name.
+// clientTLS returns how a client of the sandbox connects to the server called name.
 func (a *authority) clientTLS(p pair, name string) (*tls.Config, error) {
 	c, err := tls.LoadX509KeyPair(p.cert, p.key)
 	if err != nil {

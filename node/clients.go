@@ -15,18 +15,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TLS returns how a client connects to a member.
+// TLS returns the TLS settings for a client of the member.
 func (s *Sandbox) TLS(m *Member) (*tls.Config, error) {
 	return s.ca.clientTLS(s.client, m.socketName())
 }
 
-// Client returns a client that uses these members, or all that run when none is named. It ends with the sandbox.
+// Client returns a client for these members, or for all running ones if none is named. The sandbox closes it.
 func (s *Sandbox) Client(members ...*Member) (*clientv3.Client, error) {
 	if len(members) == 0 {
 		members = s.running()
 	}
 	if len(members) == 0 {
-		return nil, errors.New("no member runs")
+		return nil, errors.New("no member is running")
 	}
 	c, err := s.dial(members)
 	if err != nil {
@@ -54,8 +54,9 @@ func (s *Sandbox) dial(members []*Member) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints: endpoints, TLS: t, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{
-			grpc.WithNoProxy(), // unix sockets need none, and that of the user's shell must see nothing
-			// A member that was just started refuses the first attempts; the usual back-off would cost seconds.
+			// unix sockets need no proxy, and the proxy of the user's shell must not see this traffic
+			grpc.WithNoProxy(),
+			// A member that has just started refuses the first attempts; the usual back-off would take seconds.
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: quickly, MinConnectTimeout: connectTimeout}),
 		},
 	})
@@ -63,10 +64,10 @@ func (s *Sandbox) dial(members []*Member) (*clientv3.Client, error) {
 
 var quickly = backoff.Config{BaseDelay: retryEvery, Multiplier: 1.3, Jitter: 0.2, MaxDelay: 20 * retryEvery}
 
-// Leader returns the running member that leads, waiting for an election if need be. With auth enabled, MemberPromote
-// must be asked of it: other members pass the call on without saying who asks, and repeat the refusal for seconds.
+// Leader returns the running leader and waits for an election if there is none. With auth enabled, MemberPromote must
+// be sent to the leader. Other members forward the call without the user, and repeat the refusal for seconds.
 func (s *Sandbox) Leader(ctx context.Context) (*Member, error) {
-	err := errors.New("no member runs")
+	err := errors.New("no member is running")
 	for {
 		for _, m := range s.running() {
 			var leads bool
@@ -74,12 +75,12 @@ func (s *Sandbox) Leader(ctx context.Context) (*Member, error) {
 				return m, nil
 			}
 			if refusesLogin(err) {
-				return nil, fmt.Errorf("%s does not tell who leads: %w", m.config.Name, err)
+				return nil, fmt.Errorf("%s does not name a leader: %w", m.config.Name, err)
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("no member leads: %w", ctx.Err()), err)
+			return nil, errors.Join(fmt.Errorf("there is no leader: %w", ctx.Err()), err)
 		case <-time.After(retryEvery):
 		}
 	}
@@ -97,7 +98,7 @@ func (m *Member) leads(ctx context.Context) (bool, error) {
 	return err == nil && st.Leader == st.Header.GetMemberId(), err
 }
 
-// refusesLogin tells whether a server answered, if only that it wants to know who asks.
+// refusesLogin reports whether a server answered, if only to ask for a login.
 func refusesLogin(err error) bool {
 	switch status.Code(err) {
 	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument:

@@ -14,22 +14,22 @@ import (
 	"github.com/etcd-medic/etcd-medic/node/internal/lines"
 )
 
-// hiddenLine is the hidden command that becomes a built-in server of another line.
+// hiddenLine is the hidden command that becomes a built-in server of another etcd version.
 const hiddenLine = "__etcd-line"
 
-// embedded finds the server of a line that is not linked into this program: built in, else a program etcd-3.MINOR next
-// to it.
+// embedded finds the server of a minor version that is not linked into this program: built in, else a program
+// etcd-3.MINOR next to it.
 func embedded(minor int) (Server, bool) {
 	for _, text := range lines.Versions() {
 		if v, err := ParseVersion(text); err == nil && v.Minor == minor {
 			return Server{Path: self(), Args: []string{hiddenLine, text}, Version: v, Origin: FromEmbedded}, true
 		}
 	}
-	return beside(minor)
+	return nextToProgram(minor)
 }
 
-// BuiltIn returns the versions of the etcd servers inside this program, oldest line first: the one it is linked with,
-// and those that the build tag "lines" embeds.
+// BuiltIn returns the versions of the etcd servers inside this program, oldest first: the linked one, and those that
+// the build tag "lines" embeds.
 func BuiltIn() []Version {
 	out := []Version{Bundled().Version}
 	for _, text := range lines.Versions() {
@@ -43,8 +43,8 @@ func BuiltIn() []Version {
 	return out
 }
 
-// beside finds etcd-3.MINOR next to this program. What it is gets asked once.
-func beside(minor int) (Server, bool) {
+// nextToProgram finds etcd-3.MINOR in the folder of this program. It asks the program for its version once.
+func nextToProgram(minor int) (Server, bool) {
 	path := filepath.Join(filepath.Dir(self()), fmt.Sprintf("etcd-3.%d", minor))
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
 		return Server{}, false
@@ -69,18 +69,18 @@ var (
 	besideKnown = map[string]Server{}
 )
 
-// runHiddenLine becomes a built-in server: the program is unpacked and takes the place of this process, with its id and
-// its parent. It comes back only to say why it could not.
+// runHiddenLine becomes a built-in server: it unpacks the program and replaces this process with it, keeping the
+// process id and the parent. It returns only if that fails.
 func runHiddenLine(args []string) (handled bool, exitCode int) {
 	if args[0] != hiddenLine {
 		return false, 0
 	}
-	err := errors.New("no version is named")
+	err := errors.New("no version given")
 	if len(args) > 1 && slices.Contains(lines.Versions(), args[1]) {
 		err = errors.Join(becomeMemory(args[1], args[2:]), becomeFile(args[1], args[2:]))
 	}
-	// stderr is the member's log, in which this line is found.
-	_, _ = fmt.Fprintf(os.NewFile(2, "stderr"), "panic: the built-in etcd server can not be run: %v\n", err)
+	// stderr is the member's log, where StartError finds this line.
+	_, _ = fmt.Fprintf(os.NewFile(2, "stderr"), "panic: the built-in etcd server cannot be run: %v\n", err)
 	return true, 1
 }
 
@@ -92,7 +92,7 @@ func unpack(version string, f *os.File) error {
 	return w.Flush()
 }
 
-// becomeFile runs the server from a file in the folder for temporary files, which is the sandbox's.
+// becomeFile runs the server from a file in the folder for temporary files, which belongs to the sandbox.
 func becomeFile(version string, args []string) error {
 	f, err := os.CreateTemp("", "etcd-"+version+"-")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// flagRules are the flags that not every server knows: an unknown flag stops a server at once. A server whose log does
-// not outlive the process with --unsafe-no-fsync is started without it.
+// flagRules are the flags that not every server knows: an unknown flag stops a server at once. unsafe-no-fsync is used
+// only with servers whose log then survives the end of the process.
 var flagRules = map[string]*release.Rule{
 	"logger":                                release.FlagLogger,
 	"log-level":                             release.FlagLogLevel,
@@ -19,13 +19,13 @@ var flagRules = map[string]*release.Rule{
 	"snapshot-catchup-entries":              release.FlagCatchup,
 }
 
-// Knows tells whether a server of this version has a flag. Flags without a rule are known to all.
+// Knows reports whether a server of this version has a flag. Flags without a rule exist in every version.
 func (v Version) Knows(flag string) bool {
 	rule, ok := flagRules[flag]
 	return !ok || v.has(rule)
 }
 
-// catchupFlag returns the name of the flag that says how many entries stay in memory behind a raft snapshot; "" up to
+// catchupFlag returns the name of the flag that sets how many entries stay in memory after a raft snapshot; "" up to
 // 3.5.13.
 func (v Version) catchupFlag() string {
 	for _, f := range []string{"snapshot-catchup-entries", "experimental-snapshot-catchup-entries"} {
@@ -36,11 +36,11 @@ func (v Version) catchupFlag() string {
 	return ""
 }
 
-// CanSetCatchup tells whether MemberConfig.CatchupEntries has an effect. Without it, a leader keeps 5,000 entries in
-// memory, and sends them instead of its database to a new member.
+// CanSetCatchup reports whether MemberConfig.CatchupEntries has an effect. Without it, a leader keeps 5,000 entries in
+// memory, and sends them to a new member instead of its database.
 func (v Version) CanSetCatchup() bool { return v.catchupFlag() != "" }
 
-// takesSocketPaths tells whether a server takes unixs:///PATH for an address (client/pkg/types/urls.go).
+// takesSocketPaths reports whether a server accepts unixs:///PATH as an address (client/pkg/types/urls.go).
 func (v Version) takesSocketPaths() bool { return v.has(release.SocketPaths) }
 
 // flagList builds a command line for one version.
@@ -68,8 +68,8 @@ func (l *flagList) on(flag string, on bool) {
 	}
 }
 
-// flags returns etcd's flags for a member. Compaction, corruption checks and the gateway stay off: the copy is to be
-// looked at, not to work on its own.
+// flags returns etcd's flags for a member. Compaction, corruption checks and the gateway are off, so that a copy
+// changes only on request.
 func (m *Member) flags() []string {
 	c, o := &m.config, &m.sandbox.options
 	l := &flagList{version: o.Server.Version}
@@ -99,7 +99,7 @@ func (m *Member) flags() []string {
 	return append(l.args, c.Extra...)
 }
 
-// unsupportedArch is the variable without which servers up to 3.4 refuse to run on anything but amd64.
+// unsupportedArch returns the variable without which servers up to 3.4 refuse to run on anything but amd64.
 func unsupportedArch() string {
 	if runtime.GOARCH == "amd64" {
 		return ""
@@ -107,8 +107,8 @@ func unsupportedArch() string {
 	return "ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH
 }
 
-// environment returns the whole environment of a member: etcd takes every ETCD_ variable for a flag, and a NO_PROXY of
-// the user's shell would lead traffic past the proxy.
+// environment returns the whole environment of a member. It contains nothing of the caller's: etcd reads every ETCD_
+// variable as a flag, and a NO_PROXY would bypass the proxy.
 func (m *Member) environment() []string {
 	i := m.sandbox.isolation.Info()
 	env := []string{

@@ -10,14 +10,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
 )
 
-// The hidden commands: how this program, run again, is told to be something else.
+// The hidden commands: they make this program, run again, an etcd server or a helper process.
 const (
 	hiddenServer = "__etcd-server"
-	hiddenKeeper = "__sandbox-keeper"
+	hiddenAgent  = "__sandbox-agent"
 )
 
-// RunHidden turns the process into an etcd server or a sandbox keeper if args (os.Args) ask for it. Every program that
-// starts a Sandbox, tests included, calls it before anything else and ends with the exit code when handled is true.
+// RunHidden turns the process into an etcd server or a namespace agent if args (os.Args) ask for it. Every program that
+// starts a Sandbox, tests included, calls it first. If handled is true, the program ends with the exit code.
 func RunHidden(args []string) (handled bool, exitCode int) {
 	if len(args) < 2 {
 		return false, 0
@@ -27,17 +27,17 @@ func RunHidden(args []string) (handled bool, exitCode int) {
 		resolveInSandbox(os.Getenv(envDNS))
 		etcdmain.Main(append([]string{"etcd"}, args[2:]...))
 		return true, 0
-	case hiddenKeeper:
-		return true, isolation.RunKeeper(args[2:])
+	case hiddenAgent:
+		return true, isolation.RunAgent(args[2:])
 	}
 	return runHiddenLine(args[1:])
 }
 
-// envDNS names the variable that tells a child where the sandbox answers host names. It must not begin with ETCD_,
-// which etcd reads.
+// envDNS names the variable with the address of the sandbox's name server. It must not start with ETCD_, which etcd
+// reads.
 const envDNS = "SANDBOX_DNS"
 
-// resolveInSandbox sends every host name lookup of this process to the name server of the sandbox. Without, a joining
+// resolveInSandbox sends every host name lookup of this process to the name server of the sandbox. Otherwise a joining
 // member asks the real one for every name in its initial cluster, and retries for half a minute.
 func resolveInSandbox(addr string) {
 	if addr == "" {

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// StartError says that a member's process ended before it served.
+// StartError says that a member's process ended before it served clients.
 type StartError struct {
 	Name string
 	Exit Exit
-	// Lines are what the member's log says about it: Fatal and panic lines, else its last lines.
+	// Lines are the lines of the member's log about it: Fatal and panic lines, else the last lines.
 	Lines []string
-	// LogFile holds all of it.
+	// LogFile contains the whole log.
 	LogFile string
 }
 
@@ -44,10 +44,10 @@ func (m *Member) FatalLines() []string {
 	return fatal
 }
 
-// keptLines bounds what is kept of a log; lastLines is what is shown when nothing in it stands out.
+// keptLines bounds the lines kept of a log; lastLines is how many are shown if none is fatal.
 const keptLines, lastLines = 20, 3
 
-// readLog scans what was written since the start.
+// readLog scans the log since the last start.
 func (m *Member) readLog() (fatal, last []string) {
 	f, err := os.Open(m.logFile)
 	if err != nil {
@@ -78,7 +78,7 @@ func scanLog(r io.Reader) (fatal, last []string) {
 	}
 }
 
-// maxLine is what is looked at of one line.
+// maxLine is how much of one line is read, in bytes.
 const maxLine = 16 << 10
 
 func readLine(br *bufio.Reader) (string, error) {
@@ -97,9 +97,9 @@ func readLine(br *bufio.Reader) (string, error) {
 	}
 }
 
-// logLine returns a line of etcd's log in short, and whether it tells of the end of the process. Lines are JSON (zap,
-// from 3.4 on), "DATE TIME.MICROSECONDS LEVEL | package: text" (capnslog, up to 3.4; C is critical) or Go's own words
-// about a panic.
+// logLine shortens a line of etcd's log and reports whether it is about the end of the process. Lines are JSON (zap,
+// since 3.4), "DATE TIME.MICROSECONDS LEVEL | package: text" (capnslog, up to 3.4; C is critical) or Go's panic
+// messages.
 func logLine(line string) (text string, grave bool) {
 	line = strings.TrimSpace(line)
 	var z struct{ Level, Msg, Error string }

@@ -13,40 +13,40 @@ import (
 	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
 )
 
-// MemberConfig says what a member is. The URLs are those of the original cluster: they are advertised, so that the data
-// stays what it was, and nothing listens there.
+// MemberConfig describes a member. The URLs are those of the original cluster. They are advertised, so that the data
+// does not change, but no process listens on them.
 type MemberConfig struct {
 	Name, DataDir, WALDir string
 	PeerURLs, ClientURLs  []string
-	// InitialCluster, Existing and Token matter for an empty dir only: NAME=PEERURL,… of the cluster to found or to
+	// InitialCluster, Existing and Token matter only for an empty dir: NAME=PEERURL,… of the cluster to create or to
 	// join.
 	InitialCluster  string
 	Existing        bool
 	Token           string
 	ForceNewCluster bool
-	// CatchupEntries is how many entries stay in memory behind a raft snapshot; 0 leaves the server's own number. See
+	// CatchupEntries is how many entries stay in memory after a raft snapshot; 0 means the server's default. See
 	// Version.CanSetCatchup.
 	CatchupEntries uint64
-	// SnapshotCount is how many entries are applied between raft snapshots; 0 leaves the server's own number.
+	// SnapshotCount is how many entries are applied between raft snapshots; 0 means the server's default.
 	SnapshotCount uint64
-	// QuotaBytes is --quota-backend-bytes; 0 leaves the server's own.
+	// QuotaBytes is --quota-backend-bytes; 0 means the server's default.
 	QuotaBytes int64
-	// ListenClientURLs are further addresses for clients, beside the sandbox's own socket.
+	// ListenClientURLs are additional addresses for clients, besides the sandbox's own socket.
 	ListenClientURLs []string
-	// Extra are further flags; the caller answers for the server's knowing them.
+	// Extra are additional flags. The caller makes sure that the server knows them.
 	Extra []string
 }
 
-// Exit tells how a member's process ended.
+// Exit says how a member's process ended.
 type Exit = isolation.Exit
 
-// Member is a member that was started: one process.
+// Member is one started process of a member.
 type Member struct {
 	sandbox     *Sandbox
 	config      MemberConfig
 	socket      string
 	listenPeers []string
-	loopback    []string // addresses that it listens on instead of being led to
+	loopback    []string // addresses on which it listens directly, without the proxy
 	peer        pair
 	server      pair
 	pid         int
@@ -59,30 +59,30 @@ type Member struct {
 const (
 	retryEvery     = 20 * time.Millisecond
 	connectTimeout = 30 * time.Second
-	// anyMember is a name that the certificates of all members carry, for clients of several.
+	// anyMember is a name in the certificates of all members, for clients that use several.
 	anyMember = "member.sandbox"
 )
 
 // Name returns the member's name.
 func (m *Member) Name() string { return m.config.Name }
 
-// Config returns what the member was started with.
+// Config returns the configuration with which the member was started.
 func (m *Member) Config() MemberConfig { return m.config }
 
-// Pid returns the process id, which is also that of its process group.
+// Pid returns the process id, which is also the id of its process group.
 func (m *Member) Pid() int { return m.pid }
 
-// LogFile returns the file that holds what the member wrote, over all of its starts.
+// LogFile returns the file with the member's output of all its starts.
 func (m *Member) LogFile() string { return m.logFile }
 
-// Endpoint returns where clients reach the member: a unix socket, which also leads into a namespace.
+// Endpoint returns the member's address for clients: a unix socket, which also works across a namespace.
 func (m *Member) Endpoint() string { return "unixs://" + m.socket }
 
-// socketPort makes a socket's name look like HOST:PORT, the only form that servers before 3.5.13 take; they make the
-// file in their working folder.
+// socketPort makes a socket's name look like HOST:PORT, the only form that servers before 3.5.13 accept. They create
+// the file in their working folder.
 const socketPort = ":1"
 
-// listenURL is the endpoint as the server must be told it.
+// listenURL returns the endpoint in the form that the server accepts.
 func (m *Member) listenURL() string {
 	if m.sandbox.options.Server.Version.takesSocketPaths() {
 		return m.Endpoint()
@@ -90,7 +90,7 @@ func (m *Member) listenURL() string {
 	return "unixs://" + filepath.Base(m.socket)
 }
 
-// workDir is the folder that the process runs in.
+// workDir returns the working folder of the process.
 func (m *Member) workDir() string {
 	if m.sandbox.options.Server.Version.takesSocketPaths() {
 		return m.sandbox.options.Dir
@@ -98,7 +98,7 @@ func (m *Member) workDir() string {
 	return m.sandbox.sockets
 }
 
-// advertised returns the client URLs to publish. A member that never published any gets one that nobody can reach.
+// advertised returns the client URLs to publish. A member that never published any gets an unreachable one.
 func (m *Member) advertised() []string {
 	if len(m.config.ClientURLs) > 0 {
 		return m.config.ClientURLs
@@ -106,8 +106,8 @@ func (m *Member) advertised() []string {
 	return []string{"http://192.0.2.1:2379"}
 }
 
-// Ready waits until the member answers clients. It returns a *StartError when the process ends first. A member without
-// quorum never answers; the error then says what was waited for.
+// Ready waits until the member serves clients. It returns a *StartError if the process ends first. Without a quorum a
+// member never serves; the error then says so.
 func (m *Member) Ready(ctx context.Context) error {
 	for {
 		select {
@@ -121,7 +121,8 @@ func (m *Member) Ready(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not serve clients, which takes a quorum of running members: %w (last attempt: %w)", m.config.Name, ctx.Err(), err)
+			return fmt.Errorf("%s does not serve clients; it needs a quorum of running members: %w (last attempt: %w)",
+				m.config.Name, ctx.Err(), err)
 		case <-m.ended:
 			return m.startError()
 		case <-time.After(retryEvery):
@@ -129,8 +130,8 @@ func (m *Member) Ready(ctx context.Context) error {
 	}
 }
 
-// answers makes one attempt. The handshake waits until the server accepts, which it does once it has joined its
-// cluster; a client made earlier would sit in its back-off.
+// answers makes one attempt. It dials only once the server accepts connections, which it does after it has joined its
+// cluster. A client created earlier would wait in its back-off.
 func (m *Member) answers(ctx context.Context) error {
 	t, err := m.sandbox.TLS(m)
 	if err != nil {
@@ -138,7 +139,7 @@ func (m *Member) answers(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // an ended process leaves its socket behind
+	go func() { // an ended process leaves its socket file
 		select {
 		case <-m.ended:
 			cancel()
@@ -163,5 +164,5 @@ func (m *Member) answers(ctx context.Context) error {
 	return err
 }
 
-// Client returns a client of this member alone. It ends with the sandbox.
+// Client returns a client of this member alone. The sandbox closes it.
 func (m *Member) Client() (*clientv3.Client, error) { return m.sandbox.Client(m) }

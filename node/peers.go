@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// peer is one peer URL, taken apart.
+// peer is a parsed peer URL.
 type peer struct {
 	scheme, host, port string
 	loopback           bool
@@ -26,7 +26,7 @@ func parsePeer(s string) (peer, error) {
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return peer{}, &RefusedError{What: "peer URL " + s,
-			Reason: "only http and https can be led through the sandbox"}
+			Reason: "the sandbox's proxy supports only http and https"}
 	}
 	host, port, err := net.SplitHostPort(u.Host)
 	if err != nil {
@@ -35,7 +35,7 @@ func parsePeer(s string) (peer, error) {
 	return peer{scheme: u.Scheme, host: host, port: port, loopback: isLoopback(host)}, nil
 }
 
-// isLoopback tells whether Go dials a host directly although a proxy is set (golang.org/x/net/http/httpproxy,
+// isLoopback reports whether Go dials a host directly even if a proxy is set (golang.org/x/net/http/httpproxy,
 // useProxy).
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
@@ -45,8 +45,8 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// bindAddresses returns where a loopback peer must listen, and what must be occupied while it does not: localhost may
-// mean both families.
+// bindAddresses returns the addresses on which a loopback peer must listen, and which must be reserved while it does
+// not run. localhost may mean both address families.
 func (p peer) bindAddresses() []string {
 	if strings.EqualFold(p.host, "localhost") {
 		return []string{net.JoinHostPort("127.0.0.1", p.port), net.JoinHostPort("::1", p.port)}
@@ -54,8 +54,8 @@ func (p peer) bindAddresses() []string {
 	return []string{p.address()}
 }
 
-// listen chooses where the member listens for its peers. Other addresses than loopback are led to a free port by the
-// proxy; loopback ones are never proxied and must be used as they are.
+// listen chooses where the member listens for its peers. The proxy connects other addresses to a free loopback port.
+// Loopback addresses are never proxied, so the member listens on them directly.
 func (m *Member) listen() error {
 	if err := m.namesStayInside(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (m *Member) listen() error {
 			return err
 		}
 	}
-	if err := m.sandbox.hold(append(clusterURLs(m.config.InitialCluster), m.config.PeerURLs...)); err != nil {
+	if err := m.sandbox.reservePorts(append(clusterURLs(m.config.InitialCluster), m.config.PeerURLs...)); err != nil {
 		return err
 	}
 	for _, addr := range m.loopback {
@@ -95,9 +95,9 @@ func (m *Member) listen() error {
 	return nil
 }
 
-// namesStayInside refuses a start on an empty dir that would ask the real name server: a server that joins or founds a
-// cluster resolves every host name of it (membership.VerifyBootstrap and its like), for up to half a minute. On a
-// restart nothing is resolved.
+// namesStayInside refuses a start on an empty dir that would ask the real name server. A server that joins or creates a
+// cluster resolves every host name of it (membership.VerifyBootstrap and similar functions), for up to half a minute. A
+// restart resolves no names.
 func (m *Member) namesStayInside() error {
 	s := m.sandbox
 	if s.options.Server.answersNames() || s.isolation.Info().Names || m.hasLog() {
@@ -112,15 +112,16 @@ func (m *Member) namesStayInside() error {
 			continue
 		}
 		return &RefusedError{
-			What:   fmt.Sprintf("starting %s with an empty data dir on %s", m.config.Name, s.options.Server),
-			Reason: fmt.Sprintf("it would ask the real name server for %s, because no network namespace stands around it", p.host),
-			Hint:   "take a server that this program brings, or a machine where network namespaces are allowed",
+			What: fmt.Sprintf("starting %s with an empty data dir on %s", m.config.Name, s.options.Server),
+			Reason: fmt.Sprintf("it would ask the real name server for %s, because it has no network namespace",
+				p.host),
+			Hint: "use a server that this program contains, or a machine that allows network namespaces",
 		}
 	}
 	return nil
 }
 
-// hasLog tells whether the data dir was used before.
+// hasLog reports whether the data dir was used before.
 func (m *Member) hasLog() bool {
 	dir := m.config.WALDir
 	if dir == "" {
@@ -141,9 +142,9 @@ func clusterURLs(initial string) []string {
 	return out
 }
 
-// hold occupies the loopback addresses among the URLs, in a sandbox without a namespace: whatever answered there would
-// be taken for a member. Addresses of members that run here are theirs.
-func (s *Sandbox) hold(urls []string) error {
+// reservePorts occupies the loopback addresses among the URLs, in a sandbox without a namespace. Otherwise another
+// process that answers there would be mistaken for a member. It skips addresses of running members.
+func (s *Sandbox) reservePorts(urls []string) error {
 	if s.mode == Namespace {
 		return nil
 	}
@@ -165,10 +166,10 @@ func (s *Sandbox) hold(urls []string) error {
 			}
 			if err != nil {
 				return &RefusedError{
-					What: "a sandbox without a network namespace",
-					Reason: fmt.Sprintf("something answers at a member's address %s, or it can not be taken: %v", addr,
+					What: "starting a sandbox without a network namespace",
+					Reason: fmt.Sprintf("a member's address %s is in use or cannot be reserved: %v", addr,
 						err),
-					Hint: "run it on another machine, or where network namespaces are allowed",
+					Hint: "use another machine, or one that allows network namespaces",
 				}
 			}
 		}
@@ -176,7 +177,7 @@ func (s *Sandbox) hold(urls []string) error {
 	return nil
 }
 
-// runsAt tells whether a running member listens on a loopback address.
+// runsAt reports whether a running member listens on a loopback address.
 func (s *Sandbox) runsAt(addr string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,8 +194,8 @@ func (s *Sandbox) runsAt(addr string) bool {
 	return false
 }
 
-// takeBack occupies the loopback addresses of a member that ended.
-func (s *Sandbox) takeBack(m *Member) {
+// reserveAgain occupies the loopback addresses of a member that ended.
+func (s *Sandbox) reserveAgain(m *Member) {
 	s.mu.Lock()
 	closed := s.closed
 	s.mu.Unlock()
@@ -202,11 +203,11 @@ func (s *Sandbox) takeBack(m *Member) {
 		return
 	}
 	for _, addr := range m.loopback {
-		_ = s.isolation.ReservePort(addr) // a later start finds out if it is gone
+		_ = s.isolation.ReservePort(addr) // if this fails, a later start reports it
 	}
 }
 
-// certify issues the certificates of a member: for clients always, for peers if one of its peer URLs is https.
+// certify issues the certificates of a member: always for clients, and for peers if one of its peer URLs is https.
 func (m *Member) certify() error {
 	id := strings.TrimSuffix(m.socketName(), ".sock")
 	var err error

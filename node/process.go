@@ -13,13 +13,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
 )
 
-// killAfter is how long a member may take to end when nothing else is said.
+// killAfter is how long a member may take to end if the context has no deadline.
 const killAfter = 10 * time.Second
 
 var oddCharacters = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// Start starts a member and returns as soon as its process runs; Ready waits until it serves. A member that ended can
-// be started again under its name.
+// Start starts a member and returns as soon as its process runs; Ready waits until it serves clients. A member that
+// ended can be started again under its name.
 func (s *Sandbox) Start(ctx context.Context, c MemberConfig) (*Member, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (m *Member) launch() error {
 	if st, err := os.Stat(m.logFile); err == nil {
 		m.logStart = st.Size()
 	}
-	_ = os.Remove(m.socket) // left behind by a kill
+	_ = os.Remove(m.socket) // left over from a kill
 	s, sv := m.sandbox, m.sandbox.options.Server
 	pid, err := s.isolation.Launch(isolation.Launch{
 		Path: sv.Path, Args: append(append([]string{}, sv.Args...), m.flags()...), Env: m.environment(),
@@ -66,7 +66,7 @@ func (m *Member) launch() error {
 	return nil
 }
 
-// newMember takes the place of a name.
+// newMember registers a member under its name.
 func (s *Sandbox) newMember(c MemberConfig) (*Member, error) {
 	if c.Name == "" || c.DataDir == "" || len(c.PeerURLs) == 0 {
 		return nil, errors.New("a member needs a name, a data dir and a peer URL")
@@ -108,14 +108,14 @@ func (m *Member) watch() {
 	exit, err := m.sandbox.isolation.Wait(m.pid)
 	if err != nil {
 		exit = Exit{Code: -1, Signal: err.Error()}
-		isolation.AwaitEnd(m.pid) // the keeper ended first
+		isolation.AwaitEnd(m.pid) // the agent ended first
 	}
 	m.exit = exit
-	m.sandbox.takeBack(m)
+	m.sandbox.reserveAgain(m)
 	close(m.ended)
 }
 
-// Exited tells how the process ended, false while it runs.
+// Exited returns how the process ended, false while it runs.
 func (m *Member) Exited() (Exit, bool) {
 	select {
 	case <-m.ended:
@@ -125,8 +125,8 @@ func (m *Member) Exited() (Exit, bool) {
 	}
 }
 
-// Stop ends the member gracefully (SIGTERM: a leader hands over first) and waits. When ctx ends first, or after ten
-// seconds without a deadline in ctx, it is killed.
+// Stop ends the member gracefully and waits: at SIGTERM a leader first transfers its leadership. Stop kills the member
+// when ctx ends, or after ten seconds if ctx has no deadline.
 func (m *Member) Stop(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

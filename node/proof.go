@@ -8,25 +8,25 @@ import (
 	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
 )
 
-// Target is one address that a member wanted to reach.
+// Target is one address that a member tried to reach.
 type Target = isolation.Target
 
-// Name is one host name that a member wanted to resolve.
+// Name is one host name that a member tried to resolve.
 type Name = isolation.Name
 
-// Proof tells what the members of a sandbox tried to reach.
+// Proof lists what the members of a sandbox tried to reach.
 type Proof struct {
-	// Isolation is what stood around the members: Namespace or Proxy.
+	// Isolation is how the members were isolated: Namespace or Proxy.
 	Isolation Isolation
-	// Notes tell what could not be set up, and what was done instead.
+	// Notes say what could not be set up, and what was done instead.
 	Notes []string
-	// Targets are the addresses asked of the proxy, and those of held loopback addresses.
+	// Targets are the addresses requested from the proxy, and the reserved loopback addresses.
 	Targets []Target
-	// Names are the host names asked of the sandbox's name server. None was asked of a real one.
+	// Names are the host names requested from the sandbox's name server. No real name server was asked.
 	Names []Name
 }
 
-// Proof returns what was seen so far.
+// Proof returns what was observed so far.
 func (s *Sandbox) Proof() Proof {
 	p := Proof{Isolation: s.mode}
 	if s.isolation == nil {
@@ -50,7 +50,7 @@ func (p Proof) Refused() int64 {
 	return n
 }
 
-// Lines returns the proof for people, one fact a line.
+// Lines returns the proof as text, one fact per line.
 func (p Proof) Lines() []string {
 	var out []string
 	if p.Isolation == Namespace {
@@ -61,13 +61,13 @@ func (p Proof) Lines() []string {
 	for _, t := range p.Targets {
 		switch {
 		case t.Refused > 0:
-			out = append(out, fmt.Sprintf("%s: refused %d times, it is no running member of the sandbox", t.Address,
+			out = append(out, fmt.Sprintf("%s: refused %d times, not a running member of the sandbox", t.Address,
 				t.Refused))
 		case t.Down > 0:
-			out = append(out, fmt.Sprintf("%s: %d requests led to %s, %d while the member was down", t.Address,
+			out = append(out, fmt.Sprintf("%s: %d requests forwarded to %s, %d while the member was down", t.Address,
 				t.Requests, t.Via, t.Down))
 		default:
-			out = append(out, fmt.Sprintf("%s: %d requests led to %s", t.Address, t.Requests, t.Via))
+			out = append(out, fmt.Sprintf("%s: %d requests forwarded to %s", t.Address, t.Requests, t.Via))
 		}
 	}
 	for _, n := range p.Names {
@@ -79,7 +79,7 @@ func (p Proof) Lines() []string {
 	return out
 }
 
-// ClientFlags returns flags for etcdctl that reach a member, or all running ones when m is nil.
+// ClientFlags returns flags for etcdctl that reach a member, or all running ones if m is nil.
 func (s *Sandbox) ClientFlags(m *Member) []string {
 	var endpoints []string
 	if m != nil {
@@ -95,11 +95,11 @@ func (s *Sandbox) ClientFlags(m *Member) []string {
 	}
 }
 
-// inChild refuses to make a sandbox in a process that should have become something else: a program that does not call
-// RunHidden would start itself without end.
+// inChild refuses to create a sandbox in a process that should have become something else. A program that does not call
+// RunHidden would start itself again and again.
 func inChild() error {
-	if os.Getenv(envDNS) != "" || os.Getenv(isolation.EnvKeeper) != "" {
-		return fmt.Errorf("this process was started as a part of a sandbox: the program does not call node.RunHidden")
+	if os.Getenv(envDNS) != "" || os.Getenv(isolation.EnvAgent) != "" {
+		return fmt.Errorf("this process belongs to a sandbox: the program must call node.RunHidden first")
 	}
 	return nil
 }

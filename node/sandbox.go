@@ -22,24 +22,24 @@ type Options struct {
 	Dir string
 	// Server runs the members.
 	Server Server
-	// Isolation is Auto when empty.
+	// Isolation is Auto if empty.
 	Isolation Isolation
-	// Auth makes the sandbox's client certificate the login of user root: with auth enabled it may do everything,
+	// Auth makes the sandbox's client certificate log in as user root. With auth enabled it has all permissions,
 	// without a password and without a change to the auth bucket. Otherwise clients log in as usual.
 	Auth bool
-	// Log is told what the sandbox does; may be nil.
+	// Log receives messages about what the sandbox does; may be nil.
 	Log func(string)
-	// UnsafeNoFsync lets members write without fsync (from 3.5 on): for dirs that are thrown away.
+	// UnsafeNoFsync lets members write without fsync (3.5 and later), for dirs that are not kept.
 	UnsafeNoFsync bool
-	// StrictReconfig keeps etcd's --strict-reconfig-check, which refuses membership changes until all members were
+	// StrictReconfig keeps etcd's --strict-reconfig-check, which refuses membership changes until all members have been
 	// connected for 5 s.
 	StrictReconfig bool
-	// KnownPeers are all peer URLs that the copies hold, also those of members that are not started here. Without a
-	// namespace the loopback ones among them are occupied, because members dial such addresses past the proxy.
+	// KnownPeers are all peer URLs in the copies, including those of members that are not started here. Without a
+	// namespace the loopback ones are reserved, because members dial them without the proxy.
 	KnownPeers []string
 }
 
-// Sandbox is a closed place for the members of one cluster. It is safe for concurrent use.
+// Sandbox runs the members of one cluster in isolation. It is safe for concurrent use.
 type Sandbox struct {
 	options   Options
 	isolation isolation.Runtime
@@ -48,15 +48,14 @@ type Sandbox struct {
 	sockets   string
 	mode      Isolation // Namespace or Proxy
 
-	mu      sync.Mutex
-	members map[string]*Member // by name, the running or last one
-	clients []*clientv3.Client
-	held    map[string]bool
-	closed  bool
+	mu       sync.Mutex
+	members  map[string]*Member // by name, the running or the last one
+	clients  []*clientv3.Client
+	reserved map[string]bool
+	closed   bool
 }
 
-// New prepares a sandbox. It returns a *RefusedError when the members could not be kept apart from the rest of the
-// world.
+// New prepares a sandbox. It returns a *RefusedError if the members cannot be isolated.
 func New(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := inChild(); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func New(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := os.MkdirAll(filepath.Join(o.Dir, "logs"), 0o700); err != nil {
 		return nil, err
 	}
-	s := &Sandbox{options: o, members: map[string]*Member{}, held: map[string]bool{}}
+	s := &Sandbox{options: o, members: map[string]*Member{}, reserved: map[string]bool{}}
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -98,7 +97,7 @@ func (s *Sandbox) prepare(ctx context.Context) error {
 	if err := s.isolate(ctx); err != nil {
 		return err
 	}
-	return s.hold(s.options.KnownPeers)
+	return s.reservePorts(s.options.KnownPeers)
 }
 
 func (s *Sandbox) commonName() string {
@@ -108,14 +107,14 @@ func (s *Sandbox) commonName() string {
 	return "sandbox client"
 }
 
-// maxSocketPath is what fits into sockaddr_un on every system, less the name of a socket.
+// maxSocketPath is the longest path that fits into sockaddr_un on every system, less the name of a socket.
 const maxSocketPath = 104 - len("/m9999.sock"+socketPort)
 
-// notInURLs are characters that a path of a socket must not have: etcd takes lists of URLs, parted by commas.
+// notInURLs are characters that a socket's path must not contain: etcd parses lists of URLs, separated by commas.
 const notInURLs = ", \t\n%?#\"'\\"
 
-// socketDir makes a folder for unix sockets, whose paths must be short and plain: in the scratch folder, unless its own
-// path is neither.
+// socketDir creates a folder for unix sockets, whose paths must be short and plain. It is in the scratch folder if that
+// folder's path allows it.
 func socketDir(scratch string) (string, error) {
 	if dir := filepath.Join(scratch, "s"); len(dir) <= maxSocketPath && !strings.ContainsAny(dir, notInURLs) {
 		return dir, os.MkdirAll(dir, 0o700)
@@ -131,22 +130,22 @@ func socketDir(scratch string) (string, error) {
 		_ = os.Remove(dir)
 	}
 	return "", errors.New("no folder for sockets: the scratch folder's path is too long, and neither TMPDIR nor /tmp " +
-		"takes a shorter one")
+		"is usable and shorter")
 }
 
-// isolate finds the isolation that the members run in.
+// isolate sets up the isolation of the members.
 func (s *Sandbox) isolate(ctx context.Context) error {
 	if s.options.Isolation != Proxy {
-		g, err := isolation.Namespaced(ctx, self(), hiddenKeeper, filepath.Join(s.options.Dir, "keeper"))
+		g, err := isolation.Namespaced(ctx, self(), hiddenAgent, filepath.Join(s.options.Dir, "agent"))
 		if err == nil {
 			s.isolation, s.mode = g, Namespace
 			return nil
 		}
 		if s.options.Isolation == Namespace {
 			return &RefusedError{What: "isolation in a network namespace", Reason: err.Error(),
-				Hint: "--isolation=proxy does without one"}
+				Hint: "--isolation=proxy works without a namespace"}
 		}
-		s.options.Log(fmt.Sprintf("no network namespace here (%v); the proxy alone stands between the members", err))
+		s.options.Log(fmt.Sprintf("network namespaces are not available (%v); using only the proxy", err))
 	}
 	g, err := isolation.Local()
 	if err != nil {
@@ -156,13 +155,13 @@ func (s *Sandbox) isolate(ctx context.Context) error {
 	return nil
 }
 
-// Isolation returns how the sandbox is isolated: Namespace or Proxy.
+// Isolation returns how the members are isolated: Namespace or Proxy.
 func (s *Sandbox) Isolation() Isolation { return s.mode }
 
 // Server returns the server that the members run.
 func (s *Sandbox) Server() Server { return s.options.Server }
 
-// Members returns the members that were started, each once, by name.
+// Members returns every member that was started, by name.
 func (s *Sandbox) Members() []*Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,9 +173,9 @@ func (s *Sandbox) Members() []*Member {
 	return out
 }
 
-// Stop ends all running members gracefully and waits. A leader that is asked to end hands over first; the last one
-// waits seconds for a successor that is gone too. By then nothing can be committed any more and its database has been
-// written (every 100 ms), so it is killed.
+// Stop ends all running members gracefully and waits. A leader first transfers its leadership. The last leader would
+// wait for seconds, because it has no successor. Nothing can be committed any more at that point, and its database has
+// been written (every 100 ms), so it is killed.
 func (s *Sandbox) Stop(ctx context.Context) error {
 	members := s.running()
 	gone := make(chan error, len(members))
@@ -193,7 +192,7 @@ func (s *Sandbox) Stop(ctx context.Context) error {
 		case err := <-gone:
 			errs = append(errs, err)
 			continue
-		case <-time.After(settle):
+		case <-time.After(lastMemberGrace):
 		}
 		for _, m := range members {
 			errs = append(errs, m.Kill())
@@ -203,10 +202,10 @@ func (s *Sandbox) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// settle is how long the last member may take to write what it has.
-const settle = 500 * time.Millisecond
+// lastMemberGrace is how long the last member may take to write its data.
+const lastMemberGrace = 500 * time.Millisecond
 
-// running returns the members whose processes run, by name.
+// running returns the running members, by name.
 func (s *Sandbox) running() []*Member {
 	var out []*Member
 	for _, m := range s.Members() {
@@ -217,7 +216,7 @@ func (s *Sandbox) running() []*Member {
 	return out
 }
 
-// Close kills the members that still run, ends clients, proxy and namespace. Data dirs, logs and certificates stay.
+// Close kills the members that still run and ends clients, proxy and namespace. Data dirs, logs and certificates stay.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	if s.closed {

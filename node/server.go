@@ -24,13 +24,13 @@ type Version struct{ Major, Minor, Patch int }
 // String returns the version as etcd writes it.
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
-// Known tells whether the version is known.
+// Known reports whether the version is known.
 func (v Version) Known() bool { return v.Major > 0 }
 
-// Line returns the version without its patch level, as "3.6".
+// Line returns the version without its patch release, such as "3.6".
 func (v Version) Line() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
-// Release is the version for questions to the table of releases; unknown for what is not etcd 3.
+// Release returns the version for the table of releases; unknown if it is not etcd 3.
 func (v Version) Release() release.Version {
 	if v.Major != 3 {
 		return release.Version{}
@@ -38,10 +38,10 @@ func (v Version) Release() release.Version {
 	return release.Exact(v.Minor, v.Patch)
 }
 
-// has tells whether a server of this version follows a rule.
+// has reports whether a server of this version follows a rule.
 func (v Version) has(r *release.Rule) bool { return v.Release().Has(r).Certain() }
 
-// AtLeast tells whether v is w or newer.
+// AtLeast reports whether v is w or newer.
 func (v Version) AtLeast(w Version) bool {
 	return slices.Compare([]int{v.Major, v.Minor, v.Patch}, []int{w.Major, w.Minor, w.Patch}) >= 0
 }
@@ -55,7 +55,7 @@ func ParseVersion(s string) (Version, error) {
 	}
 	m := versionText.FindStringSubmatch(s)
 	if m == nil {
-		return Version{}, fmt.Errorf("%q is no version", s)
+		return Version{}, fmt.Errorf("%q is not a version", s)
 	}
 	var v Version
 	for i, to := range []*int{&v.Major, &v.Minor, &v.Patch} {
@@ -64,7 +64,7 @@ func ParseVersion(s string) (Version, error) {
 		}
 		n, err := strconv.Atoi(m[i+1])
 		if err != nil {
-			return Version{}, fmt.Errorf("%q is no version: %w", s, err)
+			return Version{}, fmt.Errorf("%q is not a version: %w", s, err)
 		}
 		*to = n
 	}
@@ -78,21 +78,21 @@ type Origin string
 const (
 	// FromProgram is the server that is linked into this program.
 	FromProgram Origin = "bundled"
-	// FromEmbedded is the server of another line that was built into this program or lies next to it.
+	// FromEmbedded is the server of another minor version, built into this program or in its folder.
 	FromEmbedded Origin = "embedded"
-	// FromOperator is a binary that the operator named.
+	// FromOperator is a binary given by the operator.
 	FromOperator Origin = "external"
 )
 
 // Server is an etcd server program that can be run.
 type Server struct {
 	Path    string   // the program
-	Args    []string // what it takes before etcd's own flags
+	Args    []string // arguments before etcd's own flags
 	Version Version
 	Origin  Origin
 }
 
-// String names the server for people.
+// String names the server: its version and where it comes from.
 func (s Server) String() string {
 	if s.Origin == FromOperator {
 		return fmt.Sprintf("etcd %s (%s)", s.Version, s.Path)
@@ -100,7 +100,7 @@ func (s Server) String() string {
 	return fmt.Sprintf("etcd %s (%s)", s.Version, s.Origin)
 }
 
-// answersNames tells whether the server resolves host names where the sandbox says: those that are built into this
+// answersNames reports whether the server resolves host names through the sandbox. Only the servers built into this
 // program do.
 func (s Server) answersNames() bool {
 	return s.Path == self() && len(s.Args) > 0
@@ -112,7 +112,7 @@ func Bundled() Server {
 	return Server{Path: self(), Args: []string{hiddenServer}, Version: v, Origin: FromProgram}
 }
 
-// self returns the path of the running program. The link of the kernel also works when the file was replaced meanwhile.
+// self returns the path of the running program. /proc/self/exe also works if the file was replaced meanwhile.
 func self() string {
 	if p, err := os.Executable(); err == nil {
 		if _, err := os.Stat(p); err == nil {
@@ -122,13 +122,13 @@ func self() string {
 	return "/proc/self/exe"
 }
 
-// askTimeout bounds how long a program may take to tell its version.
+// askTimeout bounds how long a program may take to print its version.
 const askTimeout = 20 * time.Second
 
 var versionLine = regexp.MustCompile(`(?m)^etcd Version:\s*(\S+)`)
 
-// External asks the program at path for its version, with an empty environment, and refuses one that does not answer as
-// an etcd server does.
+// External asks the program at path for its version, with an empty environment. It refuses a program that is not an
+// etcd server.
 func External(ctx context.Context, path string) (Server, error) {
 	refuse := func(format string, args ...any) (Server, error) {
 		return Server{}, &RefusedError{What: path, Reason: fmt.Sprintf(format, args...),
@@ -156,7 +156,7 @@ func External(ctx context.Context, path string) (Server, error) {
 		if err != nil {
 			what = strings.TrimSpace(err.Error() + " " + what)
 		}
-		return refuse("--version does not answer as an etcd server does (%s)", what)
+		return refuse("--version does not answer like an etcd server (%s)", what)
 	}
 	v, err := ParseVersion(string(m[1]))
 	if err != nil {
@@ -176,5 +176,5 @@ func firstLine(s string) string {
 	return s
 }
 
-// Embedded returns the server of line 3.minor, if it was built into this program or lies next to it.
+// Embedded returns the server of version 3.minor, if it is built into this program or in its folder.
 func Embedded(minor int) (Server, bool) { return embedded(minor) }

@@ -1,6 +1,5 @@
-// Command line37 is the etcd server 3.7.3 as a sandbox runs it: it resolves host names where the sandbox says. It is a
-// module of its own, because a program can hold one version of etcd's server only, and tiny, because their packages
-// differ.
+// Command line37 is the etcd server 3.7.3 for a sandbox: it resolves host names through the sandbox's name server. It
+// is a separate module, because a program can contain only one version of etcd's server.
 package main
 
 import (

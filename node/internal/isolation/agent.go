@@ -13,41 +13,41 @@ import (
 	"time"
 )
 
-var errNoNamespaces = errors.New("network namespaces are a thing of Linux")
+var errNoNamespaces = errors.New("only Linux has network namespaces")
 
-// EnvKeeper names the variable that marks a keeper.
-const EnvKeeper = "SANDBOX_KEEPER"
+// EnvAgent names the variable that marks an agent.
+const EnvAgent = "SANDBOX_AGENT"
 
-// patience bounds how long a keeper may take to set up its namespace: it needs milliseconds.
+// patience bounds how long an agent may take to set up its namespace; it needs milliseconds.
 const patience = 20 * time.Second
 
-// RunKeeper is the main function of a keeper: it makes its namespace usable and serves a local ground over stdin and
-// stdout until they end; then it kills what it started. args is the folder for its files.
-func RunKeeper(args []string) int {
+// RunAgent is the main function of an agent. It sets up its namespace and serves a local Runtime over stdin and stdout
+// until they end. Then it kills the processes it started. args is the folder for its files.
+func RunAgent(args []string) int {
 	if len(args) != 1 {
 		return 2
 	}
 	srv := rpc.NewServer()
-	k := &Keeper{}
-	k.ground, k.err = enter(args[0])
-	if err := srv.RegisterName("Keeper", k); err != nil {
+	k := &Agent{}
+	k.runtime, k.err = enter(args[0])
+	if err := srv.RegisterName("Agent", k); err != nil {
 		return 1
 	}
 	srv.ServeConn(pipes{lifeline{os.NewFile(0, "requests"), k}, os.NewFile(1, "answers")})
 	return 0
 }
 
-// lifeline is the pipe of requests. Its end is the end of all processes: calls that wait for them return only then.
+// lifeline is the pipe of requests. When it ends, all processes are killed, so that calls that wait for them return.
 type lifeline struct {
 	*os.File
-	k *Keeper
+	k *Agent
 }
 
-// Read reads requests; when they end, so do all processes.
+// Read reads requests. At their end it kills all processes.
 func (l lifeline) Read(b []byte) (int, error) {
 	n, err := l.File.Read(b)
-	if err != nil && l.k.ground != nil {
-		_ = l.k.ground.Close()
+	if err != nil && l.k.runtime != nil {
+		_ = l.k.runtime.Close()
 	}
 	return n, err
 }
@@ -58,66 +58,66 @@ type pipes struct {
 	w io.WriteCloser
 }
 
-// Write sends to the keeper.
+// Write sends to the agent.
 func (p pipes) Write(b []byte) (int, error) { return p.w.Write(b) }
 
 // Close closes both ends.
 func (p pipes) Close() error { return errors.Join(p.ReadCloser.Close(), p.w.Close()) }
 
-// Keeper is the service of a keeper process: the methods of Runtime in the form that net/rpc wants.
-type Keeper struct {
-	ground *local
-	err    error
+// Agent is the service of an agent process: the methods of Runtime in the form that net/rpc needs.
+type Agent struct {
+	runtime *local
+	err     error
 }
 
-// Nothing stands for no arguments and no result.
+// Nothing means no arguments or no result.
 type Nothing struct{}
 
-// Hello tells whether the namespace is ready, and describes the ground.
-func (k *Keeper) Hello(_ Nothing, i *Info) error {
+// Hello returns a description of the Runtime, or why the namespace could not be set up.
+func (k *Agent) Hello(_ Nothing, i *Info) error {
 	if k.err != nil {
 		return k.err
 	}
-	*i = k.ground.Info()
+	*i = k.runtime.Info()
 	return nil
 }
 
 // Launch starts a process.
-func (k *Keeper) Launch(l Launch, pid *int) (err error) { *pid, err = k.ground.Launch(l); return err }
+func (k *Agent) Launch(l Launch, pid *int) (err error) { *pid, err = k.runtime.Launch(l); return err }
 
 // Wait waits for a process.
-func (k *Keeper) Wait(pid int, e *Exit) (err error) { *e, err = k.ground.Wait(pid); return err }
+func (k *Agent) Wait(pid int, e *Exit) (err error) { *e, err = k.runtime.Wait(pid); return err }
 
 // Signals is the argument of Signal.
 type Signals struct{ Pid, Signal int }
 
 // Signal signals a process group.
-func (k *Keeper) Signal(s Signals, _ *Nothing) error {
-	return k.ground.Signal(s.Pid, syscall.Signal(s.Signal))
+func (k *Agent) Signal(s Signals, _ *Nothing) error {
+	return k.runtime.Signal(s.Pid, syscall.Signal(s.Signal))
 }
 
 // Routes is the argument of Map.
 type Routes struct{ Target, Addr string }
 
-// Map leads a target to an address.
-func (k *Keeper) Map(r Routes, _ *Nothing) error { return k.ground.Map(r.Target, r.Addr) }
+// Map routes a target to an address.
+func (k *Agent) Map(r Routes, _ *Nothing) error { return k.runtime.Map(r.Target, r.Addr) }
 
 // FreePort returns a free port.
-func (k *Keeper) FreePort(_ Nothing, port *int) (err error) {
-	*port, err = k.ground.FreePort()
+func (k *Agent) FreePort(_ Nothing, port *int) (err error) {
+	*port, err = k.runtime.FreePort()
 	return err
 }
 
 // ReservePort occupies an address.
-func (k *Keeper) ReservePort(addr string, _ *Nothing) error { return k.ground.ReservePort(addr) }
+func (k *Agent) ReservePort(addr string, _ *Nothing) error { return k.runtime.ReservePort(addr) }
 
-// ReleasePort gives an address back.
-func (k *Keeper) ReleasePort(addr string, _ *Nothing) error { return k.ground.ReleasePort(addr) }
+// ReleasePort frees an address.
+func (k *Agent) ReleasePort(addr string, _ *Nothing) error { return k.runtime.ReleasePort(addr) }
 
 // Traffic returns the counts.
-func (k *Keeper) Traffic(_ Nothing, t *Traffic) (err error) { *t, err = k.ground.Traffic(); return err }
+func (k *Agent) Traffic(_ Nothing, t *Traffic) (err error) { *t, err = k.runtime.Traffic(); return err }
 
-// remote is a ground kept by another process.
+// remote is a Runtime in another process.
 type remote struct {
 	info    Info
 	process *process
@@ -125,8 +125,8 @@ type remote struct {
 	once    sync.Once
 }
 
-// Namespaced starts a keeper (this program with the given hidden command) in namespaces of its own and returns its
-// ground. It fails where the kernel allows none. dir takes the keeper's files.
+// Namespaced starts an agent (this program with the given hidden command) in new namespaces and returns its Runtime. It
+// fails if the kernel does not allow namespaces. dir is the folder for the agent's files.
 func Namespaced(ctx context.Context, self, hidden, dir string) (Runtime, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func Namespaced(ctx context.Context, self, hidden, dir string) (Runtime, error) 
 		return nil, errNoNamespaces
 	}
 	for _, a := range ways {
-		r, err := startKeeper(ctx, self, hidden, dir, a)
+		r, err := startAgent(ctx, self, hidden, dir, a)
 		if err == nil {
 			return r, nil
 		}
@@ -148,7 +148,7 @@ func Namespaced(ctx context.Context, self, hidden, dir string) (Runtime, error) 
 	return nil, errors.Join(errs...)
 }
 
-func startKeeper(ctx context.Context, self, hidden, dir string, attr *syscall.SysProcAttr) (*remote, error) {
+func startAgent(ctx context.Context, self, hidden, dir string, attr *syscall.SysProcAttr) (*remote, error) {
 	theirIn, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -159,8 +159,8 @@ func startKeeper(ctx context.Context, self, hidden, dir string, attr *syscall.Sy
 		return nil, err
 	}
 	p, err := start(Launch{
-		Path: self, Args: []string{hidden, dir}, Env: []string{"PATH=/usr/bin:/bin", EnvKeeper + "=1"}, Dir: dir,
-		Log: filepath.Join(dir, "keeper.log"),
+		Path: self, Args: []string{hidden, dir}, Env: []string{"PATH=/usr/bin:/bin", EnvAgent + "=1"}, Dir: dir,
+		Log: filepath.Join(dir, "agent.log"),
 	}, attr, theirIn, theirOut)
 	_, _ = theirIn.Close(), theirOut.Close()
 	if err != nil {
@@ -168,12 +168,12 @@ func startKeeper(ctx context.Context, self, hidden, dir string, attr *syscall.Sy
 		return nil, err
 	}
 	r := &remote{process: p, client: rpc.NewClient(pipes{out, in})}
-	call := r.client.Go("Keeper.Hello", Nothing{}, &r.info, nil)
+	call := r.client.Go("Agent.Hello", Nothing{}, &r.info, nil)
 	select {
 	case <-call.Done:
 		err = call.Error
 	case <-ctx.Done():
-		err = fmt.Errorf("the keeper of the namespace does not answer: %w", ctx.Err())
+		err = fmt.Errorf("the agent in the network namespace does not answer: %w", ctx.Err())
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -186,50 +186,50 @@ func (r *remote) Info() Info { return r.info }
 
 // Launch implements Runtime.
 func (r *remote) Launch(l Launch) (pid int, err error) {
-	err = r.client.Call("Keeper.Launch", l, &pid)
+	err = r.client.Call("Agent.Launch", l, &pid)
 	return pid, err
 }
 
 // Wait implements Runtime.
 func (r *remote) Wait(pid int) (e Exit, err error) {
-	err = r.client.Call("Keeper.Wait", pid, &e)
+	err = r.client.Call("Agent.Wait", pid, &e)
 	return e, err
 }
 
 // Signal implements Runtime.
 func (r *remote) Signal(pid int, s syscall.Signal) error {
-	return r.client.Call("Keeper.Signal", Signals{pid, int(s)}, &Nothing{})
+	return r.client.Call("Agent.Signal", Signals{pid, int(s)}, &Nothing{})
 }
 
 // Map implements Runtime.
 func (r *remote) Map(target, addr string) error {
-	return r.client.Call("Keeper.Map", Routes{target, addr}, &Nothing{})
+	return r.client.Call("Agent.Map", Routes{target, addr}, &Nothing{})
 }
 
 // FreePort implements Runtime.
 func (r *remote) FreePort() (port int, err error) {
-	err = r.client.Call("Keeper.FreePort", Nothing{}, &port)
+	err = r.client.Call("Agent.FreePort", Nothing{}, &port)
 	return port, err
 }
 
 // ReservePort implements Runtime.
 func (r *remote) ReservePort(addr string) error {
-	return r.client.Call("Keeper.ReservePort", addr, &Nothing{})
+	return r.client.Call("Agent.ReservePort", addr, &Nothing{})
 }
 
 // ReleasePort implements Runtime.
 func (r *remote) ReleasePort(addr string) error {
-	return r.client.Call("Keeper.ReleasePort", addr, &Nothing{})
+	return r.client.Call("Agent.ReleasePort", addr, &Nothing{})
 }
 
 // Traffic implements Runtime.
 func (r *remote) Traffic() (t Traffic, err error) {
-	err = r.client.Call("Keeper.Traffic", Nothing{}, &t)
+	err = r.client.Call("Agent.Traffic", Nothing{}, &t)
 	return t, err
 }
 
-// Close implements Runtime. The keeper ends when its pipe does, and kills what it started; if it does not within its
-// time, it is killed, and the kernel kills the rest.
+// Close implements Runtime. The agent ends with its pipe and kills the processes it started. If it does not end in
+// time, it is killed, and the kernel kills the processes.
 func (r *remote) Close() (err error) {
 	r.once.Do(func() {
 		err = r.client.Close()

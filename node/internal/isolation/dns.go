@@ -13,9 +13,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// dns answers every host name with an address of its own from the ranges reserved for documentation (RFC 5737), which
-// nobody can be reached at. Equal names get equal addresses and different names different ones: that is what etcd's
-// comparison of peer URLs needs when a member joins.
+// dns answers every host name with a different address from the ranges reserved for documentation (RFC 5737), which are
+// unreachable. Equal names get equal addresses. etcd compares peer URLs by address when a member joins, which then
+// gives the right result.
 type dns struct {
 	packets net.PacketConn
 	streams net.Listener
@@ -23,16 +23,16 @@ type dns struct {
 	names   map[string]*Name
 }
 
-// documentation are the /24 networks that answers come from.
+// documentation are the /24 networks of the answers.
 var documentation = [][3]byte{{192, 0, 2}, {198, 51, 100}, {203, 0, 113}}
 
-// answerSeconds is how long an answer may be kept.
+// answerSeconds is how long an answer may be cached.
 const answerSeconds = 60
 
 // newDNS listens on addr with UDP and TCP; port 0 chooses one that is free for both.
 func newDNS(addr string) (*dns, error) {
 	var err error
-	for range 20 { // the port that is free for UDP may be taken for TCP
+	for range 20 { // the port that is free for UDP may be in use for TCP
 		var p net.PacketConn
 		if p, err = net.ListenPacket("udp", addr); err != nil {
 			return nil, err
@@ -79,7 +79,7 @@ func (d *dns) serve() {
 	}()
 }
 
-// serveStream answers the queries of one TCP connection, each with two bytes of length before it.
+// serveStream answers the queries of one TCP connection, each preceded by its length in two bytes.
 func (d *dns) serveStream(c net.Conn) {
 	defer func() { _ = c.Close() }()
 	for {
@@ -102,7 +102,7 @@ func (d *dns) serveStream(c net.Conn) {
 	}
 }
 
-// reply answers the first question of a query, nil when it is none.
+// reply answers the first question of a query, nil if there is none.
 func (d *dns) reply(query []byte) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(query)
@@ -131,8 +131,8 @@ func (d *dns) reply(query []byte) []byte {
 	return out
 }
 
-// answer returns the address of a name. Only IPv4 is answered: with one address a Go program compares no routes, which
-// it would do by connecting to each candidate.
+// answer returns the address of a name. It answers only IPv4: with several addresses a Go program would connect to each
+// candidate to compare routes.
 func (d *dns) answer(q dnsmessage.Question) (a [4]byte, ok bool) {
 	if q.Class != dnsmessage.ClassINET || (q.Type != dnsmessage.TypeA && q.Type != dnsmessage.TypeAAAA) {
 		return a, false

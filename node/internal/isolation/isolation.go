@@ -1,13 +1,12 @@
-// Package isolation is where the servers of a sandbox run: processes of their own groups that die with their parent,
-// behind a forward proxy and a DNS server that know the sandbox and nothing else.
+// Package isolation runs the servers of a sandbox. Each is a process in a separate process group that dies with its
+// parent. It uses a forward proxy and a DNS server that know only the sandbox.
 //
-// etcd's peer transport takes its proxy from the environment (http.ProxyFromEnvironment, in 3.3 to 3.7), so a member
-// that is told of the proxy sends all traffic between members there; the proxy leads the address that a peer was
-// recorded with to the loopback port where its copy listens, and answers 502 for any other. Loopback addresses are
-// never proxied by Go.
+// etcd's peer transport takes its proxy from the environment (http.ProxyFromEnvironment, in 3.3 to 3.7), so members
+// send all their traffic to each other through the proxy. The proxy maps the recorded address of a peer to the loopback
+// port where its copy listens, and answers 502 for any other. Go never uses a proxy for loopback addresses.
 //
-// A ground is either this process (Local) or a keeper: this program run again in a network namespace of its own, from
-// which no packet can leave (Namespace).
+// A Runtime is either this process (Local) or an agent: this program run again in a separate network namespace, from
+// which no packet can leave (Namespaced).
 package isolation
 
 import (
@@ -21,18 +20,18 @@ type Launch struct {
 	Args []string // without the program's name
 	Env  []string // the whole environment, NAME=VALUE
 	Dir  string   // working directory
-	Log  string   // file that takes stdout and stderr; appended to
+	Log  string   // file for stdout and stderr, opened for append
 }
 
-// Exit tells how a process ended.
+// Exit says how a process ended.
 type Exit struct {
-	// Code is the exit code, -1 when a signal ended it.
+	// Code is the exit code, -1 if a signal ended the process.
 	Code int
-	// Signal is the name of the signal that ended it, "" when none did.
+	// Signal is the name of the signal that ended the process, "" if none did.
 	Signal string
 }
 
-// String tells how the process ended, in words.
+// String says how the process ended, in words.
 func (e Exit) String() string {
 	if e.Signal != "" {
 		return "ended by signal " + e.Signal
@@ -40,58 +39,58 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exit code %d", e.Code)
 }
 
-// Info describes a ground.
+// Info describes a Runtime.
 type Info struct {
-	// Proxy is the URL of the forward proxy and DNS the host:port of the name server, as processes on this ground reach
-	// them.
+	// Proxy is the URL of the forward proxy and DNS the host:port of the name server, as seen by the processes of the
+	// Runtime.
 	Proxy, DNS string
-	// Namespace is true when the ground is a network namespace of its own.
+	// Namespace is true if the processes run in a separate network namespace.
 	Namespace bool
-	// Names is true when every program on this ground resolves names through DNS, not only those that are told of it.
+	// Names is true if every process resolves names through DNS, not only those with the environment variable.
 	Names bool
-	// Notes tell what could not be set up, and what was done instead.
+	// Notes say what could not be set up, and what was done instead.
 	Notes []string
 }
 
-// Runtime starts processes and leads their traffic. It is safe for concurrent use.
+// Runtime starts processes and routes their traffic. It is safe for concurrent use.
 type Runtime interface {
 	Info() Info
-	// Launch starts a process in a group of its own and returns its id.
+	// Launch starts a process in a new process group and returns its id.
 	Launch(Launch) (int, error)
-	// Wait returns when the process has ended; also to several callers.
+	// Wait returns when the process has ended. Several callers may wait.
 	Wait(pid int) (Exit, error)
 	// Signal signals the whole group of the process.
 	Signal(pid int, s syscall.Signal) error
-	// Map leads requests for target (host:port) to addr (a loopback host:port).
+	// Map routes requests for target (host:port) to addr (a loopback host:port).
 	Map(target, addr string) error
-	// FreePort returns a TCP port of 127.0.0.1 that nobody listens on.
+	// FreePort returns an unused TCP port of 127.0.0.1.
 	FreePort() (int, error)
-	// ReservePort occupies a loopback address, so that nothing answers there but a refusal; ReleasePort gives it back.
-	// Holding what is held already does nothing.
+	// ReservePort occupies a loopback address, so that connections to it are refused; ReleasePort frees it. Reserving
+	// it twice has no further effect.
 	ReservePort(addr string) error
 	ReleasePort(addr string) error
-	// Traffic returns what was asked of proxy, name server and held addresses so far.
+	// Traffic returns the requests so far to the proxy, the name server and the reserved addresses.
 	Traffic() (Traffic, error)
-	// Close kills what still runs and gives everything back.
+	// Close kills the processes that still run and frees everything.
 	Close() error
 }
 
-// Traffic counts what processes asked for.
+// Traffic counts requests of the processes.
 type Traffic struct {
 	Targets []Target
 	Names   []Name
 }
 
-// Target is one address that a process wanted to reach.
+// Target is one address that a process tried to reach.
 type Target struct {
-	// Address is host:port as it was asked for.
+	// Address is the requested host:port.
 	Address string
-	// Via is the loopback address that it was led to; "" when it was refused.
+	// Via is the loopback address that it was routed to; "" if it was refused.
 	Via string
 	// Tunnel is true for CONNECT (https peers), false for plain http.
 	Tunnel bool
-	// Requests counts requests to members of the sandbox, Down those of them whose member did not answer or was not up
-	// yet. Refused counts requests that were answered 502 because the address is no member of the sandbox.
+	// Requests counts requests to members of the sandbox. Down counts those whose member did not answer or was not up
+	// yet. Refused counts requests answered with 502 because the address does not belong to a member of the sandbox.
 	Requests, Refused, Down int64
 }
 

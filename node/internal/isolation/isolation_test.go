@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// hidden makes this test binary a keeper.
-const hidden = "keeper-under-test"
+// hidden makes this test binary an agent.
+const hidden = "agent-under-test"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == hidden {
-		os.Exit(RunKeeper(os.Args[2:]))
+		os.Exit(RunAgent(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
@@ -81,8 +81,8 @@ func TestDNS(t *testing.T) {
 	}
 }
 
-// grounds are the grounds that this machine allows, each way to make a namespace by itself.
-func grounds(t *testing.T) map[string]Runtime {
+// runtimes are the runtimes that this machine allows, each way to make a namespace by itself.
+func runtimes(t *testing.T) map[string]Runtime {
 	t.Helper()
 	l, err := Local()
 	if err != nil {
@@ -92,7 +92,7 @@ func grounds(t *testing.T) map[string]Runtime {
 	for i, a := range namespaceAttributes() {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		r, err := startKeeper(ctx, os.Args[0], hidden, t.TempDir(), a)
+		r, err := startAgent(ctx, os.Args[0], hidden, t.TempDir(), a)
 		if err != nil {
 			t.Logf("way %d: %v", i, err) // not allowed here, as New would find out
 			continue
@@ -109,9 +109,9 @@ func grounds(t *testing.T) map[string]Runtime {
 	return out
 }
 
-// TestGrounds does with each ground what a sandbox does.
-func TestGrounds(t *testing.T) {
-	for name, g := range grounds(t) {
+// TestRuntimes does with each runtime what a sandbox does.
+func TestRuntimes(t *testing.T) {
+	for name, g := range runtimes(t) {
 		t.Run(name, func(t *testing.T) {
 			info := g.Info()
 			if info.Namespace != strings.HasPrefix(name, "namespace") {
@@ -188,7 +188,7 @@ func TestNamespaceHoldsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer outside.Close()
-	for name, g := range grounds(t) {
+	for name, g := range runtimes(t) {
 		if !g.Info().Namespace {
 			continue
 		}
@@ -225,19 +225,19 @@ func TestNamespaceHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestKeeperInNoNamespace: a keeper that finds itself in the machine's own network refuses to work.
-func TestKeeperInNoNamespace(t *testing.T) {
+// TestAgentInNoNamespace: an agent that finds itself in the machine's own network refuses to work.
+func TestAgentInNoNamespace(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r, err := startKeeper(ctx, os.Args[0], hidden, t.TempDir(), &syscall.SysProcAttr{})
+	r, err := startAgent(ctx, os.Args[0], hidden, t.TempDir(), &syscall.SysProcAttr{})
 	if err == nil || !strings.Contains(err.Error(), "no new network namespace") &&
 		!strings.Contains(err.Error(), errNoNamespaces.Error()) {
 		t.Fatal(r, err)
 	}
-	if code := RunKeeper(nil); code != 2 {
+	if code := RunAgent(nil); code != 2 {
 		t.Error(code)
 	}
 	if _, err := Namespaced(ctx, "/bin/true", hidden, t.TempDir()); err == nil {
-		t.Error("a program that is no keeper")
+		t.Error("a program that is no agent")
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// local is the ground in this process.
+// local is the Runtime in this process.
 type local struct {
-	info  Info
-	proxy *proxy
-	dns   *dns
-	mu    sync.Mutex
-	procs map[int]*process
-	held  map[string]*hold
-	ended bool
+	info     Info
+	proxy    *proxy
+	dns      *dns
+	mu       sync.Mutex
+	procs    map[int]*process
+	reserved map[string]*reservedPort
+	ended    bool
 }
 
-// Local returns a ground in this process and its network.
+// Local returns a Runtime in this process and its network.
 func Local() (Runtime, error) { return newLocal("127.0.0.1:0") }
 
 func newLocal(dnsAddr string) (*local, error) {
@@ -35,11 +35,11 @@ func newLocal(dnsAddr string) (*local, error) {
 	}
 	return &local{
 		info: Info{Proxy: p.url(), DNS: d.addr()}, proxy: p, dns: d,
-		procs: map[int]*process{}, held: map[string]*hold{},
+		procs: map[int]*process{}, reserved: map[string]*reservedPort{},
 	}, nil
 }
 
-// Info tells what isolates the ground.
+// Info describes the isolation.
 func (l *local) Info() Info { return l.info }
 
 var errClosed = errors.New("the sandbox is closed")
@@ -64,7 +64,7 @@ func (l *local) process(pid int) (*process, error) {
 	defer l.mu.Unlock()
 	p := l.procs[pid]
 	if p == nil {
-		return nil, fmt.Errorf("process %d was not started here", pid)
+		return nil, fmt.Errorf("process %d was not started by this runtime", pid)
 	}
 	return p, nil
 }
@@ -94,8 +94,8 @@ func (l *local) Map(target, addr string) error {
 	return nil
 }
 
-// lowPort and highPort bound the ports that are given out: below the usual range of source ports of outgoing
-// connections, which could take one between its choice and its use.
+// lowPort and highPort bound the ports that FreePort returns. They are below the usual source ports of outgoing
+// connections, which could take a port between its choice and its use.
 const lowPort, highPort = 10240, 32000
 
 // FreePort implements Runtime.
@@ -116,7 +116,7 @@ func (l *local) Traffic() (Traffic, error) {
 	t := Traffic{Targets: l.proxy.targets(), Names: l.dns.asked()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, h := range l.held {
+	for _, h := range l.reserved {
 		if n := h.refused.Load(); n > 0 {
 			t.Targets = append(t.Targets, Target{Address: h.addr, Refused: n})
 		}
@@ -128,7 +128,7 @@ func (l *local) Traffic() (Traffic, error) {
 func (l *local) Close() error {
 	l.mu.Lock()
 	l.ended = true
-	procs, held := l.procs, l.held
+	procs, reserved := l.procs, l.reserved
 	l.mu.Unlock()
 	var errs []error
 	for _, p := range procs {
@@ -137,7 +137,7 @@ func (l *local) Close() error {
 	for _, p := range procs {
 		<-p.exited
 	}
-	for _, h := range held {
+	for _, h := range reserved {
 		h.close()
 	}
 	l.proxy.close()

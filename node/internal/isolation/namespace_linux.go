@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaceAttributes returns the ways to start a keeper, best first. Root needs no user namespace, and without one it
-// still may read what belongs to others; where it is not really root (containers) and for everybody else a user
-// namespace gives the right to the others.
+// namespaceAttributes returns the ways to start an agent, best first. Root needs no user namespace, and without one it
+// can still read files of other users. Other users, and root in a container without privileges, need a user namespace
+// to create the other namespaces.
 func namespaceAttributes() []*syscall.SysProcAttr {
 	const wanted = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
 	user := &syscall.SysProcAttr{
@@ -28,7 +28,7 @@ func namespaceAttributes() []*syscall.SysProcAttr {
 	return []*syscall.SysProcAttr{{Cloneflags: wanted}, user}
 }
 
-// enter makes the new namespaces of this process usable and returns its ground.
+// enter sets up the new namespaces of this process and returns its Runtime.
 func enter(dir string) (*local, error) {
 	if err := onlyLoopback(); err != nil {
 		return nil, err
@@ -54,15 +54,15 @@ func enter(dir string) (*local, error) {
 		return nil, err
 	}
 	if merr != nil {
-		notes = append(notes, fmt.Sprintf("names are answered only for the servers that this program brings (%v)",
+		notes = append(notes, fmt.Sprintf("only servers that this program contains resolve names in the sandbox (%v)",
 			merr))
 	}
 	l.info.Namespace, l.info.Names, l.info.Notes = true, merr == nil, notes
 	return l, nil
 }
 
-// onlyLoopback makes sure that this is a namespace of our own: a new one holds nothing but lo (and tunnel templates
-// without addresses, which some kernels put into each).
+// onlyLoopback makes sure that the namespace is new: it contains only lo, and tunnel templates without addresses on
+// some kernels.
 func onlyLoopback() error {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -71,12 +71,12 @@ func onlyLoopback() error {
 	for _, i := range all {
 		if i.Flags&net.FlagLoopback != 0 {
 			if i.Flags&net.FlagUp != 0 {
-				return errors.New("lo is up already: this is no new network namespace")
+				return errors.New("lo is already up: this is not a new network namespace")
 			}
 			continue
 		}
 		if a, err := i.Addrs(); err != nil || len(a) > 0 || i.Flags&net.FlagUp != 0 {
-			return fmt.Errorf("interface %s is in use: this is no new network namespace", i.Name)
+			return fmt.Errorf("interface %s is in use: this is not a new network namespace", i.Name)
 		}
 	}
 	return nil
@@ -99,8 +99,8 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
 }
 
-// allLocal adds the route "local 0.0.0.0/0 dev lo": every IPv4 address is this machine, so that nothing can be meant to
-// leave and an address where nobody listens refuses at once.
+// allLocal adds the route "local 0.0.0.0/0 dev lo". Every IPv4 address is then this machine, so no packet can leave,
+// and connections to unused addresses are refused at once.
 func allLocal() error {
 	lo, err := net.InterfaceByName("lo")
 	if err != nil {
@@ -134,7 +134,7 @@ func allLocal() error {
 	return nil
 }
 
-// routeRequest builds the netlink message: header, rtmsg, and the attribute that names the interface.
+// routeRequest builds the netlink message: header, rtmsg, and the attribute with the interface.
 func routeRequest(link uint32) []byte {
 	const attrLen = unix.SizeofRtAttr + 4
 	const size = unix.SizeofNlMsghdr + unix.SizeofRtMsg + attrLen
@@ -153,8 +153,8 @@ func routeRequest(link uint32) []byte {
 	return e.AppendUint32(b, link)
 }
 
-// ownNames puts files of our own over those that say how names are resolved, for servers that cannot be told
-// otherwise. nsswitch.conf must not name services behind unix sockets, which reach out of a network namespace.
+// ownNames mounts new files over those that configure name resolution, for servers that have no other setting.
+// nsswitch.conf must not name services that use unix sockets, which work across a network namespace.
 func ownNames(dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

@@ -4,7 +4,7 @@ package isolation
 
 import "syscall"
 
-// namespaceAttributes returns no way to start a keeper.
+// namespaceAttributes returns no way to start an agent.
 func namespaceAttributes() []*syscall.SysProcAttr { return nil }
 
 // enter fails.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// process is a started program and the end of it.
+// process is a started program and its exit.
 type process struct {
 	pid    int
 	exited chan struct{} // closed when it has been waited for
@@ -19,8 +19,8 @@ type process struct {
 // launch starts a program with a log file as its output.
 func launch(l Launch) (*process, error) { return start(l, &syscall.SysProcAttr{}, nil, nil) }
 
-// start starts a program in a process group of its own. What it writes goes to the log, except for stdout if that is
-// given. The kernel kills it when the thread that started it ends, so that thread stays until the process has ended.
+// start starts a program in a new process group. Its output goes to the log, except stdout if that is given. The kernel
+// kills the program when the thread that started it ends, so that thread waits until the process has ended.
 func start(l Launch, attr *syscall.SysProcAttr, stdin, stdout *os.File) (*process, error) {
 	log, err := os.OpenFile(l.Log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -62,7 +62,7 @@ func exitOf(err error, s *os.ProcessState) Exit {
 	return Exit{Code: s.ExitCode()}
 }
 
-// signal signals the group; a process that has ended already is none to signal.
+// signal signals the process group. It does nothing if the process has ended.
 func (p *process) signal(s syscall.Signal) error {
 	select {
 	case <-p.exited:
@@ -75,8 +75,8 @@ func (p *process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// AwaitEnd waits until a process runs no more, for those whose parent has gone: the kernel takes a moment to end what
-// it killed. It gives up after a few seconds.
+// AwaitEnd waits, for at most a few seconds, until a process has ended whose parent is gone: the kernel takes a moment
+// to end what it killed.
 func AwaitEnd(pid int) {
 	for range 500 {
 		if !runs(pid) {

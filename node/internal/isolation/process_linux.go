@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// dieWithParent makes the kernel kill the process when its parent ends, however that comes about.
+// dieWithParent makes the kernel kill the process when its parent ends, for any reason.
 func dieWithParent(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 	a.Pdeathsig = syscall.SIGKILL
 	return a
 }
 
-// runs tells whether a process that is no child of this one still runs; one that only waits to be reaped does not.
+// runs reports whether a process that is not a child of this one still runs. A zombie does not.
 func runs(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// proxy is the forward proxy between the members. What it leads to is a fixed set of loopback addresses.
+// proxy is the forward proxy between the members. It connects only to a fixed set of loopback addresses.
 type proxy struct {
 	listener net.Listener
 	server   *http.Server
@@ -31,7 +31,7 @@ type seenKey struct {
 	tunnel  bool
 }
 
-// dialTimeout bounds a connect on loopback, which answers at once or not at all.
+// dialTimeout bounds a connect on loopback, which succeeds at once or not at all.
 const dialTimeout = 5 * time.Second
 
 func newProxy() (*proxy, error) {
@@ -40,14 +40,14 @@ func newProxy() (*proxy, error) {
 		return nil, err
 	}
 	p := &proxy{listener: l, routes: map[string]string{}, seen: map[seenKey]*Target{}}
-	quiet := zap.NewStdLog(zap.NewNop()) // what fails here is answered and counted
+	quiet := zap.NewStdLog(zap.NewNop()) // failures are answered and counted
 	p.plain = &httputil.ReverseProxy{
 		Rewrite:       func(*httputil.ProxyRequest) {},
 		FlushInterval: -1, // raft streams are endless responses of small messages
 		Transport: &http.Transport{
 			DialContext:        p.dialMember,
 			DisableCompression: true,
-			// A member keeps several requests to each peer under way.
+			// A member keeps several requests to each peer open.
 			MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
 		},
 		ErrorHandler: p.failed,
@@ -78,8 +78,8 @@ func Normal(address string) string {
 	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(host), "."), port)
 }
 
-// set leads requests for the target to addr. What was refused before was asked of a member that was not up yet, and
-// counts as that.
+// set routes requests for the target to addr. Earlier refused requests were for a member that was not up yet, and are
+// counted as such.
 func (p *proxy) set(target, addr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *proxy) set(target, addr string) {
 	}
 }
 
-// route tells whether a target is led on, and counts the request.
+// route reports whether a target has a route, and counts the request.
 func (p *proxy) route(target string, tunnel bool) bool {
 	target = Normal(target)
 	p.mu.Lock()
@@ -144,11 +144,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !r.URL.IsAbs() || r.URL.Scheme != "http" {
-		http.Error(w, "a proxy is asked for http://HOST:PORT/PATH", http.StatusBadRequest)
+		http.Error(w, "a request to a proxy must be for http://HOST:PORT/PATH", http.StatusBadRequest)
 		return
 	}
 	if !p.route(withPort(r.URL.Host), false) {
-		http.Error(w, "no member of the sandbox", http.StatusBadGateway)
+		http.Error(w, "not a member of the sandbox", http.StatusBadGateway)
 		return
 	}
 	p.plain.ServeHTTP(w, r)
@@ -161,13 +161,13 @@ func withPort(host string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), "80")
 }
 
-// dialMember is the only way out of the proxy: to the address that a target is mapped to.
+// dialMember makes the only connections of the proxy: to the address that a target is mapped to.
 func (p *proxy) dialMember(ctx context.Context, _, target string) (net.Conn, error) {
 	p.mu.Lock()
 	addr, ok := p.routes[Normal(target)]
 	p.mu.Unlock()
 	if !ok {
-		return nil, errors.New("no member of the sandbox")
+		return nil, errors.New("not a member of the sandbox")
 	}
 	d := net.Dialer{Timeout: dialTimeout}
 	return d.DialContext(ctx, "tcp", addr)
@@ -180,10 +180,10 @@ func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	w.WriteHeader(http.StatusBadGateway)
 }
 
-// tunnel joins a CONNECT with the TLS port of a member.
+// tunnel connects a CONNECT request to the TLS port of a member.
 func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	if !p.route(r.Host, true) {
-		http.Error(w, "no member of the sandbox", http.StatusBadGateway)
+		http.Error(w, "not a member of the sandbox", http.StatusBadGateway)
 		return
 	}
 	member, err := p.dialMember(r.Context(), "tcp", r.Host)
@@ -204,12 +204,12 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	_ = member.Close()
 }
 
-// splice copies both ways until both are done; the end of one direction is passed on, as TCP does.
+// splice copies both ways until both are done. It passes on the end of each direction, as TCP does.
 func splice(client, member net.Conn, early io.Reader) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(member, early) // what came with the CONNECT and all that follows
+		_, _ = io.Copy(member, early) // data that came with the CONNECT, and everything after it
 		closeWrite(member)
 	}()
 	_, _ = io.Copy(client, member)

@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// hold occupies the loopback address of a member that is not running here. Members dial such an address directly, never
-// through the proxy; whoever comes is counted and turned away.
-type hold struct {
+// reservedPort occupies the loopback address of a member that is not running here. Members dial such an address
+// directly, not through the proxy. Connections are counted and refused.
+type reservedPort struct {
 	addr     string
 	refused  atomic.Int64
 	mu       sync.Mutex
 	listener net.Listener // nil while released
 }
 
-func (h *hold) listen() error {
+func (h *reservedPort) listen() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listener != nil {
@@ -39,7 +39,7 @@ func (h *hold) listen() error {
 	return nil
 }
 
-func (h *hold) close() {
+func (h *reservedPort) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listener != nil {
@@ -51,10 +51,10 @@ func (h *hold) close() {
 // ReservePort implements Runtime.
 func (l *local) ReservePort(addr string) error {
 	l.mu.Lock()
-	h := l.held[addr]
+	h := l.reserved[addr]
 	if h == nil {
-		h = &hold{addr: addr}
-		l.held[addr] = h
+		h = &reservedPort{addr: addr}
+		l.reserved[addr] = h
 	}
 	l.mu.Unlock()
 	return h.listen()
@@ -63,11 +63,11 @@ func (l *local) ReservePort(addr string) error {
 // ReleasePort implements Runtime.
 func (l *local) ReleasePort(addr string) error {
 	l.mu.Lock()
-	h := l.held[addr]
+	h := l.reserved[addr]
 	l.mu.Unlock()
 	if h != nil {
 		h.close()
-		h.refused.Store(0) // who came before found a member that was not up yet
+		h.refused.Store(0) // earlier connections were to a member that was not up yet
 	}
 	return nil
 }

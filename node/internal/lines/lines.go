@@ -1,5 +1,5 @@
-// Package lines holds the servers of other etcd lines that were built in: compressed programs, one per line. `make
-// build` puts them beside this file and builds with the tag "lines"; a plain build holds none.
+// Package lines contains the built-in servers of other etcd versions: compressed programs, one per minor version. `make
+// build` puts them next to this file and builds with the tag "lines". A plain build contains none.
 package lines
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Versions returns the versions of the servers that are built in, as "3.5.35".
+// Versions returns the versions of the built-in servers, such as "3.5.35".
 func Versions() []string {
 	names, err := fs.Glob(files, "etcd-*.zst")
 	if err != nil {

@@ -4,5 +4,5 @@ package lines
 
 import "embed"
 
-// files is empty: this build holds no further lines.
+// files is empty: this build contains no other servers.
 var files embed.FS

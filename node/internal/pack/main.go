@@ -1,6 +1,5 @@
-// Command pack compresses the servers of other etcd lines for embedding: pack DIR PROGRAM... writes
-// DIR/etcd-VERSION.zst for each and removes what DIR held before. The version is that of the etcd module in the
-// program.
+// Command pack compresses etcd servers for embedding. pack DIR PROGRAM... writes DIR/etcd-VERSION.zst for each and
+// removes the old files of DIR. The version is that of the etcd module in the program.
 package main
 
 import (
@@ -70,5 +69,5 @@ func serverVersion(program string) (string, error) {
 			return strings.TrimPrefix(d.Version, "v"), nil
 		}
 	}
-	return "", errors.New("it is no etcd server")
+	return "", errors.New("it is not an etcd server")
 }
