@@ -19,23 +19,23 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Options say what is collected and how.
+// Options say what to collect and how.
 type Options struct {
 	// DataDir is the data dir of the server, WALDir its --wal-dir if it has one. Name is the folder in the archive.
 	DataDir, WALDir, Name string
-	// Endpoint is the member's client URL; empty: the database is copied from its file.
+	// Endpoint is the member's client URL. If it is empty, the database is copied from its file.
 	Endpoint string
 	Access   evidence.Access
-	// Dial, if set, connects to the member in place of Endpoint and Access.
+	// Dial, if set, connects to the member instead of Endpoint and Access.
 	Dial func() (*clientv3.Client, error)
 	// Out is a new file, or "-" for Stdout.
 	Out    string
 	Stdout io.Writer
-	// Rate bounds what is read, in bytes a second; 0 is no bound.
+	// Rate bounds reading, in bytes per second; 0 means no bound.
 	Rate int64
-	// Attempts bounds how often the copy is begun; 0 means 3. To stdout it is 1.
+	// Attempts bounds how often the copy is started; 0 means 3. To stdout it is 1.
 	Attempts int
-	// LogWait bounds the wait for the log to reach the database; 0 means 10 seconds.
+	// LogWait bounds the wait for the log to reach the database's consistent index; 0 means 10 seconds.
 	LogWait  time.Duration
 	Progress func(string)
 	Version  string
@@ -77,16 +77,17 @@ func (o *Options) fill() error {
 	for _, dir := range []string{abs, o.WALDir} {
 		if dir != "" && inside(out, dir) {
 			return &RefusedError{Reason: fmt.Sprintf("%s is inside %s", o.Out, dir),
-				Hint: "choose a file outside of the data dir, best on another disk"}
+				Hint: "choose a file outside of the data dir, ideally on another disk"}
 		}
 	}
 	if _, err := os.Lstat(o.Out); err == nil {
-		return &RefusedError{Reason: o.Out + " is there already", Hint: "nothing is overwritten: choose another file"}
+		return &RefusedError{Reason: o.Out + " already exists", Hint: "existing files are not overwritten: choose " +
+			"another file"}
 	}
 	return nil
 }
 
-// inside follows links, so that no other name of the data dir is taken for another place.
+// inside resolves links, so that it also recognizes the data dir under another path.
 func inside(file, dir string) bool {
 	at, err := filepath.EvalSymlinks(filepath.Dir(file))
 	if err != nil {
@@ -99,7 +100,7 @@ func inside(file, dir string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// Run collects, and returns what the manifest says.
+// Run makes the copy and returns its manifest.
 func Run(ctx context.Context, o Options) (*Manifest, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -107,8 +108,8 @@ func Run(ctx context.Context, o Options) (*Manifest, error) {
 	c := &collection{o: o, started: time.Now()}
 	c.wal, c.snap, c.db = paths(o.DataDir, o.WALDir)
 	if st, err := os.Stat(c.wal); err != nil || !st.IsDir() {
-		return nil, &RefusedError{Reason: fmt.Sprintf("%s is not the folder of a write-ahead log", c.wal),
-			Hint: "--data-dir names the folder that holds member/, --wal-dir the log where it is elsewhere"}
+		return nil, &RefusedError{Reason: fmt.Sprintf("%s does not contain a write-ahead log", c.wal),
+			Hint: "--data-dir is the folder that contains member/, --wal-dir the folder of the log if it is elsewhere"}
 	}
 	if o.Endpoint == "" && o.Dial == nil {
 		c.source = &file{path: c.db, scratch: c.scratch()}
@@ -123,7 +124,7 @@ func Run(ctx context.Context, o Options) (*Manifest, error) {
 	return c.run(ctx)
 }
 
-// run makes the copy, again as often as its parts do not belong together.
+// run makes the copy and starts over while its parts do not belong together, up to Attempts times.
 func (c *collection) run(ctx context.Context) (*Manifest, error) {
 	var last error
 	for n := range c.o.Attempts {
@@ -131,7 +132,7 @@ func (c *collection) run(ctx context.Context) (*Manifest, error) {
 		if err == nil {
 			return m, nil
 		}
-		var u *unlike
+		var u *mismatchError
 		if !errors.As(err, &u) {
 			return nil, err
 		}
@@ -149,7 +150,7 @@ type collection struct {
 	pace          *pace
 }
 
-// scratch is where the raw copy of a database goes: next to the archive.
+// scratch returns the folder for the raw copy of a database: that of the archive.
 func (c *collection) scratch() string {
 	if c.o.Out == "-" {
 		return ""
@@ -159,10 +160,10 @@ func (c *collection) scratch() string {
 
 // attempt makes the whole copy once.
 func (c *collection) attempt(ctx context.Context, n int) (m *Manifest, err error) {
-	ctx, cancel := context.WithCancel(ctx) // ends a stream that is given up
+	ctx, cancel := context.WithCancel(ctx) // ends a stream that is no longer needed
 	defer cancel()
 	c.pace = &pace{ctx: ctx, rate: c.o.Rate, progress: c.o.Progress}
-	h, err := hold(c.wal, c.snap)
+	h, err := openAll(c.wal, c.snap)
 	if err != nil {
 		return nil, err
 	}
@@ -188,11 +189,11 @@ func (c *collection) attempt(ctx context.Context, n int) (m *Manifest, err error
 	return m, w.Close()
 }
 
-// database copies the database and finds its consistent index on the way.
-func (c *collection) database(ctx context.Context, w *packed, h *held, out *output, p *parts) error {
+// database copies the database and reads its consistent index from the stream.
+func (c *collection) database(ctx context.Context, w *packed, h *openFiles, out *output, p *parts) error {
 	r, size, end, err := c.source.begin(ctx)
 	if errors.Is(err, errMoved) {
-		return &unlike{err.Error()}
+		return &mismatchError{err.Error()}
 	}
 	if err != nil {
 		return err
@@ -214,7 +215,7 @@ func (c *collection) database(ctx context.Context, w *packed, h *held, out *outp
 	}
 	p.member, p.cluster, _ = c.source.identity()
 	if p.index, p.term, err = tap.Result(); err != nil {
-		return &unlike{err.Error()}
+		return &mismatchError{err.Error()}
 	}
 	return h.refresh()
 }
@@ -223,8 +224,8 @@ func (c *collection) name(folder, file string) string {
 	return path.Join(c.o.Name, "member", folder, file)
 }
 
-// rest copies .snap files and log, proves and writes the manifest.
-func (c *collection) rest(ctx context.Context, w *packed, h *held, p *parts, n int) (*Manifest, error) {
+// rest copies the .snap files and the log, checks the copy and writes the manifest.
+func (c *collection) rest(ctx context.Context, w *packed, h *openFiles, p *parts, n int) (*Manifest, error) {
 	if err := c.snaps(w, h, p); err != nil {
 		return nil, err
 	}
@@ -255,16 +256,18 @@ func (c *collection) rest(ctx context.Context, w *packed, h *held, p *parts, n i
 	m.Host, _ = os.Hostname()
 	_, _, m.Server = c.source.identity()
 	if n := len(p.log.Damage); n > 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("the log is copied as it is, with damage in %d places, the first: %.300s",
+		m.Notes = append(m.Notes, fmt.Sprintf("the log is copied unchanged, with damage in %d places, the first: "+
+			"%.300s",
 			n, p.log.Damage[0].Error()))
 	}
 	for _, s := range p.snaps {
 		if s.snap.Damage != nil {
-			m.Notes = append(m.Notes, s.name+" is copied as it is, with damage: "+s.snap.Damage.Error())
+			m.Notes = append(m.Notes, s.name+" is copied unchanged, with damage: "+s.snap.Damage.Error())
 		}
 	}
 	if p.base(at) == "" {
-		m.Notes = append(m.Notes, "no .snap file that the log continues: a server does not start on this data dir "+
+		m.Notes = append(m.Notes, "the log continues none of the .snap files: a server does not start on this data "+
+			"dir "+
 			"without more")
 	}
 	b, err := json.MarshalIndent(m, "", "  ")
@@ -275,8 +278,8 @@ func (c *collection) rest(ctx context.Context, w *packed, h *held, p *parts, n i
 	return m, w.add(path.Join(c.o.Name, ManifestName), int64(len(b)), time.Now(), bytes.NewReader(b))
 }
 
-// snaps copies the .snap files that the database contains.
-func (c *collection) snaps(w *packed, h *held, p *parts) error {
+// snaps copies the .snap files whose content the database includes.
+func (c *collection) snaps(w *packed, h *openFiles, p *parts) error {
 	all, err := h.snapFiles()
 	if err != nil {
 		return err
@@ -302,9 +305,10 @@ func modTime(f *os.File) time.Time {
 	return time.Time{}
 }
 
-// readLog scans the log until it reaches the consistent index and ends with a whole record. The server writes a record
-// before or shortly after it applies the entry. Damage that stays is no write that is under way: it is copied as it is.
-func (c *collection) readLog(ctx context.Context, h *held, p *parts) ([]segment, error) {
+// readLog scans the log until it reaches the consistent index and ends with a complete record. The server writes a
+// record before or shortly after it applies the entry. Damage that stays is not a write in progress, so it is copied
+// unchanged.
+func (c *collection) readLog(ctx context.Context, h *openFiles, p *parts) ([]segment, error) {
 	until := time.Now().Add(c.o.LogWait)
 	for {
 		l, files, err := h.log()

@@ -247,7 +247,7 @@ func TestOtherMember(t *testing.T) {
 		t.Error(err)
 	}
 	p.term = 3
-	var u *unlike
+	var u *mismatchError
 	if _, _, err := p.prove(); !errors.As(err, &u) {
 		t.Errorf("other term: %v", err)
 	}

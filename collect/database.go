@@ -19,23 +19,23 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// database is where the database comes from. Begin returns its bytes with their number; end says whether they were one
-// state of it.
+// database is the source of the database. begin returns its bytes and their number. end reports whether they were one
+// consistent state.
 type database interface {
 	begin(ctx context.Context) (r io.Reader, size int64, end func() error, err error)
-	// identity is who answered, and its version; zero where nobody was asked.
+	// identity returns the member that answered, and its version; zero if no member was asked.
 	identity() (member, cluster dumplog.ID, version string)
 	close() error
 }
 
-// server is a running member.
+// server reads the database from a running member.
 type server struct {
 	cli      *clientv3.Client
 	endpoint string
 	status   *clientv3.StatusResponse
 }
 
-// streamWindow is how much of the database the server sends ahead of what is packed.
+// streamWindow is how many bytes of the database the server sends ahead.
 const streamWindow = 256 << 10
 
 // askTimeout bounds the first question to the member.
@@ -73,14 +73,14 @@ func (s *server) identity() (member, cluster dumplog.ID, version string) {
 
 func (s *server) close() error { return s.cli.Close() }
 
-// refused is the error of a member that answers and gives no snapshot.
+// refused returns the error for a member that answers but does not send a snapshot.
 func (s *server) refused(err error) error {
-	return fmt.Errorf("%s gives no snapshot (with auth enabled: see --user, and use a user with role root): %w",
+	return fmt.Errorf("%s does not send a snapshot (with auth enabled: see --user, and use a user with role root): %w",
 		s.endpoint,
 		err)
 }
 
-// begin starts the snapshot stream. Its first message says how long it is.
+// begin starts the snapshot stream. Its first message contains the length.
 func (s *server) begin(ctx context.Context) (io.Reader, int64, func() error, error) {
 	stream, err := etcdserverpb.NewMaintenanceClient(s.cli.ActiveConnection()).Snapshot(ctx,
 		&etcdserverpb.SnapshotRequest{})
@@ -110,7 +110,7 @@ func (s *server) begin(ctx context.Context) (io.Reader, int64, func() error, err
 	}, nil
 }
 
-// snapshotReader reads the database of a snapshot stream; the sha256 that follows it is compared by trailer.
+// snapshotReader reads the database from a snapshot stream. trailer compares the sha256 that follows it.
 type snapshotReader struct {
 	next  func() (*etcdserverpb.SnapshotResponse, error)
 	piece []byte
@@ -151,7 +151,7 @@ func (r *snapshotReader) trailer() error {
 			return err
 		}
 		if got = append(got, m.Blob...); len(got) > sha256.Size {
-			return fmt.Errorf("the snapshot stream is longer than it said")
+			return fmt.Errorf("the snapshot stream is longer than announced")
 		}
 	}
 	if string(got) != string(r.sum.Sum(nil)) {
@@ -160,20 +160,20 @@ func (r *snapshotReader) trailer() error {
 	return nil
 }
 
-// file is the database file itself, copied while the server may write to it.
+// file copies the database file while the server may write to it.
 type file struct {
 	path string
-	// scratch is the folder for the raw copy: it must be quick, so that no transaction comes in between.
+	// scratch is the folder for the raw copy. It must be fast, so that no transaction happens during the copy.
 	scratch string
 }
 
 func (d *file) identity() (member, cluster dumplog.ID, version string) { return 0, 0, "" }
 func (d *file) close() error                                           { return nil }
 
-// begin copies the file to scratch, and again until the newest meta page is the same before and after. bbolt never
-// changes a page that the newest transaction uses: it takes free pages, and those that a transaction frees are used
-// from the next one but one on. So as long as the newest meta page is the same, the pages that it leads to were not
-// touched.
+// begin copies the file to scratch, and repeats that until the newest meta page is the same before and after. bbolt
+// never changes a page that the newest transaction uses. It uses free pages, and reuses the pages freed by a
+// transaction only in the transaction after the next. So while the newest meta page is the same, the pages it refers to
+// are unchanged.
 func (d *file) begin(ctx context.Context) (io.Reader, int64, func() error, error) {
 	var last error
 	for range rawTries {
@@ -194,13 +194,13 @@ func (d *file) begin(ctx context.Context) (io.Reader, int64, func() error, error
 }
 
 const (
-	// rawTries bounds how often the file is copied because it changed.
+	// rawTries bounds how often the file is copied again because it changed.
 	rawTries = 20
 	rawPause = 50 * time.Millisecond
 )
 
-var errMoved = errors.New("the database was written to while it was copied; without --no-client the server gives a " +
-	"snapshot of one moment")
+var errMoved = errors.New("the database changed while it was copied; without --no-client the server sends a " +
+	"consistent snapshot")
 
 func (d *file) once(ctx context.Context) (_ io.Reader, _ int64, end func() error, err error) {
 	src, size, err := regular.Open(d.path)
@@ -216,7 +216,7 @@ func (d *file) once(ctx context.Context) (_ io.Reader, _ int64, end func() error
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	_ = os.Remove(tmp.Name()) //nolint:forbidigo // our own scratch file, which lives on as long as it is open
+	_ = os.Remove(tmp.Name()) //nolint:forbidigo // our own scratch file, which remains readable while it is open
 	defer func() {
 		if err != nil {
 			_ = tmp.Close()
@@ -242,7 +242,7 @@ func (d *file) once(ctx context.Context) (_ io.Reader, _ int64, end func() error
 	return io.NewSectionReader(tmp, 0, size), size, tmp.Close, nil
 }
 
-// rawPiece is how much is copied between two looks at the context.
+// rawPiece is how many bytes are copied between two checks of the context.
 const rawPiece = 8 << 20
 
 func copyRaw(ctx context.Context, to io.Writer, from io.Reader) error {
@@ -258,7 +258,7 @@ func copyRaw(ctx context.Context, to io.Writer, from io.Reader) error {
 	}
 }
 
-// newestMeta reads the meta page that counts.
+// newestMeta returns the valid meta page with the highest transaction ID.
 func newestMeta(f io.ReaderAt) (tapMeta, error) {
 	t := &dbTap{}
 	head := make([]byte, 2*maxPage)
@@ -274,12 +274,12 @@ func newestMeta(f io.ReaderAt) (tapMeta, error) {
 		}
 	}
 	if m.txid == 0 {
-		return m, errors.New("neither meta page of the database can be used")
+		return m, errors.New("neither meta page of the database is valid")
 	}
 	return m, nil
 }
 
-// paths are the folders of a data dir.
+// paths returns the folders of a data dir.
 func paths(dataDir, walDir string) (wal, snap, db string) {
 	snap = filepath.Join(dataDir, "member", "snap")
 	if wal = walDir; wal == "" {

@@ -1,10 +1,10 @@
 // Package collect copies the data dir of a member while its server runs, so that the parts belong together.
 //
-// The database comes through the maintenance snapshot, or from the file while nothing is written to it. The WAL is only
-// appended to, so what is read of it after the database reaches at least to the database's consistent index. The
-// segments and .snap files are opened before, and stay readable when the server purges them. At the end it is proven
-// that the parts belong together; else it is all done again, a bounded number of times. Nothing is locked, written to
-// or stopped.
+// The database comes through the maintenance snapshot, or from the file while nothing writes to it. The server only
+// appends to the WAL. So a log that is read after the database reaches at least the database's consistent index. The
+// segments and .snap files are opened first, and stay readable when the server purges them. At the end the copy is
+// checked: its parts must belong together. If they do not, it is made again, a limited number of times. Nothing is
+// locked, written to or stopped.
 package collect
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// ManifestName is the file of an archive that says what is in it and how it was taken.
+// ManifestName is the file of an archive that describes its content and how it was collected.
 const ManifestName = evidence.CollectedName
 
-// Manifest is what a collection says about itself; it is the last file of the archive.
+// Manifest describes a collection; it is the last file of the archive.
 type Manifest struct {
 	SchemaVersion int       `json:"schemaVersion"`
 	Version       string    `json:"version"`
@@ -28,25 +28,24 @@ type Manifest struct {
 	Server        string    `json:"server,omitempty"`
 	Started       time.Time `json:"started"`
 	Finished      time.Time `json:"finished"`
-	// Attempts counts how often the copy was begun.
+	// Attempts counts how often the copy was started.
 	Attempts  int        `json:"attempts"`
 	MemberID  dumplog.ID `json:"memberID"`
 	ClusterID dumplog.ID `json:"clusterID"`
-	// ConsistentIndex and Term are those of the database, FirstIndex and LastIndex those of the log without gap around
-	// it.
+	// ConsistentIndex and Term are those of the database. FirstIndex and LastIndex bound the contiguous part of the log
+	// around ConsistentIndex.
 	ConsistentIndex uint64 `json:"consistentIndex"`
 	Term            uint64 `json:"term,omitempty"`
 	FirstIndex      uint64 `json:"firstIndex"`
 	LastIndex       uint64 `json:"lastIndex"`
-	// Proven are the things that were proven of the copy, LeftOut files that are not in it and why, Notes what is
-	// remarkable.
+	// Proven lists what was proven about the copy, LeftOut the files that are not in it and why, Notes other remarks.
 	Proven  []string  `json:"proven"`
 	LeftOut []LeftOut `json:"leftOut"`
 	Notes   []string  `json:"notes"`
 	Files   []File    `json:"files"`
 }
 
-// SchemaVersion is that of the manifest.
+// SchemaVersion is the version of the manifest.
 const SchemaVersion = 1
 
 // LeftOut is a file that was not collected.
@@ -55,16 +54,16 @@ type LeftOut struct {
 	Why  string `json:"why"`
 }
 
-// RefusedError says that a precondition does not hold; nothing was written.
+// RefusedError says that a precondition is not met; nothing was written.
 type RefusedError struct{ Reason, Hint string }
 
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Reason }
 
-// Refused tells that nothing was done.
+// Refused reports that nothing was done.
 func (e *RefusedError) Refused() bool { return true }
 
-// UnprovenError says that the parts of a copy could not be proven to belong together; no copy is kept.
+// UnprovenError says that the copy could not be proven consistent; it was removed.
 type UnprovenError struct {
 	Attempts int
 	Last     error
@@ -72,13 +71,14 @@ type UnprovenError struct {
 
 // Error implements error.
 func (e *UnprovenError) Error() string {
-	return "after " + times(e.Attempts) + " it is not proven that database and log belong together: " + e.Last.Error()
+	return "after " + times(e.Attempts) + " it could not be proven that database and log belong together: " +
+		e.Last.Error()
 }
 
 // Unwrap returns why the last attempt failed.
 func (e *UnprovenError) Unwrap() error { return e.Last }
 
-// Inconclusive tells that the job could not be decided.
+// Inconclusive reports that there is no result.
 func (e *UnprovenError) Inconclusive() bool { return true }
 
 // File is a file of the archive.

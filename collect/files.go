@@ -17,19 +17,20 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// held are the files of one attempt, open since they were first seen: the server may unlink them, their bytes stay.
-type held struct {
+// openFiles are the files of one attempt, opened when they were first seen. Their content stays readable if the server
+// removes them.
+type openFiles struct {
 	walDir, snapDir string
 
 	mu    sync.Mutex
 	wal   map[string]*os.File
 	snaps map[string]*os.File
-	// left are files that are not collected, by name.
+	// left are the files that are not collected, with the reason.
 	left map[string]string
 }
 
-func hold(walDir, snapDir string) (*held, error) {
-	h := &held{walDir: walDir, snapDir: snapDir, wal: map[string]*os.File{}, snaps: map[string]*os.File{},
+func openAll(walDir, snapDir string) (*openFiles, error) {
+	h := &openFiles{walDir: walDir, snapDir: snapDir, wal: map[string]*os.File{}, snaps: map[string]*os.File{},
 		left: map[string]string{}}
 	if err := h.refresh(); err != nil {
 		h.close()
@@ -37,13 +38,13 @@ func hold(walDir, snapDir string) (*held, error) {
 	}
 	if len(h.wal) == 0 {
 		h.close()
-		return nil, &RefusedError{Reason: fmt.Sprintf("%s holds no WAL segment", walDir),
-			Hint: "name the data dir with --data-dir, and with --wal-dir the folder of --wal-dir of the server"}
+		return nil, &RefusedError{Reason: fmt.Sprintf("%s contains no WAL segment", walDir),
+			Hint: "set --data-dir to the server's data dir, and --wal-dir to the server's --wal-dir"}
 	}
 	return h, nil
 }
 
-func (h *held) close() {
+func (h *openFiles) close() {
 	for _, files := range []map[string]*os.File{h.wal, h.snaps} {
 		for _, f := range files {
 			_ = f.Close()
@@ -51,8 +52,8 @@ func (h *held) close() {
 	}
 }
 
-// refresh opens what is there and was not seen before.
-func (h *held) refresh() error {
+// refresh opens the files that are new.
+func (h *openFiles) refresh() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return errors.Join(
@@ -70,8 +71,8 @@ func (h *held) refresh() error {
 		}))
 }
 
-// list opens the files of a folder that are wanted. A file that vanishes in between was purged.
-func (h *held) list(dir string, into map[string]*os.File, unwanted func(string) string) error {
+// list opens the wanted files of a folder. A file that vanishes meanwhile was purged.
+func (h *openFiles) list(dir string, into map[string]*os.File, unwanted func(string) string) error {
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -102,10 +103,10 @@ func (h *held) list(dir string, into map[string]*os.File, unwanted func(string) 
 	return nil
 }
 
-// walLeftOver says why a file of the WAL folder is not collected; "-" where it is not worth a word.
+// walLeftOver returns why a file of the WAL folder is not collected; "-" if it need not be mentioned.
 func walLeftOver(name string) string {
 	if strings.HasSuffix(name, ".tmp") {
-		return "-" // the next segment, while it is preallocated
+		return "-" // the next segment, still being preallocated
 	}
 	return "not a WAL segment"
 }
@@ -115,19 +116,19 @@ func snapLeftOver(name string) string {
 	case name == "db":
 		return "-"
 	case strings.HasSuffix(name, ".snap.db"):
-		return "a database received from a leader and not installed; copy it with the server stopped if it matters"
+		return "a database received from a leader and not installed; to keep it, copy it while the server is stopped"
 	case strings.HasPrefix(name, "tmp") || strings.HasSuffix(name, ".tmp") || strings.HasPrefix(name, "db.tmp"):
 		return "a temporary file of the server"
 	}
 	return "not a .snap file"
 }
 
-// refreshEvery is how often the folders are looked at while the database is copied: a segment must be seen before it is
+// refreshEvery is how often the folders are listed while the database is copied. A segment must be opened before it is
 // purged.
 const refreshEvery = time.Second
 
-// watch refreshes until the returned function is called, which reports the first error.
-func (h *held) watch(ctx context.Context) (stop func() error) {
+// watch refreshes until the returned function is called. That function returns the first error.
+func (h *openFiles) watch(ctx context.Context) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
@@ -150,7 +151,7 @@ func (h *held) watch(ctx context.Context) (stop func() error) {
 }
 
 // log opens the segments as they are now.
-func (h *held) log() (*dumplog.Log, []dumplog.SegmentFile, error) {
+func (h *openFiles) log() (*dumplog.Log, []dumplog.SegmentFile, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var files []dumplog.SegmentFile
@@ -174,8 +175,8 @@ type snapFile struct {
 	snap *dumplog.SnapFile
 }
 
-// snapFiles reads the .snap files; one that is being written looks damaged.
-func (h *held) snapFiles() ([]snapFile, error) {
+// snapFiles reads the .snap files. A file that is being written looks damaged.
+func (h *openFiles) snapFiles() ([]snapFile, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []snapFile
@@ -185,7 +186,7 @@ func (h *held) snapFiles() ([]snapFile, error) {
 			return nil, err
 		}
 		if st.Size() > dumplog.MaxSnapFile {
-			h.left[name] = "larger than a .snap file can be"
+			h.left[name] = "too large for a .snap file"
 			continue
 		}
 		b, err := io.ReadAll(io.NewSectionReader(f, 0, st.Size()))
@@ -198,8 +199,8 @@ func (h *held) snapFiles() ([]snapFile, error) {
 	return out, nil
 }
 
-// leftOut lists what was not collected.
-func (h *held) leftOut() []LeftOut {
+// leftOut lists the files that were not collected.
+func (h *openFiles) leftOut() []LeftOut {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := []LeftOut{}
@@ -210,14 +211,14 @@ func (h *held) leftOut() []LeftOut {
 	return out
 }
 
-func (h *held) leave(name, why string) {
+func (h *openFiles) leave(name, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.left[name] = why
 }
 
-// walBytes is what the segments take at most.
-func (h *held) walBytes() (n int64) {
+// walBytes returns the total size of the segments, an upper bound for their copy.
+func (h *openFiles) walBytes() (n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, f := range h.wal {

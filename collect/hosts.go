@@ -14,7 +14,8 @@ import (
 type Host struct {
 	Member string `json:"member"`
 	Host   string `json:"host"`
-	// Remote is what runs on the host and writes the archive to its standard output; File is where it goes here.
+	// Remote is the command on the host, which writes the archive to its standard output. File is the local file for
+	// it.
 	Remote  shell.Command `json:"-"`
 	File    string        `json:"file"`
 	Command shell.Command `json:"command"`
@@ -55,10 +56,10 @@ func hostOf(name string, urls, flags []string) Host {
 	return h
 }
 
-// UnknownHost stands in a printed command where no URL of the member can be reached from outside.
+// UnknownHost is the host in a printed command if no URL of the member can be reached from other hosts.
 const UnknownHost = "HOST"
 
-// hostName is the first that others can reach.
+// hostName returns the first host that others can reach.
 func hostName(urls []string) string {
 	for _, s := range urls {
 		u, err := url.Parse(s)

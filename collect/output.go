@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
-// output is the archive while it is written: a file that gets its name when everything is in it, or a stream.
+// output is the archive while it is written: a stream, or a file that gets its name when it is complete.
 type output struct {
 	*bufio.Writer
 	f       *os.File
@@ -27,11 +27,12 @@ func (c *collection) create() (*output, error) {
 		return &output{Writer: bufio.NewWriterSize(c.o.Stdout, outBuffer)}, nil
 	}
 	o := &output{partial: c.o.Out + ".partial", final: c.o.Out}
+	//nolint:forbidigo // a new file outside of the data dir, as fill has checked
 	//nolint:forbidigo // a new file outside of the data dir, which fill has made sure of
 	f, err := os.OpenFile(o.partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, &RefusedError{Reason: o.partial + " is there already", Hint: "another collection writes it, or " +
-			"one was killed: then remove it"}
+		return nil, &RefusedError{Reason: o.partial + " already exists", Hint: "another collection writes it, or " +
+			"one was killed: in that case remove it"}
 	}
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func (c *collection) create() (*output, error) {
 	return o, nil
 }
 
-// room refuses what may not fit. Compression usually halves it, but that is not known before.
+// room refuses to start if the copy may not fit. Compression usually halves it, but that is not known before.
 func (o *output) room(want int64) error {
 	if o.f == nil {
 		return nil
@@ -49,7 +50,7 @@ func (o *output) room(want int64) error {
 	dir := filepath.Dir(o.final)
 	if free := scratch.Budget(dir); want > free {
 		return &RefusedError{
-			Reason: fmt.Sprintf("the copy may take %d MiB and no more than %d MiB may be used below %s", want>>20,
+			Reason: fmt.Sprintf("the copy may need %d MiB, but only %d MiB may be used in %s", want>>20,
 				max(free, 0)>>20, dir),
 			Hint: "choose -o on another disk, or -o - and send it over the network",
 		}
@@ -57,7 +58,7 @@ func (o *output) room(want int64) error {
 	return nil
 }
 
-// end gives a complete file its name and removes one that is not.
+// end renames a complete file and removes an incomplete one.
 func (o *output) end(good bool) error {
 	if o.f == nil {
 		if !good {
@@ -72,13 +73,13 @@ func (o *output) end(good bool) error {
 	err = errors.Join(err, o.f.Close())
 	if good && err == nil {
 		if _, e := os.Lstat(o.final); e == nil {
-			err = &RefusedError{Reason: o.final + " is there already",
-				Hint: "nothing is overwritten: choose another file"}
+			err = &RefusedError{Reason: o.final + " already exists",
+				Hint: "existing files are not overwritten: choose another file"}
 		} else {
-			return os.Rename(o.partial, o.final) //nolint:forbidigo // the file that create has made
+			return os.Rename(o.partial, o.final) //nolint:forbidigo // the file that create has opened
 		}
 	}
-	return errors.Join(err, os.Remove(o.partial)) //nolint:forbidigo // the file that create has made
+	return errors.Join(err, os.Remove(o.partial)) //nolint:forbidigo // the file that create has opened
 }
 
 var _ io.Writer = (*output)(nil)

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// pace bounds and counts what is read.
+// pace limits the rate of reading and counts the bytes.
 type pace struct {
 	ctx      context.Context
-	rate     int64 // bytes a second, 0: no bound
+	rate     int64 // bytes per second, 0: no limit
 	progress func(string)
 	started  time.Time
 	paid     int64 // bytes since started
@@ -31,7 +31,7 @@ type paced struct {
 	size, done int64
 }
 
-// Read waits as long as the rate asks for.
+// Read waits as long as the rate requires.
 func (r *paced) Read(b []byte) (int, error) {
 	if err := r.p.ctx.Err(); err != nil {
 		return 0, err
@@ -49,7 +49,7 @@ func (p *pace) wait(n int64) error {
 	if p.rate <= 0 {
 		return nil
 	}
-	// what was not used long ago is not saved up
+	// A rate that was not used for a minute is not saved up.
 	if now := time.Now(); p.started.IsZero() || now.Sub(p.started) > time.Minute {
 		p.started, p.paid = now, 0
 	}
@@ -69,7 +69,7 @@ func (p *pace) wait(n int64) error {
 	}
 }
 
-// tellEvery is how often progress is told.
+// tellEvery is the interval of progress messages.
 const tellEvery = 200 * time.Millisecond
 
 func (r *paced) tell() {

@@ -13,7 +13,7 @@ type packed struct {
 	files []File
 }
 
-// newPacked begins an archive that takes little memory: a server shares it. The manifest is one of our own.
+// newPacked starts an archive that uses little memory, since it shares the host with a server. It has its own manifest.
 func newPacked(w io.Writer) (*packed, error) {
 	t, err := tarzst.NewWriter(w, tarzst.Options{Fast: true, Small: true, Bare: true})
 	if err != nil {

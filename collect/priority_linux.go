@@ -9,14 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ioprio_set has no wrapper: who is a thread, and the class is best effort with the lowest level.
+// ioprio_set has no wrapper. who is a thread; the class is best effort with the lowest level.
 const (
 	ioWhoThread  = 1
 	ioBestEffort = 2<<13 | 7
 )
 
-// Yield lowers the priority of this process for processor and disk. Linux keeps both per thread; threads made later
-// inherit them.
+// Yield lowers the CPU and disk priority of this process. Linux keeps both per thread; later threads inherit them.
 func Yield(nice int) error {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -6,39 +6,40 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// unlike says that the parts do not belong together, which may be another thing with the next attempt.
-type unlike struct{ why string }
+// mismatchError says that the parts do not belong together. Another attempt may succeed.
+type mismatchError struct{ why string }
 
-func (u *unlike) Error() string { return u.why }
+func (u *mismatchError) Error() string { return u.why }
 
-func unlikef(format string, args ...any) error { return &unlike{fmt.Sprintf(format, args...)} }
+func mismatchf(format string, args ...any) error { return &mismatchError{fmt.Sprintf(format, args...)} }
 
-// parts is what is compared.
+// parts is the data that prove compares.
 type parts struct {
 	index, term     uint64
-	member, cluster dumplog.ID // of who answered; 0: nobody was asked
+	member, cluster dumplog.ID // of the member that answered; 0: no member was asked
 	log             *dumplog.Summary
 	snaps           []snapFile
 }
 
-// span is where the log is without gap around the consistent index.
+// span is the contiguous part of the log around the consistent index.
 type span struct{ first, last uint64 }
 
-// prove returns what was proven; an error is why the parts do not belong together.
+// prove returns what was proven; the error says why the parts do not belong together.
 func (p *parts) prove() (span, []string, error) {
 	if p.log.Metadata == nil {
-		return span{}, nil, unlikef("no segment says whose log it is")
+		return span{}, nil, mismatchf("no segment names the member of the log")
 	}
-	proven := []string{fmt.Sprintf("all segments are of member %s in cluster %s", p.log.Metadata.MemberID,
+	proven := []string{fmt.Sprintf("all segments belong to member %s of cluster %s", p.log.Metadata.MemberID,
 		p.log.Metadata.ClusterID)}
 	if p.member != 0 {
 		if p.member != p.log.Metadata.MemberID || p.cluster != p.log.Metadata.ClusterID {
 			return span{}, nil, &RefusedError{
-				Reason: fmt.Sprintf("the endpoint is member %s of cluster %s, the data dir is of member %s in cluster %s", p.member, p.cluster, p.log.Metadata.MemberID, p.log.Metadata.ClusterID),
-				Hint:   "name the client URL of the member that runs on this data dir",
+				Reason: fmt.Sprintf("the endpoint is member %s of cluster %s, but the data dir belongs to member %s "+
+					"of cluster %s", p.member, p.cluster, p.log.Metadata.MemberID, p.log.Metadata.ClusterID),
+				Hint: "name the client URL of the member that runs on this data dir",
 			}
 		}
-		proven = append(proven, "the member that gave the database is the one whose log this is")
+		proven = append(proven, "database and log come from the same member")
 	}
 	if err := p.sequence(); err != nil {
 		return span{}, nil, err
@@ -51,7 +52,8 @@ func (p *parts) prove() (span, []string, error) {
 		s.last, p.index))
 	if t := p.log.TermAt(p.index); t != 0 && p.term != 0 {
 		if t != p.term {
-			return s, nil, unlikef("the database has applied entry %d with term %d, in the log its term is %d", p.index,
+			return s, nil, mismatchf("the database has applied entry %d with term %d, but in the log its term is %d",
+				p.index,
 				p.term, t)
 		}
 		proven = append(proven, fmt.Sprintf("entry %d has term %d in database and log", p.index, t))
@@ -62,18 +64,19 @@ func (p *parts) prove() (span, []string, error) {
 	return s, proven, nil
 }
 
-// sequence: purging takes segments from the front; a missing one in between was purged before it was seen.
+// sequence checks that no segment is missing. Purging removes segments from the start; a gap means that one was purged
+// before it was opened.
 func (p *parts) sequence() error {
 	segs := p.log.Segments
 	for i := 1; i < len(segs); i++ {
 		if segs[i].Seq != segs[i-1].Seq+1 {
-			return unlikef("segment %s does not follow %s: some were purged in between", segs[i].Name, segs[i-1].Name)
+			return mismatchf("segment %s does not follow %s: some were purged in between", segs[i].Name, segs[i-1].Name)
 		}
 	}
 	return nil
 }
 
-// around finds the entries without gap that reach to the consistent index.
+// around finds the contiguous entries that reach to the consistent index.
 func (p *parts) around() (span, error) {
 	var s span
 	for _, r := range p.log.Terms {
@@ -87,25 +90,26 @@ func (p *parts) around() (span, error) {
 		s = span{r.First, r.Last}
 	}
 	if s.last < p.index && p.log.Committed(p.index) < p.index {
-		return s, unlikef("the log ends at entry %d, the database has applied %d", s.last, p.index)
+		return s, mismatchf("the log ends at entry %d, but the database has applied %d", s.last, p.index)
 	}
 	if s.first > p.index+1 {
-		return s, unlikef("the log begins at entry %d, the database has applied %d", s.first, p.index)
+		return s, mismatchf("the log begins at entry %d, but the database has applied %d", s.first, p.index)
 	}
 	for _, j := range p.log.Jumps {
 		if j.To > p.index {
-			return s, unlikef("the member received a snapshot up to entry %d meanwhile, the database has applied %d",
+			return s, mismatchf("meanwhile the member received a snapshot up to entry %d, but the database has "+
+				"applied %d",
 				j.To, p.index)
 		}
 	}
 	return s, nil
 }
 
-// base names what a server starts from, "" when there is nothing.
+// base returns what a server starts from, "" if there is nothing.
 func (p *parts) base(s span) string {
 	for i := len(p.snaps) - 1; i >= 0; i-- {
 		if f := p.snaps[i].snap; f.Damage == nil && f.Index+1 >= s.first && f.Index <= p.index {
-			return fmt.Sprintf("%s is a snapshot that the log continues", p.snaps[i].name)
+			return fmt.Sprintf("the log continues the snapshot %s", p.snaps[i].name)
 		}
 	}
 	if s.first <= 1 {

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// segment is a segment of the log as it is copied: up to end, then zeros up to the size that it has on disk, as in any
-// log that goes on.
+// segment is a segment of the log in the copy: its bytes up to end, then zeros up to its size on disk, as in any log in
+// use.
 type segment struct {
 	dumplog.SegmentFile
 	end int64
@@ -23,9 +23,9 @@ func allOf(files []dumplog.SegmentFile) []segment {
 	return out
 }
 
-// endBefore leaves out what the log has from the first raft snapshot on that the database does not contain. Its .snap
-// file is left out, and a server refuses a log whose newest snapshot is newer than its database. Up to there the copy
-// is what a member leaves that lost power.
+// endBefore ends the log before the first raft snapshot that is newer than the database. Its .snap file is left out,
+// and a server refuses a log whose newest snapshot is newer than its database. The result is what a member has after a
+// power loss.
 func endBefore(ctx context.Context, dir string, segs []segment, p *parts) ([]segment, string, error) {
 	var at *dumplog.SnapshotRecord
 	for i := range p.log.Snapshots {
@@ -58,11 +58,11 @@ func endBefore(ctx context.Context, dir string, segs []segment, p *parts) ([]seg
 	if p.log, err = l.Scan(ctx); err != nil {
 		return nil, "", err
 	}
-	return segs, fmt.Sprintf("the log is copied up to entry %d of %d: after it comes a raft snapshot at %d, which is "+
+	return segs, fmt.Sprintf("the log is copied up to entry %d of %d: the raft snapshot at %d after it is "+
 		"newer than the database", p.log.LastIndex, was, at.Index), nil
 }
 
-// segments copies the log up to the last record that was read.
+// segments copies the log up to the last complete record.
 func (c *collection) segments(w *packed, segs []segment, log *dumplog.Summary) error {
 	ends := map[string]int64{}
 	if n := len(log.Segments); n > 0 && len(log.Damage) == 0 {

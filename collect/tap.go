@@ -8,31 +8,31 @@ import (
 	"slices"
 )
 
-// dbTap finds the consistent index and term of a database while its bytes go by, in any order of its pages and in
+// dbTap finds the consistent index and term of a database in its byte stream, for any order of its pages and with
 // little memory.
 //
-// A snapshot stream cannot be read twice and is not kept outside the archive. The meta pages come first and name the
-// root page. The page that holds the index comes before or after the root, and older versions of it lie in free pages.
-// So the index of every page that looks like that page is kept by its page number, and at the end the way from the root
-// says which one counts. (Layout: package dumpdb.)
+// A snapshot stream cannot be read twice and is kept only in the archive. The meta pages come first and name the root
+// page. The page with the index may come before or after the root, and free pages contain older versions of it. So
+// dbTap keeps the index of every page that looks like it, by page number. At the end the path from the root shows which
+// one is current. (Layout: package dumpdb.)
 type dbTap struct {
-	size    int // of a page, 0 until the first meta page was read
+	size    int // of a page, 0 until the first meta page is read
 	page    []byte
 	number  uint64
 	read    int64
 	metas   []tapMeta
 	root    []byte // the root page and its overflow
-	left    uint64 // overflow pages of the root that are still to come
+	left    uint64 // overflow pages of the root still to come
 	indexes map[uint64]tapIndex
 	buckets map[uint64]tapBucket
 }
 
 type tapMeta struct{ root, txid uint64 }
 
-// tapIndex is what a leaf of bucket meta holds.
+// tapIndex is the content of a leaf of bucket meta.
 type tapIndex struct{ index, term uint64 }
 
-// tapBucket is where bucket meta is: in a page of its own, or inline with these contents.
+// tapBucket is where bucket meta is: in a separate page, or inline with these contents.
 type tapBucket struct {
 	page   uint64
 	inline tapIndex
@@ -48,15 +48,15 @@ const (
 	bucketHeader = 16
 	// maxPage is the largest page size of bbolt.
 	maxPage = 64 << 10
-	// maxRootOverflow bounds what is kept of a root page.
+	// maxRootOverflow bounds the size of a root page in memory.
 	maxRootOverflow = 64
-	// maxTapped bounds the pages that are remembered: stale copies in free pages look like the real one.
+	// maxTapped bounds the pages in memory: stale copies in free pages look like the real one.
 	maxTapped = 1 << 17
 )
 
-var errNoIndex = errors.New("the database does not show its consistent index")
+var errNoIndex = errors.New("the consistent index of the database was not found")
 
-// Write takes the next bytes of the database. It never fails: what cannot be understood shows in Result.
+// Write processes the next bytes of the database. It never fails; Result returns the errors.
 func (t *dbTap) Write(b []byte) (int, error) {
 	n := len(b)
 	t.read += int64(n)
@@ -71,9 +71,9 @@ func (t *dbTap) Write(b []byte) (int, error) {
 	for len(b) > 0 {
 		take := min(t.size-len(t.page), len(b))
 		if len(t.page) == 0 && take == t.size {
-			t.look(b[:take])
+			t.usePage(b[:take])
 		} else if t.page = append(t.page, b[:take]...); len(t.page) == t.size {
-			t.look(t.page)
+			t.usePage(t.page)
 			t.page = t.page[:0]
 		}
 		b = b[take:]
@@ -81,7 +81,7 @@ func (t *dbTap) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// begin learns the page size of the first meta page; a first page that is damaged leaves the usual one.
+// begin reads the page size from the first meta page. If that page is damaged, it assumes the usual size.
 func (t *dbTap) begin() {
 	t.indexes, t.buckets = map[uint64]tapIndex{}, map[uint64]tapBucket{}
 	t.size = 4096
@@ -96,8 +96,8 @@ var (
 	be = binary.BigEndian
 )
 
-// look sees one whole page.
-func (t *dbTap) look(p []byte) {
+// usePage processes one complete page.
+func (t *dbTap) usePage(p []byte) {
 	number := t.number
 	t.number++
 	if number < 2 {
@@ -120,7 +120,7 @@ func (t *dbTap) look(p []byte) {
 	t.leaf(number, p)
 }
 
-// leaf keeps what a page may turn out to be.
+// leaf keeps a page that may be needed later.
 func (t *dbTap) leaf(number uint64, p []byte) {
 	if i, ok := indexIn(p); ok {
 		if len(t.indexes) >= maxTapped {
@@ -133,7 +133,7 @@ func (t *dbTap) leaf(number uint64, p []byte) {
 	}
 }
 
-// prune forgets the lower half of the indexes: a stale page has a lower one.
+// prune drops the lower half of the indexes: stale pages have lower ones.
 func (t *dbTap) prune() {
 	all := make([]uint64, 0, len(t.indexes))
 	for _, v := range t.indexes {
@@ -146,7 +146,7 @@ func (t *dbTap) prune() {
 			delete(t.indexes, k)
 		}
 	}
-	if len(t.indexes) >= maxTapped { // all alike
+	if len(t.indexes) >= maxTapped { // all equal
 		clear(t.indexes)
 	}
 }
@@ -157,7 +157,7 @@ func (t *dbTap) meta(b []byte) {
 	}
 }
 
-// parseMeta reads a meta page behind its header.
+// parseMeta reads a meta page after its header.
 func parseMeta(b []byte) (m tapMeta, ok bool) {
 	if len(b) < 64 || le.Uint32(b) != boltMagic {
 		return m, false
@@ -180,7 +180,7 @@ func (t *dbTap) rootPage() (root uint64, ok bool) {
 	return root, ok
 }
 
-// Result is the consistent index and term (0 before 3.5) of the database that went by.
+// Result returns the consistent index and term (0 before 3.5) of the database.
 func (t *dbTap) Result() (index, term uint64, err error) {
 	if len(t.root) < boltHeader {
 		return 0, 0, fmt.Errorf("%w: its root page is missing", errNoIndex)
@@ -198,7 +198,7 @@ func (t *dbTap) Result() (index, term uint64, err error) {
 	return i.index, i.term, nil
 }
 
-// find goes from the root to bucket meta.
+// find follows the root page to bucket meta.
 func (t *dbTap) find() (tapBucket, bool) {
 	if le.Uint16(t.root[8:]) == boltLeaf {
 		return bucketIn(t.root)

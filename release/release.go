@@ -1,7 +1,7 @@
-// Package release is the one table of what etcd does differently from release to release (table*.go), and the version
-// of a server as far as it is known. Whoever predicts, checks or repairs asks it instead of comparing numbers: the
-// marks in a data dir tell the minor version at best, and many rules changed between patch releases of one minor
-// version. So an answer is yes, no or unknown.
+// Package release is the one table of what etcd does differently from release to release (table*.go). It also has the
+// version of a server as far as it is known. Code that predicts, checks or repairs uses it instead of comparing
+// numbers. A data dir shows at best the minor version, and many rules changed between patch releases. So an answer is
+// yes, no or unknown.
 package release
 
 import (
@@ -14,7 +14,7 @@ import (
 // Release is one release of etcd 3, 3.Minor.Patch.
 type Release struct{ Minor, Patch int }
 
-// Before tells whether r is older than other.
+// Before reports whether r is older than other.
 func (r Release) Before(other Release) bool {
 	return r.Minor < other.Minor || r.Minor == other.Minor && r.Patch < other.Patch
 }
@@ -25,19 +25,19 @@ func (r Release) String() string { return fmt.Sprintf("3.%d.%d", r.Minor, r.Patc
 // newest is above every release.
 const newest = math.MaxInt
 
-// Version is what is known of the release that a server runs: any from first to last is possible. The zero value is an
+// Version is what is known about a server's release: any release from first to last is possible. The zero value is the
 // unknown version.
 type Version struct {
 	first, last Release
 	known       bool
 }
 
-// Exact is one release.
+// Exact returns the version of one release.
 func Exact(minor, patch int) Version {
 	return Version{Release{minor, patch}, Release{minor, patch}, true}
 }
 
-// AnyOf is a minor version of which the patch is not known; 0 is an unknown version.
+// AnyOf returns a minor version with an unknown patch release; 0 is the unknown version.
 func AnyOf(minor int) Version {
 	if minor <= 0 {
 		return Version{}
@@ -45,12 +45,12 @@ func AnyOf(minor int) Version {
 	return Version{Release{minor, 0}, Release{minor, newest}, true}
 }
 
-// NewestOf is the newest release of a minor version, which has all that any release of it brought.
+// NewestOf returns the newest release of a minor version, which has everything that any of its releases added.
 func NewestOf(minor int) Version {
 	return Version{Release{minor, newest}, Release{minor, newest}, true}
 }
 
-// Between is any release from first to last, both included.
+// Between returns any release from first to last, both included.
 func Between(first, last Release) Version {
 	if last.Before(first) {
 		return Version{}
@@ -60,11 +60,11 @@ func Between(first, last Release) Version {
 
 var text = regexp.MustCompile(`^v?3\.(\d{1,4})(?:\.(\d{1,4}|x))?(?:[-+].*)?$`)
 
-// Parse reads 3.5, 3.5.x, 3.5.12 and v3.5.12-rc.1 (which counts as 3.5.12). Another text is an error.
+// Parse reads 3.5, 3.5.x, 3.5.12 and v3.5.12-rc.1 (which counts as 3.5.12). It returns an error for any other text.
 func Parse(s string) (Version, error) {
 	m := text.FindStringSubmatch(s)
 	if m == nil {
-		return Version{}, fmt.Errorf("%q is no version of etcd 3", s)
+		return Version{}, fmt.Errorf("%q is not a version of etcd 3", s)
 	}
 	minor, err := strconv.Atoi(m[1])
 	if err != nil {
@@ -77,7 +77,7 @@ func Parse(s string) (Version, error) {
 	return Exact(minor, patch), err
 }
 
-// Of is the version that a text names, unknown when it names none.
+// Of returns the version in a text, unknown if the text is not a version.
 func Of(s string) Version {
 	v, err := Parse(s)
 	if err != nil {
@@ -86,10 +86,10 @@ func Of(s string) Version {
 	return v
 }
 
-// Known tells whether anything is known of the version.
+// Known reports whether anything is known about the version.
 func (v Version) Known() bool { return v.known }
 
-// Minor returns the minor version; 0 when it is not known.
+// Minor returns the minor version; 0 if it is not known.
 func (v Version) Minor() int {
 	if !v.known || v.first.Minor != v.last.Minor {
 		return 0
@@ -97,7 +97,7 @@ func (v Version) Minor() int {
 	return v.first.Minor
 }
 
-// Newer returns the version of the newer minor, v when both are of one; an unknown version is older than any.
+// Newer returns the version with the newer minor, v if they are equal. The unknown version is older than any other.
 func (v Version) Newer(w Version) Version {
 	if w.Minor() > v.Minor() {
 		return w
@@ -105,7 +105,7 @@ func (v Version) Newer(w Version) Version {
 	return v
 }
 
-// Patch returns the patch release; ok is false when it is not known.
+// Patch returns the patch release; ok is false if it is not known.
 func (v Version) Patch() (patch int, ok bool) {
 	return v.first.Patch, v.known && v.first == v.last && v.first.Patch != newest
 }
@@ -127,7 +127,7 @@ func (v Version) String() string {
 	return v.first.String() + " - " + v.last.String()
 }
 
-// bounds are the first and last possible release.
+// bounds returns the first and last possible release.
 func (v Version) bounds() (first, last Release) {
 	if !v.known {
 		return Release{0, 0}, Release{newest, newest}
@@ -135,23 +135,23 @@ func (v Version) bounds() (first, last Release) {
 	return v.first, v.last
 }
 
-// Reach tells whether the version is first or newer.
+// Reach reports whether the version is first or newer.
 func (v Version) Reach(first Release) Answer {
 	return Spans{{From: first}}.Include(v)
 }
 
-// IsMinor tells whether the version is a release of a minor version.
+// IsMinor reports whether the version is a release of a minor version.
 func (v Version) IsMinor(minor int) Answer {
 	return Spans{{From: Release{minor, 0}, Until: Release{minor + 1, 0}}}.Include(v)
 }
 
-// Oldest and Newest are the minor versions that this program knows the rules of.
+// Oldest and Newest are the oldest and newest minor version whose rules this program knows.
 const (
 	Oldest = 3
 	Newest = 8
 )
 
-// Minors lists the minor versions that this program knows the rules of, oldest first.
+// Minors lists the minor versions whose rules this program knows, oldest first.
 func Minors() (minors []int) {
 	for n := Oldest; n <= Newest; n++ {
 		minors = append(minors, n)
@@ -159,23 +159,23 @@ func Minors() (minors []int) {
 	return minors
 }
 
-// Supported tells whether the version is one that this program knows the rules of.
+// Supported reports whether this program knows the rules of the version.
 func (v Version) Supported() Answer {
 	return Spans{{From: Release{Oldest, 0}, Until: Release{Newest + 1, 0}}}.Include(v)
 }
 
-// TooNew tells whether the version is certainly newer than those that this program knows.
+// TooNew reports whether the version is certainly newer than those that this program knows.
 func (v Version) TooNew() bool { return v.Reach(Release{Newest + 1, 0}).Certain() }
 
-// TooOld tells whether the version is certainly older than those that this program knows.
+// TooOld reports whether the version is certainly older than those that this program knows.
 func (v Version) TooOld() bool { return v.Reach(Release{Oldest, 0}).Excluded() }
 
-// Above tells whether both versions have a known minor version, and that of v is the higher one.
+// Above reports whether both minor versions are known, and that of v is higher.
 func (v Version) Above(other Version) bool {
 	return v.Minor() > other.Minor() && other.Minor() > 0
 }
 
-// Next returns the minor version after that of v, unknown when that is not known.
+// Next returns the minor version after that of v, unknown if that is not known.
 func (v Version) Next() Version {
 	if v.Minor() == 0 {
 		return Version{}
@@ -183,7 +183,7 @@ func (v Version) Next() Version {
 	return AnyOf(v.Minor() + 1)
 }
 
-// Highest returns the one with the highest minor version, unknown when none has one.
+// Highest returns the version with the highest minor version, unknown if no minor version is known.
 func Highest(versions ...Version) (highest Version) {
 	for _, v := range versions {
 		if v.Minor() > highest.Minor() {
@@ -193,11 +193,11 @@ func Highest(versions ...Version) (highest Version) {
 	return highest
 }
 
-// Has tells whether a server of this version follows a rule.
+// Has reports whether a server of this version follows a rule.
 func (v Version) Has(r *Rule) Answer { return r.In.Include(v) }
 
-// Narrow keeps of the version the releases that answer a rule as observed; ok is false, and the version unchanged,
-// where none does.
+// Narrow keeps the possible releases that follow the rule as observed. If none does, ok is false and the version
+// unchanged.
 func (v Version) Narrow(r *Rule, follows bool) (narrowed Version, ok bool) {
 	first, last := v.bounds()
 	for _, p := range r.In.pieces(first, last) {
@@ -217,23 +217,23 @@ func (v Version) Narrow(r *Rule, follows bool) (narrowed Version, ok bool) {
 	return narrowed, true
 }
 
-// Answer is what the table says of a version.
+// Answer is the table's answer for a version.
 type Answer int8
 
-// The answers. Unknown is also the answer where the possible releases disagree.
+// The answers. Unknown also means that the possible releases differ.
 const (
 	Unknown Answer = iota
 	No
 	Yes
 )
 
-// Certain tells whether the answer is yes.
+// Certain reports whether the answer is yes.
 func (a Answer) Certain() bool { return a == Yes }
 
-// Possible tells whether the answer is yes or unknown.
+// Possible reports whether the answer is yes or unknown.
 func (a Answer) Possible() bool { return a != No }
 
-// Excluded tells whether the answer is no.
+// Excluded reports whether the answer is no.
 func (a Answer) Excluded() bool { return a == No }
 
 // Not turns yes into no and no into yes.

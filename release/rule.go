@@ -4,16 +4,16 @@ package release
 type Rule struct {
 	// ID names the rule in reports and in the recorded facts of testdata/upstream.txt.
 	ID string
-	// What says what servers that follow the rule do.
+	// What describes what servers do that follow the rule.
 	What string
 	// In are the releases that follow it.
 	In Spans
-	// Source is the upstream file that has it, as of 3.5 unless a release is named. Paths of 3.3 and 3.4 lack the
+	// Source is the upstream file with the code, as of 3.5 unless a release is named. Paths of 3.3 and 3.4 lack the
 	// folder server.
 	Source string
 }
 
-// Last is the last minor version without any release that follows the rule, unknown where the rule is as old as etcd 3.
+// Last returns the last minor version without any release that follows the rule; unknown if every release follows it.
 func (r *Rule) Last() Version {
 	if len(r.In) == 0 || r.In[0].From == (Release{}) {
 		return Version{}
@@ -30,7 +30,7 @@ func Rules() []*Rule {
 	return out
 }
 
-// ByID returns the rule of an ID, nil when there is none.
+// ByID returns the rule with an ID, nil if there is none.
 func ByID(id string) *Rule {
 	for _, r := range Rules() {
 		if r.ID == id {

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Span is the releases from From up to, but not including, Until; the zero Until is open. Open is true for releases of
-// which nobody can know yet, such as what follows an alpha.
+// Span is the releases from From up to, but not including, Until. A zero Until means no end. Open is true for releases
+// that do not exist yet, such as those after an alpha.
 type Span struct {
 	From, Until Release
 	Open        bool
 }
 
-// Spans are releases with something in common. Pre-releases count as the release they precede.
+// Spans are releases with something in common. A pre-release counts as its release.
 type Spans []Span
 
-// piece is a stretch of releases with one answer, both ends included.
+// piece is a range of releases with one answer, both ends included.
 type piece struct {
 	first, last Release
 	answer      Answer
 }
 
-// previous is the last release before r, which is not 3.0.0.
+// previous returns the last release before r. r must not be 3.0.0.
 func previous(r Release) Release {
 	if r.Patch > 0 {
 		return Release{r.Minor, r.Patch - 1}
@@ -30,7 +30,7 @@ func previous(r Release) Release {
 	return Release{r.Minor - 1, newest}
 }
 
-// pieces cuts the releases from first to last where the answer changes.
+// pieces splits the releases from first to last where the answer changes.
 func (s Spans) pieces(first, last Release) []piece {
 	cuts := []Release{first}
 	for _, x := range s {
@@ -55,7 +55,7 @@ func (s Spans) pieces(first, last Release) []piece {
 	return out
 }
 
-// at answers for one release.
+// at returns the answer for one release.
 func (s Spans) at(r Release) Answer {
 	for _, x := range s {
 		if !r.Before(x.From) && (x.Until == (Release{}) || r.Before(x.Until)) {
@@ -68,7 +68,7 @@ func (s Spans) at(r Release) Answer {
 	return No
 }
 
-// Include tells whether the release is among the spans.
+// Include reports whether the version is in the spans.
 func (s Spans) Include(v Version) Answer {
 	first, last := v.bounds()
 	all := s.pieces(first, last)
@@ -99,8 +99,8 @@ func (s Spans) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// since returns the spans of a rule that came with these releases: each up to the next minor version, the last for
-// good.
+// since returns the spans of a rule that was introduced in these releases: each up to the next minor version, the last
+// without end.
 func since(from ...Release) Spans {
 	var out Spans
 	for i, r := range from {
@@ -113,8 +113,8 @@ func since(from ...Release) Spans {
 	return out
 }
 
-// until returns the one span of a rule that went with a release.
+// until returns the span of a rule that was removed in a release.
 func until(r Release) Spans { return Spans{{Until: r}} }
 
-// within returns the one span from a release up to, but not including, another.
+// within returns the span from a release up to, but not including, another.
 func within(from, to Release) Spans { return Spans{{From: from, Until: to}} }

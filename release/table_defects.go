@@ -1,8 +1,8 @@
 package release
 
-// Defects that no rule of execution rests on. The catalogue of causes looks for what they leave.
+// Defects that do not change how requests are executed. The catalog of causes searches for their traces.
 var (
-	// DeleteSeenLate: the read buffer of the backend did not know deletes.
+	// DeleteSeenLate: the read buffer of the backend missed deletes.
 	DeleteSeenLate = &Rule{
 		ID:     "delete-seen-late",
 		What:   "an entry may still see a user or role that the entry before deleted",
@@ -16,7 +16,7 @@ var (
 		In:     within(Release{5, 5}, Release{5, 17}),
 		Source: "server/etcdserver/apply.go, Txn",
 	}
-	// DefragRacesInstall: the old database was put over the new one.
+	// DefragRacesInstall: the old database replaced the new one.
 	DefragRacesInstall = &Rule{
 		ID:   "defrag-races-install",
 		What: "a defragmentation may end after a received database was installed, and replace it",
@@ -24,7 +24,7 @@ var (
 			{From: Release{6, 0}, Until: Release{6, 5}}},
 		Source: "server/etcdserver/server.go, applySnapshot",
 	}
-	// AlarmQueryKeepsIndex and RefusedKeepsIndex: the index fell behind the snapshots.
+	// AlarmQueryKeepsIndex and RefusedKeepsIndex: the index lagged behind the snapshots.
 	AlarmQueryKeepsIndex = &Rule{
 		ID:     "alarm-query-keeps-index",
 		What:   "a query for alarms does not move the index",
@@ -66,14 +66,14 @@ var (
 		In:     Spans{{Until: Release{4, 27}}, {From: Release{5, 0}, Until: Release{5, 10}}},
 		Source: "server/mvcc/kvstore.go @ v3.5.10, hashByRev",
 	}
-	// ForcedLearnerFails is about --force-new-cluster.
+	// ForcedLearnerFails concerns --force-new-cluster.
 	ForcedLearnerFails = &Rule{
 		ID:     "forced-learner-fails",
 		What:   "a forced start fails if the log after the snapshot adds a learner",
 		In:     within(Release{4, 0}, Release{4, 14}),
 		Source: "etcdserver/raft.go @ v3.4.14, getIDs",
 	}
-	// BackendNotRebound: the index went to the database that had been closed.
+	// BackendNotRebound: the index was stored in the closed database.
 	BackendNotRebound = &Rule{
 		ID:     "backend-not-rebound",
 		What:   "after a start that installed a received database the index is not stored",
@@ -95,7 +95,7 @@ var (
 		In:     Spans{{From: Release{4, 34}, Until: Release{4, 36}}, {From: Release{5, 16}, Until: Release{5, 18}}},
 		Source: "server/mvcc/key_index.go @ v3.5.18, restoreTombstone",
 	}
-	// SnapshotIndexReplaced: the index of the running server went over that of the database it had received.
+	// SnapshotIndexReplaced: the index of the running server replaced that of the received database.
 	SnapshotIndexReplaced = &Rule{
 		ID:     "snapshot-index-replaced",
 		What:   "the index from before a received snapshot may be stored in the new database",
@@ -112,14 +112,14 @@ var (
 	// RaisedAlarmKeepsIndex has no release with a fix.
 	RaisedAlarmKeepsIndex = &Rule{
 		ID:     "raised-alarm-keeps-index",
-		What:   "raising an alarm that is on does not move the index",
+		What:   "raising an active alarm does not move the index",
 		In:     within(Release{5, 0}, Release{7, 0}),
 		Source: "server/etcdserver/api/v3alarm/alarms.go, Activate",
 	}
 	// TokensStopAtSnapshot: simple tokens did not work after a received snapshot turned auth on.
 	TokensStopAtSnapshot = &Rule{
 		ID:     "tokens-stop-at-snapshot",
-		What:   "a member that learned from a snapshot that auth is on takes no simple tokens",
+		What:   "a member that a snapshot switched to auth accepts no simple tokens",
 		In:     Spans{{From: Release{3, 0}, Until: Release{4, 19}}, {From: Release{5, 0}, Until: Release{5, 5}}},
 		Source: "server/auth/store.go @ v3.5.5, Recover",
 	}

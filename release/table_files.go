@@ -2,7 +2,7 @@ package release
 
 // Rules of the files of a data dir and of starting on them.
 var (
-	// SnapNeedsRecord: before, the newest .snap file was used even if the log knew nothing of it.
+	// SnapNeedsRecord: earlier releases used the newest .snap file even if the log had no record of it.
 	SnapNeedsRecord = &Rule{
 		ID:     "snap-needs-record",
 		What:   "a start uses only .snap files that the log has a record of",
@@ -16,14 +16,14 @@ var (
 		In:     since(Release{7, 0}),
 		Source: "server/etcdserver/bootstrap.go @ v3.7.0",
 	}
-	// LogTrimmedOften: before, that took a raft snapshot, every --snapshot-count entries.
+	// LogTrimmedOften: earlier releases did so only at a raft snapshot, every --snapshot-count entries.
 	LogTrimmedOften = &Rule{
 		ID:     "log-trimmed-often",
 		What:   "a running server drops old entries from memory every 100 entries",
 		In:     since(Release{6, 0}),
 		Source: "server/etcdserver/server.go @ v3.6.0, compactRaftLog",
 	}
-	// RecordLimit is about records of 10 MiB and more.
+	// RecordLimit concerns records of 10 MiB and more.
 	RecordLimit = &Rule{
 		ID:     "record-limit",
 		What:   "a start refuses log records of 10 MiB and more",
@@ -37,7 +37,8 @@ var (
 		In:     since(Release{4, 21}, Release{5, 5}),
 		Source: "server/etcdserver/raft.go, shouldWaitWALSync",
 	}
-	// ForceKeepsApplied: before, --force-new-cluster cut the log at the stored commit, below what the database held.
+	// ForceKeepsApplied: before, --force-new-cluster cut the log at the stored commit, below what the database had
+	// applied.
 	ForceKeepsApplied = &Rule{
 		ID:     "force-keeps-applied",
 		What:   "--force-new-cluster keeps what the database has applied",
@@ -51,14 +52,14 @@ var (
 		In:     since(Release{5, 0}),
 		Source: "server/wal/walpb/record.proto",
 	}
-	// FreelistNotStored holds on Linux, where etcd leaves the list out.
+	// FreelistNotStored applies to Linux, where etcd leaves the list out.
 	FreelistNotStored = &Rule{
 		ID:     "freelist-not-stored",
 		What:   "the freelist is not stored in the database",
 		In:     since(Release{3, 0}),
 		Source: "server/mvcc/backend/config_linux.go, NoFreelistSync",
 	}
-	// DefragOwnFile: before, a left-over db.tmp was used again.
+	// DefragOwnFile: before, a left-over db.tmp was reused.
 	DefragOwnFile = &Rule{
 		ID:     "defrag-own-file",
 		What:   "each defragmentation writes to a new file",
@@ -68,7 +69,7 @@ var (
 	// NoFsyncOption is --unsafe-no-fsync.
 	NoFsyncOption = &Rule{
 		ID:     "no-fsync-option",
-		What:   "a server can be told not to sync its log",
+		What:   "a server has an option not to sync its log",
 		In:     since(Release{4, 10}),
 		Source: "server/wal/wal.go, unsafeNoSync",
 	}

@@ -30,11 +30,10 @@ var (
 		In:     since(Release{4, 0}),
 		Source: "server/etcdmain/config.go",
 	}
-	// NoFsyncKeepsLog: before, what was written since the last cut of a segment stayed in memory with
-	// --unsafe-no-fsync.
+	// NoFsyncKeepsLog: before, data written since the last cut of a segment stayed in memory with --unsafe-no-fsync.
 	NoFsyncKeepsLog = &Rule{
 		ID:     "no-fsync-keeps-log",
-		What:   "with --unsafe-no-fsync the log is still written out, so that it outlives the process",
+		What:   "with --unsafe-no-fsync the log is still written to the file, so that it survives the process",
 		In:     since(Release{4, 16}),
 		Source: "server/wal/wal.go, sync",
 	}

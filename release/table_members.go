@@ -9,21 +9,21 @@ var (
 		In:     since(Release{4, 0}),
 		Source: "server/etcdserver/api/membership/cluster.go",
 	}
-	// LearnerLimitOption: before, one learner was the most.
+	// LearnerLimitOption: before, the limit was one learner.
 	LearnerLimitOption = &Rule{
 		ID:     "learner-limit-option",
 		What:   "how many learners a cluster may have is an option of each server (1 by default)",
 		In:     since(Release{6, 0}),
 		Source: "server/etcdserver/api/membership/cluster.go @ v3.6.0, ValidateMaxLearnerConfig",
 	}
-	// MembersFromDB: the others read the v2 store of the .snap file and the log after it.
+	// MembersFromDB: the other releases read the v2 store of the .snap file and the log after it.
 	MembersFromDB = &Rule{
 		ID:     "members-from-db",
 		What:   "a start reads members and cluster version from the database",
 		In:     Spans{{From: Release{5, 0}, Until: Release{5, 1}}, {From: Release{6, 0}}},
 		Source: "server/etcdserver/api/membership/cluster.go, Recover",
 	}
-	// ConfChangeFromDB: the others check conf changes against the v2 store.
+	// ConfChangeFromDB: the other releases check conf changes against the v2 store.
 	ConfChangeFromDB = &Rule{
 		ID:     "conf-change-from-db",
 		What:   "conf changes are checked against bucket members",
@@ -37,15 +37,15 @@ var (
 		In:     since(Release{5, 0}),
 		Source: "server/etcdserver/api/membership/cluster.go, shouldApplyV3",
 	}
-	// MemberRowsReplaced: 3.5.1 to 3.5.19 left a row that was there as it was: no promotion, no new URLs, no name in
-	// it.
+	// MemberRowsReplaced: 3.5.1 to 3.5.19 left an existing row unchanged: no promotion, no new URLs, no name.
 	MemberRowsReplaced = &Rule{
 		ID:     "member-rows-replaced",
 		What:   "a change of a member replaces its row in bucket members",
 		In:     Spans{{Until: Release{5, 1}}, {From: Release{5, 20}}},
 		Source: "server/etcdserver/api/membership/store.go, unsafeSaveMemberToBackend",
 	}
-	// UpdateKeepsLearner: before, the row took all raft attributes of the request, which made a learner a voter in it.
+	// UpdateKeepsLearner: before, all raft attributes of the request were stored, so the row of a learner became that
+	// of a voter.
 	UpdateKeepsLearner = &Rule{
 		ID:     "update-keeps-learner",
 		What:   "a member update changes peer URLs only",
@@ -76,7 +76,7 @@ var (
 	// RestoreReplacesMembers is about snapshot restore.
 	RestoreReplacesMembers = &Rule{
 		ID:     "restore-replaces-members",
-		What:   "a restore puts the new members into bucket members in place of the old",
+		What:   "a restore replaces the old members in bucket members by the new ones",
 		In:     since(Release{5, 0}),
 		Source: "etcdutl/snapshot/v3_snapshot.go, saveDB",
 	}

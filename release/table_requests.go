@@ -4,8 +4,9 @@ package release
 var (
 	// LeaseCheckSkipsRoot: before, a revoke by root that met a newer auth revision was refused if the lease had keys.
 	LeaseCheckSkipsRoot = &Rule{
-		ID:     "lease-check-skips-root",
-		What:   "the keys of a lease are not checked for a user with role root, whatever auth revision the request carries",
+		ID: "lease-check-skips-root",
+		What: "the keys of a lease are not checked for a user with role root, whatever auth revision the request " +
+			"carries",
 		In:     since(Release{4, 27}, Release{5, 10}),
 		Source: "server/etcdserver/apply_auth.go, checkLeasePutsKeys",
 	}
@@ -31,7 +32,7 @@ var (
 		In:     since(Release{7, 0}),
 		Source: "server/etcdserver/server.go, removeNeedlessRangeReqs (removed in 3.7.0)",
 	}
-	// AlarmKeepsChecks: before, raising an alarm at run time took the checks of permission and quota away until the
+	// AlarmKeepsChecks: before, raising an alarm at run time disabled the checks of permission and quota until the
 	// alarm was cleared.
 	AlarmKeepsChecks = &Rule{
 		ID:     "alarm-keeps-checks",
@@ -39,7 +40,7 @@ var (
 		In:     since(Release{6, 0}),
 		Source: "server/etcdserver/apply/uber_applier.go @ v3.6.0",
 	}
-	// NestedPutsCost has no answer for 3.8, of which only an alpha without it is out.
+	// NestedPutsCost is unknown for 3.8, which exists only as an alpha without it.
 	NestedPutsCost = &Rule{
 		ID:   "nested-puts-cost",
 		What: "puts in nested transactions count when NOSPACE is on",
@@ -47,7 +48,7 @@ var (
 			{From: Release{7, 1}, Until: Release{8, 0}}, {From: Release{8, 0}, Open: true}},
 		Source: "server/etcdserver/quota.go, costTxnReq",
 	}
-	// GrantNeedsPermission: before, such a request was a panic.
+	// GrantNeedsPermission: before, such a request caused a panic.
 	GrantNeedsPermission = &Rule{
 		ID:     "grant-needs-permission",
 		What:   "granting no permission to a role is refused",
@@ -61,14 +62,14 @@ var (
 		In:     since(Release{4, 25}, Release{5, 8}),
 		Source: "server/auth/store.go, RoleGrantPermission; range_perm_cache.go, isValidPermissionRange",
 	}
-	// RoleNeedsName is about RoleAdd.
+	// RoleNeedsName concerns RoleAdd.
 	RoleNeedsName = &Rule{
 		ID:     "role-needs-name",
 		What:   "a role without a name is refused",
 		In:     since(Release{4, 0}),
 		Source: "server/auth/store.go, RoleAdd",
 	}
-	// UserOptions: from then on the row of every new user has options, also where the request has none.
+	// UserOptions: since then the row of every new user has options, even if the request has none.
 	UserOptions = &Rule{
 		ID:     "user-options",
 		What:   "rows of users carry options",
@@ -82,7 +83,7 @@ var (
 		In:     Spans{{Until: Release{4, 0}}, {From: Release{4, 4}}},
 		Source: "auth/store.go @ v3.4.4, UserAdd",
 	}
-	// PasswordHashInRequest: before, each member hashed the password with a salt of its own.
+	// PasswordHashInRequest: before, each member hashed the password with its own salt.
 	PasswordHashInRequest = &Rule{
 		ID:     "password-hash-in-request",
 		What:   "the proposer hashes passwords, so that all members store the same hash",
@@ -92,7 +93,7 @@ var (
 	// NamesUTF8: before, any bytes were a user name.
 	NamesUTF8 = &Rule{
 		ID:     "names-utf8",
-		What:   "an entry whose user name is no UTF-8 does not decode",
+		What:   "an entry whose user name is not UTF-8 does not decode",
 		In:     since(Release{7, 0}),
 		Source: "api/etcdserverpb/raft_internal.pb.go @ v3.7.0",
 	}
@@ -126,11 +127,11 @@ var (
 	}
 )
 
-// AuthStatusRPC is the request AuthStatus: before, whether auth is on and its revision can be read of a running member
-// only in a snapshot of its database.
+// AuthStatusRPC is the request AuthStatus. Without it, the auth state and revision of a running member are only in a
+// snapshot of its database.
 var AuthStatusRPC = &Rule{
 	ID:     "auth-status-rpc",
-	What:   "servers answer AuthStatus, which tells the auth revision",
+	What:   "servers answer AuthStatus, which returns the auth revision",
 	In:     since(Release{5, 0}),
 	Source: "api/etcdserverpb/rpc.proto",
 }

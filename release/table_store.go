@@ -23,7 +23,7 @@ var (
 		In:     since(Release{4, 36}, Release{5, 18}),
 		Source: "server/mvcc/key_index.go, restoreTombstone",
 	}
-	// HashKVAtCompact is about the lowest revision that can be hashed.
+	// HashKVAtCompact concerns the lowest revision that can be hashed.
 	HashKVAtCompact = &Rule{
 		ID:     "hashkv-at-compact",
 		What:   "HashKV answers at the compact revision itself",
@@ -44,22 +44,21 @@ var (
 		In:     since(Release{4, 0}),
 		Source: "server/lease/lessor.go, Checkpoint",
 	}
-	// CheckpointsStored: before, a start lost them; even so they are stored only with an option, or at cluster version
-	// 3.6.
+	// CheckpointsStored: before, a restart lost them. They are stored only with an option, or at cluster version 3.6.
 	CheckpointsStored = &Rule{
 		ID:     "checkpoints-stored",
 		What:   "remaining TTLs are stored, with the persist option or at cluster version 3.6",
 		In:     since(Release{4, 20}, Release{5, 2}),
 		Source: "server/lease/lessor.go, shouldPersistCheckpoints",
 	}
-	// CheckpointsByCluster is asked of the cluster version, not of the server's.
+	// CheckpointsByCluster depends on the cluster version, not on the server's.
 	CheckpointsByCluster = &Rule{
 		ID:     "checkpoints-by-cluster",
 		What:   "at this cluster version remaining TTLs are stored without an option",
 		In:     since(Release{6, 0}),
 		Source: "server/lease/lessor.go, shouldPersistCheckpoints",
 	}
-	// RevokeChecksLeader: before, a leader that had been replaced could still revoke leases.
+	// RevokeChecksLeader: before, a replaced leader could still revoke leases.
 	RevokeChecksLeader = &Rule{
 		ID:     "revoke-checks-leader",
 		What:   "a leader makes sure that it still leads before it revokes expired leases",

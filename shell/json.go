@@ -16,8 +16,8 @@ type jsonWord struct {
 	Join   []json.RawMessage `json:"join,omitempty"`
 }
 
-// MarshalJSON writes the command as a list: a string is an argument as it is, {"base64"} one that is no text, {"fill"}
-// one that a person fills in, {"join"} one put together of such pieces, and {"op"} an operator of the shell. Sources
+// MarshalJSON writes the command as a list. A string is an argument, {"base64"} one that is not valid text, {"fill"}
+// one for the user to fill in, {"join"} one made of several such pieces, and {"op"} an operator of the shell. Sources
 // are named by their labels.
 func (c Command) MarshalJSON() ([]byte, error) {
 	out := make([]json.RawMessage, 0, len(c.items))
@@ -106,7 +106,7 @@ func unmarshalParts(raw json.RawMessage, whole bool) ([]part, error) {
 	switch {
 	case j.Fill != "":
 		if !isFill(j.Fill) {
-			return nil, fmt.Errorf("%q is not the name of what is to be filled in", j.Fill)
+			return nil, fmt.Errorf("%q is not a valid name of a placeholder", j.Fill)
 		}
 		return []part{{j.Fill, fill}}, nil
 	case j.Base64 != "":
@@ -123,10 +123,10 @@ func unmarshalParts(raw json.RawMessage, whole bool) ([]part, error) {
 		}
 		return parts, nil
 	}
-	return nil, errors.New("a piece of a command is none of text, base64, fill and join")
+	return nil, errors.New("a piece of a command must be text, base64, fill or join")
 }
 
-// isFill tells whether a name is one that Format or FillFor gives: it is printed bare.
+// isFill reports whether a name can come from Format or FillFor. Such a name is printed without quotes.
 func isFill(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; !isCapital(c) && (c < '0' || c > '9') && c != '-' && c != '.' {

@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// bare are the characters that no POSIX shell, and no zsh, takes for more than themselves.
+// bare are the characters without a special meaning in any POSIX shell and in zsh.
 const bare = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
 
-// MaxArg is the longest argument that a command is printed with; Linux passes up to 128 KiB to a program.
+// MaxArg is the longest argument in a printed command, in bytes. Linux allows up to 128 KiB.
 const MaxArg = 4096
 
-// CanPass tells whether bytes can be an argument of a printed command: none of them is zero, and they are not too many.
+// CanPass reports whether bytes can be an argument of a printed command: they have no zero byte and are at most MaxArg
+// long.
 func CanPass(b []byte) bool { return len(b) <= MaxArg && bytes.IndexByte(b, 0) < 0 }
 
-// Quote writes a string as one word of a POSIX shell. What is more than plain characters is quoted, and so are words in
-// capitals: bare ones are those that a person fills in. Control characters, marks that reorder or hide text, and bytes
-// that are no text are written in octal. A shell drops newlines at the end of such a word; Command.String and Script
-// keep them.
+// Quote writes a string as one word of a POSIX shell. It quotes words with special characters, and words in capitals,
+// since unquoted ones are placeholders. It writes control characters, characters that reorder or hide text, and invalid
+// UTF-8 in octal. A shell drops newlines at the end of such a word; Command.String and Script keep them.
 func Quote(s string) string {
 	switch {
 	case s == "":
@@ -32,8 +32,8 @@ func Quote(s string) string {
 	return `"$(printf '` + string(AppendPrintf(nil, []byte(s))) + `')"`
 }
 
-// isBare tells whether a word can stand without quotes: zsh expands a leading "=", and two capitals in a row look like
-// a word to fill in.
+// isBare reports whether a word needs no quotes. zsh expands a leading "=", and two capitals in a row look like a
+// placeholder.
 func isBare(s string) bool {
 	if s == "" || s[0] == '=' {
 		return false
@@ -55,8 +55,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// AppendPrintf writes bytes as the format of the shell's printf, to stand between single quotes: POSIX knows octal
-// escapes. A leading dash is escaped: it would be taken for an option.
+// AppendPrintf writes bytes as the format of the shell's printf, for use inside single quotes. POSIX supports octal
+// escapes. A leading dash is escaped, since printf would read it as an option.
 func AppendPrintf(b, v []byte) []byte {
 	for i, c := range v {
 		switch {
@@ -71,19 +71,19 @@ func AppendPrintf(b, v []byte) []byte {
 	return b
 }
 
-// Script returns an argument as a word for a script, and the line that must stand before it, "" for none: a word that
+// Script returns an argument as a word for a script, and the line that must come before it, "" for none. A word that
 // ends in newlines goes through the variable key.
 func Script(arg []byte) (before, word string) {
 	switch {
 	case isBare(string(arg)):
-		return "", "'" + string(arg) + "'" // scripts are searched for words: all look alike
+		return "", "'" + string(arg) + "'" // always quoted, so that searching scripts for words is simple
 	case !bytes.HasSuffix(arg, []byte("\n")):
 		return "", Quote(string(arg))
 	}
 	return "key=$(printf '" + string(AppendPrintf(nil, arg)) + "_'); key=${key%_}\n", `"$key"`
 }
 
-// Operand is a path as an argument that no program takes for a flag.
+// Operand returns a path as an argument that no program reads as a flag.
 func Operand(path string) string {
 	if strings.HasPrefix(path, "-") {
 		return "./" + path
@@ -91,8 +91,7 @@ func Operand(path string) string {
 	return path
 }
 
-// FileName makes a name that a file can have and that every tool takes for a name: no separators, no leading dash or
-// dot.
+// FileName returns a valid file name that no tool reads as an option: no separators, no leading dash or dot.
 func FileName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '-' || r == '_' || r == '.' {
@@ -106,8 +105,8 @@ func FileName(s string) string {
 	return s
 }
 
-// Comment makes text safe to stand in a comment of a script or another file of lines: it stays on its line and holds
-// nothing that a terminal obeys.
+// Comment makes text safe for a comment in a script or another file of lines: it stays on one line and has no control
+// characters.
 func Comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

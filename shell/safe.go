@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Obeyed tells whether a terminal obeys a character, or a person who reads it would take it for something else than
-// itself. Line feed and tab are left: where they come from data, the caller escapes them.
+// Obeyed reports whether a terminal interprets a character, or a reader would mistake it for another. Line feed and tab
+// are excluded: the caller escapes them in data.
 func Obeyed(r rune) bool {
 	switch {
 	case r < ' ':
@@ -21,8 +21,8 @@ func Obeyed(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// AppendSafe appends text with everything that a terminal obeys written as an escape: \u and hex digits as in JSON, \x
-// for bytes that are no text, or the replacement character where the text is JSON.
+// AppendSafe appends text and escapes everything that a terminal interprets: \u and hex digits as in JSON, \x for
+// invalid UTF-8, or the replacement character if the text is JSON.
 func AppendSafe(dst, s []byte, json bool) []byte {
 	for len(s) > 0 {
 		r, n := utf8.DecodeRune(s)

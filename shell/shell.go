@@ -1,11 +1,9 @@
-// Package shell is where text of others meets a shell or a terminal. It holds the commands that the tool prints for
-// people to paste, as lists of arguments that are written as text in one place (Command), and what makes any text safe
-// to be shown (AppendSafe).
+// Package shell prints external text safely for shells and terminals. Command is a command for users to paste: a list
+// of arguments that is written as text in this one place. AppendSafe makes any text safe to show.
 //
-// A command is made from a constant template and data (Format). The template's type is not exported, so only constants
-// of a program fit: what comes from a member, a file or a key can become an argument, never syntax and never a word to
-// be filled in. The text is for POSIX shells; whatever the bytes of an argument are, a shell hands exactly them to the
-// program.
+// Format makes a command from a constant template and data. The template's type is not exported, so only constants of
+// the program are templates. Text from a member, a file or a key can become an argument, but never syntax or a
+// placeholder. The output is for POSIX shells. A shell passes exactly the bytes of each argument to the program.
 package shell
 
 import (
@@ -16,15 +14,14 @@ import (
 	"strings"
 )
 
-// template is a command as the program's source has it: words, "{}" for an argument, "<NAME>" for what a person fills
-// in, and operators as words of their own.
+// template is a command in the program's source: words, "{}" for an argument, "<NAME>" for a placeholder, and operators
+// as separate words.
 type template string
 
-// operators are the shell's own words that a template may hold. Data never becomes one.
+// operators are the shell operators that a template may contain. Data never becomes one.
 var operators = map[string]bool{"|": true, "&&": true, ";": true, ">": true, "while": true, "do": true, "done": true}
 
-// part is a piece of a word: bytes that stand for themselves, the name of what is to be filled in, or the label of a
-// source.
+// part is a piece of a word: literal bytes, the name of a placeholder, or the label of a source.
 type part struct {
 	text string
 	kind partKind
@@ -47,24 +44,24 @@ type item struct {
 	Word
 }
 
-// Command is what is typed: words and operators. The zero Command is none.
+// Command is a command line: words and operators. The zero Command is empty.
 type Command struct{ items []item }
 
-// Source is an argument that names a source by its label; where its place is known, that is printed (Command.At).
+// Source is an argument that names a source by its label. If the source's path is known, that is printed (Command.At).
 func Source(label string) Word { return Word{[]part{{label, source}}} }
 
-// Text is an argument that stands for itself.
+// Text is a literal argument.
 func Text(s string) Word { return Word{[]part{{text: s}}} }
 
-// ToFill is a word that a person fills in; its name is in capitals.
+// ToFill is a placeholder that the user fills in; its name is in capitals.
 func ToFill(name template) Word { return Word{[]part{{string(name), fill}}} }
 
-// FillFor is a word to be filled in whose name ends with the name of something: letters and digits of it in capitals.
+// FillFor is a placeholder whose name ends with name, in capitals.
 func FillFor(what template, name string) Word {
 	return Word{[]part{{string(what) + "_" + strings.Map(capital, name), fill}}}
 }
 
-// capital is a character of a word to be filled in.
+// capital maps a character to one allowed in a placeholder.
 func capital(r rune) rune {
 	switch {
 	case r >= 'a' && r <= 'z':
@@ -75,8 +72,8 @@ func capital(r rune) rune {
 	return '_'
 }
 
-// Format makes a command of a template. Every "{}" takes one argument: a string or bytes as they are, a number,
-// something with a String method, or a Word. An argument that is missing is left to be filled in.
+// Format makes a command from a template. Every "{}" takes one argument: a string or bytes, a number, a value with a
+// String method, or a Word. A missing argument becomes a placeholder.
 func Format(format template, args ...any) Command {
 	var c Command
 	for _, token := range strings.Fields(string(format)) {
@@ -91,7 +88,7 @@ func Format(format template, args ...any) Command {
 	return c
 }
 
-// parse takes one word of a template apart.
+// parse parses one word of a template.
 func parse(token string, args []any) (Word, []any) {
 	var w Word
 	for token != "" {
@@ -165,12 +162,12 @@ func (c Command) Sources(labels ...string) Command {
 	return c
 }
 
-// Then returns the command with another one, or the rest of it, after it.
+// Then returns the command followed by next.
 func (c Command) Then(next Command) Command {
 	return Command{append(slices.Clone(c.items), next.items...)}
 }
 
-// Fill returns the command with words filled in.
+// Fill returns the command with placeholders filled in.
 func (c Command) Fill(values map[string]string) Command {
 	return c.replaced(func(p part) part {
 		if v, ok := values[p.text]; ok && p.kind == fill {
@@ -180,7 +177,7 @@ func (c Command) Fill(values map[string]string) Command {
 	})
 }
 
-// At returns the command with the places of sources instead of their labels. Labels without a place stay.
+// At returns the command with the paths of sources instead of their labels. Labels without a path stay.
 func (c Command) At(places map[string]string) Command {
 	return c.replaced(func(p part) part {
 		if at := places[p.text]; at != "" && p.kind == source {
@@ -190,8 +187,8 @@ func (c Command) At(places map[string]string) Command {
 	})
 }
 
-// AtOnce returns the command with the arguments that named all sources together, such as one folder or archive, in the
-// place of a run of words that names each of these labels.
+// AtOnce returns the command with args, such as one folder or archive, instead of a run of words that names exactly
+// these labels.
 func (c Command) AtOnce(labels, args []string) Command {
 	if len(args) == 0 {
 		return c
@@ -217,7 +214,7 @@ func (w Word) isSource(label string) bool {
 	return len(w.parts) == 1 && w.parts[0].kind == source && w.parts[0].text == label
 }
 
-// Program returns the first words of the command that stand for themselves: the program and its sub-commands.
+// Program returns the first literal words of the command: the program and its sub-commands.
 func (c Command) Program() (words []string) {
 	for _, it := range c.items {
 		if it.op != "" || len(it.parts) != 1 || it.parts[0].kind != data {
@@ -240,8 +237,7 @@ func (c Command) replaced(f func(part) part) Command {
 	return out
 }
 
-// Rewrite returns the command with f applied to the text of its arguments. Labels of sources, and words to be filled
-// in, stay.
+// Rewrite returns the command with f applied to the text of its arguments. Labels of sources and placeholders stay.
 func (c Command) Rewrite(f func(string) string) Command {
 	return c.replaced(func(p part) part {
 		if p.kind == data {
@@ -263,13 +259,13 @@ func Texts(commands []Command) []string {
 // IsZero tells whether there is no command.
 func (c Command) IsZero() bool { return len(c.items) == 0 }
 
-// Equal tells whether two commands are the same.
+// Equal reports whether two commands are the same.
 func (c Command) Equal(d Command) bool {
 	return slices.EqualFunc(c.items, d.items,
 		func(a, b item) bool { return a.op == b.op && slices.Equal(a.parts, b.parts) })
 }
 
-// String is the command as a POSIX shell takes it, on one line without control characters.
+// String returns the command for a POSIX shell, on one line without control characters.
 func (c Command) String() string {
 	var b, before strings.Builder
 	guards := 0
@@ -283,8 +279,8 @@ func (c Command) String() string {
 			case p.kind == fill:
 				b.WriteString(p.text)
 			case strings.HasSuffix(p.text, "\n"):
-				// Command substitution drops trailing newlines; a variable whose last character is taken off again does
-				// not.
+				// Command substitution drops trailing newlines. A variable whose last character is removed again keeps
+				// them.
 				guards++
 				fmt.Fprintf(&before, "k%d=$(printf '%s.'); ", guards, AppendPrintf(nil, []byte(p.text)))
 				fmt.Fprintf(&b, `"${k%d%%.}"`, guards)

@@ -7,8 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// authIn reads what decides about rights of a database. Passwords are left out: members before 3.5 salt them each in
-// its own way.
+// authIn reads the users, roles and auth revision of a database. It leaves out passwords, since each member before 3.5
+// adds its own salt.
 func authIn(db *dumpdb.DB) (Auth, error) {
 	a, err := db.Auth()
 	if err != nil {

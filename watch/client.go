@@ -18,11 +18,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
-// client is a running member behind one endpoint. It is connected when it is first asked, and again after a login that
-// failed.
+// client is a running member at one endpoint. It connects on first use, and again after a failed login.
 type client struct {
 	endpoint string
-	// page asks the endpoint for a page over HTTP; nil where it has no address.
+	// page requests a page from the endpoint over HTTP; nil if it has no address.
 	page    func(ctx context.Context, path string) ([]byte, error)
 	dial    func() (*clientv3.Client, error)
 	because func(error) error // finds out why the endpoint does not answer
@@ -30,13 +29,13 @@ type client struct {
 	turn    chan struct{}
 }
 
-// Join makes a member of whoever can connect to it. The name stands in place of an endpoint.
+// Join returns a member that uses dial to connect. name replaces the endpoint.
 func Join(name string, dial func() (*clientv3.Client, error)) Member {
 	return &client{endpoint: name, dial: dial, turn: make(chan struct{}, 1),
 		because: func(err error) error { return err }}
 }
 
-// Connect makes members of endpoints. Nothing is asked yet: one that is down is tried again in every round.
+// Connect returns members for endpoints. It does not connect yet: every round tries again if a member is down.
 func Connect(endpoints []string, access evidence.Access) []Member {
 	var out []Member
 	for _, e := range endpoints {
@@ -53,7 +52,7 @@ func Connect(endpoints []string, access evidence.Access) []Member {
 
 func (c *client) Endpoint() string { return c.endpoint }
 
-// get returns the client, connecting if need be.
+// get returns the client and connects if necessary.
 func (c *client) get(ctx context.Context) (*clientv3.Client, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -190,7 +189,7 @@ func (c *client) Metrics(ctx context.Context) ([]byte, error) {
 	return c.page(ctx, "/metrics")
 }
 
-// AuthBucket streams the member's database to scratch and reads users, roles and the auth revision of it.
+// AuthBucket streams the member's database to scratch and reads users, roles and the auth revision from it.
 func (c *client) AuthBucket(ctx context.Context) (Auth, error) {
 	dir, err := scratch.Dir("", "etcd-medic-watch-")
 	if err != nil {
@@ -213,7 +212,7 @@ func (c *client) authOf(ctx context.Context, file string) (Auth, error) {
 	return authIn(db)
 }
 
-// Save writes the member's snapshot to a new file, as long as there is room.
+// Save writes the member's snapshot to a new file, if there is enough room.
 func (c *client) Save(ctx context.Context, file string) error {
 	cli, err := c.get(ctx)
 	if err != nil {
@@ -235,12 +234,12 @@ func (c *client) Save(ctx context.Context, file string) error {
 		err = &scratch.RoomError{Dir: filepath.Dir(file), Allowed: allowed}
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(file)) //nolint:forbidigo // our own file, which is not whole
+		return errors.Join(err, os.Remove(file)) //nolint:forbidigo // our own, incomplete file
 	}
 	return nil
 }
 
-// digest is that of rows in any order.
+// digest returns a digest of rows in any order.
 func digest(rows []string) uint64 {
 	slices.Sort(rows)
 	h := fnv.New64a()

@@ -1,11 +1,11 @@
-// Package watch asks the members of a running cluster again and again whether they still hold the same, and raises the
-// first difference.
+// Package watch repeatedly asks the members of a running cluster whether they have the same data, and raises an event
+// for the first difference.
 //
-// Members are never at the same place at the same moment, so nothing is judged by one look. Content is compared by
-// HashKV at one revision that all have, and only between members that have compacted to the same revision. Revisions
-// are compared through raft indexes: who has applied all that another one had applied must have reached its revision.
-// Auth revisions are compared between members that are not behind. What is seen in one round must be seen in the next
-// one too.
+// Members are never at the same index at the same moment, so a single observation proves nothing. Content is compared
+// by HashKV at one revision that all members have, and only between members with the same compact revision. Revisions
+// are compared through raft indexes: a member that has applied everything that another one had applied must have
+// reached its revision. Auth revisions are compared between members that do not lag. A difference must be seen in two
+// rounds in a row.
 package watch
 
 import (
@@ -45,7 +45,7 @@ type Hash struct {
 	Compact int64
 }
 
-// Auth is what decides about rights: the revision and a digest of users and roles, 0 where it is not known.
+// Auth is the auth revision and a digest of users and roles, 0 if unknown.
 type Auth struct {
 	Enabled  bool
 	Revision uint64
@@ -56,29 +56,29 @@ type Auth struct {
 type Member interface {
 	Endpoint() string
 	Status(ctx context.Context) (Status, error)
-	// HashKV and Keys are those at a revision.
+	// HashKV and Keys return the hash and the number of keys at a revision.
 	HashKV(ctx context.Context, revision int64) (Hash, error)
 	Keys(ctx context.Context, revision int64) (int64, error)
-	// AuthStatus is known from 3.5 on; AuthBucket reads a whole snapshot stream.
+	// AuthStatus works since 3.5; AuthBucket reads a whole snapshot stream.
 	AuthStatus(ctx context.Context) (Auth, error)
 	AuthBucket(ctx context.Context) (Auth, error)
-	// Alarms are those of all members, by member ID.
+	// Alarms returns the alarms of all members, by member ID.
 	Alarms(ctx context.Context) (map[uint64][]string, error)
-	// Names are those of all members, by member ID.
+	// Names returns the names of all members, by member ID.
 	Names(ctx context.Context) (map[uint64]string, error)
-	// Metrics are those that the server itself gives to Prometheus.
+	// Metrics returns the server's own metrics in Prometheus format.
 	Metrics(ctx context.Context) ([]byte, error)
 	// Save writes the member's snapshot to a new file.
 	Save(ctx context.Context, file string) error
 	Close() error
 }
 
-// Seen is what a round learned of one member.
+// Seen is the result of a round for one member.
 type Seen struct {
 	Endpoint, Name string
-	// Err is why the member could not be asked; nothing else is set then.
+	// Err is why the member could not be asked; then nothing else is set.
 	Err error
-	// First and Second are two looks, some time apart.
+	// First and Second are two answers, some time apart.
 	First, Second Status
 	Hash          *Hash
 	// NotHashed is why a member that was asked for its hash gave none.
@@ -88,10 +88,10 @@ type Seen struct {
 	Alarms    []string
 }
 
-// Round is one look at all members.
+// Round is the result of asking all members once.
 type Round struct {
 	At time.Time
-	// Revision is the one at which hashes and keys were taken, 0 when they were not.
+	// Revision is the revision of hashes and keys, 0 if they were not compared.
 	Revision int64
 	Members  []Seen
 }
@@ -100,9 +100,9 @@ type Round struct {
 type Event struct {
 	Kind Kind      `json:"kind"`
 	At   time.Time `json:"at"`
-	// Over is true when it is not seen any more.
+	// Over is true if the divergence is not seen any more.
 	Over bool `json:"over,omitempty"`
-	// Members differ from most others; both sides are named where there is no majority.
+	// Members are those that differ from the majority; without a majority, all that differ.
 	Members  []string `json:"members"`
 	Revision int64    `json:"revision,omitempty"`
 	Detail   string   `json:"detail"`

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// judge finds divergence in the rounds. It knows no clients and no clock.
+// judge finds divergence in the rounds. It uses no clients and no clock.
 type judge struct {
 	// past are the last rounds, the newest last.
 	past []Round
@@ -19,15 +19,15 @@ type judge struct {
 }
 
 const (
-	// kept is how many rounds are looked back to: a member that was behind then has mostly caught up.
+	// kept is how many earlier rounds are compared: a member that lagged then has usually caught up.
 	kept = 8
-	// needed is how many rounds must show the same before it is raised.
+	// needed is how many rounds must show the same difference before it is raised.
 	needed = 2
 )
 
 func newJudge() *judge { return &judge{suspect: map[string]int{}, raised: map[Kind]Event{}} }
 
-// found is a difference that one round shows. compared is false when the round could not tell.
+// found is a difference that one round shows. compared is false if the round could not compare.
 type found struct {
 	compared bool
 	members  []string
@@ -44,7 +44,7 @@ func (j *judge) round(r Round) []Event {
 		}
 		key := string(k) + "\x00" + strings.Join(f.members, "\x00")
 		if k == KindAuth && len(f.members) > 0 {
-			key += "\x00" + f.detail // two changes one after the other look alike but for their numbers
+			key += "\x00" + f.detail // two successive changes differ only in their numbers
 		}
 		for s := range j.suspect {
 			if strings.HasPrefix(s, string(k)+"\x00") && s != key {
@@ -75,7 +75,7 @@ func (j *judge) round(r Round) []Event {
 	return out
 }
 
-// suspected tells whether the next round should come soon.
+// suspected reports whether the next round should come soon.
 func (j *judge) suspected() bool { return len(j.suspect) > len(j.raised) }
 
 func (j *judge) look(k Kind, r Round) found {
@@ -103,8 +103,8 @@ func (j *judge) look(k Kind, r Round) found {
 	return found{}
 }
 
-// differing compares a value between the members of each group, one cluster at a time, and names those that differ from
-// most others.
+// differing compares a value between the members of each group, one cluster at a time, and returns those that differ
+// from the majority.
 func differing(r Round, value func(*Seen) (group, v string, ok bool), what string) found {
 	groups := map[string]map[string][]string{}
 	for i := range r.Members {
@@ -140,7 +140,7 @@ func differing(r Round, value func(*Seen) (group, v string, ok bool), what strin
 	return f
 }
 
-// odd are the members outside of the majority; all of them when there is none.
+// odd returns the members outside the majority; all of them if there is none.
 func odd(values map[string][]string, n int) (out []string) {
 	for _, names := range values {
 		if len(names) <= n/2 {
@@ -162,15 +162,15 @@ func describe(what string, values map[string][]string) string {
 	return what + ": " + strings.Join(parts, "; ")
 }
 
-// auth compares auth revisions of members that are not behind: each has applied what all others had applied a round
-// ago. A change that is under way shows in one round and not in the next one.
+// auth compares auth revisions of members that do not lag: each has applied what all others had applied one round ago.
+// A change in progress shows in one round only.
 func (j *judge) auth(r Round) found {
 	var before *Round
 	if n := len(j.past); n > 0 {
 		before = &j.past[n-1]
 	}
 	return differing(r, func(s *Seen) (string, string, bool) {
-		if s.Auth == nil || before == nil || behind(before, s) {
+		if s.Auth == nil || before == nil || lags(before, s) {
 			return "", "", false
 		}
 		v := fmt.Sprintf("revision %d", s.Auth.Revision)
@@ -184,8 +184,8 @@ func (j *judge) auth(r Round) found {
 	}, "auth")
 }
 
-// behind tells whether a member has not applied what another one had applied in an earlier round.
-func behind(before *Round, s *Seen) bool {
+// lags reports whether a member has not applied what another one had applied in an earlier round.
+func lags(before *Round, s *Seen) bool {
 	for i := range before.Members {
 		if o := &before.Members[i]; o.Err == nil && o.First.Cluster == s.First.Cluster &&
 			o.Second.Applied > s.First.Applied {
@@ -196,9 +196,9 @@ func behind(before *Round, s *Seen) bool {
 }
 
 // revision compares revisions through raft indexes. A server reads its revision before its index, and an entry's
-// revision shows before its index does. So a member whose first look shows an index above the second one of another
-// member in an earlier round has applied all that had made the revision of that one's first look; its own second look
-// must show at least that revision. Two earlier rounds must say so.
+// revision is visible before its index. Say a member's First has a higher index than another member's Second in an
+// earlier round. Then it has applied everything that led to the revision of that member's First, and its Second must
+// have at least that revision. Two earlier rounds must agree.
 func (j *judge) revision(r Round) found {
 	var f found
 	for i := range r.Members {
@@ -226,7 +226,7 @@ func (j *judge) revision(r Round) found {
 	return f
 }
 
-// ahead finds a member that had a higher revision at an index that m has applied meanwhile. In a cluster at rest the
+// ahead finds a member that had a higher revision at an index that m has applied meanwhile. In an idle cluster the
 // indexes are equal.
 func ahead(past *Round, m *Seen) (found *Seen, compared bool) {
 	for i := range past.Members {

@@ -17,18 +17,19 @@ import (
 const (
 	// saveTimeout bounds the snapshot of one member.
 	saveTimeout = 10 * time.Minute
-	// maxHashes bounds at how many revisions content is compared to find where it parts.
+	// maxHashes bounds the number of revisions at which content is compared to find the first difference.
 	maxHashes = 24
-	// maxMetrics bounds what is kept of a member's own metrics.
+	// maxMetrics bounds the saved metrics of one member, in bytes.
 	maxMetrics = 16 << 20
 )
 
-// keep saves in a new folder what can be had of a divergence over the network: the event, the round that showed it,
-// hashes at several revisions, the metrics and the snapshot of every member, and what to do on the hosts. The small
-// things come first, since a restart of a member takes them away.
+// keep saves the available evidence of a divergence in a new folder: the event, the round that showed it, hashes at
+// several revisions, the metrics and the snapshot of every member, and the next steps on the hosts. It saves small
+// items first, since they are lost when a member restarts.
 func (w *Watcher) keep(ctx context.Context, e *Event, r *Round) (string, error) {
 	dir := filepath.Join(w.o.Keep, fmt.Sprintf("%s-%s", e.At.UTC().Format("20060102T150405Z"), e.Kind))
-	if err := os.MkdirAll(w.o.Keep, 0o700); err != nil { //nolint:forbidigo // the folder for evidence that was asked for
+	// the folder for evidence that the user chose
+	if err := os.MkdirAll(w.o.Keep, 0o700); err != nil { //nolint:forbidigo
 		return dir, err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil { //nolint:forbidigo // as above, new
@@ -82,7 +83,7 @@ func save(dir, name, text string) error {
 	return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) //nolint:forbidigo // in the new folder of keep
 }
 
-// seen is what round.json says of a member.
+// seen is the entry of a member in round.json.
 type seen struct {
 	Endpoint, Name string
 	Error          string `json:",omitempty"`
@@ -114,9 +115,9 @@ func seenOf(r *Round) roundFile {
 	return out
 }
 
-// parting is where contents part, as far as HashKV tells.
+// parting says where contents begin to differ, according to HashKV.
 type parting struct {
-	// Equal is the highest revision at which all hashes were equal, Differ the lowest at which they differed; 0 where
+	// Equal is the highest revision at which all hashes were equal, Differ the lowest at which they differed; 0 if
 	// there is none.
 	Equal, Differ int64
 	// Note says why the search ended early.
@@ -129,8 +130,7 @@ type hashesAt struct {
 	Hashes   map[string]Hash
 }
 
-// parting compares hashes at several revisions: from the one that was compared down to the compact revision, each time
-// half way between the highest equal one and the lowest that differs.
+// parting compares hashes at several revisions between the compared one and the compact revision, by bisection.
 func (a *asker) parting(ctx context.Context, r *Round) *parting {
 	p := &parting{}
 	low, high := int64(0), r.Revision
@@ -143,7 +143,7 @@ func (a *asker) parting(ctx context.Context, r *Round) *parting {
 		at, compact := a.hashes(ctx, r, rev)
 		p.At = append(p.At, hashesAt{rev, at})
 		if len(at) < 2 || !compact {
-			p.Note = fmt.Sprintf("at revision %d fewer than two members have a hash that can be compared", rev)
+			p.Note = fmt.Sprintf("at revision %d fewer than two members have a comparable hash", rev)
 			return p
 		}
 		if sameHashes(at) {
@@ -156,12 +156,11 @@ func (a *asker) parting(ctx context.Context, r *Round) *parting {
 		}
 		rev = low + (high-low)/2
 	}
-	p.Note = "the search was ended"
+	p.Note = "the search was interrupted"
 	return p
 }
 
-// hashes asks the members that were compared in the round; compact is false when they are compacted to different
-// revisions.
+// hashes asks the members that the round compared. compact is false if they are compacted to different revisions.
 func (a *asker) hashes(ctx context.Context, r *Round, rev int64) (out map[string]Hash, compact bool) {
 	out, compact = map[string]Hash{}, true
 	compacted := int64(-1)
@@ -193,12 +192,13 @@ func sameHashes(at map[string]Hash) bool {
 	return true
 }
 
-// nextSteps are the commands that bring what the network does not: the logs.
+// nextSteps returns the commands that collect the logs, which are not available over the network.
 func nextSteps(r *Round) string {
 	var b, files strings.Builder
-	b.WriteString("# What is here came over the network. Which entry made members part, and which member is right, " +
-		"is in their\n" +
-		"# logs. Do not restart or remove a member before they are collected.\n")
+	b.WriteString("# This data came over the network. The members' logs show which entry made them diverge, and " +
+		"which " +
+		"member is right.\n" +
+		"# Do not restart or remove a member before its log is collected.\n")
 	for i := range r.Members {
 		s := &r.Members[i]
 		file := shell.FileName(s.Name) + ".tar.zst"
@@ -219,7 +219,7 @@ func nextSteps(r *Round) string {
 	return b.String()
 }
 
-// isLocal tells whether an endpoint's host is the one that watch runs on.
+// isLocal reports whether an endpoint's host is the one on which watch runs.
 func isLocal(host string) bool {
 	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Metrics are what Prometheus reads.
+// Metrics are the metrics for Prometheus.
 type Metrics struct {
 	registry                                                              *prometheus.Registry
 	up, revision, applied, term, size, inUse, auth, keys, leader, learner *prometheus.GaugeVec
@@ -23,10 +23,10 @@ type Metrics struct {
 	atRevision                                                            prometheus.Gauge
 }
 
-// namespace begins every name.
+// namespace is the prefix of every name.
 const namespace = "etcd_medic_watch"
 
-// NewMetrics makes a registry of our own.
+// NewMetrics returns metrics in a new registry.
 func NewMetrics() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
@@ -43,7 +43,7 @@ func NewMetrics() *Metrics {
 	m.revision = gauge("member_revision", "Revision of the member's key space.", "endpoint", "member")
 	m.applied = gauge("member_raft_applied_index", "Raft index that the member has applied.", "endpoint", "member")
 	m.term = gauge("member_raft_term", "Raft term of the member.", "endpoint", "member")
-	m.leader = gauge("member_is_leader", "1 if the member leads.", "endpoint", "member")
+	m.leader = gauge("member_is_leader", "1 if the member is the leader.", "endpoint", "member")
 	m.learner = gauge("member_is_learner", "1 if the member is a learner.", "endpoint", "member")
 	m.size = gauge("member_db_size_bytes", "Size of the member's database file.", "endpoint", "member")
 	m.inUse = gauge("member_db_size_in_use_bytes", "Bytes in use of the member's database file.", "endpoint", "member")
@@ -66,7 +66,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// round takes over what a round has shown.
+// round updates the metrics from a round.
 func (m *Metrics) round(r *Round, events []Event, raised map[Kind]Event) {
 	m.rounds.Inc()
 	perMember := []*prometheus.GaugeVec{m.revision, m.applied, m.term, m.leader, m.learner, m.size, m.inUse, m.alarm}
@@ -76,7 +76,8 @@ func (m *Metrics) round(r *Round, events []Event, raised map[Kind]Event) {
 			g.DeletePartialMatch(prometheus.Labels{"endpoint": s.Endpoint})
 		}
 		if s.Err != nil {
-			for _, g := range []*prometheus.GaugeVec{m.auth, m.keys} { // what it had says nothing any more
+			// the values of an earlier round are no longer valid
+			for _, g := range []*prometheus.GaugeVec{m.auth, m.keys} {
 				g.DeletePartialMatch(prometheus.Labels{"endpoint": s.Endpoint})
 			}
 			m.up.WithLabelValues(s.Endpoint).Set(0)
@@ -132,13 +133,13 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// Handler serves /metrics, /healthz (503 when rounds are not made) and /divergence (what is open, as JSON).
+// Handler serves /metrics, /healthz (503 if rounds are overdue) and /divergence (the open divergences as JSON).
 func (w *Watcher) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(w.o.Metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) {
 		if !w.Alive() {
-			http.Error(rw, "no round was made for some time", http.StatusServiceUnavailable)
+			http.Error(rw, "no round was made recently", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = rw.Write([]byte("ok\n"))

@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// between is how far apart the two looks of a round are.
+// between is the time between the two answers of a round.
 const between = 200 * time.Millisecond
 
 // asker makes rounds.
@@ -26,7 +26,7 @@ type asker struct {
 	pause   time.Duration
 }
 
-// each asks all members at the same time; one that does not answer in time does not hold up the others.
+// each asks all members at the same time. A member that does not answer in time does not delay the others.
 func (a *asker) each(ctx context.Context, seen []Seen, f func(ctx context.Context, m Member, s *Seen) error) {
 	var wg sync.WaitGroup
 	for i := range a.members {
@@ -44,7 +44,7 @@ func (a *asker) each(ctx context.Context, seen []Seen, f func(ctx context.Contex
 	wg.Wait()
 }
 
-// round looks at all members; hash says whether content is compared, buckets whether the auth bucket of members before
+// round asks all members. hash selects whether content is compared, buckets whether the auth bucket of members before
 // 3.5 is read.
 func (a *asker) round(ctx context.Context, now time.Time, hash, buckets bool) Round {
 	r := Round{At: now, Members: make([]Seen, len(a.members))}
@@ -59,7 +59,7 @@ func (a *asker) round(ctx context.Context, now time.Time, hash, buckets bool) Ro
 	a.each(ctx, r.Members, func(ctx context.Context, m Member, s *Seen) (err error) {
 		s.Second, err = m.Status(ctx)
 		if err == nil && s.Second.ID != s.First.ID {
-			err = fmt.Errorf("%s leads to several members", m.Endpoint())
+			err = fmt.Errorf("%s is the address of several members", m.Endpoint())
 		}
 		return err
 	})
@@ -80,7 +80,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// name gives members their names; one that nobody knows is called by its endpoint.
+// name sets the names of members. A member without a known name gets its endpoint.
 func (a *asker) name(ctx context.Context, seen []Seen) {
 	for i := range seen {
 		if seen[i].Err != nil || a.names[seen[i].First.ID] != "" {
@@ -102,7 +102,8 @@ func (a *asker) name(ctx context.Context, seen []Seen) {
 	}
 }
 
-// small asks for auth and alarms. A member that refuses them, for want of rights, is compared in everything else.
+// small asks for auth and alarms. A member that refuses them, for lack of permission, is still compared in everything
+// else.
 func (a *asker) small(ctx context.Context, seen []Seen, buckets bool) {
 	a.each(ctx, seen, func(ctx context.Context, m Member, s *Seen) error {
 		var auth Auth
@@ -139,8 +140,8 @@ func (a *asker) small(ctx context.Context, seen []Seen, buckets bool) {
 	}
 }
 
-// content compares hashes and key counts at one revision that all have. A member so far behind that the others have
-// compacted its revision is left out.
+// content compares hashes and key counts at one revision that all members have. It leaves out a member that lags so far
+// that the others have compacted its revision.
 func (a *asker) content(ctx context.Context, r *Round) {
 	out := map[int]bool{}
 	for range len(r.Members) {
@@ -175,7 +176,7 @@ func (a *asker) content(ctx context.Context, r *Round) {
 		if !compacted {
 			return
 		}
-		for i := range r.Members { // the one that is behind
+		for i := range r.Members { // the member that lags
 			if r.Members[i].Err == nil && r.Members[i].First.Revision == r.Revision {
 				out[i] = true
 			}
@@ -183,7 +184,7 @@ func (a *asker) content(ctx context.Context, r *Round) {
 	}
 }
 
-// common is the lowest revision of the members that are not left out.
+// common returns the lowest revision of the members that are not left out.
 func common(seen []Seen, out map[int]bool) (rev int64) {
 	for i := range seen {
 		if seen[i].Err == nil && !out[i] && !seen[i].First.Learner && (rev == 0 || seen[i].First.Revision < rev) {
@@ -198,7 +199,7 @@ func isCompacted(err error) bool {
 		strings.Contains(err.Error(), rpctypes.ErrorDesc(rpctypes.ErrGRPCCompacted)))
 }
 
-// answered counts the members that did.
+// answered counts the members that answered.
 func (r *Round) answered() (n int) {
 	for i := range r.Members {
 		if r.Members[i].Err == nil {
@@ -208,7 +209,7 @@ func (r *Round) answered() (n int) {
 	return n
 }
 
-// compared tells whether the content of every member was compared with that of another one.
+// compared reports whether the content of every member was compared with that of another one.
 func (r *Round) compared() bool {
 	return !slices.ContainsFunc(r.Members, func(s Seen) bool {
 		return s.Err != nil || s.Hash == nil &&

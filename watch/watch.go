@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// Options say what is watched and how.
+// Options say what to watch and how.
 type Options struct {
 	Members []Member
-	// Interval is the time between rounds, HashInterval that between comparisons of content, BucketInterval that
-	// between snapshot streams of members before 3.5, for their auth; 0 never streams.
+	// Interval is the time between rounds, HashInterval that between comparisons of content. BucketInterval is the time
+	// between snapshot streams of members before 3.5, for their auth; 0 means none.
 	Interval, HashInterval, BucketInterval time.Duration
-	// Timeout bounds one question to a member.
+	// Timeout bounds one request to a member.
 	Timeout time.Duration
-	// Keep is a folder for evidence of what diverged: see keep. Empty: none is kept.
+	// Keep is a folder for evidence of divergence; see keep. Empty: no evidence is kept.
 	Keep string
 	// Hook is a program that is run for every event, without arguments and without a shell.
 	Hook string
-	// HookTimeout bounds it.
+	// HookTimeout bounds the hook.
 	HookTimeout time.Duration
 	Log         *slog.Logger
 	Metrics     *Metrics
@@ -48,10 +48,10 @@ func (o *Options) fill() {
 	}
 }
 
-// soon is when a suspicion is looked at again: it must last, and still be raised within a minute.
+// soon is when a suspicion is checked again. It must last, but be raised within a minute.
 const soon = 5 * time.Second
 
-// maxKept bounds how many divergences evidence is kept of.
+// maxKept bounds the number of divergences with evidence.
 const maxKept = 5
 
 // Watcher runs rounds.
@@ -66,18 +66,18 @@ type Watcher struct {
 
 	mu   sync.Mutex
 	last time.Time
-	busy bool // keeping evidence, which takes as long as snapshots take
+	busy bool // saving evidence, which takes as long as the snapshots
 	open map[Kind]Event
 }
 
-// New makes a watcher of members.
+// New returns a watcher of members.
 func New(o Options) *Watcher {
 	o.fill()
 	return &Watcher{o: o, judge: newJudge(), down: map[string]bool{}, mute: map[string]bool{}, open: map[Kind]Event{},
 		ask: asker{members: o.Members, timeout: o.Timeout, names: map[uint64]string{}, pause: between}}
 }
 
-// Run watches until the context ends, which is no error.
+// Run watches until the context ends, which is not an error.
 func (w *Watcher) Run(ctx context.Context) error {
 	for {
 		next := w.o.Interval
@@ -92,7 +92,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// Round makes one round and does what follows from it.
+// Round makes one round and acts on its events.
 func (w *Watcher) Round(ctx context.Context) (Round, []Event) {
 	now := time.Now()
 	suspected := w.judge.suspected()
@@ -100,7 +100,7 @@ func (w *Watcher) Round(ctx context.Context) (Round, []Event) {
 	bucket := w.o.BucketInterval > 0 && (suspected || now.Sub(w.bucket) >= w.o.BucketInterval)
 	r := w.ask.round(ctx, now, hash, bucket)
 	if ctx.Err() != nil {
-		return r, nil // members that did not answer then say nothing
+		return r, nil // members that did not answer because of that prove nothing
 	}
 	if hash {
 		w.hashed = now
@@ -127,7 +127,7 @@ func (w *Watcher) Round(ctx context.Context) (Round, []Event) {
 	return r, events
 }
 
-// Open are the divergences that are not over.
+// Open returns the divergences that are not over.
 func (w *Watcher) Open() []Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (w *Watcher) Open() []Event {
 	return out
 }
 
-// Alive tells whether rounds are made in time.
+// Alive reports whether rounds are made in time.
 func (w *Watcher) Alive() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +151,8 @@ func (w *Watcher) Alive() bool {
 	return time.Since(w.last) < allowed
 }
 
-// setBusy says whether evidence is being kept; no rounds are made meanwhile, and a supervisor must not end it.
+// setBusy says whether evidence is being saved. No rounds are made meanwhile, and a supervisor must not end the
+// process.
 func (w *Watcher) setBusy(busy bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,7 +161,7 @@ func (w *Watcher) setBusy(busy bool) {
 	}
 }
 
-// log says what changed about members: not every round.
+// log logs changes of members, not every round.
 func (w *Watcher) log(r *Round) {
 	for i := range r.Members {
 		s := &r.Members[i]
@@ -211,7 +212,7 @@ func (w *Watcher) event(ctx context.Context, e *Event, r *Round) {
 	}
 }
 
-// hook runs a program. What the event holds goes into its environment and standard input, and no shell reads it.
+// hook runs the program. It passes the event in the environment and on standard input, without a shell.
 func (w *Watcher) hook(ctx context.Context, e *Event, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, w.o.HookTimeout)
 	defer cancel()
@@ -236,8 +237,8 @@ func (w *Watcher) hook(ctx context.Context, e *Event, dir string) error {
 	return err
 }
 
-// Once makes rounds until a suspicion is raised or gone, three at least: revisions and auth need two earlier ones.
-// pause is between rounds.
+// Once makes rounds until a suspicion is raised or gone, at least three: revisions and auth need two earlier ones.
+// pause is the time between rounds.
 func (w *Watcher) Once(ctx context.Context, pause time.Duration) (Round, []Event, error) {
 	var r Round
 	for n := range kept {
@@ -257,7 +258,7 @@ func (w *Watcher) Once(ctx context.Context, pause time.Duration) (Round, []Event
 	return r, w.Open(), nil
 }
 
-// Compared tells whether a round compared the content of all members.
+// Compared reports whether a round compared the content of all members.
 func Compared(r *Round) bool { return r.compared() }
 
 // Close closes the members.

@@ -1,6 +1,6 @@
-// Package find looks on a host, or in a copy of its files, for the flags and certificates with which etcd runs there:
-// systemd units, static pods (kubeadm, OpenShift), k3s, RKE2, Talos and Docker. It only reads, and starts nothing. What
-// it finds is a proposal that is shown before it is used.
+// Package find searches a host, or a copy of its files, for the flags and certificates with which etcd runs there. It
+// knows systemd units, static pods (kubeadm, OpenShift), k3s, RKE2, Talos and Docker. It only reads, and starts
+// nothing. Its result is shown before it is used.
 package find
 
 import (
@@ -12,22 +12,22 @@ import (
 
 // Member is an etcd server that the host is set up to run.
 type Member struct {
-	// Kind is where it was found, as people call it; File the file that says so.
+	// Kind is the usual name of the setup; File is the file that describes it.
 	Kind, File string
 	// DataDir and WALDir are paths on the host. Endpoint is a client URL of the member itself.
 	DataDir, WALDir, Endpoint string
-	// CACert, Cert and Key are files on the host with which a client is let in.
+	// CACert, Cert and Key are files on the host with which a client can connect.
 	CACert, Cert, Key string
 	Name              string
 }
 
-// maxFile bounds what is read of one file.
+// maxFile bounds what is read of one file, in bytes.
 const maxFile = 1 << 20
 
 // host is the root of the host's files.
 type host struct{ fs fs.FS }
 
-// Members lists what is set up below a root, such as os.DirFS("/"). Files that cannot be read are left out.
+// Members lists the servers that are set up below a root, such as os.DirFS("/"). It skips files that cannot be read.
 func Members(root fs.FS) []Member {
 	h := host{root}
 	var out []Member
@@ -42,7 +42,7 @@ func Members(root fs.FS) []Member {
 	return out
 }
 
-// read returns a file, nil when there is none that can be used.
+// read returns a file, nil if it is missing or unusable.
 func (h host) read(file string) []byte {
 	f, err := h.fs.Open(strings.TrimPrefix(path.Clean(file), "/"))
 	if err != nil {
@@ -68,7 +68,7 @@ func (h host) exists(file string) bool {
 	return err == nil
 }
 
-// first returns the first of several files that is there.
+// first returns the first of several files that exists.
 func (h host) first(files ...string) string {
 	for _, f := range files {
 		if h.exists(f) {
@@ -92,7 +92,7 @@ func (h host) glob(pattern string) []string {
 // settings are etcd's flags by name, from a command line, the environment or a configuration file.
 type settings map[string]string
 
-// args reads --name=value and --name value. What comes before the first flag is the program.
+// args reads --name=value and --name value. Words before the first flag are the program.
 func (s settings) args(words []string) {
 	for i := 0; i < len(words); i++ {
 		if !strings.HasPrefix(words[i], "-") {
@@ -110,7 +110,7 @@ func (s settings) args(words []string) {
 	}
 }
 
-// environ reads ETCD_DATA_DIR=… as --data-dir; a flag wins.
+// environ reads ETCD_DATA_DIR=… as --data-dir. A flag takes precedence.
 func (s settings) environ(env []string) {
 	for _, e := range env {
 		name, value, ok := strings.Cut(e, "=")
@@ -125,9 +125,9 @@ func (s settings) environ(env []string) {
 	}
 }
 
-// member makes a member of settings; at maps paths of the server to paths of the host.
+// member makes a member from settings. at maps paths of the server to paths of the host.
 func (h host) member(kind, file string, s settings, at func(string) string) Member {
-	if c := s["config-file"]; c != "" { // etcd then looks at nothing else
+	if c := s["config-file"]; c != "" { // etcd then ignores all other settings
 		s = settings{}
 		s.yaml(h.read(at(c)))
 	}
@@ -142,7 +142,7 @@ func (h host) member(kind, file string, s settings, at func(string) string) Memb
 	return m
 }
 
-// own picks the URL at which a member is reached from its own host: loopback, else the first that names an address.
+// own picks the URL at which a member is reached from its own host: loopback, else the first with an address.
 func own(lists ...string) string {
 	var all []string
 	for _, l := range lists {

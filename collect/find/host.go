@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// unitDirs are where systemd looks, the first wins.
+// unitDirs are the folders of systemd units; the first has precedence.
 var unitDirs = []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
 	"/usr/lib/systemd/system", "/lib/systemd/system"}
 
-// units reads systemd units whose name begins with etcd, with their drop-ins.
+// units reads systemd units whose name starts with etcd, with their drop-ins.
 func (h host) units() (out []Member) {
 	var seen []string
 	for _, dir := range unitDirs {
@@ -35,7 +35,7 @@ func (h host) units() (out []Member) {
 	return out
 }
 
-// unit reads what a unit starts: the last ExecStart counts, later variables win over earlier ones.
+// unit reads what a unit starts. The last ExecStart counts, and later variables override earlier ones.
 func (h host) unit(file, text string) (Member, bool) {
 	var start, env []string
 	workDir := "/"
@@ -97,7 +97,7 @@ func (h host) envFile(file string) (out []string) {
 	return out
 }
 
-// words splits as systemd does: by blanks, outside of quotes.
+// words splits like systemd: at blanks outside of quotes.
 func words(s string) (out []string) {
 	var b strings.Builder
 	var quote rune
@@ -125,7 +125,7 @@ func words(s string) (out []string) {
 	return out
 }
 
-// expandVars fills in ${NAME} and $NAME at the place of a word.
+// expandVars replaces ${NAME} anywhere in a word, and $NAME at its end.
 func expandVars(w string, env map[string]string) string {
 	for name, v := range env {
 		w = strings.ReplaceAll(w, "${"+name+"}", v)
@@ -166,7 +166,7 @@ func (h host) docker() (out []Member) {
 	return out
 }
 
-// runsEtcd tells whether a command line is that of etcd.
+// runsEtcd reports whether a command line starts etcd.
 func runsEtcd(program string, args []string) bool {
 	if path.Base(program) == "etcd" {
 		return true

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// pod is what counts of a static pod's manifest.
+// pod is the part of a static pod's manifest that is used.
 type pod struct {
 	Kind     string `yaml:"kind"`
 	Metadata struct {
@@ -90,7 +90,7 @@ func (h host) pod(file string, p *pod) (out []Member) {
 	return out
 }
 
-// scriptWords takes a shell script of a pod apart: OpenShift starts etcd from one, with line continuations.
+// scriptWords splits a shell script of a pod: OpenShift starts etcd from one, with line continuations.
 func scriptWords(w string) []string {
 	if !strings.Contains(w, "\n") {
 		return []string{w}
@@ -104,7 +104,7 @@ func scriptWords(w string) []string {
 	return out
 }
 
-// clientCert prefers a certificate that was made for clients to that of the server.
+// clientCert replaces the server's certificate by one for clients, if there is one.
 func (h host) clientCert(m *Member, mounts []mount) {
 	dirs := []string{path.Dir(m.Cert)}
 	if m.Kind == "OpenShift static pod" {
@@ -119,7 +119,7 @@ func (h host) clientCert(m *Member, mounts []mount) {
 	}
 }
 
-// openshift fills in what the script of the pod takes from variables: the data dir and the certificates of the node.
+// openshift fills in what the script of the pod reads from variables: the data dir and the certificates of the node.
 func (h host) openshift(m *Member, mounts []mount) {
 	if m.DataDir == "" {
 		m.DataDir = onHost(mounts)("/var/lib/etcd")
@@ -139,7 +139,7 @@ func (h host) openshift(m *Member, mounts []mount) {
 	}
 }
 
-// k3s and RKE2 write the configuration of their embedded etcd next to its data.
+// k3s reads the configuration of the embedded etcd of k3s and RKE2, which is next to its data.
 func (h host) k3s() (out []Member) {
 	for _, d := range []struct{ kind, dir string }{{"k3s", h.rancherDir("k3s")}, {"RKE2", h.rancherDir("rke2")}} {
 		file := d.dir + "/db/etcd/config"
@@ -165,7 +165,7 @@ func (h host) k3s() (out []Member) {
 	return out
 }
 
-// rancherDir is the folder of the server: below data-dir of its configuration, or where it is without one.
+// rancherDir returns the folder of the server: below data-dir of its configuration, or the default.
 func (h host) rancherDir(name string) string {
 	var c struct {
 		DataDir string `yaml:"data-dir"`
@@ -176,7 +176,7 @@ func (h host) rancherDir(name string) string {
 	return path.Join(c.DataDir, "server")
 }
 
-// talos has no shell: its files are seen from a pod that mounts the host's.
+// talos reads the files of Talos, which has no shell: a pod that mounts the host's files sees them.
 func (h host) talos() []Member {
 	const secrets = "/system/secrets/etcd/"
 	if !h.exists(secrets) || !h.exists("/var/lib/etcd/member") {
@@ -222,7 +222,7 @@ func (s settings) yaml(b []byte) {
 // mount says where a path of a container is on the host.
 type mount struct{ inside, outside string }
 
-// onHost maps a path of a container; the longest mount wins.
+// onHost maps a path of a container; the longest mount takes precedence.
 func onHost(mounts []mount) func(string) string {
 	return func(p string) string {
 		if p == "" {
