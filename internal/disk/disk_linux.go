@@ -1,9 +1,9 @@
-// Package disk tells how much room a file system has.
+// Package disk reports the free space of a file system.
 package disk
 
 import "syscall"
 
-// Room is how many bytes are free below dir for this user; ok is false when the system does not tell.
+// Room returns how many bytes are free below dir for this user; ok is false if the system does not say.
 func Room(dir string) (free int64, ok bool) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -1,5 +1,5 @@
-// Package holder finds out which process holds a lock on a file, without taking or asking for the lock: evidence stays
-// as it is, and a server that starts meanwhile does not meet a lock of ours.
+// Package holder finds out which process has a lock on a file. It neither takes nor requests the lock, so the evidence
+// does not change and a starting server is not blocked.
 package holder
 
 import (
@@ -7,17 +7,17 @@ import (
 	"fmt"
 )
 
-// Lock is a lock that a process holds on a file.
+// Lock is a lock that a process has on a file.
 type Lock struct {
 	Path string
-	// Kind is flock, which bbolt takes on a database, or fcntl, which etcd takes on segments of its log.
+	// Kind is flock, which bbolt uses for databases, or fcntl, which etcd uses for segments of its log.
 	Kind string
-	// PID is the process, 0 when the system does not say which; Command is its name, "" when that cannot be read.
+	// PID is the process, 0 if the system does not say; Command is its name, "" if it cannot be read.
 	PID     int
 	Command string
 }
 
-// String says who holds what.
+// String describes the lock and its process.
 func (l Lock) String() string {
 	who := "a process"
 	if l.PID > 0 {
@@ -29,5 +29,5 @@ func (l Lock) String() string {
 	return who
 }
 
-// ErrUnknown says that this system does not tell about locks.
-var ErrUnknown = errors.New("this system does not say who holds a lock")
+// ErrUnknown means that this system does not report locks.
+var ErrUnknown = errors.New("this system does not report which process has a lock")

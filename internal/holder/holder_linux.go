@@ -15,20 +15,20 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// maxProcesses and maxLocks bound what is looked through.
+// maxProcesses and maxLocks bound the search.
 const (
 	maxProcesses = 20_000
 	maxLocks     = 1 << 20
 )
 
-// file identifies a file as the kernel does in its list of locks.
+// file identifies a file as in the kernel's list of locks.
 type file struct {
 	major, minor uint32
 	inode        uint64
 }
 
-// Of returns the locks that other processes hold on the files, at most one of each kind for a file. A file that cannot
-// be opened is left out. In a container, locks of processes outside of it may not be seen.
+// Of returns the locks of other processes on the files, at most one of each kind per file. It skips files that cannot
+// be opened. In a container, locks of processes outside may be invisible.
 func Of(paths ...string) ([]Lock, error) {
 	listed, err := list()
 	if err != nil {
@@ -46,7 +46,7 @@ func locksOf(path string, listed map[file][]Lock) []Lock {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = f.Close() }() // closing it releases locks of this process alone, and it has none
+	defer func() { _ = f.Close() }() // closing releases only locks of this process, which has none
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return nil
@@ -57,8 +57,8 @@ func locksOf(path string, listed map[file][]Lock) []Lock {
 		l.Path = path
 		out = append(out, l)
 	}
-	// The kernel may list a file under another device (btrfs, overlayfs); for fcntl locks it can be asked directly, for
-	// flock not.
+	// The kernel may list a file under another device (btrfs, overlayfs). It can be asked directly for fcntl locks, but
+	// not for flock.
 	if len(out) == 0 {
 		if l, ok := ask(int(f.Fd())); ok {
 			l.Path = path
@@ -74,7 +74,7 @@ func locksOf(path string, listed map[file][]Lock) []Lock {
 	return out
 }
 
-// ask tells whether a write lock could not be had. F_OFD_GETLK takes none.
+// ask reports whether another process prevents a write lock. F_OFD_GETLK does not take the lock.
 func ask(fd int) (Lock, bool) {
 	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
 	if err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l); err != nil || l.Type == unix.F_UNLCK {
@@ -83,8 +83,8 @@ func ask(fd int) (Lock, bool) {
 	return Lock{Kind: "fcntl", PID: max(int(l.Pid), 0)}, true
 }
 
-// list reads the kernel's list of locks: "1: FLOCK ADVISORY WRITE 4711 fd:01:1234 0 EOF". A process that waits for a
-// lock ("->") has none.
+// list reads the kernel's list of locks: "1: FLOCK ADVISORY WRITE 4711 fd:01:1234 0 EOF". It skips processes that wait
+// for a lock ("->").
 func list() (map[file][]Lock, error) {
 	f, err := os.Open("/proc/locks")
 	if err != nil {
@@ -129,8 +129,8 @@ func identity(s string) (file, error) {
 	return file{uint32(major), uint32(minor), inode}, nil
 }
 
-// opener is a process that has the file open, 0 for none that can be seen: locks of open file descriptions name no
-// process.
+// opener returns a process that has the file open, 0 if none is visible. It is needed for locks of open file
+// descriptions, which name no process.
 func opener(of *unix.Stat_t) int {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// maxFetched bounds the objects of one address that Fetch copies.
+// maxFetched bounds the number of objects that Fetch copies from one address.
 const maxFetched = 100_000
 
-// Fetch copies what an address names into a folder and returns the path of the copy: a file for one object, a folder
-// with the same names for all objects below the address. Room is the number of bytes that may be written; below zero
-// there is no bound.
+// Fetch copies the objects of an address into a folder and returns the path of the copy: a file for one object, a
+// folder with the same names for all objects below the address. room is the number of bytes that may be written; a
+// negative room means no bound.
 func Fetch(ctx context.Context, where, dir string, room int64) (path string, err error) {
 	s, err := Open(ctx, where)
 	if err != nil {
@@ -26,7 +26,7 @@ func Fetch(ctx context.Context, where, dir string, room int64) (path string, err
 	total := int64(0)
 	more, err := s.List(ctx, maxFetched, func(o Object) error {
 		if total += o.Size; room >= 0 && total > room {
-			return fmt.Errorf("%d bytes and more; the scratch folder has room for %d", total, room)
+			return fmt.Errorf("at least %d bytes; the scratch folder has room for only %d", total, room)
 		}
 		to, err := below(dir, o.Name)
 		if err != nil {
@@ -48,16 +48,16 @@ func Fetch(ctx context.Context, where, dir string, room int64) (path string, err
 	return dir, nil
 }
 
-// below is the path of a name in a folder. Keys are chosen by whoever writes to the bucket: one that leads out of the
-// folder is refused.
+// below returns the path of a name in a folder. Whoever writes to the bucket chooses the keys, so a key that points
+// outside the folder is refused.
 func below(dir, name string) (string, error) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsRune(name, 0) {
-		return "", fmt.Errorf("the key %q is no path below its prefix", name)
+		return "", fmt.Errorf("the key %q is not a path below its prefix", name)
 	}
 	return filepath.Join(dir, filepath.FromSlash(name)), nil
 }
 
-// Copy writes an object to a new file. The object's time is kept.
+// Copy writes an object to a new file and keeps the object's time.
 func (s *Store) Copy(ctx context.Context, o Object, path string) error { return s.copy(ctx, o, path) }
 
 func (s *Store) copy(ctx context.Context, o Object, path string) error {
@@ -75,7 +75,7 @@ func (s *Store) copy(ctx context.Context, o Object, path string) error {
 	}
 	n, err := io.Copy(f, io.LimitReader(r, o.Size+1))
 	if err == nil && n != o.Size {
-		err = fmt.Errorf("%s: %d bytes came, %d were announced: it changed meanwhile", Shown(o.URL), n, o.Size)
+		err = fmt.Errorf("%s: received %d bytes instead of %d: the object changed meanwhile", Shown(o.URL), n, o.Size)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err

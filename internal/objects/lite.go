@@ -8,5 +8,5 @@ import (
 )
 
 func openBucket(context.Context, string) (bucket, error) {
-	return nil, errors.New("this build (lite) reads no object storage: copy the object, or pipe it into verify -")
+	return nil, errors.New("this build (lite) cannot read object storage: copy the object, or pipe it into verify -")
 }

@@ -1,6 +1,6 @@
-// Package objects reads object storage: s3://BUCKET/KEY, gs://BUCKET/KEY and azblob://CONTAINER/KEY, with the
-// credentials and the query parameters that the drivers of gocloud.dev/blob take (?region=, ?endpoint=,
-// ?use_path_style=true). It only lists and reads. Builds with the tag lite have no drivers; every call then says so.
+// Package objects reads object storage: s3://BUCKET/KEY, gs://BUCKET/KEY and azblob://CONTAINER/KEY. Credentials and
+// query parameters are those of the drivers of gocloud.dev/blob (?region=, ?endpoint=, ?use_path_style=true). It only
+// lists and reads. Builds with the tag lite have no drivers; there every call returns an error.
 package objects
 
 import (
@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// schemes are those of the drivers; a path that begins with another one is a path.
+// schemes are the schemes of the drivers; anything else is a path.
 var schemes = []string{"s3", "gs", "azblob"}
 
-// IsURL tells an address in object storage from a path.
+// IsURL reports whether where is an address in object storage and not a path.
 func IsURL(where string) bool {
 	for _, s := range schemes {
 		if strings.HasPrefix(where, s+"://") {
@@ -26,13 +26,13 @@ func IsURL(where string) bool {
 	return false
 }
 
-// ErrNone is in the error of an address that names nothing: no object, and no object below it.
-var ErrNone = errors.New("no object has this name, and none is below it")
+// ErrNone is wrapped by the error for an address without an object: neither this key nor any below it exists.
+var ErrNone = errors.New("no object exists at or below this address")
 
 // Object is one object below an address.
 type Object struct {
-	// Name is the part of the key after the address, or the last part of the key when the address names the object
-	// itself.
+	// Name is the part of the key after the address. If the address names the object itself, it is the last part of the
+	// key.
 	Name string
 	// URL names this object, with the parameters of the address.
 	URL string
@@ -43,7 +43,7 @@ type Object struct {
 	key string
 }
 
-// Store is an open bucket. It is safe for use by several goroutines.
+// Store is an open bucket. It is safe for concurrent use.
 type Store struct {
 	bucket bucket
 	// bare is the address without key and parameters, query the parameters as given.
@@ -51,7 +51,7 @@ type Store struct {
 	key         string
 }
 
-// bucket is what is needed of a bucket; a build without drivers has none.
+// bucket is the part of a bucket that Store uses; a build without drivers has none.
 type bucket interface {
 	list(ctx context.Context, prefix string, each func(key string, size int64, modified time.Time) error) error
 	stat(ctx context.Context, key string) (size int64, modified time.Time, found bool, err error)
@@ -59,7 +59,7 @@ type bucket interface {
 	close() error
 }
 
-// Open opens the bucket of an address. Nothing is asked of it yet.
+// Open opens the bucket of an address. It sends no request yet.
 func Open(ctx context.Context, where string) (*Store, error) {
 	u, err := url.Parse(where)
 	if err != nil || !IsURL(where) || u.Host == "" {
@@ -72,8 +72,8 @@ func Open(ctx context.Context, where string) (*Store, error) {
 	return s, nil
 }
 
-// parameters are those of the address. Objects without a checksum are common, and the driver of S3 prints a line for
-// each unless it is told to check only what must be checked; content is checked by whoever reads it.
+// parameters returns the parameters of the address. For S3 it sets when_required: otherwise the driver prints a line
+// for each object without a checksum, and such objects are common. The reader checks the content instead.
 func parameters(u *url.URL) string {
 	q := u.Query()
 	if u.Scheme == "s3" && !q.Has("response_checksum_validation") {
@@ -88,14 +88,14 @@ func parameters(u *url.URL) string {
 // Close releases the bucket.
 func (s *Store) Close() error { return s.bucket.close() }
 
-// Shown is an address without its parameters, which may hold credentials.
+// Shown returns an address without its parameters, which may contain credentials.
 func Shown(where string) string {
 	bare, _, _ := strings.Cut(where, "?")
 	return bare
 }
 
-// List hands out the objects that the address names, in the order of their keys: the object itself, else all below it.
-// At most limit objects are handed out; whether there are more is the result.
+// List calls each for the objects of an address, in key order: the object itself, else all objects below it. It stops
+// after limit objects; more says whether there are others.
 func (s *Store) List(ctx context.Context, limit int, each func(Object) error) (more bool, err error) {
 	if s.key != "" && !strings.HasSuffix(s.key, "/") {
 		size, modified, found, err := s.bucket.stat(ctx, s.key)
@@ -113,7 +113,7 @@ func (s *Store) List(ctx context.Context, limit int, each func(Object) error) (m
 	}
 	n := 0
 	err = s.bucket.list(ctx, prefix, func(key string, size int64, modified time.Time) error {
-		if strings.HasSuffix(key, "/") { // what consoles create as a folder
+		if strings.HasSuffix(key, "/") { // created by consoles as a folder
 			return nil
 		}
 		if n++; n > limit {
@@ -133,7 +133,7 @@ func (s *Store) List(ctx context.Context, limit int, each func(Object) error) (m
 
 var errEnough = errors.New("enough objects")
 
-// Read streams an object, or its first bytes when length is not negative. The caller closes the result.
+// Read streams an object, or only its first length bytes if length is not negative. The caller closes the result.
 func (s *Store) Read(ctx context.Context, o Object, length int64) (io.ReadCloser, error) {
 	r, err := s.bucket.read(ctx, o.key, length)
 	if err != nil {

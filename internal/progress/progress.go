@@ -1,6 +1,6 @@
-// Package progress shows how far long work is: bytes, percent, rate and time left of what is read or copied, and how
-// long something is waited for. What counts is carried by the context, so that a reader deep below needs no parameter;
-// without a display nothing is counted.
+// Package progress shows how far long work has come: bytes, percent, rate and time left of reading or copying, and how
+// long a wait lasts. The context carries the work, so that nested readers need no extra parameter. Without a display
+// nothing is counted.
 package progress
 
 import (
@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Display draws one line for all work that is under way.
+// Display draws one line for all current work.
 type Display struct {
-	// Patience is how long work must take before it is shown; New sets what suits people.
+	// Patience is how long work must last before it is shown; New sets a default.
 	Patience time.Duration
 
 	draw func(line string)
@@ -23,7 +23,7 @@ type Display struct {
 	mu     sync.Mutex
 	works  []*Work
 	closed bool
-	stop   chan struct{} // ends the drawing; nil when none goes on
+	stop   chan struct{} // ends the drawing; nil if nothing is drawn
 }
 
 const (
@@ -32,10 +32,10 @@ const (
 	every    = 250 * time.Millisecond
 )
 
-// New returns a display that hands its line to draw, a few times per second while there is work.
+// New returns a display that calls draw with its line, a few times per second while there is work.
 func New(draw func(line string)) *Display { return &Display{Patience: patience, draw: draw} }
 
-// Close ends the drawing for good; what still counts then counts unseen.
+// Close ends the drawing permanently. Later work is counted but not shown.
 func (d *Display) Close() {
 	if d == nil {
 		return
@@ -53,7 +53,7 @@ func (d *Display) end() {
 	}
 }
 
-// Work is one thing that takes time. A nil Work takes all calls and does nothing.
+// Work is one task that takes time. All methods of a nil Work do nothing.
 type Work struct {
 	display *Display
 	what    string
@@ -67,13 +67,13 @@ type displayKey struct{}
 
 type workKey struct{}
 
-// With makes all work that is begun with the context show on the display.
+// With returns a context whose work is shown on the display.
 func With(ctx context.Context, d *Display) context.Context {
 	return context.WithValue(ctx, displayKey{}, d)
 }
 
-// Begin starts work of total bytes, 0 when the number is not known. What counts by the returned context counts to it.
-// The caller ends it.
+// Begin starts work of total bytes, 0 if the number is not known. Readers that use the returned context count towards
+// it. The caller calls End.
 func Begin(ctx context.Context, what string, total int64) (context.Context, *Work) {
 	d, _ := ctx.Value(displayKey{}).(*Display)
 	if d == nil {
@@ -96,13 +96,13 @@ func Wait(ctx context.Context, what string) *Work {
 	return d.add(&Work{what: what, limit: limit})
 }
 
-// From is the work that the context counts to, nil for none.
+// From returns the work of the context, nil if there is none.
 func From(ctx context.Context) *Work {
 	w, _ := ctx.Value(workKey{}).(*Work)
 	return w
 }
 
-// Carry makes ctx count to the work of another context.
+// Carry returns ctx with the work of another context.
 func Carry(ctx, from context.Context) context.Context {
 	if w := From(from); w != nil {
 		return context.WithValue(ctx, workKey{}, w)
@@ -117,7 +117,7 @@ func (w *Work) Add(n int) {
 	}
 }
 
-// End takes the work off the display.
+// End removes the work from the display.
 func (w *Work) End() {
 	if w == nil {
 		return
@@ -185,7 +185,7 @@ func (d *Display) run(stop chan struct{}) {
 	}
 }
 
-// lineOf is the line for all work that has taken a while: the first by name, the bytes of all together.
+// lineOf returns the line for all work that has lasted a while: the name of the first, and the total bytes.
 func (d *Display) lineOf(now time.Time) string {
 	var first *Work
 	var done, total int64
@@ -226,11 +226,11 @@ func (d *Display) lineOf(now time.Time) string {
 	return what + ": " + bytesLine(done, total, took)
 }
 
-// bytesLine says bytes, percent, rate and time left, as far as they are known.
+// bytesLine formats bytes, percent, rate and time left, as far as they are known.
 func bytesLine(done, total int64, took time.Duration) string {
 	rate := float64(done) / max(took.Seconds(), 0.001)
 	parts := []string{Size(done)}
-	if total > 0 && done <= total { // what is read twice has no share
+	if total > 0 && done <= total { // data read twice has no percentage
 		parts = []string{Size(done) + " of " + Size(total),
 			fmt.Sprintf("%d %%", int64(100*(float64(done)/float64(total))))}
 	}
@@ -254,7 +254,7 @@ func round(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Size is a number of bytes for people.
+// Size formats a number of bytes.
 func Size(n int64) string {
 	f, unit := float64(n), 0
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}

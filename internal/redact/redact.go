@@ -1,8 +1,8 @@
-// Package redact shows values as digests that are of no use to whoever lacks the sources.
+// Package redact shows values as digests that reveal nothing without the sources.
 //
-// The start of a plain hash gives short values away: whoever has a report hashes candidates until one fits. So digests
-// are keyed. The key comes from the bytes of the sources and is never printed. Digests are equal where values are, and
-// the same in every run on these sources.
+// A plain hash reveals short values, since a reader can hash candidates until one fits. So the digests are keyed. The
+// key is derived from the bytes of the sources and never printed. Equal values have equal digests, also in other runs
+// on the same sources.
 package redact
 
 import (
@@ -17,9 +17,8 @@ import (
 // shown is how many bytes of a digest are printed: enough to compare values.
 const shown = 8
 
-// Key makes digests of values. It is safe for use by several goroutines. A nil Key stands for sources without a
-// readable byte, and for facts that come from no source: its digests are equal where values are inside one process, and
-// differ from run to run.
+// Key computes digests of values. It is safe for concurrent use. A nil Key is for sources without a readable byte and
+// for facts without a source. Its digests are comparable only within one process.
 type Key struct{ macs sync.Pool }
 
 // mac is one keyed hash with room for its sum.
@@ -28,7 +27,7 @@ type mac struct {
 	sum [sha256.Size]byte
 }
 
-// New returns the key that a secret gives.
+// New returns the key derived from a secret.
 func New(secret []byte) *Key {
 	secret = append([]byte(nil), secret...)
 	k := &Key{}
@@ -36,10 +35,10 @@ func New(secret []byte) *Key {
 	return k
 }
 
-// ofProcess is what a nil Key uses.
+// ofProcess returns the key used by a nil Key.
 var ofProcess = sync.OnceValue(func() *Key {
 	secret := make([]byte, sha256.Size)
-	_, _ = rand.Read(secret) // never fails: the program ends where the system has no randomness
+	_, _ = rand.Read(secret) // never fails: Go ends the program if the system has no randomness
 	return New(secret)
 })
 
@@ -50,7 +49,7 @@ func (k *Key) Append(dst, value []byte) []byte {
 	}
 	m, ok := k.macs.Get().(*mac)
 	if !ok {
-		return dst // the pool holds nothing else
+		return dst // the pool contains nothing else
 	}
 	m.Reset()
 	m.Write(value)

@@ -4,5 +4,5 @@ package regular
 
 import "syscall"
 
-// nonBlocking lets the open of a named pipe return at once, and no terminal becomes the one of the process.
+// nonBlocking makes the open of a named pipe return at once, and keeps a terminal from becoming the controlling one.
 const nonBlocking = syscall.O_NONBLOCK | syscall.O_NOCTTY

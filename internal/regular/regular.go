@@ -1,6 +1,6 @@
-// Package regular opens files of evidence. Whatever a name in a data dir leads to, an open returns at once, and what it
-// returns is a regular file of which no more is read than it held at that moment: a named pipe would wait for a writer,
-// a device has no end, and a file that a running server appends to never comes to its end.
+// Package regular opens files of evidence safely. An open returns at once, and only regular files are opened. They are
+// read up to the size they had then. A named pipe would wait for a writer, a device has no end, and a file to which a
+// running server appends would never end.
 package regular
 
 import (
@@ -10,37 +10,38 @@ import (
 	"os"
 )
 
-// NotRegularError says that a name leads to something that is not a regular file; such things are not read.
+// NotRegularError says that a path is not a regular file and was not read.
 type NotRegularError struct {
-	// What it is: "a named pipe", say.
+	// What is the type of the file, such as "a named pipe".
 	What string
 }
 
 // Error implements error.
 func (e *NotRegularError) Error() string {
-	return fmt.Sprintf("is %s and not a regular file; it is not read", e.What)
+	return fmt.Sprintf("is %s, not a regular file; skipped", e.What)
 }
 
-// TooLargeError says that a file is larger than what is read into memory.
+// TooLargeError says that a file is larger than the limit for files read into memory.
 type TooLargeError struct{ Size, Limit int64 }
 
 // Error implements error.
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("has %d bytes, more than the %d that are read of such a file", e.Size, e.Limit)
+	return fmt.Sprintf("has %d bytes, more than the limit of %d bytes for such a file", e.Size, e.Limit)
 }
 
-// Open opens a regular file for reading, also behind a symbolic link, and returns it with its size at that moment.
-// Everything else is a *NotRegularError inside of a *fs.PathError. Open never waits: the open itself is not blocking,
-// and what was opened is looked at again, so that a file replaced in between makes no difference.
+// Open opens a regular file for reading, also through a symbolic link, and returns its size at that moment. For
+// anything else it returns a *NotRegularError inside a *fs.PathError. It never waits: the open is non-blocking, and the
+// type is checked again after it, in case the file was replaced.
 func Open(path string) (*os.File, int64, error) {
-	st, err := os.Stat(path) // opening a device can do something
+	st, err := os.Stat(path) // opening a device can have side effects
 	if err != nil {
 		return nil, 0, err
 	}
 	if err := check(path, st.Mode()); err != nil {
 		return nil, 0, err
 	}
-	//nolint:forbidigo // read-only; os.Open cannot be told not to wait
+	//nolint:forbidigo // read-only; os.Open would block on a pipe
+	//nolint:forbidigo // read-only; os.Open would wait for a pipe
 	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
 		return nil, 0, err
@@ -62,7 +63,8 @@ func check(path string, mode fs.FileMode) error {
 	return &fs.PathError{Op: "open", Path: path, Err: &NotRegularError{What: What(mode)}}
 }
 
-// ReadFile reads a regular file of at most limit bytes; a larger one is a *TooLargeError inside of a *fs.PathError.
+// ReadFile reads a regular file of at most limit bytes. For a larger one it returns a *TooLargeError inside a
+// *fs.PathError.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	f, size, err := Open(path)
 	if err != nil {
@@ -74,13 +76,13 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	}
 	b := make([]byte, size)
 	n, err := io.ReadFull(f, b)
-	if err == io.ErrUnexpectedEOF || err == io.EOF { //nolint:errorlint // io.ReadFull returns these unwrapped; the file was cut since
+	if err == io.ErrUnexpectedEOF || err == io.EOF { //nolint:errorlint // returned unwrapped; the file was cut
 		err = nil
 	}
 	return b[:n], err
 }
 
-// What names the type of a file in words.
+// What describes the type of a file.
 func What(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():

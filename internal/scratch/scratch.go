@@ -1,5 +1,5 @@
-// Package scratch makes the folders that commands work in and removes them, also for a command that is given up because
-// it did not end in time. It bounds what they may take of the disk.
+// Package scratch creates and removes the working folders of commands, also for a command that was aborted. It bounds
+// how much disk space they use.
 package scratch
 
 import (
@@ -17,7 +17,7 @@ var (
 	dirs = map[string]bool{}
 )
 
-// Dir makes a new folder below parent ("" is the system's folder for temporary files) and returns its absolute path.
+// Dir creates a new folder below parent ("" is the system's folder for temporary files) and returns its absolute path.
 func Dir(parent, pattern string) (string, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -36,7 +36,7 @@ func Dir(parent, pattern string) (string, error) {
 	return dir, nil
 }
 
-// Remove removes a folder that Dir made.
+// Remove removes a folder that Dir created.
 func Remove(dir string) error {
 	mu.Lock()
 	known := dirs[dir]
@@ -45,10 +45,10 @@ func Remove(dir string) error {
 	if !known {
 		return nil
 	}
-	return os.RemoveAll(dir) //nolint:forbidigo // Dir made it
+	return os.RemoveAll(dir) //nolint:forbidigo // created by Dir
 }
 
-// RemoveAll removes every folder that is left, for a process that ends.
+// RemoveAll removes all remaining folders when the process ends.
 func RemoveAll() error {
 	mu.Lock()
 	left := make([]string, 0, len(dirs))
@@ -63,11 +63,11 @@ func RemoveAll() error {
 	return errors.Join(errs...)
 }
 
-// maxReserve is the most of a disk that is left free for others.
+// maxReserve is the most space in bytes that is left free.
 const maxReserve = 1 << 30
 
-// Budget is how many bytes may be written below dir: the room of its disk less a tenth, of which 1 GiB at most. It has
-// no bound where the system does not tell.
+// Budget returns how many bytes may be written below dir: the free space of its disk, less a tenth of it or at most 1
+// GiB. There is no bound if the system does not report the free space.
 func Budget(dir string) int64 {
 	free, ok := disk.Room(dir)
 	if !ok {
@@ -76,7 +76,7 @@ func Budget(dir string) int64 {
 	return free - min(free/10, maxReserve)
 }
 
-// RoomError says that what is to be written does not fit.
+// RoomError says that the data does not fit on the disk.
 type RoomError struct {
 	Dir string
 	// Allowed is the budget in bytes.
@@ -85,6 +85,7 @@ type RoomError struct {
 
 // Error implements error.
 func (e *RoomError) Error() string {
-	return fmt.Sprintf("more than the %d MiB that may be written below %s; free some room there, or set TMPDIR to a "+
+	return fmt.Sprintf("needs more than the %d MiB that may be written below %s; free some space there, or set "+
+		"TMPDIR to a "+
 		"folder on another disk", e.Allowed>>20, e.Dir)
 }

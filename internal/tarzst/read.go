@@ -14,19 +14,19 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Limits bound what Read takes in, since an archive can be made by anybody.
+// Limits bound what Read accepts, since an archive may come from anyone.
 type Limits struct {
-	// Files is the most files, Bytes the most bytes of all of them together.
+	// Files is the maximum number of files, Bytes the maximum of their total size.
 	Files int
 	Bytes int64
 }
 
-// errManifest says that an archive does not end with a manifest of ours.
+// errManifest says that an archive does not end with a manifest.
 var errManifest = errors.New("the archive does not end with a manifest")
 
-// Read calls visit with every file but the manifest, in order; what visit does not read is read all the same. The
-// manifest is then compared with what was read: a file that is missing, too much or altered is an error. visit sees
-// contents that are not proven yet.
+// Read calls visit for every file but the manifest, in order, and reads what visit leaves unread. Then it compares the
+// manifest with the files: a missing, additional or altered file is an error. visit sees contents that are not verified
+// yet.
 func Read(ctx context.Context, r io.Reader, l Limits,
 	visit func(name string, size int64, r io.Reader) error) (*Manifest, error) {
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
@@ -86,25 +86,26 @@ func readManifest(r io.Reader, size int64) (*Manifest, error) {
 		return nil, fmt.Errorf("%w: %w", errManifest, err)
 	}
 	if m.Format != manifestFormat {
-		return nil, fmt.Errorf("the manifest has format %d, this program reads %d", m.Format, manifestFormat)
+		return nil, fmt.Errorf("the manifest has format %d, but this program reads only format %d", m.Format,
+			manifestFormat)
 	}
 	return m, nil
 }
 
-// compare says which file is not as the manifest has it.
+// compare returns an error that names the first file that differs from the manifest.
 func compare(want, got []File) error {
 	for i, f := range got {
 		if i >= len(want) || want[i] != f {
-			return fmt.Errorf("%s is not as the manifest says: the archive was altered", f.Name)
+			return fmt.Errorf("%s differs from the manifest: the archive was altered", f.Name)
 		}
 	}
 	if len(want) > len(got) {
-		return fmt.Errorf("%s is in the manifest and not in the archive", want[len(got)].Name)
+		return fmt.Errorf("%s is in the manifest but not in the archive", want[len(got)].Name)
 	}
 	return nil
 }
 
-// Find returns the file of that name.
+// Find returns the file with a name.
 func (m *Manifest) Find(name string) (File, bool) {
 	i := slices.IndexFunc(m.Files, func(f File) bool { return f.Name == name })
 	if i < 0 {

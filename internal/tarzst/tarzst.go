@@ -1,8 +1,7 @@
 // Package tarzst writes and reads archives (.tar.zst) as a stream. They end with a manifest: the name, size and sha256
 // of every file in them.
 //
-// The same files in the same order give the same bytes: an entry carries no owner and no time but the one that it is
-// given.
+// The same files in the same order give the same bytes: an entry has no owner, and only the time that the caller sets.
 package tarzst
 
 import (
@@ -26,7 +25,7 @@ const ManifestName = "manifest.json"
 // manifestFormat is the version of the manifest's layout.
 const manifestFormat = 1
 
-// Manifest lists the files of an archive in the order in which they were written; itself it is not among them.
+// Manifest lists the files of an archive in the order in which they were written, except itself.
 type Manifest struct {
 	Format int    `json:"format"`
 	Kind   string `json:"kind"`
@@ -40,34 +39,34 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Entry says how a file stands in the archive.
+// Entry describes a file in the archive.
 type Entry struct {
-	// Name is a relative path with slashes. No name may be given twice.
+	// Name is a relative path with slashes. Every name must be different.
 	Name string
-	// Size is how many bytes are read of the file.
+	// Size is how many bytes are read from the file.
 	Size int64
-	// Mode holds the permission bits; 0 stands for 0600.
+	// Mode is the permission bits; 0 means 0600.
 	Mode fs.FileMode
-	// Time is when the file was changed last; the zero value stands for the beginning of 1970.
+	// Time is the modification time; the zero value means the start of 1970.
 	Time time.Time
 }
 
 // Options tune a Writer.
 type Options struct {
-	// Kind says what the archive is: "report", for example.
+	// Kind is the kind of the archive, such as "report".
 	Kind string
 	// Fast trades size for speed.
 	Fast bool
-	// Small keeps the memory of the compressor to a few MiB, for hosts whose memory a server needs.
+	// Small limits the memory of the compressor to a few MiB, for hosts that also run a server.
 	Small bool
-	// Bare leaves the manifest out: the last file that the caller adds is one of its own.
+	// Bare omits the manifest; the caller adds its own as the last file.
 	Bare bool
 }
 
-// smallWindow is how far back the compressor looks with Options.Small.
+// smallWindow is the compressor's window with Options.Small.
 const smallWindow = 512 << 10
 
-// bufferSize is what one read of a file asks for.
+// bufferSize is the size of one read.
 const bufferSize = 128 << 10
 
 // Writer writes an archive. After an error of any method the archive is useless.
@@ -80,7 +79,7 @@ type Writer struct {
 	buf      []byte
 }
 
-// NewWriter begins an archive. Close has to be called.
+// NewWriter starts an archive. The caller must call Close.
 func NewWriter(w io.Writer, o Options) (*Writer, error) {
 	level := zstd.SpeedDefault
 	if o.Fast {
@@ -100,7 +99,7 @@ func NewWriter(w io.Writer, o Options) (*Writer, error) {
 		buf: make([]byte, bufferSize)}, nil
 }
 
-// Add writes a file. It is an error if r ends before e.Size bytes; what r has after them is left.
+// Add writes a file. It returns an error if r has fewer than e.Size bytes; it ignores bytes after them.
 func (w *Writer) Add(e Entry, r io.Reader) error {
 	if !fs.ValidPath(e.Name) || e.Name == "." {
 		return fmt.Errorf("%q cannot be a name in an archive", e.Name)
@@ -137,19 +136,19 @@ func (w *Writer) put(e Entry, r io.Reader) error {
 	return err
 }
 
-// onlyWriter hides tar.Writer's ReadFrom, so that the copy uses the one buffer.
+// onlyWriter hides tar.Writer's ReadFrom, so that the copy uses the given buffer.
 type onlyWriter struct{ io.Writer }
 
-// Manifest returns what was written so far.
+// Manifest returns the files written so far.
 func (w *Writer) Manifest() Manifest { return w.manifest }
 
-// Abandon gives the memory of an archive back that will not be finished.
+// Abandon frees the memory of an unfinished archive.
 func (w *Writer) Abandon() {
 	w.zst.Reset(io.Discard)
 	_ = w.zst.Close()
 }
 
-// Close writes the manifest, unless the archive is bare, and ends the archive. What it was written to stays open.
+// Close writes the manifest, unless the archive is bare, and ends the archive. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	if w.bare {
 		return errors.Join(w.tar.Close(), w.zst.Close())

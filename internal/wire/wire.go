@@ -1,15 +1,14 @@
-// Package wire cuts protobuf messages into fields, for all that reads records of etcd: log entries, snapshot files and
-// rows of the database.
+// Package wire splits protobuf messages into fields, for all packages that read records of etcd: log entries, snapshot
+// files and rows of the database.
 //
-// The reader is google.golang.org/protobuf/encoding/protowire. It differs in one point from the decoders that etcd
-// generates (gogo): a varint of ten bytes whose last byte goes beyond 64 bits is an error for protowire, while etcd
-// drops the bits that do not fit. What etcd decodes is read here as etcd reads it, so the second way is taken, here and
-// nowhere else.
+// It uses google.golang.org/protobuf/encoding/protowire, which differs in one point from the decoders that etcd
+// generates (gogo). A varint of ten bytes that exceeds 64 bits is an error in protowire, while etcd drops the extra
+// bits. Package wire does the same as etcd.
 package wire
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// The wire types that etcd's messages use. Groups (3, 4) never occur; a message with one is not read.
+// The wire types in etcd's messages. Groups (3, 4) do not occur; a message with one is not read.
 const (
 	Varint  = int8(protowire.VarintType)
 	Fixed64 = int8(protowire.Fixed64Type)
@@ -28,7 +27,7 @@ type Field struct {
 	Raw []byte
 }
 
-// Uvarint reads one varint from the head of b; n is 0 when b holds none.
+// Uvarint reads one varint from the start of b; n is 0 if there is none.
 func Uvarint(b []byte) (v uint64, n int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1
@@ -50,7 +49,7 @@ func longUvarint(b []byte) (v uint64, n int) {
 	return v, n
 }
 
-// overflowing reads a varint of ten bytes without the bits above the 64th.
+// overflowing reads a varint of ten bytes and drops the bits above the 64th.
 func overflowing(b [maxVarint]byte) (v uint64, n int) {
 	b[maxVarint-1] &= 1
 	if v, n = protowire.ConsumeVarint(b[:]); n < 0 {
@@ -59,7 +58,7 @@ func overflowing(b [maxVarint]byte) (v uint64, n int) {
 	return v, n
 }
 
-// Next reads the field at the head of b and returns its length, 0 when there is none.
+// Next reads the field at the start of b and returns its length, 0 if there is none.
 func (f *Field) Next(b []byte) int {
 	tag, n := Uvarint(b)
 	if n == 0 || tag>>3 < uint64(protowire.MinValidNumber) || tag>>3 > uint64(protowire.MaxValidNumber) {
@@ -74,7 +73,7 @@ func (f *Field) Next(b []byte) int {
 	return used
 }
 
-// value reads the value after a tag and returns its length, 0 when there is none.
+// value reads the value after a tag and returns its length, 0 if there is none.
 func (f *Field) value(b []byte) int {
 	n := 0
 	switch f.Type {

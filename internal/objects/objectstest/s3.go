@@ -1,4 +1,4 @@
-// Package objectstest is a small object storage for tests: as much of S3 as is needed to list and read, over HTTP on
+// Package objectstest is a small object storage for tests: the parts of S3 for listing and reading, over HTTP on
 // loopback.
 package objectstest
 
@@ -20,11 +20,11 @@ import (
 type Bucket struct {
 	dir    string
 	server *httptest.Server
-	// Bytes counts what was read of objects.
+	// Bytes counts the object bytes sent.
 	Bytes atomic.Int64
 }
 
-// Serve serves a folder as the bucket "b" and sets the environment variables that hold credentials.
+// Serve serves a folder as the bucket "b" and sets the environment variables for credentials.
 func Serve(t *testing.T, dir string) *Bucket {
 	t.Helper()
 	b := &Bucket{dir: dir}
@@ -36,7 +36,7 @@ func Serve(t *testing.T, dir string) *Bucket {
 	return b
 }
 
-// URL is the address of a key.
+// URL returns the address of a key.
 func (b *Bucket) URL(key string) string {
 	return "s3://b/" + key + "?region=us-east-1&use_path_style=true&endpoint=" + url.QueryEscape(b.server.URL)
 }
