@@ -1,9 +1,9 @@
 package evidence
 
-// Before is the member as its database stood one transaction earlier, where that transaction left the same consistent
-// index; nil where it cannot be read or the index moved. The last transaction then changed rows without an entry of the
-// log, or finished the entry at that index. Pages of the transaction before the last are never used again by the last
-// one, so what is read there is what stood there.
+// Before returns the member with its database as it was one transaction earlier. It returns nil if that state cannot be
+// read, or if the last transaction moved the consistent index. Otherwise the last transaction changed rows without an
+// entry of the log, or completed the entry at that index. The last transaction never reuses pages of the one before it,
+// so that state is intact.
 func (m *Member) Before() *Member {
 	if !m.HasDB() || len(m.DB.Handle.Metas()) != 2 {
 		return nil

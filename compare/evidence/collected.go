@@ -8,14 +8,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// CollectedName is the file next to member/ with which the command collect says how it copied a running member.
+// CollectedName is the file next to member/ in which the command collect describes its copy of a running member.
 const CollectedName = "etcd-medic-collect.json"
 
-// maxCollected bounds what is read of it.
+// maxCollected bounds the size of this file in bytes.
 const maxCollected = 4 << 20
 
-// collected tells whether the data dir is a copy of a running member on which nothing ran since: its log ends where the
-// file says. The member itself went on.
+// collected reports whether the data dir is a copy of a running member on which no server has run since: its log ends
+// where the file says. The member itself may have applied more since.
 func (l *layout) collected(m *Member) bool {
 	if l.member == "" || !m.HasWAL() {
 		return false

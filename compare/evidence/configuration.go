@@ -2,9 +2,9 @@ package evidence
 
 import "github.com/etcd-medic/etcd-medic/dumplog"
 
-// ConfigurationCurrent tells whether Voters and Learners are raft's configuration at the commit index. They are what
-// the newest ConfState and the conf changes at hand give; where the log has a hole between the two, or ends before
-// entries that the database has applied, conf changes can be missing.
+// ConfigurationCurrent reports whether Voters and Learners are raft's configuration at the commit index. They follow
+// from the newest ConfState and the known conf changes. Conf changes may be missing if the log has a gap between the
+// two, or ends before entries that the database has applied.
 func (m *Member) ConfigurationCurrent() bool {
 	if !m.Membership.RaftKnown {
 		return false
@@ -33,7 +33,7 @@ func (m *Member) ConfigurationCurrent() bool {
 	return true
 }
 
-// confStateIndex is the index of the newest ConfState of this source, 0 when there is none.
+// confStateIndex returns the index of the newest ConfState of this source, 0 if there is none.
 func (m *Member) confStateIndex() (from uint64) {
 	see := func(index uint64, cs *dumplog.ConfState) {
 		if cs != nil && len(cs.Voters) > 0 {

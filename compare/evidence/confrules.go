@@ -5,26 +5,25 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// confRules tells which conf changes servers refuse (apply.Members): a refused change is committed like any other, and
-// neither raft nor a member list takes it over. Where the state before a change is not fully known, the change counts
-// as accepted unless the member's own database shows that it was not.
+// confRules decides which conf changes servers refuse (apply.Members). A refused change is committed like any other,
+// but neither raft nor a member list applies it. If the state before a change is not fully known, the change counts as
+// accepted, unless the member's own database shows otherwise.
 type confRules struct {
 	m     *Member
 	rules *apply.Members
-	// from is the index of the configuration that the rules begin with; changes up to it are not judged.
+	// from is the index of the first known configuration; changes up to it are not judged.
 	from uint64
-	// founding is true while the conf changes of a bootstrap are read, which are never refused.
+	// founding is true for the conf changes of a bootstrap, which are never refused.
 	founding bool
 	next     uint64
-	// index is that of the change being judged.
+	// index is the index of the current change.
 	index uint64
-	// rows are the IDs of the member's database, made when one is asked for.
+	// rows are the IDs in the member's database, filled on first use.
 	rows map[dumplog.ID]bool
 }
 
-// confRules begins with the founding of the cluster where the log reaches back to it, else with the oldest
-// configuration that the log goes on from; what stands before that is not judged. newest is the index of the newest
-// configuration.
+// confRules starts with the bootstrap of the cluster if the log reaches back to it, else with the oldest configuration
+// from which the log continues. Earlier changes are not judged. newest is the index of the newest configuration.
 func (m *Member) confRules(newest uint64) *confRules {
 	r := &confRules{m: m, rules: apply.NewMembers(m.Version.Release()), next: 1}
 	r.rules.Admits = r.listed
@@ -37,7 +36,7 @@ func (m *Member) confRules(newest uint64) *confRules {
 	if m.DB == nil {
 		return r
 	}
-	// What the database lists as removed, and no change in the log removes, was removed before.
+	// A member that the database lists as removed, and that no change in the log removes, was removed before the log.
 	for _, id := range m.DB.Removed {
 		r.rules.Removed[dumplog.ID(id)] = true
 	}
@@ -49,7 +48,7 @@ func (m *Member) confRules(newest uint64) *confRules {
 	return r
 }
 
-// oldestConfState sets the members of the oldest configuration at hand and returns its index.
+// oldestConfState sets the members of the oldest known configuration and returns its index.
 func (m *Member) oldestConfState(newest uint64, r *confRules) uint64 {
 	from, cs := newest, (*dumplog.ConfState)(nil)
 	take := func(index uint64, c *dumplog.ConfState) {
@@ -91,21 +90,21 @@ func (m *Member) oldestConfState(newest uint64, r *confRules) uint64 {
 	return from
 }
 
-// sync takes over raft's newest configuration, before the first change after it.
+// sync applies raft's newest configuration, before the first change after it.
 func (r *confRules) sync(ms *Membership) {
 	if len(ms.Voters) > 0 {
 		r.rules.Reset(ms.Voters, ms.Learners)
 	}
 }
 
-// refuse tells whether servers refuse the change, and takes it over when they do not.
+// refuse reports whether servers refuse the change. If they do not, it applies the change.
 func (r *confRules) refuse(c *ConfEntry) bool {
 	r.founding = r.founding && c.Index == r.next && c.Change.ID == 0
 	r.next, r.index = c.Index+1, c.Index
 	if c.Index <= r.from {
 		return false
 	}
-	// What has no context that decodes stops a server, and raft needs none.
+	// A context that does not decode stops a server, but raft does not need it.
 	if why := r.rules.Check(&c.Change); why != apply.Accepted && why != apply.NoContext && !r.founding {
 		return true
 	}
@@ -116,8 +115,8 @@ func (r *confRules) refuse(c *ConfEntry) bool {
 	return false
 }
 
-// listed tells whether the member's database has taken the addition over: it lists the member, or lists it as removed.
-// A database that has not applied the change cannot tell; by default servers refuse it.
+// listed reports whether the member's database has applied the addition: it lists the member, or lists it as removed.
+// If the database has not applied the change, it returns false, since servers refuse the change by default.
 func (r *confRules) listed(id dumplog.ID) bool {
 	if r.m.ConsistentIndex() < r.index {
 		return false
@@ -128,7 +127,7 @@ func (r *confRules) listed(id dumplog.ID) bool {
 	return r.rows[id]
 }
 
-// Listed are the IDs that the member's database lists, as members or as removed.
+// Listed returns the IDs in the member's database, listed as members or as removed.
 func (m *Member) Listed() map[dumplog.ID]bool {
 	ids := map[dumplog.ID]bool{}
 	if m.DB == nil {

@@ -23,7 +23,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// Access is how a running member is reached: the flags that etcdctl users know.
+// Access says how to connect to a running member, with the same settings as etcdctl.
 type Access struct {
 	// CACert, Cert and Key are PEM files; empty ones are not used.
 	CACert, Cert, Key string
@@ -31,15 +31,15 @@ type Access struct {
 	User string
 	// DialTimeout bounds connecting; 0 means 5 seconds.
 	DialTimeout time.Duration
-	// Window is how many bytes of a stream may arrive before they are read; 0 leaves it to gRPC, which takes up to 16
-	// MiB from a fast server. At least 64 KiB.
+	// Window is how many bytes of a stream may arrive before they are read, at least 64 KiB. 0 leaves it to gRPC, which
+	// buffers up to 16 MiB from a fast server.
 	Window int32
 }
 
-// IsEndpoint tells the client URL of a running member from a path.
+// IsEndpoint reports whether where is the client URL of a running member and not a path.
 func IsEndpoint(where string) bool { return isEndpoint(where) }
 
-// isEndpoint tells a running member's client URL from a path.
+// isEndpoint reports whether where is the client URL of a running member and not a path.
 func isEndpoint(where string) bool {
 	return strings.HasPrefix(where, "http://") || strings.HasPrefix(where, "https://")
 }
@@ -47,8 +47,8 @@ func isEndpoint(where string) bool {
 // ListedMember is a member as the cluster lists it: what it is called, and the first URL at which clients reach it.
 type ListedMember struct{ Name, URL string }
 
-// Members asks the endpoints, one after the other, for the list of members until one answers. A member that lists no
-// client URL has never started: its URL is empty. The member that answered keeps the URL by which it was reached.
+// Members asks the endpoints in order for the list of members until one answers. A member without a client URL has
+// never started, so its URL is empty. The member that answered keeps the URL by which it was reached.
 func (a *Access) Members(ctx context.Context, endpoints []string) ([]ListedMember, error) {
 	var errs []error
 	for _, e := range endpoints {
@@ -72,9 +72,10 @@ func (a *Access) membersFrom(ctx context.Context, endpoint string) ([]ListedMemb
 	defer func() { _ = cli.Close() }()
 	ask, cancel := context.WithTimeout(ctx, cmp.Or(a.DialTimeout, listTimeout))
 	defer cancel()
-	r, err := cli.MemberList(ask, clientv3.WithSerializable()) // a cluster without quorum answers too
+	r, err := cli.MemberList(ask, clientv3.WithSerializable()) // a cluster without quorum also answers
 	if err != nil {
-		return nil, fmt.Errorf("%s lists no members (running? see --cacert, --cert, --key, --user): %w", endpoint,
+		return nil, fmt.Errorf("%s does not list its members (running? see --cacert, --cert, --key, --user): %w",
+			endpoint,
 			a.Because([]string{endpoint}, err))
 	}
 	var out []ListedMember
@@ -91,13 +92,13 @@ func (a *Access) membersFrom(ctx context.Context, endpoint string) ([]ListedMemb
 	return out, nil
 }
 
-// A list of members is waited for this long; no cluster has as many as maxListed.
+// listTimeout bounds the wait for a list of members; no cluster has as many as maxListed.
 const (
 	listTimeout = 5 * time.Second
 	maxListed   = 100
 )
 
-// Dial makes a client of the cluster behind the endpoints, http(s)://HOST:PORT each. The caller closes it.
+// Dial returns a client for the cluster at the endpoints, http(s)://HOST:PORT each. The caller closes it.
 func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 	var all []string
 	var cfg clientv3.Config
@@ -122,7 +123,8 @@ func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 	return c, err
 }
 
-// Get asks an endpoint for a page over HTTP, with the certificates of etcd's clients; at most limit bytes are read.
+// Get requests a page from an endpoint over HTTP, with the certificates of etcd's clients. It reads at most limit
+// bytes.
 func (a *Access) Get(ctx context.Context, endpoint, path string, limit int64) (_ []byte, err error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || !isEndpoint(endpoint) {
@@ -149,11 +151,11 @@ func (a *Access) Get(ctx context.Context, endpoint, path string, limit int64) (_
 	return io.ReadAll(io.LimitReader(r.Body, limit))
 }
 
-// streamBuffer is what a connection with a Window buffers of its own.
+// streamBuffer is the size of a connection's own buffers with a Window.
 const streamBuffer = 16 << 10
 
-// because puts the reason in front of an error that says no more than that the time is over: a certificate that does
-// not fit, no server there.
+// because adds the reason to an error that only says that the time is over, such as a certificate that does not match,
+// or no server.
 func because(cfg *clientv3.Config, err error) error {
 	if why := handshake(cfg); why != nil {
 		return fmt.Errorf("%w (%w)", why, err)
@@ -161,8 +163,8 @@ func because(cfg *clientv3.Config, err error) error {
 	return err
 }
 
-// Because puts the reason why the endpoints take no connection in front of an error of a client that says no more than
-// that the time is over. Other errors are returned unchanged.
+// Because adds the reason why the endpoints do not accept a connection to a client's error that only says that the time
+// is over. It returns other errors unchanged.
 func (a *Access) Because(endpoints []string, err error) error {
 	if !vague(err) {
 		return err
@@ -184,13 +186,13 @@ func (a *Access) Because(endpoints []string, err error) error {
 	return err
 }
 
-// vague tells whether an error of a client hides why the connection failed.
+// vague reports whether an error of a client hides why the connection failed.
 func vague(err error) bool {
 	return err != nil && (errors.Is(err, context.DeadlineExceeded) || grpcstatus.Code(err) == codes.DeadlineExceeded ||
 		grpcstatus.Code(err) == codes.Unavailable)
 }
 
-// handshake finds out what a client keeps to itself: why no endpoint takes a connection; nil when one does.
+// handshake finds out why no endpoint accepts a connection, which a client does not report; nil if one does.
 func handshake(cfg *clientv3.Config) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DialTimeout)
 	defer cancel()
@@ -225,8 +227,8 @@ func handshake(cfg *clientv3.Config) error {
 	return first
 }
 
-// refusal is the alert of a server that does not accept the client's certificate. With TLS 1.3 it follows the
-// handshake, so that connecting seems to succeed; nil when the server waits for the client.
+// refusal returns the TLS alert of a server that rejects the client's certificate; nil if the server waits for the
+// client. With TLS 1.3 the alert follows the handshake, so that connecting seems to succeed.
 func refusal(c net.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(refusalTime)); err != nil {
 		return nil
@@ -239,7 +241,7 @@ func refusal(c net.Conn) error {
 	return nil
 }
 
-// wantsTLS is the error of a server that hangs up on plain text or answers it with a TLS alert; nil for others.
+// wantsTLS returns an error if a server closes a plain-text connection or answers with a TLS alert; otherwise nil.
 func wantsTLS(c net.Conn, host string) error {
 	if _, err := c.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")); err != nil {
 		return nil
@@ -259,9 +261,9 @@ func wantsTLS(c net.Conn, host string) error {
 // refusalTime is how long a server may take to send an alert.
 const refusalTime = time.Second
 
-// unreachable is a failure to do the job, not a wrong source: the member may be down, or the access flags wrong.
+// unreachable is a failure of the run, not a bad source: the member may be down, or the access flags wrong.
 func unreachable(endpoint string, err error) error {
-	return fmt.Errorf("%s gives no snapshot (running? see --cacert, --cert, --key, --user): %w", endpoint, err)
+	return fmt.Errorf("%s does not send a snapshot (running? see --cacert, --cert, --key, --user): %w", endpoint, err)
 }
 
 func (a *Access) config(u *url.URL) (clientv3.Config, error) {
@@ -278,7 +280,7 @@ func (a *Access) config(u *url.URL) (clientv3.Config, error) {
 	if a.User != "" {
 		name, password, ok := strings.Cut(a.User, ":")
 		if !ok {
-			return cfg, errors.New("--user wants NAME:PASSWORD")
+			return cfg, errors.New("--user needs NAME:PASSWORD")
 		}
 		cfg.Username, cfg.Password = name, password
 	}
@@ -293,7 +295,7 @@ func (a *Access) config(u *url.URL) (clientv3.Config, error) {
 		}
 		cfg.TLS.RootCAs = x509.NewCertPool()
 		if !cfg.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return cfg, fmt.Errorf("%s holds no PEM certificate", a.CACert)
+			return cfg, fmt.Errorf("%s does not contain a PEM certificate", a.CACert)
 		}
 	}
 	if a.Cert != "" {

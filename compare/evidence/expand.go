@@ -12,7 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
-// expand turns specs into sources: archives are unpacked, folders of several data dirs are taken apart.
+// expand turns specs into sources. It unpacks archives, and splits folders with several data dirs.
 func (s *Set) expand(ctx context.Context, specs []Spec) ([]*Source, error) {
 	s.streams = s.beginStreams(ctx, specs)
 	defer func() {
@@ -51,7 +51,7 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 		if err != nil {
 			return nil, err
 		}
-		if where == given { // what was fetched is not there a second time
+		if where == given { // what was fetched is not in storage a second time
 			s.unpacked[dir] = given
 		}
 		where = filepath.Join(dir, inside)
@@ -75,7 +75,7 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 				s.Failed = append(s.Failed, FailedSource{Spec: n, Err: err})
 			}
 			if len(l.nested) == 1 && len(sub) == 1 {
-				sub[0].spec.Name = spec.Name // the folder's own, such as etcd, tells nothing apart
+				sub[0].spec.Name = spec.Name // the folder's own name, such as etcd, is not unique
 			}
 			out = append(out, sub...)
 		}
@@ -84,7 +84,7 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 	return []*Source{{Kind: l.kind, Where: spec.Where, Missing: l.missing, spec: spec, layout: l}}, nil
 }
 
-// unpack unpacks an archive into a folder of scratch and notes the archive as an input.
+// unpack unpacks an archive into a folder of scratch and records the archive as an input.
 func (s *Set) unpack(ctx context.Context, where string) (string, error) {
 	dir, err := scratch.Dir("", "etcd-medic-")
 	if err != nil {
@@ -100,14 +100,14 @@ func (s *Set) unpack(ctx context.Context, where string) (string, error) {
 	}
 	s.archives = append(s.archives, of)
 	if err := archive.Unpack(ctx, where, dir); err != nil {
-		return "", &SourceError{Where: where, Found: "an archive that does not unpack",
-			Expected: "a sound .tar, .tar.gz or .tar.zst", Err: err}
+		return "", &SourceError{Where: where, Found: "an archive that cannot be unpacked",
+			Expected: "an intact .tar, .tar.gz or .tar.zst", Err: err}
 	}
 	return dir, nil
 }
 
-// within takes ARCHIVE#PATH apart: one source out of an archive of several. A path that is there as it stands is meant
-// as it stands.
+// within splits ARCHIVE#PATH: one source out of an archive of several. If the whole text is an existing path, it is
+// that path.
 func within(where string) (path, inside string) {
 	at := strings.LastIndexByte(where, '#')
 	if at < 1 {
@@ -142,7 +142,7 @@ func (s *Set) expandEndpoint(ctx context.Context, spec Spec) ([]*Source, error) 
 	return []*Source{{Kind: l.kind, Where: spec.Where, spec: spec, layout: l}}, nil
 }
 
-// fetched copies what is in object storage to scratch and returns the path of the copy; a path is itself.
+// fetched copies objects from object storage to scratch and returns the path of the copy. It returns a path unchanged.
 func (s *Set) fetched(ctx context.Context, where string) (string, error) {
 	if !objects.IsURL(where) {
 		return where, nil
@@ -180,8 +180,8 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Unchanged proves that no source changed since Open, and no archive that one was unpacked from; else the error is a
-// *ChangedError.
+// Unchanged verifies that no source has changed since Open, and no archive from which one was unpacked. Otherwise it
+// returns a *ChangedError.
 func (s *Set) Unchanged(ctx context.Context) error {
 	for _, m := range s.Members {
 		if m.Source.Manifest == nil {
@@ -198,7 +198,7 @@ func (s *Set) Unchanged(ctx context.Context) error {
 	return unchangedArchives(s.archives)
 }
 
-// unchangedArchives compares archives with what they were when they were unpacked.
+// unchangedArchives compares archives with their state when they were unpacked.
 func unchangedArchives(archives []File) error {
 	for _, a := range archives {
 		now, err := stamp(a.Path)
@@ -209,7 +209,7 @@ func unchangedArchives(archives []File) error {
 	return nil
 }
 
-// stamp is what tells whether a file was touched.
+// stamp returns size, mode and modification time of a file, to detect changes.
 func stamp(path string) (File, error) {
 	st, err := os.Stat(path)
 	if err != nil {

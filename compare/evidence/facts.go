@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Facts are one member's facts as the JSON contract names them.
+// Facts are one member's facts in the form of the JSON contract.
 type Facts struct {
 	MemberID  dumplog.ID         `json:"memberID"`
 	ClusterID dumplog.ID         `json:"clusterID"`
@@ -18,7 +18,7 @@ type Facts struct {
 	Snapshots []SnapFacts        `json:"snapshots"`
 	SnapDBs   []dumplog.SnapDB   `json:"snapDBs,omitempty"`
 	LeftOvers []dumplog.LeftOver `json:"leftOvers,omitempty"`
-	// SnapOmitted is how many more files of the snap folder there are than SnapDBs, Snapshots and LeftOvers list.
+	// SnapOmitted is the number of files in the snap folder that SnapDBs, Snapshots and LeftOvers do not list.
 	SnapOmitted    int             `json:"snapOmitted,omitempty"`
 	DB             *DBFacts        `json:"db"`
 	Auth           *AuthFacts      `json:"auth"`
@@ -34,7 +34,7 @@ type Facts struct {
 	Missing        []string        `json:"missing,omitempty"`
 }
 
-// WroteBy names the etcd line that last wrote the source; Etcd is nil when no mark tells it.
+// WroteBy is the etcd minor version that last wrote the source; Etcd is nil if nothing in the source shows it.
 type WroteBy struct {
 	Etcd    *string `json:"etcd"`
 	Because string  `json:"because"`
@@ -53,7 +53,7 @@ type WALFacts struct {
 	Start       dumplog.StartKind        `json:"start"`
 	Overwritten int                      `json:"overwritten"`
 	LeftOvers   []dumplog.LeftOver       `json:"leftOvers,omitempty"`
-	// Damage are the first damaged places, DamageOmitted is how many more there are.
+	// Damage are the first damaged places; DamageOmitted is the number of others.
 	Damage        []DamageFacts `json:"damage"`
 	DamageOmitted int           `json:"damageOmitted,omitempty"`
 }
@@ -69,11 +69,11 @@ type SnapFacts struct {
 	Damage    *DamageFacts      `json:"damage"`
 }
 
-// maxDamageFacts is how many damaged places of a log or a database the facts list; the rest is counted.
+// maxDamageFacts is how many damaged places of a log or a database are listed; the others are counted.
 const maxDamageFacts = 20
 
-// maxSnapFacts is how many .snap files, .snap.db files and left-over files of a snap folder the facts list, the newest
-// ones; the rest is counted.
+// maxSnapFacts is how many .snap files, .snap.db files and left-over files of a snap folder are listed, the newest
+// first; the others are counted.
 const maxSnapFacts = 200
 
 // DamageFacts are one damaged place.
@@ -88,11 +88,11 @@ type DamageFacts struct {
 	LostTo   uint64 `json:"lostToIndex,omitempty"`
 	Detail   string `json:"detail"`
 	Server   string `json:"server,omitempty"`
-	// OnStart is what a server does with damage of a log when it starts.
+	// OnStart is how a server reacts to damage of a log when it starts.
 	OnStart dumplog.StartEffect `json:"onStart,omitempty"`
 }
 
-// DBFacts are the facts of a database. Fields that need a key bucket that can be read are nil when it cannot.
+// DBFacts are the facts of a database. Fields that need bucket key are nil if it cannot be read.
 type DBFacts struct {
 	File             string            `json:"file"`
 	PageSize         int               `json:"pageSize"`
@@ -114,14 +114,14 @@ type DBFacts struct {
 	Leases           int               `json:"leases"`
 	HashKV           *dumpdb.HashKV    `json:"hashKV"`
 	Hashes           map[string]string `json:"hashes"`
-	// Damage are the first damaged places, DamageOmitted is how many more there are.
+	// Damage are the first damaged places; DamageOmitted is the number of others.
 	Damage        []DamageFacts `json:"damage"`
 	DamageOmitted int           `json:"damageOmitted,omitempty"`
 	// Undecodable is how many rows of bucket key do not decode.
 	Undecodable int `json:"undecodableRows,omitempty"`
 }
 
-// AuthFacts are users with their roles and roles with their permissions in words; no password hashes.
+// AuthFacts are users with their roles, and roles with their permissions in words; no password hashes.
 type AuthFacts struct {
 	Enabled  bool                `json:"enabled"`
 	Revision uint64              `json:"revision"`
@@ -129,7 +129,7 @@ type AuthFacts struct {
 	Roles    map[string][]string `json:"roles"`
 }
 
-// MembershipFacts are the member lists by place. Agree is nil when fewer than two places could be compared.
+// MembershipFacts are the member lists by place. Agree is nil if fewer than two places could be compared.
 type MembershipFacts struct {
 	Voters    []dumplog.ID    `json:"voters"`
 	Learners  []dumplog.ID    `json:"learners"`
@@ -138,7 +138,7 @@ type MembershipFacts struct {
 	V2        []dumplog.ID    `json:"v2"`
 	ConfState []dumplog.ID    `json:"confState"`
 	Agree     *bool           `json:"agree"`
-	// PeerURLs are the newest known ones by member, those included that are gone.
+	// PeerURLs are the newest known peer URLs by member, including removed members.
 	PeerURLs map[dumplog.ID][]string `json:"-"`
 }
 
@@ -194,7 +194,8 @@ func (m *Member) Facts() Facts {
 		}
 		f.SnapDBs, f.LeftOvers = m.Snap.SnapDBs[max(0, len(m.Snap.SnapDBs)-maxSnapFacts):],
 			m.Snap.LeftOvers[:min(len(m.Snap.LeftOvers), maxSnapFacts)]
-		f.SnapOmitted = len(m.Snap.Files) + len(m.Snap.SnapDBs) + len(m.Snap.LeftOvers) - len(newest) - len(f.SnapDBs) - len(f.LeftOvers)
+		f.SnapOmitted = len(m.Snap.Files) + len(m.Snap.SnapDBs) + len(m.Snap.LeftOvers) -
+			len(newest) - len(f.SnapDBs) - len(f.LeftOvers)
 	}
 	if m.DB != nil {
 		m.dbFacts(&f)
@@ -271,7 +272,7 @@ func (m *Member) dbFacts(f *Facts) {
 		db.FinishedCompact = &r.Main
 	}
 	if m.RootUnreadable() {
-		return // what the buckets hold is unknown, not nothing
+		return // the content of the buckets is unknown, not empty
 	}
 	if kv := d.KV; kv != nil {
 		db.CurrentRevision, db.CompactRevision = &kv.CurrentRev, &kv.CompactRev

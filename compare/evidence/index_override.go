@@ -1,6 +1,6 @@
 package evidence
 
-// StoredIndex returns meta/consistent_index as it stands in the database, 0 when absent; see ConsistentIndex.
+// StoredIndex returns meta/consistent_index as stored in the database, 0 if absent; see ConsistentIndex.
 func (m *Member) StoredIndex() uint64 {
 	if m.DB == nil || m.DB.Meta.ConsistentIndex == nil {
 		return 0
@@ -8,12 +8,12 @@ func (m *Member) StoredIndex() uint64 {
 	return *m.DB.Meta.ConsistentIndex
 }
 
-// HasIndexOverride tells whether the stored index was replaced by another one for every reader of ConsistentIndex.
+// HasIndexOverride reports whether ConsistentIndex returns another index than the stored one.
 func (m *Member) HasIndexOverride() bool { return m.indexOverride != 0 }
 
-// OverrideConsistentIndex makes index the consistent index of the member for all that follows, and derives again what
-// hangs on it; 0 goes back to the stored one. It is for a stored index that the database and the logs contradict: taken
-// at its word it would prove entries committed that nobody has ever seen, and accuse every member that lacks them.
+// OverrideConsistentIndex replaces the stored consistent index and recomputes everything derived from it; 0 restores
+// the stored one. Use it if logs and database contradict the stored index. Trusting that index would mark entries as
+// committed that no log contains, and report every member as missing them.
 func (m *Member) OverrideConsistentIndex(index uint64) {
 	m.indexOverride = index
 	name := m.NodeName

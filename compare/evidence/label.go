@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// nameSources gives every source a label: the given one, else the shortest tail of the path that tells it apart.
+// nameSources gives every source a label: the given one, else the shortest unique tail of its path.
 func nameSources(sources []*Source) {
 	for _, src := range sources {
 		src.Name = src.spec.Name
@@ -49,14 +49,14 @@ func pathTail(p string, depth int) string {
 	}
 	tail := filepath.ToSlash(filepath.Join(parts...))
 	if filepath.Dir(p) == p && filepath.IsAbs(p) && len(parts) < depth {
-		// The whole of an absolute path is itself.
+		// The whole path is absolute and needs no prefix.
 		return filepath.ToSlash(p) + tail
 	}
 	return tail
 }
 
-// Argument is the command line argument that names a source again with the same label, "" when there is none: it was
-// streamed, or its WAL lies elsewhere. What came out of an archive is named as ARCHIVE#PATH.
+// Argument returns the command line argument for a source with the same label. It is "" if there is none: the source
+// was streamed, or its WAL is elsewhere. A source from an archive is ARCHIVE#PATH.
 func (s *Set) Argument(src *Source) string {
 	where := src.Where
 	if src.spec.WALDir != "" {
@@ -73,7 +73,7 @@ func (s *Set) Argument(src *Source) string {
 		}
 	}
 	if strings.HasPrefix(where, "-") {
-		where = "./" + where // else it is taken for a flag
+		where = "./" + where // otherwise it would be read as a flag
 	}
 	named := src.Name + "=" + where
 	if spec, err := ParseSpec(named); where != src.Name && err == nil && spec.Name == src.Name &&
@@ -81,12 +81,12 @@ func (s *Set) Argument(src *Source) string {
 		return named
 	}
 	if spec, err := ParseSpec(where); err != nil || spec.Name != "" {
-		where = "./" + where // else its start is taken for a label
+		where = "./" + where // otherwise its start would be read as a label
 	}
 	return where
 }
 
-// relabel prefers members' own names where the user gave none, if they are known and unambiguous.
+// relabel uses the members' own names where the user gave none, if they are known and unique.
 func (s *Set) relabel() {
 	seen := map[string]int{}
 	for _, m := range s.Members {

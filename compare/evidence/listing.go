@@ -11,16 +11,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// lister lists the files of one source. A symbolic link to a file is that file. Links to folders are followed only
-// where etcd's own folders are, so that a link to somewhere else cannot pull a whole disk into the evidence.
+// lister lists the files of one source. It follows a symbolic link to a file. It follows links to folders only in place
+// of etcd's own folders, so that a link cannot pull a whole disk into the evidence.
 type lister struct {
-	ctx context.Context //nolint:containedctx // the lister lives for one call
+	ctx context.Context //nolint:containedctx // the lister exists for one call
 	m   *Manifest
-	// parts are the folders that are read, as paths below the root.
+	// parts are the folders to read, as paths below the root.
 	parts map[string]bool
 }
 
-// listFiles lists the files of a source (or the one file that it is), without digests.
+// listFiles lists the files of a source (or its single file), without digests.
 func listFiles(ctx context.Context, l layout) (*Manifest, error) {
 	li := &lister{ctx: ctx, m: &Manifest{layout: l}, parts: map[string]bool{}}
 	for _, dir := range []string{l.member, l.wal, l.snap} {
@@ -39,8 +39,8 @@ func listFiles(ctx context.Context, l layout) (*Manifest, error) {
 	return li.m, nil
 }
 
-// nameOfWALDir is the name under which the files of a WAL outside of the data dir are listed: the place where etcd has
-// it by default, so that a copy with the WAL inside has the same digest, unless something is there.
+// nameOfWALDir returns the name under which the files of a WAL outside the data dir are listed. It is the default place
+// in the data dir, unless that exists, so that a copy with the WAL inside has the same digest.
 func (li *lister) nameOfWALDir() string {
 	rel, err := filepath.Rel(li.m.layout.root, filepath.Join(li.m.layout.member, "wal"))
 	name := filepath.ToSlash(rel)
@@ -54,7 +54,7 @@ func (li *lister) nameOfWALDir() string {
 	return name
 }
 
-// walk lists what is at a path, under a name.
+// walk lists a path under a name.
 func (li *lister) walk(at, name string) error {
 	real, err := filepath.EvalSymlinks(at)
 	if err != nil {
@@ -83,15 +83,15 @@ func (li *lister) walk(at, name string) error {
 	})
 }
 
-// link lists what a symbolic link leads to.
+// link lists the target of a symbolic link.
 func (li *lister) link(p, as string) error {
 	st, err := os.Stat(p)
 	switch {
 	case err != nil:
-		li.m.Files = append(li.m.Files, File{Path: as, Mode: fs.ModeSymlink, What: "a symbolic link that leads nowhere",
+		li.m.Files = append(li.m.Files, File{Path: as, Mode: fs.ModeSymlink, What: "a dangling symbolic link",
 			at: p})
 	case st.IsDir() && li.parts[as]:
-		delete(li.parts, as) // once, so that links cannot go in circles
+		delete(li.parts, as) // once, so that cyclic links end
 		return li.walk(p, as)
 	case st.IsDir():
 		li.m.Files = append(li.m.Files, File{Path: as, Mode: fs.ModeSymlink, What: "a symbolic link to a folder",

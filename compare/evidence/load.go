@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// load reads one source. The error is non-nil only when nothing at all could be read.
+// load reads one source. It returns an error only if nothing at all could be read.
 func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, err error) {
 	m = &Member{Source: src}
 	if src.Manifest, err = listFiles(ctx, src.layout); err != nil {
@@ -32,14 +32,14 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 	}
 	defer func() {
 		if err != nil {
-			src.Manifest.stopHash() // the digests are not asked for any more
+			src.Manifest.stopHash() // the digests are not needed any more
 		}
 	}()
 	if err := m.readShown(ctx, h.ctx, o); err != nil {
 		return nil, err
 	}
 	nothing := !m.HasWAL() && !m.HasSnap() && m.DB == nil
-	// The trailer of a single file is held against its digest.
+	// The trailer of a single file is compared with its digest.
 	if later := o.Hash && o.HashLater && len(src.Manifest.Files) != 1; nothing || !later {
 		if err := m.digested(); err != nil {
 			return nil, err
@@ -58,7 +58,8 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 	return m, nil
 }
 
-// inUse tells who holds the database or a segment of the log. The lock is neither taken nor asked for.
+// inUse describes the process that has a lock on the database or on a segment of the log. It neither takes nor requests
+// the lock.
 func inUse(l layout) string {
 	segments, err := filepath.Glob(filepath.Join(l.wal, "*.wal"))
 	if err != nil || l.wal == "" {
@@ -69,15 +70,16 @@ func inUse(l layout) string {
 		paths = append([]string{l.db}, segments...)
 	}
 	locks, err := holder.Of(paths...)
-	if err != nil || len(locks) == 0 { // the system does not tell; that the files do not change is proven apart
+	// the system does not say; Unchanged verifies separately that the files do not change
+	if err != nil || len(locks) == 0 {
 		return ""
 	}
 	first := locks[0]
 	return fmt.Sprintf("%s has locked %s", first, filepath.Base(first.Path))
 }
 
-// HeldBy tells which process holds a file of a source, "" for none that the system shows. Archives and what is not on
-// this host are not looked at. It opens nothing for writing, and neither takes nor asks for a lock.
+// HeldBy describes the process that has a lock on a file of a source, "" if the system shows none. It skips archives
+// and sources on other hosts. It opens nothing for writing, and neither takes nor requests a lock.
 func HeldBy(spec Spec) string {
 	st, err := os.Stat(spec.Where)
 	switch {
@@ -100,14 +102,14 @@ func HeldBy(spec Spec) string {
 	return inUse(layout{wal: spec.Where})
 }
 
-// readShown is read, with what was read so far on the display.
+// readShown is read with progress on the display.
 func (m *Member) readShown(ctx, whole context.Context, o Options) error {
 	ctx, work := progress.Begin(ctx, "reading "+m.Source.Name, m.Source.Manifest.Bytes)
 	defer work.End()
 	return m.read(ctx, progress.Carry(whole, ctx), o)
 }
 
-// read reads log, snapshots and db. The error is that of the context.
+// read reads log, snapshots and db. It returns an error only if the context ends.
 func (m *Member) read(ctx, whole context.Context, o Options) error {
 	l := m.Source.layout
 	if err := m.loadWAL(ctx, l.wal, o); err != nil {
@@ -117,7 +119,7 @@ func (m *Member) read(ctx, whole context.Context, o Options) error {
 	return m.loadDB(ctx, whole, l.db, o)
 }
 
-// digested waits for the digests and puts the files that could not be hashed before all other problems.
+// digested waits for the digests and lists the files that could not be hashed before all other problems.
 func (m *Member) digested() error {
 	man := m.Source.Manifest
 	if man == nil || m.settled {
@@ -132,7 +134,7 @@ func (m *Member) digested() error {
 	rest := m.Problems
 	m.Problems = nil
 	for _, f := range man.Unreadable {
-		m.problem("file", f, errors.New("can not be read"))
+		m.problem("file", f, errors.New("cannot be read"))
 	}
 	m.Problems = append(m.Problems, rest...)
 	return nil
@@ -169,7 +171,7 @@ func (m *Member) loadSnaps(l layout) {
 	}
 }
 
-// loadDB opens the database and reads what the options want. The handle is good until whole ends.
+// loadDB opens the database and reads what the options ask for. The handle is valid until whole ends.
 func (m *Member) loadDB(ctx, whole context.Context, path string, o Options) error {
 	if path == "" {
 		return nil
@@ -197,7 +199,7 @@ func (m *Member) loadDB(ctx, whole context.Context, path string, o Options) erro
 	return nil
 }
 
-// readBuckets reads the small buckets; what does not decode is kept as damage beside what does.
+// readBuckets reads the small buckets, and keeps damage together with what decodes.
 func (d *DB) readBuckets() {
 	var dmg []*dumpdb.DamageError
 	d.Buckets, dmg = d.Handle.Buckets()
@@ -219,15 +221,15 @@ func (d *DB) readBuckets() {
 	d.damage("cluster", err)
 }
 
-// damagePlace tells damaged places apart.
+// damagePlace identifies a damaged place.
 type damagePlace struct {
 	page   uint64
 	offset int64
 	kind   dumpdb.DamageKind
 }
 
-// damage files an error of a bucket reader; joined errors are taken apart, and what the page walk told is not told
-// twice.
+// damage adds the errors of a bucket reader. It splits joined errors, and skips damage that the page walk has already
+// reported.
 func (d *DB) damage(bucket string, err error) {
 	if err == nil {
 		return
@@ -259,7 +261,8 @@ func (d *DB) damage(bucket string, err error) {
 	d.Damage = append(d.Damage, de)
 }
 
-// readDeep walks the page graph, checks the MVCC truths and takes hashes, in little more than one pass over the file.
+// readDeep walks the page graph, checks the MVCC invariants and computes hashes, in little more than one pass over the
+// file.
 func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
 	in, err := d.Handle.InspectWith(ctx, dumpdb.InspectOptions{NoHashes: noHashes})
 	if err != nil {
@@ -279,9 +282,9 @@ func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
 	return ctx.Err()
 }
 
-// trailer holds the sha256 trailer of a backup against the digest that the manifest took anyway; without one it is
-// taken here. A file that does not open as a database may have one all the same. A trailer on the database of a data
-// dir tells that a backup was copied there.
+// trailer compares the sha256 trailer of a backup with the digest of the manifest, or computes the digest if there is
+// none. A file that does not open as a database may still have a trailer. A trailer on the database of a data dir means
+// that a backup was copied there.
 func (m *Member) trailer() {
 	copied := m.Source.Kind == KindDataDir && m.HasDB() && m.DB.Handle.Size()%512 == sha256.Size
 	if m.DB == nil || m.Source.Kind != KindBackup && m.Source.Kind != KindEndpoint && !copied {
@@ -304,8 +307,8 @@ func (m *Member) trailer() {
 	d.damage("", err)
 }
 
-// reachOfBackups tells databases without a log how far the other sources have come: up to 3.4 the consistent index
-// moves with key writes only, so a backup may hold leases, users, alarms and members of any later entry that was
+// reachOfBackups gives databases without a log the commit index of the other sources. Up to 3.4 the consistent index
+// moves only with key writes. So a backup may contain leases, users, alarms and members of later entries that were
 // committed when it was taken.
 func reachOfBackups(members []*Member) {
 	top := uint64(0)
@@ -318,7 +321,8 @@ func reachOfBackups(members []*Member) {
 	}
 }
 
-// applied derives how far the log is committed and applied; see Member for the difference of AppliedMin and AppliedMax.
+// applied computes how far the log is committed and applied. Member explains the difference between AppliedMin and
+// AppliedMax.
 func (m *Member) applied() {
 	ci := m.ConsistentIndex()
 	m.Commit = max(ci, m.newestSnapshotIndex())
@@ -329,7 +333,7 @@ func (m *Member) applied() {
 	}
 	m.AppliedMin, m.AppliedMax = ci, ci
 	if !m.Version.Follows(release.IndexWithEveryEntry) || m.IndexFrozen() {
-		// The commit index that a killed server has stored may be older than what it had applied.
+		// A killed server may have applied more than its stored commit index.
 		reach := m.othersCommit
 		if m.HasLog() {
 			reach = min(reach, m.LastIndex())

@@ -69,7 +69,7 @@ func (w *WAL) scan(ctx context.Context, o Options) error {
 	}
 	for _, t := range w.Summary.Terms {
 		if n := len(w.LastByTerm); n > 0 && w.LastByTerm[n-1].Term == t.Term {
-			w.LastByTerm[n-1].Last = t.Last // the log jumps inside of the term
+			w.LastByTerm[n-1].Last = t.Last // the log has a gap inside the term
 		} else {
 			w.LastByTerm = append(w.LastByTerm, TermEnd(t))
 		}
@@ -77,8 +77,8 @@ func (w *WAL) scan(ctx context.Context, o Options) error {
 	return w.findFirst(ctx)
 }
 
-// findFirst looks for the first request of a server, which stands within the first few entries of a log that was not
-// purged. The error is that of the context: what else ends the reading is told as damage.
+// findFirst looks for the first request of a server, which is among the first few entries of a log that was not purged.
+// It returns an error only if the context ends; damage is reported elsewhere.
 func (w *WAL) findFirst(ctx context.Context) error {
 	if w.Summary.Start != dumplog.StartBootstrap && w.Summary.Start != dumplog.StartRestore {
 		return nil

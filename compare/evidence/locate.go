@@ -7,8 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
-// Parts are where the parts of one source lie; absent parts are empty. It is for commands that read one part alone and
-// have no use for the facts that Open gathers.
+// Parts are the paths of the parts of one source; absent parts are empty. They serve commands that read only one part
+// and do not need the facts of Open.
 type Parts struct {
 	Name string
 	Kind Kind
@@ -19,12 +19,11 @@ type Parts struct {
 	archives                []File
 }
 
-// Locate finds out what a source is without reading more than a few bytes of it. An archive is unpacked into scratch,
-// which Close removes. A folder that holds several sources is a SourceError.
+// Locate detects what a source is and reads only a few bytes of it. It unpacks an archive into scratch, which Close
+// removes. It returns a SourceError for a folder with several sources.
 func Locate(ctx context.Context, spec Spec) (*Parts, error) { return LocateWith(ctx, spec, Access{}) }
 
-// LocateWith is Locate for sources that may be running members: their snapshot is streamed into scratch with the access
-// given.
+// LocateWith is Locate for sources that may be running members. It streams their snapshot into scratch, using access.
 func LocateWith(ctx context.Context, spec Spec, access Access) (*Parts, error) {
 	s := &Set{access: access}
 	sources, err := s.expand(ctx, []Spec{spec})
@@ -50,7 +49,7 @@ func LocateWith(ctx context.Context, spec Spec, access Access) (*Parts, error) {
 		manifest: listed, archives: s.archives}, nil
 }
 
-// Redact returns what makes the digests that stand for values of the source. It is for parts that Locate found.
+// Redact returns the key for digests of the source's values. Use it only for parts from Locate.
 func (p *Parts) Redact(ctx context.Context) (*redact.Key, error) {
 	if p.manifest == nil {
 		return nil, nil //nolint:nilnil // the set of an opened source has the key
@@ -58,8 +57,8 @@ func (p *Parts) Redact(ctx context.Context) (*redact.Key, error) {
 	return redactKey(ctx, p.manifest)
 }
 
-// Unchanged proves that the source did not change since Locate; else the error is a *ChangedError. Of the parts of an
-// opened source its set tells.
+// Unchanged verifies that the source has not changed since Locate; otherwise it returns a *ChangedError. For parts of
+// an opened source, use Set.Unchanged.
 func (p *Parts) Unchanged(ctx context.Context) error {
 	if p.manifest != nil {
 		if err := p.manifest.Unchanged(ctx); err != nil {
@@ -80,8 +79,8 @@ func (p *Parts) Close() error {
 	return err
 }
 
-// Parts are where the parts of an opened source lie, those of an unpacked archive or of a streamed endpoint in scratch
-// until the set is closed: for what copies them. Closing these Parts does nothing.
+// Parts returns the paths of an opened source, for copying. For an unpacked archive or a streamed endpoint they are in
+// scratch and exist until the set is closed. Closing these Parts does nothing.
 func (s *Source) Parts() *Parts {
 	l := s.layout
 	return &Parts{Name: s.Name, Kind: s.Kind, WAL: l.wal, Snap: l.snap, SnapFile: l.snapFile, DB: l.db}

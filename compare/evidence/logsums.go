@@ -7,18 +7,17 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// LogSums are sums over the entries of a log by blocks of indexes. Logs with the same sum and number of entries in a
-// block hold the same entries there, by index, term, type and data. Overwritten entries are counted as well, so the
-// sums of a log that has some say nothing.
+// LogSums are sums over the entries of a log by blocks of indexes. If two logs have the same sum and number of entries
+// in a block, their entries there are equal in index, term, type and data. Overwritten entries are included, so the
+// sums of a log with overwrites are useless.
 //
-// A sum adds up hashes of 64 bits, made with seeds that no file can know and that never leave the process: that two
-// blocks with other entries have one sum happens once in 10^19 times, whoever wrote them.
+// A sum adds 64-bit hashes with seeds that are known only to this process. Two different blocks have the same sum with
+// a probability of 1 in 10^19, even in crafted files.
 type LogSums struct {
-	// width is the number of indexes in a block as a power of two. It grows with the log, so that the number of blocks
-	// does not.
+	// width is the number of indexes in a block as a power of two. It grows with the log to bound the number of blocks.
 	width  uint
 	blocks map[uint64]BlockSum
-	// cur is the block of the last entries, not yet among blocks.
+	// cur is the block of the last entries, not yet in blocks.
 	cur BlockSum
 	at  uint64
 }
@@ -28,7 +27,7 @@ type BlockSum struct {
 	sum, entries uint64
 }
 
-// Entries is the number of entries in the block.
+// Entries returns the number of entries in the block.
 func (b BlockSum) Entries() uint64 { return b.entries }
 
 const (
@@ -60,7 +59,7 @@ func (l *LogSums) Note(e *dumplog.Entry) {
 	l.cur.add(BlockSum{maphash.Bytes(entrySeed, head[:]), 1})
 }
 
-// flush puts the block of the last entries among the others.
+// flush adds the block of the last entries to blocks.
 func (l *LogSums) flush() {
 	if l.cur.entries > 0 {
 		l.put(l.at, l.cur)
@@ -75,7 +74,7 @@ func (l *LogSums) put(block uint64, o BlockSum) {
 	l.blocks[block] = b
 }
 
-// bound makes blocks wider until there are few enough.
+// bound doubles the width until there are few enough blocks.
 func (l *LogSums) bound() {
 	for len(l.blocks) > maxBlocks {
 		l.widen(l.width + 1)
@@ -106,7 +105,7 @@ func (l *LogSums) join(o *LogSums) {
 	l.bound()
 }
 
-// CommonWidth makes the blocks of several logs equally wide. It returns the width: block n holds the indexes from
+// CommonWidth gives the blocks of several logs the same width and returns it. Block n contains the indexes from
 // n<<width on.
 func CommonWidth(logs []*LogSums) (width uint) {
 	for _, l := range logs {
@@ -121,5 +120,5 @@ func CommonWidth(logs []*LogSums) (width uint) {
 	return width
 }
 
-// Blocks are the sums by block.
+// Blocks returns the sums by block.
 func (l *LogSums) Blocks() map[uint64]BlockSum { return l.blocks }

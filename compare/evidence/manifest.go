@@ -28,37 +28,37 @@ type File struct {
 	Mode    fs.FileMode
 	ModTime time.Time
 	SHA256  string
-	// Body is the digest of what stands before a sha256 trailer, "" when the size leaves no room for one. It comes from
-	// the same pass.
+	// Body is the digest of the content before a sha256 trailer, "" if the file size does not allow for one. It comes
+	// from the same pass.
 	Body string
-	// What says what it is where it is not a regular file: such things are listed and never read, so they have neither
+	// What describes the file if it is not a regular file. Such files are listed but not read, so they have neither
 	// size nor digest.
 	What string
-	// at is where the file is: outside of the source for a WAL that lies elsewhere.
+	// at is the path of the file, which is outside the source for a separate WAL dir.
 	at string
 }
 
-// Manifest lists every file of a source with its digest, also those of a WAL outside of the data dir. Its Digest
-// depends on relative names and bytes only, so that two copies of one data dir have the same one.
+// Manifest lists every file of a source with its digest, including those of a WAL outside the data dir. Its Digest
+// depends only on relative names and bytes, so two copies of one data dir have the same Digest.
 type Manifest struct {
 	layout layout
 	Files  []File
 	// Bytes is the size of all regular files.
 	Bytes int64
-	// Unreadable are files that could not be hashed; the digest then covers their names only.
+	// Unreadable are the files that could not be hashed. The digest covers only their names.
 	Unreadable []string
 	hashing    *hashing
 	once       sync.Once
-	// stop ends the taking of digests; done is closed behind it, and err says then what stopped it.
+	// stop aborts the hashing. done is closed after it, and err is then what stopped it.
 	stop context.CancelFunc
 	done chan struct{}
 	err  error
 }
 
-// hashing is what the manifests of one Open share: a context that outlives the reading, and a bound on the files hashed
-// at a time.
+// hashing is shared by the manifests of one Open: a context that outlives the reading, and a bound on the files hashed
+// at the same time.
 type hashing struct {
-	ctx   context.Context //nolint:containedctx // it bounds work that goes on behind the call
+	ctx   context.Context //nolint:containedctx // it bounds work that continues after the call
 	slots chan struct{}
 }
 
@@ -66,8 +66,8 @@ func newHashing(ctx context.Context) *hashing {
 	return &hashing{ctx: ctx, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 }
 
-// startHash takes the digests while the source is being read, so that no core waits for the other. Nobody may look at
-// them before wait has returned.
+// startHash computes the digests while the source is read, so that all cores are busy. They must not be read before
+// wait has returned.
 func (m *Manifest) startHash() {
 	m.once.Do(func() {
 		var ctx context.Context
@@ -87,7 +87,7 @@ func (m *Manifest) wait() error {
 	return m.err
 }
 
-// stopHash gives up what is not hashed yet.
+// stopHash aborts the remaining hashing.
 func (m *Manifest) stopHash() {
 	if m.stop != nil {
 		m.stop()
@@ -95,7 +95,7 @@ func (m *Manifest) stopHash() {
 	}
 }
 
-// tryOpen finds the files that cannot be opened, where no digest would tell.
+// tryOpen finds the files that cannot be opened, if no digest is computed.
 func (m *Manifest) tryOpen() {
 	for i := range m.Files {
 		if m.Files[i].What != "" {
@@ -110,7 +110,7 @@ func (m *Manifest) tryOpen() {
 	}
 }
 
-// hash takes the digest of every file, as many at a time as there are slots.
+// hash computes the digest of every file, as many at a time as there are slots.
 func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 	g, ctx := errgroup.WithContext(ctx)
 	failed := make([]bool, len(m.Files))
@@ -150,7 +150,7 @@ func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 }
 
 // Digest returns the sha256 over the sorted names, sizes and digests of all files; for a single file it is the file's
-// own. It waits for what is not hashed yet.
+// own. It waits for the hashing to finish.
 func (m *Manifest) Digest() string {
 	m.startHash()
 	<-m.done
@@ -166,8 +166,8 @@ func (m *Manifest) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Unchanged proves by names, sizes, modes and modification times that no file of the source was touched, added or
-// removed since the manifest was taken, and names the first that was.
+// Unchanged verifies by names, sizes, modes and modification times that no file of the source was changed, added or
+// removed since the manifest was created. The error names the first file.
 func (m *Manifest) Unchanged(ctx context.Context) error {
 	now, err := listFiles(ctx, m.layout)
 	if err != nil {
@@ -183,7 +183,7 @@ func (m *Manifest) Unchanged(ctx context.Context) error {
 		n := listed[f.Path]
 		switch {
 		case n == nil:
-			return &ChangedError{File: f.Path, How: "is not there any more: " + running}
+			return &ChangedError{File: f.Path, How: "no longer exists: " + running}
 		case n.Size != f.Size, n.Mode != f.Mode, !n.ModTime.Equal(f.ModTime), n.What != f.What:
 			return &ChangedError{File: f.Path, How: "changed while it was read: " + running}
 		}
@@ -191,16 +191,16 @@ func (m *Manifest) Unchanged(ctx context.Context) error {
 	}
 	for i := range now.Files {
 		if listed[now.Files[i].Path] != nil {
-			return &ChangedError{File: now.Files[i].Path, How: "was not there when reading began: " + running}
+			return &ChangedError{File: now.Files[i].Path, How: "was created after reading began: " + running}
 		}
 	}
 	return nil
 }
 
-// ChangedError says that a source changed while it was read: nothing that was read can be trusted.
+// ChangedError says that a source changed while it was read, so nothing read from it can be trusted.
 type ChangedError struct{ Source, File, How string }
 
-// Error names the source, the file and what happened to it.
+// Error returns the source, the file and what happened to it.
 func (e *ChangedError) Error() string {
 	if e.Source != "" {
 		return fmt.Sprintf("%s: %s %s", e.Source, e.File, e.How)
@@ -208,10 +208,10 @@ func (e *ChangedError) Error() string {
 	return e.File + " " + e.How
 }
 
-// hashBuffer stays inside the second level cache, so that what was read is hashed from there.
+// hashBuffer fits in the second-level cache, so that data is hashed from there.
 const hashBuffer = 256 << 10
 
-// hashFile returns the digest of a file and, when split is not negative, that of its first split bytes.
+// hashFile returns the digest of a file and, if split is not negative, that of its first split bytes.
 func hashFile(ctx context.Context, path string, split int64) (whole, part string, err error) {
 	f, size, err := regular.Open(path)
 	if err != nil {
@@ -219,13 +219,13 @@ func hashFile(ctx context.Context, path string, split int64) (whole, part string
 	}
 	defer func() { _ = f.Close() }()
 	h := sha256.New()
-	buf := make([]byte, max(1, min(size, hashBuffer)))      // a snap folder may hold very many small files
-	r := progress.From(ctx).Reader(io.LimitReader(f, size)) // what is appended from now on shows as a change
+	buf := make([]byte, max(1, min(size, hashBuffer)))      // a snap folder may contain very many small files
+	r := progress.From(ctx).Reader(io.LimitReader(f, size)) // appended data appears as a change
 	for at := int64(0); ; {
 		n, err := r.Read(buf)
 		if cut := split - at; cut >= 0 && cut <= int64(n) && part == "" {
 			h.Write(buf[:cut])
-			part = hex.EncodeToString(h.Sum(nil)) // Sum leaves the state as it is
+			part = hex.EncodeToString(h.Sum(nil)) // Sum does not change the state
 			h.Write(buf[cut:n])
 		} else {
 			h.Write(buf[:n])

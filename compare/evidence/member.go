@@ -14,60 +14,61 @@ type Source struct {
 	// Where is the path as the user gave it.
 	Where    string
 	Manifest *Manifest
-	// Missing are the parts that this kind of source should have and that are not there.
+	// Missing are the parts that a source of this kind should have but lacks.
 	Missing []string
-	// Collected is true for a copy that the command collect made of a running member: the member went on after it.
+	// Collected is true for a copy that the command collect made of a running member. The member may have applied more
+	// since.
 	Collected bool
-	// InUse says which process held a lock on which file when reading began, "" for none that the system shows.
+	// InUse describes the process that had a lock on a file when reading started, "" if the system shows none.
 	InUse  string
 	spec   Spec
 	layout layout
 }
 
-// Member is the facts of one source. Parts that are absent are empty (see HasWAL, HasSnap and HasDB), DB is nil; damage
-// is kept beside what could be read.
+// Member is the facts of one source. Absent parts are empty (see HasWAL, HasSnap and HasDB); DB is nil if absent.
+// Damage is kept together with what could be read.
 type Member struct {
 	Source *Source
-	// MemberID and ClusterID come from the WAL metadata, the only place etcd takes them from; zero when there is no
+	// MemberID and ClusterID come from the WAL metadata, the only place from which etcd reads them; zero if there is no
 	// WAL.
 	MemberID, ClusterID dumplog.ID
-	// NodeName is the member's own name in the members bucket or the v2 store; "" when unknown.
+	// NodeName is the member's own name in the members bucket or the v2 store; "" if unknown.
 	NodeName   string
 	WAL        WAL
 	Snap       dumplog.SnapDir
 	DB         *DB
 	Membership Membership
 	Version    Version
-	// Commit is the highest index this source proves committed: max of HardState.commit, consistent index and
-	// snapshots.
+	// Commit is the highest index that this source proves committed: the maximum of HardState.commit, consistent index
+	// and snapshots.
 	Commit uint64
-	// AppliedMin is the last entry certainly applied to the db (consistent index); AppliedMax the last that may be.
-	// They differ up to 3.4 only, where entries without a key write do not move the consistent index. A backup carries
-	// no log that bounds what it may hold; the commit index of the other sources does.
+	// AppliedMin is the last entry certainly applied to the db (consistent index), AppliedMax the last that may be.
+	// They differ only up to 3.4, where entries without a key write do not move the consistent index. A backup has no
+	// log, so the commit index of the other sources bounds it.
 	AppliedMin, AppliedMax uint64
-	// Problems are failures to read a part: facts about the source, told beside the rest.
+	// Problems are parts that could not be read. They are facts about the source.
 	Problems []Problem
-	// Redact makes the digests that stand for values; all sources of a run share it.
+	// Redact computes the digests of values; all sources of a run share it.
 	Redact *redact.Key
-	// snapRead is true when there was a snap folder that could be listed, or a .snap file that could be read.
+	// snapRead is true if a snap folder could be listed or a .snap file could be read.
 	snapRead bool
-	// settled is true when Problems tell of files that could not be hashed.
+	// digestsDone is true once Problems contains the files that could not be hashed.
 	settled bool
 	// othersCommit is the highest commit index of all sources.
 	othersCommit uint64
-	// indexOverride replaces the stored consistent index; 0 when that one stands.
+	// indexOverride replaces the stored consistent index; 0 means no override.
 	indexOverride uint64
 }
 
-// Problem is a part of a source that could not be read, or a part that is not there.
+// Problem is a part of a source that is missing or could not be read.
 type Problem struct {
 	Part string
 	File string
 	Err  error
 }
 
-// WAL is an opened log and what one pass over it shows. Its zero value is the WAL of a source that brought none: every
-// part of it can be read, and nothing is in it.
+// WAL is an open log and the result of one pass over it. The zero value represents a source without a log: it is valid
+// and empty.
 type WAL struct {
 	// Log is nil without a log; its iterators then yield nothing.
 	Log     *dumplog.Log
@@ -76,14 +77,14 @@ type WAL struct {
 	Conf []ConfEntry
 	// LastByTerm is the last index of each term of the effective log, in term order.
 	LastByTerm []TermEnd
-	// First is the first request of a server in a log that reaches back to its founding; zero when there is none.
+	// First is the first request of a server in a log that reaches back to the bootstrap; zero if there is none.
 	First FirstRequest
-	// Sums tell where two logs of one run hold the same entries; nil where appends replaced entries, and for a single
+	// Sums show where two logs of one run have the same entries; nil for a log with overwrites, and for a single
 	// source.
 	Sums *LogSums
 }
 
-// TermAt is the term of the effective log at an index, where the log jumps inside one term too; 0 when the log does not
+// TermAt returns the term of the effective log at an index, also inside a gap within one term; 0 if the log does not
 // reach the index.
 func (w *WAL) TermAt(index uint64) uint64 {
 	for _, t := range w.LastByTerm {
@@ -99,13 +100,12 @@ type ConfEntry struct {
 	Pos         dumplog.Pos
 	Term, Index uint64
 	Change      dumplog.ConfChange
-	// Refused is true when every server refuses the change at its place: it uses up its index and changes nothing.
+	// Refused is true if every server refuses the change at its index, so that it has no effect.
 	Refused bool
 }
 
-// FirstRequest is the first entry of a log that a server proposed: behind the conf changes of the founding and the
-// empty entries of leaders, which carry no request ID and are the same in every cluster that was founded with the same
-// flags.
+// FirstRequest is the first entry of a log that a server proposed. It follows the conf changes of the bootstrap and the
+// empty entries of leaders. These have no request ID and are the same in every cluster created with the same flags.
 type FirstRequest struct {
 	Index uint64
 	ID    dumplog.RequestID
@@ -114,7 +114,7 @@ type FirstRequest struct {
 // TermEnd is the first and last entry of one term in the effective log.
 type TermEnd struct{ Term, First, Last uint64 }
 
-// DB is an opened database and what reading it shows.
+// DB is an open database and the result of reading it.
 type DB struct {
 	Handle  *dumpdb.DB
 	File    string
@@ -129,55 +129,55 @@ type DB struct {
 	Removed []dumpdb.ID
 	Cluster dumpdb.Cluster
 	Trailer dumpdb.Trailer
-	// Size is the size of the file in bytes, set for backups and for files that do not open.
+	// Size is the file size in bytes, set for backups and for files that do not open.
 	Size int64
-	// Foreign is true for a file that does not open and holds not one page of a database: zeros, noise or another kind
-	// of file.
+	// Foreign is true for a file that does not open and contains no database page: zeros, noise or another kind of
+	// file.
 	Foreign bool
 	HashKV  *dumpdb.HashKV
 	// Hashes are content hashes by bucket, comparable between members; "" means not comparable.
 	Hashes map[string]string
-	// RecordsHash is equal on databases that hold the same records of bucket key down to the last byte; "" when it was
-	// not taken or a part of the bucket cannot be read.
+	// RecordsHash is equal for databases with identical records of bucket key. It is "" if it was not computed or part
+	// of the bucket cannot be read.
 	RecordsHash string
-	// Content gives the content hash of bucket key at lower revisions; nil where RecordsHash is "".
+	// Content gives the content hash of bucket key at lower revisions; nil if RecordsHash is "".
 	Content *dumpdb.Content
-	// Damage is everything that the page walk and the bucket readers met.
+	// Damage is all damage from the page walk and the bucket readers.
 	Damage []*dumpdb.DamageError
-	// KVDamaged is true when part of bucket key could not be read: comparisons of keys then prove nothing by absence.
+	// KVDamaged is true if part of bucket key could not be read. Missing keys then prove nothing.
 	KVDamaged bool
-	// known are the places in Damage, once one was looked up.
+	// known indexes the places in Damage, filled on first use.
 	known map[damagePlace]bool
 }
 
-// Present tells whether there is a log that opened and could be scanned, even if no entry is in it.
+// Present reports whether there is a log that could be opened and scanned, even if it has no entry.
 func (w *WAL) Present() bool { return w.Log != nil }
 
-// HasWAL tells whether the source brought a log that opened and could be scanned, even if no entry is in it.
+// HasWAL reports whether the source has a log that could be opened and scanned, even if it has no entry.
 func (m *Member) HasWAL() bool { return m.WAL.Present() }
 
-// HasSnap tells whether the source brought a snap folder that could be listed or a .snap file that could be read.
+// HasSnap reports whether the source has a snap folder that could be listed or a .snap file that could be read.
 func (m *Member) HasSnap() bool { return m.snapRead }
 
 // Label returns the source's name.
 func (m *Member) Label() string { return m.Source.Name }
 
-// HasLog tells whether the source brought a log with at least one entry.
+// HasLog reports whether the source has a log with at least one entry.
 func (m *Member) HasLog() bool {
 	return m.HasWAL() && m.WAL.Summary.LastIndex > 0
 }
 
-// HasDB tells whether the source brought a db that opens.
+// HasDB reports whether the source has a db that opens.
 func (m *Member) HasDB() bool { return m.DB != nil && m.DB.Handle != nil }
 
-// RootUnreadable tells a database that opens and in which no bucket can be reached, because of damage: what it holds is
-// unknown, not none.
+// RootUnreadable reports whether the database opens, but damage hides all its buckets. Its content is then unknown, not
+// empty.
 func (m *Member) RootUnreadable() bool {
 	return m.HasDB() && len(m.DB.Buckets) == 0 && len(m.DB.Damage) > 0
 }
 
-// ConsistentIndex returns meta/consistent_index, 0 when absent; where the stored one is impossible, the one it was
-// taken for instead (see OverrideConsistentIndex).
+// ConsistentIndex returns meta/consistent_index, 0 if absent. For an impossible index it returns the override (see
+// OverrideConsistentIndex).
 func (m *Member) ConsistentIndex() uint64 {
 	if m.indexOverride != 0 {
 		return m.indexOverride
@@ -194,7 +194,7 @@ func (m *Member) LastIndex() uint64 {
 	return last
 }
 
-// newestSnapshotIndex counts only snapshots the WAL knows: a .snap without a record is an orphan that etcd skips.
+// newestSnapshotIndex counts only snapshots with a record in the WAL: etcd skips a .snap file without one.
 func (m *Member) newestSnapshotIndex() uint64 {
 	var idx uint64
 	if !m.HasWAL() {
@@ -214,7 +214,7 @@ func (m *Member) CurrentRevision() int64 {
 	return m.DB.KV.CurrentRev
 }
 
-// CompactRevision returns max(scheduled, finished), -1 when never compacted.
+// CompactRevision returns max(scheduled, finished), -1 if the db was never compacted.
 func (m *Member) CompactRevision() int64 {
 	if m.DB == nil || m.DB.KV == nil {
 		return -1
@@ -222,7 +222,7 @@ func (m *Member) CompactRevision() int64 {
 	return m.DB.KV.CompactRev
 }
 
-// HighestTerm returns the highest term in the member's log: of entries, snapshot records and HardState; 0 without a
+// HighestTerm returns the highest term in the member's log, of entries, snapshot records and HardState; 0 without a
 // log.
 func (m *Member) HighestTerm() uint64 {
 	if !m.HasWAL() {
@@ -239,9 +239,9 @@ func (m *Member) HighestTerm() uint64 {
 	return top
 }
 
-// IndexFrozen tells whether meta/term is above every term of the log while committed entries stand above the consistent
-// index: a server of 3.5 then does not store the index any more (server/etcdserver/cindex, 3.5.0 to 3.5.2), and what it
-// has applied is not told by the index.
+// IndexFrozen reports whether meta/term is above every term of the log while there are committed entries above the
+// consistent index. A server of 3.5.0 to 3.5.2 then stops storing the index (server/etcdserver/cindex), so the index
+// does not show what was applied.
 func (m *Member) IndexFrozen() bool {
 	if m.DB == nil || m.DB.Meta.Term == nil || !m.HasLog() {
 		return false

@@ -6,40 +6,41 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Membership is the member list as each of the places that hold one tells it.
+// Membership is the member list according to each place that has one.
 type Membership struct {
-	// Voters and Learners are raft's own view at the last committed conf change of this source: the newest ConfState of
-	// snapshot records and .snap files plus the conf changes after it that servers do not refuse. It decides quorums.
+	// Voters and Learners are raft's configuration at the last committed conf change of this source. They follow from
+	// the newest ConfState of snapshot records and .snap files and the later conf changes that servers do not refuse.
+	// They decide quorums.
 	Voters, Learners []dumplog.ID
-	// RaftKnown is false when neither a ConfState nor a log from index 1 gives that view.
+	// RaftKnown is false if there is neither a ConfState nor a log from index 1.
 	RaftKnown bool
-	// Removed are the members that were ever removed, from the bucket, the v2 store and the log.
+	// Removed are the removed members, from the bucket, the v2 store and the log.
 	Removed []dumplog.ID
-	// V2, Bucket and MetaConfState are the other places; nil when absent.
+	// V2, Bucket and MetaConfState are the other places; nil if absent.
 	V2            []dumplog.ID
 	Bucket        []dumplog.ID
 	MetaConfState []dumplog.ID
 	// Names and PeerURLs are the newest known ones by member.
 	Names    map[dumplog.ID]string
 	PeerURLs map[dumplog.ID][]string
-	// Started are members known to have published their attributes once (they carry a name with client URLs).
+	// Started are members that have published their attributes (they have a name with client URLs).
 	Started map[dumplog.ID]bool
 }
 
-// IsVoter tells whether id is a voter in raft's view.
+// IsVoter reports whether id is a voter in raft's configuration.
 func (ms *Membership) IsVoter(id dumplog.ID) bool { return slices.Contains(ms.Voters, id) }
 
-// Knows tells whether id is or was a member by any place that lists members, or is named in the log at hand.
+// Knows reports whether id is or was a member in any list of members, or is named in the log.
 func (ms *Membership) Knows(id dumplog.ID) bool {
 	_, named := ms.PeerURLs[id]
 	return named || slices.Contains(ms.Voters, id) || slices.Contains(ms.Learners, id) ||
 		slices.Contains(ms.Removed, id) || slices.Contains(ms.Bucket, id) || slices.Contains(ms.V2, id)
 }
 
-// Quorum is the number of voters a decision needs.
+// Quorum returns the number of voters in a majority.
 func (ms *Membership) Quorum() int { return len(ms.Voters)/2 + 1 }
 
-// NewestSnap returns the newest sound .snap file that the WAL knows; without a WAL, the newest sound one.
+// NewestSnap returns the newest intact .snap file with a record in the WAL; without a WAL, the newest intact one.
 func (m *Member) NewestSnap() *dumplog.SnapFile {
 	if !m.HasSnap() {
 		return nil
@@ -128,7 +129,7 @@ func (ms *Membership) note(id dumplog.ID, name string, peers []string, started b
 	ms.Started[id] = ms.Started[id] || started
 }
 
-// membersFromRaft starts from the newest ConfState and applies the conf changes behind it, as raft does at boot.
+// membersFromRaft starts with the newest ConfState and applies the later conf changes, as raft does at boot.
 func (m *Member) membersFromRaft() {
 	ms := &m.Membership
 	if !m.HasWAL() {
@@ -171,7 +172,7 @@ func (m *Member) membersFromRaft() {
 	ms.Voters, ms.Learners, ms.Removed = now.voters.list(), now.learners.list(), now.removed.list()
 }
 
-// baseConfState sets the voters and learners of the newest snapshot and returns its index, 0 when there is none.
+// baseConfState sets the voters and learners of the newest snapshot and returns its index, 0 if there is none.
 func (m *Member) baseConfState() uint64 {
 	ms := &m.Membership
 	var from uint64
@@ -190,8 +191,7 @@ func (m *Member) baseConfState() uint64 {
 	return from
 }
 
-// configuration is raft's configuration while conf changes are applied to it; each takes the same time, however many
-// there are.
+// configuration is raft's configuration while conf changes are applied to it. Each change takes constant time.
 type configuration struct{ voters, learners, removed idList }
 
 func (c *configuration) apply(change dumplog.ConfChange) {
@@ -211,7 +211,7 @@ func (c *configuration) apply(change dumplog.ConfChange) {
 	}
 }
 
-// idList is a list of different IDs in the order in which they were added.
+// idList is a list of unique IDs in the order in which they were added.
 type idList struct {
 	ids []dumplog.ID
 	at  map[dumplog.ID]int
@@ -232,10 +232,10 @@ func (l *idList) add(id dumplog.ID) {
 	}
 }
 
-// drop takes an ID off the list; its place stays empty until list.
+// drop removes an ID. list later skips its position.
 func (l *idList) drop(id dumplog.ID) { delete(l.at, id) }
 
-// list returns the IDs that are left, nil when there are none.
+// list returns the remaining IDs, nil if there are none.
 func (l *idList) list() (out []dumplog.ID) {
 	for i, id := range l.ids {
 		if at, ok := l.at[id]; ok && at == i {

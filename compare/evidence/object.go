@@ -2,7 +2,7 @@ package evidence
 
 import "github.com/etcd-medic/etcd-medic/dumpdb"
 
-// Object names an object of Kubernetes. It holds no part of the object's content.
+// Object names a Kubernetes object. It contains no part of the object's content.
 type Object struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -11,8 +11,7 @@ type Object struct {
 	Manager string `json:"manager,omitempty"`
 }
 
-// ObjectOf returns the name of what was read from a value, nil for a value that names no kind (not of Kubernetes, or
-// encrypted).
+// ObjectOf returns the name of an object, nil for a value without a kind (not a Kubernetes object, or encrypted).
 func ObjectOf(k *dumpdb.KubeObject) *Object {
 	if k.Kind == "" {
 		return nil
@@ -20,7 +19,7 @@ func ObjectOf(k *dumpdb.KubeObject) *Object {
 	return &Object{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Manager: k.Manager}
 }
 
-// String is the object as people write it: Pod default/web-0, written by kubelet.
+// String returns the object in the usual form, such as Pod default/web-0, written by kubelet.
 func (o *Object) String() string {
 	s := o.Kind
 	if o.Name != "" {

@@ -13,18 +13,18 @@ import (
 // Set is all sources of one run.
 type Set struct {
 	Members []*Member
-	// Failed are the sources that could not be used at all; the others are still reported.
+	// Failed are the sources that could not be used; the others are still reported.
 	Failed  []FailedSource
 	scratch []string
-	// unpacked says which archive a folder of scratch holds.
+	// unpacked maps a scratch folder to the archive that was unpacked there.
 	unpacked map[string]string
-	// archives are the files that sources were unpacked from.
+	// archives are the files from which sources were unpacked.
 	archives []File
 	access   Access
 	streams  []*stream // while sources are expanded
 }
 
-// FailedSource is a source that could not be used and why.
+// FailedSource is an unusable source and the reason.
 type FailedSource struct {
 	Spec Spec
 	Err  error
@@ -32,35 +32,35 @@ type FailedSource struct {
 
 // Options tune Open.
 type Options struct {
-	// Hash takes digests of every file while it is read. List only tries to open each, so that one that cannot be read
-	// is known; a digest is then taken when it is asked for. Every file is listed in any case, so that Set.Unchanged
-	// covers all of them.
+	// Hash computes digests of every file while it is read. List only tries to open each file, so that unreadable ones
+	// are known; a digest is then computed on demand. All files are listed in any case, so Set.Unchanged covers all of
+	// them.
 	Hash, List bool
-	// HashLater lets Open return while digests of data dirs are still being taken, so that what comes next and the
-	// digests share the cores. Set.Digests waits for them.
+	// HashLater lets Open return before all digests of data dirs are computed, so that the next step runs in parallel.
+	// Set.Digests waits for them.
 	HashLater bool
-	// Deep reads page graphs, MVCC truths and hashes of dbs; listing commands do without.
+	// Deep reads page graphs, MVCC invariants and hashes of dbs; listing commands do not need them.
 	Deep bool
-	// NoHashes leaves out HashKV and the content hashes of buckets: with Deep, what a single source needs to be judged.
+	// NoHashes skips HashKV and the content hashes of buckets. With Deep, this is enough to judge a single source.
 	NoHashes bool
-	// Visit, if set, sees every entry of the log in the pass that Open makes anyway; see dumplog.Log.ScanWith. It is
-	// for a single source.
+	// Visit, if set, is called for every entry of the log during the pass of Open; see dumplog.Log.ScanWith. It works
+	// only for a single source.
 	Visit func(segment int) func(*dumplog.Entry)
-	// Access is how endpoints are reached.
+	// Access says how to connect to endpoints.
 	Access Access
-	// Progress, if set, is told what is being read.
+	// Progress, if set, is called with what is being read.
 	Progress func(what string)
-	// Redact, if set, makes the digests of values in place of a key of these sources: for reports that take in another
-	// set's sources too.
+	// Redact, if set, replaces the key derived from these sources, for reports that also include sources of another
+	// set.
 	Redact *redact.Key
-	// several is true when there is more than one source.
+	// several is true if there is more than one source.
 	several bool
 	// sources is how many sources there are.
 	sources int
 }
 
-// Open opens every source and reads its facts, several at a time. It fails only when the context ends or when not a
-// single source can be used, and leaves no scratch then; a source that fails beside others is listed in Failed.
+// Open opens every source and reads its facts, several at a time. It fails only if the context ends or no source can be
+// used; then it removes its scratch. Otherwise unusable sources are in Failed.
 func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 	s := &Set{access: o.Access}
 	sources, err := s.expand(ctx, specs)
@@ -108,7 +108,7 @@ func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 	return s, nil
 }
 
-// shareKey gives all members the key of digests.
+// shareKey gives all members the same key for digests.
 func (s *Set) shareKey(ctx context.Context, k *redact.Key) (err error) {
 	if k == nil {
 		var sources []*Manifest
@@ -125,8 +125,8 @@ func (s *Set) shareKey(ctx context.Context, k *redact.Key) (err error) {
 	return nil
 }
 
-// Digests waits until every file's digest is taken; without Options.HashLater they are. Files that cannot be read are
-// among the problems of their member only then. The error is that of the context of Open.
+// Digests waits until every file's digest is computed, which is already so without Options.HashLater. Only then are
+// unreadable files among the problems of their member. It returns the error of Open's context.
 func (s *Set) Digests() error {
 	for _, m := range s.Members {
 		if err := m.digested(); err != nil {

@@ -164,7 +164,7 @@ func TestBadSources(t *testing.T) {
 		empty:                      "an empty folder",
 		hollow:                     "none of them of etcd",
 		filepath.Join(hollow, "x"): "an empty file",
-		junk:                       "an archive that does not unpack",
+		junk:                       "an archive that cannot be unpacked",
 	} {
 		_, err := evidence.Open(context.Background(), []evidence.Spec{{Where: where}}, evidence.Options{})
 		var se *evidence.SourceError

@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// What of each source goes into the key of digests: the head of its largest files and blocks spread over the rest of
-// them, or all of what is small. A log is filled from its beginning, a database everywhere.
+// The key is derived from a sample of each source: the head of its largest files and blocks spread over the rest, or
+// all of a small file. A log is filled from its start, a database everywhere.
 const (
 	keyFiles    = 8
 	keyHead     = 64 << 10
@@ -25,7 +25,7 @@ const (
 	keyWholeMax = keyHead + keyBlocks*keyBlock
 )
 
-// redactKey derives the key of digests from all sources, whatever their order. It is nil where not a byte can be read.
+// redactKey derives the key for digests from all sources, in any order. It is nil if no byte can be read.
 func redactKey(ctx context.Context, sources ...*Manifest) (*redact.Key, error) {
 	var samples [][]byte
 	for _, man := range sources {
@@ -38,16 +38,16 @@ func redactKey(ctx context.Context, sources ...*Manifest) (*redact.Key, error) {
 		}
 	}
 	if len(samples) == 0 {
-		return nil, nil //nolint:nilnil // a nil key is one that no source gives
+		return nil, nil //nolint:nilnil // a nil key belongs to no source
 	}
 	slices.SortFunc(samples, bytes.Compare)
 	return redact.New(bytes.Join(samples, nil)), nil
 }
 
-// sampleOf is a hash of what the key takes of one source, nil where nothing can be read. It is unlike any digest that
-// is printed: the sum begins with a text of its own.
+// sampleOf returns a hash of one source's sample, nil if nothing can be read. It starts with a fixed text, so it
+// differs from any printed digest.
 func sampleOf(ctx context.Context, man *Manifest) ([]byte, error) {
-	var files []*File // their digests may be written meanwhile: no file is copied whole
+	var files []*File // their digests may be written meanwhile, so no File is copied
 	for i := range man.Files {
 		if f := &man.Files[i]; f.What == "" && f.Size > 0 {
 			files = append(files, f)
@@ -72,7 +72,7 @@ func sampleOf(ctx context.Context, man *Manifest) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// sampleFile writes the sample of one file to w and returns its size. What cannot be read is left out.
+// sampleFile writes the sample of one file to w and returns its size. It skips what cannot be read.
 func sampleFile(w io.Writer, path string) int64 {
 	f, size, err := regular.Open(filepath.Clean(path))
 	if err != nil {
@@ -92,8 +92,8 @@ func sampleFile(w io.Writer, path string) int64 {
 	return n
 }
 
-// Digest shows a value: equal digests mean equal values inside one run, and whoever lacks the sources learns nothing
-// from them.
+// Digest returns the digest of a value. Within one run, equal digests mean equal values. A digest reveals nothing
+// without the sources.
 func (m *Member) Digest(value []byte) string {
 	if m == nil {
 		return (*redact.Key)(nil).Digest(value)
@@ -101,7 +101,7 @@ func (m *Member) Digest(value []byte) string {
 	return m.Redact.Digest(value)
 }
 
-// Describe is the request in words, with values as length and digest.
+// Describe describes the request, with values as length and digest.
 func (m *Member) Describe(r *dumplog.Request) string {
 	return r.Describe(dumplog.DescribeOptions{Digest: m.Digest})
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// trailerLen is the sha256 that snapshot save appends to a file whose size is a multiple of the page size.
+// trailerLen is the size of the sha256 that snapshot save appends to a file whose size is a multiple of the page size.
 const trailerLen = 32
 
-// boltMagic is go.etcd.io/bbolt's magic number in both meta pages, behind the 16 byte page header.
+// boltMagic is go.etcd.io/bbolt's magic number in both meta pages, after the 16 byte page header.
 const boltMagic = 0xED0CDAED
 
 func readHead(path string, buf []byte) (int, error) {
@@ -28,7 +28,8 @@ func readHead(path string, buf []byte) (int, error) {
 	return n, err
 }
 
-// looksLikeBolt tells a bbolt file by the magic of either meta page, so that a file with one dead meta is still taken.
+// looksLikeBolt recognizes a bbolt file by the magic of either meta page, so that one damaged meta page does not
+// matter.
 func looksLikeBolt(head []byte) bool {
 	for _, page := range []int{0, 512, 1024, 2048, 4096, 8192} {
 		if len(head) >= page+20 && binary.LittleEndian.Uint32(head[page+16:]) == boltMagic {
@@ -38,8 +39,8 @@ func looksLikeBolt(head []byte) bool {
 	return false
 }
 
-// looksLikeSnapshot tells a file written by bbolt's Tx.WriteTo (snapshot save, .snap.db): both metas carry the same
-// root and meta 0 is one transaction ahead. A commit always moves the root, so a live db never shows this.
+// looksLikeSnapshot recognizes a file from bbolt's Tx.WriteTo (snapshot save, .snap.db): both meta pages have the same
+// root, and meta 0 is one transaction ahead. A commit always moves the root, so a live db never has this.
 func looksLikeSnapshot(head []byte) bool {
 	const page = 4096
 	if len(head) < page+80 {
@@ -53,19 +54,19 @@ func looksLikeSnapshot(head []byte) bool {
 	return r0 == r1 && t0 == t1+1
 }
 
-// boltMetaEnd is what the first meta page needs; a shorter file is cut too short to tell what it was.
+// boltMetaEnd is the size of the first meta page; a shorter file cannot be recognized.
 const boltMetaEnd = 80
 
-// sniffPages bounds how many pages are looked at for one that is a bbolt page.
+// sniffPages bounds how many pages are searched for a bbolt page.
 const sniffPages = 256
 
-// hasBoltPages tells a file that is or once was a bbolt database: a magic number, or, where both meta pages are
-// overwritten, pages that carry their own number and a type. Noise and other files have neither.
+// hasBoltPages reports whether a file is or was a bbolt database. It has the magic number or, if both meta pages are
+// overwritten, pages with their own number and a type. Noise and other files have neither.
 func hasBoltPages(path string, size int64) bool {
 	head := make([]byte, 8192+32)
 	n, err := readHead(path, head)
 	if err != nil || looksLikeBolt(head[:n]) {
-		return true // a file that can not be read is told when it is opened
+		return true // an unreadable file is reported when it is opened
 	}
 	f, _, err := regular.Open(path)
 	if err != nil {
@@ -83,7 +84,8 @@ func hasBoltPages(path string, size int64) bool {
 	return false
 }
 
-// isBoltPage tells whether the header at that place names its own page and is that of a branch, leaf or freelist page.
+// isBoltPage reports whether the header at that page contains its own page number and the type of a branch, leaf or
+// freelist page.
 func isBoltPage(r io.ReaderAt, id, pageSize int64) bool {
 	var h [16]byte
 	if _, err := r.ReadAt(h[:], id*pageSize); err != nil {
@@ -93,8 +95,8 @@ func isBoltPage(r io.ReaderAt, id, pageSize int64) bool {
 	return binary.LittleEndian.Uint64(h[:]) == uint64(id) && (flags == 1 || flags == 2 || flags == 16)
 }
 
-// IsDatabaseHead tells from the first bytes of a file whether it is or once was a bbolt database: by a magic number, or
-// by pages that carry their own number where the meta pages are overwritten.
+// IsDatabaseHead reports, from the first bytes of a file, whether it is or was a bbolt database: by the magic number
+// or, if the meta pages are overwritten, by pages with their own number.
 func IsDatabaseHead(head []byte) bool {
 	if looksLikeBolt(head) {
 		return true

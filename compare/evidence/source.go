@@ -1,8 +1,8 @@
-// Package evidence opens the sources a user names, read-only, and yields one Member of facts for each.
+// Package evidence opens the sources that a user names, read-only, and returns one Member of facts for each.
 //
-// Facts never judge: damage, absence and contradictions are kept as they are met and weighed by package check. Nothing
-// here writes to a source; archives are unpacked into a scratch folder of their own, and the manifest taken at Open
-// lets a caller prove at the end that no input changed.
+// Facts do not judge: damage, absence and contradictions are recorded, and package check weighs them. Nothing here
+// writes to a source. Archives are unpacked into a separate scratch folder. With the manifest taken at Open, a caller
+// verifies at the end that no input has changed.
 package evidence
 
 import (
@@ -31,7 +31,7 @@ const (
 	KindEndpoint Kind = "endpoint"
 )
 
-// Noun names the kind in a sentence, with its article.
+// Noun returns the kind with its article, for use in a sentence.
 func (k Kind) Noun() string {
 	switch k {
 	case KindDataDir:
@@ -50,26 +50,26 @@ func (k Kind) Noun() string {
 type Spec struct {
 	Name  string
 	Where string
-	// WALDir is a WAL folder that lies outside the data dir (etcd --wal-dir); empty when it is inside.
+	// WALDir is a WAL folder outside the data dir (etcd --wal-dir); empty if it is inside.
 	WALDir string
-	// Backup says that a file is meant to be a backup, whatever it looks like: one that is empty, cut short or
-	// something else is then a damaged backup and not a wrong argument.
+	// Backup says that the user means a backup. A file that is empty, cut short or something else is then a damaged
+	// backup and not a wrong argument.
 	Backup bool
 }
 
-// ParseSpec splits [NAME=]WHERE. A "=" behind a path separator belongs to the path.
+// ParseSpec splits [NAME=]WHERE. A "=" after a path separator belongs to the path.
 func ParseSpec(s string) (Spec, error) {
 	name, where, ok := strings.Cut(s, "=")
 	if !ok || strings.ContainsAny(name, `/\`) {
 		name, where = "", s
 	}
 	if where == "" {
-		return Spec{}, fmt.Errorf("%q names no path: want [NAME=]PATH", s)
+		return Spec{}, fmt.Errorf("%q has no path: want [NAME=]PATH", s)
 	}
 	return Spec{Name: name, Where: where}, nil
 }
 
-// SourceError says that a source cannot be used: what was found and what was expected.
+// SourceError says why a source cannot be used: what was found and what was expected.
 type SourceError struct {
 	Where    string
 	Found    string
@@ -89,14 +89,15 @@ func (e *SourceError) Error() string {
 // Unwrap returns the underlying error.
 func (e *SourceError) Unwrap() error { return e.Err }
 
-const expectedSource = "a data dir (holding member/), a member dir, a wal dir, a bbolt db file, a .snap or .snap.db file, " +
+const expectedSource = "a data dir (with member/ in it), a member dir, a wal dir, a bbolt db file, a .snap or " +
+	".snap.db file, " +
 	"a backup (snapshot save), a .tar/.tar.gz/.tar.zst archive of these, or http(s)://HOST:PORT of a running member"
 
-// layout is where the parts of one source lie; empty paths are absent parts.
+// layout is the paths of the parts of one source; absent parts are empty.
 type layout struct {
 	kind             Kind
 	root             string
-	member           string // the folder that holds wal and snap, "" where there is none
+	member           string // the folder that contains wal and snap, "" if there is none
 	wal, snap, db    string
 	snapFile         string
 	missing          []string
@@ -104,7 +105,7 @@ type layout struct {
 	walDirIsExternal bool
 }
 
-// detectAs is detect, except that a file of which the user says so is a backup.
+// detectAs is detect, except that a regular file with spec.Backup is always a backup.
 func detectAs(where string, spec Spec) (layout, error) {
 	if st, err := os.Stat(where); spec.Backup && err == nil && st.Mode().IsRegular() {
 		return layout{kind: KindBackup, root: where, db: where}, nil
@@ -112,13 +113,13 @@ func detectAs(where string, spec Spec) (layout, error) {
 	return detect(where, spec.WALDir)
 }
 
-// detect finds out what a path is. It looks at names and at most a few bytes; it does not judge content.
+// detect finds out what a path is from names and a few bytes. It does not judge content.
 func detect(where, walDir string) (layout, error) {
 	st, err := os.Stat(where)
 	if err != nil {
 		found := "nothing at this path"
 		if !errors.Is(err, fs.ErrNotExist) {
-			found = "a path that can not be read"
+			found = "a path that cannot be read"
 		}
 		return layout{}, &SourceError{Where: where, Found: found, Expected: expectedSource, Err: err}
 	}
@@ -134,7 +135,7 @@ func detect(where, walDir string) (layout, error) {
 func detectDir(where, walDir string) (layout, error) {
 	entries, err := os.ReadDir(where)
 	if err != nil {
-		return layout{}, &SourceError{Where: where, Found: "a folder that can not be listed", Expected: expectedSource,
+		return layout{}, &SourceError{Where: where, Found: "a folder that cannot be listed", Expected: expectedSource,
 			Err: err}
 	}
 	if len(entries) == 0 {
@@ -171,12 +172,12 @@ func detectDir(where, walDir string) (layout, error) {
 	if nested := nestedDataDirs(where, entries); len(nested) > 0 {
 		return layout{root: where, nested: nested}, nil
 	}
-	return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a folder of %d entries, none of them of etcd",
+	return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a folder of %d entries without etcd data",
 		files), Expected: expectedSource}
 }
 
-// nestedDataDirs lets a user name the folder that holds one data dir per member, and backups beside them. Where a
-// folder in it is none, the data dirs below that count: node1/etcd, node2/etcd, or var/lib/etcd.
+// nestedDataDirs finds the data dirs in a folder that has one per member, and the backups next to them. If a folder in
+// it is not a data dir, the data dirs below it count: node1/etcd, node2/etcd, or var/lib/etcd.
 func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 	var out []Spec
 	for _, e := range entries {
@@ -186,7 +187,7 @@ func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 			out = append(out, Spec{Name: e.Name(), Where: p})
 		case e.IsDir():
 			below := deeperDataDirs(p, 1)
-			if len(below) == 1 && len(entries) > 1 { // one for each member: the folder has its name
+			if len(below) == 1 && len(entries) > 1 { // one per member: the folder names it
 				below[0].Name = e.Name()
 			}
 			out = append(out, below...)
@@ -197,19 +198,19 @@ func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 	return out
 }
 
-// isDataDir tells a data dir, or the member folder of one, by what is in it.
+// isDataDir reports whether a path is a data dir, or the member folder of one, by its content.
 func isDataDir(p string) bool {
 	return isDir(filepath.Join(p, "member")) || isDir(filepath.Join(p, "wal")) || isDir(filepath.Join(p, "snap"))
 }
 
-// Data dirs are looked for so many folders down, where each folder has no more than so many entries.
+// deepest and mostEntries bound the search for data dirs: the levels of folders, and the entries of each folder.
 const (
 	deepest     = 3
 	mostEntries = 256
 )
 
-// deeperDataDirs are the data dirs below a folder. They have no names yet: their members' own are better than those of
-// folders like etcd.
+// deeperDataDirs returns the data dirs below a folder. They have no names yet: the members' own names are better than
+// those of folders such as etcd.
 func deeperDataDirs(p string, depth int) (out []Spec) {
 	entries, err := os.ReadDir(p)
 	if err != nil || len(entries) > mostEntries {
@@ -253,25 +254,26 @@ func detectFile(where string, st fs.FileInfo) (layout, error) {
 	base := filepath.Base(where)
 	switch {
 	case st.Size() == 0:
-		return layout{}, &SourceError{Where: where, Found: "an empty file (a save or a copy that never got a byte)",
+		return layout{}, &SourceError{Where: where,
+			Found:    "an empty file (from a save or a copy that failed at the start)",
 			Expected: expectedSource}
 	case strings.HasSuffix(base, ".snap"):
 		return layout{kind: KindSnap, root: where, snapFile: where}, nil
 	case strings.HasSuffix(base, ".wal"):
 		return layout{}, &SourceError{Where: where, Found: "a single WAL segment",
-			Expected: "the wal folder it came from: records need the segments before them"}
+			Expected: "the wal folder that contained it: a segment depends on earlier ones"}
 	}
 	head := make([]byte, 8192+32)
 	n, err := readHead(where, head)
 	if err != nil {
-		return layout{}, &SourceError{Where: where, Found: "a file that can not be read", Expected: expectedSource,
+		return layout{}, &SourceError{Where: where, Found: "a file that cannot be read", Expected: expectedSource,
 			Err: err}
 	}
 	if !looksLikeBolt(head[:n]) {
 		return layout{}, &SourceError{Where: where, Found: noBolt(st.Size()), Expected: expectedSource}
 	}
 	l := layout{kind: KindDB, root: where, db: where}
-	// No server leaves a database of less than two pages: a save or a copy was cut.
+	// A server's database has at least two pages; a smaller file is an incomplete save or copy.
 	cut := st.Size() < 2*4096 && base != "db"
 	if st.Size()%512 == trailerLen || looksLikeSnapshot(head[:n]) || cut {
 		l.kind = KindBackup
@@ -280,7 +282,7 @@ func detectFile(where string, st fs.FileInfo) (layout, error) {
 }
 
 func noBolt(size int64) string {
-	return fmt.Sprintf("a file of %d bytes that is no bbolt database and no etcd file", size)
+	return fmt.Sprintf("a file of %d bytes that is neither a bbolt database nor another etcd file", size)
 }
 
 func isDir(p string) bool {

@@ -8,34 +8,34 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Version is the etcd line that wrote a source, as far as its marks tell.
+// Version is the etcd minor version that wrote a source, as far as the source shows it.
 type Version struct {
-	// Minor is the 3.x minor, 0 when unknown.
+	// Minor is the 3.x minor version, 0 if unknown.
 	Minor int
-	// Text is "3.4.x" or such, "" when unknown.
+	// Text is "3.4.x" or similar, "" if unknown.
 	Text string
-	// Because names the mark it was read from.
+	// Because names the fact from which it follows.
 	Because string
 }
 
-// Release is the version for questions to the table of releases: marks tell the minor version, never the patch release.
+// Release returns the version for the table of releases. A source shows the minor version, never the patch release.
 func (v Version) Release() release.Version { return release.AnyOf(v.Minor) }
 
-// Has tells whether the server that wrote the source follows a rule; unknown where the releases of its minor version
-// disagree.
+// Has reports whether the server that wrote the source follows a rule; unknown if the releases of its minor version
+// differ.
 func (v Version) Has(r *release.Rule) release.Answer { return v.Release().Has(r) }
 
-// Follows tells whether the server certainly follows a rule.
+// Follows reports whether the server certainly follows a rule.
 func (v Version) Follows(r *release.Rule) bool { return v.Has(r).Certain() }
 
-// MayFollow tells whether the version is known and one of its releases follows a rule.
+// MayFollow reports whether the version is known and one of its releases follows a rule.
 func (v Version) MayFollow(r *release.Rule) bool { return v.Minor > 0 && v.Has(r).Possible() }
 
-// MayLack tells whether the version is known and one of its releases does not follow a rule.
+// MayLack reports whether the version is known and one of its releases does not follow a rule.
 func (v Version) MayLack(r *release.Rule) bool { return v.Minor > 0 && !v.Has(r).Certain() }
 
-// fingerprint reads the marks that date the server which last wrote the source (meta/storageVersion since 3.6,
-// meta/term since 3.5, the cluster version before).
+// fingerprint determines the version of the server that last wrote the source (meta/storageVersion since 3.6, meta/term
+// since 3.5, the cluster version before).
 func fingerprint(m *Member) Version {
 	if m.DB != nil {
 		if minor, ok := MinorOf(m.DB.Meta.StorageVersion); ok {
@@ -48,14 +48,14 @@ func fingerprint(m *Member) Version {
 	}
 	if m.DB != nil && m.DB.Meta.Term != nil {
 		if has && release.AnyOf(cluster).Has(release.StorageVersion).Certain() {
-			return newVersion(cluster, "meta/term is there, cluster version "+m.DB.Cluster.Version)
+			return newVersion(cluster, "meta/term exists, cluster version "+m.DB.Cluster.Version)
 		}
-		return newVersion(5, "meta/term is there, meta/storageVersion is not")
+		return newVersion(5, "meta/term exists, meta/storageVersion does not")
 	}
 	if m.HasWAL() {
 		for _, s := range m.WAL.Summary.Snapshots {
 			if s.ConfState != nil {
-				return newVersion(max(5, cluster), "WAL snapshot records carry a ConfState")
+				return newVersion(max(5, cluster), "WAL snapshot records have a ConfState")
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func newVersion(minor int, because string) Version {
 	return Version{Minor: minor, Text: fmt.Sprintf("3.%d.x", minor), Because: because}
 }
 
-// MinorOf returns the minor of a 3.x version such as 3.5.0; false when it is none.
+// MinorOf returns the minor version of a 3.x version such as 3.5.0; ok is false for any other text.
 func MinorOf(v string) (int, bool) {
 	parts := strings.Split(v, ".")
 	if len(parts) < 2 || parts[0] != "3" {

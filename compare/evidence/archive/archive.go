@@ -1,15 +1,15 @@
 // Package archive unpacks archives of evidence into a scratch directory.
 //
-// An operator hands over data dirs as .tar, .tar.gz (.tgz) or .tar.zst. Which of them a file is follows from its first
-// bytes, not from its name, since renamed archives are common. The archive itself is opened read-only.
+// An operator provides data dirs as .tar, .tar.gz (.tgz) or .tar.zst. The format follows from the first bytes, not from
+// the name, since renamed archives are common. The archive itself is opened read-only.
 //
-// etcd preallocates each WAL segment to 64 MB (server/storage/wal/wal.go, SegmentSizeBytes), nearly all of it zeros.
-// Runs of zeros are therefore not written but left as holes, so unpacked members take about the room of their real
-// content. GNU and PAX sparse archives (tar --sparse) are read as such.
+// etcd preallocates each WAL segment to 64 MB (server/storage/wal/wal.go, SegmentSizeBytes), nearly all of it zeros. So
+// runs of zeros are not written but become sparse extents, and unpacked members need about the space of their real
+// content. GNU and PAX sparse archives (tar --sparse) are supported.
 //
-// An archive is hostile input: a name that leaves the destination, a symbolic link, a device, a second entry of one
-// name and more content than the limit are refused with an error that names the entry. Hard links are made only to
-// regular files that the same archive has brought before (copies made with cp -l come so).
+// An archive is hostile input. An entry is refused with an error if its name points outside the destination, if it is a
+// symbolic link or a device, if its name occurs twice, or if the content exceeds the limit. A hard link may only point
+// to a regular file earlier in the same archive (as in copies made with cp -l).
 package archive
 
 import (
@@ -41,8 +41,8 @@ var (
 )
 
 const (
-	// maxBytes is the limit of unpacked logical bytes: 256 GiB, some ten times what three members at etcd's suggested
-	// quota of 8 GiB hold.
+	// maxBytes is the limit of unpacked logical bytes: 256 GiB, about ten times three members at etcd's suggested quota
+	// of 8 GiB.
 	maxBytes = 256 << 30
 	// maxEntries is the limit of names in an archive.
 	maxEntries = 100_000
@@ -60,14 +60,14 @@ func IsArchive(name string) bool {
 	return false
 }
 
-// LimitError says that an archive would unpack to more than the caller allows. Nothing of the entry that goes over the
+// LimitError says that an archive would unpack to more than the caller allows. Nothing of the entry that exceeds the
 // limit is written.
 type LimitError struct {
-	// Name is the entry that goes over the limit.
+	// Name is the entry that exceeds the limit.
 	Name string
-	// What is counted: "bytes" (logical, holes included) or "entries".
+	// What is counted: "bytes" (logical, sparse extents included) or "entries".
 	What string
-	// Want is the count with this entry, Limit the most that is allowed.
+	// Want is the count with this entry, Limit the maximum.
 	Want, Limit int64
 }
 
@@ -76,34 +76,36 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s: archive unpacks to at least %d %s, the limit is %d", e.Name, e.Want, e.What, e.Limit)
 }
 
-// EntryError says that an archive holds an entry that is not unpacked for safety.
+// EntryError says that an archive contains an entry that is not unpacked for safety.
 type EntryError struct {
 	// Name is the entry as the archive spells it.
 	Name string
-	// Reason says what is wrong with it.
+	// Reason says what is wrong with the entry.
 	Reason string
 }
 
 // Error implements error.
 func (e *EntryError) Error() string { return fmt.Sprintf("entry %q: %s", e.Name, e.Reason) }
 
-// limits bound what an archive may unpack to: the sum of the logical file sizes, in bytes, holes included, the number
-// of entries, and what is written to the disk.
+// limits bound what an archive may unpack to: the sum of the logical file sizes in bytes, sparse extents included, the
+// number of entries, and the bytes written to the disk.
 type limits struct {
 	bytes   int64
 	entries int64
-	// disk is what may be written, without holes; 0 stands for the room of the disk less a reserve.
+	// disk is the number of bytes that may be written, without sparse extents; 0 means the free space of the disk less
+	// a reserve.
 	disk int64
 }
 
-// Unpack writes the files of the archive into destDir, which is made (mode 0700) if it does not exist. Permission bits
-// and modification times are kept; the owner is always left able to read, so that scratch can be examined and removed.
+// Unpack writes the files of the archive into destDir, which is created (mode 0700) if it does not exist. It keeps
+// permission bits and modification times, but always leaves the owner able to read, so that scratch can be read and
+// removed.
 //
-// What is written may take the room of the disk less a reserve (scratch.Budget); an archive that needs more is a
+// It may use the free space of the disk less a reserve (scratch.Budget). If an archive needs more, it returns a
 // *scratch.RoomError.
 //
-// The error is a *LimitError or *EntryError for an archive that is refused, an error wrapping io.ErrUnexpectedEOF for
-// one that is cut short, ctx's error when it ends early. In each case the files unpacked before stay in destDir.
+// It returns a *LimitError or *EntryError for an archive that is refused, and an error wrapping io.ErrUnexpectedEOF for
+// one that is cut short. If ctx ends, it returns ctx's error. The files unpacked so far stay in destDir.
 func Unpack(ctx context.Context, file, destDir string) error {
 	return unpackWithin(ctx, file, destDir, limits{bytes: maxBytes, entries: maxEntries})
 }
@@ -143,7 +145,7 @@ func unpackWithin(ctx context.Context, file, destDir string, lim limits) error {
 	return nil
 }
 
-// decompress returns the tar stream in f, whatever it is packed with, and a function that frees the decoder.
+// decompress returns the tar stream in f, for any compression, and a function that frees the decoder.
 func decompress(f io.Reader) (io.Reader, func(), error) {
 	br := bufio.NewReaderSize(f, bufferSize)
 	head, err := br.Peek(len(magicZstd))

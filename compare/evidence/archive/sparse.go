@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// bufferSize is how much is read at a time.
+	// bufferSize is the size of one read.
 	bufferSize = 1 << 20
-	// holeSize is the least run of zeros that is left as a hole: the block of common file systems.
+	// holeSize is the shortest run of zeros that becomes a sparse extent: the block size of common file systems.
 	holeSize = 4096
 )
 
 var zeroBlock [holeSize]byte
 
-// WriteSparse copies r to f from offset 0 and leaves aligned 4 KiB blocks of zeros as holes. f must be empty. At the
-// end f has the length of what was read. It returns that length; an error of r or f ends the copy, as does the end of
-// ctx.
+// WriteSparse copies r to f from offset 0 and leaves aligned 4 KiB blocks of zeros as sparse extents. f must be empty.
+// At the end f has the length of the data. WriteSparse returns that length. It stops at an error of r or f, or when ctx
+// ends.
 func WriteSparse(ctx context.Context, f *os.File, r io.Reader) (int64, error) {
 	return writeSparse(ctx, f, r, make([]byte, bufferSize), nil)
 }
 
-// budget is what may still be written to a disk.
+// budget is the number of bytes that may still be written to a disk.
 type budget struct {
 	dir           string
 	allowed, left int64
 }
 
-// take claims room for n bytes; a nil budget has no bound.
+// take reserves n bytes; a nil budget has no bound.
 func (b *budget) take(n int64) error {
 	if b == nil {
 		return nil
@@ -64,7 +64,7 @@ func writeSparse(ctx context.Context, f *os.File, r io.Reader, buf []byte, room 
 	}
 }
 
-// fill reads until buf is full. Unlike io.ReadFull it keeps a clean end (io.EOF) apart from a source that says itself
+// fill reads until buf is full. Unlike io.ReadFull it distinguishes the end of r (io.EOF) from a source that reports
 // that it is cut short (io.ErrUnexpectedEOF).
 func fill(r io.Reader, buf []byte) (int, error) {
 	n := 0
@@ -78,7 +78,7 @@ func fill(r io.Reader, buf []byte) (int, error) {
 	return n, nil
 }
 
-// writeData writes the runs of b that are not zero at their places from off on.
+// writeData writes the runs of b that are not zero, starting at offset off.
 func writeData(f *os.File, b []byte, off int64, room *budget) error {
 	for start := 0; start < len(b); {
 		end := blockEnd(start, len(b))

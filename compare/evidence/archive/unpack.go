@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Owner permissions that are always left, so that scratch can be read and removed by who unpacked it.
+// Owner permissions that are always kept, so that the user can read and remove scratch.
 const (
 	ownerFile fs.FileMode = 0o400
 	ownerDir  fs.FileMode = 0o700
 )
 
-// unpacker holds the state of one Unpack. All writes go through root, which the operating system keeps inside destDir.
+// unpacker is the state of one Unpack. All writes go through root, which the operating system keeps inside destDir.
 type unpacker struct {
 	ctx     context.Context
 	root    *os.Root
@@ -41,7 +41,7 @@ func (u *unpacker) all(r io.Reader) error {
 		hdr, err := tr.Next()
 		if errors.Is(err, io.EOF) {
 			if u.entries == 0 {
-				return errors.New("no tar entry in it")
+				return errors.New("the archive has no entry")
 			}
 			if err := drain(r); err != nil {
 				return err
@@ -57,10 +57,10 @@ func (u *unpacker) all(r io.Reader) error {
 	}
 }
 
-// maxTrailer is how much may follow the end-of-archive mark: tar pads to its blocking factor, rarely more than 10 KiB.
+// maxTrailer bounds the data after the end-of-archive mark: tar pads to its blocking factor, rarely more than 10 KiB.
 const maxTrailer = 1 << 20
 
-// drain reads what follows the end-of-archive mark, since gzip and zstd have their checksum behind it.
+// drain reads the data after the end-of-archive mark, since gzip and zstd have their checksum after it.
 func drain(r io.Reader) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(r, maxTrailer+1))
 	if err != nil {
@@ -75,7 +75,7 @@ func drain(r io.Reader) error {
 // one unpacks one entry.
 func (u *unpacker) one(hdr *tar.Header, tr *tar.Reader) error {
 	if hdr.Typeflag == tar.TypeXGlobalHeader {
-		return nil // comments and defaults for later entries, no file
+		return nil // comments and defaults for later entries, not a file
 	}
 	name, err := localName(hdr.Name)
 	if err != nil {
@@ -112,7 +112,7 @@ func (u *unpacker) file(name string, hdr *tar.Header, tr *tar.Reader) error {
 	u.bytes += hdr.Size
 	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return &EntryError{Name: hdr.Name, Reason: "something of that name was unpacked before or is in the destination"}
+		return &EntryError{Name: hdr.Name, Reason: "this name was already unpacked or exists in the destination"}
 	}
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (u *unpacker) file(name string, hdr *tar.Header, tr *tar.Reader) error {
 	return u.attributes(name, hdr, ownerFile)
 }
 
-// link makes a hard link to a regular file unpacked before.
+// link creates a hard link to a regular file unpacked before.
 func (u *unpacker) link(name string, hdr *tar.Header) error {
 	target, err := localName(hdr.Linkname)
 	if err != nil {
@@ -138,13 +138,14 @@ func (u *unpacker) link(name string, hdr *tar.Header) error {
 	}
 	st, err := u.root.Lstat(target)
 	if err != nil || !st.Mode().IsRegular() {
-		return &EntryError{Name: hdr.Name, Reason: fmt.Sprintf("a hard link to %q, which is no file unpacked before",
+		return &EntryError{Name: hdr.Name, Reason: fmt.Sprintf("a hard link to %q, which is not an earlier file of "+
+			"the archive",
 			hdr.Linkname)}
 	}
 	return u.root.Link(target, name)
 }
 
-// finishDirs sets modes and times of directories, the deepest last entered first.
+// finishDirs sets modes and times of directories, the last entered first.
 func (u *unpacker) finishDirs() error {
 	for i := len(u.dirs) - 1; i >= 0; i-- {
 		name, err := localName(u.dirs[i].Name)
@@ -173,12 +174,12 @@ func (u *unpacker) attributes(name string, hdr *tar.Header, always fs.FileMode) 
 func localName(name string) (string, error) {
 	clean := filepath.FromSlash(path.Clean(name))
 	if name == "" || !filepath.IsLocal(clean) {
-		return "", &EntryError{Name: name, Reason: "the name leads outside the destination"}
+		return "", &EntryError{Name: name, Reason: "the name points outside the destination"}
 	}
 	return clean, nil
 }
 
-// cutShort turns the end of the input in the middle of something into io.ErrUnexpectedEOF.
+// cutShort turns io.EOF in the middle of the data into io.ErrUnexpectedEOF.
 func cutShort(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -186,7 +187,7 @@ func cutShort(err error) error {
 	return err
 }
 
-// satAdd adds two counts that are not negative without going round.
+// satAdd adds two non-negative counts without overflow.
 func satAdd(a, b int64) int64 {
 	if s := a + b; s >= a {
 		return s

@@ -37,8 +37,8 @@ func (c *Cluster) dial(i int) (*clientv3.Client, error) {
 	return cli, nil
 }
 
-// forgetClients drops the kept clients of a member: a server that was started again does not know the tokens of its
-// earlier life, and one of 3.4 answers a client that logs in again within the same call with the same refusal for ever.
+// forgetClients drops the cached clients of a member. A restarted server does not know their tokens. One of 3.4 repeats
+// the same refusal forever to a client that logs in again within the same call.
 func (c *Cluster) forgetClients(m *member) {
 	for key := range c.clients {
 		if key.member < len(c.members) && c.members[key.member] == m {
@@ -47,8 +47,8 @@ func (c *Cluster) forgetClients(m *member) {
 	}
 }
 
-// status asks member i for its state. Some patch releases want a login for that as soon as auth is enabled, so it goes
-// through the client that Login chose.
+// status asks member i for its state. With auth enabled, some patch releases require a login for that, so it uses the
+// client that Login chose.
 func (c *Cluster) status(ctx context.Context, i int) (*clientv3.StatusResponse, error) {
 	cli, err := c.dial(i)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Cluster) status(ctx context.Context, i int) (*clientv3.StatusResponse, 
 	return cli.Status(ctx, c.Endpoint(i))
 }
 
-// Login makes later clients log in. Empty arguments take that back.
+// Login makes later clients log in. Empty arguments undo that.
 func (c *Cluster) Login(user, password string) { c.user, c.password = user, password }
 
 func (c *Cluster) context() (context.Context, context.CancelFunc) {

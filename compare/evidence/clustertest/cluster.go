@@ -1,9 +1,9 @@
-// Package clustertest runs real etcd servers for tests: members are processes of a server binary on free loopback ports
-// with data dirs below the test's own directory. The binaries are built by `make test-servers` from the pinned modules
-// under testdata/servers.
+// Package clustertest runs real etcd servers for tests. Members are processes of a server binary on free loopback ports
+// with data dirs below the test's own directory. `make test-servers` builds the binaries from the pinned modules under
+// testdata/servers.
 //
-// Only tests may import it. Nothing skips: a missing binary or a cluster that does not come up fails the test and shows
-// the servers' logs. All processes are ended by their ids when the test ends.
+// Only tests may import it. No test is skipped: a missing binary or a cluster that does not start fails the test and
+// shows the servers' logs. All processes are ended by their ids when the test ends.
 package clustertest
 
 import (
@@ -21,29 +21,30 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// Lines are the versions of the server binaries that `make test-servers` builds, one per supported etcd line and 3.5.0
-// for its real consistent index bug.
+// Lines are the versions of the server binaries that `make test-servers` builds: one per supported minor version, and
+// 3.5.0 for its consistent index bug.
 var Lines = []string{"3.5.0", "3.5.35", "3.6.16", "3.7.3"}
 
-// OldLines are versions before 3.5 that `make test-servers` builds. They always use fsync and hold the auth revision
-// bug of etcd issue 11651; 3.3 knows no learners.
+// OldLines are the versions before 3.5 that `make test-servers` builds. They always use fsync and have the auth
+// revision bug of etcd issue 11651. 3.3 does not support learners.
 var OldLines = []string{"3.3.18", "3.4.3"}
 
 // Patience is how long a cluster may take to reach a state that a test waits for.
 const Patience = 2 * time.Minute
 
-// Options says how the members of a cluster run. The zero value is etcd's defaults.
+// Options says how the members of a cluster run. The zero value means etcd's defaults.
 type Options struct {
-	// SnapshotCount is --snapshot-count: committed entries between raft snapshots. 0 leaves the server's default.
+	// SnapshotCount is --snapshot-count: committed entries between raft snapshots. 0 means the server's default.
 	SnapshotCount int
-	// Fsync keeps fsync on, as it is on any server before 3.5. Without it a killed process loses nothing, only a
-	// powerless machine does, and tests are much faster.
+	// Fsync keeps fsync on, as on any server before 3.5. Without it a killed process loses nothing, only a machine
+	// without power does, and tests are much faster.
 	Fsync bool
 	// TLS makes members speak https to clients and peers and ask both for a certificate.
 	TLS bool
 	// Args are further flags for every member.
 	Args []string
-	// Env is further environment for every member, as NAME=VALUE. GOFAIL_FAILPOINTS works with binaries built for it.
+	// Env is additional environment for every member, as NAME=VALUE. GOFAIL_FAILPOINTS works with binaries built for
+	// it.
 	Env []string
 }
 
@@ -54,9 +55,9 @@ type Cluster struct {
 	binary  string
 	opts    Options
 	members []*member
-	// user and password of the clients; empty as long as auth is not used.
+	// user and password of the clients; empty if auth is not used.
 	user, password string
-	// clients are kept, by member and user: logging in is itself a proposal, and slow.
+	// clients are cached by member and user: a login is itself a proposal, and slow.
 	clients map[clientKey]*clientv3.Client
 	// authority issues the certificates of a cluster with TLS.
 	authority *Authority
@@ -81,7 +82,7 @@ func Server(t testing.TB, version string) string {
 	return path
 }
 
-// Start starts a new cluster of n voters and waits until each of them serves.
+// Start starts a new cluster of n voters and waits until each of them serves clients.
 func Start(t testing.TB, binary string, n int, opts Options) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, dir: t.TempDir(), binary: binary, opts: opts, clients: map[clientKey]*clientv3.Client{}}
@@ -118,7 +119,7 @@ func (c *Cluster) newMember(i int) *member {
 	return m
 }
 
-// freeAddress returns a loopback address with a port that nobody listens on.
+// freeAddress returns a loopback address with an unused port.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", loopbackHost()+":0")
@@ -129,14 +130,14 @@ func freeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// Size returns how many members the cluster has, running or not.
+// Size returns the number of members, running or not.
 func (c *Cluster) Size() int { return len(c.members) }
 
 // Name returns the name of member i.
 func (c *Cluster) Name(i int) string { return c.members[i].name }
 
-// DataDir returns the data dir of member i. While the member runs it changes; stop it and copy it before reading it as
-// evidence.
+// DataDir returns the data dir of member i. It changes while the member runs, so stop the member and copy the dir
+// before reading it as evidence.
 func (c *Cluster) DataDir(i int) string { return c.members[i].dataDir }
 
 // Endpoint returns the client URL of member i.
@@ -145,8 +146,8 @@ func (c *Cluster) Endpoint(i int) string { return c.members[i].clientURL }
 // PeerURL returns the peer URL of member i.
 func (c *Cluster) PeerURL(i int) string { return c.members[i].peerURL }
 
-// Sources stops all members gracefully and returns NAME=DIR for a private copy of each data dir, as the command line
-// takes them.
+// Sources stops all members gracefully and returns NAME=DIR for a private copy of each data dir, in the form of the
+// command line.
 func (c *Cluster) Sources() []string {
 	c.t.Helper()
 	c.StopAll()
@@ -173,7 +174,7 @@ func (c *Cluster) StopAll() {
 	}
 }
 
-// Restart ends member i gracefully if it runs, starts it again on its data dir and waits until it serves.
+// Restart ends member i gracefully if it runs, starts it again on its data dir and waits until it serves clients.
 func (c *Cluster) Restart(i int) {
 	c.t.Helper()
 	if c.members[i].running() {
@@ -183,11 +184,10 @@ func (c *Cluster) Restart(i int) {
 	c.waitServing(i)
 }
 
-// StartProcess starts member i on its data dir and does not wait for it: for members that are meant to fail or to stand
-// alone.
+// StartProcess starts member i on its data dir and does not wait for it, for members that should fail or run alone.
 func (c *Cluster) StartProcess(i int) { c.t.Helper(); c.members[i].start() }
 
-// StartOnce is StartProcess with further flags for this one start.
+// StartOnce is StartProcess with additional flags for this one start.
 func (c *Cluster) StartOnce(i int, args ...string) {
 	c.t.Helper()
 	c.members[i].once = args
@@ -195,8 +195,8 @@ func (c *Cluster) StartOnce(i int, args ...string) {
 	c.members[i].once = nil
 }
 
-// Twin copies the data dir of member i, which must not run, and starts a second process under the same identity at
-// other addresses. It returns the number of the twin, which counts as a member from then on.
+// Twin copies the data dir of member i, which must not run, and starts a second process with the same identity at other
+// addresses. It returns the number of the new member.
 func (c *Cluster) Twin(i int) int {
 	c.t.Helper()
 	m := c.newMember(len(c.members))
@@ -222,17 +222,16 @@ func (c *Cluster) WaitExit(i int) {
 	}
 }
 
-// Pause stops the process of member i from running without ending it: its peers see it as cut off. Resume lets it go
-// on.
+// Pause suspends the process of member i: to its peers it looks unreachable. Resume continues it.
 func (c *Cluster) Pause(i int) { c.t.Helper(); c.members[i].signal(syscall.SIGSTOP) }
 
-// Resume lets a paused member go on.
+// Resume continues a paused member.
 func (c *Cluster) Resume(i int) { c.t.Helper(); c.members[i].signal(syscall.SIGCONT) }
 
-// Running tells whether the process of member i runs.
+// Running reports whether the process of member i runs.
 func (c *Cluster) Running(i int) bool { return c.members[i].running() }
 
-// Wipe deletes the data dir of member i, which must not run: its next start is that of a new member with the old flags.
+// Wipe deletes the data dir of member i, which must not run. Its next start is that of a new member with the old flags.
 func (c *Cluster) Wipe(i int) {
 	c.t.Helper()
 	if err := os.RemoveAll(c.members[i].dataDir); err != nil {
@@ -240,10 +239,10 @@ func (c *Cluster) Wipe(i int) {
 	}
 }
 
-// Use makes member i run another binary from its next start on: upgrades, downgrades and mixed clusters.
+// Use sets another binary for member i from its next start on: upgrades, downgrades and mixed clusters.
 func (c *Cluster) Use(i int, binary string) { c.members[i].binary = binary }
 
-// Flags gives member i further flags from its next start on.
+// Flags adds flags for member i from its next start on.
 func (c *Cluster) Flags(i int, flags ...string) {
 	c.members[i].flags = append(c.members[i].flags, flags...)
 }

@@ -18,8 +18,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Hand is a data dir that is written record by record, for histories that no healthy cluster makes. The WAL is written
-// with etcd's own package, which does not mind what it is given; the database holds what the test puts into it.
+// Hand writes a data dir record by record, for histories that a healthy cluster cannot have. It writes the WAL with
+// etcd's own package, which does not check the content. The database contains what the test puts into it.
 type Hand struct {
 	tb testing.TB
 	// Dir is the data dir, ID and Cluster its identity.
@@ -29,7 +29,7 @@ type Hand struct {
 	rows        []handRow
 	versions    map[string]*synthKey
 	rev         int64
-	// V2 is the v2 store that snapshots hold; it follows the log and may be changed by a test.
+	// V2 is the v2 store for snapshots. It follows the log, and a test may change it.
 	V2       V2
 	learners []uint64
 }
@@ -39,7 +39,7 @@ type handRow struct {
 	key, value []byte
 }
 
-// NewHand begins a data dir below root. The node's peer URL is derived from the ID, so that every member list agrees.
+// NewHand starts a data dir below root. The node's peer URL is derived from the ID, so that every member list agrees.
 func NewHand(tb testing.TB, root, name string, id, cluster uint64) *Hand {
 	tb.Helper()
 	h := &Hand{tb: tb, Dir: filepath.Join(root, name), ID: id, Cluster: cluster, rev: 1,
@@ -53,7 +53,7 @@ func NewHand(tb testing.TB, root, name string, id, cluster uint64) *Hand {
 	return h
 }
 
-// Found writes what a bootstrap of the voters writes; restored, what a restore writes.
+// Found writes the records of a bootstrap of the voters, or with restored those of a restore.
 func (h *Hand) Found(restored bool, voters ...uint64) {
 	h.tb.Helper()
 	var ents []raftpb.Entry
@@ -88,7 +88,7 @@ func (h *Hand) State(term, vote, commit uint64) {
 	synthOK(h.tb, h.w.Save(raftpb.HardState{Term: term, Vote: vote, Commit: commit}, nil))
 }
 
-// Request writes an entry of a request; a nil request is the empty entry of a new leader.
+// Request writes an entry with a request; a nil request is the empty entry of a new leader.
 func (h *Hand) Request(term, index uint64, r *etcdserverpb.InternalRaftRequest) {
 	h.tb.Helper()
 	e := raftpb.Entry{Term: term, Index: index}
@@ -100,7 +100,7 @@ func (h *Hand) Request(term, index uint64, r *etcdserverpb.InternalRaftRequest) 
 	synthOK(h.tb, h.w.Save(raftpb.HardState{}, []raftpb.Entry{e}))
 }
 
-// RequestID is the ID that a member's generator gives to its nth request when the process began at that millisecond.
+// RequestID returns the ID of a member's nth request if its process started at that millisecond.
 func RequestID(member, start, n uint64) uint64 { return member<<48 | (start&(1<<40-1))<<8 + n }
 
 // Put writes the entry of a put and, if applied, its revision.
@@ -116,7 +116,7 @@ func (h *Hand) Put(term, index, id uint64, key, value string, applied bool) {
 // Revision writes the next revision of the key into the database.
 func (h *Hand) Revision(key, value string) { h.LeasedRevision(key, value, 0) }
 
-// LeasedRevision is Revision of a key that a lease holds.
+// LeasedRevision is Revision for a key with a lease.
 func (h *Hand) LeasedRevision(key, value string, lease int64) {
 	h.tb.Helper()
 	h.rev++
@@ -153,24 +153,24 @@ func (h *Hand) Conf(term, index uint64, cc raftpb.ConfChange) {
 	synthOK(h.tb, h.w.Save(raftpb.HardState{}, []raftpb.Entry{confEntry(h.tb, term, index, cc)}))
 }
 
-// AddLearner and AddVoter are membership changes as a client asks for them.
+// AddLearner is a membership change that adds a learner, as a client requests it.
 func AddLearner(id, request uint64) raftpb.ConfChange {
 	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddLearnerNode, NodeID: id,
 		Context: memberJSON(id, `,"isLearner":true`)}
 }
 
-// AddVoter adds a voter.
+// AddVoter is a membership change that adds a voter.
 func AddVoter(id, request uint64) raftpb.ConfChange {
 	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddNode, NodeID: id, Context: memberJSON(id, "")}
 }
 
-// Promote makes a learner a voter.
+// Promote is a membership change that makes a learner a voter.
 func Promote(id, request uint64) raftpb.ConfChange {
 	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeAddNode, NodeID: id,
 		Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":null,"isPromote":true}`, id)}
 }
 
-// RemoveMember removes a member; request 0 is what a forced start writes.
+// RemoveMember removes a member; request 0 means a removal by a forced start.
 func RemoveMember(id, request uint64) raftpb.ConfChange {
 	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeRemoveNode, NodeID: id}
 }
@@ -186,7 +186,7 @@ func memberJSON(id uint64, more string) []byte {
 	return fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"]%s}`, id, id, more)
 }
 
-// HandName is the name under which a member publishes itself.
+// HandName returns the name that a member publishes.
 func HandName(id uint64) string { return fmt.Sprintf("node%x", id&0xf+id>>16) }
 
 // Member writes a row of bucket members, Removed one of members_removed.
@@ -209,7 +209,7 @@ func (h *Hand) Row(bucket, key, value string) {
 	h.rows = append(h.rows, handRow{bucket, []byte(key), []byte(value)})
 }
 
-// Close writes the database with that consistent index and term and closes the log. It returns the data dir.
+// Close writes the database with this consistent index and term and closes the log. It returns the data dir.
 func (h *Hand) Close(index, term uint64) string {
 	h.tb.Helper()
 	synthOK(h.tb, h.w.Close())

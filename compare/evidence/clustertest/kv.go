@@ -34,7 +34,7 @@ func (c *Cluster) Delete(i int, key string, opts ...clientv3.OpOption) int64 {
 	return c.Do(i, clientv3.OpDelete(key, opts...))
 }
 
-// Txn runs a transaction through member i, returns the revision and whether its compares held.
+// Txn runs a transaction through member i. It returns the revision and whether its compares succeeded.
 func (c *Cluster) Txn(i int, cmps []clientv3.Cmp, then, otherwise []clientv3.Op) (int64, bool) {
 	c.t.Helper()
 	var revision int64
@@ -81,7 +81,7 @@ func (c *Cluster) HashKV(i int, revision int64) (hash uint32, at int64) {
 			return err
 		}
 		hash, at = r.Hash, r.HashRevision
-		if at == 0 { // before 3.6 the header alone says it
+		if at == 0 { // before 3.6 only the header has it
 			at = r.Header.Revision
 		}
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// member is one server process, or the place of one that does not run.
+// member is one server process, or a member that does not run.
 type member struct {
 	c                      *Cluster
 	name, dataDir, logFile string
@@ -51,7 +51,7 @@ func (m *member) args() []string {
 	return slices.Concat(a, m.tlsFlags(), m.c.opts.Args, m.flags, m.once)
 }
 
-// path is the binary that the next start runs.
+// path returns the binary for the next start.
 func (m *member) path() string {
 	if m.binary != "" {
 		return m.binary
@@ -59,7 +59,7 @@ func (m *member) path() string {
 	return m.c.binary
 }
 
-// releaseOf is the release in the name of a binary of Server, on which its flags depend; any other binary counts as
+// releaseOf returns the release in the name of a binary of Server; its flags depend on it. Any other binary counts as
 // new.
 func releaseOf(binary string) release.Version {
 	text, _ := strings.CutPrefix(filepath.Base(binary), "etcd-")
@@ -69,7 +69,7 @@ func releaseOf(binary string) release.Version {
 	return release.NewestOf(release.Newest)
 }
 
-// start starts the process and returns without waiting for it to serve.
+// start starts the process and returns without waiting for it to serve clients.
 func (m *member) start() {
 	m.c.t.Helper()
 	if m.running() {
@@ -87,8 +87,8 @@ func (m *member) start() {
 	m.exited = make(chan struct{})
 	started := make(chan error)
 	go func() {
-		// The parent-death signal belongs to the thread that started the process, so this one stays until the process
-		// ends.
+		// The parent-death signal belongs to the thread that started the process, so this goroutine stays on it until
+		// the process ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -106,7 +106,7 @@ func (m *member) start() {
 	m.starts++
 }
 
-// cleanEnv is the environment without variables that etcd would take for flags.
+// cleanEnv returns the environment without variables that etcd would read as flags.
 func cleanEnv() []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -129,7 +129,7 @@ func (m *member) running() bool {
 	}
 }
 
-// stop asks the process to end and waits; one that does not end within Patience fails the test.
+// stop asks the process to end and waits. If it does not end within Patience, the test fails.
 func (m *member) stop() {
 	m.c.t.Helper()
 	m.signal(syscall.SIGTERM)
@@ -141,7 +141,7 @@ func (m *member) stop() {
 	}
 }
 
-// kill ends the process without giving it a chance to do anything.
+// kill ends the process at once.
 func (m *member) kill() {
 	m.c.t.Helper()
 	m.signal(syscall.SIGKILL)
@@ -158,7 +158,7 @@ func (m *member) signal(s syscall.Signal) {
 	}
 }
 
-// end kills what still runs and shows the logs of a failed test.
+// end kills the processes that still run, and shows the logs of a failed test.
 func (c *Cluster) end() {
 	for _, m := range c.members {
 		if m.running() {

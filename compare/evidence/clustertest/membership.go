@@ -8,15 +8,16 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Spare makes room for one more member, which nobody has added or started, and returns its number; Join starts it.
+// Spare adds a member to the Cluster that is neither added to the real cluster nor started, and returns its number;
+// Join starts it.
 func (c *Cluster) Spare() int {
 	i := len(c.members)
 	c.members = append(c.members, c.newMember(i))
 	return i
 }
 
-// Add adds a member through member 0, starts it with an empty data dir and waits until it serves or, for a learner,
-// until its process answers. It returns the new member's number.
+// Add adds a member through member 0 and starts it with an empty data dir. It waits until the member serves clients or,
+// for a learner, until its process answers. It returns the new member's number.
 func (c *Cluster) Add(learner bool) int {
 	c.t.Helper()
 	m := c.newMember(len(c.members))
@@ -56,7 +57,7 @@ func (c *Cluster) Remove(i int) {
 	c.members[i].removed = true
 }
 
-// Join starts member i as one that was added to the cluster and joins it empty. It does not wait for it.
+// Join starts member i with an empty data dir as an added member. It does not wait for it.
 func (c *Cluster) Join(i int, initialCluster string) {
 	c.t.Helper()
 	m := c.members[i]
@@ -64,8 +65,8 @@ func (c *Cluster) Join(i int, initialCluster string) {
 	m.start()
 }
 
-// AddAgain adds member i, which was removed and wiped, through member 0 under its old name and addresses, starts it and
-// waits until it serves. It gets a new ID.
+// AddAgain adds member i, which was removed and wiped, through member 0 under its old name and addresses. It starts the
+// member and waits until it serves clients. The member gets a new ID.
 func (c *Cluster) AddAgain(i int) {
 	c.t.Helper()
 	m := c.members[i]
@@ -76,7 +77,7 @@ func (c *Cluster) AddAgain(i int) {
 	c.startAdded(i)
 }
 
-// startAdded starts member i, which was just added, with an empty data dir and waits until it serves.
+// startAdded starts member i, which was just added, with an empty data dir and waits until it serves clients.
 func (c *Cluster) startAdded(i int) {
 	c.t.Helper()
 	m := c.members[i]

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// processAttributes makes the kernel end a server whose test process died, for instance by its timeout.
+// processAttributes makes the kernel end a server whose test process died, for example at its timeout.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// loopbackHost returns an address of 127.0.0.0/8 that outgoing connections do not use as their source, so that a port
-// found free on it is still free when the server takes it.
+// loopbackHost returns an address of 127.0.0.0/8 that outgoing connections do not use as their source. So a port that
+// is free on it is still free when the server uses it.
 func loopbackHost() string { return fmt.Sprintf("127.%d.%d.1", 64+rand.IntN(128), rand.IntN(256)) }
 
 // ticks is how many of them the kernel counts per second in /proc.

@@ -15,47 +15,47 @@ import (
 	"go.uber.org/zap"
 )
 
-// Script is a cluster's life told entry by entry. Write makes data dirs of it in bytes: every member has the whole log
-// and a database that holds what the entries ask for, but for the steps that a member skips. It shows states that no
-// server of today can be brought to, such as a cluster of 3.2 and 3.3.
+// Script describes a cluster's history entry by entry. Write creates its data dirs. Every member has the whole log and
+// a database with the effects of the entries, except for the steps that a member skips. It creates states that no
+// current server can reach, such as a cluster of 3.2 and 3.3.
 type Script struct {
 	Members int
-	// Version is the cluster version, such as "3.4.0"; it decides which keys bucket meta has.
+	// Version is the cluster version, such as "3.4.0". It decides which keys bucket meta has.
 	Version string
-	// Of are the ways in which a member differs, by position.
+	// Of are the differences of a member, by position.
 	Of map[int]ScriptMember
-	// Purged, if set, is the number of the step up to which a raft snapshot covers the log, whose segments up to there
-	// are gone, as on servers that have run for long. Small segments are needed for it (wal.SegmentSizeBytes).
+	// Purged, if set, is the number of the step up to which a raft snapshot covers the log. The segments up to there
+	// are removed, as on servers that have run for long. It requires small segments (wal.SegmentSizeBytes).
 	Purged int
 	steps  []Step
 	lives  map[int]int
 	revs   uint64
 }
 
-// ScriptMember is what sets one member apart.
+// ScriptMember is how one member differs.
 type ScriptMember struct {
-	// MinTTL is the lowest TTL that the member grants, Persists whether it stores remaining TTLs, KeepsTombstone
-	// whether its compaction keeps a tombstone exactly at the compact revision.
+	// MinTTL is the lowest TTL that the member grants. Persists says whether it stores remaining TTLs. KeepsTombstone
+	// says whether its compaction keeps a tombstone exactly at the compact revision.
 	MinTTL                   int64
 	Persists, KeepsTombstone bool
-	// LogUntil and SnapshotAt, if set, are the numbers of the last step in the member's log and of the step up to which
-	// a snapshot from the leader brought it afterwards.
+	// LogUntil, if set, is the number of the last step in the member's log. SnapshotAt is the step to which a snapshot
+	// from the leader brought it afterwards.
 	LogUntil, SnapshotAt int
-	// FallsBack is the number of the step behind which the member took the revision of its newest record for the
-	// current one.
+	// FallsBack is the number of the step after which the member used the revision of its newest record as the current
+	// one.
 	FallsBack int
-	// AppliedUntil, if set, is the number of the last step that its database holds, IndexAt of the one that its
-	// consistent index names instead. SnapshotTaken is the step behind which it took a raft snapshot of its own.
+	// AppliedUntil, if set, is the number of the last step in its database, IndexAt the step that its consistent index
+	// names instead. SnapshotTaken is the step after which it took its own raft snapshot.
 	AppliedUntil, IndexAt, SnapshotTaken int
-	// RevokesAlone are leases that the member revokes without an entry, by the step behind which it does.
+	// RevokesAlone are leases that the member revokes without an entry, by the step after which it does.
 	RevokesAlone map[int]int64
-	// Repeats are stretches of steps that the member executed a second time.
+	// Repeats are ranges of steps that the member executed a second time.
 	Repeats []ScriptRepeat
-	// Votes are the positions of the members that it voted for, by term; node1 where none is given.
+	// Votes are the positions of the members that it voted for, by term; node1 by default.
 	Votes map[uint64]int
 }
 
-// ScriptRepeat is a stretch of steps, From to To, that a restart executed once more, in front of the step Before.
+// ScriptRepeat is a range of steps, From to To, that a restart executed again before the step Before.
 type ScriptRepeat struct{ From, To, Before int }
 
 // Step is one entry of the log.
@@ -63,15 +63,15 @@ type Step struct {
 	// By is the position of the proposer, User the name in the header.
 	By   int
 	User string
-	// Term is that of the entry; 0 keeps that of the step before. Empty is a leader's first entry.
+	// Term is the term of the entry; 0 keeps that of the previous step. Empty is a leader's first entry.
 	Term  uint64
 	Empty bool
-	// AuthRevision in the header, with a user; 0 is the right one.
+	// AuthRevision is the auth revision in the header, with a user; 0 means the right one.
 	AuthRevision uint64
 	Req          *etcdserverpb.InternalRaftRequest
-	// Skip lists the positions of members on which the entry took no effect.
+	// Skip lists the positions of members on which the entry had no effect.
 	Skip []int
-	// Cut is, by position of the member, how many operations of a transaction took effect there.
+	// Cut is how many operations of a transaction took effect, by position of the member.
 	Cut map[int]int
 }
 
@@ -99,27 +99,29 @@ func (s *Script) Add(st Step) int {
 		life := uint64(1763000000000+1000*s.lives[st.By]) & (1<<40 - 1)
 		req := *st.Req // tests that run in parallel may share it
 		st.Req = &req
-		st.Req.Header = &etcdserverpb.RequestHeader{ID: uint64(synthMember+st.By)<<48 | (life<<8 + uint64(len(s.steps)&0x7f)), Username: st.User, AuthRevision: st.AuthRevision}
+		id := uint64(synthMember+st.By)<<48 | (life<<8 + uint64(len(s.steps)&0x7f))
+		st.Req.Header = &etcdserverpb.RequestHeader{ID: id, Username: st.User, AuthRevision: st.AuthRevision}
 	}
 	s.steps = append(s.steps, st)
 	return len(s.steps)
 }
 
-// Start publishes a start of the member.
+// Start adds the entry that a member publishes after a start.
 func (s *Script) Start(member int) int {
-	return s.Add(Step{By: member, Req: &etcdserverpb.InternalRaftRequest{ClusterMemberAttrSet: &membershippb.ClusterMemberAttrSetRequest{
+	set := &membershippb.ClusterMemberAttrSetRequest{
 		Member_ID: uint64(synthMember + member),
 		MemberAttributes: &membershippb.Attributes{Name: fmt.Sprintf("node%d", member+1),
-			ClientUrls: []string{fmt.Sprintf("http://127.0.0.1:%d", 2379+2*member)}}}}})
+			ClientUrls: []string{fmt.Sprintf("http://127.0.0.1:%d", 2379+2*member)}}}
+	return s.Add(Step{By: member, Req: &etcdserverpb.InternalRaftRequest{ClusterMemberAttrSet: set}})
 }
 
-// Index is the raft index of a step.
+// Index returns the raft index of a step.
 func (s *Script) Index(step int) uint64 { return uint64(s.Members + step) }
 
-// ID is the member ID of a position.
+// ID returns the member ID of a position.
 func (s *Script) ID(member int) uint64 { return uint64(synthMember + member) }
 
-// raisesAuth tells the requests that raise the auth revision when they succeed.
+// raisesAuth reports whether the request increments the auth revision if it succeeds.
 func raisesAuth(r *etcdserverpb.InternalRaftRequest) bool {
 	return r != nil && (r.AuthDisable != nil || r.AuthUserAdd != nil || r.AuthUserChangePassword != nil ||
 		r.AuthUserGrantRole != nil || r.AuthRoleAdd != nil ||
@@ -179,21 +181,21 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 	}
 	segments, err := filepath.Glob(filepath.Join(dir, "*.wal"))
 	synthOK(tb, err)
-	// A script fills a fraction of the segment; the rest of the preallocated zeros would only cost time to read.
+	// A script fills a fraction of the segment; reading the rest of the preallocated zeros would only take time.
 	synthOK(tb, os.Truncate(segments[len(segments)-1], 256<<10))
 }
 
-// fill makes an entry so large that the next one begins a segment. Nobody reads it: its segment is purged.
+// fill makes an entry so large that the next one starts a new segment. The entry is never read: its segment is purged.
 func (s *Script) fill(tb testing.TB, data []byte) []byte {
 	tb.Helper()
 	if wal.SegmentSizeBytes > 1<<20 {
 		tb.Fatalf("segments of %d bytes: a purged script needs small ones", wal.SegmentSizeBytes)
 	}
-	// The writer of the log keeps up to 128 KiB to itself, and begins a segment by what it has handed on.
+	// The writer of the log buffers up to 128 KiB, and starts a segment according to what it has flushed.
 	return append(data, make([]byte, wal.SegmentSizeBytes+256<<10)...)
 }
 
-// upTo is a cluster whose members have published the starts up to a step.
+// upTo returns a cluster whose members have published the starts up to a step.
 func (s *Script) upTo(step int) Synth {
 	out := Synth{Members: s.Members, Purged: step + 1, Starts: map[int]int{}}
 	for i, st := range s.steps[:step] {
@@ -212,7 +214,7 @@ func (s *Script) confState() *raftpb.ConfState {
 	return cs
 }
 
-// world is the state that the entries lead to on one member.
+// world returns the state of one member after the entries.
 func (s *Script) world(member int) *world {
 	w := newWorld(s.Of[member])
 	for i, st := range s.steps {
@@ -239,7 +241,7 @@ func (s *Script) world(member int) *world {
 	return w
 }
 
-// saved is the consistent index of one member.
+// saved returns the consistent index of one member.
 func (s *Script) saved(member int) uint64 {
 	of := s.Of[member]
 	switch {
@@ -251,7 +253,7 @@ func (s *Script) saved(member int) uint64 {
 	return s.Index(len(s.steps))
 }
 
-// requestOn is the request as far as the member executed it.
+// requestOn returns the part of the request that the member executed.
 func (st *Step) requestOn(member int) *etcdserverpb.InternalRaftRequest {
 	n, ok := st.Cut[member]
 	if !ok {

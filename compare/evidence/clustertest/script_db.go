@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// writeDB writes the database of one member with everything that its world holds.
+// writeDB writes the database of one member from its world.
 func (s *Script) writeDB(tb testing.TB, path string, member int) {
 	tb.Helper()
 	w := s.world(member)
@@ -32,7 +32,7 @@ func (s *Script) writeDB(tb testing.TB, path string, member int) {
 	synthOK(tb, db.Close())
 }
 
-// writeMeta makes bucket meta that of the version.
+// writeMeta writes bucket meta as in Version.
 func (s *Script) writeMeta(tx *bbolt.Tx) error {
 	version, err := release.Parse(s.Version)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *world) writeKeys(tx *bbolt.Tx) error {
 	return nil
 }
 
-// revisionKey is the key of a record in bucket key.
+// revisionKey returns the key of a record in bucket key.
 func revisionKey(main, sub int64, del bool) []byte {
 	k := append(binary.BigEndian.AppendUint64(nil, uint64(main)), '_')
 	k = binary.BigEndian.AppendUint64(k, uint64(sub))

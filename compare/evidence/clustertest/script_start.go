@@ -5,7 +5,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// NewScript is a cluster of three of a version, such as "3.4.0", with a first leader and all members started.
+// NewScript returns a cluster of three members of a version, such as "3.4.0", with a first leader and all members
+// started.
 func NewScript(version string) *Script {
 	s := &Script{Members: 3, Version: version, Of: map[int]ScriptMember{}}
 	s.Add(Step{Empty: true})
@@ -15,9 +16,9 @@ func NewScript(version string) *Script {
 	return s
 }
 
-// EnableAuth adds the users root and app, allows app everything below /app/, and turns auth on.
+// EnableAuth adds the users root and app, allows app everything below /app/, and enables auth.
 func (s *Script) EnableAuth() {
-	const hash = "aGFzaA==" // of no password
+	const hash = "aGFzaA==" // not the hash of any password
 	for _, r := range []*etcdserverpb.InternalRaftRequest{
 		{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "root"}},
 		{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: "root", HashedPassword: hash}},

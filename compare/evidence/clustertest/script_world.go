@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/etcd/server/v3/lease/leasepb"
 )
 
-// world is a plain model of what a server stores: enough to write databases of, and written without a look at the
-// package under test.
+// world is a simple model of what a server stores, for writing databases. It is written independently of the package
+// under test.
 type world struct {
 	of      ScriptMember
 	rev     int64
@@ -100,7 +100,7 @@ func (w *world) applyAuth(r *etcdserverpb.InternalRaftRequest) {
 		w.roles[r.AuthRoleAdd.Name] = &authpb.Role{Name: []byte(r.AuthRoleAdd.Name)}
 	case r.AuthRoleGrantPermission != nil:
 		role := w.roles[r.AuthRoleGrantPermission.Name]
-		// the same grant again changes nothing but the revision
+		// Granting the same permission again only increments the revision.
 		if !slices.Contains(role.KeyPermission, r.AuthRoleGrantPermission.Perm) {
 			role.KeyPermission = append(role.KeyPermission, r.AuthRoleGrantPermission.Perm)
 		}
@@ -162,8 +162,8 @@ func (w *world) tombstones(keys []string, sub *int64) {
 	}
 }
 
-// compaction keeps the newest record of each key up to rev; a tombstone goes, but one at rev itself where the member
-// keeps it.
+// compaction keeps the newest record of each key up to rev. It removes tombstones, except one at rev itself if the
+// member keeps it.
 func (w *world) compaction(rev int64) {
 	w.compact = rev
 	newest := map[string]int{}
@@ -181,8 +181,7 @@ func (w *world) compaction(rev int64) {
 	w.records = kept
 }
 
-// hashOf is the password hash of a new user: the one in the request, or what a member would make of a password in
-// clear.
+// hashOf returns the password hash of a new user: the one in the request, or a fixed one for a plain-text password.
 func hashOf(r *etcdserverpb.AuthUserAddRequest) []byte {
 	if b, err := base64.StdEncoding.DecodeString(r.HashedPassword); err == nil && len(b) > 0 {
 		return b

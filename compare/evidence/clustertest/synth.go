@@ -18,27 +18,27 @@ import (
 	"go.uber.org/zap"
 )
 
-// Synth describes data dirs that are written instead of grown: real WAL and bbolt files whose content agrees, for
-// benchmarks that a running server would take too long to fill.
+// Synth describes data dirs that are written directly: real WAL and bbolt files with consistent content. They serve
+// benchmarks for which a running server would take too long.
 type Synth struct {
-	// Members is how many data dirs to write, Entries the number of puts in each log, Keys the number of keys they go
-	// to.
+	// Members is how many data dirs to write, Entries the number of puts in each log, Keys the number of different
+	// keys.
 	Members, Entries, Keys int
 	// Value is the size of every value in bytes.
 	Value int
-	// Starts puts a publish entry of a member (by position) before the put of that number: the mark of a restart.
+	// Starts adds a publish entry of a member (by position) before the put with that number, as after a restart.
 	Starts map[int]int
-	// Learners are added as learners by the log; bucket members says voter all the same.
+	// Learners are added as learners by the log; bucket members nevertheless has them as voters.
 	Learners map[int]bool
-	// Skip leaves the effect of some puts out of the database of one member, by the numbers of member and put; later
-	// revisions move up, as they do on a server that never applied them.
+	// Skip leaves the effect of some puts out of the database of one member, by the numbers of member and put. Later
+	// revisions are lower, as on a server that never applied them.
 	Skip map[int]map[int]bool
-	// Purged is the number of puts that a raft snapshot covers: segments that hold nothing newer are gone, as on a
+	// Purged is the number of puts covered by a raft snapshot. Segments without newer entries are removed, as on a
 	// server that has run for long.
 	Purged int
-	// Repeat puts the effects of a stretch of puts once more into the database of one member, as a restart with a stale
-	// consistent index does: by member, the number of the put before which they stand (or Entries, behind the last) and
-	// of the first that is repeated.
+	// Repeat writes the effects of some puts a second time into the database of one member, as a restart with a stale
+	// consistent index does. By member, it maps the put before which they are repeated (Entries: after the last) to the
+	// first repeated put.
 	Repeat map[int]map[int]int
 }
 
@@ -68,7 +68,7 @@ func (s Synth) WriteMember(tb testing.TB, root string, i int) string {
 	return dir
 }
 
-// put is the i-th put, the same for every member; half of the value is noise, so that nothing compresses it away.
+// put returns the i-th put, the same for every member. Half of the value is noise, so that it does not compress.
 func (s Synth) put(i int, val []byte) (key []byte) {
 	rnd := rand.New(rand.NewPCG(uint64(i), 7))
 	for j := 0; j+8 <= len(val); j += 16 {
@@ -108,7 +108,8 @@ func (s Synth) WriteWAL(tb testing.TB, dir string, member int) {
 	for j := range s.Entries {
 		id := uint64(1763000000000&(1<<40-1))<<8 + uint64(j)
 		if m, ok := s.Starts[j]; ok {
-			add(&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: uint64(synthMember+m)<<48 | id},
+			header := &etcdserverpb.RequestHeader{ID: uint64(synthMember+m)<<48 | id}
+			add(&etcdserverpb.InternalRaftRequest{Header: header,
 				ClusterMemberAttrSet: &membershippb.ClusterMemberAttrSetRequest{Member_ID: uint64(synthMember + m),
 					MemberAttributes: &membershippb.Attributes{Name: fmt.Sprintf("node%d", m+1),
 						ClientUrls: []string{fmt.Sprintf("http://127.0.0.1:%d", 2379+2*m)}}}})
@@ -144,8 +145,7 @@ func (s Synth) boot(tb testing.TB) []raftpb.Entry {
 	return out
 }
 
-// WriteDB writes the database that the log leads to: records in revision order, 10,000 to a transaction, as a server
-// does.
+// WriteDB writes the database for the log: records in revision order, 10,000 per transaction, as a server does.
 func (s Synth) WriteDB(tb testing.TB, path string) {
 	tb.Helper()
 	s.writeDB(tb, path, nil, nil)
@@ -189,7 +189,7 @@ func (s Synth) writeDB(tb testing.TB, path string, skip map[int]bool, repeat map
 	synthOK(tb, db.Close())
 }
 
-// again writes the stretch of puts that repeat names before the put and returns the last revision.
+// again writes the puts that repeat maps to this put, and returns the last revision.
 func (s Synth) again(b *bbolt.Bucket, repeat map[int]int, put int, rev int64, keys []synthKey, val []byte) (int64,
 	error) {
 	from, ok := repeat[put]
@@ -237,7 +237,8 @@ func (s Synth) meta(tx *bbolt.Tx, index uint64) error {
 	}
 	for i := range s.Members {
 		id := synthMember + i
-		row := fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"],"name":"node%d","clientURLs":["http://127.0.0.1:%d"]}`, id, 2380+2*i, i+1, 2379+2*i)
+		row := fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"],"name":"node%d",`+
+			`"clientURLs":["http://127.0.0.1:%d"]}`, id, 2380+2*i, i+1, 2379+2*i)
 		if err := tx.Bucket([]byte("members")).Put(fmt.Appendf(nil, "%x", id), row); err != nil {
 			return err
 		}

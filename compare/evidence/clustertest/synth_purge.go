@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// snapshot writes the .snap file and its record, as a server does that snapshots at index.
+// snapshot writes the .snap file and its record, as a server does for a snapshot at index.
 func (s Synth) snapshot(tb testing.TB, w *wal.WAL, walDir string, index uint64) {
 	tb.Helper()
 	conf := raftpb.ConfState{}
@@ -31,13 +31,15 @@ func (s Synth) snapshot(tb testing.TB, w *wal.WAL, walDir string, index uint64) 
 	synthOK(tb, w.SaveSnapshot(walpb.Snapshot{Index: index, Term: 2, ConfState: &conf}))
 }
 
-// v2Store is the JSON of a v2 store that knows the members, in the form of etcd's api/v2store.
+// v2Store returns the JSON of a v2 store with the members, in the form of etcd's api/v2store.
 func (s Synth) v2Store() []byte {
 	dir := func(path, children string) string {
-		return fmt.Sprintf(`{"Path":%q,"CreatedIndex":1,"ModifiedIndex":1,"ExpireTime":"0001-01-01T00:00:00Z","Value":"","Children":{%s}}`, path, children)
+		return fmt.Sprintf(`{"Path":%q,"CreatedIndex":1,"ModifiedIndex":1,"ExpireTime":"0001-01-01T00:00:00Z",`+
+			`"Value":"","Children":{%s}}`, path, children)
 	}
 	leaf := func(path, value string) string {
-		return fmt.Sprintf(`{"Path":%q,"CreatedIndex":1,"ModifiedIndex":1,"ExpireTime":"0001-01-01T00:00:00Z","Value":%q,"Children":null}`, path, value)
+		return fmt.Sprintf(`{"Path":%q,"CreatedIndex":1,"ModifiedIndex":1,"ExpireTime":"0001-01-01T00:00:00Z",`+
+			`"Value":%q,"Children":null}`, path, value)
 	}
 	members := ""
 	for i := range s.Members {
@@ -57,7 +59,8 @@ func (s Synth) v2Store() []byte {
 			leaf(at+"/attributes", attr)+`,"raftAttributes":`+leaf(at+"/raftAttributes", raft))
 	}
 	root := dir("/", `"0":`+dir("/0", `"members":`+dir("/0/members", members))+`,"1":`+dir("/1", ""))
-	return []byte(`{"Root":` + root + `,"WatcherHub":{"EventHistory":{"Queue":{"Events":null,"Size":0,"Front":0,"Back":0,"Capacity":1000},"StartIndex":0,"LastIndex":0,"DuplicateEvents":0}},"CurrentIndex":1,"Stats":{},"CurrentVersion":2}`)
+	return []byte(`{"Root":` + root + `,"WatcherHub":{"EventHistory":{"Queue":{"Events":null,"Size":0,"Front":0,` +
+		`"Back":0,"Capacity":1000},"StartIndex":0,"LastIndex":0,"DuplicateEvents":0}},"CurrentIndex":1,"Stats":{},"CurrentVersion":2}`)
 }
 
 // purge removes the segments that end at or below index.
@@ -75,7 +78,7 @@ func purge(tb testing.TB, dir string, index uint64) {
 	}
 }
 
-// publishedBefore tells whether the log has a start of the member before the put.
+// publishedBefore reports whether the log has a start of the member before the put.
 func (s Synth) publishedBefore(member, put int) bool {
 	for at, m := range s.Starts {
 		if m == member && at < put {

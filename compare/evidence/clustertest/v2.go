@@ -14,14 +14,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// V2 is what a v2 store holds beside what etcd itself keeps up: the member list and keys of v2 clients.
+// V2 is the content of a v2 store that a test chooses: the member list and keys of v2 clients.
 type V2 struct {
 	Members []V2Member
 	Removed []uint64
 	Keys    []string
 }
 
-// V2Member is a row of the member list; Attributes is its JSON, "" before the member has published itself.
+// V2Member is a row of the member list. Attributes is its JSON, "" if the member has not published itself.
 type V2Member struct {
 	ID         uint64
 	Peer       string
@@ -29,7 +29,7 @@ type V2Member struct {
 	Attributes string
 }
 
-// synthV2 is the list of the first members of a Synth or Script, all published.
+// synthV2 returns the list of the first members of a Synth or Script, all published.
 func synthV2(voters []uint64) V2 {
 	var v V2
 	for _, id := range voters {
@@ -81,7 +81,7 @@ func SaveSynthSnap(tb testing.TB, node string, term, index uint64, voters ...uin
 	SaveSnap(tb, filepath.Join(node, "snap"), term, index, synthV2(voters), voters...)
 }
 
-// confChange keeps the v2 store of a Hand in step with its log.
+// confChange updates the v2 store of a Hand from its log.
 func (v *V2) confChange(cc raftpb.ConfChange) {
 	at := slices.IndexFunc(v.Members, func(m V2Member) bool { return m.ID == cc.NodeID })
 	switch {
@@ -104,7 +104,7 @@ func (v *V2) publish(id uint64) {
 	}
 }
 
-// V2Request writes the entry of a request of a v2 client. The following snapshots hold the keys given then.
+// V2Request writes an entry with a request of a v2 client. Later snapshots contain the given keys.
 func (h *Hand) V2Request(term, index uint64, r etcdserverpb.Request, keys ...string) {
 	h.tb.Helper()
 	data, err := r.Marshal()

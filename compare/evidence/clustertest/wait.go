@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// WaitUntil calls ready until it returns nil and fails the test, with ready's last error, when that takes longer than
-// Patience.
+// WaitUntil calls ready until it returns nil. If that takes longer than Patience, it fails the test with ready's last
+// error.
 func (c *Cluster) WaitUntil(what string, ready func(ctx context.Context) error) {
 	c.t.Helper()
 	ctx, cancel := c.context()
@@ -51,8 +51,8 @@ func (c *Cluster) waitServing(i int) {
 	})
 }
 
-// WaitEqual waits until all running members have applied the same raft index and stand at the same revision, and
-// returns both.
+// WaitEqual waits until all running members have applied the same raft index and have the same revision, and returns
+// both.
 func (c *Cluster) WaitEqual() (appliedIndex uint64, revision int64) {
 	c.t.Helper()
 	var running []int
@@ -109,8 +109,8 @@ func (c *Cluster) WaitApplied() uint64 {
 	return index
 }
 
-// Leader waits until all running members agree on a leader that runs, and returns its number. After Stop or Kill of a
-// leader call it before writing: what is proposed while nobody leads is lost.
+// Leader waits until all running members agree on a running leader, and returns its number. Call it before writing
+// after Stop or Kill of a leader: proposals without a leader are lost.
 func (c *Cluster) Leader() int {
 	c.t.Helper()
 	leader := -1

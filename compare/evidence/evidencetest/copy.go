@@ -18,8 +18,9 @@ func decode(b []byte, to any) error {
 	return d.Decode(to)
 }
 
-// Copy makes a private, writable copy of a file or tree in a directory of the test and returns its path, which ends as
-// src does. Modes (with write permission for the owner) and modification times are kept; zeros become holes.
+// Copy makes a private, writable copy of a file or tree in a directory of the test and returns its path, which has the
+// same last element as src. It keeps modes (with write permission for the owner) and modification times. Zeros become
+// sparse extents.
 func Copy(t testing.TB, src string) string {
 	t.Helper()
 	dst := filepath.Join(t.TempDir(), filepath.Base(src))
@@ -89,11 +90,11 @@ func copyAttributes(src, dst string, always fs.FileMode) error {
 	return os.Chtimes(dst, st.ModTime(), st.ModTime())
 }
 
-// blockSize is the unit in which zeros are told from data.
+// blockSize is the unit in which zeros are detected.
 const blockSize = 4096
 
-// eachBlock calls fn for each aligned 4 KiB block of f that is not all zeros, in order, and returns the file's size.
-// Holes are skipped without reading them where the file system tells.
+// eachBlock calls fn for each aligned 4 KiB block of f that is not all zeros, in order, and returns the file's size. It
+// skips sparse extents without reading them if the file system reports them.
 func eachBlock(f *os.File, fn func(off int64, b []byte) error) (int64, error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -127,5 +128,5 @@ func eachBlock(f *os.File, fn func(off int64, b []byte) error) (int64, error) {
 	return size, nil
 }
 
-// CopyTo copies a file or folder to dst, which must not exist; holes stay holes.
+// CopyTo copies a file or folder to dst, which must not exist. Sparse extents are kept.
 func CopyTo(src, dst string) error { return copyTree(src, dst) }

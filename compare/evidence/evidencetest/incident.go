@@ -1,10 +1,10 @@
-// Package evidencetest is the test kit for everything that reads evidence: it unpacks the incidents kept under
-// testdata/incidents, makes private copies to damage, and proves that a test left its evidence as it was.
+// Package evidencetest is the test kit for everything that reads evidence. It unpacks the incidents under
+// testdata/incidents, makes private copies to damage, and checks that a test did not change its evidence.
 //
 // Only tests may import it.
 //
-// An incident is unpacked once per test process and shared, so no test may write to it: copy it first (Copy). The
-// scratch is removed by Main, which a package calls from its TestMain:
+// An incident is unpacked once per test process and shared, so no test may write to it: copy it first (Copy). Main
+// removes the scratch; a package calls it from its TestMain:
 //
 //	func TestMain(m *testing.M) { evidencetest.Main(m) }
 //
@@ -46,10 +46,10 @@ type unpacked struct {
 	err  error
 }
 
-// Main runs the tests and then removes the unpacked incidents. The test program takes the exit code from m itself.
+// Main runs the tests and then removes the unpacked incidents. The test program reads the exit code from m itself.
 func Main(m *testing.M) { Run(m) }
 
-// Run is Main for a TestMain that passes the exit code on.
+// Run is Main for a TestMain that needs the exit code.
 func Run(m *testing.M) int {
 	code := m.Run()
 	if scratchDir != "" {
@@ -60,9 +60,9 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// Incident unpacks testdata/incidents/NAME/nodes.tar.gz or testdata/shapes/NAME/nodes.tar.zst, once per process, and
-// returns the directory with the members' data dirs (node1, node2 … or what the incident's truth.json says). It is
-// shared: read only.
+// Incident unpacks testdata/incidents/NAME/nodes.tar.gz or testdata/shapes/NAME/nodes.tar.zst, once per process. It
+// returns the directory with the members' data dirs (node1, node2 … or the names in the incident's truth.json). The
+// directory is shared: read only.
 func Incident(t testing.TB, name string) string {
 	t.Helper()
 	incidentsMu.Lock()
@@ -99,7 +99,7 @@ func Shapes(t testing.TB) []string {
 	return namesOf(files)
 }
 
-// namesOf are the folders that the files lie in.
+// namesOf returns the names of the files' folders.
 func namesOf(files []string) []string {
 	names := make([]string, 0, len(files))
 	for _, f := range files {
@@ -150,7 +150,7 @@ func unpack(name string) (string, error) {
 	return dir, archive.Unpack(context.Background(), files[0], dir)
 }
 
-// makeScratch makes this process's scratch below tmp and removes those of processes that are gone.
+// makeScratch creates this process's scratch below tmp and removes that of ended processes.
 func makeScratch(tmp string) (string, error) {
 	old, err := filepath.Glob(filepath.Join(tmp, scratchPrefix+"*"))
 	if err != nil {
@@ -167,5 +167,5 @@ func makeScratch(tmp string) (string, error) {
 	return os.MkdirTemp(tmp, fmt.Sprintf("%s%d-", scratchPrefix, os.Getpid()))
 }
 
-// alive reports whether a process of that id may exist. A refusal counts as alive: the process is someone else's.
+// alive reports whether a process with that id may exist. EPERM counts as alive: the process belongs to another user.
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

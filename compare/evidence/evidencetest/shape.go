@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// ShapeTruth is the truth.json of a set under testdata/shapes: what a diagnosis of all its sources may say.
+// ShapeTruth is the truth.json of a set under testdata/shapes: the accepted results of a diagnosis of all its sources.
 type ShapeTruth struct {
 	Summary string `json:"summary"`
 	Verdict struct {
 		Healthy bool `json:"healthy"`
-		// Classes are the accepted classes, Causes the accepted causes; null stands for no cause that is asked for.
+		// Classes are the accepted classes, Causes the accepted causes; null means that no cause is required.
 		Classes OneOrMore `json:"class"`
 		Causes  OneOrMore `json:"cause"`
 	} `json:"verdict"`

@@ -8,23 +8,23 @@ import (
 	"testing"
 )
 
-// Expected is the truth.json of an incident: what is known of it from how it was made. The fields that every incident
-// has are typed; Raw holds the whole document.
+// Expected is the truth.json of an incident: what is known about it because of how it was made. The fields common to
+// all incidents are typed; Raw is the whole document.
 type Expected struct {
-	// ID is the name that the run which made the incident had; the directory may be named otherwise.
+	// ID is the name given by the run that made the incident; the directory may have another name.
 	ID string `json:"id"`
 	// Kind is the coarse kind, for instance "cluster" or "backup".
 	Kind string `json:"kind"`
 	// EtcdVersion is the version that wrote the data dirs.
 	EtcdVersion string `json:"etcd_version"`
-	// Verdict is what a diagnosis must come to.
+	// Verdict is the expected result of a diagnosis.
 	Verdict Verdict `json:"verdict"`
 	// Best names the members to keep; all are equally good.
 	Best Best `json:"best_node"`
-	// MustReport and MustNotReport are the findings that have to be there and those that would be false.
+	// MustReport are the findings that a diagnosis must have, MustNotReport those that would be false.
 	MustReport    []MustReport `json:"must_report"`
 	MustNotReport []string     `json:"must_not_report"`
-	// Nodes holds the facts of each member by the name of its directory; numbers are json.Number.
+	// Nodes are the facts of each member by the name of its directory; numbers are json.Number.
 	Nodes map[string]map[string]any `json:"nodes"`
 	// Raw is the whole document; numbers are json.Number, so 64-bit IDs keep every digit.
 	Raw map[string]any `json:"-"`
@@ -34,11 +34,11 @@ type Expected struct {
 type Verdict struct {
 	Healthy bool   `json:"healthy"`
 	Class   string `json:"class"`
-	// Cause is empty where nothing is wrong. The names are coarser than those of the cause catalogue.
+	// Cause is empty if nothing is wrong. The names are coarser than those of the cause catalog.
 	Cause string `json:"cause"`
 	// FirstBrokenInvariant is one English sentence.
 	FirstBrokenInvariant string `json:"first_broken_invariant"`
-	// BadNode is the one member that is at fault, where there is one.
+	// BadNode is the one faulty member, if there is one.
 	BadNode string `json:"bad_node"`
 }
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Unchanged notes names, sizes, modes, modification times and content of everything below each dir (or of a single
-// file) and fails the test at its end if any of them differs then.
+// Unchanged records names, sizes, modes, modification times and content of everything below each dir (or of a single
+// file). At the end of the test it fails the test if any of them has changed.
 func Unchanged(t testing.TB, dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -35,7 +35,7 @@ func Unchanged(t testing.TB, dirs ...string) {
 }
 
 // TreeHash returns a hex sha256 over names, sizes, modes, modification times and content of everything below dir.
-// Whether zeros are holes makes no difference.
+// Sparse extents count as zeros.
 func TreeHash(dir string) (string, error) {
 	lines, err := listTree(dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func TreeHash(dir string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// treeLine is one name of a tree with all that must not change.
+// treeLine is one name of a tree with everything that must not change.
 type treeLine struct{ name, facts string }
 
 func listTree(dir string) ([]treeLine, error) {
@@ -88,8 +88,7 @@ func factsOf(name string, d fs.DirEntry) (string, error) {
 	return facts, nil
 }
 
-// contentHash hashes the blocks that are not zero, each with its offset. Together with the size that stands for all
-// bytes.
+// contentHash hashes the blocks that are not zero, each with its offset. Together with the size this covers all bytes.
 func contentHash(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -107,7 +106,7 @@ func contentHash(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// diffTree returns one line for each name that came, went or changed.
+// diffTree returns one line for each name that was added, removed or changed.
 func diffTree(before, after []treeLine) []string {
 	was := make(map[string]string, len(before))
 	for _, l := range before {
