@@ -23,10 +23,10 @@ type Alarm struct {
 	Type   int32
 }
 
-// Alarms are the alarms that are on.
+// Alarms are the active alarms.
 type Alarms map[Alarm]struct{}
 
-// On tells whether an alarm of a type is on for any member.
+// On reports whether any member has an active alarm of a type.
 func (a Alarms) On(typ int32) bool {
 	for x := range a {
 		if x.Type == typ {
@@ -36,7 +36,7 @@ func (a Alarms) On(typ int32) bool {
 	return false
 }
 
-// Apply raises or clears an alarm. Raising one that is on and clearing one that is off change nothing
+// Apply raises or clears an alarm. Raising an active alarm and clearing an inactive one change nothing
 // (server/etcdserver/api/v3alarm).
 func (a Alarms) Apply(r *dumplog.AlarmRequest) (changed bool) {
 	k := Alarm{r.MemberID, r.Alarm}
@@ -52,7 +52,8 @@ func (a Alarms) Apply(r *dumplog.AlarmRequest) (changed bool) {
 	return false
 }
 
-// Check says what the alarms refuse: CORRUPT all that reads or writes keys and leases, NOSPACE what takes space.
+// Check returns whether the alarms refuse a request. CORRUPT refuses all requests that read or write keys and leases,
+// NOSPACE those that need space.
 func (a Alarms) Check(v release.Version, r *dumplog.Request) Verdict {
 	switch {
 	case len(a) == 0:
@@ -73,10 +74,10 @@ func (a Alarms) Check(v release.Version, r *dumplog.Request) Verdict {
 	return Verdict{}
 }
 
-// MaxTxnDepth bounds the nesting that a hostile log can bring; etcd itself sets no bound below the request size.
+// MaxTxnDepth bounds the nesting of transactions in a hostile log; etcd itself bounds it only by the request size.
 const MaxTxnDepth = 64
 
-// cost is the space a transaction may need: the dearer of its branches (server/etcdserver/quota.go).
+// cost returns the space that a transaction may need: that of its larger branch (server/etcdserver/quota.go).
 func cost(t *dumplog.TxnRequest, nested bool, depth int) int {
 	if depth > MaxTxnDepth {
 		return 0

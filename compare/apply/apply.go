@@ -1,7 +1,7 @@
-// Package apply is what etcd does with an entry: the rules of requests, transactions, auth, permissions, leases, alarms
-// and membership on plain state, without a database or a log. Model.Evaluate says what a request does to the keys,
-// Model.Take and Model.Execute do it; what is not known of the state makes an effect uncertain. Replay predicts with
-// it, rebuild executes with it, evidence follows conf changes with it. What differs by release is asked of package
+// Package apply models how etcd executes an entry: the rules of requests, transactions, auth, permissions, leases,
+// alarms and membership on plain state, without a database or a log. Model.Evaluate returns what a request does to the
+// keys; Model.Take and Model.Execute change the state. Unknown state makes an effect uncertain. Replay predicts with
+// it, rebuild executes with it, and evidence follows conf changes with it. Package release knows what differs by
 // release.
 //
 // Sources: server/etcdserver/apply*.go, server/etcdserver/txn, server/auth/store.go, server/lease/lessor.go,
@@ -13,7 +13,7 @@ import "github.com/etcd-medic/etcd-medic/release"
 // Reason says why an entry was refused or had no effect.
 type Reason string
 
-// The reasons etcd has to refuse an entry, in the order in which it looks.
+// etcd's reasons to refuse an entry, in the order of its checks.
 const (
 	ReasonNone        Reason = ""
 	ReasonOldAuth     Reason = "old auth revision"
@@ -29,14 +29,14 @@ const (
 	ReasonInvalid     Reason = "invalid request"
 )
 
-// Verdict is what the permission rules say of a request. Rule is set where only some of the possible releases have the
-// rule that refuses it: then the request may have been executed as well.
+// Verdict is the result of the permission rules for a request. Rule is set if only some of the possible releases have
+// the rule that refuses it; the request may then have been executed.
 type Verdict struct {
 	Reason Reason
 	Rule   *release.Rule
 }
 
-// Refused tells whether the request is refused, for certain or not.
+// Refused reports whether the request is refused, certainly or possibly.
 func (v Verdict) Refused() bool { return v.Reason != ReasonNone }
 
 // byRule makes a check that only releases with a rule make.

@@ -8,22 +8,22 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Auth models the auth buckets as server/auth/store.go keeps them: users, roles, enabled and the auth revision, which
-// grows by one with every successful change.
+// Auth models the auth buckets as in server/auth/store.go: users, roles, enabled and the auth revision, which every
+// successful change increments.
 type Auth struct {
 	Enabled  bool
 	Revision uint64
 	Users    map[string]*User
 	Roles    map[string][]Permission
-	// Known is false when the state before the first log entry is not known; unknown users and roles then prove
-	// nothing.
+	// Known is false if the state before the first log entry is unknown. A user or role that is missing here may then
+	// exist.
 	Known bool
-	// Version is that of the server, as far as it is known.
+	// Version is the server's version, as far as it is known.
 	Version release.Version
 }
 
-// User is a row of bucket authUsers. Password is the stored hash and Options is true when the row has options; the
-// rules use neither.
+// User is a row of bucket authUsers. Password is the stored hash. Options is true if the row has options. The rules use
+// neither.
 type User struct {
 	Roles      []string
 	NoPassword bool
@@ -31,16 +31,16 @@ type User struct {
 	Options    bool
 }
 
-// Permission is what a role permits: Type is one of PermRead, PermWrite, PermBoth.
+// Permission is what a role permits. Type is PermRead, PermWrite or PermBoth.
 type Permission struct {
 	Type     int32
 	Key, End string
 }
 
-// Root is the name of the user and of the role that may do all.
+// Root is the name of the user and of the role with all permissions.
 const Root = "root"
 
-// NewAuth is the state of a new cluster.
+// NewAuth returns the state of a new cluster.
 func NewAuth(v release.Version) *Auth {
 	return &Auth{Revision: 1, Users: map[string]*User{}, Roles: map[string][]Permission{}, Known: true, Version: v}
 }
@@ -60,7 +60,7 @@ func (s *Auth) Clone() *Auth {
 	return &c
 }
 
-// Apply executes an auth request. raised is true when it raised the auth revision.
+// Apply executes an auth request. raised is true if it incremented the auth revision.
 func (s *Auth) Apply(r *dumplog.Request) (raised bool, reason Reason) {
 	if reason := s.AdminCheck(r); reason != ReasonNone {
 		return false, reason
@@ -83,8 +83,8 @@ func (s *Auth) Apply(r *dumplog.Request) (raised bool, reason Reason) {
 	return true, ReasonNone
 }
 
-// Undecided returns the rule that decides whether the request changes auth where the possible releases disagree; nil
-// when they agree. Apply then takes the request as executed.
+// Undecided returns the rule that decides whether the request changes auth, if the possible releases differ; otherwise
+// nil. Apply then assumes that the request was executed.
 func (s *Auth) Undecided(r *dumplog.Request) *release.Rule {
 	if r.Auth == nil || s.AdminCheck(r) != ReasonNone {
 		return nil
@@ -102,7 +102,7 @@ func (s *Auth) Undecided(r *dumplog.Request) *release.Rule {
 	return rule
 }
 
-// AdminCheck is server/etcdserver/apply_auth.go: every mutating auth call needs a root user once auth is on. It does
+// AdminCheck is server/etcdserver/apply_auth.go: with auth enabled, every mutating auth call needs a root user. It does
 // not compare auth revisions.
 func (s *Auth) AdminCheck(r *dumplog.Request) Reason {
 	if !s.Enabled || r.Kind == dumplog.KindAuthEnable {
@@ -117,13 +117,13 @@ func (s *Auth) AdminCheck(r *dumplog.Request) Reason {
 	return ReasonNone
 }
 
-// IsRoot tells whether a user has role root.
+// IsRoot reports whether a user has role root.
 func (s *Auth) IsRoot(name string) bool {
 	u := s.Users[name]
 	return u != nil && slices.Contains(u.Roles, Root)
 }
 
-// enable needs a user root with role root; without them the call fails and nothing changes.
+// enable needs a user root with role root. Otherwise the call fails and changes nothing.
 func (s *Auth) enable() Reason {
 	if !s.IsRoot(Root) && s.Known {
 		return ReasonInvalid
@@ -132,7 +132,7 @@ func (s *Auth) enable() Reason {
 	return ReasonNone
 }
 
-// change executes one change; false means the call fails and does not raise the auth revision.
+// change executes one change. It returns false if the call fails and does not increment the auth revision.
 func (s *Auth) change(k dumplog.Kind, a *dumplog.AuthRequest) bool {
 	switch k {
 	case dumplog.KindAuthUserAdd:
@@ -173,7 +173,7 @@ func (s *Auth) userDelete(name string) bool {
 	return true
 }
 
-// grantRole raises nothing when the user has the role already.
+// grantRole returns false if the user already has the role.
 func (s *Auth) grantRole(name, role string) bool {
 	u := s.Users[name]
 	if u == nil || role != Root && s.Roles[role] == nil || slices.Contains(u.Roles, role) {
@@ -219,15 +219,15 @@ func (s *Auth) roleDelete(role string) bool {
 	return true
 }
 
-// grantPermission succeeds for every known role: granting what is there already still raises the auth revision, which
-// is why applying it twice shows.
+// grantPermission succeeds for every known role. Granting an existing permission still increments the auth revision, so
+// applying it twice is visible.
 func (s *Auth) grantPermission(a *dumplog.AuthRequest) bool {
 	perms, ok := s.Roles[a.Role]
 	if !ok || a.Perm == nil || !validRange(a.Perm) && s.Version.Has(release.GrantChecksRange).Certain() {
 		return false
 	}
 	p := Permission{a.Perm.Type, string(a.Perm.Key), string(a.Perm.RangeEnd)}
-	// Only the first entry with the key is looked at, so one of several ranges from one key may come to be there twice.
+	// etcd checks only the first entry with the key, so one of several ranges from a key may be stored twice.
 	if i := sort.Search(len(perms), func(i int) bool { return perms[i].Key >= p.Key }); i < len(perms) &&
 		perms[i].Key == p.Key && perms[i].End == p.End {
 		perms[i].Type = p.Type
@@ -239,8 +239,8 @@ func (s *Auth) grantPermission(a *dumplog.AuthRequest) bool {
 	return true
 }
 
-// validRange is isValidPermissionRange of server/auth/range_perm_cache.go: a key, and no range or one that is not
-// empty.
+// validRange is isValidPermissionRange of server/auth/range_perm_cache.go: a key, with an empty range end or a range
+// that is not empty.
 func validRange(p *dumplog.Permission) bool {
 	k, end := string(p.Key), string(p.RangeEnd)
 	return k != "" && (end == "" || end == "\x00" || k < end)

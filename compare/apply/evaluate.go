@@ -5,33 +5,32 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Result is what becomes of a request.
+// Result is the outcome of a request.
 type Result uint8
 
 // The results of a request.
 const (
-	NoEffect Result = iota // a read, a failed compare with nothing to do, a delete of nothing
+	NoEffect Result = iota // a read, a failed compare without operations, a delete without keys
 	Applied
 	Refused // Reason says why
 )
 
-// Effect is what the rules say that a request does to keys.
+// Effect is what a request does to the keys according to the rules.
 type Effect struct {
 	Result Result
 	Reason Reason
 	Writes []Write
-	// Sure is false where the effect depends on something that is not known: Result and Writes are then the likely
-	// ones.
+	// Sure is false if the effect depends on unknown state. Result and Writes are then the likely ones.
 	Sure bool
 	// Plain is true for a refusal by permission on which all possible releases agree.
 	Plain bool
-	// Rule is the rule that decides, where only some of the possible releases have it; nil when there is none.
+	// Rule is the deciding rule, if only some of the possible releases have it; otherwise nil.
 	Rule *release.Rule
 	// MayWrite is false for requests that never write a key.
 	MayWrite bool
 }
 
-// WritesKeys tells the requests whose effect is a revision of the key space.
+// WritesKeys reports whether a successful request of this kind creates a revision of the key space.
 func WritesKeys(k dumplog.Kind) bool {
 	switch k {
 	case dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn, dumplog.KindLeaseRevoke:
@@ -40,7 +39,7 @@ func WritesKeys(k dumplog.Kind) bool {
 	return false
 }
 
-// Evaluate says what a request does to the keys. It changes nothing.
+// Evaluate returns what a request does to the keys. It changes nothing.
 func (m *Model) Evaluate(r *dumplog.Request) Effect {
 	e := Effect{MayWrite: true, Sure: true, Result: Applied}
 	switch {
@@ -70,7 +69,7 @@ func (m *Model) allowed(e Effect, r *dumplog.Request, permission func() Verdict,
 	return evaluate(e, r)
 }
 
-// refused makes the effect that of a refused request.
+// refused returns the effect of a refused request.
 func (e Effect) refused(v Verdict, sure bool) Effect {
 	e.Result, e.Reason, e.Rule, e.Sure = Refused, v.Reason, v.Rule, sure && v.Rule == nil
 	return e

@@ -4,7 +4,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Execute executes a request that writes no keys. term and index are its entry's.
+// Execute executes a request that does not write keys. term and index are those of its entry.
 func (m *Model) Execute(r *dumplog.Request, term, index uint64) (Result, Reason) {
 	switch {
 	case r.Compaction != nil:
@@ -37,7 +37,7 @@ func refusedOr(reason Reason) (Result, Reason) {
 	return Applied, ReasonNone
 }
 
-// Compaction executes a compaction, or says why it is refused.
+// Compaction executes a compaction, or returns why it is refused.
 func (m *Model) Compaction(r *dumplog.Request) Reason {
 	if v := m.Alarms.Check(m.Version, r); v.Refused() {
 		return v.Reason
@@ -49,7 +49,7 @@ func (m *Model) Compaction(r *dumplog.Request) Reason {
 	return reason
 }
 
-// Grant grants a lease, or says why not. A lease that may have been there before is granted.
+// Grant grants a lease, or returns why not. If a lease may have existed before, it is granted.
 func (m *Model) Grant(r *dumplog.Request, term, index uint64) Reason {
 	if v := m.Alarms.Check(m.Version, r); v.Refused() {
 		return v.Reason
@@ -62,8 +62,7 @@ func (m *Model) Grant(r *dumplog.Request, term, index uint64) Reason {
 	return reason
 }
 
-// Checkpoint notes remaining TTLs. A server that does not know a lease passes over it (server/lease/lessor.go,
-// Checkpoint).
+// Checkpoint records remaining TTLs. A server ignores an unknown lease (server/lease/lessor.go, Checkpoint).
 func (m *Model) Checkpoint(r *dumplog.LeaseCheckpointRequest, index uint64) {
 	for _, c := range r.Checkpoints {
 		if l := m.Leases[c.ID]; l != nil {
@@ -72,8 +71,8 @@ func (m *Model) Checkpoint(r *dumplog.LeaseCheckpointRequest, index uint64) {
 	}
 }
 
-// Take executes what Evaluate says of a request, and returns the keys as they are after each record that it writes,
-// with the name only where the record is a tombstone.
+// Take executes the effect that Evaluate returned. It returns the keys after each record that it writes, with only the
+// name set for a tombstone.
 func (m *Model) Take(r *dumplog.Request, e Effect) []Key {
 	if e.Result != Applied {
 		return nil

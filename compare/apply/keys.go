@@ -9,10 +9,10 @@ import (
 	"github.com/google/btree"
 )
 
-// Rev is the revision of a record: the main revision of its request, and its place among the records of it.
+// Rev is the revision of a record: the main revision of its request, and its position among the request's records.
 type Rev struct{ Main, Sub int64 }
 
-// Key is a live key, as far as it is known. Values are kept as hashes: a model must not grow with their size.
+// Key is a live key, as far as it is known. Values are kept as hashes, so that a model does not grow with their size.
 type Key struct {
 	Name                 string
 	Create, Mod, Version int64
@@ -20,29 +20,28 @@ type Key struct {
 	// Sum is SumOf the value, Sub the sub revision of Mod.
 	Sum uint64
 	Sub int64
-	// Entry is the index of the entry that wrote it, where keys are predicted without records; 0 elsewhere. There, Head
-	// is how the value begins, all of it if Whole is true.
+	// Entry is the index of the entry that wrote the key, if keys are predicted without records; otherwise 0. Head is
+	// then the start of the value, or all of it if Whole is true.
 	Entry uint64
 	Head  string
 	Whole bool
-	// Unsure is set when it is not known whether the key exists, and with which content; Loose when its revisions are
-	// not known, since the revision of an entry depends on all before it; Uncounted when its version is not known.
+	// Unsure is set if it is unknown whether the key exists, and with which content. Loose is set if its revisions are
+	// unknown, since the revision of an entry depends on all earlier ones. Uncounted is set if its version is unknown.
 	Unsure, Loose, Uncounted bool
 }
 
-// Write is one record that a request writes: a put, or a tombstone when Delete.
+// Write is one record that a request writes: a put, or a tombstone if Delete is set.
 type Write struct {
 	Key    string
 	Delete bool
 	Sum    uint64
 	Lease  int64
-	// Value are the bytes that the request brought; From is the record whose value it takes over instead
-	// (ignore_value).
+	// Value is the value in the request. From is the record whose value it keeps instead (ignore_value).
 	Value []byte
 	From  Rev
 }
 
-// SumOf is the hash of a value.
+// SumOf returns the hash of a value.
 func SumOf(value []byte) uint64 { return xxhash.Sum64(value) }
 
 // Keys are the live keys of one member, and the keys attached to each lease.
@@ -52,7 +51,7 @@ type Keys struct {
 	unsure  int
 }
 
-// NewKeys is an empty key space.
+// NewKeys returns an empty key space.
 func NewKeys() *Keys {
 	return &Keys{
 		tree:    btree.NewG(32, func(a, b *Key) bool { return a.Name < b.Name }),
@@ -69,13 +68,13 @@ func (k *Keys) Clone() *Keys {
 	return out
 }
 
-// Len is the number of live keys.
+// Len returns the number of live keys.
 func (k *Keys) Len() int { return k.tree.Len() }
 
-// Unsure is the number of keys of which it is not known whether they exist.
+// Unsure returns the number of keys whose existence is unknown.
 func (k *Keys) Unsure() int { return k.unsure }
 
-// Get returns a key, nil when there is none.
+// Get returns a key, nil if it does not exist.
 func (k *Keys) Get(name string) *Key {
 	s, _ := k.tree.Get(&Key{Name: name})
 	return s
@@ -102,13 +101,13 @@ func (k *Keys) OfLease(id int64) []string {
 	return slices.Sorted(maps.Keys(k.byLease[id]))
 }
 
-// Attached tells whether a key is attached to a lease.
+// Attached reports whether a key is attached to a lease.
 func (k *Keys) Attached(id int64, key string) bool {
 	_, ok := k.byLease[id][key]
 	return ok
 }
 
-// CountOfLease is the number of keys attached to a lease.
+// CountOfLease returns the number of keys attached to a lease.
 func (k *Keys) CountOfLease(id int64) int { return len(k.byLease[id]) }
 
 // Put sets a key.
@@ -135,7 +134,7 @@ func (k *Keys) Remove(name string) {
 	}
 }
 
-// Forget makes a key one of which nothing is known.
+// Forget marks a key as completely unknown.
 func (k *Keys) Forget(name string) { k.Put(Key{Name: name, Unsure: true, Loose: true}) }
 
 func (k *Keys) detach(s *Key) {
@@ -150,9 +149,8 @@ func (k *Keys) detach(s *Key) {
 	}
 }
 
-// Write changes the keys by what a request writes. at gives the main revision, the entry where no records follow, and
-// whether the revision is loose. It returns the keys as they are after each record, with the name only where it was
-// deleted.
+// Write changes the keys by the records of a request. at has the main revision, the entry if there are no records, and
+// whether the revision is loose. It returns the keys after each record, with only the name set for a deleted key.
 func (k *Keys) Write(ws []Write, at Key) []Key {
 	out := make([]Key, len(ws))
 	for i := range ws {
@@ -178,10 +176,10 @@ func (k *Keys) Write(ws []Write, at Key) []Key {
 	return out
 }
 
-// maxHead bounds what is kept of a value.
+// maxHead bounds the kept start of a value, in bytes.
 const maxHead = 64
 
-// headOf returns how the value of a write begins, and whether that is all of it.
+// headOf returns the start of the value of a write, and whether that is the whole value.
 func headOf(w *Write, old *Key) (head string, whole bool) {
 	switch {
 	case w.From == Rev{}:
@@ -192,8 +190,8 @@ func headOf(w *Write, old *Key) (head string, whole bool) {
 	return "", false
 }
 
-// relation compares the value with other bytes: below 0, 0 or above 0 as bytes.Compare returns, as far as what was kept
-// of it decides.
+// relation compares the value with other bytes like bytes.Compare. known is false if the kept start of the value does
+// not decide.
 func (k *Key) relation(other []byte) (diff int, known bool) {
 	if k.Whole {
 		return bytes.Compare([]byte(k.Head), other), true

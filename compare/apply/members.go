@@ -8,31 +8,30 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Member is a member as the rules of conf changes see it.
+// Member is a member according to the rules of conf changes.
 type Member struct {
 	PeerURLs  []string
 	IsLearner bool
-	// listedAsVoter is true for a learner of raft that the list which conf changes are checked against shows as a
-	// voter.
+	// listedAsVoter is true for a learner of raft that is a voter in the list against which conf changes are checked.
 	listedAsVoter bool
 }
 
 // Members is the membership against which conf changes are checked.
 type Members struct {
 	byID map[dumplog.ID]Member
-	// withURL counts how often members name a peer URL, learners those that are learners: the time of a check does not
-	// depend on how many members there are.
+	// withURL counts the members by peer URL, learners counts the learners. So the time of a check does not depend on
+	// the number of members.
 	withURL  map[string]int
 	learners int
-	// Removed are the IDs that were removed before.
+	// Removed are the IDs of removed members.
 	Removed map[dumplog.ID]bool
 	Version release.Version
-	// Admits, if set, tells whether other evidence shows that a learner above the default limit became a member, where
-	// the limit is an option of the servers.
+	// Admits, if set, reports whether other evidence shows that a learner above the default limit became a member. It
+	// is used if the limit is an option of the servers.
 	Admits func(id dumplog.ID) bool
 }
 
-// NewMembers is the membership before the first conf change.
+// NewMembers returns the membership before the first conf change.
 func NewMembers(v release.Version) *Members {
 	return &Members{byID: map[dumplog.ID]Member{}, withURL: map[string]int{}, Removed: map[dumplog.ID]bool{},
 		Version: v}
@@ -44,14 +43,14 @@ func (ms *Members) Get(id dumplog.ID) (Member, bool) {
 	return m, ok
 }
 
-// Set adds a member, or replaces what is known of it.
+// Set adds or replaces a member.
 func (ms *Members) Set(id dumplog.ID, m Member) {
 	ms.drop(id)
 	ms.byID[id] = m
 	ms.count(m, 1)
 }
 
-// drop takes a member off the list.
+// drop removes a member.
 func (ms *Members) drop(id dumplog.ID) {
 	if m, ok := ms.byID[id]; ok {
 		delete(ms.byID, id)
@@ -70,23 +69,23 @@ func (ms *Members) count(m Member, by int) {
 	}
 }
 
-// Refusal says why a conf change is not executed. It then consumes its index and changes nothing, neither in raft nor
-// in the lists.
+// Refusal says why a conf change is not executed. A refused change keeps its index, but changes neither raft nor the
+// lists.
 type Refusal string
 
 // The refusals of ValidateConfigurationChange, in its order.
 const (
 	Accepted        Refusal = ""
 	WasRemoved      Refusal = "the ID was removed before"
-	IDExists        Refusal = "the ID is a member already"
-	PeerURLExists   Refusal = "a peer URL is that of another member"
-	NoSuchMember    Refusal = "the ID is no member"
-	NoLearner       Refusal = "the member is no learner"
+	IDExists        Refusal = "the ID is already a member"
+	PeerURLExists   Refusal = "a peer URL belongs to another member"
+	NoSuchMember    Refusal = "the ID is not a member"
+	NoLearner       Refusal = "the member is not a learner"
 	TooManyLearners Refusal = "there are too many learners"
-	NoContext       Refusal = "its context does not decode" // servers stop at it
+	NoContext       Refusal = "its context does not decode" // servers crash on it
 )
 
-// maxLearners is how many learners a cluster may have, by default where it is an option (release.LearnerLimitOption).
+// maxLearners is the maximum number of learners, the default if it is an option (release.LearnerLimitOption).
 const maxLearners = 1
 
 // Check is ValidateConfigurationChange of server/etcdserver/api/membership/cluster.go.
@@ -137,7 +136,7 @@ func checkPromotion(have Member, listed bool) Refusal {
 	return Accepted
 }
 
-// full tells whether there is no room for another learner.
+// full reports whether no further learner is allowed.
 func (ms *Members) full(c *dumplog.ConfChange) bool {
 	option := ms.Version.Has(release.LearnerLimitOption)
 	if option.Certain() && c.Type != dumplog.ConfChangeAddLearnerNode || ms.learners < maxLearners {
@@ -146,7 +145,7 @@ func (ms *Members) full(c *dumplog.ConfChange) bool {
 	return option.Excluded() || ms.Admits == nil || !ms.Admits(c.NodeID)
 }
 
-// taken tells whether a member other than the one that asks has one of the URLs.
+// taken reports whether a member other than asks has one of the URLs.
 func (ms *Members) taken(urls []string, asks Member) bool {
 	own := map[string]int{}
 	for _, u := range asks.PeerURLs {
@@ -155,8 +154,9 @@ func (ms *Members) taken(urls []string, asks Member) bool {
 	return slices.ContainsFunc(urls, func(u string) bool { return ms.withURL[u] > own[u] })
 }
 
-// Apply executes a conf change, or says why it is refused. What raft makes of an accepted one is the same: the type of
-// the change, not the context, tells whether a new member is a learner there, and servers propose both alike.
+// Apply executes a conf change, or returns why it is refused. Raft executes an accepted change the same way: there the
+// type of the change, not the context, decides whether a new member is a learner, and servers always propose both
+// alike.
 func (ms *Members) Apply(c *dumplog.ConfChange) Refusal {
 	r := ms.Check(c)
 	if r == Accepted {
@@ -165,7 +165,7 @@ func (ms *Members) Apply(c *dumplog.ConfChange) Refusal {
 	return r
 }
 
-// Take executes a conf change unchecked, as far as it can be executed.
+// Take executes a conf change without checks, as far as possible.
 func (ms *Members) Take(c *dumplog.ConfChange) {
 	have, listed := ms.byID[c.NodeID]
 	switch {
@@ -190,8 +190,8 @@ func (ms *Members) Take(c *dumplog.ConfChange) {
 	}
 }
 
-// UpdateClearsLearner tells whether an update of a learner makes its row in bucket members that of a voter, as releases
-// do that take all raft attributes of the request. Raft keeps the learner.
+// UpdateClearsLearner reports whether an update of a learner turns its row in bucket members into that of a voter.
+// Releases that store all raft attributes of the request do that. In raft it remains a learner.
 func (ms *Members) UpdateClearsLearner(c *dumplog.ConfChange) release.Answer {
 	m := ms.byID[c.NodeID]
 	if c.Type != dumplog.ConfChangeUpdateNode || !m.IsLearner || c.Member == nil || c.Member.IsLearner {
@@ -200,7 +200,7 @@ func (ms *Members) UpdateClearsLearner(c *dumplog.ConfChange) release.Answer {
 	return ms.Version.Has(release.UpdateKeepsLearner).Not()
 }
 
-// IDs lists the voters and the learners, in order.
+// IDs returns the voters and the learners, sorted.
 func (ms *Members) IDs() (voters, learners []dumplog.ID) {
 	for _, id := range slices.Sorted(maps.Keys(ms.byID)) {
 		if ms.byID[id].IsLearner {
@@ -212,7 +212,7 @@ func (ms *Members) IDs() (voters, learners []dumplog.ID) {
 	return voters, learners
 }
 
-// Reset makes raft's configuration that of a snapshot, and keeps what else is known of its members.
+// Reset sets raft's configuration from a snapshot, and keeps other facts about its members.
 func (ms *Members) Reset(voters, learners []dumplog.ID) {
 	old := ms.byID
 	ms.byID, ms.withURL, ms.learners = map[dumplog.ID]Member{}, map[string]int{}, 0

@@ -37,7 +37,7 @@ func (s *Auth) Check(h dumplog.Header, key, end []byte, write bool) Reason {
 	return ReasonPermission
 }
 
-// covered tells whether the union of the user's permissions of the wanted type covers [key, end).
+// covered reports whether the union of the user's permissions of the wanted type covers [key, end).
 func (s *Auth) covered(u *User, key, end []byte, write bool) bool {
 	var spans [][2]string
 	for _, role := range u.Roles {
@@ -64,8 +64,7 @@ func (s *Auth) covered(u *User, key, end []byte, write bool) bool {
 	return false
 }
 
-// openEnd stands for "to the end of the key space"; as the start of a span it never occurs because keys are not empty
-// there.
+// openEnd means the end of the key space. It never occurs as the start of a span, because keys are not empty.
 const openEnd = ""
 
 func span(key, end string) [2]string {
@@ -78,7 +77,7 @@ func span(key, end string) [2]string {
 	return [2]string{key, end}
 }
 
-// InRange tells whether key is in the range the way etcd reads the pair.
+// InRange reports whether key is in the range, as etcd interprets the pair.
 func InRange(key string, from, end []byte) bool {
 	switch {
 	case len(end) == 0:
@@ -89,8 +88,8 @@ func InRange(key string, from, end []byte) bool {
 	return key >= string(from) && bytes.Compare([]byte(key), end) < 0
 }
 
-// Rights are the permission rules of requests that touch keys. KeysOf lists the keys attached to a lease. KeepsRanges
-// tells whether the member checks the ranges of a transaction: releases before TxnRangesKept drop them where no client
+// Rights are the permission rules of requests that access keys. KeysOf lists the keys attached to a lease. KeepsRanges
+// says whether the member checks the ranges of a transaction. Releases before TxnRangesKept drop them if no client
 // waits for the answer.
 type Rights struct {
 	Auth        *Auth
@@ -98,7 +97,7 @@ type Rights struct {
 	KeepsRanges release.Answer
 }
 
-// Put checks the key, and every other key of the lease that the put attaches to.
+// Put checks the key, and every other key of the put's lease.
 func (r *Rights) Put(h dumplog.Header, put *dumplog.PutRequest) Verdict {
 	if reason := r.Auth.Check(h, put.Key, nil, true); reason != ReasonNone {
 		return Verdict{Reason: reason}
@@ -114,7 +113,7 @@ func (r *Rights) Put(h dumplog.Header, put *dumplog.PutRequest) Verdict {
 	return Verdict{}
 }
 
-// Delete checks the range, and to read it with prev_kv.
+// Delete checks write permission on the range, and with prev_kv also read permission.
 func (r *Rights) Delete(h dumplog.Header, d *dumplog.DeleteRangeRequest) Verdict {
 	if reason := r.Auth.Check(h, d.Key, d.RangeEnd, true); reason != ReasonNone || !d.PrevKV {
 		return Verdict{Reason: reason}
@@ -122,8 +121,8 @@ func (r *Rights) Delete(h dumplog.Header, d *dumplog.DeleteRangeRequest) Verdict
 	return Verdict{Reason: r.Auth.Check(h, d.Key, d.RangeEnd, false)}
 }
 
-// Revoke needs write permission on every key of the lease. Newer releases let root pass; older ones refuse root whose
-// auth revision is old, as that of a lease that expired before auth was changed.
+// Revoke needs write permission on every key of the lease. Newer releases always allow root. Older ones refuse root
+// with an old auth revision, as for a lease that expired before auth was changed.
 func (r *Rights) Revoke(h dumplog.Header, lease int64) Verdict { return r.lease(h, lease) }
 
 func (r *Rights) lease(h dumplog.Header, lease int64) Verdict {
@@ -146,7 +145,7 @@ func (r *Rights) lease(h dumplog.Header, lease int64) Verdict {
 	return Verdict{}
 }
 
-// Txn checks compares and both branches.
+// Txn checks the compares and both branches.
 func (r *Rights) Txn(h dumplog.Header, t *dumplog.TxnRequest) Verdict {
 	if !r.Auth.Enabled {
 		return Verdict{}
@@ -186,7 +185,7 @@ func (r *Rights) op(h dumplog.Header, op *dumplog.RequestOp) Verdict {
 	case op.DeleteRange != nil:
 		return r.Delete(h, op.DeleteRange)
 	case op.Txn != nil:
-		// No release drops the ranges of a nested transaction.
+		// Every release keeps the ranges of a nested transaction.
 		inner := Rights{Auth: r.Auth, KeysOf: r.KeysOf, KeepsRanges: release.Yes}
 		return byRule(version, release.NestedTxnPermission, func() Verdict { return inner.Txn(h, op.Txn) })
 	}

@@ -7,13 +7,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// transaction evaluates one transaction: all compares of the whole tree against the state before it, then the checks of
-// the chosen path, then its writes, later ones seeing earlier ones (server/etcdserver/txn/txn.go). That a key is put
-// once only, and that there are not too many operations, is checked by the API before a request is proposed, and not
-// again.
+// transaction evaluates one transaction: first all compares of the whole tree against the state before it, then the
+// checks of the chosen path, then its writes in order (server/etcdserver/txn/txn.go). The API checks before a proposal
+// that each key is put only once and that there are not too many operations. This is not checked again.
 type transaction struct {
 	m *Model
-	// overlay holds what this transaction wrote so far, by key.
+	// overlay are the writes of this transaction so far, by key.
 	overlay map[string]*Write
 	writes  []Write
 	reason  Reason
@@ -62,7 +61,7 @@ func (t *transaction) path(r *dumplog.TxnRequest, depth int) {
 	}
 }
 
-// check refuses a path whose puts name unknown leases or keys, or whose ranges name a revision out of reach.
+// check refuses a path whose puts name unknown leases or keys, or whose ranges name an unavailable revision.
 func (t *transaction) check(ops []dumplog.RequestOp, depth int) {
 	for _, op := range ops {
 		reason := ReasonNone
@@ -81,8 +80,8 @@ func (t *transaction) check(ops []dumplog.RequestOp, depth int) {
 	}
 }
 
-// checkRange refuses a range at a revision out of reach. Where a member without a waiting client may have dropped a
-// top-level range before this check, the effect is not certain.
+// checkRange refuses a range at an unavailable revision. The effect is uncertain if a member without a waiting client
+// may have dropped a top-level range before this check.
 func (t *transaction) checkRange(rev int64, depth int) Reason {
 	m := t.m
 	t.sure = t.sure && !m.Loose && (m.StateKnown || rev >= m.LastCompact)
@@ -110,7 +109,7 @@ func (t *transaction) put(p *dumplog.PutRequest) {
 	t.writes = append(t.writes, w)
 }
 
-// inherit lets ignore_value and ignore_lease see what the transaction itself wrote before.
+// inherit resolves ignore_value and ignore_lease against earlier writes of the same transaction.
 func inherit(w *Write, p *dumplog.PutRequest, prev *Write) {
 	if prev.Delete {
 		return
@@ -159,8 +158,7 @@ const (
 	ResultNotEqual = 3
 )
 
-// compareAll tells whether all compares hold. One that certainly does not makes that certain, whatever is not known of
-// the others.
+// compareAll reports whether all compares succeed. One that certainly fails decides, even if others are uncertain.
 func (m *Model) compareAll(cs []dumplog.Compare) (holds, sure bool) {
 	holds, sure = true, true
 	for i := range cs {
@@ -173,8 +171,8 @@ func (m *Model) compareAll(cs []dumplog.Compare) (holds, sure bool) {
 	return holds, sure
 }
 
-// compare evaluates one compare; of a range every key must satisfy it. A missing key compares as zeros, but a compare
-// of its value never holds.
+// compare evaluates one compare. For a range, every key must satisfy it. A missing key compares as zeros, but a compare
+// of its value never succeeds.
 func (m *Model) compare(c *dumplog.Compare) (holds, sure bool) {
 	holds, sure = true, true
 	found := false
@@ -214,12 +212,12 @@ func (m *Model) compareKey(c *dumplog.Compare, k *Key) (holds, sure bool) {
 		return holds, sure && !k.Unsure
 	}
 	if !counted && !k.Unsure && c.Num <= 0 {
-		have, counted = 1, true // a key that exists has a version and revisions above 0
+		have, counted = 1, true // an existing key has a version and revisions above 0
 	}
 	return relate(c.Result, have-c.Num, have == c.Num), counted && !k.Unsure
 }
 
-// compareValue compares by hash; greater and less need the bytes, as far as they can be had.
+// compareValue compares by hash. Greater and less need the bytes, if available.
 func (m *Model) compareValue(c *dumplog.Compare, k *Key) (holds, sure bool) {
 	same := k.Sum == SumOf(c.Value)
 	if v, ok := m.valueOf(k); ok {
@@ -234,7 +232,7 @@ func (m *Model) compareValue(c *dumplog.Compare, k *Key) (holds, sure bool) {
 	return relate(c.Result, 0, same), true
 }
 
-// valueOf returns the value of a key where the bytes can be had; a key that is not there has none.
+// valueOf returns the value of a key, if its bytes are available; an absent key has none.
 func (m *Model) valueOf(k *Key) ([]byte, bool) {
 	if m.Value == nil || k.Name == "" {
 		return nil, false

@@ -1,8 +1,7 @@
-// Package boot tells whether a server of the release that wrote a data dir starts on it, what it mends by itself when
-// it does, and whether the member has lost entries that it may have promised to keep.
+// Package boot decides whether a server of the release that wrote a data dir starts on it, what the server repairs
+// itself, and whether the member has lost entries that it may have acknowledged.
 //
-// It looks at damage and at positions only. That a server of another release starts is a question for
-// compare/preflight.
+// It checks only damage and indexes. compare/preflight decides about servers of other releases.
 package boot
 
 import (
@@ -14,29 +13,28 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Answer is what a server makes of a data dir.
+// Answer is a server's reaction to a data dir.
 type Answer struct {
-	// Starts is Unknown where it depends on more than the files show.
+	// Starts is Unknown if it depends on more than the files show.
 	Starts release.Answer
-	// Why is what stops the server, or what is not known; empty when it starts.
+	// Why is what stops the server, or what is not known; empty if it starts.
 	Why string
-	// Mends are things that the server puts right by itself when it starts.
+	// Mends are things that the server repairs when it starts.
 	Mends []string
-	// Torn is the range of entries that the server cuts off as an unfinished write: what was in flight. Nil when there
-	// are none.
+	// Torn is the range of entries that the server cuts off as an unfinished write. Nil if there are none.
 	Torn *Range
-	// Forgot is the range of entries that this member had applied or knew to be committed, and which its log has lost.
-	// A server may start, but the member must not vote any more. Nil when there are none.
+	// Forgot is the range of entries that the member had applied or knew to be committed, but that its log has lost. A
+	// server may start, but the member must not vote any more. Nil if there are none.
 	Forgot *Range
 }
 
-// Range is a stretch of raft indexes, both included.
+// Range is a range of raft indexes, both included.
 type Range struct {
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
 }
 
-// String is the range in words.
+// String returns the range in words.
 func (r Range) String() string {
 	if r.From >= r.To {
 		return fmt.Sprintf("entry %d", r.From)
@@ -44,14 +42,14 @@ func (r Range) String() string {
 	return fmt.Sprintf("entries %d to %d", r.From, r.To)
 }
 
-// Trusted tells whether a server starts and the member keeps every promise when it does.
+// Trusted reports whether a server starts and the member has lost no entry that it acknowledged.
 func (a *Answer) Trusted() bool { return a.Starts.Certain() && a.Forgot == nil }
 
-// Of judges the data dir of these facts.
+// Of judges the data dir with these facts.
 func Of(f *evidence.Facts) Answer {
 	d := &dir{f: f, a: Answer{Starts: release.Yes}}
 	if f.WAL == nil {
-		d.open("it has no log: what a server does depends on its flags and peers")
+		d.open("it has no log: the server's behavior depends on its flags and peers")
 		return d.a
 	}
 	d.version = release.Version{}
@@ -71,7 +69,7 @@ type dir struct {
 	version release.Version
 	// last is where the log ends for the server.
 	last uint64
-	// chosen is the index of the raft snapshot that the server starts from, 0 for none.
+	// chosen is the index of the raft snapshot from which the server starts, 0 for none.
 	chosen uint64
 }
 
@@ -99,13 +97,14 @@ func (d *dir) log() {
 		switch x.OnStart {
 		case dumplog.StartUnnoticed:
 		case dumplog.StartRefused:
-			if x.Kind != string(dumplog.DamageLostTail) { // positions tells it
+			if x.Kind != string(dumplog.DamageLostTail) { // reported by positions
 				d.refused("the server refuses its log: %s", x.Detail)
 			}
 		case dumplog.StartCuts:
 			d.cut(x)
 		case dumplog.StartDrops:
-			d.mends("the server takes the zeros at %s for the end of the log, and drops what follows", place(x))
+			d.mends("the server treats the zeros at %s as the end of the log, and drops everything after them",
+				place(x))
 			d.ends(x)
 		default:
 			d.open("whether a server starts on its log is not known: %s", x.Detail)
@@ -118,10 +117,11 @@ func (d *dir) log() {
 
 func place(x *evidence.DamageFacts) string { return fmt.Sprintf("%s offset 0x%x", x.File, x.Offset) }
 
-// cut is an unfinished write, which the server cuts off.
+// cut handles an unfinished write, which the server cuts off.
 func (d *dir) cut(x *evidence.DamageFacts) {
 	if d.version.Has(release.TornWriteRefused).Certain() {
-		d.refused("etcd %s refuses a log that ends inside a record; another patch release of its minor version cuts it off", d.version)
+		d.refused("etcd %s refuses a log that ends inside a record; another patch release of its minor version cuts "+
+			"it off", d.version)
 		return
 	}
 	d.ends(x)
@@ -130,14 +130,14 @@ func (d *dir) cut(x *evidence.DamageFacts) {
 	d.a.Torn = &Range{From: from, To: max(from, to)}
 }
 
-// ends notes that the server's log ends before a damaged place, where something sound follows it.
+// ends records that the server's log ends before a damaged place.
 func (d *dir) ends(x *evidence.DamageFacts) {
 	if x.LostFrom > 0 {
 		d.last = min(d.last, x.LostFrom-1)
 	}
 }
 
-// snapshot follows the choice of the raft snapshot.
+// snapshot follows the server's choice of the raft snapshot.
 func (d *dir) snapshot() {
 	commit := uint64(0)
 	if hs := d.f.WAL.HardState; hs != nil {
@@ -158,7 +158,7 @@ func (d *dir) snapshot() {
 	for i := range d.f.Snapshots {
 		switch s := &d.f.Snapshots[i]; {
 		case s.Damage != nil:
-			d.mends("the server puts the damaged %s aside and starts from an older snapshot, or from the first entry",
+			d.mends("the server renames the damaged %s and starts from an older snapshot, or from the first entry",
 				s.File)
 		case known[s.Index]:
 			d.chosen = max(d.chosen, s.Index)
@@ -166,14 +166,15 @@ func (d *dir) snapshot() {
 	}
 }
 
-// positions holds commit index, log, snapshot and database against each other.
+// positions compares commit index, log, snapshot and database.
 func (d *dir) positions() {
 	w := d.f.WAL
 	if hs := w.HardState; hs != nil && d.last == w.LastIndex && hs.Commit > max(d.last, d.chosen) {
-		d.refused("the server refuses its log: HardState commits entry %d, the log ends with %d", hs.Commit, d.last)
+		d.refused("the server refuses its log: HardState commits entry %d, but the log ends with %d", hs.Commit, d.last)
 	}
 	if w.FirstIndex > d.chosen+1 && len(w.Segments) > 0 && w.Segments[0].First > d.chosen {
-		d.refused("the server refuses its log: it begins with entry %d, and no raft snapshot that the server takes reaches it", w.FirstIndex)
+		d.refused("the server refuses its log: it starts with entry %d, and no raft snapshot that the server uses "+
+			"reaches it", w.FirstIndex)
 	}
 	promised := d.f.Commit
 	if hs := w.HardState; hs != nil {
@@ -185,8 +186,8 @@ func (d *dir) positions() {
 	}
 }
 
-// received tells whether the log ends with the record of a snapshot that a leader sent: its database holds a few
-// entries more.
+// received reports whether the log ends with the record of a snapshot from a leader. Its database may contain a few
+// later entries.
 func (d *dir) received(end uint64) bool {
 	for _, s := range d.f.WAL.Snapshots {
 		if s.Index == end && s.Index > d.f.WAL.LastIndex {
@@ -201,10 +202,11 @@ func (d *dir) database() {
 	db := d.f.DB
 	if db == nil {
 		if d.chosen == 0 && d.f.WAL.FirstIndex <= 1 && len(d.f.Problems) == 0 {
-			d.mends("the server makes the missing database from the log, which reaches back to the first entry")
+			d.mends("the server rebuilds the missing database from the log, which reaches back to the first entry")
 			return
 		}
-		d.refused("its database is missing, and the log does not reach back to the first entry or names a raft snapshot")
+		d.refused("its database is missing, and the log does not reach back to the first entry or names a raft " +
+			"snapshot")
 		return
 	}
 	if len(db.Metas) == 0 {
@@ -240,14 +242,14 @@ func (d *dir) database() {
 			return
 		}
 	}
-	d.refused("the server refuses its database: it has applied entry %d, the raft snapshot is of entry %d", ci,
+	d.refused("the server refuses its database: it has applied entry %d, but the raft snapshot is of entry %d", ci,
 		d.chosen)
 }
 
-// noMeta is a file that bbolt does not open, or takes for a new one when it is empty.
+// noMeta handles a file that bbolt does not open, or initializes if it is empty.
 func (d *dir) noMeta(db *evidence.DBFacts) {
 	if db.Size > 0 || d.chosen > 0 || d.f.WAL.FirstIndex > 1 {
-		d.refused("the server refuses its database: neither meta page can be used")
+		d.refused("the server refuses its database: neither meta page is valid")
 		return
 	}
 	d.mends("the server fills the empty database from the log, which reaches back to the first entry")

@@ -85,7 +85,7 @@ func attributeRows(m *evidence.Member) map[string]string {
 	return out
 }
 
-// AttributesText renders what a member publishes of itself.
+// AttributesText formats the attributes that a member publishes.
 func AttributesText(name string, clientURLs []string) string {
 	return "name " + name + ", client URLs " + strings.Join(slices.Sorted(slices.Values(clientURLs)), ",")
 }

@@ -6,24 +6,24 @@ import (
 	"fmt"
 )
 
-// Change is one step that turns the keys of one member into those of another. Bytes are valid during the call only.
+// Change is one step that turns the keys of one member into those of another. Its bytes are valid only during the call.
 type Change struct {
 	Key []byte
 	// Delete removes the key; otherwise it is put with Value and Lease.
 	Delete bool
 	Value  []byte
 	Lease  int64
-	// New is true when a put makes a key that was not there. Was is the value that a delete removes.
+	// New is true if a put creates a key. Was is the value that a delete removes.
 	New bool
 	Was []byte
-	// Mod is the revision of the record that a put brings or a delete removes.
+	// Mod is the mod revision of the record that is put or deleted.
 	Mod int64
 }
 
-// Changes calls fn for every key whose content (value or lease; revisions cannot be brought over) differs at the
-// common index, with what makes member number from hold what member number to holds. Order is stable: deletes first,
-// then puts in the order of their revisions, part by part. It refuses when damage hides keys of either, since it would
-// then delete what may exist.
+// Changes calls fn for every change that turns the content of member number from into that of member number to, at the
+// common index. Content is value and lease; revisions cannot be transferred. The order is stable: deletes first, then
+// puts by revision, part by part. It returns an error if damage hides keys of either member, since it might then delete
+// existing keys.
 func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(Change) error) error {
 	if o.MaxMarks == 0 {
 		o.MaxMarks = defaultMaxMarks
@@ -31,7 +31,7 @@ func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(C
 	take := []int{from, to}
 	for _, i := range take {
 		if why := r.LeftOut[i]; why != "" {
-			return fmt.Errorf("%s took no part in the comparison: %s", r.Members[i].Label(), why)
+			return fmt.Errorf("%s was not compared: %s", r.Members[i].Label(), why)
 		}
 	}
 	if r.Apart[from] != "" || r.Apart[to] != "" {
@@ -45,7 +45,7 @@ func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(C
 		}
 		for _, i := range take {
 			if !m.whole[i] {
-				return fmt.Errorf("part of bucket key of %s can not be read", r.Members[i].Label())
+				return fmt.Errorf("part of bucket key of %s cannot be read", r.Members[i].Label())
 			}
 		}
 		if err := r.changesOf(ctx, m, from, to, fn); err != nil {
@@ -55,7 +55,7 @@ func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(C
 	return ctx.Err()
 }
 
-// changesOf reads the records of one part again: no value is kept between the passes.
+// changesOf reads the records of one part again, since no value is kept between the passes.
 func (r *Result) changesOf(ctx context.Context, m *marks, from, to int, fn func(Change) error) error {
 	for rev := range r.records(ctx, from) {
 		mk, live := m.live[from].get(string(rev.KV.Key))

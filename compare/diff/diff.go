@@ -1,9 +1,9 @@
-// Package diff holds the content of several databases against each other, bucket by bucket, at the highest index that
-// all of them have applied.
+// Package diff compares the content of several databases, bucket by bucket, at the highest index that all of them have
+// applied.
 //
-// What legally differs between healthy members is left out or listed separately: page layout, progress of a compaction,
-// the salt of password hashes of proposers up to 3.4, lease TTLs that a server raised to its own minimum, the rows of
-// bucket meta.
+// Normal differences between healthy members are ignored or listed separately: page layout, progress of a compaction,
+// the salt of password hashes of proposers up to 3.4, lease TTLs that a server raised to its own minimum, and the rows
+// of bucket meta.
 package diff
 
 import (
@@ -17,22 +17,22 @@ import (
 // Result is the comparison of all members.
 type Result struct {
 	Members []*evidence.Member
-	// Common is the highest index that all compared members have applied as to their keys, 0 when unknown. The other
-	// buckets are held to the lowest consistent index, which up to 3.4 can be lower.
+	// Common is the highest index up to which all compared members have applied key writes, 0 if unknown. The other
+	// buckets are compared at the lowest consistent index, which up to 3.4 can be lower.
 	Common uint64
 	lowest uint64
-	// Revs are the members' revisions at Common, 0 for members that took no part in the comparison of keys.
+	// Revs are the members' revisions at Common, 0 for members whose keys were not compared.
 	Revs []int64
-	// Apart says which members took no part in the comparison of keys, by position, and why: those whose database
-	// cannot be wound back or forward to the index at which the others are compared.
+	// Apart are the members whose keys were not compared, by position, with the reason: their database cannot be
+	// reconstructed at the common index.
 	Apart map[int]string
 	// Compact is the highest compact revision among the members.
 	Compact int64
-	// LeftOut says which members took no part, by position, and why.
+	// LeftOut are the members that were not compared at all, by position, with the reason.
 	LeftOut map[int]string
 	Note    string
 	Buckets []Bucket
-	// Records compares the records of bucket key one by one; nil before that was done.
+	// Records compares the records of bucket key one by one; nil if that was not done.
 	Records *Records
 	// Passwords are the users whose password hashes differ.
 	Passwords []Password
@@ -41,37 +41,38 @@ type Result struct {
 // Bucket is one bucket over all members.
 type Bucket struct {
 	Name string
-	// Equal is nil when it could not be compared; Reason says why.
+	// Equal is nil if the bucket could not be compared; Reason says why.
 	Equal  *bool
 	Reason string
-	// Compared counts distinct row keys. Only counts rows by member that no other has; Differ all rows that differ, and
-	// SameContent those of them that differ in revision numbers only.
+	// Compared counts distinct row keys. Only counts the rows that only one member has, by member. Differ counts all
+	// rows that differ, SameContent those of them that differ only in revision numbers.
 	Compared, Differ, SameContent int
 	Only                          []int
 	Rows                          []Row
-	// Moved counts rows that differ only where an entry between what two members have applied explains it. Limits says
-	// so of members whose rows could not all be compared, while those of others were.
+	// Moved counts rows whose difference is explained by an entry that only one of two members has applied. Limits
+	// names members whose rows could not all be compared, while those of others were.
 	Moved  int
 	Limits string
-	// Normal are rows that differ as they do between healthy members; they are not counted.
+	// Normal are rows with a normal difference between healthy members; they are not counted.
 	Normal []Row
 }
 
-// Row is a row that differs; Cells are by member, nil where the member does not have it. Out are members whose version
-// of it cannot be compared with that of any other, because they have applied less or more.
+// Row is a row that differs. Cells are by member, nil if the member does not have the row. Out are members whose
+// version cannot be compared with any other, because they have applied fewer or more entries.
 type Row struct {
 	Key   []byte
 	Kind  RowKind
 	Out   []int
 	Cells []*Cell
-	// SameContent is true when the cells differ in revision numbers only.
+	// SameContent is true if the cells differ only in revision numbers.
 	SameContent bool
 }
 
-// RowKind tells what of a row is compared.
+// RowKind says which part of a row is compared.
 type RowKind string
 
-// What is compared by itself: the TTL of a lease, the password of a user, and what a member publishes of itself.
+// Parts that are compared separately: the TTL of a lease, the password of a user, and the attributes that a member
+// publishes.
 const (
 	WholeRow      RowKind = ""
 	TTLRow        RowKind = "TTL"
@@ -79,31 +80,31 @@ const (
 	AttributesRow RowKind = "attributes"
 )
 
-// Cell is one member's version of a row: for bucket key its revisions and value, else a description in Text.
+// Cell is one member's version of a row: revisions and value for bucket key, otherwise a description in Text.
 type Cell struct {
 	Mod, Create, Version, Lease int64
 	ValueLen                    int
 	ValueDigest                 string
 	Value                       []byte
-	// Object names what Kubernetes keeps in the value; its Kind is "" for other values.
+	// Object names the Kubernetes object in the value; its Kind is "" for other values.
 	Object dumpdb.KubeObject
 	Text   string
 }
 
 // Options tune Run.
 type Options struct {
-	// MaxRows bounds the rows kept per bucket; all are counted. 0 means 50.
+	// MaxRows bounds the rows listed per bucket; all are counted. 0 means 50.
 	MaxRows int
 	// Values keeps the values of differing rows.
 	Values bool
-	// MaxMarks bounds what is kept of live keys at a time, over all members, at about 80 bytes and the key each; more
-	// keys take more passes over the databases. 0 means 1,000,000.
+	// MaxMarks bounds the live keys in memory at a time, over all members, at about 80 bytes plus the key each. More
+	// keys need more passes over the databases. 0 means 1,000,000.
 	MaxMarks int64
 }
 
 const defaultMaxMarks = 1_000_000
 
-// Find returns the bucket of that name, nil when it was not compared.
+// Find returns the bucket with a name, nil if it was not compared.
 func (r *Result) Find(name string) *Bucket {
 	for i := range r.Buckets {
 		if r.Buckets[i].Name == name {
@@ -113,7 +114,7 @@ func (r *Result) Find(name string) *Bucket {
 	return nil
 }
 
-// Align finds the common index and each member's revision there, and compares nothing yet.
+// Align finds the common index and each member's revision there. It compares nothing yet.
 func Align(members []*evidence.Member, rp *replay.Result) *Result {
 	r := &Result{Members: members, Revs: make([]int64, len(members)), LeftOut: map[int]string{},
 		Apart: map[int]string{}, Compact: -1}
@@ -121,7 +122,8 @@ func Align(members []*evidence.Member, rp *replay.Result) *Result {
 	return r
 }
 
-// Run compares the databases of all members. rp may be nil when there is no log; dbs are then aligned by revision.
+// Run compares the databases of all members. rp may be nil if there is no log; the databases are then aligned by
+// revision.
 func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o Options) (*Result, error) {
 	if o.MaxRows == 0 {
 		o.MaxRows = 50
@@ -154,12 +156,12 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	return r, err
 }
 
-// TookPart tells whether a member took part in the comparison of a bucket.
+// TookPart reports whether a bucket of a member was compared.
 func (r *Result) TookPart(bucket string, i int) bool {
 	return r.LeftOut[i] == "" && (bucket != "key" || r.Apart[i] == "")
 }
 
-// taking lists the positions of members that take part.
+// taking returns the positions of the members to compare.
 func (r *Result) taking() []int {
 	var out []int
 	for i := range r.Members {
@@ -170,7 +172,7 @@ func (r *Result) taking() []int {
 	return out
 }
 
-// weigh counts a row and keeps it when it differs.
+// weigh counts a row, and keeps it if it differs.
 func (b *Bucket) weigh(take []int, row Row, maxRows int) {
 	var have []int
 	for _, i := range take {

@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// keys compares the live keys of all members, each at its revision of the common index. Memory does not grow with their
-// number: keys are taken in parts, by hash, and of what differs only the listed rows are read again.
+// keys compares the live keys of all members, each at its revision of the common index. Memory does not grow with the
+// number of keys: it handles them in parts, by hash, and reads only the listed rows again.
 func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 	b := Bucket{Name: "key", Only: make([]int, len(r.Members))}
 	take := r.comparable()
@@ -37,8 +37,8 @@ func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 		}
 		for _, i := range take {
 			if !m.whole[i] {
-				// What a damaged page hides can neither be called different nor equal.
-				b.Reason = "part of bucket key of " + r.Members[i].Label() + " can not be read"
+				// A key on a damaged page is neither equal nor different.
+				b.Reason = "part of bucket key of " + r.Members[i].Label() + " cannot be read"
 			}
 		}
 		b.count(take, m, &rows)
@@ -50,7 +50,7 @@ func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 	return b, r.fillRows(ctx, &b, take, &rows, o)
 }
 
-// comparable lists the members that take part in the comparison of keys.
+// comparable returns the members whose keys are compared.
 func (r *Result) comparable() []int {
 	return slices.DeleteFunc(r.taking(), func(i int) bool { return r.Apart[i] != "" })
 }
@@ -68,10 +68,10 @@ func (r *Result) keysIncomparable() string {
 	return "no two members can be compared at one index: " + strings.Join(why, "; ")
 }
 
-// sameRecords tells whether the members hold the same records down to the last byte, each up to its revision of the
-// common index, by the content hashes that reading them gave; of members that have gone on, what they have above is
-// read and taken off. Then there is nothing to look for. It returns the number of live keys, which those at the end of
-// their history know.
+// sameRecords reports whether the members have identical records, each up to its revision of the common index,
+// according to their content hashes. For a member that has applied more, it reads and subtracts the records above. If
+// so, no key comparison is needed. It also returns the number of live keys, known from a member at its current
+// revision.
 func (r *Result) sameRecords(ctx context.Context, take []int) (keys int, same bool) {
 	common := ""
 	for _, i := range take {
@@ -91,8 +91,8 @@ func (r *Result) sameRecords(ctx context.Context, take []int) (keys int, same bo
 	return keys, common != ""
 }
 
-// hashAt is the content hash of a member at its revision of the common index. Much that it has above is not worth to be
-// read twice.
+// hashAt returns the content hash of a member at its revision of the common index. ok is false if too many records
+// above would have to be read twice.
 func (r *Result) hashAt(ctx context.Context, i int, common string) (hash string, ok bool) {
 	m := r.Members[i]
 	above := m.CurrentRevision() - r.Revs[i]
@@ -108,7 +108,7 @@ func (r *Result) hashAt(ctx context.Context, i int, common string) (hash string,
 	return hash, err == nil
 }
 
-// parts is the number of passes that keeps the marks of one within the bound.
+// parts returns the number of passes needed to keep the marks of one pass within the bound.
 func (r *Result) parts(take []int, maxMarks int64) uint64 {
 	var live int64
 	for _, i := range r.distinct(take) {
@@ -144,17 +144,17 @@ func (b *Bucket) count(take []int, m *marks, rows *smallest) {
 	}
 }
 
-// smallest keeps the first keys in order that it is given, up to a bound, so that the listed rows do not depend on the
-// order of a map. It holds at most twice as many, and sorts when it is full.
+// smallest keeps the first keys in order, up to a bound, so that the listed rows do not depend on the order of a map.
+// It has at most twice as many, and sorts when it is full.
 type smallest struct {
 	bound int
 	kept  []keyPlaces
-	// limit is the largest key that can still count, once more than bound were seen.
+	// limit is the largest key that can still be kept, once more than bound were added.
 	limit string
 	full  bool
 }
 
-// keyPlaces is a key with the revisions of its records by member, 0 where a member does not have it.
+// keyPlaces is a key with the revisions of its records by member, 0 if a member does not have it.
 type keyPlaces struct {
 	key    string
 	places []int64
@@ -174,7 +174,7 @@ func (s *smallest) add(key string, take []int, m *marks) {
 	}
 }
 
-// sort orders what is kept and drops what is beyond the bound.
+// sort sorts the keys and drops those beyond the bound.
 func (s *smallest) sort() []keyPlaces {
 	slices.SortFunc(s.kept, func(a, b keyPlaces) int { return strings.Compare(a.key, b.key) })
 	if n := len(s.kept); n >= s.bound && n > 0 {
@@ -185,7 +185,7 @@ func (s *smallest) sort() []keyPlaces {
 	return s.kept
 }
 
-// each reads the members in take, as many at a time as there are cores. The error is that of ctx.
+// each calls read for the members in take, in parallel on all cores. It returns the error of ctx.
 func each(ctx context.Context, take []int, read func(i int)) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -198,10 +198,10 @@ func each(ctx context.Context, take []int, read func(i int)) error {
 	return g.Wait()
 }
 
-// manyRows is from how many listed rows on the records are read in one pass and not one by one.
+// manyRows is the number of listed rows from which the records are read in one pass instead of one by one.
 const manyRows = 1000
 
-// fillRows reads the records of the listed keys, now with all there is to say about them.
+// fillRows reads the records of the listed keys again, in full.
 func (r *Result) fillRows(ctx context.Context, b *Bucket, take []int, rows *smallest, o Options) error {
 	kept := rows.sort()
 	list := make([]Row, len(kept))
@@ -228,7 +228,7 @@ func (r *Result) fillRows(ctx context.Context, b *Bucket, take []int, rows *smal
 	return nil
 }
 
-// fillInOnePass reads the records of one member once and keeps those that the listed keys stand at.
+// fillInOnePass reads the records of one member once and keeps those of the listed keys.
 func (r *Result) fillInOnePass(ctx context.Context, i int, kept []keyPlaces, list []Row, values bool) {
 	at := map[int64][]int{}
 	for n, k := range kept {
@@ -245,7 +245,7 @@ func (r *Result) fillInOnePass(ctx context.Context, i int, kept []keyPlaces, lis
 	}
 }
 
-// cell reads the record that a member's write of a key left at a revision.
+// cell reads the record of a key at a revision.
 func (r *Result) cell(i int, key []byte, at int64, values bool) *Cell {
 	var c *Cell
 	for rev, err := range r.Members[i].DB.Handle.RevisionsBetween(dumpdb.Rev{Main: at}, dumpdb.Rev{Main: at + 1}) {
@@ -279,7 +279,7 @@ func sameContent(take []int, cells []*Cell) bool {
 	return true
 }
 
-// records yields the readable records of a member up to its revision of the common index. It ends early when ctx does.
+// records yields the readable records of a member up to its revision of the common index. It stops when ctx ends.
 func (r *Result) records(ctx context.Context, i int) iter.Seq[*dumpdb.Revision] {
 	return func(yield func(*dumpdb.Revision) bool) {
 		n := 0

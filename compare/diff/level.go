@@ -8,14 +8,13 @@ import (
 )
 
 // window finds the index at which the keys of most members can be compared, and each member's revision there. A member
-// takes part when its revision at that index is known and it has not compacted it. One that lags so far that the others
-// have compacted what it holds, or whose log does not meet theirs, is set apart: it must not hide how the others
-// compare.
+// is compared if its revision at that index is known and not compacted. Other members are set apart, so that they do
+// not prevent the comparison of the rest.
 func (r *Result) window(rp *replay.Result) {
 	for i, m := range r.Members {
 		switch {
 		case !m.HasDB():
-			r.LeftOut[i] = "no database that opens"
+			r.LeftOut[i] = "no database that can be opened"
 		case m.DB.KV == nil:
 			r.LeftOut[i] = "bucket key could not be read"
 		}
@@ -45,8 +44,8 @@ func (r *Result) window(rp *replay.Result) {
 	}
 }
 
-// setDamagedApart leaves out members whose bucket key has unreadable pages where two others can be compared without
-// them: what such a page hides can neither be called different nor equal, and must not hide how the others compare.
+// setDamagedApart sets apart members with unreadable pages in bucket key, if at least two others remain. Keys on such
+// pages are neither equal nor different.
 func (r *Result) setDamagedApart(take []int) []int {
 	damaged := func(i int) bool { return r.Members[i].DB.KVDamaged }
 	whole := slices.DeleteFunc(slices.Clone(take), damaged)
@@ -55,13 +54,14 @@ func (r *Result) setDamagedApart(take []int) []int {
 	}
 	for _, i := range take {
 		if damaged(i) {
-			r.Apart[i] = fmt.Sprintf("part of bucket key of %s can not be read", r.Members[i].Label())
+			r.Apart[i] = fmt.Sprintf("part of bucket key of %s cannot be read", r.Members[i].Label())
 		}
 	}
 	return whole
 }
 
-// byIndex picks the applied index at which most members can be compared, the highest of several.
+// byIndex returns the members that can be compared at one applied index: the index with most members, the highest of
+// several.
 func (r *Result) byIndex(take []int, rp *replay.Result) (group []int) {
 	for _, i := range take {
 		at := r.Members[i].AppliedMin
@@ -81,7 +81,7 @@ func (r *Result) byIndex(take []int, rp *replay.Result) (group []int) {
 	return group
 }
 
-// revAt is a member's revision at an index; ok is false when it is not known.
+// revAt returns a member's revision at an index; ok is false if it is not known.
 func (r *Result) revAt(i int, at uint64, rp *replay.Result) (rev int64, ok bool) {
 	m := r.Members[i]
 	if rp != nil && rp.Members[i].Checked {
@@ -92,14 +92,14 @@ func (r *Result) revAt(i int, at uint64, rp *replay.Result) (rev int64, ok bool)
 	return m.CurrentRevision(), at == m.AppliedMin
 }
 
-// aheadOfIndex tells whether the replay shows a database that holds more than its consistent index says.
+// aheadOfIndex reports whether the replay shows that a database contains more than its consistent index says.
 func aheadOfIndex(rp *replay.Result, i int) bool {
 	return rp != nil && rp.Members[i].Ahead != nil
 }
 
-// byRevision takes in members whose revision at the common index no log tells, at the revision at which the others are
-// compared: as long as the histories agree, one revision is one content. Where no two members can be compared at an
-// index, they are compared at the revision that most of them have.
+// byRevision adds members whose revision at the common index is unknown, at the revision of the others. As long as the
+// histories agree, equal revisions mean equal content. If no two members can be compared at an index, it compares them
+// at the revision that most of them have.
 func (r *Result) byRevision(take, group []int) []int {
 	if len(group) < 2 {
 		var at int64
@@ -123,7 +123,7 @@ func (r *Result) byRevision(take, group []int) []int {
 		for _, i := range group {
 			r.Revs[i] = at
 		}
-		r.Note = "aligned by revision, because the logs do not tell which revision belongs to the common index"
+		r.Note = "aligned by revision, because the logs do not show which revision belongs to the common index"
 		return group
 	}
 	at := r.Revs[group[0]]
@@ -133,14 +133,14 @@ func (r *Result) byRevision(take, group []int) []int {
 	for _, i := range take {
 		if !slices.Contains(group, i) && r.Members[i].AppliedMin >= r.Common && r.holds(i, at) {
 			group, r.Revs[i] = append(group, i), at
-			r.Note = "aligned by revision, because the logs do not tell which revision belongs to the common index"
+			r.Note = "aligned by revision, because the logs do not show which revision belongs to the common index"
 		}
 	}
 	slices.Sort(group)
 	return group
 }
 
-// holds tells whether a member's database can show its content at a revision.
+// holds reports whether a member's database has its content at a revision.
 func (r *Result) holds(i int, rev int64) bool {
 	m := r.Members[i]
 	return m.CompactRevision() <= rev && rev <= m.CurrentRevision()
@@ -149,14 +149,16 @@ func (r *Result) holds(i int, rev int64) bool {
 func (r *Result) whyApart(i int) string {
 	m := r.Members[i]
 	if m.AppliedMin < r.Common {
-		return fmt.Sprintf("%s has applied entries up to %d only, and the others hold nothing to compare that with",
+		return fmt.Sprintf("%s has applied entries only up to %d, and no other member can be compared there",
 			m.Label(), m.AppliedMin)
 	}
-	return fmt.Sprintf("%s has compacted what belongs to the common index %d, or its log does not tell it", m.Label(),
+	return fmt.Sprintf("%s has compacted its revision at the common index %d, or its log does not show that revision",
+		m.Label(),
 		r.Common)
 }
 
-// raise goes on to the index up to which the replay shows that all members have done what the log asks of their keys.
+// raise moves the common index up to the index up to which the replay shows that all members have executed the log's
+// key writes.
 func (r *Result) raise(take []int, rp *replay.Result) {
 	if rp == nil || rp.KeyCommon <= r.Common {
 		return

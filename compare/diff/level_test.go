@@ -203,7 +203,7 @@ func TestWhyApart(t *testing.T) {
 		t.Errorf("%q, want %q", r.Apart[2], want)
 	}
 	r = aligned(90, stands{applied: 90, compact: -1, rev: 40}, stands{applied: 90, compact: -1, rev: 40}, two)
-	if want := "node3 has compacted what belongs to the common index 90"; !strings.Contains(r.Apart[2], want) {
+	if want := "node3 has compacted its revision at the common index 90"; !strings.Contains(r.Apart[2], want) {
 		t.Errorf("%q, want %q", r.Apart[2], want)
 	}
 }

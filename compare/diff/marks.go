@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// mark is what is kept of a live key in the first pass: the revision of its record, and digests of the revisions in it
-// and of its content (value and lease).
+// mark is what the first pass keeps of a live key: the revision of its record, and digests of its revisions and of its
+// content (value and lease).
 type mark struct {
 	at               int64
 	history, content uint64
@@ -35,8 +35,8 @@ func (h *hasher) mark(at int64, kv *dumpdb.KeyValue) mark {
 	return m
 }
 
-// liveKeys are the marks of one database's live keys. They stand in a list beside the map, so that a key which is
-// written again costs no more than a lookup; the places of deleted keys are used again.
+// liveKeys are the marks of one database's live keys. They are in a separate list, so that overwriting a key costs only
+// a lookup. Places of deleted keys are reused.
 type liveKeys struct {
 	at   map[string]int32
 	list []mark
@@ -76,10 +76,10 @@ func (l *liveKeys) remove(key []byte) {
 	}
 }
 
-// marks are the live keys of one part, by member position. Members that hold the same records share theirs.
+// marks are the live keys of one part, by member position. Members with the same records share theirs.
 type marks struct {
 	live []*liveKeys
-	// whole is false where damage hid some of a member's keys.
+	// whole is false if damage hides some of a member's keys.
 	whole []bool
 }
 
@@ -117,8 +117,8 @@ func (r *Result) markMember(ctx context.Context, m *marks, i int, part, parts ui
 	}
 }
 
-// sameAs returns the first member in take that holds the same records as member i to the last byte, by the content
-// hashes that reading them gave; i itself when there is none before it.
+// sameAs returns the first member in take with records identical to those of member i, according to their content
+// hashes; i itself if there is no earlier one.
 func (r *Result) sameAs(take []int, i int) int {
 	own := r.Members[i]
 	for _, j := range take {
@@ -133,7 +133,7 @@ func (r *Result) sameAs(take []int, i int) int {
 	return i
 }
 
-// distinct are the members in take that have to be read.
+// distinct returns the members in take that have to be read.
 func (r *Result) distinct(take []int) []int {
 	var out []int
 	for _, i := range take {
@@ -153,8 +153,8 @@ func (m *marks) inEarlier(members []int, key string) bool {
 	return false
 }
 
-// weigh counts the members that have a key and tells whether all have the same content, and whether all is equal,
-// revisions too.
+// weigh counts the members that have a key. same is set if all have the same content, equal if their revisions are the
+// same too.
 func (m *marks) weigh(take []int, key string) (have int, same, equal bool) {
 	var first, mk mark
 	var ok bool

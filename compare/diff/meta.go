@@ -10,9 +10,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// metaRows are the rows of bucket meta. Every one of them may differ between healthy members: the consistent index, its
-// term and confState move when a member commits its backend, compaction marks when it has got so far, the storage
-// version when it was last raised.
+// metaRows returns the rows of bucket meta. All of them may differ between healthy members: the consistent index, its
+// term and confState when a member commits its backend, compaction marks with the progress of a compaction, the storage
+// version with the last upgrade.
 func metaRows(m *evidence.Member) map[string]string {
 	out := map[string]string{}
 	meta := &m.DB.Meta
@@ -39,7 +39,7 @@ func metaRows(m *evidence.Member) map[string]string {
 	return out
 }
 
-// meta lists how bucket meta differs and never calls that a difference.
+// meta lists the differences in bucket meta; none counts as a difference.
 func (r *Result) meta(o Options) Bucket {
 	b := Bucket{Name: "meta", Only: make([]int, len(r.Members))}
 	take := r.taking()
@@ -55,7 +55,7 @@ func (r *Result) meta(o Options) Bucket {
 }
 
 // confState compares raft's own configuration, which decides quorums: the newest ConfState and the conf changes after
-// it. It is no bucket, and only sources with a log or snapshots have it; nil when fewer than two do.
+// it. It is not a bucket, and only sources with a log or snapshots have it. It returns nil if fewer than two do.
 func (r *Result) confState(rp *replay.Result, o Options) *Bucket {
 	var take []int
 	for _, i := range r.taking() {
@@ -82,7 +82,7 @@ func confRows(m *evidence.Member) map[string]string {
 	return out
 }
 
-// tabulate lines up the rows of a small bucket and weighs them.
+// tabulate aligns the rows of a small bucket and compares them.
 func (b *Bucket) tabulate(r *Result, take []int, rows func(*evidence.Member) map[string]string, o Options) {
 	table := r.lineUp(take, rows)
 	b.Compared = len(table)

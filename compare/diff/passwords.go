@@ -13,11 +13,10 @@ import (
 // Password is a user whose password hashes differ between members that can be compared.
 type Password struct {
 	User string
-	// Wrong are the members whose hash cannot be the right one, and Why; the others may be as wrong.
+	// Wrong are the members whose hash cannot be right, and Why is the reason. The others may be wrong as well.
 	Wrong []int
 	Why   string
-	// Legal is true when members may have made their hashes with salts of their own, as they do for requests of
-	// proposers up to 3.4.
+	// Legal is true if each member may have added its own salt, as for requests of proposers up to 3.4.
 	Legal bool
 }
 
@@ -34,7 +33,7 @@ func saltOf(hash []byte) string {
 	return string(hash[:bcryptSalt])
 }
 
-// wellFormed tells whether the bytes can be a hash that a server made.
+// wellFormed reports whether the bytes can be a hash made by a server.
 func wellFormed(hash []byte) bool {
 	if len(hash) != bcryptLen || !bytes.HasPrefix(hash, []byte("$2")) || hash[3] != '$' || hash[6] != '$' {
 		return false
@@ -44,9 +43,8 @@ func wellFormed(hash []byte) bool {
 	})
 }
 
-// passwords compares the password hashes of users. From 3.5 on the hash is in the request, so all members store the
-// same. A request of a proposer up to 3.4 carries the password in clear, and each member makes a hash with a salt of
-// its own.
+// passwords compares the password hashes of users. Since 3.5 the hash is in the request, so all members store the same.
+// A request of a proposer up to 3.4 has the password in plain text, and each member adds its own salt.
 func (r *Result) passwords(b *Bucket, rp *replay.Result, o Options) {
 	take := r.whole(b.Name)
 	if len(take) < 2 {
@@ -103,9 +101,9 @@ func (r *Result) password(b *Bucket, row Row, hashes map[int][]byte, at []int, r
 				p.Wrong = append(p.Wrong, i)
 			}
 		}
-		p.Why = "it is not a hash that a server makes"
+		p.Why = "a server does not create such a hash"
 	case sameSalt(hashes, at):
-		p.Why = "the hashes have one salt and differ, which no server makes of one password"
+		p.Why = "the hashes have the same salt but differ, which cannot happen with one password"
 	default:
 		p.Legal = true
 	}
@@ -121,8 +119,8 @@ func (r *Result) password(b *Bucket, row Row, hashes map[int][]byte, at []int, r
 	b.Equal, b.Reason = &equal, ""
 }
 
-// passwordOrigin is the entry that the user's password comes from, false when the log does not tell it. A new user that
-// is there already is refused, so an entry counts when some member holds its hash, or when it must have succeeded.
+// passwordOrigin returns the entry that set the user's password, false if the log does not show it. Adding an existing
+// user is refused. So an entry counts only if a member has its hash, or if it must have succeeded.
 func (r *Result) passwordOrigin(user string, hashes map[int][]byte, at []int, rp *replay.Result) (replay.PasswordSet,
 	bool) {
 	if rp == nil || rp.Survey == nil {
@@ -138,13 +136,13 @@ func (r *Result) passwordOrigin(user string, hashes map[int][]byte, at []int, rp
 		case held, set.ByRoot && !set.Add:
 			return set, true
 		case set.Hash == nil:
-			return set, false // in clear: it may be the one
+			return set, false // plain text: it may be this entry
 		}
 	}
 	return replay.PasswordSet{}, false
 }
 
-// sameSalt tells whether two different hashes have one salt.
+// sameSalt reports whether two different hashes have the same salt.
 func sameSalt(hashes map[int][]byte, at []int) bool {
 	for n, i := range at {
 		for _, j := range at[n+1:] {

@@ -12,11 +12,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// Records is the comparison of the records of bucket key one by one, superseded ones and tombstones too. A record is
-// compared between members that both hold its revision and have not compacted it; at or below a compaction that several
-// have finished, between those.
+// Records is the comparison of the records of bucket key one by one, including superseded ones and tombstones. It
+// compares a record between members that have its revision and have not compacted it. At or below a compaction that
+// several members have finished, it compares the record between those.
 type Records struct {
-	// Equal is nil when nothing could be compared; Reason says why.
+	// Equal is nil if nothing could be compared; Reason says why.
 	Equal  *bool
 	Reason string
 	// Differ counts records that differ, Rows are the first of them in revision order.
@@ -24,8 +24,8 @@ type Records struct {
 	Rows   []RecordRow
 }
 
-// RecordRow is a record that differs between members. Cells are by member; nil where the member has no record at that
-// revision. At are the members that were compared.
+// RecordRow is a record that differs between members. Cells are by member, nil if the member has no record at that
+// revision. At are the compared members.
 type RecordRow struct {
 	Rev   dumpdb.Rev
 	Key   []byte
@@ -37,15 +37,15 @@ type RecordRow struct {
 type RecordCell struct {
 	Page   uint64
 	Offset int64
-	// Sum is the digest of the stored bytes, Text says what they hold, without the value.
+	// Sum is the digest of the stored bytes. Text describes them without the value.
 	Sum, Text string
 }
 
-// maxRecordRows bounds the records that are listed when Options do not.
+// maxRecordRows is the default bound for listed records.
 const maxRecordRows = 50
 
-// CompareRecords compares the records of all members. Members whose records are proven to be equal are read once, and
-// nothing is read when all are.
+// CompareRecords compares the records of all members. It reads members with identical records once, and nothing if all
+// are identical.
 func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error) {
 	out := &Records{}
 	take := slices.DeleteFunc(r.taking(), func(i int) bool { return r.Members[i].DB.KVDamaged })
@@ -81,7 +81,7 @@ func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error
 	return out, nil
 }
 
-// distinctRecords names for each set of members with the same records, by the hash that reading them gave, the first.
+// distinctRecords returns the first of each group of members with identical records, according to their hashes.
 func (r *Result) distinctRecords(take []int) []int {
 	var out []int
 	for _, i := range take {
@@ -101,10 +101,10 @@ func (r *Result) distinctRecords(take []int) []int {
 type recordMerge struct {
 	r       *Result
 	cursors []*recordCursor
-	// as names for each member that takes part the cursor that reads its records.
+	// as maps each compared member to the cursor that reads its records.
 	take []int
 	as   map[int]*recordCursor
-	// rev is the revision that the merge stands at.
+	// rev is the current revision of the merge.
 	rev dumpdb.Rev
 	err error
 }
@@ -142,7 +142,7 @@ func (m *recordMerge) stop() {
 	}
 }
 
-// advance goes to the next record that decodes; others are told by the check of the history.
+// advance moves to the next record that decodes. A check of the history reports the others.
 func (c *recordCursor) advance(m *recordMerge) {
 	for {
 		rec, err, ok := c.pull()
@@ -156,7 +156,7 @@ func (c *recordCursor) advance(m *recordMerge) {
 	}
 }
 
-// next sets the lowest revision that is not yet done and returns false at the end.
+// next sets the lowest remaining revision and returns false at the end.
 func (m *recordMerge) next() bool {
 	found := false
 	for _, c := range m.cursors {
@@ -171,7 +171,7 @@ func compareRevs(a, b dumpdb.Rev) int {
 	return cmp.Or(cmp.Compare(a.Main, b.Main), cmp.Compare(a.Sub, b.Sub))
 }
 
-// weigh compares the versions of the record at the revision and goes on to the next.
+// weigh compares the versions of the record at the current revision and advances.
 func (m *recordMerge) weigh(out *Records, maxRows int) {
 	at, compacted := m.participants()
 	differ := false
@@ -200,9 +200,9 @@ func (m *recordMerge) weigh(out *Records, maxRows int) {
 	}
 }
 
-// participants are the members whose databases must hold the record alike. At or below a compact revision (compacted)
-// these are the members that finished the highest compaction that concerns it, and what only some of them hold there
-// proves nothing.
+// participants returns the members whose databases must have the same record. At or below a compact revision
+// (compacted) these are the members that finished the highest relevant compaction. A record that only some of them have
+// there proves nothing.
 func (m *recordMerge) participants() (at []int, compacted bool) {
 	highest := int64(0)
 	for _, i := range m.take {
@@ -248,7 +248,7 @@ func (m *recordMerge) row(at []int) RecordRow {
 	return row
 }
 
-// CellOf renders a record of a member.
+// CellOf describes a record of a member.
 func CellOf(m *evidence.Member, rec *dumpdb.Revision) *RecordCell {
 	kv := &rec.KV
 	text := fmt.Sprintf("key %q create %d mod %d version %d lease %x value <len %d digest %s>", kv.Key,
@@ -259,8 +259,8 @@ func CellOf(m *evidence.Member, rec *dumpdb.Revision) *RecordCell {
 	return &RecordCell{Page: rec.Page, Offset: rec.Offset, Sum: m.Digest(rec.Raw), Text: text}
 }
 
-// Odd are the members that hold the record otherwise than more than half of those that were compared, which agree; a
-// hint, no proof.
+// Odd returns the members whose record differs from that of an agreeing majority of the compared members. It is a hint,
+// not proof.
 func (row *RecordRow) Odd() []int {
 	r := Row{Cells: make([]*Cell, len(row.Cells))}
 	for i, c := range row.Cells {

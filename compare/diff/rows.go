@@ -12,12 +12,12 @@ import (
 // confBucket is raft's own configuration, which is compared like a bucket.
 const confBucket = "confState"
 
-// rowsFunc renders a bucket of one member as rows of text that are equal exactly when the content is.
+// rowsFunc returns a bucket of one member as rows of text. Rows are equal exactly if their content is.
 type rowsFunc func(m *evidence.Member) map[string]string
 
-// byRow compares a small bucket row by row. A row that differs between two members counts only when no entry between
-// what the two have applied can change it, so that a member that lags, or an older backup, does not hide the comparison
-// of the others with each other.
+// byRow compares a small bucket row by row. A difference between two members counts only if no entry applied by only
+// one of them can change the row. So a lagging member, or an older backup, does not prevent the comparison of the
+// others.
 func (r *Result) byRow(b *Bucket, take []int, rows rowsFunc, rp *replay.Result, o Options) {
 	table := r.lineUp(take, rows)
 	b.Compared = len(table)
@@ -43,7 +43,7 @@ func (r *Result) byRow(b *Bucket, take []int, rows rowsFunc, rp *replay.Result, 
 	}
 }
 
-// lineUp puts the rows of all members side by side.
+// lineUp returns the rows of all members by key.
 func (r *Result) lineUp(take []int, rows rowsFunc) map[string][]*Cell {
 	table := map[string][]*Cell{}
 	for _, i := range take {
@@ -57,8 +57,8 @@ func (r *Result) lineUp(take []int, rows rowsFunc) map[string][]*Cell {
 	return table
 }
 
-// split notes which members' versions of a row cannot be compared with any other that differs, and returns false when
-// that leaves no difference to judge although there is one.
+// split finds the members whose version of a row cannot be compared with any differing one. It returns false if the row
+// differs, but no difference remains to be judged.
 func (r *Result) split(bucket string, row *Row, take []int, rp *replay.Result, why map[int]string,
 	apart map[[2]int]bool) bool {
 	if allSame(row.Cells, take) {
@@ -92,7 +92,7 @@ func (r *Result) split(bucket string, row *Row, take []int, rp *replay.Result, w
 	return proven
 }
 
-// mayDiffer says why the row may legally differ between two members, "" when it may not.
+// mayDiffer returns why a row may normally differ between two members, "" if it may not.
 func (r *Result) mayDiffer(row replay.Row, i, j int, rp *replay.Result) string {
 	a, b := r.Members[i], r.Members[j]
 	from, to := min(a.AppliedMin, b.AppliedMin), max(a.AppliedMax, b.AppliedMax)
@@ -102,17 +102,17 @@ func (r *Result) mayDiffer(row replay.Row, i, j int, rp *replay.Result) string {
 	}
 	switch {
 	case from == 0:
-		return "a database does not say how far it has applied the log"
+		return "a database does not show how far it has applied the log"
 	case from == to:
 		return ""
 	case rp == nil || rp.Survey == nil || rp.First == 0:
 		if a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax || decidedByAuthRevision(row, a, b) {
 			return ""
 		}
-		return fmt.Sprintf("%s and %s stand at different indexes and no log tells what lies between", a.Label(),
+		return fmt.Sprintf("%s and %s are at different indexes and no log has the entries between them", a.Label(),
 			b.Label())
 	case !rp.Covers(from, to):
-		return fmt.Sprintf("the logs do not hold all entries between %d and %d, where %s and %s stand", from, to,
+		return fmt.Sprintf("the logs do not have all entries between %d and %d, the indexes of %s and %s", from, to,
 			a.Label(), b.Label())
 	}
 	if at := rp.Survey.TouchedBetween(row, from, to); at > 0 {
@@ -154,7 +154,7 @@ func later(a, b *evidence.Member) *evidence.Member {
 	return b
 }
 
-// someCompared tells whether two of the members were compared in every row.
+// someCompared reports whether two of the members were compared in every row.
 func (r *Result) someCompared(take []int, apart map[[2]int]bool) bool {
 	for n, i := range take {
 		for _, j := range take[n+1:] {
@@ -166,7 +166,7 @@ func (r *Result) someCompared(take []int, apart map[[2]int]bool) bool {
 	return false
 }
 
-// limits joins the reasons, one for each member that they are about.
+// limits joins the reasons, one for each member.
 func (r *Result) limits(why map[int]string) string {
 	s := ""
 	for _, i := range slices.Sorted(maps.Keys(why)) {
@@ -192,8 +192,8 @@ func without(take, out []int) []int {
 	return slices.DeleteFunc(slices.Clone(take), func(i int) bool { return slices.Contains(out, i) })
 }
 
-// Odd are the members that hold the row otherwise than more than half of those that were compared, which agree with
-// each other. It is a hint at who is wrong, and no proof: the majority can be.
+// Odd returns the members whose row differs from that of an agreeing majority of the compared members. It is a hint,
+// not proof: the majority can be wrong.
 func (row *Row) Odd(compared []int) []int {
 	var most []int
 	for _, i := range compared {
@@ -213,10 +213,10 @@ func (row *Row) Odd(compared []int) []int {
 	return without(compared, most)
 }
 
-// Compared are the positions of the members whose versions of the row were compared.
+// Compared returns the positions of the members whose versions of the row were compared.
 func (r *Result) Compared(row *Row) []int { return without(r.taking(), row.Out) }
 
-// RowsOf are a member's rows of a small bucket as the comparison renders them.
+// RowsOf returns a member's rows of a small bucket in the form used for comparison.
 func RowsOf(m *evidence.Member, bucket string, kind RowKind) map[string]string {
 	switch kind {
 	case TTLRow:

@@ -10,13 +10,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// smallBucket is a bucket with its rows.
+// smallBucket is a bucket with the function that returns its rows.
 type smallBucket struct {
 	name string
 	rows rowsFunc
 }
 
-// smallBuckets is every bucket but key, and but meta, whose rows differ between healthy members.
+// smallBuckets are all buckets except key, and meta, whose rows differ between healthy members.
 var smallBuckets = []smallBucket{
 	{"auth", authRows},
 	{"authUsers", userRows},
@@ -28,8 +28,8 @@ var smallBuckets = []smallBucket{
 	{"cluster", clusterRows},
 }
 
-// SmallRows returns the rows of a small bucket as text, by name; ok is false when the bucket is not one or part of it
-// cannot be read.
+// SmallRows returns the rows of a small bucket as text, by name; ok is false if the bucket is not small or partly
+// unreadable.
 func SmallRows(m *evidence.Member, bucket string) (rows map[string]string, ok bool) {
 	if !m.HasDB() || slices.ContainsFunc(m.DB.Damage,
 		func(d *dumpdb.DamageError) bool { return d.Bucket == bucket || d.Bucket == "" }) {
@@ -48,7 +48,7 @@ func authRows(m *evidence.Member) map[string]string {
 	return map[string]string{"authEnabled": fmt.Sprint(a.Enabled), "authRevision": fmt.Sprint(a.Revision)}
 }
 
-// userRows leave the password out, which is compared by itself (see passwords).
+// userRows omits the password, which is compared separately (see passwords).
 func userRows(m *evidence.Member) map[string]string {
 	out := map[string]string{}
 	for _, u := range m.DB.Auth.Users {
@@ -90,8 +90,7 @@ func alarmRows(m *evidence.Member) map[string]string {
 	return out
 }
 
-// memberRows compare addresses and the learner flag; names and client URLs, which may legally lag, are compared by
-// themselves.
+// memberRows compares addresses and the learner flag. Names and client URLs may lag and are compared separately.
 func memberRows(m *evidence.Member) map[string]string {
 	out := map[string]string{}
 	for _, v := range m.DB.Members {
@@ -122,7 +121,7 @@ func clusterRows(m *evidence.Member) map[string]string {
 	return out
 }
 
-// small compares one small bucket, row by row.
+// small compares one small bucket row by row.
 func (r *Result) small(sb smallBucket, rp *replay.Result, o Options) Bucket {
 	b := Bucket{Name: sb.name, Only: make([]int, len(r.Members))}
 	take := r.whole(sb.name)
@@ -134,7 +133,7 @@ func (r *Result) small(sb smallBucket, rp *replay.Result, o Options) Bucket {
 	return b
 }
 
-// whole lists the members whose rows of the bucket can all be read: what a damaged page hides is neither equal nor
+// whole returns the members whose rows of the bucket can all be read. Rows on a damaged page are neither equal nor
 // different.
 func (r *Result) whole(bucket string) []int {
 	return slices.DeleteFunc(r.taking(), func(i int) bool {

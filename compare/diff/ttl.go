@@ -10,13 +10,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// MaxMinimumTTL is the highest TTL in seconds that a server raises shorter ones to: 1.5 times the longest election
+// MaxMinimumTTL is the highest TTL in seconds to which a server raises shorter ones: 1.5 times the longest election
 // timeout that it accepts (50 s), rounded up.
 const MaxMinimumTTL = 75
 
-// leaseTTLs compares the TTLs of leases that several members hold. They differ legally where a server raised a TTL to
-// its own minimum, and in the remaining TTL, which members store or not by their settings: these are rows as healthy
-// members differ. What no minimum explains counts as a difference.
+// leaseTTLs compares the TTLs of leases that several members have. Normal differences are a TTL that a server raised to
+// its own minimum, and the remaining TTL, which members store depending on their settings. A difference that no minimum
+// explains counts.
 func (r *Result) leaseTTLs(b *Bucket, rp *replay.Result, o Options) {
 	take := r.whole(b.Name)
 	if len(take) < 2 {
@@ -28,7 +28,7 @@ func (r *Result) leaseTTLs(b *Bucket, rp *replay.Result, o Options) {
 		row := Row{Key: []byte(key), Kind: TTLRow, Cells: table[key]}
 		have := holders(&row, take)
 		if len(have) < 2 || allSame(row.Cells, have) {
-			continue // a lease that is missing is a row of its own
+			continue // a missing lease is a separate row
 		}
 		proven := r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{})
 		row.Out = append(row.Out, without(take, have)...)
@@ -65,7 +65,7 @@ func ttlText(l *dumpdb.Lease) string {
 	return s
 }
 
-// ttls are the TTLs by lease and member, and the lowest TTL that each member stores.
+// ttls returns the TTLs by lease and member, and the lowest TTL that each member stores.
 func (r *Result) ttls(take []int) (ttls map[string]map[int]int64, lowest map[int]int64) {
 	ttls, lowest = map[string]map[int]int64{}, map[int]int64{}
 	for _, i := range take {
@@ -82,9 +82,8 @@ func (r *Result) ttls(take []int) (ttls map[string]map[int]int64, lowest map[int
 	return ttls, lowest
 }
 
-// raisedOnly tells whether the TTLs of a lease differ as minimums of the members explain: whoever stores more than the
-// lowest raised it, so it stores no lease with less, and a minimum is never above what the longest election timeout
-// gives.
+// raisedOnly reports whether minimums explain the different TTLs of a lease. A member with a TTL above the lowest has
+// raised it, so it stores no lease with less. A minimum is at most MaxMinimumTTL.
 func raisedOnly(ttls map[int]int64, lowest map[int]int64, at []int) bool {
 	low := ttls[at[0]]
 	for _, i := range at {
@@ -95,7 +94,7 @@ func raisedOnly(ttls map[int]int64, lowest map[int]int64, at []int) bool {
 	})
 }
 
-// holders are the members that hold a row: one that lags may not have come to it, and hides nothing of the others.
+// holders returns the members that have a row. A lagging member may not have it yet.
 func holders(row *Row, take []int) []int {
 	return slices.DeleteFunc(slices.Clone(take), func(i int) bool { return row.Cells[i] == nil })
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// v2Store compares the v2 store in the newest sound .snap files: members, removed members, cluster version and keys of
-// v2 clients. Up to 3.5 a server boots with it. Files of different indexes are held against each other only as far as
-// no entry between them can have changed it; nil when fewer than two sources have one.
+// v2Store compares the v2 store in the newest intact .snap files: members, removed members, cluster version and keys of
+// v2 clients. A server up to 3.5 boots with it. Files of different indexes are compared only if no entry between them
+// can have changed the store. It returns nil if fewer than two sources have one.
 func (r *Result) v2Store(rp *replay.Result, o Options) *Bucket {
 	var take []int
 	low, high := uint64(1<<64-1), uint64(0)
@@ -36,10 +36,11 @@ func (r *Result) v2Store(rp *replay.Result, o Options) *Bucket {
 	return b
 }
 
-// v2Moved says why snapshots of two indexes may legally hold different stores, "" when they may not.
+// v2Moved returns why the stores of two snapshots may normally differ, "" if they may not.
 func v2Moved(rp *replay.Result, low, high uint64) string {
 	if rp == nil || rp.Survey == nil || rp.First == 0 || rp.First > low+1 {
-		return fmt.Sprintf("the .snap files are of indexes %d to %d, and no log tells what lies between", low, high)
+		return fmt.Sprintf("the .snap files are of indexes %d to %d, and no log has the entries between them", low,
+			high)
 	}
 	for _, bucket := range []string{"members", "members_removed", "cluster", "v2"} {
 		if at := rp.Survey.LastTouch[bucket]; at > low {

@@ -10,38 +10,38 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
 )
 
-// Difference is one bucket whose rows differ, column by column: a hundred thousand rows have to fit into a page.
+// Difference is one bucket whose rows differ, column by column, so that a hundred thousand rows fit into a page.
 type Difference struct {
 	Bucket string `json:"bucket"`
-	// Equal is nil when it could not be compared; Reason says why.
+	// Equal is nil if it could not be compared; Reason says why.
 	Equal       *bool    `json:"equal"`
 	Reason      string   `json:"reason,omitempty"`
 	Compared    int      `json:"compared"`
 	Differ      int      `json:"differ"`
 	SameContent int      `json:"sameContent"`
 	Members     []string `json:"members"`
-	// Only counts by member the rows that no other has.
+	// Only counts the rows that only one member has, by member.
 	Only []int `json:"only"`
-	// Shared and Rest are the keys, escaped: how many bytes a key shares with the one before it, and the rest of it.
+	// Shared and Rest are the escaped keys: how many bytes a key has in common with the previous one, and its rest.
 	Shared []int    `json:"shared"`
 	Rest   []string `json:"rest"`
-	// Same is 1 where rows differ in revision numbers only.
+	// Same is 1 if the rows differ only in revision numbers.
 	Same []int `json:"same"`
-	// Objects names what Kubernetes keeps under keys, by row.
+	// Objects names the Kubernetes objects of the keys, by row.
 	Objects map[int]string `json:"objects,omitempty"`
 	// Cells are by member.
 	Cells []Cells `json:"cells"`
 }
 
-// Cells are one member's versions of the rows. Of bucket key the numbers are set, of others Text; a row that the member
-// does not have has Mod 0 and Text "".
+// Cells are one member's versions of the rows. The numbers are set for bucket key, Text for other buckets. A row that
+// the member does not have has Mod 0 and Text "".
 type Cells struct {
 	Mod     []int64  `json:"mod,omitempty"`
 	Create  []int64  `json:"create,omitempty"`
 	Version []int64  `json:"version,omitempty"`
 	Lease   []string `json:"lease,omitempty"`
 	Len     []int    `json:"len,omitempty"`
-	// SHA is "=" where the digest is that of the member before.
+	// SHA is "=" if the digest equals that of the previous member.
 	SHA  []string `json:"sha,omitempty"`
 	Text []string `json:"text,omitempty"`
 	// Out are rows whose version on this member cannot be compared.
@@ -91,7 +91,7 @@ func difference(b *diff.Bucket, members []*evidence.Member) Difference {
 	return d
 }
 
-// add appends a member's version of a row; before is the digest of the member before it.
+// add appends a member's version of a row. before is the digest of the previous member.
 func (c *Cells) add(cell *diff.Cell, isKey bool, before string) string {
 	if !isKey {
 		text := ""
@@ -123,7 +123,7 @@ func (c *Cells) add(cell *diff.Cell, isKey bool, before string) string {
 	return cell.ValueDigest
 }
 
-// object is kind, namespace and name of what Kubernetes keeps in the row, "" when it is none of its objects.
+// object returns kind, namespace and name of the row's Kubernetes object, "" if it is not one.
 func object(row *diff.Row) string {
 	for _, c := range row.Cells {
 		if c == nil || c.Object.Kind == "" {
@@ -138,7 +138,7 @@ func object(row *diff.Row) string {
 	return ""
 }
 
-// sharedPrefix is how many bytes two texts share at their beginning, cut at a rune.
+// sharedPrefix returns the length of the common start of two texts in bytes, cut at a rune.
 func sharedPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -1,7 +1,7 @@
-// Package dossier gathers what a report that people attach to a bug shows: the report of a diagnosis, the timeline
-// behind it, the rows that differ, and what fills the files. It is data; pages and archives are made of it elsewhere.
+// Package dossier collects the content of a report for a bug: the report of a diagnosis, its timeline, the rows that
+// differ, and the use of the files. It is data; other packages make pages and archives from it.
 //
-// Values and secrets never get in: a value is its length and a digest.
+// It never contains values and secrets: a value is its length and a digest.
 package dossier
 
 import (
@@ -18,35 +18,35 @@ import (
 type Dossier struct {
 	SchemaVersion int             `json:"schemaVersion"`
 	Report        *compare.Report `json:"report"`
-	// Timeline is nil when there is no log to draw, or the sources are of different clusters.
+	// Timeline is nil if there is no log to draw, or the sources are of different clusters.
 	Timeline *timeline.Timeline `json:"timeline"`
 	// Differences are the buckets that differ or could not be compared; the others are in Equal.
 	Differences []Difference `json:"differences"`
 	Equal       []string     `json:"equalBuckets"`
-	// ComparedAt is the highest entry that all compared members have applied, 0 when that is not known.
+	// ComparedAt is the highest entry that all compared members have applied, 0 if unknown.
 	ComparedAt uint64 `json:"comparedAt,omitempty"`
-	// NotCompared says which members took no part in the comparison, of all buckets or of keys, and why.
+	// NotCompared says which members were not compared, in all buckets or in keys, and why.
 	NotCompared []string  `json:"notCompared"`
 	Storage     []Storage `json:"storage"`
-	// Redaction says in words what is not shown.
+	// Redaction describes what is not shown.
 	Redaction string `json:"redaction"`
 }
 
 // Options tune Collect.
 type Options struct {
 	Compare compare.Options
-	// MaxRows bounds the rows that are listed of each bucket that differs; 0 means 100,000.
+	// MaxRows bounds the listed rows of each bucket that differs; 0 means 100,000.
 	MaxRows  int
 	Timeline timeline.Options
-	// Then, if set, sees the whole dossier before the sources are closed.
+	// Then, if set, is called with the whole dossier before the sources are closed.
 	Then func(ctx context.Context, members []*evidence.Member, d *Dossier) error
 }
 
-// inClear is what a dossier with keys in clear says of itself.
-const inClear = "Keys, user names, role names and addresses are shown. Values stand as length and sha256 digest; " +
+// inClear is the Redaction of a dossier with keys in plain text.
+const inClear = "Keys, user names, role names and addresses are shown. Values are shown as length and sha256 digest; " +
 	"passwords, password hashes and tokens are left out."
 
-// Collect diagnoses the sources and keeps what the pages show.
+// Collect diagnoses the sources and returns what the pages show.
 func Collect(ctx context.Context, specs []evidence.Spec, o Options) (*Dossier, error) {
 	if o.MaxRows == 0 {
 		o.MaxRows = 100_000
@@ -70,7 +70,7 @@ func Collect(ctx context.Context, specs []evidence.Spec, o Options) (*Dossier, e
 	return d, nil
 }
 
-// study looks at the sources while they are open.
+// study reads the sources while they are open.
 func (d *Dossier) study(ctx context.Context, in *check.Input, r *compare.Report, o *Options) error {
 	progress := o.Compare.Progress
 	if progress == nil {
@@ -82,12 +82,12 @@ func (d *Dossier) study(ctx context.Context, in *check.Input, r *compare.Report,
 		return err
 	}
 	if in.Diff != nil {
-		progress("listing what differs")
+		progress("listing differences")
 		if err := d.differences(ctx, in, o.MaxRows); err != nil {
 			return err
 		}
 	}
-	progress("looking at files and prefixes")
+	progress("reading files and prefixes")
 	if err := d.storage(ctx, in.Members, kept(r)); err != nil || o.Then == nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (d *Dossier) study(ctx context.Context, in *check.Input, r *compare.Report,
 	return o.Then(ctx, in.Members, d)
 }
 
-// TimelineInput is what a timeline of a diagnosis is made of.
+// TimelineInput returns the data of a diagnosis for a timeline.
 func TimelineInput(in *check.Input, r *compare.Report) timeline.Input {
 	ti := timeline.Input{Members: in.Members, Replay: in.Replay, Marks: r.Timeline}
 	if b := r.Verdict.FirstBreak; b != nil {
@@ -115,7 +115,7 @@ func TimelineInput(in *check.Input, r *compare.Report) timeline.Input {
 	return ti
 }
 
-// kept names the member that the report recommends, "" when it recommends none.
+// kept returns the member that the report recommends, "" if it recommends none.
 func kept(r *compare.Report) string {
 	if r.Best == nil || len(r.Best.Members) == 0 {
 		return ""
@@ -123,8 +123,8 @@ func kept(r *compare.Report) string {
 	return r.Best.Members[0]
 }
 
-// differences lists the buckets. Where the diagnosis has kept fewer rows than there are, the comparison is made again
-// with room for them.
+// differences lists the buckets. If the diagnosis has listed fewer rows than exist, it compares again with a higher
+// bound.
 func (d *Dossier) differences(ctx context.Context, in *check.Input, maxRows int) error {
 	df := in.Diff
 	for i := range df.Buckets {

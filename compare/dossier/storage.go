@@ -11,29 +11,29 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// Storage is what one member's database file looks like.
+// Storage is the layout of one member's database file.
 type Storage struct {
 	Member   string `json:"member"`
 	PageSize int    `json:"pageSize"`
 	Pages    int    `json:"pages"`
-	// PerCell is how many pages one cell of the strip stands for. States names the columns of Cells.
+	// PerCell is how many pages one cell of the strip represents. States names the columns of Cells.
 	PerCell int      `json:"perCell"`
 	States  []string `json:"states"`
 	Cells   [][]int  `json:"cells"`
-	// Owner is by cell the bucket that has most of it, as position in Buckets; -1 for none.
+	// Owner is, by cell, the bucket with most of its pages, as position in Buckets; -1 for none.
 	Buckets []string `json:"buckets"`
 	Owner   []int    `json:"owner"`
-	// Beyond counts the pages above the high-water mark, which no cell shows: they were allocated ahead, or are left of
-	// a larger database.
+	// Beyond counts the pages above the high-water mark, which are in no cell: they were preallocated, or remain from a
+	// larger database.
 	Beyond int `json:"beyond"`
-	// Spans are by cell the lowest and highest revision of bucket key that stands there, or that damage hides there; 0
-	// and 0 for none.
+	// Spans are, by cell, the lowest and highest revision of bucket key that is stored there or that damage hides
+	// there; 0 and 0 for none.
 	Spans [][2]int64 `json:"spans"`
 	// Damaged are pages that could not be read.
 	Damaged []uint64 `json:"damaged"`
 	// Note says why the pages could not be listed.
 	Note string `json:"note,omitempty"`
-	// Prefixes say what fills bucket key, for the member that is kept only.
+	// Prefixes are the largest prefixes of bucket key, only for the recommended member.
 	Prefixes []Prefix `json:"prefixes,omitempty"`
 }
 
@@ -48,7 +48,7 @@ type Prefix struct {
 	Rest bool `json:"rest,omitempty"`
 }
 
-// maxCells and maxPrefixes bound what is drawn.
+// maxCells and maxPrefixes bound the drawing.
 const (
 	maxCells    = 720
 	maxPrefixes = 80
@@ -60,7 +60,7 @@ const (
 var pageStates = []dumpdb.PageState{dumpdb.PageMeta, dumpdb.PageReachable, dumpdb.PageOverflow, dumpdb.PageFreelist,
 	dumpdb.PageFree, dumpdb.PageLost, dumpdb.PageBeyond}
 
-// storage looks at every database; prefixes are counted for the member that is kept, else for the first.
+// storage reads every database. It counts prefixes for the recommended member, else for the first.
 func (d *Dossier) storage(ctx context.Context, members []*evidence.Member, kept string) error {
 	for _, m := range members {
 		if !m.HasDB() {
@@ -85,7 +85,7 @@ func (d *Dossier) storage(ctx context.Context, members []*evidence.Member, kept 
 	return nil
 }
 
-// pages sums the pages of the file up in at most maxCells cells.
+// pages summarizes the pages of the file in at most maxCells cells.
 func (s *Storage) pages(ctx context.Context, db *evidence.DB) error {
 	size := max(s.PageSize, 512)
 	s.Pages = int(db.Handle.Size() / int64(size))
@@ -131,7 +131,7 @@ func (s *Storage) pages(ctx context.Context, db *evidence.DB) error {
 	return nil
 }
 
-// revisions notes which revisions of bucket key stand in each cell, and which ones damage hides in it.
+// revisions records which revisions of bucket key are in each cell, and which ones damage hides there.
 func (s *Storage) revisions(ctx context.Context, db *evidence.DB) error {
 	s.Spans = make([][2]int64, len(s.Cells))
 	add := func(page uint64, from, to int64) {
@@ -161,7 +161,7 @@ func (s *Storage) revisions(ctx context.Context, db *evidence.DB) error {
 	return ctx.Err()
 }
 
-// mainRev is the main revision that a key of bucket key begins with, 0 when it is too short or none.
+// mainRev returns the main revision at the start of a key of bucket key, 0 if it is too short or invalid.
 func mainRev(key []byte) int64 {
 	if len(key) < 8 {
 		return 0
@@ -169,7 +169,7 @@ func mainRev(key []byte) int64 {
 	return max(0, int64(binary.BigEndian.Uint64(key)))
 }
 
-// flush files which bucket has most of the last cell.
+// flush records which bucket has most of the last cell.
 func (s *Storage) flush(owned map[int]int) {
 	best := -1
 	for b, n := range owned {
@@ -192,7 +192,8 @@ func (s *Storage) bucket(name string) int {
 	return i
 }
 
-// prefixes counts what fills bucket key by the first two parts of keys, largest first. What damage hides is left out.
+// prefixes counts the content of bucket key by the first two parts of keys, largest first. It ignores what damage
+// hides.
 func (s *Storage) prefixes(ctx context.Context, db *dumpdb.DB) error {
 	u, err := db.Usage(ctx, dumpdb.Query{}, 2)
 	if ctx.Err() != nil {
@@ -202,13 +203,13 @@ func (s *Storage) prefixes(ctx context.Context, db *dumpdb.DB) error {
 		s.Note = err.Error()
 		return nil
 	}
-	// all keys lie under one or two: look deeper
+	// All keys are below one or two prefixes: use more parts.
 	for depth := 3; len(u.Prefixes) < fewPrefixes && depth <= maxDepth; depth++ {
 		deeper, _ := db.Usage(ctx, dumpdb.Query{}, depth)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if deeper == nil || len(deeper.Prefixes) > maxPrefixes { // these are single keys, or nearly so
+		if deeper == nil || len(deeper.Prefixes) > maxPrefixes { // these are nearly single keys
 			break
 		}
 		u = deeper

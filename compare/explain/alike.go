@@ -2,8 +2,7 @@ package explain
 
 import "strings"
 
-// Alike returns the codes that differ from what was asked by the fewest letters, three at most; none if they differ by
-// many.
+// Alike returns the codes that differ from ask by the fewest letters, at most three; none if they differ by many.
 func Alike(ask string, codes []string) []string {
 	ask = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(ask)), "_", "-")
 	if len(ask) < 3 || len(ask) > 64 {
@@ -23,7 +22,7 @@ func Alike(ask string, codes []string) []string {
 	return out[:min(len(out), 3)]
 }
 
-// distance is the number of letters to add, take out, replace or swap with the next, to come from a to b.
+// distance returns the number of letters to add, remove, replace or swap with the next, to get from a to b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -1,5 +1,4 @@
-// Package explain answers what a code of this program or a line of a server's log means, and what given sources say
-// about it.
+// Package explain explains a code of this program or a line of a server's log, and what given sources say about it.
 package explain
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 )
 
-// Topic is one thing that was explained: exactly one of its parts is set.
+// Topic is one explained item: exactly one of its parts is set.
 type Topic struct {
 	Check   *check.Check     `json:"-"`
 	Cause   *cause.Cause     `json:"-"`
@@ -24,19 +23,19 @@ type Topic struct {
 	Rule    *preflight.Rule  `json:"-"`
 	Message *serverlog.Match `json:"-"`
 
-	// Kind is check, cause, known-cause, rule or message; ID and Title name it, Text says what there is to say.
+	// Kind is check, cause, known-cause, rule or message. ID and Title name it; Text explains it.
 	Kind  string `json:"kind"`
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	Text  string `json:"text"`
-	// Of a message: the line, how often it was said, the numbers in it, and what follows from it.
+	// Of a message: the line, how often it occurred, the numbers in it, and what follows from it.
 	Line     string            `json:"line,omitempty"`
 	Count    int               `json:"count,omitempty"`
 	Values   map[string]string `json:"values,omitempty"`
 	OnDisk   string            `json:"onDisk,omitempty"`
 	Versions string            `json:"versions,omitempty"`
 	Do       []string          `json:"do,omitempty"`
-	// Checks, Causes and Rules belong to it.
+	// Checks, Causes and Rules are related to it.
 	Checks []string `json:"checks,omitempty"`
 	Causes []string `json:"causes,omitempty"`
 	Rules  []string `json:"rules,omitempty"`
@@ -47,7 +46,7 @@ type Answer struct {
 	SchemaVersion int          `json:"schemaVersion"`
 	Tool          compare.Tool `json:"tool"`
 	Topics        []Topic      `json:"topics"`
-	// On is nil when no sources were given.
+	// On is nil if no sources were given.
 	On *On `json:"on"`
 }
 
@@ -58,20 +57,20 @@ type On struct {
 	Checks   []compare.CheckOutcome `json:"checks"`
 	Findings []check.Finding        `json:"findings"`
 	Causes   []compare.Cause        `json:"causes"`
-	// Rules are those of preflight, by source, for the line that wrote it or the one asked about.
+	// Rules are those of preflight, by source, for the version that wrote it or the requested one.
 	Rules []RuleOn `json:"rules"`
-	// Shown tells whether anything the topics name was found on the sources.
+	// Shown says whether the sources show any of the topics.
 	Shown bool `json:"shown"`
 }
 
-// RuleOn is what one rule of preflight says of one source.
+// RuleOn is the result of one rule of preflight for one source.
 type RuleOn struct {
 	Source string `json:"source"`
 	To     string `json:"to"`
 	preflight.Outcome
 }
 
-// Code finds the check, cause or rule of an ID; the ID of a finding (A01-2) stands for its check.
+// Code finds the check, cause or rule with an ID. The ID of a finding (A01-2) means its check.
 func Code(code string) (Topic, bool) {
 	family, _, _ := strings.Cut(code, "-")
 	for _, c := range check.All() {
@@ -102,7 +101,7 @@ func Code(code string) (Topic, bool) {
 	return Topic{}, false
 }
 
-// Messages turns what was found in a server's log into topics.
+// Messages turns matches in a server's log into topics.
 func Messages(found []serverlog.Match) []Topic {
 	var out []Topic
 	for _, m := range found {
@@ -120,11 +119,11 @@ func message(m serverlog.Match) Topic {
 // Options tune Look.
 type Options struct {
 	compare.Options
-	// To is the version that rules of preflight ask about; the zero value is each source's own line.
+	// To is the version for rules of preflight; the zero value means each source's own minor version.
 	To preflight.Version
 }
 
-// Look diagnoses the sources and takes from it what the topics name.
+// Look diagnoses the sources and returns the parts about the topics.
 func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options) (*On, error) {
 	r, err := compare.Diagnose(ctx, specs, o.Options)
 	if err != nil {
@@ -158,7 +157,7 @@ func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options)
 	return on, on.preflight(ctx, w.Rules, specs, r, o)
 }
 
-// wanted joins what all topics name.
+// wanted joins the codes of all topics.
 func wanted(topics []Topic) Topic {
 	var w Topic
 	for i := range topics {
@@ -168,7 +167,7 @@ func wanted(topics []Topic) Topic {
 	return w
 }
 
-// preflight asks the rules of every source that is a data dir.
+// preflight runs the rules for every source that is a data dir.
 func (on *On) preflight(ctx context.Context, rules []string, specs []evidence.Spec, r *compare.Report,
 	o Options) error {
 	if len(rules) == 0 {
@@ -185,7 +184,7 @@ func (on *On) preflight(ctx context.Context, rules []string, specs []evidence.Sp
 		}
 		var se *evidence.SourceError
 		if errors.As(err, &se) {
-			continue // a backup, a log alone, or what Diagnose has told already
+			continue // a backup, a log alone, or a source that Diagnose has already reported
 		}
 		if err != nil {
 			return err
@@ -200,7 +199,7 @@ func (on *On) preflight(ctx context.Context, rules []string, specs []evidence.Sp
 	return nil
 }
 
-// lineOf is the minor of the line that wrote a source; 3.6 where no mark tells.
+// lineOf returns the minor version that wrote a source; 6 if it is unknown.
 func lineOf(spec evidence.Spec, r *compare.Report) int {
 	for i := range r.Members {
 		m := &r.Members[i]

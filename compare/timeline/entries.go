@@ -26,7 +26,7 @@ func class(k dumplog.Kind) int {
 	return 3
 }
 
-// log makes one pass over the merged log: entries, density, times and process lives.
+// log makes one pass over the merged log: entries, density, times and process runs.
 func (b *builder) log(ctx context.Context) error {
 	t := b.t
 	t.Density = Density{From: t.First, Step: (t.Last-t.First)/bins + 1, Classes: classes,
@@ -83,8 +83,8 @@ func (b *builder) list(e *replay.Entry, kinds map[dumplog.Kind]int) {
 	l.What = append(l.What, Clip(what, maxText+80))
 }
 
-// listed chooses the ranges whose entries are listed: the whole log where it is short, else around the places that
-// matter, the most important first, and the end.
+// listed selects the ranges whose entries are listed. For a short log that is the whole log, otherwise the surroundings
+// of important places, most important first, and the end.
 func (b *builder) listed() []Span {
 	t, budget := b.t, uint64(b.o.MaxEntries)
 	if t.Last-t.First < budget {
@@ -139,13 +139,13 @@ func covers(spans []Span, index uint64) bool {
 	return false
 }
 
-// near is a time close to the log: request IDs carry only the low bits of theirs.
+// near returns a time close to the log, since request IDs have only the low bits of their time.
 func (b *builder) near() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // maxTimes bounds the points of time.
 const maxTimes = 2000
 
-// times keeps points that go forward, thinned evenly: a page shows an axis of times between them.
+// times keeps points of increasing time, thinned evenly, for a time axis.
 func (b *builder) times(marks []dumplog.TimeMark) {
 	var last time.Time
 	all := []Time{}
@@ -164,7 +164,7 @@ func (b *builder) times(marks []dumplog.TimeMark) {
 	}
 }
 
-// events copies what the replay found, clipped and bounded.
+// events copies the events of the replay, clipped and bounded.
 func (b *builder) events() {
 	rp := b.in.Replay
 	b.t.EventCount = rp.EventCount
@@ -202,7 +202,7 @@ func (b *builder) lacking() [][]int {
 	return out
 }
 
-// marks takes over the report's moments, with texts that fit.
+// marks copies the report's moments, with clipped texts.
 func (b *builder) marks() {
 	for _, m := range b.in.Marks {
 		m.What = Clip(m.What, maxText)

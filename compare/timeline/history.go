@@ -14,15 +14,15 @@ const (
 	learner = "learner"
 )
 
-// history works out who was a member when: from the configuration at the end back through the conf changes of the
-// longest log.
+// history computes the roles of every member over time, backwards from the configuration at the end through the conf
+// changes of the longest log.
 func (b *builder) history() {
 	m := b.newest()
 	if m == nil {
 		return
 	}
-	// role is the configuration after the change at hand, end the last index at which it holds, open the member's span
-	// being filled.
+	// role is the configuration after the current change, end the last index at which it is valid, open the member's
+	// current span.
 	role := map[dumplog.ID]string{}
 	for _, id := range m.Membership.Voters {
 		role[id] = voter
@@ -66,8 +66,8 @@ func (b *builder) history() {
 	})
 }
 
-// roleBefore is the role that a member had before a change which left it with role now. What was before a removal is
-// told by the earlier changes, else taken for a voter.
+// roleBefore returns the role of a member before a change that left it with role now. Before a removal, the earlier
+// changes decide, and without any the member counts as a voter.
 func roleBefore(t dumplog.ConfChangeType, now string, earlier []evidence.ConfEntry, id dumplog.ID) (before string,
 	changes bool) {
 	switch t {
@@ -99,7 +99,7 @@ func roleBefore(t dumplog.ConfChangeType, now string, earlier []evidence.ConfEnt
 	return now, false
 }
 
-// newest is the member that knows raft's configuration and has the longest log.
+// newest returns the member with a known raft configuration and the longest log.
 func (b *builder) newest() *evidence.Member {
 	var best *evidence.Member
 	for _, m := range b.in.Members {

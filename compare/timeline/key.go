@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxKey is the longest key that is written out.
+// maxKey is the length of the longest key that is written in full.
 const maxKey = 512
 
-// EscapeKey writes a key as text of printable characters: bytes that are none, and marks that change the direction of
-// text, stand as escapes of Go. Of a long key it gives the beginning, the length and a digest.
+// EscapeKey writes a key as printable text, with Go escapes for other bytes and for characters that change the
+// direction of text. For a long key it returns the start, the length and a digest.
 func EscapeKey(key []byte) string {
 	if len(key) <= maxKey {
 		return escape(key)

@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// terms lists the terms of the merged log with the leader that the votes in the logs name.
+// terms lists the terms of the merged log with the leader according to the votes in the logs.
 func (b *builder) terms() {
 	byTerm := map[uint64]*Term{}
 	var order []uint64
@@ -29,7 +29,7 @@ func (b *builder) terms() {
 		x := byTerm[n]
 		for id, count := range votes[n] {
 			if len(votes[n]) > 1 && count < quorum {
-				continue // candidates stood against each other, and no majority is at hand
+				continue // several candidates, and no known majority
 			}
 			x.Leader, x.Votes, x.Elected = b.name(id), count, count >= quorum
 		}
@@ -38,7 +38,7 @@ func (b *builder) terms() {
 	slices.SortFunc(b.t.Terms, func(x, y Term) int { return cmp.Compare(x.Term, y.Term) })
 }
 
-// votes counts the logs that voted for each candidate by term, and how many of them are a majority.
+// votes counts, by term, the logs that voted for each candidate, and returns the size of a majority.
 func (b *builder) votes() (votes map[uint64]map[dumplog.ID]int, quorum int) {
 	votes, quorum = map[uint64]map[dumplog.ID]int{}, 1
 	seen := map[dumplog.ID]bool{}
@@ -85,7 +85,7 @@ func (b *builder) lanes() {
 	}
 }
 
-// firstLack is the first listed entry whose effect a member lacks, 0 when there is none.
+// firstLack returns the first listed entry whose effect a member lacks, 0 if there is none.
 func (b *builder) firstLack(member int) uint64 {
 	for _, e := range b.in.Replay.Events {
 		if slices.Contains(e.Lacking, member) {
@@ -95,7 +95,7 @@ func (b *builder) firstLack(member int) uint64 {
 	return 0
 }
 
-// logOf fills in what the member's log holds, lacks and lost.
+// logOf fills in the purged, skipped and damaged ranges of the member's log.
 func (b *builder) logOf(l *Lane, s *dumplog.Summary) {
 	l.LogFrom, l.LogTo = s.FirstIndex, s.LastIndex
 	if s.FirstIndex > 1 {
@@ -108,7 +108,7 @@ func (b *builder) logOf(l *Lane, s *dumplog.Summary) {
 	for _, j := range s.Jumps {
 		if j.To >= j.From {
 			l.Skipped = append(l.Skipped, Span{From: j.From, To: j.To,
-				What: "a snapshot of the leader stands for them"})
+				What: "replaced by a snapshot from the leader"})
 		}
 	}
 	for _, d := range s.Damage {
@@ -124,7 +124,7 @@ func (b *builder) logOf(l *Lane, s *dumplog.Summary) {
 	}
 }
 
-// hidden adds the entries of which the member's database does not show what they did.
+// hidden adds the entries whose effect the member's database does not show.
 func (l *Lane) hidden(r *replay.MemberResult) {
 	points := r.Curve.Points
 	for i, p := range points {
@@ -140,7 +140,7 @@ func (l *Lane) hidden(r *replay.MemberResult) {
 	}
 }
 
-// livesOf cuts the lane into the processes that proposed entries.
+// livesOf splits the lane into the processes that proposed entries.
 func (b *builder) livesOf(l *Lane) {
 	for i := range b.lives {
 		x := &b.lives[i]

@@ -1,9 +1,9 @@
-// Package timeline puts what the logs and databases of a cluster's members show on one raft-index axis: terms and their
-// leaders, a lane for each member with its processes, purged and damaged ranges, marks of single entries, what each
-// member did with the entries whose effect differs, curves, and the membership over time. It holds data only; pages and
-// terminals draw it.
+// Package timeline arranges the logs and databases of a cluster's members on one raft-index axis. It has terms and
+// their leaders, a lane for each member with its processes, purged and damaged ranges, marks of single entries, each
+// member's outcome of entries whose effect differs, curves, and the membership over time. It contains only data; pages
+// and terminals draw it.
 //
-// Nothing here judges: what is wrong was found by replay and check. Values and secrets never get in.
+// It does not judge: replay and check do. It never contains values and secrets.
 package timeline
 
 import (
@@ -15,30 +15,31 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Timeline is everything that can be drawn on the axis of raft indexes.
+// Timeline is everything to draw on the axis of raft indexes.
 type Timeline struct {
-	// First and Last bound the merged log, Commit is the highest index that any member proves committed.
+	// First and Last bound the merged log. Commit is the highest index that any member proves committed.
 	First  uint64 `json:"first"`
 	Last   uint64 `json:"last"`
 	Commit uint64 `json:"commit"`
-	// Gaps are the indexes between First and Last that no log holds.
+	// Gaps are the indexes between First and Last that are in no log.
 	Gaps  []Span   `json:"gaps"`
 	Terms []Term   `json:"terms"`
 	Lanes []Lane   `json:"lanes"`
 	Marks []Moment `json:"marks"`
-	// MarksLeftOut counts marks beyond those listed.
+	// MarksLeftOut counts marks that are not listed.
 	MarksLeftOut int `json:"marksLeftOut,omitempty"`
-	// Events are entries that ended differently on two members, or illegally on one. EventCount counts all of them.
+	// Events are entries with different outcomes on two members, or an illegal outcome on one. EventCount counts all of
+	// them.
 	Events     []Event `json:"events"`
 	EventCount int     `json:"eventCount"`
 	// Entries lists single entries of the merged log, Density counts all of them.
 	Entries Entries `json:"entries"`
 	Density Density `json:"density"`
-	// Times are points of wall-clock time in index order, as entries tell it.
+	// Times are points of wall-clock time in index order, according to entries.
 	Times []Time `json:"times"`
-	// History is who was a member when.
+	// History is the membership of each member over time.
 	History []Membership `json:"history"`
-	// Notes are times and indexes that servers' own logs name.
+	// Notes are times and indexes from servers' own logs.
 	Notes []Note `json:"notes,omitempty"`
 }
 
@@ -53,8 +54,8 @@ type Span struct {
 type Term struct {
 	Term uint64 `json:"term"`
 	Span
-	// Leader is the candidate that the logs' votes name, "" when they name none or several; Elected is true when they
-	// are a majority.
+	// Leader is the candidate with votes in the logs, "" if there is none or several. Elected is true if the votes are
+	// a majority.
 	Leader  string `json:"leader,omitempty"`
 	Elected bool   `json:"elected,omitempty"`
 	// Votes is the number of logs that show a vote for the leader.
@@ -65,32 +66,31 @@ type Term struct {
 type Lane struct {
 	Member string     `json:"member"`
 	ID     dumplog.ID `json:"id"`
-	// LogFrom and LogTo bound its log; 0 when it has none. Commit, Applied and AppliedMax are its own indexes.
+	// LogFrom and LogTo bound its log; 0 if it has none. Commit, Applied and AppliedMax are its own indexes.
 	LogFrom    uint64 `json:"logFrom"`
 	LogTo      uint64 `json:"logTo"`
 	Commit     uint64 `json:"commit"`
 	Applied    uint64 `json:"applied"`
 	AppliedMax uint64 `json:"appliedMax"`
-	// JudgedFrom and JudgedTo bound the entries that were replayed; Why says why none were.
+	// JudgedFrom and JudgedTo bound the replayed entries; Why says why there are none.
 	JudgedFrom uint64 `json:"judgedFrom"`
 	JudgedTo   uint64 `json:"judgedTo"`
 	Why        string `json:"why,omitempty"`
 	// Lacks counts committed entries whose effect the member lacks, FirstLack is the first of them.
 	Lacks     int    `json:"lacks"`
 	FirstLack uint64 `json:"firstLack,omitempty"`
-	// AuthExpected is the auth revision that the log gives, nil when it does not reach back far enough.
+	// AuthExpected is the auth revision according to the log, nil if the log does not reach back far enough.
 	AuthExpected *uint64 `json:"authExpected,omitempty"`
 	Lives        []Life  `json:"lives"`
-	// Purged are indexes that its log once held or that a snapshot stands for, Damaged what damage hides, Skipped what
-	// a received snapshot bridged, Hidden entries of which the database does not show what they did: its pages cannot
-	// be read.
+	// Purged are indexes that its log once had or that a snapshot replaced, Damaged those that damage hides, Skipped
+	// those that a received snapshot covers. Hidden are entries whose effect the database does not show, because its
+	// pages cannot be read.
 	Purged  []Span `json:"purged"`
 	Damaged []Span `json:"damaged"`
 	Skipped []Span `json:"skipped"`
 	Hidden  []Span `json:"hidden"`
-	// Curve is where the member stood after entries, PerPoint numbers each: index, revision (0 when not known from
-	// there up to the next point), auth revision (0 when not known) and the lowest consistent index that a restart can
-	// find there.
+	// Curve is the member's state after entries, PerPoint numbers each: index, revision (0 if unknown from there to the
+	// next point), auth revision (0 if unknown) and the lowest consistent index that a restart can find there.
 	Curve []int64 `json:"curve"`
 }
 
@@ -102,30 +102,30 @@ type Life struct {
 	Span
 	// Start is when the process began, in Unix milliseconds.
 	Start int64 `json:"start"`
-	// Publish is the entry in which it announced itself, 0 when the log has none.
+	// Publish is the entry in which it published its attributes, 0 if the log has none.
 	Publish  uint64 `json:"publish,omitempty"`
 	Requests int    `json:"requests"`
-	// Inferred is true when only a jump of the request IDs tells it from the process before.
+	// Inferred is true if only a jump of the request IDs distinguishes it from the previous process.
 	Inferred bool `json:"inferred,omitempty"`
 }
 
-// Moment is something that happened at one index, on one axis for all members.
+// Moment is an event at one index, on one axis for all members.
 type Moment struct {
 	Term  uint64 `json:"term,omitempty"`
 	Index uint64 `json:"index"`
 	// Kind is term, start, conf-change, compaction, alarm, auth, version, snapshot, auth-revision-jump, divergence or
 	// end.
 	Kind string `json:"kind"`
-	// Members are those concerned; empty means the cluster.
+	// Members are the affected members; empty means the cluster.
 	Members []string `json:"members"`
 	What    string   `json:"what"`
 	// Refused is true for a conf change that every server refuses.
 	Refused bool `json:"refused,omitempty"`
-	// Objects are those of Kubernetes that the entry of a divergence writes.
+	// Objects are the Kubernetes objects that the entry of a divergence writes.
 	Objects []evidence.Object `json:"objects,omitempty"`
 }
 
-// Event is an entry with what each member did with it.
+// Event is an entry with its outcome on each member.
 type Event struct {
 	Term     uint64   `json:"term"`
 	Index    uint64   `json:"index"`
@@ -133,16 +133,16 @@ type Event struct {
 	Keys     []string `json:"keys,omitempty"`
 	Proposer string   `json:"proposer,omitempty"`
 	User     string   `json:"user,omitempty"`
-	// HeaderAuth is the auth revision of the proposer, as stamped into the entry.
+	// HeaderAuth is the auth revision of the proposer, as in the entry's header.
 	HeaderAuth uint64 `json:"headerAuth,omitempty"`
-	// Acked is true when the client was told that it succeeded.
+	// Acked is true if the client was informed of the success.
 	Acked bool `json:"acked,omitempty"`
-	// Outcomes are by lane, Lacking the lanes that miss the promised effect.
+	// Outcomes are by lane. Lacking are the lanes without the promised effect.
 	Outcomes []Outcome `json:"outcomes"`
 	Lacking  []int     `json:"lacking"`
 }
 
-// Outcome is what one member did with an entry and why.
+// Outcome is what one member did with an entry, and why.
 type Outcome struct {
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
@@ -153,7 +153,7 @@ type Outcome struct {
 
 // Entries is a list of single entries, column by column.
 type Entries struct {
-	// Listed are the ranges of indexes that the list covers; all of them when there are few.
+	// Listed are the ranges of indexes in the list; the whole log if it is short.
 	Listed []Span `json:"listed"`
 	// Kinds names the values of Kind.
 	Kinds []string `json:"kinds"`
@@ -163,7 +163,7 @@ type Entries struct {
 	What  []string `json:"what"`
 }
 
-// Density counts entries by bins of Step indexes, from index From on.
+// Density counts entries by bins of Step indexes, starting at index From.
 type Density struct {
 	From uint64 `json:"from"`
 	Step uint64 `json:"step"`
@@ -181,31 +181,31 @@ type Time struct {
 	Source string `json:"source"`
 }
 
-// Membership is one member's place in the configuration over the log.
+// Membership is one member's role in the configuration over the log.
 type Membership struct {
 	ID   dumplog.ID `json:"id"`
 	Name string     `json:"name"`
-	// Spans are where it was a voter or learner; What says which.
+	// Spans are the ranges in which it was a voter or learner, according to What.
 	Spans []Span `json:"spans"`
 }
 
-// Note is something that a server's log says.
+// Note is a statement of a server's log.
 type Note struct {
 	Member string `json:"member"`
-	// Index is the entry it names, 0 when none; Unix is its time in milliseconds, 0 when it has none.
+	// Index is the entry it names, 0 if none. Unix is its time in milliseconds, 0 if it has none.
 	Index uint64 `json:"index,omitempty"`
 	Unix  int64  `json:"unix,omitempty"`
 	ID    string `json:"id"`
 	Line  string `json:"line"`
 }
 
-// Input is what a timeline is made of.
+// Input is the data for a timeline.
 type Input struct {
 	Members []*evidence.Member
 	Replay  *replay.Result
 	// Marks are the moments of the report.
 	Marks []Moment
-	// Break is the first entry at which something broke, 0 when that is not known.
+	// Break is the first entry at which something broke, 0 if unknown.
 	Break uint64
 	// Notes come from servers' logs.
 	Notes []Note
@@ -217,13 +217,13 @@ type Options struct {
 	MaxEntries, MaxEvents int
 }
 
-// maxText is the longest text of an entry; a key of a megabyte stands in it with its beginning.
+// maxText is the longest text of an entry; a longer key is clipped.
 const maxText = 400
 
 // bins is how many bins the density has at most.
 const bins = 1000
 
-// Build makes the timeline with one pass over the merged log. It returns nil when there is no log to draw.
+// Build makes the timeline in one pass over the merged log. It returns nil if there is no log to draw.
 func Build(ctx context.Context, in Input, o Options) (*Timeline, error) {
 	if in.Replay == nil || in.Replay.Survey == nil || in.Replay.First == 0 {
 		return nil, nil
@@ -254,7 +254,7 @@ func Build(ctx context.Context, in Input, o Options) (*Timeline, error) {
 	return t, nil
 }
 
-// builder carries what the parts of Build share.
+// builder is the state shared by the parts of Build.
 type builder struct {
 	in    Input
 	o     Options
@@ -289,7 +289,7 @@ func (b *builder) name(id dumplog.ID) string {
 	return id.String()
 }
 
-// Clip cuts a text to a length that a page can show, at a rune.
+// Clip shortens a text to a length that a page can show, at a rune.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s

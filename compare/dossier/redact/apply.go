@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Apply redacts the dossier in place. Places of sources on disk go too: sources are named by their labels.
+// Apply redacts the dossier in place. It removes paths of sources too: sources keep only their labels.
 func (r *Redactor) Apply(d *dossier.Dossier) {
 	rep := d.Report
 	rep.Given = nil
@@ -38,7 +38,7 @@ func (r *Redactor) Apply(d *dossier.Dossier) {
 	d.Redaction = r.statement()
 }
 
-// columns redacts what is a key as a whole.
+// columns redacts fields that are whole keys.
 func (r *Redactor) columns(d *dossier.Dossier) {
 	if r.mode == Clear {
 		return
@@ -50,7 +50,7 @@ func (r *Redactor) columns(d *dossier.Dossier) {
 			}
 		}
 		for i := range t.Notes {
-			t.Notes[i].Line = "" // a line can name a key that no source holds any more
+			t.Notes[i].Line = "" // a line can name a key that is no longer in any source
 		}
 	}
 	for i := range d.Storage {
@@ -73,7 +73,7 @@ func dossierLost(r *compare.Report) []check.Bytes {
 	return r.Best.Lost.KeyNames
 }
 
-// escaped redacts a key that is written with escapes, or only its beginning and a digest.
+// escaped redacts a key that is written with escapes, or shortened with a digest.
 func (r *Redactor) escaped(key string) string {
 	if raw, err := strconv.Unquote(`"` + key + `"`); err == nil {
 		key = raw
@@ -81,7 +81,7 @@ func (r *Redactor) escaped(key string) string {
 	return r.Key(key)
 }
 
-// difference redacts the keys of a bucket's rows, and the names of what Kubernetes keeps in them.
+// difference redacts the keys of a bucket's rows, and the names of their Kubernetes objects.
 func (r *Redactor) difference(d *dossier.Difference) {
 	for i := range d.Cells {
 		for n, sha := range d.Cells[i].SHA {
@@ -117,7 +117,7 @@ func (r *Redactor) bytes(b check.Bytes) check.Bytes {
 	return check.Bytes(r.Text(string(b)))
 }
 
-// command redacts arguments; the program and its sub-commands stay.
+// command redacts arguments, but not the program and its sub-commands.
 func (r *Redactor) command(c shell.Command) shell.Command {
 	program := c.Program()
 	words := 2
@@ -136,12 +136,12 @@ func (r *Redactor) command(c shell.Command) shell.Command {
 	})
 }
 
-// find returns the word that is this text.
+// find returns the position of the word with this text.
 func (r *Redactor) find(text string) (int, bool) {
 	return slices.BinarySearchFunc(r.words, text, func(w word, t string) int { return strings.Compare(w.text, t) })
 }
 
-// Text redacts the keys and digests of values inside of a text.
+// Text redacts the keys and digests of values inside a text.
 func (r *Redactor) Text(s string) string {
 	s = valueDigest.ReplaceAllStringFunc(s, func(m string) string {
 		word, digest, _ := strings.Cut(m, " ")
@@ -164,10 +164,10 @@ func (r *Redactor) Text(s string) string {
 	return b.String()
 }
 
-// valueDigest is a digest of a value, or of a long key, inside of a text.
+// valueDigest is a digest of a value, or of a long key, inside a text.
 var valueDigest = regexp.MustCompile(`\b(?:sha256|digest) [0-9a-f]{16}\b`)
 
-// at returns the longest word that begins at p, nil when none does.
+// at returns the longest word that starts at p, nil if there is none.
 func (r *Redactor) at(s string, p int) *word {
 	rest := s[p:]
 	for len(rest) > 0 {
@@ -191,8 +191,8 @@ func (r *Redactor) at(s string, p int) *word {
 	return nil
 }
 
-// bounded tells whether what stands around a spelling lets it be a key: not the middle of a word, and for a name a mark
-// that it is data.
+// bounded reports whether a spelling at p can be a key: it is not in the middle of a word, and a name is marked as
+// data.
 func bounded(s string, p int, w *word) bool {
 	end := p + len(w.text)
 	if w.name {
@@ -208,13 +208,14 @@ func bounded(s string, p int, w *word) bool {
 func (r *Redactor) statement() string {
 	keys := map[Mode]string{
 		Clear: "Keys are shown.",
-		Prefix: "Of keys the first two parts are shown at most, the rest stands as a hash with a salt that was " +
+		Prefix: "At most the first two parts of keys are shown, the rest as a hash with a salt that was " +
 			"thrown away.",
-		Hashed: "Each part of a key stands as a hash with a salt that was thrown away.",
+		Hashed: "Each part of a key is shown as a hash with a salt that was thrown away.",
 	}[r.mode]
 	if r.mode != Clear {
 		keys += " Names of Kubernetes objects and lines of server logs are left out."
 	}
-	return keys + " User names, role names, member names and addresses are shown. Values stand as length and a keyed " +
+	return keys + " User names, role names, member names and addresses are shown. Values are shown as length and a " +
+		"keyed " +
 		"digest; passwords, password hashes and tokens are left out."
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Learn finds out which keys of the sources the texts of the dossier hold. The sources have to be open.
+// Learn finds the keys of the sources that occur in texts of the dossier. The sources must be open.
 func (r *Redactor) Learn(ctx context.Context, members []*evidence.Member, d *dossier.Dossier) error {
 	for _, m := range members {
 		r.labels[m.Label()] = true
@@ -44,7 +44,7 @@ func (r *Redactor) Learn(ctx context.Context, members []*evidence.Member, d *dos
 	return nil
 }
 
-// isName tells whether a text consists of characters that words of a sentence, numbers and versions have too.
+// isName reports whether a text has only characters that also occur in words, numbers and versions.
 func isName(s string) bool {
 	for i := range len(s) {
 		if !isNameByte(s[i]) {
@@ -62,20 +62,19 @@ func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 }
 
-// finder looks keys up in all texts of a dossier at once.
+// finder searches all texts of a dossier for keys at once.
 type finder struct {
 	mu    sync.Mutex
 	texts *suffixarray.Index
-	// cut are the ends of texts that were cut at "…", by their first bytes: the beginning of a key may be among them.
+	// cut are the ends of texts before a "…", by their first bytes: the start of a key may be among them.
 	cut map[string][]string
-	// found maps spellings that the texts hold to their keys.
+	// found maps spellings in the texts to their keys.
 	found map[string]string
 	seed  maphash.Seed
 	seen  []uint64
 }
 
-// cutFrom is the shortest beginning of a key that is looked for where a text was cut, cutWindow how far back it may
-// begin.
+// cutFrom is the shortest start of a key that is searched in a shortened text, cutWindow how far back it may start.
 const (
 	cutFrom   = 6
 	cutWindow = 600
@@ -102,7 +101,7 @@ func newFinder(d *dossier.Dossier) *finder {
 	return f
 }
 
-// cuts files the ends before each ellipsis.
+// cuts adds the ends before each ellipsis.
 func (f *finder) cuts(s string) {
 	for from := 0; ; {
 		at := strings.Index(s[from:], ellipsis)
@@ -120,7 +119,7 @@ func (f *finder) cuts(s string) {
 	}
 }
 
-// key looks one key up, in every spelling that texts use.
+// key searches for one key, in every spelling that texts use.
 func (f *finder) key(key []byte) {
 	if len(key) == 0 || string(key) == "\x00" {
 		return
@@ -142,7 +141,7 @@ func (f *finder) key(key []byte) {
 	}
 }
 
-// maxSpelling bounds a spelling: texts do not hold longer ones uncut.
+// maxSpelling bounds a spelling: texts shorten longer ones.
 const maxSpelling = 8 << 10
 
 func (f *finder) spelling(text, key []byte) {
@@ -159,8 +158,8 @@ func (f *finder) spelling(text, key []byte) {
 	}
 }
 
-// database looks up every key that the database holds or held, and the ranges of permissions. What damage hides is in
-// no text either.
+// database searches for every current and earlier key of the database, and for the ranges of permissions. Keys that
+// damage hides are in no text either.
 func (f *finder) database(ctx context.Context, db *evidence.DB) error {
 	if db == nil || db.Handle == nil {
 		return nil
@@ -184,7 +183,7 @@ func (f *finder) database(ctx context.Context, db *evidence.DB) error {
 	return ctx.Err()
 }
 
-// log looks up every key that an entry names, those of overwritten entries too.
+// log searches for every key that an entry names, including overwritten entries.
 func (f *finder) log(ctx context.Context, w *evidence.WAL) error {
 	if !w.Present() {
 		return nil

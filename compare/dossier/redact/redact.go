@@ -1,8 +1,8 @@
-// Package redact takes keys and digests out of a dossier that leaves the house. Keys become hashes or prefixes, in
-// columns of keys as well as inside of texts; digests of values become keyed ones, so that short values cannot be
-// guessed from them. What is equal stays equal.
+// Package redact removes keys and digests from a dossier that is shared. Keys become hashes or prefixes, in columns of
+// keys and inside texts. Digests of values become keyed ones, so that short values cannot be guessed. Equal texts stay
+// equal.
 //
-// Keys inside of texts are found by looking up every key of the sources, so the texts may spell them as they like.
+// It finds keys inside texts by searching for every key of the sources, in every spelling.
 package redact
 
 import (
@@ -22,47 +22,46 @@ const (
 	Clear Mode = "clear"
 	// Prefix shows at most the first two parts of a key, and never all of it.
 	Prefix Mode = "prefix"
-	// Hashed shows a hash of each part of a key, parts ending with '/', so that keys of one prefix still stand
-	// together.
+	// Hashed shows a hash of each part of a key. Parts end with '/', so keys with one prefix still sort together.
 	Hashed Mode = "hashed"
 )
 
-// ParseMode returns the mode of that name.
+// ParseMode returns the mode with a name.
 func ParseMode(s string) (Mode, error) {
 	switch m := Mode(s); m {
 	case Clear, Prefix, Hashed:
 		return m, nil
 	}
-	return "", fmt.Errorf("%q is none of clear, prefix and hashed", s)
+	return "", fmt.Errorf("%q is not one of clear, prefix and hashed", s)
 }
 
-// Redactor redacts one dossier, and what else goes with it. Keys that Learn has not seen are not found in texts.
+// Redactor redacts one dossier and related texts. It finds only keys that Learn has read.
 type Redactor struct {
 	mode Mode
 	salt []byte
-	// words are the spellings of keys that texts hold, sorted.
+	// words are the spellings of keys in texts, sorted.
 	words []word
-	// labels are the names of sources, which stay as they are.
+	// labels are the names of sources, which are kept.
 	labels map[string]bool
 }
 
-// word is a piece of text and what stands for it. A name has no characters but those of names: it is replaced only
-// where a text marks it as data, by quotes or an equals sign, since it can be a plain word as well.
+// word is a text and its replacement. If it has only characters of names, it may also be an ordinary word. Then it is
+// replaced only where quotes or an equals sign mark it as data.
 type word struct {
 	text, with string
 	name       bool
 }
 
-// New returns a redactor. Without the salt nobody can check a guess of a key or value against the result.
+// New returns a redactor. Without the salt, a guess of a key or value cannot be checked against the result.
 func New(mode Mode, salt []byte) *Redactor {
 	return &Redactor{mode: mode, salt: salt, labels: map[string]bool{}}
 }
 
-// hashLen is how many hex digits a hash of a key's part has: with a hundred thousand parts two of them are equal once
-// in 200 reports.
+// hashLen is the number of hex digits of a hash of a key's part. With a hundred thousand parts, two are equal in one of
+// 200 reports.
 const hashLen = 10
 
-// hash is a keyed hash of text, for one use only.
+// hash returns a keyed hash of text, separate for each use.
 func (r *Redactor) hash(use, text string, digits int) string {
 	h := hmac.New(sha256.New, r.salt)
 	_, _ = fmt.Fprintf(h, "%s\x00%s", use, text)
@@ -72,7 +71,7 @@ func (r *Redactor) hash(use, text string, digits int) string {
 // prefixParts is how many parts of a key mode Prefix shows.
 const prefixParts = 2
 
-// Key is what stands for a key. In mode Clear it is the key.
+// Key returns the replacement of a key. In mode Clear it is the key.
 func (r *Redactor) Key(key string) string {
 	switch r.mode {
 	case Prefix:
@@ -89,7 +88,7 @@ func (r *Redactor) Key(key string) string {
 	return key
 }
 
-// shown is how many of the parts make prefixParts parts with a name: a leading slash is a part without one.
+// shown returns how many of the parts are prefixParts named parts: a leading slash is a part without a name.
 func shown(parts []string) int {
 	n, named := 0, 0
 	for n < len(parts) && named < prefixParts {
@@ -115,7 +114,7 @@ func (r *Redactor) hashParts(key string) string {
 	return b.String()
 }
 
-// KeyPrefix is what stands for the beginning of keys, which ends with a slash, or for a whole key.
+// KeyPrefix returns the replacement of a key prefix, which ends with a slash, or of a whole key.
 func (r *Redactor) KeyPrefix(prefix string) string {
 	if r.mode == Prefix && strings.HasSuffix(prefix, "/") &&
 		strings.Count(strings.Trim(prefix, "/"), "/") < prefixParts {
@@ -124,7 +123,7 @@ func (r *Redactor) KeyPrefix(prefix string) string {
 	return r.Key(prefix)
 }
 
-// Digest is what stands for the digest of a value.
+// Digest returns the replacement of the digest of a value.
 func (r *Redactor) Digest(digest string) string {
 	if digest == "" || digest == "=" {
 		return digest

@@ -8,33 +8,33 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// visitor changes what a dossier holds.
+// visitor changes the content of a dossier.
 type visitor struct {
 	text    func(string) string
 	bytes   func(check.Bytes) check.Bytes
 	command func(shell.Command) shell.Command
-	// nameless leaves out which objects of Kubernetes are meant: their names are parts of keys.
+	// nameless removes the names of Kubernetes objects, since they are parts of keys.
 	nameless bool
 }
 
 var (
 	bytesType   = reflect.TypeFor[check.Bytes]()
 	commandType = reflect.TypeFor[shell.Command]()
-	// columns are lists of keys and digests: they are redacted as a whole, and no text.
+	// columns are lists of keys and digests; they are redacted separately and not as text.
 	columnFields = map[reflect.Type][]string{
 		reflect.TypeFor[dossier.Difference](): {"Rest", "Objects"},
 		reflect.TypeFor[dossier.Cells]():      {"SHA"},
 	}
 )
 
-// eachText visits every text of a dossier but the columns.
+// eachText visits every text of a dossier except the columns.
 func eachText(d *dossier.Dossier, f func(string) string) {
 	each(reflect.ValueOf(d), visitor{text: f,
 		bytes:   func(b check.Bytes) check.Bytes { f(string(b)); return b },
 		command: func(c shell.Command) shell.Command { return c.Rewrite(f) }})
 }
 
-// each walks a value and changes the texts in it. Keys of maps are names of users, roles and buckets; they stay.
+// each walks a value and changes the texts in it. Keys of maps are names of users, roles and buckets; they are kept.
 func each(v reflect.Value, use visitor) {
 	switch {
 	case v.Type() == bytesType:
@@ -76,7 +76,7 @@ func each(v reflect.Value, use visitor) {
 	}
 }
 
-// object tells whether a type names an object of Kubernetes.
+// object reports whether a type names a Kubernetes object.
 func object(t reflect.Type) bool {
 	for _, name := range []string{"Kind", "Namespace", "Name"} {
 		if f, ok := t.FieldByName(name); !ok || f.Type.Kind() != reflect.String {
