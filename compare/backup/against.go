@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Against is a backup compared with other sources: the document of compare, and what each source has that a restore
-// would lose.
+// Against is a backup compared with other sources: the comparison document, and what a restore would lose of each
+// source.
 type Against struct {
 	*compare.Comparison
 	// Reason says why the buckets could not be compared at a common index.
@@ -26,34 +26,35 @@ type Against struct {
 	Compared []Compared `json:"compared"`
 }
 
-// Compared is one source as seen from the backup. Numbers are of keys; they are 0 with a Reason when they could not be
+// Compared is one source compared with the backup. Numbers are of keys; they are 0 with a Reason if they could not be
 // counted.
 type Compared struct {
 	Source string        `json:"source"`
 	Kind   evidence.Kind `json:"kind"`
-	// Revision and CompactRevision of the source; RevisionsBehind is how far the backup lags, negative when ahead.
+	// Revision and CompactRevision are those of the source. RevisionsBehind is how far the backup lags, negative if it
+	// is ahead.
 	Revision        int64 `json:"revision"`
 	CompactRevision int64 `json:"compactRevision"`
 	RevisionsBehind int64 `json:"revisionsBehind"`
-	// Counted is false when the numbers could not be taken: the source or the backup cannot be read.
+	// Counted is false if the numbers are unknown, because the source or the backup cannot be read.
 	Counted bool `json:"counted"`
-	// SameHistory tells whether every record that both must hold stands in both with the same bytes; see sameHistory.
+	// SameHistory says whether every record that both must have is identical in both; see history.
 	SameHistory check.Outcome `json:"sameHistory"`
 	Reason      string        `json:"reason,omitempty"`
-	// BackupLacks is true when the backup lacks records of revisions that it claims to hold, and contradicts the source
-	// in nothing else. Lost counts the live keys among them, Altered those that the backup holds with other content.
+	// BackupLacks is true if the backup lacks records of revisions that it claims to have, and otherwise agrees with
+	// the source. Lost counts the live keys among them, Altered those with other content in the backup.
 	BackupLacks bool `json:"backupLacks,omitempty"`
 	Lost        int  `json:"lost,omitempty"`
 	Altered     int  `json:"altered,omitempty"`
-	// State are the rows of auth, leases and members that differ as they are now, Unequal those that differ at one and
-	// the same index.
+	// State are the rows of auth, leases and members that differ in their current state, Unequal those that differ at
+	// one and the same index.
 	State     []StateRow `json:"state"`
 	MoreState int        `json:"moreState,omitempty"`
 	Unequal   []StateRow `json:"unequal,omitempty"`
-	// Records counts those that were held against each other; First is the first that differs.
+	// Records counts the compared records; First is the first that differs.
 	Records int64   `json:"records"`
 	First   *Broken `json:"firstDifference,omitempty"`
-	// Missing keys are in the source and not in the backup, Differ hold something else, Extra are gone from the source.
+	// Missing keys are only in the source, Differ have another content, Extra are only in the backup.
 	Missing  int         `json:"missing"`
 	Differ   int         `json:"differ"`
 	Extra    int         `json:"extra"`
@@ -71,8 +72,7 @@ type Group struct {
 	Extra   int    `json:"extra"`
 }
 
-// ChangeRow is one key that a restore of the backup would leave otherwise than the source has it: missing, differ or
-// extra.
+// ChangeRow is one key that a restore of the backup would change compared with the source: missing, differ or extra.
 type ChangeRow struct {
 	Key    check.Bytes `json:"key"`
 	Change string      `json:"change"`
@@ -87,11 +87,11 @@ type StateRow struct {
 	InSource string      `json:"inSource"`
 }
 
-// Text says in short how far the backup lags behind the source.
+// Text summarizes how far the backup lags behind the source.
 func (c *Compared) Text() string {
 	switch {
 	case c.SameHistory == check.Violated && c.BackupLacks:
-		return fmt.Sprintf("damaged: it lacks records that %s holds, from revision %s on", c.Source, c.First.revision())
+		return fmt.Sprintf("damaged: it lacks records that %s has, from revision %s on", c.Source, c.First.revision())
 	case c.SameHistory == check.Violated:
 		return fmt.Sprintf("of another history than %s from revision %s on", c.Source, c.First.revision())
 	case c.SameHistory == check.NotChecked:
@@ -105,7 +105,7 @@ func (c *Compared) Text() string {
 		c.Source, c.Missing, c.Differ, c.Extra) + c.stateText()
 }
 
-// stateText counts what differs besides keys.
+// stateText counts the differences other than keys.
 func (c *Compared) stateText() string {
 	if n := len(c.State) + c.MoreState; n > 0 {
 		return fmt.Sprintf("; rows of auth, leases and members that differ: %d", n)
@@ -122,12 +122,12 @@ const (
 // prefixDepth is how many parts of a key name its group: /registry/pods/ for Kubernetes.
 const prefixDepth = 2
 
-// maxGroups bounds the groups that are told apart; keys beyond are counted together.
+// maxGroups bounds the groups that are counted separately; other keys are counted together.
 const maxGroups = 1000
 
-// against opens the other sources, compares the backup with each and puts what it found into the report. What keeps a
-// comparison from being made is in the report too: the backup's own verdict does not hang on another source. The error
-// is that of ctx.
+// against opens the other sources, compares the backup with each and adds the results to the report. A comparison that
+// could not be made is in the report too: the backup's own verdict does not depend on another source. It returns an
+// error only if ctx ends.
 func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) error {
 	o.Options.Backup, o.Look = false, nil
 	doc := &Against{Compared: []Compared{}}
@@ -170,7 +170,7 @@ func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Optio
 	return nil
 }
 
-// unusable keeps a source that could not be opened.
+// unusable adds a source that could not be opened.
 func (a *Against) unusable(r *compare.Report, spec evidence.Spec, err error) {
 	name := spec.Name
 	if name == "" {
@@ -199,12 +199,12 @@ func (a *Against) compare(ctx context.Context, m *evidence.Member, r *compare.Re
 		return nil
 	}
 	a.Comparison = doc
-	// Sources that failed are named apart, with the reason.
+	// Sources that failed are listed separately, with the reason.
 	r.Sources = append(r.Sources, doc.Sources[1:1+len(others)]...)
 	for i, s := range others {
 		pair := doc
 		if len(others) > 1 {
-			// Of several sources the rows do not tell which pairs can be compared.
+			// With several sources the rows do not show which pairs can be compared.
 			set.Members = []*evidence.Member{m, s}
 			pair, err = compare.Opened(ctx, set, o.Options)
 			set.Members = others
@@ -219,11 +219,10 @@ func (a *Against) compare(ctx context.Context, m *evidence.Member, r *compare.Re
 	return nil
 }
 
-// stateBuckets are what a restore brings back beside the keys.
+// stateBuckets are the buckets that a restore brings back in addition to the keys.
 var stateBuckets = []string{"auth", "authUsers", "authRoles", "lease", "members", "members_removed"}
 
-// atCommonIndex keeps the rows of the small buckets in which the backup differs from the source at one index: no time
-// lies between them.
+// atCommonIndex keeps the rows of the small buckets in which the backup differs from the source at the same index.
 func (c *Compared) atCommonIndex(label string, doc *compare.Comparison) {
 	for i := range doc.Buckets {
 		b := &doc.Buckets[i]
@@ -250,7 +249,7 @@ func cellText(c *compare.DiffCell) string {
 
 const absent = "absent"
 
-// state compares auth, leases and members as they are now in both: what a restore would leave otherwise.
+// state compares the current auth, leases and members of both: what a restore would change.
 func (c *Compared) state(b, s *evidence.Member, maxRows int) {
 	for _, bucket := range stateBuckets {
 		mine, ok1 := diff.SmallRows(b, bucket)
@@ -286,7 +285,7 @@ func orAbsent(rows map[string]string, key string) string {
 	return absent
 }
 
-// compareWith compares the backup with one source. The error is that of ctx.
+// compareWith compares the backup with one source. It returns an error only if ctx ends.
 func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compared, error) {
 	c := &Compared{Source: s.Label(), Kind: s.Source.Kind, SameHistory: check.NotChecked, Prefixes: []Group{},
 		Kinds: []Group{}, Rows: []ChangeRow{}, State: []StateRow{}}
@@ -330,7 +329,7 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 	return c, nil
 }
 
-// counter sums changes up by prefix and kind.
+// counter counts changes by prefix and kind.
 type counter struct {
 	total           Group
 	prefixes, kinds map[string]*Group
@@ -373,7 +372,7 @@ func (n *counter) add(c diff.Change) error {
 	return nil
 }
 
-// prefixOf is the group of a key: its first parts, and for a key of fewer parts all but the last.
+// prefixOf returns the group of a key: its first parts, or all but the last for a key with fewer parts.
 func prefixOf(key []byte) string {
 	p := dumpdb.KeyPrefix(key, prefixDepth)
 	if len(p) == len(key) && !bytes.HasSuffix(p, []byte("/")) {
@@ -421,7 +420,7 @@ func bySize(m map[string]*Group) []Group {
 	return out
 }
 
-// judgeAgainst turns another history into a finding of B08.
+// judgeAgainst turns a different history into a finding of B08.
 func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 	out := check.Holds
 	var reasons []string
@@ -454,8 +453,8 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 	}
 }
 
-// Judge puts the outcome of a check that is made beside the report into it. A finding changes the verdict of a backup
-// that was good until then; one that was bad already keeps its first break.
+// Judge adds the outcome of a separate check to the report. A finding changes the verdict of a healthy backup; the
+// verdict of a damaged one keeps its first violation.
 func Judge(r *compare.Report, id check.ID, out check.Outcome, reason string, fs ...check.Finding) {
 	i := slices.IndexFunc(r.Checks, func(c compare.CheckOutcome) bool { return c.ID == id })
 	if i < 0 {
@@ -489,8 +488,8 @@ func titleOf(id check.ID) string {
 	return ""
 }
 
-// LeaveOpen notes that a check that was asked for could not be made. A backup that was good until then is inconclusive:
-// what was asked is not answered. One that is damaged stays so.
+// LeaveOpen records that a requested check could not be made. The verdict of a healthy backup becomes inconclusive;
+// that of a damaged one is unchanged.
 func LeaveOpen(r *compare.Report, id check.ID, reason string) {
 	Judge(r, id, check.NotChecked, reason)
 	if v := &r.Verdict; v.Health == check.Healthy {

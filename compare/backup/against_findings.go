@@ -12,11 +12,11 @@ func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 		Members: []string{m.Label(), c.Source},
 		Title: fmt.Sprintf("%s and %s hold different records at revision %s", m.Label(), c.Source,
 			c.First.revision()),
-		Explanation: "a backup and a member of the same cluster hold the same records at every revision that both " +
+		Explanation: "a backup and a member of the same cluster have the same records at every revision that both " +
 			"have; from here on they are of different histories, or one was altered"}
 	if c.BackupLacks {
 		f.Class, f.Severity = check.ClassBackupDamaged, check.Critical
-		f.Title = fmt.Sprintf("%s lacks what it must hold: revision %s, which %s holds", m.Label(), c.First.revision(),
+		f.Title = fmt.Sprintf("%s lacks a required record: revision %s, which %s has", m.Label(), c.First.revision(),
 			c.Source)
 		f.Explanation = fmt.Sprintf("the backup claims revision %d, and everything else in it agrees with %s; a "+
 			"restore would lose these writes, which were there when it was taken",
@@ -31,7 +31,7 @@ func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 	return f
 }
 
-// stateFinding is about auth, leases or members that differ at one index.
+// stateFinding returns the finding for auth, leases or members that differ at one index.
 func stateFinding(c *Compared, m *evidence.Member) check.Finding {
 	first := c.Unequal[0]
 	f := check.Finding{Kind: check.KindBackupStateDiffers, Severity: check.Error, Class: check.ClassDataDivergence,

@@ -100,7 +100,7 @@ func TestSourceCompactedBeyondTheBackup(t *testing.T) {
 	compactTo(t, now, 95, 20)
 	_, a := against(t, old, now)
 	c := a.Compared[0]
-	if c.SameHistory != check.NotChecked || c.Reason != "no record stands in both" || c.RevisionsBehind != 40 ||
+	if c.SameHistory != check.NotChecked || c.Reason != "no record is in both" || c.RevisionsBehind != 40 ||
 		c.Differ != 20 {
 		t.Errorf("%+v", c)
 	}

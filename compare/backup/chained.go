@@ -59,7 +59,7 @@ func chainFinding(m *evidence.Member, c *chain.Report, f chain.Fault) check.Find
 	return out
 }
 
-// sayChain is the layer of the deltas.
+// sayChain describes the layer of the deltas.
 func sayChain(r *compare.Report, _ *evidence.Facts) string {
 	c, ok := r.Backup.Chain.(*chain.Report)
 	if !ok {

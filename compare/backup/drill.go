@@ -6,32 +6,32 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// Drill is what a restore in a sandbox found. Package repair/restoretest holds it; here it is only a part of the
+// Drill is the result of a restore in a sandbox. Package repair/restoretest performs it; here it is only a part of the
 // report.
 type Drill struct {
-	// OK is true when the server started, answered what the file holds and took a write.
+	// OK is true if the server started, answered with the file's content and accepted a write.
 	OK bool `json:"ok"`
-	// Inconclusive says why a drill that is not OK proves nothing against the backup: it was refused, ran out of time
-	// or out of disk space.
+	// Inconclusive says why a failed drill proves nothing against the backup: it was refused, or ran out of time or
+	// disk space.
 	Inconclusive string `json:"inconclusive,omitempty"`
-	// Started tells whether the server answered; Version is the server's.
+	// Started says whether the server answered; Version is the server's.
 	Started bool   `json:"started"`
 	Version string `json:"version"`
 	// Server says where the server program comes from: bundled, embedded or external.
 	Server string `json:"server,omitempty"`
-	// Keys are those that were read back at Revision; Equal is nil when that did not come to an end.
+	// Keys is the number of keys read back at Revision; Equal is nil if that was not completed.
 	Keys     int64   `json:"keys"`
 	Revision int64   `json:"revision"`
 	Equal    *bool   `json:"equal"`
 	Seconds  float64 `json:"seconds"`
 	Steps    []Step  `json:"steps"`
-	// Differences are what the server answered otherwise than the file holds it; More counts those beyond the listed.
+	// Differences are answers of the server that differ from the file; More counts those that are not listed.
 	Differences []Difference `json:"differences"`
 	More        int          `json:"more,omitempty"`
-	// Refused says why no drill was held, Fatal what the server said when it ended by itself.
+	// Refused says why there was no drill, Fatal what the server logged when it exited.
 	Refused string   `json:"refused,omitempty"`
 	Fatal   []string `json:"fatal,omitempty"`
-	// Sandbox is the proof that nothing left it.
+	// Sandbox is the proof that nothing left the sandbox.
 	Sandbox []string `json:"sandbox,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type Step struct {
 	Says    string  `json:"says,omitempty"`
 }
 
-// Difference is one thing that the server and the file tell differently.
+// Difference is one difference between the server and the file.
 type Difference struct {
 	What     string      `json:"what"`
 	Key      check.Bytes `json:"key,omitempty"`
@@ -51,7 +51,7 @@ type Difference struct {
 	Answered string      `json:"answered"`
 }
 
-// Text says in short how the drill ended.
+// Text summarizes the result of the drill.
 func (d *Drill) Text() string {
 	switch {
 	case d.Refused != "":

@@ -10,13 +10,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// Freshness bounds how old a backup may be. The zero value bounds nothing.
+// Freshness bounds the age of a backup. The zero value means no bounds.
 type Freshness struct {
-	// MaxAge is the highest age, 0 for any. Modified is when the backup was written and Now the time of the run.
+	// MaxAge is the maximum age, 0 for any. Modified is when the backup was written and Now the time of the run.
 	MaxAge        time.Duration
 	Modified, Now time.Time
-	// Behind is set when MaxBehind counts: the highest number of revisions that the backup may be behind any source of
-	// Against.
+	// Behind is set if MaxBehind counts: the maximum number of revisions by which the backup may lag behind any source
+	// of Against.
 	Behind    bool
 	MaxBehind int64
 }
@@ -33,7 +33,7 @@ func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
 			Class:       check.ClassBackupStale,
 			Members:     []string{m.Label()},
 			Title:       m.Label() + ": the backup is " + observed,
-			Explanation: "it is older than asked for: the job that makes backups may have stopped, or writes elsewhere",
+			Explanation: "it is older than requested: the job that makes backups may have stopped, or writes elsewhere",
 			Evidence: []check.Evidence{{Member: m.Label(), File: m.DB.File, Field: field, Observed: observed,
 				Expected: expected}}})
 	}
@@ -41,7 +41,7 @@ func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
 		age := f.Now.Sub(f.Modified)
 		switch seconds := age.Seconds(); {
 		case f.Modified.IsZero():
-			open = append(open, "nothing tells when the backup was written")
+			open = append(open, "it is not known when the backup was written")
 		case age > f.MaxAge:
 			r.Backup.Age = &seconds
 			stale("age", age.Round(time.Second).String()+" old", "at most "+f.MaxAge.String())
@@ -58,7 +58,7 @@ func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
 			c := &a.Compared[i]
 			switch {
 			case c.SameHistory != check.Holds:
-				open = append(open, fmt.Sprintf("how far it is behind %s is not known: %s", c.Source, c.Text()))
+				open = append(open, fmt.Sprintf("how far it lags behind %s is not known: %s", c.Source, c.Text()))
 			case c.RevisionsBehind > f.MaxBehind:
 				stale("revision", fmt.Sprintf("%d revisions behind %s", c.RevisionsBehind, c.Source),
 					fmt.Sprintf("at most %d", f.MaxBehind))

@@ -28,7 +28,7 @@ type side struct {
 	stop func()
 	rec  dumpdb.Revision
 	more bool
-	// lost counts what could not be read or decoded.
+	// lost counts the records that could not be read or decoded.
 	lost int64
 }
 
@@ -39,7 +39,7 @@ func walk(m *evidence.Member, end dumpdb.Rev) *side {
 	return s
 }
 
-// step goes to the next record that can be read.
+// step advances to the next readable record.
 func (s *side) step() {
 	for {
 		var err error
@@ -54,10 +54,10 @@ func (s *side) step() {
 // tally counts how two histories differ.
 type tally struct{ onlySource, onlyBackup, differ int64 }
 
-// history walks the records of both side by side, in constant memory, up to the lower of their current revisions. A
-// record must stand in both when it lies above both compact revisions; one that lies above the compact revision of one
-// side only must stand there if the other has it. What both have must be equal. This holds at any distance in time,
-// since compaction never alters a record. Where a part of one side cannot be read, nothing follows from what it lacks.
+// history walks the records of both in parallel, in constant memory, up to the lower of their current revisions. A
+// record above both compact revisions must be in both. One above the compact revision of only one side must be there if
+// the other side has it. Records in both must be equal. This is true however far the two are apart, since compaction
+// never changes a record. If part of one side cannot be read, missing records prove nothing.
 func (c *Compared) history(ctx context.Context, b, s *evidence.Member) error {
 	end := dumpdb.Rev{Main: min(b.CurrentRevision(), s.CurrentRevision()) + 1}
 	rb, rs := walk(b, end), walk(s, end)
@@ -100,21 +100,20 @@ func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
 	switch {
 	case c.First != nil:
 		c.SameHistory = check.Violated
-		// The backup has nothing that the source contradicts, it only lacks records of revisions that it claims to
-		// hold.
+		// The backup contradicts nothing in the source; it only lacks records of revisions that it claims to have.
 		c.BackupLacks = t.differ == 0 && t.onlyBackup == 0
 	case damaged || lostB+lostS > 0:
 		c.Reason = fmt.Sprintf("bucket key cannot be read in full: %d records of the backup and %d of %s cannot be "+
-			"read or decoded; the %d that both hold are equal", lostB, lostS, c.Source, c.Records)
+			"read or decoded; the %d that both have are equal", lostB, lostS, c.Source, c.Records)
 	case c.Records == 0:
-		c.Reason = "no record stands in both"
+		c.Reason = "no record is in both"
 	default:
 		c.SameHistory = check.Holds
 	}
 }
 
-// mustHold keeps a live key of the source that was last written at or before the backup's revision: since then nothing
-// has touched it, so the backup must hold it with the same content, whatever either has compacted.
+// mustHold records a live key of the source that was last written at or before the backup's revision. It is unchanged
+// since then, so the backup must have it with the same content, whatever either has compacted.
 func (c *Compared) mustHold(s *evidence.Member, ch *diff.Change, backupRev int64) {
 	if ch.Delete || ch.Mod > backupRev {
 		return
@@ -136,7 +135,7 @@ func (c *Compared) mustHold(s *evidence.Member, ch *diff.Change, backupRev int64
 	c.SameHistory, c.Reason = check.Violated, ""
 }
 
-// sameRecord compares by meaning: the encodings of older and newer servers may differ.
+// sameRecord compares the decoded records, since the encodings of older and newer servers may differ.
 func sameRecord(a, b *dumpdb.Revision) bool {
 	x, y := &a.KV, &b.KV
 	return a.Tombstone == b.Tombstone && bytes.Equal(x.Key, y.Key) && bytes.Equal(x.Value, y.Value) &&

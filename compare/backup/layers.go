@@ -10,14 +10,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// layer is one part of a backup: the checks its verdict rests on and what to say when they hold.
+// layer is one part of a backup: the checks that decide it, and its text if they hold.
 type layer struct {
 	name   string
 	checks []check.ID
 	says   func(r *compare.Report, m *evidence.Facts) string
 }
 
-// layers stand in the order in which a restore depends on them. A new layer is one line here.
+// layers are in the order in which a restore depends on them. To add a layer, add a line here.
 var layers = []layer{
 	{"trailer", []check.ID{check.B01}, func(r *compare.Report, _ *evidence.Facts) string {
 		return "sha256 " +
@@ -49,10 +49,10 @@ var layers = []layer{
 	{layerDeltas, []check.ID{check.B10}, sayChain},
 }
 
-// layerDeltas is there for full snapshots with deltas only.
+// layerDeltas exists only for full snapshots with deltas.
 const layerDeltas = "deltas"
 
-// ofRows are the layers that are about rows: where no bucket can be reached, nothing is known of them.
+// ofRows are the layers about rows. They are unknown if no bucket can be reached.
 var ofRows = []string{"mvcc", "auth", "members", "leases", "alarms", "storage-version", "revision"}
 
 // Layers derives the verdict of each layer from the report of a backup.
@@ -76,7 +76,7 @@ func Layers(r *compare.Report) []compare.Layer {
 		}
 		switch {
 		case l.checks == nil && v.Says == "":
-			v.Outcome, v.Says = check.NotChecked, "no mark in the file tells"
+			v.Outcome, v.Says = check.NotChecked, "the file does not show it"
 		case l.name == "trailer" && r.Backup.Trailer == "absent":
 			v.Outcome, v.Says = check.NotChecked, "absent: nothing proves the bytes of the file"
 		}
@@ -88,7 +88,7 @@ func Layers(r *compare.Report) []compare.Layer {
 	return out
 }
 
-// judge joins the outcomes of several checks: one violated is enough, and one open leaves it open.
+// judge combines the outcomes of several checks: one violated decides; otherwise one not checked does.
 func judge(r *compare.Report, ids []check.ID) (check.Outcome, string) {
 	out, says := check.Holds, ""
 	for _, c := range r.Checks {
@@ -106,7 +106,7 @@ func judge(r *compare.Report, ids []check.ID) (check.Outcome, string) {
 	return out, says
 }
 
-// titles are what the findings of a check say, of one bucket where it is named; the name of the backup is not repeated.
+// titles returns the titles of a check's findings, of one bucket if it is given, without the name of the backup.
 func titles(r *compare.Report, id check.ID, bucket string) string {
 	var s []string
 	for i := range r.Findings {
@@ -121,7 +121,7 @@ func titles(r *compare.Report, id check.ID, bucket string) string {
 	return strings.Join(s, "; ")
 }
 
-// bucketLayers name each bucket: its pages and rows are sound when no damage lies in it.
+// bucketLayers returns a layer for each bucket: its pages and rows are intact if they have no damage.
 func bucketLayers(r *compare.Report, m *evidence.Facts) []compare.Layer {
 	var out []compare.Layer
 	if m.DB == nil {
@@ -138,7 +138,7 @@ func bucketLayers(r *compare.Report, m *evidence.Facts) []compare.Layer {
 	return out
 }
 
-// rows counts what a bucket holds, in words.
+// rows describes the content of a bucket.
 func rows(m *evidence.Facts, bucket string) string {
 	switch bucket {
 	case "key":
@@ -250,7 +250,7 @@ func sayRevision(_ *compare.Report, m *evidence.Facts) string {
 	return s
 }
 
-// asked tells whether a check that is not part of every verification was asked for.
+// asked reports whether an optional check was requested.
 func asked(r *compare.Report, id check.ID) bool {
 	return slices.ContainsFunc(r.Checks, func(c compare.CheckOutcome) bool { return c.ID == id })
 }

@@ -1,10 +1,10 @@
-// Package backup proves backups: files of snapshot save, databases copied from a data dir, snapshots streamed from a
-// running member.
+// Package backup verifies backups: files of snapshot save, databases copied from a data dir, and snapshots streamed
+// from a running member.
 //
-// A backup is verified layer by layer, from the file itself (sha256 trailer, size) over its pages, buckets and MVCC
-// history up to what a restore makes of it (auth, members, leases, alarms, versions, revision). Each layer ends in one
-// of three verdicts; what could not be looked at never reads as fine. etcd's own tools stop earlier: snapshot status
-// does not look at the trailer, restore looks at nothing else.
+// It verifies a backup layer by layer, from the file itself (sha256 trailer, size) through its pages, buckets and MVCC
+// history to the result of a restore (auth, members, leases, alarms, versions, revision). Each layer has one of three
+// verdicts; a layer that could not be checked is never reported as healthy. etcd's own tools check less: snapshot
+// status ignores the trailer, and restore checks only the trailer.
 package backup
 
 import (
@@ -26,21 +26,20 @@ import (
 // Options tune Verify.
 type Options struct {
 	compare.Options
-	// Against are sources that the backup is compared with; see Against.
+	// Against are sources to compare the backup with; see Against.
 	Against []evidence.Spec
-	// Drill, if set, proves by a restore what reading cannot. It sees the opened backup and puts its outcome into the
-	// report.
+	// Drill, if set, tests the backup by a restore. It gets the open backup and adds its result to the report.
 	Drill func(ctx context.Context, m *evidence.Member, r *compare.Report) (*Drill, error)
 	// Chain are the delta snapshots that belong to the backup.
 	Chain *chain.Chain
-	// Fresh bounds how old the backup may be and how far behind Against.
+	// Fresh bounds how old the backup may be and how far it may lag behind Against.
 	Fresh Freshness
-	// Packing says what is wrong with the compression or archive that the backup was in.
+	// Packing is what is wrong with the compression or archive of the backup.
 	Packing error
 }
 
-// Verify reads one backup and returns the report of diagnose with its layers. The error is non-nil when the file cannot
-// be looked at at all; damage of any kind is in the report.
+// Verify reads one backup and returns the report of diagnose with its layers. It returns an error only if the file
+// cannot be read at all; damage is in the report.
 func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report, error) {
 	o.Backup = true
 	o.Look = func(ctx context.Context, m *evidence.Member, r *compare.Report) error {
@@ -78,15 +77,15 @@ func Verify(ctx context.Context, spec evidence.Spec, o Options) (*compare.Report
 	return r, err
 }
 
-// Item verifies one backup that was found, unpacked into scratch where it is packed. The error is that of ctx: what
-// cannot be read is in the report too.
+// Item verifies one located backup, and unpacks it into scratch if it is packed. It returns an error only if ctx ends;
+// an unreadable backup is in the report too.
 func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*compare.Report, error) {
 	spec := evidence.Spec{Name: it.Label, Where: it.Shown, Backup: true}
 	file, err := it.Open(ctx, scratch)
 	if err != nil {
 		return Unusable(spec, err, o), ctx.Err()
 	}
-	defer func() { _ = file.Close() }() // scratch; a rest of it harms nobody
+	defer func() { _ = file.Close() }() // scratch; a leftover does no harm
 	spec.Where, o.Packing, o.Chain = file.Path, file.Packing, it.Chain
 	o.Fresh.Modified = it.Modified
 	r, err := Verify(ctx, spec, o)
@@ -97,9 +96,9 @@ func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*com
 		return Unusable(spec, err, o), nil
 	}
 	for i := range r.Sources[:min(1, len(r.Sources))] {
-		// What came out of an archive or compression cannot be named on a command line.
+		// A file from an archive or compression cannot be named on a command line.
 		switch r.Sources[i].Where = ""; {
-		case it.Given == "-": // it has to be piped in again
+		case it.Given == "-": // it must be piped in again
 			r.Sources[i].Where = "-"
 		case !it.Packed():
 			r.Sources[i].Where = it.Shown
@@ -112,7 +111,7 @@ func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*com
 	return r, nil
 }
 
-// next says what to do with the backup, as far as the verdict of diagnose does not.
+// next adds what to do with the backup, if the verdict of diagnose does not say it.
 func next(r *compare.Report) {
 	d, _ := r.Backup.Drill.(*Drill)
 	switch r.Verdict.Class {
@@ -128,7 +127,7 @@ func next(r *compare.Report) {
 			"and where it writes"}}
 	case check.ClassInconclusive:
 		if d != nil && d.Inconclusive != "" {
-			r.Next = []compare.Next{{Text: "the drill says nothing about the backup: remove what kept it from " +
+			r.Next = []compare.Next{{Text: "the drill proves nothing about the backup: remove what kept it from " +
 				"running, and run again"}}
 		}
 	case check.ClassBackupDamaged:
@@ -148,7 +147,7 @@ func remedies(r *compare.Report) []compare.Next {
 	return out
 }
 
-// Unusable is the report of a backup that cannot be looked at. Asked says what else was asked for and is open.
+// Unusable returns the report of an unreadable backup. o says which other checks were requested and remain open.
 func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 	name := spec.Name
 	if name == "" {
@@ -166,7 +165,8 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 	switch {
 	case errors.As(err, &none):
 		r.Verdict.Summary = err.Error()
-		r.Next = []compare.Next{{Text: "find out why no backup is there: the job that makes them, or the place that was named"}}
+		r.Next = []compare.Next{{Text: "find out why there is no backup: check the job that makes them, and the " +
+			"given path"}}
 	case errors.As(err, &broken):
 		f := check.Finding{Kind: check.KindBackupUnreadable, Check: check.B02, ID: "B02-1", Severity: check.Critical,
 			Class:   check.ClassBackupDamaged,
@@ -184,7 +184,8 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 	return r
 }
 
-// judgePacking puts damage of the compression or archive into the report. What came out is judged by its own layers.
+// judgePacking adds damage of the compression or archive to the report. The unpacked content is judged by its own
+// layers.
 func judgePacking(r *compare.Report, m *evidence.Member, err error) {
 	f := check.Finding{Kind: check.KindBackupPacking, Severity: check.Error, Class: check.ClassBackupDamaged,
 		Members: []string{m.Label()},
@@ -195,7 +196,7 @@ func judgePacking(r *compare.Report, m *evidence.Member, err error) {
 	Judge(r, check.B02, check.Violated, "", f)
 }
 
-// Name returns the label of the backup that a report is about.
+// Name returns the label of the backup in a report.
 func Name(r *compare.Report) string {
 	if len(r.Sources) == 0 {
 		return ""
@@ -203,7 +204,7 @@ func Name(r *compare.Report) string {
 	return r.Sources[0].Name
 }
 
-// Line is the report on one line, for the log of a timer: name, class, and what it holds or what is wrong.
+// Line returns the report on one line, for the log of a timer: name, class, and the content or what is wrong.
 func Line(r *compare.Report) string {
 	s := Name(r) + ": " + strings.TrimPrefix(string(r.Verdict.Class), "backup-")
 	if r.Verdict.Cause != nil {

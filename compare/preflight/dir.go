@@ -17,21 +17,21 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// dir is a data dir as a server of one version sees it.
+// dir is a data dir as seen by a server of one version.
 type dir struct {
 	to      Version
 	m       *evidence.Member
-	arg     shell.Word // what names the dir on a command line
+	arg     shell.Word // the dir on a command line
 	mu      sync.Mutex
 	found   map[int]*[]entry // by segment
-	entries []entry          // of the effective log, those that some version trips over
-	// snapIndex and snapTerm are those of the raft snapshot that this version starts from, 0 for none; snap is its
+	entries []entry          // of the effective log, those that matter to some version
+	// snapIndex and snapTerm are those of the raft snapshot from which this version starts, 0 for none. snap is its
 	// file, which 3.7 does not need.
 	snapIndex, snapTerm uint64
 	snap                *dumplog.SnapFile
 }
 
-// visit collects what rules ask about while the log is read anyway. Segments are read side by side.
+// visit collects the entries that rules need while the log is read. Segments are read in parallel.
 func (d *dir) visit(segment int) func(*dumplog.Entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,15 +67,15 @@ func (d *dir) visit(segment int) func(*dumplog.Entry) {
 	}
 }
 
-// knownBy is the rule that servers follow which know a request; another one panics when it has to execute it.
+// knownBy are the rules of the servers that know a request. Other servers panic when they execute it.
 var knownBy = map[dumplog.Kind]*release.Rule{
 	dumplog.KindLeaseCheckpoint: release.LeaseCheckpoints, dumplog.KindClusterVersionSet: release.ClusterRequests,
 	dumplog.KindClusterMemberAttrSet: release.ClusterRequests, dumplog.KindDowngradeInfoSet: release.ClusterRequests,
 	dumplog.KindDowngradeVersionTest: release.DowngradeTests,
 }
 
-// settle drops overwritten entries and picks the snapshot.
-func (d *dir) settle(m *evidence.Member) {
+// prepare drops overwritten entries and selects the snapshot.
+func (d *dir) prepare(m *evidence.Member) {
 	d.m = m
 	if !m.HasWAL() {
 		return
@@ -99,8 +99,8 @@ func (d *dir) settle(m *evidence.Member) {
 	d.pickSnapshot(s)
 }
 
-// pickSnapshot follows the choice of each line; see the package comment. A record beyond the commit index of the last
-// HardState does not count.
+// pickSnapshot selects the snapshot like the server's release; see the package comment. A record above the commit index
+// of the last HardState does not count.
 func (d *dir) pickSnapshot(s *dumplog.Summary) {
 	commit := uint64(0)
 	if s.HardState != nil {
@@ -130,8 +130,8 @@ func (d *dir) pickSnapshot(s *dumplog.Summary) {
 	}
 }
 
-// behind are the collected entries that the server reads again: those above the snapshot.
-func (d *dir) behind() []entry {
+// replayed returns the collected entries that the server reads again: those above the snapshot.
+func (d *dir) replayed() []entry {
 	var out []entry
 	for _, e := range d.entries {
 		if e.index > d.snapIndex {
@@ -141,10 +141,11 @@ func (d *dir) behind() []entry {
 	return out
 }
 
-// executed are those of them that it executes: above the consistent index of the database too.
+// executed returns the replayed entries that the server executes: those also above the consistent index of the
+// database.
 func (d *dir) executed() []entry {
 	var out []entry
-	for _, e := range d.behind() {
+	for _, e := range d.replayed() {
 		if e.index > d.m.ConsistentIndex() {
 			out = append(out, e)
 		}
@@ -154,14 +155,14 @@ func (d *dir) executed() []entry {
 
 func (d *dir) hasLog() bool { return d.m.HasWAL() }
 
-// atEntry points to an entry of the log.
+// atEntry returns evidence at an entry of the log.
 func (d *dir) atEntry(e *entry, observed, expected string) check.Evidence {
 	return check.Evidence{Member: d.m.Label(), File: e.pos.Segment, Offset: check.Int64(e.pos.Offset),
 		Field:    fmt.Sprintf("entry %d/%d", e.term, e.index),
 		Observed: observed, Expected: expected, Show: shell.Format("etcd-medic dumplog {} --index {}", d.arg, e.index)}
 }
 
-// atDB points into the database.
+// atDB returns evidence in the database.
 func (d *dir) atDB(bucket, key, observed, expected string) check.Evidence {
 	e := check.Evidence{Member: d.m.Label(), File: "db", Bucket: bucket, Key: check.Bytes(key), Observed: observed,
 		Expected: expected, Show: shell.Format("etcd-medic dumpdb {} {}", d.arg, bucket)}
@@ -171,10 +172,10 @@ func (d *dir) atDB(bucket, key, observed, expected string) check.Evidence {
 	return e
 }
 
-// listed bounds evidence.
-func listed(all []check.Evidence) []check.Evidence { return all[:min(len(all), 20)] }
+// firstN bounds evidence.
+func firstN(all []check.Evidence) []check.Evidence { return all[:min(len(all), 20)] }
 
-// lineOf is the minor version of a version, unknown when it is none.
+// lineOf returns the minor version of a version, unknown if the text is not a version.
 func lineOf(v string) release.Version {
 	n, _ := evidence.MinorOf(v)
 	return release.AnyOf(n)

@@ -1,11 +1,11 @@
-// Package preflight tells, without starting anything, whether a data dir will boot on an etcd version, and which
+// Package preflight decides, without starting a server, whether a data dir will boot on an etcd version, and which
 // start-up check stops it.
 //
-// A server goes through the same steps at every start: it opens the database, picks a raft snapshot, opens the log
-// behind it, reads the member list and cluster version, hands HardState and entries to raft, builds lessor, MVCC and
-// auth store, and applies what is committed above the snapshot. Each rule of this package is one of these steps for the
-// versions that have it; they stand in the order of the start, so the first that is violated is the one the server
-// stops at. Other rules tell what opening the dir changes for good.
+// A server goes through the same steps at every start. It opens the database, selects a raft snapshot, opens the log
+// after it, and reads the member list and cluster version. Then it passes HardState and entries to raft, builds lessor,
+// MVCC and auth store, and applies the committed entries above the snapshot. Each rule of this package is one of these
+// steps for the versions that have it. The rules are in the order of the start, so the server stops at the first
+// violated one. Other rules report what opening the dir changes permanently.
 //
 //	             snapshot used                          members and cluster version     entries executed
 //	3.3          newest .snap that decodes              .snap                           above meta/consistent_index, v2 all
@@ -30,10 +30,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Version is the etcd version that shall open the dir. Patch is -1 for the newest release of the line.
+// Version is the etcd version that is to open the dir. Patch is -1 for the newest release of the minor version.
 type Version struct{ Minor, Patch int }
 
-// Oldest and Newest are the minor versions that rules are known for.
+// Oldest and Newest are the oldest and newest minor version with known rules.
 const (
 	Oldest = release.Oldest
 	Newest = release.Newest
@@ -45,13 +45,13 @@ func ParseVersion(s string) (Version, error) {
 	v := Version{Patch: -1}
 	var err error
 	if len(parts) < 2 || len(parts) > 3 || parts[0] != "3" {
-		return v, fmt.Errorf("%q is no etcd version (want 3.%d to 3.%d, or 3.6.16)", s, Oldest, Newest)
+		return v, fmt.Errorf("%q is not an etcd version (want 3.%d to 3.%d, or 3.6.16)", s, Oldest, Newest)
 	}
 	if v.Minor, err = strconv.Atoi(parts[1]); err == nil && len(parts) == 3 {
 		v.Patch, err = strconv.Atoi(parts[2])
 	}
 	if err != nil || !v.Release().Supported().Certain() {
-		return v, fmt.Errorf("%q is no etcd version that rules are known for (want 3.%d to 3.%d)", s, Oldest, Newest)
+		return v, fmt.Errorf("%q is not an etcd version with known rules (want 3.%d to 3.%d)", s, Oldest, Newest)
 	}
 	return v, nil
 }
@@ -64,7 +64,7 @@ func (v Version) String() string {
 	return fmt.Sprintf("3.%d.%d", v.Minor, v.Patch)
 }
 
-// Release is the version for questions to the table of releases.
+// Release returns the version for the table of releases.
 func (v Version) Release() release.Version {
 	if v.Patch < 0 {
 		return release.NewestOf(v.Minor)
@@ -72,30 +72,30 @@ func (v Version) Release() release.Version {
 	return release.Exact(v.Minor, v.Patch)
 }
 
-// line is the minor version, whatever the patch.
+// line returns the minor version with an unknown patch release.
 func (v Version) line() release.Version { return release.AnyOf(v.Minor) }
 
-// Follows tells whether servers of this version follow a rule.
+// Follows reports whether servers of this version follow a rule.
 func (v Version) Follows(r *release.Rule) bool { return v.Release().Has(r).Certain() }
 
 // Level says what a violated rule means.
 type Level string
 
-// The levels: the server does not start (or dies at the first request); it starts and something is lost or wrong;
-// opening changes the dir for good.
+// The levels: the server does not start (or dies at the first request); it starts, but something is lost or wrong;
+// opening changes the dir permanently.
 const (
 	Stops   Level = "stops"
 	Warns   Level = "warns"
 	Changes Level = "changes"
 )
 
-// Outcome is what one rule says of one dir.
+// Outcome is the result of one rule for one dir.
 type Outcome struct {
 	Rule    string        `json:"rule"`
 	Title   string        `json:"title"`
 	Level   Level         `json:"level"`
 	Outcome check.Outcome `json:"outcome"`
-	// Says is what was found, or why it could not be told; Server what the server itself will say.
+	// Says is what was found, or why the rule could not be checked. Server is the message of the server.
 	Says     string           `json:"says,omitempty"`
 	Server   string           `json:"server,omitempty"`
 	Evidence []check.Evidence `json:"evidence,omitempty"`
@@ -106,17 +106,17 @@ type Result struct {
 	SchemaVersion int            `json:"schemaVersion"`
 	Tool          compare.Tool   `json:"tool"`
 	Source        compare.Source `json:"source"`
-	// From is the line that wrote the dir, "" when no mark tells; To is the version asked about.
+	// From is the minor version that wrote the dir, "" if unknown. To is the requested version.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Boots is nil when it cannot be told.
+	// Boots is nil if unknown.
 	Boots *bool `json:"boots"`
-	// Stops is the rule that the server stops at, "" when it boots or it cannot be told.
+	// Stops is the rule at which the server stops, "" if it boots or if that is unknown.
 	Stops string    `json:"stops,omitempty"`
 	Rules []Outcome `json:"rules"`
-	// Ready says what to do before and after going to the version, in order.
+	// Ready says what to do before and after the upgrade, in order.
 	Ready []string `json:"ready"`
-	// InputsUnchanged is true when no file changed while it was read.
+	// InputsUnchanged is true if no file changed while it was read.
 	InputsUnchanged bool `json:"inputsUnchanged"`
 }
 
@@ -124,11 +124,11 @@ type Result struct {
 type Options struct {
 	// Version is the tool's version, for the document.
 	Version string
-	// Progress, if set, is told what is being read.
+	// Progress, if set, is called with what is being read.
 	Progress func(what string)
 }
 
-// Run reads a data dir and judges it by every rule of the version.
+// Run reads a data dir and checks it with every rule of the version.
 func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Result, error) {
 	d := &dir{to: to}
 	set, err := evidence.Open(ctx, []evidence.Spec{spec},
@@ -139,14 +139,14 @@ func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Resul
 	defer func() { _ = set.Close() }()
 	if len(set.Members) != 1 || set.Members[0].Source.Kind != evidence.KindDataDir {
 		return nil, &evidence.SourceError{Where: spec.Where, Found: kindOf(set),
-			Expected: "one data dir (holding member/)"}
+			Expected: "one data dir (with member/ in it)"}
 	}
 	m := set.Members[0]
-	d.arg = shell.ToFill("DIR") // it came out of an archive
+	d.arg = shell.ToFill("DIR") // it came from an archive
 	if where := set.Argument(m.Source); where != "" {
 		d.arg = shell.Text(where)
 	}
-	d.settle(m)
+	d.prepare(m)
 	r := &Result{SchemaVersion: compare.SchemaVersion, Tool: compare.Tool{Name: "etcd-medic", Version: o.Version},
 		Source: compare.Source{Name: m.Label(), Kind: m.Source.Kind, InUse: m.Source.InUse}, From: m.Version.Text,
 		To:    to.String(),
@@ -201,7 +201,7 @@ func (r *Result) judge(d *dir) {
 	}
 }
 
-// StopsAt returns the outcome that the server stops at, nil when there is none.
+// StopsAt returns the outcome at which the server stops, nil if there is none.
 func (r *Result) StopsAt() *Outcome {
 	for i := range r.Rules {
 		if r.Rules[i].Rule == r.Stops {
@@ -211,11 +211,11 @@ func (r *Result) StopsAt() *Outcome {
 	return nil
 }
 
-// verdict is what a rule found; nil means that it holds.
+// verdict is the result of a rule; nil means that it holds.
 type verdict struct {
 	says, server string
 	evidence     []check.Evidence
-	// unknown says why it could not be told; the rest is then empty.
+	// unknown says why the rule could not be checked; the rest is then empty.
 	unknown string
 }
 
@@ -223,7 +223,7 @@ func unknown(format string, args ...any) *verdict {
 	return &verdict{unknown: fmt.Sprintf(format, args...)}
 }
 
-// entry is what rules want to know of an entry that some version trips over.
+// entry is an entry that some version cannot execute, with the facts that rules need.
 type entry struct {
 	pos         dumplog.Pos
 	term, index uint64
@@ -231,5 +231,5 @@ type entry struct {
 	v2          *dumplog.V2Request
 	conf        *dumplog.ConfChange
 	version     string // of a cluster version set
-	badUser     string // a user name that is no UTF-8
+	badUser     string // a user name that is not UTF-8
 }

@@ -13,18 +13,18 @@ type Rule struct {
 	ID, Title string
 	// Doc says what must hold, for which versions, and the upstream file that checks it.
 	Doc string
-	// Only is followed by the servers that the rule is about, Not by none of them; nil does not restrict.
+	// Only restricts the rule to servers that follow it, Not to servers that do not; nil means no restriction.
 	Only, Not *release.Rule
 	Level     Level
 	Run       func(*dir) *verdict
 }
 
-// concerns tells whether the rule is about servers of a version.
+// concerns reports whether the rule applies to servers of a version.
 func (r *Rule) concerns(v Version) bool {
 	return (r.Only == nil || v.Follows(r.Only)) && (r.Not == nil || !v.Follows(r.Not))
 }
 
-// Lines lists the minor versions that the rule is about, judged by the newest release of each.
+// Lines lists the minor versions to which the rule applies, according to the newest release of each.
 func (r *Rule) Lines() (minors []int) {
 	for _, minor := range release.Minors() {
 		if r.concerns(Version{Minor: minor, Patch: -1}) {
@@ -34,8 +34,8 @@ func (r *Rule) Lines() (minors []int) {
 	return minors
 }
 
-// Rules returns all rules in the order in which a start meets them; those that stop nothing come last. A new rule is
-// one value in a file of its topic and one line here; its text stands in prose/ID.md.
+// Rules returns all rules in the order of a start, followed by those that stop nothing. To add a rule, add a value in a
+// file of its topic and a line here; its text is in prose/ID.md.
 func Rules() []Rule {
 	return []Rule{
 		logPresent,
@@ -70,7 +70,8 @@ var logPresent = described(Rule{
 		if d.hasLog() {
 			return nil
 		}
-		return unknown("there is no readable log: what the server does then depends on its flags and peers, not on the dir")
+		return unknown("there is no readable log: what the server does then depends on its flags and peers, not on " +
+			"the dir")
 	},
 })
 
@@ -82,7 +83,7 @@ var dbOpens = described(Rule{
 			return nil
 		}
 		if db.Handle == nil {
-			v := &verdict{says: "bbolt does not open the database", server: "failed to open database"}
+			v := &verdict{says: "bbolt cannot open the database", server: "failed to open database"}
 			for _, x := range db.Damage {
 				v.evidence = append(v.evidence,
 					check.Evidence{Member: d.m.Label(), File: db.File, Page: check.Uint64(x.Page),
@@ -104,6 +105,6 @@ var dbOpens = described(Rule{
 		}
 		return &verdict{says: fmt.Sprintf("%d places of the page graph are damaged", len(at)),
 			server: "panic: freepages: failed to get all reachable pages, or: assertion failed: Page expected to be: " +
-				"N, but self identifies as M", evidence: listed(at)}
+				"N, but self identifies as M", evidence: firstN(at)}
 	},
 })

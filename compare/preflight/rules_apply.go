@@ -27,8 +27,8 @@ var clusterVersion = described(Rule{
 	},
 })
 
-// clusterVersionSeen is the highest minor version that this version's server gets to know of at its start, and where it
-// stands.
+// clusterVersionSeen returns the highest cluster version that a server of this version reads at its start, and where it
+// is.
 func (d *dir) clusterVersionSeen() (release.Version, []check.Evidence) {
 	best, at := release.Version{}, []check.Evidence(nil)
 	take := func(v string, e check.Evidence) {
@@ -45,7 +45,7 @@ func (d *dir) clusterVersionSeen() (release.Version, []check.Evidence) {
 		take(d.snap.V2.Version, check.Evidence{Member: d.m.Label(), File: d.snap.File, Field: "v2 store /0/version",
 			Observed: d.snap.V2.Version, Expected: expected})
 	}
-	for _, e := range d.behind() {
+	for _, e := range d.replayed() {
 		switch {
 		case e.v2 != nil && e.v2.Path == "/0/version" && d.to.Follows(release.V2Decoded):
 			take(e.v2.Val, d.atEntry(&e, "v2 "+e.v2.Method+" /0/version "+e.v2.Val, expected))
@@ -56,7 +56,7 @@ func (d *dir) clusterVersionSeen() (release.Version, []check.Evidence) {
 	return best, at
 }
 
-// downgradeAllowed: a downgrade that the cluster has enabled lets the line below start.
+// downgradeAllowed reports whether the cluster has enabled a downgrade to this server's minor version.
 func (d *dir) downgradeAllowed(v release.Version) bool {
 	if !d.to.Follows(release.ClusterRequests) || !d.m.HasDB() || !d.m.DB.Cluster.DowngradeEnabled {
 		return false
@@ -73,7 +73,8 @@ var commitInLog = described(Rule{
 		s := &d.m.WAL.Summary
 		last := max(s.LastIndex, d.snapIndex)
 		if c := s.HardState.Commit; c < d.snapIndex || c > last {
-			return &verdict{says: fmt.Sprintf("HardState says commit %d; the raft snapshot is at %d, the log ends at %d", c, d.snapIndex, last),
+			return &verdict{says: fmt.Sprintf("HardState says commit %d; the raft snapshot is at %d, the log ends at "+
+				"%d", c, d.snapIndex, last),
 				server: fmt.Sprintf("state.commit %d is out of range [%d, %d]", c, d.snapIndex, last),
 				evidence: []check.Evidence{{Member: d.m.Label(), File: s.HardStatePos.Segment,
 					Offset: check.Int64(s.HardStatePos.Offset), Field: "HardState.commit",
@@ -109,11 +110,11 @@ var rowsDecode = described(Rule{
 			return nil
 		}
 		return &verdict{says: fmt.Sprintf("%d rows do not decode, first in bucket %s", len(at), at[0].Bucket),
-			server: bucketPanics[at[0].Bucket], evidence: listed(at)}
+			server: bucketPanics[at[0].Bucket], evidence: firstN(at)}
 	},
 })
 
-// bucketPanics are the words of 3.6 for a row that does not decode, by bucket.
+// bucketPanics are the messages of 3.6 for a row that does not decode, by bucket.
 var bucketPanics = map[string]string{
 	"key":             "failed to unmarshal mvccpb.KeyValue, or: invalid revision length",
 	"lease":           "failed to Unmarshal lease proto item",
@@ -143,7 +144,7 @@ var v2Entries = described(Rule{
 		if d.to.Follows(release.V2Decoded) {
 			v.server = "detected disallowed v2 WAL for stage --v2-deprecation=write-only"
 		}
-		for _, e := range d.behind() {
+		for _, e := range d.replayed() {
 			if e.v2 == nil || d.to.Follows(release.V2Decoded) && mapped(e.v2) {
 				continue
 			}
@@ -153,13 +154,13 @@ var v2Entries = described(Rule{
 		if len(v.evidence) == 0 {
 			return nil
 		}
-		v.says = fmt.Sprintf("%d v2 requests lie above the raft snapshot at index %d", len(v.evidence), d.snapIndex)
-		v.evidence = listed(v.evidence)
+		v.says = fmt.Sprintf("%d v2 requests are above the raft snapshot at index %d", len(v.evidence), d.snapIndex)
+		v.evidence = firstN(v.evidence)
 		return v
 	},
 })
 
-// mapped are the v2 requests that 3.6 still understands.
+// mapped reports whether 3.6 understands the v2 request.
 func mapped(r *dumplog.V2Request) bool {
 	return r.Method == "PUT" && (r.Path == "/0/version" || strings.HasPrefix(r.Path, "/0/members/") &&
 		strings.HasSuffix(r.Path, "/attributes"))
@@ -178,9 +179,10 @@ var knownRequests = described(Rule{
 		if len(v.evidence) == 0 {
 			return nil
 		}
-		v.says = fmt.Sprintf("%d entries above the consistent index %d hold requests of a later line", len(v.evidence),
+		v.says = fmt.Sprintf("%d entries above the consistent index %d have requests of a later etcd version",
+			len(v.evidence),
 			d.m.ConsistentIndex())
-		v.evidence = listed(v.evidence)
+		v.evidence = firstN(v.evidence)
 		return v
 	},
 })
@@ -190,7 +192,7 @@ var learnerEntries = described(Rule{
 	Run: func(d *dir) *verdict {
 		v := &verdict{says: "the log adds a learner", server: "ConfChange type should be either AddNode, RemoveNode " +
 			"or UpdateNode"}
-		for _, e := range d.behind() {
+		for _, e := range d.replayed() {
 			if e.conf != nil && e.conf.Type == dumplog.ConfChangeAddLearnerNode {
 				v.evidence = append(v.evidence, d.atEntry(&e, "add learner "+e.conf.NodeID.String(), "no learner"))
 			}
@@ -206,7 +208,7 @@ var userNames = described(Rule{
 	ID: "P16", Level: Stops, Only: release.NamesUTF8,
 	Run: func(d *dir) *verdict {
 		v := &verdict{server: "panic: unmarshal should never fail (string field contains invalid UTF-8)"}
-		for _, e := range d.behind() {
+		for _, e := range d.replayed() {
 			if e.badUser != "" {
 				v.evidence = append(v.evidence, d.atEntry(&e, fmt.Sprintf("user %q", e.badUser), "UTF-8"))
 			}
@@ -214,7 +216,8 @@ var userNames = described(Rule{
 		if len(v.evidence) == 0 {
 			return nil
 		}
-		v.says, v.evidence = fmt.Sprintf("%d entries name a user that is no UTF-8", len(v.evidence)), listed(v.evidence)
+		v.says, v.evidence = fmt.Sprintf("%d entries have a user name that is not UTF-8", len(v.evidence)),
+			firstN(v.evidence)
 		return v
 	},
 })
@@ -226,7 +229,7 @@ var selfRemoved = described(Rule{
 			return nil
 		}
 		commit := d.m.Commit
-		for _, e := range d.behind() {
+		for _, e := range d.replayed() {
 			if e.conf != nil && e.conf.Type == dumplog.ConfChangeRemoveNode && e.conf.NodeID == d.m.MemberID &&
 				e.index <= commit {
 				return &verdict{says: "the log removes this member", server: "the member has been permanently " +
@@ -256,10 +259,10 @@ var selfListed = described(Rule{
 	},
 })
 
-// listedMembers are the members that the server knows once it has replayed its log.
+// listedMembers returns the members that the server knows after it has replayed its log.
 func (d *dir) listedMembers() ([]dumplog.ID, string) {
 	var ids []dumplog.ID
-	where, changes := "", d.behind()
+	where, changes := "", d.replayed()
 	switch {
 	case d.to.Follows(release.MembersFromDB):
 		where, changes = "bucket members", d.executed()

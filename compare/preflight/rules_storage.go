@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// stopsBolt tells which damage bbolt meets when it opens a file for writing.
+// stopsBolt reports whether bbolt notices the damage when it opens a file for writing.
 func stopsBolt(k dumpdb.DamageKind) bool {
 	switch k {
 	case dumpdb.DamageMeta, dumpdb.DamageRow, dumpdb.DamageFreelist, dumpdb.DamageBucket:
@@ -36,7 +36,8 @@ var snapChosen = described(Rule{
 		if len(at) == 0 {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("%d .snap files do not decode; the server renames them and starts from index %d", len(at), d.snapIndex),
+		return &verdict{says: fmt.Sprintf("%d .snap files do not decode; the server renames them and starts from "+
+			"index %d", len(at), d.snapIndex),
 			server: "failed to read a snap file; renamed corrupted snap file", evidence: at}
 	},
 })
@@ -48,7 +49,7 @@ var v2Content = described(Rule{
 			return nil
 		}
 		k := d.snap.V2.UserKeys
-		return &verdict{says: fmt.Sprintf("the v2 store holds %d keys of users, first %s", len(k), k[0]),
+		return &verdict{says: fmt.Sprintf("the v2 store has %d keys of users, first %s", len(k), k[0]),
 			server: "detected disallowed custom content in v2store for stage --v2-deprecation=write-only",
 			evidence: []check.Evidence{{Member: d.m.Label(), File: d.snap.File, Field: "v2 store",
 				Observed: strings.Join(k[:min(5, len(k))], " "), Expected: "no keys below /1",
@@ -71,7 +72,7 @@ var dbReachesSnapshot = described(Rule{
 			}
 		}
 		return &verdict{says: fmt.Sprintf("the database has applied entry %d, the raft snapshot is at %d, and "+
-			"there is no %016x.snap.db", ci, d.snapIndex, d.snapIndex),
+			"%016x.snap.db is missing", ci, d.snapIndex, d.snapIndex),
 			server: "failed to recover v3 backend from snapshot: failed to find database snapshot file (snap: " +
 				"snapshot file doesn't exist)",
 			evidence: []check.Evidence{d.atDB("meta", "consistent_index", fmt.Sprint(ci),
@@ -104,7 +105,7 @@ var logReadable = described(Rule{
 		var at []check.Evidence
 		said := ""
 		for _, x := range d.m.WAL.Summary.Damage {
-			if !refuses(x) || x.Kind == dumplog.DamageLostTail { // which is the next rule's
+			if !refuses(x) || x.Kind == dumplog.DamageLostTail { // which is for the next rule
 				continue
 			}
 			if said == "" {
@@ -118,12 +119,12 @@ var logReadable = described(Rule{
 			return nil
 		}
 		return &verdict{says: fmt.Sprintf("the log is damaged at %d places that the server does not repair", len(at)),
-			server: said, evidence: listed(at)}
+			server: said, evidence: firstN(at)}
 	},
 })
 
-// refuses tells whether a server stops at this damage; what it repairs, takes for the end or does not notice is told by
-// logTail.
+// refuses reports whether a server stops at this damage. logTail reports damage that it repairs, ignores or does not
+// notice.
 func refuses(x *dumplog.DamageError) bool { return x.OnStart == dumplog.StartRefused }
 
 var logReachesSnapshot = described(Rule{
@@ -134,9 +135,10 @@ var logReachesSnapshot = described(Rule{
 		}
 		s := &d.m.WAL.Summary
 		if len(s.Segments) > 0 && s.Segments[0].First > d.snapIndex {
-			return &verdict{says: fmt.Sprintf("the oldest segment begins at index %d, the raft snapshot in use "+
+			return &verdict{says: fmt.Sprintf("the oldest segment starts at index %d, the raft snapshot in use "+
 				"is at %d", s.Segments[0].First, d.snapIndex),
-				server: fmt.Sprintf("wal: file not found which matches the snapshot index '%d' (up to 3.5: wal: file not found)", d.snapIndex),
+				server: fmt.Sprintf("wal: file not found which matches the snapshot index '%d' (up to 3.5: wal: file "+
+					"not found)", d.snapIndex),
 				evidence: []check.Evidence{{Member: d.m.Label(), File: s.Segments[0].Name, Field: "first index",
 					Observed: fmt.Sprint(s.Segments[0].First),
 					Expected: fmt.Sprintf("at most %d", d.snapIndex)}}}
@@ -146,7 +148,8 @@ var logReachesSnapshot = described(Rule{
 				continue
 			}
 			if d.snapIndex < j.To {
-				return &verdict{says: fmt.Sprintf("entries %d to %d are not in the log: the member got a snapshot "+
+				return &verdict{says: fmt.Sprintf("entries %d to %d are not in the log: the member received a "+
+					"snapshot "+
 					"there, and the one in use is at %d", j.From, j.To, d.snapIndex),
 					server: "wal: slice bounds out of range",
 					evidence: []check.Evidence{{Member: d.m.Label(), File: j.Segment, Offset: check.Int64(j.Offset),
@@ -169,7 +172,7 @@ var dbPresent = described(Rule{
 			}
 			return unknown("the database is missing and the log does not reach back to its first entry")
 		}
-		return &verdict{says: "there is no member/snap/db", server: "database file of the backend is missing",
+		return &verdict{says: "member/snap/db is missing", server: "database file of the backend is missing",
 			evidence: []check.Evidence{{Member: d.m.Label(), File: "member/snap/db", Observed: "absent",
 				Expected: "present"}}}
 	},

@@ -6,14 +6,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/prose"
 )
 
-// proseFiles are the texts: prose/ID.md says what a start demands, for which versions, and where upstream checks it.
+// proseFiles are the texts: prose/ID.md says what a start requires, for which versions, and where upstream checks it.
 //
 //go:embed prose/*.md
 var proseFiles embed.FS
 
 var texts, errTexts = prose.Load(proseFiles, "prose")
 
-// described gives a rule its texts.
+// described sets the texts of a rule.
 func described(r Rule) Rule {
 	t := texts[r.ID]
 	r.Title, r.Doc = t.Title, t.Doc

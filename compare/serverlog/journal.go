@@ -12,33 +12,33 @@ import (
 	"time"
 )
 
-// Journal is what a whole log of one server says: its time, its known lines with the indexes they name, and who wrote
-// it.
+// Journal is the content of a whole log of one server: its time, its known lines with the indexes they name, and the
+// member.
 type Journal struct {
-	// Lines counts all lines, First and Last are the times of the first and last line that has one.
+	// Lines counts all lines. First and Last are the times of the first and last line with a time.
 	Lines       int
 	First, Last time.Time
 	// Events are the known lines in the order of the log, bounded; LeftOut counts the rest.
 	Events  []Event
 	LeftOut int
-	// Members are the member IDs that the server started under, in order, each once in a row.
+	// Members are the member IDs under which the server started, in order, without repetition in a row.
 	Members []string
 }
 
 // Event is one line of a log that says something about the member's files.
 type Event struct {
-	// Line is its number, counted from 1; Time is zero where the log tells none.
+	// Line is its number, counted from 1. Time is zero if the log has none.
 	Line int
 	Time time.Time
-	// ID names what it says: that of a Message, or of one of the ordinary lines below.
+	// ID names its meaning: the ID of a Message, or of one of the ordinary lines below.
 	ID   string
 	Text string
 	// Index is the raft index, Revision the revision, Term the term that it names; 0 for none.
 	Index, Term uint64
 	Revision    int64
-	// Problem is true for a known message; false for what a sound server writes too.
+	// Problem is true for a known message, false for a line that a healthy server also writes.
 	Problem bool
-	// Checks are those that show a problem.
+	// Checks are the checks that show a problem.
 	Checks []string
 }
 
@@ -56,7 +56,8 @@ const (
 // ordinary are the ordinary lines, as 3.3 (plain) and 3.4 to 3.8 (JSON) write them.
 var ordinary = []struct{ id, pattern string }{
 	{EventRestart, `restarting member (?P<member>[0-9a-f]+) in cluster [0-9a-f]+ at commit index (?P<index>\d+)`},
-	{EventRestart, `"msg":"restarting local member".*"local-member-id":"(?P<member>[0-9a-f]+)".*"commit-index":(?P<index>\d+)`},
+	{EventRestart, `"msg":"restarting local " +
+		"member".*"local-member-id":"(?P<member>[0-9a-f]+)".*"commit-index":(?P<index>\d+)`},
 	{EventStart, `starting member (?P<member>[0-9a-f]+) in cluster`},
 	{EventStart, `"msg":"starting local member","local-member-id":"(?P<member>[0-9a-f]+)"`},
 	{EventLeader, `[0-9a-f]+ became leader at term (?P<term>\d+)`},
@@ -77,12 +78,12 @@ var ordinaryFinder = sync.OnceValue(func() *finder {
 	return newFinder(out)
 })
 
-// maxEvents bounds the events of a journal; a log that repeats one line a million times keeps the first of a run and
-// counts the others.
+// maxEvents bounds the events of a journal. For a line that is repeated in a row, it keeps the first and counts the
+// others.
 const maxEvents = 2000
 
-// Read reads a log of one server: plain lines of 3.3, JSON lines, an export or JSON of journald, or what kubectl logs
-// prints, with or without its time stamps.
+// Read reads a log of one server: plain lines of 3.3, JSON lines, an export or JSON of journald, or the output of
+// kubectl logs, with or without its time stamps.
 func Read(ctx context.Context, r io.Reader) (*Journal, error) {
 	j := &Journal{}
 	br := bufio.NewReaderSize(r, maxLine)
@@ -94,7 +95,7 @@ func Read(ctx context.Context, r io.Reader) (*Journal, error) {
 			line, at := block.unwrap(strings.TrimRight(string(raw), "\r\n"))
 			j.add(line, at)
 		}
-		whole = !errors.Is(err, bufio.ErrBufferFull) // the rest of a longer line is not looked at
+		whole = !errors.Is(err, bufio.ErrBufferFull) // the rest of a longer line is ignored
 		if j.Lines%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -107,7 +108,7 @@ func Read(ctx context.Context, r io.Reader) (*Journal, error) {
 	}
 }
 
-// add looks at one line.
+// add handles one line.
 func (j *Journal) add(line string, at time.Time) {
 	if line == "" {
 		return
@@ -148,7 +149,7 @@ func (j *Journal) add(line string, at time.Time) {
 	})
 }
 
-// keep files an event; of a run of equal ones the first is enough.
+// keep adds an event, unless it equals the previous one.
 func (j *Journal) keep(e Event) {
 	if n := len(j.Events); n > 0 {
 		if last := &j.Events[n-1]; last.ID == e.ID && last.Index == e.Index && last.Revision == e.Revision &&
@@ -165,7 +166,7 @@ func (j *Journal) keep(e Event) {
 	j.Events = append(j.Events, e)
 }
 
-// fill takes the numbers out of the named groups.
+// fill reads the numbers from the named groups.
 func (e *Event) fill(re *regexp.Regexp, m []string) {
 	number := func(names ...string) uint64 {
 		for _, name := range names {

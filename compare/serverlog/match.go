@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// finder looks for many patterns at once. Each pattern has words of which one must be in the line; all words are looked
-// for in one pass over the line, and only patterns with a word that was found are tried. So an ordinary line costs one
+// finder searches for many patterns at once. Each pattern has words of which at least one must be in the line. One pass
+// over the line searches for all words, and only patterns with a found word are tried. So an ordinary line costs one
 // pass, whatever the number of patterns.
 type finder struct {
 	patterns []compiled
@@ -22,8 +22,7 @@ type compiled struct {
 	re *regexp.Regexp
 }
 
-// newFinder prepares patterns. Words are folded to lower case: a pattern may say more, it is tried on the line
-// unchanged.
+// newFinder prepares patterns. Words are folded to lower case. The pattern itself is tried on the unchanged line.
 func newFinder(patterns []compiled) *finder {
 	f := &finder{patterns: patterns}
 	for i, p := range patterns {
@@ -44,7 +43,7 @@ func (f *finder) in(line string, found func(compiled, []string) bool) {
 	var buf [16]int
 	candidates := f.words.scan(line, append(buf[:0], f.always...))
 	for {
-		least := -1 // few at most: no sorting
+		least := -1 // few at most, so they are not sorted
 		for _, c := range candidates {
 			if c >= 0 && (least < 0 || c < least) {
 				least = c
@@ -64,11 +63,11 @@ func (f *finder) in(line string, found func(compiled, []string) bool) {
 	}
 }
 
-// shortest is the length below which a word says too little.
+// shortest is the minimum length of a useful word.
 const shortest = 4
 
-// needs returns words in lower case of which at least one is in every text that the pattern matches; none if there are
-// no such words.
+// needs returns lower-case words of which at least one is in every text that the pattern matches; none if there are no
+// such words.
 func needs(pattern string) []string {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -123,7 +122,7 @@ type automaton struct {
 }
 
 type wordNode struct {
-	// next is the node after each byte; after link it is complete, so that the pass never goes back.
+	// next is the node after each byte. After link it is complete, so that the pass never goes back.
 	next [128]int32
 	fail int32
 	// out are the patterns whose word ends here.

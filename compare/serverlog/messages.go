@@ -8,13 +8,12 @@ import (
 	"sync"
 )
 
-// texts hold the messages: a file per topic, a section per message. README.md beside them says how one is written.
+// texts are the messages: a file per topic, a section per message. README.md next to them describes the format.
 //
 //go:embed messages/*.md
 var texts embed.FS
 
-// topics are the files, in the order in which their messages are looked for: a general message stands after the special
-// ones.
+// topics are the files, in the order in which their messages are searched: special messages before general ones.
 var topics = []string{"raft", "log", "snap", "database", "version", "member", "running"}
 
 var catalogue = sync.OnceValues(func() ([]Message, error) {
@@ -85,7 +84,7 @@ func (s *section) line(line string) error {
 	return fmt.Errorf("a block %q, want match or log", s.block)
 }
 
-// prose takes a line outside of blocks: the meaning, the state on disk, a step, or a property.
+// prose handles a line outside of blocks: the meaning, the state on disk, a step, or a property.
 func (s *section) prose(line string) error {
 	if line == "" {
 		return nil
@@ -124,12 +123,12 @@ func (s *section) property(line string) error {
 	case "rules":
 		s.Rules = strings.Split(value, ", ")
 	default:
-		return fmt.Errorf("no property is called %q", name)
+		return fmt.Errorf("unknown property %q", name)
 	}
 	return nil
 }
 
-// quoted are the commands in a step: what stands between backquotes.
+// quoted returns the commands in a step: the texts between backquotes.
 func quoted(step string) []string {
 	var out []string
 	for i, part := range strings.Split(step, "`") {

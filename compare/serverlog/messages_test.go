@@ -22,7 +22,7 @@ func TestFilesParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"# T\n\n## a\n\nmeans\n\nmore\n":     "line 7: a second paragraph: \"more\"",
-		"## a\n- cause: b\n":                 "line 2: no property is called \"cause\"",
+		"## a\n- cause: b\n":                 "line 2: unknown property \"cause\"",
 		"## a\n- versions\n":                 "line 2: a property without a value: \"versions\"",
 		"## a\n```sh\netcd\n```\n":           "line 3: a block \"sh\", want match or log",
 		"## a\n\nmeans\n\n```log\n## x\n```": "",

@@ -1,8 +1,8 @@
-// Package serverlog knows what the panic, fatal and error lines of an etcd server say about its files: which state on
-// disk makes a server of 3.3 to 3.8 write them, which causes lead there, and which checks show it.
+// Package serverlog explains the panic, fatal and error lines of an etcd server about its files. It knows which state
+// on disk makes a server of 3.3 to 3.8 write them, which causes lead to it, and which checks show it.
 //
-// A pattern holds the core of a message as the sources have it, so that it matches the plain lines of 3.3, the JSON
-// lines of later ones and what a person pastes. Numbers and names in it are returned as values.
+// A pattern is the core of a message as in the sources. So it matches the plain lines of 3.3, the JSON lines of later
+// releases and text pasted by a user. Numbers and names in it are returned as values.
 package serverlog
 
 import (
@@ -10,46 +10,45 @@ import (
 	"strings"
 )
 
-// Message is one thing that a server can say.
+// Message is one message of a server.
 type Message struct {
-	// ID is the name under which explain finds it.
+	// ID is the name of the message for explain.
 	ID string
-	// Patterns are regular expressions, matched without regard to case; one of them has to match. Named groups become
+	// Patterns are regular expressions, matched without regard to case; one of them must match. Named groups become
 	// values.
 	Patterns []string
 	// Examples are lines as servers write them.
 	Examples []string
-	// Means says what happened, OnDisk which state of the files makes a server say it.
+	// Means says what happened, OnDisk which state of the files leads to the message.
 	Means, OnDisk string
 	// Versions says which releases have the text.
 	Versions string
-	// Causes are IDs of the catalogue, Checks those of the checks and Rules those of preflight that show it.
+	// Causes are IDs of causes, Checks of checks and Rules of preflight rules that belong to it.
 	Causes, Checks, Rules []string
 	// Do says what to do, in order; Type are the commands in it.
 	Do, Type []string
 }
 
-// OfFiles reports whether the message says something about the member's files, not only about network, machine or
-// flags.
+// OfFiles reports whether the message is about the member's files, and not only about network, machine or flags.
 func (m *Message) OfFiles() bool { return len(m.Causes)+len(m.Checks)+len(m.Rules) > 0 }
 
 // Match is a message found in a text.
 type Match struct {
 	Message
-	// Line is the line it was found in, Values what its named groups hold, Count how many lines said it.
+	// Line is the matching line, Values the content of its named groups, Count the number of such lines.
 	Line   string
 	Values map[string]string
 	Count  int
 }
 
-// All returns every known message, the more specific before the general. A new one is a section in a file of folder
+// All returns every known message, the more specific before the general. To add one, add a section in a file of folder
 // messages.
 func All() []Message {
-	out, _ := catalogue() // a test proves that all files parse
+	out, _ := catalogue() // a test verifies that all files parse
 	return slices.Clone(out)
 }
 
-// Find returns the message of that ID.
+// Find returns the message with an ID.
 func Find(id string) (Message, bool) {
 	for _, m := range All() {
 		if strings.EqualFold(m.ID, id) {
@@ -59,12 +58,12 @@ func Find(id string) (Message, bool) {
 	return Message{}, false
 }
 
-// maxLine is how much of a line is looked at in one piece; stack traces in JSON lines can be long. Pieces of a longer
-// line overlap, so that no message is cut apart.
+// maxLine is how much of a line is searched at once; stack traces in JSON lines can be long. Pieces of a longer line
+// overlap, so that no message is split.
 const maxLine, overlap = 64 << 10, 4 << 10
 
-// Scan looks for known messages in the lines of a text, in the order of their first appearance. One line can say
-// several: the error that ended the server and what it led to.
+// Scan searches the lines of a text for known messages, in the order of their first appearance. One line can contain
+// several: the error that ended the server and its consequence.
 func Scan(text string) []Match {
 	var s Scanner
 	for line := range strings.Lines(text) {
@@ -73,19 +72,19 @@ func Scan(text string) []Match {
 	return s.Matches()
 }
 
-// Scanner is Scan for a stream of lines, in memory that depends on the number of known messages alone. The zero value
-// is ready.
+// Scanner is Scan for a stream of lines. Its memory depends only on the number of known messages. The zero value is
+// ready.
 type Scanner struct {
 	order []*Match
 	byID  map[string]*Match
-	// last is the line that said a message last.
+	// last is the number of the last line with a message.
 	last  map[string]int
 	lines int
-	// tail is the end of what was looked at of the current line.
+	// tail is the end of the searched part of the current line.
 	tail string
 }
 
-// Line looks at one line.
+// Line handles one line.
 func (s *Scanner) Line(line string) {
 	s.lines++
 	if strings.HasPrefix(line, "{") {
@@ -94,7 +93,7 @@ func (s *Scanner) Line(line string) {
 	s.pieces(line)
 }
 
-// More looks at a further part of the line that is too long to be given to Line at once.
+// More handles a further part of a line that is too long for Line.
 func (s *Scanner) More(part string) { s.pieces(s.tail + part) }
 
 func (s *Scanner) pieces(text string) {
@@ -114,7 +113,7 @@ func (s *Scanner) piece(line string) {
 	})
 }
 
-// found files one match. Two patterns of a message in one line are one.
+// found adds one match. Two patterns of a message in one line count as one.
 func (s *Scanner) found(line string, p compiled, m []string) {
 	if s.byID == nil {
 		s.byID, s.last = map[string]*Match{}, map[string]int{}
@@ -136,10 +135,10 @@ func (s *Scanner) found(line string, p compiled, m []string) {
 	s.byID[p.ID], s.order = x, append(s.order, x)
 }
 
-// Lines is how many lines were looked at.
+// Lines returns how many lines were searched.
 func (s *Scanner) Lines() int { return s.lines }
 
-// Matches returns what was found so far.
+// Matches returns the matches so far.
 func (s *Scanner) Matches() []Match {
 	out := make([]Match, 0, len(s.order))
 	for _, m := range s.order {
@@ -150,7 +149,7 @@ func (s *Scanner) Matches() []Match {
 
 var unescape = strings.NewReplacer(`\"`, `"`, `\n`, " ", `\t`, " ", `\u003c`, "<", `\u003e`, ">")
 
-// plain undoes the escapes of JSON lines, as far as they stand in messages.
+// plain removes the escapes of JSON lines that occur in messages.
 func plain(line string) string {
 	if strings.IndexByte(line, '\\') >= 0 {
 		line = unescape.Replace(line)

@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// journaldBlock takes lines out of what carries them. Of an export of journald it remembers the time that stands before
-// the message.
+// journaldBlock unwraps lines. For an export of journald it remembers the time that comes before the message.
 type journaldBlock struct{ at time.Time }
 
 var exportField = regexp.MustCompile(`^_?_?[A-Z][A-Z0-9_]*=`)
 
-// unwrap returns the line that the server wrote and the time that its carrier gives, zero for none.
+// unwrap returns the line of the server and the time from its wrapper, zero for none.
 func (b *journaldBlock) unwrap(line string) (string, time.Time) {
 	switch {
 	case strings.HasPrefix(line, "__REALTIME_TIMESTAMP="):
@@ -30,8 +29,8 @@ func (b *journaldBlock) unwrap(line string) (string, time.Time) {
 	return stamped(line)
 }
 
-// carried takes the line out of JSON of journald (-o json) or of a container runtime. A line of a server is no such
-// thing.
+// carried unwraps a line in JSON of journald (-o json) or of a container runtime. It returns a line of a server
+// unchanged.
 func carried(line string) (string, time.Time) {
 	if !strings.Contains(line, `"MESSAGE"`) && !strings.Contains(line, `"stream"`) {
 		return line, time.Time{}
@@ -55,8 +54,8 @@ func carried(line string) (string, time.Time) {
 	return line, time.Time{}
 }
 
-// stamped cuts off the time that kubectl logs --timestamps and container runtimes put before a line, with the stream's
-// name of the latter.
+// stamped removes the time that kubectl logs --timestamps and container runtimes put before a line, and the runtimes'
+// stream name.
 func stamped(line string) (string, time.Time) {
 	head, rest, ok := strings.Cut(line, " ")
 	if !ok || len(head) < 20 || head[4] != '-' || !strings.Contains(head, "T") {
@@ -83,11 +82,11 @@ func micros(s string) time.Time {
 var (
 	jsonStamp = regexp.MustCompile(`"ts":"([^"]{10,40})"`)
 	numStamp  = regexp.MustCompile(`"ts":(\d{9,11}(?:\.\d+)?)`)
-	// plainStamp is that of 3.3 and of 3.4 without zap; it has no zone and is taken for UTC.
+	// plainStamp is the time stamp of 3.3 and of 3.4 without zap. It has no zone and is read as UTC.
 	plainStamp = regexp.MustCompile(`(?:^|\s)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+) [A-Z] \| `)
 )
 
-// timeOf is the time that the server itself wrote into a line.
+// timeOf returns the time that the server itself wrote into a line.
 func timeOf(line string) (time.Time, bool) {
 	if m := jsonStamp.FindStringSubmatch(line); m != nil {
 		return parseTime(m[1])

@@ -29,7 +29,7 @@ type Event struct {
 	ModRevision    int64
 	Version        int64
 	Lease          int64
-	// Time is when the event reached the program that wrote the delta, not when it was committed.
+	// Time is when the program that wrote the delta received the event, not when it was committed.
 	Time time.Time
 }
 
@@ -40,15 +40,15 @@ const (
 	maxEvent = 256 << 20
 )
 
-// ErrTooLong says that a file unpacks to more than any snapshot holds.
+// ErrTooLong says that a file unpacks to more than any snapshot contains.
 var ErrTooLong = errors.New("it unpacks to more than 64 GiB")
 
-// HashError says that the sha256 at the end of a delta does not fit its content.
+// HashError says that the sha256 at the end of a delta does not match its content.
 type HashError struct{ Stored, Computed string }
 
-// Error names both sums.
+// Error returns both sums.
 func (e *HashError) Error() string {
-	return fmt.Sprintf("its sha256 does not fit its content: stored %s, computed %s", e.Stored, e.Computed)
+	return fmt.Sprintf("its sha256 does not match its content: stored %s, computed %s", e.Stored, e.Computed)
 }
 
 // Open returns the uncompressed content of a snapshot.
@@ -64,7 +64,7 @@ func (s *Snapshot) Open() (io.ReadCloser, error) {
 	return &content{Reader: &bounded{r: r, left: maxContent}, file: f, packed: r}, nil
 }
 
-// Decompress undoes the compression that a suffix names.
+// Decompress removes the compression that a suffix names.
 func Decompress(r io.Reader, suffix string) (io.Reader, error) {
 	switch suffix {
 	case "":
@@ -108,8 +108,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Events yields the events of a delta in constant memory. An error ends it: a *HashError comes after the last event,
-// when the content was read in full and does not fit its sum.
+// Events yields the events of a delta in constant memory. An error ends it. A *HashError comes after the last event, if
+// the whole content was read but does not match its sum.
 func Events(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		body := &untilSum{r: bufio.NewReaderSize(r, 64<<10), h: sha256.New()}
@@ -146,12 +146,12 @@ func opening(dec *json.Decoder) error {
 		return err
 	}
 	if t != json.Delim('[') {
-		return fmt.Errorf("it begins with %v, not with an array of events", t)
+		return fmt.Errorf("it starts with %v, not with an array of events", t)
 	}
 	return nil
 }
 
-// wireEvent is an event as it is written: clientv3.Event by encoding/json, and a time.
+// wireEvent is an event as encoded: clientv3.Event by encoding/json, and a time.
 type wireEvent struct {
 	EtcdEvent *struct {
 		Type eventType `json:"type"`
@@ -167,7 +167,7 @@ type wireEvent struct {
 	Time time.Time `json:"time"`
 }
 
-// eventType is 0 or absent for a put and 1 for a delete; other encoders of the same message write the name.
+// eventType is 0 or absent for a put and 1 for a delete. Other encoders of the same message write the name.
 type eventType int
 
 // UnmarshalJSON reads a number or a name.
@@ -185,24 +185,24 @@ func (t *eventType) UnmarshalJSON(b []byte) error {
 
 func (w *wireEvent) event() (Event, error) {
 	if w.EtcdEvent == nil || w.EtcdEvent.KV == nil {
-		return Event{}, errors.New("an event names no key")
+		return Event{}, errors.New("an event has no key")
 	}
 	kv := w.EtcdEvent.KV
 	e := Event{Delete: w.EtcdEvent.Type == 1, Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision,
 		ModRevision: kv.ModRevision,
 		Version:     kv.Version, Lease: kv.Lease, Time: w.Time}
 	if len(e.Key) == 0 || e.ModRevision < 1 {
-		return Event{}, errors.New("an event names no key or no revision")
+		return Event{}, errors.New("an event has no key or no revision")
 	}
 	return e, nil
 }
 
-// untilSum passes everything but the last 32 bytes on and hashes it.
+// untilSum passes on and hashes everything but the last 32 bytes.
 type untilSum struct {
 	r    *bufio.Reader
 	h    hash.Hash
 	done bool
-	err  error // of the file below, if it is not its end
+	err  error // of the file, if it is not the end
 }
 
 // Read implements io.Reader.
@@ -224,7 +224,7 @@ func (u *untilSum) Read(p []byte) (int, error) {
 	if _, derr := u.r.Discard(n); derr != nil {
 		return n, derr
 	}
-	// The buffer may have held more than p takes.
+	// The buffer may have had more than fits in p.
 	if u.done && len(b)-n > sha256.Size {
 		u.done = false
 	}
@@ -234,7 +234,7 @@ func (u *untilSum) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// why prefers the error of the file to what the decoder makes of its end.
+// why returns the error of the file rather than the decoder's error about its end.
 func (u *untilSum) why(err error) error {
 	switch {
 	case u.err != nil:
@@ -245,14 +245,14 @@ func (u *untilSum) why(err error) error {
 	return err
 }
 
-// finish reads what follows the array and compares the sums.
+// finish reads the data after the array and compares the sums.
 func (u *untilSum) finish(buffered io.Reader) error {
 	rest, err := io.Copy(io.Discard, io.MultiReader(buffered, u))
 	if err != nil || u.err != nil {
 		return errors.Join(err, u.err)
 	}
 	if rest > 0 {
-		return fmt.Errorf("%d bytes stand between the events and their sha256", rest)
+		return fmt.Errorf("there are %d bytes between the events and their sha256", rest)
 	}
 	stored, err := io.ReadAll(io.LimitReader(u.r, sha256.Size+1))
 	if err != nil {
@@ -267,7 +267,7 @@ func (u *untilSum) finish(buffered io.Reader) error {
 	return nil
 }
 
-// eventBound ends a file whose events do not end: the decoder would keep all of one in memory.
+// eventBound stops at an event that is too long, since the decoder would keep all of it in memory.
 type eventBound struct {
 	r io.Reader
 }

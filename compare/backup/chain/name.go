@@ -1,9 +1,9 @@
 // Package chain reads chains of full and delta snapshots as etcd-backup-restore writes them.
 //
-// A store holds files named KIND-START-LAST-TIME[SUFFIX][.final] (pkg/types/snapstore.go, GenerateSnapshotName). A full
-// snapshot (Full, start 0) is what snapshot save writes. A delta snapshot (Incr) is a JSON array of the watch events of
-// the revisions START to LAST, followed by the sha256 of the array (pkg/snapshot/snapshotter/snapshotter.go,
-// TakeDeltaSnapshot). Both may be compressed as a whole; the suffix says how: .gz, .zlib or .Z (pkg/compressor).
+// A store contains files named KIND-START-LAST-TIME[SUFFIX][.final] (pkg/types/snapstore.go, GenerateSnapshotName). A
+// full snapshot (Full, start 0) is a file of snapshot save. A delta snapshot (Incr) is a JSON array of the watch events
+// of the revisions START to LAST, followed by the sha256 of the array (pkg/snapshot/snapshotter/snapshotter.go,
+// TakeDeltaSnapshot). Both may be compressed as a whole, as the suffix says: .gz, .zlib or .Z (pkg/compressor).
 package chain
 
 import (
@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// Snapshot is one file of a chain, as its name describes it.
+// Snapshot is one file of a chain, according to its name.
 type Snapshot struct {
-	// Path is the file; Full tells a full snapshot from a delta.
+	// Path is the file. Full is true for a full snapshot, false for a delta.
 	Path string
 	Full bool
-	// Start and Last are the first and last revision; Start of a full snapshot is 0. A full snapshot may hold a few
-	// revisions more than Last, since the revision is asked for before the snapshot is taken.
+	// Start and Last are the first and last revision; Start of a full snapshot is 0. A full snapshot may contain a few
+	// revisions after Last, since the revision is read before the snapshot is taken.
 	Start, Last int64
 	// Created is when the snapshot was taken.
 	Created time.Time
@@ -35,7 +35,7 @@ func (s *Snapshot) Name() string { return filepath.Base(s.Path) }
 
 var nameForm = regexp.MustCompile(`^(Full|Incr)-(\d{8,19})-(\d{8,19})-(\d{1,12})(\.gz|\.zlib|\.Z)?(\.final)?$`)
 
-// ParseName reads the name of a snapshot from a path; ok is false for files that are named otherwise.
+// ParseName reads the name of a snapshot from a path; ok is false for other names.
 func ParseName(path string) (s Snapshot, ok bool) {
 	m := nameForm.FindStringSubmatch(filepath.Base(path))
 	if m == nil {
@@ -51,13 +51,13 @@ func ParseName(path string) (s Snapshot, ok bool) {
 		Suffix: m[5]}, true
 }
 
-// Chain is one full snapshot and the deltas that follow it, in the order in which they apply.
+// Chain is one full snapshot and the deltas after it, in order.
 type Chain struct {
 	Full   Snapshot
 	Deltas []Snapshot
 }
 
-// Last is the revision that the chain leads to, by the names of its files.
+// Last returns the last revision of the chain, according to the names of its files.
 func (c *Chain) Last() int64 {
 	last := c.Full.Last
 	for i := range c.Deltas {
@@ -66,7 +66,7 @@ func (c *Chain) Last() int64 {
 	return last
 }
 
-// Newest is when the newest file of the chain was taken.
+// Newest returns when the newest file of the chain was taken.
 func (c *Chain) Newest() time.Time {
 	t := c.Full.Created
 	for i := range c.Deltas {
@@ -77,9 +77,8 @@ func (c *Chain) Newest() time.Time {
 	return t
 }
 
-// Group puts the snapshots of one folder into chains, oldest first: each delta belongs to the last full snapshot before
-// it, by revision. Deltas from before the first full snapshot are returned apart: nothing is there that they could be
-// applied to.
+// Group arranges the snapshots of one folder in chains, oldest first. Each delta belongs to the last full snapshot
+// before it, by revision. Deltas before the first full snapshot are orphans: they cannot be applied to anything.
 func Group(all []Snapshot) (chains []Chain, orphans []Snapshot) {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b Snapshot) int {
@@ -100,8 +99,7 @@ func Group(all []Snapshot) (chains []Chain, orphans []Snapshot) {
 	return chains, orphans
 }
 
-// rank puts a full snapshot after a delta that was taken at the same time up to the same revision: the full one holds
-// the delta.
+// rank sorts a full snapshot after a delta of the same time and last revision: the full one includes the delta.
 func rank(s Snapshot) int {
 	if s.Full {
 		return 1
@@ -109,7 +107,7 @@ func rank(s Snapshot) int {
 	return 0
 }
 
-// Order finds what the names of a chain say against it: revisions that no file holds, and deltas that overlap.
+// Order returns the faults visible in the names of a chain: missing revisions and overlapping deltas.
 func (c *Chain) Order() []Fault {
 	var out []Fault
 	last := c.Full.Last
@@ -118,11 +116,11 @@ func (c *Chain) Order() []Fault {
 		switch {
 		case d.Start > last+1:
 			out = append(out, Fault{File: d.Name(), Kind: Gap, First: last + 1, Last: d.Start - 1,
-				Text: fmt.Sprintf("revisions %d to %d are in no file: %s begins at %d", last+1, d.Start-1, d.Name(),
+				Text: fmt.Sprintf("revisions %d to %d are in no file: %s starts at %d", last+1, d.Start-1, d.Name(),
 					d.Start)})
 		case d.Start <= last && i > 0:
 			out = append(out, Fault{File: d.Name(), Kind: Overlap, First: d.Start, Last: min(last, d.Last),
-				Text: fmt.Sprintf("%s begins at revision %d, which the files before it hold up to %d", d.Name(),
+				Text: fmt.Sprintf("%s starts at revision %d, but earlier files already reach %d", d.Name(),
 					d.Start, last)})
 		}
 		last = max(last, d.Last)
@@ -146,10 +144,10 @@ const (
 type Fault struct {
 	File string    `json:"file"`
 	Kind FaultKind `json:"kind"`
-	// First and Last bound the revisions that are concerned, 0 where none are known.
+	// First and Last bound the affected revisions, 0 if unknown.
 	First int64 `json:"firstRevision,omitempty"`
 	Last  int64 `json:"lastRevision,omitempty"`
-	// Key is the key concerned, if there is one.
+	// Key is the affected key, if there is one.
 	Key  []byte `json:"key,omitempty"`
 	Text string `json:"text"`
 }

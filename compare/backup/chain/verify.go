@@ -20,19 +20,19 @@ import (
 // maxFaults bounds the list of faults of one chain.
 const maxFaults = 100
 
-// Report is what reading a chain shows.
+// Report is the result of reading a chain.
 type Report struct {
 	Full string `json:"full"`
 	// FullRevision is the revision of the full snapshot itself; the one in its name may be lower.
 	FullRevision int64   `json:"fullRevision"`
 	Deltas       []Delta `json:"deltas"`
-	// Revision is how far the chain serves: every revision up to it is there, and fits the ones before it.
+	// Revision is how far the chain can be applied: every revision up to it exists and fits the earlier ones.
 	Revision int64 `json:"revision"`
-	// LastNamed is the revision that the name of the last file promises.
+	// LastNamed is the revision in the name of the last file.
 	LastNamed int64   `json:"lastNamed"`
 	Events    int64   `json:"events"`
 	Faults    []Fault `json:"faults"`
-	// More counts faults beyond the listed.
+	// More counts faults that are not listed.
 	More int `json:"more,omitempty"`
 }
 
@@ -42,16 +42,16 @@ type Delta struct {
 	First  int64  `json:"firstRevision"`
 	Last   int64  `json:"lastRevision"`
 	Events int64  `json:"events"`
-	// Sound is true when the file was read to its end and fits its sha256.
+	// Sound is true if the file was read to its end and matches its sha256.
 	Sound bool `json:"sound"`
 }
 
-// Serves tells whether the whole chain can be applied.
+// Serves reports whether the whole chain can be applied.
 func (r *Report) Serves() bool { return len(r.Faults) == 0 }
 
-// Verify reads every delta and checks it: its sha256, its order, that no revision is missing, and that each event fits
-// the state that the full snapshot and the events before it lead to. Memory grows with the number of different keys in
-// the deltas, some 100 bytes each. The error is that of ctx.
+// Verify reads every delta and checks its sha256, its order, that no revision is missing, and that each event fits the
+// state after the full snapshot and the earlier events. Memory grows with the number of different keys in the deltas,
+// about 100 bytes each. It returns an error only if ctx ends.
 func (c *Chain) Verify(ctx context.Context, full *dumpdb.DB) (*Report, error) {
 	v := &verifier{chain: c, full: full, keys: map[keyID]*life{},
 		r: &Report{Full: c.Full.Name(), LastNamed: c.Last(), Deltas: []Delta{}, Faults: []Fault{}}}
@@ -72,7 +72,7 @@ func (c *Chain) Verify(ctx context.Context, full *dumpdb.DB) (*Report, error) {
 	return v.r, nil
 }
 
-// keyID stands for a key.
+// keyID identifies a key.
 type keyID [16]byte
 
 func idOf(key []byte) keyID {
@@ -80,8 +80,8 @@ func idOf(key []byte) keyID {
 	return keyID(sum[:16])
 }
 
-// life is what the deltas say about a key: the state that its first event needs of the full snapshot, and the state
-// after its last event.
+// life is the history of a key in the deltas: the state that its first event requires in the full snapshot, and the
+// state after its last event.
 type life struct {
 	key    []byte
 	file   string
@@ -91,7 +91,7 @@ type life struct {
 	inFull state
 }
 
-// state is a key at one revision; it exists when version is not 0.
+// state is a key at one revision; it exists if version is not 0.
 type state struct{ create, version int64 }
 
 func (s state) String() string {
@@ -106,9 +106,9 @@ type verifier struct {
 	full  *dumpdb.DB
 	r     *Report
 	keys  map[keyID]*life
-	// overlap holds a sum of every revision that the full snapshot has above the one in its name.
+	// overlap has a sum of every revision of the full snapshot above the one in its name.
 	overlap map[int64][sha256.Size]byte
-	// last is the revision that was applied last; broken is set behind a fault after which nothing can be applied.
+	// last is the last applied revision. broken is set after a fault that prevents further application.
 	last   int64
 	broken bool
 }
@@ -121,7 +121,7 @@ func (v *verifier) fault(f Fault) {
 	}
 }
 
-// base reads what the full snapshot holds above the revision in its name.
+// base reads the revisions of the full snapshot above the one in its name.
 func (v *verifier) base(ctx context.Context) error {
 	rev, err := v.full.CurrentRev()
 	if err != nil {
@@ -133,10 +133,10 @@ func (v *verifier) base(ctx context.Context) error {
 	v.r.FullRevision, v.r.Revision, v.last = rev, rev, rev
 	if rev < v.chain.Full.Last {
 		v.fault(Fault{File: v.r.Full, Kind: Mismatch, First: rev, Last: v.chain.Full.Last,
-			Text: fmt.Sprintf("%s holds revision %d, its name says %d", v.r.Full, rev, v.chain.Full.Last)})
+			Text: fmt.Sprintf("%s has revision %d, its name says %d", v.r.Full, rev, v.chain.Full.Last)})
 	}
 	v.overlap = map[int64][sha256.Size]byte{}
-	// A compaction removes some of the changes of a revision; above it all are there.
+	// A compaction removes some of the changes of a revision; above it all exist.
 	above := v.chain.Full.Last
 	if meta, err := v.full.MetaBucket(); err == nil && meta.ScheduledCompact != nil {
 		above = max(above, meta.ScheduledCompact.Main)
@@ -159,11 +159,11 @@ func (v *verifier) base(ctx context.Context) error {
 	return nil
 }
 
-// delta reads one delta. The error is that of ctx.
+// delta reads one delta. It returns an error only if ctx ends.
 func (v *verifier) delta(ctx context.Context, s *Snapshot) error {
 	d := Delta{File: s.Name()}
 	sums := &sums{}
-	from := v.last // what was applied before this file
+	from := v.last // applied before this file
 	var bad error
 	for e, err := range s.Events() {
 		if ctx.Err() != nil {
@@ -207,7 +207,7 @@ func (v *verifier) delta(ctx context.Context, s *Snapshot) error {
 		v.broken = true
 	case d.Events == 0 || d.First != s.Start || d.Last != s.Last:
 		v.fault(Fault{File: d.File, Kind: Mismatch, First: s.Start, Last: s.Last,
-			Text: fmt.Sprintf("%s holds revisions %d to %d, its name says %d to %d", d.File, d.First, d.Last, s.Start,
+			Text: fmt.Sprintf("%s has revisions %d to %d, its name says %d to %d", d.File, d.First, d.Last, s.Start,
 				s.Last)})
 	}
 	if !v.broken {
@@ -216,7 +216,7 @@ func (v *verifier) delta(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// same compares an event with the full snapshot, which holds its revision too.
+// same compares an event with the full snapshot, which also has its revision.
 func (v *verifier) same(file string, s *sums, e *Event) {
 	if done, sum := s.add(e.ModRevision, e.Delete, e.Key, e.Value, e.Version); done != 0 {
 		v.compareOverlap(file, done, sum)
@@ -226,12 +226,12 @@ func (v *verifier) same(file string, s *sums, e *Event) {
 func (v *verifier) compareOverlap(file string, rev int64, sum [sha256.Size]byte) {
 	if want, ok := v.overlap[rev]; ok && want != sum {
 		v.fault(Fault{File: file, Kind: Mismatch, First: rev, Last: rev,
-			Text: fmt.Sprintf("%s and %s hold different changes at revision %d", file, v.r.Full, rev)})
+			Text: fmt.Sprintf("%s and %s have different changes at revision %d", file, v.r.Full, rev)})
 		v.broken = true
 	}
 }
 
-// apply checks an event against the state before it and makes it the new state.
+// apply checks an event against the previous state and updates the state.
 func (v *verifier) apply(file string, e *Event) {
 	if e.ModRevision > v.last+1 {
 		v.fault(Fault{File: file, Kind: Gap, First: v.last + 1, Last: e.ModRevision - 1,
@@ -270,7 +270,7 @@ func (v *verifier) apply(file string, e *Event) {
 	l.now = after
 }
 
-// anyVersion stands for a key that exists in whatever version.
+// anyVersion means that a key exists in some version.
 const anyVersion = -1
 
 func wanted(del bool, s state) string {
@@ -288,7 +288,7 @@ func (v *verifier) misfit(file string, e *Event, text string) {
 	v.last = e.ModRevision - 1
 }
 
-// fitsBase holds what the first event of each key needs against the full snapshot.
+// fitsBase compares what the first event of each key requires with the full snapshot.
 func (v *verifier) fitsBase(ctx context.Context) error {
 	if len(v.keys) == 0 || v.r.FullRevision == 0 {
 		return nil
@@ -299,7 +299,7 @@ func (v *verifier) fitsBase(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil || r.Err != nil {
-			// a part of the full snapshot cannot be read: its layers say so, and a key proves nothing by its absence
+			// Part of the full snapshot cannot be read, as its layers report. A missing key then proves nothing.
 			return nil
 		}
 		if l := v.keys[idOf(r.KV.Key)]; l != nil {
@@ -316,7 +316,7 @@ func (v *verifier) fitsBase(ctx context.Context) error {
 			continue
 		}
 		v.fault(Fault{File: l.file, Kind: Mismatch, First: l.mod, Last: l.mod, Key: l.key,
-			Text: fmt.Sprintf("%s does not apply to %s: revision %d changes %q and needs %s, the snapshot holds %s",
+			Text: fmt.Sprintf("%s does not apply to %s: revision %d changes %q and needs %s, but the snapshot has %s",
 				l.file, v.r.Full, l.mod, l.key, wanted(false, l.needs), l.inFull)})
 		v.r.Revision = min(v.r.Revision, l.mod-1)
 	}
@@ -329,7 +329,7 @@ type sums struct {
 	h   hash.Hash
 }
 
-// add takes one change in. When it begins a new revision, the finished one is returned with its sum.
+// add adds one change. If it starts a new revision, add returns the finished one with its sum.
 func (s *sums) add(rev int64, tombstone bool, key, value []byte, version int64) (done int64, sum [sha256.Size]byte) {
 	if rev != s.rev {
 		done, sum = s.end()
@@ -375,8 +375,8 @@ func (s *Snapshot) Events() iter.Seq2[Event, error] {
 	}
 }
 
-// Events yields the events of all deltas in order, each revision once, beginning above a revision. It ends with an
-// error at the first damage, and where a revision is missing.
+// Events yields the events of all deltas in order, each revision once, starting after a revision. It ends with an error
+// at the first damage or missing revision.
 func (c *Chain) Events(ctx context.Context, after int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		last := after

@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
-// zipEntries looks at every file of a zip archive.
+// zipEntries checks every file of a zip archive.
 func (f *finder) zipEntries(of *Item, file *os.File) {
 	z, err := zip.NewReader(file, of.stat.Size())
 	if err != nil {
@@ -43,12 +43,12 @@ func (f *finder) zipEntries(of *Item, file *os.File) {
 				continue
 			}
 			f.entry(it, r, nil)
-			_ = r.Close() // read as far as it was needed
+			_ = r.Close() // read as far as needed
 		}
 	}
 }
 
-// tarEntries looks at every file of a tar archive.
+// tarEntries checks every file of a tar archive.
 func (f *finder) tarEntries(of *Item, r io.Reader) {
 	t := tar.NewReader(r)
 	for n := 0; ; n++ {
@@ -80,8 +80,7 @@ func (f *finder) full() bool {
 	return f.tooMany
 }
 
-// brokenArchive is an archive whose list of files ends in damage: what comes after it is lost, and was meant to be a
-// backup.
+// brokenArchive adds an archive whose list of files ends in damage. Later files are lost and may have been backups.
 func (f *finder) brokenArchive(of *Item, err error) {
 	it := *of
 	it.Err = &BrokenError{of.Shown, err}
@@ -103,11 +102,11 @@ func (e *BrokenError) Unwrap() error { return e.Err }
 // entry decides about one file of an archive.
 func (f *finder) entry(it *Item, r io.Reader, err error) {
 	if hasSuffix(it.Shown, unfinished) {
-		f.skip(it.Shown, "a file that was never written to its end")
+		f.skip(it.Shown, "an incomplete file")
 		return
 	}
 	if inDataDir(it.Shown) {
-		f.skip(it.Shown, "part of a data dir: etcd-medic inspect and diagnose look at those")
+		f.skip(it.Shown, "part of a data dir: use etcd-medic inspect or diagnose")
 		return
 	}
 	if s, ok := chain.ParseName(it.Shown); ok {
@@ -139,7 +138,7 @@ func (f *finder) entry(it *Item, r io.Reader, err error) {
 // Opened is a backup as a file that can be read like a database.
 type Opened struct {
 	Path string
-	// Packing says what is wrong with the compression or archive around it, nil when all of it came out.
+	// Packing is what is wrong with the compression or archive around it, nil if everything could be unpacked.
 	Packing error
 	scratch string
 }
@@ -152,7 +151,7 @@ func (o *Opened) Close() error {
 	return scratch.Remove(o.scratch)
 }
 
-// Open unpacks the backup into scratch if it is packed. What comes out before damage of the packing is kept.
+// Open unpacks the backup into scratch if it is packed. It keeps what comes out before damage of the packing.
 func (it *Item) Open(ctx context.Context, below string) (*Opened, error) {
 	if it.Err != nil {
 		return nil, it.Err
@@ -181,7 +180,7 @@ func (it *Item) Open(ctx context.Context, below string) (*Opened, error) {
 	return o, nil
 }
 
-// scratchName is the name of the unpacked file: what is said about the backup names it.
+// scratchName returns the name of the unpacked file, which appears in messages about the backup.
 func scratchName(shown string) string {
 	name := filepath.Base(shown)
 	if bare := bareName(name); bare != "" && len(bare) < len(name) {
@@ -195,7 +194,7 @@ type emptyReader struct{}
 // Read implements io.Reader.
 func (emptyReader) Read([]byte) (int, error) { return 0, io.EOF }
 
-// stream hands out the content of a packed item.
+// stream passes the content of a packed item to use.
 func (it *Item) stream(use func(io.Reader) error) error {
 	f, _, err := regular.Open(it.path)
 	if err != nil {
@@ -248,7 +247,7 @@ func (it *Item) content(r io.Reader, use func(io.Reader) error) error {
 	return use(u)
 }
 
-// Changed tells whether the file on disk is another one than when it was found.
+// Changed returns an error if the file on disk has changed since it was found.
 func (it *Item) Changed() error {
 	if it.stat == nil {
 		return nil
@@ -264,13 +263,13 @@ func (it *Item) Changed() error {
 }
 
 const (
-	// maxUnpacked bounds what one backup may unpack to: eight times what etcd suggests as quota.
+	// maxUnpacked bounds the unpacked size of one backup: eight times the quota that etcd suggests.
 	maxUnpacked = 64 << 30
 	copyBuffer  = 256 << 10
 )
 
-// writeFile writes a new file in scratch, bounded. Buffers of zeros become holes, so that a small file of packed zeros
-// does not fill a disk.
+// writeFile writes a new file in scratch, up to a limit. Buffers of zeros become sparse extents, so that a small file
+// of compressed zeros does not fill a disk.
 func writeFile(ctx context.Context, path string, r io.Reader) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:forbidigo // a new file in scratch
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/objects"
 )
 
-// label gives every item a label of its own: the given name, for files of a named folder with their path in it, else
-// the shortest tail of the path that no other item shares.
+// label gives every item a unique label: the given name, with the path for files of a named folder, else the shortest
+// unique tail of the path.
 func label(items []*Item) {
 	perName := map[string]int{}
 	for _, it := range items {
@@ -52,7 +52,7 @@ func label(items []*Item) {
 	number(items)
 }
 
-// inside is the path of an item below its argument.
+// inside returns the path of an item below its argument.
 func inside(it *Item) string {
 	rel, err := filepath.Rel(it.Given, it.Shown)
 	if err != nil || rel == "." {
@@ -61,7 +61,7 @@ func inside(it *Item) string {
 	return filepath.ToSlash(rel)
 }
 
-// number tells labels apart that are still equal, such as one name given twice.
+// number numbers labels that are still equal, such as one name given twice.
 func number(items []*Item) {
 	used := map[string]bool{}
 	for _, it := range items {
@@ -73,7 +73,7 @@ func number(items []*Item) {
 	}
 }
 
-// tail is the last parts of a path; a URL is never cut.
+// tail returns the last parts of a path. It never cuts a URL.
 func tail(p string, parts int) string {
 	if evidence.IsEndpoint(p) {
 		return p
@@ -95,7 +95,7 @@ func tail(p string, parts int) string {
 	return strings.Join(split[len(split)-parts:], "/")
 }
 
-// dropRepeated leaves out a file that was found in several arguments, unless it was named.
+// dropRepeated removes a file that was found through several arguments, unless it was named itself.
 func dropRepeated(f *Found) {
 	type place struct {
 		path  string
@@ -118,7 +118,7 @@ func dropRepeated(f *Found) {
 
 func compareText(a, b string) int { return cmp.Compare(a, b) }
 
-// newest leaves the newest backup of each group; what has an error stays.
+// newest keeps the newest backup of each group, and items with an error.
 func newest(items []*Item, which Newest) []*Item {
 	if which == All {
 		return items
@@ -142,12 +142,12 @@ func newest(items []*Item, which Newest) []*Item {
 		func(it *Item) bool { return it.Err == nil && it.FromFolder && best[key(it)] != it })
 }
 
-// Later tells whether a was written after b; names decide where the times are equal, since they mostly hold a time.
+// Later reports whether a was written after b. Names, which often contain a time, decide if the times are equal.
 func Later(a, b *Item) bool {
 	return cmp.Or(a.Modified.Compare(b.Modified), cmp.Compare(a.Shown, b.Shown)) > 0
 }
 
-// NewestOfEach are the items that are the newest of their series; a file that was named itself is a series of its own.
+// NewestOfEach returns the newest item of each series. A file that was named itself is a separate series.
 func NewestOfEach(items []*Item) map[*Item]bool {
 	best := map[string]*Item{}
 	out := map[*Item]bool{}

@@ -1,9 +1,9 @@
-// Package locate finds the backups in what a user names: files, folders with everything in them, archives, compressed
-// files, standard input.
+// Package locate finds the backups in the arguments of a user: files, folders with everything in them, archives,
+// compressed files, standard input.
 //
-// A backup is recognised by its content, whatever its name: k3s and rke2 write names without a suffix, scripts write
-// .snapshot, .bak or a date. A file that is named like a backup, or like the backups next to it, and holds something
-// else is a damaged backup, not a file to pass over. What is passed over is listed with the reason.
+// It recognizes a backup by its content, whatever its name: k3s and rke2 write names without a suffix, scripts write
+// .snapshot, .bak or a date. A file that is named like a backup, or like the backups next to it, but has another
+// content is a damaged backup. Skipped files are listed with the reason.
 package locate
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
-// Newest says which backups of a folder are taken.
+// Newest says which backups of a folder are selected.
 type Newest string
 
 // The values of Newest.
@@ -37,28 +37,27 @@ const (
 type Options struct {
 	// Stdin is what "-" reads.
 	Stdin io.Reader
-	// Newest leaves out the older backups of each folder that is named.
+	// Newest drops the older backups of each named folder.
 	Newest Newest
-	// Scratch is where packed files are unpacked; "" is the system's folder for temporary files.
+	// Scratch is the folder for unpacked files; "" is the system's folder for temporary files.
 	Scratch string
-	// Shard is the part of what folders, archives and object storage hold that this run looks at.
+	// Shard is the part of folders, archives and object storage for this run.
 	Shard Shard
 }
 
 // Item is one backup.
 type Item struct {
-	// Label tells the backup apart from all others of the run: the given name, else the shortest distinguishing path.
+	// Label is unique in the run: the given name, else the shortest unique path.
 	Label string
-	// Given is the argument that it came from, and Shown its path below that.
+	// Given is the argument that led to it, and Shown its path below that.
 	Given, Shown string
-	// Modified is when the backup was written, as far as the file, the archive or its name tell; zero when nothing
-	// does.
+	// Modified is when the backup was written, according to the file, the archive or its name; zero if unknown.
 	Modified time.Time
-	// Chain is set for a full snapshot that deltas belong to.
+	// Chain is set for a full snapshot with deltas.
 	Chain *chain.Chain
-	// Err says why nothing can be verified here: the path is missing, empty or cannot be read.
+	// Err says why this cannot be verified: the path is missing, empty or cannot be read.
 	Err error
-	// FromFolder is true for what was found in a folder or archive, not named itself.
+	// FromFolder is true if it was found in a folder or archive and not named itself.
 	FromFolder bool
 	// Series is the folder and the name without its time stamp.
 	Series string
@@ -66,29 +65,29 @@ type Item struct {
 	name    string // given by the user
 	path    string // the file to read, or the URL of an endpoint
 	object  *object
-	entry   int // number of the entry, when the file is an archive
+	entry   int // number of the entry, if the file is an archive
 	archive what
 	packed  bool
 	suffix  string // of a file of a chain
 	stat    fs.FileInfo
 }
 
-// Packed tells whether the backup is compressed or in an archive.
+// Packed reports whether the backup is compressed or in an archive.
 func (it *Item) Packed() bool { return it.packed }
 
-// Skipped is a file that is no backup.
+// Skipped is a file that is not a backup.
 type Skipped struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 }
 
-// Found is what Find found.
+// Found is the result of Find.
 type Found struct {
 	Items   []*Item
 	Skipped []Skipped
-	// Older counts the backups that Options.Newest left out.
+	// Older counts the backups dropped by Options.Newest.
 	Older int
-	// Elsewhere counts the files that other shards look at.
+	// Elsewhere counts the files of other shards.
 	Elsewhere int
 	scratch   []string
 	stores    []*objects.Store
@@ -106,7 +105,7 @@ func (f *Found) Close() error {
 	return errors.Join(errs...)
 }
 
-// NoBackupError says that a place holds no backup.
+// NoBackupError says that a path does not contain a backup.
 type NoBackupError struct{ Where, Why string }
 
 // Error returns the message on one line.
@@ -115,8 +114,8 @@ func (e *NoBackupError) Error() string { return e.Where + ": no backup here: " +
 const expected = "a backup file, a folder or archive of backups, - for standard input, s3://, gs:// or azblob:// in " +
 	"object storage, or http(s)://HOST:PORT of a running member"
 
-// Find lists the backups that the arguments name, in their order and in name order within a folder. What cannot be read
-// is an Item with an error, so that nothing that was named goes without a result. The error is that of ctx.
+// Find lists the backups in the arguments, in their order and in name order within a folder. For a path that cannot be
+// read it returns an Item with an error, so that every argument has a result. It returns an error only if ctx ends.
 func Find(ctx context.Context, specs []evidence.Spec, o Options) (*Found, error) {
 	found := &Found{}
 	for _, s := range specs {
@@ -134,20 +133,20 @@ func Find(ctx context.Context, specs []evidence.Spec, o Options) (*Found, error)
 	return found, nil
 }
 
-// finder looks through one argument.
+// finder searches one argument.
 type finder struct {
 	ctx   context.Context //nolint:containedctx // one call of Find
 	o     Options
 	found *Found
 	given evidence.Spec
 	dirs  map[string]bool   // real paths of folders, against loops
-	files map[string]string // real paths of files and where they were met
+	files map[string]string // real paths of files and where they were found
 	items []*Item
-	// candidates are files that may be damaged backups: it depends on what else is there.
+	// candidates are files that may be damaged backups, depending on the files around them.
 	candidates []candidate
 	snapshots  map[string][]chain.Snapshot // of chains, by folder
 	links      []link
-	copies     map[string]string // folders of scratch with copies of objects, by the address they came from
+	copies     map[string]string // folders of scratch with copies of objects, by their address
 	count      int
 	tooMany    bool
 }
@@ -196,10 +195,10 @@ func (f *finder) spec() []*Item {
 			Expected: expected, Err: errors.New("pipe it into etcd-medic verify -")})}
 	}
 	f.file(where, where, true)
-	return f.settle(where, "nothing in it is a backup")
+	return f.decideCandidates(where, "nothing in it is a backup")
 }
 
-// stdin copies standard input to scratch, since a database is not read from its beginning to its end.
+// stdin copies standard input to scratch, since a database is not read sequentially.
 func (f *finder) stdin() []*Item {
 	if f.o.Stdin == nil {
 		return []*Item{f.failed("stdin", &NoBackupError{"-", "nothing is piped in"})}
@@ -214,7 +213,7 @@ func (f *finder) stdin() []*Item {
 		return []*Item{f.failed("stdin", err)}
 	}
 	f.file(path, "stdin", true)
-	items := f.settle("stdin", "nothing in it is a backup")
+	items := f.decideCandidates("stdin", "nothing in it is a backup")
 	for _, it := range items {
 		if it.archive == isOther {
 			it.Modified = time.Time{}
@@ -223,20 +222,20 @@ func (f *finder) stdin() []*Item {
 	return items
 }
 
-// folder finds everything in a folder.
+// folder finds all backups in a folder.
 func (f *finder) folder(where string) []*Item {
 	f.walk(where, where, 0)
 	f.followLinks()
 	if f.tooMany {
 		f.items = append(f.items, f.failed(where,
-			fmt.Errorf("%s: more than %d files; the others were not looked at: name a folder below it", where,
+			fmt.Errorf("%s: more than %d files; the others were skipped: name a folder below it", where,
 				maxFiles)))
 	}
-	return f.settle(where, fmt.Sprintf("%d files, none of them a backup", f.count))
+	return f.decideCandidates(where, fmt.Sprintf("%d files, none of them a backup", f.count))
 }
 
-// settle decides what is left open and returns the items in order.
-func (f *finder) settle(where, none string) []*Item {
+// decideCandidates decides about the candidates and returns the items in order.
+func (f *finder) decideCandidates(where, none string) []*Item {
 	f.chains()
 	series := map[string]bool{}
 	for _, it := range f.items {
@@ -258,7 +257,7 @@ func (f *finder) settle(where, none string) []*Item {
 	return f.items
 }
 
-// chains puts the full and delta snapshots of each folder together.
+// chains combines the full and delta snapshots of each folder.
 func (f *finder) chains() {
 	byPath := map[string]*Item{}
 	for _, it := range f.items {

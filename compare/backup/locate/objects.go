@@ -15,15 +15,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
-// object is where an item is read from.
+// object is the object from which an item is read.
 type object struct {
 	store *objects.Store
 	objects.Object
 }
 
-// objects finds the backups below an address of object storage. Of each object only its head is read; the rest comes
-// when it is verified. Archives, and the folders of chains, are copied at once, since several files of them belong
-// together.
+// objects finds the backups below an address of object storage. It reads only the head of each object; the rest is read
+// when the backup is verified. It copies archives and the folders of chains at once, since several of their files
+// belong together.
 func (f *finder) objects() []*Item {
 	where := objects.Shown(f.given.Where)
 	store, err := objects.Open(f.ctx, f.given.Where)
@@ -44,7 +44,7 @@ func (f *finder) objects() []*Item {
 	}
 	if more {
 		f.items = append(f.items, f.failed(where,
-			fmt.Errorf("%s: more than %d objects; the others were not looked at: name a longer prefix", where,
+			fmt.Errorf("%s: more than %d objects; the others were skipped: name a longer prefix", where,
 				maxFiles)))
 	}
 	named := len(all) == 1 && objects.Shown(all[0].URL) == where
@@ -62,10 +62,10 @@ func (f *finder) objects() []*Item {
 		}
 		f.object(&object{store, o}, shown, named)
 	}
-	return f.settle(where, fmt.Sprintf("%d objects, none of them a backup", len(all)))
+	return f.decideCandidates(where, fmt.Sprintf("%d objects, none of them a backup", len(all)))
 }
 
-// object looks at one object.
+// object checks one object.
 func (f *finder) object(o *object, shown string, named bool) {
 	it := &Item{Given: objects.Shown(f.given.Where), Shown: shown, name: f.given.Name, FromFolder: !named,
 		Series: seriesOf(shown), Modified: o.Modified, object: o}
@@ -75,10 +75,10 @@ func (f *finder) object(o *object, shown string, named bool) {
 	}
 	switch {
 	case !named && hasSuffix(o.Name, unfinished):
-		f.skip(shown, "an object that is still being written, or never was to its end")
+		f.skip(shown, "an incomplete object, perhaps still being written")
 		return
 	case !named && inDataDir(o.Name):
-		f.skip(shown, "part of a data dir: etcd-medic inspect and diagnose look at those")
+		f.skip(shown, "part of a data dir: use etcd-medic inspect or diagnose")
 		return
 	}
 	head, err := o.head(f.ctx)
@@ -108,18 +108,18 @@ func (f *finder) object(o *object, shown string, named bool) {
 	f.decide(it, is, name, named)
 }
 
-// head reads as much of an object as is looked at to recognise it. Packed bytes become more, so this is enough for
-// both.
+// head reads the start of an object, as much as is needed to recognize it. Compressed bytes unpack to more, so this is
+// enough for both.
 func (o *object) head(ctx context.Context) ([]byte, error) {
 	r, err := o.store.Read(ctx, o.Object, min(headLen, o.Size))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // read as far as it was needed
+	defer func() { _ = r.Close() }() // read as far as needed
 	return io.ReadAll(io.LimitReader(r, headLen))
 }
 
-// local copies an object to scratch and looks at the copy under the object's name. Objects of one folder are copied to
+// local copies an object to scratch and checks the copy under the object's name. Objects of one folder are copied to
 // one folder.
 func (f *finder) local(o *object, it *Item, named bool) {
 	base := objects.Shown(f.given.Where)

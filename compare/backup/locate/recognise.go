@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// what is what a file is by its first bytes.
+// what is the kind of a file according to its first bytes.
 type what int
 
 const (
@@ -27,7 +27,7 @@ const (
 	isUnsupported
 )
 
-// foreign are contents that this package cannot look into.
+// foreign are contents that this package cannot read.
 var foreign = []struct {
 	magic string
 	what  what
@@ -42,7 +42,7 @@ var foreign = []struct {
 	{"Rar!", isUnsupported, "RAR"},
 }
 
-// recognise tells what a file is by its head. The name in the result is set for foreign contents.
+// recognise returns the kind of a file from its head, and the name of a foreign content.
 func recognise(head []byte) (what, string) {
 	for _, f := range foreign {
 		if bytes.HasPrefix(head, []byte(f.magic)) {
@@ -53,7 +53,7 @@ func recognise(head []byte) (what, string) {
 	case len(head) == 0:
 		return isEmpty, ""
 	case len(head) >= 265 && bytes.HasPrefix(head[257:],
-		[]byte("ustar")): // before the database in it is seen behind its header
+		[]byte("ustar")): // before the database in it is found after the tar header
 		return isTar, ""
 	case evidence.IsDatabaseHead(head):
 		return isDatabase, ""
@@ -70,7 +70,7 @@ func recognise(head []byte) (what, string) {
 	return isOther, ""
 }
 
-// isPrintable tells text from other bytes; the head may end in the middle of a character.
+// isPrintable reports whether the head is text; it may end in the middle of a character.
 func isPrintable(head []byte) bool {
 	if len(head) > 4096 {
 		head = head[:4096]
@@ -82,7 +82,7 @@ func isPrintable(head []byte) bool {
 		func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' && r != '\f' })
 }
 
-// packedSuffixes are taken off a name before it is looked at.
+// packedSuffixes are removed from a name before it is matched.
 var packedSuffixes = []string{".gz", ".zst", ".zstd", ".xz", ".zip", ".bz2", ".tgz", ".tar", ".z", ".zlib"}
 
 func bareName(name string) string {
@@ -98,12 +98,12 @@ func bareName(name string) string {
 	return name
 }
 
-// sideFiles lie next to backups and are none.
+// sideFiles are suffixes of files next to backups that are not backups.
 var sideFiles = []string{".sha256", ".sha256sum", ".sha512", ".sha1", ".md5", ".sum", ".sig", ".asc", ".json", ".yaml",
 	".yml", ".txt", ".log", ".md", ".prom",
 	".sh", ".meta", ".conf", ".crt", ".pem", ".key", ".lock", ".pid", ".service", ".timer"}
 
-// unfinished are names of files that are still being written, or were when their writer ended.
+// unfinished are suffixes of files that are still being written, or whose writer was interrupted.
 var unfinished = []string{".part", ".partial", ".tmp", ".temp", ".crdownload", ".filepart"}
 
 func hasSuffix(name string, suffixes []string) bool {
@@ -116,8 +116,8 @@ func hasSuffix(name string, suffixes []string) bool {
 	return false
 }
 
-// isNamedBackup tells whether the name says that the file is meant to be a backup, so that one with other content is
-// damaged: names that etcdctl users, k3s, rke2, etcdadm and the scripts around kubeadm give.
+// isNamedBackup reports whether the name says that the file is a backup, so that other content means damage. It knows
+// the names by etcdctl users, k3s, rke2, etcdadm and the scripts around kubeadm.
 func isNamedBackup(name string, w what) bool {
 	bare := bareName(name)
 	if hasSuffix(bare, sideFiles) {
@@ -127,7 +127,7 @@ func isNamedBackup(name string, w what) bool {
 		return true
 	}
 	if w == isJSON {
-		return false // k3s keeps a JSON file with the name of each snapshot
+		return false // k3s writes a JSON file with the name of each snapshot
 	}
 	return strings.Contains(bare, "snapshot") || w != isText &&
 		(strings.Contains(bare, "etcd") || strings.Contains(bare, "backup"))
@@ -136,12 +136,12 @@ func isNamedBackup(name string, w what) bool {
 // timeStamp is a date, a time or seconds since 1970 in a file name.
 var timeStamp = regexp.MustCompile(`\d{4,}([-_.:tT+ ]?\d{1,2})*[zZ]?`)
 
-// seriesOf is the name of a backup without its time stamp: backups of one series are named alike.
+// seriesOf returns the name of a backup without its time stamp, which is the same for all backups of a series.
 func seriesOf(path string) string {
 	return filepath.Join(filepath.Dir(path), timeStamp.ReplaceAllString(bareName(path), "*"))
 }
 
-// why says why a file is no backup.
+// why returns why a file is not a backup.
 func (w what) why(name string) string {
 	switch w {
 	case isEmpty:
@@ -159,5 +159,5 @@ func (w what) why(name string) string {
 	case isZip, isTar:
 		return "an archive in an archive"
 	}
-	return "no etcd database, and not named like a backup"
+	return "not an etcd database, and not named like a backup"
 }

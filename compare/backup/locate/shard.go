@@ -11,12 +11,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 )
 
-// Shard is one of several equal parts of what is to be verified: runs with the same Count and each Index look at
+// Shard is one of several equal parts of the backups to verify. Runs with the same Count and each Index cover
 // everything once. The zero value is everything.
 type Shard struct {
 	// Index is 0 to Count-1.
 	Index, Count int
-	// Series keeps the backups of one series in one shard: the age of the newest is asked for.
+	// Series keeps all backups of one series in one shard, to check the age of the newest.
 	Series bool
 }
 
@@ -34,7 +34,7 @@ func ParseShard(text string) (Shard, error) {
 	return Shard{Index: i, Count: n}, nil
 }
 
-// elsewhere tells whether another shard looks at a file, and counts it.
+// elsewhere reports whether a file belongs to another shard, and counts it.
 func (f *finder) elsewhere(shown string) bool {
 	if f.o.Shard.Count < 2 {
 		return false
@@ -48,7 +48,7 @@ func (f *finder) elsewhere(shown string) bool {
 	return true
 }
 
-// together is equal for the files that must be in one shard.
+// together returns a string that is equal for all files that must be in one shard.
 func (f *finder) together(shown string) string {
 	switch {
 	case f.o.Newest == NewestOfFolder:

@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// Unpacked are sources of which none is compressed any more.
+// Unpacked are sources without compression.
 type Unpacked struct {
 	Specs []evidence.Spec
 	files []*Opened
@@ -30,9 +30,9 @@ func (u *Unpacked) Close() error {
 	return errors.Join(errs...)
 }
 
-// Unpack makes plain files of sources that are compressed, or archives of backups, in whatever form Find takes them.
-// All other sources, archives of data dirs too, are handed on as they are. The error is that of ctx: what cannot be
-// unpacked is handed on and fails there.
+// Unpack unpacks sources that are compressed, or archives of backups, in any form that Find accepts. It returns all
+// other sources unchanged, including archives of data dirs and sources that cannot be unpacked. It returns an error
+// only if ctx ends.
 func Unpack(ctx context.Context, specs []evidence.Spec, o Options) (*Unpacked, error) {
 	u := &Unpacked{}
 	for _, s := range specs {
@@ -78,7 +78,7 @@ func (u *Unpacked) one(ctx context.Context, s evidence.Spec, o Options) ([]evide
 	return out, nil
 }
 
-// ofDataDir tells a database that lies in an archive of a whole data dir.
+// ofDataDir reports whether the database is in an archive of a whole data dir.
 func ofDataDir(it *Item) bool {
 	return it.archive == isTar && strings.HasSuffix(filepath.ToSlash(it.Shown), "snap/db")
 }

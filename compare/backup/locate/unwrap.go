@@ -15,17 +15,17 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 )
 
-// headLen is what is looked at of a file to recognise it.
+// headLen is how much of a file is read to recognize it, in bytes.
 const headLen = 64 << 10
 
 // maxLayers bounds how often a file may be compressed.
 const maxLayers = 3
 
-// errPacking is in every error that is about the compression or the archive around a backup, not about reading the
-// file.
+// errPacking is wrapped by every error about the compression or the archive around a backup, as opposed to errors of
+// reading the file.
 var errPacking = errors.New("the packing is damaged")
 
-// packingError wraps what a decoder says.
+// packingError wraps an error of a decoder.
 type packingError struct {
 	what string
 	err  error
@@ -43,7 +43,7 @@ type layer struct {
 	open  func(*bufio.Reader) (io.Reader, error)
 }
 
-// The magic numbers: RFC 1952 for gzip, RFC 8878 for zstd, the xz file format 1.1.0, bzip2 by its program.
+// The magic numbers: RFC 1952 for gzip, RFC 8878 for zstd, the xz file format 1.1.0, bzip2 from its program.
 var layers = []layer{
 	{"gzip", []byte{0x1f, 0x8b}, func(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{"zstd", []byte{0x28, 0xb5, 0x2f, 0xfd}, func(r *bufio.Reader) (io.Reader, error) {
@@ -53,12 +53,12 @@ var layers = []layer{
 	{"bzip2", []byte("BZh"), func(r *bufio.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
 }
 
-// maxWindow bounds the memory that the header of a compressed file may ask for; xz -9 and zstd --long use up to 128
+// maxWindow bounds the memory that the header of a compressed file may request; xz -9 and zstd --long use up to 128
 // MiB.
 const maxWindow = 512 << 20
 
-// openXZ refuses a dictionary that is larger than any common setting makes: it is allocated before the first byte comes
-// out.
+// openXZ refuses a dictionary that is larger than common settings use, since it is allocated before the first byte is
+// decoded.
 func openXZ(r *bufio.Reader) (io.Reader, error) {
 	head, err := r.Peek(xzHeaders)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -70,11 +70,11 @@ func openXZ(r *bufio.Reader) (io.Reader, error) {
 	return xz.NewReader(r)
 }
 
-// xzHeaders is the length of the stream header and of what is needed of the first block header.
+// xzHeaders is the length of the stream header and of the needed part of the first block header.
 const xzHeaders, xzStreamHeader = 12 + 32, 12
 
 // xzDictionary reads the size of the dictionary from the first block header (xz file format, 3.1): header size, flags,
-// two optional sizes, then the filters; 0 when the first is not LZMA2.
+// two optional sizes, then the filters. It returns 0 if the first filter is not LZMA2.
 func xzDictionary(head []byte) int64 {
 	if len(head) < xzStreamHeader+2 {
 		return 0
@@ -100,7 +100,7 @@ func xzDictionary(head []byte) int64 {
 	return size
 }
 
-// unwrapped is the content of a stream below its compression.
+// unwrapped is the content of a stream without its compression.
 type unwrapped struct {
 	*bufio.Reader
 	// layers names the compressions, outermost first.
@@ -108,7 +108,7 @@ type unwrapped struct {
 	closers []func()
 }
 
-// unwrap removes compression, whatever the name of the file says. Errors of decoders are *packingError.
+// unwrap removes compression, whatever the file's name. Errors of decoders are *packingError.
 func unwrap(r io.Reader) (*unwrapped, error) {
 	u := &unwrapped{Reader: bufio.NewReaderSize(r, headLen)}
 	for range maxLayers {

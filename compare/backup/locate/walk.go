@@ -20,11 +20,11 @@ const (
 	maxFiles = 100_000
 )
 
-// link is a symbolic link to a file: it is followed after all files, so that a file that is there itself is not
-// verified under the name of a link to it.
+// link is a symbolic link to a file. Links are followed after all files, so that a file is not verified under the name
+// of a link to it.
 type link struct{ shown, target string }
 
-// isDataDir tells a member's data dir, or the member folder in one, from a folder of backups.
+// isDataDir reports whether a folder is a member's data dir, or the member folder in one.
 func isDataDir(dir string) bool {
 	if isDir(filepath.Join(dir, "member", "snap")) || isDir(filepath.Join(dir, "member", "wal")) {
 		return true
@@ -49,7 +49,7 @@ func isDir(p string) bool {
 	return err == nil && st.IsDir()
 }
 
-// walk looks through one folder. real is its path without links.
+// walk searches one folder. real is its path without links.
 func (f *finder) walk(dir, shown string, depth int) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err == nil {
@@ -60,7 +60,7 @@ func (f *finder) walk(dir, shown string, depth int) {
 		return
 	}
 	if f.dirs[real] {
-		f.skip(shown, "this folder was looked through already")
+		f.skip(shown, "this folder was already searched")
 		return
 	}
 	f.dirs[real] = true
@@ -85,7 +85,7 @@ func (f *finder) walk(dir, shown string, depth int) {
 	}
 }
 
-// one looks at one entry of a folder.
+// one checks one entry of a folder.
 func (f *finder) one(path, shown string, mode fs.FileMode, depth int) {
 	if f.count++; f.count > maxFiles {
 		f.tooMany = true
@@ -94,12 +94,12 @@ func (f *finder) one(path, shown string, mode fs.FileMode, depth int) {
 	if mode&fs.ModeSymlink != 0 {
 		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			f.skip(shown, "a link that leads nowhere: "+reason(err))
+			f.skip(shown, "a dangling link: "+reason(err))
 			return
 		}
 		st, err := os.Stat(target)
 		if err != nil {
-			f.skip(shown, "a link that leads nowhere: "+reason(err))
+			f.skip(shown, "a dangling link: "+reason(err))
 			return
 		}
 		if !st.IsDir() {
@@ -110,7 +110,7 @@ func (f *finder) one(path, shown string, mode fs.FileMode, depth int) {
 	}
 	switch {
 	case mode.IsDir() && isDataDir(path):
-		f.skip(shown, "a data dir: etcd-medic inspect and diagnose look at those")
+		f.skip(shown, "a data dir: use etcd-medic inspect or diagnose")
 	case mode.IsDir():
 		f.walk(path, shown, depth+1)
 	case !mode.IsRegular():
@@ -151,7 +151,7 @@ func (f *finder) followLinks() {
 	}
 }
 
-// file looks at one file. named is true when the user named it: whatever it holds, it is meant to be a backup.
+// file checks one file. named is true if the user named it: then it is meant to be a backup, whatever it contains.
 func (f *finder) file(path, shown string, named bool) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -186,13 +186,13 @@ func (f *finder) file(path, shown string, named bool) {
 		return
 	}
 	if !named && hasSuffix(path, unfinished) {
-		f.skip(shown, "a file that is still being written, or never was to its end")
+		f.skip(shown, "an incomplete file, perhaps still being written")
 		return
 	}
 	f.content(it, named)
 }
 
-// content decides by what is in the file.
+// content decides by the content of the file.
 func (f *finder) content(it *Item, named bool) {
 	file, _, err := regular.Open(it.path)
 	if err != nil {
@@ -234,8 +234,8 @@ func (f *finder) content(it *Item, named bool) {
 	}
 }
 
-// unreadableHead is a file of which not even the beginning comes out: damaged packing if it is named like a backup,
-// else no concern of ours.
+// unreadableHead handles a file whose start cannot be unpacked: damaged packing if it is named like a backup, otherwise
+// skipped.
 func (f *finder) unreadableHead(it *Item, err error, named bool) {
 	if !errors.Is(err, errPacking) {
 		it.Err = err
@@ -245,7 +245,7 @@ func (f *finder) unreadableHead(it *Item, err error, named bool) {
 	f.decide(it, isOther, "", named)
 }
 
-// decide takes a file as a backup, keeps it for later, or skips it.
+// decide accepts a file as a backup, keeps it for later, or skips it.
 func (f *finder) decide(it *Item, is what, foreignName string, named bool) {
 	switch {
 	case is == isEncrypted || is == isUnsupported:
@@ -262,7 +262,7 @@ func (f *finder) decide(it *Item, is what, foreignName string, named bool) {
 	}
 }
 
-// entryItem is the item of a file in an archive.
+// entryItem returns the item of a file in an archive.
 func (f *finder) entryItem(of *Item, kind what, n int, name string, modified time.Time) *Item {
 	shown := filepath.Join(of.Shown, filepath.FromSlash(strings.TrimPrefix(name, "./")))
 	it := &Item{Given: of.Given, Shown: shown, name: of.name, path: of.path, FromFolder: true, Series: seriesOf(shown),
@@ -274,7 +274,7 @@ func (f *finder) entryItem(of *Item, kind what, n int, name string, modified tim
 	return it
 }
 
-// inDataDir tells by the name of an entry that it is part of a data dir.
+// inDataDir reports, by the name of an entry, whether it is part of a data dir.
 func inDataDir(name string) bool {
 	dir, file := filepath.Split(filepath.ToSlash(name))
 	parent := filepath.Base(dir)

@@ -54,7 +54,7 @@ func (c *Chain) Delta(events []*clientv3.Event) string {
 	return c.DeltaAs(events[0].Kv.ModRevision, events[len(events)-1].Kv.ModRevision, events)
 }
 
-// DeltaAs is Delta under a name that may not fit.
+// DeltaAs is Delta under a name that may be wrong.
 func (c *Chain) DeltaAs(first, last int64, events []*clientv3.Event) string {
 	c.TB.Helper()
 	list := make([]timedEvent, 0, len(events))
@@ -105,8 +105,8 @@ func (c *Chain) ok(err error) {
 	}
 }
 
-// Events are the changes of the revisions from first to last in a database that was never compacted, as a watch reports
-// them.
+// Events returns the changes of the revisions from first to last in a database that was never compacted, as a watch
+// reports them.
 func Events(tb testing.TB, db string, first, last int64) []*clientv3.Event {
 	tb.Helper()
 	h, err := dumpdb.Open(db)
@@ -131,7 +131,7 @@ func Events(tb testing.TB, db string, first, last int64) []*clientv3.Event {
 	return out
 }
 
-// Watched collects the events of a running server from a revision up to another one.
+// Watched collects the events of a running server from a revision to another one.
 func Watched(tb testing.TB, cli *clientv3.Client, first, last int64) []*clientv3.Event {
 	tb.Helper()
 	var out []*clientv3.Event
@@ -157,7 +157,7 @@ func Watched(tb testing.TB, cli *clientv3.Client, first, last int64) []*clientv3
 	}
 }
 
-// Split cuts events after a revision.
+// Split splits events after a revision.
 func Split(events []*clientv3.Event, after int64) (before, behind []*clientv3.Event) {
 	i := slices.IndexFunc(events, func(e *clientv3.Event) bool { return e.Kv.ModRevision > after })
 	if i < 0 {
