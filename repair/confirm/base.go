@@ -17,7 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// BaseKind says what the server starts from.
+// BaseKind is the kind of state from which the server starts.
 type BaseKind string
 
 // The kinds of bases, in the order in which they are preferred.
@@ -25,17 +25,16 @@ const (
 	NewCluster BaseKind = compare.FromNewCluster
 	Backup     BaseKind = "backup"
 	SnapshotDB BaseKind = "snapshot-db"
-	// MemberDB is the database of a member that lags. It is taken when there is nothing else: what is wrong in it is in
-	// the result.
+	// MemberDB is the database of a lagging member. It is the last choice: its errors are also in the result.
 	MemberDB BaseKind = "member-db"
 )
 
-// Base is the state that the server starts from.
+// Base is the state from which the server starts.
 type Base struct {
 	Kind BaseKind
-	// Source is the label of the source that holds it, Path the database; both are "" for a new cluster.
+	// Source is the label of the base's source, Path the database; both are "" for a new cluster.
 	Source, Path string
-	// Owner is the position of the source that is the base itself, -1 when none is.
+	// Owner is the position of the source that is itself the base, -1 if there is none.
 	Owner           int
 	Index, Term     uint64
 	Revision        int64
@@ -54,7 +53,7 @@ func (b *Base) close() {
 	}
 }
 
-// bases lists what the log may be executed from. The second result says what was found and cannot be one.
+// bases lists the states from which the log can be executed. why lists the rejected ones with the reason.
 func bases(ctx context.Context, members []*evidence.Member, sv *survey) (found []*Base, why []string) {
 	if b, reason := newCluster(members, sv); b != nil {
 		found = append(found, b)
@@ -62,14 +61,14 @@ func bases(ctx context.Context, members []*evidence.Member, sv *survey) (found [
 		why = append(why, reason)
 	}
 	for i, m := range members {
-		if m.HasDB() && m.ConsistentIndex() == m.StoredIndex() { // where it is not, the diagnosis doubts the index
+		if m.HasDB() && m.ConsistentIndex() == m.StoredIndex() { // otherwise the diagnosis doubts the index
 			b, err := dbBase(ctx, m.DB.Handle, sv)
 			switch {
 			case err == nil:
 				b.Kind, b.Source, b.Path, b.Owner = kindOf(m), m.Label(), m.Source.Parts().DB, i
 				found = append(found, b)
 			case !m.HasLog():
-				why = append(why, fmt.Sprintf("%s is no base: %v", m.Label(), err))
+				why = append(why, fmt.Sprintf("%s cannot be the base: %v", m.Label(), err))
 			}
 		}
 		if !m.HasSnap() || m.Source.Parts().Snap == "" {
@@ -78,7 +77,7 @@ func bases(ctx context.Context, members []*evidence.Member, sv *survey) (found [
 		for _, s := range m.Snap.SnapDBs {
 			b, err := snapBase(ctx, filepath.Join(m.Source.Parts().Snap, filepath.Base(s.File)), sv)
 			if err != nil {
-				why = append(why, fmt.Sprintf("%s of %s is no base: %v", filepath.Base(s.File), m.Label(), err))
+				why = append(why, fmt.Sprintf("%s of %s cannot be the base: %v", filepath.Base(s.File), m.Label(), err))
 				continue
 			}
 			b.Source = m.Label()
@@ -95,8 +94,8 @@ func kindOf(m *evidence.Member) BaseKind {
 	return Backup
 }
 
-// newCluster is the empty state, when the log begins with the first entry of a new cluster. A log that a restore began
-// has the same first entries, and its database was not empty.
+// newCluster returns the empty state, if the log starts with the first entry of a new cluster. After a restore the log
+// has the same first entries, but its database was not empty.
 func newCluster(members []*evidence.Member, sv *survey) (*Base, string) {
 	if sv.reach(0) == 0 {
 		return nil, ""
@@ -131,7 +130,7 @@ func snapBase(ctx context.Context, path string, sv *survey) (*Base, error) {
 	return b, nil
 }
 
-// dbBase reads a database that the log may continue from.
+// dbBase reads a database from which the log may continue.
 func dbBase(ctx context.Context, db *dumpdb.DB, sv *survey) (*Base, error) {
 	b := &Base{db: db}
 	meta, err := db.MetaBucket()
@@ -163,7 +162,7 @@ func dbBase(ctx context.Context, db *dumpdb.DB, sv *survey) (*Base, error) {
 	return b, b.read(ctx)
 }
 
-// read takes what the scratch data dir needs, and refuses what is damaged or of another history.
+// read reads what the scratch data dir needs, and refuses a base that is damaged or of another history.
 func (b *Base) read(ctx context.Context) error {
 	rep, err := b.db.Check(ctx)
 	if err != nil {
@@ -209,11 +208,11 @@ func idsOf(rows []dumpdb.ID) []uint64 {
 	return out
 }
 
-// maxAnchors bounds how many writes of the log are looked for in a base.
+// maxAnchors bounds how many writes of the log are searched in a base.
 const maxAnchors = 64
 
-// anchored refuses a base that shows none of the last writes which the log has up to the base's index: IDs and indexes
-// alone do not prove one history, since a restore with the same flags uses them again.
+// anchored refuses a base without any of the log's last writes up to the base's index. IDs and indexes alone do not
+// prove a common history, since a restore with the same flags uses them again.
 func anchored(ctx context.Context, b *Base, logs []*evidence.Member) error {
 	type anchor struct {
 		key string

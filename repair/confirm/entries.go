@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// The members that only the scratch cluster has. Nothing listens at their URLs: addresses of this range are for
+// The members that exist only in the scratch cluster. Their URLs are unreachable: addresses of this range are for
 // documentation.
 const (
 	selfID   = 0xe7cd0001c0f1e001
@@ -29,10 +29,10 @@ const (
 	clientURL = "http://192.0.2.101:2379"
 )
 
-// maxBytes bounds the payloads of one stretch: a server keeps all entries of its log in memory at a start.
+// maxBytes bounds the payloads of one part: a starting server keeps all entries of its log in memory.
 const maxBytes = 64 << 20
 
-// feed reads the entries after the base once, in order, and hands them out in stretches.
+// feed reads the entries after the base once, in order, and returns them in parts.
 type feed struct {
 	next  func() (replay.Entry, error, bool)
 	stop  func()
@@ -41,14 +41,14 @@ type feed struct {
 	at    uint64
 }
 
-// newFeed reads the entries after the base for a server of release 3.minor, at most so many at once.
+// newFeed reads the entries after the base for a server of release 3.minor, at most most at once.
 func newFeed(ctx context.Context, p *Plan, minor, most int) *feed {
 	f := &feed{minor: minor, most: most, at: p.Base.Index}
 	f.next, f.stop = iter.Pull2(replay.Log(ctx, p.logs))
 	return f
 }
 
-// take returns the next entries up to an index, or fewer when they are large.
+// take returns the next entries up to an index, or fewer if they are large.
 func (f *feed) take(to uint64) ([]datadir.Entry, error) {
 	var out []datadir.Entry
 	var size int
@@ -73,10 +73,10 @@ func (f *feed) take(to uint64) ([]datadir.Entry, error) {
 	return out, nil
 }
 
-// translate makes of an entry what a server of release 3.minor executes with the same effect on the database. Only
-// requests of the v2 API change: what they write to the v2 store is in no database, and 3.6 and 3.7 panic on most of
-// them (3.6.16 server/etcdserver/apply_v2.go; 3.7 knows none). A member's attributes and the cluster version have a
-// request of their own from 3.5 on.
+// translate turns an entry into one that a server of release 3.minor executes with the same effect on the database.
+// Only requests of the v2 API change. Their v2 store is in no database, and 3.6 and 3.7 panic on most of them (3.6.16
+// server/etcdserver/apply_v2.go; 3.7 knows none). Since 3.5 there are v3 requests for a member's attributes and the
+// cluster version.
 func translate(e *replay.Entry, minor int) (datadir.Entry, error) {
 	out := datadir.Entry{Type: e.Type, Term: e.Term, Index: e.Index, Data: bytes.Clone(e.Data)}
 	r := e.Req
@@ -104,8 +104,8 @@ func translate(e *replay.Entry, minor int) (datadir.Entry, error) {
 	return out, err
 }
 
-// marker is the entry after the last: its effect shows that everything before it was executed. Conf changes are
-// executed under every alarm, whoever is logged in.
+// marker returns the entry after the last one: its effect shows that everything before it was executed. Conf changes
+// are executed under every alarm and for every user.
 func marker(after uint64, term uint64) (datadir.Entry, error) {
 	m := datadir.Member{ID: markerID, Name: "", PeerURLs: []string{markerURL}}
 	context, err := m.JSON()

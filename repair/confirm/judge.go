@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// verdict is what is known about one source when it is judged.
+// verdict is the information about one source when it is judged.
 type verdict struct {
 	target  *Target
 	base    *Base
@@ -18,7 +18,7 @@ type verdict struct {
 	server  string
 	doubts  *doubts
 	content *contents
-	// revision is the server's at the target's index, modelled that of the model by the same rules.
+	// revision is the server's revision at the target's index, modelled that of the model by the same rules.
 	revision, modelled int64
 }
 
@@ -47,7 +47,7 @@ func (v *verdict) judge() compare.ConfirmedMember {
 	return out
 }
 
-// from says what a result rests on besides the log.
+// from says on what a result rests besides the log.
 func (v *verdict) from() string {
 	if v.base.Kind == NewCluster {
 		return ", from the first entry on"
@@ -59,7 +59,7 @@ func (v *verdict) from() string {
 	return fmt.Sprintf(", executing %s from the database of %s on", n, v.base.Source)
 }
 
-// excused says why a difference proves nothing, "" when it does.
+// excused returns why a difference proves nothing, "" if it does.
 func (v *verdict) excused() string {
 	c := v.content
 	if v.base.Kind == MemberDB {
@@ -76,7 +76,7 @@ func (v *verdict) excused() string {
 				c.first)
 		}
 	}
-	// What is certain refutes whatever else is excused.
+	// A certain difference refutes, whatever else is excused.
 	why := ""
 	for _, bucket := range slices.Sorted(maps.Keys(c.small)) {
 		x, ok := v.doubts.buckets[bucket]
@@ -111,13 +111,14 @@ func (v *verdict) refutes() string {
 	return fmt.Sprintf("etcd %s makes other content of the log%s: %s", v.server, v.from(), strings.Join(what, ", "))
 }
 
-// replaySays is what the replay of this program says of the same database.
+// replaySays returns what this program's replay says about the same database.
 func replaySays(rp *replay.Result, i int) string {
 	if rp == nil || i >= len(rp.Members) || !rp.Members[i].Checked {
 		return ""
 	}
 	m := rp.Members[i]
-	wrong := m.Counts[replay.Missing] + m.Counts[replay.Contradicted] + m.Counts[replay.AppliedTwice] + len(m.Extra) + len(m.StateDiffs) + len(m.Jumps)
+	wrong := m.Counts[replay.Missing] + m.Counts[replay.Contradicted] + m.Counts[replay.AppliedTwice] +
+		len(m.Extra) + len(m.StateDiffs) + len(m.Jumps)
 	if wrong > 0 || m.Unexplained != 0 {
 		return compare.ReplayDiffers
 	}

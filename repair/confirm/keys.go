@@ -15,8 +15,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/redact"
 )
 
-// maxListed bounds the differences that are listed of one source, maxOpen the records at or below the compact revision
-// that are kept in mind at a time.
+// maxListed bounds the listed differences of one source. maxOpen bounds the records at or below the compact revision in
+// memory.
 const (
 	maxListed = 20
 	maxOpen   = 2_000_000
@@ -26,8 +26,7 @@ const (
 type contents struct {
 	records int64
 	list    []compare.ConfirmDifference
-	// first is the lowest revision of bucket key that differs, 0 when the bucket is equal; compact is the compact
-	// revision.
+	// first is the lowest differing revision of bucket key, 0 if the bucket is equal; compact is the compact revision.
 	first, compact int64
 	total          int
 	// small counts the differences in each bucket other than key.
@@ -35,7 +34,7 @@ type contents struct {
 	// leftOut are buckets that prove nothing, with the reason.
 	leftOut []string
 	values  bool
-	// key makes the digests of values and hashes.
+	// key computes the digests of values and hashes.
 	key *redact.Key
 }
 
@@ -67,15 +66,15 @@ func (c *contents) trim() {
 	c.list = c.list[:min(len(c.list), maxListed)]
 }
 
-// openRecord is a record at or below the compact revision that one side alone has: a difference only if it is still
-// needed there.
+// openRecord is a record at or below the compact revision that only one side has. It is a difference only if it is
+// still needed there.
 type openRecord struct {
 	rev  dumpdb.Rev
 	says string
 }
 
-// keys compares bucket key record by record. Above the compact revision every record must be there; at or below it only
-// the newest of each key, unless that is a tombstone. What both still have must be equal everywhere.
+// keys compares bucket key record by record. Above the compact revision every record must exist. At or below it only
+// the newest of each key must, unless it is a tombstone. Records that both have must be equal everywhere.
 func (c *contents) keys(ctx context.Context, own, server *dumpdb.DB) error {
 	a, stopA := iter.Pull2(own.Revisions())
 	defer stopA()
@@ -125,12 +124,12 @@ func (c *contents) pair(x, y *dumpdb.Revision) {
 	c.record(y.KV.Key, x.Rev, c.describe(x), c.describe(y))
 }
 
-// lone judges a record that one side alone has, at once above the compact revision, else later.
+// lone judges a record that only one side has: at once above the compact revision, otherwise later.
 func (c *contents) lone(r *dumpdb.Revision, left map[string][]openRecord, own bool) int {
 	says := c.describe(r)
 	if r.Main <= c.compact {
 		if r.Tombstone {
-			return 0 // 3.4.34+, 3.5.16+ and 3.6+ keep the one at the compact revision, others drop it
+			return 0 // 3.4.34+, 3.5.16+ and 3.6+ keep the tombstone at the compact revision, others drop it
 		}
 		left[string(r.KV.Key)] = append(left[string(r.KV.Key)], openRecord{r.Rev, says})
 		return 1
@@ -152,7 +151,7 @@ func (c *contents) record(key []byte, rev dumpdb.Rev, observed, expected string)
 		Observed: observed, Expected: expected})
 }
 
-// needed keeps, of the records at or below the compact revision that one side alone has, those that no later one
+// needed keeps, of the records at or below the compact revision that only one side has, those that no later record
 // replaces.
 func (c *contents) needed(ctx context.Context, db *dumpdb.DB, left map[string][]openRecord, own bool) error {
 	if len(left) == 0 {
@@ -182,7 +181,7 @@ func (c *contents) needed(ctx context.Context, db *dumpdb.DB, left map[string][]
 	return nil
 }
 
-// describe is a record in words. Values are shown as length and digest unless they are asked for.
+// describe describes a record. Values are shown as length and digest unless requested.
 func (c *contents) describe(r *dumpdb.Revision) string {
 	switch {
 	case r.Err != nil:

@@ -11,25 +11,25 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// doubt is an entry that sound members may have executed otherwise than the server in the sandbox.
+// doubt is an entry that healthy members may have executed differently from the server in the sandbox.
 type doubt struct {
 	index uint64
 	why   string
 }
 
-// doubts are the entries that releases execute differently, found by executing the log by the rules of every release
-// concerned.
+// doubts are the entries that releases execute differently, found by executing the log by the rules of every relevant
+// release.
 type doubts struct {
 	// byRev are the doubtful entries that may write keys, by the revision before them; only the first of each is kept.
 	byRev map[int64]doubt
 	// buckets are the first doubtful entry for each other bucket.
 	buckets map[string]doubt
-	// made is the entry that makes a revision: made[i] makes revision base+1+i.
+	// made is the entry for each revision: made[i] creates revision base+1+i.
 	base int64
 	made []entryID
 	// revAt is the revision after the last entry up to each stop.
 	revAt map[uint64]int64
-	// lists are the members by the rules of each release that may have executed the log.
+	// lists are the members according to the rules of each possible release.
 	lists []*apply.Members
 }
 
@@ -38,11 +38,11 @@ type entryID struct {
 	what        string
 }
 
-// maxNamed bounds the revisions of which the entry is kept, about 50 bytes each.
+// maxNamed bounds the revisions whose entry is kept, at about 50 bytes each.
 const maxNamed = 4_000_000
 
 // findDoubts executes the log on models with the rules of the release that wrote the sources, of the server in the
-// sandbox, and of every release that the log has seen. values fetches the value of a record from the server's result.
+// sandbox, and of every cluster version in the log. values returns the value of a record from the server's result.
 func findDoubts(ctx context.Context, p *Plan, server int, values func(string, dumpdb.Rev) ([]byte, bool)) (*doubts,
 	error) {
 	minors := append([]int{server, p.Minor}, p.sv.minors...)
@@ -124,8 +124,8 @@ func (d *doubts) entry(e *replay.Entry, models []*replay.Machine, lead *replay.M
 	}
 }
 
-// byAlarm says why a change of auth may have been executed differently under an alarm, which no model can tell: up to
-// 3.5 it depends on whether the server was started since.
+// byAlarm returns why members may have executed a change of auth differently under an alarm. No model can decide it: up
+// to 3.5 it depends on whether the server was restarted since.
 func byAlarm(r *dumplog.Request, m *replay.Machine) string {
 	if !r.Kind.ChangesAuth() || !m.AuthEnabled() || m.ChecksPermissions() {
 		return ""
@@ -137,7 +137,7 @@ func byAlarm(r *dumplog.Request, m *replay.Machine) string {
 		release.AlarmKeepsChecks.ID + ")"
 }
 
-// listsOf are the members of the base by the rules of each release.
+// listsOf returns the members of the base for the rules of each release.
 func listsOf(base *Base, minors []int) []*apply.Members {
 	out := make([]*apply.Members, len(minors))
 	for i, minor := range minors {
@@ -153,7 +153,7 @@ func listsOf(base *Base, minors []int) []*apply.Members {
 	return out
 }
 
-// confChange executes a conf change by the rules of each release, and says why they may differ.
+// confChange executes a conf change by the rules of each release, and returns why they may differ.
 func (d *doubts) confChange(c *dumplog.ConfChange) (why string) {
 	var first apply.Refusal
 	for i, ms := range d.lists {
@@ -177,7 +177,7 @@ func (d *doubts) confChange(c *dumplog.ConfChange) (why string) {
 	return why
 }
 
-// maker is the entry that makes a revision of the server's history.
+// maker returns the entry that created a revision of the server's history.
 func (d *doubts) maker(rev int64) (entryID, bool) {
 	i := rev - d.base - 1
 	if i < 0 || i >= int64(len(d.made)) {
@@ -186,9 +186,9 @@ func (d *doubts) maker(rev int64) (entryID, bool) {
 	return d.made[i], true
 }
 
-// excuse is the doubtful entry that may explain that histories part at a revision. When both are equal below it, only
-// entries executed at the revision before can; where a part below is compacted away, any before it. The latter also
-// where model and server differ.
+// excuse returns the doubtful entry that may explain a difference at a revision. If both are equal below it, only
+// entries at the previous revision can explain it. If part of the history below is compacted, or model and server
+// differ, any earlier entry can.
 func (d *doubts) excuse(rev int64, exact bool) (doubt, bool) {
 	if exact {
 		x, ok := d.byRev[rev-1]
@@ -203,9 +203,9 @@ func (d *doubts) excuse(rev int64, exact bool) (doubt, bool) {
 	return best, found
 }
 
-// unseen is a doubtful entry that changes leases or rights and no key, before the one that makes a revision: what
-// follows may depend on it. Every change of rights that succeeds raises the auth revision, so where rights are equal in
-// the end it ended alike.
+// unseen returns an earlier doubtful entry that changes leases or rights but no key: later entries may depend on it.
+// Every successful change of rights raises the auth revision. So if rights are equal in the end, the entry had the same
+// effect on both.
 func (d *doubts) unseen(rev int64, rightsDiffer bool) (doubt, bool) {
 	made, known := d.maker(rev)
 	for _, bucket := range []string{"auth", "lease"} {

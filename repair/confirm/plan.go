@@ -11,13 +11,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// Plan says whether a server can execute the log, from which base to which indexes, and what it cannot say anything
-// about. Making one starts nothing and writes nothing.
+// Plan says whether a server can execute the log, from which base to which indexes, and what cannot be compared. Making
+// a plan starts and writes nothing.
 type Plan struct {
-	// Reason says why nothing is possible; the rest is then not set.
+	// Reason says why nothing is possible; then the rest is not set.
 	Reason string
 	Base   *Base
-	// Need is what a server must be able to open, Minor the 3.x minor that wrote the sources, 0 when unknown.
+	// Need is what a server must be able to open. Minor is the 3.x minor version that wrote the sources, 0 if unknown.
 	Need  node.Need
 	Minor int
 	// Targets are by source, in their order.
@@ -25,19 +25,19 @@ type Plan struct {
 	// Stops are the indexes at which the server's content is compared, ascending.
 	Stops     []uint64
 	ClusterID uint64
-	// Notes are things to know, each one sentence.
+	// Notes are remarks, each one sentence.
 	Notes []string
 	logs  []*evidence.Member
 	sv    *survey
 }
 
-// Target is one source and where its database is compared.
+// Target is one source and the index at which its database is compared.
 type Target struct {
 	Member *evidence.Member
-	// Reason says why it cannot be compared, "" when it can.
+	// Reason says why it cannot be compared, "" if it can.
 	Reason string
-	// Index is the last entry that its database certainly holds, Late the last that it may hold: up to 3.4 the
-	// consistent index moves with key writes only.
+	// Index is the last entry certainly in its database, Late the last that may be: up to 3.4 only key writes move the
+	// consistent index.
 	Index, Late uint64
 }
 
@@ -75,8 +75,8 @@ func NewPlan(ctx context.Context, members []*evidence.Member) (*Plan, error) {
 	return p, nil
 }
 
-// choose takes the base from which most members can be reached; of equals, the one that leaves most of the log to the
-// server.
+// choose selects the base from which most members can be compared; of several, it selects the base
+// that leaves most of the log to the server.
 func (p *Plan) choose(ctx context.Context, members []*evidence.Member) error {
 	found, why := bases(ctx, members, p.sv)
 	slices.SortStableFunc(found, func(a, b *Base) int {
@@ -98,7 +98,7 @@ func (p *Plan) choose(ctx context.Context, members []*evidence.Member) error {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				why = append(why, fmt.Sprintf("%s is no base: %v", b.Source, err))
+				why = append(why, fmt.Sprintf("%s cannot be the base: %v", b.Source, err))
 				b.close()
 				continue
 			}
@@ -111,7 +111,7 @@ func (p *Plan) choose(ctx context.Context, members []*evidence.Member) error {
 	return ctx.Err()
 }
 
-// preference puts the databases of members after bases that are not in question themselves.
+// preference sorts the databases of members after the other bases.
 func preference(b *Base) int {
 	if b.Kind == MemberDB {
 		return 1
@@ -145,7 +145,7 @@ func (p *Plan) reached(b *Base) (n int) {
 	return n
 }
 
-// target says whether a source's database can be compared with what the server makes from a base.
+// target reports whether a source's database can be compared with the server's result from a base.
 func (p *Plan) target(b *Base, i int) Target {
 	m := p.Targets[i].Member
 	t := Target{Member: m, Index: m.AppliedMin, Late: m.AppliedMin}
@@ -171,7 +171,7 @@ func (p *Plan) target(b *Base, i int) Target {
 		t.Reason = p.sv.brokenBetween(b.Index, t.Index)
 	}
 	late := m.AppliedMax
-	// up to 3.4; its own log would say how far it can have come
+	// Up to 3.4; without its own log, how far it came is unknown.
 	if !m.HasLog() && t.Reason == "" && m.DB.Meta.Term == nil {
 		late = end
 	}
@@ -186,7 +186,7 @@ func (p *Plan) target(b *Base, i int) Target {
 
 func (s *survey) last() uint64 { return s.spans[len(s.spans)-1].last }
 
-// stops fixes where each source is compared.
+// stops sets where each source is compared.
 func (p *Plan) stops() {
 	for i := range p.Targets {
 		p.Targets[i] = p.target(p.Base, i)
@@ -198,8 +198,8 @@ func (p *Plan) stops() {
 	p.Stops = slices.Compact(p.Stops)
 }
 
-// need is what the base and the log ask of a server. The v2 requests that no newer server knows are translated or left
-// out.
+// need sets which servers can open the base and the log. v2 requests that newer servers do not know are translated or
+// left out.
 func (p *Plan) need(members []*evidence.Member) {
 	raise := func(v *node.Version, text string) {
 		if got, err := node.ParseVersion(text); err == nil && got.AtLeast(*v) {
@@ -228,7 +228,7 @@ func (p *Plan) need(members []*evidence.Member) {
 	}
 }
 
-// peers are all peer URLs that the base and the log name.
+// peers returns all peer URLs in the base and the log.
 func (p *Plan) peers() []string {
 	out := slices.Clone(p.sv.urls)
 	for _, m := range p.Base.Members {

@@ -20,25 +20,25 @@ import (
 
 // Options tune Run.
 type Options struct {
-	// Dir is where the scratch folder is made, and removed again; "" is the system's folder for temporary files.
+	// Dir is the folder for scratch, which is removed at the end; "" is the system's folder for temporary files.
 	Dir string
-	// EtcdBinary is the operator's own server; "" takes one that the program brings.
+	// EtcdBinary is the operator's own server; "" means one that the program contains.
 	EtcdBinary string
 	Isolation  node.Isolation
-	// Timeout bounds all of it; 0 means 10 minutes.
+	// Timeout bounds the whole run; 0 means 10 minutes.
 	Timeout time.Duration
 	// Values shows values of keys in differences.
 	Values bool
-	// Progress, if set, is called with what is being done.
+	// Progress, if set, is called with the current action.
 	Progress func(what string)
-	// MaxEntries bounds the entries that the server gets at once, which it keeps in memory; 0 means 200,000.
+	// MaxEntries bounds the entries that the server gets at once, since it keeps them in memory; 0 means 200,000.
 	MaxEntries int
 	// Room is disk.Room, or a test's stand-in.
 	Room func(dir string) (free int64, ok bool)
 }
 
-// Run asks a real server about all members. What cannot be done is in the result; the error is that of ctx or of the
-// scratch folder.
+// Run asks a real server about all members. The result says what could not be done. It returns an error only if ctx
+// ends or the scratch folder fails.
 func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o Options) (*compare.Confirmation, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -85,20 +85,20 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	return res, nil
 }
 
-// run is one second opinion under way.
+// run is one second opinion in progress.
 type run struct {
 	o    Options
 	res  *compare.Confirmation
 	plan *Plan
 	x    *executor
-	// seen are the comparisons by source; nil where none was made.
+	// seen are the comparisons by source; nil if not made.
 	seen []*contents
 	revs map[uint64]int64
-	// late are the small buckets of sources of up to 3.4 at Target.Late.
+	// late are the small buckets of sources up to 3.4 at Target.Late.
 	late map[int]*smallState
 }
 
-// impossible says of every member that has no status yet why it got none.
+// impossible sets the reason for every member that has no status yet.
 func (r *run) impossible(why string) {
 	judged := false
 	for i := range r.res.Members {
@@ -147,7 +147,7 @@ func (r *run) all(ctx context.Context, members []*evidence.Member, rp *replay.Re
 	return r.execute(ctx, server)
 }
 
-// execute makes the scratch folder and the sandbox, and removes both.
+// execute creates the scratch folder and the sandbox, and removes both at the end.
 func (r *run) execute(ctx context.Context, server node.Server) (err error) {
 	dir, err := scratch.Dir(r.o.Dir, "etcd-medic-confirm-")
 	if err != nil {
@@ -180,11 +180,10 @@ func (r *run) execute(ctx context.Context, server node.Server) (err error) {
 	return r.stops(ctx)
 }
 
-// walRoom is what a server sets aside for its log.
+// walRoom is the space that a server preallocates for its log.
 const walRoom = 128 << 20
 
-// size is how much scratch the largest data dir may take, with the copy that is made of it: the base, what the log
-// adds, and the log.
+// size returns the scratch space of the largest data dir and its copy: the base, the growth by the log, and the log.
 func (r *run) size() int64 {
 	var db int64
 	if r.plan.Base.db != nil {
@@ -198,8 +197,7 @@ func (r *run) size() int64 {
 	return 2*db + 3*r.plan.sv.bytes + walRoom
 }
 
-// stops executes the log from stop to stop and compares at each. Where the server gives up, what was compared before
-// stays.
+// stops executes the log from stop to stop and compares at each. If the server fails, earlier comparisons are kept.
 func (r *run) stops(ctx context.Context) error {
 	r.seen, r.revs, r.late = make([]*contents, len(r.plan.Targets)), map[uint64]int64{}, map[int]*smallState{}
 	var failed error
@@ -218,7 +216,7 @@ func (r *run) stops(ctx context.Context) error {
 	return errors.Join(r.judge(ctx), failed)
 }
 
-// at compares every source whose index this is.
+// at compares every source with this index.
 func (r *run) at(ctx context.Context, stop uint64) error {
 	db, err := dumpdb.Open(r.x.at.db)
 	if err != nil {
@@ -257,8 +255,8 @@ func (r *run) at(ctx context.Context, stop uint64) error {
 
 func (r *run) rules() smallRules { return smallRules{minor: r.plan.Minor, plain: r.plan.sv.plain} }
 
-// compare compares one source with the server's database at its index. Where the index of the source says less than it
-// holds, the small buckets are compared again at the last index that it may have reached.
+// compare compares one source with the server's database at its index. If the source may contain more than its index
+// says, the small buckets are compared again at the last possible index.
 func (r *run) compare(ctx context.Context, i int, db *dumpdb.DB, small *smallState) error {
 	t := &r.plan.Targets[i]
 	own := smallOf(t.Member)
@@ -279,7 +277,8 @@ func (r *run) compare(ctx context.Context, i int, db *dumpdb.DB, small *smallSta
 	return nil
 }
 
-// lateSmall compares the small buckets of a source whose consistent index lags with both states that it lies between.
+// lateSmall compares the small buckets of a source whose consistent index lags with the states at both ends of its
+// range.
 func (r *run) lateSmall(i int, late *smallState) {
 	t := &r.plan.Targets[i]
 	c, early := r.seen[i], r.late[i]
@@ -307,7 +306,7 @@ func (r *run) lateSmall(i int, late *smallState) {
 	c.leftOut = append(c.leftOut, two.leftOut...)
 }
 
-// judge weighs the differences once it is known which entries releases execute differently.
+// judge weighs the differences once the entries that releases execute differently are known.
 func (r *run) judge(ctx context.Context) error {
 	r.o.Progress("confirm: looking for entries that releases execute differently")
 	db, err := dumpdb.Open(r.x.at.db)
@@ -341,7 +340,7 @@ func (r *run) judge(ctx context.Context) error {
 	return nil
 }
 
-// valuesOf fetches values of records from a database.
+// valuesOf returns a function that reads values of records from a database.
 func valuesOf(db *dumpdb.DB) func(string, dumpdb.Rev) ([]byte, bool) {
 	return func(key string, at dumpdb.Rev) ([]byte, bool) {
 		for r, err := range db.RevisionsBetween(at, dumpdb.Rev{Main: at.Main, Sub: at.Sub + 1}) {

@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// executor has a server execute stretches of the log, one after the other.
+// executor lets a server execute parts of the log, one after the other.
 type executor struct {
 	p      *Plan
 	box    *node.Sandbox
@@ -30,9 +30,9 @@ type executor struct {
 	n  int
 }
 
-// state is a database and where in the log it stands.
+// state is a database and its index in the log.
 type state struct {
-	// db is "" before anything was executed on a new cluster.
+	// db is "" before the first execution on a new cluster.
 	db             string
 	index, term    uint64
 	members        []datadir.Member
@@ -40,7 +40,7 @@ type state struct {
 	clusterVersion string
 }
 
-// errServer says that the server did not execute the log; what follows is why.
+// errServer says why the server did not execute the log.
 type errServer struct{ reason string }
 
 // Error is the reason.
@@ -60,7 +60,7 @@ func (x *executor) to(ctx context.Context, index uint64) error {
 	return nil
 }
 
-// stretch executes the entries that follow the present state.
+// stretch executes the entries after the current state.
 func (x *executor) stretch(ctx context.Context, entries []datadir.Entry) error {
 	last := entries[len(entries)-1]
 	end, err := marker(last.Index, last.Term)
@@ -79,7 +79,7 @@ func (x *executor) stretch(ctx context.Context, entries []datadir.Entry) error {
 	return x.keep(data, db, last.Index, last.Term)
 }
 
-// write makes the scratch data dir.
+// write creates the scratch data dir.
 func (x *executor) write(ctx context.Context, data string, entries []datadir.Entry) error {
 	own := []datadir.Member{{ID: selfID, Name: selfName, PeerURLs: []string{selfURL}, ClientURLs: []string{clientURL}},
 		{ID: absentID, Name: "etcd-medic-absent", PeerURLs: []string{absentURL}}}
@@ -101,8 +101,7 @@ func (x *executor) write(ctx context.Context, data string, entries []datadir.Ent
 	return err
 }
 
-// source is the database of the scratch data dir: a new one, a copy of the base, or the one that the last stretch ended
-// with.
+// source returns the database for the scratch data dir: a new one, a copy of the base, or the last result.
 func (x *executor) source(edits []datadir.Edit) datadir.DBSource {
 	switch {
 	case x.at.db == "":
@@ -123,7 +122,7 @@ func (x *executor) source(edits []datadir.Edit) datadir.DBSource {
 	}
 }
 
-// emptyDB makes a database without a bucket: a server makes those that it needs.
+// emptyDB creates a database without buckets: a server creates those it needs.
 func emptyDB(path string) error {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, NoFreelistSync: true})
 	if err != nil {
@@ -132,7 +131,7 @@ func emptyDB(path string) error {
 	return db.Close()
 }
 
-// keep takes the database out of the data dir, which is removed, and reads the members that it has come to.
+// keep moves the database out of the data dir, which is removed, and reads its members.
 func (x *executor) keep(data, db string, index, term uint64) error {
 	kept := filepath.Join(x.dir, fmt.Sprint("db", x.n))
 	if err := errors.Join(os.Rename(db, kept), os.RemoveAll(data)); err != nil {
@@ -151,7 +150,7 @@ func (x *executor) keep(data, db string, index, term uint64) error {
 	return errors.Join(err1, err2, err3)
 }
 
-// realMembers leaves out the members that only the scratch cluster has.
+// realMembers removes the members that exist only in the scratch cluster.
 func realMembers(members []datadir.Member) []datadir.Member {
 	var out []datadir.Member
 	for _, m := range members {
@@ -165,15 +164,15 @@ func realMembers(members []datadir.Member) []datadir.Member {
 func scratchMember(id uint64) bool { return id == selfID || id == absentID || id == markerID }
 
 const (
-	// pollEvery is how often the scratch database is looked at; a server stores at least every 100 ms what it has
-	// executed.
+	// pollEvery is how often the scratch database is checked; a server stores what it has executed at least every 100
+	// ms.
 	pollEvery = 50 * time.Millisecond
-	// stall is how long the consistent index may stay where it is. Executing one entry can take a while: a lease with
-	// very many keys.
+	// stall is how long the consistent index may stay unchanged. Executing one entry can take long, such as for a lease
+	// with very many keys.
 	stall = 3 * time.Minute
 )
 
-// run starts the server and kills it when its database holds the effect of the last entry, which is the marker at this
+// run starts the server and kills it once its database has the effect of the last entry, which is the marker at this
 // index.
 func (x *executor) run(ctx context.Context, data, db string, index uint64) error {
 	m, err := x.box.Start(ctx, node.MemberConfig{Name: selfName, DataDir: data, PeerURLs: []string{selfURL},
@@ -187,7 +186,7 @@ func (x *executor) run(ctx context.Context, data, db string, index uint64) error
 	if err := errors.Join(err, m.Kill()); err != nil {
 		return err
 	}
-	if now, done := progress(db); !done { // what is read while a server writes is looked at once more
+	if now, done := progress(db); !done { // a read during a write is repeated once
 		return &errServer{fmt.Sprintf("the database that etcd %s left is at entry %d, before %d", x.server.Version, now,
 			index)}
 	}
@@ -214,7 +213,8 @@ func (x *executor) await(ctx context.Context, m *node.Member, db string, index u
 				x.server.Version, exit, at, firstOf(m.FatalLines()))}
 		}
 		if time.Since(moved) > stall {
-			return &errServer{fmt.Sprintf("etcd %s did not go on after entry %d for %s", x.server.Version, at, stall)}
+			return &errServer{fmt.Sprintf("etcd %s made no progress after entry %d for "+
+				"%s", x.server.Version, at, stall)}
 		}
 		select {
 		case <-ctx.Done():
@@ -231,10 +231,10 @@ func firstOf(lines []string) string {
 	return lines[0]
 }
 
-// progress reads how far a database has come that a server writes to: its consistent index, and whether it holds the
-// marker; nothing when it cannot be read just now. bbolt writes pages that are free in the state before, then the meta
-// page: a state is read as it was, or the reading fails. The marker's row is committed with or after everything before
-// it, by servers up to 3.4 as well, whose consistent index lags.
+// progress reads the state of a database to which a server writes: its consistent index, and whether it has the marker.
+// It returns 0 and false if the database cannot be read at the moment. bbolt first writes to pages that are free in the
+// previous state, then the meta page. So a read returns a consistent state or fails. The marker's row is committed with
+// or after everything before it, also by servers up to 3.4, whose consistent index lags.
 func progress(path string) (index uint64, done bool) {
 	db, err := dumpdb.Open(path)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// table is a small bucket as rows of text that are equal exactly when the content is.
+// table is a small bucket as rows of text. Rows are equal exactly if their content is.
 type table map[string]string
 
-// smallState is everything in a database but its keys.
+// smallState is everything in a database except its keys.
 type smallState struct {
 	auth    dumpdb.Auth
 	leases  []dumpdb.Lease
@@ -28,7 +28,7 @@ type smallState struct {
 	meta    dumpdb.MetaBucket
 }
 
-// smallOf is the state of a source.
+// smallOf returns the state of a source.
 func smallOf(m *evidence.Member) *smallState {
 	d := m.DB
 	return &smallState{d.Auth, d.Leases, d.Alarms, d.Members, d.Removed, d.Cluster, d.Meta}
@@ -54,15 +54,15 @@ func readSmall(db *dumpdb.DB) (s *smallState, err error) {
 	return s, nil
 }
 
-// smallRules say what of the small buckets is comparable.
+// smallRules say which parts of the small buckets can be compared.
 type smallRules struct {
-	// minor is the 3.x minor that wrote the source.
+	// minor is the 3.x minor version that wrote the source.
 	minor int
-	// plain are users whose password every server salts on its own.
+	// plain are users whose password gets a different salt on every server.
 	plain map[string]bool
 }
 
-// compare compares the small buckets of a source with the server's; want is what the server holds.
+// compareSmall compares the small buckets of a source with the server's; want is the server's state.
 func (c *contents) compareSmall(own, want *smallState, r smallRules) {
 	c.table("auth", authTable(own), authTable(want))
 	c.table("authUsers", userTable(own, r, c.key), userTable(want, r, c.key))
@@ -76,7 +76,7 @@ func (c *contents) compareSmall(own, want *smallState, r smallRules) {
 	if release.AnyOf(r.minor).Has(release.MembersFromDB).Certain() || c.total == before {
 		return
 	}
-	// Up to 3.5 a server takes its members from the v2 store, and releases differ in what they write to these buckets.
+	// Up to 3.5 a server reads its members from the v2 store, and releases differ in what they write to these buckets.
 	for _, name := range []string{"members", "members_removed", "cluster"} {
 		if c.small[name] > 0 {
 			c.leftOut = append(c.leftOut, fmt.Sprintf("%s: %d rows differ; releases up to 3.5 keep the members in "+
@@ -119,12 +119,13 @@ func (c *contents) table(bucket string, own, want table) {
 	}
 }
 
-// authTable: a server that finds no auth revision stores 1 when it starts (server/auth/store.go NewAuthStore).
+// authTable returns the auth bucket. A server without a stored auth revision stores 1 when it starts
+// (server/auth/store.go NewAuthStore).
 func authTable(s *smallState) table {
 	return table{"authEnabled": fmt.Sprint(s.auth.Enabled), "authRevision": fmt.Sprint(max(s.auth.Revision, 1))}
 }
 
-// userTable has the password as a digest where it comes from the log, which it does from 3.5 on.
+// userTable has a digest of the password if it comes from the log, as it does since 3.5.
 func userTable(s *smallState, r smallRules, k *redact.Key) table {
 	t := table{}
 	for _, u := range s.auth.Users {
@@ -161,7 +162,7 @@ func alarmTable(s *smallState) table {
 	return t
 }
 
-// memberTable has names and client URLs from 3.6 on, where the bucket is what a server starts with.
+// memberTable has names and client URLs since 3.6, where a server starts with this bucket.
 func memberTable(s *smallState, r smallRules) table {
 	t := table{}
 	for _, m := range s.members {
@@ -195,12 +196,12 @@ func clusterTable(s *smallState) table {
 	return t
 }
 
-// maxRaisedTTL bounds what a server's own minimum makes of a lease's TTL: 1.5 times the election timeout, which is at
-// most 50 s (server/etcdserver/server.go minTTL, server/embed/config.go maxElectionMs).
+// maxRaisedTTL bounds the TTL in seconds to which a server raises lower ones: 1.5 times the election timeout, which is
+// at most 50 s (server/etcdserver/server.go minTTL, server/embed/config.go maxElectionMs).
 const maxRaisedTTL = 75
 
-// leases compares which leases there are, and their TTLs as far as these come from the log. Servers raise a TTL to
-// their minimum, which their flags decide: a higher one that is at most that is left out.
+// leases compares which leases exist, and their TTLs as far as they come from the log. Servers raise a TTL to their
+// minimum, which depends on flags, so a higher TTL up to that minimum is ignored.
 func (c *contents) leases(own, want *smallState) {
 	have := map[dumpdb.ID]int64{}
 	for _, l := range own.leases {
@@ -229,5 +230,5 @@ func (c *contents) leases(own, want *smallState) {
 	}
 }
 
-// scratchMinTTL is the minimum of the server in the sandbox, whose election timeout is the usual one of a second.
+// scratchMinTTL is the minimum of the server in the sandbox, with the default election timeout of one second.
 const scratchMinTTL = 2

@@ -10,29 +10,29 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// span is a run of indexes without a gap, both ends included.
+// span is a range of indexes without a gap, both ends included.
 type span struct{ first, last uint64 }
 
 // termStart is the first index of a term.
 type termStart struct{ index, term uint64 }
 
-// survey is what one pass over the logs shows.
+// survey is the result of one pass over the logs.
 type survey struct {
 	spans []span
 	terms []termStart
-	// founder is the conf change of entry 1, nil when the log does not hold one there.
+	// founder is the conf change of entry 1, nil if the log does not have one there.
 	founder *dumplog.ConfChange
 	// broken are the entries that no server can execute, in order.
 	broken []brokenEntry
-	// minors are the 3.x minors that the log raises the cluster version to.
+	// minors are the 3.x minor versions to which the log raises the cluster version.
 	minors []int
-	// plain are users whose password came in plain text: every server salts it on its own.
+	// plain are users with a password in plain text: every server adds its own salt.
 	plain map[string]bool
-	// urls are the peer URLs that conf changes name.
+	// urls are the peer URLs in conf changes.
 	urls []string
-	// touched are, by bucket other than key, the entries that may change it.
+	// touched are, by bucket except key, the entries that may change it.
 	touched map[string][]uint64
-	// bytes is how much the payloads take, v2 counts v2 requests that write keys of the v2 store.
+	// bytes is the total size of the payloads, v2 the number of v2 requests that write keys of the v2 store.
 	bytes int64
 	v2    int
 }
@@ -77,7 +77,7 @@ func (s *survey) add(e *replay.Entry) {
 	s.request(e)
 }
 
-// unfitEntry says why no server can execute an entry, "" when it can.
+// unfitEntry returns why no server can execute an entry, "" if one can.
 func unfitEntry(e *replay.Entry) string {
 	switch {
 	case e.Err != nil:
@@ -123,8 +123,8 @@ func (s *survey) version(text string) {
 	}
 }
 
-// reach is the last index up to which the log follows an index without a gap; the index itself when the next entry is
-// not there.
+// reach returns the last index up to which the log has every entry after an index; the index itself if the next entry
+// is missing.
 func (s *survey) reach(index uint64) uint64 {
 	for _, p := range s.spans {
 		if p.first <= index+1 && index+1 <= p.last {
@@ -134,7 +134,7 @@ func (s *survey) reach(index uint64) uint64 {
 	return index
 }
 
-// termAt is the term of an entry, 0 when the log does not hold it.
+// termAt returns the term of an entry, 0 if the log does not have it.
 func (s *survey) termAt(index uint64) (term uint64) {
 	if !slices.ContainsFunc(s.spans, func(p span) bool { return p.first <= index && index <= p.last }) {
 		return 0
@@ -148,7 +148,7 @@ func (s *survey) termAt(index uint64) (term uint64) {
 	return term
 }
 
-// brokenBetween says which entry after lo, up to and with hi, no server can execute; "" when there is none.
+// brokenBetween returns which entry in (lo, hi] no server can execute; "" if there is none.
 func (s *survey) brokenBetween(lo, hi uint64) string {
 	for _, b := range s.broken {
 		if lo < b.index && b.index <= hi {
@@ -158,7 +158,7 @@ func (s *survey) brokenBetween(lo, hi uint64) string {
 	return ""
 }
 
-// touches counts the entries after lo, up to and with hi, that may change a bucket other than key.
+// touches counts the entries in (lo, hi] that may change a bucket except key.
 func (s *survey) touches(bucket string, lo, hi uint64) (n int) {
 	for _, i := range s.touched[bucket] {
 		if lo < i && i <= hi {

@@ -1,5 +1,5 @@
-// Package copies makes data dirs that servers can run on from evidence that they must not touch: scratch copies of the
-// sources, how their members are started, and what server they need. Sources are opened for reading only.
+// Package copies makes scratch copies of sources on which servers can run. It also says how to start their members, and
+// which server they need. Sources are opened for reading only.
 package copies
 
 import (
@@ -14,27 +14,28 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// Cluster is what the sources are copies of.
+// Cluster is the cluster of the sources.
 type Cluster struct {
 	ClusterID dumplog.ID
 	Members   []Member
-	// Voters is how many voters raft's newest configuration among the sources has, Present how many of them are here.
+	// Voters is the number of voters in raft's newest configuration among the sources, Present how many of them are
+	// given.
 	Voters, Present int
-	// Peers are all peer URLs that any source knows, those of absent and removed members included.
+	// Peers are all peer URLs in any source, including those of absent and removed members.
 	Peers []string
 	Need  node.Need
 }
 
-// Quorum is how many voters a decision takes.
+// Quorum returns the number of voters in a majority.
 func (c *Cluster) Quorum() int { return c.Voters/2 + 1 }
 
-// Member is one source and how a copy of it is started. Its data dir is set when the copy is made.
+// Member is one source and how its copy is started. Its data dir is set when the copy is made.
 type Member struct {
 	Source *evidence.Member
 	Config node.MemberConfig
 }
 
-// Of reads how the members of a set are started. It refuses, with a *node.RefusedError, what cannot be run together:
+// Of reads how the members of a set are started. It returns a *node.RefusedError for sources that cannot run together:
 // other sources than data dirs, members of different clusters, the same member twice.
 func Of(ctx context.Context, set *evidence.Set) (*Cluster, error) {
 	c := &Cluster{}
@@ -88,21 +89,21 @@ func refuse(what, reason, hint string) error {
 	return &node.RefusedError{What: "running " + what, Reason: reason, Hint: hint}
 }
 
-// unfit says why no server can run on a copy of a source, "" when one may.
+// unfit returns why no server can run on a copy of a source, "" if one can.
 func unfit(m *evidence.Member) string {
 	switch {
 	case m.Source.Kind != evidence.KindDataDir:
 		return "it is " + m.Source.Kind.Noun() + ", not a data dir"
 	case !m.HasWAL() || m.MemberID == 0:
-		return "it has no log, which tells who the member is"
+		return "it has no log, which identifies the member"
 	case m.Source.Parts().DB == "":
 		return "it has no database"
 	}
 	return ""
 }
 
-// member builds the flags of a member. Names and URLs are those of the newest member list among the sources, because
-// that is what a lagging member is about to learn.
+// member returns the flags of a member. Names and URLs are those of the newest member list among the sources, which a
+// lagging member is about to receive.
 func member(m, newest *evidence.Member) (Member, error) {
 	c := node.MemberConfig{}
 	for _, from := range []*evidence.Member{newest, m} {
@@ -124,7 +125,7 @@ func member(m, newest *evidence.Member) (Member, error) {
 		c.Name = m.Label()
 	}
 	if len(c.PeerURLs) == 0 {
-		return Member{}, refuse(m.Label(), fmt.Sprintf("no source tells the peer URLs of member %s", m.MemberID), "")
+		return Member{}, refuse(m.Label(), fmt.Sprintf("no source contains the peer URLs of member %s", m.MemberID), "")
 	}
 	return Member{Source: m, Config: c}, nil
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// logRoom is what a server sets aside for its log: the segment it writes and the next one.
+// logRoom is the space that a server preallocates for its log: the current segment and the next one.
 const logRoom = 128 << 20
 
-// Bytes is how much room the copies take at most: the sources' logs, snapshots and databases, and the logs that the
+// Bytes returns the maximum size of the copies: the sources' logs, snapshots and databases, and the logs that the
 // servers write.
 func (c *Cluster) Bytes() (n int64, err error) {
 	for i := range c.Members {
@@ -41,7 +41,7 @@ func (c *Cluster) Bytes() (n int64, err error) {
 	return n, nil
 }
 
-// Make copies every source to a data dir of its own below dir, which it creates.
+// Make copies every source to a separate data dir below dir, which it creates.
 func (c *Cluster) Make(ctx context.Context, dir string, progress func(string)) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -59,8 +59,8 @@ func (c *Cluster) Make(ctx context.Context, dir string, progress func(string)) e
 	return nil
 }
 
-// DataDir makes a data dir of a source's parts in dst, which must not exist: member/wal and member/snap, wherever the
-// source keeps its WAL.
+// DataDir creates a data dir from a source's parts in dst, which must not exist: member/wal and member/snap, wherever
+// the source has its WAL.
 func DataDir(ctx context.Context, m *evidence.Member, dst string) error {
 	if err := os.MkdirAll(filepath.Dir(dst), 0o700); err != nil {
 		return err
@@ -80,7 +80,7 @@ func DataDir(ctx context.Context, m *evidence.Member, dst string) error {
 	return nil
 }
 
-// Folder copies the files of a folder into a new one, without what a server left unfinished.
+// Folder copies the files of a folder into a new one, except unfinished files of a server.
 func Folder(ctx context.Context, src, dst string) error {
 	if err := os.MkdirAll(dst, 0o700); err != nil {
 		return err
@@ -93,7 +93,7 @@ func Folder(ctx context.Context, src, dst string) error {
 		if strings.HasSuffix(e.Name(), ".tmp") { // left by a server that was ended meanwhile
 			continue
 		}
-		// the readers do not read it either
+		// The readers skip it too.
 		if st, err := os.Stat(filepath.Join(src, e.Name())); err != nil || !st.Mode().IsRegular() {
 			continue
 		}
@@ -104,7 +104,7 @@ func Folder(ctx context.Context, src, dst string) error {
 	return nil
 }
 
-// file copies with holes: WAL segments end in many zeros.
+// file copies with sparse extents: WAL segments end in many zeros.
 func file(ctx context.Context, src, dst string) (err error) {
 	in, size, err := regular.Open(src)
 	if err != nil {

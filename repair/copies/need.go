@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// NeedOf finds out what server opens the data dirs. Versions count of all members, logs of those that a server is
-// started on.
+// NeedOf returns which servers can open the data dirs, from the versions of all members and the logs of those that are
+// started.
 func NeedOf(ctx context.Context, members []*evidence.Member, started func(*evidence.Member) bool) (node.Need, error) {
 	var n node.Need
 	for _, m := range members {
@@ -17,8 +17,8 @@ func NeedOf(ctx context.Context, members []*evidence.Member, started func(*evide
 			raise(&n.Storage, m.DB.Meta.StorageVersion)
 			raise(&n.Cluster, m.DB.Cluster.Version)
 		}
-		// A cluster keeps its version until all members run the newer release, and a restore by an old tool leaves an
-		// old one.
+		// A cluster keeps its version until all members run the newer release, and a restore by an old tool sets an old
+		// one.
 		if v := (node.Version{Major: 3, Minor: m.Version.Minor}); m.Version.Minor > 0 && v.AtLeast(n.Written) {
 			n.Written = v
 		}
@@ -41,8 +41,8 @@ func raise(v *node.Version, text string) {
 	}
 }
 
-// v2Tail tells whether the log holds v2 requests behind its newest snapshot, and whether one of them writes something
-// else than a member's attributes or the cluster version.
+// v2Tail reports whether the log has v2 requests after its newest snapshot, and whether one of them writes something
+// other than a member's attributes or the cluster version.
 func v2Tail(ctx context.Context, m *evidence.Member) (some, writes bool, err error) {
 	if !m.HasWAL() {
 		return false, false, nil
@@ -54,7 +54,7 @@ func v2Tail(ctx context.Context, m *evidence.Member) (some, writes bool, err err
 	var d dumplog.Decoder
 	for e, err := range m.WAL.Log.Entries(ctx, &m.WAL.Summary) {
 		if err != nil {
-			return some, writes, ctx.Err() // damage ends what a server reads, too
+			return some, writes, ctx.Err() // a server also stops reading at damage
 		}
 		if e.Index <= after || e.Overwritten {
 			continue

@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// WriteBackup writes the database at dbPath and its sha256 behind it to the new file dst, as snapshot save does:
-// etcdutl snapshot restore accepts it. A trailer that dbPath has already is left behind, right or wrong; whether the
-// content is sound is for the caller to know. The returned sum is that of the database.
+// WriteBackup writes the database at dbPath with its sha256 appended to the new file dst, as snapshot save does.
+// etcdutl snapshot restore accepts it. It omits a trailer that dbPath already has, right or wrong. The caller must know
+// that the content is intact. It returns the sum of the database.
 func WriteBackup(ctx context.Context, dst, dbPath string) (sum []byte, err error) {
 	err = newFile(dst, func(partial string) error {
 		sum, err = writeBackup(ctx, partial, dbPath)
@@ -27,7 +27,8 @@ func writeBackup(ctx context.Context, path, src string) (sum []byte, err error) 
 	}
 	defer func() { _ = in.Close() }() // only read
 	if size%512 != 0 || size == 0 {
-		return nil, fmt.Errorf("%s has %d bytes, no multiple of 512: it is cut short, and no reader would find the trailer", src, size)
+		return nil, fmt.Errorf("%s has %d bytes, no multiple of 512: it is cut short, and no reader would find the "+
+			"trailer", src, size)
 	}
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -6,15 +6,14 @@ import (
 	"path/filepath"
 )
 
-// Building is a new path under construction at Path, which ends in .partial. Everything below is new; what is written
-// with its methods is synced.
+// Building is a new path under construction at Path, which ends in .partial. Its methods sync what they write.
 type Building struct {
 	// Path is the folder to write below.
 	Path string
 	p    *partialDir
 }
 
-// Begin starts a new path. ErrExists is wrapped when it is there already.
+// Begin starts a new path. If it already exists, the error wraps ErrExists.
 func Begin(final string) (*Building, error) {
 	p, err := newPartialDir(final)
 	if err != nil {
@@ -23,13 +22,13 @@ func Begin(final string) (*Building, error) {
 	return &Building{Path: p.path, p: p}, nil
 }
 
-// Mkdir makes a folder below Path with its parents.
+// Mkdir creates a folder below Path with its parents.
 func (b *Building) Mkdir(path string) error { return os.MkdirAll(path, 0o700) }
 
 // Write makes a new file.
 func (b *Building) Write(path string, content []byte) error { return writeFile(path, bytesTo(content)) }
 
-// Copy copies a file as it is, trailer and all, to a new file, and makes the folder it lies in.
+// Copy copies a file unchanged, including a trailer, to a new file, and creates its folder.
 func (b *Building) Copy(ctx context.Context, dst, src string) error {
 	if err := b.Mkdir(filepath.Dir(dst)); err != nil {
 		return err
@@ -45,10 +44,10 @@ func (b *Building) CopyDB(ctx context.Context, dst, src string, edits ...Edit) e
 	return copyDB(ctx, dst, src, nil, edits)
 }
 
-// Size is the number of bytes of all files so far.
+// Size returns the number of bytes of all files so far.
 func (b *Building) Size() (int64, error) { return treeSize(b.Path) }
 
-// Commit gives the folder its name.
+// Commit renames the folder to its final name.
 func (b *Building) Commit() error {
 	if err := syncTree(b.Path); err != nil {
 		return err
@@ -56,10 +55,10 @@ func (b *Building) Commit() error {
 	return b.p.commit()
 }
 
-// CommitFile gives one file of the folder the name; the rest of the folder goes.
+// CommitFile renames one file of the folder to the final name and removes the rest.
 func (b *Building) CommitFile(name string) error { return b.p.commitFile(name) }
 
-// Abandon removes what was not committed.
+// Abandon removes everything that is not committed.
 func (b *Building) Abandon() { b.p.abandon() }
 
 func syncTree(root string) error {

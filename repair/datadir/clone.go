@@ -11,17 +11,18 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Target is one member that gets a clone: its identity is kept.
+// Target is one member that gets a clone and keeps its identity.
 type Target struct {
 	// Name is the folder below the destination.
 	Name string
-	// MemberID and ClusterID are those of the member's own WAL metadata; 0 for ClusterID means that of the best member.
+	// MemberID and ClusterID are those of the member's own WAL metadata; a ClusterID of 0 means that of the best
+	// member.
 	MemberID, ClusterID uint64
-	// Term is the highest term the member has seen, 0 when unknown.
+	// Term is the highest term that the member has seen, 0 if unknown.
 	Term uint64
 }
 
-// TargetOf is the target that a source describes, named as the source is.
+// TargetOf returns the target for a source, named like the source.
 func TargetOf(m *evidence.Member) (Target, error) {
 	t := Target{Name: m.Label(), MemberID: uint64(m.MemberID), ClusterID: uint64(m.ClusterID), Term: SeenTerm(m)}
 	if t.MemberID == 0 {
@@ -30,7 +31,7 @@ func TargetOf(m *evidence.Member) (Target, error) {
 	return t, nil
 }
 
-// SeenTerm is the highest term in a member's log, snapshots and database.
+// SeenTerm returns the highest term in a member's log, snapshots and database.
 func SeenTerm(m *evidence.Member) (term uint64) {
 	if m.HasWAL() {
 		s := &m.WAL.Summary
@@ -50,26 +51,26 @@ func SeenTerm(m *evidence.Member) (term uint64) {
 
 // CloneOptions tune Clone.
 type CloneOptions struct {
-	// KeepTail carries committed entries behind the consistent index over into the new logs, as far as they can be
-	// applied by all clones alike; without it the log ends where the database stands. Result.Notes tell.
+	// KeepTail copies committed entries after the consistent index into the new logs, as far as all clones apply them
+	// alike. Without it the log ends at the consistent index. Result.Notes describe it.
 	KeepTail bool
-	// Commit is the highest index that other members prove committed; 0 leaves it to what the best member itself
+	// Commit is the highest index that other members prove committed; 0 means the index that the best member itself
 	// proves.
 	Commit uint64
-	// Term is that of the entry at which the database stands, where the database alone does not tell; 0 when it does.
+	// Term is the term of the entry at the consistent index, if the database alone does not show it; otherwise 0.
 	Term uint64
-	// Edits are applied to the database before it is handed to the members.
+	// Edits are applied to the database before it is copied to the members.
 	Edits []Edit
-	// Progress, if set, is told how many of how many bytes are copied.
+	// Progress, if set, is called with the bytes copied and their total.
 	Progress func(done, total int64)
 }
 
-// Clone writes new data dirs for all targets below dst, which must not exist. Every one holds the best member's
-// database; cluster ID, member IDs, names, URLs, auth, revision and index numbering are kept; the log behind the
-// consistent index only with KeepTail. All members must be stopped and all dirs replaced together: a cloned dir beside
-// an old one is a member that lost its log.
+// Clone writes new data dirs for all targets below dst, which must not exist. Each has the best member's database.
+// Cluster ID, member IDs, names, URLs, auth, revision and index numbering are kept, and with KeepTail the log after the
+// consistent index. All members must be stopped and all dirs replaced together: next to an old dir, a cloned one is a
+// member that lost its log.
 //
-// best may be a data dir or a backup of the cluster. A *RefusedError says why it cannot be cloned from.
+// best may be a data dir or a backup of the cluster. A *RefusedError says why it cannot be cloned.
 func Clone(ctx context.Context, best *evidence.Member, targets []Target, dst string, o CloneOptions) (Result, error) {
 	plan, err := planClone(ctx, best, targets, o)
 	if err != nil {
@@ -87,13 +88,13 @@ func Clone(ctx context.Context, best *evidence.Member, targets []Target, dst str
 	return res, nil
 }
 
-// RefusedError says which precondition does not hold; nothing was written.
+// RefusedError says which precondition is not met; nothing was written.
 type RefusedError struct{ Reason string }
 
 // Error returns the reason on one line.
 func (e *RefusedError) Error() string { return "refused: " + e.Reason }
 
-// Refused tells commands to end with exit code 5.
+// Refused makes commands end with exit code 5.
 func (e *RefusedError) Refused() bool { return true }
 
 func refusef(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
@@ -104,17 +105,17 @@ type clonePlan struct {
 	notes []string
 }
 
-// standsAt returns the term and index of the best database, or why it cannot be cloned.
-func standsAt(best *evidence.Member, known uint64) (term, index uint64, err error) {
+// appliedAt returns the term and index of the best database, or why it cannot be cloned.
+func appliedAt(best *evidence.Member, known uint64) (term, index uint64, err error) {
 	if best.DB == nil || best.DB.Handle == nil {
 		return 0, 0, refusef("%s has no database that opens", best.Label())
 	}
 	if index = best.ConsistentIndex(); index == 0 {
-		return 0, 0, refusef("the database of %s has no consistent index: what it holds can not be placed in the log",
+		return 0, 0, refusef("the database of %s has no consistent index, so its position in the log is unknown",
 			best.Label())
 	}
 	if s := newestSnapshot(best); s > index {
-		return 0, 0, refusef("the database of %s stands at index %d, its raft snapshot at %d: it is older than its "+
+		return 0, 0, refusef("the database of %s is at index %d, its raft snapshot at %d: it is older than its "+
 			"own log says", best.Label(), index, s)
 	}
 	if term = max(known, termAt(best, index)); term == 0 {
@@ -128,7 +129,7 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 	if len(targets) == 0 {
 		return nil, errors.New("no targets")
 	}
-	term, index, err := standsAt(best, o.Term)
+	term, index, err := appliedAt(best, o.Term)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 	return plan, nil
 }
 
-// checkTargets refuses targets that cannot stand side by side. It returns their IDs and the highest term that they or
+// checkTargets refuses targets that cannot form one cluster. It returns their IDs and the highest term that they or
 // best have seen.
 func checkTargets(targets []Target, seen uint64) (ids map[uint64]bool, term uint64, err error) {
 	names, ids := map[string]bool{}, map[uint64]bool{}
@@ -190,7 +191,7 @@ func checkTargets(targets []Target, seen uint64) (ids map[uint64]bool, term uint
 	return ids, seen, nil
 }
 
-// dir is what every target's dir has in common, with its own identity.
+// dir returns the common content of all targets' dirs, with the target's identity.
 func (v *view) dir(best *evidence.Member, t Target) (Dir, error) {
 	cluster := uint64(best.ClusterID)
 	if cluster == 0 {
@@ -200,10 +201,10 @@ func (v *view) dir(best *evidence.Member, t Target) (Dir, error) {
 	case t.ClusterID != 0 && t.ClusterID != cluster:
 		return Dir{}, refusef("%s is of cluster %x, %s of cluster %x", t.Name, t.ClusterID, best.Label(), cluster)
 	case has(v.removed, t.MemberID):
-		return Dir{}, refusef("%s (member %x) was removed from the cluster: its ID can not be used again", t.Name,
+		return Dir{}, refusef("%s (member %x) was removed from the cluster: its ID cannot be used again", t.Name,
 			t.MemberID)
 	case !has(v.voters, t.MemberID) && !has(v.learners, t.MemberID):
-		return Dir{}, refusef("%s (member %x) is no member of the cluster as %s knows it", t.Name, t.MemberID,
+		return Dir{}, refusef("%s (member %x) is not a member of the cluster that %s knows it", t.Name, t.MemberID,
 			best.Label())
 	}
 	return Dir{MemberID: t.MemberID, ClusterID: cluster, Voters: v.voters, Learners: v.learners, Members: v.members,
@@ -223,7 +224,7 @@ func newestSnapshot(m *evidence.Member) (index uint64) {
 	return index
 }
 
-// termAt is the term of the entry at index: from the log, from a snapshot at that index, or, from 3.5 on, from the
+// termAt returns the term of the entry at index: from the log, from a snapshot at that index, or, since 3.5, from the
 // database.
 func termAt(m *evidence.Member, index uint64) uint64 {
 	if m.HasWAL() {

@@ -16,30 +16,30 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-// trailerSize is the sha256 behind a backup; a file has one if its size modulo 512 is 32.
+// trailerSize is the size of the sha256 at the end of a backup; a file has one if its size modulo 512 is 32.
 const trailerSize = 32
 
-// CopyDB copies the database at src (of a data dir, or a backup, whose trailer is left behind) to the new file dst and
-// applies the edits to the copy, all in one transaction. Without edits the bytes are copied as they are, damaged or
-// not; with edits a damaged source is refused with a *DamagedError, since bbolt cannot be trusted with it.
+// CopyDB copies the database at src (of a data dir, or a backup, without its trailer) to the new file dst and applies
+// the edits to the copy in one transaction. Without edits the bytes are copied unchanged, damaged or not. With edits, a
+// damaged source is refused with a *DamagedError, since bbolt crashes on it.
 func CopyDB(ctx context.Context, dst, src string, edits ...Edit) error {
 	return newFile(dst, func(partial string) error { return copyDB(ctx, partial, src, nil, edits) })
 }
 
-// DamagedError says why a database cannot be edited: bbolt faults on damaged pages. A rebuild from its readable pages
-// can be.
+// DamagedError says why a database cannot be edited: bbolt crashes on damaged pages. A rebuild from its readable pages
+// can be edited.
 type DamagedError struct {
 	File   string
 	Damage []*dumpdb.DamageError
 }
 
-// Error returns the first damaged place and how many there are.
+// Error returns the first damaged place and the number of all.
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s is damaged in %d place(s), first: %v; rebuild it from its readable pages first", e.File,
 		len(e.Damage), e.Damage[0])
 }
 
-// copyDB makes path, which is not yet seen by anyone, and leaves it synced.
+// copyDB creates path, which is not visible yet, and syncs it.
 func copyDB(ctx context.Context, path, src string, moved func(int64), edits []Edit) error {
 	if len(edits) > 0 {
 		if err := sound(ctx, src); err != nil {
@@ -55,7 +55,7 @@ func copyDB(ctx context.Context, path, src string, moved func(int64), edits []Ed
 	return EditNew(path, edits...)
 }
 
-// sound walks the page graph: what bbolt meets when it opens a file for writing it does not survive.
+// sound walks the page graph and refuses damage on which bbolt crashes.
 func sound(ctx context.Context, src string) error {
 	db, err := dumpdb.Open(src)
 	var bad *dumpdb.DamageError
@@ -76,8 +76,8 @@ func sound(ctx context.Context, src string) error {
 	return nil
 }
 
-// EditNew applies the edits, in one transaction, to a database that this run made: a copy, or one built from scratch.
-// It must never be given a source.
+// EditNew applies the edits, in one transaction, to a database created by this run: a copy, or one built from scratch.
+// Never call it on a source.
 func EditNew(path string, edits ...Edit) error {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true,
 		FreelistType: bolt.FreelistMapType})
@@ -98,11 +98,11 @@ func EditNew(path string, edits ...Edit) error {
 	return errors.Join(err, db.Close())
 }
 
-// chunk is how much is copied between two looks at the context.
+// chunk is how many bytes are copied between two checks of the context.
 const chunk = 64 << 20
 
-// copyFile copies a database without its trailer. The kernel copies (copy_file_range, a reflink where the file system
-// has them).
+// copyFile copies a database without its trailer. The kernel copies (copy_file_range, a reflink if the file system
+// supports it).
 func copyFile(ctx context.Context, dst, src string, moved func(int64)) error {
 	in, size, err := openDB(src)
 	if err != nil {
@@ -112,7 +112,7 @@ func copyFile(ctx context.Context, dst, src string, moved func(int64)) error {
 	return copyBytes(ctx, dst, in, size, moved)
 }
 
-// copyAll copies any file with every byte of it.
+// copyAll copies any file completely.
 func copyAll(ctx context.Context, dst, src string) error {
 	in, size, err := openRegular(src)
 	if err != nil {

@@ -8,32 +8,32 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Dir says what a new data dir shall hold beside its database.
+// Dir is the content of a new data dir except its database.
 type Dir struct {
-	// MemberID and ClusterID go into the WAL's metadata, the only place a server takes them from.
+	// MemberID and ClusterID go into the WAL's metadata, the only place from which a server reads them.
 	MemberID, ClusterID uint64
 	// Term and Index are those of the raft snapshot: everything up to Index is in the database.
 	Term, Index uint64
-	// HardTerm is the term of the HardState, at least that of the last entry; 0 means just that. Above every member's
-	// term it keeps an old leader's messages out. Vote is the member voted for in it, 0 none.
+	// HardTerm is the term of the HardState, at least that of the last entry; 0 means that term. A term above every
+	// member's makes them ignore messages of an old leader. Vote is the member voted for, 0 for none.
 	HardTerm, Vote uint64
 	// Commit is the commit index of the HardState, at least Index (0 means Index) and at most the last entry.
 	Commit uint64
 	// Voters and Learners are the ConfState at Index.
 	Voters, Learners []uint64
-	// Members are all members with their URLs for the .snap file; Removed those that were ever removed.
+	// Members are all members with their URLs for the .snap file; Removed are the removed members.
 	Members []Member
 	Removed []uint64
-	// ClusterVersion is "3.5.0" or such; "" leaves it out and the members agree on one anew.
+	// ClusterVersion is "3.5.0" or similar. "" leaves it out, and the members agree on one again.
 	ClusterVersion string
-	// Entries go into the WAL in index order without gaps: those up to Index (as a restore writes them) stand before
-	// the snapshot record, those behind it are replayed by the server as far as Commit says.
+	// Entries go into the WAL in index order without gaps. Those up to Index (as written by a restore) come before the
+	// snapshot record. The server replays the later ones as far as Commit.
 	Entries []Entry
-	// Minor is the 3.x minor of the servers that wrote the source; up to 4 the snapshot record carries no ConfState, as
-	// they write it. 0 is unknown.
+	// Minor is the 3.x minor version of the servers that wrote the source, 0 if unknown. Up to 4 the snapshot record
+	// has no ConfState, as those servers write it.
 	Minor int
-	// V2Store, if set, is the JSON of the v2 store for the .snap file instead of one made of Members, Removed and
-	// ClusterVersion: for sources up to 3.5 with v2 keys.
+	// V2Store, if set, is the JSON of the v2 store for the .snap file, instead of one made from Members, Removed and
+	// ClusterVersion. It is for sources up to 3.5 with v2 keys.
 	V2Store []byte
 }
 
@@ -52,19 +52,19 @@ type Entry struct {
 	Data        []byte
 }
 
-// Result tells what was written.
+// Result describes what was written.
 type Result struct {
-	// Path is the new dir or file; it is not part of a document, which must not depend on where things lie.
+	// Path is the new dir or file. It is not in the document, which must not depend on paths.
 	Path  string    `json:"-"`
 	Dirs  []Written `json:"dirs"`
 	Bytes int64     `json:"bytes"`
-	// Notes are things to know about the result, each one sentence.
+	// Notes are remarks about the result, each one sentence.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // Written is one data dir that was written.
 type Written struct {
-	// Name is the folder's name below Result.Path, "" when Result.Path is the data dir itself.
+	// Name is the folder's name below Result.Path, "" if Result.Path is the data dir itself.
 	Name      string     `json:"name,omitempty"`
 	MemberID  dumplog.ID `json:"memberID"`
 	ClusterID dumplog.ID `json:"clusterID"`
@@ -74,16 +74,16 @@ type Written struct {
 	Bytes     int64      `json:"bytes"`
 }
 
-// DBSource puts the database at path, which does not exist yet. CopyOf makes one.
+// DBSource creates the database at path, which does not exist yet. CopyOf returns one.
 type DBSource func(ctx context.Context, path string) error
 
-// CopyOf is the database at src, with edits applied to the copy.
+// CopyOf returns a source that copies the database at src and applies edits to the copy.
 func CopyOf(src string, edits ...Edit) DBSource {
 	return func(ctx context.Context, path string) error { return copyDB(ctx, path, src, nil, edits) }
 }
 
-// Write makes the data dir dst, which must not exist: WAL, .snap file and db. It appears under its name only when it is
-// complete and on disk.
+// Write creates the data dir dst, which must not exist: WAL, .snap file and db. It gets its name only when it is
+// complete and synced.
 func Write(ctx context.Context, dst string, d Dir, db DBSource) (Result, error) {
 	p, err := newPartialDir(dst)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// Edit changes one thing in a database under construction. Edits of one call share a transaction: all of them hold or
+// Edit changes one thing in a database under construction. Edits of one call share a transaction: either all apply or
 // none.
 type Edit func(tx *bolt.Tx) error
 
-// The buckets and keys that edits touch (server/storage/schema/bucket.go, names unchanged since 3.0).
+// The buckets and keys that edits change (server/storage/schema/bucket.go, names unchanged since 3.0).
 var (
 	bucketKey, bucketMeta, bucketAlarm     = []byte("key"), []byte("meta"), []byte("alarm")
 	bucketMembers, bucketRemoved           = []byte("members"), []byte("members_removed")
@@ -47,7 +47,7 @@ func drop(tx *bolt.Tx, bucket, key []byte) error {
 
 func be64(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
 
-// SetConsistentIndex sets meta/consistent_index: the server executes entries behind it only.
+// SetConsistentIndex sets meta/consistent_index: the server executes only later entries.
 func SetConsistentIndex(index uint64) Edit {
 	return func(tx *bolt.Tx) error { return put(tx, bucketMeta, keyIndex, be64(index)) }
 }
@@ -81,7 +81,7 @@ func SetConfState(voters, learners []uint64) Edit {
 	}
 }
 
-// SetStorageVersion sets meta/storageVersion (3.6+), such as "3.6.0"; "" removes it, which is what 3.5 and older have.
+// SetStorageVersion sets meta/storageVersion (3.6+), such as "3.6.0"; "" removes it, as in 3.5 and older.
 func SetStorageVersion(v string) Edit {
 	return func(tx *bolt.Tx) error {
 		if v == "" {
@@ -91,7 +91,7 @@ func SetStorageVersion(v string) Edit {
 	}
 }
 
-// SetClusterVersion sets cluster/clusterVersion, such as "3.5.0"; "" removes it, so that the members agree on one anew.
+// SetClusterVersion sets cluster/clusterVersion, such as "3.5.0"; "" removes it, and the members agree on one again.
 func SetClusterVersion(v string) Edit {
 	return func(tx *bolt.Tx) error {
 		if v == "" {
@@ -101,12 +101,12 @@ func SetClusterVersion(v string) Edit {
 	}
 }
 
-// ClearDowngrade removes cluster/downgrade (3.5+): a downgrade that was under way would go on in the new cluster.
+// ClearDowngrade removes cluster/downgrade (3.5+): a downgrade in progress would continue in the new cluster.
 func ClearDowngrade() Edit {
 	return func(tx *bolt.Tx) error { return drop(tx, bucketCluster, keyClusterDowngrade) }
 }
 
-// SetAuthRevision sets auth/authRevision: requests stamped with a lower one are refused by this member.
+// SetAuthRevision sets auth/authRevision: the member refuses requests with a lower one.
 func SetAuthRevision(rev uint64) Edit {
 	return func(tx *bolt.Tx) error { return put(tx, bucketAuth, keyAuthRevision, be64(rev)) }
 }
@@ -116,7 +116,7 @@ func SetMembers(members []Member, removed []uint64) Edit {
 	return func(tx *bolt.Tx) error {
 		for _, name := range [][]byte{bucketMembers, bucketRemoved} {
 			if err := tx.DeleteBucket(name); err != nil &&
-				!errors.Is(err, bolt.ErrBucketNotFound) { //nolint:staticcheck // the errors package of bbolt is the same value
+				!errors.Is(err, bolt.ErrBucketNotFound) { //nolint:staticcheck // same value as in package errors
 				return err
 			}
 			if _, err := tx.CreateBucket(name); err != nil {
@@ -141,7 +141,7 @@ func SetMembers(members []Member, removed []uint64) Edit {
 	}
 }
 
-// DropBucketKeys removes keys from a bucket; without keys, all of them. What is not there is no error.
+// DropBucketKeys removes keys from a bucket, or all of them without keys. Missing keys are not an error.
 func DropBucketKeys(bucket string, keys ...[]byte) Edit {
 	return func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte(bucket))
@@ -164,7 +164,7 @@ func DropBucketKeys(bucket string, keys ...[]byte) Edit {
 	}
 }
 
-// PutBucketKey sets one key of a bucket, which is made when it is not there.
+// PutBucketKey sets one key of a bucket, and creates the bucket if necessary.
 func PutBucketKey(bucket string, key, value []byte) Edit {
 	return func(tx *bolt.Tx) error { return put(tx, []byte(bucket), key, value) }
 }
@@ -177,7 +177,7 @@ func ClearAlarm(member uint64, kind int32) Edit {
 	})
 }
 
-// ClearAlarmOf is ClearAlarm for exactly one member. Servers raise CORRUPT for member 0 where they cannot tell which
+// ClearAlarmOf is ClearAlarm for exactly one member. Servers raise CORRUPT for member 0 if they do not know which
 // member is wrong.
 func ClearAlarmOf(member uint64, kind int32) Edit {
 	return clearAlarms(func(id uint64, alarm uint64) bool {
@@ -185,8 +185,8 @@ func ClearAlarmOf(member uint64, kind int32) Edit {
 	})
 }
 
-// clearAlarms: the bucket's keys are etcdserverpb.AlarmMember {1 memberID, 2 alarm}; both field orders and zero fields
-// are met.
+// clearAlarms removes matching alarms. The bucket's keys are etcdserverpb.AlarmMember {1 memberID, 2 alarm}; both field
+// orders and zero fields occur.
 func clearAlarms(fits func(member, alarm uint64) bool) Edit {
 	return func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketAlarm)
@@ -213,8 +213,8 @@ func clearAlarms(fits func(member, alarm uint64) bool) Edit {
 }
 
 // BumpRevision raises the current revision by n, as etcdutl snapshot restore --bump-revision does (3.4.27+, 3.5.10+,
-// 3.6+): a record with an empty value n revisions behind the last one. It goes with MarkCompacted, or the gap would be
-// seen as history.
+// 3.6+): it adds a record with an empty value, n revisions after the last one. Use it with MarkCompacted; otherwise the
+// gap looks like missing history.
 func BumpRevision(n uint64) Edit {
 	return func(tx *bolt.Tx) error {
 		last, err := lastRevision(tx)
@@ -223,14 +223,14 @@ func BumpRevision(n uint64) Edit {
 		}
 		main := last + n
 		if n == 0 || main < last || main > 1<<63-1 {
-			return fmt.Errorf("revision %d can not be raised by %d", last, n)
+			return fmt.Errorf("revision %d cannot be raised by %d", last, n)
 		}
 		return put(tx, bucketKey, revisionKey(main), []byte{})
 	}
 }
 
-// MarkCompacted schedules a compaction at the last revision: everything older that is not live goes at the first start,
-// and watches that ask for an older revision fail instead of missing events.
+// MarkCompacted schedules a compaction at the last revision. The first start removes older records that are not live,
+// and watches from an older revision fail instead of missing events.
 func MarkCompacted() Edit {
 	return func(tx *bolt.Tx) error {
 		last, err := lastRevision(tx)
@@ -245,8 +245,8 @@ func revisionKey(main uint64) []byte {
 	return slices.Concat(be64(main), []byte{'_'}, be64(0))
 }
 
-// lastRevision is the current revision as a server derives it: the last record, but at least the compaction marks and
-// 1.
+// lastRevision returns the current revision as a server computes it: the last record, but at least the compaction marks
+// and 1.
 func lastRevision(tx *bolt.Tx) (uint64, error) {
 	b := tx.Bucket(bucketKey)
 	if b == nil {
@@ -255,7 +255,7 @@ func lastRevision(tx *bolt.Tx) (uint64, error) {
 	last := uint64(1)
 	if k, _ := b.Cursor().Last(); k != nil {
 		if len(k) < 17 {
-			return 0, fmt.Errorf("the last key of bucket key, %x, is no revision", k)
+			return 0, fmt.Errorf("the last key of bucket key, %x, is not a revision", k)
 		}
 		last = binary.BigEndian.Uint64(k)
 	}
@@ -269,9 +269,9 @@ func lastRevision(tx *bolt.Tx) (uint64, error) {
 	return last, nil
 }
 
-// RollBack makes the older of the two meta pages, at offset older, the newest one in a database that this run made: the
-// other one is overwritten with the same state under a lower txid, so that both are valid. A meta is 64 bytes behind
-// the 16-byte page header: txid at 48, FNV-1a-64 of the 56 bytes before at 56; page id is txid modulo 2.
+// RollBack makes the older of the two meta pages, at offset older, the newest one, in a database created by this run.
+// It overwrites the other one with the same state under a lower txid, so that both are valid. A meta page has 64 bytes
+// after the 16-byte page header: txid at 48, FNV-1a-64 of the first 56 bytes at 56; the page id is txid modulo 2.
 func RollBack(path string, older, newer int64) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

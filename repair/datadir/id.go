@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// NewMemberID is the ID of a bootstrapped or restored member: the first 8 bytes of SHA-1 over its sorted peer URLs and
-// the cluster token; the name does not count (server/etcdserver/api/membership/member.go, all versions).
+// NewMemberID returns the ID of a bootstrapped or restored member: the first 8 bytes of SHA-1 over its sorted peer URLs
+// and the cluster token. The name is not included (server/etcdserver/api/membership/member.go, all versions).
 func NewMemberID(peerURLs []string, token string) uint64 {
 	urls := slices.Sorted(slices.Values(peerURLs))
 	h := sha1.New()
@@ -18,7 +18,7 @@ func NewMemberID(peerURLs []string, token string) uint64 {
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }
 
-// NewClusterID is the ID of a cluster that starts with these members: the first 8 bytes of SHA-1 over the IDs in
+// NewClusterID returns the ID of a cluster that starts with these members: the first 8 bytes of SHA-1 over the IDs in
 // ascending order (server/etcdserver/api/membership/cluster.go, all versions).
 func NewClusterID(members []uint64) uint64 {
 	h := sha1.New()

@@ -4,7 +4,7 @@ package datadir
 
 import "os"
 
-// tryLock can tell nothing where there is no flock: two runs on one new path are not kept apart there.
+// tryLock does nothing without flock: there, two runs on one new path are not detected.
 func tryLock(*os.File) (held bool, err error) { return false, nil }
 
 func unlock(f *os.File) {

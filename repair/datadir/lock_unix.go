@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// tryLock takes the lock of an open file; held is true when another process, or another run in this one, has it. The
-// kernel gives a lock back when its process ends, however it ends.
+// tryLock locks an open file; held is true if another process, or another run in this one, has the lock. The kernel
+// releases a lock when its process ends.
 func tryLock(f *os.File) (held bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -18,8 +18,8 @@ func tryLock(f *os.File) (held bool, err error) {
 	return false, err
 }
 
-// unlock gives the lock back before the file is closed: a process that is being started elsewhere in this program holds
-// the file too, until it runs.
+// unlock releases the lock before the file is closed: a process that this program is starting has the file open too,
+// until it runs.
 func unlock(f *os.File) {
 	if f == nil {
 		return

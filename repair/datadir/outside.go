@@ -13,9 +13,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// Outside refuses a new path that lies in a source, through symlinks too: nothing is ever written there. A source that
-// is a part of a data dir (its db, its WAL) stands for the whole data dir. It also refuses a source that lies in the
-// place where the new path is built, since what an interrupted run left there is removed.
+// Outside refuses a new path inside a source, through symlinks too: nothing is ever written there. A source that is
+// part of a data dir (its db, its WAL) protects the whole data dir. It also refuses a source in the place where the new
+// path is built, since leftovers of an interrupted run are removed there.
 func Outside(out string, sources ...evidence.Spec) error {
 	if out == "" {
 		return nil
@@ -31,7 +31,8 @@ func Outside(out string, sources ...evidence.Spec) error {
 	for _, s := range sources {
 		for _, root := range protected(s) {
 			if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, root.info) }) {
-				return refusef("%s lies in the source %s, to which nothing is written; name a path outside of %s", out,
+				return refusef("%s is inside the source %s, to which nothing is written; name a path outside of "+
+					"%s", out,
 					s.Where, root.path)
 			}
 		}
@@ -40,14 +41,14 @@ func Outside(out string, sources ...evidence.Spec) error {
 		}
 		in, err := ancestors(s.Where)
 		if err == nil && slices.ContainsFunc(in, func(a fs.FileInfo) bool { return os.SameFile(a, building) }) {
-			return refusef("the source %s lies in %s, where the result is built; move it, or name another path",
+			return refusef("the source %s is inside %s, where the result is built; move it, or name another path",
 				s.Where, partialOf(out))
 		}
 	}
 	return nil
 }
 
-// ancestors are the path itself and all folders above it, as far as they exist, by their real places.
+// ancestors returns the real path and all existing folders above it.
 func ancestors(path string) (out []fs.FileInfo, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -55,7 +56,7 @@ func ancestors(path string) (out []fs.FileInfo, err error) {
 	}
 	for at := abs; ; at = filepath.Dir(at) {
 		target, err := filepath.EvalSymlinks(at)
-		if errors.Is(err, syscall.ENOTDIR) { // the error names no path
+		if errors.Is(err, syscall.ENOTDIR) { // the error has no path
 			return nil, refusef("%s cannot be made: a part of that path is a file, not a folder; name another path",
 				path)
 		}
@@ -80,8 +81,7 @@ type place struct {
 	info fs.FileInfo
 }
 
-// protected are the folders of a source. What is a file by itself needs no protection: a path that exists is refused
-// anyway.
+// protected returns the folders of a source. A single file needs no protection: an existing path is refused anyway.
 func protected(s evidence.Spec) (out []place) {
 	if strings.Contains(s.Where, "://") {
 		return nil
@@ -99,7 +99,7 @@ func protected(s evidence.Spec) (out []place) {
 		if path == "" {
 			continue
 		}
-		// The names as given and those that links lead to may both be parts of a data dir.
+		// Both the given path and the target of links may be parts of a data dir.
 		add(whole(path))
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			add(whole(real))
@@ -113,7 +113,7 @@ func protected(s evidence.Spec) (out []place) {
 	return out
 }
 
-// whole is the data dir of which a path is a part, or the path itself.
+// whole returns the data dir that contains a path, or the path itself.
 func whole(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {

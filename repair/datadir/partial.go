@@ -14,21 +14,21 @@ import (
 
 const partialMark = ".etcd-medic-partial"
 
-// ErrExists is wrapped by the error of every call whose new path is already there: nothing is ever written over.
+// ErrExists is wrapped by the error of every call whose new path already exists: nothing is ever overwritten.
 var ErrExists = errors.New("already exists; results only go to new paths")
 
-// partialDir is a dir under construction at final.partial. While it is built, its mark is locked.
+// partialDir is a dir under construction at final.partial. Meanwhile its mark file is locked.
 type partialDir struct {
 	final, path string
 	mark        *os.File
 	done        bool
 }
 
-// partialOf is where a new path is built.
+// partialOf returns where a new path is built.
 func partialOf(final string) string { return filepath.Clean(final) + ".partial" }
 
-// newPartialDir makes final.partial. One left by a run that was killed carries a mark that nobody holds and is
-// replaced; one that another run holds, and anything else, is in the way.
+// newPartialDir creates final.partial. It replaces one left by a killed run, which has an unlocked mark. One that
+// another run has locked, and anything else, is an error.
 func newPartialDir(final string) (*partialDir, error) {
 	final = filepath.Clean(final)
 	if err := absent(final); err != nil {
@@ -44,7 +44,8 @@ func newPartialDir(final string) (*partialDir, error) {
 		if old, err = takeLeftOver(p); err != nil {
 			return nil, err
 		}
-		// The old mark stays locked until the new one is: of two runs that find the same left-over one goes on.
+		// The old mark stays locked until the new one is, so that of two runs that find the same leftover only one
+		// continues.
 		defer unlock(old)
 		err = os.Mkdir(p.path, 0o700)
 	}
@@ -54,14 +55,14 @@ func newPartialDir(final string) (*partialDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.hold()
+	return p, p.lockMark()
 }
 
-// hold makes the mark and locks it.
-func (p *partialDir) hold() error {
+// lockMark creates the mark and locks it.
+func (p *partialDir) lockMark() error {
 	f, err := os.OpenFile(filepath.Join(p.path, partialMark), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
-		return p.busy() // another run took the folder for a left-over in this very moment
+		return p.busy() // another run has just taken the folder
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(p.path))
@@ -86,12 +87,12 @@ func (p *partialDir) busy() error {
 		p.path)
 }
 
-// takeLeftOver removes what an interrupted run left at p.path, and returns its mark, which stays locked; nil when there
-// was none yet.
+// takeLeftOver removes the leftovers of an interrupted run at p.path. It returns its mark, still locked; nil if it had
+// none yet.
 func takeLeftOver(p *partialDir) (*os.File, error) {
 	foreign := refusef("%s is in the way: etcd-medic builds %s there, and an interrupted run did not leave it (or "+
 		"was an older release's). "+
-		"Look at it, and if nobody needs it: rm -r %s", p.path, p.final, shell.Quote(shell.Operand(p.path)))
+		"Check it, and if it is not needed: rm -r %s", p.path, p.final, shell.Quote(shell.Operand(p.path)))
 	if fi, err := os.Lstat(p.path); err != nil || !fi.IsDir() {
 		return nil, errors.Join(foreign, ignoreAbsent(err))
 	}
@@ -142,7 +143,7 @@ func absent(path string) error {
 	return err
 }
 
-// commit syncs the dir and gives it its name.
+// commit syncs the dir and renames it to its final name.
 func (p *partialDir) commit() error {
 	if err := syncDirs(p.path); err != nil {
 		return err
@@ -150,7 +151,7 @@ func (p *partialDir) commit() error {
 	if err := absent(p.final); err != nil {
 		return err
 	}
-	// Nothing slow may stand between these two: a kill there leaves a folder that no later run takes for its own.
+	// These two must follow each other quickly: a kill in between leaves a folder that no later run recognizes.
 	if err := os.Remove(filepath.Join(p.path, partialMark)); err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (p *partialDir) commit() error {
 	return syncDirs(p.final, filepath.Dir(p.final))
 }
 
-// abandon removes what was not committed; the error that led here is the one to tell.
+// abandon removes everything that is not committed. It ignores errors, since the caller returns the first one.
 func (p *partialDir) abandon() {
 	if !p.done {
 		p.done = true
@@ -171,7 +172,7 @@ func (p *partialDir) abandon() {
 	}
 }
 
-// newFile lets write make a file in path.partial and then gives it its name.
+// newFile calls write for a file path.partial and then renames it.
 func newFile(path string, write func(file string) error) error {
 	p, err := newPartialDir(path)
 	if err != nil {
@@ -185,7 +186,7 @@ func newFile(path string, write func(file string) error) error {
 	return p.commitFile("file")
 }
 
-// commitFile gives one file of the dir the final name; the rest of the dir goes.
+// commitFile renames one file of the dir to the final name and removes the rest.
 func (p *partialDir) commitFile(name string) error {
 	if err := absent(p.final); err != nil {
 		return err
@@ -197,7 +198,7 @@ func (p *partialDir) commitFile(name string) error {
 	return syncDirs(filepath.Dir(p.final))
 }
 
-// install gives a file its name without ever replacing another: a link fails where a rename would not.
+// install renames a file without ever replacing another one: a link fails where a rename would not.
 func install(partial, path string) error {
 	err := os.Link(partial, path)
 	if err == nil {
@@ -209,7 +210,7 @@ func install(partial, path string) error {
 	return os.Rename(partial, path) // file systems without hard links
 }
 
-// writeFile makes a new file with the content that fill writes, and syncs it.
+// writeFile creates a new file, calls fill to write its content, and syncs it.
 func writeFile(path string, fill func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

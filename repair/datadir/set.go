@@ -14,9 +14,9 @@ type NamedDir struct {
 	Dir  Dir
 }
 
-// WriteSet makes the folder dst with one data dir per member, all with the same database: the one at src with the
-// edits. They appear together, when all are complete and on disk. moved, if set, is told how many of how many bytes are
-// copied.
+// WriteSet creates the folder dst with one data dir per member. All have the same database: the one at src with the
+// edits. They get their names together, when all are complete and synced. moved, if set, is called with the bytes
+// copied and their total.
 func WriteSet(ctx context.Context, dst string, set []NamedDir, src string, edits []Edit,
 	moved func(done, total int64)) (Result, error) {
 	fi, err := os.Stat(src)
@@ -54,7 +54,7 @@ func WriteSet(ctx context.Context, dst string, set []NamedDir, src string, edits
 		}
 		w.Name = m.Name
 		res.Dirs, res.Bytes = append(res.Dirs, w), res.Bytes+w.Bytes
-		// The databases are equal: what was edited once is only copied.
+		// The databases are equal, so the edited one is copied.
 		src, edits = filepath.Join(root, "member", "snap", "db"), nil
 	}
 	return res, p.commit()

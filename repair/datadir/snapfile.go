@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// v2Node is a node of etcd's v2 store as its JSON has it (server/etcdserver/api/v2store/node.go); Children nil means a
-// value.
+// v2Node is a node of etcd's v2 store in JSON (server/etcdserver/api/v2store/node.go). Children is nil for a value.
 type v2Node struct {
 	Path                        string
 	CreatedIndex, ModifiedIndex uint64
@@ -19,15 +18,15 @@ type v2Node struct {
 	Children                    map[string]*v2Node
 }
 
-// v2Store is the part of the v2 store's JSON that a server recovers from; the watch history it leaves as it starts
-// with.
+// v2Store is the part of the v2 store's JSON from which a server recovers. The watch history is empty, as in a new
+// store.
 type v2Store struct {
 	Root           *v2Node
 	CurrentIndex   uint64
 	CurrentVersion int
 }
 
-// set makes path with its parents; an empty dir when value is nil.
+// set creates path with its parents; an empty dir if value is nil.
 func (s *v2Store) set(value *string, parts ...string) {
 	n, path := s.Root, ""
 	for i, p := range parts {
@@ -64,12 +63,12 @@ type bucketMember struct {
 	attributes
 }
 
-// JSON is the member as bucket members and the context of a bootstrap ConfChange hold it.
+// JSON returns the member as in bucket members and in the context of a bootstrap ConfChange.
 func (m *Member) JSON() ([]byte, error) {
 	return json.Marshal(bucketMember{m.ID, raftAttributes{m.PeerURLs, m.IsLearner}, attributes{m.Name, m.ClientURLs}})
 }
 
-// v2JSON is the membership as servers up to 3.6 read it from a .snap file.
+// v2JSON returns the membership as servers up to 3.6 read it from a .snap file.
 func v2JSON(d *Dir) ([]byte, error) {
 	s := &v2Store{Root: &v2Node{Path: "/", Children: map[string]*v2Node{}}, CurrentVersion: 2}
 	s.set(nil, "0")
@@ -82,7 +81,7 @@ func v2JSON(d *Dir) ([]byte, error) {
 		if err := s.setJSON(raftAttributes{m.PeerURLs, m.IsLearner}, "0", "members", id, "raftAttributes"); err != nil {
 			return nil, err
 		}
-		// A member that never started has no attributes: an empty name would make peers take it for started.
+		// A member that never started has no attributes: with an empty name, peers would think that it had started.
 		if m.Name == "" && len(m.ClientURLs) == 0 {
 			continue
 		}
@@ -112,7 +111,7 @@ func (s *v2Store) setJSON(v any, parts ...string) error {
 	return nil
 }
 
-// snapFile is the content of <term>-<index>.snap.
+// snapFile returns the content of <term>-<index>.snap.
 func snapFile(d *Dir) ([]byte, error) {
 	data := d.V2Store
 	if data == nil {
@@ -125,8 +124,8 @@ func snapFile(d *Dir) ([]byte, error) {
 	return SnapFile(data, meta), nil
 }
 
-// SnapFile is the content of a .snap file: snappb.Snapshot around raftpb.Snapshot with this data (the JSON of the v2
-// store) and this marshalled raftpb.SnapshotMetadata.
+// SnapFile returns the content of a .snap file: snappb.Snapshot around raftpb.Snapshot with data (the JSON of the v2
+// store) and metadata (a marshaled raftpb.SnapshotMetadata).
 func SnapFile(data, metadata []byte) []byte {
 	snap := raw(raw(nil, 1, data), 2, metadata)
 	return raw(num(nil, 1, uint64(crc32.Checksum(snap, castagnoli))), 2, snap)

@@ -10,15 +10,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// maxTail bounds the bytes of entries that a clone carries over.
+// maxTail bounds the bytes of entries that a clone copies.
 const maxTail = 256 << 20
 
-// tailOf are the committed entries behind the consistent index that every clone can apply by itself at its first start,
-// all with the same outcome, since all start from the same database. They end before the first entry that cannot be
-// handed on:
+// tailOf returns the committed entries after the consistent index that every clone can apply at its first start. All
+// have the same outcome, since all start from the same database. They end before the first entry that cannot be copied:
 //
 //   - a gap or damage in the log;
-//   - a conf change: the clones carry the newest member list already, and servers up to 3.5 stop on adding a member
+//   - a conf change: the clones already have the newest member list, and servers up to 3.5 stop on adding a member
 //     twice;
 //   - up to 3.4 an auth entry: it may be in the database although the consistent index does not say so, and would count
 //     twice.
@@ -63,7 +62,7 @@ func blocks(e *dumplog.Entry, v release.Version) string {
 	return ""
 }
 
-// tailNote says what becomes of the log behind the database.
+// tailNote describes what happens to the log after the consistent index.
 func tailNote(m *evidence.Member, kept int, why string) []string {
 	index := m.ConsistentIndex()
 	last := max(m.LastIndex(), index)

@@ -9,14 +9,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// View is raft's own member list with names and URLs, as it goes into all places of a data dir that hold one.
+// View is raft's own member list with names and URLs, for all places of a data dir that have one.
 type View struct {
 	Voters, Learners []uint64
 	Members          []Member
 	Removed          []uint64
 }
 
-// ViewOf gathers the View that a member with a database shows. A *RefusedError says what is not known.
+// ViewOf returns the View according to a member with a database. A *RefusedError says what is not known.
 func ViewOf(m *evidence.Member) (*View, error) {
 	v, err := viewOf(m)
 	if err != nil {
@@ -25,19 +25,18 @@ func ViewOf(m *evidence.Member) (*View, error) {
 	return &View{v.voters, v.learners, v.members, v.removed}, nil
 }
 
-// view is the one member list that all places of the new dirs will carry.
+// view is the one member list for all places of the new dirs.
 type view struct {
 	voters, learners []uint64
 	members          []Member
 	removed          []uint64
-	// differs is true when bucket members of the source says something else.
+	// differs is true if bucket members of the source differs.
 	differs bool
 	notes   []string
 }
 
-// viewOf takes voters and learners as raft has them at the last committed conf change, since they decide quorums; URLs
-// and names come from the members bucket, then from the v2 store and the log. A source without a log only has its
-// members bucket.
+// viewOf uses raft's voters and learners at the last committed conf change, since they decide quorums. URLs and names
+// come from the members bucket, then from the v2 store and the log. A source without a log has only its members bucket.
 func viewOf(m *evidence.Member) (*view, error) {
 	ms := &m.Membership
 	v := &view{voters: idsOf(ms.Voters), learners: idsOf(ms.Learners)}
@@ -56,7 +55,7 @@ func viewOf(m *evidence.Member) (*view, error) {
 	slices.Sort(v.voters)
 	slices.Sort(v.learners)
 	if len(v.voters) == 0 {
-		return nil, refusef("%s does not tell who the voters are", m.Label())
+		return nil, refusef("%s does not show who the voters are", m.Label())
 	}
 	for _, id := range slices.Concat(v.voters, v.learners) {
 		mem := memberOf(m, dumplog.ID(id))
@@ -76,8 +75,8 @@ func viewOf(m *evidence.Member) (*view, error) {
 	return v, nil
 }
 
-// dropAbsentLearners takes learners that get no dir out of the list: they hold no vote, and the leader would wait for
-// them. They count as removed, so that their IDs are not used again.
+// dropAbsentLearners removes learners without a dir from the list: they have no vote, and the leader would wait for
+// them. They count as removed, so that their IDs are not reused.
 func (v *view) dropAbsentLearners(targets []Target) {
 	for _, id := range slices.Clone(v.learners) {
 		if slices.ContainsFunc(targets, func(t Target) bool { return t.MemberID == id }) {
@@ -87,11 +86,12 @@ func (v *view) dropAbsentLearners(targets []Target) {
 		v.members = slices.DeleteFunc(v.members, func(m Member) bool { return m.ID == id })
 		v.removed = append(v.removed, id)
 		v.differs = true
-		v.notes = append(v.notes, fmt.Sprintf("learner %x gets no dir and is taken out of the member list; add it again later", id))
+		v.notes = append(v.notes, fmt.Sprintf("learner %x gets no dir and is taken out of the member list; add it "+
+			"again later", id))
 	}
 }
 
-// memberOf gathers one member's attributes; the bucket is written last of all places.
+// memberOf collects one member's attributes; the bucket has precedence.
 func memberOf(m *evidence.Member, id dumplog.ID) Member {
 	out := Member{ID: uint64(id), Name: m.Membership.Names[id], PeerURLs: m.Membership.PeerURLs[id]}
 	if f := m.NewestSnap(); f != nil && f.V2 != nil {

@@ -21,8 +21,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// LogWriter writes the records of one WAL segment: frames, padding, and the CRC chain, which starts at the value given
-// to NewLogWriter.
+// LogWriter writes the records of one WAL segment: frames, padding, and the CRC chain, which starts with the value
+// given to NewLogWriter.
 type LogWriter struct {
 	w   *bufio.Writer
 	crc uint32
@@ -30,21 +30,21 @@ type LogWriter struct {
 	err error
 }
 
-// NewLogWriter starts a segment with its crc record; chain is the value the segment before ended with, 0 for the first
-// one.
+// NewLogWriter starts a segment with its crc record. chain is the CRC at the end of the previous segment, 0 for the
+// first one.
 func NewLogWriter(w io.Writer, chain uint32) *LogWriter {
 	l := &LogWriter{w: bufio.NewWriterSize(w, 1<<17), crc: chain}
 	l.record(recordCRC, nil)
 	return l
 }
 
-// Record appends one record of any type but crc with the given payload.
+// Record appends a record of any type except crc with the given payload.
 func (l *LogWriter) Record(kind int64, data []byte) { l.record(uint64(kind), data) }
 
-// Chain returns the CRC chain behind the last record: what the next segment's crc record must carry.
+// Chain returns the CRC after the last record, for the next segment's crc record.
 func (l *LogWriter) Chain() uint32 { return l.crc }
 
-// Flush hands everything to the underlying writer and returns the first error met.
+// Flush writes everything to the underlying writer and returns the first error.
 func (l *LogWriter) Flush() error {
 	if l.err == nil {
 		l.err = l.w.Flush()
@@ -81,7 +81,7 @@ func (l *LogWriter) State(term, vote, commit uint64) {
 	l.record(recordState, StateData(term, vote, commit))
 }
 
-// StateData is the payload of a state record.
+// StateData returns the payload of a state record.
 func StateData(term, vote, commit uint64) []byte {
 	return num(num(num(nil, 1, term), 2, vote), 3, commit)
 }
@@ -104,7 +104,7 @@ func (l *LogWriter) Entry(e *Entry) {
 	l.record(recordEntry, b)
 }
 
-// writeLog writes the one segment of a new data dir.
+// writeLog writes the single segment of a new data dir.
 func writeLog(w io.Writer, d *Dir) error {
 	l := NewLogWriter(w, 0)
 	l.Metadata(d.MemberID, d.ClusterID)
@@ -129,7 +129,7 @@ func writeLog(w io.Writer, d *Dir) error {
 	return l.Flush()
 }
 
-// check refuses what no server could start on.
+// check refuses content on which no server could start.
 func (d *Dir) check() error {
 	if d.MemberID == 0 || d.ClusterID == 0 {
 		return fmt.Errorf("member ID %x in cluster %x: neither may be 0", d.MemberID, d.ClusterID)
@@ -138,13 +138,13 @@ func (d *Dir) check() error {
 		return fmt.Errorf("raft snapshot %d/%d: term and index must be above 0", d.Term, d.Index)
 	}
 	if len(d.Voters) == 0 {
-		return fmt.Errorf("no voters: raft can not run without")
+		return fmt.Errorf("no voters: raft cannot run without them")
 	}
 	if !has(d.Voters, d.MemberID) && !has(d.Learners, d.MemberID) {
 		return fmt.Errorf("member %x is neither voter nor learner", d.MemberID)
 	}
 	if has(d.Removed, d.MemberID) {
-		return fmt.Errorf("member %x was removed from the cluster; its ID can not be used again", d.MemberID)
+		return fmt.Errorf("member %x was removed from the cluster; its ID cannot be used again", d.MemberID)
 	}
 	return d.checkEntries()
 }
@@ -156,7 +156,7 @@ func (d *Dir) checkEntries() error {
 			return fmt.Errorf("entry %d follows entry %d", e.Index, d.Entries[i-1].Index)
 		}
 		if i == 0 && e.Index > d.Index+1 {
-			return fmt.Errorf("entries %d to %d are missing behind the raft snapshot", d.Index+1, e.Index-1)
+			return fmt.Errorf("entries %d to %d are missing after the raft snapshot", d.Index+1, e.Index-1)
 		}
 		if e.Index > d.Index && e.Term < term {
 			return fmt.Errorf("entry %d has term %d, below %d before it", e.Index, e.Term, term)

@@ -6,8 +6,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// num appends a varint field; like gogo's non-nullable fields in etcd up to 3.6 it stands even when zero, which all
-// versions read.
+// num appends a varint field, even if it is zero, like gogo's non-nullable fields in etcd up to 3.6. All versions read
+// that.
 func num(b []byte, field protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)
 }
@@ -17,8 +17,8 @@ func raw(b []byte, field protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), v)
 }
 
-// confState is raftpb.ConfState{1 voters, 2 learners}, IDs unpacked. auto_leave is left out: 3.3 does not know it, for
-// the others absent is false.
+// confState encodes raftpb.ConfState{1 voters, 2 learners}, IDs unpacked. It omits auto_leave, which 3.3 does not know;
+// for other versions absent means false.
 func confState(voters, learners []uint64) []byte {
 	var b []byte
 	for _, id := range voters {
@@ -30,8 +30,8 @@ func confState(voters, learners []uint64) []byte {
 	return b
 }
 
-// ConfChange is the data of a raftpb.ConfChange entry {1 id, 2 type, 3 node_id, 4 context}. Its id stays 0: no server
-// waits for it.
+// ConfChange returns the data of a raftpb.ConfChange entry {1 id, 2 type, 3 node_id, 4 context}. Its id is 0, since no
+// server waits for it.
 func ConfChange(kind, member uint64, context []byte) []byte {
 	b := num(num(num(nil, 1, 0), 2, kind), 3, member)
 	if len(context) > 0 {

@@ -16,15 +16,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// smallBuckets are carried over row by row. Every bucket must exist, or older servers and restores fail on the file.
+// smallBuckets are copied row by row. Every bucket must exist; otherwise older servers and restores fail on the file.
 var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed",
 	"cluster"}
 
-// backup writes a bbolt file with the selected records under their own revisions and appends the sha256 that snapshot
-// save appends.
+// backup writes a bbolt file with the selected records under their own revisions, and appends the sha256 as snapshot
+// save does.
 //
-// A state without its history is what a compaction leaves: the newest record of every key, and the compaction marks at
-// its revision. With the marks the revision of the backup is that of the state even if its newest record is older.
+// A state without its history looks like the result of a compaction: the newest record of every key, and the compaction
+// marks at its revision. With the marks, the revision of the backup is that of the state even if its newest record is
+// older.
 func (x *reader) backup(ctx context.Context) (err error) {
 	if x.o.Stream != nil {
 		return errors.New("a backup is a file")
@@ -60,7 +61,7 @@ func (x *reader) backup(ctx context.Context) (err error) {
 	return x.out.CommitFile(resultName)
 }
 
-// backupKeys writes bucket key in revision order, which bbolt appends to fastest.
+// backupKeys writes bucket key in revision order, which is fastest for bbolt.
 func (x *reader) backupKeys(ctx context.Context, w *dbWriter) error {
 	if x.o.History {
 		return x.selected(ctx, func(rec *dumpdb.Salvaged, _ bool) error {
@@ -98,13 +99,13 @@ func (x *reader) backupKeys(ctx context.Context, w *dbWriter) error {
 	return nil
 }
 
-// backupRest carries the other buckets over and sets the compaction marks.
+// backupRest copies the other buckets and sets the compaction marks.
 func (x *reader) backupRest(w *dbWriter) error {
 	for _, name := range smallBuckets {
 		for row, err := range x.db.Rows(name) {
 			if err != nil {
 				if x.noMeta && errors.Is(err, dumpdb.ErrNoMeta) {
-					break // told when it was opened
+					break // reported when it was opened
 				}
 				if err := x.res.damaged(err); err != nil {
 					return err
@@ -127,7 +128,7 @@ func (x *reader) backupRest(w *dbWriter) error {
 		w.put("meta", []byte("finishedCompactRev"), mark))
 }
 
-// carries leaves out alarms, which belong to a member's disk and not to the data, and leases that no key needs.
+// carries leaves out alarms, which belong to a member's disk and not to the data, and leases without a key.
 func (x *reader) carries(bucket string, key []byte) bool {
 	switch bucket {
 	case "alarm":
@@ -153,11 +154,11 @@ type dbWriter struct {
 	n    int
 }
 
-// perTx is how many records go into one transaction, as a server commits at most that many at once.
+// perTx is the number of records per transaction, the maximum that a server commits at once.
 const perTx = 10000
 
 func newDBWriter(path string) (*dbWriter, error) {
-	// The array gives pages in order, so that equal input makes equal files.
+	// The array freelist allocates pages in order, so that equal input makes equal files.
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true,
 		FreelistType: bbolt.FreelistArrayType})
 	if err != nil {
@@ -229,7 +230,7 @@ func (w *dbWriter) close() error {
 	return errors.Join(tx.Commit(), w.db.Sync(), w.db.Close())
 }
 
-// abort removes what was written.
+// abort removes the file.
 func (w *dbWriter) abort() error {
 	if w.tx != nil {
 		_ = w.tx.Rollback()

@@ -10,19 +10,19 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// ChangeScript writes a shell script that turns the keys of one member into those of another: etcdctl del and put. It
-// is the same kind of script as the format Put writes.
+// ChangeScript writes a shell script that turns the keys of one member into those of another, with etcdctl del and put.
+// It is like a script of the format Put.
 type ChangeScript struct {
 	w       *bufio.Writer
 	ttls    map[int64]int64
 	granted map[int64]bool
-	// Deletes and Puts count the commands. Skipped are keys that no command line can name (they hold a zero byte).
+	// Deletes and Puts count the commands. Skipped are keys that a command line cannot contain (they have a zero byte).
 	Deletes, Puts int
 	Skipped       [][]byte
 }
 
-// NewChangeScript begins a script. source and what go into its head: where it comes from, at which revision, what it
-// does; ttls are the TTLs of leases in seconds, which are granted anew on first use.
+// NewChangeScript starts a script. Its head names source, revision and what the script does. ttls are the TTLs of
+// leases in seconds; the script grants each lease again on first use.
 func NewChangeScript(w io.Writer, source, what string, revision int64, ttls map[int64]int64) (*ChangeScript, error) {
 	s := &ChangeScript{w: bufio.NewWriterSize(w, 256<<10), ttls: ttls, granted: map[int64]bool{}}
 	_, err := fmt.Fprintf(s.w, scriptHead, shell.Comment(source), revision, shell.Comment(what))
@@ -71,11 +71,11 @@ func (s *ChangeScript) skip(key []byte) bool {
 	return true
 }
 
-// appendPut writes the lines that put one key; lease names the shell variable of its lease, "" for none.
+// appendPut writes the lines that put one key. lease names the shell variable of its lease, "" for none.
 func appendPut(b, key, value []byte, lease string) []byte {
 	before, word := shell.Script(key)
 	b = append(b, before...)
-	if len(value) > 0 { // an empty stdin is no value to etcdctl
+	if len(value) > 0 { // etcdctl does not accept an empty stdin as a value
 		b = append(b, "printf '"...)
 		b = append(shell.AppendPrintf(b, value), "' | "...)
 	}

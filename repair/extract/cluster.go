@@ -15,42 +15,41 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// ClusterCopy says how the target cluster compares with the selected keys, and what was written into it.
+// ClusterCopy compares the target cluster with the selected keys, and counts what was written.
 type ClusterCopy struct {
-	// DryRun is true when nothing was to be written.
+	// DryRun is true if nothing was to be written.
 	DryRun bool `json:"dryRun"`
-	// Revision is the target's when the copy began, ClusterID its own.
+	// Revision is that of the target at the start of the copy, ClusterID its cluster ID.
 	Revision  int64  `json:"revision"`
 	ClusterID string `json:"clusterID"`
-	// Absent, Equal and Different count the selected keys by what the target had: no such key, the same value, another
+	// Absent, Equal and Different count the selected keys by their state in the target: absent, same value, another
 	// value.
 	Absent    int64 `json:"absent"`
 	Equal     int64 `json:"equal"`
 	Different int64 `json:"different"`
-	// DifferentKeys are the first of them: an overwrite loses their present values.
+	// DifferentKeys are the first different keys: overwriting loses their current values.
 	DifferentKeys []check.Bytes `json:"differentKeys"`
-	// Written counts keys put, Kept those left as they were because OnlyIfAbsent is set, LeasesGranted leases that were
-	// granted.
+	// Written counts written keys, Kept those left unchanged because of OnlyIfAbsent, LeasesGranted the granted leases.
 	Written       int64 `json:"written"`
 	Kept          int64 `json:"kept"`
 	LeasesGranted int64 `json:"leasesGranted"`
-	// Conflicts counts keys that changed between the look and the write and were left alone, Failed those that the
-	// cluster refused, with the first reasons.
+	// Conflicts counts keys that changed between reading and writing and were left unchanged. Failed counts those that
+	// the cluster refused, with the first reasons.
 	Conflicts    int64         `json:"conflicts"`
 	ConflictKeys []check.Bytes `json:"conflictKeys"`
 	Failed       int64         `json:"failed"`
 	Errors       []string      `json:"errors"`
 }
 
-// Target is the cluster that an extract goes into.
+// Target is the cluster that receives the keys.
 type Target struct {
 	Client *clientv3.Client
-	// Write puts the keys; without it nothing is written and the result tells what would be.
+	// Write writes the keys; without it the result only says what would be written.
 	Write bool
 }
 
-// ToCluster copies the selected keys into a running cluster, in key order. Every put is bound to the state that the key
-// was seen in (by its mod revision), so that a key that somebody writes meanwhile is left alone and told.
+// ToCluster copies the selected keys into a running cluster, in key order. Every put is conditional on the mod revision
+// at which the key was read. A key that changes meanwhile is left unchanged and counted.
 func ToCluster(ctx context.Context, path string, o Options, to Target) (*Result, error) {
 	o.Format, o.Out = Cluster, ""
 	if err := o.Valid(); err != nil {
@@ -79,7 +78,7 @@ func ToCluster(ctx context.Context, path string, o Options, to Target) (*Result,
 	return x.res, nil
 }
 
-// copier gathers keys, looks at them in the target in one read, and writes them in one transaction.
+// copier collects keys, reads them from the target in one request, and writes them in one transaction.
 type copier struct {
 	x       *reader
 	to      Target
@@ -93,14 +92,14 @@ type copier struct {
 type want struct {
 	key, value []byte
 	lease      int64
-	// mod is the revision at which the target's key was seen, 0 for one that was not there.
+	// mod is the mod revision of the target's key, 0 if it does not exist.
 	mod int64
 }
 
-// patience bounds the first question to each endpoint: the client itself would retry for ever.
+// patience bounds the first request to each endpoint: the client itself would retry forever.
 const patience = 5 * time.Second
 
-// reachable asks every endpoint until one answers. A refusal is an answer: what the user may do shows later.
+// reachable asks every endpoint until one answers. A refusal is an answer: later requests show the user's permissions.
 func (c *copier) reachable(ctx context.Context) error {
 	var errs []error
 	for _, e := range c.to.Client.Endpoints() {
@@ -132,14 +131,14 @@ func (c *copier) put(ctx context.Context, rec *Record) error {
 	return c.flush(ctx)
 }
 
-// flush looks at the gathered keys and writes those that need it.
+// flush compares the collected keys and writes those that need it.
 func (c *copier) flush(ctx context.Context) error {
 	batch := c.batch
 	c.batch, c.size = nil, 0
 	if len(batch) == 0 {
 		return nil
 	}
-	todo, err := c.look(ctx, batch)
+	todo, err := c.readTarget(ctx, batch)
 	if err != nil || !c.to.Write || len(todo) == 0 {
 		return err
 	}
@@ -157,8 +156,8 @@ func (c *copier) flush(ctx context.Context) error {
 	return c.oneByOne(ctx, todo)
 }
 
-// look reads the keys in the target and sorts out what is to be done.
-func (c *copier) look(ctx context.Context, batch []want) (todo []want, err error) {
+// readTarget reads the keys in the target and returns those to write.
+func (c *copier) readTarget(ctx context.Context, batch []want) (todo []want, err error) {
 	ops := make([]clientv3.Op, len(batch))
 	for i, w := range batch {
 		ops[i] = clientv3.OpGet(string(w.key))
@@ -180,7 +179,7 @@ func (c *copier) look(ctx context.Context, batch []want) (todo []want, err error
 			c.res.Equal++
 		default:
 			c.res.Different++
-			if len(c.res.DifferentKeys) < listed {
+			if len(c.res.DifferentKeys) < maxListed {
 				c.res.DifferentKeys = append(c.res.DifferentKeys, check.Bytes(w.key))
 			}
 			if c.x.o.OnlyIfAbsent {
@@ -194,8 +193,8 @@ func (c *copier) look(ctx context.Context, batch []want) (todo []want, err error
 	return todo, nil
 }
 
-// grantAll grants the leases of the keys under their old IDs. A lease that the target has already is used as it is;
-// keys whose lease cannot be granted are not written, as they would never expire.
+// grantAll grants the leases of the keys under their old IDs. It uses an existing lease of the target unchanged. Keys
+// whose lease cannot be granted are not written, since they would never expire.
 func (c *copier) grantAll(ctx context.Context, todo []want) ([]want, error) {
 	kept := todo[:0]
 	for _, w := range todo {
@@ -230,7 +229,7 @@ func (c *copier) grant(ctx context.Context, id int64) error {
 	return err
 }
 
-// write puts the keys in one transaction and tells whether all of them were still as seen.
+// write puts the keys in one transaction and reports whether all of them were unchanged.
 func (c *copier) write(ctx context.Context, todo []want) (bool, error) {
 	cmps, ops := make([]clientv3.Cmp, len(todo)), make([]clientv3.Op, len(todo))
 	for i, w := range todo {
@@ -244,7 +243,7 @@ func (c *copier) write(ctx context.Context, todo []want) (bool, error) {
 	return r.Succeeded, nil
 }
 
-// oneByOne finds out which key of a transaction stood in its way.
+// oneByOne writes the keys of a failed transaction separately, to find those that changed.
 func (c *copier) oneByOne(ctx context.Context, todo []want) error {
 	for i := range todo {
 		ok, err := c.write(ctx, todo[i:i+1])
@@ -257,7 +256,7 @@ func (c *copier) oneByOne(ctx context.Context, todo []want) error {
 			c.res.Written++
 		default:
 			c.res.Conflicts++
-			if len(c.res.ConflictKeys) < listed {
+			if len(c.res.ConflictKeys) < maxListed {
 				c.res.ConflictKeys = append(c.res.ConflictKeys, check.Bytes(todo[i].key))
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// Format is what an extract becomes.
+// Format is the output form of an extract.
 type Format string
 
 // The formats. Put and Txn are shell scripts that call etcdctl.
@@ -35,34 +35,34 @@ func Formats() []string {
 	return []string{string(JSONL), string(Put), string(Txn), string(YAML), string(Backup)}
 }
 
-// Known tells whether f is a format of a file or folder.
+// Known reports whether f is a format of a file or folder.
 func (f Format) Known() bool { return slices.Contains(Formats(), string(f)) }
 
-// carriesLeases tells the formats that keep lease IDs as data, whether or not the lease exists.
+// carriesLeases reports whether the format keeps lease IDs as data, even if the lease does not exist.
 func (f Format) carriesLeases() bool { return f == JSONL }
 
-// LeaseMode says what becomes of the leases of selected keys.
+// LeaseMode says how leases of selected keys are handled.
 type LeaseMode string
 
-// The lease modes. Grant grants each lease again with its stored TTL, under the same ID where the form can say it;
-// Detach writes the keys without a lease, so that they stay; Skip leaves such keys out.
+// The lease modes. Grant grants each lease again with its stored TTL, under the same ID if the format allows it. Detach
+// writes the keys without a lease, so that they do not expire. Skip leaves such keys out.
 const (
 	LeaseGrant  LeaseMode = "grant"
 	LeaseDetach LeaseMode = "detach"
 	LeaseSkip   LeaseMode = "skip"
 )
 
-// Options say what is extracted and into what.
+// Options say what to extract and in which form.
 type Options struct {
 	Select Selection
-	// Rev is the revision at which the state is taken, 0 the current one.
+	// Rev is the revision of the state, 0 the current one.
 	Rev int64
-	// History takes every record instead of the state, Deleted also keys that were deleted, with their last value.
+	// History extracts every record instead of the state. Deleted adds deleted keys with their last value.
 	History, Deleted bool
-	// Salvage takes records of damaged and lost pages too.
+	// Salvage adds records of damaged and lost pages.
 	Salvage bool
 	Leases  LeaseMode
-	// OnlyIfAbsent writes a key only where the target has none.
+	// OnlyIfAbsent writes only keys that the target does not have.
 	OnlyIfAbsent bool
 	Format       Format
 	// Out is the file or folder to write; it must not exist. Stream, if set, is written instead.
@@ -70,19 +70,19 @@ type Options struct {
 	Stream io.Writer
 	// Source and SourceKind name the source in the result.
 	Source, SourceKind string
-	// Inputs are all sources as the user named them: Out must lie outside of them.
+	// Inputs are all sources as the user named them: Out must be outside of them.
 	Inputs []evidence.Spec
-	// Memory bounds what sorting holds in memory, in bytes; 0 is 48 MiB. What is beyond it goes to scratch.
+	// Memory bounds the memory for sorting, in bytes; 0 means 48 MiB. The rest goes to scratch.
 	Memory int
 }
 
-// sink takes records one by one. close is called once, with what made the extract fail or nil.
+// sink receives records one by one. close is called once, with the error of the extract or nil.
 type sink interface {
 	put(rec *Record) error
 	close(err error) error
 }
 
-// Run extracts from the database file at path. Nothing is left at Options.Out when it fails.
+// Run extracts from the database file at path. If it fails, it removes Options.Out.
 func Run(ctx context.Context, path string, o Options) (*Result, error) {
 	if err := o.Valid(); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func Run(ctx context.Context, path string, o Options) (*Result, error) {
 	return x.res, nil
 }
 
-// Valid refuses what a form cannot say.
+// Valid returns an error for options that the format does not support.
 func (o *Options) Valid() error {
 	if o.Leases == "" {
 		o.Leases = LeaseGrant
@@ -123,16 +123,17 @@ func (o *Options) Valid() error {
 	case o.History && o.Format == Backup && !o.Select.Everything():
 		return errors.New("a backup with a history is of all keys: revisions without records would look like lost ones")
 	case o.Deleted && o.Format == Backup:
-		return errors.New("a backup keeps revisions, so a deleted key can not live in it; take jsonl, put, txn or a cluster")
+		return errors.New("a backup keeps revisions, so it cannot contain a deleted key; use jsonl, put, txn or a " +
+			"cluster")
 	case o.OnlyIfAbsent && o.Format != Txn && o.Format != Cluster:
-		return fmt.Errorf("format %s can not ask whether a key exists; txn and a cluster can", o.Format)
+		return fmt.Errorf("format %s cannot check whether a key exists; txn and a cluster can", o.Format)
 	case o.Salvage && o.Format == Backup && o.History:
 		return errors.New("a history of salvaged records has holes; take jsonl")
 	}
 	return nil
 }
 
-// start opens the source and makes the scratch folder; done removes it.
+// start opens the source and creates the scratch folder; done removes it.
 func start(ctx context.Context, path string, o *Options) (x *reader, done func(), err error) {
 	var out *datadir.Building
 	if o.Out != "" && o.Stream == nil {
@@ -164,7 +165,7 @@ func start(ctx context.Context, path string, o *Options) (x *reader, done func()
 	return x, done, nil
 }
 
-// claim takes the place of the new path, so that no second run writes there.
+// claim reserves the new path, so that no second run writes there.
 func claim(o *Options) (*datadir.Building, error) {
 	if err := datadir.Outside(o.Out, o.Inputs...); err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func abandon(out *datadir.Building) {
 	}
 }
 
-// toSink streams the selected records into the wanted form.
+// toSink streams the selected records into the chosen form.
 func (x *reader) toSink(ctx context.Context) error {
 	s, err := x.newSink()
 	if err != nil {
@@ -202,7 +203,7 @@ func (x *reader) toSink(ctx context.Context) error {
 	return err
 }
 
-// errNothing keeps an empty extract from leaving an empty file.
+// errNothing prevents an empty output file.
 var errNothing = errors.New("nothing was selected")
 
 func (x *reader) newSink() (sink, error) {
@@ -221,17 +222,17 @@ func (x *reader) newSink() (sink, error) {
 	case Txn:
 		return newTxnScript(f, x), nil
 	}
-	return nil, errors.Join(fmt.Errorf("%q is no format", x.o.Format), f.close(errNothing))
+	return nil, errors.Join(fmt.Errorf("%q is not a format", x.o.Format), f.close(errNothing))
 }
 
-// file is an output that appears under its name only when it is whole.
+// file is an output that gets its name only when it is complete.
 type file struct {
 	*bufio.Writer
 	f   *os.File
 	out *datadir.Building
 }
 
-// resultName is the file below the building that becomes the result.
+// resultName is the name of the file that becomes the result.
 const resultName = "result"
 
 func newFile(x *reader) (*file, error) {

@@ -11,7 +11,7 @@ import (
 )
 
 // folder writes one manifest per Kubernetes object: NAMESPACE/KIND/NAME.yaml, objects without a namespace below
-// _cluster. A value that does not decode is kept as stored below _stored, named after its key.
+// _cluster. A value that does not decode is written unchanged below _stored, named after its key.
 type folder struct {
 	x      *reader
 	dir    string
@@ -52,7 +52,7 @@ func (f *folder) put(rec *Record) error {
 	return f.write([]string{namespace, fileName(kind), fileName(m.Name)}, ".yaml", m.YAML)
 }
 
-// write makes a new file below the folder; a name that is taken gets a number.
+// write creates a new file below the folder, with a number if the name is in use.
 func (f *folder) write(path []string, ext string, content []byte) error {
 	dir := filepath.Join(append([]string{f.dir}, path[:len(path)-1]...)...)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -94,7 +94,7 @@ func (f *folder) close(err error) error {
 	return f.x.out.Commit()
 }
 
-// fileName makes a safe file name of any bytes: what is not plain becomes %XX, and a long one is cut.
+// fileName returns a safe file name for any bytes: special characters become %XX, and a long name is cut.
 func fileName(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s) && b.Len() < 200; i++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// jsonLines writes one object per record. It carries everything a record says, so nothing is left out.
+// jsonLines writes one object per record, with everything in the record.
 type jsonLines struct {
 	*file
 	x   *reader
@@ -66,7 +66,7 @@ func appendRev(b []byte, r dumpdb.Rev) []byte {
 	return append(b, '}')
 }
 
-// appendBytes writes bytes as the contract has them: {"text"} when printable, else {"base64"}.
+// appendBytes writes bytes as in the JSON contract: {"text"} if printable, else {"base64"}.
 func appendBytes(b, v []byte) []byte {
 	if !check.Bytes(v).Printable() {
 		b = append(b, `{"base64":"`...)

@@ -13,70 +13,69 @@ import (
 // SchemaVersion is the version of the documents of this package.
 const SchemaVersion = 1
 
-// Result is the document of extract: what was taken, what it became, and what could not be had.
+// Result is the document of extract: the selection, the output, and what is missing.
 type Result struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Source        string `json:"source"`
 	SourceKind    string `json:"sourceKind"`
 	Format        string `json:"format"`
-	// Output is the file or folder that was written; "" when nothing was.
+	// Output is the file or folder that was written; "" if nothing was.
 	Output string `json:"output,omitempty"`
-	// Revision is the revision at which the state was taken, CompactRevision the source's, -1 when it was never
-	// compacted.
+	// Revision is the revision of the state. CompactRevision is the source's, -1 if it was never compacted.
 	Revision        int64 `json:"revision"`
 	CompactRevision int64 `json:"compactRevision"`
-	// Keys counts distinct keys (with a history: records, see Records), DeletedKeys those of them that were deleted and
-	// are brought with their last value.
+	// Keys counts distinct keys (with a history: records, see Records). DeletedKeys counts the deleted ones among them,
+	// extracted with their last value.
 	Keys        int64 `json:"keys"`
 	DeletedKeys int64 `json:"deletedKeys"`
-	// Records counts records written, Tombstones those of them that are deletions (with a history only), Salvaged those
-	// that stood in damaged or unused pages.
+	// Records counts records written, Tombstones the deletions among them (only with a history), Salvaged those from
+	// damaged or unused pages.
 	Records    int64 `json:"records"`
 	Tombstones int64 `json:"tombstones"`
 	Salvaged   int64 `json:"salvaged"`
-	// Bytes counts keys and values, Files what was written in a folder.
+	// Bytes counts keys and values, Files the files written in a folder.
 	Bytes int64 `json:"bytes"`
 	Files int64 `json:"files,omitempty"`
-	// SHA256 is that of a backup without its trailer, which holds it.
+	// SHA256 is the sum of a backup without its trailer, which contains the sum.
 	SHA256  string       `json:"sha256,omitempty"`
 	Leases  LeaseUse     `json:"leases"`
 	Lost    Lost         `json:"lost"`
 	LeftOut []LeftOut    `json:"leftOut"`
 	Cluster *ClusterCopy `json:"cluster,omitempty"`
-	// Log says what the log of a data dir has above its database; nil for a source without one.
+	// Log describes the entries of a data dir's log above its database; nil for a source without a log.
 	Log   *rebuild.CaughtUp `json:"log,omitempty"`
 	Notes []string          `json:"notes"`
 }
 
-// LeaseUse says what became of the leases of selected keys.
+// LeaseUse says how the leases of selected keys were handled.
 type LeaseUse struct {
 	// Handling is grant, detach or skip.
 	Handling string `json:"handling"`
-	// Keys counts selected keys with a lease, Leases the distinct leases, Unknown the keys whose lease the source does
-	// not hold: they never expire.
+	// Keys counts selected keys with a lease, Leases the distinct leases. Unknown counts keys whose lease is not in the
+	// source: they never expire.
 	Keys    int64 `json:"keys"`
 	Leases  int64 `json:"leases"`
 	Unknown int64 `json:"unknown"`
 }
 
-// Lost is what the source should have and does not give.
+// Lost is the data that the source should have but does not provide.
 type Lost struct {
-	// Damage are the places that could not be read; MoreDamage counts those beyond the first 1000.
+	// Damage are the unreadable places; MoreDamage counts those after the first 1000.
 	Damage     []Damage `json:"damage"`
 	MoreDamage int64    `json:"moreDamage,omitempty"`
-	// Undecodable counts records of bucket key that make no sense.
+	// Undecodable counts records of bucket key that do not decode.
 	Undecodable int64 `json:"undecodable"`
 	// NoValue are deleted keys whose last value was compacted away, at most 1000; NoValueCount counts all.
 	NoValue      []check.Bytes `json:"noValue"`
 	NoValueCount int64         `json:"noValueCount"`
-	// Trailer is "mismatch" where the sha256 behind a backup is not that of its bytes: then any value may be wrong.
+	// Trailer is "mismatch" if the sha256 trailer of a backup does not match its bytes: then any value may be wrong.
 	Trailer string `json:"trailer,omitempty"`
-	// NotFound are keys that were asked for by name and are not there.
+	// NotFound are keys that were requested by name and do not exist.
 	NotFound []check.Bytes `json:"notFound"`
 }
 
-// Damage is one place of the source that could not be read, with the main revisions it may hide: 0 where the span is
-// open, both 0 when it is no span of bucket key.
+// Damage is one unreadable place of the source, with the main revisions it may hide. 0 means that the span is open;
+// both are 0 outside bucket key.
 type Damage struct {
 	Page          uint64 `json:"page"`
 	Offset        int64  `json:"offset"`
@@ -87,17 +86,17 @@ type Damage struct {
 	Detail        string `json:"detail"`
 }
 
-// LeftOut counts selected keys that the form cannot carry, with the first of them.
+// LeftOut counts selected keys that the format cannot represent, with the first of them.
 type LeftOut struct {
 	Reason string        `json:"reason"`
 	Count  int64         `json:"count"`
 	Keys   []check.Bytes `json:"keys"`
 }
 
-// listed bounds the lists of a result.
-const listed = 1000
+// maxListed bounds the lists of a result.
+const maxListed = 1000
 
-// Short tells whether the extract is less than what was asked for.
+// Short reports whether the extract is less than what was requested.
 func (r *Result) Short() bool {
 	l := &r.Lost
 	return len(l.Damage) > 0 || l.Trailer != "" || l.Undecodable > 0 || l.NoValueCount > 0 || len(l.NotFound) > 0 ||
@@ -105,13 +104,13 @@ func (r *Result) Short() bool {
 		r.Cluster != nil && (r.Cluster.Failed > 0 || r.Cluster.Conflicts > 0)
 }
 
-// Behind tells whether the source's log holds entries that are not in the extract, or may not be.
+// Behind reports whether the source's log has entries that are missing from the extract, or may be.
 func (r *Result) Behind() bool { return r.Log != nil && !r.Log.Whole() }
 
-// Empty tells whether nothing was found at all.
+// Empty reports whether nothing was found.
 func (r *Result) Empty() bool { return r.Records == 0 }
 
-// damaged files a place that could not be read; other errors are returned.
+// damaged records an unreadable place; it returns other errors.
 func (r *Result) damaged(err error) error {
 	if err == nil {
 		return nil
@@ -132,7 +131,7 @@ func (r *Result) damaged(err error) error {
 }
 
 func (r *Result) lose(d *dumpdb.DamageError) {
-	if len(r.Lost.Damage) >= listed {
+	if len(r.Lost.Damage) >= maxListed {
 		r.Lost.MoreDamage++
 		return
 	}
@@ -141,12 +140,12 @@ func (r *Result) lose(d *dumpdb.DamageError) {
 		x.FirstRevision, x.LastRevision = first, last
 	}
 	if slices.Contains(r.Lost.Damage, x) {
-		return // several buckets and passes meet the same page
+		return // several buckets and passes read the same page
 	}
 	r.Lost.Damage = append(r.Lost.Damage, x)
 }
 
-// leave counts a key that the form cannot carry.
+// leave counts a key that the format cannot represent.
 func (r *Result) leave(reason string, key []byte) {
 	for i := range r.LeftOut {
 		if l := &r.LeftOut[i]; l.Reason == reason {
@@ -164,7 +163,7 @@ func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// RefusedError is a safety precondition that does not hold: nothing was written.
+// RefusedError is a safety precondition that is not met: nothing was written.
 type RefusedError struct{ Reason string }
 
 // Error returns the reason.

@@ -9,7 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// scriptHead begins a script. It stops at the first command that fails.
+// scriptHead is the start of a script. The script stops at the first command that fails.
 const scriptHead = `#!/bin/sh
 # Written by etcd-medic from %s at revision %d. etcdctl takes its flags from the environment:
 #   ETCDCTL_ENDPOINTS, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER
@@ -27,7 +27,7 @@ func (x *reader) head(f *file, what string) error {
 	return err
 }
 
-// leaseVar returns the shell variable of a record's lease, granted on first use; "" for a key without.
+// leaseVar returns the shell variable of a record's lease, granted on first use; "" for a key without a lease.
 func (x *reader) leaseVar(f *file, rec *Record, granted map[int64]bool) (string, error) {
 	if rec.Lease == 0 {
 		return "", nil
@@ -41,7 +41,7 @@ func (x *reader) leaseVar(f *file, rec *Record, granted map[int64]bool) (string,
 	return name, err
 }
 
-// putScript calls etcdctl put once per key. Values go through stdin, which takes any byte.
+// putScript calls etcdctl put once per key. Values go through stdin, which accepts any byte.
 type putScript struct {
 	*file
 	x       *reader
@@ -56,7 +56,8 @@ func newPutScript(f *file, x *reader) *putScript {
 
 func (p *putScript) put(rec *Record) error {
 	if bytes.IndexByte(rec.Key, 0) >= 0 {
-		p.x.res.leave("a key with a zero byte can not be an argument of a command; jsonl, txn, backup and a cluster take it", rec.Key)
+		p.x.res.leave("a key with a zero byte cannot be an argument of a command; jsonl, txn, backup and a cluster "+
+			"take it", rec.Key)
 		return nil
 	}
 	if !p.begun {
@@ -81,8 +82,8 @@ const (
 	txnBytes = 1 << 20
 )
 
-// txnScript feeds etcdctl txn. Keys that must be absent are asked for and put one by one, so that one that exists stops
-// no other.
+// txnScript writes input for etcdctl txn. With OnlyIfAbsent, each key has its own transaction, so that an existing key
+// does not prevent the others.
 type txnScript struct {
 	*file
 	x       *reader
@@ -131,7 +132,7 @@ func (t *txnScript) put(rec *Record) error {
 	return nil
 }
 
-// flush writes the transaction that was gathered: no compares, the puts, no failure branch.
+// flush writes the collected transaction: no compares, the puts, no failure branch.
 func (t *txnScript) flush() error {
 	if len(t.ops) == 0 {
 		return nil

@@ -7,25 +7,25 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// Selection says which keys are taken. Keys, Prefixes and ranges add up; none of them means all keys. The Kubernetes
-// conditions all narrow that down.
+// Selection says which keys are selected. Keys, Prefixes and ranges are combined; none of them means all keys. The
+// Kubernetes conditions restrict the result.
 type Selection struct {
 	Keys, Prefixes [][]byte
 	// From and To are a range from From up to but not including To; a nil To is the end of the key space.
 	From, To []byte
-	// Namespace, Kind and Name are those of a Kubernetes object; empty means any. Kind may carry a group, as in
+	// Namespace, Kind and Name are those of a Kubernetes object; empty means any. Kind may have a group, as in
 	// Deployment.apps, and is compared without regard to case.
 	Namespace, Kind, Name string
 }
 
-// Everything tells whether no condition is set.
+// Everything reports whether no condition is set.
 func (s *Selection) Everything() bool {
 	return len(s.Keys) == 0 && len(s.Prefixes) == 0 && s.From == nil && s.To == nil && !s.kube()
 }
 
 func (s *Selection) kube() bool { return s.Namespace != "" || s.Kind != "" || s.Name != "" }
 
-// key tells whether the name of a key is selected.
+// key reports whether a key is selected by its name.
 func (s *Selection) key(k []byte) bool {
 	if len(s.Keys) == 0 && len(s.Prefixes) == 0 && s.From == nil && s.To == nil {
 		return true
@@ -46,8 +46,8 @@ func (s *Selection) key(k []byte) bool {
 	return bytes.Compare(k, s.From) >= 0 && (s.To == nil || bytes.Compare(k, s.To) < 0)
 }
 
-// object tells whether a record is of the wanted object: by what its value says, and where it says nothing (a
-// tombstone, an encrypted value) by its key.
+// object reports whether a record belongs to the selected object, according to its value. If the value does not show it
+// (a tombstone, an encrypted value), the key decides.
 func (s *Selection) object(k, value []byte) bool {
 	if !s.kube() {
 		return true
@@ -66,7 +66,7 @@ func (s *Selection) object(k, value []byte) bool {
 	if s.Name != "" && s.Name != o.Name {
 		return false
 	}
-	// A namespace is itself an object without one, and nothing in it can be applied before it is there.
+	// A namespace is itself an object without a namespace, and must exist before its objects.
 	return s.Namespace == "" || s.Namespace == o.Namespace || o.Kind == "Namespace" && o.APIVersion == "v1" &&
 		o.Name == s.Namespace
 }
@@ -78,8 +78,8 @@ func groupOf(apiVersion string) string {
 	return ""
 }
 
-// path judges by the key that an apiserver gives an object: PREFIX/[GROUP/]RESOURCE/[NAMESPACE/]NAME
-// (apiserver pkg/registry/generic/registry/store.go).
+// path decides by the key that an apiserver gives an object: PREFIX/[GROUP/]RESOURCE/[NAMESPACE/]NAME (apiserver
+// pkg/registry/generic/registry/store.go).
 func (s *Selection) path(k []byte) bool {
 	parts := strings.Split(strings.Trim(string(k), "/"), "/")
 	if len(parts) < 3 {
@@ -112,7 +112,7 @@ var storedAs = map[string][]string{
 	"ingress":   {"ingress"}, "podsecuritypolicy": {"podsecuritypolicy"},
 }
 
-// resourceOf tells whether the parts at i are the storage prefix of a kind.
+// resourceOf reports whether the parts at i are the storage prefix of a kind.
 func resourceOf(kind string, parts []string, i int) bool {
 	want, special := storedAs[kind]
 	if !special {

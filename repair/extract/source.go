@@ -13,26 +13,26 @@ import (
 // Record is one selected record. Slices are valid until the sink returns.
 type Record struct {
 	dumpdb.KeyValue
-	// Rev is the record's revision. Tombstone marks a deletion in a history; such a record carries the key alone.
+	// Rev is the record's revision. Tombstone marks a deletion in a history; such a record has only the key.
 	Rev       dumpdb.Rev
 	Tombstone bool
-	// Gone is set for a key that was deleted; Deleted is the revision that did it, zero where that is compacted away.
+	// Gone is set for a deleted key. Deleted is the revision of the deletion, zero if that is compacted.
 	Gone    bool
 	Deleted dumpdb.Rev
-	// Origin says where the record stood; "" is the tree.
+	// Origin says where the record was found; "" is the tree.
 	Origin dumpdb.Origin
 }
 
-// reader walks the source and yields what is selected.
+// reader walks the source and yields the selected records.
 type reader struct {
 	db  *dumpdb.DB
 	o   *Options
 	res *Result
-	// noMeta is set for a file without a usable meta page: there is no tree, everything is salvaged.
+	// noMeta is set for a file without a valid meta page: there is no tree, and everything is salvaged.
 	noMeta bool
 	// current is the current revision of the source.
 	current int64
-	// dir is scratch, out where the result is built; nil for a stream or a cluster.
+	// dir is scratch, out is where the result is built; nil for a stream or a cluster.
 	dir    string
 	out    *datadir.Building
 	found  map[string]bool
@@ -40,7 +40,7 @@ type reader struct {
 	used   map[int64]bool
 }
 
-// open opens the database at path, with salvage where neither meta page is usable.
+// open opens the database at path, with salvage if neither meta page is valid.
 func (x *reader) open(ctx context.Context, path string) error {
 	db, err := dumpdb.OpenContext(ctx, path)
 	if errors.Is(err, dumpdb.ErrNoMeta) {
@@ -59,14 +59,14 @@ func (x *reader) open(ctx context.Context, path string) error {
 	}
 	if x.noMeta {
 		x.res.CompactRevision = -1
-		x.res.note("neither meta page is usable: records are those of pages that read as leaves, and which of them " +
-			"were in use nobody knows")
+		x.res.note("neither meta page is valid: the records are from all pages that look like leaves; which of them " +
+			"were in use is unknown")
 		return nil
 	}
 	return x.state()
 }
 
-// state reads what surrounds bucket key: revisions and leases.
+// state reads revisions and leases.
 func (x *reader) state() error {
 	m, err := x.db.MetaBucket()
 	if err := x.res.damaged(err); err != nil {
@@ -101,7 +101,7 @@ func (x *reader) state() error {
 	return nil
 }
 
-// rows yields every record up to the wanted revision, in revision order; damage beside.
+// rows yields every record up to the selected revision, in revision order, and damage.
 func (x *reader) rows(ctx context.Context) iter.Seq2[dumpdb.Salvaged, error] {
 	salvage := x.o.Salvage || x.noMeta
 	return func(yield func(dumpdb.Salvaged, error) bool) {
@@ -126,13 +126,13 @@ func (x *reader) rows(ctx context.Context) iter.Seq2[dumpdb.Salvaged, error] {
 	}
 }
 
-// wantsFree tells whether a record of a page not in use counts: everything does without a meta page; else only what may
-// be the last value of a deleted key. A revision above the current one was never committed.
+// wantsFree reports whether a record of an unused page counts. Without a meta page all do; otherwise only those that
+// may be the last value of a deleted key. A revision above the current one was never committed.
 func (x *reader) wantsFree(main int64) bool {
 	return x.noMeta || x.o.Deleted && main <= x.current
 }
 
-// selected yields the records whose key is selected; match says whether the Kubernetes conditions hold too.
+// selected yields the records with a selected key. match says whether the Kubernetes conditions are met too.
 func (x *reader) selected(ctx context.Context, use func(rec *dumpdb.Salvaged, match bool) error) error {
 	for rec, err := range x.rows(ctx) {
 		if err != nil {
@@ -140,7 +140,7 @@ func (x *reader) selected(ctx context.Context, use func(rec *dumpdb.Salvaged, ma
 				return err
 			}
 			if x.noMeta && errors.Is(err, dumpdb.ErrNoMeta) {
-				continue // told when it was opened
+				continue // reported when it was opened
 			}
 			if err := x.res.damaged(err); err != nil {
 				return err
@@ -151,7 +151,7 @@ func (x *reader) selected(ctx context.Context, use func(rec *dumpdb.Salvaged, ma
 		case rec.Err != nil:
 			x.res.Lost.Undecodable++
 			continue
-		case len(rec.KV.Key) == 0: // the mark of restore --bump-revision
+		case len(rec.KV.Key) == 0: // written by restore --bump-revision
 			continue
 		case !x.o.Select.key(rec.KV.Key):
 			continue
@@ -183,7 +183,7 @@ func (x *reader) load(rd *dumpdb.RecordReader, r *ref) (*Record, error) {
 	return out, nil
 }
 
-// live yields the wanted keys in key order with their values.
+// live yields the selected keys in key order with their values.
 func (x *reader) live(ctx context.Context, use func(*Record) error) error {
 	s, err := x.states(ctx)
 	if err != nil {
@@ -206,7 +206,7 @@ func (x *reader) live(ctx context.Context, use func(*Record) error) error {
 	})
 }
 
-// history yields every wanted record in revision order.
+// history yields every selected record in revision order.
 func (x *reader) history(ctx context.Context, use func(*Record) error) error {
 	return x.selected(ctx, func(rec *dumpdb.Salvaged, match bool) error {
 		if !match {
@@ -216,7 +216,7 @@ func (x *reader) history(ctx context.Context, use func(*Record) error) error {
 	})
 }
 
-// emit counts a record and hands it on, its lease handled as asked for.
+// emit counts a record and passes it on, with its lease handled as requested.
 func (x *reader) emit(rec *Record, use func(*Record) error) error {
 	if len(x.o.Select.Keys) > 0 {
 		x.found[string(rec.Key)] = true
@@ -260,7 +260,7 @@ func (x *reader) count(rec *Record) {
 	}
 }
 
-// lease handles the lease of a record and tells whether the record is kept.
+// lease handles the lease of a record and reports whether the record is kept.
 func (x *reader) lease(rec *Record) bool {
 	l := &x.res.Leases
 	l.Keys++
@@ -285,7 +285,7 @@ func (x *reader) lease(rec *Record) bool {
 	return true
 }
 
-// missing files the keys that were asked for by name and did not come.
+// missing records the keys that were requested by name and not found.
 func (x *reader) missing() {
 	for _, k := range x.o.Select.Keys {
 		if !x.found[string(k)] {

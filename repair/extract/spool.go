@@ -17,13 +17,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// ref is a record of bucket key by its place. raw holds the bucket key and value of records that no place of the tree
-// leads to.
+// ref is a record of bucket key by its place. raw is the bucket key and value of a record outside the tree.
 type ref struct {
 	key       []byte
 	rev       dumpdb.Rev
 	tombstone bool
-	// match tells whether the Kubernetes conditions hold for this record.
+	// match says whether the Kubernetes conditions are met.
 	match  bool
 	origin dumpdb.Origin
 	place  dumpdb.Place
@@ -33,7 +32,7 @@ type ref struct {
 
 func (r *ref) size() int { return len(r.key) + len(r.raw) + len(r.rawKey) + 160 }
 
-// byKey orders the records of a key behind each other, oldest first; byRev is the order of the bucket.
+// byKey orders records by key, oldest first; byRev is the order of the bucket.
 func byKey(a, b *ref) int {
 	if c := bytes.Compare(a.key, b.key); c != 0 {
 		return c
@@ -48,12 +47,12 @@ func byRev(a, b *ref) int {
 	return cmp.Compare(a.rev.Sub, b.rev.Sub)
 }
 
-// spool sorts any number of refs in bounded memory: sorted runs go to files of a scratch folder and are merged when
-// read.
+// spool sorts any number of refs in bounded memory: it writes sorted runs to files of a scratch folder and merges them
+// when read.
 type spool struct {
 	dir   string
 	order func(a, b *ref) int
-	// reduce drops from a sorted portion what can never be needed; nil keeps all. It must keep the order.
+	// reduce drops unneeded refs from a sorted portion and keeps the order; nil keeps all.
 	reduce func([]*ref) []*ref
 	budget int
 
@@ -163,7 +162,7 @@ func readRef(in *bufio.Reader) (*ref, error) {
 	return r, nil
 }
 
-// run is one sorted sequence under way of a merge.
+// run is one sorted sequence in a merge.
 type run struct {
 	cur  *ref
 	next func() (*ref, error)
@@ -180,20 +179,20 @@ func (h *runs) Len() int { return len(h.list) }
 // Less orders the runs by their next records.
 func (h *runs) Less(i, j int) bool { return h.order(h.list[i].cur, h.list[j].cur) < 0 }
 
-// Swap is of the heap.
+// Swap implements heap.Interface.
 func (h *runs) Swap(i, j int) { h.list[i], h.list[j] = h.list[j], h.list[i] }
 
-// Push is of the heap.
+// Push implements heap.Interface.
 func (h *runs) Push(x any) { h.list = append(h.list, x.(*run)) }
 
-// Pop is of the heap.
+// Pop implements heap.Interface.
 func (h *runs) Pop() any {
 	last := h.list[len(h.list)-1]
 	h.list = h.list[:len(h.list)-1]
 	return last
 }
 
-// sorted yields everything that was added, in order. The spool cannot be used after it.
+// sorted yields all refs in order. The spool cannot be used after it.
 func (s *spool) sorted() iter.Seq2[*ref, error] {
 	return func(yield func(*ref, error) bool) {
 		s.sort()

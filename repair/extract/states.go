@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// newest keeps of each key its newest record, the newest put before a tombstone, the newest put of a free page where
-// the tree has none, and nothing else. refs are in byKey order.
+// newest keeps for each key its newest record, the newest put before a tombstone, and the newest put of a free page if
+// the tree has none. refs are in byKey order.
 func (x *reader) newest(refs []*ref) []*ref {
 	out := refs[:0]
 	for i := 0; i < len(refs); {
@@ -24,8 +24,8 @@ func (x *reader) newest(refs []*ref) []*ref {
 	return out
 }
 
-// unused tells a record that only a page not in use holds. Without a meta page nobody knows which pages are, so all
-// count alike.
+// unused reports whether a record is only in an unused page. Without a meta page the unused pages are unknown, so all
+// records count alike.
 func (x *reader) unused(r *ref) bool { return r.origin == dumpdb.OriginFree && !x.noMeta }
 
 func (x *reader) newestOf(group []*ref) (kept []*ref) {
@@ -55,7 +55,7 @@ func (x *reader) newestOf(group []*ref) (kept []*ref) {
 	return kept
 }
 
-// states gathers the newest records of all selected keys.
+// states collects the newest records of all selected keys.
 func (x *reader) states(ctx context.Context) (*spool, error) {
 	s := x.newSpool(byKey, x.newest)
 	err := x.selected(ctx, func(rec *dumpdb.Salvaged, match bool) error {
@@ -69,15 +69,15 @@ func (x *reader) states(ctx context.Context) (*spool, error) {
 	return s, err
 }
 
-// keyState is a key with its newest put and, if it is gone, the tombstone behind it. free is a put that only a page not
-// in use still holds: compaction dropped it.
+// keyState is a key with its newest put and, if deleted, the later tombstone. free is a put that only an unused page
+// still has: compaction dropped it from the tree.
 type keyState struct {
 	put, tombstone, free *ref
-	// gone is set when free is all there is: the key is deleted, whether or not its tombstone is left.
+	// gone is set if only free exists: the key is deleted, whether or not its tombstone remains.
 	gone bool
 }
 
-// decide turns the states into what is wanted: live keys, and deleted ones if asked for.
+// decide passes on the selected states: live keys, and deleted ones if requested.
 func (x *reader) decide(s *spool, use func(keyState) error) error {
 	var k keyState
 	var key []byte
@@ -126,7 +126,7 @@ func (x *reader) settle(k keyState, use func(keyState) error) error {
 	case k.put == nil && k.tombstone.match:
 		x.found[string(k.tombstone.key)] = true
 		x.res.Lost.NoValueCount++
-		if len(x.res.Lost.NoValue) < listed {
+		if len(x.res.Lost.NoValue) < maxListed {
 			x.res.Lost.NoValue = append(x.res.Lost.NoValue, check.Bytes(k.tombstone.key))
 		}
 	}

@@ -1,9 +1,9 @@
-// Package lab builds a small real cluster and breaks it on purpose, so that the whole way from a divergence that no
-// status shows to a proven repair can be tried by anyone.
+// Package lab builds a small real cluster and breaks it on purpose, so that anyone can try the whole way from a silent
+// divergence to a proven repair.
 //
-// The cluster runs in a sandbox of package node with auth and TLS on. Stories lists the ways in which it is broken; the
-// first is that of etcd issue 11651: one member's auth revision is raised, so that it drops the writes of the others
-// while every one of them is acknowledged. All releases stay silent about that.
+// The cluster runs in a sandbox of package node with auth and TLS. Stories lists the ways to break it. The first is
+// that of etcd issue 11651: one member's auth revision is raised, so it drops the writes of the others although each is
+// acknowledged. No release of etcd reports that.
 package lab
 
 import (
@@ -23,9 +23,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
-// Options say how the cluster is made.
+// Options say how to create the cluster.
 type Options struct {
-	// Dir is a scratch folder that is not there yet.
+	// Dir is a scratch folder that does not exist yet.
 	Dir string
 	// Server is what the members run, by default the bundled one.
 	Server    node.Server
@@ -39,19 +39,19 @@ type Cluster struct {
 	box     *node.Sandbox
 	members []*node.Member
 	configs []node.MemberConfig
-	// down are members that cannot serve; nobody starts them until the repair does.
+	// down are members that cannot serve clients; they stay stopped until the repair starts them.
 	down [size]bool
 }
 
 const (
 	size = 3
-	// patience is how long a member may take to serve.
+	// patience is how long a member may take until it serves clients.
 	patience = time.Minute
-	// snapshotCount makes servers take raft snapshots early, as an old cluster has.
+	// snapshotCount makes servers take raft snapshots early, as in an old cluster.
 	snapshotCount = 50
 )
 
-// Start founds the cluster and enables auth: a user root, and the sandbox's client certificate that logs in as it.
+// Start creates the cluster and enables auth with a user root; the sandbox's client certificate logs in as root.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := os.Mkdir(o.Dir, 0o700); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 // Close ends all members. Their data dirs stay.
 func (c *Cluster) Close() error { return c.box.Close() }
 
-// StartAll starts the members that do not run, but for those that cannot serve, and waits until they do.
+// StartAll starts the stopped members, except those that cannot serve clients, and waits until they do.
 func (c *Cluster) StartAll(ctx context.Context) error {
 	for i := range c.configs {
 		if c.down[i] {
@@ -170,23 +170,23 @@ func (c *Cluster) Write(ctx context.Context, i int, prefix string, n int) (ackno
 	return acknowledged, nil
 }
 
-// Copies copies the data dirs below dir, which must not exist, as an operator would: the members are stopped for it and
-// started again.
+// Copies copies the data dirs below dir, which must not exist, as an operator would: it stops the members first and
+// starts them again.
 func (c *Cluster) Copies(ctx context.Context, dir string) error {
 	if err := c.StopAll(ctx); err != nil {
 		return err
 	}
-	if err := os.CopyFS(dir, sound{os.DirFS(filepath.Join(c.o.Dir, "data"))}); err != nil {
+	if err := os.CopyFS(dir, withoutTmp{os.DirFS(filepath.Join(c.o.Dir, "data"))}); err != nil {
 		return err
 	}
 	return c.StartAll(ctx)
 }
 
-// sound hides the segments that etcd has only set aside for later.
-type sound struct{ fs.FS }
+// withoutTmp hides the segments that etcd has preallocated.
+type withoutTmp struct{ fs.FS }
 
-// ReadDir lists a folder without them.
-func (s sound) ReadDir(name string) ([]fs.DirEntry, error) {
+// ReadDir lists a folder without these segments.
+func (s withoutTmp) ReadDir(name string) ([]fs.DirEntry, error) {
 	all, err := fs.ReadDir(s.FS, name)
 	var out []fs.DirEntry
 	for _, e := range all {

@@ -2,18 +2,18 @@ package lab
 
 import "context"
 
-// Status is what a member says of itself: what operators look at.
+// Status is a member's own status, as operators see it.
 type Status struct {
 	Name     string
 	Revision int64
 	Index    uint64
 	Leader   bool
 	Healthy  bool
-	// Ended is the line of its log with which a member that does not run has ended.
+	// Ended is the log line with which a stopped member ended.
 	Ended string
 }
 
-// Statuses asks every member as etcdctl endpoint status and endpoint health do.
+// Statuses asks every member, as etcdctl endpoint status and endpoint health do.
 func (c *Cluster) Statuses(ctx context.Context) ([]Status, error) {
 	var out []Status
 	for i, m := range c.members {

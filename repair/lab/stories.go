@@ -14,12 +14,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// Story is one way in which the cluster is broken.
+// Story is one way to break the cluster.
 type Story struct {
-	// Name is what it is asked for by, Title what is broken, Told what is done to the cluster, in a sentence without
-	// its end.
+	// Name is its name on the command line, Title what is broken, Told what is done to the cluster, in a sentence
+	// without a period.
 	Name, Title, Told string
-	// Through are the members (from 0) that can be written through afterwards.
+	// Through are the members (from 0) through which clients can write afterwards.
 	Through []int
 	do      func(context.Context, *Cluster) error
 }
@@ -44,11 +44,11 @@ func Stories() []Story {
 	}
 }
 
-// Break does what the story tells.
+// Break breaks the cluster as in the story.
 func (c *Cluster) Break(ctx context.Context, s Story) error { return s.do(ctx, c) }
 
-// RaiseAuth raises the auth revision in the database of member i, as auth operations that are applied again after a
-// restart do.
+// RaiseAuth raises the auth revision in the database of member i, as if auth operations were applied again after a
+// restart.
 func (c *Cluster) RaiseAuth(ctx context.Context, i int, by uint64) error {
 	cli, err := c.Client(i)
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *Cluster) RaiseAuth(ctx context.Context, i int, by uint64) error {
 	})
 }
 
-// DropWrites takes the last n writes out of the database of member i and leaves its consistent index: it takes them for
-// applied.
+// DropWrites removes the last n writes from the database of member i and keeps its consistent index, so the member
+// believes that they are applied.
 func (c *Cluster) DropWrites(ctx context.Context, i, n int) error {
 	return c.edited(ctx, i, func(path string) (edit datadir.Edit, err error) {
 		db, err := dumpdb.Open(path)
@@ -88,7 +88,7 @@ func (c *Cluster) DropWrites(ctx context.Context, i, n int) error {
 	})
 }
 
-// FlipValue changes a bit of the value of the first key in the database of member i.
+// FlipValue flips a bit in the value of the first key in the database of member i.
 func (c *Cluster) FlipValue(ctx context.Context, i int) error {
 	return c.edited(ctx, i, func(path string) (edit datadir.Edit, err error) {
 		db, err := dumpdb.Open(path)
@@ -127,8 +127,8 @@ func (c *Cluster) edited(ctx context.Context, i int, what func(db string) (datad
 	return ready(ctx, c.members[i])
 }
 
-// LoseDir takes the data dir of member i away and starts the member with an empty one: it ends as soon as it hears from
-// the leader, who counts on what it once acknowledged.
+// LoseDir removes the data dir of member i and starts the member with an empty one. It ends as soon as it hears from
+// the leader, who relies on what the member once acknowledged.
 func (c *Cluster) LoseDir(ctx context.Context, i int) error {
 	if err := c.members[i].Stop(ctx); err != nil {
 		return err

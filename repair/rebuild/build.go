@@ -16,10 +16,10 @@ import (
 var allBuckets = []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members",
 	"members_removed", "cluster"}
 
-// perTx is how many entries go into one transaction of bbolt, as a server commits at most that many changes at once.
+// perTx is the number of entries per transaction of bbolt, the maximum number of changes that a server commits at once.
 const perTx = 10000
 
-// engine executes entries on a database of its own.
+// engine executes entries on a separate database.
 type engine struct {
 	b   *builder
 	m   *replay.Machine
@@ -27,20 +27,20 @@ type engine struct {
 	tx  *bbolt.Tx
 	key *bbolt.Bucket
 	n   int
-	// shadow executes the skipped entries too; nil when none is skipped.
+	// shadow also executes the skipped entries; nil if none is skipped.
 	shadow *shadow
-	// members is the membership as the log leads it; confChanged is set once a conf change took effect.
+	// members is the membership according to the log; confChanged is set once a conf change took effect.
 	members     *members
 	confChanged bool
-	// look, if set, sees every step that writes keys before it is executed.
+	// look, if set, is called for every step that writes keys, before it is executed.
 	look   func(*replay.Step)
 	at     Point
 	record []byte
-	// disputed counts executed entries at whose index another member holds a different one.
+	// disputed counts executed entries for which another member has a different entry at the same index.
 	disputed int
-	// leaning are the rules that depend on the patch release, as entries before showed them.
+	// leaning are the rules that depend on the patch release, as earlier entries showed them.
 	leaning leanings
-	// unsettled are the entries for which a later one may stand.
+	// unsettled are the entries whose effect a later entry may have had.
 	unsettled []unsettled
 }
 
@@ -73,7 +73,7 @@ func (b *builder) newEngine(ctx context.Context, path string) (*engine, error) {
 		}
 	}
 	var err error
-	// The array gives pages in order, so that equal input makes equal files.
+	// The array freelist allocates pages in order, so that equal input makes equal files.
 	e.db, err = bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true,
 		FreelistType: bbolt.FreelistArrayType})
 	if err != nil {
@@ -88,7 +88,7 @@ func (b *builder) newEngine(ctx context.Context, path string) (*engine, error) {
 	return e, nil
 }
 
-// prepare opens the first transaction and reads the state to start from.
+// prepare opens the first transaction and reads the initial state.
 func (e *engine) prepare(ctx context.Context) error {
 	tx, err := e.db.Begin(true)
 	if err != nil {
@@ -125,7 +125,7 @@ func (e *engine) prepare(ctx context.Context) error {
 	return err
 }
 
-// machine is the model of the base.
+// machine returns the model of the base.
 func (b *builder) machine(ctx context.Context, values func(string, dumpdb.Rev) ([]byte, bool)) (*replay.Machine,
 	error) {
 	var db *dumpdb.DB
@@ -141,7 +141,7 @@ func (b *builder) machine(ctx context.Context, values func(string, dumpdb.Rev) (
 	return m, nil
 }
 
-// anchored refuses a base that shows none of the last writes which the log has up to the base's index.
+// anchored refuses a base without any of the log's last writes up to the base's index.
 func (e *engine) anchored() error {
 	met, tried := 0, 0
 	for _, a := range e.b.sv.puts {
@@ -159,12 +159,13 @@ func (e *engine) anchored() error {
 		return refuse("the base shows none of the last %d keys that the log writes up to the base's index %d: they "+
 			"do not belong together", tried, e.b.from.Index)
 	case tried == 0 && e.b.base != nil && len(e.b.res.Logs) > 0:
-		e.b.res.note("the log shows no write up to the base's index, so only IDs and terms say that both belong together")
+		e.b.res.note("the log shows no write up to the base's index, so only IDs and terms say that both belong " +
+			"together")
 	}
 	return nil
 }
 
-// value fetches the value of a record that was written before, from the open transaction.
+// value reads the value of an earlier record from the open transaction.
 func (e *engine) value(key string, at dumpdb.Rev) ([]byte, bool) {
 	raw := e.key.Get(at.Bytes())
 	kv, err := dumpdb.DecodeKeyValue(raw)
@@ -194,7 +195,7 @@ func (e *engine) commit() error {
 	return tx.Commit()
 }
 
-// finish writes what belongs to the end: meta, and the removal of what compactions dropped.
+// finish writes meta, and removes what compactions dropped.
 func (e *engine) finish(ctx context.Context) error {
 	if e.tx == nil {
 		if err := e.begin(); err != nil {
@@ -217,7 +218,7 @@ func (e *engine) finish(ctx context.Context) error {
 		e.shadow.keys(e.m, e.b.res)
 	}
 	if e.disputed > 0 {
-		e.b.res.note("at %d indexes the logs hold different entries; the one that its holder knows to be committed "+
+		e.b.res.note("at %d indexes the logs hold different entries; the entry that a member knows to be committed "+
 			"was executed", e.disputed)
 	}
 	return errors.Join(e.commit(), e.db.Sync())

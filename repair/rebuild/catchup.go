@@ -14,38 +14,38 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// CatchUpOptions say whose database is wanted.
+// CatchUpOptions say which database to catch up.
 type CatchUpOptions struct {
 	Source evidence.Spec
 	// Logs are further members, whose logs prove more entries committed.
 	Logs []evidence.Spec
-	// Revision, if set, is the one that is wanted: a database that has reached it is taken as it is.
+	// Revision, if set, is the wanted revision: a database that has reached it is used unchanged.
 	Revision int64
-	// AsIs takes the database as it is in any case, and says what it lacks.
+	// AsIs uses the database unchanged in any case, and reports what it lacks.
 	AsIs     string
 	Access   evidence.Access
 	Progress func(what string)
 }
 
 // CaughtUp is the database of a source with the committed entries of its log executed. Servers write their database
-// some time after they acknowledge; what they had not written when they were killed stands in the log alone.
+// some time after they acknowledge. If they are killed before, the data is only in the log.
 type CaughtUp struct {
-	// DB is the path of the database to read: the source's own where nothing had to be executed.
+	// DB is the path of the database to read: the source's own if nothing had to be executed.
 	DB string `json:"-"`
 	// Parts are the parts of the source.
 	Parts *evidence.Parts `json:"-"`
-	// ConsistentIndex is where the source's database stands, Commit the last entry proven committed.
+	// ConsistentIndex is that of the source's database, Commit the last entry proven committed.
 	ConsistentIndex uint64 `json:"consistentIndex"`
 	Commit          uint64 `json:"commit"`
-	// Executed counts the committed entries above the consistent index that were executed, by the rules of Etcd.
+	// Executed counts the executed committed entries above the consistent index. Etcd is the version whose rules were
+	// used.
 	Executed int64  `json:"executed"`
 	Etcd     string `json:"etcd,omitempty"`
-	// Missing counts the committed entries that may have an effect and that the database lacks; Why says why they were
-	// not executed.
+	// Missing counts the committed entries that may have an effect and are missing in the database; Why is the reason.
 	Missing int64  `json:"missing"`
 	Why     string `json:"why,omitempty"`
-	// Unproven counts the entries above Commit that may have an effect: they may have been acknowledged, and nothing at
-	// hand proves them committed. They are not executed.
+	// Unproven counts the entries above Commit that may have an effect. They may have been acknowledged, but no source
+	// proves them committed, so they are not executed.
 	Unproven int64 `json:"unproven"`
 	// Doubtful counts executed entries whose outcome depends on the patch release.
 	Doubtful int64 `json:"doubtful"`
@@ -53,10 +53,10 @@ type CaughtUp struct {
 	scratch string
 }
 
-// Whole tells whether the database holds all that the log shows.
+// Whole reports whether the database has everything that the log shows.
 func (c *CaughtUp) Whole() bool { return c.Missing == 0 && c.Unproven == 0 && c.Doubtful == 0 }
 
-// Says are sentences about what was executed and what is missing, for people.
+// Says describes what was executed and what is missing, in sentences.
 func (c *CaughtUp) Says() (out []string) {
 	if c.Executed > 0 {
 		out = append(out, fmt.Sprintf("%d committed entries above the database's consistent index %d were executed "+
@@ -87,8 +87,8 @@ func (c *CaughtUp) Close() error {
 	return err
 }
 
-// CatchUp executes the committed entries that a source's log has above its database, in scratch. What cannot be
-// executed is counted.
+// CatchUp executes the committed entries of a source's log above its database, in scratch. It counts the entries that
+// cannot be executed.
 func CatchUp(ctx context.Context, o CatchUpOptions) (*CaughtUp, error) {
 	parts, err := evidence.LocateWith(ctx, o.Source, o.Access)
 	if err != nil {
@@ -107,7 +107,7 @@ func CatchUp(ctx context.Context, o CatchUpOptions) (*CaughtUp, error) {
 func (c *CaughtUp) run(ctx context.Context, o *CatchUpOptions) error {
 	src := o.Source
 	if member := filepath.Dir(c.Parts.WAL); member == filepath.Dir(filepath.Dir(c.Parts.DB)) {
-		src = evidence.Spec{Name: c.Parts.Name, Where: member} // of an archive the unpacked one
+		src = evidence.Spec{Name: c.Parts.Name, Where: member} // for an archive the unpacked one
 	}
 	set, err := evidence.Open(ctx, append([]evidence.Spec{src}, o.Logs...),
 		evidence.Options{Access: o.Access, Progress: o.Progress})
@@ -129,7 +129,7 @@ func (c *CaughtUp) run(ctx context.Context, o *CatchUpOptions) error {
 		}
 	}
 	if rev, err := m.DB.Handle.CurrentRev(); err == nil && o.Revision > 0 && o.Revision <= rev {
-		return nil // what comes later does not change it
+		return nil // later entries do not change it
 	}
 	t, err := c.above(ctx, set.Members, m.Version.Release())
 	if err != nil {
@@ -171,15 +171,15 @@ func (c *CaughtUp) execute(ctx context.Context, o *CatchUpOptions, src evidence.
 	return err
 }
 
-// tail is what the logs have above the consistent index: reach is the last committed index up to which none is missing.
-// Entries that may have an effect are counted up to there, beyond it (with the indexes that no log holds), and above
-// what is proven committed.
+// tail is the part of the logs above the consistent index. reach is the last committed index without a gap before it.
+// Entries that may have an effect are counted up to reach, beyond it (including the indexes that no log has), and above
+// the proven commit index.
 type tail struct {
 	reach                   uint64
 	reachable, beyond, open int64
 }
 
-// above counts. Up to 3.4 only writes of keys move the consistent index, so what stands above it and writes none may be
+// above counts these entries. Up to 3.4 only key writes move the consistent index, so later entries without one may be
 // in the database.
 func (c *CaughtUp) above(ctx context.Context, members []*evidence.Member, v release.Version) (t tail, err error) {
 	small := v.Has(release.IndexWithEveryEntry).Certain()
@@ -222,8 +222,8 @@ func (c *CaughtUp) above(ctx context.Context, members []*evidence.Member, v rele
 	return t, nil
 }
 
-// mayMatter tells the requests that may change what an extract or a restore carries: not those that only say who a
-// member is.
+// mayMatter reports whether a request may change what an extract or a restore contains, as opposed to requests that
+// only publish attributes.
 func mayMatter(r *dumplog.Request, small bool) bool {
 	if replay.WritesKeys(r.Kind) {
 		return true
@@ -241,8 +241,8 @@ func mayMatter(r *dumplog.Request, small bool) bool {
 	return false
 }
 
-// provenBy is the last entry that a member proves committed. What a cluster of one member has in its log is committed,
-// although its last HardState may not say so yet.
+// provenBy returns the last entry that a member proves committed. In a cluster of one member, the whole log is
+// committed, although its last HardState may not say so yet.
 func provenBy(m *evidence.Member) uint64 {
 	if s := m.Membership; s.RaftKnown && len(s.Voters) == 1 && s.Voters[0] == m.MemberID && m.HasWAL() {
 		for i := range m.WAL.Conf {
@@ -255,7 +255,7 @@ func provenBy(m *evidence.Member) uint64 {
 	return m.Commit
 }
 
-// loggedCommit is the highest index that a HardState of the log calls committed, also where the log has lost the entry.
+// loggedCommit returns the highest commit index in a HardState of the log, even if the log has lost the entry.
 func loggedCommit(m *evidence.Member) uint64 {
 	return m.WAL.Summary.MaxCommit
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// ChainsAt returns the chains of full and delta snapshots that a base names: a folder of them, or one full snapshot
-// with deltas next to it. It returns nil for any other base.
+// ChainsAt returns the chains of full and delta snapshots at a base: a folder of them, or one full snapshot with deltas
+// next to it. It returns nil for any other base.
 func ChainsAt(base evidence.Spec) []chain.Chain {
 	dir, full := base.Where, ""
 	if s, ok := chain.ParseName(base.Where); ok && s.Full {
@@ -46,15 +46,16 @@ func ChainsAt(base evidence.Spec) []chain.Chain {
 }
 
 // RunChain rebuilds from a chain: the full snapshot, and the changes of its deltas up to the target, record by record
-// with the revisions that they had. Auth, members and leases stay as they were when the full snapshot was taken, since
-// deltas hold keys only. With Logs the entries that lead on from the full snapshot are executed instead, and all is as
-// after them. On error nothing is left at Options.Out and DBOut.
+// with their revisions. Auth, members and leases stay as in the full snapshot, since deltas contain only keys. With
+// Logs, the entries after the full snapshot are executed instead, and everything is as after them. On error,
+// Options.Out and DBOut are removed.
 func RunChain(ctx context.Context, o Options, chains []chain.Chain) (*Result, error) {
 	if len(o.Logs) > 0 {
 		return runChainLogs(ctx, o, chains)
 	}
 	if len(o.Skip) > 0 || o.To.Index > 0 {
-		return nil, refuse("deltas carry revisions, not log entries: without --log a chain takes no --skip or --to index=N")
+		return nil, refuse("deltas carry revisions, not log entries: without --log a chain takes no --skip or --to " +
+			"index=N")
 	}
 	c, err := chainFor(chains, o.To)
 	if err != nil {
@@ -79,7 +80,7 @@ func RunChain(ctx context.Context, o Options, chains []chain.Chain) (*Result, er
 	return res, out.publish(ctx, work)
 }
 
-// chainFor picks the last chain whose full snapshot is not later than the target.
+// chainFor selects the last chain whose full snapshot is not later than the target.
 func chainFor(chains []chain.Chain, to Target) (*chain.Chain, error) {
 	for i := len(chains) - 1; i >= 0; i-- {
 		full := &chains[i].Full
@@ -91,7 +92,7 @@ func chainFor(chains []chain.Chain, to Target) (*chain.Chain, error) {
 	return nil, refuse("no full snapshot here is as old as %s", to)
 }
 
-// chained carries one rebuild from a chain.
+// chained is one rebuild from a chain.
 type chained struct {
 	o     Options
 	chain *chain.Chain
@@ -99,7 +100,7 @@ type chained struct {
 	// serves is the revision up to which the chain can be applied, stop the last one to apply.
 	serves, stop int64
 	leases       map[int64]bool
-	// dropped counts the records whose lease nothing knows.
+	// dropped counts the records with an unknown lease.
 	dropped int64
 }
 
@@ -155,7 +156,7 @@ func (i *interruptible) Read(p []byte) (int, error) {
 	return i.r.Read(p)
 }
 
-// verify reads the whole chain before anything is applied.
+// verify reads the whole chain before it is applied.
 func (b *chained) verify(ctx context.Context, full string) error {
 	db, err := dumpdb.Open(full)
 	if err != nil {
@@ -220,7 +221,7 @@ func (b *chained) target(ctx context.Context) error {
 	case to.Revision > 0:
 		b.stop = to.Revision
 	default:
-		if err := b.look(ctx); err != nil {
+		if err := b.findStop(ctx); err != nil {
 			return err
 		}
 	}
@@ -234,10 +235,10 @@ func (b *chained) target(ctx context.Context) error {
 	return nil
 }
 
-// look reads the events to find the revision of a time or of the last change of a key. An event carries the time at
-// which it was received, so what was received by that time was committed before it; a revision counts when all of it
-// was.
-func (b *chained) look(ctx context.Context) error {
+// findStop reads the events to find the revision of a time or of the last change of a key. An event has the time at
+// which it was received, and it was committed before that. A revision counts if all its events were received by the
+// time.
+func (b *chained) findStop(ctx context.Context) error {
 	var last, late int64
 	for e, err := range b.chain.Events(ctx, b.res.From.Revision) {
 		if ctx.Err() != nil {
@@ -284,7 +285,7 @@ func (b *chained) apply(ctx context.Context, work string) error {
 		if err == nil {
 			err = w.event(&e)
 		} else if w.rev >= b.stop {
-			break // what follows the target does not matter
+			break // events after the target do not matter
 		}
 		if err != nil {
 			return errors.Join(err, w.rollback(), db.Close())
@@ -343,7 +344,7 @@ func (w *chainWriter) event(e *chain.Event) error {
 	at := dumpdb.Rev{Main: w.rev, Sub: w.sub}.Bytes()
 	kv := &mvccpb.KeyValue{Key: e.Key}
 	if e.Delete {
-		at = append(at, 't') // the mark of a tombstone (server/storage/mvcc/revision.go)
+		at = append(at, 't') // marks a tombstone (server/storage/mvcc/revision.go)
 	} else {
 		kv.Value, kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease = e.Value, e.CreateRevision, e.ModRevision,
 			e.Version, e.Lease
@@ -364,7 +365,7 @@ func (w *chainWriter) event(e *chain.Event) error {
 	return bucket.Put(at, value)
 }
 
-// result reads what was written.
+// result reads the result.
 func (b *chained) result(ctx context.Context, work string) error {
 	db, err := dumpdb.Open(work)
 	if err != nil {

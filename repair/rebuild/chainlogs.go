@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// runChainLogs rebuilds from a full snapshot of the chains and the logs. The newest full snapshot that leads to the
-// target is taken: the logs have to reach back to it.
+// runChainLogs rebuilds from a full snapshot of the chains and the logs. It uses the newest full snapshot before the
+// target; the logs must reach back to it.
 func runChainLogs(ctx context.Context, o Options, chains []chain.Chain) (*Result, error) {
 	dir, err := os.MkdirTemp("", "etcd-medic-chain-")
 	if err != nil {
@@ -52,8 +52,8 @@ func runChainLogs(ctx context.Context, o Options, chains []chain.Chain) (*Result
 	return nil, first
 }
 
-// chainAgainst holds the keys of the result against the databases of other members, up to the lower revision of both.
-// What deltas do not hold cannot be compared.
+// chainAgainst compares the keys of the result with the databases of other members, up to the lower revision of both.
+// Data that deltas do not contain cannot be compared.
 func (b *builder) chainAgainst(ctx context.Context, path string) error {
 	if len(b.o.Against) == 0 {
 		return nil

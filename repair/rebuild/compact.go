@@ -6,10 +6,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// compact removes what the compactions of the log dropped: of every key the records at or below the compact revision
-// that are not the newest there, and that one too if it is a tombstone below the compact revision. A tombstone exactly
-// at it stays, as in 3.4.34+, 3.5.16+ and 3.6+; older servers drop it, and no reader sees the difference. Servers do
-// this in the background; done at once at the end it comes to the same.
+// compact removes what the compactions of the log dropped. It removes, for every key, the records at or below the
+// compact revision except the newest one. It also removes that one if it is a tombstone below the compact revision. A
+// tombstone exactly at it stays, as in 3.4.34+, 3.5.16+ and 3.6+; older servers drop it, which no reader notices.
+// Servers compact in the background; doing it once at the end has the same result.
 func (e *engine) compact(ctx context.Context) error {
 	comp := e.at.CompactRevision
 	mark := dumpdb.Rev{Main: comp}.Bytes()
@@ -47,7 +47,7 @@ func (e *engine) newest(ctx context.Context, comp int64) (map[string]dumpdb.Rev,
 	c := e.key.Cursor()
 	for k, v := c.First(); k != nil && string(k) < end; k, v = c.Next() {
 		if len(v) == 0 {
-			continue // the mark of restore --bump-revision
+			continue // written by restore --bump-revision
 		}
 		kv, err := dumpdb.DecodeKeyValue(v)
 		if err != nil {
@@ -70,7 +70,7 @@ func revOf(k []byte) dumpdb.Rev {
 	return r
 }
 
-// dropBatch bounds what is gathered before it is deleted: a cursor does not survive deletions.
+// dropBatch bounds how many records are collected before they are deleted: a cursor becomes invalid by deletions.
 const dropBatch = 10000
 
 func (e *engine) dropped(ctx context.Context, comp int64, from []byte, newest map[string]dumpdb.Rev) (drop [][]byte,

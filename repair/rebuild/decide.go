@@ -10,9 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// decide replaces a step whose outcome depends on the patch release, which no source shows, by the one that the
-// members' databases show. Where none shows this entry, the step stays as uncertain, and follows what the last such
-// entry showed.
+// decide resolves a step whose outcome depends on the unknown patch release. It uses the outcome in the members'
+// databases. If no database shows this entry, the step stays uncertain and follows the last entry with the same rule.
 func (e *engine) decide(ctx context.Context, m *replay.Machine, st *replay.Step) error {
 	if st.Rule == nil || st.Sure {
 		return nil
@@ -26,7 +25,7 @@ func (e *engine) decide(ctx context.Context, m *replay.Machine, st *replay.Step)
 	follows, shown := e.witness(&yes, &no, m.Revision()+1)
 	until := uint64(0)
 	if shown && (follows == (yes.Writes() > 0)) {
-		// The records are there. A later entry may have written them: servers propose again what they refused.
+		// The records exist. But a later entry may have written them: servers propose refused requests again.
 		writes := &yes
 		if no.Writes() > 0 {
 			writes = &no
@@ -41,7 +40,7 @@ func (e *engine) decide(ctx context.Context, m *replay.Machine, st *replay.Step)
 	case shown && until == 0:
 		e.leaning[st.Rule] = follows
 	case shown:
-		// a history with a skipped entry asks twice
+		// A history with a skipped entry asks twice.
 		if n := len(e.unsettled); n == 0 || e.unsettled[n-1].Index != st.Entry.Index {
 			e.unsettled = append(e.unsettled, unsettled{line(&st.Entry), until})
 		}
@@ -62,18 +61,18 @@ func (e *engine) decide(ctx context.Context, m *replay.Machine, st *replay.Step)
 	return nil
 }
 
-// unsettled is an entry that one of two histories executes, in which another entry at until does the same: from there
-// on both are equal.
+// unsettled is an entry that only one of two histories executes, until another entry at until has the same effect. From
+// there on both are equal.
 type unsettled struct {
 	EntryLine
 	until uint64
 }
 
-// maxLookAhead bounds how many entries are looked at for another writer of the same records.
+// maxLookAhead bounds how many entries are searched for another writer of the same records.
 const maxLookAhead = 200_000
 
-// otherWriter looks for the entry that would have written the same records if this one did not: 0 is none, so that this
-// one did. From the entry returned on it makes no difference; math.MaxUint64 says that it may always make one.
+// otherWriter returns the entry that would have written the same records if this one did not. 0 means none, so this one
+// did. After the returned entry the two histories are equal; math.MaxUint64 means that they may always differ.
 func (e *engine) otherWriter(ctx context.Context, m *replay.Machine, writes *replay.Step) (uint64, error) {
 	alone := m.Clone()
 	until, looked := uint64(0), 0
@@ -110,7 +109,7 @@ func (e *engine) otherWriter(ctx context.Context, m *replay.Machine, writes *rep
 			return settles(writes, until), nil
 		case x.Req.Compaction != nil || x.Req.LeaseGrant != nil && writes.Entry.Req.LeaseRevoke != nil &&
 			x.Req.LeaseGrant.ID == writes.Entry.Req.LeaseRevoke.ID:
-			// They end differently in the two histories.
+			// They have different outcomes in the two histories.
 			if until > 0 {
 				return math.MaxUint64, nil
 			}
@@ -120,8 +119,8 @@ func (e *engine) otherWriter(ctx context.Context, m *replay.Machine, writes *rep
 	return settles(writes, until), nil
 }
 
-// settles: a lease that is revoked is gone at either entry, and the second revoke finds nothing. Other requests would
-// take effect twice.
+// settles returns until for a lease revoke: the lease is gone after either entry, and the second revoke finds nothing.
+// Other requests would take effect twice.
 func settles(writes *replay.Step, until uint64) uint64 {
 	if until > 0 && writes.Entry.Req.LeaseRevoke == nil {
 		return math.MaxUint64
@@ -129,7 +128,7 @@ func settles(writes *replay.Step, until uint64) uint64 {
 	return until
 }
 
-// leftOpen counts the entries at which two histories are still different at the end.
+// leftOpen counts the entries at which two histories still differ at the end.
 func (e *engine) leftOpen() {
 	res := e.b.res
 	for _, u := range e.unsettled {
@@ -138,7 +137,7 @@ func (e *engine) leftOpen() {
 		}
 		res.Unsettled++
 		res.DoubtfulCount++
-		if len(res.Doubtful) < listed {
+		if len(res.Doubtful) < maxListed {
 			u.Why = "a later entry of the same effect may have written what the members' databases show; patch " +
 				"releases differ here, --etcd names one"
 			res.Doubtful = append(res.Doubtful, u.EntryLine)
@@ -146,7 +145,7 @@ func (e *engine) leftOpen() {
 	}
 }
 
-// witness asks the members' databases which of two steps was taken, of which one writes and the other does not.
+// witness asks the members' databases which of two steps was executed: one writes, the other does not.
 func (e *engine) witness(yes, no *replay.Step, rev int64) (follows, shown bool) {
 	writes := yes
 	if no.Writes() > 0 {
@@ -162,12 +161,12 @@ func (e *engine) witness(yes, no *replay.Step, rev int64) (follows, shown bool) 
 		}
 	}
 	if len(wrote) != 1 {
-		return false, false // none shows it, or they disagree
+		return false, false // no database shows it, or they disagree
 	}
 	return wrote[true] == (writes == yes), true
 }
 
-// wroteAt tells whether the records of a revision are those of the step; ok is false where the database does not show
+// wroteAt reports whether the records of a revision are those of the step; ok is false if the database does not show
 // that revision.
 func wroteAt(m *evidence.Member, st *replay.Step, rev int64) (did, ok bool) {
 	if !m.HasDB() || m.DB.KVDamaged || m.DB.Meta.CompactRev() >= rev {

@@ -1,15 +1,14 @@
-// Package rebuild makes the database that a member would hold at a chosen point of the log: point-in-time recovery from
-// a base (a backup, a data dir, or nothing for a log that reaches back to its first entry) and the committed entries
-// behind it.
+// Package rebuild builds the database that a member would have at a chosen point of the log. This is point-in-time
+// recovery from a base (a backup, a data dir, or nothing for a log that reaches back to its first entry) and the later
+// committed entries.
 //
-// Entries are executed by the rules of package compare/replay, which are those of the server's apply: permissions,
-// leases, alarms, compares and compactions included. Members, cluster version, users and roles follow the log as well;
-// meta holds consistent index, term and ConfState of the last entry executed. So the result is what a member of the
-// cluster held there, except for what neither base nor log tell: salts of passwords that came in plain text (proposers
-// up to 3.4), lease TTLs that servers raise to a minimum of their own, and the storage version, which every 3.6+ server
-// writes on its own.
+// Entries are executed by the rules of package compare/replay, which are those of the server's apply, including
+// permissions, leases, alarms, compares and compactions. Members, cluster version, users and roles follow the log as
+// well. meta has consistent index, term and ConfState of the last executed entry. So the result is what a member of the
+// cluster had there, except for what neither base nor log contain: salts of passwords in plain text (proposers up to
+// 3.4), lease TTLs that servers raise to their own minimum, and the storage version, which every 3.6+ server writes
+// itself.
 //
-// Nothing is guessed over a gap: an index that no log holds ends in a RefusedError that names it. A single entry can be
-// left out on purpose (skip); what later entries did differently because of that is found by executing both histories
-// side by side.
+// Nothing is guessed over a gap: an index that is in no log ends in a RefusedError that names it. A single entry can be
+// skipped on purpose. To find its effect on later entries, both histories are executed in parallel.
 package rebuild

@@ -13,7 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// run executes entries until the target is reached. It stops with a refusal at the first index that is not there.
+// run executes entries until the target is reached. It refuses at the first missing index.
 func (e *engine) run(ctx context.Context) error {
 	b := e.b
 	end := b.commit
@@ -46,7 +46,7 @@ func (e *engine) run(ctx context.Context) error {
 	return e.reached(end)
 }
 
-// reached refuses when the log ended before the target.
+// reached refuses if the log ended before the target.
 func (e *engine) reached(end uint64) error {
 	switch to := e.b.o.To; {
 	case to.Revision > 0 && e.m.Revision() < to.Revision:
@@ -58,12 +58,12 @@ func (e *engine) reached(end uint64) error {
 	return nil
 }
 
-// entry executes one entry; done is true when it lies behind the target.
+// entry executes one entry; done is true if it is after the target.
 func (e *engine) entry(ctx context.Context, x *replay.Entry) (done bool, err error) {
 	b := e.b
 	skip := slices.Contains(b.o.Skip, x.Index)
 	if (x.Err != nil || x.Req.Kind == dumplog.KindUnknown || x.Req.ConfChangeV2 != nil) && !skip {
-		return false, refuse("entry %d/%d can not be executed (%s); --skip %d leaves it out", x.Term, x.Index,
+		return false, refuse("entry %d/%d cannot be executed (%s); --skip %d leaves it out", x.Term, x.Index,
 			undecodable(x), x.Index)
 	}
 	st := e.m.Prepare(*x)
@@ -103,7 +103,7 @@ func (e *engine) apply(st *replay.Step) (replay.Outcome, error) {
 	res := e.b.res
 	if !st.Sure {
 		res.DoubtfulCount++
-		if len(res.Doubtful) < listed {
+		if len(res.Doubtful) < maxListed {
 			l := line(&st.Entry)
 			l.Why = "taken as " + outcome(st.State, st.Reason) + "; patch releases or members may differ here"
 			res.Doubtful = append(res.Doubtful, l)

@@ -53,7 +53,7 @@ func readMembers(tx *bbolt.Tx, v release.Version) (*members, error) {
 
 func memberKey(id uint64) []byte { return strconv.AppendUint(nil, id, 16) }
 
-// confState is meta/confState: raft's voters and learners, in order.
+// confState returns meta/confState: raft's voters and learners, in order.
 func (ms *members) confState() ([]byte, error) {
 	var c struct {
 		Voters    []uint64 `json:"voters,omitempty"`
@@ -75,7 +75,7 @@ func (ms *members) confState() ([]byte, error) {
 // confChange executes a conf change.
 func (e *engine) confChange(c *dumplog.ConfChange) error {
 	if e.members.rules.Apply(c) != apply.Accepted {
-		return nil // it consumes its index and changes nothing
+		return nil // it keeps its index and changes nothing
 	}
 	e.confChanged = true
 	id := uint64(c.NodeID)
@@ -115,8 +115,8 @@ func (e *engine) saveMember(id uint64) error {
 	return e.row("members", memberKey(id), b)
 }
 
-// admits tells whether a source shows that an ID became a member, where the log alone does not say how many learners
-// there may be.
+// admits reports whether a source shows that an ID became a member. It is used if the log alone does not show how many
+// learners are allowed.
 func (b *builder) admits(id dumplog.ID) bool {
 	if b.listed == nil {
 		b.listed = map[dumplog.ID]bool{}

@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// plan surveys the logs, and refuses what can be seen to fail before anything is written.
+// plan surveys the logs, and refuses foreseeable failures before anything is written.
 func (b *builder) plan(ctx context.Context) error {
 	b.say("reading the logs")
 	if err := b.survey(ctx); err != nil {
@@ -18,12 +18,13 @@ func (b *builder) plan(ctx context.Context) error {
 	b.res.From = b.from
 	sv := b.sv
 	if sv.baseTerm != 0 && b.from.Term != 0 && sv.baseTerm != b.from.Term {
-		return refuse("the base stands at entry %d/%d and the log holds %d/%d: they are of different histories",
+		return refuse("the base is at entry %d/%d, but the log has %d/%d: they are of different histories",
 			b.from.Term, b.from.Index, sv.baseTerm, b.from.Index)
 	}
 	if b.base != nil && sv.last < b.from.Index {
-		return refuse("the logs end at entry %d, before the base's index %d: they lead nowhere from here; a restore "+
-			"begins a new log, and then the restored data dir is the base to take", sv.last, b.from.Index)
+		return refuse("the logs end at entry %d, before the base's index %d: the base cannot be continued with them; "+
+			"a restore "+
+			"begins a new log, and then the restored data dir is the base to use", sv.last, b.from.Index)
 	}
 	b.commit = max(b.commit, min(b.proven, sv.last))
 	if err := b.target(); err != nil {
@@ -35,7 +36,7 @@ func (b *builder) plan(ctx context.Context) error {
 	}
 	for _, i := range b.o.Skip {
 		if i <= b.from.Index || i > max(b.stop, b.commit) {
-			return refuse("entry %d can not be skipped: it does not lie behind the base (at %d) and up to the end (%d)",
+			return refuse("entry %d cannot be skipped: it is not between the base (at %d) and the end (%d)",
 				i, b.from.Index, max(b.stop, b.commit))
 		}
 	}
@@ -47,7 +48,7 @@ func (b *builder) plan(ctx context.Context) error {
 
 func clipped(list []uint64) []uint64 { return list[:min(len(list), 20)] }
 
-// gapUpTo refuses when an index behind the base and up to end is in no log.
+// gapUpTo refuses if an index after the base and up to end is in no log.
 func (b *builder) gapUpTo(end uint64) error {
 	var missing []Gap
 	for _, g := range b.sv.gaps {
@@ -65,13 +66,13 @@ func (b *builder) gapUpTo(end uint64) error {
 		"gap; missing are the indexes ", b.sv.first, b.sv.last, b.from.Index, end), Missing: missing}
 }
 
-// target turns the target into the last index to execute where that is possible before executing.
+// target computes the last index to execute, if that is possible before executing.
 func (b *builder) target() error {
 	t := b.o.To
 	switch {
 	case t.Index > 0:
 		if t.Index < b.from.Index {
-			return refuse("the base stands at index %d already, behind index %d; take an older base", b.from.Index,
+			return refuse("the base is already at index %d, above index %d; use an older base", b.from.Index,
 				t.Index)
 		}
 		if t.Index > b.commit {
@@ -80,7 +81,7 @@ func (b *builder) target() error {
 		b.stop = t.Index
 	case t.Revision > 0:
 		if t.Revision < b.from.Revision {
-			return refuse("the base is at revision %d already, behind revision %d; take an older base", b.from.Revision,
+			return refuse("the base is already at revision %d, above revision %d; use an older base", b.from.Revision,
 				t.Revision)
 		}
 	case t.Before != nil:
@@ -92,31 +93,31 @@ func (b *builder) target() error {
 	return nil
 }
 
-// untilTime stops before the first entry that was certainly proposed after the time. Times in a log are lower bounds:
-// where no later one follows, nobody can tell on which side of the time the last entries lie.
+// untilTime stops before the first entry that was certainly proposed after the time. Times in a log are lower bounds.
+// If no later one follows, it is unknown whether the last entries are before or after the time.
 func (b *builder) untilTime() error {
 	before, after := b.sv.times.Around()
 	at := b.o.To.Time.UTC().Format(stamp)
 	switch {
 	case before == nil && after == nil:
-		return refuse("the logs carry no time")
+		return refuse("the logs contain no time")
 	case after == nil:
-		return refuse("no entry shows a time after %s (the last one: %s), so where it lies among the entries from %d "+
-			"on can not be told; take index=N (etcd-medic dumplog shows entries and times) or last",
+		return refuse("no entry shows a time after %s (the last one: %s), so its place among the entries from %d "+
+			"on is unknown; use index=N (etcd-medic dumplog shows entries and times) or last",
 			at, marked(before), before.Index)
 	case after.Index-1 < b.from.Index:
-		return refuse("the base stands at index %d, which is later than the time asked for: %s", b.from.Index,
+		return refuse("the base is at index %d, which is later than the requested time: %s", b.from.Index,
 			marked(after))
 	}
 	b.stop = min(b.commit, after.Index-1)
 	switch {
 	case before == nil:
-		b.res.note("the first time in the log lies after the time asked for: %s", marked(after))
+		b.res.note("the first time in the log is after the requested time: %s", marked(after))
 	case before.Index >= b.stop:
 		b.res.note("%s; %s", marked(before), marked(after))
 	default:
 		b.res.note("%s; %s. The %d entries between them carry no time, or one that only bounds theirs from below: "+
-			"they were executed, and may lie on either side of %s; "+
+			"they were executed, and may be on either side of %s; "+
 			"index=%d leaves them out", marked(before), marked(after), b.stop-before.Index, at, before.Index)
 	}
 	return nil

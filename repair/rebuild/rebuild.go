@@ -15,11 +15,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// Options say what is rebuilt from what.
+// Options say what to rebuild, and from which sources.
 type Options struct {
 	// Base is a data dir, a db or a backup; an empty Where is the empty state of a new cluster. Logs are data dirs or
-	// WAL folders; the base's own log is used too if it has one. Against are further members to hold the result
-	// against.
+	// WAL folders; the base's own log is used too, if it has one. Against are additional members to compare the result
+	// with.
 	Base    evidence.Spec
 	Logs    []evidence.Spec
 	Against []evidence.Spec
@@ -28,42 +28,41 @@ type Options struct {
 	Skip []uint64
 	// Out is the backup to write, DBOut a database without the trailer ("" writes none). They must not exist.
 	Out, DBOut string
-	// SkipHashCheck takes a base whose sha256 trailer does not hold.
+	// SkipHashCheck accepts a base whose sha256 trailer does not match.
 	SkipHashCheck bool
-	// Version is that of the servers whose rules apply; unknown takes the minor version from the sources.
+	// Version is the version whose rules apply; unknown means the minor version of the sources.
 	Version  release.Version
 	Access   evidence.Access
 	Progress func(what string)
 }
 
-// builder carries one rebuild.
+// builder is one rebuild.
 type builder struct {
 	o   Options
 	res *Result
-	// set are all sources; base is nil for the empty state, logs have a log, members are what the result is held
-	// against.
+	// set are all sources. base is nil for the empty state, logs are the sources with a log, members those to compare
+	// the result with.
 	set  *evidence.Set
 	base *evidence.Member
-	// parts tell the path of the base's database.
+	// parts are the paths of the base.
 	parts   *evidence.Parts
 	logs    []*evidence.Member
 	members []*evidence.Member
 	from    Point
-	// commit is the end of what base and logs prove committed, proven what any source proves.
+	// commit is the last index that base and logs prove committed, proven the last that any source proves.
 	commit, proven uint64
-	// version is that of the servers, for the form of what is written; rules is the same, unknown where nothing shows
-	// it.
+	// version is that of the servers, for the format of the result. rules is the same, or unknown if nothing shows it.
 	version, rules release.Version
 	sv             *survey
-	// listed are the IDs that databases of the sources list, once one was asked for.
+	// listed are the IDs in the sources' databases, filled on first use.
 	listed map[dumplog.ID]bool
-	// stop is the last index to execute; 0 when Target decides while executing.
+	// stop is the last index to execute; 0 if Target is found while executing.
 	stop uint64
-	// out and dbOut are the new paths under construction; dbOut is nil when no database is wanted.
+	// out and dbOut are the new paths under construction; dbOut is nil if no database is wanted.
 	out, dbOut *datadir.Building
 }
 
-// Run rebuilds. On error nothing is left at Options.Out and DBOut.
+// Run rebuilds. On error it removes Options.Out and DBOut.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	b := &builder{o: o, res: &Result{SchemaVersion: SchemaVersion, Target: o.To.String(), Output: o.Out, DB: o.DBOut,
 		Logs:    []string{},
@@ -97,7 +96,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return b.res, b.publish(ctx, work)
 }
 
-// claim takes the places of the new paths, so that no second run writes there.
+// claim reserves the new paths, so that no second run writes there.
 func (b *builder) claim() error {
 	for _, x := range []struct {
 		path string
@@ -156,7 +155,7 @@ func (b *builder) findBefore(ctx context.Context, work string) error {
 	return os.Remove(work)
 }
 
-// publish makes the backup and, if wanted, the bare database.
+// publish writes the backup and, if wanted, the database without trailer.
 func (b *builder) publish(ctx context.Context, work string) error {
 	b.say("writing %s", b.o.Out)
 	sum, err := datadir.WriteBackup(ctx, filepath.Join(b.out.Path, "backup"), work)

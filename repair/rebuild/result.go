@@ -13,23 +13,23 @@ const SchemaVersion = 1
 // Result is the document of rebuild.
 type Result struct {
 	SchemaVersion int `json:"schemaVersion"`
-	// Base is the label of the base, "" for the empty state; Logs are those of the sources whose log was used.
+	// Base is the label of the base, "" for the empty state; Logs are the labels of the sources whose log was used.
 	Base string   `json:"base"`
 	Logs []string `json:"logs"`
-	// Etcd is the line whose rules were applied, such as 3.5.
+	// Etcd is the minor version whose rules were used, such as 3.5.
 	Etcd   string `json:"etcd"`
 	Target string `json:"target"`
 	// From is the state of the base, To that of the result.
 	From Point `json:"from"`
 	To   Point `json:"to"`
-	// Entries counts the entries executed, Applied those with an effect, Refused those that the rules refuse; Records
-	// the records of bucket key written.
+	// Entries counts the executed entries, Applied those with an effect, Refused those that the rules refuse. Records
+	// counts the written records of bucket key.
 	Entries int64 `json:"entries"`
 	Applied int64 `json:"applied"`
 	Refused int64 `json:"refused"`
 	Records int64 `json:"records"`
 	Keys    int64 `json:"keys"`
-	// Output is the backup, DB the database without trailer, SHA256 the sum that the trailer holds.
+	// Output is the backup, DB the database without trailer, SHA256 the sum in the trailer.
 	Output string `json:"output"`
 	DB     string `json:"db,omitempty"`
 	SHA256 string `json:"sha256"`
@@ -37,18 +37,19 @@ type Result struct {
 	HashKV       uint32        `json:"hashKV"`
 	Skipped      []EntryLine   `json:"skipped"`
 	Consequences *Consequences `json:"consequences,omitempty"`
-	// Doubtful are entries whose outcome neither log nor base decide, with what was taken; DoubtfulCount counts all.
+	// Doubtful are entries whose outcome neither log nor base decide, with the assumed outcome; DoubtfulCount counts
+	// all.
 	Doubtful      []EntryLine `json:"doubtful"`
 	DoubtfulCount int64       `json:"doubtfulCount"`
-	// Unsettled counts those of them that equal content of a member does not settle: whether their effect belongs to
-	// this entry or to a later one behind the target, no database shows.
+	// Unsettled counts those of them that equal content of a member does not settle: no database shows whether the
+	// effect belongs to this entry or to a later one after the target.
 	Unsettled int64 `json:"unsettled"`
-	// Verified holds the result against members that passed the point; empty when there is none.
+	// Verified compares the result with members that have passed the point; empty if there is none.
 	Verified []Verification `json:"verified"`
 	Notes    []string       `json:"notes"`
 }
 
-// Point is a place in log and database. CompactRevision is -1 when nothing was compacted.
+// Point is a position in log and database. CompactRevision is -1 if nothing was compacted.
 type Point struct {
 	Index           uint64 `json:"index"`
 	Term            uint64 `json:"term"`
@@ -64,26 +65,26 @@ type EntryLine struct {
 	Why   string `json:"why,omitempty"`
 }
 
-// Consequences is what skipping entries changed in what followed.
+// Consequences are the changes in later entries because of skipped ones.
 type Consequences struct {
-	// Entries are later entries that ended differently, EntryCount counts all.
+	// Entries are later entries with a different outcome, EntryCount counts all.
 	Entries    []Difference `json:"entries"`
 	EntryCount int64        `json:"entryCount"`
-	// Keys are the keys that end with another value, or exist in one history only; KeyCount counts all.
+	// Keys are the keys with a different final value, or in one history only; KeyCount counts all.
 	Keys     []KeyDifference `json:"keys"`
 	KeyCount int64           `json:"keyCount"`
-	// EmptyRevisions are the revisions that the skipped entries had and that now hold nothing.
+	// EmptyRevisions are the revisions of skipped entries, which now have no records.
 	EmptyRevisions []int64 `json:"emptyRevisions"`
 }
 
-// Difference is an entry that ended differently because of the skipped ones.
+// Difference is an entry with a different outcome because of the skipped ones.
 type Difference struct {
 	EntryLine
 	Without string `json:"without"`
 	With    string `json:"with"`
 }
 
-// KeyDifference is a key that the two histories leave differently. With is how it is in the result.
+// KeyDifference is a key that differs between the two histories. With is its state in the result.
 type KeyDifference struct {
 	Key     check.Bytes `json:"key"`
 	Without string      `json:"without"`
@@ -95,19 +96,19 @@ type Verification struct {
 	Member string `json:"member"`
 	// Revision is the revision up to which bucket key was compared.
 	Revision int64 `json:"revision"`
-	// HashKV tells whether the server's own hash at that revision is the same; nil where compact revisions differ.
+	// HashKV says whether the server's own hash at that revision is equal; nil if compact revisions differ.
 	HashKV  *bool    `json:"hashKV"`
 	Buckets []Bucket `json:"buckets"`
 }
 
-// Bucket is one bucket held against a member's. Equal is nil when they cannot be compared; Why says why.
+// Bucket is one bucket compared with a member's. Equal is nil if they cannot be compared; Why is the reason.
 type Bucket struct {
 	Bucket string `json:"bucket"`
 	Equal  *bool  `json:"equal"`
 	Why    string `json:"why,omitempty"`
 }
 
-// Equal tells whether a member proves the result: nothing differs and bucket key was compared to the end.
+// Equal reports whether a member proves the result: nothing differs and bucket key was compared to the end.
 func (r *Result) Equal() bool {
 	for _, v := range r.Verified {
 		if v.proves(r.To.Revision) {
@@ -131,7 +132,7 @@ func (v *Verification) proves(rev int64) bool {
 	return ok
 }
 
-// Differs tells whether a member contradicts the result.
+// Differs reports whether a member contradicts the result.
 func (r *Result) Differs() bool {
 	for _, v := range r.Verified {
 		if v.HashKV != nil && !*v.HashKV {
@@ -157,10 +158,10 @@ func (g Gap) String() string {
 	return fmt.Sprintf("%d..%d", g.From, g.To)
 }
 
-// RefusedError is a safety precondition that does not hold: no result was written.
+// RefusedError is a safety precondition that is not met: no result was written.
 type RefusedError struct {
 	Reason string
-	// Missing are the indexes that no log holds, when that is the reason.
+	// Missing are the indexes that no log has, if that is the reason.
 	Missing []Gap
 }
 
@@ -183,8 +184,8 @@ func refuse(format string, args ...any) error {
 	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
 }
 
-// listed bounds the lists of a result.
-const listed = 200
+// maxListed bounds the lists of a result.
+const maxListed = 200
 
 func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))

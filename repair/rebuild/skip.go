@@ -9,20 +9,20 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// shadow is the history with the skipped entries in it, in step with the one that is built.
+// shadow is the history with the skipped entries, in step with the history that is built.
 type shadow struct{ m *replay.Machine }
 
-// newShadow starts from the same base. Values that compares need come from the database being built, as far as it has
-// them.
+// newShadow starts from the same base. The values that compares need come from the database being built, as far as it
+// has them.
 func (b *builder) newShadow(ctx context.Context, values func(string, dumpdb.Rev) ([]byte, bool)) (*shadow, error) {
 	m, err := b.machine(ctx, values)
 	b.res.Consequences = &Consequences{Entries: []Difference{}, Keys: []KeyDifference{}, EmptyRevisions: []int64{}}
 	return &shadow{m}, err
 }
 
-// skipping executes a step in both histories, or in the shadow alone where it is to be skipped, and notes where they
-// part. Revisions keep the numbers that clients saw: what compares on a revision would otherwise fail ever after. So
-// the revision of a skipped entry stays without records.
+// skipping executes a step in both histories, or only in the shadow if it is to be skipped, and records where they
+// differ. Revisions keep the numbers that clients saw: otherwise compares on a revision would fail permanently. So the
+// revision of a skipped entry has no records.
 func (e *engine) skipping(ctx context.Context, st *replay.Step, skip bool) error {
 	b, c := e.b, e.b.res.Consequences
 	e.m.SkipTo(e.shadow.m.Revision())
@@ -38,8 +38,8 @@ func (e *engine) skipping(ctx context.Context, st *replay.Step, skip bool) error
 		e.leaveEmpty(fo.Rev)
 		return nil
 	}
-	// The step was prepared before the revision moved up; what it writes does not depend on it, but a refusal for a
-	// future revision may.
+	// The step was prepared before the revision increased. Its writes do not depend on that, but a refusal for a future
+	// revision may.
 	now := e.m.Prepare(st.Entry)
 	if err := e.decide(ctx, e.m, &now); err != nil {
 		return err
@@ -56,14 +56,14 @@ func (e *engine) skipping(ctx context.Context, st *replay.Step, skip bool) error
 		return nil
 	}
 	c.EntryCount++
-	if len(c.Entries) < listed {
+	if len(c.Entries) < maxListed {
 		c.Entries = append(c.Entries, Difference{EntryLine: line(&st.Entry), Without: ended(fo, full.Writes()),
 			With: ended(o, now.Writes())})
 	}
 	return nil
 }
 
-// leaveEmpty keeps the revision that an entry had where it does not write now; 0 is none.
+// leaveEmpty keeps the revision of an entry that does not write now; 0 means none.
 func (e *engine) leaveEmpty(rev int64) {
 	if rev > e.m.Revision() {
 		c := e.b.res.Consequences
@@ -72,10 +72,9 @@ func (e *engine) leaveEmpty(rev int64) {
 	}
 }
 
-// passEmpty marks the history up to the last revision that a skipped entry left empty as compacted: a hole above the
-// compact revision is what lost data looks like, and clients that saw the skipped entry have to read anew. A revision
-// that is empty at the very end gets the record with which a restore raises the revision, since servers would give its
-// number a second time.
+// passEmpty marks the history up to the last empty revision as compacted. A gap above the compact revision looks like
+// lost data, and clients that saw the skipped entry must read again. An empty revision at the very end gets the record
+// with which a restore raises the revision, since servers would otherwise use its number again.
 func (e *engine) passEmpty() error {
 	c := e.b.res.Consequences
 	if c == nil || len(c.EmptyRevisions) == 0 {
@@ -90,7 +89,7 @@ func (e *engine) passEmpty() error {
 	if last > e.at.CompactRevision {
 		e.at.CompactRevision = last
 		e.b.res.note("the history up to revision %d is compacted in the result: clients that saw the skipped entries "+
-			"have to read anew, and revisions that hold nothing would look like lost data", last)
+			"must read again, and empty revisions would look like lost data", last)
 	}
 	return nil
 }
@@ -99,12 +98,12 @@ func ended(o replay.Outcome, writes int) string {
 	return fmt.Sprintf("%s, %d records", outcome(o.State, o.Reason), writes)
 }
 
-// keys lists the keys that the two histories leave differently.
+// keys lists the keys that differ between the two histories.
 func (s *shadow) keys(m *replay.Machine, res *Result) {
 	c := res.Consequences
 	note := func(key, without, with string) {
 		c.KeyCount++
-		if len(c.Keys) < listed {
+		if len(c.Keys) < maxListed {
 			c.Keys = append(c.Keys, KeyDifference{Key: check.Bytes(key), Without: without, With: with})
 		}
 	}

@@ -23,7 +23,7 @@ func (e *engine) drop(bucket string, key []byte) error {
 	return e.tx.Bucket([]byte(bucket)).Delete(key)
 }
 
-// small writes the effect of an entry on the buckets other than key.
+// small writes the effect of an entry on the buckets except key.
 func (e *engine) small(x *replay.Entry, o replay.Outcome) error {
 	r := x.Req
 	switch {
@@ -60,7 +60,7 @@ func (e *engine) small(x *replay.Entry, o replay.Outcome) error {
 
 func leaseKey(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }
 
-// minTTL is the floor that a server with default election ticks raises a TTL to, in seconds (server/lease/lessor.go).
+// minTTL is the minimum TTL in seconds of a server with default election ticks (server/lease/lessor.go).
 const minTTL = 2
 
 // lease writes leasepb.Lease {1 ID, 2 TTL, 3 RemainingTTL}.
@@ -73,8 +73,7 @@ func (e *engine) lease(id, ttl, remaining int64) error {
 	return e.row("lease", leaseKey(id), b)
 }
 
-// checkpoint stores remaining TTLs from cluster version 3.6 on; before, servers keep them in memory unless told
-// otherwise.
+// checkpoint stores remaining TTLs since cluster version 3.6; older servers keep them in memory by default.
 func (e *engine) checkpoint(c *dumplog.LeaseCheckpointRequest) error {
 	version := release.Of(string(e.tx.Bucket([]byte("cluster")).Get([]byte("clusterVersion"))))
 	if !version.Has(release.CheckpointsByCluster).Certain() {
@@ -90,7 +89,7 @@ func (e *engine) checkpoint(c *dumplog.LeaseCheckpointRequest) error {
 	return nil
 }
 
-// alarm: the key is the marshalled AlarmMember, the value is empty.
+// alarm writes an alarm: the key is the marshaled AlarmMember, the value is empty.
 func (e *engine) alarm(a *dumplog.AlarmRequest) error {
 	k, err := (&etcdserverpb.AlarmMember{MemberID: uint64(a.MemberID),
 		Alarm: etcdserverpb.AlarmType(a.Alarm)}).Marshal()
@@ -103,7 +102,7 @@ func (e *engine) alarm(a *dumplog.AlarmRequest) error {
 	return e.drop("alarm", k)
 }
 
-// downgrade is the JSON of serverversion.DowngradeInfo.
+// downgrade writes the JSON of serverversion.DowngradeInfo.
 func (e *engine) downgrade(d *dumplog.DowngradeInfoSet) error {
 	b, err := json.Marshal(struct {
 		Target  string `json:"target-version"`
@@ -150,8 +149,8 @@ func (e *engine) auth(r *dumplog.Request) error {
 	return nil
 }
 
-// password sets the hash as selectPassword of server/auth/store.go does: the one in the request, or up to 3.4 one made
-// of the plain text, with a salt of its own on every member.
+// password sets the hash as selectPassword of server/auth/store.go does: the one in the request, or up to 3.4 one of
+// the plain text, with a new salt on every member.
 func (e *engine) password(r *dumplog.Request) error {
 	u, _ := e.m.User(r.Auth.User)
 	var hash []byte
@@ -164,7 +163,8 @@ func (e *engine) password(r *dumplog.Request) error {
 	case r.Auth.Password != "" && r.Auth.HashedPassword == "":
 		hash, err = bcrypt.GenerateFromPassword([]byte(r.Auth.Password), bcrypt.DefaultCost)
 		if e.look == nil {
-			e.b.res.note("entry %d brings a password in plain text: it was hashed with a new salt, as every member does", e.at.Index)
+			e.b.res.note("entry %d brings a password in plain text: it was hashed with a new salt, as every member "+
+				"does", e.at.Index)
 		}
 	default:
 		hash, err = base64.StdEncoding.DecodeString(r.Auth.HashedPassword)
@@ -220,7 +220,7 @@ func notEmpty(b []byte) []byte {
 	return b
 }
 
-// roleDeleted drops the role and writes the users that lost it.
+// roleDeleted removes the role and writes the users that lost it.
 func (e *engine) roleDeleted(role string) error {
 	if err := e.role(role); err != nil {
 		return err
@@ -238,7 +238,7 @@ func (e *engine) roleDeleted(role string) error {
 	return err
 }
 
-// meta writes where in the log the database stands.
+// meta writes the position of the database in the log.
 func (e *engine) meta() error {
 	if e.at == e.b.from && e.b.base != nil {
 		return nil

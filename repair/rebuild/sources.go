@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// open reads the facts of all sources and decides who is who.
+// open reads the facts of all sources and assigns their roles.
 func (b *builder) open(ctx context.Context) error {
 	var specs []evidence.Spec
 	hasBase := b.o.Base.Where != ""
@@ -55,7 +55,7 @@ func (b *builder) open(ctx context.Context) error {
 	return nil
 }
 
-// locate finds the base's database. A running member is streamed once and read from scratch from then on.
+// locate finds the base's database. A running member is streamed once and then read from scratch.
 func (b *builder) locate(ctx context.Context) (evidence.Spec, error) {
 	spec := b.o.Base
 	parts, err := evidence.LocateWith(ctx, spec, b.o.Access)
@@ -73,7 +73,7 @@ func (b *builder) locate(ctx context.Context) (evidence.Spec, error) {
 	return spec, nil
 }
 
-// unchanged proves that no source changed while it was read.
+// unchanged verifies that no source changed while it was read.
 func (b *builder) unchanged(ctx context.Context) error {
 	if b.parts != nil {
 		if err := b.parts.Unchanged(ctx); err != nil {
@@ -101,7 +101,7 @@ func (b *builder) say(format string, args ...any) {
 	}
 }
 
-// fits refuses sources that cannot go together.
+// fits refuses sources that do not belong together.
 func (b *builder) fits(ctx context.Context) error {
 	if len(b.logs) == 0 {
 		return &evidence.SourceError{Where: "--log", Found: "no source with a log entry",
@@ -126,8 +126,8 @@ func (b *builder) fits(ctx context.Context) error {
 	return b.fitsBase(ctx)
 }
 
-// settleVersion takes the cluster version of the log where no source shows its release. Where that is not there either,
-// the result has the form of 3.6, and what releases execute differently is doubtful.
+// settleVersion uses the cluster version in the log if no source shows its release. Without either, the result has the
+// format of 3.6, and entries that releases execute differently are doubtful.
 func (b *builder) settleVersion() {
 	switch {
 	case b.version.Known():
@@ -145,7 +145,7 @@ func (b *builder) settleVersion() {
 	b.res.Etcd = strings.TrimSuffix(b.version.String(), ".x")
 }
 
-// fitsBase wants a base that opens, is sound in every page, and says where in the log it stands.
+// fitsBase requires a base that opens, has no damage, and shows its position in the log.
 func (b *builder) fitsBase(ctx context.Context) error {
 	if !b.base.HasDB() {
 		return &evidence.SourceError{Where: b.o.Base.Where, Found: "no db that opens",
@@ -170,10 +170,10 @@ func (b *builder) fitsBase(ctx context.Context) error {
 	}
 	m, err := db.MetaBucket()
 	if err != nil {
-		return refuse("bucket meta of the base can not be read: %v", err)
+		return refuse("bucket meta of the base cannot be read: %v", err)
 	}
 	if m.ConsistentIndex == nil {
-		return refuse("the base has no consistent index: nobody knows where in the log it stands")
+		return refuse("the base has no consistent index, so its position in the log is unknown")
 	}
 	b.from.Index = *m.ConsistentIndex
 	if m.Term != nil {
@@ -186,7 +186,7 @@ func (b *builder) fitsBase(ctx context.Context) error {
 	return b.sameCluster()
 }
 
-// sameCluster holds the members that the base names against the owners of the logs: a backup carries no cluster ID.
+// sameCluster compares the members of the base with the owners of the logs: a backup has no cluster ID.
 func (b *builder) sameCluster() error {
 	known := map[dumpdb.ID]bool{}
 	for _, m := range b.base.DB.Members {
@@ -204,7 +204,7 @@ func (b *builder) sameCluster() error {
 		}
 		for _, c := range m.WAL.Conf {
 			if c.Change.NodeID == m.MemberID && c.Index > b.from.Index || known[dumpdb.ID(c.Change.NodeID)] {
-				return nil // joined later, or shares members with the base
+				return nil // joined later, or has members in common with the base
 			}
 		}
 	}

@@ -12,33 +12,33 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// survey is what one pass over the logs shows before anything is executed.
+// survey is the result of one pass over the logs before anything is executed.
 type survey struct {
 	base        uint64
 	first, last uint64
-	// baseTerm is the term of the entry at the base's index, 0 when no log holds it.
+	// baseTerm is the term of the entry at the base's index, 0 if no log has it.
 	baseTerm uint64
 	gaps     []Gap
-	// touches are, by small bucket, the indexes behind the base that may change it.
+	// touches are, by small bucket, the indexes after the base that may change it.
 	touches map[string][]uint64
 	times   dumplog.Times
-	// cluster is the newest cluster version that an entry sets, as a minor version.
+	// cluster is the newest cluster version set by an entry, as a minor version.
 	cluster release.Version
-	// puts are the last plain puts at or below the base's index that nothing later there touched: the base must show
-	// them.
+	// puts are the last plain puts at or below the base's index whose keys nothing later there changed: the base must
+	// have them.
 	puts []anchor
-	// unsaved are auth entries right behind the base's index; up to 3.4 they may be in the base already.
+	// unsaved are auth entries right after the base's index; up to 3.4 they may already be in the base.
 	unsaved  []uint64
 	wroteKey bool
 }
 
-// anchor is a put that the base should show.
+// anchor is a put that the base should have.
 type anchor struct {
 	key string
 	sum uint64
 }
 
-// maxAnchors bounds how many puts are held against the base.
+// maxAnchors bounds how many puts are compared with the base.
 const maxAnchors = 64
 
 func (b *builder) survey(ctx context.Context) error {
@@ -118,7 +118,7 @@ func (s *survey) above(e *replay.Entry) {
 	}
 }
 
-// touched tells whether an entry behind lo, up to and with hi, may have changed a small bucket.
+// touched reports whether an entry in (lo, hi] may have changed a small bucket.
 func (s *survey) touched(bucket string, lo, hi uint64) bool {
 	for _, i := range s.touches[bucket] {
 		if i > lo && i <= hi {

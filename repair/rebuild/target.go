@@ -13,11 +13,11 @@ type Target struct {
 	Index uint64
 	// Revision is the MVCC revision to end at.
 	Revision int64
-	// Before is a key: the state just before the last entry that changed it.
+	// Before is a key: the target is the state just before the last entry that changed it.
 	Before []byte
 	// Time ends before the first entry that was certainly proposed later.
 	Time time.Time
-	// Last is the end of what is proven committed.
+	// Last ends at the last entry proven committed.
 	Last bool
 }
 
@@ -31,7 +31,7 @@ func ParseTarget(s string) (t Target, err error) {
 	case s == "last":
 		t.Last = true
 	case !ok || value == "":
-		err = fmt.Errorf("%q is no point of the log", s)
+		err = fmt.Errorf("%q is not a point of the log", s)
 	case name == "index":
 		t.Index, err = strconv.ParseUint(value, 10, 64)
 	case name == "revision":
@@ -41,7 +41,7 @@ func ParseTarget(s string) (t Target, err error) {
 	case name == "time":
 		t.Time, err = time.Parse(time.RFC3339Nano, value)
 	default:
-		err = fmt.Errorf("%q is no point of the log", s)
+		err = fmt.Errorf("%q is not a point of the log", s)
 	}
 	if err == nil && (name == "index" && t.Index == 0 || name == "revision" && t.Revision < 1) {
 		err = fmt.Errorf("%s begins with 1", name)
@@ -49,7 +49,7 @@ func ParseTarget(s string) (t Target, err error) {
 	return t, err
 }
 
-// String is the form that ParseTarget reads.
+// String returns the form that ParseTarget reads.
 func (t Target) String() string {
 	switch {
 	case t.Index > 0:

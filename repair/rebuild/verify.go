@@ -9,10 +9,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// hashed are the small buckets that members are held against.
+// hashed are the small buckets that are compared with members.
 var hashed = []string{"lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed", "cluster"}
 
-// verify holds the result against the database of every member that stands beyond the base.
+// verify compares the result with the database of every member that is after the base.
 func (b *builder) verify(ctx context.Context, path string) error {
 	db, err := dumpdb.Open(path)
 	if err != nil {
@@ -25,11 +25,11 @@ func (b *builder) verify(ctx context.Context, path string) error {
 	}
 	b.res.HashKV = h.Hash
 	if len(b.o.Skip) > 0 {
-		b.res.note("with a skipped entry no member can hold the same content; the result was not held against any")
+		b.res.note("with a skipped entry no member can have the same content; the result was not compared with any")
 		return nil
 	}
 	for _, m := range b.members {
-		b.say("holding the result against %s", m.Label())
+		b.say("comparing the result with %s", m.Label())
 		v, err := b.against(ctx, db, m)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (b *builder) verify(ctx context.Context, path string) error {
 	return nil
 }
 
-// against compares with one member; nil when it tells nothing that the base does not.
+// against compares the result with one member; nil if the comparison adds nothing to the base.
 func (b *builder) against(ctx context.Context, db *dumpdb.DB, m *evidence.Member) (*Verification, error) {
 	if m.ConsistentIndex() <= b.from.Index && b.base != nil {
 		return nil, nil
@@ -69,7 +69,7 @@ func (b *builder) against(ctx context.Context, db *dumpdb.DB, m *evidence.Member
 	return v, nil
 }
 
-// keys compares bucket key up to the lower revision of both, as if both were compacted alike.
+// keys compares bucket key up to the lower revision of both, as if both had the same compact revision.
 func (b *builder) keys(ctx context.Context, db *dumpdb.DB, m *evidence.Member) (Bucket, int64, error) {
 	out := Bucket{Bucket: "key"}
 	theirs, err := m.DB.Handle.CurrentRev()
@@ -80,7 +80,7 @@ func (b *builder) keys(ctx context.Context, db *dumpdb.DB, m *evidence.Member) (
 	rev := min(b.res.To.Revision, theirs)
 	comp := max(b.res.To.CompactRevision, m.DB.Meta.CompactRev())
 	if comp > rev {
-		out.Why = fmt.Sprintf("the member is compacted at %d, behind revision %d", comp, rev)
+		out.Why = fmt.Sprintf("the member is compacted at %d, above revision %d", comp, rev)
 		return out, rev, nil
 	}
 	ours, err1 := db.ContentHash(ctx, comp, rev)
@@ -97,7 +97,7 @@ func (b *builder) keys(ctx context.Context, db *dumpdb.DB, m *evidence.Member) (
 	return out, rev, nil
 }
 
-// hashKV compares the server's hash where it is comparable: at equal compact revisions.
+// hashKV compares the server's hash if it is comparable: at equal compact revisions.
 func (b *builder) hashKV(ctx context.Context, db *dumpdb.DB, m *evidence.Member, rev int64) (*bool, error) {
 	if b.res.To.CompactRevision != m.DB.Meta.CompactRev() {
 		return nil, nil
@@ -108,13 +108,13 @@ func (b *builder) hashKV(ctx context.Context, db *dumpdb.DB, m *evidence.Member,
 		return nil, ctx.Err()
 	}
 	if err1 != nil || err2 != nil {
-		return nil, nil // keys has said why
+		return nil, nil // keys has reported the reason
 	}
 	equal := ours == theirs
 	return &equal, nil
 }
 
-// bucket compares a small bucket where no entry between the two states may have changed it.
+// bucket compares a small bucket, if no entry between the two states may have changed it.
 func (b *builder) bucket(ctx context.Context, db *dumpdb.DB, m *evidence.Member, name string) (Bucket, error) {
 	out := Bucket{Bucket: name}
 	lo, hi := min(b.res.To.Index, m.AppliedMin), max(b.res.To.Index, m.AppliedMax)

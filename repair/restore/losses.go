@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// losses says what the new cluster does not have.
+// losses lists what the new cluster does not have.
 func (r *Report) losses(v *compare.Report, up *rebuild.CaughtUp) {
 	if n := r.Revision.GivenUp; n > 0 {
 		r.GivesUp = append(r.GivesUp, fmt.Sprintf("%d revisions, %d to %d, that surviving sources hold and the "+
@@ -19,7 +19,7 @@ func (r *Report) losses(v *compare.Report, up *rebuild.CaughtUp) {
 	}
 	if r.Revision.MarkCompacted {
 		r.GivesUp = append(r.GivesUp, fmt.Sprintf("the history of keys before revision %d: it is compacted at the "+
-			"first start, so that clients with older revisions read anew", r.Revision.Start))
+			"first start, so that clients with older revisions read again", r.Revision.Start))
 	} else {
 		r.Notes = append(r.Notes, "the revision is not raised: clients that have seen newer revisions miss events or "+
 			"keep stale caches")
@@ -42,7 +42,7 @@ func (r *Report) losses(v *compare.Report, up *rebuild.CaughtUp) {
 		}
 	}
 	if n := len(m.Leases); n > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d leases start anew with their full time to live", n))
+		r.Notes = append(r.Notes, fmt.Sprintf("%d leases restart with their full time to live", n))
 	}
 	if m.Downgrade != "" {
 		r.Notes = append(r.Notes, "the downgrade to "+m.Downgrade+" that was under way is cancelled")
@@ -50,7 +50,7 @@ func (r *Report) losses(v *compare.Report, up *rebuild.CaughtUp) {
 	r.Notes = append(r.Notes, "move the old data dirs aside before the first start; start all members together")
 }
 
-// minorOf is the etcd line that wrote the backup, 0 when no mark tells.
+// minorOf returns the etcd minor version that wrote the backup, 0 if unknown.
 func minorOf(m *evidence.Facts) (minor int) {
 	if m.WroteBy.Etcd != nil {
 		minor = release.Of(*m.WroteBy.Etcd).Minor()
@@ -58,8 +58,8 @@ func minorOf(m *evidence.Facts) (minor int) {
 	return minor
 }
 
-// serversFor are the lines that can start dirs made of a db: no older than what its marks say, and one minor newer at
-// most, as etcd supports upgrades.
+// serversFor returns the versions that can start dirs made from a db: not older than the db, and at most one minor
+// version newer, as etcd supports upgrades.
 func serversFor(m *evidence.Facts) string {
 	minor := minorOf(m)
 	for _, v := range []string{m.ClusterVersion, deref(m.DB.StorageVersion)} {
@@ -79,15 +79,15 @@ func deref(s *string) string {
 }
 
 // again says what a second restore of the same backup has in common with this one. IDs follow from token and peer URLs,
-// as with etcdutl: that the same flags give the same cluster is what lets each host of one cluster restore by itself,
-// and what lets two clusters pass for one.
+// as with etcdutl. So each host of one cluster can restore by itself with the same flags. But two clusters with the
+// same flags also have the same IDs.
 func (r *Report) again(o *Options) (out []string) {
 	if !r.TokenGiven {
 		out = append(out, fmt.Sprintf("the token %s is made from backup and revision: this backup restored with the "+
 			"same flags gives the same member and cluster IDs. "+
 			"That is right for the hosts of one new cluster. If a cluster restored from this backup has run before, "+
-			"or a second one shall run, "+
-			"name a token of its own with --initial-cluster-token, or members that are left over join the wrong one",
+			"or a second one is to run, "+
+			"set another token with --initial-cluster-token, or leftover members join the wrong one",
 			o.Plan.Token))
 	}
 	if len(o.Surviving) == 0 {

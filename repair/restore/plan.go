@@ -14,14 +14,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Plan is the cluster to be made. As a file it is YAML (or JSON).
+// Plan describes the new cluster. As a file it is YAML (or JSON).
 type Plan struct {
-	// Token is the initial cluster token: a part of all IDs. "" makes one from the backup.
+	// Token is the initial cluster token, which is part of all IDs. "" derives one from the backup.
 	Token string `yaml:"token,omitempty"`
-	// Members are the new members; none takes those of the backup.
+	// Members are the new members; none means those of the backup.
 	Members []PlanMember `yaml:"members"`
-	// DataDir is where each member's dir will lie on its host, {name} standing for its name; for the start commands
-	// only.
+	// DataDir is the path of each member's dir on its host, where {name} is replaced by its name. Only the start
+	// commands use it.
 	DataDir string `yaml:"dataDir,omitempty"`
 }
 
@@ -29,11 +29,11 @@ type Plan struct {
 type PlanMember struct {
 	Name     string   `yaml:"name"`
 	PeerURLs []string `yaml:"peerURLs"`
-	// ClientURLs are for the start command only: a member publishes its own when it starts.
+	// ClientURLs are only for the start command: a member publishes its own when it starts.
 	ClientURLs []string `yaml:"clientURLs,omitempty"`
 }
 
-// ReadPlan reads a plan file. Unknown fields are errors: a misspelt one would silently be left out.
+// ReadPlan reads a plan file. Unknown fields are errors, so that a misspelled one is not silently ignored.
 func ReadPlan(path string) (Plan, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -48,8 +48,7 @@ func ReadPlan(path string) (Plan, error) {
 	return p, nil
 }
 
-// ParseInitialCluster reads NAME=URL,NAME=URL as --initial-cluster of etcd has it; a name given twice has two peer
-// URLs.
+// ParseInitialCluster reads NAME=URL,NAME=URL as in --initial-cluster of etcd; a name given twice has two peer URLs.
 func ParseInitialCluster(s string) ([]PlanMember, error) {
 	var out []PlanMember
 	for _, part := range strings.Split(s, ",") {
@@ -67,7 +66,7 @@ func ParseInitialCluster(s string) ([]PlanMember, error) {
 	return out, nil
 }
 
-// check refuses what cannot become a cluster, and returns what is merely unusual.
+// check refuses an invalid cluster, and returns notes about unusual settings.
 func (p *Plan) check() (notes []string, err error) {
 	if len(p.Members) == 0 {
 		return nil, refusef("name the members with --initial-cluster or --plan", "no members are named, and the "+
@@ -106,15 +105,15 @@ func (p *Plan) check() (notes []string, err error) {
 	return notes, nil
 }
 
-// plainName keeps names to what can be a folder.
+// plainName refuses names that cannot be a folder.
 func plainName(n string) error {
 	if n == "" || n == "." || n == ".." || strings.ContainsAny(n, "/\\=,\x00") || strings.HasSuffix(n, ".partial") {
-		return refusef("", "member name %q can not be the name of a folder", n)
+		return refusef("", "member name %q cannot be the name of a folder", n)
 	}
 	return nil
 }
 
-// peerURL holds a URL against what etcd accepts (client/pkg/types/urls.go): scheme, host with port, nothing behind.
+// peerURL checks a URL like etcd (client/pkg/types/urls.go): scheme, host with port, nothing after them.
 func peerURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil {

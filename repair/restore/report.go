@@ -14,20 +14,20 @@ type Report struct {
 	Backup        Backup       `json:"backup"`
 	ClusterID     dumplog.ID   `json:"clusterID"`
 	Token         string       `json:"token"`
-	// TokenGiven is false where the token was made from the backup and the start revision.
+	// TokenGiven is false if the token was derived from the backup and the start revision.
 	TokenGiven bool     `json:"tokenGiven"`
 	Members    []Member `json:"members"`
 	Revision   Revision `json:"revision"`
-	// Servers names the etcd lines that can start the dirs.
+	// Servers lists the etcd versions that can start the dirs.
 	Servers string `json:"servers"`
-	// GivesUp are the things that the backup does not bring back, Notes what else is to be known.
+	// GivesUp is what the backup does not restore, Notes are other remarks.
 	GivesUp []string `json:"givesUp"`
 	Notes   []string `json:"notes"`
-	// Warnings are what goes wrong when the result is used in another way than it was made for.
+	// Warnings say what goes wrong if the result is used incorrectly.
 	Warnings []string `json:"warnings"`
-	// Log says what the log of a data dir has above its database; nil for a backup.
+	// Log describes the entries of a data dir's log above its database; nil for a backup.
 	Log *rebuild.CaughtUp `json:"log,omitempty"`
-	// After is the diagnosis of the new dirs, taken together.
+	// After is the diagnosis of the new dirs together.
 	After           compare.Verdict `json:"after"`
 	InputsUnchanged bool            `json:"inputsUnchanged"`
 }
@@ -53,20 +53,20 @@ type Member struct {
 	PeerURLs   []string   `json:"peerURLs"`
 	ClientURLs []string   `json:"clientURLs,omitempty"`
 	Bytes      int64      `json:"bytes"`
-	// Start is the command that starts the member, TLS and tuning flags of the installation left out.
+	// Start is the command that starts the member, without TLS and tuning flags.
 	Start string `json:"start"`
 	// StartArgs is the same as a list of arguments.
 	StartArgs shell.Command `json:"startArgs"`
 }
 
-// Behind tells whether the data dir's log holds entries that are not in the new cluster, or may not be.
+// Behind reports whether the data dir's log has entries that are missing in the new cluster, or may be.
 func (r *Report) Behind() bool { return r.Log != nil && !r.Log.Whole() }
 
-// RefusedError says which precondition does not hold; nothing was written. Commands end with exit code 5.
+// RefusedError says which precondition is not met; nothing was written. Commands end with exit code 5.
 type RefusedError struct{ Reason, Hint string }
 
 // Error returns the reason on one line.
 func (e *RefusedError) Error() string { return "refused: " + e.Reason }
 
-// Refused tells commands to end with exit code 5.
+// Refused makes commands end with exit code 5.
 func (e *RefusedError) Refused() bool { return true }

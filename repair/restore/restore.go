@@ -17,22 +17,22 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// Options say what to restore and what to put up with.
+// Options say what to restore and which risks to accept.
 type Options struct {
-	// Backup is a backup file, a db file, or a data dir, of which the db is taken.
+	// Backup is a backup file, a db file, or a data dir, whose db is used.
 	Backup evidence.Spec
 	Plan   Plan
 	// Out is the new folder for the members' dirs.
 	Out string
 	// Surviving are sources of the old cluster: data dirs, dbs, later backups, running members.
 	Surviving []evidence.Spec
-	// Logs are further members of the cluster: of a data dir, entries that their logs prove committed are executed too.
+	// Logs are other members of the cluster. For a data dir, entries that their logs prove committed are executed too.
 	Logs []evidence.Spec
-	// Bump raises the revision by so much; nil computes it, 0 leaves it as it is. Reserve is added to a computed raise.
+	// Bump is how much the revision is raised; nil computes it, 0 keeps it. Reserve is added to a computed raise.
 	Bump    *uint64
 	Reserve uint64
-	// Unproven accepts a missing or wrong trailer, Broken a content that contradicts itself, Alarmed content that the
-	// old cluster itself flagged as corrupt, LowRevision a start below revisions that clients have seen.
+	// Unproven accepts a missing or wrong trailer, Broken inconsistent content, Alarmed content that the old cluster
+	// itself flagged as corrupt, LowRevision a start below revisions that clients have seen.
 	Unproven, Broken, Alarmed, LowRevision bool
 	// Compare are the options of the diagnoses before and after.
 	Compare compare.Options
@@ -42,11 +42,11 @@ func refusef(hint, format string, args ...any) error {
 	return &RefusedError{fmt.Sprintf(format, args...), hint}
 }
 
-// Run restores. A *RefusedError means that nothing was written; an error with a Report, that the dirs are there and did
-// not pass their diagnosis.
+// Run restores. A *RefusedError means that nothing was written. An error with a Report means that the dirs exist but
+// did not pass their diagnosis.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Backup.Where == "" || evidence.IsEndpoint(o.Backup.Where) {
-		return nil, refusef("save a snapshot first: etcdctl snapshot save FILE", "a running member is no backup")
+		return nil, refusef("save a snapshot first: etcdctl snapshot save FILE", "a running member is not a backup")
 	}
 	if err := datadir.Outside(o.Out, slices.Concat([]evidence.Spec{o.Backup}, o.Surviving, o.Logs)...); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r, r.verify(ctx, &o)
 }
 
-// takeBackup keeps the facts and refuses what must not be restored.
+// takeBackup records the facts and refuses a backup that must not be restored.
 func (r *Report) takeBackup(v *compare.Report, o *Options) error {
 	if len(v.Members) == 0 || v.Members[0].DB == nil || v.Backup == nil {
 		return refusef("", "%s", v.Verdict.Summary)
@@ -124,7 +124,7 @@ func (r *Report) takeBackup(v *compare.Report, o *Options) error {
 		}
 	}
 	if m.DB.CurrentRevision == nil {
-		return refusef("", "the revision of the backup can not be read")
+		return refusef("", "the revision of the backup cannot be read")
 	}
 	r.Backup.Revision = *m.DB.CurrentRevision
 	if b.Trailer != "match" {
@@ -138,7 +138,7 @@ func (r *Report) takeBackup(v *compare.Report, o *Options) error {
 	return r.alarms(m, o)
 }
 
-// alarms: the members they name are gone, so they are not taken along; what CORRUPT says of the content stays true.
+// alarms drops the alarms, since their members no longer exist. But CORRUPT still says that the content is corrupt.
 func (r *Report) alarms(m *evidence.Facts, o *Options) error {
 	for _, a := range m.Alarms {
 		if a.Alarm == "CORRUPT" && !o.Alarmed {
@@ -197,8 +197,7 @@ func (r *Report) plan(o *Options, v *compare.Report, old *survivors) ([]datadir.
 	return dirsOf(list, uint64(r.ClusterID), minorOf(m), ids)
 }
 
-// dirsOf are the new dirs, in the order of ids: what a cluster has that was bootstrapped with these members and did
-// nothing more.
+// dirsOf returns the new dirs, in the order of ids: those of a cluster just bootstrapped with these members.
 func dirsOf(list []datadir.Member, cluster uint64, minor int, ids []uint64) ([]datadir.Dir, error) {
 	n := uint64(len(list))
 	d := datadir.Dir{ClusterID: cluster, Term: 1, Index: n, Vote: list[0].ID, Members: list, Minor: minor}
@@ -219,12 +218,12 @@ func dirsOf(list []datadir.Member, cluster uint64, minor int, ids []uint64) ([]d
 	return out, nil
 }
 
-// edits make the backup's database that of the new cluster.
+// edits returns the changes that turn the backup's database into that of the new cluster.
 func (r *Report) edits(d *datadir.Dir) []datadir.Edit {
 	e := []datadir.Edit{datadir.SetConsistentIndex(d.Index), datadir.SetMembers(d.Members, nil),
 		datadir.ClearAlarm(0, 0), datadir.ClearDowngrade()}
 	if release.AnyOf(d.Minor).Has(release.TermInMeta).Excluded() {
-		// Servers before 3.5 never write these: they would stay as they are for ever.
+		// Servers before 3.5 never write these, so old values would stay forever.
 		e = append(e, datadir.SetTerm(0), datadir.SetConfState(nil, nil))
 	} else {
 		e = append(e, datadir.SetTerm(d.Term), datadir.SetConfState(d.Voters, nil))
@@ -276,7 +275,7 @@ func (r *Report) verify(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// NotHealthyError says that dirs were written and that their diagnosis found something. Commands end with exit code 6.
+// NotHealthyError says that dirs were written but their diagnosis found something. Commands end with exit code 6.
 type NotHealthyError struct {
 	Out     string
 	Verdict compare.Verdict

@@ -8,34 +8,34 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// Revision tells how the revision is raised.
+// Revision says how the revision is raised.
 type Revision struct {
 	// Backup is the current revision of the backup.
 	Backup int64 `json:"backup"`
-	// NewestSeen is the newest revision that a surviving source shows or may have reached with the entries of its log;
-	// 0 without sources. SeenOn names that source.
+	// NewestSeen is the newest revision that a surviving source has or may have reached with the entries of its log; 0
+	// without sources. SeenOn names that source.
 	NewestSeen int64  `json:"newestSeen"`
 	SeenOn     string `json:"seenOn,omitempty"`
-	// Bump is how much the revision is raised, Reserve the part of it beyond what was seen; Start is the revision that
-	// the new cluster starts at.
+	// Bump is how much the revision is raised, Reserve the part of it above NewestSeen. Start is the first revision of
+	// the new cluster.
 	Bump    uint64 `json:"bump"`
 	Reserve uint64 `json:"reserve"`
 	Start   int64  `json:"start"`
-	// MarkCompacted is true when everything up to Start is marked compacted, so that older watches fail instead of
+	// MarkCompacted is true if everything up to Start is marked compacted, so that older watches fail instead of
 	// missing events.
 	MarkCompacted bool `json:"markCompacted"`
-	// GivenUp counts the revisions that a surviving source holds for certain and the backup does not.
+	// GivenUp counts the revisions that a surviving source certainly has and the backup lacks.
 	GivenUp int64 `json:"givenUp"`
 }
 
 const (
-	// DefaultReserve is added to the newest revision seen: members that are gone for good may have acknowledged more.
+	// DefaultReserve is added to the newest revision seen: lost members may have acknowledged more.
 	DefaultReserve = 1_000_000
-	// BlindBump is the raise when no surviving source is given: what the etcd documentation advises for Kubernetes.
+	// BlindBump is the raise without a surviving source, as the etcd documentation advises for Kubernetes.
 	BlindBump = 1_000_000_000
 )
 
-// survivors is what the surviving sources show.
+// survivors are the facts from the surviving sources.
 type survivors struct {
 	newest, certain int64
 	on              string
@@ -58,7 +58,7 @@ func readSurvivors(ctx context.Context, o *Options) (*survivors, error) {
 		return nil, fmt.Errorf("surviving source %s: %w", f.Spec.Where, f.Err)
 	}
 	for _, m := range set.Members {
-		s.take(m)
+		s.add(m)
 	}
 	if s.newest == 0 {
 		return nil, refusef("give a source with a database that opens, or the raise itself: --bump-revision N",
@@ -67,9 +67,8 @@ func readSurvivors(ctx context.Context, o *Options) (*survivors, error) {
 	return s, set.Unchanged(ctx)
 }
 
-// take adds one source. An entry raises the revision by at most one, so the log bounds what its member had
-// acknowledged.
-func (s *survivors) take(m *evidence.Member) {
+// add adds one source. An entry raises the revision by at most one, so the log bounds what its member had acknowledged.
+func (s *survivors) add(m *evidence.Member) {
 	for _, b := range m.Membership.Bucket {
 		s.members[uint64(b)] = m.Label()
 	}
@@ -82,7 +81,7 @@ func (s *survivors) take(m *evidence.Member) {
 	}
 	rev, err := m.DB.Handle.CurrentRev()
 	if err != nil {
-		s.notes = append(s.notes, fmt.Sprintf("the revision of %s can not be read: %v", m.Label(), err))
+		s.notes = append(s.notes, fmt.Sprintf("the revision of %s cannot be read: %v", m.Label(), err))
 		return
 	}
 	s.certain = max(s.certain, rev)
@@ -94,7 +93,7 @@ func (s *survivors) take(m *evidence.Member) {
 	}
 }
 
-// revisionFor decides the raise.
+// revisionFor computes the raise.
 func revisionFor(backup int64, s *survivors, o *Options) (Revision, error) {
 	r := Revision{Backup: backup, NewestSeen: s.newest, SeenOn: s.on, GivenUp: max(0, s.certain-backup)}
 	switch {
@@ -103,7 +102,8 @@ func revisionFor(backup int64, s *survivors, o *Options) (Revision, error) {
 		if lead := s.newest - backup; s.newest > 0 && lead > 0 && r.Bump <= uint64(lead) && !o.LowRevision {
 			return r, refusef(fmt.Sprintf("raise by more than %d, leave --bump-revision out, or accept it: "+
 				"--accept-revisions-already-seen", lead),
-				"raised by %d the revision is %d, and %s has seen %d: clients would be given revisions anew that they know", r.Bump, backup+int64(r.Bump), s.on, s.newest)
+				"raised by %d the revision is %d, and %s has seen %d: clients would get revisions again that they "+
+					"know", r.Bump, backup+int64(r.Bump), s.on, s.newest)
 		}
 		r.Reserve = r.Bump - min(r.Bump, uint64(max(0, s.newest-backup)))
 	case s.newest > 0:
@@ -113,7 +113,7 @@ func revisionFor(backup int64, s *survivors, o *Options) (Revision, error) {
 		r.Bump, r.Reserve = BlindBump, BlindBump
 	}
 	if r.Bump > math.MaxInt64-uint64(backup) {
-		return r, refusef("", "revision %d can not be raised by %d", backup, r.Bump)
+		return r, refusef("", "revision %d cannot be raised by %d", backup, r.Bump)
 	}
 	r.Start, r.MarkCompacted = backup+int64(r.Bump), r.Bump > 0
 	return r, nil

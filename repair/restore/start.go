@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// startCommand is what starts a restored member. The state is existing although the cluster is new: with the restored
-// WAL in place etcd does not look at it, and with a wrong --data-dir it stops instead of making an empty cluster.
+// startCommand returns the command that starts a restored member. The state is existing although the cluster is new:
+// with the restored WAL etcd ignores it, and with a wrong --data-dir etcd stops instead of creating an empty cluster.
 func startCommand(p *Plan, m *PlanMember) shell.Command {
 	dir := p.DataDir
 	if dir == "" {
@@ -32,7 +32,7 @@ func startCommand(p *Plan, m *PlanMember) shell.Command {
 		strings.Join(initial, ","), p.Token))
 }
 
-// listenURLs replaces host names by all addresses: etcd listens on IP addresses only.
+// listenURLs replaces host names by all addresses, since etcd listens only on IP addresses.
 func listenURLs(urls []string) string {
 	var out []string
 	for _, s := range urls {

@@ -20,9 +20,9 @@ import (
 
 const stepStop = "stop"
 
-// judge turns the outcome into check B09. Damage needs a witness: an answer of the server that differs from the file,
-// or a server that refuses the file. Anything else that kept the drill from its end (time, disk space, a missing
-// server) leaves the check open.
+// judge turns the result into check B09. Damage needs evidence: an answer of the server that differs from the file, or
+// a server that refuses the file. If anything else stopped the drill (time, disk space, a missing server), the check
+// stays open.
 func (d *drill) judge(r *compare.Report) {
 	bad := d.failed()
 	d.res.OK = d.res.Started && d.res.Equal != nil && *d.res.Equal && bad == nil && d.res.Refused == ""
@@ -57,7 +57,8 @@ func (d *drill) judge(r *compare.Report) {
 		f.Title = fmt.Sprintf("%s: the drill failed at step %q", m.Label(), step)
 		ev.Field, ev.Observed = step, d.failure.Error()
 	}
-	f.Explanation = "a restore in a sandbox did not give back what the backup holds; the steps of the drill tell how far it came"
+	f.Explanation = "a restore in a sandbox did not give back what the backup holds; the steps of the drill show how " +
+		"far it came"
 	f.Evidence = []check.Evidence{ev}
 	for _, line := range d.res.Fatal {
 		f.Evidence = append(f.Evidence, check.Evidence{Member: m.Label(), Field: "server log", Observed: line})
@@ -65,8 +66,8 @@ func (d *drill) judge(r *compare.Report) {
 	backup.Judge(r, check.B09, check.Violated, "", f)
 }
 
-// failed is the first step that did not succeed. A server that has answered everything and is slow to stop has proven
-// the backup.
+// failed returns the first step that did not succeed. If a server has answered everything and only stops slowly, the
+// backup is proven.
 func (d *drill) failed() *backup.Step {
 	for i := range d.res.Steps {
 		s := &d.res.Steps[i]
@@ -77,7 +78,7 @@ func (d *drill) failed() *backup.Step {
 	return nil
 }
 
-// reason says why the drill proves nothing.
+// reason returns why the drill proves nothing.
 func (d *drill) reason(bad *backup.Step) string {
 	at := ""
 	if bad != nil {
@@ -94,7 +95,7 @@ func (d *drill) reason(bad *backup.Step) string {
 	return "the drill did not come to its end"
 }
 
-// refutes tells whether the failure is the backup's: the server said so itself, when it ended or in an answer.
+// refutes reports whether the failure is due to the backup: the server said so, when it ended or in an answer.
 func (d *drill) refutes() bool {
 	if d.failure == nil || d.res.Refused != "" {
 		return false
@@ -120,7 +121,7 @@ func (d *drill) refutes() bool {
 	}
 }
 
-// contradictionError is an answer of the server that cannot be of the backup.
+// contradictionError is an answer of the server that contradicts the backup.
 type contradictionError struct{ text string }
 
 func (e *contradictionError) Error() string { return e.text }
@@ -129,8 +130,8 @@ func contradiction(format string, args ...any) error {
 	return &contradictionError{fmt.Sprintf(format, args...)}
 }
 
-// answerCode is the code of a server's answer; the client turns those that it knows into its own type, which carries
-// the code.
+// answerCode returns the code of a server's answer. The client turns known answers into its own type, which has the
+// code.
 func answerCode(err error) codes.Code {
 	var coded interface{ Code() codes.Code }
 	if errors.As(err, &coded) {
@@ -142,7 +143,7 @@ func answerCode(err error) codes.Code {
 	return codes.Unknown
 }
 
-// surroundings are words of fatal lines that blame the machine, not the data.
+// surroundings are words in fatal lines that blame the machine, not the data.
 var surroundings = []string{"no space left on device", "disk quota exceeded", "cannot allocate memory", "out of memory",
 	"too many open files",
 	"permission denied", "address already in use", "read-only file system", "input/output error",
@@ -164,16 +165,16 @@ func (d *drill) exited() (node.Exit, bool) {
 	return d.mem.Exited()
 }
 
-// killed tells whether a signal from outside ended the server: the kernel does so when memory runs out.
+// killed reports whether an external signal ended the server, as the kernel does when memory runs out.
 func (d *drill) killed() bool {
 	e, ended := d.exited()
 	return ended && (e.Signal == syscall.SIGKILL.String() || e.Signal == syscall.SIGTERM.String())
 }
 
-// exitGrace is how long a server that broke a connection may take until its process has ended.
+// exitGrace is how long a server may take to exit after it has closed its connections.
 const exitGrace = 5 * time.Second
 
-// lastWords keeps what the server said when it ended by itself. It breaks its connections first, so its end is awaited.
+// lastWords keeps the last messages of a server that exits. It closes its connections first, so its exit is awaited.
 func (d *drill) lastWords(ctx context.Context) {
 	if d.failure == nil || d.mem == nil {
 		return

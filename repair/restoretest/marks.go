@@ -14,23 +14,24 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// keyHash stands for a key: 128 bits, so that two of a billion keys meet by chance once in 10^20.
+// keyHash represents a key with 128 bits, so that two of a billion keys collide once in 10^20 runs.
 type keyHash struct{ hi, lo uint64 }
 
-// mark is what is kept of a live key: its mod revision and a digest of the rest. seen is set once the server answered
-// for it; ranges are disjoint, so no two goroutines touch one mark.
+// mark is what is kept of a live key: its mod revision and a digest of the rest. seen is set once the server has
+// returned it. Ranges are disjoint, so each mark is used by one goroutine.
 type mark struct {
 	mod    int64
 	digest uint64
 	seen   bool
 }
 
-// marks are the live keys of one part of the key space, and ranges that cut all of it into pieces of about equal size.
+// marks are the live keys of one part of the key space, and ranges that split all of it into pieces of about equal
+// size.
 type marks struct {
 	part, parts uint64
 	at          map[keyHash]int32
 	list        []mark
-	free        []int32 // places in list that deleted keys left
+	free        []int32 // places of deleted keys in list
 	bounds      []string
 }
 
@@ -61,8 +62,8 @@ func (h *hasher) digest(create, version, lease int64, value []byte) uint64 {
 }
 
 const (
-	// sampleEvery is how many bytes of records lie between two samples of keys, samplesPerRange how many samples make a
-	// range: one answer of the server then holds about 16 MB, whatever the sizes of the values.
+	// sampleEvery is how many bytes of records are between two samples of keys; samplesPerRange samples make a range.
+	// So one answer of the server has about 16 MB, whatever the sizes of the values.
 	sampleEvery     = 256 << 10
 	samplesPerRange = 64
 )
@@ -87,7 +88,7 @@ func readMarks(ctx context.Context, db *dumpdb.DB, part, parts uint64) (*marks, 
 			samples, next = append(samples, string(r.KV.Key)), bytesSeen+sampleEvery
 		}
 		k := h.key(r.KV.Key)
-		// the empty key is the mark of restore --bump-revision; no client can ask for it
+		// The empty key is written by restore --bump-revision; no client can read it.
 		if k.hi%parts != part || len(r.KV.Key) == 0 {
 			continue
 		}
@@ -122,7 +123,7 @@ func (t *marks) remove(k keyHash) {
 	}
 }
 
-// cut returns the starts of the ranges, the first of which is that of all keys.
+// cut returns the starts of the ranges; the first one is the start of the key space.
 func cut(samples []string) []string {
 	slices.Sort(samples)
 	out := []string{"\x00"}
@@ -134,8 +135,8 @@ func cut(samples []string) []string {
 	return out
 }
 
-// hold compares an answer with the mark of its key; own is false for a key of another part.
-func (t *marks) hold(h *hasher, kv *mvccpb.KeyValue) (own bool, diff *backup.Difference) {
+// compare compares an answer with the mark of its key; own is false for a key of another part.
+func (t *marks) compare(h *hasher, kv *mvccpb.KeyValue) (own bool, diff *backup.Difference) {
 	k := h.key(kv.Key)
 	if k.hi%t.parts != t.part {
 		return false, nil
@@ -160,7 +161,7 @@ func (t *marks) hold(h *hasher, kv *mvccpb.KeyValue) (own bool, diff *backup.Dif
 	return true, nil
 }
 
-// missing names the keys that the server did not answer for. Only then are the records read again.
+// missing returns the keys that the server did not return. Only then are the records read again.
 func (t *marks) missing(ctx context.Context, db *dumpdb.DB, tell func(backup.Difference)) error {
 	unseen := false
 	for _, i := range t.at {

@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// The restored member. Nothing listens at its URLs: addresses of this range are for documentation and lead nowhere.
+// The restored member. Its URLs are unreachable: addresses of this range are for documentation.
 const (
 	memberName = "drill"
 	token      = "etcd-medic-drill"
@@ -29,8 +29,7 @@ const (
 // defaultMaxMarks bounds memory to about 140 MB.
 const defaultMaxMarks = 2_000_000
 
-// readBack asks for every key at the backup's revision, for the hash over its whole history, and for what else it
-// holds.
+// readBack reads every key at the backup's revision, the hash over its whole history, and the rest of its content.
 func (d *drill) readBack(ctx context.Context) error {
 	cli, err := d.mem.Client()
 	if err != nil {
@@ -58,7 +57,7 @@ func (d *drill) readBack(ctx context.Context) error {
 	return nil
 }
 
-// keys reads all keys in parts that keep memory bounded, each part in ranges of about equal size on all cores.
+// keys reads all keys in parts, to bound memory; each part in ranges of about equal size, on all cores.
 func (d *drill) keys(ctx context.Context, cli *clientv3.Client) (string, error) {
 	bound := d.o.MaxMarks
 	if bound == 0 {
@@ -82,7 +81,7 @@ func (d *drill) keys(ctx context.Context, cli *clientv3.Client) (string, error) 
 		nil
 }
 
-// part reads the whole key space and holds the keys of one part against their marks.
+// part reads the whole key space and compares the keys of one part with their marks.
 func (d *drill) part(ctx context.Context, cli *clientv3.Client, t *marks) (int64, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -102,7 +101,7 @@ func (d *drill) part(ctx context.Context, cli *clientv3.Client, t *marks) (int64
 			}
 			h := newHasher()
 			for _, kv := range resp.Kvs {
-				own, diff := t.hold(h, kv)
+				own, diff := t.compare(h, kv)
 				if own {
 					counts[i]++
 				}
@@ -146,7 +145,7 @@ func (d *drill) hash(ctx context.Context, cli *clientv3.Client) (string, error) 
 	return fmt.Sprintf("%d at revision %d", have.Hash, want.Rev), nil
 }
 
-// small compares what is not in the key space. Leases go on running: one that was short may be gone by now.
+// small compares everything outside the key space. Leases continue to run, so a short one may have expired.
 func (d *drill) small(ctx context.Context, cli *clientv3.Client) (string, error) {
 	leases, err := cli.Leases(ctx)
 	if err != nil {
@@ -177,8 +176,8 @@ func (d *drill) small(ctx context.Context, cli *clientv3.Client) (string, error)
 	return fmt.Sprintf("%d leases, %d users, %d roles", len(leases.Leases), len(a.Users), len(a.Roles)), nil
 }
 
-// disarm clears what was raised when the backup was taken, once the server has shown that it knows of it: with NOSPACE
-// it would take no write, with CORRUPT answer nothing. A restored cluster needs the same.
+// disarm clears the alarms in the backup, once the server has shown that it has them. With NOSPACE it would refuse
+// writes, with CORRUPT all requests. A restored cluster needs the same.
 func (d *drill) disarm(ctx context.Context, cli *clientv3.Client) (string, error) {
 	list, err := cli.AlarmList(ctx)
 	if err != nil {
@@ -239,7 +238,8 @@ func (d *drill) auth(ctx context.Context, cli *clientv3.Client) error {
 	return nil
 }
 
-// permissions puts those of a role in words. The role root may do everything whatever is stored, and servers answer so.
+// permissions describes the permissions of a role. Role root has all permissions, whatever is stored, and servers
+// answer accordingly.
 func permissions(role string, perms []dumpdb.Permission) string {
 	if role == "root" {
 		return "everything"
@@ -274,7 +274,7 @@ func (d *drill) sameMap(what string, want, have map[string]string) {
 	}
 }
 
-// write proves that the restored cluster takes a write and gives it back, then takes it away again.
+// write proves that the restored cluster accepts and returns a write, then removes it again.
 func (d *drill) write(ctx context.Context) (string, error) {
 	cli, err := d.mem.Client()
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package restoretest proves a backup by a restore that nobody will miss: into a scratch data dir, with a server of the
-// right line in a sandbox, and everything read back.
+// Package restoretest proves a backup by a test restore: into a scratch data dir, with a server of the right version in
+// a sandbox, and with everything read back.
 //
 // The data dir is what etcdutl snapshot restore would write for one member: the database with a new member list, a log
 // with that member's ConfChange, a snapshot record and a .snap file at index 1 of term 1. Keys, revisions, leases,
-// users and alarms stay as they are. The server then answers for every key at the backup's revision; each answer is
-// held against the record in the file.
+// users and alarms are unchanged. The server then returns every key at the backup's revision, and each answer is
+// compared with the record in the file.
 package restoretest
 
 import (
@@ -25,17 +25,17 @@ import (
 
 // Options tune a drill.
 type Options struct {
-	// Dir is where the scratch folder is made, and removed again; "" is the system's folder for temporary files.
+	// Dir is the folder for scratch, which is removed at the end; "" is the system's folder for temporary files.
 	Dir string
-	// EtcdBinary is the operator's own server; "" takes one that the program brings.
+	// EtcdBinary is the operator's own server; "" means one that the program contains.
 	EtcdBinary string
 	Isolation  node.Isolation
 	// Timeout bounds the whole drill; 0 means 10 minutes.
 	Timeout time.Duration
-	// Progress, if set, is told what is being done.
+	// Progress, if set, is called with the current action.
 	Progress func(what string)
-	// MaxMarks bounds the keys that are kept in mind at a time, about 70 bytes each; more keys take more passes. 0
-	// means 2,000,000.
+	// MaxMarks bounds the keys in memory at a time, at about 70 bytes each; more keys need more passes. 0 means
+	// 2,000,000.
 	MaxMarks int64
 }
 
@@ -50,8 +50,8 @@ func (d *drill) differ(x backup.Difference) {
 	}
 }
 
-// Run holds a drill of an opened backup and puts its outcome into the report. The error is that of ctx: what kept the
-// drill from running is its outcome.
+// Run performs a drill of an open backup and adds its result to the report. It returns an error only if ctx ends: what
+// prevented the drill is its result.
 func Run(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) (*backup.Drill, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -77,7 +77,7 @@ func Run(ctx context.Context, m *evidence.Member, r *compare.Report, o Options) 
 	return res, nil
 }
 
-// drill is one drill under way.
+// drill is one drill in progress.
 type drill struct {
 	m   *evidence.Member
 	res *backup.Drill
@@ -85,9 +85,9 @@ type drill struct {
 	dir string
 	box *node.Sandbox
 	mem *node.Member
-	// failure is the error that ended the drill, of a step or of what the steps need.
+	// failure is the error that ended the drill, of a step or of its setup.
 	failure error
-	// timedOut is set when the time of the drill was over.
+	// timedOut is set if the drill ran out of time.
 	timedOut bool
 }
 
@@ -97,8 +97,8 @@ func (d *drill) inScratch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The server runs in a folder of its own: a relative path would be another one there, and an empty data dir starts
-	// as well.
+	// The server runs in another working folder, where a relative path would mean another folder, and an empty data dir
+	// would also start.
 	if d.dir, err = filepath.Abs(dir); err != nil {
 		return errors.Join(err, scratch.Remove(dir))
 	}
@@ -106,10 +106,10 @@ func (d *drill) inScratch(ctx context.Context) error {
 	return errors.Join(err, scratch.Remove(d.dir))
 }
 
-// errStop ends a drill whose last step failed; the step says why.
+// errStop ends a drill whose last step failed; the step has the reason.
 var errStop = errors.New("the drill stopped")
 
-// step runs one part, times it and notes how it ended. It returns errStop when the rest makes no sense without it.
+// step runs one step, times it and records its result. It returns errStop if the rest is useless without it.
 func (d *drill) step(name string, run func() (says string, err error)) error {
 	d.o.Progress("drill: " + name)
 	begin := time.Now()
@@ -145,7 +145,7 @@ func (d *drill) run(ctx context.Context) error {
 	return err
 }
 
-// refused keeps a refusal as a fact and passes other errors on.
+// refused records a refusal as a fact and returns other errors.
 func (d *drill) refused(err error) error {
 	var no *node.RefusedError
 	if !errors.As(err, &no) {
@@ -158,7 +158,7 @@ func (d *drill) refused(err error) error {
 	return nil
 }
 
-// serve starts the server on the data dir, asks it everything and stops it.
+// serve starts the server on the data dir, runs all checks and stops it.
 func (d *drill) serve(ctx context.Context, server node.Server, data string) (err error) {
 	d.box, err = node.New(ctx, node.Options{Dir: filepath.Join(d.dir, "sandbox"), Server: server,
 		Isolation: d.o.Isolation, Auth: true, UnsafeNoFsync: true,
@@ -200,7 +200,7 @@ func (d *drill) start(ctx context.Context, data string) (string, error) {
 	return fmt.Sprintf("etcd %s answers", d.res.Version), nil
 }
 
-// need is what the backup asks of a server.
+// need returns what a server must support to open the backup.
 func need(m *evidence.Member) node.Need {
 	n := node.Need{}
 	if v, err := node.ParseVersion(m.DB.Meta.StorageVersion); err == nil {

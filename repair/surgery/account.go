@@ -9,17 +9,17 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// account tells what became of the log and refuses when entries are gone that the cluster may count on.
+// account reports the changes of the log. It refuses if entries are lost on which the cluster may rely.
 func (r *rewriter) account() error {
 	w := r.w
 	if r.log == nil {
 		return refusef("", "nothing of the log could be written")
 	}
 	if r.firstBad < len(r.s.Segments) {
-		w.did("the log is written anew from segment %s on, under a new CRC chain; it ends at index %d",
+		w.did("the log is rewritten from segment %s on, with a new CRC chain; it ends at index %d",
 			r.s.Segments[r.firstBad].Name, r.last())
 	} else {
-		w.did("the log goes on in a new segment, where its last one is missing; it ends at index %d", r.last())
+		w.did("the log continues in a new segment, because its last one is missing; it ends at index %d", r.last())
 	}
 	if len(r.filled) > 0 {
 		w.did("lost %s taken from the log of %s", entries(r.filled...),
@@ -38,8 +38,8 @@ func (r *rewriter) account() error {
 	return r.lost()
 }
 
-// lost compares where the log ended with where it ends. What this member had on disk it may have acknowledged; a record
-// that was torn while it was written never was.
+// lost compares the old end of the log with the new one. The member may have acknowledged everything it had on disk,
+// except a record that was torn while it was written.
 func (r *rewriter) lost() error {
 	w, m := r.w, r.w.source()
 	had := max(r.s.LastIndex, r.s.MaxCommit)
@@ -60,13 +60,13 @@ func (r *rewriter) lost() error {
 	}
 	if own := max(r.s.MaxCommit, m.ConsistentIndex()); own > last {
 		return w.need(AcceptLostCommits, r.advice(),
-			fmt.Sprintf("committed, and known so to this member: %s; without, it goes back behind what it confirmed",
+			fmt.Sprintf("committed, as this member knows: %s; without them it would forget what it confirmed",
 				entries(span{last + 1, own})))
 	}
 	if last+1 >= r.torn && r.torn > 0 {
 		w.note("a record torn by a crash was never acknowledged; if something else cut the file, it may have been")
 		if !m.HasDB() {
-			w.note("no database was given: it would tell whether the member had applied more")
+			w.note("no database was given: it would show whether the member had applied more")
 		}
 		return nil
 	}
@@ -94,7 +94,7 @@ func (r *rewriter) advice() string {
 	return "clone the member from a better one: etcd-medic repair plan"
 }
 
-// entries names stretches of the log in words.
+// entries names ranges of the log in words.
 func entries(list ...span) string {
 	if len(list) == 1 && list[0].from == list[0].to {
 		return "entry " + list[0].String()

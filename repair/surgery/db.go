@@ -12,14 +12,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// DB rebuilds a database from what can be read of it, or goes back one transaction.
+// DB rebuilds a database from its readable parts, or goes back one transaction.
 type DB struct {
 	// Previous makes the previous meta page the used one instead of building a new file.
 	Previous bool
-	// Base is a backup of the same cluster from which the log is replayed when records are missing; empty replays from
-	// the log's first entry.
+	// Base is a backup of the same cluster from which the log is replayed if records are missing; empty means from the
+	// log's first entry.
 	Base evidence.Spec
-	// Proven takes, where rows differ, those of a member that the diagnosis proves right.
+	// Proven replaces rows that differ by those of a member that the diagnosis proves right.
 	Proven bool
 }
 
@@ -43,12 +43,12 @@ func (c DB) apply(ctx context.Context, w *work) error {
 	return rebuildFrom(ctx, w, c)
 }
 
-// smallBuckets are the buckets beside key, each read from the newest transaction or, where that is damaged, from the
-// one before.
+// smallBuckets are the buckets except key. Each is read from the newest transaction or, if damaged there, from the
+// previous one.
 var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members", "members_removed",
 	"cluster"}
 
-// rebuildFrom writes a new file from all rows that can be read.
+// rebuildFrom writes a new file from all readable rows.
 func rebuildFrom(ctx context.Context, w *work, c DB) (err error) {
 	src, err := dumpdb.OpenSalvage(ctx, w.parts.DB)
 	if err != nil {
@@ -64,7 +64,7 @@ func rebuildFrom(ctx context.Context, w *work, c DB) (err error) {
 	b := &rebuilder{w: w, ctx: ctx, src: src, dst: dst, base: c.Base}
 	defer func() { err = errors.Join(err, b.log.close()) }()
 	if b.prev, err = src.PreviousView(); err != nil {
-		b.prev = nil // no second meta page that can be used
+		b.prev = nil // no second valid meta page
 	}
 	for _, name := range smallBuckets {
 		if err := b.bucket(name); err != nil {
@@ -95,13 +95,13 @@ type rebuilder struct {
 	dst       *bolt.DB
 
 	batch []pair
-	// records counts those written, salvaged those of them that the tree does not reach.
+	// records counts the written records, salvaged those of them outside the tree.
 	records, salvaged, undecodable int
 	conflicts                      int
 	last                           int64
 	compact                        int64
 	holes                          []span
-	// filled are holes whose records a peer had, from that peer; ended is true when a peer shows where the records end.
+	// filled are gaps whose records came from a peer. ended is true if a peer shows where the records end.
 	filled []span
 	from   string
 	ended  bool
@@ -112,7 +112,7 @@ type rebuilder struct {
 
 type pair struct{ key, value []byte }
 
-// rowsOf reads a whole bucket; ok is false when something of it is missing or may be.
+// rowsOf reads a whole bucket; ok is false if rows are or may be missing.
 func rowsOf(db *dumpdb.DB, name string) (rows []pair, ok bool) {
 	ok = true
 	for r, err := range db.Rows(name) {
@@ -145,12 +145,12 @@ func (b *rebuilder) bucket(name string) error {
 	if !whole {
 		if name == "meta" && !hasKey(rows, "consistent_index") {
 			return refusef("clone the member from another one: etcd-medic repair plan",
-				"the consistent index of %s can not be read: nothing tells which entries its database holds",
+				"the consistent index of %s cannot be read, so it is unknown which entries its database has",
 				b.w.report.Source)
 		}
 		b.w.givesUp("a part of bucket %s: %d rows could be read", name, len(rows))
 		if err := b.w.need(AcceptDivergence, "clone the member from another one: etcd-medic repair plan",
-			fmt.Sprintf("bucket %s is damaged, and the transaction before can not be read either", name)); err != nil {
+			fmt.Sprintf("bucket %s is damaged, and the previous transaction cannot be read either", name)); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func hasKey(rows []pair, key string) bool {
 
 // foreign keeps buckets that etcd does not know.
 func (b *rebuilder) foreign() error {
-	list, _ := b.src.Buckets() // damage in the root tree shows with the buckets that are missing
+	list, _ := b.src.Buckets() // damage in the root tree appears as missing buckets
 	for _, x := range list {
 		if known(x.Name) {
 			continue
@@ -209,12 +209,12 @@ func (b *rebuilder) store(name string, rows []pair) error {
 	})
 }
 
-// batchRecords is how many records a transaction takes, as etcd's backend does.
+// batchRecords is the number of records per transaction, as in etcd's backend.
 const batchRecords = 10_000
 
-// keys writes bucket key: the tree, and records of lost pages whose revision lies in what damage took from the tree.
+// keys writes bucket key: the records of the tree, and those of lost pages whose revision damage has cut from the tree.
 func (b *rebuilder) keys() error {
-	m, _ := b.src.MetaBucket() // what is damaged there was dealt with above
+	m, _ := b.src.MetaBucket() // damage there was handled above
 	b.compact = m.CompactRev()
 	if err := b.store("key", nil); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 
 func dirOf(path string) string { return filepath.Dir(path) }
 
-// account tells what the new file holds and refuses when records are gone, or when nothing shows that they are all
-// there.
+// account reports the content of the new file. It refuses if records are lost, or if nothing shows that they are
+// complete.
 func (b *rebuilder) account() error {
 	w := b.w
 	w.did("a new database of %d records was built from the pages that can be read", b.records)
@@ -27,7 +27,7 @@ func (b *rebuilder) account() error {
 		w.note("of %d records several versions were found, and one was taken", b.conflicts)
 		if len(w.peers()) == 0 {
 			return w.need(AcceptLostRevisions, "name other members with --with: their content proves it",
-				fmt.Sprintf("%d records were found in several versions, and nothing tells which is right", b.conflicts))
+				fmt.Sprintf("%d records were found in several versions, and it is unknown which is right", b.conflicts))
 		}
 	}
 	if len(b.holes) > 0 && !b.bumped() {
@@ -46,17 +46,17 @@ func (b *rebuilder) account() error {
 	for _, d := range b.damage {
 		first, last, ok := d.LostRevisions()
 		if ok && first > b.compact && (last > 0 && last <= b.last || last == 0 && b.ended) {
-			continue // every revision there was found: no hole is left
+			continue // every revision there was found: no gap remains
 		}
 		if b.ended && b.compact <= 0 {
-			continue // never compacted: every revision from the first to the end was found
+			continue // never compacted: every revision from the first to the last was found
 		}
 		return b.unproven(first, last, ok)
 	}
 	return nil
 }
 
-// asReplayed tells whether a replay of the log gives the same keys at the same revision.
+// asReplayed reports whether a replay of the log gives the same keys at the same revision.
 func (b *rebuilder) asReplayed() bool {
 	log := b.fromLog()
 	if log == nil {
@@ -75,25 +75,25 @@ func (b *rebuilder) asReplayed() bool {
 	return err == nil && got == want
 }
 
-// unproven: below the compact revision holes are normal, and behind the last record nothing tells that there were more,
-// so what damage took there cannot be proved complete by the file. Another member's content can: then the second
-// diagnosis judges.
+// unproven asks for consent to damage below the compact revision, where gaps are normal, or after the last record,
+// where the end is unknown. The file alone cannot prove completeness there. Another member's content can, as the second
+// diagnosis then decides.
 func (b *rebuilder) unproven(first, last int64, ok bool) error {
 	where := "somewhere in bucket key"
 	if ok {
 		where = fmt.Sprintf("between revisions %d and %s", first, orEnd(last))
 	}
-	b.w.note("damage lies %s: the file can not show that nothing is missing there", where)
+	b.w.note("there is damage %s: the file cannot show that nothing is missing there", where)
 	if b.asReplayed() {
 		b.w.note("a replay of the log gives the same keys: nothing is missing")
 		return nil
 	}
 	if len(b.w.peers()) > 0 {
-		b.w.note("the result was held against %d other members", len(b.w.peers()))
+		b.w.note("the result was compared with %d other members", len(b.w.peers()))
 		return nil
 	}
 	return b.w.need(AcceptLostRevisions, "name other members with --with: their content proves it",
-		fmt.Sprintf("records may be missing %s, and the file can not show it", where))
+		fmt.Sprintf("records may be missing %s, and the file cannot show it", where))
 }
 
 func orEnd(rev int64) string {
@@ -103,17 +103,18 @@ func orEnd(rev int64) string {
 	return fmt.Sprint(rev)
 }
 
-// bumped: one hole right in front of the last record, which is empty, is what restore --bump-revision leaves.
+// bumped reports whether the only gap is right before the last record, which is empty. restore --bump-revision leaves
+// such a gap.
 func (b *rebuilder) bumped() bool {
 	return len(b.holes) == 1 && int64(b.holes[0].to)+1 == b.last && b.compact == b.last
 }
 
-// noReplay says why the log did not bring records back.
+// noReplay says why the log did not restore records.
 func (b *rebuilder) noReplay() string {
 	if b.log.why == nil {
 		return ""
 	}
-	return fmt.Sprintf(", and the log can not be replayed (%v)", b.log.why)
+	return fmt.Sprintf(", and the log cannot be replayed (%v)", b.log.why)
 }
 
 func (b *rebuilder) advice() string {
@@ -130,14 +131,14 @@ func previous(ctx context.Context, w *work) error {
 	prev, err := previousView(src)
 	if err != nil {
 		return refusef("rebuild it from its readable pages instead",
-			"the previous transaction of %s can not be opened: %v", w.report.Source, err)
+			"the previous transaction of %s cannot be opened: %v", w.report.Source, err)
 	}
 	r, err := prev.Check(ctx)
 	if err != nil {
 		return err
 	}
 	for _, d := range r.Damage {
-		if d.Kind != dumpdb.DamageMeta { // the other meta page is about to be written over
+		if d.Kind != dumpdb.DamageMeta { // the other meta page will be overwritten
 			return refusef("rebuild it from its readable pages instead", "pages of the previous transaction were "+
 				"used again since: %v", d)
 		}
@@ -160,8 +161,8 @@ func previous(ctx context.Context, w *work) error {
 	return previousLoss(w, was, now)
 }
 
-// previousView is the transaction to go back to: where the newest meta page is damaged already, the one that bbolt
-// falls back on.
+// previousView returns the transaction to go back to. If the newest meta page is damaged, bbolt already uses
+// it.
 func previousView(src *dumpdb.DB) (*dumpdb.DB, error) {
 	for _, m := range src.Metas() {
 		if !m.Valid && src.Meta().Valid {
@@ -179,8 +180,8 @@ func indexOf(db *dumpdb.DB) uint64 {
 	return *m.ConsistentIndex
 }
 
-// previousLoss: what the last transaction held comes back from the log at the next start if the log has it. Up to 3.4
-// entries that do not move the consistent index would take effect a second time.
+// previousLoss asks for consent to losing the last transaction. At the next start its effects return if the log has
+// them. Up to 3.4, entries that do not move the consistent index would take effect a second time.
 func previousLoss(w *work, was, now uint64) error {
 	m := w.source()
 	switch {
@@ -189,7 +190,7 @@ func previousLoss(w *work, was, now uint64) error {
 	case now > was:
 		w.givesUp("the effect of %s, until the server applies it again from its log", entries(span{was + 1, now}))
 	case now == 0:
-		w.note("the newest transaction can not be read: entries behind %d are applied from the log at the next start",
+		w.note("the newest transaction cannot be read: entries after %d are applied from the log at the next start",
 			was)
 	}
 	if m.HasLog() && m.WAL.Summary.FirstIndex > was+1 && newestUsable(m) > was {
@@ -197,8 +198,8 @@ func previousLoss(w *work, was, now uint64) error {
 			"previous transaction ends at %d: the server could not catch up", m.WAL.Summary.FirstIndex, was)
 	}
 	if m.Version.MayLack(release.IndexWithEveryEntry) {
-		return w.need(AcceptDivergence, "", "up to etcd 3.4 auth, lease and alarm entries behind the consistent "+
-			"index are applied again, also where they took effect before")
+		return w.need(AcceptDivergence, "", "up to etcd 3.4 auth, lease and alarm entries after the consistent "+
+			"index are applied again, even if they took effect before")
 	}
 	return nil
 }

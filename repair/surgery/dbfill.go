@@ -4,9 +4,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// hole fills revisions that are in no page with the records of another member: above the compact revision every
-// revision has records, and those are equal on all members that applied the same entries. Where no member has them, the
-// log is replayed. Whether the records fit, the second diagnosis tells, which replays too.
+// hole fills missing revisions with the records of another member. Above the compact revision every revision has
+// records, and they are equal on all members that applied the same entries. If no member has them, the log is replayed.
+// The second diagnosis, which also replays, decides whether the records are right.
 func (b *rebuilder) hole(h span) error {
 	for _, p := range b.w.peers() {
 		if !p.HasDB() || p.DB.KVDamaged || p.CompactRevision() >= int64(h.from) || p.CurrentRevision() < int64(h.to) {
@@ -39,10 +39,10 @@ func (b *rebuilder) fill(db *dumpdb.DB, h span, from string) (bool, error) {
 	return true, nil
 }
 
-// maxFill bounds how many records are held while a hole is looked up.
+// maxFill bounds the records in memory for one gap.
 const maxFill = 1_000_000
 
-// recordsOf reads the records of a stretch of revisions; nil when one of them is missing there.
+// recordsOf reads the records of a range of revisions; nil if one of them is missing.
 func recordsOf(db *dumpdb.DB, h span) (rows []dumpdb.Revision) {
 	next := int64(h.from)
 	for r, err := range db.RevisionsBetween(dumpdb.Rev{Main: int64(h.from)}, dumpdb.Rev{Main: int64(h.to) + 1}) {
@@ -59,7 +59,7 @@ func recordsOf(db *dumpdb.DB, h span) (rows []dumpdb.Revision) {
 	return rows
 }
 
-// tail: when damage took the end of the bucket, a member whose database stands at the same index shows where it was.
+// tail finds the end of the bucket if damage has removed it, from a member whose database is at the same index.
 func (b *rebuilder) tail() error {
 	open := false
 	for _, d := range b.damage {
@@ -79,7 +79,7 @@ func (b *rebuilder) tail() error {
 	return nil
 }
 
-// endsAt is the revision at which the bucket has to end, 0 when nothing shows it.
+// endsAt returns the revision at which the bucket must end, 0 if nothing shows it.
 func (b *rebuilder) endsAt() int64 {
 	for _, p := range b.w.peers() {
 		if p.HasDB() && !p.DB.KVDamaged && p.ConsistentIndex() == b.w.source().ConsistentIndex() &&

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// replayed is the database that the log gives at the source's consistent index, from the base or from the log's first
-// entry. It is made at most once; why tells when it cannot be.
+// replayedDB is the database that results from the log at the source's consistent index, from the base or the log's
+// first entry. It is built at most once; why says why it cannot be built.
 type replayedDB struct {
 	tried bool
 	db    *dumpdb.DB

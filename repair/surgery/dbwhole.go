@@ -14,8 +14,8 @@ import (
 
 const cloneInstead = "clone the member from another one: etcd-medic repair plan"
 
-// placed tells whether the database, or its previous transaction, says which entries it holds. Without that its rows
-// are of no use.
+// placed reports whether the database, or its previous transaction, shows which entries it contains. Otherwise its rows
+// are useless.
 func placed(ctx context.Context, path string) bool {
 	if path == "" {
 		return false
@@ -32,15 +32,15 @@ func placed(ctx context.Context, path string) bool {
 	return err == nil && indexOf(prev) > 0
 }
 
-// makeWhole makes the database of a data dir in which none can be read: by executing the log up to the last entry that
-// the member knew to be committed, or from another member's database that stands within the member's own log. A
-// database follows from the entries it holds, so both give what the member had, or would have had.
+// makeWhole builds the database of a data dir whose database is unreadable. It executes the log up to the last entry
+// that the member knew to be committed. Or it copies the database of another member that is at an index within the
+// member's own log. A database follows from its entries, so both are equivalent to the member's own.
 func makeWhole(ctx context.Context, w *work, c DB) error {
 	m := w.source()
 	switch {
 	case m.Source.Kind != evidence.KindDataDir || !m.HasWAL():
-		return refusef(cloneInstead, "the consistent index of %s can not be read: nothing tells which entries its "+
-			"database holds", w.report.Source)
+		return refusef(cloneInstead, "the consistent index of %s cannot be read, so it is unknown which entries its "+
+			"database has", w.report.Source)
 	case len(m.WAL.Summary.Damage) > 0:
 		return refusef("mend the log first: etcd-medic repair wal", "%s has no readable database, and its log, from "+
 			"which one could be made, is damaged", w.report.Source)
@@ -63,25 +63,26 @@ func makeWhole(ctx context.Context, w *work, c DB) error {
 		if err := w.out.CopyDB(ctx, w.dbPath(), p.Source.Parts().DB); err != nil {
 			return err
 		}
-		w.did("the database is that of %s, which stands at entry %d of the log of %s; the server executes what follows",
+		w.did("the database is that of %s, which is at entry %d of the log of %s; the server executes the later "+
+			"entries",
 			p.Label(), index, w.report.Source)
 		return nil
 	}
 	return refusef("name other members with --with or a backup with --base, or "+cloneInstead,
 		"%s has no readable database; executing its log does not give one (%v), and no other member's database "+
-			"stands between entries %d and %d", w.report.Source, err, max(from, 1), m.WAL.Summary.LastIndex)
+			"is between entries %d and %d", w.report.Source, err, max(from, 1), m.WAL.Summary.LastIndex)
 }
 
-// executed makes the database from the base, or from nothing, by the log.
+// executed builds the database from the base, or from nothing, by executing the log.
 func (c DB) executed(ctx context.Context, w *work, to uint64) error {
 	if to == 0 {
-		return refusef("", "the log does not tell what was committed")
+		return refusef("", "the log does not show what was committed")
 	}
 	scratch := filepath.Join(w.out.Path, ".executed")
 	if err := os.Mkdir(scratch, 0o700); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(scratch) }() // what is wanted was moved out
+	defer func() { _ = os.RemoveAll(scratch) }() // the result was moved out
 	db := filepath.Join(scratch, "db")
 	r, err := rebuild.Run(ctx, rebuild.Options{Base: c.Base, Logs: w.logs(), To: rebuild.Target{Index: to},
 		Out: filepath.Join(scratch, "backup"), DBOut: db,
@@ -101,7 +102,7 @@ func (c DB) executed(ctx context.Context, w *work, to uint64) error {
 	return os.Rename(db, w.dbPath())
 }
 
-// logs are the WAL folders of the source and its peers.
+// logs returns the WAL folders of the source and its peers.
 func (w *work) logs() (out []evidence.Spec) {
 	for _, m := range w.set.Members {
 		if p := m.Source.Parts(); p.WAL != "" && m.HasLog() {

@@ -8,19 +8,19 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// fill looks up entries in other members' logs. Only what such a member knows committed is taken: that is equal on all
-// members.
+// fill finds entries in other members' logs. It uses only entries that such a member knows to be committed, since those
+// are equal on all members.
 type fill struct {
 	ctx   context.Context
 	peers []*evidence.Member
-	// cache holds the entries of the stretch last asked for, by index.
+	// cache has the entries of the last requested range, by index.
 	cache    map[uint64]*datadir.Entry
 	from, to uint64
-	// used are the labels of the members that gave entries.
+	// used are the labels of the members whose entries were used.
 	used map[string]bool
 }
 
-// fillStretch bounds how many entries are held at a time.
+// fillStretch bounds how many entries are in memory at a time.
 const fillStretch = 10_000
 
 func newFill(ctx context.Context, peers []*evidence.Member, of *evidence.Member) fill {
@@ -33,7 +33,7 @@ func newFill(ctx context.Context, peers []*evidence.Member, of *evidence.Member)
 	return f
 }
 
-// has tells whether some member has the entry and knows it committed.
+// has reports whether some member has the entry and knows that it is committed.
 func (f *fill) has(index uint64) bool { return f.get(index) != nil }
 
 func (f *fill) get(index uint64) *datadir.Entry {
@@ -46,7 +46,7 @@ func (f *fill) get(index uint64) *datadir.Entry {
 	return f.cache[index]
 }
 
-// load reads one stretch from all members; damage there only leaves entries out.
+// load reads one range from all members; it omits damaged entries.
 func (f *fill) load(from uint64) {
 	f.from, f.to, f.cache = from, from+fillStretch-1, map[uint64]*datadir.Entry{}
 	for _, p := range f.peers {

@@ -10,15 +10,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// Meta changes control values. Nil fields are left alone.
+// Meta changes control values. Nil fields are unchanged.
 type Meta struct {
-	// ConsistentIndex also sets meta/term to that of the entry, where the log shows it.
+	// ConsistentIndex also sets meta/term to the term of the entry, if the log has it.
 	ConsistentIndex *uint64
 	AuthRevision    *uint64
-	// StorageVersion is "3.6.0" or such; "" removes it.
+	// StorageVersion is "3.6.0" or similar; "" removes it.
 	StorageVersion *string
-	// MembersFromRaft makes buckets members and members_removed agree with raft's own member list, ConfStateFromRaft
-	// meta/confState.
+	// MembersFromRaft makes buckets members and members_removed agree with raft's own member list; ConfStateFromRaft
+	// does so for meta/confState.
 	MembersFromRaft, ConfStateFromRaft bool
 	// ClearAlarms are the alarms to clear.
 	ClearAlarms []AlarmRef
@@ -29,7 +29,7 @@ type Meta struct {
 // Name is meta.
 func (Meta) Name() string { return "meta" }
 
-// changes are the parts of Meta, in the order in which they are made. A new one is one line.
+// changes are the parts of Meta, in order. To add one, add a line here.
 var changes = []func(context.Context, *Meta, *work) ([]datadir.Edit, error){
 	setIndex, setAuthRevision, setStorageVersion, setMembers, setConfState, clearAlarms, dropV2,
 }
@@ -56,7 +56,7 @@ func (c Meta) apply(ctx context.Context, w *work) error {
 	return w.out.CopyDB(ctx, w.dbPath(), w.parts.DB, edits...)
 }
 
-// setAuthRevision is held against what the log gives when every entry counts once, and against the other members.
+// setAuthRevision compares the new revision with the result of executing every entry once, and with the other members.
 func setAuthRevision(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if c.AuthRevision == nil {
 		return nil, nil
@@ -88,7 +88,7 @@ func setAuthRevision(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, err
 		"to tell the auth revision, and the other members named do not agree on "+fmt.Sprint(to))
 }
 
-// setStorageVersion follows what the server checks at start (server/storage/schema/schema.go, 3.6+).
+// setStorageVersion checks what the server checks at its start (server/storage/schema/schema.go, 3.6+).
 func setStorageVersion(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if c.StorageVersion == nil {
 		return nil, nil
@@ -118,7 +118,7 @@ func setStorageVersion(_ context.Context, c *Meta, w *work) ([]datadir.Edit, err
 	return edits, nil
 }
 
-// setMembers and setConfState take raft's own list, which decides quorums.
+// setMembers and setConfState use raft's own list, which decides quorums.
 func setMembers(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if !c.MembersFromRaft {
 		return nil, nil

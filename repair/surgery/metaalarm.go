@@ -17,13 +17,12 @@ type AlarmRef struct {
 	Kind   int32
 }
 
-// ParseAlarm reads MEMBER-ID or MEMBER-ID:NOSPACE. Member 0 is the one that servers name where they cannot tell which
-// is wrong.
+// ParseAlarm reads MEMBER-ID or MEMBER-ID:NOSPACE. Servers use member 0 if they do not know which member is wrong.
 func ParseAlarm(s string) (AlarmRef, error) {
 	id, kind, named := strings.Cut(s, ":")
 	m, err := dumplog.ParseID(id)
 	if err != nil {
-		return AlarmRef{}, fmt.Errorf("%q is no member ID", id)
+		return AlarmRef{}, fmt.Errorf("%q is not a member ID", id)
 	}
 	a := AlarmRef{Member: m}
 	switch {
@@ -33,13 +32,13 @@ func ParseAlarm(s string) (AlarmRef, error) {
 	case strings.EqualFold(kind, "CORRUPT"):
 		a.Kind = 2
 	default:
-		return a, fmt.Errorf("%q is no alarm: NOSPACE or CORRUPT", kind)
+		return a, fmt.Errorf("%q is not an alarm (want NOSPACE or CORRUPT)", kind)
 	}
 	return a, nil
 }
 
-// clearAlarms: an alarm acts on every entry that is applied, so a member that lacks one that others have answers
-// differently.
+// clearAlarms clears alarms. An alarm affects every applied entry, so a member that lacks an alarm of the others
+// diverges.
 func clearAlarms(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	var edits []datadir.Edit
 	m := w.source()
@@ -52,7 +51,7 @@ func clearAlarms(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 		}
 		edits = append(edits, datadir.ClearAlarmOf(uint64(a.Member), a.Kind))
 		w.did("the alarm of member %s is cleared", a.Member)
-		w.givesUp("the alarm of member %s: writes it held back are applied again", a.Member)
+		w.givesUp("the alarm of member %s: writes that it refused are accepted again", a.Member)
 		if err := w.alarmOthers(a, fits); err != nil {
 			return nil, err
 		}
@@ -60,7 +59,7 @@ func clearAlarms(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	return edits, nil
 }
 
-// alarmOthers wants every other voter to be seen without the alarm.
+// alarmOthers requires that every other voter is given and does not have the alarm.
 func (w *work) alarmOthers(a AlarmRef, fits func(dumpdb.Alarm) bool) error {
 	m := w.source()
 	clean := map[dumplog.ID]bool{m.MemberID: true}

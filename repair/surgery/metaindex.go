@@ -10,7 +10,7 @@ import (
 )
 
 // setIndex moves the consistent index. Entries between the old and the new value are either never applied, or applied
-// once more; the replay tells which of them have an effect, and whether the database shows it.
+// again. The replay shows which of them have an effect, and whether the database has it.
 func setIndex(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if c.ConsistentIndex == nil {
 		return nil, nil
@@ -21,7 +21,7 @@ func setIndex(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 		return nil, refusef("", "the consistent index is %d already", to)
 	}
 	if s := newestUsable(m); to < s {
-		return nil, refusef("", "the newest raft snapshot is at %d: a server does not start on a database behind it", s)
+		return nil, refusef("", "the newest raft snapshot is at %d: a server does not start on an older database", s)
 	}
 	if m.HasLog() && to > m.LastIndex() {
 		return nil, refusef("", "the log ends at %d: entries up to %d would be skipped that are not written yet",
@@ -34,14 +34,14 @@ func setIndex(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	}
 	w.did("meta/consistent_index is set from %d to %d", from, to)
 	if from = w.fitting(ctx); from == to {
-		w.note("the database ends with entry %d: the index that it stored can not be true", to)
+		w.note("the database ends with entry %d: its stored index is impossible", to)
 		return edits, nil
 	}
 	return edits, w.judgeIndex(ctx, from, to)
 }
 
-// fitting is the consistent index that the source's database fits: the stored one, unless the replay shows that it can
-// not be true.
+// fitting returns the consistent index that matches the source's database: the stored one, unless the replay shows that
+// it is impossible.
 func (w *work) fitting(ctx context.Context) uint64 {
 	if _, err := replay.RunWithPlausibleIndex(ctx, w.set.Members, replay.Options{}); err != nil {
 		return w.source().StoredIndex()
@@ -60,7 +60,7 @@ func termOf(w *work, index uint64) uint64 {
 	return 0
 }
 
-// judgeIndex refuses when entries would be skipped whose effect is not there, or be applied again whose effect is.
+// judgeIndex refuses if entries would be skipped whose effect is missing, or applied again whose effect exists.
 func (w *work) judgeIndex(ctx context.Context, from, to uint64) error {
 	low, high := min(from, to)+1, max(from, to)
 	changing, seen := 0, uint64(0)
@@ -107,7 +107,7 @@ func (w *work) judgeIndex(ctx context.Context, from, to uint64) error {
 	return nil
 }
 
-// changesState tells whether applying an entry can change the database.
+// changesState reports whether applying an entry can change the database.
 func changesState(r *dumplog.Request) bool {
 	switch r.Kind {
 	case dumplog.KindEmpty, dumplog.KindRange, dumplog.KindAuthenticate, dumplog.KindAuthStatus,
@@ -119,8 +119,8 @@ func changesState(r *dumplog.Request) bool {
 	return true
 }
 
-// shown and absent ask the replay, which holds the log against the database: above the consistent index it notes
-// effects that are there all the same (Ahead), below it those that are missing.
+// shown reports whether the database has the effects of all entries of a span above the consistent index (Ahead in the
+// replay).
 func (w *work) shown(ctx context.Context, s span) bool {
 	_, m := w.replayed(ctx)
 	return m != nil && m.Ahead != nil && m.Ahead.From <= s.from && m.Ahead.To >= s.to
@@ -148,8 +148,8 @@ func (w *work) absent(ctx context.Context, s span) bool {
 	return true
 }
 
-// replayed replays the log over all sources and adds the source's own part of it; both are nil when it could not be
-// checked.
+// replayed replays the log over all sources and returns the result with the source's own part; both are nil if it could
+// not be checked.
 func (w *work) replayed(ctx context.Context) (*replay.Result, *replay.MemberResult) {
 	res, err := replay.Run(ctx, w.set.Members, replay.Options{})
 	if err != nil || len(res.Members) == 0 || !res.Members[0].Checked {

@@ -19,8 +19,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// provenPeer is the member whose rows are taken in place of the source's: one that the diagnosis calls best, as it does
-// not call the source, and whose database stands where the source's does.
+// provenPeer returns the member whose rows replace the source's. The diagnosis must rank it best, but not the source,
+// and its database must be at the source's index.
 func (w *work) provenPeer(ctx context.Context) (*evidence.Member, map[string]bool, error) {
 	why := "the diagnosis of source and peers calls none of them best"
 	best := w.before.Best
@@ -39,14 +39,14 @@ func (w *work) provenPeer(ctx context.Context) (*evidence.Member, map[string]boo
 		if !keys {
 			return p, between, nil
 		}
-		why = fmt.Sprintf("%s stands at entry %d, the source at %d, and entries between them write keys", name,
+		why = fmt.Sprintf("%s is at entry %d, the source at %d, and entries between them write keys", name,
 			p.ConsistentIndex(), w.source().ConsistentIndex())
 	}
 	return nil, nil, refusef("name a sound member with --with, copied at the same index",
 		"no member was named whose values are proven right: %s", why)
 }
 
-// changedBetween lists the small buckets that entries between the two databases may change, and tells whether one
+// changedBetween lists the small buckets that entries between the two databases may change, and reports whether one
 // writes keys.
 func (w *work) changedBetween(ctx context.Context, p *evidence.Member) (buckets map[string]bool, keys bool, err error) {
 	a, b := w.source().ConsistentIndex(), p.ConsistentIndex()
@@ -134,8 +134,8 @@ func (b *rebuilder) takeProven() error {
 	return nil
 }
 
-// takeRows makes a bucket of the new database hold the rows given, which come in order, and counts the rows that were
-// other.
+// takeRows replaces the rows of a bucket of the new database by the given ones, which come in order, and counts the
+// rows that differed.
 func (b *rebuilder) takeRows(name string, rows iter.Seq2[dumpdb.Row, error]) (n int, err error) {
 	next, stop := iter.Pull2(rows)
 	defer stop()
@@ -182,7 +182,7 @@ func (b *rebuilder) takeRows(name string, rows iter.Seq2[dumpdb.Row, error]) (n 
 	return len(put) + len(drop), errors.Join(err, b.store(name, put))
 }
 
-// sickAsBefore tells whether errors about the source were there before and none of them is gone.
+// sickAsBefore reports whether there were errors about the source before and none of them is cured.
 func (w *work) sickAsBefore(after *compare.Report) bool {
 	name := w.source().Label()
 	was, is := errorsOn(w.before, name), errorsOn(after, name)
@@ -194,7 +194,8 @@ func (w *work) sickAsBefore(after *compare.Report) bool {
 	return len(was) > 0
 }
 
-// offer looks for what would cure a result that is as sick as the source, and tries it in scratch before it is told.
+// offer searches for a change that would cure a result with the same errors as the source, and tries it in scratch
+// before it suggests it.
 func (w *work) offer(ctx context.Context, c Change, scratch string) error {
 	w.report.Unchanged = true
 	db, is := c.(DB)

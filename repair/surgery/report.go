@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// Report is the document of the narrow repairs.
+// Report is the document of repair wal, repair db and repair meta.
 type Report struct {
 	SchemaVersion int           `json:"schemaVersion"`
 	Tool          compare.Tool  `json:"tool"`
@@ -16,22 +16,21 @@ type Report struct {
 	Kind          evidence.Kind `json:"kind"`
 	// Repair is wal, db or meta.
 	Repair string `json:"repair"`
-	// Did says what was changed, GivesUp what is lost by it, Notes what else is to be known.
+	// Did lists the changes, GivesUp the lost data, Notes other remarks.
 	Did     []string `json:"did"`
 	GivesUp []string `json:"givesUp"`
 	Notes   []string `json:"notes"`
-	// Before and After are the diagnoses of the source and of the result in its place.
+	// Before and After are the diagnoses of the source, and of the result in its place.
 	Before State `json:"before"`
 	After  State `json:"after"`
-	// Cured are the checks that were violated before and are not after, New the other way round; New is empty unless
-	// accepted.
+	// Cured are the checks that were violated before and are not after, New the opposite; New is empty unless accepted.
 	Cured []check.ID `json:"cured"`
 	New   []check.ID `json:"new"`
-	// Unchanged is true when errors about the source were there before and none of them is cured; Offers are what would
-	// cure one.
+	// Unchanged is true if there were errors about the source before and none of them is cured; Offers are changes that
+	// would cure one.
 	Unchanged bool     `json:"unchanged"`
 	Offers    []string `json:"offers"`
-	// Accepted are the consequences that were accepted and met, by the names of their flags.
+	// Accepted are the accepted consequences that occurred, by the names of their flags.
 	Accepted        []string `json:"accepted"`
 	Bytes           int64    `json:"bytes"`
 	InputsUnchanged bool     `json:"inputsUnchanged"`
@@ -63,20 +62,20 @@ func stateOf(r *compare.Report) State {
 	return s
 }
 
-// RefusedError says which consequence was not accepted; nothing is left behind. Commands end with exit code 5.
+// RefusedError says which consequence was not accepted; nothing is written. Commands end with exit code 5.
 type RefusedError struct {
 	Reason string
-	// Flag is the flag that accepts the consequence, "" when nothing does. Hint is what to do instead.
+	// Flag is the flag that accepts the consequence, "" if there is none. Hint is what to do instead.
 	Flag, Hint string
 }
 
 // Error returns the reason on one line.
 func (e *RefusedError) Error() string { return "refused: " + e.Reason }
 
-// Refused tells commands to end with exit code 5.
+// Refused makes commands end with exit code 5.
 func (e *RefusedError) Refused() bool { return true }
 
-// Advice is the hint with the flag.
+// Advice returns the hint with the flag.
 func (e *RefusedError) Advice() string {
 	switch {
 	case e.Flag == "":

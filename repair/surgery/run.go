@@ -10,40 +10,39 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// Options say what to change and what to put up with.
+// Options say what to change and which consequences to accept.
 type Options struct {
 	Source evidence.Spec
-	// With are other members of the cluster: the result is held against them, and lost entries are taken from their
-	// logs.
+	// With are other members of the cluster: the result is compared with them, and lost entries come from their logs.
 	With []evidence.Spec
 	// Out is the new path.
 	Out string
-	// Accept are consequences to put up with, by the names of their flags.
+	// Accept are the accepted consequences, by the names of their flags.
 	Accept  []string
 	Compare compare.Options
 }
 
 // The consequences that can be accepted.
 const (
-	// AcceptLostCommits: entries that the cluster may have committed with this member's help are gone from its log.
+	// AcceptLostCommits: the member's log loses entries that the cluster may have committed with its help.
 	AcceptLostCommits = "accept-lost-commits"
-	// AcceptLostRevisions: records of keys are gone from its database, or cannot be proved to be all there.
+	// AcceptLostRevisions: the database loses records of keys, or they cannot be proven complete.
 	AcceptLostRevisions = "accept-lost-revisions"
-	// AcceptUnproven: entries whose checksum fails stay in the log.
+	// AcceptUnproven: entries with a wrong checksum stay in the log.
 	AcceptUnproven = "accept-unproven-entries"
-	// AcceptDivergence: the member's content or behaviour will differ from that of the others.
+	// AcceptDivergence: the member's content or behavior will differ from that of the others.
 	AcceptDivergence = "accept-divergence"
 )
 
-// Change is one narrow repair.
+// Change is one kind of surgery.
 type Change interface {
 	// Name is wal, db or meta.
 	Name() string
-	// apply changes what w holds and tells it in w.report.
+	// apply makes the change on w and describes it in w.report.
 	apply(ctx context.Context, w *work) error
 }
 
-// Run makes the change. A *RefusedError means that nothing is left behind.
+// Run makes the change. If it returns a *RefusedError, nothing is written.
 func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 	before, err := compare.Diagnose(ctx, append([]evidence.Spec{o.Source}, o.With...), o.Compare)
 	if err != nil {
@@ -63,7 +62,7 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 	if err := w.finish(ctx); err != nil {
 		return nil, err
 	}
-	// The result stands in the source's place under the source's name.
+	// The result takes the place and the name of the source.
 	spec := evidence.Spec{Name: w.source().Source.Name, Where: w.result()}
 	after, err := compare.Diagnose(ctx, append([]evidence.Spec{spec}, o.With...), o.Compare)
 	if err != nil {
@@ -86,7 +85,7 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 	return r, w.commit()
 }
 
-// accepts notes a consequence that was met and tells whether it was accepted.
+// accepts records a consequence and reports whether it was accepted.
 func (w *work) accepts(flag string) bool {
 	if !slices.Contains(w.o.Accept, flag) {
 		return false
@@ -130,7 +129,7 @@ func (w *work) judge(before, after *compare.Report) error {
 	return w.need(AcceptDivergence, "", "the result breaks what held before ("+string(first.Check)+"): "+first.Title)
 }
 
-// violated are the checks with a finding at or above error, with the first of them.
+// violated returns the checks with a finding at or above error, with their first finding.
 func violated(r *compare.Report) map[check.ID]*check.Finding {
 	out := map[check.ID]*check.Finding{}
 	for i := range r.Findings {

@@ -18,8 +18,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// dropV2 empties /1, the v2 keys of users, in every sound .snap file: 3.6 does not start with any ("detected disallowed
-// custom content in v2store"). Keys of the v3 API are not touched; v2 entries that stand in the log stay there.
+// dropV2 empties /1, the v2 keys of users, in every intact .snap file: 3.6 does not start with any ("detected
+// disallowed custom content in v2store"). It does not change keys of the v3 API, or v2 entries in the log.
 func dropV2(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if !c.DropV2 {
 		return nil, nil
@@ -50,20 +50,21 @@ func dropV2(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if len(keys) == 0 {
 		return nil, refusef("", "no .snap file of %s holds v2 keys", m.Label())
 	}
-	w.givesUp("%d v2 keys; etcdctl with ETCDCTL_API=2 on the old member, or etcdctl migrate of etcd 3.3, still reads them", len(keys))
+	w.givesUp("%d v2 keys; etcdctl with ETCDCTL_API=2 on the old member, or etcdctl migrate of etcd 3.3, still reads "+
+		"them", len(keys))
 	for _, p := range w.peers() {
 		if f := p.NewestSnap(); f != nil && f.V2 != nil && len(f.V2.UserKeys) > 0 {
 			w.note("%s has v2 keys too", p.Label())
 		}
 	}
 	if n := v2Entries(ctx, w); n > 0 {
-		w.note("%d v2 requests stand in the log behind the newest snapshot; etcd 3.6 and later do not start on those",
+		w.note("the log has %d v2 requests after the newest snapshot; etcd 3.6 and later do not start on those",
 			n)
 	}
 	return nil, nil
 }
 
-// v2Entries counts raw v2 requests behind the newest snapshot that write user keys.
+// v2Entries counts raw v2 requests after the newest snapshot that write user keys.
 func v2Entries(ctx context.Context, w *work) (n int) {
 	m := w.source()
 	if !m.HasLog() {
@@ -114,7 +115,7 @@ func sameMembers(a, b *dumplog.V2Store) bool {
 		func(x, y dumplog.V2Member) bool { return reflect.DeepEqual(x, y) })
 }
 
-// emptied is the JSON of a v2 store without what it has below /1.
+// emptied returns the JSON of a v2 store without its content below /1.
 func emptied(store []byte) ([]byte, error) {
 	var doc map[string]json.RawMessage
 	if err := json.Unmarshal(store, &doc); err != nil {

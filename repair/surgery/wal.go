@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// WAL repairs a damaged log: records stay in their order under a new CRC chain from the first damaged segment on, lost
-// entries are taken from the logs of other members, and the log ends where neither has them.
+// WAL repairs a damaged log. Records stay in order under a new CRC chain from the first damaged segment on. Lost
+// entries come from the logs of other members, and the log ends at the first entry that none has.
 type WAL struct{}
 
 // Name is wal.
@@ -37,7 +37,7 @@ func (WAL) apply(ctx context.Context, w *work) error {
 	r := &rewriter{w: w, ctx: ctx, s: s, fill: newFill(ctx, w.peers(), m), firstBad: firstBadSegment(s),
 		unproven: map[uint64]bool{}, short: short}
 	if len(s.Damage) == 0 {
-		r.firstBad = len(s.Segments) // what is there is whole, and goes on in a new segment
+		r.firstBad = len(s.Segments) // the log is intact and continues in a new segment
 	}
 	for _, d := range s.Damage {
 		if d.Kind == dumplog.DamageTornTail {
@@ -51,11 +51,10 @@ func (WAL) apply(ctx context.Context, w *work) error {
 	return r.account()
 }
 
-// endsShort tells a log that ends before what its own database has applied, as one whose last segment is gone.
+// endsShort reports whether a log ends before what its own database has applied, as if its last segment were missing.
 func endsShort(m *evidence.Member) bool { return m.HasDB() && m.ConsistentIndex() > m.LastIndex() }
 
-// firstBadSegment is the position of the first segment that has to be written anew: a segment that is missing counts
-// for the one behind.
+// firstBadSegment returns the position of the first segment to rewrite. A missing segment counts as the one after it.
 func firstBadSegment(s *dumplog.Summary) int {
 	bad := map[string]bool{}
 	for _, d := range s.Damage {
@@ -69,7 +68,7 @@ func firstBadSegment(s *dumplog.Summary) int {
 	return 0
 }
 
-// rewriter writes the new segments while the records of the old ones pass by.
+// rewriter writes the new segments while the records of the old ones are read.
 type rewriter struct {
 	w   *work
 	ctx context.Context
@@ -79,18 +78,17 @@ type rewriter struct {
 
 	f   *os.File
 	log *datadir.LogWriter
-	// segment is the old segment being read, seq the sequence number of the next new one, chain what it has to go on
-	// with.
+	// segment is the current old segment, seq the sequence number of the next new one, chain the CRC with which it must
+	// start.
 	segment string
 	seq     uint64
 	chain   uint32
 	skip    bool
-	// next is the index that follows the log as it is written, 0 before the first entry; term is that of its last
-	// entry.
+	// next is the index after the new log, 0 before the first entry; term is that of its last entry.
 	next, term uint64
 	// state is the last HardState written, hard the last one read.
 	state, hard dumplog.HardState
-	// cut is the first index that could not be had; 0 means none.
+	// cut is the first index that is not available; 0 means none.
 	cut      uint64
 	filled   []span
 	dropped  int
@@ -103,7 +101,7 @@ type rewriter struct {
 
 type span struct{ from, to uint64 }
 
-// String is the span as a person writes it.
+// String returns one index, or the first and last one.
 func (s span) String() string {
 	if s.from == s.to {
 		return fmt.Sprint(s.from)
@@ -138,17 +136,17 @@ func (r *rewriter) run() (err error) {
 			return err
 		}
 	}
-	if r.log == nil { // nothing in the bad segments was good
+	if r.log == nil { // the bad segments have no good record
 		if err := r.open(); err != nil {
 			return err
 		}
 	}
 	r.fillTail()
-	r.settle()
+	r.endState()
 	return r.end()
 }
 
-// copyHead copies the segments in front of the first bad one; their records still pass by, for the indexes.
+// copyHead copies the segments before the first bad one. Their records are still read, for the indexes.
 func (r *rewriter) copyHead() error {
 	for i := range r.firstBad {
 		name := r.s.Segments[i].Name
@@ -164,7 +162,7 @@ func (r *rewriter) copyHead() error {
 	return nil
 }
 
-// usable tells whether a record that damage stands beside can be kept: its data must be proved, or accepted unproved.
+// usable reports whether a record next to damage can be kept: its data must be proven, or accepted without proof.
 func (r *rewriter) usable(rec *dumplog.Record, d *dumplog.DamageError) bool {
 	if rec.Data == nil {
 		return false
@@ -212,5 +210,5 @@ func (r *rewriter) record(rec *dumplog.Record) error {
 	case dumplog.RecordSnapshot:
 		return r.snapshotRecord(rec)
 	}
-	return nil // crc records are made anew
+	return nil // crc records are newly written
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// settle ends the log with a HardState that fits it. Where bytes of unknown kind were lost, a vote may have been among
-// them: a term above all that was seen keeps the member from voting a second time in one.
-func (r *rewriter) settle() {
+// endState ends the log with a matching HardState. If unknown bytes were lost, a vote may have been among them. Then a
+// term above all others keeps the member from voting a second time in one term.
+func (r *rewriter) endState() {
 	hs := r.state
 	hs.Commit = max(hs.Commit, min(max(r.hard.Commit, hs.Commit), r.last()))
 	if r.term > hs.Term {
@@ -29,19 +29,20 @@ func (r *rewriter) settle() {
 	}
 }
 
-// mayHoldVote: a torn tail was never synced and so never acted upon; the other kinds left out lose no HardState.
+// mayHoldVote reports whether damage may have removed a HardState. A torn tail was never synced and so had no effect;
+// the other listed kinds lose no HardState.
 func mayHoldVote(d *dumplog.DamageError) bool {
 	switch d.Kind {
 	case dumplog.DamageTornTail, dumplog.DamagePadding, dumplog.DamageIndexGap, dumplog.DamageTermOrder,
 		dumplog.DamageMixed, dumplog.DamageChain:
 		return false
 	case dumplog.DamageCRC, dumplog.DamageTail, dumplog.DamagePayload:
-		return d.LostFrom == 0 // an entry is lost there, else it may be anything
+		return d.LostFrom == 0 // an entry is lost there; otherwise it may be anything
 	}
 	return true
 }
 
-// newestUsable is the index of the newest raft snapshot that the member can start from.
+// newestUsable returns the index of the newest raft snapshot from which the member can start.
 func newestUsable(m *evidence.Member) uint64 {
 	if f := m.NewestSnap(); f != nil {
 		return f.Index

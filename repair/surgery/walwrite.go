@@ -11,10 +11,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// copied tells whether the records passing by lie in a segment that was copied.
+// copied reports whether the current records are in a copied segment.
 func (r *rewriter) copied() bool { return r.f == nil }
 
-// enter begins the new segment for an old one; in front of the first bad one only the chain is kept in mind.
+// enter starts the new segment for an old one. Before the first bad one it does nothing.
 func (r *rewriter) enter(name string) error {
 	r.segment, r.skip = name, false
 	for i := range r.s.Segments {
@@ -44,7 +44,7 @@ func (r *rewriter) open() error {
 	r.f, r.log = f, datadir.NewLogWriter(f, r.chain)
 	r.log.Metadata(uint64(r.s.Metadata.MemberID), uint64(r.s.Metadata.ClusterID))
 	if r.seq == 1 && !slices.ContainsFunc(r.s.Snapshots, func(x dumplog.SnapshotRecord) bool { return x.Index == 0 }) {
-		r.log.Snapshot(0, 0, nil) // every log begins with it; etcd does not open one without
+		r.log.Snapshot(0, 0, nil) // every log starts with it; etcd does not open one without
 	}
 	if r.state != (dumplog.HardState{}) {
 		r.log.State(r.state.Term, uint64(r.state.Vote), r.state.Commit)
@@ -52,7 +52,7 @@ func (r *rewriter) open() error {
 	return nil
 }
 
-// end completes the segment under way and syncs it.
+// end completes the current segment and syncs it.
 func (r *rewriter) end() error {
 	if r.f == nil {
 		return nil
@@ -66,7 +66,7 @@ func (r *rewriter) end() error {
 func (r *rewriter) hardState(rec *dumplog.Record) error {
 	hs, err := dumplog.DecodeHardState(rec.Data)
 	if err != nil {
-		return nil //nolint:nilerr // damage: a HardState that says nothing is not taken over
+		return nil //nolint:nilerr // damage: an invalid HardState is dropped
 	}
 	r.hard = hs
 	if r.copied() {
@@ -85,24 +85,24 @@ func (r *rewriter) hardState(rec *dumplog.Record) error {
 	return nil
 }
 
-// last is the last index of the log as it is written.
+// last returns the last index of the new log.
 func (r *rewriter) last() uint64 { return max(r.next, 1) - 1 }
 
 func (r *rewriter) snapshotRecord(rec *dumplog.Record) error {
 	sn, err := dumplog.DecodeSnapshotRecord(rec.Data)
 	if err != nil {
-		return nil //nolint:nilerr // damage: a snapshot record that says nothing is not taken over
+		return nil //nolint:nilerr // damage: an invalid snapshot record is dropped
 	}
 	if !r.copied() {
 		r.log.Record(int64(dumplog.RecordSnapshot), rec.Data)
 	}
 	if jump(r.s, sn.Index) && r.next <= sn.Index {
-		r.next = sn.Index + 1 // the log goes on behind a leader's snapshot
+		r.next = sn.Index + 1 // the log continues after a leader's snapshot
 	}
 	return nil
 }
 
-// jump tells whether the log legally goes on behind this snapshot.
+// jump reports whether the log legally continues after this snapshot.
 func jump(s *dumplog.Summary, index uint64) bool {
 	for _, j := range s.Jumps {
 		if j.To == index {
@@ -115,7 +115,7 @@ func jump(s *dumplog.Summary, index uint64) bool {
 func (r *rewriter) entry(rec *dumplog.Record) error {
 	e, err := rec.Entry()
 	if err != nil {
-		return nil //nolint:nilerr // damage: what decodes as no entry is lost, and the index tells
+		return nil //nolint:nilerr // damage: an invalid entry is lost, as the index shows
 	}
 	if r.copied() {
 		r.next, r.term = e.Index+1, e.Term
@@ -124,11 +124,11 @@ func (r *rewriter) entry(rec *dumplog.Record) error {
 	if r.cut > 0 && e.Index >= r.cut {
 		return nil
 	}
-	r.cut = 0 // a later leader's entries replace what was behind the hole
+	r.cut = 0 // a later leader's entries replace those after the gap
 	if r.next > 0 && e.Index > r.next && !r.bridge(span{r.next, e.Index - 1}) {
 		return nil
 	}
-	// The bytes stay as they are: encoders differ in what they write for zero, which tells who wrote.
+	// The bytes stay unchanged: encoders differ in how they write zero, which shows the etcd version.
 	r.log.Record(int64(dumplog.RecordEntry), rec.Data)
 	r.next, r.term = e.Index+1, e.Term
 	return nil
@@ -139,8 +139,8 @@ func (r *rewriter) write(e *datadir.Entry) {
 	r.next, r.term = e.Index+1, e.Term
 }
 
-// bridge closes a hole in front of an entry: with other members' entries, or, when the newest raft snapshot covers it,
-// by leaving it.
+// bridge closes a gap before an entry with other members' entries. If the newest raft snapshot covers the gap, it
+// stays.
 func (r *rewriter) bridge(hole span) bool {
 	at := hole.from
 	for ; at <= hole.to; at++ {
@@ -164,7 +164,7 @@ func (r *rewriter) bridge(hole span) bool {
 	return false
 }
 
-// fillTail adds committed entries behind the end that this log has lost.
+// fillTail adds committed entries that this log has lost at its end.
 func (r *rewriter) fillTail() {
 	if r.cut > 0 || r.next == 0 {
 		return
@@ -179,7 +179,7 @@ func (r *rewriter) fillTail() {
 	if r.short || slices.ContainsFunc(r.s.Damage, func(d *dumplog.DamageError) bool {
 		return d.Kind == dumplog.DamageMissingSegment && d.LostFrom >= r.next
 	}) {
-		// Nothing tells where the lost end was. What is committed may have been so by this member's vote.
+		// Nothing shows where the lost end was. This member's vote may have committed what is committed.
 		for _, p := range r.w.peers() {
 			lost = max(lost, p.Commit)
 		}
@@ -194,6 +194,6 @@ func (r *rewriter) fillTail() {
 	}
 	if r.next > from {
 		r.filled = append(r.filled, span{from, r.next - 1})
-		r.hard.Commit = max(r.hard.Commit, r.last()) // they are committed where they come from
+		r.hard.Commit = max(r.hard.Commit, r.last()) // they are committed on the other members
 	}
 }

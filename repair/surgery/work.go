@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
-// work is a change under way: the opened sources and the new path, which has the shape of the source. Parts that the
-// change does not make itself are copied by finish.
+// work is a change in progress: the open sources and the new path, which has the form of the source. finish copies the
+// parts that the change does not make.
 type work struct {
 	o      *Options
 	set    *evidence.Set
@@ -24,7 +24,7 @@ type work struct {
 	report *Report
 	// before is the diagnosis of the source and its peers.
 	before *compare.Report
-	// madeWAL and madeDB are set by the change that made the part.
+	// madeWAL and madeDB are set by the change that makes the part.
 	madeWAL, madeDB bool
 	// snaps are .snap files with new content, by name.
 	snaps map[string][]byte
@@ -84,8 +84,8 @@ func (w *work) note(format string, args ...any) {
 	w.report.Notes = append(w.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// walPath, snapPath and dbPath are the places of the parts below the new path; a part is its own source's shape when it
-// came alone.
+// walPath, snapPath and dbPath are the paths of the parts below the new path. A source that is a single part keeps its
+// form.
 func (w *work) walPath() string {
 	if w.source().Source.Kind == evidence.KindWAL {
 		return w.out.Path
@@ -102,13 +102,13 @@ func (w *work) dbPath() string {
 	return filepath.Join(w.snapPath(), "db")
 }
 
-// isFile tells whether the result is a single file.
+// isFile reports whether the result is a single file.
 func (w *work) isFile() bool {
 	k := w.source().Source.Kind
 	return k == evidence.KindDB || k == evidence.KindBackup
 }
 
-// result is what the second diagnosis reads.
+// result returns the path for the second diagnosis.
 func (w *work) result() string {
 	switch {
 	case w.isFile():
@@ -119,7 +119,7 @@ func (w *work) result() string {
 	return w.out.Path
 }
 
-// finish copies what the change left alone. Files that a server would not read stay behind.
+// finish copies the unchanged parts. It omits files that a server would not read.
 func (w *work) finish(ctx context.Context) error {
 	if w.isFile() {
 		return w.finishFile(ctx)
@@ -143,7 +143,7 @@ func (w *work) finish(ctx context.Context) error {
 	return nil
 }
 
-// finishFile: a backup gets a trailer again, since its bytes are new.
+// finishFile appends a new trailer to a backup, since its bytes are new.
 func (w *work) finishFile(ctx context.Context) error {
 	if !w.madeDB {
 		if err := w.out.Copy(ctx, w.dbPath(), w.parts.DB); err != nil {
@@ -208,7 +208,7 @@ func (w *work) copySnaps(ctx context.Context) error {
 	return nil
 }
 
-// commit gives the result its name.
+// commit renames the result to its final name.
 func (w *work) commit() error {
 	var err error
 	w.report.Bytes, err = w.out.Size()
