@@ -57,7 +57,7 @@ func TestE2ELiveSecured(t *testing.T) {
 					"collect", "--endpoints", r.clients[i], "--data-dir", filepath.Join(r.dir, "hosts", name, "data"),
 					"-o",
 					file)
-				if !strings.Contains(out, "the member that gave the database is the one whose log this is") {
+				if !strings.Contains(out, "database and log come from the same member") {
 					t.Errorf("collect of %s does not prove its parts:\n%s", name, out)
 				}
 				copies = append(copies, file)

@@ -1,9 +1,8 @@
-// Command fuzzcli runs etcd-medic on mutated evidence, from outside as a user does, and fails on everything that must
-// never happen: a panic, a signal, a run that does not end, memory without bound, broken JSON, a changed input, scratch
-// left behind, an unknown exit code, control characters in the output, and a set called healthy although a check can
-// see the change.
+// Command fuzzcli runs etcd-medic on mutated evidence, from outside like a user. It fails on a panic, a signal, a run
+// that does not end, unbounded memory, broken JSON, a changed input, leftover scratch, an unknown exit code, control
+// characters in the output, and a set reported as healthy although a check can detect the change.
 //
-// A run is a function of the seed and its number, so that `fuzzcli -seed S -first N -runs 1` does one again.
+// A run depends only on the seed and its number, so `fuzzcli -seed S -first N -runs 1` repeats one.
 package main
 
 import (
@@ -62,9 +61,9 @@ type fuzzer struct {
 	out                          io.Writer
 	scratch                      string
 	sets                         []string
-	// mu guards what follows and the output.
+	// mu guards the fields below and the output.
 	mu sync.Mutex
-	// found counts findings by kind, failed and done count runs.
+	// found counts findings by kind; failed and done count runs.
 	found        map[string]int
 	failed, done int
 }
@@ -116,10 +115,10 @@ func mapKeys(m map[string]int) func(func(string) bool) {
 }
 
 func (f *fuzzer) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(f.out, format+"\n", args...) // a report that cannot be written is seen by who reads it
+	_, _ = fmt.Fprintf(f.out, format+"\n", args...) // a reader notices a report that cannot be written
 }
 
-// unpack brings the incidents to scratch.
+// unpack unpacks the incidents into scratch.
 func (f *fuzzer) unpack(ctx context.Context) error {
 	found, err := filepath.Glob(filepath.Join(f.incidents, "*", "nodes.tar.gz"))
 	if err != nil || len(found) == 0 {
@@ -187,7 +186,7 @@ func (f *fuzzer) one(ctx context.Context, n int) (err error) {
 	return nil
 }
 
-// mutate applies one to three mutations; seen is true when a check must see one of them and nothing else happened.
+// mutate applies one to three mutations. seen is true if there is only one kind of change and a check must detect it.
 func (f *fuzzer) mutate(r *rand.Rand, s *set) (did []string, seen bool, err error) {
 	var ms []mutation
 	for _, m := range mutations {
@@ -211,8 +210,8 @@ func (f *fuzzer) mutate(r *rand.Rand, s *set) (did []string, seen bool, err erro
 	return did, seen, nil
 }
 
-// command runs one command on the set and returns it with what is wrong. A set of which a check must see the change is
-// diagnosed mostly.
+// command runs one command on the set and returns it with its faults. If a check must detect the change, the command is
+// usually diagnose.
 func (f *fuzzer) command(ctx context.Context, r *rand.Rand, dir string, s *set, judged bool) (o *outcome,
 	wrong []string,
 	err error) {
@@ -247,7 +246,7 @@ func (f *fuzzer) command(ctx context.Context, r *rand.Rand, dir string, s *set, 
 	return o, wrong, nil
 }
 
-// args fills the sources into a command.
+// args inserts the sources into a command.
 func (s *set) args(r *rand.Rand, command, out string) (args []string) {
 	for a := range strings.FieldsSeq(command) {
 		switch a {
@@ -281,7 +280,7 @@ func (s *set) args(r *rand.Rand, command, out string) (args []string) {
 	return args
 }
 
-// allIn tells whether a command has all sources, so that what was changed is among them.
+// allIn reports whether a command has all sources, so that the changed one is among them.
 func (s *set) allIn(args []string) bool {
 	if s.archive != "" {
 		return slices.Contains(args, s.archive)

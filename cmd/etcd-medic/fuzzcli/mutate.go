@@ -24,7 +24,7 @@ import (
 type mutation struct {
 	name string
 	do   func(r *rand.Rand, set *set) error
-	// seen is true when a check must see the change: a diagnosis that calls the set healthy is then wrong.
+	// seen is true if a check must detect the change: a diagnosis that reports the set as healthy is then wrong.
 	seen bool
 }
 
@@ -32,16 +32,16 @@ type mutation struct {
 type set struct {
 	dir     string
 	members []string // paths of the sources
-	// args are put before the sources: names of sources, say.
+	// names are the names of sources, by path.
 	names map[string]string
-	// archive replaces all sources when it is set.
+	// archive replaces all sources if it is set.
 	archive string
 }
 
-// errNothing says that the set has nothing that the mutation could change.
+// errNothing says that the set has nothing to mutate in this way.
 var errNothing = errors.New("nothing to mutate")
 
-// mutations is every way to mutate a set.
+// mutations are all ways to mutate a set.
 var mutations = []mutation{
 	{name: "flip a bit", do: flipBit},
 	{name: "random bytes", do: randomBytes},
@@ -66,7 +66,7 @@ var mutations = []mutation{
 	{name: "damaged archive", do: damagedArchive},
 }
 
-// files are the regular files of all members.
+// files returns the regular files of all members.
 func (s *set) files(match func(path string) bool) (out []string) {
 	for _, m := range s.members {
 		_ = filepath.WalkDir(m, func(p string, d fs.DirEntry, err error) error { // what cannot be listed is not mutated
@@ -85,7 +85,7 @@ func isSnap(p string) bool              { return strings.HasSuffix(p, ".snap") }
 func isDB(p string) bool                { return filepath.Base(p) == "db" || strings.HasSuffix(p, ".db") }
 func one[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
 
-// pick chooses one file and reads its beginning.
+// pick selects one file and reads its start.
 func (s *set) pick(r *rand.Rand, match func(string) bool) (path string, b []byte, err error) {
 	all := s.files(match)
 	if len(all) == 0 {
@@ -147,7 +147,7 @@ func lengthen(r *rand.Rand, s *set) error {
 	return os.Truncate(path, st.Size()+int64(r.IntN(1<<20)))
 }
 
-// recordsOf picks a segment with records.
+// recordsOf selects a segment with records.
 func (s *set) recordsOf(r *rand.Rand) (path string, b []byte, rs []record, err error) {
 	if path, b, err = s.pick(r, isWAL); err != nil {
 		return "", nil, nil, err
@@ -186,7 +186,7 @@ func recordLength(r *rand.Rand, s *set) error {
 	return overwrite(path, int64(x.off), binary.LittleEndian.AppendUint64(nil, word))
 }
 
-// mendedRecord changes the content of a record and mends the chain of the whole log.
+// mendedRecord changes the content of a record and recomputes the chain of the whole log.
 func mendedRecord(r *rand.Rand, s *set) error {
 	path, b, rs, err := s.recordsOf(r)
 	if err != nil {
@@ -205,11 +205,11 @@ func mendedRecord(r *rand.Rand, s *set) error {
 	return mendLog(filepath.Dir(path))
 }
 
-// lastEntries are left as they are by mendedEntry: they need not be committed.
+// lastEntries is how many entries at the end mendedEntry keeps: they may be uncommitted.
 const lastEntries = 30
 
-// mendedEntry flips a bit in the request of an entry that another member holds too, and mends the chain: then two logs
-// differ at an index that both have committed.
+// mendedEntry flips a bit in the request of an entry that another member also has, and recomputes the chain. Then two
+// logs differ at an index that both have committed.
 func mendedEntry(r *rand.Rand, s *set) error {
 	path, b, rs, err := s.recordsOf(r)
 	if err != nil {
@@ -320,7 +320,7 @@ func removeFile(r *rand.Rand, s *set) error {
 	return os.Remove(one(r, all))
 }
 
-// oddName are names that a terminal, a shell or a table may take for something else.
+// oddName are names that a terminal, a shell or a table may misinterpret.
 var oddName = []string{"a\x1b[31mred", "b\u202etxt", "c d;e", "$(touch X)", "-oProxyCommand=x", "x\ny", "q\"'`",
 	"\u009b31m", "ff\xff", "0000000000000003-ffffffffffffffff.wal", "ffffffffffffffff-ffffffffffffffff.snap"}
 
@@ -346,7 +346,7 @@ func swapFiles(r *rand.Rand, s *set) error {
 	return errors.Join(os.Rename(a, a+".x"), os.Rename(b, a), os.Rename(a+".x", b))
 }
 
-// specialFile puts what is no file where a file is, or beside one.
+// specialFile replaces a file by a special file, or adds one next to it.
 func specialFile(r *rand.Rand, s *set) error {
 	all := s.files(isAny)
 	if len(all) == 0 {
@@ -371,7 +371,7 @@ func specialFile(r *rand.Rand, s *set) error {
 	return os.Symlink("..", p)
 }
 
-// oddNames gives sources names that must not reach a terminal as they are.
+// oddNames gives sources names that must be escaped on a terminal.
 func oddNames(r *rand.Rand, s *set) error {
 	s.names = map[string]string{}
 	for i, m := range s.members {

@@ -18,15 +18,15 @@ import (
 	"unicode/utf8"
 )
 
-// limits of one command. Waiting is generous: the machine may be busy.
+// Limits of one command. They are generous, since the machine may be busy.
 const (
 	patience  = 2 * time.Minute
 	maxMemory = 300 << 20
 	maxOutput = 64 << 20
 )
 
-// commands are what is run on a mutated set: ALL stands for all sources, ONE for one of them, DB for the database of
-// one, OUT for a new path.
+// commands are the commands to run on a mutated set: ALL means all sources, ONE one of them, DB the database of one,
+// OUT a new path.
 var commands = []string{
 	"diagnose ALL -w json", "diagnose ALL -w json", "diagnose ALL", "diagnose ALL --full", "diagnose ALL --timeline",
 	"diagnose ONE -w json", "inspect ONE -w json", "inspect ONE --full",
@@ -44,7 +44,7 @@ var commands = []string{
 	"repair meta ONE --set-consistent-index 5 -o OUT",
 }
 
-// outcome is what a command did.
+// outcome is the result of a command.
 type outcome struct {
 	args           []string
 	stdout, stderr []byte
@@ -54,16 +54,16 @@ type outcome struct {
 	hung, signaled bool
 }
 
-// line is the command as one line, for people; it is never run by a shell.
+// line returns the command on one line for the report; it is never run by a shell.
 func (o *outcome) line() string { return fmt.Sprintf("%q", o.args) }
 
-// run runs the program on a set. Scratch goes to tmp.
+// run runs the program on a set, with tmp as scratch.
 func run(ctx context.Context, medic, tmp string, args []string) (*outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, medic, args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // the goroutines say where it hangs
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // prints the goroutines
 	cmd.WaitDelay = 10 * time.Second
 	var stdout, stderr bounded
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -87,7 +87,7 @@ func run(ctx context.Context, medic, tmp string, args []string) (*outcome, error
 	return o, nil
 }
 
-// bounded keeps the first bytes that are written to it.
+// bounded keeps the first bytes written to it.
 type bounded struct{ b bytes.Buffer }
 
 // Write implements io.Writer.
@@ -98,7 +98,7 @@ func (w *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// judge returns what is wrong with an outcome.
+// judge returns the faults of an outcome.
 func (o *outcome) judge() (wrong []string) {
 	say := func(bad bool, format string, args ...any) {
 		if bad {
@@ -107,7 +107,7 @@ func (o *outcome) judge() (wrong []string) {
 	}
 	say(o.hung, "it does not end")
 	say(o.signaled && !o.hung, "a signal ended it")
-	say(!o.hung && !o.signaled && (o.code < 0 || o.code > 6), "exit code %d is none of the documented ones", o.code)
+	say(!o.hung && !o.signaled && (o.code < 0 || o.code > 6), "exit code %d is not documented", o.code)
 	say(bytes.Contains(o.stderr, []byte("defect of etcd-medic")) || bytes.Contains(o.stderr, []byte("goroutine ")),
 		"panic: %s", firstLines(o.stderr, 14))
 	say(o.memory > maxMemory, "%d MB of memory", o.memory>>20)
@@ -126,8 +126,8 @@ func (o *outcome) judge() (wrong []string) {
 	return wrong
 }
 
-// control finds a character that a terminal may obey: C0 but tab and newline, DEL, C1, and those that change the
-// direction of text.
+// control finds a character that a terminal may interpret: C0 except tab and newline, DEL, C1, and those that change
+// the direction of text.
 func control(b []byte) (c rune, at int) {
 	for at := 0; at < len(b); {
 		c, n := utf8.DecodeRune(b[at:])
@@ -142,7 +142,7 @@ func control(b []byte) (c rune, at int) {
 
 func around(b []byte, at int) []byte { return b[max(0, at-40):min(len(b), at+40)] }
 
-// documents tells whether b is a sequence of whole JSON documents.
+// documents reports whether b is a sequence of complete JSON documents.
 func documents(b []byte) bool {
 	for d := json.NewDecoder(bytes.NewReader(b)); ; {
 		var v any
@@ -158,7 +158,7 @@ func firstLines(b []byte, n int) string {
 	return s[:min(len(s), 1500)]
 }
 
-// healthy tells whether the output of diagnose -w json calls the set healthy.
+// healthy reports whether the output of diagnose -w json calls the set healthy.
 func (o *outcome) healthy() bool {
 	var r struct {
 		Verdict struct {
@@ -168,7 +168,7 @@ func (o *outcome) healthy() bool {
 	return json.Unmarshal(o.stdout, &r) == nil && r.Verdict.Healthy != nil && *r.Verdict.Healthy
 }
 
-// state lists every name below a folder with what must not change.
+// state lists every name below a folder with everything that must not change.
 func state(dir string) (string, error) {
 	var s strings.Builder
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {

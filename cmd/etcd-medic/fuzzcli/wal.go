@@ -12,7 +12,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// record is one record of a segment as it stands there.
+// record is one record of a segment.
 type record struct {
 	off, end int // of the frame
 	typ      uint64
@@ -20,10 +20,10 @@ type record struct {
 	data     []byte
 }
 
-// crcType is the type of the record that begins a segment and carries on the CRC chain.
+// crcType is the type of the record that starts a segment and continues the CRC chain.
 const crcType = 4
 
-// records reads the records of a segment up to the first that makes no sense.
+// records reads the records of a segment up to the first invalid one.
 func records(b []byte) (out []record) {
 	for off := 0; off+8 <= len(b); {
 		word := binary.LittleEndian.Uint64(b[off:])
@@ -89,7 +89,7 @@ func appendRecord(b []byte, typ uint64, crc uint32, data []byte) []byte {
 	return append(b, make([]byte, pad)...)
 }
 
-// mend writes a segment again with a chain that holds, and returns the chain at its end. The size stays where it can.
+// mend rewrites a segment with a valid chain, and returns the chain at its end. It keeps the size if possible.
 func mend(b []byte, chain uint32) ([]byte, uint32) {
 	rs := records(b)
 	if len(rs) == 0 {
@@ -109,14 +109,15 @@ func mend(b []byte, chain uint32) ([]byte, uint32) {
 	return out, chain
 }
 
-// segments are the paths of a log's segments, in order.
+// segments returns the paths of a log's segments, in order.
 func segments(walDir string) []string {
 	found, _ := filepath.Glob(filepath.Join(walDir, "*.wal")) // the pattern is well-formed
 	slices.Sort(found)
 	return found
 }
 
-// mendLog mends all segments of a folder. Only the data is read: the preallocated rest of a segment is zeros.
+// mendLog recomputes the chain of all segments of a folder. It reads only the data: the preallocated rest of a segment
+// is zeros.
 func mendLog(walDir string) error {
 	var chain uint32
 	for _, p := range segments(walDir) {
@@ -132,10 +133,10 @@ func mendLog(walDir string) error {
 	return nil
 }
 
-// maxHead is how much of a file is mutated: what is beyond it is preallocated.
+// maxHead is how much of a file is mutated, in bytes: the rest is preallocated.
 const maxHead = 4 << 20
 
-// head reads the beginning of a file, without the zeros at its end.
+// head reads the start of a file, without the zeros at its end.
 func head(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -154,7 +155,7 @@ func head(path string) ([]byte, error) {
 	return b[:min(n, (len(b)+7)/8*8+8)], nil
 }
 
-// overwrite writes bytes into a file that is there.
+// overwrite writes bytes into an existing file.
 func overwrite(path string, off int64, b []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

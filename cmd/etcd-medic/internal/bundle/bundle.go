@@ -1,6 +1,5 @@
-// Package bundle writes and reads the archive that people attach to a bug: the report in every form, the facts of each
-// member and counts of its log, lines of servers' logs, and a manifest. What must not leave the house was taken out
-// before.
+// Package bundle writes and reads the archive that users attach to a bug. It contains the report in every form, the
+// facts of each member and counts of its log, lines of servers' logs, and a manifest. Its input is already redacted.
 package bundle
 
 import (
@@ -45,12 +44,12 @@ type Info struct {
 // infoFormat is the version of a bundle's layout.
 const infoFormat = 1
 
-// Input is what a bundle is made of. It is redacted already.
+// Input is the redacted content of a bundle.
 type Input struct {
 	Dossier *dossier.Dossier
 	// Logs are counts of each source's log, by position of the source.
 	Logs []*LogCounts
-	// ServerLogs are the known lines of servers' logs by source; nil where they are left out.
+	// ServerLogs are the known lines of servers' logs by source; nil if they are left out.
 	ServerLogs map[string]*serverlog.Journal
 	Keys       string
 	Created    time.Time
@@ -59,12 +58,12 @@ type Input struct {
 // File is one file of a bundle.
 type File struct {
 	Name string
-	// What says what it holds.
+	// What describes its content.
 	What    string
 	Content []byte
 }
 
-// Files makes the files of a bundle, in order.
+// Files returns the files of a bundle, in order.
 func Files(in *Input) ([]File, error) {
 	r := in.Dossier.Report
 	info := Info{Format: infoFormat, Created: in.Created.UTC().Truncate(time.Second), Tool: r.Tool, Keys: in.Keys,

@@ -16,7 +16,7 @@ func FuzzTake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, name := range []string{infoName, textName, fullName, jsonName, "other"} {
 			x := &Bundle{}
-			if x.take(name, bytes.NewReader(b)) != nil || name != jsonName || x.Diagnosis == nil {
+			if x.keep(name, bytes.NewReader(b)) != nil || name != jsonName || x.Diagnosis == nil {
 				continue
 			}
 			if _, err := x.Indented(); err != nil {

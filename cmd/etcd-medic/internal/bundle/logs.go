@@ -10,14 +10,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// LogCounts say what the entries of one log ask for.
+// LogCounts are counts of the entries of one log.
 type LogCounts struct {
 	Total dumplog.Count `json:"total"`
-	// Kinds, Terms and Prefixes are largest first; Prefixes are those of keys that are written.
+	// Kinds, Terms and Prefixes are sorted, largest first. Prefixes are those of written keys.
 	Kinds    []Counted `json:"kinds"`
 	Terms    []Counted `json:"terms"`
 	Prefixes []Counted `json:"prefixes"`
-	// Sizes counts payloads by size: class i those of less than 2^i and at least 2^(i-1) bytes.
+	// Sizes counts payloads by size: class i has less than 2^i and at least 2^(i-1) bytes.
 	Sizes []int64 `json:"sizes"`
 	// Largest is the largest payload, LargestIndex its entry.
 	Largest      int64  `json:"largest"`
@@ -34,7 +34,7 @@ type Counted struct {
 // maxCounted bounds each list.
 const maxCounted = 1000
 
-// CountLog counts the log of a member, nil when it has none. prefix says what stands for a prefix of keys.
+// CountLog counts the log of a member, nil if it has none. prefix returns the replacement of a key prefix.
 func CountLog(ctx context.Context, m *evidence.Member, prefix func(string) string) (*LogCounts, error) {
 	if !m.HasWAL() {
 		return nil, nil

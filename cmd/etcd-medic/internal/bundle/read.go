@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/tarzst"
 )
 
-// Bundle is what is shown of a bundle again.
+// Bundle is the content of a bundle that is shown again.
 type Bundle struct {
 	Info Info
 	// Screen and Full are the report as text, Diagnosis is the document of diagnose.
@@ -23,20 +23,20 @@ type Bundle struct {
 	Diagnosis    json.RawMessage
 }
 
-// limits bound a bundle: a page of 20 MB, a document of the same size and what else there is.
+// limits bound a bundle: a page of 20 MB, a document of the same size and the rest.
 var limits = tarzst.Limits{Files: 2000, Bytes: 512 << 20}
 
-// errOther says that an archive is something else.
+// errOther says that an archive is not a bundle.
 var errOther = errors.New("not a bundle")
 
-// Open reads a bundle. It returns nil without an error when the file is not one.
+// Open reads a bundle. It returns nil without an error if the file is not a bundle.
 func Open(ctx context.Context, file string) (*Bundle, error) {
 	if !archive.IsArchive(file) {
 		return nil, nil
 	}
 	f, size, err := regular.Open(file)
 	if err != nil {
-		return nil, nil //nolint:nilerror // whoever reads it as a source says what is wrong
+		return nil, nil //nolint:nilerror // reading it as a source reports the error
 	}
 	defer func() { _ = f.Close() }()
 	b, first := &Bundle{}, true
@@ -45,19 +45,19 @@ func Open(ctx context.Context, file string) (*Bundle, error) {
 			return errOther
 		}
 		first = false
-		return b.take(name, r)
+		return b.keep(name, r)
 	})
 	switch {
 	case err == nil:
 		return b, nil
 	case first && ctx.Err() == nil:
-		return nil, nil // no tar.zst, or one of data dirs
+		return nil, nil // not a tar.zst, or one of data dirs
 	}
 	return nil, fmt.Errorf("%s: %w", file, err)
 }
 
-// take keeps a file that is shown again.
-func (b *Bundle) take(name string, r io.Reader) error {
+// keep stores a file that is shown again.
+func (b *Bundle) keep(name string, r io.Reader) error {
 	switch name {
 	case infoName, textName, fullName, jsonName:
 	default:
@@ -90,7 +90,7 @@ func (b *Bundle) take(name string, r io.Reader) error {
 	return nil
 }
 
-// Indented is the document of diagnose as -w json prints it.
+// Indented returns the document of diagnose as -w json prints it.
 func (b *Bundle) Indented() ([]byte, error) {
 	var out bytes.Buffer
 	if err := json.Indent(&out, b.Diagnosis, "", "  "); err != nil {
@@ -100,7 +100,7 @@ func (b *Bundle) Indented() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Report returns what the exit code depends on, and nothing else.
+// Report returns the part of the report that decides the exit code.
 func (b *Bundle) Report() (*compare.Report, error) {
 	var doc struct {
 		Sources []struct {

@@ -124,7 +124,7 @@ func runBundle(ctx context.Context, o *bundleOptions) error {
 	return result(reportCode(in.Dossier.Report, o.failOn))
 }
 
-// collect reads the sources, and takes out what must not be in the bundle.
+// collect reads the sources and redacts the content of the bundle.
 func (o *bundleOptions) collect(ctx context.Context) (*bundle.Input, error) {
 	c := o.compareOptions(&o.sources)
 	var err error
@@ -158,7 +158,7 @@ func (o *bundleOptions) collect(ctx context.Context) (*bundle.Input, error) {
 	return in, nil
 }
 
-// showBundle prints the report of a bundle again. It returns false when the one source is something else.
+// showBundle prints the report of a bundle again. It returns false if the source is not a bundle.
 func (o *diagnoseOptions) showBundle(ctx context.Context) (shown bool, err error) {
 	if len(o.specs) != 1 || o.specs[0].Name != "" || o.confirm || len(o.logs.args) > 0 || len(o.walDirs) > 0 {
 		return false, nil

@@ -103,7 +103,7 @@ func newCollectCmd(s *Streams, run func(context.Context, *collectOptions) error)
 	f.StringVarP(&o.opt.Out, "output", "o", "", "archive to write, or - for standard output; must not exist")
 	f.StringVar(&o.opt.Name, "name", "", "name of the member's folder in the archive (default: that of the data dir)")
 	f.StringVar(&o.limit, "limit-rate", defaultRate,
-		"most bytes read per second, such as 500K, 20M or 1G; 0 is no limit")
+		"most bytes read per second, such as 500K, 20M or 1G; 0 means no limit")
 	f.IntVar(&o.nice, "nice", 10, "priority on Linux, 0 (usual) to 19 (lowest)")
 	f.IntVar(&o.opt.Attempts, "attempts", 3, "how often the copy is begun when its parts do not belong together")
 	f.BoolVar(&o.all, "all", false, "with --ssh: all members of the cluster")
@@ -158,19 +158,19 @@ func parseRate(s string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(num, 10, 64)
 	if err != nil || n < 1 || n > 1<<62>>shift {
-		return 0, fmt.Errorf("%q is no number of bytes", s)
+		return 0, fmt.Errorf("%q is not a number of bytes", s)
 	}
 	return n << shift, nil
 }
 
 const (
-	// sparing is how much the heap may grow between two collections of garbage, in percent, heapLimit where that is
-	// done more often: the memory of the host is the server's.
+	// sparing is how much the heap may grow between two garbage collections, in percent. heapLimit is the size at which
+	// collections become more frequent: the memory of the host belongs to the server.
 	sparing   = 20
 	heapLimit = 12 << 20
 )
 
-// spare keeps this process to one processor and little memory until the returned function is called.
+// spare limits this process to one processor and little memory until the returned function is called.
 func spare() (undo func()) {
 	percent, limit, procs := debug.SetGCPercent(sparing), debug.SetMemoryLimit(heapLimit), runtime.GOMAXPROCS(1)
 	return func() {
@@ -205,7 +205,7 @@ func runCollect(ctx context.Context, o *collectOptions) error {
 	return o.show(m)
 }
 
-// complete fills in what was not given from what is set up on the host, after consent.
+// complete fills in missing flags from the setup of the host, after consent.
 func (o *collectOptions) complete(ctx context.Context) error {
 	if len(o.endpoints) == 1 {
 		o.opt.Endpoint = o.endpoints[0]
@@ -249,7 +249,7 @@ func (o *collectOptions) complete(ctx context.Context) error {
 	return nil
 }
 
-// list prints what was found on the host, with each command on a line of its own, so that it can be pasted.
+// list prints what was found on the host, with each command on a separate line, for copying.
 func (o *collectOptions) list(fit []find.Member) {
 	for i := range fit {
 		o.io.notef("found: %s (%s)", fit[i].Kind, fit[i].File)
@@ -257,7 +257,7 @@ func (o *collectOptions) list(fit []find.Member) {
 	}
 }
 
-// at is where a path of the host is.
+// at returns the location of a path of the host.
 func (o *collectOptions) at(p string) string {
 	if p == "" || o.root == "/" {
 		return p
@@ -281,7 +281,7 @@ func (o *collectOptions) use(m *find.Member) {
 	}
 }
 
-// command is what a person would type to collect what was found.
+// command returns the command that collects a found member.
 func (o *collectOptions) command(m *find.Member) shell.Command {
 	c := shell.Format("etcd-medic collect -o {} --data-dir {}", o.opt.Out, m.DataDir)
 	for _, f := range [][2]string{{"--wal-dir", m.WALDir}, {"--endpoints", m.Endpoint}, {"--cacert", m.CACert},
@@ -342,7 +342,7 @@ func (o *collectOptions) hosts(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// fetch runs the command of one host: ssh gets an argument list, no shell is between.
+// fetch runs the command of one host: ssh gets an argument list, without a shell in between.
 func (o *collectOptions) fetch(ctx context.Context, h *collect.Host) (err error) {
 	if h.Host == collect.UnknownHost {
 		return fmt.Errorf("%s: no URL of it leads to another host; put its host in place of %s in the printed command",

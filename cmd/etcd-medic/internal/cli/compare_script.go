@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 )
 
-// compareScript writes the changes from the first source to the second as a script. A script that lacks keys is told as
-// such.
+// compareScript writes the changes from the first source to the second as a script. It reports if the script lacks
+// keys.
 func compareScript(ctx context.Context, o *compareOptions, opts compare.Options) error {
 	var script *extract.ChangeScript
 	begin := func(w compare.ChangeWindow) (err error) {

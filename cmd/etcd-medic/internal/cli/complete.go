@@ -13,17 +13,17 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// A completion reads no longer than a person waits for it, and offers no more than a person reads.
+// Bounds of the time and the number of suggestions of a completion.
 const (
 	completionTime = 2 * time.Second
 	completions    = 100
 )
 
-// noFiles ends a completion whose words are no paths.
+// noFiles ends a completion whose words are not paths.
 const noFiles = cobra.ShellCompDirectiveNoFileComp
 
-// openForCompletion opens the database of a source; nil where there is none, or one that would first have to be fetched
-// or unpacked.
+// openForCompletion opens the database of a source; nil if there is none, or if it would have to be fetched or
+// unpacked.
 func openForCompletion(source string) *dumpdb.DB {
 	spec, err := evidence.ParseSpec(source)
 	if err != nil || evidence.IsEndpoint(spec.Where) || strings.Contains(spec.Where, ".tar") {
@@ -46,7 +46,7 @@ func openForCompletion(source string) *dumpdb.DB {
 	return db
 }
 
-// completeBuckets offers the buckets of the source that is named first.
+// completeBuckets suggests the buckets of the first source.
 func completeBuckets(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -67,7 +67,7 @@ func completeBuckets(_ *cobra.Command, args []string, _ string) ([]string, cobra
 	return out, noFiles
 }
 
-// completeKeys offers the keys that begin with what is typed. at is the argument that names the source.
+// completeKeys suggests the keys that start with the typed text. at is the argument that names the source.
 func completeKeys(at int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) <= at {
@@ -82,7 +82,7 @@ func completeKeys(at int) func(*cobra.Command, []string, string) ([]string, cobr
 	}
 }
 
-// keysFrom are keys that begin with the prefix, in the order of their first records.
+// keysFrom returns keys that start with the prefix, in the order of their first records.
 func keysFrom(db *dumpdb.DB, prefix string) (out []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
@@ -101,7 +101,7 @@ func keysFrom(db *dumpdb.DB, prefix string) (out []string) {
 	return out
 }
 
-// completeMembers offers the members that the sources' databases list.
+// completeMembers suggests the members in the sources' databases.
 func completeMembers(_ *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
 	seen := map[string]bool{}
 	for _, a := range args[:min(len(args), 16)] {
@@ -121,7 +121,7 @@ func completeMembers(_ *cobra.Command, args []string, _ string) (out []string, _
 	return out, noFiles
 }
 
-// completeKinds offers the kinds of log entries.
+// completeKinds suggests the kinds of log entries.
 func completeKinds(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
 	for _, k := range dumplog.Kinds() {
 		out = append(out, string(k))
@@ -129,7 +129,7 @@ func completeKinds(*cobra.Command, []string, string) (out []string, _ cobra.Shel
 	return out, noFiles
 }
 
-// completeFlags gives flags what they can take out of the sources that are named already.
+// completeFlags adds suggestions from the named sources to flags.
 func completeFlags(root *cobra.Command) {
 	for _, c := range allCommands(root) {
 		f := c.Flags()

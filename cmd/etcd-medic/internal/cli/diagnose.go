@@ -25,16 +25,16 @@ type diagnoseOptions struct {
 	evidence int
 	logs     serverLogs
 	timeline bool
-	// lanes is what --timeline draws.
+	// lanes is the timeline drawn by --timeline.
 	lanes *timeline.Timeline
-	// confirm asks a real server for a second opinion, as confirmOpt says.
+	// confirm requests a second opinion from a real server, with confirmOpt.
 	confirm    bool
 	confirmOpt confirm.Options
 	isolate    string
 	diagnose   diagnoseFunc
 }
 
-// diagnoseFunc is compare.Diagnose, or a test's stand-in.
+// diagnoseFunc is compare.Diagnose, or a replacement in tests.
 type diagnoseFunc func(context.Context, *diagnoseOptions) (*compare.Report, error)
 
 const diagnoseLong = `Read the data dirs of all members of a cluster (as many as there are), prove where a database
@@ -131,7 +131,7 @@ func diagnose(ctx context.Context, o *diagnoseOptions) (*compare.Report, error) 
 	if c.ServerLogs, err = o.logs.read(ctx); err != nil {
 		return nil, err
 	}
-	c.NoDigests = o.format == render.Table // it shows none
+	c.NoDigests = o.format == render.Table // it does not show any
 	if o.timeline && o.format == render.Table {
 		c.Study = func(ctx context.Context, in *check.Input, r *compare.Report) (err error) {
 			o.lanes, err = timeline.Build(ctx, dossier.TimelineInput(in, r), timeline.Options{MaxEntries: 1})
@@ -163,7 +163,7 @@ func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
 	}
 	r.Given = o.given()
 	o.opts.MaxEvidence, o.opts.Timeline, o.opts.Lanes = o.evidence, o.timeline, o.lanes
-	o.opts.Full = o.opts.Full || o.timeline || o.confirm // what was asked for is more than a screen
+	o.opts.Full = o.opts.Full || o.timeline || o.confirm // the requested output is more than a screen
 	if err := render.Diagnosis(o.io.Out, o.format, r, o.renderOptions()); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
 	return result(reportCode(r, o.failOn))
 }
 
-// unusable tells on stderr which sources could not be used, and which are in use; the report holds the others.
+// unusable reports on stderr which sources could not be used and which are in use. The report covers the others.
 func (s *Streams) unusable(sources []compare.Source) {
 	for _, src := range sources {
 		if src.Error != "" {
@@ -179,25 +179,27 @@ func (s *Streams) unusable(sources []compare.Source) {
 		}
 		if src.InUse != "" {
 			s.clearStatus()
-			_, _ = fmt.Fprintf(s.Err, "warning: %s is in use: %s; stop the server or copy its data dir, and run again\n", src.Name, src.InUse)
+			_, _ = fmt.Fprintf(s.Err, "warning: %s is in use: %s; stop the server or copy its data dir, and run "+
+				"again\n", src.Name, src.InUse)
 		}
 	}
 }
 
-// heldSources warns of sources that a process holds: what is made of them may be made of files of different moments.
+// heldSources warns about sources that a process has locked: their files may be of different moments.
 func (s *Streams) heldSources(specs []evidence.Spec) {
 	seen := map[string]bool{}
 	for _, spec := range specs {
 		if held := evidence.HeldBy(spec); held != "" && !seen[spec.Where] {
 			seen[spec.Where] = true
 			s.clearStatus()
-			_, _ = fmt.Fprintf(s.Err, "warning: %s is in use: %s; stop the server or copy its data dir, and run again\n",
+			_, _ = fmt.Fprintf(s.Err, "warning: %s is in use: %s; stop the server or copy its data dir, and run "+
+				"again\n",
 				spec.Where, held)
 		}
 	}
 }
 
-// reportCode derives the exit code from the report alone, so that it never disagrees with what was printed.
+// reportCode derives the exit code from the report alone, so that it always agrees with the output.
 func reportCode(r *compare.Report, f failOn) int {
 	for i := range r.Findings {
 		if f.reached(r.Findings[i].Severity) {

@@ -41,7 +41,7 @@ func newDocsCmd(_ *Streams, run func(context.Context, *docsOptions) error) *cobr
 	return cmd
 }
 
-// runDocs writes CHECKS.md, CAUSES.md and the command reference from the same texts that the program shows.
+// runDocs writes CHECKS.md, CAUSES.md and the command reference from the texts of the program.
 func runDocs(_ context.Context, o *docsOptions) error {
 	if o.man != "" {
 		return manPages(o.root, o.man)
@@ -67,7 +67,7 @@ func runDocs(_ context.Context, o *docsOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range old { // pages of commands that are gone
+	for _, f := range old { // pages of removed commands
 		if err := os.Remove(f); err != nil {
 			return err
 		}
@@ -76,8 +76,8 @@ func runDocs(_ context.Context, o *docsOptions) error {
 	return doc.GenMarkdownTree(o.root, ref)
 }
 
-// manPages writes a page for each command and topic: man -l DIR/etcd-medic-diagnose.1. They carry no date, so that
-// builds can be repeated.
+// manPages writes a page for each command and topic: man -l DIR/etcd-medic-diagnose.1. They have no date, so that
+// builds are reproducible.
 func manPages(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -104,7 +104,7 @@ func manPages(root *cobra.Command, dir string) error {
 	return doc.GenManTree(root, head(), dir)
 }
 
-// untag leaves the date out of the generated pages: they are a function of the code alone.
+// untag omits the date from the generated pages, so that they depend only on the code.
 func untag(c *cobra.Command) {
 	c.DisableAutoGenTag = true
 	for _, sub := range c.Commands() {

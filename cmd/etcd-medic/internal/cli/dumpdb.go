@@ -30,20 +30,20 @@ type dumpDBOptions struct {
 	limit                int64
 }
 
-const dumpDBLong = `Show the bbolt file of a member, a backup or a .snap.db. Without BUCKET: both meta pages, the page graph and the
-buckets with their row counts. With BUCKET: its rows, decoded. etcd's names and common spellings of them are accepted
-(auth-users, auth_users, authUsers). Damage is shown where it is found ("!!"), and the listing continues after it.
-On a terminal the rows are tables that fit its width; in a pipe, and with -w lines, each row is one line.
+const dumpDBLong = `Show the bbolt file of a member, a backup or a .snap.db. Without BUCKET: both meta pages, the page
+graph and the buckets with their row counts. With BUCKET: its rows, decoded. etcd's names and common spellings of them
+are accepted (auth-users, auth_users, authUsers). Damage is shown where it is found ("!!"), and the listing continues
+after it. On a terminal the rows are tables that fit its width; in a pipe, and with -w lines, each row is one line.
 
 Values are shown as length and digest unless --values is given; password hashes need --unsafe-show-secrets.
 
-For bucket key the rows are all records in revision order. --key, --prefix and revisions narrow them; --live shows the keys
-that exist, --rev those that existed at a revision, --deleted those that no longer do, --history every record of one key,
---salvage also what damaged, lost and free pages still hold, --free only what free pages hold. --hashkv gives the hash that
-the server's HashKV gives, at the current revision or at --rev, without a server.
+For bucket key the rows are all records in revision order. --key, --prefix and revisions narrow them; --live shows the
+keys that exist, --rev those that existed at a revision, --deleted those that no longer do, --history every record of
+one key, --salvage also what damaged, lost and free pages still hold, --free only what free pages hold. --hashkv gives
+the hash that the server's HashKV gives, at the current revision or at --rev, without a server.
 
---kube names kind, namespace and name of Kubernetes objects; with --values they are decoded (YAML in tables, JSON else). The
-data of Secrets stays hidden unless --unsafe-show-secrets is given.
+--kube names kind, namespace and name of Kubernetes objects; with --values they are decoded (YAML in tables, JSON
+else). The data of Secrets stays hidden unless --unsafe-show-secrets is given.
 
 Exit codes: 0 sound, 1 could not read, 2 wrong usage, 3 damage was met.`
 
@@ -77,7 +77,7 @@ func newDumpDBCmd(s *Streams, run func(context.Context, *dumpDBOptions) error) *
 		},
 	}
 	o.output.rowFlags(cmd)
-	o.accessFlagsBesideKey(cmd)
+	o.accessFlagsWithTLSKey(cmd)
 	o.secretFlag(cmd)
 	f := cmd.Flags()
 	o.keyFlagsTo(f)
@@ -88,16 +88,17 @@ func newDumpDBCmd(s *Streams, run func(context.Context, *dumpDBOptions) error) *
 	return cmd
 }
 
-// keyFlagsTo adds the flags that ask bucket key.
+// keyFlagsTo adds the flags for bucket key.
 func (o *dumpDBOptions) keyFlagsTo(f *pflag.FlagSet) {
 	f.StringVar(&o.key, "key", "", "only this key")
 	f.StringVar(&o.prefix, "prefix", "", "only keys with this prefix")
 	f.StringVar(&o.history, "history", "", "every record of this key, oldest first")
-	f.Int64Var(&o.rev, "rev", 0, "the keys that existed at this revision, in key order; with --hashkv the revision to hash at")
+	f.Int64Var(&o.rev, "rev", 0, "the keys that existed at this revision, in key order; with --hashkv the revision "+
+		"to hash at")
 	f.Int64Var(&o.fromRev, "from-rev", 0, "from this revision on")
 	f.Int64Var(&o.toRev, "to-rev", 0, "up to and with this revision")
 	f.BoolVar(&o.live, "live", false, "the keys that exist at the current revision, in key order")
-	f.BoolVar(&o.deleted, "deleted", false, "the keys that were deleted and whose tombstone is there")
+	f.BoolVar(&o.deleted, "deleted", false, "the deleted keys with a tombstone")
 	f.BoolVar(&o.keysOnly, "keys-only", false, "leave out values")
 	f.BoolVar(&o.salvage, "salvage", false, "records from damaged, lost and free pages too, with where they were found")
 	f.BoolVar(&o.stats, "stats", false, "what fills bucket key, by prefix and by Kubernetes kind")
@@ -138,7 +139,8 @@ func (o *dumpDBOptions) check(cmd *cobra.Command) error {
 		o.live = true
 	}
 	if trues(o.live, o.deleted, o.salvage, o.free, o.stats, o.hashKV, o.history != "") > 1 {
-		return usagef("", "--live (or --rev), --deleted, --salvage, --free, --stats, --hashkv and --history exclude each other")
+		return usagef("", "--live (or --rev), --deleted, --salvage, --free, --stats, --hashkv and --history exclude "+
+			"each other")
 	}
 	if o.hashKV && (o.key+o.prefix != "" || o.fromRev+o.toRev > 0) {
 		return usagef("", "--hashkv is over all keys; only --rev goes with it")
@@ -146,12 +148,12 @@ func (o *dumpDBOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// withoutMeta says whether what is asked for can be shown of a file without a usable meta page.
+// withoutMeta reports whether the requested rows can be shown for a file without a valid meta page.
 func (o *dumpDBOptions) withoutMeta() bool {
 	return !o.previous && (o.pages || o.page >= 0 || o.salvage || o.free || o.bucket == "")
 }
 
-// bucketName maps common spellings to etcd's names; an unknown one is taken as it is.
+// bucketName maps common spellings to etcd's names, and returns other names unchanged.
 func bucketName(s string) string {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s)) }
 	for _, b := range []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members",
@@ -199,7 +201,7 @@ func runDumpDB(ctx context.Context, o *dumpDBOptions) error {
 	return nil
 }
 
-// open shows a file that cannot be opened as the damage it is.
+// open shows a file that cannot be opened as damage.
 func (l *dbLister) open(ctx context.Context, path string) error {
 	db, err := dumpdb.OpenContext(ctx, path)
 	if errors.Is(err, dumpdb.ErrNoMeta) && l.o.withoutMeta() {

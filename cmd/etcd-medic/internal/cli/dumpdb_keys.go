@@ -20,7 +20,7 @@ func (o *dumpDBOptions) query() dumpdb.Query {
 	return q
 }
 
-// keys answers what is asked of bucket key.
+// keys lists the requested data of bucket key.
 func (l *dbLister) keys(ctx context.Context) error {
 	if !l.noMeta {
 		if err := l.exists(); err != nil {
@@ -45,7 +45,7 @@ func (l *dbLister) hashKV(ctx context.Context) error {
 	return l.write(render.HashRow{HashKV: h})
 }
 
-// outOfReach makes a revision that the file cannot answer for wrong usage.
+// outOfReach turns the error for an unavailable revision into a usage error.
 func outOfReach(err error) error {
 	if errors.Is(err, dumpdb.ErrCompacted) || errors.Is(err, dumpdb.ErrFutureRev) {
 		return usagef("", "%v", err)
@@ -79,7 +79,7 @@ func (l *dbLister) usage(ctx context.Context) error {
 	return l.damaged(err)
 }
 
-// pages lists every page of the file; damage that names no page in it, such as its being cut short, follows.
+// pages lists every page of the file, then damage without a page in it, such as a truncated file.
 func (l *dbLister) pages(ctx context.Context) error {
 	for p, err := range l.db.Pages(ctx) {
 		if err := l.damaged(err); err != nil {

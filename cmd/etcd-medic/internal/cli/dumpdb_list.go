@@ -16,7 +16,7 @@ type dbLister struct {
 	o        *dumpDBOptions
 	db       *dumpdb.DB
 	isBackup bool
-	// noMeta is true when neither meta page can be used, which has been told already.
+	// noMeta is true if neither meta page is valid, which has already been reported.
 	noMeta bool
 	rows   int64
 	// bad counts damage.
@@ -54,7 +54,7 @@ func (l *dbLister) write(r render.Row) error {
 	return l.stream.Write(r)
 }
 
-// damaged writes every damage inside err as a row; any other error is returned.
+// damaged writes every damage inside err as a row, and returns any other error.
 func (l *dbLister) damaged(err error) error {
 	return eachDamage(err, l.noMeta, func(d *dumpdb.DamageError) error {
 		l.bad++
@@ -62,8 +62,8 @@ func (l *dbLister) damaged(err error) error {
 	})
 }
 
-// eachDamage hands every damage inside err to use and returns the errors that are none; noMeta leaves out that of the
-// meta pages, which was told before the first row.
+// eachDamage calls use for every damage inside err and returns the other errors. noMeta skips damage of the meta pages,
+// which was reported before the first row.
 func eachDamage(err error, noMeta bool, use func(*dumpdb.DamageError) error) error {
 	if err == nil {
 		return nil
@@ -155,7 +155,7 @@ func (l *dbLister) buckets(ctx context.Context) error {
 	return nil
 }
 
-// small shows a bucket other than key. What does not decode follows as damage.
+// small shows a bucket other than key, then the damage of rows that do not decode.
 func (l *dbLister) small(ctx context.Context) error {
 	if err := l.exists(); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (l *dbLister) exists() error {
 				return err
 			}
 		}
-		return errEnough // whether the bucket was there can not be told
+		return errEnough // it is unknown whether the bucket existed
 	}
 	var names []string
 	for _, b := range buckets {
@@ -190,7 +190,7 @@ func (l *dbLister) exists() error {
 		"there is no bucket %q in this file", l.o.bucket)
 }
 
-// nested says whether the bucket stands in another one, PARENT/CHILD; etcd makes none.
+// nested reports whether the bucket is inside another one, PARENT/CHILD; etcd never creates one.
 func (l *dbLister) nested() bool {
 	at := strings.LastIndexByte(l.o.bucket, '/')
 	if at < 0 {
@@ -204,7 +204,7 @@ func (l *dbLister) nested() bool {
 	return false
 }
 
-// decodeSmall returns the rows of the small buckets. A new bucket is one case here and one row type in package render.
+// decodeSmall returns the rows of the small buckets. To add a bucket, add a case here and a row type in package render.
 func (l *dbLister) decodeSmall(ctx context.Context) ([]render.Row, error) {
 	switch l.o.bucket {
 	case "meta":
@@ -265,7 +265,7 @@ func onlyBucket(err error, bucket string) error {
 	return errors.Join(keep...)
 }
 
-// rawRows are the rows of a bucket without a decoder. They are kept until written: such buckets are small.
+// rawRows returns the rows of a bucket without a decoder. They are buffered, since such buckets are small.
 func (l *dbLister) rawRows(ctx context.Context) ([]render.Row, error) {
 	var bad error
 	for row, err := range l.db.Rows(l.o.bucket) {

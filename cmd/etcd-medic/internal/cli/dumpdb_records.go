@@ -10,13 +10,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb/kube"
 )
 
-// dbItem is one record to show, or damage where that is set.
+// dbItem is one record to show, or damage if that is set.
 type dbItem struct {
 	rec    dumpdb.Salvaged
 	damage *dumpdb.DamageError
 }
 
-// dbBatch is what goes from the reading to an encoding goroutine. The bytes of its records lie in arena.
+// dbBatch is passed from the reading to an encoding goroutine. The bytes of its records are in arena.
 type dbBatch struct {
 	items []dbItem
 	arena []byte
@@ -37,7 +37,7 @@ func (l *dbLister) records(ctx context.Context) error {
 	return ordered(ctx, r.read, r.encode, l.stream.WriteEncoded)
 }
 
-// selected are the records asked for; those that were not salvaged have no origin.
+// selected returns the requested records; those that were not salvaged have no origin.
 func (r *recordLister) selected(ctx context.Context) iter.Seq2[dumpdb.Salvaged, error] {
 	if r.o.salvage || r.o.free {
 		return r.salvaged(ctx)
@@ -51,7 +51,7 @@ func (r *recordLister) selected(ctx context.Context) iter.Seq2[dumpdb.Salvaged, 
 	}
 }
 
-// salvaged is what the file holds anywhere. The query is applied here: salvage knows none.
+// salvaged returns all records anywhere in the file, filtered by the query.
 func (r *recordLister) salvaged(ctx context.Context) iter.Seq2[dumpdb.Salvaged, error] {
 	q := r.o.query()
 	return func(yield func(dumpdb.Salvaged, error) bool) {
@@ -66,7 +66,7 @@ func (r *recordLister) salvaged(ctx context.Context) iter.Seq2[dumpdb.Salvaged, 
 	}
 }
 
-// wanted keeps records that do not decode, as nobody knows whether they match.
+// wanted also keeps records that do not decode, since they may match.
 func (r *recordLister) wanted(rec *dumpdb.Salvaged, q *dumpdb.Query) bool {
 	switch {
 	case r.o.free && rec.Origin != dumpdb.OriginFree, rec.Main < q.FromRev, q.ToRev > 0 && rec.Main > q.ToRev:
@@ -110,7 +110,7 @@ func (r *recordLister) damageIn(b *dbBatch, err error) error {
 	})
 }
 
-// keep copies a record into the batch: the iterator owns its bytes.
+// keep copies a record into the batch, since the iterator reuses its bytes.
 func (r *recordLister) keep(b *dbBatch, rec *dumpdb.Salvaged) {
 	r.rows++
 	if rec.Err != nil && rec.Origin != dumpdb.OriginFree {
@@ -126,7 +126,7 @@ func (r *recordLister) keep(b *dbBatch, rec *dumpdb.Salvaged) {
 	b.items = append(b.items, it)
 }
 
-// copy keeps p in the arena; earlier copies keep the old array alive when a new one is needed.
+// copy copies p into the arena. Earlier copies keep the old array when a new one is needed.
 func (b *dbBatch) copy(p []byte) []byte {
 	if cap(b.arena)-len(b.arena) < len(p) {
 		b.arena = make([]byte, 0, max(batchBytes+batchBytes/4, len(p)))
@@ -158,7 +158,7 @@ func (r *recordLister) encode(b *dbBatch, out []byte) ([]byte, error) {
 	return out, nil
 }
 
-// decoded is the Kubernetes object in a value, if it is asked for and one.
+// decoded returns the Kubernetes object in a value, if it is one and requested.
 func (r *recordLister) decoded(value []byte) *kube.Object {
 	if !r.o.kube {
 		return nil

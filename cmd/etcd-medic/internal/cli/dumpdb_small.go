@@ -33,7 +33,7 @@ func metaRows(m *dumpdb.MetaBucket) []render.Row {
 	return append(rows, unknownRows(m.Unknown)...)
 }
 
-// unknownRows are keys of a bucket that no etcd line this program knows writes.
+// unknownRows returns the rows with keys that no supported etcd version writes.
 func unknownRows(unknown []dumpdb.Row) []render.Row {
 	rows := make([]render.Row, len(unknown))
 	for i := range unknown {

@@ -34,17 +34,17 @@ first line says how the log starts (bootstrap, join, restore, purged) and how fa
 With a filter only entries are listed, and damage. --peer names the sources of other members: what they prove committed
 counts as far as both logs agree.
 
---lives shows which process of which member proposed what: request IDs carry the low 16 bits of the member ID and the start
-time of the process. Ranges of entries follow, with the time after which they were proposed, and approximately before
-which. Lease renewals and managedFields of Kubernetes make them narrower.
+--lives shows which process of which member proposed what: request IDs carry the low 16 bits of the member ID and the
+start time of the process. Ranges of entries follow, with the time after which they were proposed, and approximately
+before which. Lease renewals and managedFields of Kubernetes make them narrower.
 
 --snaps shows the raft snapshot files and whether they agree with the snapshot records of the log and with the database.
 
---follow shows what a running server appends, until interrupted; it takes no lock and opens for reading only. An entry is
-called uncommitted there when it was not known to be committed at the time it was read.
+--follow shows what a running server appends, until interrupted; it takes no lock and opens for reading only. An entry
+is called uncommitted there when it was not known to be committed at the time it was read.
 
---stream-decoder works as in etcd-dump-logs: the command gets the data of each entry as a line of hex and answers each with a
-line "status|decoded data". It sees values and secrets in plain text.
+--stream-decoder works as in etcd-dump-logs: the command gets the data of each entry as a line of hex and answers each
+with a line "status|decoded data". It sees values and secrets in plain text.
 
 SRC is a data dir, a member or wal dir, or a .snap file. Values are shown as length and digest unless --values is given.
 
@@ -75,7 +75,7 @@ func newDumpLogCmd(s *Streams, run func(context.Context, *dumpLogOptions) error)
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			if err := o.together(); err != nil {
+			if err := o.checkFlags(); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
@@ -94,7 +94,8 @@ func (o *dumpLogOptions) modeFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.raw, "raw", false, "list physical records: stored and computed CRC, padding, no decoding of entries")
 	f.BoolVar(&o.snaps, "snaps", false, "list the raft snapshot files instead of the log")
 	f.BoolVar(&o.stats, "stats", false, "count entries by kind, term, proposer, user and key prefix")
-	f.BoolVar(&o.lives, "lives", false, "list the process lives of the proposing members, and when entries were proposed")
+	f.BoolVar(&o.lives, "lives", false, "list the process lives of the proposing members, and when entries were "+
+		"proposed")
 	f.StringArrayVar(&o.peers, "peer", nil, "source of another member, whose commit index counts too; repeatable")
 	f.BoolVar(&o.follow, "follow", false, "continue with what a running server appends")
 	f.DurationVar(&o.followIdle, "follow-idle", 0,
@@ -105,8 +106,8 @@ func (o *dumpLogOptions) modeFlags(cmd *cobra.Command) {
 		"for one entry")
 }
 
-// together refuses flags that do not go together.
-func (o *dumpLogOptions) together() error {
+// checkFlags refuses flags that exclude each other.
+func (o *dumpLogOptions) checkFlags() error {
 	views := trues(o.raw, o.snaps, o.stats, o.lives)
 	switch {
 	case views > 1:
@@ -137,7 +138,7 @@ func trues(flags ...bool) (n int) {
 }
 
 func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
-	var pass statsPass // counts while the source is opened, when every entry counts
+	var pass statsPass // counts while the source is opened, if every entry counts
 	opts := evidence.Options{Progress: o.io.Progress()}
 	if o.stats && !o.active {
 		opts.Visit = pass.visit
@@ -181,7 +182,7 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	if err = stream.Close(err); err != nil {
 		return err
 	}
-	if !o.follow { // a server at work writes
+	if !o.follow { // a running server writes to it
 		if err := set.Unchanged(ctx); err != nil {
 			return err
 		}
@@ -192,7 +193,7 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	return nil
 }
 
-// logSize is how many bytes of the log hold records.
+// logSize returns how many bytes of the log have records.
 func logSize(m *evidence.Member) (n int64) {
 	for i := range m.WAL.Summary.Segments {
 		n += m.WAL.Summary.Segments[i].DataEnd
@@ -200,10 +201,9 @@ func logSize(m *evidence.Member) (n int64) {
 	return n
 }
 
-// prepare settles what the listing of a log rests on: where the log must end, what is committed, and the range asked
-// for.
+// prepare determines the basis of a listing: where the log must end, what is committed, and the requested range.
 func (o *dumpLogOptions) prepare(ctx context.Context, m *evidence.Member) (commits, error) {
-	if d := beyondEnd(m); d != nil && !o.follow { // a server at work writes both
+	if d := beyondEnd(m); d != nil && !o.follow { // a running server writes both
 		m.WAL.Summary.Damage = append(m.WAL.Summary.Damage, d)
 	}
 	known, err := o.askPeers(ctx, m)
@@ -213,7 +213,7 @@ func (o *dumpLogOptions) prepare(ctx context.Context, m *evidence.Member) (commi
 	return known, o.resolve(m, known.commit)
 }
 
-// list writes records or entries and returns how much of it is damaged.
+// list writes records or entries and returns the number of damaged ones.
 func (o *dumpLogOptions) list(ctx context.Context, stream *render.Stream, m *evidence.Member, known commits) (int,
 	error) {
 	l := newLogLister(stream, m, o.raw)
@@ -245,7 +245,7 @@ func (o *dumpLogOptions) list(ctx context.Context, stream *render.Stream, m *evi
 	return int(l.bad.Load()), err
 }
 
-// needLog says what was found where no log is.
+// needLog says what was found if there is no log.
 func needLog(m *evidence.Member, snaps bool) error {
 	switch {
 	case snaps && m.HasSnap(), !snaps && m.HasWAL():
@@ -263,7 +263,7 @@ func needLog(m *evidence.Member, snaps bool) error {
 	return e
 }
 
-// openWith opens one source, without digests and deep reads: listing commands look at the bytes themselves.
+// openWith opens one source without digests and deep reads, since listing commands read the bytes themselves.
 func openWith(ctx context.Context, s *Streams, spec evidence.Spec, o evidence.Options) (*evidence.Set, *evidence.Member,
 	error) {
 	set, err := evidence.Open(ctx, []evidence.Spec{spec}, o)
@@ -282,8 +282,8 @@ func openWith(ctx context.Context, s *Streams, spec evidence.Spec, o evidence.Op
 	return set, set.Members[0], nil
 }
 
-// beyondEnd is the damage that only a look at the whole source shows: the database or a snapshot file goes beyond the
-// end of a log that looks whole. It is nil when there is none.
+// beyondEnd returns damage that only the whole source shows: the database or a snapshot file is ahead of the end of an
+// apparently intact log. It returns nil if there is none.
 func beyondEnd(m *evidence.Member) *dumplog.DamageError {
 	s := &m.WAL.Summary
 	if len(s.Segments) == 0 || s.LastIndex == 0 || len(s.Damage) > 0 && s.Damage[len(s.Damage)-1].LostFrom > 0 {

@@ -15,13 +15,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 )
 
-// streamDecoder is a command of the user's that decodes what the program cannot: one line of hex per entry in, one
-// line "status|decoded data" per entry out, as etcd-dump-logs has it.
+// streamDecoder is the user's command that decodes entries, as in etcd-dump-logs: one line of hex per entry as input,
+// one line "status|decoded data" per entry as output.
 type streamDecoder struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	answers chan answer
-	done    chan struct{} // closed when nobody wants answers any more
+	done    chan struct{} // closed when no more answers are needed
 	timeout time.Duration
 	stderr  limited
 	waited  bool
@@ -83,7 +83,7 @@ func (d *streamDecoder) listen(out io.Reader) {
 	}
 }
 
-// ask hands the data of one entry over and waits for the answer.
+// ask sends the data of one entry and waits for the answer.
 func (d *streamDecoder) ask(data []byte) (*render.Decoded, error) {
 	line := append(hex.AppendEncode(make([]byte, 0, 2*len(data)+1), data), '\n')
 	sent := make(chan error, 1)
@@ -120,7 +120,7 @@ func (d *streamDecoder) ask(data []byte) (*render.Decoded, error) {
 	}
 }
 
-// end waits for a command that closed its end and says how it ended.
+// end waits for a command that closed its output, and returns how it ended.
 func (d *streamDecoder) end() string {
 	d.waited = true
 	close(d.done)
@@ -132,8 +132,7 @@ func (d *streamDecoder) end() string {
 	return said
 }
 
-// close ends the command and returns what it wrote to its stderr. How it ends is an error only when nothing failed
-// before.
+// close ends the command and returns its stderr. Its exit status is an error only if nothing failed before.
 func (d *streamDecoder) close(failed error) (said string, err error) {
 	if !d.waited {
 		close(d.done)

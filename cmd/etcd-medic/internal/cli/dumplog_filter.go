@@ -12,7 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// logFilter is which entries are asked for. The zero value asks for all, and for the records that are no entries.
+// logFilter selects entries. The zero value selects all, and the records that are not entries.
 type logFilter struct {
 	start, end  uint64
 	index       string
@@ -26,7 +26,7 @@ type logFilter struct {
 
 	committed, uncommitted, overwritten bool
 
-	// active is true when any of them is set: only entries (and damage) are shown then.
+	// active is true if any filter is set: then only entries (and damage) are shown.
 	active bool
 	filter dumplog.Filter
 	// counted is filter with the bounds of --committed and --uncommitted.
@@ -54,7 +54,7 @@ func (l *logFilter) flags(cmd *cobra.Command) {
 	f.BoolVar(&l.overwritten, "overwritten", false, "entries that a later append replaced")
 }
 
-// filterFlags are the flags that make a listing one of entries only.
+// filterFlags are the flags that limit a listing to entries.
 var filterFlags = []string{"start-index", "end-index", "index", "term", "entry-type", "key", "prefix", "user",
 	"proposer", "lease", "grep",
 	"committed", "uncommitted", "overwritten"}
@@ -97,7 +97,7 @@ func (l *logFilter) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// resolve reads the flags that need the source: names of members, the end of the log, what is committed of it.
+// resolve reads the flags that need the source: names of members, the end of the log, the commit index.
 func (l *logFilter) resolve(m *evidence.Member, commit uint64) error {
 	if l.index != "" {
 		if err := l.parseRange(m.LastIndex()); err != nil {
@@ -122,8 +122,8 @@ func (l *logFilter) resolve(m *evidence.Member, commit uint64) error {
 	return nil
 }
 
-// bound makes --committed and --uncommitted ranges of the index, for views that count. Listings judge each entry, since
-// the commit index may grow while they run.
+// bound turns --committed and --uncommitted into ranges of the index, for counting. Listings decide per entry, since
+// the commit index may grow meanwhile.
 func (l *logFilter) bound(commit uint64) {
 	l.counted = l.filter
 	if l.uncommitted {
@@ -138,7 +138,7 @@ func (l *logFilter) bound(commit uint64) {
 
 // parseRange reads 5, 1..10, 5.., ..10 or ~10.
 func (l *logFilter) parseRange(last uint64) error {
-	bad := usagef("want 5, 1..10, 5.., ..10 or ~10", "--index %q is no range", l.index)
+	bad := usagef("want 5, 1..10, 5.., ..10 or ~10", "--index %q is not a range", l.index)
 	num := func(s string, empty uint64) (uint64, error) {
 		if s == "" {
 			return empty, nil
@@ -203,7 +203,7 @@ func entryKinds(names []string) ([]dumplog.Kind, error) {
 		}
 		if !known {
 			return nil, usagef(fmt.Sprintf("the kinds are: %v", dumplog.Kinds()),
-				"--entry-type %s is no kind of request", n)
+				"--entry-type %s is not a kind of request", n)
 		}
 		out = append(out, kinds...)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// followEvery is how often a followed log is looked at.
+// followEvery is how often a followed log is checked.
 const followEvery = 200 * time.Millisecond
 
 // inTurn is run in one goroutine: each batch is decoded and written before the next is read.
@@ -23,14 +23,14 @@ func (l *logLister) inTurn(ctx context.Context, read func(context.Context, func(
 	})
 }
 
-// follow lists the log and goes on with what is appended, until ctx ends or nothing came for as long as idle. It
-// returns the error of ctx when that ends it.
+// follow lists the log and then what is appended, until ctx ends or nothing was appended for the time idle. It returns
+// the error of ctx if that ends it.
 func (l *logLister) follow(ctx context.Context, idle time.Duration) error {
 	tail := dumplog.NewTail(l.m.WAL.Log.Dir())
 	tail.Settle = 5 * followEvery
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	l.segments = nil // the extents in the summary are out of date when they are shown
+	l.segments = nil // the extents in the summary are out of date by then
 	began := time.Now()
 	for {
 		more := false
@@ -57,7 +57,7 @@ func (l *logLister) follow(ctx context.Context, idle time.Duration) error {
 	}
 }
 
-// readTail emits what was appended since the last call; more tells whether there was anything.
+// readTail emits what was appended since the last call; more says whether there was anything.
 func (l *logLister) readTail(ctx context.Context, tail *dumplog.Tail, emit func(*logBatch) error) (more bool,
 	err error) {
 	b := l.spare.get(newLogBatch)
@@ -91,8 +91,8 @@ func (l *logLister) readTail(ctx context.Context, tail *dumplog.Tail, emit func(
 	return more, emit(b)
 }
 
-// learn takes from a record what later ones are judged by: the commit index, and how far the log goes. It returns the
-// last index that an entry behind the end of the first reading replaces, 0 when it replaces none.
+// learn updates the commit index and the last index from a record. It returns the last index that an entry replaces
+// after the end of the first reading, 0 if none.
 func (l *logLister) learn(rec *dumplog.Record) (replacedTo uint64) {
 	switch rec.Type {
 	case dumplog.RecordState:

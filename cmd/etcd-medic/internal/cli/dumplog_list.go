@@ -21,7 +21,7 @@ type logLister struct {
 	by     proposers
 	// bad counts damage and entries that do not decode.
 	bad atomic.Int64
-	// commit is the highest index known to be committed; it grows while a log is followed.
+	// commit is the highest index known to be committed. It grows while a log is followed.
 	commit  atomic.Uint64
 	known   commits
 	decoder *streamDecoder
@@ -34,13 +34,13 @@ type logLister struct {
 	lastIndex uint64 // while a log is followed
 }
 
-// shownDamage tells damage that was written from damage that was not.
+// shownDamage identifies damage that was already written.
 type shownDamage struct {
 	dumplog.Pos
 	dumplog.DamageKind
 }
 
-// logItem is one thing to show: row when it is set, else rec.
+// logItem is one item to show: row if it is set, else rec.
 type logItem struct {
 	rec         dumplog.Record
 	overwritten bool
@@ -48,7 +48,7 @@ type logItem struct {
 	row         render.Row
 }
 
-// logBatch is what goes from the reading to a decoding goroutine. Data of its records lies in arena.
+// logBatch is passed from the reading to a decoding goroutine. The data of its records is in arena.
 type logBatch struct {
 	items []logItem
 	arena []byte
@@ -56,7 +56,7 @@ type logBatch struct {
 
 func newLogBatch() *logBatch { return &logBatch{} }
 
-// batchBytes is when a batch is passed on: large enough to make the hand-over cheap, small enough for the cache.
+// batchBytes is the size at which a batch is passed on: large enough to make that cheap, small enough for the cache.
 const (
 	batchBytes = 256 << 10
 	batchItems = 4096
@@ -112,7 +112,7 @@ func (l *logLister) read(ctx context.Context, emit func(*logBatch) error) error 
 	return emit(b)
 }
 
-// head adds what stands before the records of a whole listing.
+// head adds the rows before the records of a full listing.
 func (l *logLister) head(b *logBatch) {
 	l.headed = true
 	if l.f.active || l.raw {
@@ -134,7 +134,7 @@ func (l *logLister) damage(b *logBatch, d *dumplog.DamageError) {
 	b.items = append(b.items, logItem{row: render.LogDamage{DamageError: d}})
 }
 
-// announce adds the segments up to and with name; all that are left when name is empty.
+// announce adds the segments up to name, or all remaining ones if name is empty.
 func (l *logLister) announce(b *logBatch, name string) {
 	for len(l.segments) > 0 && (name == "" || l.segments[0].Name <= name) {
 		b.items = append(b.items, logItem{row: render.LogSegment{Segment: l.segments[0]}})
@@ -142,10 +142,10 @@ func (l *logLister) announce(b *logBatch, name string) {
 	}
 }
 
-// keep copies a record into the batch: the iterator owns its data.
+// keep copies a record into the batch, since the iterator reuses its data.
 func (l *logLister) keep(b *logBatch, rec dumplog.Record) {
 	if cap(b.arena)-len(b.arena) < len(rec.Data) {
-		// earlier records keep the old array alive
+		// Earlier records keep the old array.
 		b.arena = make([]byte, 0, max(batchBytes+batchBytes/4, len(rec.Data)))
 	}
 	at := len(b.arena)
@@ -156,7 +156,7 @@ func (l *logLister) keep(b *logBatch, rec dumplog.Record) {
 
 // encode decodes the records of a batch and appends their rows to out.
 func (l *logLister) encode(b *logBatch, out []byte) ([]byte, error) {
-	var dec dumplog.Decoder // one per batch: what it returns lives until its next call
+	var dec dumplog.Decoder // one per batch: its results are valid until its next call
 	for i := range b.items {
 		it := &b.items[i]
 		switch {
@@ -176,7 +176,7 @@ func (l *logLister) encode(b *logBatch, out []byte) ([]byte, error) {
 	return out, nil
 }
 
-// encodeEntry appends the row of an entry that is wanted. The error is that of the stream decoder.
+// encodeEntry appends the row of a selected entry. It returns the error of the stream decoder.
 func (l *logLister) encodeEntry(out []byte, it *logItem, dec *dumplog.Decoder) ([]byte, error) {
 	e, err := it.rec.Entry()
 	if err != nil {
@@ -241,7 +241,7 @@ func decoded[T any](v T, err error) (any, error) {
 	return &v, nil
 }
 
-// overwrites answers, in physical order, whether a later append replaced an entry.
+// overwrites reports, in physical order, whether a later append replaced an entry.
 type overwrites struct {
 	list []dumplog.Overwrite
 	// least[i] is the lowest index that list[i:] replaces from.

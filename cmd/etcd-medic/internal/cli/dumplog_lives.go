@@ -12,7 +12,7 @@ import (
 // maxTimes bounds the ranges of entries whose times are shown.
 const maxTimes = 64
 
-// logLives writes the process lives that request IDs show, and when ranges of entries were proposed.
+// logLives writes the process runs that request IDs show, and when ranges of entries were proposed.
 func logLives(ctx context.Context, s *render.Stream, m *evidence.Member, f *dumplog.Filter) (int, error) {
 	var lives dumplog.Lives
 	for id := range m.Membership.Names {
@@ -60,7 +60,7 @@ func logLives(ctx context.Context, s *render.Stream, m *evidence.Member, f *dump
 	return undecoded + len(m.WAL.Summary.Damage), writeAll(s, rows)
 }
 
-// timeRows cuts first..last into ranges at the marks of time, at most maxTimes of them.
+// timeRows splits first..last into at most maxTimes ranges at the marks of time.
 func timeRows(t *dumplog.Times, first, last uint64) (rows []render.Row) {
 	marks := t.Marks()
 	if len(marks) == 0 {

@@ -52,8 +52,8 @@ func (o *dumpLogOptions) askPeers(ctx context.Context, m *evidence.Member) (comm
 	return known, nil
 }
 
-// agreement returns the highest index up to limit at which two logs hold the same entry. Raft's log matching makes them
-// equal up to there: an entry is told by term and index.
+// agreement returns the highest index up to limit at which two logs have the same entry, by term and index. By raft's
+// log matching, they are equal up to there.
 func agreement(a, b *dumplog.Summary, limit uint64) (best uint64) {
 	ta, tb := spans(a), spans(b)
 	for _, x := range ta {
@@ -66,7 +66,7 @@ func agreement(a, b *dumplog.Summary, limit uint64) (best uint64) {
 	return best
 }
 
-// spans are the entries of the effective log, and the one that each snapshot stands for.
+// spans returns the entries of the effective log, and one entry per snapshot.
 func spans(s *dumplog.Summary) []dumplog.TermRange {
 	out := append([]dumplog.TermRange(nil), s.Terms...)
 	for i := range s.Snapshots {
@@ -77,7 +77,7 @@ func spans(s *dumplog.Summary) []dumplog.TermRange {
 	return out
 }
 
-// endError says what goes beyond the end of a log.
+// endError says what is ahead of the end of a log.
 type endError struct {
 	why         string
 	beyond, end uint64

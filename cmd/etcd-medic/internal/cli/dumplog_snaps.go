@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// listSnaps writes the raft snapshot files, how they agree with log and database, and what else lies beside them. It
-// returns the number of damaged ones, and of contradictions that stop etcd.
+// listSnaps writes the raft snapshot files, how they agree with log and database, and other files in the folder. It
+// returns the number of damaged ones and of contradictions that stop etcd.
 func listSnaps(s *render.Stream, m *evidence.Member) (bad int, err error) {
 	a := newAgreement(m)
 	var rows []render.Row
@@ -45,7 +45,7 @@ const (
 	recordAbsent  = "absent"
 )
 
-// agreementOf holds snapshot files against the snapshot records of the log and the consistent index of the database.
+// agreementOf compares snapshot files with the snapshot records of the log and the consistent index of the database.
 type agreementOf struct {
 	log    *dumplog.Summary // nil without a log
 	files  *dumplog.SnapDir
@@ -61,7 +61,7 @@ func newAgreement(m *evidence.Member) agreementOf {
 	return a
 }
 
-// record tells whether the log has a snapshot record for a file; "" when there is no log.
+// record reports whether the log has a snapshot record for a file; "" if there is no log.
 func (a *agreementOf) record(f *dumplog.SnapFile) string {
 	if a.log == nil {
 		return ""
@@ -76,7 +76,7 @@ func (a *agreementOf) record(f *dumplog.SnapFile) string {
 	return recordAgrees
 }
 
-// note says in words what a file is beside log and database; "" when nothing is unusual.
+// note describes how a file relates to log and database; "" if nothing is unusual.
 func (a *agreementOf) note(f *dumplog.SnapFile) string {
 	switch r := a.record(f); {
 	case f.Broken:
@@ -93,12 +93,12 @@ func (a *agreementOf) note(f *dumplog.SnapFile) string {
 	return ""
 }
 
-// purged tells whether the log that is left starts behind an index.
+// purged reports whether the remaining log starts after an index.
 func (a *agreementOf) purged(index uint64) bool {
 	return a.log.Start == dumplog.StartPurged && a.log.FirstIndex > index
 }
 
-// use says what a database received from a leader is good for.
+// use says whether etcd can use a database received from a leader.
 func (a *agreementOf) use(f dumplog.SnapDB) string {
 	switch {
 	case !a.db:
@@ -111,7 +111,7 @@ func (a *agreementOf) use(f dumplog.SnapDB) string {
 	return "not installed: the newest snapshot that etcd uses is of another index"
 }
 
-// newest is the index of the snapshot etcd starts from: the newest sound file that the log knows.
+// newest returns the index of the snapshot from which etcd starts: the newest intact file with a record in the log.
 func (a *agreementOf) newest() (index uint64) {
 	for _, f := range a.files.Files {
 		if r := a.record(f); f.Damage == nil && !f.Broken && (r == "" || r == recordAgrees || r == recordDiffers) {
@@ -121,7 +121,7 @@ func (a *agreementOf) newest() (index uint64) {
 	return index
 }
 
-// missing are snapshot records of the log newer than every file.
+// missing returns the snapshot records of the log that are newer than every file.
 func (a *agreementOf) missing() (rows []render.Row) {
 	if a.log == nil {
 		return nil
@@ -135,7 +135,8 @@ func (a *agreementOf) missing() (rows []render.Row) {
 	return rows
 }
 
-// contradiction is a snapshot that the database cannot follow: etcd then needs the .snap.db file of the same index.
+// contradiction returns damage if the database is older than the snapshot: etcd then needs the .snap.db file of that
+// index.
 func (a *agreementOf) contradiction() *dumplog.DamageError {
 	newest := a.newest()
 	if !a.db || newest <= a.cindex {

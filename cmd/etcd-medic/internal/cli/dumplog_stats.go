@@ -13,7 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// statsPass counts the entries of each segment on its own, so that the cores do not share what they count with.
+// statsPass counts the entries of each segment separately, so that the cores share no counters.
 type statsPass struct {
 	mu    sync.Mutex
 	parts []*dumplog.Stats
@@ -40,7 +40,7 @@ func (p *statsPass) all() *dumplog.Stats {
 	return sum
 }
 
-// logStats counts the entries that a filter picks.
+// logStats counts the entries that a filter selects.
 func logStats(ctx context.Context, s *render.Stream, m *evidence.Member, f *dumplog.Filter) (int, error) {
 	st, _, err := m.WAL.Log.Stats(ctx, f)
 	if err != nil {

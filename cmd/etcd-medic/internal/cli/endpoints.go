@@ -11,10 +11,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// The places at which --endpoints joins the arguments of a command that reads sources.
+// Where --endpoints adds to the arguments of a command that reads sources.
 const (
-	endpointsLast  = iota // further sources, after those that are named
-	endpointsFirst        // the one source of the command, before its other arguments
+	endpointsLast  = iota // additional sources, after the named ones
+	endpointsFirst        // the only source of the command, before its other arguments
 	endpointsBase         // the value of --base
 )
 
@@ -26,8 +26,7 @@ var endpointPlaces = map[string]int{
 	"repair db": endpointsFirst, "repair meta": endpointsFirst, "rebuild": endpointsBase,
 }
 
-// sourcesFromEndpoints gives commands --endpoints and --cluster, as etcdctl has them: the members they name are
-// sources.
+// sourcesFromEndpoints adds --endpoints and --cluster to commands, as in etcdctl: their members are sources.
 func sourcesFromEndpoints(root *cobra.Command, s *Streams) {
 	for _, c := range allCommands(root) {
 		place, ok := endpointPlaces[strings.TrimPrefix(c.CommandPath(), root.Name()+" ")]
@@ -68,7 +67,7 @@ func clusterFlag(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "cluster", false, "all members of the cluster: those that --endpoints lists are used")
 }
 
-// runWithBase hands the one endpoint to --base.
+// runWithBase passes the one endpoint to --base.
 func runWithBase(cmd *cobra.Command, args, urls []string, run func(*cobra.Command, []string) error) error {
 	base := cmd.Flags().Lookup("base")
 	switch {
@@ -82,7 +81,7 @@ func runWithBase(cmd *cobra.Command, args, urls []string, run func(*cobra.Comman
 	return run(cmd, args)
 }
 
-// joinEndpoints are the arguments with the endpoints at their place.
+// joinEndpoints returns the arguments with the endpoints in their place.
 func joinEndpoints(args, urls []string, place int) []string {
 	switch place {
 	case endpointsFirst:
@@ -93,8 +92,8 @@ func joinEndpoints(args, urls []string, place int) []string {
 	return args
 }
 
-// named are the endpoints of the command line. The variables of etcdctl count where no source is named at all: they
-// never add one to those that a person chose.
+// named returns the endpoints of the command line. The variables of etcdctl count only if no source is named: they
+// never add one to the user's choice.
 func named(cmd *cobra.Command, s *Streams, args []string) []string {
 	f := cmd.Flags().Lookup("endpoints")
 	list := f.Value.(pflag.SliceValue).GetSlice() //nolint:forcetypeassert // registered as a slice above
@@ -104,8 +103,7 @@ func named(cmd *cobra.Command, s *Streams, args []string) []string {
 	return withScheme(list, accessOf(cmd))
 }
 
-// namesSource tells whether the arguments of a command say what it reads. Explain and rebuild read without a source
-// too.
+// namesSource reports whether the arguments of a command name a source. explain and rebuild also work without one.
 func namesSource(cmd *cobra.Command, args []string) bool {
 	switch cmd.Name() {
 	case "explain", "rebuild":
@@ -125,7 +123,7 @@ func endpointsOfEnv(s *Streams) []string {
 	return nil
 }
 
-// withScheme completes HOST:PORT, which etcdctl takes too: with TLS where a certificate is given.
+// withScheme completes HOST:PORT, which etcdctl also accepts: with TLS if a certificate is given.
 func withScheme(list []string, a evidence.Access) (out []string) {
 	scheme := "http://"
 	if a.CACert != "" || a.Cert != "" {
@@ -146,7 +144,7 @@ func withScheme(list []string, a evidence.Access) (out []string) {
 	return out
 }
 
-// accessOf reads the flags of a command that say how members are reached.
+// accessOf reads the flags of a command for connecting to members.
 func accessOf(cmd *cobra.Command) evidence.Access {
 	value := func(name string) string {
 		if f := cmd.Flags().Lookup(name); f != nil {
@@ -166,13 +164,13 @@ func flagIs(cmd *cobra.Command, name, value string) bool {
 	return f != nil && f.Value.String() == value
 }
 
-// readsEndpoints tells whether --endpoints of a command adds sources.
+// readsEndpoints reports whether --endpoints of a command adds sources.
 func readsEndpoints(cmd *cobra.Command) bool {
 	_, ok := endpointPlaces[strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")]
 	return ok
 }
 
-// clusterOf are the endpoints themselves or, with --cluster, NAME=URL of every member that they list.
+// clusterOf returns the endpoints or, with --cluster, NAME=URL of every member that they list.
 func (s *Streams) clusterOf(cmd *cobra.Command, endpoints []string, a evidence.Access) ([]string, error) {
 	if !flagIs(cmd, "cluster", "true") {
 		return endpoints, nil
@@ -208,7 +206,7 @@ func (s *Streams) membersOf(ctx context.Context, endpoints []string, a evidence.
 	return out, nil
 }
 
-// bareURLs takes the names off.
+// bareURLs removes the names.
 func bareURLs(list []string) (out []string) {
 	for _, e := range list {
 		if _, url, ok := strings.Cut(e, "="); ok && !strings.Contains(e[:len(e)-len(url)], "://") {

@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
-// The exit codes; docs/EXIT-CODES.md says the same to users.
+// The exit codes; docs/EXIT-CODES.md documents them for users.
 const (
 	ExitDone         = 0   // done; no finding at or above --fail-on
 	ExitError        = 1   // the tool could not do its job
@@ -28,7 +28,7 @@ const (
 	ExitInterrupted  = 130 // interrupted
 )
 
-// usageError is wrong usage, with a hint what would be right.
+// usageError is wrong usage, with a hint about correct usage.
 type usageError struct {
 	msg, hint string
 }
@@ -39,8 +39,8 @@ func usagef(hint, format string, args ...any) error {
 	return &usageError{msg: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// defectError is a defect of the program. It is an error like others, so that what a command has begun is put in order
-// and scratch is removed.
+// defectError is a defect of the program. It is an ordinary error, so that the command still cleans up and removes
+// scratch.
 type defectError struct {
 	what  any
 	stack []byte
@@ -51,13 +51,12 @@ func (e *defectError) Error() string {
 	return fmt.Sprintf("this is a defect of etcd-medic, please report it: %v\n%s", e.what, e.stack)
 }
 
-// resultError carries the exit code of a run that did its job: the result on stdout says why, so nothing more is
-// printed.
+// resultError is the exit code of a run that did its job. The result on stdout says why, so nothing more is printed.
 type resultError struct{ code int }
 
 func (e *resultError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-// result turns an exit code into what a run function returns.
+// result turns an exit code into the return value of a run function.
 func result(code int) error {
 	if code == ExitDone {
 		return nil
@@ -65,7 +64,7 @@ func result(code int) error {
 	return &resultError{code}
 }
 
-// exitCode is the one place where errors become exit codes.
+// exitCode is the one place that maps errors to exit codes.
 func exitCode(err error) int {
 	var res *resultError
 	var usage *usageError
@@ -94,13 +93,13 @@ func exitCode(err error) int {
 	return ExitError
 }
 
-// ioFailure tells a source that is there but cannot be read from an argument that names none.
+// ioFailure reports whether a source exists but cannot be read, as opposed to a wrong argument.
 func ioFailure(err error) bool {
 	var pe *fs.PathError
 	return errors.As(err, &pe) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// hintOf says what to do about an error, "" when there is nothing to say.
+// hintOf returns what to do about an error, "" if there is no hint.
 func hintOf(err error) string {
 	var usage *usageError
 	if errors.As(err, &usage) {
@@ -140,7 +139,7 @@ func hintOf(err error) string {
 	return ""
 }
 
-// printError writes an error and its hint to stderr; a result that spoke for itself is not repeated.
+// printError writes an error and its hint to stderr. It does not repeat a result that was already printed.
 func (s *Streams) printError(err error) {
 	var res *resultError
 	switch {
@@ -159,7 +158,7 @@ func (s *Streams) printError(err error) {
 	}
 }
 
-// flatten takes joined errors apart, so that each gets a line.
+// flatten splits joined errors, so that each gets a line.
 func flatten(err error) []error {
 	j, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -174,6 +173,6 @@ func flatten(err error) []error {
 
 func (s *Streams) errorf(format string, args ...any) {
 	s.clearStatus()
-	// A line feed in a name must not begin a line that looks like one of ours.
+	// A line feed in a name must not start a line that looks like one of ours.
 	_, _ = fmt.Fprintf(s.Err, "etcd-medic: %s\n", strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", `\n`))
 }

@@ -117,7 +117,7 @@ func runExplain(ctx context.Context, o *explainOptions) error {
 	return result(o.explainCode(a))
 }
 
-// explainCode: explaining is no finding; a source that could not be used leaves the answer open.
+// explainCode returns the exit code: an explanation is not a finding, and an unusable source leaves the answer open.
 func (o *explainOptions) explainCode(a *explain.Answer) int {
 	if a.On == nil {
 		return ExitDone
@@ -131,7 +131,7 @@ func (o *explainOptions) explainCode(a *explain.Answer) int {
 	return ExitDone
 }
 
-// topics finds what was asked about: a code first, then messages in the text.
+// topics finds the requested topics: first a code, then messages in the text.
 func (o *explainOptions) topics(ctx context.Context) ([]explain.Topic, error) {
 	if o.ask == "-" {
 		return o.fromLog(ctx)
@@ -142,13 +142,13 @@ func (o *explainOptions) topics(ctx context.Context) ([]explain.Topic, error) {
 	if t := explain.Messages(serverlog.Scan(o.ask)); len(t) > 0 {
 		return t, nil
 	}
-	return nil, usagef(nearCodes(o.ask), "%q is no check, no cause and no message of etcd that is known", o.ask)
+	return nil, usagef(nearCodes(o.ask), "%q is not a check, a cause or a message of etcd that is known", o.ask)
 }
 
-// longestPart bounds what is read of a line at once; stack traces in JSON lines stay below it.
+// longestPart bounds how much of a line is read at once; stack traces in JSON lines are shorter.
 const longestPart = 1 << 20
 
-// fromLog looks through a log on stdin, in memory that does not grow with it.
+// fromLog searches a log on stdin, in constant memory.
 func (o *explainOptions) fromLog(ctx context.Context) ([]explain.Topic, error) {
 	if o.io.Stdin == nil {
 		return nil, errors.New("there is no stdin")
@@ -207,7 +207,7 @@ func codes() []string {
 	return out
 }
 
-// nearCodes suggests codes that are spelled alike, and else those that share words with what was asked.
+// nearCodes suggests codes with a similar spelling, or else those with words in common.
 func nearCodes(code string) string {
 	if near := explain.Alike(code, codes()); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"

@@ -39,9 +39,10 @@ Formats (--format):
   jsonl    one object per record with its revisions and lease; the only one that loses nothing
   put      a shell script that calls etcdctl put; values may hold any byte
   txn      a shell script that calls etcdctl txn, many keys at once; with --only-if-absent one by one
-  yaml     a folder with one manifest per Kubernetes object, without status and what else a server sets; Secrets in plain text
-  backup   a database with the selected keys under their own revisions, compacted at the revision of the state, and a sha256
-           trailer; users, roles, members and cluster version come along, alarms do not
+  yaml     a folder with one manifest per Kubernetes object, without status and other fields that a server
+           sets; Secrets in plain text
+  backup   a database with the selected keys under their own revisions, compacted at the revision of the state, and a
+           sha256 trailer; users, roles, members and cluster version are included, alarms are not
 
 With --to-endpoints the keys go into a running cluster. Without --write that is a dry run: the cluster is only read, and
 the result says which keys are absent, equal or different. Every write is conditional on what was seen, so a key that
@@ -117,7 +118,7 @@ func newExtractCmd(s *Streams, run func(context.Context, *extractOptions) error)
 	return cmd
 }
 
-// check turns flags into options and refuses what makes no sense together.
+// check turns flags into options and refuses invalid combinations.
 func (o *extractOptions) check(cmd *cobra.Command) error {
 	o.Format, o.Leases = extract.Format(o.form), extract.LeaseMode(o.leases)
 	var err error
@@ -229,7 +230,7 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 	return nil
 }
 
-// claimable refuses a new path that cannot be had before the log is executed for it.
+// claimable refuses an output path that cannot be created, before the log is executed.
 func (o *extractOptions) claimable() error {
 	inputs := append(slices.Clone(o.specs), o.logs...)
 	if o.Out == "" || o.Stream != nil {
@@ -239,7 +240,7 @@ func (o *extractOptions) claimable() error {
 	return datadir.Outside(o.Out, inputs...)
 }
 
-// catchUp says which database is read. Free and damaged pages are those of the file as it is.
+// catchUp says which database is read. For free and damaged pages it is the unchanged file.
 func (o *extractOptions) catchUp() rebuild.CatchUpOptions {
 	c := rebuild.CatchUpOptions{Source: o.specs[0], Logs: o.logs, Revision: o.Rev, Access: o.access,
 		Progress: o.io.Progress()}

@@ -124,7 +124,8 @@ func lostPart(l *extract.Lost) render.Section {
 			"have been deleted there.")
 	}
 	if l.Undecodable > 0 {
-		s.Lines = append(s.Lines, fmt.Sprintf("!! %d records of bucket key do not decode (etcd-medic dumpdb shows them)", l.Undecodable))
+		s.Lines = append(s.Lines, fmt.Sprintf("!! %d records of bucket key do not decode (etcd-medic dumpdb shows "+
+			"them)", l.Undecodable))
 	}
 	if l.NoValueCount > 0 {
 		s.Lines = append(s.Lines, fmt.Sprintf("%d deleted keys are only known by their tombstone: the value was "+
@@ -156,12 +157,12 @@ func leftOutPart(list []extract.LeftOut) render.Section {
 	return s
 }
 
-// restoreCommand is the command that makes a data dir of a backup.
+// restoreCommand returns the command that creates a data dir from a backup.
 func restoreCommand(file string) shell.Command {
 	return shell.Format("etcdutl snapshot restore {} --data-dir <NEW-DIR>", shell.Operand(file))
 }
 
-// next names the command that uses the output.
+// next returns the command that uses the output.
 func (o *extractOptions) next(r *extract.Result) []shell.Command {
 	if r.Output == "" {
 		return nil
@@ -177,7 +178,7 @@ func (o *extractOptions) next(r *extract.Result) []shell.Command {
 	return nil
 }
 
-// streamed tells on stderr what a stream to stdout lacks.
+// streamed reports on stderr what a stream to stdout lacks.
 func (o *extractOptions) streamed(r *extract.Result) {
 	s := lostPart(&r.Lost)
 	for _, l := range append(append(s.Lines, leftOutPart(r.LeftOut).Lines...), r.Notes...) {

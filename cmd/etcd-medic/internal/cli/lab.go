@@ -63,7 +63,7 @@ func newLabCmd(s *Streams, run func(context.Context, *labOptions) error) *cobra.
 	}
 	cmd.Flags().StringVar(&o.story, "story", lab.Stories()[0].Name, "how the cluster is broken: "+
 		strings.Join(storyNames(), "|"))
-	// fails for unknown flags only
+	// This fails only for unknown flags.
 	_ = cmd.RegisterFlagCompletionFunc("story",
 		cobra.FixedCompletions(storyNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "watch the cluster meanwhile, and collect the members while they run")
@@ -89,7 +89,7 @@ func storyLines() (out []string) {
 	return out
 }
 
-// labStory is one run: what was made is in dir.
+// labStory is one run; its files are in dir.
 type labStory struct {
 	o     *labOptions
 	story lab.Story
@@ -150,7 +150,7 @@ func (s *labStory) say(format string, args ...any) {
 	_, _ = fmt.Fprintln(s.o.io.Out, render.Safe(fmt.Sprintf(format, args...)))
 }
 
-// diverge breaks the cluster and writes on; everyone says success.
+// diverge breaks the cluster and continues to write; every write reports success.
 func (s *labStory) diverge(ctx context.Context) error {
 	if _, err := s.c.Write(ctx, 0, "/app/before/", 60); err != nil {
 		return err

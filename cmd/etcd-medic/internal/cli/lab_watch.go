@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/watch"
 )
 
-// labWatch is what watch sees of the cluster of a lab. Rounds are made between the parts of the story.
+// labWatch is the watch of a lab's cluster. It makes rounds between the parts of the story.
 type labWatch struct {
 	s *labStory
 	w *watch.Watcher
@@ -26,11 +26,11 @@ const (
 	labRound = time.Second
 	// labRaised bounds the wait for a divergence to be raised, and to be over.
 	labRaised = time.Minute
-	// labQuiet is how many rounds without an event count as quiet: revisions and auth need two earlier ones.
+	// labQuiet is the number of rounds without an event that count as quiet: revisions and auth need two earlier ones.
 	labQuiet = 4
 )
 
-// watching begins the watch where it was asked for.
+// watching starts the watch if requested.
 func (s *labStory) watching(ctx context.Context) error {
 	if !s.o.watch {
 		return nil
@@ -46,7 +46,7 @@ func (s *labStory) watching(ctx context.Context) error {
 	return s.watch.quiet(ctx, "etcd-medic watch: the members agree")
 }
 
-// quiet makes rounds and wants no event.
+// quiet makes rounds and expects no event.
 func (l *labWatch) quiet(ctx context.Context, what string) error {
 	var last watch.Round
 	for range labQuiet {
@@ -76,7 +76,7 @@ func (l *labWatch) raised(ctx context.Context) error {
 	return fmt.Errorf("watch raised nothing within %s", labRaised)
 }
 
-// over makes rounds until all that was raised is over.
+// over makes rounds until all raised divergences are over.
 func (l *labWatch) over(ctx context.Context) error {
 	for begun := time.Now(); time.Since(begun) < labRaised && ctx.Err() == nil; pause(ctx, labRound) {
 		l.w.Round(ctx)
@@ -100,7 +100,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// collect copies the members while they run and unpacks the archives below dir, as a person would on another host.
+// collect copies the members while they run and unpacks the archives below dir, as a user would on another host.
 func (s *labStory) collect(ctx context.Context, dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -113,7 +113,8 @@ func (s *labStory) collect(ctx context.Context, dir string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		s.say("   etcd-medic collect of %s while it runs: log entries %d to %d, database up to %d, proven to belong together",
+		s.say("   etcd-medic collect of %s while it runs: log entries %d to %d, database up to %d, proven to belong "+
+			"together",
 			name, m.FirstIndex, m.LastIndex, m.ConsistentIndex)
 		if err := archive.Unpack(ctx, file, dir); err != nil {
 			return err

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// near returns those of the names that may have been meant: one that the word begins, or that is at most two typing
-// errors away.
+// near returns the names that may have been meant: those that start with the word, or differ by at most two typing
+// errors.
 func near(word string, names []string) (out []string) {
 	if len(word) > 64 { // no name is as long
 		return nil
@@ -30,7 +30,7 @@ func near(word string, names []string) (out []string) {
 	return out
 }
 
-// didYouMean is a hint, or what else there is to say when nothing is near.
+// didYouMean returns a hint, or otherwise if no name is near.
 func didYouMean(word string, names []string, otherwise string) string {
 	found := near(word, names)
 	if len(found) == 0 || len(found) > 4 {
@@ -62,7 +62,7 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// commandNames are the sub-commands and topics of a command.
+// commandNames returns the sub-commands and topics of a command.
 func commandNames(cmd *cobra.Command) (out []string) {
 	for _, c := range cmd.Commands() {
 		if !c.Hidden {
@@ -72,7 +72,7 @@ func commandNames(cmd *cobra.Command) (out []string) {
 	return out
 }
 
-// flagNames are the flags of a command as they are typed.
+// flagNames returns the flags of a command with their dashes.
 func flagNames(cmd *cobra.Command) (out []string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
@@ -82,7 +82,7 @@ func flagNames(cmd *cobra.Command) (out []string) {
 	return out
 }
 
-// unknownFlag is the flag that cobra's error complains of.
+// unknownFlag returns the flag in cobra's error.
 func unknownFlag(err error) (string, bool) {
 	name, ok := strings.CutPrefix(err.Error(), "unknown flag: ")
 	return name, ok

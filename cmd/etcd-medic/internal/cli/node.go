@@ -8,7 +8,7 @@ Exit codes: those of its sub-commands.`
 
 const nodeExample = `  etcd-medic node run node1=/copies/node1 node2=/copies/node2 node3=/copies/node3`
 
-// newNodeCmd is the parent of what runs servers.
+// newNodeCmd returns the parent of the commands that run servers.
 func newNodeCmd(s *Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "node",

@@ -31,7 +31,7 @@ type nodeRunOptions struct {
 	keep     bool
 	forceNew bool
 	asUser   bool
-	// room stands in for the file system's answer in tests.
+	// room replaces the file system's answer in tests.
 	room func(dir string) (free int64, ok bool)
 }
 
@@ -113,7 +113,7 @@ func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error)
 	return cmd
 }
 
-// errDown is the end that the user asked for.
+// errDown means that the user ended the command.
 var errDown = errors.New("down")
 
 func runNodeRun(ctx context.Context, o *nodeRunOptions) (err error) {
@@ -163,7 +163,7 @@ func runNodeRun(ctx context.Context, o *nodeRunOptions) (err error) {
 	return o.serve(ctx, s)
 }
 
-// say tells something beside the result.
+// say prints a message in addition to the result.
 func (o *nodeRunOptions) say(format string, args ...any) {
 	o.io.clearStatus()
 	_, _ = fmt.Fprintf(o.io.Err, format+"\n", args...)
@@ -175,7 +175,7 @@ func (o *nodeRunOptions) progress(what string) {
 	}
 }
 
-// copies opens the sources, refuses what cannot be run, and copies the rest.
+// copies opens the sources, refuses those that cannot run, and copies the rest.
 func (o *nodeRunOptions) copies(ctx context.Context, scratch string) (*copies.Cluster, error) {
 	set, err := evidence.Open(ctx, o.specs, evidence.Options{Progress: o.progress})
 	if err != nil {
@@ -249,7 +249,7 @@ func (o *nodeRunOptions) start(ctx context.Context, s *node.Sandbox, c *copies.C
 	return nil
 }
 
-// serve prints how to reach the members, and waits for the user or runs the command.
+// serve prints how to connect to the members, and waits for the user or runs the command.
 func (o *nodeRunOptions) serve(ctx context.Context, s *node.Sandbox) error {
 	flags := s.ClientFlags(nil)
 	if len(o.command) > 0 {

@@ -8,19 +8,19 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// upDocument tells how the members of a sandbox are reached.
+// upDocument says how to connect to the members of a sandbox.
 type upDocument struct {
 	SchemaVersion int `json:"schemaVersion"`
-	// Server is what runs, Isolation namespace or proxy.
+	// Server is the server program, Isolation namespace or proxy.
 	Server    string `json:"server"`
 	Isolation string `json:"isolation"`
-	// Endpoints are those of the members that serve; CACert, Cert and Key the files of a client of theirs.
+	// Endpoints are those of the running members; CACert, Cert and Key are the files for a client.
 	Endpoints []string   `json:"endpoints"`
 	CACert    string     `json:"cacert"`
 	Cert      string     `json:"cert"`
 	Key       string     `json:"key"`
 	Members   []upMember `json:"members"`
-	// Etcdctl is the command line without its command, quoted for a shell; Env what etcdctl reads instead.
+	// Etcdctl is the command line without its sub-command, quoted for a shell; Env are the equivalent variables.
 	Etcdctl     string            `json:"etcdctl"`
 	EtcdctlArgs shell.Command     `json:"etcdctlArgs"`
 	Env         map[string]string `json:"env"`
@@ -35,7 +35,7 @@ type upMember struct {
 	Ended string `json:"ended,omitempty"`
 }
 
-// up describes a sandbox whose members serve.
+// up describes a sandbox with running members.
 func up(s *node.Sandbox, flags []string) *upDocument {
 	etcdctl := shell.Format("etcdctl")
 	d := &upDocument{SchemaVersion: 1, Server: s.Server().String(), Isolation: string(s.Isolation()),
@@ -58,7 +58,7 @@ func up(s *node.Sandbox, flags []string) *upDocument {
 	return d
 }
 
-// upSheet is the same for people.
+// upSheet is the same as text.
 func upSheet(d *upDocument) render.Sheet {
 	members := render.Section{Title: "members", Head: []string{"name", "endpoint", "log"}}
 	for _, m := range d.Members {

@@ -11,30 +11,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// paged are the commands whose result may be long. Others ask, copy or run servers: a pager would be in their way.
+// paged are the commands with a result that may be long. Others ask, copy or run servers, so a pager would interfere.
 var paged = []string{"diagnose", "inspect", "verify", "compare", "history", "dumplog", "dumpdb", "explain", "preflight",
 	"plan", "status"}
 
-// pager holds what a command writes until it is more than a screen, then hands it to a pager.
+// pager buffers the output of a command until it is more than a screen, then passes it to a pager.
 type pager struct {
 	out  io.Writer
 	rows int
-	// start runs the pager and returns its standard input; nil when it does not start.
+	// start runs the pager and returns its standard input; nil if it does not start.
 	start func() (io.WriteCloser, func() error)
 
 	mu   sync.Mutex
 	kept bytes.Buffer
 	in   io.WriteCloser
 	wait func() error
-	// direct is true when there is no pager after all, ended when the person left it.
+	// direct is true if no pager is used, ended if the user has left it.
 	direct, ended bool
-	// stream is true for a listing, which ends with its pager; a verdict is reached, and its exit code given, all the
-	// same.
+	// stream is true for a listing, which ends with its pager. A verdict is always completed, with its exit code.
 	stream bool
 }
 
-// page puts a pager before the result of a command, for a person at a terminal only: never in a pipe, never with
-// --no-pager, and not where rows come while one waits.
+// page uses a pager for the result of a command, only for a user at a terminal: never in a pipe, never with --no-pager,
+// and not for rows that arrive slowly.
 func (s *Streams) page(cmd *cobra.Command) {
 	follows := cmd.Flags().Lookup("follow")
 	if !s.OutTTY || s.Height <= 0 || s.noPager || s.Getenv("TERM") == "dumb" || !slices.Contains(paged, cmd.Name()) ||
@@ -52,7 +51,7 @@ func (s *Streams) page(cmd *cobra.Command) {
 	s.Out = s.pager
 }
 
-// startPager runs $PAGER, or less, which shows colours and ends by itself where all fits on the screen.
+// startPager runs $PAGER, or less, which shows colors and ends by itself if everything fits on the screen.
 func (s *Streams) startPager(out io.Writer, line string) (io.WriteCloser, func() error) {
 	run := exec.Command("less", "-FRX")
 	if line != "" {
@@ -95,7 +94,7 @@ func (p *pager) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// send writes to the pager. That a person leaves it before the end is no error of the command.
+// send writes to the pager. It is not an error if the user leaves the pager early.
 func (p *pager) send(b []byte) (int, error) {
 	n, err := p.in.Write(b)
 	if err != nil {
@@ -106,7 +105,7 @@ func (p *pager) send(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// close writes what is left and waits until the person leaves the pager.
+// close writes the rest and waits until the user leaves the pager.
 func (p *pager) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +121,7 @@ func (p *pager) close() error {
 	return nil
 }
 
-// colorForced tells whether colours are asked for although nobody seems to look.
+// colorForced reports whether CLICOLOR_FORCE requests colors without a terminal.
 func (s *Streams) colorForced() bool {
 	v := strings.TrimSpace(s.Getenv("CLICOLOR_FORCE"))
 	return v != "" && v != "0"

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// job is one batch on its way: work fills out and closes done.
+// job is one batch in progress: work fills out and closes done.
 type job[T any] struct {
 	in   T
 	out  []byte
@@ -14,16 +14,15 @@ type job[T any] struct {
 	done chan struct{}
 }
 
-// queued bounds the batches under way, and with them the memory.
+// queued bounds the batches in progress, and with them the memory.
 const queued = 4
 
-// spares keeps what was used for the next one who needs such a thing: listings would otherwise allocate as much as they
-// write.
+// spares reuses values: otherwise listings would allocate as much as they write.
 type spares[T any] chan T
 
 func newSpares[T any]() spares[T] { return make(spares[T], 2*queued) }
 
-// get returns a spare one, or what fresh makes.
+// get returns a spare value, or a fresh one.
 func (s spares[T]) get(fresh func() T) T {
 	select {
 	case v := <-s:
@@ -40,9 +39,9 @@ func (s spares[T]) put(v T) {
 	}
 }
 
-// ordered runs produce, work and write at the same time: produce emits batches, several goroutines append the bytes of
-// each to the buffer they are given, and write gets the bytes in the order of the batches; they are used again after
-// that. The first error of any of them ends all and is returned.
+// ordered runs produce, work and write concurrently. produce emits batches. Several goroutines append the bytes of each
+// to a given buffer. write gets the bytes in the order of the batches; then the buffer is reused. The first error ends
+// all of them and is returned.
 func ordered[T any](ctx context.Context, produce func(context.Context, func(T) error) error,
 	work func(T, []byte) ([]byte, error), write func([]byte) error) error {
 	g, ctx := errgroup.WithContext(ctx)

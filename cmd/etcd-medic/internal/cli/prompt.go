@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
-// login finds the password of --user: behind its colon, in a file, in the environment, else from the person at the
+// login finds the password of --user: after its colon, in a file, in the environment, else by asking the user at the
 // terminal.
 func (o *repairApplyOptions) login(ctx context.Context, s *Streams) error {
 	name, password, given := strings.Cut(o.live.User, ":")
@@ -47,7 +47,7 @@ func (o *repairApplyOptions) login(ctx context.Context, s *Streams) error {
 	return nil
 }
 
-// askPassword reads a line, without showing it where the terminal can. An interrupt leaves the terminal as it was.
+// askPassword reads a line, hidden if the terminal supports it. An interrupt restores the terminal.
 func (s *Streams) askPassword(ctx context.Context, question string) (string, error) {
 	s.clearStatus()
 	_, _ = fmt.Fprint(s.Err, question)
@@ -56,7 +56,7 @@ func (s *Streams) askPassword(ctx context.Context, question string) (string, err
 	if !ok {
 		return s.answer(ctx, s.line)
 	}
-	fd := int(f.Fd()) // once: whoever reads sits there until the process ends, and the file may be closed before
+	fd := int(f.Fd()) // once: the reader stays until the process ends, and the file may be closed before
 	if !term.IsTerminal(fd) {
 		return s.answer(ctx, s.line)
 	}
@@ -74,7 +74,7 @@ func (s *Streams) askPassword(ctx context.Context, question string) (string, err
 	return password, err
 }
 
-// line reads what a person types. One reader serves all questions: it may hold more than one line.
+// line reads what the user types. One reader serves all questions, since it may buffer more than one line.
 func (s *Streams) line() (string, error) {
 	if s.typed == nil {
 		s.typed = bufio.NewReader(s.In)
@@ -86,7 +86,7 @@ func (s *Streams) line() (string, error) {
 	return strings.TrimSpace(text), err
 }
 
-// answers are what a person may say. Enter alone says that something was done; to a question it is no.
+// answers are the accepted answers. Enter alone confirms an action, but means no to a question.
 var answers = map[string]bool{"y": true, "yes": true, "done": true, "ok": true, "n": false, "no": false, "stop": false,
 	"q": false, "quit": false}
 
@@ -117,12 +117,12 @@ func (s *Streams) prompt() func(context.Context, []string) error {
 			case known:
 				return fmt.Errorf("%w: answered %q", run.ErrStopped, answer)
 			}
-			_, _ = fmt.Fprintf(s.Err, "%q is no answer.\n", answer)
+			_, _ = fmt.Fprintf(s.Err, "%q is not an answer.\n", answer)
 		}
 	}
 }
 
-// answer waits for what is read, or gives up when ctx ends.
+// answer waits for input until ctx ends.
 func (s *Streams) answer(ctx context.Context, from func() (string, error)) (string, error) {
 	type line struct {
 		text string

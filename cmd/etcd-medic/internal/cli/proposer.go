@@ -9,7 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// proposers joins request IDs with the member list: an ID carries only the low 16 bits of the proposer's member ID.
+// proposers joins request IDs with the member list: an ID has only the low 16 bits of the proposer's member ID.
 type proposers map[uint16]string
 
 func newProposers(m *evidence.Member) proposers {
@@ -32,12 +32,12 @@ func newProposers(m *evidence.Member) proposers {
 	}
 	p := proposers{}
 	for k, names := range byPrefix {
-		p[k] = strings.Join(names, "|") // more than one: ambiguous, and said so
+		p[k] = strings.Join(names, "|") // more than one: ambiguous
 	}
 	return p
 }
 
-// of names the proposer; of a member nobody lists, it shows the digits that are known.
+// of returns the proposer's name; for an unknown member it returns the known digits.
 func (p proposers) of(id dumplog.RequestID) string {
 	if id == 0 {
 		return ""

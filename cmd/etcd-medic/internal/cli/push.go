@@ -19,12 +19,13 @@ func checkPush(address string) error {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return usagef("as http://HOST:9091/metrics/job/NAME", "--metrics-push: %q is no URL of a Pushgateway", address)
+		return usagef("as http://HOST:9091/metrics/job/NAME", "--metrics-push: %q is not the URL of a "+
+			"Pushgateway", address)
 	}
 	return nil
 }
 
-// pushMetrics replaces the metrics of one group of a Prometheus Pushgateway; which group is part of the URL.
+// pushMetrics replaces the metrics of one group of a Prometheus Pushgateway. The URL contains the group.
 func pushMetrics(ctx context.Context, address string, text []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
@@ -37,10 +38,10 @@ func pushMetrics(ctx context.Context, address string, text []byte) error {
 	if err != nil {
 		return fmt.Errorf("--metrics-push: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // read as far as it was needed
+	defer func() { _ = resp.Body.Close() }() // read as far as needed
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // what is said beside the status, as far as it comes
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // the message after the status, if any
 	return fmt.Errorf("--metrics-push: %s: %s %s", address, resp.Status, bytes.TrimSpace(said))
 }

@@ -29,7 +29,8 @@ compares, compactions, members, users and roles.
   index=N       after the raft entry N
   revision=R    when the revision became R
   before=KEY    before the last entry that changed KEY, a deletion by range or lease included
-  time=T        before the first entry that was certainly proposed later than T (RFC 3339); refused where no entry shows a later time
+  time=T        before the first entry that was certainly proposed later than T (RFC 3339); refused if no entry
+                shows a later time
   last          the end of what the sources prove committed
 
 Without --base the log must reach back to the first entry of the cluster. A gap is refused, and the missing indexes are

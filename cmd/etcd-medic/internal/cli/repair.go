@@ -24,7 +24,7 @@ const repairExample = `  etcd-medic repair plan node1=/copies/node1 node2=/copie
   etcd-medic repair apply plan.yaml --mode clone -o new-dirs
   etcd-medic repair status plan.yaml`
 
-// newRepairCmd is the parent of everything that repairs; its sub-commands are listed here.
+// newRepairCmd returns the parent of all repair commands.
 func newRepairCmd(s *Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "repair",

@@ -111,7 +111,7 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 				if err != nil {
 					return err
 				}
-				o.live.Endpoints = bareURLs(urls) // the members say which of the plan's they are
+				o.live.Endpoints = bareURLs(urls) // the members say which member of the plan each is
 			}
 			return run(cmd.Context(), o)
 		},
@@ -164,7 +164,8 @@ func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 // prepare checks the flags against the mode.
 func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []string) error {
 	if !slices.Contains(modes, o.mode) {
-		return usagef("--mode "+strings.Join(modes, ", --mode ")+"; see the ways in the plan", "%q is no mode", o.mode)
+		return usagef("--mode "+strings.Join(modes, ", --mode ")+"; see the ways in the plan", "%q is not a "+
+			"mode", o.mode)
 	}
 	live := o.mode == string(plan.Live)
 	if !live && o.out == "" {

@@ -21,7 +21,7 @@ type repairPlanOptions struct {
 	best          string
 	gone, replace []string
 	scratch       string
-	// standby are the values of --standby, standbys what they say.
+	// standby are the values of --standby, standbys their parsed form.
 	standby  []string
 	standbys []plan.Standby
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// sandboxOptions are shared by what runs servers on copies.
+// sandboxOptions are the common options of commands that run servers on copies.
 type sandboxOptions struct {
 	run.Options
 	isolation string
@@ -104,7 +104,7 @@ func runRepairRehearse(ctx context.Context, o *repairRehearseOptions) error {
 	return o.outcome(o.file, out, err, next)
 }
 
-// heldPlan is heldSources for those of a plan, or those given in their place.
+// heldPlan is heldSources for the sources of a plan, or those given instead.
 func (s *Streams) heldPlan(file string, given []evidence.Spec) {
 	if p, err := plan.Load(file); err == nil && len(given) == 0 {
 		given = p.Specs()

@@ -58,7 +58,7 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 // bestOf are the members that the summary of the verdict ends with; KEEP says them.
 func bestOf(p *plan.Plan) []string { return append([]string{p.Best.Name}, p.Best.Equals...) }
 
-// withSaves puts what saves writes before the rest; what leads on is always among the three that are shown.
+// withSaves puts the commands that save data first, and keeps the next command among the three that are shown.
 func withSaves(saves, next []render.Command) []render.Command {
 	if len(saves) <= 2 || len(next) == 0 {
 		return append(saves, next...)
@@ -72,7 +72,7 @@ func keepBriefly(p *plan.Plan) string {
 		return "no member"
 	}
 	why := p.Best.Why
-	for i := range p.Members { // what speaks against the others stands in their rows
+	for i := range p.Members { // the rows of the other members have the reasons against them
 		if m := &p.Members[i]; m.Name != p.Best.Name && !slices.Contains(p.Best.Equals, m.Name) {
 			why, _, _ = strings.Cut(why, "; "+m.Name+": ")
 		}
@@ -192,8 +192,8 @@ func dirsText(out *run.Outcome) string {
 	return counted(len(out.Dirs), "data dir", "data dirs")
 }
 
-// keepResult writes everything that a run did beside the plan, since a run is not repeated to see more of it. It
-// returns the file's path.
+// keepResult writes the full result of a run to a file next to the plan, since a run cannot be repeated to see more of
+// it. It returns the file's path.
 func (o *output) keepResult(file string, sheet render.Sheet) (string, error) {
 	var b bytes.Buffer
 	opts := o.renderOptions()

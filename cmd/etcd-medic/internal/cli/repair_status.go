@@ -72,7 +72,8 @@ func standingSheet(st *run.Standing, file string) render.Sheet {
 	}
 	next := render.Section{Title: "next", Commands: render.Prompts(st.NextArgs...)}
 	if unfinished(st) && !st.AtWork {
-		next.Lines = []string{"it continues from the first step that is not done; what a step changes and how to undo " +
+		next.Lines = []string{"it continues from the first step that is not done; what a step changes and how to " +
+			"undo " +
 			"it is in the plan:"}
 	}
 	if len(st.Next) > 0 {

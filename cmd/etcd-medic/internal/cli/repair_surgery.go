@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// narrowOptions are those that wal, db and meta share.
-type narrowOptions struct {
+// surgeryOptions are the common options of wal, db and meta.
+type surgeryOptions struct {
 	output
 	sources
 	out    string
@@ -21,7 +21,7 @@ type narrowOptions struct {
 	accept map[string]*bool
 }
 
-const narrowRules = `
+const surgeryRules = `
 
 The source is only read. The result is a new path of the same kind, in which everything else is unchanged. Source and
 result are diagnosed, with the other members named by --with. The loss is reported. The change is refused, and no result
@@ -31,11 +31,11 @@ database, finds an error that the first did not. The message then names the flag
 Exit codes: 0 done, 1 could not read or write, 2 wrong usage, 5 refused, 6 the result is written, but no error of the
 source was repaired.`
 
-// narrowCmd makes the command of one narrow repair; consequences are the flags that it may ask for.
-func narrowCmd(s *Streams, o *narrowOptions, cmd *cobra.Command, consequences map[string]string,
+// surgeryCmd returns the command of one such repair. consequences are its flags that accept a consequence.
+func surgeryCmd(s *Streams, o *surgeryOptions, cmd *cobra.Command, consequences map[string]string,
 	run func(context.Context) error) *cobra.Command {
 	o.output.io, o.accept = s, map[string]*bool{}
-	cmd.Long += narrowRules
+	cmd.Long += surgeryRules
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.parse(args); err != nil {
@@ -73,7 +73,7 @@ func consequences(names ...string) map[string]string {
 	return out
 }
 
-func runNarrow(ctx context.Context, o *narrowOptions, c surgery.Change) error {
+func runNarrow(ctx context.Context, o *surgeryOptions, c surgery.Change) error {
 	opts := surgery.Options{Source: o.specs[0], Out: o.out, Compare: o.compareOptions(&o.sources)}
 	for _, s := range o.with {
 		spec, err := evidence.ParseSpec(s)
@@ -93,7 +93,7 @@ func runNarrow(ctx context.Context, o *narrowOptions, c surgery.Change) error {
 	if err != nil {
 		return err
 	}
-	if err := render.Document(o.io.Out, o.format, r, narrowSheet(r, o.out), o.renderOptions()); err != nil {
+	if err := render.Document(o.io.Out, o.format, r, surgerySheet(r, o.out), o.renderOptions()); err != nil {
 		return err
 	}
 	if r.Unchanged {
@@ -102,7 +102,7 @@ func runNarrow(ctx context.Context, o *narrowOptions, c surgery.Change) error {
 	return nil
 }
 
-func narrowSheet(r *surgery.Report, out string) render.Sheet {
+func surgerySheet(r *surgery.Report, out string) render.Sheet {
 	head := render.Section{Pairs: [][2]string{
 		{"source", string(r.Kind) + " " + r.Source},
 		{"result", out},
@@ -142,10 +142,10 @@ const repairWALExample = `  etcd-medic repair wal /copies/node1 -o /new/node1
   etcd-medic repair wal node1=/copies/node1 --with node2=/copies/node2 --with node3=/copies/node3 -o /new/node1`
 
 func newRepairWALCmd(s *Streams) *cobra.Command {
-	o := &narrowOptions{}
+	o := &surgeryOptions{}
 	cmd := &cobra.Command{Use: "wal SOURCE -o NEW", Short: "cut, re-chain or complete a damaged log",
 		Long: repairWALLong, Example: repairWALExample}
-	return narrowCmd(s, o, cmd, consequences(surgery.AcceptLostCommits, surgery.AcceptUnproven,
+	return surgeryCmd(s, o, cmd, consequences(surgery.AcceptLostCommits, surgery.AcceptUnproven,
 		surgery.AcceptDivergence),
 		func(ctx context.Context) error {
 			return runNarrow(ctx, o, surgery.WAL{})
@@ -169,12 +169,12 @@ const repairDBExample = `  etcd-medic repair db /copies/node1 --rebuild -o /new/
   etcd-medic repair db /copies/node1 --previous-meta -o /new/node1`
 
 func newRepairDBCmd(s *Streams) *cobra.Command {
-	o := &narrowOptions{}
+	o := &surgeryOptions{}
 	var again, back, proven bool
 	var base string
 	cmd := &cobra.Command{Use: "db SOURCE -o NEW", Short: "rebuild a damaged database, or go back one transaction",
 		Long: repairDBLong, Example: repairDBExample}
-	narrowCmd(s, o, cmd, consequences(surgery.AcceptLostRevisions, surgery.AcceptDivergence),
+	surgeryCmd(s, o, cmd, consequences(surgery.AcceptLostRevisions, surgery.AcceptDivergence),
 		func(ctx context.Context) error {
 			if again == back {
 				return usagef("--rebuild or --previous-meta", "say how to repair the database")
@@ -210,7 +210,7 @@ const repairMetaExample = `  etcd-medic repair meta /copies/node1 --set-consiste
   etcd-medic repair meta /copies/node1 --clear-alarm 8e9e05c52164694d:CORRUPT -o /new/node1`
 
 func newRepairMetaCmd(s *Streams) *cobra.Command {
-	o := &narrowOptions{}
+	o := &surgeryOptions{}
 	var c surgery.Meta
 	var index, auth uint64
 	var storage string
@@ -218,7 +218,7 @@ func newRepairMetaCmd(s *Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "meta SOURCE -o NEW", Short: "change control values of a member", Long: repairMetaLong,
 		Example: repairMetaExample}
 	f := cmd.Flags()
-	narrowCmd(s, o, cmd, consequences(surgery.AcceptDivergence), func(ctx context.Context) error {
+	surgeryCmd(s, o, cmd, consequences(surgery.AcceptDivergence), func(ctx context.Context) error {
 		if f.Changed("set-consistent-index") {
 			c.ConsistentIndex = &index
 		}

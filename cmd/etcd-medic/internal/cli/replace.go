@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// replaceFile writes a file so that a reader sees the old content or the new, never a part: a new file beside it,
-// flushed, renamed.
+// replaceFile writes a file so that a reader sees either the old or the new content, never a part. It writes a new file
+// next to it, flushes and renames it.
 func replaceFile(path string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -24,9 +24,9 @@ type reportOptions struct {
 	failOn  failOn
 	file    string
 	maxRows int
-	// plan is a plan that is written as a checklist; there are no sources then.
+	// plan is a plan to write as a checklist; then there are no sources.
 	plan string
-	// write is chosen by the name of the file.
+	// write is chosen by the file name.
 	write func(io.Writer, *dossier.Dossier) error
 }
 
@@ -133,7 +133,7 @@ func runReport(ctx context.Context, o *reportOptions) error {
 	return result(reportCode(d.Report, o.failOn))
 }
 
-// wrote says on stdout where the report is and what it says.
+// wrote prints the path of the report and the verdict on stdout.
 func (s *Streams) wrote(file string, r *compare.Report) {
 	size := int64(0)
 	if fi, err := os.Stat(file); err == nil {
@@ -143,7 +143,7 @@ func (s *Streams) wrote(file string, r *compare.Report) {
 		r.Verdict.Summary, file, (size+999)/1000)))
 }
 
-// writeNew writes a file that must not exist yet, and removes it when it could not be written whole.
+// writeNew writes a file that must not exist yet, and removes it if it is incomplete.
 func writeNew(file string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -20,7 +20,7 @@ var planWriters = map[string]func(io.Writer, *render.Checklist) error{
 	".md":   mdreport.WriteChecklist,
 }
 
-// isPlan tells whether the arguments of report are one plan.
+// isPlan reports whether the arguments of report are one plan.
 func isPlan(args []string) bool {
 	if len(args) != 1 {
 		return false
@@ -33,7 +33,7 @@ func isPlan(args []string) bool {
 	return false
 }
 
-// runReportPlan writes a plan as a checklist. The exit code is that of repair status.
+// runReportPlan writes a plan as a checklist. Its exit code is that of repair status.
 func runReportPlan(o *reportOptions, file string) error {
 	write := planWriters[strings.ToLower(filepath.Ext(o.file))]
 	if write == nil {

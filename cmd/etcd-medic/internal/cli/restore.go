@@ -86,7 +86,7 @@ func newRestoreCmd(s *Streams, run func(context.Context, *restoreOptions) error)
 	f.StringVar(&o.cluster, "initial-cluster", "", "the members, as NAME=PEER-URL,NAME=PEER-URL")
 	f.StringVar(&o.token, "initial-cluster-token", "",
 		"cluster token (default: a new one, made from backup and revision)")
-	f.StringVar(&o.dataDir, "data-dir", "", "where a member's dir will lie on its host, for the start commands; "+
+	f.StringVar(&o.dataDir, "data-dir", "", "where a member's dir will be on its host, for the start commands; "+
 		"{name} stands for its name")
 	f.StringArrayVar(&o.surviving, "surviving", nil,
 		"source of the old cluster that shows how far it had come; repeatable")
@@ -104,7 +104,7 @@ func newRestoreCmd(s *Streams, run func(context.Context, *restoreOptions) error)
 	return cmd
 }
 
-// options turns the flags into what restore takes.
+// options turns the flags into the options of restore.
 func (o *restoreOptions) options() (restore.Options, error) {
 	r := restore.Options{Backup: o.specs[0], Out: o.out, Reserve: o.reserve, Unproven: o.unproven, Broken: o.broken,
 		Alarmed:     o.alarmed,
@@ -154,7 +154,8 @@ func (o *restoreOptions) raise(r *restore.Options) error {
 		r.Bump = &n
 	}
 	if !o.markCompacted && (r.Bump == nil || *r.Bump > 0) {
-		return usagef("--bump-revision 0", "a raised revision has to be marked compacted: the gap would pass for history")
+		return usagef("--bump-revision 0", "a raised revision has to be marked compacted: the gap would pass for "+
+			"history")
 	}
 	return nil
 }

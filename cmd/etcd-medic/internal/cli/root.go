@@ -1,6 +1,5 @@
-// Package cli holds the commands of etcd-medic: one file per command, each an options struct, a constructor and a run
-// function. What commands find is computed in the libraries and printed by package render; errors become exit codes in
-// exit.go.
+// Package cli contains the commands of etcd-medic: one file per command, each with an options struct, a constructor and
+// a run function. The libraries compute results, package render prints them, and exit.go maps errors to exit codes.
 package cli
 
 import (
@@ -68,12 +67,11 @@ Start with:
 
 Help topics: etcd-medic help sources | formats | exit-codes | evidence-rule | environment`
 
-// grace is how long a command that only reads may take to end when it is interrupted. Whatever it waits for then (a
-// disk that does not answer, a pipe that is not read), the program ends.
+// grace is how long an interrupted command that only reads may take to end. Then the program ends, even if the command
+// is waiting for a disk or a pipe.
 const grace = 600 * time.Millisecond
 
-// ended waits for an interrupted command. One that writes data or runs servers is waited for until it has put
-// everything in order.
+// ended waits for an interrupted command. A command that writes data or runs servers gets the time to clean up.
 func (s *Streams) ended(ctx context.Context, done <-chan error) error {
 	late := make(<-chan time.Time)
 	if !s.orderly.Load() {
@@ -87,7 +85,7 @@ func (s *Streams) ended(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// endsInOrder tells whether an interrupted command must be waited for: it writes data, answers requests or runs
+// endsInOrder reports whether an interrupted command must be waited for: it writes data, answers requests or runs
 // servers.
 func endsInOrder(cmd *cobra.Command) bool {
 	for c := cmd; c != nil; c = c.Parent() {
@@ -156,7 +154,7 @@ func newRoot(s *Streams) *cobra.Command {
 	return root
 }
 
-// newHelpCmd is cobra's help, except that a topic that does not exist is wrong usage.
+// newHelpCmd is cobra's help, except that an unknown topic is a usage error.
 func newHelpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND|TOPIC]",
@@ -173,7 +171,7 @@ func newHelpCmd() *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				word := args[len(args)-max(len(rest), 1)]
 				return usagef(didYouMean(word, commandNames(at), "see etcd-medic --help"),
-					"%q is no command and no topic of help", word)
+					"%q is neither a command nor a topic of help", word)
 			}
 			at.InitDefaultHelpFlag()
 			return at.Help()
@@ -181,8 +179,8 @@ func newHelpCmd() *cobra.Command {
 	}
 }
 
-// asUsage makes every error that cobra reports before a command starts wrong usage: unknown commands and flags, bad
-// values, wrong numbers of arguments.
+// asUsage turns every error that cobra reports before a command starts into a usage error: unknown commands and flags,
+// bad values, wrong numbers of arguments.
 func asUsage(root *cobra.Command) {
 	wrap := func(cmd *cobra.Command, err error) error {
 		var u *usageError
@@ -217,38 +215,38 @@ func allCommands(c *cobra.Command) (out []*cobra.Command) {
 	return out
 }
 
-// rootArgs names the command that may have been meant.
+// rootArgs suggests the command that may have been meant.
 func rootArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	hint := didYouMean(args[0], commandNames(cmd), "see "+cmd.CommandPath()+" --help")
-	return usagef(hint, "%q is no command of %s", args[0], cmd.CommandPath())
+	return usagef(hint, "%q is not a command of %s", args[0], cmd.CommandPath())
 }
 
-// settings are the flags that have a variable: how a result is written, where scratch goes, which server runs, and how
-// to log in. What chooses or changes something has none, so that a variable can neither empty a listing nor consent to
-// anything.
+// settings are the flags with an environment variable: output, scratch, server, and login. Flags that select or change
+// data have none, so that a variable can neither empty a listing nor give consent.
 var settings = []string{"write-out", "fail-on", "values", "quiet", "timeout", "scratch-dir", "scratch", "work",
 	"etcd-binary", "isolation",
 	"confirm-timeout", "drill-timeout", "hook-timeout", "follow-idle", "stream-decoder-timeout"}
 
-// logins are settings where a command logs in. Others have flags of the same names that filter.
+// logins are settings of commands that log in. In other commands, flags of the same names are filters.
 var logins = []string{"cacert", "cert", "key", "user", "password-file"}
 
-// isSetting tells whether a flag of a command has a variable. Those of watch all have: it runs in containers, and reads
-// only.
+// isSetting reports whether a flag of a command has a variable. All flags of watch do, since it runs in containers and
+// only reads.
 func isSetting(cmd *cobra.Command, name string) bool {
 	return slices.Contains(settings, name) || cmd.Name() == "watch" || name == tlsKey ||
 		slices.Contains(logins, name) && logsIn(cmd, name)
 }
 
-// logsIn tells whether a command logs in, with a flag that does not filter.
+// logsIn reports whether a command logs in, and the flag is not a filter.
 func logsIn(cmd *cobra.Command, name string) bool {
 	return cmd.Flags().Lookup("cacert") != nil && (name != "key" || cmd.Flags().Lookup(tlsKey) == nil)
 }
 
-// setFromEnv takes ETCD_MEDIC_FLAG_NAME as the default of --flag-name, if that is a setting; the command line wins.
+// setFromEnv uses ETCD_MEDIC_FLAG_NAME as the default of --flag-name, if that is a setting. The command line takes
+// precedence.
 func setFromEnv(cmd *cobra.Command, s *Streams) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -260,7 +258,7 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 			return
 		}
 		if !isSetting(cmd, f.Name) && !isLogin(cmd, f.Name) {
-			if !slices.Contains(logins, f.Name) { // it is set for the commands that log in
+			if !slices.Contains(logins, f.Name) { // set for the commands that log in
 				_, _ = fmt.Fprintf(s.Err, "note: %s has no effect: --%s is not a setting (etcd-medic help "+
 					"environment)\n", envName(f.Name), f.Name)
 			}
@@ -280,8 +278,8 @@ func setFromEnv(cmd *cobra.Command, s *Streams) error {
 	return err
 }
 
-// isLogin tells whether a flag says how running members are reached, where etcdctl's own variables count too.
-// --endpoints is one of these only where it names the cluster itself. Where it adds sources see named.
+// isLogin reports whether a flag is about connecting to running members, for which etcdctl's own variables count too.
+// --endpoints is such a flag only where it names the cluster; where it adds sources, see named.
 func isLogin(cmd *cobra.Command, name string) bool {
 	if name == "endpoints" {
 		switch cmd.Name() {
@@ -299,7 +297,7 @@ func envName(flag string) string {
 	return "ETCD_MEDIC_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// output holds the flags that say how a result is written.
+// output are the flags for writing a result.
 type output struct {
 	io     *Streams
 	format render.Format
@@ -319,7 +317,7 @@ func (o *output) flags(cmd *cobra.Command) {
 		})
 }
 
-// rowFlags are those of a command that lists rows.
+// rowFlags adds the flags of a command that lists rows.
 func (o *output) rowFlags(cmd *cobra.Command) {
 	o.flags(cmd)
 	f := cmd.Flags().Lookup("write-out")
@@ -327,17 +325,17 @@ func (o *output) rowFlags(cmd *cobra.Command) {
 	f.Usage = "output format: " + strings.Join(render.RowFormats(), "|")
 }
 
-// fullFlag is for commands whose text is one screen by default.
+// fullFlag is for commands whose default text is one screen.
 func (o *output) fullFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.opts.Full, "full", false, "show every finding, check and fact (default: one screen)")
 }
 
-// quietFlag is for commands that reach a verdict.
+// quietFlag is for commands with a verdict.
 func (o *output) quietFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&o.opts.Quiet, "quiet", "q", false, "as text, print the verdict alone, on one line")
 }
 
-// secretFlag is separate from --values: what it shows gives access to the cluster.
+// secretFlag is separate from --values, because it shows data that gives access to the cluster.
 func (o *output) secretFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.opts.Secrets, "unsafe-show-secrets", false, "show passwords, password hashes and tokens "+
 		"in plain text")

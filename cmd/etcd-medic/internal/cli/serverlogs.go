@@ -23,7 +23,7 @@ func (l *serverLogs) flag(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&l.args, "server-log", nil, serverLogHelp)
 }
 
-// read reads all of them; nil when none was given.
+// read reads all logs; nil if none was given.
 func (l *serverLogs) read(ctx context.Context) (map[string]*serverlog.Journal, error) {
 	if len(l.args) == 0 {
 		return nil, nil

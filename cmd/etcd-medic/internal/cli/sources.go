@@ -10,16 +10,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// sources holds the arguments and flags that name inputs.
+// sources are the arguments and flags that name inputs.
 type sources struct {
 	specs   []evidence.Spec
 	walDirs []string
 	access  evidence.Access
-	// args are the arguments as they were given.
+	// args are the original arguments.
 	args []string
 }
 
-// accessFlags are those that etcdctl users know; commands that read running members have them.
+// accessFlags adds the connection flags of etcdctl, for commands that read running members.
 func (s *sources) accessFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.access.CACert, "cacert", "", "for https endpoints: verify the server with this CA bundle (PEM)")
@@ -28,8 +28,8 @@ func (s *sources) accessFlags(cmd *cobra.Command) {
 	f.StringVar(&s.access.User, "user", "", "for endpoints with auth: NAME:PASSWORD (better in ETCD_MEDIC_USER)")
 }
 
-// accessFlagsBesideKey are those of a command whose --key is a filter.
-func (s *sources) accessFlagsBesideKey(cmd *cobra.Command) {
+// accessFlagsWithTLSKey adds the same flags to a command whose --key is a filter.
+func (s *sources) accessFlagsWithTLSKey(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.access.CACert, "cacert", "", "for https endpoints: verify the server with this CA bundle (PEM)")
 	f.StringVar(&s.access.Cert, "cert", "", "for https endpoints: client certificate (PEM)")
@@ -38,7 +38,7 @@ func (s *sources) accessFlagsBesideKey(cmd *cobra.Command) {
 	f.StringVar(&s.access.User, "user", "", "for endpoints with auth: NAME:PASSWORD (better in ETCD_MEDIC_USER)")
 }
 
-// tlsKey is --key of etcdctl where --key means something else.
+// tlsKey replaces etcdctl's --key in such a command.
 const tlsKey = "tls-key"
 
 func (s *sources) flags(cmd *cobra.Command) {
@@ -64,7 +64,7 @@ func (s *sources) parse(args []string) error {
 	return nil
 }
 
-// parseFiles is parse for commands that need a data dir or a log: a running member gives neither.
+// parseFiles is parse for commands that need a data dir or a log, which a running member does not provide.
 func (s *sources) parseFiles(cmd *cobra.Command, args []string) error {
 	if err := s.parse(args); err != nil {
 		return err
@@ -79,10 +79,10 @@ func (s *sources) parseFiles(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// given are the arguments and flags that name the same sources again, in another command. Passwords are not among them.
+// given returns the arguments and flags that name the same sources in another command, without passwords.
 func (s *sources) given() []string { return append(slices.Clone(s.args), s.flagsGiven()...) }
 
-// flagsGiven are the flags that sources are read with.
+// flagsGiven returns the flags used to read sources.
 func (s *sources) flagsGiven() (out []string) {
 	for _, w := range s.walDirs {
 		out = append(out, "--wal-dir", w)
@@ -127,13 +127,13 @@ func (f *failOn) Type() string { return "severity" }
 // Set accepts a severity or never.
 func (f *failOn) Set(v string) error {
 	if v != "never" && check.Severity(v).Rank() < 0 {
-		return fmt.Errorf("%q is no severity (want info, warning, error, critical or never)", v)
+		return fmt.Errorf("%q is not a severity (want info, warning, error, critical or never)", v)
 	}
 	*f = failOn(v)
 	return nil
 }
 
-// reached tells whether a finding of this severity makes the command fail.
+// reached reports whether a finding of this severity makes the command fail.
 func (f failOn) reached(s check.Severity) bool {
 	return f != "never" && s.Rank() >= check.Severity(f).Rank()
 }

@@ -20,30 +20,30 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
-// Streams is where a command writes and what is known of the other side.
+// Streams are the inputs and outputs of a command, and what is known about the terminals.
 type Streams struct {
-	// Out carries the result and nothing else; Err progress, warnings, errors and hints.
+	// Out receives only the result; Err receives progress, warnings, errors and hints.
 	Out, Err io.Writer
-	// In is where a person types; nil when nobody is there.
+	// In is the user's keyboard; nil if there is none.
 	In io.Reader
-	// Stdin is what is piped in, for commands that take "-".
+	// Stdin is piped input, for commands that accept "-".
 	Stdin io.Reader
-	// OutTTY and ErrTTY tell whether a person is looking.
+	// OutTTY and ErrTTY say whether the output is a terminal.
 	OutTTY, ErrTTY bool
-	// Width and Height of the terminal in columns and rows, 0 when unknown.
+	// Width and Height are those of the terminal in columns and rows, 0 if unknown.
 	Width, Height int
-	// errWidth is that of the terminal at Err, where it is another one.
+	// errWidth is the width of the terminal at Err, if it is another one.
 	errWidth int
-	// Patience is how long work must take before its progress is shown, 0 for what suits people.
+	// Patience is how long work must last before its progress is shown; 0 means the default.
 	Patience time.Duration
 	// Getenv reads the environment.
 	Getenv func(string) string
 
 	typed *bufio.Reader // of In
-	// raw is Err as it was before guard: for the progress line and for programs that write there themselves.
+	// raw is the unguarded Err: for the progress line and for programs that write there themselves.
 	raw io.Writer
 
-	// orderly is true while a command runs that must be waited for when it is interrupted.
+	// orderly is true while a command runs that must be waited for after an interrupt.
 	orderly atomic.Bool
 
 	// noColor and noPager are the flags of these names.
@@ -52,17 +52,17 @@ type Streams struct {
 
 	mu     sync.Mutex
 	status int // length of the progress line on screen
-	// silent is true when nothing but the result, warnings and errors is wanted: for programs, and with --quiet.
+	// silent is true if only the result, warnings and errors are wanted: for programs, and with --quiet.
 	silent bool
-	// display shows work that takes time, where a person looks.
+	// display shows the progress of long work on a terminal.
 	display *progress.Display
 }
 
 // System returns the streams of this process.
 func System() *Streams {
 	if os.Getenv("GOGC") == "" {
-		// Little of what is read stays: collecting at four times what is live saves a tenth of the time, for some 100
-		// MB.
+		// Little of the data read stays in memory. Collecting at four times the live heap saves a tenth of the time,
+		// for about 100 MB.
 		debug.SetGCPercent(300)
 	}
 	s := &Streams{Out: os.Stdout, Err: os.Stderr, Stdin: os.Stdin, Getenv: os.Getenv}
@@ -80,8 +80,7 @@ func System() *Streams {
 	return s
 }
 
-// guard makes everything that is written to Err safe to show: errors, hints and prompts hold names and texts from
-// evidence.
+// guard makes everything written to Err safe to show: errors, hints and prompts contain names and texts from evidence.
 func (s *Streams) guard() {
 	if s.raw == nil {
 		s.raw = s.Err
@@ -89,7 +88,7 @@ func (s *Streams) guard() {
 	}
 }
 
-// own is Err for what holds nothing of others.
+// own returns Err for text without external content.
 func (s *Streams) own() io.Writer {
 	if s.raw != nil {
 		return s.raw
@@ -97,8 +96,8 @@ func (s *Streams) own() io.Writer {
 	return s.Err
 }
 
-// Color tells whether to colour the result: for a person, or where CLICOLOR_FORCE asks for it, and not against
-// --no-color, NO_COLOR or a dumb terminal.
+// Color reports whether to color the result: on a terminal, or with CLICOLOR_FORCE, but not with --no-color, NO_COLOR
+// or a dumb terminal.
 func (s *Streams) Color() bool {
 	if s.noColor || s.Getenv("NO_COLOR") != "" {
 		return false
@@ -109,7 +108,7 @@ func (s *Streams) Color() bool {
 	return s.OutTTY && s.Getenv("TERM") != "dumb"
 }
 
-// Progress returns a function that shows what is being done on one line of stderr, nil when nobody looks.
+// Progress returns a function that shows the current action on one line of stderr, nil without a terminal.
 func (s *Streams) Progress() func(string) {
 	if !s.ErrTTY || s.silent {
 		return nil
@@ -117,7 +116,7 @@ func (s *Streams) Progress() func(string) {
 	return func(what string) { s.show(what + " …") }
 }
 
-// show puts a line in place of the progress line.
+// show replaces the progress line.
 func (s *Streams) show(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +128,7 @@ func (s *Streams) show(what string) {
 	s.status = len(what)
 }
 
-// showProgress makes work that takes time show on stderr, if a person looks there and has not asked for a result for
-// programs.
+// showProgress shows the progress of long work on stderr, if it is a terminal and the result is not for a program.
 func (s *Streams) showProgress(cmd *cobra.Command) {
 	flag := func(name string) string {
 		if f := cmd.Flags().Lookup(name); f != nil {
@@ -144,8 +142,8 @@ func (s *Streams) showProgress(cmd *cobra.Command) {
 	}
 }
 
-// listing shows how far the reading of a file is whose rows go to stdout: not where rows and progress would share a
-// screen. The caller ends it.
+// listing shows the progress of reading a file whose rows go to stdout, unless rows and progress would share a screen.
+// The caller ends it.
 func (s *Streams) listing(ctx context.Context, what, path string) (context.Context, *progress.Work) {
 	st, err := os.Stat(path)
 	if s.OutTTY || err != nil {

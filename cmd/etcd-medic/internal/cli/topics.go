@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// helpTopics are help pages without a command behind them.
+// helpTopics are help pages without a command.
 func helpTopics() []*cobra.Command {
 	var out []*cobra.Command
 	for _, t := range []struct{ name, short, long string }{
@@ -61,9 +61,9 @@ const topicFormats = `-w, --write-out selects the format of the result on stdout
   json     one document, schemaVersion first; fields may be added, never renamed or given another meaning
   jsonl    one JSON object per line; dumplog and dumpdb stream it in constant memory
 
-The text of diagnose, inspect, verify, repair plan, rehearse and apply is one screen; --full has everything, and ends with the verdict too.
-diagnose -q prints the verdict alone. On a terminal a result longer than the screen goes through $PAGER (else less -FRX), unless
---no-pager is given; in a pipe nothing changes.
+The text of diagnose, inspect, verify, repair plan, rehearse and apply is one screen; --full has everything, and ends
+with the verdict too. diagnose -q prints the verdict alone. On a terminal a result longer than the screen goes through
+$PAGER (else less -FRX), unless --no-pager is given; in a pipe nothing changes.
 
 IDs are lower-case hex strings, revisions and raft indexes numbers. Bytes are {"text": …} when they are printable UTF-8,
 else {"base64": …}. Values of keys appear as {"len", "sha256"} (the first 16 hex digits) unless --values is given.
@@ -80,18 +80,20 @@ that it saw the same bytes.
 
 Work on copies nevertheless: the server you are about to restart cannot change them.`
 
-const topicEnvironment = `ETCD_MEDIC_<FLAG> sets the default of a flag that is a setting, with upper case and underscores:
-ETCD_MEDIC_WRITE_OUT=json, ETCD_MEDIC_FAIL_ON=warning. The command line wins. Settings are
+const topicEnvironment = `ETCD_MEDIC_<FLAG> sets the default of a flag that is a setting, with upper case and
+underscores: ETCD_MEDIC_WRITE_OUT=json, ETCD_MEDIC_FAIL_ON=warning. The command line wins. Settings are
 
   --write-out, --fail-on, --values and --quiet
   --cacert, --cert, --key (dumpdb: --tls-key), --user and --password-file, where a command logs in to running members
   --scratch-dir, --scratch, --work, --etcd-binary, --isolation, and every --...timeout and --follow-idle
 
-Other flags have no variable: what filters a listing, names inputs or outputs, or consents to a loss is only taken from the command line.
-ETCD_MEDIC_PASSWORD holds the password of --user.
+Other flags have no variable: what filters a listing, names inputs or outputs, or consents to a loss is only taken
+from the command line. ETCD_MEDIC_PASSWORD holds the password of --user.
 
-Where a command reaches running members, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER and ETCDCTL_PASSWORD count as well;
-ETCD_MEDIC_... wins over them. They never filter a listing. ETCDCTL_ENDPOINTS counts for watch, collect --all and repair apply, and for
-commands that read sources where the command line names none: it never adds a source to those that are named.
+Where a command reaches running members, ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY, ETCDCTL_USER and ETCDCTL_PASSWORD
+count as well; ETCD_MEDIC_... wins over them. They never filter a listing. ETCDCTL_ENDPOINTS counts for watch, collect
+--all and repair apply, and for commands that read sources where the command line names none: it never adds a source
+to those that are named.
 
-Colours are used on a terminal only; --no-color and NO_COLOR switch them off, CLICOLOR_FORCE=1 on in a pipe too. PAGER is the pager.`
+Colours are used on a terminal only; --no-color and NO_COLOR switch them off, CLICOLOR_FORCE=1 on in a pipe too. PAGER
+is the pager.`

@@ -115,7 +115,7 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 				return usagef("", "--max-behind must be 0 or more")
 			}
 			if o.maxBehind >= 0 && len(o.against) == 0 {
-				return usagef("name the source with --against", "--max-behind says nothing of what")
+				return usagef("name the source with --against", "--max-behind does not apply to what")
 			}
 			if n := locate.Newest(o.newest); n != locate.All && n != locate.NewestOfFolder &&
 				n != locate.NewestOfSeries {
@@ -151,7 +151,8 @@ func (o *verifyOptions) verifyFlags(cmd *cobra.Command) {
 	f.BoolVarP(&o.quiet, "quiet", "q", false,
 		"print nothing when all is well, else one line for each backup that is not")
 	f.BoolVar(&o.brief, "brief", false, "in the table, one line per backup")
-	f.StringVar(&o.newest, "newest", "", "only the newest backup of each folder, or with =series of each series of names")
+	f.StringVar(&o.newest, "newest", "", "only the newest backup of each folder, or with =series of each series of "+
+		"names")
 	f.Lookup("newest").NoOptDefVal = string(locate.NewestOfFolder)
 	f.DurationVar(&o.maxAge, "max-age", 0, "the newest backup of each series must not be older than this, such as 26h")
 	f.Int64Var(&o.maxBehind, "max-behind", -1, "a backup must not be more than this many revisions behind a source "+
@@ -167,7 +168,8 @@ func (o *verifyOptions) verifyFlags(cmd *cobra.Command) {
 		"write the result for Prometheus to this file, replacing it in one step")
 	f.StringVar(&o.push, "metrics-push", "", "put the result to this URL of a Prometheus Pushgateway, as "+
 		"http://HOST:9091/metrics/job/NAME")
-	f.StringVar(&o.shardText, "shard", "", "look only at part I of N of what folders and object storage hold, as 0/8 to 7/8")
+	f.StringVar(&o.shardText, "shard", "", "look only at part I of N of what folders and object storage hold, as 0/8 "+
+		"to 7/8")
 	_ = cmd.MarkFlagFilename("metrics-file", "prom")
 }
 
@@ -195,7 +197,7 @@ func runVerify(ctx context.Context, o *verifyOptions) error {
 	return errors.Join(o.writeMetrics(ctx, runs), err, result(code))
 }
 
-// show prints the reports and returns the exit code that they amount to.
+// show prints the reports and returns the combined exit code.
 func (o *verifyOptions) show(runs []render.BackupRun, found *locate.Found) (code int, err error) {
 	if err := allMissing(found.Items); err != nil {
 		return ExitDone, err
@@ -221,8 +223,7 @@ func (o *verifyOptions) show(runs []render.BackupRun, found *locate.Found) (code
 	return code, render.Verified(o.io.Out, o.format, &show, o.renderOptions())
 }
 
-// allMissing is the error of a run of which no argument names anything that could be a backup: wrong usage, not a
-// result.
+// allMissing returns the usage error of a run in which no argument can be a backup.
 func allMissing(items []*locate.Item) error {
 	var errs []error
 	for _, it := range items {
@@ -236,8 +237,7 @@ func allMissing(items []*locate.Item) error {
 	return errors.Join(errs...)
 }
 
-// verifyAll verifies one backup after the other; each uses all cores. One that cannot be read does not keep the others
-// from being verified.
+// verifyAll verifies one backup after the other; each uses all cores. It continues after an unreadable one.
 func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item,
 	against []evidence.Spec) ([]render.BackupRun, error) {
 	opts := backup.Options{Options: o.compareOptions(&o.sources), Against: against}
@@ -261,7 +261,7 @@ func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item,
 		if err != nil {
 			return nil, err
 		}
-		if it.Packed() { // what is in it has no path of its own
+		if it.Packed() { // content of an archive does not have its own path
 			r.Given = append([]string{it.Given}, o.flagsGiven()...)
 		}
 		runs = append(runs, render.BackupRun{Report: r, Modified: it.Modified, Took: time.Since(begin),
@@ -288,7 +288,7 @@ func (o *verifyOptions) writeMetrics(ctx context.Context, runs []render.BackupRu
 	return errors.Join(errs...)
 }
 
-// worse orders exit codes of several results: findings outweigh a refusal, that what could not be told.
+// worse orders exit codes of several results: findings first, then refusals, then inconclusive.
 func worse(a, b int) int {
 	for _, code := range []int{ExitFindings, ExitRefused, ExitInconclusive} {
 		if a == code || b == code {

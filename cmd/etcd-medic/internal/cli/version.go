@@ -13,10 +13,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/node"
 )
 
-// version is set by the linker; without it the module version or the commit stands in.
+// version is set by the linker; the default is the module version or the commit.
 var version = ""
 
-// Version returns the version of this program as reports carry it.
+// Version returns the version of this program for reports.
 func Version() string {
 	if version != "" {
 		return version
@@ -33,8 +33,7 @@ func Version() string {
 	return info.Main.Version
 }
 
-// commit is set by the linker where the commit is not in the build information (releases are built from an exported
-// tree).
+// commit is set by the linker if the build information lacks it (releases are built from an exported tree).
 var commit = ""
 
 // Commit returns the commit that this program was built from, abbreviated to 12 digits, or "unknown".
@@ -52,10 +51,10 @@ func Commit() string {
 	return "unknown"
 }
 
-// firstFormat and lastFormat are the oldest and newest etcd lines whose files are read.
+// firstFormat and lastFormat are the oldest and newest etcd minor version whose files are supported.
 const firstFormat, lastFormat = "3.3", "3.8"
 
-// aboutProgram is what `version` says of this program.
+// aboutProgram is the output of `version`.
 type aboutProgram struct {
 	Name    string   `json:"name"`
 	Version string   `json:"version"`
@@ -64,7 +63,7 @@ type aboutProgram struct {
 	OS      string   `json:"os"`
 	Arch    string   `json:"arch"`
 	Servers []string `json:"servers"` // etcd servers inside, oldest first
-	Formats []string `json:"formats"` // oldest and newest etcd line whose files are read
+	Formats []string `json:"formats"` // oldest and newest supported etcd minor version
 }
 
 func newVersionCmd(s *Streams) *cobra.Command {

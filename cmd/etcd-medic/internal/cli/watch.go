@@ -125,7 +125,7 @@ func (o *watchOptions) check() error {
 	seen := map[string]bool{}
 	for _, e := range o.endpoints {
 		if !evidence.IsEndpoint(e) {
-			return usagef("http(s)://HOST:PORT", "%q is no client URL", e)
+			return usagef("http(s)://HOST:PORT", "%q is not a client URL", e)
 		}
 		if seen[e] {
 			return usagef("name each member once", "%s is named twice", e)
@@ -196,10 +196,11 @@ func (o *watchOptions) serve(ctx context.Context, w *watch.Watcher) (stop func()
 	}, nil
 }
 
-// oncePause is between the rounds of --once: long enough for a write or a change of rights to reach all members.
+// oncePause is the time between the rounds of --once: long enough for a write or a change of rights to reach all
+// members.
 const oncePause = 2 * time.Second
 
-// onceResult is what --once prints.
+// onceResult is the output of --once.
 type onceResult struct {
 	SchemaVersion int           `json:"schemaVersion"`
 	Compared      bool          `json:"compared"`

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// wrappedHelp makes help fit the terminal. Where the width is not known it stays as the texts have it.
+// wrappedHelp wraps help to the width of the terminal. Without a known width the texts stay unchanged.
 func (s *Streams) wrappedHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -27,12 +27,11 @@ func (s *Streams) wrappedHelp(root *cobra.Command) {
 	})
 }
 
-// described is a flag or a command with its description: what stands before it is as wide as following lines are
-// indented.
+// described matches a flag or a command with its description; following lines are indented to the width of the part
+// before it.
 var described = regexp.MustCompile(`^ +\S.*? {2,}(\S)`)
 
-// wrapHelp breaks long lines. Running text, whose lines begin at the margin, is filled again; everything else keeps its
-// lines.
+// wrapHelp breaks long lines. It refills text that starts at the margin; other lines are kept.
 func wrapHelp(help string, width int) string {
 	var out, running []string
 	flush := func() {
@@ -59,7 +58,7 @@ func wrapHelp(help string, width int) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// hang breaks an indented line; its following lines stand below its text. Commands, which are copied, are left whole.
+// hang breaks an indented line; its following lines are below its text. Commands, which are copied, are not broken.
 func hang(line string, width int) []string {
 	if text.StringWidthWithoutEscSequences(line) <= width || strings.HasPrefix(strings.TrimSpace(line), "etcd-medic ") {
 		return []string{line}

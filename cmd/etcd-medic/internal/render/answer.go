@@ -8,7 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Mood is how good an answer is: its colour.
+// Mood is the quality of an answer, shown as a color.
 type Mood int
 
 // The moods.
@@ -18,21 +18,21 @@ const (
 	Bad
 )
 
-// Answer is what a command found or did, on one screen. Its sheet, or the machine formats, have the rest.
+// Answer is the result of a command on one screen. Its sheet, or the machine formats, have the rest.
 type Answer struct {
-	// Word is the answer in a word or two, Says the sentence that follows it.
+	// Word is the answer in one or two words, Says the sentence after it.
 	Word string
 	Mood Mood
 	Says string
-	// Pairs are heads in capitals with what belongs to them, most important first; those without text are left out.
+	// Pairs are heads in capitals with their text, most important first; those without text are left out.
 	Pairs [][2]string
 	// Head and Rows are one table; its last column is cut to the screen.
 	Head []string
 	Rows [][]string
-	// Title stands above the commands, of which the first three are shown.
+	// Title is the heading of the commands; the first three are shown.
 	Title    string
 	Commands []Command
-	// More says where the rest is, Last what follows the word on the last line.
+	// More says where the rest is, Last is the text after the word on the last line.
 	More, Last string
 }
 
@@ -55,7 +55,7 @@ func (p *page) sheet(s Sheet) {
 	}
 }
 
-// answerRows are at most shown of the table, fewer on tighter screens.
+// answerRows is the maximum number of rows of the table, fewer on smaller screens.
 const answerRows = 8
 
 func (p *page) answer(a *Answer) {
@@ -89,7 +89,7 @@ func (p *page) answer(a *Answer) {
 	p.lastLine(a)
 }
 
-// firstPairs are at most so many pairs that have a text.
+// firstPairs returns at most so many pairs with a text.
 func firstPairs(pairs [][2]string, most int) (out [][2]string) {
 	for _, kv := range pairs {
 		if kv[1] != "" && len(out) < most {
@@ -122,7 +122,7 @@ func (p *page) headed(pairs [][2]string) {
 	}
 }
 
-// mood is the word of an answer in its colour.
+// mood returns the word of an answer in its color.
 func (p *page) mood(a *Answer) string {
 	color := map[Mood]text.Color{Doubtful: text.FgYellow, Good: text.FgGreen, Bad: text.FgRed}[a.Mood]
 	return p.paint(a.Word, color, text.Bold)

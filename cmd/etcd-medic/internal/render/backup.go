@@ -14,22 +14,22 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// Backups is the document of verify over several backups; one backup is written as its report alone.
+// Backups is the document of verify for several backups. One backup is written as its report alone.
 type Backups struct {
 	SchemaVersion int               `json:"schemaVersion"`
 	Tool          compare.Tool      `json:"tool"`
 	Backups       []*compare.Report `json:"backups"`
-	// Skipped are files that are no backups, Older counts the backups that --newest left out.
+	// Skipped are files that are not backups. Older counts the backups that --newest left out.
 	Skipped []locate.Skipped `json:"skipped,omitempty"`
 	Older   int              `json:"older,omitempty"`
 }
 
-// Verification is what verify has to show.
+// Verification is the result of verify.
 type Verification struct {
 	Reports []*compare.Report
 	Skipped []locate.Skipped
 	Older   int
-	// Brief leaves one line of each backup.
+	// Brief shows only one line per backup.
 	Brief bool
 }
 
@@ -71,7 +71,7 @@ func Verified(w io.Writer, f Format, v *Verification, o Options) error {
 		Skipped: v.Skipped, Older: v.Older}, o, nil)
 }
 
-// skipped lists what was passed over, so that nobody takes it for verified.
+// skipped lists the skipped files, so that they are not mistaken for verified ones.
 func (p *page) skipped(v *Verification) {
 	if len(v.Skipped) == 0 && v.Older == 0 {
 		return
@@ -85,7 +85,7 @@ func (p *page) skipped(v *Verification) {
 	}
 }
 
-// backupLine is the whole answer on one line.
+// backupLine writes the whole answer on one line.
 func (p *page) backupLine(r *compare.Report) {
 	color := text.FgYellow
 	switch {
@@ -124,7 +124,7 @@ func (p *page) backup(r *compare.Report) {
 	p.next(r.Next)
 }
 
-// layers are one line each, from the file up to what a restore makes of it.
+// layers writes one line per layer, from the file to the result of a restore.
 func (p *page) layers(layers []compare.Layer) {
 	if len(layers) == 0 {
 		return
@@ -168,7 +168,7 @@ func (p *page) chain(c *chain.Report) {
 	p.line("  serves up to revision %d", c.Revision)
 }
 
-// against says for every source what a restore of the backup would lose.
+// against writes, for every source, what a restore of the backup would lose.
 func (p *page) against(a *backup.Against) {
 	for i := range a.Compared {
 		c := &a.Compared[i]
@@ -176,7 +176,7 @@ func (p *page) against(a *backup.Against) {
 		p.text("  ", "the backup is "+c.Text())
 		p.pairs("  ",
 			[2]string{"revision", fmt.Sprintf("%d, compacted at %s", c.Revision, compactText(&c.CompactRevision))},
-			[2]string{"same history", fmt.Sprintf("%s, %d records stand in both", c.SameHistory, c.Records)},
+			[2]string{"same history", fmt.Sprintf("%s, %d records are in both", c.SameHistory, c.Records)},
 			[2]string{"reason", c.Reason})
 		p.stateRows(c)
 		p.groups("prefix", c.Prefixes)
@@ -190,7 +190,7 @@ func (p *page) against(a *backup.Against) {
 	}
 }
 
-// stateRows are what differs in auth, leases and members.
+// stateRows writes the differences in auth, leases and members.
 func (p *page) stateRows(c *backup.Compared) {
 	if len(c.State) == 0 {
 		return
@@ -224,7 +224,7 @@ func (p *page) groups(what string, groups []backup.Group) {
 	}
 }
 
-// drill tells the steps with their times, and what the server answered otherwise.
+// drill writes the steps with their times, and the answers of the server that differ.
 func (p *page) drill(d *backup.Drill) {
 	p.section("drill")
 	p.text("  ", d.Text())

@@ -49,7 +49,7 @@ func causeFacts(c cause.Cause) [][2]string {
 	}
 }
 
-// prose writes paragraphs that the source wraps as it likes.
+// prose writes paragraphs, wrapped to the page.
 func (p *page) prose(doc string) {
 	for _, para := range paragraphs(doc) {
 		p.line("")

@@ -10,14 +10,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// The bytes that set cells apart between encoding and layout. Text that is safe to show holds none of them.
+// The bytes that separate cells between encoding and layout. Text that is safe to show contains none of them.
 const (
 	cellEnd  = '\x1f' // after each cell: name, cellName, value
 	cellName = '\x1e'
-	noteMark = '\x1d' // begins a line that is no row of a table
+	noteMark = '\x1d' // starts a line that is not a row of a table
 )
 
-// tableRows is a stream for a terminal: rows as cells, which columnWriter lays out.
+// tableRows is a stream for a terminal: rows as cells, for columnWriter.
 type tableRows struct{}
 
 func (tableRows) begin(dst []byte, _ Head) []byte { return dst }
@@ -51,7 +51,7 @@ func (tableRows) row(dst []byte, r Row, o Options) []byte {
 	return appendNotes(append(append(dst, c.buf...), '\n'), below)
 }
 
-// isNote tells rows that say something of the whole, or of damage: they stand between tables, whole.
+// isNote reports whether a row is about the whole or about damage. Such rows are printed between tables, in full.
 func isNote(r Row) bool {
 	switch r.(type) {
 	case LogHead, LogSegment, LogPeer, LogDamage, LogLeftOver, SnapMissing, MetaPage, PageSummary, TrailerRow, DBDamage:
@@ -71,7 +71,7 @@ func appendNotes(dst, text []byte) []byte {
 	return dst
 }
 
-// cells receives a row as the cells of a table: one for each field, nested ones as text.
+// cells receives a row as the cells of a table: one per field, nested ones as text.
 type cells struct {
 	buf []byte
 	o   Options
@@ -80,13 +80,13 @@ type cells struct {
 func (c *cells) put(name string, value []byte) {
 	c.buf = append(append(c.buf, title(name)...), cellName)
 	from := len(c.buf)
-	if bytes.ContainsFunc(value, unicode.IsControl) { // a line break, or what sets cells apart
+	if bytes.ContainsFunc(value, unicode.IsControl) { // a line break, or a separator of cells
 		value = strconv.AppendQuote(nil, string(value))
 	}
 	c.buf = append(safeFrom(append(c.buf, value...), from, false), cellEnd)
 }
 
-// text puts what a writer of text lines makes of a value.
+// text adds a value in the form of text lines.
 func (c *cells) text(name string, write func(*textFields)) {
 	t := textFields{o: c.o, bare: true}
 	write(&t)
@@ -111,10 +111,10 @@ func (c *cells) Obj(n string, f func(Fields)) {
 	})
 }
 
-// Bytes are bare where that is unambiguous, as names and keys mostly are.
+// Bytes writes bytes without quotes if that is unambiguous, as for most names and keys.
 func (c *cells) Bytes(n string, v []byte) { c.put(n, appendWord(nil, string(v))) }
 
-// content is the length and digest of a value, or the value.
+// content writes the length and digest of a value, or the value.
 func (c *cells) content(n string, v []byte, show bool) {
 	if show {
 		c.put(n, strconv.AppendQuote(nil, string(v)))
@@ -149,7 +149,7 @@ func title(name string) string {
 	return b.String()
 }
 
-// cells are what a person looks for first: the index, what was asked for, by whom; the place in the file last.
+// cells are ordered by interest: first the index, the request and the proposer, last the position in the file.
 func (e *LogEntry) cells(c *cells) {
 	c.Uint("index", e.Index)
 	c.Uint("term", e.Term)

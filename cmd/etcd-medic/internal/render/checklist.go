@@ -2,25 +2,25 @@ package render
 
 import "time"
 
-// Checklist is a repair plan as a list of steps to tick off, with what is known of those done. Pages are made of it.
+// Checklist is a repair plan as a list of steps to tick off, with the results of completed ones, for pages.
 type Checklist struct {
 	Tool, Version, Digest string
-	// Summary is the diagnosis in short, Way the way of the plan, WayWhy what the choice rests on.
+	// Summary is the diagnosis in short, Way the procedure of the plan, WayWhy the reason for it.
 	Summary, Way, WayWhy string
 	Keep, KeepWhy        string
-	// Loses says what is given up, Unproven why no more is not proven; Save are commands to run before the first step.
+	// Loses says which data is lost, Unproven why it may be more. Save are commands to run before the first step.
 	Loses    string
 	Lost     [][4]string
 	Unproven []string
 	Save     []string
 	Cautions []string
 	Members  []ChecklistMember
-	// State says where the plan stands; the steps are ticked from the run that it names.
+	// State says how far the plan has come, according to the run that it names.
 	State    string
 	Finished bool
 	Runs     []ChecklistRun
 	Steps    []ChecklistStep
-	// Other are the other ways, each in a line; Next are commands that lead on.
+	// Other are the other procedures, one per line; Next are the next commands.
 	Other []string
 	Next  []string
 }
@@ -34,7 +34,7 @@ type ChecklistRun struct {
 	Begun, Last  time.Time
 }
 
-// ChecklistStep is one step. State is done, failed, begun, or "" when it is left.
+// ChecklistStep is one step. State is done, failed, begun, or "" if it is still to do.
 type ChecklistStep struct {
 	ID, Title, Member                 string
 	Precondition, Effect, Undo, Until string
@@ -44,10 +44,10 @@ type ChecklistStep struct {
 	Seconds                           float64
 }
 
-// ChecklistCommand is a command for those who do a step by hand, or a note.
+// ChecklistCommand is a command to do a step by hand, or a note.
 type ChecklistCommand struct{ On, Run, Note string }
 
-// Ticked counts the steps that are done.
+// Ticked counts the completed steps.
 func (c *Checklist) Ticked() (n int) {
 	for i := range c.Steps {
 		if c.Steps[i].State == "done" {
@@ -57,7 +57,7 @@ func (c *Checklist) Ticked() (n int) {
 	return n
 }
 
-// When writes a time of the journal.
+// When formats a time of the journal.
 func When(t time.Time) string {
 	if t.IsZero() {
 		return ""

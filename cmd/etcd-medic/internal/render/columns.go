@@ -9,28 +9,29 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Rows are laid out in groups of so many; a column keeps its width from one group to the next unless it has to grow.
+// tableGroup is the number of rows that are laid out together. A column keeps its width in the next group unless it
+// must grow.
 const tableGroup = 200
 
-// Columns narrower than roomy are the last to lose width; none is narrower than tight.
+// Columns narrower than roomy lose width last; none is narrower than tight.
 const (
 	roomy = 24
 	tight = 8
 )
 
-// columnWriter lays rows out as tables that fit a terminal: what is too long for its column ends with …, and the last
-// columns are left out where there is no room for them. The last line says so.
+// columnWriter lays out rows as tables that fit a terminal. A value that is too long for its column ends with …, and
+// the last columns are left out if there is no room. The last line then says so.
 type columnWriter struct {
 	w     io.Writer
 	width int
 	bold  bool
 
-	line  []byte // the beginning of a line whose end has not come
+	line  []byte // the start of an incomplete line
 	rows  [][][2]string
-	names []string // of the columns of rows, in the order in which they came
-	shown []column // the header that was printed last
+	names []string // of the columns of rows, in order of appearance
+	shown []column // the last printed header
 	cut   bool
-	left  []string // columns that were left out
+	left  []string // columns left out
 }
 
 type column struct {
@@ -39,7 +40,7 @@ type column struct {
 	number bool
 }
 
-// Write takes whole lines of a tableRows encoder, and the beginning of one.
+// Write receives complete lines of a tableRows encoder, and the start of one.
 func (c *columnWriter) Write(b []byte) (int, error) {
 	c.line = append(c.line, b...)
 	for {
@@ -116,7 +117,7 @@ func (c *columnWriter) note(line string) error {
 	return err
 }
 
-// flush writes the rows that were kept.
+// flush writes the buffered rows.
 func (c *columnWriter) flush() error {
 	if len(c.rows) == 0 {
 		return nil
@@ -186,7 +187,7 @@ func cutCell(value string, width int) string {
 	return value
 }
 
-// fit measures the columns of the rows that are kept and takes width from them until they fit.
+// fit measures the columns of the buffered rows and reduces their widths until they fit.
 func (c *columnWriter) fit() (cols []column) {
 	var before []column // the same table, continued
 	if len(c.shown) > 0 && c.shown[0].name == c.names[0] {
@@ -229,8 +230,8 @@ func widthOf(cols []column) (n int) {
 	return n - 2
 }
 
-// shrink takes width from the widest columns, down to a floor, until all fit. Keys stay twice as wide while others can
-// be left out.
+// shrink reduces the widest columns, down to a floor, until all fit. Keys stay twice as wide while other columns can be
+// left out.
 func shrink(cols []column, width, floor int) {
 	for over := widthOf(cols) - width; over > 0; over-- {
 		widest := -1
@@ -250,7 +251,7 @@ func shrink(cols []column, width, floor int) {
 	}
 }
 
-// end writes what is left, and what was not shown.
+// end writes the remaining rows, and what was not shown.
 func (c *columnWriter) end() error {
 	if err := c.flush(); err != nil {
 		return err

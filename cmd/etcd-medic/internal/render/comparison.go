@@ -9,7 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 )
 
-// comparison shows the window, one line per bucket, the rows that differ, then the logs.
+// comparison writes the window, one line per bucket, the rows that differ, then the logs.
 func (p *page) comparison(c *compare.Comparison) {
 	p.badSources(c.Sources)
 	p.window(&c.Window)

@@ -9,7 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 )
 
-// confirmation is the second opinion of a real server, one line for each member and what a refuted one holds otherwise.
+// confirmation writes the second opinion of a real server: one line per member, and the differences of a refuted one.
 func (p *page) confirmation(c *compare.Confirmation) {
 	if c == nil {
 		return
@@ -35,7 +35,7 @@ func (p *page) confirmation(c *compare.Confirmation) {
 	p.confirmNotes(c)
 }
 
-// confirmRun says who executed what.
+// confirmRun describes which server executed which log.
 func confirmRun(c *compare.Confirmation) string {
 	from := "from the first entry of the cluster on"
 	if b := c.Base; b != nil && b.Source != "" {
@@ -62,7 +62,7 @@ func confirmReason(m *compare.ConfirmedMember) string {
 	return fmt.Sprintf("at entry %d, revision %d: %s", m.Index, m.Revision, m.Reason)
 }
 
-// confirmDifferences lists what differs, the first differing revision and the entry that makes it before all.
+// confirmDifferences lists the differences, the first differing revision and the entry that may explain it.
 func (p *page) confirmDifferences(m *compare.ConfirmedMember) {
 	if f := m.First; f != nil {
 		s := fmt.Sprintf("first differing revision %d", f.Revision)

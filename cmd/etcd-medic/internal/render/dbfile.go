@@ -12,7 +12,7 @@ type MetaPage struct{ dumpdb.Meta }
 // Kind is "meta-page".
 func (MetaPage) Kind() string { return "meta-page" }
 
-// Line shows the page and whether a reader takes it.
+// Line shows the page and whether bbolt uses it.
 func (m MetaPage) Line(dst []byte, o Options) []byte {
 	dst = strconv.AppendUint(append(dst, "meta "...), m.Page, 10)
 	switch {
@@ -51,7 +51,7 @@ func (m MetaPage) content(f Fields) {
 	word(f, "headerProblem", m.HeaderProblem)
 }
 
-// PageSummary is the outcome of the walk over the page graph.
+// PageSummary is the result of the walk over the page graph.
 type PageSummary struct {
 	*dumpdb.PageReport
 	FileSize int64
@@ -120,7 +120,7 @@ type TrailerRow struct{ dumpdb.Trailer }
 // Kind is "trailer".
 func (TrailerRow) Kind() string { return "trailer" }
 
-// Line shows whether it fits.
+// Line shows whether it matches.
 func (t TrailerRow) Line(dst []byte, o Options) []byte {
 	return textLine(append(dst, "trailer"...), o, t.Fields)
 }
@@ -132,13 +132,13 @@ func (t TrailerRow) Fields(f Fields) {
 	word(f, "computed", t.Computed)
 }
 
-// DBDamage is a place of a db that makes no sense, shown where it was met.
+// DBDamage is a damaged place of a db, shown where it was found.
 type DBDamage struct{ *dumpdb.DamageError }
 
 // Kind is "damage".
 func (DBDamage) Kind() string { return "damage" }
 
-// Line begins with !! so that it stands out and can be searched for.
+// Line starts with !! so that it is visible and searchable.
 func (d DBDamage) Line(dst []byte, o Options) []byte {
 	dst = append(append(dst, "!! "...), d.DamageError.Kind...)
 	return appendDBPlace(textLine(dst, o, d.facts), d.Place)

@@ -12,7 +12,7 @@ type SalvagedRow struct {
 	KeyRow *KeyRow
 }
 
-// Kind is "revision", as that of rows from the tree.
+// Kind is "revision", as for rows from the tree.
 func (SalvagedRow) Kind() string { return "revision" }
 
 // Line is that of KeyRow with the origin.
@@ -32,7 +32,7 @@ func (r SalvagedRow) origin(f Fields) {
 	num(f, "conflicts", int64(r.Conflicts))
 }
 
-// UsageGroup is what one prefix or kind takes.
+// UsageGroup is the space used by one prefix or kind.
 type UsageGroup struct {
 	// What is total, prefix or kind.
 	What string
@@ -77,7 +77,7 @@ type UsageKey struct {
 // Kind is the ranking.
 func (k UsageKey) Kind() string { return k.What }
 
-// Line shows the key and what it takes.
+// Line shows the key and its size.
 func (k UsageKey) Line(dst []byte, o Options) []byte {
 	return textLine(append(dst, k.What...), o, k.Fields)
 }

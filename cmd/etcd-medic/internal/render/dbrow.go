@@ -6,10 +6,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// DBRow is a row of a bucket this program has no decoder for.
+// DBRow is a row of a bucket without a decoder.
 type DBRow struct {
 	*dumpdb.Row
-	// KeysOnly leaves out the value.
+	// KeysOnly omits the value.
 	KeysOnly bool
 }
 
@@ -38,7 +38,7 @@ func (r DBRow) content(f Fields) {
 // DBFact is a named fact of a small bucket, such as meta/consistent_index.
 type DBFact struct {
 	Bucket, Name string
-	// Num is shown when Text is empty.
+	// Num is shown if Text is empty.
 	Text string
 	Num  uint64
 }

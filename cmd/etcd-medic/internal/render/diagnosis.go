@@ -13,8 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// diagnosis is the page for three in the morning: one screen, or with Full everything, the verdict first, the next
-// command last.
+// diagnosis writes the page for an operator in a hurry: one screen, or with Full everything. The verdict comes first,
+// the next command last.
 func (p *page) diagnosis(r *compare.Report) {
 	if p.o.Quiet {
 		p.line("%s", p.verdictLine(r))
@@ -65,7 +65,7 @@ func (p *page) verdict(v *compare.Verdict) {
 	p.text("", v.Summary)
 }
 
-// badSources names the inputs that could not be used, so that nobody takes the rest for everything.
+// badSources lists the inputs that could not be used, so that the rest is not mistaken for everything.
 func (p *page) badSources(sources []compare.Source) {
 	for _, s := range sources {
 		if s.Error != "" {
@@ -80,7 +80,7 @@ func (p *page) firstBreak(b *compare.FirstBreak) {
 	}
 	p.line("")
 	where := breakPlace(b)
-	at := string(b.Check) + " on " + listed(b.Member)
+	at := string(b.Check) + " on " + joinNames(b.Member)
 	if len(where) > 0 {
 		at += ": " + strings.Join(where, ", ")
 	}
@@ -89,7 +89,7 @@ func (p *page) firstBreak(b *compare.FirstBreak) {
 	p.text(strings.Repeat(" ", columns(head)), "observed "+b.Observed+"; expected "+b.Expected)
 }
 
-// breakPlace is where the first break lies on the axes of log and history, and in which bucket.
+// breakPlace returns where the first violation is: index, revision and bucket.
 func breakPlace(b *compare.FirstBreak) (where []string) {
 	if b.Index > 0 {
 		where = append(where, "entry "+termIndex(b.Term, b.Index))
@@ -106,7 +106,7 @@ func breakPlace(b *compare.FirstBreak) (where []string) {
 	return where
 }
 
-// causes shows what the verdict rests on in full, and in a line each what explains something beside it.
+// causes writes the main causes in full, and additional ones in one line each.
 func (p *page) causes(causes []compare.Cause) {
 	shown := 0
 	for _, c := range causes {
@@ -123,7 +123,7 @@ func (p *page) causes(causes []compare.Cause) {
 	if shown == len(causes) {
 		return
 	}
-	p.section("beside it")
+	p.section("also found")
 	for _, c := range causes {
 		if c.Secondary {
 			p.text("  ", fmt.Sprintf("%s (%s): %s; because of %s", c.ID, c.Certainty, c.Title,
@@ -135,7 +135,7 @@ func (p *page) causes(causes []compare.Cause) {
 
 func (p *page) cause(c *compare.Cause) {
 	title := ": " + c.Title
-	if strings.HasPrefix(p.summary, c.Title) { // the page begins with it
+	if strings.HasPrefix(p.summary, c.Title) { // the page starts with it
 		title = ""
 	}
 	p.text("  ", fmt.Sprintf("%s (%s)%s", c.ID, c.Certainty, title))
@@ -153,7 +153,7 @@ func onWhom(members []string) string {
 	if len(members) == 0 {
 		return ""
 	}
-	return " on " + listed(members)
+	return " on " + joinNames(members)
 }
 
 func (p *page) next(next []compare.Next) {
@@ -175,8 +175,7 @@ func (p *page) next(next []compare.Next) {
 	}
 }
 
-// byHand is the way without this program, apart from the other: to be done from its beginning to its end, or not at
-// all.
+// byHand writes the way without this program. It is separate, since its steps must be done completely or not at all.
 func (p *page) byHand(next []compare.Next) {
 	p.section("by hand instead, one member at a time")
 	for i := 0; i < len(next); {
@@ -200,7 +199,7 @@ func (p *page) byHand(next []compare.Next) {
 	}
 }
 
-// checks counts outcomes and names what does not hold; with all, every check gets a line.
+// checks counts outcomes and lists the checks that do not hold; with all, every check gets a line.
 func (p *page) checks(checks []compare.CheckOutcome, all bool) {
 	if len(checks) == 0 {
 		return
@@ -213,7 +212,7 @@ func (p *page) checks(checks []compare.CheckOutcome, all bool) {
 			holds = append(holds, c)
 		case check.Violated:
 			violated = append(violated, c)
-		default: // the zero value too: what was not checked never reads as fine
+		default: // the zero value too: an unchecked item is never reported as healthy
 			open = append(open, c)
 		}
 	}
@@ -241,7 +240,8 @@ func (p *page) checks(checks []compare.CheckOutcome, all bool) {
 	}
 }
 
-// notChecked names the checks that share a reason together. forBackups is true when no check of backups was made.
+// notChecked lists the checks that were not made, grouped by reason. forBackups is true if no check of backups was
+// made.
 func (p *page) notChecked(open []compare.CheckOutcome, forBackups bool) {
 	var reasons []string
 	ids := map[string][]string{}

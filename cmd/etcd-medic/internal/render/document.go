@@ -26,7 +26,7 @@ func Comparison(w io.Writer, f Format, c *compare.Comparison, o Options) error {
 	return document(w, f, c, o, func(p *page) { p.comparison(c) })
 }
 
-// document writes a whole document: the machine formats follow from its JSON, the table is drawn by draw.
+// document writes a whole document: the machine formats from its JSON, the table by draw.
 func document(w io.Writer, f Format, doc any, o Options, draw func(*page)) error {
 	if f == Table {
 		p := newPage(w, o)

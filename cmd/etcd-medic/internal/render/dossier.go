@@ -7,7 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 )
 
-// Dossier writes all that a report shows as one JSON document.
+// Dossier writes everything that a report shows as one JSON document.
 func Dossier(w io.Writer, d *dossier.Dossier) error {
 	b, err := json.Marshal(d)
 	if err != nil {

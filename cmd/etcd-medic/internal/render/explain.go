@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
 )
 
-// Explanation writes what codes and log lines mean, and what sources say about them.
+// Explanation writes the meaning of codes and log lines, and what sources say about them.
 func Explanation(w io.Writer, f Format, a *explain.Answer, o Options) error {
 	return document(w, f, a, o, func(p *page) {
 		for i := range a.Topics {
@@ -90,7 +90,7 @@ func (p *page) message(t *explain.Topic) {
 	}
 }
 
-// onSources shows what the diagnosis of the sources has to do with the topics.
+// onSources writes what the diagnosis of the sources says about the topics.
 func (p *page) onSources(on *explain.On) {
 	p.section("on these sources")
 	p.badSources(on.Sources)

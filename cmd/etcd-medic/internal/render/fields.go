@@ -2,7 +2,7 @@ package render
 
 import "strconv"
 
-// fieldLines is a stream as "name" : value lines, a blank line between rows, as etcdctl -w fields has it. Nested names
+// fieldLines is a stream as "name" : value lines with a blank line between rows, like etcdctl -w fields. Nested names
 // are joined with dots.
 type fieldLines struct{}
 
@@ -16,11 +16,11 @@ func (fieldLines) row(dst []byte, r Row, o Options) []byte {
 	return safeFrom(f.buf, from, true)
 }
 
-// first drops the blank line.
+// first removes the blank line.
 func (fieldLines) first(row []byte) []byte { return row[1:] }
 func (fieldLines) end(dst []byte) []byte   { return dst }
 
-// flatFields writes each value on a line of its own below its full name.
+// flatFields writes each value on a separate line with its full name.
 type flatFields struct {
 	buf    []byte
 	prefix string
@@ -37,7 +37,7 @@ func (f *flatFields) line(n string, value func(*textFields)) {
 	f.buf = t.buf
 }
 
-// via strips the " name=" that textFields puts in front.
+// via removes the " name=" that textFields writes.
 func (f *flatFields) via(n string, put func(*textFields)) {
 	f.line(n, func(t *textFields) {
 		at := len(t.buf)

@@ -21,7 +21,7 @@ func (p *page) findings(all []check.Finding) {
 	}
 }
 
-// commonExpected is what all rows expect, "" when they differ or are few.
+// commonExpected returns the expectation common to all rows, "" if they differ or are few.
 func commonExpected(e []check.Evidence) string {
 	if len(e) == 0 {
 		return ""

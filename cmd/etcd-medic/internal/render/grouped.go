@@ -11,16 +11,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// factGroup is one fact: the findings of one check that say the same of several members or things.
+// factGroup is one fact: the findings of one check with the same statement about several members or objects.
 type factGroup struct {
 	findings []*check.Finding
-	// titles are what is said, without the member that it is said of.
+	// titles are the statements without the member.
 	titles []string
-	// members are all that it is said of, in order.
+	// members are the members of the statement, in order.
 	members []string
 }
 
-// grouped puts findings of one check together that have the same explanation.
+// grouped groups findings of one check that have the same explanation.
 func grouped(all []check.Finding) []*factGroup {
 	var out []*factGroup
 	for i := range all {
@@ -69,7 +69,7 @@ func (g *factGroup) title() string {
 	case len(g.titles) == 1:
 		return of + g.titles[0]
 	case ok:
-		return of + words + "; the same holds for " + listed(others)
+		return of + words + "; the same holds for " + joinNames(others)
 	}
 	said := []string{g.titles[0]}
 	for _, t := range g.titles[1:] {
@@ -79,8 +79,8 @@ func (g *factGroup) title() string {
 	return of + strings.Join(said, "; ")
 }
 
-// differing returns the first title and the word in which each other one differs from it; ok is false when they differ
-// in more.
+// differing returns the first title and the word in which each other one differs from it; ok is false if they differ in
+// more.
 func (g *factGroup) differing() (first string, others []string, ok bool) {
 	base, at := strings.Fields(g.titles[0]), -1
 	for _, t := range g.titles[1:] {
@@ -104,13 +104,13 @@ func (g *factGroup) differing() (first string, others []string, ok bool) {
 	return g.titles[0], others, at >= 0 && isName(base[at])
 }
 
-// isName tells whether a word is the ID or path of a thing, not a number that says how much.
+// isName reports whether a word is the ID or path of an object, and not a quantity.
 func isName(word string) bool {
 	_, err := strconv.Atoi(word)
 	return err != nil
 }
 
-// ids are the numbers of the findings, those in a row as a range.
+// ids returns the numbers of the findings, consecutive ones as a range.
 func (g *factGroup) ids() string {
 	var all []string
 	for _, f := range g.findings {
@@ -119,7 +119,7 @@ func (g *factGroup) ids() string {
 	return strings.Join(ranges(all), ", ")
 }
 
-// ranges shortens three and more numbers in a row: M07-1 to M07-9.
+// ranges shortens three and more consecutive numbers: M07-1 to M07-9.
 func ranges(ids []string) (out []string) {
 	for i := 0; i < len(ids); {
 		to := i
@@ -137,7 +137,7 @@ func ranges(ids []string) (out []string) {
 	return out
 }
 
-// follows tells whether a finding's number is the next one of the same check.
+// follows reports whether a finding's number is the next one of the same check.
 func follows(a, b string) bool {
 	check, n, _ := strings.Cut(a, "-")
 	other, m, _ := strings.Cut(b, "-")
@@ -146,8 +146,8 @@ func follows(a, b string) bool {
 	return check == other && errX == nil && errY == nil && y == x+1
 }
 
-// listed joins names as a sentence does.
-func listed(names []string) string {
+// joinNames joins names with commas and a final "and".
+func joinNames(names []string) string {
 	switch n := len(names); n {
 	case 0:
 		return ""
@@ -158,7 +158,7 @@ func listed(names []string) string {
 	}
 }
 
-// evidenceLine is what several members show at one place.
+// evidenceLine is evidence that several members share at one place.
 type evidenceLine struct {
 	place string
 	seen  []seen
@@ -169,7 +169,7 @@ type seen struct {
 	members []string
 }
 
-// evidenceLines puts the rows together that differ in their member alone.
+// evidenceLines groups the rows that differ only in their member.
 func evidenceLines(g *factGroup) (out []*evidenceLine, omitted int) {
 	common := g.expected()
 	for _, f := range g.findings {
@@ -204,11 +204,11 @@ func (l *evidenceLine) add(member, what string) {
 func (l *evidenceLine) text() string {
 	if len(l.seen) == 1 {
 		s := &l.seen[0]
-		return strings.TrimSpace(listed(s.members)+" "+l.place) + tail(s.what)
+		return strings.TrimSpace(joinNames(s.members)+" "+l.place) + tail(s.what)
 	}
 	var parts []string
 	for i := range l.seen {
-		parts = append(parts, strings.TrimSpace(listed(l.seen[i].members)+" "+l.seen[i].what))
+		parts = append(parts, strings.TrimSpace(joinNames(l.seen[i].members)+" "+l.seen[i].what))
 	}
 	return l.place + tail(strings.Join(parts, "; "))
 }
@@ -220,7 +220,7 @@ func tail(what string) string {
 	return ": " + what
 }
 
-// humanSize is what was observed, sizes in units that people read.
+// humanSize returns the observed value, with a size in readable units.
 func humanSize(e *check.Evidence) string {
 	if n, err := strconv.ParseInt(e.Observed, 10, 64); err == nil && e.Field == "size" {
 		return sizeText(n)
@@ -228,7 +228,7 @@ func humanSize(e *check.Evidence) string {
 	return e.Observed
 }
 
-// expected is what all rows of the group expect, "" when they differ.
+// expected returns the expectation common to all rows of the group, "" if they differ.
 func (g *factGroup) expected() string {
 	common := commonExpected(g.findings[0].Evidence)
 	for _, f := range g.findings[1:] {
@@ -239,7 +239,7 @@ func (g *factGroup) expected() string {
 	return common
 }
 
-// groupEvidence shows the first lines and the command for the first of them; -w json has all.
+// groupEvidence writes the first lines and the command for the first of them; -w json has all.
 func (p *page) groupEvidence(g *factGroup) {
 	lines, omitted := evidenceLines(g)
 	if len(lines) == 0 {
@@ -274,7 +274,7 @@ func (p *page) fact(g *factGroup) {
 	}
 }
 
-// isNext tells whether the page ends with a remedy, which is then not said twice.
+// isNext reports whether a remedy is repeated at the end of the page, and so need not be shown here.
 func (p *page) isNext(r *check.Remedy) bool {
 	return r.Risk == "" && r.Precondition == "" &&
 		slices.ContainsFunc(p.upcoming, func(n compare.Next) bool {
@@ -283,7 +283,7 @@ func (p *page) isNext(r *check.Remedy) bool {
 		})
 }
 
-// where says on which members and at which entry, as far as the title does not.
+// where returns the members and the entry, if the title does not name them.
 func (g *factGroup) where() string {
 	title, f := g.title(), g.findings[0]
 	var at []string
@@ -294,7 +294,7 @@ func (g *factGroup) where() string {
 		}
 	}
 	if len(unsaid) > 0 {
-		at = append(at, listed(g.members))
+		at = append(at, joinNames(g.members))
 	}
 	if len(g.findings) == 1 && f.At.Index > 0 && !strings.Contains(title, "entry") {
 		at = append(at, "entry "+termIndex(f.At.Term, f.At.Index))

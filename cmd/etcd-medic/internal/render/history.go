@@ -19,7 +19,7 @@ func History(w io.Writer, f Format, h *compare.KeyHistory, o Options) error {
 	return document(w, f, h, o, func(p *page) { p.history(h) })
 }
 
-// history shows the log entries of one key with what each did on each member, then each member's records.
+// history writes the log entries of one key with their effect on each member, then each member's records.
 func (p *page) history(h *compare.KeyHistory) {
 	p.line("key %s", quoted(h.Key))
 	p.badSources(h.Sources)
@@ -75,7 +75,7 @@ func (p *page) keyRecords(member string, records []compare.KeyRecord) {
 	p.table("    ", []string{"revision", "found", "where", "record"}, rows)
 }
 
-// objectText is the name of an object of Kubernetes, after the key or value that holds it.
+// objectText returns the name of a Kubernetes object, shown after its key or value.
 func objectText(o *evidence.Object) string {
 	if o == nil {
 		return ""
@@ -93,7 +93,7 @@ func valueText(v *compare.Value) string {
 	return fmt.Sprintf("val=<len %d digest %s>", v.Len, v.Digest)
 }
 
-// timeline shows what happened on one axis of raft indexes.
+// timeline writes the events on one axis of raft indexes.
 func (p *page) timeline(moments []timeline.Moment) {
 	if len(moments) == 0 {
 		return
@@ -110,7 +110,7 @@ func (p *page) timeline(moments []timeline.Moment) {
 	p.table("  ", []string{"entry", "what", "member", "detail"}, rows)
 }
 
-// inputs is the proof that the evidence was left alone.
+// inputs writes the proof that the evidence is unchanged.
 func (p *page) inputs(r *compare.Report) {
 	files, bytes := 0, int64(0)
 	for _, s := range r.Sources {

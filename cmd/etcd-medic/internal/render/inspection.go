@@ -13,7 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// inspection shows one source on one screen, or with Full every fact of it, then what the checks say.
+// inspection writes one source on one screen, or with Full all its facts and then the checks.
 func (p *page) inspection(r *compare.Report) {
 	if p.o.Quiet {
 		p.line("%s", p.verdictLine(r))
@@ -257,7 +257,7 @@ func orNone(s []string) []string {
 func (p *page) membershipFacts(m *evidence.Facts) {
 	p.section("membership")
 	ms := &m.Membership
-	agree := "cannot be told"
+	agree := "unknown"
 	if ms.Agree != nil {
 		agree = fmt.Sprint(*ms.Agree)
 	}

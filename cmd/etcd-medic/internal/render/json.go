@@ -27,7 +27,7 @@ func (jsonDoc) row(dst []byte, r Row, o Options) []byte {
 	return appendJSONRow(append(dst, ",\n"...), r, o)
 }
 
-// first leaves the line feed and drops the comma.
+// first keeps the line feed and removes the comma.
 func (jsonDoc) first(row []byte) []byte { return row[1:] }
 func (jsonDoc) end(dst []byte) []byte   { return append(dst, "\n]}\n"...) }
 
@@ -182,7 +182,7 @@ func (j *jsonFields) List(n string, count int, fn func(int, Fields)) {
 	j.buf = append(j.buf, ']')
 }
 
-// appendJSONBytes writes bytes as the contract wants them: text when printable UTF-8, else base64.
+// appendJSONBytes writes bytes as in the JSON contract: text if printable UTF-8, else base64.
 func appendJSONBytes(dst, b []byte) []byte {
 	if printable(b) {
 		return append(appendJSONString(append(dst, `{"text":`...), string(b)), '}')
@@ -192,7 +192,7 @@ func appendJSONBytes(dst, b []byte) []byte {
 	return append(dst, `"}`...)
 }
 
-// printable agrees with check.Bytes.Printable; plain ASCII, the usual case, is decided without decoding runes.
+// printable agrees with check.Bytes.Printable; it decides plain ASCII, the usual case, without decoding runes.
 func printable(b []byte) bool {
 	for i, c := range b {
 		if c < ' ' || c == 0x7f {

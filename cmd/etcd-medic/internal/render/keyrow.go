@@ -13,10 +13,9 @@ import (
 // KeyRow is one record of bucket key.
 type KeyRow struct {
 	*dumpdb.Revision
-	// KeysOnly leaves out the value.
+	// KeysOnly omits the value.
 	KeysOnly bool
-	// Kube, if set, is what the value says as an object of Kubernetes; with Object it is shown decoded in place of the
-	// value.
+	// Kube, if set, is the value as a Kubernetes object; with Object it is shown decoded instead of the value.
 	Kube   *kube.Object
 	Object bool
 }
@@ -53,7 +52,7 @@ func (r KeyRow) appendObject(dst []byte) []byte {
 	return dst
 }
 
-// appendPrintable escapes what a terminal would obey, such as the line breaks that YAML leaves as they are.
+// appendPrintable escapes characters that a terminal interprets, such as the line breaks that YAML keeps.
 func appendPrintable(dst, line []byte) []byte {
 	for len(line) > 0 {
 		r, n := utf8.DecodeRune(line)
@@ -106,7 +105,7 @@ func (r KeyRow) value(f Fields) {
 	case r.decoded():
 		f.JSON("object", r.Kube.JSON)
 	case r.Kube != nil && (r.Kube.Kind == "Secret" || r.Kube.Kind == "SecretList" || r.Kube.Kind == ""):
-		f.Raw("val", r.KV.Value) // what could not be decoded could not be redacted
+		f.Raw("val", r.KV.Value) // a value that was not decoded was not redacted
 	default:
 		f.Value("val", r.KV.Value)
 	}
@@ -124,7 +123,7 @@ func (r KeyRow) kube(f Fields) {
 	}
 }
 
-// decoded says whether the object stands in place of the value.
+// decoded reports whether the object is shown instead of the value.
 func (r KeyRow) decoded() bool {
 	return r.Object && !r.KeysOnly && r.Kube != nil && r.Kube.JSON != nil
 }

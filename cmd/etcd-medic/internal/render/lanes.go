@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
 )
 
-// The signs of a lane, the weakest first: where several fall into one column, the last one is shown.
+// The signs of a lane, the least important first: if several fall into one column, the last one is shown.
 const (
 	laneNone     = ' '
 	lanePurged   = '/'
@@ -73,7 +73,7 @@ func Lanes(t *timeline.Timeline, firstBreak uint64, width int) []string {
 	return append(out, d.legend(used, width)...)
 }
 
-// lanes writes the drawing below a head of its own.
+// lanes writes the drawing with a heading.
 func (p *page) lanes(r *compare.Report) {
 	var at uint64
 	if b := r.Verdict.FirstBreak; b != nil {
@@ -89,7 +89,7 @@ func (p *page) lanes(r *compare.Report) {
 	}
 }
 
-// laneObjects name the objects of Kubernetes at the marks that are about a key.
+// laneObjects returns the names of the Kubernetes objects at the marks about a key.
 func laneObjects(moments []timeline.Moment) (out []string) {
 	for i := range moments {
 		m := &moments[i]
@@ -127,7 +127,7 @@ func (d *laneDrawing) col(index uint64) int {
 
 func (d *laneDrawing) blank() []byte { return slices.Repeat([]byte{laneNone}, d.cols) }
 
-// axis writes round indexes where they lie.
+// axis writes round indexes at their columns.
 func (d *laneDrawing) axis() []byte {
 	row, end := d.blank(), -1
 	n := max(1, d.cols/16)
@@ -166,7 +166,7 @@ func (d *laneDrawing) terms() []byte {
 	return row
 }
 
-// clusterSigns are the marks that concern all members.
+// clusterSigns are the marks about all members.
 var clusterSigns = []struct {
 	kind    string
 	sign    byte

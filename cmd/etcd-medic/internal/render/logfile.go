@@ -4,13 +4,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// LogDamage is a place where a log or snapshot file makes no sense, shown where it was met.
+// LogDamage is a damaged place of a log or snapshot file, shown where it was found.
 type LogDamage struct{ *dumplog.DamageError }
 
 // Kind is "damage".
 func (LogDamage) Kind() string { return "damage" }
 
-// Line begins with !! so that it stands out and can be searched for.
+// Line starts with !! so that it is visible and searchable.
 func (d LogDamage) Line(dst []byte, o Options) []byte {
 	dst = append(append(dst, "!! "...), d.DamageError.Kind...)
 	dst = appendWord(append(dst, " at "...), d.Pos.String())
@@ -39,7 +39,7 @@ func (d LogDamage) facts(f Fields) {
 	word(f, "server", d.Server)
 }
 
-// LogLeftOver is a file beside the segments or snapshots that is none of them.
+// LogLeftOver is another file in the folder of the segments or snapshots.
 type LogLeftOver struct{ dumplog.LeftOver }
 
 // Kind is "left-over".
@@ -60,9 +60,9 @@ func (l LogLeftOver) Fields(f Fields) {
 // SnapFile is one raft snapshot file.
 type SnapFile struct {
 	*dumplog.SnapFile
-	// Record is agrees, confState-differs or absent: what the log's snapshot record says; "" without a log.
+	// Record compares the file with the log's snapshot record: agrees, confState-differs or absent; "" without a log.
 	Record string
-	// Note says what is unusual about the file, beside log and database.
+	// Note says what is unusual about the file, compared with log and database.
 	Note string
 }
 
@@ -119,7 +119,7 @@ func writeV2Store(f Fields, v *dumplog.V2Store) {
 // SnapDB is a whole database received from a leader and not installed yet.
 type SnapDB struct {
 	dumplog.SnapDB
-	// Use says whether etcd will install it; "" when there is no database to compare with.
+	// Use says whether etcd will install it; "" if there is no database to compare with.
 	Use string
 }
 
@@ -145,7 +145,7 @@ type SnapMissing struct{ *dumplog.SnapshotRecord }
 // Kind is "snap-missing".
 func (SnapMissing) Kind() string { return "snap-missing" }
 
-// Line shows what the record says and where it stands.
+// Line shows the content of the record and its position.
 func (s SnapMissing) Line(dst []byte, o Options) []byte {
 	return textLine(append(dst, "# snap-missing"...), o, s.Fields)
 }
@@ -156,6 +156,6 @@ func (s SnapMissing) Fields(f Fields) {
 	f.Uint("index", s.Index)
 	f.Str("segment", s.Segment)
 	f.Int("offset", s.Offset)
-	f.Str("note", "the log has a snapshot record and no usable file is there for it: etcd starts from an older one, "+
+	f.Str("note", "the log has a snapshot record but there is no usable file for it: etcd starts from an older one, "+
 		"or from none")
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// NearTime completes the 40 bits of milliseconds in a request ID: they repeat every 34.8 years, and etcd 3.x exists
-// since 2016.
+// NearTime supplies the high bits of the time in a request ID, which has 40 bits of milliseconds. They repeat every
+// 34.8 years, and etcd 3.x exists since 2016.
 var NearTime = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const millis = "2006-01-02T15:04:05.000Z"
 
-// LogHead says before a listing whose log it is, how it starts and how far it goes.
+// LogHead introduces a listing: the member of the log, how it starts and how far it goes.
 type LogHead struct {
 	*dumplog.Summary
-	// Commit is the highest index known to be committed, from the source and the peers given with it.
+	// Commit is the highest index known to be committed, from the source and its peers.
 	Commit uint64
 }
 
@@ -27,8 +27,8 @@ func (l LogHead) Line(dst []byte, o Options) []byte {
 	return textLine(append(dst, "# log"...), o, l.Fields)
 }
 
-// Fields are the owner, the start in one word and in words, the extent, and what is unusual: places where a snapshot of
-// the leader explains a jump of the index, appends that replaced entries, force-new-cluster.
+// Fields are the owner, the start in one word and in words, the extent, and unusual facts: index gaps after a snapshot
+// from the leader, appends that replaced entries, force-new-cluster.
 func (l LogHead) Fields(f Fields) {
 	if m := l.Metadata; m != nil {
 		f.ID("memberID", uint64(m.MemberID))
@@ -83,18 +83,18 @@ func startText(k dumplog.StartKind) string {
 	return "the first records do not say how the member came to be"
 }
 
-// LogPeer is another member's source that was given to judge what is committed.
+// LogPeer is another member's source, given to decide what is committed.
 type LogPeer struct {
 	Name string
-	// Commit is the highest index that the peer proves committed, Agrees the highest one at which both logs hold the
-	// same entry and which the peer proves committed; 0 when they show none.
+	// Commit is the highest index that the peer proves committed. Agrees is the highest such index at which both logs
+	// have the same entry; 0 if there is none.
 	Commit, Agrees uint64
 }
 
 // Kind is "peer".
 func (LogPeer) Kind() string { return "peer" }
 
-// Line names the peer and how far it counts.
+// Line shows the peer and its indexes.
 func (p LogPeer) Line(dst []byte, o Options) []byte {
 	return textLine(append(dst, "# peer"...), o, p.Fields)
 }
@@ -109,9 +109,9 @@ func (p LogPeer) Fields(f Fields) {
 // LogTimes says when a range of entries was proposed.
 type LogTimes struct {
 	First, Last uint64
-	// After is a lower bound, Before the next later time known, an estimate; zero when the log does not tell.
+	// After is a lower bound, Before the next later known time, an estimate; zero if unknown.
 	After, Before time.Time
-	// Source tells where the lower bound comes from.
+	// Source says where the lower bound comes from.
 	Source dumplog.TimeSource
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// LogSegment is the row that stands before the records of a segment.
+// LogSegment is the row before the records of a segment.
 type LogSegment struct{ dumplog.Segment }
 
 // Kind is "segment".
@@ -43,14 +43,13 @@ type LogEntry struct {
 	Request *dumplog.Request
 	// DecodeErr says why the request is of kind unknown.
 	DecodeErr error
-	// Proposer names the member whose ID fits the request ID; "" when the request carries none.
+	// Proposer names the member whose ID matches the request ID; "" if the request has none.
 	Proposer string
 	// Uncommitted is true above the highest index that the source proves committed.
 	Uncommitted bool
-	// ReplacedTo is the last index that this entry threw out of the log, 0 when it threw out none; only known while a
-	// log is followed.
+	// ReplacedTo is the last index that this entry removed from the log, 0 if none; known only while a log is followed.
 	ReplacedTo uint64
-	// Decoded is what the stream decoder says of the entry, nil without one.
+	// Decoded is the answer of the stream decoder, nil without one.
 	Decoded *Decoded
 }
 
@@ -143,7 +142,7 @@ func (e *LogEntry) Fields(f Fields) {
 	e.decoded(f)
 }
 
-// LogRecord is any record that is no entry, or an entry's record as it stands in the file.
+// LogRecord is a record that is not an entry, or the undecoded record of an entry.
 type LogRecord struct {
 	*dumplog.Record
 	// Raw adds the CRCs and padding, and shows entries as records.

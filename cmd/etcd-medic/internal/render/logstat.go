@@ -8,7 +8,7 @@ import (
 
 // LogCount counts the entries of one kind, term, proposer, user or prefix.
 type LogCount struct {
-	// Of is what Name is one of.
+	// Of is the category of Name.
 	Of, Name string
 	dumplog.Count
 }
@@ -39,7 +39,7 @@ func (c LogCount) counts(f Fields) {
 
 // LogSize counts the entries whose payload has a size of one class.
 type LogSize struct {
-	// Class i is of payloads of less than 2^i and at least 2^(i-1) bytes.
+	// Class i has payloads of less than 2^i and at least 2^(i-1) bytes.
 	Class   int
 	Entries int64
 }
@@ -58,19 +58,19 @@ func (c LogSize) Fields(f Fields) {
 	f.Int("entries", c.Entries)
 }
 
-// LogLife is one process life of a proposing member.
+// LogLife is one process run of a proposing member.
 type LogLife struct {
 	dumplog.Life
 	// Proposer names the member.
 	Proposer string
-	// After and Before bound the time of the requests, as LogTimes does.
+	// After and Before bound the time of the requests, as in LogTimes.
 	After, Before time.Time
 }
 
 // Kind is "life".
 func (LogLife) Kind() string { return "life" }
 
-// Line shows who lived from when, and what was proposed.
+// Line shows the member, its start and its requests.
 func (l LogLife) Line(dst []byte, o Options) []byte {
 	return textLine(append(dst, "life"...), o, l.Fields)
 }

@@ -54,7 +54,7 @@ func CausesPage(w io.Writer, causes []cause.Cause, undetected []cause.Known) err
 	return err
 }
 
-// writeCause leads with what is seen and what to do; why it is so follows.
+// writeCause writes symptoms and actions first, then the explanation.
 func writeCause(b *strings.Builder, c *cause.Cause) {
 	b.WriteString("\n*You see:* ")
 	said := saidBy(string(c.ID))
@@ -91,7 +91,7 @@ func writeCause(b *strings.Builder, c *cause.Cause) {
 	}
 }
 
-// saidBy are the messages of servers that lead to a cause.
+// saidBy returns the messages of servers that lead to a cause.
 func saidBy(id string) []serverlog.Message {
 	return slices.DeleteFunc(serverlog.All(), func(m serverlog.Message) bool { return !slices.Contains(m.Causes, id) })
 }
@@ -103,7 +103,7 @@ func lowerFirst(s string) string {
 	return s
 }
 
-// writeSeen leads from what a server says to the causes.
+// writeSeen lists the causes by message of a server.
 func writeSeen(b *strings.Builder, causes []cause.Cause) {
 	known := map[string]bool{}
 	for _, c := range causes {
@@ -125,7 +125,7 @@ func writeSeen(b *strings.Builder, causes []cause.Cause) {
 	b.WriteString("\n")
 }
 
-// writeUndetected lists what diagnose cannot name: nobody should read its silence as their absence.
+// writeUndetected lists the causes that diagnose cannot detect, so that its silence is not taken as their absence.
 func writeUndetected(b *strings.Builder, undetected []cause.Known) {
 	b.WriteString("\n## Known but not detected\n\n" + notDetected +
 		"\n\n| ID | Cause | Why not |\n| --- | --- | --- |\n")

@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// memberTable is one line per member: what an operator compares first.
+// memberTable writes one line per member with the facts that an operator compares first.
 func (p *page) memberTable(r *compare.Report) {
 	if len(r.Members) == 0 {
 		return
@@ -37,7 +37,7 @@ func (p *page) memberTable(r *compare.Report) {
 	p.table("  ", head, rows)
 }
 
-// state lists what sets the source apart from a complete, undamaged one with nothing raised.
+// state lists how the source differs from a complete, undamaged one without alarms.
 func state(m *evidence.Facts, best *compare.Best) string {
 	var s []string
 	if n := lacks(m.Name, best); n > 0 {
@@ -97,7 +97,7 @@ func authText(a *evidence.AuthFacts) string {
 
 func (p *page) best(b *compare.Best) {
 	if b == nil || len(b.Ranking) == 1 && b.Lost.CommittedEntries == 0 {
-		return // of one source there is nothing to choose
+		return // with one source there is no choice
 	}
 	p.section("best member")
 	if len(b.Members) == 0 {
@@ -112,7 +112,7 @@ func (p *page) best(b *compare.Best) {
 	}
 }
 
-// ranking is a table of what members lack and what they alone have, where there is anything to count.
+// ranking writes a table of what members lack and what only they have, if there is anything to count.
 func (p *page) ranking(ranking []compare.Rank) {
 	var rows [][]string
 	any := false
@@ -132,7 +132,7 @@ func (p *page) ranking(ranking []compare.Rank) {
 	}
 }
 
-// standing is why members stand where they do, said once for those of whom the same is true.
+// standing is the reason for the rank of members, stated once for all members with the same reason.
 type standing struct {
 	names []string
 	best  bool
@@ -142,14 +142,14 @@ type standing struct {
 func (s *standing) title() string {
 	switch {
 	case s.best && len(s.names) > 1:
-		return listed(s.names) + ", equally good"
+		return joinNames(s.names) + ", equally good"
 	case s.best:
 		return s.names[0] + ", the best"
 	}
-	return listed(s.names)
+	return joinNames(s.names)
 }
 
-// sameStanding puts members together whose reasons are the same. The findings that name a member are left to these.
+// sameStanding groups members with the same reasons, and omits the findings that name a member.
 func sameStanding(b *compare.Best) (out []*standing) {
 	for _, r := range b.Ranking {
 		reasons := slices.DeleteFunc(slices.Clone(r.Reasons),
@@ -192,7 +192,7 @@ func (p *page) lost(member string, l *compare.Lost) {
 	p.command("  $ ", l.Command)
 }
 
-// counted says a number with its noun.
+// counted returns a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

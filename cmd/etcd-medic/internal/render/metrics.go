@@ -14,23 +14,23 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// BackupRun is what a metrics file says about one backup beside its report.
+// BackupRun is the data of one backup for a metrics file, in addition to its report.
 type BackupRun struct {
 	Report *compare.Report
-	// Took is how long the verification lasted, Modified the modification time of the file; zero when not known.
+	// Took is how long the verification lasted, Modified the modification time of the file; zero if unknown.
 	Took     time.Duration
 	Modified time.Time
-	// Drilled is true when a drill was asked for.
+	// Drilled is true if a drill was requested.
 	Drilled bool
 }
 
-// metric is one family of samples; value returns false when a backup has no sample of it.
+// metric is one family of samples. value returns false if a backup has no such sample.
 type metric struct {
 	name, help string
 	value      func(*BackupRun) (float64, bool)
 }
 
-// backupMetrics stand in the order they are written. A new one is one line here.
+// backupMetrics are in output order. To add one, add a line here.
 var backupMetrics = []metric{
 	{"healthy", "1 when no finding is an error: the backup can be relied on; 0 when it is damaged, missing, or could " +
 		"not be judged (see class).", func(b *BackupRun) (float64, bool) {
@@ -71,7 +71,7 @@ var backupMetrics = []metric{
 	}},
 }
 
-// dbNumber reads a number of the database, false when it does not open.
+// dbNumber returns a number of the database, false if it does not open.
 func dbNumber(b *BackupRun, of func(*evidence.DBFacts) *int64) (float64, bool) {
 	if len(b.Report.Members) == 0 || b.Report.Members[0].DB == nil {
 		return 0, false
@@ -92,7 +92,7 @@ func truth(b bool) float64 {
 
 const metricPrefix = "etcd_medic_backup_"
 
-// sampler writes families and samples. A series is written once: a file with one twice is refused as a whole.
+// sampler writes families and samples. It writes each series once, since a file with a duplicate is rejected.
 type sampler struct {
 	out  *bufio.Writer
 	seen map[string]bool
@@ -153,8 +153,7 @@ func BackupMetrics(w io.Writer, runs []BackupRun, now time.Time) error {
 	return put.out.Flush()
 }
 
-// seriesNames are the labels of the backups, each of its own also where the format cannot hold the bytes in which two
-// differ.
+// seriesNames returns unique labels for the backups, even if the format cannot represent the bytes in which two differ.
 func seriesNames(runs []BackupRun) []string {
 	names, used := make([]string, len(runs)), map[string]bool{}
 	for i := range runs {
@@ -168,7 +167,7 @@ func seriesNames(runs []BackupRun) []string {
 	return names
 }
 
-// againstMetrics say how far each backup is behind the sources that it was compared with.
+// againstMetrics writes how far each backup lags behind the sources it was compared with.
 func againstMetrics(runs []BackupRun, names []string, put sampler) {
 	each := func(name, help string, value func(*backup.Compared) (float64, bool)) {
 		started := false
@@ -191,7 +190,8 @@ func againstMetrics(runs []BackupRun, names []string, put sampler) {
 			}
 		}
 	}
-	each("against_ok", "1 when the backup and the source are of one history, 0 when they are not or could not be compared.", func(c *backup.Compared) (float64, bool) {
+	each("against_ok", "1 when the backup and the source are of one history, 0 when they are not or could not be "+
+		"compared.", func(c *backup.Compared) (float64, bool) {
 		return truth(c.SameHistory == check.Holds), true
 	})
 	each("revisions_behind", "Revisions that the source is ahead of the backup.",
@@ -204,7 +204,7 @@ func againstMetrics(runs []BackupRun, names []string, put sampler) {
 		})
 }
 
-// drillMetrics are those of a run with drills. A backup that was not even read has none that went well.
+// drillMetrics writes the metrics of a run with drills. An unreadable backup has no successful drill.
 func drillMetrics(runs []BackupRun, names []string, put sampler) {
 	var asked, held []int
 	for i := range runs {
@@ -257,8 +257,7 @@ func layerValue(o check.Outcome) float64 {
 	return -1
 }
 
-// labelText quotes a label value as the format wants it: backslash, quote and line feed are escaped. What a terminal
-// would obey is written as an escape before.
+// labelText quotes a label value: it escapes backslash, quote and line feed, and characters that a terminal interprets.
 func labelText(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(clean(strings.ToValidUTF8(s, "?"))) + `"`
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// page writes text for people: plain enough to be pasted into an issue. The first write error is kept and returned at
+// page writes text for people, plain enough to paste into an issue. It keeps the first write error and returns it at
 // the end.
 type page struct {
 	w   *bufio.Writer
 	o   Options
 	err error
-	// tight is how far a screen has to be reduced to fit; see onScreen.
+	// tight is how much a screen must be reduced to fit; see onScreen.
 	tight int
-	// places are the arguments that name the sources again, by label.
+	// places are the arguments for the sources, by label.
 	places map[string]string
-	// given are the arguments that named all sources, labels the sources in their order.
+	// given are the original arguments of all sources, labels the sources in their order.
 	given, labels []string
-	// upcoming are the steps that the page ends with.
+	// upcoming are the steps at the end of the page.
 	upcoming []compare.Next
-	// summary is the sentence that the page begins with.
+	// summary is the sentence at the start of the page.
 	summary string
 	colors  painter
 }
@@ -56,7 +56,7 @@ func (p *page) section(title string) {
 	p.line("%s", p.paint(strings.ToUpper(title), text.Bold))
 }
 
-// text writes running text, wrapped, every line behind the prefix; following lines are indented as deep.
+// text writes wrapped text after the prefix; following lines are indented to its width.
 func (p *page) text(prefix, s string) {
 	s = clean(s)
 	if s == "" {
@@ -72,14 +72,14 @@ func (p *page) text(prefix, s string) {
 	}
 }
 
-// command writes a command line. It is never wrapped: it is meant to be copied. Sources are named by where they lie.
+// command writes a command line with the paths of the sources. It is never wrapped, since it is meant to be copied.
 func (p *page) command(prefix string, cmd shell.Command) {
 	if !cmd.IsZero() {
 		p.line("%s%s", clean(prefix), cmd.AtOnce(p.labels, p.given).At(p.places))
 	}
 }
 
-// place remembers where the sources lie.
+// place records the paths of the sources.
 func (p *page) place(r *compare.Report) {
 	sources := r.Sources
 	p.places, p.given, p.labels = map[string]string{}, r.Given, nil
@@ -148,6 +148,5 @@ func (p *page) severity(s check.Severity) string {
 	return string(s)
 }
 
-// clean makes text safe that may come from a file, before it is measured and wrapped: a terminal must not obey
-// evidence.
+// clean makes text from a file safe before it is measured and wrapped: a terminal must not interpret evidence.
 func clean(s string) string { return Safe(s) }

@@ -14,7 +14,7 @@ func Preflight(w io.Writer, f Format, r *preflight.Result, o Options) error {
 	return document(w, f, r, o, func(p *page) { p.preflight(r) })
 }
 
-// preflight answers first, then shows what stops the server and everything else that does not hold.
+// preflight writes the answer first, then what stops the server and the other violated rules.
 func (p *page) preflight(r *preflight.Result) {
 	from := ""
 	if r.From != "" {
@@ -22,7 +22,7 @@ func (p *page) preflight(r *preflight.Result) {
 	}
 	switch {
 	case r.Boots == nil:
-		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("can not be told", text.FgYellow, text.Bold), r.To,
+		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("unknown", text.FgYellow, text.Bold), r.To,
 			from)
 	case *r.Boots:
 		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("boots", text.FgGreen, text.Bold), r.To, from)

@@ -7,7 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// writeRequest hands the content of a decoded request to f. Passwords, hashes and tokens go through Secret.
+// writeRequest passes the content of a decoded request to f. Passwords, hashes and tokens go through Secret.
 func writeRequest(f Fields, r *dumplog.Request) {
 	switch {
 	case r.Put != nil:
@@ -44,7 +44,7 @@ func writeRequest(f Fields, r *dumplog.Request) {
 	writeUnknown(f, r.Unknown)
 }
 
-// writeClusterRequest holds the requests that change the cluster and not the keys.
+// writeClusterRequest handles the requests that change the cluster and not the keys.
 func writeClusterRequest(f Fields, r *dumplog.Request) {
 	switch {
 	case r.ClusterVer != nil:

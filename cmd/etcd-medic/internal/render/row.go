@@ -13,7 +13,7 @@ type Row interface {
 	Kind() string
 	// Line appends the row as one line of text, without the line feed.
 	Line(dst []byte, o Options) []byte
-	// Fields hands the row's values to f, in a stable order.
+	// Fields passes the row's values to f, in a stable order.
 	Fields(f Fields)
 }
 
@@ -25,15 +25,15 @@ type Fields interface {
 	// ID is an identifier: lower-case hex, a string in JSON.
 	ID(name string, v uint64)
 	Bool(name string, v bool)
-	// Bytes are shown as they are: keys, names.
+	// Bytes are keys and names, shown in full.
 	Bytes(name string, v []byte)
-	// Value is content: shown as length and digest unless values are asked for.
+	// Value is content: shown as length and digest unless values are requested.
 	Value(name string, v []byte)
-	// Raw is content that may hold secrets: like Value, and shown only when secrets are asked for too.
+	// Raw is content that may contain secrets: shown only if values and secrets are requested.
 	Raw(name string, v []byte)
-	// Secret is a password, hash or token: hidden unless secrets are asked for.
+	// Secret is a password, hash or token: hidden unless secrets are requested.
 	Secret(name string, v []byte)
-	// JSON is content that was decoded: a whole JSON text. Lines of text leave it out, their rows show it below.
+	// JSON is decoded content: a whole JSON text. Lines of text omit it; rows show it below.
 	JSON(name string, text []byte)
 	Strs(name string, v []string)
 	IDs(name string, n int, at func(i int) uint64)
@@ -41,13 +41,13 @@ type Fields interface {
 	List(name string, n int, fn func(i int, f Fields))
 }
 
-// Head is what a stream says before its first row.
+// Head is the start of a stream before its first row.
 type Head struct {
 	// Source is the label of the source, SourceKind what it is.
 	Source, SourceKind string
 }
 
-// encoder is one format of a stream. Row sets off each row with its own separator; first cuts it off the first one.
+// encoder is one format of a stream. row adds a separator before each row; first removes it from the first one.
 type encoder interface {
 	begin(dst []byte, h Head) []byte
 	row(dst []byte, r Row, o Options) []byte
@@ -79,7 +79,7 @@ type Stream struct {
 	o    Options
 	buf  []byte
 	rows int
-	// table lays rows out below w, nil where they are written as they are.
+	// table lays out rows for w, nil if they are written unchanged.
 	table *columnWriter
 }
 
@@ -100,11 +100,11 @@ func (s *Stream) Write(r Row) error {
 	return s.writeRaw(s.buf)
 }
 
-// Encode appends the row as this stream writes it; WriteEncoded adds rows so encoded. Encode is safe for concurrent
-// use, so that one goroutine can encode what another writes.
+// Encode appends the row as this stream writes it; WriteEncoded adds such rows. Encode is safe for concurrent use, so
+// that one goroutine can encode while another writes.
 func (s *Stream) Encode(dst []byte, r Row) []byte { return s.enc.row(dst, r, s.o) }
 
-// Options are those the stream was made with.
+// Options returns the options of the stream.
 func (s *Stream) Options() Options { return s.o }
 
 // WriteEncoded writes what Encode returned for one or more rows.
@@ -127,7 +127,7 @@ func (s *Stream) writeRaw(b []byte) error {
 	return err
 }
 
-// Flush hands to the writer below what was written so far, for streams that somebody watches.
+// Flush writes buffered rows to the underlying writer, for streams that are watched live.
 func (s *Stream) Flush() error {
 	err := s.w.Flush()
 	if s.table != nil && err == nil {
@@ -136,8 +136,8 @@ func (s *Stream) Flush() error {
 	return err
 }
 
-// Close ends the document and flushes; after an error, which it returns, the document is left without its end, so that
-// nobody takes it for whole. It does not close the writer below.
+// Close ends the document and flushes. After an error, which it returns, the document stays incomplete, so that it is
+// not mistaken for a complete one. It does not close the underlying writer.
 func (s *Stream) Close(err error) error {
 	if err == nil {
 		var tail []byte

@@ -10,11 +10,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// What comes from evidence must not reach a terminal as something that it obeys: control characters of both blocks,
-// marks that reorder or hide text, and bytes that are no text. Everything that is printed passes one of the functions
-// here: lines of a page and of a stream, JSON, and what goes to stderr.
+// Text from evidence must not control a terminal: control characters of both blocks, characters that reorder or hide
+// text, and invalid UTF-8. All output passes through one of the functions here: lines of a page and of a stream, JSON,
+// and stderr.
 
-// safeFrom makes what was appended to dst since from safe.
+// safeFrom makes the bytes of dst after from safe.
 func safeFrom(dst []byte, from int, json bool) []byte {
 	if shell.IsSafe(dst[from:]) {
 		return dst
@@ -22,10 +22,10 @@ func safeFrom(dst []byte, from int, json bool) []byte {
 	return shell.AppendSafe(dst[:from], bytes.Clone(dst[from:]), json)
 }
 
-// Safe returns text as it may be shown.
+// Safe returns text that is safe to show.
 func Safe(s string) string { return string(safeFrom([]byte(s), 0, false)) }
 
-// SafeWriter makes what is written to w safe. Every Write is taken for whole: no character is spread over two.
+// SafeWriter makes text written to w safe. A character must not be split over two calls of Write.
 func SafeWriter(w io.Writer) io.Writer { return safeWriter{w, false} }
 
 // SafeJSONWriter does the same with JSON, which stays valid.
@@ -36,7 +36,7 @@ type safeWriter struct {
 	json bool
 }
 
-// Write writes text as it may be shown.
+// Write writes text in its safe form.
 func (s safeWriter) Write(b []byte) (int, error) {
 	if shell.IsSafe(b) {
 		return s.w.Write(b)
@@ -47,13 +47,12 @@ func (s safeWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// painter colors text. Its sequences carry a number that nobody can know, so that those in evidence are told from its
-// own.
+// painter colors text. Its sequences contain a secret number, which distinguishes them from sequences in evidence.
 type painter struct{ mark string }
 
 func newPainter() painter { return painter{"\x1b[" + fmt.Sprint(secretNumber()) + ";"} }
 
-// secretNumber is for the sequences of one page; nothing that is printed depends on it.
+// secretNumber is for the sequences of one page; it is never printed.
 func secretNumber() uint32 {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -65,8 +64,7 @@ func (p painter) paint(s, codes string) string {
 	return p.mark + codes + "m" + s + p.mark + "0m"
 }
 
-// line returns a line as it may be shown: its own colors are left, all else is made safe, and line feeds in it are
-// escaped.
+// line returns a line that is safe to show: it keeps the painter's colors, makes the rest safe and escapes line feeds.
 func (p painter) line(s string) string {
 	s = strings.ReplaceAll(s, "\n", `\n`)
 	if shell.IsSafe([]byte(s)) {

@@ -12,7 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// backupScreen is the answer of verify on one terminal: of one backup what it holds, of several a row for each.
+// backupScreen writes the answer of verify on one screen: the content of one backup, or a row for each of several.
 func (p *page) backupScreen(v *Verification) {
 	if len(v.Reports) != 1 {
 		p.backupsScreen(v)
@@ -42,12 +42,12 @@ func moodOf(v *compare.Verdict) Mood {
 	return Doubtful
 }
 
-// backupWord is the verdict on a backup in one word.
+// backupWord returns the verdict on a backup in one word.
 func backupWord(r *compare.Report) string {
 	return strings.ToUpper(strings.TrimPrefix(string(r.Verdict.Class), "backup-"))
 }
 
-// backupSays is the cause with its certainty, and what the verdict says.
+// backupSays returns the cause with its certainty, and the verdict's text.
 func backupSays(r *compare.Report) string {
 	_, said, found := strings.Cut(verdictSentence(r), string(r.Verdict.Class)+". ")
 	if found {
@@ -71,7 +71,7 @@ func layerCount(r *compare.Report) int {
 	return len(r.Backup.Layers)
 }
 
-// membersText is what the layer says of members, as "3 members: a, b, c".
+// membersText returns the layer's text about members, such as "3 members: a, b, c".
 func membersText(said string) string {
 	n, names, ok := strings.Cut(said, ": ")
 	switch {
@@ -83,7 +83,7 @@ func membersText(said string) string {
 	return n + " members: " + names
 }
 
-// backupPairs are the facts that decide whether it is the backup that is wanted.
+// backupPairs returns the facts with which a user recognizes the right backup.
 func backupPairs(r *compare.Report) (out [][2]string) {
 	add := func(head string, parts ...string) {
 		parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
@@ -124,7 +124,7 @@ func backupPairs(r *compare.Report) (out [][2]string) {
 	return out
 }
 
-// openLayers are those that do not hold, worst first.
+// openLayers writes the layers that do not hold, worst first.
 func (p *page) openLayers(r *compare.Report) {
 	if r.Backup == nil {
 		return
@@ -160,7 +160,7 @@ func skippedText(v *Verification) string {
 	return s
 }
 
-// backupsScreen has a row for each of several backups, those that are not good first.
+// backupsScreen writes a row for each of several backups, the unhealthy ones first.
 func (p *page) backupsScreen(v *Verification) {
 	reports := slices.Clone(v.Reports)
 	slices.SortStableFunc(reports, func(a, b *compare.Report) int { return cmp.Compare(badness(b), badness(a)) })
@@ -193,12 +193,12 @@ func (p *page) backupsScreen(v *Verification) {
 	p.answer(a)
 }
 
-// badness orders backups: damaged before what could not be judged before good.
+// badness orders backups: damaged, then undecided, then healthy.
 func badness(r *compare.Report) int {
 	return map[Mood]int{Good: 0, Doubtful: 1, Bad: 2}[moodOf(&r.Verdict)]
 }
 
-// severalBackups counts how backups ended.
+// severalBackups counts the results of several backups.
 func severalBackups(reports []*compare.Report) *Answer {
 	var n [3]int
 	for _, r := range reports {

@@ -9,10 +9,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// screenFindings are at most shown on the screen of inspect, worst first.
+// screenFindings is the maximum number of findings on the screen of inspect, worst first.
 const screenFindings = 4
 
-// inspectScreen is one source on one terminal: what it is, what is wrong with it, what to type next.
+// inspectScreen writes one source on one screen: what it is, what is wrong with it, and the next command.
 func (p *page) inspectScreen(r *compare.Report) {
 	p.place(r)
 	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.atMostFrom(tightest, 3))
@@ -28,7 +28,7 @@ func (p *page) inspectScreen(r *compare.Report) {
 	p.line("%s", p.verdictLine(r))
 }
 
-// sourceOf is the source that a member was read from.
+// sourceOf returns the source of a member.
 func sourceOf(r *compare.Report, name string) *compare.Source {
 	for i := range r.Sources {
 		if r.Sources[i].Name == name {
@@ -38,7 +38,7 @@ func sourceOf(r *compare.Report, name string) *compare.Source {
 	return &compare.Source{}
 }
 
-// factLines are the facts that people ask for first, a line each.
+// factLines writes the most important facts, one per line.
 func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
 	show := func(head string, parts ...string) {
 		var said []string
@@ -108,7 +108,7 @@ func missingText(m *evidence.Facts) string {
 	return "no " + strings.Join(m.Missing, ", no ")
 }
 
-// prefixed is a fact with a word before it, "" where it is not known.
+// prefixed returns a fact with a word before it, "" if it is unknown.
 func prefixed(word string, known bool, fact string) string {
 	if !known {
 		return ""
@@ -130,10 +130,10 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// Size is a number of bytes as people read it, in units of 1024.
+// Size formats a number of bytes in units of 1024.
 func Size(n int64) string { return sizeText(n) }
 
-// sizeText is a size as people read it, in units of 1024.
+// sizeText formats a size in units of 1024.
 func sizeText(n int64) string {
 	const unit = 1024
 	if n < unit {

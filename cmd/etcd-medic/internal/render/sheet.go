@@ -6,10 +6,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Sheet is a document of a command that has no judgement in it, as people read it: what was done, in sections.
+// Sheet is the readable document of a command without a judgment: what it did, in sections.
 type Sheet struct{ Sections []Section }
 
-// Section is one part of a sheet. Pairs without a value are left out; Lines are running text, Commands are never
+// Section is one part of a sheet. Pairs without a value are left out. Lines are wrapped text; Commands are never
 // wrapped.
 type Section struct {
 	// Title is "" for the first part.
@@ -19,17 +19,17 @@ type Section struct {
 	Head     []string
 	Rows     [][]string
 	Commands []Command
-	// After is running text below the commands.
+	// After is text below the commands.
 	After []string
 }
 
-// Command is a command line of a sheet and what stands before it, or running text alone.
+// Command is a command line of a sheet with its prefix, or only text.
 type Command struct {
 	Prefix string
 	Run    shell.Command
 }
 
-// Prompts puts a prompt before each command.
+// Prompts adds a prompt before each command.
 func Prompts(commands ...shell.Command) []Command {
 	out := make([]Command, len(commands))
 	for i, c := range commands {
@@ -68,5 +68,5 @@ func (p *page) part(s Section) {
 	}
 }
 
-// Quoted shows bytes as a name that can be copied.
+// Quoted returns bytes as a name that can be copied.
 func Quoted(b []byte) string { return quoted(b) }

@@ -2,7 +2,7 @@ package render
 
 import "strconv"
 
-// textLines is the table format of a stream: one line per row, so that it can be searched and cut.
+// textLines is the text format of a stream: one line per row, for searching.
 type textLines struct{}
 
 func (textLines) begin(dst []byte, _ Head) []byte { return dst }
@@ -17,7 +17,7 @@ func (textLines) end(dst []byte) []byte   { return dst }
 type textFields struct {
 	buf []byte
 	o   Options
-	// bare leaves out the space before the first field.
+	// bare omits the space before the first field.
 	bare bool
 }
 
@@ -137,7 +137,7 @@ func (t *textFields) List(n string, count int, fn func(int, Fields)) {
 	t.buf = append(t.buf, ']')
 }
 
-// appendWord appends a string bare when that is unambiguous, else quoted.
+// appendWord appends a string without quotes if that is unambiguous, else quoted.
 func appendWord(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '=' || c == '{' || c == '[' || c == ']' || c == '}' {

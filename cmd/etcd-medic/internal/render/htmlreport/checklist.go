@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 )
 
-// checklistView is what the template of a checklist shows. All text in it is cleaned; the template escapes it.
+// checklistView is the data of a checklist's template. All text in it is cleaned; the template escapes it.
 type checklistView struct {
 	*render.Checklist
 	Tone, Progress, Licence string

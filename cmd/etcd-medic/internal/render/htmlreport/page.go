@@ -1,9 +1,8 @@
-// Package htmlreport writes the report that people look at as one HTML file: it loads nothing, opens from disk, and can
-// be read without JavaScript down to the tables.
+// Package htmlreport writes the report as one HTML file. It loads nothing, opens from disk, and its tables are readable
+// without JavaScript.
 //
-// What the sources hold gets into the page in two ways only: escaped by html/template, and as JSON that the scripts put
-// into the document as text. A content security policy names the digests of the scripts and styles, so that nothing
-// else can run.
+// Content of the sources enters the page in only two ways: escaped by html/template, and as JSON that the scripts
+// insert as text. A content security policy names the digests of the scripts and styles, so nothing else can run.
 package htmlreport
 
 import (
@@ -27,7 +26,7 @@ var assets embed.FS
 // scripts are the parts of the page's script, in order.
 var scripts = []string{"base.js", "scale.js", "timeline.js", "hover.js", "curves.js", "tree.js", "files.js", "main.js"}
 
-// Write writes the page. What differs between two calls is in d alone.
+// Write writes the page. It depends only on d.
 func Write(w io.Writer, d *dossier.Dossier) error {
 	v := newView(d)
 	return writePage(w, "page.gohtml", v.PageTitle, func(licence string) any { v.Licence = licence; return v },
@@ -98,7 +97,8 @@ func (p *printer) print(parts ...string) {
 	}
 }
 
-// json writes a value with <, > and & escaped, and without control characters: the file may be looked at on a terminal.
+// json writes a value with <, > and & escaped, and without control characters, since the file may be shown on a
+// terminal.
 func (p *printer) json(v any) {
 	if p.err != nil {
 		return
@@ -109,37 +109,36 @@ func (p *printer) json(v any) {
 	}
 }
 
-// digest is the source expression of a content security policy that allows exactly this text.
+// digest returns the source expression of a content security policy that allows exactly this text.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// themed adds the dark colours for readers whose system is dark and whose browser runs no scripts, and the light ones
-// for paper.
+// themed adds the dark colors for readers with a dark system and a browser without scripts, and the light ones for
+// paper.
 func themed(css string) string {
 	light, dark := block(css, ":root {"), block(css, `:root[data-theme="dark"] {`)
 	return css + "@media screen and (prefers-color-scheme: dark) {\n:root:not([data-theme]) {" + dark +
 		"}\n}\n@media print {\n:root[data-theme] {" + light + "}\n}\n"
 }
 
-// block is what stands between the braces of a rule.
+// block returns the text between the braces of a rule.
 func block(css, head string) string {
 	_, rest, _ := strings.Cut(css, head)
 	in, _, _ := strings.Cut(rest, "}")
 	return in
 }
 
-// data is what the scripts draw when the page opens. It goes into the page as JSON with <, > and & escaped, as package
-// json does.
+// data is the input of the scripts. It is in the page as JSON with <, > and & escaped, as package json does.
 type data struct {
 	*dossier.Dossier
-	// Report stays out: what the page shows of it is in the document already.
+	// Report is omitted: the document already shows it.
 	Report struct{} `json:"report"`
-	// Differences stand apart, so that a page with very many of them opens as fast as one with few.
+	// Differences are separate, so that a page with very many of them opens quickly.
 	Differences struct{} `json:"differences"`
 	Break       uint64   `json:"break"`
-	// Sources are the arguments that name the sources again.
+	// Sources are the arguments for the sources.
 	Sources string   `json:"sources"`
 	Args    []string `json:"args"`
 	Members []string `json:"members"`

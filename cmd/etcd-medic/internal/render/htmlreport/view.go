@@ -13,7 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// view is what the page's template shows. All text in it is cleaned; the template escapes it.
+// view is the data of the page's template. All text in it is cleaned; the template escapes it.
 type view struct {
 	PageTitle, Tone, Health, Class, Cause, Certainty, Summary, RefutedBy string
 	Keep, KeepWhy, Loses                                                 string
@@ -109,7 +109,7 @@ func sourceArgument(s *compare.Source) string {
 // maxText bounds one text of the page.
 const maxText = 2000
 
-// text makes a text harmless to look at: no control characters, no marks that turn its direction, no megabytes.
+// text makes a text safe to show: no control characters, no characters that change its direction, bounded length.
 func text(s string) string { return render.Clean(clip(s, maxText)) }
 
 func clip(s string, n int) string {
@@ -206,7 +206,7 @@ func (v *view) best(r *compare.Report) {
 	v.LostCommand = v.runnable(b.Lost.Command)
 }
 
-// keepWhy is what speaks for the best member; the reasons of the others stand on their cards.
+// keepWhy returns the reason for the best member; the cards have the reasons of the others.
 func keepWhy(b *compare.Best) string {
 	for _, r := range b.Ranking {
 		if len(b.Members) > 0 && r.Member == b.Members[0] && len(r.Reasons) > 0 {
@@ -235,7 +235,7 @@ func termIndex(term, index uint64) string {
 // key writes a key of a finding, quoted and bounded.
 func key(b check.Bytes) string { return strconv.Quote(clip(string(b), 200)) }
 
-// upper begins a sentence with a capital letter, where its first word is a plain word.
+// upper starts a sentence with a capital letter, if its first word is a plain word.
 func upper(s string) string {
 	word, _, _ := strings.Cut(s, " ")
 	if s == "" || strings.ContainsAny(word, "0123456789./-=\"':") || strings.ToLower(word) != word {

@@ -14,9 +14,9 @@ import (
 // authView is users against roles, and what differs between members.
 type authView struct {
 	Note string
-	// Enabled says whether auth is on.
+	// Enabled says whether auth is enabled.
 	Enabled authCell
-	// Passwords is true when a password differs between members.
+	// Passwords is true if a password differs between members.
 	Passwords bool
 	Roles     []string
 	Users     []userRow
@@ -25,7 +25,7 @@ type authView struct {
 
 type userRow struct {
 	Name string
-	// There says on which members the user exists, where that is not all of them.
+	// There lists the members on which the user exists, if not all.
 	There, Password authCell
 	Cells           []authCell
 }
@@ -47,7 +47,7 @@ const (
 	maxRoles = 30
 )
 
-// auth compares users and roles of all members that hold them.
+// auth compares users and roles of all members that have them.
 func (v *view) auth(r *compare.Report) {
 	var members []*evidence.Facts
 	users, roles := map[string]bool{}, map[string]bool{}
@@ -97,7 +97,7 @@ func (v *view) auth(r *compare.Report) {
 	v.Auth = a
 }
 
-// enabled says on which members auth is on.
+// enabled says on which members auth is enabled.
 func enabled(members []*evidence.Facts) authCell {
 	var on, off []string
 	for _, m := range members {
@@ -117,7 +117,7 @@ func enabled(members []*evidence.Facts) authCell {
 		strings.Join(on, ", "), strings.Join(off, ", ")))}
 }
 
-// there says which members know a user that others do not.
+// there lists the members with a user that others lack.
 func there(members []*evidence.Facts, user string) authCell {
 	var names []string
 	for _, m := range members {
@@ -131,7 +131,7 @@ func there(members []*evidence.Facts, user string) authCell {
 	return authCell{Text: text("only on " + strings.Join(names, ", ")), Off: true}
 }
 
-// passwords says of each user whose password differs which members have the same one.
+// passwords says, for each user with different passwords, which members have the same one.
 func (v *view) passwords() map[string]string {
 	out := map[string]string{}
 	for i := range v.d.Differences {

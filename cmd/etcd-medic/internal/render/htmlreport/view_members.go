@@ -23,7 +23,7 @@ type tag struct{ Text, Tone string }
 
 type fact struct {
 	Name, Value string
-	// Off is true when it differs from what the log gives.
+	// Off is true if it differs from the value according to the log.
 	Off bool
 }
 
@@ -124,7 +124,7 @@ func (c *card) facts(m *evidence.Facts, l *timeline.Lane, sound *evidence.Facts)
 	}
 }
 
-// against adds a number, marked where the database of a member that did what the log says holds another one.
+// against adds a number, marked if it differs from that of a member that agrees with the log.
 func (c *card) against(name string, have int64, sound *evidence.Facts, of func(*evidence.DBFacts) *int64) {
 	s := strconv.FormatInt(have, 10)
 	if sound != nil {
@@ -136,8 +136,9 @@ func (c *card) against(name string, have int64, sound *evidence.Facts, of func(*
 	c.row(name, s, false)
 }
 
-// sound is a member that has applied as much as the given one and whose undamaged database shows every effect that the
-// log promises: its numbers are those that the log gives. It is nil where there is none, or the given one is like that.
+// sound returns a member that has applied as much as the given one and whose undamaged database has every effect that
+// the log promises. Its numbers are those according to the log. It returns nil if there is none, or if the given member
+// is such a member.
 func (v *view) sound(at int) *evidence.Facts {
 	members := v.d.Report.Members
 	m, own := &members[at], v.lane(members[at].Name)
@@ -164,7 +165,7 @@ func lacksText(l *timeline.Lane) string {
 	return s
 }
 
-// state lists what sets the member apart from a complete, undamaged one.
+// state lists how the member differs from a complete, undamaged one.
 func (c *card) state(m *evidence.Facts, best *compare.Best) {
 	add := func(s string) { c.Notes = append(c.Notes, text(s)) }
 	for _, x := range m.Missing {

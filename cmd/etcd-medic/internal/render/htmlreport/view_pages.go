@@ -7,7 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 )
 
-// pagesRow is a run of pages of one state and one bucket.
+// pagesRow is a run of pages with one state and one bucket.
 type pagesRow struct {
 	Member, Range, State, Bucket, Revisions string
 	Bad                                     bool
@@ -16,7 +16,7 @@ type pagesRow struct {
 // maxPagesRows bounds the table of pages for each member.
 const maxPagesRows = 200
 
-// pages writes the strips of pages as a table: cells next to each other that look the same are one row.
+// pages writes the strips of pages as a table: adjacent equal cells form one row.
 func (v *view) pages(s *dossier.Storage) {
 	rows := 0
 	for at := 0; at < len(s.Cells); {
@@ -46,10 +46,10 @@ func (v *view) pages(s *dossier.Storage) {
 	}
 }
 
-// damagedState is what a cell with a page that cannot be read is called.
+// damagedState is the state of a cell with an unreadable page.
 const damagedState = "damaged"
 
-// cellState is the state that a cell is drawn in: damage wins, then lost pages, then what most of its pages are.
+// cellState returns the state in which a cell is drawn: damaged first, then lost, then the state of most of its pages.
 func cellState(s *dossier.Storage, at int) string {
 	if slices.ContainsFunc(s.Damaged, func(p uint64) bool { return int(p)/s.PerCell == at }) {
 		return damagedState

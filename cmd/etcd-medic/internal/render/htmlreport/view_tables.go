@@ -22,7 +22,7 @@ type ends struct{ Name, Revision, Auth, Consistent, Lacks string }
 
 type membershipRow struct{ Name, ID, Spans string }
 
-// maxMoments bounds the table of the timeline, maxRows that of the differences: the drawings show all.
+// maxMoments bounds the table of the timeline, maxRows that of the differences; the drawings show all.
 const (
 	maxMoments = 400
 	maxRows    = 200
@@ -123,7 +123,7 @@ func (v *view) differences() {
 	v.DiffNote = text(v.DiffNote)
 }
 
-// rows fills the table that is read without JavaScript.
+// rows fills the table for readers without JavaScript.
 func (v *view) rows(b *dossier.Difference) {
 	key := ""
 	for n := range b.Rest {
@@ -197,7 +197,7 @@ func (v *view) files() {
 	}
 }
 
-// group holds the findings that one cause explains, or those that none does.
+// group is the findings that one cause explains, or those without a cause.
 type group struct {
 	Title, Sub string
 	Findings   []finding
@@ -299,7 +299,7 @@ func where(e *check.Evidence) string {
 	return strings.TrimSpace(s)
 }
 
-// checkList is the checks of one outcome.
+// checkList is the checks with one outcome.
 type checkList struct {
 	Name, Tone string
 	Open       bool

@@ -1,5 +1,4 @@
-// Package mdreport writes the report as Markdown for an issue or a wiki: short, and harmless to render wherever it is
-// pasted.
+// Package mdreport writes the report as Markdown for an issue or a wiki: short, and safe to render anywhere.
 package mdreport
 
 import (
@@ -18,10 +17,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// MaxSize is what a report never exceeds; issue trackers cut longer texts.
+// MaxSize is the maximum size of a report in bytes; issue trackers cut longer texts.
 const MaxSize = 60_000
 
-// Write writes the report. Where it would get too long, fewer rows and findings are listed; all are counted.
+// Write writes the report. If it becomes too long, it lists fewer rows and findings, but counts all.
 func Write(w io.Writer, d *dossier.Dossier) error {
 	var out []byte
 	for rows := 40; ; rows /= 2 {
@@ -38,7 +37,7 @@ func Write(w io.Writer, d *dossier.Dossier) error {
 	return err
 }
 
-// shortened ends a report after its last whole line, and a block of code that is open there.
+// shortened ends a report after its last complete line, and closes an open code block.
 func shortened(cut []byte) []byte {
 	cut = cut[:bytes.LastIndexByte(cut, '\n')+1]
 	open := false
@@ -76,14 +75,14 @@ func (p *sheet) all() {
 // maxWords bounds one text.
 const maxWords = 600
 
-// words makes a text harmless in Markdown: no markup, no mentions, no references, one line.
+// words escapes a text for Markdown: no markup, no mentions, no references, one line.
 func words(s string) string {
 	s = render.Clean(clip(s, maxWords))
 	return strings.NewReplacer("\n", " ", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*",
 		"_", "\\_", "[", "\\[", "]", "\\]", "#", "\\#", "@", "&#64;", "~", "\\~", "!", "\\!").Replace(s)
 }
 
-// code is a text in a line of code; it can hold no backtick.
+// code returns a text as inline code, without backticks.
 func code(s string) string {
 	s = strings.NewReplacer("\n", " ", "`", "'", "|", "¦").Replace(render.Clean(clip(s, maxWords)))
 	if s == "" {
@@ -102,8 +101,8 @@ func clip(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// block writes lines of code as they are: one that is changed or cut does something else when it is pasted. Its fence
-// is longer than every run of backticks in them, so that none of them ends it.
+// block writes lines of code unchanged, since a changed or cut command does something else. Its fence is longer than
+// every run of backticks in the lines.
 func (p *sheet) block(lang string, lines []string) {
 	fence := "```"
 	for _, l := range lines {
@@ -286,7 +285,7 @@ func (p *sheet) differences() {
 	}
 }
 
-// keys lists the first keys that differ, with where they are.
+// keys lists the first keys that differ, with their members.
 func (p *sheet) keys(b *dossier.Difference) {
 	var rows [][]string
 	key := ""
@@ -328,7 +327,7 @@ func (p *sheet) next(r *compare.Report) {
 	p.line("")
 }
 
-// steps lists the steps of one of the two ways, and says whether there are any of the other.
+// steps lists the steps of one of the two ways, and reports whether the other has any.
 func (p *sheet) steps(next []compare.Next, byHand bool) (others bool) {
 	n := 0
 	for i := range next {
