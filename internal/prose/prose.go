@@ -17,17 +17,17 @@ import (
 	"strings"
 )
 
-// Text is what one file says.
+// Text is the content of one file.
 type Text struct {
 	// Title is the heading.
 	Title string
-	// Doc holds the paragraphs, each in one line, with an empty line between them.
+	// Doc is the paragraphs, each in one line, with an empty line between them.
 	Doc string
 	// Facts are the items of the list at the end, by name, in the order of the file.
 	Facts map[string][]string
 }
 
-// Fact is the first fact of a name, or "".
+// Fact returns the first fact of a name, or "".
 func (t *Text) Fact(name string) string {
 	if f := t.Facts[name]; len(f) > 0 {
 		return f[0]
@@ -35,8 +35,8 @@ func (t *Text) Fact(name string) string {
 	return ""
 }
 
-// Load reads all files NAME.md of a folder, by NAME. The names of facts must be among those that are given. What cannot
-// be read is an error, and the texts that can are returned with it.
+// Load reads all files NAME.md of a folder, by NAME. Facts may only have the given names. With an error it also returns
+// the texts that it could read.
 func Load(files fs.FS, dir string, facts ...string) (map[string]Text, error) {
 	names, err := fs.Glob(files, path.Join(dir, "*.md"))
 	if err != nil {
