@@ -47,8 +47,8 @@ const topicSources = `A source is [NAME=]PATH, where PATH is one of
   a folder of data dirs         stands for each data dir in it, also in folders like node1/etcd or var/lib/etcd
   ARCHIVE#PATH                  one source out of an archive of several
 
-The kind is detected and stated. Without NAME a source is called by the member's own name, when the member list tells
-it, else by the end of its path. A WAL folder outside the data dir is given with --wal-dir NAME=PATH.
+The kind is detected and stated. Without NAME, a source gets the member's own name if the member list contains it, else
+the end of its path. A WAL folder outside the data dir is given with --wal-dir NAME=PATH.
 
 Copy the data dirs while the members are stopped: a copy taken from a running member may hold files of different moments
 (the tool says so when it sees it).`

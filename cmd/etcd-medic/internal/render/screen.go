@@ -17,13 +17,13 @@ import (
 // screenMembers are shown on the screen; a larger set has its rows in the full text.
 const screenMembers = 7
 
-// screenCommands are at most shown under DO NOW.
+// screenCommands is the maximum number of commands under DO NOW.
 const screenCommands = 3
 
-// screenRows are those of the smallest terminal, less one for the prompt.
+// screenRows is the height of the smallest terminal, less one row for the prompt.
 const screenRows = 23
 
-// onScreen draws ever more tightly until it fits on a terminal of 24 rows.
+// onScreen draws with increasing tightness until the page fits on a terminal of 24 rows.
 func (p *page) onScreen(draw func(*page)) {
 	for tight := 0; ; tight++ {
 		var b bytes.Buffer
@@ -55,10 +55,10 @@ const (
 	tightest
 )
 
-// fewer is how many items a list on the screen leaves out.
+// fewer returns how many items a list on the screen leaves out.
 func (p *page) fewer() int { return min(max(p.tight-cutCells, 0), 2) }
 
-// rowsOf counts the rows that text takes on a terminal.
+// rowsOf counts the rows that text occupies on a terminal.
 func rowsOf(b []byte, width int) (n int) {
 	for line := range strings.Lines(string(b)) {
 		n += max(1, (columns(strings.TrimRight(line, "\n"))+width-1)/width)
@@ -77,7 +77,8 @@ func (p *page) atMostFrom(tight, lines int) int {
 	return lines
 }
 
-// screen is the answer on one terminal of 80 columns and 24 rows: what is wrong, whom to keep, what to type next.
+// screen writes the answer for one terminal of 80 columns and 24 rows: what is wrong, which member to keep, and what to
+// type next.
 func (p *page) screen(r *compare.Report) {
 	p.place(r)
 	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.atMostFrom(tightest, 3))
@@ -90,18 +91,18 @@ func (p *page) screen(r *compare.Report) {
 	p.line("%s", p.verdictLine(r))
 }
 
-// hanging writes wrapped text behind a head, following lines as deep as the head is wide; what does not fit into the
-// lines ends in an ellipsis. The head may be painted, the text is cleaned.
+// hanging writes wrapped text after a head and indents the following lines by the width of the head. Text longer than
+// the permitted lines ends in an ellipsis. The head may be painted, the text is cleaned.
 func (p *page) hanging(head, s string, most int) {
 	p.wrapped(head, strings.Repeat(" ", columns(head)), s, most)
 }
 
-// sentence is hanging without an indent.
+// sentence writes wrapped text after a head without an indent.
 func (p *page) sentence(head, s string, most int) { p.wrapped(head, "", s, most) }
 
 func (p *page) wrapped(head, indent, s string, most int) {
 	words := strings.Fields(clean(s))
-	line, n, fresh := head, 1, true // fresh: nothing stands after the head or indent
+	line, n, fresh := head, 1, true // fresh: nothing follows the head or indent yet
 	for i, w := range words {
 		if !fresh && n < most && columns(line)+1+columns(w) > p.o.width() {
 			p.line("%s", line)
@@ -150,7 +151,7 @@ func brief(s string, width int) string {
 	return fit(s, width-1) + "…"
 }
 
-// health is the verdict's word and its colour.
+// health returns the verdict's word and its colour.
 func health(v *compare.Verdict) (string, text.Color) {
 	switch v.Health {
 	case check.Healthy:
@@ -161,13 +162,13 @@ func health(v *compare.Verdict) (string, text.Color) {
 	return "INCONCLUSIVE", text.FgYellow
 }
 
-// verdictWord is the verdict in one painted word.
+// verdictWord returns the verdict as one painted word.
 func (p *page) verdictWord(v *compare.Verdict) string {
 	word, color := health(v)
 	return p.paint(word, color, text.Bold)
 }
 
-// verdictSentence is the cause with its certainty and what the verdict says, each once.
+// verdictSentence returns the cause with its certainty and the verdict's statement, each once.
 func verdictSentence(r *compare.Report) string {
 	v, said := &r.Verdict, r.Verdict.Summary
 	if r.Best != nil {
@@ -184,7 +185,7 @@ func verdictSentence(r *compare.Report) string {
 	return fmt.Sprintf("%s (%s, %s). %s", c.Title, v.Class, c.Certainty, firstUpper(said))
 }
 
-// firstUpper begins a sentence; a name of a member stays as it is.
+// firstUpper makes the first letter upper case; a member's name stays as it is.
 func firstUpper(s string) string {
 	word, _, _ := strings.Cut(s, " ")
 	if s == "" || strings.ContainsAny(word, "0123456789:/.-") {
@@ -193,7 +194,7 @@ func firstUpper(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// verdictLine is the last line: the verdict once more, where the eye is when the command ends.
+// verdictLine returns the last line: the verdict once more, next to the prompt.
 func (p *page) verdictLine(r *compare.Report) string {
 	v := &r.Verdict
 	word, color := health(v)
@@ -230,13 +231,13 @@ func (p *page) keep(r *compare.Report) {
 	p.hanging("LOSES  ", losesText(&b.Lost), p.atMost(2))
 }
 
-// choice tells whether it matters which member is kept.
+// choice reports whether it matters which member is kept.
 func choice(r *compare.Report) bool {
 	bad := r.Verdict.Health == check.Unhealthy
 	return r.Best != nil && len(r.Best.Ranking) > 1 && (bad || len(r.Best.Members) < len(r.Best.Ranking))
 }
 
-// whyOf is what speaks for a member.
+// whyOf returns the reason to keep a member.
 func whyOf(b *compare.Best, member string) string {
 	for _, row := range b.Ranking {
 		if row.Member == member && len(row.Reasons) > 0 {
@@ -265,7 +266,7 @@ func losesText(l *compare.Lost) string {
 		counted(l.CommittedEntries, "committed write", "committed writes"), counted(l.Keys, "key", "keys"))
 }
 
-// screenTable is a row for each member: what an operator compares first, and what is wrong with it.
+// screenTable writes a row for each member: what an operator compares first, and what is wrong with the member.
 func (p *page) screenTable(r *compare.Report) {
 	if len(r.Members) == 0 {
 		return
@@ -295,7 +296,7 @@ func (p *page) screenTable(r *compare.Report) {
 	}
 }
 
-// rows writes a table. Its last column is cut to the width of the screen, or takes a second line where there is room.
+// rows writes a table. Its last column is cut to the width of the screen, or uses a second line if there is room.
 // Columns without any value are left out.
 func (p *page) rows(head []string, rows [][]string) {
 	wide := make([]int, len(head))
@@ -323,7 +324,7 @@ func (p *page) rows(head []string, rows [][]string) {
 // wrapFrom is the narrowest last column, in columns of the terminal, in which text takes a second line.
 const wrapFrom = 20
 
-// paddedCells is a row without its last cell, each padded to the width of its column.
+// paddedCells returns a row without its last cell, each cell padded to the width of its column.
 func paddedCells(row []string, wide []int) string {
 	var b strings.Builder
 	for c, cell := range row[:len(row)-1] {
@@ -334,7 +335,7 @@ func paddedCells(row []string, wide []int) string {
 	return b.String()
 }
 
-// accusedBy are, by member, the findings that name it and not all members alike, worst first.
+// accusedBy returns, by member, the findings that name it but not all members, worst first.
 func accusedBy(all []check.Finding, members int) map[string][]string {
 	out := map[string][]string{}
 	for _, f := range all {
@@ -348,7 +349,7 @@ func accusedBy(all []check.Finding, members int) map[string][]string {
 	return out
 }
 
-// wrongWith sums up what sets a member apart, and the findings to look up.
+// wrongWith summarises how a member differs from the others, and names the findings to look up.
 func wrongWith(m *evidence.Facts, best *compare.Best, findings []string) string {
 	s := state(m, best)
 	if len(findings) == 0 {
@@ -361,7 +362,7 @@ func wrongWith(m *evidence.Facts, best *compare.Best, findings []string) string 
 	return ids + ": " + s
 }
 
-// breakLines is the first break in two lines.
+// breakLines writes the first break in two lines.
 func (p *page) breakLines(b *compare.FirstBreak) {
 	if b == nil {
 		return
@@ -377,7 +378,7 @@ func (p *page) breakLines(b *compare.FirstBreak) {
 	p.hanging(strings.Repeat(" ", len(head)), "observed "+b.Observed+"; expected "+b.Expected, 1)
 }
 
-// doNow shows the first commands: those of this program that repair, else those that look, else what is to be typed by
+// doNow shows the first commands: those of this program that repair, else those that inspect, else those to type by
 // hand.
 func (p *page) doNow(next []compare.Next) {
 	if len(next) == 0 {
@@ -406,7 +407,7 @@ func (p *page) doNow(next []compare.Next) {
 	}
 }
 
-// stepKind orders the steps of a report by how much they are what to do next.
+// stepKind is the kind of a step of a report; a higher one is shown first.
 type stepKind int
 
 const (
@@ -431,7 +432,7 @@ func kindOf(n *compare.Next) stepKind {
 	return looks
 }
 
-// moreLine says what the screen leaves out.
+// moreLine names what the screen leaves out.
 func (p *page) moreLine(r *compare.Report) {
 	open, all := 0, len(r.Checks)
 	for _, c := range r.Checks {
@@ -443,7 +444,7 @@ func (p *page) moreLine(r *compare.Report) {
 		counted(len(r.Findings), "finding", "findings"), all, open, inputsText(r)), 1)
 }
 
-// inputsText says whether the evidence is as it was.
+// inputsText reports whether the evidence is unchanged.
 func inputsText(r *compare.Report) string {
 	for _, s := range r.Sources {
 		if s.InUse != "" {
