@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// stand is how far a member has applied: below min a gap of the log can be passed over, up to until its effects are
-// looked for.
+// stand is how far a member has applied. The replay may pass over a gap of the log below min. It looks for effects up
+// to until.
 type stand struct{ min, until uint64 }
 
 func standOf(m *evidence.Member) stand {
@@ -20,8 +20,8 @@ func standOf(m *evidence.Member) stand {
 	return stand{m.AppliedMin, m.AppliedMin}
 }
 
-// writers counts the entries that may write keys in the last stretch of the log without a gap, up to where a member
-// stands. The survey collects them; findPlace asks them where to look.
+// writers counts the entries that may write keys in the last stretch of the log without a gap, up to a member's stand.
+// The survey collects them; findPlace asks them where to look.
 type writers struct {
 	stand
 	// first is the first index of the stretch, last the index noted last, total the number of entries that may write.
@@ -31,11 +31,11 @@ type writers struct {
 	marks []uint64
 }
 
-// markEvery is how many entries that may write lie between two marks: a window of the log is found by reading that many
-// at most.
+// markEvery is the number of entries that may write between two marks. To find a window of the log, at most that many
+// are read.
 const markEvery = 256
 
-// newWriters makes one for every stand of the members.
+// newWriters returns writers for every different stand of the members.
 func newWriters(r *Result) (out []*writers) {
 	for _, m := range r.Members {
 		at := standOf(m.Member)
@@ -65,7 +65,7 @@ func (w *writers) note(it *item) {
 	w.total++
 }
 
-// mayWrite tells whether the request writes keys in any state of the key space.
+// mayWrite reports whether the request writes keys in any state of the key space.
 func mayWrite(r *dumplog.Request) bool {
 	if r.Kind != dumplog.KindTxn {
 		return apply.WritesKeys(r.Kind)
@@ -105,8 +105,7 @@ type place struct {
 	writes int64
 }
 
-// end is the place where the database stands now: the consistent index moves with every write of keys, in every
-// release.
+// end returns the current place of the database: the consistent index moves with every write of keys, in every release.
 func (s *sim) end(w *writers) place {
 	return place{index: w.until, rev: s.m.CurrentRevision(), writes: w.total}
 }

@@ -131,7 +131,7 @@ func unfit(r *Result, hasDB, hasKV bool) string {
 	return ""
 }
 
-// restored tells whether the cluster began from a backup: its database then was not empty at index 0.
+// restored reports whether the cluster began from a backup: its database then was not empty at index 0.
 func restored(r *Result) bool {
 	for _, m := range r.Members {
 		if w := &m.Member.WAL; w.Present() && w.Summary.Start == dumplog.StartRestore {
@@ -149,8 +149,8 @@ func behind(entries []AuthEntry, base uint64) []AuthEntry {
 	return entries
 }
 
-// stretch is the first index behind the last gap that this member has applied past: what happened in a gap no model can
-// follow. Without such a gap it is the first index of the log.
+// stretch returns the first index after the last gap that this member has applied past. No model can follow what
+// happened in a gap. Without such a gap it is the first index of the log.
 func (s *sim) stretch(r *Result) uint64 {
 	from := r.First
 	for _, g := range r.Gaps {

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Behind counts what stands in the log between a member's consistent index and its newest raft snapshot, which a server
-// cannot bridge at a start (etcd 3.5 and later; before, the index legally lags).
+// Behind counts the entries between a member's consistent index and its newest raft snapshot. A server cannot bridge
+// them at a start (etcd 3.5 and later; before, the index legally lags).
 type Behind struct {
 	// From and To are the span; Entries of them were found in a log.
 	From, To uint64
@@ -24,7 +24,7 @@ type Behind struct {
 	FirstEffective uint64
 }
 
-// Harmless tells whether every entry of the span is known and without an effect.
+// Harmless reports whether every entry of the span is known and without an effect.
 func (b *Behind) Harmless() bool {
 	return b.Effective == 0 && uint64(b.Entries) == b.To-b.From+1
 }
@@ -86,7 +86,7 @@ func (s *sim) idle(r *dumplog.Request) State {
 	return Applied
 }
 
-// someApplied tells whether an entry changed the keys of any member.
+// someApplied reports whether an entry changed the keys of any member.
 func someApplied(os []Outcome) bool {
 	return slices.ContainsFunc(os, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })
 }

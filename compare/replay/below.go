@@ -19,8 +19,8 @@ import (
 type BelowDiff struct {
 	// Key is empty for the revision.
 	Key string
-	// Index is the entry that wrote the key as the log tells; for the revision, and for a key that should not be there,
-	// that of the place.
+	// Index is the entry that wrote the key according to the log. For the revision, and for a key that should not
+	// exist, it is the index of the place.
 	Index uint64
 	// Rev is the revision of the database's record, 0 when it has none.
 	Rev                int64
@@ -43,7 +43,7 @@ func (s *sim) foresee(it *item) Outcome {
 		return Outcome{State: OutsideHistory, Detail: "its effect is compacted, and the log alone does not tell it"}
 	}
 	if len(p.Writes) == 0 {
-		return Outcome{State: OutsideHistory, Detail: "without effect, as the log tells"}
+		return Outcome{State: OutsideHistory, Detail: "without effect according to the log"}
 	}
 	s.Revision++
 	defer s.early(it.entry.Index)
@@ -64,21 +64,21 @@ func (s *sim) early(index uint64) {
 	}
 }
 
-// plainRefusal tells a refusal on which all releases agree, where users and roles are known since the first entry. A
-// raised alarm takes the checks away up to 3.5, and a received snapshot could leave old rights in the cache.
+// plainRefusal reports a refusal on which all releases agree, with users and roles known since the first entry. A
+// raised alarm disables the checks up to 3.5, and a received snapshot could leave old rights in the cache.
 func (s *sim) plainRefusal(index uint64, p *apply.Effect) bool {
 	return p.Plain && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty) && s.Auth.Known && s.StateKnown &&
 		s.keepsChecks() &&
 		!slices.ContainsFunc(received(s.m), func(to uint64) bool { return to < index })
 }
 
-// keepsChecks tells whether no alarm can have taken the checks of permissions away.
+// keepsChecks reports whether no alarm can have taken the checks of permissions away.
 func (s *sim) keepsChecks() bool {
 	return s.ChecksPermissions() && (!s.AlarmsUnsure || s.follows(release.AlarmKeepsChecks))
 }
 
-// foreseeRevoke ends a lease. Which keys go with it may be uncertain although the revoke itself is not; where the
-// revoke may have been refused, it is not known whether the lease lives on.
+// foreseeRevoke ends a lease. Its deleted keys may be uncertain although the revoke itself is not. If the revoke may
+// have been refused, it is unknown whether the lease still exists.
 func (s *sim) foreseeRevoke(it *item, p apply.Effect) {
 	id := it.req.LeaseRevoke.ID
 	s.touch(it, leaseKey(id))
@@ -92,8 +92,8 @@ func (s *sim) foreseeRevoke(it *item, p apply.Effect) {
 	}
 }
 
-// mayRepeat tells whether restarts executed auth entries twice: then the auth revision is not the one that the log
-// gives, and what was permitted at an entry is not certain.
+// mayRepeat reports whether restarts executed auth entries twice. Then the auth revision differs from the one in the
+// log, and the permissions at an entry are uncertain.
 func (s *sim) mayRepeat() bool {
 	once := s.follows(release.IndexWithAuth) && s.Version.Has(release.DefragLosesIndex).Excluded()
 	return s.Auth.Enabled && !once && s.m.DB.Auth.Revision != s.plain.at(s.m.AppliedMax)

@@ -9,9 +9,9 @@ import "github.com/etcd-medic/etcd-medic/dumplog"
 // maxUncommitted bounds the kept requests above the commit index; a log rarely has more than a few of them.
 const maxUncommitted = 1000
 
-// noteBeyond keeps what stands above every known commit index and would change a small bucket. Up to 3.4 a database can
-// hold its effect: the commit index of a killed server is written late, and its consistent index does not move with
-// such entries.
+// noteBeyond keeps entries above every known commit index that would change a small bucket. Up to 3.4 a database can
+// contain their effect: a killed server wrote its commit index late, and its consistent index does not move with such
+// entries.
 func (s *Survey) noteBeyond(it *item, old bool) {
 	if !old || len(s.beyond) >= maxUncommitted {
 		return

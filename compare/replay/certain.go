@@ -9,9 +9,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Where a log does not reach back to the first entry, some of what it says about keys below the compact revision is
-// certain all the same: a plain put writes in every state of the key space, so does one on a lease that is still there,
-// a delete leaves nothing behind, and a key that no later entry names stays as it is.
+// If a log does not reach back to the first entry, some conclusions about keys below the compact revision are still
+// certain. A plain put writes in every state of the key space, and so does one on an existing lease. A delete removes
+// the key. A key that no later entry names stays unchanged.
 
 // certainKey is what a key must be at the place where log and database meet.
 type certainKey struct {
@@ -34,7 +34,7 @@ type certainty struct {
 	ranges []deletedRange
 	put    map[string]uint64
 	full   bool
-	// waiting are the last entries, which are taken in once they were counted.
+	// waiting are the last entries, which learn uses once they were counted.
 	waiting []*kept
 }
 
@@ -44,7 +44,7 @@ const (
 	maxDeletedRanges = 32
 )
 
-// remember takes in an entry before the place where log and database meet.
+// remember keeps an entry before the place where log and database meet.
 func (s *sim) remember(it *item) {
 	if !s.whole || !apply.WritesKeys(it.req.Kind) {
 		return
@@ -66,7 +66,7 @@ func (s *sim) remember(it *item) {
 	}
 }
 
-// learnAll takes in entries, of which some are known to have written, and some not to.
+// learnAll learns from entries, of which some are known to have written, and some not to.
 func (c *certainty) learnAll(entries []*kept, wrote, quiet map[*kept]bool) {
 	for _, k := range entries {
 		ops, use := k.all, c.maybe

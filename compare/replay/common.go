@@ -1,12 +1,12 @@
 package replay
 
 // level finds the highest index at which the keys of all members can be compared. Up to 3.4 the consistent index moves
-// with key writes only, so that of a member which refused the last writes stays behind although it has come to them;
-// the replay shows that nothing of them is outstanding.
+// with key writes only. So the index of a member that refused the last writes is lower although it has reached them.
+// The replay shows that none of their effects is outstanding.
 type level struct {
 	// from is the lowest consistent index, to the highest index that every member may have applied.
 	from, to uint64
-	// revs are the members' revisions after each index behind from.
+	// revs are the members' revisions after each index from from+1 on.
 	revs [][]int64
 	// open is, by member, the first index whose effect its database does not hold yet; 0 when there is none.
 	open []uint64
@@ -30,7 +30,7 @@ func newLevel(r *Result, sims []*sim, stand []int) *level {
 	return l
 }
 
-// note takes in how an entry ended on every member.
+// note records how an entry ended on every member.
 func (l *level) note(index uint64, outcomes []Outcome) {
 	if index <= l.from || index > l.to || index != l.from+uint64(len(l.revs))+1 {
 		return

@@ -39,8 +39,7 @@ func (r *Result) noteSameTerm(it *item) {
 	r.SameTerm = append(r.SameTerm, d)
 }
 
-// versions returns the different entries at the index: the one that most logs hold first, then by the first log that
-// holds it.
+// versions returns the different entries at the index, first the entry in most logs, then in the order of the logs.
 func (it *item) versions() []*item {
 	out := []*item{it}
 	for _, o := range it.others {
@@ -66,7 +65,7 @@ func (it *item) isEmpty() bool {
 	return it.entry.Type == dumplog.EntryNormal && len(it.entry.Data) == 0
 }
 
-// DiffsComplete tells whether LogDiffs and SameTerm hold every index there is, not only the first ones.
+// DiffsComplete reports whether LogDiffs and SameTerm hold every index there is, not only the first ones.
 func (r *Result) DiffsComplete() bool {
 	return len(r.LogDiffs) < maxLogDiffs && len(r.SameTerm) < maxSameTerm
 }

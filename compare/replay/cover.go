@@ -18,7 +18,7 @@ type part struct {
 	from, to uint64
 }
 
-// maxParts bounds the stretches: each opens a segment anew.
+// maxParts bounds the stretches: each reopens a segment.
 const maxParts = 16
 
 // log yields the merged log from about an index on, for those who come after the survey. It has read all logs side by

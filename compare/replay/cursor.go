@@ -13,7 +13,7 @@ type cursor struct {
 	rows *prefetch[row]
 	// ahead are the groups read and not taken yet.
 	ahead []*group
-	// pending is the first record of the group behind the window.
+	// pending is the first record of the group after the window.
 	pending *record
 	hole    bool
 	err     error
@@ -65,7 +65,7 @@ func rowsIn(revisions iter.Seq2[dumpdb.Revision, error], bump dumpdb.Rev) iter.S
 	}
 }
 
-// peek returns the i-th group ahead, nil behind the end.
+// peek returns the i-th group ahead, nil after the end.
 func (c *cursor) peek(i int) *group {
 	for len(c.ahead) <= i {
 		g := c.read()

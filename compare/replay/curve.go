@@ -6,10 +6,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Point is where a member stood after an entry. AuthRevision is 0 when its users and roles are not known there.
-// Consistent is the lowest index that meta/consistent_index can have on disk beside this entry's change: a restart
-// executes what is above it again.
-// Revision is 0 where the database does not show what the entry did: nothing is known up to the next point.
+// Point is the state of a member after an entry. AuthRevision is 0 if its users and roles are unknown there. Consistent
+// is the lowest index that meta/consistent_index can have on disk together with this entry's change; a restart executes
+// the entries above it again. Revision is 0 if the database does not show what the entry did: then nothing is known up
+// to the next point.
 type Point struct {
 	Index        uint64
 	Revision     int64
@@ -22,7 +22,7 @@ type Point struct {
 // first.
 type Curve struct {
 	Points []Point
-	// Stride is how many entries lie at least between two points that differ in the revision only.
+	// Stride is the minimum number of entries between two points that differ in the revision only.
 	Stride uint64
 	// Steps counts the points at which the auth revision changed, or the revision became unknown or known.
 	Steps int
@@ -34,7 +34,7 @@ const (
 	maxSteps  = 512
 )
 
-// note adds where the member stands after an entry.
+// note adds the member's state after an entry.
 func (c *Curve) note(p Point) {
 	n := len(c.Points)
 	if n == 0 {
@@ -92,8 +92,8 @@ func (s *sim) trace(kind dumplog.Kind, o Outcome) {
 	s.res.Curve.note(p)
 }
 
-// consistent is the lowest consistent index that can stand on disk beside what the member holds after the entry being
-// judged.
+// consistent returns the lowest consistent index that can be on disk together with the member's data after the entry
+// being judged.
 func (s *sim) consistent() uint64 {
 	if s.follows(release.IndexWithEveryEntry) {
 		return s.now

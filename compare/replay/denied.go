@@ -5,7 +5,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Beyond is an entry that took effect on a member although an inner operation of it lies beyond the rights of its user.
+// Beyond is an entry that took effect on a member although its user lacks the rights for an inner operation.
 type Beyond struct {
 	Term, Index uint64
 	Pos         dumplog.Pos
@@ -18,8 +18,8 @@ type Beyond struct {
 // maxBeyond bounds what is kept of a hostile log.
 const maxBeyond = 1000
 
-// beyondRights files a transaction that was applied although the rules refuse an inner operation. While an alarm is on,
-// servers up to 3.5 check no permissions, so nothing is held against the user then.
+// beyondRights records a transaction that was applied although the rules refuse an inner operation. While an alarm is
+// active, servers up to 3.5 check no permissions, so such a transaction is then no violation.
 func (s *sim) beyondRights(it *item, p apply.Effect) {
 	if p.Sure || p.Reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !s.Auth.Known || len(s.Alarms) > 0 ||
 		len(s.res.Beyond) >= maxBeyond {
@@ -38,8 +38,8 @@ func (s *sim) beyondRights(it *item, p apply.Effect) {
 	}
 }
 
-// innerDenied finds an operation that releases with the defect did not check: whatever a nested transaction does, and
-// what a put in a transaction reads or shares beside its own key.
+// innerDenied finds an operation that releases with the defect did not check: any operation of a nested transaction, a
+// put that reads the previous value, and a put that attaches a lease whose keys the user must not write.
 func (s *sim) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (key, how string) {
 	denied := func(k, end []byte, write bool) bool { return s.Auth.Check(h, k, end, write) == ReasonPermission }
 	switch {
@@ -78,8 +78,8 @@ type ShutSpan struct {
 	// Begin is the auth entry before it, LastApplied the last entry of such a user that did take effect, 0 when none
 	// did.
 	Begin, LastApplied uint64
-	// First and Last are the entries without effect, Missing their number; After counts those that took effect behind
-	// First.
+	// First and Last are the entries without effect, Missing their number. After counts the entries after First that
+	// took effect.
 	First, Last    uint64
 	Missing, After int
 }

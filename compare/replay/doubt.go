@@ -18,10 +18,10 @@ const (
 	idleTimes = 4
 )
 
-// RunWithPlausibleIndex is Run for members of which one may have a consistent index that cannot be true: beyond its
-// own log, and without a trace of what came behind the log in its database. Taken at its word, such an index proves
-// entries committed that nobody has, and accuses the others. The index that the database fits is believed instead
-// (evidence.Member.OverrideConsistentIndex) when the replay with it explains the database.
+// RunWithPlausibleIndex is Run for members of which one may have an implausible consistent index: beyond its own log,
+// and with no trace of later entries in its database. Believed, such an index would prove entries committed that no
+// member has, and accuse the others. The replay uses the index that fits the database instead
+// (evidence.Member.OverrideConsistentIndex) if it then explains the database.
 func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Options) (*Result, error) {
 	r, err := Run(ctx, members, o)
 	if err != nil {
@@ -44,7 +44,8 @@ func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Op
 	back := false
 	for _, mr := range again.Members {
 		if m := mr.Member; m.HasIndexOverride() && !mr.ends() && !beyondReason(m) {
-			m.OverrideConsistentIndex(0) // the database holds what came behind the log: the log has lost it
+			// The database has the effects of later entries: the log has lost them
+			m.OverrideConsistentIndex(0)
 			back = true
 		}
 	}
@@ -87,8 +88,8 @@ func (r *Result) instead(m *evidence.Member) uint64 {
 	return from
 }
 
-// lowestIndex is the lowest consistent index that a sound database beside the member's log can have: what the log no
-// longer holds was applied before it was purged, and a server takes a raft snapshot of what it has applied.
+// lowestIndex returns the lowest consistent index that a sound database with the member's log can have. Purged entries
+// were applied before, and a server takes a raft snapshot of applied entries only.
 func lowestIndex(m *evidence.Member) (index uint64) {
 	s := &m.WAL.Summary
 	if s.FirstIndex > 0 {
@@ -100,12 +101,13 @@ func lowestIndex(m *evidence.Member) (index uint64) {
 	return index
 }
 
-// beyondReason tells an index that no log of this cluster can ever have reached.
+// beyondReason reports an index that no log of this cluster can ever have reached.
 func beyondReason(m *evidence.Member) bool {
 	return m.StoredIndex() > m.LastIndex() && m.StoredIndex()-m.LastIndex() >= absurd
 }
 
-// cleared is the index with one bit less that lies within the log, the highest there is; 0 when no single bit does it.
+// cleared returns the highest index within the log that differs from the stored one by one cleared bit; 0 if there is
+// none.
 func cleared(stored, last uint64) (index uint64) {
 	for rest := stored; rest != 0; rest &= rest - 1 {
 		if x := stored &^ (1 << bits.TrailingZeros64(rest)); x <= last {
@@ -115,7 +117,7 @@ func cleared(stored, last uint64) (index uint64) {
 	return index
 }
 
-// ends tells whether the member's database is what the log up to its consistent index made, and holds nothing after it.
+// ends reports whether the member's database is what the log up to its consistent index made, and holds nothing after it.
 func (r *MemberResult) ends() bool {
 	return r.Checked && r.Ahead == nil && r.AuthAhead == nil &&
 		len(r.Extra)+r.Counts[Missing]+r.Counts[Contradicted]+r.BelowCount == 0

@@ -2,9 +2,8 @@ package replay
 
 import "github.com/etcd-medic/etcd-medic/compare/apply"
 
-// In unreadable pages a model counts revisions by what the entries should have written. An entry whose outcome is not
-// sure may have written one or none, so the records after the pages can belong to entries before or after the one that
-// the count leads to.
+// In unreadable pages a model counts revisions by what the entries should have written. An uncertain entry may have
+// written one or none. So the records after the pages can belong to entries before or after the entry at that count.
 
 // drift notes an entry of which only unreadable pages show whether it wrote. here is true where its revision is known
 // to be that of the next records.
@@ -14,9 +13,9 @@ func (s *sim) drift(it *item, p apply.Effect, here bool) {
 	}
 }
 
-// realign decides for records after unreadable pages that are not this entry's. Where entries since the pages began can
-// have written them and what follows, they are theirs, and nothing was executed twice. Else nothing is said of the
-// entry: the one that wrote them comes later, or lies in the pages.
+// realign decides about records after unreadable pages that are not this entry's. If entries since the pages began can
+// have written them and the following ones, the records are theirs, and nothing was executed twice. Else the entry is
+// not judged: its writer comes later, or is in the pages.
 func (s *sim) realign(it *item, ahead []*item) Outcome {
 	index, from := it.entry.Index, s.adrift
 	if s.searches < maxSearches {

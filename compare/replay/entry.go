@@ -26,9 +26,9 @@ type Entry struct {
 // Describe is the entry's request in words, with values as length and digest.
 func (e *Entry) Describe() string { return e.of.Describe(e.Req) }
 
-// Log yields the union of the members' effective logs in index order, each index once; of different entries at one
-// index the one that its holder knows to be committed. Indexes that no member holds are left out, as are those lost to
-// damage. Entries above what is committed come too. An error ends it.
+// Log yields the union of the members' effective logs in index order, each index once. Of different entries at one
+// index it yields the entry that its holder knows to be committed. It omits indexes that no member has, and those lost
+// to damage. It includes entries above the commit index. An error ends it.
 func Log(ctx context.Context, members []*evidence.Member) iter.Seq2[Entry, error] {
 	return LogFrom(ctx, members, 1)
 }

@@ -12,9 +12,9 @@ import (
 // altered record must not keep the entries before it from being judged.
 const maxPassed = 2
 
-// extend moves a place down the log as far as entries and records can be matched going backwards: each entry that can
-// have written the newest revision not yet taken did. A mistake in that is harmless, since no revision lies between the
-// entry and the one that did; the new place is before an entry that fits its records by more than a key.
+// extend moves a place down the log as far as entries and records match going backwards: it assigns the newest free
+// revision to each entry that can have written it. A mistake is harmless, since no revision is between the entry and
+// the real writer. The new place is before an entry that fits its records by more than a key.
 func (s *sim) extend(ctx context.Context, w *writers, at place) place {
 	for at.writes > 0 && at.rev > s.floor() && ctx.Err() == nil {
 		b := s.newBackwards(ctx, w, at)
@@ -55,7 +55,7 @@ func (b *backwards) at(rev int64) *group {
 	return b.groups[i]
 }
 
-// walk tells whether it came to a lower place.
+// walk reports whether it came to a lower place.
 func (b *backwards) walk() bool {
 	start := b.best
 	for i := len(b.items) - 1; i >= 0 && (b.rev > b.s.floor() || b.guessed); i-- {
@@ -82,7 +82,7 @@ func (b *backwards) walk() bool {
 	return b.best.index < start.index
 }
 
-// took tells whether the revision that was given to the entry after it fits this one by more than a key: then this one
+// took reports whether the revision that was given to the entry after it fits this one by more than a key: then this one
 // wrote it.
 func (b *backwards) took(i int) bool {
 	g, r := b.at(b.rev+1), b.items[i].req
@@ -119,7 +119,7 @@ func (b *backwards) guardFits(r *dumplog.Request, g *group) bool {
 	return guardFits(r, g, func(key string, rev int64) bool { return b.standsOn(key, rev, g.main) })
 }
 
-// standsOn tells whether a key can have had a mod revision right before another one, as far as the records show.
+// standsOn reports whether a key can have had a mod revision right before another one, as far as the records show.
 func (b *backwards) standsOn(key string, mod, before int64) bool {
 	for i := len(b.groups) - 1; i >= 0; i-- {
 		g := b.groups[i]

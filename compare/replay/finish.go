@@ -151,7 +151,7 @@ func (s *sim) finishRoles() {
 
 func permText(p apply.Permission) string { return fmt.Sprintf("%d %q %q", p.Type, p.Key, p.End) }
 
-// tailTorn tells whether the log ends with a record that is not whole, in a release whose consistent index does not
+// tailTorn reports whether the log ends with a record that is not whole, in a release whose consistent index does not
 // tell what was applied of entries that write no key: the lost ones may have granted and revoked leases.
 func (s *sim) tailTorn() bool {
 	return s.Version.Known() && !s.follows(release.IndexWithEveryEntry) && s.m.HasWAL() &&

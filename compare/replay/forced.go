@@ -11,8 +11,7 @@ import (
 )
 
 // Forced is a run of entries that --force-new-cluster wrote: removals of all other voters without request ID, at the
-// indexes behind the commit index that the log had stored (server/storage/util.go, etcdserver/bootstrap.go, 3.0 to
-// 3.8).
+// indexes after the log's stored commit index (server/storage/util.go, etcdserver/bootstrap.go, 3.0 to 3.8).
 type Forced struct {
 	// Member is the position in Result.Members.
 	Member            int
@@ -74,7 +73,7 @@ func forcedRuns(conf []evidence.ConfEntry, pos int) []Forced {
 	return out
 }
 
-// findDropped collects the entries that each run replaced: those of the overwrite that stands where the run begins.
+// findDropped collects the entries that each run replaced: those of the overwrite at the start of the run.
 func findDropped(ctx context.Context, m *evidence.Member, runs []Forced) error {
 	w := &m.WAL
 	over := map[int]dumplog.Overwrite{}

@@ -8,12 +8,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// hold predicts a key-writing entry and holds the prediction against the next records of the database.
+// hold predicts the effect of a key-writing entry and compares it with the next records of the database.
 func (s *sim) hold(it *item, ahead []*item) Outcome {
 	p := s.Evaluate(it.req)
 	next := s.cur.peek(0)
 	o := s.match(it, p, ahead)
-	// A refusal that only a raised auth revision explains may stem from a restart whose publish entry lies further on.
+	// A refusal that only a raised auth revision explains may stem from a restart whose publish entry comes later.
 	if o.State == Missing && s.earlyJump(it) {
 		if q := s.Evaluate(it.req); q.Result == apply.Refused {
 			p = q
@@ -123,8 +123,8 @@ func (s *sim) missing(it *item, p apply.Effect) Outcome {
 		s.Revision+1)}
 }
 
-// wouldApply tells whether the entry changes keys on a member that stands at the auth revision that the log gives here;
-// false where the log does not tell it.
+// wouldApply reports whether the entry changes keys on a member with the auth revision that the log gives here; false
+// if the log does not give it.
 func (s *sim) wouldApply(it *item) bool {
 	if !s.res.AuthKnown {
 		return false
@@ -188,7 +188,7 @@ func (s *sim) fit(ahead []*item, n int) (f fit) {
 	return f
 }
 
-// putsWith tells whether the request is a put that nothing but its lease can keep from writing, and the lease was just
+// putsWith reports whether the request is a put that nothing but its lease can keep from writing, and the lease was just
 // granted.
 func putsWith(r *dumplog.Request, granted map[int64]bool) bool {
 	return r.Put != nil && granted[r.Put.Lease] && !r.Put.IgnoreLease && !r.Put.IgnoreValue && r.Header.Username == ""
@@ -230,13 +230,13 @@ func (s *sim) notRefused(it *item, p apply.Effect) {
 	}
 }
 
-// inItsStead tells whether records that name the entry's keys stand where it should have had no effect, where that is
-// not sure, and no entry ahead can have left them.
+// inItsStead reports whether an uncertain entry should have had no effect, but records in its place name its keys and
+// no entry ahead can have written them.
 func (s *sim) inItsStead(it *item, p apply.Effect, g *group, ahead []*item) bool {
 	return !p.Sure && s.KeysKnown && names(it.req, g) && !couldWrite(it.req, g) && s.stray(ahead)
 }
 
-// extra takes in a group of records that no entry explains.
+// extra records a group of records that no entry explains.
 func (s *sim) extra(g *group) {
 	s.res.Extra = append(s.res.Extra, g.main)
 	s.noteGone(g)
@@ -247,8 +247,8 @@ func (s *sim) extra(g *group) {
 // lookahead bounds how far resync searches in entries and in revisions.
 const lookahead = 64
 
-// resync decides what happened where the next records are not this entry's: they belong to a later entry (this one is
-// missing), or this entry's come later (those before are extra), or they stand in its place (contradicted).
+// resync decides what happened if the next records are not this entry's. Either they belong to a later entry (this one
+// is missing), or this entry's come later (those before are extra), or they replace this entry's (contradicted).
 func (s *sim) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 	g := s.cur.peek(0)
 	if s.adrift > 0 {
@@ -284,8 +284,8 @@ func (s *sim) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 }
 
 // resyncUnsure is resync for an entry that may have been without effect. The next records belong to a later entry,
-// unless none can have written them and the entries ahead fit the records after them: then they stand in this one's
-// place where they name its keys, or are extra.
+// unless none can have written them and the entries ahead fit the records after them. Then they replace this entry's if
+// they name its keys; else they are extra.
 func (s *sim) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome {
 	noEffect := Outcome{State: NoEffect, Open: true, Detail: "the rules allow both outcomes"}
 	switch {
@@ -300,14 +300,14 @@ func (s *sim) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome {
 	}
 	for _, a := range ahead[:min(len(ahead), enoughToSkip)] {
 		if names(a.forMember(s.pos).req, g) {
-			return noEffect // that one's keys stand there
+			return noEffect // the record is of that entry's keys
 		}
 	}
 	s.extra(s.cur.take())
 	return s.match(it, s.Evaluate(it.req), ahead)
 }
 
-// stray tells whether the entries ahead fit the records after the next ones, and not the next ones themselves: these
+// stray reports whether the entries ahead fit the records after the next ones, and not the next ones themselves: these
 // are none that an entry left.
 func (s *sim) stray(ahead []*item) bool {
 	without, with := s.fit(ahead, 0), s.fit(ahead, 1)
@@ -323,7 +323,7 @@ func (s *sim) stray(ahead []*item) bool {
 // enoughToSkip is how many entries have to fit the records after some that none of them can have written.
 const enoughToSkip = 3
 
-// names tells whether the request puts or deletes the first key of the records by name. Of a record that does not
+// names reports whether the request puts or deletes the first key of the records by name. Of a record that does not
 // decode any may be true.
 func names(r *dumplog.Request, g *group) bool {
 	found := g.records[0].bad
@@ -335,13 +335,13 @@ func names(r *dumplog.Request, g *group) bool {
 	return found
 }
 
-// firstFew tells whether the records are the first of those that the entry writes, and the rest is not there.
+// firstFew reports whether the records are the first of those that the entry writes, and the rest is not there.
 func firstFew(ws []apply.Write, g *group) bool {
 	n := len(g.records)
 	return n < len(ws) && matches(ws[:n], g)
 }
 
-// partOf tells whether the records are some of those that the entry writes, each at its place.
+// partOf reports whether the records are some of those that the entry writes, each at its place.
 func partOf(ws []apply.Write, g *group) bool {
 	return !slices.ContainsFunc(g.records, func(r record) bool {
 		return r.rev.Sub >= int64(len(ws)) || ws[r.rev.Sub].Key != r.key || ws[r.rev.Sub].Delete != r.del
@@ -359,8 +359,8 @@ func (s *sim) altered(it *item, p apply.Effect, g *group) Outcome {
 	return o
 }
 
-// inPlace takes records that stand where the entry's should and that no entry ahead explains. Where the entry cannot
-// have written them, they were changed later, and what came after it worked on what it did write.
+// inPlace accepts records in the place of the entry's own that no entry ahead explains. If the entry cannot have
+// written them, they were changed later, and the later entries worked on what the entry did write.
 func (s *sim) inPlace(it *item, p apply.Effect, g *group) Outcome {
 	detail := "the records at its revision are none that this entry could write"
 	if sameKeys(p.Writes, g) {

@@ -10,12 +10,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Overlap is a member of which two processes proposed at the same time: an entry of an older process stands between
+// Overlap is a member of which two processes proposed at the same time: an entry of an older process is between
 // entries of a newer one. Request IDs carry the start time of the process (pkg/idutil/id.go, 3.0 to 3.8).
 type Overlap struct {
 	Member dumplog.ID
-	// Publish is where the newer process published itself, Old an entry of the older one behind it, New an entry of the
-	// newer one behind that.
+	// Publish is the index at which the newer process published itself. Old is a later entry of the older process, New
+	// an entry of the newer process after Old.
 	Publish, Old, New uint64
 	OldID, NewID      RequestID
 }
@@ -29,8 +29,7 @@ type lives struct {
 }
 
 type life struct {
-	// published is the request ID of the newest publish entry, at its index; old an entry of an older process behind
-	// it.
+	// published is the request ID of the newest publish entry, at its index; old is a later entry of an older process.
 	published RequestID
 	index     uint64
 	old       uint64
@@ -74,8 +73,8 @@ func (r *Result) overlap(o *Overlap, s *Survey) {
 type Copies struct {
 	// A and B are positions in Result.Members; A is the one whose log ends first.
 	A, B int
-	// Forked is true when each holds a record that the other lacks: both went on after they were copied. It is false
-	// when A is an older copy of B.
+	// Forked is true if each has a record that the other lacks: both ran after they were copied. It is false if A is an
+	// older copy of B.
 	Forked bool
 	// Index is the highest entry index that they have in common, 0 when none.
 	Index uint64

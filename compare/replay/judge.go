@@ -61,7 +61,7 @@ func (w *walker) describe(it *item, ev *Event) {
 	ev.describeRevoke(it.req)
 }
 
-// touchesKey tells whether a request can change the key; a lease revoke may, so the database decides.
+// touchesKey reports whether a request can change the key; a lease revoke may, so the database decides.
 func touchesKey(r *dumplog.Request, key []byte) bool {
 	return apply.WritesKeys(r.Kind) && r.Touches(key, append(key[:len(key):len(key)], 0))
 }
@@ -91,8 +91,8 @@ func interesting(os []Outcome) bool {
 	return false
 }
 
-// lacking compares every member's effect with the one the client was promised: the proposer's, or where the proposer is
-// not among the sources the one that most members hold.
+// lacking compares every member's effect with the promised one: the proposer's, or if the proposer is not among the
+// sources, the effect on most members.
 func (w *walker) lacking(ev *Event) {
 	promised, known := w.promised(ev)
 	if !known {
@@ -133,8 +133,8 @@ func (m *MemberResult) lack(ev *Event) {
 // unseen stands for an effect that the log promises and that no source's database shows.
 const unseen = 1<<64 - 1
 
-// promised is the effect that the log stands for. A member that shows no effect where the rules allow one as well is no
-// witness against one that shows it: it may have lost the records.
+// promised returns the effect that counts: the proposer's, else the effect on most members. If the rules also allow no
+// effect, a member without the effect does not refute one with it: it may have lost the records.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, best := map[uint64]int{}, 0
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })

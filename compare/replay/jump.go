@@ -10,13 +10,13 @@ import (
 )
 
 // restart is a start of the member after its first one. Up to 3.3.20 and 3.4.7 meta/consistent_index reached the disk
-// only with key writes and snapshots, so a restart executed the auth entries behind it a second time.
+// only with key writes and snapshots. So a restart executed the later auth entries a second time.
 type restart struct {
 	// index is the publish entry; from the last proposal the previous process life is known to have made.
 	index, from uint64
 	id          RequestID
 	done        bool
-	// received is set when this is no restart but the leader's snapshot, which replaces the database, auth revision
+	// received is true if this is not a restart but the leader's snapshot, which replaces the database, auth revision
 	// included.
 	received bool
 }
@@ -115,20 +115,20 @@ func (s *sim) jump(r *restart, idx uint64) {
 	}
 	revision := s.Auth.Revision + j.Extra
 	if j.Extra == possible {
-		// Only a complete repetition tells what the users and roles look like afterwards.
+		// Only a complete repetition determines the users and roles afterwards.
 		s.Auth = state
 	}
 	s.Auth.Revision = revision
 	s.res.Jumps = append(s.res.Jumps, j)
 }
 
-// reapply executes the auth entries behind the saved index once more on a copy and counts those that raise the
-// revision.
+// reapply executes the auth entries after the saved index once more on a copy and counts those that raise the revision.
 func (s *sim) reapply() (possible uint64, entries []uint64, state *apply.Auth) {
 	return s.again(s.authSeen)
 }
 
-// maxInheritedDelta is the most that a database received from another member can stand above this one's.
+// maxInheritedDelta is the most by which a database received from another member can exceed this member's auth
+// revision.
 func (s *sim) maxInheritedDelta() uint64 {
 	own, most := risen(s.res), uint64(0)
 	for _, m := range s.others {
@@ -174,7 +174,7 @@ func (s *sim) needed(r *restart, possible int64) int64 {
 	return left
 }
 
-// stamped is how far the member's stamps between two indexes lie above what the log gives.
+// stamped returns by how much the member's stamps between two indexes exceed the auth revision in the log.
 func (s *sim) stamped(after, until uint64) (risen int64, seen bool) {
 	for _, st := range s.stamps {
 		if st.Index > after && st.Index < until {
@@ -197,7 +197,7 @@ func (s *sim) lowerDelta(really uint64) {
 	s.Auth.Revision = really
 }
 
-// findRestarts lists the starts of the member after its first, and the snapshots that bridge gaps of its own log.
+// findRestarts lists the starts of the member after its first, and the snapshots that bridge gaps of the member's log.
 func findRestarts(sv *Survey, id dumplog.ID, sawBirth bool, snapshots []uint64) []restart {
 	starts := sv.Starts[id]
 	if sawBirth && len(starts) > 0 {

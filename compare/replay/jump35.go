@@ -53,8 +53,8 @@ func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *a
 }
 
 // authAhead explains an auth revision that is too high by auth entries above the consistent index: 3.5.0 to 3.5.5 could
-// store data and not its index. The model then takes them in, so that users and roles are held against what the
-// database holds.
+// store data and not its index. The model then executes them, and finish compares its users and roles with the
+// database.
 func (s *sim) authAhead(more uint64) bool {
 	if !s.mayFollow(release.DefragLosesIndex) || !s.Auth.Known {
 		return false
@@ -73,7 +73,7 @@ func (s *sim) authAhead(more uint64) bool {
 	return false
 }
 
-// authBegan tells whether auth was never used before a log that begins with a restore: on some member the auth revision
+// authBegan reports whether auth was never used before a log that begins with a restore: on some member the auth revision
 // is 1 when all auth entries of the log are taken off. It grows by one at most with each, and is 1 on a database
 // without users and roles.
 func (r *Result) authBegan() bool {

@@ -22,7 +22,7 @@ type record struct {
 type group struct {
 	main    int64
 	records []record
-	// hole is set when unreadable pages lie before this group: revisions may be missing without meaning anything.
+	// hole is set if there are unreadable pages before this group: missing revisions prove nothing then.
 	hole bool
 }
 
@@ -36,7 +36,8 @@ func absorb(keys *apply.Keys, r *record) {
 		Sub: r.rev.Sub})
 }
 
-// deletes tells whether the group holds tombstones only: then nothing but their keys tells which entry wrote them.
+// deletes reports whether the group consists of tombstones only: then only their keys identify the entry that wrote
+// them.
 func (g *group) deletes() bool {
 	return g != nil && !slices.ContainsFunc(g.records, func(r record) bool { return !r.del })
 }

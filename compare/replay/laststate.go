@@ -33,8 +33,8 @@ type AlarmState struct {
 // PasswordSet is an entry that gives a user a password.
 type PasswordSet struct {
 	Index uint64
-	// Hash is the bcrypt hash that the entry carries (3.5 and later); nil when the password was in clear, which every
-	// member hashes with a salt of its own, or when the user has none.
+	// Hash is the bcrypt hash in the entry (3.5 and later). It is nil if the user has no password, or if the password
+	// was in clear: every member then hashes it with a different salt.
 	Hash []byte
 	// Add is true for a new user, which is refused when the user is there; ByRoot when user root asked for it.
 	Add, ByRoot bool

@@ -46,7 +46,7 @@ type LeaseRepeat struct{ From, To, Restart uint64 }
 // LeaseFault is a lease that the member holds although the log revokes it, or lacks although the log does not.
 type LeaseFault struct {
 	ID int64
-	// Kept: the revoke at Term/Index had no effect, by Reason when the rules refuse it; Row tells whether the lease's
+	// Kept: the revoke at Term/Index had no effect, by Reason when the rules refuse it; Row reports whether the lease's
 	// row is still there too. Otherwise the lease is gone, with its keys at revision Rev if there is one (Index is then
 	// where that was found).
 	Kept, Row bool
@@ -222,7 +222,7 @@ func (g *group) deletedAt(rev int64) []string {
 	return out
 }
 
-// revokedBefore tells whether a revoke found its lease gone: what it asks for is done, so the member lacks nothing of
+// revokedBefore reports whether a revoke found its lease gone: what it asks for is done, so the member lacks nothing of
 // it.
 func (ev *Event) revokedBefore(o Outcome) bool {
 	return ev.Kind == dumplog.KindLeaseRevoke && o.State == Refused && o.Reason == ReasonLease

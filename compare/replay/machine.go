@@ -97,7 +97,7 @@ func (m *Machine) readState(db *dumpdb.DB, v release.Version) error {
 	return nil
 }
 
-// Clone is a machine of its own in the same state.
+// Clone returns an independent machine in the same state.
 func (m *Machine) Clone() *Machine {
 	s := m.s.Clone()
 	return &Machine{&s}

@@ -11,7 +11,7 @@ import (
 // AuthRevision is the auth revision of the state.
 func (m *Machine) AuthRevision() uint64 { return m.s.Auth.Revision }
 
-// AuthEnabled tells whether auth is on.
+// AuthEnabled reports whether auth is on.
 func (m *Machine) AuthEnabled() bool { return m.s.Auth.Enabled }
 
 // ChecksPermissions is false where an alarm that was raised at run time may have taken the checks of permission away.
@@ -37,7 +37,7 @@ func (m *Machine) UsersWith(role string) (names []string) {
 	return names
 }
 
-// SetPassword stores the hash of a user's password, which the rules have no use for; options tells whether the record
+// SetPassword stores the hash of a user's password, which the rules have no use for; options reports whether the record
 // of a user added now carries options, as it does from 3.5 on.
 func (m *Machine) SetPassword(name string, hash []byte, options bool) {
 	if u := m.s.Auth.Users[name]; u != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// matches tells whether the group is exactly the predicted writes.
+// matches reports whether the group is exactly the predicted writes.
 func matches(ws []apply.Write, g *group) bool {
 	if len(ws) != len(g.records) {
 		return false
@@ -27,7 +27,7 @@ func matches(ws []apply.Write, g *group) bool {
 	return true
 }
 
-// sameKeys tells whether the group touches exactly the predicted keys in the predicted way, whatever the values.
+// sameKeys reports whether the group touches exactly the predicted keys in the predicted way, whatever the values.
 func sameKeys(ws []apply.Write, g *group) bool {
 	if len(ws) != len(g.records) {
 		return false
@@ -40,7 +40,7 @@ func sameKeys(ws []apply.Write, g *group) bool {
 	return true
 }
 
-// couldWrite tells whether a request could have written the group in some state of the key space.
+// couldWrite reports whether a request could have written the group in some state of the key space.
 func couldWrite(r *dumplog.Request, g *group) bool {
 	var rest []record
 	ok := false
@@ -66,7 +66,7 @@ func couldTxn(t *dumplog.TxnRequest, recs []record) bool {
 	return couldOps(t.Success, recs) || couldOps(t.Failure, recs)
 }
 
-// couldOps tells whether operations could have written exactly the records, whichever branches their nested
+// couldOps reports whether operations could have written exactly the records, whichever branches their nested
 // transactions took.
 func couldOps(ops []dumplog.RequestOp, recs []record) bool {
 	e := eater{steps: maxEatSteps}

@@ -117,7 +117,7 @@ func mergedBetween(ctx context.Context, logs logSet, from, to uint64, t *taker) 
 	}
 }
 
-// ahead runs the log in a goroutine of its own; an error comes as the last item.
+// ahead reads the log in another goroutine; an error comes as the last item.
 func ahead(log iter.Seq2[*item, error]) *prefetch[*item] {
 	return startPrefetch(func(yield func(*item) bool) {
 		for it, err := range log {
@@ -131,8 +131,8 @@ func ahead(log iter.Seq2[*item, error]) *prefetch[*item] {
 	})
 }
 
-// lowest takes the lowest index off all sources that stand at it. Of different entries the one that its holder knows to
-// be committed is the cluster's; the term does not decide, since a lower term can win (raft paper, figure 8).
+// lowest takes the lowest index off all sources that have reached it. Of different entries, the cluster's is the entry
+// that its holder knows to be committed. The term does not decide, since a lower term can win (raft paper, figure 8).
 func lowest(srcs []*source, committed func(member int, index uint64) bool, t *taker) (*item, error) {
 	at := -1
 	for i, s := range srcs {
@@ -201,8 +201,8 @@ func choose(versions []*item, committed func(member int, index uint64) bool) *it
 	return best
 }
 
-// taker makes items of entries. Their bytes stand in chunks that neighbours share, unless each has its own: chunks are
-// for those who forget an item soon.
+// taker makes items of entries. Neighbours share chunks for their bytes, unless each has its own. Shared chunks suit
+// callers that drop an item soon.
 type taker struct {
 	each bool
 	data []byte
@@ -242,7 +242,7 @@ func sameEntry(a, b *dumplog.Entry) bool {
 	return a.Term == b.Term && a.Type == b.Type && bytes.Equal(a.Data, b.Data)
 }
 
-// noteConflict files different entries at one index if more than one of them is committed where it stands.
+// noteConflict records different entries at one index if more than one of them is committed in its log.
 func (r *Result) noteConflict(it *item) {
 	index := it.entry.Index
 	if len(it.others) == 0 || len(r.LogDiffs) >= maxLogDiffs {

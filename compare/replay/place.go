@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Where a log reaches back to the first entry and its outcomes are certain, the place at which it meets the database
-// follows from the log. An altered record can make another place look right. Then both are tried, and the one that
+// If a log reaches back to the first entry and its outcomes are certain, the place at which it meets the database
+// follows from the log. An altered record can make another place look right. Then both are tried, and the place that
 // explains more of the database is kept.
 
 // unexplained counts what the replay of a member leaves open.
@@ -14,7 +14,7 @@ func (m *MemberResult) unexplained() int {
 	return m.Counts[Missing] + m.Counts[Contradicted] + m.Counts[AppliedTwice] + len(m.Extra) + m.BelowCount
 }
 
-// replace replays the members once more whose place contradicts a log that tells it, and keeps what explains more.
+// replace replays the members again whose place contradicts a certain log, and keeps the result that explains more.
 func replace(ctx context.Context, r *Result, o Options) error {
 	before := map[int]int{}
 	r.late = map[int]bool{}

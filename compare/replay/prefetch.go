@@ -7,9 +7,9 @@ import (
 // batch is how many values cross a channel at once: enough that the hand-over costs nothing against the work.
 const batch = 256
 
-// prefetch runs a sequence in a goroutine of its own and hands its values over in batches, so that decoding the log and
-// reading each database go on while the models are stepped. At most a few batches are in memory. Values must not be
-// reused by the sequence. Stop ends the goroutine; it must be called.
+// prefetch runs a sequence in another goroutine and returns its values in batches. So decoding the log and reading each
+// database overlap with stepping the models. At most a few batches are in memory. Values must not be reused by the
+// sequence. Stop ends the goroutine; it must be called.
 type prefetch[T any] struct {
 	full chan []T
 	quit chan struct{}

@@ -1,14 +1,14 @@
-// Package replay finds out which committed entry of the log took which effect on each member's database.
+// Package replay determines the effect of each committed entry of the log on each member's database.
 //
 // etcd applies the log deterministically, and its database keeps its own history: every change of a key is a record
-// under its revision. So the effect of an entry can be predicted from the state the member had at that point (keys,
-// auth buckets and auth revision, leases, alarms, compaction) under the rules of the etcd line that ran, and held
-// against the records that are really there. All members are walked over one merged log, because entries are replicated
+// under its revision. So the effect of an entry can be predicted under the rules of the etcd line that ran, from the
+// member's state at that point (keys, auth buckets and auth revision, leases, alarms, compaction). The replay compares
+// the prediction with the records that exist. It steps all members over one merged log, because entries are replicated
 // verbatim: a member whose own segments were purged is judged by the entries another member still has.
 //
-// Where prediction and database differ, the database is taken for what happened and the model follows it, so that one
-// lost write does not make every later one look wrong. Nothing is guessed below the compact revision or in unreadable
-// pages: such entries end as OutsideHistory.
+// If prediction and database differ, the model follows the database, so that one lost write does not make every later
+// one look wrong. The replay makes no guesses below the compact revision or in unreadable pages: such entries end as
+// OutsideHistory.
 //
 // Sources: server/etcdserver/apply*.go, server/auth/store.go, server/storage/mvcc, server/lease of etcd 3.3 to 3.7.
 package replay
@@ -32,9 +32,9 @@ const (
 	NoEffect             // legally without effect: a read, a failed compare with nothing to do, a delete of nothing
 	Refused              // refused by a rule; Reason says which
 	Missing              // it should have taken effect and the database does not show it
-	AppliedTwice         // its effect stands twice
+	AppliedTwice         // its effect is there twice
 	Contradicted         // the database holds another effect at its place
-	OutsideHistory       // compacted, purged or unreadable: can not be told
+	OutsideHistory       // compacted, purged or unreadable: unknown
 	NotApplied           // above what the member has applied
 )
 
@@ -71,7 +71,7 @@ type Outcome struct {
 	Rev int64
 	// AuthRevision is the member's own auth revision when it met the entry; 0 when unknown.
 	AuthRevision uint64
-	// Sig identifies the effect by content, independent of revisions: equal Sig, equal change. 0 is no effect.
+	// Sig identifies the effect by content, independent of revisions: equal Sig, equal change. 0 means no effect.
 	Sig uint64
 	// Wrongly is true for a refusal that a member with the auth revision that the log gives would not have made.
 	Wrongly bool
@@ -112,7 +112,7 @@ type Event struct {
 	HeaderAuthRevision uint64
 	// Outcomes are by member, in the order of Result.Members.
 	Outcomes []Outcome
-	// Acked is true when the proposer applied the effect: the client was told it succeeded.
+	// Acked is true if the proposer applied the effect: the client received a success.
 	Acked bool
 	// Lacking and Holding list members (by position) without and with the effect that the client was promised.
 	Lacking, Holding []int
@@ -148,8 +148,8 @@ type MemberResult struct {
 	BaseRevision int64
 	// RevisionAt is the member's revision at Result.KeyCommon, 0 when it is not known.
 	RevisionAt int64
-	// Levels are the member's revisions at the indexes up to which members have applied; an index that its model does
-	// not reach, or that lies below the place where log and database meet, is not in it.
+	// Levels are the member's revisions at the indexes up to which members have applied. It omits an index that the
+	// member's model does not reach, and one below the place where log and database meet.
 	Levels map[uint64]int64
 	// Below is where log and database differ at the compact revision, bounded; BelowCount counts all.
 	Below      []BelowDiff
@@ -168,19 +168,20 @@ type MemberResult struct {
 	// Lacks and Unique count committed entries whose promised effect this member lacks, or holds alone.
 	Lacks, Unique         int
 	LacksKeys, UniqueKeys map[string]struct{}
-	// LacksAcked are those among Lacks that the client was told had succeeded.
+	// LacksAcked are those among Lacks whose client received a success.
 	LacksAcked int
 	// Extra are revisions in the database that no entry explains.
 	Extra []int64
 	// Reruns are stretches of the log whose effects a restart applied a second time.
 	Reruns []Stretch
-	// Ahead is what the database holds of entries above its consistent index; nil when nothing. Up to 3.4 the index
-	// lags legally behind entries that write no key; then this is the last entry above it that wrote one.
+	// Ahead is the stretch of entries above the consistent index whose effects are in the database; nil if there is
+	// none. Up to 3.4 the index legally lags for entries that write no key; then this is the last entry above it that
+	// wrote one.
 	Ahead *Stretch
 	// AuthAhead are the auth entries above the consistent index that the database of a 3.5 member holds the effects of;
 	// nil when none.
 	AuthAhead *Stretch
-	// Behind is what stands between its consistent index and its newest raft snapshot; nil when the index has reached
+	// Behind counts the entries between the consistent index and the newest raft snapshot; nil if the index has reached
 	// it.
 	Behind *Behind
 	// StateDiffs are rows of buckets other than key that contradict the log at the end of the replay.
@@ -194,9 +195,9 @@ type MemberResult struct {
 	// root could not write.
 	Beyond []Beyond
 	Shut   []ShutSpan
-	// Repeats are leases that a restart granted or revoked a second time, as far as the log tells (up to 3.4).
+	// Repeats are leases that a restart granted or revoked a second time, as far as the log shows (up to 3.4).
 	Repeats map[int64]LeaseRepeat
-	// LeaseFaults are leases that the member holds against the log, or lacks.
+	// LeaseFaults are leases that the member has or lacks contrary to the log.
 	LeaseFaults []LeaseFault
 	// Writes counts the judged entries that may write keys.
 	Writes int64
@@ -206,9 +207,8 @@ type MemberResult struct {
 	Stale int
 	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.
 	firstBad *Event
-	// misplaced is true where the place at which log and database meet contradicts what the log tells for certain.
-	// endsShort where the log up to what the member is said to have applied does not lead up to what its database
-	// holds.
+	// misplaced is true if the place at which log and database meet contradicts certain facts of the log. endsShort is
+	// true if the log, up to the member's applied index, does not lead to the content of its database.
 	misplaced, endsShort bool
 }
 
@@ -251,7 +251,7 @@ type Result struct {
 	Watched []*Event
 	// disputed is true when two logs hold different entries at one index, committed or not.
 	disputed bool
-	// late are the members whose place is not the one that the records suggest.
+	// late are the members whose place differs from the place that the records suggest.
 	late map[int]bool
 }
 
@@ -261,7 +261,7 @@ type Gap struct{ From, To uint64 }
 // LogDiff is an index at which two members hold different entries although both are committed there.
 type LogDiff struct {
 	Index uint64
-	// By tells each member's entry as term and description; members are positions in Result.Members.
+	// By maps each member to its entry, as term and description; members are positions in Result.Members.
 	By map[int]string
 	// Versions are the members by the entry that their log holds there, committed or not: the most frequent version
 	// first. Empty is true when one version is the entry without content with which a leader begins its term.
@@ -275,8 +275,8 @@ type Options struct {
 	MaxEvents int
 	// Watch is a key whose entries are all kept in Result.Watched; nil watches nothing.
 	Watch []byte
-	// Each replays every member by itself, even where the records of two members and their logs are proven to be equal,
-	// so that one replay tells the outcome of both. The result is the same.
+	// Each replays every member separately, even if the records of two members and their logs are proven to be equal,
+	// so that one replay gives the outcome of both. The result is the same.
 	Each bool
 }
 

@@ -9,12 +9,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Stretch is a stretch of the log whose effects stand in the database where the consistent index says they should not:
-// a second time behind a restart (MemberResult.Reruns), or above the index itself (MemberResult.Ahead).
+// Stretch is a stretch of the log whose effects are in the database although the consistent index excludes them: a
+// second time after a restart (MemberResult.Reruns), or above the index itself (MemberResult.Ahead).
 type Stretch struct {
 	// From and To are the first and the last entry with an effect there.
 	From, To uint64
-	// Before is the entry in front of which the repeated effects stand; 0 when nothing follows them.
+	// Before is the entry after the repeated effects; 0 if none follows them.
 	Before uint64
 	// Restart is the publish entry of the restart that repeated them; 0 when the log shows none.
 	Restart uint64
@@ -33,7 +33,7 @@ const (
 	maxStarts   = 4
 )
 
-// pastOf yields the merged log from an index on, read anew.
+// pastOf yields the merged log from an index on; it reads the log again.
 func pastOf(ctx context.Context, r *Result) func(from uint64) iter.Seq2[*item, error] {
 	return func(from uint64) iter.Seq2[*item, error] {
 		return func(yield func(*item, error) bool) {
@@ -49,9 +49,8 @@ func pastOf(ctx context.Context, r *Result) func(from uint64) iter.Seq2[*item, e
 	}
 }
 
-// repeated: records that neither this entry nor one ahead of it wrote are held against the entries before. When the
-// next revisions are what executing a stretch of them again gives, up to where this entry goes on, a restart repeated
-// them.
+// repeated compares records that neither this entry nor one ahead of it wrote with the entries before. A restart
+// repeated a stretch of them if executing it again gives the next revisions, up to this entry's own.
 func (s *sim) repeated(it *item, ahead []*item) bool {
 	return s.searchRun(it.entry.Index, s.fitsOneOf(it, ahead))
 }
@@ -90,14 +89,14 @@ func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
 	return false
 }
 
-// ofLost tells whether the group may be what an entry wrote that no log holds any more: each of them made one revision
+// ofLost reports whether the group may be what an entry wrote that no log holds any more: each of them made one revision
 // at most, and theirs are the newest ones.
 func (s *sim) ofLost(g *group) bool {
 	return g != nil && g.main > s.m.CurrentRevision()-s.lost()
 }
 
-// lost counts the entries that the member has applied and that no log holds any more behind the last one of its
-// stretch.
+// lost counts the entries that the member has applied after the last entry of its stretch, and that no log has any
+// more.
 func (s *sim) lost() int64 {
 	if s.logEnd == 0 || s.m.AppliedMin <= s.logEnd {
 		return 0
@@ -105,7 +104,7 @@ func (s *sim) lost() int64 {
 	return int64(min(s.m.AppliedMin-s.logEnd, uint64(math.MaxInt64))) //nolint:gosec // bounded
 }
 
-// addRerun files a run; one that was cut at maxRun goes on where it ended.
+// addRerun records a run; it joins one that was cut at maxRun with its continuation.
 func (s *sim) addRerun(run Stretch) {
 	if stop := run.Before; stop > s.m.AppliedMax {
 		run.Before = 0
@@ -143,7 +142,7 @@ func (s *sim) runStarts(g *group, stop uint64) []uint64 {
 	return out
 }
 
-// follow tells whether the next revisions are the effects of the entries from..stop-1, in order, and how many they are;
+// follow reports whether the next revisions are the effects of the entries from..stop-1, in order, and how many they are;
 // 0 when they are not. Executed again, a delete, a transaction or a put with conditions may be without effect, a plain
 // put not.
 func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n int) {
@@ -175,7 +174,7 @@ func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n 
 	return run, n
 }
 
-// conditional tells whether a request may be without effect when it is executed a second time.
+// conditional reports whether a request may be without effect when it is executed a second time.
 func conditional(r *dumplog.Request) bool {
 	p := r.Put
 	return p == nil || p.Lease != 0 || p.IgnoreLease || p.IgnoreValue || r.Header.Username != ""
@@ -192,8 +191,8 @@ func (s *sim) takeRun(run *Stretch, n int) {
 	run.Last = s.Revision
 }
 
-// finishRuns explains revisions behind everything the member has applied: a restart that repeated entries without a
-// write behind it, or a consistent index that was not stored with the data.
+// finishRuns explains revisions after everything the member has applied: a restart that repeated entries without a
+// later write, or a consistent index that was not stored with the data.
 func (s *sim) finishRuns() {
 	for g := s.cur.peek(0); g != nil && g.main <= s.Revision; g = s.cur.peek(0) {
 		s.cur.take()

@@ -13,7 +13,8 @@ type RevokeBurst struct {
 }
 
 const (
-	// burstGap is how many other entries may lie between two revokes of a burst, burstMin how many revokes make one.
+	// burstGap is the maximum number of other entries between two revokes of a burst, burstMin the minimum number of
+	// revokes in one.
 	burstGap = 4
 	burstMin = 3
 	// maxBursts bounds what is kept of a log that revokes all the time.

@@ -54,9 +54,9 @@ func (t *rowTouches) between(row Row, from, to uint64) uint64 {
 	return 0
 }
 
-// TouchedBetween returns an entry above index from and up to index to that may change a row of a small bucket; 0 when
-// there is none. Entries below the lowest applied index of all databases are not kept. It proves nothing where no log
-// holds the entries, which Covers tells.
+// TouchedBetween returns an entry above index from and up to index to that may change a row of a small bucket; 0 if
+// there is none. Entries below the lowest applied index of all databases are not kept. It proves nothing if no log has
+// the entries; see Covers.
 func (s *Survey) TouchedBetween(row Row, from, to uint64) uint64 {
 	if s.rows == nil {
 		return 0
@@ -64,7 +64,7 @@ func (s *Survey) TouchedBetween(row Row, from, to uint64) uint64 {
 	return s.rows.between(row, from, to)
 }
 
-// Covers tells whether the logs hold every entry above from and up to to.
+// Covers reports whether the logs hold every entry above from and up to to.
 func (r *Result) Covers(from, to uint64) bool {
 	if from >= to {
 		return true

@@ -24,7 +24,8 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 	return replace(ctx, r, o)
 }
 
-// simulateGroups replays the members that stand for themselves; stand names for each member the one that stands for it.
+// simulateGroups replays one member of each group; stand names for each member the member that is replayed in its
+// place.
 func simulateGroups(ctx context.Context, r *Result, o Options, stand []int) error {
 	sims := make([]*sim, len(r.Members))
 	defer func() {
@@ -80,7 +81,7 @@ type walker struct {
 	r    *Result
 	o    Options
 	sims []*sim
-	// stand names for each member the one whose model stands for it.
+	// stand names for each member the member whose model replaces its own.
 	stand  []int
 	level  *level
 	window []*item
@@ -88,7 +89,7 @@ type walker struct {
 	levels []uint64
 }
 
-// finish closes the models behind the last entry.
+// finish closes the models after the last entry.
 func (w *walker) finish() error {
 	w.pass(math.MaxUint64)
 	for _, s := range w.sims {
@@ -135,8 +136,8 @@ func levelsOf(r *Result) []uint64 {
 	return slices.Compact(out)
 }
 
-// pass keeps the members' revisions at the levels below an index. A model tells nothing of what lies below the place
-// where log and database meet, nor of what the member has not applied.
+// pass keeps the members' revisions at the levels below an index. A model knows nothing below the place where log and
+// database meet, nor above the member's applied index.
 func (w *walker) pass(index uint64) {
 	for len(w.levels) > 0 && w.levels[0] < index {
 		at := w.levels[0]

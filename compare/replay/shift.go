@@ -12,9 +12,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Shift tells of logs that lack entries which others hold, and that hold all that follows under indexes lower by their
-// number. A leader gives an entry its index once and no member changes it, so the short logs were altered: they are no
-// witnesses of what stands at those indexes.
+// Shift reports logs that lack entries of other logs, and that have all following entries at indexes lower by their
+// number. A leader assigns an index to an entry once, and no member changes it. So the short logs were altered: they
+// prove nothing about those indexes.
 type Shift struct {
 	// Index is that of the first entry that the short logs lack, Missing how many they lack there, Alike how many
 	// entries follow in both.
@@ -65,7 +65,8 @@ func findShift(ctx context.Context, r *Result) (*Shift, error) {
 				What: r.describeEntry(&tails[long][0]), Instead: r.describeEntry(&tails[short][0])}
 			switch cutShort, cutLong := r.endsEarly(s.Short), r.endsEarly(s.Long); {
 			case cutLong && !cutShort:
-				return nil, nil // rather an entry too many in the short one's counterpart: nothing tells
+				// More likely an extra entry in the short log's counterpart: nothing decides
+				return nil, nil
 			default:
 				s.Proven = cutShort
 			}
@@ -121,7 +122,7 @@ func tailOf(ctx context.Context, m *evidence.Member, from uint64) (out []dumplog
 	return out, ctx.Err()
 }
 
-// alike tells whether two lists of entries are the same in order, as far as both go, and how many of them have content.
+// alike reports whether two lists of entries are the same in order, as far as both go, and how many of them have content.
 func alike(a, b []dumplog.Entry) (n int, ok bool) {
 	for i := range min(len(a), len(b)) {
 		if !sameEntry(&a[i], &b[i]) {
@@ -134,7 +135,7 @@ func alike(a, b []dumplog.Entry) (n int, ok bool) {
 	return n, n >= minAlike
 }
 
-// hasContent tells whether one of the entries is more than the empty one with which a leader begins.
+// hasContent reports whether one of the entries is more than the empty one with which a leader begins.
 func hasContent(es []dumplog.Entry) bool {
 	for i := range es {
 		if len(es[i].Data) > 0 {
@@ -144,7 +145,7 @@ func hasContent(es []dumplog.Entry) bool {
 	return false
 }
 
-// endsEarly tells whether one of the logs ends before what its member has committed or applied.
+// endsEarly reports whether one of the logs ends before what its member has committed or applied.
 func (r *Result) endsEarly(members []int) bool {
 	for _, i := range members {
 		if m := r.Members[i].Member; max(m.Commit, m.ConsistentIndex()) > m.LastIndex() {

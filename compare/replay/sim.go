@@ -83,8 +83,8 @@ type sim struct {
 	// shared is true when this model stands for more than one member, usedOwnRestarts once it looked at what is one
 	// member's own: its restarts.
 	shared, usedOwnRestarts bool
-	// now is the entry being judged. leaseSeen are the lease operations behind saved, ends how the last revoke of each
-	// lease ended, gone where the keys of a lease were deleted without an entry.
+	// now is the entry being judged. leaseSeen are the lease operations after saved. ends gives the outcome of the last
+	// revoke of each lease. gone lists leases whose keys were deleted without an entry.
 	now       uint64
 	leaseSeen []leaseOp
 	ends      map[int64]leaseEnd
@@ -94,14 +94,14 @@ type sim struct {
 	authAll, authLater []AuthEntry
 }
 
-// follows tells whether the server certainly follows a rule, mayFollow whether one of its possible releases does.
+// follows reports whether the server certainly follows a rule, mayFollow whether one of its possible releases does.
 func (s *sim) follows(r *release.Rule) bool { return s.Version.Has(r).Certain() }
 
 func (s *sim) mayFollow(r *release.Rule) bool {
 	return s.Version.Known() && s.Version.Has(r).Possible()
 }
 
-// mustSplit tells whether the members that this model stands for have to be replayed one by one.
+// mustSplit reports whether the members that this model stands for have to be replayed one by one.
 func (s *sim) mustSplit() bool { return s.shared && s.usedOwnRestarts }
 
 // step executes one committed entry on the member and says how it ended.
@@ -155,8 +155,8 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	return o
 }
 
-// other executes requests that change the small buckets only. Their effect is not visible entry by entry; finish holds
-// the end state against the database.
+// other executes requests that change the small buckets only. Their effect is not visible entry by entry; finish
+// compares the end state with the database.
 func (s *sim) other(it *item) Outcome {
 	r := it.req
 	switch {

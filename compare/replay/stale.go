@@ -19,8 +19,8 @@ func (s *sim) gaps() []gap {
 	return out
 }
 
-// rememberRights keeps the users and roles from before a received snapshot: releases up to 3.4.21 and 3.5.5 went on
-// with the permissions that they had cached. The next change of auth builds them anew.
+// rememberRights keeps the users and roles from before a received snapshot: releases up to 3.4.21 and 3.5.5 kept using
+// their cached permissions. The next change of auth rebuilds them.
 func (s *sim) rememberRights(it *item) {
 	idx := it.entry.Index
 	for len(s.skipped) > 0 && idx > s.skipped[0].to {
@@ -37,7 +37,7 @@ func (s *sim) rememberRights(it *item) {
 	}
 }
 
-// staleRefuses tells whether the rights from before the snapshot refuse what the database lacks.
+// staleRefuses reports whether the rights from before the snapshot refuse what the database lacks.
 func (s *sim) staleRefuses(r *dumplog.Request) bool {
 	if s.stale == nil || s.staleFrom == 0 || !s.Auth.Known {
 		return false

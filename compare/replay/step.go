@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// WritesKeys tells the requests whose effect is a revision in bucket key.
+// WritesKeys reports whether the effect of requests of a kind is a revision in bucket key.
 func WritesKeys(k dumplog.Kind) bool { return apply.WritesKeys(k) }
 
 // TouchedBuckets lists the buckets other than key that a request can change.
@@ -27,15 +27,15 @@ type Step struct {
 	writes []apply.Write
 }
 
-// Writes tells how many records of bucket key the step writes.
+// Writes returns the number of records that the step writes to bucket key.
 func (s *Step) Writes() int { return len(s.writes) }
 
-// Touches tells whether the step writes or deletes the key.
+// Touches reports whether the step writes or deletes the key.
 func (s *Step) Touches(key string) bool {
 	return slices.ContainsFunc(s.writes, func(w apply.Write) bool { return w.Key == key })
 }
 
-// SameRecords tells whether two steps write records of the same keys, in the same order, and the same of each.
+// SameRecords reports whether two steps write records of the same keys, in the same order, and the same of each.
 func (s *Step) SameRecords(o *Step) bool {
 	return len(s.writes) > 0 && slices.EqualFunc(s.writes, o.writes, func(a, b apply.Write) bool {
 		return a.Key == b.Key && a.Delete == b.Delete && a.Sum == b.Sum && a.Lease == b.Lease
@@ -87,7 +87,7 @@ func (m *Machine) plainRefusal(p *apply.Effect) bool {
 	return p.Plain && m.s.ChecksPermissions() && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty)
 }
 
-// deniedRange tells whether the member with the waiting client refuses a transaction for a range that all others drop
+// deniedRange reports whether the member with the waiting client refuses a transaction for a range that all others drop
 // unseen.
 func (m *Machine) deniedRange(r *dumplog.Request) bool {
 	if !m.s.KeepsRanges().Excluded() || r.Txn == nil || r.Kind != dumplog.KindTxn {

@@ -18,8 +18,8 @@ type Survey struct {
 	Starts map[dumplog.ID][]Start
 	// Auth are the entries that can change the auth buckets, in order.
 	Auth []AuthEntry
-	// Stamps are the auth revisions each member stamped into the headers of its own proposals: what its own counter
-	// was.
+	// Stamps are the auth revisions that each member wrote into the headers of its own proposals: the values of its own
+	// counter.
 	Stamps map[dumplog.ID][]Stamp
 	// Kinds counts the committed entries by kind.
 	Kinds map[dumplog.Kind]int
@@ -57,7 +57,7 @@ type Survey struct {
 	beyond []*dumplog.Request
 	// grants are the last entries that grant each lease, bounded.
 	grants map[int64]uint64
-	// writers count the entries that may write keys, by where members stand.
+	// writers count the entries that may write keys, for each stand of the members.
 	writers []*writers
 	// rows are the entries that may change rows of small buckets, state what they last said of a row.
 	rows  *rowTouches
@@ -71,7 +71,7 @@ type Survey struct {
 // Start is one publish entry.
 type Start struct {
 	Index uint64
-	// ID is the request ID, whose process start time tells when the process began.
+	// ID is the request ID, which contains the start time of the process.
 	ID RequestID
 	// Name is the member's name as published, ClientURLs its addresses.
 	Name       string

@@ -14,13 +14,12 @@ import (
 // errNotEquivalent says that the replay of one member does not stand for another one after all.
 var errNotEquivalent = errors.New("members have to be replayed one by one")
 
-// equivalentMembers tells for each member which one is replayed in its place; a member that is its own is replayed
-// itself. One replay proves two members when everything that it looks at is the same for both: every record of bucket
-// key to the last byte, the other buckets by meaning, the indexes and the rules, and the log, at every index that any
-// member holds. What is left is a member's own restarts; they matter only to auth revisions up to 3.4, where auth
-// revisions of 3.5 are too high, where leases contradict the log, and where records are met that the log does not
-// explain. The latter are found out while replaying: such a replay is broken off, and all members are replayed
-// (sim.apart).
+// equivalentMembers returns for each member the member that is replayed in its place; a member that maps to itself is
+// replayed. One replay is valid for two members if all of its inputs are equal for both. These are every record of
+// bucket key byte for byte, the other buckets by meaning, the indexes, the rules, and the log at every index that any
+// member has. The remaining difference is a member's own restarts. They matter only to auth revisions up to 3.4, to
+// auth revisions of 3.5 that are too high, to leases that contradict the log, and to records that the log does not
+// explain. Such records are found while replaying: then the replay stops, and all members are replayed (sim.apart).
 func equivalentMembers(r *Result, each bool) []int {
 	out := make([]int, len(r.Members))
 	for i := range r.Members {
@@ -75,8 +74,8 @@ func sameAuth(a, b *dumpdb.Auth) bool {
 		})
 }
 
-// plain tells whether nothing of the member's own life bears on the replay: no snapshot of another member that replaced
-// its database or stands ahead of it, and no restart that may have applied auth entries twice.
+// plain reports whether nothing in the member's own past affects the replay: no snapshot of another member that
+// replaced its database or is ahead of it, and no restart that may have applied auth entries twice.
 func (r *Result) plain(m *evidence.Member) bool {
 	if m.HasWAL() {
 		if len(m.WAL.Summary.Jumps) > 0 || slices.ContainsFunc(m.WAL.Summary.Snapshots,
@@ -88,8 +87,7 @@ func (r *Result) plain(m *evidence.Member) bool {
 		m.DB.Auth.Revision <= 1
 }
 
-// take takes over what the replay of a twin shows. What is told by holding members against each other is the member's
-// own already.
+// take copies the result of a twin's replay. The results of comparing members are already the member's own.
 func (m *MemberResult) take(o *MemberResult) {
 	own := *m
 	*m = *o

@@ -25,7 +25,7 @@ const (
 	maxServed = 1000
 )
 
-// noteV2 keeps what the v2 store takes in beside the member list: requests of clients and the cluster version.
+// noteV2 keeps what the v2 store receives apart from the member list: requests of clients and the cluster version.
 func (s *Survey) noteV2(it *item) {
 	idx := it.entry.Index
 	if c := it.req.ClusterVer; c != nil && len(s.Versions) < maxV2Ops {
@@ -55,7 +55,7 @@ func (s *Survey) noteV2(it *item) {
 // clients only when it has applied its own publish entry (EtcdServer.publish and ReadyNotify, 3.0 to 3.8), so its log
 // held that entry.
 type Served struct {
-	// Publish is its publish entry, Index the first request of a client behind it.
+	// Publish is its publish entry, Index the first later request of a client.
 	Publish, Index uint64
 	ID             RequestID
 	What           string
@@ -88,8 +88,8 @@ func (s *Survey) noteServed(it *item) {
 	}
 }
 
-// fromClient tells requests that a server proposes for a client only. Lease revokes and checkpoints, alarms and
-// compactions it also proposes by itself.
+// fromClient reports requests that a server proposes for a client only. A server also proposes lease revokes and
+// checkpoints, alarms and compactions by itself.
 func fromClient(r *dumplog.Request) bool {
 	switch r.Kind {
 	case dumplog.KindPut, dumplog.KindDeleteRange, dumplog.KindTxn, dumplog.KindLeaseGrant:

@@ -27,7 +27,7 @@ type pair struct {
 	strong bool
 }
 
-// window is some consecutive entries that may write, and what the database holds where their effects have to stand.
+// window is some consecutive entries that may write, and the content of the database in the place of their effects.
 type window struct {
 	s     *sim
 	items []*item
@@ -50,15 +50,15 @@ type window struct {
 	mod   map[string]int64
 }
 
-// window matches the entries before a place with the records there. The entries are chosen so that all of them stand
-// above the compact revision: of n revisions up to the place, the last n entries that may write made the last ones. It
-// is nil where there is nothing to match.
+// window matches the entries before a place with the records there. It chooses the entries so that all their effects
+// are above the compact revision: of n revisions up to the place, the last n entries that may write made the last ones.
+// It is nil if there is nothing to match.
 func (s *sim) window(ctx context.Context, w *writers, upto place) *window {
 	n := upto.rev - s.floor()
 	if n <= 0 || upto.writes == 0 {
 		return nil
 	}
-	// Entries before them are taken in as well: they may have written the first of the records, or others like them.
+	// Entries before them are included as well: they may have written the first of the records, or others like them.
 	start := max(upto.writes-n+1, 1)
 	win := &window{s: s, writes: max(start-maxWindow, 1), byKey: map[string][]int{}, byLease: map[int64][]int{},
 		lease: map[string]int64{},
@@ -257,7 +257,7 @@ func (w *window) chain() {
 	w.pairs = out
 }
 
-// strong tells whether the entry wrote the group beyond what its content says. A put always writes, unless it keeps
+// strong reports whether the entry wrote the group beyond what its content says. A put always writes, unless it keeps
 // what its key holds, which may not be there; a transaction that names the mod revision that its key had succeeds once.
 // Deletes and other conditions can have been without effect, and an earlier one like them not.
 func (w *window) strong(r *dumplog.Request, g *group) bool {
@@ -291,7 +291,7 @@ func (w *window) first() (place, bool) {
 	return place{index: w.items[p.entry].entry.Index - 1, rev: p.rev - 1, writes: w.writes + int64(p.entry) - 1}, true
 }
 
-// lost tells whether an entry must have written a record that is still there, in whatever state the database was, and
+// lost reports whether an entry must have written a record that is still there, in whatever state the database was, and
 // none fits it.
 func (w *window) lost() bool {
 	if len(w.pairs) > 0 {
