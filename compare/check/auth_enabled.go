@@ -17,7 +17,7 @@ var authEnabledEqual = described(Check{
 	},
 })
 
-// authWitness tells by the log which of two states of authEnabled is right.
+// authWitness decides by the log which of two states of authEnabled is right.
 func (in *Input) authWitness(row *diff.Row, at []int) []witness {
 	want, why := in.authByLog(at)
 	if want == "" {
@@ -63,13 +63,13 @@ func (in *Input) authByLog(at []int) (enabled, why string) {
 		return enabled, why
 	}
 	if !in.stampedByOff(at, last, applied) && voters < 2 && last == 0 {
-		return "", "" // the one that proposed may be the one that is wrong
+		return "", "" // the proposer's own state may be wrong
 	}
 	return "true", fmt.Sprintf("auth was on for %s when it proposed entry %d, and no entry turned it off since", by,
 		newest)
 }
 
-// stampedByOff tells whether a member for which auth is off now proposed with an auth revision after the last switch.
+// stampedByOff reports whether a member for which auth is off now proposed with an auth revision after the last switch.
 func (in *Input) stampedByOff(at []int, last, applied uint64) bool {
 	return slices.ContainsFunc(at, func(pos int) bool {
 		m := in.Members[pos]

@@ -55,7 +55,8 @@ type beforeKey struct {
 	kind   diff.RowKind
 }
 
-// stateBefore is the member before its last transaction, nil where that tells nothing; see evidence.Member.Before.
+// stateBefore returns the member before its last transaction, nil if that state proves nothing; see
+// evidence.Member.Before.
 func (in *Input) stateBefore(m *evidence.Member) *evidence.Member {
 	b, ok := in.before[m]
 	if !ok {

@@ -2,10 +2,10 @@ package check
 
 import "strings"
 
-// ID names a check: the letter of its family and a number. What each one wants stands in prose/ID.md.
+// ID names a check: the letter of its family and a number. prose/ID.md describes each check.
 type ID string
 
-// OfBackups tells whether the check is about backups.
+// OfBackups reports whether the check is about backups.
 func (id ID) OfBackups() bool { return strings.HasPrefix(string(id), "B") }
 
 // MendedByStart tells whether a server puts right by itself what the check finds, where it starts at all and nothing that
@@ -149,7 +149,7 @@ const (
 
 // Checks of sources and their parts.
 const (
-	X00 ID = "X00" // no check of its own: a source changed while it was read
+	X00 ID = "X00" // not a check: a source changed while it was read
 	X01 ID = "X01"
 	X02 ID = "X02"
 	X03 ID = "X03"

@@ -3,7 +3,7 @@ package check
 import "slices"
 
 // All returns every check in the order they are run and reported. A new check is one value in a file of its topic and
-// one line in the list of its family below; its text stands in prose/ID.md.
+// one line in the list of its family below; prose/ID.md has its text.
 func All() []Check {
 	return slices.Concat(sourceChecks(), indexChecks(), stateChecks(), backupChecks(),
 		[]Check{serverLogsFit, SecondOpinion})

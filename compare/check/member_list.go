@@ -68,7 +68,7 @@ func (l *listByLog) apply(c *evidence.ConfEntry) {
 	l.said[id] = append(l.said[id], urls)
 }
 
-// ever tells whether some applied change gave the member these URLs, maybe whether one did that may have been applied.
+// ever reports whether an applied change gave the member these URLs, maybe whether a possibly applied one did.
 func (l *listByLog) ever(id dumplog.ID, urls []string) bool  { return among(l.said[id], urls) }
 func (l *listByLog) maybe(id dumplog.ID, urls []string) bool { return among(l.open[id], urls) }
 
@@ -101,7 +101,7 @@ func (in *Input) confChanges(m *evidence.Member) []evidence.ConfEntry {
 	return out
 }
 
-// takenByOther tells whether another row of the database has one of the URLs.
+// takenByOther reports whether another row of the database has one of the URLs.
 func takenByOther(m *evidence.Member, row *dumpdb.Member, urls []string) bool {
 	return slices.ContainsFunc(m.DB.Members, func(o dumpdb.Member) bool {
 		return o.ID != row.ID &&

@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// maxPlaces is how many damaged places of one kind are findings of their own, how many one finding about more of them
-// lists, and how many ranges it names.
+// maxPlaces is the maximum number of findings about damaged places of one kind. If there are more, one finding covers
+// all; it lists and names at most maxPlaces places and ranges.
 const maxPlaces = 20
 
 // placeFindings makes findings of one member's damaged places: one for each place while there are few of a kind, else

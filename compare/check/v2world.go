@@ -18,11 +18,11 @@ type v2World struct {
 	list    *apply.Members
 	version string
 	keys    map[string]bool
-	// unsure are rows of the member list, doubts paths of keys with everything below, that the log does not tell for
-	// certain; mayExpire are keys of the first snapshot, which may have had a time to live.
+	// unsure are rows of the member list that the log does not determine, doubts such paths of keys with everything
+	// below them. mayExpire are keys of the first snapshot, which may have had a time to live.
 	unsure map[string]bool
-	// published are the members whose attributes the log tells: name and client URLs come with a start, not with the
-	// addition.
+	// published are the members whose attributes are in the log: a member publishes its name and client URLs at its
+	// start, not with its addition.
 	published map[dumplog.ID]bool
 	doubts    []string
 	mayExpire map[string]bool
@@ -37,8 +37,8 @@ func newV2World(v release.Version) *v2World {
 		mayExpire: map[string]bool{}}
 }
 
-// begin takes the newest older snapshot that the member's log reaches back to, or the empty store before the first
-// entry. It returns the index behind which the log goes on, or why there is no beginning.
+// begin loads the newest older snapshot that the member's log reaches back to, or the empty store before the first
+// entry. It returns the index after which the log continues, or the reason why there is no beginning.
 func (w *v2World) begin(m *evidence.Member) (uint64, string) {
 	if !m.HasLog() || len(m.WAL.Summary.Damage) > 0 {
 		return 0, "there is no sound log to compare the v2 store with"
@@ -83,7 +83,7 @@ func (w *v2World) beginAt(m *evidence.Member, lowest uint64) (uint64, string) {
 	return old.Index, ""
 }
 
-// run executes what lies behind one index up to another.
+// run executes the entries after index from up to index to.
 func (w *v2World) run(in *Input, m *evidence.Member, from, to uint64) {
 	type event struct {
 		index uint64
@@ -177,7 +177,7 @@ func (w *v2World) request(r *dumplog.V2Request) {
 	}
 }
 
-// crosses tells whether a known key is a folder above the path, or lies below it: the put is then refused.
+// crosses reports whether a known key is a folder above the path or is below it: then the server refuses the put.
 func (w *v2World) crosses(path string) bool {
 	for k := range w.keys {
 		if k != path && (below(k, path) || below(path, k)) {
@@ -189,7 +189,7 @@ func (w *v2World) crosses(path string) bool {
 
 func below(key, path string) bool { return key == path || strings.HasPrefix(key, path+"/") }
 
-// doubtful tells whether a request that the log does not decide touched the key or a folder above it.
+// doubtful reports whether a request that the log does not decide touched the key or a folder above it.
 func (w *v2World) doubtful(key string) bool {
 	return slices.ContainsFunc(w.doubts, func(d string) bool { return below(key, d) || below(d, key) })
 }
