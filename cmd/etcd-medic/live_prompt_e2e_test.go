@@ -91,13 +91,13 @@ func livePrompt(t *testing.T, line string) {
 
 	asked := 0
 	code, _, stderr := o.sits(ctx, func(said string) (string, error) {
-		if !strings.Contains(said, "stop node2 (") && !strings.Contains(said, "is no answer") {
+		if !strings.Contains(said, "stop node2 (") && !strings.Contains(said, "is not an answer") {
 			return "yes", nil
 		}
 		asked++
 		return []string{"", "what?", "no"}[asked], nil
 	})
-	if code != cli.ExitUnfinished || !strings.Contains(stderr, `"what?" is no answer`) ||
+	if code != cli.ExitUnfinished || !strings.Contains(stderr, `"what?" is not an answer`) ||
 		!strings.Contains(stderr, `step 05-stop-node2: the operator stopped here: answered "no"`) ||
 		!strings.Contains(stderr, "the same command goes on from there") {
 		t.Errorf("exit code %d\n%s", code, stderr)

@@ -113,7 +113,7 @@ func (r *rig) refusals(all string, tls, login []string) {
 		args []string
 		want string
 	}{
-		{1, nil, append(append([]string{}, collect...), tls...), "gives no snapshot (with auth enabled: see --user"},
+		{1, nil, append(append([]string{}, collect...), tls...), "does not send a snapshot (with auth enabled: see --user"},
 		{1, login, collect, "certificate"},
 		{1, []string{"ETCD_MEDIC_USER=root:guess"}, append(append([]string{}, collect...), tls...),
 			"authentication failed"},

@@ -199,7 +199,7 @@ func TestAlign(t *testing.T) {
 func TestWhyApart(t *testing.T) {
 	two := stands{applied: 100, compact: 45, rev: 50}
 	r := aligned(90, two, two, stands{applied: 90, compact: -1, rev: 40})
-	if want := "node3 has applied entries up to 90 only"; !strings.Contains(r.Apart[2], want) {
+	if want := "node3 has applied entries only up to 90"; !strings.Contains(r.Apart[2], want) {
 		t.Errorf("%q, want %q", r.Apart[2], want)
 	}
 	r = aligned(90, stands{applied: 90, compact: -1, rev: 40}, stands{applied: 90, compact: -1, rev: 40}, two)

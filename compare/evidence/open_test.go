@@ -160,9 +160,9 @@ func TestBadSources(t *testing.T) {
 	evidencetest.Unchanged(t, dir)
 	for where, found := range map[string]string{
 		filepath.Join(dir, "none"): "nothing at this path",
-		text:                       "no bbolt database and no etcd file",
+		text:                       "neither a bbolt database nor another etcd file",
 		empty:                      "an empty folder",
-		hollow:                     "none of them of etcd",
+		hollow:                     "without etcd data",
 		filepath.Join(hollow, "x"): "an empty file",
 		junk:                       "an archive that cannot be unpacked",
 	} {

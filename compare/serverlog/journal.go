@@ -56,8 +56,8 @@ const (
 // ordinary are the ordinary lines, as 3.3 (plain) and 3.4 to 3.8 (JSON) write them.
 var ordinary = []struct{ id, pattern string }{
 	{EventRestart, `restarting member (?P<member>[0-9a-f]+) in cluster [0-9a-f]+ at commit index (?P<index>\d+)`},
-	{EventRestart, `"msg":"restarting local " +
-		"member".*"local-member-id":"(?P<member>[0-9a-f]+)".*"commit-index":(?P<index>\d+)`},
+	{EventRestart, `"msg":"restarting local member".*` +
+		`"local-member-id":"(?P<member>[0-9a-f]+)".*"commit-index":(?P<index>\d+)`},
 	{EventStart, `starting member (?P<member>[0-9a-f]+) in cluster`},
 	{EventStart, `"msg":"starting local member","local-member-id":"(?P<member>[0-9a-f]+)"`},
 	{EventLeader, `[0-9a-f]+ became leader at term (?P<term>\d+)`},

@@ -92,7 +92,7 @@ func TestNextOfAMissingDatabase(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "member", "snap", "db")); err != nil {
 		t.Fatal(err)
 	}
-	inOrder(t, nextOf(t, dir), "start ", "makes the missing database from the log", "etcd-medic rebuild --log")
+	inOrder(t, nextOf(t, dir), "start ", "rebuilds the missing database from the log", "etcd-medic rebuild --log")
 }
 
 func overwrite(t *testing.T, file string, off int64, b []byte) {

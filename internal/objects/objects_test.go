@@ -85,7 +85,7 @@ func TestFetch(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err = objects.Fetch(context.Background(), b.URL("a"), t.TempDir(), 8); err == nil ||
-		!strings.Contains(err.Error(), "room for 8") {
+		!strings.Contains(err.Error(), "room for only 8") {
 		t.Errorf("no room: %v", err)
 	}
 	if _, err = objects.Fetch(context.Background(), "s3:///", t.TempDir(), -1); err == nil {

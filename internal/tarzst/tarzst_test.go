@@ -163,9 +163,9 @@ func TestAltered(t *testing.T) {
 		want string
 	}{
 		"cut":          {b[:len(b)-20], wide, ""},
-		"altered":      {pick(func(r []row) []row { r[1].text = "3"; return r }), wide, "b is not as"},
+		"altered":      {pick(func(r []row) []row { r[1].text = "3"; return r }), wide, "b differs from"},
 		"one missing":  {pick(func(r []row) []row { return append(r[:1:1], r[2]) }), wide, "b is in the manifest"},
-		"one more":     {pick(func(r []row) []row { return append([]row{r[0]}, r...) }), wide, "a is not as"},
+		"one more":     {pick(func(r []row) []row { return append([]row{r[0]}, r...) }), wide, "a differs from"},
 		"behind":       {pick(func(r []row) []row { return append(r, r[0]) }), wide, "after the manifest"},
 		"no manifest":  {pick(func(r []row) []row { return r[:2] }), wide, "does not end with a manifest"},
 		"other format": {pick(func(r []row) []row { r[2].text = `{"format":9}`; return r }), wide, "format 9"},

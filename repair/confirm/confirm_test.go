@@ -520,7 +520,7 @@ func TestBounds(t *testing.T) {
 	}{
 		"no room": {confirm.Options{Room: func(string) (int64, bool) { return 1 << 20, true }}, "MiB are needed"},
 		"no server": {confirm.Options{EtcdBinary: filepath.Join(t.TempDir(), "etcd")},
-			"does not answer as an etcd server"},
+			"does not answer like an etcd server"},
 		"no time": {confirm.Options{Timeout: time.Millisecond}, "not done within 1ms"},
 		"it ends": {confirm.Options{EtcdBinary: program(t,
 			`[ "$1" = --version ] && echo "etcd Version: 3.6.1" && exit; echo "panic: it cannot"; exit 2`)},

@@ -128,7 +128,7 @@ func TestDamagedLog(t *testing.T) {
 		}
 		return true
 	})}}
-	refused(t, "undecodable", rebuild.Options{Logs: senseless, To: rebuild.Target{Last: true}}, "can not be executed")
+	refused(t, "undecodable", rebuild.Options{Logs: senseless, To: rebuild.Target{Last: true}}, "cannot be executed")
 	if res, err := run(t, rebuild.Options{Logs: senseless, To: rebuild.Target{Last: true},
 		Skip: []uint64{at}}); err != nil || len(res.Skipped) != 1 {
 		t.Errorf("%+v %v", res, err)
@@ -256,7 +256,7 @@ func TestForeignAndMisplaced(t *testing.T) {
 	refused(t, "revision too old", rebuild.Options{Base: from, Logs: logs, To: rebuild.Target{Revision: 2}},
 		"older base")
 	refused(t, "skip below the base", rebuild.Options{Base: from, Logs: logs, To: last,
-		Skip: []uint64{r.points[1].index}}, "can not be skipped")
+		Skip: []uint64{r.points[1].index}}, "cannot be skipped")
 	refused(t, "existing output", rebuild.Options{Base: from, Logs: logs, To: last, DBOut: base}, "exists")
 	c, cancel := context.WithCancel(ctx())
 	cancel()

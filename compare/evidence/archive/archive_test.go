@@ -156,12 +156,12 @@ func TestUnpackRefuses(t *testing.T) {
 			"symbolic link"},
 		"link out": {[]tar.Header{{Typeflag: tar.TypeLink, Name: "a", Linkname: "../evil"}},
 			"outside the archive"},
-		"link nowhere":  {[]tar.Header{{Typeflag: tar.TypeLink, Name: "a", Linkname: "b"}}, "no file unpacked before"},
+		"link nowhere":  {[]tar.Header{{Typeflag: tar.TypeLink, Name: "a", Linkname: "b"}}, "not an earlier file of the archive"},
 		"device":        {[]tar.Header{{Typeflag: tar.TypeBlock, Name: "sda"}}, "neither a file nor a directory"},
 		"fifo":          {[]tar.Header{{Typeflag: tar.TypeFifo, Name: "pipe"}}, "neither a file nor a directory"},
-		"twice":         {[]tar.Header{reg("a"), reg("a")}, "unpacked before"},
+		"twice":         {[]tar.Header{reg("a"), reg("a")}, "already unpacked"},
 		"dir over file": {[]tar.Header{reg("a"), reg("a/b")}, "a"},
-		"nothing in it": {nil, "no tar entry"},
+		"nothing in it": {nil, "has no entry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			up := t.TempDir()
@@ -219,7 +219,7 @@ func TestUnpackRoom(t *testing.T) {
 		file := write(t, name, b)
 		var room *scratch.RoomError
 		err := archive.UnpackInto(t.Context(), file, t.TempDir(), 1)
-		if !errors.As(err, &room) || room.Allowed != 1 || !strings.Contains(err.Error(), "free some room") {
+		if !errors.As(err, &room) || room.Allowed != 1 || !strings.Contains(err.Error(), "free some space") {
 			t.Errorf("%s: %v, want a RoomError", name, err)
 		}
 		dest := t.TempDir()

@@ -230,7 +230,7 @@ func TestAgentInNoNamespace(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, err := startAgent(ctx, os.Args[0], hidden, t.TempDir(), &syscall.SysProcAttr{})
-	if err == nil || !strings.Contains(err.Error(), "no new network namespace") &&
+	if err == nil || !strings.Contains(err.Error(), "not a new network namespace") &&
 		!strings.Contains(err.Error(), errNoNamespaces.Error()) {
 		t.Fatal(r, err)
 	}
