@@ -166,8 +166,8 @@ func tracer(spec string) (seen, error) {
 	if _, err := syscall.Wait4(root, &ws, 0, nil); err != nil || !ws.Stopped() {
 		return nil, fmt.Errorf("the traced process did not stop at its start: %v %v", ws, err)
 	}
-	const options = unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
-		unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
+	const options = unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK |
+		unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
 	if err := syscall.PtraceSetOptions(root, options); err != nil {
 		return nil, err
 	}

@@ -207,8 +207,8 @@ func TestEscapeKey(t *testing.T) {
 	}
 }
 
-// TestConsistentIndex: up to 3.4 the index stands still while auth entries are executed, and a restart falls back to it; later it goes along
-// with every entry. It never lies above its entry and never goes back.
+// TestConsistentIndex: up to 3.4 the index does not move while auth entries are executed, and a restart falls back to
+// it. Later it moves with every entry. It is never above its entry and never decreases.
 func TestConsistentIndex(t *testing.T) {
 	for name, lags := range map[string]bool{"a-auth-revision-replay": true, "m-healthy-3.6": false} {
 		tl, r := build(t, name, timeline.Options{})

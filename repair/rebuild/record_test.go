@@ -98,7 +98,8 @@ func (r *recorder) do(op func(*clientv3.Client) error) {
 func (r *recorder) look() {
 	r.t.Helper()
 	// The client is answered a moment before the applied index moves.
-	for end := time.Now().Add(10 * time.Second); r.e.Server.AppliedIndex() != r.e.Server.CommittedIndex(); time.Sleep(time.Millisecond) {
+	end := time.Now().Add(10 * time.Second)
+	for ; r.e.Server.AppliedIndex() != r.e.Server.CommittedIndex(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatal("the applied index does not reach the committed one")
 		}

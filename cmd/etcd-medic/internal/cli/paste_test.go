@@ -88,7 +88,8 @@ func hostileRights(t *testing.T, h *clustertest.Hand, proposer, index uint64, ap
 			KeyPermission: []*authpb.Permission{{PermType: authpb.READWRITE, Key: []byte(name),
 				RangeEnd: []byte(name + "z")}}}
 		request(&etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: name}})
-		request(&etcdserverpb.InternalRaftRequest{AuthRoleGrantPermission: &etcdserverpb.AuthRoleGrantPermissionRequest{Name: name, Perm: role.KeyPermission[0]}})
+		request(&etcdserverpb.InternalRaftRequest{AuthRoleGrantPermission: &etcdserverpb.AuthRoleGrantPermissionRequest{
+			Name: name, Perm: role.KeyPermission[0]}})
 		put("authRoles", name, role)
 		request(&etcdserverpb.InternalRaftRequest{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: name,
 			HashedPassword: "$(: >RAN)", Options: &authpb.UserAddOptions{}}})

@@ -30,7 +30,8 @@ func TestLogin(t *testing.T) {
 		{user: "root", file: file + "x", want: "no such file"},
 	} {
 		var stderr bytes.Buffer
-		s := &Streams{Err: &stderr, Getenv: func(name string) string { return map[string]string{"ETCD_MEDIC_PASSWORD": tc.env}[name] }}
+		env := map[string]string{"ETCD_MEDIC_PASSWORD": tc.env}
+		s := &Streams{Err: &stderr, Getenv: func(name string) string { return env[name] }}
 		if tc.typed != "" {
 			s.In = strings.NewReader(tc.typed)
 		}

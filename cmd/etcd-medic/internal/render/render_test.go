@@ -57,8 +57,10 @@ func rows() []Row {
 		}},
 		{Kind: dumplog.KindAuthUserAdd, Auth: &dumplog.AuthRequest{User: "u\x1b", Password: "hunter2",
 			HashedPassword: "hunter2", SimpleToken: "hunter2", Perm: perm, Key: []byte("k")}},
-		{Kind: dumplog.KindLeaseCheckpoint, LeaseCheckpoint: &dumplog.LeaseCheckpointRequest{Checkpoints: []dumplog.LeaseCheckpoint{{ID: 1, RemainingTTL: 2}, {}}}},
-		{Kind: dumplog.KindConfChangeV2, ConfChangeV2: &dumplog.ConfChangeV2{Changes: []dumplog.ConfChangeSingle{{Type: 7, NodeID: 1}}, Context: hostile[3]}},
+		{Kind: dumplog.KindLeaseCheckpoint, LeaseCheckpoint: &dumplog.LeaseCheckpointRequest{
+			Checkpoints: []dumplog.LeaseCheckpoint{{ID: 1, RemainingTTL: 2}, {}}}},
+		{Kind: dumplog.KindConfChangeV2, ConfChangeV2: &dumplog.ConfChangeV2{
+			Changes: []dumplog.ConfChangeSingle{{Type: 7, NodeID: 1}}, Context: hostile[3]}},
 		{Kind: dumplog.KindV2, V2: &dumplog.V2Request{Method: "PUT", Path: "/0/x\n", Val: "v", PrevExist: &yes}},
 		{Kind: dumplog.KindUnknown, Unknown: []dumplog.UnknownField{{Path: "put", Num: 99, Wire: 2,
 			Raw: []byte("hunter2")}}},
