@@ -19,7 +19,8 @@ func TestObjectsAreNamed(t *testing.T) {
 	s := clustertest.NewScript("3.5.0")
 	s.Add(clustertest.As("", 0, clustertest.PutRequest(key,
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0","namespace":"prod",`+
-			`"managedFields":[{"manager":"kube-scheduler","time":"2026-01-02T03:04:05Z"},{"manager":"kubelet","time":"2026-01-02T03:04:06Z"}]},"spec":{"x":"`+content+`"}}`, 0), 2))
+			`"managedFields":[{"manager":"kube-scheduler","time":"2026-01-02T03:04:05Z"},`+
+			`{"manager":"kubelet","time":"2026-01-02T03:04:06Z"}]},"spec":{"x":"`+content+`"}}`, 0), 2))
 	for range 9 {
 		s.Add(clustertest.As("", 0, clustertest.PutRequest("/later", "x", 0)))
 	}

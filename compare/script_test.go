@@ -55,7 +55,8 @@ func soundScript() *clustertest.Script {
 		s.Of[i] = clustertest.ScriptMember{Persists: true}
 	}
 	s.Add(as("app", 0, grantLease(7, 6000)))
-	s.Add(as("", 0, &pb.InternalRaftRequest{LeaseCheckpoint: &pb.LeaseCheckpointRequest{Checkpoints: []*pb.LeaseCheckpoint{{ID: 7, Remaining_TTL: 5700}}}}))
+	s.Add(as("", 0, &pb.InternalRaftRequest{LeaseCheckpoint: &pb.LeaseCheckpointRequest{
+		Checkpoints: []*pb.LeaseCheckpoint{{ID: 7, Remaining_TTL: 5700}}}}))
 	s.Add(as("app", 0, put("/app/a", "1", 7)))
 	return s
 }

@@ -43,10 +43,10 @@ var spoiledSets = []struct {
 	{"live key taken out below the compaction", "l-compaction-skew", clustertest.EditDB(dropOldLive), "data-divergence",
 		"unexplained-first-divergence", []string{"node2", "node3"}},
 	{"revision taken out of the middle", "m-healthy-3.5",
-		clustertest.EditDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(clustertest.RevisionKey(200)) }),
+		deleteRow("key", clustertest.RevisionKey(200)),
 		"data-divergence", "unexplained-first-divergence", []string{"node2", "node4"}},
-	{"no consistent index", "m-healthy-3.6", clustertest.EditDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("consistent_index")) }),
-		"", "cindex-missing", []string{"node2", "node4"}},
+	{"no consistent index", "m-healthy-3.6", deleteRow("meta", []byte("consistent_index")), "",
+		"cindex-missing", []string{"node2", "node4"}},
 }
 
 func TestSpoiledSets(t *testing.T) {
@@ -113,6 +113,10 @@ func TestBackupWithBytesAppended(t *testing.T) {
 		!slices.ContainsFunc(r.Causes, func(c compare.Cause) bool { return c.ID == "backup-hash-mismatch" }) {
 		t.Errorf("verdict %s, causes %+v", r.Verdict.Class, r.Causes)
 	}
+}
+
+func deleteRow(bucket string, key []byte) clustertest.Damage {
+	return clustertest.EditDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Delete(key) })
 }
 
 func noise(n int) []byte {

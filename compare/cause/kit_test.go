@@ -26,7 +26,8 @@ var named struct {
 	ids map[cause.ID]bool
 }
 
-// TestMain runs the tests, with small segments: those of 64 MB would only cost time. Where all of them ran and passed, it wants that each cause of the catalogue was named once.
+// TestMain runs the tests, with small segments: those of 64 MB would only cost time. Where all of them ran and passed,
+// it wants that each cause of the catalogue was named once.
 func TestMain(m *testing.M) {
 	wal.SegmentSizeBytes = 1 << 20
 	code := evidencetest.Run(m)

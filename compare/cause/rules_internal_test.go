@@ -243,7 +243,8 @@ func (c *ruleCase) member(w wordList) {
 	c.log(m, w)
 	for _, a := range w.list("alarm") { // alarm=TYPE:MEMBER
 		kind, id, _ := strings.Cut(a, ":")
-		m.DB.Alarms = append(m.DB.Alarms, dumpdb.Alarm{Type: int32(c.num(kind, 10)), MemberID: dumpdb.ID(c.num(id, 16))})
+		m.DB.Alarms = append(m.DB.Alarms, dumpdb.Alarm{Type: int32(c.num(kind, 10)),
+			MemberID: dumpdb.ID(c.num(id, 16))})
 	}
 	if w.is("backup") {
 		m.WAL, m.MemberID, m.ClusterID = evidence.WAL{}, 0, 0
@@ -286,7 +287,8 @@ func (c *ruleCase) log(m *evidence.Member, w wordList) {
 		}
 		m.Membership.PeerURLs[dumplog.ID(c.num(id, 16))] = []string{url}
 	}
-	for i, ch := range w.list("conf") { // conf=add:ID, learner:ID, promote:ID, update:ID, remove:ID, with ! in front: refused
+	// conf=add:ID, learner:ID, promote:ID, update:ID, remove:ID, with ! in front: refused
+	for i, ch := range w.list("conf") {
 		ch, refused := strings.CutPrefix(ch, "!")
 		kind, id, _ := strings.Cut(ch, ":")
 		e := evidence.ConfEntry{Index: uint64(i + 1), Term: 2, Refused: refused}
@@ -313,7 +315,8 @@ func (c *ruleCase) log(m *evidence.Member, w wordList) {
 // finding adds "finding CHECK SEVERITY MEMBERS [class=] [by=] [index=] [term=]" with evidence of the same line.
 func (c *ruleCase) finding(w wordList) {
 	c.t.Helper()
-	f := check.Finding{Check: check.ID(w.first), ID: fmt.Sprintf("%s-%d", w.first, len(c.in.Findings[check.ID(w.first)])+1),
+	f := check.Finding{Check: check.ID(w.first),
+		ID:       fmt.Sprintf("%s-%d", w.first, len(c.in.Findings[check.ID(w.first)])+1),
 		Severity: check.Severity(w.rest[0]), Members: strings.Split(w.rest[1], ","), Class: check.Class(w.get("class")),
 		ByHand: w.list("by"), Evidence: []check.Evidence{c.evidence(w)}}
 	if f.Severity.Rank() < 0 {

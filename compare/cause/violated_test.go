@@ -61,7 +61,8 @@ var violations = []struct {
 		return tx.Bucket([]byte("meta")).Put([]byte("term"), binary.BigEndian.AppendUint64(nil, 7))
 	}), []string{"D05"}, "torn-copy"},
 	{"promotion missing in the bucket", "m-healthy-3.5",
-		clustertest.EditMember("node1", func(m map[string]any) { m["isLearner"] = true }), []string{"M07"}, "membership"},
+		clustertest.EditMember("node1", func(m map[string]any) { m["isLearner"] = true }), []string{"M07"},
+		"membership"},
 	{"removed member still listed", "m-healthy-3.5", editDB(func(tx *bbolt.Tx) error {
 		k, _ := tx.Bucket([]byte("members_removed")).Cursor().First()
 		id, err := strconv.ParseUint(string(k), 16, 64)

@@ -65,8 +65,9 @@ func TestLeasesOfOneMember(t *testing.T) {
 			severity: check.Error, says: "absent"},
 		"refused by the rules": {s: after(refused, "app"), severity: check.Warning,
 			says: "refused: user name is empty"},
-		"all of a lease is gone": {s: without(revoked("3.5.0", 7), 0), content: "data-divergence", severity: check.Error,
-			says: "deleted at revision"},
+		"all of a lease is gone": {s: without(revoked("3.5.0", 7), 0), content: "data-divergence",
+			severity: check.Error,
+			says:     "deleted at revision"},
 		"revoked and granted again": {s: regranted(revoked("3.5.0", 7))},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package casetest builds the sets of sources that the cases of checks and causes describe in text files. README.md says
-// what a line of such a file means.
+// Package casetest builds the sets of sources that the cases of checks and causes describe in text files. README.md
+// says what a line of such a file means.
 //
 // Only tests may import it.
 package casetest
