@@ -148,7 +148,7 @@ func (l *Log) walkFrom(ctx context.Context, s *Summary, first int, foreign bool,
 			return
 		}
 	}
-	for d := w.head(); d != nil && w.until(d.Segment, d.Offset); d = w.head() {
+	for d := w.head(); d != nil && w.yieldUntil(d.Segment, d.Offset); d = w.head() {
 	}
 }
 
@@ -163,8 +163,8 @@ type walker struct {
 	none   item
 }
 
-// until yields the damage at the head of the list up to an offset of a segment.
-func (w *walker) until(segment string, off int64) bool {
+// yieldUntil yields the damage at the head of the list up to an offset of a segment.
+func (w *walker) yieldUntil(segment string, off int64) bool {
 	for d := w.head(); d != nil && d.Segment == segment && d.Offset <= off; d = w.head() {
 		w.none = item{}
 		if len(w.sooner) > 0 {

@@ -29,7 +29,7 @@ func (l *Log) ScanWith(ctx context.Context, visit func(segment int) func(*Entry)
 				if visit != nil {
 					see = visit(i)
 				}
-				digests[i], errs[i] = digestSegment(ctx, l.segs[i], l.behind(i), listed, see)
+				digests[i], errs[i] = digestSegment(ctx, l.segs[i], l.nextSegment(i), listed, see)
 			}
 		})
 	}

@@ -62,7 +62,7 @@ func (g *factGroup) title() string {
 	}
 	of := ""
 	if g.findings[0].BareTitle() != g.findings[0].Title {
-		of = listed(g.members) + ": "
+		of = joinNames(g.members) + ": "
 	}
 	words, others, ok := g.differing()
 	switch {
