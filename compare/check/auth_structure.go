@@ -77,7 +77,7 @@ func authStructureFinding(m *evidence.Member) Finding {
 	}
 	if (a.Enabled || len(a.Users) > 0) && (!a.HasRevision || a.Revision == 0) {
 		bad("auth", "authRevision", "authRevision", fmt.Sprint(a.Revision), "1 or more")
-	} else if a.Revision <= raised {
+	} else if raised > 0 && a.Revision <= raised {
 		bad("auth", "authRevision", "authRevision", fmt.Sprint(a.Revision),
 			fmt.Sprintf("more than %d, the number of users and of the roles that they were granted", raised))
 	}
