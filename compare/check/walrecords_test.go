@@ -200,8 +200,8 @@ func TestVotes(t *testing.T) {
 	}
 }
 
-// TestVoteInATermWithoutEntries: a candidate of a term that no log at hand goes on to can have been added after the logs
-// end, unless these are the logs of all voters.
+// TestVoteInATermWithoutEntries: a candidate of a term that no log at hand continues to can have been added after the
+// logs end, unless these are the logs of all voters.
 func TestVoteInATermWithoutEntries(t *testing.T) {
 	root := t.TempDir()
 	var dirs []string

@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // logFaults damage files of the log.
@@ -294,9 +296,11 @@ func dropSnaps(n int) func(*Victim) (*Effect, error) {
 			return nil, errNotHere
 		}
 		gone := files[max(0, len(files)-n):]
-		// As long as the log reaches back to an older one, a server starts from that: a warning says enough.
+		// As long as the log reaches back to an older one, a server starts from that: a warning says enough. Newer ones
+		// read no .snap file.
 		first, _ := logBounds(f.Dir)
-		usable := len(files) > n && first <= snapIndex(files[len(files)-n-1])+1 || f.fromStart()
+		usable := len(files) > n && first <= snapIndex(files[len(files)-n-1])+1 || f.fromStart() ||
+			release.Of(f.Line).Has(release.SnapFileUnused).Certain()
 		for _, file := range gone {
 			if err := os.Remove(file); err != nil {
 				return nil, err
