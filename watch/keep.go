@@ -29,7 +29,7 @@ const (
 func (w *Watcher) keep(ctx context.Context, e *Event, r *Round) (string, error) {
 	dir := filepath.Join(w.o.Keep, fmt.Sprintf("%s-%s", e.At.UTC().Format("20060102T150405Z"), e.Kind))
 	// the folder for evidence that the user chose
-	if err := os.MkdirAll(w.o.Keep, 0o700); err != nil { //nolint:forbidigo
+	if err := os.MkdirAll(w.o.Keep, 0o700); err != nil { //nolint:forbidigo // as the comment says
 		return dir, err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil { //nolint:forbidigo // as above, new

@@ -98,9 +98,11 @@ set -e
 h="$RIG/hosts/$1"; . "$h/env"
 if [ -e "$h/pid" ] && kill -0 "$(cat "$h/pid")" 2>/dev/null; then exit 0; fi
 set --
-[ -z "$ETCD_MEDIC_INITIAL_CLUSTER" ] || set -- --initial-cluster "$ETCD_MEDIC_INITIAL_CLUSTER" --initial-cluster-state existing
+[ -z "$ETCD_MEDIC_INITIAL_CLUSTER" ] ||
+  set -- --initial-cluster "$ETCD_MEDIC_INITIAL_CLUSTER" --initial-cluster-state existing
 if [ -n "$RIG_TLS" ]; then
-  set -- "$@" --cert-file "$RIG/tls/server.pem" --key-file "$RIG/tls/server-key.pem" --client-cert-auth --trusted-ca-file "$RIG/tls/ca.pem"
+  set -- "$@" --cert-file "$RIG/tls/server.pem" --key-file "$RIG/tls/server-key.pem" --client-cert-auth \
+    --trusted-ca-file "$RIG/tls/ca.pem"
 fi
 cd "$h"
 env -i PATH="$PATH" "$ETCD_BINARY" --name "$NAME" --data-dir "$h/data" --listen-peer-urls "$PEER" \
@@ -108,7 +110,8 @@ env -i PATH="$PATH" "$ETCD_BINARY" --name "$NAME" --data-dir "$h/data" --listen-
   --logger zap --unsafe-no-fsync "$@" >> "$h/log" 2>&1 &
 pid=$!
 echo $pid > "$h/pid"
-(while kill -0 $RIG_OWNER 2>/dev/null; do sleep 2; kill -0 $pid 2>/dev/null || exit 0; done; kill -9 $pid) > /dev/null 2>&1 &
+(while kill -0 $RIG_OWNER 2>/dev/null; do sleep 2; kill -0 $pid 2>/dev/null || exit 0; done
+  kill -9 $pid) > /dev/null 2>&1 &
 `
 	onItsHost = `"$RIG/bin/%s" "$(basename "$(dirname "$ETCD_MEDIC_DATA_DIR")")"`
 )

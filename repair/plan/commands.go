@@ -34,6 +34,7 @@ func (p *Plan) ApplyCommands(file string) []shell.Command {
 // applicable are the ways that Apply knows.
 var applicable = []Mode{MendFiles, Live, Clone, Reseed, Rebuild}
 
+// ApplyCommand is the command that carries the plan out in a mode; out is where modes that write files write them.
 func (p *Plan) ApplyCommand(file string, mode Mode, endpoints []string, out shell.Word) shell.Command {
 	cmd := shell.Format("etcd-medic repair apply {} --mode {}", shell.Operand(file), string(mode))
 	if mode != Live {

@@ -1,4 +1,4 @@
-// Package repair turns a diagnosis into a plan. It starts no server and writes nothing but the plan file.
+// Package plan turns a diagnosis into a plan. It starts no server and writes nothing but the plan file.
 //
 // New reads the sources and writes down what would be done and why. A plan is a file that people can review: typed
 // steps, each with its precondition, effect, undo and the test that tells whether it is done already, and the commands

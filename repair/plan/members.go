@@ -97,6 +97,7 @@ func (pl *planner) known() error {
 	return nil
 }
 
+// MemberNames lists the names of members, in their order.
 func MemberNames(ms []Member) []string {
 	var out []string
 	for i := range ms {
@@ -105,6 +106,7 @@ func MemberNames(ms []Member) []string {
 	return out
 }
 
+// Named reports whether n is the name of the member in the plan, its server name or its ID.
 func (m *Member) Named(n string) bool { return m.Name == n || m.NodeName == n || m.ID.String() == n }
 
 // member gathers what is known of a configured member.
