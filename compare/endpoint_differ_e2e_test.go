@@ -115,6 +115,10 @@ func TestE2EEndpointsDifferEach(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			address := [2]string{`"node1"`, `"nodeX"`}
+			if line == "3.4.23" { // names are not compared before 3.6, and addresses not used from the database
+				address = [2]string{`"peerURLs":["https:`, `"peerURLs":["http:`}
+			}
 			for _, d := range []struct {
 				what, check string
 				busy        bool // false where writes change it, or nothing orders its changes
@@ -124,7 +128,7 @@ func TestE2EEndpointsDifferEach(t *testing.T) {
 				{"a key", "K01", true, replaced("key", "soundvalue", "otherthing")},
 				{"auth rows", "A03", true, dropped("authRoles")},
 				{"a lease", "L01", false, dropped("lease")},
-				{"members", "M02", false, replaced("members", `"node1"`, `"nodeX"`)},
+				{"members", "M02", false, replaced("members", address[0], address[1])},
 				{"auth revision", "A01", false, func(tx *bbolt.Tx) error {
 					b, key := tx.Bucket([]byte("auth")), []byte("authRevision")
 					return b.Put(key, binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(b.Get(key))+3))

@@ -76,7 +76,7 @@ func TestE2EEndpointsBusy(t *testing.T) {
 			if r.Verdict.Health != check.Healthy {
 				t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
 			}
-			if !strings.Contains(r.Verdict.Summary, "Not proven: no source brought a log") {
+			if !strings.Contains(r.Verdict.Summary, "Not proven: no source has a log") {
 				t.Errorf("what logs would prove is not said: %s", r.Verdict.Summary)
 			}
 			if r.Best == nil || len(r.Best.Lost.Unproven) == 0 {

@@ -96,7 +96,7 @@ func (r *rig) wantHealthy(what, out string, unproven bool) {
 	must(r.t, json.Unmarshal([]byte(out), &doc))
 	v := doc.Verdict
 	if v.Healthy == nil || !*v.Healthy || strings.Contains(v.Summary,
-		"Not proven: no source brought a log") != unproven {
+		"Not proven: no source has a log") != unproven {
 		r.t.Errorf("%s: %s: %s; %+v", what, v.Class, v.Summary, doc.Findings)
 	}
 }
