@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// MaxMarks bounds what a Summary lists of a log: each stretch of entries of one term costs one mark, each damaged place
-// and each snapshot record four. Logs of servers have some thousands. A Summary of this many takes some 200 MB.
+// MaxMarks bounds what a Summary lists of a log: each run of entries of one term costs one mark, each snapshot record
+// four. Logs of servers have some thousands. A Summary with this many takes some 200 MB. Damage costs nothing: a log is
+// never left out for the number of its damaged places.
 const MaxMarks = 1_000_000
 
 const (
@@ -23,8 +24,8 @@ type TooManyMarksError struct{ Max int }
 
 // Error says what there is too much of.
 func (e *TooManyMarksError) Error() string {
-	return fmt.Sprintf("changes of term, replaced entries, snapshot records and damaged places are more than fit into "+
-		"a summary (%d marks), which no server writes: the log is not looked at", e.Max)
+	return fmt.Sprintf("changes of term, replaced entries and snapshot records are more than fit into a summary (%d "+
+		"marks), which no server writes: the log is not examined", e.Max)
 }
 
 // Bound sets how many marks a Summary of the log may have, instead of MaxMarks: for who reads many logs at once.

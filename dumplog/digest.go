@@ -105,7 +105,7 @@ func (it *item) entry(e *Entry) {
 
 func (d *digest) add(it *item) {
 	if it.dmg != nil {
-		d.note(event{kind: eventDamage, pos: it.dmg.Pos, dmg: it.dmg, commit: d.commit}, markCost)
+		d.note(event{kind: eventDamage, pos: it.dmg.Pos, dmg: it.dmg, commit: d.commit}, 0) // damage is never left out
 	}
 	if !it.ok {
 		return
@@ -166,9 +166,9 @@ func (d *digest) note(v event, cost int64) {
 func (d *digest) addState(h HardState, pos Pos) {
 	switch {
 	case d.state != nil && h.Term < d.state.Term:
-		d.note(event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.state.Term)}, markCost)
+		d.note(event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.state.Term)}, 0)
 	case h.Term < d.lastTerm: // a member stores the term of an entry with it, and entries before the HardState
-		d.note(event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.lastTerm)}, markCost)
+		d.note(event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.lastTerm)}, 0)
 	}
 	if d.firstState == 0 {
 		d.firstState, d.firstStatePos = h.Term, pos

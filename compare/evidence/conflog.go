@@ -14,7 +14,7 @@ import (
 // What is kept of the logs of one run. All sources have equal parts of it, so that many small logs take no more than a
 // large one.
 const (
-	keptConfBytes = 256 << 20
+	keptConfBytes = 512 << 20
 	// leastConfBytes is the part that a source has at least.
 	leastConfBytes = 64 << 10
 	// confEntryBytes is what a conf change takes besides its context, which is kept as bytes and as what they say.
