@@ -1,6 +1,7 @@
 package dumplog
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/etcd-medic/etcd-medic/internal/wire"
@@ -40,7 +41,7 @@ func (d *Decoder) leaseCheckpoint(b []byte) error {
 			return false
 		}
 		var c LeaseCheckpoint
-		bad = errors.Join(bad, d.message("lease_checkpoint.checkpoints", f.B, func(f *field) bool {
+		err := d.message("lease_checkpoint.checkpoints", f.B, func(f *field) bool {
 			switch f.Num {
 			case 1:
 				return num(f, &c.ID)
@@ -48,7 +49,8 @@ func (d *Decoder) leaseCheckpoint(b []byte) error {
 				return num(f, &c.RemainingTTL)
 			}
 			return false
-		}))
+		})
+		bad = cmp.Or(bad, err) // the first of them: joined, many would take quadratic time to print
 		r.Checkpoints = append(r.Checkpoints, c)
 		return true
 	})

@@ -1,6 +1,7 @@
 package dumplog
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -181,7 +182,7 @@ func decodeConfChangeV2(b []byte) (ConfChangeV2, error) {
 			return false
 		}
 		var s ConfChangeSingle
-		bad = errors.Join(bad, eachField(f.B, func(f *field) bool {
+		err := eachField(f.B, func(f *field) bool {
 			switch f.Num {
 			case 1:
 				return num(f, &s.Type)
@@ -189,7 +190,8 @@ func decodeConfChangeV2(b []byte) (ConfChangeV2, error) {
 				return num(f, &s.NodeID)
 			}
 			return false
-		}))
+		})
+		bad = cmp.Or(bad, err)
 		c.Changes = append(c.Changes, s)
 		return true
 	})

@@ -29,12 +29,12 @@ func decodeV2Store(b []byte) (*V2Store, error) {
 	var bad error
 	for hex, n := range cluster.child("members").children() {
 		m, err := v2Member(hex, n)
-		bad = errors.Join(bad, err)
+		bad = cmp.Or(bad, err)
 		v.Members = append(v.Members, m)
 	}
 	for hex := range cluster.child("removed_members").children() {
 		id, err := ParseID(hex)
-		bad = errors.Join(bad, err)
+		bad = cmp.Or(bad, err)
 		v.Removed = append(v.Removed, id)
 	}
 	if n := cluster.child("version"); n != nil {
