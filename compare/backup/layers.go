@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // layer is one part of a backup: the checks that decide it, and its text if they hold.
@@ -31,16 +32,14 @@ var layers = []layer{
 	{"pages", []check.ID{check.D02}, func(_ *compare.Report, m *evidence.Facts) string {
 		return fmt.Sprintf("%d bytes in use, pages of %d", m.DB.InUse, m.DB.PageSize)
 	}},
-	{"buckets", []check.ID{check.B03, check.D03}, func(_ *compare.Report,
-		m *evidence.Facts) string {
+	{"buckets", []check.ID{check.B03, check.D03}, func(_ *compare.Report, m *evidence.Facts) string {
 		return fmt.Sprintf("%d buckets", len(m.DB.Buckets))
 	}},
 	{"mvcc", []check.ID{check.K04}, sayMVCC},
 	{"auth", []check.ID{check.B05}, sayAuth},
 	{"members", []check.ID{check.B04}, sayMembers},
 	{"leases", []check.ID{check.L02}, func(_ *compare.Report, m *evidence.Facts) string {
-		return fmt.Sprintf("%d leases",
-			len(m.Leases))
+		return plural.Of(len(m.Leases), "lease", "leases")
 	}},
 	{"alarms", []check.ID{check.M06}, func(*compare.Report, *evidence.Facts) string { return "none raised" }},
 	{"storage-version", []check.ID{check.B06}, sayVersions},
@@ -183,8 +182,8 @@ func sayAuth(_ *compare.Report, m *evidence.Facts) string {
 	if m.Auth.Enabled {
 		state = "on"
 	}
-	return fmt.Sprintf("%s, %d users, %d roles, auth revision %d", state, len(m.Auth.Users), len(m.Auth.Roles),
-		m.Auth.Revision)
+	return fmt.Sprintf("%s, %s, %s, auth revision %d", state, plural.Of(len(m.Auth.Users), "user", "users"),
+		plural.Of(len(m.Auth.Roles), "role", "roles"), m.Auth.Revision)
 }
 
 func sayMembers(_ *compare.Report, m *evidence.Facts) string {

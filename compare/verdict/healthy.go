@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // needed are the checks without which "nothing found" means nothing.
@@ -34,7 +35,7 @@ func (j *judge) healthy() {
 		v.Class, v.Summary = check.ClassHealthy, "no problem found; members differ only as healthy members do"
 		if n := j.absentVoters(); n > 0 {
 			v.Summary = fmt.Sprintf("no problem found in this member. Whether it agrees with the other %s cannot be "+
-				"checked without their data dirs", count(n, "voter", "voters"))
+				"checked without their data dirs", plural.Of(n, "voter", "voters"))
 			if j.onlyBootstrapEntries() {
 				v.Summary += ". It holds only the bootstrap of the cluster: it is new, or its data dir was wiped"
 			}
@@ -135,7 +136,7 @@ func (j *judge) undecidedRows() string {
 	var what []string
 	for i := range j.Diff.Buckets {
 		if b := &j.Diff.Buckets[i]; b.Moved > 0 {
-			what = append(what, fmt.Sprintf("%s of bucket %s", count(b.Moved, "row", "rows"), b.Name))
+			what = append(what, fmt.Sprintf("%s of bucket %s", plural.Of(b.Moved, "row", "rows"), b.Name))
 		}
 	}
 	if len(what) == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -135,7 +136,7 @@ func (j *judge) describe(h sharedHistory) string {
 	m := j.Members[h.members[0]]
 	s := fmt.Sprintf("%s: log to %d/%d", j.namesOf(h), m.WAL.Summary.LastTerm, m.LastIndex())
 	if m.HasDB() && m.DB.KV != nil {
-		s += fmt.Sprintf(", revision %d, %s", m.CurrentRevision(), count(int(m.DB.KV.LiveKeys), "key", "keys"))
+		s += fmt.Sprintf(", revision %d, %s", m.CurrentRevision(), plural.Of(int(m.DB.KV.LiveKeys), "key", "keys"))
 	}
 	return s + ", first process began " + h.begun.UTC().Format("2006-01-02T15:04:05Z")
 }

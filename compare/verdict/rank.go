@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // standing is what decides a member's place. Content comes first: which promised effects it lacks. Counters such as the
@@ -190,27 +191,27 @@ func (j *judge) rankRow(s standing, commit uint64) Rank {
 			if x.LacksAcked > 0 {
 				acked = fmt.Sprintf(" (%d of them acknowledged by their proposer)", x.LacksAcked)
 			}
-			say("missing %s%s", count(x.Lacks, "committed write", "committed writes"), acked)
+			say("missing %s%s", plural.Of(x.Lacks, "committed write", "committed writes"), acked)
 		}
 		if x.Unique > 0 {
-			say("is the only one that holds %s", count(x.Unique, "committed write", "committed writes"))
+			say("is the only one that holds %s", plural.Of(x.Unique, "committed write", "committed writes"))
 		}
 	case rp != nil && rp.Members[s.pos].Why != "":
 		say("not replayed: %s", rp.Members[s.pos].Why)
 	}
 	if s.behind > 0 {
-		say("lags by %s (log ends at %d, commit %d)", count(int(s.behind), "committed entry", "committed entries"),
+		say("lags by %s (log ends at %d, commit %d)", plural.Of(int(s.behind), "committed entry", "committed entries"),
 			max(m.LastIndex(), m.ConsistentIndex()), commit)
 	}
 	j.sayControl(s.pos, say)
 	if s.minority > 0 {
-		say("differs from the majority in %s that the log does not decide", count(s.minority, "place", "places"))
+		say("differs from the majority in %s that the log does not decide", plural.Of(s.minority, "place", "places"))
 	}
 	if s.pending > 0 {
 		say("a compaction is unfinished")
 	}
 	if s.damage > 0 {
-		say("%s", count(s.damage, "damaged place", "damaged places"))
+		say("%s", plural.Of(s.damage, "damaged place", "damaged places"))
 	}
 	if len(s.blamed) > 0 {
 		say("named by %s", strings.Join(findingIDs(s.blamed), ", "))
@@ -235,13 +236,13 @@ func (j *judge) sayControl(pos int, say func(string, ...any)) {
 		say("%d rows of its small buckets contradict the log", n)
 	}
 	if n := x.Counts[replay.Missing]; n > 0 && x.Lacks == 0 {
-		say("has applied %s without an effect", count(n, "entry", "entries"))
+		say("has applied %s without an effect", plural.Of(n, "entry", "entries"))
 	}
 	if n := x.Counts[replay.Contradicted]; n > 0 {
-		say("holds other records than %s wrote", count(n, "entry", "entries"))
+		say("holds other records than %s wrote", plural.Of(n, "entry", "entries"))
 	}
 	if n := len(x.Extra); n > 0 {
-		say("holds %s that no entry explains", count(n, "revision", "revisions"))
+		say("holds %s that no entry explains", plural.Of(n, "revision", "revisions"))
 	}
 	for i := range x.Reruns {
 		say("holds the effects of entries %d..%d twice", x.Reruns[i].From, x.Reruns[i].To)

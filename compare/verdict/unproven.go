@@ -7,13 +7,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // unproven says why it is not proven that keeping a member loses nothing, although nothing is known to be lost. Empty:
 // it is proven, as far as the committed entries that the sources can hold.
 func (j *judge) unproven(pos int) (why []string) {
 	if n := len(j.Unread); n > 0 {
-		why = append(why, fmt.Sprintf("%s could not be read", count(n, "source", "sources")))
+		why = append(why, fmt.Sprintf("%s could not be read", plural.Of(n, "source", "sources")))
 	}
 	if s := j.absentMajority(pos); s != "" {
 		why = append(why, s)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Input is what a verdict is made of.
@@ -272,7 +273,7 @@ func (j *judge) consequence() string {
 	s := ""
 	for _, row := range j.Best.Ranking {
 		if n := row.Lacks.CommittedEntries; n > 0 {
-			s += fmt.Sprintf("; %s is missing %s", row.Member, count(n, "committed write", "committed writes"))
+			s += fmt.Sprintf("; %s is missing %s", row.Member, plural.Of(n, "committed write", "committed writes"))
 		}
 	}
 	if n := len(j.Best.Members); n > 0 && n < len(j.Best.Ranking) {
@@ -294,12 +295,4 @@ func SortFindings(fs []check.Finding) {
 	slices.SortStableFunc(fs, func(a, b check.Finding) int {
 		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(history(&a), history(&b)))
 	})
-}
-
-// count says a number with its noun.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/run"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -51,7 +52,7 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 	}
 	a.Commands = withSaves(plainCommands(p.Lost.SaveArgs), a.Commands)
 	a.More = fmt.Sprintf("%s and --full: %s, %s, %s", filepath.Base(file), stepCount(w),
-		counted(len(p.Cautions), "warning", "warnings"), counted(max(len(p.Ways)-1, 0), "other way", "other ways"))
+		plural.Of(len(p.Cautions), "warning", "warnings"), plural.Of(max(len(p.Ways)-1, 0), "other way", "other ways"))
 	return a
 }
 
@@ -120,7 +121,7 @@ func outcomeAnswer(out *run.Outcome, next []shell.Command, kept string) *render.
 	a.Says = "the goal is not reached: " + proofs
 	if out.Reached {
 		a.Word, a.Mood, a.Says = "DONE", render.Good, "the goal is reached: every proof holds ("+
-			counted(len(out.Proofs), "proof", "proofs")+")"
+			plural.Of(len(out.Proofs), "proof", "proofs")+")"
 		if open(out) > 0 {
 			a.Mood, a.Says = render.Doubtful, "the goal is reached: no proof is violated, "+proofs
 		}
@@ -141,8 +142,8 @@ func outcomeAnswer(out *run.Outcome, next []shell.Command, kept string) *render.
 	if len(out.Install) > 0 {
 		a.Title, a.Commands = "PUT IN PLACE", installCommands(out)
 	}
-	a.More = fmt.Sprintf("--full: %s, %s, %s", counted(len(out.Steps), "step", "steps"),
-		counted(len(out.Proofs), "proof", "proofs"), counted(len(out.Notes), "note", "notes"))
+	a.More = fmt.Sprintf("--full: %s, %s, %s", plural.Of(len(out.Steps), "step", "steps"),
+		plural.Of(len(out.Proofs), "proof", "proofs"), plural.Of(len(out.Notes), "note", "notes"))
 	if kept != "" {
 		a.More = "all of it is in " + kept
 	}
@@ -157,16 +158,9 @@ func installCommands(out *run.Outcome) []render.Command {
 	return commands
 }
 
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // stepsText counts the steps and names the one that failed.
 func stepsText(out *run.Outcome) string {
-	s := counted(len(out.Steps), "step", "steps")
+	s := plural.Of(len(out.Steps), "step", "steps")
 	if len(out.Steps) == 0 {
 		return ""
 	}
@@ -189,7 +183,7 @@ func dirsText(out *run.Outcome) string {
 	if len(out.Dirs) == 0 {
 		return ""
 	}
-	return counted(len(out.Dirs), "data dir", "data dirs")
+	return plural.Of(len(out.Dirs), "data dir", "data dirs")
 }
 
 // keepResult writes the full result of a run to a file next to the plan, since a run cannot be repeated to see more of

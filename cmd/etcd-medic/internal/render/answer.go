@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Mood is the quality of an answer, shown as a color.
@@ -66,7 +68,7 @@ func (p *page) answer(a *Answer) {
 		shown := min(len(a.Rows), answerRows-2*p.fewer())
 		p.rows(a.Head, a.Rows[:shown])
 		if n := len(a.Rows) - shown; n > 0 {
-			p.line("… and %s, see --full", counted(n, "more row", "more rows"))
+			p.line("… and %s, see --full", plural.Of(n, "more row", "more rows"))
 		}
 	}
 	if len(a.Commands) > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // History writes the document of history.
@@ -122,5 +123,5 @@ func (p *page) inputs(r *compare.Report) {
 	p.line("")
 	p.text(p.paint("INPUTS", text.Bold)+"  ",
 		fmt.Sprintf("%s, %s, opened read-only, unchanged while they were read; sha256: -w json",
-			counted(files, "file", "files"), sizeText(bytes)))
+			plural.Of(files, "file", "files"), sizeText(bytes)))
 }

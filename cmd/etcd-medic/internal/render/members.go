@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // memberTable writes one line per member with the facts that an operator compares first.
@@ -41,7 +42,7 @@ func (p *page) memberTable(r *compare.Report) {
 func state(m *evidence.Facts, best *compare.Best) string {
 	var s []string
 	if n := lacks(m.Name, best); n > 0 {
-		s = append(s, "missing "+counted(n, "write", "writes"))
+		s = append(s, "missing "+plural.Of(n, "write", "writes"))
 	}
 	for _, x := range m.Missing {
 		s = append(s, "no "+x)
@@ -176,8 +177,8 @@ func (p *page) lost(member string, l *compare.Lost) {
 			member, strings.Join(l.Unproven, "; ")))
 		return
 	}
-	p.line("  Choosing %s loses %s on %s:", member, counted(l.CommittedEntries, "committed write", "committed writes"),
-		counted(l.Keys, "key", "keys"))
+	p.line("  Choosing %s loses %s on %s:", member,
+		plural.Of(l.CommittedEntries, "committed write", "committed writes"), plural.Of(l.Keys, "key", "keys"))
 	shown := min(len(l.Entries), p.o.maxEvidence())
 	for _, e := range l.Entries[:shown] {
 		where := "held by " + strings.Join(e.HeldBy, ", ")
@@ -190,14 +191,6 @@ func (p *page) lost(member string, l *compare.Lost) {
 		p.line("  … and %d more, see -w json", n)
 	}
 	p.command("  $ ", l.Command)
-}
-
-// counted returns a number with its noun.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func hexID(id uint64) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // screenMembers are shown on the screen; a larger set has its rows in the full text.
@@ -263,7 +264,7 @@ func losesText(l *compare.Lost) string {
 		return "nothing that is known. Not proven: " + strings.Join(l.Unproven, "; ")
 	}
 	return fmt.Sprintf("%s on %s; --full lists them",
-		counted(l.CommittedEntries, "committed write", "committed writes"), counted(l.Keys, "key", "keys"))
+		plural.Of(l.CommittedEntries, "committed write", "committed writes"), plural.Of(l.Keys, "key", "keys"))
 }
 
 // screenTable writes a row for each member: what an operator compares first, and what is wrong with the member.
@@ -292,7 +293,7 @@ func (p *page) screenTable(r *compare.Report) {
 	}
 	p.rows(head, rows)
 	if n := len(r.Members) - screenMembers; n > 0 {
-		p.line("… and %s, see --full", counted(n, "more member", "more members"))
+		p.line("… and %s, see --full", plural.Of(n, "more member", "more members"))
 	}
 }
 
@@ -441,7 +442,7 @@ func (p *page) moreLine(r *compare.Report) {
 		}
 	}
 	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %d checks, %d not made; %s",
-		counted(len(r.Findings), "finding", "findings"), all, open, inputsText(r)), 1)
+		plural.Of(len(r.Findings), "finding", "findings"), all, open, inputsText(r)), 1)
 }
 
 // inputsText reports whether the evidence is unchanged.

@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // backupScreen writes the answer of verify on one screen: the content of one backup, or a row for each of several.
@@ -27,8 +28,8 @@ func (p *page) backupScreen(v *Verification) {
 	p.openLayers(r)
 	p.worst(r.Findings)
 	p.doNow(r.Next)
-	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %s%s; %s", counted(layerCount(r), "layer", "layers"),
-		counted(len(r.Findings), "finding", "findings"), skippedText(v), inputsText(r)), 1)
+	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %s%s; %s", plural.Of(layerCount(r), "layer", "layers"),
+		plural.Of(len(r.Findings), "finding", "findings"), skippedText(v), inputsText(r)), 1)
 	p.lastLine(a)
 }
 
@@ -111,7 +112,7 @@ func backupPairs(r *compare.Report) (out [][2]string) {
 	}
 	if c, ok := b.Chain.(*chain.Report); ok {
 		add("DELTAS", fmt.Sprintf("%s, serve up to revision %d",
-			counted(len(c.Deltas), "delta snapshot", "delta snapshots"), c.Revision))
+			plural.Of(len(c.Deltas), "delta snapshot", "delta snapshots"), c.Revision))
 	}
 	if a, ok := b.Against.(*backup.Against); ok {
 		for i := range a.Compared {
@@ -146,16 +147,16 @@ func (p *page) openLayers(r *compare.Report) {
 	p.line("")
 	shown := min(len(rows), 5-p.fewer())
 	p.rows([]string{"LAYER", "OUTCOME", "WHAT IT SAYS"}, rows[:shown])
-	p.line("%s", counted(holds/2, "other layer holds", "other layers hold")+more(len(rows)-shown))
+	p.line("%s", plural.Of(holds/2, "other layer holds", "other layers hold")+more(len(rows)-shown))
 }
 
 func skippedText(v *Verification) string {
 	s := ""
 	if n := len(v.Skipped); n > 0 {
-		s += ", " + counted(n, "skipped file", "skipped files")
+		s += ", " + plural.Of(n, "skipped file", "skipped files")
 	}
 	if v.Older > 0 {
-		s += ", " + counted(v.Older, "older backup", "older backups") + " left out by --newest"
+		s += ", " + plural.Of(v.Older, "older backup", "older backups") + " left out by --newest"
 	}
 	return s
 }
@@ -204,7 +205,7 @@ func severalBackups(reports []*compare.Report) *Answer {
 	for _, r := range reports {
 		n[badness(r)]++
 	}
-	a := &Answer{Word: "GOOD", Mood: Good, Last: counted(n[0], "backup is good", "backups are good")}
+	a := &Answer{Word: "GOOD", Mood: Good, Last: plural.Of(n[0], "backup is good", "backups are good")}
 	parts := []string{a.Last}
 	if n[1] > 0 {
 		a.Word, a.Mood = "INCONCLUSIVE", Doubtful
@@ -213,7 +214,7 @@ func severalBackups(reports []*compare.Report) *Answer {
 	if n[2] > 0 {
 		a.Word, a.Mood = "NOT GOOD", Bad
 		parts = append([]string{fmt.Sprintf("%d of %s %s damaged or stale", n[2],
-			counted(len(reports), "backup", "backups"), isAre(n[2]))}, parts...)
+			plural.Of(len(reports), "backup", "backups"), isAre(n[2]))}, parts...)
 	}
 	a.Says = strings.Join(parts, ", ")
 	a.Last = a.Says

@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // screenFindings is the maximum number of findings on the screen of inspect, worst first.
@@ -51,14 +52,14 @@ func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
 			p.hanging(fmt.Sprintf("%-10s ", head), strings.Join(said, ", "), 1)
 		}
 	}
-	show("SOURCE", string(s.Kind), counted(s.Files, "file", "files"), sizeText(s.Bytes), missingText(m))
+	show("SOURCE", string(s.Kind), plural.Of(s.Files, "file", "files"), sizeText(s.Bytes), missingText(m))
 	show("MEMBER", m.Name, prefixed("ID ", m.MemberID != 0, hexID(uint64(m.MemberID))),
 		prefixed("cluster ", m.ClusterID != 0, hexID(uint64(m.ClusterID))),
 		prefixed("written by etcd ", m.WroteBy.Etcd != nil, orDash(m.WroteBy.Etcd)))
 	if w := m.WAL; w != nil {
 		show("LOG", fmt.Sprintf("entries %d to %s", w.FirstIndex, termIndex(w.LastTerm, w.LastIndex)),
 			"committed "+num0(m.Commit),
-			counted(len(w.Segments), "segment", "segments"), string(w.Start), damaged(len(w.Damage)))
+			plural.Of(len(w.Segments), "segment", "segments"), string(w.Start), damaged(len(w.Damage)))
 	}
 	if d := m.DB; d != nil {
 		show("DATABASE", sizeText(d.Size), "revision "+ptr(d.CurrentRevision),
@@ -67,17 +68,17 @@ func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
 			"applied "+ptr(d.ConsistentIndex), damaged(len(d.Damage)))
 	}
 	if a := m.Auth; a != nil {
-		show("AUTH", onOff(a.Enabled), fmt.Sprintf("revision %d", a.Revision), counted(len(a.Users), "user", "users"),
-			counted(len(a.Roles), "role", "roles"))
+		show("AUTH", onOff(a.Enabled), fmt.Sprintf("revision %d", a.Revision), plural.Of(len(a.Users), "user", "users"),
+			plural.Of(len(a.Roles), "role", "roles"))
 	}
-	voters := counted(len(m.Membership.Voters), "voter", "voters")
+	voters := plural.Of(len(m.Membership.Voters), "voter", "voters")
 	if len(m.Membership.Voters) == 0 { // a snapshot has no raft configuration
 		voters = ""
 	}
 	show("CLUSTER", voters,
-		prefixed("", len(m.Membership.Learners) > 0, counted(len(m.Membership.Learners), "learner", "learners")),
-		prefixed("version ", m.ClusterVersion != "", m.ClusterVersion), counted(len(m.Leases), "lease", "leases"),
-		counted(len(m.Alarms), "alarm", "alarms"))
+		prefixed("", len(m.Membership.Learners) > 0, plural.Of(len(m.Membership.Learners), "learner", "learners")),
+		prefixed("version ", m.ClusterVersion != "", m.ClusterVersion), plural.Of(len(m.Leases), "lease", "leases"),
+		plural.Of(len(m.Alarms), "alarm", "alarms"))
 }
 
 // worst lists the first findings that are more than information.
@@ -97,7 +98,7 @@ func (p *page) worst(all []check.Finding) {
 		}
 	}
 	if left > 0 {
-		p.line("… and %s, see --full", counted(left, "more finding", "more findings"))
+		p.line("… and %s, see --full", plural.Of(left, "more finding", "more findings"))
 	}
 }
 
@@ -120,7 +121,7 @@ func damaged(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return counted(n, "damaged place", "damaged places")
+	return plural.Of(n, "damaged place", "damaged places")
 }
 
 func onOff(on bool) string {

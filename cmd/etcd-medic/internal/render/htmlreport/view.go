@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -189,8 +190,8 @@ func (v *view) best(r *compare.Report) {
 	}
 	switch n := b.Lost.CommittedEntries; {
 	case n > 0:
-		v.Loses = count(n, "committed entry", "committed entries")
-		v.LosesWhy = append(v.LosesWhy, fmt.Sprintf("They touch %s.", count(b.Lost.Keys, "key", "keys")))
+		v.Loses = plural.Of(n, "committed entry", "committed entries")
+		v.LosesWhy = append(v.LosesWhy, fmt.Sprintf("They touch %s.", plural.Of(b.Lost.Keys, "key", "keys")))
 	case len(b.Lost.Unproven) > 0:
 		v.Loses = "nothing that is known"
 	default:
@@ -217,13 +218,6 @@ func keepWhy(b *compare.Best) string {
 }
 
 type lostRow struct{ At, What, HeldBy, By string }
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
-}
 
 func termIndex(term, index uint64) string {
 	if term == 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // card is one member.
@@ -158,7 +159,7 @@ func (v *view) sound(at int) *evidence.Facts {
 }
 
 func lacksText(l *timeline.Lane) string {
-	s := count(l.Lacks, "entry", "entries")
+	s := plural.Of(l.Lacks, "entry", "entries")
 	if l.FirstLack > 0 {
 		s += fmt.Sprintf(", the first %d", l.FirstLack)
 	}

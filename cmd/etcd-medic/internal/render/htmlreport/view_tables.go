@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 type moment struct{ At, Kind, Members, What string }
@@ -55,7 +56,7 @@ func (v *view) timeline() {
 		}
 		leader := "not shown by the logs"
 		if x.Leader != "" {
-			leader = x.Leader + ", probably: " + count(x.Votes, "vote is", "votes are") + " in the logs"
+			leader = x.Leader + ", probably: " + plural.Of(x.Votes, "vote is", "votes are") + " in the logs"
 			if x.Elected {
 				leader = x.Leader + ", by a majority of votes"
 			}
