@@ -8,7 +8,7 @@ import "fmt"
 type Error struct {
 	// Reason is what does not hold, Hint what to do about it; Hint may be empty.
 	Reason, Hint string
-	// Err is the error behind the refusal, nil when there is none.
+	// Err is the error that led to the refusal, nil when there is none.
 	Err error
 }
 
@@ -21,8 +21,8 @@ func New(hint, format string, args ...any) error {
 // Error returns the reason on one line.
 func (e *Error) Error() string { return "refused: " + e.Reason }
 
-// Refused tells commands to end with exit code 5.
+// Refused makes commands end with exit code 5.
 func (e *Error) Refused() bool { return true }
 
-// Unwrap returns the error behind the refusal, if there is one.
+// Unwrap returns the error that led to the refusal, if there is one.
 func (e *Error) Unwrap() error { return e.Err }

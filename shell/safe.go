@@ -51,7 +51,7 @@ func OneLine(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(string(AppendSafe(nil, []byte(s), false)))
 }
 
-// IsSafe tells whether AppendSafe leaves text as it is.
+// IsSafe reports whether AppendSafe leaves text unchanged.
 func IsSafe(s []byte) bool {
 	for i, c := range s {
 		if c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {

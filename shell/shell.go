@@ -256,7 +256,7 @@ func Texts(commands []Command) []string {
 	return out
 }
 
-// IsZero tells whether there is no command.
+// IsZero reports whether there is no command.
 func (c Command) IsZero() bool { return len(c.items) == 0 }
 
 // Equal reports whether two commands are the same.

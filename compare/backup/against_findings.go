@@ -37,7 +37,7 @@ func stateFinding(c *Compared, m *evidence.Member) check.Finding {
 	f := check.Finding{Kind: check.KindBackupStateDiffers, Severity: check.Error, Class: check.ClassDataDivergence,
 		Members: []string{m.Label(), c.Source},
 		Title:   fmt.Sprintf("%s and %s differ in bucket %s at the same index", m.Label(), c.Source, first.Bucket),
-		Explanation: "no entry lies between them, so auth, leases and members must be equal: one of the two was " +
+		Explanation: "there is no entry between them, so auth, leases and members must be equal: one of the two was " +
 			"altered, or has missed an entry"}
 	for _, u := range c.Unequal {
 		f.Evidence = append(f.Evidence, check.Evidence{Member: m.Label(), File: m.DB.File, Bucket: u.Bucket, Key: u.Key,

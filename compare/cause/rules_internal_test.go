@@ -127,9 +127,13 @@ func (c *ruleCase) line(verb, rest string) bool {
 		}
 	case "mark":
 		s := c.replay()
-		m := replay.Mark{Index: c.num(w.first, 10), Kind: w.rest[0], What: w.get("what")}
+		m := replay.Mark{Index: c.num(w.first, 10), Kind: w.rest[0], What: w.get("what"),
+			Corrupt: w.is("corrupt")}
 		if w.has("member") {
 			m.Member = c.at(w.get("member")).MemberID
+		}
+		if w.has("set") {
+			s.Versions = append(s.Versions, replay.VersionSet{Index: m.Index, Version: w.get("set")})
 		}
 		s.Marks = append(s.Marks, m)
 	case "auth":
@@ -319,6 +323,7 @@ func (c *ruleCase) finding(w wordList) {
 		ID:       fmt.Sprintf("%s-%d", w.first, len(c.in.Findings[check.ID(w.first)])+1),
 		Severity: check.Severity(w.rest[0]), Members: strings.Split(w.rest[1], ","), Class: check.Class(w.get("class")),
 		ByHand: w.list("by"), Evidence: []check.Evidence{c.evidence(w)}}
+	c.facts(w, &f)
 	if f.Severity.Rank() < 0 {
 		c.t.Fatalf("%s: no severity %q", c.name, f.Severity)
 	}
@@ -332,6 +337,29 @@ func (c *ruleCase) finding(w wordList) {
 		f.Evidence = nil
 	}
 	c.in.Findings[f.Check] = append(c.in.Findings[f.Check], f)
+}
+
+// facts sets kind and facts of a finding: the kind that is written down, else the only one that its check states.
+func (c *ruleCase) facts(w wordList, f *check.Finding) {
+	c.t.Helper()
+	stated := check.KindsOf(f.Check)
+	switch kind := check.Kind(w.get("kind")); {
+	case kind == "" && len(stated) == 1:
+		f.Kind = stated[0]
+	case kind != "" && kind != "other" && !slices.Contains(stated, kind):
+		c.t.Fatalf("%s: %s does not state %q", c.name, f.Check, kind)
+	default:
+		f.Kind = kind
+	}
+	if damage := w.get("damage"); f.Check[0] == 'W' {
+		f.Facts.LogDamage = dumplog.DamageKind(damage)
+	} else {
+		f.Facts.DBDamage = dumpdb.DamageKind(damage)
+	}
+	f.Facts.Bucket, f.Facts.Undecodable, f.Facts.VotersDiffer = w.get("bucket"), w.is("undecodable"), w.is("voters")
+	for _, id := range w.list("about") {
+		f.Facts.About = append(f.Facts.About, dumplog.ID(c.num(id, 16)))
+	}
 }
 
 func (c *ruleCase) evidence(w wordList) check.Evidence {
@@ -399,7 +427,8 @@ func (c *ruleCase) result(w wordList) {
 	}
 	for _, d := range w.list("diff") { // diff=BUCKET:KEY:EXPECTED
 		p := strings.Split(d, ":")
-		r.StateDiffs = append(r.StateDiffs, replay.StateDiff{Bucket: p[0], Key: p[1], Expected: p[2]})
+		r.StateDiffs = append(r.StateDiffs, replay.StateDiff{Bucket: p[0], Key: p[1], Expected: p[2],
+			Surplus: p[2] == "absent"})
 	}
 	for _, id := range w.list("repeats") {
 		if r.Repeats == nil {

@@ -1,5 +1,7 @@
 package check
 
+import "slices"
+
 // Kind says what exactly a finding states, whatever its texts say: causes, the verdict and repairs match kinds and
 // facts.
 type Kind string
@@ -264,7 +266,7 @@ var kinds = []kindRow{
 	{KindLearnerJustAdded, []ID{M10}, "a learner was added as the last thing before the copy"},
 	{KindLearnerLags, []ID{M10}, "a learner lags"},
 	{KindRevokesDiffer, []ID{L03}, "lease revokes deleted keys on some members only"},
-	{KindCheckpointsNotStored, []ID{L06}, "the log holds checkpoints of TTLs that nobody stores"},
+	{KindCheckpointsNotStored, []ID{L06}, "the log holds checkpoints of TTLs that no member stores"},
 	{KindCheckpointsStoredBySome, []ID{L06}, "only some members store remaining TTLs"},
 	{KindLeaseIDNegative, []ID{L05}, "a lease has a negative ID"},
 	{KindRevokeWithoutEffect, []ID{L09}, "a lease outlived its revoke"},
@@ -385,4 +387,14 @@ func (k Kind) Check() ID {
 		}
 	}
 	return ""
+}
+
+// KindsOf lists the kinds that a check states.
+func KindsOf(id ID) (out []Kind) {
+	for i := range kinds {
+		if slices.Contains(kinds[i].checks, id) {
+			out = append(out, kinds[i].kind)
+		}
+	}
+	return out
 }

@@ -122,7 +122,7 @@ func (r *Result) mayDiffer(row replay.Row, i, j int, rp *replay.Result) string {
 	return ""
 }
 
-// decidedByAuthRevision tells whether the auth revisions of running members show without a log that the row may not
+// decidedByAuthRevision reports whether the auth revisions of running members show without a log that the row may not
 // differ: users and roles follow from the revision, and who has applied more has no lower one. Backups are left out:
 // after a restore, indexes count from the beginning.
 func decidedByAuthRevision(row replay.Row, a, b *evidence.Member) bool {

@@ -36,7 +36,7 @@ func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 }
 
 // scan reads the log once and collects what later steps need of its entries: membership changes and the extent of each
-// term, and of several sources what tells it from other logs.
+// term, and of several sources what sets it apart from other logs.
 func (w *WAL) scan(ctx context.Context, o Options) error {
 	conf, parts := newConfLog(w.Log.Segments(), o.sources), make([]*LogSums, w.Log.Segments())
 	sum, err := w.Log.ScanWith(ctx, func(i int) func(*dumplog.Entry) {

@@ -117,7 +117,7 @@ func TestRefused(t *testing.T) {
 			change: func(o *restore.Options) { o.Plan.Members[1].PeerURLs = []string{"http://x"} }},
 		"folder name": {src: src, says: "folder",
 			change: func(o *restore.Options) { o.Plan.Members[1].Name = "../n1" }},
-		"endpoint": {src: "http://127.0.0.1:1", says: "no backup"},
+		"endpoint": {src: "http://127.0.0.1:1", says: "not a backup"},
 	} {
 		out := filepath.Join(t.TempDir(), "new")
 		o := restore.Options{Backup: spec(c.src), Plan: three(t), Out: out}

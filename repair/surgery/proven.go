@@ -80,8 +80,8 @@ func (w *work) changedBetween(ctx context.Context, p *evidence.Member) (buckets 
 	return buckets, seen != hi, nil
 }
 
-// errorsOn are the checks with an error about a member. A difference between members is no error of one that the
-// diagnosis calls best.
+// errorsOn are the checks with an error about a member. A difference between members is not an error of the
+// member that the diagnosis calls best.
 func errorsOn(r *compare.Report, name string) map[check.ID]bool {
 	out := map[check.ID]bool{}
 	best := r.Best != nil && slices.Contains(r.Best.Members, name)

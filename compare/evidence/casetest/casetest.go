@@ -143,7 +143,7 @@ type builder struct {
 	root   string
 	script *clustertest.Script
 	hands  *hands
-	// names are the sources in the order in which they were made, paths where they lie.
+	// names are the sources in the order in which they were made, paths their folders.
 	names []string
 	paths map[string]string
 	// backups are those taken as one, whatever the file looks like.
@@ -217,7 +217,7 @@ func (b *builder) write() {
 func (b *builder) scriptLine(l Line) {
 	b.t.Helper()
 	if b.script == nil {
-		b.t.Fatalf("line %d: %s stands before script, or after the files were changed", l.No, l.Verb)
+		b.t.Fatalf("line %d: %s comes before script, or after the files were changed", l.No, l.Verb)
 	}
 	switch l.Verb {
 	case "auth":

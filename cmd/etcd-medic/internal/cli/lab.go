@@ -281,7 +281,7 @@ func (s *labStory) prove(ctx context.Context) error {
 		s.say("   everything is in %s", s.o.dir)
 	}
 	if r.Verdict.Health != check.Healthy {
-		_ = render.Diagnosis(s.o.io.Err, render.Table, r, render.Options{}) // the exit code tells already
+		_ = render.Diagnosis(s.o.io.Err, render.Table, r, render.Options{}) // the exit code shows it already
 		return result(ExitUnfinished)
 	}
 	return nil

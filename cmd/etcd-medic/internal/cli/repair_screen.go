@@ -158,7 +158,7 @@ func installCommands(out *run.Outcome) []render.Command {
 	return commands
 }
 
-// stepsText counts the steps and names the one that failed.
+// stepsText counts the steps and names a failed step.
 func stepsText(out *run.Outcome) string {
 	s := plural.Of(len(out.Steps), "step", "steps")
 	if len(out.Steps) == 0 {
