@@ -150,8 +150,8 @@ func TestSalvage(t *testing.T) {
 	}
 	plain := run(t, path, extract.Options{Format: extract.JSONL})
 	salvaged := run(t, path, extract.Options{Format: extract.JSONL, Salvage: true, Out: out})
-	if !plain.Short() || len(plain.Lost.Damage) == 0 || salvaged.Salvaged == 0 || salvaged.Keys <= plain.Keys ||
-		!salvaged.Short() {
+	// Not their numbers of keys: without the leaf keys are missing, and others live whose tombstone was in it.
+	if !plain.Short() || len(plain.Lost.Damage) == 0 || salvaged.Salvaged == 0 || !salvaged.Short() {
 		t.Errorf("plain %+v\nsalvaged %+v", plain, salvaged)
 	}
 	if d := cmp.Diff(lines(t, good), lines(t, out), noOrigin); d != "" {
