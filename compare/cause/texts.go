@@ -2,7 +2,6 @@ package cause
 
 import (
 	"embed"
-	"slices"
 
 	"github.com/etcd-medic/etcd-medic/internal/prose"
 )
@@ -35,9 +34,10 @@ func described(c Cause) Cause {
 
 // once keeps the first of equal names: several findings may be about one member, and one finding about several.
 func once(names []string) []string {
-	out := make([]string, 0, len(names))
+	out, seen := make([]string, 0, len(names)), make(map[string]bool, len(names))
 	for _, n := range names {
-		if !slices.Contains(out, n) {
+		if !seen[n] {
+			seen[n] = true
 			out = append(out, n)
 		}
 	}

@@ -268,10 +268,13 @@ func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Fin
 		At:          At{Index: r.To},
 		Title:       fmt.Sprintf("%d rows of small buckets of %s contradict the log", len(r.StateDiffs), m.Label()),
 		Explanation: "leases, users, roles and alarms follow from the log alone"}
+	shows := map[string]shell.Command{}
 	for _, d := range r.StateDiffs {
+		if shows[d.Bucket].IsZero() {
+			shows[d.Bucket] = showDB(m, d.Bucket)
+		}
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: d.Bucket,
-			Key:      Bytes(d.Key),
-			Observed: d.Observed, Expected: d.Expected, Show: showDB(m, d.Bucket)})
+			Key: Bytes(d.Key), Observed: d.Observed, Expected: d.Expected, Show: shows[d.Bucket]})
 	}
 	return []Finding{in.cut(f)}
 }
