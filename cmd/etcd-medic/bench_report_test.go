@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // The data: 500,000 entries in 0.55 GB of segments; 1,000,000 revisions of 200,000 keys in 1.4 GB; three members of
@@ -299,11 +300,11 @@ func document(rows []row, points []point, plot string) string {
 	b.WriteString("# Benchmarks\n\n<!-- Written by `make bench`. -->\n\n")
 	fmt.Fprintf(&b, "Measured on %s with %d cores, %s, at commit %s.\n", runtime.GOOS+"/"+runtime.GOARCH,
 		runtime.NumCPU(), runtime.Version(), commit())
-	fmt.Fprintf(&b, "Whole processes take turns on the same files: this program, the peer and the floor, %d rounds "+
+	fmt.Fprintf(&b, "Whole processes take turns on the same files: this program, the peer and the floor, %s "+
 		"after one that warms the cache. Output goes to the null device. Times and ratios are medians; memory is the "+
 		"highest anonymous memory seen. The floor is what the same cores need to compute the checksum that the work "+
 		"cannot do without (CRC32C of log and pages, or SHA-256 where a digest is asked for) over the same bytes; "+
-		"reading alone is given beside it.\n\n", *benchRounds)
+		"reading alone is given next to it.\n\n", plural.Of(*benchRounds, "round", "rounds"))
 	b.WriteString("| what | data | this program | memory | peer | times faster | floor | × floor | read alone | wanted |\n" +
 		"| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, r := range rows {
