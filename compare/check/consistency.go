@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var dbTermMatchesLog = described(Check{
@@ -20,7 +21,10 @@ func runDBTerm(in *Input) Result {
 	checked := 0
 	for _, m := range in.Members {
 		if !m.HasDB() || !m.HasWAL() || m.DB.Meta.Term == nil || m.DB.Meta.ConsistentIndex == nil || m.IndexFrozen() {
-			continue // a frozen index is told by C01
+			continue // C01 tells of a frozen index
+		}
+		if m.Version.Has(release.TermInMeta).Excluded() {
+			continue // its servers store no term: the row is from the restore
 		}
 		want, ok := termOf(m, m.ConsistentIndex())
 		if !ok {

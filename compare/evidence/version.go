@@ -2,9 +2,11 @@ package evidence
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -35,7 +37,7 @@ func (v Version) MayFollow(r *release.Rule) bool { return v.Minor > 0 && v.Has(r
 func (v Version) MayLack(r *release.Rule) bool { return v.Minor > 0 && !v.Has(r).Certain() }
 
 // fingerprint determines the version of the server that last wrote the source (meta/storageVersion since 3.6, meta/term
-// since 3.5, the cluster version before).
+// since 3.5, the cluster version before, also where a newer tool restored the backup).
 func fingerprint(m *Member) Version {
 	if m.DB != nil {
 		if minor, ok := MinorOf(m.DB.Meta.StorageVersion); ok {
@@ -45,6 +47,9 @@ func fingerprint(m *Member) Version {
 	cluster, has := 0, false
 	if m.DB != nil {
 		cluster, has = MinorOf(m.DB.Cluster.Version)
+	}
+	if has && release.AnyOf(cluster).Has(release.TermInMeta).Excluded() && m.termOfRestore() {
+		return newVersion(cluster, "cluster version "+m.DB.Cluster.Version+", and meta/term is still the one of a restore")
 	}
 	if m.DB != nil && m.DB.Meta.Term != nil {
 		if has && release.AnyOf(cluster).Has(release.StorageVersion).Certain() {
@@ -66,6 +71,24 @@ func fingerprint(m *Member) Version {
 		return newVersion(v, "cluster version in the v2 store of the newest .snap file")
 	}
 	return Version{}
+}
+
+// restoredTerm is the term of the entries that a restore writes; servers elect a leader in a higher one first.
+const restoredTerm = 1
+
+// termOfRestore reports whether meta/term was stored by a restore (etcdutl 3.5 and later) and by no server since,
+// though the database has applied entries of higher terms. Servers of 3.4 and older store no term.
+func (m *Member) termOfRestore() bool {
+	if m.DB == nil || m.DB.Meta.Term == nil || *m.DB.Meta.Term != restoredTerm || !m.HasWAL() {
+		return false
+	}
+	applied := m.ConsistentIndex()
+	if m.WAL.TermAt(applied) > restoredTerm {
+		return true
+	}
+	return slices.ContainsFunc(m.WAL.Summary.Snapshots, func(s dumplog.SnapshotRecord) bool {
+		return s.Index <= applied && s.Term > restoredTerm
+	})
 }
 
 func newVersion(minor int, because string) Version {
