@@ -18,7 +18,7 @@ var promotionPropagated = described(Cause{
 				continue
 			}
 			for _, x := range in.Members {
-				if slices.Contains(f.Members, x.Label()) && !holdsChange(x, f.Facts.About[0]) &&
+				if slices.Contains(f.Members, x.Label()) && !holdsChanges(x, f.Facts.About) &&
 					len(x.WAL.Summary.Jumps) > 0 {
 					m.Members, m.Because = append(m.Members, x.Label()), append(m.Because, f.ID)
 				}
@@ -31,10 +31,10 @@ var promotionPropagated = described(Cause{
 	},
 })
 
-// holdsChange tells whether the member's log holds the change that made id a voter.
-func holdsChange(m *evidence.Member, id dumplog.ID) bool {
+// holdsChanges reports whether the member's log holds, for one of the IDs at least, the change that made it a voter.
+func holdsChanges(m *evidence.Member, ids []dumplog.ID) bool {
 	return !m.HasWAL() || slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
-		return !c.Refused && c.Change.NodeID == id && c.Change.Type == dumplog.ConfChangeAddNode
+		return !c.Refused && slices.Contains(ids, c.Change.NodeID) && c.Change.Type == dumplog.ConfChangeAddNode
 	})
 }
 

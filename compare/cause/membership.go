@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -71,23 +72,31 @@ func updatedAfterAdd(in *Input, m *Match) bool {
 		if !slices.Contains(m.Because, f.ID) {
 			continue
 		}
-		added, updated := false, false
-		for _, x := range in.Members {
-			if !x.HasWAL() {
-				continue
+		for _, id := range f.Facts.About {
+			if !slices.ContainsFunc(in.Members, func(x *evidence.Member) bool { return updatesLearner(x, id) }) {
+				return false
 			}
-			for _, c := range x.WAL.Conf {
-				if !c.Refused && slices.Contains(f.Facts.About, c.Change.NodeID) {
-					added = added || c.Change.Type == dumplog.ConfChangeAddLearnerNode
-					updated = updated || added && c.Change.Type == dumplog.ConfChangeUpdateNode
-				}
-			}
-		}
-		if !updated {
-			return false
 		}
 	}
 	return true
+}
+
+// updatesLearner reports whether the member's log adds id as a learner and updates it later.
+func updatesLearner(m *evidence.Member, id dumplog.ID) bool {
+	if !m.HasWAL() {
+		return false
+	}
+	added := false
+	for _, c := range m.WAL.Conf {
+		switch {
+		case c.Refused || c.Change.NodeID != id:
+		case c.Change.Type == dumplog.ConfChangeAddLearnerNode:
+			added = true
+		case added && c.Change.Type == dumplog.ConfChangeUpdateNode:
+			return true
+		}
+	}
+	return false
 }
 
 var zombieMembers = described(Cause{

@@ -2,11 +2,8 @@ package check
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/dumpdb"
-	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -99,75 +96,4 @@ func runCommitInLog(in *Input) Result {
 		return Result{Reason: "no log carries a HardState"}
 	}
 	return outcome(fs, "")
-}
-
-var learnerFlags = described(Check{
-	ID:    M07,
-	Needs: NeedDB | NeedLog,
-	Run:   runLearnerFlags,
-})
-
-func runLearnerFlags(in *Input) Result {
-	var fs []Finding
-	checked := 0
-	for _, m := range in.Members {
-		if !m.HasDB() || !m.ConfigurationCurrent() || len(m.DB.Members) == 0 || m.AppliedMax < in.confIndexOf(m) {
-			continue
-		}
-		checked++
-		for i := range m.DB.Members {
-			if f := in.learnerFinding(m, &m.DB.Members[i]); f != nil {
-				fs = append(fs, *f)
-			}
-		}
-	}
-	if checked == 0 {
-		return Result{Reason: "no source tells both raft's configuration and the member list at its applied index"}
-	}
-	return outcome(fs, "")
-}
-
-func (in *Input) confIndexOf(m *evidence.Member) uint64 {
-	if !m.HasWAL() {
-		return 0
-	}
-	return in.confIndex(m).Index
-}
-
-func (in *Input) learnerFinding(m *evidence.Member, row *dumpdb.Member) *Finding {
-	id := dumplog.ID(row.ID)
-	ms := &m.Membership
-	f := &Finding{Kind: KindMemberZombie, Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
-		Facts: Facts{About: []dumplog.ID{id}}}
-	ev := Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(row.Page), Bucket: "members",
-		Key: Bytes(id.String()), Show: showDB(m, "members")}
-	if m.HasWAL() {
-		f.At = in.confIndex(m)
-	}
-	switch {
-	case slices.Contains(m.DB.Removed, row.ID):
-		f.Kind = KindMemberListedAndRemoved
-		f.Title, ev.Field = fmt.Sprintf("%s: member %s is listed and removed at once", m.Label(), id), "zombie"
-		ev.Observed, ev.Expected = "in members and in members_removed", "in one of them"
-	case row.IsLearner && ms.IsVoter(id):
-		f.Kind = KindVoterListedAsLearner
-		f.Title, ev.Field = fmt.Sprintf("%s: member %s is a voter for raft and a learner in bucket members", m.Label(),
-			id), "isLearner"
-		ev.Observed, ev.Expected = "learner", "voter, as raft's configuration says"
-	case !row.IsLearner && slices.Contains(ms.Learners, id):
-		f.Kind = KindLearnerListedAsVoter
-		f.Title, ev.Field = fmt.Sprintf("%s: member %s is a learner for raft and a voter in bucket members", m.Label(),
-			id), "isLearner"
-		ev.Observed, ev.Expected = "voter", "learner, as raft's configuration says"
-	case !ms.IsVoter(id) && !slices.Contains(ms.Learners, id):
-		f.Title, ev.Field = fmt.Sprintf("%s: member %s is in bucket members, raft does not know it", m.Label(), id),
-			"zombie"
-		ev.Observed, ev.Expected = "in members", "a voter or learner of raft's configuration"
-	default:
-		return nil
-	}
-	f.Explanation = "the server counts votes by raft's configuration; from 3.6 on it lists members, and from 3.7 on " +
-		"builds its voters, from the bucket"
-	f.Evidence = []Evidence{ev}
-	return f
 }

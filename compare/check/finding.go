@@ -16,6 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -153,6 +154,8 @@ type Finding struct {
 	// Undecided is true where members differ and nothing shows which of them is wrong: Members are then all that
 	// differ, and none of them stands accused.
 	Undecided bool `json:"-"`
+	// Each is true where the finding states the same of each of its members by itself, and compares nothing.
+	Each bool `json:"-"`
 	// Odd are members that differ from a majority that agrees, where the finding compares: a hint at who is wrong, not
 	// proof.
 	Odd []string `json:"-"`
@@ -188,10 +191,12 @@ func (f *Finding) Is(kinds ...Kind) bool { return slices.Contains(kinds, f.Kind)
 
 // BareTitle is the title without the member at its beginning, where the finding is about that one alone.
 func (f *Finding) BareTitle() string {
-	if len(f.Members) == 1 {
-		return strings.TrimPrefix(f.Title, f.Members[0]+": ")
-	}
-	return f.Title
+	return strings.TrimPrefix(f.Title, plural.List(f.Members)+": ")
+}
+
+// Alone reports whether the finding says something of the member by itself, and not that it differs from others.
+func (f *Finding) Alone(label string) bool {
+	return slices.Contains(f.Members, label) && (f.Each || len(f.Members) == 1)
 }
 
 // Apart tells whether the evidence shows two members to hold different things in one place.

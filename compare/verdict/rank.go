@@ -286,10 +286,10 @@ func why(b *Best, list []standing) string {
 
 // equally names the best member, or several that are equally good.
 func equally(names []string) string {
-	if n := len(names) - 1; n > 0 {
-		return strings.Join(names[:n], ", ") + " and " + names[n] + " (equally good)"
+	if len(names) > 1 {
+		return plural.List(names) + " (equally good)"
 	}
-	return strings.Join(names, "")
+	return plural.List(names)
 }
 
 func (j *judge) labels(positions []int) []string {

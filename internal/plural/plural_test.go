@@ -13,3 +13,15 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+func TestSome(t *testing.T) {
+	for want, names := range map[string][]string{"": nil, "a": {"a"}, "a and b": {"a", "b"}, "a, b and c": {"a", "b", "c"},
+		"a, b, c and 2 more": {"a", "b", "c", "d", "e"}} {
+		if got := plural.Some(names, 3); got != want {
+			t.Errorf("%q: %q, want %q", names, got, want)
+		}
+	}
+	if got := plural.List([]string{"a", "b", "c", "d"}); got != "a, b, c and d" {
+		t.Errorf("all: %q", got)
+	}
+}

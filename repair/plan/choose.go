@@ -98,7 +98,7 @@ func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
 		c.AuthRevision = f.Auth.Revision
 	}
 	for i := range pl.r.Findings {
-		if fd := &pl.r.Findings[i]; Breaks(fd) && len(fd.Members) == 1 && fd.Members[0] == label &&
+		if fd := &pl.r.Findings[i]; Breaks(fd) && fd.Alone(label) &&
 			fd.Class != check.ClassMembership && !slices.Contains(c.Known, fd.Check) {
 			c.Known = append(c.Known, fd.Check)
 		}

@@ -236,7 +236,7 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 	}
 	for i := range pl.r.Findings {
 		fd := &pl.r.Findings[i]
-		if fd.Severity.Rank() >= check.Error.Rank() && len(fd.Members) == 1 && fd.Members[0] == m.Source &&
+		if fd.Severity.Rank() >= check.Error.Rank() && fd.Alone(m.Source) &&
 			fd.Class != check.ClassMembership && fd.Class != "" {
 			switch {
 			case slices.Contains(pl.p.Best.Known, fd.Check) && slices.Contains(pl.p.Best.Equals, m.Source):

@@ -6,6 +6,8 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -22,24 +24,28 @@ func drifted(id cause.ID) bool {
 func (pl *planner) zombies() {
 	for i := range pl.r.Findings {
 		f := &pl.r.Findings[i]
-		if !f.Is(check.KindMemberZombie, check.KindMemberListedAndRemoved) || len(f.Members) != 1 ||
-			len(f.Facts.About) != 1 {
+		if !f.Is(check.KindMemberZombie, check.KindMemberListedAndRemoved) {
 			continue
 		}
-		id := f.Facts.About[0]
-		row := rowOf(pl.facts(f.Members[0]), id)
-		if row == nil || slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) {
-			continue
+		for _, id := range f.Facts.About {
+			pl.zombie(id, rowOf(pl.facts(f.Members[0]), id))
 		}
-		if c := &pl.p.Cluster; c.Has(release.QuorumFromDB).Certain() && !row.IsLearner {
-			c.Voters++ // its servers count it
-			c.Quorum = Majority(c.Voters)
-		}
-		pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id,
-			Learner: row.IsLearner, PeerURLs: row.PeerURLs,
-			ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's " +
-				"configuration does not", Obstacle: ObstacleBucketOnly, NotStartable: "raft does not know it"})
 	}
+}
+
+// zombie adds a row of bucket members to the plan, once.
+func (pl *planner) zombie(id dumplog.ID, row *dumpdb.Member) {
+	if row == nil || slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) {
+		return
+	}
+	if c := &pl.p.Cluster; c.Has(release.QuorumFromDB).Certain() && !row.IsLearner {
+		c.Voters++ // its servers count it
+		c.Quorum = Majority(c.Voters)
+	}
+	pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id,
+		Learner: row.IsLearner, PeerURLs: row.PeerURLs,
+		ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's " +
+			"configuration does not", Obstacle: ObstacleBucketOnly, NotStartable: "raft does not know it"})
 }
 
 // restarts makes members start again where that is what mends their rows, and nothing else is to be done.

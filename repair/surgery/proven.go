@@ -87,8 +87,7 @@ func errorsOn(r *compare.Report, name string) map[check.ID]bool {
 	best := r.Best != nil && slices.Contains(r.Best.Members, name)
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		alone := len(f.Members) == 1 && f.Members[0] == name
-		if f.Severity.Rank() >= check.Error.Rank() && (alone || !best && (len(f.Members) == 0 ||
+		if f.Severity.Rank() >= check.Error.Rank() && (f.Alone(name) || !best && (len(f.Members) == 0 ||
 			slices.Contains(f.Members, name))) {
 			out[f.Check] = true
 		}

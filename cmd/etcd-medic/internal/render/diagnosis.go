@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -80,7 +81,7 @@ func (p *page) firstBreak(b *compare.FirstBreak) {
 	}
 	p.line("")
 	where := breakPlace(b)
-	at := string(b.Check) + " on " + joinNames(b.Member)
+	at := string(b.Check) + " on " + plural.List(b.Member)
 	if len(where) > 0 {
 		at += ": " + strings.Join(where, ", ")
 	}
@@ -153,7 +154,7 @@ func onWhom(members []string) string {
 	if len(members) == 0 {
 		return ""
 	}
-	return " on " + joinNames(members)
+	return " on " + plural.List(members)
 }
 
 func (p *page) next(next []compare.Next) {

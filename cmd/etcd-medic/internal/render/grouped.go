@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // factGroup is one fact: the findings of one check with the same statement about several members or objects.
@@ -62,14 +63,14 @@ func (g *factGroup) title() string {
 	}
 	of := ""
 	if g.findings[0].BareTitle() != g.findings[0].Title {
-		of = joinNames(g.members) + ": "
+		of = plural.List(g.members) + ": "
 	}
 	words, others, ok := g.differing()
 	switch {
 	case len(g.titles) == 1:
 		return of + g.titles[0]
 	case ok:
-		return of + words + "; the same holds for " + joinNames(others)
+		return of + words + "; the same holds for " + plural.List(others)
 	}
 	said := []string{g.titles[0]}
 	for _, t := range g.titles[1:] {
@@ -146,18 +147,6 @@ func follows(a, b string) bool {
 	return check == other && errX == nil && errY == nil && y == x+1
 }
 
-// joinNames joins names with commas and a final "and".
-func joinNames(names []string) string {
-	switch n := len(names); n {
-	case 0:
-		return ""
-	case 1:
-		return names[0]
-	default:
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
-	}
-}
-
 // evidenceLine is evidence that several members share at one place.
 type evidenceLine struct {
 	place string
@@ -204,11 +193,11 @@ func (l *evidenceLine) add(member, what string) {
 func (l *evidenceLine) text() string {
 	if len(l.seen) == 1 {
 		s := &l.seen[0]
-		return strings.TrimSpace(joinNames(s.members)+" "+l.place) + tail(s.what)
+		return strings.TrimSpace(plural.List(s.members)+" "+l.place) + tail(s.what)
 	}
 	var parts []string
 	for i := range l.seen {
-		parts = append(parts, strings.TrimSpace(joinNames(l.seen[i].members)+" "+l.seen[i].what))
+		parts = append(parts, strings.TrimSpace(plural.List(l.seen[i].members)+" "+l.seen[i].what))
 	}
 	return l.place + tail(strings.Join(parts, "; "))
 }
@@ -294,7 +283,7 @@ func (g *factGroup) where() string {
 		}
 	}
 	if len(unsaid) > 0 {
-		at = append(at, joinNames(g.members))
+		at = append(at, plural.List(g.members))
 	}
 	if len(g.findings) == 1 && f.At.Index > 0 && !strings.Contains(title, "entry") {
 		at = append(at, "entry "+termIndex(f.At.Term, f.At.Index))

@@ -143,11 +143,11 @@ type standing struct {
 func (s *standing) title() string {
 	switch {
 	case s.best && len(s.names) > 1:
-		return joinNames(s.names) + ", equally good"
+		return plural.List(s.names) + ", equally good"
 	case s.best:
 		return s.names[0] + ", the best"
 	}
-	return joinNames(s.names)
+	return plural.List(s.names)
 }
 
 // sameStanding groups members with the same reasons, and omits the findings that name a member.

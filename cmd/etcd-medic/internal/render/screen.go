@@ -336,11 +336,11 @@ func paddedCells(row []string, wide []int) string {
 	return b.String()
 }
 
-// accusedBy returns, by member, the findings that name it but not all members, worst first.
+// accusedBy returns, by member, the findings that name it, worst first, without comparisons that name all members.
 func accusedBy(all []check.Finding, members int) map[string][]string {
 	out := map[string][]string{}
 	for _, f := range all {
-		if f.Severity.Rank() < check.Warning.Rank() || len(f.Members) == members && members > 1 {
+		if f.Severity.Rank() < check.Warning.Rank() || len(f.Members) == members && members > 1 && !f.Each {
 			continue
 		}
 		for _, m := range f.Members {
