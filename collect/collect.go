@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -65,7 +66,7 @@ func (o *Options) fill() error {
 		o.Name = strings.TrimSuffix(filepath.Base(abs), ".etcd")
 	}
 	if o.Name == "." || o.Name == ".." || strings.ContainsAny(o.Name, "/\\\x00") {
-		return &RefusedError{Reason: fmt.Sprintf("%q cannot be the name of a folder", o.Name), Hint: "--name NAME"}
+		return &refusal.Error{Reason: fmt.Sprintf("%q cannot be the name of a folder", o.Name), Hint: "--name NAME"}
 	}
 	if o.Out == "-" {
 		return nil
@@ -76,12 +77,12 @@ func (o *Options) fill() error {
 	}
 	for _, dir := range []string{abs, o.WALDir} {
 		if dir != "" && inside(out, dir) {
-			return &RefusedError{Reason: fmt.Sprintf("%s is inside %s", o.Out, dir),
+			return &refusal.Error{Reason: fmt.Sprintf("%s is inside %s", o.Out, dir),
 				Hint: "choose a file outside of the data dir, ideally on another disk"}
 		}
 	}
 	if _, err := os.Lstat(o.Out); err == nil {
-		return &RefusedError{Reason: o.Out + " already exists", Hint: "existing files are not overwritten: choose " +
+		return &refusal.Error{Reason: o.Out + " already exists", Hint: "existing files are not overwritten: choose " +
 			"another file"}
 	}
 	return nil
@@ -108,7 +109,7 @@ func Run(ctx context.Context, o Options) (*Manifest, error) {
 	c := &collection{o: o, started: time.Now()}
 	c.wal, c.snap, c.db = paths(o.DataDir, o.WALDir)
 	if st, err := os.Stat(c.wal); err != nil || !st.IsDir() {
-		return nil, &RefusedError{Reason: fmt.Sprintf("%s does not contain a write-ahead log", c.wal),
+		return nil, &refusal.Error{Reason: fmt.Sprintf("%s does not contain a write-ahead log", c.wal),
 			Hint: "--data-dir is the folder that contains member/, --wal-dir the folder of the log if it is elsewhere"}
 	}
 	if o.Endpoint == "" && o.Dial == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 func TestMain(m *testing.M) { evidencetest.Main(m) }
@@ -236,7 +237,7 @@ func TestPartsOfDifferentMoments(t *testing.T) {
 func TestOtherMember(t *testing.T) {
 	log := &dumplog.Summary{Metadata: &dumplog.Metadata{MemberID: 7, ClusterID: 8}}
 	p := &parts{member: 9, cluster: 8, log: log}
-	var r *RefusedError
+	var r *refusal.Error
 	if _, _, err := p.prove(); !errors.As(err, &r) {
 		t.Error(err)
 	}
@@ -279,7 +280,7 @@ func TestRefusals(t *testing.T) {
 		"there already":  {DataDir: dir, Out: taken},
 		"name":           {DataDir: dir, Name: "../x", Out: taken + "2"},
 	} {
-		var r *RefusedError
+		var r *refusal.Error
 		if _, err := Run(context.Background(), o); !errors.As(err, &r) {
 			t.Errorf("%s: %v", what, err)
 		}

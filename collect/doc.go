@@ -54,15 +54,6 @@ type LeftOut struct {
 	Why  string `json:"why"`
 }
 
-// RefusedError says that a precondition is not met; nothing was written.
-type RefusedError struct{ Reason, Hint string }
-
-// Error implements error.
-func (e *RefusedError) Error() string { return e.Reason }
-
-// Refused reports that nothing was done.
-func (e *RefusedError) Refused() bool { return true }
-
 // UnprovenError says that the copy could not be proven consistent; it was removed.
 type UnprovenError struct {
 	Attempts int

@@ -15,6 +15,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // openFiles are the files of one attempt, opened when they were first seen. Their content stays readable if the server
@@ -38,7 +39,7 @@ func openAll(walDir, snapDir string) (*openFiles, error) {
 	}
 	if len(h.wal) == 0 {
 		h.close()
-		return nil, &RefusedError{Reason: fmt.Sprintf("%s contains no WAL segment", walDir),
+		return nil, &refusal.Error{Reason: fmt.Sprintf("%s contains no WAL segment", walDir),
 			Hint: "set --data-dir to the server's data dir, and --wal-dir to the server's --wal-dir"}
 	}
 	return h, nil

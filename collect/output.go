@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // output is the archive while it is written: a stream, or a file that gets its name when it is complete.
@@ -31,7 +32,7 @@ func (c *collection) create() (*output, error) {
 	//nolint:forbidigo // a new file outside of the data dir, which fill has made sure of
 	f, err := os.OpenFile(o.partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, &RefusedError{Reason: o.partial + " already exists", Hint: "another collection writes it, or " +
+		return nil, &refusal.Error{Reason: o.partial + " already exists", Hint: "another collection writes it, or " +
 			"one was killed: in that case remove it"}
 	}
 	if err != nil {
@@ -49,7 +50,7 @@ func (o *output) room(want int64) error {
 	}
 	dir := filepath.Dir(o.final)
 	if free := scratch.Budget(dir); want > free {
-		return &RefusedError{
+		return &refusal.Error{
 			Reason: fmt.Sprintf("the copy may need %d MiB, but only %d MiB may be used in %s", want>>20,
 				max(free, 0)>>20, dir),
 			Hint: "choose -o on another disk, or -o - and send it over the network",
@@ -73,7 +74,7 @@ func (o *output) end(good bool) error {
 	err = errors.Join(err, o.f.Close())
 	if good && err == nil {
 		if _, e := os.Lstat(o.final); e == nil {
-			err = &RefusedError{Reason: o.final + " already exists",
+			err = &refusal.Error{Reason: o.final + " already exists",
 				Hint: "existing files are not overwritten: choose another file"}
 		} else {
 			return os.Rename(o.partial, o.final) //nolint:forbidigo // the file that create has opened

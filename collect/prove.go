@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // mismatchError says that the parts do not belong together. Another attempt may succeed.
@@ -33,7 +34,7 @@ func (p *parts) prove() (span, []string, error) {
 		p.log.Metadata.ClusterID)}
 	if p.member != 0 {
 		if p.member != p.log.Metadata.MemberID || p.cluster != p.log.Metadata.ClusterID {
-			return span{}, nil, &RefusedError{
+			return span{}, nil, &refusal.Error{
 				Reason: fmt.Sprintf("the endpoint is member %s of cluster %s, but the data dir belongs to member %s "+
 					"of cluster %s", p.member, p.cluster, p.log.Metadata.MemberID, p.log.Metadata.ClusterID),
 				Hint: "name the client URL of the member that runs on this data dir",

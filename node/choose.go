@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -81,7 +82,7 @@ func Choose(ctx context.Context, n Need, external string) (Server, error) {
 			return Server{}, err
 		}
 		if reason, ok := n.Opens(s.Version); !ok {
-			return Server{}, &RefusedError{What: s.String(), Reason: reason, Hint: "name a server of the minor " +
+			return Server{}, &refusal.Error{What: s.String(), Reason: reason, Hint: "name a server of the minor " +
 				"version that " +
 				"wrote the dirs"}
 		}
@@ -114,7 +115,7 @@ func pick(n Need, servers []Server) (Server, error) {
 		}
 		reason = why
 	}
-	return Server{}, &RefusedError{
+	return Server{}, &refusal.Error{
 		What: "a server for etcd " + n.Version().Line(), Reason: reason + listed(servers),
 		Hint: "name one with --etcd-binary, or use a build with more etcd versions (make build)",
 	}

@@ -37,17 +37,3 @@ func ParseIsolation(s string) (Isolation, error) {
 	}
 	return "", fmt.Errorf("%q is not an isolation (want auto, netns or proxy)", s)
 }
-
-// RefusedError says that an action was refused because it would not be safe.
-type RefusedError struct {
-	// What is the refused action, and the reason.
-	What, Reason string
-	// Hint says what would make it possible; may be empty.
-	Hint string
-}
-
-// Error returns what is refused and why.
-func (e *RefusedError) Error() string { return e.What + " refused: " + e.Reason }
-
-// Refused reports that nothing was started.
-func (e *RefusedError) Refused() bool { return true }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // peer is a parsed peer URL.
@@ -25,7 +27,7 @@ func parsePeer(s string) (peer, error) {
 		return peer{}, err
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return peer{}, &RefusedError{What: "peer URL " + s,
+		return peer{}, &refusal.Error{What: "peer URL " + s,
 			Reason: "the sandbox's proxy supports only http and https"}
 	}
 	host, port, err := net.SplitHostPort(u.Host)
@@ -111,7 +113,7 @@ func (m *Member) namesStayInside() error {
 		if p.loopback || net.ParseIP(p.host) != nil {
 			continue
 		}
-		return &RefusedError{
+		return &refusal.Error{
 			What: fmt.Sprintf("starting %s with an empty data dir on %s", m.config.Name, s.options.Server),
 			Reason: fmt.Sprintf("it would ask the real name server for %s, because it has no network namespace",
 				p.host),
@@ -165,7 +167,7 @@ func (s *Sandbox) reservePorts(urls []string) error {
 				continue // no IPv6 here
 			}
 			if err != nil {
-				return &RefusedError{
+				return &refusal.Error{
 					What: "starting a sandbox without a network namespace",
 					Reason: fmt.Sprintf("a member's address %s is in use or cannot be reserved: %v", addr,
 						err),

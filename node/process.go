@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // killAfter is how long a member may take to end if the context has no deadline.
@@ -30,7 +31,7 @@ func (s *Sandbox) Start(ctx context.Context, c MemberConfig) (*Member, error) {
 	}
 	if err := m.launch(); err != nil {
 		s.forget(m)
-		var r *RefusedError
+		var r *refusal.Error
 		if errors.As(err, &r) {
 			return nil, err
 		}

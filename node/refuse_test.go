@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 func refused(t *testing.T, err error, text string) {
 	t.Helper()
-	var r *node.RefusedError
+	var r *refusal.Error
 	if !errors.As(err, &r) || !strings.Contains(err.Error(), text) {
 		t.Fatalf("want a refusal that says %q, got %v", text, err)
 	}

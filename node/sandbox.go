@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/node/internal/isolation"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // Options says how a sandbox runs its members.
@@ -55,7 +56,7 @@ type Sandbox struct {
 	closed   bool
 }
 
-// New prepares a sandbox. It returns a *RefusedError if the members cannot be isolated.
+// New prepares a sandbox. It returns a *refusal.Error if the members cannot be isolated.
 func New(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := inChild(); err != nil {
 		return nil, err
@@ -142,7 +143,7 @@ func (s *Sandbox) isolate(ctx context.Context) error {
 			return nil
 		}
 		if s.options.Isolation == Namespace {
-			return &RefusedError{What: "isolation in a network namespace", Reason: err.Error(),
+			return &refusal.Error{What: "isolation in a network namespace", Reason: err.Error(),
 				Hint: "--isolation=proxy works without a namespace"}
 		}
 		s.options.Log(fmt.Sprintf("network namespaces are not available (%v); using only the proxy", err))

@@ -15,6 +15,7 @@ import (
 
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -131,7 +132,7 @@ var versionLine = regexp.MustCompile(`(?m)^etcd Version:\s*(\S+)`)
 // etcd server.
 func External(ctx context.Context, path string) (Server, error) {
 	refuse := func(format string, args ...any) (Server, error) {
-		return Server{}, &RefusedError{What: path, Reason: fmt.Sprintf(format, args...),
+		return Server{}, &refusal.Error{What: path, Reason: fmt.Sprintf(format, args...),
 			Hint: "name the etcd server program (not etcdctl or etcdutl)"}
 	}
 	abs, err := filepath.Abs(path)

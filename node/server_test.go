@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 func TestParseVersion(t *testing.T) {
@@ -77,7 +78,7 @@ func TestExternal(t *testing.T) {
 		"not a number": `echo "etcd Version: 3.x.1"`,
 	} {
 		_, err := node.External(t.Context(), script(t, text))
-		var r *node.RefusedError
+		var r *refusal.Error
 		if !errors.As(err, &r) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", what, err)
 		}

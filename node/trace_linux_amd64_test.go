@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // The tracer is this test binary run again. It starts a traced process (once more this binary), in which a seccomp
@@ -132,7 +133,7 @@ func withoutNamespaces(j job) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	_, err := node.New(ctx, node.Options{Dir: j.Dir, Isolation: node.Namespace})
-	var r *node.RefusedError
+	var r *refusal.Error
 	if !errors.As(err, &r) || r.Hint == "" {
 		return fmt.Errorf("want a refusal, got %w", err)
 	}

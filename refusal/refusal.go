@@ -1,13 +1,17 @@
 // Package refusal has the one error that says no: a precondition does not hold, or a consequence was not accepted, and
-// nothing was done. Commands end with exit code 5.
+// nothing was done or is left behind. Commands end with exit code 5.
 package refusal
 
 import "fmt"
 
 // Error is a refusal.
 type Error struct {
+	// What is refused, "" when it is everything that was asked for.
+	What string
 	// Reason is what does not hold, Hint what to do about it; Hint may be empty.
 	Reason, Hint string
+	// Flag is the flag that accepts the consequence, "" when there is none.
+	Flag string
 	// Err is the error that led to the refusal, nil when there is none.
 	Err error
 }
@@ -19,7 +23,23 @@ func New(hint, format string, args ...any) error {
 }
 
 // Error returns the reason on one line.
-func (e *Error) Error() string { return "refused: " + e.Reason }
+func (e *Error) Error() string {
+	if e.What != "" {
+		return e.What + " refused: " + e.Reason
+	}
+	return "refused: " + e.Reason
+}
+
+// Advice returns the hint together with the flag that accepts the consequence.
+func (e *Error) Advice() string {
+	switch {
+	case e.Flag == "":
+		return e.Hint
+	case e.Hint == "":
+		return "accept it with --" + e.Flag
+	}
+	return fmt.Sprintf("%s, or accept it with --%s", e.Hint, e.Flag)
+}
 
 // Refused makes commands end with exit code 5.
 func (e *Error) Refused() bool { return true }

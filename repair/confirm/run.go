@@ -69,15 +69,12 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 		err = &errServer{fmt.Sprintf("it was not done within %s", o.Timeout)}
 	}
 	var server *errServer
-	var unsafe *node.RefusedError
-	var room *refusal.Error
+	var no *refusal.Error
 	switch {
 	case errors.As(err, &server):
 		r.impossible(server.reason)
-	case errors.As(err, &unsafe):
-		r.impossible(unsafe.Error())
-	case errors.As(err, &room):
-		r.impossible(room.Error())
+	case errors.As(err, &no):
+		r.impossible(no.Error())
 	case err != nil:
 		return nil, err
 	}

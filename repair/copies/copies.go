@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // Cluster is the cluster of the sources.
@@ -35,7 +36,7 @@ type Member struct {
 	Config node.MemberConfig
 }
 
-// Of reads how the members of a set are started. It returns a *node.RefusedError for sources that cannot run together:
+// Of reads how the members of a set are started. It returns a *refusal.Error for sources that cannot run together:
 // other sources than data dirs, members of different clusters, the same member twice.
 func Of(ctx context.Context, set *evidence.Set) (*Cluster, error) {
 	c := &Cluster{}
@@ -86,7 +87,7 @@ func Of(ctx context.Context, set *evidence.Set) (*Cluster, error) {
 }
 
 func refuse(what, reason, hint string) error {
-	return &node.RefusedError{What: "running " + what, Reason: reason, Hint: hint}
+	return &refusal.Error{What: "running " + what, Reason: reason, Hint: hint}
 }
 
 // unfit returns why no server can run on a copy of a source, "" if one can.

@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/copies"
 )
 
@@ -111,7 +112,7 @@ func TestRefuses(t *testing.T) {
 		"a db alone":   {{Where: filepath.Join(a, "node1", "member", "snap", "db")}},
 	} {
 		_, err := copies.Of(t.Context(), open(t, specs...))
-		var r *node.RefusedError
+		var r *refusal.Error
 		if !errors.As(err, &r) {
 			t.Errorf("%s: %v", what, err)
 		}

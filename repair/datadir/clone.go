@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // Target is one member that gets a clone and keeps its identity.
@@ -70,7 +71,7 @@ type CloneOptions struct {
 // consistent index. All members must be stopped and all dirs replaced together: next to an old dir, a cloned one is a
 // member that lost its log.
 //
-// best may be a data dir or a backup of the cluster. A *RefusedError says why it cannot be cloned.
+// best may be a data dir or a backup of the cluster. A *refusal.Error says why it cannot be cloned.
 func Clone(ctx context.Context, best *evidence.Member, targets []Target, dst string, o CloneOptions) (Result, error) {
 	plan, err := planClone(ctx, best, targets, o)
 	if err != nil {
@@ -88,16 +89,7 @@ func Clone(ctx context.Context, best *evidence.Member, targets []Target, dst str
 	return res, nil
 }
 
-// RefusedError says which precondition is not met; nothing was written.
-type RefusedError struct{ Reason string }
-
-// Error returns the reason on one line.
-func (e *RefusedError) Error() string { return "refused: " + e.Reason }
-
-// Refused makes commands end with exit code 5.
-func (e *RefusedError) Refused() bool { return true }
-
-func refusef(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+func refusef(format string, args ...any) error { return refusal.New("", format, args...) }
 
 type clonePlan struct {
 	dirs  []Dir

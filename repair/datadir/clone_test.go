@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -112,7 +113,7 @@ func TestCloneRefuses(t *testing.T) {
 	foreign, stranger := all[1], all[1]
 	foreign.ClusterID, stranger.MemberID = 0xdead, 0xdead
 	dup := all[0]
-	var refused *datadir.RefusedError
+	var refused *refusal.Error
 	for name, list := range map[string][]datadir.Target{"foreign cluster": {foreign}, "no member": {stranger}} {
 		dst := filepath.Join(t.TempDir(), "clone")
 		if _, err := datadir.Clone(context.Background(), best, list, dst, datadir.CloneOptions{}); !errors.As(err,

@@ -16,7 +16,7 @@ type View struct {
 	Removed          []uint64
 }
 
-// ViewOf returns the View according to a member with a database. A *RefusedError says what is not known.
+// ViewOf returns the View according to a member with a database. A *refusal.Error says what is not known.
 func ViewOf(m *evidence.Member) (*View, error) {
 	v, err := viewOf(m)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -182,7 +183,7 @@ func TestTwoRunsOnOnePath(t *testing.T) {
 				b, err := datadir.Begin(dst)
 				mu.Lock()
 				defer mu.Unlock()
-				var refused *datadir.RefusedError
+				var refused *refusal.Error
 				switch {
 				case err == nil:
 					got = append(got, b)

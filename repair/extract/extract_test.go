@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 )
 
@@ -172,7 +173,7 @@ func TestDeleted(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	history(t, path, 20)
-	var refused *extract.RefusedError
+	var refused *refusal.Error
 	if _, err := extract.Run(context.Background(), path,
 		extract.Options{Format: extract.JSONL, Out: path}); !errors.As(err, &refused) {
 		t.Errorf("over an existing file: %v", err)

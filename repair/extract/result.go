@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -163,15 +164,6 @@ func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// RefusedError is a safety precondition that is not met: nothing was written.
-type RefusedError struct{ Reason string }
-
-// Error returns the reason.
-func (e *RefusedError) Error() string { return e.Reason }
-
-// Refused marks the error as a refusal for callers that do not know this package.
-func (e *RefusedError) Refused() bool { return true }
-
 func refuse(format string, args ...any) error {
-	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
+	return refusal.New("", format, args...)
 }

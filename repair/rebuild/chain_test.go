@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -118,7 +119,7 @@ func TestBrokenChainIsRefusedBeyondItsBreak(t *testing.T) {
 	if err := os.WriteFile(files[2], b[:len(b)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var refused *rebuild.RefusedError
+	var refused *refusal.Error
 	for _, to := range []string{"last", "revision=" + itoa(top), "revision=" + itoa(base+21),
 		"revision=" + itoa(base-1), "time=2030-01-01T00:00:00Z", "time=2001-01-01T00:00:00Z",
 		"before=/no/such/key", "index=5"} {
@@ -183,7 +184,7 @@ func TestChainWithLogs(t *testing.T) {
 	_, err := rebuild.RunChain(t.Context(), rebuild.Options{Base: evidence.Spec{Where: dir},
 		Logs: []evidence.Spec{purged}, To: rebuild.Target{Last: true}, Out: filepath.Join(t.TempDir(), "out.db")},
 		rebuild.ChainsAt(evidence.Spec{Where: dir}))
-	var refused *rebuild.RefusedError
+	var refused *refusal.Error
 	if !errors.As(err, &refused) {
 		t.Errorf("a log of another cluster: %v, want a refusal", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // runChainLogs rebuilds from a full snapshot of the chains and the logs. It uses the newest full snapshot before the
@@ -32,7 +33,7 @@ func runChainLogs(ctx context.Context, o Options, chains []chain.Chain) (*Result
 		at := o
 		at.Base = evidence.Spec{Name: c.Full.Name(), Where: full}
 		res, err := Run(ctx, at)
-		var refused *RefusedError
+		var refused *refusal.Error
 		switch {
 		case err == nil:
 			res.note("the logs lead on from the full snapshot %s; its deltas were not used", c.Full.Name())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -62,8 +63,8 @@ func (b *builder) gapUpTo(end uint64) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return &RefusedError{Reason: fmt.Sprintf("the logs (%d to %d) do not lead from the base at %d to %d without a "+
-		"gap; missing are the indexes ", b.sv.first, b.sv.last, b.from.Index, end), Missing: missing}
+	return refusal.New("", "%w", &MissingError{Missing: missing, what: fmt.Sprintf("the logs (%d to %d) do not lead "+
+		"from the base at %d to %d without a gap", b.sv.first, b.sv.last, b.from.Index, end)})
 }
 
 // target computes the last index to execute, if that is possible before executing.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -101,7 +102,7 @@ func TestTargets(t *testing.T) {
 		"beyond commit":    {Index: 100000}, "beyond revision": {Revision: 100000},
 		"unknown key": {Before: []byte("never")},
 	} {
-		var refused *rebuild.RefusedError
+		var refused *refusal.Error
 		if _, err := run(t, rebuild.Options{Logs: logs, To: to}); !errors.As(err, &refused) {
 			t.Errorf("%s: %v", name, err)
 		}

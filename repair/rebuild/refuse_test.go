@@ -19,6 +19,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -81,15 +82,24 @@ func rewritten(t *testing.T, dir string, change func(*raftpb.Entry) bool) string
 	return out
 }
 
-func refused(t *testing.T, what string, o rebuild.Options, text string) *rebuild.RefusedError {
+func refused(t *testing.T, what string, o rebuild.Options, text string) *refusal.Error {
 	t.Helper()
 	_, err := run(t, o)
-	var r *rebuild.RefusedError
+	var r *refusal.Error
 	if !errors.As(err, &r) || !strings.Contains(err.Error(), text) {
 		t.Errorf("%s: %v, want a refusal with %q", what, err, text)
-		return &rebuild.RefusedError{}
+		return &refusal.Error{}
 	}
 	return r
+}
+
+// missing are the indexes that a refusal names.
+func missing(err error) []rebuild.Gap {
+	var m *rebuild.MissingError
+	if !errors.As(err, &m) {
+		return nil
+	}
+	return m.Missing
 }
 
 func TestGaps(t *testing.T) {
@@ -100,7 +110,7 @@ func TestGaps(t *testing.T) {
 	want := []rebuild.Gap{{From: first + 2, To: first + 3}}
 	for _, to := range []rebuild.Target{{Index: last}, {Last: true}, {Before: []byte("e")}, {Revision: 7}} {
 		got := refused(t, to.String(), rebuild.Options{Logs: gap, To: to}, "missing are the indexes")
-		if d := cmp.Diff(want, got.Missing); d != "" {
+		if d := cmp.Diff(want, missing(got)); d != "" {
 			t.Errorf("%s: %s", to, d)
 		}
 	}
@@ -114,7 +124,7 @@ func TestGaps(t *testing.T) {
 	}
 	late := []evidence.Spec{{Where: rewritten(t, dir, func(e *raftpb.Entry) bool { return e.Index > first })}}
 	got := refused(t, "no base", rebuild.Options{Logs: late, To: rebuild.Target{Last: true}}, "missing are the indexes")
-	if d := cmp.Diff([]rebuild.Gap{{From: 1, To: first}}, got.Missing); d != "" {
+	if d := cmp.Diff([]rebuild.Gap{{From: 1, To: first}}, missing(got)); d != "" {
 		t.Error(d)
 	}
 }
@@ -146,7 +156,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 	got := refused(t, "flipped entry", rebuild.Options{Logs: []evidence.Spec{{Where: torn}},
 		To: rebuild.Target{Last: true}}, "missing are the indexes")
-	if d := cmp.Diff([]rebuild.Gap{{From: r.points[3].index, To: r.points[3].index}}, got.Missing); d != "" {
+	if d := cmp.Diff([]rebuild.Gap{{From: r.points[3].index, To: r.points[3].index}}, missing(got)); d != "" {
 		t.Error(d)
 	}
 	flips(t, dir, r.points[len(r.points)-1])

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // SchemaVersion is the version of the document of this package.
@@ -158,30 +159,24 @@ func (g Gap) String() string {
 	return fmt.Sprintf("%d..%d", g.From, g.To)
 }
 
-// RefusedError is a safety precondition that is not met: no result was written.
-type RefusedError struct {
-	Reason string
-	// Missing are the indexes that no log has, if that is the reason.
+// MissingError says which indexes no log holds. It is the Err of the refusal.
+type MissingError struct {
+	// Missing are the indexes that no log holds, in order.
 	Missing []Gap
+	what    string // what they are needed for
 }
 
-// Error returns the reason with the missing indexes.
-func (e *RefusedError) Error() string {
-	if len(e.Missing) == 0 {
-		return e.Reason
-	}
+// Error returns what is not possible without the missing indexes.
+func (e *MissingError) Error() string {
 	var gaps []string
 	for _, g := range e.Missing {
 		gaps = append(gaps, g.String())
 	}
-	return e.Reason + strings.Join(gaps, ", ")
+	return e.what + "; missing are the indexes " + strings.Join(gaps, ", ")
 }
 
-// Refused marks the error as a refusal for callers that do not know this package.
-func (e *RefusedError) Refused() bool { return true }
-
 func refuse(format string, args ...any) error {
-	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
+	return refusal.New("", format, args...)
 }
 
 // maxListed bounds the lists of a result.

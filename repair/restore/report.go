@@ -61,12 +61,3 @@ type Member struct {
 
 // Behind reports whether the data dir's log has entries that are missing in the new cluster, or may be.
 func (r *Report) Behind() bool { return r.Log != nil && !r.Log.Whole() }
-
-// RefusedError says which precondition is not met; nothing was written. Commands end with exit code 5.
-type RefusedError struct{ Reason, Hint string }
-
-// Error returns the reason on one line.
-func (e *RefusedError) Error() string { return "refused: " + e.Reason }
-
-// Refused makes commands end with exit code 5.
-func (e *RefusedError) Refused() bool { return true }

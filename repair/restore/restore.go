@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
@@ -39,10 +40,10 @@ type Options struct {
 }
 
 func refusef(hint, format string, args ...any) error {
-	return &RefusedError{fmt.Sprintf(format, args...), hint}
+	return refusal.New(hint, format, args...)
 }
 
-// Run restores. A *RefusedError means that nothing was written. An error with a Report means that the dirs exist but
+// Run restores. A *refusal.Error means that nothing was written. An error with a Report means that the dirs exist but
 // did not pass their diagnosis.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Backup.Where == "" || evidence.IsEndpoint(o.Backup.Where) {

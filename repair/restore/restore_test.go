@@ -21,6 +21,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
 )
@@ -125,7 +126,7 @@ func TestRefused(t *testing.T) {
 			c.change(&o)
 		}
 		_, err := restore.Run(context.Background(), o)
-		var refused *restore.RefusedError
+		var refused *refusal.Error
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -178,7 +179,7 @@ func TestRevisionIsAboveAllThatSurvived(t *testing.T) {
 		}
 		low := uint64(c.newest - 501)
 		o.Bump, o.Out = &low, filepath.Join(t.TempDir(), "new")
-		var refused *restore.RefusedError
+		var refused *refusal.Error
 		if _, err := restore.Run(context.Background(), o); c.newest > 501 && !errors.As(err, &refused) {
 			t.Errorf("a raise to what was seen: %v", err)
 		}

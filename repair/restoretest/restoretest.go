@@ -20,6 +20,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -147,7 +148,7 @@ func (d *drill) run(ctx context.Context) error {
 
 // refused records a refusal as a fact and returns other errors.
 func (d *drill) refused(err error) error {
-	var no *node.RefusedError
+	var no *refusal.Error
 	if !errors.As(err, &no) {
 		return err
 	}

@@ -58,7 +58,7 @@ func (s *session) cloned(ctx context.Context, mode, way plan.Mode, out, work str
 	defer func() { _ = set.Close() }() // only read
 	server, err := s.server(ctx, set, false)
 	if err != nil {
-		return AsRefusal(err)
+		return err
 	}
 	s.out.Raises = "" // the clones keep their versions; only the copies that prove them are opened
 	if err := s.cloneRoom(out, way, set); err != nil {

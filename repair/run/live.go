@@ -162,7 +162,7 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 		if !resumed {
 			err = errors.Join(err, s.j.write(Record{State: StateAbandon, Detail: err.Error()})) // nothing was begun
 		}
-		return nil, AsRefusal(err)
+		return nil, err
 	}
 	err = r.run(ctx)
 	s.out.Only = r.onlyHeld()

@@ -39,7 +39,7 @@ func (s *session) server(ctx context.Context, set *evidence.Set, asTheyAre bool)
 
 // withoutServer adds to a refusal what can be done with the servers at hand.
 func (s *session) withoutServer(err error) error {
-	var refused *node.RefusedError
+	var refused *refusal.Error
 	clone := s.plan.Way(plan.Clone)
 	if !s.plan.HasBucketOnlyMembers() || clone == nil || !clone.Possible || !errors.As(err, &refused) {
 		return err

@@ -164,7 +164,6 @@ func (s *session) sameSources(set *evidence.Set) error {
 
 // finish closes the run: what is reached is written to the journal, and scratch goes.
 func (s *session) finish(err error, clean func() error) (*Outcome, error) {
-	err = AsRefusal(err)
 	s.out.Seconds = round(time.Since(s.begun).Seconds())
 	if err != nil {
 		if s.j == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
@@ -79,7 +80,7 @@ func TestDBIsWholeAgain(t *testing.T) {
 		rewrite(t, dbOf(dir), c.do)
 		evidencetest.Unchanged(t, dir)
 		// The file alone: nothing shows what was lost, unless nothing was.
-		var refused *surgery.RefusedError
+		var refused *refusal.Error
 		var source *evidence.SourceError
 		out, _, err := repair(t, surgery.DB{}, dbOf(dir), nil)
 		if c.alone && err != nil || err != nil && !errors.As(err, &refused) && !errors.As(err, &source) {
@@ -150,7 +151,7 @@ func TestDBFromBranchPages(t *testing.T) {
 	}
 	rewrite(t, dbOf(dir), func(b []byte) []byte { copy(b[branch*4096:], make([]byte, 4096)); return b })
 	// What damage took has an open end, so the file alone does not prove it; the log does.
-	var refused *surgery.RefusedError
+	var refused *refusal.Error
 	if _, _, err := repair(t, surgery.DB{}, dbOf(dir), nil); !errors.As(err, &refused) ||
 		refused.Flag != surgery.AcceptLostRevisions {
 		t.Errorf("file alone: %v", err)
@@ -274,7 +275,7 @@ func TestDBSweep(t *testing.T) {
 			rewrite(t, dbOf(dir), zeros(int(pages[i])*4096+16, 2000))
 			for _, with := range [][]string{nil, {peer}} {
 				out, r, err := repair(t, surgery.DB{}, dir, with)
-				var refused *surgery.RefusedError
+				var refused *refusal.Error
 				if errors.As(err, &refused) {
 					refusals++
 					continue

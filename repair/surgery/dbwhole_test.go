@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
@@ -52,7 +53,7 @@ func TestDBFromAnotherMember(t *testing.T) {
 	spec := evidence.Spec{Name: "m1", Where: dir}
 	out := filepath.Join(t.TempDir(), "new")
 	_, err := surgery.Run(t.Context(), surgery.Options{Source: spec, Out: out}, surgery.DB{})
-	var refused *surgery.RefusedError
+	var refused *refusal.Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Hint, "--with") {
 		t.Fatalf("a purged log alone: %v, want a refusal that asks for other members", err)
 	}

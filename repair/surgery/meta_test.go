@@ -19,6 +19,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
@@ -36,7 +37,7 @@ func withEdits(t *testing.T, dir string, edits ...datadir.Edit) string {
 func refuses(t *testing.T, c surgery.Change, dir string, with []string, flag, says string) {
 	t.Helper()
 	_, _, err := repair(t, c, dir, with)
-	var r *surgery.RefusedError
+	var r *refusal.Error
 	if !errors.As(err, &r) || r.Flag != flag || !strings.Contains(err.Error(), says) {
 		t.Errorf("%+v: %v (flag %+v)", c, err, r)
 		return

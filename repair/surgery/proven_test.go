@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
@@ -72,7 +73,7 @@ func TestProvenValues(t *testing.T) {
 			t.Errorf("%s: after %s: %s", name, r.After.Class, r.After.Summary)
 		}
 		// Nobody but the others can prove a value.
-		var refused *surgery.RefusedError
+		var refused *refusal.Error
 		if _, _, err := repair(t, surgery.DB{Proven: true}, with[0], []string{bad, with[1]}); !errors.As(err,
 			&refused) {
 			t.Errorf("%s: a sound member takes rows of others: %v", name, err)

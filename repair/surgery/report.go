@@ -1,11 +1,10 @@
 package surgery
 
 import (
-	"fmt"
-
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // Report is the document of repair wal, repair db and repair meta.
@@ -62,30 +61,6 @@ func stateOf(r *compare.Report) State {
 	return s
 }
 
-// RefusedError says which consequence was not accepted; nothing is written. Commands end with exit code 5.
-type RefusedError struct {
-	Reason string
-	// Flag is the flag that accepts the consequence, "" if there is none. Hint is what to do instead.
-	Flag, Hint string
-}
-
-// Error returns the reason on one line.
-func (e *RefusedError) Error() string { return "refused: " + e.Reason }
-
-// Refused makes commands end with exit code 5.
-func (e *RefusedError) Refused() bool { return true }
-
-// Advice returns the hint with the flag.
-func (e *RefusedError) Advice() string {
-	switch {
-	case e.Flag == "":
-		return e.Hint
-	case e.Hint == "":
-		return "accept it with --" + e.Flag
-	}
-	return fmt.Sprintf("%s, or accept it with --%s", e.Hint, e.Flag)
-}
-
 func refusef(hint, format string, args ...any) error {
-	return &RefusedError{Reason: fmt.Sprintf(format, args...), Hint: hint}
+	return refusal.New(hint, format, args...)
 }

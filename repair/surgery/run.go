@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // Options say what to change and which consequences to accept.
@@ -42,7 +43,7 @@ type Change interface {
 	apply(ctx context.Context, w *work) error
 }
 
-// Run makes the change. If it returns a *RefusedError, nothing is written.
+// Run makes the change. If it returns a *refusal.Error, nothing is written.
 func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 	before, err := compare.Diagnose(ctx, append([]evidence.Spec{o.Source}, o.With...), o.Compare)
 	if err != nil {
@@ -101,7 +102,7 @@ func (w *work) need(flag, hint, reason string) error {
 	if w.accepts(flag) {
 		return nil
 	}
-	return &RefusedError{Reason: reason, Flag: flag, Hint: hint}
+	return &refusal.Error{Reason: reason, Flag: flag, Hint: hint}
 }
 
 // judge refuses a result in which a check finds an error that it did not find in the source.

@@ -21,6 +21,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
@@ -137,7 +138,7 @@ func TestWALIsWholeAgain(t *testing.T) {
 			t.Errorf("%s: etcd reads the damaged log", c.name)
 		}
 		_, _, err := repair(t, surgery.WAL{}, dir, nil)
-		var refused *surgery.RefusedError
+		var refused *refusal.Error
 		if c.alone == "" && err != nil || c.alone != "" && (!errors.As(err, &refused) || refused.Flag != c.alone) {
 			t.Errorf("%s, alone: %v", c.name, err)
 		}
@@ -231,7 +232,7 @@ func TestWALUnproven(t *testing.T) {
 	b[pos+len("/registry/pods/ns-")] ^= 1
 	ok(t, os.WriteFile(file, b, 0o600))
 	_, _, err = repair(t, surgery.WAL{}, dir, nil)
-	var refused *surgery.RefusedError
+	var refused *refusal.Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Advice(), surgery.AcceptUnproven) {
 		t.Fatalf("alone: %v", err)
 	}

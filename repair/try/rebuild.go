@@ -23,7 +23,7 @@ func Rebuild(ctx context.Context, j plan.RebuildJob, file string) (*plan.Rebuilt
 	how := rebuild.Options{Base: j.Base, Logs: specs, To: rebuild.Target{Last: true}, Out: file, Version: version,
 		Progress: j.Progress}
 	res, err := rebuild.Run(ctx, how)
-	var gap *rebuild.RefusedError
+	var gap *rebuild.MissingError
 	// what no log holds is lost, what lies before it is not
 	if errors.As(err, &gap) && len(gap.Missing) > 0 && gap.Missing[0].From > 1 {
 		how.To = rebuild.Target{Index: gap.Missing[0].From - 1}

@@ -7,13 +7,9 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/etcd-medic/etcd-medic/collect"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/refusal"
-	"github.com/etcd-medic/etcd-medic/repair/restore"
 	"github.com/etcd-medic/etcd-medic/repair/run"
-	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
 // The exit codes; docs/EXIT-CODES.md documents them for users.
@@ -107,27 +103,11 @@ func hintOf(err error) string {
 	}
 	var refused *refusal.Error
 	if errors.As(err, &refused) {
-		return refused.Hint
-	}
-	var narrowed *surgery.RefusedError
-	if errors.As(err, &narrowed) {
-		return narrowed.Advice()
-	}
-	var restored *restore.RefusedError
-	if errors.As(err, &restored) {
-		return restored.Hint
+		return refused.Advice()
 	}
 	var unfinished *run.UnfinishedError
 	if errors.As(err, &unfinished) {
 		return unfinished.Hint
-	}
-	var copied *collect.RefusedError
-	if errors.As(err, &copied) {
-		return copied.Hint
-	}
-	var unsafe *node.RefusedError
-	if errors.As(err, &unsafe) {
-		return unsafe.Hint
 	}
 	var src *evidence.SourceError
 	switch {

@@ -130,12 +130,12 @@ func runLab(ctx context.Context, o *labOptions) (err error) {
 	lo := lab.Options{Dir: filepath.Join(s.dir, "cluster"), Isolation: isolation, Server: node.Bundled()}
 	if o.binary != "" {
 		if lo.Server, err = node.External(ctx, o.binary); err != nil {
-			return run.AsRefusal(err)
+			return err
 		}
 	}
 	s.say("1. three members of %s, auth on", lo.Server)
 	if s.c, err = lab.Start(ctx, lo); err != nil {
-		return run.AsRefusal(err)
+		return err
 	}
 	defer func() { err = errors.Join(err, s.c.Close()) }()
 	for _, part := range []func(context.Context) error{s.diverge, s.diagnose, s.rehearse, s.apply, s.prove} {

@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/disk"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/copies"
 )
 
@@ -190,7 +191,7 @@ func (o *nodeRunOptions) copies(ctx context.Context, scratch string) (*copies.Cl
 		return nil, err
 	}
 	if !o.forceNew && c.Present < c.Quorum() {
-		return nil, &node.RefusedError{
+		return nil, &refusal.Error{
 			What: "a start",
 			Reason: fmt.Sprintf("%d of %d voters are given, and fewer than %d cannot serve clients", c.Present,
 				c.Voters,
