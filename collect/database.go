@@ -118,6 +118,8 @@ type snapshotReader struct {
 	sum   hash.Hash
 }
 
+// Read returns io.EOF after the bytes of the database, before the sha256 that follows them, and
+// io.ErrUnexpectedEOF if the stream ends earlier.
 func (r *snapshotReader) Read(p []byte) (int, error) {
 	if r.left <= 0 {
 		return 0, io.EOF

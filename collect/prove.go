@@ -10,6 +10,7 @@ import (
 // mismatchError says that the parts do not belong together. Another attempt may succeed.
 type mismatchError struct{ why string }
 
+// Error says which parts do not belong together, and why.
 func (u *mismatchError) Error() string { return u.why }
 
 func mismatchf(format string, args ...any) error { return &mismatchError{fmt.Sprintf(format, args...)} }

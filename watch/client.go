@@ -50,6 +50,7 @@ func Connect(endpoints []string, access evidence.Access) []Member {
 	return out
 }
 
+// Endpoint implements Member.
 func (c *client) Endpoint() string { return c.endpoint }
 
 // get returns the client and connects if necessary.
@@ -70,6 +71,7 @@ func (c *client) get(ctx context.Context) (*clientv3.Client, error) {
 	return c.cli, nil
 }
 
+// Close implements Member. It waits for a connection that is being made.
 func (c *client) Close() error {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
@@ -97,6 +99,7 @@ func (c *client) failed(err error) error {
 // user may not ask, or a learner does not know.
 var answers = []codes.Code{codes.OutOfRange, codes.PermissionDenied, codes.FailedPrecondition, codes.Unimplemented}
 
+// Status implements Member.
 func (c *client) Status(ctx context.Context) (Status, error) {
 	cli, err := c.get(ctx)
 	if err != nil {
@@ -111,6 +114,7 @@ func (c *client) Status(ctx context.Context) (Status, error) {
 		Leader: r.Leader, Learner: r.IsLearner, DBSize: r.DbSize, InUse: r.DbSizeInUse, Errors: r.Errors}, nil
 }
 
+// HashKV implements Member.
 func (c *client) HashKV(ctx context.Context, revision int64) (Hash, error) {
 	cli, err := c.get(ctx)
 	if err != nil {
@@ -123,6 +127,7 @@ func (c *client) HashKV(ctx context.Context, revision int64) (Hash, error) {
 	return Hash{Hash: r.Hash, Compact: r.CompactRevision}, nil
 }
 
+// Keys implements Member. It reads from the member itself, without the leader.
 func (c *client) Keys(ctx context.Context, revision int64) (int64, error) {
 	cli, err := c.get(ctx)
 	if err != nil {
@@ -136,6 +141,7 @@ func (c *client) Keys(ctx context.Context, revision int64) (int64, error) {
 	return r.Count, nil
 }
 
+// AuthStatus implements Member.
 func (c *client) AuthStatus(ctx context.Context) (Auth, error) {
 	cli, err := c.get(ctx)
 	if err != nil {
@@ -148,6 +154,7 @@ func (c *client) AuthStatus(ctx context.Context) (Auth, error) {
 	return Auth{Enabled: r.Enabled, Revision: r.AuthRevision}, nil
 }
 
+// Alarms implements Member.
 func (c *client) Alarms(ctx context.Context) (map[uint64][]string, error) {
 	cli, err := c.get(ctx)
 	if err != nil {
@@ -164,6 +171,7 @@ func (c *client) Alarms(ctx context.Context) (map[uint64][]string, error) {
 	return out, nil
 }
 
+// Names implements Member.
 func (c *client) Names(ctx context.Context) (map[uint64]string, error) {
 	cli, err := c.get(ctx)
 	if err != nil {
@@ -182,6 +190,7 @@ func (c *client) Names(ctx context.Context) (map[uint64]string, error) {
 
 var errNoAddress = errors.New("the member has no address")
 
+// Metrics implements Member.
 func (c *client) Metrics(ctx context.Context) ([]byte, error) {
 	if c.page == nil {
 		return nil, errNoAddress

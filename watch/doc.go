@@ -54,7 +54,9 @@ type Auth struct {
 
 // Member is a running member; tests have their own.
 type Member interface {
+	// Endpoint is where the member is asked; results name the member by it.
 	Endpoint() string
+	// Status returns what the member says about itself; it needs no leader.
 	Status(ctx context.Context) (Status, error)
 	// HashKV and Keys return the hash and the number of keys at a revision.
 	HashKV(ctx context.Context, revision int64) (Hash, error)
@@ -70,6 +72,7 @@ type Member interface {
 	Metrics(ctx context.Context) ([]byte, error)
 	// Save writes the member's snapshot to a new file.
 	Save(ctx context.Context, file string) error
+	// Close ends the connection. The next question opens a new one.
 	Close() error
 }
 

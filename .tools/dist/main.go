@@ -41,6 +41,7 @@ func main() {
 // platform is a system that a release is built for.
 type platform struct{ OS, Arch string }
 
+// String returns the form that the names of archives have: OS/ARCH.
 func (p platform) String() string { return p.OS + "/" + p.Arch }
 
 // exe is the name of a program on this system.

@@ -124,6 +124,7 @@ func (d *drill) refutes() bool {
 // contradictionError is an answer of the server that contradicts the backup.
 type contradictionError struct{ text string }
 
+// Error says what the server answered and what the backup holds.
 func (e *contradictionError) Error() string { return e.text }
 
 func contradiction(format string, args ...any) error {

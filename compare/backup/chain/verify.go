@@ -94,6 +94,7 @@ type life struct {
 // state is a key at one revision; it exists if version is not 0.
 type state struct{ create, version int64 }
 
+// String returns the text for faults.
 func (s state) String() string {
 	if s.version == 0 {
 		return "no such key"

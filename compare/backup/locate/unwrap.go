@@ -31,6 +31,7 @@ type packingError struct {
 	err  error
 }
 
+// Error names the layer and returns the decoder's message.
 func (e *packingError) Error() string { return fmt.Sprintf("%s: %v", e.what, e.err) }
 
 // Unwrap returns the decoder's error and errPacking.

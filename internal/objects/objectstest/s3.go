@@ -74,6 +74,7 @@ type counter struct {
 	n *atomic.Int64
 }
 
+// Write counts the bytes of the content that a client asked for.
 func (c *counter) Write(p []byte) (int, error) {
 	c.n.Add(int64(len(p)))
 	return c.ResponseWriter.Write(p)

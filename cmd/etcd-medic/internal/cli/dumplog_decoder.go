@@ -155,6 +155,7 @@ type limited struct {
 	max int
 }
 
+// Write drops what exceeds max. It reports every byte as written, so that the decoder is not blocked.
 func (l *limited) Write(p []byte) (int, error) {
 	l.buf.Write(p[:min(len(p), max(l.max-l.buf.Len(), 0))])
 	return len(p), nil

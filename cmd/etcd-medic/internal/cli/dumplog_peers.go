@@ -83,6 +83,7 @@ type endError struct {
 	beyond, end uint64
 }
 
+// Error returns what is beyond the end of the log, with both indexes.
 func (e *endError) Error() string {
 	return fmt.Sprintf("%s is at index %d, the log ends with %d", e.why, e.beyond, e.end)
 }

@@ -29,6 +29,7 @@ type usageError struct {
 	msg, hint string
 }
 
+// Error returns the message without the hint, which is printed on a separate line.
 func (e *usageError) Error() string { return e.msg }
 
 func usagef(hint, format string, args ...any) error {
@@ -50,6 +51,7 @@ func (e *defectError) Error() string {
 // resultError is the exit code of a run that did its job. The result on stdout says why, so nothing more is printed.
 type resultError struct{ code int }
 
+// Error returns the exit code for tests and logs; users do not see it.
 func (e *resultError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 // result turns an exit code into the return value of a run function.

@@ -353,13 +353,18 @@ type formatFlag struct {
 	rows bool
 }
 
+// String returns the format that is set; pflag also calls it on a zero value.
 func (v *formatFlag) String() string {
 	if v.f == nil {
 		return ""
 	}
 	return string(*v.f)
 }
+
+// Type names the flag's argument in the help.
 func (v *formatFlag) Type() string { return "format" }
+
+// Set accepts every format of render; plain only for commands that list rows.
 func (v *formatFlag) Set(s string) error {
 	if v.rows && s == string(render.Plain) {
 		*v.f = render.Plain

@@ -119,6 +119,7 @@ func (s *sources) join(walDir string) error {
 // failOn is the flag value of --fail-on: a severity, or never.
 type failOn string
 
+// String returns the severity, or never.
 func (f *failOn) String() string { return string(*f) }
 
 // Type names the flag's argument in the help.

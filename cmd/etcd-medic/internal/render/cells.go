@@ -94,16 +94,37 @@ func (c *cells) text(name string, write func(*textFields)) {
 	c.put(name, value)
 }
 
-func (c *cells) Str(n, v string)           { c.put(n, []byte(v)) }
-func (c *cells) Int(n string, v int64)     { c.put(n, strconv.AppendInt(nil, v, 10)) }
-func (c *cells) Uint(n string, v uint64)   { c.put(n, strconv.AppendUint(nil, v, 10)) }
-func (c *cells) ID(n string, v uint64)     { c.put(n, strconv.AppendUint(nil, v, 16)) }
-func (c *cells) Bool(n string, v bool)     { c.put(n, strconv.AppendBool(nil, v)) }
+// Str adds a cell with the text itself.
+func (c *cells) Str(n, v string) { c.put(n, []byte(v)) }
+
+// Int adds a cell with a decimal number.
+func (c *cells) Int(n string, v int64) { c.put(n, strconv.AppendInt(nil, v, 10)) }
+
+// Uint adds a cell with a decimal number.
+func (c *cells) Uint(n string, v uint64) { c.put(n, strconv.AppendUint(nil, v, 10)) }
+
+// ID adds a cell with a hexadecimal ID.
+func (c *cells) ID(n string, v uint64) { c.put(n, strconv.AppendUint(nil, v, 16)) }
+
+// Bool adds true or false.
+func (c *cells) Bool(n string, v bool) { c.put(n, strconv.AppendBool(nil, v)) }
+
+// Secret adds a cell that shows the value only with Options.Secrets.
 func (c *cells) Secret(n string, v []byte) { c.text(n, func(t *textFields) { t.Secret("", v) }) }
-func (c *cells) JSON(string, []byte)       {}
+
+// JSON adds nothing: JSON documents appear only in the formats that can hold them.
+func (c *cells) JSON(string, []byte) {}
+
+// Strs adds one cell with the texts, separated by spaces.
 func (c *cells) Strs(n string, v []string) { c.put(n, []byte(strings.Join(v, " "))) }
-func (c *cells) Value(n string, v []byte)  { c.content(n, v, c.o.Values) }
-func (c *cells) Raw(n string, v []byte)    { c.content(n, v, c.o.Values && c.o.Secrets) }
+
+// Value adds the length and digest of a value, or the value with Options.Values.
+func (c *cells) Value(n string, v []byte) { c.content(n, v, c.o.Values) }
+
+// Raw is Value for data that may contain secrets: it also needs Options.Secrets.
+func (c *cells) Raw(n string, v []byte) { c.content(n, v, c.o.Values && c.o.Secrets) }
+
+// Obj adds one cell with the nested fields in the form of text lines.
 func (c *cells) Obj(n string, f func(Fields)) {
 	c.text(n, func(t *textFields) {
 		t.buf = append(t.buf, '=')
@@ -123,6 +144,7 @@ func (c *cells) content(n string, v []byte, show bool) {
 	c.put(n, c.o.Redact.Append(append(strconv.AppendInt(nil, int64(len(v)), 10), " B "...), v))
 }
 
+// IDs adds one cell with hexadecimal IDs, separated by spaces.
 func (c *cells) IDs(n string, count int, at func(int) uint64) {
 	var b []byte
 	for i := range count {
@@ -131,6 +153,7 @@ func (c *cells) IDs(n string, count int, at func(int) uint64) {
 	c.put(n, bytes.TrimSuffix(b, []byte(" ")))
 }
 
+// List adds one cell with the items in the form of text lines.
 func (c *cells) List(n string, count int, f func(int, Fields)) {
 	c.text(n, func(t *textFields) { t.List("", count, f) })
 }

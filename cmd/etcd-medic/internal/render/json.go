@@ -67,21 +67,25 @@ func (j *jsonFields) name(n string) {
 	j.buf = append(j.buf, `":`...)
 }
 
+// Str adds a string.
 func (j *jsonFields) Str(n, v string) {
 	j.name(n)
 	j.buf = appendJSONString(j.buf, v)
 }
 
+// Int adds a number.
 func (j *jsonFields) Int(n string, v int64) {
 	j.name(n)
 	j.buf = strconv.AppendInt(j.buf, v, 10)
 }
 
+// Uint adds a number.
 func (j *jsonFields) Uint(n string, v uint64) {
 	j.name(n)
 	j.buf = strconv.AppendUint(j.buf, v, 10)
 }
 
+// ID adds a string of hexadecimal digits: JSON numbers cannot hold every 64-bit ID.
 func (j *jsonFields) ID(n string, v uint64) {
 	j.name(n)
 	j.hex(v)
@@ -91,20 +95,24 @@ func (j *jsonFields) hex(v uint64) {
 	j.buf = append(strconv.AppendUint(append(j.buf, '"'), v, 16), '"')
 }
 
+// Bool adds true or false.
 func (j *jsonFields) Bool(n string, v bool) {
 	j.name(n)
 	j.buf = strconv.AppendBool(j.buf, v)
 }
 
+// Bytes adds {"text":...} or {"base64":...}.
 func (j *jsonFields) Bytes(n string, v []byte) {
 	j.name(n)
 	j.buf = appendJSONBytes(j.buf, v)
 }
 
+// Value adds {"len":...,"digest":...}, or the bytes with Options.Values.
 func (j *jsonFields) Value(n string, v []byte) {
 	j.content(n, v, j.o.Values)
 }
 
+// Raw is Value for data that may contain secrets: it also needs Options.Secrets.
 func (j *jsonFields) Raw(n string, v []byte) { j.content(n, v, j.o.Values && j.o.Secrets) }
 
 func (j *jsonFields) content(n string, v []byte, show bool) {
@@ -119,6 +127,7 @@ func (j *jsonFields) content(n string, v []byte, show bool) {
 	j.buf = append(j.o.Redact.Append(j.buf, v), `"}`...)
 }
 
+// Secret adds {"secret":true}, or the bytes with Options.Secrets.
 func (j *jsonFields) Secret(n string, v []byte) {
 	j.name(n)
 	if j.o.Secrets {
@@ -128,11 +137,13 @@ func (j *jsonFields) Secret(n string, v []byte) {
 	j.buf = append(j.buf, `{"secret":true}`...)
 }
 
+// JSON adds a document, which must be valid JSON.
 func (j *jsonFields) JSON(n string, text []byte) {
 	j.name(n)
 	j.buf = append(j.buf, text...)
 }
 
+// Strs adds an array of strings.
 func (j *jsonFields) Strs(n string, v []string) {
 	j.name(n)
 	j.buf = append(j.buf, '[')
@@ -145,6 +156,7 @@ func (j *jsonFields) Strs(n string, v []string) {
 	j.buf = append(j.buf, ']')
 }
 
+// IDs adds an array of hexadecimal strings.
 func (j *jsonFields) IDs(n string, count int, at func(int) uint64) {
 	j.name(n)
 	j.buf = append(j.buf, '[')
@@ -157,6 +169,7 @@ func (j *jsonFields) IDs(n string, count int, at func(int) uint64) {
 	j.buf = append(j.buf, ']')
 }
 
+// Obj adds an object.
 func (j *jsonFields) Obj(n string, fn func(Fields)) {
 	j.name(n)
 	j.nest(fn)
@@ -170,6 +183,7 @@ func (j *jsonFields) nest(fn func(Fields)) {
 	j.buf = append(j.buf, '}')
 }
 
+// List adds an array of objects.
 func (j *jsonFields) List(n string, count int, fn func(int, Fields)) {
 	j.name(n)
 	j.buf = append(j.buf, '[')

@@ -19,6 +19,7 @@ type Row interface {
 
 // Fields receives the named values of a row. One description of a row serves every format.
 type Fields interface {
+	// Str, Int, Uint and Bool are plain values: text, decimal numbers, true or false.
 	Str(name, v string)
 	Int(name string, v int64)
 	Uint(name string, v uint64)
@@ -35,8 +36,10 @@ type Fields interface {
 	Secret(name string, v []byte)
 	// JSON is decoded content: a whole JSON text. Lines of text omit it; rows show it below.
 	JSON(name string, text []byte)
+	// Strs and IDs are lists of texts and identifiers; at returns item i of n.
 	Strs(name string, v []string)
 	IDs(name string, n int, at func(i int) uint64)
+	// Obj is a group of fields, List a list of n groups.
 	Obj(name string, fn func(Fields))
 	List(name string, n int, fn func(i int, f Fields))
 }

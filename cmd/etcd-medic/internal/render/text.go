@@ -29,40 +29,48 @@ func (t *textFields) name(n string) {
 	t.buf = append(append(t.buf, n...), '=')
 }
 
+// Str writes the text, quoted only if it would be ambiguous.
 func (t *textFields) Str(n, v string) {
 	t.name(n)
 	t.buf = appendWord(t.buf, v)
 }
 
+// Int writes a decimal number.
 func (t *textFields) Int(n string, v int64) {
 	t.name(n)
 	t.buf = strconv.AppendInt(t.buf, v, 10)
 }
 
+// Uint writes a decimal number.
 func (t *textFields) Uint(n string, v uint64) {
 	t.name(n)
 	t.buf = strconv.AppendUint(t.buf, v, 10)
 }
 
+// ID writes a hexadecimal ID.
 func (t *textFields) ID(n string, v uint64) {
 	t.name(n)
 	t.buf = strconv.AppendUint(t.buf, v, 16)
 }
 
+// Bool writes true or false.
 func (t *textFields) Bool(n string, v bool) {
 	t.name(n)
 	t.buf = strconv.AppendBool(t.buf, v)
 }
 
+// Bytes writes a quoted string with escapes for what is not printable.
 func (t *textFields) Bytes(n string, v []byte) {
 	t.name(n)
 	t.buf = strconv.AppendQuote(t.buf, string(v))
 }
 
+// Value writes length and digest, or the value with Options.Values.
 func (t *textFields) Value(n string, v []byte) {
 	t.content(n, v, t.o.Values)
 }
 
+// Raw is Value for data that may contain secrets: it also needs Options.Secrets.
 func (t *textFields) Raw(n string, v []byte) { t.content(n, v, t.o.Values && t.o.Secrets) }
 
 func (t *textFields) content(n string, v []byte, show bool) {
@@ -77,6 +85,7 @@ func (t *textFields) content(n string, v []byte, show bool) {
 	t.buf = append(t.o.Redact.Append(t.buf, v), '>')
 }
 
+// Secret writes <secret>, or the value with Options.Secrets.
 func (t *textFields) Secret(n string, v []byte) {
 	t.name(n)
 	if t.o.Secrets {
@@ -86,8 +95,10 @@ func (t *textFields) Secret(n string, v []byte) {
 	t.buf = append(t.buf, "<secret>"...)
 }
 
+// JSON writes nothing: the document does not fit on a line for people.
 func (t *textFields) JSON(string, []byte) {}
 
+// Strs writes the texts in brackets.
 func (t *textFields) Strs(n string, v []string) {
 	t.name(n)
 	t.buf = append(t.buf, '[')
@@ -100,6 +111,7 @@ func (t *textFields) Strs(n string, v []string) {
 	t.buf = append(t.buf, ']')
 }
 
+// IDs writes hexadecimal IDs in brackets.
 func (t *textFields) IDs(n string, count int, at func(int) uint64) {
 	t.name(n)
 	t.buf = append(t.buf, '[')
@@ -112,6 +124,7 @@ func (t *textFields) IDs(n string, count int, at func(int) uint64) {
 	t.buf = append(t.buf, ']')
 }
 
+// Obj writes the nested fields in braces.
 func (t *textFields) Obj(n string, fn func(Fields)) {
 	t.name(n)
 	t.nest(fn)
@@ -125,6 +138,7 @@ func (t *textFields) nest(fn func(Fields)) {
 	t.buf = append(t.buf, '}')
 }
 
+// List writes each item in braces, all of them in brackets.
 func (t *textFields) List(n string, count int, fn func(int, Fields)) {
 	t.name(n)
 	t.buf = append(t.buf, '[')
