@@ -61,7 +61,7 @@ func (c *collected) backup(r *Report) {
 	}
 }
 
-// isBackup tells whether the one source is a backup.
+// isBackup reports whether the one source is a backup.
 func (c *collected) isBackup() bool {
 	return len(c.in.Members) == 1 && c.in.Members[0].DB != nil &&
 		(c.o.Backup || c.in.Members[0].Source.Kind == evidence.KindBackup)

@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// ErrMixed says that sources of different clusters cannot be held against each other.
+// ErrMixed says that the sources belong to different clusters, so that comparing them makes no sense.
 type ErrMixed struct{ Clusters map[string][]string }
 
 // Error names the clusters and their sources.
@@ -19,7 +19,7 @@ func (e *ErrMixed) Error() string {
 		e.Clusters)
 }
 
-// Compare holds the sources against each other, bucket by bucket, at the highest index that all of them have applied.
+// Compare compares the sources bucket by bucket at the highest index that all of them have applied.
 func Compare(ctx context.Context, specs []evidence.Spec, o Options) (*Comparison, error) {
 	o.fill()
 	set, err := evidence.Open(ctx, specs, evidence.Options{Hash: true, Deep: true, NoHashes: true, Progress: o.Progress,
@@ -35,8 +35,7 @@ func Compare(ctx context.Context, specs []evidence.Spec, o Options) (*Comparison
 	return c, set.Unchanged(ctx)
 }
 
-// Opened is Compare of sources that are open already and stay so. What a comparison needs of them is Deep; hashes are
-// not looked at.
+// Opened is Compare for sources that are open already; it does not close them. A comparison needs Deep and no hashes.
 func Opened(ctx context.Context, set *evidence.Set, o Options) (*Comparison, error) {
 	o.fill()
 	if clusters(set.Members) > 1 {
@@ -87,7 +86,7 @@ func (c *Comparison) window(d *diff.Result) {
 	}
 }
 
-// records tells of records that differ although all live keys are equal.
+// records reports records that differ although all live keys are equal.
 func (c *Comparison) records(d *diff.Result) {
 	r := d.Records
 	if r == nil || r.Equal == nil || *r.Equal {
@@ -163,7 +162,7 @@ func cell(bucket string, c *diff.Cell, values bool) *DiffCell {
 	return out
 }
 
-// log sums up the entry by entry comparison that the replay made on its way.
+// log sums up the comparison of entries that the replay has made.
 func (c *Comparison) log(members []*evidence.Member, rp *replay.Result) {
 	c.Log = LogComparison{Differ: []LogDiff{}, LastIndexes: map[string]uint64{}}
 	first, last, logs := uint64(0), uint64(0), 0
@@ -177,7 +176,7 @@ func (c *Comparison) log(members []*evidence.Member, rp *replay.Result) {
 			first, last = s.FirstIndex, min(s.LastIndex, m.Commit)
 			continue
 		}
-		// Held by two or more: from the second lowest start on; with two logs that is their overlap.
+		// Two or more logs hold the indexes from the second lowest start on; with two logs that is their overlap.
 		first, last = max(first, s.FirstIndex), min(last, s.LastIndex, m.Commit)
 	}
 	if logs < 2 || last < first {

@@ -15,7 +15,7 @@ type Comparison struct {
 	Log           LogComparison      `json:"log"`
 }
 
-// Window is where the sources were held against each other.
+// Window is the state at which the sources were compared.
 type Window struct {
 	// AppliedIndex is the highest index every compared db has applied; 0 when not known.
 	AppliedIndex uint64 `json:"appliedIndex"`

@@ -82,7 +82,7 @@ type ConfirmFirst struct {
 	What     string `json:"what,omitempty"`
 }
 
-// ConfirmDifference is one row that the member holds otherwise than the server.
+// ConfirmDifference is one row that differs between the member and the server.
 type ConfirmDifference struct {
 	Bucket   string      `json:"bucket"`
 	Key      check.Bytes `json:"key"`
@@ -123,7 +123,7 @@ func (c *Confirmation) with(s ConfirmStatus) (names []string) {
 	return names
 }
 
-// confirm asks for the second opinion and weighs it.
+// confirm asks for the second opinion and adds it to the report.
 func (c *collected) confirm(ctx context.Context, r *Report) error {
 	if c.o.Confirm == nil {
 		return nil
@@ -169,7 +169,7 @@ func (r *Report) AddConfirmation(conf *Confirmation) {
 	r.Verdict.Summary += "; the replay and a real server disagree: " + fs[0].Title
 }
 
-// contradictions lists the members of which the server says otherwise than the diagnosis.
+// contradictions lists the members about which the server contradicts the diagnosis.
 func (r *Report) contradictions(conf *Confirmation) []check.Finding {
 	var out []check.Finding
 	for i := range conf.Members {
@@ -203,7 +203,7 @@ func (r *Report) contradictions(conf *Confirmation) []check.Finding {
 	return out
 }
 
-// accuses tells whether an error names the member.
+// accuses reports whether an error names the member.
 func (r *Report) accuses(member string) bool {
 	for i := range r.Findings {
 		f := &r.Findings[i]

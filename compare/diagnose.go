@@ -1,5 +1,5 @@
-// Package compare runs checks over the facts of several members, orders what they found, names the first break, the
-// cause and the best member, and yields one Report.
+// Package compare runs checks on the facts of several members and sorts their findings. It names the first break, the
+// cause and the best member, and returns one Report.
 //
 // Data moves one way: sources, facts, replay and content comparison, checks, causes, ranking, report. Checks judge,
 // renderers (package render of the command) only show.
@@ -25,29 +25,30 @@ import (
 type Options struct {
 	// Version is the tool's version, for the report.
 	Version string
-	// Values puts values of keys into the report; without it they stand as length and digest.
+	// Values puts the values of keys into the report; without it the report has their length and digest.
 	Values bool
 	// MaxRows bounds the evidence rows per finding and the diff rows per bucket; 0 means 50.
 	MaxRows int
-	// Backup says that sources which are files are meant to be backups, whatever they look like. It is for one source:
-	// hashes that only a comparison needs are not taken, and the class of the verdict is one of a backup.
+	// Backup treats a source that is a file as a backup, whatever it looks like. It is for one source: hashes that only
+	// a comparison needs are not computed, and the class of the verdict is one of a backup.
 	Backup bool
-	// NoDigests leaves out the sha256 of the sources, a third of the work, for those who do not show it.
+	// NoDigests leaves out the sha256 of the sources, which is a third of the work, when no output shows it.
 	NoDigests bool
-	// Look, if set, sees the one source and its report before the source is closed, and may add to the report.
+	// Look, if set, gets the one source and its report before the source is closed, and may add to the report.
 	Look func(ctx context.Context, m *evidence.Member, r *Report) error
 	// ServerLogs are the logs of the servers, by the name of the source.
 	ServerLogs map[string]*serverlog.Journal
-	// Study, if set, sees everything the report was made of before the sources are closed, for documents that show more
+	// Study, if set, gets everything the report was made of before the sources are closed, for documents that show more
 	// of it.
 	Study func(ctx context.Context, in *check.Input, r *Report) error
-	// Confirm, if set, gives the second opinion of a real server about all sources; see Confirmation.
+	// Confirm, if set, asks a real server for a second opinion about all sources; see Confirmation.
 	Confirm Confirmer
-	// Progress, if set, is told what is being done.
+	// Progress, if set, is called with the name of each part of the work when it begins.
 	Progress func(what string)
 	// Access is how sources that are endpoints are reached.
 	Access evidence.Access
-	// Keep, if set, is the label of the member that will be kept whatever its place: what is lost is told for it.
+	// Keep, if set, is the label of the member that will be kept whatever its rank: the losses in the report are those
+	// of keeping it.
 	Keep string
 }
 
@@ -115,7 +116,7 @@ func Inspect(ctx context.Context, spec evidence.Spec, o Options) (*Report, error
 	return r, err
 }
 
-// collected is everything one run gathers before it judges.
+// collected is what one run has gathered before it judges.
 type collected struct {
 	set    *evidence.Set
 	o      Options

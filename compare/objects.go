@@ -15,8 +15,8 @@ const maxObjects = 10_000
 // for names.
 var registries = []string{"/registry/", "/kubernetes.io/", "/openshift.io/"}
 
-// nameObjects names the objects of Kubernetes under the keys of findings and of the timeline: kind, namespace, name and
-// manager, never their content.
+// nameObjects adds kind, namespace, name and manager of Kubernetes objects to the keys of findings and of the timeline.
+// It never adds content.
 func (c *collected) nameObjects(r *Report) {
 	want := map[string]*evidence.Object{}
 	add := func(key string) {

@@ -30,8 +30,8 @@ type Report struct {
 	Backup          *Backup `json:"backup,omitempty"`
 	// Confirm is the second opinion of a real server, nil unless it was asked for.
 	Confirm *Confirmation `json:"confirm,omitempty"`
-	// Given are the arguments that named all sources, where they name no more than these: a folder of data dirs, an
-	// archive, and WAL folders of their own. They are for people and not part of the document.
+	// Given are the arguments that named all sources, if they name no others: a folder of data dirs, an archive, or
+	// separate WAL folders. They are for people and not part of the document.
 	Given []string `json:"-"`
 }
 
@@ -41,7 +41,7 @@ type Tool struct {
 	Version string `json:"version"`
 }
 
-// Source is one input. Error is set when it could not be used; the others are reported all the same.
+// Source is one input. Error is set when it could not be used; the report still covers the others.
 type Source struct {
 	Name   string        `json:"name"`
 	Kind   evidence.Kind `json:"kind"`
@@ -52,13 +52,13 @@ type Source struct {
 	// InUse says which process held a lock on the source when reading began: a running server changes its files, and a
 	// copy of them made now can be torn.
 	InUse string `json:"inUse,omitempty"`
-	// Where is what to write on a command line to name this source again, "" when nothing can be: it came out of an
-	// archive or has its WAL elsewhere. It is for people and not part of the document, which is the same wherever the
-	// copies lie.
+	// Where is what to write on a command line to name this source again. It is "" when nothing names it: the source
+	// came out of an archive or has its WAL elsewhere. It is for people and not part of the document, which does not
+	// depend on where the copies are.
 	Where string `json:"-"`
 }
 
-// SourceNames are the names of all sources, those that could not be used too.
+// SourceNames are the names of all sources, including those that could not be used.
 func (r *Report) SourceNames() []string {
 	out := make([]string, 0, len(r.Sources))
 	for i := range r.Sources {

@@ -8,19 +8,19 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// ChangeWindow says what Changes holds against each other.
+// ChangeWindow says what Changes compares.
 type ChangeWindow struct {
 	From, To string
-	// AppliedIndex is the raft index at which both stand, 0 when unknown; FromRevision and ToRevision are their
-	// revisions there.
+	// AppliedIndex is the raft index that both have applied, 0 when unknown; FromRevision and ToRevision are their
+	// revisions at that index.
 	AppliedIndex             uint64
 	FromRevision, ToRevision int64
 	// TTLs are the stored TTLs of the leases of To, in seconds.
 	TTLs map[int64]int64
 }
 
-// Changes calls begin once and then each for every key to be deleted or put so that the first source holds what the
-// second holds. Keys differ when their value or lease does; revisions cannot be brought over. Damage that hides keys
+// Changes calls begin once, and then each for every key that has to be deleted or put so that the first source holds
+// what the second holds. Keys differ when their value or lease does; revisions cannot be copied. Damage that hides keys
 // of either source is an error, since what is hidden would be deleted.
 func Changes(ctx context.Context, from, to evidence.Spec, o Options, begin func(ChangeWindow) error,
 	each func(diff.Change) error) error {

@@ -49,7 +49,7 @@ func (c *collected) timeline() []timeline.Moment {
 	return out
 }
 
-// refused tells whether every server refuses the conf change at an index.
+// refused reports whether every server refuses the conf change at an index.
 func (c *collected) refused(index uint64) bool {
 	for _, m := range c.in.Members {
 		if m.HasWAL() && slices.ContainsFunc(m.WAL.Conf,

@@ -73,7 +73,7 @@ func TestNoQuorum(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Start(t.Context(), m.Config()); err == nil {
-		t.Error("a member can not run twice")
+		t.Error("a member cannot run twice")
 	}
 }
 

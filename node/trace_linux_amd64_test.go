@@ -292,7 +292,7 @@ func TestNothingLeaves(t *testing.T) {
 				got := trace(t, job{Dir: t.TempDir(), URLs: urls, Isolation: iso})
 				onlyLoopback(t, got)
 				if got["127.0.0.1"] < 10 {
-					t.Errorf("three members can not have talked to each other: %v", got)
+					t.Errorf("three members cannot have talked to each other: %v", got)
 				}
 			})
 		}

@@ -1,5 +1,5 @@
-// Package refusal has the one error that says no: a precondition does not hold, or a consequence was not accepted, and
-// nothing was done or is left behind. Commands end with exit code 5.
+// Package refusal has the one error that says no: a precondition does not hold, or a consequence was not accepted.
+// Nothing was done, or nothing of it remains. Commands end with exit code 5.
 package refusal
 
 import "fmt"

@@ -51,7 +51,7 @@ func TestE2ELiveApply(t *testing.T) {
 				t.Error(stdout)
 			}
 			if !strings.Contains(stderr, "note: node1 went from revision") ||
-				!strings.Contains(stderr, "it took in nothing that node1 lacks") {
+				!strings.Contains(stderr, "it accepted nothing that node1 lacks") {
 				t.Errorf("what moved since the copies is not told:\n%s", stderr)
 			}
 			r.allThere(acknowledged)

@@ -99,7 +99,7 @@ func livePrompt(t *testing.T, line string) {
 	})
 	if code != cli.ExitUnfinished || !strings.Contains(stderr, `"what?" is not an answer`) ||
 		!strings.Contains(stderr, `step 05-stop-node2: the operator stopped here: answered "no"`) ||
-		!strings.Contains(stderr, "the same command goes on from there") {
+		!strings.Contains(stderr, "the same command continues from there") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	o.stands(file, "failed", "05-stop-node2")

@@ -37,14 +37,13 @@ var nospaceAlarm = described(Cause{
 	},
 })
 
-// orphan tells whether K08 found the member of an alarm to be none.
+// orphan reports whether K08 found that the ID in an alarm is not a member.
 func orphan(in *Input, id dumplog.ID) bool {
 	return slices.ContainsFunc(in.Findings[check.K08],
 		func(f check.Finding) bool { return slices.Contains(f.Facts.About, id) })
 }
 
-// memberLabel is the label of the source with that member ID; a member of the configuration that is no source is named
-// by its ID.
+// memberLabel is the label of the source with that member ID, or the ID for a member that is not among the sources.
 func memberLabel(in *Input, id interface{ String() string }) string {
 	for _, m := range in.Members {
 		if m.MemberID != 0 && m.MemberID.String() == id.String() {
@@ -69,7 +68,7 @@ var orphanAlarm = described(Cause{
 	},
 })
 
-// onlyAlarm tells whether CORRUPT is raised and nothing contradicts the log or the other members.
+// onlyAlarm reports whether CORRUPT is raised and nothing contradicts the log or the other members.
 func onlyAlarm(in *Input) bool {
 	if in.found(check.K01, check.K02, check.K03, check.K06, check.L03, check.A04) {
 		return false
@@ -95,7 +94,7 @@ var corruptAlarmMisleading = described(Cause{
 		if m != nil {
 			m.Secondary = !onlyAlarm(in)
 			if !in.found(check.K01, check.K03, check.K06) {
-				m.Certainty = Strong // a divergence that healed since leaves the same
+				m.Certainty = Strong // a divergence that has been repaired since leaves the same
 			}
 		}
 		return m

@@ -58,8 +58,8 @@ func matchAuthReplay(in *Input) *Match {
 	return m
 }
 
-// repeated35 lists the members of 3.5 whose higher auth revision a restart explains that executed entries of all kinds
-// again.
+// repeated35 lists the members of 3.5 whose higher auth revision is explained by a restart that executed entries of all
+// kinds again.
 func repeated35(in *Input) []string {
 	var out []string
 	if in.Replay == nil {
@@ -74,7 +74,7 @@ func repeated35(in *Input) []string {
 	return out
 }
 
-// repeatsOn35 tells whether a member of 3.5 whose auth revision differs executed entries again, or does so at every
+// repeatsOn35 reports whether a member of 3.5 whose auth revision differs executed entries again, or does so at every
 // start: that explains the rise also where the log does not tell what it began with.
 func repeatsOn35(in *Input) bool {
 	for _, x := range in.Members {
@@ -100,7 +100,7 @@ var authRevisionUnequal = described(Cause{
 	Match: func(in *Input) *Match {
 		switch {
 		case matchAuthReplay(in) != nil, len(repeated35(in)) > 0, repeatsOn35(in), in.found(check.C02):
-			return nil // without a consistent index nothing can be held against the log
+			return nil // without a consistent index nothing can be compared with the log
 		case !in.found(check.A01, check.A02):
 			return nil
 		case !in.found(check.A01): // a single member, or all alike, against the log
@@ -113,7 +113,7 @@ var authRevisionUnequal = described(Cause{
 	},
 })
 
-// found tells whether one of the checks has a finding.
+// found reports whether one of the checks has a finding.
 func (in *Input) found(checks ...check.ID) bool {
 	return slices.ContainsFunc(checks, func(id check.ID) bool { return len(in.Findings[id]) > 0 })
 }
@@ -171,8 +171,8 @@ func proofOf(in *Input, id check.ID, refutedBy string, fits func(check.Finding) 
 	return m
 }
 
-// serious leaves warnings out.
+// serious reports whether the finding is more than a warning.
 func serious(f check.Finding) bool { return f.Severity.Rank() > check.Warning.Rank() }
 
-// every is for matches that rest on all findings of a check.
+// every accepts all findings of a check.
 func every(check.Finding) bool { return true }

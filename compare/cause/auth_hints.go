@@ -27,8 +27,8 @@ var authCacheStale = described(Cause{
 	},
 })
 
-// lateWindow is how many entries behind a delete can still see the row: the buffer is read until the next commit, a
-// tenth of a second later at most; entries of the same batch are applied within it.
+// lateWindow is how many entries after a delete can still see the row. The buffer is read until the next commit, at
+// most a tenth of a second later; entries of the same batch are applied within that time.
 const lateWindow = 16
 
 var deleteVisibleLate = described(Cause{
@@ -36,7 +36,7 @@ var deleteVisibleLate = described(Cause{
 	Match: matchDeleteLate,
 })
 
-// matchDeleteLate wants one entry that ended differently, right behind the delete of its user or of a role.
+// matchDeleteLate requires one entry that ended differently, directly after the delete of its user or of a role.
 func matchDeleteLate(in *Input) *Match {
 	if in.Replay == nil || in.Replay.Survey == nil || !in.found(check.K06) ||
 		in.found(check.A01, check.K03, check.L03) {

@@ -43,8 +43,8 @@ var authCacheAfterSnapshot = described(Cause{
 	},
 })
 
-// snapshotOpens tells whether a snapshot that the member received lies between the last write that took effect and the
-// first that did not.
+// snapshotOpens reports whether the member received a snapshot between the last write that took effect and the first
+// that did not.
 func snapshotOpens(in *Input, pos int, s replay.ShutSpan) bool {
 	w := &in.Members[pos].WAL
 	if !w.Present() {
@@ -58,8 +58,8 @@ func snapshotOpens(in *Input, pos int, s replay.ShutSpan) bool {
 	return false
 }
 
-// shutMembers matches members whose missing entries all lie in stretches that shut out users other than root, each
-// opened as asked.
+// shutMembers matches members whose missing entries are all in spans in which users other than root were refused;
+// opened must accept the start of each span.
 func shutMembers(in *Input, rule *release.Rule, refutedBy string, opened func(pos int, s replay.ShutSpan) bool) *Match {
 	if in.Replay == nil || in.Replay.Survey == nil ||
 		in.found(check.A01, check.R01, check.D02) {

@@ -48,8 +48,8 @@ var backupRacesRename = described(Cause{
 	},
 })
 
-// pagesOfAFile tells whether every damaged page is still a page of a bbolt file, if of another one: noise is damage by
-// storage.
+// pagesOfAFile reports whether every damaged page is still a page of a bbolt file, possibly of another one. Random
+// bytes would be damage by storage.
 func pagesOfAFile(in *Input, m *evidence.Member) bool {
 	for _, f := range in.Findings[check.D02] {
 		if f.Members[0] != m.Label() || f.Facts.Page == nil {
@@ -63,8 +63,8 @@ func pagesOfAFile(in *Input, m *evidence.Member) bool {
 	return true
 }
 
-// savedSnapshot tells whether both meta pages are as bbolt writes them into a copy: equal but for their transaction
-// IDs, which follow each other (go.etcd.io/bbolt Tx.WriteTo, all versions).
+// savedSnapshot reports whether both meta pages are as bbolt writes them into a copy: equal except for their
+// transaction IDs, which are consecutive (go.etcd.io/bbolt Tx.WriteTo, all versions).
 func savedSnapshot(m *evidence.Member) bool {
 	if m.DB == nil || m.DB.Handle == nil {
 		return false
@@ -115,7 +115,7 @@ func matchPartialTxn(in *Input) *Match {
 	return m
 }
 
-// onlyPartial tells whether everything wrong with a member is parts of transactions, each followed by a restart.
+// onlyPartial reports whether everything wrong with a member is parts of transactions, each followed by a restart.
 func onlyPartial(in *Input, pos int) bool {
 	starts := in.Replay.Survey.Starts[in.Members[pos].MemberID]
 	for _, e := range in.Replay.Events {
@@ -156,7 +156,7 @@ func matchDefragOrphan(in *Input) *Match {
 	return m
 }
 
-// cameBack tells whether a row is there that the log says is gone.
+// cameBack reports whether the database holds a row that the log has deleted.
 func cameBack(in *Input, m *evidence.Member) bool {
 	if in.Replay == nil {
 		return false

@@ -21,7 +21,7 @@ var ext4FastCommit = described(Cause{
 	Match: matchFastCommit,
 })
 
-// matchFastCommit wants every damaged page of a member to be zeros in the last eighth of its file.
+// matchFastCommit requires every damaged page of a member to be zeros in the last eighth of its file.
 func matchFastCommit(in *Input) *Match {
 	m := &Match{Certainty: Hint, Because: []string{}, RefutedBy: "a kernel or file system without the feature; a " +
 		"machine that never lost power"}

@@ -1,7 +1,7 @@
 // Package cause is the catalogue of known causes: which defect or operator mistake explains what the checks found.
 //
-// A cause claims no more than its evidence: it names its certainty (proof, strong, hint) and what would refute it. An
-// unknown divergence stays one, with all its facts.
+// A cause claims no more than its evidence: it names its certainty (proof, strong, hint) and what would refute it. A
+// divergence that no cause explains is reported as such, with all its facts.
 package cause
 
 import (
@@ -46,7 +46,7 @@ type Match struct {
 	// Because are IDs of findings.
 	Because   []string
 	RefutedBy string
-	// Secondary is true when it explains something beside the verdict, such as a setting or a warning. It never becomes
-	// the verdict's cause, and what it leaves open counts as unexplained.
+	// Secondary is true when it explains something other than the verdict, such as a setting or a warning. It never
+	// becomes the verdict's cause, and findings that only it explains count as unexplained.
 	Secondary bool
 }

@@ -24,8 +24,8 @@ var cindexNotSavedByDefrag = described(Cause{
 	Match: matchDefragIndex,
 })
 
-// matchDefragIndex wants repeated entries or data above the index on 3.5, no frozen index and no received snapshot that
-// explains it.
+// matchDefragIndex requires repeated entries or data above the index on 3.5, no frozen index and no received snapshot
+// that explains it.
 func matchDefragIndex(in *Input) *Match {
 	m := &Match{Certainty: Strong, RefutedBy: "a restart of the member at another place than after the repeated " +
 		"entries; a server that never ran 3.5.0 to 3.5.5", Because: []string{}}
@@ -78,7 +78,7 @@ func matchMetaTermBehind(in *Input) *Match {
 	return m
 }
 
-// member finds a source by its label, nil when there is none.
+// member returns the source with that label, nil when there is none.
 func (in *Input) member(label string) *evidence.Member {
 	for _, m := range in.Members {
 		if m.Label() == label {
@@ -133,8 +133,8 @@ var cindexAltered = described(Cause{
 // farBeyond is how many entries no log can have lost.
 const farBeyond = 1 << 32
 
-// beyondDoubt tells whether the logs of a majority of the member's voters are at hand and end below its stored index,
-// or none could reach it.
+// beyondDoubt reports whether no log could reach the stored index, or the logs of a majority of the member's voters are
+// among the sources and end below it.
 func beyondDoubt(in *Input, m *evidence.Member) bool {
 	if m.StoredIndex()-m.LastIndex() >= farBeyond {
 		return true

@@ -35,13 +35,14 @@ var valueBytesAltered = described(Cause{
 	},
 })
 
-// undecodable tells whether a record of the member is no record any more: then more than a value is wrong.
+// undecodable reports whether a record of the member cannot be decoded any more: then more than a value is wrong.
 func undecodable(in *Input, label string) bool {
 	return slices.ContainsFunc(in.Findings[check.K04],
 		func(f check.Finding) bool { return f.Members[0] == label && f.Facts.Undecodable })
 }
 
-// onlyContradicted tells whether everything wrong with a member is a record that stands in place with another value.
+// onlyContradicted reports whether everything wrong with a member is a record that exists at its revision with another
+// value.
 func onlyContradicted(in *Input, pos int) bool {
 	n := 0
 	for _, e := range in.Replay.Events {
@@ -71,7 +72,7 @@ func matchTxnRange(in *Input) *Match {
 		if len(e.Lacking) == 0 {
 			continue
 		}
-		// Only the first entry that parted the members counts: what differs behind it may follow from it.
+		// Only the first entry with different outcomes counts: later differences may follow from it.
 		i := refusedAlone(in, e)
 		if e.RangeRevision == 0 || i < 0 {
 			return nil
@@ -110,7 +111,7 @@ var cindexAheadOfApply = described(Cause{
 	Match: matchCindexAhead,
 })
 
-// matchCindexAhead wants nothing wrong but missing entries, each the only one before a start of its member.
+// matchCindexAhead requires that nothing is wrong but missing entries, each the only one before a start of its member.
 func matchCindexAhead(in *Input) *Match {
 	if in.Replay == nil || in.found(check.A01, check.R01, check.D02) {
 		return nil
@@ -127,7 +128,7 @@ func matchCindexAhead(in *Input) *Match {
 	return m
 }
 
-// onlyMissing names the members that lack entries and nothing else is wrong with, nil unless each of them fits.
+// onlyMissing returns the members whose only fault is missing entries, nil unless each of them fits.
 func onlyMissing(in *Input, fits func(pos int, r *replay.MemberResult) bool) []string {
 	var names []string
 	for i, r := range in.Replay.Members {
@@ -142,7 +143,7 @@ func onlyMissing(in *Input, fits func(pos int, r *replay.MemberResult) bool) []s
 	return names
 }
 
-// onePerLife tells whether each missing entry of a member has a start of that member behind it, and none shares one.
+// onePerLife reports whether a start of the member follows each of its missing entries, and no two of them share one.
 func onePerLife(in *Input, pos int) bool {
 	starts := in.Replay.Survey.Starts[in.Members[pos].MemberID]
 	used := map[uint64]bool{}
@@ -186,13 +187,13 @@ func unexplained() Cause {
 	})
 }
 
-// explainsContent tells whether a match rests on a finding that can make contents differ. What is wrong with member
-// lists cannot.
+// explainsContent reports whether a match rests on a finding that can make contents differ. Findings about member lists
+// cannot.
 func explainsContent(in *Input, m *Match) bool {
 	return rests(in, m, func(f check.Finding) bool { return f.Class != check.ClassMembership })
 }
 
-// rests tells whether a match rests on such a finding.
+// rests reports whether a match rests on such a finding.
 func rests(in *Input, m *Match, such func(check.Finding) bool) bool {
 	for _, fs := range in.Findings {
 		for _, f := range fs {
@@ -204,7 +205,7 @@ func rests(in *Input, m *Match, such func(check.Finding) bool) bool {
 	return false
 }
 
-// weigh sets a match aside that rests on warnings and notes alone.
+// weigh makes a match secondary that rests on warnings and notes only.
 func weigh(in *Input, m *Match) *Match {
 	if m != nil && !rests(in, m, func(f check.Finding) bool {
 		return f.Class != "" &&

@@ -70,7 +70,8 @@ var snapFileDamaged = described(Cause{
 var dbTruncated = described(Cause{
 	ID: DBTruncated,
 	Match: func(in *Input) *Match {
-		// A reference beyond the file alone is a damaged page: the meta page says how long the file has to be.
+		// A reference beyond the end of the file alone is a damaged page. Only the meta page says how long the file
+		// must be.
 		return byDBDamage(in, "a longer copy of the same file", dumpdb.DamageTruncated)
 	},
 })

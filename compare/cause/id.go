@@ -2,10 +2,10 @@ package cause
 
 import "strings"
 
-// ID names a cause of the catalogue. Its text stands in prose/ID.md.
+// ID names a cause of the catalogue. Its text is prose/ID.md.
 type ID string
 
-// OfBackups tells whether the cause is about a backup file as a whole.
+// OfBackups reports whether the cause is about a backup file as a whole.
 func (id ID) OfBackups() bool { return strings.HasPrefix(string(id), "backup-") }
 
 // The causes, by name.

@@ -79,5 +79,5 @@ var promotedUnstarted = described(Cause{
 	},
 })
 
-// names tells whether the finding is about the member.
+// names reports whether the finding is about the member.
 func names(f check.Finding, id dumplog.ID) bool { return slices.Contains(f.Facts.About, id) }

@@ -1,7 +1,7 @@
 package cause
 
-// Known is a cause that is known to exist and that no matcher of the catalogue finds. The documents list it, so that
-// the absence of a verdict is not read as the absence of the cause.
+// Known is a cause that exists but that no matcher of the catalogue finds. The documents list it, so that the absence
+// of a verdict is not read as the absence of the cause.
 type Known struct {
 	ID    ID
 	Title string

@@ -60,8 +60,8 @@ var bucketIsQuorum = described(Cause{
 	},
 })
 
-// quorumFindings are those that speak of IDs or learner flags in bucket members: other peer URLs, removed members or
-// the cluster version move no quorum.
+// quorumFindings are those about IDs or learner flags in bucket members. Other peer URLs, removed members or the
+// cluster version do not change a quorum.
 func quorumFindings(in *Input) []string {
 	out := ids(in, check.M03, check.M07)
 	for _, f := range in.Findings[check.M02] {

@@ -35,8 +35,8 @@ func matchLeaseRevoke(in *Input) *Match {
 	return m
 }
 
-// versionAt is the cluster version that the log had set when it came to an index; where it names none, the version that
-// last wrote the member.
+// versionAt is the cluster version that the log had set at an index. If the log sets none, it is the version that last
+// wrote the member.
 func versionAt(in *Input, pos int, index uint64) release.Version {
 	version := in.Members[pos].Version.Release()
 	if in.Replay.Survey == nil {
@@ -50,8 +50,8 @@ func versionAt(in *Input, pos int, index uint64) release.Version {
 	return version
 }
 
-// firstRevokeThatParts returns the lease revoke with which the members' contents parted, nil when another entry came
-// first or a database contradicts the log.
+// firstRevokeThatParts returns the lease revoke from which on the members' contents differ. It is nil when another
+// entry came first or a database contradicts the log.
 func firstRevokeThatParts(in *Input) *replay.Event {
 	if in.Replay == nil || !in.found(check.L03) || in.found(check.R01, check.A01) {
 		return nil

@@ -14,7 +14,7 @@ var leaseOpsReapplied = described(Cause{
 	Match: matchLeaseRepeat,
 })
 
-// matchLeaseRepeat wants every difference of a member to be a lease that a restart worked on again.
+// matchLeaseRepeat requires that every difference of a member is a lease whose entries a restart applied again.
 func matchLeaseRepeat(in *Input) *Match {
 	if in.Replay == nil || in.found(check.D07, check.A01, check.L02) {
 		return nil

@@ -17,7 +17,7 @@ var danglingLease = described(Cause{
 		m := &Match{Certainty: Proof, Members: membersOf(in, check.L02), Because: ids(in, check.L02, check.L01),
 			RefutedBy: "the lease's row, read from another copy of this database"}
 		if slices.ContainsFunc(m.Members, func(label string) bool { return holdsMember(in, label, check.X05) }) {
-			m.Certainty = Hint // pages of different moments contradict each other by themselves
+			m.Certainty = Hint // pages of different times contradict each other anyway
 		}
 		return m
 	},
@@ -47,7 +47,7 @@ func matchNegativeLease(in *Input) *Match {
 		if first == nil {
 			return nil
 		}
-		m.Certainty = Strong // a put that named the lease parted the members; no revoke proves it
+		m.Certainty = Strong // the members differ since a put that named the lease; no revoke proves the cause
 		for _, i := range first.Lacking {
 			m.Members = append(m.Members, in.Members[i].Label())
 		}
@@ -55,7 +55,7 @@ func matchNegativeLease(in *Input) *Match {
 	return m
 }
 
-// firstParting is the first entry whose promised effect some member lacks, nil when all members hold all.
+// firstParting is the first entry whose required effect is missing on some member, nil when no effect is missing.
 func firstParting(in *Input) *replay.Event {
 	for _, e := range in.Replay.Events {
 		if len(e.Lacking) > 0 {

@@ -18,7 +18,7 @@ var snapDirLeftovers = described(Cause{
 	},
 })
 
-// besideVerdict marks a match that explains something beside the verdict; it passes on nil.
+// besideVerdict makes a match secondary: it explains something other than the verdict. It returns nil for nil.
 func besideVerdict(m *Match) *Match {
 	if m != nil {
 		m.Secondary = true

@@ -3,7 +3,7 @@ package cause
 import "slices"
 
 // All returns the catalogue in the order of preference: of two causes that fit, the earlier is named first. A new cause
-// is one value in a file of its family and one line in the list of its family below; its text stands in prose/ID.md.
+// is one value in a file of its family and one line in the list of its family below; its text is prose/ID.md.
 func All() []Cause {
 	return append(known(), unexplained())
 }
@@ -80,7 +80,7 @@ func fileCauses() []Cause {
 	}
 }
 
-// contentCauses are about what members hold and should not, or should and do not.
+// contentCauses are about content that members hold in excess or lack.
 func contentCauses() []Cause {
 	return []Cause{
 		leaseRevokeWithoutToken,
@@ -132,7 +132,7 @@ func memberCauses() []Cause {
 	}
 }
 
-// sideCauses are about what never explains a verdict.
+// sideCauses never explain a verdict.
 func sideCauses() []Cause {
 	return []Cause{
 		nospaceAlarm,

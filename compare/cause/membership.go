@@ -44,7 +44,7 @@ var updateDropsLearner = described(Cause{
 	Match: func(in *Input) *Match {
 		m := learnerDrift(in, check.KindLearnerListedAsVoter, "a promotion of the member")
 		if m != nil && !updatedAfterAdd(in, m) {
-			m.Certainty = Hint // the log that is left does not hold the update
+			m.Certainty = Hint // what remains of the log does not hold the update
 		}
 		return m
 	},
@@ -65,7 +65,7 @@ func learnerDrift(in *Input, kind check.Kind, refutedBy string) *Match {
 	return m
 }
 
-// updatedAfterAdd tells whether, of every learner that bucket members calls a voter, some log holds an update behind
+// updatedAfterAdd reports whether some log holds, for every learner that is a voter in bucket members, an update after
 // its addition.
 func updatedAfterAdd(in *Input, m *Match) bool {
 	for _, f := range in.Findings[check.M07] {

@@ -12,7 +12,8 @@ var mvccContradiction = described(Cause{
 		m := aside(in, check.K04, "the same records read from another copy of this database",
 			func(check.Finding) bool { return true })
 		if m != nil {
-			// Where the log or other members show what should be there, that says more than the state of the file.
+			// If the log or other members show what the record should be, K01 or K03 explains more than the state of
+			// the file.
 			m.Secondary = in.found(check.K01, check.K03) &&
 				!slices.ContainsFunc(in.Findings[check.K04],
 					func(f check.Finding) bool { return f.Facts.Undecodable })

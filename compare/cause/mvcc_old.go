@@ -37,7 +37,7 @@ var restoreIndex320 = described(Cause{
 	Match: matchIndex320,
 })
 
-// matchIndex320 wants every differing key to be absent on one member of 3.2 alone, and older than its compaction
+// matchIndex320 requires every differing key to be absent on one member of 3.2 alone, and older than its compaction
 // elsewhere.
 func matchIndex320(in *Input) *Match {
 	if in.Diff == nil || !in.found(check.K01) || replayedWrong(in) ||
@@ -64,7 +64,7 @@ func matchIndex320(in *Input) *Match {
 		RefutedBy: "an entry of the log that deletes these keys; a member that never ran 3.2.0"}
 }
 
-// replayedWrong tells whether an entry above the compact revision did not end as the log asks, on any member.
+// replayedWrong reports whether an entry above the compact revision did not end as the log asks, on any member.
 func replayedWrong(in *Input) bool {
 	if in.Replay == nil {
 		return false
@@ -83,7 +83,7 @@ func missingOn(row diff.Row) int {
 	return at
 }
 
-// compactedBelow tells whether the record that the others hold lies at or below what the member has compacted.
+// compactedBelow reports whether the record that the others hold is at or below the member's compact revision.
 func compactedBelow(m *evidence.Member, row diff.Row) bool {
 	f := m.DB.Meta.FinishedCompact
 	return f != nil && !slices.ContainsFunc(row.Cells, func(c *diff.Cell) bool { return c != nil && c.Mod > f.Main })

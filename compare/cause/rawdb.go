@@ -61,8 +61,8 @@ func firstUnapplied(ctx context.Context, m *evidence.Member) *replay.Entry {
 	return nil
 }
 
-// endsLike tells whether the restored database holds the old one's last record at its revision, and not the entry's
-// write behind it.
+// endsLike reports whether the restored database holds the old one's last record at its revision, and not the entry's
+// write after it.
 func endsLike(ctx context.Context, x, old *evidence.Member, e *replay.Entry) bool {
 	last := old.DB.KV.LastRev
 	a, b := recordAt(ctx, x, last), recordAt(ctx, old, last)
@@ -73,7 +73,7 @@ func endsLike(ctx context.Context, x, old *evidence.Member, e *replay.Entry) boo
 	return next == nil || !bytes.Equal(next.Key, e.Req.Put.Key) || !bytes.Equal(next.Value, e.Req.Put.Value)
 }
 
-// recordAt reads one put, nil when there is none at that revision.
+// recordAt returns the put at a revision, nil when there is none.
 func recordAt(ctx context.Context, m *evidence.Member, at dumpdb.Rev) *dumpdb.KeyValue {
 	for r, err := range m.DB.Handle.Query(ctx, dumpdb.Query{FromRev: at.Main, ToRev: at.Main}) {
 		if err != nil || r.Err != nil || r.Tombstone || r.Rev != at {

@@ -59,7 +59,7 @@ func matchDefragRace(in *Input) *Match {
 	return m
 }
 
-// compact tells a database with hardly a free page, as a defragmentation leaves it.
+// compact reports whether a database has hardly a free page, as after a defragmentation.
 func compact(m *evidence.Member) bool {
 	return m.DB != nil && m.DB.Pages != nil && m.DB.Pages.Complete && m.DB.Pages.Free <= 2+m.DB.Pages.Reachable/50
 }

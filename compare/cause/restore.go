@@ -35,7 +35,7 @@ func matchRestoredFromDifferent(in *Input) *Match {
 		RefutedBy: "an entry after the restore that had different results on two members; the same revision on all of " +
 			"them at the index at which the restore ends"}
 	if len(bumps) > 1 {
-		m.Certainty = Strong // one backup with different bumps gives other revisions as well
+		m.Certainty = Strong // one backup restored with different bumps gives other revisions as well
 	}
 	return m
 }
@@ -78,7 +78,7 @@ var restoredOneOnly = described(Cause{
 })
 
 // restoredIntoOtherCluster: cluster IDs differ, one source was restored, and the sources of the other cluster were
-// bootstrapped and know the restored one's name or peer URL as a member of theirs.
+// bootstrapped and have a member with the restored one's name or peer URL.
 func restoredIntoOtherCluster(in *Input) *Match {
 	if len(foreign(in)) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func restoredIntoOtherCluster(in *Input) *Match {
 		RefutedBy: "another peer URL of the restored member than the cluster knows"}
 }
 
-// sameHost tells whether the cluster of o knows a member at a peer URL of m under another ID.
+// sameHost reports whether the cluster of o knows a member at a peer URL of m under another ID.
 func sameHost(m, o *evidence.Member) bool {
 	if o.ClusterID == m.ClusterID {
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/prose"
 )
 
-// proseFiles are the texts: prose/ID.md says what the cause ID is, what it affects, what to do and what that costs.
+// proseFiles holds prose/ID.md for each cause: what it is, what it affects, what to do and what that costs.
 //
 //go:embed prose/*.md
 var proseFiles embed.FS

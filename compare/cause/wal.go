@@ -85,7 +85,7 @@ func oneVoter(m *evidence.Member) bool {
 	return m.Membership.RaftKnown && len(m.Membership.Voters) == 1
 }
 
-// stateOf takes the findings of a check for proof of a state, on members that fit and whose log shows no damage that
+// stateOf treats the findings of a check as proof of a state, for members that fit and whose log shows no damage that
 // explains it.
 func stateOf(in *Input, id check.ID, refutedBy string, fits func(*evidence.Member) bool) *Match {
 	m := &Match{Certainty: Proof, Because: []string{}, RefutedBy: refutedBy}

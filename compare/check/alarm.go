@@ -34,7 +34,7 @@ func runAlarmMembers(in *Input) Result {
 			if id == 0 || slices.Contains(known, id) {
 				continue
 			}
-			f.Title = fmt.Sprintf("%s: alarm %s is raised for %s, which is no member", m.Label(),
+			f.Title = fmt.Sprintf("%s: alarm %s is raised for %s, which is not a member", m.Label(),
 				evidence.AlarmName(a.Type), id)
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page),
 				Bucket: "alarm", Key: Bytes(id.String()), Field: evidence.AlarmName(a.Type),
@@ -134,8 +134,8 @@ func (in *Input) corruptAlarms() (blamed []string, rows []Evidence) {
 
 const alarmCorrupt = 2
 
-// wrongMembers are those whose database contradicts the log or lacks what was promised; the text says why it cannot be
-// told.
+// wrongMembers are those whose database contradicts the log or lacks what the log requires. If that cannot be decided,
+// the text says why.
 func (in *Input) wrongMembers() (wrong []string, why string) {
 	if in.Diff == nil || in.Replay == nil {
 		return nil, "needs the logs and databases of two members or more"

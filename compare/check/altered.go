@@ -13,21 +13,21 @@ import (
 // members.
 const fieldAltered = "altered entry"
 
-// altered is a stretch of indexes at which logs differ between entries on which they agree.
+// altered is a range of indexes at which logs differ, between entries on which they agree.
 type altered struct {
 	diffs []replay.LogDiff
-	// odd are the positions of the members whose log was altered, as far as that can be told; else of all that hold the
-	// index.
+	// odd are the positions of the members whose log was altered, or of all that hold the index if nothing shows who is
+	// wrong.
 	odd []int
-	// why says what shows that it is these; "" when nothing does.
+	// why says what shows that these logs were altered; "" when nothing does.
 	why string
 	// believes is true when the database of each odd member holds the effect of the entry in its own log.
 	believes bool
 }
 
-// alteredEntries finds the stretches of indexes at which the logs differ although they agree before and after: one
-// entry was altered in one log. Two leaders of one term, two clusters or two lives of one member go on to differ once
-// they have begun to.
+// alteredEntries finds the ranges of indexes at which the logs differ although they agree before and after: one entry
+// was altered in one log. The logs of two leaders of one term, of two clusters or of two incarnations of one member do
+// not agree again.
 func (in *Input) alteredEntries() (out []altered) {
 	if in.Replay == nil || !in.Replay.DiffsComplete() {
 		return nil
@@ -64,8 +64,8 @@ func (in *Input) allDiffs() []replay.LogDiff {
 	return all
 }
 
-// isAltered: the logs that differ agree on the entry after the stretch, in one term; or the stretch is the very last
-// entry, it is not the first that a leader made, and the logs agree on entries of servers before it.
+// isAltered: the logs that differ agree on the entry after the range, in one term. Or the range is the very last entry,
+// it is not the first that a leader made, and the logs agree on entries of servers before it.
 func (in *Input) isAltered(diffs []replay.LogDiff) bool {
 	first, last := diffs[0].Index, diffs[len(diffs)-1].Index
 	var holders []int
@@ -85,15 +85,15 @@ func (in *Input) isAltered(diffs []replay.LogDiff) bool {
 	return after || before && len(diffs) == 1 && !diffs[0].Empty
 }
 
-// agreeAt tells whether both logs hold the index in the same term. Where they do, and the index is none at which logs
-// differ, they hold the same entry.
+// agreeAt reports whether both logs hold the index in the same term. If they do, and logs do not differ at the index,
+// they hold the same entry.
 func agreeAt(a, b *evidence.Member, index uint64) bool {
 	t := a.WAL.TermAt(index)
 	return t != 0 && t == b.WAL.TermAt(index)
 }
 
-// blame finds out whose log was altered: that of a member whose own database holds another effect than the entry of its
-// log, however many they are; where no database tells, the one that differs from most logs.
+// blame finds out whose log was altered. These are all members whose own database holds another effect than the entry
+// in their log. If no database decides, it is the log that differs from most others.
 func (in *Input) blame(a *altered) {
 	votes := a.diffs[0].Versions
 	total := 0
@@ -139,7 +139,7 @@ func (in *Input) blame(a *altered) {
 	a.believes = !slices.ContainsFunc(a.odd, func(i int) bool { return !in.confirmsLog(i, a.diffs) })
 }
 
-// termsFall tells whether the entries cannot stand in a log between their neighbors: terms never fall from one entry to
+// termsFall reports whether the entries cannot be in a log between their neighbors: terms never fall from one entry to
 // the next (raft paper, 5.3).
 func (in *Input) termsFall(member int, diffs []replay.LogDiff) bool {
 	w := &in.Members[member].WAL
@@ -154,7 +154,7 @@ func (in *Input) termsFall(member int, diffs []replay.LogDiff) bool {
 	return false
 }
 
-// contradictsLog tells whether the database of a member holds another effect than one of these entries in its own log.
+// contradictsLog reports whether the database of a member holds another effect than one of these entries in its own log.
 func (in *Input) contradictsLog(member int, diffs []replay.LogDiff) bool {
 	return in.outcomeAt(member, diffs, func(o replay.Outcome) bool {
 		return o.State == replay.Contradicted ||
@@ -162,7 +162,7 @@ func (in *Input) contradictsLog(member int, diffs []replay.LogDiff) bool {
 	})
 }
 
-// confirmsLog tells whether the database of a member holds the effect of one of these entries as its own log has it.
+// confirmsLog reports whether the database of a member holds the effect of one of these entries as its own log has it.
 func (in *Input) confirmsLog(member int, diffs []replay.LogDiff) bool {
 	return in.outcomeAt(member, diffs, func(o replay.Outcome) bool { return o.State == replay.Applied && o.Sig != 0 })
 }

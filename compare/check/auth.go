@@ -48,7 +48,7 @@ func runAuthRevisionEqual(in *Input) Result {
 	}
 	if b := in.Diff.Find("auth"); b != nil && in.authRow() == nil && !in.authBeyondLog() {
 		if b.Equal != nil {
-			return Result{Outcome: Holds} // an entry between what members have applied explains the rest
+			return Result{Outcome: Holds} // an entry that not all members have applied explains the rest
 		}
 		return Result{Reason: b.Reason}
 	}
@@ -89,8 +89,8 @@ func (in *Input) authRow() *diff.Row {
 	return nil
 }
 
-// authRevisionsCompared are the positions of the members whose auth revisions count: all, but those that an entry
-// between what they and others have applied excuses.
+// authRevisionsCompared are the positions of the members whose auth revisions count: all except those whose difference
+// is explained by an entry that they or others have not applied.
 func (in *Input) authRevisionsCompared() map[int]bool {
 	out := map[int]bool{}
 	row := in.authRow()
@@ -100,7 +100,7 @@ func (in *Input) authRevisionsCompared() map[int]bool {
 	return out
 }
 
-// authExpected is the auth revision the log alone gives.
+// authExpected is the auth revision that results from the log alone.
 func (in *Input) authExpected() (uint64, bool) {
 	if in.Replay == nil {
 		return 0, false
@@ -113,8 +113,8 @@ func (in *Input) authExpected() (uint64, bool) {
 	return 0, false
 }
 
-// authBeyondLog tells whether some member's auth revision lies outside what its own log allows, whatever it has
-// applied.
+// authBeyondLog reports whether some member's auth revision is outside the range that its own log allows, whatever it
+// has applied.
 func (in *Input) authBeyondLog() bool {
 	if in.Replay == nil {
 		return false
@@ -127,7 +127,8 @@ func (in *Input) authBeyondLog() bool {
 	return false
 }
 
-// firstAuthBreak is the first jump of any member; without one, the first entry refused for its auth revision.
+// firstAuthBreak is the first rise of any member's auth revision at a restart; without one, the first entry refused for
+// its auth revision.
 func (in *Input) firstAuthBreak() (index, term uint64) {
 	if in.Replay == nil {
 		return 0, 0
@@ -261,7 +262,8 @@ func runPasswordsEqual(in *Input) Result {
 	return r
 }
 
-// ownSalts says why differing hashes of a user cannot be judged, "" when the log shows that each member made its own.
+// ownSalts says why differing password hashes of a user cannot be judged, "" when the log shows that each member made a
+// separate one.
 func (in *Input) ownSalts(user string) string {
 	if in.Replay != nil && in.Replay.Survey != nil {
 		if sets := in.Replay.Survey.Passwords(user, in.Replay.Commit); len(sets) > 0 && sets[len(sets)-1].Hash == nil {

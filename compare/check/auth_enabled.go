@@ -32,7 +32,7 @@ func (in *Input) authWitness(row *diff.Row, at []int) []witness {
 	return out
 }
 
-// authByLog says whether auth is on after what all of them have applied, "" when the log does not tell.
+// authByLog says whether auth is on after the entries that all of them have applied, "" when the log does not show it.
 func (in *Input) authByLog(at []int) (enabled, why string) {
 	s, applied := in.Replay.Survey, in.appliedByAll(at)
 	last := uint64(0)
@@ -46,7 +46,7 @@ func (in *Input) authByLog(at []int) (enabled, why string) {
 			enabled, why = "false", fmt.Sprintf("root turned auth off in entry %d", sw.Index)
 		}
 	}
-	// A member stamps its auth revision into what it proposes only while auth is on for it.
+	// A member puts its auth revision into the requests that it proposes only while auth is on for it.
 	by, newest := "", uint64(0)
 	voters := 0
 	for _, m := range in.Members {

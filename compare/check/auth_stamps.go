@@ -9,8 +9,9 @@ import (
 )
 
 // authBounds are the lowest and the highest auth revision that a member can have according to the headers of requests.
-// A member stamps its own with its auth revision, which never falls. It refuses those of all members that are stamped
-// lower, so one that took effect bounds it from above, and each auth entry after that raises it by one at most.
+// A member puts its auth revision, which never falls, into the header of the requests that it proposes. It refuses
+// requests with a lower one, so a request that took effect is an upper bound. Each auth entry after it raises the auth
+// revision by one at most.
 type authBounds struct {
 	low, high uint64
 	// lowAt and highAt are the entries that show it, 0 where none does.
@@ -32,7 +33,7 @@ func (in *Input) authBoundsOf(pos int) (b authBounds) {
 		m.Version.MayFollow(release.DefragLosesIndex) ||
 		slices.ContainsFunc(sv.AuthSwitches(), func(s replay.AuthSwitch) bool { return !s.On }) ||
 		!in.Replay.Covers(atMost.Index, m.AppliedMax) {
-		return b // a restart may have raised it, auth was off for a time, or entries that raise it are in no log
+		return b // a restart may have raised it, auth was off for a time, or no log holds the entries that raise it
 	}
 	b.high, b.highAt = atMost.AuthRevision, atMost.Index
 	for _, e := range sv.Auth {

@@ -34,7 +34,7 @@ func runAuthStructure(in *Input) Result {
 	return outcome(fs, unread)
 }
 
-// authDamaged tells whether damage may hide rows of the auth buckets; what is not there then proves nothing.
+// authDamaged reports whether damage may hide rows of the auth buckets. A missing row then proves nothing.
 func authDamaged(m *evidence.Member) bool {
 	return slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {
 		return d.Bucket == "" || strings.HasPrefix(d.Bucket, "auth")

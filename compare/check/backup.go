@@ -9,7 +9,7 @@ import (
 // The checks of family B look at files that are meant to be restored: backups and the streamed snapshots of running
 // members.
 
-// backups are the sources that are backups and could be looked at.
+// backups are the sources that are backups and could be opened.
 func (in *Input) backups() []*evidence.Member {
 	var out []*evidence.Member
 	for _, m := range in.Members {
@@ -70,7 +70,7 @@ func runBackupTrailer(in *Input) Result {
 	for _, m := range list {
 		switch t := m.DB.Trailer; {
 		case m.DB.Foreign:
-			reason = m.Label() + " is no database, so it has no place for a trailer"
+			reason = m.Label() + " is not a database, so it cannot have a trailer"
 		case t.State == "match":
 		case t.State == "mismatch":
 			f := backupFinding(m, KindTrailerMismatch, Critical, "the sha256 trailer does not fit the content",
@@ -80,7 +80,7 @@ func runBackupTrailer(in *Input) Result {
 					Expected: t.Expected})
 			fs = append(fs, f)
 		case t.State == "absent" && m.DB.Handle == nil:
-			reason = m.Label() + " is no database, so it has no place for a trailer"
+			reason = m.Label() + " is not a database, so it cannot have a trailer"
 		case t.State == "absent":
 			f := backupFinding(m, KindTrailerAbsent, Warning, "no sha256 trailer",
 				"the file was not written by snapshot save (or lost its end); restore needs --skip-hash-check",
@@ -99,7 +99,7 @@ var backupSize = described(Check{
 	Run: runBackupSize,
 })
 
-// metaBytes is what a file needs at least to hold one meta page's content; what is shorter does not even open.
+// metaBytes is the size of a file that holds the content of one meta page; a shorter file does not open.
 const metaBytes = 80
 
 func runBackupSize(in *Input) Result {

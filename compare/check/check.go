@@ -23,7 +23,7 @@ const (
 	NeedReplay                  // log and db of at least one member
 )
 
-// Input is what checks look at. Replay and Diff are nil when there was nothing to replay or compare.
+// Input is what checks judge. Replay and Diff are nil when there was nothing to replay or compare.
 type Input struct {
 	Members []*evidence.Member
 	Replay  *replay.Result
@@ -32,16 +32,16 @@ type Input struct {
 	MaxRows int
 	// ServerLogs are what the servers' own logs say, by the member's label.
 	ServerLogs map[string]*serverlog.Journal
-	// Single is true when one source is looked at alone: checks that need several then say so.
+	// Single is true when one source is inspected alone: checks that need several then say so.
 	Single bool
-	// Ctx ends checks that read; nil stands for one that never ends.
+	// Ctx ends checks that read; nil means that nothing ends them.
 	Ctx context.Context //nolint:containedctx // an input lives for one run
-	// before caches the databases as they stood before their last transaction, beforeRows their rows.
+	// before caches the databases as they were before their last transaction, beforeRows their rows.
 	before     map[*evidence.Member]*evidence.Member
 	beforeRows map[beforeKey]map[string]string
 }
 
-// Context ends what reads for a check or a cause.
+// Context is the context for checks and causes that read.
 func (in *Input) Context() context.Context {
 	if in.Ctx == nil {
 		return context.Background()
@@ -85,7 +85,7 @@ type Check struct {
 	// ID is the family letter and a number: W log, S snapshot file, D database file, K key-value, A auth, L lease,
 	// M membership, R raft, B backup, X copy.
 	ID ID
-	// Title says what is wrong when it is violated, as a statement of what must hold.
+	// Title states what must hold.
 	Title string
 	// Doc says what must hold, why it matters, when it is normal, and for which etcd versions.
 	Doc   string
@@ -119,7 +119,7 @@ func (c *Check) Applies(in *Input) (string, bool) {
 	return "", true
 }
 
-// outcome sums findings up: violated when one is an error or worse or a warning, holds when there are only notes.
+// outcome is violated when a finding is a warning or worse, and holds when there are only notes.
 func outcome(fs []Finding, notChecked string) Result {
 	r := Result{Outcome: Holds, Findings: fs, Reason: notChecked}
 	for _, f := range fs {
@@ -161,8 +161,8 @@ func showLogAs(m *evidence.Member, flags ...any) shell.Command {
 	return shell.Format("etcd-medic dumplog {}", shell.Source(m.Label())).With(flags...)
 }
 
-// showDB shows a part of a member's database: arguments of dumpdb. Of a bucket that is not there it shows those that
-// are.
+// showDB shows a part of a member's database: arguments of dumpdb. For a bucket that does not exist it lists the
+// buckets.
 func showDB(m *evidence.Member, args ...any) shell.Command {
 	if m.HasDB() && len(args) > 0 {
 		if bucket, ok := args[0].(string); ok && slices.Contains(m.DB.Handle.MissingBuckets(), bucket) {
@@ -177,5 +177,5 @@ func showRev(m *evidence.Member, rev int64) shell.Command {
 	return showDB(m, "key", "--from-rev", rev, "--to-rev", rev)
 }
 
-// removeMember is the command that takes a member out of the cluster.
+// removeMember is the command that removes a member from the cluster.
 func removeMember(id fmt.Stringer) shell.Command { return shell.Format("etcdctl member remove {}", id) }

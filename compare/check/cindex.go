@@ -168,7 +168,7 @@ func (in *Input) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	return f
 }
 
-// stretches makes findings of what the replay of each member shows.
+// stretches makes findings of the spans of entries that the replay shows for each member.
 func (in *Input) stretches(of func(*replay.MemberResult) []replay.Stretch,
 	finding func(*evidence.Member, *replay.Stretch) Finding) Result {
 	var fs []Finding

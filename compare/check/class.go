@@ -2,7 +2,7 @@ package check
 
 import "encoding/json"
 
-// Class is the kind of state or trouble that a verdict names and that a finding speaks for.
+// Class is the kind of state or fault that a verdict names and that a finding supports.
 type Class string
 
 // The classes; the table in classes says what each one means.

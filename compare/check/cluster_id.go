@@ -8,9 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// alteredClusterIDs explains several cluster IDs by metadata that was altered: every source that carries another ID
-// than the most frequent one shares requests with a source that carries that. It returns nil where that does not
-// explain all of them.
+// alteredClusterIDs explains several cluster IDs by altered metadata: every source with another ID than the most
+// frequent one shares requests with a source that has it. It returns nil if that does not explain all of them.
 func (in *Input) alteredClusterIDs(by map[dumplog.ID][]string) []Finding {
 	var usual dumplog.ID
 	tie := false
@@ -49,9 +48,9 @@ func (in *Input) sharesLogWith(m *evidence.Member) *evidence.Member {
 	return nil
 }
 
-// sharesRequests tells whether two logs hold the same requests of servers. Request IDs are unique, unlike the entries
-// of a founding and the first entries of leaders, so a stretch with more entries than those is equal in the logs of one
-// cluster only. Logs that are shorter than such a stretch and end at different entries do not show it.
+// sharesRequests reports whether two logs hold the same requests of servers. Request IDs are unique, unlike the entries
+// of a bootstrap and the first entries of leaders. A range with other entries than those is therefore equal only in the
+// logs of one cluster. Logs that are shorter than such a range and end at different entries do not show it.
 func sharesRequests(a, b *evidence.Member) bool {
 	if !a.HasLog() || !b.HasLog() {
 		return false
@@ -70,7 +69,7 @@ func sharesRequests(a, b *evidence.Member) bool {
 	return false
 }
 
-// clusterIDFinding is about sources of which one has an altered ID, beside those that share its log.
+// clusterIDFinding is about sources of which one has an altered ID, while others share its log.
 func clusterIDFinding(ms []*evidence.Member, beside ...*evidence.Member) Finding {
 	f := Finding{Kind: KindClusterIDAltered, Severity: Critical, Class: ClassWALDamage}
 	for _, m := range append(ms[:len(ms):len(ms)], beside...) {

@@ -77,7 +77,7 @@ func (in *Input) belowScheduled(m *evidence.Member) *evidence.Member {
 	return nil
 }
 
-// requestsNone reports whether the entries that m has applied above an index are all there and none requests the
+// requestsNone reports whether the logs hold all entries that m has applied above an index, and none requests the
 // scheduled compaction.
 func (in *Input) requestsNone(m *evidence.Member, above uint64) bool {
 	if above >= m.AppliedMax {
@@ -167,7 +167,7 @@ func (in *Input) compactionsFor(m *evidence.Member, scheduled int64, finished *d
 	return c, true
 }
 
-// anyRestored reports whether the cluster began from a backup, by the log of any member.
+// anyRestored reports whether the log of any member shows that the cluster was restored from a backup.
 func (in *Input) anyRestored() bool {
 	for _, m := range in.Members {
 		if Restored(m) {

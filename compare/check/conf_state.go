@@ -69,7 +69,7 @@ func (in *Input) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 			Show:     showDB(m, "meta")}}}, true
 }
 
-// foundedHere reports whether the logs hold every entry since the cluster was founded, and it was not restored.
+// foundedHere reports whether the logs hold every entry since the bootstrap of the cluster, and it was not restored.
 func (in *Input) foundedHere() bool {
 	return in.Replay != nil && in.Replay.First == 1 && len(in.Replay.Gaps)+len(in.Replay.LogDiffs) == 0 &&
 		!in.anyRestored() &&
@@ -130,8 +130,8 @@ func (in *Input) named(id dumplog.ID) bool {
 	})
 }
 
-// sameConfChanges returns another member of the cluster whose confState names known members only and is that of its
-// configuration, when no conf change lies between what the two have applied; nil when there is none.
+// sameConfChanges returns another member of the cluster whose confState names only known members and equals its
+// configuration. No conf change may be between the applied indexes of the two. It is nil when there is none.
 func (in *Input) sameConfChanges(m *evidence.Member) *evidence.Member {
 	for _, o := range in.Members {
 		if o == m || !o.HasDB() || !o.HasLog() || o.ClusterID != m.ClusterID || o.DB.Meta.ConfState == nil ||
@@ -148,7 +148,7 @@ func (in *Input) sameConfChanges(m *evidence.Member) *evidence.Member {
 	return nil
 }
 
-// confChangeBetween reports whether a conf change may lie between what two members have applied.
+// confChangeBetween reports whether a conf change may be between the applied indexes of two members.
 func (in *Input) confChangeBetween(a, b *evidence.Member) bool {
 	from, to := min(a.AppliedMin, b.AppliedMin), max(a.AppliedMax, b.AppliedMax)
 	if in.Replay == nil || !in.Replay.Covers(from, to) {

@@ -18,7 +18,7 @@ func runDBTerm(in *Input) Result {
 	checked := 0
 	for _, m := range in.Members {
 		if !m.HasDB() || !m.HasWAL() || m.DB.Meta.Term == nil || m.DB.Meta.ConsistentIndex == nil || m.IndexFrozen() {
-			continue // C01 tells of a frozen index
+			continue // C01 reports a frozen index
 		}
 		if m.Version.Has(release.TermInMeta).Excluded() {
 			continue // its servers store no term: the row is from the restore

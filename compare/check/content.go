@@ -121,7 +121,7 @@ func runRevisionsEqual(in *Input) Result {
 	var parts []string
 	for i, m := range in.Members {
 		if !in.Diff.TookPart("key", i) || m.DB.KVDamaged {
-			continue // the last revision may stand on the page that can not be read
+			continue // the last revision may be on the page that cannot be read
 		}
 		seen[in.Diff.Revs[i]] = true
 		f.Members = append(f.Members, m.Label())
@@ -136,13 +136,13 @@ func runRevisionsEqual(in *Input) Result {
 		return Result{Outcome: Holds}
 	}
 	f.Explanation = fmt.Sprintf("revisions at index %d: %s", in.Diff.Common, strings.Join(parts, ", "))
-	if in.Replay == nil || in.Replay.EventCount == 0 { // else the entries tell who is wrong
+	if in.Replay == nil || in.Replay.EventCount == 0 { // else the entries show who is wrong
 		f.Odd = in.oddRevisions(f.Members)
 	}
 	return Result{Outcome: Violated, Findings: []Finding{f}}
 }
 
-// oddRevisions are the members whose revision is another than that of more than half of the members named.
+// oddRevisions are the members whose revision differs from that of more than half of the named members.
 func (in *Input) oddRevisions(named []string) []string {
 	count := map[int64]int{}
 	for i, m := range in.Members {
@@ -232,7 +232,7 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 	return append(out, in.stateFindings(m, r)...)
 }
 
-// belowFinding: what the log gives for the compact revision is not what the database holds there.
+// belowFinding: the records that the log requires at the compact revision are not those of the database.
 func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 	first := &r.Below[0]
 	f := Finding{Kind: KindBelowCompactionAgainstLog, Severity: Critical, Members: []string{m.Label()},
@@ -259,7 +259,7 @@ func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 	return f
 }
 
-// stateFindings: rows of the small buckets that the log tells otherwise.
+// stateFindings: rows of the small buckets that contradict the log.
 func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Finding {
 	if len(r.StateDiffs) == 0 {
 		return nil

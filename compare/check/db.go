@@ -28,7 +28,7 @@ func runDBMetas(in *Input) Result {
 		for _, p := range m.DB.Handle.Metas() {
 			if p.Valid || m.DB.Handle.Size() <= int64(p.Page)*int64(m.DB.Handle.PageSize()) &&
 				slices.ContainsFunc(m.DB.Damage, cutShort) {
-				continue // D02 tells that the file ends before it
+				continue // D02 reports that the file ends before it
 			}
 			fs = append(fs, Finding{Kind: KindMetaPageInvalid, Severity: Critical, Class: ClassDBDamage,
 				Members:     []string{m.Label()},
@@ -79,7 +79,7 @@ func runDBPages(in *Input) Result {
 	return outcome(fs, foreign+in.unreadableDBs())
 }
 
-// unreadableDBs names databases that could not even be looked at, other than by damage.
+// unreadableDBs names databases that could not be opened for another reason than damage.
 func (in *Input) unreadableDBs() string {
 	s := ""
 	for _, m := range in.Members {
@@ -92,7 +92,7 @@ func (in *Input) unreadableDBs() string {
 	return s
 }
 
-// cutFirst orders the damage of a file that lost its end: what is lost as a whole comes before what refers to it.
+// cutFirst orders the damage of a file that lost its end: lost parts come before the pages that refer to them.
 func cutFirst(f Finding) int {
 	if f.Facts.DBDamage == dumpdb.DamageTruncated {
 		return 0
@@ -100,7 +100,7 @@ func cutFirst(f Finding) int {
 	return 1
 }
 
-// tellCut says of a file that lost its end which pages are gone, and whether anything can be reached in what is left.
+// tellCut says which pages a file without its end has lost, and whether anything can be reached in the rest.
 func tellCut(f *Finding, m *evidence.Member) {
 	size, page, pages := m.DB.Handle.Size(), int64(m.DB.Handle.PageSize()), int64(m.DB.Handle.Meta().HighWater)
 	whole := size / page
@@ -111,12 +111,12 @@ func tellCut(f *Finding, m *evidence.Member) {
 	f.Explanation = fmt.Sprintf("pages %d..%d of %d are lost", whole, pages-1, pages)
 	switch {
 	case m.RootUnreadable() && whole <= 2:
-		f.Explanation += ": nothing but meta pages is left. Not a single key, user or lease can be had from this file"
+		f.Explanation += ": only meta pages are left. Not a single key, user or lease can be read from this file"
 	case m.RootUnreadable():
 		f.Explanation += fmt.Sprintf(", the root page %d among them: no bucket can be reached any more. Pages 2..%d "+
-			"can still hold records, but nothing tells which of them are current", m.DB.Handle.Meta().Root, whole-1)
+			"can still hold records, but nothing shows which of them are current", m.DB.Handle.Meta().Root, whole-1)
 	default:
-		f.Explanation += "; the buckets that are still reached are read as far as their pages are there"
+		f.Explanation += "; the buckets that can still be reached are read as far as their pages exist"
 	}
 }
 
@@ -224,7 +224,7 @@ func rowFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 	return f
 }
 
-// kindAndBucket parts damaged places of a database.
+// kindAndBucket groups damaged places of a database.
 func kindAndBucket(d *dumpdb.DamageError) string { return string(d.Kind) + " " + d.Bucket }
 
 var dbNotAheadOfLog = described(Check{
@@ -264,7 +264,8 @@ func runDBNotAhead(in *Input) Result {
 // while it was streamed.
 const installSlack = 1000
 
-// justInstalled tells a database as a leader sent it, a little ahead of the received snapshot with which the log ends.
+// justInstalled reports whether the database is as a leader sent it, a little ahead of the received snapshot at the end
+// of the log.
 func justInstalled(m *evidence.Member) bool {
 	snap := snapshotIndex(m)
 	return m.DB.Handle.SavedBySnapshot() && m.DB.Trailer.State != "match" && m.DB.Trailer.State != "mismatch" &&

@@ -41,7 +41,7 @@ func runRootListsBuckets(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// inRoot tells whether a damaged row is a revision among the buckets.
+// inRoot reports whether a damaged row of the root bucket has a revision as its name.
 func inRoot(d *dumpdb.DamageError) bool {
 	_, ok := revOf(d.FirstKey)
 	return ok && d.Kind == dumpdb.DamageRow && d.Bucket == ""

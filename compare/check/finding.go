@@ -2,7 +2,7 @@
 //
 // A check looks at facts and replay, never at files, and ends in one of three outcomes: it holds, it is violated (with
 // findings), or it could not be checked (with the reason). The zero value is "not checked", so that silence never reads
-// as "fine". Checks live one file per topic and stand in the explicit list All.
+// as "fine". Checks are in one file per topic, and in the explicit list All.
 package check
 
 import (
@@ -31,7 +31,7 @@ const (
 	Critical Severity = "critical"
 )
 
-// Rank returns the position of the severity, 0 for info; -1 for a name that is none.
+// Rank returns the position of the severity, 0 for info; -1 for a name that is not a severity.
 func (s Severity) Rank() int {
 	for i, v := range []Severity{Info, Warning, Error, Critical} {
 		if s == v {
@@ -41,7 +41,7 @@ func (s Severity) Rank() int {
 	return -1
 }
 
-// Outcome is a verdict of one check.
+// Outcome is the verdict of one check.
 type Outcome string
 
 // The three verdicts. The empty string, the zero value, reads as not checked.
@@ -62,7 +62,7 @@ func (b Bytes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"base64": base64.StdEncoding.EncodeToString(b)})
 }
 
-// Printable tells whether the bytes are valid UTF-8 without control characters.
+// Printable reports whether the bytes are valid UTF-8 without control characters.
 func (b Bytes) Printable() bool {
 	if !utf8.Valid(b) {
 		return false
@@ -81,14 +81,14 @@ type Rev struct {
 	Sub  int64 `json:"sub"`
 }
 
-// At is where on the axes of log and history a finding lies; zero fields are unknown.
+// At is the place of a finding in the log and in the history of revisions; zero fields are unknown.
 type At struct {
 	Term     uint64 `json:"term,omitempty"`
 	Index    uint64 `json:"index,omitempty"`
 	Revision *Rev   `json:"revision,omitempty"`
 }
 
-// Evidence is a pointer that a stranger can follow with another tool.
+// Evidence is a place that a reader can inspect with another tool.
 type Evidence struct {
 	Member string `json:"member,omitempty"`
 	File   string `json:"file,omitempty"`
@@ -151,8 +151,8 @@ type Finding struct {
 	More   int      `json:"more,omitempty"`
 	Remedy []Remedy `json:"remedy,omitempty"`
 	Refs   []string `json:"refs,omitempty"`
-	// Undecided is true where members differ and nothing shows which of them is wrong: Members are then all that
-	// differ, and none of them stands accused.
+	// Undecided is true where members differ and nothing shows which of them is wrong. Members are then all that
+	// differ, and none of them is accused.
 	Undecided bool `json:"-"`
 	// Each is true where the finding states the same of each of its members by itself, and compares nothing.
 	Each bool `json:"-"`
@@ -161,35 +161,35 @@ type Finding struct {
 	Odd []string `json:"-"`
 	// ByHand are members whose last transaction changed what the finding is about without an entry of the log.
 	ByHand []string `json:"-"`
-	// Class is the verdict class this finding speaks for, "" when it does not decide one.
+	// Class is the verdict class that this finding supports, "" when it does not decide one.
 	Class Class `json:"-"`
-	// Kind is what exactly it states; Facts are the values that belong to the statement.
+	// Kind is the statement; Facts are the values that belong to it.
 	Kind  Kind  `json:"-"`
 	Facts Facts `json:"-"`
 }
 
-// Facts are what a finding states as values, where its members, its place and its evidence do not say it already. The
-// zero value of a field says that it does not belong to the statement.
+// Facts are the values of a finding, apart from its members, its place and its evidence. A field with its zero value
+// does not belong to the statement.
 type Facts struct {
 	// About are the members of the cluster that it is about, by ID; they need not be among the sources.
 	About []dumplog.ID
 	// LogDamage and DBDamage are the kind of a damaged place.
 	LogDamage dumplog.DamageKind
 	DBDamage  dumpdb.DamageKind
-	// Page is the first damaged page of a database, Bucket the bucket that it belongs to, "" where nothing tells.
+	// Page is the first damaged page of a database, Bucket the bucket that it belongs to, "" when unknown.
 	Page   *uint64
 	Bucket string
-	// Undecodable is true where a record of bucket key is no record any more: the file itself shows that its bytes
-	// changed, whatever the log or other members say of it.
+	// Undecodable is true where a record of bucket key cannot be decoded any more. The file itself shows that its bytes
+	// changed, whatever the log or other members show.
 	Undecodable bool
 	// VotersDiffer is true where members differ in who is listed as a voter or as a learner.
 	VotersDiffer bool
 }
 
-// Is tells whether the finding states one of the kinds.
+// Is reports whether the finding's kind is one of kinds.
 func (f *Finding) Is(kinds ...Kind) bool { return slices.Contains(kinds, f.Kind) }
 
-// BareTitle is the title without the member at its beginning, where the finding is about that one alone.
+// BareTitle is the title without the member at its beginning, if the finding is about a single member.
 func (f *Finding) BareTitle() string {
 	return strings.TrimPrefix(f.Title, plural.List(f.Members)+": ")
 }
@@ -199,7 +199,7 @@ func (f *Finding) Alone(label string) bool {
 	return slices.Contains(f.Members, label) && (f.Each || len(f.Members) == 1)
 }
 
-// Apart tells whether the evidence shows two members to hold different things in one place.
+// Apart reports whether the evidence shows that two members differ in one place.
 func (f *Finding) Apart(a, b string) bool {
 	type place struct{ bucket, field, key string }
 	held := map[place]string{}

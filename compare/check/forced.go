@@ -56,8 +56,8 @@ func (in *Input) forcedFinding(r *replay.Forced) Finding {
 	return f
 }
 
-// forcedDrop: the run begins at or below what the database had applied. Shown by writes of cut off entries that the
-// database holds, or by removals that it skipped.
+// forcedDrop: the forced start cut off entries that the database had applied. It shows in writes of those entries that
+// the database holds, or in removals that it skipped.
 func (in *Input) forcedDrop(r *replay.Forced) *Finding {
 	m := in.Members[r.Member]
 	f := &Finding{Kind: KindForcedDroppedApplied, Severity: Critical, Class: ClassDataDivergence,
@@ -98,7 +98,7 @@ func addedAfter(m *evidence.Member, id dumplog.ID, index uint64) bool {
 	})
 }
 
-// keptLearners are learners that were there before the forced start and still are.
+// keptLearners are learners that the cluster had before the forced start and still has.
 func (in *Input) keptLearners(r *replay.Forced) []Finding {
 	m := in.Members[r.Member]
 	var fs []Finding

@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// noFreelistStored is the freelist page of a file that keeps none: all ones.
+// noFreelistStored is the freelist page number in a file without a stored freelist: all bits are set.
 const noFreelistStored = ^uint64(0)
 
 var noFreelistPage = described(Check{
@@ -42,7 +42,7 @@ func runNoFreelistPage(in *Input) Result {
 	return outcome(fs, in.unreadableDBs())
 }
 
-// storesAlone tells whether another member of the cluster stores no freelist.
+// storesAlone reports whether another member of the cluster does not store a freelist.
 func (in *Input) storesAlone(m *evidence.Member) bool {
 	return slices.ContainsFunc(in.Members, func(o *evidence.Member) bool {
 		return o != m && o.HasDB() && o.ClusterID == m.ClusterID && o.ClusterID != 0 &&

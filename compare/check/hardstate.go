@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// alteredVotes are the findings about HardStates whose vote no member can have given.
+// alteredVotes are the findings about HardStates with a vote that the member cannot have given.
 func (in *Input) alteredVotes(m *evidence.Member) []Finding {
 	var fs []Finding
 	s := &m.WAL.Summary
@@ -46,9 +46,9 @@ func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanat
 			Show: showLogAs(m, "--raw")}}}
 }
 
-// neverAMember tells whether no source knows the candidate although it would have to: a candidate was a voter before
-// its term began, so a source whose configuration is current and whose log goes on to that term or a later one holds
-// the change that added it. So does one of the logs of all voters, for a term without entries.
+// neverAMember reports whether no source knows the candidate although one would have to. A candidate was a voter before
+// its term began. A source with a current configuration and a log that reaches that term or a later one holds the
+// change that added it. For a term without entries, one of the logs of all voters holds it.
 func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
 	witness := false
 	for _, o := range in.Members {
@@ -74,7 +74,7 @@ func (in *Input) hasLogsOfVoters(m *evidence.Member) bool {
 	})
 }
 
-// wasNoCandidate tells whether the member that got the vote gave its own to another one, whose log agrees.
+// wasNoCandidate reports whether the member that got the vote voted for another member, whose log agrees.
 func (in *Input) wasNoCandidate(m *evidence.Member, v dumplog.Vote) bool {
 	c := in.byID(v.For)
 	if c == nil || c == m || v.For == m.MemberID || in.apart(c, m) {
@@ -92,7 +92,7 @@ func (in *Input) wasNoCandidate(m *evidence.Member, v dumplog.Vote) bool {
 	return ok && theirs == own
 }
 
-// onlyVote is the vote of a member in a term, where its log says one.
+// onlyVote is the vote of a member in a term, if its log shows exactly one.
 func (in *Input) onlyVote(m *evidence.Member, term uint64) (vote dumplog.ID, ok bool) {
 	if !m.HasWAL() || len(m.WAL.Summary.OddVotes) > 0 {
 		return 0, false

@@ -39,8 +39,8 @@ func runOneHistory(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// BootstrapVoters returns how many conf changes a log begins with that a bootstrap or a restore wrote, 0 when it begins
-// otherwise.
+// BootstrapVoters returns the number of conf changes of a bootstrap or a restore with which a log begins, 0 if it does
+// not begin with them.
 func BootstrapVoters(m *evidence.Member) uint64 {
 	if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartBootstrap && m.WAL.Summary.Start != dumplog.StartRestore {
 		return 0
@@ -55,13 +55,13 @@ func BootstrapVoters(m *evidence.Member) uint64 {
 	return n
 }
 
-// Restored tells whether a restore wrote the first records of the member's log.
+// Restored reports whether a restore wrote the first records of the member's log.
 func Restored(m *evidence.Member) bool {
 	return m.HasWAL() && m.WAL.Summary.Start == dumplog.StartRestore
 }
 
-// nothingShared tells whether a log that differs from another of the same founding at an index shares no entry with it
-// that a server proposed.
+// nothingShared reports whether a log that differs at an index from another one with the same bootstrap shares no entry
+// with it that a server proposed.
 func nothingShared(m *evidence.Member, founded, differ uint64) bool {
 	return founded > 0 && differ > founded && (m.WAL.First.Index == 0 || m.WAL.First.Index >= differ)
 }
@@ -95,8 +95,7 @@ func recordEvidence(m *evidence.Member, field string, pos dumplog.Pos) Evidence 
 		Show: showLogAs(m, "--raw")}
 }
 
-// twinFinding: members of one cluster ID whose logs differ at a committed index and have nothing but their beginning in
-// common.
+// twinFinding: members of one cluster ID whose logs differ at a committed index and share only their beginning.
 func (in *Input) twinFinding() *Finding {
 	if len(in.Replay.LogDiffs) == 0 {
 		return nil
@@ -121,13 +120,14 @@ func (in *Input) twinFinding() *Finding {
 			Expected: "one entry per index", Show: showLog(m, d.Index)})
 	}
 	if restored > 0 && restored < len(f.Members) {
-		return nil // told as a member that was restored alone
+		return nil // reported as a member that was restored alone
 	}
 	return f
 }
 
-// apart tells whether two members are of clusters that only share IDs: their logs differ at the first committed index
-// where any do, and have nothing but a founding in common. What one says of votes and terms says nothing of the other.
+// apart reports whether two members belong to clusters that only share IDs: their logs differ at the first committed
+// index at which logs differ, and share only the entries of a bootstrap. Votes and terms of one then say nothing about
+// the other.
 func (in *Input) apart(a, b *evidence.Member) bool {
 	if a.ClusterID != b.ClusterID {
 		return true
@@ -148,7 +148,7 @@ func (in *Input) apart(a, b *evidence.Member) bool {
 	return entry[a] != entry[b]
 }
 
-// restoredAlone returns a member that shows the cluster to be older than the restore that m comes from.
+// restoredAlone returns a member that shows that the cluster is older than the restore that wrote m.
 func (in *Input) restoredAlone(m *evidence.Member) *evidence.Member {
 	n := BootstrapVoters(m)
 	if !Restored(m) || n == 0 {
@@ -189,8 +189,8 @@ func (in *Input) overlapFinding(o replay.Overlap) Finding {
 	f := Finding{Kind: KindTwoProcesses, Severity: Critical, Class: ClassMemberLostData, Members: []string{name},
 		At:    At{Index: o.Old, Term: in.termAt(o.Old)},
 		Title: fmt.Sprintf("two processes of member %s proposed at the same time", o.Member),
-		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the one that proposed entry "+
-			"%d, and proposed entry %d again: its data dir was copied and both ran",
+		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the process that proposed "+
+			"entry %d, and the older process proposed entry %d after that: the data dir was copied and both ran",
 			o.Publish, o.Old, o.New)}
 	show := func(index uint64) shell.Command {
 		for _, m := range in.Members {

@@ -8,8 +8,8 @@ type ID string
 // OfBackups reports whether the check is about backups.
 func (id ID) OfBackups() bool { return strings.HasPrefix(string(id), "B") }
 
-// MendedByStart tells whether a server puts right by itself what the check finds, where it starts at all and nothing that
-// was promised is lost: an unfinished record, a damaged meta page, a damaged .snap file.
+// MendedByStart reports whether a server that starts repairs itself what the check finds, without a loss: an unfinished
+// record, a damaged meta page, a damaged .snap file.
 func (id ID) MendedByStart() bool { return id == W02 || id == D01 || id == S01 }
 
 // Checks of the log.

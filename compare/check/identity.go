@@ -32,7 +32,7 @@ func runNotRemoved(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// allRemoved tells whether none of the sources is the data dir of a member.
+// allRemoved reports whether none of the sources is the data dir of a member.
 func (in *Input) allRemoved() bool {
 	return !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
 		return m.MemberID != 0 &&
@@ -40,7 +40,7 @@ func (in *Input) allRemoved() bool {
 	})
 }
 
-// IsRemoved tells whether the source is the data dir of a member that was removed from its cluster, other than by a
+// IsRemoved reports whether the source is the data dir of a member that was removed from its cluster, other than by a
 // forced start.
 func (in *Input) IsRemoved(m *evidence.Member) bool {
 	if m.MemberID == 0 {
@@ -147,7 +147,7 @@ func changedMember(m *evidence.Member, id dumplog.ID) bool {
 	})
 }
 
-// forcedOut tells whether a forced start in o's log removed the member.
+// forcedOut reports whether a forced start in o's log removed the member.
 func (in *Input) forcedOut(o *evidence.Member, id dumplog.ID) bool {
 	if in.Replay == nil {
 		return false
@@ -187,7 +187,7 @@ func runBelongsHere(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// unknownMember: everything that could know the ID is at hand, and nothing does.
+// unknownMember: all sources that could know the ID are given, and none does.
 func (in *Input) unknownMember(m *evidence.Member) *Finding {
 	var asked []string
 	for _, o := range in.Members {
@@ -202,7 +202,7 @@ func (in *Input) unknownMember(m *evidence.Member) *Finding {
 			asked = append(asked, o.Label())
 		}
 	}
-	if len(asked) > 1 { // it is no witness of itself where there are others
+	if len(asked) > 1 { // a member does not confirm itself if others can
 		asked = slices.DeleteFunc(asked, func(label string) bool { return label == m.Label() })
 	}
 	if len(asked) == 0 {

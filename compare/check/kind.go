@@ -2,7 +2,7 @@ package check
 
 import "slices"
 
-// Kind says what exactly a finding states, whatever its texts say: causes, the verdict and repairs match kinds and
+// Kind identifies what a finding states, independent of its texts: causes, the verdict and repairs match kinds and
 // facts.
 type Kind string
 
@@ -198,7 +198,7 @@ type kindRow struct {
 
 // kinds lists all kinds.
 var kinds = []kindRow{
-	{KindAlarmOfNoMember, []ID{K08}, "an alarm is raised for an ID that is no member"},
+	{KindAlarmOfNoMember, []ID{K08}, "an alarm is raised for an ID that is not a member"},
 	{KindCorruptAlarmUnfounded, []ID{K09}, "CORRUPT is raised and all keys are equal"},
 	{KindCorruptAlarmNamesOther, []ID{K09}, "CORRUPT names other members than the comparison"},
 	{KindAlarmAgainstLog, []ID{M17}, "an alarm is not as the log left it"},
@@ -206,7 +206,7 @@ var kinds = []kindRow{
 	{KindEntriesRenumbered, []ID{R01}, "entries are missing in a log and the later ones are renumbered"},
 	{KindCommittedEntriesDiffer, []ID{R01}, "logs hold different entries at a committed index"},
 	{KindAuthRevisionsDiffer, []ID{A01}, "the auth revision differs between members"},
-	{KindAuthRevisionAgainstLog, []ID{A02}, "the auth revision is not the one that the log gives"},
+	{KindAuthRevisionAgainstLog, []ID{A02}, "the auth revision does not result from the log"},
 	{KindAuthRevisionBelowStamp, []ID{A02}, "the auth revision is lower than one that the member stamped on its own request"},
 	{KindAuthRevisionTooHigh, []ID{A02}, "the auth revision is higher than the log allows"},
 	{KindEntriesRefusedForAuth, []ID{A04}, "a member dropped entries for its auth revision"},
@@ -298,7 +298,7 @@ var kinds = []kindRow{
 	{KindAlarmRaised, []ID{M06}, "an alarm is raised"},
 	{KindPartMissing, []ID{X02}, "a data dir lacks a part"},
 	{KindFileUnreadable, []ID{X02}, "a file of a source cannot be read"},
-	{KindHistoryImpossible, []ID{K04}, "records are no possible history"},
+	{KindHistoryImpossible, []ID{K04}, "records are not a possible history"},
 	{KindLeaseOfKeyMissing, []ID{L02}, "a key names a lease that does not exist"},
 	{KindTombstonesDiffer, []ID{K07}, "members kept different tombstones at the compact revision"},
 	{KindRevisionBelowScheduled, []ID{K10}, "the newest record is below the unfinished compaction"},
@@ -349,7 +349,7 @@ var kinds = []kindRow{
 	{KindStorageVersionUnknown, []ID{X04}, "the storage version is newer than this program knows"},
 	{KindClusterVersionImpossible, []ID{X04}, "the cluster version is one that no server accepts"},
 	{KindStorageVersionImpossible, []ID{X04}, "the storage version is one that no server accepts"},
-	{KindClusterVersionAgainstLog, []ID{X04}, "the cluster version is not the one that the log set"},
+	{KindClusterVersionAgainstLog, []ID{X04}, "the cluster version differs from the version that the log set"},
 	{KindV2KeysHeld, []ID{M13}, "the v2 store holds keys of users"},
 	{KindV2RequestsInLog, []ID{M13}, "the log holds requests of the v2 API"},
 	{KindRecordTooLarge, []ID{W04}, "a record is too large for older servers to read"},
@@ -379,7 +379,7 @@ var kinds = []kindRow{
 	{KindSourceChanged, []ID{X00}, "a source changed while it was read"},
 }
 
-// Check is the check that states the kind, the first where several do.
+// Check is the check that reports the kind, the first if several do.
 func (k Kind) Check() ID {
 	for i := range kinds {
 		if kinds[i].kind == k {
@@ -389,7 +389,7 @@ func (k Kind) Check() ID {
 	return ""
 }
 
-// KindsOf lists the kinds that a check states.
+// KindsOf lists the kinds that a check reports.
 func KindsOf(id ID) (out []Kind) {
 	for i := range kinds {
 		if slices.Contains(kinds[i].checks, id) {

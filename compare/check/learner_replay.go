@@ -66,7 +66,7 @@ func promotes(c evidence.ConfEntry) bool {
 	return c.Change.Type == dumplog.ConfChangeAddNode && c.Change.Member != nil && c.Change.Member.IsPromote
 }
 
-// bucketVoter tells whether bucket members shows the member as a voter.
+// bucketVoter reports whether bucket members shows the member as a voter.
 func bucketVoter(m *evidence.Member, id dumplog.ID) bool {
 	if m.DB == nil {
 		return false

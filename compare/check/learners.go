@@ -17,7 +17,7 @@ var learnersMove = described(Check{
 func runLearnersMove(in *Input) Result {
 	top := in.newestConfiguration()
 	if top == nil {
-		return Result{Reason: "no source tells raft's configuration"}
+		return Result{Reason: "no source shows raft's configuration"}
 	}
 	var fs []Finding
 	for _, id := range top.Membership.Learners {
@@ -39,7 +39,7 @@ func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 	own := in.byID(id)
 	switch {
 	case own != nil && (own.LastIndex() == 0 ||
-		own.LastIndex() < added.Index): // the index of a snapshot counts: it may have come with no entry yet
+		own.LastIndex() < added.Index): // the index of a snapshot counts: no entry may have followed it yet
 		f.Members = []string{own.Label()}
 		f.Title = fmt.Sprintf("learner %s holds nothing of the cluster's log", own.Label())
 		f.Explanation = fmt.Sprintf("it was added at index %d, its log ends at %d, the cluster is at %d: it reaches "+

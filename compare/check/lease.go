@@ -71,7 +71,7 @@ func (in *Input) revokeEvidence(m *evidence.Member, e *replay.Event, o replay.Ou
 	return ev
 }
 
-// leaseState says what became of the lease in the member's database.
+// leaseState describes the lease in the member's database.
 func leaseState(m *evidence.Member, lease int64) string {
 	if l := findLease(m, lease); l != nil {
 		return fmt.Sprintf("lease still in its database with TTL %d s", l.TTL)

@@ -14,7 +14,7 @@ var revokesByLeader = described(Check{
 	Run:   runRevokesByLeader,
 })
 
-// earlyInTerm is how far behind the begin of a term the queue of the former leader is expected.
+// earlyInTerm is how many entries after the beginning of a term the queue of the former leader is expected.
 const earlyInTerm = 200
 
 func runRevokesByLeader(in *Input) Result {
@@ -59,7 +59,7 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// ledBefore tells whether the proposer of the burst led an earlier term.
+// ledBefore reports whether the proposer of the burst led an earlier term.
 func ledBefore(leaders map[uint64]dumplog.ID, b replay.RevokeBurst) bool {
 	for term, id := range leaders {
 		if term < b.Term && id == b.Proposer {
@@ -69,7 +69,7 @@ func ledBefore(leaders map[uint64]dumplog.ID, b replay.RevokeBurst) bool {
 	return false
 }
 
-// early tells whether the burst lies near the begin of its term.
+// early reports whether the burst is near the beginning of its term.
 func (in *Input) early(b replay.RevokeBurst) bool {
 	for _, m := range in.Members {
 		if !m.HasWAL() {
@@ -84,7 +84,7 @@ func (in *Input) early(b replay.RevokeBurst) bool {
 	return false
 }
 
-// elected names the leader of each term of which the logs hold the votes of a majority.
+// elected returns the leader of each term for which the logs hold the votes of a majority.
 func (in *Input) elected() map[uint64]dumplog.ID {
 	votes := map[uint64]map[dumplog.ID]int{}
 	var newest *evidence.Member

@@ -13,7 +13,7 @@ var leasesExpire = described(Check{
 	Run:   runLeasesExpire,
 })
 
-// minGrants is how many leases make a term without a revoke worth a word.
+// minGrants is how many leases a term without a revoke needs to be reported.
 const minGrants = 3
 
 func runLeasesExpire(in *Input) Result {
@@ -54,7 +54,7 @@ func runLeasesExpire(in *Input) Result {
 }
 
 // recoveredBefore is the index of the last snapshot that the member received before the term's leases, 0 when there is
-// none or something healed it since: a start of the member or a change of auth.
+// none or if a start of the member or a change of auth has ended the defect since.
 func (in *Input) recoveredBefore(m *evidence.Member, t replay.LeaseTerm) uint64 {
 	at := uint64(0)
 	if m.HasWAL() {

@@ -36,7 +36,7 @@ func runLeaseTTLs(in *Input) Result {
 	if in.Diff != nil && len(in.Members) > 1 {
 		r = in.stateEqual(ClassLatentDivergence, func(row *diff.Row) bool { return row.Kind == diff.TTLRow }, "lease")
 	}
-	if !lower { // the log says it already, of the one that is wrong
+	if !lower { // the log has already shown which member is wrong
 		fs = append(fs, in.ttlDifferences(r.Findings)...)
 	}
 	if checked == 0 && r.Outcome == NotChecked && len(fs) == 0 {
@@ -117,8 +117,8 @@ func (in *Input) impossibleTTLs() []Finding {
 	return fs
 }
 
-// ttlDifferences lowers what the comparison of members found to a warning where changed election timeouts could explain
-// it too: all TTLs are within what a minimum can be, and nothing shows which member is wrong.
+// ttlDifferences lowers the findings of the comparison to a warning if changed election timeouts could explain them
+// too: all TTLs are within the range of possible minimums, and nothing shows which member is wrong.
 func (in *Input) ttlDifferences(fs []Finding) []Finding {
 	if len(fs) == 0 {
 		return nil
@@ -162,7 +162,8 @@ func (f *Finding) add(e Evidence, term, index uint64) {
 	f.Evidence = append(f.Evidence, e)
 }
 
-// minimumTTL is the TTL that the member raises shorter ones to, as far as its leases show; false when none was raised.
+// minimumTTL is the TTL to which the member raises shorter ones, as far as its leases show; false when no TTL was
+// raised.
 func minimumTTL(leases []replay.LeaseFact) (int64, bool) {
 	count := map[int64]int{}
 	for _, l := range leases {

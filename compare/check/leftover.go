@@ -39,7 +39,7 @@ func runSnapLeftovers(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// idle is a file that is left over and why.
+// idle is a file without use, and the reason.
 type idle struct {
 	name, what string
 	size       int64
@@ -95,7 +95,7 @@ func idleFiles(m *evidence.Member) []idle {
 	return out
 }
 
-// pendingInstall tells whether a start would install the received database of that index.
+// pendingInstall reports whether a start would install the received database of that index.
 func pendingInstall(m *evidence.Member, index uint64) bool {
 	return index > m.ConsistentIndex() && slices.ContainsFunc(m.WAL.Summary.Snapshots,
 		func(s dumplog.SnapshotRecord) bool { return s.Index == index })

@@ -9,7 +9,7 @@ func All() []Check {
 		[]Check{serverLogsFit, SecondOpinion})
 }
 
-// sourceChecks are about what the sources are and their files.
+// sourceChecks are about the sources and their files.
 func sourceChecks() []Check {
 	return []Check{
 		distinctMembers,
@@ -39,7 +39,7 @@ func sourceChecks() []Check {
 	}
 }
 
-// indexChecks are about what database and log say of each other's extent, and raft's own state.
+// indexChecks compare how far database and log reach, and check raft's own state.
 func indexChecks() []Check {
 	return []Check{
 		mvccInvariants,

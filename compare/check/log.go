@@ -8,15 +8,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// tornKinds are an end of the last segment that is not what was written: the server cuts off what it takes for torn and
-// refuses the rest.
+// tornKinds are an end of the last segment that differs from what was written. The server cuts off what looks torn and
+// refuses everything else.
 var tornKinds = []dumplog.DamageKind{dumplog.DamageTornTail, dumplog.DamageTail}
 
 // sequenceKinds are damage to the sequence of segments rather than to bytes in one.
 var sequenceKinds = []dumplog.DamageKind{dumplog.DamageMissingSegment, dumplog.DamageUnreadable, dumplog.DamageMixed,
 	dumplog.DamageIndexGap, dumplog.DamageName}
 
-// tailKinds are told by another check: that the log ends too early is R03.
+// tailKinds are reported by another check: R03 reports a log that ends too early.
 var tailKinds = []dumplog.DamageKind{dumplog.DamageLostTail}
 
 var walRecords = described(Check{
@@ -55,8 +55,8 @@ func runWALSequence(in *Input) Result {
 	return outcome(fs, in.unreadableParts("wal"))
 }
 
-// missingEnd recognises a log that lost its last segments: the last one left was closed, and the member's own database
-// or HardState goes on after it.
+// missingEnd recognises a log that lost its last segments: the last one that exists was closed, and the member's own
+// database or HardState is beyond it.
 func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
 	if !m.HasWAL() || len(m.WAL.Summary.Segments) == 0 {
 		return nil
@@ -80,8 +80,8 @@ func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
 			"which is missing", last.Size)}
 }
 
-// segmentSize is the size with which the member's server creates segments: as its own log or, if that ends with a
-// closed segment, the logs of the other members show.
+// segmentSize is the size with which the member's server creates segments, according to its own log. If that ends with
+// a closed segment, the logs of the other members show it.
 func (in *Input) segmentSize(m *evidence.Member) int64 {
 	size := int64(dumplog.SegmentLimit)
 	for _, o := range in.Members {
@@ -91,7 +91,7 @@ func (in *Input) segmentSize(m *evidence.Member) int64 {
 	}
 	segs := m.WAL.Summary.Segments
 	for _, g := range segs[:len(segs)-1] {
-		if g.Size < dumplog.SegmentLimit { // a closed segment is longer by a part of what was appended last
+		if g.Size < dumplog.SegmentLimit { // a closed segment also holds a part of the last append
 			size = min(size, g.Size-g.Size/8)
 		}
 	}
@@ -161,7 +161,7 @@ func (in *Input) holders(of *evidence.Member, from, to uint64) string {
 	return fmt.Sprintf("%v hold them", names)
 }
 
-// unreadableParts lists members whose part could not be read at all: what they hide is not checked.
+// unreadableParts lists members with a part that could not be read at all, so that it is not checked.
 func (in *Input) unreadableParts(part string) string {
 	s := ""
 	for _, m := range in.Members {
@@ -243,7 +243,7 @@ func runSnapNotAhead(in *Input) Result {
 			continue
 		}
 		if m.ConsistentIndex() == 0 && m.DB.KV != nil && m.DB.KV.Revisions > 0 {
-			continue // how old it is nothing says: C02
+			continue // its age is unknown: C02
 		}
 		f := Finding{Kind: KindGapOther, Severity: Critical, Members: []string{m.Label()},
 			At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},

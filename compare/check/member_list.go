@@ -16,7 +16,7 @@ type listByLog struct {
 	// said are all peer URLs that applied changes ever asked for, open those of changes that the member may have
 	// applied.
 	said, open map[dumplog.ID][][]string
-	// whole is true when the changes reach back to the founding of the cluster.
+	// whole is true when the changes reach back to the bootstrap of the cluster.
 	whole bool
 
 	now     map[dumplog.ID][]string
@@ -51,7 +51,7 @@ func (in *Input) listOf(m *evidence.Member) *listByLog {
 	return l
 }
 
-// apply takes a change that gives peer URLs, unless servers refuse it.
+// apply applies a change of peer URLs, unless servers refuse it.
 func (l *listByLog) apply(c *evidence.ConfEntry) {
 	id, urls := c.Change.NodeID, c.Change.Member.PeerURLs
 	_, here := l.now[id]

@@ -10,8 +10,8 @@ import (
 )
 
 // rowWritten returns the last entry that wrote the row of a current member into bucket members, 0 when the logs do not
-// show that the row must be there. Every release writes it when it applies the addition of the member and when the
-// member publishes its addresses, unless the row is there. Two such entries are wanted: 3.5.0 to 3.5.2 may skip one
+// show that the row must exist. Every release writes it when it applies the addition of the member and when the member
+// publishes its addresses, unless the row is there. Two such entries are required, because 3.5.0 to 3.5.2 may skip one
 // after a crash.
 func (in *Input) rowWritten(m *evidence.Member, id dumplog.ID) uint64 {
 	ms := &m.Membership
@@ -25,7 +25,7 @@ func (in *Input) rowWritten(m *evidence.Member, id dumplog.ID) uint64 {
 		case c.Change.NodeID != id || c.Index > m.Commit:
 		case c.Change.Type == dumplog.ConfChangeRemoveNode:
 			writes, last = 0, c.Index
-		case c.Index > m.AppliedMin: // a server that has not come to it may lack the row
+		case c.Index > m.AppliedMin: // a server that has not applied it may lack the row
 			return 0
 		case c.Change.Member != nil && c.Change.Type != dumplog.ConfChangeUpdateNode && !c.Change.Member.IsPromote:
 			writes, last = 1, c.Index
@@ -44,7 +44,7 @@ func (in *Input) rowWritten(m *evidence.Member, id dumplog.ID) uint64 {
 	return published
 }
 
-// missing judges the rows that are not there; false when the logs tell of none.
+// missing judges the rows that do not exist; false when the logs do not require any.
 func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
 	if slices.Contains(m.DB.Handle.MissingBuckets(), "members") ||
 		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == "members" }) {
@@ -71,8 +71,8 @@ func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
 	return checked
 }
 
-// unnoted judges the removed members that a database neither lists nor notes as removed. A removal deletes the one row
-// and writes the other in one transaction, on every release.
+// unnoted judges the removed members that a database lists neither as members nor as removed. In every release one
+// transaction deletes the one row and writes the other.
 func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 	if slices.Contains(m.DB.Handle.MissingBuckets(), "members_removed") ||
 		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {

@@ -39,7 +39,7 @@ func runMemberRows(in *Input) Result {
 	return outcome(w.findings(), "")
 }
 
-// rowFindings puts members that hold one wrong value alike into one finding.
+// rowFindings makes one finding of all members that hold the same wrong value.
 type rowFindings struct {
 	in    *Input
 	by    map[string]*Finding
@@ -77,7 +77,7 @@ func (w *rowFindings) file(m *evidence.Member, key string, f Finding, e Evidence
 	have.Evidence = append(have.Evidence, e)
 }
 
-// peers judges the peer URLs of a row, false when the logs do not tell them.
+// peers judges the peer URLs of a row, false when the logs do not show them.
 func (w *rowFindings) peers(m *evidence.Member, l *listByLog, row *dumpdb.Member) bool {
 	id := dumplog.ID(row.ID)
 	newest := l.newest[id]
@@ -109,7 +109,7 @@ func (w *rowFindings) peers(m *evidence.Member, l *listByLog, row *dumpdb.Member
 	return true
 }
 
-// attributes judges name and client URLs, which a member publishes at its starts; an older one may stand.
+// attributes judges name and client URLs, which a member publishes at its starts; an older value may remain.
 func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 	if w.in.Replay == nil || w.in.Replay.Survey == nil {
 		return false
@@ -136,7 +136,7 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 		Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was "+
 			"edited or damaged; its next start writes it again", s.Index)}
 	switch {
-	case whole: // there is no older value that a release may have left
+	case whole: // no release can have left an older value
 		f.Severity, f.Class = Error, ClassMembership
 	case !m.Version.Follows(release.MembersFromDB):
 		f.Severity = Info
@@ -152,7 +152,7 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 	return true
 }
 
-// foundedAs tells whether the conf change that added the member names it so, as those of a founding do.
+// foundedAs reports whether the conf change that added the member contains the name, as those of a bootstrap do.
 func (in *Input) foundedAs(m *evidence.Member, id dumplog.ID, name string) bool {
 	return slices.ContainsFunc(in.confChanges(m), func(c evidence.ConfEntry) bool {
 		return c.Change.NodeID == id && c.Change.Member != nil && c.Change.Member.Name == name

@@ -58,7 +58,8 @@ func runOneCluster(in *Input) Result {
 	return Result{Outcome: Violated, Findings: []Finding{f}}
 }
 
-// Stranger tells a backup or database file whose members none of the data dirs beside it has ever known.
+// Stranger reports whether the source is a backup or database file with members that none of the given data dirs has
+// ever known.
 func Stranger(members []*evidence.Member, m *evidence.Member) bool {
 	if m.ClusterID != 0 || m.DB == nil || len(m.Membership.Bucket) == 0 {
 		return false
@@ -87,7 +88,7 @@ func runDistinctMembers(in *Input) Result {
 	byID, byHash := map[string][]*evidence.Member{}, map[string][]*evidence.Member{}
 	for _, m := range in.Members {
 		if m.MemberID != 0 {
-			// an ID is one member's in its cluster only
+			// a member ID is unique only within its cluster
 			id := fmt.Sprintf("%016x of %016x", uint64(m.ClusterID), uint64(m.MemberID))
 			byID[id] = append(byID[id], m)
 		}
@@ -123,7 +124,7 @@ func runDistinctMembers(in *Input) Result {
 		f := Finding{Kind: KindMemberTwice, Severity: Error, Class: ClassTornCopy, Undecided: true,
 			Title: fmt.Sprintf("%d sources carry member ID %s", len(ms), id),
 			Explanation: "copies of one member taken at different times, or a data dir that was cloned and runs " +
-				"twice; they are no independent witnesses"}
+				"twice; they do not confirm each other"}
 		for _, m := range ms {
 			f.Members = append(f.Members, m.Label())
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "member ID", Observed: id.String(),
@@ -134,8 +135,8 @@ func runDistinctMembers(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// likeAnother tells whether some other source has the same number of files and bytes, and no other member ID: only then
-// can they be the same, and is a digest worth its time.
+// likeAnother reports whether some other source has the same number of files and bytes, and no other member ID: only
+// then can they be identical, so that a digest is worth its time.
 func likeAnother(members []*evidence.Member, m *evidence.Member) bool {
 	man := m.Source.Manifest
 	return man != nil && slices.ContainsFunc(members, func(o *evidence.Member) bool {
@@ -196,7 +197,7 @@ func runMemberListsAgree(in *Input) Result {
 				Show: showDB(m, "members")}}})
 	}
 	if checked == 0 {
-		return Result{Reason: "no source tells both raft's configuration and the member list at its applied index"}
+		return Result{Reason: "no source shows both raft's configuration and the member list at its applied index"}
 	}
 	return outcome(fs, "")
 }

@@ -13,10 +13,10 @@ var mvccInvariants = described(Check{
 	},
 })
 
-// ruleLease is the MVCC truth that has a check of its own.
+// ruleLease is the MVCC rule with a separate check.
 const ruleLease = "unknown-lease"
 
-// ruleUndecodable is the one that bytes break which are no record at all.
+// ruleUndecodable is the MVCC rule that is broken by bytes that are not a record.
 const ruleUndecodable = "undecodable"
 
 var leasesOfKeysExist = described(Check{
@@ -28,7 +28,7 @@ var leasesOfKeysExist = described(Check{
 	},
 })
 
-// violations turns the broken MVCC truths of the wanted rules into findings.
+// violations makes findings of violations of the wanted MVCC rules.
 func (in *Input) violations(kind Kind, class Class, sev Severity, want func(rule string) bool) Result {
 	var fs []Finding
 	reason := ""
@@ -53,7 +53,7 @@ func (in *Input) violations(kind Kind, class Class, sev Severity, want func(rule
 				f.At.Revision = &Rev{Main: v.Main, Sub: v.Sub}
 			}
 			show, field := showRev(m, v.Main), v.Rule+" at revision "+v.Rev.String()
-			if v.Main == 0 { // its key is no revision
+			if v.Main == 0 { // its key is not a revision
 				show, field = showDB(m, "--page", v.Page), v.Rule
 			}
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(v.Page),
@@ -61,7 +61,7 @@ func (in *Input) violations(kind Kind, class Class, sev Severity, want func(rule
 				Field: field, Observed: v.Observed, Expected: v.Expected, Show: show})
 		}
 		if n := len(f.Evidence); n > 0 {
-			f.Title = fmt.Sprintf("%s: %d records of bucket key are no possible history (first: %s)", m.Label(), n,
+			f.Title = fmt.Sprintf("%s: %d records of bucket key are not a possible history (first: %s)", m.Label(), n,
 				first)
 			if first == ruleLease {
 				f.Title = fmt.Sprintf("%s: %d records name a lease that does not exist", m.Label(), n)

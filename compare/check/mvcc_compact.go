@@ -111,7 +111,7 @@ func runRevisionNotBelowCompact(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// belowFinished: on data of 3.0 the newest record lies below a finished compaction, which its first releases did not
+// belowFinished: on data of 3.0 the newest record is below a finished compaction, which its first releases did not
 // count.
 func belowFinished(m *evidence.Member) *Finding {
 	f, last := m.DB.Meta.FinishedCompact, m.DB.KV.LastRev.Main
@@ -128,9 +128,9 @@ func belowFinished(m *evidence.Member) *Finding {
 			Expected: fmt.Sprintf("at most %d, or a release that counts it", last), Show: showDB(m, "meta")}}}
 }
 
-// reusedRevisions finds members that gave a revision to two writes: at the compact revision they hold a put, where the
-// others, which stand at higher revisions with the same content, hold none. A put at the compact revision outlives the
-// compaction everywhere.
+// reusedRevisions finds members that used a revision for two writes. At the compact revision they hold a put, where the
+// others hold none: those have the same content at higher revisions. A compaction never removes a put at the compact
+// revision itself.
 func (in *Input) reusedRevisions() *Finding {
 	if in.Diff == nil || in.Replay == nil || !in.onlyRevisionsDiffer() {
 		return nil
@@ -168,7 +168,7 @@ func (in *Input) reusedRevisions() *Finding {
 	return &f
 }
 
-// onlyRevisionsDiffer tells whether the keys of the members differ in revision numbers and in nothing else.
+// onlyRevisionsDiffer reports whether the keys of the members differ only in revision numbers.
 func (in *Input) onlyRevisionsDiffer() bool {
 	b := in.Diff.Find("key")
 	return b != nil && b.Equal != nil && b.Differ > 0 && b.Differ == b.SameContent

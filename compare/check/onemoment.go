@@ -26,7 +26,7 @@ func runOneMoment(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// tornCopy returns the finding about a source whose files come from different moments, nil when nothing shows that.
+// tornCopy returns the finding about a source whose files were copied at different times, nil when nothing shows that.
 func (in *Input) tornCopy(m *evidence.Member) *Finding {
 	signs := in.copySigns(m)
 	if len(signs) == 1 && !stoppedInOrder(m) {
@@ -47,12 +47,12 @@ func (in *Input) tornCopy(m *evidence.Member) *Finding {
 		Remedy:      []Remedy{{Text: "copy the data dir again from the stopped server, or take a snapshot save"}}}
 }
 
-// stoppedInOrder tells whether the server removed the segment that it had prepared, as it does when it stops in order.
+// stoppedInOrder reports whether the server has removed its prepared segment, as it does at a regular stop.
 func stoppedInOrder(m *evidence.Member) bool {
 	return !m.HasWAL() || !m.WAL.Summary.NextPrepared()
 }
 
-// copySigns lists what speaks for a copy of a running member.
+// copySigns lists the signs of a copy of a running member.
 func (in *Input) copySigns(m *evidence.Member) []Evidence {
 	if !m.HasWAL() || m.DB == nil {
 		return nil
@@ -77,8 +77,8 @@ func (in *Input) copySigns(m *evidence.Member) []Evidence {
 	return signs
 }
 
-// otherTimes tells whether something else explains a database that is ahead of its log: it was received, it is a
-// backup, the log was begun anew, or a forced start cut the log.
+// otherTimes reports whether something else explains a database that is ahead of its log: it was received, it is a
+// backup, the log was created again, or a forced start cut the log.
 func (in *Input) otherTimes(m *evidence.Member) bool {
 	forced := len(m.WAL.Summary.ForceNewCluster) > 0
 	return forced || len(m.WAL.Summary.Damage) > 0 || justInstalled(m) || in.backupAsDatabase(m) != nil ||
@@ -97,8 +97,8 @@ func preparedSegment(m *evidence.Member) Evidence {
 }
 
 // pageSigns lists the first contradiction between pages, and the first page that only a later transaction can have
-// written: one at or above the high-water mark of the meta page that is whole, although no transaction up to that meta
-// page had as many pages.
+// written. That is a whole page at or above the high-water mark of the meta page: no transaction up to that meta page
+// had as many pages.
 func pageSigns(m *evidence.Member) (signs []Evidence) {
 	sign := func(d *dumpdb.DamageError, field, expected string) {
 		signs = append(signs, Evidence{Member: m.Label(), File: m.DB.File, Offset: Int64(d.Offset),

@@ -52,7 +52,7 @@ func told(o replay.Outcome) bool {
 	return false
 }
 
-// partsWays: two members' legal outcomes differ, and no other check tells why.
+// partsWays: two members' legal outcomes differ, and no other check explains it.
 func partsWays(e *replay.Event) bool {
 	return e.Kind != dumplog.KindLeaseRevoke && outcomesDiffer(e)
 }

@@ -39,7 +39,7 @@ func runPartsTogether(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// walBegunAnew: the log holds the first entries of a member's life only, the database or the snapshot files are from a
+// walBegunAnew: the log holds only the first entries of a new member, but the database or the snapshot files are from a
 // later time.
 func walBegunAnew(m *evidence.Member) *Finding {
 	if !m.HasWAL() || len(m.WAL.Summary.Damage) > 0 || Restored(m) {
@@ -74,7 +74,7 @@ func walBegunAnew(m *evidence.Member) *Finding {
 }
 
 // orphanSnap is a sound .snap file from before the log: above its end, or below the snapshot that it begins with. A
-// crash between file and record leaves one inside of the log.
+// crash between writing the file and the record leaves a file within the range of the log.
 func orphanSnap(m *evidence.Member) *dumplog.SnapFile {
 	if !m.HasSnap() {
 		return nil
@@ -92,7 +92,7 @@ func orphanSnap(m *evidence.Member) *dumplog.SnapFile {
 	return nil
 }
 
-// databaseRemoved: the log has snapshots, so the database once held something.
+// databaseRemoved: the log has snapshots, so the database had content.
 func databaseRemoved(m *evidence.Member) *Finding {
 	if !m.HasWAL() || snapshotIndex(m) == 0 {
 		return nil
@@ -178,9 +178,9 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 	return f
 }
 
-// strippedBackup: the database is as bbolt copies one, without a trailer, and the log shows that it was put there: it
-// has applied what the log does not hold, or a server started behind its index and would have written to it. It was not
-// received from a leader.
+// strippedBackup: the database is a copy that bbolt wrote, without a trailer, and it was not received from a leader.
+// The log shows that someone put it there: it has applied entries that the log does not hold, or a server started after
+// its index and would have written to it.
 func (in *Input) strippedBackup(m *evidence.Member) *Finding {
 	if !m.HasWAL() || len(m.DB.Damage) > 0 || !neverCommitted(m) || pristineReceived(m) || justInstalled(m) ||
 		m.ConsistentIndex() == 0 {
@@ -212,7 +212,7 @@ func (in *Input) strippedBackup(m *evidence.Member) *Finding {
 			Show:     showDB(m, "--pages")}}}
 }
 
-// cutShort tells damage that shows a file without its end.
+// cutShort reports whether the damage shows a file without its end.
 func cutShort(d *dumpdb.DamageError) bool {
 	return d.Kind == dumpdb.DamageTruncated || d.Kind == dumpdb.DamageOutOfFile
 }

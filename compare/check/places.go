@@ -13,8 +13,8 @@ import (
 // all; it lists and names at most maxPlaces places and ranges.
 const maxPlaces = 20
 
-// placeFindings makes findings of one member's damaged places: one for each place while there are few of a kind, else
-// one for all of them, with their number, their ranges and the first places as evidence.
+// placeFindings makes findings of one member's damaged places. If there are few of a kind, each gets a finding. Else
+// one finding covers all, with their number, their ranges and the first places as evidence.
 func placeFindings[D any](places []D, kindOf func(D) string, one func(D) Finding,
 	ranges func([]D) string) (fs []Finding) {
 	groups := map[string][]D{}
@@ -31,7 +31,7 @@ func placeFindings[D any](places []D, kindOf func(D) string, one func(D) Finding
 			}
 			continue
 		}
-		groups[k] = nil // the rest is in this finding
+		groups[k] = nil // this finding covers the others
 		f := one(g[0])
 		for _, x := range g[1:maxPlaces] {
 			f.Evidence = append(f.Evidence, one(x).Evidence...)

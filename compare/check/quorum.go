@@ -16,8 +16,8 @@ var commitOnQuorum = described(Check{
 	Run:   runCommitOnQuorum,
 })
 
-// holding is how far one voter's log provably reaches, by member ID; of copies the longest counts. A member that went
-// on after its copy is left out: what its log holds since is not known.
+// holding is how far one voter's log provably reaches, by member ID; of several copies the longest counts. A member
+// that continued after its copy is left out: later entries of its log are not known.
 func (in *Input) holding() map[dumplog.ID]uint64 {
 	out := map[dumplog.ID]uint64{}
 	for _, m := range in.Members {
@@ -28,7 +28,7 @@ func (in *Input) holding() map[dumplog.ID]uint64 {
 	return out
 }
 
-// heldUpTo is the last index of the log, or the one before the first gap that no later snapshot bridges.
+// heldUpTo is the last index of the log, or the last one before the first gap that no later snapshot covers.
 func heldUpTo(m *evidence.Member) uint64 {
 	last := m.LastIndex()
 	for _, d := range m.WAL.Summary.Damage {
@@ -49,7 +49,7 @@ func snapshotIndex(m *evidence.Member) (index uint64) {
 func runCommitOnQuorum(in *Input) Result {
 	top := in.newestConfiguration()
 	if top == nil || top.Commit == 0 {
-		return Result{Reason: "no source tells raft's configuration"}
+		return Result{Reason: "no source shows raft's configuration"}
 	}
 	held := in.holding()
 	candidates := []uint64{top.Commit}
@@ -141,7 +141,7 @@ var belowQuorumFields = map[Kind]string{
 	KindBelowQuorum:          "commit index beyond the other logs",
 }
 
-// lostLogs says which of these it is, and why.
+// lostLogs says which of these fields applies, and why.
 func (in *Input) lostLogs(short []*evidence.Member) (kind Kind, why string) {
 	for _, m := range short {
 		if why = in.lostLog(m); why != "" {
@@ -194,14 +194,14 @@ func votersAt(m *evidence.Member, index uint64) ([]dumplog.ID, bool) {
 		case dumplog.ConfChangeAddNode:
 			voters = slices.DeleteFunc(voters, func(id dumplog.ID) bool { return id == c.Change.NodeID })
 		case dumplog.ConfChangeRemoveNode:
-			// it may have been a learner; a voter more only lowers what is missing
+			// it may have been a learner; one more voter only lowers the number of missing ones
 			voters = append(voters, c.Change.NodeID)
 		}
 	}
 	return voters, ms.RaftKnown
 }
 
-// forcedBefore tells whether a forced start in the member's log stands at or before the index.
+// forcedBefore reports whether the member's log has a forced start at or before the index.
 func (in *Input) forcedBefore(m *evidence.Member, index uint64) bool {
 	return in.Replay != nil && slices.ContainsFunc(in.Replay.Forced, func(f replay.Forced) bool {
 		return in.Members[f.Member] == m && f.First <= index

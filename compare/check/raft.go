@@ -141,8 +141,8 @@ func runMembersLevel(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// logParts tells whether the log of a member and another one hold different committed entries: then it is not behind,
-// it is elsewhere.
+// logParts reports whether the log of a member and another one hold different committed entries. Then the member does
+// not lag, it diverged.
 func (in *Input) logParts(member int) bool {
 	return in.Replay != nil && slices.ContainsFunc(in.Replay.LogDiffs, func(d replay.LogDiff) bool {
 		_, ok := d.By[member]
@@ -150,7 +150,7 @@ func (in *Input) logParts(member int) bool {
 	})
 }
 
-// prefixText says whether the other logs show that the member holds a prefix of what they hold.
+// prefixText says whether the other logs show that the member's log is a prefix of theirs.
 func (in *Input) prefixText(m *evidence.Member) string {
 	for _, o := range in.Members {
 		if s := &o.WAL; o != m && s.Summary.FirstIndex <= m.LastIndex() && s.Summary.LastIndex > m.LastIndex() {
@@ -160,7 +160,7 @@ func (in *Input) prefixText(m *evidence.Member) string {
 	return "no other log reaches back to its end, so the files do not show that it holds a prefix of what the others have"
 }
 
-// changesAfter tells whether the cluster committed anything above index that changes data.
+// changesAfter reports whether the cluster committed anything above index that changes data.
 func (in *Input) changesAfter(index uint64) bool {
 	if in.Replay == nil || in.Replay.Survey == nil || in.Replay.First == 0 {
 		return true
@@ -186,9 +186,9 @@ func runAckedLogKept(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// recovered recognises a member that was started anew under its old identity and has been caught up by a snapshot
-// since: its log begins with what a new member holds and a received snapshot, and the member served clients behind a
-// publish entry that the snapshot skips.
+// recovered recognises a member that was started with an empty data dir under its old identity and has received a
+// snapshot since. Its log begins with the entries of a new member and a received snapshot, and the member served
+// clients after a publish entry that the snapshot skips.
 func (in *Input) recovered(m *evidence.Member) *Finding {
 	if !m.HasWAL() || m.MemberID == 0 || in.Replay == nil || in.Replay.Survey == nil {
 		return nil
@@ -221,8 +221,8 @@ func (in *Input) recovered(m *evidence.Member) *Finding {
 	return nil
 }
 
-// wiped recognises a member that was started anew under its old identity: its whole log is bootstrap conf changes,
-// while other members prove that this same member took part in the cluster later.
+// wiped recognises a member that was started with an empty data dir under its old identity. Its log holds only conf
+// changes of a bootstrap, while other members prove that this member took part in the cluster later.
 func (in *Input) wiped(m *evidence.Member) *Finding {
 	if !m.HasWAL() || m.MemberID == 0 {
 		return nil
@@ -261,7 +261,7 @@ func (in *Input) wiped(m *evidence.Member) *Finding {
 	return nil
 }
 
-// tookPart tells whether the log or the member list of o shows that m once ran.
+// tookPart reports whether the log or the member list of o shows that m once ran.
 func (in *Input) tookPart(o, m *evidence.Member) bool {
 	if in.Replay != nil && in.Replay.Survey != nil && len(in.Replay.Survey.Starts[m.MemberID]) > 0 {
 		return true
@@ -269,8 +269,8 @@ func (in *Input) tookPart(o, m *evidence.Member) bool {
 	return o.Membership.Started[m.MemberID]
 }
 
-// newestConfiguration is the member whose view of raft's configuration goes furthest. One that may lack conf changes
-// comes after all others.
+// newestConfiguration is the member with the newest raft configuration. One that may lack conf changes comes after all
+// others.
 func (in *Input) newestConfiguration() *evidence.Member {
 	var best *evidence.Member
 	for _, m := range in.Members {
@@ -296,7 +296,7 @@ func newerConfiguration(a, b *evidence.Member) bool {
 	return a.MemberID < b.MemberID
 }
 
-// knowsOlder tells whether the source of that voter ends before the newest configuration change.
+// knowsOlder reports whether the source of that voter ends before the newest configuration change.
 func (in *Input) knowsOlder(newest *evidence.Member, id string) bool {
 	at := in.confIndex(newest).Index
 	for _, m := range in.Members {

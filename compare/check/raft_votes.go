@@ -51,7 +51,7 @@ type termBegin struct {
 }
 
 // begunTwice returns a finding if the term begins at different indexes. It names all members that hold a beginning, in
-// the order of the indexes: which of them is right does not follow.
+// the order of the indexes: nothing shows which of them is right.
 func begunTwice(term uint64, begins []termBegin) *Finding {
 	slices.SortStableFunc(begins, func(a, b termBegin) int { return cmp.Compare(a.index, b.index) })
 	first, last := begins[0], begins[len(begins)-1]
@@ -78,8 +78,8 @@ func begunTwice(term uint64, begins []termBegin) *Finding {
 	return f
 }
 
-// begunTerms are the terms whose first entry the log holds together with the entry before it. A log whose terms fall
-// was altered (R08): it does not tell where its terms begin.
+// begunTerms are the terms whose first entry the log holds together with the entry before it. A log with falling terms
+// was altered (R08): it does not show where its terms begin.
 func begunTerms(m *evidence.Member) []evidence.TermEnd {
 	if slices.ContainsFunc(m.WAL.Summary.Damage,
 		func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageTermOrder }) {
@@ -195,7 +195,7 @@ func voteEvidence(m *evidence.Member, v dumplog.Vote, other dumplog.ID) Evidence
 		Show: showLogAs(m, "--raw")}
 }
 
-// termStart places a term on the index axis: where its first entry is in that log, else unknown.
+// termStart is the index of the first entry of the term in that log, 0 when unknown.
 func (in *Input) termStart(m *evidence.Member, term uint64) At {
 	for _, t := range m.WAL.LastByTerm {
 		if t.Term == term {

@@ -30,8 +30,8 @@ func runReceivedIsUsed(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// pristineReceived tells a database that a leader sent and that nobody has written to since: the meta pages of a copy,
-// no trailer, and the index of a snapshot that the log received.
+// pristineReceived reports whether the database is as a leader sent it: it has the meta pages of a copy, no trailer,
+// and the index of a snapshot that the log received.
 func pristineReceived(m *evidence.Member) bool {
 	if !m.HasDB() || !m.HasWAL() || !neverCommitted(m) || m.DB.Trailer.State == "match" ||
 		m.DB.Trailer.State == "mismatch" {
@@ -45,9 +45,9 @@ func pristineReceived(m *evidence.Member) bool {
 	return false
 }
 
-// neverCommitted tells a file that bbolt wrote as a copy and that no transaction was committed to since. A copy has its
-// transaction ID on meta page 0 and the one before on page 1; a commit writes to page (ID mod 2), so only an odd ID on
-// page 0 proves a copy: a server that stops leaves equal pages too, when its last commit changed nothing
+// neverCommitted reports whether bbolt wrote the file as a copy, and no transaction was committed to it since. A copy
+// has its transaction ID on meta page 0 and the one before on page 1; a commit writes to page (ID mod 2), so only an
+// odd ID on page 0 proves a copy: a server that stops leaves equal pages too, when its last commit changed nothing
 // (go.etcd.io/bbolt Tx.WriteTo, Tx.Commit, all versions).
 func neverCommitted(m *evidence.Member) bool {
 	p := m.DB.Handle.Metas()

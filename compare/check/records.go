@@ -57,7 +57,7 @@ func (in *Input) recordsFinding(r *diff.Records) Finding {
 	return in.cut(f)
 }
 
-// hashText gives HashKV where members have it at one revision and one compact revision.
+// hashText returns the HashKV of the members if they have it at one revision and one compact revision.
 func (in *Input) hashText(at []int) string {
 	var first *dumpdb.HashKV
 	var parts []string
@@ -125,7 +125,7 @@ func (in *Input) recordByReplay(row *diff.RecordRow) []witness {
 	return out
 }
 
-// recordByHistory: records that contradict the history of their own database.
+// recordByHistory: records that contradict the other records of the same database.
 func (in *Input) recordByHistory(row *diff.RecordRow) []witness {
 	var out []witness
 	for _, pos := range row.At {
@@ -145,8 +145,8 @@ func (in *Input) recordByHistory(row *diff.RecordRow) []witness {
 	return out
 }
 
-// recordByLastTransaction: one transaction earlier, at the same consistent index, the record was another, and equal to
-// that of others. A server never changes a record, in no release.
+// recordByLastTransaction: one transaction earlier, at the same consistent index, the record was different, and equal
+// to that of others. A server never changes a record, in no release.
 func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
 	var out []witness
 	for _, pos := range row.At {
@@ -169,7 +169,7 @@ func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
 	return out
 }
 
-// recordOf reads one record, nil when it is not there or does not decode.
+// recordOf reads one record, nil when it does not exist or does not decode.
 func recordOf(ctx context.Context, m *evidence.Member, rev dumpdb.Rev) *diff.RecordCell {
 	for rec, err := range m.DB.Handle.Query(ctx, dumpdb.Query{FromRev: rev.Main, ToRev: rev.Main}) {
 		if err == nil && rec.Err == nil && rec.Rev == rev {

@@ -51,7 +51,7 @@ func olderFinding(m *evidence.Member, kind Kind, at At, explanation string, ev .
 			"with an empty one", Command: removeMember(m.MemberID)}}}
 }
 
-// servedBeyond: a process of the member answered clients behind a publish entry that its log does not reach.
+// servedBeyond: a process of the member served clients after a publish entry that its log does not reach.
 func (in *Input) servedBeyond(m *evidence.Member) *Finding {
 	last := m.LastIndex()
 	for _, sv := range in.Replay.Survey.Served[m.MemberID] {
@@ -80,7 +80,7 @@ func (in *Input) servedBeyond(m *evidence.Member) *Finding {
 	return nil
 }
 
-// copiedEarly tells whether the source is a copy on which nothing ran since, of a member that went on.
+// copiedEarly reports whether the source is a copy that no server ran on, of a member that continued after it.
 func (in *Input) copiedEarly(m *evidence.Member) bool {
 	if in.Replay == nil || in.Replay.Survey == nil {
 		return false
@@ -89,8 +89,8 @@ func (in *Input) copiedEarly(m *evidence.Member) bool {
 	return f != nil && f.Severity == Warning
 }
 
-// lastWritten is when the newest of the member's log segments and its database was written, by the file system; now
-// when it is not told.
+// lastWritten is the newest modification time of the member's log segments and its database; the present time when it
+// is unknown.
 func lastWritten(m *evidence.Member) time.Time {
 	var newest time.Time
 	if man := m.Source.Manifest; man != nil {
@@ -106,7 +106,7 @@ func lastWritten(m *evidence.Member) time.Time {
 	return newest
 }
 
-// copiedBefore turns the finding into a warning: the files are older than the process that they know nothing of.
+// copiedBefore turns the finding into a warning: the files are older than the process that they do not show.
 func copiedBefore(f *Finding, m *evidence.Member, begun time.Time) *Finding {
 	at := lastWritten(m).UTC().Format(timeLayout)
 	f.Severity, f.Class = Warning, ""
@@ -159,8 +159,8 @@ type election struct {
 	votes, need int
 }
 
-// missingVotes finds an election behind the logs of all of the group, of which the logs of all other voters hold too
-// few votes: at least one of the group voted and does not know of it.
+// missingVotes finds an election after the end of the logs of the whole group for which the logs of all other voters
+// hold too few votes. At least one member of the group voted and does not know it.
 func (in *Input) missingVotes(group ...*evidence.Member) *election {
 	top := in.newestConfiguration()
 	if top == nil || slices.Contains(group, top) {
@@ -186,8 +186,8 @@ func (in *Input) missingVotes(group ...*evidence.Member) *election {
 	return nil
 }
 
-// votesWithout counts the votes of a term in the logs of all voters but some. closed is false unless each of those logs
-// knows the term, so that it tells whether its member voted.
+// votesWithout counts the votes of a term in the logs of all voters but some. closed is true if each of those logs has
+// reached the term, so that it shows whether its member voted.
 func (in *Input) votesWithout(but []*evidence.Member, voters []dumplog.ID, term uint64) (leader dumplog.ID, votes int,
 	closed bool) {
 	for _, v := range voters {
@@ -205,7 +205,7 @@ func (in *Input) votesWithout(but []*evidence.Member, voters []dumplog.ID, term 
 				leader = c.For
 				votes++
 			default:
-				return 0, 0, false // two candidates: who was elected is not told
+				return 0, 0, false // two candidates: nothing shows who was elected
 			}
 		}
 	}

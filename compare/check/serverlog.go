@@ -39,7 +39,7 @@ func runServerLogs(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// otherMembersLog tells a log that only servers with other member IDs wrote.
+// otherMembersLog returns a finding if only servers with other member IDs wrote the log.
 func otherMembersLog(m *evidence.Member, j *serverlog.Journal) *Finding {
 	if m.MemberID == 0 || len(j.Members) == 0 || slices.Contains(j.Members, m.MemberID.String()) {
 		return nil
@@ -52,8 +52,8 @@ func otherMembersLog(m *evidence.Member, j *serverlog.Journal) *Finding {
 			Expected: m.MemberID.String()}}}
 }
 
-// wentBack tells a restart at a commit index below a raft snapshot that the member had saved: saving one puts
-// everything before it on disk.
+// wentBack returns a finding for a restart at a commit index below a raft snapshot that the member had saved. Saving
+// one syncs everything before it to disk.
 func wentBack(m *evidence.Member, j *serverlog.Journal) *Finding {
 	f := Finding{Kind: KindServerLogWentBack, Severity: Warning, Members: []string{m.Label()}}
 	var saved *serverlog.Event
@@ -85,7 +85,7 @@ func wentBack(m *evidence.Member, j *serverlog.Journal) *Finding {
 	return &f
 }
 
-// endsBefore tells files that end before an entry which the log says was there.
+// endsBefore returns a finding if the files end before an entry that they once held according to the log.
 func endsBefore(m *evidence.Member, j *serverlog.Journal) *Finding {
 	last := max(m.LastIndex(), m.AppliedMax, m.Commit)
 	var high *serverlog.Event

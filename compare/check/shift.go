@@ -41,8 +41,7 @@ func (in *Input) shiftFinding(s *replay.Shift) Finding {
 	return in.cut(f)
 }
 
-// renumbered tells whether the log of a member holds another entry at an index than it was given, because entries
-// before it are missing.
+// renumbered reports whether the member's log numbers an entry wrongly because entries before it are missing.
 func (in *Input) renumbered(m *evidence.Member, index uint64) bool {
 	if in.Replay == nil || in.Replay.Shift == nil || index < in.Replay.Shift.Index {
 		return false

@@ -9,10 +9,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// gapFields are the fields of the first evidence of S02, by what lies between the database and the newest raft
-// snapshot.
+// gapFields are the fields of the first evidence of S02, by the kind of entries between the database and the newest
+// raft snapshot.
 var gapFields = map[Kind]string{
-	// Every entry in the gap is known and without an effect, so nothing is lost.
+	// Every entry in the gap is known and has no effect, so nothing is lost.
 	KindGapAlarmQueries: "gap of alarm queries",
 	KindGapRefused:      "gap of refused entries",
 	KindGapAlarmRaises:  "gap of repeated alarms",
@@ -24,11 +24,11 @@ var gapFields = map[Kind]string{
 	KindGapOther: "gap with effects",
 }
 
-// shortlyAfter is how many entries may follow a received snapshot whose database was never installed: the member can
-// not start again, so its log ends soon behind it.
+// shortlyAfter is how many entries may follow a received snapshot whose database was never installed. The member cannot
+// start again, so its log ends soon after the snapshot.
 const shortlyAfter = 16
 
-// snapGap says what kind of gap lies between the member's database and the snapshot.
+// snapGap returns the kind of the gap between the member's database and the snapshot.
 func (in *Input) snapGap(m *evidence.Member, snap dumplog.SnapshotRecord) Kind {
 	var r *replay.MemberResult
 	if in.Replay != nil {
@@ -64,9 +64,9 @@ func lastBefore(m *evidence.Member, index uint64) (last uint64) {
 	return last
 }
 
-// reachesJump tells whether the database holds all that the member knew to be committed when it received the snapshot.
-// A member that waits for a snapshot applies nothing meanwhile, so its database is that of its log's end; one that is
-// older was put back. Up to 3.4 the index lags behind entries that write no key.
+// reachesJump reports whether the database holds all that the member knew to be committed when it received the
+// snapshot. A member that waits for a snapshot applies nothing, so its database is at the end of its log; an older one
+// was put back. Up to 3.4 the index lags behind entries that write no key.
 func (in *Input) reachesJump(m *evidence.Member, snap dumplog.SnapshotRecord) bool {
 	ci := m.ConsistentIndex()
 	if ci >= min(snap.Commit, lastBefore(m, snap.Index)) {
@@ -76,7 +76,7 @@ func (in *Input) reachesJump(m *evidence.Member, snap dumplog.SnapshotRecord) bo
 		in.Replay.Survey.KeyWrite(ci+1, snap.Commit) == 0
 }
 
-// Received tells whether the snapshot at that index came from a leader: the member's log never held its entry.
+// Received reports whether the snapshot at that index came from a leader: the member's log never held its entry.
 func Received(m *evidence.Member, index uint64) bool {
 	s := &m.WAL.Summary
 	return s.TermAt(index) == 0 && (s.FirstIndex == 0 || s.FirstIndex > index || s.LastIndex < index ||
@@ -92,7 +92,7 @@ func hasJump(s *dumplog.Summary, index uint64) bool {
 	return false
 }
 
-// judgeGap sets class and explanation of a finding of S02 by what lies in the gap.
+// judgeGap sets class and explanation of a finding of S02 according to the entries in the gap.
 func (in *Input) judgeGap(f *Finding, m *evidence.Member, snap dumplog.SnapshotRecord) {
 	f.Kind = in.snapGap(m, snap)
 	f.Evidence[0].Field = gapFields[f.Kind]

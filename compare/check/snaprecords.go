@@ -51,8 +51,8 @@ func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, kind Kind, tit
 			Show: showLogAs(m, "--raw")}}}
 }
 
-// recordConf finds the first record whose configuration is not that of its file, or of the record before it without a
-// change in between.
+// recordConf finds the first record whose configuration differs from that of its file, or from the record before it
+// although no change is in between.
 func recordConf(m *evidence.Member) *Finding {
 	var records []*dumplog.SnapshotRecord
 	for i := range m.WAL.Summary.Snapshots {
@@ -75,7 +75,7 @@ func recordConf(m *evidence.Member) *Finding {
 			continue
 		}
 		if i == 1 && len(records) > 2 && sameConf(b.ConfState, records[2].ConfState) {
-			a, b = b, a // the next one agrees with the second of the two
+			a, b = b, a // the next record agrees with the second of the two
 		}
 		return recordFinding(m, b, KindRecordConfAltered,
 			fmt.Sprintf("the snapshot record at index %d names another configuration than the one at %d", b.Index,
@@ -86,8 +86,8 @@ func recordConf(m *evidence.Member) *Finding {
 	return nil
 }
 
-// recordWithoutFile finds a record and a file of which each should be the other's: neither has its counterpart, and no
-// record or file lies between them. Records below the oldest file have lost theirs to purging.
+// recordWithoutFile finds a record and a file that should belong together: neither has its counterpart, and no other
+// record or file is between them. The files of records below the oldest file were purged.
 func recordWithoutFile(m *evidence.Member) *Finding {
 	if !m.HasSnap() {
 		return nil
@@ -139,7 +139,7 @@ func snapFileAt(m *evidence.Member, index uint64) *dumplog.SnapFile {
 	return nil
 }
 
-// holdsAll tells whether the log holds every entry above from, up to to.
+// holdsAll reports whether the log holds every entry in (from, to].
 func holdsAll(m *evidence.Member, from, to uint64) bool {
 	s := &m.WAL.Summary
 	if s.FirstIndex == 0 || s.FirstIndex > from+1 || s.LastIndex < to ||

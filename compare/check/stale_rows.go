@@ -29,7 +29,7 @@ func runLearnerFlags(in *Input) Result {
 		}
 	}
 	if checked == 0 {
-		return Result{Reason: "no source tells both raft's configuration and the member list at its applied index"}
+		return Result{Reason: "no source shows both raft's configuration and the member list at its applied index"}
 	}
 	var fs []Finding
 	for _, s := range stale {

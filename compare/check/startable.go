@@ -19,7 +19,7 @@ var quorumPossible = described(Check{
 func runQuorumPossible(in *Input) Result {
 	m := in.newestConfiguration()
 	if m == nil {
-		return Result{Reason: "no source tells raft's configuration"}
+		return Result{Reason: "no source shows raft's configuration"}
 	}
 	ms := &m.Membership
 	dead, up, behind, absent := in.voterCounts(m)
@@ -70,7 +70,7 @@ func (in *Input) configuredWith(voter dumplog.ID) (labels []string) {
 	return labels
 }
 
-// voterCounts tells the voters of m's configuration that never started, and counts those that have run: how many of
+// voterCounts returns the voters of m's configuration that never started. It counts those that have run: how many of
 // them know an older configuration than m, and how many more are not among the sources.
 func (in *Input) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, behind, absent int) {
 	for _, id := range m.Membership.Voters {
@@ -89,7 +89,7 @@ func (in *Input) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, behind,
 	return dead, up, behind, absent
 }
 
-// quorumRemedy is what brings a majority back; without one the voters that have run cannot do it alone.
+// quorumRemedy restores a majority when the voters that have run are too few.
 func (in *Input) quorumRemedy(m *evidence.Member, dead string, lost bool) []Remedy {
 	remove := shell.Format("etcdctl member remove {}", dead)
 	if !lost {
@@ -108,17 +108,17 @@ func (in *Input) quorumRemedy(m *evidence.Member, dead string, lost bool) []Reme
 				"ever started again"}}
 }
 
-// atHand tells whether the member's data dir is among the sources.
+// atHand reports whether the member's data dir is among the sources.
 func (in *Input) atHand(id dumplog.ID) bool {
 	return slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return m.MemberID == id && m.HasWAL() })
 }
 
-// published tells whether a member has told the cluster its name and client URLs, which it does at every start.
+// published reports whether a member has told the cluster its name and client URLs, which it does at every start.
 func (in *Input) published(ms *evidence.Membership, id dumplog.ID) bool {
 	return ms.Started[id] || in.Replay != nil && in.Replay.Survey != nil && len(in.Replay.Survey.Starts[id]) > 0
 }
 
-// hasRun tells whether a voter ever published itself, or is at hand with a log that it can be started with.
+// hasRun reports whether a voter ever published itself, or is at hand with a log that it can be started with.
 func (in *Input) hasRun(ms *evidence.Membership, id dumplog.ID) bool {
 	if in.published(ms, id) {
 		return true

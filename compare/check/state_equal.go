@@ -10,7 +10,7 @@ import (
 )
 
 // stateEqual turns the comparison of small buckets into a result with one finding per bucket that differs. It names the
-// members that are shown to be wrong; where nothing shows that, all that were compared.
+// members that are shown to be wrong. If nothing shows that, it names all that were compared.
 func (in *Input) stateEqual(class Class, keep func(*diff.Row) bool, names ...string) Result {
 	if in.Diff == nil {
 		return Result{Reason: "the databases could not be compared"}
@@ -37,7 +37,7 @@ func (in *Input) stateEqual(class Class, keep func(*diff.Row) bool, names ...str
 type blame struct {
 	wrong, odd, all, byHand map[int]bool
 	why                     []string
-	// open is true when a row is among them of which nothing shows who is wrong.
+	// open is true if nothing shows who is wrong in one of the rows.
 	open bool
 }
 
@@ -65,8 +65,8 @@ func (x *blame) add(in *Input, at, odd []int, ws []witness) {
 	}
 }
 
-// name fills the members of the finding: those that are shown to be wrong, unless rows are left that others may be
-// wrong in; else all that were compared.
+// name fills the members of the finding: those that are shown to be wrong, or all that were compared if others may be
+// wrong in some row.
 func (x *blame) name(in *Input, f *Finding) {
 	named := x.all
 	f.Undecided = len(x.wrong) == 0 || x.open && !subset(x.odd, x.wrong)
@@ -88,7 +88,7 @@ func (x *blame) name(in *Input, f *Finding) {
 	}
 }
 
-// stateFinding is the finding of one bucket, nil when no row that is kept differs.
+// stateFinding is the finding of one bucket, nil when no row that counts differs.
 func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) bool) *Finding {
 	f, x, rows := Finding{Kind: KindRowsDiffer, Severity: Error, Class: class}, newBlame(), 0
 	for i := range b.Rows {
@@ -120,7 +120,7 @@ func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) 
 	return &cut
 }
 
-// votersDiffer tells whether members differ in listing the member of a row as a voter, as a learner, or not at all.
+// votersDiffer reports whether members differ in listing the member of a row as a voter, as a learner, or not at all.
 func (in *Input) votersDiffer(row *diff.Row, at []int) bool {
 	type listed struct{ is, learns bool }
 	seen := map[listed]bool{}

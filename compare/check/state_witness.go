@@ -13,7 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// witness is what shows that a member's version of a row is wrong.
+// witness shows that a member's version of a row is wrong.
 type witness struct {
 	pos           int
 	why, expected string
@@ -22,7 +22,7 @@ type witness struct {
 }
 
 // witnesses asks, in this order: the log, the rest of the same database, and the database one transaction earlier. The
-// first that names a member answers; none of them counts votes.
+// first that names a member decides; a majority never does.
 func (in *Input) witnesses(bucket string, row *diff.Row, at []int) []witness {
 	for _, ask := range []func(string, *diff.Row, []int) []witness{in.byReplay, in.byLog, in.byDatabase,
 		in.byLastTransaction} {
@@ -33,7 +33,7 @@ func (in *Input) witnesses(bucket string, row *diff.Row, at []int) []witness {
 	return nil
 }
 
-// byReplay: rows that the replay of the member's log gives otherwise.
+// byReplay: rows that contradict the replay of the member's log.
 func (in *Input) byReplay(bucket string, row *diff.Row, at []int) []witness {
 	if in.Replay == nil || row.Kind == diff.PasswordRow {
 		return nil
@@ -59,7 +59,7 @@ func (in *Input) byReplay(bucket string, row *diff.Row, at []int) []witness {
 				continue
 			}
 			if x.Kept && x.Reason != replay.ReasonNone && x.Reason != replay.ReasonLease {
-				continue // its line refuses the revoke
+				continue // its release refuses the revoke
 			}
 			w := witness{pos, fmt.Sprintf("entry %d granted the lease and none ended it", x.Granted), "granted", false}
 			if x.Kept {
@@ -81,7 +81,7 @@ func sameRowKey(a, b string) bool {
 	return ok && b == id+" "+name
 }
 
-// byLog: what entries of the log last said of the row, whatever came before the log begins.
+// byLog: the last entries about the row in the log, which need no state from before the log.
 func (in *Input) byLog(bucket string, row *diff.Row, at []int) []witness {
 	if in.Replay == nil || in.Replay.Survey == nil {
 		return nil
@@ -145,7 +145,7 @@ func (in *Input) passwordWitness(row *diff.Row) []witness {
 	return out
 }
 
-// alarmByLog is the state of the alarm after the last entry about it.
+// alarmByLog returns the state of the alarm after the last entry about it.
 func (in *Input) alarmByLog(key string) (text string, index uint64) {
 	for _, a := range in.Replay.Survey.Alarms() {
 		if a.Member.String()+" "+evidence.AlarmName(a.Type) != key {
@@ -159,7 +159,7 @@ func (in *Input) alarmByLog(key string) (text string, index uint64) {
 	return "", 0
 }
 
-// publishedBy is what the member last published of itself up to an index.
+// publishedBy is what the member last published about itself up to an index.
 func (in *Input) publishedBy(id string, applied uint64) (text string, index uint64) {
 	for member, starts := range in.Replay.Survey.Starts {
 		if member.String() != id {
@@ -184,7 +184,7 @@ func (in *Input) versionByLog(applied uint64) (version string, index uint64) {
 	return version, index
 }
 
-// ttlWitness: a TTL below the one that the grant asks for.
+// ttlWitness: a TTL below that of the grant.
 func (in *Input) ttlWitness(key string, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
@@ -201,8 +201,8 @@ func (in *Input) ttlWitness(key string, at []int) []witness {
 	return out
 }
 
-// byDatabase: what else the member's database says of the row: live keys that name a lease which is not there, and
-// buckets that every server makes and that are gone.
+// byDatabase: other parts of the member's database contradict the row: live keys name a lease that does not exist, or a
+// bucket that every server creates is missing.
 func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
@@ -229,8 +229,8 @@ func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 }
 
 // byLastTransaction: the database held one transaction earlier, at the same consistent index, what others hold now, and
-// the entry at that index does not touch the row. Up to 3.4 the index does not move with such rows, so this tells
-// nothing there.
+// the entry at that index does not touch the row. Up to 3.4 the index does not change with such rows, so nothing
+// follows there.
 func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []witness {
 	var out []witness
 	for _, pos := range at {

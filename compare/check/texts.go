@@ -6,7 +6,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/prose"
 )
 
-// proseFiles are the texts: prose/ID.md says what must hold, why it matters, when it is normal, and for which versions.
+// proseFiles holds prose/ID.md for each check: what must hold, why it matters, when it is normal, and for which
+// versions.
 //
 //go:embed prose/*.md
 var proseFiles embed.FS

@@ -47,7 +47,7 @@ func runV2StoreTrue(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// v2Differs tells what the comparison of the members' stores shows.
+// v2Differs makes findings of the comparison of the members' stores.
 func (in *Input) v2Differs() (*Finding, string) {
 	if in.Diff == nil {
 		return nil, ""
@@ -86,8 +86,8 @@ func (in *Input) v2Differs() (*Finding, string) {
 	return &f, ""
 }
 
-// v2AgainstLog holds the store of the member's newest snapshot against what the log makes of an older one, or of
-// nothing.
+// v2AgainstLog compares the store in the member's newest snapshot with the state that results from an older snapshot,
+// or from an empty store, and the log.
 func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 	w := newV2World(m.Version.Release())
 	from, reason := w.begin(m)
@@ -140,7 +140,7 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 
 type v2Difference struct{ key, observed, expected string }
 
-// differences lists what the snapshot holds otherwise than the world: rows of the member list, then keys.
+// differences lists rows of the member list and then keys that differ between the snapshot and w.
 func (w *v2World) differences(v *dumplog.V2Store) (members, keys []v2Difference) {
 	have := map[string]string{}
 	for i := range v.Members {
@@ -176,7 +176,7 @@ func (w *v2World) differences(v *dumplog.V2Store) (members, keys []v2Difference)
 	return members, keys
 }
 
-// fromBackup tells whether a row may come from the backup that a restore began with, since the log says nothing of it.
+// fromBackup reports whether a row may come from the backup of a restore, because the log does not show it.
 func (w *v2World) fromBackup(row, want string) bool {
 	return w.restored && want == "" && (row == "version" || strings.HasPrefix(row, "removed "))
 }

@@ -11,23 +11,24 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// v2World is a v2 store as the log makes it: members, removed members, cluster version and the keys of clients.
+// v2World is a v2 store as it results from the log: members, removed members, cluster version and the keys of clients.
 type v2World struct {
 	members map[dumplog.ID]*dumplog.V2Member
-	// list is what conf changes are checked against: the same members by the rules of package apply.
+	// list has the same members in the form that package apply needs to judge conf changes.
 	list    *apply.Members
 	version string
 	keys    map[string]bool
-	// unsure are rows of the member list that the log does not determine, doubts such paths of keys with everything
-	// below them. mayExpire are keys of the first snapshot, which may have had a time to live.
+	// unsure are rows of the member list that the log does not determine, doubts are paths of keys that it does not
+	// determine, with everything below them. mayExpire are keys of the first snapshot, which may have had a time to
+	// live.
 	unsure map[string]bool
 	// published are the members whose attributes are in the log: a member publishes its name and client URLs at its
 	// start, not with its addition.
 	published map[dumplog.ID]bool
 	doubts    []string
 	mayExpire map[string]bool
-	// restored is true for the empty store of a restore: its database came with a cluster version and removed members,
-	// from which 3.6 and later build the store, and which the log does not name.
+	// restored is true for the empty store of a restore. Its database has a cluster version and removed members that
+	// the log does not name; 3.6 and later build the store from them.
 	restored bool
 }
 
@@ -122,7 +123,7 @@ func (w *v2World) publish(id dumplog.ID, name string, urls []string) {
 	}
 }
 
-// confChange executes a conf change by the rules of the release. What is refused changes nothing.
+// confChange executes a conf change by the rules of the release. A refused change has no effect.
 func (w *v2World) confChange(c *dumplog.ConfChange) {
 	x, row := w.members[c.NodeID], "member "+c.NodeID.String()
 	mayClear := w.list.UpdateClearsLearner(c).Possible()
@@ -152,7 +153,7 @@ func (w *v2World) confChange(c *dumplog.ConfChange) {
 	}
 }
 
-// request follows plain puts and deletes; what depends on more than the log is a doubt about the path
+// request executes plain puts and deletes. Other requests depend on more than the log: their path goes to doubts
 // (api/v2store/store.go).
 func (w *v2World) request(r *dumplog.V2Request) {
 	if !strings.HasPrefix(r.Path, "/1/") {
@@ -209,7 +210,7 @@ func (w *v2World) rows() map[string]string {
 	return out
 }
 
-// memberText is a row; name and client URLs count once the member has published them.
+// memberText renders a row, with name and client URLs once the member has published them.
 func (w *v2World) memberText(x *dumplog.V2Member) string {
 	s := "peer URLs " + strings.Join(slices.Sorted(slices.Values(x.PeerURLs)), ",")
 	if x.IsLearner {

@@ -66,8 +66,8 @@ func runVersionsFit(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// newerThanKnown: a later line of etcd 3 than this program knows may have written the database; whether it did cannot
-// be told.
+// newerThanKnown: a later release of etcd 3 than this program knows may have written the database; nothing shows
+// whether it did.
 func newerThanKnown(m *evidence.Member, kind Kind, bucket, key, v string) *Finding {
 	if n := release.Of(v); !strings.HasPrefix(v, "3.") || !n.TooNew() {
 		return nil
@@ -186,8 +186,8 @@ func runNoV2Content(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// v2Behind counts the requests of v2 clients behind the oldest of the members' newest snapshots: what lies before is in
-// the store of the snapshot, or gone from it.
+// v2Behind counts the requests of v2 clients after the oldest of the members' newest snapshots. The store of the
+// snapshot includes the effect of earlier ones.
 func (in *Input) v2Behind() (n int, first uint64) {
 	if in.Replay == nil || in.Replay.Survey == nil {
 		return 0, 0

@@ -62,7 +62,7 @@ func runLogReachesBack(in *Input) Result {
 	return outcome(fs, in.unreadableParts("wal"))
 }
 
-// startPoint is the newest snapshot that the log names. Whether its file is there and sound is told by S01.
+// startPoint is the newest snapshot that the log names. S01 reports a missing or damaged file.
 func startPoint(m *evidence.Member) (index uint64) {
 	for _, s := range m.WAL.Summary.Snapshots {
 		index = max(index, s.Index)
@@ -88,8 +88,8 @@ func purgedFinding(m *evidence.Member) Finding {
 	return f
 }
 
-// firstNameFinding: a server looks for the segment to start from by the indexes in the names, which the newest snapshot
-// must reach. It purges no segment that a snapshot in the log needs.
+// firstNameFinding: a server finds the first segment to read by the indexes in the names: one must not be above the
+// newest snapshot. It purges no segment that a snapshot in the log needs.
 func firstNameFinding(m *evidence.Member, first dumplog.Segment) Finding {
 	return Finding{Kind: KindFirstSegmentMisnamed, Severity: Critical, Class: ClassWALDamage,
 		Members: []string{m.Label()}, At: At{Index: first.First},

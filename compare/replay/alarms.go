@@ -9,9 +9,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// An alarm changes with entries of the log only, never at run time by itself. So a log that does not reach back to the
-// first entry still says of every entry which alarms were on: those that no entry names are as the database has them,
-// and the others are known from the first entry on that names them.
+// Only entries of the log change an alarm. So a log that does not reach back to the first entry still shows which
+// alarms were on at each entry. Alarms that no entry names are as in the database; the others are known from the first
+// entry that names them.
 
 // alarmChange is an entry that raises or clears an alarm.
 type alarmChange struct {
@@ -20,11 +20,11 @@ type alarmChange struct {
 	on    bool
 }
 
-// maxAlarmChanges bounds the changes that are kept; a log that holds more tells nothing of alarms.
+// maxAlarmChanges bounds the changes that are kept. If a log holds more, its alarms are unknown.
 const maxAlarmChanges = 10_000
 
 // noteAlarm keeps an entry that changes an alarm. A member whose database is full raises its alarm again with every
-// write that it refuses: only the first of them is kept, and the first behind a gap of the log.
+// write that it refuses. Only the first of these entries is kept, and the first after a gap of the log.
 func (t *lastStates) noteAlarm(index uint64, k apply.Alarm, on bool) {
 	if was, ok := t.alarmNow[k]; ok && was == on || k.Type == apply.AlarmNone {
 		return
@@ -37,7 +37,7 @@ func (t *lastStates) noteAlarm(index uint64, k apply.Alarm, on bool) {
 	t.alarmChanges = append(t.alarmChanges, alarmChange{index, k, on})
 }
 
-// alarmLog is what the log and the database of a member say of alarms.
+// alarmLog is what the log and the database of a member show about alarms.
 type alarmLog struct {
 	changes []alarmChange
 	// always are alarms of the database that no entry names.
@@ -48,7 +48,7 @@ type alarmLog struct {
 	unknown bool
 }
 
-// newAlarmLog takes the entries from an index on, behind which the log has no gap.
+// newAlarmLog uses the entries from an index on, after which the log has no gap.
 func newAlarmLog(s *Survey, first uint64, database []dumpdb.Alarm) *alarmLog {
 	a := &alarmLog{}
 	if s.state != nil {
@@ -68,7 +68,7 @@ func newAlarmLog(s *Survey, first uint64, database []dumpdb.Alarm) *alarmLog {
 	return a
 }
 
-// at returns the alarms that are on after an entry, and those of which only a later entry tells.
+// at returns the alarms that are on after an entry, and those that only a later entry shows.
 func (a *alarmLog) at(index uint64) (on, open apply.Alarms) {
 	on, open = apply.Alarms{}, apply.Alarms{}
 	for _, k := range a.always {
@@ -116,7 +116,7 @@ func (a *alarmLog) spans() []Gap {
 	return out
 }
 
-// mayBeAlarmed tells whether an alarm was on, or may have been, when the member applied an entry.
+// mayBeAlarmed reports whether an alarm was on, or may have been, when the member applied an entry.
 func (s *sim) mayBeAlarmed(index uint64) bool {
 	_, in := slices.BinarySearchFunc(s.alarmed, index, func(g Gap, index uint64) int {
 		switch {
@@ -130,7 +130,7 @@ func (s *sim) mayBeAlarmed(index uint64) bool {
 	return in
 }
 
-// setAlarms fills in what log and database say of alarms at the index where the model begins.
+// setAlarms fills in the alarms at the index where the model begins, according to log and database.
 func (s *sim) setAlarms() {
 	on, open := s.alarms.at(s.base)
 	s.Alarms, s.openAlarms = on, open

@@ -9,21 +9,20 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// stand is how far a member has applied. The replay may pass over a gap of the log below min. It looks for effects up
-// to until.
-type stand struct{ min, until uint64 }
+// appliedRange is how far a member has applied: certainly min, possibly until. The replay may skip a gap of the log below min.
+type appliedRange struct{ min, until uint64 }
 
-func standOf(m *evidence.Member) stand {
+func appliedRangeOf(m *evidence.Member) appliedRange {
 	if m.IndexFrozen() {
-		return stand{m.AppliedMin, m.AppliedMax}
+		return appliedRange{m.AppliedMin, m.AppliedMax}
 	}
-	return stand{m.AppliedMin, m.AppliedMin}
+	return appliedRange{m.AppliedMin, m.AppliedMin}
 }
 
-// writers counts the entries that may write keys in the last stretch of the log without a gap, up to a member's stand.
-// The survey collects them; findPlace asks them where to look.
+// writers counts the entries that may write keys in the last part of the log without a gap, as far as a member has
+// applied. The survey collects them; findPlace asks them where to look.
 type writers struct {
-	stand
+	appliedRange
 	// first is the first index of the stretch, last the index noted last, total the number of entries that may write.
 	first, last uint64
 	total       int64
@@ -35,12 +34,12 @@ type writers struct {
 // are read.
 const markEvery = 256
 
-// newWriters returns writers for every different stand of the members.
+// newWriters returns writers for every different applied range of the members.
 func newWriters(r *Result) (out []*writers) {
 	for _, m := range r.Members {
-		at := standOf(m.Member)
-		if m.Member.HasDB() && !slices.ContainsFunc(out, func(w *writers) bool { return w.stand == at }) {
-			out = append(out, &writers{stand: at})
+		at := appliedRangeOf(m.Member)
+		if m.Member.HasDB() && !slices.ContainsFunc(out, func(w *writers) bool { return w.appliedRange == at }) {
+			out = append(out, &writers{appliedRange: at})
 		}
 	}
 	return out
@@ -53,7 +52,7 @@ func (w *writers) note(it *item) {
 		return
 	}
 	if w.last == 0 || idx != w.last+1 && idx-1 < w.min {
-		*w = writers{stand: w.stand, first: idx}
+		*w = writers{appliedRange: w.appliedRange, first: idx}
 	}
 	w.last = idx
 	if !mayWrite(it.req) {
@@ -97,8 +96,8 @@ func neverTrue(c dumplog.Compare) bool {
 	return false
 }
 
-// place is a point at which it is known which revision a database had: after the entry index it stood at rev. writes is
-// how many entries of the stretch up to index may write.
+// place is a point at which it is known which revision a database had: after the entry index its revision was rev.
+// writes is how many entries of the stretch up to index may write.
 type place struct {
 	index  uint64
 	rev    int64
@@ -142,7 +141,7 @@ func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
 		at = first
 	}
 	if !found && s.m.AppliedMin > s.logEnd {
-		return end, true // the newest revisions are of entries that no log holds
+		return end, true // entries that no log holds wrote the newest revisions
 	}
 	return s.extend(ctx, w, at), true
 }

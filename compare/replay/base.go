@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// newSim builds the starting state of one member, nil where it cannot be replayed. With a log from the first entry of a
+// newSim builds the starting state of one member, nil if it cannot be replayed. With a log from the first entry of a
 // new cluster that state is empty; otherwise it is that of the place where log and database are known to meet.
 func newSim(ctx context.Context, r *Result, pos int) *sim {
 	res := r.Members[pos]
@@ -70,8 +70,8 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	return s
 }
 
-// logEnd is the last index of the merged log that is of use for a member: where it has applied up to somewhere in a
-// hole between the logs, the last one before the hole.
+// logEnd is the last index of the merged log that is of use for a member. If its applied index is in a hole between the
+// logs, it is the last one before the hole.
 func (r *Result) logEnd(applied uint64) uint64 {
 	for _, g := range r.Gaps {
 		if g.From <= applied && applied <= g.To {
@@ -89,12 +89,11 @@ func (s *sim) begin(ctx context.Context, r *Result, fromStart bool) (why string)
 		s.met = true
 		return ""
 	}
-	at := slices.IndexFunc(r.Survey.writers, func(w *writers) bool { return w.stand == standOf(s.m) })
+	at := slices.IndexFunc(r.Survey.writers, func(w *writers) bool { return w.appliedRange == appliedRangeOf(s.m) })
 	w := r.Survey.writers[at]
 	if w.first == 0 {
-		// The log begins after all that this member has applied: nothing of it can be replayed, and nothing of it is in
-		// doubt.
-		w = &writers{stand: w.stand, first: w.until + 1}
+		// The log begins after all that this member has applied: none of its entries can be replayed or doubted.
+		w = &writers{appliedRange: w.appliedRange, first: w.until + 1}
 	}
 	var ok bool
 	if s.meet, ok = s.align(ctx, w); !ok && !fromStart {
@@ -141,7 +140,7 @@ func restored(r *Result) bool {
 	return false
 }
 
-// behind leaves out the auth entries up to an index.
+// behind returns the auth entries after an index.
 func behind(entries []AuthEntry, base uint64) []AuthEntry {
 	for len(entries) > 0 && entries[0].Index <= base {
 		entries = entries[1:]
@@ -149,8 +148,8 @@ func behind(entries []AuthEntry, base uint64) []AuthEntry {
 	return entries
 }
 
-// stretch returns the first index after the last gap that this member has applied past. No model can follow what
-// happened in a gap. Without such a gap it is the first index of the log.
+// stretch returns the first index after the last gap below the member's applied index, else the first index of the log.
+// No model can follow what happened in a gap.
 func (s *sim) stretch(r *Result) uint64 {
 	from := r.First
 	for _, g := range r.Gaps {
@@ -161,14 +160,14 @@ func (s *sim) stretch(r *Result) uint64 {
 	return from
 }
 
-// absorb takes a group into the model.
+// absorb applies a group to the model.
 func (s *sim) absorb(g *group) {
 	for i := range g.records {
 		absorb(s.Keys, &g.records[i])
 	}
 }
 
-// assumeBefore fills what the log does not tell: leases that are there at the end or are named in the log existed
+// assumeBefore fills in what the log does not show: leases that exist at the end or are named in the log existed
 // before; the auth revision began where the log's auth entries, all taken as successful, lead to the one in the
 // database; alarms that no entry names are those of the end.
 func (s *sim) assumeBefore(r *Result) {

@@ -8,14 +8,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Behind counts the entries between a member's consistent index and its newest raft snapshot. A server cannot bridge
-// them at a start (etcd 3.5 and later; before, the index legally lags).
+// Behind counts the entries between a member's consistent index and its newest raft snapshot. A server of etcd 3.5 and
+// later cannot start with such a gap. In older releases the index legally lags.
 type Behind struct {
 	// From and To are the span; Entries of them were found in a log.
 	From, To uint64
 	Entries  int
-	// AlarmQueries are requests to list alarms, Refused what the rules refuse, Idle all else without an effect: reads,
-	// logins, leaders' first entries.
+	// AlarmQueries are requests to list alarms, Refused those that the rules refuse, Idle all others without an effect:
+	// reads, logins, leaders' first entries.
 	AlarmQueries, Refused, Idle int
 	// AlarmRaises are requests to raise an alarm that is on already.
 	AlarmRaises int
@@ -29,8 +29,8 @@ func (b *Behind) Harmless() bool {
 	return b.Effective == 0 && uint64(b.Entries) == b.To-b.From+1
 }
 
-// behind looks at an entry that the member has not applied although a snapshot of its log covers it. The model stays as
-// it is: only as long as nothing was effective are its predictions of use, and then the span is not harmless anyway.
+// behind counts an entry that the member has not applied although a snapshot of its log covers it. It does not change
+// the model. After the first effective entry the predictions are of no use, but then the span is not harmless anyway.
 func (s *sim) behind(it *item, elsewhere bool) {
 	idx := it.entry.Index
 	if !s.follows(release.IndexWithEveryEntry) || idx > s.newestSnap {

@@ -10,12 +10,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// Where a log reaches back to the first entry of a cluster, but the database was compacted, the model first runs
-// without records: what an entry wrote below the compact revision is mostly gone. Up to the place where log and
-// database meet nothing is judged entry by entry. There, what the log predicts is compared with what the database
-// holds, key by key, as far as the prediction is certain.
+// If a log reaches back to the first entry of a cluster, but the database was compacted, the model first runs without
+// records, because most records below the compact revision are gone. No single entry is judged up to the place where
+// log and database meet. There, the prediction of the log is compared with the database, key by key, as far as the
+// prediction is certain.
 
-// BelowDiff is a key, or the revision itself, that log and database tell differently at the place where they meet.
+// BelowDiff is a key, or the revision itself, that differs between log and database at the place where they meet.
 type BelowDiff struct {
 	// Key is empty for the revision.
 	Key string
@@ -55,7 +55,7 @@ func (s *sim) foresee(it *item) Outcome {
 	return o
 }
 
-// early comes to the database as soon as nothing more is compacted, where the prediction has been certain all the way.
+// early lets the database take over as soon as nothing more is compacted, if the whole prediction has been certain.
 func (s *sim) early(index uint64) {
 	if !s.Loose && s.Revision == s.floor() && index < s.meet.index {
 		s.meet = place{index: index, rev: s.Revision}
@@ -123,7 +123,7 @@ func (s *sim) blur(r *dumplog.Request) {
 	})
 }
 
-// arrive comes to the place where log and database meet: from here on the model has the keys that the database had
+// arrive handles the place where log and database meet: from here on the model has the keys that the database had
 // there.
 func (s *sim) arrive() {
 	s.met = true
@@ -150,7 +150,7 @@ func (s *sim) arrive() {
 	s.res.To = s.meet.index
 }
 
-// compareBelow holds what the log predicts for the keys against the records of the database.
+// compareBelow compares what the log predicts for the keys with the records of the database.
 func (s *sim) compareBelow(have *apply.Keys) {
 	if !s.Loose && s.Revision != s.meet.rev {
 		s.res.misplaced = s.Revision < s.floor()

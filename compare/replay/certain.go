@@ -66,7 +66,7 @@ func (s *sim) remember(it *item) {
 	}
 }
 
-// learnAll learns from entries, of which some are known to have written, and some not to.
+// learnAll learns from entries, some of which are known to have written, and others not.
 func (c *certainty) learnAll(entries []*kept, wrote, quiet map[*kept]bool) {
 	for _, k := range entries {
 		ops, use := k.all, c.maybe
@@ -127,7 +127,7 @@ func (s *sim) leaseWasThere(id int64, index uint64) bool {
 	return complete && granted < index && s.heldLeases[id]
 }
 
-// took notes an operation that was executed for certain.
+// took notes an operation that was certainly executed.
 func (c *certainty) took(op keptOp, index uint64) {
 	c.full = c.full || len(c.keys)+len(c.put) >= maxCertain
 	switch {
@@ -195,7 +195,7 @@ func (s *sim) recall() {
 	s.recallLast()
 }
 
-// recallKeys compares the keys of which the last entry is known that put or deleted them.
+// recallKeys compares the keys for which the last entry that put or deleted them is known.
 func (s *sim) recallKeys(c *certainty) {
 	for _, k := range sortedKeys(c.keys) {
 		want, got := c.keys[k], s.Keys.Get(k)

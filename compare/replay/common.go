@@ -10,14 +10,14 @@ type level struct {
 	revs [][]int64
 	// open is, by member, the first index whose effect its database does not hold yet; 0 when there is none.
 	open []uint64
-	// sims are the models by member, one that stands for several more than once.
+	// sims are the models by member; a model that represents several members is in it more than once.
 	sims []*sim
 }
 
-func newLevel(r *Result, sims []*sim, stand []int) *level {
+func newLevel(r *Result, sims []*sim, reps []int) *level {
 	l := &level{from: r.Common, to: r.Commit, open: make([]uint64, len(sims))}
 	for i, m := range r.Members {
-		s := sims[stand[i]]
+		s := sims[reps[i]]
 		l.sims = append(l.sims, s)
 		switch {
 		case !m.Member.HasDB():

@@ -11,7 +11,7 @@ import (
 // maxSameTerm bounds the list of indexes at which entries of one term differ.
 const maxSameTerm = 100
 
-// noteSameTerm files an index at which two logs hold different entries of one term, committed or not. One leader
+// noteSameTerm records an index at which two logs hold different entries of one term, committed or not. One leader
 // creates all entries of a term and never two at one index (log matching, raft paper 5.3), so there were two leaders,
 // or a log was altered.
 func (r *Result) noteSameTerm(it *item) {

@@ -15,15 +15,15 @@ const maxCounted = 4096
 // kept is what is remembered of an entry before the place: its operations, values as sums.
 type kept struct {
 	index uint64
-	// ops are those that are executed if the entry wrote; known is false where that is not known. all are those that
-	// may be executed.
+	// ops are those that are executed if the entry wrote; known is false where that is unknown. all are those that may
+	// be executed.
 	ops, all []keptOp
 	known    bool
 	// sure is true if the entry is executed in every state of the key space, writes if it then makes a revision.
 	sure, writes bool
 	// revoke is the lease that the entry revokes.
 	revoke int64
-	// rev is the revision of the live record that shows that the entry wrote, 0 where none does.
+	// rev is the revision of the live record that proves that the entry wrote, 0 if there is none.
 	rev int64
 }
 
@@ -31,7 +31,7 @@ type kept struct {
 type keptOp struct {
 	key, end []byte
 	put      bool
-	// valued is false for a put that keeps the value or the lease that is there.
+	// valued is false for a put that keeps the present value or lease.
 	valued bool
 	sum    uint64
 	lease  int64
@@ -86,7 +86,7 @@ func (s *sim) keep(it *item) *kept {
 }
 
 // count finds out which of the entries wrote: wrote and quiet are those that certainly did and did not. Both are empty
-// where records and entries cannot both be right.
+// if records and entries contradict each other.
 func (s *sim) count(entries []*kept) (wrote, quiet map[*kept]bool) {
 	wrote, quiet = map[*kept]bool{}, map[*kept]bool{}
 	if !s.anchor(entries) {

@@ -21,8 +21,8 @@ type part struct {
 // maxParts bounds the stretches: each reopens a segment.
 const maxParts = 16
 
-// log yields the merged log from about an index on, for those who come after the survey. It has read all logs side by
-// side; where no two of them differ at any index, one of them is all there is to read.
+// log yields the merged log from about an index on, after the survey. The survey has read all logs in parallel; if no
+// two of them differ at any index, reading one of them is enough.
 func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
 	parts := r.parts()
 	if r.disputed || r.Shift != nil || len(parts) > maxParts {
@@ -38,8 +38,8 @@ func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
 	}
 }
 
-// first yields the merged log for the survey. Where the sums of all logs that reach there say that they hold the same
-// entries, one of them is read, elsewhere all of them side by side.
+// first yields the merged log for the survey. If the sums of all logs that reach an index show that they hold the same
+// entries, only one of them is read, else all of them in parallel.
 func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
 	stretches, parts := r.stretches(), r.parts()
 	if r.Shift != nil || len(stretches) == 0 || len(stretches) > maxParts || len(parts) > maxParts {

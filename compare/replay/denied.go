@@ -15,7 +15,7 @@ type Beyond struct {
 	What     string
 }
 
-// maxBeyond bounds what is kept of a hostile log.
+// maxBeyond bounds what is kept from a hostile log.
 const maxBeyond = 1000
 
 // beyondRights records a transaction that was applied although the rules refuse an inner operation. While an alarm is
@@ -72,8 +72,8 @@ func (s *sim) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (ke
 	return "", ""
 }
 
-// ShutSpan is a stretch between two changes of auth in which a member wrote nothing for users other than root, from
-// some entry on, although they had permission.
+// ShutSpan is a span between two changes of auth. From some entry in it on, a member wrote nothing for users other than
+// root, although they had permission.
 type ShutSpan struct {
 	// Begin is the auth entry before it, LastApplied the last entry of such a user that did take effect, 0 when none
 	// did.

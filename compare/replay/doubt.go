@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// doubtBit is the lowest bit of a consistent index that is looked at: a smaller step beyond the log is a lost tail
-	// as well as a flip.
+	// doubtBit is the lowest bit of a consistent index that is considered: a smaller step beyond the log can be a lost
+	// tail as well as a flip.
 	doubtBit = 6
-	// absurd is how far beyond all logs no cluster gets: at a thousand entries a second it is 136 years.
+	// absurd is a distance beyond all logs that no cluster reaches: a thousand entries a second take 136 years for it.
 	absurd = 1 << 32
-	// idleTimes is how much longer than the idle end of the log a lost tail without any effect would have to be to be
-	// disbelieved.
+	// idleTimes is the limit for a lost tail without any effect, as a multiple of the idle end of the log. A longer one
+	// is not plausible.
 	idleTimes = 4
 )
 
 // RunWithPlausibleIndex is Run for members of which one may have an implausible consistent index: beyond its own log,
-// and with no trace of later entries in its database. Believed, such an index would prove entries committed that no
-// member has, and accuse the others. The replay uses the index that fits the database instead
+// and with no trace of later entries in its database. If it were used, it would prove that entries are committed that
+// no member has, and accuse the others. The replay uses the index that fits the database instead
 // (evidence.Member.OverrideConsistentIndex) if it then explains the database.
 func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Options) (*Result, error) {
 	r, err := Run(ctx, members, o)

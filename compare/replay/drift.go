@@ -5,7 +5,7 @@ import "github.com/etcd-medic/etcd-medic/compare/apply"
 // In unreadable pages a model counts revisions by what the entries should have written. An uncertain entry may have
 // written one or none. So the records after the pages can belong to entries before or after the entry at that count.
 
-// drift notes an entry of which only unreadable pages show whether it wrote. here is true where its revision is known
+// drift notes an entry whose records, if it wrote any, are on unreadable pages. here is true if its revision is known
 // to be that of the next records.
 func (s *sim) drift(it *item, p apply.Effect, here bool) {
 	if s.adrift == 0 && !here && !p.Sure && (p.MayWrite || len(p.Writes) > 0) {

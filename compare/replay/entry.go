@@ -19,7 +19,7 @@ type Entry struct {
 	Holders []int
 	// Disputed is true when another member holds a different entry at this index.
 	Disputed bool
-	// of is a member that the log is of.
+	// of is a member whose log holds the entry.
 	of *evidence.Member
 }
 

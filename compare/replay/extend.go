@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// maxPassed is how many revisions that fit no entry are passed over in one place when a place is moved down the log: an
-// altered record must not keep the entries before it from being judged.
+// maxPassed is how many revisions that fit no entry are skipped at one place when a place is moved down the log.
+// Otherwise an altered record would prevent the judgement of the entries before it.
 const maxPassed = 2
 
 // extend moves a place down the log as far as entries and records match going backwards: it assigns the newest free
@@ -26,7 +26,7 @@ func (s *sim) extend(ctx context.Context, w *writers, at place) place {
 	return at
 }
 
-// backwards is a walk down the log, from a place at which it is known which revision the database had.
+// backwards is a walk down the log, from a place at which the revision of the database is known.
 type backwards struct {
 	s      *sim
 	items  []*item
@@ -46,7 +46,7 @@ func (s *sim) newBackwards(ctx context.Context, w *writers, at place) *backwards
 		groups: slices.Collect(s.groups(low+1, at.rev)), rev: at.rev, from: from, best: at}
 }
 
-// at is the group of a revision, nil where there is none that can be read whole.
+// at is the group of a revision, nil if it cannot be read completely.
 func (b *backwards) at(rev int64) *group {
 	i, ok := slices.BinarySearchFunc(b.groups, rev, func(g *group, rev int64) int { return int(g.main - rev) })
 	if !ok || b.groups[i].hole {
@@ -76,7 +76,7 @@ func (b *backwards) walk() bool {
 		case b.guessed && it.req.Put != nil:
 			return b.best.index < start.index // an entry after it may have taken the revision that is this one's
 		case plainPut(it.req) && b.s.alwaysWrites(it.req, it.entry.Index):
-			b.rev-- // it wrote a revision that is not what it should be
+			b.rev-- // it wrote a revision with the wrong content
 		}
 	}
 	return b.best.index < start.index
@@ -89,8 +89,8 @@ func (b *backwards) took(i int) bool {
 	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g)
 }
 
-// tellingAt is telling for an entry of the walk. That its key was new tells something only where no entry before it can
-// have made the key: after that this one had no effect.
+// tellingAt is telling for an entry of the walk. A new key is significant only if no entry before it can have made the
+// key: otherwise this one had no effect.
 func (b *backwards) tellingAt(i int, g *group) bool {
 	r := b.items[i].req
 	return b.telling(r, g, false) || b.telling(r, g, true) &&
@@ -113,8 +113,8 @@ func (b *backwards) match(r *dumplog.Request) (rev int64, ok bool) {
 	return 0, false
 }
 
-// guardFits holds the compares on mod revisions against the groups: the group of that revision holds the key, and none
-// between changes it. A transaction that lost a race names an older revision.
+// guardFits compares the mod revisions in compares with the groups: the group of that revision holds the key, and no
+// group between changes it. A transaction that lost a race names an older revision.
 func (b *backwards) guardFits(r *dumplog.Request, g *group) bool {
 	return guardFits(r, g, func(key string, rev int64) bool { return b.standsOn(key, rev, g.main) })
 }
@@ -139,8 +139,8 @@ func (b *backwards) standsOn(key string, mod, before int64) bool {
 	return true
 }
 
-// telling tells whether the entry fits the records by more than a key: by a value, or by the revision or the version
-// that its key had; created is true where it is enough that the key was new.
+// telling reports whether the entry fits the records by more than a key: by a value, or by the revision or the version
+// of its key. created is true if a new key is enough.
 func (b *backwards) telling(r *dumplog.Request, g *group, created bool) bool {
 	switch {
 	case r.Kind == dumplog.KindPut:

@@ -151,7 +151,7 @@ func TestWriters(t *testing.T) {
 	note := func(w *writers, index uint64, r *dumplog.Request) {
 		w.note(&item{entry: dumplog.Entry{Index: index}, req: r})
 	}
-	w := &writers{stand: stand{min: 15, until: 20}}
+	w := &writers{appliedRange: appliedRange{min: 15, until: 20}}
 	for i := uint64(5); i <= 8; i++ {
 		note(w, i, put("a", "1"))
 	}
@@ -164,19 +164,19 @@ func TestWriters(t *testing.T) {
 	if w.first != 12 || w.last != 20 || w.total != 3 || len(w.marks) != 1 || w.marks[0] != 12 {
 		t.Errorf("%+v", w)
 	}
-	w = &writers{stand: stand{min: 15, until: 20}}
+	w = &writers{appliedRange: appliedRange{min: 15, until: 20}}
 	note(w, 5, put("a", "1"))
 	note(w, 15, put("a", "1")) // the gap ends below where the member certainly stands
 	if w.first != 15 || w.total != 1 {
 		t.Errorf("a gap up to where it stands: %+v", w)
 	}
-	w = &writers{stand: stand{min: 13, until: 20}}
+	w = &writers{appliedRange: appliedRange{min: 13, until: 20}}
 	note(w, 5, put("a", "1"))
 	note(w, 16, put("a", "1"))
 	if w.first != 5 || w.total != 2 {
 		t.Errorf("a gap above where it certainly stands: %+v", w)
 	}
-	w = &writers{stand: stand{min: 1, until: 5000}}
+	w = &writers{appliedRange: appliedRange{min: 1, until: 5000}}
 	for i := uint64(1); i <= 3*markEvery; i++ {
 		note(w, 2*i, put("a", "1"))
 		note(w, 2*i+1, txn(nil, nil, nil))

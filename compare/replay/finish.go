@@ -11,15 +11,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// finish holds the end state of the model against the small buckets and files the records that no entry explained.
+// finish compares the end state of the model with the small buckets and records what no entry explained.
 func (s *sim) finish() {
 	if !s.met {
 		s.comeLate()
 	}
 	s.recall()
 	s.finishRuns()
-	// What the entries that every log has lost did is nowhere to be read: the rest of the database is theirs, not
-	// unexplained.
+	// Entries that every log has lost can have written the rest of the database. It is therefore not unexplained.
 	lost := s.logEnd > 0 && s.m.AppliedMin > s.logEnd
 	for g := s.cur.take(); g != nil; g = s.cur.take() {
 		if g.main > s.Revision && !lost {
@@ -39,7 +38,7 @@ func (s *sim) finish() {
 }
 
 // keyAhead: up to 3.4 the index does not move with entries that write no key, but it is stored with every one that does
-// (mvcc/kvstore_txn.go, End). The newest record being that of an entry above it means that one of the two was changed.
+// (mvcc/kvstore_txn.go, End). If an entry above it wrote the newest record, one of the two was changed.
 func (s *sim) keyAhead() {
 	r := s.res
 	switch {
@@ -60,13 +59,13 @@ func (s *sim) diff(bucket, key, expected, observed string) {
 		StateDiff{Bucket: bucket, Key: key, Expected: expected, Observed: observed})
 }
 
-// extraRow notes a row that the log says is gone.
+// extraRow notes a row that the log has deleted.
 func (s *sim) extraRow(bucket, key string) {
 	s.res.StateDiffs = append(s.res.StateDiffs,
 		StateDiff{Bucket: bucket, Key: key, Expected: "absent", Observed: "present", Surplus: true})
 }
 
-// finishAuth: what is left of the auth revision after all explained jumps, then users and roles.
+// finishAuth compares the auth revision without all explained rises, then users and roles.
 func (s *sim) finishAuth() {
 	db := &s.m.DB.Auth
 	if !db.HasRevision {
@@ -77,7 +76,7 @@ func (s *sim) finishAuth() {
 		jumped += min(j.Extra, j.Possible)
 	}
 	if !s.Auth.Known && len(s.res.Jumps) == 0 {
-		return // how many of the auth entries succeeded is not known, nor what the revision was before them
+		return // it is unknown how many of the auth entries succeeded, and what the revision was before them
 	}
 	lo, hi := int64(s.res.AuthExpectedMin+jumped), int64(s.res.AuthExpected+jumped)
 	switch have := int64(db.Revision); {
@@ -151,8 +150,8 @@ func (s *sim) finishRoles() {
 
 func permText(p apply.Permission) string { return fmt.Sprintf("%d %q %q", p.Type, p.Key, p.End) }
 
-// tailTorn reports whether the log ends with a record that is not whole, in a release whose consistent index does not
-// tell what was applied of entries that write no key: the lost ones may have granted and revoked leases.
+// tailTorn reports whether the log ends with an incomplete record, in a release whose consistent index does not count
+// entries that write no key. The lost entries may have granted and revoked leases.
 func (s *sim) tailTorn() bool {
 	return s.Version.Known() && !s.follows(release.IndexWithEveryEntry) && s.m.HasWAL() &&
 		slices.ContainsFunc(s.m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {

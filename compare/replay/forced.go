@@ -19,7 +19,7 @@ type Forced struct {
 	Pos               dumplog.Pos
 	Removed           []dumplog.ID
 	// Dropped are the entries that the run replaced, in index order, bounded; they were in the log, but not known there
-	// to be committed. Applied are those of them whose write the database holds all the same.
+	// to be committed. Applied are those of them whose write the database holds nevertheless.
 	Dropped, Applied []Dropped
 }
 
@@ -118,7 +118,7 @@ func before(w *evidence.WAL, a, b dumplog.Pos) bool {
 	return at(a.Segment) < at(b.Segment)
 }
 
-// drop files a replaced entry; one that was itself replaced at its index before gives way to the later.
+// drop records a replaced entry. Of several replaced entries at one index the last counts.
 func (f *Forced) drop(e *dumplog.Entry, m *evidence.Member) {
 	d := Dropped{Pos: e.Pos, Term: e.Term, Index: e.Index}
 	if req, err := e.Decode(); err == nil {

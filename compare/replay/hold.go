@@ -66,7 +66,7 @@ func (s *sim) match(it *item, p apply.Effect, ahead []*item) Outcome {
 			return o
 		}
 		if !p.Sure && it.entry.Index > s.m.AppliedMin {
-			return Outcome{State: NotApplied} // nothing shows that the member has come this far
+			return Outcome{State: NotApplied} // nothing shows that the member has applied this entry
 		}
 		if !p.Sure && !s.KeysKnown {
 			return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
@@ -86,7 +86,7 @@ func (s *sim) match(it *item, p apply.Effect, ahead []*item) Outcome {
 		return Outcome{State: OutsideHistory, Rev: r, Detail: "its revision is in an unreadable page"}
 	}
 	if g != nil {
-		// Revisions are dense above the compact revision, so the records of this one have vanished.
+		// There are no gaps between revisions above the compact revision, so the records of this one were lost.
 		s.Revision = r
 		s.Keys.Write(p.Writes, apply.Key{Mod: r})
 		return Outcome{State: Contradicted, Rev: r,
@@ -109,8 +109,8 @@ func (s *sim) absent(it *item, p apply.Effect) Outcome {
 	return s.missing(it, p)
 }
 
-// missing names the likely refusal when the member's auth revision ended above what the log gives, and with that much
-// more would have been above the header's here.
+// missing names the likely refusal if the member's final auth revision is higher than the log explains, and with that
+// difference would have been above the header's here.
 func (s *sim) missing(it *item, p apply.Effect) Outcome {
 	if h := it.req.Header; s.Auth.Known && s.Auth.Enabled && h.AuthRevision > 0 && s.m.HasDB() {
 		log, have := s.plain.at(s.m.AppliedMax), s.m.DB.Auth.Revision
@@ -123,8 +123,8 @@ func (s *sim) missing(it *item, p apply.Effect) Outcome {
 		s.Revision+1)}
 }
 
-// wouldApply reports whether the entry changes keys on a member with the auth revision that the log gives here; false
-// if the log does not give it.
+// wouldApply reports whether the entry changes keys on a member with the auth revision that results from the log here.
+// It is false if that is unknown.
 func (s *sim) wouldApply(it *item) bool {
 	if !s.res.AuthKnown {
 		return false
@@ -136,7 +136,7 @@ func (s *sim) wouldApply(it *item) bool {
 	return p.Sure && p.Result == apply.Applied && len(p.Writes) > 0
 }
 
-// applied takes the group as this entry's effect.
+// applied accepts the group as this entry's effect.
 func (s *sim) applied(g *group) Outcome {
 	s.cur.take()
 	s.Revision, s.adrift = g.main, 0
@@ -144,8 +144,8 @@ func (s *sim) applied(g *group) Outcome {
 	return Outcome{State: Applied, Rev: g.main, Sig: g.sig()}
 }
 
-// wroteIt decides for an entry whose outcome the rules do not tell, and which can have written the next records: it
-// did, unless the entries after it fit the records better when it did not.
+// wroteIt decides for an entry with an uncertain outcome that can have written the next records. It did, unless later
+// entries fit the records better without it.
 func (s *sim) wroteIt(p apply.Effect, ahead []*item) bool {
 	with, without := s.fit(ahead, 1), s.fit(ahead, 0)
 	if with.misfits != without.misfits {
@@ -154,15 +154,15 @@ func (s *sim) wroteIt(p apply.Effect, ahead []*item) bool {
 	if with.matched+1 != without.matched {
 		return with.matched+1 > without.matched
 	}
-	// Of several like it the first one wrote, unless its conditions speak against it.
+	// Of several equal entries the first one wrote, unless its conditions contradict that.
 	return p.Result != apply.NoEffect
 }
 
-// fit is how well entries fit records: matched have found theirs, misfits have not although they must have written
-// some.
+// fit is how well entries fit records: matched entries found their records, misfits did not although they must have
+// written some.
 type fit struct{ misfits, matched int }
 
-// fit gives the records from the n-th group on to the first entries ahead that can have written them.
+// fit assigns the records from the n-th group on to the first entries ahead that can have written them.
 func (s *sim) fit(ahead []*item, n int) (f fit) {
 	granted := map[int64]bool{}
 	for _, a := range ahead {
@@ -188,14 +188,14 @@ func (s *sim) fit(ahead []*item, n int) (f fit) {
 	return f
 }
 
-// putsWith reports whether the request is a put that nothing but its lease can keep from writing, and the lease was just
+// putsWith reports whether the request is a put that only a missing lease could prevent, and the lease was just
 // granted.
 func putsWith(r *dumplog.Request, granted map[int64]bool) bool {
 	return r.Put != nil && granted[r.Put.Lease] && !r.Put.IgnoreLease && !r.Put.IgnoreValue && r.Header.Username == ""
 }
 
-// wroteAnyway: an entry that should have had no effect fits the next records. They are its own unless a later entry
-// fits them too and the prediction is sure.
+// wroteAnyway: an entry that should have had no effect fits the next records. It wrote them, unless a later entry fits
+// them too and the prediction is certain.
 func (s *sim) wroteAnyway(it *item, p apply.Effect, g *group, ahead []*item) bool {
 	if !s.couldHaveWritten(it.req, g) {
 		return false
@@ -259,7 +259,7 @@ func (s *sim) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 	}
 	if without, with := s.fit(ahead, 0), s.fit(ahead, 1); with.misfits < without.misfits ||
 		with.misfits == without.misfits && with.matched > without.matched && sameKeys(p.Writes, g) {
-		return s.altered(it, p, g) // the entries after it find their records only when these are taken for its own
+		return s.altered(it, p, g) // the entries after it find their records only if these belong to it
 	}
 	for _, a := range ahead {
 		if apply.WritesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
@@ -283,9 +283,9 @@ func (s *sim) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 	return s.inPlace(it, p, g)
 }
 
-// resyncUnsure is resync for an entry that may have been without effect. The next records belong to a later entry,
-// unless none can have written them and the entries ahead fit the records after them. Then they replace this entry's if
-// they name its keys; else they are extra.
+// resyncUnsure is resync for an entry that may have had no effect. The next records belong to a later entry, unless
+// none can have written them and the entries ahead fit the records after them. Then they replace this entry's if they
+// name its keys; else they are extra.
 func (s *sim) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome {
 	noEffect := Outcome{State: NoEffect, Open: true, Detail: "the rules allow both outcomes"}
 	switch {
@@ -300,15 +300,15 @@ func (s *sim) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome {
 	}
 	for _, a := range ahead[:min(len(ahead), enoughToSkip)] {
 		if names(a.forMember(s.pos).req, g) {
-			return noEffect // the record is of that entry's keys
+			return noEffect // the record is for that entry's keys
 		}
 	}
 	s.extra(s.cur.take())
 	return s.match(it, s.Evaluate(it.req), ahead)
 }
 
-// stray reports whether the entries ahead fit the records after the next ones, and not the next ones themselves: these
-// are none that an entry left.
+// stray reports whether the entries ahead fit the records after the next ones, and not the next ones themselves: no
+// entry wrote these.
 func (s *sim) stray(ahead []*item) bool {
 	without, with := s.fit(ahead, 0), s.fit(ahead, 1)
 	switch {
@@ -320,11 +320,12 @@ func (s *sim) stray(ahead []*item) bool {
 	return with.matched >= without.matched+enoughToSkip
 }
 
-// enoughToSkip is how many entries have to fit the records after some that none of them can have written.
+// enoughToSkip is how many entries have to fit later records before records that none of them can have written are
+// skipped.
 const enoughToSkip = 3
 
-// names reports whether the request puts or deletes the first key of the records by name. Of a record that does not
-// decode any may be true.
+// names reports whether the request puts or deletes the first key of the records by name. For a record that does not
+// decode it may be any key.
 func names(r *dumplog.Request, g *group) bool {
 	found := g.records[0].bad
 	r.EachOp(func(op dumplog.RequestOp) {
@@ -335,7 +336,7 @@ func names(r *dumplog.Request, g *group) bool {
 	return found
 }
 
-// firstFew reports whether the records are the first of those that the entry writes, and the rest is not there.
+// firstFew reports whether the records are only the first of those that the entry writes.
 func firstFew(ws []apply.Write, g *group) bool {
 	n := len(g.records)
 	return n < len(ws) && matches(ws[:n], g)
@@ -348,7 +349,7 @@ func partOf(ws []apply.Write, g *group) bool {
 	})
 }
 
-// altered takes records as those of an entry that writes others.
+// altered accepts records as those of an entry although it writes different ones.
 func (s *sim) altered(it *item, p apply.Effect, g *group) Outcome {
 	if it.req.Txn == nil || !firstFew(p.Writes, g) {
 		return s.inPlace(it, p, g)

@@ -23,7 +23,7 @@ type Overlap struct {
 // clockSlack is how far apart in milliseconds process starts must be to count as two processes.
 const clockSlack = 1000
 
-// lives follows the process starts of each proposer through the log.
+// lives tracks the process starts of each proposer through the log.
 type lives struct {
 	by map[uint16]*life
 }
@@ -62,7 +62,7 @@ func (l *lives) note(index uint64, id RequestID, publish bool) *Overlap {
 	return nil
 }
 
-// overlap files it if the 16 bits of the request ID name one member.
+// overlap records it if the 16 bits of the request ID identify one member.
 func (r *Result) overlap(o *Overlap, s *Survey) {
 	if o.Member = s.Proposer(o.NewID); o.Member != 0 {
 		r.Overlaps = append(r.Overlaps, *o)

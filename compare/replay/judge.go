@@ -91,7 +91,7 @@ func interesting(os []Outcome) bool {
 	return false
 }
 
-// lacking compares every member's effect with the promised one: the proposer's, or if the proposer is not among the
+// lacking compares every member's effect with the required one: the proposer's, or if the proposer is not among the
 // sources, the effect on most members.
 func (w *walker) lacking(ev *Event) {
 	promised, known := w.promised(ev)
@@ -130,11 +130,11 @@ func (m *MemberResult) lack(ev *Event) {
 	}
 }
 
-// unseen stands for an effect that the log promises and that no source's database shows.
+// unseen marks an effect that the log requires and that no source's database shows.
 const unseen = 1<<64 - 1
 
-// promised returns the effect that counts: the proposer's, else the effect on most members. If the rules also allow no
-// effect, a member without the effect does not refute one with it: it may have lost the records.
+// promised returns the required effect: that on the proposer, else the effect on most members. If the rules also allow
+// no effect, a member without the effect does not refute one with it: it may have lost the records.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, best := map[uint64]int{}, 0
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })

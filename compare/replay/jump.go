@@ -12,7 +12,7 @@ import (
 // restart is a start of the member after its first one. Up to 3.3.20 and 3.4.7 meta/consistent_index reached the disk
 // only with key writes and snapshots. So a restart executed the later auth entries a second time.
 type restart struct {
-	// index is the publish entry; from the last proposal the previous process life is known to have made.
+	// index is the publish entry; from the last proposal that the previous process is known to have made.
 	index, from uint64
 	id          RequestID
 	done        bool
@@ -21,7 +21,7 @@ type restart struct {
 	received bool
 }
 
-// authPlan is what the log alone gives: the auth revision after each auth entry when every entry is applied once.
+// authPlan is the auth revision after each auth entry if every entry is applied once, according to the log alone.
 type authPlan struct {
 	index []uint64
 	after []uint64
@@ -50,7 +50,7 @@ func (p *authPlan) at(index uint64) uint64 {
 	return rev
 }
 
-// restart is called before every entry; at a publish entry of this member it settles the jump of that restart.
+// restart is called before every entry; at a publish entry of this member it decides the rise at that restart.
 func (s *sim) restart(idx uint64) {
 	for i := range s.restarts {
 		r := &s.restarts[i]
@@ -63,8 +63,8 @@ func (s *sim) restart(idx uint64) {
 	}
 }
 
-// earlyJump settles a restart whose publish entry is still ahead: entries between the kill and the publish entry were
-// applied after the restart.
+// earlyJump decides the rise at a restart whose publish entry is still ahead: entries between the kill and the publish
+// entry were applied after the restart.
 func (s *sim) earlyJump(it *item) bool {
 	h, idx := it.req.Header, it.entry.Index
 	if h.AuthRevision == 0 {
@@ -145,9 +145,9 @@ func risen(m *MemberResult) uint64 {
 	return n
 }
 
-// needed is the rise to ascribe to a restart: exactly what the member's own stamps of that process life show; without
-// stamps, what is left to the next place where its revision is known (a later life's stamps, else the database), of
-// which a restart takes no more than it can explain as long as another one follows before that place.
+// needed returns how much of the auth revision's rise is due to a restart. If the process proposed requests afterwards,
+// their headers show it exactly. Otherwise it is the difference to the next known revision (from a later process, else
+// the database), capped at what this restart can explain if another one follows before that.
 func (s *sim) needed(r *restart, possible int64) int64 {
 	so := int64(risen(s.res))
 	for i := range s.restarts {
@@ -174,7 +174,7 @@ func (s *sim) needed(r *restart, possible int64) int64 {
 	return left
 }
 
-// stamped returns by how much the member's stamps between two indexes exceed the auth revision in the log.
+// stamped returns by how much the auth revisions in the member's headers between two indexes exceed that of the log.
 func (s *sim) stamped(after, until uint64) (risen int64, seen bool) {
 	for _, st := range s.stamps {
 		if st.Index > after && st.Index < until {
@@ -184,8 +184,8 @@ func (s *sim) stamped(after, until uint64) (risen int64, seen bool) {
 	return risen, seen
 }
 
-// lowerDelta takes back what was ascribed to the last restart when the member applies an entry that its modelled auth
-// revision would have refused: the rest belongs to a later restart.
+// lowerDelta reduces the last restart's rise when the member applied an entry that its modelled auth revision would
+// have refused. The rest belongs to a later restart.
 func (s *sim) lowerDelta(really uint64) {
 	if n := len(s.res.Jumps); n > 0 && really < s.Auth.Revision {
 		j := &s.res.Jumps[n-1]

@@ -12,9 +12,9 @@ const maxSuffix = 512
 
 // jump35 is for releases in which a restart can repeat entries of every kind: those where a defragmentation loses the
 // index (release.DefragLosesIndex), and among them those where meta/term could freeze it (release.IndexNeedsTerm). It
-// ascribes a rise of the auth revision to a restart of 3.5 that executed the last entries before it again. Which index
-// had been stored is not known, so the shortest stretch of auth entries before the restart is taken whose repetition
-// gives exactly the rise that was observed.
+// explains a rise of the auth revision by a restart of 3.5 that executed the last entries before it again. The stored
+// index is unknown, so it uses the shortest range of auth entries before the restart whose repetition results in
+// exactly the observed rise.
 func (s *sim) jump35(r *restart, idx uint64) {
 	if r.received || len(s.authAll) == 0 || !s.Auth.Known {
 		return
@@ -94,7 +94,7 @@ func (r *Result) authBegan() bool {
 	return false
 }
 
-// authFromLog makes the model's users and roles what the log makes of none, up to where its keys begin.
+// authFromLog builds the model's users and roles from the log alone, up to where its keys begin.
 func (s *sim) authFromLog(r *Result) {
 	s.Auth = apply.NewAuth(s.Version)
 	for _, e := range r.Survey.Auth {

@@ -26,7 +26,7 @@ type group struct {
 	hole bool
 }
 
-// absorb takes a record of the database into a model's keys.
+// absorb applies a record of the database to a model's keys.
 func absorb(keys *apply.Keys, r *record) {
 	if r.del {
 		keys.Remove(r.key)

@@ -7,7 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// lastStates is what the log last says of state that no key shows: alarms, passwords, and whether auth was on where a
+// lastStates is the last state in the log of what no key shows: alarms, passwords, and whether auth was on where a
 // request was proposed.
 type lastStates struct {
 	alarms    map[apply.Alarm]AlarmState
@@ -36,7 +36,7 @@ type PasswordSet struct {
 	// Hash is the bcrypt hash in the entry (3.5 and later). It is nil if the user has no password, or if the password
 	// was in clear: every member then hashes it with a different salt.
 	Hash []byte
-	// Add is true for a new user, which is refused when the user is there; ByRoot when user root asked for it.
+	// Add is true for a new user, which is refused if the user exists; ByRoot when user root asked for it.
 	Add, ByRoot bool
 }
 
@@ -46,7 +46,7 @@ type AuthSwitch struct {
 	On, ByRoot bool
 }
 
-// Bounds of what is kept; a log that holds more is hostile or of no use here.
+// Bounds for hostile logs; a log that holds more is of no use here.
 const (
 	maxUsersKept    = 10_000
 	maxPasswordSets = 100

@@ -9,14 +9,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// LeaseFact is a lease as log and database of one member tell it; TTLs in seconds.
+// LeaseFact is a lease according to log and database of one member; TTLs in seconds.
 type LeaseFact struct {
 	ID int64
-	// Term and Index are the entry that granted it, Asked the TTL it asks for, Stored the one in the database.
+	// Term and Index are those of the grant, Asked is the TTL in the grant, Stored the TTL in the database.
 	Term, Index   uint64
 	Asked, Stored int64
-	// Checkpoint is the index of the last checkpoint of its remaining TTL, 0 when there is none; AskedRemaining is what
-	// that sets, StoredRemaining what the database holds (0: nothing).
+	// Checkpoint is the index of the last checkpoint of its remaining TTL, 0 when there is none; AskedRemaining is the
+	// value that it sets, StoredRemaining the value in the database (0: none).
 	Checkpoint                      uint64
 	AskedRemaining, StoredRemaining int64
 }
@@ -27,7 +27,7 @@ type KeptLease struct {
 	Term, Index uint64
 }
 
-// noteRevoke keeps the revoke of a lease that the server may have forgotten, whatever became of it.
+// noteRevoke keeps the revoke of a lease that the server may have forgotten, whether it succeeded or not.
 func (s *sim) noteRevoke(it *item) {
 	id := it.req.LeaseRevoke.ID
 	if !s.MayHaveForgotten(id) || it.entry.Index > s.m.AppliedMin {
@@ -39,7 +39,7 @@ func (s *sim) noteRevoke(it *item) {
 	s.revoked[id] = KeptLease{ID: id, Term: it.entry.Term, Index: it.entry.Index}
 }
 
-// LeaseRepeat is a lease whose operations From to To a restart executed once more, because the saved index lay before
+// LeaseRepeat is a lease whose operations From to To a restart executed once more, because the saved index was below
 // them.
 type LeaseRepeat struct{ From, To, Restart uint64 }
 
@@ -50,8 +50,8 @@ type LeaseFault struct {
 	// row is still there too. Otherwise the lease is gone, with its keys at revision Rev if there is one (Index is then
 	// where that was found).
 	Kept, Row bool
-	// Missing is true when the keys were not deleted; otherwise only the row is against the log, as the database has it
-	// in the end.
+	// Missing is true when the keys were not deleted; otherwise only the row contradicts the log, in the final state of
+	// the database.
 	Missing     bool
 	Term, Index uint64
 	Reason      Reason
@@ -74,7 +74,7 @@ func (s *sim) noteLeaseOp(it *item, id int64) {
 	}
 }
 
-// repeatLeases files the operations that a restart executes again.
+// repeatLeases records the operations that a restart executes again.
 func (s *sim) repeatLeases(r *restart) {
 	for _, op := range s.leaseSeen {
 		if r.received || op.index <= s.saved || op.index >= r.index {
@@ -130,7 +130,8 @@ func (s *sim) noteGone(g *group) {
 	s.gone[k.Lease] = leaseEnd{index: s.now, term: uint64(g.main)}
 }
 
-// leaseFaults holds the member's leases against the log: revokes without effect, and leases that are gone without one.
+// leaseFaults compares the member's leases with the log: revokes without effect, and leases that disappeared without a
+// revoke.
 func (s *sim) leaseFaults() {
 	rows := map[int64]bool{}
 	for _, l := range s.m.DB.Leases {
@@ -168,7 +169,7 @@ func (s *sim) checkpoint(it *item) {
 	s.Checkpoint(it.req.LeaseCheckpoint, it.entry.Index)
 }
 
-// leaseFacts lines up the database's leases with what the log asks for. Leases that entries above the consistent index
+// leaseFacts pairs the database's leases with their grants in the log. Leases that entries above the consistent index
 // may have changed are left out.
 func (s *sim) leaseFacts() {
 	for _, l := range s.m.DB.Leases {
@@ -193,7 +194,7 @@ func (s *sim) leaseFacts() {
 	slices.SortFunc(s.res.Leases, func(a, b LeaseFact) int { return cmp.Compare(uint64(a.ID), uint64(b.ID)) })
 }
 
-// couldHaveWritten is couldWrite with what the model knows: a lease revoke deletes the keys of its lease and no others.
+// couldHaveWritten is couldWrite with the knowledge of the model: a lease revoke deletes exactly the keys of its lease.
 func (s *sim) couldHaveWritten(r *dumplog.Request, g *group) bool {
 	if !couldWrite(r, g) {
 		return false
@@ -222,8 +223,7 @@ func (g *group) deletedAt(rev int64) []string {
 	return out
 }
 
-// revokedBefore reports whether a revoke found its lease gone: what it asks for is done, so the member lacks nothing of
-// it.
+// revokedBefore reports whether the lease did not exist any more at a revoke. The member then lacks nothing.
 func (ev *Event) revokedBefore(o Outcome) bool {
 	return ev.Kind == dumplog.KindLeaseRevoke && o.State == Refused && o.Reason == ReasonLease
 }

@@ -32,15 +32,14 @@ type Change struct {
 	Key                    string
 	Delete                 bool
 	Create, Version, Lease int64
-	// Value are the bytes of the request. Where From is set, the value is that of the record there (ignore_value).
+	// Value is the value in the request. If From is set, the value is that of the record there (ignore_value).
 	Value []byte
 	From  dumpdb.Rev
 	// Sum is a hash of the value, equal for equal values.
 	Sum uint64
 }
 
-// NewMachine reads the state to start from out of a database, which must be sound; nil is the empty state of a new
-// cluster.
+// NewMachine reads the starting state from a database, which must be sound; nil is the empty state of a new cluster.
 func NewMachine(ctx context.Context, db *dumpdb.DB, o MachineOptions) (*Machine, error) {
 	s := apply.NewModel(o.Version)
 	if s.ClientWaits = release.No; o.Single {
@@ -166,7 +165,7 @@ func (m *Machine) Live(use func(key string, at dumpdb.Rev, sum uint64, lease int
 	})
 }
 
-// stateOf is the state of an entry of which nothing but the rules is known.
+// stateOf is the state of an entry if only the rules are known.
 func stateOf(r apply.Result) State {
 	switch r {
 	case apply.Applied:

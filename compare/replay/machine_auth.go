@@ -37,8 +37,8 @@ func (m *Machine) UsersWith(role string) (names []string) {
 	return names
 }
 
-// SetPassword stores the hash of a user's password, which the rules have no use for; options reports whether the record
-// of a user added now carries options, as it does from 3.5 on.
+// SetPassword stores the hash of a user's password, which the rules do not use; options reports whether the record of a
+// user added now carries options, as it does from 3.5 on.
 func (m *Machine) SetPassword(name string, hash []byte, options bool) {
 	if u := m.s.Auth.Users[name]; u != nil {
 		u.Password, u.Options = hash, options

@@ -23,7 +23,7 @@ type Mark struct {
 // maxMarks bounds the timeline of a hostile or very long log.
 const maxMarks = 20000
 
-// mark files the entry if a timeline shows it.
+// mark records the entry if a timeline shows it.
 func (s *Survey) mark(it *item) {
 	m := Mark{Term: it.entry.Term, Index: it.entry.Index}
 	r := it.req

@@ -73,9 +73,9 @@ func couldOps(ops []dumplog.RequestOp, recs []record) bool {
 	return e.eat(ops, recs, 0, func(rest []record) bool { return len(rest) == 0 })
 }
 
-// guardFits tells whether a transaction can have written the group as far as its compares for equality go: one that
-// wrote a key stood on the revision that it names, and the record tells version and create revision that the key had.
-// standsOn tells whether a key can have had a mod revision right before the group.
+// guardFits reports whether the compares for equality allow that a transaction wrote the group. The key must have had
+// the mod revision in the compare, and the record shows which version and create revision it had. standsOn reports
+// whether a key can have had a mod revision right before the group.
 func guardFits(r *dumplog.Request, g *group, standsOn func(key string, rev int64) bool) bool {
 	if r.Txn == nil || len(r.Txn.Failure) > 0 && couldOps(r.Txn.Failure, g.records) {
 		return true
@@ -92,8 +92,8 @@ func guardFits(r *dumplog.Request, g *group, standsOn func(key string, rev int64
 	})
 }
 
-// stateBefore compares the version or the create revision that a compare for equality names with what the record of its
-// key tells of the state before it; told is false where it does not tell it.
+// stateBefore compares the version or the create revision in a compare for equality with the key's state before its
+// record. told is false if the record does not show it.
 func stateBefore(c *dumplog.Compare, g *group) (told, fits bool) {
 	i := slices.IndexFunc(g.records, func(x record) bool { return x.key == string(c.Key) })
 	if i < 0 || g.records[i].del || g.records[i].bad {
@@ -116,7 +116,7 @@ const maxEatSteps = 10_000
 
 type eater struct{ steps int }
 
-// eat takes the records that the operations would write off the front and hands the rest on.
+// eat removes the records that the operations would write from the front and passes on the rest.
 func (e *eater) eat(ops []dumplog.RequestOp, recs []record, depth int, then func([]record) bool) bool {
 	if e.steps--; e.steps < 0 || depth > apply.MaxTxnDepth {
 		return true

@@ -131,8 +131,9 @@ func ahead(log iter.Seq2[*item, error]) *prefetch[*item] {
 	})
 }
 
-// lowest takes the lowest index off all sources that have reached it. Of different entries, the cluster's is the entry
-// that its holder knows to be committed. The term does not decide, since a lower term can win (raft paper, figure 8).
+// lowest removes the lowest index from all sources that have reached it. Of different entries, the cluster's is the
+// entry that its holder knows to be committed. The term does not decide, since a lower term can win (raft paper, figure
+// 8).
 func lowest(srcs []*source, committed func(member int, index uint64) bool, t *taker) (*item, error) {
 	at := -1
 	for i, s := range srcs {
@@ -170,7 +171,7 @@ func findVersion(versions []*item, e *dumplog.Entry) *item {
 	return nil
 }
 
-// choose makes the committed version (of several, the one most members hold) the item and hangs the others on it.
+// choose makes the committed version the item (of several, the version of most members) and adds the others to it.
 func choose(versions []*item, committed func(member int, index uint64) bool) *item {
 	score := func(v *item) int {
 		n := len(v.holders)
@@ -268,7 +269,7 @@ func (r *Result) noteConflict(it *item) {
 	}
 }
 
-// maxLogDiffs bounds the list: two logs that part once differ ever after.
+// maxLogDiffs bounds the list: two logs that have diverged differ at every later index.
 const maxLogDiffs = 1000
 
 func (r *Result) logs() logSet {

@@ -7,9 +7,9 @@ import (
 
 // The newest revision of a database was written by an entry up to its consistent index, and not before the last of them
 // that writes in every state of the key space. Where none of these entries can have written it, it was added, or the
-// index is too low. Such revisions are set apart before log and database are aligned: they belong to no entry there.
+// index is too low. Such revisions are excluded before log and database are aligned, because they belong to no entry.
 
-// maxSurplus bounds the newest revisions that are set apart.
+// maxSurplus bounds the newest revisions that are excluded.
 const maxSurplus = maxWindow
 
 // unexplainedNewest counts the newest revisions that no entry up to the consistent index can have written.
@@ -32,13 +32,13 @@ func (s *sim) unexplainedNewest(ctx context.Context, w *writers) int64 {
 		n++
 	}
 	if newest-n > s.floor() {
-		return 0 // more than can be looked at
+		return 0 // more than the limit
 	}
 	return n
 }
 
-// lastWriters leaves the entries from the last one on that writes in every state of the key space; none where there is
-// no such entry.
+// lastWriters returns the entries from the last one on that writes in every state of the key space, none if there is no
+// such entry.
 func (s *sim) lastWriters(items []*item) []*item {
 	for i := len(items) - 1; i >= 0; i-- {
 		index := items[i].entry.Index
@@ -56,8 +56,8 @@ func (s *sim) lastWriters(items []*item) []*item {
 	return nil
 }
 
-// explained tells whether one of the entries can have written the records, or names their first key, so that they may
-// be what was made of its own. Records that cannot be read may be those of any.
+// explained reports whether one of the entries can have written the records, or names their first key: then they may be
+// its altered records. Records that cannot be read may be those of any entry.
 func (s *sim) explained(g *group, items []*item) bool {
 	if slices.ContainsFunc(g.records, func(r record) bool { return r.bad }) {
 		return true
@@ -82,7 +82,7 @@ func (s *sim) explained(g *group, items []*item) bool {
 	return false
 }
 
-// revokes tells whether a lease can have had all of the deleted keys.
+// revokes reports whether a lease can have had all of the deleted keys.
 func revokes(id int64, g *group, leases map[string]int64) bool {
 	return !slices.ContainsFunc(g.records, func(r record) bool {
 		lease, known := leases[r.key]
@@ -90,8 +90,8 @@ func revokes(id int64, g *group, leases map[string]int64) bool {
 	})
 }
 
-// leasesBefore are the leases that keys of a group had right before it, as far as their records can be read. What a key
-// was before a delete above the compact revision is never compacted.
+// leasesBefore are the leases that keys of a group had right before it, as far as their records can be read. A
+// compaction keeps the state of a key before a delete above the compact revision.
 func (s *sim) leasesBefore(g *group) map[string]int64 {
 	out := map[string]int64{}
 	for before := range s.groups(0, g.main-1) {

@@ -42,12 +42,12 @@ func replace(ctx context.Context, r *Result, o Options) error {
 	return simulateGroups(ctx, r, o, equivalentMembers(r, true))
 }
 
-// postpone ignores the place that the records suggest: the model comes to the database where the log says that nothing
+// postpone ignores the place that the records suggest. The database takes over where, according to the log, nothing
 // more is compacted.
 func (s *sim) postpone() { s.suggested, s.meet.index = s.meet, math.MaxUint64 }
 
-// comeLate ends a model that has not come to the compact revision. Where its outcomes were certain, what the member is
-// said to have applied does not reach up to what its database holds; else the suggested place is taken after all.
+// comeLate ends a model that has not reached the compact revision. If its outcomes were certain, the member's applied
+// index is too low for the content of its database. Otherwise the suggested place is used after all.
 func (s *sim) comeLate() {
 	switch {
 	case s.suggested.index == 0:

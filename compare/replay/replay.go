@@ -3,7 +3,7 @@
 // etcd applies the log deterministically, and its database keeps its own history: every change of a key is a record
 // under its revision. So the effect of an entry can be predicted under the rules of the etcd line that ran, from the
 // member's state at that point (keys, auth buckets and auth revision, leases, alarms, compaction). The replay compares
-// the prediction with the records that exist. It steps all members over one merged log, because entries are replicated
+// the prediction with the existing records. It steps all members over one merged log, because entries are replicated
 // verbatim: a member whose own segments were purged is judged by the entries another member still has.
 //
 // If prediction and database differ, the model follows the database, so that one lost write does not make every later
@@ -73,12 +73,12 @@ type Outcome struct {
 	AuthRevision uint64
 	// Sig identifies the effect by content, independent of revisions: equal Sig, equal change. 0 means no effect.
 	Sig uint64
-	// Wrongly is true for a refusal that a member with the auth revision that the log gives would not have made.
+	// Wrongly is true for a refusal that a member with the auth revision of the log would not have made.
 	Wrongly bool
 	// Open is true where the rules allow an effect as well as none, and the database shows none: no proof that the
 	// entry had none.
 	Open bool
-	// Partial is true when the records are the first few of those that a transaction writes, and the rest is not there.
+	// Partial is true when only the first records of a transaction exist.
 	Partial bool
 	// Detail says what differs, in words without values.
 	Detail string
@@ -133,7 +133,7 @@ type Jump struct {
 	Entries []uint64
 }
 
-// MemberResult is what the replay shows of one member.
+// MemberResult is the result of the replay for one member.
 type MemberResult struct {
 	Member *evidence.Member
 	// Checked is false when nothing could be replayed; Why says why.
@@ -154,8 +154,8 @@ type MemberResult struct {
 	// Below is where log and database differ at the compact revision, bounded; BelowCount counts all.
 	Below      []BelowDiff
 	BelowCount int
-	// AuthExpected is the auth revision the log gives when every entry is applied once; AuthKnown is false when the log
-	// does not reach back far enough.
+	// AuthExpected is the auth revision if every entry of the log is applied once; AuthKnown is false when the log does
+	// not reach back far enough.
 	AuthExpected    uint64
 	AuthExpectedMin uint64
 	AuthKnown       bool
@@ -163,9 +163,9 @@ type MemberResult struct {
 	// up to there the member's was not above the one stamped. Its index is 0 where there is none.
 	AuthAtMost Stamp
 	Jumps      []Jump
-	// Unexplained is what remains of the auth revision's rise when all Jumps are taken off.
+	// Unexplained is the rest of the auth revision's rise after all Jumps.
 	Unexplained int64
-	// Lacks and Unique count committed entries whose promised effect this member lacks, or holds alone.
+	// Lacks and Unique count committed entries whose required effect this member lacks, or holds alone.
 	Lacks, Unique         int
 	LacksKeys, UniqueKeys map[string]struct{}
 	// LacksAcked are those among Lacks whose client received a success.
@@ -181,8 +181,7 @@ type MemberResult struct {
 	// AuthAhead are the auth entries above the consistent index that the database of a 3.5 member holds the effects of;
 	// nil when none.
 	AuthAhead *Stretch
-	// Behind counts the entries between the consistent index and the newest raft snapshot; nil if the index has reached
-	// it.
+	// Behind counts the entries between the consistent index and the newest raft snapshot; nil if there are none.
 	Behind *Behind
 	// StateDiffs are rows of buckets other than key that contradict the log at the end of the replay.
 	StateDiffs []StateDiff
@@ -201,7 +200,7 @@ type MemberResult struct {
 	LeaseFaults []LeaseFault
 	// Writes counts the judged entries that may write keys.
 	Writes int64
-	// Curve is where the member stood along the log, for pictures.
+	// Curve is the member's state along the log, for pictures.
 	Curve Curve
 	// Stale counts missing entries that the rights from before a received snapshot refuse.
 	Stale int
@@ -212,15 +211,15 @@ type MemberResult struct {
 	misplaced, endsShort bool
 }
 
-// StateDiff is a lease, user, role or alarm that the log and the database tell differently.
+// StateDiff is a lease, user, role or alarm that differs between the log and the database.
 type StateDiff struct {
 	Bucket, Key        string
 	Expected, Observed string
-	// Surplus is true where the row is there and the log says that it is gone.
+	// Surplus is true if the row exists although the log has deleted it.
 	Surplus bool
 }
 
-// FirstBad returns the first event in which this member is illegally wrong, nil when there is none.
+// FirstBad returns the first event with an illegal outcome on this member, nil when there is none.
 func (r *MemberResult) FirstBad() *Event { return r.firstBad }
 
 // Result is what the replay of all members shows.
@@ -228,7 +227,7 @@ type Result struct {
 	// First and Last bound the merged log; Commit is the highest index any member proves committed, Common the highest
 	// index that every member with a database has certainly applied.
 	First, Last, Commit, Common uint64
-	// KeyCommon is Common, or higher where the replay shows that every member has come further as to its keys.
+	// KeyCommon is Common, or higher if the replay shows that the keys of every member are further.
 	KeyCommon uint64
 	Gaps      []Gap
 	Members   []*MemberResult
@@ -247,7 +246,7 @@ type Result struct {
 	Overlaps []Overlap
 	Copies   []Copies
 	Survey   *Survey
-	// Watched are all entries that touch Options.Watch, whatever became of them.
+	// Watched are all entries that touch Options.Watch, whatever their outcome.
 	Watched []*Event
 	// disputed is true when two logs hold different entries at one index, committed or not.
 	disputed bool

@@ -25,8 +25,8 @@ type Stretch struct {
 // Revisions is how many revisions the run made.
 func (r *Stretch) Revisions() int64 { return r.Last - r.First + 1 }
 
-// maxSearches bounds how often one member's log is searched in vain, maxRun how many revisions are looked at before
-// they are taken, maxStarts at how many entries, first and last, a run is tried to begin.
+// maxSearches bounds unsuccessful searches of one member's log, maxRun the revisions that are compared at once,
+// maxStarts the entries, first and last, at which a run may begin.
 const (
 	maxSearches = 4
 	maxRun      = 100_000
@@ -95,8 +95,7 @@ func (s *sim) ofLost(g *group) bool {
 	return g != nil && g.main > s.m.CurrentRevision()-s.lost()
 }
 
-// lost counts the entries that the member has applied after the last entry of its stretch, and that no log has any
-// more.
+// lost counts the entries after the last one of its stretch that the member has applied and that no log has any more.
 func (s *sim) lost() int64 {
 	if s.logEnd == 0 || s.m.AppliedMin <= s.logEnd {
 		return 0
@@ -163,7 +162,7 @@ func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n 
 			run.To = it.entry.Index
 			n++
 		case g == nil && fits(nil) && stop > s.m.AppliedMax+1:
-			return run, n // what the database holds above its index may end anywhere
+			return run, n // the effects above the index in the database may end anywhere
 		case !conditional(own.req) && !s.Auth.Enabled: // with auth on a request without a user is refused the second time
 			return run, 0
 		}
@@ -180,7 +179,7 @@ func conditional(r *dumplog.Request) bool {
 	return p == nil || p.Lease != 0 || p.IgnoreLease || p.IgnoreValue || r.Header.Username != ""
 }
 
-// takeRun takes the next n groups into the model.
+// takeRun applies the next n groups to the model.
 func (s *sim) takeRun(run *Stretch, n int) {
 	run.First = s.cur.peek(0).main
 	for range n {

@@ -17,12 +17,12 @@ const (
 	// revokes in one.
 	burstGap = 4
 	burstMin = 3
-	// maxBursts bounds what is kept of a log that revokes all the time.
+	// maxBursts bounds what is kept from a log that revokes all the time.
 	maxBursts = 1000
 )
 
-// noteRevoke adds a lease revoke to the burst that it continues, or begins one. Bursts too short to mean anything give
-// way.
+// noteRevoke adds a lease revoke to the burst that it continues, or begins one. Bursts that are too short to be
+// significant are dropped.
 func (s *Survey) noteRevoke(it *item) {
 	if it.req.Kind != dumplog.KindLeaseRevoke {
 		return
@@ -46,7 +46,7 @@ func (s *Survey) noteRevoke(it *item) {
 	}
 }
 
-// LeaseTerm is what became of leases in one term: grants to users while auth was on, and revokes.
+// LeaseTerm counts lease requests in one term: grants to users while auth was on, and revokes.
 type LeaseTerm struct {
 	Term, First, Last uint64
 	Pos               dumplog.Pos

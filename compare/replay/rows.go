@@ -7,7 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Row names a row of a small bucket as the comparison does; an empty Key stands for all rows of the bucket.
+// Row names a row of a small bucket as the comparison does; an empty Key means all rows of the bucket.
 type Row struct{ Bucket, Key string }
 
 // maxRowTouches bounds the entries kept with the rows that they may change; above it whole buckets count as touched.
@@ -33,7 +33,7 @@ func (t *rowTouches) note(index uint64, r *dumplog.Request) {
 		if t.kept >= maxRowTouches {
 			row.Key = ""
 			if at := t.at[row]; len(at) > 0 {
-				at[len(at)-1] = index // the last one stands for all that are not kept
+				at[len(at)-1] = index // the last one represents all that are not kept
 				continue
 			}
 		}
@@ -112,7 +112,7 @@ func rowsOfRequest(r *dumplog.Request) []Row {
 	return out
 }
 
-// authRowsOf lists the rows of an auth request. Deleting a role takes it from every user that has it.
+// authRowsOf lists the rows of an auth request. Deleting a role removes it from every user that has it.
 func authRowsOf(r *dumplog.Request) []Row {
 	out := []Row{{"auth", "authRevision"}}
 	switch {

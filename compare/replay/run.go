@@ -24,9 +24,9 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 	return replace(ctx, r, o)
 }
 
-// simulateGroups replays one member of each group; stand names for each member the member that is replayed in its
-// place.
-func simulateGroups(ctx context.Context, r *Result, o Options, stand []int) error {
+// simulateGroups replays one member of each group. For each member reps has the position of its representative, which
+// is replayed in its place.
+func simulateGroups(ctx context.Context, r *Result, o Options, reps []int) error {
 	sims := make([]*sim, len(r.Members))
 	defer func() {
 		for _, s := range sims {
@@ -35,11 +35,11 @@ func simulateGroups(ctx context.Context, r *Result, o Options, stand []int) erro
 			}
 		}
 	}()
-	if err := startSims(ctx, r, sims, stand); err != nil {
+	if err := startSims(ctx, r, sims, reps); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(sims, func(s *sim) bool { return s != nil }) {
-		w := &walker{r: r, o: o, sims: sims, stand: stand, level: newLevel(r, sims, stand), levels: levelsOf(r)}
+		w := &walker{r: r, o: o, sims: sims, reps: reps, level: newLevel(r, sims, reps), levels: levelsOf(r)}
 		if err := w.walk(ctx); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func simulateGroups(ctx context.Context, r *Result, o Options, stand []int) erro
 			return err
 		}
 	}
-	for i, at := range stand {
+	for i, at := range reps {
 		if at != i {
 			r.Members[i].take(r.Members[at])
 		}
@@ -56,19 +56,19 @@ func simulateGroups(ctx context.Context, r *Result, o Options, stand []int) erro
 	return nil
 }
 
-// startSims builds the starting state of every model, several at a time: finding where a database meets its log takes
-// reading a part of it.
-func startSims(ctx context.Context, r *Result, sims []*sim, stand []int) error {
+// startSims builds the starting state of every model, several at a time: finding where a database meets its log
+// requires reading a part of it.
+func startSims(ctx context.Context, r *Result, sims []*sim, reps []int) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, at := range stand {
+	for i, at := range reps {
 		if at != i {
 			continue
 		}
 		g.Go(func() error {
 			sims[i] = newSim(ctx, r, i)
 			if sims[i] != nil {
-				sims[i].shared = slices.Contains(stand[i+1:], i)
+				sims[i].shared = slices.Contains(reps[i+1:], i)
 			}
 			return ctx.Err()
 		})
@@ -81,11 +81,11 @@ type walker struct {
 	r    *Result
 	o    Options
 	sims []*sim
-	// stand names for each member the member whose model replaces its own.
-	stand  []int
+	// reps has, for each member, the position of the member whose model it shares.
+	reps   []int
 	level  *level
 	window []*item
-	// levels are the indexes at which the members' revisions are kept, lowest first, those that are passed taken off.
+	// levels are the remaining indexes at which the members' revisions are kept, lowest first.
 	levels []uint64
 }
 
@@ -200,7 +200,7 @@ func (w *walker) step() error {
 		s.res.Counts[o.State]++
 		s.trace(it.req.Kind, o)
 	}
-	for i, at := range w.stand {
+	for i, at := range w.reps {
 		ev.Outcomes[i] = ev.Outcomes[at]
 	}
 	for i, s := range w.sims {

@@ -10,7 +10,7 @@ type SecretUse struct {
 	Term, Index uint64
 }
 
-// noteSecrets counts entries with a password in clear or a token. Hashes of passwords are none of them.
+// noteSecrets counts entries with a password in clear or a token. Hashes of passwords do not count.
 func (s *Survey) noteSecrets(it *item) {
 	a := it.req.Auth
 	if a == nil {

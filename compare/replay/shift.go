@@ -37,8 +37,7 @@ const (
 	maxTailBytes = 32 << 20
 )
 
-// findShift looks whether the logs differ from one index on because some of them lack entries there; nil where they do
-// not.
+// findShift returns where the logs begin to differ because some of them lack entries; nil if they do not.
 func findShift(ctx context.Context, r *Result) (*Shift, error) {
 	d := firstDiff(r)
 	if d == nil || len(d.Versions) != 2 {
@@ -122,7 +121,8 @@ func tailOf(ctx context.Context, m *evidence.Member, from uint64) (out []dumplog
 	return out, ctx.Err()
 }
 
-// alike reports whether two lists of entries are the same in order, as far as both go, and how many of them have content.
+// alike reports whether two lists of entries are equal up to the length of the shorter one, and how many of these
+// entries have content.
 func alike(a, b []dumplog.Entry) (n int, ok bool) {
 	for i := range min(len(a), len(b)) {
 		if !sameEntry(&a[i], &b[i]) {

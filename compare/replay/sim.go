@@ -9,33 +9,34 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// sim is the model of one member: the state that the rules of apply look at, kept in step with the database's history.
+// sim is the model of one member: the state that the rules of apply need, kept in step with the database's history.
 type sim struct {
 	apply.Model
 	m   *evidence.Member
 	res *MemberResult
 	pos int
-	// cur are the records of the database that the model has not come to. At or below LastCompact only the newest
+	// cur are the records of the database that the model has not reached. At or below LastCompact only the newest
 	// record of each key is kept.
 	cur *cursor
 	// base is the last index whose effect is part of the starting state; entries up to it are not judged.
 	base uint64
 	// meet is the place where log and database meet: from there on every record is there, and the keys of the model are
-	// those that the database had. met is true once the model has come there. suggested is the place that the records
-	// suggest, where that is not believed.
+	// those that the database had. met is true once the model has reached it. suggested is the place that the records
+	// suggest if another one is used.
 	meet, suggested place
 	met             bool
 	// fromStart is true when the log reaches back to the first entry of a cluster that began empty.
 	fromStart bool
 	// first is the first index of the log's last stretch without a gap that the member has applied past.
 	first uint64
-	// adrift is the first entry in unreadable pages of which it is not known whether it wrote a revision, 0 when the
-	// count of revisions is certain.
+	// adrift is the first entry in unreadable pages that may or may not have written a revision, 0 when the count of
+	// revisions is certain.
 	adrift uint64
-	// whole is true when all records up to the place could be read. certain is what the log says of the keys there.
+	// whole is true when all records up to the place could be read. certain is what the log says for certain about the
+	// keys there.
 	whole   bool
 	certain *certainty
-	// grantedAt returns the last entry that grants a lease, 0 where none does, and whether all grants are known.
+	// grantedAt returns the last entry that grants a lease, 0 if there is none, and whether all grants are known.
 	grantedAt func(id int64) (index uint64, complete bool)
 	// heldLeases are the leases that the database holds.
 	heldLeases map[int64]bool
@@ -43,18 +44,18 @@ type sim struct {
 	lastWriter *apply.Key
 	// ended is true after the first entry that the member has not applied.
 	ended bool
-	// alarms is what log and database say of alarms, alarmed the spans of entries at which one was on, or may have
-	// been. openAlarms are those of which only a later entry tells whether they were on where the model began.
+	// alarms is what log and database show about alarms, alarmed the spans of entries at which one was on, or may have
+	// been. For openAlarms only a later entry shows whether they were on where the model began.
 	alarms     *alarmLog
 	alarmed    []Gap
 	openAlarms apply.Alarms
 	// saved is the index that meta/consistent_index holds on disk up to 3.4: the last entry that changed keys, or a
-	// snapshot. Entries behind it are executed again at a restart.
+	// snapshot. Entries above it are executed again at a restart.
 	saved    uint64
 	restarts []restart
 	// others are the results of the other members, in step with this one's.
 	others []*MemberResult
-	// authSeen are the auth entries met so far behind saved; they are what a restart repeats.
+	// authSeen are the auth entries so far above saved, which a restart repeats.
 	authSeen []AuthEntry
 	stamps   []Stamp
 	plain    *authPlan
@@ -80,8 +81,8 @@ type sim struct {
 	staleFrom uint64
 	// newestSnap is the newest snapshot that the member's log names.
 	newestSnap uint64
-	// shared is true when this model stands for more than one member, usedOwnRestarts once it looked at what is one
-	// member's own: its restarts.
+	// shared is true when this model represents more than one member, usedOwnRestarts once it has used the restarts of
+	// its member, which the others do not share.
 	shared, usedOwnRestarts bool
 	// now is the entry being judged. leaseSeen are the lease operations after saved. ends gives the outcome of the last
 	// revoke of each lease. gone lists leases whose keys were deleted without an entry.
@@ -101,7 +102,7 @@ func (s *sim) mayFollow(r *release.Rule) bool {
 	return s.Version.Known() && s.Version.Has(r).Possible()
 }
 
-// mustSplit reports whether the members that this model stands for have to be replayed one by one.
+// mustSplit reports whether the members that this model represents have to be replayed one by one.
 func (s *sim) mustSplit() bool { return s.shared && s.usedOwnRestarts }
 
 // step executes one committed entry on the member and says how it ended.
@@ -140,7 +141,7 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	default:
 		o = s.other(it)
 	}
-	// Entries are applied in order: where one that writes keys was not, none after it was.
+	// Entries are applied in order: after one that was not applied, no other was.
 	if s.ended = o.State == NotApplied; s.ended {
 		s.open(it)
 	}

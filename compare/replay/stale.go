@@ -5,7 +5,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// gap is a stretch of the log that a received snapshot spared the member.
+// gap is a span of the log that a received snapshot let the member skip.
 type gap struct{ from, to uint64 }
 
 // gaps lists the member's received snapshots with what they skipped.

@@ -14,15 +14,15 @@ func WritesKeys(k dumplog.Kind) bool { return apply.WritesKeys(k) }
 // TouchedBuckets lists the buckets other than key that a request can change.
 func TouchedBuckets(r *dumplog.Request) []string { return touches(r) }
 
-// Step is what the rules say of an entry before it is executed.
+// Step is the predicted outcome of an entry before it is executed.
 type Step struct {
 	Entry  Entry
 	State  State
 	Reason Reason
-	// Sure is false where the outcome depends on what neither log nor database tell: the patch release, or whether a
-	// client was waiting on the member.
+	// Sure is false where the outcome depends on something that neither log nor database shows: the patch release, or
+	// whether a client was waiting on the member.
 	Sure bool
-	// Rule is the rule that decides where the possible releases of the servers disagree; nil when it is none.
+	// Rule is the rule on which the possible releases of the servers disagree; nil when they agree.
 	Rule   *release.Rule
 	writes []apply.Write
 }

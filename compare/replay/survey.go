@@ -18,8 +18,8 @@ type Survey struct {
 	Starts map[dumplog.ID][]Start
 	// Auth are the entries that can change the auth buckets, in order.
 	Auth []AuthEntry
-	// Stamps are the auth revisions that each member wrote into the headers of its own proposals: the values of its own
-	// counter.
+	// Stamps are the auth revisions that each member wrote into the headers of its proposals, which are the values of
+	// its counter.
 	Stamps map[dumplog.ID][]Stamp
 	// Kinds counts the committed entries by kind.
 	Kinds map[dumplog.Kind]int
@@ -27,7 +27,7 @@ type Survey struct {
 	// and older.
 	LastTouch map[string]uint64
 	// LastChange is the last committed entry that can change any bucket: reads, logins, publish entries and leaders'
-	// first entries are none.
+	// first entries cannot.
 	LastChange uint64
 	// Marks are what a timeline shows: terms, starts, conf changes, compactions, alarms, auth switches and versions.
 	// They are bounded; MarksLeftOut counts the rest.
@@ -51,15 +51,15 @@ type Survey struct {
 	// Served are, by member, the processes that are known to have answered clients.
 	Served  map[dumplog.ID][]Served
 	serving map[uint16]*serving
-	// Undecodable are committed entries whose payload makes no sense.
+	// Undecodable are committed entries whose payload does not decode.
 	Undecodable []Undecodable
 	// beyond are requests above every known commit index that a database of 3.4 or older may hold the effect of.
 	beyond []*dumplog.Request
 	// grants are the last entries that grant each lease, bounded.
 	grants map[int64]uint64
-	// writers count the entries that may write keys, for each stand of the members.
+	// writers count the entries that may write keys, for each applied range of the members.
 	writers []*writers
-	// rows are the entries that may change rows of small buckets, state what they last said of a row.
+	// rows are the entries that may change rows of small buckets, state the last state of the rows in them.
 	rows  *rowTouches
 	state *lastStates
 	// describe is a request in words.

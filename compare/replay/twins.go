@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// errNotEquivalent says that the replay of one member does not stand for another one after all.
+// errNotEquivalent says that the replay of one member is not valid for another one after all.
 var errNotEquivalent = errors.New("members have to be replayed one by one")
 
 // equivalentMembers returns for each member the member that is replayed in its place; a member that maps to itself is
@@ -87,7 +87,7 @@ func (r *Result) plain(m *evidence.Member) bool {
 		m.DB.Auth.Revision <= 1
 }
 
-// take copies the result of a twin's replay. The results of comparing members are already the member's own.
+// take copies the result of a twin's replay, except for the results of comparing members: those belong to each member.
 func (m *MemberResult) take(o *MemberResult) {
 	own := *m
 	*m = *o
@@ -102,7 +102,7 @@ func (m *MemberResult) take(o *MemberResult) {
 	m.LeaseFaults, m.Repeats = slices.Clone(o.LeaseFaults), maps.Clone(o.Repeats)
 }
 
-// blank takes back what a replay has told so far.
+// blank clears the result of a replay that was stopped.
 func (r *Result) blank() {
 	for i, m := range r.Members {
 		clear(m.LacksKeys)

@@ -14,10 +14,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// twinCase is a set of three members and the one that must stand for each.
+// twinCase is a set of three members and the one whose replay each of them shares.
 type twinCase struct {
 	write func(t *testing.T, dir string) []string
-	stand []int
+	reps  []int
 	// apart is true where the members are replayed one by one in the end all the same.
 	apart bool
 }
@@ -154,55 +154,55 @@ func twinCases(t *testing.T) map[string]twinCase {
 	all, own, others := []int{0, 0, 0}, []int{0, 1, 2}, []int{0, 1, 0}
 	lease := encoded(t, &leasepb.Lease{ID: 10, TTL: 900})
 	return map[string]twinCase{
-		"equal":  {write: synth(nil), stand: all},
-		"purged": {write: synth(func(s *clustertest.Synth) { s.Purged = 300 }), stand: all},
+		"equal":  {write: synth(nil), reps: all},
+		"purged": {write: synth(func(s *clustertest.Synth) { s.Purged = 300 }), reps: all},
 		"restarts": {write: synth(func(s *clustertest.Synth) {
 			s.Starts = map[int]int{10: 0, 300: 1,
 				500: 2}
-		}), stand: all},
-		"one lost writes":         {write: synth(func(s *clustertest.Synth) { s.Skip = map[int]map[int]bool{1: {50: true, 51: true}} }), stand: others},
-		"one repeated writes":     {write: synth(repeats(1)), stand: others},
-		"all repeated writes":     {write: synth(repeats(0, 1, 2)), stand: all, apart: true},
-		"all repeated their last": {write: synth(repeatsLast), stand: all, apart: true},
-		"all lost writes":         {write: synth(lost), stand: all},
-		"a bit of a value":        {write: then(synth(nil), flipIn("snap/db", somePod)), stand: others},
-		"a bit of the log":        {write: then(synth(nil), flipIn(firstSegment, somePod)), stand: all},
-		"another log":             {write: then(synth(nil), otherLog), stand: own},
+		}), reps: all},
+		"one lost writes":         {write: synth(func(s *clustertest.Synth) { s.Skip = map[int]map[int]bool{1: {50: true, 51: true}} }), reps: others},
+		"one repeated writes":     {write: synth(repeats(1)), reps: others},
+		"all repeated writes":     {write: synth(repeats(0, 1, 2)), reps: all, apart: true},
+		"all repeated their last": {write: synth(repeatsLast), reps: all, apart: true},
+		"all lost writes":         {write: synth(lost), reps: all},
+		"a bit of a value":        {write: then(synth(nil), flipIn("snap/db", somePod)), reps: others},
+		"a bit of the log":        {write: then(synth(nil), flipIn(firstSegment, somePod)), reps: all},
+		"another log":             {write: then(synth(nil), otherLog), reps: own},
 		"another index": {write: then(synth(nil),
-			putIn("meta", "consistent_index", []byte{0, 0, 0, 0, 0, 0, 2, 0})), stand: others},
+			putIn("meta", "consistent_index", []byte{0, 0, 0, 0, 0, 0, 2, 0})), reps: others},
 		"purged elsewhere": {write: then(synth(func(s *clustertest.Synth) { s.Purged = 300 }),
-			logOf(clustertest.Synth{Members: 3, Entries: 600, Keys: 40, Value: 64, Purged: 100})), stand: all},
+			logOf(clustertest.Synth{Members: 3, Entries: 600, Keys: 40, Value: 64, Purged: 100})), reps: all},
 		"a shorter log": {write: then(synth(nil),
-			logOf(clustertest.Synth{Members: 3, Entries: 290, Keys: 40, Value: 64})), stand: all},
-		"auth of 3.5": {write: scripted("3.5.0", nil), stand: all},
-		"auth of 3.4": {write: scripted("3.4.0", nil), stand: own},
+			logOf(clustertest.Synth{Members: 3, Entries: 290, Keys: 40, Value: 64})), reps: all},
+		"auth of 3.5": {write: scripted("3.5.0", nil), reps: all},
+		"auth of 3.4": {write: scripted("3.4.0", nil), reps: own},
 		"another user": {write: then(scripted("3.5.0", nil),
 			putIn("authUsers", "late", encoded(t, &authpb.User{Name: []byte("late"), Roles: []string{"app"}}))),
-			stand: others},
+			reps: others},
 		"a user less": {write: then(scripted("3.5.0", nil), putIn("authUsers", "late", nil)),
-			stand: others},
+			reps: others},
 		"another password": {write: then(scripted("3.5.0", nil),
 			putIn("authUsers", "late", encoded(t, &authpb.User{Name: []byte("late"), Password: []byte("salt")}))),
-			stand: all},
+			reps: all},
 		"another permission": {write: then(scripted("3.5.0", nil),
-			putIn("authRoles", "app", encoded(t, &authpb.Role{Name: []byte("app")}))), stand: others},
+			putIn("authRoles", "app", encoded(t, &authpb.Role{Name: []byte("app")}))), reps: others},
 		"another auth revision": {write: then(scripted("3.5.0", nil),
-			putIn("auth", "authRevision", []byte{0, 0, 0, 0, 0, 0, 0, 77})), stand: others},
+			putIn("auth", "authRevision", []byte{0, 0, 0, 0, 0, 0, 0, 77})), reps: others},
 		"another TTL": {write: then(scripted("3.5.0", nil),
-			putIn("lease", "\x00\x00\x00\x00\x00\x00\x00\x0a", lease)), stand: others},
+			putIn("lease", "\x00\x00\x00\x00\x00\x00\x00\x0a", lease)), reps: others},
 		"an alarm": {write: then(scripted("3.5.0", nil),
 			putIn("alarm", string(encoded(t, &pb.AlarmMember{MemberID: 0xa1, Alarm: pb.AlarmType_CORRUPT})), []byte{})),
-			stand: others},
+			reps: others},
 		"a tombstone of before": {write: scripted("3.5.0", func(s *clustertest.Script) { keepsTombstone(s) }),
-			stand: others},
+			reps: others},
 		"a snapshot of the leader": {write: scripted("3.5.0",
 			func(s *clustertest.Script) { s.Of[1] = clustertest.ScriptMember{LogUntil: 20, SnapshotAt: 60} }),
-			stand: others},
+			reps: others},
 		"one refused what others do": {write: scripted("3.5.0", func(s *clustertest.Script) {
 			s.Add(clustertest.Step{User: "app",
 				Req:  &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte("/app/x"), Value: []byte("x")}},
 				Skip: []int{1}})
-		}), stand: others},
+		}), reps: others},
 	}
 }
 

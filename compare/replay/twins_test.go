@@ -95,7 +95,7 @@ func clusters(set *evidence.Set) int {
 	return len(seen)
 }
 
-// TestTwins: which members stand for which, and that the result is that of replaying each.
+// TestTwins: which members share a replay, and that the result is that of replaying each.
 func TestTwins(t *testing.T) {
 	for name, c := range twinCases(t) {
 		t.Run(name, func(t *testing.T) {
@@ -104,12 +104,12 @@ func TestTwins(t *testing.T) {
 			evidencetest.Unchanged(t, dirs...)
 			set := open(t, dirs...)
 			shared := run(t, set, Options{Watch: []byte(somePod)})
-			if got := equivalentMembers(shared, false); !slices.Equal(got, c.stand) {
-				t.Errorf("members are replayed by %v, want %v", got, c.stand)
+			if got := equivalentMembers(shared, false); !slices.Equal(got, c.reps) {
+				t.Errorf("members are replayed by %v, want %v", got, c.reps)
 			}
 			shared.blank()
 			err := simulateGroups(context.Background(), shared, Options{Watch: []byte(somePod), MaxEvents: 10000},
-				c.stand)
+				c.reps)
 			if apart := err == errNotEquivalent; err != nil && !apart || apart != c.apart {
 				t.Errorf("%v, want apart %v", err, c.apart)
 			}

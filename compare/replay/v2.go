@@ -61,13 +61,13 @@ type Served struct {
 	What           string
 }
 
-// serving is the newest process of a proposer; done once its first request of a client is filed.
+// serving is the newest process of a proposer; done once its first request of a client is recorded.
 type serving struct {
 	publish Start
 	done    bool
 }
 
-// noteServed files the first request of a client that each process proposed.
+// noteServed records the first request of a client that each process proposed.
 func (s *Survey) noteServed(it *item) {
 	id := requestID(it.req)
 	if it.req.Publishes() != nil {

@@ -12,22 +12,22 @@ import (
 
 const (
 	// maxWindow is how many entries are matched with records at a time, enoughPairs how many matches suffice, and
-	// patience how many records after them are read in vain.
+	// patience how many records after the last match are read.
 	maxWindow   = 512
 	enoughPairs = 64
 	patience    = 4096
 )
 
 // pair is an entry of the window and the only group of records that it can have written, which no other entry of it can
-// have. strong is set where no twin of the entry before the window can have written the group instead, with this entry
-// without effect.
+// have. strong is set if no equal entry before the window can have written the group instead, with this entry without
+// effect.
 type pair struct {
 	entry  int
 	rev    int64
 	strong bool
 }
 
-// window is some consecutive entries that may write, and the content of the database in the place of their effects.
+// window is some consecutive entries that may write, and the content of the database where their effects are.
 type window struct {
 	s     *sim
 	items []*item
@@ -161,7 +161,7 @@ func (w *window) match(from, to int64) {
 		case several:
 			for _, i := range w.candidates(g) {
 				if couldWrite(w.items[i].req, g) {
-					w.groups[i]++ // its effect may be this one: no proof for another place
+					w.groups[i]++ // this may be its effect: no proof for another place
 				}
 			}
 		case who >= 0:
@@ -212,7 +212,7 @@ func (w *window) writer(g *group) (who int, several bool) {
 	return who, false
 }
 
-// guardFits holds the compares on mod revisions against the keys' records so far.
+// guardFits compares the mod revisions in compares with the keys' records so far.
 func (w *window) guardFits(r *dumplog.Request, g *group) bool {
 	return guardFits(r, g, func(key string, rev int64) bool {
 		mod, ok := w.mod[key]
@@ -291,8 +291,8 @@ func (w *window) first() (place, bool) {
 	return place{index: w.items[p.entry].entry.Index - 1, rev: p.rev - 1, writes: w.writes + int64(p.entry) - 1}, true
 }
 
-// lost reports whether an entry must have written a record that is still there, in whatever state the database was, and
-// none fits it.
+// lost reports whether an entry must have written a record that would still exist, whatever the state of the database
+// was, and no record fits.
 func (w *window) lost() bool {
 	if len(w.pairs) > 0 {
 		return false
@@ -305,13 +305,13 @@ func (w *window) lost() bool {
 	return false
 }
 
-// alwaysWrites tells whether neither auth nor an alarm can have refused a request at an entry.
+// alwaysWrites reports whether neither auth nor an alarm can have refused a request at an entry.
 func (s *sim) alwaysWrites(r *dumplog.Request, index uint64) bool {
 	return s.passesAuth(r.Header, index) && !s.mayBeAlarmed(index)
 }
 
-// passesAuth tells whether the member's auth cannot have refused a request at an entry: auth was never on, or user root
-// sent it, who may do everything, with an auth revision that the member's own has never passed.
+// passesAuth reports whether the member's auth cannot have refused a request at an entry: auth was never on, or user
+// root sent it with an auth revision that the member has never exceeded.
 func (s *sim) passesAuth(h dumplog.Header, index uint64) bool {
 	switch a := &s.m.DB.Auth; {
 	case !a.Enabled && a.Revision <= 1:

@@ -41,7 +41,7 @@ type Truth struct {
 	MayBeInconclusive bool `json:"mayBeInconclusive,omitempty"`
 	// Classes are the accepted classes of an unhealthy verdict; empty accepts all of them.
 	Classes []string `json:"classes,omitempty"`
-	// Damaged are the sources that were altered: nobody else may be accused.
+	// Damaged are the sources that were altered: no other source may be accused.
 	Damaged []string `json:"damaged,omitempty"`
 	// AnyBest and AnyAccused switch off the judgement of best and of accusations, where truth has no answer.
 	AnyBest    bool `json:"anyBest,omitempty"`

@@ -52,7 +52,7 @@ func (h *History) event(name string) {
 	}
 }
 
-// noSpace fills the database until writes are refused, goes on, and mostly makes room again.
+// noSpace fills the database until writes are refused, continues, and usually makes room again.
 func (h *History) noSpace() {
 	cli := h.client()
 	ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
@@ -76,8 +76,8 @@ func (h *History) noSpace() {
 	h.say("disarm: %v", err)
 }
 
-// kill ends a member at once, in the middle of writes and sometimes of a compaction, lets the others go on and starts
-// it again.
+// kill ends a member at once, in the middle of writes and sometimes of a compaction, lets the others continue and
+// starts it again.
 func (h *History) kill(i int) {
 	delay, compact := time.Duration(h.rng.IntN(60))*time.Millisecond, h.rng.IntN(2) == 0
 	if compact {
@@ -172,7 +172,7 @@ func (h *History) lag(i int) {
 	h.compact()
 	h.burst(3 + h.rng.IntN(10))
 	if h.rng.IntN(3) == 0 {
-		h.say("%s stays behind", h.c.Name(i))
+		h.say("%s lags", h.c.Name(i))
 		h.lagging[i] = true
 		return
 	}
@@ -181,8 +181,8 @@ func (h *History) lag(i int) {
 	h.settle()
 }
 
-// restore gives every member a data dir made from a fresh backup, and the cluster goes on with them. What was saved
-// before belongs to the past of another log and is no further source.
+// restore gives every member a data dir made from a new backup, and the cluster continues with them. Earlier backups
+// belong to another log and are not used as sources any more.
 func (h *History) restore() {
 	h.c.WaitApplied()
 	h.extras = nil

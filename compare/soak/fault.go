@@ -16,7 +16,7 @@ type Fault struct {
 	Name string
 	// Apply alters the copy and says what that means, or errNotHere when there is nothing that it could alter.
 	Apply func(f *Victim) (*Effect, error)
-	// Since and Before are the releases that the fault exists for: Since <= line < Before; empty is no bound.
+	// Since and Before bound the releases with the fault: Since <= release < Before; empty means unbounded.
 	Since, Before string
 	// Raw is true if the database may be damaged afterwards in a way that bbolt cannot read.
 	Raw bool
@@ -39,7 +39,7 @@ type Victim struct {
 	Restored bool
 }
 
-// fromStart tells whether the log gives everything that the database holds.
+// fromStart reports whether the whole content of the database results from the log.
 func (f *Victim) fromStart() bool {
 	return !f.Restored && startsAtFirstEntry(f.Dir) && !skipsEntries(f.Dir)
 }
@@ -49,13 +49,13 @@ type Effect struct {
 	What string
 	// Alone is true if the altered data dir shows the fault by itself.
 	Alone bool
-	// Witness tells whether another member's data dir shows it in a comparison; nil: none does.
+	// Witness reports whether another member's data dir shows the fault in a comparison; nil if none does.
 	Witness func(dir string) bool
 	// WithAll is true if the data dirs of all members together show it.
 	WithAll bool
 	// Benign is true if the copy is as good as before.
 	Benign bool
-	// Open is true if nobody can say what the answer must be; only accusations of others are judged.
+	// Open is true if the right answer is unknown; only accusations of others are judged.
 	Open    bool
 	Classes []string
 	// Inconclusive accepts that answer, MayShareBest that the member is ranked as well as sound ones.
@@ -244,7 +244,7 @@ func truthOf(kind string, members int, sources []Source, effects map[string]*Eff
 		return t
 	}
 	damaged := len(t.Damaged)
-	// Who is right is known where the data dir itself shows it, or where more sound members contradict it than lie.
+	// It is known who is right if the data dir itself shows it, or if more members are sound than damaged.
 	known := alone == damaged || witnesses > damaged
 	t.AnyBest = t.Unprovable || !known
 	t.AnyAccused = !known && damaged > 1 || sound == 0 && damaged < len(sources)

@@ -73,7 +73,7 @@ func kvEffect(f *Victim, what string, r *record, ks *keyspace) *Effect {
 		Witness: func(dir string) bool { return r.holds(dir) && reaches(dir, ks.last) }}
 }
 
-// reaches tells whether a database is at that revision or above.
+// reaches reports whether a database is at that revision or above.
 func reaches(dir string, last int64) bool {
 	ks, err := readKeyspace(dir)
 	return err == nil && ks.last >= last
@@ -163,7 +163,7 @@ func addRecord(f *Victim) (*Effect, error) {
 	if ks.last == 0 {
 		return nil, errNotHere
 	}
-	kv := mvccpb.KeyValue{Key: []byte("/app/extra"), Value: []byte("nobody wrote this"), CreateRevision: ks.last + 1,
+	kv := mvccpb.KeyValue{Key: []byte("/app/extra"), Value: []byte("no entry wrote it"), CreateRevision: ks.last + 1,
 		ModRevision: ks.last + 1, Version: 1}
 	r := row{"key", revision(ks.last+1, 0, false), ""}
 	return &Effect{What: fmt.Sprintf("revision %d added", ks.last+1), Classes: contentClasses, Alone: f.fromStart(),

@@ -41,7 +41,7 @@ var recordFaults = []Fault{
 	{Name: "entry-value", Apply: alterEntry},
 	{Name: "entry-dropped", Apply: dropEntry},
 	{Name: "entry-term", Apply: entryTerm},
-	{Name: "state-vote", Apply: alterState("vote for nobody",
+	{Name: "state-vote", Apply: alterState("vote for an unknown ID",
 		func(h *raftpb.HardState, _ *raftpb.Entry) { h.Vote = 0x7e57ab1e })},
 	{Name: "state-term-lower", Apply: alterState("term below that of the last entry",
 		func(h *raftpb.HardState, end *raftpb.Entry) { h.Term = end.Term - 1 })},
@@ -198,7 +198,7 @@ func missing(f *Victim, what string, n, of int, rest []segment) *Effect {
 	return &Effect{What: what, Alone: true, Classes: logClasses}
 }
 
-// holdsSnapshotRecord tells whether the log has the record of that raft snapshot, from which a server reads it.
+// holdsSnapshotRecord reports whether the log has the record of that raft snapshot, from which a server reads it.
 func holdsSnapshotRecord(segs []segment, index uint64) bool {
 	for _, s := range segs {
 		for _, r := range s.records {

@@ -72,7 +72,8 @@ var mixFaults = []Fault{
 		}
 		wal := filepath.Join("member", "wal")
 		from := f.Others[f.Rng.IntN(len(f.Others))]
-		// Next to its owner the same identity stands twice; alone it is only that member's dir with another database.
+		// Together with its owner's data dir the same identity exists twice. Alone it is only that member's dir with
+		// another database.
 		return &Effect{What: "the log of another member", Open: true, MayShareBest: true, Inconclusive: true},
 			replace(filepath.Join(f.Dir, wal), filepath.Join(from, wal))
 	}},

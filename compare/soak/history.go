@@ -20,7 +20,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// opPatience is how long one request may take. One that takes longer may have been applied or not; the history goes on.
+// opPatience is how long one request may take. One that takes longer may have been applied or not; the history
+// continues.
 const opPatience = 3 * time.Second
 
 // History is a cluster that lives through what its seed decides.
@@ -48,7 +49,7 @@ type History struct {
 	Doubt string
 }
 
-// Collected is what a history leaves behind: stopped data dirs, and further sources that belong to them.
+// Collected is the result of a history: stopped data dirs, and further sources that belong to them.
 type Collected struct {
 	Setup   Setup
 	Members []Source
@@ -239,8 +240,8 @@ func (h *History) members() int {
 	return n
 }
 
-// checkHashes asks the servers for their own hashes: what they themselves call different is no history without a fault.
-// Releases whose hashes differ without reason are not asked.
+// checkHashes asks the servers for their hashes: if these differ, the history is not free of faults. Releases whose
+// hashes differ without reason are not asked.
 func (h *History) checkHashes() {
 	v := h.voters()
 	if len(v) < 2 {
@@ -344,7 +345,7 @@ func (h *History) upgrade() {
 	h.s.Line = next
 }
 
-// KeepLog writes what was done beside kept data.
+// KeepLog writes what was done next to kept data.
 func (c *Collected) KeepLog(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "history.txt"), []byte(strings.Join(c.Log, "\n")+"\n"), 0o600)
 }

@@ -64,7 +64,7 @@ func rows(dir, bucket string) ([]row, error) {
 	return out, err
 }
 
-// holds tells whether the database in dir has the row.
+// holds reports whether the database in dir has the row.
 func (r row) holds(dir string) bool {
 	found := false
 	err := viewDB(dir, func(tx *bolt.Tx) error {
@@ -161,8 +161,7 @@ func (k *keyspace) sel(fits func(*record) bool) []record {
 	return out
 }
 
-// wrote tells whether the entry is a plain put whose record is in the key space above the compact revision. Values are
-// unique enough.
+// wrote reports whether the entry is a plain put with a record above the compact revision. Values are unique enough.
 func (k *keyspace) wrote(e *raftpb.Entry) bool {
 	r := request(e)
 	if r == nil || r.Put == nil || len(r.Put.Value) < 7 || r.Put.IgnoreLease || r.Put.IgnoreValue {
@@ -234,7 +233,7 @@ func leafPages(dir string, fits func(page []byte) bool) (offsets []int64, size i
 	return offsets, size, err
 }
 
-// isKeyLeaf tells whether a leaf page holds revisions.
+// isKeyLeaf reports whether a leaf page holds revisions.
 func isKeyLeaf(page []byte) bool {
 	if len(page) < 32 || binary.LittleEndian.Uint16(page[10:]) == 0 {
 		return false

@@ -9,8 +9,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// same tells whether two files or trees hold the same: names and bytes. Of sound databases the rows of all buckets are
-// compared, since bbolt writes other pages for the same rows; it faults on damaged ones.
+// same reports whether two files or trees have the same names and bytes. For sound databases it compares the rows of
+// all buckets, since bbolt may write different pages for the same rows. bbolt faults on damaged ones.
 func same(a, b string, sound bool) bool {
 	la, errA := list(a)
 	lb, errB := list(b)

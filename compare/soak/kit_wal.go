@@ -228,7 +228,7 @@ func logBounds(dir string) (first, end uint64) {
 	return list[0].Index, list[len(list)-1].Index
 }
 
-// startsAtFirstEntry tells whether the log of a member reaches back to its bootstrap.
+// startsAtFirstEntry reports whether the log of a member reaches back to its bootstrap.
 func startsAtFirstEntry(dir string) bool {
 	first, _ := logBounds(dir)
 	files, err := segmentFiles(dir)
@@ -236,7 +236,7 @@ func startsAtFirstEntry(dir string) bool {
 		filepath.Base(files[0]) == "0000000000000000-0000000000000000.wal"
 }
 
-// skipsEntries tells whether the log of a member lacks entries between two others: a snapshot of another member brought
+// skipsEntries reports whether the log of a member lacks entries between two others: a snapshot of another member brought
 // their effect.
 func skipsEntries(dir string) bool {
 	segs, err := readLog(dir)
@@ -252,7 +252,7 @@ func skipsEntries(dir string) bool {
 	return false
 }
 
-// logPuts tells whether an entry of the log is a plain put of that value.
+// logPuts reports whether an entry of the log is a plain put of that value.
 func logPuts(dir, key, value string) bool {
 	segs, err := readLog(dir)
 	if err != nil {

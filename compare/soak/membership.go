@@ -21,7 +21,7 @@ func (h *History) refuse(i int) {
 				err := cli.MemberAdd(ctx, []string{own})
 			return err
 		}},
-		{"remove a nobody", func(ctx context.Context) error {
+		{"remove an unknown ID", func(ctx context.Context) error {
 			_,
 				err := cli.MemberRemove(ctx, 0x7e57ab1e)
 			return err

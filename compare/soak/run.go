@@ -63,7 +63,7 @@ type runner struct {
 	base map[string][]Problem
 }
 
-// wants tells whether a case is asked for by its name or by how its kind begins.
+// wants reports whether a case is selected by its name or by a prefix of its kind.
 func (c *Config) wants(name string) bool {
 	if strings.Contains(c.Case, "/") {
 		return name == c.Case
@@ -71,7 +71,7 @@ func (c *Config) wants(name string) bool {
 	return strings.HasPrefix(name, c.Case)
 }
 
-// wantsKind tells whether a case of that kind is asked for.
+// wantsKind reports whether a case of that kind is selected.
 func (c *Config) wantsKind(kind string) bool {
 	want, _, exact := strings.Cut(c.Case, "/")
 	return kind == want || !exact && strings.HasPrefix(kind, want)
@@ -189,7 +189,7 @@ func hashes(sources []Source) []string {
 // caseFile holds a kept case; the paths in it are relative to it.
 const caseFile = "case.json"
 
-// Keep copies the sources of a case to a folder of its own, with its truth and what was wrong.
+// Keep copies the sources of a case to a separate folder, with its truth and what was wrong.
 func Keep(root string, c Case, problems []Problem, col *Collected) error {
 	dir := filepath.Join(root, fmt.Sprintf("%d-%s", c.Seed, strings.ReplaceAll(c.Name, "/", "-")))
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {

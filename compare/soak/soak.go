@@ -73,7 +73,7 @@ type Setup struct {
 	CompactEvery int
 }
 
-// has tells whether the servers of the history follow a rule.
+// has reports whether the servers of the history follow a rule.
 func (s *Setup) has(r *release.Rule) bool { return release.Of(s.Line).Has(r).Certain() }
 
 // SetupOf returns what the seed decides.

@@ -45,7 +45,7 @@ type Cause struct {
 	Refs      []string `json:"refs"`
 	Recovery  string   `json:"recovery,omitempty"`
 	Loss      string   `json:"loss,omitempty"`
-	// Secondary is true when it explains something beside the verdict; such causes come last.
+	// Secondary is true when it explains something other than the verdict; such causes come last.
 	Secondary bool `json:"aside,omitempty"`
 }
 
@@ -104,7 +104,7 @@ type LostEntry struct {
 	What  string `json:"what"`
 	// HeldBy are the sources whose databases show it; none when only the log does.
 	HeldBy []string `json:"heldBy"`
-	// ProposedBy is the member that proposed it, by label or ID; "" when the entry does not tell.
+	// ProposedBy is the member that proposed it, by label or ID; "" when the entry does not show it.
 	ProposedBy string `json:"proposedBy,omitempty"`
 }
 
@@ -120,8 +120,7 @@ type CheckOutcome struct {
 type Next struct {
 	Text    string        `json:"text"`
 	Command shell.Command `json:"-"`
-	// ByHand is true for steps of the way that does without this program: it is another one than that of the other
-	// steps.
+	// ByHand is true for steps of the procedure without this program, which is an alternative to the other steps.
 	ByHand bool `json:"byHand,omitempty"`
 }
 

@@ -32,7 +32,7 @@ func (j *judge) backupClass() {
 	}
 }
 
-// backupCauseFirst: of several causes that fit a damaged backup the one about the file as a whole explains the others.
+// backupCauseFirst: if several causes fit a damaged backup, the one about the file as a whole explains the others.
 func (j *judge) backupCauseFirst() {
 	if !j.Backup {
 		return
@@ -51,7 +51,7 @@ func (j *judge) backupCauseFirst() {
 	slices.SortStableFunc(j.Causes, func(a, b Cause) int { return cmp.Compare(whole(a), whole(b)) })
 }
 
-// warnings are the titles of what does not make the backup bad.
+// warnings are the titles of findings that do not make the backup bad.
 func (j *judge) warnings() string {
 	s := ""
 	for _, f := range j.Findings {

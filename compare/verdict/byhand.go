@@ -11,14 +11,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// hands writes the way to reseed members without this program: every command that it takes, in order, one member at a
-// time.
+// hands writes the procedure that reseeds members without this program: every command, in order, one member at a time.
 type hands struct {
 	best *evidence.Facts
 	j    *judge
 }
 
-// byHand adds that way, apart from the other steps. move tells that the best member has to become the leader first.
+// byHand adds that procedure, separate from the other steps. move is true when the best member has to become the leader
+// first.
 func (j *judge) byHand(best string, rest []string, move bool) {
 	i := slices.IndexFunc(j.Facts, func(f evidence.Facts) bool { return f.Name == best })
 	if i < 0 || len(rest) == 0 {
@@ -45,7 +45,7 @@ func (h *hands) add(text string, command shell.Command) {
 	h.j.Next = append(h.j.Next, Next{Text: text, Command: command, ByHand: true})
 }
 
-// reseed takes one member out and in again, empty.
+// reseed removes one member and adds it again with an empty data dir.
 func (h *hands) reseed(name string, id shell.Word, member dumplog.ID) {
 	m := h.member(member)
 	server, peers := shell.FillFor("NAME_OF", name), shell.FillFor("PEER_URL_OF", name)
@@ -74,7 +74,7 @@ func (h *hands) reseed(name string, id shell.Word, member dumplog.ID) {
 	}
 }
 
-// etcdctl is a call of etcdctl that asks the member that is kept.
+// etcdctl is a call of etcdctl at the member that is kept.
 func (h *hands) etcdctl() shell.Command {
 	url := shell.FillFor("CLIENT_URL_OF", h.best.Name)
 	if m := h.member(h.best.MemberID); m != nil && len(m.ClientURLs) > 0 {
@@ -83,7 +83,7 @@ func (h *hands) etcdctl() shell.Command {
 	return shell.Format("etcdctl --endpoints {}", url).Then(h.login())
 }
 
-// login are the flags that the cluster asks for, as far as files tell.
+// login are the flags that the cluster asks for, as far as the files show.
 func (h *hands) login() shell.Command {
 	var c shell.Command
 	if m := h.member(h.best.MemberID); m != nil &&
@@ -96,7 +96,7 @@ func (h *hands) login() shell.Command {
 	return c
 }
 
-// cluster is the value of --initial-cluster: the members as the one that is kept lists them.
+// cluster is the value of --initial-cluster: the members that the kept member lists.
 func (h *hands) cluster(name string) shell.Word {
 	var all []string
 	for i := range h.best.Membership.Members {
@@ -114,7 +114,7 @@ func (h *hands) cluster(name string) shell.Word {
 	return shell.Text(strings.Join(all, ","))
 }
 
-// member is a row of the member list of the one that is kept.
+// member is a row of the kept member's member list.
 func (h *hands) member(id dumplog.ID) *dumpdb.Member {
 	for i := range h.best.Membership.Members {
 		if m := &h.best.Membership.Members[i]; uint64(m.ID) == uint64(id) && id != 0 {
@@ -124,7 +124,7 @@ func (h *hands) member(id dumplog.ID) *dumpdb.Member {
 	return nil
 }
 
-// minor is the etcd line that wrote the member that is kept, 0 when unknown.
+// minor is the minor version of etcd that wrote the kept member, 0 when unknown.
 func (h *hands) minor() int {
 	if h.best.WroteBy.Etcd == nil {
 		return 0

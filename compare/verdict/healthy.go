@@ -65,9 +65,8 @@ func (j *judge) comparedAt() (rev int64) {
 	return rev
 }
 
-// apart says which members could not be compared with the others because of how far they have applied: what one holds,
-// the others have compacted. Each of them is compared with the log as far as it reaches (K03), which a verdict needs as
-// well.
+// apart says which members could not be compared with the others because of their applied indexes: what one holds, the
+// others have compacted. K03 compares each of them with the log as far as it reaches, which a verdict needs as well.
 func (j *judge) apart() string {
 	if j.Diff == nil {
 		return ""
@@ -81,8 +80,8 @@ func (j *judge) apart() string {
 	return strings.Join(why, "; ")
 }
 
-// absentVoters counts the voters beside the one member that was given; 0 when several were, or it is alone in its
-// cluster.
+// absentVoters counts the voters other than the one member that was given. It is 0 when several were given, or the
+// member is alone in its cluster.
 func (j *judge) absentVoters() int {
 	if len(j.Members) != 1 || j.Members[0].Source.Kind != evidence.KindDataDir {
 		return 0
@@ -90,7 +89,8 @@ func (j *judge) absentVoters() int {
 	return max(len(j.Members[0].Membership.Voters)-1, 0)
 }
 
-// onlyBootstrapEntries tells whether the one member's log holds the conf changes of its bootstrap and nothing else.
+// onlyBootstrapEntries reports whether the log of the only member holds the conf changes of its bootstrap and nothing
+// else.
 func (j *judge) onlyBootstrapEntries() bool {
 	m := j.Members[0]
 	return m.HasLog() && m.WAL.Summary.LastIndex == check.BootstrapVoters(m)
@@ -127,8 +127,8 @@ func (j *judge) inconclusive() string {
 	return ""
 }
 
-// undecidedRows says what differs between snapshots of running members that changes between their moments may explain,
-// and no log tells.
+// undecidedRows says what differs between snapshots of running members that writes between the snapshots may explain,
+// where no log decides it.
 func (j *judge) undecidedRows() string {
 	if j.Diff == nil || j.withoutLogs() == "" {
 		return ""
@@ -146,7 +146,7 @@ func (j *judge) undecidedRows() string {
 		"their snapshots: run it again, or copy the members with their logs (etcd-medic collect)"
 }
 
-// notCalledFor: a single source needs no comparison, a backup has no log, and logs alone no database.
+// notCalledFor: a single source needs no comparison, a backup has no log, and a log without a database has no content.
 func (j *judge) notCalledFor(id check.ID) bool {
 	logs, dbs, entries := 0, 0, 0
 	for _, m := range j.Members {
@@ -154,7 +154,7 @@ func (j *judge) notCalledFor(id check.ID) bool {
 			logs++
 		}
 		if m.HasLog() {
-			entries++ // a data dir that was cloned from a database has a log that begins behind it, without entries
+			entries++ // a data dir that was cloned from a database has a log that begins after it, without entries
 		}
 		if m.DB != nil {
 			dbs++
@@ -183,8 +183,8 @@ func (j *judge) freshlyRestored() bool {
 	return true
 }
 
-// compactionSkew: an unfinished compaction, or marks that differ between members. A member that was removed compacts no
-// more.
+// compactionSkew: an unfinished compaction, or marks that differ between members. A member that was removed does not
+// compact any more.
 func (j *judge) compactionSkew() bool {
 	marks := map[string]bool{}
 	for _, m := range j.Members {

@@ -22,8 +22,8 @@ type sharedHistory struct {
 	begun time.Time
 }
 
-// unranked is the ranking where no history can be preferred: what one lacks of the other says nothing. Once the
-// operator keeps a member, those of another history lack all of its own, and theirs is given up.
+// unranked is the ranking where no history can be preferred, because what one lacks of another says nothing. Once the
+// operator keeps a member, the members of other histories lack its whole history, and theirs are lost.
 func (j *judge) unranked(list []standing, why string) *Best {
 	b := &Best{Members: []string{}, Why: why, Ranking: []Rank{}, Lost: Lost{KeyNames: []check.Bytes{}}}
 	var kept *sharedHistory
@@ -36,7 +36,7 @@ func (j *judge) unranked(list []standing, why string) *Best {
 	for _, s := range list {
 		row := Rank{Member: j.Members[s.pos].Label(), Usable: s.usable, Reasons: []string{}}
 		if kept != nil && !slices.Contains(kept.members, s.pos) {
-			row.Usable = false // not beside the kept one
+			row.Usable = false // not together with the kept one
 			row.Reasons = append(row.Reasons, "its history is another one than that of "+j.Keep)
 			row.Lacks.CommittedEntries, row.Unique.CommittedEntries = j.own(kept.members[0]), j.own(s.pos)
 		}
@@ -50,7 +50,7 @@ func (j *judge) unranked(list []standing, why string) *Best {
 	return b
 }
 
-// own counts the entries of a member's log behind those that the histories share.
+// own counts the entries of a member's log after those that the histories share.
 func (j *judge) own(pos int) int {
 	entries := j.Members[pos].LastIndex() + 1 - j.Replay.LogDiffs[0].Index
 	return int(entries) //nolint:gosec // the log holds the entry at that index
@@ -67,8 +67,8 @@ func (j *judge) giveUp(l *Lost, pos int) {
 
 // twoHistories says why no member can be called best by content: committed entries differ, every log begins with a
 // bootstrap or a restore, and not even their first requests are the same, so the sources hold histories of a cluster
-// that was begun several times under the same IDs. "" where they do not. What one of them lacks of the other was never
-// promised by it.
+// that was bootstrapped several times under the same IDs. It is "" otherwise. What one history lacks of another, its
+// cluster never committed.
 func (j *judge) twoHistories() string {
 	if j.Replay == nil || len(j.Replay.LogDiffs) == 0 ||
 		slices.ContainsFunc(j.Members, func(m *evidence.Member) bool {
@@ -112,7 +112,7 @@ func (j *judge) restored() (n int) {
 	return n
 }
 
-// histories groups the members by the first request behind their common beginning, the oldest history first.
+// histories groups the members by the first request after their common beginning, the oldest history first.
 func (j *judge) histories() []sharedHistory {
 	var out []sharedHistory
 	for i, m := range j.Members {
@@ -141,7 +141,7 @@ func (j *judge) describe(h sharedHistory) string {
 	return s + ", first process began " + h.begun.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// nextHistories leaves the choice to the operator, with what it takes to make it.
+// nextHistories leaves the choice to the operator and shows what each history holds.
 func (j *judge) nextHistories(add func(text string, command shell.Command)) {
 	add("keep every data dir unchanged and start no member: if both histories meet, one overwrites the other", none)
 	for _, h := range j.histories() {

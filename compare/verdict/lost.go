@@ -11,7 +11,7 @@ import (
 // maxLost bounds the entries listed as lost; all are counted.
 const maxLost = 100
 
-// lost lists the promised effects that the kept member lacks and another holds, or that only the log tells.
+// lost lists the required effects that the kept member lacks and that another member or only the log shows.
 func (j *judge) lost(b *Best, label string, pos int) {
 	b.Lost.KeyNames = []check.Bytes{}
 	rp := j.Replay
@@ -40,7 +40,8 @@ func (j *judge) lost(b *Best, label string, pos int) {
 		}
 	}
 	if rp.EventCount > len(rp.Events) {
-		// The list of events is bounded, the members' counts are not; the rest lies anywhere behind.
+		// The list of events is bounded, the members' counts are not; the entries that are not listed can be anywhere
+		// after it.
 		b.Lost.CommittedEntries, last = max(b.Lost.CommittedEntries, rp.Members[pos].Lacks),
 			max(last, rp.Members[pos].To)
 	}
@@ -63,13 +64,13 @@ func (j *judge) lostEntry(e *replay.Event) LostEntry {
 	return l
 }
 
-// onlyLogged tells that the log promises an effect that the member does not show, whatever others hold.
+// onlyLogged reports whether the log requires an effect that the member does not show, whatever others hold.
 func onlyLogged(o replay.Outcome) bool {
 	return o.Wrongly || o.State == replay.Missing || o.State == replay.Contradicted
 }
 
-// Nowhere counts the listed entries whose effect no source holds, and names the members that proposed them and are not
-// among the sources, which are given by name: their databases may hold it.
+// Nowhere counts the listed entries whose effect no source holds. It names those of their proposers that are not among
+// sources (names): their databases may hold the effect.
 func (l *Lost) Nowhere(sources []string) (entries int, proposers []string) {
 	for i := range l.Entries {
 		e := &l.Entries[i]

@@ -8,9 +8,9 @@ import (
 )
 
 // againstMajority counts for each member the differing keys in which more than half of the compared members agree with
-// each other and not with it. Keys that the replay has judged are left out: those that it blames on somebody, and those
-// of which a member's record was written by an entry that it replayed, whose revision may have moved because of another
-// one. The rows are bounded, so is the count.
+// each other and not with it. Keys that the replay has judged are left out. These are keys with an outcome that it
+// blames on a member, and keys whose record was written by a replayed entry: its revision may have moved because of
+// another entry. The rows are bounded, and so is the count.
 func (j *judge) againstMajority(list []standing) {
 	if j.Diff == nil {
 		return
@@ -53,8 +53,8 @@ func (j *judge) oddOnes(list []standing) {
 	}
 }
 
-// replayed tells whether a record of the row is one that the replay held against its entry: above where each model
-// began, and above what any member has compacted, since there a record that is not there proves nothing.
+// replayed reports whether the replay compared a record of the row with its entry. It is above the start of each model,
+// and above every compact revision: below that, a missing record proves nothing.
 func (j *judge) replayed(row *diff.Row) bool {
 	rp := j.Replay
 	if rp == nil {
@@ -78,7 +78,7 @@ func (j *judge) compacted() (rev int64) {
 	return rev
 }
 
-// toldByLog are the keys of entries that ended differently on the members, as the replay shows.
+// toldByLog are the keys of entries that ended differently on the members according to the replay.
 func (j *judge) toldByLog() map[string]bool {
 	told := map[string]bool{}
 	if j.Replay == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// none is for a step that no command does.
+// none is for a step without a command.
 var none shell.Command
 
 // needsOthers are the classes whose cure needs another member.
@@ -104,7 +104,7 @@ func (j *judge) bestAndRest() (string, []string) {
 	return best, rest
 }
 
-// nextAlone leaves the steps that need other members out: what one member shows tells what to fetch next.
+// nextAlone leaves out the steps that need other members and says which files to fetch next.
 func (j *judge) nextAlone(add func(text string, command shell.Command)) {
 	if j.nextMend(add) {
 		j.nextCause(add)
@@ -125,8 +125,8 @@ func (j *judge) nextAlone(add func(text string, command shell.Command)) {
 	j.nextUpgrade(add)
 }
 
-// nextRebuild offers the database that the log gives when every entry takes effect once, where the logs reach back to
-// the first entry and a member's own database lacks some of it.
+// nextRebuild offers the database that results from the log when every entry takes effect once. It needs logs that
+// reach back to the first entry and a member whose database lacks some of it.
 func (j *judge) nextRebuild(add func(text string, command shell.Command)) {
 	if j.Best != nil && j.Best.Lost.CommittedEntries > 0 && j.logsAreWhole() {
 		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A "+
@@ -135,7 +135,7 @@ func (j *judge) nextRebuild(add func(text string, command shell.Command)) {
 	}
 }
 
-// logsAreWhole tells whether the sources' logs, taken together, hold every entry of the cluster.
+// logsAreWhole reports whether the sources' logs, taken together, hold every entry of the cluster.
 func (j *judge) logsAreWhole() bool {
 	rp := j.Replay
 	return rp != nil && rp.First == 1 && len(rp.Gaps) == 0
@@ -151,7 +151,7 @@ func (j *judge) rebuildCommand() shell.Command {
 	return cmd.Then(shell.Format("--to last -o rebuilt.db"))
 }
 
-// nextUpgrade names the versions that end the defect.
+// nextUpgrade names the versions without the defect.
 func (j *judge) nextUpgrade(add func(text string, command shell.Command)) {
 	for _, k := range j.Causes {
 		if len(k.FixedIn) > 0 {
@@ -190,9 +190,8 @@ func (j *judge) nextDivergence(add func(text string, command shell.Command)) {
 	j.byHand(best, rest, true)
 }
 
-// nextPlan names the way that is written down, tried on copies and proven. Without a majority among the sources it
-// takes the others' data dirs, or the word that they are lost; of a member that its cluster does not know nothing can
-// be planned.
+// nextPlan offers repair plan. Without a majority among the sources the plan needs the other data dirs, or the
+// statement that they are lost. Nothing can be planned for a member that its cluster does not know.
 func (j *judge) nextPlan(add func(text string, command shell.Command)) {
 	lost, known := j.lostVoters()
 	if !known {
@@ -219,8 +218,8 @@ func (j *judge) planCommand(lost ...string) shell.Command {
 	return plan.With("-o", "plan.yaml")
 }
 
-// lostVoters are the voters that are not among the sources, by name or ID, where those at hand are no majority. known
-// is false when no source is a member of the configuration that the sources know.
+// lostVoters are the voters that are not among the sources, by name or ID, if the sources are not a majority. known is
+// false when no source is a member of the configuration that the sources know.
 func (j *judge) lostVoters() (lost []string, known bool) {
 	var voters []dumplog.ID
 	names := map[dumplog.ID]string{}

@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// nextMend offers what gives nothing up, in this order: a start, where the server mends the damage by itself; the
+// nextMend offers repairs that lose nothing, in this order: a start, if the server repairs the damage itself; the
 // member's own log and pages; the same with the other members. done is true when a start is all that is needed.
 func (j *judge) nextMend(add func(text string, command shell.Command)) (done bool) {
 	done = true
@@ -50,23 +50,23 @@ func (j *judge) nextMend(add func(text string, command shell.Command)) (done boo
 	return done && started
 }
 
-// mendsOf says which narrow repair fits the damage of a member, "" where none does. Whether it gives nothing up shows
-// when it is done only: the plan tries it on a scratch copy, so the plan is what is suggested.
+// mendsOf says which surgery fits the damage of a member, "" where none does. Only doing it shows whether something is
+// lost. The plan tries it on a scratch copy, so the plan is suggested.
 func (j *judge) mendsOf(f *evidence.Facts, a *boot.Answer) string {
 	switch {
 	case f.WAL == nil:
 	case len(f.WAL.Damage) > 0, a.Forgot != nil && len(j.Members) > 1:
 		return "the log of " + f.Name + " (repair wal)"
-	case a.Forgot != nil: // what is left of the log is sound, and the rest is not in it
+	case a.Forgot != nil: // the log that remains is sound, and no repair can bring back the rest
 	case (f.DB == nil || len(f.DB.Metas) == 0) && !reachesBack(f):
-		// nothing tells how far such a database has come
+		// nothing shows which entries such a database has applied
 	default:
 		return "the database of " + f.Name + " (repair db --rebuild)"
 	}
 	return ""
 }
 
-// nextTry suggests the plan that tries the narrow repairs.
+// nextTry suggests the plan that tries the surgery.
 func (j *judge) nextTry(mends []string, add func(text string, command shell.Command)) {
 	if len(mends) == 0 {
 		return
@@ -91,7 +91,7 @@ func (j *judge) nextMissingDB(f *evidence.Facts, add func(text string, command s
 	j.nextFromLog(f, add)
 }
 
-// nextFromLog offers to make a missing database again, where the member's own log reaches back to the first entry.
+// nextFromLog offers to rebuild a missing database if the member's own log reaches back to the first entry.
 func (j *judge) nextFromLog(f *evidence.Facts, add func(text string, command shell.Command)) {
 	if reachesBack(f) {
 		add("the log of "+f.Name+" reaches back to the first entry: this makes a backup of all that it holds",
@@ -99,7 +99,7 @@ func (j *judge) nextFromLog(f *evidence.Facts, add func(text string, command she
 	}
 }
 
-// reachesBack tells whether the member's own log is whole from the first entry on.
+// reachesBack reports whether the member's own log is whole from the first entry on.
 func reachesBack(f *evidence.Facts) bool {
 	return f.WAL != nil && f.WAL.FirstIndex <= 1 && f.WAL.LastIndex > 0 && len(f.WAL.Damage) == 0
 }
@@ -113,8 +113,8 @@ func (j *judge) kindOf(label string) evidence.Kind {
 	return ""
 }
 
-// lostData tells whether a finding says that the member was wiped, rolled back or put together from files of different
-// times: then nothing in its files can be mended.
+// lostData reports whether a finding says that the member was wiped, rolled back or put together from files of
+// different times. Then nothing in its files can be repaired.
 func (j *judge) lostData(label string) bool {
 	return slices.ContainsFunc(j.Findings, func(f check.Finding) bool {
 		return (f.Class == check.ClassMemberLostData || f.Class == check.ClassTornCopy) &&

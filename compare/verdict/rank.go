@@ -12,15 +12,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
-// standing is what decides a member's place. Content comes first: which promised effects it lacks. Counters such as the
-// auth revision never decide between members whose content differs.
+// standing decides a member's rank. Content comes first: which required effects it lacks. Counters such as the auth
+// revision never decide between members whose content differs.
 type standing struct {
 	pos    int
 	usable bool
-	// lacks are promised effects missing although the member applied the entries; damage counts places that are wrong.
+	// lacks are required effects that are missing although the member applied the entries; damage counts records and
+	// pages that are wrong.
 	lacks, damage int
-	// behind are committed entries it has not got yet, 0 when none of them changes data; another member can still
-	// supply them.
+	// behind are committed entries that the member does not have yet, 0 when none of them changes data. Another member
+	// can still supply them.
 	behind uint64
 	// control is 1 when its auth revision or small buckets contradict the log: it would diverge again.
 	control int
@@ -35,7 +36,7 @@ type standing struct {
 	pending int
 }
 
-// sound tells whether nothing speaks against the member: what it is behind it can still get.
+// sound reports whether nothing is wrong with the member. Lag does not count: it can still get those entries.
 func (s standing) sound() bool {
 	return s.lacks == 0 && s.damage == 0 && s.control == 0 && len(s.blamed) == 0
 }
@@ -101,7 +102,7 @@ func (j *judge) rank() *Best {
 	return b
 }
 
-// kept is the position of the member that the loss is told for: the one the caller keeps, else the best.
+// kept is the position of the member whose loss is computed: either the caller's choice or the best.
 func (j *judge) kept(list []standing) int {
 	for i, m := range j.Members {
 		if m.Label() == j.Keep {
@@ -146,27 +147,27 @@ func (j *judge) standing(i int, m *evidence.Member, commit uint64) standing {
 	return s
 }
 
-// blames tells whether a finding accuses this member: it names it, and not every source.
+// blames reports whether a finding accuses this member: it names it, and not every source.
 func (j *judge) blames(f *check.Finding, label string) bool {
 	return !f.Undecided && !aboutCluster[f.Check] && f.Class != "" && f.Severity.Rank() >= check.Error.Rank() &&
 		slices.Contains(f.Members, label) &&
 		(len(j.Members) == 1 || len(f.Members) < len(j.Members))
 }
 
-// aboutCluster are the checks whose findings are about the cluster and name the members that took part in something, or
-// all those of which one or another may be at fault (R07: logs that end early, cut off or lagging): no file of theirs
-// is shown to be wrong.
+// aboutCluster are the checks whose findings are about the cluster. They name the members that took part in something,
+// or all of which any may be at fault (R07: logs that end early, cut off or lagging). They do not show that a file of
+// one of them is wrong.
 var aboutCluster = map[check.ID]bool{check.M05: true, check.M08: true, check.M10: true, check.M11: true,
 	check.R07: true}
 
-// wrongState tells whether a member holds state that the log does not give, beyond effects that it lacks.
+// wrongState reports whether a member holds state that does not result from the log, apart from effects that it lacks.
 func wrongState(x *replay.MemberResult) bool {
 	wrong := len(x.Jumps) + len(x.StateDiffs) + len(x.Kept) + len(x.Reruns) + len(x.Extra) +
 		x.Counts[replay.Contradicted] + x.Counts[replay.Missing]
 	return wrong > 0 || x.Unexplained != 0 || x.Ahead != nil
 }
 
-// changesAfter tells whether anything committed above index changes data: a member that lacks only logins, publish
+// changesAfter reports whether anything committed above index changes data: a member that lacks only logins, publish
 // entries and leaders' first entries lacks nothing.
 func (j *judge) changesAfter(index uint64) bool {
 	rp := j.Replay
@@ -252,7 +253,7 @@ func (j *judge) sayControl(pos int, say func(string, ...any)) {
 	}
 }
 
-// maxBlamed bounds the findings that a member's place is explained with.
+// maxBlamed bounds the findings that explain a member's rank.
 const maxBlamed = 5
 
 func findingIDs(fs []*check.Finding) (ids []string) {

@@ -34,8 +34,8 @@ func (j *judge) unproven(pos int) (why []string) {
 	return why
 }
 
-// withoutLogs says in one line what snapshots of running members do not prove, "" when a source is none or brought a
-// log.
+// withoutLogs says in one line what snapshots of running members do not prove, "" when a source is not such a snapshot
+// or has a log.
 func (j *judge) withoutLogs() string {
 	for _, m := range j.Members {
 		if m.HasLog() || m.Source.Kind != evidence.KindEndpoint {
@@ -66,7 +66,7 @@ func (j *judge) absentMajority(pos int) string {
 	return ""
 }
 
-// comparedWith tells whether what another member holds was compared with a member, directly or by the log that both
+// comparedWith reports whether what another member holds was compared with a member, directly or by the log that both
 // follow.
 func (j *judge) comparedWith(pos, other int) bool {
 	if d := j.Diff; d != nil && d.TookPart("key", pos) && d.TookPart("key", other) {
@@ -78,7 +78,7 @@ func (j *judge) comparedWith(pos, other int) bool {
 	return !j.Members[other].HasDB() || rp != nil && rp.Members[other].Checked
 }
 
-// keysDifferUntold tells whether the comparison shows keys that differ beyond what the replay explains.
+// keysDifferUntold reports whether the comparison shows differing keys that the replay does not explain.
 func (j *judge) keysDifferUntold() bool {
 	if j.Diff == nil {
 		return false

@@ -32,7 +32,7 @@ type Input struct {
 	Mixed bool
 	// Backup is true when the one source is a backup.
 	Backup bool
-	// Keep is the label of the member that will be kept whatever its place, "" for the best.
+	// Keep is the label of the member that will be kept whatever its rank, "" for the best.
 	Keep string
 }
 
@@ -42,7 +42,7 @@ type Unread struct{ Name, Error string }
 // Answer is what the verdict says.
 type Answer struct {
 	Verdict Verdict
-	// Causes are those of the input, the one that the verdict names first.
+	// Causes are those of the input, with the verdict's own cause first.
 	Causes []Cause
 	// Best is nil when there is nothing to choose between.
 	Best *Best
@@ -103,7 +103,8 @@ func (j *judge) class() {
 	}
 	class := first.Class
 	if class == check.ClassLatentDivergence && anyClass(breaks, check.ClassDataDivergence) {
-		// The control state broke first, but contents differ already: the class says what is, firstBreak what began it.
+		// The control state broke first, but contents differ already: the class names the present state, firstBreak how
+		// it began.
 		class = check.ClassDataDivergence
 	}
 	switch {
@@ -111,7 +112,7 @@ func (j *judge) class() {
 		class = check.ClassDBDamage
 	case class == check.ClassDBDamage && first.Check == check.K04 && len(j.Members) > 1 && !first.Facts.Undecodable &&
 		shownByOthers(first, breaks):
-		// pages and rows are sound: what the file holds is another content than the others'
+		// pages and rows are sound: the file holds other content than the other members
 		class = check.ClassDataDivergence
 	}
 	v := &j.Verdict
@@ -127,7 +128,7 @@ func (j *judge) class() {
 }
 
 // causeOfFirst puts a cause that rests on the first break in front when the leading one explains something else, such
-// as damage to another member: the headline then names one trouble, not two.
+// as damage to another member: the headline then names one problem, not two.
 func (j *judge) causeOfFirst(first *check.Finding) {
 	sameClass := map[string]bool{}
 	for i := range j.Findings {
@@ -144,8 +145,8 @@ func (j *judge) causeOfFirst(first *check.Finding) {
 	}
 }
 
-// refusedByRule: the member's database is what its server made of the log, by a rule that worked on a wrong counter.
-// That is no damage to the file, though a single source shows it.
+// refusedByRule: the member's server applied the log with a rule that used a wrong counter. The file itself is not
+// damaged, although a single source shows the finding.
 func refusedByRule(f *check.Finding) bool { return f.Check == check.A02 || f.Check == check.A04 }
 
 // breaking returns the findings that decide the verdict, first in history first.
@@ -163,7 +164,7 @@ func breaking(fs []check.Finding) []*check.Finding {
 	return out
 }
 
-// rankOfCheck is where the first finding of the same check stands: findings of one check are in the order of the
+// rankOfCheck is the position of the first finding of the same check. Findings of one check are in the order of the
 // arguments, on which the verdict must not depend.
 func rankOfCheck(f *check.Finding, fs []check.Finding) int {
 	return slices.IndexFunc(fs, func(o check.Finding) bool { return o.Check == f.Check })
@@ -178,13 +179,13 @@ var contentChecks = map[check.ID]bool{check.K01: true, check.K02: true, check.K0
 	check.L04: true, check.M15: true, check.M16: true,
 	check.M17: true, check.K12: true}
 
-// stateChecks are about what a member says of itself; a database with unreadable pages says what the pages that are
-// left say.
+// stateChecks are about what a member stores about itself; a database with unreadable pages shows only the pages that
+// remain.
 var stateChecks = map[check.ID]bool{check.C02: true, check.C03: true, check.C04: true, check.S02: true, check.K04: true,
 	check.L02: true}
 
-// explainedByDamage: a content difference that involves a member whose file itself contradicts its own structure is
-// that damage. Damage has no raft index, so history alone would put it last.
+// explainedByDamage: a content difference is damage if it involves a member whose file contradicts its own structure.
+// Damage has no raft index, so history alone would put it last.
 func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Finding {
 	if !contentChecks[first.Check] && !stateChecks[first.Check] {
 		return nil
@@ -201,8 +202,8 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 	return nil
 }
 
-// shownByOthers tells whether what a member's history contradicts is a difference from the log or from other members as
-// well.
+// shownByOthers reports whether a contradiction in a member's history is also a difference from the log or from other
+// members.
 func shownByOthers(first *check.Finding, breaks []*check.Finding) bool {
 	return slices.ContainsFunc(breaks, func(f *check.Finding) bool {
 		return f.Class == check.ClassDataDivergence && contentChecks[f.Check] &&
@@ -232,8 +233,8 @@ func (j *judge) firstBreak(f *check.Finding) *FirstBreak {
 	return b
 }
 
-// beyondLog names the members whose auth revision the log does not give; all of the finding's when the log cannot
-// tell.
+// beyondLog names the members whose auth revision does not result from the log, or all members of the finding when the
+// log cannot decide.
 func (j *judge) beyondLog(f *check.Finding) []string {
 	var out []string
 	if j.Replay != nil {

@@ -19,24 +19,6 @@ const root = "../.."
 // texts are the files that users read. docs/cli, docs/CHECKS.md and docs/CAUSES.md are generated from them.
 var texts = []string{"README.md", "docs/*.md", "compare/*/prose/*.md", "compare/serverlog/messages/*.md"}
 
-// unfinished are folders whose comments are not plain yet; of those with strings set, neither are the strings. Every
-// other folder with Go files is checked, tests and testdata excepted. Take a folder off once its texts are plain.
-var unfinished = []struct {
-	dir     string
-	strings bool
-}{
-	{dir: "compare"},
-	{dir: "compare/cause"},
-	{dir: "compare/check"},
-	{dir: "compare/replay"},
-	{dir: "compare/soak", strings: true},
-	{dir: "compare/verdict"},
-	{dir: "repair", strings: true},
-	{dir: "repair/plan", strings: true},
-	{dir: "repair/run", strings: true},
-	{dir: "repair/try", strings: true},
-}
-
 // words are the expressions that readers had to translate, with what to write instead.
 var words = []struct{ pattern, instead string }{
 	{`can not`, "cannot"},
@@ -54,7 +36,7 @@ var words = []struct{ pattern, instead string }{
 	{`of (?:its|their) own`, "its own ..., by itself, separate"},
 }
 
-// codeWords are expressions that are checked in finished folders only.
+// codeWords are expressions that are checked in Go only.
 var codeWords = []struct{ pattern, instead string }{
 	{`that which`, "what, or name it"},
 	{`the one that`, "the noun"},
@@ -72,6 +54,7 @@ var allowed = []struct{ pattern, reason string }{
 	{`(?:\d+|N|two|many) (?:revisions?|entries) behind`, "lag, in numbers"},
 	{`behind by`, "lag, in numbers"},
 	{`-behind`, "a flag or a name"},
+	{`json:"behind`, "a field of JSON"},
 	{`behind (?:Kubernetes|a (?:proxy|load balancer|symbolic link|gateway)|links?|symbolic links)`,
 		"a place, not an order"},
 	{`%d revisions behind`, "lag, in numbers"},
@@ -82,7 +65,8 @@ var allowed = []struct{ pattern, reason string }{
 	{`answer is no`, "yes or no"},
 }
 
-// TestPlainWords: no text for users, and no finished Go folder, has a word that only we understand.
+// TestPlainWords: no text for users, and no comment or string in Go, has a word that only we understand. Tests and
+// testdata are excepted.
 func TestPlainWords(t *testing.T) {
 	list := newWordList(t)
 	for _, glob := range texts {
@@ -100,18 +84,7 @@ func TestPlainWords(t *testing.T) {
 	}
 	strict := newWordList(t, codeWords...)
 	for _, dir := range goFolders(t) {
-		i := slices.IndexFunc(unfinished, func(u struct {
-			dir     string
-			strings bool
-		}) bool {
-			return u.dir == dir
-		})
-		switch {
-		case i < 0:
-			strict.checkGo(t, dir, token.STRING, token.COMMENT)
-		case !unfinished[i].strings:
-			list.checkGo(t, dir, token.STRING)
-		}
+		strict.checkGo(t, dir)
 	}
 }
 
@@ -228,8 +201,8 @@ func (l *wordList) check(t *testing.T, file string, first int, text string) {
 	}
 }
 
-// checkGo checks the tokens of some kinds in the Go files of a folder, tests excepted.
-func (l *wordList) checkGo(t *testing.T, dir string, kinds ...token.Token) {
+// checkGo checks the comments and strings in the Go files of a folder, tests excepted.
+func (l *wordList) checkGo(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	if err != nil || len(files) == 0 {
@@ -263,7 +236,7 @@ func (l *wordList) checkGo(t *testing.T, dir string, kinds ...token.Token) {
 				break
 			}
 			line := set.Position(pos).Line
-			if !slices.Contains(kinds, kind) {
+			if kind != token.STRING && kind != token.COMMENT {
 				continue
 			}
 			if text == "" {

@@ -129,7 +129,7 @@ func TestScripts(t *testing.T) {
 				t.Errorf("(-held +played)\n%s", d)
 			}
 			if (len(res.LeftOut) == 1) != (zero == 1) || res.Short() != (zero == 1) {
-				t.Errorf("%d keys can not be said, the result tells %+v", zero, res.LeftOut)
+				t.Errorf("%d keys cannot be said, the result tells %+v", zero, res.LeftOut)
 			}
 		})
 	}

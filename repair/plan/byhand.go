@@ -12,14 +12,14 @@ import (
 
 // Command is one thing to do by hand: a command and where it is typed, or a note.
 type Command struct {
-	// With is what it is done with: etcdctl, etcdutl, etcd-medic, systemd, static-pod, or note.
+	// With is the tool: etcdctl, etcdutl, etcd-medic, systemd, static-pod, or note.
 	With string `json:"with"`
 	// On is the member on whose host it is done, "" for any place.
 	On string `json:"on,omitempty"`
 	// Run is the command as text for a shell, Args the same as a list.
 	Run  string        `json:"run,omitempty"`
 	Args shell.Command `json:"args,omitzero"`
-	// Note is what there is to know; it is not a command.
+	// Note is an instruction for people; it is not a command.
 	Note string `json:"note,omitempty"`
 }
 
@@ -45,8 +45,7 @@ func (c Command) on(m *Member) Command {
 	return c
 }
 
-// Prefix is what stands before the command, or the whole of a note. The host is quoted too: who pastes too much runs
-// nothing of its name.
+// Prefix is the text before the command, or the whole note. The host is quoted too, so that pasting it runs nothing.
 func (c Command) Prefix() string {
 	s := fmt.Sprintf("%-10s  ", c.With)
 	if c.On != "" {
@@ -55,20 +54,20 @@ func (c Command) Prefix() string {
 	return s + c.Note
 }
 
-// Fill fills words of the command in.
+// Fill replaces placeholders in the command.
 func (c Command) Fill(values map[string]string) Command {
 	c.Args = c.Args.Fill(values)
 	c.Run = c.Args.String()
 	return c
 }
 
-// plainText is what stands in a note as it is, whatever quotes are around it there.
+// plainText matches values that mean the same in a note whatever quotes are around them.
 var plainText = regexp.MustCompile(`^[\w.:/=,\[\]@+-]+$`)
 
-// SameInQuotes tells whether a value means the same in quotes and without.
+// SameInQuotes reports whether a value means the same in quotes and without.
 func SameInQuotes(s string) bool { return plainText.MatchString(s) }
 
-// FillNote fills words of a note in, as far as their values mean the same in quotes and without.
+// FillNote replaces placeholders in a note, as far as their values mean the same in quotes and without.
 func (c Command) FillNote(values map[string]string) Command {
 	for word, v := range values {
 		if SameInQuotes(v) {
@@ -78,7 +77,7 @@ func (c Command) FillNote(values map[string]string) Command {
 	return c
 }
 
-// Etcdctl is a call of etcdctl that asks a member.
+// Etcdctl is a call of etcdctl at a member.
 func Etcdctl(m *Member) shell.Command {
 	if len(m.ClientURLs) > 0 {
 		return shell.Format("etcdctl --endpoints {}", m.ClientURLs[0])

@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// membershipCautions are what a person must know of members that are absent, removed, or listed wrongly.
+// membershipCautions are what a person must know about members that are absent, removed, or listed wrongly.
 func (pl *planner) membershipCautions() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -58,7 +58,7 @@ func (pl *planner) membershipCautions() []string {
 	return out
 }
 
-// zombieCautions say what holds on a server line as long as removed members stand in bucket members.
+// zombieCautions describe the effects on a release while bucket members lists removed members.
 func zombieCautions(zombies []string, c *Cluster) []string {
 	if len(zombies) == 0 {
 		return nil
@@ -70,9 +70,9 @@ func zombieCautions(zombies []string, c *Cluster) []string {
 	}
 	switch {
 	case !c.Has(release.MembersFromDB).Certain():
-		out = append(out, "up to 3.5 nobody counts "+list+", but 3.6 and later list it: before an upgrade let every "+
-			"member start once on 3.5.26 or later of 3.5, which drops such rows. If servers of 3.6 run already, use "+
-			"--mode clone")
+		out = append(out, "up to 3.5 no server counts "+list+", but 3.6 and later list it: before an upgrade let "+
+			"every member start once on 3.5.26 or later of 3.5, which drops such rows. If servers of 3.6 run "+
+			"already, use --mode clone")
 	case c.Has(release.ZombieRemovalPanics).Certain():
 		out = append(out, "without a stop of the cluster: one member at a time, stop it, etcd-medic repair meta "+
 			"DATA_DIR --members-from-raft -o NEW, put NEW in its place, start it")

@@ -41,7 +41,7 @@ func (pl *planner) choose() error {
 	}
 	pl.votersFirst(top)
 	if pl.p.Verdict.Cause == cause.RestoreFromDifferentSnapshots {
-		all := pl.dataDirs() // who lags by an entry decides nothing here
+		all := pl.dataDirs() // a lag of some entries does not matter here
 		return refusal.New("name the member whose backup is kept with --best, usually that of the highest revision; see "+
 			shell.Format("etcd-medic compare").Sources(all...).String(),
 			"the members were restored from different backups, and only you know which one counts: %s",
@@ -50,7 +50,7 @@ func (pl *planner) choose() error {
 	if len(top) > 1 && !pl.harmless(top) {
 		hint := "name the member to keep with --best; see " +
 			shell.Format("etcd-medic compare").Sources(top...).String()
-		return refusal.New(hint, "%s stand equally well, but their contents differ: %s", strings.Join(top, ", "),
+		return refusal.New(hint, "%s are equally good, but their contents differ: %s", strings.Join(top, ", "),
 			pl.standings(top))
 	}
 	pl.setBest(top[0], "content", pl.r.Best.Why)
@@ -61,14 +61,14 @@ func (pl *planner) choose() error {
 func (pl *planner) chooseByOperator() error {
 	label := pl.o.Best
 	if pl.kinds[label] != evidence.KindDataDir {
-		return refusal.New("choose one of the data dirs", "--best %s is no data dir (%s)", label, pl.kinds[label])
+		return refusal.New("choose one of the data dirs", "--best %s is not a data dir (%s)", label, pl.kinds[label])
 	}
 	if f := pl.facts(label); f.DB == nil || f.DB.CurrentRevision == nil || f.WAL == nil {
 		return refusal.New("choose another one, or restore from a backup",
 			"--best %s has no database and log that can be read", label)
 	}
 	if why := pl.damage(label); why != "" {
-		return refusal.New("choose another one, or restore from a backup", "--best %s can not serve: %s", label, why)
+		return refusal.New("choose another one, or restore from a backup", "--best %s cannot serve: %s", label, why)
 	}
 	pl.setBest(label, "operator", "chosen with --best")
 	if r := pl.ranks[label]; r != nil {
@@ -81,7 +81,7 @@ func (pl *planner) setBest(label, by, why string) {
 	pl.setBestFacts(label, by, why, pl.facts(label))
 }
 
-// setBestFacts keeps the content that the facts are about.
+// setBestFacts sets the facts of the member whose content is kept.
 func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
 	pl.best = f
 	c := Choice{Name: label, ID: f.MemberID, By: by, Why: why, AppliedIndex: f.AppliedIndex}
@@ -106,11 +106,11 @@ func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
 	pl.p.Best = c
 }
 
-// Breaks tells whether a finding alone makes a diagnosis unhealthy.
+// Breaks reports whether a finding alone makes a diagnosis unhealthy.
 func Breaks(f *check.Finding) bool { return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() }
 
-// harmless tells whether it makes no difference which of these is kept. Where their contents can be compared, the
-// contents decide; else none of them may lack or alone hold anything.
+// harmless reports whether it makes no difference which of these is kept. If their contents can be compared, the
+// contents decide. Otherwise none of them may lack or alone hold anything.
 func (pl *planner) harmless(top []string) bool {
 	for _, m := range top[1:] {
 		switch sameContent(pl.facts(top[0]), pl.facts(m)) {
@@ -127,10 +127,10 @@ func (pl *planner) harmless(top []string) bool {
 	return true
 }
 
-// differs tells whether two databases are known to hold different content.
+// differs reports whether two databases are known to hold different content.
 func (pl *planner) differs(a, b *evidence.Facts) bool { return sameContent(a, b).Excluded() }
 
-// sameContent tells whether two databases at one applied index and one compact revision hold the same, by the hashes of
+// sameContent reports whether two databases at one applied index and one compact revision hold the same, by the hashes of
 // their buckets. Different applied indexes prove nothing.
 func sameContent(a, b *evidence.Facts) release.Answer {
 	switch {
@@ -159,7 +159,7 @@ func sameContent(a, b *evidence.Facts) release.Answer {
 // indexLags are buckets that older servers change without moving the consistent index: they may differ at one index.
 var indexLags = map[string]bool{"lease": true, "alarm": true}
 
-// mayLag tells whether one of the two was written by a server that does not move the index with every entry.
+// mayLag reports whether one of the two was written by a server that does not move the index with every entry.
 func mayLag(a, b *evidence.Facts) bool {
 	for _, f := range []*evidence.Facts{a, b} {
 		if f.WroteBy.Etcd == nil || !release.Of(*f.WroteBy.Etcd).Has(release.IndexWithEveryEntry).Certain() {

@@ -12,12 +12,12 @@ func RehearseCommand(file string) shell.Command {
 	return shell.Format("etcd-medic repair rehearse {}", shell.Operand(file))
 }
 
-// StatusCommand is the command that shows where the plan stands.
+// StatusCommand is the command that shows the progress of the plan.
 func StatusCommand(file string) shell.Command {
 	return shell.Format("etcd-medic repair status {}", shell.Operand(file))
 }
 
-// DiagnoseCommand is the command that shows whether a repair has done its work.
+// DiagnoseCommand is the command that shows whether a repair succeeded.
 func DiagnoseCommand() shell.Command { return shell.Format("etcd-medic diagnose <FRESH_COPIES>") }
 
 // ApplyCommands are the commands that carry the plan out, the recommended way first.
@@ -50,7 +50,7 @@ func (p *Plan) ApplyCommand(file string, mode Mode, endpoints []string, out shel
 	}
 	cmd = cmd.With("--endpoints", all)
 	for i := range p.Members {
-		if m := &p.Members[i]; m.Action == StandIn && !found { // no data dir tells its client URL
+		if m := &p.Members[i]; m.Action == StandIn && !found { // no data dir shows its client URL
 			cmd = cmd.Then(shell.Format("--endpoints {}", shell.FillFor("CLIENT_URL_OF", m.Name)))
 		}
 	}
@@ -63,7 +63,7 @@ func (p *Plan) ApplyCommand(file string, mode Mode, endpoints []string, out shel
 	return cmd
 }
 
-// clientURLs are those that the members to be advertise: one each.
+// clientURLs are those that the members of the repaired cluster advertise, one each.
 func (p *Plan) clientURLs() []string {
 	var out []string
 	for i := range p.Members {

@@ -1,9 +1,9 @@
 package plan
 
-// Cost is what a way takes, estimated from the sizes of the files.
+// Cost is an estimate of room and time for a procedure, based on the sizes of the files.
 type Cost struct {
-	// CopyBytes are written and sent in all, FreeBytes must be free in the output and scratch folders; a live repair
-	// needs FreeBytes on the host of each member that is replaced, beside the old data dir.
+	// CopyBytes are written and sent in all. FreeBytes must be free in the output and scratch folders. A live repair
+	// needs FreeBytes on the host of each member that is replaced, in addition to the old data dir.
 	CopyBytes int64 `json:"copyBytes"`
 	FreeBytes int64 `json:"freeBytes"`
 	// Seconds is an estimate for disks and networks of 100 MiB/s.
@@ -11,11 +11,11 @@ type Cost struct {
 }
 
 const (
-	// WALRoom is what a server sets aside for a log: the segment it writes and the next one.
+	// WALRoom is what a server allocates for a log: the segment it writes and the next one.
 	WALRoom = 128 << 20
-	// bytesPerSecond is what the estimates rest on.
+	// bytesPerSecond is the assumed speed of disks and networks.
 	bytesPerSecond = 100 << 20
-	// secondsPerStart is what a server takes to start, find its leader and serve.
+	// secondsPerStart is the assumed time in which a server starts, finds its leader and serves.
 	secondsPerStart = 5
 )
 
@@ -28,7 +28,7 @@ func SandboxNeeds(sources, db int64, rejoin int) int64 {
 	return sources + db + int64(rejoin)*(2*db+WALRoom)
 }
 
-// costs estimates a way that can be gone.
+// costs estimates a possible procedure.
 func (pl *planner) costs(w *Way) *Cost {
 	if !w.Possible || w.Mode == Restore {
 		return nil

@@ -15,7 +15,7 @@ import (
 // Who is who: a data dir belongs to the member whose ID its log carries, whatever it is called. One ID may come in
 // several copies, and one name or address may have had several members, one after the other.
 
-// configured tells whether a source's own ID is in the newest configuration of the cluster that is kept.
+// configured reports whether a source's own ID is in the newest configuration of the cluster that is kept.
 func (pl *planner) configured(f *evidence.Facts) bool {
 	ms := &pl.ref.Membership
 	return f.ClusterID == pl.best.ClusterID &&
@@ -24,8 +24,8 @@ func (pl *planner) configured(f *evidence.Facts) bool {
 
 func (pl *planner) isDataDir(f *evidence.Facts) bool { return pl.kinds[f.Name] == evidence.KindDataDir }
 
-// ownSource is the data dir of a configured member, nil when it is not at hand. Of several copies the one that is kept
-// counts, else the one that stands best.
+// ownSource is the data dir of a configured member, nil when it is not among the sources. Of several copies the kept
+// one counts, else the one with the best rank.
 func (pl *planner) ownSource(id dumplog.ID) *evidence.Facts {
 	var found *evidence.Facts
 	for i := range pl.r.Members {
@@ -65,8 +65,8 @@ func (pl *planner) copiesOf(id dumplog.ID) []string {
 	return out
 }
 
-// inPlaceOf finds the data dir that lies where an absent member's should: of nobody in the configuration, under the
-// same name or at the same peer URL; nil when there is none.
+// inPlaceOf finds a data dir in the place of an absent member's: it has the same name or peer URL, and its member is
+// not in the configuration. It is nil when there is none.
 func (pl *planner) inPlaceOf(m *Member) *evidence.Facts {
 	for i := range pl.r.Members {
 		f := &pl.r.Members[i]
@@ -84,18 +84,18 @@ func (pl *planner) inPlaceOf(m *Member) *evidence.Facts {
 	return nil
 }
 
-// judgeMisplaced is judge for a member in whose place another one's data dir lies.
+// judgeMisplaced is judge for a member in whose place there is the data dir of another one.
 func (pl *planner) judgeMisplaced(m *Member, f *evidence.Facts) {
 	switch {
 	case f.MemberID == 0:
-		m.NotStartable = "its data dir does not tell whose it is: " + pl.damage(f.Name)
+		m.NotStartable = "its data dir does not show which member it belongs to: " + pl.damage(f.Name)
 	case f.ClusterID != pl.best.ClusterID:
-		m.NotStartable = fmt.Sprintf("in its place lies the data dir of another cluster (%s)", f.ClusterID)
+		m.NotStartable = fmt.Sprintf("in its place is the data dir of another cluster (%s)", f.ClusterID)
 	case slices.Contains(pl.ref.Membership.Removed, f.MemberID):
-		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster removed",
+		m.NotStartable = fmt.Sprintf("in its place is the data dir of member %s, which the cluster removed",
 			f.MemberID)
 	default:
-		m.NotStartable = fmt.Sprintf("in its place lies the data dir of member %s, which the cluster does not know",
+		m.NotStartable = fmt.Sprintf("in its place is the data dir of member %s, which the cluster does not know",
 			f.MemberID)
 	}
 	m.Action, m.Why, m.Obstacle = Replace, m.NotStartable, ObstacleMisplaced
@@ -107,7 +107,7 @@ func (pl *planner) judgeMisplaced(m *Member, f *evidence.Facts) {
 // notInConfiguration is a data dir whose member the newest configuration does not know.
 func (pl *planner) notInConfiguration(f *evidence.Facts) Member {
 	m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{},
-		Applied: f.AppliedIndex, Obstacle: ObstacleNotMember, NotStartable: "it is no member of the cluster"}
+		Applied: f.AppliedIndex, Obstacle: ObstacleNotMember, NotStartable: "it is not a member of the cluster"}
 	if urls := f.Membership.PeerURLs[f.MemberID]; len(urls) > 0 {
 		m.PeerURLs = urls
 	}
@@ -119,13 +119,13 @@ func (pl *planner) notInConfiguration(f *evidence.Facts) Member {
 	}
 	switch {
 	case f.ClusterID != pl.best.ClusterID:
-		m.Action, m.Why = Join, fmt.Sprintf("it runs as a cluster of its own (cluster ID %s)", f.ClusterID)
+		m.Action, m.Why = Join, fmt.Sprintf("it runs as a separate cluster (cluster ID %s)", f.ClusterID)
 	case pl.configured(f) && pl.p.Verdict.Class == check.ClassForeignCluster:
 		m.Action = Retire
-		m.Why = "a cluster of its own with the name and peer URL of " + pl.ownSource(f.MemberID).Name +
-			": set its data dir aside, and add it later with a name and URL of its own"
+		m.Why = "a separate cluster with the name and peer URL of " + pl.ownSource(f.MemberID).Name +
+			": move its data dir aside, and add it later with another name and URL"
 		m.Obstacle, m.NotStartable = ObstacleSecondCopy, "its ID is that of another member"
-		m.NodeName, m.PeerURLs, m.ClientURLs = "", []string{}, nil // under these the one that is kept answers
+		m.NodeName, m.PeerURLs, m.ClientURLs = "", []string{}, nil // the kept member answers under these
 	case pl.configured(f):
 		m.Action = Retire
 		m.Why = fmt.Sprintf("another copy of the data dir of %s, with its member ID; a process that runs on it "+
@@ -146,7 +146,7 @@ func (pl *planner) notInConfiguration(f *evidence.Facts) Member {
 	return m
 }
 
-// foreign are the data dirs of other clusters that are given up.
+// foreign are the data dirs of other clusters, whose content is lost.
 func (pl *planner) foreign() []string {
 	var out []string
 	for i := range pl.p.Members {
@@ -161,7 +161,7 @@ func (pl *planner) foreign() []string {
 	return out
 }
 
-// otherBackups are members that were restored from another backup than the one that is kept.
+// otherBackups are members that were restored from another backup than the kept one.
 func (pl *planner) otherBackups() []string {
 	var out []string
 	for i := range pl.p.Members {
@@ -173,7 +173,7 @@ func (pl *planner) otherBackups() []string {
 	return out
 }
 
-// succeeded tells whether another member has the name or a peer URL of this one now.
+// succeeded reports whether another member has the name or a peer URL of this one now.
 func (pl *planner) succeeded(m *Member) bool {
 	return slices.ContainsFunc(pl.p.Members, func(o Member) bool {
 		return o.ID != m.ID && o.Action != Retire &&
@@ -182,7 +182,7 @@ func (pl *planner) succeeded(m *Member) bool {
 	})
 }
 
-// standings tell sources apart for who has to choose between them: cluster, revision.
+// standings describe sources for the person who has to choose between them: cluster, revision.
 func (pl *planner) standings(labels []string) string {
 	var out []string
 	for _, l := range labels {
@@ -210,7 +210,7 @@ func (pl *planner) dataDirs() []string {
 	return out
 }
 
-// unique takes care that no two members of the plan have one name: steps go by names.
+// unique renames members of the plan so that no two have one name: steps refer to names.
 func (pl *planner) unique() {
 	seen := map[string]bool{}
 	for _, withSource := range []bool{true, false} { // a source keeps its label

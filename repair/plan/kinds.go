@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// StepKind is what a step does. All that a plan says of it is in the table kinds; what is done is in package run, whose
-// table has a row for each kind too.
+// StepKind is what a step does. The table kinds has its texts and commands; the table of package run has a row for each
+// kind with the code that does it.
 type StepKind string
 
 // The kinds of steps.
@@ -34,8 +34,8 @@ const (
 	StepRebuild    StepKind = "rebuild"
 )
 
-// kind is what a plan says of one kind of step: the text, and the commands for those who do it themselves. m is the
-// member that the step is about; nil when it is about all of them.
+// kind has the text of one kind of step and the commands for doing it by hand. m is the member that the step is about;
+// nil when it is about all of them.
 type kind struct {
 	text   func(b *builder, m *Member) Step
 	byHand func(b *builder, m *Member) []Command
@@ -69,7 +69,7 @@ var kinds = map[StepKind]kind{
 // StepKinds are all kinds of steps.
 func StepKinds() []StepKind { return slices.Sorted(maps.Keys(kinds)) }
 
-// ByHand are the commands for those who do a step of that kind about m themselves.
+// ByHand returns the commands for doing a step of that kind by hand, about m.
 func (k StepKind) ByHand(p *Plan, m *Member) []Command { return kinds[k].byHand(&builder{p: p}, m) }
 
 // add adds a step with its text and its commands.

@@ -25,8 +25,9 @@ func backupByHand(_ *builder, best *Member) []Command {
 }
 
 func saveText(b *builder, m *Member) Step {
-	return Step{Title: "save a snapshot of " + m.Name + ", and see what it alone took in since its data dir was copied",
-		Precondition: "none; a member that does not answer is passed over, its data dir is set aside whole",
+	return Step{Title: "save a snapshot of " + m.Name + ", and list what only it has accepted since its data dir was " +
+		"copied",
+		Precondition: "none; a member that does not answer is skipped, because its data dir is moved aside as a whole",
 		Effect: "a file with what " + m.Name + " holds, verified; the cluster is not changed. Writes that " +
 			b.p.Best.Name + " lacks and the plan does not list stop the repair, unless they are accepted",
 		Undo: "none needed", Done: "the file is there and verifies"}
@@ -82,8 +83,8 @@ func advanceLogText(_ *builder, best *Member) Step {
 	return Step{Title: "make " + best.Name + " drop the start of its in-memory raft log",
 		Precondition: best.Name + " leads", Effect: "new members are sent the database, not the log replayed from " +
 			"index 1; proposals without effect (alarm list) raise the raft index, not the revision",
-		Undo: "none needed", Done: "the raft log in memory starts behind index 1: a raft snapshot was taken (up to " +
-			"3.5), or 100 entries were applied (from 3.6 on)"}
+		Undo: "none needed", Done: "the raft log in memory no longer starts at index 1: a raft snapshot was taken " +
+			"(up to 3.5), or 100 entries were applied (from 3.6 on)"}
 }
 
 func advanceLogByHand(b *builder, best *Member) []Command {
@@ -142,7 +143,7 @@ func removeByHand(b *builder, m *Member) []Command {
 func setAsideText(_ *builder, m *Member) Step {
 	return Step{Title: "set the data dir of " + m.Name + " aside",
 		Precondition: m.Name + " does not run",
-		Effect:       "its data dir stands under another name beside the old place; nothing is deleted",
+		Effect:       "its data dir has another name next to the old place; nothing is deleted",
 		Undo:         "rename it back",
 		Done:         "the old place is empty"}
 }

@@ -50,7 +50,7 @@ func cloneByHand(*builder, *Member) []Command {
 		"which begins a new cluster")}
 }
 
-// proveText says what copies of new data dirs have to show: it depends on what made them.
+// proveText says what copies of new data dirs have to show, which depends on the step that made them.
 func proveText(b *builder, _ *Member) Step {
 	s := Step{Title: "start copies of the new data dirs in a sandbox and compare",
 		Precondition: "a server that opens them is at hand",
@@ -71,7 +71,7 @@ func proveText(b *builder, _ *Member) Step {
 // CopyOut is the note that comes before the new data dirs are put in place.
 const CopyOut = "first copy OUT to every host, under the same path"
 
-// handOutText is of a step that people do: the tool does not reach into hosts that no hook names.
+// handOutText is for a step that people do: the tool changes nothing on hosts without a hook.
 func handOutText(b *builder, _ *Member) Step {
 	if b.way == MendFiles {
 		return Step{Title: "put the mended data dirs in place and start their members",
@@ -169,7 +169,7 @@ func mendText(b *builder, m *Member) Step {
 		Precondition: m.Name + " does not run",
 		Effect: fmt.Sprintf("a new data dir with the same member ID, OUT/%s: %s. The old one is only read", m.Folder(),
 			x.Why), Undo: "remove OUT/" + m.Folder(),
-		Done: fmt.Sprintf("OUT/%s is complete; its log ends with entry %d, its database stands at revision %d",
+		Done: fmt.Sprintf("OUT/%s is complete; its log ends with entry %d, its database is at revision %d",
 			m.Folder(), x.Promise.LastIndex, x.Promise.Revision)}
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-// learners decides on learners. A cluster accepts one at a time, so they leave when voters come back as learners; those
-// that never got on leave too. One that joined and only lags is started.
+// learners decides what happens to learners. A cluster accepts one at a time, so they are removed when voters come back
+// as learners. Those that never started are removed too. A learner that joined and only lags is started.
 func (pl *planner) learners() {
 	rejoin := slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.Rejoins() })
 	for i := range pl.p.Members {
@@ -26,7 +26,7 @@ func (pl *planner) learners() {
 	}
 }
 
-// stuck is what M10 found about a learner, "" when it gets on.
+// stuck is what M10 found about a learner, "" when it makes progress.
 func (pl *planner) stuck(m *Member) string {
 	for i := range pl.r.Findings {
 		f := &pl.r.Findings[i]
@@ -41,13 +41,13 @@ func (pl *planner) stuck(m *Member) string {
 	return ""
 }
 
-// bestLearns tells whether the member that is kept is a learner.
+// bestLearns reports whether the member that is kept is a learner.
 func (pl *planner) bestLearns() bool {
 	m := pl.p.Member(pl.p.Best.Name)
 	return m != nil && m.Learner
 }
 
-// votersFirst puts learners behind voters that stand equally well: a learner cannot lead.
+// votersFirst puts learners after voters of the same rank: a learner cannot lead.
 func (pl *planner) votersFirst(labels []string) {
 	learns := func(l string) int {
 		if f := pl.facts(l); slices.Contains(f.Membership.Learners, f.MemberID) {

@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// lost says what keeping the best member gives up and how to save it.
+// lost says what keeping the best member loses and how to save it.
 func (pl *planner) lost() {
 	pl.p.Lost = Lost{}
 	if pl.r.Best == nil {
@@ -43,8 +43,8 @@ func (l *Lost) save(c shell.Command) {
 	l.Save, l.SaveArgs = append(l.Save, c.String()), append(l.SaveArgs, c)
 }
 
-// saveOthers adds the commands that write out, whole, what members hold that have another history than the one that is
-// kept: there is no telling from the log what only they have.
+// saveOthers adds the commands that write out all content of members with another history than the kept one: the log
+// does not show what only they have.
 func (pl *planner) saveOthers() {
 	for _, name := range append(pl.foreign(), pl.otherBackups()...) {
 		for _, src := range pl.r.Sources {
@@ -69,7 +69,7 @@ func (pl *planner) extract(src compare.Source, keys []check.Bytes, all int) shel
 			what, dash = what.With(k), dash || k[0] == '-'
 		}
 	}
-	if dash { // what follows two dashes is no flag
+	if dash { // after two dashes nothing is a flag
 		return shell.Format("etcd-medic extract").Then(flags).With("--").Then(what)
 	}
 	return shell.Format("etcd-medic extract").Then(what).Then(flags)

@@ -63,8 +63,8 @@ func (pl *planner) members() error {
 		pl.p.Members = append(pl.p.Members, m)
 	}
 	if pl.best.MemberID == 0 || pl.p.Member(pl.p.Best.Name) == nil {
-		return refusal.New("choose another member with --best", "%s is no member of the newest configuration that its "+
-			"cluster committed", pl.p.Best.Name)
+		return refusal.New("choose another member with --best", "%s is not a member of the newest configuration that "+
+			"its cluster committed", pl.p.Best.Name)
 	}
 	for i := range pl.r.Members {
 		f := &pl.r.Members[i]
@@ -86,12 +86,12 @@ func (pl *planner) members() error {
 	return pl.known()
 }
 
-// known checks the names that the operator gave.
+// known checks the names of members in the options.
 func (pl *planner) known() error {
 	for _, n := range append(slices.Clone(pl.o.Gone), pl.o.Replace...) {
 		if !slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.Named(n) }) {
 			return refusal.New("the members are "+strings.Join(MemberNames(pl.p.Members), ", "),
-				"%s is no member of the cluster", n)
+				"%s is not a member of the cluster", n)
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func MemberNames(ms []Member) []string {
 // Named reports whether n is the name of the member in the plan, its server name or its ID.
 func (m *Member) Named(n string) bool { return m.Name == n || m.NodeName == n || m.ID.String() == n }
 
-// member gathers what is known of a configured member.
+// member gathers what is known about a configured member.
 func (pl *planner) member(id dumplog.ID, learner bool) Member {
 	m := Member{ID: id, Learner: learner, PeerURLs: []string{}}
 	for _, f := range pl.witnesses() {
@@ -137,7 +137,7 @@ func (pl *planner) member(id dumplog.ID, learner bool) Member {
 	return m
 }
 
-// witnesses are the facts of this cluster in the order in which they are believed.
+// witnesses are the facts of this cluster, the most reliable first.
 func (pl *planner) witnesses() []*evidence.Facts {
 	out := []*evidence.Facts{pl.ref, pl.best}
 	for i := range pl.r.Members {
@@ -185,7 +185,7 @@ func (pl *planner) judge(m *Member) {
 		m.Action, m.Why = Start, strings.Join(mends, "; ")+"; it catches up once it runs"
 		return
 	}
-	m.Action, m.Why = Keep, "nothing is wrong with it beside "+pl.p.Best.Name
+	m.Action, m.Why = Keep, "no problem found in comparison with "+pl.p.Best.Name
 	if slices.Contains(pl.p.Best.Equals, m.Source) {
 		m.Why = "its content is that of " + pl.p.Best.Name
 	}
@@ -209,7 +209,7 @@ func (pl *planner) judgeAbsent(m *Member) {
 	case pl.gone(m):
 		m.Action, m.Why = Replace, "its data dir is lost"
 	case pl.r.Verdict.Health == check.Healthy,
-		pl.p.Verdict.Class == check.ClassMembership: // what is found says nothing of content
+		pl.p.Verdict.Class == check.ClassMembership: // the findings are not about content
 		m.Action, m.Why = Keep, "its data dir is not among the sources: not judged"
 	default:
 		m.Action, m.Why = Replace, "its data dir is not among the sources: it could not be judged, so it is reseeded too"
@@ -218,7 +218,7 @@ func (pl *planner) judgeAbsent(m *Member) {
 
 func (pl *planner) gone(m *Member) bool { return slices.ContainsFunc(pl.o.Gone, m.Named) }
 
-// mustReplace says why a member at hand cannot stay as it is, "" when it can.
+// mustReplace says why a member among the sources cannot stay as it is, "" when it can.
 func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 	r := pl.ranks[m.Source]
 	switch {
@@ -253,7 +253,7 @@ func (pl *planner) mustReplace(m *Member, f *evidence.Facts) string {
 	return ""
 }
 
-// foundToDiffer tells whether a comparison of all members saw something else on this one than on the best.
+// foundToDiffer reports whether a comparison of all members shows a difference between this member and the best.
 func (pl *planner) foundToDiffer(label string) bool {
 	for i := range pl.r.Findings {
 		f := &pl.r.Findings[i]

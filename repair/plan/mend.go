@@ -9,26 +9,26 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Mend is a narrow repair of one member's data dir, from its own log and pages or with the help of others. It was tried
-// on a scratch copy when the plan was made, and gives nothing up where it works.
+// Mend is surgery on one member's data dir, with its own log and pages or with the help of others. It was tried on a
+// scratch copy when the plan was made, and loses nothing if it works.
 type Mend struct {
 	Member string `json:"member"`
-	// Repairs are wal, db and meta, in the order in which they are made. With are the members that they take from, none
-	// when the member's own files suffice; Base is the backup on which its log is executed, "" for none.
+	// Repairs are wal, db and meta, in the order in which they are made. With are the members that they copy from, none
+	// when the member's own files suffice. Base is the backup on which its log is executed, "" for none.
 	Repairs []string `json:"repairs"`
 	With    []string `json:"with,omitempty"`
 	Base    string   `json:"base,omitempty"`
 	Works   bool     `json:"works"`
 	// Why says what was done to the copy, or why it does not work.
 	Why string `json:"why"`
-	// Promise is what the copy held afterwards; rehearsal and application prove the same of theirs. Nil where the
-	// repair does not work.
+	// Promise is what the copy held afterwards; rehearsal and application prove the same for their copies. It is nil if
+	// the repair does not work.
 	Promise *Promise `json:"promise,omitempty"`
 	// made are the facts of the copy.
 	made *evidence.Facts
 }
 
-// The narrow repairs.
+// The kinds of surgery.
 const (
 	MendLog = "wal"
 	MendDB  = "db"
@@ -36,8 +36,8 @@ const (
 	MendMeta = "meta"
 )
 
-// Promise is where the database of a mended data dir stands, its hash of all keys at that revision, and where its log
-// ends.
+// Promise is the state of a mended data dir: index, revision and hash of all keys of its database, and the end of its
+// log.
 type Promise struct {
 	AppliedIndex uint64 `json:"appliedIndex"`
 	LastIndex    uint64 `json:"lastIndex"`
@@ -46,7 +46,7 @@ type Promise struct {
 	HashKV       uint32 `json:"hashKV"`
 }
 
-// mended are the repairs that work.
+// mended are the repairs that worked on the copy.
 func (p *Plan) mended() []*Mend {
 	var out []*Mend
 	for i := range p.Mends {
@@ -67,7 +67,7 @@ func (p *Plan) MendOf(source string) *Mend {
 	return nil
 }
 
-// ToMend are the members whose files the way mend mends.
+// ToMend are the members whose files are mended by MendFiles.
 func (p *Plan) ToMend() []*Member {
 	var out []*Member
 	for i := range p.Members {
@@ -81,7 +81,7 @@ func (p *Plan) ToMend() []*Member {
 	return out
 }
 
-// rows tells whether the repair is of rows that keep no server from starting.
+// rows reports whether the repair is only about rows, which do not prevent a start.
 func (x *Mend) rows() bool { return slices.Contains(x.Repairs, MendMeta) }
 
 // BesideMended are the other members that run with the mended ones: those that are not replaced and on whose data dirs
@@ -98,8 +98,8 @@ func (p *Plan) BesideMended() []*Member {
 	return out
 }
 
-// mendFirst tells whether files are mended before anything else: no majority can be started, and with what is mended
-// one can, or the member that would be kept cannot be started either.
+// mendFirst reports whether files are mended before anything else. No majority can be started, and either one can with
+// the mended files, or the member that would be kept cannot be started either.
 func (pl *planner) mendFirst() bool {
 	c, n := &pl.p.Cluster, 0
 	for _, m := range pl.p.ToMend() {
@@ -114,8 +114,8 @@ func (pl *planner) mendFirst() bool {
 	return n > 0 && c.Startable < c.Quorum && (c.Startable+n >= c.Quorum || best == nil || !best.Startable)
 }
 
-// rowsMended tells whether no running cluster gets rid of rows of bucket members, and they can be mended on all members
-// with whatever else keeps servers from starting.
+// rowsMended reports whether a running cluster cannot remove wrong rows of bucket members, but mending can on all
+// members, together with whatever prevents a start.
 func (pl *planner) rowsMended() bool {
 	if pl.p.needsClone() == "" {
 		return false
@@ -134,7 +134,7 @@ func (pl *planner) rowsMended() bool {
 	return true
 }
 
-// mendWay is the way that gives nothing up: each member that can be mended keeps its ID, its votes and its data.
+// mendWay is the procedure without a loss: each member that can be mended keeps its ID, its votes and its data.
 func (pl *planner) mendWay() Way {
 	members := pl.p.ToMend()
 	if len(members) == 0 {
@@ -154,7 +154,7 @@ func (x *Mend) parts() string {
 	return strings.Join(out, " and the ")
 }
 
-// from says what the repair takes from.
+// from names the sources that the repair copies from.
 func (x *Mend) from() string {
 	from := "from its own files"
 	if x.Base != "" {
@@ -166,7 +166,7 @@ func (x *Mend) from() string {
 	return from
 }
 
-// commands are the repairs for those who make them on the member's own host.
+// commands are the commands for doing the repairs by hand on the member's host.
 func (x *Mend) commands(m *Member) (out []Command) {
 	from, last := shell.Format("<DATA_DIR>"), len(x.Repairs)-1
 	for i, name := range x.Repairs {
@@ -187,7 +187,7 @@ func (x *Mend) commands(m *Member) (out []Command) {
 		run = run.Then(shell.Format("-o")).Then(to)
 		for _, w := range x.With {
 			if name == MendMeta {
-				break // its own log says it
+				break // its own log has the list
 			}
 			run = run.Then(shell.Format("--with {}", shell.FillFor("COPY_OF", w)))
 		}

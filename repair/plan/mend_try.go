@@ -13,12 +13,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// mender tries repairs of the members that no server may be started on.
+// mender tries repairs of the data dirs on which no server may be started.
 type mender struct {
 	pl     *planner
 	o      *Options
 	trials Trials
-	// specs name the sources one by one, those of archives and folders too.
+	// specs name the sources one by one, including those from archives and folders.
 	specs map[string]evidence.Spec
 }
 
@@ -61,8 +61,8 @@ func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, scr
 	return out, ctx.Err()
 }
 
-// mendable leaves members out that were wiped or rolled back: their files are sound, and nothing in them can be mended.
-// One that lost its database alone still has what it promised in its log.
+// mendable leaves out members that were wiped or rolled back: their files are sound, so nothing in them can be mended.
+// A member that lost only its database still has everything it acknowledged in its log.
 func (pl *planner) mendable(f *evidence.Facts, a *boot.Answer) bool {
 	return !pl.lostData(f.Name) || f.DB == nil && a.Forgot == nil
 }
@@ -70,7 +70,7 @@ func (pl *planner) mendable(f *evidence.Facts, a *boot.Answer) bool {
 // checkRows finds rows of bucket members that raft's configuration contradicts.
 const checkRows = check.M07
 
-// staleRows tells whether bucket members of a database, from which its servers take their members, is wrong.
+// staleRows reports whether bucket members of a database is wrong, in a release that builds its member list from it.
 func (pl *planner) staleRows(f *evidence.Facts) bool {
 	if f.WroteBy.Etcd == nil || !release.Of(*f.WroteBy.Etcd).Has(release.MembersFromDB).Certain() {
 		return false
@@ -80,7 +80,7 @@ func (pl *planner) staleRows(f *evidence.Facts) bool {
 	})
 }
 
-// lostData tells whether a finding says that the member was wiped, rolled back or put together from files of different
+// lostData reports whether a finding says that the member was wiped, rolled back or assembled from files of different
 // times.
 func (pl *planner) lostData(label string) bool {
 	return slices.ContainsFunc(pl.r.Findings, func(f check.Finding) bool { return pl.breaksPromise(&f, label) })
@@ -106,8 +106,8 @@ func SpecsOf(set *evidence.Set) map[string]evidence.Spec {
 	return out
 }
 
-// repairsOf are the narrow repairs that the damage of a member asks for, in the order in which they are made: the log
-// shows what the database has to hold, so it comes first.
+// repairsOf is the surgery that the damage of a member requires, in order: the log shows what the database has to hold,
+// so it comes first.
 func repairsOf(f *evidence.Facts, a *boot.Answer) (out []string) {
 	if len(f.WAL.Damage) > 0 || a.Forgot != nil {
 		out = append(out, MendLog)
@@ -124,7 +124,7 @@ func dbDamaged(f *evidence.Facts) bool {
 		db.ConsistentIndex == nil
 }
 
-// member tries the member's own files, then those of others and the backups at hand.
+// member tries the member's own files, then those of others and the backups among the sources.
 func (m *mender) member(ctx context.Context, f *evidence.Facts) Mend {
 	a := boot.Of(f)
 	res := Mend{Member: f.Name}
@@ -168,7 +168,7 @@ func (m *mender) member(ctx context.Context, f *evidence.Facts) Mend {
 	return res
 }
 
-// tryMore tries with more than the member's own files; when that does not work either, what was said before stays.
+// tryMore tries with more than the member's own files. If that does not work either, the earlier reason is kept.
 func (m *mender) tryMore(ctx context.Context, f *evidence.Facts, res *Mend, peers []evidence.Spec, base evidence.Spec) {
 	more := Mend{Member: res.Member, Repairs: res.Repairs, Base: base.Name}
 	for _, p := range peers {
@@ -195,8 +195,7 @@ func (m *mender) peers(f *evidence.Facts) []evidence.Spec {
 	return out
 }
 
-// logPeers are the data dirs of the cluster whose log is whole, though no server may be started on them: their entries
-// help all the same.
+// logPeers are the data dirs of the cluster with a complete log, even if no server may be started on them.
 func (m *mender) logPeers(f *evidence.Facts) []evidence.Spec {
 	var out []evidence.Spec
 	for i := range m.pl.r.Members {
@@ -224,8 +223,8 @@ func (m *mender) bases() []evidence.Spec {
 	return out
 }
 
-// try makes the repairs on a copy. They work when nothing is given up and the diagnosis of the result names the member
-// in no error.
+// try makes the repairs on a copy. They work when nothing is lost and no error in the diagnosis of the result names the
+// member.
 func (m *mender) try(ctx context.Context, f *evidence.Facts, res *Mend, peers []evidence.Spec, base evidence.Spec) {
 	var made *evidence.Facts
 	var why string
@@ -242,8 +241,8 @@ func (m *mender) try(ctx context.Context, f *evidence.Facts, res *Mend, peers []
 	res.Works, res.Why, res.made, res.Promise = true, strings.Join(did, "; "), made, promiseOf(made)
 }
 
-// judge diagnoses the result in the member's place, alone and among the sound members. why is "" when it differs from
-// none and a server starts on it. rows is true when bucket members was mended too.
+// judge diagnoses the result in the member's place, alone and together with the sound members. why is "" when it agrees
+// with all of them and a server starts on it. rows is true when bucket members was mended too.
 func (m *mender) judge(ctx context.Context, f *evidence.Facts, out string,
 	rows bool) (made *evidence.Facts, why string) {
 	for _, others := range [][]evidence.Spec{nil, m.peers(f)} {
@@ -264,7 +263,7 @@ func (m *mender) judge(ctx context.Context, f *evidence.Facts, out string,
 			case len(others) == 0 && x.Severity.Rank() >= check.Error.Rank():
 				return nil, "the result is still damaged: " + x.Title
 			case Breaks(x):
-				return nil, "beside the other members the result is not sound: " + x.Title
+				return nil, "compared with the other members the result is not sound: " + x.Title
 			}
 		}
 		made = &r.Members[0]
@@ -295,8 +294,8 @@ func promiseOf(f *evidence.Facts) *Promise {
 	return p
 }
 
-// fromMended plans on mended data dirs where none is usable as it is: the one that has come furthest is kept, if with
-// the mended ones a majority can be started, or no other member is at hand. Nothing is planned when it is false.
+// fromMended plans with mended data dirs if none is usable as it is. The furthest one is kept, if a majority can be
+// started with the mended ones, or there is no other member. It returns false without a plan.
 func (pl *planner) fromMended() bool {
 	var best *Mend
 	for _, m := range pl.p.mended() {

@@ -21,23 +21,23 @@ const (
 	ObstacleRefused Obstacle = "server-refuses"
 	// ObstacleUnknown: whether a server starts depends on more than the files show.
 	ObstacleUnknown Obstacle = "not-known"
-	// ObstacleForgot: a server may start, but the member has lost entries that it may have promised to keep: its vote
-	// could lose more.
+	// ObstacleForgot: a server may start, but the member has lost entries that it may have acknowledged: its vote could
+	// lose more.
 	ObstacleForgot Obstacle = "lost-promised-entries"
 	// ObstacleNotGiven: the data dir is not among the sources.
 	ObstacleNotGiven Obstacle = "not-given"
 	// ObstacleNoDataDir: the source is a backup, a log or a database alone.
 	ObstacleNoDataDir Obstacle = "no-data-dir"
-	// ObstacleMisplaced: another member's data dir lies in its place.
+	// ObstacleMisplaced: another member's data dir is in its place.
 	ObstacleMisplaced Obstacle = "misplaced"
 	// ObstacleNotMember: the newest configuration does not know the member.
 	ObstacleNotMember Obstacle = "not-a-member"
 	// ObstacleSecondCopy: another data dir of the same member is kept.
 	ObstacleSecondCopy Obstacle = "second-copy"
-	// ObstacleNameTaken: another member has its name or peer URL now. Nothing is done on hosts for it: that would hit
-	// the other one.
+	// ObstacleNameTaken: another member has its name or peer URL now. Nothing is done on hosts for it: that would
+	// affect the other member.
 	ObstacleNameTaken Obstacle = "name-taken"
-	// ObstacleBucketOnly: only bucket members lists it, raft's configuration does not (a zombie).
+	// ObstacleBucketOnly: only bucket members lists it, not raft's configuration (a zombie).
 	ObstacleBucketOnly Obstacle = "in-bucket-only"
 )
 
@@ -68,8 +68,8 @@ func (pl *planner) obstacle(label string) (Obstacle, string) {
 	return "", ""
 }
 
-// breaksPromise tells whether a finding shows that this member lost what it had promised, or that its files do not
-// belong together.
+// breaksPromise reports whether a finding shows that this member lost what it had acknowledged, or that its files do
+// not belong together.
 func (pl *planner) breaksPromise(fd *check.Finding, label string) bool {
 	if fd.Severity.Rank() < check.Error.Rank() || !slices.Contains(fd.Members, label) {
 		return false
@@ -93,7 +93,7 @@ func (pl *planner) damage(label string) string {
 	return why
 }
 
-// mends says what a server mends by itself when it starts on the data dir; nothing where it must not be started.
+// mends says what a server mends when it starts on the data dir; nothing if it must not be started.
 func (pl *planner) mends(label string) []string {
 	if o, _ := pl.obstacle(label); o != "" {
 		return nil
@@ -102,10 +102,10 @@ func (pl *planner) mends(label string) []string {
 	return a.Mends
 }
 
-// onlyNeedsStart tells whether a finding about one member is cured by a start of that member.
+// onlyNeedsStart reports whether a finding about one member is cured by a start of that member.
 func (pl *planner) onlyNeedsStart(fd *check.Finding) bool {
 	return fd.Check.MendedByStart() && len(fd.Members) == 1 && len(pl.mends(fd.Members[0])) > 0
 }
 
-// Zombie tells whether only bucket members lists the member.
+// Zombie reports whether only bucket members lists the member.
 func (m *Member) Zombie() bool { return m.Action == Remove && m.Obstacle == ObstacleBucketOnly }

@@ -19,25 +19,25 @@ type Mode string
 
 // The modes. Apply knows MendFiles, Live, Clone, Reseed and Rebuild; the others are done by hand, or not at all.
 const (
-	// Live drives the running cluster through its client API: move the leader, then take one member out and in at a
+	// Live changes the running cluster through its client API: move the leader, then remove and add one member at a
 	// time.
 	Live Mode = "live"
 	// Clone writes new data dirs for all members from the best member's database, offline; member and cluster IDs stay.
 	Clone Mode = "clone"
-	// Reseed runs the live steps on copies in a sandbox and hands out the data dirs that result.
+	// Reseed runs the live steps on copies in a sandbox and publishes the resulting data dirs.
 	Reseed Mode = "reseed"
 	// ForceNewCluster starts the best member alone with --force-new-cluster and adds the others to it.
 	ForceNewCluster Mode = "force-new-cluster"
-	// MendFiles mends damaged data dirs from their own files or with the help of other members; nothing is given up.
+	// MendFiles mends damaged data dirs from their own files or with the help of other members; nothing is lost.
 	MendFiles Mode = "mend"
 	// Rebuild makes the database from a backup and the members' logs, and writes new data dirs for all members with it;
 	// IDs stay.
 	Rebuild Mode = "rebuild"
-	// Restore builds a new cluster from a backup: no data dir can serve.
+	// Restore builds a new cluster from a backup: no data dir can be used.
 	Restore Mode = "restore"
 	// RehearseOnly plans may be tried, not applied: the evidence does not suffice for more.
 	RehearseOnly Mode = "rehearse-only"
-	// LeaveAlone is the answer for sets that need no repair; no plan is made then.
+	// LeaveAlone is for sets that need no repair; no plan is made then.
 	LeaveAlone Mode = "leave-alone"
 )
 
@@ -53,21 +53,21 @@ type Plan struct {
 	Inputs  []Input  `json:"inputs"`
 	Sources []Source `json:"sources"`
 	Verdict Verdict  `json:"verdict"`
-	// Mode is the recommended way, Why what the choice rests on.
+	// Mode is the recommended procedure, Why the reason for it.
 	Mode Mode   `json:"mode"`
 	Why  string `json:"why"`
 	Best Choice `json:"best"`
 	Lost Lost   `json:"lost"`
-	// Cluster is what the best member knows of its cluster.
+	// Cluster is what the best member knows about its cluster.
 	Cluster Cluster  `json:"cluster"`
 	Members []Member `json:"members"`
-	// Mends are the narrow repairs that were tried on copies of damaged data dirs.
+	// Mends is the surgery that was tried on copies of damaged data dirs.
 	Mends []Mend `json:"mends,omitempty"`
 	// Rebuilt is the database that was made from logs, where no data dir is usable; nil else.
 	Rebuilt *Rebuilt `json:"rebuilt,omitempty"`
 	// Cautions are what a person must know before the first step.
 	Cautions []string `json:"cautions"`
-	// Ways are all ways to repair, the recommended one first; a way that is not possible says why and has no steps.
+	// Ways are all procedures, the recommended one first. One that is not possible says why and has no steps.
 	Ways []Way `json:"ways"`
 }
 
@@ -78,7 +78,7 @@ type Input struct {
 	WALDir string `json:"walDir,omitempty"`
 }
 
-// Source is what the plan is bound to.
+// Source is a source that the plan is bound to.
 type Source struct {
 	Name   string        `json:"name"`
 	Kind   evidence.Kind `json:"kind"`
@@ -104,40 +104,38 @@ type Choice struct {
 	Why string `json:"why"`
 	// Equals are other members with the same standing.
 	Equals []string `json:"equals,omitempty"`
-	// AppliedIndex and Revision are where the best database stands, HashKV its hash of all keys at that revision.
+	// AppliedIndex and Revision are those of the best database, HashKV its hash of all keys at that revision.
 	AppliedIndex uint64 `json:"appliedIndex"`
 	Revision     int64  `json:"revision"`
 	Compact      int64  `json:"compactRevision"`
 	HashKV       uint32 `json:"hashKV"`
 	AuthRevision uint64 `json:"authRevision"`
-	// Known are checks that find something in this member alone. It is kept with its content and does not count against
-	// the result.
+	// Known are checks that find something in this member alone. The result still has it, and the proof accepts it.
 	Known []check.ID `json:"known,omitempty"`
 }
 
-// Lost is what keeping the best member's content gives up.
+// Lost is what is lost by keeping the best member's content.
 type Lost struct {
 	CommittedEntries int                 `json:"committedEntries"`
 	Keys             int                 `json:"keys"`
 	Entries          []compare.LostEntry `json:"entries,omitempty"`
-	// Unproven says why it is not proven that nothing more is given up; empty where it is.
+	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
-	// Open is what members that are lost may have committed besides, nil where every committed entry is in a log at
-	// hand.
+	// Open is what lost members may have committed in addition, nil if every committed entry is in the log of a source.
 	Open *OpenEnd `json:"open,omitempty"`
 	// Save are the commands that write what is lost to files, to be run before the first step.
 	Save []string `json:"save,omitempty"`
-	// SaveArgs are the same as lists of arguments.
+	// SaveArgs are the same commands as lists of arguments.
 	SaveArgs []shell.Command `json:"saveArgs,omitempty"`
 }
 
-// Cluster is the cluster that is repaired.
+// Cluster is the cluster to repair.
 type Cluster struct {
 	ID      dumplog.ID `json:"id"`
 	Version string     `json:"version"`
 	// Storage is the storage version of the best database, "" before 3.6.
 	Storage string `json:"storageVersion,omitempty"`
-	// Minor is the 3.x line that wrote the best member.
+	// Minor is the minor version of etcd 3 that wrote the best member.
 	Minor int  `json:"minor"`
 	Auth  bool `json:"auth"`
 	// Voters is their number in the configuration, Quorum what a decision needs, Startable how many voters' dirs can be
@@ -156,7 +154,7 @@ type Cluster struct {
 // disagree.
 func (c *Cluster) Has(r *release.Rule) release.Answer { return release.AnyOf(c.Minor).Has(r) }
 
-// KnowsLearners tells whether the cluster's own servers know learners (3.4 and later).
+// KnowsLearners reports whether the cluster's own servers know learners (3.4 and later).
 func (c *Cluster) KnowsLearners() bool { return c.Has(release.Learners).Possible() }
 
 // Majority is how many of n voters a decision takes.
@@ -177,17 +175,17 @@ const (
 	RebuildIt Action = "rebuild"
 	// Start: it only lags; it is started and catches up.
 	Start Action = "start"
-	// Restart: it is stopped and started again on its own data dir, which mends what is stale in it.
+	// Restart: it is stopped and started again on its own data dir, which mends stale rows in it.
 	Restart Action = "restart"
-	// Replace: it is removed, its data dir set aside, and it comes back empty, as a learner first.
+	// Replace: it is removed, its data dir is moved aside, and it comes back empty, first as a learner.
 	Replace Action = "replace"
-	// Remove: it is taken out of the configuration and does not come back.
+	// Remove: it is removed from the configuration and does not come back.
 	Remove Action = "remove"
-	// Retire: the cluster has removed it already; its process is stopped and its data dir set aside.
+	// Retire: the cluster has removed it already; its process is stopped and its data dir is moved aside.
 	Retire Action = "retire"
-	// Join: it ran as another cluster; its data dir is set aside and it joins the best member's cluster.
+	// Join: it ran as another cluster; its data dir is moved aside and it joins the best member's cluster.
 	Join Action = "join"
-	// StandIn: a new member on another host takes the place of one that is removed after it.
+	// StandIn: a new member on another host takes the place of a member that is removed after it.
 	StandIn Action = "standby"
 )
 
@@ -201,7 +199,7 @@ type Member struct {
 	Learner    bool       `json:"learner,omitempty"`
 	PeerURLs   []string   `json:"peerURLs"`
 	ClientURLs []string   `json:"clientURLs,omitempty"`
-	// Source is the label of its data dir among the sources, "" when that is not at hand.
+	// Source is the label of its data dir among the sources, "" when there is none.
 	Source string `json:"source,omitempty"`
 	Action Action `json:"action"`
 	Why    string `json:"why"`
@@ -210,12 +208,12 @@ type Member struct {
 	For     string `json:"for,omitempty"`
 	// RestartOn is the release that a restart must use to mend its data, "" when it needs none.
 	RestartOn string `json:"restartOn,omitempty"`
-	// Startable tells whether a server may be started on a copy of its data dir; NotStartable says why not.
+	// Startable is true when a server may be started on a copy of its data dir; NotStartable says why not.
 	Startable    bool   `json:"startable"`
 	NotStartable string `json:"notStartable,omitempty"`
-	// Obstacle is what stands against starting one, "" when nothing does. Steps depend on it, never on the words.
+	// Obstacle is what prevents a start, "" for nothing. Steps depend on it, never on the text in NotStartable.
 	Obstacle Obstacle `json:"obstacle,omitempty"`
-	// Applied, Revision and Lacks are where it stands.
+	// Applied and Revision are those of its database, Lacks counts the committed effects missing in it.
 	Applied  uint64 `json:"appliedIndex,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
 	Lacks    int    `json:"lacks,omitempty"`
@@ -238,19 +236,19 @@ func (m *Member) Folder() string {
 	return shell.FileName(m.ServerName())
 }
 
-// Way is one way to repair.
+// Way is one procedure of repair.
 type Way struct {
 	Mode        Mode `json:"mode"`
 	Recommended bool `json:"recommended,omitempty"`
 	Possible    bool `json:"possible"`
-	// Uses is the way whose steps are done, to copies.
+	// Uses is the procedure whose steps are done, on copies.
 	Uses  Mode   `json:"uses,omitempty"`
 	Why   string `json:"why"`
 	Cost  *Cost  `json:"cost,omitempty"`
 	Steps []Step `json:"steps,omitempty"`
 }
 
-// Way returns the way of that mode, nil when the plan has none.
+// Way returns the procedure of that mode, nil when the plan has none.
 func (p *Plan) Way(m Mode) *Way {
 	for i := range p.Ways {
 		if p.Ways[i].Mode == m {

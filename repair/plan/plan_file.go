@@ -62,10 +62,10 @@ func (p *Plan) YAML() ([]byte, error) {
 	if err := e.Close(); err != nil {
 		return nil, err
 	}
-	return shell.AppendSafe(nil, b.Bytes(), true), nil // plain has put what this changes between double quotes
+	return shell.AppendSafe(nil, b.Bytes(), true), nil // plain has double-quoted what this changes
 }
 
-// plain turns the flow style that JSON was read in into block style. A list of arguments stays on its line.
+// plain turns the flow style that JSON was read in into block style. A list of arguments remains on its line.
 func plain(n *yaml.Node) {
 	n.Style &^= yaml.FlowStyle
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
@@ -122,10 +122,10 @@ func writeNew(path string, b []byte) (err error) {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// maxPlan bounds a plan; those of big clusters have some hundred KiB.
+// maxPlan bounds a plan; plans for big clusters have some hundred KiB.
 const maxPlan = 256 << 20
 
-// Load reads a plan and checks that nobody changed it.
+// Load reads a plan and checks that it was not changed.
 func Load(path string) (*Plan, error) {
 	b, err := regular.ReadFile(path, maxPlan)
 	if err != nil {
@@ -171,8 +171,7 @@ func (p *Plan) agrees() error {
 
 const planAnew = "make a new plan with etcd-medic repair plan; its sources are listed in the old one under inputs"
 
-// checkVersion refuses plans of another format before anything else of them is read: what their fields mean is not
-// known.
+// checkVersion refuses plans of another format before anything else is read: the meaning of their fields is unknown.
 func checkVersion(path string, b []byte) error {
 	var head struct {
 		Version int `yaml:"schemaVersion"`

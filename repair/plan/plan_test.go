@@ -183,7 +183,7 @@ func TestPlanMixedClusters(t *testing.T) {
 		t.Errorf("actions %v, want x best, y join", got)
 	}
 	if p.Way(plan.Clone).Possible {
-		t.Error("a member of another cluster can not be cloned into this one")
+		t.Error("a member of another cluster cannot be cloned into this one")
 	}
 }
 

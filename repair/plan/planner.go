@@ -14,13 +14,13 @@ import (
 
 // Options are the choices that belong to the operator.
 type Options struct {
-	// Compare are the options of the diagnosis behind the plan.
+	// Compare are the options of the diagnosis that the plan is based on.
 	Compare compare.Options
 	// Best is the member to keep, by label, server name or ID; "" lets content decide.
 	Best string
 	// Gone are members whose data dirs are lost for good.
 	Gone []string
-	// Replace are members to reseed although nothing is wrong with them.
+	// Replace are members to reseed although no problem was found in them.
 	Replace []string
 	// mends and rebuilt are the results.
 	mends   []Mend
@@ -29,7 +29,7 @@ type Options struct {
 	Standby []Standby
 }
 
-// planner carries what the parts of a plan need to know.
+// planner holds what the parts of a plan have in common.
 type planner struct {
 	p     *Plan
 	o     Options
@@ -37,13 +37,13 @@ type planner struct {
 	best  *evidence.Facts
 	ranks map[string]*compare.Rank
 	kinds map[string]evidence.Kind
-	// ref are the facts that tell raft's newest configuration.
+	// ref are the facts of the member with raft's newest configuration.
 	ref *evidence.Facts
 	// dead are the voters that never started, by ID.
 	dead map[dumplog.ID]bool
-	// used are the sources that a member of the configuration has.
+	// used are the sources that belong to a member of the configuration.
 	used map[string]bool
-	// restoring is true when no data dir is usable as it is, and mended ones are.
+	// restoring is true when no data dir is usable as it is.
 	restoring bool
 }
 
@@ -64,8 +64,7 @@ func New(ctx context.Context, specs []evidence.Spec, scratch Scratch, o Options)
 	return From(r, specs, o)
 }
 
-// diagnoseFor diagnoses, and once more when the operator's choice is another than the report's: what is lost depends on
-// it.
+// diagnoseFor diagnoses, and again if the operator's choice differs from the report's: the losses depend on it.
 func diagnoseFor(ctx context.Context, specs []evidence.Spec, o *Options) (*compare.Report, error) {
 	r, err := compare.Diagnose(ctx, specs, o.Compare)
 	if err != nil || o.Best == "" {
@@ -73,7 +72,7 @@ func diagnoseFor(ctx context.Context, specs []evidence.Spec, o *Options) (*compa
 	}
 	label := labelOf(r, o.Best)
 	if label == "" {
-		return nil, refusal.New("the sources are "+strings.Join(labels(r), ", "), "--best %s is none of the sources",
+		return nil, refusal.New("the sources are "+strings.Join(labels(r), ", "), "--best %s is not one of the sources",
 			o.Best)
 	}
 	if o.Best = label; r.Best == nil || len(r.Best.Members) > 0 && r.Best.Members[0] == label {
@@ -92,7 +91,7 @@ func labels(r *compare.Report) []string {
 	return out
 }
 
-// labelOf finds a source by label, server name or ID; "" when it is none or not one.
+// labelOf finds a source by label, server name or ID; "" if there is none or more than one.
 func labelOf(r *compare.Report, name string) string {
 	found := ""
 	for i := range r.Members {
@@ -178,12 +177,12 @@ func newPlanner(r *compare.Report, specs []evidence.Spec, o Options) *planner {
 	return pl
 }
 
-// refuse says no where a plan would make things worse or rest on nothing.
+// refuse refuses a plan that would do harm or lack evidence.
 func (pl *planner) refuse() error {
 	v := &pl.r.Verdict
 	for _, s := range pl.r.Sources {
 		if s.Error != "" {
-			return refusal.New("bring it into a readable state, or leave it out", "source %s can not be read: %s",
+			return refusal.New("make it readable, or leave it out", "source %s cannot be read: %s",
 				s.Name,
 				s.Error)
 		}
@@ -197,7 +196,7 @@ func (pl *planner) refuse() error {
 			"none of the sources is a data dir")
 	}
 	if v.Health == check.HealthUnknown && pl.o.Best == "" {
-		return refusal.New("bring what is missing; or name the member to keep with --best, for a plan that can only "+
+		return refusal.New("add the missing files; or name the member to keep with --best, for a plan that can only "+
 			"be rehearsed", "the evidence does not suffice: %s", v.Summary)
 	}
 	return nil
@@ -207,7 +206,7 @@ func (pl *planner) hasKind(k evidence.Kind) bool {
 	return slices.ContainsFunc(pl.r.Sources, func(s compare.Source) bool { return s.Kind == k })
 }
 
-// needed refuses plans that would do nothing, and says what to do instead.
+// needed refuses a plan without any work, and says what to do instead.
 func (pl *planner) needed() error {
 	if len(pl.p.mended()) > 0 || pl.p.Rebuilt != nil {
 		return nil
@@ -244,7 +243,7 @@ func whatStartMends(n int) string {
 	return "have damage that their servers put right when they start"
 }
 
-// otherwiseBroken tells whether the diagnosis found anything that a start does not mend.
+// otherwiseBroken reports whether the diagnosis found a problem that a start does not mend.
 func (pl *planner) otherwiseBroken() bool {
 	return slices.ContainsFunc(pl.r.Findings,
 		func(f check.Finding) bool { return Breaks(&f) && !pl.onlyNeedsStart(&f) })
@@ -259,7 +258,7 @@ func (pl *planner) startHint(names []string) string {
 	return "start the members, all of them, as they are. " + strings.Join(out, ". ")
 }
 
-// hint is what to do where nothing is planned.
+// hint is what to do without a plan.
 func (pl *planner) hint() string {
 	switch pl.p.Verdict.Class {
 	case check.ClassLagging:

@@ -11,29 +11,29 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// OpenEnd is what cannot be known where a majority of the voters is lost: they may have committed entries without any
-// member at hand.
+// OpenEnd is what cannot be known if a majority of the voters is lost: they may have committed entries that no source
+// has.
 type OpenEnd struct {
-	// Voters are those that could have done it: lost, not given, or with a log that cannot be trusted.
+	// Voters are those voters: lost, not given, or with a log that cannot be trusted.
 	Voters []string `json:"voters"`
-	// CommittedTo is the last entry that is known to be committed, LogTo the last one that a log at hand holds. Nothing
+	// CommittedTo is the last entry that is known to be committed, LogTo the last entry in the log of a source. Nothing
 	// is known above.
 	CommittedTo uint64 `json:"committedTo"`
 	LogTo       uint64 `json:"logTo"`
-	// Revision is that of the member that is kept. Clients may have seen higher ones; how much higher, nothing tells.
+	// Revision is that of the kept member. Clients may have seen higher ones; the difference is unknown.
 	Revision int64 `json:"revision"`
-	// Undecided are entries in the log of the member that is kept that it does not know to be committed, though they
-	// may have been acknowledged. A forced start drops them. Nil when there are none.
+	// Undecided are entries in the kept member's log that it does not know to be committed, though they may have been
+	// acknowledged. A forced start drops them. It is nil when there are none.
 	Undecided *boot.Range `json:"undecided,omitempty"`
-	// BumpRevision is a raise that is higher than the lost members can have come.
+	// BumpRevision is a raise to a revision that the lost members cannot have reached.
 	BumpRevision int64 `json:"bumpRevision"`
 }
 
-// leastBump is more than a server writes in a week, and what the documentation of etcd advises.
+// leastBump is more than a server writes in a week; the documentation of etcd advises it.
 const leastBump = 1_000_000_000
 
-// bump is a raise of the revision that puts it above all that clients may have seen: at least as much as the cluster
-// wrote in its whole life.
+// bump is a raise of the revision above all that clients may have seen: at least as many revisions as the cluster has
+// ever written.
 func bump(revision int64) int64 {
 	n := int64(leastBump)
 	for n < revision && n <= 1<<61 {
@@ -42,7 +42,7 @@ func bump(revision int64) int64 {
 	return n
 }
 
-// openEnd tells what a lost majority may have committed; nil where every committed entry is in a log at hand.
+// openEnd says what a lost majority may have committed; nil if every committed entry is in the log of a source.
 func (pl *planner) openEnd() *OpenEnd {
 	o := &OpenEnd{CommittedTo: pl.best.Commit, Revision: pl.p.Best.Revision, BumpRevision: pl.p.bumpRevision()}
 	for i := range pl.p.Members {
@@ -65,8 +65,8 @@ func (pl *planner) openEnd() *OpenEnd {
 	return o
 }
 
-// endsWhole tells whether a member's log shows all that the member has acknowledged. A record that was in flight was
-// not; what was overwritten or lost at the end may have been.
+// endsWhole reports whether a member's log shows everything that the member has acknowledged. A torn record was not
+// acknowledged. Records that were overwritten or lost at the end may have been.
 func endsWhole(f *evidence.Facts) bool {
 	if a := boot.Of(f); a.Forgot != nil || f.WAL.DamageOmitted > 0 {
 		return false
@@ -85,7 +85,7 @@ func (p *Plan) bumpRevision() int64 {
 	return bump(rev)
 }
 
-// undecided are the entries that the member that is kept does not know to be committed.
+// undecided are the entries that the kept member does not know to be committed.
 func (pl *planner) undecided() *boot.Range {
 	w := pl.best.WAL
 	if w == nil {
@@ -105,7 +105,7 @@ func (pl *planner) undecided() *boot.Range {
 func (pl *planner) openEndCautions() []string {
 	o := pl.p.Lost.Open
 	switch {
-	case pl.p.Mode == MendFiles && len(pl.o.Gone) == 0: // no member is given up there
+	case pl.p.Mode == MendFiles && len(pl.o.Gone) == 0: // no member is lost there
 		return nil
 	case o == nil && pl.p.Mode == ForceNewCluster:
 		return []string{pl.bumpCaution()}
@@ -113,8 +113,8 @@ func (pl *planner) openEndCautions() []string {
 		return nil
 	}
 	out := []string{fmt.Sprintf("%s can have committed more than any source shows: entries up to %d are known to be "+
-		"committed, the logs at hand end with %d, and nothing tells how far the lost members came. "+
-		"What they acknowledged above that is lost, and cannot be listed", strings.Join(o.Voters, ", "), o.CommittedTo,
+		"committed, the logs among the sources end with %d, and nothing shows how far the lost members were. What "+
+		"they acknowledged above that is lost, and cannot be listed", strings.Join(o.Voters, ", "), o.CommittedTo,
 		o.LogTo)}
 	if o.Undecided != nil {
 		out = append(out, fmt.Sprintf("%s of %s may have been acknowledged, though it does not know them to be "+
@@ -129,12 +129,12 @@ func (pl *planner) bumpCaution() string {
 		how = "restore with"
 	}
 	return fmt.Sprintf("revision %d is known; clients that watch (Kubernetes, leader elections) may have seen higher "+
-		"ones, would miss every change up to there, and would take other changes for known: %s --bump-revision %d "+
+		"ones, would miss every change up to there, and would treat other changes as known: %s --bump-revision %d "+
 		"--mark-compacted",
 		pl.p.Best.Revision, how, pl.p.bumpRevision())
 }
 
-// saveUndecided is the command that writes the entries out which a forced start drops.
+// saveUndecided is the command that writes out the entries that a forced start drops.
 func (pl *planner) saveUndecided() {
 	o := pl.p.Lost.Open
 	if o == nil || o.Undecided == nil {

@@ -16,9 +16,9 @@ import (
 )
 
 // Rebuilt is a database that was made in scratch when the plan was made, from a backup and the logs of the members. It
-// holds what is proven committed, where no data dir is usable.
+// holds everything that is proven to be committed, if no data dir is usable.
 type Rebuilt struct {
-	// Base is the backup that the logs lead on from, "" where they reach back to the first entry; Logs are the members
+	// Base is the backup from which the logs continue, "" if they reach back to the first entry. Logs are the members
 	// whose logs were used.
 	Base string   `json:"base,omitempty"`
 	Logs []string `json:"logs"`
@@ -29,14 +29,14 @@ type Rebuilt struct {
 	Bytes int64  `json:"bytes"`
 	// Lost are committed entries that no log holds, with all that follows them; nil when there are none.
 	Lost *boot.Range `json:"lost,omitempty"`
-	// Promise is what the database holds; rehearsal and application prove the same of theirs.
+	// Promise is what the database holds; rehearsal and application prove the same for theirs.
 	Promise *Promise `json:"promise"`
 	// made are the facts of the database.
 	made *evidence.Facts
 }
 
-// tryRebuild makes the database where a restore would be planned else: no data dir is usable, and none can be mended.
-// The result that comes furthest counts; nil when there is none.
+// tryRebuild makes the database if otherwise a restore would be planned: no data dir is usable, and none can be mended.
+// The result with the highest index counts; nil when there is none.
 func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, scratch Scratch,
 	o *Options) (best *Rebuilt, err error) {
 	pl := newPlanner(r, specs, *o)
@@ -73,7 +73,7 @@ func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, s
 		}
 		if err == nil && (best == nil || x.Index > best.Index) &&
 			!slices.ContainsFunc(set.Members, func(m *evidence.Member) bool {
-				// a restore gives as much
+				// a restore yields as much
 				return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= x.Index
 			}) {
 			best = x
@@ -82,7 +82,7 @@ func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, s
 	return best, nil
 }
 
-// lostAbove are the committed entries that the sources know of, and that the database does not hold.
+// lostAbove are the committed entries that the sources show and that the database does not hold.
 func lostAbove(r *compare.Report, x *Rebuilt) *boot.Range {
 	known := x.Index
 	for i := range r.Members {
@@ -103,7 +103,7 @@ func lostAbove(r *compare.Report, x *Rebuilt) *boot.Range {
 	return &boot.Range{From: x.Index + 1, To: known}
 }
 
-// LogsOf are the logs of the cluster that has most of them.
+// LogsOf are the logs of the cluster with most of them.
 func LogsOf(set *evidence.Set) []*evidence.Member {
 	by := map[dumplog.ID][]*evidence.Member{}
 	most := dumplog.ID(0)
@@ -137,7 +137,7 @@ func BasesOf(set *evidence.Set) []evidence.Spec {
 	return out
 }
 
-// Inspected says what a database holds that was rebuilt. It is no result when the diagnosis finds errors in it.
+// Inspected returns the promise of a rebuilt database. It is an error if its diagnosis finds errors.
 func Inspected(ctx context.Context, j *RebuildJob, f *RebuiltFile, o compare.Options) (*Rebuilt, error) {
 	r, err := compare.Inspect(ctx, evidence.Spec{Name: "rebuilt", Where: f.Path, Backup: true}, o)
 	if err != nil {
@@ -157,8 +157,7 @@ func Inspected(ctx context.Context, j *RebuildJob, f *RebuiltFile, o compare.Opt
 	return x, nil
 }
 
-// fromRebuilt plans on the rebuilt database: every member gets it, under its own ID. Nothing is planned when it is
-// false.
+// fromRebuilt plans with the rebuilt database: every member gets it, under its own ID. It returns false without a plan.
 func (pl *planner) fromRebuilt() bool {
 	x := pl.o.rebuilt
 	if x == nil || x.made == nil {
@@ -195,7 +194,7 @@ func (pl *planner) fromRebuilt() bool {
 	return true
 }
 
-// from says what the database is made of.
+// from names the sources of the database.
 func (x *Rebuilt) from() string {
 	logs := "the logs of " + strings.Join(x.Logs, ", ")
 	if x.Base == "" {
@@ -204,7 +203,7 @@ func (x *Rebuilt) from() string {
 	return x.Base + " and " + logs
 }
 
-// rebuildWay is the way that gives every member the rebuilt database.
+// rebuildWay is the procedure that gives every member the rebuilt database.
 func (pl *planner) rebuildWay() Way {
 	x := pl.p.Rebuilt
 	return Way{Mode: Rebuild, Possible: true, Steps: (&builder{p: pl.p, way: Rebuild}).rebuild(),

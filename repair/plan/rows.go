@@ -12,15 +12,15 @@ import (
 )
 
 // Rows of bucket members that do not follow raft: zombies, which raft's configuration does not know, and voters that
-// the bucket calls learners. Servers up to 3.5 do not look at them, and the newest of 3.5 mend them at their next
-// start; from 3.6 on the bucket is the member list.
+// the bucket calls learners. Servers up to 3.5 do not use them, and the newest of 3.5 mend them at their next start.
+// From 3.6 on the bucket is the member list.
 
-// drifted tells causes in which a row of bucket members is stale.
+// drifted are the causes in which a row of bucket members is stale.
 func drifted(id cause.ID) bool {
 	return id == cause.LearnerPromotionNotPersisted || id == cause.ZombieMembersV3Bucket
 }
 
-// zombies adds the rows that M07 calls so. Releases that boot with the bucket count them.
+// zombies adds the members that M07 calls zombies. Releases that boot with the bucket count them.
 func (pl *planner) zombies() {
 	for i := range pl.r.Findings {
 		f := &pl.r.Findings[i]
@@ -39,7 +39,7 @@ func (pl *planner) zombie(id dumplog.ID, row *dumpdb.Member) {
 		return
 	}
 	if c := &pl.p.Cluster; c.Has(release.QuorumFromDB).Certain() && !row.IsLearner {
-		c.Voters++ // its servers count it
+		c.Voters++ // the cluster's servers count it
 		c.Quorum = Majority(c.Voters)
 	}
 	pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id,
@@ -48,7 +48,7 @@ func (pl *planner) zombie(id dumplog.ID, row *dumpdb.Member) {
 			"configuration does not", Obstacle: ObstacleBucketOnly, NotStartable: "raft does not know it"})
 }
 
-// restarts makes members start again where that is what mends their rows, and nothing else is to be done.
+// restarts plans restarts for members whose rows a restart mends, if nothing else has to be done.
 func (pl *planner) restarts() {
 	on := ""
 	healthy := pl.r.Verdict.Health == check.Healthy
@@ -75,19 +75,19 @@ func (pl *planner) restarts() {
 	}
 }
 
-// HasBucketOnlyMembers tells whether there are zombies.
+// HasBucketOnlyMembers reports whether the plan has zombies.
 func (p *Plan) HasBucketOnlyMembers() bool {
 	return slices.ContainsFunc(p.Members, func(m Member) bool { return m.Zombie() })
 }
 
-// Removable tells whether a member is removed by asking the cluster: zombies only from 3.7 on. Up to 3.5 a restart
-// drops them. Every server of 3.6 panics, and panics again at each start, when a member is removed that its v2 store
-// does not have (membership/storev2.go, mustDeleteMemberFromStore).
+// Removable reports whether the cluster can remove the member; zombies only from 3.7 on. Up to 3.5 a restart drops
+// them. Every server of 3.6 panics, and panics again at each start, when a member is removed that its v2 store does not
+// have (membership/storev2.go, mustDeleteMemberFromStore).
 func (p *Plan) Removable(m *Member) bool {
 	return !m.Zombie() || p.Cluster.Has(release.QuorumFromDB).Certain()
 }
 
-// needsClone says why only new databases get rid of the zombies, "" when something else does or there are none.
+// needsClone says why only new databases remove the zombies, "" when something else does or there are none.
 func (p *Plan) needsClone() string {
 	switch c := &p.Cluster; {
 	case !p.HasBucketOnlyMembers():
@@ -104,12 +104,12 @@ func (p *Plan) needsClone() string {
 const whyNotRemoved = "etcd 3.6 panics on every member, and at each start after that, when a member is removed that " +
 	"only bucket members lists"
 
-// Restarts tells whether restarts are there to mend rows.
+// Restarts reports whether the plan has restarts that mend rows.
 func (p *Plan) Restarts() bool {
 	return slices.ContainsFunc(p.Members, func(m Member) bool { return m.RestartOn != "" })
 }
 
-// RestartRule is what a server must do for the restarts of the plan, nil where there are none.
+// RestartRule is the rule that a server must follow for the restarts of the plan, nil if there are none.
 func (p *Plan) RestartRule() *release.Rule {
 	switch {
 	case !p.Restarts():
@@ -130,7 +130,7 @@ func (p *Plan) RestartOn() string {
 	return ""
 }
 
-// Counted tells whether raft counts the member as a voter of the running cluster: servers that do not build raft's
+// Counted reports whether raft counts the member as a voter of the running cluster: servers that do not build raft's
 // configuration from bucket members leave zombies out, even where they list them.
 func (p *Plan) Counted(m *Member) bool { return m == nil || !m.Zombie() || p.Removable(m) }
 

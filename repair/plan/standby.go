@@ -11,10 +11,10 @@ import (
 
 // Standby is a new member on another host, or at another peer URL, that takes the place of one that is replaced. It
 // joins and is promoted before the old one is removed, so that the cluster never has a voter fewer. At the same peer
-// URL etcd lets nobody join before the old member is removed.
+// URL etcd accepts no new member before the old one is removed.
 type Standby struct {
-	// Name is the new member's --name, URL its peer URL. For is the member that it takes the place of, "" for the next
-	// one in the plan.
+	// Name is the new member's --name, URL its peer URL. For is the member that it replaces, "" for the next one in the
+	// plan.
 	Name, URL, For string
 }
 
@@ -53,7 +53,7 @@ func (pl *planner) standbys() error {
 			return m.Named(s.Name) || m.ServerName() == s.Name || slices.Contains(m.PeerURLs, s.URL)
 		}
 		if slices.ContainsFunc(pl.p.Members, taken) {
-			return refusal.New("give it a name and a peer URL of its own",
+			return refusal.New("give it another name and another peer URL",
 				"another member has the name or the peer URL "+
 					"of the standby %s=%s", s.Name, s.URL)
 		}
@@ -82,7 +82,7 @@ func (pl *planner) replacedBy(s Standby) (*Member, error) {
 	return nil, refusal.New(hint, "no member is left that the standby %s could take the place of", s.Name)
 }
 
-// standIn brings the new member in first and takes the old one out then.
+// standIn adds the new member first and removes the old one after that.
 func (b *builder) standIn(m *Member) {
 	b.bringIn(b.p.Member(m.Standby))
 	b.save(m)
@@ -92,7 +92,7 @@ func (b *builder) standIn(m *Member) {
 	b.add(StepSetAside, m)
 }
 
-// whileFewer is what a way says of the voters that are out.
+// whileFewer describes how many voters are missing during a procedure.
 func (b *builder) whileFewer() string {
 	var without, with []string
 	for _, m := range b.rejoining() {
@@ -107,7 +107,7 @@ func (b *builder) whileFewer() string {
 	var out string
 	if len(without) > 0 {
 		out = fmt.Sprintf("; there is one voter fewer from the stop of each of %s until it is promoted again, since "+
-			"etcd lets nobody join at a peer URL that is taken. repair plan --standby NAME=PEER_URL, with another "+
+			"etcd accepts no member at a peer URL that is taken. repair plan --standby NAME=PEER_URL, with another "+
 			"host, avoids that",
 			strings.Join(without, ", "))
 	}

@@ -2,7 +2,7 @@ package plan
 
 import "slices"
 
-// Step is one act. It is idempotent: when Done holds it is passed over.
+// Step is one action. It is idempotent: it is skipped when Done holds.
 type Step struct {
 	ID           string   `json:"id"`
 	Kind         StepKind `json:"kind"`
@@ -12,15 +12,16 @@ type Step struct {
 	Effect       string   `json:"effect"`
 	Undo         string   `json:"undo"`
 	Done         string   `json:"doneWhen"`
-	// ByHand are the commands for those who do the step themselves.
+	// ByHand are the commands for doing the step by hand.
 	ByHand []Command `json:"byHand"`
 }
 
-// builder puts the steps of one way in order. voters and up follow the configuration as the steps change it.
+// builder puts the steps of one procedure in order. voters and up are updated with each step that changes the
+// configuration.
 type builder struct {
 	p   *Plan
 	way Mode
-	// from is the backup that a restore takes.
+	// from is the backup to restore.
 	from       string
 	voters, up int
 	steps      []Step
@@ -36,8 +37,8 @@ func (b *builder) each(f func(m *Member), actions ...Action) {
 	}
 }
 
-// live is the way that keeps the cluster running. Voters that are down go first: adding a member is refused while one
-// is not connected.
+// live is the procedure that keeps the cluster running. Voters that are down are removed first: adding a member is
+// refused while one is not connected.
 func (b *builder) live() []Step {
 	b.each(func(m *Member) { b.add(StepStart, m) }, Start)
 	b.add(StepBackup, b.best())
@@ -47,7 +48,7 @@ func (b *builder) live() []Step {
 		b.add(StepMoveLeader, b.best())
 	}
 	b.each(b.restart, Restart, Best)
-	if len(rejoin) > 0 { // while all voters are there
+	if len(rejoin) > 0 { // while all voters are present
 		b.add(StepAdvanceLog, b.best())
 	}
 	b.each(func(m *Member) {
@@ -83,7 +84,7 @@ func (b *builder) live() []Step {
 	return b.steps
 }
 
-// force is the way without a majority.
+// force is the procedure without a majority.
 func (b *builder) force() []Step {
 	for i := range b.p.Members {
 		if m := &b.p.Members[i]; m.Action != Remove && m.Obstacle != ObstacleNameTaken &&
@@ -104,7 +105,7 @@ func (b *builder) force() []Step {
 	return b.steps
 }
 
-// others are the members that are to be part of the cluster beside the best one.
+// others are all future members of the cluster except the best one.
 func (b *builder) others() []*Member {
 	var out []*Member
 	for i := range b.p.Members {
@@ -118,8 +119,7 @@ func (b *builder) others() []*Member {
 func (b *builder) rejoining() []*Member {
 	var out []*Member
 	b.each(func(m *Member) { out = append(out, m) }, Replace, Join)
-	// Those that are out already come back first: the cluster then has as few voters as it must for as short as it can
-	// be.
+	// Those that were removed already come back first, so that voters are missing for as short as possible.
 	slices.SortStableFunc(out, func(x, y *Member) int { return wentFirst(y) - wentFirst(x) })
 	return out
 }
@@ -133,7 +133,7 @@ func (b *builder) retire(m *Member) {
 	b.add(StepSetAside, m)
 }
 
-// wentFirst is 1 for a member that is taken out before others come back: no server is started on its data dir.
+// wentFirst is 1 for a member that is removed before others come back: no server is started on its data dir.
 func wentFirst(m *Member) int {
 	if m.Action == Replace && !m.Startable && m.Standby == "" {
 		return 1
@@ -141,8 +141,7 @@ func wentFirst(m *Member) int {
 	return 0
 }
 
-// takeOut removes a voter. Stopping it first is the calmer way, but only while a majority of the present voters goes on
-// without it.
+// takeOut removes a voter. It is stopped first if a majority of the present voters remains without it.
 func (b *builder) takeOut(m *Member) {
 	if b.up >= b.voters/2+1 {
 		b.add(StepStop, m)
@@ -166,7 +165,7 @@ func (b *builder) bringIn(m *Member) {
 	b.up++
 }
 
-// prove ends a way: alarms go, and all members must hold the same.
+// prove ends a procedure: alarms are cleared, and all members must hold the same.
 func (b *builder) prove() {
 	if len(b.p.Cluster.Alarms) > 0 {
 		b.add(StepDisarm, nil)
@@ -176,8 +175,8 @@ func (b *builder) prove() {
 
 func (b *builder) best() *Member { return b.p.Member(b.p.Best.Name) }
 
-// save comes right before a member is taken out: it goes on acknowledging writes until it is stopped, and no other
-// member may hold them.
+// save comes directly before a member is removed: until it is stopped, it acknowledges writes that other members may
+// not hold.
 func (b *builder) save(m *Member) {
 	if m.Zombie() || m.Source == "" && len(m.ClientURLs) == 0 {
 		return // nothing runs that could be asked

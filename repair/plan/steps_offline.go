@@ -1,20 +1,20 @@
 package plan
 
-// clone is the way that writes new data dirs for all members from the best member's database.
+// clone is the procedure that writes new data dirs for all members from the best member's database.
 func (b *builder) clone() []Step {
 	b.add(StepClone, b.best())
 	b.add(StepProve, nil)
 	b.add(StepHandOut, nil)
-	// A clone keeps the configuration as it is; what should not be in it is removed once a majority runs.
+	// A clone keeps the configuration as it is; surplus members are removed once a majority runs.
 	b.each(func(m *Member) {
-		if !m.Zombie() { // no clone has its row
+		if !m.Zombie() { // clones do not have its row
 			b.add(StepRemove, m)
 		}
 	}, Remove)
 	return b.steps
 }
 
-// rebuild is the way that gives every member the rebuilt database.
+// rebuild is the procedure that gives every member the rebuilt database.
 func (b *builder) rebuild() []Step {
 	b.add(StepRebuild, b.best())
 	b.add(StepProve, nil)
@@ -22,7 +22,7 @@ func (b *builder) rebuild() []Step {
 	return b.steps
 }
 
-// mend is the way that mends files; no other member is touched.
+// mend is the procedure that mends files; no other member is changed.
 func (b *builder) mend() []Step {
 	for _, m := range b.p.ToMend() {
 		b.add(StepMend, m)
@@ -32,13 +32,13 @@ func (b *builder) mend() []Step {
 	return b.steps
 }
 
-// only is a way of one step about all members.
+// only is a procedure of one step about all members.
 func (b *builder) only(k StepKind) []Step {
 	b.add(k, nil)
 	return b.steps
 }
 
-// CloneTargets are the members that get a data dir when all are written anew: those that the best member's list holds.
+// CloneTargets are the members that get a new data dir when all are written: those in the best member's list.
 func (p *Plan) CloneTargets() []Member {
 	var out []Member
 	for i := range p.Members {

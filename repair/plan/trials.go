@@ -7,23 +7,23 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
-// Scratch opens a place where repairs are tried. Package try has one.
+// Scratch opens a place where repairs are tried. Package try implements it.
 type Scratch func() (Trials, error)
 
-// Trials makes on scratch copies what a plan promises, so that it promises only what worked. What is made goes once it
-// was looked at.
+// Trials makes on scratch copies what a plan promises, so that it promises only what worked. The copies are removed
+// after look has returned.
 type Trials interface {
 	// Room refuses when fewer than need bytes are free.
 	Room(need int64) error
-	// Mend makes the repairs of one member and lets look see the new data dir.
+	// Mend makes the repairs of one member and calls look with the new data dir.
 	Mend(ctx context.Context, j MendJob, look func(dir string)) (did []string, err error)
-	// Rebuild makes a database and lets look see it.
+	// Rebuild makes a database and calls look with it.
 	Rebuild(ctx context.Context, j RebuildJob, look func(f *RebuiltFile) error) error
 	// Close removes the place.
 	Close()
 }
 
-// MendJob is the narrow repair of one member: which repairs, with what help.
+// MendJob is the surgery on one member: which repairs, with which other sources.
 type MendJob struct {
 	Source  evidence.Spec
 	Peers   []evidence.Spec
@@ -32,7 +32,7 @@ type MendJob struct {
 	Compare compare.Options
 }
 
-// RebuildJob is what a database is made of: a backup, whose Where is "" for none, and logs.
+// RebuildJob names the sources of a database: logs, and a backup, whose Where is "" for none.
 type RebuildJob struct {
 	Base     evidence.Spec
 	Logs     []*evidence.Member

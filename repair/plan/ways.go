@@ -29,12 +29,12 @@ func (pl *planner) mode() error {
 			"members, and %s", pl.p.Best.Name, pl.cloneable())
 	case pl.bestLearns():
 		pl.p.Mode = Clone
-		pl.p.Why = pl.p.Best.Name + " is a learner: it can neither lead nor go on alone, but its database can become " +
+		pl.p.Why = pl.p.Best.Name + " is a learner: it can neither lead nor run alone, but its database can become " +
 			"that of all members"
 	case pl.p.needsClone() != "" && pl.cloneable() != "":
 		return refusal.New(pl.unseenHint(), "the members can only be repaired by clones, and %s", pl.cloneable())
 	case pl.p.needsClone() != "":
-		pl.p.Mode, pl.p.Why = Clone, pl.p.needsClone()+"; new databases carry raft's own list"
+		pl.p.Mode, pl.p.Why = Clone, pl.p.needsClone()+"; new databases have raft's own list"
 	case c.Voters == 1 && c.Startable == 1:
 		pl.p.Mode, pl.p.Why = Live, pl.p.Best.Name+" is a cluster of one and can decide alone: the others come to it "+
 			"while it runs"
@@ -43,18 +43,18 @@ func (pl *planner) mode() error {
 		pl.p.Why = fmt.Sprintf("%d of %d voters can be started, %d are needed: the cluster can be repaired while it runs", c.Startable, c.Voters, c.Quorum)
 	case pl.cloneable() == "" && pl.allAtHand():
 		pl.p.Mode = Clone
-		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the cluster can not decide "+
-			"anything, so all data dirs are written anew with their IDs", c.Startable, c.Voters, c.Quorum)
+		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the cluster has no quorum, so "+
+			"new data dirs with the same IDs are written for all members", c.Startable, c.Voters, c.Quorum)
 	case !pl.p.Member(pl.p.Best.Name).Startable && pl.cloneable() == "":
-		pl.p.Mode, pl.p.Why = Clone, pl.p.Best.Name+" can not be started, but its database is sound: new data dirs "+
+		pl.p.Mode, pl.p.Why = Clone, pl.p.Best.Name+" cannot be started, but its database is sound: new data dirs "+
 			"are written from it"
 	case !pl.p.Member(pl.p.Best.Name).Startable:
-		return refusal.New(pl.unseenHint(), "%s is the best at hand and can not be started (%s), and %s",
+		return refusal.New(pl.unseenHint(), "%s is the best of the sources and cannot be started (%s), and %s",
 			pl.p.Best.Name,
 			pl.p.Member(pl.p.Best.Name).NotStartable, pl.cloneable())
 	default:
 		pl.p.Mode = ForceNewCluster
-		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the best member goes on alone "+
+		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the best member continues alone "+
 			"and the others are added to it", c.Startable, c.Voters, c.Quorum)
 	}
 	if pl.p.Mode != ForceNewCluster {
@@ -65,7 +65,7 @@ func (pl *planner) mode() error {
 		switch {
 		case m.Source == "" && m.Action == Keep && !m.Learner:
 			return refusal.New("give its data dir too; --lost "+m.Name+" if it is gone for good",
-				"only %d of %d voters are among the sources, %d are needed, and nothing was said of %s", c.Startable,
+				"only %d of %d voters are among the sources, %d are needed, and nothing is known about %s", c.Startable,
 				c.Voters, c.Quorum, m.Name)
 		case m.Learner && m.Action != Remove && m.Action != Best:
 			m.Action, m.Why = Remove, "a learner: a forced start drops it; add it again when the voters are well"
@@ -109,33 +109,33 @@ func (pl *planner) rebuildMode() {
 	}
 }
 
-// Rejoins tells whether the member comes back empty.
+// Rejoins reports whether the member comes back empty.
 func (m *Member) Rejoins() bool { return m.Action == Replace || m.Action == Join }
 
-// cloneable says why clones would not bring the cluster back, "" when they do. They carry raft's own list of voters, so
-// a majority of them must get one. A voter that is kept and whose data dir was not looked at may hold more than the
-// best member: it is not overwritten.
+// cloneable says why clones would not restore the cluster, "" when they do. They have raft's own list of voters, so a
+// majority of these must get one. A voter that is kept and whose data dir is not among the sources may hold more than
+// the best member, so it is not overwritten.
 func (pl *planner) cloneable() string {
 	if pl.restoring {
-		return "no data dir at hand is sound"
+		return "no data dir among the sources is sound"
 	}
 	return pl.unclonable()
 }
 
-// unclonable is cloneable for a database that is sound.
+// unclonable is cloneable for a sound database.
 func (pl *planner) unclonable() string {
 	voters, listed := 0, pl.p.Cluster.Voters
 	for i := range pl.p.Members {
 		m := &pl.p.Members[i]
 		if m.Zombie() && !m.Learner && pl.p.Counted(m) {
-			listed-- // clones carry raft's own list
+			listed-- // clones have raft's own list
 		}
 		switch {
 		case m.Action == Join:
 			return m.Name + " belongs to another cluster: its ID is not in the member list of " + pl.p.Best.Name
 		case m.Learner || m.Action == Remove || m.Action == Retire:
 		case m.Source == "" && !pl.gone(m):
-			return "the data dir of " + m.Name + " was not looked at and would be overwritten"
+			return "the data dir of " + m.Name + " is not among the sources and would be overwritten"
 		default:
 			voters++
 		}
@@ -150,13 +150,13 @@ func (pl *planner) unclonable() string {
 	return ""
 }
 
-// allAtHand tells whether every voter that stays brought a data dir.
+// allAtHand reports whether the data dir of every remaining voter is among the sources.
 func (pl *planner) allAtHand() bool {
 	return !slices.ContainsFunc(pl.p.Members,
 		func(m Member) bool { return !m.Learner && m.Source == "" && m.Action != Remove })
 }
 
-// unseenHint names the voters to give or to give up.
+// unseenHint names the voters whose data dirs to give, or to declare lost.
 func (pl *planner) unseenHint() string {
 	for i := range pl.p.Members {
 		if m := &pl.p.Members[i]; m.Source == "" && !m.Learner && m.Action != Remove && !pl.gone(m) {
@@ -172,15 +172,16 @@ func (pl *planner) cautions() {
 		pl.p.Cautions = append(pl.p.Cautions, fmt.Sprintf(format, args...))
 	}
 	if x := pl.p.Rebuilt; x != nil && x.Lost != nil {
-		say("%s were committed, and no log at hand holds them: they are lost, with all that came after them", x.Lost)
+		say("%s were committed, and no log among the sources holds them: they are lost, with all that came after "+
+			"them", x.Lost)
 	}
 	if n := pl.p.Lost.CommittedEntries; n > 0 {
-		say("%s that %s lacks are given up; save them first", plural.Of(n, "committed effect", "committed effects"),
+		say("%s that %s lacks will be lost; save them first", plural.Of(n, "committed effect", "committed effects"),
 			pl.p.Best.Name)
 	}
 	if n, proposers := nowhere(pl.r); n > 0 && len(proposers) > 0 {
-		say("no source's database holds %d of them; %s proposed them and is not among the sources: look at its data "+
-			"dir before it is given up", n, strings.Join(proposers, ", "))
+		say("no source's database holds %d of them; %s proposed them and is not among the sources: inspect its data "+
+			"dir before it is removed", n, strings.Join(proposers, ", "))
 	}
 	if pl.p.Best.By == "operator" && pl.r.Best != nil && len(pl.r.Best.Members) > 0 &&
 		!slices.Contains(pl.r.Best.Members, pl.p.Best.Name) {
@@ -194,7 +195,8 @@ func (pl *planner) cautions() {
 	pl.p.Cautions = append(pl.p.Cautions, pl.membershipCautions()...)
 	for _, k := range pl.r.Causes {
 		if k.ID == pl.p.Verdict.Cause && len(k.FixedIn) > 0 && !drifted(k.ID) {
-			say("the defect behind it (%s) comes back at the next restart unless every member is upgraded past it: %s",
+			say("the defect that caused it (%s) comes back at the next restart unless every member is upgraded to a "+
+				"version without it: %s",
 				k.ID, strings.Join(k.FixedIn, ", "))
 		}
 	}
@@ -206,9 +208,9 @@ func (pl *planner) cautions() {
 	}
 	if pl.p.Mode == Live && slices.ContainsFunc(pl.p.Members,
 		func(m Member) bool { return m.Action == Replace && m.Startable }) {
-		say("members that differ go on acknowledging writes that others do not take in; what clients wrote after the " +
-			"data dirs were copied is not in this plan: live mode looks for it, and refuses when the plan does not " +
-			"list what would be lost")
+		say("members that differ keep acknowledging writes that others refuse; what clients wrote after the data " +
+			"dirs were copied is not in this plan: live mode looks for it, and refuses when the plan does not list " +
+			"what would be lost")
 	}
 	if pl.p.Cluster.Has(release.TermInMeta).Excluded() {
 		say("an etcd 3.%d server opens newer data dirs silently and damages them: data dirs that a newer server has "+
@@ -219,7 +221,7 @@ func (pl *planner) cautions() {
 	}
 }
 
-// LayOut works out the ways of a plan that says already who is kept and what is done to whom.
+// LayOut works out the procedures of a plan that already has the kept member and the action for each member.
 func (p *Plan) LayOut(standby ...Standby) error {
 	pl := &planner{p: p, o: Options{Standby: standby}}
 	if err := pl.standbys(); err != nil {
@@ -229,7 +231,7 @@ func (p *Plan) LayOut(standby ...Standby) error {
 	return nil
 }
 
-// ways lists all ways, the recommended first.
+// ways lists all procedures, the recommended first.
 func (pl *planner) ways() {
 	all := []Way{pl.liveWay(), pl.forceWay(), pl.cloneWay(), pl.reseedWay()}
 	if len(pl.p.mended()) > 0 {
@@ -253,7 +255,7 @@ func (pl *planner) ways() {
 	pl.name(all)
 }
 
-// name gives the steps of all ways their IDs, and says which way is recommended and what each takes.
+// name numbers the steps of all procedures, marks the recommended one and adds the estimates.
 func (pl *planner) name(all []Way) {
 	for i := range all {
 		all[i].Recommended = all[i].Mode == pl.p.Mode
@@ -274,17 +276,17 @@ func (pl *planner) name(all []Way) {
 func (pl *planner) liveWay() Way {
 	c := &pl.p.Cluster
 	if c.Startable < c.Quorum {
-		return Way{Mode: Live, Why: fmt.Sprintf("%d of %d voters can be started, %d are needed to decide anything",
+		return Way{Mode: Live, Why: fmt.Sprintf("%d of %d voters can be started, %d are needed for a quorum",
 			c.Startable, c.Voters, c.Quorum)}
 	}
 	if why := pl.p.needsClone(); why != "" {
 		return Way{Mode: Live, Why: why}
 	}
 	if pl.bestLearns() {
-		return Way{Mode: Live, Why: pl.p.Best.Name + " is a learner, which can not lead; --best takes a voter"}
+		return Way{Mode: Live, Why: pl.p.Best.Name + " is a learner, which cannot lead; name a voter with --best"}
 	}
 	b := &builder{p: pl.p, way: Live, voters: c.Voters, up: c.Startable}
-	return Way{Mode: Live, Possible: true, Why: "the cluster goes on serving; one member at a time is out" +
+	return Way{Mode: Live, Possible: true, Why: "the cluster keeps serving; one member at a time is out" +
 		b.whileFewer(), Steps: b.live()}
 }
 
@@ -293,7 +295,7 @@ func (pl *planner) forceWay() Way {
 		return Way{Mode: ForceNewCluster, Why: "not needed: a majority can be started"}
 	}
 	if b := pl.p.Member(pl.p.Best.Name); !b.Startable {
-		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name + " can not be started: " + b.NotStartable}
+		return Way{Mode: ForceNewCluster, Why: pl.p.Best.Name + " cannot be started: " + b.NotStartable}
 	}
 	if why := pl.p.needsClone(); why != "" {
 		return Way{Mode: ForceNewCluster, Why: why}
@@ -314,7 +316,7 @@ func (pl *planner) cloneWay() Way {
 	}
 	b := &builder{p: pl.p, way: Clone}
 	return Way{Mode: Clone, Possible: true, Why: "all members are stopped for it; member and cluster IDs stay, " +
-		"committed entries behind the consistent index of " + pl.p.Best.Name + " come along where all members " +
+		"committed entries above the consistent index of " + pl.p.Best.Name + " are included where all members " +
 		"execute them alike", Steps: b.clone()}
 }
 
@@ -332,7 +334,7 @@ func (pl *planner) reseedWay() Way {
 		Steps: b.only(StepHandOut)}
 }
 
-// backupAtHand is the best backup among the sources, or a word that stands for one.
+// backupAtHand is the best backup among the sources, or a placeholder.
 func (pl *planner) backupAtHand() string {
 	from := "BACKUP"
 	if pl.r.Best != nil {
@@ -345,13 +347,13 @@ func (pl *planner) backupAtHand() string {
 	return from
 }
 
-// restoreWay is the way that is left where no data dir is usable as it is, and files can be mended.
+// restoreWay is the alternative to mending files: no data dir is usable as it is.
 func (pl *planner) restoreWay() Way {
 	return Way{Mode: Restore, Possible: true, Why: "it begins a new cluster, and everything after the backup is lost",
 		Steps: (&builder{p: pl.p, way: Restore, from: pl.backupAtHand()}).only(StepRestore)}
 }
 
-// restore is the plan when no data dir can serve.
+// restore is the plan when no data dir can be used.
 func (pl *planner) restore() {
 	from := pl.backupAtHand()
 	for i := range pl.r.Members {

@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// WayBack says what a run has done that is not undone by stopping, and how to go back from there.
+// WayBack says what a run has done that stopping does not undo, and how to undo it.
 type WayBack struct {
 	SchemaVersion int    `json:"schemaVersion"`
 	Plan          string `json:"plan"`
@@ -19,14 +19,15 @@ type WayBack struct {
 	Run   int       `json:"run"`
 	Mode  plan.Mode `json:"mode,omitempty"`
 	State string    `json:"state"`
-	// Done are the steps that are done, UnderWay is one that began and was not said to be done: it may be done all the
-	// same. Left did not begin.
+	// Done are the steps that are done, UnderWay is a step that began and was not recorded as done, although it may be.
+	// Left did not begin.
 	Done     []StepResult `json:"done"`
 	UnderWay *StepResult  `json:"underWay,omitempty"`
 	Left     []string     `json:"left"`
-	// Members are those that the run has touched, with how to go back.
+	// Members are those that the run has changed, with how to undo it.
 	Members []MemberBack `json:"members"`
-	// Look are the commands that show how the cluster stands, Files what the run has written, Next goes on instead.
+	// Look are the commands that show the state of the cluster, Files is what the run has written. Next are the
+	// commands that continue instead.
 	Look  []plan.Command `json:"look"`
 	Files []string       `json:"files"`
 	Next  []string       `json:"next"`
@@ -34,17 +35,17 @@ type WayBack struct {
 	NextArgs []shell.Command `json:"nextArgs"`
 }
 
-// MemberBack is how one member stands, and what brings it back.
+// MemberBack is the state of one member, and what restores it.
 type MemberBack struct {
 	Name string `json:"name"`
-	// State is how it stands now. Final is true when there is no way back to what it was.
+	// State is its present state. Final is true when the state before cannot be restored.
 	State string         `json:"state"`
 	Final bool           `json:"final"`
 	Back  []plan.Command `json:"back"`
 }
 
-// Abort says what a plan's newest run has done, what not, and how to go back. Nothing is written. A run that is at work
-// is refused.
+// Abort says what a plan's newest run has done and what not, and how to undo it. It writes nothing, and refuses while a
+// run is active.
 func Abort(file string) (*WayBack, error) {
 	p, err := plan.Load(file)
 	if err != nil {
@@ -132,7 +133,7 @@ func reached(p *plan.Plan, values map[string]string) *plan.Plan {
 	return &out
 }
 
-// has tells whether a step about a member is done, or may be: it began.
+// has reports whether a step about a member began, so that it is or may be done.
 func (b *back) has(kind plan.StepKind, member string) bool {
 	w := b.p.Way(plan.Live)
 	for i := range w.Steps {
@@ -152,7 +153,7 @@ func (b *back) touched(m *plan.Member) bool {
 		func(k plan.StepKind) bool { return b.has(k, m.Name) })
 }
 
-// known fills in what the journal tells.
+// known fills in values from the journal.
 func (b *back) known(m *plan.Member, cmds ...plan.Command) []plan.Command {
 	values := map[string]string{}
 	for word, name := range map[string]string{"DATA_DIR": "dir:", "NEW_MEMBER_ID": "id:",
@@ -173,7 +174,7 @@ func (b *back) known(m *plan.Member, cmds ...plan.Command) []plan.Command {
 	return out
 }
 
-// memberBack says how a member stands. What was done last decides.
+// memberBack returns the state of a member, which the last step about it decides.
 func (b *back) memberBack(m *plan.Member) MemberBack {
 	mb := MemberBack{Name: m.Name, Back: []plan.Command{}}
 	best := b.p.Member(b.p.Best.Name)
@@ -225,7 +226,7 @@ func (b *back) memberBack(m *plan.Member) MemberBack {
 	return mb
 }
 
-// startedAgain tells whether a member that was only restarted runs again.
+// startedAgain reports whether a member that was only restarted runs again.
 func (b *back) startedAgain(m *plan.Member) bool {
 	return m.RestartOn != "" && b.has(plan.StepStart, m.Name)
 }

@@ -18,20 +18,20 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// doBackup streams the best member's snapshot to a new file and checks the digest that the server put behind it.
+// doBackup streams the best member's snapshot to a new file and checks the digest at its end.
 func doBackup(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	return r.snapshot(ctx, s, r.best(), r.backup)
 }
 
-// savePath is the file for the snapshot of a member that is taken out: that of the best member's with the member's name
-// in it.
+// savePath is the file for the snapshot of a member that is removed: the name of the best member's file with the
+// member's name in it.
 func savePath(backup string, m *plan.Member) string {
 	ext := filepath.Ext(backup)
 	return strings.TrimSuffix(backup, ext) + "." + shell.FileName(m.ServerName()) + ext
 }
 
-// doSave keeps what a member holds that is about to be taken out, and looks for what it alone took in since the plan
-// was made.
+// doSave saves the content of a member that is about to be removed, and looks for writes that only this member has
+// accepted since the plan was made.
 func doSave(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	m := r.of(s)
 	const down = "it does not answer: nothing is saved, its data dir is set aside whole"
@@ -59,8 +59,8 @@ func doSave(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	return detail + "; " + r.tell(d), nil
 }
 
-// saved takes the snapshot of a member that is taken out. A database that is damaged may end the server that reads all
-// of it, so the others must be a majority then, as for a stop.
+// saved takes the snapshot of a member that is removed. Reading a whole damaged database may end the server, so the
+// others must be a majority, as for a stop.
 func (r *runner) saved(ctx context.Context, s *plan.Step, m *plan.Member) (detail string, err error) {
 	if r.live.SkipSaves {
 		return "no snapshot is taken, as was asked for", nil
@@ -71,7 +71,7 @@ func (r *runner) saved(ctx context.Context, s *plan.Step, m *plan.Member) (detai
 		case nobodyMissing && !m.Startable:
 			return "no snapshot is taken: reading a damaged database may end the server, and " + now.text +
 				"; its data dir is set aside whole", nil
-		case nobodyMissing: // two voters: there is nothing to wait for
+		case nobodyMissing: // two voters: waiting does not help
 		default:
 			if err := r.quorum(ctx, theOthers, plan.StepSave, m); err != nil {
 				return "", err
@@ -88,8 +88,8 @@ func (r *runner) saved(ctx context.Context, s *plan.Step, m *plan.Member) (detai
 	return "", err
 }
 
-// snapshot saves what a member holds. The file gets its name when it is complete, and only a file of this run is taken
-// for done.
+// snapshot saves the content of a member. The file gets its name when it is complete, and only a file of this run
+// counts as done.
 func (r *runner) snapshot(ctx context.Context, s *plan.Step, m *plan.Member, path string) (string, error) {
 	if st, err := os.Lstat(path); err == nil {
 		if r.j.value("file:"+filepath.Base(path)) == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// leads tells whether the best member leads.
+// leads reports whether the best member leads.
 func leads(ctx context.Context, r *runner, _ *plan.Step) (bool, error) {
 	var lead bool
 	err := r.until(ctx, r.limits.step, "status of "+r.best().Name, func(ctx context.Context) error {
@@ -69,7 +69,7 @@ func (r *runner) byID(id uint64) *plan.Member {
 	return found
 }
 
-// ensureLeader moves the leader back when it went elsewhere meanwhile: what new members are sent comes from the leader.
+// ensureLeader moves the leadership back if it has changed: the leader sends its database to new members.
 func (r *runner) ensureLeader(ctx context.Context, s *plan.Step) error {
 	ok, err := leads(ctx, r, s)
 	if err != nil || ok {

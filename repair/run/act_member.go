@@ -31,7 +31,7 @@ func doStart(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	return "", r.mendedRows(ctx, m)
 }
 
-// mendedRows wants a server that mends bucket members where the plan has the member restarted for that.
+// mendedRows requires a server that mends bucket members if the plan restarts the member for that.
 func (r *runner) mendedRows(ctx context.Context, m *plan.Member) error {
 	rule := r.plan.RestartRule()
 	if rule == nil || m.RestartOn == "" {
@@ -43,7 +43,7 @@ func (r *runner) mendedRows(ctx context.Context, m *plan.Member) error {
 	}
 	v, err := release.Parse(st.Version)
 	if err != nil || !v.Has(rule).Excluded() {
-		return nil // a version that cannot be read is none that is known not to
+		return nil // an unknown version may be one that does
 	}
 	return fmt.Errorf("%s runs on etcd %s, which does not mend bucket members when it starts: stop it, put %s in its "+
 		"place, start it, and run the same command again", m.Name, st.Version, m.RestartOn)
@@ -52,7 +52,7 @@ func (r *runner) mendedRows(ctx context.Context, m *plan.Member) error {
 func stopped(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
 	m := r.of(s)
 	if !r.sandbox && m.Action == plan.Retire && len(m.ClientURLs) == 0 {
-		return false, nil // it can not be asked: let the host see to it
+		return false, nil // it does not answer: the host has to do it
 	}
 	return r.host.down(ctx, m), nil
 }
@@ -61,7 +61,7 @@ func doStop(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	return "", r.host.stop(ctx, r.of(s))
 }
 
-// removed tells whether the old ID is gone from the member list.
+// removed reports whether the old ID is no longer in the member list.
 func removed(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
 	list, err := r.list(ctx)
 	return err == nil && find(list, uint64(r.of(s).ID)) == nil, err
@@ -110,7 +110,7 @@ func doSetAside(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	return "now " + where, nil
 }
 
-// added tells whether the member is listed under a new ID, and remembers that.
+// added reports whether the member is listed under a new ID, and records that ID.
 func added(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
 	m := r.of(s)
 	list, err := r.list(ctx)
@@ -169,7 +169,8 @@ func doAdd(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	return first + "new ID " + dumplog.ID(id).String(), nil
 }
 
-// noOtherLearner: a second learner is refused by the servers, and one that nobody of us added is another hand at work.
+// noOtherLearner: servers refuse a second learner, and a learner that this run did not add means that someone else
+// changes the cluster.
 func (r *runner) noOtherLearner(ctx context.Context) error {
 	list, err := r.list(ctx)
 	if err != nil {
@@ -227,7 +228,7 @@ func promoted(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
 	if m == nil {
 		return false, fmt.Errorf("%s (%x) is not listed", s.Member, r.idOf(r.of(s)))
 	}
-	// A voter that was promoted in an earlier process still has to show what it holds.
+	// A voter that was promoted in an earlier process still has to prove its content.
 	return !m.GetIsLearner() && r.j.value("promoted:"+s.Member) != "", nil
 }
 
@@ -256,7 +257,7 @@ func doPromote(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	return detail, r.note(s.ID, "promoted:"+m.Name, "yes")
 }
 
-// linearizable reads through a member with the consent of the leader: it is a member in full.
+// linearizable reads through a member with the consent of the leader, which proves that it takes part in the cluster.
 func (r *runner) linearizable(ctx context.Context, m *plan.Member) error {
 	return r.until(ctx, r.limits.step, "linearizable read through "+m.Name, func(ctx context.Context) error {
 		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {

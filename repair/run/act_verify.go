@@ -13,7 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// doDisarm disarms CORRUPT, one alarm at a time. NOSPACE is not ours to clear.
+// doDisarm disarms CORRUPT, one alarm at a time. It never clears NOSPACE.
 func doDisarm(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
 	var names []string
 	err := r.until(ctx, r.limits.step, "alarm disarm", func(ctx context.Context) error {
@@ -40,7 +40,7 @@ func doDisarm(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
 	return "disarmed CORRUPT of " + strings.Join(names, ", "), err
 }
 
-// present are the members that the cluster must have at the end.
+// present are the members that the cluster must have at the end of the repair.
 func (r *runner) present() []*plan.Member {
 	if r.some != nil {
 		return r.some
@@ -90,7 +90,7 @@ func doVerify(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
 	return "", nil
 }
 
-// nothingToCheck is the detail of a proof that is about nobody.
+// nothingToCheck is the detail of a proof without members.
 const nothingToCheck = "-"
 
 // onVoters leaves learners out: they answer Status and serializable reads only.
@@ -101,7 +101,7 @@ func onVoters(f func(context.Context, []*plan.Member) (string, error)) func(cont
 	}
 }
 
-// learnersFollow waits until every learner that stays has applied what the best member has now, and holds as many keys.
+// learnersFollow waits until every remaining learner has applied what the best member has now, and holds as many keys.
 func (r *runner) learnersFollow(ctx context.Context, members []*plan.Member) (string, error) {
 	var names []string
 	for _, m := range members {
@@ -145,7 +145,7 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*plan.Member) (str
 	for i := range r.plan.Members {
 		m := &r.plan.Members[i]
 		removedLater := r.clones && m.Action == plan.Remove && !m.Zombie() // once the clones run
-		// It runs, or will, and is no part of the sandbox.
+		// It runs, or will, and is not in the sandbox.
 		elsewhere := r.sandbox && m.Action == plan.Keep && m.Source == "" || r.some != nil &&
 			!slices.Contains(r.some, m)
 		inBucketOnly := m.Zombie() && !r.plan.Cluster.Has(release.MembersFromDB).Certain() && !r.plan.Restarts()
@@ -162,7 +162,7 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*plan.Member) (str
 			func(p *plan.Member) bool { return p.Learner && r.idOf(p) == m.GetID() }):
 			return "", fmt.Errorf("%x is a learner", m.GetID())
 		case !slices.Contains(want, m.GetID()):
-			return "", fmt.Errorf("%x is no member of the plan", m.GetID())
+			return "", fmt.Errorf("%x is not a member of the plan", m.GetID())
 		}
 	}
 	if len(list) != len(want) {
@@ -188,11 +188,11 @@ func (r *runner) noAlarm(ctx context.Context, _ []*plan.Member) (string, error) 
 	})
 }
 
-// worksThrough proposes a transaction without effect through each member (it compares what never holds, and would put
-// else), and reads linearized. On copies a key is written, read through the next member and deleted too.
+// worksThrough proposes a transaction without effect through each member (its compare never holds), and makes a
+// linearizable read. On copies it also writes a key, reads it through the next member and deletes it.
 //
-// A cluster with a NOSPACE alarm takes no writes until that is cleared, which is not ours to do: there each member
-// proposes an alarm list.
+// A cluster with a NOSPACE alarm accepts no writes, and this program does not clear it. There each member proposes an
+// alarm list instead.
 func (r *runner) worksThrough(ctx context.Context, members []*plan.Member) (string, error) {
 	full, err := r.noSpace(ctx)
 	if err != nil {
@@ -222,7 +222,7 @@ func (r *runner) worksThrough(ctx context.Context, members []*plan.Member) (stri
 	return detail, nil
 }
 
-// noSpace tells whether alarm NOSPACE is raised.
+// noSpace reports whether alarm NOSPACE is raised.
 func (r *runner) noSpace(ctx context.Context) (full bool, err error) {
 	err = r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
 		return r.ask(ctx, r.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
@@ -286,7 +286,7 @@ func (r *runner) writeAndRead(ctx context.Context, m, other *plan.Member) error 
 		})
 }
 
-// sameAuth compares what HashKV does not cover. Servers before 3.5 do not tell their auth revision.
+// sameAuth compares what HashKV does not cover. Servers before 3.5 do not report their auth revision.
 func (r *runner) sameAuth(ctx context.Context, members []*plan.Member) (string, error) {
 	revisions := map[uint64][]string{}
 	enabled := false

@@ -13,7 +13,7 @@ import (
 )
 
 // doWait waits until the new member holds the leader's database. A learner answers Status and serializable reads only,
-// so before the promotion it is held against the best member by applied index, revision and number of keys; HashKV
+// so before the promotion it is compared with the best member by applied index, revision and number of keys. HashKV
 // follows with the promotion.
 func doWait(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	m := r.of(s)
@@ -41,8 +41,8 @@ func doWait(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	return detail, r.sameCount(ctx, m, goal.Header.GetRevision())
 }
 
-// startAgain starts a new member whose process ended since its start step. One that was started by this very run may
-// take its time to open its port: it is waited for, and nobody is asked to start it a second time.
+// startAgain starts a new member whose process ended since its start step. A member that this run has started may need
+// time to open its port. The run waits for it and does not start it a second time.
 func (r *runner) startAgain(ctx context.Context, m *plan.Member) error {
 	if r.host.running(ctx, m) || !r.sandbox && r.startedNow(m) {
 		return nil
@@ -50,7 +50,7 @@ func (r *runner) startAgain(ctx context.Context, m *plan.Member) error {
 	return r.host.start(ctx, m, startHow{empty: true, initialCluster: r.j.value("initial:" + m.Name)})
 }
 
-// startedNow tells whether this run, not an earlier one, did the step that starts a new member.
+// startedNow reports whether this run, not an earlier one, did the step that starts a new member.
 func (r *runner) startedNow(m *plan.Member) bool {
 	st := r.stepOf(plan.StepStartEmpty, m.Name)
 	return st != nil && slices.ContainsFunc(r.out.Steps, func(d StepResult) bool {
@@ -78,8 +78,8 @@ func (r *runner) catchUp(ctx context.Context, m *plan.Member, goal *clientv3.Sta
 			return fmt.Errorf("applied %d of %d", st.RaftAppliedIndex, goal.RaftAppliedIndex)
 		}
 		if st.Header.GetRevision() < goal.Header.GetRevision() {
-			return never("it has applied entry %d and stands at revision %d; %s stands at %d: it was sent the log "+
-				"and not the database, and the log gives another state",
+			return never("it has applied entry %d and is at revision %d; %s is at %d: it was sent the log and not "+
+				"the database, and the log leads to another state",
 				st.RaftAppliedIndex, st.Header.GetRevision(), r.best().Name, goal.Header.GetRevision())
 		}
 		detail = fmt.Sprintf("applied %d, revision %d, database %d MiB", st.RaftAppliedIndex, st.Header.GetRevision(),
@@ -90,7 +90,7 @@ func (r *runner) catchUp(ctx context.Context, m *plan.Member, goal *clientv3.Sta
 	return detail, err
 }
 
-// goal is where the best member stands now.
+// goal is the present state of the best member.
 func (r *runner) goal(ctx context.Context) (*clientv3.StatusResponse, error) {
 	var st *clientv3.StatusResponse
 	err := r.until(ctx, r.limits.step, "status of "+r.best().Name, func(ctx context.Context) (err error) {

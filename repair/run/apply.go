@@ -24,7 +24,8 @@ type ApplyOptions struct {
 }
 
 // Apply carries a plan out: into new data dirs, or against the running cluster. A *refusal.Error means that nothing was
-// begun, an *UnfinishedError that the journal tells how far it came; the same call goes on from there.
+// done. An *UnfinishedError means that the run stopped at a step that the journal shows; the same call continues from
+// there.
 func Apply(ctx context.Context, file string, o ApplyOptions) (*Outcome, error) {
 	s, err := open(file, o.Options)
 	if err != nil {
@@ -58,7 +59,7 @@ func Apply(ctx context.Context, file string, o ApplyOptions) (*Outcome, error) {
 	return nil, refusal.New("follow the commands under byHand in the plan", "%s is done by hand", o.Mode)
 }
 
-// fresh refuses an output folder that is there already, unless this very plan has just made it.
+// fresh refuses an output folder that exists, unless a run of this plan has just made it.
 func (s *session) fresh(out string, mode plan.Mode, step string) error {
 	if out == "" {
 		return refusal.New("-o DIR", "the folder for the new data dirs is missing")

@@ -40,7 +40,7 @@ func (s *session) clone(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	})
 }
 
-// rehearseClones writes the data dirs of a way to scratch and proves them.
+// rehearseClones writes the data dirs of a procedure to scratch and proves them.
 func (s *session) rehearseClones(ctx context.Context, way plan.Mode, work string) error {
 	dir, err := scratch.Dir(filepath.Dir(absolute(work)), "etcd-medic-rehearse-")
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *session) rehearseClones(ctx context.Context, way plan.Mode, work string
 	return errors.Join(s.cloned(ctx, rehearsal, way, filepath.Join(dir, "out"), work), scratch.Remove(dir))
 }
 
-// cloned writes the data dirs of a way, Clone or Rebuild, to out and proves them.
+// cloned writes the data dirs of a procedure, Clone or Rebuild, to out and proves them.
 func (s *session) cloned(ctx context.Context, mode, way plan.Mode, out, work string) error {
 	set, err := s.sources(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *session) cloneRoom(out string, way plan.Mode, set *evidence.Set) error 
 	}
 	best := s.evidenceOf(set, s.plan.Best.Name)
 	if best == nil || best.DB == nil || best.DB.Handle == nil {
-		return refusal.New("plan again", "the database of %s can not be read any more", s.plan.Best.Name)
+		return refusal.New("plan again", "the database of %s cannot be read any more", s.plan.Best.Name)
 	}
 	return copies.Enough(out, plan.CloneNeeds(len(s.plan.CloneTargets()), best.DB.Handle.Size()), s.o.room, otherPlace)
 }
@@ -107,7 +107,7 @@ func (s *session) cloneSteps(ctx context.Context, run, mode plan.Mode, out, work
 		return r.unfinished(way.Steps[0].ID, err)
 	}
 	once := s.phase
-	if run == rehearsal { // what an earlier process made is gone
+	if run == rehearsal { // removes the result of an earlier process
 		once = s.always
 	}
 	err := once(ctx, r, way.Steps[0], func() (string, error) { return s.makeClones(ctx, mode, out, set) })
@@ -126,7 +126,8 @@ func (s *session) makeClones(ctx context.Context, mode plan.Mode, out string, se
 	if mode == plan.Rebuild {
 		return s.makeRebuilt(ctx, out, set, targets)
 	}
-	// What is committed behind the best database was acknowledged: the clones execute it as the member would have.
+	// Entries that are committed after the best database were acknowledged: the clones execute them as the member would
+	// have.
 	o := datadir.CloneOptions{KeepTail: true}
 	for _, m := range set.Members {
 		o.Commit = max(o.Commit, m.Commit)
@@ -205,10 +206,10 @@ func (s *session) writeClones(ctx context.Context, best *evidence.Member, target
 		float64(res.Bytes>>20)/max(time.Since(begin).Seconds(), 0.001)), nil
 }
 
-// alarmCorrupt is etcdserverpb.AlarmType_CORRUPT as it stands in bucket alarm.
+// alarmCorrupt is the encoding of etcdserverpb.AlarmType_CORRUPT in bucket alarm.
 const alarmCorrupt = 2
 
-// proveClones starts copies of the new data dirs and holds the dirs themselves against the best member.
+// proveClones starts copies of the new data dirs and compares the dirs themselves with the best member.
 func (s *session) proveClones(ctx context.Context, r *runner, st *stage, out string, server node.Server) (string,
 	error) {
 	if err := os.RemoveAll(st.dir); err != nil { // an earlier run's scratch; freshWork looked at it

@@ -22,7 +22,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/try"
 )
 
-// mend writes mended data dirs beside the old ones and proves them on copies.
+// mend writes mended data dirs next to the old ones and proves them on copies.
 func (s *session) mend(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if err := s.fresh(o.Out, plan.MendFiles, s.plan.Way(plan.MendFiles).Steps[0].ID); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *session) mend(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	})
 }
 
-// mending is one run of the way mend.
+// mending is one run of MendFiles.
 type mending struct {
 	s   *session
 	r   *runner
@@ -50,7 +50,7 @@ type mending struct {
 	// specs name the sources, out is the folder for the mended data dirs.
 	specs map[string]evidence.Spec
 	out   string
-	// throwAway is true for a rehearsal: then the mended data dirs lie in scratch, and every process makes them again.
+	// throwAway is true for a rehearsal: then the mended data dirs are in scratch, and every process makes them again.
 	throwAway bool
 	server    node.Server
 }
@@ -89,7 +89,7 @@ func (s *session) mended(ctx context.Context, mode plan.Mode, out, work string) 
 	return m.steps(ctx)
 }
 
-// mendNeeds is the room for the mended data dirs, what lies between two repairs, and the copies that prove them.
+// mendNeeds is the room for the mended data dirs, for files between two repairs, and for the copies that prove them.
 func (s *session) mendNeeds(set *evidence.Set) (n int64) {
 	for _, m := range set.Members {
 		p := s.bySource(m.Label())
@@ -165,7 +165,7 @@ func (m *mending) makeDir(ctx context.Context, step *plan.Step) (string, error) 
 	return strings.Join(did, "; "), nil
 }
 
-// prove starts copies of the mended data dirs and holds the dirs themselves against what the plan says they hold.
+// prove starts copies of the mended data dirs and compares the dirs themselves with the promises of the plan.
 func (m *mending) prove(ctx context.Context) (string, error) {
 	for _, p := range m.s.plan.ToMend() {
 		if err := m.kept(ctx, p); err != nil {
@@ -190,7 +190,7 @@ func (m *mending) prove(ctx context.Context) (string, error) {
 	return class, nil
 }
 
-// kept holds one mended data dir against the promise of the plan.
+// kept compares one mended data dir with the promise of the plan.
 func (m *mending) kept(ctx context.Context, p *plan.Member) error {
 	x := m.s.plan.MendOf(p.Source)
 	what := fmt.Sprintf("the mended data dir of %s holds what the plan says", p.Name)
@@ -222,7 +222,7 @@ func (m *mending) kept(ctx context.Context, p *plan.Member) error {
 	return nil
 }
 
-// diagnose looks at the mended data dirs among those of the members that go on.
+// diagnose diagnoses the mended data dirs together with those of the members that remain.
 func (m *mending) diagnose(ctx context.Context) (class string, err error) {
 	var specs []evidence.Spec
 	made := map[string]bool{}
@@ -264,7 +264,7 @@ func (m *mending) diagnose(ctx context.Context) (class string, err error) {
 	return string(report.Verdict.Class), nil
 }
 
-// majority tells whether the mended members and those that go on can decide.
+// majority reports whether the mended members and those that remain are a majority.
 func (m *mending) majority() bool {
 	voters := 0
 	for _, p := range m.there() {
@@ -293,7 +293,7 @@ func (m *mending) copyDir(ctx context.Context, p *plan.Member) error {
 	return nil
 }
 
-// sandbox runs f in a sandbox of its own.
+// sandbox runs f in a separate sandbox.
 func (m *mending) sandbox(ctx context.Context, f func() error) error {
 	s := m.s
 	dir := filepath.Join(m.st.dir, "sandbox")
@@ -313,9 +313,9 @@ func (m *mending) sandbox(ctx context.Context, f func() error) error {
 	return errors.Join(err, box.Close()) // the copies are thrown away
 }
 
-// together starts copies of all members that are there, as the cluster will.
+// together starts copies of all present members, as the cluster will.
 func (m *mending) together(ctx context.Context) error {
-	kept := *m.s.plan // the member that is kept may be one that is replaced later
+	kept := *m.s.plan // the kept member may be replaced later
 	m.r.plan, m.r.some = &kept, nil
 	for _, p := range m.there() {
 		m.r.some = append(m.r.some, kept.Member(p.Name))
@@ -342,7 +342,7 @@ func (m *mending) together(ctx context.Context) error {
 	})
 }
 
-// alone starts a copy of one mended data dir by itself: too few members are at hand for a majority.
+// alone starts a copy of one mended data dir alone: too few members are among the sources for a majority.
 func (m *mending) alone(ctx context.Context, p *plan.Member) error {
 	if err := m.copyDir(ctx, p); err != nil {
 		return err
@@ -376,7 +376,7 @@ func (m *mending) alone(ctx context.Context, p *plan.Member) error {
 // compactOf has one name for "never compacted".
 func compactOf(rev int64) int64 { return max(rev, 0) }
 
-// mendedDirs tells where the mended data dirs are and how they get to their places.
+// mendedDirs says where the mended data dirs are and how to put them in place.
 func (s *session) mendedDirs(out string) {
 	s.out.Dirs = map[string]string{}
 	for _, p := range s.plan.ToMend() {

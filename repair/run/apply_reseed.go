@@ -11,13 +11,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Steps of a run that no plan lists: they end it.
+// Steps at the end of a run that no plan lists.
 const (
 	stepCompare = "91-compare"
 	stepHandOut = "92-hand-out"
 )
 
-// reseed does the rehearsal's steps and hands the data dirs out.
+// reseed does the rehearsal's steps and publishes the data dirs.
 func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if err := s.fresh(o.Out, plan.Reseed, stepHandOut); err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 	})
 }
 
-// handedOut ends a run whose process was killed between handing the data dirs out and saying so. What it had proved it
-// took with it.
+// handedOut ends a run whose process was killed after publishing the data dirs and before recording it. Its proofs are
+// lost.
 func (s *session) handedOut(ctx context.Context, out string) error {
 	if err := s.journal(plan.Reseed); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *session) handedOut(ctx context.Context, out string) error {
 	return s.publishDataDirs(ctx, "", out)
 }
 
-// publishDataDirs flushes what the servers wrote without fsync and gives it its place, in one rename.
+// publishDataDirs syncs what the servers wrote without fsync and moves it to its place with one rename.
 func (s *session) publishDataDirs(ctx context.Context, work, out string) error {
 	members := filepath.Join(work, "members")
 	r := &runner{plan: s.plan, j: s.j, out: s.out, say: s.o.Progress}

@@ -17,8 +17,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// transient tells whether trying again may help: elections, strict reconfiguration checks that want members connected
-// for a while, learners that still catch up.
+// transient reports whether trying again may help: elections, strict reconfiguration checks that require connected
+// members, learners that still catch up.
 func transient(err error) bool {
 	for _, e := range []error{rpctypes.ErrMemberLearnerNotReady, rpctypes.ErrMemberNotEnoughStarted,
 		rpctypes.ErrNotLeader,
@@ -31,7 +31,7 @@ func transient(err error) bool {
 		return true
 	}
 	if strings.Contains(err.Error(), rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)) {
-		return true // promoted, and it has not heard of that yet
+		return true // promoted, but it does not know that yet
 	}
 	code := status.Code(err)
 	var e rpctypes.EtcdError
@@ -47,7 +47,7 @@ func transient(err error) bool {
 	return false
 }
 
-// sameError compares by message: clients wrap what servers sent, each line in its own way.
+// sameError compares by message: clients of each release wrap server errors differently.
 func sameError(err, e error) bool {
 	return err != nil && (errors.Is(err, e) || rpctypes.Error(err).Error() == rpctypes.Error(e).Error())
 }
@@ -69,8 +69,8 @@ func (r *runner) status(ctx context.Context, m *plan.Member) (*clientv3.StatusRe
 	return c.Status(ctx, endpoint)
 }
 
-// queryMember is the member that answers for the cluster: the best one, or a voter where that is a learner, which
-// answers little.
+// queryMember is the member that is asked about the cluster: the best one, or a voter if that is a learner, which
+// answers few requests.
 func (r *runner) queryMember() *plan.Member {
 	best := r.best()
 	if best.Learner {
@@ -98,7 +98,7 @@ func (r *runner) list(ctx context.Context) ([]*etcdserverpb.Member, error) {
 	return out, err
 }
 
-// sameCluster makes sure that the servers run what they were given, and did not begin a cluster of their own.
+// sameCluster makes sure that the servers run the given cluster, and did not bootstrap a new one.
 func (r *runner) sameCluster(ctx context.Context) error {
 	st, err := r.goal(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *runner) sameCluster(ctx context.Context) error {
 	return nil
 }
 
-// idOf is the ID of a member now: that which it got when it came back, else that of the plan.
+// idOf is the present ID of a member: the one assigned when it was added again, else that of the plan.
 func (r *runner) idOf(m *plan.Member) uint64 {
 	if v := r.j.value("id:" + m.Name); v != "" {
 		var id dumplog.ID

@@ -16,26 +16,26 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// Drift is how far a member of the running cluster went on since its data dir was copied for the plan.
+// Drift is what a member of the running cluster has applied since its data dir was copied for the plan.
 type Drift struct {
 	Member string `json:"member"`
-	// PlannedRevision and PlannedIndex are where its copy stood, Revision and AppliedIndex where it stands.
+	// PlannedRevision and PlannedIndex are those of its copy, Revision and AppliedIndex the present ones.
 	PlannedRevision int64  `json:"plannedRevision"`
 	PlannedIndex    uint64 `json:"plannedIndex"`
 	Revision        int64  `json:"revision"`
 	AppliedIndex    uint64 `json:"appliedIndex"`
-	// Unlisted counts keys whose present state this member took in since then and the best member did not: they go with
-	// it, and the plan does not list them. UnlistedKeys are the first of them.
+	// Unlisted counts keys that this member has changed since then in a way in which the best member has not. Replacing
+	// the member loses them, and the plan does not list them. UnlistedKeys are the first of them.
 	Unlisted     int           `json:"unlisted"`
 	UnlistedKeys []check.Bytes `json:"unlistedKeys,omitempty"`
-	// Unknown says why that could not be told, or not all of it.
+	// Unknown says why this could not be found out, or not completely.
 	Unknown string `json:"unknown,omitempty"`
 }
 
 const (
 	// driftEvents bounds how many changes are held in memory, 16 bytes each.
 	driftEvents = 2_000_000
-	// driftKeys bounds how many keys that differ are asked for, driftShown how many are named.
+	// driftKeys bounds how many differing keys are requested, driftShown how many are named.
 	driftKeys, driftShown = 10_000, 20
 	// driftTime bounds how long the changes of one member are read.
 	driftTime = 2 * time.Minute
@@ -58,7 +58,7 @@ func (h *history) of(e *clientv3.Event) change {
 
 var errTooMany = errors.New("more than two million changes")
 
-// drift compares what a member took in since its copy with what the best member took in.
+// drift compares the changes on a member since its copy with those on the best member.
 func (r *runner) drift(ctx context.Context, m *plan.Member) (*Drift, error) {
 	st, err := r.status(ctx, m)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *runner) drift(ctx context.Context, m *plan.Member) (*Drift, error) {
 	keys, unknown, err := r.extraWrites(timed, m, from, goal.Header.GetRevision(), d)
 	switch {
 	case errors.Is(err, errTooMany):
-		d.Unknown = "it took in " + err.Error() + " since"
+		d.Unknown = "it accepted " + err.Error() + " since"
 		return d, nil
 	case timed.Err() != nil && ctx.Err() == nil:
 		d.Unknown = fmt.Sprintf("its changes could not be read within %v", driftTime)
@@ -163,7 +163,7 @@ func compacted(name string, gap int64) string {
 }
 
 // changes reads a member's changes of keys in a range of revisions, from its own database. gap is the revision up to
-// which they are compacted away, 0 when none is.
+// which changes were compacted, 0 when none were.
 func (r *runner) changes(ctx context.Context, m *plan.Member, from, to int64, f func(*clientv3.Event) error) (gap int64,
 	err error) {
 	for from <= to {
@@ -206,10 +206,11 @@ func (r *runner) watch(ctx context.Context, c *clientv3.Client, from, to int64,
 	return 0, ctx.Err()
 }
 
-// unlisted keeps those of the keys whose present state differs: what was superseded on both is no loss.
+// unlisted keeps the keys whose present state differs: a change that was superseded on both is not a loss.
 func (r *runner) unlisted(ctx context.Context, m *plan.Member, keys [][]byte, d *Drift) error {
 	if len(keys) > driftKeys {
-		d.Unknown = fmt.Sprintf("it changed %d keys in a way in which %s did not; the first %d were held against each other", len(keys), r.best().Name, driftKeys)
+		d.Unknown = fmt.Sprintf("it changed %d keys in a way in which %s did not; only the first %d were "+
+			"compared", len(keys), r.best().Name, driftKeys)
 		keys = keys[:driftKeys]
 	}
 	for _, k := range keys {

@@ -2,10 +2,10 @@ package run
 
 import "fmt"
 
-// UnfinishedError says that a run began and did not reach its goal; the journal says where it stands. Commands end with
+// UnfinishedError says that a run began and did not reach its goal; the journal shows its progress. Commands end with
 // exit code 6.
 type UnfinishedError struct {
-	// Step is the step that failed, Journal the file that tells the rest.
+	// Step is the step that failed, Journal the file with everything before it.
 	Step    string
 	Journal string
 	Hint    string

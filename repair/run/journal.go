@@ -15,7 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// State is what a journal line says of a step.
+// State is the state of a step in a journal line.
 type State string
 
 // The states. A step that began and has no later line was interrupted: its done-test decides.
@@ -24,9 +24,9 @@ const (
 	StateDone    State = "done"
 	StateFailed  State = "failed"
 	StateNote    State = "note"
-	StateRun     State = "run"     // a run begins, or goes on after an interruption
+	StateRun     State = "run"     // a run begins, or continues after an interruption
 	StateEnd     State = "end"     // the run reached its goal
-	StateAbandon State = "abandon" // the operator gave the run up and begins anew
+	StateAbandon State = "abandon" // the operator gave up the run and begins a new one
 )
 
 // Record is one line of the journal.
@@ -43,34 +43,34 @@ type Record struct {
 	Plan    string            `json:"plan,omitempty"`
 }
 
-// rehearsal is the mode that the journal knows a rehearsal by.
+// rehearsal is the mode of a rehearsal in the journal.
 const rehearsal plan.Mode = "rehearse"
 
-// IsRehearsal tells whether a run of that mode touched nothing but scratch copies.
+// IsRehearsal reports whether a run of that mode changed only scratch copies.
 func IsRehearsal(m plan.Mode) bool { return m == rehearsal }
 
-// maxJournal bounds a journal; those of big clusters have some hundred KiB.
+// maxJournal bounds a journal; journals for big clusters have some hundred KiB.
 const maxJournal = 256 << 20
 
-// JournalPath is where the journal of a plan lies: beside it.
+// JournalPath returns the path of a plan's journal, next to the plan.
 func JournalPath(plan string) string { return plan + ".journal" }
 
-// journal appends lines and flushes each to disk before what it announces is done.
+// journal appends lines and syncs each to disk before the action that it announces.
 type journal struct {
 	f    *os.File
 	path string
-	// mu guards records: members are asked several at a time.
+	// mu guards records: several members are asked in parallel.
 	mu      sync.RWMutex
 	records []Record
 	run     int
 	mode    plan.Mode
 	now     func() time.Time
-	// observe is told of each line before and after it is flushed; see Options.
+	// observe is called for each line before and after it is synced; see Options.
 	observe func(r Record, flushed bool)
 }
 
-// ReadJournal returns the lines of a plan's journal; none when there is no journal. A last line that was cut by a kill
-// is left out.
+// ReadJournal returns the lines of a plan's journal; none when there is no journal. A last line that is cut off is left
+// out.
 func ReadJournal(plan string) ([]Record, error) {
 	b, err := regular.ReadFile(JournalPath(plan), maxJournal)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,15 +85,15 @@ func ReadJournal(plan string) ([]Record, error) {
 	for sc.Scan() {
 		var r Record
 		if len(bytes.TrimSpace(sc.Bytes())) == 0 || json.Unmarshal(sc.Bytes(), &r) != nil {
-			continue // a line that a kill cut short announced something that was not begun
+			continue // the action that a cut off line announces did not begin
 		}
 		out = append(out, r)
 	}
 	return out, sc.Err()
 }
 
-// openJournal opens the journal for one mode. The last run of that mode goes on unless it reached its goal, or again is
-// true.
+// openJournal opens the journal for one mode. It continues the last run of that mode, unless that reached its goal, or
+// again is true.
 func openJournal(plan, digest string, mode plan.Mode, again bool, observe func(Record, bool)) (*journal, error) {
 	records, err := ReadJournal(plan)
 	if err != nil {
@@ -125,7 +125,7 @@ func openJournal(plan, digest string, mode plan.Mode, again bool, observe func(R
 	return j, j.begin(digest, open, again)
 }
 
-// begin goes on with the open run or starts another.
+// begin continues the open run or starts another.
 func (j *journal) begin(digest string, open, again bool) error {
 	if open && (again || j.records[0].Plan != digest) {
 		j.run = j.records[0].Run
@@ -136,7 +136,7 @@ func (j *journal) begin(digest string, open, again bool) error {
 	}
 	if open {
 		j.run = j.records[0].Run
-		return j.write(Record{State: StateRun, Plan: digest, Detail: "goes on"})
+		return j.write(Record{State: StateRun, Plan: digest, Detail: "continued"})
 	}
 	all, err := ReadJournal(trimJournal(j.path))
 	if err != nil {
@@ -151,7 +151,7 @@ func (j *journal) begin(digest string, open, again bool) error {
 
 func trimJournal(path string) string { return path[:len(path)-len(".journal")] }
 
-// heal ends a line that a kill cut short, so that the next one stands on its own.
+// heal ends a line that is cut off, so that the next one is separate.
 func (j *journal) heal() error {
 	b, err := regular.ReadFile(j.path, maxJournal)
 	if err != nil || len(b) == 0 || b[len(b)-1] == '\n' {
@@ -161,7 +161,7 @@ func (j *journal) heal() error {
 	return err
 }
 
-// write appends a line and flushes it.
+// write appends a line and syncs it to disk.
 func (j *journal) write(r Record) error {
 	r.Time, r.Run, r.Mode = j.now().UTC().Round(time.Millisecond), j.run, j.mode
 	b, err := json.Marshal(&r)
@@ -187,7 +187,7 @@ func (j *journal) write(r Record) error {
 	return nil
 }
 
-// resumed tells whether the run began in an earlier process.
+// resumed reports whether the run began in an earlier process.
 func (j *journal) resumed() bool {
 	n := 0
 	for _, r := range j.records {
@@ -198,7 +198,7 @@ func (j *journal) resumed() bool {
 	return n > 1
 }
 
-// state returns the last word on a step, "" when it never began.
+// state returns the newest state of a step, "" when it never began.
 func (j *journal) state(step string) State {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
@@ -211,7 +211,7 @@ func (j *journal) state(step string) State {
 	return s
 }
 
-// doneAt is when a step was last said to be done; zero when it was not.
+// doneAt is when a step was last recorded as done; zero when it was not.
 func (j *journal) doneAt(step string) (t time.Time) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()

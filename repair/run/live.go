@@ -18,49 +18,48 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// LiveOptions say how the running cluster is reached and who does what has to be done on the hosts.
+// LiveOptions say how the running cluster is reached, and what does the work on the hosts.
 type LiveOptions struct {
-	// Endpoints are client URLs of the members, or NAME=URL. Each is tried for a member that is down and comes up. Only
-	// when all of them belong to other members, a member is reached at the client URL that the cluster, or its old data
-	// dir, has of it.
+	// Endpoints are client URLs of the members, or NAME=URL. Each is tried for a member that comes up. Only when all of
+	// them belong to other members, a member is reached at its client URL in the cluster or in its old data dir.
 	Endpoints []string
 	// CACert, Cert and Key are PEM files; User and Password log in. Under auth they must be those of a user with role
 	// root.
 	CACert, Cert, Key string
 	User, Password    string
-	// HostActions, if set, does what has to be done on hosts; hooks and prompts are not used then.
+	// HostActions, if set, does the work on hosts instead of hooks or prompts.
 	HostActions func(context.Context, HostStep) error
 	// HookStop, HookWipe and HookStart are shell commands; see hookEnv. They must do no harm when they are run again.
 	HookStop, HookWipe, HookStart string
-	// HookTimeout bounds how long a hook may run, 5 minutes if it is 0. A hook that is still at work then is ended with
-	// all it started.
+	// HookTimeout bounds how long a hook may run, 5 minutes if it is 0. After that the hook is ended with all processes
+	// it started.
 	HookTimeout time.Duration
 	// DataDirs are the members' data dirs on their hosts by name; "" is that of members that are not named.
 	DataDirs map[string]string
-	// Backup is the file for the snapshot of the best member, by default beside the plan. Snapshots of the members that
-	// are taken out get its name with theirs in it.
+	// Backup is the file for the snapshot of the best member, by default next to the plan. Snapshots of the members
+	// that are removed get its name with theirs in it.
 	Backup string
 	// QuorumWait bounds how long a step waits for voters that are down before it gives up, 10 minutes if it is 0. A
 	// person is asked instead.
 	QuorumWait time.Duration
-	// SkipSaves leaves the snapshots of the members that are taken out away.
+	// SkipSaves omits the snapshots of the members that are removed.
 	SkipSaves bool
-	// AcceptLost goes on although members that are taken out hold writes that the best member lacks and the plan does
+	// AcceptLost continues although members that are removed hold writes that the best member lacks and the plan does
 	// not list.
 	AcceptLost bool
-	// Prompt shows what a person has to do and returns when it is done, or ErrStopped. nil when nobody is there.
+	// Prompt shows what a person has to do and returns when it is done, or ErrStopped. It is nil without a person.
 	Prompt func(ctx context.Context, text []string) error
-	// Notice, if set, is told what an operator should read before the first step.
+	// Notice, if set, is called with what an operator should read before the first step.
 	Notice func(string)
-	// Output takes what hooks print.
+	// Output receives the output of hooks.
 	Output io.Writer
 }
 
-// ErrStopped is what a person answers who does not want to go on.
+// ErrStopped is the answer of a person who does not want to continue.
 var ErrStopped = errors.New("the operator stopped here")
 
-// HostStep is one thing to do on a member's host: stop, wipe (move the data dir aside) or start. It must do no harm
-// when it is done again.
+// HostStep is one action on a member's host: stop, wipe (move the data dir aside) or start. Doing it again must do no
+// harm.
 type HostStep struct {
 	Action string
 	Member *plan.Member
@@ -69,12 +68,12 @@ type HostStep struct {
 	InitialCluster string
 }
 
-// hooked tells whether host steps can be done at all.
+// hooked reports whether host steps can be done at all.
 func (o *LiveOptions) hooked() bool {
 	return o.HostActions != nil || o.Prompt != nil || o.HookStop != "" && o.HookWipe != "" && o.HookStart != ""
 }
 
-// prompted tells whether a person is asked for every host step.
+// prompted reports whether a person has to do every host step.
 func (o *LiveOptions) prompted() bool {
 	return o.HostActions == nil && o.Prompt != nil && o.HookStop == "" && o.HookWipe == "" && o.HookStart == ""
 }
@@ -106,14 +105,14 @@ type field struct {
 
 	mu      sync.Mutex
 	clients map[string]*loggedIn
-	// where guards endpoints, by member name; free are those of o.Endpoints that nobody has yet, listed the client URLs
-	// in the member list.
+	// where guards endpoints, by member name; free are those of o.Endpoints that no member has yet, listed the client
+	// URLs in the member list.
 	where             sync.Mutex
 	endpoints, listed map[string]string
 	// given are the members that the operator named, by endpoint.
 	given map[string]string
 	free  []string
-	// woken is true once members were started because nobody led.
+	// woken is true once members were started because there was no leader.
 	woken bool
 	// server is what the best member runs.
 	server release.Version
@@ -126,10 +125,10 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	}
 	if !o.Live.hooked() {
 		return nil, refusal.New("--hook-stop, --hook-wipe and --hook-start, or run it on a terminal",
-			"nobody is there to stop members and to move their data dirs")
+			"a person or hooks have to stop members and move their data dirs")
 	}
 	o.Live.fill(s.file)
-	o.Live.Endpoints = slices.Clone(o.Live.Endpoints) // names are taken off
+	o.Live.Endpoints = slices.Clone(o.Live.Endpoints) // removes names
 	f := &field{o: &o.Live, plan: s.file, endpoints: map[string]string{}, listed: map[string]string{},
 		given: map[string]string{}, clients: map[string]*loggedIn{}}
 	defer f.close()
@@ -147,7 +146,7 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The journal knows the new IDs, so it is open before the cluster is looked at.
+	// The journal has the new IDs, so it is opened before the cluster is asked.
 	if err := s.journal(plan.Live); err != nil {
 		return nil, err
 	}
@@ -173,7 +172,7 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	return s.finish(err, func() error { return nil })
 }
 
-// noteDirs keeps where the members' data dirs are, for the commands that go back.
+// noteDirs records where the members' data dirs are, for the commands that undo steps.
 func (r *runner) noteDirs() error {
 	dirs := map[string]string{}
 	for i := range r.plan.Members {
@@ -188,7 +187,7 @@ func (r *runner) noteDirs() error {
 	return r.j.write(Record{State: StateNote, Values: dirs})
 }
 
-// underWay tells whether an earlier run of that mode began steps and did not end.
+// underWay reports whether an earlier run of that mode began steps and did not end.
 func (s *session) underWay(mode plan.Mode) (bool, error) {
 	records, err := ReadJournal(s.file)
 	begun := false

@@ -16,8 +16,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// preflight holds the running cluster against the plan and tells what an operator should know. Nothing was changed yet,
-// unless an earlier run is carried on.
+// preflight compares the running cluster with the plan and reports what an operator should know. Nothing has been
+// changed yet, unless an earlier run is continued.
 func (f *field) preflight(ctx context.Context, resumed bool, room func(string) (int64, bool)) error {
 	if err := f.meet(ctx, resumed); err != nil {
 		return err
@@ -64,13 +64,12 @@ func (f *field) confirm(ctx context.Context, resumed bool) error {
 
 const planAgain = "this is another cluster, or it changed since its data dirs were copied: copy again and plan again"
 
-// meet finds the members and makes sure that they are those of the plan. A cluster that waits for a member for its
-// majority does not say who belongs to it, and its servers do not answer at all once they were restarted: then the
-// steps that start members are done right away. They start them on their own data dirs; nothing else is done before all
-// is checked.
+// meet finds the members and makes sure that they are those of the plan. Without a quorum the cluster cannot list its
+// members, and restarted servers do not answer. In that case meet first runs the plan's steps that start members on
+// their own data dirs. All checks come before any other step.
 func (f *field) meet(ctx context.Context, resumed bool) error {
 	led, err := f.checkLeaderAndRevision(ctx)
-	if led || err != nil && !errors.Is(err, errNobody) {
+	if led || err != nil && !errors.Is(err, errNoAnswer) {
 		return err
 	}
 	for i := range f.r.steps {
@@ -98,7 +97,7 @@ func (f *field) meet(ctx context.Context, resumed bool) error {
 	return err
 }
 
-// checkLeaderAndRevision holds the best member's cluster and revision against the plan and tells whether it knows a
+// checkLeaderAndRevision compares the best member's cluster and revision with the plan and reports whether it knows a
 // leader.
 func (f *field) checkLeaderAndRevision(ctx context.Context) (led bool, err error) {
 	if err := f.locate(ctx); err != nil {
@@ -113,19 +112,19 @@ func (f *field) checkLeaderAndRevision(ctx context.Context) (led bool, err error
 		return false, refusal.New(planAgain, "the running cluster is %x, the plan is for %s", id, p.Cluster.ID)
 	}
 	if rev := goal.Header.GetRevision(); rev < p.Best.Revision {
-		return false, refusal.New(planAgain, "%s stands at revision %d, in the plan at %d", p.Best.Name, rev,
+		return false, refusal.New(planAgain, "%s is at revision %d, in the plan at %d", p.Best.Name, rev,
 			p.Best.Revision)
 	}
 	f.server = release.Of(goal.Version)
 	return goal.Leader != 0, nil
 }
 
-// check holds the members of the running cluster against the plan.
+// check compares the members of the running cluster with the plan.
 func (f *field) check(ctx context.Context, resumed bool) error {
 	list, err := f.r.list(ctx)
 	if err != nil {
-		return refusal.New("look at --endpoints and the credentials; the cluster needs a leader",
-			"the running cluster does not tell its members: %v", err)
+		return refusal.New("check --endpoints and the credentials; the cluster needs a leader",
+			"the running cluster does not list its members: %v", err)
 	}
 	p := f.r.plan
 	known := map[uint64]bool{}
@@ -155,21 +154,21 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 	return nil
 }
 
-// comesBack refuses a cluster whose servers list a zombie because they were upgraded since the data dirs were copied,
-// to a line that takes members from the database.
+// comesBack refuses a cluster whose servers list a zombie because they were upgraded, since the data dirs were copied,
+// to a release that builds its member list from the database.
 func (f *field) comesBack(id uint64) error {
 	m, p := f.r.byID(id), f.r.plan
 	if m == nil || !m.Zombie() || p.Removable(m) || !f.server.Above(release.AnyOf(p.Cluster.Minor)) {
 		return nil
 	}
-	return refusal.New("copy the data dirs again and plan again; etcd-medic repair apply PLAN --mode clone on fresh "+
-		"copies gets rid of it, and so does etcd-medic repair meta DATA_DIR --members-from-raft, one stopped member "+
+	return refusal.New("copy the data dirs again and plan again; etcd-medic repair apply PLAN --mode clone on new "+
+		"copies removes it, and so does etcd-medic repair meta DATA_DIR --members-from-raft, one stopped member "+
 		"after the other", "the servers run etcd %s, which lists %s since bucket members does; no start of theirs drops it",
 		f.server, m.ID)
 }
 
-// isRoot asks for something that only root may see, so that credentials that do not suffice are found before the first
-// step. The answer is thrown away.
+// isRoot makes a request that only root may make, so that insufficient credentials are found before the first step. The
+// answer is not used.
 func (f *field) isRoot(ctx context.Context) error {
 	err := f.r.until(ctx, f.r.limits.step, "list of users", func(ctx context.Context) error {
 		return f.r.ask(ctx, f.r.best(), func(ctx context.Context, c *clientv3.Client) error {
@@ -184,7 +183,7 @@ func (f *field) isRoot(ctx context.Context) error {
 		"the credentials do not allow the steps of a repair: %v", err)
 }
 
-// room wants space for the snapshots that are taken, and their names free.
+// room checks that there is space for the snapshots, and that their files do not exist.
 func (f *field) room(ctx context.Context, room func(string) (int64, bool)) error {
 	var need int64
 	for i := range f.r.steps {

@@ -17,11 +17,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// HooksLogPath is where everything that hooks print is kept, beside the plan. They print to a file and not to a pipe,
-// so that a server that a hook started goes on writing when the tool has ended.
+// HooksLogPath is the file with the output of all hooks, next to the plan. They print to a file and not to a pipe, so
+// that a server that a hook started can write after the tool has ended.
 func HooksLogPath(plan string) string { return plan + ".hooks.log" }
 
-// hookGrace is how long a hook that is told to end may take to do so.
+// hookGrace is how long a hook may take to end after the signal.
 const hookGrace = 5 * time.Second
 
 // runHook runs a shell command and waits for it, no longer than HookTimeout.
@@ -63,14 +63,14 @@ func (f *field) runHook(ctx context.Context, m *plan.Member, what, hook, initial
 	return nil
 }
 
-// done says what a host step has brought about.
+// done says what a host step has achieved.
 var done = map[string]string{"stop": "stopped", "wipe": "without its old data dir",
 	"start": "started, and leave it running"}
 
 // printed copies what the hook wrote to Output and returns the end of it.
 func (f *field) printed(log *os.File, from int64) string {
 	tail := lastBytes{}
-	// for people; the log has it all
+	// for people; the log has the whole output
 	_, _ = io.Copy(io.MultiWriter(&tail, f.o.Output), io.NewSectionReader(log, from, 1<<40))
 	return string(tail.b)
 }
@@ -82,7 +82,7 @@ func hookEnviron() []string {
 	})
 }
 
-// hookEnv is what a hook is told.
+// hookEnv is the environment of a hook.
 func hookEnv(f *field, m *plan.Member, what, initial string) []string {
 	state := ""
 	if initial != "" {

@@ -301,7 +301,7 @@ func liveCompactedMeanwhile(ctx context.Context, t *testing.T, server node.Serve
 	}
 	text := strings.Join(notices, "\n")
 	if want := "node2 was compacted at revision " + strconv.FormatInt(at, 10) +
-		" meanwhile"; !strings.Contains(text, want) || strings.Contains(text, "it took in nothing that") {
+		" meanwhile"; !strings.Contains(text, want) || strings.Contains(text, "it accepted nothing that") {
 		t.Errorf("%q is not said:\n%s", want, text)
 	}
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// ask bounds how long a member that may be down is waited for.
+// ask bounds how long to wait for a member that may be down.
 const ask = 3 * time.Second
 
 // answers asks a member who it is.
 func (f *field) answers(ctx context.Context, m *plan.Member) (*clientv3.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, ask)
 	defer cancel()
-	if e := f.seek(ctx, m); e == "" || !listens(ctx, e) { // a client would try until the time is over
+	if e := f.seek(ctx, m); e == "" || !listens(ctx, e) { // a client would retry until the timeout
 		return nil, errors.Join(errSilent, ctx.Err())
 	}
 	return f.r.status(ctx, m)
@@ -33,8 +33,8 @@ func (f *field) answers(ctx context.Context, m *plan.Member) (*clientv3.StatusRe
 
 var errSilent = errors.New("nothing listens at its client URL")
 
-// running tells whether the member answers under the ID that it has now. A first answer may fail because the client is
-// that of an earlier process.
+// running reports whether the member answers under its present ID. A first answer may fail because the client is
+// connected to an earlier process.
 func (f *field) running(ctx context.Context, m *plan.Member) bool {
 	st, err := f.answers(ctx, m)
 	if err != nil && !errors.Is(err, errSilent) {
@@ -44,13 +44,13 @@ func (f *field) running(ctx context.Context, m *plan.Member) bool {
 	return err == nil && st.Header.GetMemberId() == f.r.idOf(m)
 }
 
-// down tells whether nothing has the member's client port. What takes a connection and closes it at once is a tunnel to
-// a port that nobody has; what takes one and says nothing may be a server that hangs.
+// down reports whether no process has the member's client port. A connection that is closed at once leads through a
+// tunnel to a free port; one without an answer may lead to a server that hangs.
 func (f *field) down(ctx context.Context, m *plan.Member) bool {
 	e := f.seek(ctx, m)
 	switch {
 	case e != "":
-	case f.place(m) == "": // nothing tells but the one who stopped it
+	case f.place(m) == "": // only the person who stopped it knows
 		return f.r.stepDone(plan.StepStop, m.Name)
 	case f.quiet(ctx):
 		return true
@@ -67,7 +67,7 @@ func (f *field) down(ctx context.Context, m *plan.Member) bool {
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// tunnel is how long one may take to find that nobody is at its other end.
+// tunnel is how long a port forwarder may take to notice that its target is down.
 const tunnel = time.Second
 
 func (f *field) stop(ctx context.Context, m *plan.Member) error {
@@ -87,7 +87,7 @@ func (f *field) stop(ctx context.Context, m *plan.Member) error {
 		st, err := f.answers(ctx, m)
 		if err != nil {
 			return fmt.Errorf("something still listens at %s, although it was said to be stopped (%v)", f.place(m),
-				err) //nolint:errorlint // whatever it is, it may pass
+				err) //nolint:errorlint // any error may be temporary
 		}
 		return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.place(m),
 			hexID(st.Header.GetMemberId()))
@@ -107,7 +107,7 @@ func (f *field) start(ctx context.Context, m *plan.Member, how startHow) error {
 	return f.onHost(ctx, m, "start", f.o.HookStart, hand, how.initialCluster)
 }
 
-// ready waits until the member answers as who it should be. It ends early when another answers in its place, or nothing
+// ready waits until the member answers with its ID. It ends early if another member answers in its place, or no process
 // listens there.
 func (f *field) ready(ctx context.Context, m *plan.Member) error {
 	w := &listening{f: f, m: m, silent: time.Now(), odd: time.Now()}
@@ -133,24 +133,24 @@ func (f *field) itself(m *plan.Member, st *clientv3.StatusResponse) error {
 			"stop it, move that aside, and run the same command again", m.ID)
 	case cluster != uint64(f.r.plan.Cluster.ID):
 		return never("member %s of cluster %s answers at %s: it was not started with "+
-			"--initial-cluster-state=existing and the initial cluster, and began a cluster of its own",
+			"--initial-cluster-state=existing and the initial cluster, and bootstrapped a new cluster",
 			dumplog.ID(id), dumplog.ID(cluster), f.place(m))
 	}
 	return never("member %s answers at %s", dumplog.ID(id), f.place(m))
 }
 
-// listening follows whether a process has the member's client port. One that joins has it at once and serves once it
-// has the database, so a port that nobody has, or that comes and goes, tells of a process that is not there.
+// listening tracks whether a process has the member's client port. A joining member opens it at once and serves once it
+// has the database. So a closed port, or one that opens and closes, means that the process does not run.
 type listening struct {
 	f      *field
 	m      *plan.Member
-	silent time.Time // since when nobody listens
-	odd    time.Time // since when something listens that knows none of etcd's calls
+	silent time.Time // since when no process listens
+	odd    time.Time // since when a process listens that is not an etcd server
 	heard  bool
-	ends   int // how often a process was there and is gone
+	ends   int // how often a process was seen and then ended
 }
 
-// starts is how often a process may come and go before it is said to fail.
+// starts is how often a process may start and end before it counts as failed.
 const starts = 3
 
 func (l *listening) look(why error) error {
@@ -165,10 +165,10 @@ func (l *listening) look(why error) error {
 			l.odd = time.Now()
 		}
 		if time.Since(l.odd) > l.f.r.limits.step {
-			return never("what answers at %s is no etcd server (%v); name the member's own URL with --endpoints",
+			return never("the server at %s is not an etcd server (%v); name the member's own URL with --endpoints",
 				l.f.place(l.m), why)
 		}
-		return fmt.Errorf("it does not answer yet: %v", why) //nolint:errorlint // whatever it is, it may pass
+		return fmt.Errorf("it does not answer yet: %v", why) //nolint:errorlint // any error may be temporary
 	}
 	l.odd = time.Now()
 	if l.heard {
@@ -185,7 +185,7 @@ func (l *listening) look(why error) error {
 	return errSilent
 }
 
-// listens tells whether anything takes connections at an endpoint.
+// listens reports whether a process accepts connections at an endpoint.
 func listens(ctx context.Context, endpoint string) bool {
 	c, err := reach(ctx, endpoint)
 	if c != nil {
@@ -220,8 +220,7 @@ func (f *field) onHost(ctx context.Context, m *plan.Member, what, hook string, h
 	return f.o.Prompt(ctx, f.instructions(m, what, hand, initial))
 }
 
-// instructions are what a person is told to do, with everything filled in that is known here, and what will be looked
-// at next.
+// instructions say what a person has to do, with all values that are known here, and what will be checked next.
 func (f *field) instructions(m *plan.Member, what string, hand []plan.Command, initial string) []string {
 	then := map[string]string{
 		"stop": fmt.Sprintf("then %s must not answer at %s any more", m.Name, f.place(m)),
@@ -253,7 +252,7 @@ func (f *field) instructions(m *plan.Member, what string, hand []plan.Command, i
 
 func (f *field) dataDir(m *plan.Member) string { return f.o.dataDir(m) }
 
-// dataDir is the member's data dir on its host, "" when it was not said.
+// dataDir is the member's data dir on its host, "" when it is unknown.
 func (o *LiveOptions) dataDir(m *plan.Member) string {
 	for _, n := range []string{m.Name, m.ServerName(), ""} {
 		if d := o.DataDirs[n]; d != "" {

@@ -15,16 +15,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// loggedIn is a client of one endpoint. One with a borrowed token is good until that may have expired.
+// loggedIn is a client of one endpoint. A client with a borrowed token is valid until the token may have expired.
 type loggedIn struct {
 	c     *clientv3.Client
-	until time.Time // zero: for good
+	until time.Time // zero: without end
 }
 
 // loginTimeout is how long a login may take at a member that may be down.
 const loginTimeout = 5 * time.Second
 
-// borrowed is how long a borrowed token is used. Servers forget a token that nobody used for five minutes.
+// borrowed is how long a borrowed token is used. Servers drop a token that was not used for five minutes.
 const borrowed = time.Minute
 
 // dial returns the client of an endpoint, which is kept until forget.
@@ -79,8 +79,8 @@ func (f *field) connect(endpoint, user string, creds grpccredentials.PerRPCCrede
 	return clientv3.New(cfg)
 }
 
-// borrow makes a client of a learner: it lets nobody log in, but wants to know who asks all the same. Tokens are handed
-// out through raft, so one that the best member gives is known to the learner too, once it has applied that entry.
+// borrow makes a client of a learner, which refuses logins but requires a token. Tokens are granted through raft, so a
+// learner knows a token of the best member once it has applied that entry.
 func (f *field) borrow(endpoint string) (*loggedIn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), loginTimeout)
 	defer cancel()
@@ -108,10 +108,10 @@ func (f *field) borrow(endpoint string) (*loggedIn, error) {
 // notYet marks an error of a member that has not caught up: trying again helps.
 type notYet struct{ err error }
 
-// Error is that of the error it marks.
+// Error returns the message of the marked error.
 func (n notYet) Error() string { return n.err.Error() }
 
-// forget closes a member's client: a new process knows no token of the old one, and a client that failed sits in its
+// forget closes a member's client: a new process does not know the old tokens, and a client that failed waits in its
 // back-off.
 func (f *field) forget(m *plan.Member) {
 	e := f.endpoint(m)

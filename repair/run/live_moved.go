@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// moved tells how far the cluster went on since the plan's copies were made, and refuses when members that are taken
-// out took in what the best member lacks and the plan does not list.
+// moved reports the changes in the cluster since the plan's copies were made. It refuses if members that are removed
+// have accepted writes that the best member lacks and the plan does not list.
 func (f *field) moved(ctx context.Context) (notes []string, err error) {
 	r := f.r
 	if n := r.plan.Lost.CommittedEntries; n > 0 {
@@ -44,8 +44,9 @@ func (f *field) moved(ctx context.Context) (notes []string, err error) {
 		}
 	}
 	if leaving > 0 {
-		notes = append(notes, fmt.Sprintf("a member that differs goes on acknowledging writes that %s may not take "+
-			"in, until it is stopped: they are in its data dir that is set aside, and up to its snapshot in that",
+		notes = append(notes, fmt.Sprintf("until it is stopped, a member that differs keeps acknowledging writes "+
+			"that %s may refuse; they remain in its old data dir, which is moved aside, and up to the time of its "+
+			"snapshot also in the snapshot",
 			r.best().Name))
 	}
 	if len(bad) > 0 && !f.o.AcceptLost {
@@ -57,10 +58,11 @@ func (f *field) moved(ctx context.Context) (notes []string, err error) {
 }
 
 func givenUp(n int, best string) string {
-	return fmt.Sprintf("%s that %s lacks are given up, as the plan lists them; the plan has the commands that save them", plural.Of(n, "committed effect", "committed effects"), best)
+	return fmt.Sprintf("%s that %s lacks are lost, as the plan lists them; the plan has the commands that save "+
+		"them", plural.Of(n, "committed effect", "committed effects"), best)
 }
 
-// leaves tells whether what a member holds now goes with it.
+// leaves reports whether the repair drops the present content of a member.
 func leaves(m *plan.Member) bool {
 	return m.Rejoins() || m.Action == plan.Retire || m.Action == plan.Remove
 }
@@ -95,18 +97,18 @@ func keyText(k check.Bytes) string {
 	return fmt.Sprintf("%q", string(k))
 }
 
-// tell puts a drift in words.
+// tell describes a drift.
 func (r *runner) tell(d *Drift) string {
 	text := fmt.Sprintf("%s went from revision %d to %d and from applied index %d to %d since its data dir was copied",
 		d.Member, d.PlannedRevision, d.Revision, d.PlannedIndex, d.AppliedIndex)
 	switch {
 	case d.Member == r.best().Name:
 	case d.Unlisted > 0:
-		text += fmt.Sprintf("; %s it took in are not on %s: %s", plural.Of(d.Unlisted, "key as", "keys as"),
+		text += fmt.Sprintf("; %s it holds them are not on %s: %s", plural.Of(d.Unlisted, "key as", "keys as"),
 			r.best().Name,
 			shown(d))
 	case d.Unknown == "":
-		text += "; it took in nothing that " + r.best().Name + " lacks"
+		text += "; it accepted nothing that " + r.best().Name + " lacks"
 	}
 	if d.Unknown != "" {
 		text += "; " + d.Unknown

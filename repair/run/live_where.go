@@ -15,10 +15,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// Which endpoint is whose. Members that answer say so; of those that are down it is known from an earlier process, from
-// the operator, or found out when they come up.
+// Which endpoint belongs to which member. Members that answer show it. For those that are down it is known from an
+// earlier process or from the operator, or found out when they come up.
 
-// named takes the names off endpoints that were given as NAME=URL.
+// named splits endpoints that were given as NAME=URL.
 func (f *field) named() error {
 	for i, e := range f.o.Endpoints {
 		name, u, ok := strings.Cut(e, "=")
@@ -44,7 +44,7 @@ func (f *field) endpoint(m *plan.Member) string {
 	switch e := f.endpoints[m.Name]; {
 	case e != "":
 		return e
-	case len(f.free) > 0: // one of these it is
+	case len(f.free) > 0: // it must be one of these
 		return ""
 	case f.listed[m.Name] != "":
 		return f.listed[m.Name]
@@ -64,7 +64,7 @@ func (f *field) place(m *plan.Member) string {
 	return strings.Join(f.free, " or ")
 }
 
-// seek finds out whether a member answers at one of the endpoints that nobody has yet, and returns its endpoint.
+// seek finds out whether a member answers at one of the endpoints that no member has yet, and returns its endpoint.
 func (f *field) seek(ctx context.Context, m *plan.Member) string {
 	if e := f.endpoint(m); e != "" {
 		return e
@@ -75,7 +75,7 @@ func (f *field) seek(ctx context.Context, m *plan.Member) string {
 	for _, e := range free {
 		if id, err := f.who(ctx, e); err != nil || id == 0 || id != f.r.idOf(m) && id != uint64(m.ID) ||
 			f.r.byID(id) != nil && f.r.byID(id) != m {
-			continue // not it, or another member with the same ID: only NAME=URL tells them apart
+			continue // not it, or another member with the same ID: only NAME=URL distinguishes them
 		}
 		f.where.Lock()
 		f.endpoints[m.Name] = e
@@ -87,7 +87,7 @@ func (f *field) seek(ctx context.Context, m *plan.Member) string {
 	return ""
 }
 
-// quiet tells whether nothing listens at any endpoint that a member without one may have.
+// quiet reports whether no process listens at any endpoint that a member without one may have.
 func (f *field) quiet(ctx context.Context) bool {
 	f.where.Lock()
 	free := slices.Clone(f.free)
@@ -140,11 +140,11 @@ func (f *field) locate(ctx context.Context) error {
 	if slices.ContainsFunc(errs, func(e error) bool { return !transient(e) }) {
 		return refusal.New(hint, "no endpoint says which member it is: %s", oneLine(errs))
 	}
-	return refusal.New(hint, "%w: %s", errNobody, oneLine(errs))
+	return refusal.New(hint, "%w: %s", errNoAnswer, oneLine(errs))
 }
 
-// whose is the name of the member that answers at an endpoint with this ID: the one that the operator named, where it
-// may have that ID.
+// whose is the name of the member that answers at an endpoint with this ID: the operator's choice, if that member may
+// have the ID.
 func (f *field) whose(e string, id uint64, byID map[uint64]string) string {
 	if m := f.r.plan.Member(f.given[e]); m != nil && (uint64(m.ID) == id || f.r.idOf(m) == id) {
 		return m.Name
@@ -152,7 +152,7 @@ func (f *field) whose(e string, id uint64, byID map[uint64]string) string {
 	return byID[id]
 }
 
-// sharedID tells whether several members of the plan have one ID, as copies of one data dir do.
+// sharedID reports whether several members of the plan have one ID, as copies of one data dir do.
 func (f *field) sharedID(id uint64) bool {
 	n := 0
 	for i := range f.r.plan.Members {
@@ -167,10 +167,10 @@ func oneLine(errs []error) string {
 	return strings.ReplaceAll(errors.Join(errs...).Error(), "\n", "; ")
 }
 
-var errNobody = errors.New("no endpoint answers")
+var errNoAnswer = errors.New("no endpoint answers")
 
-// assign finds the endpoints of members that do not answer now: what the operator or an earlier process said, what they
-// advertise, what is on the host of their peer URL, or the one that is left. What is known is kept in the journal, for
+// assign finds the endpoints of members that do not answer. These are from the operator or an earlier process,
+// advertised client URLs, on the host of their peer URL, or the last free one. They are kept in the journal for later
 // processes that find a member down.
 func (f *field) assign() error {
 	f.free = slices.Clone(f.o.Endpoints)
@@ -202,7 +202,7 @@ func (f *field) assign() error {
 	return nil
 }
 
-// without are the members of which no endpoint is known.
+// without are the members without a known endpoint.
 func (f *field) without() []*plan.Member {
 	var out []*plan.Member
 	for i := range f.r.plan.Members {
@@ -213,7 +213,7 @@ func (f *field) without() []*plan.Member {
 	return out
 }
 
-// sameHost tells whether an endpoint is on the host of the member's peer URL, and no other member's peer URL or
+// sameHost reports whether an endpoint is on the host of the member's peer URL, and no other member's peer URL or
 // endpoint is.
 func (f *field) sameHost(m *plan.Member, e string) bool {
 	host := hostOf(e)
@@ -243,7 +243,7 @@ func hostOf(u string) string {
 	return p.Hostname()
 }
 
-// who asks an endpoint for the ID of its member.
+// who returns the ID of the member at an endpoint.
 func (f *field) who(ctx context.Context, endpoint string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, ask)
 	defer cancel()

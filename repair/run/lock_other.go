@@ -10,8 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
-// lock keeps a second process from working with the same plan. Where there is no flock a file that is left behind by a
-// kill has to be removed by hand.
+// lock keeps a second process from working with the same plan. Without flock, the file that a killed process leaves has
+// to be removed by hand.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -24,7 +24,7 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = f.Close(); _ = os.Remove(path) }, nil
 }
 
-// locked tells whether another process holds the lock now.
+// locked reports whether another process holds the lock now.
 func locked(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

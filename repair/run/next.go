@@ -9,7 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// next are the commands that lead on from where the plan stands.
+// next are the commands that continue with the plan.
 func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Command {
 	switch {
 	case st.AtWork:
@@ -50,7 +50,7 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 	return []shell.Command{p.ApplyCommand(file, last.Mode, endpoints, out)}
 }
 
-// install tells how the new data dirs in out get to their places.
+// install says how to put the new data dirs in out in place.
 func (s *session) install(mode plan.Mode, out string) {
 	w := s.plan.Way(mode)
 	after, dir := false, filepath.Clean(absolute(out))

@@ -27,8 +27,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// OnlyHeld is what a member that was taken out held when it stopped and the best member does not hold: writes that it
-// acknowledged until its last moment, also after its snapshot.
+// OnlyHeld is what a removed member held when it stopped and the best member does not hold. It includes writes that it
+// acknowledged after its snapshot.
 type OnlyHeld struct {
 	Member string `json:"member"`
 	// Dir is the data dir that was read, "" when it could not be read from here.
@@ -44,7 +44,7 @@ type OnlyHeld struct {
 	CommandArgs shell.Command `json:"commandArgs,omitzero"`
 }
 
-// onlyNote is how the journal keeps it: the output form of keys is not read back.
+// onlyNote is its form in the journal, because the output form of keys cannot be read back.
 type onlyNote struct {
 	OnlyHeld
 	Names [][]byte `json:"names"`
@@ -68,13 +68,13 @@ type oldDir struct {
 	h     *history
 	keys  map[string]held
 	bytes int
-	// doubts are reasons why the result may not be all.
+	// doubts are reasons why the result may be incomplete.
 	doubts []string
 }
 
-// findOldDir returns the member's old data dir if it can be read from here: by its path on the host, by the name that
-// our commands give it when it is moved aside, or where a hook put a copy. Only a dir that carries the member's ID
-// counts.
+// findOldDir returns the member's old data dir if it can be read from here. It may be at its path on the host, under
+// the name that our commands give it when they move it aside, or where a hook put a copy. Only a dir with the member's
+// ID counts.
 func (r *runner) findOldDir(ctx context.Context, m *plan.Member, places []string) (string, *evidence.Set) {
 	for _, dir := range places {
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
@@ -107,22 +107,22 @@ func (r *runner) oldDirs(m *plan.Member) (before, after []string) {
 	return before, append([]string{AsidePath(r.planFile(), m)}, after...)
 }
 
-// globQuote takes the meaning from characters that a pattern would read.
+// globQuote escapes the special characters of a pattern.
 func globQuote(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
 }
 
-// AsidePath is where a hook may put a copy of a member's old data dir, beside the plan, so that what only it holds can
-// be told.
+// AsidePath is where a hook may put a copy of a member's old data dir, next to the plan, so that its unique content can
+// be found.
 func AsidePath(plan string, m *plan.Member) string {
 	return absolute(plan) + ".aside/" + shell.FileName(m.ServerName()) + "-" + m.ID.String()
 }
 
-// planFile is the plan that the journal lies beside.
+// planFile is the plan next to the journal.
 func (r *runner) planFile() string { return trimJournal(r.j.path) }
 
-// keepOnly compares what a stopped member held with what the best member holds now, once. It never fails the repair:
-// what could not be done is part of the result.
+// keepOnly compares the content of a stopped member with that of the best member, once. It never fails the repair: the
+// result says what could not be done.
 func (r *runner) keepOnly(ctx context.Context, s *plan.Step, m *plan.Member, places []string, last bool) error {
 	if r.live == nil || !leaves(m) || r.j.value("only:"+m.Name) != "" {
 		return nil
@@ -142,7 +142,7 @@ func (r *runner) keepOnly(ctx context.Context, s *plan.Step, m *plan.Member, pla
 			res.Unknown = strings.TrimPrefix(res.Unknown+"; "+err.Error(), "; ")
 		}
 	case !last:
-		return nil // it is looked for again where it is moved to
+		return nil // it is searched again after the move
 	default:
 		res.Unknown = "its old data dir cannot be read from here"
 	}
@@ -163,8 +163,8 @@ func (r *runner) noteOnly(s *plan.Step, res *OnlyHeld) error {
 	return r.note(s.ID, "only:"+res.Member, string(b))
 }
 
-// keepRemoved compares what a member held that is removed and does not come back. Its server ends by itself when it
-// hears that it was removed; one that goes on is not compared, and the run says so.
+// keepRemoved compares the content of a member that is removed and does not come back. Its server ends when it learns
+// that it was removed. If it continues to run, it is not compared, and the result says so.
 func (r *runner) keepRemoved(ctx context.Context, s *plan.Step, m *plan.Member) error {
 	if r.live == nil || m.Action != plan.Remove || m.Zombie() || m.Source == "" && len(m.ClientURLs) == 0 ||
 		r.j.value("only:"+m.Name) != "" {
@@ -191,7 +191,7 @@ func (r *runner) keepRemoved(ctx context.Context, s *plan.Step, m *plan.Member) 
 // removedEnds is how long a server may take to end once it was removed.
 const removedEnds = 30 * time.Second
 
-// compareCommand compares the member's snapshot with its old data dir by hand.
+// compareCommand is the command that compares the member's snapshot with its old data dir.
 func (r *runner) compareCommand(m *plan.Member) shell.Command {
 	from := r.backup
 	if p := savePath(r.backup, m); r.j.value("file:"+filepath.Base(p)) != "" {
@@ -201,7 +201,7 @@ func (r *runner) compareCommand(m *plan.Member) shell.Command {
 		shell.FillFor("COPY_OF_OLD_DATA_DIR_OF", m.Name))
 }
 
-// only lists and saves the keys that the member changed since its copy in a way that the best member shows nothing of.
+// only lists and saves the keys that the member changed since its copy in a way in which the best member did not.
 func (r *runner) only(ctx context.Context, m *plan.Member, e *evidence.Member, res *OnlyHeld) error {
 	if !e.HasDB() {
 		return errors.New("its database cannot be read")
@@ -233,8 +233,8 @@ func (r *runner) only(ctx context.Context, m *plan.Member, e *evidence.Member, r
 	return err
 }
 
-// readBest notes what the best member changed, so that what both have done counts for nothing. Its copy may be the
-// newer one; each entry raises the revision by one at most.
+// readBest notes what the best member changed, so that changes on both do not count. Its copy may be the newer one;
+// each entry raises the revision by one at most.
 func (o *oldDir) readBest(ctx context.Context) error {
 	goal, err := o.r.goal(ctx)
 	if err != nil {
@@ -261,7 +261,7 @@ func (o *oldDir) readBest(ctx context.Context) error {
 	return err
 }
 
-// readDB takes the records that the member wrote since its copy.
+// readDB reads the records that the member wrote since its copy.
 func (o *oldDir) readDB(e *evidence.Member) error {
 	if c := e.DB.Meta.CompactRev(); c > o.m.Revision {
 		o.doubts = append(o.doubts, fmt.Sprintf("its database is compacted at revision %d: deletes up to there "+
@@ -302,8 +302,8 @@ func (o *oldDir) take(key string, st held) error {
 	return nil
 }
 
-// readLog executes what the member's log holds above its database: it may have acknowledged that, and ended before it
-// was on disk.
+// readLog executes the entries above the member's database: it may have acknowledged them, and ended before they were
+// in the database on disk.
 func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
 	if !e.HasLog() {
 		return errors.New("it has none")
@@ -344,8 +344,8 @@ func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
 		}
 	}
 	if unsure > 0 {
-		o.doubts = append(o.doubts, fmt.Sprintf("%d of %d writes in its log above its database have an outcome that "+
-			"cannot be told", unsure, max(entries, unsure)))
+		o.doubts = append(o.doubts, fmt.Sprintf("the outcome of %d of %d writes in its log above its database is "+
+			"unknown", unsure, max(entries, unsure)))
 	}
 	return nil
 }
@@ -402,7 +402,7 @@ func (o *oldDir) save(e *evidence.Member, keys []string) (path string, err error
 		}
 	}
 	if n := len(s.Skipped); n > 0 {
-		o.doubts = append(o.doubts, fmt.Sprintf("%s with a zero byte cannot stand in the script",
+		o.doubts = append(o.doubts, fmt.Sprintf("the script cannot contain %s with a zero byte",
 			plural.Of(n, "key", "keys")))
 	}
 	if err := errors.Join(s.Close(), f.Sync()); err != nil {

@@ -12,23 +12,23 @@ type Outcome struct {
 	// Plan is the digest of the plan, Mode what was done: rehearse, clone, reseed, live.
 	Plan string    `json:"plan"`
 	Mode plan.Mode `json:"mode"`
-	// Way is the way whose steps were done.
+	// Way is the procedure whose steps were done.
 	Way plan.Mode `json:"way"`
-	// Server is the etcd server that ran the copies, Raises what opening the data dirs with it changes for good.
+	// Server is the etcd server that ran the copies, Raises what it changes permanently in the data dirs.
 	Server string `json:"server,omitempty"`
 	Raises string `json:"raises,omitempty"`
-	// Resumed is true when an earlier run was carried on.
+	// Resumed is true when an earlier run was continued.
 	Resumed bool         `json:"resumed"`
 	Steps   []StepResult `json:"steps"`
 	// Proofs are what was checked at the end; Reached is true when all of them hold.
 	Proofs  []Proof `json:"proofs"`
 	Reached bool    `json:"reached"`
-	// Drift is how far the members of a running cluster went on since the plan's copies: at the beginning and, for
-	// members that are taken out, right before.
+	// Drift is what the members of a running cluster have applied since the plan's copies: at the beginning and, for
+	// members that are removed, directly before that.
 	Drift []Drift `json:"drift,omitempty"`
-	// Only is what members that were taken out held at the end and the cluster does not hold.
+	// Only is what removed members held at the end and the cluster does not hold.
 	Only []OnlyHeld `json:"only,omitempty"`
-	// Isolation tells what the members of the sandbox tried to reach.
+	// Isolation lists what the members of the sandbox tried to reach.
 	Isolation []string `json:"isolation,omitempty"`
 	// Bytes is the size of the best member's database, Seconds the time from the first copy to the last proof.
 	Bytes   int64   `json:"bytes"`
@@ -40,7 +40,7 @@ type Outcome struct {
 	Notes   []string       `json:"notes,omitempty"`
 }
 
-// StepResult is what became of a step: done, already done, done before (in an earlier process), failed.
+// StepResult is the result of a step: done, already done, done before (in an earlier process), failed.
 type StepResult struct {
 	ID      string  `json:"id"`
 	Title   string  `json:"title"`
@@ -69,7 +69,7 @@ func (o *Outcome) prove(what, outcome, detail string) {
 	o.Proofs = append(o.Proofs, Proof{What: what, Outcome: outcome, Detail: detail})
 }
 
-// provenWell tells whether nothing is violated.
+// provenWell reports whether no proof is violated.
 func (o *Outcome) provenWell() bool {
 	for _, p := range o.Proofs {
 		if p.Outcome == violated {

@@ -47,7 +47,7 @@ func (s *session) proveSpecs(ctx context.Context, specs []evidence.Spec) (string
 	return string(report.Verdict.Class), nil
 }
 
-// proveHealthy wants a diagnosis without anything new: what the best member alone showed before is kept with it.
+// proveHealthy requires a diagnosis without new findings: those of the best member alone remain.
 func (s *session) proveHealthy(report *compare.Report) {
 	const healthy = "diagnose says healthy of the stopped data dirs, over all buckets"
 	var known, fresh []string
@@ -60,7 +60,7 @@ func (s *session) proveHealthy(report *compare.Report) {
 		case slices.Contains(s.plan.Best.Known, f.Check):
 			known = append(known, f.ID)
 		case f.Check == check.A02 && s.plan.Cluster.Auth && !s.plan.Cluster.Has(release.IndexWithEveryEntry).Certain():
-			// Up to 3.4 the database does not say how far auth operations were applied: starting a copy applies the
+			// Up to 3.4 the database does not show how far auth operations were applied, so starting a copy applies the
 			// last ones again.
 			known = append(known, f.ID)
 		default:
@@ -85,8 +85,8 @@ func (s *session) proveHealthy(report *compare.Report) {
 	}
 }
 
-// proveKept holds one data dir against what the best member held when the plan was made: HashKV at that revision covers
-// every key, value, revision and lease attachment up to it.
+// proveKept compares one data dir with the best member's content at the time of the plan: HashKV at that revision
+// covers every key, value, revision and lease attachment up to it.
 func (s *session) proveKept(ctx context.Context, sp evidence.Spec) error {
 	what := fmt.Sprintf("%s holds all that %s held at revision %d", sp.Name, s.plan.Best.Name, s.plan.Best.Revision)
 	parts, err := evidence.Locate(ctx, sp)

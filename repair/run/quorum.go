@@ -15,16 +15,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// No step takes a voter away from a cluster that needs it. Before each step that stops, removes or replaces a member,
-// the voters are counted that answer at that moment; the step begins only when they are a majority without the member.
+// No step removes a voter that the cluster needs. Before each step that stops, removes or replaces a member, the runner
+// counts the voters that answer. The step begins only when they are a majority without the member.
 
 // voter is one voter of the running cluster, and what it answers now.
 type voter struct {
 	id   uint64
 	name string
 	m    *plan.Member // nil when the plan does not know it
-	// answers is true when it says that it belongs to this cluster, votes and knows a leader; healthy, when a
-	// linearizable read through it works too. why says what is missing.
+	// answers is true when it belongs to this cluster, votes and knows a leader according to its answer. healthy is
+	// true when a linearizable read through it works too. why says what is missing.
 	answers, healthy bool
 	why              string
 }
@@ -34,18 +34,19 @@ type headcount struct {
 	voters []voter
 	// agreed is true when the member list was confirmed by a majority.
 	agreed bool
-	// problem says why nothing is known of the voters.
+	// problem says why nothing is known about the voters.
 	problem string
 }
 
 // ruling is whether a step may begin, and what it lacks.
 type ruling struct {
 	allowed bool
-	// text is what stands in the way, missing are the voters that would help, need is how many of them.
+	// text is the obstacle, missing are the voters that would help, need is how many of them.
 	text    string
 	missing []voter
 	need    int
-	// caution is what an operator should know of a step that is allowed although nothing is left over.
+	// caution is what an operator should know about a step that is allowed although the cluster tolerates no further
+	// failure.
 	caution string
 }
 
@@ -60,7 +61,7 @@ func (h *headcount) voter(id uint64) *voter {
 	return nil
 }
 
-// without counts the healthy voters but for one, and returns the others.
+// without counts the healthy voters except one, and returns the other voters.
 func (h *headcount) without(id uint64) (healthy int, missing []voter) {
 	for _, v := range h.voters {
 		switch {
@@ -74,7 +75,7 @@ func (h *headcount) without(id uint64) (healthy int, missing []voter) {
 	return healthy, missing
 }
 
-// decides tells whether the cluster can decide anything now.
+// decides reports whether the cluster has a quorum now.
 func (h *headcount) decides() ruling {
 	if h.problem != "" {
 		return ruling{text: "the cluster does not say who votes: " + h.problem, need: 1}
@@ -99,7 +100,7 @@ func (h *headcount) decides() ruling {
 	return ruling{allowed: true}
 }
 
-// allServe tells whether every voter serves.
+// allServe reports whether every voter serves.
 func (h *headcount) allServe() ruling {
 	if r := h.decides(); !r.allowed {
 		return r
@@ -133,7 +134,7 @@ func (h *headcount) mayStop(name string, id uint64, restarted bool) ruling {
 		len(h.voters), need), missing: missing, need: need - healthy}
 }
 
-// mayRemove rules on taking a member out of the list: the others must be a majority of themselves.
+// mayRemove rules on removing a member from the list: the others must have a majority among themselves.
 func (h *headcount) mayRemove(name string, id uint64) ruling {
 	if r := h.decides(); !r.allowed || !h.has(id) {
 		return r
@@ -198,8 +199,8 @@ func (r *runner) nameOf(m *etcdserverpb.Member) string {
 	return hexID(m.GetID())
 }
 
-// listNow returns the member list as it is now, without waiting for better times. agreed is false when only one
-// member's own word for it could be had.
+// listNow returns the present member list without retries. agreed is false when only a single member's own list is
+// available.
 func (r *runner) listNow(ctx context.Context) (list []*etcdserverpb.Member, agreed bool, err error) {
 	var errs []error
 	for _, own := range []bool{false, true} {
@@ -225,7 +226,7 @@ func (r *runner) listNow(ctx context.Context) (list []*etcdserverpb.Member, agre
 	return nil, false, errors.New(oneLine(errs))
 }
 
-// speakers are the members that may know who belongs to the cluster, the best one first.
+// speakers are the members that may know the member list, the best one first.
 func (r *runner) speakers() []*plan.Member {
 	out := []*plan.Member{r.best()}
 	for i := range r.plan.Members {
@@ -237,7 +238,7 @@ func (r *runner) speakers() []*plan.Member {
 	return out
 }
 
-// isIn tells whether a member came to the cluster, or came back, in this run.
+// isIn reports whether this run has added the member.
 func (r *runner) isIn(m *plan.Member) bool { return r.stepDone(plan.StepPromote, m.Name) }
 
 func (r *runner) listOf(ctx context.Context, m *plan.Member, own bool) ([]*etcdserverpb.Member, error) {
@@ -258,7 +259,7 @@ func (r *runner) listOf(ctx context.Context, m *plan.Member, own bool) ([]*etcds
 	return list, err
 }
 
-// examine asks one voter who it is, whether it knows a leader, and for a read that needs the leader's consent.
+// examine asks one voter for its ID and leader, and makes a read that needs the leader's consent.
 func (r *runner) examine(ctx context.Context, v *voter) {
 	if v.m == nil {
 		v.why = "the plan does not know it"
@@ -300,10 +301,11 @@ func (r *runner) examine(ctx context.Context, v *voter) {
 	}
 }
 
-// rule is what the voters allow now. kind and m say what is to be done to whom when the others must be a majority.
+// rule is what the voters allow now. kind and m are the step and its member, for steps that need a majority of the
+// others.
 func (r *runner) rule(ctx context.Context, n need, kind plan.StepKind, m *plan.Member) ruling {
 	if m != nil && m.Action == plan.Retire {
-		return ruling{allowed: true} // the cluster has removed it: whatever runs there does not vote
+		return ruling{allowed: true} // the cluster has removed it, so it does not vote
 	}
 	h := r.count(ctx)
 	if n == everyVoter && !r.sandbox { // there some voters may have no copy
@@ -320,11 +322,11 @@ func (r *runner) rule(ctx context.Context, n need, kind plan.StepKind, m *plan.M
 	return h.decides()
 }
 
-// errNoMajority ends a run that waited for voters in vain.
+// errNoMajority ends a run after a wait for voters without success.
 var errNoMajority = errors.New("gave up waiting for a majority; this step has changed nothing")
 
-// quorum waits until the voters allow a step. It says whom it waits for, and how to bring them back. A person may give
-// up at each question; a run without one gives up after QuorumWait.
+// quorum waits until the voters allow a step. It names the voters it waits for, and how to start them. A person may
+// give up at each question; a run without a person gives up after QuorumWait.
 func (r *runner) quorum(ctx context.Context, n need, kind plan.StepKind, m *plan.Member) error {
 	if !r.guarded || n == noVoters {
 		return nil
@@ -360,7 +362,7 @@ func (r *runner) quorum(ctx context.Context, n need, kind plan.StepKind, m *plan
 
 func (r *runner) allowed(now ruling, waited bool) {
 	if waited {
-		r.notice("a majority serves again: the repair goes on")
+		r.notice("a majority serves again: the repair continues")
 	}
 	if now.caution != "" {
 		r.notice(now.caution)
@@ -381,7 +383,7 @@ func (r *runner) patience() time.Duration {
 	return r.live.QuorumWait
 }
 
-// askOn asks a person whether to go on waiting; without one the wait is over.
+// askOn asks a person whether to keep waiting; without one the wait is over.
 func (r *runner) askOn(ctx context.Context, now *ruling, waited time.Duration) error {
 	if r.live == nil || !r.live.prompted() {
 		return fmt.Errorf("%w after %v: %s", errNoMajority, waited.Round(time.Second), now.waits())
@@ -394,7 +396,7 @@ func (r *runner) askOn(ctx context.Context, now *ruling, waited time.Duration) e
 	return err
 }
 
-// notice says something to the operator, and keeps it for the outcome.
+// notice reports something to the operator, and keeps it for the outcome.
 func (r *runner) notice(text string) {
 	r.say(text)
 	r.out.Notes = append(r.out.Notes, text)
@@ -403,7 +405,7 @@ func (r *runner) notice(text string) {
 	}
 }
 
-// waits says what is missing and who would help.
+// waits says what is missing and which members would help.
 func (w *ruling) waits() string {
 	var who []string
 	for _, v := range w.missing {

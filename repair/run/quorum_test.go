@@ -71,7 +71,7 @@ func TestQuorumRules(t *testing.T) {
 		{"remove the stopped one while another is down", 3, ids{2, 3}, nil, remove(2), false,
 			"1 of node2 (it does not answer), node3"},
 		{"remove one of two", 2, nil, nil, remove(2), true, ""},
-		{"remove one of two that is down: the other can not decide that", 2, ids{2}, nil, remove(2), false, "node2"},
+		{"remove one of two that is down: the other cannot decide that", 2, ids{2}, nil, remove(2), false, "node2"},
 		{"remove one of four while another is down", 4, ids{4}, nil, remove(2), true, ""},
 		{"remove one that is not listed", 3, ids{3}, nil, remove(9), true, ""},
 		{"restart the only voter", 1, nil, nil, restart(1), true, ""},

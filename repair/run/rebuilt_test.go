@@ -40,7 +40,7 @@ func TestRebuildComesBeforeRestore(t *testing.T) {
 	if w := p.Way(plan.Restore); w == nil || !w.Possible || w.Recommended {
 		t.Errorf("the restore is no way any more: %+v", w)
 	}
-	if !strings.Contains(strings.Join(p.Cautions, "\n"), "no log at hand holds them") {
+	if !strings.Contains(strings.Join(p.Cautions, "\n"), "no log among the sources holds them") {
 		t.Errorf("what is lost is not said: %q", p.Cautions)
 	}
 	file := filepath.Join(t.TempDir(), "plan.yaml")

@@ -20,7 +20,7 @@ import (
 )
 
 // Rehearse does a plan to scratch copies in a sandbox and proves the result. A *refusal.Error means that nothing was
-// begun, an *UnfinishedError that the journal tells how far it came.
+// done, an *UnfinishedError that it stopped at a step that the journal shows.
 func Rehearse(ctx context.Context, file string, o Options) (*Outcome, error) {
 	s, err := open(file, o)
 	if err != nil {
@@ -52,8 +52,8 @@ func Rehearse(ctx context.Context, file string, o Options) (*Outcome, error) {
 	})
 }
 
-// rehearsed is the way that is tried on copies if it is not that of the running cluster: the one that was asked for,
-// else the recommended one.
+// rehearsed is the procedure to try on copies, unless it is that of the running cluster: the requested one, else the
+// recommended one.
 func (s *session) rehearsed() plan.Mode {
 	mode := s.o.Rehearse
 	if mode == "" {
@@ -120,7 +120,7 @@ func (s *session) sandboxed(ctx context.Context, mode plan.Mode, work string, th
 	return s.play(ctx, r, st, set, server)
 }
 
-// play copies the sources, brings the sandbox up, does the steps, and compares what is left behind.
+// play copies the sources, starts the sandbox, does the steps, and compares the resulting data dirs.
 func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.Set, server node.Server) error {
 	err := s.phase(ctx, r, copyStep, func() (string, error) { return s.copies(ctx, st, set) })
 	if err != nil {
@@ -151,8 +151,8 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 	return s.always(ctx, r, compareStep, func() (string, error) { return s.proveDirs(ctx, r, st) })
 }
 
-// tryIsolation finds out before anything is copied whether this machine lets servers be isolated as asked for, so that
-// a refusal leaves neither copies nor a journal.
+// tryIsolation checks, before anything is copied, that this machine can isolate servers as requested. So a refusal
+// leaves neither copies nor a journal.
 func (s *session) tryIsolation(ctx context.Context, server node.Server) error {
 	dir, err := scratch.Dir("", "etcd-medic-isolation-")
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *session) tryIsolation(ctx context.Context, server node.Server) error {
 	return errors.Join(err, scratch.Remove(dir))
 }
 
-// begin brings the sandbox to where the journal stands.
+// begin brings the sandbox to the state of the journal.
 func (s *session) begin(ctx context.Context, r *runner, st *stage) error {
 	return s.always(ctx, r, bootStep, func() (string, error) {
 		notes, err := st.up(ctx, r, s.out.Way)
@@ -187,7 +187,7 @@ func (s *session) phase(ctx context.Context, r *runner, step plan.Step, f func()
 	return s.always(ctx, r, step, f)
 }
 
-// always is a phase that every process does anew.
+// always is a phase that every process does again.
 func (s *session) always(ctx context.Context, r *runner, step plan.Step, f func() (string, error)) error {
 	return r.between(ctx, &step, func() (string, string, error) {
 		detail, err := f()
@@ -195,10 +195,10 @@ func (s *session) always(ctx context.Context, r *runner, step plan.Step, f func(
 	})
 }
 
-// markFile tells a scratch folder of ours.
+// markFile marks a scratch folder of this program.
 const markFile = "etcd-medic-scratch"
 
-// copies makes the scratch folder anew and copies every source into it.
+// copies makes a new scratch folder and copies every source into it.
 func (s *session) copies(ctx context.Context, st *stage, set *evidence.Set) (string, error) {
 	if err := os.RemoveAll(st.dir); err != nil { // an earlier run's scratch; freshWork looked at it
 		return "", err
@@ -213,7 +213,7 @@ func (s *session) copies(ctx context.Context, st *stage, set *evidence.Set) (str
 	for _, m := range set.Members {
 		p := s.bySource(m.Label())
 		if p == nil || !p.Startable {
-			continue // nothing is started on it; the original stays what shows its state
+			continue // no server is started on it; the original shows its state
 		}
 		if err := copies.DataDir(ctx, m, st.dataDir(p)); err != nil {
 			return "", err

@@ -14,22 +14,21 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// host is where members run: a sandbox, or the machines of the real cluster. Steps know nothing else of it.
+// host is where members run: a sandbox, or the machines of the real cluster. Steps use it only through this interface.
 type host interface {
 	// client returns a client of one member alone and its endpoint; it is kept until the host closes.
 	client(m *plan.Member) (*clientv3.Client, string, error)
-	// running tells whether the member serves, as far as the host can tell; down, whether its process is certainly
-	// gone. One that hangs is neither.
+	// running reports whether the member serves, as far as the host knows; down, whether its process has certainly
+	// ended. A process that hangs is neither.
 	running(ctx context.Context, m *plan.Member) bool
 	down(ctx context.Context, m *plan.Member) bool
 	stop(ctx context.Context, m *plan.Member) error
-	// aside moves the member's data dir out of its place and says where to. It does nothing when the place is empty
-	// already.
+	// aside moves the member's data dir aside and returns the new path. It does nothing if there is no data dir.
 	aside(ctx context.Context, m *plan.Member) (where string, err error)
 	start(ctx context.Context, m *plan.Member, how startHow) error
-	// ready waits until the member answers clients. gone is an error that ends waiting at once.
+	// ready waits until the member serves clients; a permanent error ends the wait.
 	ready(ctx context.Context, m *plan.Member) error
-	// place is where the member's clients reach it, "" where that does not help an operator.
+	// place is the member's client URL for messages, "" if that does not help an operator.
 	place(m *plan.Member) string
 }
 
@@ -46,7 +45,7 @@ type limits struct {
 	// call is one request, step most steps, transfer the sending of a database.
 	call, step, transfer time.Duration
 	poll                 time.Duration
-	// recount is how often the voters are counted while a step waits for them.
+	// recount is the pause between two counts of the voters while a step waits for them.
 	recount time.Duration
 }
 
@@ -55,7 +54,7 @@ func defaultLimits() limits {
 		poll: 100 * time.Millisecond, recount: time.Second}
 }
 
-// runner carries out the steps of one way.
+// runner does the steps of one procedure.
 type runner struct {
 	plan   *plan.Plan
 	steps  []plan.Step
@@ -64,9 +63,9 @@ type runner struct {
 	out    *Outcome
 	limits limits
 	say    func(string)
-	// sandbox is true when nothing but copies can be hurt.
+	// sandbox is true when the members are copies.
 	sandbox bool
-	// guarded is true when the cluster serves while it is repaired: then no step may cost it its majority.
+	// guarded is true when the cluster serves while it is repaired: then no step may take away its majority.
 	guarded bool
 	// noops is how many proposals make the leader drop the start of its in-memory log, see fillers.
 	noops int
@@ -76,7 +75,7 @@ type runner struct {
 	live *LiveOptions
 	// clones is true when the members are clones: a voter that never started is still listed.
 	clones bool
-	// some are the members that are there, nil for all that the plan keeps.
+	// some are the present members, nil for all that the plan keeps.
 	some []*plan.Member
 	// write makes the proof write a key through each member, not only propose; for copies.
 	write bool
@@ -85,26 +84,26 @@ type runner struct {
 // action is what a run does for a kind of step.
 type action struct {
 	by doer
-	// done answers whether there is nothing left to do; nil means that it cannot be told and the step is done again.
+	// done reports whether there is nothing left to do; nil means that this is unknown and the step is done again.
 	done func(context.Context, *runner, *plan.Step) (bool, error)
 	run  func(context.Context, *runner, *plan.Step) (detail string, err error)
-	// needs says what the step asks of the voters.
+	// needs is what the step requires of the voters.
 	needs need
 }
 
-// doer says who does a step.
+// doer is the code or person that does a step.
 type doer int
 
 const (
 	// aHost: the runner does it with the members of a host, see action.run.
 	aHost doer = iota
-	// newDirs: it is of a way that writes new data dirs, and apply_clone.go or apply_mend.go do it.
+	// newDirs: the procedure writes new data dirs, in apply_clone.go or apply_mend.go.
 	newDirs
-	// people do it: the tool does not reach into hosts that no hook names.
+	// people do it: the tool changes nothing on hosts without a hook.
 	people
 )
 
-// need is what a step asks of the voters before it begins.
+// need is what a step requires of the voters before it begins.
 type need int
 
 const (
@@ -112,13 +111,13 @@ const (
 	noVoters need = iota
 	// aMajority: the cluster must be able to decide.
 	aMajority
-	// theOthers: a majority must be left without the member that the step is about.
+	// theOthers: the other members must have a majority without the member that the step is about.
 	theOthers
 	// everyVoter: all of them must serve.
 	everyVoter
 )
 
-// table has a row for each kind of step; what a plan says of them is in the table of package plan.
+// table has a row for each kind of step; their texts are in the table of package plan.
 func table() map[plan.StepKind]action {
 	return map[plan.StepKind]action{
 		plan.StepBackup:     {aHost, nil, doBackup, noVoters},
@@ -145,7 +144,7 @@ func table() map[plan.StepKind]action {
 	}
 }
 
-// run carries out what is left to do and stops at the first step that fails.
+// run does the remaining steps and stops at the first one that fails.
 func (r *runner) run(ctx context.Context) error {
 	for i := range r.steps {
 		s := &r.steps[i]
@@ -167,7 +166,7 @@ func (r *runner) step(ctx context.Context, s *plan.Step) error {
 	return r.between(ctx, s, func() (string, string, error) { return r.do(ctx, s) })
 }
 
-// between does something between two lines of the journal.
+// between does f between two lines of the journal.
 func (r *runner) between(ctx context.Context, s *plan.Step, f func() (state, detail string, err error)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -202,7 +201,7 @@ func (r *runner) do(ctx context.Context, s *plan.Step) (state, detail string, er
 	if !ok || a.by != aHost {
 		return "", "", fmt.Errorf("step %s is done by hand", s.Kind)
 	}
-	if s.Kind != plan.StepStop { // a member that does not vote may be stopped whatever the voters do
+	if s.Kind != plan.StepStop { // a member that does not vote may be stopped in any case
 		if err := r.quorum(ctx, a.general(), "", nil); err != nil {
 			return "", "", err
 		}
@@ -236,10 +235,10 @@ func (r *runner) do(ctx context.Context, s *plan.Step) (state, detail string, er
 	}
 }
 
-// tries is how often a step is done again that failed because voters were missing.
+// tries is how often a step is repeated that failed because voters were missing.
 const tries = 4
 
-// general is what a step asks of the voters, whichever member it is about.
+// general is what a step requires of the voters, independent of its member.
 func (a action) general() need {
 	if a.needs == theOthers {
 		return aMajority
@@ -250,8 +249,8 @@ func (a action) general() need {
 // errNotConnected is a refusal by the servers' strict reconfiguration checks while a voter is down.
 var errNotConnected = errors.New("etcd adds no member while a voter is not connected")
 
-// lacks tells what of the voters a step lacked that failed; noVoters when it failed for another reason. The step is
-// done again once it has that: steps do no harm when they are repeated.
+// lacks says what a failed step lacked of the voters; noVoters when it failed for another reason. The step is repeated
+// once it has that: repeated steps do no harm.
 func (r *runner) lacks(ctx context.Context, a action, err error) need {
 	for _, final := range []error{ErrStopped, errNoMajority, errHashes} {
 		if errors.Is(err, final) {
@@ -270,10 +269,10 @@ func (r *runner) lacks(ctx context.Context, a action, err error) need {
 
 func (r *runner) unfinished(step string, err error) error {
 	return &UnfinishedError{Step: step, Journal: r.j.path, Err: err,
-		Hint: "the journal " + r.j.path + " says where it stands; the same command goes on from there" + r.orBack()}
+		Hint: "the journal " + r.j.path + " shows the progress; the same command continues from there" + r.orBack()}
 }
 
-// orBack names the command that says how to go back.
+// orBack names the command that says how to undo the run.
 func (r *runner) orBack() string {
 	if r.live == nil {
 		return ""
@@ -292,15 +291,15 @@ func (r *runner) best() *plan.Member { return r.plan.Member(r.plan.Best.Name) }
 // permanent marks an error that trying again does not cure.
 type permanent struct{ err error }
 
-// Error is that of the error it marks.
+// Error returns the message of the marked error.
 func (p permanent) Error() string { return p.err.Error() }
 
-// Unwrap returns the error it marks.
+// Unwrap returns the marked error.
 func (p permanent) Unwrap() error { return p.err }
 
 func never(format string, args ...any) error { return permanent{fmt.Errorf(format, args...)} }
 
-// until tries f until it succeeds, the limit is over or the error is one that stays.
+// until retries f until it succeeds, the limit is reached or the error is permanent.
 func (r *runner) until(ctx context.Context, limit time.Duration, what string, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -311,7 +310,7 @@ func (r *runner) until(ctx context.Context, limit time.Duration, what string, f 
 		err := f(call)
 		done()
 		if err != nil && ctx.Err() != nil && before != nil {
-			err = before // what the end of the time cut short says nothing
+			err = before // an error caused by the time limit itself says nothing
 		}
 		before = err
 		var p permanent

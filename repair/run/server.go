@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// server chooses what runs the copies. asTheyAre is true when servers start on copies of the sources, with whatever
-// bucket members lists.
+// server chooses what runs the copies. asTheyAre is true when servers start on copies of the sources with their bucket
+// members unchanged.
 func (s *session) server(ctx context.Context, set *evidence.Set, asTheyAre bool) (node.Server, error) {
 	var members []*evidence.Member
 	for _, m := range set.Members {
@@ -25,7 +25,7 @@ func (s *session) server(ctx context.Context, set *evidence.Set, asTheyAre bool)
 	if err != nil {
 		return node.Server{}, err
 	}
-	if minor := s.plan.Cluster.Minor; len(members) == 0 && minor > 0 { // no database shows it
+	if minor := s.plan.Cluster.Minor; len(members) == 0 && minor > 0 { // no database shows the version
 		need.Written = node.Version{Major: 3, Minor: minor}
 	}
 	need.BucketOnlyMembers = asTheyAre && s.plan.HasBucketOnlyMembers()
@@ -37,7 +37,7 @@ func (s *session) server(ctx context.Context, set *evidence.Set, asTheyAre bool)
 	return server, nil
 }
 
-// withoutServer adds to a refusal what can be done with the servers at hand.
+// withoutServer adds to a refusal what can be done with the available servers.
 func (s *session) withoutServer(err error) error {
 	var refused *refusal.Error
 	clone := s.plan.Way(plan.Clone)
@@ -49,7 +49,7 @@ func (s *session) withoutServer(err error) error {
 	return &more
 }
 
-// mendsRows refuses a server that leaves the rows as they are which restarts of the plan's way are there to mend.
+// mendsRows refuses a server that does not mend the rows for which the procedure restarts members.
 func (s *session) mendsRows(v node.Version, way *plan.Way) error {
 	rule := s.plan.RestartRule()
 	if rule == nil || !slices.ContainsFunc(way.Steps, func(x plan.Step) bool { return x.Kind == plan.StepStart }) ||
@@ -60,13 +60,13 @@ func (s *session) mendsRows(v node.Version, way *plan.Way) error {
 		"etcd %s does not mend bucket members when it starts, and the plan has members restarted for that", v)
 }
 
-// started tells whether a server is started on a copy of that source.
+// started reports whether a server is started on a copy of that source.
 func (s *session) started(label string) bool {
 	m := s.bySource(label)
 	return m != nil && m.Startable
 }
 
-// upgrade refuses to hand out data dirs that the cluster's own servers cannot open any more.
+// upgrade refuses to publish data dirs that the cluster's own servers cannot open any more.
 func (s *session) upgrade(throwAway bool) error {
 	if throwAway || s.o.AllowUpgrade || s.out.Raises == "" {
 		return nil
@@ -95,9 +95,8 @@ func (s *session) need(set *evidence.Set) int64 {
 	return plan.SandboxNeeds(sources, db, rejoin)
 }
 
-// sandboxFillers is how many proposals make a server in the sandbox drop the start of its in-memory log: with the flags
-// it is started with, a hundred entries and a little more. Servers without a flag for the entries behind a snapshot
-// keep 5,000 of them.
+// sandboxFillers is how many proposals make a server in the sandbox drop the start of its in-memory log: a little more
+// than a hundred entries with its flags. Servers without a flag for the entries after a snapshot keep 5,000 of them.
 func sandboxFillers(v node.Version) int {
 	if !v.CanSetCatchup() {
 		return 5_000 + 250

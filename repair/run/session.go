@@ -20,28 +20,28 @@ import (
 type Options struct {
 	// Version is the tool's version, for the outcome.
 	Version string
-	// Specs replace the plan's sources, for copies that lie elsewhere now; their digests must fit all the same.
+	// Specs replace the plan's sources, for copies that are elsewhere now; their digests must still match.
 	Specs []evidence.Spec
-	// Work is the scratch folder, by default beside the plan; Keep leaves it there at the end.
+	// Work is the scratch folder, by default next to the plan; Keep leaves it there at the end.
 	Work string
 	Keep bool
-	// Again gives an interrupted run up and begins anew.
+	// Again gives up an interrupted run and begins a new one.
 	Again bool
-	// EtcdBinary is an etcd server of the operator.
+	// EtcdBinary is the path of the operator's etcd server, "" for the bundled ones.
 	EtcdBinary string
 	Isolation  node.Isolation
-	// Rehearse is the way that is rehearsed, "" for the recommended one.
+	// Rehearse is the procedure to rehearse, "" for the recommended one.
 	Rehearse plan.Mode
-	// AllowUpgrade lets data dirs that are handed out be written by a newer line than the one that wrote the sources.
+	// AllowUpgrade lets a newer release than that of the sources write the new data dirs.
 	AllowUpgrade bool
-	// Progress, if set, is told what is being done.
+	// Progress, if set, is called with a description of each part of the work when it begins.
 	Progress func(string)
-	// room stands in for the file system's answer in tests.
+	// room replaces the file system's answer in tests.
 	room func(string) (int64, bool)
-	// observe is told of each line of the journal before and after it is flushed, so that tests can end the process at
-	// any point.
+	// observe is called for each line of the journal before and after it is synced, so that tests can end the process
+	// at any point.
 	observe func(r Record, flushed bool)
-	// limits shorten in tests how long is waited.
+	// limits shorten the waits in tests.
 	limits limits
 }
 
@@ -60,7 +60,7 @@ func (o *Options) fill() {
 	}
 }
 
-// otherPlace is the hint where there is too little room.
+// otherPlace is the hint if there is too little room.
 const otherPlace = "free some, or name another place with --work or -o"
 
 // session is one run of a plan: lock, journal, outcome.
@@ -74,7 +74,7 @@ type session struct {
 	begun  time.Time
 }
 
-// open loads and locks the plan. Nothing is written before the caller has checked what it must, except the lock file.
+// open loads and locks the plan. Only the lock file is written before the caller has made its checks.
 func open(file string, o Options) (*session, error) {
 	o.fill()
 	p, err := plan.Load(file)
@@ -94,7 +94,7 @@ func open(file string, o Options) (*session, error) {
 
 func (s *session) close() {
 	if s.j != nil {
-		_ = s.j.close() // every line was flushed
+		_ = s.j.close() // every line was synced
 	}
 	s.unlock()
 }
@@ -109,12 +109,12 @@ func (s *session) journal(mode plan.Mode) error {
 	return nil
 }
 
-// sources opens the plan's sources and holds them against the digests that the plan is bound to.
+// sources opens the plan's sources and compares them with the digests that the plan is bound to.
 func (s *session) sources(ctx context.Context) (*evidence.Set, error) {
 	set, err := evidence.Open(ctx, s.specs(), evidence.Options{Hash: true, Progress: s.o.Progress})
 	if err != nil {
 		return nil, refusal.New("give the places of the copies again: etcd-medic repair rehearse PLAN [NAME=]PATH...",
-			"the sources of the plan can not be read: %v", err)
+			"the sources of the plan cannot be read: %v", err)
 	}
 	if err := s.sameSources(set); err != nil {
 		return nil, errors.Join(err, set.Close())
@@ -129,7 +129,7 @@ func (s *session) specs() []evidence.Spec {
 	return s.plan.Specs()
 }
 
-// outside refuses new paths that lie in a source.
+// outside refuses new paths inside a source.
 func (s *session) outside(paths ...string) error {
 	for _, p := range paths {
 		if err := datadir.Outside(p, s.specs()...); err != nil {
@@ -142,7 +142,7 @@ func (s *session) outside(paths ...string) error {
 func (s *session) sameSources(set *evidence.Set) error {
 	const hint = "plan again: a plan is only good for the bytes it was made from"
 	for _, f := range set.Failed {
-		return refusal.New("bring it into a readable state", "source %s can not be read: %v", f.Spec.Where, f.Err)
+		return refusal.New("make it readable", "source %s cannot be read: %v", f.Spec.Where, f.Err)
 	}
 	found := map[string]string{}
 	for _, m := range set.Members {
@@ -152,7 +152,7 @@ func (s *session) sameSources(set *evidence.Set) error {
 		got, ok := found[want.Name]
 		switch {
 		case !ok:
-			return refusal.New(hint, "source %s of the plan is not there", want.Name)
+			return refusal.New(hint, "source %s of the plan is missing", want.Name)
 		case got != want.SHA256:
 			return refusal.New(hint, "source %s changed since the plan was made: its digest was %s, it is %s",
 				want.Name,
@@ -162,7 +162,7 @@ func (s *session) sameSources(set *evidence.Set) error {
 	return nil
 }
 
-// finish closes the run: what is reached is written to the journal, and scratch goes.
+// finish closes the run: it writes the result to the journal and removes scratch.
 func (s *session) finish(err error, clean func() error) (*Outcome, error) {
 	s.out.Seconds = round(time.Since(s.begun).Seconds())
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *session) finish(err error, clean func() error) (*Outcome, error) {
 	s.out.Reached = s.out.provenWell()
 	if !s.out.Reached {
 		return s.out, &UnfinishedError{Step: "proof", Journal: s.j.path, Err: errors.New("a proof is violated"),
-			Hint: "do not put the result into service; begin anew with --again"}
+			Hint: "do not put the result into service; start again with --again"}
 	}
 	if n := s.plan.Lost.CommittedEntries; n > 0 && s.out.Mode != plan.Live {
 		s.out.Notes = append(s.out.Notes, givenUp(n, s.plan.Best.Name))
@@ -193,7 +193,7 @@ func (s *session) knownPeers() []string {
 	return out
 }
 
-// freshWork refuses a scratch folder that is not ours.
+// freshWork refuses a scratch folder that this program did not make.
 func (s *session) freshWork(work string) error {
 	entries, err := os.ReadDir(work)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -217,5 +217,5 @@ func (s *session) bySource(label string) *plan.Member {
 	return nil
 }
 
-// first is enough of a digest to tell two apart.
+// first is enough of a digest to distinguish two.
 func first(digest string) string { return fmt.Sprintf("%.12s", digest) }

@@ -16,15 +16,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// stage is a host whose members are copies in a sandbox. Below its folder lie members/NAME, the data dirs; before/NAME,
-// what was set aside; sandbox, certificates and logs.
+// stage is a host whose members are copies in a sandbox. Its folder has members/NAME, the data dirs; before/NAME, what
+// was moved aside; sandbox, certificates and logs.
 type stage struct {
 	dir  string
 	box  *node.Sandbox
 	say  func(string)
 	mu   sync.Mutex
 	runs map[string]*node.Member
-	// clients are kept by process: a new process of the same member needs none that waits in its back-off.
+	// clients are kept by process: after a restart the old client would wait in its back-off.
 	clients map[*node.Member]*clientv3.Client
 	// catchUp and snapshotCount make servers drop the start of their in-memory log early.
 	catchUp, snapshotCount uint64
@@ -98,7 +98,7 @@ func (s *stage) stop(ctx context.Context, m *plan.Member) error {
 		return nil
 	}
 	if m.Rejoins() {
-		return p.Kill() // its data dir is set aside; what a graceful end would still write does not matter
+		return p.Kill() // its data dir is moved aside, so a graceful end is not needed
 	}
 	return p.Stop(ctx)
 }
@@ -162,8 +162,8 @@ func (s *stage) ready(ctx context.Context, m *plan.Member) error {
 	if err := p.Ready(quick); err == nil || quick.Err() == nil {
 		return err
 	}
-	// What a joining member tells the cluster of itself is lost when it is sent while the snapshot is taken in, and is
-	// repeated only after 7 seconds. A start on what it has received takes a fraction of one.
+	// A joining member publishes itself once. If it does so while it installs the snapshot, that is lost and repeated
+	// only after 7 seconds. A start on the received data takes a fraction of one second.
 	if err := p.Kill(); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (s *stage) ready(ctx context.Context, m *plan.Member) error {
 	return s.process(m).Ready(ctx)
 }
 
-// arrives waits until a joining member has taken in the database that it was sent, or serves without.
+// arrives waits until a joining member has installed the received database, or serves without one.
 func (s *stage) arrives(ctx context.Context, m *plan.Member, p *node.Member) error {
 	for {
 		snaps, err := filepath.Glob(filepath.Join(s.dataDir(m), "member", "snap", "*.snap"))
@@ -197,8 +197,8 @@ func (s *stage) arrives(ctx context.Context, m *plan.Member, p *node.Member) err
 	}
 }
 
-// up brings the sandbox to where the journal stands. Members that are just joining come last: they must meet the best
-// member as leader, with the start of its log dropped again.
+// up brings the sandbox to the state of the journal. Members that are just joining are started last: by then the best
+// member must be the leader and have dropped the start of its log again.
 func (s *stage) up(ctx context.Context, r *runner, way plan.Mode) ([]string, error) {
 	var old, joining []*plan.Member
 	for i := range r.plan.Members {
@@ -223,7 +223,7 @@ func (s *stage) up(ctx context.Context, r *runner, way plan.Mode) ([]string, err
 	return append(notes, more...), err
 }
 
-// stepDone tells whether the journal has that step of a member as done.
+// stepDone reports whether that step about a member is done according to the journal.
 func (r *runner) stepDone(kind plan.StepKind, member string) bool {
 	st := r.stepOf(kind, member)
 	return st != nil && r.j.state(st.ID) == StateDone
@@ -239,7 +239,7 @@ func (r *runner) stepOf(kind plan.StepKind, member string) *plan.Step {
 	return nil
 }
 
-// doneAt is when the journal said that step of a member to be done, zero when it did not.
+// doneAt is when that step about a member was recorded as done, zero when it was not.
 func (r *runner) doneAt(kind plan.StepKind, member string) time.Time {
 	if st := r.stepOf(kind, member); st != nil {
 		return r.j.doneAt(st.ID)
@@ -247,8 +247,8 @@ func (r *runner) doneAt(kind plan.StepKind, member string) time.Time {
 	return time.Time{}
 }
 
-// launch starts members and waits until they serve. One other than the best that ends by itself is told, not fatal: the
-// majority decides.
+// launch starts members and waits until they serve. If a member other than the best exits, this is only reported: a
+// majority is enough.
 func (s *stage) launch(ctx context.Context, r *runner, members []*plan.Member) (notes []string, err error) {
 	for _, m := range members {
 		if err := s.start(ctx, m, startHow{initialCluster: r.j.value("initial:" + m.Name)}); err != nil {
@@ -269,7 +269,7 @@ func (s *stage) launch(ctx context.Context, r *runner, members []*plan.Member) (
 	return notes, nil
 }
 
-// runsNow tells whether a member runs at this point of the journal.
+// runsNow reports whether a member runs at this point of the journal.
 func runsNow(r *runner, m *plan.Member, way plan.Mode) bool {
 	runs := way == plan.Live && m.Startable && m.Source != ""
 	for i := range r.steps {
@@ -290,14 +290,14 @@ func runsNow(r *runner, m *plan.Member, way plan.Mode) bool {
 // flush is longer than a server waits before it commits a batch to its database.
 const flush = 250 * time.Millisecond
 
-// end ends all members. Copies that are thrown away are killed once everything is on file. Those that are handed out
-// end gracefully, the followers first: a leader that ends at the same time waits for one to hand over to.
+// end ends all members. Copies that are not kept are killed once everything is recorded. Those that are published end
+// gracefully, the followers first: a leader that ends at the same time waits for a member to hand over to.
 func (s *stage) end(ctx context.Context, p *plan.Plan, throwAway bool) error {
 	end := (*node.Member).Kill
 	if throwAway {
 		time.Sleep(flush)
 	} else {
-		// A leader that finds nobody to hand over to waits for 7 seconds; killing it then loses nothing, it is idle.
+		// A leader without a member to hand over to waits for 7 seconds; killing it loses nothing, because it is idle.
 		graceful, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
 		end = func(m *node.Member) error { return m.Stop(graceful) }

@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// makeRoom removes the member whose place a standby takes when that is down: etcd adds no member while a voter is not
+// makeRoom removes a member that is down before its standby is added: etcd adds no member while a voter is not
 // connected.
 func (r *runner) makeRoom(ctx context.Context, s *plan.Step, m *plan.Member) (string, error) {
 	if m.Action != plan.StandIn {

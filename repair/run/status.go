@@ -8,21 +8,21 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Standing is where a plan stands, from its journal.
+// Standing is the progress of a plan according to its journal.
 type Standing struct {
 	SchemaVersion int       `json:"schemaVersion"`
 	Plan          string    `json:"plan"`
 	Mode          plan.Mode `json:"mode"`
-	// AtWork is true when a process holds the plan's lock now.
+	// AtWork is true when a process holds the plan's lock.
 	AtWork bool  `json:"atWork"`
 	Runs   []Run `json:"runs"`
-	// Next are the commands that lead on from here; words in capitals are to be filled in.
+	// Next are the commands that continue from here; words in capitals are placeholders.
 	Next []string `json:"next"`
-	// NextArgs are the same as lists of arguments.
+	// NextArgs are the same commands as lists of arguments.
 	NextArgs []shell.Command `json:"nextArgs"`
 }
 
-// Run is one run of the journal, carried on or not.
+// Run is one run in the journal, in one or more processes.
 type Run struct {
 	Run  int       `json:"run"`
 	Mode plan.Mode `json:"mode"`
@@ -31,12 +31,12 @@ type Run struct {
 	Begun   time.Time `json:"begun"`
 	Last    time.Time `json:"last"`
 	Resumed int       `json:"resumed"`
-	// Steps are those that the journal knows; Left are steps of the plan that have not begun.
+	// Steps are those in the journal; Left are steps of the plan that have not begun.
 	Steps []StepResult `json:"steps"`
 	Left  []string     `json:"left"`
 }
 
-// Status tells where a plan stands. Nothing is written.
+// Status returns the progress of a plan. It writes nothing.
 func Status(file string) (*Standing, error) {
 	p, err := plan.Load(file)
 	if err != nil {
@@ -84,7 +84,7 @@ func (st *Standing) take(r Record) {
 	}
 }
 
-// step notes the newest word on a step.
+// step records the newest state of a step.
 func (run *Run) step(r Record) {
 	i := slices.IndexFunc(run.Steps, func(x StepResult) bool { return x.ID == r.Step })
 	if i < 0 {

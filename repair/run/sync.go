@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// syncDir flushes a folder, so that names made in it survive a power loss.
+// syncDir syncs a folder, so that names made in it survive a power loss.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -16,7 +16,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// syncTree flushes every file and folder below dir, for data dirs that servers wrote without fsync.
+// syncTree syncs every file and folder below dir, for data dirs that servers wrote without fsync.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
-// Mend makes the repairs one after the other; the last one writes out, and what lies between two of them is below work.
-// A repair that gives anything up is refused.
+// Mend makes the repairs one after the other. The last one writes out, the others write to work. A repair that loses
+// anything is refused.
 func Mend(ctx context.Context, j plan.MendJob, out, work string) (did []string, err error) {
 	from, last := j.Source, out
 	for i, name := range j.Repairs {
@@ -27,7 +27,7 @@ func Mend(ctx context.Context, j plan.MendJob, out, work string) (did []string, 
 			defer func() { _ = os.RemoveAll(out) }()
 		}
 		o := surgery.Options{Source: from, With: j.Peers, Out: out, Compare: j.Compare}
-		if name == plan.MendMeta { // the list is that of the member's own log; the others' rows are as wrong
+		if name == plan.MendMeta { // from its own log: the others' rows are equally wrong
 			o.With = nil
 		}
 		r, err := surgery.Run(ctx, o, narrowRepair(name, j.Base))

@@ -12,7 +12,7 @@ import (
 )
 
 // Rebuild makes the database in a new file, up to the last entry that is proven committed. It is an error when the
-// outcome of entries is not settled.
+// outcome of entries is uncertain.
 func Rebuild(ctx context.Context, j plan.RebuildJob, file string) (*plan.RebuiltFile, error) {
 	version := release.Version{}
 	var specs []evidence.Spec
@@ -24,7 +24,7 @@ func Rebuild(ctx context.Context, j plan.RebuildJob, file string) (*plan.Rebuilt
 		Progress: j.Progress}
 	res, err := rebuild.Run(ctx, how)
 	var gap *rebuild.MissingError
-	// what no log holds is lost, what lies before it is not
+	// what no log holds is lost, but not the entries before it
 	if errors.As(err, &gap) && len(gap.Missing) > 0 && gap.Missing[0].From > 1 {
 		how.To = rebuild.Target{Index: gap.Missing[0].From - 1}
 		res, err = rebuild.Run(ctx, how)

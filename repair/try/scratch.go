@@ -11,7 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// In opens a folder below dir when something is to be tried; "" is the system's folder for temporary files.
+// In returns a function that opens a folder below dir for trials; "" is the system's folder for temporary files.
 func In(dir string) plan.Scratch {
 	return func() (plan.Trials, error) {
 		dir, err := os.MkdirTemp(dir, "etcd-medic-plan-")
