@@ -3,16 +3,19 @@
 //
 //	1234 passed, 0 failed
 //
-// It ends with code 1 if a test failed or was skipped, a package did not build, or no test ran at all: a run that
-// proves nothing must not look like one that does. If TESTCOUNT_FILE is set, the counts are written to that file too.
+// Before the counts it lists the slowest tests. It ends with code 1 if a test failed or was skipped, a package did not
+// build, or no test ran at all: a run that proves nothing must not look like one that does. If TESTCOUNT_FILE is set,
+// the counts are written to that file too.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +37,21 @@ type counter struct {
 	brokenPackages          int
 	output                  map[string][]string
 	running                 map[string]bool
+	slow                    []slowTest
 }
+
+// slowTest is a test with its duration in seconds, without the time it waited for others. Tests within tests do not
+// count.
+type slowTest struct {
+	name    string
+	seconds float64
+}
+
+// maxSlow is how many slow tests are listed, leastSlow the shortest duration of one.
+const (
+	maxSlow   = 15
+	leastSlow = 5
+)
 
 func main() {
 	c := &counter{out: os.Stdout, output: map[string][]string{}, running: map[string]bool{}}
@@ -42,6 +59,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testcount:", err)
 		os.Exit(1)
 	}
+	c.slowest()
 	line := c.line()
 	fmt.Println(line)
 	if file := os.Getenv("TESTCOUNT_FILE"); file != "" {
@@ -108,7 +126,18 @@ func (c *counter) add(e event) {
 	}
 }
 
+// slowest lists the slowest tests.
+func (c *counter) slowest() {
+	slices.SortStableFunc(c.slow, func(a, b slowTest) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, s := range c.slow[:min(len(c.slow), maxSlow)] {
+		fmt.Fprintf(c.out, "slow %s %.1fs\n", s.name, s.seconds)
+	}
+}
+
 func (c *counter) endTest(e event, key string) {
+	if e.Elapsed >= leastSlow && !strings.Contains(e.Test, "/") {
+		c.slow = append(c.slow, slowTest{key, e.Elapsed})
+	}
 	switch e.Action {
 	case "pass":
 		c.passed++

@@ -36,3 +36,20 @@ func TestCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowest: the slowest tests come first; short ones and tests within tests are not listed.
+func TestSlowest(t *testing.T) {
+	var out strings.Builder
+	c := &counter{out: &out, output: map[string][]string{}, running: map[string]bool{}}
+	if err := c.read(strings.NewReader(`{"Action":"pass","Package":"p","Test":"A","Elapsed":6}
+{"Action":"pass","Package":"p","Test":"B","Elapsed":4.9}
+{"Action":"pass","Package":"p","Test":"C/sub","Elapsed":20}
+{"Action":"fail","Package":"q","Test":"C","Elapsed":20.25}
+`)); err != nil {
+		t.Fatal(err)
+	}
+	c.slowest()
+	if want := "slow q C 20.2s\nslow p A 6.0s\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
