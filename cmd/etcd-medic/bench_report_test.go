@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,23 +58,36 @@ type row struct {
 	plain            measured
 }
 
+// group is a test of its own, so that its data is removed before the next one: what the system's page cache cannot hold is
+// measured at the speed of the disk.
+type group struct {
+	name  string
+	tasks func(*testing.T) []task
+}
+
 // TestBenchReport measures everything and writes the document.
 func TestBenchReport(t *testing.T) {
 	if *benchOut == "" {
 		t.Fatal("run make bench: -out, -medic and -peers are needed")
 	}
-	var rows []row
-	for _, group := range []func(*testing.T) []task{logTasks, dbTasks, memberTasks, setTasks, reportTasks} {
-		for _, k := range group(t) {
-			rows = append(rows, measure(t, k))
-		}
-	}
+	groups := []group{{"log", logTasks}, {"db", dbTasks}, {"member", memberTasks}, {"set", setTasks},
+		{"report", reportTasks}}
 	if *benchLarge {
-		for _, k := range largeTasks(t) {
-			rows = append(rows, measure(t, k))
-		}
+		groups = append(groups, group{"large", largeTasks})
 	}
-	points := growth(t)
+	var rows []row
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			for _, k := range g.tasks(t) {
+				rows = append(rows, measure(t, k))
+			}
+		})
+	}
+	var points []point
+	t.Run("growth", func(t *testing.T) { points = growth(t) })
+	if t.Failed() {
+		return
+	}
 	plot := strings.TrimSuffix(*benchOut, ".md") + ".svg"
 	write(t, plot, drawGrowth(points))
 	write(t, *benchOut, document(rows, points, filepath.Base(plot)))
@@ -269,9 +283,11 @@ func growth(t *testing.T) (points []point) {
 	for _, percent := range []int{12, 25, 50, 100} {
 		s := scaled(setSize)
 		s.Entries, s.Keys, s.Purged = s.Entries*percent/100, max(s.Keys*percent/100, 1), s.Purged*percent/100
-		dirs := s.Write(t, t.TempDir())
-		m := rounds(t, process{bin: *benchMedic, args: append([]string{"diagnose"}, dirs...), findings: true})
-		points = append(points, point{s.Entries, bytesOf(t, dirs...), m[0]})
+		t.Run(strconv.Itoa(percent), func(t *testing.T) {
+			dirs := s.Write(t, t.TempDir())
+			m := rounds(t, process{bin: *benchMedic, args: append([]string{"diagnose"}, dirs...), findings: true})
+			points = append(points, point{s.Entries, bytesOf(t, dirs...), m[0]})
+		})
 	}
 	return points
 }
