@@ -4,27 +4,32 @@
 // noticed, and the rate:
 //
 //	mutants -n 40 -seed 1 ./compare/replay
-//	compare/replay/align.go:53: < instead of <= in idx-1 < w.min
+//	compare/replay/align.go:53 window.fits: < instead of <= in idx-1 < w.min
 //	noticed 37 of 40 (92%), 3 changes did not build and were not counted
 //
-// The tree is never written to: the go command reads the changed file from elsewhere (-overlay). Each run of tests ends
-// after a few times what the tests take unchanged, all of them after -limit. It ends with code 1 if the tests fail
+// All changes drawn of a package are built into one test program; an environment variable chooses one. What the tests
+// do not run at all, by the coverage of a run without changes, is not tried: no test can notice it (what they run in
+// another process counts as not run).
+//
+// A change that makes the same program cannot be noticed. Such changes are listed in a file (-same), each with the
+// reason; they are tried too, and the command fails if a test notices one, or if the list names one that is none.
+//
+// The tree is never written to: the go command reads the changed files from elsewhere (-overlay). Each run of tests
+// ends after a few times what the tests take unchanged, all of them after -limit. It ends with code 1 if the tests fail
 // without a change, not for unnoticed changes.
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -38,25 +43,47 @@ type runner struct {
 	n        int
 	seed     uint64
 	limit    time.Duration
-	// took is how long the tests of each package take unchanged.
-	took map[string]time.Duration
-}
-
-// target is a change and the package whose tests are to notice it.
-type target struct {
-	pkg string
-	mutant
+	// only, if set, matches the names of the changes that may be drawn.
+	only *regexp.Regexp
+	// sameFile lists the changes that make the same program.
+	sameFile string
+	packages map[string]*pkg
 }
 
 // counts are how the changes ended.
-type counts struct{ noticed, survived, broken int }
+type counts struct{ noticed, survived, broken, same int }
+
+func (c *counts) tried() int { return c.noticed + c.survived + c.same }
+
+func (c *counts) add(o counts) {
+	c.noticed, c.survived, c.broken, c.same = c.noticed+o.noticed, c.survived+o.survived, c.broken+o.broken, c.same+o.same
+}
+
+// String names the rate, of the changes that a test can notice.
+func (c *counts) String() string {
+	n, rate := c.noticed+c.survived, 100
+	if n > 0 {
+		rate = 100 * c.noticed / n
+	}
+	text := fmt.Sprintf("noticed %d of %d (%d%%), %d changes did not build and were not counted", c.noticed, n, rate,
+		c.broken)
+	if c.same > 0 {
+		text += fmt.Sprintf(", %d make the same program", c.same)
+	}
+	return text
+}
 
 func main() {
-	r := &runner{out: os.Stdout, dir: ".", took: map[string]time.Duration{}}
+	r := &runner{out: os.Stdout, dir: "."}
 	flag.StringVar(&r.goTool, "go", "go", "the go command")
 	flag.IntVar(&r.n, "n", 40, "how many changes are tried")
 	flag.Uint64Var(&r.seed, "seed", 1, "draws the changes")
 	flag.DurationVar(&r.limit, "limit", time.Hour, "no change is tried after this long")
+	flag.StringVar(&r.sameFile, "same", "", "a file that lists changes that make the same program")
+	flag.Func("only", "try only changes whose line in the output matches", func(s string) (err error) {
+		r.only, err = regexp.Compile(s)
+		return err
+	})
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	_, err := r.run(ctx, flag.Args())
@@ -72,136 +99,93 @@ func (r *runner) run(ctx context.Context, packages []string) (c counts, err erro
 		return c, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.tmp)) }()
-	all, err := r.targets(ctx, packages)
+	r.packages = map[string]*pkg{}
+	all, err := r.list(ctx, packages)
 	if err != nil {
+		return c, err
+	}
+	if err := r.markSame(all); err != nil {
 		return c, err
 	}
 	rnd := rand.New(rand.NewPCG(r.seed, 0))
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	until := time.Now().Add(r.limit)
-	for i := range all {
-		if c.noticed+c.survived >= r.n || time.Now().After(until) {
-			break
+	for len(all) > 0 && c.tried() < r.n && time.Now().Before(until) {
+		// Some do not build: a few more than needed save a second build.
+		missing := r.n - c.tried()
+		drawn := all[:min(len(all), missing+missing/8+2)]
+		all = all[len(drawn):]
+		if err := r.build(ctx, drawn); err != nil {
+			return c, err
 		}
-		if err := r.try(ctx, &all[i], &c); err != nil {
+		if err := r.try(ctx, drawn, &c, until); err != nil {
 			return c, err
 		}
 	}
-	tried := c.noticed + c.survived
-	if tried == 0 {
-		return c, errors.New("no change could be tried")
+	return c, r.sum(&c)
+}
+
+// try runs the tests on the changes, one after the other, until n were tried.
+func (r *runner) try(ctx context.Context, drawn []*mutant, c *counts, until time.Time) error {
+	for _, m := range drawn {
+		if c.tried() >= r.n || time.Now().After(until) {
+			return nil
+		}
+		var one counts
+		if err := r.tryOne(ctx, m, &one); err != nil {
+			return err
+		}
+		m.pkg.counts.add(one)
+		c.add(one)
 	}
-	fmt.Fprintf(r.out, "noticed %d of %d (%d%%), %d changes did not build and were not counted\n", c.noticed, tried,
-		100*c.noticed/tried, c.broken)
-	if tried < r.n {
+	return nil
+}
+
+// tryOne counts how one change ends, and prints it where no test notices it.
+func (r *runner) tryOne(ctx context.Context, m *mutant, c *counts) error {
+	if m.broken {
+		c.broken++
+		return nil
+	}
+	noticed, how := false, " (no test runs it)"
+	if m.pkg.runs(m) {
+		how = ""
+		var err error
+		if noticed, err = r.test(ctx, m); err != nil {
+			return err
+		}
+	}
+	switch {
+	case noticed && m.same:
+		return fmt.Errorf("%s lists a change that a test noticed: %s", r.sameFile, m)
+	case noticed:
+		c.noticed++
+	case m.same:
+		c.same++
+	default:
+		c.survived++
+		fmt.Fprintf(r.out, "%s%s\n", m, how)
+	}
+	return nil
+}
+
+// sum prints the rates.
+func (r *runner) sum(c *counts) error {
+	if c.tried() == 0 {
+		return errors.New("no change could be tried")
+	}
+	if len(r.packages) > 1 {
+		for _, p := range sorted(r.packages) {
+			if p.counts.tried() > 0 {
+				fmt.Fprintf(r.out, "%s: %s\n", r.name(p.dir), &p.counts)
+			}
+		}
+	}
+	fmt.Fprintln(r.out, c)
+	if c.tried() < r.n {
 		fmt.Fprintf(r.out, "%d were asked for: the time was up, or there are no more\n", r.n)
 	}
-	return c, nil
-}
-
-// targets lists all changes that can be made to the packages that have tests.
-func (r *runner) targets(ctx context.Context, packages []string) (out []target, err error) {
-	list := exec.CommandContext(ctx, r.goTool,
-		append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles", "--"}, packages...)...)
-	list.Dir, list.Stderr = r.dir, os.Stderr
-	text, err := list.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
-	for d := json.NewDecoder(bytes.NewReader(text)); ; {
-		var p struct {
-			ImportPath, Dir                    string
-			GoFiles, TestGoFiles, XTestGoFiles []string
-		}
-		switch err := d.Decode(&p); {
-		case errors.Is(err, io.EOF):
-			return out, nil
-		case err != nil:
-			return nil, err
-		case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
-			continue
-		}
-		for _, name := range p.GoFiles {
-			file := filepath.Join(p.Dir, name)
-			src, err := os.ReadFile(file)
-			if err != nil {
-				return nil, err
-			}
-			found, err := mutantsOf(file, src)
-			if err != nil {
-				return nil, err
-			}
-			for _, m := range found {
-				out = append(out, target{p.ImportPath, m})
-			}
-		}
-	}
-}
-
-// try counts how one change ends, and prints it where no test notices it.
-func (r *runner) try(ctx context.Context, t *target, c *counts) error {
-	if err := r.measure(ctx, t.pkg); err != nil {
-		return err
-	}
-	overlay, err := r.overlay(t)
-	if err != nil {
-		return err
-	}
-	if r.command(ctx, "build", "-overlay", overlay, t.pkg).Run() != nil {
-		c.broken++
-		return ctx.Err()
-	}
-	limit := 20*time.Second + 3*r.took[t.pkg]
-	// The tests end themselves; a context ends what hangs outside them.
-	run, stop := context.WithTimeout(ctx, limit+5*time.Minute)
-	defer stop()
-	err = r.command(run, "test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", limit.String(),
-		t.pkg).Run()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		c.noticed++
-		return nil
-	}
-	c.survived++
-	fmt.Fprintf(r.out, "%s:%d: %s\n", r.name(t.file), t.line, t.what)
 	return nil
-}
-
-// measure runs the tests of a package unchanged, once.
-func (r *runner) measure(ctx context.Context, pkg string) error {
-	if _, ok := r.took[pkg]; ok {
-		return nil
-	}
-	start := time.Now()
-	if out, err := r.command(ctx, "test", "-vet=off", "-count=1", "-timeout", "10m", pkg).CombinedOutput(); err != nil {
-		return fmt.Errorf("the tests of %s fail without a change: %w\n%s", pkg, err, out)
-	}
-	r.took[pkg] = time.Since(start)
-	return nil
-}
-
-// overlay writes the changed file, and the file that tells the go command to read it instead.
-func (r *runner) overlay(t *target) (path string, err error) {
-	src, err := os.ReadFile(t.file)
-	if err != nil {
-		return "", err
-	}
-	changed := filepath.Join(r.tmp, "changed.go")
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {t.file: changed}})
-	if err != nil {
-		return "", err
-	}
-	path = filepath.Join(r.tmp, "overlay.json")
-	return path, errors.Join(os.WriteFile(changed, t.apply(src), 0o600), os.WriteFile(path, text, 0o600))
-}
-
-func (r *runner) command(ctx context.Context, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, r.goTool, args...)
-	c.Dir = r.dir
-	c.WaitDelay = 10 * time.Second
-	return c
 }
 
 // name is the file as seen from where the command runs.
@@ -211,7 +195,7 @@ func (r *runner) name(file string) string {
 		return file
 	}
 	if rel, err := filepath.Rel(dir, file); err == nil && !strings.HasPrefix(rel, "..") {
-		return rel
+		return filepath.ToSlash(rel)
 	}
 	return file
 }

@@ -11,15 +11,45 @@ import (
 
 // mutant is one small change of a file: the bytes from start to end are replaced by text.
 type mutant struct {
-	file       string
-	line       int
+	pkg *pkg
+	// file is the path, name how it is shown.
+	file, name string
+	line, col  int
 	start, end int
 	text, what string
+	in         *function
+	// number chooses the change in the program that holds several.
+	number int
+	// broken is set when the change does not build, same when it is listed as one that makes the same program.
+	broken, same bool
 }
+
+// String is the line that shows the change.
+func (m *mutant) String() string {
+	return fmt.Sprintf("%s:%d %s: %s", m.name, m.line, m.in.name, m.what)
+}
+
+// key names the change without its line, which moves.
+func (m *mutant) key() string { return fmt.Sprintf("%s %s: %s", m.name, m.in.name, m.what) }
 
 // apply returns the file's content with the change.
 func (m *mutant) apply(src []byte) []byte {
 	return slices.Concat(src[:m.start], []byte(m.text), src[m.end:])
+}
+
+// body returns the body of the changed function with the change, without its braces.
+func (m *mutant) body(src []byte) string {
+	return string(src[m.in.start:m.start]) + m.text + string(src[m.end:m.in.end])
+}
+
+// function is a function declaration, or a function literal in a package variable.
+type function struct {
+	// name is that of the function, with its receiver's type, or of the variable.
+	name string
+	// results is the text of the result list.
+	results string
+	// start and end are those of the body, without its braces.
+	start, end int
 }
 
 // finder collects the mutants of one file in the order of the text.
@@ -27,13 +57,15 @@ type finder struct {
 	fset *token.FileSet
 	file string
 	src  []byte
+	// in is the outermost function around the node being visited.
+	in *function
 	// results are those of the functions around the node being visited, the innermost last.
 	results []*ast.FieldList
-	found   []mutant
+	found   []*mutant
 }
 
 // mutantsOf lists every change that can be made to a file.
-func mutantsOf(file string, src []byte) ([]mutant, error) {
+func mutantsOf(file string, src []byte) ([]*mutant, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, file, src, parser.SkipObjectResolution)
 	if err != nil {
@@ -41,12 +73,53 @@ func mutantsOf(file string, src []byte) ([]mutant, error) {
 	}
 	m := &finder{fset: fset, file: file, src: src}
 	for _, d := range f.Decls {
-		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
-			m.function(fn.Type, fn.Body)
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Body != nil {
+				m.outermost(m.nameOf(d), d.Type, d.Body)
+			}
+		case *ast.GenDecl:
+			m.variables(d)
 		}
 	}
-	slices.SortStableFunc(m.found, func(a, b mutant) int { return a.start - b.start })
+	slices.SortStableFunc(m.found, func(a, b *mutant) int { return a.start - b.start })
 	return m.found, nil
+}
+
+// nameOf is the name of a function, a method's with the type of its receiver.
+func (f *finder) nameOf(d *ast.FuncDecl) string {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return d.Name.Name
+	}
+	of, _, _ := strings.Cut(strings.TrimPrefix(f.text(d.Recv.List[0].Type), "*"), "[")
+	return of + "." + d.Name.Name
+}
+
+// variables visits the function literals in the values of package variables, such as tables of rules.
+func (f *finder) variables(d *ast.GenDecl) {
+	for _, s := range d.Specs {
+		v, ok := s.(*ast.ValueSpec)
+		if !ok {
+			continue
+		}
+		for _, value := range v.Values {
+			ast.Inspect(value, func(n ast.Node) bool {
+				if lit, ok := n.(*ast.FuncLit); ok {
+					f.outermost(v.Names[0].Name, lit.Type, lit.Body)
+					return false
+				}
+				return true
+			})
+		}
+	}
+}
+
+func (f *finder) outermost(name string, t *ast.FuncType, body *ast.BlockStmt) {
+	f.in = &function{name: name, start: f.offset(body.Lbrace) + 1, end: f.offset(body.Rbrace)}
+	if t.Results != nil {
+		f.in.results = f.text(t.Results)
+	}
+	f.function(t, body)
 }
 
 func (f *finder) function(t *ast.FuncType, body *ast.BlockStmt) {
@@ -108,10 +181,8 @@ func (f *finder) operator(n *ast.BinaryExpr) {
 	if !ok {
 		return
 	}
-	at := f.fset.Position(n.OpPos)
-	f.found = append(f.found, mutant{file: f.file, line: at.Line, start: at.Offset, end: at.Offset + len(n.Op.String()),
-		text: to.String(),
-		what: fmt.Sprintf("%s instead of %s in %s", to, n.Op, short(f.text(n)))})
+	f.change(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to.String(),
+		fmt.Sprintf("%s instead of %s in %s", to, n.Op, short(f.text(n))))
 }
 
 // zero makes a return give the zero values of the function's results.
@@ -134,16 +205,20 @@ func (f *finder) isZero(x ast.Expr) bool {
 	return slices.Contains([]string{"nil", "false", "0", `""`}, f.text(x))
 }
 
+// add replaces a node.
 func (f *finder) add(n ast.Node, text, what string) {
-	at := f.fset.Position(n.Pos())
-	f.found = append(f.found, mutant{file: f.file, line: at.Line, start: at.Offset,
-		end: f.fset.Position(n.End()).Offset, text: text,
-		what: what + ": " + short(f.text(n))})
+	f.change(n.Pos(), n.End(), text, what+": "+short(f.text(n)))
 }
 
-func (f *finder) text(n ast.Node) string {
-	return string(f.src[f.fset.Position(n.Pos()).Offset:f.fset.Position(n.End()).Offset])
+func (f *finder) change(from, to token.Pos, text, what string) {
+	at := f.fset.Position(from)
+	f.found = append(f.found, &mutant{file: f.file, name: f.file, line: at.Line, col: at.Column, start: at.Offset,
+		end: f.offset(to), text: text, what: what, in: f.in})
 }
+
+func (f *finder) offset(p token.Pos) int { return f.fset.Position(p).Offset }
+
+func (f *finder) text(n ast.Node) string { return string(f.src[f.offset(n.Pos()):f.offset(n.End())]) }
 
 // short is the text on one line, cut where it is long.
 func short(s string) string {
