@@ -65,6 +65,9 @@ type DamageError struct {
 	// LostFrom and LostTo are the raft indexes that are or may be lost, both 0 if none are known. LostTo 0 with
 	// LostFrom set means LostFrom and every later entry.
 	LostFrom, LostTo uint64
+	// After is the index of the last entry before the damaged place, 0 before the first one. A server that takes the
+	// place for the end of the log keeps the entries up to there.
+	After uint64
 	// Server says in words what etcd does when it starts with this file, OnStart as a value.
 	Server  string
 	OnStart StartEffect

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,6 +117,30 @@ func etcdReads(t *testing.T, dir string) (out string) {
 		}
 		text := strings.ReplaceAll(err.Error(), scratch, "DIR")
 		return "refuses: " + text
+	}
+}
+
+// endsThere wants that a log which etcd reads up to a damaged place ends for it with the last entry before that place.
+func (b *lab) endsThere(read string) {
+	b.t.Helper()
+	_, text, ok := strings.Cut(read, "..")
+	if !ok {
+		return
+	}
+	last, err := strconv.ParseUint(text, 10, 64)
+	must(b.t, err)
+	l, err := dumplog.Open(b.dir)
+	must(b.t, err)
+	s, err := l.Scan(b.t.Context())
+	must(b.t, err)
+	for _, d := range s.Damage {
+		if d.OnStart != dumplog.StartDrops && d.OnStart != dumplog.StartCuts {
+			continue
+		}
+		if d.After != last {
+			b.t.Errorf("%s: etcd reads up to entry %d, the last one before the place is %d", d, last, d.After)
+		}
+		return
 	}
 }
 

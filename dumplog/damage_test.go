@@ -43,7 +43,9 @@ func (b *lab) run(d *datadriven.TestData) string {
 	case "scan":
 		return b.scan()
 	case "etcd":
-		return etcdReads(b.t, b.dir)
+		read := etcdReads(b.t, b.dir)
+		b.endsThere(read)
+		return read
 	}
 	b.t.Fatalf("%s: no command %q", d.Pos, d.Cmd)
 	return ""

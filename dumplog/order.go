@@ -148,6 +148,7 @@ func (o *order) report(d *DamageError) {
 	if d.Server == "" {
 		serverDoes(d, o.log.segs[len(o.log.segs)-1].name == d.Segment)
 	}
+	d.After = o.last
 	o.sum.Damage = append(o.sum.Damage, d)
 	if d.losesEntries() {
 		o.waiting = append(o.waiting, d)

@@ -130,12 +130,9 @@ func (d *dir) cut(x *evidence.DamageFacts) {
 	d.a.Torn = &Range{From: from, To: max(from, to)}
 }
 
-// ends records that the server's log ends before a damaged place.
-func (d *dir) ends(x *evidence.DamageFacts) {
-	if x.LostFrom > 0 {
-		d.last = min(d.last, x.LostFrom-1)
-	}
-}
+// ends records that the server's log ends before a damaged place. What follows may be intact: the server does not read
+// it.
+func (d *dir) ends(x *evidence.DamageFacts) { d.last = min(d.last, x.After) }
 
 // snapshot follows the server's choice of the raft snapshot.
 func (d *dir) snapshot() {

@@ -46,6 +46,8 @@ func table() []spoiled {
 			torn: true, snapshots: true},
 		{name: "end cut inside a record that was committed", spoil: cutRecords(3), starts: release.Yes, mends: true,
 			forgot: true},
+		{name: "length word of a committed record is zero, what follows is intact", spoil: zeroLength(3),
+			starts: release.Yes, mends: true, forgot: true},
 		{name: "flipped bit in the middle of the log", spoil: flipInLog, starts: release.No},
 		{name: "one damaged meta page", spoil: spoilMeta(1), starts: release.Yes, mends: true},
 		{name: "both meta pages damaged", spoil: func(tb testing.TB,
@@ -193,6 +195,15 @@ func cutRecords(n int) func(testing.TB, string) {
 		tb.Helper()
 		file, at, _ := entries(tb, dir)
 		must(tb, os.Truncate(file, at[len(at)-n]+16))
+	}
+}
+
+// zeroLength zeroes the length word of a record, the N-th from the end.
+func zeroLength(n int) func(testing.TB, string) {
+	return func(tb testing.TB, dir string) {
+		tb.Helper()
+		file, at, _ := entries(tb, dir)
+		writeAt(tb, file, at[len(at)-n], make([]byte, 8))
 	}
 }
 

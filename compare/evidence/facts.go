@@ -86,8 +86,10 @@ type DamageFacts struct {
 	Kind     string `json:"kind"`
 	LostFrom uint64 `json:"lostFromIndex,omitempty"`
 	LostTo   uint64 `json:"lostToIndex,omitempty"`
-	Detail   string `json:"detail"`
-	Server   string `json:"server,omitempty"`
+	// After is the last entry of a log before the damaged place.
+	After  uint64 `json:"afterIndex,omitempty"`
+	Detail string `json:"detail"`
+	Server string `json:"server,omitempty"`
 	// OnStart is how a server reacts to damage of a log when it starts.
 	OnStart dumplog.StartEffect `json:"onStart,omitempty"`
 }
@@ -228,7 +230,7 @@ func (m *Member) walFacts() *WALFacts {
 
 func logDamage(d *dumplog.DamageError) DamageFacts {
 	return DamageFacts{File: d.Segment, Offset: d.Offset, Length: d.Len, Kind: string(d.Kind), LostFrom: d.LostFrom,
-		LostTo: d.LostTo, Detail: d.Error(), Server: d.Server, OnStart: d.OnStart}
+		LostTo: d.LostTo, After: d.After, Detail: d.Error(), Server: d.Server, OnStart: d.OnStart}
 }
 
 func snapFacts(s *dumplog.SnapFile) SnapFacts {

@@ -23,7 +23,8 @@ func torn(r *compare.Report, i int, cut uint64) {
 	w := *f.WAL
 	w.LastIndex -= cut
 	w.Damage = []evidence.DamageFacts{{File: w.Segments[0].Name, Kind: string(dumplog.DamageTornTail),
-		LostFrom: w.LastIndex + 1, LostTo: w.LastIndex + 1, OnStart: dumplog.StartCuts, Detail: "torn-tail"}}
+		LostFrom: w.LastIndex + 1, LostTo: w.LastIndex + 1, After: w.LastIndex, OnStart: dumplog.StartCuts,
+		Detail: "torn-tail"}}
 	f.WAL = &w
 	r.Findings = append(r.Findings, check.Finding{ID: "W02-" + f.Name, Check: "W02", Class: "wal-damage",
 		Severity: check.Error, Members: []string{f.Name}, Title: f.Name + ": torn-tail"})

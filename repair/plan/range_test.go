@@ -18,7 +18,8 @@ func TestOpenEndOfADamagedLog(t *testing.T) {
 		r := told(t, "m-healthy-3.5", "wal-damage", "quorum-lost")
 		w := *r.Members[1].WAL
 		w.Damage = []evidence.DamageFacts{{File: w.Segments[0].Name, Kind: string(dumplog.DamageTornTail),
-			LostFrom: w.LastIndex + 1, LostTo: w.LastIndex + 1, OnStart: effect, Detail: "the end of the log"}}
+			LostFrom: w.LastIndex + 1, LostTo: w.LastIndex + 1, After: w.LastIndex, OnStart: effect,
+			Detail: "the end of the log"}}
 		r.Members[1].WAL = &w
 		without(r, 2)
 		p := planned(t, r, plan.Options{Best: "node1", Gone: []string{"node4"}})
