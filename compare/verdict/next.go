@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -173,8 +174,8 @@ func (j *judge) nextDivergence(add func(text string, command shell.Command)) {
 		add("the members are equally good: choose the one to keep and reseed the others from it", none)
 	}
 	if n := j.Best.Lost.CommittedEntries; n > 0 {
-		add(fmt.Sprintf("save the %d committed writes that %s is missing before you reseed anything", n, best),
-			j.Best.Lost.Command)
+		add(fmt.Sprintf("save the %s that %s is missing before you reseed anything",
+			plural.Of(n, "committed write", "committed writes"), j.keptLabel(best)), j.Best.Lost.Command)
 	}
 	if n, proposers := j.Best.Lost.Nowhere(j.sourceNames()); n > 0 && len(proposers) > 0 {
 		add(fmt.Sprintf("before you choose: no source's database holds %d of these entries; %s proposed them and is "+
@@ -188,6 +189,14 @@ func (j *judge) nextDivergence(add func(text string, command shell.Command)) {
 	add("run diagnose again on fresh copies: the repair is done when it says healthy",
 		shell.Format("etcd-medic diagnose").Sources(j.allLabels()...))
 	j.byHand(best, rest, true)
+}
+
+// keptLabel returns the member whose loss is reported: the one that the caller keeps, else the best.
+func (j *judge) keptLabel(best string) string {
+	if slices.Contains(j.allLabels(), j.Keep) {
+		return j.Keep
+	}
+	return best
 }
 
 // nextPlan offers repair plan. Without a majority among the sources the plan needs the other data dirs, or the

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/server/v3/storage/wal"
+
 	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -13,7 +15,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-func TestMain(m *testing.M) { evidencetest.Main(m) }
+// Written logs are short, and a purged script needs small segments.
+func TestMain(m *testing.M) {
+	wal.SegmentSizeBytes = 512 << 10
+	evidencetest.Main(m)
+}
 
 // member is a data dir without a log and a database: what is judged here is told by findings.
 func member(name string) *evidence.Member {
