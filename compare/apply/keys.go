@@ -46,6 +46,8 @@ func SumOf(value []byte) uint64 { return xxhash.Sum64(value) }
 
 // Keys are the live keys of one member, and the keys attached to each lease.
 type Keys struct {
+	byName map[string]*Key
+	// tree has the keys in order. It is nil until someone asks for the order, which most logs never need.
 	tree    *btree.BTreeG[*Key]
 	byLease map[int64]map[string]struct{}
 	unsure  int
@@ -53,15 +55,16 @@ type Keys struct {
 
 // NewKeys returns an empty key space.
 func NewKeys() *Keys {
-	return &Keys{
-		tree:    btree.NewG(32, func(a, b *Key) bool { return a.Name < b.Name }),
-		byLease: map[int64]map[string]struct{}{},
-	}
+	return &Keys{byName: map[string]*Key{}, byLease: map[int64]map[string]struct{}{}}
 }
 
 // Clone returns a copy. Keys are never changed in place, so both share them.
 func (k *Keys) Clone() *Keys {
-	out := &Keys{tree: k.tree.Clone(), byLease: make(map[int64]map[string]struct{}, len(k.byLease)), unsure: k.unsure}
+	out := &Keys{byName: maps.Clone(k.byName), byLease: make(map[int64]map[string]struct{}, len(k.byLease)),
+		unsure: k.unsure}
+	if k.tree != nil {
+		out.tree = k.tree.Clone()
+	}
 	for id, keys := range k.byLease {
 		out.byLease[id] = maps.Clone(keys)
 	}
@@ -69,19 +72,27 @@ func (k *Keys) Clone() *Keys {
 }
 
 // Len returns the number of live keys.
-func (k *Keys) Len() int { return k.tree.Len() }
+func (k *Keys) Len() int { return len(k.byName) }
 
 // Unsure returns the number of keys whose existence is unknown.
 func (k *Keys) Unsure() int { return k.unsure }
 
 // Get returns a key, nil if it does not exist.
-func (k *Keys) Get(name string) *Key {
-	s, _ := k.tree.Get(&Key{Name: name})
-	return s
+func (k *Keys) Get(name string) *Key { return k.byName[name] }
+
+// ordered returns the keys in order.
+func (k *Keys) ordered() *btree.BTreeG[*Key] {
+	if k.tree == nil {
+		k.tree = btree.NewG(32, func(a, b *Key) bool { return a.Name < b.Name })
+		for _, name := range slices.Sorted(maps.Keys(k.byName)) {
+			k.tree.ReplaceOrInsert(k.byName[name])
+		}
+	}
+	return k.tree
 }
 
 // All visits the live keys in order until visit returns false.
-func (k *Keys) All(visit func(*Key) bool) { k.tree.Ascend(visit) }
+func (k *Keys) All(visit func(*Key) bool) { k.ordered().Ascend(visit) }
 
 // Range visits the live keys of a range in order until visit returns false.
 func (k *Keys) Range(key, end []byte, visit func(*Key) bool) {
@@ -91,7 +102,7 @@ func (k *Keys) Range(key, end []byte, visit func(*Key) bool) {
 		}
 		return
 	}
-	k.tree.AscendGreaterOrEqual(&Key{Name: string(key)}, func(s *Key) bool {
+	k.ordered().AscendGreaterOrEqual(&Key{Name: string(key)}, func(s *Key) bool {
 		return InRange(s.Name, key, end) && visit(s)
 	})
 }
@@ -112,9 +123,12 @@ func (k *Keys) CountOfLease(id int64) int { return len(k.byLease[id]) }
 
 // Put sets a key.
 func (k *Keys) Put(s Key) {
-	old, replaced := k.tree.ReplaceOrInsert(&s)
-	if replaced {
+	if old := k.byName[s.Name]; old != nil {
 		k.detach(old)
+	}
+	k.byName[s.Name] = &s
+	if k.tree != nil {
+		k.tree.ReplaceOrInsert(&s)
 	}
 	if s.Unsure {
 		k.unsure++
@@ -129,8 +143,14 @@ func (k *Keys) Put(s Key) {
 
 // Remove deletes a key.
 func (k *Keys) Remove(name string) {
-	if old, ok := k.tree.Delete(&Key{Name: name}); ok {
-		k.detach(old)
+	old := k.byName[name]
+	if old == nil {
+		return
+	}
+	k.detach(old)
+	delete(k.byName, name)
+	if k.tree != nil {
+		k.tree.Delete(old)
 	}
 }
 
