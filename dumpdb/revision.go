@@ -52,6 +52,10 @@ func (kv *KeyValue) decode(b []byte) error {
 	var f field
 	var err error
 	for len(b) > 0 {
+		if n := kv.field(b); n > 0 {
+			b = b[n:]
+			continue
+		}
 		if b, err = nextField(b, &f); err != nil {
 			return err
 		}
@@ -68,6 +72,50 @@ func (kv *KeyValue) decode(b []byte) error {
 		kv.set(&f)
 	}
 	return nil
+}
+
+// The tags of mvccpb.KeyValue as every server writes them: number and wire type in one byte.
+const (
+	tagKey     = 1<<3 | byte(wire.Bytes)
+	tagCreate  = 2<<3 | byte(wire.Varint)
+	tagMod     = 3<<3 | byte(wire.Varint)
+	tagVersion = 4<<3 | byte(wire.Varint)
+	tagValue   = 5<<3 | byte(wire.Bytes)
+	tagLease   = 6<<3 | byte(wire.Varint)
+)
+
+// field reads the field at the start of b if its tag is one of these, and returns its length. Otherwise, or if the
+// field is not whole, it returns 0. Each record of a database comes through here several times.
+func (kv *KeyValue) field(b []byte) int {
+	v, n := wire.Uvarint(b[1:])
+	if n == 0 {
+		return 0
+	}
+	n++
+	switch b[0] {
+	case tagCreate:
+		kv.CreateRevision = int64(v)
+	case tagMod:
+		kv.ModRevision = int64(v)
+	case tagVersion:
+		kv.Version = int64(v)
+	case tagLease:
+		kv.Lease = int64(v)
+	case tagKey, tagValue:
+		if v > uint64(len(b)-n) {
+			return 0
+		}
+		end := n + int(v)
+		if b[0] == tagKey {
+			kv.Key = b[n:end:end]
+		} else {
+			kv.Value = b[n:end:end]
+		}
+		return end
+	default:
+		return 0
+	}
+	return n
 }
 
 func (kv *KeyValue) set(f *field) {
