@@ -29,6 +29,8 @@ type Options struct {
 	Values bool
 	// MaxRows bounds the evidence rows per finding and the diff rows per bucket; 0 means 50.
 	MaxRows int
+	// Places is how many differing keys of a comparison can be listed later; see diff.Options.
+	Places int
 	// Backup treats a source that is a file as a backup, whatever it looks like. It is for one source: hashes that only
 	// a comparison needs are not computed, and the class of the verdict is one of a backup.
 	Backup bool
@@ -151,7 +153,8 @@ func (c *collected) gather(ctx context.Context) error {
 		return nil
 	}
 	c.o.Progress("comparing buckets")
-	c.in.Diff, err = diff.Run(ctx, members, c.in.Replay, diff.Options{MaxRows: c.o.MaxRows, Values: c.o.Values})
+	c.in.Diff, err = diff.Run(ctx, members, c.in.Replay, diff.Options{MaxRows: c.o.MaxRows, Places: c.o.Places,
+		Values: c.o.Values})
 	if err != nil {
 		return fmt.Errorf("compare: %w", err)
 	}

@@ -36,6 +36,8 @@ type Result struct {
 	Records *Records
 	// Passwords are the users whose password hashes differ.
 	Passwords []Password
+	// places are the first keys that differ, for KeyRows.
+	places []keyPlaces
 }
 
 // Bucket is one bucket over all members.
@@ -95,6 +97,8 @@ type Cell struct {
 type Options struct {
 	// MaxRows bounds the rows listed per bucket; all are counted. 0 means 50.
 	MaxRows int
+	// Places is how many differing keys KeyRows can list later; 0 means MaxRows.
+	Places int
 	// Values keeps the values of differing rows.
 	Values bool
 	// MaxMarks bounds the live keys in memory at a time, over all members, at about 80 bytes plus the key each. More

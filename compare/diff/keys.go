@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,8 +17,8 @@ import (
 
 // keys compares the live keys of all members, each at its revision of the common index. Memory does not grow with the
 // number of keys: it handles them in parts, by hash, and reads only the listed rows again.
-func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
-	b := Bucket{Name: "key", Only: make([]int, len(r.Members))}
+func (r *Result) keys(ctx context.Context, o Options) (b Bucket, err error) {
+	b = Bucket{Name: "key", Only: make([]int, len(r.Members))}
 	take := r.comparable()
 	if len(take) < 2 {
 		b.Reason = r.keysIncomparable()
@@ -28,7 +29,7 @@ func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 		b.Equal, b.Compared = &equal, n
 		return b, nil
 	}
-	rows := smallest{bound: o.MaxRows}
+	rows := smallest{bound: max(o.MaxRows, o.Places)}
 	parts := r.parts(take, o.MaxMarks)
 	for part := range parts {
 		m, err := r.mark(ctx, take, part, parts)
@@ -47,7 +48,15 @@ func (r *Result) keys(ctx context.Context, o Options) (Bucket, error) {
 		equal := b.Differ == 0
 		b.Equal = &equal
 	}
-	return b, r.fillRows(ctx, &b, take, &rows, o)
+	r.places = rows.sort()
+	b.Rows, err = r.readRows(ctx, take, r.places[:min(len(r.places), o.MaxRows)], o.Values)
+	return b, err
+}
+
+// KeyRows returns the first rows of bucket key that differ, as many as asked for and as Options.Places has kept. It
+// reads only their records.
+func (r *Result) KeyRows(ctx context.Context, n int) ([]Row, error) {
+	return r.readRows(ctx, r.comparable(), r.places[:min(len(r.places), n)], false)
 }
 
 // comparable returns the members whose keys are compared.
@@ -201,45 +210,56 @@ func each(ctx context.Context, take []int, read func(i int)) error {
 // manyRows is the number of listed rows from which the records are read in one pass instead of one by one.
 const manyRows = 1000
 
-// fillRows reads the records of the listed keys again, in full.
-func (r *Result) fillRows(ctx context.Context, b *Bucket, take []int, rows *smallest, o Options) error {
-	kept := rows.sort()
+// readRows reads the records of the listed keys again, in full.
+func (r *Result) readRows(ctx context.Context, take []int, kept []keyPlaces, values bool) ([]Row, error) {
+	if len(kept) == 0 {
+		return nil, nil
+	}
 	list := make([]Row, len(kept))
 	for n, k := range kept {
 		list[n] = Row{Key: []byte(k.key), Cells: make([]*Cell, len(r.Members))}
 	}
-	for _, i := range take {
+	err := each(ctx, take, func(i int) {
 		if len(kept) >= manyRows {
-			r.fillInOnePass(ctx, i, kept, list, o.Values)
+			r.readInOnePass(ctx, i, kept, list, values)
+			return
 		}
 		for n, k := range kept {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if at := k.places[i]; at != 0 && len(kept) < manyRows {
-				list[n].Cells[i] = r.cell(i, list[n].Key, at, o.Values)
+			if at := k.places[i]; at != 0 && ctx.Err() == nil {
+				list[n].Cells[i] = r.cell(i, list[n].Key, at, values)
 			}
 		}
-	}
+	})
 	for n := range list {
 		list[n].SameContent = sameContent(take, list[n].Cells)
 	}
-	b.Rows = append(b.Rows, list...)
-	return nil
+	return list, err
 }
 
-// fillInOnePass reads the records of one member once and keeps those of the listed keys.
-func (r *Result) fillInOnePass(ctx context.Context, i int, kept []keyPlaces, list []Row, values bool) {
+// readInOnePass reads the part of one member's records that has those of the listed keys.
+func (r *Result) readInOnePass(ctx context.Context, i int, kept []keyPlaces, list []Row, values bool) {
 	at := map[int64][]int{}
+	first, last := int64(math.MaxInt64), int64(0)
 	for n, k := range kept {
-		if k.places[i] != 0 {
-			at[k.places[i]] = append(at[k.places[i]], n)
+		if rev := k.places[i]; rev != 0 {
+			at[rev] = append(at[rev], n)
+			first, last = min(first, rev), max(last, rev)
 		}
 	}
-	for rev := range r.records(ctx, i) {
+	if len(at) == 0 {
+		return
+	}
+	seen := 0
+	for rev, err := range r.Members[i].DB.Handle.RevisionsBetween(dumpdb.Rev{Main: first}, dumpdb.Rev{Main: last + 1}) {
+		if seen++; seen%4096 == 0 && ctx.Err() != nil {
+			return
+		}
+		if err != nil || rev.Err != nil || rev.Tombstone {
+			continue
+		}
 		for _, n := range at[rev.Main] {
-			if !rev.Tombstone && bytes.Equal(rev.KV.Key, list[n].Key) {
-				list[n].Cells[i] = cellOf(r.Members[i], rev, values)
+			if bytes.Equal(rev.KV.Key, list[n].Key) {
+				list[n].Cells[i] = cellOf(r.Members[i], &rev, values)
 			}
 		}
 	}

@@ -41,10 +41,45 @@ func TestRowsInOnePass(t *testing.T) {
 		kept = append(kept, k)
 	}
 	for i := range set.Members {
-		r.fillInOnePass(t.Context(), i, kept, again, true)
+		r.readInOnePass(t.Context(), i, kept, again, true)
 	}
 	if diff := cmp.Diff(b.Rows, again); diff != "" {
 		t.Errorf("(- one by one, + in one pass)\n%s", diff)
+	}
+}
+
+// TestKeyRowsLater: rows beyond those of a comparison can be listed later, up to the number of places it kept.
+func TestKeyRowsLater(t *testing.T) {
+	set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, "a-auth-revision-replay")}},
+		evidence.Options{Deep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	rp, err := replay.RunWithPlausibleIndex(t.Context(), set.Members, replay.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Run(t.Context(), set.Members, rp, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := Run(t.Context(), set.Members, rp, Options{MaxRows: 3, Places: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := all.Find("key").Rows
+	if diff := cmp.Diff(want[:3], few.Find("key").Rows); diff != "" || few.Find("key").Differ != len(want) {
+		t.Errorf("rows of the comparison: %s", diff)
+	}
+	for n, most := range map[int]int{2: 2, 10: 10, 1000: 20} {
+		rows, err := few.KeyRows(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[:most], rows); diff != "" {
+			t.Errorf("%d rows later: %s", n, diff)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package dossier
 
 import (
 	"context"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -53,7 +54,7 @@ func Collect(ctx context.Context, specs []evidence.Spec, o Options) (*Dossier, e
 	}
 	d := &Dossier{SchemaVersion: compare.SchemaVersion, Differences: []Difference{}, Equal: []string{},
 		NotCompared: []string{}, Storage: []Storage{}, Redaction: inClear}
-	o.Compare.Values = false
+	o.Compare.Values, o.Compare.Places = false, o.MaxRows
 	study := o.Compare.Study
 	o.Compare.Study = func(ctx context.Context, in *check.Input, r *compare.Report) error {
 		if study != nil {
@@ -123,19 +124,17 @@ func kept(r *compare.Report) string {
 	return r.Best.Members[0]
 }
 
-// differences lists the buckets. If the diagnosis has listed fewer rows than exist, it compares again with a higher
-// bound.
+// differences lists the buckets. Rows beyond those of the diagnosis are read now; if a small bucket has more, it
+// compares again with a higher bound.
 func (d *Dossier) differences(ctx context.Context, in *check.Input, maxRows int) error {
 	df := in.Diff
-	for i := range df.Buckets {
-		if b := &df.Buckets[i]; len(b.Rows) < min(b.Differ, maxRows) {
-			more, err := diff.Run(ctx, in.Members, in.Replay, diff.Options{MaxRows: maxRows})
-			if err != nil {
-				return err
-			}
-			df = more
-			break
+	lacks := func(b diff.Bucket) bool { return b.Name != "key" && len(b.Rows) < min(b.Differ, maxRows) }
+	if slices.ContainsFunc(df.Buckets, lacks) {
+		more, err := diff.Run(ctx, in.Members, in.Replay, diff.Options{MaxRows: maxRows})
+		if err != nil {
+			return err
 		}
+		df = more
 	}
 	d.ComparedAt = df.Common
 	for i, m := range in.Members {
@@ -145,13 +144,18 @@ func (d *Dossier) differences(ctx context.Context, in *check.Input, maxRows int)
 			d.NotCompared = append(d.NotCompared, "keys of "+m.Label()+": "+why)
 		}
 	}
-	for i := range df.Buckets {
-		b := &df.Buckets[i]
+	for _, b := range df.Buckets {
 		if b.Equal != nil && *b.Equal && len(b.Rows) == 0 {
 			d.Equal = append(d.Equal, b.Name)
 			continue
 		}
-		d.Differences = append(d.Differences, difference(b, in.Members))
+		if b.Name == "key" && len(b.Rows) < min(b.Differ, maxRows) {
+			var err error
+			if b.Rows, err = df.KeyRows(ctx, maxRows); err != nil {
+				return err
+			}
+		}
+		d.Differences = append(d.Differences, difference(&b, in.Members))
 	}
 	return nil
 }

@@ -191,7 +191,7 @@ func (j *judge) nextDivergence(add func(text string, command shell.Command)) {
 	j.byHand(best, rest, true)
 }
 
-// keptLabel returns the member whose loss is reported: the one that the caller keeps, else the best.
+// keptLabel returns the member whose loss is reported: the caller's choice, else the best.
 func (j *judge) keptLabel(best string) string {
 	if slices.Contains(j.allLabels(), j.Keep) {
 		return j.Keep
