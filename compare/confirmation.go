@@ -166,7 +166,7 @@ func (r *Report) AddConfirmation(conf *Confirmation) {
 			"disagreement: one of the two is wrong"}}, r.Next...)
 		return
 	}
-	r.Verdict.Summary += "; the replay and a real server disagree: " + fs[0].Title
+	r.Verdict.Add("; the replay and a real server disagree: " + fs[0].Title)
 }
 
 // contradictions lists the members about which the server contradicts the diagnosis.

@@ -445,7 +445,7 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 	}
 	Judge(r, check.B08, out, strings.Join(reasons, "; "), fs...)
 	if out == check.NotChecked && len(reasons) > 0 && r.Verdict.Health != check.HealthUnknown {
-		r.Verdict.Summary += "; not compared: " + strings.Join(reasons, "; ")
+		r.Verdict.Add("; not compared: " + strings.Join(reasons, "; "))
 	}
 	if out == check.Violated && r.Verdict.Class == check.ClassDataDivergence {
 		r.Next = []compare.Next{{Text: "diagnose all members of the cluster: one of them, or the backup, holds " +

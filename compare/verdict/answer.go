@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/etcd-medic/etcd-medic/compare/cause"
@@ -10,13 +11,27 @@ import (
 
 // Verdict is the answer in short.
 type Verdict struct {
-	Health     check.Health     `json:"healthy"`
-	Class      check.Class      `json:"class"`
-	Cause      *cause.ID        `json:"cause"`
-	Certainty  *cause.Certainty `json:"certainty"`
-	Summary    string           `json:"summary"`
-	FirstBreak *FirstBreak      `json:"firstBreak"`
+	Health    check.Health     `json:"healthy"`
+	Class     check.Class      `json:"class"`
+	Cause     *cause.ID        `json:"cause"`
+	Certainty *cause.Certainty `json:"certainty"`
+	// Summary is the whole answer in one sentence: cause, statement, losses and best members.
+	Summary    string      `json:"summary"`
+	FirstBreak *FirstBreak `json:"firstBreak"`
+	// Statement is the part of Summary that neither the cause nor the ranking has, for pages that show those as well.
+	Statement string `json:"-"`
 }
+
+// Add appends to the statement and so to the summary.
+func (v *Verdict) Add(text string) {
+	v.Summary += text
+	if v.Statement != "" {
+		v.Statement += text
+	}
+}
+
+// Says is the statement: the whole summary unless a cause or a best member is part of it.
+func (v *Verdict) Says() string { return cmp.Or(v.Statement, v.Summary) }
 
 // FirstBreak is the first invariant that broke, by raft index.
 type FirstBreak struct {
@@ -120,6 +135,8 @@ type CheckOutcome struct {
 type Next struct {
 	Text    string        `json:"text"`
 	Command shell.Command `json:"-"`
+	// Member is the member that a step by hand is about, as its text begins; "" when it is about all.
+	Member string `json:"-"`
 	// ByHand is true for steps of the procedure without this program, which is an alternative to the other steps.
 	ByHand bool `json:"byHand,omitempty"`
 }

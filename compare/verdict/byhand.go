@@ -45,6 +45,12 @@ func (h *hands) add(text string, command shell.Command) {
 	h.j.Next = append(h.j.Next, Next{Text: text, Command: command, ByHand: true})
 }
 
+// addFor adds a step about one member.
+func (h *hands) addFor(member, text string, command shell.Command) {
+	h.add(member+": "+text, command)
+	h.j.Next[len(h.j.Next)-1].Member = member
+}
+
 // reseed removes one member and adds it again with an empty data dir.
 func (h *hands) reseed(name string, id shell.Word, member dumplog.ID) {
 	m := h.member(member)
@@ -56,20 +62,20 @@ func (h *hands) reseed(name string, id shell.Word, member dumplog.ID) {
 		peers = shell.Text(strings.Join(m.PeerURLs, ","))
 	}
 	learner := evidence.Version{Minor: h.minor()}.Has(release.Learners).Certain()
-	h.add(name+": stop its server, on its host", shell.Format("systemctl stop etcd"))
-	h.add(name+": remove it from the cluster", h.etcdctl().Then(shell.Format("member remove {}", id)))
-	h.add(name+": move its data dir aside", shell.Format("mv -T <DATA_DIR> <DATA_DIR>.before-repair"))
+	h.addFor(name, "stop its server, on its host", shell.Format("systemctl stop etcd"))
+	h.addFor(name, "remove it from the cluster", h.etcdctl().Then(shell.Format("member remove {}", id)))
+	h.addFor(name, "move its data dir aside", shell.Format("mv -T <DATA_DIR> <DATA_DIR>.before-repair"))
 	add := h.etcdctl().Then(shell.Format("member add"))
 	if learner {
 		add = add.With("--learner")
 	}
-	h.add(name+": add it again", add.Then(shell.Format("--peer-urls={} -- {}", peers, server)))
-	h.add(name+": start it empty, with its usual flags and these",
+	h.addFor(name, "add it again", add.Then(shell.Format("--peer-urls={} -- {}", peers, server)))
+	h.addFor(name, "start it empty, with its usual flags and these",
 		shell.Format("etcd --name {} --data-dir <DATA_DIR> --initial-advertise-peer-urls {} --initial-cluster-state "+
 			"existing --initial-cluster {}",
 			server, peers, h.cluster(name)))
 	if learner {
-		h.add(name+": promote it once it has caught up",
+		h.addFor(name, "promote it once it has caught up",
 			h.etcdctl().Then(shell.Format("member promote <NEW_MEMBER_ID>")))
 	}
 }

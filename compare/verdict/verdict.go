@@ -66,7 +66,7 @@ func Judge(in *Input) *Answer {
 	j.class()
 	if !j.Mixed {
 		j.Best = j.rank()
-		j.Verdict.Summary += j.consequence()
+		j.consequence()
 	}
 	j.backupClass()
 	j.next()
@@ -121,10 +121,11 @@ func (j *judge) class() {
 	if !j.Backup {
 		j.causeOfFirst(first)
 	}
+	v.Statement, v.Summary = first.Title, first.Title
 	if k := j.leading(); k != nil {
 		v.Cause, v.Certainty = &k.ID, &k.Certainty
+		v.Summary = fmt.Sprintf("%s (%s): %s", k.Title, k.Certainty, first.Title)
 	}
-	v.Summary = j.summary(first)
 }
 
 // causeOfFirst puts a cause that rests on the first break in front when the leading one explains something else, such
@@ -258,29 +259,20 @@ func observedByMember(f *check.Finding) string {
 	return strings.Join(parts, ", ")
 }
 
-func (j *judge) summary(first *check.Finding) string {
-	s := first.Title
-	if k := j.leading(); k != nil {
-		s = fmt.Sprintf("%s (%s): %s", k.Title, k.Certainty, first.Title)
+// consequence adds to the summary what each member lacks and which to keep, where contents differ.
+func (j *judge) consequence() {
+	v := &j.Verdict
+	if v.Health != check.Unhealthy || j.Best == nil || len(j.Best.Members) == 0 {
+		return
 	}
-	return s
-}
-
-// consequence says in the summary what each member lacks and which to keep, where contents differ.
-func (j *judge) consequence() string {
-	if j.Verdict.Health != check.Unhealthy || j.Best == nil || len(j.Best.Members) == 0 {
-		return ""
-	}
-	s := ""
 	for _, row := range j.Best.Ranking {
 		if n := row.Lacks.CommittedEntries; n > 0 {
-			s += fmt.Sprintf("; %s is missing %s", row.Member, plural.Of(n, "committed write", "committed writes"))
+			v.Add(fmt.Sprintf("; %s is missing %s", row.Member, plural.Of(n, "committed write", "committed writes")))
 		}
 	}
-	if n := len(j.Best.Members); n > 0 && n < len(j.Best.Ranking) {
-		s += "; best: " + strings.Join(j.Best.Members, ", ")
+	if len(j.Best.Members) < len(j.Best.Ranking) {
+		v.Summary += "; best: " + strings.Join(j.Best.Members, ", ")
 	}
-	return s
 }
 
 // history is the finding's place on the raft-index axis; unknown places come last.

@@ -136,7 +136,7 @@ func (p *page) causes(causes []compare.Cause) {
 
 func (p *page) cause(c *compare.Cause) {
 	title := ": " + c.Title
-	if strings.HasPrefix(p.summary, c.Title) { // the page starts with it
+	if p.named != nil && p.named.ID == c.ID { // the page starts with its title
 		title = ""
 	}
 	p.text("  ", fmt.Sprintf("%s (%s)%s", c.ID, c.Certainty, title))
@@ -184,16 +184,11 @@ func (p *page) byHand(next []compare.Next) {
 			i++
 			continue
 		}
-		who, said, of := strings.Cut(next[i].Text, ": ")
-		to := i + 1
-		for of && to < len(next) && next[to].ByHand && strings.HasPrefix(next[to].Text, who+": ") {
-			said += "; " + strings.TrimPrefix(next[to].Text, who+": ")
-			to++
+		text, to := next[i].Text, i+1
+		for m := next[i].Member; m != "" && to < len(next) && next[to].Member == m; to++ {
+			text += "; " + strings.TrimPrefix(next[to].Text, m+": ")
 		}
-		if !of {
-			who, said = next[i].Text, ""
-		}
-		p.text("  ", who+tail(said))
+		p.text("  ", text)
 		for ; i < to; i++ {
 			p.command("    $ ", next[i].Command)
 		}

@@ -28,9 +28,9 @@ type page struct {
 	given, labels []string
 	// upcoming are the steps at the end of the page.
 	upcoming []compare.Next
-	// summary is the sentence at the start of the page.
-	summary string
-	colors  painter
+	// named is the cause that the sentence at the start of the page names, nil if it names none.
+	named  *compare.Cause
+	colors painter
 }
 
 func newPage(w io.Writer, o Options) *page {
@@ -83,7 +83,10 @@ func (p *page) command(prefix string, cmd shell.Command) {
 func (p *page) place(r *compare.Report) {
 	sources := r.Sources
 	p.places, p.given, p.labels = map[string]string{}, r.Given, nil
-	p.upcoming, p.summary = r.Next, r.Verdict.Summary
+	p.upcoming, p.named = r.Next, nil
+	if r.Verdict.Statement != "" {
+		p.named = leadingCause(r)
+	}
 	for _, s := range sources {
 		p.places[s.Name] = s.Where
 		p.labels = append(p.labels, s.Name)

@@ -171,19 +171,28 @@ func (p *page) verdictWord(v *compare.Verdict) string {
 
 // verdictSentence returns the cause with its certainty and the verdict's statement, each once.
 func verdictSentence(r *compare.Report) string {
-	v, said := &r.Verdict, r.Verdict.Summary
-	if r.Best != nil {
-		said = strings.TrimSuffix(said, "; best: "+strings.Join(r.Best.Members, ", ")) // KEEP says it
+	v := &r.Verdict
+	if c := leadingCause(r); c != nil {
+		return fmt.Sprintf("%s (%s, %s). %s", c.Title, v.Class, c.Certainty, firstUpper(v.Says()))
 	}
-	if len(r.Causes) == 0 || r.Causes[0].Secondary || v.Cause == nil {
-		if word, _ := health(v); !strings.EqualFold(string(v.Class), word) {
-			return string(v.Class) + ". " + firstUpper(said)
-		}
-		return said
+	if wordIsClass(v) {
+		return v.Says()
 	}
-	c := &r.Causes[0]
-	said = strings.TrimPrefix(said, fmt.Sprintf("%s (%s): ", c.Title, c.Certainty))
-	return fmt.Sprintf("%s (%s, %s). %s", c.Title, v.Class, c.Certainty, firstUpper(said))
+	return string(v.Class) + ". " + firstUpper(v.Says())
+}
+
+// wordIsClass reports whether the word of the verdict is its class, which then needs no mention.
+func wordIsClass(v *compare.Verdict) bool {
+	word, _ := health(v)
+	return strings.EqualFold(string(v.Class), word)
+}
+
+// leadingCause returns the cause that the verdict names, nil if it names none.
+func leadingCause(r *compare.Report) *compare.Cause {
+	if len(r.Causes) == 0 || r.Causes[0].Secondary || r.Verdict.Cause == nil {
+		return nil
+	}
+	return &r.Causes[0]
 }
 
 // firstUpper makes the first letter upper case; a member's name stays as it is.

@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
@@ -48,13 +49,12 @@ func backupWord(r *compare.Report) string {
 	return strings.ToUpper(strings.TrimPrefix(string(r.Verdict.Class), "backup-"))
 }
 
-// backupSays returns the cause with its certainty, and the verdict's text.
+// backupSays returns the cause with its certainty, and the verdict's text. The class is the word before it.
 func backupSays(r *compare.Report) string {
-	_, said, found := strings.Cut(verdictSentence(r), string(r.Verdict.Class)+". ")
-	if found {
-		return said
+	if leadingCause(r) != nil || wordIsClass(&r.Verdict) {
+		return verdictSentence(r)
 	}
-	return verdictSentence(r)
+	return firstUpper(r.Verdict.Says())
 }
 
 func backupLast(r *compare.Report) string {
@@ -72,16 +72,13 @@ func layerCount(r *compare.Report) int {
 	return len(r.Backup.Layers)
 }
 
-// membersText returns the layer's text about members, such as "3 members: a, b, c".
-func membersText(said string) string {
-	n, names, ok := strings.Cut(said, ": ")
-	switch {
-	case !ok:
-		return "members " + said
-	case n == "1":
-		return "1 member: " + names
+// membersText returns the members that a backup lists, such as "3 members: a, b, c".
+func membersText(m *evidence.Facts) string {
+	var names []string
+	for _, x := range m.Membership.Members {
+		names = append(names, cmp.Or(x.Name, x.ID.String()))
 	}
-	return n + " members: " + names
+	return plural.Of(len(names), "member", "members") + ": " + strings.Join(names, ", ")
 }
 
 // backupPairs returns the facts with which a user recognizes the right backup.
@@ -107,7 +104,7 @@ func backupPairs(r *compare.Report) (out [][2]string) {
 		add("HOLDS", "revision "+ptr(d.CurrentRevision),
 			prefixed("compacted at ", compactText(d.CompactRevision) != "-", compactText(d.CompactRevision)),
 			ptr(d.Keys)+" keys",
-			prefixed("", said["members"] != "", membersText(said["members"])))
+			prefixed("", said["members"] != "", membersText(&r.Members[0])))
 		add("AUTH", said["auth"], said["leases"], prefixed("alarms: ", said["alarms"] != "", said["alarms"]))
 	}
 	if c, ok := b.Chain.(*chain.Report); ok {
