@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
@@ -60,29 +63,29 @@ const (
 var pageStates = []dumpdb.PageState{dumpdb.PageMeta, dumpdb.PageReachable, dumpdb.PageOverflow, dumpdb.PageFreelist,
 	dumpdb.PageFree, dumpdb.PageLost, dumpdb.PageBeyond}
 
-// storage reads every database. It counts prefixes for the recommended member, else for the first.
+// storage reads every database, several at a time. It counts prefixes for the recommended member, else for the first.
 func (d *Dossier) storage(ctx context.Context, members []*evidence.Member, kept string) error {
-	for _, m := range members {
-		if !m.HasDB() {
-			continue
-		}
-		s := Storage{Member: m.Label(), PageSize: m.DB.Handle.PageSize(), Cells: [][]int{}, Owner: []int{},
-			Buckets: []string{}, Damaged: []uint64{}, Spans: [][2]int64{}}
-		if err := s.pages(ctx, m.DB); err != nil {
-			return err
-		}
-		if err := s.revisions(ctx, m.DB); err != nil {
-			return err
-		}
-		if kept == "" || kept == m.Label() {
-			kept = m.Label()
-			if err := s.prefixes(ctx, m.DB.Handle); err != nil {
-				return err
-			}
-		}
-		d.Storage = append(d.Storage, s)
+	members = slices.DeleteFunc(slices.Clone(members), func(m *evidence.Member) bool { return !m.HasDB() })
+	d.Storage = make([]Storage, len(members))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, m := range members {
+		g.Go(func() error { return d.Storage[i].read(ctx, m, kept == m.Label() || kept == "" && i == 0) })
 	}
-	return nil
+	return g.Wait()
+}
+
+// read fills in one member's layout, with its prefixes if asked for.
+func (s *Storage) read(ctx context.Context, m *evidence.Member, prefixes bool) error {
+	*s = Storage{Member: m.Label(), PageSize: m.DB.Handle.PageSize(), Cells: [][]int{}, Owner: []int{},
+		Buckets: []string{}, Damaged: []uint64{}, Spans: [][2]int64{}}
+	if err := s.pages(ctx, m.DB); err != nil {
+		return err
+	}
+	if err := s.revisions(ctx, m.DB); err != nil || !prefixes {
+		return err
+	}
+	return s.prefixes(ctx, m.DB.Handle)
 }
 
 // pages summarizes the pages of the file in at most maxCells cells.
