@@ -1,7 +1,7 @@
 package compare
 
 import (
-	"bytes"
+	"maps"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -40,8 +40,12 @@ func (c *collected) nameObjects(r *Report) {
 	if len(want) == 0 {
 		return
 	}
+	read := map[string]bool{} // the records of members that were read
 	for _, m := range c.in.Members {
-		c.findObjects(m, want)
+		if m.HasDB() && (m.DB.RecordsHash == "" || !read[m.DB.RecordsHash]) {
+			c.findObjects(m, want)
+			read[m.DB.RecordsHash] = true
+		}
 	}
 	for i := range r.Findings {
 		for j := range r.Findings[i].Evidence {
@@ -63,33 +67,17 @@ func (c *collected) nameObjects(r *Report) {
 // findObjects reads a member's records once, for the keys that no member before had. The newest record of a key that
 // names an object counts; damage leaves keys without a name.
 func (c *collected) findObjects(m *evidence.Member, want map[string]*evidence.Object) {
-	missing := map[string]bool{}
+	missing := map[string]struct{}{}
 	for k, o := range want {
-		missing[k] = o == nil
-	}
-	if !m.HasDB() || !slices.Contains(valuesOf(missing), true) {
-		return
-	}
-	for rev, err := range m.DB.Handle.Revisions() {
-		if err != nil || rev.Err != nil || rev.Tombstone {
-			continue
-		}
-		if !missing[string(rev.KV.Key)] {
-			continue
-		}
-		if k, ok := dumpdb.ParseKube(rev.KV.Value); ok {
-			want[string(bytes.Clone(rev.KV.Key))] = evidence.ObjectOf(&k)
-		}
-		if c.in.Ctx.Err() != nil {
-			return
+		if o == nil {
+			missing[k] = struct{}{}
 		}
 	}
-}
-
-func valuesOf(m map[string]bool) []bool {
-	var out []bool
-	for _, v := range m {
-		out = append(out, v)
+	found, err := dumpdb.Newest(c.in.Context(), m.DB.Handle, missing, func(r *dumpdb.Revision) (*evidence.Object, bool) {
+		k, ok := dumpdb.ParseKube(r.KV.Value)
+		return evidence.ObjectOf(&k), ok
+	})
+	if err == nil {
+		maps.Copy(want, found)
 	}
-	return out
 }

@@ -89,3 +89,35 @@ func TestOracleParallelDamage(t *testing.T) {
 		}
 	}
 }
+
+// TestNewest: on one core and on all, each key that is asked for comes with its newest record that counts.
+func TestNewest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	fatal(t, writeBenchDB(path, 3000, 40000, 300))
+	db := open(t, path)
+	keys, want := map[string]struct{}{"/none": {}}, map[string]int64{}
+	even := func(r *Revision) (int64, bool) { return r.KV.Version, r.KV.Version%2 == 0 }
+	n := 0
+	for r, err := range db.Revisions() {
+		fatal(t, err)
+		if n++; n <= 3000 && n%7 == 0 {
+			keys[string(r.KV.Key)] = struct{}{}
+		}
+		if _, ok := keys[string(r.KV.Key)]; ok && r.KV.Version%2 == 0 {
+			want[string(r.KV.Key)] = r.KV.Version
+		}
+	}
+	many, err := Newest(t.Context(), db, keys, even)
+	fatal(t, err)
+	var one map[string]int64
+	onOneCore(func() { one, err = Newest(t.Context(), db, keys, even) })
+	fatal(t, err)
+	if len(want) < 400 || !cmp.Equal(many, want) || !cmp.Equal(one, want) {
+		t.Errorf("%d keys on all cores, %d on one, want %d", len(many), len(one), len(want))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Newest(ended, db, keys, even); err == nil {
+		t.Error("an ended context gives no error")
+	}
+}
