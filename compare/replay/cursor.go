@@ -95,7 +95,7 @@ func (c *cursor) read() *group {
 	if first == nil {
 		return nil
 	}
-	g := &group{main: first.rev.Main, records: []record{*first}, hole: c.hole}
+	g := newGroup(first, c.hole)
 	c.hole = false
 	for {
 		r := c.record()

@@ -36,25 +36,39 @@ func Log(ctx context.Context, members []*evidence.Member) iter.Seq2[Entry, error
 // LogFrom is Log from an index on.
 func LogFrom(ctx context.Context, members []*evidence.Member, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		log := ahead(mergedBetween(ctx, logSet{members: members}, from, math.MaxUint64, &taker{each: true}))
-		defer log.stop()
-		for {
-			it, ok := log.next()
-			switch {
-			case !ok:
-				if err := ctx.Err(); err != nil {
-					yield(Entry{}, err)
-				}
-				return
-			case it.fault != nil:
-				yield(Entry{}, it.fault)
-				return
+		yieldEntries(ctx, mergedBetween(ctx, logSet{members: members}, from, math.MaxUint64, &taker{each: true}),
+			members[0], yield)
+	}
+}
+
+// Entries yields the merged log once more, as Log does but without telling who holds an entry. Where the survey found
+// all logs to be equal, it reads one of them. What an entry refers to must not be kept.
+func (r *Result) Entries(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		yieldEntries(ctx, r.log(ctx, 0), r.Members[0].Member, yield)
+	}
+}
+
+// yieldEntries reads a log in another goroutine and yields its entries.
+func yieldEntries(ctx context.Context, items iter.Seq2[*item, error], of *evidence.Member,
+	yield func(Entry, error) bool) {
+	log := ahead(items)
+	defer log.stop()
+	for {
+		it, ok := log.next()
+		switch {
+		case !ok:
+			if err := ctx.Err(); err != nil {
+				yield(Entry{}, err)
 			}
-			e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0,
-				of: members[0]}
-			if !yield(e, nil) {
-				return
-			}
+			return
+		case it.fault != nil:
+			yield(Entry{}, it.fault)
+			return
+		}
+		e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0, of: of}
+		if !yield(e, nil) {
+			return
 		}
 	}
 }

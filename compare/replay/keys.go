@@ -23,7 +23,15 @@ type group struct {
 	main    int64
 	records []record
 	// hole is set if there are unreadable pages before this group: missing revisions prove nothing then.
-	hole bool
+	hole  bool
+	first [1]record // the memory of records, mostly
+}
+
+// newGroup begins a group with its first record.
+func newGroup(r *record, hole bool) *group {
+	g := &group{main: r.rev.Main, hole: hole, first: [1]record{*r}}
+	g.records = g.first[:]
+	return g
 }
 
 // absorb applies a record of the database to a model's keys.

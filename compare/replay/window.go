@@ -348,7 +348,7 @@ func (s *sim) groups(from, to int64) iter.Seq[*group] {
 			case g != nil && !yield(g):
 				return
 			}
-			g = &group{main: row.rev.Main, records: []record{row.record}, hole: hole}
+			g = newGroup(&row.record, hole)
 			hole = false
 		}
 		if g != nil {

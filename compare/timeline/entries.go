@@ -46,7 +46,7 @@ func (b *builder) log(ctx context.Context) error {
 	}
 	times := dumplog.Times{Near: b.near(), Step: time.Second}
 	kinds := map[dumplog.Kind]int{}
-	for e, err := range replay.Log(ctx, b.in.Members) {
+	for e, err := range b.in.Replay.Entries(ctx) {
 		if err != nil {
 			return err
 		}
