@@ -5,9 +5,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/x509"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +141,47 @@ func TestManifestsNameEachArchive(t *testing.T) {
 		if err != nil || !bytes.Contains(b, []byte(sum)) {
 			t.Errorf("%s lacks the digest of an archive: %v", name, err)
 		}
+	}
+}
+
+// TestImageHoldsNoMoreThanItNeeds: the program, an account that is not root, a folder for scratch, and certificates
+// that verify servers of object storage.
+func TestImageHoldsNoMoreThanItNeeds(t *testing.T) {
+	r := small(t)
+	content, err := r.rootfs(r.built[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, modes := map[string][]byte{}, map[string]int64{}
+	for in := tar.NewReader(bytes.NewReader(content)); ; {
+		h, err := in.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if modes[h.Name] = h.Mode; h.Typeflag == tar.TypeReg {
+			if have[h.Name], err = io.ReadAll(in); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(have["etc/ssl/certs/ca-certificates.crt"]) ||
+		bytes.Count(have["etc/ssl/certs/ca-certificates.crt"], []byte("BEGIN CERTIFICATE")) < 50 {
+		t.Error("the image has no certificates")
+	}
+	if len(have) != 4 || modes["usr/bin/etcd-medic"] != 0o755 || modes["tmp/"] != 0o1777 ||
+		!strings.HasPrefix(string(have["etc/passwd"]), "nonroot:x:65532:65532:") {
+		t.Errorf("files %v, modes %v", slices.Sorted(maps.Keys(have)), modes)
+	}
+	img, err := r.imageOf(r.built[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config, err := img.ConfigFile(); err != nil || config.Config.User != "65532:65532" {
+		t.Errorf("the image runs as %+v: %v", config, err)
 	}
 }
 

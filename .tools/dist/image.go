@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/pem"
 	"io"
 	"io/fs"
 	"os"
@@ -15,13 +16,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
 // nonRoot is the user that the image runs as; distroless images use the same number.
 const nonRoot = "65532"
 
-// image writes one OCI archive with an image for each Linux target: the program, /tmp and an account, nothing else. It
-// has no shell.
+// image writes one OCI archive with an image for each Linux target: the program, /tmp, an account, and the certificates
+// that servers of object storage are verified with. It has no shell.
 func (r *release) image(context.Context) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	n := 0
@@ -116,6 +118,9 @@ func (r *release) rootfs(p program) ([]byte, error) {
 		{"etc/", 0o755, nil},
 		{"etc/passwd", 0o644, []byte("nonroot:x:" + nonRoot + ":" + nonRoot + "::/tmp:/sbin/nologin\n")},
 		{"etc/group", 0o644, []byte("nonroot:x:" + nonRoot + ":\n")},
+		{"etc/ssl/", 0o755, nil},
+		{"etc/ssl/certs/", 0o755, nil},
+		{"etc/ssl/certs/ca-certificates.crt", 0o644, rootCertificates()},
 		{"tmp/", 0o1777, nil},
 		{"usr/", 0o755, nil},
 		{"usr/bin/", 0o755, nil},
@@ -137,4 +142,15 @@ func (r *release) rootfs(p program) ([]byte, error) {
 		}
 	}
 	return b.Bytes(), t.Close()
+}
+
+// rootCertificates are those that Mozilla trusts without a condition, in the form that Go reads from Linux. The pinned
+// module decides which they are, so two builds have the same.
+func rootCertificates() (out []byte) {
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})...)
+		}
+	}
+	return out
 }

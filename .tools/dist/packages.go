@@ -47,8 +47,10 @@ func (r *release) pack(p program, format string) error {
 		DisableGlobbing: true,
 		Overridables: nfpm.Overridables{
 			Contents: contents,
-			Umask:    0o022,
-			RPM:      nfpm.RPM{BuildHost: "localhost", Summary: summary},
+			// Both bring /usr/bin/etcd-medic.
+			Conflicts: []string{map[string]string{full: lite, lite: full}[p.name]},
+			Umask:     0o022,
+			RPM:       nfpm.RPM{BuildHost: "localhost", Summary: summary},
 		},
 	})
 	if err := nfpm.PrepareForPackager(info, format); err != nil {
