@@ -171,12 +171,13 @@ var authRevisionMatchesLog = described(Check{
 
 func runAuthRevisionMatchesLog(in *Input) Result {
 	var fs []Finding
-	known := 0
+	known, stored := 0, 0
 	for i, r := range in.Replay.Members {
 		m := in.Members[i]
 		if !r.Checked || !m.DB.Auth.HasRevision {
 			continue
 		}
+		stored++
 		if !r.AuthKnown {
 			if f := in.authStampFinding(i); f != nil {
 				fs = append(fs, *f)
@@ -188,6 +189,9 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 			continue
 		}
 		fs = append(fs, in.cut(in.authJumpFinding(m, r)))
+	}
+	if stored == 0 {
+		return Result{Reason: "no member with a log stores an auth revision"}
 	}
 	if known == 0 && len(fs) == 0 {
 		return Result{Reason: "the log does not reach back to the first entry of the cluster"}

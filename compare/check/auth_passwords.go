@@ -22,8 +22,11 @@ const passwordSetsKept = 100
 
 func runPasswordsFromLog(in *Input) Result {
 	var fs []Finding
-	checked := 0
+	checked, stored := 0, 0
 	for _, m := range in.Members {
+		if m.HasDB() {
+			stored += len(m.DB.Auth.Users)
+		}
 		if !m.HasDB() || !m.HasLog() || !in.foundedHere() || in.Replay.Survey == nil ||
 			!in.Replay.Covers(0, m.AppliedMax) {
 			continue
@@ -52,6 +55,9 @@ func runPasswordsFromLog(in *Input) Result {
 				Command: shell.Format("etcdctl user passwd <USER>")}}
 			fs = append(fs, in.cut(f))
 		}
+	}
+	if stored == 0 {
+		return Result{Reason: "no database holds a user"}
 	}
 	if checked == 0 {
 		return Result{Reason: "the logs do not hold every password hash since the founding of the cluster"}

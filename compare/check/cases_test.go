@@ -38,7 +38,9 @@ func readWant(t *testing.T, line casetest.Line) want {
 	case "violated", "warned", "note":
 		out.members = w[2:]
 	case "not-checked":
-		out.reason = strings.Join(w[2:], " ")
+		if out.reason = strings.Join(w[2:], " "); out.reason == "" {
+			t.Fatalf("line %d: a check that was not made says why", line.No)
+		}
 	case "holds":
 	default:
 		t.Fatalf("line %d: no outcome %q", line.No, w[1])
@@ -72,7 +74,8 @@ func TestCases(t *testing.T) {
 	said.compare(t)
 }
 
-// TestEveryCheckHasCases: each check is seen violated (or, where it only informs, with a note) and seen holding.
+// TestEveryCheckHasCases: each check is seen violated (or, where it only informs, with a note), seen holding, and seen
+// not made, with the reason.
 func TestEveryCheckHasCases(t *testing.T) {
 	seen := map[string][]string{}
 	for _, c := range allCases(t) {
@@ -85,6 +88,10 @@ func TestEveryCheckHasCases(t *testing.T) {
 		}
 	}
 	for _, c := range check.All() {
+		if slices.Contains(seen[string(c.ID)], "not-checked") == (alwaysMade[string(c.ID)] != "") {
+			t.Errorf("%s (%s): seen %v, want not-checked too, unless alwaysMade gives a reason", c.ID, c.Title,
+				seen[string(c.ID)])
+		}
 		if elsewhere[string(c.ID)] != "" {
 			continue
 		}
@@ -108,6 +115,9 @@ var elsewhere = map[string]string{
 	"B08": "verify --against", "B09": "verify --drill", "B10": "verify of a chain of snapshots",
 	"B11": "verify --max-age", "X10": "diagnose --confirm", "G01": "--server-log",
 }
+
+// alwaysMade are checks that can be made of every source, with the reason.
+var alwaysMade = map[string]string{"X02": "whatever a source is, it is known which parts it should have"}
 
 // check runs the check and compares.
 func (w want) check(t *testing.T, in *check.Input) {
