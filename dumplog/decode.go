@@ -12,6 +12,8 @@ import (
 type Decoder struct {
 	req Request
 	mem requestMemory
+	// parts counts what the request consists of.
+	parts int
 	// users are the user names seen. They are few, so each becomes a string only once.
 	users map[string]string
 }
@@ -78,6 +80,9 @@ func kept[T any](p *T) *T {
 
 func (d *Decoder) decode(e *Entry) error {
 	r := &d.req
+	if d.parts = 0; len(e.Data) > MaxPayload {
+		return errPayload
+	}
 	switch e.Type {
 	case EntryConfChange:
 		cc, err := decodeConfChange(e.Data)
@@ -126,7 +131,9 @@ func (d *Decoder) internal(b []byte) error {
 		case f.Num == fieldID && f.Type == wire.Varint:
 			id = RequestID(f.V)
 		case k == nil || f.Type != wire.Bytes || r.Kind != KindUnknown:
-			d.unknown("", &f)
+			if err := d.unknown("", &f); err != nil {
+				return d.resetUnknown(err)
+			}
 		default:
 			r.Kind = k.kind
 			if err := k.decode(d, f.B); err != nil {
@@ -152,8 +159,9 @@ func (d *Decoder) resetUnknown(err error) error {
 	return err
 }
 
-func (d *Decoder) unknown(path string, f *field) {
+func (d *Decoder) unknown(path string, f *field) error {
 	d.req.Unknown = append(d.req.Unknown, UnknownField{Path: path, Num: f.Num, Wire: f.Type, Raw: f.Raw})
+	return d.part()
 }
 
 // header reads RequestHeader {1 ID, 2 username, 3 auth_revision}.
@@ -170,7 +178,9 @@ func (d *Decoder) header(b []byte) error {
 		case f.Num == 3 && f.Type == wire.Varint:
 			h.AuthRevision = f.V
 		default:
-			d.unknown("header", &f)
+			if err := d.unknown("header", &f); err != nil {
+				return err
+			}
 		}
 	}
 	return s.err()
@@ -201,8 +211,11 @@ func (d *Decoder) message(path string, b []byte, use func(f *field) bool) error 
 	s := scanner{b: b}
 	var f field
 	for s.next(&f) {
-		if !use(&f) {
-			d.unknown(path, &f)
+		if use(&f) {
+			continue
+		}
+		if err := d.unknown(path, &f); err != nil {
+			return err
 		}
 	}
 	return s.err()

@@ -1,6 +1,10 @@
 package dumplog
 
-import "github.com/etcd-medic/etcd-medic/internal/wire"
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/internal/wire"
+)
 
 // maxNesting bounds transactions inside transactions. protobuf readers also stop at 100 messages.
 const maxNesting = 100
@@ -32,7 +36,9 @@ func (d *Decoder) putInto(p *PutRequest, path string, b []byte) error {
 			ok = flag(&f, &p.IgnoreLease)
 		}
 		if !ok {
-			d.unknown(path, &f)
+			if err := d.unknown(path, &f); err != nil {
+				return err
+			}
 		}
 	}
 	return s.err()
@@ -108,14 +114,20 @@ func (d *Decoder) txnInto(t *TxnRequest, path string, b []byte, depth int) error
 	if depth > maxNesting {
 		return errNesting
 	}
+	t.grow(b)
 	s := scanner{b: b}
 	var f field
 	for s.next(&f) {
 		if f.Type != wire.Bytes || f.Num < 1 || f.Num > 3 {
-			d.unknown(path, &f)
+			if err := d.unknown(path, &f); err != nil {
+				return err
+			}
 			continue
 		}
-		var err error
+		err := d.part()
+		if err != nil {
+			return err
+		}
 		switch f.Num {
 		case 1:
 			t.Compare = append(t.Compare, Compare{})
@@ -132,6 +144,23 @@ func (d *Decoder) txnInto(t *TxnRequest, path string, b []byte, depth int) error
 	return s.err()
 }
 
+// grow makes room for the parts of a large transaction at once, so that a slice is not allocated several times.
+func (t *TxnRequest) grow(b []byte) {
+	if len(b) < 64<<10 {
+		return
+	}
+	var n [4]int
+	s := scanner{b: b}
+	var f field
+	for s.next(&f) {
+		if f.Num >= 1 && f.Num <= 3 {
+			n[f.Num] = min(n[f.Num]+1, MaxParts)
+		}
+	}
+	t.Compare = slices.Grow(t.Compare, n[1])
+	t.Success, t.Failure = slices.Grow(t.Success, n[2]), slices.Grow(t.Failure, n[3])
+}
+
 // op reads RequestOp {1 range, 2 put, 3 delete_range, 4 txn}; the last of several wins, as in a protobuf oneof.
 func (d *Decoder) op(ops []RequestOp, path string, b []byte, depth int) ([]RequestOp, error) {
 	var op RequestOp
@@ -139,7 +168,9 @@ func (d *Decoder) op(ops []RequestOp, path string, b []byte, depth int) ([]Reque
 	var f field
 	for s.next(&f) {
 		if f.Type != wire.Bytes || f.Num < 1 || f.Num > 4 {
-			d.unknown(path, &f)
+			if err := d.unknown(path, &f); err != nil {
+				return ops, err
+			}
 			continue
 		}
 		op = RequestOp{}

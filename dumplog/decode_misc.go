@@ -9,6 +9,45 @@ import (
 
 var errNesting = errors.New("transactions nested too deeply")
 
+// MaxParts and MaxPayload bound what is decoded of one request: its operations, compares, checkpoints and the like, and
+// its bytes. In memory a part takes up to a hundred times the two bytes in which it can be written. A transaction of a
+// server has 128 operations (--max-txn-ops) in 1.5 MiB (--max-request-bytes), unless it is set to take more.
+const (
+	MaxParts   = 200_000
+	MaxPayload = 64 << 20
+)
+
+// TooLargeError is the error of a request that may be sound but is too large to be decoded.
+type TooLargeError struct{ what string }
+
+// Error says what there is too much of.
+func (e *TooLargeError) Error() string { return "the request " + e.what + " and is not decoded" }
+
+var (
+	errParts   = &TooLargeError{"has more than 200000 operations or other parts"}
+	errPayload = &TooLargeError{"is larger than 64 MiB"}
+)
+
+// part counts one part of the request.
+func (d *Decoder) part() error {
+	if d.parts++; d.parts > MaxParts {
+		return errParts
+	}
+	return nil
+}
+
+// TooLarge returns a *TooLargeError for an entry whose request is too large to be decoded.
+func (d *Decoder) TooLarge(e *Entry) error {
+	if len(e.Data) <= 2*MaxParts { // no part is shorter
+		return nil
+	}
+	_, err := d.Decode(e)
+	if large := new(TooLargeError); errors.As(err, &large) {
+		return large
+	}
+	return nil
+}
+
 func (d *Decoder) leaseGrant(b []byte) error {
 	r := &d.mem.grant
 	*r = LeaseGrantRequest{}
@@ -39,6 +78,9 @@ func (d *Decoder) leaseCheckpoint(b []byte) error {
 	err := d.message("lease_checkpoint", b, func(f *field) bool {
 		if f.Num != 1 || f.Type != wire.Bytes {
 			return false
+		}
+		if bad = cmp.Or(bad, d.part()); errors.Is(bad, errParts) {
+			return true
 		}
 		var c LeaseCheckpoint
 		err := d.message("lease_checkpoint.checkpoints", f.B, func(f *field) bool {
@@ -96,10 +138,11 @@ func (d *Decoder) memberAttr(b []byte) error {
 			case 1:
 				return str(f, &r.Name)
 			case 2:
-				if f.Type == wire.Bytes {
-					r.ClientURLs = append(r.ClientURLs, string(f.B))
+				if f.Type != wire.Bytes || d.part() != nil {
+					return false
 				}
-				return f.Type == wire.Bytes
+				r.ClientURLs = append(r.ClientURLs, string(f.B))
+				return true
 			}
 			return false
 		})

@@ -90,6 +90,9 @@ func v2Flag(r *V2Request, f *field) bool {
 	return false
 }
 
+// maxJSON bounds the JSON that describes a member: its name and URLs.
+const maxJSON = 1 << 20
+
 // MemberAttr returns what a v2 PUT of /0/members/<id>/attributes publishes. A member up to 3.5 sends one after each
 // start. ok is false for every other request.
 func (r *V2Request) MemberAttr() (a ClusterMemberAttrSet, ok bool) {
@@ -105,6 +108,9 @@ func (r *V2Request) MemberAttr() (a ClusterMemberAttrSet, ok bool) {
 	var v struct {
 		Name       string   `json:"name"`
 		ClientURLs []string `json:"clientURLs"`
+	}
+	if len(r.Val) > maxJSON {
+		return a, false
 	}
 	err = json.Unmarshal([]byte(r.Val), &v)
 	return ClusterMemberAttrSet{MemberID: id, Name: v.Name, ClientURLs: v.ClientURLs}, err == nil
@@ -147,7 +153,7 @@ func decodeConfChange(b []byte) (ConfChange, error) {
 // readContext decodes the JSON context (membership.ConfigChangeContext). Its id is a JSON number above 2^53, which
 // encoding/json reads into a uint64 without loss.
 func (c *ConfChange) readContext() {
-	if len(c.Context) == 0 {
+	if len(c.Context) == 0 || len(c.Context) > maxJSON {
 		return
 	}
 	var m struct {
@@ -191,7 +197,10 @@ func decodeConfChangeV2(b []byte) (ConfChangeV2, error) {
 			}
 			return false
 		})
-		bad = cmp.Or(bad, err)
+		if bad = cmp.Or(bad, err); len(c.Changes) == MaxParts {
+			bad = errParts
+			return false
+		}
 		c.Changes = append(c.Changes, s)
 		return true
 	})

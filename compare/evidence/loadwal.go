@@ -1,7 +1,9 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -39,6 +41,7 @@ func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 // term, and of several sources what sets it apart from other logs.
 func (w *WAL) scan(ctx context.Context, o Options) error {
 	conf, parts := newConfLog(w.Log.Segments(), o.sources), make([]*LogSums, w.Log.Segments())
+	large := make([]error, w.Log.Segments())
 	sum, err := w.Log.ScanWith(ctx, func(i int) func(*dumplog.Entry) {
 		var see func(*dumplog.Entry)
 		if o.Visit != nil {
@@ -47,7 +50,11 @@ func (w *WAL) scan(ctx context.Context, o Options) error {
 		if parts[i] = NewLogSums(); !o.several {
 			parts[i] = nil
 		}
+		var dec dumplog.Decoder
 		return func(e *dumplog.Entry) {
+			if err := dec.TooLarge(e); err != nil && large[i] == nil && !o.Listing {
+				large[i] = fmt.Errorf("entry %d/%d: %w: the log is not examined", e.Term, e.Index, err)
+			}
 			if parts[i] != nil {
 				parts[i].Note(e)
 			}
@@ -57,7 +64,7 @@ func (w *WAL) scan(ctx context.Context, o Options) error {
 			}
 		}
 	})
-	if err != nil {
+	if err := cmp.Or(append([]error{err}, large...)...); err != nil {
 		return err
 	}
 	w.Summary = *sum

@@ -43,6 +43,9 @@ type Options struct {
 	Deep bool
 	// NoHashes skips HashKV and the content hashes of buckets. With Deep, this is enough to judge a single source.
 	NoHashes bool
+	// Listing is set by commands that list a log entry by entry: one entry that is too large to be decoded does not
+	// keep them from the others.
+	Listing bool
 	// Visit, if set, is called for every entry of the log during the pass of Open; see dumplog.Log.ScanWith. It works
 	// only for a single source.
 	Visit func(segment int) func(*dumplog.Entry)

@@ -139,7 +139,7 @@ func trues(flags ...bool) (n int) {
 
 func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	var pass statsPass // counts while the source is opened, if every entry counts
-	opts := evidence.Options{Progress: o.io.Progress()}
+	opts := evidence.Options{Listing: true, Progress: o.io.Progress()}
 	if o.stats && !o.active {
 		opts.Visit = pass.visit
 	}
