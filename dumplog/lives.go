@@ -41,6 +41,10 @@ const (
 	restartCounter = 64
 )
 
+// maxOpen is how many of the newest runs of a proposer an entry can belong to: requests of earlier ones were committed
+// long ago.
+const maxOpen = 1000
+
 // Lives collects the process runs of all proposers of a log. Entries must come in physical order. Memory grows only
 // with the number of runs. The zero value is ready.
 type Lives struct {
@@ -103,7 +107,7 @@ func (r *Request) Publishes() *ClusterMemberAttrSet {
 func (l *Lives) find(id RequestID, publish bool) *Life {
 	p := id.ProposerPrefix()
 	list := l.lives[p]
-	for i := len(list) - 1; i >= 0; i-- {
+	for i := len(list) - 1; i >= max(0, len(list)-maxOpen); i-- {
 		life := list[i]
 		if id < life.FirstID && (i > 0 || life.FirstID.StartMillis()-id.StartMillis() > restartMillis) {
 			continue
@@ -129,15 +133,15 @@ func (l *Lives) find(id RequestID, publish bool) *Life {
 // List returns the runs by first index, with the matching members filled in.
 func (l *Lives) List() []Life {
 	var all []Life
-	for _, list := range l.lives {
+	members := map[uint16][]ID{}
+	for id := range l.members {
+		members[uint16(id)] = append(members[uint16(id)], id)
+	}
+	for prefix, list := range l.lives {
+		slices.Sort(members[prefix])
 		for _, life := range list {
 			c := *life
-			for id := range l.members {
-				if uint16(id) == c.Prefix {
-					c.Members = append(c.Members, id)
-				}
-			}
-			slices.Sort(c.Members)
+			c.Members = members[prefix]
 			all = append(all, c)
 		}
 	}

@@ -44,6 +44,8 @@ type Times struct {
 	marks         []TimeMark
 	last          map[TimeSource]time.Time
 	before, after *TimeMark
+	// latest[i] is the latest time of marks[:i+1], as far as it was asked for.
+	latest []time.Time
 }
 
 // Add adds the next entry.
@@ -99,15 +101,18 @@ func (t *Times) Marks() []TimeMark { return t.marks }
 // later mark; it is an estimate, since a mark may lag behind the clock. A zero time means unknown.
 func (t *Times) Bounds(index uint64) (after, before time.Time) {
 	n := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].Index > index })
-	for _, m := range t.marks[:n] {
-		if m.Time.After(after) {
-			after = m.Time
+	for i := len(t.latest); i < len(t.marks); i++ {
+		m := t.marks[i].Time
+		if i > 0 && t.latest[i-1].After(m) {
+			m = t.latest[i-1]
 		}
+		t.latest = append(t.latest, m)
 	}
-	for _, m := range t.marks[n:] {
-		if m.Time.After(after) {
-			return after, m.Time
-		}
+	if n > 0 {
+		after = t.latest[n-1]
+	}
+	if i := n + sort.Search(len(t.marks)-n, func(i int) bool { return t.latest[n+i].After(after) }); i < len(t.marks) {
+		before = t.latest[i]
 	}
 	return after, before
 }
