@@ -241,8 +241,7 @@ func (c *collected) runChecks(r *Report) map[check.ID][]check.Finding {
 			if out.Outcome == "" {
 				out.Outcome = check.NotChecked
 			}
-			for i := range res.Findings {
-				f := res.Findings[i]
+			for i, f := range check.Grouped(res.Findings) {
 				f.Check, f.ID = ck.ID, fmt.Sprintf("%s-%d", ck.ID, i+1)
 				byCheck[ck.ID] = append(byCheck[ck.ID], f)
 				r.Findings = append(r.Findings, f)

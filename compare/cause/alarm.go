@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"slices"
-
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -18,16 +16,20 @@ var nospaceAlarm = described(Cause{
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Proof, Because: ids(in, check.M06),
 			RefutedBy: "an alarm row that a disarm in the log has cleared", Secondary: true}
+		orphans, seen := orphans(in), map[string]bool{}
 		for _, x := range in.Members {
 			if x.DB == nil {
 				continue
 			}
 			for _, a := range x.DB.Alarms {
-				name := memberLabel(in, a.MemberID)
-				if a.Type == alarmNoSpace && name != "" && !orphan(in, dumplog.ID(a.MemberID)) &&
-					!slices.Contains(m.Members, name) {
-					m.Members = append(m.Members, name)
+				if a.Type != alarmNoSpace || orphans[dumplog.ID(a.MemberID)] {
+					continue
 				}
+				name := memberLabel(in, a.MemberID)
+				if name == "" || seen[name] || len(seen) == maxNamed {
+					continue
+				}
+				seen[name], m.Members = true, append(m.Members, name)
 			}
 		}
 		if len(m.Members) == 0 {
@@ -37,10 +39,18 @@ var nospaceAlarm = described(Cause{
 	},
 })
 
-// orphan reports whether K08 found that the ID in an alarm is not a member.
-func orphan(in *Input, id dumplog.ID) bool {
-	return slices.ContainsFunc(in.Findings[check.K08],
-		func(f check.Finding) bool { return slices.Contains(f.Facts.About, id) })
+// maxNamed bounds how many members a cause names: a hostile database raises alarms for any number of IDs.
+const maxNamed = 100
+
+// orphans returns the IDs in alarms that K08 found to belong to no member.
+func orphans(in *Input) map[dumplog.ID]bool {
+	out := map[dumplog.ID]bool{}
+	for _, f := range in.Findings[check.K08] {
+		for _, id := range f.Facts.About {
+			out[id] = true
+		}
+	}
+	return out
 }
 
 // memberLabel is the label of the source with that member ID, or the ID for a member that is not among the sources.

@@ -29,23 +29,34 @@ func runAlarmMembers(in *Input) Result {
 			continue
 		}
 		f := Finding{Kind: KindAlarmOfNoMember, Severity: Warning, Members: []string{m.Label()}}
+		show, members := showDB(m, "alarm"), make(map[dumplog.ID]bool, len(known))
+		for _, id := range known {
+			members[id] = true
+		}
 		for _, a := range m.DB.Alarms {
 			id := dumplog.ID(a.MemberID)
-			if id == 0 || slices.Contains(known, id) {
+			if id == 0 || members[id] {
+				continue
+			}
+			if f.Facts.About = append(f.Facts.About, id); len(f.Facts.About) > max(maxPlaces, in.MaxRows) {
+				f.More++
 				continue
 			}
 			f.Title = fmt.Sprintf("%s: alarm %s is raised for %s, which is not a member", m.Label(),
 				evidence.AlarmName(a.Type), id)
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page),
 				Bucket: "alarm", Key: Bytes(id.String()), Field: evidence.AlarmName(a.Type),
-				Observed: "raised for " + id.String(), Expected: "one of " + idList(known), Show: showDB(m, "alarm")})
-			f.Facts.About = append(f.Facts.About, id)
+				Observed: "raised for " + id.String(), Expected: "one of " + idList(known), Show: show})
 			f.Remedy = []Remedy{{Text: "disarm it by its member ID, once no member is over quota or damaged",
 				Command: shell.Format("etcdctl alarm disarm"), Risk: "disarms all alarms"}}
 		}
 		if len(f.Evidence) > 0 {
 			f.Explanation = "the member was removed, or the database was restored, while the alarm was on; nothing " +
 				"clears it by itself"
+			if f.More > 0 {
+				f.Title = fmt.Sprintf("%s: %d alarms are raised for IDs that are no member's", m.Label(),
+					len(f.Facts.About))
+			}
 			fs = append(fs, f)
 		}
 	}
@@ -61,10 +72,14 @@ func configured(m *evidence.Member) []dumplog.ID {
 	return ms.Bucket
 }
 
+// idList names the first members of a list, and how many more there are.
 func idList(ids []dumplog.ID) string {
 	var out []string
-	for _, id := range ids {
+	for _, id := range ids[:min(len(ids), maxPlaces)] {
 		out = append(out, id.String())
+	}
+	if more := len(ids) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(out, ", ")
 }
@@ -86,33 +101,43 @@ func runCorruptAlarmTrue(in *Input) Result {
 	}
 	f := Finding{Kind: KindCorruptAlarmUnfounded, Severity: Warning, Evidence: rows, At: in.alarmIndex()}
 	for _, e := range rows {
-		if !slices.Contains(f.Members, e.Member) {
-			f.Members = append(f.Members, e.Member)
-		}
+		f.Members = appendNew(f.Members, e.Member)
 	}
 	switch {
 	case len(wrong) == 0:
 		f.Title = "a CORRUPT alarm is raised, and the keys of all members are equal"
 		f.Explanation = "no member contradicts the log or the others at the common index: the alarm was false, or " +
 			"what it found is overwritten since"
-	case len(blamed) > 0 && !slices.ContainsFunc(blamed, func(m string) bool { return slices.Contains(wrong, m) }):
+	case len(blamed) > 0 && !slices.ContainsFunc(wrong, func(m string) bool { return blamed[m] }):
 		f.Kind = KindCorruptAlarmNamesOther
-		f.Title = fmt.Sprintf("the CORRUPT alarm names %s, the comparison %s", strings.Join(blamed, ", "),
+		f.Title = fmt.Sprintf("the CORRUPT alarm names %s, the comparison %s", firstNames(blamed),
 			strings.Join(wrong, ", "))
 		f.Explanation = "the alarm names the member whose hash differed from the leader's, and the leader itself is " +
 			"the wrong one"
 	default:
 		return Result{Outcome: Holds}
 	}
-	return Result{Outcome: Violated, Findings: []Finding{f}}
+	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
 }
 
-// corruptAlarms lists the members that CORRUPT alarms name, and the rows.
-func (in *Input) corruptAlarms() (blamed []string, rows []Evidence) {
+// firstNames joins the first of many names in order, and says how many more there are.
+func firstNames(names map[string]bool) string {
+	sorted := sortedGroup(names)
+	s := strings.Join(sorted[:min(len(sorted), maxPlaces)], ", ")
+	if more := len(sorted) - maxPlaces; more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+	return s
+}
+
+// corruptAlarms returns the members that CORRUPT alarms name, and the rows.
+func (in *Input) corruptAlarms() (blamed map[string]bool, rows []Evidence) {
+	blamed = map[string]bool{}
 	for _, m := range in.Members {
 		if !m.HasDB() {
 			continue
 		}
+		show := showDB(m, "alarm")
 		for _, a := range m.DB.Alarms {
 			if a.Type != alarmCorrupt {
 				continue
@@ -120,13 +145,12 @@ func (in *Input) corruptAlarms() (blamed []string, rows []Evidence) {
 			name := in.MemberName(a.MemberID)
 			if a.MemberID == 0 {
 				name = "no member"
-			} else if !slices.Contains(blamed, name) {
-				blamed = append(blamed, name)
+			} else {
+				blamed[name] = true
 			}
 			rows = append(rows, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page), Bucket: "alarm",
 				Key: Bytes(a.MemberID.String()), Field: "CORRUPT",
-				Observed: "names " + name, Expected: "the member whose content is wrong, or no alarm",
-				Show: showDB(m, "alarm")})
+				Observed: "names " + name, Expected: "the member whose content is wrong, or no alarm", Show: show})
 		}
 	}
 	return blamed, rows

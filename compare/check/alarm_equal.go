@@ -7,7 +7,6 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
-	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 var alarmsEqual = described(Check{
@@ -26,27 +25,11 @@ func runAlarmsEqual(in *Input) Result {
 	}
 	alarms := in.Replay.Survey.Alarms()
 	slices.SortFunc(alarms, func(a, b replay.AlarmState) int { return cmp.Compare(a.Index, b.Index) })
-	var fs []Finding
-	checked := false
-	for _, a := range alarms {
-		f := Finding{Kind: KindAlarmAgainstLog, Severity: Error, Class: ClassLatentDivergence,
-			At: At{Term: in.termAt(a.Index), Index: a.Index}}
-		for _, m := range in.Members {
-			if !m.HasDB() || a.Index > m.AppliedMin {
-				continue
-			}
-			checked = true
-			if e := alarmAgainst(m, a); e != nil {
-				f.Members = append(f.Members, m.Label())
-				f.Evidence = append(f.Evidence, *e)
-			}
-		}
-		if len(f.Evidence) > 0 {
-			f.Title = fmt.Sprintf("alarm %s of %s is not as the log left it", evidence.AlarmName(a.Type),
-				in.MemberName(a.Member))
-			f.Explanation = fmt.Sprintf("entry %d is the last about it; rows of bucket alarm were changed by other means", a.Index)
-			fs = append(fs, in.cut(f))
-		}
+	wrong, checked := in.alarmsAgainst(alarms)
+	fs := placeFindings(wrong, func(f Finding) string { return fmt.Sprintf("%q", f.Members) },
+		func(f Finding) Finding { return f }, indexRanges)
+	for i := range fs {
+		fs[i] = in.cut(fs[i])
 	}
 	if checked && len(in.Members) == 1 {
 		r = Result{}
@@ -57,17 +40,61 @@ func runAlarmsEqual(in *Input) Result {
 	return r
 }
 
-// alarmAgainst compares the member's row with the last entry about the alarm, nil when they agree.
-func alarmAgainst(m *evidence.Member, a replay.AlarmState) *Evidence {
-	raised := slices.ContainsFunc(m.DB.Alarms,
-		func(x dumpdb.Alarm) bool { return uint64(x.MemberID) == uint64(a.Member) && x.Type == a.Type })
-	if raised == a.Raised {
-		return nil
+// alarmsAgainst compares the members' rows with what the log says last about each alarm; checked is true if any could
+// be compared.
+func (in *Input) alarmsAgainst(alarms []replay.AlarmState) (wrong []Finding, checked bool) {
+	type alarm struct {
+		member uint64
+		typ    int32
 	}
-	e := &Evidence{Member: m.Label(), File: m.DB.File, Bucket: "alarm", Key: Bytes(a.Member.String()),
+	raised := make([]map[alarm]bool, len(in.Members))
+	for i, m := range in.Members {
+		if !m.HasDB() {
+			continue
+		}
+		raised[i] = make(map[alarm]bool, len(m.DB.Alarms))
+		for _, a := range m.DB.Alarms {
+			raised[i][alarm{uint64(a.MemberID), a.Type}] = true
+		}
+	}
+	for _, a := range alarms {
+		f := Finding{Kind: KindAlarmAgainstLog, Severity: Error, Class: ClassLatentDivergence,
+			At: At{Term: in.termAt(a.Index), Index: a.Index}}
+		for i, m := range in.Members {
+			if !m.HasDB() || a.Index > m.AppliedMin {
+				continue
+			}
+			checked = true
+			if raised[i][alarm{uint64(a.Member), a.Type}] != a.Raised {
+				f.Members = append(f.Members, m.Label())
+				f.Evidence = append(f.Evidence, alarmAgainst(m, a))
+			}
+		}
+		if len(f.Evidence) > 0 {
+			f.Title = fmt.Sprintf("alarm %s of %s is not as the log left it", evidence.AlarmName(a.Type),
+				in.MemberName(a.Member))
+			f.Explanation = fmt.Sprintf("entry %d is the last about it; rows of bucket alarm were changed by other means", a.Index)
+			wrong = append(wrong, f)
+		}
+	}
+	return wrong, checked
+}
+
+// indexRanges says at which entries findings are.
+func indexRanges(fs []Finding) string {
+	indexes := make([][2]uint64, 0, len(fs))
+	for _, f := range fs {
+		indexes = append(indexes, [2]uint64{f.At.Index, f.At.Index})
+	}
+	return "of entries " + rangesText(indexes)
+}
+
+// alarmAgainst is the evidence of a member whose row differs from the last entry about the alarm.
+func alarmAgainst(m *evidence.Member, a replay.AlarmState) Evidence {
+	e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "alarm", Key: Bytes(a.Member.String()),
 		Field: evidence.AlarmName(a.Type), Observed: "absent",
 		Expected: fmt.Sprintf("raised by entry %d", a.Index), Show: showLog(m, a.Index)}
-	if raised {
+	if !a.Raised {
 		e.Observed, e.Expected = "raised", fmt.Sprintf("disarmed by entry %d", a.Index)
 	}
 	return e

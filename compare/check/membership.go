@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -210,44 +211,69 @@ var alarms = described(Check{
 
 func runAlarms(in *Input) Result {
 	type key struct {
-		id  string
+		id  dumpdb.ID
 		typ int32
 	}
-	found := map[key]*Finding{}
-	var order []key
+	found := map[key]*raisedAlarm{}
+	var order []*raisedAlarm
 	for _, m := range in.Members {
 		if !m.HasDB() {
 			continue
 		}
+		show := showDB(m, "alarm")
 		for _, a := range m.DB.Alarms {
-			k := key{a.MemberID.String(), a.Type}
-			f := found[k]
-			if f == nil {
-				f = &Finding{Kind: KindAlarmRaised, Severity: Warning,
-					Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type),
-						in.MemberName(a.MemberID)),
-					Explanation: "writes are refused until the database is below its quota and the alarm is disarmed",
-					Remedy: []Remedy{{Text: "compact, defragment, then disarm",
-						Command: shell.Format("etcdctl alarm disarm")}}}
-				if a.Type == 2 {
-					f.Severity, f.Class = Error, ClassAlarm
-					f.Explanation = "a server found its data to differ from its peers'; every request is refused " +
-						"until the alarm is disarmed"
-				}
-				found[k], order = f, append(order, k)
+			k := key{a.MemberID, a.Type}
+			if found[k] == nil {
+				found[k] = &raisedAlarm{Alarm: a}
+				order = append(order, found[k])
 			}
-			f.Members = append(f.Members, m.Label())
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page),
-				Bucket: "alarm", Key: Bytes(k.id),
+			r := found[k]
+			r.members = append(r.members, m.Label())
+			r.rows = append(r.rows, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(a.Page), Bucket: "alarm",
+				Key:      Bytes(a.MemberID.String()),
 				Observed: fmt.Sprintf("memberID:%d alarm:%s", uint64(a.MemberID), evidence.AlarmName(a.Type)),
-				Expected: "no alarm", Show: showDB(m, "alarm")})
+				Expected: "no alarm", Show: show})
 		}
 	}
-	var fs []Finding
-	for _, k := range order {
-		fs = append(fs, *found[k])
+	fs := placeFindings(order, (*raisedAlarm).kind, in.alarmRaised, alarmRanges)
+	for i := range fs {
+		fs[i] = in.cut(fs[i])
 	}
 	return outcome(fs, "")
+}
+
+// raisedAlarm is an alarm of a member with the sources that hold it.
+type raisedAlarm struct {
+	dumpdb.Alarm
+	members []string
+	rows    []Evidence
+}
+
+// kind is equal for alarms that one finding can be about.
+func (a *raisedAlarm) kind() string { return fmt.Sprintf("%d %q", a.Type, a.members) }
+
+func (in *Input) alarmRaised(a *raisedAlarm) Finding {
+	f := Finding{Kind: KindAlarmRaised, Severity: Warning, Members: a.members, Evidence: a.rows,
+		Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type),
+			in.MemberName(a.MemberID)),
+		Explanation: "writes are refused until the database is below its quota and the alarm is disarmed",
+		Remedy: []Remedy{{Text: "compact, defragment, then disarm",
+			Command: shell.Format("etcdctl alarm disarm")}}}
+	if a.Type == alarmCorrupt {
+		f.Severity, f.Class = Error, ClassAlarm
+		f.Explanation = "a server found its data to differ from its peers'; every request is refused " +
+			"until the alarm is disarmed"
+	}
+	return f
+}
+
+// alarmRanges says between which IDs the members of many alarms are.
+func alarmRanges(as []*raisedAlarm) string {
+	first, last := as[0].MemberID, as[0].MemberID
+	for _, a := range as {
+		first, last = min(first, a.MemberID), max(last, a.MemberID)
+	}
+	return fmt.Sprintf("of members %s to %s", first, last)
 }
 
 var leasesEqual = described(Check{

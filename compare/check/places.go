@@ -43,6 +43,51 @@ func placeFindings[D any](places []D, kindOf func(D) string, one func(D) Finding
 	return fs
 }
 
+// maxAlike is the maximum number of findings of one check that state the same of the same members.
+const maxAlike = 100
+
+// Grouped replaces more than maxAlike findings that differ in their place only by one, with their number and the
+// first places as evidence. Damaged places are grouped by their checks already; this bounds what any other check says
+// about content that no server writes.
+func Grouped(fs []Finding) []Finding {
+	if len(fs) <= maxAlike {
+		return fs
+	}
+	kindOf := func(f Finding) string {
+		return fmt.Sprintf("%s %s %s %q %q %s %s %q %v %v %v", f.Kind, f.Severity, f.Class, f.Members, f.Odd,
+			f.Facts.LogDamage, f.Facts.DBDamage, f.Facts.Bucket, f.Facts.Undecodable, f.Facts.VotersDiffer, f.Undecided)
+	}
+	count := map[string]int{}
+	for _, f := range fs {
+		count[kindOf(f)]++
+	}
+	out, at := []Finding{}, map[string]int{}
+	for _, f := range fs {
+		k := kindOf(f)
+		if count[k] <= maxAlike {
+			out = append(out, f)
+			continue
+		}
+		first, seen := at[k]
+		if !seen {
+			at[k] = len(out)
+			f.Title += fmt.Sprintf(" (the first of %d places)", count[k])
+			f.Explanation = fmt.Sprintf("%d places like this. The first: %s", count[k], f.Explanation)
+			out = append(out, f)
+			continue
+		}
+		g := &out[first]
+		g.Facts.About = append(g.Facts.About, f.Facts.About...)
+		if n := min(max(0, maxPlaces-len(g.Evidence)), len(f.Evidence)); n > 0 {
+			g.Evidence = append(slices.Clip(g.Evidence), f.Evidence[:n]...)
+			g.More += f.More + len(f.Evidence) - n
+		} else {
+			g.More += f.More + len(f.Evidence)
+		}
+	}
+	return out
+}
+
 // logRanges says where the damage of a log is, and what it lost.
 func logRanges(ds []*dumplog.DamageError) string {
 	first, last := ds[0], ds[len(ds)-1]

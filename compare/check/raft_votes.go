@@ -214,29 +214,43 @@ var commitNeverFalls = described(Check{
 			if !m.HasWAL() {
 				continue
 			}
-			for _, c := range m.WAL.Summary.CommitFalls {
-				fs = append(fs, Finding{Kind: KindCommitFalls, Severity: Error, Class: ClassWALDamage,
-					Members: []string{m.Label()},
-					At:      At{Index: c.Now + 1},
-					Title:   fmt.Sprintf("%s: the commit index falls from %d to %d", m.Label(), c.Before, c.Now),
-					Explanation: "a log only ever raises it; the records before and after this one come from " +
-						"different times",
-					Evidence: []Evidence{{Member: m.Label(), File: c.Segment, Offset: Int64(c.Offset),
-						Field: "HardState.commit", Observed: fmt.Sprint(c.Now),
-						Expected: fmt.Sprintf("at least %d", c.Before), Show: showLogAs(m, "--raw")}}})
-			}
+			fs = append(fs, placeFindings(m.WAL.Summary.CommitFalls, func(dumplog.CommitFall) string { return "" },
+				func(c dumplog.CommitFall) Finding { return commitFalls(m, c) }, fallRanges)...)
+			var ds []*dumplog.DamageError
 			for _, d := range m.WAL.Summary.Damage {
 				if d.Kind == dumplog.DamageTermOrder {
-					f := in.damageFinding(Error, m, d)
-					f.Kind = KindTermFalls
-					fs = append(fs, f)
+					ds = append(ds, d)
 				}
 			}
+			fs = append(fs, placeFindings(ds, func(*dumplog.DamageError) string { return "" },
+				func(d *dumplog.DamageError) Finding {
+					f := in.damageFinding(Error, m, d)
+					f.Kind = KindTermFalls
+					return f
+				}, logRanges)...)
 			fs = append(fs, in.alteredVotes(m)...)
 		}
 		return outcome(fs, in.unreadableParts("wal"))
 	},
 })
+
+func commitFalls(m *evidence.Member, c dumplog.CommitFall) Finding {
+	return Finding{Kind: KindCommitFalls, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+		At:    At{Index: c.Now + 1},
+		Title: fmt.Sprintf("%s: the commit index falls from %d to %d", m.Label(), c.Before, c.Now),
+		Explanation: "a log only ever raises it; the records before and after this one come from " +
+			"different times",
+		Evidence: []Evidence{{Member: m.Label(), File: c.Segment, Offset: Int64(c.Offset),
+			Field: "HardState.commit", Observed: fmt.Sprint(c.Now),
+			Expected: fmt.Sprintf("at least %d", c.Before), Show: showLogAs(m, "--raw")}}}
+}
+
+// fallRanges says where the commit index falls.
+func fallRanges(cs []dumplog.CommitFall) string {
+	first, last := cs[0], cs[len(cs)-1]
+	return fmt.Sprintf("from segment %s offset %d to segment %s offset %d", first.Segment, first.Offset, last.Segment,
+		last.Offset)
+}
 
 var noJointConfig = described(Check{
 	ID:  R09,
