@@ -270,9 +270,9 @@ func (c *collected) matchCauses(r *Report, byCheck map[check.ID][]check.Finding)
 	sort.SliceStable(r.Causes, func(i, j int) bool { return !r.Causes[i].Secondary && r.Causes[j].Secondary })
 }
 
-func orNone(s []string) []string {
+func orNone[T any](s []T) []T {
 	if s == nil {
-		return []string{}
+		return []T{}
 	}
 	return s
 }

@@ -80,6 +80,21 @@ func (s Spans) Include(v Version) Answer {
 	return all[0].answer
 }
 
+// Not returns the releases outside of the spans. Releases of open spans are left out, because nothing is known of them.
+func (s Spans) Not() (out Spans) {
+	for _, p := range s.pieces(Release{}, Release{newest, newest}) {
+		if p.answer != No {
+			continue
+		}
+		x := Span{From: p.first}
+		if p.last.Minor != newest {
+			x.Until = next(p.last)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
 // String lists the spans, as "3.4.27 - 3.4.x, 3.5.10 and later".
 func (s Spans) String() string {
 	var parts []string

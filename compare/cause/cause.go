@@ -6,6 +6,7 @@ package cause
 
 import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Certainty says how far a cause is proven.
@@ -21,11 +22,12 @@ const (
 
 // Cause is one entry of the catalogue.
 type Cause struct {
-	ID         ID
-	Title      string
-	Doc        string
-	Affected   []string
-	FixedIn    []string
+	ID    ID
+	Title string
+	Doc   string
+	// Affected are the releases with the defect, FixedIn the first ones without it.
+	Affected   []release.Range
+	FixedIn    []release.Range
 	Refs       []string
 	LookAlikes string
 	Recovery   string

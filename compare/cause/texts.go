@@ -2,8 +2,12 @@ package cause
 
 import (
 	"embed"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/internal/prose"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // proseFiles holds prose/ID.md for each cause: what it is, what it affects, what to do and what that costs.
@@ -18,7 +22,7 @@ var texts, errTexts = prose.Load(proseFiles, "prose",
 func described(c Cause) Cause {
 	t := texts[string(c.ID)]
 	c.Title, c.Doc = t.Title, t.Doc
-	c.Affected, c.FixedIn, c.Refs = t.Facts["affected"], t.Facts["fixed in"], t.Facts["see"]
+	c.Affected, c.FixedIn, c.Refs = ranges(c.ID, t.Facts["affected"]), ranges(c.ID, t.Facts["fixed in"]), t.Facts["see"]
 	c.LookAlikes, c.Recovery, c.Loss = t.Fact("look-alikes"), t.Fact("recovery"), t.Fact("loss")
 	if match := c.Match; match != nil {
 		c.Match = func(in *Input) *Match {
@@ -30,6 +34,39 @@ func described(c Cause) Cause {
 		}
 	}
 	return c
+}
+
+// ranges reads the releases in the facts of a cause.
+func ranges(id ID, facts []string) []release.Range {
+	out := make([]release.Range, 0, len(facts))
+	for _, f := range facts {
+		r, err := rangeOf(f)
+		if err != nil {
+			errTexts = errors.Join(errTexts, fmt.Errorf("%s: %w", id, err))
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// rangeOf reads the range in a fact. "rule ID" are the releases that follow a rule of the release table, "not rule ID"
+// those that do not, so that the text cannot contradict the table that the matchers use.
+func rangeOf(fact string) (release.Range, error) {
+	name, note, _ := strings.Cut(fact, " (")
+	positive, isNot := strings.CutPrefix(name, "not ")
+	id, isRule := strings.CutPrefix(positive, "rule ")
+	if !isRule {
+		return release.ParseRange(fact)
+	}
+	rule := release.ByID(id)
+	if rule == nil {
+		return release.Range{}, fmt.Errorf("%q names no rule of the release table", fact)
+	}
+	r := release.Range{In: rule.In, Note: strings.TrimSuffix(note, ")")}
+	if isNot {
+		r.In = rule.In.Not()
+	}
+	return r, nil
 }
 
 // once keeps the first of equal names: several findings may be about one member, and one finding about several.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -55,11 +56,12 @@ type Cause struct {
 	// Because lists the findings it rests on.
 	Because   []string `json:"because"`
 	RefutedBy string   `json:"refutedBy"`
-	Affected  []string `json:"affected"`
-	FixedIn   []string `json:"fixedIn"`
-	Refs      []string `json:"refs"`
-	Recovery  string   `json:"recovery,omitempty"`
-	Loss      string   `json:"loss,omitempty"`
+	// Affected are the releases with the defect, FixedIn the first ones without it; texts in JSON.
+	Affected []release.Range `json:"affected"`
+	FixedIn  []release.Range `json:"fixedIn"`
+	Refs     []string        `json:"refs"`
+	Recovery string          `json:"recovery,omitempty"`
+	Loss     string          `json:"loss,omitempty"`
 	// Secondary is true when it explains something other than the verdict; such causes come last.
 	Secondary bool `json:"aside,omitempty"`
 }

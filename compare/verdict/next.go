@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -154,13 +155,21 @@ func (j *judge) rebuildCommand() shell.Command {
 
 // nextUpgrade names the versions without the defect.
 func (j *judge) nextUpgrade(add func(text string, command shell.Command)) {
-	for _, k := range j.Causes {
-		if len(k.FixedIn) > 0 {
-			add("upgrade every member past the defect ("+strings.Join(k.FixedIn, ", ")+
-				"), or it comes back at the next restart", none)
+	for i := range j.Causes {
+		if fixes := j.upgradesFor(&j.Causes[i]); fixes != "" {
+			add("upgrade every member past the defect ("+fixes+"), or it comes back at the next restart", none)
 			return
 		}
 	}
+}
+
+// upgradesFor names the releases without the defect that the members can be upgraded to, "" if they all have the fix.
+func (j *judge) upgradesFor(k *Cause) string {
+	var versions []release.Version
+	for _, m := range j.Members {
+		versions = append(versions, m.Version.Release())
+	}
+	return release.Text(release.Upgrades(k.FixedIn, versions...))
 }
 
 func (j *judge) nextDivergence(add func(text string, command shell.Command)) {

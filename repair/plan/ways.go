@@ -194,10 +194,10 @@ func (pl *planner) cautions() {
 	pl.p.Cautions = append(pl.p.Cautions, pl.openEndCautions()...)
 	pl.p.Cautions = append(pl.p.Cautions, pl.membershipCautions()...)
 	for _, k := range pl.r.Causes {
-		if k.ID == pl.p.Verdict.Cause && len(k.FixedIn) > 0 && !drifted(k.ID) {
+		fixes := release.Upgrades(k.FixedIn, release.AnyOf(pl.p.Cluster.Minor))
+		if k.ID == pl.p.Verdict.Cause && len(fixes) > 0 && !drifted(k.ID) {
 			say("the defect that caused it (%s) comes back at the next restart unless every member is upgraded to a "+
-				"version without it: %s",
-				k.ID, strings.Join(k.FixedIn, ", "))
+				"version without it: %s", k.ID, release.Text(fixes))
 		}
 	}
 	for _, a := range pl.p.Cluster.Alarms {

@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 const notDetected = "These are known to happen, but data dirs do not show them: diagnose reports the damage without " +
@@ -40,8 +41,8 @@ func Catalogue(w io.Writer, checks []check.Check, causes []cause.Cause, undetect
 
 func causeFacts(c cause.Cause) [][2]string {
 	return [][2]string{
-		{"affected", strings.Join(c.Affected, "; ")},
-		{"fixed in", strings.Join(c.FixedIn, "; ")},
+		{"affected", release.Text(c.Affected)},
+		{"fixed in", release.Text(c.FixedIn)},
 		{"look-alikes", c.LookAlikes},
 		{"recovery", c.Recovery},
 		{"loss", c.Loss},

@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -143,8 +144,8 @@ func (p *page) cause(c *compare.Cause) {
 	p.pairs("    ",
 		[2]string{"because of", strings.Join(ranges(c.Because), ", ") + onWhom(c.Members)},
 		[2]string{"refuted by", c.RefutedBy},
-		[2]string{"affected", strings.Join(c.Affected, "; ")},
-		[2]string{"fixed in", strings.Join(c.FixedIn, "; ")},
+		[2]string{"affected", release.Text(c.Affected)},
+		[2]string{"fixed in", release.Text(c.FixedIn)},
 		[2]string{"recovery", c.Recovery},
 		[2]string{"loss", c.Loss},
 		[2]string{"see", strings.Join(c.Refs, " ")})
