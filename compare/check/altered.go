@@ -154,7 +154,8 @@ func (in *Input) termsFall(member int, diffs []replay.LogDiff) bool {
 	return false
 }
 
-// contradictsLog reports whether the database of a member holds another effect than one of these entries in its own log.
+// contradictsLog reports whether the database of a member holds another effect than one of these entries in its own
+// log.
 func (in *Input) contradictsLog(member int, diffs []replay.LogDiff) bool {
 	return in.outcomeAt(member, diffs, func(o replay.Outcome) bool {
 		return o.State == replay.Contradicted ||

@@ -9,7 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// appliedRange is how far a member has applied: certainly min, possibly until. The replay may skip a gap of the log below min.
+// appliedRange is how far a member has applied: certainly min, possibly until. The replay may skip a gap of the log
+// below min.
 type appliedRange struct{ min, until uint64 }
 
 func appliedRangeOf(m *evidence.Member) appliedRange {

@@ -117,7 +117,8 @@ func cleared(stored, last uint64) (index uint64) {
 	return index
 }
 
-// ends reports whether the member's database is what the log up to its consistent index made, and holds nothing after it.
+// ends reports whether the member's database is what the log up to its consistent index made, and holds nothing after
+// it.
 func (r *MemberResult) ends() bool {
 	return r.Checked && r.Ahead == nil && r.AuthAhead == nil &&
 		len(r.Extra)+r.Counts[Missing]+r.Counts[Contradicted]+r.BelowCount == 0

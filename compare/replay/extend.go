@@ -82,8 +82,8 @@ func (b *backwards) walk() bool {
 	return b.best.index < start.index
 }
 
-// took reports whether the revision that was given to the entry after it fits this one by more than a key: then this one
-// wrote it.
+// took reports whether the revision that was given to the entry after it fits this one by more than a key: then this
+// one wrote it.
 func (b *backwards) took(i int) bool {
 	g, r := b.at(b.rev+1), b.items[i].req
 	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g)

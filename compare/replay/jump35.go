@@ -73,9 +73,9 @@ func (s *sim) authAhead(more uint64) bool {
 	return false
 }
 
-// authBegan reports whether auth was never used before a log that begins with a restore: on some member the auth revision
-// is 1 when all auth entries of the log are taken off. It grows by one at most with each, and is 1 on a database
-// without users and roles.
+// authBegan reports whether auth was never used before a log that begins with a restore: on some member the auth
+// revision is 1 when all auth entries of the log are taken off. It grows by one at most with each, and is 1 on a
+// database without users and roles.
 func (r *Result) authBegan() bool {
 	for _, m := range r.Members {
 		if !m.Member.HasDB() || !m.Member.DB.Auth.HasRevision {

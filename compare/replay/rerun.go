@@ -89,8 +89,8 @@ func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
 	return false
 }
 
-// ofLost reports whether the group may be what an entry wrote that no log holds any more: each of them made one revision
-// at most, and theirs are the newest ones.
+// ofLost reports whether the group may be what an entry wrote that no log holds any more: each of them made one
+// revision at most, and theirs are the newest ones.
 func (s *sim) ofLost(g *group) bool {
 	return g != nil && g.main > s.m.CurrentRevision()-s.lost()
 }
@@ -141,9 +141,9 @@ func (s *sim) runStarts(g *group, stop uint64) []uint64 {
 	return out
 }
 
-// follow reports whether the next revisions are the effects of the entries from..stop-1, in order, and how many they are;
-// 0 when they are not. Executed again, a delete, a transaction or a put with conditions may be without effect, a plain
-// put not.
+// follow reports whether the next revisions are the effects of the entries from..stop-1, in order, and how many they
+// are; 0 when they are not. Executed again, a delete, a transaction or a put with conditions may be without effect, a
+// plain put not.
 func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n int) {
 	for it, err := range s.past(from) {
 		if err != nil || it.entry.Index >= stop || n >= maxRun {

@@ -236,8 +236,8 @@ func startsAtFirstEntry(dir string) bool {
 		filepath.Base(files[0]) == "0000000000000000-0000000000000000.wal"
 }
 
-// skipsEntries reports whether the log of a member lacks entries between two others: a snapshot of another member brought
-// their effect.
+// skipsEntries reports whether the log of a member lacks entries between two others: a snapshot of another member
+// brought their effect.
 func skipsEntries(dir string) bool {
 	segs, err := readLog(dir)
 	if err != nil {

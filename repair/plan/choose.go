@@ -130,8 +130,8 @@ func (pl *planner) harmless(top []string) bool {
 // differs reports whether two databases are known to hold different content.
 func (pl *planner) differs(a, b *evidence.Facts) bool { return sameContent(a, b).Excluded() }
 
-// sameContent reports whether two databases at one applied index and one compact revision hold the same, by the hashes of
-// their buckets. Different applied indexes prove nothing.
+// sameContent reports whether two databases at one applied index and one compact revision hold the same, by the hashes
+// of their buckets. Different applied indexes prove nothing.
 func sameContent(a, b *evidence.Facts) release.Answer {
 	switch {
 	case a == b:
