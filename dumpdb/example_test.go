@@ -10,7 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// Reading the records of a db file: damage comes beside the rows and the reading goes on.
+// Reading the records of a db file: damage comes next to the rows, and reading continues.
 func Example() {
 	dir, err := os.MkdirTemp("", "dumpdb-example-")
 	if err != nil {

@@ -75,7 +75,7 @@ func ExampleLog_Entries() {
 	// 2/3 put key="c" val="value"
 }
 
-// Scan tells in one pass what a log holds.
+// Scan summarizes a log in one pass.
 func ExampleLog_Scan() {
 	dir, cleanup := exampleWAL()
 	defer cleanup()

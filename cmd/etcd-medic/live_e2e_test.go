@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
@@ -164,8 +166,12 @@ type load struct {
 
 // load writes through a member until it is stopped.
 func (r *rig) load(i int) *load {
-	c := r.client(i, r.root)
-	ctx, cancel := context.WithCancel(r.t.Context())
+	return startLoad(r.t, r.client(i, r.root), 3*time.Millisecond)
+}
+
+// startLoad writes through a client, with a pause after each write, until it is stopped.
+func startLoad(t *testing.T, c *clientv3.Client, pause time.Duration) *load {
+	ctx, cancel := context.WithCancel(t.Context())
 	w := &load{cancel: cancel}
 	w.wg.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
@@ -176,10 +182,10 @@ func (r *rig) load(i int) *load {
 			if _, err := c.Put(call, key, "x"); err == nil {
 				w.keys = append(w.keys, key)
 			} else if ctx.Err() == nil {
-				r.t.Logf("write %d: %v", n, err)
+				t.Logf("write %d: %v", n, err)
 			}
 			done()
-			time.Sleep(3 * time.Millisecond)
+			time.Sleep(pause)
 		}
 	})
 	return w

@@ -120,15 +120,8 @@ echo $pid > "$h/pid"
 func startIncident(t *testing.T, tc *liveIncident, line string) *incidentRig {
 	t.Helper()
 	r := &incidentRig{rig: &rig{t: t, dir: t.TempDir()}, tc: tc, line: line}
-	for _, d := range []string{"tls", "bin", "hosts"} {
-		must(t, os.Mkdir(filepath.Join(r.dir, d), 0o700))
-	}
-	for name, text := range map[string]string{"start": incidentStart, "stop": stopScript, "wipe": wipeScript} {
-		must(t, os.WriteFile(filepath.Join(r.dir, "bin", name), []byte(text), 0o700))
-	}
+	r.hooks(incidentStart)
 	r.certify()
-	t.Setenv("RIG", r.dir)
-	t.Setenv("RIG_OWNER", strconv.Itoa(os.Getpid()))
 	t.Setenv("RIG_TLS", map[bool]string{true: "yes"}[tc.auth])
 	binary := clustertest.Server(t, line)
 	if first := tc.first[line]; first != "" {
@@ -253,21 +246,7 @@ func (r *incidentRig) repaired(plan string) {
 
 // writes puts keys through the member that is kept, until it is stopped.
 func (r *incidentRig) writes() *load {
-	c := r.dial(r.tc.best)
-	ctx, cancel := context.WithCancel(r.t.Context())
-	w := &load{cancel: cancel}
-	w.wg.Go(func() {
-		for n := 0; ctx.Err() == nil; n++ {
-			key := fmt.Sprintf("/load/%06d", n)
-			call, done := context.WithTimeout(ctx, time.Second)
-			if _, err := c.Put(call, key, "x"); err == nil {
-				w.keys = append(w.keys, key)
-			}
-			done()
-			time.Sleep(10 * time.Millisecond)
-		}
-	})
-	return w
+	return startLoad(r.t, r.dial(r.tc.best), 10*time.Millisecond)
 }
 
 // holds wants every acknowledged write on every member that stays.

@@ -66,18 +66,24 @@ echo "moved; environment:"; env
 `
 )
 
+// hooks writes the scripts of the hosts and names their folder in the environment of the program.
+func (r *rig) hooks(start string) {
+	r.t.Helper()
+	for _, d := range []string{"tls", "bin", "hosts"} {
+		must(r.t, os.Mkdir(filepath.Join(r.dir, d), 0o700))
+	}
+	for name, text := range map[string]string{"start": start, "stop": stopScript, "wipe": wipeScript} {
+		must(r.t, os.WriteFile(filepath.Join(r.dir, "bin", name), []byte(text), 0o700))
+	}
+	r.t.Setenv("RIG", r.dir)
+	r.t.Setenv("RIG_OWNER", strconv.Itoa(os.Getpid()))
+}
+
 func newRig(t *testing.T, binary string, clientCert bool) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir(), root: "root", secret: "correct horse battery", clientCert: clientCert}
-	for _, d := range []string{"tls", "bin", "hosts"} {
-		must(t, os.Mkdir(filepath.Join(r.dir, d), 0o700))
-	}
-	for name, text := range map[string]string{"start": startScript, "stop": stopScript, "wipe": wipeScript} {
-		must(t, os.WriteFile(filepath.Join(r.dir, "bin", name), []byte(text), 0o700))
-	}
+	r.hooks(startScript)
 	r.certificates()
-	t.Setenv("RIG", r.dir)
-	t.Setenv("RIG_OWNER", strconv.Itoa(os.Getpid()))
 	t.Setenv("ETCD_BINARY", binary)
 	auth := ""
 	if clientCert {

@@ -92,17 +92,25 @@ func TestNegativeLease(t *testing.T) {
 	})
 }
 
+// leasesOn is a script whose members have one setting each, and which grants leases from ID 7 on with these TTLs.
+func leasesOn[T any](version string, settings []T, member func(T) clustertest.ScriptMember,
+	ttls ...int64) *clustertest.Script {
+	s := newScript(version)
+	for i, x := range settings {
+		s.Of[i] = member(x)
+	}
+	for i, ttl := range ttls {
+		s.Add(as("", 0, grantLease(7+int64(i), ttl)))
+	}
+	return s
+}
+
 // TestLeaseTTLs: TTLs raised to different minimums are settings, lower ones contradict the log.
 func TestLeaseTTLs(t *testing.T) {
 	const id = "lease-ttl-clamp-mismatch"
 	script := func(version string, minimum ...int64) *clustertest.Script {
-		s := newScript(version)
-		for i, ttl := range minimum {
-			s.Of[i] = clustertest.ScriptMember{MinTTL: ttl}
-		}
-		s.Add(as("", 0, grantLease(7, 1)))
-		s.Add(as("", 0, grantLease(8, 3)))
-		s.Add(as("", 0, grantLease(9, 600)))
+		s := leasesOn(version, minimum,
+			func(ttl int64) clustertest.ScriptMember { return clustertest.ScriptMember{MinTTL: ttl} }, 1, 3, 600)
 		s.Add(as("", 0, put("/a", "1", 9)))
 		return s
 	}
@@ -162,12 +170,8 @@ func TestLeaseTTLs(t *testing.T) {
 // TestLeaseCheckpoints: remaining TTLs in the log, stored by all, some or none.
 func TestLeaseCheckpoints(t *testing.T) {
 	script := func(version string, persists ...bool) *clustertest.Script {
-		s := newScript(version)
-		for i, p := range persists {
-			s.Of[i] = clustertest.ScriptMember{Persists: p}
-		}
-		s.Add(as("", 0, grantLease(7, 6000)))
-		s.Add(as("", 0, grantLease(8, 6000)))
+		s := leasesOn(version, persists,
+			func(p bool) clustertest.ScriptMember { return clustertest.ScriptMember{Persists: p} }, 6000, 6000)
 		for _, left := range []int64{5700, 5400} {
 			s.Add(as("", 0, &pb.InternalRaftRequest{LeaseCheckpoint: &pb.LeaseCheckpointRequest{Checkpoints: []*pb.LeaseCheckpoint{{ID: 7, Remaining_TTL: left}, {ID: 99, Remaining_TTL: 1}}}}))
 		}
