@@ -206,6 +206,8 @@ func TestBackupClasses(t *testing.T) {
 	whole := verdict.Cause{ID: cause.BackupTruncated, Because: []string{"B02-1"}}
 	page := verdict.Cause{ID: cause.BboltPageDamage, Because: []string{"D02-1"}}
 	bare := verdict.Cause{ID: cause.BackupWithoutHash, Because: []string{"B01-1"}}
+	warned := found(check.B07, "", 0, "n1")
+	warned.Severity = check.Warning
 	damage := []check.Finding{found(check.D02, check.ClassDBDamage, 0, "n1"),
 		found(check.B02, check.ClassBackupDamaged, 0, "n1")}
 	for name, c := range map[string]struct {
@@ -215,7 +217,10 @@ func TestBackupClasses(t *testing.T) {
 		class   check.Class
 		cause   cause.ID
 	}{
-		"good":            {"match", nil, nil, check.ClassBackupGood, ""},
+		"good":         {"match", nil, nil, check.ClassBackupGood, ""},
+		"good, warned": {"match", []check.Finding{warned}, nil, check.ClassBackupGood, ""},
+		"bare, warned": {"absent", []check.Finding{warned}, []verdict.Cause{bare}, check.ClassBackupUnverifiable,
+			bare.ID},
 		"no trailer":      {"absent", nil, []verdict.Cause{bare}, check.ClassBackupUnverifiable, bare.ID},
 		"damaged":         {"match", damage, []verdict.Cause{page, whole}, check.ClassBackupDamaged, whole.ID},
 		"damaged, no sum": {"absent", damage, []verdict.Cause{bare, page}, check.ClassBackupDamaged, page.ID},
@@ -225,6 +230,9 @@ func TestBackupClasses(t *testing.T) {
 			m.Source.Kind, m.DB = evidence.KindBackup, &evidence.DB{Trailer: dumpdb.Trailer{State: c.trailer}}
 			v := verdict.Judge(&verdict.Input{Input: &check.Input{Members: []*evidence.Member{m}}, Findings: c.fs,
 				Causes: c.causes, Backup: true}).Verdict
+			if strings.HasSuffix(v.Summary, "; B07 found it") != strings.Contains(name, "warned") {
+				t.Errorf("the warning is told once, at the end: %q", v.Summary)
+			}
 			if v.Class != c.class || v.Health != c.class.Health() {
 				t.Errorf("%s, %d: %s", v.Class, v.Health, v.Summary)
 			}

@@ -1,0 +1,303 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// TestOrderOfStandings: one that can serve is before one that cannot, a sound one before one that is not, and among
+// those what was promised and is missing counts first, then damage, wrong state, who names it and the majority; lag
+// counts last. Where histories parted, what one lacks of the other counts after damage.
+func TestOrderOfStandings(t *testing.T) {
+	blamed := func(n int) []*check.Finding { return make([]*check.Finding, n) }
+	for name, c := range map[string]struct{ better, worse standing }{
+		"usable, though it lacks":      {standing{usable: true, lacks: 3, damage: 3}, standing{}},
+		"sound, though it lags":        {standing{usable: true, behind: 900}, standing{usable: true, lacks: 1}},
+		"sound, though in a minority":  {standing{usable: true, minority: 9}, standing{usable: true, control: 1}},
+		"sound, and the other damaged": {standing{usable: true, behind: 9}, standing{usable: true, damage: 1}},
+		"sound, and the other blamed": {standing{usable: true, behind: 9},
+			standing{usable: true, blamed: blamed(1)}},
+		"lacks less, though more is damaged": {standing{usable: true, lacks: 1, damage: 2, control: 1},
+			standing{usable: true, lacks: 2}},
+		"parted, lacks more and less is damaged": {standing{usable: true, parted: true, lacks: 9},
+			standing{usable: true, parted: true, damage: 1}},
+		"less damage": {standing{usable: true, lacks: 1, damage: 1, control: 1},
+			standing{usable: true, lacks: 1, damage: 2}},
+		"state as the log gives it": {standing{usable: true, damage: 1, blamed: blamed(2)},
+			standing{usable: true, damage: 1, control: 1}},
+		"named less often": {standing{usable: true, damage: 1, blamed: blamed(1), minority: 3},
+			standing{usable: true, damage: 1, blamed: blamed(2)}},
+		"with the majority": {standing{usable: true, behind: 7}, standing{usable: true, minority: 1}},
+		"lags less":         {standing{usable: true, behind: 6}, standing{usable: true, behind: 7}},
+	} {
+		if !c.better.less(c.worse) || c.worse.less(c.better) || c.better.equal(c.worse) {
+			t.Errorf("%s: %+v is not before %+v", name, c.better, c.worse)
+		}
+	}
+	a, b := standing{usable: true, lacks: 1, behind: 2, pending: 1}, standing{pos: 3, usable: true, lacks: 1, behind: 2}
+	if a.less(b) || b.less(a) || !a.equal(b) {
+		t.Error("a pending compaction decides between equals only")
+	}
+}
+
+// sources are members with these kinds, each with a database and a log.
+func sources(kinds ...evidence.Kind) (out []*evidence.Member) {
+	for i, kind := range kinds {
+		out = append(out, &evidence.Member{Source: &evidence.Source{Name: fmt.Sprint("n", i+1), Kind: kind},
+			MemberID: dumplog.ID(0xa1 + i)})
+	}
+	return out
+}
+
+// TestBlames: a finding accuses the members that it names when it leaves others out, and is neither undecided nor about
+// the cluster nor a mere note.
+func TestBlames(t *testing.T) {
+	sound := check.Finding{Check: check.K03, Class: check.ClassDataDivergence, Severity: check.Error,
+		Members: []string{"n1"}}
+	for name, c := range map[string]struct {
+		change  func(f *check.Finding)
+		members int
+		want    bool
+	}{
+		"names it":                {func(*check.Finding) {}, 3, true},
+		"names another":           {func(f *check.Finding) { f.Members = []string{"n2"} }, 3, false},
+		"names it and another":    {func(f *check.Finding) { f.Members = []string{"n2", "n1"} }, 3, true},
+		"names all":               {func(f *check.Finding) { f.Members = []string{"n1", "n2", "n3"} }, 3, false},
+		"names the only one":      {func(*check.Finding) {}, 1, true},
+		"undecided":               {func(f *check.Finding) { f.Undecided = true }, 3, false},
+		"about the cluster":       {func(f *check.Finding) { f.Check = check.R07 }, 3, false},
+		"a warning":               {func(f *check.Finding) { f.Severity = check.Warning }, 3, false},
+		"of no class":             {func(f *check.Finding) { f.Class = "" }, 3, false},
+		"a critical one as well":  {func(f *check.Finding) { f.Severity = check.Critical }, 3, true},
+		"learners of the cluster": {func(f *check.Finding) { f.Check = check.M10 }, 3, false},
+	} {
+		f := sound
+		c.change(&f)
+		j := &judge{Input: &Input{Input: &check.Input{Members: sources(make([]evidence.Kind, c.members)...)}}}
+		if got := j.blames(&f, "n1"); got != c.want {
+			t.Errorf("%s: blames %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestWrongState: any state that the log does not give makes a member one that would diverge again.
+func TestWrongState(t *testing.T) {
+	for name, change := range map[string]func(x *replay.MemberResult){
+		"auth jumps":            func(x *replay.MemberResult) { x.Jumps = make([]replay.Jump, 1) },
+		"small buckets":         func(x *replay.MemberResult) { x.StateDiffs = make([]replay.StateDiff, 1) },
+		"an entry twice":        func(x *replay.MemberResult) { x.Reruns = make([]replay.Stretch, 1) },
+		"an effect is missing":  func(x *replay.MemberResult) { x.Counts[replay.Missing]++ },
+		"an effect is another":  func(x *replay.MemberResult) { x.Counts[replay.Contradicted]++ },
+		"an unexplained number": func(x *replay.MemberResult) { x.Unexplained = -1 },
+		"ahead of its index":    func(x *replay.MemberResult) { x.Ahead = &replay.Stretch{} },
+	} {
+		x := &replay.MemberResult{}
+		if wrongState(x) {
+			t.Fatal("nothing is wrong, and it is called so")
+		}
+		if change(x); !wrongState(x) {
+			t.Errorf("%s: not called wrong", name)
+		}
+	}
+}
+
+// TestNotCalledFor: a check that was not made keeps a verdict from being healthy only where the sources call for it.
+func TestNotCalledFor(t *testing.T) {
+	db := &evidence.DB{}
+	wal := evidence.WAL{Log: &dumplog.Log{}}
+	entries := wal
+	entries.Summary.FirstIndex, entries.Summary.LastIndex = 1, 9
+	for name, c := range map[string]struct {
+		id      check.ID
+		members []*evidence.Member
+		want    bool
+	}{
+		"pages without database":    {check.D02, []*evidence.Member{{WAL: wal}}, true},
+		"pages":                     {check.D02, []*evidence.Member{{DB: db}}, false},
+		"log without log":           {check.W01, []*evidence.Member{{DB: db}}, true},
+		"log, be it empty":          {check.W01, []*evidence.Member{{WAL: wal}}, false},
+		"replay":                    {check.K03, []*evidence.Member{{DB: db, WAL: entries}}, false},
+		"replay, no database":       {check.K03, []*evidence.Member{{WAL: entries}}, true},
+		"replay, no entries":        {check.K03, []*evidence.Member{{DB: db, WAL: wal}}, true},
+		"replay, no log":            {check.K03, []*evidence.Member{{DB: db}}, true},
+		"keys of one":               {check.K01, []*evidence.Member{{DB: db}}, true},
+		"keys of two":               {check.K01, []*evidence.Member{{DB: db}, {DB: db}}, false},
+		"keys of two, one database": {check.K01, []*evidence.Member{{DB: db}, {WAL: wal}}, true},
+		"logs of two":               {check.R01, []*evidence.Member{{WAL: entries}, {WAL: entries}}, false},
+		"logs of two, one empty":    {check.R01, []*evidence.Member{{WAL: entries}, {WAL: wal}}, true},
+		"anything else":             {check.A01, []*evidence.Member{{}}, false},
+	} {
+		for i, m := range c.members {
+			m.Source = &evidence.Source{Name: fmt.Sprint("n", i), Kind: evidence.KindDataDir}
+		}
+		j := &judge{Input: &Input{Input: &check.Input{Members: c.members}}}
+		if got := j.notCalledFor(c.id); got != c.want {
+			t.Errorf("%s: not called for %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestLostVoters: where the sources are no majority of the newest configuration, the voters that are not among them are
+// named, by name where a member list has it.
+func TestLostVoters(t *testing.T) {
+	voters := func(ids ...dumplog.ID) evidence.Membership { return evidence.Membership{Voters: ids} }
+	of := func(n int, change func(ms []*evidence.Member)) []*evidence.Member {
+		ms := sources(make([]evidence.Kind, n)...)
+		for _, m := range ms {
+			m.Membership = voters(0xa1, 0xa2, 0xa3)
+		}
+		if change != nil {
+			change(ms)
+		}
+		return ms
+	}
+	for name, c := range map[string]struct {
+		members []*evidence.Member
+		lost    []string
+		known   bool
+	}{
+		"all":      {of(3, nil), nil, true},
+		"majority": {of(2, nil), nil, true},
+		"one":      {of(1, nil), []string{"a2", "a3"}, true},
+		"one, a name is known": {of(1, func(ms []*evidence.Member) {
+			ms[0].DB = &evidence.DB{Members: []dumpdb.Member{{ID: 0xa3, Name: "etcd-3"}}}
+		}), []string{"a2", "etcd-3"}, true},
+		"half of four": {of(2, func(ms []*evidence.Member) {
+			ms[0].Membership, ms[1].Membership = voters(0xa1, 0xa2, 0xa3, 0xa4), voters(0xa1, 0xa2, 0xa3, 0xa4)
+		}), []string{"a3", "a4"}, true},
+		"none of the voters": {of(1, func(ms []*evidence.Member) { ms[0].Membership = voters(0xb1, 0xb2) }),
+			[]string{"b1", "b2"}, false},
+		"nothing is known": {of(1, func(ms []*evidence.Member) { ms[0].Membership = voters() }), nil, true},
+		"the newest decides": {of(2, func(ms []*evidence.Member) { lists(ms[1], 9, voters(0xa1, 0xb2, 0xb3)) }),
+			[]string{"b2", "b3"}, true},
+		"an older one does not": {of(2, func(ms []*evidence.Member) {
+			lists(ms[0], 9, voters(0xa1, 0xb2, 0xb3))
+		}), []string{"b2", "b3"}, true},
+	} {
+		j := &judge{Input: &Input{Input: &check.Input{Members: c.members}}}
+		if lost, known := j.lostVoters(); !slices.Equal(lost, c.lost) || known != c.known {
+			t.Errorf("%s: lost %v, known %t; want %v, %t", name, lost, known, c.lost, c.known)
+		}
+	}
+}
+
+// lists gives a member a log that ends at an index, and a configuration.
+func lists(m *evidence.Member, last uint64, ms evidence.Membership) {
+	m.WAL = evidence.WAL{Log: &dumplog.Log{}}
+	m.WAL.Summary.FirstIndex, m.WAL.Summary.LastIndex = 1, last
+	m.Membership = ms
+}
+
+// TestMajorityOfRows: a row of bucket key speaks against those that differ from more than half of the compared members,
+// unless the log has decided it.
+func TestMajorityOfRows(t *testing.T) {
+	cell := func(mod int64, digest string) *diff.Cell { return &diff.Cell{Mod: mod, ValueDigest: digest} }
+	x, y := cell(5, "x"), cell(5, "y")
+	for name, c := range map[string]struct {
+		cells []*diff.Cell
+		event bool
+		base  int64
+		want  []int
+	}{
+		"one of three":           {[]*diff.Cell{x, y, x}, false, 0, []int{0, 1, 0}},
+		"one of three lacks it":  {[]*diff.Cell{x, nil, x}, false, 0, []int{0, 1, 0}},
+		"one of three has it":    {[]*diff.Cell{nil, x, nil}, false, 0, []int{0, 1, 0}},
+		"one of two":             {[]*diff.Cell{x, y}, false, 0, []int{0, 0}},
+		"two against two":        {[]*diff.Cell{x, x, y, y}, false, 0, []int{0, 0, 0, 0}},
+		"the replay judged it":   {[]*diff.Cell{x, y, x}, true, 0, []int{0, 0, 0}},
+		"replayed above a base":  {[]*diff.Cell{x, y, x}, false, 4, []int{0, 0, 0}},
+		"at the base, not above": {[]*diff.Cell{x, y, x}, false, 5, []int{0, 1, 0}},
+	} {
+		ms := sources(make([]evidence.Kind, len(c.cells))...)
+		d := &diff.Result{Members: ms, Buckets: []diff.Bucket{{Name: "key",
+			Rows: []diff.Row{{Key: []byte("/k"), Cells: c.cells}}}}}
+		rp := &replay.Result{}
+		var list []standing
+		for i := range ms {
+			mr := &replay.MemberResult{Checked: c.base > 0, BaseRevision: c.base}
+			rp.Members, list = append(rp.Members, mr), append(list, standing{pos: i})
+		}
+		if c.event {
+			rp.Events = []*replay.Event{{Keys: []string{"/k"}}}
+		}
+		j := &judge{Input: &Input{Input: &check.Input{Members: ms, Diff: d, Replay: rp}}}
+		j.againstMajority(list)
+		var got []int
+		for _, s := range list {
+			got = append(got, s.minority)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestOddOnes: an undecided error that names those in a minority counts against them, a warning or a decided one not.
+func TestOddOnes(t *testing.T) {
+	odd := check.Finding{Undecided: true, Severity: check.Error, Odd: []string{"n2"}}
+	warned, decided := odd, odd
+	warned.Severity, decided.Undecided = check.Warning, false
+	ms := sources(make([]evidence.Kind, 3)...)
+	j := &judge{Input: &Input{Input: &check.Input{Members: ms}, Findings: []check.Finding{odd, warned, decided, odd}}}
+	list := []standing{{pos: 0}, {pos: 1}, {pos: 2}}
+	j.oddOnes(list)
+	if list[0].minority != 0 || list[1].minority != 2 || list[2].minority != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestUnproven: that nothing is lost is proven only by logs of a majority, sources that could all be read, and keys that
+// could be compared.
+func TestUnproven(t *testing.T) {
+	equal := true
+	build := func() *judge {
+		ms := sources(evidence.KindDataDir, evidence.KindDataDir, evidence.KindDataDir)
+		for _, m := range ms {
+			lists(m, 9, evidence.Membership{Voters: []dumplog.ID{0xa1, 0xa2, 0xa3}})
+			m.DB = &evidence.DB{Handle: &dumpdb.DB{}}
+		}
+		return &judge{Input: &Input{Input: &check.Input{Members: ms,
+			Diff: &diff.Result{Members: ms, LeftOut: map[int]string{}, Apart: map[int]string{},
+				Buckets: []diff.Bucket{{Name: "key", Equal: &equal}}}}}}
+	}
+	for name, c := range map[string]struct {
+		change func(j *judge)
+		want   string
+	}{
+		"proven":                {func(*judge) {}, ""},
+		"one could not be read": {func(j *judge) { j.Unread = make([]Unread, 1) }, "1 source could not be read"},
+		"two logs of three":     {func(j *judge) { j.Members[2].WAL = evidence.WAL{} }, ""},
+		"one log of three": {func(j *judge) {
+			j.Members[2].WAL, j.Members[1].WAL = evidence.WAL{},
+				evidence.WAL{}
+		}, "the logs of 1 of 3 voters are given, and 2 are needed"},
+		"two copies of one member": {func(j *judge) {
+			j.Members[2].WAL, j.Members[1].MemberID = evidence.WAL{},
+				0xa1
+		}, "the logs of 1 of 3"},
+		"a learner's log is none": {func(j *judge) { j.Members[2].MemberID, j.Members[1].MemberID = 0xb1, 0xb2 },
+			"the logs of 1 of 3"},
+		"no configuration is known": {func(j *judge) { j.Members[0].Membership.Voters = nil }, ""},
+		"keys of one are set apart": {func(j *judge) { j.Diff.Apart[2] = "far away" },
+			"the keys of n3 could not be compared with those of n1"},
+		"those of the kept are": {func(j *judge) { j.Diff.Apart[0] = "far away" },
+			"the keys of n2 could not be compared with those of n1"},
+		"compared, but not completed": {func(j *judge) { j.Diff.Buckets[0].Equal = nil }, "the keys of n2 could not"},
+	} {
+		j := build()
+		c.change(j)
+		got := strings.Join(j.unproven(0), "; ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
