@@ -118,8 +118,8 @@ func cleared(stored, last uint64) (index uint64) {
 }
 
 // ends reports whether the member's database is what the log up to its consistent index made, and holds nothing after
-// it.
+// it. If no record belongs to an entry, nothing shows that the end of the log made the end of the database.
 func (r *MemberResult) ends() bool {
-	return r.Checked && r.Ahead == nil && r.AuthAhead == nil &&
+	return r.Checked && r.Counts[Applied] > 0 && r.Ahead == nil && r.AuthAhead == nil &&
 		len(r.Extra)+r.Counts[Missing]+r.Counts[Contradicted]+r.BelowCount == 0
 }
