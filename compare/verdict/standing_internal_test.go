@@ -255,8 +255,8 @@ func TestOddOnes(t *testing.T) {
 	}
 }
 
-// TestUnproven: that nothing is lost is proven only by logs of a majority, sources that could all be read, and keys that
-// could be compared.
+// TestUnproven: that nothing is lost is proven only by logs of a majority, sources that could all be read, and keys
+// that could be compared.
 func TestUnproven(t *testing.T) {
 	equal := true
 	build := func() *judge {

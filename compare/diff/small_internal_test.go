@@ -1,0 +1,389 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// with are data dirs at one index with these databases.
+func with(dbs ...evidence.DB) *Result {
+	r := &Result{LeftOut: map[int]string{}, Apart: map[int]string{}}
+	for i := range dbs {
+		r.Members = append(r.Members, &evidence.Member{AppliedMin: 9, AppliedMax: 9, DB: &dbs[i],
+
+			Source: &evidence.Source{Name: fmt.Sprint("node", i+1), Kind: evidence.KindDataDir}})
+	}
+	return r
+}
+
+// at puts members at indexes.
+func (r *Result) at(indexes ...uint64) *Result {
+	for i, index := range indexes {
+		r.Members[i].AppliedMin, r.Members[i].AppliedMax = index, index
+	}
+	return r
+}
+
+// TestRaisedOnly: a TTL above the lowest is normal where the member's own minimum explains it: it then stores no lease
+// with less, and the minimum is one that a server accepts.
+func TestRaisedOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		ttls   map[int]int64
+		lowest map[int]int64
+		want   bool
+	}{
+		"raised to its minimum":        {map[int]int64{0: 2, 1: 5, 2: 2}, map[int]int64{0: 2, 1: 5, 2: 2}, true},
+		"two minimums":                 {map[int]int64{0: 2, 1: 5, 2: 7}, map[int]int64{0: 2, 1: 5, 2: 7}, true},
+		"it stores one with less":      {map[int]int64{0: 2, 1: 5}, map[int]int64{0: 2, 1: 4}, false},
+		"the highest minimum":          {map[int]int64{0: 2, 1: 75}, map[int]int64{0: 2, 1: 75}, true},
+		"above every minimum":          {map[int]int64{0: 2, 1: 76}, map[int]int64{0: 2, 1: 76}, false},
+		"the first is the raised one":  {map[int]int64{0: 5, 1: 2}, map[int]int64{0: 5, 1: 1}, true},
+		"the lowest one needs no room": {map[int]int64{0: 80, 1: 80}, map[int]int64{0: 1, 1: 1}, true},
+	} {
+		at := []int{0, 1, 2}[:len(c.ttls)]
+		if got := raisedOnly(c.ttls, c.lowest, at); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestLeaseTTLs: a TTL that only a minimum raised is listed as normal, another one differs; a lease that one member
+// lacks is no matter of its TTL.
+func TestLeaseTTLs(t *testing.T) {
+	leases := func(ttls ...int64) evidence.DB {
+		db := evidence.DB{}
+		for i, ttl := range ttls {
+			if ttl > 0 {
+				db.Leases = append(db.Leases, dumpdb.Lease{ID: dumpdb.ID(i + 1), TTL: ttl})
+			}
+		}
+		return db
+	}
+	for name, c := range map[string]struct {
+		r              *Result
+		differ, normal int
+	}{
+		"equal":             {with(leases(60, 5), leases(60, 5)), 0, 0},
+		"raised":            {with(leases(60, 5), leases(60, 2)), 0, 1},
+		"lowered":           {with(leases(60, 5), leases(30, 5)), 1, 0},
+		"one lacks it":      {with(leases(60, 0), leases(60, 5)), 0, 0},
+		"no log in between": {with(leases(60, 5), leases(30, 5)).at(9, 7), 0, 1},
+		"alone":             {with(leases(60, 5)), 0, 0},
+	} {
+		b := &Bucket{Name: "lease", Only: make([]int, 2)}
+		c.r.leaseTTLs(b, nil, Options{MaxRows: 5})
+		if b.Differ != c.differ || len(b.Rows) != c.differ || len(b.Normal) != c.normal ||
+			(b.Equal != nil) != (c.differ > 0) || b.Equal != nil && *b.Equal {
+			t.Errorf("%s: %+v, want %d rows that differ, %d normal ones", name, b, c.differ, c.normal)
+		}
+		if bounded := (&Bucket{Name: "lease"}); c.differ > 0 {
+			c.r.leaseTTLs(bounded, nil, Options{})
+			if bounded.Differ != c.differ || len(bounded.Rows) > 0 {
+				t.Errorf("%s: rows are not bounded: %+v", name, bounded)
+			}
+		}
+	}
+}
+
+const (
+	salt  = "$2a$10$fQ7qwV.KVmlWVkCrBvdu/O"
+	hash1 = salt + "sRSWNdU8r2O9sLn8zVVUoziSV0Mw3TD"
+	hash2 = salt + "sRSWNdU8r2O9sLn8zVVUoziSV0Mw3TE"
+	hash3 = "$2a$10$AAAAAAAAAAAAAAAAAAAAAA" + "sRSWNdU8r2O9sLn8zVVUoziSV0Mw3TD"
+)
+
+// TestWellFormed: a server writes 60 characters, the version, the cost, and salt and digest in the alphabet of bcrypt.
+func TestWellFormed(t *testing.T) {
+	change := func(at int, c byte) string { return hash1[:at] + string(c) + hash1[at+1:] }
+	for _, good := range []string{hash1, hash2, hash3, change(2, 'b'), change(7, '.'), change(59, '/'),
+		change(20, '0'), change(20, '9'), change(20, 'A'), change(20, 'Z'), change(20, 'a'), change(20, 'z')} {
+		if !wellFormed([]byte(good)) {
+			t.Errorf("%q is one that a server writes", good)
+		}
+	}
+	for _, bad := range []string{"", hash1[:59], hash1 + "a", change(0, '%'), change(1, '3'), change(3, 'x'),
+		change(6, 'x'), change(7, '-'), change(59, '='), change(20, '@'), change(20, '['), change(20, '`'),
+		change(20, '{'), change(20, ':')} {
+		if wellFormed([]byte(bad)) {
+			t.Errorf("%q is none that a server writes", bad)
+		}
+	}
+}
+
+// TestPasswords: hashes that differ with another salt may each be right; with the same salt, or one that is no hash,
+// they cannot.
+func TestPasswords(t *testing.T) {
+	users := func(hashes ...string) *Result {
+		var dbs []evidence.DB
+		for _, h := range hashes {
+			db := evidence.DB{}
+			if h != "none" {
+				db.Auth.Users = []dumpdb.User{{Name: "eve", Password: []byte(h)}}
+			}
+			dbs = append(dbs, db)
+		}
+		return with(dbs...)
+	}
+	for name, c := range map[string]struct {
+		r     *Result
+		legal bool
+		wrong []int
+		why   string
+		none  bool
+	}{
+		"equal":                {r: users(hash1, hash1), none: true},
+		"salts of their own":   {r: users(hash1, hash3), legal: true},
+		"one salt":             {r: users(hash1, hash2, hash3), why: "the same salt"},
+		"no hash":              {r: users(hash1, "x", hash1), wrong: []int{1}, why: "does not create such a hash"},
+		"a user without one":   {r: users(hash1, "", hash1), legal: true},
+		"one lacks the user":   {r: users(hash1, "none", hash2), why: "the same salt"},
+		"only one has it":      {r: users(hash1, "none"), none: true},
+		"at different indexes": {r: users(hash1, hash2).at(9, 8), none: true},
+	} {
+		b := &Bucket{Name: "authUsers"}
+		c.r.passwords(b, nil, Options{MaxRows: 5})
+		if c.none {
+			if len(c.r.Passwords) > 0 || b.Differ > 0 {
+				t.Errorf("%s: %+v", name, c.r.Passwords)
+			}
+			continue
+		}
+		if len(c.r.Passwords) != 1 {
+			t.Errorf("%s: %+v, want one user", name, c.r.Passwords)
+			continue
+		}
+		p := c.r.Passwords[0]
+		if p.User != "eve" || p.Legal != c.legal || !slices.Equal(p.Wrong, c.wrong) ||
+			!strings.Contains(p.Why, c.why) ||
+			(b.Differ == 0) != c.legal || len(b.Rows) != b.Differ || (b.Equal == nil) != c.legal {
+			t.Errorf("%s: %+v, %+v", name, p, b)
+		}
+	}
+}
+
+// TestOdd: those that differ from more than half of the compared members that agree; without such a majority nobody.
+func TestOdd(t *testing.T) {
+	x, y := &Cell{Text: "x"}, &Cell{Text: "y"}
+	for name, c := range map[string]struct {
+		cells    []*Cell
+		compared []int
+		want     []int
+	}{
+		"one of three":        {[]*Cell{x, y, x}, []int{0, 1, 2}, []int{1}},
+		"one of three has it": {[]*Cell{nil, nil, x}, []int{0, 1, 2}, []int{2}},
+		"one of two":          {[]*Cell{x, y}, []int{0, 1}, nil},
+		"two of four":         {[]*Cell{x, x, y, y}, []int{0, 1, 2, 3}, nil},
+		"half against two":    {[]*Cell{x, x, y, nil}, []int{0, 1, 2, 3}, nil},
+		"one is not compared": {[]*Cell{y, x, x, y}, []int{1, 2, 3}, []int{3}},
+	} {
+		row := Row{Cells: c.cells}
+		if got := row.Odd(c.compared); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestByRow: a row differs where both members have applied the same; where one has applied more and no log tells what,
+// the row is left undecided, and the others are compared all the same.
+func TestByRow(t *testing.T) {
+	alarm := func(ids ...uint64) evidence.DB {
+		db := evidence.DB{}
+		for _, id := range ids {
+			db.Alarms = append(db.Alarms, dumpdb.Alarm{MemberID: dumpdb.ID(id), Type: 1})
+		}
+		return db
+	}
+	for name, c := range map[string]struct {
+		r                       *Result
+		compared, differ, moved int
+		only                    []int
+		equal                   string
+		limits, reason          string
+	}{
+		"equal": {r: with(alarm(1, 2), alarm(1, 2)), compared: 2, only: []int{0, 0}, equal: "true"},
+		"one has one more": {r: with(alarm(1, 2), alarm(1)), compared: 2, differ: 1, only: []int{1, 0},
+			equal: "false"},
+		"two have one more": {r: with(alarm(1, 2), alarm(1, 2), alarm(1)), compared: 2, differ: 1,
+			only: []int{0, 0, 0}, equal: "false"},
+		"at another index": {r: with(alarm(1, 2), alarm(1)).at(9, 8), compared: 2, moved: 1, only: []int{0, 0},
+			equal: "nil", reason: "node1 and node2 are at different indexes"},
+		"one lags, the others are equal": {r: with(alarm(1, 2), alarm(1, 2), alarm(1)).at(9, 9, 8), compared: 2,
+			moved: 1, only: []int{0, 0, 0}, equal: "true", limits: "are at different indexes"},
+		"one lags, the others differ": {r: with(alarm(1, 2), alarm(1), alarm()).at(9, 9, 8), compared: 2, differ: 1,
+			moved: 1, only: []int{1, 0, 0}, equal: "false"},
+		"an unknown index": {r: with(alarm(1), alarm()).at(9, 0), compared: 1, moved: 1, only: []int{0, 0},
+			equal: "nil", reason: "does not show how far"},
+	} {
+		b := c.r.small(smallBucket{"alarm", alarmRows}, nil, Options{MaxRows: 5})
+		equal := "nil"
+		if b.Equal != nil {
+			equal = fmt.Sprint(*b.Equal)
+		}
+		if b.Compared != c.compared || b.Differ != c.differ || b.Moved != c.moved || !slices.Equal(b.Only, c.only) ||
+			equal != c.equal || (b.Limits == "") != (c.limits == "") || !strings.Contains(b.Limits, c.limits) ||
+			(b.Reason == "") != (c.reason == "") || !strings.Contains(b.Reason, c.reason) || len(b.Rows) != b.Differ {
+			t.Errorf("%s: %+v, equal %s", name, b, equal)
+		}
+	}
+	if b := with(alarm(1)).small(smallBucket{"alarm", alarmRows}, nil, Options{}); b.Equal != nil || b.Reason == "" {
+		t.Errorf("one member alone is compared: %+v", b)
+	}
+	damaged := with(alarm(1), alarm(2), alarm(2))
+	damaged.Members[0].DB.Damage = []*dumpdb.DamageError{{Bucket: "alarm"}}
+	if b := damaged.small(smallBucket{"alarm", alarmRows}, nil, Options{}); b.Equal == nil || !*b.Equal {
+		t.Errorf("rows of a damaged bucket are compared: %+v", b)
+	}
+}
+
+// TestBetween: where a log has every entry between the indexes of two members and none of them touches the row, the row
+// may not differ.
+func TestBetween(t *testing.T) {
+	row := replay.Row{Bucket: "alarm", Key: "1 NOSPACE"}
+	for name, c := range map[string]struct {
+		rp   *replay.Result
+		want string
+	}{
+		"the log has all":      {&replay.Result{First: 1, Last: 12, Survey: &replay.Survey{}}, ""},
+		"it begins just there": {&replay.Result{First: 8, Last: 9, Survey: &replay.Survey{}}, ""},
+		"it begins too late": {&replay.Result{First: 9, Last: 9, Survey: &replay.Survey{}},
+			"do not have all entries between 7 and 9"},
+		"it ends too early": {&replay.Result{First: 1, Last: 8, Survey: &replay.Survey{}},
+			"do not have all entries"},
+		"no entry": {&replay.Result{Survey: &replay.Survey{}}, "are at different indexes"},
+		"no log":   {nil, "are at different indexes"},
+	} {
+		r := with(evidence.DB{}, evidence.DB{}).at(9, 7)
+		for _, pair := range [][2]int{{0, 1}, {1, 0}} {
+			got := r.mayDiffer(row, pair[0], pair[1], c.rp)
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("%s: %q, want %q", name, got, c.want)
+			}
+		}
+	}
+	if e, l := with(evidence.DB{}, evidence.DB{}).at(9, 7), "node1"; later(e.Members[0], e.Members[1]).Label() != l ||
+		later(e.Members[1], e.Members[0]).Label() != l || earlier(e.Members[0], e.Members[1]).Label() != "node2" ||
+		earlier(e.Members[1], e.Members[0]).Label() != "node2" {
+		t.Error("later and earlier do not tell which member has applied more")
+	}
+}
+
+// TestParticipants: a record is compared between members that have its revision and have not compacted it; below a
+// compaction, between those that finished the highest one.
+func TestParticipants(t *testing.T) {
+	db := func(current, compact int64, finished bool) evidence.DB {
+		d := evidence.DB{KV: &dumpdb.KVStats{CurrentRev: current, CompactRev: compact}}
+		if finished {
+			d.Meta.FinishedCompact = &dumpdb.Rev{Main: compact}
+		}
+		return d
+	}
+	for name, c := range map[string]struct {
+		dbs       []evidence.DB
+		rev       int64
+		at        []int
+		compacted bool
+	}{
+		"all have it": {[]evidence.DB{db(9, -1, false), db(9, 4, true)}, 5, []int{0, 1}, false},
+		"one is not that far": {[]evidence.DB{db(9, -1, false), db(9, -1, false), db(4, -1, false)}, 5, []int{0, 1},
+			false},
+		"just that far": {[]evidence.DB{db(5, -1, false), db(9, -1, false)}, 5, []int{0, 1}, false},
+		"one compacted it": {[]evidence.DB{db(9, -1, false), db(9, 5, true), db(9, 4, true)}, 5, []int{0, 2},
+			false},
+		"two compacted it": {[]evidence.DB{db(9, -1, false), db(9, 6, true), db(9, 6, true)}, 5, []int{1, 2},
+			true},
+		"one has not finished": {[]evidence.DB{db(9, 6, false), db(9, 6, true), db(9, 6, true)}, 5, []int{1, 2},
+			true},
+		"the highest compaction": {[]evidence.DB{db(9, 7, true), db(9, 6, true), db(9, 7, true)}, 5, []int{0, 2},
+			true},
+		"nobody else is that far": {[]evidence.DB{db(9, -1, false), db(4, -1, false)}, 5, []int{0}, false},
+	} {
+		r := with(c.dbs...)
+		m := &recordMerge{r: r, rev: dumpdb.Rev{Main: c.rev}}
+		for i := range c.dbs {
+			m.take = append(m.take, i)
+		}
+		if at, compacted := m.participants(); !slices.Equal(at, c.at) || compacted != c.compacted {
+			t.Errorf("%s: %v, %t; want %v, %t", name, at, compacted, c.at, c.compacted)
+		}
+	}
+}
+
+// TestSmallRowsOf: what a row of a small bucket says, in an order that does not depend on the database.
+func TestSmallRowsOf(t *testing.T) {
+	m := with(evidence.DB{}).Members[0]
+	m.DB.Handle = &dumpdb.DB{}
+	m.DB.Auth = dumpdb.Auth{Enabled: true, Revision: 7,
+		Users: []dumpdb.User{{Name: "u", Roles: []string{"r", "s"}}, {Name: "v", NoPassword: true}},
+		Roles: []dumpdb.Role{{Name: "r"}}}
+	m.DB.Members = []dumpdb.Member{{ID: 0xa1, PeerURLs: []string{"http://b", "http://a"}, IsLearner: true}}
+	m.DB.Removed = []dumpdb.ID{0xb2}
+	m.DB.Leases = []dumpdb.Lease{{ID: 0x10}}
+	m.DB.Cluster = dumpdb.Cluster{Version: "3.5.0", DowngradeEnabled: true, DowngradeTarget: "3.4.0"}
+	for bucket, want := range map[string]map[string]string{
+		"auth":            {"authEnabled": "true", "authRevision": "7"},
+		"authUsers":       {"u": "roles [r s]", "v": "roles [] no password"},
+		"authRoles":       {"r": ""},
+		"members":         {"a1": "peer URLs http://a,http://b learner"},
+		"members_removed": {"b2": "removed"},
+		"lease":           {dumpdb.ID(0x10).String(): "granted"},
+		"cluster":         {"clusterVersion": "3.5.0", "downgrade": "3.4.0"},
+		"alarm":           {},
+	} {
+		rows, ok := SmallRows(m, bucket)
+		if !ok || fmt.Sprint(rows) != fmt.Sprint(want) || fmt.Sprint(RowsOf(m, bucket, WholeRow)) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, %t; want %v", bucket, rows, ok, want)
+		}
+	}
+	if _, ok := SmallRows(m, "key"); ok {
+		t.Error("bucket key is no small one")
+	}
+	for _, damaged := range []string{"lease", ""} {
+		m.DB.Damage = []*dumpdb.DamageError{{Bucket: damaged}}
+		if _, ok := SmallRows(m, "lease"); ok {
+			t.Errorf("damage of bucket %q hides no rows of bucket lease", damaged)
+		}
+	}
+	if _, ok := SmallRows(m, "auth"); ok {
+		t.Error("damage of the root hides no rows")
+	}
+}
+
+// TestConfState: raft's configuration is compared at the commit index, between members of which it is known.
+func TestConfState(t *testing.T) {
+	conf := func(commit uint64, known bool, voters ...dumplog.ID) func(m *evidence.Member) {
+		return func(m *evidence.Member) {
+			m.Commit, m.Membership.RaftKnown, m.Membership.Voters = commit, known, voters
+		}
+	}
+	for name, c := range map[string]struct {
+		of    []func(m *evidence.Member)
+		equal string
+	}{
+		"equal":           {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(9, true, 1, 2)}, "true"},
+		"another voter":   {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(9, true, 1, 3)}, "false"},
+		"one is unknown":  {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(9, false, 1, 3)}, "none"},
+		"another commit":  {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(8, true, 1, 3)}, "nil"},
+		"none is unknown": {[]func(m *evidence.Member){conf(9, false), conf(9, false)}, "none"},
+	} {
+		r := with(evidence.DB{}, evidence.DB{}).at(20, 7)
+		for i, change := range c.of {
+			change(r.Members[i])
+		}
+		got := "none"
+		if b := r.confState(&replay.Result{}, Options{MaxRows: 5}); b != nil && b.Equal != nil {
+			got = fmt.Sprint(*b.Equal)
+		} else if b != nil {
+			got = "nil"
+		}
+		if got != c.equal {
+			t.Errorf("%s: equal %s, want %s", name, got, c.equal)
+		}
+	}
+}
