@@ -191,16 +191,20 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 	if !contentChecks[first.Check] && !stateChecks[first.Check] {
 		return nil
 	}
+	var found *check.Finding
 	for _, b := range breaks {
 		if stateChecks[first.Check] && b.Check != check.D02 {
 			continue
 		}
 		damaged := b.Class == check.ClassDBDamage || b.Class == check.ClassBackupDamaged || b.Check == check.X05
-		if damaged && len(b.Members) == 1 && slices.Contains(first.Members, b.Members[0]) {
-			return b
+		if !damaged || len(b.Members) != 1 || !slices.Contains(first.Members, b.Members[0]) {
+			continue
+		}
+		if found == nil || b.Class == check.ClassBackupDamaged && found.Class != check.ClassBackupDamaged {
+			found = b // the sum of a whole backup explains what its records contradict
 		}
 	}
-	return nil
+	return found
 }
 
 // shownByOthers reports whether a contradiction in a member's history is also a difference from the log or from other

@@ -28,4 +28,8 @@ func TestExplainedByDamage(t *testing.T) {
 			t.Errorf("%s: explained by %+v, want %v", name, got, c.explained)
 		}
 	}
+	keys, records := of("K01", "data-divergence", "node1", "backup1"), of("K04", "db-damage", "backup1")
+	if got := explainedByDamage(keys, []*check.Finding{keys, records, damagedBackup}); got != damagedBackup {
+		t.Errorf("explained by %+v, want the sum of the whole backup", got)
+	}
 }
