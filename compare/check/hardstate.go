@@ -106,3 +106,27 @@ func (in *Input) onlyVote(m *evidence.Member, term uint64) (vote dumplog.ID, ok 
 	}
 	return vote, n == 1
 }
+
+// statesGone: a member stores the term of a leader before it proposes to it, so the log of one that proposed something
+// holds a HardState.
+func (in *Input) statesGone(m *evidence.Member) *Finding {
+	s := &m.WAL.Summary
+	if s.HardState != nil || len(s.Damage) > 0 || in.Replay == nil || in.Replay.Survey == nil {
+		return nil
+	}
+	for _, st := range in.Replay.Survey.Starts[m.MemberID] {
+		if s.TermAt(st.Index) == 0 {
+			continue
+		}
+		return &Finding{Kind: KindStatesGone, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+			At:    At{Index: st.Index, Term: s.TermAt(st.Index)},
+			Title: m.Label() + ": the log lacks every HardState",
+			Explanation: fmt.Sprintf("the member proposed entry %d itself, and stored the term of its leader before; "+
+				"something else than etcd removed the records. A server that starts on this log has forgotten its term, "+
+				"its vote and what is committed", st.Index),
+			Evidence: []Evidence{{Member: m.Label(), Field: "HardState", Observed: "none",
+				Expected: fmt.Sprintf("one of term %d or a lower one before entry %d", s.TermAt(st.Index), st.Index),
+				Show:     showLogAs(m, "--raw")}}}
+	}
+	return nil
+}

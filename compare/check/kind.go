@@ -135,6 +135,7 @@ const (
 	KindVotedTwice                Kind = "voted-twice"
 	KindCommitFalls               Kind = "commit-falls"
 	KindTermFalls                 Kind = "term-falls"
+	KindStatesGone                Kind = "states-gone"
 	KindJointConfiguration        Kind = "joint-configuration"
 	KindReceivedUnused            Kind = "received-unused"
 	KindRecordsDiffer             Kind = "records-differ"
@@ -325,6 +326,7 @@ var kinds = []kindRow{
 	{KindVotedTwice, []ID{R06}, "a member voted twice in one term"},
 	{KindCommitFalls, []ID{R08}, "the commit index falls"},
 	{KindTermFalls, []ID{R08}, "the term falls"},
+	{KindStatesGone, []ID{R08}, "the log lacks every HardState"},
 	{KindJointConfiguration, []ID{R09}, "a joint configuration is stored"},
 	{KindReceivedUnused, []ID{S05}, "a received database was never committed to"},
 	{KindRecordsDiffer, []ID{K12}, "records of bucket key differ between members"},

@@ -126,11 +126,12 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 	if !m.HasWAL() || !m.HasSnap() || !m.Version.MayLack(release.SnapFileUnused) {
 		return nil
 	}
-	newest := snapshotIndex(m)
+	// A file that is newer than the log's end stands for older ones, which a server purged: then the log lost its end.
+	newest, end := snapshotIndex(m), m.LastIndex()
 	if newest == 0 || hasSnapDB(m, newest) ||
 		slices.ContainsFunc(m.Snap.Files, func(f *dumplog.SnapFile) bool {
-			return max(f.Index,
-				f.NameIndex) == newest
+			index := max(f.Index, f.NameIndex)
+			return index == newest || index > end && f.Damage == nil
 		}) {
 		return nil
 	}
@@ -145,11 +146,18 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 	if s := m.NewestSnap(); s != nil {
 		from = s.Index
 	}
-	if s := &m.WAL.Summary; s.FirstIndex > from+1 {
-		f.Severity, f.Class, f.At = Error, ClassSnapshotDamage, At{Index: newest}
-		f.Explanation = fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it: a server of "+
-			"this version cannot start", s.FirstIndex)
+	cannot := ""
+	switch s := &m.WAL.Summary; {
+	case s.FirstIndex > from+1:
+		cannot = fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it", s.FirstIndex)
+	case slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.To > from }):
+		cannot = "a snapshot was received from another member: the log lacks entries before it, and only its file " +
+			"stands for them"
+	default:
+		return f
 	}
+	f.Severity, f.Class, f.At = Error, ClassSnapshotDamage, At{Index: newest}
+	f.Explanation = cannot + ": a server of this version cannot start"
 	return f
 }
 

@@ -229,6 +229,9 @@ var commitNeverFalls = described(Check{
 					return f
 				}, logRanges)...)
 			fs = append(fs, in.alteredVotes(m)...)
+			if f := in.statesGone(m); f != nil {
+				fs = append(fs, *f)
+			}
 		}
 		return outcome(fs, in.unreadableParts("wal"))
 	},

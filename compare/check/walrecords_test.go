@@ -310,3 +310,103 @@ func TestFirstSegmentOfAPurgedLogRenamed(t *testing.T) {
 	}
 	wantFinding(t, dirInput(t, dirs...), "W05", []string{"node2"}, "named for index", "no segment to start from")
 }
+
+// TestSnapshotFileGone: without the newest .snap file a server starts from the whole log, unless the snapshot was
+// received in the place of entries.
+func TestSnapshotFileGone(t *testing.T) {
+	for name, received := range map[string]bool{"of its own": false, "received": true} {
+		t.Run(name, func(t *testing.T) {
+			h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+			h.Found(false, 0xa1)
+			h.State(2, 0xa1, 1)
+			h.Request(2, 2, nil)
+			last := uint64(2)
+			put := func() {
+				last++
+				h.Put(2, last, clustertest.RequestID(0xa1, 1763000000000, last), "k", fmt.Sprint(last), true)
+			}
+			for last < 20 && !received {
+				put()
+			}
+			if !received {
+				h.State(2, 0xa1, last)
+			}
+			last = 20
+			h.Snapshot(2, 20, 0xa1)
+			put()
+			h.State(2, 0xa1, last)
+			h.Member(0xa1, false, true)
+			dir := h.Close(last, 2)
+			wantOutcome(t, dirInput(t, dir), "X03", check.Holds)
+			removed(t, filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", 2, 20)))
+			f, want := wantFinding(t, dirInput(t, dir), "X03", []string{"node1"}), check.Warning
+			if received {
+				want = check.Error
+			}
+			if f.Severity != want {
+				t.Errorf("%s, want %s: %s", f.Severity, want, f.Explanation)
+			}
+		})
+	}
+}
+
+// TestSnapshotFileOfLostEnd: a log that lost its end names an older snapshot as its newest, whose file was purged since.
+func TestSnapshotFileOfLostEnd(t *testing.T) {
+	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+	h.Found(false, 0xa1)
+	h.State(2, 0xa1, 1)
+	h.Request(2, 2, nil)
+	for i := uint64(3); i <= 12; i++ {
+		h.Put(2, i, clustertest.RequestID(0xa1, 1763000000000, i), "k", fmt.Sprint(i), true)
+		h.State(2, 0xa1, i)
+	}
+	h.Snapshot(2, 10, 0xa1)
+	h.Member(0xa1, false, true)
+	dir := h.Close(12, 2)
+	snap := func(index int) string {
+		return filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", 2, index))
+	}
+	newer := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+	newer.Snapshot(2, 30, 0xa1)
+	b, err := os.ReadFile(filepath.Join(newer.Close(30, 2), "member", "snap", filepath.Base(snap(30))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed(t, snap(10))
+	wantFinding(t, dirInput(t, dir), "X03", []string{"node1"}, "index 10) is gone")
+	if err := os.WriteFile(snap(30), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantOutcome(t, dirInput(t, dir), "X03", check.Holds)
+}
+
+// TestLogWithoutHardStates: who proposed an entry had stored a term before. One that joined and wrote nothing yet had not.
+func TestLogWithoutHardStates(t *testing.T) {
+	for name, c := range map[string]struct {
+		proposer uint64
+		state    bool
+		gone     bool
+	}{"its own proposal": {proposer: 0xa1, gone: true}, "another's": {proposer: 0xa2},
+		"stored": {proposer: 0xa1, state: true}} {
+		t.Run(name, func(t *testing.T) {
+			h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+			for i, id := range []uint64{0xa1, 0xa2} {
+				h.Conf(1, uint64(i+1), clustertest.AddVoter(id, 0))
+				h.Member(id, false, true)
+			}
+			h.Request(2, 3, nil)
+			h.Publish(2, 4, c.proposer, clustertest.RequestID(c.proposer, 1763000000000, 1))
+			if c.state {
+				h.State(2, 0xa1, 4)
+			}
+			in := dirInput(t, h.Close(4, 2))
+			if !c.gone {
+				wantOutcome(t, in, "R08", check.Holds)
+				return
+			}
+			if f := wantFinding(t, in, "R08", []string{"node1"}, "lacks every HardState"); f.Class != "wal-damage" {
+				t.Error(f.Class)
+			}
+		})
+	}
+}

@@ -154,7 +154,7 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 	for i, st := range s.steps {
 		if n := i + 1; of.SnapshotAt > 0 && n > of.LogUntil && n <= of.SnapshotAt {
 			if n == of.SnapshotAt {
-				synthOK(tb, w.SaveSnapshot(walpb.Snapshot{Index: s.Index(n), Term: st.Term, ConfState: s.confState()}))
+				s.upTo(n).snapshot(tb, w, dir, st.Term, s.Index(n)) // its file is all that stands for the entries
 			}
 			continue
 		}
@@ -169,7 +169,7 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 		synthOK(tb, w.Save(raftpb.HardState{Term: st.Term, Vote: s.ID(of.Votes[st.Term]), Commit: e.Index},
 			[]raftpb.Entry{e}))
 		if i+1 == s.Purged {
-			s.upTo(i+1).snapshot(tb, w, dir, e.Index)
+			s.upTo(i+1).snapshot(tb, w, dir, e.Term, e.Index)
 		}
 		if i+1 == of.SnapshotTaken {
 			synthOK(tb, w.SaveSnapshot(walpb.Snapshot{Index: e.Index, Term: e.Term, ConfState: s.confState()}))

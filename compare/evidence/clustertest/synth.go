@@ -118,7 +118,7 @@ func (s Synth) WriteWAL(tb testing.TB, dir string, member int) {
 			Put: &etcdserverpb.PutRequest{Key: s.put(j, val), Value: bytes.Clone(val)}})
 		if j+1 == s.Purged {
 			flush()
-			s.snapshot(tb, w, dir, index)
+			s.snapshot(tb, w, dir, 2, index)
 		}
 	}
 	flush()

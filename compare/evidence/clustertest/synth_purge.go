@@ -14,7 +14,7 @@ import (
 )
 
 // snapshot writes the .snap file and its record, as a server does for a snapshot at index.
-func (s Synth) snapshot(tb testing.TB, w *wal.WAL, walDir string, index uint64) {
+func (s Synth) snapshot(tb testing.TB, w *wal.WAL, walDir string, term, index uint64) {
 	tb.Helper()
 	conf := raftpb.ConfState{}
 	for i := range s.Members {
@@ -27,8 +27,8 @@ func (s Synth) snapshot(tb testing.TB, w *wal.WAL, walDir string, index uint64) 
 	dir := filepath.Join(filepath.Dir(walDir), "snap")
 	synthOK(tb, os.MkdirAll(dir, 0o700))
 	synthOK(tb, snap.New(zap.NewNop(), dir).SaveSnap(raftpb.Snapshot{Data: s.v2Store(),
-		Metadata: raftpb.SnapshotMetadata{Index: index, Term: 2, ConfState: conf}}))
-	synthOK(tb, w.SaveSnapshot(walpb.Snapshot{Index: index, Term: 2, ConfState: &conf}))
+		Metadata: raftpb.SnapshotMetadata{Index: index, Term: term, ConfState: conf}}))
+	synthOK(tb, w.SaveSnapshot(walpb.Snapshot{Index: index, Term: term, ConfState: &conf}))
 }
 
 // v2Store returns the JSON of a v2 store with the members, in the form of etcd's api/v2store.
