@@ -110,13 +110,13 @@ browser-slice: $(TOOLS)/testcount ## the fast part of the browser tests, about 2
 	$(GO) test -json -count=1 -timeout 5m -tags browser -run '^TestBrowser(Timeline|Tree|Keyboard|Print|WithoutScripts)$$' ./cmd/etcd-medic/internal/render/htmlreport | $(TOOLS)/testcount
 
 # SEEDS of the soak, CASE (the one case to judge, or how the names of faults begin), KEEP (a folder for the sources of wrong cases), SETS (such a
-# folder: judge its cases once more, without servers), MEDIC (a built program to judge instead of this tree), OUT (a file for the table, also while it runs).
+# folder: judge its cases once more, without servers; with FAULTS=N apply faults to those without one), MEDIC (a built program to judge instead of this tree), OUT (a file for the table, also while it runs).
 SEEDS ?= 1..12
-SOAK = SOAK_SEEDS='$(SEEDS)' SOAK_CASE='$(CASE)' SOAK_KEEP='$(abspath $(KEEP))' SOAK_SETS='$(abspath $(SETS))' SOAK_MEDIC='$(abspath $(MEDIC))' SOAK_OUT='$(abspath $(OUT))' \
+SOAK = SOAK_SEEDS='$(SEEDS)' SOAK_CASE='$(CASE)' SOAK_KEEP='$(abspath $(KEEP))' SOAK_SETS='$(abspath $(SETS))' SOAK_FAULTS='$(FAULTS)' SOAK_MEDIC='$(abspath $(MEDIC))' SOAK_OUT='$(abspath $(OUT))' \
 	  ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS)
 
 .PHONY: soak
-soak: test-servers ## random histories on real servers, with and without faults: SEEDS=A..B [CASE=] [KEEP=DIR] [SETS=DIR] [MEDIC=PROGRAM]
+soak: test-servers ## random histories on real servers, with and without faults: SEEDS=A..B [CASE=] [KEEP=DIR] [SETS=DIR [FAULTS=N]] [MEDIC=PROGRAM]
 	$(SOAK) $(GO) test -count=1 -parallel 2 -timeout 12h -tags e2e -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
 
 # The slice asks for no false alarm on what servers left without a fault: where exactly a fault lands depends on how fast the machine is.

@@ -1,6 +1,8 @@
 package soak
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -55,5 +57,30 @@ func TestCaseNames(t *testing.T) {
 			t.Errorf("CASE=%s: %s is judged: %t, applied: %t", tc.want, tc.name, cfg.wants(tc.name),
 				cfg.wantsKind(kind))
 		}
+	}
+}
+
+// TestFaultsOnKeptCases applies faults to a kept history: its case without a fault is judged no more.
+func TestFaultsOnKeptCases(t *testing.T) {
+	root, dirs := t.TempDir(), synthetic(t, 0)
+	c := Case{Seed: 3, Name: healthyKind + "/all", Shape: "lag", Line: "3.6.16", Truth: Truth{Kind: healthyKind, Healthy: true}}
+	for i, d := range dirs {
+		c.Sources = append(c.Sources, Source{Name: fmt.Sprintf("node%d", i+1), Path: d})
+	}
+	if err := Keep(root, c, nil, &Collected{Log: []string{"restore [--bump-revision]"}}); err != nil {
+		t.Fatal(err)
+	}
+	table := NewTable()
+	seen := 0
+	Damage(t, root, Config{Case: "db-empty", Faults: 1, Table: table, Diagnose: func(s []Source) *Answer {
+		for _, src := range s {
+			if st, err := os.Stat(dbFile(src.Path)); err == nil && st.Size() == 0 {
+				seen++
+			}
+		}
+		return answer(t, saysHealthy)
+	}})
+	if wrong, judged := table.Wrong(); judged < 3 || wrong != judged || seen < judged {
+		t.Errorf("%d of %d are wrong, %d damaged sources", wrong, judged, seen)
 	}
 }

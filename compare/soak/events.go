@@ -41,6 +41,10 @@ func (h *History) event(name string) {
 		h.promote()
 	case "remove":
 		h.remove(h.any())
+	case "dismiss":
+		h.dismiss()
+	case "replace":
+		h.replace(h.any())
 	case "restore":
 		h.restore()
 	case "nospace":

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -35,6 +36,9 @@ type Victim struct {
 	Older   string
 	Backups []string
 	Live    string
+	// Foreign yields the data dir of another cluster, Forced what became of a copy of this one on which a new cluster was
+	// forced; nil or "" is neither.
+	Foreign, Forced func() string
 	// Restored is true if the log begins with a restore: what was there before is in no log.
 	Restored bool
 }
@@ -86,7 +90,8 @@ func Faults() []Fault {
 	for i := range mix {
 		mix[i].Mix = true
 	}
-	return slices.Concat(kvFaults, stateFaults, memberFaults, metaFaults, raw, logFaults, recordFaults, mix)
+	return slices.Concat(kvFaults, oldFaults, stateFaults, rowFaults, memberFaults, metaFaults, raw, logFaults,
+		recordFaults, entryFaults, snapFaults, foreignFaults, mix)
 }
 
 func (f *Fault) exists(line string) bool {
@@ -108,7 +113,7 @@ func (r *runner) faults() {
 			continue
 		}
 		scope := pick(rng, "one", "one", "one", "one", "two", "all")
-		if r.cfg.Case == "" && applied == perSeed {
+		if r.cfg.Case == "" && applied == cmp.Or(r.cfg.Faults, perSeed) {
 			return
 		}
 		if r.fault(f, scope) {
@@ -162,11 +167,22 @@ func (r *runner) fault(f Fault, scope string) bool {
 	first := sources[victims[0]]
 	r.judge(kind, sources, truthOf(kind, len(r.col.Members), sources, effects))
 	r.judge(kind, []Source{first}, truthOf(kind, len(r.col.Members), []Source{first}, effects))
+	together := func(sources ...Source) {
+		r.judge(kind, sources, truthOf(kind, len(r.col.Members), sources, effects))
+	}
 	for _, s := range sources {
 		if effects[s.Name] == nil {
-			r.judge(kind, []Source{s, first}, truthOf(kind, len(r.col.Members), []Source{s, first}, effects))
+			together(s, first)
 			break
 		}
+	}
+	if len(victims) > 1 && len(sources) > 2 { // members damaged in the same way
+		together(first, sources[victims[1]])
+	}
+	if len(r.col.Extras) > 0 {
+		x := r.col.Extras[rng.IntN(len(r.col.Extras))]
+		together(append(slices.Clone(sources), x)...)
+		together(first, x)
 	}
 	return true
 }
@@ -175,7 +191,8 @@ func (r *runner) fault(f Fault, scope string) bool {
 func (r *runner) victim(i int, kind, dir string) *Victim {
 	name := r.col.Members[i].Name
 	v := &Victim{Dir: dir, Rng: Rand(r.col.Setup.Seed, "fault "+kind), Line: r.col.Setup.Line,
-		Restored: r.col.Restored, Older: r.col.Older[name], Live: r.col.Live[name]}
+		Restored: r.col.Restored, Older: r.col.Older[name], Live: r.col.Live[name], Foreign: r.foreignDir,
+		Forced: func() string { return r.forcedDir(i) }}
 	for k, s := range r.col.Members {
 		if k != i && !s.Lags {
 			v.Others = append(v.Others, s.Path)

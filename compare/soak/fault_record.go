@@ -7,6 +7,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // alterEntry alters the value in a put whose record the database holds.
@@ -62,7 +64,11 @@ func dropEntry(f *Victim) (*Effect, error) {
 	if from < 2 || from >= len(list)-2 || places[from].seg != len(segs)-1 || places[from].rec < 5 {
 		return nil, errNotHere
 	}
-	gone := list[from].Index
+	ks, err := readKeyspace(f.Dir)
+	if err != nil {
+		return nil, err
+	}
+	gone, shown := list[from].Index, ks.wrote(&list[from])
 	for i := from + 1; i < len(list); i++ {
 		e := list[i]
 		e.Index--
@@ -76,9 +82,12 @@ func dropEntry(f *Victim) (*Effect, error) {
 		return nil, err
 	}
 	_, end := logBounds(f.Dir)
+	// A crash of a single member of an old release can leave the database ahead of the log.
+	ahead := (len(f.Others) > 0 || release.Of(f.Line).Has(release.SyncBeforeApply).Certain()) &&
+		uint64(number(f.Dir, "consistent_index")) > end
 	return &Effect{What: fmt.Sprintf("entry %d dropped, later ones renumbered", gone),
 		Classes: append([]string{"member-lost-data", "torn-copy"}, entryClasses...),
-		Alone:   uint64(number(f.Dir, "consistent_index")) > end, Inconclusive: true,
+		Alone:   ahead || shown && gone <= uint64(number(f.Dir, "consistent_index")), Inconclusive: true,
 		Witness: func(dir string) bool {
 			first, last := logBounds(dir)
 			return first <= gone && last > gone

@@ -138,7 +138,10 @@ func alterFitting(f *Victim, bucket string, fits func(row) bool, alter func(stri
 	}
 	var list []row
 	for _, r := range all {
-		if fits(r) {
+		if !fits(r) {
+			continue
+		}
+		if other := alter(r.value); other != "" && other != r.value {
 			list = append(list, r)
 		}
 	}
@@ -146,11 +149,7 @@ func alterFitting(f *Victim, bucket string, fits func(row) bool, alter func(stri
 		return nil, errNotHere
 	}
 	r := list[f.Rng.IntN(len(list))]
-	other := alter(r.value)
-	if other == "" || other == r.value {
-		return nil, errNotHere
-	}
-	return rowEffect(f, "altered", r, classesOf(bucket)), editDB(f.Dir, r.put(other))
+	return rowEffect(f, "altered", r, classesOf(bucket)), editDB(f.Dir, r.put(alter(r.value)))
 }
 
 func dropAny(bucket string) func(*Victim) (*Effect, error) {

@@ -53,6 +53,7 @@ func TestEveryFaultChangesItsVictimOnly(t *testing.T) {
 		all = append(all, s...)
 	}
 	evidencetest.Unchanged(t, all...)
+	foreign := func() string { return filepath.Join(evidencetest.Incident(t, "n-silent-kv-divergence"), "node2") }
 	for _, f := range Faults() {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +65,7 @@ func TestEveryFaultChangesItsVictimOnly(t *testing.T) {
 					t.Fatal(err)
 				}
 				v := &Victim{Dir: dir, Rng: Rand(1, f.Name), Line: "3.6.16", Others: dirs[1:], Older: dirs[1],
-					Live: dirs[2], Backups: []string{dbFile(dirs[1])}}
+					Live: dirs[2], Backups: []string{dbFile(dirs[1])}, Foreign: foreign, Forced: foreign}
 				effect, err := f.Apply(v)
 				if errors.Is(err, errNotHere) {
 					if !same(dirs[0], dir, !f.Raw) {

@@ -347,5 +347,5 @@ func (h *History) upgrade() {
 
 // KeepLog writes what was done next to kept data.
 func (c *Collected) KeepLog(dir string) error {
-	return os.WriteFile(filepath.Join(dir, "history.txt"), []byte(strings.Join(c.Log, "\n")+"\n"), 0o600)
+	return os.WriteFile(filepath.Join(dir, historyFile), []byte(strings.Join(c.Log, "\n")+"\n"), 0o600)
 }

@@ -2,9 +2,14 @@ package soak
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
 // refuse asks for membership changes that are refused, most of them only when they are applied, and updates the URLs of
@@ -91,6 +96,48 @@ func (h *History) remove(i int) {
 		time.Sleep(300 * time.Millisecond)
 		h.c.Stop(i)
 	}
+	h.settle()
+}
+
+// dismiss removes the learner.
+func (h *History) dismiss() {
+	for i := range h.learners {
+		h.c.Remove(i)
+		delete(h.learners, i)
+		h.gone[i] = true
+		h.say("learner %s is removed", h.c.Name(i))
+		if h.c.Running(i) {
+			time.Sleep(300 * time.Millisecond)
+			h.c.Stop(i)
+		}
+		h.settle()
+		return
+	}
+	h.restart(h.any())
+}
+
+// replace gives a member other than the first up and adds it again, under its name and with an empty data dir. Its old
+// one is kept.
+func (h *History) replace(i int) {
+	if i == 0 || h.members() < 3 || len(h.voters()) < h.members() {
+		h.restart(h.any())
+		return
+	}
+	h.c.Stop(i)
+	h.settle()
+	h.burst(4)
+	dst := filepath.Join(h.dir, "old-"+h.c.Name(i))
+	if err := errors.Join(os.RemoveAll(dst), evidencetest.CopyTo(h.c.DataDir(i), dst)); err != nil {
+		h.t.Fatal(err)
+	}
+	h.extras = slices.DeleteFunc(h.extras, func(s Source) bool { return s.Path == dst })
+	h.extras = append(h.extras, Source{Name: h.c.Name(i) + "-old", Path: dst, Aged: true})
+	delete(h.older, h.c.Name(i)) // of another identity
+	delete(h.live, h.c.Name(i))
+	h.c.Remove(i)
+	h.c.Wipe(i)
+	h.c.AddAgain(i)
+	h.say("%s is replaced", h.c.Name(i))
 	h.settle()
 }
 

@@ -24,6 +24,8 @@ type Config struct {
 	Keep     string
 	Diagnose Diagnoser
 	Table    *Table
+	// Faults is how many faults of the catalogue a history gets, 0 for the usual number.
+	Faults int
 }
 
 // Run makes the history of a seed and judges its cases.
@@ -61,6 +63,11 @@ type runner struct {
 	done map[string]bool
 	// base are the ways in which the answer for undamaged members is wrong, by their names.
 	base map[string][]Problem
+	// foreign is the data dir of another cluster, forced that of a member that went on by itself; made when a fault asks
+	// for them.
+	foreign, forced string
+	// kept is true if the history was made earlier, without servers at hand.
+	kept bool
 }
 
 // wants reports whether a case is selected by its name or by a prefix of its kind.
@@ -177,6 +184,60 @@ func Examine(c *Case, diagnose Diagnoser) []Problem {
 	return problems
 }
 
+// Damage applies faults to copies of every kept case without a fault below root, which needs no servers. Faults that
+// need some are left out.
+func Damage(t testing.TB, root string, cfg Config) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "*-"+healthyKind+"-*", caseFile))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no kept cases without a fault below %s: %v", root, err)
+	}
+	seen := map[uint64]bool{}
+	for _, f := range files {
+		c, err := readCase(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		col := &Collected{Setup: SetupOf(c.Seed)}
+		col.Setup.Line, col.Setup.Shape.Name = c.Line, c.Shape
+		for _, s := range c.Sources {
+			if s.Aged {
+				col.Extras = append(col.Extras, s)
+			} else {
+				col.Members = append(col.Members, s)
+			}
+		}
+		if len(col.Members) < col.Setup.Shape.Members || col.Setup.Shape.Defect || seen[c.Seed] {
+			continue // not all of the cluster, or its faults were judged
+		}
+		seen[c.Seed] = true
+		if b, err := os.ReadFile(filepath.Join(filepath.Dir(f), historyFile)); err == nil {
+			col.Log = strings.Split(strings.TrimSpace(string(b)), "\n")
+			col.Restored = slices.ContainsFunc(col.Log, func(l string) bool { return strings.HasPrefix(l, "restore [") })
+		}
+		r := &runner{t: t, cfg: cfg, col: col, done: map[string]bool{}, base: map[string][]Problem{}, kept: true}
+		r.faults()
+		r.backups()
+		wrong, judged := cfg.Table.Wrong()
+		t.Logf("%s: %d of %d cases are wrong so far", filepath.Base(filepath.Dir(f)), wrong, judged)
+	}
+}
+
+func readCase(file string) (*Case, error) {
+	doc, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	c := &Case{}
+	if err := json.Unmarshal(doc, c); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	for i, s := range c.Sources {
+		c.Sources[i].Path = filepath.Join(filepath.Dir(file), s.Path)
+	}
+	return c, nil
+}
+
 func hashes(sources []Source) []string {
 	var out []string
 	for _, s := range sources {
@@ -186,8 +247,11 @@ func hashes(sources []Source) []string {
 	return out
 }
 
-// caseFile holds a kept case; the paths in it are relative to it.
-const caseFile = "case.json"
+// caseFile holds a kept case, with paths relative to it, historyFile what was done.
+const (
+	caseFile    = "case.json"
+	historyFile = "history.txt"
+)
 
 // Keep copies the sources of a case to a separate folder, with its truth and what was wrong.
 func Keep(root string, c Case, problems []Problem, col *Collected) error {
@@ -221,21 +285,14 @@ func Again(root string, cfg Config) error {
 		return fmt.Errorf("no kept cases below %s: %w", root, err)
 	}
 	for _, f := range files {
-		doc, err := os.ReadFile(f)
+		c, err := readCase(f)
 		if err != nil {
 			return err
-		}
-		var c Case
-		if err := json.Unmarshal(doc, &c); err != nil {
-			return fmt.Errorf("%s: %w", f, err)
 		}
 		if !cfg.wants(c.Name) {
 			continue
 		}
-		for i, s := range c.Sources {
-			c.Sources[i].Path = filepath.Join(filepath.Dir(f), s.Path)
-		}
-		cfg.Table.Add(c, Examine(&c, cfg.Diagnose))
+		cfg.Table.Add(*c, Examine(c, cfg.Diagnose))
 	}
 	return nil
 }

@@ -50,13 +50,14 @@ var shapes = []Shape{
 	{Name: "lag", Members: 3, Events: []string{"lag", "lag", "restart", "kill"}},
 	{Name: "kube-single", Members: 1, Kube: true, Events: []string{"restart", "kill", "restart", "backup"}},
 	{Name: "auth", Members: 3, Auth: true, Events: []string{"restart", "kill", "backup", "lag", "none"}},
-	{Name: "members", Members: 3, Events: []string{"learner", "promote", "remove", "restart", "refuse"}},
+	{Name: "members", Members: 3, Events: []string{"learner", "promote", "remove", "restart", "refuse", "dismiss",
+		"replace"}},
 	{Name: "restore", Members: 3, Events: []string{"restore", "restart", "backup", "restart", "kill"}},
 	{Name: "upgrade", Members: 3, Upgrade: true, Events: []string{"restart", "backup", "none"}},
-	{Name: "five", Members: 5, Events: []string{"restart", "kill", "lag", "move", "refuse"}},
+	{Name: "five", Members: 5, Events: []string{"restart", "kill", "lag", "move", "refuse", "replace"}},
 	{Name: "kube-auth", Members: 3, Kube: true, Auth: true, Events: []string{"restart", "backup", "kill"}},
 	{Name: "kube-members", Members: 3, Kube: true, Events: []string{"lag", "restart", "remove", "learner", "promote",
-		"refuse"}},
+		"refuse", "replace", "dismiss"}},
 	{Name: "defect", Members: 3, Auth: true, Defect: true, Events: []string{"restart", "kill", "kill", "none"}},
 }
 

@@ -13,18 +13,28 @@ import (
 
 // TestSoak runs the seeds of SOAK_SEEDS (A..B). SOAK_CASE judges only cases whose names begin so, SOAK_KEEP is where
 // the sources of wrong cases go, SOAK_MEDIC is a built program to judge instead of this build's library. With SOAK_SETS
-// it makes no history and judges the cases kept below that folder once more. The table also goes to the file SOAK_OUT.
+// it makes no history and judges the cases kept below that folder once more, or, with SOAK_FAULTS=N, applies up to N
+// faults to copies of those without one. The table also goes to the file SOAK_OUT.
 func TestSoak(t *testing.T) {
 	cfg := soak.Config{Case: os.Getenv("SOAK_CASE"), Keep: os.Getenv("SOAK_KEEP"), Diagnose: soak.InProcess,
 		Table: soak.NewTable()}
 	if p := os.Getenv("SOAK_MEDIC"); p != "" {
 		cfg.Diagnose = soak.Program(p)
 	}
-	if sets := os.Getenv("SOAK_SETS"); sets != "" {
+	sets := os.Getenv("SOAK_SETS")
+	if n := os.Getenv("SOAK_FAULTS"); n != "" {
+		if _, err := fmt.Sscan(n, &cfg.Faults); err != nil {
+			t.Fatal(err)
+		}
+	}
+	switch {
+	case sets != "" && cfg.Faults > 0:
+		soak.Damage(t, sets, cfg)
+	case sets != "":
 		if err := soak.Again(sets, cfg); err != nil {
 			t.Fatal(err)
 		}
-	} else {
+	default:
 		runSeeds(t, cfg)
 	}
 	t.Logf("\n%s", report(t, cfg.Table))

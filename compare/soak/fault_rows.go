@@ -1,0 +1,155 @@
+package soak
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/authpb"
+	"go.etcd.io/etcd/server/v3/lease/leasepb"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// rowFaults alter rows of the small buckets in further ways.
+var rowFaults = []Fault{
+	{Name: "auth-user-root", Apply: alterAny("authUsers", func(v string) string {
+		return editProto(v, &authpb.User{}, func(u *authpb.User) {
+			if !slices.Contains(u.Roles, "root") {
+				u.Roles = append(u.Roles, "root")
+				slices.Sort(u.Roles)
+			}
+		})
+	})},
+	{Name: "auth-permission-type", Apply: alterAny("authRoles", func(v string) string {
+		return editProto(v, &authpb.Role{}, func(r *authpb.Role) {
+			for _, p := range r.KeyPermission {
+				p.PermType = (p.PermType + 1) % 3
+			}
+		})
+	})},
+	{Name: "auth-permission-range", Apply: alterAny("authRoles", func(v string) string {
+		return editProto(v, &authpb.Role{}, func(r *authpb.Role) {
+			for _, p := range r.KeyPermission {
+				p.RangeEnd = []byte{0}
+			}
+		})
+	})},
+	{Name: "auth-role-added", Apply: addRow("authRoles", "intruders", func(string) string {
+		return editProto("", &authpb.Role{}, func(r *authpb.Role) { r.Name = []byte("intruders") })
+	})},
+	{Name: "auth-revision-dropped", Apply: func(f *Victim) (*Effect, error) {
+		users, err := rows(f.Dir, "authUsers")
+		if err != nil {
+			return nil, err
+		}
+		if len(users) == 0 {
+			return nil, errNotHere
+		}
+		return alone(dropKey("auth", "authRevision"))(f)
+	}},
+	{Name: "lease-remaining", Since: "3.4", Apply: alterAny("lease", func(v string) string {
+		return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.RemainingTTL = max(1, l.TTL/2) })
+	})},
+	{Name: "lease-id", Apply: alone(alterAny("lease", func(v string) string {
+		return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.ID += 3 })
+	}))},
+	{Name: "alarm-dropped", Apply: dropAny("alarm")},
+	{Name: "member-id", Apply: alone(alterMember(func(m map[string]any) { m["id"] = json.Number("77777") }))},
+	{Name: "member-removed-added", Apply: addRow("members_removed", "7e57ab1e7e57ab1f",
+		func(string) string { return "removed" })},
+	{Name: "cluster-version-lower", Apply: alterRow("cluster", "clusterVersion", func(v string) string {
+		if strings.HasPrefix(v, "3.0") {
+			return ""
+		}
+		return "3.0.0"
+	})},
+	{Name: "cluster-version-dropped", Apply: dropKey("cluster", "clusterVersion")},
+	{Name: "cindex-zero", Apply: setIndex(func(int64) int64 { return 0 })},
+	{Name: "cindex-highest", Apply: setIndex(func(int64) int64 { return math.MaxInt64 })},
+	{Name: "meta-term-lower", Since: "3.5", Apply: func(f *Victim) (*Effect, error) {
+		was, index := number(f.Dir, "term"), number(f.Dir, "consistent_index")
+		if was < 2 {
+			return nil, errNotHere
+		}
+		effect, err := metaSet("term", func(_ *Victim, v int64) int64 { return v - 1 })(f)
+		if err == nil {
+			effect.Alone = holdsEntry(f.Dir, index, was)
+		}
+		return effect, err
+	}},
+	{Name: "conf-state-voter-dropped", Since: "3.5", Apply: func(f *Victim) (*Effect, error) {
+		return alterConfState(f, func(cs *raftpb.ConfState) bool {
+			if len(cs.Voters) < 2 {
+				return false
+			}
+			cs.Voters = cs.Voters[:len(cs.Voters)-1]
+			return true
+		})
+	}},
+	{Name: "conf-state-learner", Since: "3.5", Apply: func(f *Victim) (*Effect, error) {
+		return alterConfState(f, func(cs *raftpb.ConfState) bool {
+			if len(cs.Voters) < 2 {
+				return false
+			}
+			cs.Learners, cs.Voters = append(cs.Learners, cs.Voters[0]), cs.Voters[1:]
+			return true
+		})
+	}},
+}
+
+// alterConfState edits the configuration in bucket meta, which the server writes as JSON.
+func alterConfState(f *Victim, alter func(*raftpb.ConfState) bool) (*Effect, error) {
+	r, err := metaRow(f, "confState")
+	if err != nil {
+		return nil, err
+	}
+	var cs raftpb.ConfState
+	if json.Unmarshal([]byte(r.value), &cs) != nil || !alter(&cs) {
+		return nil, errNotHere
+	}
+	b, err := json.Marshal(cs)
+	if err != nil {
+		return nil, err
+	}
+	return rowEffect(f, "another configuration", r, append([]string{"db-damage"}, memberClasses...)),
+		editDB(f.Dir, r.put(string(b)))
+}
+
+// holdsEntry tells whether the log has an entry of that index and term.
+func holdsEntry(dir string, index, term int64) bool {
+	segs, err := readLog(dir)
+	if err != nil {
+		return false
+	}
+	_, list := entries(segs)
+	return slices.ContainsFunc(list, func(e raftpb.Entry) bool {
+		return e.Index == uint64(index) && e.Term == uint64(term)
+	})
+}
+
+// dropKey drops one row by its key.
+func dropKey(bucket, key string) func(*Victim) (*Effect, error) {
+	return func(f *Victim) (*Effect, error) {
+		r := row{bucket, key, ""}
+		if !hasRow(f.Dir, bucket, key) {
+			return nil, errNotHere
+		}
+		r.value = rowValue(f.Dir, r)
+		return rowEffect(f, "dropped", r, classesOf(bucket)), editDB(f.Dir, r.drop())
+	}
+}
+
+// setIndex writes a consistent index that is impossible for the content.
+func setIndex(to func(int64) int64) func(*Victim) (*Effect, error) {
+	return func(f *Victim) (*Effect, error) {
+		ks, err := readKeyspace(f.Dir)
+		if err != nil {
+			return nil, err
+		}
+		if ks.last == 0 || number(f.Dir, "consistent_index") == 0 {
+			return nil, errNotHere
+		}
+		return metaSet("consistent_index", func(_ *Victim, v int64) int64 { return to(v) })(f)
+	}
+}
