@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -94,7 +95,7 @@ func streams(t *testing.T, c *clustertest.Cluster, access evidence.Access) (n []
 // snapshot stream of each member, and nobody is called a member that loses nothing. As long as nothing differs, the
 // cluster is healthy, although it is written to.
 func TestE2EEndpointsDifferEach(t *testing.T) {
-	for _, line := range []string{"3.4.23", "3.6.16"} {
+	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16"} {
 		t.Run(line, func(t *testing.T) {
 			c := clustertest.Start(t, clustertest.Server(t, line), 3, clustertest.Options{TLS: true,
 				Args: []string{"--heartbeat-interval=200", "--election-timeout=2000", "--bcrypt-cost=4"}})
@@ -116,8 +117,9 @@ func TestE2EEndpointsDifferEach(t *testing.T) {
 				t.Fatal(err)
 			}
 			address := [2]string{`"node1"`, `"nodeX"`}
-			if line == "3.4.23" { // names are not compared before 3.6, and addresses not used from the database
-				address = [2]string{`"peerURLs":["https:`, `"peerURLs":["http:`}
+			if line != "3.6.16" { // names are not compared before 3.6, and addresses not used from the database
+				is := `"peerURLs":["` + c.PeerURL(0)
+				address = [2]string{is, strings.Replace(is, "https:", "http:", 1)}
 			}
 			for _, d := range []struct {
 				what, check string
@@ -125,6 +127,7 @@ func TestE2EEndpointsDifferEach(t *testing.T) {
 				edit        func(tx *bbolt.Tx) error
 			}{
 				{"nothing", "", true, nil},
+				{"nothing while idle", "", false, nil},
 				{"a key", "K01", true, replaced("key", "soundvalue", "otherthing")},
 				{"auth rows", "A03", true, dropped("authRoles")},
 				{"a lease", "L01", false, dropped("lease")},
@@ -137,6 +140,9 @@ func TestE2EEndpointsDifferEach(t *testing.T) {
 					return tx.Bucket([]byte("alarm")).Put(nospace, nil)
 				}},
 			} {
+				if d.what == "members" && line == "3.4.23" {
+					continue // a restart writes the row again from the conf changes of its log
+				}
 				t.Run(d.what, func(t *testing.T) {
 					c.WaitEqual()
 					var sound []byte
@@ -179,6 +185,10 @@ func wantFound(t *testing.T, c *clustertest.Cluster, o compare.Options, id strin
 		}
 	}
 	t.Logf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
+	for i := range r.Members {
+		f := &r.Members[i]
+		t.Logf("%s: stored index %d, applied %d", f.Name, *f.DB.ConsistentIndex, f.AppliedIndex)
+	}
 	found := false
 	for _, f := range r.Findings {
 		t.Logf("%s %s: %s", f.Severity, f.Check, f.Title)

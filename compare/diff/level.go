@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
@@ -99,32 +100,20 @@ func aheadOfIndex(rp *replay.Result, i int) bool {
 
 // byRevision adds members whose revision at the common index is unknown, at the revision of the others. As long as the
 // histories agree, equal revisions mean equal content. If no two members can be compared at an index, it compares them
-// at the revision that most of them have.
+// at the revision that most of them have; so it does with more running members, whose snapshots begin one entry apart.
 func (r *Result) byRevision(take, group []int) []int {
-	if len(group) < 2 {
-		var at int64
-		group = nil
-		for _, i := range take {
-			var can []int
-			rev := r.Members[i].CurrentRevision()
-			for _, j := range take {
-				if r.holds(j, rev) {
-					can = append(can, j)
-				}
-			}
-			if len(can) > len(group) || len(can) == len(group) && rev > at {
-				group, at = can, rev
-			}
-		}
-		if len(group) < 2 {
-			return group
-		}
+	wider, rev := r.atOneRevision(take)
+	if len(group) < 2 && len(wider) < 2 {
+		return wider
+	}
+	if len(group) < 2 || len(wider) > len(group) && r.allRun(take) {
 		r.Common = r.lowest
-		for _, i := range group {
-			r.Revs[i] = at
+		clear(r.Revs)
+		for _, i := range wider {
+			r.Revs[i] = rev
 		}
 		r.Note = "aligned by revision, because the logs do not show which revision belongs to the common index"
-		return group
+		return wider
 	}
 	at := r.Revs[group[0]]
 	for _, i := range group {
@@ -138,6 +127,28 @@ func (r *Result) byRevision(take, group []int) []int {
 	}
 	slices.Sort(group)
 	return group
+}
+
+// atOneRevision returns the members that hold one revision: the revision with most members, the highest of several.
+func (r *Result) atOneRevision(take []int) (group []int, at int64) {
+	for _, i := range take {
+		var can []int
+		rev := r.Members[i].CurrentRevision()
+		for _, j := range take {
+			if r.holds(j, rev) {
+				can = append(can, j)
+			}
+		}
+		if len(can) > len(group) || len(can) == len(group) && rev > at {
+			group, at = can, rev
+		}
+	}
+	return group, at
+}
+
+// allRun reports whether the members are snapshots of running servers.
+func (r *Result) allRun(take []int) bool {
+	return !slices.ContainsFunc(take, func(i int) bool { return r.Members[i].Source.Kind != evidence.KindEndpoint })
 }
 
 // holds reports whether a member's database has its content at a revision.

@@ -24,6 +24,8 @@ type stands struct {
 	without, torn bool
 	// at is its revision at the higher index of the replay, 0 when not known.
 	at int64
+	// runs is the snapshot of a running member.
+	runs bool
 }
 
 // aligned places the members; keyCommon is the index up to which the replay shows that nothing is outstanding.
@@ -33,6 +35,9 @@ func aligned(keyCommon uint64, list ...stands) *diff.Result {
 	for i, s := range list {
 		m := &evidence.Member{Source: &evidence.Source{Name: fmt.Sprint("node", i+1)}, AppliedMin: s.applied,
 			AppliedMax: s.applied}
+		if s.runs {
+			m.Source.Kind = evidence.KindEndpoint
+		}
 		if !s.without {
 			m.DB = &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{CurrentRev: s.rev, CompactRev: s.compact}}
 		}
@@ -74,6 +79,13 @@ func TestAlign(t *testing.T) {
 		compact   int64
 		note      string
 	}{
+		"of two running members one is an entry behind": {members: []stands{
+			{applied: 100, compact: 20, rev: 50, runs: true}, {applied: 100, compact: 20, rev: 50, runs: true},
+			{applied: 99, compact: 20, rev: 49, runs: true}}, common: 99, revs: []int64{49, 49, 49}, compact: 20,
+			note: byRevision},
+		"an older backup beside two": {members: []stands{{applied: 100, compact: 20, rev: 50},
+			{applied: 100, compact: 20, rev: 50}, {applied: 99, compact: 20, rev: 49}}, common: 100,
+			revs: []int64{50, 50, 0}, apart: []int{2}, compact: 20},
 		"all at one index": {keyCommon: 100, members: []stands{at100, at100, at100}, common: 100,
 			revs: []int64{50, 50, 50}, compact: -1},
 		"one lags, the others know its index": {keyCommon: 90, members: []stands{

@@ -100,14 +100,19 @@ func (r *Result) mayDiffer(row replay.Row, i, j int, rp *replay.Result) string {
 		row.Bucket = "members"
 		from, to = min(a.Commit, b.Commit), max(a.Commit, b.Commit)
 	}
+	more := a.MayHoldMore() || b.MayHoldMore()
 	switch {
 	case from == 0:
 		return "a database does not show how far it has applied the log"
-	case from == to:
+	case from == to && !more:
 		return ""
 	case rp == nil || rp.Survey == nil || rp.First == 0:
-		if a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax || decidedByAuthRevision(row, a, b) {
+		if a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax && !more || decidedByAuthRevision(row, a, b) {
 			return ""
+		}
+		if more {
+			return fmt.Sprintf("%s or %s went on applying entries while its snapshot began, and no log has them",
+				a.Label(), b.Label())
 		}
 		return fmt.Sprintf("%s and %s are at different indexes and no log has the entries between them", a.Label(),
 			b.Label())

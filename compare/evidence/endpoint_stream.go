@@ -15,6 +15,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // stream is the maintenance snapshot of a running member, which begins at one moment and is read later. Nothing else is
@@ -25,9 +26,11 @@ type stream struct {
 	host     string
 	cli      *clientv3.Client
 	status   *clientv3.StatusResponse
-	body     io.ReadCloser
-	taken    bool
-	err      error
+	// before and after are what the member said of itself right before and after its snapshot began; nil if it did not.
+	before, after *clientv3.StatusResponse
+	body          io.ReadCloser
+	taken         bool
+	err           error
 }
 
 const (
@@ -59,7 +62,7 @@ func (s *Set) beginStreams(ctx context.Context, specs []Spec) (all []*stream) {
 	for _, m := range all {
 		if m.err == nil {
 			id := m.status.Header.ClusterId
-			targets[id] = max(targets[id], m.status.RaftAppliedIndex)
+			targets[id] = max(targets[id], appliedIndex(m.status))
 		}
 	}
 	each(func(m *stream) { m.level(ctx, targets[m.status.Header.ClusterId]) })
@@ -93,6 +96,8 @@ func (m *stream) connect(ctx context.Context) error {
 	if m.cli, err = clientv3.New(cfg); err != nil {
 		return unreachable(m.endpoint, because(&cfg, err))
 	}
+	// The client keeps its token. With a password it would log in again for the stream, and a login is itself an entry.
+	m.cli.Username, m.cli.Password = "", ""
 	ask, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
 	if m.status, err = m.cli.Status(ask, cfg.Endpoints[0]); err != nil {
@@ -105,26 +110,57 @@ func (m *stream) connect(ctx context.Context) error {
 func (m *stream) level(ctx context.Context, index uint64) {
 	ctx, cancel := context.WithTimeout(ctx, levelTime)
 	defer cancel()
-	for at := m.status.RaftAppliedIndex; at < index; {
+	for at := appliedIndex(m.status); at < index; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(levelPause):
 		}
-		if st, err := m.cli.Status(ctx, m.cli.Endpoints()[0]); err == nil {
-			at = st.RaftAppliedIndex
+		if st := m.ask(ctx); st != nil {
+			at = appliedIndex(st)
 		}
 	}
 }
 
 // begin has the snapshot taken: its first piece has arrived then.
 func (m *stream) begin(ctx context.Context) error {
+	m.before = m.ask(ctx)
 	r, err := m.cli.SnapshotWithVersion(ctx)
 	if err != nil {
 		return unreachable(m.endpoint, err)
 	}
 	m.body = r.Snapshot
+	m.after = m.ask(ctx)
 	return nil
+}
+
+// ask returns what the member says of itself, nil if it does not answer soon.
+func (m *stream) ask(ctx context.Context) *clientv3.StatusResponse {
+	ctx, cancel := context.WithTimeout(ctx, levelTime)
+	defer cancel()
+	st, err := m.cli.Status(ctx, m.cli.Endpoints()[0])
+	if err != nil {
+		return nil
+	}
+	return st
+}
+
+// said is what the member said around the moment of its snapshot. A server that started again meanwhile has applied less
+// than before.
+func (m *stream) said() *running {
+	r := &running{cluster: m.status.Header.ClusterId, server: release.Of(m.status.Version)}
+	if m.before != nil && m.after != nil && appliedIndex(m.before) <= appliedIndex(m.after) {
+		r.applied, r.committed = appliedIndex(m.before), m.after.RaftIndex
+	}
+	return r
+}
+
+// appliedIndex is the index that a member has applied. Before 3.4 its raft index is that.
+func appliedIndex(st *clientv3.StatusResponse) uint64 {
+	if st.RaftAppliedIndex == 0 {
+		return st.RaftIndex
+	}
+	return st.RaftAppliedIndex
 }
 
 // save writes the snapshot into a file of dir, with the sha256 trailer that the server appends, and returns its path.

@@ -130,7 +130,8 @@ func (s *Set) expandEndpoint(ctx context.Context, spec Spec) ([]*Source, error) 
 		return nil, err
 	}
 	s.scratch = append(s.scratch, dir)
-	path, err := s.takeStream(spec.Where).save(ctx, dir)
+	m := s.takeStream(spec.Where)
+	path, err := m.save(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func (s *Set) expandEndpoint(ctx context.Context, spec Spec) ([]*Source, error) 
 		return nil, err
 	}
 	l.kind = KindEndpoint
-	return []*Source{{Kind: l.kind, Where: spec.Where, spec: spec, layout: l}}, nil
+	return []*Source{{Kind: l.kind, Where: spec.Where, spec: spec, layout: l, running: m.said()}}, nil
 }
 
 // fetched copies objects from object storage to scratch and returns the path of the copy. It returns a path unchanged.

@@ -311,8 +311,10 @@ func (m *Member) trailer() {
 // moves only with key writes. So a backup may contain leases, users, alarms and members of later entries that were
 // committed when it was taken.
 func reachOfBackups(members []*Member) {
+	alignRunning(members)
 	top := uint64(0)
 	for _, m := range members {
+		m.applied()
 		top = max(top, m.Commit)
 	}
 	for _, m := range members {
@@ -339,5 +341,12 @@ func (m *Member) applied() {
 			reach = min(reach, m.LastIndex())
 		}
 		m.AppliedMax = max(m.Commit, reach)
+	}
+	switch r := m.Source.running; {
+	case r == nil || m.indexOverride != 0:
+	case m.exactIndex > 0:
+		m.AppliedMin, m.AppliedMax, m.Commit = m.exactIndex, m.exactIndex, max(m.Commit, m.exactIndex)
+	default:
+		m.AppliedMax = max(m.AppliedMax, r.committed)
 	}
 }

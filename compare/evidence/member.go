@@ -23,6 +23,8 @@ type Source struct {
 	InUse  string
 	spec   Spec
 	layout layout
+	// running is what a running member said around the moment of its snapshot; nil for other sources.
+	running *running
 }
 
 // Member is the facts of one source. Absent parts are empty (see HasWAL, HasSnap and HasDB); DB is nil if absent.
@@ -44,7 +46,7 @@ type Member struct {
 	Commit uint64
 	// AppliedMin is the last entry certainly applied to the db (consistent index), AppliedMax the last that may be.
 	// They differ only up to 3.4, where entries without a key write do not move the consistent index. A backup has no
-	// log, so the commit index of the other sources bounds it.
+	// log, so the commit index of the other sources bounds it. A running member says itself what it has applied.
 	AppliedMin, AppliedMax uint64
 	// Problems are parts that could not be read. They are facts about the source.
 	Problems []Problem
@@ -58,6 +60,8 @@ type Member struct {
 	othersCommit uint64
 	// indexOverride replaces the stored consistent index; 0 means no override.
 	indexOverride uint64
+	// exactIndex is an index of which the snapshot of a running member shows the content; 0 if none is known.
+	exactIndex uint64
 }
 
 // Problem is a part of a source that is missing or could not be read.
