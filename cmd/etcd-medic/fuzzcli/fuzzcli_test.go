@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -116,6 +117,19 @@ func TestJudge(t *testing.T) {
 		if wrong := o.judge(); len(wrong) == 0 || !strings.Contains(strings.Join(wrong, "\n"), name) {
 			t.Errorf("%s: found %v", name, wrong)
 		}
+	}
+}
+
+// TestMemoryIsTheProgramsOwn: what the parent uses does not count, what the program uses does.
+func TestMemoryIsTheProgramsOwn(t *testing.T) {
+	ballast := bytes.Repeat([]byte("x"), 400<<20)
+	if o := program(t, "version"); o.memory == 0 || o.memory > 200<<20 {
+		t.Errorf("%d MB with %d MB of the parent", o.memory>>20, len(ballast)>>20)
+	}
+	runtime.KeepAlive(ballast)
+	dir, _ := memberWithLog(t, 100_000, putEntry)
+	if o := program(t, "inspect", dir); o.memory < 30<<20 {
+		t.Errorf("%d MB for a log of 100,000 entries", o.memory>>20)
 	}
 }
 

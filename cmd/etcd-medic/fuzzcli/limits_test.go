@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -93,7 +91,10 @@ func putEntry(w *logWriter, index uint64) {
 	w.entry(0, index, protowire.AppendBytes(protowire.AppendTag(req, 4, protowire.BytesType), put))
 }
 
-// program runs the program and returns what it did. The test's patience is for busy machines; what it took is told.
+// busy is how long a test waits for the program: the machine may be busy with other things.
+const busy = 10 * time.Minute
+
+// program runs the program and returns what it did.
 func program(t *testing.T, args ...string) *outcome {
 	t.Helper()
 	self, err := os.Executable()
@@ -101,12 +102,12 @@ func program(t *testing.T, args ...string) *outcome {
 		t.Fatal(err)
 	}
 	t.Setenv(asProgram, "1")
-	o, err := run(t.Context(), self, t.TempDir(), args)
+	o, err := run(t.Context(), self, t.TempDir(), args, busy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%v: code %d in %s, %d MB, %d bytes of output", args[0], o.code, o.took.Round(time.Millisecond),
-		o.memory>>20, len(o.stdout))
+	t.Logf("%v: code %d in %s (%s of work), %d MB, %d bytes of output", args[0], o.code,
+		o.took.Round(time.Millisecond), o.worked.Round(time.Millisecond), o.memory>>20, len(o.stdout))
 	if o.hung || o.signaled || o.code < 0 || o.code > 6 || bytes.Contains(o.stderr, []byte("goroutine ")) {
 		t.Fatalf("%v: code %d, hung %v, stderr %.2000s", args, o.code, o.hung, o.stderr)
 	}
@@ -142,7 +143,13 @@ func TestManyDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestManyConfChanges: 300,000 membership changes take time in proportion, whether they are about few members or add
+// linear tells whether the work of the program grew no more than in proportion from one size to another: three times as
+// much is allowed, and what any start takes. Time spent waiting for other processes of the machine does not count.
+func linear(small, large *outcome, times int) bool {
+	return large.worked <= time.Duration(3*times)*small.worked+2*time.Second
+}
+
+// TestManyConfChanges: 160,000 membership changes take time in proportion, whether they are about few members or add
 // one each. A context as servers write it makes a member of the cluster's list, without one it is a voter of raft only.
 // The report lists the voters, and else does not grow.
 func TestManyConfChanges(t *testing.T) {
@@ -160,120 +167,17 @@ func TestManyConfChanges(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			took := func(n int) time.Duration {
+			diagnosed := func(n int) *outcome {
 				dir, _ := memberWithLog(t, n, func(w *logWriter, index uint64) { w.entry(1, index, change(index)) })
 				o := program(t, "diagnose", dir, "-w", "json")
 				if o.memory > 1<<30 || len(o.stdout) > 8<<20+30*n {
 					t.Errorf("%d changes: %d MB of memory, %d bytes of output", n, o.memory>>20, len(o.stdout))
 				}
-				return o.took
+				return o
 			}
-			small, large := took(30_000), took(300_000)
-			if large > 60*small+20*time.Second {
-				t.Errorf("30,000 changes take %s, 300,000 take %s", small, large)
+			if small, large := diagnosed(20_000), diagnosed(160_000); !linear(small, large, 8) {
+				t.Errorf("20,000 changes take %s, 160,000 take %s", small.worked, large.worked)
 			}
 		})
-	}
-}
-
-// TestInterrupted: a signal ends a command within a second, while it is at work on a large set or waits for its input
-// or for its reader.
-func TestInterrupted(t *testing.T) {
-	dir, _ := memberWithLog(t, 600_000, putEntry)
-	for _, c := range []struct {
-		args   []string
-		atWork func(p *process)
-	}{
-		{[]string{"diagnose", dir}, (*process).worksFor}, {[]string{"dumplog", dir, "--raw"}, (*process).prints},
-		{[]string{"compare", dir, dir}, (*process).worksFor},
-		{[]string{"explain", "-"}, (*process).reads},
-	} {
-		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-			p := startProcess(t, c.args...)
-			c.atWork(p)
-			p.interrupt(sig)
-		}
-	}
-}
-
-// process is the program at work, with pipes that this test may leave alone.
-type process struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  io.ReadCloser
-	tmp  string
-	args []string
-}
-
-func startProcess(t *testing.T, args ...string) *process {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{t: t, cmd: exec.Command(self, args...), tmp: t.TempDir(), args: args}
-	p.cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+p.tmp)
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if p.out, err = p.cmd.StdoutPipe(); err != nil { // not read: the program waits when the pipe is full
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// worksFor waits until the program has worked longer than its start takes.
-func (p *process) worksFor() {
-	p.t.Helper()
-	for range 1200 {
-		if cpuTime(p.t, p.cmd.Process.Pid) > 400*time.Millisecond {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	p.t.Errorf("%v: nothing is done in a minute", p.args)
-}
-
-// prints waits for the first byte of the output.
-func (p *process) prints() {
-	p.t.Helper()
-	if _, err := io.ReadFull(p.out, make([]byte, 1)); err != nil {
-		p.t.Error(err)
-	}
-}
-
-// reads gives the program more than its pipe holds, so that it has read some of it.
-func (p *process) reads() {
-	p.t.Helper()
-	if _, err := p.in.Write(bytes.Repeat([]byte("not a message of a server\n"), 8<<10)); err != nil {
-		p.t.Error(err)
-	}
-}
-
-// interrupt sends a signal and wants the end. On a busy machine a second may pass in which the program cannot run, so
-// what counts is how long it works; the bound on the time is for a program that waits.
-func (p *process) interrupt(sig syscall.Signal) {
-	p.t.Helper()
-	sent, before := time.Now(), cpuTime(p.t, p.cmd.Process.Pid)
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		p.t.Fatal(err)
-	}
-	_ = p.cmd.Wait() // the code tells
-	took, worked := time.Since(sent), p.cmd.ProcessState.UserTime()+p.cmd.ProcessState.SystemTime()-before
-	p.t.Logf("%v, %v: ended after %s and %s of work: %v", p.args[0], sig, took.Round(time.Millisecond), worked,
-		p.cmd.ProcessState)
-	if worked > time.Second || took > 15*time.Second {
-		p.t.Errorf("%v: took %s, and worked %s more after the signal", p.args, took, worked)
-	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 130 {
-		p.t.Errorf("%v: exit code %d", p.args, code)
-	}
-	_, _ = p.in.Close(), p.out.Close()
-	if left, err := os.ReadDir(p.tmp); err != nil || len(left) > 0 {
-		p.t.Errorf("%v: scratch left: %v %v", p.args, left, err)
 	}
 }

@@ -228,7 +228,7 @@ func (f *fuzzer) command(ctx context.Context, r *rand.Rand, dir string, s *set, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if o, err = run(ctx, f.medic, tmp, args); err != nil {
+	if o, err = run(ctx, f.medic, tmp, args, patience); err != nil {
 		return nil, nil, err
 	}
 	if err := ctx.Err(); err != nil {

@@ -50,15 +50,16 @@ type outcome struct {
 	stdout, stderr []byte
 	code           int
 	memory         int64
-	took           time.Duration
+	// took is the time that passed, worked the time that the program computed.
+	took, worked   time.Duration
 	hung, signaled bool
 }
 
 // line returns the command on one line for the report; it is never run by a shell.
 func (o *outcome) line() string { return fmt.Sprintf("%q", o.args) }
 
-// run runs the program on a set, with tmp as scratch.
-func run(ctx context.Context, medic, tmp string, args []string) (*outcome, error) {
+// run runs the program on a set, with tmp as scratch. One that runs longer than patience is ended and counts as hung.
+func run(ctx context.Context, medic, tmp string, args []string, patience time.Duration) (*outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, medic, args...)
@@ -68,23 +69,52 @@ func run(ctx context.Context, medic, tmp string, args []string) (*outcome, error
 	var stdout, stderr bounded
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	begin := time.Now()
-	err := cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	watched := peak(cmd.Process.Pid)
+	err := cmd.Wait()
+	memory := watched()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
 		return nil, err
 	}
-	if cmd.ProcessState == nil { // it was never started
-		return nil, err
-	}
-	o := &outcome{args: args, stdout: stdout.b.Bytes(), stderr: stderr.b.Bytes(), took: time.Since(begin),
-		hung: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	o := &outcome{args: args, memory: memory, stdout: stdout.b.Bytes(), stderr: stderr.b.Bytes(),
+		took:   time.Since(begin),
+		hung:   errors.Is(ctx.Err(), context.DeadlineExceeded),
+		worked: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		o.code, o.signaled = st.ExitStatus(), st.Signaled()
 	}
-	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		o.memory = u.Maxrss << 10
-	}
 	return o, nil
+}
+
+// peak watches the memory of a process until the result is asked for, when it has ended. The system's own account of an
+// ended process (ru_maxrss) counts what its parent used when it started it.
+func peak(pid int) func() int64 {
+	most, end, done := int64(0), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
+				if _, after, ok := bytes.Cut(b, []byte("VmHWM:")); ok {
+					var kb int64
+					_, _ = fmt.Sscan(string(after[:min(len(after), 30)]), &kb) // 0 if it is no number
+					most = max(most, kb<<10)
+				}
+			}
+			select {
+			case <-end:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	return func() int64 {
+		close(end)
+		<-done
+		return most
+	}
 }
 
 // bounded keeps the first bytes written to it.

@@ -1,0 +1,415 @@
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// TestMemoryOfShapes: whatever 3 MB consist of, no command needs 300 MB for them. With ETCD_MEDIC_LARGE_INPUT set to a
+// number of megabytes, inputs are that large and 1 GB is allowed.
+func TestMemoryOfShapes(t *testing.T) {
+	size, limit := int64(3<<20), int64(300<<20)
+	if mb := os.Getenv("ETCD_MEDIC_LARGE_INPUT"); mb != "" {
+		n, err := strconv.ParseInt(mb, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, limit = n<<20, 1<<30
+	}
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) {
+			dir := t.TempDir()
+			s.write(t, dir, size)
+			commands := s.commands
+			if commands == nil {
+				commands = []string{"diagnose DIR -w json"}
+			}
+			for _, c := range commands {
+				o := program(t, strings.Fields(strings.ReplaceAll(c, "DIR", dir))...)
+				if o.memory > limit {
+					t.Errorf("%s: %d MB of memory", c, o.memory>>20)
+				}
+				if len(o.stdout) >= maxOutput {
+					t.Errorf("%s: endless output", c)
+				}
+			}
+		})
+	}
+}
+
+// shape writes about that many bytes of one kind to a folder. commands are those to run, by default a diagnosis.
+type shape struct {
+	name     string
+	write    func(t *testing.T, dir string, size int64)
+	commands []string
+}
+
+var forLogs = []string{"diagnose DIR -w json", "dumplog DIR --stats -w json", "inspect DIR"}
+
+var forDBs = []string{"diagnose DIR -w json", "dumpdb DIR -w json", "inspect DIR"}
+
+var shapes = []shape{
+	{"log of refused conf changes", logOf(func(w *logFiles, i uint64) { w.entry(1, 1, i, fields(i, 1, 0xabc)) }),
+		forLogs},
+	{"log of conf changes, each another voter",
+		logOf(func(w *logFiles, i uint64) { w.entry(1, 1, i, fields(i, 0, i)) }),
+		forLogs},
+	{"log of conf changes with members", logOf(func(w *logFiles, i uint64) {
+		w.entry(1, 1, i, protowire.AppendString(protowire.AppendTag(fields(i, 0, i), 4, protowire.BytesType),
+			fmt.Sprintf(`{"id":%d,"peerURLs":["http://h:%d"]}`, i, i)))
+	}), forLogs},
+	{"log of empty entries", logOf(func(w *logFiles, i uint64) { w.entry(0, 1, i, nil) }), forLogs},
+	{"log of entries, each of another term", logOf(func(w *logFiles, i uint64) { w.entry(0, i, i, nil) }), forLogs},
+	{"log of entries that replace each other", logOf(func(w *logFiles, i uint64) { w.entry(0, i, 1+i%2, nil) }),
+		forLogs},
+	{"log of snapshot records", logOf(func(w *logFiles, i uint64) { w.add(5, fields(0, i, 1)) }), forLogs},
+	{"log of HardStates", logOf(func(w *logFiles, i uint64) { w.add(3, fields(i, i%3, 0)) }), forLogs},
+	{"log of falling terms", logOf(func(w *logFiles, i uint64) { w.add(3, fields(1<<40-i, 0, 0)) }), forLogs},
+	{"log of gaps", logOf(func(w *logFiles, i uint64) { w.entry(0, 1, 2*i, nil) }), forLogs},
+	{"log of damaged records", logOf(func(w *logFiles, i uint64) {
+		if w.entry(0, 1, i, []byte{8, 1}); i%2 == 0 {
+			w.spoilNext = true
+		}
+	}), forLogs},
+	{"log of lease grants", logOf(func(w *logFiles, i uint64) {
+		w.entry(0, 1, i, request(i, 8, fields(60, i)))
+	}), forLogs},
+	{"log of users", logOf(func(w *logFiles, i uint64) {
+		w.entry(0, 1, i, request(i, 1100, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType),
+			fmt.Sprint("u", i))))
+	}), forLogs},
+	{"log of puts by many processes", logOf(func(w *logFiles, i uint64) {
+		w.entry(0, 1, i, request(i<<30, 4, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType),
+			"k")))
+	}), append([]string{"dumplog DIR --lives"}, forLogs...)},
+	{"log of one transaction", logOfOne(func(n int) []byte { // of reads, each two bytes
+		return request(1, 6, bytes.Repeat([]byte{3<<3 | 2, 0}, n/2))
+	}), forLogs},
+	{"log of one compare", logOfOne(func(n int) []byte {
+		return request(1, 6, bytes.Repeat([]byte{1<<3 | 2, 0}, n/2))
+	}), forLogs},
+	{"log of one role", logOfOne(func(n int) []byte { return request(1, 1200, bytes.Repeat([]byte{'r'}, n)) }),
+		forLogs},
+	{"log of one put", logOfOne(func(n int) []byte {
+		return request(1, 4, protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), make([]byte, n)))
+	}), forLogs},
+	{"log of one snapshot record", func(t *testing.T, dir string, size int64) {
+		logOf(func(w *logFiles, i uint64) {
+			w.add(5, append(fields(0, i, 1), protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType),
+				bytes.Repeat([]byte{8, 1}, int(min(size, 400<<20))/2))...))
+		})(t, dir, size)
+	}, forLogs},
+	{"log of one conf change", func(t *testing.T, dir string, size int64) {
+		logOf(func(w *logFiles, i uint64) {
+			urls := strings.Repeat(`"",`, int(min(size, 400<<20))/3)
+			w.entry(1, 1, i, protowire.AppendString(protowire.AppendTag(fields(i, 0, i), 4, protowire.BytesType),
+				`{"id":1,"peerURLs":[`+urls+`""]}`))
+		})(t, dir, size)
+	}, forLogs},
+	{"database of tiny keys", dbOf("key", revisionRow), forDBs},
+	{"database of one key", dbOf("key", func(i uint64) ([]byte, []byte) { return revisionRowOf(i, "k") }), forDBs},
+	{"database of leases", dbOf("lease", func(i uint64) ([]byte, []byte) { return number(i), fields(i, 60) }), forDBs},
+	{"database of users", dbOf("authUsers", nameRow), forDBs},
+	{"database of roles", dbOf("authRoles", nameRow), forDBs},
+	{"database of members", dbOf("members", func(i uint64) ([]byte, []byte) {
+		return fmt.Appendf(nil, "%x", i), fmt.Appendf(nil, `{"id":%d}`, i)
+	}), forDBs},
+	{"database of removed members", dbOf("members_removed", func(i uint64) ([]byte, []byte) {
+		return fmt.Appendf(nil, "%x", i), []byte("removed")
+	}), forDBs},
+	{"database of alarms", dbOf("alarm", func(i uint64) ([]byte, []byte) { return fields(i, 1), nil }), forDBs},
+	{"database of other rows", dbOf("meta", func(i uint64) ([]byte, []byte) { return number(i), nil }), forDBs},
+	{"database of buckets", dbOf("", func(i uint64) ([]byte, []byte) { return number(i), nil }), forDBs},
+	{"database of noise", dbOfNoise, forDBs},
+	{"snapshot of small nodes", func(t *testing.T, dir string, size int64) {
+		writeSnap(t, dir, size, func(w *strings.Builder, i int) { fmt.Fprintf(w, `,"%x":{}`, i) })
+	}, []string{"diagnose DIR -w json", "dumplog DIR --snaps -w json"}},
+	{"snapshot files", func(t *testing.T, dir string, size int64) {
+		memberDirs(t, dir)
+		for i := range min(size/30, 100_000) {
+			name := filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", 1, i+1))
+			if err := os.WriteFile(name, snapFile([]byte(`{"Root":{}}`), uint64(i+1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}, []string{"diagnose DIR -w json", "dumplog DIR --snaps -w json"}},
+	{"archive of small members", archiveOf(memberFiles), []string{"diagnose DIR/a.tar.gz -w json"}},
+	{"archive of small files", archiveOf(func(i int) map[string][]byte {
+		return map[string][]byte{fmt.Sprintf("n/member/snap/%x", i): {1}}
+	}), []string{"diagnose DIR/a.tar.gz -w json", "verify DIR/a.tar.gz -w json"}},
+}
+
+func memberDirs(t *testing.T, dir string) {
+	t.Helper()
+	for _, d := range []string{"wal", "snap"} {
+		if err := os.MkdirAll(filepath.Join(dir, "member", d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// request is an InternalRaftRequest with an ID and one other field.
+func request(id uint64, field protowire.Number, body []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(fields(id), field, protowire.BytesType), body)
+}
+
+func number(i uint64) []byte { return binary.BigEndian.AppendUint64(nil, i) }
+
+func nameRow(i uint64) (key, value []byte) {
+	key = fmt.Appendf(nil, "%012d", i)
+	return key, protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), key)
+}
+
+func revisionRow(i uint64) (key, value []byte) { return revisionRowOf(i, strconv.FormatUint(i, 36)) }
+
+func revisionRowOf(i uint64, name string) (key, value []byte) {
+	key = append(append(number(i+1), '_'), make([]byte, 8)...)
+	value = protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), name)
+	for n, v := range []uint64{i + 1, i + 1, 1} {
+		value = protowire.AppendVarint(protowire.AppendTag(value, protowire.Number(n+2), protowire.VarintType), v)
+	}
+	return key, value
+}
+
+// logFiles writes the segments of a log.
+type logFiles struct {
+	t          *testing.T
+	dir        string
+	f          *os.File
+	w          *bufio.Writer
+	b          []byte
+	chain      uint32
+	seq        int
+	here, size int64
+	spoilNext  bool
+}
+
+const segmentBytes = 64_000_000
+
+func (w *logFiles) open(first uint64) {
+	w.t.Helper()
+	w.close()
+	name := fmt.Sprintf("%016x-%016x.wal", w.seq, first)
+	f, err := os.Create(filepath.Join(w.dir, "member", "wal", name))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.f, w.w, w.here = f, bufio.NewWriterSize(f, 1<<20), 0
+	w.seq++
+	w.add(crcType, nil)
+	w.add(1, fields(7, 9))
+}
+
+func (w *logFiles) close() {
+	w.t.Helper()
+	if w.f == nil {
+		return
+	}
+	if err := w.w.Flush(); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.f.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *logFiles) add(typ uint64, data []byte) {
+	if typ != crcType {
+		w.chain = crc32.Update(w.chain, castagnoli, data)
+	}
+	w.b = appendRecord(w.b[:0], typ, w.chain, data)
+	if w.spoilNext {
+		w.b[len(w.b)-9] ^= 0x10
+		w.spoilNext = false
+	}
+	n, err := w.w.Write(w.b)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.here += int64(n)
+	w.size += int64(n)
+}
+
+func (w *logFiles) entry(typ, term, index uint64, data []byte) {
+	e := fields(typ, term, index)
+	if data != nil {
+		e = protowire.AppendBytes(protowire.AppendTag(e, 4, protowire.BytesType), data)
+	}
+	w.add(2, e)
+}
+
+// logOf writes a data dir whose log has records of one kind.
+func logOf(record func(w *logFiles, i uint64)) func(*testing.T, string, int64) {
+	return func(t *testing.T, dir string, size int64) {
+		memberDirs(t, dir)
+		w := &logFiles{t: t, dir: dir}
+		w.open(0)
+		w.add(5, fields(0, 0))
+		for i := uint64(1); w.size < size; i++ {
+			if w.here > segmentBytes {
+				w.open(i)
+			}
+			record(w, i)
+		}
+		w.close()
+	}
+}
+
+// logOfOne writes a log of requests that are as large as a record may be.
+func logOfOne(data func(n int) []byte) func(*testing.T, string, int64) {
+	return func(t *testing.T, dir string, size int64) {
+		logOf(func(w *logFiles, i uint64) { w.entry(0, 1, i, data(int(min(size, 400<<20)))) })(t, dir, size)
+	}
+}
+
+// dbOf writes a data dir whose database has rows of one kind, in order. Without a bucket the rows are buckets.
+func dbOf(bucket string, row func(i uint64) (key, value []byte)) func(*testing.T, string, int64) {
+	return func(t *testing.T, dir string, size int64) {
+		memberDirs(t, dir)
+		db, err := bbolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, &bbolt.Options{NoSync: true,
+			NoFreelistSync: true, NoGrowSync: true, FreelistType: bbolt.FreelistMapType, InitialMmapSize: 1 << 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, written := uint64(1), int64(0)
+		for written < size*8/10 {
+			err := db.Update(func(tx *bbolt.Tx) error {
+				for _, name := range []string{"key", "meta", bucket} {
+					if name == "" {
+						continue
+					}
+					if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+						return err
+					}
+				}
+				for end := i + 50_000; i < end && written < size*8/10; i++ {
+					k, v := row(i)
+					written += int64(len(k)+len(v)) + 20
+					if bucket == "" {
+						written += 60
+						if _, err := tx.CreateBucket(k); err != nil {
+							return err
+						}
+						continue
+					}
+					b := tx.Bucket([]byte(bucket))
+					b.FillPercent = 1
+					if err := b.Put(k, v); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// dbOfNoise writes a database whose pages but for the first hold the heads of pages, and nothing that makes sense.
+func dbOfNoise(t *testing.T, dir string, size int64) {
+	dbOf("key", revisionRow)(t, dir, size)
+	f, err := os.OpenFile(filepath.Join(dir, "member", "snap", "db"), os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page := int64(4); page*4096 < st.Size(); page += 2 {
+		if _, err := f.WriteAt(bytes.Repeat([]byte{0xa5}, 64), page*4096+16); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// snapFile is a .snap file of this v2 store.
+func snapFile(store []byte, index uint64) []byte {
+	meta := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), fields(7))
+	meta = protowire.AppendVarint(protowire.AppendTag(meta, 2, protowire.VarintType), index)
+	meta = protowire.AppendVarint(protowire.AppendTag(meta, 3, protowire.VarintType), 1)
+	snap := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), store)
+	snap = protowire.AppendBytes(protowire.AppendTag(snap, 2, protowire.BytesType), meta)
+	return protowire.AppendBytes(protowire.AppendTag(fields(uint64(crc32.Checksum(snap, castagnoli))), 2,
+		protowire.BytesType), snap)
+}
+
+// writeSnap writes .snap files of up to 200 MB whose v2 stores have small nodes.
+func writeSnap(t *testing.T, dir string, size int64, node func(w *strings.Builder, i int)) {
+	memberDirs(t, dir)
+	for n := uint64(1); size > 0; n++ {
+		var w strings.Builder
+		w.WriteString(`{"Root":{"Children":{"0":{},"1":{"Children":{"0":{}`)
+		for i := 1; int64(w.Len()) < min(size, 200<<20); i++ {
+			node(&w, i)
+		}
+		w.WriteString(`}}}}}`)
+		size -= int64(w.Len())
+		name := fmt.Sprintf("%016x-%016x.snap", 1, n)
+		if err := os.WriteFile(filepath.Join(dir, "member", "snap", name), snapFile([]byte(w.String()), n),
+			0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// memberFiles are the files of a small member.
+func memberFiles(i int) map[string][]byte {
+	w := &logWriter{}
+	w.add(crcType, nil)
+	w.add(1, fields(uint64(i)+1, 9))
+	w.add(5, fields(0, 0))
+	w.entry(0, 1, nil)
+	return map[string][]byte{fmt.Sprintf("n%d/member/wal/0000000000000000-0000000000000000.wal", i): w.b}
+}
+
+// archiveOf writes an archive of many small files; size is that of what it holds with the heads of its files.
+func archiveOf(files func(i int) map[string][]byte) func(*testing.T, string, int64) {
+	return func(t *testing.T, dir string, size int64) {
+		f, err := os.Create(filepath.Join(dir, "a.tar.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := gzip.NewWriter(f)
+		w := tar.NewWriter(z)
+		for i, n := 0, 0; size > 0 && n < 99_000; i++ {
+			for name, b := range files(i) {
+				if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(b))}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(w, bytes.NewReader(b)); err != nil {
+					t.Fatal(err)
+				}
+				size -= 512 + (int64(len(b))+511)/512*512
+				n++
+			}
+		}
+		for _, c := range []io.Closer{w, z, f} {
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
