@@ -11,8 +11,8 @@ import (
 type running struct {
 	cluster uint64
 	server  release.Version
-	// applied is the index that it had applied before the snapshot began, committed the highest index that it knew to be
-	// committed afterwards; 0 if the member did not say. An index that is being applied is committed.
+	// applied is the index that it had applied before the snapshot began, committed the highest index that it knew to
+	// be committed afterwards; 0 if the member did not say. An index that is being applied is committed.
 	applied, committed uint64
 }
 

@@ -49,7 +49,7 @@ func fingerprint(m *Member) Version {
 		cluster, has = MinorOf(m.DB.Cluster.Version)
 	}
 	if has && release.AnyOf(cluster).Has(release.TermInMeta).Excluded() && m.termOfRestore() {
-		return newVersion(cluster, "cluster version "+m.DB.Cluster.Version+", and meta/term is still the one of a restore")
+		return newVersion(cluster, "cluster version "+m.DB.Cluster.Version+", and meta/term is that of a restore")
 	}
 	if m.DB != nil && m.DB.Meta.Term != nil {
 		if has && release.AnyOf(cluster).Has(release.StorageVersion).Certain() {
