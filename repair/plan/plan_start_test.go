@@ -182,7 +182,7 @@ func TestPlanCloneNeverOverwritesUnseen(t *testing.T) {
 	r := told(t, "m-healthy-3.6", "membership", "quorum-lost")
 	without(r, 2)
 	p := planned(t, r, plan.Options{Replace: []string{"node2"}})
-	if w := p.Way(plan.Clone); w.Possible || !strings.Contains(w.Why, "not looked at") {
+	if w := p.Way(plan.Clone); w.Possible || !strings.Contains(w.Why, "not among the sources") {
 		t.Errorf("clone %v: %s", w.Possible, w.Why)
 	}
 }
