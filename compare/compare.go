@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // ErrMixed says that the sources belong to different clusters, so that comparing them makes no sense.
@@ -89,7 +90,7 @@ func (c *Comparison) window(d *diff.Result) {
 // records reports records that differ although all live keys are equal.
 func (c *Comparison) records(d *diff.Result) {
 	r := d.Records
-	if r == nil || r.Equal == nil || *r.Equal {
+	if r == nil || !r.Equal.Excluded() {
 		return
 	}
 	out := BucketComparison{Bucket: "records of key", Equal: r.Equal, Only: map[string]int{}, Differ: r.Differ,
@@ -183,8 +184,7 @@ func (c *Comparison) log(members []*evidence.Member, rp *replay.Result) {
 		return
 	}
 	c.Log.FirstIndex, c.Log.LastIndex, c.Log.Compared = first, last, int(last-first+1)
-	equal := len(rp.LogDiffs) == 0 && rp.Shift == nil
-	c.Log.Equal = &equal
+	c.Log.Equal = release.AnswerOf(len(rp.LogDiffs) == 0 && rp.Shift == nil)
 	for _, d := range rp.LogDiffs {
 		row := LogDiff{Index: d.Index, Members: map[string]string{}}
 		for i, text := range d.By {

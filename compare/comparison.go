@@ -3,6 +3,7 @@ package compare
 import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Comparison is the document of compare: bucket by bucket at the common applied index, then the logs.
@@ -29,11 +30,11 @@ type Window struct {
 	Note string `json:"note,omitempty"`
 }
 
-// BucketComparison is one bucket over all members. Equal is nil when it could not be compared. Reason says why, or
+// BucketComparison is one bucket over all members. Equal is unknown when it could not be compared. Reason says why, or
 // which members could not be compared in all rows while the others were.
 type BucketComparison struct {
 	Bucket string         `json:"bucket"`
-	Equal  *bool          `json:"equal"`
+	Equal  release.Answer `json:"equal"`
 	Reason string         `json:"reason,omitempty"`
 	Only   map[string]int `json:"only"`
 	// Differ counts rows that differ in content, SameContent of them only in revision numbers.
@@ -78,8 +79,8 @@ type LogComparison struct {
 	FirstIndex uint64 `json:"firstIndex"`
 	LastIndex  uint64 `json:"lastIndex"`
 	Compared   int    `json:"compared"`
-	// Equal is nil when no index is held by two members.
-	Equal       *bool             `json:"equal"`
+	// Equal is unknown when no index is held by two members.
+	Equal       release.Answer    `json:"equal"`
 	Differ      []LogDiff         `json:"differ"`
 	LastIndexes map[string]uint64 `json:"lastIndexes"`
 }

@@ -37,7 +37,7 @@ func TestE2EEndpoints(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if key := d.Buckets[0]; key.Equal == nil || !*key.Equal || key.Compared != 1 ||
+			if key := d.Buckets[0]; !key.Equal.Certain() || key.Compared != 1 ||
 				d.Sources[0].Kind != evidence.KindEndpoint {
 				t.Errorf("%+v from %+v", key, d.Sources)
 			}

@@ -5,6 +5,7 @@
 package release
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
@@ -217,7 +218,7 @@ func (v Version) Narrow(r *Rule, follows bool) (narrowed Version, ok bool) {
 	return narrowed, true
 }
 
-// Answer is the table's answer for a version.
+// Answer is yes, no, or unknown, as the table's answer for a version. In JSON it is true, false, or null.
 type Answer int8
 
 // The answers. Unknown also means that the possible releases differ.
@@ -226,6 +227,31 @@ const (
 	No
 	Yes
 )
+
+// AnswerOf returns yes for true and no for false.
+func AnswerOf(yes bool) Answer {
+	if yes {
+		return Yes
+	}
+	return No
+}
+
+// MarshalJSON writes true, false, or null.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	return []byte([...]string{"null", "false", "true"}[a]), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (a *Answer) UnmarshalJSON(b []byte) error {
+	var yes *bool
+	if err := json.Unmarshal(b, &yes); err != nil {
+		return err
+	}
+	if *a = Unknown; yes != nil {
+		*a = AnswerOf(*yes)
+	}
+	return nil
+}
 
 // Certain reports whether the answer is yes.
 func (a Answer) Certain() bool { return a == Yes }

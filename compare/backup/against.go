@@ -226,7 +226,7 @@ var stateBuckets = []string{"auth", "authUsers", "authRoles", "lease", "members"
 func (c *Compared) atCommonIndex(label string, doc *compare.Comparison) {
 	for i := range doc.Buckets {
 		b := &doc.Buckets[i]
-		if b.Equal == nil || *b.Equal || !slices.Contains(stateBuckets, b.Bucket) {
+		if !b.Equal.Excluded() || !slices.Contains(stateBuckets, b.Bucket) {
 			continue
 		}
 		for _, row := range b.Rows {

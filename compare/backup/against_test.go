@@ -67,7 +67,7 @@ func TestBehind(t *testing.T) {
 			t.Error(d)
 		}
 	}
-	if b := a.Buckets[0]; b.Bucket != "key" || b.Equal == nil || !*b.Equal {
+	if b := a.Buckets[0]; b.Bucket != "key" || !b.Equal.Certain() {
 		t.Errorf("at the common index the keys differ: %+v", b)
 	}
 	_, a = against(t, nodeDB(t, "k-lagging-node", "node1"), nodeDB(t, "k-lagging-node", "node3"))

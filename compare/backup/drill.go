@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Drill is the result of a restore in a sandbox. Package repair/restoretest performs it; here it is only a part of the
@@ -19,12 +20,12 @@ type Drill struct {
 	Version string `json:"version"`
 	// Server says where the server program comes from: bundled, embedded or external.
 	Server string `json:"server,omitempty"`
-	// Keys is the number of keys read back at Revision; Equal is nil if that was not completed.
-	Keys     int64   `json:"keys"`
-	Revision int64   `json:"revision"`
-	Equal    *bool   `json:"equal"`
-	Seconds  float64 `json:"seconds"`
-	Steps    []Step  `json:"steps"`
+	// Keys is the number of keys read back at Revision; Equal is unknown if that was not completed.
+	Keys     int64          `json:"keys"`
+	Revision int64          `json:"revision"`
+	Equal    release.Answer `json:"equal"`
+	Seconds  float64        `json:"seconds"`
+	Steps    []Step         `json:"steps"`
 	// Differences are answers of the server that differ from the file; More counts those that are not listed.
 	Differences []Difference `json:"differences"`
 	More        int          `json:"more,omitempty"`
@@ -60,7 +61,7 @@ func (d *Drill) Text() string {
 		return "drill inconclusive: " + d.Inconclusive
 	case !d.Started:
 		return fmt.Sprintf("etcd %s did not start on it", d.Version)
-	case d.Equal != nil && *d.Equal:
+	case d.Equal.Certain():
 		return fmt.Sprintf("drill with etcd %s: %d keys equal in %.1f s", d.Version, d.Keys, d.Seconds)
 	}
 	return fmt.Sprintf("drill with etcd %s failed", d.Version)

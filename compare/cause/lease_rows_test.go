@@ -209,7 +209,7 @@ func TestCompareShowsTTLs(t *testing.T) {
 		if b.Bucket != "lease" {
 			continue
 		}
-		if b.Equal == nil || !*b.Equal || b.Compared != 2 || len(b.Normal) != 1 ||
+		if !b.Equal.Certain() || b.Compared != 2 || len(b.Normal) != 1 ||
 			b.Normal[0].Members["node3"].Text != "TTL 15 s" || b.Normal[0].Members["node1"].Text != "TTL 10 s" {
 			t.Errorf("%+v", b)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -165,7 +166,7 @@ func (in *Input) wrongMembers() (wrong []string, why string) {
 		return nil, "needs the logs and databases of two members or more"
 	}
 	keys := in.Diff.Find("key")
-	if keys == nil || keys.Equal == nil {
+	if keys == nil || keys.Equal == release.Unknown {
 		return nil, "the keys of the members could not be compared"
 	}
 	for i, r := range in.Replay.Members {
@@ -174,12 +175,12 @@ func (in *Input) wrongMembers() (wrong []string, why string) {
 			wrong = append(wrong, in.Members[i].Label())
 		}
 	}
-	if r := in.Diff.Records; r != nil && r.Equal != nil && !*r.Equal {
+	if r := in.Diff.Records; r != nil && r.Equal.Excluded() {
 		for _, m := range in.recordsFinding(r).Members { // the hash of a server covers superseded records too
 			wrong = appendNew(wrong, m)
 		}
 	}
-	if !*keys.Equal && len(wrong) == 0 {
+	if keys.Equal.Excluded() && len(wrong) == 0 {
 		return nil, "the keys differ, and the log does not tell which member is wrong"
 	}
 	return wrong, ""

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var refsAuthReplay = []string{"https://github.com/etcd-io/etcd/issues/11651",
@@ -47,7 +48,7 @@ func runAuthRevisionEqual(in *Input) Result {
 		return Result{Outcome: Holds}
 	}
 	if b := in.Diff.Find("auth"); b != nil && in.authRow() == nil && !in.authBeyondLog() {
-		if b.Equal != nil {
+		if b.Equal != release.Unknown {
 			return Result{Outcome: Holds} // an entry that not all members have applied explains the rest
 		}
 		return Result{Reason: b.Reason}

@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -32,9 +33,9 @@ func (in *Input) bucketsEqual(class Class, names ...string) Result {
 		switch {
 		case b == nil:
 			reason = "bucket " + n + " was not compared"
-		case b.Equal == nil:
+		case b.Equal == release.Unknown:
 			reason = b.Reason
-		case !*b.Equal:
+		case b.Equal.Excluded():
 			fs = append(fs, in.cut(in.bucketFinding(class, b)))
 		}
 	}

@@ -171,7 +171,7 @@ func (in *Input) reusedRevisions() *Finding {
 // onlyRevisionsDiffer reports whether the keys of the members differ only in revision numbers.
 func (in *Input) onlyRevisionsDiffer() bool {
 	b := in.Diff.Find("key")
-	return b != nil && b.Equal != nil && b.Differ > 0 && b.Differ == b.SameContent
+	return b != nil && b.Equal != release.Unknown && b.Differ > 0 && b.Differ == b.SameContent
 }
 
 // putAt returns the key of a put at a revision, nil when there is none.

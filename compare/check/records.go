@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var recordsEqual = described(Check{
@@ -23,16 +24,16 @@ func runRecordsEqual(in *Input) Result {
 	if in.Diff == nil {
 		return Result{Reason: "the databases could not be compared"}
 	}
-	if b := in.Diff.Find("key"); b != nil && b.Equal != nil && !*b.Equal {
+	if b := in.Diff.Find("key"); b != nil && b.Equal.Excluded() {
 		return Result{Reason: "live keys differ already"}
 	}
 	r := in.Diff.Records
 	switch {
 	case r == nil:
 		return Result{Reason: "the records were not compared"}
-	case r.Equal == nil:
+	case r.Equal == release.Unknown:
 		return Result{Reason: r.Reason}
-	case *r.Equal:
+	case r.Equal.Certain():
 		return Result{Outcome: Holds}
 	}
 	return Result{Outcome: Violated, Findings: []Finding{in.recordsFinding(r)}}

@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 func recordKey(main int64) []byte {
@@ -116,11 +117,11 @@ func TestRecordsWithoutALog(t *testing.T) {
 		!strings.Contains(r.Findings[0].Explanation, "HashKV") {
 		t.Errorf("%s: %+v", r.Outcome, r.Findings)
 	}
-	in.Diff.Find("key").Equal = new(bool)
+	in.Diff.Find("key").Equal = release.No
 	if r := run(t, in, "K12"); r.Outcome != check.NotChecked {
 		t.Errorf("live keys that differ: %s", r.Outcome)
 	}
-	in.Diff.Find("key").Equal, in.Diff.Records = nil, &diff.Records{Reason: "why"}
+	in.Diff.Find("key").Equal, in.Diff.Records = release.Unknown, &diff.Records{Reason: "why"}
 	if r := run(t, in, "K12"); r.Outcome != check.NotChecked || r.Reason != "why" {
 		t.Errorf("not compared: %+v", r)
 	}

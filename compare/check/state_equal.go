@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // stateEqual turns the comparison of small buckets into a result with one finding per bucket that differs. It names the
@@ -22,7 +23,7 @@ func (in *Input) stateEqual(class Class, keep func(*diff.Row) bool, names ...str
 		switch {
 		case b == nil:
 			reasons = append(reasons, "bucket "+n+" was not compared")
-		case b.Equal == nil:
+		case b.Equal == release.Unknown:
 			reasons = append(reasons, b.Reason)
 		default:
 			if f := in.stateFinding(class, b, keep); f != nil {

@@ -56,9 +56,9 @@ func (in *Input) v2Differs() (*Finding, string) {
 	switch {
 	case b == nil:
 		return nil, ""
-	case b.Equal == nil:
+	case b.Equal == release.Unknown:
 		return nil, b.Reason
-	case *b.Equal:
+	case b.Equal.Certain():
 		return nil, ""
 	}
 	f := Finding{Kind: KindV2StoresDiffer, Severity: Error, Class: ClassMembership,

@@ -46,8 +46,7 @@ func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
 		if len(b.Rows) < o.MaxRows {
 			b.Rows = append(b.Rows, row)
 		}
-		equal := false
-		b.Equal, b.Reason = &equal, ""
+		b.Equal, b.Reason = release.No, ""
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Result is the comparison of all members.
@@ -43,8 +44,8 @@ type Result struct {
 // Bucket is one bucket over all members.
 type Bucket struct {
 	Name string
-	// Equal is nil if the bucket could not be compared; Reason says why.
-	Equal  *bool
+	// Equal is unknown if the bucket could not be compared; Reason says why.
+	Equal  release.Answer
 	Reason string
 	// Compared counts distinct row keys. Only counts the rows that only one member has, by member. Differ counts all
 	// rows that differ, SameContent those of them that differ only in revision numbers.
@@ -154,7 +155,7 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 	if v := r.v2Store(rp, o); v != nil {
 		r.Buckets = append(r.Buckets, *v)
 	}
-	if key.Equal == nil || *key.Equal {
+	if !key.Equal.Excluded() {
 		r.Records, err = r.CompareRecords(ctx, o)
 	}
 	return r, err

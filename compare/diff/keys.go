@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // keys compares the live keys of all members, each at its revision of the common index. Memory does not grow with the
@@ -25,8 +26,7 @@ func (r *Result) keys(ctx context.Context, o Options) (b Bucket, err error) {
 		return b, nil
 	}
 	if n, same := r.sameRecords(ctx, take); same {
-		equal := true
-		b.Equal, b.Compared = &equal, n
+		b.Equal, b.Compared = release.Yes, n
 		return b, nil
 	}
 	rows := smallest{bound: max(o.MaxRows, o.Places)}
@@ -45,8 +45,7 @@ func (r *Result) keys(ctx context.Context, o Options) (b Bucket, err error) {
 		b.count(take, m, &rows)
 	}
 	if b.Reason == "" {
-		equal := b.Differ == 0
-		b.Equal = &equal
+		b.Equal = release.AnswerOf(b.Differ == 0)
 	}
 	r.places = rows.sort()
 	b.Rows, err = r.readRows(ctx, take, r.places[:min(len(r.places), o.MaxRows)], o.Values)

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // metaRows returns the rows of bucket meta. All of them may differ between healthy members: the consistent index, its
@@ -49,8 +50,7 @@ func (r *Result) meta(o Options) Bucket {
 	}
 	seen := b
 	seen.tabulate(r, take, metaRows, o)
-	equal := true
-	b.Equal, b.Compared, b.Normal = &equal, seen.Compared, seen.Rows
+	b.Equal, b.Compared, b.Normal = release.Yes, seen.Compared, seen.Rows
 	return b
 }
 

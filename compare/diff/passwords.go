@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Password is a user whose password hashes differ between members that can be compared.
@@ -115,8 +116,7 @@ func (r *Result) password(b *Bucket, row Row, hashes map[int][]byte, at []int, r
 	if len(b.Rows) < o.MaxRows {
 		b.Rows = append(b.Rows, row)
 	}
-	equal := false
-	b.Equal, b.Reason = &equal, ""
+	b.Equal, b.Reason = release.No, ""
 }
 
 // passwordOrigin returns the entry that set the user's password, false if the log does not show it. Adding an existing

@@ -10,14 +10,15 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Records is the comparison of the records of bucket key one by one, including superseded ones and tombstones. It
 // compares a record between members that have its revision and have not compacted it. At or below a compaction that
 // several members have finished, it compares the record between those.
 type Records struct {
-	// Equal is nil if nothing could be compared; Reason says why.
-	Equal  *bool
+	// Equal is unknown if nothing could be compared; Reason says why.
+	Equal  release.Answer
 	Reason string
 	// Differ counts records that differ, Rows are the first of them in revision order.
 	Differ int
@@ -53,10 +54,9 @@ func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error
 		out.Reason = "fewer than two databases can be read"
 		return out, nil
 	}
-	equal := true
-	out.Equal = &equal
 	distinct := r.distinctRecords(take)
 	if len(distinct) < 2 {
+		out.Equal = release.Yes
 		return out, nil
 	}
 	if o.MaxRows == 0 {
@@ -77,7 +77,7 @@ func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error
 	if m.err != nil {
 		return nil, m.err
 	}
-	equal = out.Differ == 0
+	out.Equal = release.AnswerOf(out.Differ == 0)
 	return out, nil
 }
 

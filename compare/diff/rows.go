@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // confBucket is raft's own configuration, which is compared like a bucket.
@@ -34,9 +35,9 @@ func (r *Result) byRow(b *Bucket, take []int, rows rowsFunc, rp *replay.Result, 
 	equal := b.Differ == 0
 	switch {
 	case !equal || b.Moved == 0:
-		b.Equal = &equal
+		b.Equal = release.AnswerOf(equal)
 	case r.someCompared(take, apart):
-		b.Equal = &equal
+		b.Equal = release.AnswerOf(equal)
 		b.Limits = r.limits(why)
 	default:
 		b.Reason = r.limits(why)

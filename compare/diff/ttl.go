@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // MaxMinimumTTL is the highest TTL in seconds to which a server raises shorter ones: 1.5 times the longest election
@@ -44,8 +45,7 @@ func (r *Result) leaseTTLs(b *Bucket, rp *replay.Result, o Options) {
 		}
 	}
 	if b.Differ > 0 {
-		equal := false
-		b.Equal, b.Reason = &equal, ""
+		b.Equal, b.Reason = release.No, ""
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // v2Store compares the v2 store in the newest intact .snap files: members, removed members, cluster version and keys of
@@ -32,7 +33,7 @@ func (r *Result) v2Store(rp *replay.Result, o Options) *Bucket {
 			return b
 		}
 	}
-	b.Equal = &equal
+	b.Equal = release.AnswerOf(equal)
 	return b
 }
 

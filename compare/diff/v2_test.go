@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // TestV2Store: equal in a sound cluster; a change of one member's store differs, unless an entry between two snapshots
@@ -26,14 +27,14 @@ func TestV2Store(t *testing.T) {
 		return b
 	}
 	members, rp := opened(t, "m-healthy-3.5")
-	if b := compared(members, rp); b.Equal == nil || !*b.Equal || b.Compared < 4 {
+	if b := compared(members, rp); !b.Equal.Certain() || b.Compared < 4 {
 		t.Fatalf("sound: %+v", b)
 	}
 	file := members[1].NewestSnap()
 	file.V2.Members[0].PeerURLs = []string{"http://elsewhere:2380"}
 	file.V2.UserKeys = append(file.V2.UserKeys, "/1/foo")
 	b := compared(members, rp)
-	if b.Equal == nil || *b.Equal || b.Differ != 2 || !strings.Contains(b.Rows[1].Cells[1].Text, "elsewhere") {
+	if !b.Equal.Excluded() || b.Differ != 2 || !strings.Contains(b.Rows[1].Cells[1].Text, "elsewhere") {
 		t.Errorf("changed: %+v", b)
 	}
 	file.Index--
@@ -43,7 +44,7 @@ func TestV2Store(t *testing.T) {
 		}
 	}
 	rp.Survey.LastTouch["members"] = file.Index + 1
-	if b := compared(members, rp); b.Equal != nil || !strings.Contains(b.Reason, "can change the v2 store") {
+	if b := compared(members, rp); b.Equal != release.Unknown || !strings.Contains(b.Reason, "can change the v2 store") {
 		t.Errorf("an entry between: %+v", b)
 	}
 }

@@ -8,18 +8,19 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Difference is one bucket whose rows differ, column by column, so that a hundred thousand rows fit into a page.
 type Difference struct {
 	Bucket string `json:"bucket"`
-	// Equal is nil if it could not be compared; Reason says why.
-	Equal       *bool    `json:"equal"`
-	Reason      string   `json:"reason,omitempty"`
-	Compared    int      `json:"compared"`
-	Differ      int      `json:"differ"`
-	SameContent int      `json:"sameContent"`
-	Members     []string `json:"members"`
+	// Equal is unknown if it could not be compared; Reason says why.
+	Equal       release.Answer `json:"equal"`
+	Reason      string         `json:"reason,omitempty"`
+	Compared    int            `json:"compared"`
+	Differ      int            `json:"differ"`
+	SameContent int            `json:"sameContent"`
+	Members     []string       `json:"members"`
 	// Only counts the rows that only one member has, by member.
 	Only []int `json:"only"`
 	// Shared and Rest are the escaped keys: how many bytes a key has in common with the previous one, and its rest.

@@ -145,7 +145,7 @@ func (d *Dossier) differences(ctx context.Context, in *check.Input, maxRows int)
 		}
 	}
 	for _, b := range df.Buckets {
-		if b.Equal != nil && *b.Equal && len(b.Rows) == 0 {
+		if b.Equal.Certain() && len(b.Rows) == 0 {
 			d.Equal = append(d.Equal, b.Name)
 			continue
 		}

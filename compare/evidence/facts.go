@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Facts are one member's facts in the form of the JSON contract.
@@ -139,7 +140,7 @@ type MembershipFacts struct {
 	Members   []dumpdb.Member `json:"members"`
 	V2        []dumplog.ID    `json:"v2"`
 	ConfState []dumplog.ID    `json:"confState"`
-	Agree     *bool           `json:"agree"`
+	Agree     release.Answer  `json:"agree"`
 	// PeerURLs are the newest known peer URLs by member, including removed members.
 	PeerURLs map[dumplog.ID][]string `json:"-"`
 }
@@ -324,8 +325,7 @@ func (m *Member) membershipFacts() MembershipFacts {
 	if m.ConfigurationCurrent() && len(ms.Bucket) > 0 {
 		raft := append(slices.Clone(ms.Voters), ms.Learners...)
 		slices.Sort(raft)
-		agree := slices.Equal(raft, ms.Bucket)
-		f.Agree = &agree
+		f.Agree = release.AnswerOf(slices.Equal(raft, ms.Bucket))
 	}
 	return f
 }

@@ -109,8 +109,8 @@ type Result struct {
 	// From is the minor version that wrote the dir, "" if unknown. To is the requested version.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Boots is nil if unknown.
-	Boots *bool `json:"boots"`
+	// Boots is unknown if a rule could not be checked.
+	Boots release.Answer `json:"boots"`
 	// Stops is the rule at which the server stops, "" if it boots or if that is unknown.
 	Stops string    `json:"stops,omitempty"`
 	Rules []Outcome `json:"rules"`
@@ -193,11 +193,9 @@ func (r *Result) judge(d *dir) {
 	}
 	switch {
 	case r.Stops != "":
-		no := false
-		r.Boots = &no
+		r.Boots = release.No
 	case open == "":
-		yes := true
-		r.Boots = &yes
+		r.Boots = release.Yes
 	}
 }
 

@@ -219,7 +219,7 @@ func TestAgainstTheServer(t *testing.T) {
 				t.Errorf("stops at %q, want %q: %+v", r.Stops, c.stops, r.StopsAt())
 			}
 			said, boots := serve(t, evidencetest.Copy(t, dir))
-			if r.Boots == nil || *r.Boots != boots {
+			if r.Boots != release.AnswerOf(boots) {
 				t.Errorf("foretold %v, boots %v: %s", r.Boots, boots, said)
 			}
 			s := r.StopsAt()
@@ -284,7 +284,7 @@ func TestIncidents(t *testing.T) {
 		{"e-torn-wal-tail/node2", "3.5", ""},
 	} {
 		where := filepath.Join(evidencetest.Incident(t, filepath.Dir(c.dir)), filepath.Base(c.dir))
-		if r := foretell(t, where, c.to); r.Stops != c.stops || r.Boots == nil || *r.Boots != (c.stops == "") {
+		if r := foretell(t, where, c.to); r.Stops != c.stops || r.Boots != release.AnswerOf(c.stops == "") {
 			t.Errorf("%s to %s: stops at %q, want %q: %+v", c.dir, c.to, r.Stops, c.stops, r.StopsAt())
 		}
 	}
@@ -321,8 +321,8 @@ func TestReady(t *testing.T) {
 func TestCanNotBeTold(t *testing.T) {
 	dir := clustertest.Synth{Members: 1, Entries: 20, Keys: 5, Value: 10}.Write(t, t.TempDir())[0]
 	must(t, os.RemoveAll(filepath.Join(dir, "member", "wal")))
-	if r := foretell(t, dir, "3.6"); r.Boots != nil || r.Stops != "" {
-		t.Errorf("boots %v, stops %s", *r.Boots, r.Stops)
+	if r := foretell(t, dir, "3.6"); r.Boots != release.Unknown || r.Stops != "" {
+		t.Errorf("boots %v, stops %s", r.Boots, r.Stops)
 	}
 	if _, err := preflight.Run(t.Context(), evidence.Spec{Where: filepath.Join(dir, "member", "snap", "db")},
 		preflight.Version{Minor: 6, Patch: -1}, preflight.Options{}); err == nil {

@@ -104,7 +104,7 @@ func (d *dir) ready(r *Result) []string {
 			out = append(out, x.text)
 		}
 	}
-	if len(out) == 0 && r.Boots != nil && *r.Boots {
+	if len(out) == 0 && r.Boots.Certain() {
 		out = append(out, "take a backup (etcdctl snapshot save) and verify it before the first start")
 	}
 	return out

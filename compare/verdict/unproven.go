@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // unproven says why it is not proven that keeping a member loses nothing, although nothing is known to be lost. Empty:
@@ -70,7 +71,7 @@ func (j *judge) absentMajority(pos int) string {
 // follow.
 func (j *judge) comparedWith(pos, other int) bool {
 	if d := j.Diff; d != nil && d.TookPart("key", pos) && d.TookPart("key", other) {
-		if b := d.Find("key"); b != nil && b.Equal != nil {
+		if b := d.Find("key"); b != nil && b.Equal != release.Unknown {
 			return true
 		}
 	}
@@ -84,7 +85,7 @@ func (j *judge) keysDifferUntold() bool {
 		return false
 	}
 	b := j.Diff.Find("key")
-	if b == nil || b.Equal == nil || *b.Equal {
+	if b == nil || !b.Equal.Excluded() {
 		return false
 	}
 	told := j.toldByLog()

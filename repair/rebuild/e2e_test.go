@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -144,7 +145,7 @@ func ending(t *testing.T, version string, logs []evidence.Spec) *rebuild.Result 
 	open := 0
 	for _, v := range last.Verified {
 		for _, b := range v.Buckets {
-			if b.Equal == nil {
+			if b.Equal == release.Unknown {
 				open++
 				t.Logf("%s %s: %s", v.Member, b.Bucket, b.Why)
 			}

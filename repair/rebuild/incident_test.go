@@ -37,7 +37,7 @@ func TestIncidents(t *testing.T) {
 			for _, v := range res.Verified {
 				got[v.Member] = true
 				for _, b := range v.Buckets {
-					if b.Equal != nil && !*b.Equal {
+					if b.Equal.Excluded() {
 						got[v.Member] = false
 					}
 				}

@@ -69,7 +69,7 @@ func TestEveryIndex(t *testing.T) {
 		t.Errorf("%+v", last.Verified)
 	}
 	for _, b := range last.Verified[0].Buckets {
-		if b.Equal == nil || !*b.Equal {
+		if !b.Equal.Certain() {
 			t.Errorf("bucket %s: %+v", b.Bucket, b)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // SchemaVersion is the version of the document of this package.
@@ -97,16 +98,16 @@ type Verification struct {
 	Member string `json:"member"`
 	// Revision is the revision up to which bucket key was compared.
 	Revision int64 `json:"revision"`
-	// HashKV says whether the server's own hash at that revision is equal; nil if compact revisions differ.
-	HashKV  *bool    `json:"hashKV"`
-	Buckets []Bucket `json:"buckets"`
+	// HashKV says whether the server's own hash at that revision is equal; unknown if compact revisions differ.
+	HashKV  release.Answer `json:"hashKV"`
+	Buckets []Bucket       `json:"buckets"`
 }
 
-// Bucket is one bucket compared with a member's. Equal is nil if they cannot be compared; Why is the reason.
+// Bucket is one bucket compared with a member's. Equal is unknown if they cannot be compared; Why is the reason.
 type Bucket struct {
-	Bucket string `json:"bucket"`
-	Equal  *bool  `json:"equal"`
-	Why    string `json:"why,omitempty"`
+	Bucket string         `json:"bucket"`
+	Equal  release.Answer `json:"equal"`
+	Why    string         `json:"why,omitempty"`
 }
 
 // Equal reports whether a member proves the result: nothing differs and bucket key was compared to the end.
@@ -121,14 +122,14 @@ func (r *Result) Equal() bool {
 
 func (v *Verification) proves(rev int64) bool {
 	ok := false
-	if v.HashKV != nil && !*v.HashKV {
+	if v.HashKV.Excluded() {
 		return false
 	}
 	for _, b := range v.Buckets {
-		if b.Equal != nil && !*b.Equal {
+		if b.Equal.Excluded() {
 			return false
 		}
-		ok = ok || b.Bucket == "key" && b.Equal != nil && v.Revision == rev
+		ok = ok || b.Bucket == "key" && b.Equal != release.Unknown && v.Revision == rev
 	}
 	return ok
 }
@@ -136,11 +137,11 @@ func (v *Verification) proves(rev int64) bool {
 // Differs reports whether a member contradicts the result.
 func (r *Result) Differs() bool {
 	for _, v := range r.Verified {
-		if v.HashKV != nil && !*v.HashKV {
+		if v.HashKV.Excluded() {
 			return true
 		}
 		for _, b := range v.Buckets {
-			if b.Equal != nil && !*b.Equal {
+			if b.Equal.Excluded() {
 				return true
 			}
 		}

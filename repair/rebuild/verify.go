@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // hashed are the small buckets that are compared with members.
@@ -92,26 +93,24 @@ func (b *builder) keys(ctx context.Context, db *dumpdb.DB, m *evidence.Member) (
 		out.Why = err.Error()
 		return out, rev, nil
 	}
-	equal := ours == other
-	out.Equal = &equal
+	out.Equal = release.AnswerOf(ours == other)
 	return out, rev, nil
 }
 
 // hashKV compares the server's hash if it is comparable: at equal compact revisions.
-func (b *builder) hashKV(ctx context.Context, db *dumpdb.DB, m *evidence.Member, rev int64) (*bool, error) {
+func (b *builder) hashKV(ctx context.Context, db *dumpdb.DB, m *evidence.Member, rev int64) (release.Answer, error) {
 	if b.res.To.CompactRevision != m.DB.Meta.CompactRev() {
-		return nil, nil
+		return release.Unknown, nil
 	}
 	ours, err1 := db.HashKV(ctx, rev)
 	theirs, err2 := m.DB.Handle.HashKV(ctx, rev)
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return release.Unknown, ctx.Err()
 	}
 	if err1 != nil || err2 != nil {
-		return nil, nil // keys has reported the reason
+		return release.Unknown, nil // keys has reported the reason
 	}
-	equal := ours == theirs
-	return &equal, nil
+	return release.AnswerOf(ours == theirs), nil
 }
 
 // bucket compares a small bucket, if no entry between the two states may have changed it.
@@ -131,7 +130,6 @@ func (b *builder) bucket(ctx context.Context, db *dumpdb.DB, m *evidence.Member,
 		out.Why = err.Error()
 		return out, nil
 	}
-	equal := ours == other
-	out.Equal = &equal
+	out.Equal = release.AnswerOf(ours == other)
 	return out, nil
 }

@@ -25,7 +25,7 @@ const stepStop = "stop"
 // stays open.
 func (d *drill) judge(r *compare.Report) {
 	bad := d.failed()
-	d.res.OK = d.res.Started && d.res.Equal != nil && *d.res.Equal && bad == nil && d.res.Refused == ""
+	d.res.OK = d.res.Started && d.res.Equal.Certain() && bad == nil && d.res.Refused == ""
 	switch {
 	case d.res.OK:
 		backup.Judge(r, check.B09, check.Holds, "")

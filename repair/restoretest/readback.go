@@ -14,6 +14,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // The restored member. Its URLs are unreachable: addresses of this range are for documentation.
@@ -45,15 +46,14 @@ func (d *drill) readBack(ctx context.Context) error {
 	if err := d.step("read every key back", func() (string, error) { return d.keys(ctx, cli) }); err != nil {
 		return err
 	}
-	equal := len(d.res.Differences) == 0
-	d.res.Equal = &equal
+	d.res.Equal = release.AnswerOf(len(d.res.Differences) == 0)
 	if err := d.step("compare HashKV", func() (string, error) { return d.hash(ctx, cli) }); err != nil {
 		return err
 	}
 	if err := d.step("compare leases, users, roles", func() (string, error) { return d.small(ctx, cli) }); err != nil {
 		return err
 	}
-	equal = len(d.res.Differences) == 0
+	d.res.Equal = release.AnswerOf(len(d.res.Differences) == 0)
 	return nil
 }
 

@@ -94,7 +94,7 @@ func judge(t *testing.T, r *compare.Report, line string) {
 		}
 	}
 	d := r.Backup.Drill.(*backup.Drill)
-	if !d.Started || d.Version != line || d.Equal == nil || !*d.Equal || d.Keys != 20 || outcome(r) != check.Holds {
+	if !d.Started || d.Version != line || !d.Equal.Certain() || d.Keys != 20 || outcome(r) != check.Holds {
 		t.Errorf("drill %+v, B09 %s", d, outcome(r))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/restoretest"
 )
 
@@ -75,7 +76,7 @@ func outcome(r *compare.Report) check.Outcome {
 
 func TestGoodBackupServes(t *testing.T) {
 	r, d := hold(t, good(t), "", restoretest.Options{})
-	if !d.Started || d.Equal == nil || !*d.Equal || d.Keys != 130 || d.Revision != 181 || len(d.Differences) > 0 {
+	if !d.Started || !d.Equal.Certain() || d.Keys != 130 || d.Revision != 181 || len(d.Differences) > 0 {
 		t.Errorf("%+v", d)
 	}
 	var steps []string
@@ -102,7 +103,7 @@ func TestBackupsOfOlderLinesServe(t *testing.T) {
 		t.Run(incident, func(t *testing.T) {
 			_, d := hold(t, filepath.Join(evidencetest.Incident(t, incident), "node2", "member", "snap", "db"), "",
 				restoretest.Options{})
-			if !d.Started || d.Equal == nil || !*d.Equal {
+			if !d.Started || !d.Equal.Certain() {
 				t.Errorf("%+v", d)
 			}
 			for _, s := range d.Steps {
@@ -133,10 +134,10 @@ func TestDifferencesAreSeen(t *testing.T) {
 			if c.name == "writes missing" {
 				// Its last revision is lower, so the server refuses to read at the backup's.
 				if s := d.Steps[len(d.Steps)-1]; s.OK || !strings.Contains(s.Says, "future revision") ||
-					d.Equal != nil {
+					d.Equal != release.Unknown {
 					t.Errorf("%s: %+v", c.name, d)
 				}
-			} else if d.Equal == nil || *d.Equal || len(d.Differences) != 2 || d.Keys != 130 {
+			} else if !d.Equal.Excluded() || len(d.Differences) != 2 || d.Keys != 130 {
 				t.Errorf("%s, %d marks: %+v", c.name, marks, d)
 			}
 			if r.Verdict.Class != "backup-damaged" || outcome(r) != check.Violated ||
@@ -258,7 +259,7 @@ func BenchmarkDrill(b *testing.B) {
 			b.Fatal(err)
 		}
 		d := r.Backup.Drill.(*backup.Drill)
-		if d.Equal == nil || !*d.Equal {
+		if !d.Equal.Certain() {
 			b.Fatalf("%+v", d)
 		}
 		for _, s := range d.Steps {

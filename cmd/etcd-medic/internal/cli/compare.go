@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 type compareOptions struct {
@@ -90,13 +91,13 @@ func comparisonCode(c *compare.Comparison) int {
 	}
 	for _, b := range c.Buckets {
 		switch {
-		case b.Equal == nil:
+		case b.Equal == release.Unknown:
 			code = ExitInconclusive
-		case !*b.Equal:
+		case b.Equal.Excluded():
 			return ExitFindings
 		}
 	}
-	if c.Log.Equal != nil && !*c.Log.Equal {
+	if c.Log.Equal.Excluded() {
 		return ExitFindings
 	}
 	return code

@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 type preflightOptions struct {
@@ -76,9 +77,9 @@ func runPreflight(ctx context.Context, o *preflightOptions) error {
 		return err
 	}
 	switch {
-	case r.Boots == nil:
+	case r.Boots == release.Unknown:
 		return result(ExitInconclusive)
-	case !*r.Boots:
+	case r.Boots.Excluded():
 		return result(ExitFindings)
 	}
 	return nil

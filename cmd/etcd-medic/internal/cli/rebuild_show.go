@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -85,17 +86,17 @@ func verifiedLines(r *rebuild.Result) (out []string) {
 		var equal, differ, open []string
 		for _, b := range v.Buckets {
 			switch {
-			case b.Equal == nil:
+			case b.Equal == release.Unknown:
 				open = append(open, b.Bucket+" ("+b.Why+")")
-			case *b.Equal:
+			case b.Equal.Certain():
 				equal = append(equal, b.Bucket)
 			default:
 				differ = append(differ, b.Bucket)
 			}
 		}
-		if v.HashKV != nil && *v.HashKV {
+		if v.HashKV.Certain() {
 			equal = append(equal, "HashKV")
-		} else if v.HashKV != nil {
+		} else if v.HashKV != release.Unknown {
 			differ = append(differ, "HashKV")
 		}
 		out = append(out, fmt.Sprintf("%s, keys up to revision %d: equal %s", v.Member, v.Revision, orNone(equal)))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // comparison writes the window, one line per bucket, the rows that differ, then the logs.
@@ -70,14 +71,11 @@ func (p *page) bucketTable(buckets []compare.BucketComparison, names []string) {
 	}
 }
 
-func equalText(b *bool) string {
-	switch {
-	case b == nil:
-		return "unknown"
-	case *b:
-		return "yes"
+func equalText(equal release.Answer) string {
+	if equal.Excluded() {
+		return "NO"
 	}
-	return "NO"
+	return equal.String()
 }
 
 func (p *page) diffRows(b *compare.BucketComparison) {
@@ -129,7 +127,7 @@ func cellText(c *compare.DiffCell) string {
 
 func (p *page) logComparison(l *compare.LogComparison) {
 	p.section("log")
-	if l.Equal == nil {
+	if l.Equal == release.Unknown {
 		p.line("  no index is held by two members")
 	} else {
 		p.line("  entries %d to %d, %d compared, equal: %s", l.FirstIndex, l.LastIndex, l.Compared, equalText(l.Equal))

@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // inspection writes one source on one screen, or with Full all its facts and then the checks.
@@ -258,8 +259,8 @@ func (p *page) membershipFacts(m *evidence.Facts) {
 	p.section("membership")
 	ms := &m.Membership
 	agree := "unknown"
-	if ms.Agree != nil {
-		agree = fmt.Sprint(*ms.Agree)
+	if ms.Agree != release.Unknown {
+		agree = fmt.Sprint(ms.Agree.Certain())
 	}
 	p.pairs("  ",
 		[2]string{"voters", textIDs("", ms.Voters)},

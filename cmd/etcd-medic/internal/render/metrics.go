@@ -231,7 +231,7 @@ func drillMetrics(runs []BackupRun, names []string, put sampler) {
 	put.head("drill_equal", "1 when a restored server answered what the backup holds.")
 	for _, i := range held {
 		d := drillOf(&runs[i])
-		put.sample("drill_equal", truth(d.Equal != nil && *d.Equal), "backup", names[i])
+		put.sample("drill_equal", truth(d.Equal.Certain()), "backup", names[i])
 	}
 	put.head("drill_seconds", "How long the drill took.")
 	for _, i := range held {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Preflight writes the document of preflight.
@@ -21,10 +22,10 @@ func (p *page) preflight(r *preflight.Result) {
 		from = ", written by etcd " + r.From
 	}
 	switch {
-	case r.Boots == nil:
+	case r.Boots == release.Unknown:
 		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("unknown", text.FgYellow, text.Bold), r.To,
 			from)
-	case *r.Boots:
+	case r.Boots.Certain():
 		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("boots", text.FgGreen, text.Bold), r.To, from)
 	default:
 		p.line("%s: %s on etcd %s%s", clean(r.Source.Name), p.paint("DOES NOT BOOT", text.FgRed, text.Bold), r.To, from)
