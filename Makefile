@@ -52,11 +52,16 @@ demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice)
 .PHONY: ci
 ci: lint tools-test test race build demo docs-check dist-check fuzz-cli ## everything a change must pass
 
+# PORTED are the packages that ask the system for what is not the same everywhere. They are compiled for the others, too: the rest needs so many
+# modules that only a release and the nightly run can afford it.
+PORTED := ./node/internal/isolation ./internal/... ./dumplog ./dumpdb
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## walls between the packages, style, likely bugs
 	$(GO) mod tidy -diff
 	$(GO) mod verify
 	for line in $(LINES); do $(GO) -C node/$$line mod tidy -diff; $(GO) -C node/$$line vet ./...; done
+	for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(GO) build -tags lite $(PORTED); done
 	$(TOOLS)/golangci-lint config verify
 	$(TOOLS)/golangci-lint run ./...
 
@@ -99,6 +104,12 @@ mutants: $(TOOLS)/mutants ## small changes that no test notices: PACKAGES="./com
 e2e: build test-servers $(TOOLS)/testcount ## tests against real clusters of each supported etcd line
 	ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS) ETCD_MEDIC_TEST_BIN=$(CURDIR)/$(BIN) \
 	  $(GO) test -json -count=1 -parallel 3 -timeout 30m -tags e2e -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
+
+# The slice runs a healthy cluster of each line from 3.5 on, with restarts, and asks that nothing on it is called broken.
+.PHONY: e2e-slice
+e2e-slice: build $(addprefix $(TOOLS)/,etcd-3.5.0 etcd-3.5.35 etcd-3.6.16 etcd-3.7.3) $(TOOLS)/testcount ## a slice of e2e for CI: each line once
+	ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS) ETCD_MEDIC_TEST_BIN=$(CURDIR)/$(BIN) \
+	  $(GO) test -json -count=1 -parallel 3 -timeout 10m -tags e2e -run '^TestE2EHealthyCluster$$' ./cmd/etcd-medic | $(TOOLS)/testcount
 
 .PHONY: browser
 browser: $(TOOLS)/testcount ## tests of the HTML report in a headless Chromium, which is installed where missing: [SCREENSHOTS=DIR]
@@ -161,6 +172,11 @@ modules: ## fetch what dist is built from; dist itself fetches nothing
 .PHONY: dist
 dist: ## build a release into DIST (dist): programs, packages, image, manifests, checksums [TARGETS=]
 	$(GO) -C .tools/dist run . -root $(CURDIR) -o $(abspath $(DIST)) -go '$(GO)' -targets '$(TARGETS)'
+
+.PHONY: platforms
+platforms: modules ## compile the program, without servers of other lines, for each system of a release
+	for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
+	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -tags lite -o /dev/null ./cmd/etcd-medic; echo "compiled for $$p"; done
 
 .PHONY: dist-check
 dist-check: modules ## build a small release twice and fail unless both are equal; run the packaged program

@@ -1,7 +1,6 @@
 package isolation
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -31,7 +30,7 @@ func start(l Launch, attr *syscall.SysProcAttr, stdin, stdout *os.File) (*proces
 	if stdin != nil {
 		cmd.Stdin, cmd.Stdout = stdin, stdout
 	}
-	attr.Setpgid = true
+	ownGroup(attr)
 	cmd.SysProcAttr = dieWithParent(attr)
 	p := &process{exited: make(chan struct{})}
 	started := make(chan error)
@@ -69,10 +68,7 @@ func (p *process) signal(s syscall.Signal) error {
 		return nil
 	default:
 	}
-	if err := syscall.Kill(-p.pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return err
-	}
-	return nil
+	return signalGroup(p.pid, s)
 }
 
 // AwaitEnd waits, for at most a few seconds, until a process has ended whose parent is gone: the kernel takes a moment
