@@ -59,7 +59,8 @@ func newWanted(r *compare.Report) *wanted {
 func (v *wanted) check(t *testing.T, line casetest.Line) {
 	t.Helper()
 	words := line.Words(t)
-	if len(words) < 2 && !slices.Contains([]string{"best", "proven", "unbroken"}, line.Rest) {
+	if len(words) < 2 && !slices.Contains([]string{"best", "proven", "unbroken"}, line.Rest) ||
+		words[0] == "lost" && len(words) < 3 {
 		t.Fatalf("line %d: want WHAT WORD...", line.No)
 	}
 	switch what, words := words[0], words[1:]; what {
@@ -75,13 +76,18 @@ func (v *wanted) check(t *testing.T, line casetest.Line) {
 		v.equal(t, line, strings.Join(v.Best.Members, " "), strings.Join(words, " "))
 	case "says":
 		contains(t, line, v.Verdict.Summary, words[0])
+	case "unsaid":
+		if strings.Contains(v.Verdict.Summary, words[0]) {
+			t.Errorf("line %d: %q is in %q", line.No, words[0], v.Verdict.Summary)
+		}
 	case "why":
 		contains(t, line, v.Best.Why, words[0])
 	case "row":
 		v.checkRow(t, line, words)
 	case "lost":
 		v.equal(t, line, strconv.Itoa(v.Best.Lost.CommittedEntries)+" "+strconv.Itoa(v.Best.Lost.Keys),
-			strings.Join(words, " "))
+			strings.Join(words[:2], " "))
+		contains(t, line, v.Best.Lost.Command.String(), strings.Join(words[2:], " "))
 	case "proven":
 		v.equal(t, line, strings.Join(v.Best.Lost.Unproven, "; "), "")
 	case "unproven":
