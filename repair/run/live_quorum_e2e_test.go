@@ -42,10 +42,21 @@ type attended struct {
 	w     *pen
 }
 
-// attend makes a cluster of n members and the plan to replace some of them. The cluster serves; nothing is wrong with
-// it.
-func attend(t *testing.T, version string, n int, standby bool, replace ...string) *attended {
+// attending says what cluster attend makes.
+type attending struct {
+	version string
+	members int
+	// replace are the members that the plan replaces; standby lets a new one take the place of node2.
+	replace []string
+	standby bool
+	// spoil, if set, damages the copies that the plan is made of.
+	spoil func(copies string)
+}
+
+// attend makes a cluster and the plan to replace some of its members. The cluster serves; nothing is wrong with it.
+func (o attending) attend(t *testing.T) *attended {
 	t.Helper()
+	version, n, standby, replace := o.version, o.members, o.standby, o.replace
 	s := &spoiled{T: t, c: clustertest.Start(t, clustertest.Server(t, version), n,
 		clustertest.Options{SnapshotCount: 50}), version: version, made: map[string]string{}}
 	s.put(0, 60)
@@ -56,19 +67,22 @@ func attend(t *testing.T, version string, n int, standby bool, replace ...string
 		ok(t, os.MkdirAll(copies, 0o700))
 		ok(t, os.Rename(evidencetest.Copy(t, s.c.DataDir(i)), filepath.Join(copies, s.c.Name(i))))
 	}
+	if o.spoil != nil {
+		o.spoil(copies)
+	}
 	for i := range n {
 		s.c.StartProcess(i)
 	}
 	for i := range n {
 		s.c.WaitServing(i)
 	}
-	o := plan.Options{Best: "node1", Replace: replace, Compare: compare.Options{Version: "test"}}
+	po := plan.Options{Best: "node1", Replace: replace, Compare: compare.Options{Version: "test"}}
 	a := &attended{T: t, s: s, file: filepath.Join(t.TempDir(), "plan.yaml"), standby: -1}
 	if standby {
 		a.standby = s.c.Spare()
-		o.Standby = []plan.Standby{{Name: s.c.Name(a.standby), URL: s.c.PeerURL(a.standby), For: "node2"}}
+		po.Standby = []plan.Standby{{Name: s.c.Name(a.standby), URL: s.c.PeerURL(a.standby), For: "node2"}}
 	}
-	p, err := plan.New(t.Context(), specsOf(copies), try.In(""), o)
+	p, err := plan.New(t.Context(), specsOf(copies), try.In(""), po)
 	ok(t, err)
 	a.p = p
 	ok(t, p.Save(a.file))
@@ -238,7 +252,7 @@ func (w *pen) stop() (keys []string, gap time.Duration) {
 func TestE2EKeptVoterIsDown(t *testing.T) {
 	for _, version := range []string{"3.5.35", "3.7.3"} {
 		t.Run(version, func(t *testing.T) {
-			a := attend(t, version, 3, false, "node2")
+			a := attending{version: version, members: 3, replace: []string{"node2"}}.attend(t)
 			a.s.c.Kill(2)
 			a.live.QuorumWait = 3 * time.Second
 			out, err := a.apply(t.Context(), Options{})
@@ -290,7 +304,7 @@ func TestE2EStandbyLive(t *testing.T) {
 }
 
 func standbyLive(t *testing.T, version string, down bool) {
-	a := attend(t, version, 3, true, "node2")
+	a := attending{version: version, members: 3, replace: []string{"node2"}, standby: true}.attend(t)
 	says := "no voter fewer while node4 took the place of node2"
 	if down {
 		a.s.c.Kill(1)
@@ -348,7 +362,7 @@ func randomLive(t *testing.T, seed uint64) {
 	n := []int{3, 5, 4}[rnd.IntN(3)]
 	replace := []string{"node2", "node3"}[:1+rnd.IntN(min(2, n-2))]
 	t.Logf("seed %d: etcd %s, %d members, %q are replaced", seed, version, n, replace)
-	a := attend(t, version, n, false, replace...)
+	a := attending{version: version, members: n, replace: replace}.attend(t)
 	kills, stops := 0, 0
 	toggle := func() {
 		i := a.stays[rnd.IntN(len(a.stays))]
