@@ -55,7 +55,7 @@ func runAlarmMembers(in *Input) Result {
 			f.Explanation = "the member was removed, or the database was restored, while the alarm was on; nothing " +
 				"clears it by itself"
 			if f.More > 0 {
-				f.Title = fmt.Sprintf("%s: %d alarms are raised for IDs that are no member's", m.Label(),
+				f.Title = fmt.Sprintf("%s: %d alarms are raised for IDs of no known member", m.Label(),
 					len(f.Facts.About))
 			}
 			fs = append(fs, f)

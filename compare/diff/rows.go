@@ -112,7 +112,7 @@ func (r *Result) mayDiffer(row replay.Row, i, j int, rp *replay.Result) string {
 			return ""
 		}
 		if more {
-			return fmt.Sprintf("%s or %s went on applying entries while its snapshot began, and no log has them",
+			return fmt.Sprintf("%s or %s applied entries while its snapshot began, and no log has them",
 				a.Label(), b.Label())
 		}
 		return fmt.Sprintf("%s and %s are at different indexes and no log has the entries between them", a.Label(),

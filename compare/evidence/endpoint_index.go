@@ -33,7 +33,7 @@ func (r *running) exact(stored uint64) (first, last uint64, ok bool) {
 	return 0, 0, false
 }
 
-// MayHoldMore reports whether a running member went on applying entries while its snapshot began, so that the snapshot
+// MayHoldMore reports whether a running member applied entries while its snapshot began, so that the snapshot
 // may hold more than its indexes show.
 func (m *Member) MayHoldMore() bool { return m.Source.running != nil && m.exactIndex == 0 }
 

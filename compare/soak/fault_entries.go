@@ -100,8 +100,8 @@ func duplicateEntry(f *Victim) (*Effect, error) {
 	}
 	s := &segs[places[i].seg]
 	s.records = slices.Insert(slices.Clone(s.records), places[i].rec, walRecord{typ: recEntry, data: b})
-	// One of the last entries that the database holds now stands above its index.
-	return &Effect{What: fmt.Sprintf("entry %d stands twice, later ones renumbered", twice.Index), Alone: true,
+	// One of the last entries that the database holds is now above its index.
+	return &Effect{What: fmt.Sprintf("entry %d is there twice, later ones renumbered", twice.Index), Alone: true,
 		Inconclusive: true, Classes: append([]string{"member-lost-data", "torn-copy"}, entryClasses...)}, writeLog(segs)
 }
 
@@ -170,7 +170,7 @@ func alterHeader(f *Victim) (*Effect, error) {
 		writeLog(segs)
 }
 
-// forgeTail adds two entries to the end of the log that nobody has committed, as a leader that fell has.
+// forgeTail adds two entries to the end of the log that were never committed, as a leader that fell has.
 func forgeTail(f *Victim) (*Effect, error) {
 	segs, err := readLog(f.Dir)
 	if err != nil {
@@ -215,7 +215,7 @@ func lowerCommit(f *Victim) (*Effect, error) {
 	return alterState("commit below an earlier one", func(h *raftpb.HardState, _ *raftpb.Entry) { h.Commit = before - 4 })(f)
 }
 
-// raiseTerm notes a higher term, as after elections that nobody won.
+// raiseTerm notes a higher term, as after elections without a winner.
 func raiseTerm(f *Victim) (*Effect, error) {
 	effect, err := alterState("a higher term", func(h *raftpb.HardState, _ *raftpb.Entry) { h.Term, h.Vote = h.Term+5, 0 })(f)
 	if err == nil {
@@ -243,7 +243,7 @@ func dropStates(f *Victim) (*Effect, error) {
 		Classes: append([]string{"membership", "latent-divergence"}, logClasses...)}, writeLog(segs)
 }
 
-// garbageTail writes bytes that are no record after the last one.
+// garbageTail writes bytes that are not a record after the last one.
 func garbageTail(f *Victim) (*Effect, error) {
 	segs, err := readLog(f.Dir)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// foreignFaults bring in files of another cluster, and members that went on by themselves.
+// foreignFaults bring in files of another cluster, and members that continued by themselves.
 var foreignFaults = []Fault{
 	{Name: "foreign-db", Apply: foreign("the database", "member/snap/db")},
 	{Name: "foreign-log", Apply: foreign("the log", "member/wal")},
@@ -28,7 +28,7 @@ var foreignFaults = []Fault{
 		if from == "" {
 			return nil, errNotHere
 		}
-		return &Effect{What: "a new cluster was forced from a copy of it, and went on", Open: true,
+		return &Effect{What: "a new cluster was forced from a copy of it, and continued", Open: true,
 			Inconclusive: true, MayShareBest: true}, replace(f.Dir, from)
 	}},
 }

@@ -63,7 +63,7 @@ func addOld(f *Victim) (*Effect, error) {
 	if n == 0 {
 		return nil, errNotHere
 	}
-	kv := mvccpb.KeyValue{Key: []byte("/app/never-written"), Value: []byte("by nobody"), CreateRevision: n,
+	kv := mvccpb.KeyValue{Key: []byte("/app/never-written"), Value: []byte("without an author"), CreateRevision: n,
 		ModRevision: n, Version: 1}
 	return &Effect{What: fmt.Sprintf("a live key added at revision %d, compacted at %d", n, ks.compact),
 			Classes: contentClasses, Alone: f.fromStart(),
@@ -159,7 +159,7 @@ func flipRecord(f *Victim) (*Effect, error) {
 	effect := kvEffect(f, fmt.Sprintf("a bit of byte %d of the record flipped", at), &r, ks)
 	var kv mvccpb.KeyValue
 	if kv.Unmarshal(b) == nil && marshal(kv) == r.value {
-		return nil, errNotHere // a field that nobody reads
+		return nil, errNotHere // a field that is never read
 	}
 	effect.Alone = f.fromStart()
 	return effect, editDB(f.Dir, r.put(string(b)))

@@ -116,7 +116,7 @@ func alterConfState(f *Victim, alter func(*raftpb.ConfState) bool) (*Effect, err
 		editDB(f.Dir, r.put(string(b)))
 }
 
-// holdsEntry tells whether the log has an entry of that index and term.
+// holdsEntry reports whether the log has an entry of that index and term.
 func holdsEntry(dir string, index, term int64) bool {
 	segs, err := readLog(dir)
 	if err != nil {

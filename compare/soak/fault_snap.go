@@ -57,7 +57,7 @@ func writeSnap(file string, s *raftpb.Snapshot) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
-// snapRead tells whether servers of the release read .snap files at a start.
+// snapRead reports whether servers of the release read .snap files at a start.
 func (f *Victim) snapRead() bool { return !release.Of(f.Line).Has(release.SnapFileUnused).Certain() }
 
 func rewriteSnap(what string, alter func(*raftpb.Snapshot) bool) func(*Victim) (*Effect, error) {

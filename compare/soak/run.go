@@ -63,8 +63,8 @@ type runner struct {
 	done map[string]bool
 	// base are the ways in which the answer for undamaged members is wrong, by their names.
 	base map[string][]Problem
-	// foreign is the data dir of another cluster, forced that of a member that went on by itself; made when a fault asks
-	// for them.
+	// foreign is the data dir of another cluster, forced that of a member that continued by itself; made when a fault
+	// asks for them.
 	foreign, forced string
 	// kept is true if the history was made earlier, without servers at hand.
 	kept bool

@@ -99,7 +99,7 @@ func peak(pid int) func() int64 {
 			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
 				if _, after, ok := bytes.Cut(b, []byte("VmHWM:")); ok {
 					var kb int64
-					_, _ = fmt.Sscan(string(after[:min(len(after), 30)]), &kb) // 0 if it is no number
+					_, _ = fmt.Sscan(string(after[:min(len(after), 30)]), &kb) // 0 if it is not a number
 					most = max(most, kb<<10)
 				}
 			}
