@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // with are data dirs at one index with these databases.
@@ -80,7 +81,7 @@ func TestLeaseTTLs(t *testing.T) {
 		b := &Bucket{Name: "lease", Only: make([]int, 2)}
 		c.r.leaseTTLs(b, nil, Options{MaxRows: 5})
 		if b.Differ != c.differ || len(b.Rows) != c.differ || len(b.Normal) != c.normal ||
-			(b.Equal != nil) != (c.differ > 0) || b.Equal != nil && *b.Equal {
+			b.Equal.Excluded() != (c.differ > 0) || b.Equal.Certain() {
 			t.Errorf("%s: %+v, want %d rows that differ, %d normal ones", name, b, c.differ, c.normal)
 		}
 		if bounded := (&Bucket{Name: "lease"}); c.differ > 0 {
@@ -162,7 +163,7 @@ func TestPasswords(t *testing.T) {
 		p := c.r.Passwords[0]
 		if p.User != "eve" || p.Legal != c.legal || !slices.Equal(p.Wrong, c.wrong) ||
 			!strings.Contains(p.Why, c.why) ||
-			(b.Differ == 0) != c.legal || len(b.Rows) != b.Differ || (b.Equal == nil) != c.legal {
+			(b.Differ == 0) != c.legal || len(b.Rows) != b.Differ || b.Equal.Excluded() == c.legal {
 			t.Errorf("%s: %+v, %+v", name, p, b)
 		}
 	}
@@ -207,37 +208,33 @@ func TestByRow(t *testing.T) {
 		equal                   string
 		limits, reason          string
 	}{
-		"equal": {r: with(alarm(1, 2), alarm(1, 2)), compared: 2, only: []int{0, 0}, equal: "true"},
+		"equal": {r: with(alarm(1, 2), alarm(1, 2)), compared: 2, only: []int{0, 0}, equal: "yes"},
 		"one has one more": {r: with(alarm(1, 2), alarm(1)), compared: 2, differ: 1, only: []int{1, 0},
-			equal: "false"},
+			equal: "no"},
 		"two have one more": {r: with(alarm(1, 2), alarm(1, 2), alarm(1)), compared: 2, differ: 1,
-			only: []int{0, 0, 0}, equal: "false"},
+			only: []int{0, 0, 0}, equal: "no"},
 		"at another index": {r: with(alarm(1, 2), alarm(1)).at(9, 8), compared: 2, moved: 1, only: []int{0, 0},
-			equal: "nil", reason: "node1 and node2 are at different indexes"},
+			equal: "unknown", reason: "node1 and node2 are at different indexes"},
 		"one lags, the others are equal": {r: with(alarm(1, 2), alarm(1, 2), alarm(1)).at(9, 9, 8), compared: 2,
-			moved: 1, only: []int{0, 0, 0}, equal: "true", limits: "are at different indexes"},
+			moved: 1, only: []int{0, 0, 0}, equal: "yes", limits: "are at different indexes"},
 		"one lags, the others differ": {r: with(alarm(1, 2), alarm(1), alarm()).at(9, 9, 8), compared: 2, differ: 1,
-			moved: 1, only: []int{1, 0, 0}, equal: "false"},
+			moved: 1, only: []int{1, 0, 0}, equal: "no"},
 		"an unknown index": {r: with(alarm(1), alarm()).at(9, 0), compared: 1, moved: 1, only: []int{0, 0},
-			equal: "nil", reason: "does not show how far"},
+			equal: "unknown", reason: "does not show how far"},
 	} {
 		b := c.r.small(smallBucket{"alarm", alarmRows}, nil, Options{MaxRows: 5})
-		equal := "nil"
-		if b.Equal != nil {
-			equal = fmt.Sprint(*b.Equal)
-		}
 		if b.Compared != c.compared || b.Differ != c.differ || b.Moved != c.moved || !slices.Equal(b.Only, c.only) ||
-			equal != c.equal || (b.Limits == "") != (c.limits == "") || !strings.Contains(b.Limits, c.limits) ||
+			b.Equal.String() != c.equal || (b.Limits == "") != (c.limits == "") || !strings.Contains(b.Limits, c.limits) ||
 			(b.Reason == "") != (c.reason == "") || !strings.Contains(b.Reason, c.reason) || len(b.Rows) != b.Differ {
-			t.Errorf("%s: %+v, equal %s", name, b, equal)
+			t.Errorf("%s: %+v, equal %s", name, b, b.Equal)
 		}
 	}
-	if b := with(alarm(1)).small(smallBucket{"alarm", alarmRows}, nil, Options{}); b.Equal != nil || b.Reason == "" {
+	if b := with(alarm(1)).small(smallBucket{"alarm", alarmRows}, nil, Options{}); b.Equal != release.Unknown || b.Reason == "" {
 		t.Errorf("one member alone is compared: %+v", b)
 	}
 	damaged := with(alarm(1), alarm(2), alarm(2))
 	damaged.Members[0].DB.Damage = []*dumpdb.DamageError{{Bucket: "alarm"}}
-	if b := damaged.small(smallBucket{"alarm", alarmRows}, nil, Options{}); b.Equal == nil || !*b.Equal {
+	if b := damaged.small(smallBucket{"alarm", alarmRows}, nil, Options{}); !b.Equal.Certain() {
 		t.Errorf("rows of a damaged bucket are compared: %+v", b)
 	}
 }
@@ -366,10 +363,10 @@ func TestConfState(t *testing.T) {
 		of    []func(m *evidence.Member)
 		equal string
 	}{
-		"equal":           {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(9, true, 1, 2)}, "true"},
-		"another voter":   {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(9, true, 1, 3)}, "false"},
+		"equal":           {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(9, true, 1, 2)}, "yes"},
+		"another voter":   {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(9, true, 1, 3)}, "no"},
 		"one is unknown":  {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(9, false, 1, 3)}, "none"},
-		"another commit":  {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(8, true, 1, 3)}, "nil"},
+		"another commit":  {[]func(m *evidence.Member){conf(9, true, 1, 2), conf(8, true, 1, 3)}, "unknown"},
 		"none is unknown": {[]func(m *evidence.Member){conf(9, false), conf(9, false)}, "none"},
 	} {
 		r := with(evidence.DB{}, evidence.DB{}).at(20, 7)
@@ -377,10 +374,8 @@ func TestConfState(t *testing.T) {
 			change(r.Members[i])
 		}
 		got := "none"
-		if b := r.confState(&replay.Result{}, Options{MaxRows: 5}); b != nil && b.Equal != nil {
-			got = fmt.Sprint(*b.Equal)
-		} else if b != nil {
-			got = "nil"
+		if b := r.confState(&replay.Result{}, Options{MaxRows: 5}); b != nil {
+			got = b.Equal.String()
 		}
 		if got != c.equal {
 			t.Errorf("%s: equal %s, want %s", name, got, c.equal)

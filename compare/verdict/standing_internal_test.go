@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // TestOrderOfStandings: one that can serve is before one that cannot, a sound one before one that is not, and among
@@ -258,7 +259,6 @@ func TestOddOnes(t *testing.T) {
 // TestUnproven: that nothing is lost is proven only by logs of a majority, sources that could all be read, and keys
 // that could be compared.
 func TestUnproven(t *testing.T) {
-	equal := true
 	build := func() *judge {
 		ms := sources(evidence.KindDataDir, evidence.KindDataDir, evidence.KindDataDir)
 		for _, m := range ms {
@@ -267,7 +267,7 @@ func TestUnproven(t *testing.T) {
 		}
 		return &judge{Input: &Input{Input: &check.Input{Members: ms,
 			Diff: &diff.Result{Members: ms, LeftOut: map[int]string{}, Apart: map[int]string{},
-				Buckets: []diff.Bucket{{Name: "key", Equal: &equal}}}}}}
+				Buckets: []diff.Bucket{{Name: "key", Equal: release.Yes}}}}}}
 	}
 	for name, c := range map[string]struct {
 		change func(j *judge)
@@ -291,7 +291,7 @@ func TestUnproven(t *testing.T) {
 			"the keys of n3 could not be compared with those of n1"},
 		"those of the kept are": {func(j *judge) { j.Diff.Apart[0] = "far away" },
 			"the keys of n2 could not be compared with those of n1"},
-		"compared, but not completed": {func(j *judge) { j.Diff.Buckets[0].Equal = nil }, "the keys of n2 could not"},
+		"compared, but not completed": {func(j *judge) { j.Diff.Buckets[0].Equal = release.Unknown }, "the keys of n2 could not"},
 	} {
 		j := build()
 		c.change(j)
