@@ -224,12 +224,14 @@ func TestByRow(t *testing.T) {
 	} {
 		b := c.r.small(smallBucket{"alarm", alarmRows}, nil, Options{MaxRows: 5})
 		if b.Compared != c.compared || b.Differ != c.differ || b.Moved != c.moved || !slices.Equal(b.Only, c.only) ||
-			b.Equal.String() != c.equal || (b.Limits == "") != (c.limits == "") || !strings.Contains(b.Limits, c.limits) ||
+			b.Equal.String() != c.equal || (b.Limits == "") != (c.limits == "") ||
+			!strings.Contains(b.Limits, c.limits) ||
 			(b.Reason == "") != (c.reason == "") || !strings.Contains(b.Reason, c.reason) || len(b.Rows) != b.Differ {
 			t.Errorf("%s: %+v, equal %s", name, b, b.Equal)
 		}
 	}
-	if b := with(alarm(1)).small(smallBucket{"alarm", alarmRows}, nil, Options{}); b.Equal != release.Unknown || b.Reason == "" {
+	if b := with(alarm(1)).small(smallBucket{"alarm", alarmRows}, nil, Options{}); b.Equal != release.Unknown ||
+		b.Reason == "" {
 		t.Errorf("one member alone is compared: %+v", b)
 	}
 	damaged := with(alarm(1), alarm(2), alarm(2))
