@@ -9,7 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// shiftFinding is about logs in which entries are missing and the later ones renumbered.
+// shiftFinding is about logs in which entries are missing, or were added, and the later ones renumbered.
 func (in *Input) shiftFinding(s *replay.Shift) Finding {
 	names := in.labelsOf(s.Short)
 	what := fmt.Sprintf("entry %d is", s.Index)
@@ -24,27 +24,52 @@ func (in *Input) shiftFinding(s *replay.Shift) Finding {
 			"gives an entry its index once and no member changes it. "+
 			"The CRC chain holds, so the log was rewritten. It is not used from there on",
 			strings.Join(in.labelsOf(s.Long), ", "), s.Missing)}
-	if s.Proven {
+	switch {
+	case s.Added:
+		in.addedFinding(s, &f)
+		return in.cut(f)
+	case s.Proven:
 		f.Explanation += ". The log ends before what the member has committed or applied"
 	}
-	for _, i := range s.Short {
-		m := in.Members[i]
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index),
-			Observed: s.Instead, Expected: s.What, Show: showLog(m, s.Index)})
-	}
-	for _, i := range s.Long {
-		m := in.Members[i]
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index),
-			Observed: s.What, Expected: s.What, Show: showLog(m, s.Index)})
-	}
+	in.shiftEvidence(s.Short, s.Instead, s.What, s, &f)
+	in.shiftEvidence(s.Long, s.What, s.What, s, &f)
 	f.Evidence[0].Field = fieldAltered
 	return in.cut(f)
 }
 
-// renumbered reports whether the member's log numbers an entry wrongly because entries before it are missing.
+// addedFinding makes the finding one about logs to which entries were added.
+func (in *Input) addedFinding(s *replay.Shift, f *Finding) {
+	f.Members = in.labelsOf(s.Long)
+	what := fmt.Sprintf("entry %d was", s.Index)
+	if s.Missing > 1 {
+		what = fmt.Sprintf("entries %d..%d were", s.Index, s.Index+uint64(s.Missing)-1)
+	}
+	f.Title = fmt.Sprintf("%s: %s added to the log, and the later ones are renumbered", strings.Join(f.Members, ", "), what)
+	why := "most logs do not hold it"
+	if s.Repeated {
+		why = "the same request stands in the log before it, and a request has one entry"
+	}
+	f.Explanation = fmt.Sprintf("what follows is the same in the logs of %s, under indexes lower by %d; %s. The CRC chain "+
+		"holds, so the log was rewritten. It is not used from there on", strings.Join(in.labelsOf(s.Short), ", "),
+		s.Missing, why)
+	in.shiftEvidence(s.Long, s.What, s.Instead, s, f)
+	in.shiftEvidence(s.Short, s.Instead, s.Instead, s, f)
+	f.Evidence[0].Field = fieldAltered
+}
+
+func (in *Input) shiftEvidence(members []int, observed, expected string, s *replay.Shift, f *Finding) {
+	for _, i := range members {
+		m := in.Members[i]
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index),
+			Observed: observed, Expected: expected, Show: showLog(m, s.Index)})
+	}
+}
+
+// renumbered reports whether the member's log numbers an entry wrongly because entries before it are missing or were
+// added.
 func (in *Input) renumbered(m *evidence.Member, index uint64) bool {
 	if in.Replay == nil || in.Replay.Shift == nil || index < in.Replay.Shift.Index {
 		return false
 	}
-	return slices.ContainsFunc(in.Replay.Shift.Short, func(i int) bool { return in.Members[i] == m })
+	return slices.ContainsFunc(in.Replay.Shift.Altered(), func(i int) bool { return in.Members[i] == m })
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
 // dropEntries takes entries out of a log and renumbers those that follow.
@@ -78,5 +79,82 @@ func TestEntriesMissingAtTheEnd(t *testing.T) {
 	dropEntries(t, dirs[1], last-1, 1)
 	if r := dirInput(t, dirs...).Replay; r.Shift != nil {
 		t.Errorf("%+v, want none", r.Shift)
+	}
+}
+
+// addEntry puts an entry into a log before the one at an index, and renumbers those from there on: the one before it
+// once more, or another one.
+func addEntry(t *testing.T, dir string, at uint64, other []byte) {
+	t.Helper()
+	var before raftpb.Entry
+	added := false
+	casetest.RewriteLogMore(t, dir, func(rec *walpb.Record) (more []walpb.Record) {
+		var e raftpb.Entry
+		if rec.Type != 2 || e.Unmarshal(rec.Data) != nil {
+			return nil
+		}
+		if e.Index == at {
+			twice := raftpb.Entry{Term: e.Term, Index: at, Data: before.Data}
+			if other != nil {
+				twice.Data = other
+			}
+			data, _ := twice.Marshal()
+			more, added = []walpb.Record{{Type: 2, Data: data}}, true
+		}
+		before = e
+		if e.Index >= at {
+			e.Index++
+			rec.Data, _ = e.Marshal()
+		}
+		return more
+	})
+	if !added {
+		t.Fatal("no entry added")
+	}
+}
+
+// TestEntriesAdded: a log that holds an entry twice, or one that most logs lack, is the one that was altered.
+func TestEntriesAdded(t *testing.T) {
+	other, err := clustertest.PutRequest("forged", "v", 0).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		other   []byte
+		sources []int
+		known   bool
+	}{
+		"twice":                 {nil, []int{0, 1, 2}, true},
+		"twice, a pair":         {nil, []int{0, 1}, true},
+		"another one":           {other, []int{0, 1, 2}, true},
+		"another one in a pair": {other, []int{0, 1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := sound().Write(t, t.TempDir())
+			addEntry(t, all[1], 40, c.other)
+			var dirs []string
+			for _, i := range c.sources {
+				dirs = append(dirs, all[i])
+			}
+			in := dirInput(t, dirs...)
+			if !c.known {
+				if in.Replay.Shift != nil {
+					t.Errorf("%+v, want none", in.Replay.Shift)
+				}
+				return
+			}
+			f := wantFinding(t, in, "R01", []string{"node2"}, "entry 40 was added to the log")
+			if f.Class != "wal-damage" || f.At.Index != 40 || f.Kind != check.KindEntriesRenumbered {
+				t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Kind)
+			}
+			for _, id := range []string{"R05", "K06", "L03"} {
+				wantOutcome(t, in, id, check.Holds)
+			}
+			for i, m := range in.Replay.Members {
+				if m.Lacks > 0 {
+					t.Errorf("node%d is said to lack %d entries", i+1, m.Lacks)
+				}
+			}
+		})
 	}
 }

@@ -278,7 +278,7 @@ func (r *Result) logs() logSet {
 		out.members[i] = m.Member
 	}
 	if r.Shift != nil {
-		for _, i := range r.Shift.Short {
+		for _, i := range r.Shift.Altered() {
 			out.ends[i] = r.Shift.Index - 1
 		}
 	}

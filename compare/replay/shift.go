@@ -13,8 +13,8 @@ import (
 )
 
 // Shift reports logs that lack entries of other logs, and that have all following entries at indexes lower by their
-// number. A leader assigns an index to an entry once, and no member changes it. So the short logs were altered: they
-// prove nothing about those indexes.
+// number. A leader assigns an index to an entry once, and no member changes it. So the short logs were altered, or
+// entries were added to the others: the altered ones prove nothing about those indexes.
 type Shift struct {
 	// Index is that of the first entry that the short logs lack, Missing how many they lack there, Alike how many
 	// entries follow in both.
@@ -26,6 +26,17 @@ type Shift struct {
 	What, Instead string
 	// Proven is true where a short log ends before what its member has committed or applied.
 	Proven bool
+	// Added is true if the short logs are right: the others hold entries that were added to them. Repeated says that these
+	// entries stand in their logs twice.
+	Added, Repeated bool
+}
+
+// Altered are the positions of the members whose logs were altered.
+func (s *Shift) Altered() []int {
+	if s.Added {
+		return s.Long
+	}
+	return s.Short
 }
 
 const (
@@ -62,17 +73,51 @@ func findShift(ctx context.Context, r *Result) (*Shift, error) {
 			}
 			s := &Shift{Index: d.Index, Missing: k, Alike: n, Short: d.Versions[short], Long: d.Versions[long],
 				What: r.describeEntry(&tails[long][0]), Instead: r.describeEntry(&tails[short][0])}
-			switch cutShort, cutLong := r.endsEarly(s.Short), r.endsEarly(s.Long); {
-			case cutLong && !cutShort:
-				// More likely an extra entry in the short log's counterpart: nothing decides
-				return nil, nil
-			default:
-				s.Proven = cutShort
+			known, err := r.side(ctx, s, tails[long][:k])
+			if err != nil || !known {
+				return nil, err
 			}
 			return s, nil
 		}
 	}
 	return nil, ctx.Err()
+}
+
+// side finds out which logs were altered; known is false where nothing tells. A log that ends before what its member has
+// applied lacks entries. A request is in a log once: entries that stand there twice were added. Else most logs decide.
+func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (known bool, err error) {
+	cutShort, cutLong := r.endsEarly(s.Short), r.endsEarly(s.Long)
+	if cutLong {
+		return cutShort, nil
+	}
+	if s.Proven = cutShort; cutShort {
+		return true, nil
+	}
+	s.Repeated, err = requestTwice(ctx, r.longest(s.Long), s.Index, surplus)
+	s.Added = s.Repeated || len(s.Long) < len(s.Short)
+	return s.Added || len(s.Long) > len(s.Short), err
+}
+
+// maxApart is how far before its repetition an entry is looked for.
+const maxApart = 64
+
+// requestTwice reports whether the log of a member holds the requests in the surplus entries from an index on right before it
+// as well.
+func requestTwice(ctx context.Context, m *evidence.Member, index uint64, surplus []dumplog.Entry) (bool, error) {
+	before, err := tailOf(ctx, m, max(index, maxApart+1)-maxApart)
+	if err != nil {
+		return false, err
+	}
+	before = slices.DeleteFunc(before, func(e dumplog.Entry) bool { return e.Index >= index })
+	for i := range surplus {
+		e := &surplus[i]
+		req, err := e.Decode()
+		if err != nil || req == nil || req.Header.ID == 0 ||
+			!slices.ContainsFunc(before, func(o dumplog.Entry) bool { return bytes.Equal(o.Data, e.Data) }) {
+			return false, nil
+		}
+	}
+	return len(surplus) > 0, nil
 }
 
 // firstDiff is the lowest index at which logs differ.

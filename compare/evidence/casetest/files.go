@@ -59,6 +59,15 @@ const LeftOut = -1
 // RewriteLog rewrites the records of the first segment with a CRC chain that holds. edit changes a record in place.
 func RewriteLog(t *testing.T, dir string, edit func(rec *walpb.Record)) {
 	t.Helper()
+	RewriteLogMore(t, dir, func(rec *walpb.Record) []walpb.Record {
+		edit(rec)
+		return nil
+	})
+}
+
+// RewriteLogMore is RewriteLog for an edit that also returns records to write before the one it was given.
+func RewriteLogMore(t *testing.T, dir string, edit func(rec *walpb.Record) (before []walpb.Record)) {
+	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
 	if err != nil || len(names) == 0 {
 		t.Fatal(dir, err)
@@ -82,15 +91,17 @@ func RewriteLog(t *testing.T, dir string, edit func(rec *walpb.Record)) {
 			t.Fatal(err)
 		}
 		at += 8 + (n+7)&^7
-		edit(&rec)
-		if rec.Type == LeftOut {
-			continue
+		before := edit(&rec)
+		for _, rec := range append(before, rec) {
+			if rec.Type == LeftOut {
+				continue
+			}
+			if rec.Type != 4 {
+				chain = crc32.Update(chain, crc32.MakeTable(crc32.Castagnoli), rec.Data)
+			}
+			rec.Crc = chain
+			out = append(out, frame(t, &rec)...)
 		}
-		if rec.Type != 4 {
-			chain = crc32.Update(chain, crc32.MakeTable(crc32.Castagnoli), rec.Data)
-		}
-		rec.Crc = chain
-		out = append(out, frame(t, &rec)...)
 	}
 	if err := os.WriteFile(name, append(out, make([]byte, max(0, len(b)-len(out)))...), 0o600); err != nil {
 		t.Fatal(err)
