@@ -52,7 +52,7 @@ func (in *Input) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 		}
 	}
 	if why == "" || len(unknown) == 0 {
-		return nil, why != ""
+		return in.neverConfigured(m), why != ""
 	}
 	cs := m.DB.Meta.ConfState
 	return &Finding{Kind: KindConfStateUnknownMember, Severity: Error, Class: ClassMembership,
@@ -67,6 +67,60 @@ func (in *Input) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 			Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
 			Expected: fmt.Sprintf("voters %v learners %v", m.Membership.Voters, m.Membership.Learners),
 			Show:     showDB(m, "meta")}}}, true
+}
+
+// neverConfigured returns a finding if the row is none of the configurations that the cluster had since its founding.
+// It may be an older one: releases up to 3.4 leave it as it is.
+func (in *Input) neverConfigured(m *evidence.Member) *Finding {
+	cs := m.DB.Meta.ConfState
+	if !in.foundedHere() || len(cs.VotersOutgoing)+len(cs.LearnersNext) > 0 {
+		return nil
+	}
+	at := slices.IndexFunc(in.Members, func(o *evidence.Member) bool {
+		return o.HasLog() && o.ClusterID == m.ClusterID && o.WAL.Summary.Start == dumplog.StartBootstrap &&
+			len(o.WAL.Summary.Jumps)+len(o.WAL.Summary.Damage) == 0 && o.WAL.Summary.FirstIndex == 1 &&
+			o.LastIndex() >= m.AppliedMax
+	})
+	if at < 0 || wasConfigured(in.Members[at], cs) {
+		return nil
+	}
+	return &Finding{Kind: KindConfStateNeverHeld, Severity: Error, Class: ClassMembership,
+		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: in.termAt(m.AppliedMin)},
+		Title: m.Label() + ": meta/confState is a configuration that the cluster never had",
+		Explanation: "the logs hold every conf change since the founding of the cluster, and after none of them raft's " +
+			"configuration was this. The row was edited or damaged; 3.7 and later count votes by it",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"),
+			Field: "confState", Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
+			Expected: fmt.Sprintf("voters %v learners %v", m.Membership.Voters, m.Membership.Learners),
+			Show:     showDB(m, "meta")}}}
+}
+
+// wasConfigured reports whether the configuration was that of raft after some conf change in a log that holds all of
+// them.
+func wasConfigured(m *evidence.Member, cs *dumpdb.ConfState) bool {
+	learner := map[dumplog.ID]bool{} // by member
+	for _, c := range m.WAL.Conf {
+		switch id := c.Change.NodeID; {
+		case c.Refused || c.Change.Type == dumplog.ConfChangeUpdateNode:
+		case c.Change.Type == dumplog.ConfChangeRemoveNode:
+			delete(learner, id)
+		default:
+			learner[id] = c.Change.Type == dumplog.ConfChangeAddLearnerNode
+		}
+		if len(learner) != len(cs.Voters)+len(cs.Learners) {
+			continue
+		}
+		holds := func(ids []dumpdb.ID, want bool) bool {
+			return !slices.ContainsFunc(ids, func(id dumpdb.ID) bool {
+				is, known := learner[dumplog.ID(id)]
+				return !known || is != want
+			})
+		}
+		if holds(cs.Voters, false) && holds(cs.Learners, true) {
+			return true
+		}
+	}
+	return false
 }
 
 // foundedHere reports whether the logs hold every entry since the bootstrap of the cluster, and it was not restored.

@@ -36,6 +36,7 @@ const (
 	KindCompactionNotRequested    Kind = "compaction-not-requested"
 	KindCompactionNotScheduled    Kind = "compaction-not-scheduled"
 	KindConfStateUnknownMember    Kind = "conf-state-unknown-member"
+	KindConfStateNeverHeld        Kind = "conf-state-never-held"
 	KindDBTermDiffers             Kind = "db-term-differs"
 	KindCommitBeyondLog           Kind = "commit-beyond-log"
 	KindMemberZombie              Kind = "member-zombie"
@@ -227,6 +228,7 @@ var kinds = []kindRow{
 	{KindCompactionNotRequested, []ID{K13}, "a compaction is scheduled that cannot have been requested"},
 	{KindCompactionNotScheduled, []ID{K13}, "a compaction is finished that was never scheduled"},
 	{KindConfStateUnknownMember, []ID{M18}, "meta/confState names an ID that never was a member"},
+	{KindConfStateNeverHeld, []ID{M18}, "meta/confState is a configuration that the cluster never had"},
 	{KindDBTermDiffers, []ID{D05}, "the database stores another term at its index than the log"},
 	{KindCommitBeyondLog, []ID{R03}, "the commit index is beyond the end of the log"},
 	{KindMemberZombie, []ID{M07}, "bucket members lists a member that raft does not know"},

@@ -112,8 +112,10 @@ func alterConfState(f *Victim, alter func(*raftpb.ConfState) bool) (*Effect, err
 	if err != nil {
 		return nil, err
 	}
-	return rowEffect(f, "another configuration", r, append([]string{"db-damage"}, memberClasses...)),
-		editDB(f.Dir, r.put(string(b)))
+	// It may be an older one: that shows only where a log holds all configurations.
+	effect := rowEffect(f, "another configuration", r, append([]string{"db-damage"}, memberClasses...))
+	effect.Witness, effect.MayShareBest = func(dir string) bool { return !f.Restored && startsAtFirstEntry(dir) }, true
+	return effect, editDB(f.Dir, r.put(string(b)))
 }
 
 // holdsEntry reports whether the log has an entry of that index and term.
