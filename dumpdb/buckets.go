@@ -53,12 +53,11 @@ func (db *DB) find(name string) (*bucket, bool) {
 }
 
 func (db *DB) top(name string) (*bucket, bool) {
-	for i := range db.buckets {
-		if db.buckets[i].Name == name {
-			return &db.buckets[i], true
-		}
+	i, ok := db.byName[name]
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	return &db.buckets[i], true
 }
 
 func (db *DB) nested(parent *bucket, name string) (found *bucket, ok bool) {
@@ -93,6 +92,12 @@ func (db *DB) loadBuckets() {
 	}
 	s.tree(db.meta.Root)
 	db.rootUsed = s.used
+	db.byName = make(map[string]int, len(db.buckets))
+	for i := range db.buckets {
+		if _, ok := db.byName[db.buckets[i].Name]; !ok {
+			db.byName[db.buckets[i].Name] = i
+		}
+	}
 }
 
 // parseBucket decodes a bucket element of a leaf.

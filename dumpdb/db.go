@@ -15,6 +15,7 @@ type DB struct {
 	pageSize int
 
 	buckets    []bucket
+	byName     map[string]int // positions in buckets; of equal names the first
 	rootDamage []*DamageError
 	rootUsed   bitmap // pages of the root tree
 }

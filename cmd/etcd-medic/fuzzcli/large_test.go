@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,4 +79,34 @@ func (endless) Read(p []byte) (int, error) {
 		p[i] = 'x'
 	}
 	return len(p), nil
+}
+
+// TestManyRows: rows of small buckets, and buckets, cost time in proportion to their number, and what is found in them
+// is grouped.
+func TestManyRows(t *testing.T) {
+	for _, name := range []string{"database of alarms", "database of members", "database of buckets",
+		"log of falling terms", "log of puts by many processes"} {
+		i := slices.IndexFunc(shapes, func(s shape) bool { return s.name == name })
+		if i < 0 {
+			t.Fatalf("no shape %s", name)
+		}
+		t.Run(name, func(t *testing.T) {
+			diagnosed := func(size int64) *outcome {
+				dir := t.TempDir()
+				shapes[i].write(t, dir, size)
+				command := []string{"diagnose", dir, "-w", "json"}
+				if strings.HasPrefix(name, "log of puts") {
+					command = []string{"dumplog", dir, "--lives"}
+				}
+				return program(t, command...)
+			}
+			small, large := diagnosed(500_000), diagnosed(4_000_000)
+			if !linear(small, large, 8) {
+				t.Errorf("500 kB take %s of work, 4 MB %s", small.worked, large.worked)
+			}
+			if n := bytes.Count(large.stdout, []byte(`"check"`)); n > 300 {
+				t.Errorf("%d findings and checks", n)
+			}
+		})
+	}
 }
