@@ -2,6 +2,9 @@ package run
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +15,12 @@ import (
 
 // abortsOf runs a plan's live way on a fake cluster and asks after each step how to go back.
 func abortsOf(t *testing.T, p *plan.Plan) map[plan.StepKind]*WayBack {
+	t.Helper()
+	return abortsWith(t, p, "/data/etcd", "http://127.0.0.9:2379")
+}
+
+// abortsWith is abortsOf with what the journal says of a data dir and an endpoint.
+func abortsWith(t *testing.T, p *plan.Plan, dir, endpoint string) map[plan.StepKind]*WayBack {
 	t.Helper()
 	c := newFake(t, p)
 	file := filepath.Join(t.TempDir(), "plan.yaml")
@@ -36,8 +45,8 @@ func abortsOf(t *testing.T, p *plan.Plan) map[plan.StepKind]*WayBack {
 			}
 		}
 	})
-	if err := errors.Join(c.r.note("", "dir:node2", "/data/etcd"),
-		c.r.note("", "endpoint:node1", "http://127.0.0.9:2379")); err != nil {
+	if err := errors.Join(c.r.note("", "dir:node2", dir),
+		c.r.note("", "endpoint:node1", endpoint)); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.r.run(t.Context()); err != nil {
@@ -133,5 +142,62 @@ func TestAbortAtWork(t *testing.T) {
 	var refused *refusal.Error
 	if _, err := Abort(file); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "^C") {
 		t.Error(err)
+	}
+}
+
+// TestAbortHostile: whatever members, hosts, folders and URLs are called, each command of a way back runs the programs
+// that it names and nothing else.
+func TestAbortHostile(t *testing.T) {
+	p := fakePlan(t, 3, "node2")
+	for i := range p.Members {
+		m := &p.Members[i]
+		m.NodeName = []string{"$(: >RAN)", "a'b\"`: >RAN`;#|<b>&{x}\\", "!!python *~ $HOME"}[i]
+		m.PeerURLs = []string{fmt.Sprintf("http://127.0.0.%d:2380/$(: >RAN)", i+1),
+			fmt.Sprintf("http://127.0.0.%d:2380/';: >RAN;'", i+1)}
+	}
+	commands := map[string]bool{}
+	for _, w := range abortsWith(t, p, "/data/$(: >RAN)'; : >RAN", "http://127.0.0.9:2379/`: >RAN`") {
+		for _, c := range w.Look {
+			commands[c.Run] = true
+		}
+		for _, m := range w.Members {
+			for _, c := range m.Back {
+				commands[c.Run] = true
+			}
+		}
+		for _, next := range w.Next {
+			commands[next] = true
+		}
+	}
+	delete(commands, "") // of a note
+	if len(commands) < 10 {
+		t.Errorf("%d commands", len(commands))
+	}
+	bin := t.TempDir()
+	for _, name := range []string{"etcdctl", "etcd-medic", "systemctl", "mv", "pgrep", "sleep"} {
+		end := map[string]string{"pgrep": "exit 1"}[name]
+		script := "#!/bin/sh\necho " + name + " >>" + bin + "/record\n" + end + "\n"
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for line := range commands {
+		for _, sh := range []string{"sh", "bash"} {
+			path, err := exec.LookPath(sh)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(path, "-c", line)
+			cmd.Dir, cmd.Env = t.TempDir(), []string{"PATH=" + bin}
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("%s: %s\n%v %s", sh, line, err, out)
+			}
+			if made, err := os.ReadDir(cmd.Dir); err != nil || len(made) > 0 {
+				t.Errorf("%s: %s\nmade %v, %v: data was executed", sh, line, made, err)
+			}
+			if err := os.Remove(filepath.Join(bin, "record")); err != nil {
+				t.Errorf("%s: %s\nran nothing: %v", sh, line, err)
+			}
+		}
 	}
 }
