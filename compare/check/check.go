@@ -152,7 +152,11 @@ func (in *Input) MemberName(id fmt.Stringer) string {
 	return id.String()
 }
 
+// showLog shows an entry of a member's log; of one that brought no log, what its database holds.
 func showLog(m *evidence.Member, index uint64) shell.Command {
+	if !m.HasWAL() {
+		return showDB(m)
+	}
 	return shell.Format("etcd-medic dumplog {} --index {}", shell.Source(m.Label()), index)
 }
 

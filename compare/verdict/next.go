@@ -218,6 +218,9 @@ func (j *judge) nextPlan(add func(text string, command shell.Command)) {
 		return
 	}
 	text := "write the repair plan: what is kept, what is lost and how to save it, each step with its undo"
+	if j.mustChoose() {
+		text += ". The members stand equally well and hold different content: name the one to keep"
+	}
 	if len(lost) > 0 {
 		add("copy the data dirs of the other members too (each server stopped) and diagnose them together", none)
 		text += "; use it like this only if the others are permanently lost"
@@ -227,13 +230,34 @@ func (j *judge) nextPlan(add func(text string, command shell.Command)) {
 		shell.Format("etcd-medic repair rehearse plan.yaml"))
 }
 
-// planCommand is the command that plans the repair, without the members that are lost.
+// planCommand is the command that plans the repair, without the members that are lost. It has a place for the member to
+// keep where only the operator can choose.
 func (j *judge) planCommand(lost ...string) shell.Command {
 	plan := shell.Format("etcd-medic repair plan").Sources(j.allLabels()...)
 	for _, name := range lost {
 		plan = plan.With("--lost", name)
 	}
+	if j.mustChoose() {
+		plan = plan.Then(shell.Format("--best <MEMBER>"))
+	}
 	return plan.With("-o", "plan.yaml")
+}
+
+// mustChoose reports whether several data dirs are equally good and hold different content.
+func (j *judge) mustChoose() bool {
+	if j.Best == nil {
+		return false
+	}
+	var dirs []string
+	for _, label := range j.Best.Members {
+		if j.kindOf(label) == evidence.KindDataDir {
+			dirs = append(dirs, label)
+		}
+	}
+	return !j.Best.Interchangeable(dirs, func(label string) *evidence.Facts {
+		at := slices.IndexFunc(j.Facts, func(f evidence.Facts) bool { return f.Name == label })
+		return &j.Facts[max(at, 0)]
+	})
 }
 
 // lostVoters are the voters that are not among the sources, by name or ID, if the sources are not a majority. known is

@@ -78,8 +78,12 @@ func (j *judge) nextTry(mends []string, add func(text string, command shell.Comm
 	if len(j.Members) > 1 {
 		from += " and, if that is not enough, with the other members"
 	}
-	add("repair "+strings.Join(mends, ", ")+" from "+from+": the plan tries it on scratch copies first, and names the "+
-		"commands if nothing is lost by them", j.planCommand())
+	text := "repair " + strings.Join(mends, ", ") + " from " + from + ": the plan tries it on scratch copies first, " +
+		"and names the commands if nothing is lost by them"
+	if j.mustChoose() {
+		text += ". The members stand equally well and hold different content: name the one to keep"
+	}
+	add(text, j.planCommand())
 }
 
 // nextMissingDB is for a data dir without a database: the server fills a new one from a log that is whole, else the log

@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // standing decides a member's rank. Content comes first: which required effects it lacks. Counters such as the auth
@@ -299,4 +300,20 @@ func (j *judge) labels(positions []int) []string {
 		out = append(out, j.Members[i].Label())
 	}
 	return out
+}
+
+// Interchangeable reports whether it makes no difference which of these sources is kept. Where their contents can be
+// compared, the contents decide; else none of them may lack or alone hold anything.
+func (b *Best) Interchangeable(labels []string, facts func(label string) *evidence.Facts) bool {
+	whole := func(label string) bool {
+		at := slices.IndexFunc(b.Ranking, func(r Rank) bool { return r.Member == label })
+		return at >= 0 && b.Ranking[at].Lacks.CommittedEntries == 0 && b.Ranking[at].Unique.CommittedEntries == 0
+	}
+	for _, l := range labels[min(1, len(labels)):] {
+		same := evidence.SameContent(facts(labels[0]), facts(l))
+		if same.Excluded() || same == release.Unknown && (!whole(labels[0]) || !whole(l)) {
+			return false
+		}
+	}
+	return true
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/refusal"
-	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -47,7 +46,7 @@ func (pl *planner) choose() error {
 			"the members were restored from different backups, and only you know which one counts: %s",
 			pl.standings(all))
 	}
-	if len(top) > 1 && !pl.harmless(top) {
+	if len(top) > 1 && !pl.r.Best.Interchangeable(top, pl.facts) {
 		hint := "name the member to keep with --best; see " +
 			shell.Format("etcd-medic compare").Sources(top...).String()
 		return refusal.New(hint, "%s are equally good, but their contents differ: %s", strings.Join(top, ", "),
@@ -67,7 +66,9 @@ func (pl *planner) chooseByOperator() error {
 		return refusal.New("choose another one, or restore from a backup",
 			"--best %s has no database and log that can be read", label)
 	}
-	if why := pl.damage(label); why != "" {
+	// A database that is sound can be kept although no server starts on the data dir.
+	if why := pl.damage(label); why != "" && (pl.ranks[label] == nil || !pl.ranks[label].Usable ||
+		dbDamaged(pl.facts(label))) {
 		return refusal.New("choose another one, or restore from a backup", "--best %s cannot serve: %s", label, why)
 	}
 	pl.setBest(label, "operator", "chosen with --best")
@@ -109,62 +110,5 @@ func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
 // Breaks reports whether a finding alone makes a diagnosis unhealthy.
 func Breaks(f *check.Finding) bool { return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() }
 
-// harmless reports whether it makes no difference which of these is kept. If their contents can be compared, the
-// contents decide. Otherwise none of them may lack or alone hold anything.
-func (pl *planner) harmless(top []string) bool {
-	for _, m := range top[1:] {
-		switch sameContent(pl.facts(top[0]), pl.facts(m)) {
-		case release.No:
-			return false
-		case release.Unknown:
-			for _, l := range []string{top[0], m} {
-				if r := pl.ranks[l]; r == nil || r.Lacks.CommittedEntries > 0 || r.Unique.CommittedEntries > 0 {
-					return false
-				}
-			}
-		}
-	}
-	return true
-}
-
 // differs reports whether two databases are known to hold different content.
-func (pl *planner) differs(a, b *evidence.Facts) bool { return sameContent(a, b).Excluded() }
-
-// sameContent reports whether two databases at one applied index and one compact revision hold the same, by the hashes
-// of their buckets. Different applied indexes prove nothing.
-func sameContent(a, b *evidence.Facts) release.Answer {
-	switch {
-	case a == b:
-		return release.Yes
-	case a.DB == nil || b.DB == nil || a.AppliedIndex != b.AppliedIndex || a.DB.CompactRevision == nil ||
-		b.DB.CompactRevision == nil:
-		return release.Unknown
-	case *a.DB.CompactRevision != *b.DB.CompactRevision:
-		return release.Unknown
-	}
-	answer := release.Yes
-	for _, name := range []string{"key", "auth", "authUsers", "authRoles", "lease", "alarm"} {
-		x, y := a.DB.Hashes[name], b.DB.Hashes[name]
-		switch {
-		case x == y && x != "":
-		case x != "" && y != "" && !(indexLags[name] && mayLag(a, b)):
-			return release.No
-		case name == "key" || x != "" && y != "":
-			answer = release.Unknown
-		}
-	}
-	return answer
-}
-
-// indexLags are buckets that older servers change without moving the consistent index: they may differ at one index.
-var indexLags = map[string]bool{"lease": true, "alarm": true}
-
-// mayLag reports whether one of the two was written by a server that does not move the index with every entry.
-func mayLag(a, b *evidence.Facts) bool {
-	for _, f := range []*evidence.Facts{a, b} {
-		if f.WroteBy.Etcd == nil || !release.Of(*f.WroteBy.Etcd).Has(release.IndexWithEveryEntry).Certain() {
-			return true
-		}
-	}
-	return false
-}
+func (pl *planner) differs(a, b *evidence.Facts) bool { return evidence.SameContent(a, b).Excluded() }

@@ -12,6 +12,67 @@ func RehearseCommand(file string) shell.Command {
 	return shell.Format("etcd-medic repair rehearse {}", shell.Operand(file))
 }
 
+// Tried is the way that a rehearsal of the plan tries: one that writes data dirs, or Reseed for the steps that are done
+// to copies in a sandbox. It is "" where nothing can be tried.
+func (p *Plan) Tried() Mode {
+	if p.Mode == RehearseOnly && p.Tries != "" {
+		return p.Tries
+	}
+	return p.tried(p.Mode)
+}
+
+func (p *Plan) tried(mode Mode) Mode {
+	switch mode {
+	case MendFiles, Rebuild, Clone:
+		if p.canDo(mode) {
+			return mode
+		}
+	}
+	for _, other := range []Mode{Reseed, Clone} {
+		if p.canDo(other) {
+			return other
+		}
+	}
+	return ""
+}
+
+func (p *Plan) canDo(mode Mode) bool {
+	w := p.Way(mode)
+	return w != nil && w.Possible
+}
+
+// Shown is the way whose steps a reader is shown first: the recommended one, else that which a rehearsal tries; nil for
+// none.
+func (p *Plan) Shown() *Way {
+	if p.Mode != RehearseOnly {
+		return p.Way(p.Mode)
+	}
+	w := p.Way(p.Tried())
+	if w != nil && w.Uses != "" {
+		return p.Way(w.Uses)
+	}
+	return w
+}
+
+// FirstCommands are what to do with a plan that was just made: first what it needs, then the rehearsal. A plan of which
+// nothing can be tried on copies is a restore.
+func (p *Plan) FirstCommands(file string) []shell.Command {
+	out := p.Missing.commands()
+	if p.Tried() != "" {
+		return append(out, RehearseCommand(file))
+	}
+	if w := p.Way(p.Mode); w != nil {
+		for i := range w.Steps {
+			for _, c := range w.Steps[i].ByHand {
+				if c.With == "etcd-medic" {
+					out = append(out, c.Args)
+				}
+			}
+		}
+	}
+	return out
+}
+
 // StatusCommand is the command that shows the progress of the plan.
 func StatusCommand(file string) shell.Command {
 	return shell.Format("etcd-medic repair status {}", shell.Operand(file))
@@ -20,9 +81,10 @@ func StatusCommand(file string) shell.Command {
 // DiagnoseCommand is the command that shows whether a repair succeeded.
 func DiagnoseCommand() shell.Command { return shell.Format("etcd-medic diagnose <FRESH_COPIES>") }
 
-// ApplyCommands are the commands that carry the plan out, the recommended way first.
+// ApplyCommands are the commands that carry the plan out, the recommended way first. Where something is missing they
+// are those that plan again.
 func (p *Plan) ApplyCommands(file string) []shell.Command {
-	var out []shell.Command
+	out := p.Missing.commands()
 	for i := range p.Ways {
 		if w := &p.Ways[i]; w.Possible && p.Mode != RehearseOnly && slices.Contains(applicable, w.Mode) {
 			out = append(out, p.ApplyCommand(file, w.Mode, nil, shell.ToFill("OUT")))

@@ -81,7 +81,28 @@ func (pl *planner) inPlaceOf(m *Member) *evidence.Facts {
 			return f
 		}
 	}
-	return nil
+	return pl.leftOver(m)
+}
+
+// leftOver is the one data dir that does not tell whose it is, where one member alone has none: what else should it be?
+func (pl *planner) leftOver(m *Member) (found *evidence.Facts) {
+	for i := range pl.r.Members {
+		f := &pl.r.Members[i]
+		switch {
+		case !pl.isDataDir(f) || f.MemberID != 0 || f.ClusterID != 0:
+		case found != nil:
+			return nil
+		default:
+			found = f
+		}
+	}
+	ms := &pl.ref.Membership
+	for _, id := range append(slices.Clone(ms.Voters), ms.Learners...) {
+		if id != m.ID && pl.ownSource(id) == nil {
+			return nil
+		}
+	}
+	return found
 }
 
 // judgeMisplaced is judge for a member in whose place there is the data dir of another one.
@@ -118,6 +139,10 @@ func (pl *planner) notInConfiguration(f *evidence.Facts) Member {
 		m.Revision = *f.DB.CurrentRevision
 	}
 	switch {
+	case f.MemberID == 0:
+		m.Action, m.Why = Retire, "it does not tell whose data dir it is: "+pl.damage(f.Name)
+		m.Obstacle, m.NotStartable = ObstacleNoIdentity, m.Why
+		m.NodeName, m.PeerURLs, m.ClientURLs = "", []string{}, nil
 	case f.ClusterID != pl.best.ClusterID:
 		m.Action, m.Why = Join, fmt.Sprintf("it runs as a separate cluster (cluster ID %s)", f.ClusterID)
 	case pl.configured(f) && pl.p.Verdict.Class == check.ClassForeignCluster:

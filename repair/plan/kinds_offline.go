@@ -93,7 +93,7 @@ func handOutByHand(b *builder, _ *Member) []Command {
 	out, reseed := []Command{note(CopyOut)}, b.way == Reseed
 	for i := range b.p.Members {
 		m := &b.p.Members[i]
-		if m.Action == Retire && m.Obstacle != ObstacleNameTaken {
+		if m.Action == Retire && !m.Untouched() {
 			out = append(out, note("stop etcd for good and set its data dir aside: %s", m.Why).on(m))
 		}
 		switch {
@@ -149,6 +149,8 @@ func restoreByHand(b *builder, _ *Member) (out []Command) {
 			initial = append(initial, m.ServerName()+"="+m.PeerURLs[0])
 		}
 	}
+	out = append(out, note("of all members that the backup lists; --initial-cluster names others:"),
+		Typed("etcd-medic", shell.Format("etcd-medic restore {} -o <OUT>", b.backup)), note("or, on each host:"))
 	for i := range b.p.Members {
 		m := &b.p.Members[i]
 		peer := shell.ToFill("PEER_URL")
@@ -158,7 +160,7 @@ func restoreByHand(b *builder, _ *Member) (out []Command) {
 		out = append(out, OnHost(m, "etcdutl", shell.Format(
 			"etcdutl snapshot restore {} --name {} --data-dir <DATA_DIR> --initial-cluster {} "+
 				"--initial-advertise-peer-urls {} --initial-cluster-token <NEW_TOKEN>",
-			b.from, m.ServerName(), strings.Join(initial, ","), peer)))
+			b.backup, m.ServerName(), strings.Join(initial, ","), peer)))
 	}
 	return out
 }

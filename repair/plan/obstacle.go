@@ -37,6 +37,8 @@ const (
 	// ObstacleNameTaken: another member has its name or peer URL now. Nothing is done on hosts for it: that would
 	// affect the other member.
 	ObstacleNameTaken Obstacle = "name-taken"
+	// ObstacleNoIdentity: the data dir does not show whose it is. Nothing is done on hosts for it.
+	ObstacleNoIdentity Obstacle = "no-identity"
 	// ObstacleBucketOnly: only bucket members lists it, not raft's configuration (a zombie).
 	ObstacleBucketOnly Obstacle = "in-bucket-only"
 )
@@ -105,6 +107,11 @@ func (pl *planner) mends(label string) []string {
 // onlyNeedsStart reports whether a finding about one member is cured by a start of that member.
 func (pl *planner) onlyNeedsStart(fd *check.Finding) bool {
 	return fd.Check.MendedByStart() && len(fd.Members) == 1 && len(pl.mends(fd.Members[0])) > 0
+}
+
+// Untouched reports whether nothing is done on hosts for the member.
+func (m *Member) Untouched() bool {
+	return m.Obstacle == ObstacleNameTaken || m.Obstacle == ObstacleNoIdentity
 }
 
 // Zombie reports whether only bucket members lists the member.

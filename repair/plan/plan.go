@@ -56,8 +56,12 @@ type Plan struct {
 	// Mode is the recommended procedure, Why the reason for it.
 	Mode Mode   `json:"mode"`
 	Why  string `json:"why"`
-	Best Choice `json:"best"`
-	Lost Lost   `json:"lost"`
+	// Tries is the way that a rehearsal tries where the mode is RehearseOnly; Missing is what it lacks to be applied,
+	// nil where that is no member's data dir.
+	Tries   Mode     `json:"tries,omitempty"`
+	Missing *Missing `json:"missing,omitempty"`
+	Best    Choice   `json:"best"`
+	Lost    Lost     `json:"lost"`
 	// Cluster is what the best member knows about its cluster.
 	Cluster Cluster  `json:"cluster"`
 	Members []Member `json:"members"`

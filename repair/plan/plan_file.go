@@ -163,6 +163,9 @@ func (p *Plan) agrees() error {
 			}
 		}
 	}
+	if x := p.Missing; x != nil && (x.Give.Run != x.Give.Args.String() || x.GiveUp.Run != x.GiveUp.Args.String()) {
+		return errors.New("a command that plans again is not what its list of arguments says")
+	}
 	if !slices.Equal(p.Lost.Save, shell.Texts(p.Lost.SaveArgs)) && len(p.Lost.Save)+len(p.Lost.SaveArgs) > 0 {
 		return errors.New("a command that saves what is lost is not what its list of arguments says")
 	}

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // told is the report on three sound members, which a test then makes another of; servers are asked with the tag e2e.
@@ -181,17 +183,28 @@ func TestPlanZombies(t *testing.T) {
 	}
 }
 
-// TestPlanAsksForAbsentVoters: a forced start is never planned over the head of voters of which nothing was said.
+// TestPlanAsksForAbsentVoters: a forced start over the head of voters of which nothing was said can only be rehearsed,
+// and the plan says what it needs.
 func TestPlanAsksForAbsentVoters(t *testing.T) {
 	r := told(t, "m-healthy-3.5", "membership", "removed-member-data-dir")
 	another(r, "old", gone(r))
 	without(r, 1)
 	without(r, 1)
-	_, err := plan.From(r, nil, plan.Options{})
-	if got := wantRefusal(t, err); !strings.Contains(got.Hint, "--lost") {
-		t.Errorf("refused without telling what to do: %+v", got)
+	p := planned(t, r, plan.Options{})
+	if x := p.Missing; p.Mode != plan.RehearseOnly || p.Tries != plan.Reseed || x == nil ||
+		!slices.Equal(x.Members, []string{"node2"}) || p.Shown() != p.Way(plan.ForceNewCluster) {
+		t.Fatalf("mode %s (%s), tries %q, missing %+v", p.Mode, p.Why, p.Tries, x)
 	}
-	p := planned(t, r, plan.Options{Gone: []string{"node2", "node4"}})
+	if got := shell.Texts(p.FirstCommands("plan.yaml")); !slices.Equal(got, []string{
+		"etcd-medic repair plan node2=DATA_DIR_OF_NODE2 -o NEW_PLAN.yaml",
+		"etcd-medic repair plan --lost node2 -o NEW_PLAN.yaml",
+		"etcd-medic repair rehearse plan.yaml"}) || !slices.Equal(got[:2], shell.Texts(p.ApplyCommands("plan.yaml"))) {
+		t.Errorf("next are %q", got)
+	}
+	if p.Way(plan.ForceNewCluster).Recommended || !strings.Contains(p.Member("node2").Why, "as if it were lost") {
+		t.Errorf("ways %+v, node2: %s", p.Ways, p.Member("node2").Why)
+	}
+	p = planned(t, r, plan.Options{Gone: []string{"node2", "node4"}})
 	if p.Mode != plan.ForceNewCluster || p.Member("node2").Action != plan.Replace {
 		t.Errorf("mode %s, node2 %+v", p.Mode, p.Member("node2"))
 	}

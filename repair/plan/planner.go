@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -45,6 +46,8 @@ type planner struct {
 	used map[string]bool
 	// restoring is true when no data dir is usable as it is.
 	restoring bool
+	// unseen are the voters without which the plan was refused.
+	unseen []Member
 }
 
 // New diagnoses the sources and plans the repair. A *refusal.Error says why there is no plan: nothing to repair, not
@@ -112,6 +115,16 @@ func labelOf(r *compare.Report, name string) string {
 // From plans the repair for a report that Diagnose made of these sources.
 func From(r *compare.Report, specs []evidence.Spec, o Options) (*Plan, error) {
 	pl := newPlanner(r, specs, o)
+	p, err := pl.plan()
+	var refused *refusal.Error
+	if len(pl.unseen) > 0 && errors.As(err, &refused) {
+		return toRehearse(r, specs, o, pl.unseen, refused)
+	}
+	return p, err
+}
+
+// plan decides who is kept and what is done to whom, and lays the ways out.
+func (pl *planner) plan() (*Plan, error) {
 	if err := pl.refuse(); err != nil {
 		return nil, err
 	}
@@ -142,6 +155,11 @@ func From(r *compare.Report, specs []evidence.Spec, o Options) (*Plan, error) {
 	}
 	pl.cautions()
 	pl.ways()
+	if pl.p.Mode == RehearseOnly {
+		if pl.p.Tries = pl.p.tried(Reseed); pl.p.Tries == "" {
+			return nil, refusal.New("bring what is missing", "%s, and nothing can be tried on copies", pl.p.Why)
+		}
+	}
 	return pl.p, pl.p.Seal()
 }
 

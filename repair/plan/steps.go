@@ -1,6 +1,10 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/shell"
+)
 
 // Step is one action. It is idempotent: it is skipped when Done holds.
 type Step struct {
@@ -21,8 +25,9 @@ type Step struct {
 type builder struct {
 	p   *Plan
 	way Mode
-	// from is the backup to restore.
+	// from is the backup that a restore takes, backup where it is.
 	from       string
+	backup     shell.Word
 	voters, up int
 	steps      []Step
 }
@@ -87,7 +92,7 @@ func (b *builder) live() []Step {
 // force is the procedure without a majority.
 func (b *builder) force() []Step {
 	for i := range b.p.Members {
-		if m := &b.p.Members[i]; m.Action != Remove && m.Obstacle != ObstacleNameTaken &&
+		if m := &b.p.Members[i]; m.Action != Remove && !m.Untouched() &&
 			(m.Source != "" || m.Action == Replace) {
 			b.add(StepStop, m)
 		}
@@ -125,7 +130,7 @@ func (b *builder) rejoining() []*Member {
 }
 
 func (b *builder) retire(m *Member) {
-	if m.Obstacle == ObstacleNameTaken {
+	if m.Untouched() {
 		return
 	}
 	b.save(m)

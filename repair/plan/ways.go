@@ -9,7 +9,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
-	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -25,14 +24,14 @@ func (pl *planner) mode() error {
 	case pl.p.Rebuilt != nil:
 		pl.rebuildMode()
 	case pl.bestLearns() && pl.cloneable() != "":
-		return refusal.New(pl.unseenHint(), "%s is a learner, whose database only clones can make that of all "+
-			"members, and %s", pl.p.Best.Name, pl.cloneable())
+		return pl.ask("%s is a learner, whose database only clones can make that of all members, and %s",
+			pl.p.Best.Name, pl.cloneable())
 	case pl.bestLearns():
 		pl.p.Mode = Clone
 		pl.p.Why = pl.p.Best.Name + " is a learner: it can neither lead nor run alone, but its database can become " +
 			"that of all members"
 	case pl.p.needsClone() != "" && pl.cloneable() != "":
-		return refusal.New(pl.unseenHint(), "the members can only be repaired by clones, and %s", pl.cloneable())
+		return pl.ask("the members can only be repaired by clones, and %s", pl.cloneable())
 	case pl.p.needsClone() != "":
 		pl.p.Mode, pl.p.Why = Clone, pl.p.needsClone()+"; new databases have raft's own list"
 	case c.Voters == 1 && c.Startable == 1:
@@ -49,24 +48,29 @@ func (pl *planner) mode() error {
 		pl.p.Mode, pl.p.Why = Clone, pl.p.Best.Name+" cannot be started, but its database is sound: new data dirs "+
 			"are written from it"
 	case !pl.p.Member(pl.p.Best.Name).Startable:
-		return refusal.New(pl.unseenHint(), "%s is the best of the sources and cannot be started (%s), and %s",
-			pl.p.Best.Name,
+		return pl.ask("%s is the best of the sources and cannot be started (%s), and %s", pl.p.Best.Name,
 			pl.p.Member(pl.p.Best.Name).NotStartable, pl.cloneable())
 	default:
 		pl.p.Mode = ForceNewCluster
 		pl.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the best member continues alone "+
 			"and the others are added to it", c.Startable, c.Voters, c.Quorum)
 	}
-	if pl.p.Mode != ForceNewCluster {
-		return nil
+	if pl.p.Mode == ForceNewCluster {
+		return pl.forced()
+	}
+	return nil
+}
+
+// forced is what a forced start does to the members beside the best one.
+func (pl *planner) forced() error {
+	c := &pl.p.Cluster
+	if unseen := pl.unseenVoters(); len(unseen) > 0 {
+		return pl.ask("only %d of %d voters can be started, %d are needed, and nothing was said of %s", c.Startable,
+			c.Voters, c.Quorum, strings.Join(MemberNames(unseen), ", "))
 	}
 	for i := range pl.p.Members {
 		m := &pl.p.Members[i]
 		switch {
-		case m.Source == "" && m.Action == Keep && !m.Learner:
-			return refusal.New("give its data dir too; --lost "+m.Name+" if it is gone for good",
-				"only %d of %d voters are among the sources, %d are needed, and nothing is known about %s", c.Startable,
-				c.Voters, c.Quorum, m.Name)
 		case m.Learner && m.Action != Remove && m.Action != Best:
 			m.Action, m.Why = Remove, "a learner: a forced start drops it; add it again when the voters are well"
 		case m.Action == Keep, m.Action == Start, m.Action == Restart:
@@ -334,28 +338,41 @@ func (pl *planner) reseedWay() Way {
 		Steps: b.only(StepHandOut)}
 }
 
-// backupAtHand is the best backup among the sources, or a placeholder.
-func (pl *planner) backupAtHand() string {
-	from := "BACKUP"
-	if pl.r.Best != nil {
-		for _, m := range pl.r.Best.Members {
-			if k := pl.kinds[m]; k == evidence.KindBackup || k == evidence.KindDB {
-				from = m
-			}
+// backupAtHand is the best backup among the sources, by its label and where it is; without one, a placeholder.
+func (pl *planner) backupAtHand() (label string, at shell.Word) {
+	label, at = "BACKUP", shell.ToFill("BACKUP")
+	if pl.r.Best == nil {
+		return label, at
+	}
+	for _, m := range pl.r.Best.Members {
+		if k := pl.kinds[m]; k == evidence.KindBackup || k == evidence.KindDB {
+			label = m
 		}
 	}
-	return from
+	for _, src := range pl.r.Sources {
+		if src.Name == label {
+			at = shell.Text(shell.Operand(pl.place(src)))
+		}
+	}
+	return label, at
+}
+
+// restoreSteps are those of a restore from the backup at hand.
+func (pl *planner) restoreSteps() []Step {
+	b := &builder{p: pl.p, way: Restore}
+	b.from, b.backup = pl.backupAtHand()
+	return b.only(StepRestore)
 }
 
 // restoreWay is the alternative to mending files: no data dir is usable as it is.
 func (pl *planner) restoreWay() Way {
 	return Way{Mode: Restore, Possible: true, Why: "it begins a new cluster, and everything after the backup is lost",
-		Steps: (&builder{p: pl.p, way: Restore, from: pl.backupAtHand()}).only(StepRestore)}
+		Steps: pl.restoreSteps()}
 }
 
 // restore is the plan when no data dir can be used.
 func (pl *planner) restore() {
-	from := pl.backupAtHand()
+	from, _ := pl.backupAtHand()
 	for i := range pl.r.Members {
 		f := &pl.r.Members[i]
 		if pl.kinds[f.Name] != evidence.KindDataDir {
@@ -373,8 +390,7 @@ func (pl *planner) restore() {
 		"everything after the backup is lost",
 		fmt.Sprintf("clients that watch need higher revisions than before: --bump-revision %d --mark-compacted "+
 			"(etcdutl 3.6 and later)", bump(pl.newestRevision())))
-	b := &builder{p: pl.p, way: Restore, from: from}
-	pl.name([]Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: b.only(StepRestore)}})
+	pl.name([]Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: pl.restoreSteps()}})
 }
 
 // newestRevision is the highest revision that any source shows.

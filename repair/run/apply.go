@@ -33,8 +33,11 @@ func Apply(ctx context.Context, file string, o ApplyOptions) (*Outcome, error) {
 	}
 	defer s.close()
 	if s.plan.Mode == plan.RehearseOnly {
-		return nil, refusal.New("bring what is missing and plan again", "this plan may only be rehearsed: %s",
-			s.plan.Why)
+		hint := "bring what is missing and plan again"
+		if x := s.plan.Missing; x != nil {
+			hint += ": " + x.Text()
+		}
+		return nil, refusal.New(hint, "this plan may only be rehearsed: %s", s.plan.Why)
 	}
 	way := s.plan.Way(o.Mode)
 	switch {

@@ -15,7 +15,7 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 	case st.AtWork:
 		return []shell.Command{}
 	case len(st.Runs) == 0:
-		return []shell.Command{plan.RehearseCommand(file)}
+		return p.FirstCommands(file)
 	}
 	last := slices.MaxFunc(st.Runs, func(a, b Run) int { return a.Last.Compare(b.Last) })
 	switch {

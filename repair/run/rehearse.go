@@ -37,12 +37,12 @@ func Rehearse(ctx context.Context, file string, o Options) (*Outcome, error) {
 	switch mode := s.rehearsed(); mode {
 	case plan.MendFiles:
 		err = s.mended(ctx, rehearsal, filepath.Join(absolute(work), "mended"), work)
-	case plan.Rebuild:
-		err = s.rehearseClones(ctx, plan.Rebuild, work)
-	case "":
+	case plan.Rebuild, plan.Clone:
+		err = s.rehearseClones(ctx, mode, work)
+	case plan.Reseed:
 		err = s.sandboxed(ctx, rehearsal, work, true)
 	default:
-		err = refusal.New("see the ways in the plan", "the plan has no way %s that is possible", mode)
+		err = s.nothingToTry()
 	}
 	return s.finish(err, func() error {
 		if s.o.Keep {
@@ -52,32 +52,37 @@ func Rehearse(ctx context.Context, file string, o Options) (*Outcome, error) {
 	})
 }
 
-// rehearsed is the procedure to try on copies, unless it is that of the running cluster: the requested one, else the
-// recommended one.
+// rehearsed is the way that is tried: the one that was asked for, else the plan's; "" where that is not possible.
 func (s *session) rehearsed() plan.Mode {
-	mode := s.o.Rehearse
-	if mode == "" {
-		mode = s.plan.Mode
+	asked := s.o.Rehearse
+	if asked == "" {
+		return s.plan.Tried()
 	}
-	if w := s.plan.Way(mode); (mode == plan.MendFiles || mode == plan.Rebuild) && w != nil && w.Possible {
-		return mode
+	if reseed := s.plan.Way(plan.Reseed); reseed != nil && reseed.Possible &&
+		(asked == plan.Reseed || asked == reseed.Uses) {
+		return plan.Reseed
 	}
-	if reseed := s.plan.Way(plan.Reseed); s.o.Rehearse == "" || reseed != nil && reseed.Possible &&
-		mode == reseed.Uses {
-		return ""
+	if w := s.plan.Way(asked); w != nil && w.Possible &&
+		(asked == plan.MendFiles || asked == plan.Rebuild || asked == plan.Clone) {
+		return asked
 	}
-	return mode
+	return ""
+}
+
+// nothingToTry refuses a rehearsal.
+func (s *session) nothingToTry() error {
+	if s.o.Rehearse != "" {
+		return refusal.New("see the ways in the plan", "the plan has no way %s that is possible", s.o.Rehearse)
+	}
+	return refusal.New("see the steps of the plan", "a plan to %s has no steps that could be tried on copies",
+		s.plan.Mode)
 }
 
 // sandboxed does the way's steps to copies below work. The copies are left there, stopped.
 func (s *session) sandboxed(ctx context.Context, mode plan.Mode, work string, throwAway bool) error {
 	way := s.plan.Way(plan.Reseed)
 	if way == nil || !way.Possible {
-		hint := "see the steps of the plan"
-		if c := s.plan.Way(plan.Clone); c != nil && c.Possible {
-			hint = "etcd-medic repair apply PLAN --mode clone -o DIR starts copies of what it wrote in a sandbox too"
-		}
-		return refusal.New(hint, "a plan to %s has no steps that could be tried on copies", s.plan.Mode)
+		return s.nothingToTry()
 	}
 	steps := s.plan.Way(way.Uses)
 	work = absolute(work) // servers run in another folder

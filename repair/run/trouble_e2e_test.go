@@ -54,6 +54,8 @@ type wanted struct {
 	// refused is a part of the refusal; not says why a way is not possible.
 	refused string
 	not     map[plan.Mode]string
+	// missing are the members whose data dirs the plan needs.
+	missing []string
 }
 
 // spoiled is the cluster that a trouble works on.
@@ -139,6 +141,10 @@ func (tr *trouble) play(t *testing.T, s *spoiled) {
 	if p == nil {
 		return
 	}
+	if p.Mode == plan.RehearseOnly {
+		tr.tryOnly(t, s, p, file)
+		return
+	}
 	ro := Options{EtcdBinary: clustertest.Server(t, stdcmp.Or(s.repairedBy, s.version))}
 	first := s.version == tr.lines[0]
 	modes := []plan.Mode{plan.Clone, plan.Reseed}
@@ -163,6 +169,21 @@ func (tr *trouble) play(t *testing.T, s *spoiled) {
 	}
 }
 
+// tryOnly rehearses a plan that lacks data dirs; nothing of it is carried out.
+func (tr *trouble) tryOnly(t *testing.T, s *spoiled, p *plan.Plan, file string) {
+	ro := Options{EtcdBinary: clustertest.Server(t, stdcmp.Or(s.repairedBy, s.version))}
+	out, err := Rehearse(t.Context(), file, ro)
+	mustReach(t, out, err)
+	for i := range p.Ways {
+		var refused *refusal.Error
+		_, err := Apply(t.Context(), file, ApplyOptions{Mode: p.Ways[i].Mode, Out: filepath.Join(t.TempDir(), "out"),
+			Options: ro})
+		if !errors.As(err, &refused) || !strings.Contains(refused.Hint, strings.Join(tr.want.missing, ", ")) {
+			t.Errorf("%s: %v, want a refusal that names what is missing", p.Ways[i].Mode, err)
+		}
+	}
+}
+
 func (w *wanted) check(t *testing.T, p *plan.Plan) {
 	t.Helper()
 	if w.class != "" && string(p.Verdict.Class) != w.class || w.cause != "" && string(p.Verdict.Cause) != w.cause {
@@ -177,6 +198,11 @@ func (w *wanted) check(t *testing.T, p *plan.Plan) {
 		if m := &p.Members[i]; m.Name == m.ID.String() && m.NodeName == "" { // it never said its name
 			delete(acts, m.Name)
 			acts["nobody"] = m.Action
+		}
+	}
+	if p.Missing != nil || len(w.missing) > 0 {
+		if p.Missing == nil || !slices.Equal(p.Missing.Members, w.missing) {
+			t.Errorf("missing %+v, want %q", p.Missing, w.missing)
 		}
 	}
 	if d := cmp.Diff(w.acts, acts); len(w.acts) > 0 && d != "" {

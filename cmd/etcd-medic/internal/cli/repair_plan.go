@@ -44,11 +44,12 @@ Procedures:
   force-new-cluster  no majority is left
   rebuild            no data dir is usable, and the database is rebuilt from their logs
   restore            from a backup
+  rehearse-only      nothing to apply yet: data dirs or evidence are missing
 
 No plan is made for healthy and lagging sets. If members are equally good with different contents, --best must say which
 one to keep. Sources of several clusters need --best too: the others then join its cluster. So do members that were
-restored from different backups. A forced start is planned only if nothing is open: name voters that are not among the
-sources with --lost.
+restored from different backups. New data dirs for all members and a forced start give up voters that are not among the
+sources. Until those are given, or named with --lost, such a plan can only be rehearsed, and says what it needs.
 
 --standby NAME=PEER_URL gives a member that is replaced a successor on another host. It joins as a learner and is
 promoted when it has caught up. Only then the old member is removed, so the cluster never has fewer voters. At the old
@@ -131,10 +132,12 @@ func planSheet(p *plan.Plan, file string) render.Sheet {
 		{"way", string(p.Mode) + ": " + p.Why},
 		{"keep", keepText(p)},
 		{"given up", lostText(p)},
-		{"takes", costText(p.Way(p.Mode))},
 	}}
-	if head.Pairs[4][1] == "" {
-		head.Pairs = head.Pairs[:4]
+	if x := p.Missing; x != nil {
+		head.Pairs = append(head.Pairs, [2]string{"needs", x.Text()})
+	}
+	if takes := costText(p.Shown()); takes != "" {
+		head.Pairs = append(head.Pairs, [2]string{"takes", takes})
 	}
 	s := render.Sheet{Sections: []render.Section{head, memberSection(p), reasons(p)}}
 	if len(p.Lost.Save) > 0 {
@@ -144,7 +147,7 @@ func planSheet(p *plan.Plan, file string) render.Sheet {
 	if len(p.Cautions) > 0 {
 		s.Sections = append(s.Sections, render.Section{Title: "mind", Lines: dashed(p.Cautions)})
 	}
-	if w := p.Way(p.Mode); w != nil {
+	if w := p.Shown(); w != nil {
 		sec := render.Section{Title: "steps"}
 		for i := range w.Steps {
 			sec.Lines = append(sec.Lines, fmt.Sprintf("%2d. %s", i+1, w.Steps[i].Title))
@@ -156,9 +159,15 @@ func planSheet(p *plan.Plan, file string) render.Sheet {
 }
 
 // nextOfPlan says what to type now.
-func nextOfPlan(_ *plan.Plan, file string) render.Section {
-	return render.Section{Title: "next", Lines: []string{"read " + file + ", then try it on scratch copies:"},
-		Commands: render.Prompts(plan.RehearseCommand(file))}
+func nextOfPlan(p *plan.Plan, file string) render.Section {
+	says := "read " + file + ", then try it on scratch copies:"
+	switch {
+	case p.Missing != nil:
+		says = "give what is missing, or give it up; this plan can be tried on scratch copies:"
+	case p.Tried() == "":
+		says = "read " + file + ", then restore:"
+	}
+	return render.Section{Title: "next", Lines: []string{says}, Commands: render.Prompts(p.FirstCommands(file)...)}
 }
 
 // costText is the estimate of room and time, "" where there is none.

@@ -90,7 +90,7 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 	o.sources.flags(cmd)
 	o.sandboxOptions.flags(cmd)
 	cmd.Flags().StringVar(&o.mode, "mode", "", "rehearse this way of the plan instead of the recommended one: mend, "+
-		"live or force-new-cluster")
+		"live, force-new-cluster, clone or rebuild")
 	return cmd
 }
 

@@ -16,7 +16,7 @@ import (
 
 // planAnswer is the plan on one screen: what is kept, what that gives up, what is done to whom, what to type now.
 func planAnswer(p *plan.Plan, file string) *render.Answer {
-	w := p.Way(p.Mode)
+	w := p.Shown()
 	a := &render.Answer{Word: "PLANNED", Mood: render.Good, Title: "DO NOW",
 		Says: fmt.Sprintf("the repair of %s (mode %s) is written to %s; nothing else was changed", p.Verdict.Class,
 			p.Mode, file),
@@ -27,6 +27,9 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 	a.Pairs = [][2]string{{"WRONG", strings.TrimSuffix(p.Verdict.Summary, "; best: "+strings.Join(bestOf(p), ", "))},
 		{"KEEP", keepBriefly(p)}, {"LOSES", lostText(p)},
 		{"WAY", string(p.Mode) + ": " + p.Why}, {"TAKES", costText(w)}}
+	if p.Missing != nil {
+		a.Pairs = slices.Insert(a.Pairs, 1, [2]string{"NEEDS", p.Missing.Text()})
+	}
 	if p.Best.Name != "" {
 		a.Last += "; keep " + p.Best.Name
 	}

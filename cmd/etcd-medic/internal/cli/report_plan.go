@@ -87,6 +87,9 @@ func checklist(p *plan.Plan, st *run.Standing, records []run.Record) *render.Che
 			Why: m.Why})
 	}
 	mode, real := p.Mode, (*run.Run)(nil)
+	if w := p.Shown(); w != nil {
+		mode = w.Mode
+	}
 	for i := range st.Runs {
 		r := &st.Runs[i]
 		c.Runs = append(c.Runs, render.ChecklistRun{Title: fmt.Sprintf("run %d: %s", r.Run, r.Mode),
