@@ -87,8 +87,8 @@ func (in *Input) neverConfigured(m *evidence.Member) *Finding {
 	return &Finding{Kind: KindConfStateNeverHeld, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: in.termAt(m.AppliedMin)},
 		Title: m.Label() + ": meta/confState is a configuration that the cluster never had",
-		Explanation: "the logs hold every conf change since the founding of the cluster, and after none of them raft's " +
-			"configuration was this. The row was edited or damaged; 3.7 and later count votes by it",
+		Explanation: "the logs hold every conf change since the founding of the cluster, and after none of them " +
+			"raft's configuration was this. The row was edited or damaged; 3.7 and later count votes by it",
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"),
 			Field: "confState", Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
 			Expected: fmt.Sprintf("voters %v learners %v", m.Membership.Voters, m.Membership.Learners),

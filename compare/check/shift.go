@@ -44,13 +44,14 @@ func (in *Input) addedFinding(s *replay.Shift, f *Finding) {
 	if s.Missing > 1 {
 		what = fmt.Sprintf("entries %d..%d were", s.Index, s.Index+uint64(s.Missing)-1)
 	}
-	f.Title = fmt.Sprintf("%s: %s added to the log, and the later ones are renumbered", strings.Join(f.Members, ", "), what)
+	f.Title = fmt.Sprintf("%s: %s added to the log, and the later ones are renumbered", strings.Join(f.Members, ", "),
+		what)
 	why := "most logs do not hold it"
 	if s.Repeated {
 		why = "the same request stands in the log before it, and a request has one entry"
 	}
-	f.Explanation = fmt.Sprintf("what follows is the same in the logs of %s, under indexes lower by %d; %s. The CRC chain "+
-		"holds, so the log was rewritten. It is not used from there on", strings.Join(in.labelsOf(s.Short), ", "),
+	f.Explanation = fmt.Sprintf("what follows is the same in the logs of %s, under indexes lower by %d; %s. "+
+		"The CRC chain holds, so the log was rewritten. It is not used from there on", strings.Join(in.labelsOf(s.Short), ", "),
 		s.Missing, why)
 	in.shiftEvidence(s.Long, s.What, s.Instead, s, f)
 	in.shiftEvidence(s.Short, s.Instead, s.Instead, s, f)

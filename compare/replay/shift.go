@@ -26,8 +26,8 @@ type Shift struct {
 	What, Instead string
 	// Proven is true where a short log ends before what its member has committed or applied.
 	Proven bool
-	// Added is true if the short logs are right: the others hold entries that were added to them. Repeated says that these
-	// entries stand in their logs twice.
+	// Added is true if the short logs are right: the others hold entries that were added to them. Repeated says that
+	// these entries stand in their logs twice.
 	Added, Repeated bool
 }
 
@@ -83,8 +83,9 @@ func findShift(ctx context.Context, r *Result) (*Shift, error) {
 	return nil, ctx.Err()
 }
 
-// side finds out which logs were altered; known is false where nothing tells. A log that ends before what its member has
-// applied lacks entries. A request is in a log once: entries that stand there twice were added. Else most logs decide.
+// side finds out which logs were altered; known is false where nothing tells. A log that ends before what its member
+// has applied lacks entries. A request is in a log once: entries that stand there twice were added. Else most logs
+// decide.
 func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (known bool, err error) {
 	cutShort, cutLong := r.endsEarly(s.Short), r.endsEarly(s.Long)
 	if cutLong {
@@ -101,8 +102,8 @@ func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (k
 // maxApart is how far before its repetition an entry is looked for.
 const maxApart = 64
 
-// requestTwice reports whether the log of a member holds the requests in the surplus entries from an index on right before it
-// as well.
+// requestTwice reports whether the log of a member holds the requests in the surplus entries from an index on right
+// before it as well.
 func requestTwice(ctx context.Context, m *evidence.Member, index uint64, surplus []dumplog.Entry) (bool, error) {
 	before, err := tailOf(ctx, m, max(index, maxApart+1)-maxApart)
 	if err != nil {

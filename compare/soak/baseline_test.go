@@ -63,7 +63,8 @@ func TestCaseNames(t *testing.T) {
 // TestFaultsOnKeptCases applies faults to a kept history: its case without a fault is judged no more.
 func TestFaultsOnKeptCases(t *testing.T) {
 	root, dirs := t.TempDir(), synthetic(t, 0)
-	c := Case{Seed: 3, Name: healthyKind + "/all", Shape: "lag", Line: "3.6.16", Truth: Truth{Kind: healthyKind, Healthy: true}}
+	c := Case{Seed: 3, Name: healthyKind + "/all", Shape: "lag", Line: "3.6.16",
+		Truth: Truth{Kind: healthyKind, Healthy: true}}
 	for i, d := range dirs {
 		c.Sources = append(c.Sources, Source{Name: fmt.Sprintf("node%d", i+1), Path: d})
 	}

@@ -36,8 +36,8 @@ type Victim struct {
 	Older   string
 	Backups []string
 	Live    string
-	// Foreign yields the data dir of another cluster, Forced what became of a copy of this one on which a new cluster was
-	// forced; nil or "" is neither.
+	// Foreign yields the data dir of another cluster, Forced what became of a copy of this one on which a new cluster
+	// was forced; nil or "" is neither.
 	Foreign, Forced func() string
 	// Restored is true if the log begins with a restore: what was there before is in no log.
 	Restored bool

@@ -140,7 +140,8 @@ func gapEntry(f *Victim) (*Effect, error) {
 	}
 	s := &segs[places[i].seg]
 	s.records = slices.Delete(slices.Clone(s.records), places[i].rec, places[i].rec+1)
-	return &Effect{What: fmt.Sprintf("entry %d dropped", list[i].Index), Alone: true, Classes: logClasses}, writeLog(segs)
+	return &Effect{What: fmt.Sprintf("entry %d dropped", list[i].Index), Alone: true, Classes: logClasses},
+		writeLog(segs)
 }
 
 // alterHeader alters the auth revision that the proposer stamped on an applied put.
@@ -166,7 +167,10 @@ func alterHeader(f *Victim) (*Effect, error) {
 		return nil, err
 	}
 	return &Effect{What: fmt.Sprintf("the auth revision stamped on entry %d raised", e.Index), Classes: entryClasses,
-			MayShareBest: true, Witness: func(dir string) bool { return holdsEntry(dir, int64(e.Index), int64(e.Term)) }},
+			MayShareBest: true, Witness: func(dir string) bool {
+				return holdsEntry(dir, int64(e.Index),
+					int64(e.Term))
+			}},
 		writeLog(segs)
 }
 
@@ -212,12 +216,16 @@ func lowerCommit(f *Victim) (*Effect, error) {
 	if !ok || count < 2 || before < 8 {
 		return nil, errNotHere
 	}
-	return alterState("commit below an earlier one", func(h *raftpb.HardState, _ *raftpb.Entry) { h.Commit = before - 4 })(f)
+	return alterState("commit below an earlier one",
+		func(h *raftpb.HardState, _ *raftpb.Entry) { h.Commit = before - 4 })(f)
 }
 
 // raiseTerm notes a higher term, as after elections without a winner.
 func raiseTerm(f *Victim) (*Effect, error) {
-	effect, err := alterState("a higher term", func(h *raftpb.HardState, _ *raftpb.Entry) { h.Term, h.Vote = h.Term+5, 0 })(f)
+	effect, err := alterState("a higher term", func(h *raftpb.HardState, _ *raftpb.Entry) {
+		h.Term, h.Vote = h.Term+5,
+			0
+	})(f)
 	if err == nil {
 		effect.Alone, effect.WithAll, effect.Open, effect.Inconclusive = false, false, true, true
 	}
@@ -233,7 +241,8 @@ func dropStates(f *Victim) (*Effect, error) {
 	gone := 0
 	for i := range segs {
 		n := len(segs[i].records)
-		segs[i].records = slices.DeleteFunc(slices.Clone(segs[i].records), func(r walRecord) bool { return r.typ == recState })
+		segs[i].records = slices.DeleteFunc(slices.Clone(segs[i].records),
+			func(r walRecord) bool { return r.typ == recState })
 		gone += n - len(segs[i].records)
 	}
 	if gone == 0 {

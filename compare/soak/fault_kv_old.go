@@ -11,7 +11,8 @@ import (
 // compaction marks.
 var oldFaults = []Fault{
 	{Name: "kv-old-version", Apply: alterOld("version", func(kv *mvccpb.KeyValue) { kv.Version += 2 })},
-	{Name: "kv-old-create-revision", Apply: alterOld("create revision", func(kv *mvccpb.KeyValue) { kv.CreateRevision-- })},
+	{Name: "kv-old-create-revision", Apply: alterOld("create revision",
+		func(kv *mvccpb.KeyValue) { kv.CreateRevision-- })},
 	{Name: "kv-old-lease", Apply: alterOld("lease", func(kv *mvccpb.KeyValue) { kv.Lease ^= 0x1234 })},
 	{Name: "kv-old-key-renamed", Apply: alterOld("key", func(kv *mvccpb.KeyValue) { kv.Key = append(kv.Key, 'x') })},
 	{Name: "kv-old-key-added", Apply: addOld},

@@ -15,7 +15,8 @@ import (
 
 // snapFaults rewrite the newest .snap file with a checksum that fits, or put another in its place.
 var snapFaults = []Fault{
-	{Name: "snap-index", Apply: rewriteSnap("index", func(s *raftpb.Snapshot) bool { s.Metadata.Index++; return true })},
+	{Name: "snap-index", Apply: rewriteSnap("index",
+		func(s *raftpb.Snapshot) bool { s.Metadata.Index++; return true })},
 	{Name: "snap-term", Apply: rewriteSnap("term", func(s *raftpb.Snapshot) bool { s.Metadata.Term++; return true })},
 	{Name: "snap-voter", Apply: rewriteSnap("voters", func(s *raftpb.Snapshot) bool {
 		s.Metadata.ConfState.Voters = append(s.Metadata.ConfState.Voters, 0x7e57ab1e)
@@ -131,6 +132,7 @@ func emptySnap(f *Victim) (*Effect, error) {
 		return nil, errNotHere
 	}
 	file := files[len(files)-1]
-	return &Effect{What: filepath.Base(file) + " is empty", Alone: f.snapRead(), Open: !f.snapRead(), MayShareBest: true,
-		Classes: snapClasses}, os.Truncate(file, 0)
+	return &Effect{What: filepath.Base(file) + " is empty", Alone: f.snapRead(), Open: !f.snapRead(),
+		MayShareBest: true,
+		Classes:      snapClasses}, os.Truncate(file, 0)
 }

@@ -213,7 +213,8 @@ func Damage(t testing.TB, root string, cfg Config) {
 		seen[c.Seed] = true
 		if b, err := os.ReadFile(filepath.Join(filepath.Dir(f), historyFile)); err == nil {
 			col.Log = strings.Split(strings.TrimSpace(string(b)), "\n")
-			col.Restored = slices.ContainsFunc(col.Log, func(l string) bool { return strings.HasPrefix(l, "restore [") })
+			col.Restored = slices.ContainsFunc(col.Log,
+				func(l string) bool { return strings.HasPrefix(l, "restore [") })
 		}
 		r := &runner{t: t, cfg: cfg, col: col, done: map[string]bool{}, base: map[string][]Problem{}, kept: true}
 		r.faults()
