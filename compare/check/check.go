@@ -142,6 +142,15 @@ func (in *Input) cut(f Finding) Finding {
 	return f
 }
 
+// add adds evidence up to MaxRows and counts the rest: a row that is not shown is not made.
+func (in *Input) add(f *Finding, e func() Evidence) {
+	if in.MaxRows > 0 && len(f.Evidence) >= in.MaxRows {
+		f.More++
+		return
+	}
+	f.Evidence = append(f.Evidence, e())
+}
+
 // MemberName names a member by its label among the sources, else by its ID.
 func (in *Input) MemberName(id fmt.Stringer) string {
 	for _, m := range in.Members {

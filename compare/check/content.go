@@ -274,10 +274,12 @@ func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Fin
 		if shows[d.Bucket].IsZero() {
 			shows[d.Bucket] = showDB(m, d.Bucket)
 		}
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: d.Bucket,
-			Key: Bytes(d.Key), Observed: d.Observed, Expected: d.Expected, Show: shows[d.Bucket]})
+		in.add(&f, func() Evidence {
+			return Evidence{Member: m.Label(), File: m.DB.File, Bucket: d.Bucket,
+				Key: Bytes(d.Key), Observed: d.Observed, Expected: d.Expected, Show: shows[d.Bucket]}
+		})
 	}
-	return []Finding{in.cut(f)}
+	return []Finding{f}
 }
 
 func inPlaces(n int) string {

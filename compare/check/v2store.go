@@ -130,10 +130,12 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 				"refuses them; where v2 clients are still in use, they are lost"
 		}
 		for _, r := range rows {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: snap.File, Key: Bytes(r.key),
-				Field: x.field, Observed: r.observed, Expected: r.expected, Show: showLogAs(m, "--snaps")})
+			in.add(&f, func() Evidence {
+				return Evidence{Member: m.Label(), File: snap.File, Key: Bytes(r.key),
+					Field: x.field, Observed: r.observed, Expected: r.expected, Show: showLogAs(m, "--snaps")}
+			})
 		}
-		fs = append(fs, in.cut(f))
+		fs = append(fs, f)
 	}
 	return fs, ""
 }

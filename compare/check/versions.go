@@ -168,10 +168,12 @@ func runNoV2Content(in *Input) Result {
 			Title:       fmt.Sprintf("%s: the v2 store holds %d keys of users", m.Label(), len(s.V2.UserKeys)),
 			Explanation: "they were written through the v2 API; 3.6 and later do not start on them"}
 		for _, k := range s.V2.UserKeys {
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: s.File, Key: Bytes(k), Field: "v2 key",
-				Observed: "present", Expected: "no key outside of etcd's own", Show: showLogAs(m, "--snaps")})
+			in.add(&f, func() Evidence {
+				return Evidence{Member: m.Label(), File: s.File, Key: Bytes(k), Field: "v2 key",
+					Observed: "present", Expected: "no key outside of etcd's own", Show: showLogAs(m, "--snaps")}
+			})
 		}
-		fs = append(fs, in.cut(f))
+		fs = append(fs, f)
 	}
 	if n, first := in.v2Behind(); n > 0 {
 		fs = append(fs, Finding{Kind: KindV2RequestsInLog, Severity: Warning, At: At{Index: first},

@@ -140,7 +140,7 @@ var shapes = []shape{
 	}, []string{"diagnose DIR -w json", "dumplog DIR --snaps -w json"}},
 	{"snapshot files", func(t *testing.T, dir string, size int64) {
 		memberDirs(t, dir)
-		for i := range min(size/30, 100_000) {
+		for i := range min(size/100, 100_000) { // 100 bytes each, of a block
 			name := filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", 1, i+1))
 			if err := os.WriteFile(name, snapFile([]byte(`{"Root":{}}`), uint64(i+1)), 0o600); err != nil {
 				t.Fatal(err)
