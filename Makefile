@@ -146,6 +146,14 @@ RUNS ?= 300
 fuzz-cli: build ## run the program on mutated evidence, from outside: RUNS=300 SEED=1 [FIRST=N] [KEEP=DIR for sets of failed runs]
 	$(GO) run ./cmd/etcd-medic/fuzzcli -medic $(BIN) -runs $(RUNS) -seed $(SEED) -first $(or $(FIRST),0) -keep '$(KEEP)'
 
+# MB is how large the inputs are, each of one shape: 300 MB of memory are allowed for 3 MB, 1 GB for more.
+MB ?= 3
+
+.PHONY: memory
+memory: ## inputs of every shape, MB (3) megabytes each, in at most 300 MB of memory, larger ones in 1 GB
+	ETCD_MEDIC_LARGE_INPUT='$(filter-out 3,$(MB))' $(GO) test -tags memory -count=1 -timeout 10h -v -run '^TestMemoryOfShapes$$' \
+	  ./cmd/etcd-medic/fuzzcli | grep -v '^ *==='
+
 # ROUNDS is how often each process runs, SCALE the size of the data in percent, LARGE=1 adds 8 GB with 20,000,000 revisions.
 ROUNDS ?= 5
 SCALE ?= 100
@@ -183,7 +191,7 @@ dist-check: modules ## build a small release twice and fail unless both are equa
 	GO='$(GO)' .tools/dist-check.sh -targets linux/amd64 -lite
 
 .PHONY: nightly
-nightly: ## everything: ci, e2e, soak, fuzz, fuzz-cli, browser, mutants, bench; nightly/summary.md [PARTS="e2e soak"]
+nightly: ## everything: ci, e2e, soak, fuzz, fuzz-cli, memory, browser, mutants, bench; nightly/summary.md [PARTS="e2e soak"]
 	.tools/nightly.sh
 
 # --- documents ---------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${OUT:-nightly}
-parts=${PARTS:-ci test-race e2e soak fuzz fuzz-cli browser platforms dist-check mutants bench}
+parts=${PARTS:-ci test-race e2e soak fuzz fuzz-cli memory browser platforms dist-check mutants bench}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 summary=$out/summary.md
@@ -29,7 +29,7 @@ targets() {
     fuzz) echo "fuzz FUZZTIME=${FUZZTIME:-10m}" ;;
     fuzz-cli) echo "fuzz-cli RUNS=${RUNS:-4000} SEED=${SEED:-7}" ;;
     mutants) echo "mutants N=${N:-100} SEED=${SEED:-7} PACKAGES=${PACKAGES:-./compare/...}" ;;
-    test-race | e2e | browser | platforms | dist-check | bench) echo "$1" ;;
+    test-race | e2e | memory | browser | platforms | dist-check | bench) echo "$1" ;;
     *) return 1 ;;
   esac
 }

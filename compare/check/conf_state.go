@@ -69,7 +69,7 @@ func (in *Input) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 			Show:     showDB(m, "meta")}}}, true
 }
 
-// neverConfigured returns a finding if the row is none of the configurations that the cluster had since its founding.
+// neverConfigured returns a finding if the row equals none of the configurations that the cluster had since its founding.
 // It may be an older one: releases up to 3.4 leave it as it is.
 func (in *Input) neverConfigured(m *evidence.Member) *Finding {
 	cs := m.DB.Meta.ConfState

@@ -48,7 +48,7 @@ func (in *Input) addedFinding(s *replay.Shift, f *Finding) {
 		what)
 	why := "most logs do not hold it"
 	if s.Repeated {
-		why = "the same request stands in the log before it, and a request has one entry"
+		why = "the same request is in the log before it, and a request has one entry"
 	}
 	f.Explanation = fmt.Sprintf("what follows is the same in the logs of %s, under indexes lower by %d; %s. "+
 		"The CRC chain holds, so the log was rewritten. It is not used from there on", strings.Join(in.labelsOf(s.Short), ", "),

@@ -2,8 +2,8 @@ package evidence
 
 import "github.com/etcd-medic/etcd-medic/release"
 
-// SameContent tells whether two databases at one applied index and one compact revision hold the same, by the hashes of
-// their buckets. Different applied indexes prove nothing.
+// SameContent reports whether two databases at one applied index and one compact revision hold the same, by the hashes
+// of their buckets. Different applied indexes prove nothing.
 func SameContent(a, b *Facts) release.Answer {
 	switch {
 	case a == b:
@@ -31,7 +31,7 @@ func SameContent(a, b *Facts) release.Answer {
 // indexLags are buckets that older servers change without moving the consistent index: they may differ at one index.
 var indexLags = map[string]bool{"lease": true, "alarm": true}
 
-// mayLag tells whether one of the two was written by a server that does not move the index with every entry.
+// mayLag reports whether one of the two was written by a server that does not move the index with every entry.
 func mayLag(a, b *Facts) bool {
 	for _, f := range []*Facts{a, b} {
 		if f.WroteBy.Etcd == nil || !release.Of(*f.WroteBy.Etcd).Has(release.IndexWithEveryEntry).Certain() {

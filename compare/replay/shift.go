@@ -27,7 +27,7 @@ type Shift struct {
 	// Proven is true where a short log ends before what its member has committed or applied.
 	Proven bool
 	// Added is true if the short logs are right: the others hold entries that were added to them. Repeated says that
-	// these entries stand in their logs twice.
+	// these entries are in their logs twice.
 	Added, Repeated bool
 }
 
@@ -83,8 +83,8 @@ func findShift(ctx context.Context, r *Result) (*Shift, error) {
 	return nil, ctx.Err()
 }
 
-// side finds out which logs were altered; known is false where nothing tells. A log that ends before what its member
-// has applied lacks entries. A request is in a log once: entries that stand there twice were added. Else most logs
+// side finds out which logs were altered; known is false if nothing shows it. A log that ends before what its member
+// has applied lacks entries. A request is in a log once: entries that are there twice were added. Else most logs
 // decide.
 func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (known bool, err error) {
 	cutShort, cutLong := r.endsEarly(s.Short), r.endsEarly(s.Long)

@@ -219,7 +219,7 @@ func (j *judge) nextPlan(add func(text string, command shell.Command)) {
 	}
 	text := "write the repair plan: what is kept, what is lost and how to save it, each step with its undo"
 	if j.mustChoose() {
-		text += ". The members stand equally well and hold different content: name the one to keep"
+		text += ". The members are equally good and hold different content: name the one to keep"
 	}
 	if len(lost) > 0 {
 		add("copy the data dirs of the other members too (each server stopped) and diagnose them together", none)

@@ -81,7 +81,7 @@ func (j *judge) nextTry(mends []string, add func(text string, command shell.Comm
 	text := "repair " + strings.Join(mends, ", ") + " from " + from + ": the plan tries it on scratch copies first, " +
 		"and names the commands if nothing is lost by them"
 	if j.mustChoose() {
-		text += ". The members stand equally well and hold different content: name the one to keep"
+		text += ". The members are equally good and hold different content: name the one to keep"
 	}
 	add(text, j.planCommand())
 }

@@ -41,7 +41,7 @@ func (p *Plan) canDo(mode Mode) bool {
 	return w != nil && w.Possible
 }
 
-// Shown is the way whose steps a reader is shown first: the recommended one, else that which a rehearsal tries; nil for
+// Shown is the way whose steps a reader is shown first: the recommended one, else what a rehearsal tries; nil for
 // none.
 func (p *Plan) Shown() *Way {
 	if p.Mode != RehearseOnly {

@@ -57,7 +57,7 @@ type Plan struct {
 	Mode Mode   `json:"mode"`
 	Why  string `json:"why"`
 	// Tries is the way that a rehearsal tries where the mode is RehearseOnly; Missing is what it lacks to be applied,
-	// nil where that is no member's data dir.
+	// nil if it lacks no data dir.
 	Tries   Mode     `json:"tries,omitempty"`
 	Missing *Missing `json:"missing,omitempty"`
 	Best    Choice   `json:"best"`

@@ -61,7 +61,7 @@ func (pl *planner) mode() error {
 	return nil
 }
 
-// forced is what a forced start does to the members beside the best one.
+// forced is what a forced start does to the members other than the best one.
 func (pl *planner) forced() error {
 	c := &pl.p.Cluster
 	if unseen := pl.unseenVoters(); len(unseen) > 0 {

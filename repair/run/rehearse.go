@@ -52,7 +52,7 @@ func Rehearse(ctx context.Context, file string, o Options) (*Outcome, error) {
 	})
 }
 
-// rehearsed is the way that is tried: the one that was asked for, else the plan's; "" where that is not possible.
+// rehearsed is the way that is tried: the requested one, else the plan's; "" if that is not possible.
 func (s *session) rehearsed() plan.Mode {
 	asked := s.o.Rehearse
 	if asked == "" {

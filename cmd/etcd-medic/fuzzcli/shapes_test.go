@@ -19,38 +19,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// TestMemoryOfShapes: whatever 3 MB consist of, no command needs 300 MB for them. With ETCD_MEDIC_LARGE_INPUT set to a
-// number of megabytes, inputs are that large and 1 GB is allowed.
-func TestMemoryOfShapes(t *testing.T) {
-	size, limit := int64(3<<20), int64(300<<20)
-	if mb := os.Getenv("ETCD_MEDIC_LARGE_INPUT"); mb != "" {
-		n, err := strconv.ParseInt(mb, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		size, limit = n<<20, 1<<30
-	}
-	for _, s := range shapes {
-		t.Run(s.name, func(t *testing.T) {
-			dir := t.TempDir()
-			s.write(t, dir, size)
-			commands := s.commands
-			if commands == nil {
-				commands = []string{"diagnose DIR -w json"}
-			}
-			for _, c := range commands {
-				o := program(t, strings.Fields(strings.ReplaceAll(c, "DIR", dir))...)
-				if o.memory > limit {
-					t.Errorf("%s: %d MB of memory", c, o.memory>>20)
-				}
-				if len(o.stdout) >= maxOutput {
-					t.Errorf("%s: endless output", c)
-				}
-			}
-		})
-	}
-}
-
 // shape writes about that many bytes of one kind to a folder. commands are those to run, by default a diagnosis.
 type shape struct {
 	name     string
