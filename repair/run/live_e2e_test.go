@@ -29,7 +29,7 @@ func TestE2ELive(t *testing.T) {
 }
 
 func liveRepair(t *testing.T, version string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // 100,010 proposals before 3.6
 	defer cancel()
 	server, err := node.External(ctx, clustertest.Server(t, version))
 	if err != nil {

@@ -35,7 +35,7 @@ func (tr *trouble) playLive(t *testing.T, s *spoiled) {
 			})
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // 100,010 proposals before 3.6
 	defer cancel()
 	out, err := Apply(ctx, file, ApplyOptions{Mode: plan.Live, Live: o})
 	if out != nil {
