@@ -88,17 +88,19 @@ func (c partCase) takeAway(t *testing.T, dir string) {
 	}
 }
 
-// everyCommand is every command that reads sources; %s stands for the member that lacks something, ALL for all members.
+// everyCommand is every command that reads sources; %s stands for the member that lacks something, DB for its database,
+// ALL for all members.
 // The last argument of those that write is a path in OUT.
 var everyCommand = []string{
 	"diagnose ALL -w json", "diagnose ALL --timeline", "diagnose %s", "inspect %s -w json", "compare ALL -w json",
 	"history k ALL -w json",
-	"repair plan ALL -o OUT/plan.json", "preflight %s --to 3.6 -w json", "verify %s -w json", "explain W04 ALL",
+	"repair plan ALL -o OUT/plan.json", "preflight %s --to 3.6 -w json", "verify DB -w json", "explain W04 ALL",
 	"dumplog %s -w jsonl", "dumplog %s --raw", "dumplog %s --stats", "dumplog %s --lives", "dumplog %s --snaps",
-	"dumpdb %s -w jsonl", "dumpdb %s --bucket key", "dumpdb %s --hashkv", "dumpdb %s --salvage", "dumpdb %s --pages",
-	"extract %s -o OUT/keys.jsonl", "rebuild --log %s --to-index 20 -o OUT/rebuilt",
-	"restore %s --name a=http://127.0.0.1:2380 -o OUT/restored",
-	"repair wal %s -o OUT/wal", "repair db %s -o OUT/db", "repair meta %s --set-consistent-index 5 -o OUT/meta",
+	"dumpdb %s -w jsonl", "dumpdb %s key", "dumpdb %s --hashkv", "dumpdb %s --salvage", "dumpdb %s --pages",
+	"extract %s -o OUT/keys.jsonl", "rebuild --log %s --to index=20 -o OUT/rebuilt.db",
+	"restore %s --initial-cluster a=http://127.0.0.1:2380 -o OUT/restored",
+	"repair wal %s -o OUT/wal", "repair db %s --rebuild -o OUT/db",
+	"repair meta %s --set-consistent-index 5 -o OUT/meta",
 }
 
 // runWithout runs commands on the incident without the part and holds every end against the rules.
@@ -108,7 +110,9 @@ func runWithout(t *testing.T, c partCase, commands []string) {
 		t.Fatal(err)
 	}
 	in := filepath.Join(dir, "in")
-	c.takeAway(t, in)
+	if c.part != "" {
+		c.takeAway(t, in)
+	}
 	members, err := filepath.Glob(filepath.Join(in, "*"))
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +127,8 @@ func runWithout(t *testing.T, c partCase, commands []string) {
 			switch a {
 			case "ALL":
 				args = append(args, members...)
+			case "DB":
+				args = append(args, filepath.Join(in, c.member, "member", "snap", "db"))
 			case "%s":
 				args = append(args, filepath.Join(in, c.member))
 			default:
@@ -131,8 +137,8 @@ func runWithout(t *testing.T, c partCase, commands []string) {
 		}
 		s, stdout, stderr := streams(nil)
 		code := Main(t.Context(), args, s)
-		if code < ExitDone || code > ExitUnfinished {
-			t.Errorf("%s: exit code %d", command, code)
+		if code < ExitDone || code > ExitUnfinished || code == ExitUsage && (c.part == "" || !aboutSource(stderr.String())) {
+			t.Errorf("%s: exit code %d: %.300s", command, code, stderr)
 		}
 		if strings.Contains(stderr.String(), "defect") {
 			t.Errorf("%s: %s", command, stderr)
@@ -145,6 +151,13 @@ func runWithout(t *testing.T, c partCase, commands []string) {
 			t.Errorf("%s: exit code 0 without %s", command, c.part)
 		}
 	}
+}
+
+// aboutSource tells whether an error says what a path holds, or that nothing is there, and what was expected: a source
+// that lacks a part may be no source for the command. Wrong flags and arguments say neither.
+func aboutSource(said string) bool {
+	return strings.Contains(said, "found ") && strings.Contains(said, "expected ") ||
+		strings.Contains(said, "no such file or directory")
 }
 
 // validJSON tells whether b is one JSON document or one a line.
@@ -190,6 +203,11 @@ func TestWithoutParts(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestWithAllParts: no command of the list is wrong usage where nothing is gone, which would test nothing.
+func TestWithAllParts(t *testing.T) {
+	runWithout(t, partCase{incident: "m-healthy-3.6", member: "node2"}, everyCommand)
 }
 
 // TestWithoutALog is the panic that was: the log of one member is gone, whatever is wrong beside it.
