@@ -162,10 +162,7 @@ func (in *Input) prefixText(m *evidence.Member) string {
 
 // changesAfter reports whether the cluster committed anything above index that changes data.
 func (in *Input) changesAfter(index uint64) bool {
-	if in.Replay == nil || in.Replay.Survey == nil || in.Replay.First == 0 {
-		return true
-	}
-	return in.Replay.Survey.LastChange > index
+	return in.Replay == nil || in.Replay.ChangesAfter(index)
 }
 
 var ackedLogKept = described(Check{

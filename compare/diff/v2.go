@@ -39,9 +39,9 @@ func (r *Result) v2Store(rp *replay.Result, o Options) *Bucket {
 
 // v2Moved returns why the stores of two snapshots may normally differ, "" if they may not.
 func v2Moved(rp *replay.Result, low, high uint64) string {
-	if rp == nil || rp.Survey == nil || rp.First == 0 || rp.First > low+1 {
-		return fmt.Sprintf("the .snap files are of indexes %d to %d, and no log has the entries between them", low,
-			high)
+	if rp == nil || rp.Survey == nil || !rp.Covers(low, high) {
+		return fmt.Sprintf("the .snap files are of indexes %d to %d, and the logs do not have all entries between them",
+			low, high)
 	}
 	for _, bucket := range []string{"members", "members_removed", "cluster", "v2"} {
 		if at := rp.Survey.LastTouch[bucket]; at > low {

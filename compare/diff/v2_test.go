@@ -44,7 +44,17 @@ func TestV2Store(t *testing.T) {
 		}
 	}
 	rp.Survey.LastTouch["members"] = file.Index + 1
-	if b := compared(members, rp); b.Equal != release.Unknown || !strings.Contains(b.Reason, "can change the v2 store") {
+	if b := compared(members, rp); b.Equal != release.Unknown ||
+		!strings.Contains(b.Reason, "can change the v2 store") {
 		t.Errorf("an entry between: %+v", b)
+	}
+	rp.Survey.LastTouch["members"] = 0
+	if b := compared(members, rp); !b.Equal.Excluded() {
+		t.Errorf("no entry between: %+v", b)
+	}
+	rp.Gaps = []replay.Gap{{From: file.Index + 1, To: file.Index + 1}}
+	if b := compared(members, rp); b.Equal != release.Unknown ||
+		!strings.Contains(b.Reason, "do not have all entries") {
+		t.Errorf("the log lacks the entries between: %+v", b)
 	}
 }

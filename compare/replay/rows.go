@@ -75,6 +75,12 @@ func (r *Result) Covers(from, to uint64) bool {
 	return !slices.ContainsFunc(r.Gaps, func(g Gap) bool { return g.From <= to && g.To > from })
 }
 
+// ChangesAfter reports whether entries above an index can have changed data: one in the logs does, or the logs lack
+// some.
+func (r *Result) ChangesAfter(index uint64) bool {
+	return r.Survey == nil || r.First == 0 || r.Survey.LastChange > index || !r.Covers(index, r.Last)
+}
+
 // rowsOfRequest lists the rows of small buckets that a request may change.
 func rowsOfRequest(r *dumplog.Request) []Row {
 	lease := func(id int64) Row { return Row{"lease", dumplog.ID(uint64(id)).String()} }

@@ -106,3 +106,19 @@ func TestLastStates(t *testing.T) {
 		t.Errorf("alarms: %+v", a)
 	}
 }
+
+// TestChangesAfterAGap: what the logs lack can have changed data.
+func TestChangesAfterAGap(t *testing.T) {
+	r := &Result{First: 10, Last: 90, Survey: &Survey{LastChange: 30},
+		Gaps: []Gap{{From: 50, To: 60}}}
+	for index, want := range map[uint64]bool{5: true, 20: true, 30: true, 49: true, 55: true, 60: false, 90: false,
+		95: false} {
+		if got := r.ChangesAfter(index); got != want {
+			t.Errorf("after %d: %v, want %v", index, got, want)
+		}
+	}
+	r.Gaps = nil
+	if r.ChangesAfter(30) || !r.ChangesAfter(29) {
+		t.Error("without a gap the last change decides")
+	}
+}

@@ -171,8 +171,7 @@ func wrongState(x *replay.MemberResult) bool {
 // changesAfter reports whether anything committed above index changes data: a member that lacks only logins, publish
 // entries and leaders' first entries lacks nothing.
 func (j *judge) changesAfter(index uint64) bool {
-	rp := j.Replay
-	return rp == nil || rp.Survey == nil || rp.First == 0 || rp.Survey.LastChange > index
+	return j.Replay == nil || j.Replay.ChangesAfter(index)
 }
 
 func (j *judge) rankRow(s standing, commit uint64) Rank {
