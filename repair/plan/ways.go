@@ -65,7 +65,7 @@ func (pl *planner) mode() error {
 func (pl *planner) forced() error {
 	c := &pl.p.Cluster
 	if unseen := pl.unseenVoters(); len(unseen) > 0 {
-		return pl.ask("only %d of %d voters can be started, %d are needed, and nothing was said of %s", c.Startable,
+		return pl.ask("only %d of %d voters can be started, %d are needed, and nothing is known about %s", c.Startable,
 			c.Voters, c.Quorum, strings.Join(MemberNames(unseen), ", "))
 	}
 	for i := range pl.p.Members {

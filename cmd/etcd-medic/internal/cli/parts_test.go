@@ -137,7 +137,8 @@ func runWithout(t *testing.T, c partCase, commands []string) {
 		}
 		s, stdout, stderr := streams(nil)
 		code := Main(t.Context(), args, s)
-		if code < ExitDone || code > ExitUnfinished || code == ExitUsage && (c.part == "" || !aboutSource(stderr.String())) {
+		if code < ExitDone || code > ExitUnfinished || code == ExitUsage &&
+			(c.part == "" || !aboutSource(stderr.String())) {
 			t.Errorf("%s: exit code %d: %.300s", command, code, stderr)
 		}
 		if strings.Contains(stderr.String(), "defect") {
