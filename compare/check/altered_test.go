@@ -75,6 +75,30 @@ func TestOneEntryAlteredOfTwoLogs(t *testing.T) {
 	}
 }
 
+// A member whose log holds an empty entry, and whose database the effect of the entry in another log, lacks nothing,
+// whoever proposed it, and nor does the other member.
+func TestOneEntryEmptiedOfTwoLogs(t *testing.T) {
+	for index := uint64(40); index < 44; index++ {
+		dirs := sound().Write(t, t.TempDir())[:2]
+		casetest.RewriteLog(t, dirs[1], func(rec *walpb.Record) {
+			var e raftpb.Entry
+			if rec.Type == 2 && e.Unmarshal(rec.Data) == nil && e.Index == index {
+				e.Data = nil
+				rec.Data, _ = e.Marshal()
+			}
+		})
+		for _, order := range [][]string{dirs, {dirs[1], dirs[0]}} {
+			in := dirInput(t, order...)
+			wantFinding(t, in, "R01", []string{"node2"}, "does not hold what the altered entry")
+			for i, m := range in.Replay.Members {
+				if m.Lacks > 0 || len(m.Extra) > 0 {
+					t.Errorf("entry %d, %s: lacks %d, extra %d", index, in.Members[i].Label(), m.Lacks, m.Extra)
+				}
+			}
+		}
+	}
+}
+
 // Logs that go on to differ were written under two leaders.
 func TestLogsThatGoOnToDiffer(t *testing.T) {
 	s := sound()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -63,6 +64,49 @@ func (d *LogDiff) addVersions(versions []*item) {
 
 func (it *item) isEmpty() bool {
 	return it.entry.Type == dumplog.EntryNormal && len(it.entry.Data) == 0
+}
+
+// stepDisputed executes the entry that the member's own log has. If that entry writes no key, and the next records of
+// the database are what another log's entry of the same term wrote, then the member has applied the other one: its log
+// was altered afterwards, and it lacks nothing.
+func (s *sim) stepDisputed(it *item, ahead []*item) Outcome {
+	own := it.forMember(s.pos)
+	other := s.executedInstead(it, own, ahead)
+	if other == nil {
+		return s.step(own, ahead)
+	}
+	o := s.step(other, ahead)
+	if o.State == Applied {
+		o.State, o.Detail = Contradicted, "its own log holds no such entry, its database the effect of the one in another log"
+	}
+	return o
+}
+
+// executedInstead returns the entry of another log that the member's database shows, nil if there is none or if a later
+// entry of that member's log can have written the same records.
+func (s *sim) executedInstead(it, own *item, ahead []*item) *item {
+	if len(it.others) == 0 || !s.met || own.entry.Index <= s.base || own.entry.Index > s.m.AppliedMax ||
+		apply.WritesKeys(own.req.Kind) {
+		return nil
+	}
+	g := s.cur.peek(0)
+	if g == nil || g.main != s.Revision+1 {
+		return nil
+	}
+	for _, a := range ahead {
+		if next := a.forMember(s.pos); apply.WritesKeys(next.req.Kind) {
+			if couldWrite(next.req, g) {
+				return nil
+			}
+			break
+		}
+	}
+	for _, v := range it.versions() {
+		if v.entry.Term == own.entry.Term && apply.WritesKeys(v.req.Kind) && matches(s.Evaluate(v.req).Writes, g) {
+			return v
+		}
+	}
+	return nil
 }
 
 // DiffsComplete reports whether LogDiffs and SameTerm hold every index there is, not only the first ones.

@@ -192,7 +192,7 @@ func (w *walker) step() error {
 		if s == nil {
 			continue
 		}
-		o := s.step(it.forMember(i), ahead)
+		o := s.stepDisputed(it, ahead)
 		if s.mustSplit() {
 			return errNotEquivalent
 		}
