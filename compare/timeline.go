@@ -2,11 +2,9 @@ package compare
 
 import (
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -20,10 +18,10 @@ func (c *collected) timeline() []timeline.Moment {
 	if rp == nil || rp.Survey == nil {
 		return out
 	}
-	names := c.names()
+	names, refused := c.names(), c.refused()
 	for _, m := range rp.Survey.Marks {
 		x := timeline.Moment{Term: m.Term, Index: m.Index, Kind: m.Kind, What: m.What, Members: []string{},
-			Refused: m.Kind == "conf-change" && c.refused(m.Index)}
+			Refused: m.Kind == "conf-change" && refused[m.Index]}
 		if m.Member != 0 {
 			x.Members = append(x.Members, nameOr(names, m.Member))
 		}
@@ -49,15 +47,17 @@ func (c *collected) timeline() []timeline.Moment {
 	return out
 }
 
-// refused reports whether every server refuses the conf change at an index.
-func (c *collected) refused(index uint64) bool {
+// refused are the indexes of the conf changes that every server refuses.
+func (c *collected) refused() map[uint64]bool {
+	out := map[uint64]bool{}
 	for _, m := range c.in.Members {
-		if m.HasWAL() && slices.ContainsFunc(m.WAL.Conf,
-			func(x evidence.ConfEntry) bool { return x.Index == index && x.Refused }) {
-			return true
+		for i := range m.WAL.Conf {
+			if x := &m.WAL.Conf[i]; x.Refused {
+				out[x.Index] = true
+			}
 		}
 	}
-	return false
+	return out
 }
 
 // keysOf are the keys that the entry of a divergence writes, nil for every other moment.

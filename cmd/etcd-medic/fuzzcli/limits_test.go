@@ -149,7 +149,7 @@ func linear(small, large *outcome, times int) bool {
 	return large.worked <= time.Duration(3*times)*small.worked+2*time.Second
 }
 
-// TestManyConfChanges: 160,000 membership changes take time in proportion, whether they are about few members or add
+// TestManyConfChanges: 80,000 membership changes take time in proportion, whether they are about few members or add
 // one each. A context as servers write it makes a member of the cluster's list, without one it is a voter of raft only.
 // The report lists the voters, and else does not grow.
 func TestManyConfChanges(t *testing.T) {
@@ -175,8 +175,8 @@ func TestManyConfChanges(t *testing.T) {
 				}
 				return o
 			}
-			if small, large := diagnosed(20_000), diagnosed(160_000); !linear(small, large, 8) {
-				t.Errorf("20,000 changes take %s, 160,000 take %s", small.worked, large.worked)
+			if small, large := diagnosed(10_000), diagnosed(80_000); !linear(small, large, 8) {
+				t.Errorf("10,000 changes take %s, 80,000 take %s", small.worked, large.worked)
 			}
 		})
 	}
