@@ -85,6 +85,6 @@ func sameKeys(t *testing.T, keys *Keys, want map[string]Key) {
 	stopped := 0
 	keys.Range(nil, []byte{0}, func(*Key) bool { stopped++; return false })
 	if stopped > 1 {
-		t.Fatal("a visit that ended goes on")
+		t.Fatal("a visit that ended continues")
 	}
 }

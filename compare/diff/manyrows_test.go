@@ -10,19 +10,26 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// TestRowsInOnePass: reading the records of many listed rows in one pass gives the cells that reading them one by one
-// gives.
-func TestRowsInOnePass(t *testing.T) {
+// differing is a set whose members hold different keys, and its replay.
+func differing(t *testing.T) (*evidence.Set, *replay.Result) {
+	t.Helper()
 	set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, "a-auth-revision-replay")}},
 		evidence.Options{Deep: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer set.Close()
+	t.Cleanup(func() { set.Close() })
 	rp, err := replay.RunWithPlausibleIndex(t.Context(), set.Members, replay.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return set, rp
+}
+
+// TestRowsInOnePass: reading the records of many listed rows in one pass gives the cells that reading them one by one
+// gives.
+func TestRowsInOnePass(t *testing.T) {
+	set, rp := differing(t)
 	r := Align(set.Members, rp)
 	b, err := r.keys(t.Context(), Options{MaxRows: 1000, MaxMarks: defaultMaxMarks, Values: true})
 	if err != nil || len(b.Rows) != 50 {
@@ -50,16 +57,7 @@ func TestRowsInOnePass(t *testing.T) {
 
 // TestKeyRowsLater: rows beyond those of a comparison can be listed later, up to the number of places it kept.
 func TestKeyRowsLater(t *testing.T) {
-	set, err := evidence.Open(t.Context(), []evidence.Spec{{Where: evidencetest.Incident(t, "a-auth-revision-replay")}},
-		evidence.Options{Deep: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer set.Close()
-	rp, err := replay.RunWithPlausibleIndex(t.Context(), set.Members, replay.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set, rp := differing(t)
 	all, err := Run(t.Context(), set.Members, rp, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -169,7 +169,7 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestOdd: those that differ from more than half of the compared members that agree; without such a majority nobody.
+// TestOdd: those that differ from more than half of the compared members that agree; without such a majority none.
 func TestOdd(t *testing.T) {
 	x, y := &Cell{Text: "x"}, &Cell{Text: "y"}
 	for name, c := range map[string]struct {
@@ -301,7 +301,7 @@ func TestParticipants(t *testing.T) {
 			true},
 		"the highest compaction": {[]evidence.DB{db(9, 7, true), db(9, 6, true), db(9, 7, true)}, 5, []int{0, 2},
 			true},
-		"nobody else is that far": {[]evidence.DB{db(9, -1, false), db(4, -1, false)}, 5, []int{0}, false},
+		"no other member is that far": {[]evidence.DB{db(9, -1, false), db(4, -1, false)}, 5, []int{0}, false},
 	} {
 		r := with(c.dbs...)
 		m := &recordMerge{r: r, rev: dumpdb.Rev{Main: c.rev}}

@@ -29,7 +29,7 @@ func TestAlignRunning(t *testing.T) {
 		"no stored index":         {"3.6.16", []said{{0, 100, 100}, {98, 100, 100}}, []uint64{0, 100}},
 		"old servers with nothing left to apply": {"3.4.23",
 			[]said{{60, 100, 100}, {90, 100, 100}}, []uint64{100, 100}},
-		"an old server that goes on applying": {"3.4.23",
+		"an old server that keeps applying": {"3.4.23",
 			[]said{{60, 100, 101}, {90, 100, 100}}, []uint64{0, 100}},
 		"an index that is stored before the effect": {"3.5.0",
 			[]said{{60, 100, 101}, {60, 100, 100}}, []uint64{0, 100}},

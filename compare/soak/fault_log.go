@@ -273,14 +273,10 @@ func emptySegment(f *Victim) (*Effect, error) {
 }
 
 func flipSnap(f *Victim) (*Effect, error) {
-	files, err := snapFiles(f.Dir)
+	file, err := newestSnapFile(f.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if len(files) == 0 {
-		return nil, errNotHere
-	}
-	file := files[len(files)-1]
 	st, err := os.Stat(file)
 	if err != nil {
 		return nil, err

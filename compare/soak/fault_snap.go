@@ -58,19 +58,27 @@ func writeSnap(file string, s *raftpb.Snapshot) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
+// newestSnapFile returns the path of the newest .snap file, errNotHere if there is none.
+func newestSnapFile(dir string) (string, error) {
+	files, err := snapFiles(dir)
+	if err != nil {
+		return "", err
+	}
+	if len(files) == 0 {
+		return "", errNotHere
+	}
+	return files[len(files)-1], nil
+}
+
 // snapRead reports whether servers of the release read .snap files at a start.
 func (f *Victim) snapRead() bool { return !release.Of(f.Line).Has(release.SnapFileUnused).Certain() }
 
 func rewriteSnap(what string, alter func(*raftpb.Snapshot) bool) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
-		files, err := snapFiles(f.Dir)
+		file, err := newestSnapFile(f.Dir)
 		if err != nil {
 			return nil, err
 		}
-		if len(files) == 0 {
-			return nil, errNotHere
-		}
-		file := files[len(files)-1]
 		s, err := readSnap(file)
 		if err != nil {
 			return nil, err
@@ -101,14 +109,10 @@ func olderSnap(f *Victim) (*Effect, error) {
 // orphanSnap leaves a .snap file that the log does not name, as a server that ends between the two does: no server uses
 // it.
 func orphanSnap(f *Victim) (*Effect, error) {
-	files, err := snapFiles(f.Dir)
+	newest, err := newestSnapFile(f.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if len(files) == 0 {
-		return nil, errNotHere
-	}
-	newest := files[len(files)-1]
 	s, err := readSnap(newest)
 	if err != nil {
 		return nil, err

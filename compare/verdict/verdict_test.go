@@ -231,7 +231,7 @@ func TestBackupClasses(t *testing.T) {
 			v := verdict.Judge(&verdict.Input{Input: &check.Input{Members: []*evidence.Member{m}}, Findings: c.fs,
 				Causes: c.causes, Backup: true}).Verdict
 			if strings.HasSuffix(v.Summary, "; B07 found it") != strings.Contains(name, "warned") {
-				t.Errorf("the warning is told once, at the end: %q", v.Summary)
+				t.Errorf("the warning comes once, at the end: %q", v.Summary)
 			}
 			if v.Class != c.class || v.Health != c.class.Health() {
 				t.Errorf("%s, %d: %s", v.Class, v.Health, v.Summary)

@@ -67,11 +67,11 @@ func (r *runner) saved(ctx context.Context, s *plan.Step, m *plan.Member) (detai
 	}
 	if r.guarded {
 		now := r.rule(ctx, theOthers, plan.StepSave, m)
-		switch nobodyMissing := len(now.missing) == 0 && !now.allowed; {
-		case nobodyMissing && !m.Startable:
+		switch noneMissing := len(now.missing) == 0 && !now.allowed; {
+		case noneMissing && !m.Startable:
 			return "no snapshot is taken: reading a damaged database may end the server, and " + now.text +
 				"; its data dir is set aside whole", nil
-		case nobodyMissing: // two voters: waiting does not help
+		case noneMissing: // two voters: waiting does not help
 		default:
 			if err := r.quorum(ctx, theOthers, plan.StepSave, m); err != nil {
 				return "", err
