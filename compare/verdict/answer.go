@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -100,8 +101,26 @@ type Lost struct {
 	Entries          []LostEntry   `json:"entries,omitempty"`
 	KeyNames         []check.Bytes `json:"keyNames,omitempty"`
 	Command          shell.Command `json:"-"`
+	// Behind are those of the committed entries that a source lacks because it ends before them, and that no member can
+	// supply: the source is a backup, or the data dir of a removed member. Their keys are not counted.
+	Behind int `json:"behind,omitempty"`
 	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
+}
+
+// String is "3 committed writes on 2 keys", or "no committed write".
+func (l Lost) String() string {
+	switch writes := plural.Of(l.CommittedEntries-l.Behind, "committed write", "committed writes") + " on " +
+		plural.Of(l.Keys, "key", "keys"); {
+	case l.CommittedEntries == 0 && l.Keys == 0:
+		return "no committed write"
+	case l.Behind == 0:
+		return writes
+	case l.CommittedEntries == l.Behind:
+		return "the last " + plural.Of(l.Behind, "committed entry", "committed entries")
+	default:
+		return writes + ", and the last " + plural.Of(l.Behind, "committed entry", "committed entries")
+	}
 }
 
 // MarshalJSON writes the command as text for a shell, and as a list of arguments.

@@ -51,6 +51,23 @@ func (j *judge) lost(b *Best, label string, pos int) {
 	}
 }
 
+// lostAbove adds the committed entries above a source that nobody can supply it with.
+func (j *judge) lostAbove(b *Best, s standing) {
+	if !s.outside || s.behind == 0 || len(b.Members) == 0 {
+		return
+	}
+	b.Lost.Behind = int(s.behind)
+	b.Lost.CommittedEntries += b.Lost.Behind
+	m := j.Members[s.pos]
+	first := max(m.LastIndex(), m.ConsistentIndex()) + 1
+	for _, o := range j.Members {
+		if last := first + s.behind - 1; b.Lost.Command.IsZero() && o.HasLog() && o.WAL.Summary.FirstIndex <= first &&
+			o.LastIndex() >= last {
+			b.Lost.Command = showEntries(o.Label(), first, last)
+		}
+	}
+}
+
 // showEntries writes out entries of a source's log with all that they hold.
 func showEntries(label string, first, last uint64) shell.Command {
 	return shell.Format("etcd-medic dumplog {} --index {}..{} --values -w jsonl", shell.Source(label), first, last)

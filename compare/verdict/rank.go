@@ -24,6 +24,8 @@ type standing struct {
 	// behind are committed entries that the member does not have yet, 0 when none of them changes data. Another member
 	// can still supply them.
 	behind uint64
+	// outside is true for a backup and for the data dir of a removed member: no member can supply it with entries.
+	outside bool
 	// control is 1 when its auth revision or small buckets contradict the log: it would diverge again.
 	control int
 	// blamed are the findings, errors and worse, that name this member and leave others out.
@@ -39,7 +41,7 @@ type standing struct {
 
 // sound reports whether nothing is wrong with the member. Lag does not count: it can still get those entries.
 func (s standing) sound() bool {
-	return s.lacks == 0 && s.damage == 0 && s.control == 0 && len(s.blamed) == 0
+	return s.lacks == 0 && s.damage == 0 && s.control == 0 && len(s.blamed) == 0 && (!s.outside || s.behind == 0)
 }
 
 func (s standing) less(o standing) bool {
@@ -58,7 +60,10 @@ func (s standing) less(o standing) bool {
 			return d[0] < d[1]
 		}
 	}
-	return s.behind < o.behind
+	if s.behind != o.behind {
+		return s.behind < o.behind
+	}
+	return !s.outside && o.outside
 }
 
 func (s standing) equal(o standing) bool { return !s.less(o) && !o.less(s) }
@@ -96,21 +101,18 @@ func (j *judge) rank() *Best {
 		b.Ranking = append(b.Ranking, j.rankRow(s, commit))
 	}
 	b.Why = why(b, list)
-	j.lost(b, members[j.kept(list)].Label(), j.kept(list))
+	keep := list[j.kept(list)]
+	j.lost(b, members[keep.pos].Label(), keep.pos)
+	j.lostAbove(b, keep)
 	if len(b.Members) > 0 {
-		b.Lost.Unproven = j.unproven(j.kept(list))
+		b.Lost.Unproven = j.unproven(keep.pos)
 	}
 	return b
 }
 
-// kept is the position of the member whose loss is computed: either the caller's choice or the best.
+// kept is the place in the list of the member whose loss is computed: either the caller's choice or the best.
 func (j *judge) kept(list []standing) int {
-	for i, m := range j.Members {
-		if m.Label() == j.Keep {
-			return i
-		}
-	}
-	return list[0].pos
+	return max(0, slices.IndexFunc(list, func(s standing) bool { return j.Members[s.pos].Label() == j.Keep }))
 }
 
 func (j *judge) standing(i int, m *evidence.Member, commit uint64) standing {
@@ -122,6 +124,7 @@ func (j *judge) standing(i int, m *evidence.Member, commit uint64) standing {
 	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && j.changesAfter(last) {
 		s.behind = commit - last
 	}
+	s.outside = m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB || j.IsRemoved(m)
 	if rp := j.Replay; rp != nil && rp.Members[i].Checked {
 		s.lacks = rp.Members[i].Lacks
 		if x := rp.Members[i]; wrongState(x) {

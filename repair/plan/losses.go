@@ -16,7 +16,8 @@ func (pl *planner) lost() {
 		return
 	}
 	l := pl.r.Best.Lost
-	pl.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, Unproven: l.Unproven}
+	pl.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, Behind: l.Behind,
+		Unproven: l.Unproven}
 	held := map[string]bool{}
 	for _, e := range l.Entries {
 		for _, h := range e.HeldBy {

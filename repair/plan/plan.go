@@ -123,6 +123,8 @@ type Lost struct {
 	CommittedEntries int                 `json:"committedEntries"`
 	Keys             int                 `json:"keys"`
 	Entries          []compare.LostEntry `json:"entries,omitempty"`
+	// Behind are those of the committed entries that come after the end of the kept backup or data dir of a removed member.
+	Behind int `json:"behind,omitempty"`
 	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
 	// Open is what lost members may have committed in addition, nil if every committed entry is in the log of a source.

@@ -177,8 +177,7 @@ func (p *page) lost(member string, l *compare.Lost) {
 			member, strings.Join(l.Unproven, "; ")))
 		return
 	}
-	p.line("  Choosing %s loses %s on %s:", member,
-		plural.Of(l.CommittedEntries, "committed write", "committed writes"), plural.Of(l.Keys, "key", "keys"))
+	p.line("  Choosing %s loses %s:", member, l)
 	shown := min(len(l.Entries), p.o.maxEvidence())
 	for _, e := range l.Entries[:shown] {
 		where := "held by " + strings.Join(e.HeldBy, ", ")
@@ -187,7 +186,7 @@ func (p *page) lost(member string, l *compare.Lost) {
 		}
 		p.text("  - ", fmt.Sprintf("entry %s %s, %s", termIndex(e.Term, e.Index), e.What, where))
 	}
-	if n := l.CommittedEntries - shown; n > 0 {
+	if n := l.CommittedEntries - l.Behind - shown; n > 0 {
 		p.line("  … and %d more, see -w json", n)
 	}
 	p.command("  $ ", l.Command)

@@ -268,12 +268,11 @@ func eachOf(b *compare.Best, member string) string {
 func losesText(l *compare.Lost) string {
 	switch none := l.CommittedEntries == 0 && l.Keys == 0; {
 	case none && len(l.Unproven) == 0:
-		return "no committed write"
+		return l.String()
 	case none:
 		return "nothing that is known. Not proven: " + strings.Join(l.Unproven, "; ")
 	}
-	return fmt.Sprintf("%s on %s; --full lists them",
-		plural.Of(l.CommittedEntries, "committed write", "committed writes"), plural.Of(l.Keys, "key", "keys"))
+	return l.String() + "; --full lists them"
 }
 
 // screenTable writes a row for each member: what an operator compares first, and what is wrong with the member.

@@ -191,7 +191,9 @@ func (v *view) best(r *compare.Report) {
 	switch n := b.Lost.CommittedEntries; {
 	case n > 0:
 		v.Loses = plural.Of(n, "committed entry", "committed entries")
-		v.LosesWhy = append(v.LosesWhy, fmt.Sprintf("They touch %s.", plural.Of(b.Lost.Keys, "key", "keys")))
+		if b.Lost.Behind == 0 {
+			v.LosesWhy = append(v.LosesWhy, fmt.Sprintf("They touch %s.", plural.Of(b.Lost.Keys, "key", "keys")))
+		}
 	case len(b.Lost.Unproven) > 0:
 		v.Loses = "nothing that is known"
 	default:

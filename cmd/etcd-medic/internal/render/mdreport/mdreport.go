@@ -144,7 +144,7 @@ func (p *sheet) verdict(r *compare.Report) {
 		p.line("* **Keep:** %s", words(strings.Join(b.Members, " or ")))
 		switch {
 		case b.Lost.CommittedEntries > 0:
-			p.line("* **Loses:** %d committed entries on %d keys", b.Lost.CommittedEntries, b.Lost.Keys)
+			p.line("* **Loses:** %s", b.Lost)
 		case len(b.Lost.Unproven) > 0:
 			p.line("* **Loses:** nothing that is known; not proven: %s", words(strings.Join(b.Lost.Unproven, "; ")))
 		default:
