@@ -176,8 +176,12 @@ func (c *collected) report() *Report {
 	r := &Report{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: c.o.Version}, Causes: []Cause{},
 		Members: []evidence.Facts{}, Findings: []check.Finding{}, Checks: []CheckOutcome{}, Next: []Next{}}
 	r.sources(c.set, c.o)
-	for _, m := range c.set.Members {
-		r.Members = append(r.Members, m.Facts())
+	for i, m := range c.set.Members {
+		f := m.Facts()
+		if f.WAL != nil && c.in.Replay != nil {
+			f.WAL.AddDamage(c.in.Replay.UndecodableDamage(i))
+		}
+		r.Members = append(r.Members, f)
 	}
 	byCheck := c.runChecks(r)
 	c.matchCauses(r, byCheck)

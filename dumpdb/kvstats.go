@@ -38,6 +38,14 @@ type KVStats struct {
 	FirstStray Rev
 }
 
+// Impossible reports whether the records are not a possible history. A key whose lease is missing does not count.
+func (s *KVStats) Impossible() bool {
+	return slices.ContainsFunc(s.Violations, func(v Violation) bool { return v.Rule != RuleLease })
+}
+
+// RuleLease is the rule of a live key that names a lease which is not there.
+const RuleLease = "unknown-lease"
+
 // maxViolations bounds the memory that a hostile file can use.
 const maxViolations = 10000
 

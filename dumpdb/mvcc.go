@@ -174,7 +174,7 @@ func (s *statsSink) finish() *KVStats {
 		if _, ok := s.leases[l.lease]; l.lease == 0 || ok || !s.leasesKnown {
 			return
 		}
-		s.violateKeyed(Violation{Place: l.place, Rev: l.rev, Rule: "unknown-lease",
+		s.violateKeyed(Violation{Place: l.place, Rev: l.rev, Rule: RuleLease,
 			Expected: "lease " + ID(l.lease).String() + " in bucket lease", Observed: "none", Lease: l.lease})
 	})
 	slices.SortStableFunc(s.st.Violations, func(a, b Violation) int {

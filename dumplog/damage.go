@@ -50,6 +50,9 @@ const (
 	DamageName DamageKind = "wrong-name"
 	// DamageSnapshotRecord: a snapshot record with a valid CRC that the entries around it contradict.
 	DamageSnapshotRecord DamageKind = "wrong-snapshot-record"
+	// DamageRequest: the entry decodes, its data is no request of etcd. This package does not decode requests unless it
+	// is asked to; compare/replay reports this kind.
+	DamageRequest DamageKind = "bad-request"
 	// DamageMissingSnapDB: the newest raft snapshot is ahead of the database, and its .snap.db file is gone. This
 	// package does not read databases; compare/evidence reports this kind.
 	DamageMissingSnapDB DamageKind = "missing-snap-db"

@@ -47,6 +47,19 @@ func (e *Entry) Decode() (*Request, error) {
 	return d.Decode(e)
 }
 
+// NoMessage reports whether the data of an entry that does not decode is no protobuf message at all, or no conf change.
+// A server reads other data that it does not understand as a request of etcd 2.
+func (e *Entry) NoMessage() bool {
+	if e.Type != EntryNormal {
+		return true
+	}
+	s := scanner{b: e.Data}
+	var f field
+	for s.next(&f) {
+	}
+	return s.bad
+}
+
 // DecodeNew is Decode with a Request that stays valid. It allocates only what the request needs.
 func (d *Decoder) DecodeNew(e *Entry) (*Request, error) {
 	d.req.Unknown = nil

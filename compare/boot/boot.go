@@ -94,6 +94,9 @@ func (d *dir) log() {
 	d.last = d.f.WAL.LastIndex
 	for i := range d.f.WAL.Damage {
 		x := &d.f.WAL.Damage[i]
+		if x.Kind == string(dumplog.DamageRequest) { // see request
+			continue
+		}
 		switch x.OnStart {
 		case dumplog.StartUnnoticed:
 		case dumplog.StartRefused:
@@ -173,6 +176,9 @@ func (d *dir) positions() {
 		d.refused("the server refuses its log: it starts with entry %d, and no raft snapshot that the server uses "+
 			"reaches it", w.FirstIndex)
 	}
+	for i := range w.Damage {
+		d.request(&w.Damage[i])
+	}
 	promised := d.f.Commit
 	if hs := w.HardState; hs != nil {
 		promised = max(promised, hs.Commit)
@@ -181,6 +187,18 @@ func (d *dir) positions() {
 		d.a.Forgot = &Range{From: end + 1, To: promised}
 		d.a.Torn = nil
 	}
+}
+
+// request handles an entry whose data is no request, if the server applies it.
+func (d *dir) request(x *evidence.DamageFacts) {
+	if x.Kind != string(dumplog.DamageRequest) || x.LostFrom <= d.chosen || x.LostFrom > d.last {
+		return
+	}
+	if x.OnStart == dumplog.StartRefused || d.version.Has(release.V2Executed).Excluded() {
+		d.refused("the server panics when it applies entry %d: its data is no request", x.LostFrom)
+		return
+	}
+	d.open("whether the server panics when it applies entry %d is not known: its data is no request", x.LostFrom)
 }
 
 // received reports whether the log ends with the record of a snapshot from a leader. Its database may contain a few

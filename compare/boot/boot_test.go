@@ -12,11 +12,15 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/boot"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -50,6 +54,9 @@ func table() []spoiled {
 			starts: release.Yes, mends: true, forgot: true},
 		{name: "flipped bit in the middle of the log", spoil: flipInLog, starts: release.No},
 		{name: "one damaged meta page", spoil: spoilMeta(1), starts: release.Yes, mends: true},
+		{name: "entry that is no request", spoil: breakEntry(3), starts: release.No},
+		{name: "entry that is no request below the snapshot", spoil: breakEntry(100), starts: release.Yes,
+			snapshots: true},
 		{name: "both meta pages damaged", spoil: func(tb testing.TB,
 			dir string) {
 			spoilMeta(0)(tb, dir)
@@ -79,6 +86,11 @@ func check(tb testing.TB, c *spoiled, dir string) boot.Answer {
 		tb.Fatalf("%d members, failed %v", len(set.Members), set.Failed)
 	}
 	f := set.Members[0].Facts()
+	if f.WAL != nil {
+		r, err := replay.Run(tb.Context(), set.Members, replay.Options{})
+		must(tb, err)
+		f.WAL.AddDamage(r.UndecodableDamage(0))
+	}
 	a := boot.Of(&f)
 	if a.Starts != c.starts || (a.Why == "") != a.Starts.Certain() {
 		tb.Errorf("starts %s (%s), want %s", a.Starts, a.Why, c.starts)
@@ -204,6 +216,34 @@ func zeroLength(n int) func(testing.TB, string) {
 		tb.Helper()
 		file, at, _ := entries(tb, dir)
 		writeAt(tb, file, at[len(at)-n], make([]byte, 8))
+	}
+}
+
+// breakEntry makes the data of a put no protobuf message, with a checksum that fits. It is the put that is n entries
+// from the end, or the next one.
+func breakEntry(n int) func(testing.TB, string) {
+	return func(tb testing.TB, dir string) {
+		tb.Helper()
+		_, at, _ := entries(tb, dir)
+		seen, done := 0, false
+		casetest.RewriteLog(tb, dir, func(rec *walpb.Record) {
+			var e raftpb.Entry
+			if rec.Type != 2 {
+				return
+			}
+			must(tb, e.Unmarshal(rec.Data))
+			if seen++; done || seen < len(at)-n || e.Type != raftpb.EntryNormal || len(e.Data) == 0 {
+				return
+			}
+			e.Data[len(e.Data)-1], done = 0xff, true
+			e.Data = append(e.Data, 0xff)
+			var err error
+			rec.Data, err = e.Marshal()
+			must(tb, err)
+		})
+		if !done {
+			tb.Fatal("no put to alter")
+		}
 	}
 }
 

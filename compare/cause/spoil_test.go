@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
@@ -116,7 +117,12 @@ func appendSnapshot(index uint64) spoil {
 }
 
 func largeEntry() []byte {
-	return append([]byte(nil), make([]byte, 11<<20)...)
+	b, err := (&pb.InternalRaftRequest{Header: &pb.RequestHeader{ID: 1},
+		Put: &pb.PutRequest{Key: []byte("large"), Value: make([]byte, 11<<20)}}).Marshal()
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
 // lastSegment returns the last segment and the offsets of its records and of its end.

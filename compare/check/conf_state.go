@@ -52,7 +52,14 @@ func (in *Input) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 		}
 	}
 	if why == "" || len(unknown) == 0 {
-		return in.neverConfigured(m), why != ""
+		if f := in.neverConfigured(m); f != nil {
+			return f, true
+		}
+		o := in.sameConfChanges(m)
+		if o == nil || len(unknown) > 0 {
+			return nil, why != ""
+		}
+		return in.confStateDiffers(m, o), true
 	}
 	cs := m.DB.Meta.ConfState
 	return &Finding{Kind: KindConfStateUnknownMember, Severity: Error, Class: ClassMembership,
@@ -93,6 +100,32 @@ func (in *Input) neverConfigured(m *evidence.Member) *Finding {
 			Field: "confState", Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
 			Expected: fmt.Sprintf("voters %v learners %v", m.Membership.Voters, m.Membership.Learners),
 			Show:     showDB(m, "meta")}}}
+}
+
+// confStateDiffers compares the row with that of a member that has applied the same conf changes and stores raft's
+// configuration.
+func (in *Input) confStateDiffers(m, o *evidence.Member) *Finding {
+	cs := m.DB.Meta.ConfState
+	if sameConfState(cs, o.DB.Meta.ConfState) {
+		return nil
+	}
+	return &Finding{Kind: KindConfStateDiffers, Severity: Error, Class: ClassMembership,
+		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: in.termAt(m.AppliedMin)},
+		Title: m.Label() + ": meta/confState is not raft's configuration",
+		Explanation: fmt.Sprintf("%s has applied the same conf changes and stores another one, which is raft's. The row was "+
+			"edited or damaged, unless the member ran 3.4 once more when it applied the last conf change. 3.7 and later "+
+			"count votes by it", o.Label()),
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"),
+			Field: "confState", Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
+			Expected: fmt.Sprintf("voters %v learners %v", o.Membership.Voters, o.Membership.Learners),
+			Show:     showDB(m, "meta")}}}
+}
+
+func sameConfState(a, b *dumpdb.ConfState) bool {
+	same := func(x, y []dumpdb.ID) bool {
+		return slices.Equal(slices.Sorted(slices.Values(x)), slices.Sorted(slices.Values(y)))
+	}
+	return same(a.Voters, b.Voters) && same(a.Learners, b.Learners)
 }
 
 // wasConfigured reports whether the configuration was that of raft after some conf change in a log that holds all of
@@ -184,22 +217,30 @@ func (in *Input) named(id dumplog.ID) bool {
 	})
 }
 
-// sameConfChanges returns another member of the cluster whose confState names only known members and equals its
-// configuration. No conf change may be between the applied indexes of the two. It is nil when there is none.
+// sameConfChanges returns another member of the cluster whose confState is raft's configuration. No conf change may be between the applied indexes of the two. It is nil when there is none.
 func (in *Input) sameConfChanges(m *evidence.Member) *evidence.Member {
 	for _, o := range in.Members {
 		if o == m || !o.HasDB() || !o.HasLog() || o.ClusterID != m.ClusterID || o.DB.Meta.ConfState == nil ||
 			!o.Version.Follows(release.TermInMeta) {
 			continue
 		}
-		ms := &o.Membership
-		have := slices.Sorted(slices.Values(append(slices.Clone(ms.Voters), ms.Learners...)))
-		if !o.ConfigurationCurrent() || !slices.Equal(ms.MetaConfState, have) || in.confChangeBetween(m, o) {
-			continue
+		if o.ConfigurationCurrent() && storesConfiguration(o) && !in.confChangeBetween(m, o) {
+			return o
 		}
-		return o
 	}
 	return nil
+}
+
+// storesConfiguration reports whether the confState of the member is raft's configuration.
+func storesConfiguration(m *evidence.Member) bool {
+	raft := &dumpdb.ConfState{}
+	for _, id := range m.Membership.Voters {
+		raft.Voters = append(raft.Voters, dumpdb.ID(id))
+	}
+	for _, id := range m.Membership.Learners {
+		raft.Learners = append(raft.Learners, dumpdb.ID(id))
+	}
+	return sameConfState(m.DB.Meta.ConfState, raft)
 }
 
 // confChangeBetween reports whether a conf change may be between the applied indexes of two members.

@@ -37,6 +37,7 @@ const (
 	KindCompactionNotScheduled    Kind = "compaction-not-scheduled"
 	KindConfStateUnknownMember    Kind = "conf-state-unknown-member"
 	KindConfStateNeverHeld        Kind = "conf-state-never-held"
+	KindConfStateDiffers          Kind = "conf-state-differs"
 	KindDBTermDiffers             Kind = "db-term-differs"
 	KindCommitBeyondLog           Kind = "commit-beyond-log"
 	KindMemberZombie              Kind = "member-zombie"
@@ -78,6 +79,7 @@ const (
 	KindLearnerLags               Kind = "learner-lags"
 	KindRevokesDiffer             Kind = "revokes-differ"
 	KindCheckpointsNotStored      Kind = "checkpoints-not-stored"
+	KindRemainingNeverSet         Kind = "remaining-ttl-never-set"
 	KindCheckpointsStoredBySome   Kind = "checkpoints-stored-by-some"
 	KindLeaseIDNegative           Kind = "lease-id-negative"
 	KindRevokeWithoutEffect       Kind = "revoke-without-effect"
@@ -152,6 +154,7 @@ const (
 	KindRowsDiffer                Kind = "rows-differ"
 	KindLastPageEmpty             Kind = "last-page-empty"
 	KindV2StoresDiffer            Kind = "v2-stores-differ"
+	KindV2MembersAgainstBucket    Kind = "v2-members-against-bucket"
 	KindV2MembersAgainstLog       Kind = "v2-members-against-log"
 	KindV2KeysAgainstLog          Kind = "v2-keys-against-log"
 	KindStorageVersionTooHigh     Kind = "storage-version-too-high"
@@ -229,6 +232,7 @@ var kinds = []kindRow{
 	{KindCompactionNotScheduled, []ID{K13}, "a compaction is finished that was never scheduled"},
 	{KindConfStateUnknownMember, []ID{M18}, "meta/confState names an ID that never was a member"},
 	{KindConfStateNeverHeld, []ID{M18}, "meta/confState is a configuration that the cluster never had"},
+	{KindConfStateDiffers, []ID{M18}, "meta/confState is not raft's configuration"},
 	{KindDBTermDiffers, []ID{D05}, "the database stores another term at its index than the log"},
 	{KindCommitBeyondLog, []ID{R03}, "the commit index is beyond the end of the log"},
 	{KindMemberZombie, []ID{M07}, "bucket members lists a member that raft does not know"},
@@ -270,6 +274,7 @@ var kinds = []kindRow{
 	{KindLearnerLags, []ID{M10}, "a learner lags"},
 	{KindRevokesDiffer, []ID{L03}, "lease revokes deleted keys on some members only"},
 	{KindCheckpointsNotStored, []ID{L06}, "the log holds checkpoints of TTLs that no member stores"},
+	{KindRemainingNeverSet, []ID{L06}, "a lease has a remaining TTL that no checkpoint sets"},
 	{KindCheckpointsStoredBySome, []ID{L06}, "only some members store remaining TTLs"},
 	{KindLeaseIDNegative, []ID{L05}, "a lease has a negative ID"},
 	{KindRevokeWithoutEffect, []ID{L09}, "a lease outlived its revoke"},
@@ -344,6 +349,7 @@ var kinds = []kindRow{
 	{KindRowsDiffer, []ID{A03, A08, A09, L01, L04, M02, M17}, "rows of a small bucket differ between members"},
 	{KindLastPageEmpty, []ID{D09}, "the last page of a bucket is empty"},
 	{KindV2StoresDiffer, []ID{M15}, "the v2 store differs between members"},
+	{KindV2MembersAgainstBucket, []ID{M15}, "the member lists of v2 store and database differ"},
 	{KindV2MembersAgainstLog, []ID{M15}, "the member list of the v2 store contradicts the log"},
 	{KindV2KeysAgainstLog, []ID{M15}, "the keys of the v2 store contradict the log"},
 	{KindStorageVersionTooHigh, []ID{X04}, "the storage version is above the cluster version"},

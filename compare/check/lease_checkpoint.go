@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var leaseCheckpoints = described(Check{
@@ -13,6 +14,7 @@ var leaseCheckpoints = described(Check{
 })
 
 func runLeaseCheckpoints(in *Input) Result {
+	fs := neverAsked(in)
 	var stored, dropped []int
 	show := map[int]replay.LeaseFact{}
 	for i, r := range in.Replay.Members {
@@ -40,6 +42,8 @@ func runLeaseCheckpoints(in *Input) Result {
 		}
 	}
 	switch {
+	case len(fs) > 0 && len(dropped) == 0:
+		return outcome(fs, "")
 	case len(stored)+len(dropped) == 0:
 		return Result{Reason: "no lease with a checkpoint of its remaining TTL is in log and database"}
 	case len(dropped) == 0:
@@ -61,5 +65,29 @@ func runLeaseCheckpoints(in *Input) Result {
 		f.add(leaseEvidence(m, l, "remaining TTL", l.StoredRemaining,
 			fmt.Sprintf("%d s, as the checkpoint in entry %d sets", l.AskedRemaining, l.Checkpoint)), 0, l.Checkpoint)
 	}
-	return outcome([]Finding{in.cut(f)}, "")
+	return outcome(append(fs, in.cut(f)), "")
+}
+
+// neverAsked are the findings about remaining TTLs that no checkpoint sets. A server stores one when it executes a
+// checkpoint, and at no other time.
+func neverAsked(in *Input) []Finding {
+	var fs []Finding
+	for i, r := range in.Replay.Members {
+		m := in.Members[i]
+		f := Finding{Kind: KindRemainingNeverSet, Severity: Error, Class: ClassLatentDivergence,
+			Members: []string{m.Label()}}
+		for _, l := range r.Leases {
+			if l.NeverAsked {
+				f.add(leaseEvidence(m, l, "remaining TTL", l.StoredRemaining,
+					fmt.Sprintf("no such value: no checkpoint after the grant in entry %d sets it", l.Index)), l.Term, l.Index)
+			}
+		}
+		if n := len(f.Evidence); n > 0 {
+			f.Title = fmt.Sprintf("%s: %s that no checkpoint in the log sets", m.Label(),
+				plural.Of(n, "lease has a remaining TTL", "leases have remaining TTLs"))
+			f.Explanation = "the lease rows were changed by other means; these leases expire early when this member leads"
+			fs = append(fs, in.cut(f))
+		}
+	}
+	return fs
 }

@@ -132,7 +132,7 @@ func (in *Input) ttlDifferences(fs []Finding) []Finding {
 		at := in.Diff.Compared(row)
 		for _, pos := range at {
 			l := in.leaseRow(pos, string(row.Key))
-			if l == nil || l.TTL > diff.MaxMinimumTTL || len(in.witnesses(b.Name, row, at)) > 0 {
+			if l == nil || l.RemainingTTL != 0 || l.TTL > diff.MaxMinimumTTL || len(in.witnesses(b.Name, row, at)) > 0 {
 				return fs
 			}
 		}

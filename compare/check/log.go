@@ -22,13 +22,22 @@ var tailKinds = []dumplog.DamageKind{dumplog.DamageLostTail}
 var walRecords = described(Check{
 	ID:    W01,
 	Needs: NeedLog,
-	Run: func(in *Input) Result {
-		return in.walDamage(Critical, func(k dumplog.DamageKind) bool {
-			return !slices.Contains(tornKinds, k) && !slices.Contains(sequenceKinds, k) &&
-				!slices.Contains(tailKinds, k)
-		})
-	},
+	Run:   runWALRecords,
 })
+
+func runWALRecords(in *Input) Result {
+	r := in.walDamage(Critical, func(k dumplog.DamageKind) bool {
+		return !slices.Contains(tornKinds, k) && !slices.Contains(sequenceKinds, k) && !slices.Contains(tailKinds, k)
+	})
+	if in.Replay == nil {
+		return r
+	}
+	fs := r.Findings
+	for i, m := range in.Members {
+		fs = append(fs, in.placesOfLog(Critical, m, in.Replay.UndecodableDamage(i))...)
+	}
+	return outcome(fs, in.unreadableParts("wal"))
+}
 
 var walTail = described(Check{
 	ID:    W02,
@@ -110,10 +119,15 @@ func (in *Input) walDamage(sev Severity, want func(dumplog.DamageKind) bool) Res
 				ds = append(ds, d)
 			}
 		}
-		fs = append(fs, placeFindings(ds, func(d *dumplog.DamageError) string { return string(d.Kind) },
-			func(d *dumplog.DamageError) Finding { return in.damageFinding(sev, m, d) }, logRanges)...)
+		fs = append(fs, in.placesOfLog(sev, m, ds)...)
 	}
 	return outcome(fs, in.unreadableParts("wal"))
+}
+
+// placesOfLog are the findings about damaged places of the member's log.
+func (in *Input) placesOfLog(sev Severity, m *evidence.Member, ds []*dumplog.DamageError) []Finding {
+	return placeFindings(ds, func(d *dumplog.DamageError) string { return string(d.Kind) },
+		func(d *dumplog.DamageError) Finding { return in.damageFinding(sev, m, d) }, logRanges)
 }
 
 func (in *Input) damageFinding(sev Severity, m *evidence.Member, d *dumplog.DamageError) Finding {

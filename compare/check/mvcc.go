@@ -2,6 +2,8 @@ package check
 
 import (
 	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 var mvccInvariants = described(Check{
@@ -9,12 +11,9 @@ var mvccInvariants = described(Check{
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
 		return in.violations(KindHistoryImpossible, ClassDBDamage, Critical,
-			func(rule string) bool { return rule != ruleLease })
+			func(rule string) bool { return rule != dumpdb.RuleLease })
 	},
 })
-
-// ruleLease is the MVCC rule with a separate check.
-const ruleLease = "unknown-lease"
 
 // ruleUndecodable is the MVCC rule that is broken by bytes that are not a record.
 const ruleUndecodable = "undecodable"
@@ -24,7 +23,7 @@ var leasesOfKeysExist = described(Check{
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
 		return in.violations(KindLeaseOfKeyMissing, ClassLatentDivergence, Error,
-			func(rule string) bool { return rule == ruleLease })
+			func(rule string) bool { return rule == dumpdb.RuleLease })
 	},
 })
 
@@ -63,7 +62,7 @@ func (in *Input) violations(kind Kind, class Class, sev Severity, want func(rule
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s: %d records of bucket key are not a possible history (first: %s)", m.Label(), n,
 				first)
-			if first == ruleLease {
+			if first == dumpdb.RuleLease {
 				f.Title = fmt.Sprintf("%s: %d records name a lease that does not exist", m.Label(), n)
 			}
 			f.Explanation = "first at revision " + fmt.Sprint(f.At.Revision.Main)

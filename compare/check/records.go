@@ -136,7 +136,7 @@ func (in *Input) recordByHistory(row *diff.RecordRow) []witness {
 		}
 		i := slices.IndexFunc(kv.Violations, func(v dumpdb.Violation) bool {
 			return v.Rev == row.Rev &&
-				v.Rule != ruleLease
+				v.Rule != dumpdb.RuleLease
 		})
 		if i >= 0 {
 			out = append(out, witness{pos, "its own history has no place for the record: " + kv.Violations[i].Rule,

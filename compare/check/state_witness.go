@@ -184,7 +184,7 @@ func (in *Input) versionByLog(applied uint64) (version string, index uint64) {
 	return version, index
 }
 
-// ttlWitness: a TTL below that of the grant.
+// ttlWitness: a TTL below that of the grant, or a remaining TTL that no checkpoint sets.
 func (in *Input) ttlWitness(key string, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
@@ -192,9 +192,14 @@ func (in *Input) ttlWitness(key string, at []int) []witness {
 			break
 		}
 		for _, l := range in.Replay.Members[pos].Leases {
-			if dumplog.ID(uint64(l.ID)).String() == key && l.Stored < l.Asked {
+			switch {
+			case dumplog.ID(uint64(l.ID)).String() != key:
+			case l.Stored < l.Asked:
 				out = append(out, witness{pos, fmt.Sprintf("entry %d asks for %d s", l.Index, l.Asked),
 					fmt.Sprintf("at least %d s", l.Asked), false})
+			case l.NeverAsked:
+				out = append(out, witness{pos, fmt.Sprintf("no entry after %d sets this remaining TTL", l.Index),
+					"no remaining TTL, or one of a checkpoint", false})
 			}
 		}
 	}
@@ -219,7 +224,7 @@ func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 			continue
 		}
 		for i := range m.DB.KV.Violations {
-			if v := &m.DB.KV.Violations[i]; v.Rule == ruleLease && dumpdb.ID(v.Lease).String() == string(row.Key) {
+			if v := &m.DB.KV.Violations[i]; v.Rule == dumpdb.RuleLease && dumpdb.ID(v.Lease).String() == string(row.Key) {
 				out = append(out, witness{pos, fmt.Sprintf("its live key %q names the lease", v.Key), "granted", false})
 				break
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -26,6 +27,10 @@ func runV2StoreTrue(in *Input) Result {
 		if s := m.NewestSnap(); s == nil || s.V2 == nil || s.Index == 0 {
 			continue
 		}
+		if f, ok := in.bucketsAgainstV2(m); ok {
+			checked++
+			fs = append(fs, f...)
+		}
 		list, reason := in.v2AgainstLog(m)
 		if reason != "" {
 			why = m.Label() + ": " + reason
@@ -35,7 +40,9 @@ func runV2StoreTrue(in *Input) Result {
 		fs = append(fs, list...)
 	}
 	if f, reason := in.v2Differs(); f != nil {
-		fs = append(fs, *f)
+		if !in.v2Explained(fs) {
+			fs = append(fs, *f)
+		}
 	} else if reason == "" && in.Diff != nil && in.Diff.Find("v2store") != nil {
 		checked++
 	} else if reason != "" && checked > 0 {
@@ -84,6 +91,27 @@ func (in *Input) v2Differs() (*Finding, string) {
 	}
 	f = in.cut(f)
 	return &f, ""
+}
+
+// v2Explained reports whether the stores of the members that no finding names are equal.
+func (in *Input) v2Explained(fs []Finding) bool {
+	named := func(m *evidence.Member) bool {
+		return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == Error && slices.Contains(f.Members, m.Label()) })
+	}
+	return slices.ContainsFunc(in.Members, named) && !slices.ContainsFunc(in.Diff.Find("v2store").Rows, func(row diff.Row) bool {
+		var first *diff.Cell
+		seen := false
+		for i, m := range in.Members {
+			if in.Diff.LeftOut[i] != "" || m.NewestSnap() == nil || m.NewestSnap().V2 == nil || named(m) {
+				continue
+			}
+			if seen && cellOr(row.Cells[i], "absent") != cellOr(first, "absent") {
+				return true
+			}
+			first, seen = row.Cells[i], true
+		}
+		return false
+	})
 }
 
 // v2AgainstLog compares the store in the member's newest snapshot with the state that results from an older snapshot,

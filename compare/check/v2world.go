@@ -69,19 +69,24 @@ func (w *v2World) beginAt(m *evidence.Member, lowest uint64) (uint64, string) {
 	if old == nil || m.WAL.Summary.LastIndex < newest.Index {
 		return 0, "the log reaches back neither to an older snapshot nor to its first entry"
 	}
-	for i := range old.V2.Members {
-		x := old.V2.Members[i]
+	w.load(old.V2)
+	return old.Index, ""
+}
+
+// load begins with the store of a snapshot.
+func (w *v2World) load(v *dumplog.V2Store) {
+	for i := range v.Members {
+		x := v.Members[i]
 		w.members[x.ID], w.published[x.ID] = &x, x.Name != ""
 		w.list.Set(x.ID, apply.Member{PeerURLs: x.PeerURLs, IsLearner: x.IsLearner})
 	}
-	for _, id := range old.V2.Removed {
+	for _, id := range v.Removed {
 		w.list.Removed[id] = true
 	}
-	for _, k := range old.V2.UserKeys {
+	for _, k := range v.UserKeys {
 		w.keys[k], w.mayExpire[k] = true, true
 	}
-	w.version = old.V2.Version
-	return old.Index, ""
+	w.version = v.Version
 }
 
 // run executes the entries after index from up to index to.

@@ -103,7 +103,7 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 	}
 	v := m.DB.Cluster.Version
 	if v == "" {
-		return fs
+		return append(fs, in.versionAgainstLog(m)...)
 	}
 	if f := newerThanKnown(m, KindClusterVersionUnknown, "cluster", "clusterVersion", v); f != nil {
 		return append(fs, *f)
@@ -114,23 +114,34 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 			fmt.Sprintf("cluster version %s is one that no server accepts", v))
 		return fs
 	}
+	return append(fs, in.versionAgainstLog(m)...)
+}
+
+// versionAgainstLog compares the cluster version with the last one that the log sets, or else with the v2 store of the
+// newest snapshot.
+func (in *Input) versionAgainstLog(m *evidence.Member) []Finding {
 	if in.Replay == nil || in.Replay.Survey == nil {
-		return fs
+		return nil
 	}
+	v := m.DB.Cluster.Version
 	want, index := in.versionByLog(m.AppliedMax)
-	if index == 0 || index > m.AppliedMin || minor(want) == minor(v) || !in.Replay.Covers(index, m.AppliedMin) {
-		return fs
+	from := fmt.Sprintf("entry %d", index)
+	if snap := m.NewestSnap(); index == 0 && snap != nil && snap.V2 != nil {
+		want, index, from = snap.V2.Version, snap.Index, "the v2 store of "+snap.File
 	}
-	fs = append(fs, Finding{Kind: KindClusterVersionAgainstLog, Severity: Error, Class: ClassMembership,
+	if want == "" || index == 0 || index > m.AppliedMin || minor(want) == minor(v) ||
+		!in.Replay.Covers(index, m.AppliedMin) {
+		return nil
+	}
+	return []Finding{{Kind: KindClusterVersionAgainstLog, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()},
 		At:      At{Term: in.termAt(index), Index: index},
-		Title:   fmt.Sprintf("%s: the cluster version is %s, the log last set %s", m.Label(), v, want),
+		Title:   fmt.Sprintf("%s: the cluster version is %s, %s has %s", m.Label(), orText(v, "absent"), from, want),
 		Explanation: "which requests the servers send, and which binaries may join, follows from it: the row was " +
 			"edited or damaged",
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("clusterVersion"),
-			Field: "cluster version against the log", Observed: v,
-			Expected: fmt.Sprintf("%s, of entry %d", want, index), Show: showDB(m, "cluster")}}})
-	return fs
+			Field: "cluster version against the log", Observed: orText(v, "absent"),
+			Expected: fmt.Sprintf("%s, of %s", want, from), Show: showDB(m, "cluster")}}}}
 }
 
 // minor is the x of a version 3.x or 3.x.y, 0 for anything else.

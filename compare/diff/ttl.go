@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -33,7 +34,8 @@ func (r *Result) leaseTTLs(b *Bucket, rp *replay.Result, o Options) {
 		}
 		proven := r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{})
 		row.Out = append(row.Out, without(take, have)...)
-		if at := without(take, row.Out); proven && !raisedOnly(ttls[key], lowest, at) {
+		at := without(take, row.Out)
+		if proven && (!raisedOnly(ttls[key], lowest, at) || !checkpointed(rp) && r.remainingDiffers(key, at)) {
 			b.Differ++
 			if len(b.Rows) < o.MaxRows {
 				b.Rows = append(b.Rows, row)
@@ -80,6 +82,25 @@ func (r *Result) ttls(take []int) (ttls map[string]map[int]int64, lowest map[int
 		}
 	}
 	return ttls, lowest
+}
+
+// checkpointed reports whether the log holds a checkpoint of remaining TTLs, or is not known. The members may then
+// differ in what they store of it.
+func checkpointed(rp *replay.Result) bool {
+	return rp == nil || rp.Survey == nil || rp.Survey.Kinds[dumplog.KindLeaseCheckpoint] > 0
+}
+
+// remainingDiffers reports whether the members store different remaining TTLs of a lease.
+func (r *Result) remainingDiffers(lease string, at []int) bool {
+	seen := map[int64]bool{}
+	for _, i := range at {
+		for _, l := range r.Members[i].DB.Leases {
+			if l.ID.String() == lease {
+				seen[l.RemainingTTL] = true
+			}
+		}
+	}
+	return len(seen) > 1
 }
 
 // raisedOnly reports whether minimums explain the different TTLs of a lease. A member with a TTL above the lowest has

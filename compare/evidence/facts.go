@@ -221,12 +221,17 @@ func (m *Member) walFacts() *WALFacts {
 		f.Records += n
 		f.RecordTypes[t.String()] += n
 	}
-	shown := min(len(s.Damage), maxDamageFacts)
-	for _, d := range s.Damage[:shown] {
+	f.AddDamage(s.Damage)
+	return f
+}
+
+// AddDamage adds damaged places, up to the bound of the list.
+func (f *WALFacts) AddDamage(places []*dumplog.DamageError) {
+	shown := min(len(places), maxDamageFacts-len(f.Damage))
+	for _, d := range places[:shown] {
 		f.Damage = append(f.Damage, logDamage(d))
 	}
-	f.DamageOmitted = len(s.Damage) - shown
-	return f
+	f.DamageOmitted += len(places) - shown
 }
 
 func logDamage(d *dumplog.DamageError) DamageFacts {

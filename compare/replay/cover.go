@@ -120,7 +120,9 @@ func (r *Result) read(ctx context.Context, p part, from uint64, t *taker, yield 
 			return true
 		default:
 			last = e.Index
-			if !yield(t.take(e, p.member), nil) {
+			it := t.take(e, p.member)
+			it.agreed = true
+			if !yield(it, nil) {
 				return false
 			}
 		}

@@ -139,7 +139,7 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, best := map[uint64]int{}, 0
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })
 	for i, o := range ev.Outcomes {
-		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || o.Open && shown {
+		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || o.Open && shown || w.distrusts(i) {
 			continue
 		}
 		bad := o.State == Contradicted || o.State == Missing
@@ -159,6 +159,17 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 		}
 	}
 	return sig, known
+}
+
+// distrusts reports whether the records of a member are not a possible history while those of another one are: what the
+// model makes of them says nothing about the others.
+func (w *walker) distrusts(pos int) bool {
+	return w.r.Members[pos].impossible() &&
+		slices.ContainsFunc(w.r.Members, func(m *MemberResult) bool { return m.Checked && !m.impossible() })
+}
+
+func (m *MemberResult) impossible() bool {
+	return m.Member.DB != nil && m.Member.DB.KV != nil && m.Member.DB.KV.Impossible()
 }
 
 // keysOf lists the keys a request names, at most a handful per request.

@@ -19,6 +19,8 @@ type LeaseFact struct {
 	// value that it sets, StoredRemaining the value in the database (0: none).
 	Checkpoint                      uint64
 	AskedRemaining, StoredRemaining int64
+	// NeverAsked is true if a remaining TTL is stored that no checkpoint since the grant sets.
+	NeverAsked bool
 }
 
 // KeptLease is a lease that outlived its revoke: Term and Index are those of the revoke.
@@ -161,10 +163,19 @@ func (s *sim) leaseFaults() {
 	}
 }
 
+// leaseCheckpoint is a remaining TTL that some checkpoint sets, in seconds.
+type leaseCheckpoint struct{ id, remaining int64 }
+
 // checkpoint notes remaining TTLs.
 func (s *sim) checkpoint(it *item) {
 	for _, c := range it.req.LeaseCheckpoint.Checkpoints {
 		s.touch(it, leaseKey(c.ID))
+		if len(s.checkpoints) < maxLeaseOps && it.entry.Index <= s.m.AppliedMax {
+			if s.checkpoints == nil {
+				s.checkpoints = map[leaseCheckpoint]bool{}
+			}
+			s.checkpoints[leaseCheckpoint{c.ID, c.RemainingTTL}] = true
+		}
 	}
 	s.Checkpoint(it.req.LeaseCheckpoint, it.entry.Index)
 }
@@ -189,9 +200,18 @@ func (s *sim) leaseFacts() {
 		}
 		s.res.Leases = append(s.res.Leases, LeaseFact{ID: id, Term: st.Term, Index: st.Granted, Asked: st.TTL,
 			Stored:     l.TTL,
-			Checkpoint: st.Checkpoint, AskedRemaining: st.Remaining, StoredRemaining: l.RemainingTTL})
+			Checkpoint: st.Checkpoint, AskedRemaining: st.Remaining, StoredRemaining: l.RemainingTTL,
+			NeverAsked: s.neverAsked(id, l.RemainingTTL)})
 	}
 	slices.SortFunc(s.res.Leases, func(a, b LeaseFact) int { return cmp.Compare(uint64(a.ID), uint64(b.ID)) })
+}
+
+// neverAsked reports whether the database stores a remaining TTL of a lease that no checkpoint since its grant sets. If
+// the log does not reach back, the grant may have been refused for a lease that was there before. Only a log without
+// any checkpoint shows then that none is in use.
+func (s *sim) neverAsked(id, stored int64) bool {
+	n := len(s.checkpoints)
+	return stored != 0 && n < maxLeaseOps && (s.StateKnown || n == 0) && !s.checkpoints[leaseCheckpoint{id, stored}]
 }
 
 // couldHaveWritten is couldWrite with the knowledge of the model: a lease revoke deletes exactly the keys of its lease.

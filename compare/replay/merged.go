@@ -20,7 +20,11 @@ type item struct {
 	// holders are the members whose log has this very entry; others those with a different one at this index.
 	holders []int
 	first   [1]int // the memory of holders, mostly
-	others  map[int]*item
+	// agreed is true for an entry that was read from one log only, since all logs that reach it hold the same.
+	agreed bool
+	// places are where the logs of the other holders have the entry, if it does not decode.
+	places []dumplog.Pos
+	others map[int]*item
 	// fault is the error that ends the log; such an item carries nothing else.
 	fault error
 }
@@ -152,6 +156,9 @@ func lowest(srcs []*source, committed func(member int, index uint64) bool, t *ta
 		}
 		if v := findVersion(versions, &s.cur); v != nil {
 			v.holders = append(v.holders, i)
+			if v.err != nil {
+				v.places = append(v.places, s.cur.Pos)
+			}
 		} else {
 			versions = append(versions, t.take(s.cur, i))
 		}

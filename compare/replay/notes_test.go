@@ -185,10 +185,10 @@ func TestLeaseFacts(t *testing.T) {
 		b.sim.touched[leaseKey(7)] = !known
 		b.sim.leaseFacts()
 		got := fmt.Sprint(b.sim.res.Leases)
-		want := "[{7 1 2 60 90 0 0 0} {8 1 1 60 60 4 30 30} {9 1 3 60 50 0 0 0}]"
+		want := "[{7 1 2 60 90 0 0 0 false} {8 1 1 60 60 4 30 30 false} {9 1 3 60 50 0 0 0 false}]"
 		diffs := 1
 		if !known {
-			want, diffs = "[{8 1 1 60 60 4 30 30}]", 0
+			want, diffs = "[{8 1 1 60 60 4 30 30 false}]", 0
 		}
 		if got != want || len(b.sim.res.StateDiffs) != diffs {
 			t.Errorf("known %v: %s %+v, want %s", known, got, b.sim.res.StateDiffs, want)

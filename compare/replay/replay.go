@@ -165,6 +165,8 @@ type MemberResult struct {
 	Jumps      []Jump
 	// Unexplained is the rest of the auth revision's rise after all Jumps.
 	Unexplained int64
+	// Undecodable are the entries of its log that do not decode, in order, bounded.
+	Undecodable []Undecodable
 	// Lacks and Unique count committed entries whose required effect this member lacks, or holds alone.
 	Lacks, Unique         int
 	LacksKeys, UniqueKeys map[string]struct{}
@@ -246,6 +248,8 @@ type Result struct {
 	Overlaps []Overlap
 	Copies   []Copies
 	Survey   *Survey
+	// Undecodable are, by position of the member, the entries of its log that do not decode, in order, bounded.
+	Undecodable map[int][]Undecodable
 	// Watched are all entries that touch Options.Watch, whatever their outcome.
 	Watched []*Event
 	// disputed is true when two logs hold different entries at one index, committed or not.

@@ -90,6 +90,8 @@ type sim struct {
 	leaseSeen []leaseOp
 	ends      map[int64]leaseEnd
 	gone      map[int64]leaseEnd
+	// checkpoints are the remaining TTLs that checkpoints set, bounded.
+	checkpoints map[leaseCheckpoint]bool
 	// authAll are the auth entries since the base, which a restart of 3.5 may repeat; authLater those above what is
 	// applied.
 	authAll, authLater []AuthEntry

@@ -51,8 +51,6 @@ type Survey struct {
 	// Served are, by member, the processes that are known to have answered clients.
 	Served  map[dumplog.ID][]Served
 	serving map[uint16]*serving
-	// Undecodable are committed entries whose payload does not decode.
-	Undecodable []Undecodable
 	// beyond are requests above every known commit index that a database of 3.4 or older may hold the effect of.
 	beyond []*dumplog.Request
 	// grants are the last entries that grant each lease, bounded.
@@ -93,13 +91,6 @@ type Stamp struct {
 	AuthRevision uint64
 }
 
-// Undecodable is an entry whose payload does not decode.
-type Undecodable struct {
-	Pos         dumplog.Pos
-	Term, Index uint64
-	Err         error
-}
-
 // survey reads the merged log once.
 func survey(ctx context.Context, r *Result) (*Survey, error) {
 	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{},
@@ -126,6 +117,9 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		r.noteExtent(it)
 		r.noteConflict(it)
 		r.noteSameTerm(it)
+		if err := r.noteUndecodable(ctx, it); err != nil {
+			return nil, err
+		}
 		r.disputed = r.disputed || len(it.others) > 0
 		if it.entry.Index > r.Commit {
 			s.noteBeyond(it, old)
@@ -162,10 +156,6 @@ func (s *Survey) note(it *item) {
 	s.noteV2(it)
 	s.noteServed(it)
 	s.noteKeyWrite(it)
-	if it.err != nil && len(s.Undecodable) < 1000 {
-		s.Undecodable = append(s.Undecodable, Undecodable{Pos: it.entry.Pos, Term: it.entry.Term, Index: it.entry.Index,
-			Err: it.err})
-	}
 	if a := it.req.Publishes(); a != nil {
 		s.Starts[a.MemberID] = append(s.Starts[a.MemberID],
 			Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name, ClientURLs: slices.Clone(a.ClientURLs)})

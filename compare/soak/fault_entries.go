@@ -19,6 +19,12 @@ var entryFaults = []Fault{
 		return err
 	})},
 	{Name: "entry-emptied", Apply: rewriteEntry("data", func(e *raftpb.Entry) error { e.Data = nil; return nil })},
+	{Name: "entry-undecodable", Apply: rewriteEntry("request", func(e *raftpb.Entry) error {
+		e.Data = slices.Clone(e.Data)
+		e.Data[len(e.Data)-1] |= 0x80 // a varint that does not end
+		e.Data = append(e.Data, 0xff)
+		return nil
+	})},
 	{Name: "entry-duplicated", Apply: duplicateEntry},
 	{Name: "entries-exchanged", Apply: exchangeEntries},
 	{Name: "entry-gap", Apply: gapEntry},

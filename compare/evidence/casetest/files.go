@@ -57,7 +57,7 @@ func StoreFreelist(t *testing.T, dir string) {
 const LeftOut = -1
 
 // RewriteLog rewrites the records of the first segment with a CRC chain that holds. edit changes a record in place.
-func RewriteLog(t *testing.T, dir string, edit func(rec *walpb.Record)) {
+func RewriteLog(t testing.TB, dir string, edit func(rec *walpb.Record)) {
 	t.Helper()
 	RewriteLogMore(t, dir, func(rec *walpb.Record) []walpb.Record {
 		edit(rec)
@@ -66,7 +66,7 @@ func RewriteLog(t *testing.T, dir string, edit func(rec *walpb.Record)) {
 }
 
 // RewriteLogMore is RewriteLog for an edit that also returns records to write before the one it was given.
-func RewriteLogMore(t *testing.T, dir string, edit func(rec *walpb.Record) (before []walpb.Record)) {
+func RewriteLogMore(t testing.TB, dir string, edit func(rec *walpb.Record) (before []walpb.Record)) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
 	if err != nil || len(names) == 0 {
@@ -108,7 +108,7 @@ func RewriteLogMore(t *testing.T, dir string, edit func(rec *walpb.Record) (befo
 	}
 }
 
-func frame(t *testing.T, rec *walpb.Record) []byte {
+func frame(t testing.TB, rec *walpb.Record) []byte {
 	t.Helper()
 	data, err := rec.Marshal()
 	if err != nil {
