@@ -18,8 +18,8 @@ import (
 type standing struct {
 	pos    int
 	usable bool
-	// lacks are required effects that are missing although the member applied the entries; damage counts records and
-	// pages that are wrong.
+	// lacks are required effects that are missing although the member applied the entries, and entries that a source
+	// outside the cluster will never get; damage counts records and pages that are wrong.
 	lacks, damage int
 	// behind are committed entries that the member does not have yet, 0 when none of them changes data. Another member
 	// can still supply them.
@@ -41,7 +41,7 @@ type standing struct {
 
 // sound reports whether nothing is wrong with the member. Lag does not count: it can still get those entries.
 func (s standing) sound() bool {
-	return s.lacks == 0 && s.damage == 0 && s.control == 0 && len(s.blamed) == 0 && (!s.outside || s.behind == 0)
+	return s.lacks == 0 && s.damage == 0 && s.control == 0 && len(s.blamed) == 0
 }
 
 func (s standing) less(o standing) bool {
@@ -130,6 +130,9 @@ func (j *judge) standing(i int, m *evidence.Member, commit uint64) standing {
 		if x := rp.Members[i]; wrongState(x) {
 			s.control = 1
 		}
+	}
+	if s.outside {
+		s.lacks += int(s.behind)
 	}
 	for k := range j.Findings {
 		f := &j.Findings[k]

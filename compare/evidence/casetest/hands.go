@@ -230,6 +230,10 @@ func (h *hands) members(l Line, pos []int, w []string, num func(i, base int) uin
 		for _, i := range pos {
 			h.of[i].V2.Keys = w
 		}
+	case "v2version": // v2version VERSION: the v2 store holds this cluster version
+		for _, i := range pos {
+			h.of[i].V2.Version = w[0]
+		}
 	case "removed":
 		for _, i := range pos {
 			for n := range w {

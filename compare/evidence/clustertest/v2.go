@@ -19,6 +19,8 @@ type V2 struct {
 	Members []V2Member
 	Removed []uint64
 	Keys    []string
+	// Version is the cluster version, "" for none.
+	Version string
 }
 
 // V2Member is a row of the member list. Attributes is its JSON, "" if the member has not published itself.
@@ -65,6 +67,9 @@ func saveSnap(tb testing.TB, dir string, term, index uint64, v V2, conf raftpb.C
 	}
 	for _, id := range v.Removed {
 		create(fmt.Sprintf("/0/removed_members/%x", id), "")
+	}
+	if v.Version != "" {
+		create("/0/version", v.Version)
 	}
 	for _, path := range v.Keys {
 		create(path, "x")
