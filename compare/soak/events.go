@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -53,7 +55,28 @@ func (h *History) event(name string) {
 		h.move(h.any())
 	case "refuse":
 		h.refuse(h.any())
+	case "crowd":
+		h.crowd(20)()
 	}
+}
+
+// crowd starts a client for each running voter, which make n requests each at the same time: entries of several
+// proposers alternate, and guards lose races. It returns a function that waits for their end.
+func (h *History) crowd(n int) (wait func()) {
+	var clients sync.WaitGroup
+	h.aside(func() {
+		for _, i := range h.voters() {
+			one := h.alone(i, h.c.Client(i))
+			clients.Go(func() { one.burst(n) })
+		}
+	})
+	return clients.Wait
+}
+
+// alone is the client of member i with random numbers, values and leases of its own.
+func (h *History) alone(i int, cli *clientv3.Client) *History {
+	return &History{t: h.t, rng: rand.New(rand.NewPCG(h.rng.Uint64(), 1)), s: h.s, c: h.c, only: cli,
+		counter: h.counter + 1000*(i+1), leases: slices.Clone(h.leases), gone: h.gone, learners: h.learners}
 }
 
 // noSpace fills the database until writes are refused, continues, and usually makes room again.

@@ -66,6 +66,14 @@ var mixFaults = []Fault{
 		e.Open = true
 		return e, nil
 	}},
+	{Name: "mix-dir-of-other", Apply: func(f *Victim) (*Effect, error) {
+		if len(f.Others) == 0 {
+			return nil, errNotHere
+		}
+		// Alone it is that member's dir and nothing is wrong with it; next to its owner's the same identity is there twice.
+		return &Effect{What: "the data dir of another member", Open: true, MayShareBest: true, Inconclusive: true},
+			replace(f.Dir, f.Others[f.Rng.IntN(len(f.Others))])
+	}},
 	{Name: "mix-log-of-other", Apply: func(f *Victim) (*Effect, error) {
 		if len(f.Others) == 0 {
 			return nil, errNotHere

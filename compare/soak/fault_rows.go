@@ -2,6 +2,7 @@ package soak
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -51,6 +52,15 @@ var rowFaults = []Fault{
 	{Name: "lease-remaining", Since: "3.4", Apply: alterAny("lease", func(v string) string {
 		return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.RemainingTTL = max(1, l.TTL/2) })
 	})},
+	{Name: "lease-bit-flipped", Apply: flipRow("lease", func(v string) string {
+		return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.RemainingTTL = 0 }) // a member's own
+	})},
+	{Name: "auth-role-bit-flipped", Apply: flipRow("authRoles", func(v string) string {
+		return editProto(v, &authpb.Role{}, func(*authpb.Role) {})
+	})},
+	{Name: "auth-user-bit-flipped", Since: "3.5", Apply: flipRow("authUsers", func(v string) string {
+		return editProto(v, &authpb.User{}, func(*authpb.User) {})
+	})},
 	{Name: "lease-id", Apply: alone(alterAny("lease", func(v string) string {
 		return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.ID += 3 })
 	}))},
@@ -96,6 +106,33 @@ var rowFaults = []Fault{
 			return true
 		})
 	}},
+}
+
+// flipRow flips one bit of a row of a bucket; meaning is what a server reads of a value, "" if it cannot be read.
+func flipRow(bucket string, meaning func(string) string) func(*Victim) (*Effect, error) {
+	return func(f *Victim) (*Effect, error) {
+		all, err := rows(f.Dir, bucket)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) == 0 {
+			return nil, errNotHere
+		}
+		r := all[f.Rng.IntN(len(all))]
+		b := []byte(r.value)
+		if len(b) == 0 {
+			return nil, errNotHere
+		}
+		at := f.Rng.IntN(len(b))
+		b[at] ^= 1 << f.Rng.IntN(8)
+		now := meaning(string(b))
+		if now == meaning(r.value) {
+			return nil, errNotHere // a field that is never read
+		}
+		effect := rowEffect(f, fmt.Sprintf("a bit of byte %d flipped", at), r, classesOf(bucket))
+		effect.Alone = effect.Alone || now == ""
+		return effect, editDB(f.Dir, r.put(string(b)))
+	}
 }
 
 // alterConfState edits the configuration in bucket meta, which the server writes as JSON.

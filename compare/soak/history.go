@@ -30,6 +30,8 @@ type History struct {
 	rng *rand.Rand
 	s   Setup
 	c   *clustertest.Cluster
+	// only is the client that makes all requests, nil if each is made through a random member.
+	only *clientv3.Client
 	// dir holds what is taken from the cluster: backups and data dirs.
 	dir string
 	// binary is what each member runs; lagging are members that were stopped before others wrote, gone are removed
@@ -152,7 +154,12 @@ func (h *History) any() int {
 }
 
 // client returns a client of a running voter.
-func (h *History) client() *clientv3.Client { return h.c.Client(h.any()) }
+func (h *History) client() *clientv3.Client {
+	if h.only != nil {
+		return h.only
+	}
+	return h.c.Client(h.any())
+}
 
 // compact compacts a few revisions below the current one, and waits for it or not.
 func (h *History) compact() {
@@ -214,11 +221,13 @@ func (h *History) end() {
 				h.lagging[i] = true
 			}
 		}
-	case 2: // at once, without a chance to save anything
+	case 2: // at once, in the middle of writes, without a chance to save anything
 		h.compact()
+		wait := h.crowd(20)
 		for _, i := range h.voters() {
 			h.c.Kill(i)
 		}
+		wait()
 	case 3: // killed after the databases were committed
 		h.c.WaitApplied()
 		time.Sleep(300 * time.Millisecond)

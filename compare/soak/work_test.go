@@ -99,3 +99,25 @@ func TestRequestsAsideDoNotMoveTheOthers(t *testing.T) {
 		t.Errorf("after 1: %d %d %d, after 50: %d %d %d", a1, b1, c1, a2, b2, c2)
 	}
 }
+
+func TestClientsAtOnceDrawOfTheirOwn(t *testing.T) {
+	h := &History{rng: Rand(5, "history"), leases: []clientv3.LeaseID{7}}
+	draw := func(h *History) (out []string) {
+		for range 50 {
+			op := h.op(0)
+			out = append(out, string(op.KeyBytes())+"="+string(op.ValueBytes()))
+		}
+		return out
+	}
+	a, b := h.alone(0, &clientv3.Client{}), h.alone(1, &clientv3.Client{})
+	if a.client() != a.only || a.only == b.only {
+		t.Error("a client does not make its own requests")
+	}
+	a.leases = append(a.leases, 8)
+	if slices.Equal(draw(a), draw(b)) {
+		t.Error("two clients make the same requests")
+	}
+	if b.leases = append(b.leases, 9); a.leases[1] != 8 || len(h.leases) != 1 {
+		t.Errorf("clients share leases: %v, %v, %v", h.leases, a.leases, b.leases)
+	}
+}
