@@ -3,7 +3,6 @@ package dumpdb
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -12,35 +11,6 @@ func badRow(bucket string, row Row, err error) *DamageError {
 	sp := only(row.Key)
 	return &DamageError{Place: row.Place, Kind: DamageRow, Bucket: bucket, FirstKey: sp.first, LastKey: sp.end,
 		Err: err}
-}
-
-// maxBadRows bounds the damage listed per small bucket.
-const maxBadRows = 1000
-
-// eachRow calls fn for every row of a small bucket. It returns damage and undecodable rows as [Damages].
-func (db *DB) eachRow(bucket string, fn func(Row) error) error {
-	var bad Damages
-	more := 0
-	for row, err := range db.Rows(bucket) {
-		var d *DamageError
-		if err == nil {
-			if err = fn(row); err == nil {
-				continue
-			}
-			d = badRow(bucket, row, err)
-		} else if !errors.As(err, &d) {
-			return err
-		}
-		if len(bad) < maxBadRows {
-			bad = append(bad, d)
-		} else {
-			more++
-		}
-	}
-	if more > 0 {
-		return fmt.Errorf("%w (and %d more)", bad, more)
-	}
-	return damagesOrNil(bad)
 }
 
 func (r Row) clone() Row {

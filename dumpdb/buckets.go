@@ -76,21 +76,41 @@ func (db *DB) nested(parent *bucket, name string) (found *bucket, ok bool) {
 	return found, found != nil
 }
 
+// maxBuckets bounds the top-level buckets in memory besides those of etcd, which has ten; maxRootDamage bounds the
+// damaged places of the root tree.
+const (
+	maxBuckets    = 1000
+	maxRootDamage = 1000
+)
+
 // loadBuckets reads the root tree once; it is small on every etcd file.
 func (db *DB) loadBuckets() {
 	s := db.newScan(db.f.ctx, "")
-	s.onDamage = func(d *DamageError) bool { db.rootDamage = append(db.rootDamage, d); return true }
+	moreBuckets, moreDamage := 0, 0
+	s.onDamage = func(d *DamageError) bool {
+		if len(db.rootDamage) < maxRootDamage {
+			db.rootDamage = append(db.rootDamage, d)
+		} else {
+			moreDamage++
+		}
+		return true
+	}
 	s.onLeaf = func(l *leaf) bool {
 		for _, e := range l.elems {
-			if b, dmg := parseBucket(l, e); dmg != nil {
+			b, dmg := parseBucket(l, e)
+			switch {
+			case dmg != nil:
 				s.damage(dmg, only(e.key))
-			} else {
+			case len(db.buckets) >= maxBuckets && !slices.Contains(etcdBuckets, b.Name):
+				moreBuckets++
+			default:
 				db.buckets = append(db.buckets, b)
 			}
 		}
 		return true
 	}
 	s.tree(db.meta.Root)
+	db.leftOut(moreBuckets, moreDamage)
 	db.rootUsed = s.used
 	db.byName = make(map[string]int, len(db.buckets))
 	for i := range db.buckets {
@@ -99,6 +119,22 @@ func (db *DB) loadBuckets() {
 		}
 	}
 }
+
+// leftOut adds damage that stands for the buckets and the damaged places beyond the bounds.
+func (db *DB) leftOut(buckets, damage int) {
+	if buckets > 0 {
+		db.rootDamage = append(db.rootDamage, &DamageError{Place: db.place(db.meta.Root), Kind: DamageBuckets,
+			Expected: fmt.Sprintf("%d buckets, as etcd creates", len(etcdBuckets)),
+			Observed: fmt.Sprintf("%d; all but the first %d are not examined", len(db.buckets)+buckets, len(db.buckets))})
+	}
+	if damage > 0 {
+		db.rootDamage = append(db.rootDamage, &DamageError{Place: db.place(db.meta.Root), Kind: DamagePage,
+			Expected: "a list of buckets", Observed: fmt.Sprintf("%d more damaged places", damage)})
+	}
+}
+
+// maxInline bounds an inline bucket: bbolt writes at most a quarter of a page there, and a page has 64 KiB at most.
+const maxInline = 64 << 10
 
 // parseBucket decodes a bucket element of a leaf.
 func parseBucket(l *leaf, e elem) (bucket, *DamageError) {
@@ -117,6 +153,11 @@ func parseBucket(l *leaf, e elem) (bucket, *DamageError) {
 	}
 	if len(e.value) < bucketHeader+headerSize {
 		return b, &DamageError{Place: b.Place, Kind: DamageRow, Expected: "an inline bucket of 32 bytes or more",
+			Observed: fmt.Sprintf("%d bytes", len(e.value))}
+	}
+	if len(e.value) > maxInline {
+		return b, &DamageError{Place: b.Place, Kind: DamageRow,
+			Expected: fmt.Sprintf("an inline bucket of at most %d bytes", maxInline),
 			Observed: fmt.Sprintf("%d bytes", len(e.value))}
 	}
 	b.Inline, b.inline = true, slices.Clone(e.value[bucketHeader:])

@@ -36,6 +36,8 @@ type checker struct {
 	db     *DB
 	used   bitmap
 	report PageReport
+	// nestedSeen counts the nested buckets.
+	nestedSeen int
 }
 
 func (db *DB) newChecker() *checker {
@@ -82,15 +84,30 @@ func (c *checker) bucket(ctx context.Context, b *bucket, depth int) error {
 		return err
 	}
 	c.add(damage...)
-	return c.nested(ctx, b.Name, s.(*nestedSink).found, depth+1)
+	return c.nested(ctx, b.Name, &s.(*nestedSink).nestedBuckets, depth+1)
 }
 
-// maxNesting bounds buckets inside buckets.
-const maxNesting = 16
+// maxNesting bounds how deep buckets lie inside buckets, maxNested how many lie in one, maxNestedAll how many are walked.
+const (
+	maxNesting   = 16
+	maxNested    = 1000
+	maxNestedAll = 10_000
+)
 
-func (c *checker) nested(ctx context.Context, parent string, found []bucket, depth int) error {
-	for i := range found {
-		b := &found[i]
+func (c *checker) nested(ctx context.Context, parent string, n *nestedBuckets, depth int) error {
+	if n.more > 0 {
+		c.add(&DamageError{Place: n.found[0].Place, Kind: DamageBuckets, Bucket: parent, Expected: "no nested bucket",
+			Observed: fmt.Sprintf("%d; all but the first %d are not examined", len(n.found)+n.more, len(n.found))})
+	}
+	for i := range n.found {
+		b := &n.found[i]
+		if c.nestedSeen++; c.nestedSeen == maxNestedAll {
+			c.add(&DamageError{Place: b.Place, Kind: DamageBuckets, Bucket: parent, Expected: "no nested bucket",
+				Observed: fmt.Sprintf("more than %d in all; the others are not examined", maxNestedAll)})
+		}
+		if c.nestedSeen >= maxNestedAll {
+			return nil
+		}
 		if depth > maxNesting {
 			c.add(&DamageError{Place: b.Place, Kind: DamagePage, Bucket: parent,
 				Expected: fmt.Sprintf("at most %d nested buckets", maxNesting), Observed: "another"})
@@ -127,24 +144,39 @@ func (c *checker) finish() *PageReport {
 	return r
 }
 
-// nestedSink collects nested buckets, which etcd never creates.
-type nestedSink struct{ found []bucket }
+// nestedBuckets are the first buckets that lie in another one, as etcd never creates them. more counts the others.
+type nestedBuckets struct {
+	found []bucket
+	more  int
+}
+
+func (n *nestedBuckets) add(l *leaf, e elem) {
+	if b, dmg := parseBucket(l, e); dmg != nil {
+		return
+	} else if n.found = append(n.found, b); len(n.found) > maxNested {
+		n.found, n.more = n.found[:maxNested], n.more+1
+	}
+}
+
+func (n *nestedBuckets) join(o *nestedBuckets) {
+	n.found, n.more = append(n.found, o.found...), n.more+o.more
+	if over := len(n.found) - maxNested; over > 0 {
+		n.found, n.more = n.found[:maxNested], n.more+over
+	}
+}
+
+// nestedSink collects nested buckets.
+type nestedSink struct{ nestedBuckets }
 
 func (s *nestedSink) newPortion() portion { return &nestedPortion{} }
-func (s *nestedSink) merge(p portion)     { s.found = append(s.found, p.(*nestedPortion).found...) }
+func (s *nestedSink) merge(p portion)     { s.join(&p.(*nestedPortion).nestedBuckets) }
 
-type nestedPortion struct{ found []bucket }
+type nestedPortion struct{ nestedBuckets }
 
 func (p *nestedPortion) leaf(l *leaf) {
 	for _, e := range l.elems {
 		if e.flags&flagBucket != 0 {
 			p.add(l, e)
 		}
-	}
-}
-
-func (p *nestedPortion) add(l *leaf, e elem) {
-	if b, dmg := parseBucket(l, e); dmg == nil {
-		p.found = append(p.found, b)
 	}
 }

@@ -11,18 +11,19 @@ type DamageKind string
 
 // The kinds of damage of a bbolt file.
 const (
-	DamageMeta       DamageKind = "bad-meta"       // a meta page is not valid
-	DamageTruncated  DamageKind = "truncated"      // the file ends before its high-water mark
-	DamagePage       DamageKind = "bad-page"       // page header, element table or order is wrong
-	DamagePageID     DamageKind = "page-id"        // the page says it is another page
-	DamageOutOfFile  DamageKind = "beyond-file"    // a reference points outside the file
-	DamageCycle      DamageKind = "cycle"          // a page is its own ancestor
-	DamageDoubleUse  DamageKind = "used-twice"     // a page is referenced twice, or used and free
-	DamageFreelist   DamageKind = "bad-freelist"   // the stored freelist does not decode
-	DamageKeyOrder   DamageKind = "key-order"      // keys are not ascending
-	DamageBucket     DamageKind = "missing-bucket" // a bucket that every db of this release has is missing
-	DamageRow        DamageKind = "bad-row"        // key or value does not decode
-	DamageUnreadable DamageKind = "unreadable"     // the file cannot be read, or is not a bbolt file
+	DamageMeta       DamageKind = "bad-meta"         // a meta page is not valid
+	DamageTruncated  DamageKind = "truncated"        // the file ends before its high-water mark
+	DamagePage       DamageKind = "bad-page"         // page header, element table or order is wrong
+	DamagePageID     DamageKind = "page-id"          // the page says it is another page
+	DamageOutOfFile  DamageKind = "beyond-file"      // a reference points outside the file
+	DamageCycle      DamageKind = "cycle"            // a page is its own ancestor
+	DamageDoubleUse  DamageKind = "used-twice"       // a page is referenced twice, or used and free
+	DamageFreelist   DamageKind = "bad-freelist"     // the stored freelist does not decode
+	DamageKeyOrder   DamageKind = "key-order"        // keys are not ascending
+	DamageBucket     DamageKind = "missing-bucket"   // a bucket that every db of this release has is missing
+	DamageBuckets    DamageKind = "too-many-buckets" // more buckets than are examined; etcd has ten
+	DamageRow        DamageKind = "bad-row"          // key or value does not decode
+	DamageUnreadable DamageKind = "unreadable"       // the file cannot be read, or is not a bbolt file
 )
 
 // DamageError describes one damaged place in a db. It is a fact about the data, not a failure of the program.

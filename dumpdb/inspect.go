@@ -101,7 +101,7 @@ func (in *Inspection) key(ctx context.Context, c *checker, b *bucket, o InspectO
 	if ks.hash != nil {
 		in.hash(ctx, b, ks.hash)
 	}
-	return c.nested(ctx, "key", ks.nested, 1)
+	return c.nested(ctx, "key", &ks.nested, 1)
 }
 
 // hash completes the hashes of bucket key. The first pass has hashed the records above the compact revision.

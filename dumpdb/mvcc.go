@@ -32,7 +32,8 @@ func (s *statsSink) mergeRecords(p *records) {
 		s.violate(p.bad[i])
 	}
 	s.st.Bytes += p.bytes
-	s.st.Revisions += int64(len(p.bad))
+	s.st.MoreViolations += p.moreBad
+	s.st.Revisions += int64(len(p.bad)) + p.moreBad
 	for i := range p.recs {
 		s.record(&p.recs[i])
 	}

@@ -27,7 +27,7 @@ type task struct {
 	done    chan struct{}
 }
 
-// errDamaged stops a parallel walk at the first damage. Two workers find damage in no fixed order, so one goroutine
+// errDamaged stops a parallel walk at the first damage, or at leaves of too many rows. Two workers find damage in no fixed order, so one goroutine
 // walks such a tree again.
 var errDamaged = errors.New("damage found")
 
@@ -51,6 +51,13 @@ func (db *DB) feed(ctx context.Context, b *bucket, want span, used bitmap, newSi
 	return db.sequential(ctx, b, want, used, newSink())
 }
 
+// leafRows is how many rows count as one leaf, taskRows how many the leaves of one branch page have at most: more are
+// not read in parallel, where many portions are in memory.
+const (
+	leafRows = 512
+	taskRows = 1 << 18
+)
+
 func (db *DB) sequential(ctx context.Context, b *bucket, want span, used bitmap, to sink) (sink, []*DamageError,
 	error) {
 	var damage []*DamageError
@@ -60,9 +67,9 @@ func (db *DB) sequential(ctx context.Context, b *bucket, want span, used bitmap,
 	n, p := 0, to.newPortion()
 	s.onLeaf = func(l *leaf) bool {
 		// Merge now and then, so that portions stay small on trees of any shape.
-		if n++; n%256 == 0 {
+		if n += 1 + len(l.elems)/leafRows; n >= 256 {
 			to.merge(p)
-			p = to.newPortion()
+			n, p = 0, to.newPortion()
 		}
 		p.leaf(l)
 		return true
@@ -148,7 +155,14 @@ func (db *DB) work(ctx context.Context, b *bucket, want span, used bitmap, depth
 	for t := range todo {
 		// A concurrent hash of the same file cannot be split up, so it must not become the last task that all wait for.
 		runtime.Gosched()
-		s.onLeaf = func(l *leaf) bool { t.portion.leaf(l); return true }
+		rows := 0
+		s.onLeaf = func(l *leaf) bool {
+			if rows += len(l.elems); rows > taskRows {
+				return fail(nil)
+			}
+			t.portion.leaf(l)
+			return true
+		}
 		if s.child([]elem{{child: t.page}}, 0, depth, t.span) {
 			close(t.done)
 		}

@@ -29,9 +29,11 @@ type record struct {
 
 // records is a portion that decodes rows of bucket key.
 type records struct {
-	recs  []record
-	bad   []Violation
-	bytes int64
+	recs []record
+	// bad are the first rows that are no records; moreBad counts the others.
+	bad     []Violation
+	moreBad int64
+	bytes   int64
 }
 
 // add decodes one row; ok is false if it is not a record.
@@ -44,6 +46,10 @@ func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
 	}
 	if err == nil && e.flags&flagBucket != 0 {
 		err = errors.New("a bucket among the records")
+	}
+	if err != nil && len(p.bad) >= maxViolations {
+		p.moreBad++
+		return nil, false
 	}
 	if err != nil {
 		p.bad = append(p.bad, Violation{Place: l.at(e), Rev: rev, Rule: "undecodable", Key: slices.Clone(kv.Key),

@@ -224,9 +224,20 @@ func (s *scan) wanted(sp span) bool {
 	return s.want.end == nil || bytes.Compare(sp.first, s.want.end) < 0
 }
 
+// maxProblems bounds the problems of one page that are reported one by one.
+const maxProblems = 100
+
 // problems reports what parseElems found.
 func (s *scan) problems(lv *level, sp span) bool {
-	for _, pr := range lv.probs {
+	for n, pr := range lv.probs {
+		if n == maxProblems {
+			pr.kind, pr.expected = DamagePage, "a sound page"
+			pr.observed = fmt.Sprintf("%d more problems from element %d on", len(lv.probs)-n, pr.index)
+			rest := lostSpan(lv.elems, pr, sp)
+			rest.end = sp.end
+			return s.damage(&DamageError{Place: lv.page.place(), Kind: pr.kind, Expected: pr.expected,
+				Observed: pr.observed}, rest)
+		}
 		d := &DamageError{Place: lv.page.place(), Kind: pr.kind, Expected: pr.expected, Observed: pr.observed}
 		if !s.damage(d, lostSpan(lv.elems, pr, sp)) {
 			return false

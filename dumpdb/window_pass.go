@@ -9,7 +9,7 @@ import (
 type keySink struct {
 	stats  *statsSink
 	hash   *windowHash
-	nested []bucket
+	nested nestedBuckets
 }
 
 // keyPortion is a part of that pass.
@@ -31,13 +31,13 @@ func (s *keySink) newPortion() portion {
 }
 
 func (p *keyPortion) reset() {
-	p.recs, p.bad, p.found = p.recs[:0], nil, nil
-	p.bytes, p.sums = 0, sums{}
+	p.records = records{recs: p.recs[:0]}
+	p.nestedBuckets, p.sums = nestedBuckets{}, sums{}
 }
 
 func (s *keySink) merge(p portion) {
 	o := p.(*keyPortion)
-	s.nested = append(s.nested, o.found...)
+	s.nested.join(&o.nestedBuckets)
 	if s.stats != nil {
 		s.stats.mergeRecords(&o.records)
 	}
@@ -58,7 +58,7 @@ func (s *keySink) merge(p portion) {
 func (p *keyPortion) leaf(l *leaf) {
 	for _, e := range l.elems {
 		if e.flags&flagBucket != 0 {
-			p.nestedPortion.add(l, e)
+			p.nestedBuckets.add(l, e)
 		}
 		r, ok := p.records.add(l, e)
 		if ok && p.h != nil && r.rev.Main > p.h.comp {

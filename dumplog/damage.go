@@ -53,6 +53,9 @@ const (
 	// DamageRequest: the entry decodes, its data is no request of etcd. This package does not decode requests unless it
 	// is asked to; compare/replay reports this kind.
 	DamageRequest DamageKind = "bad-request"
+	// DamageMarks: the log changes its term, replaces entries or records snapshots more often than can be listed. No
+	// entry is lost, but what was replaced is not known.
+	DamageMarks DamageKind = "too-many-marks"
 	// DamageMissingSnapDB: the newest raft snapshot is ahead of the database, and its .snap.db file is gone. This
 	// package does not read databases; compare/evidence reports this kind.
 	DamageMissingSnapDB DamageKind = "missing-snap-db"
@@ -97,7 +100,8 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // losesEntries reports whether the damage may have lost entries. An intact record or a wrong order loses none.
 func (e *DamageError) losesEntries() bool {
 	switch e.Kind {
-	case DamagePadding, DamageTermOrder, DamageIndexGap, DamageChain, DamageName, DamageSnapshotRecord:
+	case DamagePadding, DamageTermOrder, DamageIndexGap, DamageChain, DamageName, DamageSnapshotRecord,
+		DamageMarks:
 		return false
 	case DamageMissingSegment, DamageUnreadable:
 		return true

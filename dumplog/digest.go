@@ -3,6 +3,7 @@ package dumplog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -34,11 +35,15 @@ type digest struct {
 	seg    Segment
 	count  map[RecordType]int
 	events []event
-	// cost is what the events take of the marks of the scan.
-	cost   int64
-	state  *HardState
-	pos    Pos
-	commit uint64
+	// cost is what the events take of the marks of the scan. bare is true once there are too many of them.
+	cost int64
+	bare bool
+	// damage counts the damaged places; rest stands for those after the first maxDamage.
+	damage, maxDamage int
+	rest              *DamageError
+	state             *HardState
+	pos               Pos
+	commit            uint64
 	// firstState is the term of the first HardState, 0 if there is none.
 	firstState    uint64
 	firstStatePos Pos
@@ -58,7 +63,7 @@ type digest struct {
 
 // digestSegment reads one segment. visit, when not nil, sees every good entry.
 func digestSegment(ctx context.Context, s, next *segFile, listed *marks, visit func(*Entry)) (*digest, error) {
-	d := &digest{file: s, count: map[RecordType]int{}}
+	d := &digest{file: s, count: map[RecordType]int{}, maxDamage: listed.damage}
 	d.seg = Segment{Name: s.name, Seq: s.seq, First: s.first, Size: s.size}
 	r, err := openSegment(ctx, s, next)
 	if err != nil {
@@ -81,6 +86,7 @@ func digestSegment(ctx context.Context, s, next *segFile, listed *marks, visit f
 			return nil, err
 		}
 		before := d.cost
+		d.bare = listed.tooMany()
 		d.add(&it)
 		if err := listed.take(d.cost - before); err != nil {
 			return nil, err
@@ -105,7 +111,7 @@ func (it *item) entry(e *Entry) {
 
 func (d *digest) add(it *item) {
 	if it.dmg != nil {
-		d.note(event{kind: eventDamage, pos: it.dmg.Pos, dmg: it.dmg, commit: d.commit}, 0) // damage is never left out
+		d.noteDamage(it.dmg)
 	}
 	if !it.ok {
 		return
@@ -159,16 +165,43 @@ func (d *digest) addEntry(it *item) {
 
 // note adds an event with what it takes of the marks of the scan.
 func (d *digest) note(v event, cost int64) {
-	d.events = append(d.events, v)
+	if !d.bare {
+		d.events = append(d.events, v)
+	}
 	d.cost += cost
+}
+
+// noteDamage adds a damaged place, or extends the one that stands for all places after the first maxDamage.
+func (d *digest) noteDamage(e *DamageError) {
+	if d.damage++; d.damage <= d.maxDamage {
+		d.events = append(d.events, event{kind: eventDamage, pos: e.Pos, dmg: e, commit: d.commit})
+		return
+	}
+	if d.rest == nil {
+		d.rest = &DamageError{Pos: e.Pos, Kind: e.Kind, Server: e.Server, OnStart: e.OnStart, harmless: true}
+		d.events = append(d.events, event{kind: eventDamage, pos: e.Pos, dmg: d.rest, commit: d.commit})
+	}
+	d.rest.Len = max(e.Offset+max(e.Len, 1)-d.rest.Offset, d.rest.Len)
+	d.rest.Err = moreDamage(d.damage - d.maxDamage)
+	if e.losesEntries() {
+		d.rest.Kind, d.rest.harmless = e.Kind, false
+	}
+}
+
+// moreDamage is the number of damaged places that are not listed one by one.
+type moreDamage int
+
+// Error says how many they are.
+func (n moreDamage) Error() string {
+	return fmt.Sprintf("%d more damaged places, which are not listed one by one", int(n))
 }
 
 func (d *digest) addState(h HardState, pos Pos) {
 	switch {
 	case d.state != nil && h.Term < d.state.Term:
-		d.note(event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.state.Term)}, 0)
+		d.noteDamage(termFell(pos, h.Term, d.state.Term))
 	case h.Term < d.lastTerm: // a member stores the term of an entry with it, and entries before the HardState
-		d.note(event{kind: eventDamage, pos: pos, dmg: termFell(pos, h.Term, d.lastTerm)}, 0)
+		d.noteDamage(termFell(pos, h.Term, d.lastTerm))
 	}
 	if d.firstState == 0 {
 		d.firstState, d.firstStatePos = h.Term, pos

@@ -20,6 +20,8 @@ type Log struct {
 	meta *Metadata // the identity most segments carry
 	// maxMarks bounds what a Summary lists; 0 stands for MaxMarks.
 	maxMarks int
+	// lenient is set by GoWithoutMarks.
+	lenient bool
 }
 
 // Segment is the result of reading one segment file.
@@ -116,6 +118,10 @@ type Summary struct {
 	// Damage is sorted by position.
 	Damage []*DamageError
 	Start  StartKind
+	// Unmarked is true if the log has more marks than are listed (see GoWithoutMarks). Snapshots, Overwrites, Jumps, Terms
+	// and ForceNewCluster are then empty although the log may have some, and FirstIndex and LastIndex are those of the
+	// first and the last entry in the files.
+	Unmarked bool
 	// ForceNewCluster is the position of the first entry written by --force-new-cluster, if any.
 	ForceNewCluster []Pos
 	// LargestRecord is the size in bytes of the largest good record, without length word and padding, and LargestPos

@@ -30,6 +30,9 @@ type order struct {
 	waiting []*DamageError
 	// snaps are the snapshot records with the indexes around them.
 	snaps []snapPlace
+	// bare is true if the digests come without marks; prevTerm is then the term of the last entry so far.
+	bare     bool
+	prevTerm uint64
 }
 
 func newOrder(l *Log) *order {
@@ -76,6 +79,9 @@ func (o *order) add(d *digest) {
 		o.sum.LargestRecord, o.sum.LargestPos = d.largest, d.largestPos
 	}
 	o.state(d)
+	if o.bare && d.seg.LastEntry > 0 {
+		o.last, o.prevTerm = d.seg.LastEntry, d.lastTerm
+	}
 	o.chain = d.endChain
 	o.chained = d.endKnown && (d.seg.End == endZero || d.seg.End == endEOF)
 	o.prev = d
@@ -216,19 +222,19 @@ func (o *order) overwrite(v *event) {
 }
 
 // finish completes the summary after the last segment.
-func (o *order) finish() *Summary {
+func (o *order) finish(limit int) *Summary {
 	s := o.sum
 	if p := o.prev; p != nil && p.file.last && s.LastClosed(SegmentLimit) && !s.NextPrepared() {
 		o.report(&DamageError{Pos: Pos{Segment: p.seg.Name, Offset: p.seg.DataEnd}, Kind: DamageMissingSegment,
 			Err: errors.New("the segment is full and closed, but the next one is missing")})
 	}
-	for _, d := range o.waiting {
-		if d.LostFrom == 0 || d.LostFrom > o.last+1 {
-			d.LostFrom, d.LostTo = o.last+1, 0
-		}
+	if o.bare {
+		o.unmarked(limit)
+	} else {
+		o.lostIndexes()
+		o.checkLostTail()
+		o.snapshots()
 	}
-	o.checkLostTail()
-	o.snapshots()
 	s.MaxCommit, s.Votes, s.CommitFalls, s.StateTerms = o.commit, o.ballots.votes, o.ballots.falls, o.ballots.terms
 	s.OddVotes = o.ballots.oddVotes()
 	if n := len(s.Terms); n > 0 {
@@ -243,6 +249,15 @@ func (o *order) finish() *Summary {
 		return cmp.Or(cmp.Compare(at[a.Segment], at[b.Segment]), cmp.Compare(a.Offset, b.Offset))
 	})
 	return s
+}
+
+// lostIndexes completes the damage after which no entry follows.
+func (o *order) lostIndexes() {
+	for _, d := range o.waiting {
+		if d.LostFrom == 0 || d.LostFrom > o.last+1 {
+			d.LostFrom, d.LostTo = o.last+1, 0
+		}
+	}
 }
 
 // checkLostTail reports a log that ends before its own commit index, unless other damage explains it. etcd writes

@@ -39,13 +39,17 @@ func (l *Log) ScanWith(ctx context.Context, visit func(segment int) func(*Entry)
 	close(work)
 	wg.Wait()
 	o := newOrder(l)
+	o.bare = listed.tooMany()
 	for i, d := range digests {
 		if errs[i] != nil {
 			return nil, errs[i]
 		}
+		if o.bare {
+			d.withoutMarks()
+		}
 		o.add(d)
 	}
-	return o.finish(), nil
+	return o.finish(listed.max), nil
 }
 
 // Segments returns the number of segments.

@@ -78,21 +78,29 @@ type SnapDB struct {
 // ReadSnapFile reads one .snap file (server/etcdserver/api/snap/snapshotter.go, etcd 3.0 to 3.8). It returns an error
 // only if the file cannot be read; damage is in the SnapFile.
 func ReadSnapFile(path string) (*SnapFile, error) {
+	return readSnapFile(path, newV2Room(MaxV2Nodes))
+}
+
+func readSnapFile(path string, room *v2Room) (*SnapFile, error) {
 	b, err := regular.ReadFile(path, MaxSnapFile)
 	if err != nil {
 		return nil, err
 	}
-	return DecodeSnapFile(filepath.Base(path), b), nil
+	return decodeSnapFile(filepath.Base(path), b, room), nil
 }
 
 // DecodeSnapFile reads the bytes of a .snap file. The file name says which term and index it should contain.
 func DecodeSnapFile(name string, b []byte) *SnapFile {
+	return decodeSnapFile(name, b, newV2Room(MaxV2Nodes))
+}
+
+func decodeSnapFile(name string, b []byte, room *v2Room) *SnapFile {
 	s := &SnapFile{File: name, Size: int64(len(b))}
 	base, broken := strings.CutSuffix(name, ".broken")
 	s.Broken = broken
 	var named bool
 	s.NameTerm, s.NameIndex, named = twoNumbers(strings.TrimSuffix(base, ".snap"))
-	if d := s.decode(b); d != nil {
+	if d := s.decode(b, room); d != nil {
 		s.damaged(d)
 	} else if named && (s.NameTerm != s.Term || s.NameIndex != s.Index) {
 		s.damaged(&DamageError{Kind: DamageMixed, Err: fmt.Errorf("the content is a snapshot at %d/%d", s.Term,
@@ -112,7 +120,7 @@ func (s *SnapFile) damaged(d *DamageError) {
 
 // decode reads snappb.Snapshot {1 crc, 2 data} with raftpb.Snapshot {1 data, 2 metadata} inside. It fills in what
 // decodes, even if the CRC does not match.
-func (s *SnapFile) decode(b []byte) *DamageError {
+func (s *SnapFile) decode(b []byte, room *v2Room) *DamageError {
 	if len(b) == 0 {
 		return &DamageError{Kind: DamageUnreadable, Err: errors.New("empty file")}
 	}
@@ -132,13 +140,15 @@ func (s *SnapFile) decode(b []byte) *DamageError {
 		return &DamageError{Kind: DamagePayload, Len: s.Size, Err: wrap("snappb.Snapshot", err)}
 	}
 	s.ComputedCRC = nextCRC(0, data)
-	inner := s.decodeRaft(data)
+	inner := s.decodeRaft(data, room)
 	switch {
 	case len(data) == 0 || s.StoredCRC == 0:
 		return &DamageError{Kind: DamagePayload, Err: errors.New("no data or no CRC")}
 	case s.StoredCRC != s.ComputedCRC:
 		return &DamageError{Kind: DamageCRC, Len: s.Size, Err: fmt.Errorf("stored CRC %08x, computed %08x", s.StoredCRC,
 			s.ComputedCRC)}
+	case errors.Is(inner, errV2Large):
+		return &DamageError{Kind: DamageUnreadable, Len: s.Size, Err: inner}
 	case inner != nil:
 		return &DamageError{Kind: DamagePayload, Len: s.Size, Err: inner}
 	}
@@ -146,7 +156,7 @@ func (s *SnapFile) decode(b []byte) *DamageError {
 }
 
 // decodeRaft reads raftpb.Snapshot {1 data, 2 metadata {1 conf_state, 2 index, 3 term}}.
-func (s *SnapFile) decodeRaft(b []byte) error {
+func (s *SnapFile) decodeRaft(b []byte, room *v2Room) error {
 	var store, meta []byte
 	err := eachField(b, func(f *field) bool {
 		switch f.Num {
@@ -178,7 +188,7 @@ func (s *SnapFile) decodeRaft(b []byte) error {
 	if s.ConfState, err = decodeConfState(conf); err != nil {
 		return err
 	}
-	if s.V2, err = decodeV2Store(store); err != nil {
+	if s.V2, err = decodeV2Store(store, room); err != nil {
 		return wrap("v2 store", err)
 	}
 	return nil
@@ -186,13 +196,17 @@ func (s *SnapFile) decodeRaft(b []byte) error {
 
 // ReadSnapDir lists and reads a snap folder. It returns an error only if the folder cannot be listed. A .snap file that
 // cannot be read is in Files with its Damage.
-func ReadSnapDir(dir string) (*SnapDir, error) {
+func ReadSnapDir(dir string) (*SnapDir, error) { return ReadSnapDirBound(dir, MaxV2Nodes) }
+
+// ReadSnapDirBound is ReadSnapDir with another bound than MaxV2Nodes, for callers that read many folders at once. The
+// newest files count first.
+func ReadSnapDirBound(dir string, nodes int) (*SnapDir, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	d := &SnapDir{}
-	for _, de := range names {
+	d, room := &SnapDir{}, newV2Room(nodes)
+	for _, de := range slices.Backward(names) {
 		name := de.Name()
 		size, special := sizeOf(filepath.Join(dir, name))
 		switch index, isDB := snapDBName(name); {
@@ -202,11 +216,14 @@ func ReadSnapDir(dir string) (*SnapDir, error) {
 		case isDB:
 			d.SnapDBs = append(d.SnapDBs, SnapDB{File: name, Index: index, Size: size})
 		case isSnapName(name):
-			d.Files = append(d.Files, readOrReport(filepath.Join(dir, name)))
+			d.Files = append(d.Files, readOrReport(filepath.Join(dir, name), room))
 		default:
 			d.LeftOvers = append(d.LeftOvers, LeftOver{Name: name, Size: size, What: leftOverInSnap(name)})
 		}
 	}
+	slices.Reverse(d.Files)
+	slices.Reverse(d.SnapDBs)
+	slices.Reverse(d.LeftOvers)
 	slices.SortStableFunc(d.Files, func(a, b *SnapFile) int {
 		return cmp.Or(cmp.Compare(a.NameIndex, b.NameIndex), cmp.Compare(a.NameTerm, b.NameTerm))
 	})
@@ -214,8 +231,8 @@ func ReadSnapDir(dir string) (*SnapDir, error) {
 	return d, nil
 }
 
-func readOrReport(path string) *SnapFile {
-	s, err := ReadSnapFile(path)
+func readOrReport(path string, room *v2Room) *SnapFile {
+	s, err := readSnapFile(path, room)
 	if err != nil {
 		s = &SnapFile{File: filepath.Base(path)}
 		base, broken := strings.CutSuffix(s.File, ".broken")

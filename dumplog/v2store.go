@@ -4,9 +4,31 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
+
+// MaxV2Nodes bounds the nodes of the v2 stores that are kept of one snap folder. Servers write more than 100 bytes for
+// each node, and v2 clusters had some 10,000.
+const MaxV2Nodes = 1_000_000
+
+// nodeBytes is how long the path of a user key and the attributes of a member may be on average.
+const nodeBytes = 50
+
+// v2Room is what may still be kept of v2 stores: nodes, and bytes of paths and attributes.
+type v2Room struct{ nodes, bytes int }
+
+func newV2Room(nodes int) *v2Room { return &v2Room{nodes, nodes * nodeBytes} }
+
+// takes reports whether there is room for so many bytes.
+func (r *v2Room) takes(n int) bool {
+	r.bytes -= n
+	return r.bytes >= 0
+}
+
+// errV2Large is the error of a v2 store that was not examined.
+var errV2Large = errors.New("larger than any that a server writes, so it is not examined")
 
 // v2Node is a node of the v2 store's JSON (server/etcdserver/api/v2store/node.go).
 type v2Node struct {
@@ -16,8 +38,13 @@ type v2Node struct {
 
 // decodeV2Store reads the v2 store JSON of a .snap file: members, removed members and cluster version under /0, user
 // content under /1. It ignores WatcherHub, Stats and the indexes, which differ between equal members.
-func decodeV2Store(b []byte) (*V2Store, error) {
+func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
 	v := &V2Store{Bytes: len(b)}
+	n := objects(b)
+	if n > room.nodes {
+		return v, fmt.Errorf("%w: it has %d nodes", errV2Large, n)
+	}
+	room.nodes -= n
 	var root struct{ Root *v2Node }
 	if err := json.Unmarshal(b, &root); err != nil {
 		return v, err
@@ -28,7 +55,7 @@ func decodeV2Store(b []byte) (*V2Store, error) {
 	cluster := root.Root.child("0")
 	var bad error
 	for hex, n := range cluster.child("members").children() {
-		m, err := v2Member(hex, n)
+		m, err := v2Member(hex, n, room)
 		bad = cmp.Or(bad, err)
 		v.Members = append(v.Members, m)
 	}
@@ -41,7 +68,10 @@ func decodeV2Store(b []byte) (*V2Store, error) {
 		v.Version = n.Value
 	}
 	for name, n := range root.Root.child("1").children() {
-		v.UserKeys = n.leaves(v.UserKeys, "/1/"+name)
+		v.UserKeys = n.leaves(v.UserKeys, "/1/"+name, room)
+	}
+	if room.bytes < 0 {
+		return &V2Store{Bytes: len(b)}, fmt.Errorf("%w: the paths of its keys are too long", errV2Large)
 	}
 	slices.SortFunc(v.Members, func(a, b V2Member) int { return cmp.Compare(a.ID, b.ID) })
 	slices.Sort(v.Removed)
@@ -49,11 +79,11 @@ func decodeV2Store(b []byte) (*V2Store, error) {
 	return v, bad
 }
 
-func v2Member(hex string, n *v2Node) (m V2Member, err error) {
+func v2Member(hex string, n *v2Node, room *v2Room) (m V2Member, err error) {
 	if m.ID, err = ParseID(hex); err != nil {
 		return m, err
 	}
-	if a := n.child("raftAttributes"); a != nil {
+	if a := n.child("raftAttributes"); a != nil && room.takes(len(a.Value)) {
 		var v struct {
 			PeerURLs  []string `json:"peerURLs"`
 			IsLearner bool     `json:"isLearner"`
@@ -61,7 +91,7 @@ func v2Member(hex string, n *v2Node) (m V2Member, err error) {
 		err = json.Unmarshal([]byte(a.Value), &v)
 		m.PeerURLs, m.IsLearner = v.PeerURLs, v.IsLearner
 	}
-	if a := n.child("attributes"); a != nil {
+	if a := n.child("attributes"); a != nil && room.takes(len(a.Value)) {
 		var v struct {
 			Name       string   `json:"name"`
 			ClientURLs []string `json:"clientURLs"`
@@ -94,13 +124,36 @@ func (n *v2Node) child(name string) *v2Node {
 	return n.children()[found]
 }
 
-// leaves collects the paths of all keys below n; an empty directory counts as one.
-func (n *v2Node) leaves(to []string, path string) []string {
+// leaves collects the paths of all keys below n, as far as there is room; an empty directory counts as one.
+func (n *v2Node) leaves(to []string, path string, room *v2Room) []string {
+	if room.bytes < 0 {
+		return to
+	}
 	if len(n.children()) == 0 {
+		if !room.takes(len(path)) {
+			return to
+		}
 		return append(to, path)
 	}
 	for name, c := range n.Children {
-		to = c.leaves(to, path+"/"+name)
+		to = c.leaves(to, path+"/"+name, room)
 	}
 	return to
+}
+
+// objects counts the objects in a JSON text, without those inside of strings.
+func objects(b []byte) (n int) {
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '{':
+			n++
+		case '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
 }

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"bytes"
-	"sort"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -12,15 +11,14 @@ import (
 // that each key is put only once and that there are not too many operations. This is not checked again.
 type transaction struct {
 	m *Model
-	// overlay are the writes of this transaction so far, by key.
-	overlay map[string]*Write
-	writes  []Write
-	reason  Reason
-	sure    bool
+	overlay
+	writes []Write
+	reason Reason
+	sure   bool
 }
 
 func (m *Model) evaluateTxn(e Effect, r *dumplog.Request) Effect {
-	t := &transaction{m: m, overlay: map[string]*Write{}, sure: m.KeysKnown && m.rightsSure(r.Header) &&
+	t := &transaction{m: m, overlay: newOverlay(m.Keys), sure: m.KeysKnown && m.rightsSure(r.Header) &&
 		!m.AlarmsUnsure}
 	t.path(r.Txn, 0)
 	e.Sure = t.sure
@@ -102,10 +100,10 @@ func (t *transaction) checkRange(rev int64, depth int) Reason {
 func (t *transaction) put(p *dumplog.PutRequest) {
 	w, _, sure := t.m.put(p)
 	t.sure = t.sure && sure
-	if prev, ok := t.overlay[w.Key]; ok {
+	if prev, ok := t.last[w.Key]; ok {
 		inherit(&w, p, prev)
 	}
-	t.overlay[w.Key] = &w
+	t.overlay.put(&w)
 	t.writes = append(t.writes, w)
 }
 
@@ -123,24 +121,10 @@ func inherit(w *Write, p *dumplog.PutRequest, prev *Write) {
 }
 
 func (t *transaction) delete(d *dumplog.DeleteRangeRequest) {
-	var keys []string
-	t.m.Keys.Range(d.Key, d.RangeEnd, func(k *Key) bool {
-		if w, ok := t.overlay[k.Name]; !ok || !w.Delete {
-			t.sure = t.sure && (ok || !k.Unsure)
-			keys = append(keys, k.Name)
-		}
-		return true
-	})
-	for key, w := range t.overlay {
-		if !w.Delete && InRange(key, d.Key, d.RangeEnd) && t.m.Keys.Get(key) == nil {
-			keys = append(keys, key)
-		}
-	}
-	sort.Strings(keys)
+	keys, sure := t.overlay.remove(d)
+	t.sure = t.sure && sure
 	for _, key := range keys {
-		w := Write{Key: key, Delete: true}
-		t.overlay[key] = &w
-		t.writes = append(t.writes, w)
+		t.writes = append(t.writes, Write{Key: key, Delete: true})
 	}
 }
 

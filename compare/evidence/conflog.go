@@ -92,8 +92,8 @@ func (e *TooManyConfChangesError) Error() string {
 	for i, p := range e.Places {
 		places[i] = p.String()
 	}
-	return fmt.Sprintf("the log holds %d conf changes from entry %d to %d, more than are looked at, so it is left "+
-		"out. The first are at %s", e.Changes, e.First, e.Last, strings.Join(places, ", "))
+	return fmt.Sprintf("the log holds %d conf changes from entry %d to %d, more than are examined. The first are "+
+		"at %s", e.Changes, e.First, e.Last, strings.Join(places, ", "))
 }
 
 // effective joins the membership changes of all segments and drops those that a later append replaced.

@@ -33,6 +33,8 @@ type Facts struct {
 	AppliedIndex   uint64          `json:"appliedIndex"`
 	Problems       []ProblemFacts  `json:"problems,omitempty"`
 	Missing        []string        `json:"missing,omitempty"`
+	// Omitted counts what the JSON form leaves out of long lists, by the name of the list; see MarshalJSON.
+	Omitted map[string]int `json:"omitted,omitempty"`
 }
 
 // WroteBy is the etcd minor version that last wrote the source; Etcd is nil if nothing in the source shows it.

@@ -115,7 +115,7 @@ func (m *Member) read(ctx, whole context.Context, o Options) error {
 	if err := m.loadWAL(ctx, l.wal, o); err != nil {
 		return err
 	}
-	m.loadSnaps(l)
+	m.loadSnaps(l, o)
 	return m.loadDB(ctx, whole, l.db, o)
 }
 
@@ -152,7 +152,7 @@ func (m *Member) problem(part, file string, err error) {
 	m.Problems = append(m.Problems, Problem{Part: part, File: filepath.Base(file), Err: err})
 }
 
-func (m *Member) loadSnaps(l layout) {
+func (m *Member) loadSnaps(l layout, o Options) {
 	var err error
 	switch {
 	case l.snapFile != "":
@@ -162,7 +162,7 @@ func (m *Member) loadSnaps(l layout) {
 		}
 	case l.snap != "":
 		var d *dumplog.SnapDir
-		if d, err = dumplog.ReadSnapDir(l.snap); err == nil {
+		if d, err = dumplog.ReadSnapDirBound(l.snap, max(dumplog.MaxV2Nodes/max(o.sources, 1), leastV2Nodes)); err == nil {
 			m.Snap, m.snapRead = *d, true
 		}
 	}
@@ -190,6 +190,10 @@ func (m *Member) loadDB(ctx, whole context.Context, path string, o Options) erro
 		}
 		m.problem("db", path, err)
 		return nil
+	}
+	if _, err := h.SmallSize(max(dumpdb.MaxSmall/int64(max(o.sources, 1)), leastSmallBytes)); err != nil {
+		m.problem("db", path, fmt.Errorf("%w: the database is left out", err))
+		return errors.Join(ctx.Err(), h.Close())
 	}
 	d.Handle, m.DB = h, d
 	d.readBuckets()

@@ -3,10 +3,17 @@ package evidence
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
+
+// leastSmallBytes is how much memory the rows of the small buckets of a source may take at least (dumpdb.MaxSmall).
+const leastSmallBytes = 100 << 20
+
+// leastV2Nodes is how many nodes of v2 stores are kept of a source at least (dumplog.MaxV2Nodes).
+const leastV2Nodes = 20_000
 
 // leastMarks is how many marks the summary of a log may have at least (dumplog.MaxMarks), however many sources there
 // are.
@@ -22,6 +29,9 @@ func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 		return nil
 	}
 	l.Bound(max(dumplog.MaxMarks/max(o.sources, 1), leastMarks))
+	if o.Listing {
+		l.GoWithoutMarks()
+	}
 	w := WAL{Log: l}
 	if err := w.scan(ctx, o); err != nil {
 		if ctx.Err() != nil {
@@ -68,7 +78,11 @@ func (w *WAL) scan(ctx context.Context, o Options) error {
 		return err
 	}
 	w.Summary = *sum
-	if w.Conf, err = conf.effective(sum); err != nil {
+	w.Conf, err = conf.effective(sum)
+	if many := new(TooManyConfChangesError); o.Listing && errors.As(err, &many) {
+		w.Summary.Damage = append(w.Summary.Damage, &dumplog.DamageError{Pos: many.Places[0], Kind: dumplog.DamageMarks,
+			Err: err})
+	} else if err != nil {
 		return err
 	}
 	if o.several && len(w.Summary.Overwrites) == 0 {
