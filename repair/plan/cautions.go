@@ -11,22 +11,22 @@ import (
 )
 
 // membershipCautions are what a person must know about members that are absent, removed, or listed wrongly.
-func (pl *planner) membershipCautions() []string {
+func (lo *losses) membershipCautions() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	var unseen, zombies, removed []string
-	for i := range pl.p.Members {
-		m := &pl.p.Members[i]
+	for i := range lo.p.Members {
+		m := &lo.p.Members[i]
 		switch {
 		case m.Zombie():
 			zombies = append(zombies, m.ID.String())
 		case m.Source == "" && m.Action != Remove:
 			unseen = append(unseen, m.Name)
-		case m.Action == Retire && m.Obstacle == ObstacleNotMember && !pl.succeeded(m):
+		case m.Action == Retire && m.Obstacle == ObstacleNotMember && !lo.succeeded(m):
 			removed = append(removed, m.Name)
 		}
 	}
-	c := &pl.p.Cluster
+	c := &lo.p.Cluster
 	if len(unseen) > 0 {
 		say("the data dirs of %s were not looked at", strings.Join(unseen, ", "))
 	}
@@ -41,18 +41,18 @@ func (pl *planner) membershipCautions() []string {
 			shell.Quote(removed[0]))
 	}
 	out = append(out, zombieCautions(zombies, c)...)
-	if pl.p.Verdict.Cause == cause.LearnerPromotionNotPersisted {
+	if lo.p.Verdict.Cause == cause.LearnerPromotionNotPersisted {
 		say("servers before 3.5.24 do not mend bucket members when they start: upgrade to a later 3.5 first, and " +
 			"diagnose fresh copies afterwards. Do not go to 3.7 before: it builds the majority from that bucket")
 	}
-	if src := pl.foreign(); len(src) > 0 {
+	if src := lo.foreign(); len(src) > 0 {
 		say("what was written to %s as another cluster is given up; save it first", strings.Join(src, ", "))
 	}
-	if src := pl.otherBackups(); len(src) > 0 {
+	if src := lo.otherBackups(); len(src) > 0 {
 		say("keys that only the backups of %s held are given up; see them with etcd-medic compare, save them first",
 			strings.Join(src, ", "))
 	}
-	if pl.p.Verdict.Cause == cause.DataDirClonedRunningTwice {
+	if lo.p.Verdict.Cause == cause.DataDirClonedRunningTwice {
 		say("what was acknowledged with the help of both copies may be missing everywhere: no member can tell")
 	}
 	return out

@@ -78,13 +78,13 @@ func (pl *planner) chooseByOperator() error {
 	return nil
 }
 
-func (pl *planner) setBest(label, by, why string) {
-	pl.setBestFacts(label, by, why, pl.facts(label))
+func (ro *roster) setBest(label, by, why string) {
+	ro.setBestFacts(label, by, why, ro.facts(label))
 }
 
 // setBestFacts sets the facts of the member whose content is kept.
-func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
-	pl.best = f
+func (ro *roster) setBestFacts(label, by, why string, f *evidence.Facts) {
+	ro.best = f
 	c := Choice{Name: label, ID: f.MemberID, By: by, Why: why, AppliedIndex: f.AppliedIndex}
 	if f.DB != nil && f.DB.CurrentRevision != nil {
 		c.Revision = *f.DB.CurrentRevision
@@ -98,17 +98,17 @@ func (pl *planner) setBestFacts(label, by, why string, f *evidence.Facts) {
 	if f.Auth != nil {
 		c.AuthRevision = f.Auth.Revision
 	}
-	for i := range pl.r.Findings {
-		if fd := &pl.r.Findings[i]; Breaks(fd) && fd.Alone(label) &&
+	for i := range ro.r.Findings {
+		if fd := &ro.r.Findings[i]; Breaks(fd) && fd.Alone(label) &&
 			fd.Class != check.ClassMembership && !slices.Contains(c.Known, fd.Check) {
 			c.Known = append(c.Known, fd.Check)
 		}
 	}
-	pl.p.Best = c
+	ro.p.Best = c
 }
 
 // Breaks reports whether a finding alone makes a diagnosis unhealthy.
 func Breaks(f *check.Finding) bool { return f.Class != "" && f.Severity.Rank() >= check.Error.Rank() }
 
 // differs reports whether two databases are known to hold different content.
-func (pl *planner) differs(a, b *evidence.Facts) bool { return evidence.SameContent(a, b).Excluded() }
+func differs(a, b *evidence.Facts) bool { return evidence.SameContent(a, b).Excluded() }

@@ -29,17 +29,17 @@ func SandboxNeeds(sources, db int64, rejoin int) int64 {
 }
 
 // costs estimates a possible procedure.
-func (pl *planner) costs(w *Way) *Cost {
+func (pr *procedures) costs(w *Way) *Cost {
 	if !w.Possible || w.Mode == Restore {
 		return nil
 	}
 	db, sources := int64(0), int64(0)
-	if pl.best.DB != nil {
-		db = pl.best.DB.Size
+	if pr.best.DB != nil {
+		db = pr.best.DB.Size
 	}
-	for i := range pl.p.Members {
-		if m := &pl.p.Members[i]; m.Startable {
-			for _, s := range pl.p.Sources {
+	for i := range pr.p.Members {
+		if m := &pr.p.Members[i]; m.Startable {
+			for _, s := range pr.p.Sources {
 				if s.Name == m.Source {
 					sources += s.Bytes
 				}
@@ -47,8 +47,8 @@ func (pl *planner) costs(w *Way) *Cost {
 		}
 	}
 	rejoin, starts := 0, int64(0)
-	for i := range pl.p.Members {
-		if pl.p.Members[i].Rejoins() {
+	for i := range pr.p.Members {
+		if pr.p.Members[i].Rejoins() {
 			rejoin++
 		}
 	}
@@ -61,11 +61,11 @@ func (pl *planner) costs(w *Way) *Cost {
 	c := &Cost{}
 	switch w.Mode {
 	case Clone, Rebuild:
-		n := len(pl.p.CloneTargets())
+		n := len(pr.p.CloneTargets())
 		c.CopyBytes, c.FreeBytes, starts = 3*int64(n)*db, CloneNeeds(n, db), starts+int64(n)
 	case Reseed:
 		c.CopyBytes, c.FreeBytes = 2*sources+int64(rejoin)*db, SandboxNeeds(sources, db, rejoin)
-		starts += int64(len(pl.p.Members) + rejoin)
+		starts += int64(len(pr.p.Members) + rejoin)
 	default:
 		c.CopyBytes, c.FreeBytes = int64(1+rejoin)*db, db+WALRoom
 	}

@@ -8,15 +8,18 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
+// losses lists what the plan gives up, the commands that save it, and what a person must know first.
+type losses struct{ *roster }
+
 // lost says what keeping the best member loses and how to save it.
-func (pl *planner) lost() {
-	pl.p.Lost = Lost{}
-	if pl.r.Best == nil {
-		pl.saveOthers()
+func (lo *losses) lost() {
+	lo.p.Lost = Lost{}
+	if lo.r.Best == nil {
+		lo.saveOthers()
 		return
 	}
-	l := pl.r.Best.Lost
-	pl.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, Behind: l.Behind,
+	l := lo.r.Best.Lost
+	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, Behind: l.Behind,
 		Unproven: l.Unproven}
 	held := map[string]bool{}
 	for _, e := range l.Entries {
@@ -24,19 +27,19 @@ func (pl *planner) lost() {
 			held[h] = true
 		}
 	}
-	for _, src := range pl.r.Sources {
+	for _, src := range lo.r.Sources {
 		if held[src.Name] {
-			pl.p.Lost.save(pl.extract(src, l.KeyNames, l.Keys))
+			lo.p.Lost.save(extract(src, l.KeyNames, l.Keys))
 		}
 	}
 	if !l.Command.IsZero() {
 		places := map[string]string{}
-		for _, src := range pl.r.Sources {
-			places[src.Name] = pl.place(src)
+		for _, src := range lo.r.Sources {
+			places[src.Name] = place(src)
 		}
-		pl.p.Lost.save(l.Command.At(places).Then(shell.Format("> lost-entries.jsonl")))
+		lo.p.Lost.save(l.Command.At(places).Then(shell.Format("> lost-entries.jsonl")))
 	}
-	pl.saveOthers()
+	lo.saveOthers()
 }
 
 // save adds a command that saves what is lost.
@@ -46,11 +49,11 @@ func (l *Lost) save(c shell.Command) {
 
 // saveOthers adds the commands that write out all content of members with another history than the kept one: the log
 // does not show what only they have.
-func (pl *planner) saveOthers() {
-	for _, name := range append(pl.foreign(), pl.otherBackups()...) {
-		for _, src := range pl.r.Sources {
+func (lo *losses) saveOthers() {
+	for _, name := range append(lo.foreign(), lo.otherBackups()...) {
+		for _, src := range lo.r.Sources {
 			if src.Name == name {
-				pl.p.Lost.save(pl.extract(src, nil, -1))
+				lo.p.Lost.save(extract(src, nil, -1))
 			}
 		}
 	}
@@ -58,8 +61,8 @@ func (pl *planner) saveOthers() {
 
 // extract is the command that writes what a member holds of the lost keys; all keys when they are too many, or no
 // command can name one.
-func (pl *planner) extract(src compare.Source, keys []check.Bytes, all int) shell.Command {
-	what := shell.Format("{}", pl.place(src))
+func extract(src compare.Source, keys []check.Bytes, all int) shell.Command {
+	what := shell.Format("{}", place(src))
 	flags := shell.Format("--format jsonl -o lost-held-by-{}.jsonl", shell.FileName(src.Name))
 	dash := false
 	if len(keys) == all && !slices.ContainsFunc(keys, func(k check.Bytes) bool {
@@ -76,7 +79,7 @@ func (pl *planner) extract(src compare.Source, keys []check.Bytes, all int) shel
 	return shell.Format("etcd-medic extract").Then(what).Then(flags)
 }
 
-func (pl *planner) place(src compare.Source) string {
+func place(src compare.Source) string {
 	if src.Where != "" {
 		return src.Where
 	}

@@ -100,15 +100,15 @@ func (p *Plan) BesideMended() []*Member {
 
 // mendFirst reports whether files are mended before anything else. No majority can be started, and either one can with
 // the mended files, or the member that would be kept cannot be started either.
-func (pl *planner) mendFirst() bool {
-	c, n := &pl.p.Cluster, 0
-	for _, m := range pl.p.ToMend() {
+func (pr *procedures) mendFirst() bool {
+	c, n := &pr.p.Cluster, 0
+	for _, m := range pr.p.ToMend() {
 		if !m.Learner {
 			n++
 		}
 	}
-	best := pl.p.Member(pl.p.Best.Name)
-	if pl.rowsMended() {
+	best := pr.p.Member(pr.p.Best.Name)
+	if pr.rowsMended() {
 		return true
 	}
 	return n > 0 && c.Startable < c.Quorum && (c.Startable+n >= c.Quorum || best == nil || !best.Startable)
@@ -116,13 +116,13 @@ func (pl *planner) mendFirst() bool {
 
 // rowsMended reports whether a running cluster cannot remove wrong rows of bucket members, but mending can on all
 // members, together with whatever prevents a start.
-func (pl *planner) rowsMended() bool {
-	if pl.p.needsClone() == "" {
+func (pr *procedures) rowsMended() bool {
+	if pr.p.needsClone() == "" {
 		return false
 	}
-	for i := range pl.p.Members {
-		m := &pl.p.Members[i]
-		x := pl.p.MendOf(m.Source)
+	for i := range pr.p.Members {
+		m := &pr.p.Members[i]
+		x := pr.p.MendOf(m.Source)
 		switch {
 		case m.Zombie() || m.Action == Retire:
 		case m.Source == "" || x == nil || !x.rows():
@@ -135,12 +135,12 @@ func (pl *planner) rowsMended() bool {
 }
 
 // mendWay is the procedure without a loss: each member that can be mended keeps its ID, its votes and its data.
-func (pl *planner) mendWay() Way {
-	members := pl.p.ToMend()
+func (pr *procedures) mendWay() Way {
+	members := pr.p.ToMend()
 	if len(members) == 0 {
 		return Way{Mode: MendFiles, Why: "no member that stays has files that have to be mended"}
 	}
-	return Way{Mode: MendFiles, Possible: true, Steps: (&builder{p: pl.p, way: MendFiles}).mend(),
+	return Way{Mode: MendFiles, Possible: true, Steps: (&builder{p: pr.p, way: MendFiles}).mend(),
 		Why: fmt.Sprintf("the files of %s can be mended without giving anything up, as was tried on a copy: the "+
 			"member keeps its ID, its votes and its data", strings.Join(namesOf(members), ", "))}
 }

@@ -15,7 +15,7 @@ import (
 
 // mender tries repairs of the data dirs on which no server may be started.
 type mender struct {
-	pl     *planner
+	*sources
 	o      *Options
 	trials Trials
 	// specs name the sources one by one, including those from archives and folders.
@@ -51,7 +51,7 @@ func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, scr
 		return nil, err
 	}
 	defer func() { _ = set.Close() }() // only read
-	m := &mender{pl: pl, o: o, trials: trials, specs: SpecsOf(set)}
+	m := &mender{sources: pl.sources, o: o, trials: trials, specs: SpecsOf(set)}
 	for _, f := range sick {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -63,27 +63,27 @@ func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, scr
 
 // mendable leaves out members that were wiped or rolled back: their files are sound, so nothing in them can be mended.
 // A member that lost only its database still has everything it acknowledged in its log.
-func (pl *planner) mendable(f *evidence.Facts, a *boot.Answer) bool {
-	return !pl.lostData(f.Name) || f.DB == nil && a.Forgot == nil
+func (ss *sources) mendable(f *evidence.Facts, a *boot.Answer) bool {
+	return !ss.lostData(f.Name) || f.DB == nil && a.Forgot == nil
 }
 
 // checkRows finds rows of bucket members that raft's configuration contradicts.
 const checkRows = check.M07
 
 // staleRows reports whether bucket members of a database is wrong, in a release that builds its member list from it.
-func (pl *planner) staleRows(f *evidence.Facts) bool {
+func (ss *sources) staleRows(f *evidence.Facts) bool {
 	if f.WroteBy.Etcd == nil || !release.Of(*f.WroteBy.Etcd).Has(release.MembersFromDB).Certain() {
 		return false
 	}
-	return slices.ContainsFunc(pl.r.Findings, func(x check.Finding) bool {
+	return slices.ContainsFunc(ss.r.Findings, func(x check.Finding) bool {
 		return x.Check == checkRows && x.Severity.Rank() >= check.Error.Rank() && slices.Contains(x.Members, f.Name)
 	})
 }
 
 // lostData reports whether a finding says that the member was wiped, rolled back or assembled from files of different
 // times.
-func (pl *planner) lostData(label string) bool {
-	return slices.ContainsFunc(pl.r.Findings, func(f check.Finding) bool { return pl.breaksPromise(&f, label) })
+func (ss *sources) lostData(label string) bool {
+	return slices.ContainsFunc(ss.r.Findings, func(f check.Finding) bool { return breaksPromise(&f, label) })
 }
 
 // SpecsOf names each source of a set by itself.
@@ -131,11 +131,11 @@ func (m *mender) member(ctx context.Context, f *evidence.Facts) Mend {
 	if !a.Trusted() {
 		res.Repairs = repairsOf(f, &a)
 	}
-	if m.pl.staleRows(f) {
+	if m.staleRows(f) {
 		res.Repairs = append(res.Repairs, MendMeta)
 	}
 	bytes := int64(0)
-	for _, s := range m.pl.r.Sources {
+	for _, s := range m.r.Sources {
 		if s.Name == f.Name {
 			bytes = s.Bytes
 		}
@@ -182,13 +182,13 @@ func (m *mender) tryMore(ctx context.Context, f *evidence.Facts, res *Mend, peer
 // peers are the other data dirs of the cluster on which a server may be started.
 func (m *mender) peers(f *evidence.Facts) []evidence.Spec {
 	var out []evidence.Spec
-	for i := range m.pl.r.Members {
-		o := &m.pl.r.Members[i]
-		if why := m.pl.damage(o.Name); why != "" {
+	for i := range m.r.Members {
+		o := &m.r.Members[i]
+		if why := m.damage(o.Name); why != "" {
 			continue
 		}
 		if s, ok := m.specs[o.Name]; ok && o.Name != f.Name && o.ClusterID == f.ClusterID && o.MemberID != f.MemberID &&
-			m.pl.isDataDir(o) {
+			m.isDataDir(o) {
 			out = append(out, s)
 		}
 	}
@@ -198,14 +198,14 @@ func (m *mender) peers(f *evidence.Facts) []evidence.Spec {
 // logPeers are the data dirs of the cluster with a complete log, even if no server may be started on them.
 func (m *mender) logPeers(f *evidence.Facts) []evidence.Spec {
 	var out []evidence.Spec
-	for i := range m.pl.r.Members {
-		o := &m.pl.r.Members[i]
+	for i := range m.r.Members {
+		o := &m.r.Members[i]
 		s, ok := m.specs[o.Name]
-		if !ok || o.Name == f.Name || o.ClusterID != f.ClusterID || o.MemberID == f.MemberID || !m.pl.isDataDir(o) ||
-			m.pl.damage(o.Name) == "" {
+		if !ok || o.Name == f.Name || o.ClusterID != f.ClusterID || o.MemberID == f.MemberID || !m.isDataDir(o) ||
+			m.damage(o.Name) == "" {
 			continue
 		}
-		if a := boot.Of(o); o.WAL != nil && len(o.WAL.Damage) == 0 && a.Forgot == nil && m.pl.mendable(o, &a) {
+		if a := boot.Of(o); o.WAL != nil && len(o.WAL.Damage) == 0 && a.Forgot == nil && m.mendable(o, &a) {
 			out = append(out, s)
 		}
 	}
@@ -215,7 +215,7 @@ func (m *mender) logPeers(f *evidence.Facts) []evidence.Spec {
 // bases are the backups among the sources.
 func (m *mender) bases() []evidence.Spec {
 	var out []evidence.Spec
-	for _, src := range m.pl.r.Sources {
+	for _, src := range m.r.Sources {
 		if s, ok := m.specs[src.Name]; ok && (src.Kind == evidence.KindBackup || src.Kind == evidence.KindDB) {
 			out = append(out, s)
 		}

@@ -21,16 +21,16 @@ type Missing struct {
 }
 
 // ask returns the refusal of a plan that would give up voters of which nothing was said. From then plans for rehearsal.
-func (pl *planner) ask(format string, args ...any) error {
-	pl.unseen = pl.unseenVoters()
-	return refusal.New(pl.unseenHint(), format, args...)
+func (pr *procedures) ask(format string, args ...any) error {
+	pr.unseen = pr.unseenVoters()
+	return refusal.New(pr.unseenHint(), format, args...)
 }
 
 // unseenVoters are the voters that stay, whose data dirs are not among the sources, and that were not given up.
-func (pl *planner) unseenVoters() (out []Member) {
-	for i := range pl.p.Members {
-		m := &pl.p.Members[i]
-		if m.Source == "" && !m.Learner && m.Action != Remove && m.Action != Retire && !pl.gone(m) {
+func (pr *procedures) unseenVoters() (out []Member) {
+	for i := range pr.p.Members {
+		m := &pr.p.Members[i]
+		if m.Source == "" && !m.Learner && m.Action != Remove && m.Action != Retire && !pr.gone(m) {
 			out = append(out, *m)
 		}
 	}

@@ -44,10 +44,10 @@ const (
 )
 
 // obstacle says whether a server may be started on a source's data dir, and if not, why.
-func (pl *planner) obstacle(label string) (Obstacle, string) {
-	f := pl.facts(label)
-	if pl.kinds[label] != evidence.KindDataDir {
-		return ObstacleNoDataDir, "the source is a " + string(pl.kinds[label]) + ", not a data dir"
+func (ss *sources) obstacle(label string) (Obstacle, string) {
+	f := ss.facts(label)
+	if ss.kinds[label] != evidence.KindDataDir {
+		return ObstacleNoDataDir, "the source is a " + string(ss.kinds[label]) + ", not a data dir"
 	}
 	a := boot.Of(f)
 	switch {
@@ -59,12 +59,12 @@ func (pl *planner) obstacle(label string) (Obstacle, string) {
 	case a.Starts == release.Unknown:
 		return ObstacleUnknown, a.Why
 	}
-	for i := range pl.r.Findings {
-		if fd := &pl.r.Findings[i]; pl.breaksPromise(fd, label) {
+	for i := range ss.r.Findings {
+		if fd := &ss.r.Findings[i]; breaksPromise(fd, label) {
 			return ObstacleForgot, fd.Title
 		}
 	}
-	if r := pl.ranks[label]; r != nil && !r.Usable && f.DB != nil {
+	if r := ss.ranks[label]; r != nil && !r.Usable && f.DB != nil {
 		return ObstacleUnknown, strings.Join(r.Reasons, ", ")
 	}
 	return "", ""
@@ -72,7 +72,7 @@ func (pl *planner) obstacle(label string) (Obstacle, string) {
 
 // breaksPromise reports whether a finding shows that this member lost what it had acknowledged, or that its files do
 // not belong together.
-func (pl *planner) breaksPromise(fd *check.Finding, label string) bool {
+func breaksPromise(fd *check.Finding, label string) bool {
 	if fd.Severity.Rank() < check.Error.Rank() || !slices.Contains(fd.Members, label) {
 		return false
 	}
@@ -90,23 +90,23 @@ func (pl *planner) breaksPromise(fd *check.Finding, label string) bool {
 const checkMajorityHolds = check.R07
 
 // damage is why a server may not be started on a source's data dir, "" when it may.
-func (pl *planner) damage(label string) string {
-	_, why := pl.obstacle(label)
+func (ss *sources) damage(label string) string {
+	_, why := ss.obstacle(label)
 	return why
 }
 
 // mends says what a server mends when it starts on the data dir; nothing if it must not be started.
-func (pl *planner) mends(label string) []string {
-	if o, _ := pl.obstacle(label); o != "" {
+func (ss *sources) mends(label string) []string {
+	if o, _ := ss.obstacle(label); o != "" {
 		return nil
 	}
-	a := boot.Of(pl.facts(label))
+	a := boot.Of(ss.facts(label))
 	return a.Mends
 }
 
 // onlyNeedsStart reports whether a finding about one member is cured by a start of that member.
-func (pl *planner) onlyNeedsStart(fd *check.Finding) bool {
-	return fd.Check.MendedByStart() && len(fd.Members) == 1 && len(pl.mends(fd.Members[0])) > 0
+func (ss *sources) onlyNeedsStart(fd *check.Finding) bool {
+	return fd.Check.MendedByStart() && len(fd.Members) == 1 && len(ss.mends(fd.Members[0])) > 0
 }
 
 // Untouched reports whether nothing is done on hosts for the member.

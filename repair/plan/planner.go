@@ -30,24 +30,10 @@ type Options struct {
 	Standby []Standby
 }
 
-// planner holds what the parts of a plan have in common.
+// planner makes a plan: it chooses who is kept, and has the others work out the rest.
 type planner struct {
-	p     *Plan
-	o     Options
-	r     *compare.Report
-	best  *evidence.Facts
-	ranks map[string]*compare.Rank
-	kinds map[string]evidence.Kind
-	// ref are the facts of the member with raft's newest configuration.
-	ref *evidence.Facts
-	// dead are the voters that never started, by ID.
-	dead map[dumplog.ID]bool
-	// used are the sources that belong to a member of the configuration.
-	used map[string]bool
-	// restoring is true when no data dir is usable as it is.
-	restoring bool
-	// unseen are the voters without which the plan was refused.
-	unseen []Member
+	*procedures
+	losses losses
 }
 
 // New diagnoses the sources and plans the repair. A *refusal.Error says why there is no plan: nothing to repair, not
@@ -144,16 +130,16 @@ func (pl *planner) plan() (*Plan, error) {
 	if err := pl.needed(); err != nil {
 		return nil, err
 	}
-	pl.lost()
-	pl.p.Lost.Open = pl.openEnd()
-	pl.saveUndecided()
+	pl.losses.lost()
+	pl.p.Lost.Open = pl.losses.openEnd()
+	pl.losses.saveUndecided()
 	if err := pl.mode(); err != nil {
 		return nil, err
 	}
 	if err := pl.standbys(); err != nil {
 		return nil, err
 	}
-	pl.cautions()
+	pl.losses.cautions()
 	pl.ways()
 	if pl.p.Mode == RehearseOnly {
 		if pl.p.Tries = pl.p.tried(Reseed); pl.p.Tries == "" {
@@ -161,6 +147,10 @@ func (pl *planner) plan() (*Plan, error) {
 		}
 	}
 	return pl.p, pl.p.Seal()
+}
+
+func plannerOf(ro *roster) *planner {
+	return &planner{procedures: &procedures{roster: ro}, losses: losses{ro}}
 }
 
 func newPlanner(r *compare.Report, specs []evidence.Spec, o Options) *planner {
@@ -173,8 +163,8 @@ func newPlanner(r *compare.Report, specs []evidence.Spec, o Options) *planner {
 	for _, s := range specs {
 		p.Inputs = append(p.Inputs, Input{Name: s.Name, Where: s.Where, WALDir: s.WALDir})
 	}
-	pl := &planner{p: p, o: o, r: r, ranks: map[string]*compare.Rank{}, kinds: map[string]evidence.Kind{},
-		dead: map[dumplog.ID]bool{}, used: map[string]bool{}}
+	pl := plannerOf(&roster{p: p, o: o, dead: map[dumplog.ID]bool{}, used: map[string]bool{},
+		sources: &sources{r: r, ranks: map[string]*compare.Rank{}, kinds: map[string]evidence.Kind{}}})
 	for _, s := range r.Sources {
 		p.Sources = append(p.Sources, Source{Name: s.Name, Kind: s.Kind, Files: s.Files, Bytes: s.Bytes,
 			SHA256: s.SHA256})
@@ -220,10 +210,6 @@ func (pl *planner) refuse() error {
 	return nil
 }
 
-func (pl *planner) hasKind(k evidence.Kind) bool {
-	return slices.ContainsFunc(pl.r.Sources, func(s compare.Source) bool { return s.Kind == k })
-}
-
 // needed refuses a plan without any work, and says what to do instead.
 func (pl *planner) needed() error {
 	if len(pl.p.mended()) > 0 || pl.p.Rebuilt != nil {
@@ -262,16 +248,16 @@ func whatStartMends(n int) string {
 }
 
 // otherwiseBroken reports whether the diagnosis found a problem that a start does not mend.
-func (pl *planner) otherwiseBroken() bool {
-	return slices.ContainsFunc(pl.r.Findings,
-		func(f check.Finding) bool { return Breaks(&f) && !pl.onlyNeedsStart(&f) })
+func (ss *sources) otherwiseBroken() bool {
+	return slices.ContainsFunc(ss.r.Findings,
+		func(f check.Finding) bool { return Breaks(&f) && !ss.onlyNeedsStart(&f) })
 }
 
 // startHint says what each server does when it starts.
-func (pl *planner) startHint(names []string) string {
+func (ss *sources) startHint(names []string) string {
 	var out []string
 	for _, n := range names {
-		out = append(out, n+": "+strings.Join(pl.mends(n), "; "))
+		out = append(out, n+": "+strings.Join(ss.mends(n), "; "))
 	}
 	return "start the members, all of them, as they are. " + strings.Join(out, ". ")
 }
@@ -290,13 +276,4 @@ func (pl *planner) hint() string {
 		return pl.r.Next[0].Text
 	}
 	return "nothing to do; etcd-medic repair plan --replace NAME plans a reseed all the same"
-}
-
-func (pl *planner) facts(label string) *evidence.Facts {
-	for i := range pl.r.Members {
-		if pl.r.Members[i].Name == label {
-			return &pl.r.Members[i]
-		}
-	}
-	return &evidence.Facts{}
 }

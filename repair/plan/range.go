@@ -43,25 +43,25 @@ func bump(revision int64) int64 {
 }
 
 // openEnd says what a lost majority may have committed; nil if every committed entry is in the log of a source.
-func (pl *planner) openEnd() *OpenEnd {
-	o := &OpenEnd{CommittedTo: pl.best.Commit, Revision: pl.p.Best.Revision, BumpRevision: pl.p.bumpRevision()}
-	for i := range pl.p.Members {
-		m := &pl.p.Members[i]
-		if m.Learner || !slices.Contains(pl.ref.Membership.Voters, m.ID) || pl.dead[m.ID] {
+func (lo *losses) openEnd() *OpenEnd {
+	o := &OpenEnd{CommittedTo: lo.best.Commit, Revision: lo.p.Best.Revision, BumpRevision: lo.p.bumpRevision()}
+	for i := range lo.p.Members {
+		m := &lo.p.Members[i]
+		if m.Learner || !slices.Contains(lo.ref.Membership.Voters, m.ID) || lo.dead[m.ID] {
 			continue
 		}
-		f := pl.ownSource(m.ID)
+		f := lo.ownSource(m.ID)
 		if f == nil || f.WAL == nil || m.Obstacle == ObstacleForgot || !endsWhole(f) {
 			o.Voters = append(o.Voters, m.Name)
 			continue
 		}
 		o.CommittedTo, o.LogTo = max(o.CommittedTo, f.Commit), max(o.LogTo, f.WAL.LastIndex)
 	}
-	if len(o.Voters) < pl.p.Cluster.Quorum {
+	if len(o.Voters) < lo.p.Cluster.Quorum {
 		return nil
 	}
 	o.LogTo = max(o.LogTo, o.CommittedTo)
-	o.Undecided = pl.undecided()
+	o.Undecided = lo.undecided()
 	return o
 }
 
@@ -86,12 +86,12 @@ func (p *Plan) bumpRevision() int64 {
 }
 
 // undecided are the entries that the kept member does not know to be committed.
-func (pl *planner) undecided() *boot.Range {
-	w := pl.best.WAL
+func (lo *losses) undecided() *boot.Range {
+	w := lo.best.WAL
 	if w == nil {
 		return nil
 	}
-	known := pl.best.AppliedIndex
+	known := lo.best.AppliedIndex
 	if w.HardState != nil {
 		known = max(known, w.HardState.Commit)
 	}
@@ -102,13 +102,13 @@ func (pl *planner) undecided() *boot.Range {
 }
 
 // openEndCautions say what cannot be known, and what watchers need because of it.
-func (pl *planner) openEndCautions() []string {
-	o := pl.p.Lost.Open
+func (lo *losses) openEndCautions() []string {
+	o := lo.p.Lost.Open
 	switch {
-	case pl.p.Mode == MendFiles && len(pl.o.Gone) == 0: // no member is lost there
+	case lo.p.Mode == MendFiles && len(lo.o.Gone) == 0: // no member is lost there
 		return nil
-	case o == nil && pl.p.Mode == ForceNewCluster:
-		return []string{pl.bumpCaution()}
+	case o == nil && lo.p.Mode == ForceNewCluster:
+		return []string{lo.bumpCaution()}
 	case o == nil:
 		return nil
 	}
@@ -118,32 +118,32 @@ func (pl *planner) openEndCautions() []string {
 		o.LogTo)}
 	if o.Undecided != nil {
 		out = append(out, fmt.Sprintf("%s of %s may have been acknowledged, though it does not know them to be "+
-			"committed; a forced start drops them: save them first", *o.Undecided, pl.p.Best.Name))
+			"committed; a forced start drops them: save them first", *o.Undecided, lo.p.Best.Name))
 	}
-	return append(out, pl.bumpCaution())
+	return append(out, lo.bumpCaution())
 }
 
-func (pl *planner) bumpCaution() string {
+func (lo *losses) bumpCaution() string {
 	how := "when the cluster runs, save a snapshot and restore all members from it with"
-	if pl.p.Mode == Restore {
+	if lo.p.Mode == Restore {
 		how = "restore with"
 	}
 	return fmt.Sprintf("revision %d is known; clients that watch (Kubernetes, leader elections) may have seen higher "+
 		"ones, would miss every change up to there, and would treat other changes as known: %s --bump-revision %d "+
 		"--mark-compacted",
-		pl.p.Best.Revision, how, pl.p.bumpRevision())
+		lo.p.Best.Revision, how, lo.p.bumpRevision())
 }
 
 // saveUndecided is the command that writes out the entries that a forced start drops.
-func (pl *planner) saveUndecided() {
-	o := pl.p.Lost.Open
+func (lo *losses) saveUndecided() {
+	o := lo.p.Lost.Open
 	if o == nil || o.Undecided == nil {
 		return
 	}
-	for _, src := range pl.r.Sources {
-		if src.Name == pl.p.Best.Name {
-			pl.p.Lost.save(shell.Format("etcd-medic dumplog --index {}..{} --values -w jsonl -- {} > "+
-				"undecided-entries.jsonl", o.Undecided.From, o.Undecided.To, pl.place(src)))
+	for _, src := range lo.r.Sources {
+		if src.Name == lo.p.Best.Name {
+			lo.p.Lost.save(shell.Format("etcd-medic dumplog --index {}..{} --values -w jsonl -- {} > "+
+				"undecided-entries.jsonl", o.Undecided.From, o.Undecided.To, place(src)))
 		}
 	}
 }

@@ -204,9 +204,9 @@ func (x *Rebuilt) from() string {
 }
 
 // rebuildWay is the procedure that gives every member the rebuilt database.
-func (pl *planner) rebuildWay() Way {
-	x := pl.p.Rebuilt
-	return Way{Mode: Rebuild, Possible: true, Steps: (&builder{p: pl.p, way: Rebuild}).rebuild(),
+func (pr *procedures) rebuildWay() Way {
+	x := pr.p.Rebuilt
+	return Way{Mode: Rebuild, Possible: true, Steps: (&builder{p: pr.p, way: Rebuild}).rebuild(),
 		Why: fmt.Sprintf("all members are stopped for it; %s give a database up to entry %d, revision %d, as was "+
 			"tried; member and cluster IDs stay", x.from(), x.Index, x.Promise.Revision)}
 }

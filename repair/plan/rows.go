@@ -21,51 +21,51 @@ func drifted(id cause.ID) bool {
 }
 
 // zombies adds the members that M07 calls zombies. Releases that boot with the bucket count them.
-func (pl *planner) zombies() {
-	for i := range pl.r.Findings {
-		f := &pl.r.Findings[i]
+func (ro *roster) zombies() {
+	for i := range ro.r.Findings {
+		f := &ro.r.Findings[i]
 		if !f.Is(check.KindMemberZombie, check.KindMemberListedAndRemoved) {
 			continue
 		}
 		for _, id := range f.Facts.About {
-			pl.zombie(id, rowOf(pl.facts(f.Members[0]), id))
+			ro.zombie(id, rowOf(ro.facts(f.Members[0]), id))
 		}
 	}
 }
 
 // zombie adds a row of bucket members to the plan, once.
-func (pl *planner) zombie(id dumplog.ID, row *dumpdb.Member) {
-	if row == nil || slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) {
+func (ro *roster) zombie(id dumplog.ID, row *dumpdb.Member) {
+	if row == nil || slices.ContainsFunc(ro.p.Members, func(m Member) bool { return m.ID == id }) {
 		return
 	}
-	if c := &pl.p.Cluster; c.Has(release.QuorumFromDB).Certain() && !row.IsLearner {
+	if c := &ro.p.Cluster; c.Has(release.QuorumFromDB).Certain() && !row.IsLearner {
 		c.Voters++ // the cluster's servers count it
 		c.Quorum = Majority(c.Voters)
 	}
-	pl.p.Members = append(pl.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id,
+	ro.p.Members = append(ro.p.Members, Member{Name: id.String(), NodeName: row.Name, ID: id,
 		Learner: row.IsLearner, PeerURLs: row.PeerURLs,
 		ClientURLs: row.ClientURLs, Action: Remove, Why: "a zombie: bucket members lists it, raft's " +
 			"configuration does not", Obstacle: ObstacleBucketOnly, NotStartable: "raft does not know it"})
 }
 
 // restarts plans restarts for members whose rows a restart mends, if nothing else has to be done.
-func (pl *planner) restarts() {
+func (ro *roster) restarts() {
 	on := ""
-	healthy := pl.r.Verdict.Health == check.Healthy
+	healthy := ro.r.Verdict.Health == check.Healthy
 	switch {
-	case pl.p.Verdict.Cause == cause.LearnerPromotionNotPersisted && !pl.p.Cluster.Has(release.MembersFromDB).Certain():
+	case ro.p.Verdict.Cause == cause.LearnerPromotionNotPersisted && !ro.p.Cluster.Has(release.MembersFromDB).Certain():
 		on = "etcd 3.5.24 or later of 3.5"
-	case pl.p.Verdict.Cause == cause.LearnerPromotionNotPersisted:
-		on = fmt.Sprintf("the newest etcd 3.%d", pl.p.Cluster.Minor)
-	case (healthy || drifted(pl.p.Verdict.Cause)) && !pl.p.Cluster.Has(release.MembersFromDB).Certain() &&
-		pl.p.HasBucketOnlyMembers():
+	case ro.p.Verdict.Cause == cause.LearnerPromotionNotPersisted:
+		on = fmt.Sprintf("the newest etcd 3.%d", ro.p.Cluster.Minor)
+	case (healthy || drifted(ro.p.Verdict.Cause)) && !ro.p.Cluster.Has(release.MembersFromDB).Certain() &&
+		ro.p.HasBucketOnlyMembers():
 		on = "etcd 3.5.26 or later of 3.5"
 	}
 	if on == "" {
 		return
 	}
-	for i := range pl.p.Members {
-		m := &pl.p.Members[i]
+	for i := range ro.p.Members {
+		m := &ro.p.Members[i]
 		if m.Source != "" && (m.Action == Keep || m.Action == Best) {
 			m.RestartOn = on
 		}

@@ -35,42 +35,42 @@ func ParseStandby(s string) (Standby, error) {
 }
 
 // standbys gives the members that are replaced their successors.
-func (pl *planner) standbys() error {
-	for _, s := range pl.o.Standby {
-		if pl.p.Mode != Live {
+func (pr *procedures) standbys() error {
+	for _, s := range pr.o.Standby {
+		if pr.p.Mode != Live {
 			return refusal.New("leave --standby out", "a standby takes a member's place while the cluster runs, and "+
-				"this plan is to %s", pl.p.Mode)
+				"this plan is to %s", pr.p.Mode)
 		}
-		if !pl.p.Cluster.KnowsLearners() {
+		if !pr.p.Cluster.KnowsLearners() {
 			return refusal.New("leave --standby out", "a standby joins as a learner, which etcd 3.%d does not know",
-				pl.p.Cluster.Minor)
+				pr.p.Cluster.Minor)
 		}
-		old, err := pl.replacedBy(s)
+		old, err := pr.replacedBy(s)
 		if err != nil {
 			return err
 		}
 		taken := func(m Member) bool {
 			return m.Named(s.Name) || m.ServerName() == s.Name || slices.Contains(m.PeerURLs, s.URL)
 		}
-		if slices.ContainsFunc(pl.p.Members, taken) {
+		if slices.ContainsFunc(pr.p.Members, taken) {
 			return refusal.New("give it another name and another peer URL",
 				"another member has the name or the peer URL "+
 					"of the standby %s=%s", s.Name, s.URL)
 		}
 		old.Standby = s.Name
-		pl.p.Members = append(pl.p.Members, Member{Name: s.Name, PeerURLs: []string{s.URL}, Action: StandIn,
+		pr.p.Members = append(pr.p.Members, Member{Name: s.Name, PeerURLs: []string{s.URL}, Action: StandIn,
 			For:          old.Name,
 			Why:          "takes the place of " + old.Name + ", which is removed once this one is a voter",
 			NotStartable: "it joins empty"})
 	}
-	slices.SortStableFunc(pl.p.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(pr.p.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 
 // replacedBy finds the member whose place a standby takes.
-func (pl *planner) replacedBy(s Standby) (*Member, error) {
-	for i := range pl.p.Members {
-		m := &pl.p.Members[i]
+func (pr *procedures) replacedBy(s Standby) (*Member, error) {
+	for i := range pr.p.Members {
+		m := &pr.p.Members[i]
 		if m.Action == Replace && m.Standby == "" && !m.Learner && (s.For == "" || m.Named(s.For)) {
 			return m, nil
 		}
