@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -92,7 +93,7 @@ var corruptAlarmTrue = described(Check{
 })
 
 func runCorruptAlarmTrue(in *Input) Result {
-	blamed, rows := in.corruptAlarms()
+	blamed, rows := corruptAlarms(in.Members)
 	if len(rows) == 0 {
 		return Result{Outcome: Holds}
 	}
@@ -100,7 +101,7 @@ func runCorruptAlarmTrue(in *Input) Result {
 	if why != "" {
 		return Result{Reason: why}
 	}
-	f := Finding{Kind: KindCorruptAlarmUnfounded, Severity: Warning, Evidence: rows, At: in.alarmIndex()}
+	f := Finding{Kind: KindCorruptAlarmUnfounded, Severity: Warning, Evidence: rows, At: alarmIndex(in.Replay)}
 	for _, e := range rows {
 		f.Members = appendNew(f.Members, e.Member)
 	}
@@ -132,9 +133,9 @@ func firstNames(names map[string]bool) string {
 }
 
 // corruptAlarms returns the members that CORRUPT alarms name, and the rows.
-func (in *Input) corruptAlarms() (blamed map[string]bool, rows []Evidence) {
+func corruptAlarms(ss Sources) (blamed map[string]bool, rows []Evidence) {
 	blamed = map[string]bool{}
-	for _, m := range in.Members {
+	for _, m := range ss {
 		if !m.HasDB() {
 			continue
 		}
@@ -143,7 +144,7 @@ func (in *Input) corruptAlarms() (blamed map[string]bool, rows []Evidence) {
 			if a.Type != alarmCorrupt {
 				continue
 			}
-			name := in.MemberName(a.MemberID)
+			name := ss.MemberName(a.MemberID)
 			if a.MemberID == 0 {
 				name = "no member"
 			} else {
@@ -187,12 +188,12 @@ func (in *Input) wrongMembers() (wrong []string, why string) {
 }
 
 // alarmIndex is the last entry about alarms in the log.
-func (in *Input) alarmIndex() At {
+func alarmIndex(rp *replay.Result) At {
 	var at At
-	if in.Replay == nil || in.Replay.Survey == nil {
+	if rp == nil || rp.Survey == nil {
 		return at
 	}
-	for _, k := range in.Replay.Survey.Marks {
+	for _, k := range rp.Survey.Marks {
 		if k.Kind == "alarm" {
 			at = At{Term: k.Term, Index: k.Index}
 		}

@@ -25,7 +25,7 @@ func runAlarmsEqual(in *Input) Result {
 	}
 	alarms := in.Replay.Survey.Alarms()
 	slices.SortFunc(alarms, func(a, b replay.AlarmState) int { return cmp.Compare(a.Index, b.Index) })
-	wrong, checked := in.alarmsAgainst(alarms)
+	wrong, checked := alarmsAgainst(in.Members, alarms)
 	fs := placeFindings(wrong, func(f Finding) string { return fmt.Sprintf("%q", f.Members) },
 		func(f Finding) Finding { return f }, indexRanges)
 	for i := range fs {
@@ -42,13 +42,13 @@ func runAlarmsEqual(in *Input) Result {
 
 // alarmsAgainst compares the members' rows with what the log says last about each alarm; checked is true if any could
 // be compared.
-func (in *Input) alarmsAgainst(alarms []replay.AlarmState) (wrong []Finding, checked bool) {
+func alarmsAgainst(ss Sources, alarms []replay.AlarmState) (wrong []Finding, checked bool) {
 	type alarm struct {
 		member uint64
 		typ    int32
 	}
-	raised := make([]map[alarm]bool, len(in.Members))
-	for i, m := range in.Members {
+	raised := make([]map[alarm]bool, len(ss))
+	for i, m := range ss {
 		if !m.HasDB() {
 			continue
 		}
@@ -59,8 +59,8 @@ func (in *Input) alarmsAgainst(alarms []replay.AlarmState) (wrong []Finding, che
 	}
 	for _, a := range alarms {
 		f := Finding{Kind: KindAlarmAgainstLog, Severity: Error, Class: ClassLatentDivergence,
-			At: At{Term: in.termAt(a.Index), Index: a.Index}}
-		for i, m := range in.Members {
+			At: At{Term: ss.termAt(a.Index), Index: a.Index}}
+		for i, m := range ss {
 			if !m.HasDB() || a.Index > m.AppliedMin {
 				continue
 			}
@@ -72,7 +72,7 @@ func (in *Input) alarmsAgainst(alarms []replay.AlarmState) (wrong []Finding, che
 		}
 		if len(f.Evidence) > 0 {
 			f.Title = fmt.Sprintf("alarm %s of %s is not as the log left it", evidence.AlarmName(a.Type),
-				in.MemberName(a.Member))
+				ss.MemberName(a.Member))
 			f.Explanation = fmt.Sprintf("entry %d is the last about it; rows of bucket alarm were changed by other means", a.Index)
 			wrong = append(wrong, f)
 		}

@@ -32,13 +32,13 @@ func (in *Input) alteredEntries() (out []altered) {
 	if in.Replay == nil || !in.Replay.DiffsComplete() {
 		return nil
 	}
-	diffs := in.allDiffs()
+	diffs := allDiffs(in.Replay)
 	for i := 0; i < len(diffs); {
 		n := 1
 		for i+n < len(diffs) && diffs[i+n].Index == diffs[i].Index+uint64(n) {
 			n++
 		}
-		if a := (altered{diffs: diffs[i : i+n]}); in.isAltered(a.diffs) {
+		if a := (altered{diffs: diffs[i : i+n]}); isAltered(in.Members, a.diffs) {
 			in.blame(&a)
 			out = append(out, a)
 		}
@@ -48,9 +48,9 @@ func (in *Input) alteredEntries() (out []altered) {
 }
 
 // allDiffs are the indexes at which logs differ, in order.
-func (in *Input) allDiffs() []replay.LogDiff {
-	all := slices.Clone(in.Replay.LogDiffs)
-	for _, d := range in.Replay.SameTerm {
+func allDiffs(rp *replay.Result) []replay.LogDiff {
+	all := slices.Clone(rp.LogDiffs)
+	for _, d := range rp.SameTerm {
 		if !slices.ContainsFunc(all, func(o replay.LogDiff) bool { return o.Index == d.Index }) {
 			all = append(all, d)
 		}
@@ -66,7 +66,7 @@ func (in *Input) allDiffs() []replay.LogDiff {
 
 // isAltered: the logs that differ agree on the entry after the range, in one term. Or the range is the very last entry,
 // it is not the first that a leader made, and the logs agree on entries of servers before it.
-func (in *Input) isAltered(diffs []replay.LogDiff) bool {
+func isAltered(ss Sources, diffs []replay.LogDiff) bool {
 	first, last := diffs[0].Index, diffs[len(diffs)-1].Index
 	var holders []int
 	for _, v := range diffs[0].Versions {
@@ -74,11 +74,11 @@ func (in *Input) isAltered(diffs []replay.LogDiff) bool {
 	}
 	after, before := true, true
 	for _, i := range holders {
-		m := in.Members[i]
-		after = after && agreeAt(m, in.Members[holders[0]], last+1)
-		before = before && agreeAt(m, in.Members[holders[0]], first-1) &&
+		m := ss[i]
+		after = after && agreeAt(m, ss[holders[0]], last+1)
+		before = before && agreeAt(m, ss[holders[0]], first-1) &&
 			m.WAL.TermAt(first-1) == m.WAL.TermAt(first) && !nothingShared(m, BootstrapVoters(m), first)
-		if i != holders[0] && m.MemberID == in.Members[holders[0]].MemberID {
+		if i != holders[0] && m.MemberID == ss[holders[0]].MemberID {
 			return false // two copies of one data dir: M12
 		}
 	}
@@ -103,8 +103,8 @@ func (in *Input) blame(a *altered) {
 	var refuted, others []int
 	for _, v := range votes {
 		if slices.ContainsFunc(v, func(i int) bool {
-			return in.contradictsLog(i, a.diffs) ||
-				in.termsFall(i, a.diffs)
+			return contradictsLog(in.Replay, i, a.diffs) ||
+				termsFall(in.Members, i, a.diffs)
 		}) {
 			refuted = append(refuted, v...)
 		} else {
@@ -112,7 +112,7 @@ func (in *Input) blame(a *altered) {
 		}
 	}
 	var why []string
-	if slices.ContainsFunc(refuted, func(i int) bool { return in.termsFall(i, a.diffs) }) {
+	if slices.ContainsFunc(refuted, func(i int) bool { return termsFall(in.Members, i, a.diffs) }) {
 		why = append(why, "the terms of a log never fall")
 	}
 	switch {
@@ -132,17 +132,18 @@ func (in *Input) blame(a *altered) {
 		slices.Sort(a.odd)
 		return
 	}
-	if len(a.odd) > 0 && !slices.ContainsFunc(a.odd, func(i int) bool { return !in.contradictsLog(i, a.diffs) }) {
+	if len(a.odd) > 0 && !slices.ContainsFunc(a.odd,
+		func(i int) bool { return !contradictsLog(in.Replay, i, a.diffs) }) {
 		why = append(why, "the database does not hold what the altered entry would have written")
 	}
 	a.why = strings.Join(why, ", and ")
-	a.believes = !slices.ContainsFunc(a.odd, func(i int) bool { return !in.confirmsLog(i, a.diffs) })
+	a.believes = !slices.ContainsFunc(a.odd, func(i int) bool { return !confirmsLog(in.Replay, i, a.diffs) })
 }
 
 // termsFall reports whether the entries cannot be in a log between their neighbors: terms never fall from one entry to
 // the next (raft paper, 5.3).
-func (in *Input) termsFall(member int, diffs []replay.LogDiff) bool {
-	w := &in.Members[member].WAL
+func termsFall(ss Sources, member int, diffs []replay.LogDiff) bool {
+	w := &ss[member].WAL
 	before := uint64(0)
 	for i := diffs[0].Index - 1; i <= diffs[len(diffs)-1].Index+1; i++ {
 		t := w.TermAt(i)
@@ -156,20 +157,20 @@ func (in *Input) termsFall(member int, diffs []replay.LogDiff) bool {
 
 // contradictsLog reports whether the database of a member holds another effect than one of these entries in its own
 // log.
-func (in *Input) contradictsLog(member int, diffs []replay.LogDiff) bool {
-	return in.outcomeAt(member, diffs, func(o replay.Outcome) bool {
+func contradictsLog(rp *replay.Result, member int, diffs []replay.LogDiff) bool {
+	return outcomeAt(rp, member, diffs, func(o replay.Outcome) bool {
 		return o.State == replay.Contradicted ||
 			o.State == replay.Missing
 	})
 }
 
 // confirmsLog reports whether the database of a member holds the effect of one of these entries as its own log has it.
-func (in *Input) confirmsLog(member int, diffs []replay.LogDiff) bool {
-	return in.outcomeAt(member, diffs, func(o replay.Outcome) bool { return o.State == replay.Applied && o.Sig != 0 })
+func confirmsLog(rp *replay.Result, member int, diffs []replay.LogDiff) bool {
+	return outcomeAt(rp, member, diffs, func(o replay.Outcome) bool { return o.State == replay.Applied && o.Sig != 0 })
 }
 
-func (in *Input) outcomeAt(member int, diffs []replay.LogDiff, is func(replay.Outcome) bool) bool {
-	return slices.ContainsFunc(in.Replay.Events, func(e *replay.Event) bool {
+func outcomeAt(rp *replay.Result, member int, diffs []replay.LogDiff, is func(replay.Outcome) bool) bool {
+	return slices.ContainsFunc(rp.Events, func(e *replay.Event) bool {
 		return slices.ContainsFunc(diffs, func(d replay.LogDiff) bool { return d.Index == e.Index }) &&
 			member < len(e.Outcomes) && is(e.Outcomes[member])
 	})
@@ -177,9 +178,9 @@ func (in *Input) outcomeAt(member int, diffs []replay.LogDiff, is func(replay.Ou
 
 func (in *Input) alteredFinding(a *altered) Finding {
 	first := a.diffs[0]
-	names := in.labelsOf(a.odd)
+	names := in.Members.labelsOf(a.odd)
 	f := Finding{Kind: KindEntriesAltered, Severity: Critical, Class: ClassWALDamage, Members: names,
-		At: At{Term: in.termAt(first.Index), Index: first.Index}}
+		At: At{Term: in.Members.termAt(first.Index), Index: first.Index}}
 	what := fmt.Sprintf("entry %d", first.Index)
 	if n := len(a.diffs); n > 1 {
 		what = fmt.Sprintf("entries %d..%d", first.Index, a.diffs[n-1].Index)
@@ -208,14 +209,6 @@ func (in *Input) alteredFinding(a *altered) Finding {
 	}
 	f.Evidence[0].Field = fieldAltered
 	return in.cut(f)
-}
-
-func (in *Input) labelsOf(positions []int) []string {
-	out := []string{}
-	for _, i := range positions {
-		out = append(out, in.Members[i].Label())
-	}
-	return out
 }
 
 // without leaves out the indexes of altered entries.

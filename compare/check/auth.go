@@ -47,14 +47,14 @@ func runAuthRevisionEqual(in *Input) Result {
 	if len(values) == 1 {
 		return Result{Outcome: Holds}
 	}
-	if b := in.Diff.Find("auth"); b != nil && in.authRow() == nil && !in.authBeyondLog() {
+	if b := in.Diff.Find("auth"); b != nil && authRow(in.Diff) == nil && !authBeyondLog(in.Replay) {
 		if b.Equal != release.Unknown {
 			return Result{Outcome: Holds} // an entry that not all members have applied explains the rest
 		}
 		return Result{Reason: b.Reason}
 	}
 	expected := fmt.Sprintf("one number on all members (lowest is %d)", low)
-	if n, ok := in.authExpected(); ok {
+	if n, ok := authExpected(in.Replay); ok {
 		expected = fmt.Sprintf("%d, as the log gives", n)
 	}
 	for i, m := range in.Members {
@@ -67,9 +67,9 @@ func runAuthRevisionEqual(in *Input) Result {
 	}
 	f.Explanation = "auth revisions: " + strings.Join(parts, ", ") + ". A member drops, without an error in its log, " +
 		"every write whose header carries a lower auth revision than its own."
-	if _, told := in.authExpected(); !told && in.authRow() != nil {
-		row := in.authRow()
-		f.Odd = in.labelsOf(row.Odd(in.Diff.Compared(row)))
+	if _, told := authExpected(in.Replay); !told && authRow(in.Diff) != nil {
+		row := authRow(in.Diff)
+		f.Odd = in.Members.labelsOf(row.Odd(in.Diff.Compared(row)))
 	}
 	f.At.Index, f.At.Term = in.firstAuthBreak()
 	f.Class = ClassLatentDivergence
@@ -77,8 +77,8 @@ func runAuthRevisionEqual(in *Input) Result {
 }
 
 // authRow is the row of the auth revision where it differs between members that can be compared, nil where it does not.
-func (in *Input) authRow() *diff.Row {
-	b := in.Diff.Find("auth")
+func authRow(d *diff.Result) *diff.Row {
+	b := d.Find("auth")
 	if b == nil {
 		return nil
 	}
@@ -94,19 +94,19 @@ func (in *Input) authRow() *diff.Row {
 // is explained by an entry that they or others have not applied.
 func (in *Input) authRevisionsCompared() map[int]bool {
 	out := map[int]bool{}
-	row := in.authRow()
+	row := authRow(in.Diff)
 	for i := range in.Members {
-		out[i] = row == nil || !slices.Contains(row.Out, i) || in.authBeyondLog()
+		out[i] = row == nil || !slices.Contains(row.Out, i) || authBeyondLog(in.Replay)
 	}
 	return out
 }
 
 // authExpected is the auth revision that results from the log alone.
-func (in *Input) authExpected() (uint64, bool) {
-	if in.Replay == nil {
+func authExpected(rp *replay.Result) (uint64, bool) {
+	if rp == nil {
 		return 0, false
 	}
-	for _, r := range in.Replay.Members {
+	for _, r := range rp.Members {
 		if r.Checked && r.AuthKnown {
 			return r.AuthExpected, true
 		}
@@ -116,11 +116,11 @@ func (in *Input) authExpected() (uint64, bool) {
 
 // authBeyondLog reports whether some member's auth revision is outside the range that its own log allows, whatever it
 // has applied.
-func (in *Input) authBeyondLog() bool {
-	if in.Replay == nil {
+func authBeyondLog(rp *replay.Result) bool {
+	if rp == nil {
 		return false
 	}
-	for _, r := range in.Replay.Members {
+	for _, r := range rp.Members {
 		if r.Checked && r.AuthKnown && (len(r.Jumps) > 0 || r.Unexplained != 0) {
 			return true
 		}
@@ -148,20 +148,7 @@ func (in *Input) firstAuthBreak() (index, term uint64) {
 			}
 		}
 	}
-	return index, in.termAt(index)
-}
-
-// termAt returns the term of the entry at index in any log, 0 when none holds it.
-func (in *Input) termAt(index uint64) uint64 {
-	for _, m := range in.Members {
-		if !m.HasWAL() {
-			continue
-		}
-		if t := m.WAL.TermAt(index); t > 0 {
-			return t
-		}
-	}
-	return 0
+	return index, in.Members.termAt(index)
 }
 
 var authRevisionMatchesLog = described(Check{
@@ -189,7 +176,7 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 		if len(r.Jumps) == 0 && r.Unexplained == 0 {
 			continue
 		}
-		fs = append(fs, in.cut(in.authJumpFinding(m, r)))
+		fs = append(fs, in.cut(authJumpFinding(in.Members, m, r)))
 	}
 	if stored == 0 {
 		return Result{Reason: "no member with a log stores an auth revision"}
@@ -200,7 +187,7 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 	return outcome(fs, "")
 }
 
-func (in *Input) authJumpFinding(m *evidence.Member, r *replay.MemberResult) Finding {
+func authJumpFinding(ss Sources, m *evidence.Member, r *replay.MemberResult) Finding {
 	f := Finding{Kind: KindAuthRevisionAgainstLog, Severity: Critical, Members: []string{m.Label()},
 		Refs: refsAuthReplay, Class: ClassLatentDivergence,
 		Title: fmt.Sprintf("%s holds auth revision %d; its log gives %d", m.Label(), m.DB.Auth.Revision,
@@ -208,7 +195,7 @@ func (in *Input) authJumpFinding(m *evidence.Member, r *replay.MemberResult) Fin
 	var said []string
 	for _, j := range r.Jumps {
 		if f.At.Index == 0 {
-			f.At = At{Index: j.Index, Term: in.termAt(j.Index)}
+			f.At = At{Index: j.Index, Term: ss.termAt(j.Index)}
 		}
 		if j.Snapshot > 0 {
 			said = append(said, fmt.Sprintf("with the snapshot received at index %d it took over a database whose "+
@@ -260,7 +247,7 @@ func runPasswordsEqual(in *Input) Result {
 		if !p.Legal {
 			continue
 		}
-		if why := in.ownSalts(p.User); why != "" {
+		if why := ownSalts(in.Replay, p.User); why != "" {
 			return Result{Reason: why}
 		}
 	}
@@ -269,9 +256,9 @@ func runPasswordsEqual(in *Input) Result {
 
 // ownSalts says why differing password hashes of a user cannot be judged, "" when the log shows that each member made a
 // separate one.
-func (in *Input) ownSalts(user string) string {
-	if in.Replay != nil && in.Replay.Survey != nil {
-		if sets := in.Replay.Survey.Passwords(user, in.Replay.Commit); len(sets) > 0 && sets[len(sets)-1].Hash == nil {
+func ownSalts(rp *replay.Result, user string) string {
+	if rp != nil && rp.Survey != nil {
+		if sets := rp.Survey.Passwords(user, rp.Commit); len(sets) > 0 && sets[len(sets)-1].Hash == nil {
 			return ""
 		}
 	}
@@ -300,7 +287,7 @@ func runStaleAuth(in *Input) Result {
 				f.At = At{Term: e.Term, Index: e.Index}
 			}
 			held = held && len(e.Holding) > 0
-			f.Evidence = append(f.Evidence, in.droppedEvidence(m, e, o))
+			f.Evidence = append(f.Evidence, droppedEvidence(in.Members, m, e, o))
 		}
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s dropped %d committed entries that another member applied, because its auth "+
@@ -316,10 +303,10 @@ func runStaleAuth(in *Input) Result {
 	return outcome(fs, "")
 }
 
-func (in *Input) droppedEvidence(m *evidence.Member, e *replay.Event, o replay.Outcome) Evidence {
+func droppedEvidence(ss Sources, m *evidence.Member, e *replay.Event, o replay.Outcome) Evidence {
 	by := fmt.Sprintf("member ..%04x", e.Prefix)
 	if e.Proposer != 0 {
-		by = in.MemberName(e.Proposer)
+		by = ss.MemberName(e.Proposer)
 	}
 	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset),
 		Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),

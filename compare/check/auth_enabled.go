@@ -18,8 +18,8 @@ var authEnabledEqual = described(Check{
 })
 
 // authWitness decides by the log which of two states of authEnabled is right.
-func (in *Input) authWitness(row *diff.Row, at []int) []witness {
-	want, why := in.authByLog(at)
+func (rw *rowWitnesses) authWitness(row *diff.Row, at []int) []witness {
+	want, why := rw.authByLog(at)
 	if want == "" {
 		return nil
 	}
@@ -33,8 +33,8 @@ func (in *Input) authWitness(row *diff.Row, at []int) []witness {
 }
 
 // authByLog says whether auth is on after the entries that all of them have applied, "" when the log does not show it.
-func (in *Input) authByLog(at []int) (enabled, why string) {
-	s, applied := in.Replay.Survey, in.appliedByAll(at)
+func (rw *rowWitnesses) authByLog(at []int) (enabled, why string) {
+	s, applied := rw.Replay.Survey, rw.Members.appliedByAll(at)
 	last := uint64(0)
 	for _, sw := range s.AuthSwitches() {
 		if sw.Index > applied {
@@ -49,7 +49,7 @@ func (in *Input) authByLog(at []int) (enabled, why string) {
 	// A member puts its auth revision into the requests that it proposes only while auth is on for it.
 	by, newest := "", uint64(0)
 	voters := 0
-	for _, m := range in.Members {
+	for _, m := range rw.Members {
 		at := s.LastStamp(m.MemberID)
 		if m.MemberID == 0 || at <= last || at > applied {
 			continue
@@ -62,7 +62,7 @@ func (in *Input) authByLog(at []int) (enabled, why string) {
 	if newest == 0 {
 		return enabled, why
 	}
-	if !in.stampedByOff(at, last, applied) && voters < 2 && last == 0 {
+	if !rw.stampedByOff(at, last, applied) && voters < 2 && last == 0 {
 		return "", "" // the proposer's own state may be wrong
 	}
 	return "true", fmt.Sprintf("auth was on for %s when it proposed entry %d, and no entry turned it off since", by,
@@ -70,10 +70,10 @@ func (in *Input) authByLog(at []int) (enabled, why string) {
 }
 
 // stampedByOff reports whether a member for which auth is off now proposed with an auth revision after the last switch.
-func (in *Input) stampedByOff(at []int, last, applied uint64) bool {
+func (rw *rowWitnesses) stampedByOff(at []int, last, applied uint64) bool {
 	return slices.ContainsFunc(at, func(pos int) bool {
-		m := in.Members[pos]
-		stamp := in.Replay.Survey.LastStamp(m.MemberID)
+		m := rw.Members[pos]
+		stamp := rw.Replay.Survey.LastStamp(m.MemberID)
 		return m.MemberID != 0 && !m.DB.Auth.Enabled && stamp > last && stamp <= applied
 	})
 }

@@ -27,7 +27,7 @@ func runPasswordsFromLog(in *Input) Result {
 		if m.HasDB() {
 			stored += len(m.DB.Auth.Users)
 		}
-		if !m.HasDB() || !m.HasLog() || !in.foundedHere() || in.Replay.Survey == nil ||
+		if !m.HasDB() || !m.HasLog() || !in.Membership().foundedHere() || in.Replay.Survey == nil ||
 			!in.Replay.Covers(0, m.AppliedMax) {
 			continue
 		}
@@ -45,7 +45,7 @@ func runPasswordsFromLog(in *Input) Result {
 				continue
 			}
 			last := sets[len(sets)-1].Index
-			f.add(passwordEvidence(m, u, last), in.termAt(last), last)
+			f.add(passwordEvidence(m, u, last), in.Members.termAt(last), last)
 		}
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s: the password hashes of %d users are in no entry of the log", m.Label(), n)

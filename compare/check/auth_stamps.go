@@ -52,7 +52,7 @@ func (in *Input) authStampFinding(pos int) *Finding {
 	f := &Finding{Kind: KindAuthRevisionBelowStamp, Severity: Critical, Members: []string{m.Label()},
 		Class: ClassLatentDivergence, Refs: refsAuthReplay}
 	show := func(at, stamped uint64, expected string) {
-		f.At = At{Index: at, Term: in.termAt(at)}
+		f.At = At{Index: at, Term: in.Members.termAt(at)}
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth",
 			Key: Bytes("authRevision"), Field: "authRevision",
 			Observed: fmt.Sprint(have), Expected: expected, Show: showDB(m, "auth")},

@@ -9,24 +9,13 @@ import (
 // The checks of family B look at files that are meant to be restored: backups and the streamed snapshots of running
 // members.
 
-// backups are the sources that are backups and could be opened.
-func (in *Input) backups() []*evidence.Member {
-	var out []*evidence.Member
-	for _, m := range in.Members {
-		if (m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindEndpoint) && m.DB != nil {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
 const noBackup = "no source is a backup"
 
 // eachBackup runs a check over every backup that opens. A backup that does not open cannot be checked.
-func (in *Input) eachBackup(judge func(m *evidence.Member) []Finding) Result {
+func (ss Sources) eachBackup(judge func(m *evidence.Member) []Finding) Result {
 	var fs []Finding
 	reason, opened := noBackup, false
-	for _, m := range in.backups() {
+	for _, m := range ss.backups() {
 		if m.DB.Handle == nil {
 			reason = m.Label() + " does not open as a database"
 			continue
@@ -62,7 +51,7 @@ var backupTrailer = described(Check{
 
 func runBackupTrailer(in *Input) Result {
 	var fs []Finding
-	list := in.backups()
+	list := in.Members.backups()
 	if len(list) == 0 {
 		return Result{Reason: noBackup}
 	}
@@ -104,7 +93,7 @@ const metaBytes = 80
 
 func runBackupSize(in *Input) Result {
 	var fs []Finding
-	for _, m := range in.backups() {
+	for _, m := range in.Members.backups() {
 		if m.DB.Handle == nil && m.DB.Size < metaBytes {
 			fs = append(fs, backupFinding(m, KindBackupCut, Critical,
 				fmt.Sprintf("the file is cut short: %d bytes are left", m.DB.Size),
@@ -125,7 +114,7 @@ func runBackupSize(in *Input) Result {
 	if len(fs) > 0 {
 		return outcome(fs, "")
 	}
-	return in.eachBackup(judgeBackupSize)
+	return in.Members.eachBackup(judgeBackupSize)
 }
 
 func judgeBackupSize(m *evidence.Member) []Finding {

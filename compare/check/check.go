@@ -25,7 +25,7 @@ const (
 
 // Input is what checks judge. Replay and Diff are nil when there was nothing to replay or compare.
 type Input struct {
-	Members []*evidence.Member
+	Members Sources
 	Replay  *replay.Result
 	Diff    *diff.Result
 	// MaxRows bounds evidence rows per finding; the rest is counted.
@@ -35,10 +35,8 @@ type Input struct {
 	// Single is true when one source is inspected alone: checks that need several then say so.
 	Single bool
 	// Ctx ends checks that read; nil means that nothing ends them.
-	Ctx context.Context //nolint:containedctx // an input lives for one run
-	// before caches the databases as they were before their last transaction, beforeRows their rows.
-	before     map[*evidence.Member]*evidence.Member
-	beforeRows map[beforeKey]map[string]string
+	Ctx     context.Context //nolint:containedctx // an input lives for one run
+	earlier earlierStates
 }
 
 // Context is the context for checks and causes that read.
@@ -49,35 +47,17 @@ func (in *Input) Context() context.Context {
 	return in.Ctx
 }
 
-type beforeKey struct {
-	m      *evidence.Member
-	bucket string
-	kind   diff.RowKind
+// Membership returns what logs and configurations say about who was a member.
+func (in *Input) Membership() *Membership { return &Membership{Members: in.Members, Replay: in.Replay} }
+
+func (in *Input) provenance() *provenance { return &provenance{Members: in.Members, Replay: in.Replay} }
+
+func (in *Input) rowWitnesses() *rowWitnesses {
+	return &rowWitnesses{Members: in.Members, Replay: in.Replay, Diff: in.Diff, ctx: in.Context(), earlier: &in.earlier}
 }
 
-// stateBefore returns the member before its last transaction, nil if that state proves nothing; see
-// evidence.Member.Before.
-func (in *Input) stateBefore(m *evidence.Member) *evidence.Member {
-	b, ok := in.before[m]
-	if !ok {
-		if in.before == nil {
-			in.before, in.beforeRows = map[*evidence.Member]*evidence.Member{}, map[beforeKey]map[string]string{}
-		}
-		b = m.Before()
-		in.before[m] = b
-	}
-	return b
-}
-
-// rowsBefore are the rows of a small bucket before the member's last transaction.
-func (in *Input) rowsBefore(m *evidence.Member, bucket string, kind diff.RowKind) map[string]string {
-	k := beforeKey{m, bucket, kind}
-	rows, ok := in.beforeRows[k]
-	if !ok {
-		rows = diff.RowsOf(in.stateBefore(m), bucket, kind)
-		in.beforeRows[k] = rows
-	}
-	return rows
+func (in *Input) compactRequests() *compactRequests {
+	return &compactRequests{Members: in.Members, Replay: in.Replay, ctx: in.Context()}
 }
 
 // Check is one invariant.
@@ -149,16 +129,6 @@ func (in *Input) add(f *Finding, e func() Evidence) {
 		return
 	}
 	f.Evidence = append(f.Evidence, e())
-}
-
-// MemberName names a member by its label among the sources, else by its ID.
-func (in *Input) MemberName(id fmt.Stringer) string {
-	for _, m := range in.Members {
-		if m.MemberID != 0 && m.MemberID.String() == id.String() {
-			return m.Label()
-		}
-	}
-	return id.String()
 }
 
 // showLog shows an entry of a member's log; of one that brought no log, what its database holds.

@@ -27,7 +27,7 @@ func runIndexCanMove(in *Input) Result {
 		top := m.HighestTerm()
 		fs = append(fs, Finding{Kind: KindIndexCannotMove, Severity: Critical, Class: ClassLatentDivergence,
 			Members: []string{m.Label()},
-			At:      At{Term: in.termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
+			At:      At{Term: in.Members.termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
 			Title: fmt.Sprintf("%s: the consistent index is %d and cannot move", m.Label(),
 				m.ConsistentIndex()),
 			Explanation: fmt.Sprintf("meta/term is %d, the highest term of the log is %d: a server of 3.5.0 to 3.5.2 "+
@@ -96,17 +96,17 @@ var nothingAboveIndex = described(Check{
 				}
 			}
 			return out
-		}, in.aheadFinding)
+		}, in.Members.aheadFinding)
 	},
 })
 
-func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
+func (ss Sources) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	if s.First == 0 {
-		return in.authAheadFinding(m, s)
+		return ss.authAheadFinding(m, s)
 	}
 	return Finding{Kind: KindEffectsAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
 		Members: []string{m.Label()},
-		At:      At{Term: in.termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
+		At:      At{Term: ss.termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
 		Title: fmt.Sprintf("%s: the database holds the effects of entries %d..%d, its consistent index is %d",
 			m.Label(), s.From, s.To, m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data; the next start applies these entries a second time. Do " +
@@ -120,10 +120,10 @@ func (in *Input) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 				Expected: "no record of an entry above the index", Show: showRev(m, s.First)}}}
 }
 
-func (in *Input) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
+func (ss Sources) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	return Finding{Kind: KindAuthAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
 		Members: []string{m.Label()},
-		At:      At{Term: in.termAt(s.From), Index: s.From},
+		At:      At{Term: ss.termAt(s.From), Index: s.From},
 		Title: fmt.Sprintf("%s: the database holds what the entries %d..%d change of auth, its consistent index is %d",
 			m.Label(), s.From, s.To, m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data; the next start applies these entries a second time and " +
@@ -141,18 +141,18 @@ var appliedOnce = described(Check{
 	ID:    C04,
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
-		return in.stretches(func(r *replay.MemberResult) []replay.Stretch { return r.Reruns }, in.rerunFinding)
+		return in.stretches(func(r *replay.MemberResult) []replay.Stretch { return r.Reruns }, in.Members.rerunFinding)
 	},
 })
 
-func (in *Input) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
+func (ss Sources) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	at := s.Before
 	if at == 0 {
 		at = s.To + 1
 	}
 	f := Finding{Kind: KindEntriesAppliedTwice, Severity: Critical, Class: ClassDataDivergence,
 		Members: []string{m.Label()},
-		At:      At{Term: in.termAt(at), Index: at, Revision: &Rev{Main: s.First}},
+		At:      At{Term: ss.termAt(at), Index: at, Revision: &Rev{Main: s.First}},
 		Title: fmt.Sprintf("%s applied the entries %d..%d a second time (%d revisions)", m.Label(), s.From, s.To,
 			s.Revisions()),
 		Explanation: "a restart executed them again, because the consistent index in the database was too low; its " +

@@ -29,7 +29,7 @@ func runIndexPossible(in *Input) Result {
 		}
 		checked++
 		if m.HasIndexOverride() {
-			fs = append(fs, in.impossibleIndex(m))
+			fs = append(fs, impossibleIndex(in.Members, m))
 		}
 	}
 	if checked == 0 {
@@ -38,10 +38,10 @@ func runIndexPossible(in *Input) Result {
 	return outcome(fs, "")
 }
 
-func (in *Input) impossibleIndex(m *evidence.Member) Finding {
+func impossibleIndex(ss Sources, m *evidence.Member) Finding {
 	stored, fits := m.StoredIndex(), m.ConsistentIndex()
 	f := Finding{Kind: KindIndexAltered, Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
-		At: At{Term: in.termAt(fits), Index: fits},
+		At: At{Term: ss.termAt(fits), Index: fits},
 		Title: fmt.Sprintf("%s: the consistent index %d is impossible, the database ends with entry %d", m.Label(),
 			stored, fits),
 		Explanation: fmt.Sprintf("the log ends at %d and the database holds no effect of a later entry, so the "+
@@ -65,7 +65,7 @@ func (in *Input) impossibleIndex(m *evidence.Member) Finding {
 			Observed: fmt.Sprintf("%d, as after entry %d", m.CurrentRevision(), fits),
 			Expected: "a higher one, if entries after the log had been applied",
 			Show:     showRev(m, m.CurrentRevision())}}
-	for _, o := range in.Members {
+	for _, o := range ss {
 		if o != m && o.HasLog() && o.ClusterID == m.ClusterID && o.LastIndex() < stored {
 			f.Evidence = append(f.Evidence, Evidence{Member: o.Label(), Field: "last index of the log",
 				Observed: fmt.Sprint(o.LastIndex()),

@@ -10,7 +10,7 @@ import (
 
 // alteredClusterIDs explains several cluster IDs by altered metadata: every source with another ID than the most
 // frequent one shares requests with a source that has it. It returns nil if that does not explain all of them.
-func (in *Input) alteredClusterIDs(by map[dumplog.ID][]string) []Finding {
+func alteredClusterIDs(ss Sources, by map[dumplog.ID][]string) []Finding {
 	var usual dumplog.ID
 	tie := false
 	for id, ms := range by {
@@ -22,11 +22,11 @@ func (in *Input) alteredClusterIDs(by map[dumplog.ID][]string) []Finding {
 		}
 	}
 	var fs []Finding
-	for _, m := range in.Members {
+	for _, m := range ss {
 		if m.ClusterID == 0 || m.ClusterID == usual && !tie {
 			continue
 		}
-		o := in.sharesLogWith(m)
+		o := ss.sharesLogWith(m)
 		if o == nil {
 			return nil
 		}
@@ -36,16 +36,6 @@ func (in *Input) alteredClusterIDs(by map[dumplog.ID][]string) []Finding {
 		fs = append(fs, clusterIDFinding([]*evidence.Member{m}, o))
 	}
 	return fs
-}
-
-// sharesLogWith returns a source of another cluster ID whose log holds requests of the member's log.
-func (in *Input) sharesLogWith(m *evidence.Member) *evidence.Member {
-	for _, o := range in.Members {
-		if o.ClusterID != 0 && o.ClusterID != m.ClusterID && sharesRequests(m, o) {
-			return o
-		}
-	}
-	return nil
 }
 
 // sharesRequests reports whether two logs hold the same requests of servers. Request IDs are unique, unlike the entries

@@ -1,9 +1,11 @@
 package check
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -28,11 +30,11 @@ func runCompactMarks(in *Input) Result {
 		switch {
 		case f != nil && (s == nil || f.Main > s.Main):
 			fs = append(fs, finishedAboveScheduled(m, s, f))
-		case in.neverRequested(m):
+		case in.compactRequests().neverRequested(m):
 			fs = append(fs, scheduledAlone(m, s, "no entry of the log requests it",
 				"the revision of a compaction in the log"))
 		default:
-			if o := in.belowScheduled(m); o != nil {
+			if o := in.compactRequests().belowScheduled(m); o != nil {
 				fs = append(fs, scheduledAlone(m, s, fmt.Sprintf("%s, which has applied as much, is at revision %d",
 					o.Label(), o.CurrentRevision()),
 					"at most the revision of the cluster"))
@@ -59,18 +61,25 @@ func scheduledAlone(m *evidence.Member, s *dumpdb.Rev, why, expected string) Fin
 			Observed: s.String(), Expected: expected, Show: showDB(m, "meta")}}}
 }
 
+// compactRequests answers which compactions the logs request.
+type compactRequests struct {
+	Members Sources
+	Replay  *replay.Result
+	ctx     context.Context //nolint:containedctx // for one question
+}
+
 // belowScheduled returns another member that has applied as much, or all that could raise the revision, whose newest
 // record is the same and whose revision is below the compaction that m has scheduled; nil when there is none. A server
 // refuses to compact above its revision.
-func (in *Input) belowScheduled(m *evidence.Member) *evidence.Member {
+func (cr *compactRequests) belowScheduled(m *evidence.Member) *evidence.Member {
 	s, f, kv := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact, m.DB.KV
 	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || s.Main <= kv.LastRev.Main ||
 		!m.Version.Follows(release.IndexWithEveryEntry) {
 		return nil
 	}
-	for _, o := range in.Members {
+	for _, o := range cr.Members {
 		if o != m && o.HasDB() && o.HasLog() && o.ClusterID == m.ClusterID && o.DB.KV != nil && !o.DB.KVDamaged &&
-			o.DB.KV.LastRev == kv.LastRev && o.CurrentRevision() < s.Main && in.requestsNone(m, o.AppliedMin) {
+			o.DB.KV.LastRev == kv.LastRev && o.CurrentRevision() < s.Main && cr.requestsNone(m, o.AppliedMin) {
 			return o
 		}
 	}
@@ -79,14 +88,14 @@ func (in *Input) belowScheduled(m *evidence.Member) *evidence.Member {
 
 // requestsNone reports whether the logs hold all entries that m has applied above an index, and none requests the
 // scheduled compaction.
-func (in *Input) requestsNone(m *evidence.Member, above uint64) bool {
+func (cr *compactRequests) requestsNone(m *evidence.Member, above uint64) bool {
 	if above >= m.AppliedMax {
 		return true
 	}
-	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 || !in.Replay.Covers(above, m.AppliedMax) {
+	if cr.Replay == nil || len(cr.Replay.LogDiffs) > 0 || !cr.Replay.Covers(above, m.AppliedMax) {
 		return false
 	}
-	c, ok := in.compactionsFor(m, m.DB.Meta.ScheduledCompact.Main, nil)
+	c, ok := cr.compactionsFor(m, m.DB.Meta.ScheduledCompact.Main, nil)
 	return ok && !c.requested
 }
 
@@ -109,26 +118,26 @@ func finishedAboveScheduled(m *evidence.Member, s, f *dumpdb.Rev) Finding {
 
 // neverRequested reports whether a compaction is scheduled and unfinished that no log requests, and the logs hold every
 // entry that could have requested it.
-func (in *Input) neverRequested(m *evidence.Member) bool {
+func (cr *compactRequests) neverRequested(m *evidence.Member) bool {
 	s, f, kv := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact, m.DB.KV
 	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || kv.BumpMarker.Main >= s.Main {
 		return false
 	}
-	if in.Replay == nil || in.Replay.First == 0 || len(in.Replay.LogDiffs) > 0 || !m.HasLog() ||
+	if cr.Replay == nil || cr.Replay.First == 0 || len(cr.Replay.LogDiffs) > 0 || !m.HasLog() ||
 		!m.Version.Follows(release.IndexWithEveryEntry) {
 		return false
 	}
-	c, ok := in.compactionsFor(m, s.Main, f)
+	c, ok := cr.compactionsFor(m, s.Main, f)
 	switch {
 	case !ok || c.requested:
 		return false
-	case in.Replay.First == 1 && !in.anyRestored() && (kv.BumpMarker == dumpdb.Rev{}):
-		return in.Replay.Covers(0, m.AppliedMax)
+	case cr.Replay.First == 1 && !cr.Members.anyRestored() && (kv.BumpMarker == dumpdb.Rev{}):
+		return cr.Replay.Covers(0, m.AppliedMax)
 	}
 	// The compaction before it is finished. Had the scheduled one come first, the revision was at least that high
 	// already, and no later write would be below it.
 	return c.finished > 0 && c.lastPut > c.finished && s.Main > kv.LastRev.Main &&
-		in.Replay.Covers(c.finished, m.AppliedMax)
+		cr.Replay.Covers(c.finished, m.AppliedMax)
 }
 
 // compactions is what the logs say about the compactions that one database names.
@@ -140,12 +149,13 @@ type compactions struct {
 }
 
 // compactionsFor reads the logs of all members of the cluster; ok is false when damage hides a part of one.
-func (in *Input) compactionsFor(m *evidence.Member, scheduled int64, finished *dumpdb.Rev) (c compactions, ok bool) {
-	for _, o := range in.Members {
+func (cr *compactRequests) compactionsFor(m *evidence.Member, scheduled int64, finished *dumpdb.Rev) (c compactions,
+	ok bool) {
+	for _, o := range cr.Members {
 		if !o.HasLog() || o.ClusterID != m.ClusterID {
 			continue
 		}
-		for e, err := range o.WAL.Log.Entries(in.Context(), &o.WAL.Summary) {
+		for e, err := range o.WAL.Log.Entries(cr.ctx, &o.WAL.Summary) {
 			if err != nil {
 				return c, false
 			}
@@ -165,14 +175,4 @@ func (in *Input) compactionsFor(m *evidence.Member, scheduled int64, finished *d
 		}
 	}
 	return c, true
-}
-
-// anyRestored reports whether the log of any member shows that the cluster was restored from a backup.
-func (in *Input) anyRestored() bool {
-	for _, m := range in.Members {
-		if Restored(m) {
-			return true
-		}
-	}
-	return false
 }

@@ -84,10 +84,11 @@ func runCommitInLog(in *Input) Result {
 			continue
 		}
 		fs = append(fs, Finding{Kind: KindCommitBeyondLog, Severity: Critical, Class: ClassWALDamage,
-			Members:     []string{m.Label()},
-			At:          At{Index: last + 1},
-			Title:       fmt.Sprintf("%s: HardState says commit %d, the log ends at %d", m.Label(), commit, last),
-			Explanation: "entries that were committed are no longer in the log; " + in.holders(m, last+1, commit),
+			Members: []string{m.Label()},
+			At:      At{Index: last + 1},
+			Title:   fmt.Sprintf("%s: HardState says commit %d, the log ends at %d", m.Label(), commit, last),
+			Explanation: "entries that were committed are no longer in the log; " +
+				in.Members.holders(m, last+1, commit),
 			Evidence: []Evidence{{Member: m.Label(), File: s.HardStatePos.Segment, Offset: Int64(s.HardStatePos.Offset),
 				Field:    "HardState.commit",
 				Observed: fmt.Sprint(commit), Expected: fmt.Sprintf("at most %d", last), Show: showLogAs(m, "--raw")}}})

@@ -76,20 +76,7 @@ func runDBPages(in *Input) Result {
 	if !seen {
 		return Result{Reason: cmp.Or(strings.TrimSpace(foreign), "no source brought a database")}
 	}
-	return outcome(fs, foreign+in.unreadableDBs())
-}
-
-// unreadableDBs names databases that could not be opened for another reason than damage.
-func (in *Input) unreadableDBs() string {
-	s := ""
-	for _, m := range in.Members {
-		for _, p := range m.Problems {
-			if p.Part == "db" && m.DB == nil {
-				s += fmt.Sprintf("%s: %s: %v; ", m.Label(), p.File, p.Err)
-			}
-		}
-	}
-	return s
+	return outcome(fs, foreign+in.Members.unreadableDBs())
 }
 
 // cutFirst orders the damage of a file that lost its end: lost parts come before the pages that refer to them.
@@ -242,7 +229,7 @@ func runDBNotAhead(in *Input) Result {
 		}
 		checked++
 		last, ci := m.LastIndex(), m.ConsistentIndex()
-		if ci <= last || justInstalled(m) || in.tornCopy(m) != nil {
+		if ci <= last || justInstalled(m) || in.provenance().tornCopy(m) != nil {
 			continue
 		}
 		fs = append(fs, Finding{Kind: KindDBBeyondLog, Severity: Error, Class: ClassWALDamage,

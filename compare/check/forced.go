@@ -23,17 +23,17 @@ func runForced(in *Input) Result {
 	var fs []Finding
 	for i := range in.Replay.Forced {
 		r := &in.Replay.Forced[i]
-		fs = append(fs, in.forcedFinding(r))
+		fs = append(fs, forcedFinding(in.Members, r))
 		if f := in.forcedDrop(r); f != nil {
 			fs = append(fs, *f)
 		}
-		fs = append(fs, in.keptLearners(r)...)
+		fs = append(fs, keptLearners(in.Members, r)...)
 	}
 	return outcome(fs, "")
 }
 
-func (in *Input) forcedFinding(r *replay.Forced) Finding {
-	m := in.Members[r.Member]
+func forcedFinding(ss Sources, r *replay.Forced) Finding {
+	m := ss[r.Member]
 	f := Finding{Kind: KindClusterForced, Severity: Info, Members: []string{m.Label()},
 		At:    At{Term: r.Term, Index: r.First},
 		Title: fmt.Sprintf("%s: a new cluster was forced at %d/%d", m.Label(), r.Term, r.First),
@@ -43,7 +43,7 @@ func (in *Input) forcedFinding(r *replay.Forced) Finding {
 			Field:    "forced removal",
 			Observed: fmt.Sprintf("entries %d..%d remove members without the ID of a request", r.First, r.Last),
 			Expected: "removals that a client asked for", Show: showLog(m, r.First)}}}
-	for _, o := range in.Members {
+	for _, o := range ss {
 		if o != m && slices.Contains(r.Removed, o.MemberID) && o.Commit < r.Last {
 			f.Severity, f.Class = Error, ClassMembership
 			f.Members = append(f.Members, o.Label())
@@ -99,8 +99,8 @@ func addedAfter(m *evidence.Member, id dumplog.ID, index uint64) bool {
 }
 
 // keptLearners are learners that the cluster had before the forced start and still has.
-func (in *Input) keptLearners(r *replay.Forced) []Finding {
-	m := in.Members[r.Member]
+func keptLearners(ss Sources, r *replay.Forced) []Finding {
+	m := ss[r.Member]
 	var fs []Finding
 	for _, id := range m.Membership.Learners {
 		if addedAfter(m, id, r.Last) {

@@ -28,7 +28,7 @@ func runNoFreelistPage(in *Input) Result {
 			continue
 		}
 		kind, field := KindFreelistStored, "freelist"
-		if in.storesAlone(m) {
+		if storesAlone(in.Members, m) {
 			kind, field = KindFreelistStoredAlone, "freelist, unlike other members"
 		}
 		fs = append(fs, Finding{Kind: kind, Severity: Info, Members: []string{m.Label()},
@@ -39,12 +39,12 @@ func runNoFreelistPage(in *Input) Result {
 				Field: field, Observed: fmt.Sprintf("page %d", p.Freelist),
 				Expected: "none (all ones)", Show: showDB(m, "--pages")}}})
 	}
-	return outcome(fs, in.unreadableDBs())
+	return outcome(fs, in.Members.unreadableDBs())
 }
 
 // storesAlone reports whether another member of the cluster does not store a freelist.
-func (in *Input) storesAlone(m *evidence.Member) bool {
-	return slices.ContainsFunc(in.Members, func(o *evidence.Member) bool {
+func storesAlone(ss Sources, m *evidence.Member) bool {
+	return slices.ContainsFunc(ss, func(o *evidence.Member) bool {
 		return o != m && o.HasDB() && o.ClusterID == m.ClusterID && o.ClusterID != 0 &&
 			o.DB.Handle.Meta().Freelist == noFreelistStored
 	})

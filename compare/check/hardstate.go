@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // alteredVotes are the findings about HardStates with a vote that the member cannot have given.
-func (in *Input) alteredVotes(m *evidence.Member) []Finding {
+func (pv *provenance) alteredVotes(m *evidence.Member) []Finding {
 	var fs []Finding
 	s := &m.WAL.Summary
 	for _, v := range s.OddVotes {
-		fs = append(fs, in.voteFinding(m, v, fmt.Sprintf("a HardState of term %d says vote %s between others that "+
+		fs = append(fs, voteFinding(m, v, fmt.Sprintf("a HardState of term %d says vote %s between others that "+
 			"say another one", v.Term, v.For),
 			"a member stores its vote before it gives it, and keeps it until the term ends",
 			"the vote of the HardStates around it"))
@@ -21,13 +22,13 @@ func (in *Input) alteredVotes(m *evidence.Member) []Finding {
 	for _, v := range s.Votes {
 		switch {
 		case slices.ContainsFunc(s.OddVotes, func(o dumplog.Vote) bool { return o.Pos == v.Pos }):
-		case in.neverAMember(m, v):
-			fs = append(fs, in.voteFinding(m, v,
+		case pv.neverAMember(m, v):
+			fs = append(fs, voteFinding(m, v,
 				fmt.Sprintf("a HardState of term %d says vote %s, which was never a member", v.Term, v.For),
 				"no configuration, member list or conf change knows the ID, in a log that continues to that term or a "+
 					"later one or in the logs of all voters", "the ID of a member"))
-		case in.wasNoCandidate(m, v):
-			fs = append(fs, in.voteFinding(m, v,
+		case pv.wasNoCandidate(m, v):
+			fs = append(fs, voteFinding(m, v,
 				fmt.Sprintf("a HardState of term %d says vote %s, which was no candidate in that term", v.Term, v.For),
 				"a candidate votes for itself. The log of that member says another vote, and the log of the member "+
 					"that it voted for agrees", "a candidate of the term"))
@@ -36,9 +37,9 @@ func (in *Input) alteredVotes(m *evidence.Member) []Finding {
 	return fs
 }
 
-func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanation, expected string) Finding {
+func voteFinding(m *evidence.Member, v dumplog.Vote, title, explanation, expected string) Finding {
 	return Finding{Kind: KindVoteAltered, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
-		At:          in.termStart(m, v.Term),
+		At:          termStart(m, v.Term),
 		Title:       m.Label() + ": " + title,
 		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
 		Evidence: []Evidence{{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: "HardState.vote",
@@ -49,10 +50,10 @@ func (in *Input) voteFinding(m *evidence.Member, v dumplog.Vote, title, explanat
 // neverAMember reports whether no source knows the candidate although one would have to. A candidate was a voter before
 // its term began. A source with a current configuration and a log that reaches that term or a later one holds the
 // change that added it. For a term without entries, one of the logs of all voters holds it.
-func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
+func (pv *provenance) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
 	witness := false
-	for _, o := range in.Members {
-		if o.ClusterID != 0 && in.apart(o, m) {
+	for _, o := range pv.Members {
+		if o.ClusterID != 0 && pv.apart(o, m) {
 			continue
 		}
 		if o.MemberID == v.For || knows(&o.Membership, v.For) ||
@@ -61,39 +62,39 @@ func (in *Input) neverAMember(m *evidence.Member, v dumplog.Vote) bool {
 		}
 		whole := o.HasLog() && o.WAL.Summary.FirstIndex == 1 || o.HasDB() // these know who was removed
 		witness = witness || o.HasLog() && o.ConfigurationCurrent() && whole &&
-			(o.WAL.Summary.LastTerm >= v.Term || in.hasLogsOfVoters(o))
+			(o.WAL.Summary.LastTerm >= v.Term || pv.hasLogsOfVoters(o))
 	}
 	return witness
 }
 
 // hasLogsOfVoters reports whether the logs of all voters of a member's configuration are among the sources.
-func (in *Input) hasLogsOfVoters(m *evidence.Member) bool {
+func (pv *provenance) hasLogsOfVoters(m *evidence.Member) bool {
 	return len(m.Membership.Voters) > 0 && !slices.ContainsFunc(m.Membership.Voters, func(id dumplog.ID) bool {
-		o := in.byID(id)
-		return o == nil || !o.HasLog() || o.ClusterID != m.ClusterID || in.apart(o, m)
+		o := pv.Members.byID(id)
+		return o == nil || !o.HasLog() || o.ClusterID != m.ClusterID || pv.apart(o, m)
 	})
 }
 
 // wasNoCandidate reports whether the member that got the vote voted for another member, whose log agrees.
-func (in *Input) wasNoCandidate(m *evidence.Member, v dumplog.Vote) bool {
-	c := in.byID(v.For)
-	if c == nil || c == m || v.For == m.MemberID || in.apart(c, m) {
+func (pv *provenance) wasNoCandidate(m *evidence.Member, v dumplog.Vote) bool {
+	c := pv.Members.byID(v.For)
+	if c == nil || c == m || v.For == m.MemberID || pv.apart(c, m) {
 		return false
 	}
-	own, ok := in.onlyVote(c, v.Term)
+	own, ok := onlyVote(c, v.Term)
 	if !ok || own == v.For {
 		return false
 	}
-	other := in.byID(own)
-	if other == nil || other == c || other == m || in.apart(other, c) {
+	other := pv.Members.byID(own)
+	if other == nil || other == c || other == m || pv.apart(other, c) {
 		return false
 	}
-	theirs, ok := in.onlyVote(other, v.Term)
+	theirs, ok := onlyVote(other, v.Term)
 	return ok && theirs == own
 }
 
 // onlyVote is the vote of a member in a term, if its log shows exactly one.
-func (in *Input) onlyVote(m *evidence.Member, term uint64) (vote dumplog.ID, ok bool) {
+func onlyVote(m *evidence.Member, term uint64) (vote dumplog.ID, ok bool) {
 	if !m.HasWAL() || len(m.WAL.Summary.OddVotes) > 0 {
 		return 0, false
 	}
@@ -109,12 +110,12 @@ func (in *Input) onlyVote(m *evidence.Member, term uint64) (vote dumplog.ID, ok 
 
 // statesGone: a member stores the term of a leader before it proposes to it, so the log of one that proposed something
 // holds a HardState.
-func (in *Input) statesGone(m *evidence.Member) *Finding {
+func statesGone(rp *replay.Result, m *evidence.Member) *Finding {
 	s := &m.WAL.Summary
-	if s.HardState != nil || len(s.Damage) > 0 || in.Replay == nil || in.Replay.Survey == nil {
+	if s.HardState != nil || len(s.Damage) > 0 || rp == nil || rp.Survey == nil {
 		return nil
 	}
-	for _, st := range in.Replay.Survey.Starts[m.MemberID] {
+	for _, st := range rp.Survey.Starts[m.MemberID] {
 		if s.TermAt(st.Index) == 0 {
 			continue
 		}

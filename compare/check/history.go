@@ -22,19 +22,19 @@ func runOneHistory(in *Input) Result {
 	var fs []Finding
 	for _, c := range in.Replay.Copies {
 		if c.Forked {
-			fs = append(fs, in.forkFinding(c))
+			fs = append(fs, forkFinding(in.Members, c))
 		}
 	}
-	if f := in.twinFinding(); f != nil {
+	if f := in.provenance().twinFinding(); f != nil {
 		fs = append(fs, *f)
 	}
 	for _, m := range in.Members {
-		if o := in.restoredAlone(m); o != nil {
+		if o := in.Members.restoredAlone(m); o != nil {
 			fs = append(fs, restoredAloneFinding(m, o))
 		}
 	}
 	for _, o := range in.Replay.Overlaps {
-		fs = append(fs, in.overlapFinding(o))
+		fs = append(fs, overlapFinding(in.Members, o))
 	}
 	return outcome(fs, "")
 }
@@ -66,11 +66,11 @@ func nothingShared(m *evidence.Member, founded, differ uint64) bool {
 	return founded > 0 && differ > founded && (m.WAL.First.Index == 0 || m.WAL.First.Index >= differ)
 }
 
-func (in *Input) forkFinding(c replay.Copies) Finding {
-	a, b := in.Members[c.A], in.Members[c.B]
+func forkFinding(ss Sources, c replay.Copies) Finding {
+	a, b := ss[c.A], ss[c.B]
 	f := Finding{Kind: KindDataDirCloned, Severity: Critical, Class: ClassMemberLostData,
 		Members: []string{a.Label(), b.Label()},
-		At:      At{Index: c.Index + 1, Term: in.termAt(c.Index + 1)},
+		At:      At{Index: c.Index + 1, Term: ss.termAt(c.Index + 1)},
 		Title: fmt.Sprintf("member %s has two histories: %s and %s diverge after index %d", a.MemberID, a.Label(),
 			b.Label(), c.Index)}
 	field := "cloned data dir"
@@ -96,11 +96,11 @@ func recordEvidence(m *evidence.Member, field string, pos dumplog.Pos) Evidence 
 }
 
 // twinFinding: members of one cluster ID whose logs differ at a committed index and share only their beginning.
-func (in *Input) twinFinding() *Finding {
-	if len(in.Replay.LogDiffs) == 0 {
+func (pv *provenance) twinFinding() *Finding {
+	if len(pv.Replay.LogDiffs) == 0 {
 		return nil
 	}
-	d := in.Replay.LogDiffs[0]
+	d := pv.Replay.LogDiffs[0]
 	f := &Finding{Kind: KindTwinClusters, Severity: Critical, Class: ClassForeignCluster, At: At{Index: d.Index},
 		Title: fmt.Sprintf("the logs have nothing in common after their beginning: they differ from index %d on",
 			d.Index),
@@ -108,7 +108,7 @@ func (in *Input) twinFinding() *Finding {
 			"names, peer URLs and token"}
 	restored := 0
 	for _, i := range sortedKeys(d.By) {
-		m := in.Members[i]
+		m := pv.Members[i]
 		if n := BootstrapVoters(m); n == 0 || !nothingShared(m, n, d.Index) {
 			return nil
 		}
@@ -128,17 +128,17 @@ func (in *Input) twinFinding() *Finding {
 // apart reports whether two members belong to clusters that only share IDs: their logs differ at the first committed
 // index at which logs differ, and share only the entries of a bootstrap. Votes and terms of one then say nothing about
 // the other.
-func (in *Input) apart(a, b *evidence.Member) bool {
+func (pv *provenance) apart(a, b *evidence.Member) bool {
 	if a.ClusterID != b.ClusterID {
 		return true
 	}
-	if in.Replay == nil || len(in.Replay.LogDiffs) == 0 {
+	if pv.Replay == nil || len(pv.Replay.LogDiffs) == 0 {
 		return false
 	}
-	d := in.Replay.LogDiffs[0]
+	d := pv.Replay.LogDiffs[0]
 	entry := map[*evidence.Member]string{}
 	for i, e := range d.By {
-		entry[in.Members[i]] = e
+		entry[pv.Members[i]] = e
 	}
 	for _, m := range []*evidence.Member{a, b} {
 		if n := BootstrapVoters(m); entry[m] == "" || n == 0 || !nothingShared(m, n, d.Index) {
@@ -146,23 +146,6 @@ func (in *Input) apart(a, b *evidence.Member) bool {
 		}
 	}
 	return entry[a] != entry[b]
-}
-
-// restoredAlone returns a member that shows that the cluster is older than the restore that wrote m.
-func (in *Input) restoredAlone(m *evidence.Member) *evidence.Member {
-	n := BootstrapVoters(m)
-	if !Restored(m) || n == 0 {
-		return nil
-	}
-	for _, o := range in.Members {
-		if o == m || o.ClusterID != m.ClusterID || !o.HasLog() || o.Commit <= n {
-			continue
-		}
-		if o.WAL.Summary.Start == dumplog.StartBootstrap {
-			return o
-		}
-	}
-	return nil
 }
 
 func restoredAloneFinding(m, o *evidence.Member) Finding {
@@ -184,16 +167,16 @@ func restoredAloneFinding(m, o *evidence.Member) Finding {
 			Command: removeMember(m.MemberID)}}}
 }
 
-func (in *Input) overlapFinding(o replay.Overlap) Finding {
-	name := in.MemberName(o.Member)
+func overlapFinding(ss Sources, o replay.Overlap) Finding {
+	name := ss.MemberName(o.Member)
 	f := Finding{Kind: KindTwoProcesses, Severity: Critical, Class: ClassMemberLostData, Members: []string{name},
-		At:    At{Index: o.Old, Term: in.termAt(o.Old)},
+		At:    At{Index: o.Old, Term: ss.termAt(o.Old)},
 		Title: fmt.Sprintf("two processes of member %s proposed at the same time", o.Member),
 		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the process that proposed "+
 			"entry %d, and the older process proposed entry %d after that: the data dir was copied and both ran",
 			o.Publish, o.Old, o.New)}
 	show := func(index uint64) shell.Command {
-		for _, m := range in.Members {
+		for _, m := range ss {
 			if m.HasLog() && m.WAL.Summary.FirstIndex <= index && index <= m.WAL.Summary.LastIndex {
 				return showLog(m, index)
 			}

@@ -22,8 +22,8 @@ func runNotRemoved(in *Input) Result {
 			continue
 		}
 		checked++
-		if by, ev := in.removedBy(m); by != nil {
-			fs = append(fs, in.removedFinding(m, ev))
+		if by, ev := in.Membership().removedBy(m); by != nil {
+			fs = append(fs, in.Membership().removedFinding(m, ev))
 		}
 	}
 	if checked == 0 {
@@ -32,25 +32,7 @@ func runNotRemoved(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// allRemoved reports whether none of the sources is the data dir of a member.
-func (in *Input) allRemoved() bool {
-	return !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
-		return m.MemberID != 0 &&
-			!in.IsRemoved(m)
-	})
-}
-
-// IsRemoved reports whether the source is the data dir of a member that was removed from its cluster, other than by a
-// forced start.
-func (in *Input) IsRemoved(m *evidence.Member) bool {
-	if m.MemberID == 0 {
-		return false
-	}
-	by, _ := in.removedBy(m)
-	return by != nil
-}
-
-func (in *Input) removedFinding(m *evidence.Member, ev removal) Finding {
+func (mb *Membership) removedFinding(m *evidence.Member, ev removal) Finding {
 	f := Finding{Kind: KindDataDirOfRemoved, Severity: Warning, Members: []string{m.Label()}, At: ev.at,
 		Title: fmt.Sprintf("%s is the data dir of member %s, which was removed", m.Label(), m.MemberID),
 		Explanation: "a server refuses to start on it, and its content ends where it was cut off. It says nothing of " +
@@ -58,7 +40,7 @@ func (in *Input) removedFinding(m *evidence.Member, ev removal) Finding {
 		Evidence: []Evidence{ev.Evidence},
 		Remedy: []Remedy{{Text: "leave " + m.Label() + " out, and start no server on it",
 			Risk: "what only this member holds is lost when the dir is deleted"}}}
-	if why, more := in.removedMatters(m); why != "" {
+	if why, more := mb.removedMatters(m); why != "" {
 		f.Severity, f.Class = Error, ClassMembership
 		f.Explanation = "a server refuses to start on it, and its content ends where it was cut off. " + why
 		f.Evidence = append(f.Evidence, more)
@@ -68,11 +50,11 @@ func (in *Input) removedFinding(m *evidence.Member, ev removal) Finding {
 }
 
 // removedMatters says why the dir of a removed member is more than a note, "" when it is not.
-func (in *Input) removedMatters(m *evidence.Member) (why string, ev Evidence) {
+func (mb *Membership) removedMatters(m *evidence.Member) (why string, ev Evidence) {
 	var members []*evidence.Member
 	var last uint64
-	for _, o := range in.Members {
-		if o.MemberID != 0 && o.ClusterID == m.ClusterID && !in.IsRemoved(o) {
+	for _, o := range mb.Members {
+		if o.MemberID != 0 && o.ClusterID == m.ClusterID && !mb.IsRemoved(o) {
 			members, last = append(members, o), max(last, o.LastIndex(), o.ConsistentIndex())
 		}
 	}
@@ -89,7 +71,7 @@ func (in *Input) removedMatters(m *evidence.Member) (why string, ev Evidence) {
 	}
 	for _, o := range members {
 		for id, name := range o.Membership.Names {
-			here := slices.ContainsFunc(in.Members, func(x *evidence.Member) bool { return x.MemberID == id })
+			here := slices.ContainsFunc(mb.Members, func(x *evidence.Member) bool { return x.MemberID == id })
 			if name == m.Label() && !here && (slices.Contains(o.Membership.Voters, id) ||
 				slices.Contains(o.Membership.Learners, id)) {
 				ev.Field, ev.Observed, ev.Expected, ev.Show = "member of that name", m.MemberID.String(), id.String(),
@@ -107,31 +89,6 @@ type removal struct {
 	at At
 }
 
-// removedBy returns the source that shows the removal of m, m itself included.
-func (in *Input) removedBy(m *evidence.Member) (*evidence.Member, removal) {
-	for _, o := range in.Members {
-		if o.ClusterID != m.ClusterID || in.forcedOut(o, m.MemberID) {
-			continue
-		}
-		for _, c := range confChanges(o) {
-			if c.Change.NodeID == m.MemberID && c.Index <= o.Commit && !c.Refused &&
-				c.Change.Type == dumplog.ConfChangeRemoveNode && !addedAfter(o, m.MemberID, c.Index) {
-				return o, removal{Evidence{Member: o.Label(), File: c.Pos.Segment, Offset: Int64(c.Pos.Offset),
-					Field: fmt.Sprintf("entry %d/%d", c.Term, c.Index), Key: Bytes(m.MemberID.String()),
-					Observed: "removed", Expected: "a member", Show: showLog(o, c.Index)},
-					At{Term: c.Term, Index: c.Index}}
-			}
-		}
-		if slices.Contains(o.Membership.Removed, m.MemberID) && !slices.Contains(o.Membership.Voters, m.MemberID) &&
-			!slices.Contains(o.Membership.Learners, m.MemberID) {
-			return o, removal{Evidence: Evidence{Member: o.Label(), Bucket: "members_removed",
-				Key: Bytes(m.MemberID.String()), Observed: "removed", Expected: "a member",
-				Show: showDB(o, "members_removed")}}
-		}
-	}
-	return nil, removal{}
-}
-
 func confChanges(m *evidence.Member) []evidence.ConfEntry {
 	if !m.HasWAL() {
 		return nil
@@ -145,19 +102,6 @@ func changedMember(m *evidence.Member, id dumplog.ID) bool {
 	return slices.ContainsFunc(confChanges(m), func(c evidence.ConfEntry) bool {
 		return c.Change.NodeID == id && !c.Refused
 	})
-}
-
-// forcedOut reports whether a forced start in o's log removed the member.
-func (in *Input) forcedOut(o *evidence.Member, id dumplog.ID) bool {
-	if in.Replay == nil {
-		return false
-	}
-	for i := range in.Replay.Forced {
-		if f := &in.Replay.Forced[i]; in.Members[f.Member] == o && slices.Contains(f.Removed, id) {
-			return true
-		}
-	}
-	return false
 }
 
 var belongsHere = described(Check{
@@ -174,10 +118,10 @@ func runBelongsHere(in *Input) Result {
 			continue
 		}
 		checked++
-		if f := in.unknownMember(m); f != nil {
+		if f := unknownMember(in.Members, m); f != nil {
 			fs = append(fs, *f)
 		}
-		if f := in.otherName(m); f != nil {
+		if f := otherName(m); f != nil {
 			fs = append(fs, *f)
 		}
 	}
@@ -188,9 +132,9 @@ func runBelongsHere(in *Input) Result {
 }
 
 // unknownMember: all sources that could know the ID are given, and none does.
-func (in *Input) unknownMember(m *evidence.Member) *Finding {
+func unknownMember(ss Sources, m *evidence.Member) *Finding {
 	var asked []string
-	for _, o := range in.Members {
+	for _, o := range ss {
 		ms := &o.Membership
 		if o.ClusterID != m.ClusterID && o.ClusterID != 0 {
 			continue
@@ -228,7 +172,7 @@ func knows(ms *evidence.Membership, id dumplog.ID) bool {
 }
 
 // otherName: the source was given under the name of another member.
-func (in *Input) otherName(m *evidence.Member) *Finding {
+func otherName(m *evidence.Member) *Finding {
 	if m.NodeName == "" || m.NodeName == m.Label() {
 		return nil
 	}

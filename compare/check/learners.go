@@ -15,20 +15,20 @@ var learnersMove = described(Check{
 })
 
 func runLearnersMove(in *Input) Result {
-	top := in.newestConfiguration()
+	top := in.Members.newestConfiguration()
 	if top == nil {
 		return Result{Reason: "no source shows raft's configuration"}
 	}
 	var fs []Finding
 	for _, id := range top.Membership.Learners {
-		if f := in.stuckLearner(top, id); f != nil {
+		if f := in.Membership().stuckLearner(top, id); f != nil {
 			fs = append(fs, *f)
 		}
 	}
 	return outcome(fs, "")
 }
 
-func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
+func (mb *Membership) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 	added := addedAt(top, id)
 	f := &Finding{Kind: KindLearnerNeverStarted, Severity: Error, Class: ClassMembership,
 		Members: []string{top.Label()}, At: added, Facts: Facts{About: []dumplog.ID{id}},
@@ -36,7 +36,7 @@ func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 			Command: removeMember(id)}}}
 	ev := Evidence{Member: top.Label(), Bucket: "members", Key: Bytes(id.String()),
 		Show: showLogAs(top, "--entry-type", "ConfigChange")}
-	own := in.byID(id)
+	own := mb.Members.byID(id)
 	switch {
 	case own != nil && (own.LastIndex() == 0 ||
 		own.LastIndex() < added.Index): // the index of a snapshot counts: no entry may have followed it yet
@@ -48,7 +48,7 @@ func (in *Input) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding {
 		ev.Field, ev.Observed, ev.Expected = "learner never caught up", fmt.Sprintf("last index %d", own.LastIndex()),
 			fmt.Sprintf("about %d", top.Commit)
 		ev.Member, ev.Bucket, ev.Key = own.Label(), "", nil
-	case own == nil && !in.published(&top.Membership, id):
+	case own == nil && !published(mb.Replay, &top.Membership, id):
 		f.Title = fmt.Sprintf("learner %s never started", id)
 		f.Explanation = fmt.Sprintf("it was added at index %d with peer URLs %v and never published itself; it "+
 			"cannot be promoted, and another learner cannot be added", added.Index, top.Membership.PeerURLs[id])
@@ -86,15 +86,6 @@ func behindForPromotion(own, top *evidence.Member) bool {
 }
 
 func sameCommit(a, b *evidence.Member) bool { return a.Commit == b.Commit }
-
-func (in *Input) byID(id dumplog.ID) *evidence.Member {
-	for _, m := range in.Members {
-		if m.MemberID == id {
-			return m
-		}
-	}
-	return nil
-}
 
 // addedAt is the last committed change that added the member; zero when the log does not hold it.
 func addedAt(m *evidence.Member, id dumplog.ID) At {

@@ -37,7 +37,7 @@ func runLeaseRevokesEqual(in *Input) Result {
 				named[m.Label()] = true
 				f.Members = append(f.Members, m.Label())
 			}
-			f.Evidence = append(f.Evidence, in.revokeEvidence(m, e, o))
+			f.Evidence = append(f.Evidence, revokeEvidence(m, e, o))
 		}
 	}
 	if len(f.Evidence) == 0 {
@@ -50,7 +50,7 @@ func runLeaseRevokesEqual(in *Input) Result {
 	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
 }
 
-func (in *Input) revokeEvidence(m *evidence.Member, e *replay.Event, o replay.Outcome) Evidence {
+func revokeEvidence(m *evidence.Member, e *replay.Event, o replay.Outcome) Evidence {
 	id := dumplog.ID(uint64(e.Lease)).String()
 	user := "no user"
 	if e.User != "" {

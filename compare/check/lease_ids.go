@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -26,7 +27,7 @@ func runLeaseIDs(in *Input) Result {
 		}
 		for j := range m.DB.Leases {
 			if l := &m.DB.Leases[j]; int64(l.ID) < 0 {
-				in.negativeLease(&f, i, m, l)
+				negativeLease(in.Replay, &f, i, m, l)
 			}
 		}
 		if n := len(f.Evidence); n > 0 {
@@ -42,12 +43,12 @@ func runLeaseIDs(in *Input) Result {
 	return outcome(fs, "")
 }
 
-func (in *Input) negativeLease(f *Finding, pos int, m *evidence.Member, l *dumpdb.Lease) {
+func negativeLease(rp *replay.Result, f *Finding, pos int, m *evidence.Member, l *dumpdb.Lease) {
 	e := Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(l.Page), Offset: Int64(l.Offset), Bucket: "lease",
 		Key: Bytes(l.ID.String()), Field: "ID",
 		Observed: fmt.Sprint(int64(l.ID)), Expected: "a positive number", Show: showDB(m, "lease")}
-	if in.Replay != nil {
-		for _, k := range in.Replay.Members[pos].Kept {
+	if rp != nil {
+		for _, k := range rp.Members[pos].Kept {
 			if k.ID != int64(l.ID) {
 				continue
 			}

@@ -50,10 +50,10 @@ func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Findi
 			f = &legal
 		}
 		if x.Missing || f == &legal {
-			f.add(in.keptEvidence(m, x), x.Term, x.Index)
+			f.add(keptEvidence(m, x), x.Term, x.Index)
 			continue
 		}
-		f.add(in.keptEvidence(m, x), in.termAt(r.To), r.To)
+		f.add(keptEvidence(m, x), in.Members.termAt(r.To), r.To)
 	}
 	var fs []Finding
 	for _, f := range []*Finding{&bad, &legal} {
@@ -69,7 +69,7 @@ func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Findi
 	return fs
 }
 
-func (in *Input) keptEvidence(m *evidence.Member, x replay.LeaseFault) Evidence {
+func keptEvidence(m *evidence.Member, x replay.LeaseFault) Evidence {
 	e := Evidence{Member: m.Label(), Bucket: "lease", Key: Bytes(dumplog.ID(uint64(x.ID)).String()),
 		Field:    "revoke without effect",
 		Expected: fmt.Sprintf("gone with its keys since entry %d/%d", x.Term, x.Index), Show: showLog(m, x.Index)}
@@ -103,7 +103,7 @@ func (in *Input) goneLeases(m *evidence.Member, r *replay.MemberResult) *Finding
 		if x.Rev > 0 {
 			e.Observed = fmt.Sprintf("absent; its keys were deleted at revision %d", x.Rev)
 			e.Show = showRev(m, x.Rev)
-			f.At = At{Index: x.Index, Term: in.termAt(x.Index), Revision: &Rev{Main: x.Rev}}
+			f.At = At{Index: x.Index, Term: in.Members.termAt(x.Index), Revision: &Rev{Main: x.Rev}}
 		}
 		f.Evidence = append(f.Evidence, e)
 	}

@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -21,7 +20,7 @@ func runRevokesByLeader(in *Input) Result {
 	if in.Replay == nil || in.Replay.Survey == nil {
 		return Result{Reason: "the logs could not be merged"}
 	}
-	leaders := in.elected()
+	leaders := in.Members.elected()
 	if len(leaders) == 0 {
 		return Result{Reason: "the logs at hand do not hold a majority of the votes of any term"}
 	}
@@ -29,15 +28,16 @@ func runRevokesByLeader(in *Input) Result {
 	for _, b := range in.Replay.Survey.Bursts {
 		leader, known := leaders[b.Term]
 		if b.Revokes < minBurst || !known || b.Proposer == 0 || leader == b.Proposer || b.User != "" &&
-			b.User != "root" || !ledBefore(leaders, b) || !in.early(b) {
+			b.User != "root" || !ledBefore(leaders, b) || !in.Members.early(b) {
 			continue
 		}
-		f.Members = appendNew(f.Members, in.MemberName(b.Proposer))
-		f.add(Evidence{Member: in.MemberName(b.Proposer), File: b.Pos.Segment, Offset: Int64(b.Pos.Offset),
+		f.Members = appendNew(f.Members, in.Members.MemberName(b.Proposer))
+		f.add(Evidence{Member: in.Members.MemberName(b.Proposer), File: b.Pos.Segment, Offset: Int64(b.Pos.Offset),
 			Field: fmt.Sprintf("entries %d..%d of term %d", b.First, b.Last, b.Term),
 			Observed: fmt.Sprintf("%d lease revokes proposed by %s, which led an earlier term", b.Revokes,
-				in.MemberName(b.Proposer)),
-			Expected: fmt.Sprintf("proposed by %s, the leader of term %d", in.MemberName(leader), b.Term)}, b.Term,
+				in.Members.MemberName(b.Proposer)),
+			Expected: fmt.Sprintf("proposed by %s, the leader of term %d", in.Members.MemberName(leader), b.Term)},
+			b.Term,
 			b.First)
 	}
 	if len(f.Evidence) == 0 {
@@ -70,8 +70,8 @@ func ledBefore(leaders map[uint64]dumplog.ID, b replay.RevokeBurst) bool {
 }
 
 // early reports whether the burst is near the beginning of its term.
-func (in *Input) early(b replay.RevokeBurst) bool {
-	for _, m := range in.Members {
+func (ss Sources) early(b replay.RevokeBurst) bool {
+	for _, m := range ss {
 		if !m.HasWAL() {
 			continue
 		}
@@ -82,38 +82,4 @@ func (in *Input) early(b replay.RevokeBurst) bool {
 		}
 	}
 	return false
-}
-
-// elected returns the leader of each term for which the logs hold the votes of a majority.
-func (in *Input) elected() map[uint64]dumplog.ID {
-	votes := map[uint64]map[dumplog.ID]int{}
-	var newest *evidence.Member
-	seen := map[dumplog.ID]bool{}
-	for _, m := range in.Members {
-		if !m.HasWAL() || m.MemberID == 0 || seen[m.MemberID] {
-			continue
-		}
-		seen[m.MemberID] = true
-		if newest == nil || m.Commit > newest.Commit {
-			newest = m
-		}
-		for _, v := range m.WAL.Summary.Votes {
-			if votes[v.Term] == nil {
-				votes[v.Term] = map[dumplog.ID]int{}
-			}
-			votes[v.Term][v.For]++
-		}
-	}
-	out := map[uint64]dumplog.ID{}
-	if newest == nil || len(newest.Membership.Voters) == 0 {
-		return out
-	}
-	for term, by := range votes {
-		for id, n := range by {
-			if id != 0 && n >= newest.Membership.Quorum() {
-				out[term] = id
-			}
-		}
-	}
-	return out
 }

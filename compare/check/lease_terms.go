@@ -20,7 +20,7 @@ func runLeasesExpire(in *Input) Result {
 	if in.Replay == nil || in.Replay.Survey == nil {
 		return Result{Reason: "the logs could not be merged"}
 	}
-	leaders := in.elected()
+	leaders := in.Members.elected()
 	if len(leaders) == 0 {
 		return Result{Reason: "the logs at hand do not hold a majority of the votes of any term"}
 	}
@@ -30,11 +30,11 @@ func runLeasesExpire(in *Input) Result {
 	}
 	var fs []Finding
 	for _, t := range in.Replay.Survey.LeaseTerms {
-		m := in.byID(leaders[t.Term])
+		m := in.Members.byID(leaders[t.Term])
 		if m == nil || m.MemberID == 0 || t.Grants < minGrants || t.Revokes > 0 || elsewhere == 0 {
 			continue
 		}
-		if at := in.recoveredBefore(m, t); at > 0 {
+		if at := recoveredBefore(in.Replay, m, t); at > 0 {
 			fs = append(fs, Finding{Kind: KindLeasesNeverExpired, Severity: Info, Members: []string{m.Label()},
 				At: At{Term: t.Term, Index: t.First},
 				Title: fmt.Sprintf("%s led term %d after it had received a snapshot: %d leases were granted "+
@@ -55,7 +55,7 @@ func runLeasesExpire(in *Input) Result {
 
 // recoveredBefore is the index of the last snapshot that the member received before the term's leases, 0 when there is
 // none or if a start of the member or a change of auth has ended the defect since.
-func (in *Input) recoveredBefore(m *evidence.Member, t replay.LeaseTerm) uint64 {
+func recoveredBefore(rp *replay.Result, m *evidence.Member, t replay.LeaseTerm) uint64 {
 	at := uint64(0)
 	if m.HasWAL() {
 		for _, j := range m.WAL.Summary.Jumps {
@@ -64,7 +64,7 @@ func (in *Input) recoveredBefore(m *evidence.Member, t replay.LeaseTerm) uint64 
 			}
 		}
 	}
-	s := in.Replay.Survey
+	s := rp.Survey
 	for _, st := range s.Starts[m.MemberID] {
 		if st.Index > at && st.Index < t.Last {
 			return 0

@@ -8,7 +8,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
-	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -131,8 +130,9 @@ func (in *Input) ttlDifferences(fs []Finding) []Finding {
 		}
 		at := in.Diff.Compared(row)
 		for _, pos := range at {
-			l := in.leaseRow(pos, string(row.Key))
-			if l == nil || l.RemainingTTL != 0 || l.TTL > diff.MaxMinimumTTL || len(in.witnesses(b.Name, row, at)) > 0 {
+			l := in.Members.leaseRow(pos, string(row.Key))
+			if l == nil || l.RemainingTTL != 0 || l.TTL > diff.MaxMinimumTTL ||
+				len(in.rowWitnesses().witnesses(b.Name, row, at)) > 0 {
 				return fs
 			}
 		}
@@ -142,17 +142,6 @@ func (in *Input) ttlDifferences(fs []Finding) []Finding {
 		fs[i].Explanation += ". Either the election timeout of a member was changed between two starts, or lease rows were"
 	}
 	return fs
-}
-
-// leaseRow is the member's row of a lease by its ID in text, nil when there is none.
-func (in *Input) leaseRow(pos int, id string) *dumpdb.Lease {
-	m := in.Members[pos]
-	for i := range m.DB.Leases {
-		if m.DB.Leases[i].ID.String() == id {
-			return &m.DB.Leases[i]
-		}
-	}
-	return nil
 }
 
 func (f *Finding) add(e Evidence, term, index uint64) {

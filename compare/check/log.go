@@ -26,7 +26,7 @@ var walRecords = described(Check{
 })
 
 func runWALRecords(in *Input) Result {
-	r := in.walDamage(Critical, func(k dumplog.DamageKind) bool {
+	r := walDamage(in.Members, Critical, func(k dumplog.DamageKind) bool {
 		return !slices.Contains(tornKinds, k) && !slices.Contains(sequenceKinds, k) && !slices.Contains(tailKinds, k)
 	})
 	if in.Replay == nil {
@@ -34,16 +34,16 @@ func runWALRecords(in *Input) Result {
 	}
 	fs := r.Findings
 	for i, m := range in.Members {
-		fs = append(fs, in.placesOfLog(Critical, m, in.Replay.UndecodableDamage(i))...)
+		fs = append(fs, placesOfLog(in.Members, Critical, m, in.Replay.UndecodableDamage(i))...)
 	}
-	return outcome(fs, in.unreadableParts("wal"))
+	return outcome(fs, in.Members.unreadableParts("wal"))
 }
 
 var walTail = described(Check{
 	ID:    W02,
 	Needs: NeedLog,
 	Run: func(in *Input) Result {
-		return in.walDamage(Error, func(k dumplog.DamageKind) bool { return slices.Contains(tornKinds, k) })
+		return walDamage(in.Members, Error, func(k dumplog.DamageKind) bool { return slices.Contains(tornKinds, k) })
 	},
 })
 
@@ -54,19 +54,19 @@ var walSequence = described(Check{
 })
 
 func runWALSequence(in *Input) Result {
-	r := in.walDamage(Critical, func(k dumplog.DamageKind) bool { return slices.Contains(sequenceKinds, k) })
+	r := walDamage(in.Members, Critical, func(k dumplog.DamageKind) bool { return slices.Contains(sequenceKinds, k) })
 	fs := r.Findings
 	for _, m := range in.Members {
-		if d := in.missingEnd(m); d != nil {
-			fs = append(fs, in.damageFinding(Critical, m, d))
+		if d := in.provenance().missingEnd(m); d != nil {
+			fs = append(fs, damageFinding(in.Members, Critical, m, d))
 		}
 	}
-	return outcome(fs, in.unreadableParts("wal"))
+	return outcome(fs, in.Members.unreadableParts("wal"))
 }
 
 // missingEnd recognises a log that lost its last segments: the last one that exists was closed, and the member's own
 // database or HardState is beyond it.
-func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
+func (pv *provenance) missingEnd(m *evidence.Member) *dumplog.DamageError {
 	if !m.HasWAL() || len(m.WAL.Summary.Segments) == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
 		return d.Segment == last.Name &&
 			d.Kind != dumplog.DamageLostTail
 	})
-	if told || beyond <= m.LastIndex() || !s.LastClosed(in.segmentSize(m)) || in.tornCopy(m) != nil {
+	if told || beyond <= m.LastIndex() || !s.LastClosed(pv.Members.segmentSize(m)) || pv.tornCopy(m) != nil {
 		return nil
 	}
 	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd},
@@ -89,27 +89,9 @@ func (in *Input) missingEnd(m *evidence.Member) *dumplog.DamageError {
 			"which is missing", last.Size)}
 }
 
-// segmentSize is the size with which the member's server creates segments, according to its own log. If that ends with
-// a closed segment, the logs of the other members show it.
-func (in *Input) segmentSize(m *evidence.Member) int64 {
-	size := int64(dumplog.SegmentLimit)
-	for _, o := range in.Members {
-		if o.HasWAL() && o.ClusterID == m.ClusterID && o.WAL.Summary.SegmentSize() > 0 {
-			size = min(size, o.WAL.Summary.SegmentSize())
-		}
-	}
-	segs := m.WAL.Summary.Segments
-	for _, g := range segs[:len(segs)-1] {
-		if g.Size < dumplog.SegmentLimit { // a closed segment also holds a part of the last append
-			size = min(size, g.Size-g.Size/8)
-		}
-	}
-	return size
-}
-
-func (in *Input) walDamage(sev Severity, want func(dumplog.DamageKind) bool) Result {
+func walDamage(ss Sources, sev Severity, want func(dumplog.DamageKind) bool) Result {
 	var fs []Finding
-	for _, m := range in.Members {
+	for _, m := range ss {
 		if !m.HasWAL() {
 			continue
 		}
@@ -119,21 +101,21 @@ func (in *Input) walDamage(sev Severity, want func(dumplog.DamageKind) bool) Res
 				ds = append(ds, d)
 			}
 		}
-		fs = append(fs, in.placesOfLog(sev, m, ds)...)
+		fs = append(fs, placesOfLog(ss, sev, m, ds)...)
 	}
-	return outcome(fs, in.unreadableParts("wal"))
+	return outcome(fs, ss.unreadableParts("wal"))
 }
 
 // placesOfLog are the findings about damaged places of the member's log.
-func (in *Input) placesOfLog(sev Severity, m *evidence.Member, ds []*dumplog.DamageError) []Finding {
+func placesOfLog(ss Sources, sev Severity, m *evidence.Member, ds []*dumplog.DamageError) []Finding {
 	return placeFindings(ds, func(d *dumplog.DamageError) string { return string(d.Kind) },
-		func(d *dumplog.DamageError) Finding { return in.damageFinding(sev, m, d) }, logRanges)
+		func(d *dumplog.DamageError) Finding { return damageFinding(ss, sev, m, d) }, logRanges)
 }
 
-func (in *Input) damageFinding(sev Severity, m *evidence.Member, d *dumplog.DamageError) Finding {
+func damageFinding(ss Sources, sev Severity, m *evidence.Member, d *dumplog.DamageError) Finding {
 	f := Finding{Kind: KindLogDamaged, Facts: Facts{LogDamage: d.Kind}, Severity: sev, Class: ClassWALDamage,
 		Members: []string{m.Label()},
-		At:      At{Index: d.LostFrom, Term: in.termAt(d.LostFrom)},
+		At:      At{Index: d.LostFrom, Term: ss.termAt(d.LostFrom)},
 		Title:   fmt.Sprintf("%s: %s in WAL segment %s at offset %d", m.Label(), d.Kind, d.Segment, d.Offset)}
 	f.Explanation = d.Error()
 	switch {
@@ -142,7 +124,7 @@ func (in *Input) damageFinding(sev Severity, m *evidence.Member, d *dumplog.Dama
 	case d.LostFrom > 0:
 		f.Explanation += fmt.Sprintf(". Lost: entry %d and whatever followed", d.LostFrom)
 	}
-	if holders := in.holders(m, d.LostFrom, d.LostTo); holders != "" {
+	if holders := ss.holders(m, d.LostFrom, d.LostTo); holders != "" {
 		f.Explanation += "; " + holders
 	}
 	if d.Server != "" {
@@ -152,40 +134,6 @@ func (in *Input) damageFinding(sev Severity, m *evidence.Member, d *dumplog.Dama
 		Field:    string(d.Kind),
 		Observed: d.Error(), Expected: "a complete record that continues the CRC chain", Show: showLogAs(m, "--raw")}}
 	return f
-}
-
-// holders names the members whose log still has the lost entries.
-func (in *Input) holders(of *evidence.Member, from, to uint64) string {
-	if from == 0 {
-		return ""
-	}
-	to = max(from, to)
-	var names []string
-	for _, m := range in.Members {
-		if m == of || !m.HasLog() || m.ClusterID != of.ClusterID {
-			continue
-		}
-		if s := &m.WAL.Summary; s.FirstIndex <= from && s.LastIndex >= to {
-			names = append(names, m.Label())
-		}
-	}
-	if len(names) == 0 {
-		return "no other source holds them"
-	}
-	return fmt.Sprintf("%v hold them", names)
-}
-
-// unreadableParts lists members with a part that could not be read at all, so that it is not checked.
-func (in *Input) unreadableParts(part string) string {
-	s := ""
-	for _, m := range in.Members {
-		for _, p := range m.Problems {
-			if p.Part == part {
-				s += fmt.Sprintf("%s: %s: %v; ", m.Label(), p.File, p.Err)
-			}
-		}
-	}
-	return s
 }
 
 var snapFiles = described(Check{
@@ -214,7 +162,7 @@ func runSnapFiles(in *Input) Result {
 	if !seen {
 		return Result{Reason: "no source has a snap folder"}
 	}
-	return outcome(fs, in.unreadableParts("snap"))
+	return outcome(fs, in.Members.unreadableParts("snap"))
 }
 
 // snapFinding is a damaged .snap file.
@@ -260,7 +208,7 @@ func runSnapNotAhead(in *Input) Result {
 			continue // its age is unknown: C02
 		}
 		f := Finding{Kind: KindGapOther, Severity: Critical, Members: []string{m.Label()},
-			At: At{Index: m.ConsistentIndex() + 1, Term: in.termAt(m.ConsistentIndex() + 1)},
+			At: At{Index: m.ConsistentIndex() + 1, Term: in.Members.termAt(m.ConsistentIndex() + 1)},
 			Title: fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d",
 				m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
@@ -268,7 +216,7 @@ func runSnapNotAhead(in *Input) Result {
 				Expected: fmt.Sprintf("at least %d", newest.Index), Show: showDB(m, "meta")},
 				{Member: m.Label(), File: newest.Segment, Offset: Int64(newest.Offset), Field: "snapshot record",
 					Observed: fmt.Sprintf("%d/%d", newest.Term, newest.Index), Show: showLogAs(m, "--raw")}}}
-		in.judgeGap(&f, m, newest)
+		judgeGap(in.Replay, &f, m, newest)
 		fs = append(fs, f)
 	}
 	if checked == 0 {

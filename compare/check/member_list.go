@@ -25,10 +25,10 @@ type listByLog struct {
 
 // listOf replays the conf changes of all logs under the rules by which servers refuse some of them (etcd's
 // membership.RaftCluster.ValidateConfigurationChange, all versions).
-func (in *Input) listOf(m *evidence.Member) *listByLog {
+func (mb *Membership) listOf(m *evidence.Member) *listByLog {
 	l := &listByLog{newest: map[dumplog.ID]*evidence.ConfEntry{}, said: map[dumplog.ID][][]string{},
 		open: map[dumplog.ID][][]string{}, now: map[dumplog.ID][]string{}, removed: map[dumplog.ID]bool{}}
-	changes := in.confChanges(m)
+	changes := mb.confChanges(m)
 	l.whole = len(changes) > 0 && changes[0].Index == 1
 	founding := l.whole
 	for i := range changes {
@@ -74,31 +74,6 @@ func (l *listByLog) maybe(id dumplog.ID, urls []string) bool { return among(l.op
 
 func among(list [][]string, urls []string) bool {
 	return slices.ContainsFunc(list, func(x []string) bool { return sameURLs(x, urls) })
-}
-
-// confChanges are the conf changes that the member's own log holds, and those of the others' logs outside of it, in
-// index order.
-func (in *Input) confChanges(m *evidence.Member) []evidence.ConfEntry {
-	out := slices.DeleteFunc(slices.Clone(m.WAL.Conf), func(c evidence.ConfEntry) bool { return c.Refused })
-	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 {
-		return out
-	}
-	s := &m.WAL.Summary
-	have := map[uint64]bool{}
-	for _, o := range in.Members {
-		if o == m || !o.HasLog() || o.ClusterID != m.ClusterID {
-			continue
-		}
-		for _, c := range o.WAL.Conf {
-			if (c.Index < s.FirstIndex || c.Index > s.LastIndex) && c.Index <= o.Commit && !c.Refused &&
-				!have[c.Index] {
-				have[c.Index] = true
-				out = append(out, c)
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b evidence.ConfEntry) int { return int(int64(a.Index) - int64(b.Index)) })
-	return out
 }
 
 // takenByOther reports whether another row of the database has one of the URLs.

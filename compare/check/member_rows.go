@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -24,7 +23,7 @@ func runMemberRows(in *Input) Result {
 		if !m.HasDB() || !m.HasLog() || m.AppliedMin == 0 {
 			continue
 		}
-		l := in.listOf(m)
+		l := in.Membership().listOf(m)
 		checked = w.missing(m) || checked
 		checked = w.unnoted(m) || checked
 		for i := range m.DB.Members {
@@ -55,7 +54,8 @@ func (w *rowFindings) findings() []Finding {
 }
 
 func (w *rowFindings) add(m *evidence.Member, row *dumpdb.Member, field, observed, expected string, f Finding) {
-	f.Title = fmt.Sprintf("bucket members gives %s the %s %s, the log %s", w.in.MemberName(row.ID), field, observed,
+	f.Title = fmt.Sprintf("bucket members gives %s the %s %s, the log %s", w.in.Members.MemberName(row.ID), field,
+		observed,
 		expected)
 	w.file(m, field+" "+row.ID.String()+" "+observed, f, Evidence{Page: Uint64(row.Page), Offset: Int64(row.Offset),
 		Key: Bytes(row.ID.String()), Field: field, Observed: observed,
@@ -126,13 +126,14 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 			newest = i
 		}
 	}
-	whole := w.in.listOf(m).whole
+	whole := w.in.Membership().listOf(m).whole
 	if newest < 0 {
 		return false
 	}
-	name = name || w.in.foundedAs(m, dumplog.ID(row.ID), row.Name)
+	name = name || w.in.Membership().foundedAs(m, dumplog.ID(row.ID), row.Name)
 	s := starts[newest]
-	f := Finding{Kind: KindMemberRowAgainstLog, Severity: Warning, At: At{Term: w.in.termAt(s.Index), Index: s.Index},
+	f := Finding{Kind: KindMemberRowAgainstLog, Severity: Warning,
+		At: At{Term: w.in.Members.termAt(s.Index), Index: s.Index},
 		Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was "+
 			"edited or damaged; its next start writes it again", s.Index)}
 	switch {
@@ -150,13 +151,6 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 		w.add(m, row, "client URLs", fmt.Sprint(row.ClientURLs), fmt.Sprint(s.ClientURLs), f)
 	}
 	return true
-}
-
-// foundedAs reports whether the conf change that added the member contains the name, as those of a bootstrap do.
-func (in *Input) foundedAs(m *evidence.Member, id dumplog.ID, name string) bool {
-	return slices.ContainsFunc(in.confChanges(m), func(c evidence.ConfEntry) bool {
-		return c.Change.NodeID == id && c.Change.Member != nil && c.Change.Member.Name == name
-	})
 }
 
 func what(c *evidence.ConfEntry) string {

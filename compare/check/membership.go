@@ -52,7 +52,7 @@ func runOneCluster(in *Input) Result {
 	case len(by) == 1:
 		return Result{Outcome: Holds}
 	default:
-		if fs := in.alteredClusterIDs(by); len(fs) > 0 {
+		if fs := alteredClusterIDs(in.Members, by); len(fs) > 0 {
 			return Result{Outcome: Violated, Findings: fs}
 		}
 	}
@@ -190,7 +190,7 @@ func runMemberListsAgree(in *Input) Result {
 			sev, class = Warning, ""
 		}
 		fs = append(fs, Finding{Kind: KindMemberListsDisagree, Severity: sev, Class: class,
-			Members: []string{m.Label()}, At: in.confIndex(m),
+			Members: []string{m.Label()}, At: confIndex(m),
 			Title:       m.Label() + ": raft's configuration and bucket members disagree",
 			Explanation: "the server counts votes by the first and lists members by the second",
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "members",
@@ -235,7 +235,7 @@ func runAlarms(in *Input) Result {
 				Expected: "no alarm", Show: show})
 		}
 	}
-	fs := placeFindings(order, (*raisedAlarm).kind, in.alarmRaised, alarmRanges)
+	fs := placeFindings(order, (*raisedAlarm).kind, in.Members.alarmRaised, alarmRanges)
 	for i := range fs {
 		fs[i] = in.cut(fs[i])
 	}
@@ -252,10 +252,10 @@ type raisedAlarm struct {
 // kind is equal for alarms that one finding can be about.
 func (a *raisedAlarm) kind() string { return fmt.Sprintf("%d %q", a.Type, a.members) }
 
-func (in *Input) alarmRaised(a *raisedAlarm) Finding {
+func (ss Sources) alarmRaised(a *raisedAlarm) Finding {
 	f := Finding{Kind: KindAlarmRaised, Severity: Warning, Members: a.members, Evidence: a.rows,
 		Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type),
-			in.MemberName(a.MemberID)),
+			ss.MemberName(a.MemberID)),
 		Explanation: "writes are refused until the database is below its quota and the alarm is disarmed",
 		Remedy: []Remedy{{Text: "compact, defragment, then disarm",
 			Command: shell.Format("etcdctl alarm disarm")}}}

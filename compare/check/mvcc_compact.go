@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -132,7 +133,7 @@ func belowFinished(m *evidence.Member) *Finding {
 // others hold none: those have the same content at higher revisions. A compaction never removes a put at the compact
 // revision itself.
 func (in *Input) reusedRevisions() *Finding {
-	if in.Diff == nil || in.Replay == nil || !in.onlyRevisionsDiffer() {
+	if in.Diff == nil || in.Replay == nil || !onlyRevisionsDiffer(in.Diff) {
 		return nil
 	}
 	f := Finding{Kind: KindRevisionReused, Severity: Critical, Class: ClassDataDivergence}
@@ -169,8 +170,8 @@ func (in *Input) reusedRevisions() *Finding {
 }
 
 // onlyRevisionsDiffer reports whether the keys of the members differ only in revision numbers.
-func (in *Input) onlyRevisionsDiffer() bool {
-	b := in.Diff.Find("key")
+func onlyRevisionsDiffer(d *diff.Result) bool {
+	b := d.Find("key")
 	return b != nil && b.Equal != release.Unknown && b.Differ > 0 && b.Differ == b.SameContent
 }
 

@@ -19,7 +19,7 @@ var oneMoment = described(Check{
 func runOneMoment(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.Members {
-		if f := in.tornCopy(m); f != nil {
+		if f := in.provenance().tornCopy(m); f != nil {
 			fs = append(fs, *f)
 		}
 	}
@@ -27,13 +27,13 @@ func runOneMoment(in *Input) Result {
 }
 
 // tornCopy returns the finding about a source whose files were copied at different times, nil when nothing shows that.
-func (in *Input) tornCopy(m *evidence.Member) *Finding {
-	signs := in.copySigns(m)
+func (pv *provenance) tornCopy(m *evidence.Member) *Finding {
+	signs := pv.copySigns(m)
 	if len(signs) == 1 && !stoppedInOrder(m) {
-		if i := slices.IndexFunc(in.Members, func(o *evidence.Member) bool {
-			return o != m && o.ClusterID == m.ClusterID && !stoppedInOrder(o) && len(in.copySigns(o)) > 1
+		if i := slices.IndexFunc(pv.Members, func(o *evidence.Member) bool {
+			return o != m && o.ClusterID == m.ClusterID && !stoppedInOrder(o) && len(pv.copySigns(o)) > 1
 		}); i >= 0 {
-			signs = append(signs, in.copySigns(in.Members[i])...)
+			signs = append(signs, pv.copySigns(pv.Members[i])...)
 		}
 	}
 	if len(signs) < 2 {
@@ -53,7 +53,7 @@ func stoppedInOrder(m *evidence.Member) bool {
 }
 
 // copySigns lists the signs of a copy of a running member.
-func (in *Input) copySigns(m *evidence.Member) []Evidence {
+func (pv *provenance) copySigns(m *evidence.Member) []Evidence {
 	if !m.HasWAL() || m.DB == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (in *Input) copySigns(m *evidence.Member) []Evidence {
 		signs = append(signs, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta",
 			Key: Bytes("consistent_index"), Field: "consistent_index", Observed: fmt.Sprint(m.ConsistentIndex()),
 			Expected: fmt.Sprintf("at most %d, the last index of the log", last), Show: showDB(m, "meta")})
-		if !stoppedInOrder(m) && !in.otherTimes(m) {
+		if !stoppedInOrder(m) && !pv.otherTimes(m) {
 			signs = append(signs, preparedSegment(m))
 		}
 	}
@@ -79,10 +79,10 @@ func (in *Input) copySigns(m *evidence.Member) []Evidence {
 
 // otherTimes reports whether something else explains a database that is ahead of its log: it was received, it is a
 // backup, the log was created again, or a forced start cut the log.
-func (in *Input) otherTimes(m *evidence.Member) bool {
+func (pv *provenance) otherTimes(m *evidence.Member) bool {
 	forced := len(m.WAL.Summary.ForceNewCluster) > 0
-	return forced || len(m.WAL.Summary.Damage) > 0 || justInstalled(m) || in.backupAsDatabase(m) != nil ||
-		walBegunAnew(m) != nil || in.wiped(m) != nil
+	return forced || len(m.WAL.Summary.Damage) > 0 || justInstalled(m) || pv.backupAsDatabase(m) != nil ||
+		walBegunAnew(m) != nil || pv.wiped(m) != nil
 }
 
 func preparedSegment(m *evidence.Member) Evidence {

@@ -32,7 +32,7 @@ func runSameOutcome(in *Input) Result {
 				named[m] = true
 				f.Members = append(f.Members, m)
 			}
-			f.Evidence = append(f.Evidence, in.outcomeEvidence(i, e, o))
+			f.Evidence = append(f.Evidence, outcomeEvidence(in.Members, i, e, o))
 		}
 	}
 	if len(f.Evidence) == 0 {
@@ -79,8 +79,8 @@ func outcomesDiffer(e *replay.Event) bool {
 	return differ
 }
 
-func (in *Input) outcomeEvidence(i int, e *replay.Event, o replay.Outcome) Evidence {
-	m := in.Members[i]
+func outcomeEvidence(ss Sources, i int, e *replay.Event, o replay.Outcome) Evidence {
+	m := ss[i]
 	said := []string{e.What + ":", o.State.String()}
 	if o.Reason != "" {
 		said = append(said, "("+string(o.Reason)+")")

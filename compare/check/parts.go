@@ -27,7 +27,7 @@ func runPartsTogether(in *Input) Result {
 		}
 		checked++
 		for _, look := range []func(*evidence.Member) *Finding{walBegunAnew, databaseRemoved, snapFilesRemoved,
-			in.backupAsDatabase} {
+			in.provenance().backupAsDatabase} {
 			if f := look(m); f != nil {
 				fs = append(fs, *f)
 			}
@@ -162,13 +162,13 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 }
 
 // backupAsDatabase: the database of a data dir still has the trailer that only snapshot save writes.
-func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
+func (pv *provenance) backupAsDatabase(m *evidence.Member) *Finding {
 	if !m.HasDB() {
 		return nil
 	}
 	t := m.DB.Trailer
 	if t.State == "" || t.State == "absent" {
-		return in.strippedBackup(m)
+		return pv.strippedBackup(m)
 	}
 	if t.State != "match" && slices.ContainsFunc(m.DB.Damage, cutShort) {
 		return nil // a file that lost its end can have the size of a backup by chance
@@ -189,7 +189,7 @@ func (in *Input) backupAsDatabase(m *evidence.Member) *Finding {
 // strippedBackup: the database is a copy that bbolt wrote, without a trailer, and it was not received from a leader.
 // The log shows that someone put it there: it has applied entries that the log does not hold, or a server started after
 // its index and would have written to it.
-func (in *Input) strippedBackup(m *evidence.Member) *Finding {
+func (pv *provenance) strippedBackup(m *evidence.Member) *Finding {
 	if !m.HasWAL() || len(m.DB.Damage) > 0 || !neverCommitted(m) || pristineReceived(m) || justInstalled(m) ||
 		m.ConsistentIndex() == 0 {
 		return nil
@@ -198,8 +198,8 @@ func (in *Input) strippedBackup(m *evidence.Member) *Finding {
 	if ci > m.LastIndex() {
 		why = fmt.Sprintf("the log ends at %d", m.LastIndex())
 	}
-	if in.Replay != nil && in.Replay.Survey != nil {
-		for _, st := range in.Replay.Survey.Starts[m.MemberID] {
+	if pv.Replay != nil && pv.Replay.Survey != nil {
+		for _, st := range pv.Replay.Survey.Starts[m.MemberID] {
 			if why == "" && st.Index > ci && m.WAL.Summary.TermAt(st.Index) != 0 {
 				why = fmt.Sprintf("a server published its start at %d, and would have written to the database",
 					st.Index)

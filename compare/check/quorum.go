@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -18,10 +17,10 @@ var commitOnQuorum = described(Check{
 
 // holding is how far one voter's log provably reaches, by member ID; of several copies the longest counts. A member
 // that continued after its copy is left out: later entries of its log are not known.
-func (in *Input) holding() map[dumplog.ID]uint64 {
+func (pv *provenance) holding() map[dumplog.ID]uint64 {
 	out := map[dumplog.ID]uint64{}
-	for _, m := range in.Members {
-		if m.MemberID != 0 && m.HasWAL() && !m.Source.Collected && !in.copiedEarly(m) {
+	for _, m := range pv.Members {
+		if m.MemberID != 0 && m.HasWAL() && !m.Source.Collected && !pv.copiedEarly(m) {
 			out[m.MemberID] = max(out[m.MemberID], heldUpTo(m))
 		}
 	}
@@ -47,11 +46,11 @@ func snapshotIndex(m *evidence.Member) (index uint64) {
 }
 
 func runCommitOnQuorum(in *Input) Result {
-	top := in.newestConfiguration()
+	top := in.Members.newestConfiguration()
 	if top == nil || top.Commit == 0 {
 		return Result{Reason: "no source shows raft's configuration"}
 	}
-	held := in.holding()
+	held := in.provenance().holding()
 	candidates := []uint64{top.Commit}
 	for _, h := range held {
 		if h < top.Commit {
@@ -61,7 +60,7 @@ func runCommitOnQuorum(in *Input) Result {
 	slices.Sort(candidates)
 	for _, i := range candidates {
 		voters, ok := votersAt(top, i)
-		if in.forcedBefore(top, i) {
+		if in.Membership().forcedBefore(top, i) {
 			break // a forced start commits alone
 		}
 		if !ok || len(voters) < 2 {
@@ -71,7 +70,7 @@ func runCommitOnQuorum(in *Input) Result {
 		holders := 0
 		for _, v := range voters {
 			if h, here := held[v]; here && h < i {
-				without = append(without, in.MemberName(v))
+				without = append(without, in.Members.MemberName(v))
 			} else {
 				holders++
 			}
@@ -79,16 +78,17 @@ func runCommitOnQuorum(in *Input) Result {
 		if holders >= len(voters)/2+1 || len(without) == 0 {
 			continue
 		}
-		return Result{Outcome: Violated, Findings: []Finding{in.belowQuorum(top, i, len(voters), holders, held,
+		return Result{Outcome: Violated, Findings: []Finding{in.provenance().belowQuorum(top, i, len(voters), holders,
+			held,
 			without)}}
 	}
 	return Result{Outcome: Holds}
 }
 
-func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int, held map[dumplog.ID]uint64,
+func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holders int, held map[dumplog.ID]uint64,
 	without []string) Finding {
 	f := Finding{Kind: KindBelowQuorum, Severity: Critical, Class: ClassMemberLostData, Members: without,
-		At:    At{Term: in.termAt(i), Index: i},
+		At:    At{Term: pv.Members.termAt(i), Index: i},
 		Title: fmt.Sprintf("entry %d is committed, but at most %d of %d voters can hold it", i, holders, voters),
 		Explanation: fmt.Sprintf("%s knows commit %d; the logs of %s end before it. Either they lost entries that "+
 			"they had acknowledged, or the sources were copied at different moments while the members ran",
@@ -100,14 +100,14 @@ func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int
 			top.Label() + " as the source for all",
 			Precondition: "no member without the entry has been started alone"}}}
 	var short []*evidence.Member
-	for _, m := range in.Members {
+	for _, m := range pv.Members {
 		if h, ok := held[m.MemberID]; ok && h < i && slices.Contains(without, m.Label()) {
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(h),
 				Expected: fmt.Sprintf("at least %d", i), Show: showLog(m, h)})
 			short = append(short, m)
 		}
 	}
-	kind, why := in.lostLogs(short)
+	kind, why := pv.lostLogs(short)
 	f.Kind, f.Evidence[0].Field = kind, belowQuorumFields[kind]
 	if kind == KindBelowQuorum {
 		f.Severity, f.Class = Warning, ClassInconclusive
@@ -115,7 +115,7 @@ func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int
 	}
 	f.Explanation = fmt.Sprintf("%s knows commit %d; the logs of %s end before it, and %s", top.Label(), top.Commit,
 		strings.Join(without, ", "), why)
-	if lost := in.lostEnds(short); len(lost) == 1 && holders+1 >= voters/2+1 {
+	if lost := pv.lostEnds(short); len(lost) == 1 && holders+1 >= voters/2+1 {
 		f.Severity, f.Class, f.Members = Warning, "", lost
 		f.Explanation += ". The others may be sound prefixes"
 	}
@@ -123,10 +123,10 @@ func (in *Input) belowQuorum(top *evidence.Member, i uint64, voters, holders int
 }
 
 // lostEnds names the members whose own files show that their log once reached further.
-func (in *Input) lostEnds(short []*evidence.Member) []string {
+func (pv *provenance) lostEnds(short []*evidence.Member) []string {
 	var out []string
 	for _, m := range short {
-		if in.lostLog(m) != "" {
+		if pv.lostLog(m) != "" {
 			out = append(out, m.Label())
 		}
 	}
@@ -142,21 +142,22 @@ var belowQuorumFields = map[Kind]string{
 }
 
 // lostLogs says which of these fields applies, and why.
-func (in *Input) lostLogs(short []*evidence.Member) (kind Kind, why string) {
+func (pv *provenance) lostLogs(short []*evidence.Member) (kind Kind, why string) {
 	for _, m := range short {
-		if why = in.lostLog(m); why != "" {
+		if why = pv.lostLog(m); why != "" {
 			return KindBelowQuorumLogsLost, why
 		}
 	}
-	if in.Replay == nil || in.Replay.Survey == nil || len(short) == 0 || slices.ContainsFunc(short, in.longerCopy) {
+	if pv.Replay == nil || pv.Replay.Survey == nil || len(short) == 0 ||
+		slices.ContainsFunc(short, pv.Members.longerCopy) {
 		return KindBelowQuorum, ""
 	}
 	for _, m := range short {
-		if in.servedBeyond(m) != nil && !in.copiedEarly(m) {
+		if pv.servedBeyond(m) != nil && !pv.copiedEarly(m) {
 			return KindBelowQuorumLogsOlder, fmt.Sprintf("%s served clients after its end", m.Label())
 		}
 	}
-	if x := in.missingVotes(short...); x != nil {
+	if x := pv.Members.missingVotes(short...); x != nil {
 		return KindBelowQuorumLogsOlder, fmt.Sprintf("one of them voted in term %d, which its log does not know: "+
 			"the others hold %d of %d votes that are needed", x.term.Term, x.votes, x.need)
 	}
@@ -164,10 +165,10 @@ func (in *Input) lostLogs(short []*evidence.Member) (kind Kind, why string) {
 }
 
 // lostLog says what shows that the member's log lost entries, "" when it may be a sound prefix.
-func (in *Input) lostLog(m *evidence.Member) string {
+func (pv *provenance) lostLog(m *evidence.Member) string {
 	s, last := &m.WAL.Summary, m.LastIndex()
 	switch {
-	case in.tornCopy(m) != nil:
+	case pv.tornCopy(m) != nil:
 		return "" // the copy ends there, not the log
 	case m.ConsistentIndex() > last:
 		return fmt.Sprintf("the database of %s has applied %d", m.Label(), m.ConsistentIndex())
@@ -175,7 +176,7 @@ func (in *Input) lostLog(m *evidence.Member) string {
 		return fmt.Sprintf("%s has stored commit %d", m.Label(), s.MaxCommit)
 	case len(s.Damage) > 0:
 		return fmt.Sprintf("the log of %s is damaged", m.Label())
-	case in.wiped(m) != nil:
+	case pv.wiped(m) != nil:
 		return fmt.Sprintf("%s was started as new under its old identity", m.Label())
 	}
 	return ""
@@ -199,11 +200,4 @@ func votersAt(m *evidence.Member, index uint64) ([]dumplog.ID, bool) {
 		}
 	}
 	return voters, ms.RaftKnown
-}
-
-// forcedBefore reports whether the member's log has a forced start at or before the index.
-func (in *Input) forcedBefore(m *evidence.Member, index uint64) bool {
-	return in.Replay != nil && slices.ContainsFunc(in.Replay.Forced, func(f replay.Forced) bool {
-		return in.Members[f.Member] == m && f.First <= index
-	})
 }

@@ -96,7 +96,7 @@ func runCommittedKept(in *Input) Result {
 					Expected: fmt.Sprintf("an index above %d", o.Commit), Show: showLog(m, o.Index)}}})
 		}
 	}
-	return outcome(fs, in.unreadableParts("wal"))
+	return outcome(fs, in.Members.unreadableParts("wal"))
 }
 
 var membersAtSameIndex = described(Check{
@@ -112,17 +112,18 @@ func runMembersLevel(in *Input) Result {
 	}
 	var fs []Finding
 	for i, m := range in.Members {
-		if !m.HasWAL() || in.wiped(m) != nil || in.IsRemoved(m) && !in.allRemoved() || in.logParts(i) {
+		if !m.HasWAL() || in.provenance().wiped(m) != nil || in.Membership().IsRemoved(m) &&
+			!in.Membership().allRemoved() || logParts(in.Replay, i) {
 			continue
 		}
 		last := max(m.LastIndex(), m.ConsistentIndex())
-		if last < commit && in.changesAfter(last) {
+		if last < commit && changesAfter(in.Replay, last) {
 			fs = append(fs, Finding{Kind: KindMemberLags, Severity: Info, Class: ClassLagging,
 				Members: []string{m.Label()},
 				At:      At{Index: last},
 				Title:   fmt.Sprintf("%s lags by %d entries", m.Label(), commit-last),
 				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; %s", last, commit,
-					in.prefixText(m)),
+					in.Members.prefixText(m)),
 				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(last),
 					Expected: fmt.Sprint(commit), Show: showLog(m, last)}}})
 		}
@@ -143,26 +144,16 @@ func runMembersLevel(in *Input) Result {
 
 // logParts reports whether the log of a member and another one hold different committed entries. Then the member does
 // not lag, it diverged.
-func (in *Input) logParts(member int) bool {
-	return in.Replay != nil && slices.ContainsFunc(in.Replay.LogDiffs, func(d replay.LogDiff) bool {
+func logParts(rp *replay.Result, member int) bool {
+	return rp != nil && slices.ContainsFunc(rp.LogDiffs, func(d replay.LogDiff) bool {
 		_, ok := d.By[member]
 		return ok
 	})
 }
 
-// prefixText says whether the other logs show that the member's log is a prefix of theirs.
-func (in *Input) prefixText(m *evidence.Member) string {
-	for _, o := range in.Members {
-		if s := &o.WAL; o != m && s.Summary.FirstIndex <= m.LastIndex() && s.Summary.LastIndex > m.LastIndex() {
-			return "as far as the logs overlap they agree, so it holds a prefix of what the others have"
-		}
-	}
-	return "no other log reaches back to its end, so the files do not show that it holds a prefix of what the others have"
-}
-
 // changesAfter reports whether the cluster committed anything above index that changes data.
-func (in *Input) changesAfter(index uint64) bool {
-	return in.Replay == nil || in.Replay.ChangesAfter(index)
+func changesAfter(rp *replay.Result, index uint64) bool {
+	return rp == nil || rp.ChangesAfter(index)
 }
 
 var ackedLogKept = described(Check{
@@ -174,9 +165,9 @@ var ackedLogKept = described(Check{
 func runAckedLogKept(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.Members {
-		if f := in.wiped(m); f != nil {
+		if f := in.provenance().wiped(m); f != nil {
 			fs = append(fs, *f)
-		} else if f := in.recovered(m); f != nil {
+		} else if f := in.provenance().recovered(m); f != nil {
 			fs = append(fs, *f)
 		}
 	}
@@ -186,8 +177,8 @@ func runAckedLogKept(in *Input) Result {
 // recovered recognises a member that was started with an empty data dir under its old identity and has received a
 // snapshot since. Its log begins with the entries of a new member and a received snapshot, and the member served
 // clients after a publish entry that the snapshot skips.
-func (in *Input) recovered(m *evidence.Member) *Finding {
-	if !m.HasWAL() || m.MemberID == 0 || in.Replay == nil || in.Replay.Survey == nil {
+func (pv *provenance) recovered(m *evidence.Member) *Finding {
+	if !m.HasWAL() || m.MemberID == 0 || pv.Replay == nil || pv.Replay.Survey == nil {
 		return nil
 	}
 	s := &m.WAL.Summary
@@ -195,13 +186,13 @@ func (in *Input) recovered(m *evidence.Member) *Finding {
 		s.Jumps[0].From > BootstrapVoters(m)+1 {
 		return nil
 	}
-	for _, sv := range in.Replay.Survey.Served[m.MemberID] {
-		holder := in.holderOf(sv.Index)
+	for _, sv := range pv.Replay.Survey.Served[m.MemberID] {
+		holder := pv.Members.holderOf(sv.Index)
 		if sv.Publish < s.Jumps[0].From || sv.Publish > s.Jumps[0].To || holder == nil {
 			continue
 		}
 		return &Finding{Kind: KindMemberCameBack, Severity: Warning, Members: []string{m.Label()},
-			At: At{Index: s.Jumps[0].From, Term: in.termAt(s.Jumps[0].From)},
+			At: At{Index: s.Jumps[0].From, Term: pv.Members.termAt(s.Jumps[0].From)},
 			Title: fmt.Sprintf("%s had lost its data and came back under its old ID: its log begins with a "+
 				"snapshot at %d, before which it had served clients", m.Label(), s.Jumps[0].To),
 			Explanation: "its data dir was wiped and started again, and a leader sent it everything; what it had " +
@@ -220,7 +211,7 @@ func (in *Input) recovered(m *evidence.Member) *Finding {
 
 // wiped recognises a member that was started with an empty data dir under its old identity. Its log holds only conf
 // changes of a bootstrap, while other members prove that this member took part in the cluster later.
-func (in *Input) wiped(m *evidence.Member) *Finding {
+func (pv *provenance) wiped(m *evidence.Member) *Finding {
 	if !m.HasWAL() || m.MemberID == 0 {
 		return nil
 	}
@@ -233,8 +224,9 @@ func (in *Input) wiped(m *evidence.Member) *Finding {
 	if m.LastIndex() > s.LastIndex {
 		return nil
 	}
-	for _, o := range in.Members {
-		if o == m || o.ClusterID != m.ClusterID || !o.HasLog() || o.Commit <= s.LastIndex || !in.tookPart(o, m) {
+	for _, o := range pv.Members {
+		if o == m || o.ClusterID != m.ClusterID || !o.HasLog() || o.Commit <= s.LastIndex ||
+			!tookPart(pv.Replay, o, m) {
 			continue
 		}
 		f := Finding{Kind: KindMemberWiped, Severity: Critical, Class: ClassMemberLostData,
@@ -259,26 +251,11 @@ func (in *Input) wiped(m *evidence.Member) *Finding {
 }
 
 // tookPart reports whether the log or the member list of o shows that m once ran.
-func (in *Input) tookPart(o, m *evidence.Member) bool {
-	if in.Replay != nil && in.Replay.Survey != nil && len(in.Replay.Survey.Starts[m.MemberID]) > 0 {
+func tookPart(rp *replay.Result, o, m *evidence.Member) bool {
+	if rp != nil && rp.Survey != nil && len(rp.Survey.Starts[m.MemberID]) > 0 {
 		return true
 	}
 	return o.Membership.Started[m.MemberID]
-}
-
-// newestConfiguration is the member with the newest raft configuration. One that may lack conf changes comes after all
-// others.
-func (in *Input) newestConfiguration() *evidence.Member {
-	var best *evidence.Member
-	for _, m := range in.Members {
-		if !m.Membership.RaftKnown || len(m.Membership.Voters) == 0 || !m.HasWAL() {
-			continue
-		}
-		if best == nil || newerConfiguration(m, best) {
-			best = m
-		}
-	}
-	return best
 }
 
 // newerConfiguration reports whether a knows a newer configuration than b; of equally new ones that of the lower member
@@ -293,18 +270,7 @@ func newerConfiguration(a, b *evidence.Member) bool {
 	return a.MemberID < b.MemberID
 }
 
-// knowsOlder reports whether the source of that voter ends before the newest configuration change.
-func (in *Input) knowsOlder(newest *evidence.Member, id string) bool {
-	at := in.confIndex(newest).Index
-	for _, m := range in.Members {
-		if m.MemberID.String() == id {
-			return m.Commit < at
-		}
-	}
-	return false
-}
-
-func (in *Input) confIndex(m *evidence.Member) At {
+func confIndex(m *evidence.Member) At {
 	for i := len(m.WAL.Conf) - 1; i >= 0; i-- {
 		if c := m.WAL.Conf[i]; c.Index <= m.Commit && !c.Refused {
 			return At{Term: c.Term, Index: c.Index}

@@ -156,7 +156,7 @@ func runOneVote(in *Input) Result {
 		}
 		for _, v := range m.WAL.Summary.Votes {
 			if slices.ContainsFunc(m.WAL.Summary.OddVotes, func(o dumplog.Vote) bool { return o.Pos == v.Pos }) ||
-				in.neverAMember(m, v) {
+				in.provenance().neverAMember(m, v) {
 				continue // R08
 			}
 			b := ballot{m.MemberID, v.Term}
@@ -165,12 +165,12 @@ func runOneVote(in *Input) Result {
 				seen[b] = cast{m, v}
 				continue
 			}
-			if old.v.For == v.For || old.m != m && in.apart(old.m, m) {
+			if old.v.For == v.For || old.m != m && in.provenance().apart(old.m, m) {
 				continue
 			}
 			f := Finding{Kind: KindVotedTwice, Severity: Critical, Class: ClassMemberLostData,
 				Members: []string{old.m.Label()},
-				At:      in.termStart(m, v.Term),
+				At:      termStart(m, v.Term),
 				Title: fmt.Sprintf("member %s voted for %s and for %s in term %d", m.MemberID, old.v.For, v.For,
 					v.Term),
 				Explanation: "it forgot its vote: its data dir was rolled back or copied and ran twice; two leaders " +
@@ -185,7 +185,7 @@ func runOneVote(in *Input) Result {
 	if len(seen) == 0 {
 		return Result{Reason: "no log carries a vote"}
 	}
-	return outcome(fs, in.unreadableParts("wal"))
+	return outcome(fs, in.Members.unreadableParts("wal"))
 }
 
 func voteEvidence(m *evidence.Member, v dumplog.Vote, other dumplog.ID) Evidence {
@@ -196,7 +196,7 @@ func voteEvidence(m *evidence.Member, v dumplog.Vote, other dumplog.ID) Evidence
 }
 
 // termStart is the index of the first entry of the term in that log, 0 when unknown.
-func (in *Input) termStart(m *evidence.Member, term uint64) At {
+func termStart(m *evidence.Member, term uint64) At {
 	for _, t := range m.WAL.LastByTerm {
 		if t.Term == term {
 			return At{Term: term, Index: t.First}
@@ -224,16 +224,16 @@ var commitNeverFalls = described(Check{
 			}
 			fs = append(fs, placeFindings(ds, func(*dumplog.DamageError) string { return "" },
 				func(d *dumplog.DamageError) Finding {
-					f := in.damageFinding(Error, m, d)
+					f := damageFinding(in.Members, Error, m, d)
 					f.Kind = KindTermFalls
 					return f
 				}, logRanges)...)
-			fs = append(fs, in.alteredVotes(m)...)
-			if f := in.statesGone(m); f != nil {
+			fs = append(fs, in.provenance().alteredVotes(m)...)
+			if f := statesGone(in.Replay, m); f != nil {
 				fs = append(fs, *f)
 			}
 		}
-		return outcome(fs, in.unreadableParts("wal"))
+		return outcome(fs, in.Members.unreadableParts("wal"))
 	},
 })
 

@@ -48,27 +48,28 @@ func (in *Input) recordsFinding(r *diff.Records) Finding {
 	x := newBlame()
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		ws := in.recordWitnesses(row)
+		ws := in.rowWitnesses().recordWitnesses(row)
 		x.add(in, row.At, row.Odd(), ws)
-		f.Evidence = append(f.Evidence, in.recordEvidence(row, ws)...)
+		f.Evidence = append(f.Evidence, rowsOfRecord(in.Members, row, ws)...)
 	}
 	f.More = r.Differ - len(r.Rows)
-	f.Explanation = "all members write the same bytes at a revision" + in.hashText(slices.Sorted(maps.Keys(x.all)))
+	f.Explanation = "all members write the same bytes at a revision" +
+		hashText(in.Members, slices.Sorted(maps.Keys(x.all)))
 	x.name(in, &f)
 	return in.cut(f)
 }
 
 // hashText returns the HashKV of the members if they have it at one revision and one compact revision.
-func (in *Input) hashText(at []int) string {
+func hashText(ss Sources, at []int) string {
 	var first *dumpdb.HashKV
 	var parts []string
 	for _, pos := range at {
-		h := in.Members[pos].DB.HashKV
+		h := ss[pos].DB.HashKV
 		if h == nil || first != nil && (h.Rev != first.Rev || h.CompactRev != first.CompactRev) {
 			continue
 		}
 		first = h
-		parts = append(parts, fmt.Sprintf("%s %d", in.Members[pos].Label(), h.Hash))
+		parts = append(parts, fmt.Sprintf("%s %d", ss[pos].Label(), h.Hash))
 	}
 	if len(parts) < 2 {
 		return ""
@@ -77,10 +78,10 @@ func (in *Input) hashText(at []int) string {
 		strings.Join(parts, ", "))
 }
 
-func (in *Input) recordEvidence(row *diff.RecordRow, ws []witness) []Evidence {
+func rowsOfRecord(ss Sources, row *diff.RecordRow, ws []witness) []Evidence {
 	var first, rest []Evidence
 	for _, pos := range row.At {
-		m := in.Members[pos]
+		m := ss[pos]
 		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Key: Bytes(row.Key), Field: "revision " +
 			row.Rev.String(), Observed: "absent", Expected: "equal on all members",
 			Show: showDB(m, "key", "--from-rev", row.Rev.Main, "--to-rev", row.Rev.Main)}
@@ -100,9 +101,9 @@ func (in *Input) recordEvidence(row *diff.RecordRow, ws []witness) []Evidence {
 }
 
 // recordWitnesses names the members whose version of a record is shown to be wrong.
-func (in *Input) recordWitnesses(row *diff.RecordRow) []witness {
-	for _, ask := range []func(*diff.RecordRow) []witness{in.recordByReplay, in.recordByHistory,
-		in.recordByLastTransaction} {
+func (rw *rowWitnesses) recordWitnesses(row *diff.RecordRow) []witness {
+	for _, ask := range []func(*diff.RecordRow) []witness{rw.recordByReplay, rw.recordByHistory,
+		rw.recordByLastTransaction} {
 		if ws := ask(row); len(ws) > 0 && len(ws) < len(row.At) {
 			return ws
 		}
@@ -110,12 +111,12 @@ func (in *Input) recordWitnesses(row *diff.RecordRow) []witness {
 	return nil
 }
 
-func (in *Input) recordByReplay(row *diff.RecordRow) []witness {
-	if in.Replay == nil {
+func (rw *rowWitnesses) recordByReplay(row *diff.RecordRow) []witness {
+	if rw.Replay == nil {
 		return nil
 	}
 	var out []witness
-	for _, e := range in.Replay.Events {
+	for _, e := range rw.Replay.Events {
 		for _, pos := range row.At {
 			if o := e.Outcomes[pos]; o.Rev == row.Rev.Main && o.State == replay.Contradicted {
 				out = append(out, witness{pos, fmt.Sprintf("entry %d wrote another record", e.Index),
@@ -127,10 +128,10 @@ func (in *Input) recordByReplay(row *diff.RecordRow) []witness {
 }
 
 // recordByHistory: records that contradict the other records of the same database.
-func (in *Input) recordByHistory(row *diff.RecordRow) []witness {
+func (rw *rowWitnesses) recordByHistory(row *diff.RecordRow) []witness {
 	var out []witness
 	for _, pos := range row.At {
-		kv := in.Members[pos].DB.KV
+		kv := rw.Members[pos].DB.KV
 		if kv == nil {
 			continue
 		}
@@ -148,14 +149,14 @@ func (in *Input) recordByHistory(row *diff.RecordRow) []witness {
 
 // recordByLastTransaction: one transaction earlier, at the same consistent index, the record was different, and equal
 // to that of others. A server never changes a record, in no release.
-func (in *Input) recordByLastTransaction(row *diff.RecordRow) []witness {
+func (rw *rowWitnesses) recordByLastTransaction(row *diff.RecordRow) []witness {
 	var out []witness
 	for _, pos := range row.At {
-		before := in.stateBefore(in.Members[pos])
+		before := rw.earlier.stateBefore(rw.Members[pos])
 		if before == nil {
 			continue
 		}
-		was, now := recordOf(in.Context(), before, row.Rev), row.Cells[pos]
+		was, now := recordOf(rw.ctx, before, row.Rev), row.Cells[pos]
 		if was == nil || now != nil && was.Sum == now.Sum {
 			continue
 		}

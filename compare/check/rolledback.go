@@ -23,22 +23,17 @@ func runLogNotOlder(in *Input) Result {
 	}
 	var fs []Finding
 	for _, m := range in.Members {
-		if m.MemberID == 0 || !m.HasWAL() || len(m.WAL.Summary.Damage) > 0 || in.wiped(m) != nil || in.longerCopy(m) {
+		if m.MemberID == 0 || !m.HasWAL() || len(m.WAL.Summary.Damage) > 0 || in.provenance().wiped(m) != nil ||
+			in.Members.longerCopy(m) {
 			continue
 		}
-		if f := in.servedBeyond(m); f != nil {
+		if f := in.provenance().servedBeyond(m); f != nil {
 			fs = append(fs, *f)
-		} else if f := in.voteMissing(m); f != nil {
+		} else if f := in.provenance().voteMissing(m); f != nil {
 			fs = append(fs, *f)
 		}
 	}
 	return outcome(fs, "")
-}
-
-func (in *Input) longerCopy(m *evidence.Member) bool {
-	return slices.ContainsFunc(in.Members, func(o *evidence.Member) bool {
-		return o != m && o.MemberID == m.MemberID && o.LastIndex() > m.LastIndex()
-	})
 }
 
 func olderFinding(m *evidence.Member, kind Kind, at At, explanation string, ev ...Evidence) *Finding {
@@ -52,17 +47,17 @@ func olderFinding(m *evidence.Member, kind Kind, at At, explanation string, ev .
 }
 
 // servedBeyond: a process of the member served clients after a publish entry that its log does not reach.
-func (in *Input) servedBeyond(m *evidence.Member) *Finding {
+func (pv *provenance) servedBeyond(m *evidence.Member) *Finding {
 	last := m.LastIndex()
-	for _, sv := range in.Replay.Survey.Served[m.MemberID] {
+	for _, sv := range pv.Replay.Survey.Served[m.MemberID] {
 		if sv.Publish <= last {
 			continue
 		}
-		holder := in.holderOf(sv.Index)
+		holder := pv.Members.holderOf(sv.Index)
 		if holder == nil {
 			continue
 		}
-		f := olderFinding(m, KindLogEndsBeforeServed, At{Index: last + 1, Term: in.termAt(last + 1)},
+		f := olderFinding(m, KindLogEndsBeforeServed, At{Index: last + 1, Term: pv.Members.termAt(last + 1)},
 			fmt.Sprintf("the process that began %s published itself at %d and then proposed entry %d for a client, "+
 				"so the member had applied its log up to %d at least",
 				replay.StartTime(sv.ID).Format(timeLayout), sv.Publish, sv.Index, sv.Publish),
@@ -81,11 +76,11 @@ func (in *Input) servedBeyond(m *evidence.Member) *Finding {
 }
 
 // copiedEarly reports whether the source is a copy that no server ran on, of a member that continued after it.
-func (in *Input) copiedEarly(m *evidence.Member) bool {
-	if in.Replay == nil || in.Replay.Survey == nil {
+func (pv *provenance) copiedEarly(m *evidence.Member) bool {
+	if pv.Replay == nil || pv.Replay.Survey == nil {
 		return false
 	}
-	f := in.servedBeyond(m)
+	f := pv.servedBeyond(m)
 	return f != nil && f.Severity == Warning
 }
 
@@ -124,25 +119,16 @@ func copiedBefore(f *Finding, m *evidence.Member, begun time.Time) *Finding {
 
 const timeLayout = "2006-01-02T15:04:05Z"
 
-func (in *Input) holderOf(index uint64) *evidence.Member {
-	for _, m := range in.Members {
-		if m.HasLog() && m.WAL.Summary.TermAt(index) != 0 {
-			return m
-		}
-	}
-	return nil
-}
-
 // voteMissing: a leader was elected in a term that the member's log does not know, and the votes of all other voters,
 // whose logs know the term, are one too few.
-func (in *Input) voteMissing(m *evidence.Member) *Finding {
-	x := in.missingVotes(m)
+func (pv *provenance) voteMissing(m *evidence.Member) *Finding {
+	x := pv.Members.missingVotes(m)
 	if x == nil {
 		return nil
 	}
 	return olderFinding(m, KindVoteMissing, At{Term: x.term.Term, Index: x.term.First},
 		fmt.Sprintf("%s was elected in term %d; the logs of all other voters hold %d votes, %d are needed, so this "+
-			"member gave one", in.MemberName(x.leader), x.term.Term, x.votes, x.need),
+			"member gave one", pv.Members.MemberName(x.leader), x.term.Term, x.votes, x.need),
 		Evidence{Member: m.Label(), Field: "vote that must have been stored",
 			Observed: fmt.Sprintf("highest term %d", m.HighestTerm()),
 			Expected: fmt.Sprintf("HardState of term %d with a vote", x.term.Term), Show: showLogAs(m, "--raw")},
@@ -161,8 +147,8 @@ type election struct {
 
 // missingVotes finds an election after the end of the logs of the whole group for which the logs of all other voters
 // hold too few votes. At least one member of the group voted and does not know it.
-func (in *Input) missingVotes(group ...*evidence.Member) *election {
-	top := in.newestConfiguration()
+func (ss Sources) missingVotes(group ...*evidence.Member) *election {
+	top := ss.newestConfiguration()
 	if top == nil || slices.Contains(group, top) {
 		return nil
 	}
@@ -178,7 +164,7 @@ func (in *Input) missingVotes(group ...*evidence.Member) *election {
 		}) {
 			continue
 		}
-		leader, votes, closed := in.votesWithout(group, voters, t.Term)
+		leader, votes, closed := ss.votesWithout(group, voters, t.Term)
 		if need := len(voters)/2 + 1; closed && votes < need && votes+len(group) >= need {
 			return &election{top, t, leader, votes, need}
 		}
@@ -188,13 +174,13 @@ func (in *Input) missingVotes(group ...*evidence.Member) *election {
 
 // votesWithout counts the votes of a term in the logs of all voters but some. closed is true if each of those logs has
 // reached the term, so that it shows whether its member voted.
-func (in *Input) votesWithout(but []*evidence.Member, voters []dumplog.ID, term uint64) (leader dumplog.ID, votes int,
+func (ss Sources) votesWithout(but []*evidence.Member, voters []dumplog.ID, term uint64) (leader dumplog.ID, votes int,
 	closed bool) {
 	for _, v := range voters {
 		if slices.ContainsFunc(but, func(m *evidence.Member) bool { return m.MemberID == v }) {
 			continue
 		}
-		o := in.byID(v)
+		o := ss.byID(v)
 		if o == nil || !o.HasWAL() || !slices.Contains(o.WAL.Summary.StateTerms, term) {
 			return 0, 0, false
 		}

@@ -11,35 +11,35 @@ import (
 
 // shiftFinding is about logs in which entries are missing, or were added, and the later ones renumbered.
 func (in *Input) shiftFinding(s *replay.Shift) Finding {
-	names := in.labelsOf(s.Short)
+	names := in.Members.labelsOf(s.Short)
 	what := fmt.Sprintf("entry %d is", s.Index)
 	if s.Missing > 1 {
 		what = fmt.Sprintf("entries %d..%d are", s.Index, s.Index+uint64(s.Missing)-1)
 	}
 	f := Finding{Kind: KindEntriesRenumbered, Severity: Critical, Class: ClassWALDamage, Members: names,
-		At: At{Term: in.termAt(s.Index), Index: s.Index},
+		At: At{Term: in.Members.termAt(s.Index), Index: s.Index},
 		Title: fmt.Sprintf("%s: %s missing in the log, and the later ones are renumbered", strings.Join(names, ", "),
 			what),
 		Explanation: fmt.Sprintf("what follows is the same in the logs of %s, under indexes higher by %d. A leader "+
 			"gives an entry its index once and no member changes it. "+
 			"The CRC chain holds, so the log was rewritten. It is not used from there on",
-			strings.Join(in.labelsOf(s.Long), ", "), s.Missing)}
+			strings.Join(in.Members.labelsOf(s.Long), ", "), s.Missing)}
 	switch {
 	case s.Added:
-		in.addedFinding(s, &f)
+		addedFinding(in.Members, s, &f)
 		return in.cut(f)
 	case s.Proven:
 		f.Explanation += ". The log ends before what the member has committed or applied"
 	}
-	in.shiftEvidence(s.Short, s.Instead, s.What, s, &f)
-	in.shiftEvidence(s.Long, s.What, s.What, s, &f)
+	shiftEvidence(in.Members, s.Short, s.Instead, s.What, s, &f)
+	shiftEvidence(in.Members, s.Long, s.What, s.What, s, &f)
 	f.Evidence[0].Field = fieldAltered
 	return in.cut(f)
 }
 
 // addedFinding makes the finding one about logs to which entries were added.
-func (in *Input) addedFinding(s *replay.Shift, f *Finding) {
-	f.Members = in.labelsOf(s.Long)
+func addedFinding(ss Sources, s *replay.Shift, f *Finding) {
+	f.Members = ss.labelsOf(s.Long)
 	what := fmt.Sprintf("entry %d was", s.Index)
 	if s.Missing > 1 {
 		what = fmt.Sprintf("entries %d..%d were", s.Index, s.Index+uint64(s.Missing)-1)
@@ -51,16 +51,17 @@ func (in *Input) addedFinding(s *replay.Shift, f *Finding) {
 		why = "the same request is in the log before it, and a request has one entry"
 	}
 	f.Explanation = fmt.Sprintf("what follows is the same in the logs of %s, under indexes lower by %d; %s. "+
-		"The CRC chain holds, so the log was rewritten. It is not used from there on", strings.Join(in.labelsOf(s.Short), ", "),
+		"The CRC chain holds, so the log was rewritten. It is not used from there on",
+		strings.Join(ss.labelsOf(s.Short), ", "),
 		s.Missing, why)
-	in.shiftEvidence(s.Long, s.What, s.Instead, s, f)
-	in.shiftEvidence(s.Short, s.Instead, s.Instead, s, f)
+	shiftEvidence(ss, s.Long, s.What, s.Instead, s, f)
+	shiftEvidence(ss, s.Short, s.Instead, s.Instead, s, f)
 	f.Evidence[0].Field = fieldAltered
 }
 
-func (in *Input) shiftEvidence(members []int, observed, expected string, s *replay.Shift, f *Finding) {
+func shiftEvidence(ss Sources, members []int, observed, expected string, s *replay.Shift, f *Finding) {
 	for _, i := range members {
-		m := in.Members[i]
+		m := ss[i]
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index),
 			Observed: observed, Expected: expected, Show: showLog(m, s.Index)})
 	}

@@ -29,10 +29,10 @@ var gapFields = map[Kind]string{
 const shortlyAfter = 16
 
 // snapGap returns the kind of the gap between the member's database and the snapshot.
-func (in *Input) snapGap(m *evidence.Member, snap dumplog.SnapshotRecord) Kind {
+func snapGap(rp *replay.Result, m *evidence.Member, snap dumplog.SnapshotRecord) Kind {
 	var r *replay.MemberResult
-	if in.Replay != nil {
-		for _, x := range in.Replay.Members {
+	if rp != nil {
+		for _, x := range rp.Members {
 			if x.Member == m {
 				r = x
 			}
@@ -48,7 +48,7 @@ func (in *Input) snapGap(m *evidence.Member, snap dumplog.SnapshotRecord) Kind {
 		return KindGapAlarmQueries
 	case r != nil && r.Behind != nil && r.Behind.Harmless() && r.Behind.AlarmRaises > 0:
 		return KindGapAlarmRaises
-	case received && m.LastIndex() <= snap.Index+shortlyAfter && in.reachesJump(m, snap):
+	case received && m.LastIndex() <= snap.Index+shortlyAfter && reachesJump(rp, m, snap):
 		return KindGapNotInstalled
 	}
 	return KindGapOther
@@ -67,13 +67,13 @@ func lastBefore(m *evidence.Member, index uint64) (last uint64) {
 // reachesJump reports whether the database holds all that the member knew to be committed when it received the
 // snapshot. A member that waits for a snapshot applies nothing, so its database is at the end of its log; an older one
 // was put back. Up to 3.4 the index lags behind entries that write no key.
-func (in *Input) reachesJump(m *evidence.Member, snap dumplog.SnapshotRecord) bool {
+func reachesJump(rp *replay.Result, m *evidence.Member, snap dumplog.SnapshotRecord) bool {
 	ci := m.ConsistentIndex()
 	if ci >= min(snap.Commit, lastBefore(m, snap.Index)) {
 		return true
 	}
-	return m.Version.MayLack(release.IndexWithEveryEntry) && in.Replay != nil && in.Replay.Survey != nil &&
-		in.Replay.Survey.KeyWrite(ci+1, snap.Commit) == 0
+	return m.Version.MayLack(release.IndexWithEveryEntry) && rp != nil && rp.Survey != nil &&
+		rp.Survey.KeyWrite(ci+1, snap.Commit) == 0
 }
 
 // Received reports whether the snapshot at that index came from a leader: the member's log never held its entry.
@@ -93,8 +93,8 @@ func hasJump(s *dumplog.Summary, index uint64) bool {
 }
 
 // judgeGap sets class and explanation of a finding of S02 according to the entries in the gap.
-func (in *Input) judgeGap(f *Finding, m *evidence.Member, snap dumplog.SnapshotRecord) {
-	f.Kind = in.snapGap(m, snap)
+func judgeGap(rp *replay.Result, f *Finding, m *evidence.Member, snap dumplog.SnapshotRecord) {
+	f.Kind = snapGap(rp, m, snap)
 	f.Evidence[0].Field = gapFields[f.Kind]
 	const refuses = "the server refuses to start: it cannot bridge the entries between the database and the snapshot"
 	switch f.Kind {

@@ -38,7 +38,7 @@ func runSnapRecordsFit(in *Input) Result {
 	if !seen {
 		return Result{Reason: "no log has a snapshot record"}
 	}
-	return outcome(fs, in.unreadableParts("wal"))
+	return outcome(fs, in.Members.unreadableParts("wal"))
 }
 
 func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, kind Kind, title, explanation, observed,

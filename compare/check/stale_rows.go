@@ -20,7 +20,7 @@ func runLearnerFlags(in *Input) Result {
 	var stale []*staleRows
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || !m.ConfigurationCurrent() || len(m.DB.Members) == 0 || m.AppliedMax < in.confIndexOf(m) {
+		if !m.HasDB() || !m.ConfigurationCurrent() || len(m.DB.Members) == 0 || m.AppliedMax < confIndexOf(m) {
 			continue
 		}
 		checked++
@@ -123,7 +123,7 @@ func (s *staleRows) finding(in *Input) Finding {
 	}
 	for i, m := range s.members {
 		f.Members = append(f.Members, m.Label())
-		if at := in.confIndex(m); m.HasWAL() && (f.At.Index == 0 || at.Index < f.At.Index) {
+		if at := confIndex(m); m.HasWAL() && (f.At.Index == 0 || at.Index < f.At.Index) {
 			f.At = at
 		}
 		show := showDB(m, "members")
@@ -141,9 +141,9 @@ func (s *staleRows) finding(in *Input) Finding {
 	return f
 }
 
-func (in *Input) confIndexOf(m *evidence.Member) uint64 {
+func confIndexOf(m *evidence.Member) uint64 {
 	if !m.HasWAL() {
 		return 0
 	}
-	return in.confIndex(m).Index
+	return confIndex(m).Index
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -17,20 +18,20 @@ var quorumPossible = described(Check{
 })
 
 func runQuorumPossible(in *Input) Result {
-	m := in.newestConfiguration()
+	m := in.Members.newestConfiguration()
 	if m == nil {
 		return Result{Reason: "no source shows raft's configuration"}
 	}
 	ms := &m.Membership
-	dead, up, behind, absent := in.voterCounts(m)
+	dead, up, behind, absent := in.Membership().voterCounts(m)
 	if len(dead) == 0 {
 		return Result{Outcome: Holds}
 	}
-	if !slices.ContainsFunc(ms.Voters, func(id dumplog.ID) bool { return in.published(ms, id) }) {
+	if !slices.ContainsFunc(ms.Voters, func(id dumplog.ID) bool { return published(in.Replay, ms, id) }) {
 		return Result{Reason: "no voter has published itself yet: a new or freshly restored cluster"}
 	}
 	f := Finding{Kind: KindVoterNeverStarted, Severity: Critical, Class: ClassMembership,
-		Members: in.configuredWith(dead[0]), At: in.confIndex(m),
+		Members: in.Members.configuredWith(dead[0]), At: confIndex(m),
 		Facts: Facts{About: dead}}
 	for _, id := range dead {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()),
@@ -56,33 +57,23 @@ func runQuorumPossible(in *Input) Result {
 			"the member is started or removed"
 		f.Class = ""
 	}
-	f.Remedy = in.quorumRemedy(m, dead[0].String(), up < need)
+	f.Remedy = quorumRemedy(m, dead[0].String(), up < need)
 	return Result{Outcome: Violated, Findings: []Finding{f}}
-}
-
-// configuredWith names the sources whose configuration has that voter.
-func (in *Input) configuredWith(voter dumplog.ID) (labels []string) {
-	for _, m := range in.Members {
-		if m.Membership.RaftKnown && slices.Contains(m.Membership.Voters, voter) {
-			labels = append(labels, m.Label())
-		}
-	}
-	return labels
 }
 
 // voterCounts returns the voters of m's configuration that never started. It counts those that have run: how many of
 // them know an older configuration than m, and how many more are not among the sources.
-func (in *Input) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, behind, absent int) {
+func (mb *Membership) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, behind, absent int) {
 	for _, id := range m.Membership.Voters {
-		if !in.hasRun(&m.Membership, id) {
+		if !mb.hasRun(&m.Membership, id) {
 			dead = append(dead, id)
 			continue
 		}
 		up++
 		switch {
-		case in.knowsOlder(m, id.String()):
+		case mb.Members.knowsOlder(m, id.String()):
 			behind++
-		case !in.atHand(id):
+		case !mb.Members.atHand(id):
 			absent++
 		}
 	}
@@ -90,7 +81,7 @@ func (in *Input) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, behind,
 }
 
 // quorumRemedy restores a majority when the voters that have run are too few.
-func (in *Input) quorumRemedy(m *evidence.Member, dead string, lost bool) []Remedy {
+func quorumRemedy(m *evidence.Member, dead string, lost bool) []Remedy {
 	remove := shell.Format("etcdctl member remove {}", dead)
 	if !lost {
 		return []Remedy{{Text: "start every voter that has a data dir (a lagging one catches up), then remove the " +
@@ -108,25 +99,7 @@ func (in *Input) quorumRemedy(m *evidence.Member, dead string, lost bool) []Reme
 				"ever started again"}}
 }
 
-// atHand reports whether the member's data dir is among the sources.
-func (in *Input) atHand(id dumplog.ID) bool {
-	return slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return m.MemberID == id && m.HasWAL() })
-}
-
 // published reports whether a member has told the cluster its name and client URLs, which it does at every start.
-func (in *Input) published(ms *evidence.Membership, id dumplog.ID) bool {
-	return ms.Started[id] || in.Replay != nil && in.Replay.Survey != nil && len(in.Replay.Survey.Starts[id]) > 0
-}
-
-// hasRun reports whether a voter ever published itself, or is at hand with a log that it can be started with.
-func (in *Input) hasRun(ms *evidence.Membership, id dumplog.ID) bool {
-	if in.published(ms, id) {
-		return true
-	}
-	for _, m := range in.Members {
-		if m.MemberID == id && m.HasLog() {
-			return true
-		}
-	}
-	return false
+func published(rp *replay.Result, ms *evidence.Membership, id dumplog.ID) bool {
+	return ms.Started[id] || rp != nil && rp.Survey != nil && len(rp.Survey.Starts[id]) > 0
 }

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -74,9 +73,9 @@ func (x *blame) name(in *Input, f *Finding) {
 	if !f.Undecided {
 		named = x.wrong
 	}
-	f.Members, f.Odd, f.ByHand = in.labelsAt(named), in.labelsAt(x.odd), in.labelsAt(x.byHand)
+	f.Members, f.Odd, f.ByHand = in.Members.labelsAt(named), in.Members.labelsAt(x.odd), in.Members.labelsAt(x.byHand)
 	if len(x.wrong) > 0 {
-		f.Title += ", wrong on " + strings.Join(in.labelsAt(x.wrong), ", ")
+		f.Title += ", wrong on " + strings.Join(in.Members.labelsAt(x.wrong), ", ")
 	}
 	switch {
 	case len(x.why) > 0:
@@ -102,10 +101,10 @@ func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) 
 		for _, pos := range at {
 			f.At.Index = max(f.At.Index, in.Members[pos].AppliedMin)
 		}
-		ws := in.witnesses(b.Name, row, at)
+		ws := in.rowWitnesses().witnesses(b.Name, row, at)
 		x.add(in, at, row.Odd(at), ws)
-		f.Evidence = append(f.Evidence, in.stateEvidence(b.Name, row, at, ws)...)
-		f.Facts.VotersDiffer = f.Facts.VotersDiffer || b.Name == "members" && in.votersDiffer(row, at)
+		f.Evidence = append(f.Evidence, stateEvidence(in.Members, b.Name, row, at, ws)...)
+		f.Facts.VotersDiffer = f.Facts.VotersDiffer || b.Name == "members" && votersDiffer(in.Members, row, at)
 	}
 	if rows == 0 {
 		return nil
@@ -122,13 +121,13 @@ func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) 
 }
 
 // votersDiffer reports whether members differ in listing the member of a row as a voter, as a learner, or not at all.
-func (in *Input) votersDiffer(row *diff.Row, at []int) bool {
+func votersDiffer(ss Sources, row *diff.Row, at []int) bool {
 	type listed struct{ is, learns bool }
 	seen := map[listed]bool{}
 	for _, pos := range at {
 		var l listed
-		for i := range in.Members[pos].DB.Members {
-			if m := &in.Members[pos].DB.Members[i]; m.ID.String() == string(row.Key) {
+		for i := range ss[pos].DB.Members {
+			if m := &ss[pos].DB.Members[i]; m.ID.String() == string(row.Key) {
 				l = listed{true, m.IsLearner}
 			}
 		}
@@ -149,15 +148,11 @@ func subset(a, b map[int]bool) bool {
 	return true
 }
 
-func (in *Input) labelsAt(set map[int]bool) []string {
-	return in.labelsOf(slices.Sorted(maps.Keys(set)))
-}
-
 // stateEvidence are the members' versions of a row, those that are shown to be wrong first.
-func (in *Input) stateEvidence(bucket string, row *diff.Row, at []int, ws []witness) []Evidence {
+func stateEvidence(ss Sources, bucket string, row *diff.Row, at []int, ws []witness) []Evidence {
 	var first, rest []Evidence
 	for _, pos := range at {
-		m := in.Members[pos]
+		m := ss[pos]
 		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(row.Key), Field: string(row.Kind),
 			Observed: "absent", Expected: "equal on all members", Show: showDB(m, bucket)}
 		if c := row.Cells[pos]; c != nil {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,11 +22,20 @@ type witness struct {
 	byHand bool
 }
 
+// rowWitnesses answers which member holds the right state of a row that differs.
+type rowWitnesses struct {
+	Members Sources
+	Replay  *replay.Result
+	Diff    *diff.Result
+	ctx     context.Context //nolint:containedctx // for one question
+	earlier *earlierStates
+}
+
 // witnesses asks, in this order: the log, the rest of the same database, and the database one transaction earlier. The
 // first that names a member decides; a majority never does.
-func (in *Input) witnesses(bucket string, row *diff.Row, at []int) []witness {
-	for _, ask := range []func(string, *diff.Row, []int) []witness{in.byReplay, in.byLog, in.byDatabase,
-		in.byLastTransaction} {
+func (rw *rowWitnesses) witnesses(bucket string, row *diff.Row, at []int) []witness {
+	for _, ask := range []func(string, *diff.Row, []int) []witness{rw.byReplay, rw.byLog, rw.byDatabase,
+		rw.byLastTransaction} {
 		if ws := ask(bucket, row, at); len(ws) > 0 && len(ws) < len(at) {
 			return ws
 		}
@@ -34,13 +44,13 @@ func (in *Input) witnesses(bucket string, row *diff.Row, at []int) []witness {
 }
 
 // byReplay: rows that contradict the replay of the member's log.
-func (in *Input) byReplay(bucket string, row *diff.Row, at []int) []witness {
-	if in.Replay == nil || row.Kind == diff.PasswordRow {
+func (rw *rowWitnesses) byReplay(bucket string, row *diff.Row, at []int) []witness {
+	if rw.Replay == nil || row.Kind == diff.PasswordRow {
 		return nil
 	}
 	var out []witness
 	for _, pos := range at {
-		r := in.Replay.Members[pos]
+		r := rw.Replay.Members[pos]
 		if !r.Checked {
 			continue
 		}
@@ -82,29 +92,29 @@ func sameRowKey(a, b string) bool {
 }
 
 // byLog: the last entries about the row in the log, which need no state from before the log.
-func (in *Input) byLog(bucket string, row *diff.Row, at []int) []witness {
-	if in.Replay == nil || in.Replay.Survey == nil {
+func (rw *rowWitnesses) byLog(bucket string, row *diff.Row, at []int) []witness {
+	if rw.Replay == nil || rw.Replay.Survey == nil {
 		return nil
 	}
 	var want string
 	var index uint64
 	switch {
 	case row.Kind == diff.PasswordRow:
-		return in.passwordWitness(row)
+		return passwordWitness(rw.Diff, row)
 	case bucket == "alarm":
-		want, index = in.alarmByLog(string(row.Key))
+		want, index = alarmByLog(rw.Replay, string(row.Key))
 	case bucket == "cluster" && string(row.Key) == "clusterVersion":
-		want, index = in.versionByLog(in.appliedByAll(at))
+		want, index = versionByLog(rw.Replay, rw.Members.appliedByAll(at))
 	case bucket == "auth" && string(row.Key) == "authEnabled":
-		return in.authWitness(row, at)
+		return rw.authWitness(row, at)
 	case bucket == "lease" && row.Kind == diff.TTLRow:
-		return in.ttlWitness(string(row.Key), at)
+		return ttlWitness(rw.Replay, string(row.Key), at)
 	case row.Kind == diff.WholeRow && (bucket == "members" || bucket == "members_removed"):
-		return in.memberWitness(bucket, row, at)
+		return rw.memberWitness(bucket, row, at)
 	case row.Kind == diff.AttributesRow:
-		want, index = in.publishedBy(string(row.Key), in.appliedByAll(at))
+		want, index = publishedBy(rw.Replay, string(row.Key), rw.Members.appliedByAll(at))
 	}
-	if index == 0 || index > in.appliedByAll(at) {
+	if index == 0 || index > rw.Members.appliedByAll(at) {
 		return nil
 	}
 	var out []witness
@@ -123,18 +133,9 @@ func cellOr(c *diff.Cell, absent string) string {
 	return c.Text
 }
 
-// appliedByAll is the index that all of them have certainly applied.
-func (in *Input) appliedByAll(at []int) uint64 {
-	low := in.Members[at[0]].AppliedMin
-	for _, pos := range at {
-		low = min(low, in.Members[pos].AppliedMin)
-	}
-	return low
-}
-
-func (in *Input) passwordWitness(row *diff.Row) []witness {
+func passwordWitness(d *diff.Result, row *diff.Row) []witness {
 	var out []witness
-	for _, p := range in.Diff.Passwords {
+	for _, p := range d.Passwords {
 		if p.User != string(row.Key) {
 			continue
 		}
@@ -146,8 +147,8 @@ func (in *Input) passwordWitness(row *diff.Row) []witness {
 }
 
 // alarmByLog returns the state of the alarm after the last entry about it.
-func (in *Input) alarmByLog(key string) (text string, index uint64) {
-	for _, a := range in.Replay.Survey.Alarms() {
+func alarmByLog(rp *replay.Result, key string) (text string, index uint64) {
+	for _, a := range rp.Survey.Alarms() {
 		if a.Member.String()+" "+evidence.AlarmName(a.Type) != key {
 			continue
 		}
@@ -160,8 +161,8 @@ func (in *Input) alarmByLog(key string) (text string, index uint64) {
 }
 
 // publishedBy is what the member last published about itself up to an index.
-func (in *Input) publishedBy(id string, applied uint64) (text string, index uint64) {
-	for member, starts := range in.Replay.Survey.Starts {
+func publishedBy(rp *replay.Result, id string, applied uint64) (text string, index uint64) {
+	for member, starts := range rp.Survey.Starts {
 		if member.String() != id {
 			continue
 		}
@@ -175,8 +176,8 @@ func (in *Input) publishedBy(id string, applied uint64) (text string, index uint
 }
 
 // versionByLog is the cluster version that the log last set up to an index.
-func (in *Input) versionByLog(applied uint64) (version string, index uint64) {
-	for _, v := range in.Replay.Survey.Versions {
+func versionByLog(rp *replay.Result, applied uint64) (version string, index uint64) {
+	for _, v := range rp.Survey.Versions {
 		if v.Index <= applied {
 			version, index = v.Version, v.Index
 		}
@@ -185,13 +186,13 @@ func (in *Input) versionByLog(applied uint64) (version string, index uint64) {
 }
 
 // ttlWitness: a TTL below that of the grant, or a remaining TTL that no checkpoint sets.
-func (in *Input) ttlWitness(key string, at []int) []witness {
+func ttlWitness(rp *replay.Result, key string, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
-		if in.Replay == nil {
+		if rp == nil {
 			break
 		}
-		for _, l := range in.Replay.Members[pos].Leases {
+		for _, l := range rp.Members[pos].Leases {
 			switch {
 			case dumplog.ID(uint64(l.ID)).String() != key:
 			case l.Stored < l.Asked:
@@ -208,10 +209,10 @@ func (in *Input) ttlWitness(key string, at []int) []witness {
 
 // byDatabase: other parts of the member's database contradict the row: live keys name a lease that does not exist, or a
 // bucket that every server creates is missing.
-func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
+func (rw *rowWitnesses) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
-		m := in.Members[pos]
+		m := rw.Members[pos]
 		if row.Cells[pos] != nil {
 			continue
 		}
@@ -236,20 +237,20 @@ func (in *Input) byDatabase(bucket string, row *diff.Row, at []int) []witness {
 // byLastTransaction: the database held one transaction earlier, at the same consistent index, what others hold now, and
 // the entry at that index does not touch the row. Up to 3.4 the index does not change with such rows, so nothing
 // follows there.
-func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []witness {
+func (rw *rowWitnesses) byLastTransaction(bucket string, row *diff.Row, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
-		m := in.Members[pos]
-		if !m.Version.Follows(release.IndexWithEveryEntry) || in.Replay == nil || in.Replay.Survey == nil ||
-			!in.Replay.Covers(m.AppliedMin-1, m.AppliedMin) ||
-			in.Replay.Survey.TouchedBetween(replay.Row{Bucket: bucket, Key: string(row.Key)}, m.AppliedMin-1,
+		m := rw.Members[pos]
+		if !m.Version.Follows(release.IndexWithEveryEntry) || rw.Replay == nil || rw.Replay.Survey == nil ||
+			!rw.Replay.Covers(m.AppliedMin-1, m.AppliedMin) ||
+			rw.Replay.Survey.TouchedBetween(replay.Row{Bucket: bucket, Key: string(row.Key)}, m.AppliedMin-1,
 				m.AppliedMin) > 0 {
 			continue
 		}
-		if in.stateBefore(m) == nil {
+		if rw.earlier.stateBefore(m) == nil {
 			continue
 		}
-		was, held := in.rowsBefore(m, bucket, row.Kind)[string(row.Key)]
+		was, held := rw.earlier.rowsBefore(m, bucket, row.Kind)[string(row.Key)]
 		if !held {
 			was = "absent"
 		}
@@ -265,10 +266,10 @@ func (in *Input) byLastTransaction(bucket string, row *diff.Row, at []int) []wit
 
 // memberWitness: the last conf change about the member that servers did not refuse says whether it is listed, or listed
 // as removed.
-func (in *Input) memberWitness(bucket string, row *diff.Row, at []int) []witness {
-	last := in.lastChangeOf(string(row.Key), in.appliedByAll(at))
+func (rw *rowWitnesses) memberWitness(bucket string, row *diff.Row, at []int) []witness {
+	last := rw.Members.lastChangeOf(string(row.Key), rw.Members.appliedByAll(at))
 	if last == nil {
-		return in.purgedMemberWitness(bucket, row, at)
+		return rw.purgedMemberWitness(bucket, row, at)
 	}
 	removed := last.Change.Type == dumplog.ConfChangeRemoveNode
 	want := "listed"
@@ -290,10 +291,10 @@ func (in *Input) memberWitness(bucket string, row *diff.Row, at []int) []witness
 
 // purgedMemberWitness: where no log holds a change of the member, raft's configuration shows that it must be listed,
 // and the newest snapshot that it was removed.
-func (in *Input) purgedMemberWitness(bucket string, row *diff.Row, at []int) []witness {
+func (rw *rowWitnesses) purgedMemberWitness(bucket string, row *diff.Row, at []int) []witness {
 	var out []witness
 	for _, pos := range at {
-		m := in.Members[pos]
+		m := rw.Members[pos]
 		is := func(id dumplog.ID) bool { return id.String() == string(row.Key) }
 		snap := m.NewestSnap()
 		switch {
@@ -307,22 +308,4 @@ func (in *Input) purgedMemberWitness(bucket string, row *diff.Row, at []int) []w
 		}
 	}
 	return out
-}
-
-// lastChangeOf is the last addition or removal of a member in any log up to an index, nil when no log holds one.
-func (in *Input) lastChangeOf(id string, applied uint64) *evidence.ConfEntry {
-	var last *evidence.ConfEntry
-	for _, m := range in.Members {
-		if !m.HasWAL() {
-			continue
-		}
-		for i := range m.WAL.Conf {
-			c := &m.WAL.Conf[i]
-			if c.Change.NodeID.String() == id && c.Index <= min(applied, m.Commit) && !c.Refused &&
-				c.Change.Type != dumplog.ConfChangeUpdateNode && (last == nil || c.Index > last.Index) {
-				last = c
-			}
-		}
-	}
-	return last
 }

@@ -124,7 +124,7 @@ func (in *Input) versionAgainstLog(m *evidence.Member) []Finding {
 		return nil
 	}
 	v := m.DB.Cluster.Version
-	want, index := in.versionByLog(m.AppliedMax)
+	want, index := versionByLog(in.Replay, m.AppliedMax)
 	from := fmt.Sprintf("entry %d", index)
 	if snap := m.NewestSnap(); index == 0 && snap != nil && snap.V2 != nil {
 		want, index, from = snap.V2.Version, snap.Index, "the v2 store of "+snap.File
@@ -135,7 +135,7 @@ func (in *Input) versionAgainstLog(m *evidence.Member) []Finding {
 	}
 	return []Finding{{Kind: KindClusterVersionAgainstLog, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()},
-		At:      At{Term: in.termAt(index), Index: index},
+		At:      At{Term: in.Members.termAt(index), Index: index},
 		Title:   fmt.Sprintf("%s: the cluster version is %s, %s has %s", m.Label(), orText(v, "absent"), from, want),
 		Explanation: "which requests the servers send, and which binaries may join, follows from it: the row was " +
 			"edited or damaged",
@@ -188,7 +188,7 @@ func runNoV2Content(in *Input) Result {
 	}
 	if n, first := in.v2Behind(); n > 0 {
 		fs = append(fs, Finding{Kind: KindV2RequestsInLog, Severity: Warning, At: At{Index: first},
-			Title: fmt.Sprintf("%d requests of the v2 API are in the log after the newest snapshots, the first at index %d", n, first), Members: in.labels(),
+			Title: fmt.Sprintf("%d requests of the v2 API are in the log after the newest snapshots, the first at index %d", n, first), Members: in.Members.labels(),
 			Explanation: "what they wrote is in the v2 store after a restart; 3.6 and later do not start on such content",
 			Evidence: []Evidence{{Field: "v2 request", Observed: fmt.Sprintf("entry %d", first),
 				Expected: "no request outside of etcd's own", Show: showLog(in.Members[0], first)}}})
@@ -227,12 +227,4 @@ func (in *Input) v2Behind() (n int, first uint64) {
 		n += in.Replay.Survey.V2LeftOut
 	}
 	return n, first
-}
-
-func (in *Input) labels() []string {
-	out := []string{}
-	for _, m := range in.Members {
-		out = append(out, m.Label())
-	}
-	return out
 }

@@ -35,7 +35,7 @@ func runRecordsReadable(in *Input) Result {
 				Observed: fmt.Sprintf("%d bytes, the CRC holds", s.LargestRecord),
 				Expected: fmt.Sprintf("less than %d", walRecordLimit), Show: showLogAs(m, "--raw")}}})
 	}
-	return outcome(fs, in.unreadableParts("wal"))
+	return outcome(fs, in.Members.unreadableParts("wal"))
 }
 
 var logReachesBack = described(Check{
@@ -59,7 +59,7 @@ func runLogReachesBack(in *Input) Result {
 			fs = append(fs, falseAlarmFinding(m))
 		}
 	}
-	return outcome(fs, in.unreadableParts("wal"))
+	return outcome(fs, in.Members.unreadableParts("wal"))
 }
 
 // startPoint is the newest snapshot that the log names. S01 reports a missing or damaged file.

@@ -188,7 +188,7 @@ func (j *judge) freshlyRestored() bool {
 func (j *judge) compactionSkew() bool {
 	marks := map[string]bool{}
 	for _, m := range j.Members {
-		if !m.HasDB() || j.IsRemoved(m) {
+		if !m.HasDB() || j.Membership().IsRemoved(m) {
 			continue
 		}
 		s, f := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact

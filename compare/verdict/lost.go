@@ -76,7 +76,7 @@ func showEntries(label string, first, last uint64) shell.Command {
 func (j *judge) lostEntry(e *replay.Event) LostEntry {
 	l := LostEntry{Term: e.Term, Index: e.Index, What: e.What, HeldBy: j.labels(e.Holding)}
 	if e.Proposer != 0 {
-		l.ProposedBy = j.MemberName(e.Proposer)
+		l.ProposedBy = j.Members.MemberName(e.Proposer)
 	}
 	return l
 }

@@ -1,0 +1,196 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// Membership answers from logs and configurations who was a member of the cluster, and when.
+type Membership struct {
+	Members Sources
+	Replay  *replay.Result
+}
+
+// confChanges are the conf changes that the member's own log holds, and those of the others' logs outside of it, in
+// index order.
+func (mb *Membership) confChanges(m *evidence.Member) []evidence.ConfEntry {
+	out := slices.DeleteFunc(slices.Clone(m.WAL.Conf), func(c evidence.ConfEntry) bool { return c.Refused })
+	if mb.Replay == nil || len(mb.Replay.LogDiffs) > 0 {
+		return out
+	}
+	s := &m.WAL.Summary
+	have := map[uint64]bool{}
+	for _, o := range mb.Members {
+		if o == m || !o.HasLog() || o.ClusterID != m.ClusterID {
+			continue
+		}
+		for _, c := range o.WAL.Conf {
+			if (c.Index < s.FirstIndex || c.Index > s.LastIndex) && c.Index <= o.Commit && !c.Refused &&
+				!have[c.Index] {
+				have[c.Index] = true
+				out = append(out, c)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b evidence.ConfEntry) int { return int(int64(a.Index) - int64(b.Index)) })
+	return out
+}
+
+// removedBy returns the source that shows the removal of m, m itself included.
+func (mb *Membership) removedBy(m *evidence.Member) (*evidence.Member, removal) {
+	for _, o := range mb.Members {
+		if o.ClusterID != m.ClusterID || mb.forcedOut(o, m.MemberID) {
+			continue
+		}
+		for _, c := range confChanges(o) {
+			if c.Change.NodeID == m.MemberID && c.Index <= o.Commit && !c.Refused &&
+				c.Change.Type == dumplog.ConfChangeRemoveNode && !addedAfter(o, m.MemberID, c.Index) {
+				return o, removal{Evidence{Member: o.Label(), File: c.Pos.Segment, Offset: Int64(c.Pos.Offset),
+					Field: fmt.Sprintf("entry %d/%d", c.Term, c.Index), Key: Bytes(m.MemberID.String()),
+					Observed: "removed", Expected: "a member", Show: showLog(o, c.Index)},
+					At{Term: c.Term, Index: c.Index}}
+			}
+		}
+		if slices.Contains(o.Membership.Removed, m.MemberID) && !slices.Contains(o.Membership.Voters, m.MemberID) &&
+			!slices.Contains(o.Membership.Learners, m.MemberID) {
+			return o, removal{Evidence: Evidence{Member: o.Label(), Bucket: "members_removed",
+				Key: Bytes(m.MemberID.String()), Observed: "removed", Expected: "a member",
+				Show: showDB(o, "members_removed")}}
+		}
+	}
+	return nil, removal{}
+}
+
+// forcedOut reports whether a forced start in o's log removed the member.
+func (mb *Membership) forcedOut(o *evidence.Member, id dumplog.ID) bool {
+	if mb.Replay == nil {
+		return false
+	}
+	for i := range mb.Replay.Forced {
+		if f := &mb.Replay.Forced[i]; mb.Members[f.Member] == o && slices.Contains(f.Removed, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsRemoved reports whether the source is the data dir of a member that was removed from its cluster, other than by a
+// forced start.
+func (mb *Membership) IsRemoved(m *evidence.Member) bool {
+	if m.MemberID == 0 {
+		return false
+	}
+	by, _ := mb.removedBy(m)
+	return by != nil
+}
+
+// allRemoved reports whether none of the sources is the data dir of a member.
+func (mb *Membership) allRemoved() bool {
+	return !slices.ContainsFunc(mb.Members, func(m *evidence.Member) bool {
+		return m.MemberID != 0 &&
+			!mb.IsRemoved(m)
+	})
+}
+
+// forcedBefore reports whether the member's log has a forced start at or before the index.
+func (mb *Membership) forcedBefore(m *evidence.Member, index uint64) bool {
+	return mb.Replay != nil && slices.ContainsFunc(mb.Replay.Forced, func(f replay.Forced) bool {
+		return mb.Members[f.Member] == m && f.First <= index
+	})
+}
+
+// foundedHere reports whether the logs hold every entry since the bootstrap of the cluster, and it was not restored.
+func (mb *Membership) foundedHere() bool {
+	return mb.Replay != nil && mb.Replay.First == 1 && len(mb.Replay.Gaps)+len(mb.Replay.LogDiffs) == 0 &&
+		!mb.Members.anyRestored() &&
+		slices.ContainsFunc(mb.Members, func(m *evidence.Member) bool {
+			return m.HasLog() && m.WAL.Summary.Start == dumplog.StartBootstrap && BootstrapVoters(m) > 0
+		})
+}
+
+// foundedAs reports whether the conf change that added the member contains the name, as those of a bootstrap do.
+func (mb *Membership) foundedAs(m *evidence.Member, id dumplog.ID, name string) bool {
+	return slices.ContainsFunc(mb.confChanges(m), func(c evidence.ConfEntry) bool {
+		return c.Change.NodeID == id && c.Change.Member != nil && c.Change.Member.Name == name
+	})
+}
+
+// hasRun reports whether a voter ever published itself, or is at hand with a log that it can be started with.
+func (mb *Membership) hasRun(ms *evidence.Membership, id dumplog.ID) bool {
+	if published(mb.Replay, ms, id) {
+		return true
+	}
+	for _, m := range mb.Members {
+		if m.MemberID == id && m.HasLog() {
+			return true
+		}
+	}
+	return false
+}
+
+// rowWritten returns the last entry that wrote the row of a current member into bucket members, 0 when the logs do not
+// show that the row must exist. Every release writes it when it applies the addition of the member and when the member
+// publishes its addresses, unless the row is there. Two such entries are required, because 3.5.0 to 3.5.2 may skip one
+// after a crash.
+func (mb *Membership) rowWritten(m *evidence.Member, id dumplog.ID) uint64 {
+	ms := &m.Membership
+	if mb.Replay == nil || mb.Replay.Survey == nil || len(mb.Replay.LogDiffs) > 0 || !m.ConfigurationCurrent() ||
+		!slices.Contains(ms.Voters, id) && !slices.Contains(ms.Learners, id) {
+		return 0
+	}
+	writes, last := 0, uint64(0)
+	for _, c := range mb.confChanges(m) {
+		switch {
+		case c.Change.NodeID != id || c.Index > m.Commit:
+		case c.Change.Type == dumplog.ConfChangeRemoveNode:
+			writes, last = 0, c.Index
+		case c.Index > m.AppliedMin: // a server that has not applied it may lack the row
+			return 0
+		case c.Change.Member != nil && c.Change.Type != dumplog.ConfChangeUpdateNode && !c.Change.Member.IsPromote:
+			writes, last = 1, c.Index
+		}
+	}
+	published := uint64(0)
+	for _, s := range mb.Replay.Survey.Starts[id] {
+		if s.Index > last && s.Index <= m.AppliedMin {
+			writes++
+			published = s.Index
+		}
+	}
+	if published == 0 || writes < 2 {
+		return 0
+	}
+	return published
+}
+
+// sameConfChanges returns another member of the cluster whose confState is raft's configuration. No conf change may be
+// between the applied indexes of the two. It is nil when there is none.
+func (mb *Membership) sameConfChanges(m *evidence.Member) *evidence.Member {
+	for _, o := range mb.Members {
+		if o == m || !o.HasDB() || !o.HasLog() || o.ClusterID != m.ClusterID || o.DB.Meta.ConfState == nil ||
+			!o.Version.Follows(release.TermInMeta) {
+			continue
+		}
+		if o.ConfigurationCurrent() && storesConfiguration(o) && !mb.confChangeBetween(m, o) {
+			return o
+		}
+	}
+	return nil
+}
+
+// confChangeBetween reports whether a conf change may be between the applied indexes of two members.
+func (mb *Membership) confChangeBetween(a, b *evidence.Member) bool {
+	from, to := min(a.AppliedMin, b.AppliedMin), max(a.AppliedMax, b.AppliedMax)
+	if mb.Replay == nil || !mb.Replay.Covers(from, to) {
+		return true
+	}
+	return slices.ContainsFunc(mb.Members, func(m *evidence.Member) bool {
+		return m.HasWAL() && slices.ContainsFunc(m.WAL.Conf,
+			func(c evidence.ConfEntry) bool { return c.Index > from && c.Index <= to })
+	})
+}
