@@ -117,8 +117,8 @@ func (a *alarmLog) spans() []Gap {
 }
 
 // mayBeAlarmed reports whether an alarm was on, or may have been, when the member applied an entry.
-func (s *sim) mayBeAlarmed(index uint64) bool {
-	_, in := slices.BinarySearchFunc(s.alarmed, index, func(g Gap, index uint64) int {
+func (lv *logView) mayBeAlarmed(index uint64) bool {
+	_, in := slices.BinarySearchFunc(lv.alarmed, index, func(g Gap, index uint64) int {
 		switch {
 		case g.To < index:
 			return -1
@@ -131,23 +131,23 @@ func (s *sim) mayBeAlarmed(index uint64) bool {
 }
 
 // setAlarms fills in the alarms at the index where the model begins, according to log and database.
-func (s *sim) setAlarms() {
-	on, open := s.alarms.at(s.base)
-	s.Alarms, s.openAlarms = on, open
-	if s.alarms.unknown {
-		s.Alarms = apply.Alarms{}
+func (su *subject) setAlarms() {
+	on, open := su.alarms.at(su.base)
+	su.Alarms, su.openAlarms = on, open
+	if su.alarms.unknown {
+		su.Alarms = apply.Alarms{}
 	}
-	s.AlarmsUnsure = len(open) > 0 || s.alarms.unknown
+	su.AlarmsUnsure = len(open) > 0 || su.alarms.unknown
 }
 
 // alarm executes an entry about alarms.
-func (s *sim) alarm(it *item) {
+func (su *subject) alarm(it *item) {
 	a := it.req.Alarm
 	if a.Action == 0 {
 		return // a query
 	}
-	s.touch(it, "alarm")
-	s.Alarms.Apply(a)
-	delete(s.openAlarms, apply.Alarm{Member: a.MemberID, Type: a.Alarm})
-	s.AlarmsUnsure = s.AlarmsUnsure && (len(s.openAlarms) > 0 || s.alarms.unknown)
+	su.touch(it, "alarm")
+	su.Alarms.Apply(a)
+	delete(su.openAlarms, apply.Alarm{Member: a.MemberID, Type: a.Alarm})
+	su.AlarmsUnsure = su.AlarmsUnsure && (len(su.openAlarms) > 0 || su.alarms.unknown)
 }

@@ -66,7 +66,7 @@ func TestAlarmSpans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAlarmLog(surveyed(c.log), c.first, c.db)
 			a.fromStart = c.fromStart
-			s := &sim{alarmed: a.spans()}
+			s := &logView{alarmed: a.spans()}
 			if got := strings.Trim(fmt.Sprint(s.alarmed), "[]"); got != c.want {
 				t.Errorf("spans %s, want %s", got, c.want)
 			}
@@ -101,7 +101,7 @@ func TestAlarmsOfAModel(t *testing.T) {
 		25: "[] unsure true; 30: [2] unsure false; 31: [] unsure false",
 		40: "[] unsure false",
 	} {
-		s := &sim{m: &evidence.Member{}, base: base, touched: map[string]bool{}}
+		s := &subject{logView: &logView{m: &evidence.Member{}}, base: base, touched: map[string]bool{}}
 		s.alarms = newAlarmLog(surveyed(log), 0, nil)
 		s.setAlarms()
 		say := func() string {

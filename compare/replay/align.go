@@ -106,25 +106,25 @@ type place struct {
 }
 
 // end returns the current place of the database: the consistent index moves with every write of keys, in every release.
-func (s *sim) end(w *writers) place {
-	return place{index: w.until, rev: s.m.CurrentRevision(), writes: w.total}
+func (lv *logView) end(w *writers) place {
+	return place{index: w.until, rev: lv.m.CurrentRevision(), writes: w.total}
 }
 
 // floor is the revision above which the database holds every record that was written.
-func (s *sim) floor() int64 { return max(s.LastCompact, 1) }
+func (lv *logView) floor() int64 { return max(lv.compacted, 1) }
 
 // align finds the first place from which on the records of the database and the entries of the log can be matched one
 // by one. It is false where entries must have written records of which none is found.
-func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
-	at = s.end(w)
+func (lv *logView) align(ctx context.Context, w *writers) (at place, ok bool) {
+	at = lv.end(w)
 	if w.total == 0 {
 		return place{index: w.first - 1, rev: at.rev}, true
 	}
-	at.rev -= s.unexplainedNewest(ctx, w)
+	at.rev -= lv.unexplainedNewest(ctx, w)
 	end, found := at, false
-	at.rev -= s.lost() // what the log ends with has this revision or a higher one
+	at.rev -= lv.lost() // what the log ends with has this revision or a higher one
 	for range maxAligns {
-		win := s.window(ctx, w, at)
+		win := lv.window(ctx, w, at)
 		if win == nil {
 			break
 		}
@@ -141,10 +141,10 @@ func (s *sim) align(ctx context.Context, w *writers) (at place, ok bool) {
 		}
 		at = first
 	}
-	if !found && s.m.AppliedMin > s.logEnd {
+	if !found && lv.m.AppliedMin > lv.logEnd {
 		return end, true // entries that no log holds wrote the newest revisions
 	}
-	return s.extend(ctx, w, at), true
+	return lv.extend(ctx, w, at), true
 }
 
 // maxAligns bounds how often a place is looked for further down. Each time the entries without effect since the compact

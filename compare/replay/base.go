@@ -16,8 +16,9 @@ import (
 func newSim(ctx context.Context, r *Result, pos int) *sim {
 	res := r.Members[pos]
 	m := res.Member
-	s := &sim{m: m, res: res, pos: pos, Model: apply.NewModel(m.Version.Release()), touched: map[string]bool{}}
-	s.LastCompact = m.CompactRevision()
+	s := simOf(&subject{logView: &logView{m: m, pos: pos, compacted: m.CompactRevision()}, res: res,
+		Model: apply.NewModel(m.Version.Release()), touched: map[string]bool{}})
+	s.LastCompact = s.compacted
 	if why := unfit(r, m.HasDB(), m.DB != nil && m.DB.KV != nil); why != "" {
 		res.Why = why
 		return nil
@@ -38,28 +39,28 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		return nil
 	}
 	if r.late[pos] {
-		s.postpone()
+		s.below.postpone()
 	}
 	s.cur = newCursor(m.DB.Handle, m.DB.KV.BumpMarker)
 	if !fromStart {
-		s.arrive()
-		s.whole = s.whole && s.meet.index <= r.Last
+		s.below.arrive()
+		s.below.whole = s.below.whole && s.meet.index <= r.Last
 	}
 	if !fromStart && s.mayFollow(release.DefragLosesIndex) && s.first == 1 && r.authBegan() {
-		s.authFromLog(r)
+		s.auth.authFromLog(r)
 	}
-	s.plain = planAuth(behind(r.Survey.Auth, s.base), s.Auth.Clone())
-	s.mayHold(r.Survey.beyond)
+	s.auth.plain = planAuth(behind(r.Survey.Auth, s.base), s.Auth.Clone())
+	s.auth.mayHold(r.Survey.beyond)
 	res.AuthKnown = s.Auth.Known
-	res.AuthExpected, res.AuthExpectedMin = s.plain.at(m.AppliedMax), s.plain.at(m.AppliedMin)
-	s.authLater = behind(r.Survey.Auth, m.AppliedMax)
-	s.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
+	res.AuthExpected, res.AuthExpectedMin = s.auth.plain.at(m.AppliedMax), s.auth.plain.at(m.AppliedMin)
+	s.auth.authLater = behind(r.Survey.Auth, m.AppliedMax)
+	s.auth.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
 	for i, other := range r.Members {
 		if i != pos {
-			s.others = append(s.others, other)
+			s.auth.others = append(s.auth.others, other)
 		}
 	}
-	s.stamps, s.skipped = r.Survey.Stamps[m.MemberID], s.gaps()
+	s.auth.stamps, s.rights.skipped = r.Survey.Stamps[m.MemberID], s.gaps()
 	if m.HasWAL() {
 		for _, sn := range m.WAL.Summary.Snapshots {
 			s.snaps = append(s.snaps, sn.Index)
@@ -150,10 +151,10 @@ func behind(entries []AuthEntry, base uint64) []AuthEntry {
 
 // stretch returns the first index after the last gap below the member's applied index, else the first index of the log.
 // No model can follow what happened in a gap.
-func (s *sim) stretch(r *Result) uint64 {
+func (lv *logView) stretch(r *Result) uint64 {
 	from := r.First
 	for _, g := range r.Gaps {
-		if g.To < s.m.AppliedMin {
+		if g.To < lv.m.AppliedMin {
 			from = g.To + 1
 		}
 	}
@@ -161,9 +162,9 @@ func (s *sim) stretch(r *Result) uint64 {
 }
 
 // absorb applies a group to the model.
-func (s *sim) absorb(g *group) {
+func (su *subject) absorb(g *group) {
 	for i := range g.records {
-		absorb(s.Keys, &g.records[i])
+		absorb(su.Keys, &g.records[i])
 	}
 }
 

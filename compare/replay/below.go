@@ -30,94 +30,107 @@ type BelowDiff struct {
 // maxBelow bounds the differences that are kept; BelowCount counts all.
 const maxBelow = 1000
 
+// belowPlace predicts entries before the place where log and database meet, and compares the keys there.
+type belowPlace struct {
+	*subject
+	leases *leaseWatch
+	auth   *authWatch
+	// whole is true when all records up to the place could be read. certain is what the log says for certain about the
+	// keys there.
+	whole   bool
+	certain *certainty
+	// lastWriter is the last put before the place when no entry between may have written, nil otherwise.
+	lastWriter *apply.Key
+}
+
 // foresee predicts an entry below the place where the database takes over, and changes the model accordingly.
-func (s *sim) foresee(it *item) Outcome {
-	p := s.Evaluate(it.req)
-	uncertain := !p.Sure && !s.plainRefusal(it.entry.Index, &p) || s.mayRepeat()
+func (be *belowPlace) foresee(it *item) Outcome {
+	p := be.Evaluate(it.req)
+	uncertain := !p.Sure && !be.plainRefusal(it.entry.Index, &p) || be.auth.mayRepeat()
 	if it.req.LeaseRevoke != nil {
-		s.foreseeRevoke(it, p)
+		be.foreseeRevoke(it, p)
 	}
 	if uncertain {
-		s.blur(it.req)
-		s.Loose = true
+		be.blur(it.req)
+		be.Loose = true
 		return Outcome{State: OutsideHistory, Detail: "its effect is compacted, and the log alone does not tell it"}
 	}
 	if len(p.Writes) == 0 {
 		return Outcome{State: OutsideHistory, Detail: "without effect according to the log"}
 	}
-	s.Revision++
-	defer s.early(it.entry.Index)
-	s.Keys.Write(p.Writes, apply.Key{Mod: s.Revision, Entry: it.entry.Index, Loose: s.Loose})
+	be.Revision++
+	defer be.early(it.entry.Index)
+	be.Keys.Write(p.Writes, apply.Key{Mod: be.Revision, Entry: it.entry.Index, Loose: be.Loose})
 	o := Outcome{State: OutsideHistory, Detail: "its revision is compacted"}
-	if !s.Loose {
-		o.Rev = s.Revision
+	if !be.Loose {
+		o.Rev = be.Revision
 	}
 	return o
 }
 
 // early lets the database take over as soon as nothing more is compacted, if the whole prediction has been certain.
-func (s *sim) early(index uint64) {
-	if !s.Loose && s.Revision == s.floor() && index < s.meet.index {
-		s.meet = place{index: index, rev: s.Revision}
-		s.res.BaseIndex, s.res.BaseRevision = s.meet.index, s.meet.rev
-		s.arrive()
+func (be *belowPlace) early(index uint64) {
+	if !be.Loose && be.Revision == be.floor() && index < be.meet.index {
+		be.meet = place{index: index, rev: be.Revision}
+		be.res.BaseIndex, be.res.BaseRevision = be.meet.index, be.meet.rev
+		be.arrive()
 	}
 }
 
 // plainRefusal reports a refusal on which all releases agree, with users and roles known since the first entry. A
 // raised alarm disables the checks up to 3.5, and a received snapshot could leave old rights in the cache.
-func (s *sim) plainRefusal(index uint64, p *apply.Effect) bool {
-	return p.Plain && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty) && s.Auth.Known && s.StateKnown &&
-		s.keepsChecks() &&
-		!slices.ContainsFunc(received(s.m), func(to uint64) bool { return to < index })
+func (be *belowPlace) plainRefusal(index uint64, p *apply.Effect) bool {
+	return p.Plain && (p.Reason == ReasonPermission || p.Reason == ReasonUserEmpty) && be.Auth.Known && be.StateKnown &&
+		be.keepsChecks() &&
+		!slices.ContainsFunc(received(be.m), func(to uint64) bool { return to < index })
 }
 
 // keepsChecks reports whether no alarm can have taken the checks of permissions away.
-func (s *sim) keepsChecks() bool {
-	return s.ChecksPermissions() && (!s.AlarmsUnsure || s.follows(release.AlarmKeepsChecks))
+func (su *subject) keepsChecks() bool {
+	return su.ChecksPermissions() && (!su.AlarmsUnsure || su.follows(release.AlarmKeepsChecks))
 }
 
 // foreseeRevoke ends a lease. Its deleted keys may be uncertain although the revoke itself is not. If the revoke may
 // have been refused, it is unknown whether the lease still exists.
-func (s *sim) foreseeRevoke(it *item, p apply.Effect) {
+func (be *belowPlace) foreseeRevoke(it *item, p apply.Effect) {
 	id := it.req.LeaseRevoke.ID
-	s.touch(it, leaseKey(id))
-	l := s.Leases[id]
+	be.touch(it, leaseKey(id))
+	l := be.Leases[id]
 	switch {
-	case p.Result == apply.Applied && !s.mayRepeat():
-		delete(s.Leases, id)
-		s.noteOutcome(it, Outcome{State: OutsideHistory})
-	case l != nil && (!p.Sure || s.mayRepeat()):
+	case p.Result == apply.Applied && !be.auth.mayRepeat():
+		delete(be.Leases, id)
+		be.leases.noteOutcome(it, Outcome{State: OutsideHistory})
+	case l != nil && (!p.Sure || be.auth.mayRepeat()):
 		l.Unsure = true
 	}
 }
 
 // mayRepeat reports whether restarts executed auth entries twice. Then the auth revision differs from the one in the
 // log, and the permissions at an entry are uncertain.
-func (s *sim) mayRepeat() bool {
-	once := s.follows(release.IndexWithAuth) && s.Version.Has(release.DefragLosesIndex).Excluded()
-	return s.Auth.Enabled && !once && s.m.DB.Auth.Revision != s.plain.at(s.m.AppliedMax)
+func (aw *authWatch) mayRepeat() bool {
+	once := aw.follows(release.IndexWithAuth) && aw.Version.Has(release.DefragLosesIndex).Excluded()
+	return aw.Auth.Enabled && !once && aw.m.DB.Auth.Revision != aw.plain.at(aw.m.AppliedMax)
 }
 
 // blur forgets the keys that an entry may have changed.
-func (s *sim) blur(r *dumplog.Request) {
+func (be *belowPlace) blur(r *dumplog.Request) {
 	if r.LeaseRevoke != nil {
-		for _, k := range s.Keys.OfLease(r.LeaseRevoke.ID) {
-			s.Keys.Forget(k)
+		for _, k := range be.Keys.OfLease(r.LeaseRevoke.ID) {
+			be.Keys.Forget(k)
 		}
 	}
 	r.EachOp(func(op dumplog.RequestOp) {
 		switch {
 		case op.Put != nil:
-			s.Keys.Forget(string(op.Put.Key))
+			be.Keys.Forget(string(op.Put.Key))
 		case op.DeleteRange != nil:
 			var keys []string
-			s.Keys.Range(op.DeleteRange.Key, op.DeleteRange.RangeEnd, func(k *apply.Key) bool {
+			be.Keys.Range(op.DeleteRange.Key, op.DeleteRange.RangeEnd, func(k *apply.Key) bool {
 				keys = append(keys, k.Name)
 				return true
 			})
 			for _, k := range keys {
-				s.Keys.Forget(k)
+				be.Keys.Forget(k)
 			}
 		}
 	})
@@ -125,40 +138,40 @@ func (s *sim) blur(r *dumplog.Request) {
 
 // arrive handles the place where log and database meet: from here on the model has the keys that the database had
 // there.
-func (s *sim) arrive() {
-	s.met = true
+func (be *belowPlace) arrive() {
+	be.met = true
 	have, whole := apply.NewKeys(), true
-	for g := s.cur.peek(0); g != nil && g.main <= s.meet.rev; g = s.cur.peek(0) {
+	for g := be.cur.peek(0); g != nil && g.main <= be.meet.rev; g = be.cur.peek(0) {
 		whole = whole && !g.hole
 		for i := range g.records {
 			whole = whole && !g.records[i].bad
 			absorb(have, &g.records[i])
 		}
-		s.cur.take()
+		be.cur.take()
 	}
 	// Unreadable pages between the last records taken and the next ones may hold revisions up to the place.
-	if g := s.cur.peek(0); g != nil {
+	if g := be.cur.peek(0); g != nil {
 		whole = whole && !g.hole
 	} else {
-		whole = whole && !s.cur.hole
+		whole = whole && !be.cur.hole
 	}
-	if s.fromStart && whole && s.meet.index <= s.logEnd {
-		s.compareBelow(have)
+	if be.fromStart && whole && be.meet.index <= be.logEnd {
+		be.compareBelow(have)
 	}
-	s.whole = whole
-	s.Keys, s.Revision, s.Loose, s.KeysKnown = have, s.meet.rev, false, whole
-	s.res.To = s.meet.index
+	be.whole = whole
+	be.Keys, be.Revision, be.Loose, be.KeysKnown = have, be.meet.rev, false, whole
+	be.res.To = be.meet.index
 }
 
 // compareBelow compares what the log predicts for the keys with the records of the database.
-func (s *sim) compareBelow(have *apply.Keys) {
-	if !s.Loose && s.Revision != s.meet.rev {
-		s.res.misplaced = s.Revision < s.floor()
-		s.below(BelowDiff{Index: s.meet.index, Expected: fmt.Sprintf("revision %d", s.Revision),
-			Observed: fmt.Sprintf("revision %d", s.meet.rev)})
+func (be *belowPlace) compareBelow(have *apply.Keys) {
+	if !be.Loose && be.Revision != be.meet.rev {
+		be.res.misplaced = be.Revision < be.floor()
+		be.below(BelowDiff{Index: be.meet.index, Expected: fmt.Sprintf("revision %d", be.Revision),
+			Observed: fmt.Sprintf("revision %d", be.meet.rev)})
 		return
 	}
-	s.Keys.All(func(want *apply.Key) bool {
+	be.Keys.All(func(want *apply.Key) bool {
 		if want.Unsure {
 			return true
 		}
@@ -169,25 +182,25 @@ func (s *sim) compareBelow(have *apply.Keys) {
 		}
 		switch {
 		case got == nil:
-			s.below(d)
+			be.below(d)
 		case !sameBelow(want, got):
 			d.Observed = textOf(got)
-			s.below(d)
+			be.below(d)
 		}
 		return true
 	})
 	have.All(func(got *apply.Key) bool {
-		if s.Keys.Get(got.Name) == nil {
-			s.below(BelowDiff{Key: got.Name, Index: s.meet.index, Rev: got.Mod, Expected: "absent",
+		if be.Keys.Get(got.Name) == nil {
+			be.below(BelowDiff{Key: got.Name, Index: be.meet.index, Rev: got.Mod, Expected: "absent",
 				Observed: textOf(got)})
 		}
 		return true
 	})
 }
 
-func (s *sim) below(d BelowDiff) {
-	if s.res.BelowCount++; len(s.res.Below) < maxBelow {
-		s.res.Below = append(s.res.Below, d)
+func (be *belowPlace) below(d BelowDiff) {
+	if be.res.BelowCount++; len(be.res.Below) < maxBelow {
+		be.res.Below = append(be.res.Below, d)
 	}
 }
 
@@ -210,11 +223,11 @@ func textOf(k *apply.Key) string {
 
 // readValue reads the value of a key's record, for compares that need more than its hash. Above the compact revision
 // the newest record of each key is always there.
-func (s *sim) readValue(key string, at dumpdb.Rev) ([]byte, bool) {
-	if !s.met {
+func (su *subject) readValue(key string, at dumpdb.Rev) ([]byte, bool) {
+	if !su.met {
 		return nil, false
 	}
-	for rev, err := range s.m.DB.Handle.RevisionsBetween(at, dumpdb.Rev{Main: at.Main, Sub: at.Sub + 1}) {
+	for rev, err := range su.m.DB.Handle.RevisionsBetween(at, dumpdb.Rev{Main: at.Main, Sub: at.Sub + 1}) {
 		if err != nil || rev.Err != nil || rev.Tombstone || string(rev.KV.Key) != key {
 			return nil, false
 		}

@@ -26,6 +26,14 @@ func record3(main, create, version int64, key, value string) row {
 	return r
 }
 
+// certainSim is a model before the place, all records up to which could be read.
+func certainSim() *sim {
+	s := simOf(&subject{logView: &logView{m: &evidence.Member{DB: &evidence.DB{}}}, res: &MemberResult{},
+		Model: apply.NewModel(release.Version{})})
+	s.below.whole = true
+	return s
+}
+
 // TestBelow: at or below the compact revision entries are not judged one by one; where the model meets the database,
 // the keys are compared.
 func TestBelow(t *testing.T) {
@@ -71,7 +79,7 @@ func TestBelowUncertain(t *testing.T) {
 		log(put("a", deep+"1"), txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil), put("c", "1"),
 			put("d", "1"))
 	b.run()
-	b.sim.arrive()
+	b.sim.below.arrive()
 	if got := b.sim.res.Below; len(got) != 1 || got[0].Key != "d" {
 		t.Errorf("differences %+v, want one in d: b may be there or not, a and c are as the log says", got)
 	}
@@ -83,7 +91,7 @@ func TestBelowRevision(t *testing.T) {
 	b := newBelow(t, place{index: 2, rev: 4}, rec(2, 0, "a", "1"), rec(4, 0, "b", "1")).log(put("a", "1"),
 		put("b", "1"))
 	b.run()
-	b.sim.arrive()
+	b.sim.below.arrive()
 	if got := b.sim.res.Below; len(got) != 1 || got[0].Key != "" || got[0].Expected != "revision 3" ||
 		got[0].Observed != "revision 4" {
 		t.Errorf("differences %+v, want the revision", got)
@@ -214,7 +222,7 @@ func TestBelowWhatMayHaveHappened(t *testing.T) {
 			log := append([]*dumplog.Request{put("a", deep+"1")}, c.log...)
 			b := newBelow(t, place{index: uint64(len(log)), rev: 9}, c.rows...).log(log...)
 			b.run()
-			b.sim.arrive()
+			b.sim.below.arrive()
 			var got []string
 			for _, d := range b.sim.res.Below {
 				got = append(got, d.Key)
@@ -249,7 +257,7 @@ func TestBelowIsNotCompared(t *testing.T) {
 				c.edit(b.sim)
 			}
 			b.run()
-			b.sim.arrive()
+			b.sim.below.arrive()
 			if got := b.sim.res.BelowCount; got != c.want {
 				t.Errorf("differences %+v, want %d", b.sim.res.Below, c.want)
 			}
@@ -267,7 +275,7 @@ func TestEarly(t *testing.T) {
 	history := []*dumplog.Request{put("a", deep+"1"), put("b", "1"),
 		txn(nil, []dumplog.RequestOp{putOp("a", "2"), delOp("b", "")}, nil), put("c", "1"), put("d", "1")}
 	b := newBelow(t, place{index: 5, rev: 6}, rows...)
-	b.sim.LastCompact = 4
+	b.sim.LastCompact, b.sim.compacted = 4, 4
 	b.log(history...).want("outside-history", "outside-history", "outside-history", "applied", "applied")
 	if s := b.sim; s.meet.index != 3 || s.meet.rev != 4 || s.res.BaseIndex != 3 || s.res.BaseRevision != 4 ||
 		s.res.BelowCount != 0 {
@@ -276,7 +284,7 @@ func TestEarly(t *testing.T) {
 	unsure := slices.Clone(history)
 	unsure[1] = txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, nil)
 	b = newBelow(t, place{index: 5, rev: 6}, rows...)
-	b.sim.LastCompact = 4
+	b.sim.LastCompact, b.sim.compacted = 4, 4
 	b.log(unsure...).want("outside-history", "outside-history", "outside-history", "outside-history", "outside-history")
 	if b.sim.met || b.sim.meet.index != 5 {
 		t.Errorf("the place is %+v, and the revision was not certain", b.sim.meet)
@@ -305,7 +313,7 @@ func TestLeaseOfAnUncertainRevoke(t *testing.T) {
 			s := b.sim
 			s.Leases[7] = &apply.Lease{TTL: 60}
 			s.m.DB = &evidence.DB{}
-			s.plain = &authPlan{start: 17}
+			s.auth.plain = &authPlan{start: 17}
 			s.m.DB.Auth.Revision = 17
 			if c.repeat {
 				s.Auth, s.Version, s.m.DB.Auth.Revision = rooted(), release.Exact(4, 3), 18
@@ -313,7 +321,7 @@ func TestLeaseOfAnUncertainRevoke(t *testing.T) {
 			if stored {
 				s.m.DB.Leases = []dumpdb.Lease{{ID: 7, TTL: 60}}
 			}
-			s.foreseeRevoke(revoked, c.p)
+			s.below.foreseeRevoke(revoked, c.p)
 			l := s.Leases[7]
 			if gone, unsure := l == nil, l != nil && l.Unsure; gone != c.gone || unsure != c.unsure {
 				t.Errorf("%s: gone %v unsure %v", name, gone, unsure)
@@ -321,7 +329,7 @@ func TestLeaseOfAnUncertainRevoke(t *testing.T) {
 			if has := s.HasLease(7); (has == release.Unknown) != c.unsure || has.Excluded() != c.gone {
 				t.Errorf("%s: the lease is there for a put: %s", name, has)
 			}
-			s.finishLeases()
+			s.leases.finishLeases()
 			if want := !c.unsure && stored == c.gone; len(s.res.StateDiffs) > 0 != want {
 				t.Errorf("%s, stored %v: %+v", name, stored, s.res.StateDiffs)
 			}
@@ -372,45 +380,44 @@ func TestCertain(t *testing.T) {
 		"a put after the delete": {log: later(del("a", ""), put("a", "2")), want: []string{"a", "c"}},
 		"an alarm":               {log: later(), edit: func(s *sim) { s.alarmed = []Gap{{1, 9}} }},
 		"an alarm, then none":    {log: later(), edit: func(s *sim) { s.alarmed = []Gap{{1, 1}} }, want: []string{"c"}},
-		"records not read":       {log: later(), edit: func(s *sim) { s.whole = false }},
+		"records not read":       {log: later(), edit: func(s *sim) { s.below.whole = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true,
-				grantedAt: func(int64) (uint64, bool) { return 0, true }, Model: apply.NewModel(release.Version{})}
+			s := certainSim()
+			s.grantedAt = func(int64) (uint64, bool) { return 0, true }
 			if c.edit != nil {
 				c.edit(s)
 			}
 			for _, it := range itemsOf(c.log...) {
-				s.remember(it)
+				s.below.remember(it)
 			}
 			var got []string
-			if s.certain != nil {
-				s.certain.learnAll(s.certain.waiting, nil, nil)
-				got = slices.DeleteFunc(sortedKeys(s.certain.keys),
-					func(k string) bool { return s.certain.keys[k].gone })
+			if s.below.certain != nil {
+				s.below.certain.learnAll(s.below.certain.waiting, nil, nil)
+				got = slices.DeleteFunc(sortedKeys(s.below.certain.keys),
+					func(k string) bool { return s.below.certain.keys[k].gone })
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("certain %q, want %q", got, c.want)
 			}
-			if s.certain != nil {
-				s.certain.waiting = nil
+			if s.below.certain != nil {
+				s.below.certain.waiting = nil
 			}
-			if s.recall(); len(s.res.Below) != len(c.want) || s.certain != nil {
+			if s.below.recall(); len(s.res.Below) != len(c.want) || s.below.certain != nil {
 				t.Errorf("nothing of it is there: %+v", s.res.Below)
 			}
 		})
 	}
-	s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true,
-		Model: apply.NewModel(release.Version{})}
+	s := certainSim()
 	for _, it := range itemsOf(put("same", "1"), put("value", "1"), put("lease", "1"), put("absent", "1"),
 		put("same", "2")) {
-		s.remember(it)
+		s.below.remember(it)
 	}
 	for _, r := range []row{rec(5, 0, "same", "2"), rec(6, 0, "value", "X"), leased(7, "lease", "1", 9),
 		rec(8, 0, "other", "1")} {
 		absorb(s.Keys, &r.record)
 	}
-	s.recall()
+	s.below.recall()
 	got := slices.Clone(s.res.Below)
 	for i := range got {
 		if got[i].Expected == "" || (got[i].Observed == "absent") != (got[i].Key == "absent") {
@@ -443,15 +450,14 @@ func TestCertainlyGone(t *testing.T) {
 			nil)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true,
-				Model: apply.NewModel(release.Version{})}
+			s := certainSim()
 			for _, it := range itemsOf(c.log...) {
-				s.remember(it)
+				s.below.remember(it)
 			}
 			for _, r := range []row{rec(5, 0, "a", "1"), rec(6, 0, "b", "1"), rec(7, 0, "c", "1")} {
 				absorb(s.Keys, &r.record)
 			}
-			s.recall()
+			s.below.recall()
 			got := slices.Clone(s.res.Below)
 			for i := range got {
 				got[i].Expected, got[i].Observed = "", ""
@@ -487,7 +493,7 @@ func TestBelowRefused(t *testing.T) {
 			b.items[0].req.Header = dumplog.Header{Username: apply.Root, AuthRevision: 5}
 			b.sim.m.DB = &evidence.DB{}
 			b.sim.m.DB.Auth.Revision = 5
-			b.sim.plain = planAuth(nil, b.sim.Auth.Clone())
+			b.sim.auth.plain = planAuth(nil, b.sim.Auth.Clone())
 			c.spoil(b.sim)
 			b.run()
 			if p := b.sim.Keys.Get("b"); (p == nil) != (c.want) {
@@ -517,12 +523,12 @@ func TestPagesAtThePlace(t *testing.T) {
 		b.log(put("a", "1"), put("b", "1"), put("z", "1"))
 		b.run()
 		if !b.sim.met {
-			b.sim.arrive()
+			b.sim.below.arrive()
 		}
 		if got := b.sim.res.BelowCount; got != c.below {
 			t.Errorf("%s: %d keys differ, want %d", c.name, got, c.below)
 		}
-		if known := b.sim.whole; known != (c.below > 0) {
+		if known := b.sim.below.whole; known != (c.below > 0) {
 			t.Errorf("%s: the keys are known: %v", c.name, known)
 		}
 	}

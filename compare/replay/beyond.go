@@ -27,21 +27,21 @@ func (s *Survey) noteBeyond(it *item, old bool) {
 }
 
 // mayHold takes note of the entries above the commit index whose effect the member may hold.
-func (s *sim) mayHold(beyond []*dumplog.Request) {
-	if s.follows(release.IndexWithEveryEntry) {
+func (aw *authWatch) mayHold(beyond []*dumplog.Request) {
+	if aw.follows(release.IndexWithEveryEntry) {
 		return
 	}
 	for _, req := range beyond {
 		switch {
 		case req.LeaseGrant != nil:
-			s.touched[leaseKey(req.LeaseGrant.ID)] = true
+			aw.touched[leaseKey(req.LeaseGrant.ID)] = true
 		case req.LeaseRevoke != nil:
-			s.touched[leaseKey(req.LeaseRevoke.ID)] = true
+			aw.touched[leaseKey(req.LeaseRevoke.ID)] = true
 		case req.Alarm != nil && req.Alarm.Action != 0:
-			s.touched["alarm"] = true
+			aw.touched["alarm"] = true
 		case req.Kind.ChangesAuth():
-			s.touched["auth"] = true
-			s.authBeyond++
+			aw.touched["auth"] = true
+			aw.authBeyond++
 		}
 	}
 }

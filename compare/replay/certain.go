@@ -45,24 +45,24 @@ const (
 )
 
 // remember keeps an entry before the place where log and database meet.
-func (s *sim) remember(it *item) {
-	if !s.whole || !apply.WritesKeys(it.req.Kind) {
+func (be *belowPlace) remember(it *item) {
+	if !be.whole || !apply.WritesKeys(it.req.Kind) {
 		return
 	}
 	if mayWrite(it.req) {
-		s.lastWriter = nil
-		if plainPut(it.req) && s.alwaysWrites(it.req, it.entry.Index) {
-			s.lastWriter = &apply.Key{Name: string(it.req.Put.Key), Entry: it.entry.Index, Mod: s.meet.rev,
+		be.lastWriter = nil
+		if plainPut(it.req) && be.alwaysWrites(it.req, it.entry.Index) {
+			be.lastWriter = &apply.Key{Name: string(it.req.Put.Key), Entry: it.entry.Index, Mod: be.meet.rev,
 				Sum: apply.SumOf(it.req.Put.Value)}
 		}
 	}
-	if s.certain == nil {
-		s.certain = &certainty{keys: map[string]certainKey{}, put: map[string]uint64{}}
+	if be.certain == nil {
+		be.certain = &certainty{keys: map[string]certainKey{}, put: map[string]uint64{}}
 	}
-	s.certain.waiting = append(s.certain.waiting, s.keep(it))
-	if n := len(s.certain.waiting); n == 2*maxCounted {
-		s.certain.learnAll(s.certain.waiting[:maxCounted], nil, nil)
-		s.certain.waiting = slices.Delete(s.certain.waiting, 0, maxCounted)
+	be.certain.waiting = append(be.certain.waiting, be.keep(it))
+	if n := len(be.certain.waiting); n == 2*maxCounted {
+		be.certain.learnAll(be.certain.waiting[:maxCounted], nil, nil)
+		be.certain.waiting = slices.Delete(be.certain.waiting, 0, maxCounted)
 	}
 }
 
@@ -88,9 +88,9 @@ func (c *certainty) learnAll(entries []*kept, wrote, quiet map[*kept]bool) {
 
 // sureOps returns the puts and deletes that a request executes in every state of the key space, and false where that
 // depends on its state.
-func (s *sim) sureOps(r *dumplog.Request, index uint64) (ops []dumplog.RequestOp, sure bool) {
+func (lv *logView) sureOps(r *dumplog.Request, index uint64) (ops []dumplog.RequestOp, sure bool) {
 	switch {
-	case !s.alwaysWrites(r, index):
+	case !lv.alwaysWrites(r, index):
 		return nil, false
 	case r.Kind == dumplog.KindPut:
 		ops = []dumplog.RequestOp{{Put: r.Put}}
@@ -105,7 +105,7 @@ func (s *sim) sureOps(r *dumplog.Request, index uint64) (ops []dumplog.RequestOp
 		switch {
 		case op.Txn != nil, op.Range != nil && op.Range.Revision != 0:
 			return nil, false
-		case op.Put != nil && (op.Put.IgnoreLease || op.Put.IgnoreValue || !s.leaseWasThere(op.Put.Lease, index)):
+		case op.Put != nil && (op.Put.IgnoreLease || op.Put.IgnoreValue || !lv.leaseWasThere(op.Put.Lease, index)):
 			return nil, false
 		}
 	}
@@ -113,18 +113,18 @@ func (s *sim) sureOps(r *dumplog.Request, index uint64) (ops []dumplog.RequestOp
 }
 
 // leaseWasThere reports whether a lease that the database holds existed at an entry: no log grants it later.
-func (s *sim) leaseWasThere(id int64, index uint64) bool {
+func (lv *logView) leaseWasThere(id int64, index uint64) bool {
 	if id == 0 {
 		return true
 	}
-	if s.heldLeases == nil {
-		s.heldLeases = map[int64]bool{}
-		for _, l := range s.m.DB.Leases {
-			s.heldLeases[int64(l.ID)] = true
+	if lv.heldLeases == nil {
+		lv.heldLeases = map[int64]bool{}
+		for _, l := range lv.m.DB.Leases {
+			lv.heldLeases[int64(l.ID)] = true
 		}
 	}
-	granted, complete := s.grantedAt(id)
-	return complete && granted < index && s.heldLeases[id]
+	granted, complete := lv.grantedAt(id)
+	return complete && granted < index && lv.heldLeases[id]
 }
 
 // took notes an operation that was certainly executed.
@@ -184,21 +184,21 @@ func (c *certainty) maybe(op keptOp, index uint64) {
 }
 
 // recall compares what is certain with the keys that the database had at the place.
-func (s *sim) recall() {
-	if c := s.certain; c != nil {
-		wrote, quiet := s.count(c.waiting)
+func (be *belowPlace) recall() {
+	if c := be.certain; c != nil {
+		wrote, quiet := be.count(c.waiting)
 		c.learnAll(c.waiting, wrote, quiet)
-		s.recallKeys(s.certain)
-		s.recallRanges(s.certain)
-		s.certain = nil
+		be.recallKeys(be.certain)
+		be.recallRanges(be.certain)
+		be.certain = nil
 	}
-	s.recallLast()
+	be.recallLast()
 }
 
 // recallKeys compares the keys for which the last entry that put or deleted them is known.
-func (s *sim) recallKeys(c *certainty) {
+func (be *belowPlace) recallKeys(c *certainty) {
 	for _, k := range sortedKeys(c.keys) {
-		want, got := c.keys[k], s.Keys.Get(k)
+		want, got := c.keys[k], be.Keys.Get(k)
 		if want.gone && got == nil || got != nil && !want.gone && got.Sum == want.sum && got.Lease == want.lease {
 			continue
 		}
@@ -209,20 +209,20 @@ func (s *sim) recallKeys(c *certainty) {
 		if got != nil {
 			d.Rev, d.Observed = got.Mod, textOf(got)
 		}
-		s.below(d)
+		be.below(d)
 	}
 }
 
 // recallRanges looks for keys in deleted ranges that no entry after the delete can have put.
-func (s *sim) recallRanges(c *certainty) {
-	s.Keys.All(func(got *apply.Key) bool {
+func (be *belowPlace) recallRanges(c *certainty) {
+	be.Keys.All(func(got *apply.Key) bool {
 		if _, have := c.keys[got.Name]; have {
 			return true
 		}
 		for i := len(c.ranges) - 1; i >= 0; i-- {
 			r := &c.ranges[i]
 			if r.index > c.put[got.Name] && apply.InRange(got.Name, r.key, r.end) {
-				s.below(BelowDiff{Key: got.Name, Index: r.index, Rev: got.Mod, Expected: "absent",
+				be.below(BelowDiff{Key: got.Name, Index: r.index, Rev: got.Mod, Expected: "absent",
 					Observed: textOf(got)})
 				return true
 			}
@@ -233,15 +233,15 @@ func (s *sim) recallRanges(c *certainty) {
 
 // recallLast looks for the record of the last entry before the place: where that must have written, it made the
 // revision of the place.
-func (s *sim) recallLast() {
-	w := s.lastWriter
-	s.lastWriter = nil
-	if w == nil || s.meet.rev <= s.floor() {
+func (be *belowPlace) recallLast() {
+	w := be.lastWriter
+	be.lastWriter = nil
+	if w == nil || be.meet.rev <= be.floor() {
 		return
 	}
-	if got := s.Keys.Get(w.Name); got != nil && got.Sum == w.Sum && got.Mod != s.meet.rev {
-		s.below(BelowDiff{Key: w.Name, Index: w.Entry, Rev: got.Mod,
-			Expected: fmt.Sprintf("revision %d, the last one up to that entry", s.meet.rev),
+	if got := be.Keys.Get(w.Name); got != nil && got.Sum == w.Sum && got.Mod != be.meet.rev {
+		be.below(BelowDiff{Key: w.Name, Index: w.Entry, Rev: got.Mod,
+			Expected: fmt.Sprintf("revision %d, the last one up to that entry", be.meet.rev),
 			Observed: fmt.Sprintf("revision %d", got.Mod)})
 	}
 }

@@ -42,7 +42,7 @@ func (l *level) note(index uint64, outcomes []Outcome) {
 		}
 		if index >= s.meet.index {
 			if !s.met {
-				s.arrive()
+				s.below.arrive()
 			}
 			row[i] = s.Revision
 		}

@@ -59,13 +59,13 @@ func keptOps(ops []dumplog.RequestOp) (out []keptOp, plain bool) {
 }
 
 // keep makes what is remembered of an entry that may write.
-func (s *sim) keep(it *item) *kept {
+func (lv *logView) keep(it *item) *kept {
 	k := &kept{index: it.entry.Index}
 	var all []dumplog.RequestOp
 	it.req.EachOp(func(op dumplog.RequestOp) { all = append(all, op) })
 	k.all, _ = keptOps(all)
 	var ops []dumplog.RequestOp
-	if ops, k.sure = s.sureOps(it.req, it.entry.Index); k.sure {
+	if ops, k.sure = lv.sureOps(it.req, it.entry.Index); k.sure {
 		k.ops, k.known = keptOps(ops)
 		for _, op := range k.ops {
 			k.writes = k.writes || op.put
@@ -87,14 +87,14 @@ func (s *sim) keep(it *item) *kept {
 
 // count finds out which of the entries wrote: wrote and quiet are those that certainly did and did not. Both are empty
 // if records and entries contradict each other.
-func (s *sim) count(entries []*kept) (wrote, quiet map[*kept]bool) {
+func (be *belowPlace) count(entries []*kept) (wrote, quiet map[*kept]bool) {
 	wrote, quiet = map[*kept]bool{}, map[*kept]bool{}
-	if !s.anchor(entries) {
+	if !be.anchor(entries) {
 		return wrote, quiet
 	}
 	from, last := -1, int64(0)
 	for i := 0; i <= len(entries); i++ {
-		rev := s.meet.rev + 1
+		rev := be.meet.rev + 1
 		if i < len(entries) {
 			if rev = entries[i].rev; rev == 0 {
 				continue
@@ -131,7 +131,7 @@ func between(entries []*kept, revisions int64, wrote, quiet map[*kept]bool) {
 // anchor gives entries the revisions of the live records that only they can have written. The first must be one that
 // writes for certain: before it a record may be older than the log. It is false where their order is not that of the
 // log.
-func (s *sim) anchor(entries []*kept) bool {
+func (be *belowPlace) anchor(entries []*kept) bool {
 	type content struct {
 		key   string
 		sum   uint64
@@ -158,7 +158,7 @@ func (s *sim) anchor(entries []*kept) bool {
 	index, rev := uint64(0), int64(0)
 	for _, k := range entries {
 		each(k, func(c content) {
-			got := s.Keys.Get(c.key)
+			got := be.Keys.Get(c.key)
 			if got == nil || got.Sum != c.sum || got.Lease != c.lease || writers[c] != 1 || unvalued[c.key] ||
 				rev == 0 && !k.writes || !k.known {
 				return
@@ -177,5 +177,5 @@ func (s *sim) anchor(entries []*kept) bool {
 		}
 		index, rev = k.index, k.rev
 	}
-	return rev <= s.meet.rev
+	return rev <= be.meet.rev
 }

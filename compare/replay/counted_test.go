@@ -4,10 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/etcd-medic/etcd-medic/compare/apply"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
-	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // TestCounted: between live records below the compact revision the revisions are counted. As many as there are entries
@@ -49,17 +46,16 @@ func TestCounted(t *testing.T) {
 		"a revoke of its lease": {log: log(revoke(7)), have: have(rec(6, 0, "b", "1"), rec(7, 0, "c", "1")), at: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, whole: true,
-				meet: place{rev: c.at}, grantedAt: func(int64) (uint64, bool) { return 0, true },
-				Model: apply.NewModel(release.Version{})}
+			s := certainSim()
+			s.meet, s.grantedAt = place{rev: c.at}, func(int64) (uint64, bool) { return 0, true }
 			for _, it := range itemsOf(c.log...) {
-				s.remember(it)
+				s.below.remember(it)
 			}
 			for _, r := range c.have {
 				absorb(s.Keys, &r.record)
 			}
-			s.lastWriter = nil
-			s.recall()
+			s.below.lastWriter = nil
+			s.below.recall()
 			var got []string
 			for _, d := range s.res.Below {
 				got = append(got, d.Key)

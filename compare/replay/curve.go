@@ -85,7 +85,7 @@ func (s *sim) trace(kind dumplog.Kind, o Outcome) {
 	}
 	switch {
 	case o.State != OutsideHistory && o.State != Unknown:
-		p.Revision, p.Consistent = s.Revision, s.consistent()
+		p.Revision, p.Consistent = s.Revision, s.auth.consistent()
 	case len(s.res.Curve.Points) == 0 || !apply.WritesKeys(kind):
 		return
 	}
@@ -94,12 +94,12 @@ func (s *sim) trace(kind dumplog.Kind, o Outcome) {
 
 // consistent returns the lowest consistent index that can be on disk together with the member's data after the entry
 // being judged.
-func (s *sim) consistent() uint64 {
-	if s.follows(release.IndexWithEveryEntry) {
-		return s.now
+func (aw *authWatch) consistent() uint64 {
+	if aw.follows(release.IndexWithEveryEntry) {
+		return aw.now
 	}
-	if n := len(s.authAll); n > 0 && s.follows(release.IndexWithAuth) {
-		return max(s.saved, s.authAll[n-1].Index)
+	if n := len(aw.authAll); n > 0 && aw.follows(release.IndexWithAuth) {
+		return max(aw.saved, aw.authAll[n-1].Index)
 	}
-	return s.saved
+	return aw.saved
 }

@@ -18,20 +18,34 @@ type Beyond struct {
 // maxBeyond bounds what is kept from a hostile log.
 const maxBeyond = 1000
 
+// rights follows what users may do, where servers and rules can disagree.
+type rights struct {
+	*subject
+	// skipped are the gaps that received snapshots bridge, still ahead; stale are the users and roles from before the
+	// last one, in use by the member's cache since index staleFrom (0: not yet).
+	skipped   []gap
+	stale     *apply.Auth
+	staleFrom uint64
+	// shut is the stretch since the last change of auth; shutOpen is true once it is filed in the result.
+	shut     ShutSpan
+	shutOpen bool
+}
+
 // beyondRights records a transaction that was applied although the rules refuse an inner operation. While an alarm is
 // active, servers up to 3.5 check no permissions, so such a transaction is then no violation.
-func (s *sim) beyondRights(it *item, p apply.Effect) {
-	if p.Sure || p.Reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !s.Auth.Known || len(s.Alarms) > 0 ||
-		len(s.res.Beyond) >= maxBeyond {
+func (ri *rights) beyondRights(it *item, p apply.Effect) {
+	if p.Sure || p.Reason != ReasonPermission || it.req.Kind != dumplog.KindTxn || !ri.Auth.Known ||
+		len(ri.Alarms) > 0 ||
+		len(ri.res.Beyond) >= maxBeyond {
 		return
 	}
 	for _, ops := range [][]dumplog.RequestOp{it.req.Txn.Success, it.req.Txn.Failure} {
 		for _, op := range ops {
-			if key, how := s.innerDenied(it.req.Header, op, 0); how != "" {
-				s.res.Beyond = append(s.res.Beyond,
+			if key, how := ri.innerDenied(it.req.Header, op, 0); how != "" {
+				ri.res.Beyond = append(ri.res.Beyond,
 					Beyond{Term: it.entry.Term, Index: it.entry.Index, Pos: it.entry.Pos, User: it.req.Header.Username,
 						Key: key, How: how,
-						What: s.m.Describe(it.req)})
+						What: ri.m.Describe(it.req)})
 				return
 			}
 		}
@@ -40,14 +54,14 @@ func (s *sim) beyondRights(it *item, p apply.Effect) {
 
 // innerDenied finds an operation that releases with the defect did not check: any operation of a nested transaction, a
 // put that reads the previous value, and a put that attaches a lease whose keys the user must not write.
-func (s *sim) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (key, how string) {
-	denied := func(k, end []byte, write bool) bool { return s.Auth.Check(h, k, end, write) == ReasonPermission }
+func (ri *rights) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (key, how string) {
+	denied := func(k, end []byte, write bool) bool { return ri.Auth.Check(h, k, end, write) == ReasonPermission }
 	switch {
 	case depth > apply.MaxTxnDepth:
 	case op.Txn != nil:
 		for _, ops := range [][]dumplog.RequestOp{op.Txn.Success, op.Txn.Failure} {
 			for _, inner := range ops {
-				if key, how = s.innerDenied(h, inner, depth+1); how != "" {
+				if key, how = ri.innerDenied(h, inner, depth+1); how != "" {
 					return key, how
 				}
 			}
@@ -59,7 +73,7 @@ func (s *sim) innerDenied(h dumplog.Header, op dumplog.RequestOp, depth int) (ke
 		case op.Put.PrevKV && denied(op.Put.Key, nil, false):
 			return string(op.Put.Key), "read of the previous value by a put"
 		}
-		for _, k := range s.Keys.OfLease(op.Put.Lease) {
+		for _, k := range ri.Keys.OfLease(op.Put.Lease) {
 			if op.Put.Lease != 0 && denied([]byte(k), nil, true) {
 				return k, "put that shares the lease of the key"
 			}
@@ -85,32 +99,32 @@ type ShutSpan struct {
 }
 
 // watchUsers follows which writes of users other than root took effect between two changes of auth.
-func (s *sim) watchUsers(it *item, o Outcome) {
+func (ri *rights) watchUsers(it *item, o Outcome) {
 	r := it.req
 	if r.Kind.ChangesAuth() {
-		s.shut = ShutSpan{Begin: it.entry.Index}
-		s.shutOpen = false
+		ri.shut = ShutSpan{Begin: it.entry.Index}
+		ri.shutOpen = false
 		return
 	}
-	if !s.Auth.Enabled || !s.Auth.Known || !apply.WritesKeys(r.Kind) || r.Header.AuthRevision == 0 ||
-		s.Auth.IsRoot(r.Header.Username) {
+	if !ri.Auth.Enabled || !ri.Auth.Known || !apply.WritesKeys(r.Kind) || r.Header.AuthRevision == 0 ||
+		ri.Auth.IsRoot(r.Header.Username) {
 		return
 	}
-	if o.State == Missing && s.staleRefuses(r) {
-		s.res.Stale++
+	if o.State == Missing && ri.staleRefuses(r) {
+		ri.res.Stale++
 	}
 	switch {
-	case o.State == Missing && !s.shutOpen:
-		s.shutOpen = true
-		s.shut.First, s.shut.Last, s.shut.Missing = it.entry.Index, it.entry.Index, 1
-		s.res.Shut = append(s.res.Shut, s.shut)
+	case o.State == Missing && !ri.shutOpen:
+		ri.shutOpen = true
+		ri.shut.First, ri.shut.Last, ri.shut.Missing = it.entry.Index, it.entry.Index, 1
+		ri.res.Shut = append(ri.res.Shut, ri.shut)
 	case o.State == Missing:
-		span := &s.res.Shut[len(s.res.Shut)-1]
+		span := &ri.res.Shut[len(ri.res.Shut)-1]
 		span.Last = it.entry.Index
 		span.Missing++
-	case o.State == Applied && s.shutOpen:
-		s.res.Shut[len(s.res.Shut)-1].After++
+	case o.State == Applied && ri.shutOpen:
+		ri.res.Shut[len(ri.res.Shut)-1].After++
 	case o.State == Applied:
-		s.shut.LastApplied = it.entry.Index
+		ri.shut.LastApplied = it.entry.Index
 	}
 }

@@ -7,27 +7,27 @@ import "github.com/etcd-medic/etcd-medic/compare/apply"
 
 // drift notes an entry whose records, if it wrote any, are on unreadable pages. here is true if its revision is known
 // to be that of the next records.
-func (s *sim) drift(it *item, p apply.Effect, here bool) {
-	if s.adrift == 0 && !here && !p.Sure && (p.MayWrite || len(p.Writes) > 0) {
-		s.adrift = it.entry.Index
+func (ma *matcher) drift(it *item, p apply.Effect, here bool) {
+	if ma.adrift == 0 && !here && !p.Sure && (p.MayWrite || len(p.Writes) > 0) {
+		ma.adrift = it.entry.Index
 	}
 }
 
 // realign decides about records after unreadable pages that are not this entry's. If entries since the pages began can
 // have written them and the following ones, the records are theirs, and nothing was executed twice. Else the entry is
 // not judged: its writer comes later, or is in the pages.
-func (s *sim) realign(it *item, ahead []*item) Outcome {
-	index, from := it.entry.Index, s.adrift
-	if s.searches < maxSearches {
-		starts := s.runStarts(s.cur.peek(0), index)
+func (ma *matcher) realign(it *item, ahead []*item) Outcome {
+	index, from := it.entry.Index, ma.adrift
+	if ma.searches < maxSearches {
+		starts := ma.runStarts(ma.cur.peek(0), index)
 		for i := len(starts) - 1; i >= 0 && starts[i] >= from; i-- {
-			if run, n := s.follow(starts[i], index, s.fitsOneOf(it, ahead)); n > 0 {
-				s.takeRun(&run, n)
-				s.adrift = 0
-				return s.match(it, s.Evaluate(it.req), ahead)
+			if run, n := ma.follow(starts[i], index, ma.fitsOneOf(it, ahead)); n > 0 {
+				ma.takeRun(&run, n)
+				ma.adrift = 0
+				return ma.match(it, ma.Evaluate(it.req), ahead)
 			}
 		}
-		s.searches++
+		ma.searches++
 	}
 	return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
 }

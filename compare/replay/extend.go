@@ -15,9 +15,9 @@ const maxPassed = 2
 // extend moves a place down the log as far as entries and records match going backwards: it assigns the newest free
 // revision to each entry that can have written it. A mistake is harmless, since no revision is between the entry and
 // the real writer. The new place is before an entry that fits its records by more than a key.
-func (s *sim) extend(ctx context.Context, w *writers, at place) place {
-	for at.writes > 0 && at.rev > s.floor() && ctx.Err() == nil {
-		b := s.newBackwards(ctx, w, at)
+func (lv *logView) extend(ctx context.Context, w *writers, at place) place {
+	for at.writes > 0 && at.rev > lv.floor() && ctx.Err() == nil {
+		b := lv.newBackwards(ctx, w, at)
 		if !b.walk() {
 			break
 		}
@@ -28,7 +28,7 @@ func (s *sim) extend(ctx context.Context, w *writers, at place) place {
 
 // backwards is a walk down the log, from a place at which the revision of the database is known.
 type backwards struct {
-	s      *sim
+	s      *logView
 	items  []*item
 	groups []*group
 	// rev is the newest revision that is not taken yet.
@@ -39,11 +39,11 @@ type backwards struct {
 	guessed bool
 }
 
-func (s *sim) newBackwards(ctx context.Context, w *writers, at place) *backwards {
+func (lv *logView) newBackwards(ctx context.Context, w *writers, at place) *backwards {
 	from := max(at.writes-maxWindow+1, 1)
-	low := max(s.floor(), at.rev-2*maxWindow)
-	return &backwards{s: s, items: s.writersFrom(ctx, w, from, at.writes),
-		groups: slices.Collect(s.groups(low+1, at.rev)), rev: at.rev, from: from, best: at}
+	low := max(lv.floor(), at.rev-2*maxWindow)
+	return &backwards{s: lv, items: lv.writersFrom(ctx, w, from, at.writes),
+		groups: slices.Collect(lv.groups(low+1, at.rev)), rev: at.rev, from: from, best: at}
 }
 
 // at is the group of a revision, nil if it cannot be read completely.

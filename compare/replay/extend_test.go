@@ -116,7 +116,7 @@ func TestWalk(t *testing.T) {
 			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, Model: apply.Model{LastCompact: c.floor}}
+			s := &logView{m: &evidence.Member{DB: &evidence.DB{}}, compacted: c.floor}
 			if c.alarm {
 				s.alarmed = []Gap{{0, 9}}
 			}
@@ -136,7 +136,7 @@ func TestWalk(t *testing.T) {
 
 // TestWalkBeginsAtThePlace: entries above the place are not looked at.
 func TestWalkBeginsAtThePlace(t *testing.T) {
-	b := &backwards{s: &sim{m: &evidence.Member{DB: &evidence.DB{}}, Model: apply.Model{LastCompact: 7}},
+	b := &backwards{s: &logView{m: &evidence.Member{DB: &evidence.DB{}}, compacted: 7},
 		items:  itemsOf(put("a", "1"), put("b", "1")),
 		groups: []*group{groupOf(rec(8, 0, "a", "1")), groupOf(rec(9, 0, "b", "1"))}, rev: 8, from: 5,
 		best: place{index: 1, rev: 8, writes: 5}}
@@ -189,7 +189,7 @@ func TestWriters(t *testing.T) {
 // TestFloor: the record of revision 1 does not exist.
 func TestFloor(t *testing.T) {
 	for compact, want := range map[int64]int64{-1: 1, 0: 1, 1: 1, 2: 2, 50: 50} {
-		if got := (&sim{Model: apply.Model{LastCompact: compact}}).floor(); got != want {
+		if got := (&logView{compacted: compact}).floor(); got != want {
 			t.Errorf("compacted at %d: %d, want %d", compact, got, want)
 		}
 	}

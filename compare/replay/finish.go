@@ -14,26 +14,26 @@ import (
 // finish compares the end state of the model with the small buckets and records what no entry explained.
 func (s *sim) finish() {
 	if !s.met {
-		s.comeLate()
+		s.below.comeLate()
 	}
-	s.recall()
-	s.finishRuns()
+	s.below.recall()
+	s.matcher.finishRuns()
 	// Entries that every log has lost can have written the rest of the database. It is therefore not unexplained.
 	lost := s.logEnd > 0 && s.m.AppliedMin > s.logEnd
 	for g := s.cur.take(); g != nil; g = s.cur.take() {
 		if g.main > s.Revision && !lost {
-			s.extra(g)
+			s.matcher.extra(g)
 		}
 	}
 	if lost {
 		return
 	}
 	s.keyAhead()
-	s.finishAuth()
-	s.leaseFacts()
-	s.finishLeases()
-	s.leaseFaults()
-	s.usedOwnRestarts = s.usedOwnRestarts || len(s.res.Repeats) > 0 && len(s.res.StateDiffs) > 0
+	s.auth.finishAuth()
+	s.leases.leaseFacts()
+	s.leases.finishLeases()
+	s.leases.leaseFaults()
+	s.auth.usedOwnRestarts = s.auth.usedOwnRestarts || len(s.res.Repeats) > 0 && len(s.res.StateDiffs) > 0
 	s.finishAlarms()
 }
 
@@ -54,76 +54,76 @@ func (s *sim) keyAhead() {
 	r.Ahead = &Stretch{From: s.saved, To: s.saved, First: s.Revision, Last: s.Revision}
 }
 
-func (s *sim) diff(bucket, key, expected, observed string) {
-	s.res.StateDiffs = append(s.res.StateDiffs,
+func (su *subject) diff(bucket, key, expected, observed string) {
+	su.res.StateDiffs = append(su.res.StateDiffs,
 		StateDiff{Bucket: bucket, Key: key, Expected: expected, Observed: observed})
 }
 
 // extraRow notes a row that the log has deleted.
-func (s *sim) extraRow(bucket, key string) {
-	s.res.StateDiffs = append(s.res.StateDiffs,
+func (su *subject) extraRow(bucket, key string) {
+	su.res.StateDiffs = append(su.res.StateDiffs,
 		StateDiff{Bucket: bucket, Key: key, Expected: "absent", Observed: "present", Surplus: true})
 }
 
 // finishAuth compares the auth revision without all explained rises, then users and roles.
-func (s *sim) finishAuth() {
-	db := &s.m.DB.Auth
+func (aw *authWatch) finishAuth() {
+	db := &aw.m.DB.Auth
 	if !db.HasRevision {
 		return
 	}
 	var jumped uint64
-	for _, j := range s.res.Jumps {
+	for _, j := range aw.res.Jumps {
 		jumped += min(j.Extra, j.Possible)
 	}
-	if !s.Auth.Known && len(s.res.Jumps) == 0 {
+	if !aw.Auth.Known && len(aw.res.Jumps) == 0 {
 		return // it is unknown how many of the auth entries succeeded, and what the revision was before them
 	}
-	lo, hi := int64(s.res.AuthExpectedMin+jumped), int64(s.res.AuthExpected+jumped)
+	lo, hi := int64(aw.res.AuthExpectedMin+jumped), int64(aw.res.AuthExpected+jumped)
 	switch have := int64(db.Revision); {
-	case have > hi && s.authAhead(uint64(have-hi)):
-	case have > hi && have-hi <= s.authBeyond:
-		s.res.AuthExpected += uint64(have - hi)
+	case have > hi && aw.authAhead(uint64(have-hi)):
+	case have > hi && have-hi <= aw.authBeyond:
+		aw.res.AuthExpected += uint64(have - hi)
 	case have > hi:
-		s.res.Unexplained = have - hi
+		aw.res.Unexplained = have - hi
 	case have < lo:
-		s.res.Unexplained = have - lo
+		aw.res.Unexplained = have - lo
 	}
-	if !s.Auth.Known || s.touched["auth"] {
+	if !aw.Auth.Known || aw.touched["auth"] {
 		return
 	}
-	s.finishUsers()
-	s.finishRoles()
-	if s.Auth.Enabled != db.Enabled {
-		s.diff("auth", "authEnabled", fmt.Sprint(s.Auth.Enabled), fmt.Sprint(db.Enabled))
+	aw.finishUsers()
+	aw.finishRoles()
+	if aw.Auth.Enabled != db.Enabled {
+		aw.diff("auth", "authEnabled", fmt.Sprint(aw.Auth.Enabled), fmt.Sprint(db.Enabled))
 	}
 }
 
-func (s *sim) finishUsers() {
+func (aw *authWatch) finishUsers() {
 	seen := map[string]bool{}
-	for _, u := range s.m.DB.Auth.Users {
+	for _, u := range aw.m.DB.Auth.Users {
 		seen[u.Name] = true
-		want := s.Auth.Users[u.Name]
+		want := aw.Auth.Users[u.Name]
 		switch {
 		case want == nil:
-			s.extraRow("authUsers", u.Name)
+			aw.extraRow("authUsers", u.Name)
 		case !slices.Equal(want.Roles, u.Roles):
-			s.diff("authUsers", u.Name, fmt.Sprintf("roles %v", want.Roles), fmt.Sprintf("roles %v", u.Roles))
+			aw.diff("authUsers", u.Name, fmt.Sprintf("roles %v", want.Roles), fmt.Sprintf("roles %v", u.Roles))
 		}
 	}
-	for _, name := range sortedKeys(s.Auth.Users) {
+	for _, name := range sortedKeys(aw.Auth.Users) {
 		if !seen[name] {
-			s.diff("authUsers", name, "present", "absent")
+			aw.diff("authUsers", name, "present", "absent")
 		}
 	}
 }
 
-func (s *sim) finishRoles() {
+func (aw *authWatch) finishRoles() {
 	seen := map[string]bool{}
-	for _, r := range s.m.DB.Auth.Roles {
+	for _, r := range aw.m.DB.Auth.Roles {
 		seen[r.Name] = true
-		want, ok := s.Auth.Roles[r.Name]
+		want, ok := aw.Auth.Roles[r.Name]
 		if !ok {
-			s.extraRow("authRoles", r.Name)
+			aw.extraRow("authRoles", r.Name)
 			continue
 		}
 		var have []string
@@ -137,13 +137,13 @@ func (s *sim) finishRoles() {
 		sort.Strings(have)
 		sort.Strings(expect)
 		if !slices.Equal(have, expect) {
-			s.diff("authRoles", r.Name, fmt.Sprintf("%d permissions %q", len(expect), expect),
+			aw.diff("authRoles", r.Name, fmt.Sprintf("%d permissions %q", len(expect), expect),
 				fmt.Sprintf("%d permissions %q", len(have), have))
 		}
 	}
-	for _, name := range sortedKeys(s.Auth.Roles) {
+	for _, name := range sortedKeys(aw.Auth.Roles) {
 		if !seen[name] {
-			s.diff("authRoles", name, "present", "absent")
+			aw.diff("authRoles", name, "present", "absent")
 		}
 	}
 }
@@ -152,31 +152,31 @@ func permText(p apply.Permission) string { return fmt.Sprintf("%d %q %q", p.Type
 
 // tailTorn reports whether the log ends with an incomplete record, in a release whose consistent index does not count
 // entries that write no key. The lost entries may have granted and revoked leases.
-func (s *sim) tailTorn() bool {
-	return s.Version.Known() && !s.follows(release.IndexWithEveryEntry) && s.m.HasWAL() &&
-		slices.ContainsFunc(s.m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {
+func (su *subject) tailTorn() bool {
+	return su.Version.Known() && !su.follows(release.IndexWithEveryEntry) && su.m.HasWAL() &&
+		slices.ContainsFunc(su.m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {
 			return d.Kind == dumplog.DamageTornTail || d.Kind == dumplog.DamageTail
 		})
 }
 
 // finishLeases compares lease IDs; TTLs legally differ (each server raises them to its own minimum).
-func (s *sim) finishLeases() {
-	if !s.StateKnown || s.tailTorn() {
+func (lw *leaseWatch) finishLeases() {
+	if !lw.StateKnown || lw.tailTorn() {
 		return
 	}
 	have := map[int64]bool{}
-	for _, l := range s.m.DB.Leases {
+	for _, l := range lw.m.DB.Leases {
 		have[int64(l.ID)] = true
-		if s.MayHaveForgotten(int64(l.ID)) {
+		if lw.MayHaveForgotten(int64(l.ID)) {
 			continue
 		}
-		if s.Leases[int64(l.ID)] == nil && !s.touched[leaseKey(int64(l.ID))] {
-			s.extraRow("lease", l.ID.String())
+		if lw.Leases[int64(l.ID)] == nil && !lw.touched[leaseKey(int64(l.ID))] {
+			lw.extraRow("lease", l.ID.String())
 		}
 	}
-	for _, id := range sortedKeys(s.Leases) {
-		if !have[id] && !s.touched[leaseKey(id)] && !s.Leases[id].Unsure {
-			s.diff("lease", dumplog.ID(id).String(), "present", "absent")
+	for _, id := range sortedKeys(lw.Leases) {
+		if !have[id] && !lw.touched[leaseKey(id)] && !lw.Leases[id].Unsure {
+			lw.diff("lease", dumplog.ID(id).String(), "present", "absent")
 		}
 	}
 }

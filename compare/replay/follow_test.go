@@ -51,7 +51,7 @@ func TestFollow(t *testing.T) {
 			if c.auth {
 				b.sim.Auth = rooted()
 			}
-			run, n := b.sim.follow(c.from, uint64(len(c.log)+1),
+			run, n := b.sim.matcher.follow(c.from, uint64(len(c.log)+1),
 				func(g *group) bool { return g != nil && g.records[0].key == "end" })
 			if n != c.n || n > 0 && (run.From != c.from || run.To != c.last) {
 				t.Errorf("%d revisions, %+v", n, run)

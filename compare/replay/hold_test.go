@@ -25,9 +25,9 @@ type bench struct {
 func newBench(t *testing.T, minor int, compact int64, rows ...row) *bench {
 	t.Helper()
 	b := &bench{T: t}
-	b.sim = &sim{Model: apply.NewModel(release.AnyOf(minor)), m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000},
-		res: &MemberResult{}, touched: map[string]bool{},
-		met: true, cur: &cursor{rows: startPrefetch(slices.Values(rows))}}
+	lv := &logView{m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000}, compacted: compact}
+	b.sim = simOf(&subject{logView: lv, Model: apply.NewModel(release.AnyOf(minor)), res: &MemberResult{},
+		touched: map[string]bool{}, met: true, cur: &cursor{rows: startPrefetch(slices.Values(rows))}})
 	b.sim.LastCompact = compact
 	t.Cleanup(b.sim.cur.stop)
 	return b
@@ -290,19 +290,19 @@ func TestOldAuthRevision(t *testing.T) {
 // TestRisesOfSeveralRestarts: without stamps between them each restart takes what it can explain, the last one the
 // rest.
 func TestRisesOfSeveralRestarts(t *testing.T) {
-	s := &sim{m: &evidence.Member{DB: &evidence.DB{}}, res: &MemberResult{}, plain: &authPlan{start: 10},
-		restarts: []restart{{index: 20}, {index: 30}, {index: 40}}}
+	s := simOf(&subject{logView: &logView{m: &evidence.Member{DB: &evidence.DB{}}}, res: &MemberResult{}})
+	s.auth.plain, s.auth.restarts = &authPlan{start: 10}, []restart{{index: 20}, {index: 30}, {index: 40}}
 	s.m.DB.Auth.Revision = 10 + 5 + 5 + 2
 	for i, want := range []int64{5, 5, 2} {
-		got := s.needed(&s.restarts[i], 5)
+		got := s.auth.needed(&s.auth.restarts[i], 5)
 		if got != want {
 			t.Errorf("restart %d takes %d, want %d", i+1, got, want)
 		}
 		s.res.Jumps = append(s.res.Jumps, Jump{Extra: uint64(got)})
 	}
 	// Its own stamps in a life say exactly how far it had risen.
-	s.res.Jumps, s.stamps = nil, []Stamp{{Index: 25, AuthRevision: 13}}
-	if got := s.needed(&s.restarts[0], 5); got != 3 {
+	s.res.Jumps, s.auth.stamps = nil, []Stamp{{Index: 25, AuthRevision: 13}}
+	if got := s.auth.needed(&s.auth.restarts[0], 5); got != 3 {
 		t.Errorf("with a stamp of 13 the first takes %d, want 3", got)
 	}
 }
@@ -335,7 +335,7 @@ func TestUnsureInPages(t *testing.T) {
 	rows := []row{{hole: true}, rec(4, 0, "b", "1"), rec(5, 0, "c", "1"), rec(6, 0, "d", "1")}
 	// The transaction may have written the hidden revision 3, and then b is not what a restart repeated.
 	b := newBench(t, 4, -1, rows...)
-	b.sim.restarts, b.sim.past = []restart{{index: 3}}, pastItems(b)
+	b.sim.auth.restarts, b.sim.past = []restart{{index: 3}}, pastItems(b)
 	b.log(put("a", "1"), ifX("q"), put("b", "1"), put("c", "1"), put("d", "1")).
 		want("outside-history", "outside-history", "outside-history", "applied", "applied")
 	if x := b.sim.res; len(x.Reruns)+len(x.Extra) > 0 {

@@ -50,88 +50,108 @@ func (p *authPlan) at(index uint64) uint64 {
 	return rev
 }
 
+// authWatch follows the auth revision: what the log makes of it, and what restarts add.
+type authWatch struct {
+	*subject
+	leases   *leaseWatch
+	restarts []restart
+	// others are the results of the other members, in step with this one's.
+	others []*MemberResult
+	// authSeen are the auth entries after saved, which a restart repeats. authAll are those since the base, which a
+	// restart of 3.5 may repeat; authLater those above what is applied.
+	authSeen, authAll, authLater []AuthEntry
+	stamps                       []Stamp
+	plain                        *authPlan
+	// authBeyond counts the auth entries above every known commit index.
+	authBeyond int64
+	// shared is true when this model represents more than one member, usedOwnRestarts once it has used the restarts of
+	// its member, which the others do not share.
+	shared, usedOwnRestarts bool
+}
+
 // restart is called before every entry; at a publish entry of this member it decides the rise at that restart.
-func (s *sim) restart(idx uint64) {
-	for i := range s.restarts {
-		r := &s.restarts[i]
+func (aw *authWatch) restart(idx uint64) {
+	for i := range aw.restarts {
+		r := &aw.restarts[i]
 		if r.index > idx {
 			return
 		}
 		if !r.done {
-			s.jump(r, idx)
+			aw.jump(r, idx)
 		}
 	}
 }
 
 // earlyJump decides the rise at a restart whose publish entry is still ahead: entries between the kill and the publish
 // entry were applied after the restart.
-func (s *sim) earlyJump(it *item) bool {
+func (aw *authWatch) earlyJump(it *item) bool {
 	h, idx := it.req.Header, it.entry.Index
 	if h.AuthRevision == 0 {
 		return false
 	}
-	for i := range s.restarts {
-		r := &s.restarts[i]
+	for i := range aw.restarts {
+		r := &aw.restarts[i]
 		if r.done || r.index <= idx || r.from >= idx {
 			continue
 		}
-		before := s.Auth.Revision
-		s.jump(r, idx)
-		return s.Auth.Revision > before
+		before := aw.Auth.Revision
+		aw.jump(r, idx)
+		return aw.Auth.Revision > before
 	}
 	return false
 }
 
 // jump raises the auth revision by what the restart's second application can explain and the observations ask for.
-func (s *sim) jump(r *restart, idx uint64) {
+func (aw *authWatch) jump(r *restart, idx uint64) {
 	r.done = true
-	s.repeatLeases(r)
+	aw.leases.repeatLeases(r)
 	switch {
-	case !s.m.HasDB():
+	case !aw.m.HasDB():
 		return
-	case s.mayFollow(release.DefragLosesIndex):
-		s.jump35(r, idx)
+	case aw.mayFollow(release.DefragLosesIndex):
+		aw.jump35(r, idx)
 		return
-	case s.follows(release.IndexWithAuth):
+	case aw.follows(release.IndexWithAuth):
 		return
 	}
-	possible, entries, state := s.reapply()
+	possible, entries, state := aw.reapply()
 	if r.received {
-		possible, entries, s.authSeen = s.maxInheritedDelta(), nil, nil
+		possible, entries, aw.authSeen = aw.maxInheritedDelta(), nil, nil
 	}
-	need := s.needed(r, int64(possible))
+	need := aw.needed(r, int64(possible))
 	if need <= 0 {
 		return
 	}
 	if r.received {
-		s.Auth.Revision += uint64(need)
-		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Snapshot: r.index, Extra: uint64(need), Possible: possible})
+		aw.Auth.Revision += uint64(need)
+		aw.res.Jumps = append(aw.res.Jumps, Jump{Index: idx, Snapshot: r.index, Extra: uint64(need),
+			Possible: possible})
 		return
 	}
 	j := Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: uint64(need), Possible: possible,
 		Entries: entries}
-	if len(s.authSeen) > 0 {
-		j.From, j.To = s.authSeen[0].Index, s.authSeen[len(s.authSeen)-1].Index
+	if len(aw.authSeen) > 0 {
+		j.From, j.To = aw.authSeen[0].Index, aw.authSeen[len(aw.authSeen)-1].Index
 	}
-	revision := s.Auth.Revision + j.Extra
+	revision := aw.Auth.Revision + j.Extra
 	if j.Extra == possible {
 		// Only a complete repetition determines the users and roles afterwards.
-		s.Auth = state
+		aw.Auth = state
 	}
-	s.Auth.Revision = revision
-	s.res.Jumps = append(s.res.Jumps, j)
+	aw.Auth.Revision = revision
+	aw.res.Jumps = append(aw.res.Jumps, j)
 }
 
 // reapply executes the auth entries after the saved index once more on a copy and counts those that raise the revision.
-func (s *sim) reapply() (possible uint64, entries []uint64, state *apply.Auth) {
-	return s.again(s.authSeen)
+func (aw *authWatch) reapply() (possible uint64, entries []uint64, state *apply.Auth) {
+	return aw.again(aw.authSeen)
 }
 
 // maxInheritedDelta is the most by which a database received from another member can exceed this member's auth
 // revision.
-func (s *sim) maxInheritedDelta() uint64 {
-	own, most := risen(s.res), uint64(0)
-	for _, m := range s.others {
+func (aw *authWatch) maxInheritedDelta() uint64 {
+	own, most := risen(aw.res), uint64(0)
+	for _, m := range aw.others {
 		most = max(most, risen(m))
 	}
 	return most - min(most, own)
@@ -148,18 +168,18 @@ func risen(m *MemberResult) uint64 {
 // needed returns how much of the auth revision's rise is due to a restart. If the process proposed requests afterwards,
 // their headers show it exactly. Otherwise it is the difference to the next known revision (from a later process, else
 // the database), capped at what this restart can explain if another one follows before that.
-func (s *sim) needed(r *restart, possible int64) int64 {
-	so := int64(risen(s.res))
-	for i := range s.restarts {
-		life := &s.restarts[i]
+func (aw *authWatch) needed(r *restart, possible int64) int64 {
+	so := int64(risen(aw.res))
+	for i := range aw.restarts {
+		life := &aw.restarts[i]
 		if life.index < r.index {
 			continue
 		}
 		until := uint64(1<<64 - 1)
-		if i+1 < len(s.restarts) {
-			until = s.restarts[i+1].index
+		if i+1 < len(aw.restarts) {
+			until = aw.restarts[i+1].index
 		}
-		risen, seen := s.stamped(life.index, until)
+		risen, seen := aw.stamped(life.index, until)
 		switch {
 		case seen && life == r:
 			return risen - so
@@ -167,18 +187,18 @@ func (s *sim) needed(r *restart, possible int64) int64 {
 			return min(risen-so, possible)
 		}
 	}
-	left := int64(s.m.DB.Auth.Revision) - int64(s.plain.at(s.m.AppliedMax)) - so
-	if s.restarts[len(s.restarts)-1].index > r.index {
+	left := int64(aw.m.DB.Auth.Revision) - int64(aw.plain.at(aw.m.AppliedMax)) - so
+	if aw.restarts[len(aw.restarts)-1].index > r.index {
 		return min(left, possible)
 	}
 	return left
 }
 
 // stamped returns by how much the auth revisions in the member's headers between two indexes exceed that of the log.
-func (s *sim) stamped(after, until uint64) (risen int64, seen bool) {
-	for _, st := range s.stamps {
+func (aw *authWatch) stamped(after, until uint64) (risen int64, seen bool) {
+	for _, st := range aw.stamps {
 		if st.Index > after && st.Index < until {
-			risen, seen = max(risen, int64(st.AuthRevision)-int64(s.plain.at(st.Index-1))), true
+			risen, seen = max(risen, int64(st.AuthRevision)-int64(aw.plain.at(st.Index-1))), true
 		}
 	}
 	return risen, seen
@@ -186,15 +206,15 @@ func (s *sim) stamped(after, until uint64) (risen int64, seen bool) {
 
 // lowerDelta reduces the last restart's rise when the member applied an entry that its modelled auth revision would
 // have refused. The rest belongs to a later restart.
-func (s *sim) lowerDelta(really uint64) {
-	if n := len(s.res.Jumps); n > 0 && really < s.Auth.Revision {
-		j := &s.res.Jumps[n-1]
-		j.Extra -= min(j.Extra, s.Auth.Revision-really)
+func (aw *authWatch) lowerDelta(really uint64) {
+	if n := len(aw.res.Jumps); n > 0 && really < aw.Auth.Revision {
+		j := &aw.res.Jumps[n-1]
+		j.Extra -= min(j.Extra, aw.Auth.Revision-really)
 		if j.Extra == 0 {
-			s.res.Jumps = s.res.Jumps[:n-1]
+			aw.res.Jumps = aw.res.Jumps[:n-1]
 		}
 	}
-	s.Auth.Revision = really
+	aw.Auth.Revision = really
 }
 
 // findRestarts lists the starts of the member after its first, and the snapshots that bridge gaps of the member's log.

@@ -15,25 +15,25 @@ const maxSuffix = 512
 // explains a rise of the auth revision by a restart of 3.5 that executed the last entries before it again. The stored
 // index is unknown, so it uses the shortest range of auth entries before the restart whose repetition results in
 // exactly the observed rise.
-func (s *sim) jump35(r *restart, idx uint64) {
-	if r.received || len(s.authAll) == 0 || !s.Auth.Known {
+func (aw *authWatch) jump35(r *restart, idx uint64) {
+	if r.received || len(aw.authAll) == 0 || !aw.Auth.Known {
 		return
 	}
-	s.usedOwnRestarts = s.usedOwnRestarts || s.m.DB.Auth.Revision > s.plain.at(s.m.AppliedMax)
-	tail := s.authAll[max(len(s.authAll)-maxSuffix, 0):]
-	most, _, _ := s.again(tail)
-	need := s.needed(r, int64(most))
+	aw.usedOwnRestarts = aw.usedOwnRestarts || aw.m.DB.Auth.Revision > aw.plain.at(aw.m.AppliedMax)
+	tail := aw.authAll[max(len(aw.authAll)-maxSuffix, 0):]
+	most, _, _ := aw.again(tail)
+	need := aw.needed(r, int64(most))
 	if need <= 0 {
 		return
 	}
 	for i := len(tail) - 1; i >= 0; i-- {
-		raised, entries, state := s.again(tail[i:])
+		raised, entries, state := aw.again(tail[i:])
 		if raised != uint64(need) {
 			continue
 		}
-		state.Revision = s.Auth.Revision + raised
-		s.Auth = state
-		s.res.Jumps = append(s.res.Jumps, Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: raised,
+		state.Revision = aw.Auth.Revision + raised
+		aw.Auth = state
+		aw.res.Jumps = append(aw.res.Jumps, Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: raised,
 			Possible: raised,
 			Entries:  entries, From: tail[i].Index, To: tail[len(tail)-1].Index})
 		return
@@ -41,8 +41,8 @@ func (s *sim) jump35(r *restart, idx uint64) {
 }
 
 // again executes auth entries once more on a copy and counts those that raise the revision.
-func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *apply.Auth) {
-	state = s.Auth.Clone()
+func (aw *authWatch) again(list []AuthEntry) (raised uint64, entries []uint64, state *apply.Auth) {
+	state = aw.Auth.Clone()
 	for _, e := range list {
 		if effective, _ := state.Apply(e.Req); effective {
 			raised++
@@ -55,18 +55,18 @@ func (s *sim) again(list []AuthEntry) (raised uint64, entries []uint64, state *a
 // authAhead explains an auth revision that is too high by auth entries above the consistent index: 3.5.0 to 3.5.5 could
 // store data and not its index. The model then executes them, and finish compares its users and roles with the
 // database.
-func (s *sim) authAhead(more uint64) bool {
-	if !s.mayFollow(release.DefragLosesIndex) || !s.Auth.Known {
+func (aw *authWatch) authAhead(more uint64) bool {
+	if !aw.mayFollow(release.DefragLosesIndex) || !aw.Auth.Known {
 		return false
 	}
-	state := s.Auth.Clone()
-	for i, e := range s.authLater {
+	state := aw.Auth.Clone()
+	for i, e := range aw.authLater {
 		if i >= maxSuffix {
 			break
 		}
-		if state.Apply(e.Req); state.Revision == s.Auth.Revision+more {
-			s.res.AuthAhead = &Stretch{From: s.authLater[0].Index, To: e.Index}
-			s.Auth = state
+		if state.Apply(e.Req); state.Revision == aw.Auth.Revision+more {
+			aw.res.AuthAhead = &Stretch{From: aw.authLater[0].Index, To: e.Index}
+			aw.Auth = state
 			return true
 		}
 	}
@@ -95,13 +95,13 @@ func (r *Result) authBegan() bool {
 }
 
 // authFromLog builds the model's users and roles from the log alone, up to where its keys begin.
-func (s *sim) authFromLog(r *Result) {
-	s.Auth = apply.NewAuth(s.Version)
+func (aw *authWatch) authFromLog(r *Result) {
+	aw.Auth = apply.NewAuth(aw.Version)
 	for _, e := range r.Survey.Auth {
-		if e.Index > s.base {
+		if e.Index > aw.base {
 			break
 		}
-		s.Auth.Apply(e.Req)
-		s.authAll = append(s.authAll, e)
+		aw.Auth.Apply(e.Req)
+		aw.authAll = append(aw.authAll, e)
 	}
 }

@@ -29,16 +29,30 @@ type KeptLease struct {
 	Term, Index uint64
 }
 
+// leaseWatch follows what becomes of leases, by the log and by the database.
+type leaseWatch struct {
+	*subject
+	// revoked are the revokes of leases that the server may have forgotten, until they are granted again.
+	revoked map[int64]KeptLease
+	// leaseSeen are the lease operations after saved. ends gives the outcome of the last revoke of each lease. gone
+	// lists leases whose keys were deleted without an entry.
+	leaseSeen []leaseOp
+	ends      map[int64]leaseEnd
+	gone      map[int64]leaseEnd
+	// checkpoints are the remaining TTLs that checkpoints set, bounded.
+	checkpoints map[leaseCheckpoint]bool
+}
+
 // noteRevoke keeps the revoke of a lease that the server may have forgotten, whether it succeeded or not.
-func (s *sim) noteRevoke(it *item) {
+func (lw *leaseWatch) noteRevoke(it *item) {
 	id := it.req.LeaseRevoke.ID
-	if !s.MayHaveForgotten(id) || it.entry.Index > s.m.AppliedMin {
+	if !lw.MayHaveForgotten(id) || it.entry.Index > lw.m.AppliedMin {
 		return
 	}
-	if s.revoked == nil {
-		s.revoked = map[int64]KeptLease{}
+	if lw.revoked == nil {
+		lw.revoked = map[int64]KeptLease{}
 	}
-	s.revoked[id] = KeptLease{ID: id, Term: it.entry.Term, Index: it.entry.Index}
+	lw.revoked[id] = KeptLease{ID: id, Term: it.entry.Term, Index: it.entry.Index}
 }
 
 // LeaseRepeat is a lease whose operations From to To a restart executed once more, because the saved index was below
@@ -70,40 +84,40 @@ type leaseOp struct {
 }
 
 // noteLeaseOp keeps an operation that a restart would repeat.
-func (s *sim) noteLeaseOp(it *item, id int64) {
-	if !s.follows(release.IndexWithEveryEntry) && len(s.leaseSeen) < maxLeaseOps {
-		s.leaseSeen = append(s.leaseSeen, leaseOp{id, it.entry.Index})
+func (lw *leaseWatch) noteLeaseOp(it *item, id int64) {
+	if !lw.follows(release.IndexWithEveryEntry) && len(lw.leaseSeen) < maxLeaseOps {
+		lw.leaseSeen = append(lw.leaseSeen, leaseOp{id, it.entry.Index})
 	}
 }
 
 // repeatLeases records the operations that a restart executes again.
-func (s *sim) repeatLeases(r *restart) {
-	for _, op := range s.leaseSeen {
-		if r.received || op.index <= s.saved || op.index >= r.index {
+func (lw *leaseWatch) repeatLeases(r *restart) {
+	for _, op := range lw.leaseSeen {
+		if r.received || op.index <= lw.saved || op.index >= r.index {
 			continue
 		}
-		if s.res.Repeats == nil {
-			s.res.Repeats = map[int64]LeaseRepeat{}
+		if lw.res.Repeats == nil {
+			lw.res.Repeats = map[int64]LeaseRepeat{}
 		}
-		x, ok := s.res.Repeats[op.id]
+		x, ok := lw.res.Repeats[op.id]
 		if !ok {
 			x.From = op.index
 		}
 		x.To, x.Restart = op.index, r.index
-		s.res.Repeats[op.id] = x
+		lw.res.Repeats[op.id] = x
 	}
 }
 
 // noteOutcome keeps how a revoke ended, until the lease is granted again.
-func (s *sim) noteOutcome(it *item, o Outcome) {
+func (lw *leaseWatch) noteOutcome(it *item, o Outcome) {
 	id := it.req.LeaseRevoke.ID
-	if it.entry.Index > s.m.AppliedMin || s.MayHaveForgotten(id) || o.Reason == ReasonLease {
+	if it.entry.Index > lw.m.AppliedMin || lw.MayHaveForgotten(id) || o.Reason == ReasonLease {
 		return
 	}
-	if s.ends == nil {
-		s.ends = map[int64]leaseEnd{}
+	if lw.ends == nil {
+		lw.ends = map[int64]leaseEnd{}
 	}
-	s.ends[id] = leaseEnd{it.entry.Term, it.entry.Index, o.State, o.Reason}
+	lw.ends[id] = leaseEnd{it.entry.Term, it.entry.Index, o.State, o.Reason}
 }
 
 type leaseEnd struct {
@@ -113,52 +127,52 @@ type leaseEnd struct {
 }
 
 // noteGone keeps the revision at which records that no entry explains delete exactly the keys of a lease.
-func (s *sim) noteGone(g *group) {
+func (lw *leaseWatch) noteGone(g *group) {
 	if len(g.records) == 0 || !g.records[0].del {
 		return
 	}
-	k := s.Keys.Get(g.records[0].key)
-	if k == nil || k.Lease == 0 || s.Keys.CountOfLease(k.Lease) != len(g.records) {
+	k := lw.Keys.Get(g.records[0].key)
+	if k == nil || k.Lease == 0 || lw.Keys.CountOfLease(k.Lease) != len(g.records) {
 		return
 	}
 	for i := range g.records {
-		if !s.Keys.Attached(k.Lease, g.records[i].key) || !g.records[i].del {
+		if !lw.Keys.Attached(k.Lease, g.records[i].key) || !g.records[i].del {
 			return
 		}
 	}
-	if s.gone == nil {
-		s.gone = map[int64]leaseEnd{}
+	if lw.gone == nil {
+		lw.gone = map[int64]leaseEnd{}
 	}
-	s.gone[k.Lease] = leaseEnd{index: s.now, term: uint64(g.main)}
+	lw.gone[k.Lease] = leaseEnd{index: lw.now, term: uint64(g.main)}
 }
 
 // leaseFaults compares the member's leases with the log: revokes without effect, and leases that disappeared without a
 // revoke.
-func (s *sim) leaseFaults() {
+func (lw *leaseWatch) leaseFaults() {
 	rows := map[int64]bool{}
-	for _, l := range s.m.DB.Leases {
+	for _, l := range lw.m.DB.Leases {
 		rows[int64(l.ID)] = true
 	}
-	for _, id := range sortedKeys(s.ends) {
-		e := s.ends[id]
-		if s.touched[leaseKey(id)] && e.state != Missing || !rows[id] && e.state != Missing {
+	for _, id := range sortedKeys(lw.ends) {
+		e := lw.ends[id]
+		if lw.touched[leaseKey(id)] && e.state != Missing || !rows[id] && e.state != Missing {
 			continue
 		}
-		s.res.LeaseFaults = append(s.res.LeaseFaults,
+		lw.res.LeaseFaults = append(lw.res.LeaseFaults,
 			LeaseFault{ID: id, Kept: true, Row: rows[id], Missing: e.state == Missing, Term: e.term, Index: e.index,
 				Reason: e.reason})
 	}
-	if s.tailTorn() {
+	if lw.tailTorn() {
 		return
 	}
-	for _, id := range sortedKeys(s.Leases) {
-		l := s.Leases[id]
-		if _, revoked := s.ends[id]; revoked || l.Unsure || l.Granted == 0 || rows[id] || s.touched[leaseKey(id)] ||
-			!s.StateKnown && len(s.Alarms) > 0 {
+	for _, id := range sortedKeys(lw.Leases) {
+		l := lw.Leases[id]
+		if _, revoked := lw.ends[id]; revoked || l.Unsure || l.Granted == 0 || rows[id] || lw.touched[leaseKey(id)] ||
+			!lw.StateKnown && len(lw.Alarms) > 0 {
 			continue
 		}
-		g := s.gone[id]
-		s.res.LeaseFaults = append(s.res.LeaseFaults,
+		g := lw.gone[id]
+		lw.res.LeaseFaults = append(lw.res.LeaseFaults,
 			LeaseFault{ID: id, Index: g.index, Rev: int64(g.term), Granted: l.Granted})
 	}
 }
@@ -167,68 +181,68 @@ func (s *sim) leaseFaults() {
 type leaseCheckpoint struct{ id, remaining int64 }
 
 // checkpoint notes remaining TTLs.
-func (s *sim) checkpoint(it *item) {
+func (lw *leaseWatch) checkpoint(it *item) {
 	for _, c := range it.req.LeaseCheckpoint.Checkpoints {
-		s.touch(it, leaseKey(c.ID))
-		if len(s.checkpoints) < maxLeaseOps && it.entry.Index <= s.m.AppliedMax {
-			if s.checkpoints == nil {
-				s.checkpoints = map[leaseCheckpoint]bool{}
+		lw.touch(it, leaseKey(c.ID))
+		if len(lw.checkpoints) < maxLeaseOps && it.entry.Index <= lw.m.AppliedMax {
+			if lw.checkpoints == nil {
+				lw.checkpoints = map[leaseCheckpoint]bool{}
 			}
-			s.checkpoints[leaseCheckpoint{c.ID, c.RemainingTTL}] = true
+			lw.checkpoints[leaseCheckpoint{c.ID, c.RemainingTTL}] = true
 		}
 	}
-	s.Checkpoint(it.req.LeaseCheckpoint, it.entry.Index)
+	lw.Checkpoint(it.req.LeaseCheckpoint, it.entry.Index)
 }
 
 // leaseFacts pairs the database's leases with their grants in the log. Leases that entries above the consistent index
 // may have changed are left out.
-func (s *sim) leaseFacts() {
-	for _, l := range s.m.DB.Leases {
+func (lw *leaseWatch) leaseFacts() {
+	for _, l := range lw.m.DB.Leases {
 		id := int64(l.ID)
-		if k, ok := s.revoked[id]; ok {
-			s.res.Kept = append(s.res.Kept, k)
+		if k, ok := lw.revoked[id]; ok {
+			lw.res.Kept = append(lw.res.Kept, k)
 		}
-		st := s.Leases[id]
-		if st == nil || st.Granted == 0 || s.touched[leaseKey(id)] {
+		st := lw.Leases[id]
+		if st == nil || st.Granted == 0 || lw.touched[leaseKey(id)] {
 			continue
 		}
-		if l.TTL < st.TTL && !s.StateKnown {
+		if l.TTL < st.TTL && !lw.StateKnown {
 			continue // the lease may be older than the log, and this grant refused
 		}
 		if l.TTL < st.TTL {
-			s.diff("lease", l.ID.String(), fmt.Sprintf("TTL of at least %d s", st.TTL), fmt.Sprintf("TTL %d s", l.TTL))
+			lw.diff("lease", l.ID.String(), fmt.Sprintf("TTL of at least %d s", st.TTL), fmt.Sprintf("TTL %d s", l.TTL))
 		}
-		s.res.Leases = append(s.res.Leases, LeaseFact{ID: id, Term: st.Term, Index: st.Granted, Asked: st.TTL,
+		lw.res.Leases = append(lw.res.Leases, LeaseFact{ID: id, Term: st.Term, Index: st.Granted, Asked: st.TTL,
 			Stored:     l.TTL,
 			Checkpoint: st.Checkpoint, AskedRemaining: st.Remaining, StoredRemaining: l.RemainingTTL,
-			NeverAsked: s.neverAsked(id, l.RemainingTTL)})
+			NeverAsked: lw.neverAsked(id, l.RemainingTTL)})
 	}
-	slices.SortFunc(s.res.Leases, func(a, b LeaseFact) int { return cmp.Compare(uint64(a.ID), uint64(b.ID)) })
+	slices.SortFunc(lw.res.Leases, func(a, b LeaseFact) int { return cmp.Compare(uint64(a.ID), uint64(b.ID)) })
 }
 
 // neverAsked reports whether the database stores a remaining TTL of a lease that no checkpoint since its grant sets. If
 // the log does not reach back, the grant may have been refused for a lease that was there before. Only a log without
 // any checkpoint shows then that none is in use.
-func (s *sim) neverAsked(id, stored int64) bool {
-	n := len(s.checkpoints)
-	return stored != 0 && n < maxLeaseOps && (s.StateKnown || n == 0) && !s.checkpoints[leaseCheckpoint{id, stored}]
+func (lw *leaseWatch) neverAsked(id, stored int64) bool {
+	n := len(lw.checkpoints)
+	return stored != 0 && n < maxLeaseOps && (lw.StateKnown || n == 0) && !lw.checkpoints[leaseCheckpoint{id, stored}]
 }
 
 // couldHaveWritten is couldWrite with the knowledge of the model: a lease revoke deletes exactly the keys of its lease.
-func (s *sim) couldHaveWritten(r *dumplog.Request, g *group) bool {
+func (ma *matcher) couldHaveWritten(r *dumplog.Request, g *group) bool {
 	if !couldWrite(r, g) {
 		return false
 	}
-	if r.Kind != dumplog.KindLeaseRevoke || !s.KeysKnown {
+	if r.Kind != dumplog.KindLeaseRevoke || !ma.KeysKnown {
 		return true
 	}
 	id := r.LeaseRevoke.ID
 	for i := range g.records {
-		if !s.Keys.Attached(id, g.records[i].key) {
+		if !ma.Keys.Attached(id, g.records[i].key) {
 			return false
 		}
 	}
-	return len(g.records) == s.Keys.CountOfLease(id)
+	return len(g.records) == ma.Keys.CountOfLease(id)
 }
 
 // deletedAt lists the keys of the group if it is that revision.

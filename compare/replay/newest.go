@@ -13,25 +13,25 @@ import (
 const maxSurplus = maxWindow
 
 // unexplainedNewest counts the newest revisions that no entry up to the consistent index can have written.
-func (s *sim) unexplainedNewest(ctx context.Context, w *writers) int64 {
-	if w.total == 0 || s.lost() > 0 {
+func (lv *logView) unexplainedNewest(ctx context.Context, w *writers) int64 {
+	if w.total == 0 || lv.lost() > 0 {
 		return 0
 	}
-	items := s.lastWriters(s.writersFrom(ctx, w, max(w.total-maxWindow+1, 1), w.total))
+	items := lv.lastWriters(lv.writersFrom(ctx, w, max(w.total-maxWindow+1, 1), w.total))
 	if len(items) == 0 {
 		return 0
 	}
-	newest := s.m.CurrentRevision()
-	groups := slices.Collect(s.groups(max(s.floor(), newest-maxSurplus)+1, newest))
+	newest := lv.m.CurrentRevision()
+	groups := slices.Collect(lv.groups(max(lv.floor(), newest-maxSurplus)+1, newest))
 	n := int64(0)
 	for i := len(groups) - 1; i >= 0; i-- {
 		g := groups[i]
-		if g.hole || g.main != newest-n || s.explained(g, items) {
+		if g.hole || g.main != newest-n || lv.explained(g, items) {
 			return n
 		}
 		n++
 	}
-	if newest-n > s.floor() {
+	if newest-n > lv.floor() {
 		return 0 // more than the limit
 	}
 	return n
@@ -39,13 +39,13 @@ func (s *sim) unexplainedNewest(ctx context.Context, w *writers) int64 {
 
 // lastWriters returns the entries from the last one on that writes in every state of the key space, none if there is no
 // such entry.
-func (s *sim) lastWriters(items []*item) []*item {
+func (lv *logView) lastWriters(items []*item) []*item {
 	for i := len(items) - 1; i >= 0; i-- {
 		index := items[i].entry.Index
-		if index > s.m.AppliedMin {
+		if index > lv.m.AppliedMin {
 			continue
 		}
-		if ops, sure := s.sureOps(items[i].req, index); sure {
+		if ops, sure := lv.sureOps(items[i].req, index); sure {
 			for _, op := range ops {
 				if op.Put != nil {
 					return items[i:]
@@ -58,7 +58,7 @@ func (s *sim) lastWriters(items []*item) []*item {
 
 // explained reports whether one of the entries can have written the records, or names their first key: then they may be
 // its altered records. Records that cannot be read may be those of any entry.
-func (s *sim) explained(g *group, items []*item) bool {
+func (lv *logView) explained(g *group, items []*item) bool {
 	if slices.ContainsFunc(g.records, func(r record) bool { return r.bad }) {
 		return true
 	}
@@ -72,7 +72,7 @@ func (s *sim) explained(g *group, items []*item) bool {
 			return true
 		default:
 			if leases == nil {
-				leases = s.leasesBefore(g)
+				leases = lv.leasesBefore(g)
 			}
 			if revokes(it.req.LeaseRevoke.ID, g, leases) {
 				return true
@@ -92,9 +92,9 @@ func revokes(id int64, g *group, leases map[string]int64) bool {
 
 // leasesBefore are the leases that keys of a group had right before it, as far as their records can be read. A
 // compaction keeps the state of a key before a delete above the compact revision.
-func (s *sim) leasesBefore(g *group) map[string]int64 {
+func (lv *logView) leasesBefore(g *group) map[string]int64 {
 	out := map[string]int64{}
-	for before := range s.groups(0, g.main-1) {
+	for before := range lv.groups(0, g.main-1) {
 		if before.hole {
 			clear(out)
 		}

@@ -25,7 +25,7 @@ func TestWatchUsers(t *testing.T) {
 		if user == "" {
 			r = &dumplog.Request{Kind: dumplog.KindAuthEnable}
 		}
-		s.watchUsers(&item{entry: dumplog.Entry{Index: index}, req: r}, Outcome{State: st})
+		s.rights.watchUsers(&item{entry: dumplog.Entry{Index: index}, req: r}, Outcome{State: st})
 	}
 	see(5, "", Applied)
 	see(6, "app", Applied)
@@ -183,7 +183,7 @@ func TestLeaseFacts(t *testing.T) {
 			{ID: 8, TTL: 60, RemainingTTL: 30}, {ID: 9, TTL: 50}}}
 		b.run()
 		b.sim.touched[leaseKey(7)] = !known
-		b.sim.leaseFacts()
+		b.sim.leases.leaseFacts()
 		got := fmt.Sprint(b.sim.res.Leases)
 		want := "[{7 1 2 60 90 0 0 0 false} {8 1 1 60 60 4 30 30 false} {9 1 3 60 50 0 0 0 false}]"
 		diffs := 1

@@ -44,20 +44,20 @@ func replace(ctx context.Context, r *Result, o Options) error {
 
 // postpone ignores the place that the records suggest. The database takes over where, according to the log, nothing
 // more is compacted.
-func (s *sim) postpone() { s.suggested, s.meet.index = s.meet, math.MaxUint64 }
+func (be *belowPlace) postpone() { be.suggested, be.meet.index = be.meet, math.MaxUint64 }
 
 // comeLate ends a model that has not reached the compact revision. If its outcomes were certain, the member's applied
 // index is too low for the content of its database. Otherwise the suggested place is used after all.
-func (s *sim) comeLate() {
+func (be *belowPlace) comeLate() {
 	switch {
-	case s.suggested.index == 0:
-	case s.Loose:
-		s.meet = s.suggested
-		s.res.BaseIndex, s.res.BaseRevision = s.meet.index, s.meet.rev
+	case be.suggested.index == 0:
+	case be.Loose:
+		be.meet = be.suggested
+		be.res.BaseIndex, be.res.BaseRevision = be.meet.index, be.meet.rev
 	default:
-		s.meet = place{index: min(s.m.AppliedMax, s.logEnd), rev: s.m.CurrentRevision()}
-		s.res.BaseIndex, s.res.BaseRevision = s.meet.index, s.meet.rev
-		s.res.endsShort = true
+		be.meet = place{index: min(be.m.AppliedMax, be.logEnd), rev: be.m.CurrentRevision()}
+		be.res.BaseIndex, be.res.BaseRevision = be.meet.index, be.meet.rev
+		be.res.endsShort = true
 	}
-	s.arrive()
+	be.arrive()
 }

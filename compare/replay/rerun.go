@@ -51,19 +51,19 @@ func pastOf(ctx context.Context, r *Result) func(from uint64) iter.Seq2[*item, e
 
 // repeated compares records that neither this entry nor one ahead of it wrote with the entries before. A restart
 // repeated a stretch of them if executing it again gives the next revisions, up to this entry's own.
-func (s *sim) repeated(it *item, ahead []*item) bool {
-	return s.searchRun(it.entry.Index, s.fitsOneOf(it, ahead))
+func (ma *matcher) repeated(it *item, ahead []*item) bool {
+	return ma.searchRun(it.entry.Index, ma.fitsOneOf(it, ahead))
 }
 
 // fitsOneOf returns a function that reports whether this entry or one ahead of it can have written the records; it is
 // true where there are none.
-func (s *sim) fitsOneOf(it *item, ahead []*item) func(*group) bool {
+func (ma *matcher) fitsOneOf(it *item, ahead []*item) func(*group) bool {
 	return func(g *group) bool {
 		if g == nil || couldWrite(it.req, g) {
 			return true
 		}
 		for _, a := range ahead {
-			if apply.WritesKeys(a.req.Kind) && couldWrite(a.forMember(s.pos).req, g) {
+			if apply.WritesKeys(a.req.Kind) && couldWrite(a.forMember(ma.pos).req, g) {
 				return true
 			}
 		}
@@ -71,65 +71,65 @@ func (s *sim) fitsOneOf(it *item, ahead []*item) func(*group) bool {
 	}
 }
 
-func (s *sim) searchRun(stop uint64, fits func(*group) bool) bool {
-	s.usedOwnRestarts = true
-	if s.past == nil || s.searches >= maxSearches || len(s.restarts) == 0 || s.ofLost(s.cur.peek(0)) {
+func (ma *matcher) searchRun(stop uint64, fits func(*group) bool) bool {
+	ma.auth.usedOwnRestarts = true
+	if ma.past == nil || ma.searches >= maxSearches || len(ma.auth.restarts) == 0 || ma.ofLost(ma.cur.peek(0)) {
 		return false
 	}
-	starts := s.runStarts(s.cur.peek(0), stop)
+	starts := ma.runStarts(ma.cur.peek(0), stop)
 	for i := len(starts) - 1; i >= 0; i-- {
-		if run, n := s.follow(starts[i], stop, fits); n > 0 {
-			s.takeRun(&run, n)
+		if run, n := ma.follow(starts[i], stop, fits); n > 0 {
+			ma.takeRun(&run, n)
 			run.Before = stop
-			s.addRerun(run)
+			ma.addRerun(run)
 			return true
 		}
 	}
-	s.searches++
+	ma.searches++
 	return false
 }
 
 // ofLost reports whether the group may be what an entry wrote that no log holds any more: each of them made one
 // revision at most, and theirs are the newest ones.
-func (s *sim) ofLost(g *group) bool {
-	return g != nil && g.main > s.m.CurrentRevision()-s.lost()
+func (lv *logView) ofLost(g *group) bool {
+	return g != nil && g.main > lv.m.CurrentRevision()-lv.lost()
 }
 
 // lost counts the entries after the last one of its stretch that the member has applied and that no log has any more.
-func (s *sim) lost() int64 {
-	if s.logEnd == 0 || s.m.AppliedMin <= s.logEnd {
+func (lv *logView) lost() int64 {
+	if lv.logEnd == 0 || lv.m.AppliedMin <= lv.logEnd {
 		return 0
 	}
-	return int64(min(s.m.AppliedMin-s.logEnd, uint64(math.MaxInt64))) //nolint:gosec // bounded
+	return int64(min(lv.m.AppliedMin-lv.logEnd, uint64(math.MaxInt64))) //nolint:gosec // bounded
 }
 
 // addRerun records a run; it joins one that was cut at maxRun with its continuation.
-func (s *sim) addRerun(run Stretch) {
-	if stop := run.Before; stop > s.m.AppliedMax {
+func (ma *matcher) addRerun(run Stretch) {
+	if stop := run.Before; stop > ma.m.AppliedMax {
 		run.Before = 0
 	}
-	for i := range s.restarts {
-		if at := s.restarts[i].index; at > run.To && !s.restarts[i].received && run.Restart == 0 {
+	for i := range ma.auth.restarts {
+		if at := ma.auth.restarts[i].index; at > run.To && !ma.auth.restarts[i].received && run.Restart == 0 {
 			run.Restart = at
 		}
 	}
-	if n := len(s.res.Reruns); n > 0 {
-		if last := &s.res.Reruns[n-1]; last.Last+1 == run.First && last.To < run.From && last.Restart == run.Restart {
+	if n := len(ma.res.Reruns); n > 0 {
+		if last := &ma.res.Reruns[n-1]; last.Last+1 == run.First && last.To < run.From && last.Restart == run.Restart {
 			last.To, last.Last = run.To, run.Last
 			return
 		}
 	}
-	s.res.Reruns = append(s.res.Reruns, run)
+	ma.res.Reruns = append(ma.res.Reruns, run)
 }
 
 // runStarts lists entries before stop that could have written the group: the first and the last few.
-func (s *sim) runStarts(g *group, stop uint64) []uint64 {
+func (ma *matcher) runStarts(g *group, stop uint64) []uint64 {
 	var out []uint64
-	for it, err := range s.past(s.base + 1) {
+	for it, err := range ma.past(ma.base + 1) {
 		if err != nil || it.entry.Index >= stop {
 			break
 		}
-		own := it.forMember(s.pos)
+		own := it.forMember(ma.pos)
 		if !apply.WritesKeys(own.req.Kind) || !couldWrite(own.req, g) {
 			continue
 		}
@@ -144,16 +144,16 @@ func (s *sim) runStarts(g *group, stop uint64) []uint64 {
 // follow reports whether the next revisions are the effects of the entries from..stop-1, in order, and how many they
 // are; 0 when they are not. Executed again, a delete, a transaction or a put with conditions may be without effect, a
 // plain put not.
-func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n int) {
-	for it, err := range s.past(from) {
+func (ma *matcher) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n int) {
+	for it, err := range ma.past(from) {
 		if err != nil || it.entry.Index >= stop || n >= maxRun {
 			break
 		}
-		own := it.forMember(s.pos)
+		own := it.forMember(ma.pos)
 		if !apply.WritesKeys(own.req.Kind) {
 			continue
 		}
-		g := s.cur.peek(n)
+		g := ma.cur.peek(n)
 		switch {
 		case g != nil && couldWrite(own.req, g):
 			if n == 0 {
@@ -161,13 +161,13 @@ func (s *sim) follow(from, stop uint64, fits func(*group) bool) (run Stretch, n 
 			}
 			run.To = it.entry.Index
 			n++
-		case g == nil && fits(nil) && stop > s.m.AppliedMax+1:
+		case g == nil && fits(nil) && stop > ma.m.AppliedMax+1:
 			return run, n // the effects above the index in the database may end anywhere
-		case !conditional(own.req) && !s.Auth.Enabled: // with auth on a request without a user is refused the second time
-			return run, 0
+		case !conditional(own.req) && !ma.Auth.Enabled:
+			return run, 0 // with auth on, a request without a user is refused the second time
 		}
 	}
-	if n < maxRun && !fits(s.cur.peek(n)) {
+	if n < maxRun && !fits(ma.cur.peek(n)) {
 		return run, 0
 	}
 	return run, n
@@ -180,33 +180,33 @@ func conditional(r *dumplog.Request) bool {
 }
 
 // takeRun applies the next n groups to the model.
-func (s *sim) takeRun(run *Stretch, n int) {
-	run.First = s.cur.peek(0).main
+func (ma *matcher) takeRun(run *Stretch, n int) {
+	run.First = ma.cur.peek(0).main
 	for range n {
-		g := s.cur.take()
-		s.Revision = g.main
-		s.absorb(g)
+		g := ma.cur.take()
+		ma.Revision = g.main
+		ma.absorb(g)
 	}
-	run.Last = s.Revision
+	run.Last = ma.Revision
 }
 
 // finishRuns explains revisions after everything the member has applied: a restart that repeated entries without a
 // later write, or a consistent index that was not stored with the data.
-func (s *sim) finishRuns() {
-	for g := s.cur.peek(0); g != nil && g.main <= s.Revision; g = s.cur.peek(0) {
-		s.cur.take()
+func (ma *matcher) finishRuns() {
+	for g := ma.cur.peek(0); g != nil && g.main <= ma.Revision; g = ma.cur.peek(0) {
+		ma.cur.take()
 	}
 	end := func(g *group) bool { return g == nil }
-	for g := s.cur.peek(0); g != nil; g = s.cur.peek(0) {
-		if !s.searchRun(s.m.AppliedMax+1, end) {
+	for g := ma.cur.peek(0); g != nil; g = ma.cur.peek(0) {
+		if !ma.searchRun(ma.m.AppliedMax+1, end) {
 			break
 		}
 	}
-	if g := s.cur.peek(0); g == nil || s.past == nil {
+	if g := ma.cur.peek(0); g == nil || ma.past == nil {
 		return
 	}
-	if run, n := s.follow(s.m.AppliedMax+1, s.logEnd+1, end); n > 0 {
-		s.takeRun(&run, n)
-		s.res.Ahead = &run
+	if run, n := ma.follow(ma.m.AppliedMax+1, ma.logEnd+1, end); n > 0 {
+		ma.takeRun(&run, n)
+		ma.res.Ahead = &run
 	}
 }

@@ -68,7 +68,7 @@ func startSims(ctx context.Context, r *Result, sims []*sim, reps []int) error {
 		g.Go(func() error {
 			sims[i] = newSim(ctx, r, i)
 			if sims[i] != nil {
-				sims[i].shared = slices.Contains(reps[i+1:], i)
+				sims[i].auth.shared = slices.Contains(reps[i+1:], i)
 			}
 			return ctx.Err()
 		})
@@ -147,7 +147,7 @@ func (w *walker) pass(index uint64) {
 				continue
 			}
 			if !s.met {
-				s.arrive()
+				s.below.arrive()
 			}
 			if s.res.Levels == nil {
 				s.res.Levels = map[uint64]int64{}

@@ -9,12 +9,30 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// sim is the model of one member: the state that the rules of apply need, kept in step with the database's history.
-type sim struct {
-	apply.Model
+// logView is what the log and the database of one member show before any entry is executed.
+type logView struct {
 	m   *evidence.Member
-	res *MemberResult
 	pos int
+	// compacted is the database's compact revision.
+	compacted int64
+	// fromStart is true when the log reaches back to the first entry of a cluster that began empty.
+	fromStart bool
+	// past reads the merged log again from an index; logEnd is its last index.
+	past   func(from uint64) iter.Seq2[*item, error]
+	logEnd uint64
+	// alarmed are the spans of entries at which an alarm was on, or may have been.
+	alarmed []Gap
+	// grantedAt returns the last entry that grants a lease, 0 if there is none, and whether all grants are known.
+	grantedAt func(id int64) (index uint64, complete bool)
+	// heldLeases are the leases that the database holds.
+	heldLeases map[int64]bool
+}
+
+// subject is the model of one member, with its database and the result: what all parts of the replay work on.
+type subject struct {
+	apply.Model
+	*logView
+	res *MemberResult
 	// cur are the records of the database that the model has not reached. At or below LastCompact only the newest
 	// record of each key is kept.
 	cur *cursor
@@ -25,87 +43,56 @@ type sim struct {
 	// suggest if another one is used.
 	meet, suggested place
 	met             bool
-	// fromStart is true when the log reaches back to the first entry of a cluster that began empty.
-	fromStart bool
-	// first is the first index of the log's last stretch without a gap that the member has applied past.
-	first uint64
-	// adrift is the first entry in unreadable pages that may or may not have written a revision, 0 when the count of
-	// revisions is certain.
-	adrift uint64
-	// whole is true when all records up to the place could be read. certain is what the log says for certain about the
-	// keys there.
-	whole   bool
-	certain *certainty
-	// grantedAt returns the last entry that grants a lease, 0 if there is none, and whether all grants are known.
-	grantedAt func(id int64) (index uint64, complete bool)
-	// heldLeases are the leases that the database holds.
-	heldLeases map[int64]bool
-	// lastWriter is the last put before the place when no entry between may have written, nil otherwise.
-	lastWriter *apply.Key
-	// ended is true after the first entry that the member has not applied.
-	ended bool
-	// alarms is what log and database show about alarms, alarmed the spans of entries at which one was on, or may have
-	// been. For openAlarms only a later entry shows whether they were on where the model began.
-	alarms     *alarmLog
-	alarmed    []Gap
-	openAlarms apply.Alarms
+	// now is the entry being judged.
+	now uint64
 	// saved is the index that meta/consistent_index holds on disk up to 3.4: the last entry that changed keys, or a
 	// snapshot. Entries above it are executed again at a restart.
-	saved    uint64
-	restarts []restart
-	// others are the results of the other members, in step with this one's.
-	others []*MemberResult
-	// authSeen are the auth entries so far above saved, which a restart repeats.
-	authSeen []AuthEntry
-	stamps   []Stamp
-	plain    *authPlan
+	saved uint64
 	// touched are rows of small buckets changed by entries above AppliedMin, which the database may or may not hold.
 	touched map[string]bool
-	// authBeyond counts the auth entries above every known commit index.
-	authBeyond int64
+	// alarms is what log and database show about alarms. For openAlarms only a later entry shows whether they were on
+	// where the model began.
+	alarms     *alarmLog
+	openAlarms apply.Alarms
+}
+
+// sim steps the model of one member through the log: what an entry must do is apply's, its match with the records of
+// the database the matcher's.
+type sim struct {
+	*subject
+	leases  *leaseWatch
+	auth    *authWatch
+	rights  *rights
+	below   *belowPlace
+	matcher *matcher
+	// first is the first index of the log's last stretch without a gap that the member has applied past.
+	first uint64
+	// ended is true after the first entry that the member has not applied.
+	ended bool
+	// snaps are the snapshots in the member's log that are still ahead, newestSnap is the newest that it names.
 	snaps      []uint64
-	// revoked are the revokes of leases that the server may have forgotten, until they are granted again.
-	revoked map[int64]KeptLease
-	// past reads the merged log again from an index; searches counts how often that was in vain, logEnd is its last
-	// index.
-	past     func(from uint64) iter.Seq2[*item, error]
-	searches int
-	logEnd   uint64
-	// shut is the stretch since the last change of auth; shutOpen is true once it is filed in the result.
-	shut     ShutSpan
-	shutOpen bool
-	// skipped are the gaps that received snapshots bridge, still ahead; stale are the users and roles from before the
-	// last one, in use by the member's cache since index staleFrom (0: not yet).
-	skipped   []gap
-	stale     *apply.Auth
-	staleFrom uint64
-	// newestSnap is the newest snapshot that the member's log names.
 	newestSnap uint64
-	// shared is true when this model represents more than one member, usedOwnRestarts once it has used the restarts of
-	// its member, which the others do not share.
-	shared, usedOwnRestarts bool
-	// now is the entry being judged. leaseSeen are the lease operations after saved. ends gives the outcome of the last
-	// revoke of each lease. gone lists leases whose keys were deleted without an entry.
-	now       uint64
-	leaseSeen []leaseOp
-	ends      map[int64]leaseEnd
-	gone      map[int64]leaseEnd
-	// checkpoints are the remaining TTLs that checkpoints set, bounded.
-	checkpoints map[leaseCheckpoint]bool
-	// authAll are the auth entries since the base, which a restart of 3.5 may repeat; authLater those above what is
-	// applied.
-	authAll, authLater []AuthEntry
+}
+
+// simOf gives a member's model its parts.
+func simOf(su *subject) *sim {
+	lw := &leaseWatch{subject: su}
+	aw := &authWatch{subject: su, leases: lw}
+	ri := &rights{subject: su}
+	return &sim{subject: su, leases: lw, auth: aw, rights: ri,
+		below:   &belowPlace{subject: su, leases: lw, auth: aw},
+		matcher: &matcher{subject: su, leases: lw, auth: aw, rights: ri}}
 }
 
 // follows reports whether the server certainly follows a rule, mayFollow whether one of its possible releases does.
-func (s *sim) follows(r *release.Rule) bool { return s.Version.Has(r).Certain() }
+func (su *subject) follows(r *release.Rule) bool { return su.Version.Has(r).Certain() }
 
-func (s *sim) mayFollow(r *release.Rule) bool {
-	return s.Version.Known() && s.Version.Has(r).Possible()
+func (su *subject) mayFollow(r *release.Rule) bool {
+	return su.Version.Known() && su.Version.Has(r).Possible()
 }
 
 // mustSplit reports whether the members that this model represents have to be replayed one by one.
-func (s *sim) mustSplit() bool { return s.shared && s.usedOwnRestarts }
+func (s *sim) mustSplit() bool { return s.auth.shared && s.auth.usedOwnRestarts }
 
 // step executes one committed entry on the member and says how it ended.
 func (s *sim) step(it *item, ahead []*item) Outcome {
@@ -116,7 +103,7 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	}
 	if idx <= s.base {
 		if idx >= s.first {
-			s.remember(it)
+			s.below.remember(it)
 		}
 		return Outcome{State: OutsideHistory, Detail: "before the first entry that the database can be aligned with"}
 	}
@@ -125,18 +112,18 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	}
 	switch {
 	case !s.met && idx > s.meet.index:
-		s.arrive()
-	case s.certain != nil:
-		s.recall()
+		s.below.arrive()
+	case s.below.certain != nil:
+		s.below.recall()
 	}
-	s.restart(idx)
-	s.rememberRights(it)
+	s.auth.restart(idx)
+	s.rights.rememberRights(it)
 	req := it.req
 	s.now = idx
 	var o Outcome
 	switch {
 	case apply.WritesKeys(req.Kind) && !s.met:
-		o = s.foresee(it)
+		o = s.below.foresee(it)
 	case apply.WritesKeys(req.Kind):
 		s.res.Writes++
 		o = s.hold(it, ahead)
@@ -147,7 +134,7 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	if s.ended = o.State == NotApplied; s.ended {
 		s.open(it)
 	}
-	s.watchUsers(it, o)
+	s.rights.watchUsers(it, o)
 	if o.AuthRevision == 0 {
 		o.AuthRevision = s.Auth.Revision
 	}
@@ -166,15 +153,15 @@ func (s *sim) other(it *item) Outcome {
 	case r.Compaction != nil:
 		return s.compaction(r)
 	case r.LeaseGrant != nil:
-		return s.leaseGrant(it)
+		return s.leases.leaseGrant(it)
 	case r.LeaseCheckpoint != nil:
-		s.checkpoint(it)
+		s.leases.checkpoint(it)
 	case r.Alarm != nil:
 		s.alarm(it)
 		return Outcome{State: Applied}
 	case r.Kind.ChangesAuth():
-		s.authSeen = append(s.authSeen, AuthEntry{Index: it.entry.Index, Req: r})
-		s.authAll = append(s.authAll, AuthEntry{Index: it.entry.Index, Req: r})
+		s.auth.authSeen = append(s.auth.authSeen, AuthEntry{Index: it.entry.Index, Req: r})
+		s.auth.authAll = append(s.auth.authAll, AuthEntry{Index: it.entry.Index, Req: r})
 		s.touch(it, "auth")
 		effective, reason := s.Auth.Apply(r)
 		if reason != ReasonNone {
@@ -197,25 +184,25 @@ func (s *sim) compaction(r *dumplog.Request) Outcome {
 	return Outcome{State: Applied}
 }
 
-func (s *sim) leaseGrant(it *item) Outcome {
+func (lw *leaseWatch) leaseGrant(it *item) Outcome {
 	g := it.req.LeaseGrant
-	existed := s.Leases[g.ID] != nil
-	reason := s.Grant(it.req, it.entry.Term, it.entry.Index)
+	existed := lw.Leases[g.ID] != nil
+	reason := lw.Grant(it.req, it.entry.Term, it.entry.Index)
 	if reason == ReasonNoSpace || reason == ReasonCorrupt {
 		return Outcome{State: Refused, Reason: reason}
 	}
-	if s.AlarmsUnsure && !existed && it.entry.Index <= s.m.AppliedMin {
-		s.touched[leaseKey(g.ID)] = true // it may have been refused
+	if lw.AlarmsUnsure && !existed && it.entry.Index <= lw.m.AppliedMin {
+		lw.touched[leaseKey(g.ID)] = true // it may have been refused
 	}
 	if reason != ReasonInvalid {
-		s.touch(it, leaseKey(g.ID))
+		lw.touch(it, leaseKey(g.ID))
 	}
 	if reason != ReasonNone {
 		return Outcome{State: Refused, Reason: reason}
 	}
-	delete(s.revoked, g.ID)
-	delete(s.ends, g.ID)
-	s.noteLeaseOp(it, g.ID)
+	delete(lw.revoked, g.ID)
+	delete(lw.ends, g.ID)
+	lw.noteLeaseOp(it, g.ID)
 	return Outcome{State: Applied}
 }
 
@@ -240,8 +227,8 @@ func (s *sim) open(it *item) {
 	}
 }
 
-func (s *sim) touch(it *item, key string) {
-	if it.entry.Index > s.m.AppliedMin {
-		s.touched[key] = true
+func (su *subject) touch(it *item, key string) {
+	if it.entry.Index > su.m.AppliedMin {
+		su.touched[key] = true
 	}
 }

@@ -9,9 +9,9 @@ import (
 type gap struct{ from, to uint64 }
 
 // gaps lists the member's received snapshots with what they skipped.
-func (s *sim) gaps() []gap {
+func (lv *logView) gaps() []gap {
 	var out []gap
-	if w := &s.m.WAL; w.Present() {
+	if w := &lv.m.WAL; w.Present() {
 		for _, j := range w.Summary.Jumps {
 			out = append(out, gap{j.From, j.To})
 		}
@@ -21,30 +21,30 @@ func (s *sim) gaps() []gap {
 
 // rememberRights keeps the users and roles from before a received snapshot: releases up to 3.4.21 and 3.5.5 kept using
 // their cached permissions. The next change of auth rebuilds them.
-func (s *sim) rememberRights(it *item) {
+func (ri *rights) rememberRights(it *item) {
 	idx := it.entry.Index
-	for len(s.skipped) > 0 && idx > s.skipped[0].to {
-		s.skipped = s.skipped[1:]
-		s.staleFrom = idx
+	for len(ri.skipped) > 0 && idx > ri.skipped[0].to {
+		ri.skipped = ri.skipped[1:]
+		ri.staleFrom = idx
 	}
 	switch {
-	case len(s.skipped) > 0 && idx >= s.skipped[0].from:
-		if s.stale == nil || s.staleFrom != 0 {
-			s.stale, s.staleFrom = s.Auth.Clone(), 0
+	case len(ri.skipped) > 0 && idx >= ri.skipped[0].from:
+		if ri.stale == nil || ri.staleFrom != 0 {
+			ri.stale, ri.staleFrom = ri.Auth.Clone(), 0
 		}
-	case s.staleFrom != 0 && it.req.Kind.ChangesAuth():
-		s.stale, s.staleFrom = nil, 0
+	case ri.staleFrom != 0 && it.req.Kind.ChangesAuth():
+		ri.stale, ri.staleFrom = nil, 0
 	}
 }
 
 // staleRefuses reports whether the rights from before the snapshot refuse what the database lacks.
-func (s *sim) staleRefuses(r *dumplog.Request) bool {
-	if s.stale == nil || s.staleFrom == 0 || !s.Auth.Known {
+func (ri *rights) staleRefuses(r *dumplog.Request) bool {
+	if ri.stale == nil || ri.staleFrom == 0 || !ri.Auth.Known {
 		return false
 	}
-	now := s.Auth
-	s.Auth = s.stale
-	p := s.Evaluate(r)
-	s.Auth = now
+	now := ri.Auth
+	ri.Auth = ri.stale
+	p := ri.Evaluate(r)
+	ri.Auth = now
 	return p.Result == apply.Refused && p.Reason == ReasonPermission
 }

@@ -29,7 +29,7 @@ type pair struct {
 
 // window is some consecutive entries that may write, and the content of the database where their effects are.
 type window struct {
-	s     *sim
+	s     *logView
 	items []*item
 	// writes is the number of the first entry among those that may write, starting with 1.
 	writes int64
@@ -53,23 +53,23 @@ type window struct {
 // window matches the entries before a place with the records there. It chooses the entries so that all their effects
 // are above the compact revision: of n revisions up to the place, the last n entries that may write made the last ones.
 // It is nil if there is nothing to match.
-func (s *sim) window(ctx context.Context, w *writers, upto place) *window {
-	n := upto.rev - s.floor()
+func (lv *logView) window(ctx context.Context, w *writers, upto place) *window {
+	n := upto.rev - lv.floor()
 	if n <= 0 || upto.writes == 0 {
 		return nil
 	}
 	// Entries before them are included as well: they may have written the first of the records, or others like them.
 	start := max(upto.writes-n+1, 1)
-	win := &window{s: s, writes: max(start-maxWindow, 1), byKey: map[string][]int{}, byLease: map[int64][]int{},
+	win := &window{s: lv, writes: max(start-maxWindow, 1), byKey: map[string][]int{}, byLease: map[int64][]int{},
 		lease: map[string]int64{},
 		mod:   map[string]int64{}}
-	win.items = s.writersFrom(ctx, w, win.writes, min(start+maxWindow-1, upto.writes))
+	win.items = lv.writersFrom(ctx, w, win.writes, min(start+maxWindow-1, upto.writes))
 	win.dense = int(start - win.writes)
-	win.whole = win.writes == 1 && s.fromStart
+	win.whole = win.writes == 1 && lv.fromStart
 	for i, it := range win.items {
 		win.index(i, it.req)
 	}
-	from := s.floor() + 1
+	from := lv.floor() + 1
 	if start == 1 {
 		// The log begins above the compact revision. A restart of old releases may have applied entries twice.
 		from = max(from, upto.rev-2*upto.writes-1000)
@@ -80,14 +80,14 @@ func (s *sim) window(ctx context.Context, w *writers, upto place) *window {
 }
 
 // writersFrom reads the entries that may write by their number, from..to.
-func (s *sim) writersFrom(ctx context.Context, w *writers, from, to int64) []*item {
+func (lv *logView) writersFrom(ctx context.Context, w *writers, from, to int64) []*item {
 	mark := (from - 1) / markEvery
 	if mark >= int64(len(w.marks)) {
 		return nil
 	}
 	var out []*item
 	n := mark * markEvery
-	for it, err := range s.past(w.marks[mark]) {
+	for it, err := range lv.past(w.marks[mark]) {
 		if err != nil || ctx.Err() != nil || it.entry.Index > w.until {
 			break
 		}
@@ -95,7 +95,7 @@ func (s *sim) writersFrom(ctx context.Context, w *writers, from, to int64) []*it
 			continue
 		}
 		if n++; n >= from {
-			own := it.forMember(s.pos)
+			own := it.forMember(lv.pos)
 			kept := &item{entry: own.entry}
 			kept.entry.Data = slices.Clone(own.entry.Data)
 			kept.req, kept.err = kept.entry.Decode()
@@ -306,21 +306,21 @@ func (w *window) lost() bool {
 }
 
 // alwaysWrites reports whether neither auth nor an alarm can have refused a request at an entry.
-func (s *sim) alwaysWrites(r *dumplog.Request, index uint64) bool {
-	return s.passesAuth(r.Header, index) && !s.mayBeAlarmed(index)
+func (lv *logView) alwaysWrites(r *dumplog.Request, index uint64) bool {
+	return lv.passesAuth(r.Header, index) && !lv.mayBeAlarmed(index)
 }
 
 // passesAuth reports whether the member's auth cannot have refused a request at an entry: auth was never on, or user
 // root sent it with an auth revision that the member has never exceeded.
-func (s *sim) passesAuth(h dumplog.Header, index uint64) bool {
-	switch a := &s.m.DB.Auth; {
+func (lv *logView) passesAuth(h dumplog.Header, index uint64) bool {
+	switch a := &lv.m.DB.Auth; {
 	case !a.Enabled && a.Revision <= 1:
 		return h.AuthRevision == 0
 	case h.Username != apply.Root || !a.HasRevision || h.AuthRevision < a.Revision:
 		return false
 	}
 	// A received snapshot can have brought a lower revision than the member's own.
-	return !slices.ContainsFunc(received(s.m), func(to uint64) bool { return to >= index })
+	return !slices.ContainsFunc(received(lv.m), func(to uint64) bool { return to >= index })
 }
 
 // plainPut is a put that writes in every state of the key space.
@@ -330,11 +330,11 @@ func plainPut(r *dumplog.Request) bool {
 }
 
 // groups yields the records of a span of revisions, one main revision at a time.
-func (s *sim) groups(from, to int64) iter.Seq[*group] {
+func (lv *logView) groups(from, to int64) iter.Seq[*group] {
 	return func(yield func(*group) bool) {
 		var g *group
 		hole := false
-		for row := range rowsBetween(s.m.DB.Handle, s.m.DB.KV.BumpMarker, dumpdb.Rev{Main: from},
+		for row := range rowsBetween(lv.m.DB.Handle, lv.m.DB.KV.BumpMarker, dumpdb.Rev{Main: from},
 			dumpdb.Rev{Main: to + 1}) {
 			switch {
 			case row.err != nil:

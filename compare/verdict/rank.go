@@ -124,7 +124,7 @@ func (j *judge) standing(i int, m *evidence.Member, commit uint64) standing {
 	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && j.changesAfter(last) {
 		s.behind = commit - last
 	}
-	s.outside = m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB || j.IsRemoved(m)
+	s.outside = m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB || j.Membership().IsRemoved(m)
 	if rp := j.Replay; rp != nil && rp.Members[i].Checked {
 		s.lacks = rp.Members[i].Lacks
 		if x := rp.Members[i]; wrongState(x) {
