@@ -30,6 +30,8 @@ func (in *Input) shiftFinding(s *replay.Shift) Finding {
 		return in.cut(f)
 	case s.Proven:
 		f.Explanation += ". The log ends before what the member has committed or applied"
+	case s.Fitting:
+		f.Explanation += ". The databases agree with the other log"
 	}
 	shiftEvidence(in.Members, s.Short, s.Instead, s.What, s, &f)
 	shiftEvidence(in.Members, s.Long, s.What, s.What, s, &f)
@@ -47,6 +49,9 @@ func addedFinding(ss Sources, s *replay.Shift, f *Finding) {
 	f.Title = fmt.Sprintf("%s: %s added to the log, and the later ones are renumbered", strings.Join(f.Members, ", "),
 		what)
 	why := "most logs do not hold it"
+	if s.Fitting {
+		why = "the databases agree with the other log"
+	}
 	if s.Repeated {
 		why = "the same request is in the log before it, and a request has one entry"
 	}

@@ -293,7 +293,7 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 	if r.Survey, err = survey(ctx, r); err != nil {
 		return nil, err
 	}
-	shift, err := findShift(ctx, r)
+	shift, err := findShift(ctx, r, o)
 	if err != nil {
 		return nil, err
 	}

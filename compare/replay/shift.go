@@ -24,8 +24,9 @@ type Shift struct {
 	Short, Long []int
 	// What describes the first entry that is missing, Instead what the short logs hold at its index.
 	What, Instead string
-	// Proven is true where a short log ends before what its member has committed or applied.
-	Proven bool
+	// Proven is true where a short log ends before what its member has committed or applied, Fitting where the databases
+	// agree with the other logs and not with the altered ones.
+	Proven, Fitting bool
 	// Added is true if the short logs are right: the others hold entries that were added to them. Repeated says that
 	// these entries are in their logs twice.
 	Added, Repeated bool
@@ -48,17 +49,50 @@ const (
 	maxTailBytes = 32 << 20
 )
 
-// findShift returns where the logs begin to differ because some of them lack entries; nil if they do not.
-func findShift(ctx context.Context, r *Result) (*Shift, error) {
+// findShift returns where the logs begin to differ because some of them lack entries; nil if they do not. If neither
+// the logs nor their number show which were altered, the databases may.
+func findShift(ctx context.Context, r *Result, o Options) (*Shift, error) {
+	s, known, err := shiftOf(ctx, r)
+	if err != nil || s == nil || known {
+		return s, err
+	}
+	var odds [2]int
+	for i, added := range []bool{false, true} {
+		t := newResult(membersOf(r))
+		t.Shift = &Shift{Index: s.Index, Missing: s.Missing, Short: s.Short, Long: s.Long, Added: added}
+		if t.Survey, err = survey(ctx, t); err != nil {
+			return nil, err
+		}
+		if err := simulate(ctx, t, o); err != nil {
+			return nil, err
+		}
+		odds[i] = t.contradictions()
+	}
+	if odds[0] == odds[1] {
+		return nil, nil
+	}
+	s.Added, s.Fitting = odds[1] < odds[0], true
+	return s, nil
+}
+
+// contradictions counts what of the databases contradicts the log.
+func (r *Result) contradictions() (n int) {
+	for _, m := range r.Members {
+		n += m.Counts[Missing] + m.Counts[Contradicted] + len(m.Extra) + len(m.StateDiffs) + m.Lacks
+	}
+	return n
+}
+
+// shiftOf is findShift by the logs alone.
+func shiftOf(ctx context.Context, r *Result) (s *Shift, known bool, err error) {
 	d := firstDiff(r)
 	if d == nil || len(d.Versions) != 2 {
-		return nil, nil
+		return nil, false, nil
 	}
 	tails := make([][]dumplog.Entry, 2)
 	for i, v := range d.Versions {
-		var err error
 		if tails[i], err = tailOf(ctx, r.longest(v), d.Index); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	for k := 1; k <= maxShift; k++ {
@@ -74,13 +108,10 @@ func findShift(ctx context.Context, r *Result) (*Shift, error) {
 			s := &Shift{Index: d.Index, Missing: k, Alike: n, Short: d.Versions[short], Long: d.Versions[long],
 				What: r.describeEntry(&tails[long][0]), Instead: r.describeEntry(&tails[short][0])}
 			known, err := r.side(ctx, s, tails[long][:k])
-			if err != nil || !known {
-				return nil, err
-			}
-			return s, nil
+			return s, known, err
 		}
 	}
-	return nil, ctx.Err()
+	return nil, false, ctx.Err()
 }
 
 // side finds out which logs were altered; known is false if nothing shows it. A log that ends before what its member
@@ -136,6 +167,13 @@ func firstDiff(r *Result) *LogDiff {
 func (r *Result) longest(members []int) *evidence.Member {
 	return slices.MaxFunc(membersAt(r, members),
 		func(a, b *evidence.Member) int { return cmp.Compare(a.LastIndex(), b.LastIndex()) })
+}
+
+func membersOf(r *Result) (out []*evidence.Member) {
+	for _, m := range r.Members {
+		out = append(out, m.Member)
+	}
+	return out
 }
 
 func membersAt(r *Result, positions []int) (out []*evidence.Member) {
@@ -194,7 +232,7 @@ func hasContent(es []dumplog.Entry) bool {
 // endsEarly reports whether one of the logs ends before what its member has committed or applied.
 func (r *Result) endsEarly(members []int) bool {
 	for _, i := range members {
-		if m := r.Members[i].Member; max(m.Commit, m.ConsistentIndex()) > m.LastIndex() {
+		if m := r.Members[i].Member; max(m.Commit, m.ConsistentIndex(), m.WAL.Summary.MaxCommit) > m.LastIndex() {
 			return true
 		}
 	}
