@@ -108,8 +108,8 @@ func onlyVote(m *evidence.Member, term uint64) (vote dumplog.ID, ok bool) {
 	return vote, n == 1
 }
 
-// statesGone: a member stores the term of a leader before it proposes to it, so the log of one that proposed something
-// holds a HardState.
+// statesGone: a member stores the term of a leader before it proposes to it, and what is committed before it takes a
+// snapshot of that. So the log of one that did either holds a HardState.
 func statesGone(rp *replay.Result, m *evidence.Member) *Finding {
 	s := &m.WAL.Summary
 	if s.HardState != nil || len(s.Damage) > 0 || rp == nil || rp.Survey == nil {
@@ -119,15 +119,30 @@ func statesGone(rp *replay.Result, m *evidence.Member) *Finding {
 		if s.TermAt(st.Index) == 0 {
 			continue
 		}
-		return &Finding{Kind: KindStatesGone, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
-			At:    At{Index: st.Index, Term: s.TermAt(st.Index)},
-			Title: m.Label() + ": the log lacks every HardState",
-			Explanation: fmt.Sprintf("the member proposed entry %d itself, and stored the term of its leader before; "+
-				"something else than etcd removed the records. A server that starts on this log has forgotten its term, "+
-				"its vote and what is committed", st.Index),
-			Evidence: []Evidence{{Member: m.Label(), Field: "HardState", Observed: "none",
-				Expected: fmt.Sprintf("one of term %d or a lower one before entry %d", s.TermAt(st.Index), st.Index),
-				Show:     showLogAs(m, "--raw")}}}
+		return statesGoneFinding(m, st.Index,
+			fmt.Sprintf("the member proposed entry %d itself, and stored the term of its leader before", st.Index),
+			fmt.Sprintf("one of term %d or a lower one before entry %d", s.TermAt(st.Index), st.Index))
+	}
+	// A purged log may hold no proposal of the member. A received snapshot says nothing: the log lacks its entry.
+	for _, sn := range s.Snapshots {
+		if sn.Index == 0 || s.TermAt(sn.Index) != sn.Term {
+			continue
+		}
+		return statesGoneFinding(m, sn.Index,
+			fmt.Sprintf("the member took a snapshot at entry %d, which its log holds, and stored before that the entry "+
+				"is committed", sn.Index),
+			fmt.Sprintf("one with commit %d or higher between entry %d and the record of the snapshot", sn.Index,
+				sn.Index))
 	}
 	return nil
+}
+
+func statesGoneFinding(m *evidence.Member, index uint64, why, expected string) *Finding {
+	return &Finding{Kind: KindStatesGone, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+		At:    At{Index: index, Term: m.WAL.Summary.TermAt(index)},
+		Title: m.Label() + ": the log lacks every HardState",
+		Explanation: why + "; something else than etcd removed the records. A server that starts on this log has " +
+			"forgotten its term, its vote and what is committed",
+		Evidence: []Evidence{{Member: m.Label(), Field: "HardState", Observed: "none", Expected: expected,
+			Show: showLogAs(m, "--raw")}}}
 }

@@ -380,14 +380,19 @@ func TestSnapshotFileOfLostEnd(t *testing.T) {
 	wantOutcome(t, dirInput(t, dir), "X03", check.Holds)
 }
 
-// TestLogWithoutHardStates: who proposed an entry had stored a term before. One that joined and wrote nothing yet had not.
+// TestLogWithoutHardStates: who proposed an entry had stored a term before, and who took a snapshot the commit index.
+// One that joined and wrote nothing yet had not, even if it received a snapshot.
 func TestLogWithoutHardStates(t *testing.T) {
 	for name, c := range map[string]struct {
 		proposer uint64
+		snapshot uint64
 		state    bool
 		gone     bool
 	}{"its own proposal": {proposer: 0xa1, gone: true}, "another's": {proposer: 0xa2},
-		"stored": {proposer: 0xa1, state: true}} {
+		"its own snapshot":      {proposer: 0xa2, snapshot: 4, gone: true},
+		"a received snapshot":   {proposer: 0xa2, snapshot: 9},
+		"a snapshot and states": {proposer: 0xa2, snapshot: 4, state: true},
+		"stored":                {proposer: 0xa1, state: true}} {
 		t.Run(name, func(t *testing.T) {
 			h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
 			for i, id := range []uint64{0xa1, 0xa2} {
@@ -398,6 +403,9 @@ func TestLogWithoutHardStates(t *testing.T) {
 			h.Publish(2, 4, c.proposer, clustertest.RequestID(c.proposer, 1763000000000, 1))
 			if c.state {
 				h.State(2, 0xa1, 4)
+			}
+			if c.snapshot > 0 {
+				h.Snapshot(2, c.snapshot, 0xa1, 0xa2)
 			}
 			in := dirInput(t, h.Close(4, 2))
 			if !c.gone {
