@@ -28,7 +28,7 @@ var logDivergence = described(Cause{
 	ID: RaftLogDivergence,
 	Match: func(in *Input) *Match {
 		return proofOf(in, check.R01, "the same entry in both logs, read from other copies",
-			func(f check.Finding) bool { return !isAltered(f) })
+			func(f check.Finding) bool { return !isAltered(f) && !f.Is(check.KindForcedApart) })
 	},
 })
 

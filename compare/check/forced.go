@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func runForced(in *Input) Result {
 	var fs []Finding
 	for i := range in.Replay.Forced {
 		r := &in.Replay.Forced[i]
-		fs = append(fs, forcedFinding(in.Members, r))
+		fs = append(fs, forcedFinding(in.Members, in.Replay, r))
 		if f := in.forcedDrop(r); f != nil {
 			fs = append(fs, *f)
 		}
@@ -32,7 +33,7 @@ func runForced(in *Input) Result {
 	return outcome(fs, "")
 }
 
-func forcedFinding(ss Sources, r *replay.Forced) Finding {
+func forcedFinding(ss Sources, rp *replay.Result, r *replay.Forced) Finding {
 	m := ss[r.Member]
 	f := Finding{Kind: KindClusterForced, Severity: Info, Members: []string{m.Label()},
 		At:    At{Term: r.Term, Index: r.First},
@@ -44,7 +45,7 @@ func forcedFinding(ss Sources, r *replay.Forced) Finding {
 			Observed: fmt.Sprintf("entries %d..%d remove members without the ID of a request", r.First, r.Last),
 			Expected: "removals that a client asked for", Show: showLog(m, r.First)}}}
 	for _, o := range ss {
-		if o != m && slices.Contains(r.Removed, o.MemberID) && o.Commit < r.Last {
+		if o != m && slices.Contains(r.Removed, o.MemberID) && !holdsRemovals(rp, o, r) {
 			f.Severity, f.Class = Error, ClassMembership
 			f.Members = append(f.Members, o.Label())
 			f.Explanation = "members that the forced start removed do not know of it; they carry the same cluster ID " +
@@ -54,6 +55,23 @@ func forcedFinding(ss Sources, r *replay.Forced) Finding {
 		}
 	}
 	return f
+}
+
+// holdsRemovals reports whether a member's log has the removals of a forced start. It may know entries at their indexes
+// to be committed that are others.
+func holdsRemovals(rp *replay.Result, m *evidence.Member, r *replay.Forced) bool {
+	return m.Commit >= r.Last && !(m.HasLog() && disputed(rp, r.First))
+}
+
+// disputed reports whether logs hold different committed entries at an index: what one of them says is no witness
+// against a member that holds the other.
+func disputed(rp *replay.Result, index uint64) bool {
+	if rp == nil {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(rp.LogDiffs, index,
+		func(d replay.LogDiff, at uint64) int { return cmp.Compare(d.Index, at) })
+	return found
 }
 
 // forcedDrop: the forced start cut off entries that the database had applied. It shows in writes of those entries that

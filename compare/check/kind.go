@@ -15,6 +15,7 @@ const (
 	KindEntriesAltered            Kind = "entries-altered"
 	KindEntriesRenumbered         Kind = "entries-renumbered"
 	KindCommittedEntriesDiffer    Kind = "committed-entries-differ"
+	KindForcedApart               Kind = "forced-apart"
 	KindAuthRevisionsDiffer       Kind = "auth-revisions-differ"
 	KindAuthRevisionAgainstLog    Kind = "auth-revision-against-log"
 	KindAuthRevisionBelowStamp    Kind = "auth-revision-below-stamp"
@@ -210,6 +211,7 @@ var kinds = []kindRow{
 	{KindEntriesAltered, []ID{R01}, "an entry was altered in a log"},
 	{KindEntriesRenumbered, []ID{R01}, "entries are missing in a log and the later ones are renumbered"},
 	{KindCommittedEntriesDiffer, []ID{R01}, "logs hold different entries at a committed index"},
+	{KindForcedApart, []ID{R01}, "logs hold different entries from the index on at which a new cluster was forced"},
 	{KindAuthRevisionsDiffer, []ID{A01}, "the auth revision differs between members"},
 	{KindAuthRevisionAgainstLog, []ID{A02}, "the auth revision does not result from the log"},
 	{KindAuthRevisionBelowStamp, []ID{A02}, "the auth revision is lower than one that the member stamped on its own request"},

@@ -49,6 +49,12 @@ func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 		Title: fmt.Sprintf("committed log entries differ from index %d on (%d indexes)", first.Index, len(diffs)),
 		Explanation: "two members committed different entries at one index: raft's safety was broken, by data loss " +
 			"on one of them or by two clusters of one name"}
+	if r := forcedAt(in.Replay, first.Index); r != nil {
+		f.Kind = KindForcedApart
+		f.Title += ", where a new cluster was forced on " + in.Members[r.Member].Label()
+		f.Explanation = "the forced start put removals in the place of entries that another member holds as committed; " +
+			"from there on each side has a history of its own"
+	}
 	for _, d := range diffs {
 		var ids []int
 		for i := range d.By {
@@ -65,6 +71,16 @@ func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 		}
 	}
 	return in.cut(f)
+}
+
+// forcedAt is the forced start that wrote the entry at that index, nil if none did.
+func forcedAt(rp *replay.Result, index uint64) *replay.Forced {
+	for i := range rp.Forced {
+		if r := &rp.Forced[i]; r.First <= index && index <= r.Last {
+			return r
+		}
+	}
+	return nil
 }
 
 var committedKept = described(Check{

@@ -114,7 +114,7 @@ func (rw *rowWitnesses) byLog(bucket string, row *diff.Row, at []int) []witness 
 	case row.Kind == diff.AttributesRow:
 		want, index = publishedBy(rw.Replay, string(row.Key), rw.Members.appliedByAll(at))
 	}
-	if index == 0 || index > rw.Members.appliedByAll(at) {
+	if index == 0 || index > rw.Members.appliedByAll(at) || disputed(rw.Replay, index) {
 		return nil
 	}
 	var out []witness
@@ -270,6 +270,9 @@ func (rw *rowWitnesses) memberWitness(bucket string, row *diff.Row, at []int) []
 	last := rw.Members.lastChangeOf(string(row.Key), rw.Members.appliedByAll(at))
 	if last == nil {
 		return rw.purgedMemberWitness(bucket, row, at)
+	}
+	if disputed(rw.Replay, last.Index) {
+		return nil
 	}
 	removed := last.Change.Type == dumplog.ConfChangeRemoveNode
 	want := "listed"

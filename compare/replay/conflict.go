@@ -14,12 +14,14 @@ const maxSameTerm = 100
 
 // noteSameTerm records an index at which two logs hold different entries of one term, committed or not. One leader
 // creates all entries of a term and never two at one index (log matching, raft paper 5.3), so there were two leaders,
-// or a log was altered.
+// or a log was altered. A forced start writes its removals without a leader, in the term that it finds.
 func (r *Result) noteSameTerm(it *item) {
 	if len(it.others) == 0 || len(r.SameTerm) >= maxSameTerm {
 		return
 	}
-	versions := it.versions()
+	versions := slices.DeleteFunc(it.versions(), func(v *item) bool {
+		return v.req.ConfChange != nil && isForcedRemoval(v.req.ConfChange)
+	})
 	ofTerm := map[uint64]int{}
 	for _, v := range versions {
 		ofTerm[v.entry.Term]++
@@ -52,6 +54,14 @@ func (it *item) versions() []*item {
 		return cmp.Or(cmp.Compare(len(b.holders), len(a.holders)), cmp.Compare(a.holders[0], b.holders[0]))
 	})
 	return out
+}
+
+// otherVersions are the entries of members that hold another one at the index.
+func (it *item) otherVersions() []*item {
+	if len(it.others) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(it.versions(), func(v *item) bool { return v == it })
 }
 
 // addVersions fills in who holds which entry.

@@ -56,10 +56,15 @@ func forced(ctx context.Context, r *Result) error {
 	return nil
 }
 
+// isForcedRemoval: every removal that a client asks for has the ID of its request.
+func isForcedRemoval(c *dumplog.ConfChange) bool {
+	return c.ID == 0 && c.Type == dumplog.ConfChangeRemoveNode && len(c.Context) == 0
+}
+
 func forcedRuns(conf []evidence.ConfEntry, pos int) []Forced {
 	var out []Forced
 	for _, c := range conf {
-		if c.Change.ID != 0 || c.Change.Type != dumplog.ConfChangeRemoveNode || len(c.Change.Context) > 0 {
+		if !isForcedRemoval(&c.Change) {
 			continue
 		}
 		if n := len(out); n > 0 && out[n-1].Last+1 == c.Index && out[n-1].Term == c.Term {

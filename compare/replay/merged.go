@@ -2,11 +2,13 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -71,10 +73,48 @@ func (s *source) advance() error {
 	}
 }
 
-// logSet are the members whose logs are merged. The log of one that ends names is read up to that index only.
+// logSet are the members whose logs are merged. The log of one that ends names is read up to that index only. Of
+// entries between which nothing else decides, that of the member with the lowest rank is taken.
 type logSet struct {
 	members []*evidence.Member
 	ends    map[int]uint64
+	ranks   []int
+}
+
+// rankLogs orders the logs for ties, whatever the order of the arguments: those that no new cluster was forced on come
+// first.
+func rankLogs(members []*evidence.Member) []int {
+	order := make([]int, len(members))
+	for i := range order {
+		order[i] = i
+	}
+	forced := func(m *evidence.Member) int {
+		if m.HasWAL() && len(m.WAL.Summary.ForceNewCluster) > 0 {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := members[a], members[b]
+		return cmp.Or(cmp.Compare(forced(x), forced(y)), cmp.Compare(x.MemberID, y.MemberID),
+			cmp.Compare(x.Label(), y.Label()))
+	})
+	out := make([]int, len(members))
+	for rank, i := range order {
+		out[i] = rank
+	}
+	return out
+}
+
+// rankOf is the lowest rank of those that hold a version.
+func (l *logSet) rankOf(v *item) int {
+	rank := len(l.members)
+	for _, h := range v.holders {
+		if h < len(l.ranks) {
+			rank = min(rank, l.ranks[h])
+		}
+	}
+	return rank
 }
 
 // merged yields the union of the members' effective logs in index order, each index once, decoded.
@@ -85,7 +125,6 @@ func merged(ctx context.Context, logs logSet) iter.Seq2[*item, error] {
 // mergedBetween is merged for the indexes from..to.
 func mergedBetween(ctx context.Context, logs logSet, from, to uint64, t *taker) iter.Seq2[*item, error] {
 	return func(yield func(*item, error) bool) {
-		committed := func(member int, index uint64) bool { return index <= logs.members[member].Commit }
 		srcs := make([]*source, len(logs.members))
 		defer func() {
 			for _, s := range srcs {
@@ -110,7 +149,7 @@ func mergedBetween(ctx context.Context, logs logSet, from, to uint64, t *taker) 
 			}
 		}
 		for {
-			it, err := lowest(srcs, committed, t)
+			it, err := lowest(srcs, &logs, t)
 			if it == nil && err == nil {
 				return
 			}
@@ -138,7 +177,7 @@ func ahead(log iter.Seq2[*item, error]) *prefetch[*item] {
 // lowest removes the lowest index from all sources that have reached it. Of different entries, the cluster's is the
 // entry that its holder knows to be committed. The term does not decide, since a lower term can win (raft paper, figure
 // 8).
-func lowest(srcs []*source, committed func(member int, index uint64) bool, t *taker) (*item, error) {
+func lowest(srcs []*source, logs *logSet, t *taker) (*item, error) {
 	at := -1
 	for i, s := range srcs {
 		if s != nil && s.ok && (at < 0 || s.cur.Index < srcs[at].cur.Index) {
@@ -166,7 +205,7 @@ func lowest(srcs []*source, committed func(member int, index uint64) bool, t *ta
 			return nil, err
 		}
 	}
-	return choose(versions, committed), nil
+	return logs.choose(versions), nil
 }
 
 func findVersion(versions []*item, e *dumplog.Entry) *item {
@@ -179,11 +218,11 @@ func findVersion(versions []*item, e *dumplog.Entry) *item {
 }
 
 // choose makes the committed version the item (of several, the version of most members) and adds the others to it.
-func choose(versions []*item, committed func(member int, index uint64) bool) *item {
+func (l *logSet) choose(versions []*item) *item {
 	score := func(v *item) int {
 		n := len(v.holders)
 		for _, h := range v.holders {
-			if committed(h, v.entry.Index) {
+			if v.entry.Index <= l.members[h].Commit {
 				n += 1000
 			}
 		}
@@ -191,7 +230,7 @@ func choose(versions []*item, committed func(member int, index uint64) bool) *it
 	}
 	best := versions[0]
 	for _, v := range versions[1:] {
-		if score(v) > score(best) {
+		if n := cmp.Compare(score(v), score(best)); n > 0 || n == 0 && l.rankOf(v) < l.rankOf(best) {
 			best = v
 		}
 	}
@@ -284,6 +323,7 @@ func (r *Result) logs() logSet {
 	for i, m := range r.Members {
 		out.members[i] = m.Member
 	}
+	out.ranks = rankLogs(out.members)
 	if r.Shift != nil {
 		for _, i := range r.Shift.Altered() {
 			out.ends[i] = r.Shift.Index - 1

@@ -118,18 +118,25 @@ func TestChoose(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions  []*item
 		committed []int
+		ranks     []int
 		want      int
 	}{
 		"the most":            {versions: []*item{version(0), version(1, 2)}, want: 1},
 		"as many":             {versions: []*item{version(0), version(1)}, want: 0},
+		"as many, by rank":    {versions: []*item{version(0), version(1)}, ranks: []int{1, 0}, want: 1},
+		"the most, by rank":   {versions: []*item{version(0), version(1, 2)}, ranks: []int{0, 1, 2}, want: 1},
 		"the committed one":   {versions: []*item{version(0), version(1, 2)}, committed: []int{0}, want: 0},
 		"the committed ones":  {versions: []*item{version(0), version(1, 2)}, committed: []int{0, 1, 2}, want: 1},
 		"the committed third": {versions: []*item{version(0, 3), version(1), version(2)}, committed: []int{2}, want: 2},
 	} {
-		best := choose(c.versions, func(m int, index uint64) bool {
-			return index == 9 &&
-				slices.Contains(c.committed, m)
-		})
+		logs := logSet{ranks: c.ranks}
+		for m := range 4 {
+			logs.members = append(logs.members, &evidence.Member{})
+			if slices.Contains(c.committed, m) {
+				logs.members[m].Commit = 9
+			}
+		}
+		best := logs.choose(c.versions)
 		if best != c.versions[c.want] {
 			t.Errorf("%s: that of %v", name, best.holders)
 		}

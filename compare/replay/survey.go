@@ -156,10 +156,9 @@ func (s *Survey) note(it *item) {
 	s.noteV2(it)
 	s.noteServed(it)
 	s.noteKeyWrite(it)
-	if a := it.req.Publishes(); a != nil {
-		s.Starts[a.MemberID] = append(s.Starts[a.MemberID],
-			Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name, ClientURLs: slices.Clone(a.ClientURLs)})
-		s.learn(a.MemberID)
+	s.noteStart(it)
+	for _, v := range it.otherVersions() { // published all the same, in the log of a member that holds this entry
+		s.noteStart(v)
 	}
 	if c := it.req.ConfChange; c != nil {
 		s.learn(c.NodeID)
@@ -186,6 +185,15 @@ func (s *Survey) note(it *item) {
 	}
 	if it.req.Kind.ChangesAuth() {
 		s.Auth = append(s.Auth, AuthEntry{Index: it.entry.Index, Req: it.req})
+	}
+}
+
+// noteStart notes what a member publishes when it starts.
+func (s *Survey) noteStart(it *item) {
+	if a := it.req.Publishes(); a != nil {
+		s.Starts[a.MemberID] = append(s.Starts[a.MemberID],
+			Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name, ClientURLs: slices.Clone(a.ClientURLs)})
+		s.learn(a.MemberID)
 	}
 }
 

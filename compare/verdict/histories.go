@@ -70,6 +70,9 @@ func (j *judge) giveUp(l *Lost, pos int) {
 // that was bootstrapped several times under the same IDs. It is "" otherwise. What one history lacks of another, its
 // cluster never committed.
 func (j *judge) twoHistories() string {
+	if s := j.forcedApart(); s != "" {
+		return s
+	}
 	if j.Replay == nil || len(j.Replay.LogDiffs) == 0 ||
 		slices.ContainsFunc(j.Members, func(m *evidence.Member) bool {
 			return m.HasLog() && m.WAL.Summary.Start != dumplog.StartBootstrap &&
@@ -102,6 +105,40 @@ func (j *judge) twoHistories() string {
 	return s
 }
 
+// forcedSides are the forced start at which the logs part, and the members on its two sides; nil otherwise.
+func (j *judge) forcedSides() (run *replay.Forced, sides [][]int) {
+	if j.Replay == nil || len(j.Replay.LogDiffs) == 0 {
+		return nil, nil
+	}
+	d := j.Replay.LogDiffs[0]
+	if len(d.Versions) != 2 {
+		return nil, nil
+	}
+	for i := range j.Replay.Forced {
+		if r := &j.Replay.Forced[i]; r.First <= d.Index && d.Index <= r.Last {
+			return r, d.Versions
+		}
+	}
+	return nil, nil
+}
+
+// forcedApart says why no member can be called best where a new cluster was forced on one of them and others continued
+// without it, a majority or not: which of the two is the cluster now, only its operators know. It is "" otherwise.
+func (j *judge) forcedApart() string {
+	run, _ := j.forcedSides()
+	if run == nil {
+		return ""
+	}
+	var said []string
+	for _, h := range j.histories() {
+		said = append(said, j.describe(h))
+	}
+	slices.Sort(said)
+	return fmt.Sprintf("content cannot decide: a new cluster was forced on %s at entry %d, and the other side holds "+
+		"other committed entries from there on. %s. Neither has what the other acknowledged: choose the history to "+
+		"keep, then copy over what the other holds", j.Members[run.Member].Label(), run.First, strings.Join(said, "; "))
+}
+
 // restored counts the sources whose log begins with a restore.
 func (j *judge) restored() (n int) {
 	for _, m := range j.Members {
@@ -112,9 +149,16 @@ func (j *judge) restored() (n int) {
 	return n
 }
 
-// histories groups the members by the first request after their common beginning, the oldest history first.
+// histories groups the members by the first request after their common beginning, the oldest history first; where a
+// forced start parted them, by the side that they are on.
 func (j *judge) histories() []sharedHistory {
 	var out []sharedHistory
+	if _, sides := j.forcedSides(); sides != nil {
+		for _, members := range sides {
+			out = append(out, sharedHistory{members: members})
+		}
+		return out
+	}
 	for i, m := range j.Members {
 		if !m.HasWAL() || m.WAL.First.ID == 0 {
 			continue
@@ -137,6 +181,9 @@ func (j *judge) describe(h sharedHistory) string {
 	s := fmt.Sprintf("%s: log to %d/%d", j.namesOf(h), m.WAL.Summary.LastTerm, m.LastIndex())
 	if m.HasDB() && m.DB.KV != nil {
 		s += fmt.Sprintf(", revision %d, %s", m.CurrentRevision(), plural.Of(int(m.DB.KV.LiveKeys), "key", "keys"))
+	}
+	if h.first == 0 {
+		return s
 	}
 	return s + ", first process began " + h.begun.UTC().Format("2006-01-02T15:04:05Z")
 }
