@@ -54,6 +54,18 @@ func (p *Plan) Shown() *Way {
 	return w
 }
 
+// OtherWays are the procedures that a reader may look at instead of the recommended one. A plan that can only be
+// rehearsed has none: its ways are those of the copies, whatever they promise for the cluster.
+func (p *Plan) OtherWays() []*Way {
+	var out []*Way
+	for i := range p.Ways {
+		if w := &p.Ways[i]; !w.Recommended && p.Mode != RehearseOnly {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
 // FirstCommands are what to do with a plan that was just made: first what it needs, then the rehearsal. A plan of which
 // nothing can be tried on copies is a restore.
 func (p *Plan) FirstCommands(file string) []shell.Command {

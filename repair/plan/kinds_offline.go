@@ -149,8 +149,15 @@ func restoreByHand(b *builder, _ *Member) (out []Command) {
 			initial = append(initial, m.ServerName()+"="+m.PeerURLs[0])
 		}
 	}
+	if b.from == rebuiltFile {
+		out = append(out, b.p.Rebuilt.command())
+	}
 	out = append(out, note("of all members that the backup lists; --initial-cluster names others:"),
 		Typed("etcd-medic", shell.Format("etcd-medic restore {} -o <OUT>", b.backup)), note("or, on each host:"))
+	cluster := shell.ToFill("INITIAL_CLUSTER")
+	if len(initial) == len(b.p.Members) {
+		cluster = shell.Text(strings.Join(initial, ","))
+	}
 	for i := range b.p.Members {
 		m := &b.p.Members[i]
 		peer := shell.ToFill("PEER_URL")
@@ -160,7 +167,7 @@ func restoreByHand(b *builder, _ *Member) (out []Command) {
 		out = append(out, OnHost(m, "etcdutl", shell.Format(
 			"etcdutl snapshot restore {} --name {} --data-dir <DATA_DIR> --initial-cluster {} "+
 				"--initial-advertise-peer-urls {} --initial-cluster-token <NEW_TOKEN>",
-			b.backup, m.ServerName(), strings.Join(initial, ","), peer)))
+			b.backup, m.ServerName(), cluster, peer)))
 	}
 	return out
 }
@@ -189,15 +196,6 @@ func rebuildText(b *builder, _ *Member) Step {
 }
 
 func rebuildByHand(b *builder, _ *Member) []Command {
-	x := b.p.Rebuilt
-	cmd := shell.Format("etcd-medic rebuild")
-	if x.Base != "" {
-		cmd = cmd.With("--base", shell.FillFor("COPY_OF", x.Base))
-	}
-	for _, l := range x.Logs {
-		cmd = cmd.With("--log", shell.FillFor("COPY_OF", l))
-	}
-	return []Command{Typed("etcd-medic", cmd.Then(shell.Format("--to last -o rebuilt.db"))),
-		note("there is no etcd tool that keeps the IDs; by hand restore all members from rebuilt.db, which " +
-			"begins a new cluster")}
+	return []Command{b.p.Rebuilt.command(), note("there is no etcd tool that keeps the IDs; by hand restore all members " +
+		"from " + rebuiltFile + ", which begins a new cluster")}
 }

@@ -56,8 +56,8 @@ type Plan struct {
 	// Mode is the recommended procedure, Why the reason for it.
 	Mode Mode   `json:"mode"`
 	Why  string `json:"why"`
-	// Tries is the way that a rehearsal tries where the mode is RehearseOnly; Missing is what it lacks to be applied,
-	// nil if it lacks no data dir.
+	// Tries is the way that a rehearsal tries where the mode is RehearseOnly. Missing is what a plan lacks to be applied,
+	// or what to look for before a restore; nil if it lacks no data dir.
 	Tries   Mode     `json:"tries,omitempty"`
 	Missing *Missing `json:"missing,omitempty"`
 	Best    Choice   `json:"best"`

@@ -117,15 +117,21 @@ func (pl *planner) plan() (*Plan, error) {
 	if err := pl.choose(); err != nil {
 		return nil, err
 	}
-	switch {
-	case pl.p.Mode != Restore:
+	if pl.p.Mode != Restore {
 		pl.cluster()
 		if err := pl.members(); err != nil {
 			return nil, err
 		}
-	case !pl.fromMended() && !pl.fromRebuilt():
-		pl.restore()
-		return pl.p, pl.p.Seal()
+	} else if !pl.fromMended() {
+		if err := pl.fromRebuilt(); err != nil {
+			return nil, err
+		}
+		if pl.p.Mode == Restore {
+			if err := pl.restore(); err != nil {
+				return nil, err
+			}
+			return pl.p, pl.p.Seal()
+		}
 	}
 	if err := pl.needed(); err != nil {
 		return nil, err

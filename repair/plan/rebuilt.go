@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Rebuilt is a database that was made in scratch when the plan was made, from a backup and the logs of the members. It
@@ -157,11 +158,12 @@ func Inspected(ctx context.Context, j *RebuildJob, f *RebuiltFile, o compare.Opt
 	return x, nil
 }
 
-// fromRebuilt plans with the rebuilt database: every member gets it, under its own ID. It returns false without a plan.
-func (pl *planner) fromRebuilt() bool {
+// fromRebuilt plans with the rebuilt database: every member gets it, under its own ID. If they cannot, the mode stays
+// Restore, and ungiven says why. Voters of which nothing was said are asked for first.
+func (pl *planner) fromRebuilt() error {
 	x := pl.o.rebuilt
 	if x == nil || x.made == nil {
-		return false
+		return nil
 	}
 	var owner *evidence.Facts
 	for _, l := range x.Logs {
@@ -170,7 +172,8 @@ func (pl *planner) fromRebuilt() bool {
 		}
 	}
 	if owner == nil {
-		return false
+		pl.restoreFrom(x, "the logs do not show of which members they are")
+		return nil
 	}
 	kept, made := *pl.p, *owner
 	made.DB, made.Auth, made.Alarms, made.AppliedIndex, made.ClusterVersion = x.made.DB, x.made.Auth, x.made.Alarms,
@@ -181,17 +184,49 @@ func (pl *planner) fromRebuilt() bool {
 	pl.setBestFacts(owner.Name, "content", fmt.Sprintf("no data dir is usable; the logs of %s give a database up to entry %d",
 		strings.Join(x.Logs, ", "), x.Index), &made)
 	pl.cluster()
-	if err := pl.members(); err != nil || pl.unclonable() != "" {
+	why, err := pl.ungivable()
+	if err != nil {
+		return err
+	}
+	if why != "" {
 		*pl.p, pl.restoring, pl.best, pl.ref = kept, false, nil, nil
 		clear(pl.used)
-		return false
+		pl.restoreFrom(x, why)
+		return nil
 	}
 	for i := range pl.p.Members {
 		if m := &pl.p.Members[i]; m.Action == Best || m.Action == Replace || m.Action == Keep || m.Action == Start {
 			m.Action, m.Why = RebuildIt, "it gets the rebuilt database"
 		}
 	}
-	return true
+	return nil
+}
+
+// ungivable lists the members, and says why they cannot all get the rebuilt database, "" when they can.
+func (pl *planner) ungivable() (string, error) {
+	switch err := pl.members(); {
+	case pl.p.Member(pl.p.Best.Name) == nil:
+		return pl.p.Best.Name + " is not a member of the newest configuration", nil
+	case err != nil:
+		return "", err
+	}
+	why := pl.unclonable()
+	if unseen := pl.unseenVoters(); why != "" && len(unseen) > 0 {
+		return "", pl.ask("%s give a database up to entry %d for all members, and nothing is known about %s",
+			pl.p.Rebuilt.from(), pl.p.Rebuilt.Index, strings.Join(MemberNames(unseen), ", "))
+	}
+	return why, nil
+}
+
+// restoreFrom plans a restore from the rebuilt database, which holds more than any backup.
+func (pl *planner) restoreFrom(x *Rebuilt, why string) {
+	pl.p.Rebuilt, pl.ungiven = x, why
+}
+
+// lostText says which committed entries are lost.
+func (x *Rebuilt) lostText() string {
+	return fmt.Sprintf("%s were committed, and no log among the sources holds them: they are lost, with all that came "+
+		"after them", x.Lost)
 }
 
 // from names the sources of the database.
@@ -202,6 +237,21 @@ func (x *Rebuilt) from() string {
 	}
 	return x.Base + " and " + logs
 }
+
+// command makes the database by hand, from copies.
+func (x *Rebuilt) command() Command {
+	cmd := shell.Format("etcd-medic rebuild")
+	if x.Base != "" {
+		cmd = cmd.With("--base", shell.FillFor("COPY_OF", x.Base))
+	}
+	for _, l := range x.Logs {
+		cmd = cmd.With("--log", shell.FillFor("COPY_OF", l))
+	}
+	return Typed("etcd-medic", cmd.Then(shell.Format("--to last -o {}", rebuiltFile)))
+}
+
+// rebuiltFile is the name of the database in commands.
+const rebuiltFile = "rebuilt.db"
 
 // rebuildWay is the procedure that gives every member the rebuilt database.
 func (pr *procedures) rebuildWay() Way {

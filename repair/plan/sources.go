@@ -8,7 +8,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
-	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // sources is what the report says of each source.
@@ -95,21 +94,3 @@ func (ss *sources) newestRevision() (rev int64) {
 	return rev
 }
 
-// backupAtHand is the best backup among the sources, by its label and where it is; without one, a placeholder.
-func (ss *sources) backupAtHand() (label string, at shell.Word) {
-	label, at = "BACKUP", shell.ToFill("BACKUP")
-	if ss.r.Best == nil {
-		return label, at
-	}
-	for _, m := range ss.r.Best.Members {
-		if k := ss.kinds[m]; k == evidence.KindBackup || k == evidence.KindDB {
-			label = m
-		}
-	}
-	for _, src := range ss.r.Sources {
-		if src.Name == label {
-			at = shell.Text(shell.Operand(place(src)))
-		}
-	}
-	return label, at
-}

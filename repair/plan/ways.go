@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -20,6 +19,8 @@ type procedures struct {
 	restoring bool
 	// unseen are the voters without which the plan was refused.
 	unseen []Member
+	// ungiven says why the rebuilt database cannot be given to all members, so that it is restored from.
+	ungiven string
 }
 
 // mode recommends a way.
@@ -145,7 +146,7 @@ func (pr *procedures) unclonable() string {
 		}
 		switch {
 		case m.Action == Join:
-			return m.Name + " belongs to another cluster: its ID is not in the member list of " + pr.p.Best.Name
+			return m.Name + " joins as a new member: its ID is not in the member list of " + pr.p.Best.Name
 		case m.Learner || m.Action == Remove || m.Action == Retire:
 		case m.Source == "" && !pr.gone(m):
 			return "the data dir of " + m.Name + " is not among the sources and would be overwritten"
@@ -185,8 +186,7 @@ func (lo *losses) cautions() {
 		lo.p.Cautions = append(lo.p.Cautions, fmt.Sprintf(format, args...))
 	}
 	if x := lo.p.Rebuilt; x != nil && x.Lost != nil {
-		say("%s were committed, and no log among the sources holds them: they are lost, with all that came after "+
-			"them", x.Lost)
+		say("%s", x.lostText())
 	}
 	if n := lo.p.Lost.CommittedEntries; n > 0 {
 		say("%s that %s lacks will be lost; save them first", plural.Of(n, "committed effect", "committed effects"),
@@ -345,42 +345,6 @@ func (pr *procedures) reseedWay() Way {
 	return Way{Mode: Reseed, Uses: uses.Mode, Possible: true, Why: "all members are stopped for it; the steps of " +
 		string(uses.Mode) + " are done to copies in a sandbox, and the data dirs that result are put in place",
 		Steps: b.only(StepHandOut)}
-}
-
-// restoreSteps are those of a restore from the backup at hand.
-func (pr *procedures) restoreSteps() []Step {
-	b := &builder{p: pr.p, way: Restore}
-	b.from, b.backup = pr.backupAtHand()
-	return b.only(StepRestore)
-}
-
-// restoreWay is the alternative to mending files: no data dir is usable as it is.
-func (pr *procedures) restoreWay() Way {
-	return Way{Mode: Restore, Possible: true, Why: "it begins a new cluster, and everything after the backup is lost",
-		Steps: pr.restoreSteps()}
-}
-
-// restore is the plan when no data dir can be used.
-func (pl *planner) restore() {
-	from, _ := pl.backupAtHand()
-	for i := range pl.r.Members {
-		f := &pl.r.Members[i]
-		if pl.kinds[f.Name] != evidence.KindDataDir {
-			continue
-		}
-		m := Member{Name: f.Name, NodeName: f.NodeName, ID: f.MemberID, Source: f.Name, PeerURLs: []string{},
-			Action: Replace, Why: "restored from " + from}
-		m.Obstacle, m.NotStartable = pl.obstacle(f.Name)
-		if row := rowOf(f, f.MemberID); row != nil {
-			m.PeerURLs, m.ClientURLs = row.PeerURLs, row.ClientURLs
-		}
-		pl.p.Members = append(pl.p.Members, m)
-	}
-	pl.p.Cautions = append(pl.p.Cautions, "a restore begins a new cluster: member and cluster IDs change, and "+
-		"everything after the backup is lost",
-		fmt.Sprintf("clients that watch need higher revisions than before: --bump-revision %d --mark-compacted "+
-			"(etcdutl 3.6 and later)", bump(pl.newestRevision())))
-	pl.name([]Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: pl.restoreSteps()}})
 }
 
 func isAre(n int) string {

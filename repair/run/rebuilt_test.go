@@ -3,6 +3,7 @@ package run
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,19 +56,95 @@ func TestRebuildComesBeforeRestore(t *testing.T) {
 	wantWell(t, dir, 3)
 }
 
-// TestRebuildIsNoMoreThanABackup: a backup that holds as much is restored, and voters of which nothing was said are not
-// overwritten.
+// TestRebuildIsNoMoreThanABackup: a backup that holds as much is restored. The restore gives up what voters hold that
+// were not given, so they are asked for.
 func TestRebuildIsNoMoreThanABackup(t *testing.T) {
-	newer := evidence.Spec{Name: "backup", Where: filepath.Join(evidencetest.Incident(t, "f2-empty-db"), "node1",
-		"member", "snap", "db")}
-	for name, specs := range map[string][]evidence.Spec{"a newer database": {cutLog(t), newer},
-		"nothing said of the others": {cutLog(t)}} {
-		p, err := plan.New(t.Context(), specs, try.In(""), plan.Options{})
-		if err != nil {
-			t.Fatal(err)
+	specs := []evidence.Spec{cutLog(t), {Name: "backup", Where: filepath.Join(evidencetest.Incident(t, "f2-empty-db"),
+		"node1", "member", "snap", "db")}}
+	p, err := plan.New(t.Context(), specs, try.In(""), plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Mode != plan.Restore || p.Rebuilt != nil {
+		t.Errorf("mode %s, rebuilt %+v", p.Mode, p.Rebuilt)
+	}
+	if x := p.Missing; x == nil || !slices.Equal(x.Members, []string{"node1", "node2"}) ||
+		!strings.HasPrefix(p.Cautions[0], "2 voters are not among the sources: a restore gives up what") {
+		t.Errorf("missing %+v, cautions %q", x, p.Cautions)
+	}
+	initial := "--initial-cluster node1=http://"
+	if s := p.Way(plan.Restore).Steps[0]; !slices.ContainsFunc(s.ByHand,
+		func(c plan.Command) bool {
+			return strings.Contains(c.Run, initial) && strings.Contains(c.Run, ",node3=")
+		}) {
+		t.Errorf("the new cluster lacks voters: %+v", s.ByHand)
+	}
+	p, err = plan.New(t.Context(), specs, try.In(""), plan.Options{Gone: []string{"node1", "node2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Mode != plan.Restore || p.Missing != nil || len(p.Members) != 3 {
+		t.Errorf("with the others given up: mode %s, missing %+v, members %+v", p.Mode, p.Missing, p.Members)
+	}
+	_, err = plan.New(t.Context(), specs, try.In(""), plan.Options{Gone: []string{"nobody"}})
+	wantRefusal(t, err)
+}
+
+// TestRestoreFromRebuilt: where members cannot all get the rebuilt database, it is restored from, and the plan says why.
+func TestRestoreFromRebuilt(t *testing.T) {
+	dir := evidencetest.Copy(t, evidencetest.Incident(t, "m-healthy-3.5-removed-member"))
+	var specs []evidence.Spec
+	for _, n := range []string{"node1", "node2"} {
+		d := filepath.Join(dir, n)
+		for file, size := range map[string]int64{"snap/db": 0, "wal/*.wal": 36000} {
+			if err := os.Truncate(oneOf(t, filepath.Join(d, "member", file)), size); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if p.Mode == plan.Rebuild || p.Rebuilt != nil {
-			t.Errorf("%s: mode %s, rebuilt %+v", name, p.Mode, p.Rebuilt)
-		}
+		specs = append(specs, evidence.Spec{Name: n, Where: d})
+	}
+	evidencetest.Unchanged(t, dir)
+	p, err := plan.New(t.Context(), specs, try.In(""),
+		plan.Options{Gone: []string{"node3", "node4"}, Replace: []string{"node1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Mode != plan.Restore || p.Rebuilt == nil || p.Rebuilt.Index != 313 || p.Missing != nil ||
+		!strings.Contains(p.Cautions[0], "up to entry 313, which no backup reaches") ||
+		!strings.Contains(p.Cautions[0], "(node1 joins as a new member") ||
+		!strings.Contains(p.Cautions[1], "no log among the sources holds them") {
+		t.Fatalf("mode %s, rebuilt %+v, cautions %q", p.Mode, p.Rebuilt, p.Cautions)
+	}
+	first := p.FirstCommands("plan.yaml")
+	if len(first) != 2 || !strings.HasPrefix(first[0].String(), "etcd-medic rebuild --log COPY_OF_NODE1 --log ") ||
+		first[1].String() != "etcd-medic restore rebuilt.db -o OUT" {
+		t.Errorf("%q", first)
+	}
+}
+
+// TestRebuildAsksForVoters: a rebuilt database is not given up for a restore because nothing was said of other voters.
+// The plan asks for them, and can be rehearsed.
+func TestRebuildAsksForVoters(t *testing.T) {
+	p, err := plan.New(t.Context(), []evidence.Spec{cutLog(t)}, try.In(""), plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := p.Missing
+	if p.Mode != plan.RehearseOnly || p.Tries != plan.Rebuild || x == nil ||
+		!slices.Equal(x.Members, []string{"node1", "node2"}) ||
+		!strings.HasPrefix(p.Why, "the logs of node3 give a database up to entry ") {
+		t.Fatalf("mode %s (%s), tries %q, missing %+v", p.Mode, p.Why, p.Tries, x)
+	}
+	if len(p.OtherWays()) > 0 {
+		t.Errorf("ways of a plan that cannot be applied: %+v", p.OtherWays())
+	}
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := p.Save(file); err != nil {
+		t.Fatal(err)
+	}
+	out, err := Rehearse(t.Context(), file, Options{})
+	mustReach(t, out, err)
+	if out.Way != plan.Rebuild {
+		t.Errorf("way %s", out.Way)
 	}
 }

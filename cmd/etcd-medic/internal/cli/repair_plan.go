@@ -162,6 +162,8 @@ func planSheet(p *plan.Plan, file string) render.Sheet {
 func nextOfPlan(p *plan.Plan, file string) render.Section {
 	says := "read " + file + ", then try it on scratch copies:"
 	switch {
+	case p.Missing != nil && p.Tried() == "":
+		says = "give what is missing, or give it up; only then restore:"
 	case p.Missing != nil:
 		says = "give what is missing, or give it up; this plan can be tried on scratch copies:"
 	case p.Tried() == "":
@@ -250,11 +252,7 @@ func number(n int64) string {
 
 func otherWays(p *plan.Plan) render.Section {
 	s := render.Section{Title: "other ways"}
-	for i := range p.Ways {
-		w := &p.Ways[i]
-		if w.Recommended {
-			continue
-		}
+	for _, w := range p.OtherWays() {
 		line := string(w.Mode) + ": " + w.Why
 		if !w.Possible {
 			line = "not " + line

@@ -55,7 +55,7 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 	}
 	a.Commands = withSaves(plainCommands(p.Lost.SaveArgs), a.Commands)
 	a.More = fmt.Sprintf("%s and --full: %s, %s, %s", filepath.Base(file), stepCount(w),
-		plural.Of(len(p.Cautions), "warning", "warnings"), plural.Of(max(len(p.Ways)-1, 0), "other way", "other ways"))
+		plural.Of(len(p.Cautions), "warning", "warnings"), plural.Of(len(p.OtherWays()), "other way", "other ways"))
 	return a
 }
 

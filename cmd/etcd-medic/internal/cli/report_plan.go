@@ -108,7 +108,7 @@ func checklist(p *plan.Plan, st *run.Standing, records []run.Record) *render.Che
 		c.Steps = append(c.Steps, checklistStep(&steps[i], real, records))
 	}
 	for i := range p.Ways {
-		if w := &p.Ways[i]; w.Mode != mode {
+		if w := &p.Ways[i]; w.Mode != mode && p.Mode != plan.RehearseOnly {
 			s := "possible: "
 			if !w.Possible {
 				s = "not possible: "
