@@ -135,7 +135,7 @@ func (r *rig) refusedBefore(plan string, env, flags []string) {
 	r.t.Helper()
 	live := []string{"repair", "apply", plan, "--mode", "live", "--endpoints", strings.Join(r.clients, ",")}
 	if _, stderr := r.medic(5, env, append(append(live, "--cacert", r.pem("ca")),
-		flags...)...); !strings.Contains(stderr, "nobody is there to stop members") {
+		flags...)...); !strings.Contains(stderr, "a person or hooks have to stop members") {
 		r.t.Error(stderr)
 	}
 	wrong := filepath.Join(r.dir, "wrong")
