@@ -48,15 +48,15 @@ func doSave(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if !r.host.running(ctx, m) {
 		return down + " (" + detail + ")", nil
 	}
-	d, err := r.drift(ctx, m)
+	d, err := r.drifts.drift(ctx, m)
 	if err != nil {
 		return "", err
 	}
 	r.out.Drift = append(r.out.Drift, *d)
 	if d.Unlisted > 0 && !r.live.AcceptLost {
-		return "", r.unaccepted(d)
+		return "", r.drifts.unaccepted(d)
 	}
-	return detail + "; " + r.tell(d), nil
+	return detail + "; " + r.drifts.tell(d), nil
 }
 
 // saved takes the snapshot of a member that is removed. Reading a whole damaged database may end the server, so the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -58,17 +57,6 @@ func doMoveLeader(ctx context.Context, r *runner, s *plan.Step) (string, error) 
 	return "from " + from, nil
 }
 
-// byID finds the plan's member that has this ID now. One that is retired may carry the ID of a member that stays.
-func (r *runner) byID(id uint64) *plan.Member {
-	var found *plan.Member
-	for i := range r.plan.Members {
-		if m := &r.plan.Members[i]; r.idOf(m) == id && (found == nil || found.Action == plan.Retire) {
-			found = m
-		}
-	}
-	return found
-}
-
 // ensureLeader moves the leadership back if it has changed: the leader sends its database to new members.
 func (r *runner) ensureLeader(ctx context.Context, s *plan.Step) error {
 	ok, err := leads(ctx, r, s)
@@ -111,50 +99,4 @@ func doAdvanceLog(ctx context.Context, r *runner, s *plan.Step) (string, error) 
 		return "", err
 	}
 	return fmt.Sprintf("raft index %d to %d", before, after), nil
-}
-
-func (r *runner) noop(ctx context.Context) error {
-	return r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
-		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.AlarmList(ctx)
-			return err
-		})
-	})
-}
-
-func (r *runner) raftIndex(ctx context.Context) (uint64, error) {
-	var index uint64
-	err := r.until(ctx, r.limits.step, "status of "+r.best().Name, func(ctx context.Context) error {
-		st, err := r.status(ctx, r.best())
-		if err == nil {
-			index = st.RaftIndex
-		}
-		return err
-	})
-	return index, err
-}
-
-// keepAwake proposes something every half second until stop is called: a learner that got a snapshot with an index
-// above 5,000 counts its applied index only with the next entry, and refuses everything until then.
-func (r *runner) keepAwake(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			// one that gets lost must not keep the next from being sent
-			call, end := context.WithTimeout(ctx, r.limits.call)
-			_ = r.ask(call, r.best(), func(ctx context.Context, c *clientv3.Client) error {
-				_, err := c.AlarmList(ctx)
-				return err
-			})
-			end()
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(500 * time.Millisecond):
-			}
-		}
-	}()
-	return func() { cancel(); <-done }
 }

@@ -11,12 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
-	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
-
-// of returns the member that a step is about.
-func (r *runner) of(s *plan.Step) *plan.Member { return r.plan.Member(s.Member) }
 
 func doStart(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	m := r.of(s)
@@ -29,24 +25,6 @@ func doStart(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 		return "", err
 	}
 	return "", r.mendedRows(ctx, m)
-}
-
-// mendedRows requires a server that mends bucket members if the plan restarts the member for that.
-func (r *runner) mendedRows(ctx context.Context, m *plan.Member) error {
-	rule := r.plan.RestartRule()
-	if rule == nil || m.RestartOn == "" {
-		return nil
-	}
-	st, err := r.status(ctx, m)
-	if err != nil {
-		return err
-	}
-	v, err := release.Parse(st.Version)
-	if err != nil || !v.Has(rule).Excluded() {
-		return nil // an unknown version may be one that does
-	}
-	return fmt.Errorf("%s runs on etcd %s, which does not mend bucket members when it starts: stop it, put %s in its "+
-		"place, start it, and run the same command again", m.Name, st.Version, m.RestartOn)
 }
 
 func stopped(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
@@ -88,7 +66,7 @@ func doRemove(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "", r.keepRemoved(ctx, s, m)
+	return "", r.left.keepRemoved(ctx, s, m)
 }
 
 func doSetAside(ctx context.Context, r *runner, s *plan.Step) (string, error) {
@@ -96,15 +74,15 @@ func doSetAside(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if !r.host.down(ctx, m) {
 		return "", fmt.Errorf("%s runs: its data dir stays where it is", m.Name)
 	}
-	before, after := r.oldDirs(m)
-	if err := r.keepOnly(ctx, s, m, before, false); err != nil {
+	before, after := r.left.oldDirs(m)
+	if err := r.left.keepOnly(ctx, s, m, before, false); err != nil {
 		return "", err
 	}
 	where, err := r.host.aside(ctx, m)
 	if err != nil {
 		return "", err
 	}
-	if err := r.keepOnly(ctx, s, m, after, true); err != nil || where == "" {
+	if err := r.left.keepOnly(ctx, s, m, after, true); err != nil || where == "" {
 		return "", err
 	}
 	return "now " + where, nil
@@ -167,22 +145,6 @@ func doAdd(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 		return "", err
 	}
 	return first + "new ID " + dumplog.ID(id).String(), nil
-}
-
-// noOtherLearner: servers refuse a second learner, and a learner that this run did not add means that someone else
-// changes the cluster.
-func (r *runner) noOtherLearner(ctx context.Context) error {
-	list, err := r.list(ctx)
-	if err != nil {
-		return err
-	}
-	for _, m := range list {
-		if m.GetIsLearner() {
-			return fmt.Errorf("member %x is a learner already, and not one of this step: is someone else at work?",
-				m.GetID())
-		}
-	}
-	return nil
 }
 
 func doStartEmpty(ctx context.Context, r *runner, s *plan.Step) (string, error) {
@@ -255,16 +217,6 @@ func doPromote(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 		return "", err
 	}
 	return detail, r.note(s.ID, "promoted:"+m.Name, "yes")
-}
-
-// linearizable reads through a member with the consent of the leader, which proves that it takes part in the cluster.
-func (r *runner) linearizable(ctx context.Context, m *plan.Member) error {
-	return r.until(ctx, r.limits.step, "linearizable read through "+m.Name, func(ctx context.Context) error {
-		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.Get(ctx, "etcd-medic", clientv3.WithCountOnly())
-			return err
-		})
-	})
 }
 
 // doForceNew makes the best member a cluster of one.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,58 +41,53 @@ func doDisarm(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
 	return "disarmed CORRUPT of " + strings.Join(names, ", "), err
 }
 
-// present are the members that the cluster must have at the end of the repair.
-func (r *runner) present() []*plan.Member {
-	if r.some != nil {
-		return r.some
-	}
-	var out []*plan.Member
-	for i := range r.plan.Members {
-		m := &r.plan.Members[i]
-		if r.clones && m.Action == plan.StandIn || !r.clones && m.Standby != "" {
-			continue // clones keep the members, else one takes the place of the other
-		}
-		if m.Action != plan.Remove && m.Action != plan.Retire &&
-			(m.Source != "" || m.Action != plan.Keep || !r.sandbox) {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
 // doVerify is the online part of the proof; the offline part compares the data dirs.
 func doVerify(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
 	members := r.present()
+	p := &proof{cluster: r.cluster, write: r.write}
 	for _, check := range []struct {
 		what string
 		run  func(context.Context, []*plan.Member) (string, error)
 	}{
-		{"the member list is the planned one, without learners", r.listIsPlanned},
-		{"no CORRUPT alarm is raised", r.noAlarm},
-		{"linearizable reads and proposals work through every member", onVoters(r.worksThrough)},
+		{"the member list is the planned one, without learners", p.listIsPlanned},
+		{"no CORRUPT alarm is raised", p.noAlarm},
+		{"linearizable reads and proposals work through every member", onVoters(p.worksThrough)},
 		{"HashKV is equal on all members at one revision", onVoters(r.sameHash)},
-		{"the auth revision is equal on all members", onVoters(r.sameAuth)},
-		{"learners have applied what the leader had", r.learnersFollow},
+		{"the auth revision is equal on all members", onVoters(p.sameAuth)},
+		{"learners have applied what the leader had", p.learnersFollow},
 	} {
 		detail, err := check.run(ctx, members)
-		if err == nil && detail == nothingToCheck {
+		outcome := holds
+		var open *openError
+		switch {
+		case errors.Is(err, errNothingToCheck):
 			continue
-		}
-		if err != nil {
+		case errors.As(err, &open):
+			outcome, detail = notChecked, open.why
+		case err != nil:
 			r.out.prove(check.what, violated, err.Error())
 			return "", fmt.Errorf("%s: %w", check.what, err)
-		}
-		outcome := holds
-		if rest, ok := strings.CutPrefix(detail, notChecked+": "); ok {
-			outcome, detail = notChecked, rest
 		}
 		r.out.prove(check.what, outcome, detail)
 	}
 	return "", nil
 }
 
-// nothingToCheck is the detail of a proof without members.
-const nothingToCheck = "-"
+// proof asks the running cluster for what the repair promises.
+type proof struct {
+	*cluster
+	// write makes it write a key through each member, not only propose; for copies.
+	write bool
+}
+
+// errNothingToCheck ends a proof without members.
+var errNothingToCheck = errors.New("there is no such member")
+
+// openError ends a proof that could not be made.
+type openError struct{ why string }
+
+// Error returns why the proof could not be made.
+func (e *openError) Error() string { return e.why }
 
 // onVoters leaves learners out: they answer Status and serializable reads only.
 func onVoters(f func(context.Context, []*plan.Member) (string, error)) func(context.Context, []*plan.Member) (string,
@@ -102,18 +98,18 @@ func onVoters(f func(context.Context, []*plan.Member) (string, error)) func(cont
 }
 
 // learnersFollow waits until every remaining learner has applied what the best member has now, and holds as many keys.
-func (r *runner) learnersFollow(ctx context.Context, members []*plan.Member) (string, error) {
+func (p *proof) learnersFollow(ctx context.Context, members []*plan.Member) (string, error) {
 	var names []string
 	for _, m := range members {
 		if !m.Learner {
 			continue
 		}
-		goal, err := r.goal(ctx)
+		goal, err := p.goal(ctx)
 		if err != nil {
 			return "", err
 		}
-		err = r.until(ctx, r.limits.step, "learner "+m.Name+" follows", func(ctx context.Context) error {
-			st, err := r.status(ctx, m)
+		err = p.until(ctx, p.limits.step, "learner "+m.Name+" follows", func(ctx context.Context) error {
+			st, err := p.status(ctx, m)
 			if err == nil && st.RaftAppliedIndex < goal.RaftAppliedIndex {
 				err = fmt.Errorf("applied %d of %d", st.RaftAppliedIndex, goal.RaftAppliedIndex)
 			}
@@ -122,33 +118,33 @@ func (r *runner) learnersFollow(ctx context.Context, members []*plan.Member) (st
 		if err != nil {
 			return "", err
 		}
-		if err := r.sameCount(ctx, m, goal.Header.GetRevision()); err != nil {
+		if err := p.sameCount(ctx, m, goal.Header.GetRevision()); err != nil {
 			return "", err
 		}
 		names = append(names, m.Name)
 	}
 	if len(names) == 0 {
-		return nothingToCheck, nil
+		return "", errNothingToCheck
 	}
 	return strings.Join(names, ", "), nil
 }
 
-func (r *runner) listIsPlanned(ctx context.Context, members []*plan.Member) (string, error) {
-	list, err := r.list(ctx)
+func (p *proof) listIsPlanned(ctx context.Context, members []*plan.Member) (string, error) {
+	list, err := p.list(ctx)
 	if err != nil {
 		return "", err
 	}
 	var want []uint64
 	for _, m := range members {
-		want = append(want, r.idOf(m))
+		want = append(want, p.idOf(m))
 	}
-	for i := range r.plan.Members {
-		m := &r.plan.Members[i]
-		removedLater := r.clones && m.Action == plan.Remove && !m.Zombie() // once the clones run
+	for i := range p.plan.Members {
+		m := &p.plan.Members[i]
+		removedLater := p.clones && m.Action == plan.Remove && !m.Zombie() // once the clones run
 		// It runs, or will, and is not in the sandbox.
-		elsewhere := r.sandbox && m.Action == plan.Keep && m.Source == "" || r.some != nil &&
-			!slices.Contains(r.some, m)
-		inBucketOnly := m.Zombie() && !r.plan.Cluster.Has(release.MembersFromDB).Certain() && !r.plan.Restarts()
+		elsewhere := p.sandbox && m.Action == plan.Keep && m.Source == "" || p.some != nil &&
+			!slices.Contains(p.some, m)
+		inBucketOnly := m.Zombie() && !p.plan.Cluster.Has(release.MembersFromDB).Certain() && !p.plan.Restarts()
 		if (removedLater || elsewhere || inBucketOnly) && find(list, uint64(m.ID)) != nil {
 			want = append(want, uint64(m.ID))
 			if elsewhere {
@@ -159,7 +155,7 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*plan.Member) (str
 	for _, m := range list {
 		switch {
 		case m.GetIsLearner() && !slices.ContainsFunc(members,
-			func(p *plan.Member) bool { return p.Learner && r.idOf(p) == m.GetID() }):
+			func(o *plan.Member) bool { return o.Learner && p.idOf(o) == m.GetID() }):
 			return "", fmt.Errorf("%x is a learner", m.GetID())
 		case !slices.Contains(want, m.GetID()):
 			return "", fmt.Errorf("%x is not a member of the plan", m.GetID())
@@ -171,9 +167,9 @@ func (r *runner) listIsPlanned(ctx context.Context, members []*plan.Member) (str
 	return fmt.Sprintf("%d members", len(list)), nil
 }
 
-func (r *runner) noAlarm(ctx context.Context, _ []*plan.Member) (string, error) {
-	return "", r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
-		return r.ask(ctx, r.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
+func (p *proof) noAlarm(ctx context.Context, _ []*plan.Member) (string, error) {
+	return "", p.until(ctx, p.limits.step, "alarm list", func(ctx context.Context) error {
+		return p.ask(ctx, p.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
 			l, err := c.AlarmList(ctx)
 			if err != nil {
 				return err
@@ -193,24 +189,24 @@ func (r *runner) noAlarm(ctx context.Context, _ []*plan.Member) (string, error) 
 //
 // A cluster with a NOSPACE alarm accepts no writes, and this program does not clear it. There each member proposes an
 // alarm list instead.
-func (r *runner) worksThrough(ctx context.Context, members []*plan.Member) (string, error) {
-	full, err := r.noSpace(ctx)
+func (p *proof) worksThrough(ctx context.Context, members []*plan.Member) (string, error) {
+	full, err := p.noSpace(ctx)
 	if err != nil {
 		return "", err
 	}
 	for i, m := range members {
-		if err := r.linearizable(ctx, m); err != nil {
+		if err := p.linearizable(ctx, m); err != nil {
 			return "", err
 		}
-		propose := r.propose
+		propose := p.propose
 		if full {
-			propose = r.proposeNothing
+			propose = p.proposeNothing
 		}
 		if err := propose(ctx, m); err != nil {
 			return "", err
 		}
-		if r.write && !full {
-			if err := r.writeAndRead(ctx, m, members[(i+1)%len(members)]); err != nil {
+		if p.write && !full {
+			if err := p.writeAndRead(ctx, m, members[(i+1)%len(members)]); err != nil {
 				return "", err
 			}
 		}
@@ -223,9 +219,9 @@ func (r *runner) worksThrough(ctx context.Context, members []*plan.Member) (stri
 }
 
 // noSpace reports whether alarm NOSPACE is raised.
-func (r *runner) noSpace(ctx context.Context) (full bool, err error) {
-	err = r.until(ctx, r.limits.step, "alarm list", func(ctx context.Context) error {
-		return r.ask(ctx, r.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
+func (p *proof) noSpace(ctx context.Context) (full bool, err error) {
+	err = p.until(ctx, p.limits.step, "alarm list", func(ctx context.Context) error {
+		return p.ask(ctx, p.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
 			l, err := c.AlarmList(ctx)
 			full = err == nil && slices.ContainsFunc(l.Alarms,
 				func(a *etcdserverpb.AlarmMember) bool { return a.GetAlarm() == etcdserverpb.AlarmType_NOSPACE })
@@ -236,9 +232,9 @@ func (r *runner) noSpace(ctx context.Context) (full bool, err error) {
 }
 
 // proposeNothing proposes an alarm list through a member.
-func (r *runner) proposeNothing(ctx context.Context, m *plan.Member) error {
-	return r.until(ctx, r.limits.step, "proposal through "+m.Name, func(ctx context.Context) error {
-		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+func (p *proof) proposeNothing(ctx context.Context, m *plan.Member) error {
+	return p.until(ctx, p.limits.step, "proposal through "+m.Name, func(ctx context.Context) error {
+		return p.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
 			_, err := c.AlarmList(ctx)
 			return err
 		})
@@ -247,9 +243,9 @@ func (r *runner) proposeNothing(ctx context.Context, m *plan.Member) error {
 
 const probeKey = "etcd-medic/probe"
 
-func (r *runner) propose(ctx context.Context, m *plan.Member) error {
-	return r.until(ctx, r.limits.step, "proposal through "+m.Name, func(ctx context.Context) error {
-		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+func (p *proof) propose(ctx context.Context, m *plan.Member) error {
+	return p.until(ctx, p.limits.step, "proposal through "+m.Name, func(ctx context.Context) error {
+		return p.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
 			resp, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(probeKey), "<",
 				0)).Then(clientv3.OpPut(probeKey, "")).Commit()
 			if err == nil && resp.Succeeded {
@@ -260,17 +256,17 @@ func (r *runner) propose(ctx context.Context, m *plan.Member) error {
 	})
 }
 
-func (r *runner) writeAndRead(ctx context.Context, m, other *plan.Member) error {
+func (p *proof) writeAndRead(ctx context.Context, m, other *plan.Member) error {
 	value := fmt.Sprintf("through %s", m.Name)
-	return r.until(ctx, r.limits.step, "write through "+m.Name+", read through "+other.Name,
+	return p.until(ctx, p.limits.step, "write through "+m.Name+", read through "+other.Name,
 		func(ctx context.Context) error {
-			if err := r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+			if err := p.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
 				_, err := c.Put(ctx, probeKey, value)
 				return err
 			}); err != nil {
 				return err
 			}
-			if err := r.ask(ctx, other, func(ctx context.Context, c *clientv3.Client) error {
+			if err := p.ask(ctx, other, func(ctx context.Context, c *clientv3.Client) error {
 				resp, err := c.Get(ctx, probeKey)
 				if err == nil && (len(resp.Kvs) != 1 || string(resp.Kvs[0].Value) != value) {
 					return never("%s does not show what was written through %s", other.Name, m.Name)
@@ -279,7 +275,7 @@ func (r *runner) writeAndRead(ctx context.Context, m, other *plan.Member) error 
 			}); err != nil {
 				return err
 			}
-			return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+			return p.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
 				_, err := c.Delete(ctx, probeKey)
 				return err
 			})
@@ -287,13 +283,13 @@ func (r *runner) writeAndRead(ctx context.Context, m, other *plan.Member) error 
 }
 
 // sameAuth compares what HashKV does not cover. Servers before 3.5 do not report their auth revision.
-func (r *runner) sameAuth(ctx context.Context, members []*plan.Member) (string, error) {
+func (p *proof) sameAuth(ctx context.Context, members []*plan.Member) (string, error) {
 	revisions := map[uint64][]string{}
 	enabled := false
-	err := r.until(ctx, r.limits.step, "auth status", func(ctx context.Context) error {
+	err := p.until(ctx, p.limits.step, "auth status", func(ctx context.Context) error {
 		clear(revisions)
 		for _, m := range members {
-			err := r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+			err := p.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
 				resp, err := c.AuthStatus(ctx)
 				if err == nil {
 					enabled = enabled || resp.Enabled
@@ -309,7 +305,7 @@ func (r *runner) sameAuth(ctx context.Context, members []*plan.Member) (string, 
 	})
 	switch {
 	case err != nil && !enabled && strings.Contains(err.Error(), "unknown method"):
-		return notChecked + ": these servers do not tell it", nil
+		return "", &openError{"these servers do not tell it"}
 	case err != nil:
 		return "", err
 	case len(revisions) > 1:

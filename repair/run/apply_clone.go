@@ -101,8 +101,8 @@ func (s *session) cloneSteps(ctx context.Context, run, mode plan.Mode, out, work
 	way := s.plan.Way(mode)
 	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{},
 		clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
-	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true,
-		write: true, clones: true}
+	r := newRunner(s.state(), st, s.o.limits)
+	r.sandbox, r.write, r.clones = true, true, true
 	if err := r.note(way.Steps[0].ID, "out", absolute(out)); err != nil {
 		return r.unfinished(way.Steps[0].ID, err)
 	}

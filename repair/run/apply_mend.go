@@ -82,8 +82,8 @@ func (s *session) mended(ctx context.Context, mode plan.Mode, out, work string) 
 	s.out.Way, s.out.Server = plan.MendFiles, server.String()
 	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{},
 		clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
-	r := &runner{plan: s.plan, j: s.j, host: st, out: s.out, limits: s.o.limits, say: s.o.Progress, sandbox: true,
-		write: true, clones: true}
+	r := newRunner(s.state(), st, s.o.limits)
+	r.sandbox, r.write, r.clones = true, true, true
 	m := &mending{s: s, r: r, st: st, set: set, specs: plan.SpecsOf(set), out: out, throwAway: mode == rehearsal,
 		server: server}
 	return m.steps(ctx)

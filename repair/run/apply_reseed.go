@@ -47,7 +47,7 @@ func (s *session) handedOut(ctx context.Context, out string) error {
 		return err
 	}
 	s.out.Way = s.plan.Way(plan.Reseed).Uses
-	r := &runner{plan: s.plan, j: s.j, out: s.out, say: s.o.Progress}
+	r := newRunner(s.state(), nil, s.o.limits)
 	var specs []evidence.Spec
 	for _, m := range r.present() {
 		specs = append(specs, evidence.Spec{Name: m.Name, Where: filepath.Join(out, shell.FileName(m.ServerName()))})
@@ -62,7 +62,7 @@ func (s *session) handedOut(ctx context.Context, out string) error {
 // publishDataDirs syncs what the servers wrote without fsync and moves it to its place with one rename.
 func (s *session) publishDataDirs(ctx context.Context, work, out string) error {
 	members := filepath.Join(work, "members")
-	r := &runner{plan: s.plan, j: s.j, out: s.out, say: s.o.Progress}
+	r := newRunner(s.state(), nil, s.o.limits)
 	step := handOutStep
 	if err := r.note(step.ID, "out", absolute(out)); err != nil {
 		return r.unfinished(step.ID, err)

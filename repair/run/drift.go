@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -58,17 +57,20 @@ func (h *history) of(e *clientv3.Event) change {
 
 var errTooMany = errors.New("more than two million changes")
 
+// drifts finds what members accepted since their data dirs were copied.
+type drifts struct{ *cluster }
+
 // drift compares the changes on a member since its copy with those on the best member.
-func (r *runner) drift(ctx context.Context, m *plan.Member) (*Drift, error) {
-	st, err := r.status(ctx, m)
+func (ds *drifts) drift(ctx context.Context, m *plan.Member) (*Drift, error) {
+	st, err := ds.status(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	d := &Drift{Member: m.Name, PlannedRevision: m.Revision, PlannedIndex: m.Applied, Revision: st.Header.GetRevision(),
 		AppliedIndex: st.RaftAppliedIndex}
-	best := r.plan.Best
+	best := ds.plan.Best
 	switch {
-	case st.Header.GetClusterId() != uint64(r.plan.Cluster.ID):
+	case st.Header.GetClusterId() != uint64(ds.plan.Cluster.ID):
 		d.Unknown = "it is a member of another cluster"
 		return d, nil
 	case m.Revision == 0:
@@ -77,7 +79,7 @@ func (r *runner) drift(ctx context.Context, m *plan.Member) (*Drift, error) {
 	case d.Revision <= m.Revision:
 		return d, nil
 	}
-	goal, err := r.reaches(ctx, d.AppliedIndex)
+	goal, err := ds.reaches(ctx, d.AppliedIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +90,7 @@ func (r *runner) drift(ctx context.Context, m *plan.Member) (*Drift, error) {
 	}
 	timed, cancel := context.WithTimeout(ctx, driftTime)
 	defer cancel()
-	keys, unknown, err := r.extraWrites(timed, m, from, goal.Header.GetRevision(), d)
+	keys, unknown, err := ds.extraWrites(timed, m, from, goal.Header.GetRevision(), d)
 	switch {
 	case errors.Is(err, errTooMany):
 		d.Unknown = "it accepted " + err.Error() + " since"
@@ -100,14 +102,14 @@ func (r *runner) drift(ctx context.Context, m *plan.Member) (*Drift, error) {
 		return nil, err
 	}
 	d.Unknown = unknown
-	return d, r.unlisted(ctx, m, keys, d)
+	return d, ds.unlisted(ctx, m, keys, d)
 }
 
 // reaches waits until the best member has applied an index.
-func (r *runner) reaches(ctx context.Context, index uint64) (*clientv3.StatusResponse, error) {
+func (ds *drifts) reaches(ctx context.Context, index uint64) (*clientv3.StatusResponse, error) {
 	var st *clientv3.StatusResponse
-	err := r.until(ctx, r.limits.step, r.best().Name+" catches up", func(ctx context.Context) (err error) {
-		if st, err = r.status(ctx, r.best()); err == nil && st.RaftAppliedIndex < index {
+	err := ds.until(ctx, ds.limits.step, ds.best().Name+" catches up", func(ctx context.Context) (err error) {
+		if st, err = ds.status(ctx, ds.best()); err == nil && st.RaftAppliedIndex < index {
 			err = fmt.Errorf("applied %d of %d", st.RaftAppliedIndex, index)
 		}
 		return err
@@ -116,12 +118,12 @@ func (r *runner) reaches(ctx context.Context, index uint64) (*clientv3.StatusRes
 }
 
 // extraWrites returns the keys that m changed since its copy in a way in which the best member did not.
-func (r *runner) extraWrites(ctx context.Context, m *plan.Member, from, to int64, d *Drift) (keys [][]byte,
+func (ds *drifts) extraWrites(ctx context.Context, m *plan.Member, from, to int64, d *Drift) (keys [][]byte,
 	unknown string,
 	err error) {
 	h := newHistory()
 	known := map[change]int32{}
-	gap, err := r.changes(ctx, r.best(), from, to, func(e *clientv3.Event) error {
+	gap, err := ds.changes(ctx, ds.best(), from, to, func(e *clientv3.Event) error {
 		if len(known) >= driftEvents {
 			return errTooMany
 		}
@@ -131,9 +133,9 @@ func (r *runner) extraWrites(ctx context.Context, m *plan.Member, from, to int64
 	if err != nil {
 		return nil, "", err
 	}
-	unknown = compacted(r.best().Name, gap)
+	unknown = compacted(ds.best().Name, gap)
 	seen := map[string]bool{}
-	gap, err = r.changes(ctx, m, m.Revision+1, d.Revision, func(e *clientv3.Event) error {
+	gap, err = ds.changes(ctx, m, m.Revision+1, d.Revision, func(e *clientv3.Event) error {
 		c := h.of(e)
 		if known[c] > 0 {
 			known[c]--
@@ -162,59 +164,15 @@ func compacted(name string, gap int64) string {
 	return fmt.Sprintf("%s was compacted at revision %d meanwhile: superseded changes up to there could not be compared", name, gap)
 }
 
-// changes reads a member's changes of keys in a range of revisions, from its own database. gap is the revision up to
-// which changes were compacted, 0 when none were.
-func (r *runner) changes(ctx context.Context, m *plan.Member, from, to int64, f func(*clientv3.Event) error) (gap int64,
-	err error) {
-	for from <= to {
-		c, _, err := r.host.client(m)
-		if err != nil {
-			return gap, err
-		}
-		at, err := r.watch(ctx, c, from, to, f)
-		if err != nil || at == 0 {
-			return gap, err
-		}
-		gap, from = at, at+1
-	}
-	return gap, nil
-}
-
-func (r *runner) watch(ctx context.Context, c *clientv3.Client, from, to int64,
-	f func(*clientv3.Event) error) (compactRevision int64, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for resp := range c.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(from)) {
-		if resp.CompactRevision > 0 {
-			return resp.CompactRevision, nil
-		}
-		if err := resp.Err(); err != nil {
-			return 0, err
-		}
-		for _, e := range resp.Events {
-			if e.Kv.ModRevision > to {
-				return 0, nil
-			}
-			if err := f(e); err != nil {
-				return 0, err
-			}
-		}
-		if n := len(resp.Events); n > 0 && resp.Events[n-1].Kv.ModRevision >= to {
-			return 0, nil
-		}
-	}
-	return 0, ctx.Err()
-}
-
 // unlisted keeps the keys whose present state differs: a change that was superseded on both is not a loss.
-func (r *runner) unlisted(ctx context.Context, m *plan.Member, keys [][]byte, d *Drift) error {
+func (ds *drifts) unlisted(ctx context.Context, m *plan.Member, keys [][]byte, d *Drift) error {
 	if len(keys) > driftKeys {
 		d.Unknown = fmt.Sprintf("it changed %d keys in a way in which %s did not; only the first %d were "+
-			"compared", len(keys), r.best().Name, driftKeys)
+			"compared", len(keys), ds.best().Name, driftKeys)
 		keys = keys[:driftKeys]
 	}
 	for _, k := range keys {
-		same, err := r.sameState(ctx, m, string(k))
+		same, err := ds.sameState(ctx, m, string(k))
 		if err != nil {
 			return err
 		}
@@ -229,13 +187,13 @@ func (r *runner) unlisted(ctx context.Context, m *plan.Member, keys [][]byte, d 
 }
 
 // sameState reads a key from both members, a few times: one may be ahead.
-func (r *runner) sameState(ctx context.Context, m *plan.Member, key string) (bool, error) {
+func (ds *drifts) sameState(ctx context.Context, m *plan.Member, key string) (bool, error) {
 	for try := 0; ; try++ {
-		a, err := r.serializable(ctx, r.best(), key)
+		a, err := ds.serializable(ctx, ds.best(), key)
 		if err != nil {
 			return false, err
 		}
-		b, err := r.serializable(ctx, m, key)
+		b, err := ds.serializable(ctx, m, key)
 		if err != nil {
 			return false, err
 		}
@@ -245,19 +203,6 @@ func (r *runner) sameState(ctx context.Context, m *plan.Member, key string) (boo
 		if try == 2 {
 			return false, nil
 		}
-		time.Sleep(r.limits.poll)
+		time.Sleep(ds.limits.poll)
 	}
-}
-
-func (r *runner) serializable(ctx context.Context, m *plan.Member, key string) (kv *mvccpb.KeyValue, err error) {
-	err = r.until(ctx, r.limits.step, "read from "+m.Name, func(ctx context.Context) error {
-		return r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
-			resp, err := c.Get(ctx, key, clientv3.WithSerializable())
-			if err == nil && len(resp.Kvs) > 0 {
-				kv = resp.Kvs[0]
-			}
-			return err
-		})
-	})
-	return kv, err
 }

@@ -82,12 +82,13 @@ func newFake(t *testing.T, p *plan.Plan) *fakeCluster {
 			c.up[uint64(m.ID)] = true
 		}
 	}
-	c.r = &runner{plan: p, steps: p.Way(plan.Live).Steps, host: c, out: &Outcome{}, say: func(string) {}, guarded: true,
+	c.r = newRunner(&runState{plan: p, steps: p.Way(plan.Live).Steps, out: &Outcome{}, say: func(string) {},
 		backup: filepath.Join(t.TempDir(), "backup.db"),
 		live: &LiveOptions{HostActions: func(context.Context, HostStep) error { return nil },
-			QuorumWait: time.Minute},
-		limits: limits{call: 200 * time.Millisecond, step: 2 * time.Second, transfer: 2 * time.Second,
-			poll: time.Millisecond, recount: time.Millisecond}}
+			QuorumWait: time.Minute}}, c,
+		limits{call: 200 * time.Millisecond, step: 2 * time.Second, transfer: 2 * time.Second,
+			poll: time.Millisecond, recount: time.Millisecond})
+	c.r.guarded = true
 	c.journal(t, filepath.Join(t.TempDir(), "plan.yaml"), func(Record, bool) {})
 	return c
 }

@@ -132,9 +132,9 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	f := &field{o: &o.Live, plan: s.file, endpoints: map[string]string{}, listed: map[string]string{},
 		given: map[string]string{}, clients: map[string]*loggedIn{}}
 	defer f.close()
-	r := &runner{plan: s.plan, steps: s.plan.Way(plan.Live).Steps, host: f, out: s.out, limits: s.o.limits,
-		say:     s.o.Progress,
-		guarded: true, noops: s.plan.Cluster.Fillers(), backup: o.Live.Backup, live: &o.Live}
+	r := newRunner(s.state(), f, s.o.limits)
+	r.steps, r.backup, r.live = s.plan.Way(plan.Live).Steps, o.Live.Backup, &o.Live
+	r.guarded, r.noops = true, s.plan.Cluster.Fillers()
 	f.r = r
 	if err := f.named(); err != nil {
 		return nil, err
@@ -170,21 +170,6 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 		_, err = doVerify(ctx, r, nil)
 	}
 	return s.finish(err, func() error { return nil })
-}
-
-// noteDirs records where the members' data dirs are, for the commands that undo steps.
-func (r *runner) noteDirs() error {
-	dirs := map[string]string{}
-	for i := range r.plan.Members {
-		m := &r.plan.Members[i]
-		if d := r.live.dataDir(m); d != "" && r.j.value("dir:"+m.Name) != d {
-			dirs["dir:"+m.Name] = d
-		}
-	}
-	if len(dirs) == 0 {
-		return nil
-	}
-	return r.j.write(Record{State: StateNote, Values: dirs})
 }
 
 // underWay reports whether an earlier run of that mode began steps and did not end.

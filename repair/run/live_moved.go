@@ -25,7 +25,7 @@ func (f *field) moved(ctx context.Context) (notes []string, err error) {
 	best := Drift{Member: r.best().Name, PlannedRevision: r.plan.Best.Revision, PlannedIndex: r.plan.Best.AppliedIndex,
 		Revision: st.Header.GetRevision(), AppliedIndex: st.RaftAppliedIndex}
 	r.out.Drift = append(r.out.Drift, best)
-	notes = append(notes, r.tell(&best))
+	notes = append(notes, r.drifts.tell(&best))
 	var bad []*Drift
 	leaving := 0
 	for i := range r.plan.Members {
@@ -33,12 +33,12 @@ func (f *field) moved(ctx context.Context) (notes []string, err error) {
 		if !leaves(m) || r.idOf(m) != uint64(m.ID) || !f.running(ctx, m) {
 			continue
 		}
-		d, err := r.drift(ctx, m)
+		d, err := r.drifts.drift(ctx, m)
 		if err != nil {
 			return nil, err
 		}
 		r.out.Drift = append(r.out.Drift, *d)
-		notes = append(notes, r.tell(d))
+		notes = append(notes, r.drifts.tell(d))
 		if leaving++; d.Unlisted > 0 {
 			bad = append(bad, d)
 		}
@@ -52,7 +52,7 @@ func (f *field) moved(ctx context.Context) (notes []string, err error) {
 	if len(bad) > 0 && !f.o.AcceptLost {
 		return nil, refusal.New("copy the data dirs again and plan again, so that the plan lists them; or accept it: "+
 			"the snapshots that are taken first hold them",
-			"%v", r.unaccepted(bad...))
+			"%v", r.drifts.unaccepted(bad...))
 	}
 	return notes, nil
 }
@@ -68,14 +68,14 @@ func leaves(m *plan.Member) bool {
 }
 
 // unaccepted says what would be lost.
-func (r *runner) unaccepted(ds ...*Drift) error {
+func (ds *drifts) unaccepted(bad ...*Drift) error {
 	var parts []string
-	for _, d := range ds {
+	for _, d := range bad {
 		parts = append(parts, fmt.Sprintf("%s of %s (%s)", plural.Of(d.Unlisted, "key", "keys"), d.Member, shown(d)))
 	}
 	return fmt.Errorf("writes acknowledged since the data dirs were copied would be lost that the plan does not "+
 		"list: %s lacks the present state of %s",
-		r.best().Name, strings.Join(parts, ", "))
+		ds.best().Name, strings.Join(parts, ", "))
 }
 
 // shown names some of the keys.
@@ -98,17 +98,17 @@ func keyText(k check.Bytes) string {
 }
 
 // tell describes a drift.
-func (r *runner) tell(d *Drift) string {
+func (ds *drifts) tell(d *Drift) string {
 	text := fmt.Sprintf("%s went from revision %d to %d and from applied index %d to %d since its data dir was copied",
 		d.Member, d.PlannedRevision, d.Revision, d.PlannedIndex, d.AppliedIndex)
 	switch {
-	case d.Member == r.best().Name:
+	case d.Member == ds.best().Name:
 	case d.Unlisted > 0:
 		text += fmt.Sprintf("; %s it holds them are not on %s: %s", plural.Of(d.Unlisted, "key as", "keys as"),
-			r.best().Name,
+			ds.best().Name,
 			shown(d))
 	case d.Unknown == "":
-		text += "; it accepted nothing that " + r.best().Name + " lacks"
+		text += "; it accepted nothing that " + ds.best().Name + " lacks"
 	}
 	if d.Unknown != "" {
 		text += "; " + d.Unknown

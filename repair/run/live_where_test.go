@@ -23,7 +23,7 @@ func whereOf(t *testing.T, n int, endpoints []string, answered map[string]string
 	t.Cleanup(func() { _ = j.close() })
 	f := &field{o: &LiveOptions{Endpoints: endpoints}, listed: map[string]string{}, endpoints: map[string]string{},
 		given: map[string]string{}, clients: map[string]*loggedIn{}}
-	f.r = &runner{plan: p, host: f, j: j, out: &Outcome{}, limits: defaultLimits(), say: func(string) {}, live: f.o}
+	f.r = newRunner(&runState{plan: p, j: j, out: &Outcome{}, say: func(string) {}, live: f.o}, f, defaultLimits())
 	if err := f.named(); err != nil {
 		t.Fatal(err)
 	}

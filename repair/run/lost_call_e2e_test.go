@@ -43,8 +43,8 @@ func TestE2ERemoveWhileTheLeaderDies(t *testing.T) {
 			ok(t, err)
 			p := &plan.Plan{Best: plan.Choice{Name: "node1"},
 				Members: []plan.Member{{Name: "node1"}, {Name: "node3", ID: dumplog.ID(st.Header.MemberId)}}}
-			r := &runner{plan: p, host: onlyClients{c: s.c}, j: j, out: &Outcome{}, limits: defaultLimits(),
-				say: func(string) {}}
+			r := newRunner(&runState{plan: p, j: j, out: &Outcome{}, say: func(string) {}}, onlyClients{c: s.c},
+				defaultLimits())
 			r.limits.call, r.limits.step = 2*time.Second, time.Minute
 			s.c.Kill(2)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -60,9 +60,12 @@ type held struct {
 // heldBytes bounds how much of the changes of one member is kept in memory.
 const heldBytes = 256 << 20
 
+// leftDirs finds the old data dirs of members that left, and notes what only they held.
+type leftDirs struct{ *cluster }
+
 // oldDir reads what a stopped member held.
 type oldDir struct {
-	r     *runner
+	*cluster
 	m     *plan.Member
 	known map[change]int32
 	h     *history
@@ -75,7 +78,7 @@ type oldDir struct {
 // findOldDir returns the member's old data dir if it can be read from here. It may be at its path on the host, under
 // the name that our commands give it when they move it aside, or where a hook put a copy. Only a dir with the member's
 // ID counts.
-func (r *runner) findOldDir(ctx context.Context, m *plan.Member, places []string) (string, *evidence.Set) {
+func (ld *leftDirs) findOldDir(ctx context.Context, m *plan.Member, places []string) (string, *evidence.Set) {
 	for _, dir := range places {
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 			continue
@@ -94,17 +97,17 @@ func (r *runner) findOldDir(ctx context.Context, m *plan.Member, places []string
 
 // oldDirs are the places where the member's old data dir may be readable from here: while it is in its place, and once
 // it was moved.
-func (r *runner) oldDirs(m *plan.Member) (before, after []string) {
-	if r.live == nil {
+func (ld *leftDirs) oldDirs(m *plan.Member) (before, after []string) {
+	if ld.live == nil {
 		return nil, nil
 	}
-	if dir := r.live.dataDir(m); dir != "" {
+	if dir := ld.live.dataDir(m); dir != "" {
 		before = append(before, dir)
 		// the pattern is sound
 		moved, _ := filepath.Glob(filepath.Join(globQuote(filepath.Dir(dir)), globQuote(filepath.Base(dir))+"?*"))
 		after = slices.Concat(moved, []string{dir})
 	}
-	return before, append([]string{AsidePath(r.planFile(), m)}, after...)
+	return before, append([]string{AsidePath(ld.planFile(), m)}, after...)
 }
 
 // globQuote escapes the special characters of a pattern.
@@ -118,22 +121,19 @@ func AsidePath(plan string, m *plan.Member) string {
 	return absolute(plan) + ".aside/" + shell.FileName(m.ServerName()) + "-" + m.ID.String()
 }
 
-// planFile is the plan next to the journal.
-func (r *runner) planFile() string { return trimJournal(r.j.path) }
-
 // keepOnly compares the content of a stopped member with that of the best member, once. It never fails the repair: the
 // result says what could not be done.
-func (r *runner) keepOnly(ctx context.Context, s *plan.Step, m *plan.Member, places []string, last bool) error {
-	if r.live == nil || !leaves(m) || r.j.value("only:"+m.Name) != "" {
+func (ld *leftDirs) keepOnly(ctx context.Context, s *plan.Step, m *plan.Member, places []string, last bool) error {
+	if ld.live == nil || !leaves(m) || ld.j.value("only:"+m.Name) != "" {
 		return nil
 	}
-	byHand := r.compareCommand(m)
+	byHand := ld.compareCommand(m)
 	res := &OnlyHeld{Member: m.Name, Command: byHand.String(), CommandArgs: byHand}
-	dir, set := r.findOldDir(ctx, m, places)
+	dir, set := ld.findOldDir(ctx, m, places)
 	switch {
 	case set != nil:
 		res.Dir = dir
-		err := r.only(ctx, m, set.Members[0], res)
+		err := ld.only(ctx, m, set.Members[0], res)
 		_ = set.Close() // only read
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -146,11 +146,11 @@ func (r *runner) keepOnly(ctx context.Context, s *plan.Step, m *plan.Member, pla
 	default:
 		res.Unknown = "its old data dir cannot be read from here"
 	}
-	return r.noteOnly(s, res)
+	return ld.noteOnly(s, res)
 }
 
 // noteOnly writes the result to the journal.
-func (r *runner) noteOnly(s *plan.Step, res *OnlyHeld) error {
+func (ld *leftDirs) noteOnly(s *plan.Step, res *OnlyHeld) error {
 	kept := onlyNote{OnlyHeld: *res}
 	for _, k := range res.KeyNames {
 		kept.Names = append(kept.Names, k)
@@ -160,41 +160,41 @@ func (r *runner) noteOnly(s *plan.Step, res *OnlyHeld) error {
 	if err != nil {
 		return err
 	}
-	return r.note(s.ID, "only:"+res.Member, string(b))
+	return ld.note(s.ID, "only:"+res.Member, string(b))
 }
 
 // keepRemoved compares the content of a member that is removed and does not come back. Its server ends when it learns
 // that it was removed. If it continues to run, it is not compared, and the result says so.
-func (r *runner) keepRemoved(ctx context.Context, s *plan.Step, m *plan.Member) error {
-	if r.live == nil || m.Action != plan.Remove || m.Zombie() || m.Source == "" && len(m.ClientURLs) == 0 ||
-		r.j.value("only:"+m.Name) != "" {
+func (ld *leftDirs) keepRemoved(ctx context.Context, s *plan.Step, m *plan.Member) error {
+	if ld.live == nil || m.Action != plan.Remove || m.Zombie() || m.Source == "" && len(m.ClientURLs) == 0 ||
+		ld.j.value("only:"+m.Name) != "" {
 		return nil
 	}
-	for end := time.Now().Add(min(r.limits.step, removedEnds)); !r.host.down(ctx, m); {
+	for end := time.Now().Add(min(ld.limits.step, removedEnds)); !ld.host.down(ctx, m); {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if time.Now().After(end) {
-			cmd := r.compareCommand(m)
-			return r.noteOnly(s, &OnlyHeld{Member: m.Name, Unknown: "its server still runs", Command: cmd.String(),
+			cmd := ld.compareCommand(m)
+			return ld.noteOnly(s, &OnlyHeld{Member: m.Name, Unknown: "its server still runs", Command: cmd.String(),
 				CommandArgs: cmd})
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(r.limits.poll):
+		case <-time.After(ld.limits.poll):
 		}
 	}
-	before, after := r.oldDirs(m)
-	return r.keepOnly(ctx, s, m, append(before, after...), true)
+	before, after := ld.oldDirs(m)
+	return ld.keepOnly(ctx, s, m, append(before, after...), true)
 }
 
 // removedEnds is how long a server may take to end once it was removed.
 const removedEnds = 30 * time.Second
 
 // compareCommand is the command that compares the member's snapshot with its old data dir.
-func (r *runner) compareCommand(m *plan.Member) shell.Command {
-	from := r.backup
-	if p := savePath(r.backup, m); r.j.value("file:"+filepath.Base(p)) != "" {
+func (ld *leftDirs) compareCommand(m *plan.Member) shell.Command {
+	from := ld.backup
+	if p := savePath(ld.backup, m); ld.j.value("file:"+filepath.Base(p)) != "" {
 		from = p
 	}
 	return shell.Format("etcd-medic compare --as-script {} {}", shell.Operand(from),
@@ -202,15 +202,15 @@ func (r *runner) compareCommand(m *plan.Member) shell.Command {
 }
 
 // only lists and saves the keys that the member changed since its copy in a way in which the best member did not.
-func (r *runner) only(ctx context.Context, m *plan.Member, e *evidence.Member, res *OnlyHeld) error {
+func (ld *leftDirs) only(ctx context.Context, m *plan.Member, e *evidence.Member, res *OnlyHeld) error {
 	if !e.HasDB() {
 		return errors.New("its database cannot be read")
 	}
-	o := &oldDir{r: r, m: m, known: map[change]int32{}, h: newHistory(), keys: map[string]held{}}
+	o := &oldDir{cluster: ld.cluster, m: m, known: map[change]int32{}, h: newHistory(), keys: map[string]held{}}
 	timed, cancel := context.WithTimeout(ctx, driftTime)
 	defer cancel()
 	if err := o.readBest(timed); err != nil {
-		return fmt.Errorf("the changes of %s could not be read: %w", r.best().Name, err)
+		return fmt.Errorf("the changes of %s could not be read: %w", ld.best().Name, err)
 	}
 	if err := o.readDB(e); err != nil {
 		o.doubts = append(o.doubts, err.Error())
@@ -236,18 +236,18 @@ func (r *runner) only(ctx context.Context, m *plan.Member, e *evidence.Member, r
 // readBest notes what the best member changed, so that changes on both do not count. Its copy may be the newer one;
 // each entry raises the revision by one at most.
 func (o *oldDir) readBest(ctx context.Context) error {
-	goal, err := o.r.goal(ctx)
+	goal, err := o.goal(ctx)
 	if err != nil {
 		return err
 	}
-	from, best := int64(1), o.r.plan.Best
+	from, best := int64(1), o.plan.Best
 	if o.m.Revision > 0 {
 		from = best.Revision + 1
 		if best.AppliedIndex > o.m.Applied {
 			from = max(1, from-int64(best.AppliedIndex-o.m.Applied))
 		}
 	}
-	gap, err := o.r.changes(ctx, o.r.best(), from, goal.Header.GetRevision(), func(e *clientv3.Event) error {
+	gap, err := o.changes(ctx, o.best(), from, goal.Header.GetRevision(), func(e *clientv3.Event) error {
 		if len(o.known) >= driftEvents {
 			return errTooMany
 		}
@@ -256,7 +256,7 @@ func (o *oldDir) readBest(ctx context.Context) error {
 	})
 	if gap > 0 {
 		o.doubts = append(o.doubts, fmt.Sprintf("%s was compacted at revision %d: a key that both changed before "+
-			"that may be listed", o.r.best().Name, gap))
+			"that may be listed", o.best().Name, gap))
 	}
 	return err
 }
@@ -322,8 +322,8 @@ func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
 			continue
 		}
 		if m == nil {
-			opts := replay.MachineOptions{Version: release.AnyOf(o.r.plan.Cluster.Minor),
-				Single: o.r.plan.Cluster.Voters == 1}
+			opts := replay.MachineOptions{Version: release.AnyOf(o.plan.Cluster.Minor),
+				Single: o.plan.Cluster.Voters == 1}
 			if m, err = replay.NewMachine(ctx, e.DB.Handle, opts); err != nil {
 				return err
 			}
@@ -359,7 +359,7 @@ func (o *oldDir) differing(ctx context.Context) ([]string, error) {
 				driftKeys))
 			break
 		}
-		kv, err := o.r.serializable(ctx, o.r.best(), k)
+		kv, err := o.serializable(ctx, o.best(), k)
 		if err != nil {
 			return nil, err
 		}
@@ -372,7 +372,7 @@ func (o *oldDir) differing(ctx context.Context) ([]string, error) {
 
 // save writes the script. A script that is there already is not overwritten.
 func (o *oldDir) save(e *evidence.Member, keys []string) (path string, err error) {
-	f, path, err := newScript(strings.TrimSuffix(savePath(o.r.backup, o.m), filepath.Ext(o.r.backup)))
+	f, path, err := newScript(strings.TrimSuffix(savePath(o.backup, o.m), filepath.Ext(o.backup)))
 	if err != nil {
 		return "", err
 	}
@@ -385,7 +385,7 @@ func (o *oldDir) save(e *evidence.Member, keys []string) (path string, err error
 	for _, l := range leases {
 		ttls[int64(l.ID)] = l.TTL
 	}
-	what := fmt.Sprintf("What only %s held when it was stopped. Look at each line: %s may hold a newer state of the key.", o.m.Name, o.r.best().Name)
+	what := fmt.Sprintf("What only %s held when it was stopped. Look at each line: %s may hold a newer state of the key.", o.m.Name, o.best().Name)
 	s, err := extract.NewChangeScript(f, o.m.Name, what, e.CurrentRevision(), ttls)
 	if err != nil {
 		return "", err
@@ -423,21 +423,6 @@ func newScript(base string) (f *os.File, path string, err error) {
 		}
 	}
 	return f, path, err
-}
-
-// onlyHeld collects what the run noted of each member that left, also in earlier processes.
-func (r *runner) onlyHeld() []OnlyHeld {
-	var out []OnlyHeld
-	for i := range r.plan.Members {
-		var o onlyNote
-		if v := r.j.value("only:" + r.plan.Members[i].Name); v != "" && json.Unmarshal([]byte(v), &o) == nil {
-			for _, k := range o.Names {
-				o.KeyNames = append(o.KeyNames, check.Bytes(k))
-			}
-			out = append(out, o.OnlyHeld)
-		}
-	}
-	return out
 }
 
 // Text says it in a sentence.

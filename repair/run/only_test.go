@@ -55,8 +55,8 @@ func TestOnlyHeld(t *testing.T) {
 		!strings.Contains(text, only[0].Script) {
 		t.Error(text)
 	}
-	before, after := c.r.oldDirs(m)
-	if err := c.r.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, append(before, after...), true); err != nil ||
+	before, after := c.r.left.oldDirs(m)
+	if err := c.r.left.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, append(before, after...), true); err != nil ||
 		len(c.r.onlyHeld()) != 1 {
 		t.Error("it is compared twice", err)
 	}
@@ -74,11 +74,12 @@ func TestOnlyHeldElsewhere(t *testing.T) {
 		}
 	}
 	c.r.live.DataDirs["node2"] = filepath.Join(base, "data")
-	before, after := c.r.oldDirs(m)
-	if err := c.r.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, before, false); err != nil || len(c.r.onlyHeld()) > 0 {
+	before, after := c.r.left.oldDirs(m)
+	if err := c.r.left.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, before, false); err != nil ||
+		len(c.r.onlyHeld()) > 0 {
 		t.Errorf("the data dir of another member was compared: %v, %+v", err, c.r.onlyHeld())
 	}
-	if err := c.r.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, after, true); err != nil {
+	if err := c.r.left.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, after, true); err != nil {
 		t.Fatal(err)
 	}
 	if o := c.r.onlyHeld(); len(o) != 1 || o[0].Dir != filepath.Join(base, "data.before-repair") || o[0].Keys != 0 ||
@@ -90,15 +91,15 @@ func TestOnlyHeldElsewhere(t *testing.T) {
 	if err := os.CopyFS(AsidePath(c.r.planFile(), m), os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	_, after = c.r.oldDirs(m)
-	if err := c.r.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, after, true); err != nil ||
+	_, after = c.r.left.oldDirs(m)
+	if err := c.r.left.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, after, true); err != nil ||
 		c.r.onlyHeld()[0].Keys != 1 {
 		t.Errorf("%v, %+v", err, c.r.onlyHeld())
 	}
 	c, m, _ = oldDirRunner(t, 67)
 	c.r.live.DataDirs = nil
-	_, after = c.r.oldDirs(m)
-	if err := c.r.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, after, true); err != nil {
+	_, after = c.r.left.oldDirs(m)
+	if err := c.r.left.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, after, true); err != nil {
 		t.Fatal(err)
 	}
 	if o := c.r.onlyHeld()[0]; !strings.Contains(o.Text(),
@@ -128,8 +129,8 @@ func TestOnlyHeldInItsLog(t *testing.T) {
 	m := c.r.plan.Member("node2")
 	m.ID, m.Revision, m.Applied = id, 2, 4
 	c.r.live.DataDirs = map[string]string{"node2": dir}
-	before, _ := c.r.oldDirs(m)
-	if err := c.r.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, before, true); err != nil {
+	before, _ := c.r.left.oldDirs(m)
+	if err := c.r.left.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, before, true); err != nil {
 		t.Fatal(err)
 	}
 	only := c.r.onlyHeld()
@@ -153,7 +154,7 @@ func TestOnlyHeldByARemovedMember(t *testing.T) {
 		if ends {
 			c.set(uint64(m.ID), false)
 		}
-		if err := c.r.keepRemoved(t.Context(), &plan.Step{ID: "x", Member: "node2"}, m); err != nil {
+		if err := c.r.left.keepRemoved(t.Context(), &plan.Step{ID: "x", Member: "node2"}, m); err != nil {
 			t.Fatal(err)
 		}
 		only := c.r.onlyHeld()

@@ -18,6 +18,13 @@ import (
 // No step removes a voter that the cluster needs. Before each step that stops, removes or replaces a member, the runner
 // counts the voters that answer. The step begins only when they are a majority without the member.
 
+// voters counts those that serve, and lets no step begin that needs more of them.
+type voters struct {
+	*cluster
+	// guarded is true when the cluster serves while it is repaired: then no step may take away its majority.
+	guarded bool
+}
+
 // voter is one voter of the running cluster, and what it answers now.
 type voter struct {
 	id   uint64
@@ -168,53 +175,43 @@ func (h *headcount) mayAdd(name string, voting bool) ruling {
 }
 
 // count asks every voter at once.
-func (r *runner) count(ctx context.Context) *headcount {
+func (vs *voters) count(ctx context.Context) *headcount {
 	h := &headcount{}
-	list, agreed, err := r.listNow(ctx)
+	list, agreed, err := vs.listNow(ctx)
 	if err != nil {
 		h.problem = err.Error()
 		return h
 	}
 	h.agreed = agreed
 	for _, m := range list {
-		if p := r.byID(m.GetID()); !m.GetIsLearner() && r.plan.Counted(p) {
-			h.voters = append(h.voters, voter{id: m.GetID(), name: r.nameOf(m), m: p})
+		if p := vs.byID(m.GetID()); !m.GetIsLearner() && vs.plan.Counted(p) {
+			h.voters = append(h.voters, voter{id: m.GetID(), name: vs.nameOf(m), m: p})
 		}
 	}
 	var wg sync.WaitGroup
 	for i := range h.voters {
-		wg.Go(func() { r.examine(ctx, &h.voters[i]) })
+		wg.Go(func() { vs.examine(ctx, &h.voters[i]) })
 	}
 	wg.Wait()
 	return h
 }
 
-func (r *runner) nameOf(m *etcdserverpb.Member) string {
-	if p := r.byID(m.GetID()); p != nil {
-		return p.Name
-	}
-	if m.GetName() != "" {
-		return m.GetName()
-	}
-	return hexID(m.GetID())
-}
-
 // listNow returns the present member list without retries. agreed is false when only a single member's own list is
 // available.
-func (r *runner) listNow(ctx context.Context) (list []*etcdserverpb.Member, agreed bool, err error) {
+func (vs *voters) listNow(ctx context.Context) (list []*etcdserverpb.Member, agreed bool, err error) {
 	var errs []error
 	for _, own := range []bool{false, true} {
-		for _, m := range r.speakers() {
+		for _, m := range vs.speakers() {
 			if err := ctx.Err(); err != nil {
 				return nil, false, err
 			}
-			if !r.host.running(ctx, m) {
+			if !vs.host.running(ctx, m) {
 				if own {
 					errs = append(errs, fmt.Errorf("%s does not answer", m.Name))
 				}
 				continue
 			}
-			if list, err = r.listOf(ctx, m, own); err == nil {
+			if list, err = vs.listOf(ctx, m, own); err == nil {
 				return list, !own, nil
 			}
 			errs = append(errs, fmt.Errorf("%s: %w", m.Name, err))
@@ -227,25 +224,22 @@ func (r *runner) listNow(ctx context.Context) (list []*etcdserverpb.Member, agre
 }
 
 // speakers are the members that may know the member list, the best one first.
-func (r *runner) speakers() []*plan.Member {
-	out := []*plan.Member{r.best()}
-	for i := range r.plan.Members {
-		if m := &r.plan.Members[i]; m != out[0] && !m.Learner &&
-			(m.Action == plan.Keep || m.Action == plan.Start || m.Action == plan.Restart || r.isIn(m)) {
+func (vs *voters) speakers() []*plan.Member {
+	out := []*plan.Member{vs.best()}
+	for i := range vs.plan.Members {
+		if m := &vs.plan.Members[i]; m != out[0] && !m.Learner &&
+			(m.Action == plan.Keep || m.Action == plan.Start || m.Action == plan.Restart || vs.isIn(m)) {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-// isIn reports whether this run has added the member.
-func (r *runner) isIn(m *plan.Member) bool { return r.stepDone(plan.StepPromote, m.Name) }
-
-func (r *runner) listOf(ctx context.Context, m *plan.Member, own bool) ([]*etcdserverpb.Member, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.limits.call)
+func (vs *voters) listOf(ctx context.Context, m *plan.Member, own bool) ([]*etcdserverpb.Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, vs.limits.call)
 	defer cancel()
 	var list []*etcdserverpb.Member
-	err := r.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
+	err := vs.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
 		var opts []clientv3.OpOption
 		if own {
 			opts = append(opts, clientv3.WithSerializable())
@@ -260,27 +254,27 @@ func (r *runner) listOf(ctx context.Context, m *plan.Member, own bool) ([]*etcds
 }
 
 // examine asks one voter for its ID and leader, and makes a read that needs the leader's consent.
-func (r *runner) examine(ctx context.Context, v *voter) {
+func (vs *voters) examine(ctx context.Context, v *voter) {
 	if v.m == nil {
 		v.why = "the plan does not know it"
 		return
 	}
-	if !r.host.running(ctx, v.m) {
+	if !vs.host.running(ctx, v.m) {
 		v.why = "it does not answer"
-		if at := r.host.place(v.m); at != "" {
+		if at := vs.host.place(v.m); at != "" {
 			v.why += " at " + at
 		}
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.limits.call)
+	ctx, cancel := context.WithTimeout(ctx, vs.limits.call)
 	defer cancel()
-	st, err := r.status(ctx, v.m)
+	st, err := vs.status(ctx, v.m)
 	switch {
 	case err != nil:
 		v.why = err.Error()
 	case st.Header.GetMemberId() != v.id:
 		v.why = fmt.Sprintf("member %x answers in its place", st.Header.GetMemberId())
-	case st.Header.GetClusterId() != uint64(r.plan.Cluster.ID):
+	case st.Header.GetClusterId() != uint64(vs.plan.Cluster.ID):
 		v.why = fmt.Sprintf("it belongs to cluster %x", st.Header.GetClusterId())
 	case st.IsLearner:
 		v.why = "it is a learner still"
@@ -292,7 +286,7 @@ func (r *runner) examine(ctx context.Context, v *voter) {
 	if !v.answers {
 		return
 	}
-	err = r.ask(ctx, v.m, func(ctx context.Context, c *clientv3.Client) error {
+	err = vs.ask(ctx, v.m, func(ctx context.Context, c *clientv3.Client) error {
 		_, err := c.Get(ctx, probeKey, clientv3.WithCountOnly())
 		return err
 	})
@@ -303,12 +297,12 @@ func (r *runner) examine(ctx context.Context, v *voter) {
 
 // rule is what the voters allow now. kind and m are the step and its member, for steps that need a majority of the
 // others.
-func (r *runner) rule(ctx context.Context, n need, kind plan.StepKind, m *plan.Member) ruling {
+func (vs *voters) rule(ctx context.Context, n need, kind plan.StepKind, m *plan.Member) ruling {
 	if m != nil && m.Action == plan.Retire {
 		return ruling{allowed: true} // the cluster has removed it, so it does not vote
 	}
-	h := r.count(ctx)
-	if n == everyVoter && !r.sandbox { // there some voters may have no copy
+	h := vs.count(ctx)
+	if n == everyVoter && !vs.sandbox { // there some voters may have no copy
 		return h.allServe()
 	}
 	switch kind {
@@ -317,7 +311,7 @@ func (r *runner) rule(ctx context.Context, n need, kind plan.StepKind, m *plan.M
 	case plan.StepRemove:
 		return h.mayRemove(m.Name, uint64(m.ID))
 	case plan.StepAdd:
-		return h.mayAdd(m.Name, !r.plan.Cluster.KnowsLearners())
+		return h.mayAdd(m.Name, !vs.plan.Cluster.KnowsLearners())
 	}
 	return h.decides()
 }
@@ -327,27 +321,27 @@ var errNoMajority = errors.New("gave up waiting for a majority; this step has ch
 
 // quorum waits until the voters allow a step. It names the voters it waits for, and how to start them. A person may
 // give up at each question; a run without a person gives up after QuorumWait.
-func (r *runner) quorum(ctx context.Context, n need, kind plan.StepKind, m *plan.Member) error {
-	if !r.guarded || n == noVoters {
+func (vs *voters) quorum(ctx context.Context, n need, kind plan.StepKind, m *plan.Member) error {
+	if !vs.guarded || n == noVoters {
 		return nil
 	}
-	said, patience := "", r.patience()
+	said, patience := "", vs.patience()
 	since := time.Now()
 	for {
-		now := r.rule(ctx, n, kind, m)
+		now := vs.rule(ctx, n, kind, m)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if now.allowed {
-			r.allowed(now, said != "")
+			vs.allowed(now, said != "")
 			return nil
 		}
 		if text := now.waits(); text != said {
 			said = text
-			r.notice("waiting: " + text)
+			vs.notice("waiting: " + text)
 		}
 		if time.Since(since) >= patience {
-			if err := r.askOn(ctx, &now, time.Since(since)); err != nil {
+			if err := vs.askOn(ctx, &now, time.Since(since)); err != nil {
 				return err
 			}
 			since = time.Now()
@@ -355,17 +349,17 @@ func (r *runner) quorum(ctx context.Context, n need, kind plan.StepKind, m *plan
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(r.limits.recount):
+		case <-time.After(vs.limits.recount):
 		}
 	}
 }
 
-func (r *runner) allowed(now ruling, waited bool) {
+func (vs *voters) allowed(now ruling, waited bool) {
 	if waited {
-		r.notice("a majority serves again: the repair continues")
+		vs.notice("a majority serves again: the repair continues")
 	}
 	if now.caution != "" {
-		r.notice(now.caution)
+		vs.notice(now.caution)
 	}
 }
 
@@ -373,36 +367,27 @@ func (r *runner) allowed(now ruling, waited bool) {
 const askFirst = 15 * time.Second
 
 // patience is how long a step waits for voters before it asks or gives up.
-func (r *runner) patience() time.Duration {
+func (vs *voters) patience() time.Duration {
 	switch {
-	case r.live == nil:
-		return r.limits.step
-	case r.live.prompted():
-		return min(askFirst, r.live.QuorumWait)
+	case vs.live == nil:
+		return vs.limits.step
+	case vs.live.prompted():
+		return min(askFirst, vs.live.QuorumWait)
 	}
-	return r.live.QuorumWait
+	return vs.live.QuorumWait
 }
 
 // askOn asks a person whether to keep waiting; without one the wait is over.
-func (r *runner) askOn(ctx context.Context, now *ruling, waited time.Duration) error {
-	if r.live == nil || !r.live.prompted() {
+func (vs *voters) askOn(ctx context.Context, now *ruling, waited time.Duration) error {
+	if vs.live == nil || !vs.live.prompted() {
 		return fmt.Errorf("%w after %v: %s", errNoMajority, waited.Round(time.Second), now.waits())
 	}
-	text := append([]string{"the step waits: " + now.text}, now.bringBack(r.plan)...)
-	err := r.live.Prompt(ctx, append(text, "then the voters are counted again; this step has changed nothing yet"))
+	text := append([]string{"the step waits: " + now.text}, now.bringBack(vs.plan)...)
+	err := vs.live.Prompt(ctx, append(text, "then the voters are counted again; this step has changed nothing yet"))
 	if errors.Is(err, ErrStopped) {
 		return fmt.Errorf("%w (%w): %s", errNoMajority, err, now.waits())
 	}
 	return err
-}
-
-// notice reports something to the operator, and keeps it for the outcome.
-func (r *runner) notice(text string) {
-	r.say(text)
-	r.out.Notes = append(r.out.Notes, text)
-	if r.live != nil && r.live.Notice != nil {
-		r.live.Notice(text)
-	}
 }
 
 // waits says what is missing and which members would help.
@@ -435,4 +420,22 @@ func (w *ruling) bringBack(p *plan.Plan) []string {
 		}
 	}
 	return out
+}
+
+// lacks says what a failed step lacked of the voters; noVoters when it failed for another reason. The step is repeated
+// once it has that: repeated steps do no harm.
+func (vs *voters) lacks(ctx context.Context, a action, err error) need {
+	for _, final := range []error{ErrStopped, errNoMajority, errHashes} {
+		if errors.Is(err, final) {
+			return noVoters
+		}
+	}
+	switch {
+	case !vs.guarded || a.needs == noVoters:
+	case errors.Is(err, errNotConnected):
+		return everyVoter
+	case !vs.rule(ctx, a.general(), "", nil).allowed:
+		return a.general()
+	}
+	return noVoters
 }

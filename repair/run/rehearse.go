@@ -116,9 +116,10 @@ func (s *session) sandboxed(ctx context.Context, mode plan.Mode, work string, th
 	s.out.Way, s.out.Server = way.Uses, server.String()
 	st := &stage{dir: work, say: s.o.Progress, runs: map[string]*node.Member{},
 		clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
-	r := &runner{plan: s.plan, steps: steps.Steps, host: st, j: s.j, out: s.out, limits: s.o.limits, say: s.o.Progress,
-		sandbox: true, guarded: way.Uses == plan.Live,
-		noops: sandboxFillers(server.Version), backup: filepath.Join(work, "backup.db"), write: throwAway}
+	r := newRunner(s.state(), st, s.o.limits)
+	r.steps, r.backup = steps.Steps, filepath.Join(work, "backup.db")
+	r.sandbox, r.guarded, r.write = true, way.Uses == plan.Live, throwAway
+	r.noops = sandboxFillers(server.Version)
 	if release.Exact(server.Version.Minor, server.Version.Patch).Has(release.LogTrimmedOften).Excluded() {
 		st.snapshotCount = 100
 	}

@@ -9,9 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
-	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // host is where members run: a sandbox, or the machines of the real cluster. Steps use it only through this interface.
@@ -56,29 +54,19 @@ func defaultLimits() limits {
 
 // runner does the steps of one procedure.
 type runner struct {
-	plan   *plan.Plan
-	steps  []plan.Step
-	host   host
-	j      *journal
-	out    *Outcome
-	limits limits
-	say    func(string)
-	// sandbox is true when the members are copies.
-	sandbox bool
-	// guarded is true when the cluster serves while it is repaired: then no step may take away its majority.
-	guarded bool
+	*voters
+	drifts drifts
+	left   leftDirs
 	// noops is how many proposals make the leader drop the start of its in-memory log, see fillers.
 	noops int
-	// backup is the file that step backup writes.
-	backup string
-	// live are the operator's choices for a running cluster; nil in a sandbox.
-	live *LiveOptions
-	// clones is true when the members are clones: a voter that never started is still listed.
-	clones bool
-	// some are the present members, nil for all that the plan keeps.
-	some []*plan.Member
 	// write makes the proof write a key through each member, not only propose; for copies.
 	write bool
+}
+
+// newRunner returns a runner for members on a host.
+func newRunner(s *runState, h host, l limits) *runner {
+	c := &cluster{runState: s, host: h, limits: l}
+	return &runner{voters: &voters{cluster: c}, drifts: drifts{c}, left: leftDirs{c}}
 }
 
 // action is what a run does for a kind of step.
@@ -249,45 +237,6 @@ func (a action) general() need {
 // errNotConnected is a refusal by the servers' strict reconfiguration checks while a voter is down.
 var errNotConnected = errors.New("etcd adds no member while a voter is not connected")
 
-// lacks says what a failed step lacked of the voters; noVoters when it failed for another reason. The step is repeated
-// once it has that: repeated steps do no harm.
-func (r *runner) lacks(ctx context.Context, a action, err error) need {
-	for _, final := range []error{ErrStopped, errNoMajority, errHashes} {
-		if errors.Is(err, final) {
-			return noVoters
-		}
-	}
-	switch {
-	case !r.guarded || a.needs == noVoters:
-	case errors.Is(err, errNotConnected):
-		return everyVoter
-	case !r.rule(ctx, a.general(), "", nil).allowed:
-		return a.general()
-	}
-	return noVoters
-}
-
-func (r *runner) unfinished(step string, err error) error {
-	return &UnfinishedError{Step: step, Journal: r.j.path, Err: err,
-		Hint: "the journal " + r.j.path + " shows the progress; the same command continues from there" + r.orBack()}
-}
-
-// orBack names the command that says how to undo the run.
-func (r *runner) orBack() string {
-	if r.live == nil {
-		return ""
-	}
-	return "; " + shell.Format("etcd-medic repair abort {}", shell.Operand(r.planFile())).String() +
-		" says how to go back"
-}
-
-// note writes a value that later steps need.
-func (r *runner) note(step, name, value string) error {
-	return r.j.write(Record{State: StateNote, Step: step, Values: map[string]string{name: value}})
-}
-
-func (r *runner) best() *plan.Member { return r.plan.Member(r.plan.Best.Name) }
-
 // permanent marks an error that trying again does not cure.
 type permanent struct{ err error }
 
@@ -298,39 +247,5 @@ func (p permanent) Error() string { return p.err.Error() }
 func (p permanent) Unwrap() error { return p.err }
 
 func never(format string, args ...any) error { return permanent{fmt.Errorf(format, args...)} }
-
-// until retries f until it succeeds, the limit is reached or the error is permanent.
-func (r *runner) until(ctx context.Context, limit time.Duration, what string, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	defer progress.Wait(ctx, what).End()
-	var before error
-	for {
-		call, done := context.WithTimeout(ctx, r.limits.call)
-		err := f(call)
-		done()
-		if err != nil && ctx.Err() != nil && before != nil {
-			err = before // an error caused by the time limit itself says nothing
-		}
-		before = err
-		var p permanent
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &p):
-			return fmt.Errorf("%s: %w", what, p.err)
-		case !transient(err):
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		select {
-		case <-ctx.Done():
-			if context.Cause(ctx) == context.Canceled { //nolint:errorlint // the cause is that very value
-				return ctx.Err()
-			}
-			return fmt.Errorf("%s: not within %v: %w", what, limit, err)
-		case <-time.After(r.limits.poll):
-		}
-	}
-}
 
 func round(seconds float64) float64 { return float64(int(seconds*1000+0.5)) / 1000 }

@@ -99,6 +99,11 @@ func (s *session) close() {
 	s.unlock()
 }
 
+// state is what the session knows of a run; the journal must be open, except for live repairs.
+func (s *session) state() *runState {
+	return &runState{plan: s.plan, j: s.j, out: s.out, say: s.o.Progress}
+}
+
 // journal opens the journal for a mode.
 func (s *session) journal(mode plan.Mode) error {
 	j, err := openJournal(s.file, s.plan.Digest, mode, s.o.Again, s.o.observe)

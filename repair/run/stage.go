@@ -223,30 +223,6 @@ func (s *stage) up(ctx context.Context, r *runner, way plan.Mode) ([]string, err
 	return append(notes, more...), err
 }
 
-// stepDone reports whether that step about a member is done according to the journal.
-func (r *runner) stepDone(kind plan.StepKind, member string) bool {
-	st := r.stepOf(kind, member)
-	return st != nil && r.j.state(st.ID) == StateDone
-}
-
-// stepOf is the first step of that kind about a member, nil when there is none.
-func (r *runner) stepOf(kind plan.StepKind, member string) *plan.Step {
-	for i := range r.steps {
-		if st := &r.steps[i]; st.Kind == kind && st.Member == member {
-			return st
-		}
-	}
-	return nil
-}
-
-// doneAt is when that step about a member was recorded as done, zero when it was not.
-func (r *runner) doneAt(kind plan.StepKind, member string) time.Time {
-	if st := r.stepOf(kind, member); st != nil {
-		return r.j.doneAt(st.ID)
-	}
-	return time.Time{}
-}
-
 // launch starts members and waits until they serve. If a member other than the best exits, this is only reported: a
 // majority is enough.
 func (s *stage) launch(ctx context.Context, r *runner, members []*plan.Member) (notes []string, err error) {
