@@ -2,7 +2,10 @@
 // Nothing was done, or nothing of it remains. Commands end with exit code 5.
 package refusal
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Error is a refusal.
 type Error struct {
@@ -28,6 +31,15 @@ func (e *Error) Error() string {
 		return e.What + " refused: " + e.Reason
 	}
 	return "refused: " + e.Reason
+}
+
+// Reason is what an error says without the word that it is a refusal.
+func Reason(err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.What == "" && err.Error() == e.Error() {
+		return e.Reason
+	}
+	return err.Error()
 }
 
 // Advice returns the hint together with the flag that accepts the consequence.

@@ -22,6 +22,8 @@ type Verdict struct {
 	FirstBreak *FirstBreak `json:"firstBreak"`
 	// Statement is the part of Summary that neither the cause nor the ranking has, for pages that show those as well.
 	Statement string `json:"-"`
+	// Problem is Summary without the best members, for pages that show those as well.
+	Problem string `json:"-"`
 }
 
 // Add appends to the statement and so to the summary.
@@ -29,6 +31,9 @@ func (v *Verdict) Add(text string) {
 	v.Summary += text
 	if v.Statement != "" {
 		v.Statement += text
+	}
+	if v.Problem != "" {
+		v.Problem += text
 	}
 }
 
@@ -72,7 +77,9 @@ type Best struct {
 	// Members are all that are equally good, best first.
 	Members []string `json:"members"`
 	// Why says in one sentence what the choice rests on.
-	Why     string `json:"why"`
+	Why string `json:"why"`
+	// For is the part of Why that speaks for the best, without what speaks against the others.
+	For     string `json:"-"`
 	Ranking []Rank `json:"ranking"`
 	Lost    Lost   `json:"lost"`
 }

@@ -100,7 +100,7 @@ func (j *judge) rank() *Best {
 		}
 		b.Ranking = append(b.Ranking, j.rankRow(s, commit))
 	}
-	b.Why = why(b, list)
+	b.Why, b.For = why(b, list)
 	keep := list[j.kept(list)]
 	j.lost(b, members[keep.pos].Label(), keep.pos)
 	j.lostAbove(b, keep)
@@ -269,26 +269,30 @@ func findingIDs(fs []*check.Finding) (ids []string) {
 	return ids
 }
 
-func why(b *Best, list []standing) string {
-	if len(b.Members) == 0 {
-		return "no source is usable in its current state"
+// why says what the choice of the best rests on, and of that what speaks for it.
+func why(b *Best, list []standing) (all, forBest string) {
+	switch {
+	case len(b.Members) == 0:
+		all = "no source is usable in its current state"
+	case len(list) == 1:
+		all = "the only source: " + strings.Join(b.Ranking[0].Reasons, ", ")
+	case len(b.Members) == len(list):
+		all = "all members are equally good"
 	}
-	if len(list) == 1 {
-		return "the only source: " + strings.Join(b.Ranking[0].Reasons, ", ")
-	}
-	if len(b.Members) == len(list) {
-		return "all members are equally good"
+	if all != "" {
+		return all, all
 	}
 	first, last := b.Ranking[0], b.Ranking[len(b.Ranking)-1]
-	said := []string{equally(b.Members) + ": " + strings.Join(first.Reasons, ", ")}
+	forBest = strings.Join(first.Reasons, ", ")
+	said := []string{equally(b.Members) + ": " + forBest}
 	for _, row := range b.Ranking[len(b.Members):] {
 		said = append(said, row.Member+": "+strings.Join(row.Reasons, ", "))
 	}
-	s := strings.Join(said, "; ")
+	all = strings.Join(said, "; ")
 	if first.Lacks.CommittedEntries != last.Lacks.CommittedEntries {
-		s += ". Chosen by the writes each member actually holds, not by auth revision or majority vote"
+		all += ". Chosen by the writes each member actually holds, not by auth revision or majority vote"
 	}
-	return s
+	return all, forBest
 }
 
 // equally names the best member, or several that are equally good.

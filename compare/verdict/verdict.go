@@ -275,6 +275,7 @@ func (j *judge) consequence() {
 		}
 	}
 	if len(j.Best.Members) < len(j.Best.Ranking) {
+		v.Problem = v.Summary
 		v.Summary += "; best: " + strings.Join(j.Best.Members, ", ")
 	}
 }

@@ -53,6 +53,7 @@ func (pl *planner) choose() error {
 			pl.standings(top))
 	}
 	pl.setBest(top[0], "content", pl.r.Best.Why)
+	pl.p.Best.For = pl.r.Best.For
 	pl.p.Best.Equals = top[1:]
 	return nil
 }

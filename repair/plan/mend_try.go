@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/boot"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -231,7 +232,7 @@ func (m *mender) try(ctx context.Context, f *evidence.Facts, res *Mend, peers []
 	did, err := m.trials.Mend(ctx, MendJob{Source: m.specs[f.Name], Peers: peers, Base: base, Repairs: res.Repairs,
 		Compare: m.o.Compare}, func(dir string) { made, why = m.judge(ctx, f, dir, res.rows()) })
 	if err != nil {
-		res.Works, res.Why = false, strings.TrimPrefix(err.Error(), "refused: ")
+		res.Works, res.Why = false, refusal.Reason(err)
 		return
 	}
 	if why != "" {

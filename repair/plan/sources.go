@@ -93,4 +93,3 @@ func (ss *sources) newestRevision() (rev int64) {
 	}
 	return rev
 }
-

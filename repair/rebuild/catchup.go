@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -165,7 +165,7 @@ func (c *CaughtUp) execute(ctx context.Context, o *CatchUpOptions, src evidence.
 		c.DB, c.Executed, c.Doubtful, c.Etcd, c.Missing = out, t.reachable, res.DoubtfulCount, res.Etcd, t.beyond
 		return os.Remove(filepath.Join(c.scratch, "backup"))
 	case errors.As(err, &refused) && refused.Refused():
-		c.Why = strings.TrimPrefix(err.Error(), "refused: ")
+		c.Why = refusal.Reason(err)
 		return nil
 	}
 	return err

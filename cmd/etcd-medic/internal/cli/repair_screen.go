@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 	if p.Mode == plan.RehearseOnly {
 		a.Word, a.Mood = "PLANNED, TO TRY ONLY", render.Doubtful
 	}
-	a.Pairs = [][2]string{{"WRONG", strings.TrimSuffix(p.Verdict.Summary, "; best: "+strings.Join(bestOf(p), ", "))},
+	a.Pairs = [][2]string{{"WRONG", cmp.Or(p.Verdict.Problem, p.Verdict.Summary)},
 		{"KEEP", keepBriefly(p)}, {"LOSES", lostText(p)},
 		{"WAY", string(p.Mode) + ": " + p.Why}, {"TAKES", costText(w)}}
 	if p.Missing != nil {
@@ -59,9 +60,6 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 	return a
 }
 
-// bestOf are the members that the summary of the verdict ends with; KEEP says them.
-func bestOf(p *plan.Plan) []string { return append([]string{p.Best.Name}, p.Best.Equals...) }
-
 // withSaves puts the commands that save data first, and keeps the next command among the three that are shown.
 func withSaves(saves, next []render.Command) []render.Command {
 	if len(saves) <= 2 || len(next) == 0 {
@@ -75,16 +73,7 @@ func keepBriefly(p *plan.Plan) string {
 	if p.Best.Name == "" {
 		return "no member"
 	}
-	why := p.Best.Why
-	for i := range p.Members { // the rows of the other members have the reasons against them
-		if m := &p.Members[i]; m.Name != p.Best.Name && !slices.Contains(p.Best.Equals, m.Name) {
-			why, _, _ = strings.Cut(why, "; "+m.Name+": ")
-		}
-	}
-	if names, said, ok := strings.Cut(why, ": "); ok && strings.HasPrefix(names, p.Best.Name) {
-		why = said
-	}
-	return fmt.Sprintf("%s, revision %d: %s", p.Best.Name, p.Best.Revision, why)
+	return fmt.Sprintf("%s, revision %d: %s", p.Best.Name, p.Best.Revision, cmp.Or(p.Best.For, p.Best.Why))
 }
 
 func stepCount(w *plan.Way) string {
