@@ -14,24 +14,24 @@ import (
 // hands writes the procedure that reseeds members without this program: every command, in order, one member at a time.
 type hands struct {
 	best *evidence.Facts
-	j    *judge
+	j    *advice
 }
 
 // byHand adds that procedure, separate from the other steps. move is true when the best member has to become the leader
 // first.
-func (j *judge) byHand(best string, rest []string, move bool) {
-	i := slices.IndexFunc(j.Facts, func(f evidence.Facts) bool { return f.Name == best })
+func (ad *advice) byHand(best string, rest []string, move bool) {
+	i := slices.IndexFunc(ad.Facts, func(f evidence.Facts) bool { return f.Name == best })
 	if i < 0 || len(rest) == 0 {
 		return
 	}
-	h := hands{&j.Facts[i], j}
+	h := hands{&ad.Facts[i], ad}
 	if move {
 		h.add("make "+best+" the leader: its content is kept",
 			shell.Format("etcdctl --endpoints <CLIENT_URL_OF_THE_LEADER>").
-				Then(h.login()).Then(shell.Format("move-leader {}", j.idOf(best))))
+				Then(h.login()).Then(shell.Format("move-leader {}", ad.idOf(best))))
 	}
 	for _, name := range rest {
-		h.reseed(name, j.idOf(name), j.Members[slices.Index(j.allLabels(), name)].MemberID)
+		h.reseed(name, ad.idOf(name), ad.Members[slices.Index(ad.allLabels(), name)].MemberID)
 	}
 	if len(h.best.Alarms) > 0 {
 		h.add("when all members are back and what raised the alarm is gone",

@@ -13,41 +13,47 @@ import (
 // needed are the checks without which "nothing found" means nothing.
 var needed = map[check.ID]bool{check.W01: true, check.D02: true, check.K03: true, check.K01: true, check.R01: true}
 
+// health decides what a set without errors is called.
+type health struct {
+	*Input
+	Verdict *Verdict
+}
+
 // healthy decides between the healthy classes, or inconclusive when a needed check could not be made.
-func (j *judge) healthy() {
-	v := &j.Verdict
-	if why := j.inconclusive(); why != "" {
+func (hl *health) healthy() {
+	v := hl.Verdict
+	if why := hl.inconclusive(); why != "" {
 		v.Class, v.Summary = check.ClassInconclusive, "nothing wrong was found, but "+why
 		return
 	}
 	v.Health = check.Healthy
 	switch {
-	case has(j.Findings, check.ClassLagging):
+	case has(hl.Findings, check.ClassLagging):
 		v.Class, v.Summary = check.ClassLagging, "members differ only in how far they have applied the log"
-	case has(j.Findings, check.ClassUncommittedTail):
+	case has(hl.Findings, check.ClassUncommittedTail):
 		v.Class, v.Summary = check.ClassUncommittedTail, "logs differ only above the commit index"
-	case j.freshlyRestored():
+	case hl.freshlyRestored():
 		v.Class, v.Summary = check.ClassFreshlyRestored, "written by a restore and not started yet"
-	case j.compactionSkew():
+	case hl.compactionSkew():
 		v.Class, v.Summary = check.ClassCompactionSkew, "only compaction progress or page layout differs, the "+
 			"content is equal"
 	default:
 		v.Class, v.Summary = check.ClassHealthy, "no problem found; members differ only as healthy members do"
-		if n := j.absentVoters(); n > 0 {
+		if n := hl.absentVoters(); n > 0 {
 			v.Summary = fmt.Sprintf("no problem found in this member. Whether it agrees with the other %s cannot be "+
 				"checked without their data dirs", plural.Of(n, "voter", "voters"))
-			if j.onlyBootstrapEntries() {
+			if hl.onlyBootstrapEntries() {
 				v.Summary += ". It holds only the bootstrap of the cluster: it is new, or its data dir was wiped"
 			}
 		}
 	}
-	if why := j.apart(); why != "" {
+	if why := hl.apart(); why != "" {
 		v.Summary += ". Keys were not compared everywhere: " + why
 	}
-	if why := j.withoutLogs(); why != "" && j.comparedAt() > 0 {
-		v.Summary += fmt.Sprintf(". The members hold the same data at revision %d. Not proven: %s", j.comparedAt(), why)
+	if why := hl.withoutLogs(); why != "" && hl.comparedAt() > 0 {
+		v.Summary += fmt.Sprintf(". The members hold the same data at revision %d. Not proven: %s", hl.comparedAt(), why)
 	}
-	for _, f := range j.Findings {
+	for _, f := range hl.Findings {
 		if f.Severity == check.Warning {
 			v.Summary += "; " + f.Title
 		}
@@ -55,11 +61,11 @@ func (j *judge) healthy() {
 }
 
 // comparedAt is the revision at which the keys of the members were compared, 0 when they were not.
-func (j *judge) comparedAt() (rev int64) {
-	if j.Diff == nil {
+func (hl *health) comparedAt() (rev int64) {
+	if hl.Diff == nil {
 		return 0
 	}
-	for _, at := range j.Diff.Revs {
+	for _, at := range hl.Diff.Revs {
 		rev = max(rev, at)
 	}
 	return rev
@@ -67,13 +73,13 @@ func (j *judge) comparedAt() (rev int64) {
 
 // apart says which members could not be compared with the others because of their applied indexes: what one holds, the
 // others have compacted. K03 compares each of them with the log as far as it reaches, which a verdict needs as well.
-func (j *judge) apart() string {
-	if j.Diff == nil {
+func (hl *health) apart() string {
+	if hl.Diff == nil {
 		return ""
 	}
 	var why []string
-	for i := range j.Members {
-		if s := j.Diff.Apart[i]; s != "" && j.Diff.LeftOut[i] == "" {
+	for i := range hl.Members {
+		if s := hl.Diff.Apart[i]; s != "" && hl.Diff.LeftOut[i] == "" {
 			why = append(why, s)
 		}
 	}
@@ -82,17 +88,17 @@ func (j *judge) apart() string {
 
 // absentVoters counts the voters other than the one member that was given. It is 0 when several were given, or the
 // member is alone in its cluster.
-func (j *judge) absentVoters() int {
-	if len(j.Members) != 1 || j.Members[0].Source.Kind != evidence.KindDataDir {
+func (in *Input) absentVoters() int {
+	if len(in.Members) != 1 || in.Members[0].Source.Kind != evidence.KindDataDir {
 		return 0
 	}
-	return max(len(j.Members[0].Membership.Voters)-1, 0)
+	return max(len(in.Members[0].Membership.Voters)-1, 0)
 }
 
 // onlyBootstrapEntries reports whether the log of the only member holds the conf changes of its bootstrap and nothing
 // else.
-func (j *judge) onlyBootstrapEntries() bool {
-	m := j.Members[0]
+func (hl *health) onlyBootstrapEntries() bool {
+	m := hl.Members[0]
 	return m.HasLog() && m.WAL.Summary.LastIndex == check.BootstrapVoters(m)
 }
 
@@ -106,20 +112,20 @@ func has(fs []check.Finding, class check.Class) bool {
 }
 
 // inconclusive says which needed check could not be made although the sources call for it.
-func (j *judge) inconclusive() string {
-	if n := len(j.Unread); n > 0 {
+func (hl *health) inconclusive() string {
+	if n := len(hl.Unread); n > 0 {
 		return fmt.Sprintf("%d of the sources could not be read", n)
 	}
-	for _, f := range j.Findings {
+	for _, f := range hl.Findings {
 		if f.Class == check.ClassInconclusive {
 			return f.Title
 		}
 	}
-	if why := j.undecidedRows(); why != "" {
+	if why := hl.undecidedRows(); why != "" {
 		return why
 	}
-	for _, k := range j.Checks {
-		if k.Outcome != check.NotChecked || !needed[k.ID] || j.notCalledFor(k.ID) {
+	for _, k := range hl.Checks {
+		if k.Outcome != check.NotChecked || !needed[k.ID] || hl.notCalledFor(k.ID) {
 			continue
 		}
 		return fmt.Sprintf("check %s (%s) could not be made: %s", k.ID, k.Title, k.Reason)
@@ -129,13 +135,13 @@ func (j *judge) inconclusive() string {
 
 // undecidedRows says what differs between snapshots of running members that writes between the snapshots may explain,
 // where no log decides it.
-func (j *judge) undecidedRows() string {
-	if j.Diff == nil || j.withoutLogs() == "" {
+func (hl *health) undecidedRows() string {
+	if hl.Diff == nil || hl.withoutLogs() == "" {
 		return ""
 	}
 	var what []string
-	for i := range j.Diff.Buckets {
-		if b := &j.Diff.Buckets[i]; b.Moved > 0 {
+	for i := range hl.Diff.Buckets {
+		if b := &hl.Diff.Buckets[i]; b.Moved > 0 {
 			what = append(what, fmt.Sprintf("%s of bucket %s", plural.Of(b.Moved, "row", "rows"), b.Name))
 		}
 	}
@@ -147,9 +153,9 @@ func (j *judge) undecidedRows() string {
 }
 
 // notCalledFor: a single source needs no comparison, a backup has no log, and a log without a database has no content.
-func (j *judge) notCalledFor(id check.ID) bool {
+func (hl *health) notCalledFor(id check.ID) bool {
 	logs, dbs, entries := 0, 0, 0
-	for _, m := range j.Members {
+	for _, m := range hl.Members {
 		if m.HasWAL() {
 			logs++
 		}
@@ -166,15 +172,15 @@ func (j *judge) notCalledFor(id check.ID) bool {
 	case check.D02:
 		return dbs == 0
 	case check.K01:
-		return len(j.Members) < 2 || dbs < 2 || j.apart() != ""
+		return len(hl.Members) < 2 || dbs < 2 || hl.apart() != ""
 	case check.R01:
 		return entries < 2
 	}
 	return false
 }
 
-func (j *judge) freshlyRestored() bool {
-	for _, m := range j.Members {
+func (hl *health) freshlyRestored() bool {
+	for _, m := range hl.Members {
 		if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartRestore ||
 			m.WAL.Summary.LastIndex != uint64(len(m.WAL.Conf)) {
 			return false
@@ -185,10 +191,10 @@ func (j *judge) freshlyRestored() bool {
 
 // compactionSkew: an unfinished compaction, or marks that differ between members. A member that was removed does not
 // compact any more.
-func (j *judge) compactionSkew() bool {
+func (hl *health) compactionSkew() bool {
 	marks := map[string]bool{}
-	for _, m := range j.Members {
-		if !m.HasDB() || j.Membership().IsRemoved(m) {
+	for _, m := range hl.Members {
+		if !m.HasDB() || hl.Membership().IsRemoved(m) {
 			continue
 		}
 		s, f := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact

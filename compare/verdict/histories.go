@@ -24,79 +24,79 @@ type sharedHistory struct {
 
 // unranked is the ranking where no history can be preferred, because what one lacks of another says nothing. Once the
 // operator keeps a member, the members of other histories lack its whole history, and theirs are lost.
-func (j *judge) unranked(list []standing, why string) *Best {
+func (rk *ranking) unranked(list []standing, why string) *Best {
 	b := &Best{Members: []string{}, Why: why, Ranking: []Rank{}, Lost: Lost{KeyNames: []check.Bytes{}}}
 	var kept *sharedHistory
-	hs := j.histories()
+	hs := rk.histories()
 	for i := range hs {
-		if slices.Contains(j.labels(hs[i].members), j.Keep) {
+		if slices.Contains(rk.labels(hs[i].members), rk.Keep) {
 			kept = &hs[i]
 		}
 	}
 	for _, s := range list {
-		row := Rank{Member: j.Members[s.pos].Label(), Usable: s.usable, Reasons: []string{}}
+		row := Rank{Member: rk.Members[s.pos].Label(), Usable: s.usable, Reasons: []string{}}
 		if kept != nil && !slices.Contains(kept.members, s.pos) {
 			row.Usable = false // not together with the kept one
-			row.Reasons = append(row.Reasons, "its history is another one than that of "+j.Keep)
-			row.Lacks.CommittedEntries, row.Unique.CommittedEntries = j.own(kept.members[0]), j.own(s.pos)
+			row.Reasons = append(row.Reasons, "its history is another one than that of "+rk.Keep)
+			row.Lacks.CommittedEntries, row.Unique.CommittedEntries = rk.own(kept.members[0]), rk.own(s.pos)
 		}
 		b.Ranking = append(b.Ranking, row)
 	}
 	for i := range hs {
 		if kept != nil && &hs[i] != kept {
-			j.giveUp(&b.Lost, hs[i].members[0])
+			rk.giveUp(&b.Lost, hs[i].members[0])
 		}
 	}
 	return b
 }
 
 // own counts the entries of a member's log after those that the histories share.
-func (j *judge) own(pos int) int {
-	entries := j.Members[pos].LastIndex() + 1 - j.Replay.LogDiffs[0].Index
+func (rk *ranking) own(pos int) int {
+	entries := rk.Members[pos].LastIndex() + 1 - rk.Replay.LogDiffs[0].Index
 	return int(entries) //nolint:gosec // the log holds the entry at that index
 }
 
-func (j *judge) giveUp(l *Lost, pos int) {
-	m := j.Members[pos]
-	l.CommittedEntries += j.own(pos)
+func (rk *ranking) giveUp(l *Lost, pos int) {
+	m := rk.Members[pos]
+	l.CommittedEntries += rk.own(pos)
 	if m.HasDB() && m.DB.KV != nil {
 		l.Keys += int(m.DB.KV.LiveKeys)
 	}
-	l.Command = showEntries(m.Label(), j.Replay.LogDiffs[0].Index, m.LastIndex())
+	l.Command = showEntries(m.Label(), rk.Replay.LogDiffs[0].Index, m.LastIndex())
 }
 
 // twoHistories says why no member can be called best by content: committed entries differ, every log begins with a
 // bootstrap or a restore, and not even their first requests are the same, so the sources hold histories of a cluster
 // that was bootstrapped several times under the same IDs. It is "" otherwise. What one history lacks of another, its
 // cluster never committed.
-func (j *judge) twoHistories() string {
-	if s := j.forcedApart(); s != "" {
+func (rk *ranking) twoHistories() string {
+	if s := rk.forcedApart(); s != "" {
 		return s
 	}
-	if j.Replay == nil || len(j.Replay.LogDiffs) == 0 ||
-		slices.ContainsFunc(j.Members, func(m *evidence.Member) bool {
+	if rk.Replay == nil || len(rk.Replay.LogDiffs) == 0 ||
+		slices.ContainsFunc(rk.Members, func(m *evidence.Member) bool {
 			return m.HasLog() && m.WAL.Summary.Start != dumplog.StartBootstrap &&
 				m.WAL.Summary.Start != dumplog.StartRestore
 		}) {
 		return ""
 	}
-	hs := j.histories()
+	hs := rk.histories()
 	if len(hs) < 2 {
 		return ""
 	}
 	var said []string
 	for _, h := range hs {
-		said = append(said, j.describe(h))
+		said = append(said, rk.describe(h))
 	}
 	old, young := hs[0], hs[len(hs)-1]
-	if restores := j.restored(); restores > 0 {
+	if restores := rk.restored(); restores > 0 {
 		return "content cannot decide: the sources are separate clusters with the same IDs, each restored and " +
 			"started by itself. " + strings.Join(said, "; ") + ". None has what the others acknowledged: choose the " +
 			"history to keep, then copy over what the others hold"
 	}
 	s := "content cannot decide: the sources are separate clusters with the same IDs. " + strings.Join(said, "; ")
 	if old.begun.Before(young.begun) {
-		names, keeps := j.namesOf(young), j.namesOf(old)
+		names, keeps := rk.namesOf(young), rk.namesOf(old)
 		s += fmt.Sprintf(". If these are the hosts of one cluster, %s lost their data, were started as new and "+
 			"bootstrapped it again. Then only %s hold the earlier data, "+
 			"and what was written since is on %s. Start none of them until one history is chosen", names, keeps,
@@ -106,16 +106,16 @@ func (j *judge) twoHistories() string {
 }
 
 // forcedSides are the forced start at which the logs part, and the members on its two sides; nil otherwise.
-func (j *judge) forcedSides() (run *replay.Forced, sides [][]int) {
-	if j.Replay == nil || len(j.Replay.LogDiffs) == 0 {
+func (rk *ranking) forcedSides() (run *replay.Forced, sides [][]int) {
+	if rk.Replay == nil || len(rk.Replay.LogDiffs) == 0 {
 		return nil, nil
 	}
-	d := j.Replay.LogDiffs[0]
+	d := rk.Replay.LogDiffs[0]
 	if len(d.Versions) != 2 {
 		return nil, nil
 	}
-	for i := range j.Replay.Forced {
-		if r := &j.Replay.Forced[i]; r.First <= d.Index && d.Index <= r.Last {
+	for i := range rk.Replay.Forced {
+		if r := &rk.Replay.Forced[i]; r.First <= d.Index && d.Index <= r.Last {
 			return r, d.Versions
 		}
 	}
@@ -124,24 +124,24 @@ func (j *judge) forcedSides() (run *replay.Forced, sides [][]int) {
 
 // forcedApart says why no member can be called best where a new cluster was forced on one of them and others continued
 // without it, a majority or not: which of the two is the cluster now, only its operators know. It is "" otherwise.
-func (j *judge) forcedApart() string {
-	run, _ := j.forcedSides()
+func (rk *ranking) forcedApart() string {
+	run, _ := rk.forcedSides()
 	if run == nil {
 		return ""
 	}
 	var said []string
-	for _, h := range j.histories() {
-		said = append(said, j.describe(h))
+	for _, h := range rk.histories() {
+		said = append(said, rk.describe(h))
 	}
 	slices.Sort(said)
 	return fmt.Sprintf("content cannot decide: a new cluster was forced on %s at entry %d, and the other side holds "+
 		"other committed entries from there on. %s. Neither has what the other acknowledged: choose the history to "+
-		"keep, then copy over what the other holds", j.Members[run.Member].Label(), run.First, strings.Join(said, "; "))
+		"keep, then copy over what the other holds", rk.Members[run.Member].Label(), run.First, strings.Join(said, "; "))
 }
 
 // restored counts the sources whose log begins with a restore.
-func (j *judge) restored() (n int) {
-	for _, m := range j.Members {
+func (rk *ranking) restored() (n int) {
+	for _, m := range rk.Members {
 		if m.HasLog() && m.WAL.Summary.Start == dumplog.StartRestore {
 			n++
 		}
@@ -151,15 +151,15 @@ func (j *judge) restored() (n int) {
 
 // histories groups the members by the first request after their common beginning, the oldest history first; where a
 // forced start parted them, by the side that they are on.
-func (j *judge) histories() []sharedHistory {
+func (rk *ranking) histories() []sharedHistory {
 	var out []sharedHistory
-	if _, sides := j.forcedSides(); sides != nil {
+	if _, sides := rk.forcedSides(); sides != nil {
 		for _, members := range sides {
 			out = append(out, sharedHistory{members: members})
 		}
 		return out
 	}
-	for i, m := range j.Members {
+	for i, m := range rk.Members {
 		if !m.HasWAL() || m.WAL.First.ID == 0 {
 			continue
 		}
@@ -174,11 +174,11 @@ func (j *judge) histories() []sharedHistory {
 	return out
 }
 
-func (j *judge) namesOf(h sharedHistory) string { return strings.Join(j.labels(h.members), ", ") }
+func (rk *ranking) namesOf(h sharedHistory) string { return strings.Join(rk.labels(h.members), ", ") }
 
-func (j *judge) describe(h sharedHistory) string {
-	m := j.Members[h.members[0]]
-	s := fmt.Sprintf("%s: log to %d/%d", j.namesOf(h), m.WAL.Summary.LastTerm, m.LastIndex())
+func (rk *ranking) describe(h sharedHistory) string {
+	m := rk.Members[h.members[0]]
+	s := fmt.Sprintf("%s: log to %d/%d", rk.namesOf(h), m.WAL.Summary.LastTerm, m.LastIndex())
 	if m.HasDB() && m.DB.KV != nil {
 		s += fmt.Sprintf(", revision %d, %s", m.CurrentRevision(), plural.Of(int(m.DB.KV.LiveKeys), "key", "keys"))
 	}
@@ -189,14 +189,14 @@ func (j *judge) describe(h sharedHistory) string {
 }
 
 // nextHistories leaves the choice to the operator and shows what each history holds.
-func (j *judge) nextHistories(add func(text string, command shell.Command)) {
+func (ad *advice) nextHistories(add func(text string, command shell.Command)) {
 	add("keep every data dir unchanged and start no member: if both histories meet, one overwrites the other", none)
-	for _, h := range j.histories() {
-		label := j.Members[h.members[0]].Label()
-		add("see what "+j.namesOf(h)+" holds", shell.Format("etcd-medic extract {} --format jsonl -o {}.jsonl",
+	for _, h := range ad.ranking.histories() {
+		label := ad.Members[h.members[0]].Label()
+		add("see what "+ad.ranking.namesOf(h)+" holds", shell.Format("etcd-medic extract {} --format jsonl -o {}.jsonl",
 			shell.Source(label), shell.FileName(label)))
 	}
 	add("plan the repair with the history to keep, and copy the other's keys from the extract",
-		shell.Format("etcd-medic repair plan").Sources(j.allLabels()...).
+		shell.Format("etcd-medic repair plan").Sources(ad.allLabels()...).
 			Then(shell.Format("--best <MEMBER> -o plan.yaml")))
 }

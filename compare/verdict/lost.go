@@ -12,9 +12,9 @@ import (
 const maxLost = 100
 
 // lost lists the required effects that the kept member lacks and that another member or only the log shows.
-func (j *judge) lost(b *Best, label string, pos int) {
+func (rk *ranking) lost(b *Best, label string, pos int) {
 	b.Lost.KeyNames = []check.Bytes{}
-	rp := j.Replay
+	rp := rk.Replay
 	if rp == nil || len(b.Members) == 0 {
 		return
 	}
@@ -36,7 +36,7 @@ func (j *judge) lost(b *Best, label string, pos int) {
 			}
 		}
 		if len(b.Lost.Entries) < maxLost {
-			b.Lost.Entries = append(b.Lost.Entries, j.lostEntry(e))
+			b.Lost.Entries = append(b.Lost.Entries, rk.lostEntry(e))
 		}
 	}
 	if rp.EventCount > len(rp.Events) {
@@ -52,15 +52,15 @@ func (j *judge) lost(b *Best, label string, pos int) {
 }
 
 // lostAbove adds the committed entries above a source that nobody can supply it with.
-func (j *judge) lostAbove(b *Best, s standing) {
+func (rk *ranking) lostAbove(b *Best, s standing) {
 	if !s.outside || s.behind == 0 || len(b.Members) == 0 {
 		return
 	}
 	b.Lost.Behind = int(s.behind)
 	b.Lost.CommittedEntries += b.Lost.Behind
-	m := j.Members[s.pos]
+	m := rk.Members[s.pos]
 	first := max(m.LastIndex(), m.ConsistentIndex()) + 1
-	for _, o := range j.Members {
+	for _, o := range rk.Members {
 		if last := first + s.behind - 1; b.Lost.Command.IsZero() && o.HasLog() && o.WAL.Summary.FirstIndex <= first &&
 			o.LastIndex() >= last {
 			b.Lost.Command = showEntries(o.Label(), first, last)
@@ -73,10 +73,10 @@ func showEntries(label string, first, last uint64) shell.Command {
 	return shell.Format("etcd-medic dumplog {} --index {}..{} --values -w jsonl", shell.Source(label), first, last)
 }
 
-func (j *judge) lostEntry(e *replay.Event) LostEntry {
-	l := LostEntry{Term: e.Term, Index: e.Index, What: e.What, HeldBy: j.labels(e.Holding)}
+func (rk *ranking) lostEntry(e *replay.Event) LostEntry {
+	l := LostEntry{Term: e.Term, Index: e.Index, What: e.What, HeldBy: rk.labels(e.Holding)}
 	if e.Proposer != 0 {
-		l.ProposedBy = j.Members.MemberName(e.Proposer)
+		l.ProposedBy = rk.Members.MemberName(e.Proposer)
 	}
 	return l
 }

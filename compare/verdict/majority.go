@@ -11,26 +11,26 @@ import (
 // each other and not with it. Keys that the replay has judged are left out. These are keys with an outcome that it
 // blames on a member, and keys whose record was written by a replayed entry: its revision may have moved because of
 // another entry. The rows are bounded, and so is the count.
-func (j *judge) againstMajority(list []standing) {
-	if j.Diff == nil {
+func (rk *ranking) againstMajority(list []standing) {
+	if rk.Diff == nil {
 		return
 	}
-	key := j.Diff.Find("key")
+	key := rk.Diff.Find("key")
 	if key == nil {
 		return
 	}
-	told := j.toldByLog()
+	told := rk.toldByLog()
 	for i := range key.Rows {
 		row := &key.Rows[i]
-		if told[string(row.Key)] || j.replayed(row) {
+		if told[string(row.Key)] || rk.replayed(row) {
 			continue
 		}
-		most, takers := j.largestGroup(row)
+		most, takers := rk.largestGroup(row)
 		if 2*len(most) <= takers {
 			continue
 		}
 		for k := range list {
-			if pos := list[k].pos; j.Diff.TookPart("key", pos) && !sameCell(row.Cells[pos], row.Cells[most[0]]) {
+			if pos := list[k].pos; rk.Diff.TookPart("key", pos) && !sameCell(row.Cells[pos], row.Cells[most[0]]) {
 				list[k].minority++
 			}
 		}
@@ -39,14 +39,14 @@ func (j *judge) againstMajority(list []standing) {
 
 // oddOnes counts for each member the findings in which it differs from a majority that agrees, where nothing shows who
 // is wrong.
-func (j *judge) oddOnes(list []standing) {
-	for i := range j.Findings {
-		f := &j.Findings[i]
+func (rk *ranking) oddOnes(list []standing) {
+	for i := range rk.Findings {
+		f := &rk.Findings[i]
 		if !f.Undecided || f.Severity.Rank() < check.Error.Rank() {
 			continue
 		}
 		for k := range list {
-			if slices.Contains(f.Odd, j.Members[list[k].pos].Label()) {
+			if slices.Contains(f.Odd, rk.Members[list[k].pos].Label()) {
 				list[k].minority++
 			}
 		}
@@ -55,13 +55,13 @@ func (j *judge) oddOnes(list []standing) {
 
 // replayed reports whether the replay compared a record of the row with its entry. It is above the start of each model,
 // and above every compact revision: below that, a missing record proves nothing.
-func (j *judge) replayed(row *diff.Row) bool {
-	rp := j.Replay
+func (rk *ranking) replayed(row *diff.Row) bool {
+	rp := rk.Replay
 	if rp == nil {
 		return false
 	}
 	for i, cell := range row.Cells {
-		if cell != nil && rp.Members[i].Checked && cell.Mod > max(rp.Members[i].BaseRevision, j.compacted()) {
+		if cell != nil && rp.Members[i].Checked && cell.Mod > max(rp.Members[i].BaseRevision, rk.compacted()) {
 			return true
 		}
 	}
@@ -69,8 +69,8 @@ func (j *judge) replayed(row *diff.Row) bool {
 }
 
 // compacted is the highest compact revision of all members.
-func (j *judge) compacted() (rev int64) {
-	for _, m := range j.Members {
+func (rk *ranking) compacted() (rev int64) {
+	for _, m := range rk.Members {
 		if m.HasDB() {
 			rev = max(rev, m.CompactRevision())
 		}
@@ -79,12 +79,12 @@ func (j *judge) compacted() (rev int64) {
 }
 
 // toldByLog are the keys of entries that ended differently on the members according to the replay.
-func (j *judge) toldByLog() map[string]bool {
+func (rk *ranking) toldByLog() map[string]bool {
 	told := map[string]bool{}
-	if j.Replay == nil {
+	if rk.Replay == nil {
 		return told
 	}
-	for _, e := range j.Replay.Events {
+	for _, e := range rk.Replay.Events {
 		for _, k := range e.Keys {
 			told[k] = true
 		}
@@ -93,15 +93,15 @@ func (j *judge) toldByLog() map[string]bool {
 }
 
 // largestGroup returns the members that hold the row alike, of the largest such group, and how many were compared.
-func (j *judge) largestGroup(row *diff.Row) (most []int, takers int) {
+func (rk *ranking) largestGroup(row *diff.Row) (most []int, takers int) {
 	for i := range row.Cells {
-		if !j.Diff.TookPart("key", i) {
+		if !rk.Diff.TookPart("key", i) {
 			continue
 		}
 		takers++
 		var group []int
 		for k := range row.Cells {
-			if j.Diff.TookPart("key", k) && sameCell(row.Cells[i], row.Cells[k]) {
+			if rk.Diff.TookPart("key", k) && sameCell(row.Cells[i], row.Cells[k]) {
 				group = append(group, k)
 			}
 		}

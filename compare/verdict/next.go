@@ -22,43 +22,52 @@ var needsOthers = map[check.Class]bool{check.ClassDataDivergence: true, check.Cl
 	check.ClassMemberLostData: true,
 	check.ClassWALDamage:      true, check.ClassSnapshotDamage: true, check.ClassDBDamage: true}
 
+// advice lists what to do now.
+type advice struct {
+	*Input
+	ranking *ranking
+	Verdict Verdict
+	Best    *Best
+	Next    []Next
+}
+
 // next says what to do now. Every report ends with at least one step.
-func (j *judge) next() {
+func (ad *advice) next() {
 	add := func(text string, command shell.Command) {
 		same := func(n Next) bool {
 			return n.Command.Equal(command) && (n.Text == text || !command.IsZero())
 		}
-		if !slices.ContainsFunc(j.Next, same) {
-			j.Next = append(j.Next, Next{Text: text, Command: command})
+		if !slices.ContainsFunc(ad.Next, same) {
+			ad.Next = append(ad.Next, Next{Text: text, Command: command})
 		}
 	}
-	for _, s := range j.Unread {
+	for _, s := range ad.Unread {
 		add("make source "+s.Name+" readable and run again: "+s.Error, none)
 	}
-	if len(j.Members) == 1 && needsOthers[j.Verdict.Class] {
-		j.nextAlone(add)
+	if len(ad.Members) == 1 && needsOthers[ad.Verdict.Class] {
+		ad.nextAlone(add)
 		return
 	}
-	if !j.Mixed && j.twoHistories() != "" {
-		j.nextHistories(add)
+	if !ad.Mixed && ad.ranking.twoHistories() != "" {
+		ad.nextHistories(add)
 		return
 	}
-	switch j.Verdict.Class {
+	switch ad.Verdict.Class {
 	case check.ClassDataDivergence, check.ClassLatentDivergence:
-		j.nextDivergence(add)
+		ad.nextDivergence(add)
 	case check.ClassMemberLostData:
-		j.nextLostData(add)
+		ad.nextLostData(add)
 	case check.ClassWALDamage, check.ClassSnapshotDamage, check.ClassDBDamage:
-		j.nextDamage(add)
+		ad.nextDamage(add)
 	case check.ClassMembership:
-		for _, f := range j.Findings {
+		for _, f := range ad.Findings {
 			for _, m := range f.Remedy {
 				add(m.Text, m.Command)
 			}
 		}
-		j.nextPlan(add)
+		ad.nextPlan(add)
 		add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange",
-			j.first()))
+			ad.first()))
 	case check.ClassForeignCluster:
 		add("sort the sources by cluster ID and diagnose each cluster on its own", none)
 	case check.ClassBackupDamaged:
@@ -66,14 +75,14 @@ func (j *judge) next() {
 			add(s.Text, s.Command)
 		}
 	case check.ClassInconclusive:
-		for i := range j.Facts {
-			if f := &j.Facts[i]; f.DB == nil && j.kindOf(f.Name) == evidence.KindDataDir {
-				j.nextMissingDB(f, add)
+		for i := range ad.Facts {
+			if f := &ad.Facts[i]; f.DB == nil && ad.kindOf(f.Name) == evidence.KindDataDir {
+				ad.nextMissingDB(f, add)
 			}
 		}
 		add("add the missing files (--full: checks that could not be made) and run again", none)
 	default:
-		j.nextHealthy(add)
+		ad.nextHealthy(add)
 	}
 }
 
@@ -86,19 +95,19 @@ func BackupNext() []Next {
 	}
 }
 
-func (j *judge) first() shell.Word { return shell.Source(j.Members[0].Label()) }
+func (in *Input) first() shell.Word { return shell.Source(in.Members[0].Label()) }
 
-func (j *judge) bestAndRest() (string, []string) {
-	if j.Best == nil || len(j.Best.Members) == 0 {
+func (ad *advice) bestAndRest() (string, []string) {
+	if ad.Best == nil || len(ad.Best.Members) == 0 {
 		return "", nil
 	}
-	best := j.Best.Members[0]
+	best := ad.Best.Members[0]
 	good := map[string]bool{}
-	for _, m := range j.Best.Members {
+	for _, m := range ad.Best.Members {
 		good[m] = true
 	}
 	var rest []string
-	for _, row := range j.Best.Ranking {
+	for _, row := range ad.Best.Ranking {
 		if !good[row.Member] {
 			rest = append(rest, row.Member)
 		}
@@ -107,45 +116,45 @@ func (j *judge) bestAndRest() (string, []string) {
 }
 
 // nextAlone leaves out the steps that need other members and says which files to fetch next.
-func (j *judge) nextAlone(add func(text string, command shell.Command)) {
-	if j.nextMend(add) {
-		j.nextCause(add)
+func (ad *advice) nextAlone(add func(text string, command shell.Command)) {
+	if ad.nextMend(add) {
+		ad.nextCause(add)
 		return
 	}
 	add("keep this copy unchanged and copy the data dirs of the other members (each server stopped): one data dir is "+
 		"not enough to tell which member is right",
-		shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", j.first()))
-	if j.Best == nil || len(j.Best.Members) == 0 {
+		shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", ad.first()))
+	if ad.Best == nil || len(ad.Best.Members) == 0 {
 		add("without other members, if nothing can be repaired: restore from the newest sound backup", none)
 	}
-	for _, f := range j.Findings {
+	for _, f := range ad.Findings {
 		if f.Check == check.C05 {
 			add(f.Remedy[0].Text, f.Remedy[0].Command)
 		}
 	}
-	j.nextRebuild(add)
-	j.nextUpgrade(add)
+	ad.nextRebuild(add)
+	ad.nextUpgrade(add)
 }
 
 // nextRebuild offers the database that results from the log when every entry takes effect once. It needs logs that
 // reach back to the first entry and a member whose database lacks some of it.
-func (j *judge) nextRebuild(add func(text string, command shell.Command)) {
-	if j.Best != nil && j.Best.Lost.CommittedEntries > 0 && j.logsAreWhole() {
+func (ad *advice) nextRebuild(add func(text string, command shell.Command)) {
+	if ad.Best != nil && ad.Best.Lost.CommittedEntries > 0 && ad.logsAreWhole() {
 		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A "+
 			"new cluster restored from it loses none of them",
-			j.rebuildCommand())
+			ad.rebuildCommand())
 	}
 }
 
 // logsAreWhole reports whether the sources' logs, taken together, hold every entry of the cluster.
-func (j *judge) logsAreWhole() bool {
-	rp := j.Replay
+func (ad *advice) logsAreWhole() bool {
+	rp := ad.Replay
 	return rp != nil && rp.First == 1 && len(rp.Gaps) == 0
 }
 
-func (j *judge) rebuildCommand() shell.Command {
+func (ad *advice) rebuildCommand() shell.Command {
 	cmd := shell.Format("etcd-medic rebuild")
-	for _, m := range j.Members {
+	for _, m := range ad.Members {
 		if m.HasWAL() {
 			cmd = cmd.With("--log", shell.Source(m.Label()))
 		}
@@ -154,9 +163,9 @@ func (j *judge) rebuildCommand() shell.Command {
 }
 
 // nextUpgrade names the versions without the defect.
-func (j *judge) nextUpgrade(add func(text string, command shell.Command)) {
-	for i := range j.Causes {
-		if fixes := j.upgradesFor(&j.Causes[i]); fixes != "" {
+func (ad *advice) nextUpgrade(add func(text string, command shell.Command)) {
+	for i := range ad.Causes {
+		if fixes := ad.upgradesFor(&ad.Causes[i]); fixes != "" {
 			add("upgrade every member past the defect ("+fixes+"), or it comes back at the next restart", none)
 			return
 		}
@@ -164,16 +173,16 @@ func (j *judge) nextUpgrade(add func(text string, command shell.Command)) {
 }
 
 // upgradesFor names the releases without the defect that the members can be upgraded to, "" if they all have the fix.
-func (j *judge) upgradesFor(k *Cause) string {
+func (ad *advice) upgradesFor(k *Cause) string {
 	var versions []release.Version
-	for _, m := range j.Members {
+	for _, m := range ad.Members {
 		versions = append(versions, m.Version.Release())
 	}
 	return release.Text(release.Upgrades(k.FixedIn, versions...))
 }
 
-func (j *judge) nextDivergence(add func(text string, command shell.Command)) {
-	best, rest := j.bestAndRest()
+func (ad *advice) nextDivergence(add func(text string, command shell.Command)) {
+	best, rest := ad.bestAndRest()
 	add("stop writes to the cluster; keep the copied data dirs unchanged", none)
 	if best == "" {
 		add("no member is usable in its current state: restore from the newest sound backup", none)
@@ -182,92 +191,92 @@ func (j *judge) nextDivergence(add func(text string, command shell.Command)) {
 	if len(rest) == 0 {
 		add("the members are equally good: choose the one to keep and reseed the others from it", none)
 	}
-	if n := j.Best.Lost.CommittedEntries; n > 0 {
+	if n := ad.Best.Lost.CommittedEntries; n > 0 {
 		add(fmt.Sprintf("save the %s that %s is missing before you reseed anything",
-			plural.Of(n, "committed write", "committed writes"), j.keptLabel(best)), j.Best.Lost.Command)
+			plural.Of(n, "committed write", "committed writes"), ad.keptLabel(best)), ad.Best.Lost.Command)
 	}
-	if n, proposers := j.Best.Lost.Nowhere(j.sourceNames()); n > 0 && len(proposers) > 0 {
+	if n, proposers := ad.Best.Lost.Nowhere(ad.sourceNames()); n > 0 && len(proposers) > 0 {
 		add(fmt.Sprintf("before you choose: no source's database holds %d of these entries; %s proposed them and is "+
 			"not among the sources. Copy its data dir and diagnose again: it may be the better member",
 			n, strings.Join(proposers, ", ")), none)
 	}
-	j.nextRebuild(add)
-	add("see which keys differ where", shell.Format("etcd-medic compare").Sources(j.allLabels()...))
-	j.nextPlan(add)
-	j.nextUpgrade(add)
+	ad.nextRebuild(add)
+	add("see which keys differ where", shell.Format("etcd-medic compare").Sources(ad.allLabels()...))
+	ad.nextPlan(add)
+	ad.nextUpgrade(add)
 	add("run diagnose again on fresh copies: the repair is done when it says healthy",
-		shell.Format("etcd-medic diagnose").Sources(j.allLabels()...))
-	j.byHand(best, rest, true)
+		shell.Format("etcd-medic diagnose").Sources(ad.allLabels()...))
+	ad.byHand(best, rest, true)
 }
 
 // keptLabel returns the member whose loss is reported: the caller's choice, else the best.
-func (j *judge) keptLabel(best string) string {
-	if slices.Contains(j.allLabels(), j.Keep) {
-		return j.Keep
+func (ad *advice) keptLabel(best string) string {
+	if slices.Contains(ad.allLabels(), ad.Keep) {
+		return ad.Keep
 	}
 	return best
 }
 
 // nextPlan offers repair plan. Without a majority among the sources the plan needs the other data dirs, or the
 // statement that they are lost. Nothing can be planned for a member that its cluster does not know.
-func (j *judge) nextPlan(add func(text string, command shell.Command)) {
-	lost, known := j.lostVoters()
+func (ad *advice) nextPlan(add func(text string, command shell.Command)) {
+	lost, known := ad.lostVoters()
 	if !known {
 		add("copy the data dirs of the members that the cluster has (each server stopped) and diagnose them together",
 			none)
 		return
 	}
 	text := "write the repair plan: what is kept, what is lost and how to save it, each step with its undo"
-	if j.mustChoose() {
+	if ad.mustChoose() {
 		text += ". The members are equally good and hold different content: name the one to keep"
 	}
 	if len(lost) > 0 {
 		add("copy the data dirs of the other members too (each server stopped) and diagnose them together", none)
 		text += "; use it like this only if the others are permanently lost"
 	}
-	add(text, j.planCommand(lost...))
+	add(text, ad.planCommand(lost...))
 	add("try it on scratch copies with real servers; the cluster is not touched",
 		shell.Format("etcd-medic repair rehearse plan.yaml"))
 }
 
 // planCommand is the command that plans the repair, without the members that are lost. It has a place for the member to
 // keep where only the operator can choose.
-func (j *judge) planCommand(lost ...string) shell.Command {
-	plan := shell.Format("etcd-medic repair plan").Sources(j.allLabels()...)
+func (ad *advice) planCommand(lost ...string) shell.Command {
+	plan := shell.Format("etcd-medic repair plan").Sources(ad.allLabels()...)
 	for _, name := range lost {
 		plan = plan.With("--lost", name)
 	}
-	if j.mustChoose() {
+	if ad.mustChoose() {
 		plan = plan.Then(shell.Format("--best <MEMBER>"))
 	}
 	return plan.With("-o", "plan.yaml")
 }
 
 // mustChoose reports whether several data dirs are equally good and hold different content.
-func (j *judge) mustChoose() bool {
-	if j.Best == nil {
+func (ad *advice) mustChoose() bool {
+	if ad.Best == nil {
 		return false
 	}
 	var dirs []string
-	for _, label := range j.Best.Members {
-		if j.kindOf(label) == evidence.KindDataDir {
+	for _, label := range ad.Best.Members {
+		if ad.kindOf(label) == evidence.KindDataDir {
 			dirs = append(dirs, label)
 		}
 	}
-	return !j.Best.Interchangeable(dirs, func(label string) *evidence.Facts {
-		at := slices.IndexFunc(j.Facts, func(f evidence.Facts) bool { return f.Name == label })
-		return &j.Facts[max(at, 0)]
+	return !ad.Best.Interchangeable(dirs, func(label string) *evidence.Facts {
+		at := slices.IndexFunc(ad.Facts, func(f evidence.Facts) bool { return f.Name == label })
+		return &ad.Facts[max(at, 0)]
 	})
 }
 
 // lostVoters are the voters that are not among the sources, by name or ID, if the sources are not a majority. known is
 // false when no source is a member of the configuration that the sources know.
-func (j *judge) lostVoters() (lost []string, known bool) {
+func (ad *advice) lostVoters() (lost []string, known bool) {
 	var voters []dumplog.ID
 	names := map[dumplog.ID]string{}
 	here := map[dumplog.ID]bool{}
 	newest := uint64(0)
-	for _, m := range j.Members {
+	for _, m := range ad.Members {
 		here[m.MemberID] = true
 		if m.DB != nil {
 			for i := range m.DB.Members {
@@ -292,66 +301,66 @@ func (j *judge) lostVoters() (lost []string, known bool) {
 	return lost, present > 0 || len(voters) == 0
 }
 
-func (j *judge) nextLostData(add func(text string, command shell.Command)) {
-	best, rest := j.bestAndRest()
-	j.nextPlan(add)
+func (ad *advice) nextLostData(add func(text string, command shell.Command)) {
+	best, rest := ad.bestAndRest()
+	ad.nextPlan(add)
 	add("a change of leader may let the member recover by a snapshot, but it may have voted twice: remove it and add "+
 		"it again anyway", none)
-	j.byHand(best, rest, false)
+	ad.byHand(best, rest, false)
 }
 
-func (j *judge) nextDamage(add func(text string, command shell.Command)) {
-	best, rest := j.bestAndRest()
-	if j.nextMend(add) {
-		j.nextCause(add)
+func (ad *advice) nextDamage(add func(text string, command shell.Command)) {
+	best, rest := ad.bestAndRest()
+	if ad.nextMend(add) {
+		ad.nextCause(add)
 		return
 	}
 	if best == "" {
-		if j.logsAreWhole() {
-			add("the logs reach back to the first entry: this makes a backup of all that they hold", j.rebuildCommand())
+		if ad.logsAreWhole() {
+			add("the logs reach back to the first entry: this makes a backup of all that they hold", ad.rebuildCommand())
 		}
 		add("if nothing can be repaired: restore from the newest sound backup", none)
 		return
 	}
 	if len(rest) > 0 {
-		j.nextPlan(add)
+		ad.nextPlan(add)
 	}
-	j.nextCause(add)
-	j.byHand(best, rest, false)
+	ad.nextCause(add)
+	ad.byHand(best, rest, false)
 }
 
-func (j *judge) nextCause(add func(text string, command shell.Command)) {
+func (ad *advice) nextCause(add func(text string, command shell.Command)) {
 	add("look for the cause below etcd: disk, controller, memory, a copy taken while the server ran", none)
 }
 
-func (j *judge) nextHealthy(add func(text string, command shell.Command)) {
-	for _, f := range j.Findings {
+func (ad *advice) nextHealthy(add func(text string, command shell.Command)) {
+	for _, f := range ad.Findings {
 		for _, m := range f.Remedy {
 			add(m.Text, m.Command)
 		}
 	}
-	if j.Verdict.Class == check.ClassLagging {
+	if ad.Verdict.Class == check.ClassLagging {
 		add("start the lagging member; it catches up by itself", none)
 	}
-	if j.absentVoters() > 0 {
+	if ad.absentVoters() > 0 {
 		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs "+
-			"between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", j.first()))
+			"between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", ad.first()))
 	}
-	if len(j.Next) == 0 {
-		add("nothing to repair. To explore the data", shell.Format("etcd-medic dumpdb {}", j.first()))
+	if len(ad.Next) == 0 {
+		add("nothing to repair. To explore the data", shell.Format("etcd-medic dumpdb {}", ad.first()))
 	}
 }
 
-func (j *judge) allLabels() []string {
+func (in *Input) allLabels() []string {
 	var out []string
-	for _, m := range j.Members {
+	for _, m := range in.Members {
 		out = append(out, m.Label())
 	}
 	return out
 }
 
-func (j *judge) idOf(label string) shell.Word {
-	for _, m := range j.Members {
+func (in *Input) idOf(label string) shell.Word {
+	for _, m := range in.Members {
 		if m.Label() == label && m.MemberID != 0 {
 			return shell.Text(m.MemberID.String())
 		}

@@ -12,19 +12,19 @@ import (
 
 // nextMend offers repairs that lose nothing, in this order: a start, if the server repairs the damage itself; the
 // member's own log and pages; the same with the other members. done is true when a start is all that is needed.
-func (j *judge) nextMend(add func(text string, command shell.Command)) (done bool) {
+func (ad *advice) nextMend(add func(text string, command shell.Command)) (done bool) {
 	done = true
-	for i := range j.Findings {
-		if f := &j.Findings[i]; f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && !f.Check.MendedByStart() {
+	for i := range ad.Findings {
+		if f := &ad.Findings[i]; f.Class != "" && f.Severity.Rank() >= check.Error.Rank() && !f.Check.MendedByStart() {
 			done = false
 		}
 	}
 	started := false
 	var mends []string
 	var fromLog []*evidence.Facts
-	for i := range j.Facts {
-		f := &j.Facts[i]
-		if j.kindOf(f.Name) != evidence.KindDataDir || j.lostData(f.Name) {
+	for i := range ad.Facts {
+		f := &ad.Facts[i]
+		if ad.kindOf(f.Name) != evidence.KindDataDir || ad.lostData(f.Name) {
 			continue
 		}
 		a := boot.Of(f)
@@ -35,27 +35,27 @@ func (j *judge) nextMend(add func(text string, command shell.Command)) (done boo
 				". Nothing that it promised is lost", none)
 		case !a.Trusted():
 			done = false
-			if what := j.mendsOf(f, &a); what != "" {
+			if what := ad.mendsOf(f, &a); what != "" {
 				mends = append(mends, what)
 			}
-			if a.Forgot == nil && (f.DB == nil || len(f.DB.Metas) == 0) && len(j.Members) == 1 {
+			if a.Forgot == nil && (f.DB == nil || len(f.DB.Metas) == 0) && len(ad.Members) == 1 {
 				fromLog = append(fromLog, f)
 			}
 		}
 	}
-	j.nextTry(mends, add)
+	ad.nextTry(mends, add)
 	for _, f := range fromLog {
-		j.nextFromLog(f, add)
+		ad.nextFromLog(f, add)
 	}
 	return done && started
 }
 
 // mendsOf says which surgery fits the damage of a member, "" where none does. Only doing it shows whether something is
 // lost. The plan tries it on a scratch copy, so the plan is suggested.
-func (j *judge) mendsOf(f *evidence.Facts, a *boot.Answer) string {
+func (ad *advice) mendsOf(f *evidence.Facts, a *boot.Answer) string {
 	switch {
 	case f.WAL == nil:
-	case len(f.WAL.Damage) > 0, a.Forgot != nil && len(j.Members) > 1:
+	case len(f.WAL.Damage) > 0, a.Forgot != nil && len(ad.Members) > 1:
 		return "the log of " + f.Name + " (repair wal)"
 	case a.Forgot != nil: // the log that remains is sound, and no repair can bring back the rest
 	case (f.DB == nil || len(f.DB.Metas) == 0) && !reachesBack(f):
@@ -67,7 +67,7 @@ func (j *judge) mendsOf(f *evidence.Facts, a *boot.Answer) string {
 }
 
 // nextTry suggests the plan that tries the surgery.
-func (j *judge) nextTry(mends []string, add func(text string, command shell.Command)) {
+func (ad *advice) nextTry(mends []string, add func(text string, command shell.Command)) {
 	if len(mends) == 0 {
 		return
 	}
@@ -75,28 +75,28 @@ func (j *judge) nextTry(mends []string, add func(text string, command shell.Comm
 	if len(mends) > 1 {
 		from = "their own logs and pages"
 	}
-	if len(j.Members) > 1 {
+	if len(ad.Members) > 1 {
 		from += " and, if that is not enough, with the other members"
 	}
 	text := "repair " + strings.Join(mends, ", ") + " from " + from + ": the plan tries it on scratch copies first, " +
 		"and names the commands if nothing is lost by them"
-	if j.mustChoose() {
+	if ad.mustChoose() {
 		text += ". The members are equally good and hold different content: name the one to keep"
 	}
-	add(text, j.planCommand())
+	add(text, ad.planCommand())
 }
 
 // nextMissingDB is for a data dir without a database: the server fills a new one from a log that is whole, else the log
 // makes a backup.
-func (j *judge) nextMissingDB(f *evidence.Facts, add func(text string, command shell.Command)) {
-	if a := boot.Of(f); a.Trusted() && !j.lostData(f.Name) {
+func (ad *advice) nextMissingDB(f *evidence.Facts, add func(text string, command shell.Command)) {
+	if a := boot.Of(f); a.Trusted() && !ad.lostData(f.Name) {
 		add("start "+f.Name+" on its own data dir: "+strings.Join(a.Mends, "; "), none)
 	}
-	j.nextFromLog(f, add)
+	ad.nextFromLog(f, add)
 }
 
 // nextFromLog offers to rebuild a missing database if the member's own log reaches back to the first entry.
-func (j *judge) nextFromLog(f *evidence.Facts, add func(text string, command shell.Command)) {
+func (ad *advice) nextFromLog(f *evidence.Facts, add func(text string, command shell.Command)) {
 	if reachesBack(f) {
 		add("the log of "+f.Name+" reaches back to the first entry: this makes a backup of all that it holds",
 			shell.Format("etcd-medic rebuild --log {} --to last -o rebuilt.db", shell.Source(f.Name)))
@@ -108,8 +108,8 @@ func reachesBack(f *evidence.Facts) bool {
 	return f.WAL != nil && f.WAL.FirstIndex <= 1 && f.WAL.LastIndex > 0 && len(f.WAL.Damage) == 0
 }
 
-func (j *judge) kindOf(label string) evidence.Kind {
-	for _, m := range j.Members {
+func (in *Input) kindOf(label string) evidence.Kind {
+	for _, m := range in.Members {
 		if m.Label() == label {
 			return m.Source.Kind
 		}
@@ -119,8 +119,8 @@ func (j *judge) kindOf(label string) evidence.Kind {
 
 // lostData reports whether a finding says that the member was wiped, rolled back or put together from files of
 // different times. Then nothing in its files can be repaired.
-func (j *judge) lostData(label string) bool {
-	return slices.ContainsFunc(j.Findings, func(f check.Finding) bool {
+func (ad *advice) lostData(label string) bool {
+	return slices.ContainsFunc(ad.Findings, func(f check.Finding) bool {
 		return (f.Class == check.ClassMemberLostData || f.Class == check.ClassTornCopy) &&
 			f.Severity.Rank() >= check.Error.Rank() &&
 			slices.Contains(f.Members, label)

@@ -68,9 +68,12 @@ func (s standing) less(o standing) bool {
 
 func (s standing) equal(o standing) bool { return !s.less(o) && !o.less(s) }
 
+// ranking orders the members by what they hold, and says what keeping one of them loses.
+type ranking struct{ *Input }
+
 // rank orders the members, nil when there is nothing to choose between.
-func (j *judge) rank() *Best {
-	members := j.Members
+func (rk *ranking) rank() *Best {
+	members := rk.Members
 	if len(members) == 0 {
 		return nil
 	}
@@ -80,52 +83,52 @@ func (j *judge) rank() *Best {
 	}
 	list := make([]standing, 0, len(members))
 	for i, m := range members {
-		list = append(list, j.standing(i, m, commit))
+		list = append(list, rk.standing(i, m, commit))
 	}
-	j.againstMajority(list)
-	j.oddOnes(list)
+	rk.againstMajority(list)
+	rk.oddOnes(list)
 	sort.SliceStable(list, func(i, j int) bool {
 		if list[i].equal(list[j]) {
 			return list[i].pending < list[j].pending
 		}
 		return list[i].less(list[j])
 	})
-	if s := j.twoHistories(); s != "" {
-		return j.unranked(list, s)
+	if s := rk.twoHistories(); s != "" {
+		return rk.unranked(list, s)
 	}
 	b := &Best{Members: []string{}, Ranking: []Rank{}}
 	for _, s := range list {
 		if s.usable && s.equal(list[0]) {
 			b.Members = append(b.Members, members[s.pos].Label())
 		}
-		b.Ranking = append(b.Ranking, j.rankRow(s, commit))
+		b.Ranking = append(b.Ranking, rk.rankRow(s, commit))
 	}
 	b.Why, b.For = why(b, list)
-	keep := list[j.kept(list)]
-	j.lost(b, members[keep.pos].Label(), keep.pos)
-	j.lostAbove(b, keep)
+	keep := list[rk.kept(list)]
+	rk.lost(b, members[keep.pos].Label(), keep.pos)
+	rk.lostAbove(b, keep)
 	if len(b.Members) > 0 {
-		b.Lost.Unproven = j.unproven(keep.pos)
+		b.Lost.Unproven = rk.unproven(keep.pos)
 	}
 	return b
 }
 
 // kept is the place in the list of the member whose loss is computed: either the caller's choice or the best.
-func (j *judge) kept(list []standing) int {
-	return max(0, slices.IndexFunc(list, func(s standing) bool { return j.Members[s.pos].Label() == j.Keep }))
+func (rk *ranking) kept(list []standing) int {
+	return max(0, slices.IndexFunc(list, func(s standing) bool { return rk.Members[s.pos].Label() == rk.Keep }))
 }
 
-func (j *judge) standing(i int, m *evidence.Member, commit uint64) standing {
-	s := standing{pos: i, parted: j.Replay != nil && len(j.Replay.LogDiffs) > 0, usable: m.HasDB() &&
+func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
+	s := standing{pos: i, parted: rk.Replay != nil && len(rk.Replay.LogDiffs) > 0, usable: m.HasDB() &&
 		!m.DB.KVDamaged && m.HasWAL()}
 	if m.Source.Kind != evidence.KindDataDir {
 		s.usable = m.HasDB() && !m.DB.KVDamaged
 	}
-	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && j.changesAfter(last) {
+	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && rk.changesAfter(last) {
 		s.behind = commit - last
 	}
-	s.outside = m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB || j.Membership().IsRemoved(m)
-	if rp := j.Replay; rp != nil && rp.Members[i].Checked {
+	s.outside = m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB || rk.Membership().IsRemoved(m)
+	if rp := rk.Replay; rp != nil && rp.Members[i].Checked {
 		s.lacks = rp.Members[i].Lacks
 		if x := rp.Members[i]; wrongState(x) {
 			s.control = 1
@@ -134,9 +137,9 @@ func (j *judge) standing(i int, m *evidence.Member, commit uint64) standing {
 	if s.outside {
 		s.lacks += int(s.behind)
 	}
-	for k := range j.Findings {
-		f := &j.Findings[k]
-		if !j.blames(f, m.Label()) {
+	for k := range rk.Findings {
+		f := &rk.Findings[k]
+		if !rk.blames(f, m.Label()) {
 			continue
 		}
 		s.blamed = append(s.blamed, f)
@@ -155,10 +158,10 @@ func (j *judge) standing(i int, m *evidence.Member, commit uint64) standing {
 }
 
 // blames reports whether a finding accuses this member: it names it, and not every source.
-func (j *judge) blames(f *check.Finding, label string) bool {
+func (rk *ranking) blames(f *check.Finding, label string) bool {
 	return !f.Undecided && !aboutCluster[f.Check] && f.Class != "" && f.Severity.Rank() >= check.Error.Rank() &&
 		slices.Contains(f.Members, label) &&
-		(len(j.Members) == 1 || len(f.Members) < len(j.Members))
+		(len(rk.Members) == 1 || len(f.Members) < len(rk.Members))
 }
 
 // aboutCluster are the checks whose findings are about the cluster. They name the members that took part in something,
@@ -176,15 +179,15 @@ func wrongState(x *replay.MemberResult) bool {
 
 // changesAfter reports whether anything committed above index changes data: a member that lacks only logins, publish
 // entries and leaders' first entries lacks nothing.
-func (j *judge) changesAfter(index uint64) bool {
-	return j.Replay == nil || j.Replay.ChangesAfter(index)
+func (rk *ranking) changesAfter(index uint64) bool {
+	return rk.Replay == nil || rk.Replay.ChangesAfter(index)
 }
 
-func (j *judge) rankRow(s standing, commit uint64) Rank {
-	m := j.Members[s.pos]
+func (rk *ranking) rankRow(s standing, commit uint64) Rank {
+	m := rk.Members[s.pos]
 	row := Rank{Member: m.Label(), Usable: s.usable, Reasons: []string{}}
 	say := func(format string, args ...any) { row.Reasons = append(row.Reasons, fmt.Sprintf(format, args...)) }
-	rp := j.Replay
+	rp := rk.Replay
 	switch {
 	case rp != nil && rp.Members[s.pos].Checked:
 		x := rp.Members[s.pos]
@@ -210,7 +213,7 @@ func (j *judge) rankRow(s standing, commit uint64) Rank {
 		say("lags by %s (log ends at %d, commit %d)", plural.Of(int(s.behind), "committed entry", "committed entries"),
 			max(m.LastIndex(), m.ConsistentIndex()), commit)
 	}
-	j.sayControl(s.pos, say)
+	rk.sayControl(s.pos, say)
 	if s.minority > 0 {
 		say("differs from the majority in %s that the log does not decide", plural.Of(s.minority, "place", "places"))
 	}
@@ -230,8 +233,8 @@ func (j *judge) rankRow(s standing, commit uint64) Rank {
 }
 
 // sayControl names the counters and small buckets that the log contradicts.
-func (j *judge) sayControl(pos int, say func(string, ...any)) {
-	rp, m := j.Replay, j.Members[pos]
+func (rk *ranking) sayControl(pos int, say func(string, ...any)) {
+	rp, m := rk.Replay, rk.Members[pos]
 	if rp == nil || !rp.Members[pos].Checked {
 		return
 	}
@@ -303,10 +306,10 @@ func equally(names []string) string {
 	return plural.List(names)
 }
 
-func (j *judge) labels(positions []int) []string {
+func (in *Input) labels(positions []int) []string {
 	out := []string{}
 	for _, i := range positions {
-		out = append(out, j.Members[i].Label())
+		out = append(out, in.Members[i].Label())
 	}
 	return out
 }

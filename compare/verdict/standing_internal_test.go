@@ -83,7 +83,7 @@ func TestBlames(t *testing.T) {
 	} {
 		f := sound
 		c.change(&f)
-		j := &judge{Input: &Input{Input: &check.Input{Members: sources(make([]evidence.Kind, c.members)...)}}}
+		j := &ranking{Input: &Input{Input: &check.Input{Members: sources(make([]evidence.Kind, c.members)...)}}}
 		if got := j.blames(&f, "n1"); got != c.want {
 			t.Errorf("%s: blames %t, want %t", name, got, c.want)
 		}
@@ -140,7 +140,7 @@ func TestNotCalledFor(t *testing.T) {
 		for i, m := range c.members {
 			m.Source = &evidence.Source{Name: fmt.Sprint("n", i), Kind: evidence.KindDataDir}
 		}
-		j := &judge{Input: &Input{Input: &check.Input{Members: c.members}}}
+		j := &health{Input: &Input{Input: &check.Input{Members: c.members}}}
 		if got := j.notCalledFor(c.id); got != c.want {
 			t.Errorf("%s: not called for %t, want %t", name, got, c.want)
 		}
@@ -184,7 +184,7 @@ func TestLostVoters(t *testing.T) {
 			lists(ms[0], 9, voters(0xa1, 0xb2, 0xb3))
 		}), []string{"b2", "b3"}, true},
 	} {
-		j := &judge{Input: &Input{Input: &check.Input{Members: c.members}}}
+		j := &advice{Input: &Input{Input: &check.Input{Members: c.members}}}
 		if lost, known := j.lostVoters(); !slices.Equal(lost, c.lost) || known != c.known {
 			t.Errorf("%s: lost %v, known %t; want %v, %t", name, lost, known, c.lost, c.known)
 		}
@@ -230,7 +230,7 @@ func TestMajorityOfRows(t *testing.T) {
 		if c.event {
 			rp.Events = []*replay.Event{{Keys: []string{"/k"}}}
 		}
-		j := &judge{Input: &Input{Input: &check.Input{Members: ms, Diff: d, Replay: rp}}}
+		j := &ranking{Input: &Input{Input: &check.Input{Members: ms, Diff: d, Replay: rp}}}
 		j.againstMajority(list)
 		var got []int
 		for _, s := range list {
@@ -248,7 +248,7 @@ func TestOddOnes(t *testing.T) {
 	warned, decided := odd, odd
 	warned.Severity, decided.Undecided = check.Warning, false
 	ms := sources(make([]evidence.Kind, 3)...)
-	j := &judge{Input: &Input{Input: &check.Input{Members: ms}, Findings: []check.Finding{odd, warned, decided, odd}}}
+	j := &ranking{Input: &Input{Input: &check.Input{Members: ms}, Findings: []check.Finding{odd, warned, decided, odd}}}
 	list := []standing{{pos: 0}, {pos: 1}, {pos: 2}}
 	j.oddOnes(list)
 	if list[0].minority != 0 || list[1].minority != 2 || list[2].minority != 0 {
@@ -259,39 +259,39 @@ func TestOddOnes(t *testing.T) {
 // TestUnproven: that nothing is lost is proven only by logs of a majority, sources that could all be read, and keys
 // that could be compared.
 func TestUnproven(t *testing.T) {
-	build := func() *judge {
+	build := func() *ranking {
 		ms := sources(evidence.KindDataDir, evidence.KindDataDir, evidence.KindDataDir)
 		for _, m := range ms {
 			lists(m, 9, evidence.Membership{Voters: []dumplog.ID{0xa1, 0xa2, 0xa3}})
 			m.DB = &evidence.DB{Handle: &dumpdb.DB{}}
 		}
-		return &judge{Input: &Input{Input: &check.Input{Members: ms,
+		return &ranking{Input: &Input{Input: &check.Input{Members: ms,
 			Diff: &diff.Result{Members: ms, LeftOut: map[int]string{}, Apart: map[int]string{},
 				Buckets: []diff.Bucket{{Name: "key", Equal: release.Yes}}}}}}
 	}
 	for name, c := range map[string]struct {
-		change func(j *judge)
+		change func(j *ranking)
 		want   string
 	}{
-		"proven":                {func(*judge) {}, ""},
-		"one could not be read": {func(j *judge) { j.Unread = make([]Unread, 1) }, "1 source could not be read"},
-		"two logs of three":     {func(j *judge) { j.Members[2].WAL = evidence.WAL{} }, ""},
-		"one log of three": {func(j *judge) {
+		"proven":                {func(*ranking) {}, ""},
+		"one could not be read": {func(j *ranking) { j.Unread = make([]Unread, 1) }, "1 source could not be read"},
+		"two logs of three":     {func(j *ranking) { j.Members[2].WAL = evidence.WAL{} }, ""},
+		"one log of three": {func(j *ranking) {
 			j.Members[2].WAL, j.Members[1].WAL = evidence.WAL{},
 				evidence.WAL{}
 		}, "the logs of 1 of 3 voters are given, and 2 are needed"},
-		"two copies of one member": {func(j *judge) {
+		"two copies of one member": {func(j *ranking) {
 			j.Members[2].WAL, j.Members[1].MemberID = evidence.WAL{},
 				0xa1
 		}, "the logs of 1 of 3"},
-		"a learner's log is none": {func(j *judge) { j.Members[2].MemberID, j.Members[1].MemberID = 0xb1, 0xb2 },
+		"a learner's log is none": {func(j *ranking) { j.Members[2].MemberID, j.Members[1].MemberID = 0xb1, 0xb2 },
 			"the logs of 1 of 3"},
-		"no configuration is known": {func(j *judge) { j.Members[0].Membership.Voters = nil }, ""},
-		"keys of one are set apart": {func(j *judge) { j.Diff.Apart[2] = "far away" },
+		"no configuration is known": {func(j *ranking) { j.Members[0].Membership.Voters = nil }, ""},
+		"keys of one are set apart": {func(j *ranking) { j.Diff.Apart[2] = "far away" },
 			"the keys of n3 could not be compared with those of n1"},
-		"those of the kept are": {func(j *judge) { j.Diff.Apart[0] = "far away" },
+		"those of the kept are": {func(j *ranking) { j.Diff.Apart[0] = "far away" },
 			"the keys of n2 could not be compared with those of n1"},
-		"compared, but not completed": {func(j *judge) { j.Diff.Buckets[0].Equal = release.Unknown }, "the keys of n2 could not"},
+		"compared, but not completed": {func(j *ranking) { j.Diff.Buckets[0].Equal = release.Unknown }, "the keys of n2 could not"},
 	} {
 		j := build()
 		c.change(j)

@@ -13,23 +13,23 @@ import (
 
 // unproven says why it is not proven that keeping a member loses nothing, although nothing is known to be lost. Empty:
 // it is proven, as far as the committed entries that the sources can hold.
-func (j *judge) unproven(pos int) (why []string) {
-	if n := len(j.Unread); n > 0 {
+func (rk *ranking) unproven(pos int) (why []string) {
+	if n := len(rk.Unread); n > 0 {
 		why = append(why, fmt.Sprintf("%s could not be read", plural.Of(n, "source", "sources")))
 	}
-	if s := j.absentMajority(pos); s != "" {
+	if s := rk.absentMajority(pos); s != "" {
 		why = append(why, s)
 	}
-	if s := j.withoutLogs(); s != "" {
+	if s := rk.withoutLogs(); s != "" {
 		why = append(why, s)
 	}
-	for i, m := range j.Members {
-		if i != pos && m.Source.Kind == evidence.KindDataDir && !j.comparedWith(pos, i) {
+	for i, m := range rk.Members {
+		if i != pos && m.Source.Kind == evidence.KindDataDir && !rk.comparedWith(pos, i) {
 			why = append(why, fmt.Sprintf("the keys of %s could not be compared with those of %s, nor with its own log",
-				m.Label(), j.Members[pos].Label()))
+				m.Label(), rk.Members[pos].Label()))
 		}
 	}
-	if j.keysDifferUntold() {
+	if rk.keysDifferUntold() {
 		why = append(why, "keys differ between members, and the log does not show which member lacks what")
 	}
 	return why
@@ -37,8 +37,8 @@ func (j *judge) unproven(pos int) (why []string) {
 
 // withoutLogs says in one line what snapshots of running members do not prove, "" when a source is not such a snapshot
 // or has a log.
-func (j *judge) withoutLogs() string {
-	for _, m := range j.Members {
+func (in *Input) withoutLogs() string {
+	for _, m := range in.Members {
 		if m.HasLog() || m.Source.Kind != evidence.KindEndpoint {
 			return ""
 		}
@@ -49,13 +49,13 @@ func (j *judge) withoutLogs() string {
 
 // absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may
 // not have it.
-func (j *judge) absentMajority(pos int) string {
-	ms := &j.Members[pos].Membership
+func (rk *ranking) absentMajority(pos int) string {
+	ms := &rk.Members[pos].Membership
 	if len(ms.Voters) == 0 {
 		return ""
 	}
 	var here []dumplog.ID
-	for _, m := range j.Members {
+	for _, m := range rk.Members {
 		if m.HasLog() && slices.Contains(ms.Voters, m.MemberID) && !slices.Contains(here, m.MemberID) {
 			here = append(here, m.MemberID)
 		}
@@ -69,28 +69,28 @@ func (j *judge) absentMajority(pos int) string {
 
 // comparedWith reports whether what another member holds was compared with a member, directly or by the log that both
 // follow.
-func (j *judge) comparedWith(pos, other int) bool {
-	if d := j.Diff; d != nil && d.TookPart("key", pos) && d.TookPart("key", other) {
+func (rk *ranking) comparedWith(pos, other int) bool {
+	if d := rk.Diff; d != nil && d.TookPart("key", pos) && d.TookPart("key", other) {
 		if b := d.Find("key"); b != nil && b.Equal != release.Unknown {
 			return true
 		}
 	}
-	rp := j.Replay
-	return !j.Members[other].HasDB() || rp != nil && rp.Members[other].Checked
+	rp := rk.Replay
+	return !rk.Members[other].HasDB() || rp != nil && rp.Members[other].Checked
 }
 
 // keysDifferUntold reports whether the comparison shows differing keys that the replay does not explain.
-func (j *judge) keysDifferUntold() bool {
-	if j.Diff == nil {
+func (rk *ranking) keysDifferUntold() bool {
+	if rk.Diff == nil {
 		return false
 	}
-	b := j.Diff.Find("key")
+	b := rk.Diff.Find("key")
 	if b == nil || !b.Equal.Excluded() {
 		return false
 	}
-	told := j.toldByLog()
+	told := rk.toldByLog()
 	return slices.ContainsFunc(b.Rows, func(row diff.Row) bool {
 		return !row.SameContent && !told[string(row.Key)] &&
-			!j.replayed(&row)
+			!rk.replayed(&row)
 	})
 }

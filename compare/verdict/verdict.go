@@ -52,25 +52,26 @@ type Answer struct {
 // judge is one judgement in the making.
 type judge struct {
 	*Input
+	ranking *ranking
 	Verdict Verdict
 	Best    *Best
-	Next    []Next
 }
 
 // Judge says what the findings mean.
 func Judge(in *Input) *Answer {
 	own := *in
 	own.Causes = slices.Clone(in.Causes)
-	j := &judge{Input: &own, Next: []Next{}}
+	j := &judge{Input: &own, ranking: &ranking{&own}}
 	j.backupCauseFirst()
 	j.class()
 	if !j.Mixed {
-		j.Best = j.rank()
+		j.Best = j.ranking.rank()
 		j.consequence()
 	}
 	j.backupClass()
-	j.next()
-	return &Answer{Verdict: j.Verdict, Causes: j.Causes, Best: j.Best, Next: j.Next}
+	ad := &advice{Input: &own, ranking: j.ranking, Verdict: j.Verdict, Best: j.Best, Next: []Next{}}
+	ad.next()
+	return &Answer{Verdict: j.Verdict, Causes: j.Causes, Best: j.Best, Next: ad.Next}
 }
 
 // leading is the cause that the verdict names, nil when none fits.
@@ -82,9 +83,9 @@ func (j *judge) leading() *Cause {
 }
 
 // sourceNames are the names of all sources.
-func (j *judge) sourceNames() []string {
-	out := j.allLabels()
-	for _, s := range j.Unread {
+func (in *Input) sourceNames() []string {
+	out := in.allLabels()
+	for _, s := range in.Unread {
 		out = append(out, s.Name)
 	}
 	return out
@@ -94,7 +95,7 @@ func (j *judge) sourceNames() []string {
 func (j *judge) class() {
 	breaks := breaking(j.Findings)
 	if len(breaks) == 0 {
-		j.healthy()
+		(&health{Input: j.Input, Verdict: &j.Verdict}).healthy()
 		return
 	}
 	first := breaks[0]
