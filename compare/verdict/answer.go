@@ -109,14 +109,30 @@ type Lost struct {
 	KeyNames         []check.Bytes `json:"keyNames,omitempty"`
 	Command          shell.Command `json:"-"`
 	// Behind are those of the committed entries that a source lacks because it ends before them, and that no member can
-	// supply: the source is a backup, or the data dir of a removed member. Their keys are not counted.
+	// supply: the source is a backup or the data dir of a removed member, or no log continues from its end. Their keys
+	// are not counted.
 	Behind int `json:"behind,omitempty"`
+	// Awaited are committed entries that the member has not got yet. They are lost unless another member supplies it with
+	// them before its content becomes that of the others.
+	Awaited int `json:"awaited,omitempty"`
 	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
 }
 
 // String is "3 committed writes on 2 keys", or "no committed write".
-func (l Lost) String() string {
+func (l Lost) String() string { return l.whole() + l.Condition() }
+
+// Condition says under which condition the entries that the member awaits are not lost, "" where it awaits none.
+func (l Lost) Condition() string {
+	if l.Awaited == 0 {
+		return ""
+	}
+	return ", if it first gets the last " + plural.Of(l.Awaited, "committed entry", "committed entries") +
+		" from another member"
+}
+
+// whole is String, as if the member already had the entries that it awaits.
+func (l Lost) whole() string {
 	switch writes := plural.Of(l.CommittedEntries-l.Behind, "committed write", "committed writes") + " on " +
 		plural.Of(l.Keys, "key", "keys"); {
 	case l.CommittedEntries == 0 && l.Keys == 0:

@@ -51,9 +51,13 @@ func (rk *ranking) lost(b *Best, label string, pos int) {
 	}
 }
 
-// lostAbove adds the committed entries above a source that nobody can supply it with.
+// lostAbove adds the committed entries above a source: those that another member can supply it with, or else are lost.
 func (rk *ranking) lostAbove(b *Best, s standing) {
-	if !s.outside || s.behind == 0 || len(b.Members) == 0 {
+	if s.behind == 0 || len(b.Members) == 0 {
+		return
+	}
+	if !s.cut {
+		b.Lost.Awaited = int(s.behind)
 		return
 	}
 	b.Lost.Behind = int(s.behind)

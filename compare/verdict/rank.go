@@ -18,14 +18,16 @@ import (
 type standing struct {
 	pos    int
 	usable bool
-	// lacks are required effects that are missing although the member applied the entries, and entries that a source
-	// outside the cluster will never get; damage counts records and pages that are wrong.
+	// lacks are required effects that are missing although the member applied the entries, and entries that it can get
+	// from no log; damage counts records and pages that are wrong.
 	lacks, damage int
 	// behind are committed entries that the member does not have yet, 0 when none of them changes data. Another member
 	// can still supply them.
 	behind uint64
-	// outside is true for a backup and for the data dir of a removed member: no member can supply it with entries.
-	outside bool
+	// outside is true for a backup and for the data dir of a removed member. cut is true if no member can supply the
+	// source with what it is behind: it is outside, or no log of another member continues from its end. A member would
+	// then get a snapshot, that is the database of another one.
+	outside, cut bool
 	// control is 1 when its auth revision or small buckets contradict the log: it would diverge again.
 	control int
 	// blamed are the findings, errors and worse, that name this member and leave others out.
@@ -134,7 +136,7 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 			s.control = 1
 		}
 	}
-	if s.outside {
+	if s.cut = s.behind > 0 && (s.outside || !rk.continued(m, commit)); s.cut {
 		s.lacks += int(s.behind)
 	}
 	for k := range rk.Findings {
@@ -155,6 +157,14 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 		s.pending = 1
 	}
 	return s
+}
+
+// continued reports whether the log of another member continues from the end of a member up to the commit index.
+func (rk *ranking) continued(m *evidence.Member, commit uint64) bool {
+	last := max(m.LastIndex(), m.ConsistentIndex())
+	return slices.ContainsFunc(rk.Members, func(o *evidence.Member) bool {
+		return o != m && o.HasLog() && o.WAL.Summary.FirstIndex <= last+1 && o.LastIndex() >= commit
+	})
 }
 
 // blames reports whether a finding accuses this member: it names it, and not every source.

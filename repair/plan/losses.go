@@ -20,7 +20,7 @@ func (lo *losses) lost() {
 	}
 	l := lo.r.Best.Lost
 	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, Behind: l.Behind,
-		Unproven: l.Unproven}
+		Awaited: l.Awaited, Unproven: l.Unproven}
 	held := map[string]bool{}
 	for _, e := range l.Entries {
 		for _, h := range e.HeldBy {

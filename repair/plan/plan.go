@@ -129,6 +129,9 @@ type Lost struct {
 	Entries          []compare.LostEntry `json:"entries,omitempty"`
 	// Behind are those of the committed entries that come after the end of the kept backup or data dir of a removed member.
 	Behind int `json:"behind,omitempty"`
+	// Awaited are committed entries that the kept member first gets from the others while the cluster runs. A way in
+	// which it does not get them is not possible, or counts them as lost.
+	Awaited int `json:"awaited,omitempty"`
 	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
 	// Open is what lost members may have committed in addition, nil if every committed entry is in the log of a source.

@@ -78,6 +78,13 @@ func (pr *procedures) forced() error {
 		return pr.ask("only %d of %d voters can be started, %d are needed, and nothing is known about %s", c.Startable,
 			c.Voters, c.Quorum, strings.Join(MemberNames(unseen), ", "))
 	}
+	if l := &pr.p.Lost; l.Awaited > 0 { // nobody is left to get them from
+		l.CommittedEntries, l.Behind, l.Awaited = l.CommittedEntries+l.Awaited, l.Behind+l.Awaited, 0
+		pr.p.Cautions = append(pr.p.Cautions, fmt.Sprintf("the logs of other members hold the last %s, which %s lacks "+
+			"and a forced start gives up: first make a database of both (etcd-medic rebuild --base, with the database of "+
+			"%s, and --log for each log), and restore from it if that is more",
+			plural.Of(l.Behind, "committed entry", "committed entries"), pr.p.Best.Name, pr.p.Best.Name))
+	}
 	for i := range pr.p.Members {
 		m := &pr.p.Members[i]
 		switch {
@@ -132,6 +139,10 @@ func (m *Member) Rejoins() bool { return m.Action == Replace || m.Action == Join
 func (pr *procedures) cloneable() string {
 	if pr.restoring {
 		return "no data dir among the sources is sound"
+	}
+	if n := pr.p.Lost.Awaited; n > 0 {
+		return fmt.Sprintf("clones of %s would lack the last %s, which other members hold", pr.p.Best.Name,
+			plural.Of(n, "committed entry", "committed entries"))
 	}
 	return pr.unclonable()
 }

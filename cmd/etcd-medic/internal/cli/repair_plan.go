@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/try"
@@ -195,6 +196,10 @@ func keepText(p *plan.Plan) string {
 func lostText(p *plan.Plan) string {
 	if x := p.Rebuilt; x != nil && x.Lost != nil {
 		return x.Lost.String() + ", which were committed and are in no log at hand"
+	}
+	if n := p.Lost.Awaited; n > 0 && p.Lost.CommittedEntries == 0 && len(p.Lost.Unproven) == 0 {
+		return fmt.Sprintf("no committed write: %s first gets the last %s from another member", p.Best.Name,
+			plural.Of(n, "committed entry", "committed entries"))
 	}
 	if p.Lost.CommittedEntries == 0 && len(p.Lost.Save) > 0 {
 		return "nothing from its own history; for members with another history, see below"

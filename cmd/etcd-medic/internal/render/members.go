@@ -106,7 +106,7 @@ func (p *page) best(b *compare.Best) {
 	}
 	p.ranking(b.Ranking)
 	for _, g := range sameStanding(b) {
-		p.text("  ", g.title()+tail(g.why))
+		p.text("  ", g.title(len(b.Members))+tail(g.why))
 	}
 	if len(b.Members) > 0 {
 		p.lost(b.Members[0], &b.Lost)
@@ -140,9 +140,10 @@ type standing struct {
 	why   string
 }
 
-func (s *standing) title() string {
+// title names the members; best is how many are as good as the best one.
+func (s *standing) title(best int) string {
 	switch {
-	case s.best && len(s.names) > 1:
+	case s.best && best > 1:
 		return plural.List(s.names) + ", equally good"
 	case s.best:
 		return s.names[0] + ", the best"
@@ -170,11 +171,11 @@ func sameStanding(b *compare.Best) (out []*standing) {
 func (p *page) lost(member string, l *compare.Lost) {
 	switch none := l.CommittedEntries == 0 && l.Keys == 0; {
 	case none && len(l.Unproven) == 0:
-		p.line("  Choosing %s loses no committed write.", member)
+		p.text("  ", fmt.Sprintf("Choosing %s loses %s.", member, l))
 		return
 	case none:
-		p.text("  ", fmt.Sprintf("No entry is known that choosing %s loses. That it loses none is not proven: %s.",
-			member, strings.Join(l.Unproven, "; ")))
+		p.text("  ", fmt.Sprintf("No entry is known that choosing %s loses%s. That it loses none is not proven: %s.",
+			member, l.Condition(), strings.Join(l.Unproven, "; ")))
 		return
 	}
 	p.line("  Choosing %s loses %s:", member, l)

@@ -270,7 +270,7 @@ func losesText(l *compare.Lost) string {
 	case none && len(l.Unproven) == 0:
 		return l.String()
 	case none:
-		return "nothing that is known. Not proven: " + strings.Join(l.Unproven, "; ")
+		return "nothing that is known" + l.Condition() + ". Not proven: " + strings.Join(l.Unproven, "; ")
 	}
 	return l.String() + "; --full lists them"
 }

@@ -195,9 +195,9 @@ func (v *view) best(r *compare.Report) {
 			v.LosesWhy = append(v.LosesWhy, fmt.Sprintf("They touch %s.", plural.Of(b.Lost.Keys, "key", "keys")))
 		}
 	case len(b.Lost.Unproven) > 0:
-		v.Loses = "nothing that is known"
+		v.Loses = "nothing that is known" + b.Lost.Condition()
 	default:
-		v.Loses = "nothing"
+		v.Loses = "nothing" + b.Lost.Condition()
 	}
 	for _, u := range b.Lost.Unproven {
 		v.LosesWhy = append(v.LosesWhy, text("Not proven: "+u))

@@ -146,9 +146,10 @@ func (p *sheet) verdict(r *compare.Report) {
 		case b.Lost.CommittedEntries > 0:
 			p.line("* **Loses:** %s", b.Lost)
 		case len(b.Lost.Unproven) > 0:
-			p.line("* **Loses:** nothing that is known; not proven: %s", words(strings.Join(b.Lost.Unproven, "; ")))
+			p.line("* **Loses:** nothing that is known%s; not proven: %s", b.Lost.Condition(),
+				words(strings.Join(b.Lost.Unproven, "; ")))
 		default:
-			p.line("* **Loses:** nothing")
+			p.line("* **Loses:** nothing%s", b.Lost.Condition())
 		}
 	}
 	if b := v.FirstBreak; b != nil {
