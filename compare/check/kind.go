@@ -151,6 +151,7 @@ const (
 	KindServerLogErrors           Kind = "server-log-errors"
 	KindRecordConfAltered         Kind = "record-conf-altered"
 	KindRecordIndexAltered        Kind = "record-index-altered"
+	KindRecordsGone               Kind = "snapshot-records-gone"
 	KindVoterNeverStarted         Kind = "voter-never-started"
 	KindRowsDiffer                Kind = "rows-differ"
 	KindLastPageEmpty             Kind = "last-page-empty"
@@ -347,6 +348,7 @@ var kinds = []kindRow{
 	{KindServerLogErrors, []ID{G01}, "the server wrote known error lines"},
 	{KindRecordConfAltered, []ID{W06}, "the configuration of a snapshot record does not fit"},
 	{KindRecordIndexAltered, []ID{W06}, "the index of a snapshot record does not fit"},
+	{KindRecordsGone, []ID{W06}, "a log lacks every snapshot record"},
 	{KindVoterNeverStarted, []ID{M05}, "a voter never started"},
 	{KindRowsDiffer, []ID{A03, A08, A09, L01, L04, M02, M17}, "rows of a small bucket differ between members"},
 	{KindLastPageEmpty, []ID{D09}, "the last page of a bucket is empty"},

@@ -24,7 +24,13 @@ func runSnapRecordsFit(in *Input) Result {
 	var fs []Finding
 	seen := false
 	for _, m := range in.Members {
-		if !m.HasWAL() || len(m.WAL.Summary.Snapshots) == 0 {
+		if !m.HasWAL() {
+			continue
+		}
+		if f := recordsGone(m); f != nil {
+			fs = append(fs, *f)
+		}
+		if len(m.WAL.Summary.Snapshots) == 0 {
 			continue
 		}
 		seen = true
@@ -35,10 +41,26 @@ func runSnapRecordsFit(in *Input) Result {
 			fs = append(fs, *f)
 		}
 	}
-	if !seen {
+	if !seen && len(fs) == 0 {
 		return Result{Reason: "no log has a snapshot record"}
 	}
 	return outcome(fs, in.Members.unreadableParts("wal"))
+}
+
+// recordsGone: a log is created with the record of a snapshot at index 0, and a purge keeps the segment with the record
+// of the snapshot that it goes by.
+func recordsGone(m *evidence.Member) *Finding {
+	s := &m.WAL.Summary
+	if !m.HasLog() || s.Records[dumplog.RecordSnapshot] > 0 || len(s.Damage) > 0 {
+		return nil
+	}
+	return &Finding{Kind: KindRecordsGone, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+		At:    At{Term: s.FirstTerm, Index: s.FirstIndex},
+		Title: m.Label() + ": the log lacks every snapshot record",
+		Explanation: "a server writes the first one when it creates the log, and a purge keeps the segment that has the " +
+			"newest; something else than etcd removed the records. A server that starts on this log uses no .snap file",
+		Evidence: []Evidence{{Member: m.Label(), Field: "snapshot record", Observed: "none",
+			Expected: "one at index 0, or those of its snapshots", Show: showLogAs(m, "--raw")}}}
 }
 
 func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, kind Kind, title, explanation, observed,

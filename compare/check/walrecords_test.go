@@ -123,6 +123,30 @@ func TestSnapshotFileOrRecordAlone(t *testing.T) {
 	wantOutcome(t, dirInput(t, dir), "W06", check.Holds)
 }
 
+// TestSnapshotRecordsGone: every log has the record that it was created with, or that of the snapshot a purge went by.
+func TestSnapshotRecordsGone(t *testing.T) {
+	drop := func(dir string, drops func(*walpb.Snapshot) bool) string {
+		casetest.RewriteLog(t, dir, func(rec *walpb.Record) {
+			var s walpb.Snapshot
+			if rec.Type == 5 && s.Unmarshal(rec.Data) == nil && drops(&s) {
+				rec.Type = casetest.LeftOut
+			}
+		})
+		return dir
+	}
+	all := func(*walpb.Snapshot) bool { return true }
+	f := wantFinding(t, dirInput(t, drop(snapshots(t), all)), "W06", []string{"node1"}, "lacks every snapshot record")
+	if f.Class != "wal-damage" || f.Kind != check.KindRecordsGone {
+		t.Errorf("%s, %s", f.Class, f.Kind)
+	}
+	newest := func(s *walpb.Snapshot) bool { return s.Index > 0 }
+	dir := drop(snapshots(t), newest)
+	dropSnapFiles(t, dir)
+	wantOutcome(t, dirInput(t, dir), "W06", check.Holds)
+	first := func(s *walpb.Snapshot) bool { return s.Index == 0 }
+	wantOutcome(t, dirInput(t, drop(snapshots(t), first)), "W06", check.Holds)
+}
+
 // votesOf writes three members; each stores the votes of the term, in order. What further adds to each log comes after.
 func votesOf(t *testing.T, votes [3][]uint64, further ...func(h *clustertest.Hand, index uint64)) []string {
 	t.Helper()

@@ -240,22 +240,33 @@ func raiseTerm(f *Victim) (*Effect, error) {
 
 // dropStates removes every HardState: no server writes entries without one.
 func dropStates(f *Victim) (*Effect, error) {
-	segs, err := readLog(f.Dir)
-	if err != nil {
-		return nil, err
+	effect, err := dropRecords("HardStates", recState)(f)
+	if err == nil {
+		effect.Classes = append(effect.Classes, "latent-divergence")
 	}
-	gone := 0
-	for i := range segs {
-		n := len(segs[i].records)
-		segs[i].records = slices.DeleteFunc(slices.Clone(segs[i].records),
-			func(r walRecord) bool { return r.typ == recState })
-		gone += n - len(segs[i].records)
+	return effect, err
+}
+
+// dropRecords removes all records of a type, without which no server writes a log.
+func dropRecords(what string, typ int64) func(*Victim) (*Effect, error) {
+	return func(f *Victim) (*Effect, error) {
+		segs, err := readLog(f.Dir)
+		if err != nil {
+			return nil, err
+		}
+		gone := 0
+		for i := range segs {
+			n := len(segs[i].records)
+			segs[i].records = slices.DeleteFunc(slices.Clone(segs[i].records),
+				func(r walRecord) bool { return r.typ == typ })
+			gone += n - len(segs[i].records)
+		}
+		if gone == 0 {
+			return nil, errNotHere
+		}
+		return &Effect{What: fmt.Sprintf("%d %s dropped", gone, what), Alone: true, MayShareBest: true,
+			Classes: append([]string{"membership", "snapshot-damage"}, logClasses...)}, writeLog(segs)
 	}
-	if gone == 0 {
-		return nil, errNotHere
-	}
-	return &Effect{What: fmt.Sprintf("%d HardStates dropped", gone), Alone: true, MayShareBest: true,
-		Classes: append([]string{"membership", "latent-divergence"}, logClasses...)}, writeLog(segs)
 }
 
 // garbageTail writes bytes that are not a record after the last one.

@@ -49,6 +49,8 @@ var recordFaults = []Fault{
 		func(h *raftpb.HardState, end *raftpb.Entry) { h.Commit = end.Index + 50 })},
 	{Name: "wal-snapshot-index", Apply: alterSnapshotRecord(func(s *walpb.Snapshot) { s.Index++ })},
 	{Name: "wal-snapshot-term", Apply: alterSnapshotRecord(func(s *walpb.Snapshot) { s.Term++ })},
+	{Name: "wal-snapshots-dropped", Apply: dropRecords("snapshot records", recSnapshot)},
+	{Name: "wal-identity-dropped", Apply: dropRecords("records of the identity", recMetadata)},
 	{Name: "wal-node-id", Apply: alterMetadata(func(m *etcdserverpb.Metadata) { m.NodeID ^= 0x55 }, true)},
 	{Name: "wal-cluster-id", Apply: alterMetadata(func(m *etcdserverpb.Metadata) { m.ClusterID ^= 0x55 }, false)},
 }
