@@ -49,6 +49,7 @@ func TestE2ELiveApply(t *testing.T) {
 			w := r.load(0)
 			stdout, stderr := r.medic(0, env, r.apply(plan, flags)...)
 			acknowledged := w.stop()
+			t.Logf("the screen:\n%s%s", stdout, stderr)
 			if !strings.Contains(stdout, "reached: every proof holds") {
 				t.Error(stdout)
 			}

@@ -155,7 +155,10 @@ func planSheet(p *plan.Plan, file string) render.Sheet {
 		}
 		s.Sections = append(s.Sections, sec)
 	}
-	s.Sections = append(s.Sections, otherWays(p), nextOfPlan(p, file))
+	if len(p.OtherWays()) > 0 {
+		s.Sections = append(s.Sections, otherWays(p))
+	}
+	s.Sections = append(s.Sections, nextOfPlan(p, file))
 	return s
 }
 

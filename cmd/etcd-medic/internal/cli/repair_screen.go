@@ -55,8 +55,11 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 		a.Commands = append(a.Commands, c)
 	}
 	a.Commands = withSaves(plainCommands(p.Lost.SaveArgs), a.Commands)
-	a.More = fmt.Sprintf("%s and --full: %s, %s, %s", filepath.Base(file), stepCount(w),
-		plural.Of(len(p.Cautions), "warning", "warnings"), plural.Of(len(p.OtherWays()), "other way", "other ways"))
+	a.More = fmt.Sprintf("%s and --full: %s, %s", filepath.Base(file), stepCount(w),
+		plural.Of(len(p.Cautions), "warning", "warnings"))
+	if n := len(p.OtherWays()); n > 0 {
+		a.More += ", " + plural.Of(n, "other way", "other ways")
+	}
 	return a
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,24 @@ func TestPlanChecklistUsage(t *testing.T) {
 		s, _, stderr := streams(nil)
 		if code := Main(t.Context(), []string{"report", c.plan, "-o", filepath.Join(dir, c.out)}, s); code != c.want {
 			t.Errorf("%s to %s: exit %d, want %d: %s", c.plan, c.out, code, c.want, stderr)
+		}
+	}
+}
+
+// TestOtherWaysOfRehearsals: a plan that can only be rehearsed shows no way that cannot be applied, in no form.
+func TestOtherWaysOfRehearsals(t *testing.T) {
+	ways := []plan.Way{{Mode: plan.Live, Why: "no quorum"}, {Mode: plan.Clone, Possible: true, Why: "as if lost"}}
+	for mode, shown := range map[plan.Mode]bool{plan.RehearseOnly: false, plan.Reseed: true} {
+		p := &plan.Plan{Mode: mode, Tries: plan.Clone, Ways: ways}
+		var titles []string
+		for _, s := range planSheet(p, "plan.yaml").Sections {
+			titles = append(titles, s.Title)
+		}
+		more := planAnswer(p, "plan.yaml").More
+		others := checklist(p, &run.Standing{}, nil).Other
+		if slices.Contains(titles, "other ways") != shown || strings.Contains(more, "other way") != shown ||
+			len(others) > 0 != shown {
+			t.Errorf("%s: sections %q, more %q, others %q", mode, titles, more, others)
 		}
 	}
 }
