@@ -87,7 +87,7 @@ func (c *checker) bucket(ctx context.Context, b *bucket, depth int) error {
 	return c.nested(ctx, b.Name, &s.(*nestedSink).nestedBuckets, depth+1)
 }
 
-// maxNesting bounds how deep buckets lie inside buckets, maxNested how many lie in one, maxNestedAll how many are walked.
+// maxNesting bounds the depth of buckets inside buckets, maxNested their number in one, maxNestedAll how many are walked.
 const (
 	maxNesting   = 16
 	maxNested    = 1000
@@ -144,7 +144,7 @@ func (c *checker) finish() *PageReport {
 	return r
 }
 
-// nestedBuckets are the first buckets that lie in another one, as etcd never creates them. more counts the others.
+// nestedBuckets are the first buckets inside another one, as etcd never creates them. more counts the others.
 type nestedBuckets struct {
 	found []bucket
 	more  int

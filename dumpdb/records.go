@@ -30,7 +30,7 @@ type record struct {
 // records is a portion that decodes rows of bucket key.
 type records struct {
 	recs []record
-	// bad are the first rows that are no records; moreBad counts the others.
+	// bad are the first rows that do not decode; moreBad counts the others.
 	bad     []Violation
 	moreBad int64
 	bytes   int64

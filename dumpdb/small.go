@@ -24,7 +24,7 @@ func (e *TooManyRowsError) Error() string {
 	return fmt.Sprintf("bucket %s has more rows than are examined (%d fit), which no cluster has", e.Bucket, e.Rows)
 }
 
-// smallRow is what any row takes in memory, with what is derived of it.
+// smallRow is the memory of any row, with what is derived of it.
 const smallRow = 200
 
 // expansion is how many bytes a byte of a value can become when it is decoded, by bucket: a string of two bytes, tag and

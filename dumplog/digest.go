@@ -171,7 +171,7 @@ func (d *digest) note(v event, cost int64) {
 	d.cost += cost
 }
 
-// noteDamage adds a damaged place, or extends the one that stands for all places after the first maxDamage.
+// noteDamage adds a damaged place. After the first maxDamage, it extends d.rest instead.
 func (d *digest) noteDamage(e *DamageError) {
 	if d.damage++; d.damage <= d.maxDamage {
 		d.events = append(d.events, event{kind: eventDamage, pos: e.Pos, dmg: e, commit: d.commit})

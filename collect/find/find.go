@@ -44,7 +44,11 @@ func Members(root fs.FS) []Member {
 
 // read returns a file, nil if it is missing or unusable.
 func (h host) read(file string) []byte {
-	f, err := h.fs.Open(strings.TrimPrefix(path.Clean(file), "/"))
+	name := strings.TrimPrefix(path.Clean(file), "/")
+	if st, err := fs.Stat(h.fs, name); err != nil || !st.Mode().IsRegular() {
+		return nil // opening a pipe would wait
+	}
+	f, err := h.fs.Open(name)
 	if err != nil {
 		return nil
 	}

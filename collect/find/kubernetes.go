@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/etcd-medic/etcd-medic/internal/yamldoc"
 )
 
 // pod is the part of a static pod's manifest that is used.
@@ -43,7 +45,8 @@ func (h host) pods() (out []Member) {
 	for _, file := range append(h.glob("/etc/kubernetes/manifests/*.yaml"),
 		h.glob("/etc/kubernetes/manifests/*.yml")...) {
 		var p pod
-		if err := yaml.Unmarshal(h.read(file), &p); err != nil || p.Kind != "Pod" {
+		b := h.read(file)
+		if yamldoc.Check(b) != nil || yaml.Unmarshal(b, &p) != nil || p.Kind != "Pod" {
 			continue
 		}
 		out = append(out, h.pod(file, &p)...)
@@ -206,7 +209,7 @@ func (s settings) yaml(b []byte) {
 			CA   string `yaml:"trusted-ca-file"`
 		} `yaml:"client-transport-security"`
 	}
-	if err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&c); err != nil {
+	if yamldoc.Check(b) != nil || yaml.NewDecoder(bytes.NewReader(b)).Decode(&c) != nil {
 		return
 	}
 	for k, v := range map[string]string{"name": c.Name, "data-dir": c.DataDir, "wal-dir": c.WALDir,

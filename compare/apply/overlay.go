@@ -14,7 +14,7 @@ type overlay struct {
 	keys *Keys
 	// last is the newest write of the transaction by key.
 	last map[string]*Write
-	// added are the live keys that keys does not have, or that lie in a gap.
+	// added are the live keys that keys does not have, and those inside a gap.
 	added *btree.BTreeG[string]
 	// gaps are the deleted ranges, joined where they meet. Inside a gap, only the keys of added are live.
 	gaps *btree.BTreeG[[2]string]

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/etcd-medic/etcd-medic/internal/regular"
+	"github.com/etcd-medic/etcd-medic/internal/yamldoc"
 	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -123,7 +124,7 @@ func writeNew(path string, b []byte) (err error) {
 }
 
 // maxPlan bounds a plan; plans for big clusters have some hundred KiB.
-const maxPlan = 256 << 20
+const maxPlan = 64 << 20
 
 // Load reads a plan and checks that it was not changed.
 func Load(path string) (*Plan, error) {
@@ -179,7 +180,10 @@ func checkVersion(path string, b []byte) error {
 	var head struct {
 		Version int `yaml:"schemaVersion"`
 	}
-	err := yaml.Unmarshal(b, &head)
+	err := yamldoc.Check(b)
+	if err == nil {
+		err = yaml.Unmarshal(b, &head)
+	}
 	switch {
 	case err != nil || head.Version == 0:
 		return refusal.New(planAnew, "%s is not a repair plan", path)

@@ -7,11 +7,13 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/etcd-medic/etcd-medic/internal/regular"
+	"github.com/etcd-medic/etcd-medic/internal/yamldoc"
 )
 
 // Plan describes the new cluster. As a file it is YAML (or JSON).
@@ -33,11 +35,17 @@ type PlanMember struct {
 	ClientURLs []string `yaml:"clientURLs,omitempty"`
 }
 
+// maxPlan bounds a plan file in bytes.
+const maxPlan = 1 << 20
+
 // ReadPlan reads a plan file. Unknown fields are errors, so that a misspelled one is not silently ignored.
 func ReadPlan(path string) (Plan, error) {
-	b, err := os.ReadFile(path)
+	b, err := regular.ReadFile(path, maxPlan)
 	if err != nil {
 		return Plan{}, err
+	}
+	if err := yamldoc.Check(b); err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", path, err)
 	}
 	var p Plan
 	d := yaml.NewDecoder(bytes.NewReader(b))
