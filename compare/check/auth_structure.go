@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var authStructure = described(Check{
@@ -27,7 +28,8 @@ func runAuthStructure(in *Input) Result {
 			continue
 		}
 		if f := authStructureFinding(m); len(f.Evidence) > 0 {
-			f.Title = fmt.Sprintf("%s: the auth buckets contradict each other in %d places", m.Label(), len(f.Evidence))
+			f.Title = fmt.Sprintf("%s: the auth buckets contradict each other in %s", m.Label(),
+				plural.Of(len(f.Evidence), "place", "places"))
 			fs = append(fs, in.cut(f))
 		}
 	}

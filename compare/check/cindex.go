@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var indexCanMove = described(Check{
@@ -72,8 +73,8 @@ func runIndexPresent(in *Input) Result {
 		fs = append(fs, Finding{Kind: KindIndexMissing, Severity: Critical, Class: ClassLatentDivergence,
 			Members: []string{m.Label()},
 			At:      At{Index: m.WAL.Summary.FirstIndex, Term: m.WAL.Summary.FirstTerm},
-			Title: fmt.Sprintf("%s: the database holds %d records and no consistent index", m.Label(),
-				m.DB.KV.Revisions),
+			Title: fmt.Sprintf("%s: the database holds %s and no consistent index", m.Label(),
+				plural.Of(m.DB.KV.Revisions, "record", "records")),
 			Explanation: fmt.Sprintf("the next start executes all %d entries of the log on top of them", m.Commit),
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
 				Observed: observed,
@@ -153,8 +154,8 @@ func (ss Sources) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	f := Finding{Kind: KindEntriesAppliedTwice, Severity: Critical, Class: ClassDataDivergence,
 		Members: []string{m.Label()},
 		At:      At{Term: ss.termAt(at), Index: at, Revision: &Rev{Main: s.First}},
-		Title: fmt.Sprintf("%s applied the entries %d..%d a second time (%d revisions)", m.Label(), s.From, s.To,
-			s.Revisions()),
+		Title: fmt.Sprintf("%s applied the entries %d..%d a second time (%s)", m.Label(), s.From, s.To,
+			plural.Of(s.Revisions(), "revision", "revisions")),
 		Explanation: "a restart executed them again, because the consistent index in the database was too low; its " +
 			"revisions are higher by that number from there on"}
 	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key",

@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -266,8 +267,9 @@ func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Fin
 		return nil
 	}
 	f := Finding{Kind: KindRowsAgainstLog, Severity: Error, Members: []string{m.Label()}, Class: ClassLatentDivergence,
-		At:          At{Index: r.To},
-		Title:       fmt.Sprintf("%d rows of small buckets of %s contradict the log", len(r.StateDiffs), m.Label()),
+		At: At{Index: r.To},
+		Title: fmt.Sprintf("%s of small buckets of %s %s the log", plural.Of(len(r.StateDiffs), "row", "rows"),
+			m.Label(), plural.Form(len(r.StateDiffs), "contradicts", "contradict")),
 		Explanation: "leases, users, roles and alarms follow from the log alone"}
 	shows := map[string]shell.Command{}
 	for _, d := range r.StateDiffs {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var learnersMove = described(Check{
@@ -56,7 +57,8 @@ func (mb *Membership) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding
 			"a learner that published itself"
 	case own != nil && behindForPromotion(own, top) && top.Commit > own.LastIndex() && !sameCommit(own, top):
 		f.Members = []string{own.Label()}
-		f.Title = fmt.Sprintf("learner %s lags by %d entries", own.Label(), top.Commit-own.LastIndex())
+		f.Title = fmt.Sprintf("learner %s lags by %s", own.Label(),
+			plural.Of(top.Commit-own.LastIndex(), "entry", "entries"))
 		f.Explanation = fmt.Sprintf("its log ends at %d, the cluster is at %d; etcd promotes a learner only when it "+
 			"holds nine tenths of the leader's log", own.LastIndex(), top.Commit)
 		f.Kind = KindLearnerLags

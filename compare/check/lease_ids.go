@@ -6,6 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -31,7 +32,7 @@ func runLeaseIDs(in *Input) Result {
 			}
 		}
 		if n := len(f.Evidence); n > 0 {
-			f.Title = fmt.Sprintf("%s: %d leases have a negative ID", m.Label(), n)
+			f.Title = fmt.Sprintf("%s: %s a negative ID", m.Label(), plural.Of(n, "lease has", "leases have"))
 			if f.Severity == Error {
 				f.Title += fmt.Sprintf(", and the revoke at index %d had no effect", f.At.Index)
 			}

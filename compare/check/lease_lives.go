@@ -6,6 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var leaseLives = described(Check{
@@ -58,10 +59,10 @@ func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Findi
 	var fs []Finding
 	for _, f := range []*Finding{&bad, &legal} {
 		if n := len(f.Evidence); n > 0 {
-			f.Title = fmt.Sprintf("%s: %d leases outlived their revoke", m.Label(), n)
+			f.Title = m.Label() + ": " + plural.Of(n, "lease outlived its revoke", "leases outlived their revoke")
 			if f == &legal {
-				f.Title = fmt.Sprintf("%s: the revoke of %d leases was rejected, as its etcd version does", m.Label(),
-					n)
+				f.Title = fmt.Sprintf("%s: the revoke of %s was rejected, as its etcd version does", m.Label(),
+					plural.Of(n, "lease", "leases"))
 			}
 			fs = append(fs, in.cut(*f))
 		}
@@ -110,7 +111,8 @@ func (in *Input) goneLeases(m *evidence.Member, r *replay.MemberResult) *Finding
 	if len(f.Evidence) == 0 {
 		return nil
 	}
-	f.Title = fmt.Sprintf("%s: %d leases are gone that nothing revoked", m.Label(), len(f.Evidence))
+	f.Title = fmt.Sprintf("%s: %s gone that nothing revoked", m.Label(),
+		plural.Of(len(f.Evidence), "lease is", "leases are"))
 	f = in.cut(f)
 	return &f
 }

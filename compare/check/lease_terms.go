@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var leasesExpire = described(Check{
@@ -37,8 +38,8 @@ func runLeasesExpire(in *Input) Result {
 		if at := recoveredBefore(in.Replay, m, t); at > 0 {
 			fs = append(fs, Finding{Kind: KindLeasesNeverExpired, Severity: Info, Members: []string{m.Label()},
 				At: At{Term: t.Term, Index: t.First},
-				Title: fmt.Sprintf("%s led term %d after it had received a snapshot: %d leases were granted "+
-					"and none revoked", m.Label(), t.Term, t.Grants),
+				Title: fmt.Sprintf("%s led term %d after it had received a snapshot: %s granted "+
+					"and none revoked", m.Label(), t.Term, plural.Of(t.Grants, "lease was", "leases were")),
 				Explanation: "leases of this cluster expire in other terms; a leader that cannot create its " +
 					"internal token never revokes any",
 				Evidence: []Evidence{{Member: m.Label(), File: t.Pos.Segment, Offset: Int64(t.Pos.Offset),

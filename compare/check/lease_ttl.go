@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var leaseTTLs = described(Check{
@@ -68,13 +69,13 @@ func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Fi
 	}
 	var fs []Finding
 	if n := len(low.Evidence); n > 0 {
-		low.Title = fmt.Sprintf("%s: %d leases have a lower TTL than their grant asks for", m.Label(), n)
+		low.Title = fmt.Sprintf("%s: %s a lower TTL than was asked for", m.Label(), plural.Of(n, "lease has", "leases have"))
 		low.Explanation = "no server stores a TTL below the one in the log: the lease rows were changed by other " +
 			"means; these leases expire early when this member leads"
 		fs = append(fs, in.cut(low))
 	}
 	if n := len(high.Evidence); n > 0 {
-		high.Title = fmt.Sprintf("%s: %d leases have a higher TTL than their grant asks for", m.Label(), n)
+		high.Title = fmt.Sprintf("%s: %s a higher TTL than was asked for", m.Label(), plural.Of(n, "lease has", "leases have"))
 		high.Explanation = "no election timeout that a server accepts gives such a minimum: the lease rows were " +
 			"changed by other means; these leases expire late when this member leads"
 		fs = append(fs, in.cut(high))
@@ -108,7 +109,8 @@ func (in *Input) impossibleTTLs() []Finding {
 				Field: "TTL", Observed: fmt.Sprintf("%d s", l.TTL), Expected: "at least 1 s", Show: showDB(m, "lease")})
 		}
 		if n := len(f.Evidence); n > 0 {
-			f.Title = fmt.Sprintf("%s: %d leases have a TTL below 1 s, which no server stores", m.Label(), n)
+			f.Title = fmt.Sprintf("%s: %s a TTL below 1 s, which no server stores", m.Label(),
+				plural.Of(n, "lease has", "leases have"))
 			f.Explanation = "the lease rows were edited or damaged; these leases expire as soon as this member leads"
 			fs = append(fs, in.cut(f))
 		}

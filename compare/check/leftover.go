@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var snapLeftovers = described(Check{
@@ -24,12 +25,14 @@ func runSnapLeftovers(in *Input) Result {
 		seen = true
 		files := defragFiles(m)
 		if f := leftoverFinding(m, KindDefragLeftover, "db.tmp", files); f != nil {
-			f.Title = fmt.Sprintf("%s: a defragmentation was interrupted (%d files left)", m.Label(), len(files))
+			f.Title = fmt.Sprintf("%s: a defragmentation was interrupted (%s left)", m.Label(),
+				plural.Of(len(files), "file", "files"))
 			fs = append(fs, *f)
 		}
 		files = idleFiles(m)
 		if f := leftoverFinding(m, KindSnapLeftover, "leftover", files); f != nil {
-			f.Title = fmt.Sprintf("%s: %d files in the snap folder that nothing needs", m.Label(), len(files))
+			f.Title = fmt.Sprintf("%s: %s in the snap folder that nothing needs", m.Label(),
+				plural.Of(len(files), "file", "files"))
 			fs = append(fs, *f)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var mvccInvariants = described(Check{
@@ -60,10 +61,11 @@ func (in *Input) violations(kind Kind, class Class, sev Severity, want func(rule
 				Field: field, Observed: v.Observed, Expected: v.Expected, Show: show})
 		}
 		if n := len(f.Evidence); n > 0 {
-			f.Title = fmt.Sprintf("%s: %d records of bucket key are not a possible history (first: %s)", m.Label(), n,
-				first)
+			f.Title = fmt.Sprintf("%s: %s not a possible history (first: %s)", m.Label(),
+				plural.Of(n, "record of bucket key is", "records of bucket key are"), first)
 			if first == dumpdb.RuleLease {
-				f.Title = fmt.Sprintf("%s: %d records name a lease that does not exist", m.Label(), n)
+				f.Title = fmt.Sprintf("%s: %s a lease that does not exist", m.Label(),
+					plural.Of(n, "record names", "records name"))
 			}
 			f.Explanation = "first at revision " + fmt.Sprint(f.At.Revision.Main)
 			fs = append(fs, in.cut(f))

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -49,8 +50,8 @@ func runCompactTombstones(in *Input) Result {
 		}
 		f := byRev[rev]
 		f.At.Revision = &Rev{Main: rev}
-		f.Title = fmt.Sprintf("the tombstones at the compact revision %d are there on %d members and dropped on %d",
-			rev, with[rev], without[rev])
+		f.Title = fmt.Sprintf("the tombstones at the compact revision %d are there on %s and dropped on %d",
+			rev, plural.Of(with[rev], "member", "members"), without[rev])
 		f.Explanation = "releases before and after 3.4.34 / 3.5.16 compacted this cluster; the key is deleted on all of them"
 		fs = append(fs, *f)
 	}

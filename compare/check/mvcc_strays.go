@@ -1,6 +1,10 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+)
 
 var noStrayTombstones = described(Check{
 	ID:    K11,
@@ -24,8 +28,8 @@ func runNoStrayTombstones(in *Input) Result {
 		at := kv.FirstStray
 		fs = append(fs, Finding{Kind: KindTombstonesLeft, Severity: Info, Members: []string{m.Label()},
 			At: At{Revision: &Rev{Main: at.Main, Sub: at.Sub}},
-			Title: fmt.Sprintf("%s: %d tombstones are left below the finished compaction at %d", m.Label(),
-				kv.Strays, done),
+			Title: fmt.Sprintf("%s: %s left below the finished compaction at %d", m.Label(),
+				plural.Of(kv.Strays, "tombstone is", "tombstones are"), done),
 			Explanation: "they delete nothing that is left; a later compaction removes them",
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: "revision " + at.String(),
 				Observed: fmt.Sprintf("%d tombstones without a record to delete", kv.Strays),

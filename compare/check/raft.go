@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var logsMatch = described(Check{
@@ -137,7 +138,7 @@ func runMembersLevel(in *Input) Result {
 			fs = append(fs, Finding{Kind: KindMemberLags, Severity: Info, Class: ClassLagging,
 				Members: []string{m.Label()},
 				At:      At{Index: last},
-				Title:   fmt.Sprintf("%s lags by %d entries", m.Label(), commit-last),
+				Title:   m.Label() + " lags by " + plural.Of(commit-last, "entry", "entries"),
 				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; %s", last, commit,
 					in.Members.prefixText(m)),
 				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(last),
@@ -147,8 +148,8 @@ func runMembersLevel(in *Input) Result {
 			fs = append(fs, Finding{Kind: KindTailUncommitted, Severity: Info, Class: ClassUncommittedTail,
 				Members: []string{m.Label()},
 				At:      At{Index: commit + 1},
-				Title: fmt.Sprintf("%s holds %d entries that no source proves committed", m.Label(),
-					m.LastIndex()-commit),
+				Title: fmt.Sprintf("%s holds %s that no source proves committed", m.Label(),
+					plural.Of(m.LastIndex()-commit, "entry", "entries")),
 				Explanation: fmt.Sprintf("entries %d..%d are above the highest commit index of all sources; a later "+
 					"leader may replace them", commit+1, m.LastIndex()),
 				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(m.LastIndex()),

@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -43,8 +44,8 @@ func (in *Input) recordsFinding(r *diff.Records) Finding {
 	first := &r.Rows[0]
 	f := Finding{Kind: KindRecordsDiffer, Severity: Error, Class: ClassDataDivergence,
 		At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
-		Title: fmt.Sprintf("%d records of bucket key differ between members, the first at revision %s", r.Differ,
-			first.Rev)}
+		Title: fmt.Sprintf("%s between members, the first at revision %s",
+			plural.Of(r.Differ, "record of bucket key differs", "records of bucket key differ"), first.Rev)}
 	x := newBlame()
 	for i := range r.Rows {
 		row := &r.Rows[i]

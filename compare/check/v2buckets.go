@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -37,8 +38,8 @@ func (in *Input) bucketsAgainstV2(m *evidence.Member) ([]Finding, bool) {
 	}
 	f := Finding{Kind: KindV2MembersAgainstBucket, Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
 		At: At{Term: snap.Term, Index: snap.Index},
-		Title: fmt.Sprintf("%s: the member list of the v2 store of the newest snapshot differs from the database in %d places",
-			m.Label(), len(rows)),
+		Title: fmt.Sprintf("%s: the member list of the v2 store of the newest snapshot differs from the database in %s",
+			m.Label(), plural.Of(len(rows), "place", "places")),
 		Explanation: fmt.Sprintf("the server writes both from one list, and no entry in %d..%d explains the difference: "+
 			"%s or the database was changed by other means", snap.Index+1, at, snap.File)}
 	for _, r := range rows {

@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -69,7 +70,7 @@ func (in *Input) v2Differs() (*Finding, string) {
 		return nil, ""
 	}
 	f := Finding{Kind: KindV2StoresDiffer, Severity: Error, Class: ClassMembership,
-		Title:       fmt.Sprintf("%d rows of the v2 store differ between members", b.Differ),
+		Title:       plural.Of(b.Differ, "row of the v2 store differs", "rows of the v2 store differ") + " between members",
 		Explanation: "the newest snapshots of the members hold different v2 stores, and no entry between them explains it"}
 	for _, row := range b.Rows {
 		for i, m := range in.Members {
@@ -143,8 +144,8 @@ func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
 		}
 		f := Finding{Kind: x.kind, Severity: Error, Class: x.class, Members: []string{m.Label()},
 			At: At{Term: snap.Term, Index: snap.Index},
-			Title: fmt.Sprintf("%s: %s in the v2 store of the newest snapshot contradicts the log in %d places",
-				m.Label(), x.what, len(rows)),
+			Title: fmt.Sprintf("%s: %s in the v2 store of the newest snapshot contradicts the log in %s",
+				m.Label(), x.what, plural.Of(len(rows), "place", "places")),
 			Explanation: fmt.Sprintf("what the log's entries %d..%d make of the store is another content than %s holds",
 				from+1, snap.Index, snap.File)}
 		if m.Version.Has(release.V2StoreKept).Excluded() {

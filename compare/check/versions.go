@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -176,7 +177,7 @@ func runNoV2Content(in *Input) Result {
 		}
 		f := Finding{Kind: KindV2KeysHeld, Severity: Warning, Members: []string{m.Label()},
 			At:          At{Term: s.Term, Index: s.Index},
-			Title:       fmt.Sprintf("%s: the v2 store holds %d keys of users", m.Label(), len(s.V2.UserKeys)),
+			Title:       fmt.Sprintf("%s: the v2 store holds %s of users", m.Label(), plural.Of(len(s.V2.UserKeys), "key", "keys")),
 			Explanation: "they were written through the v2 API; 3.6 and later do not start on them"}
 		for _, k := range s.V2.UserKeys {
 			in.add(&f, func() Evidence {
@@ -188,7 +189,9 @@ func runNoV2Content(in *Input) Result {
 	}
 	if n, first := in.v2Behind(); n > 0 {
 		fs = append(fs, Finding{Kind: KindV2RequestsInLog, Severity: Warning, At: At{Index: first},
-			Title: fmt.Sprintf("%d requests of the v2 API are in the log after the newest snapshots, the first at index %d", n, first), Members: in.Members.labels(),
+			Title: fmt.Sprintf("%s in the log after the newest snapshots, the first at index %d",
+				plural.Of(n, "request of the v2 API is", "requests of the v2 API are"), first),
+			Members:     in.Members.labels(),
 			Explanation: "what they wrote is in the v2 store after a restart; 3.6 and later do not start on such content",
 			Evidence: []Evidence{{Field: "v2 request", Observed: fmt.Sprintf("entry %d", first),
 				Expected: "no request outside of etcd's own", Show: showLog(in.Members[0], first)}}})

@@ -7,11 +7,14 @@ import (
 )
 
 // Of is "1 key", or "3 keys".
-func Of(n int, one, many string) string {
+func Of[N int | int64 | uint64](n N, one, many string) string { return fmt.Sprintf("%d %s", n, Form(n, one, many)) }
+
+// Form is the form of a word without its number.
+func Form[N int | int64 | uint64](n N, one, many string) string {
 	if n == 1 {
-		return "1 " + one
+		return one
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return many
 }
 
 // List is "a", "a and b", or "a, b and c".
