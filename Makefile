@@ -50,7 +50,7 @@ demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice)
 # --- checks ------------------------------------------------------------------------------------------------------------
 
 .PHONY: ci
-ci: lint tools-test test race build demo docs-check dist-check fuzz-cli ## everything a change must pass
+ci: lint deadcode tools-test test race build demo docs-check dist-check fuzz-cli ## everything a change must pass
 
 # PORTED are the packages that ask the system for what is not the same everywhere. They are compiled for the others, too: the rest needs so many
 # modules that only a release and the nightly run can afford it.
@@ -64,6 +64,11 @@ lint: $(TOOLS)/golangci-lint ## walls between the packages, style, likely bugs
 	for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(GO) build -tags lite $(PORTED); done
 	$(TOOLS)/golangci-lint config verify
 	$(TOOLS)/golangci-lint run ./...
+
+# deadcode begins at every program and every test, with the tags of a release and of e2e.
+.PHONY: deadcode
+deadcode: $(TOOLS)/deadcode $(PACKED) ## functions that neither the program nor a test reaches
+	found="$$($(TOOLS)/deadcode -test -tags lines,e2e ./...)"; if [ -n "$$found" ]; then echo "$$found"; exit 1; fi
 
 .PHONY: test
 test: $(TOOLS)/testcount ## all tests, with their count
@@ -225,6 +230,7 @@ PEERS := etcd-dump-logs etcd-dump-db etcdutl-3.6 etcdutl-3.7 bbolt
 CLIENTS := etcdctl-3.6 etcdutl-3.6 etcdutl-3.7
 
 $(eval $(call tool,golangci-lint,.tools/golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
+$(eval $(call tool,deadcode,.tools/deadcode,golang.org/x/tools/cmd/deadcode))
 $(eval $(call tool,testcount,.tools/testcount,.))
 $(eval $(call tool,mutants,.tools/mutants,.))
 $(foreach s,$(SERVERS),$(eval $(call tool,$(s),testdata/servers/$(s),.)))

@@ -27,16 +27,6 @@ func (m *Machine) User(name string) (u dumpdb.User, ok bool) {
 		have.NoPassword, NoPassword: have.NoPassword}, true
 }
 
-// UsersWith lists the users that have a role.
-func (m *Machine) UsersWith(role string) (names []string) {
-	for _, n := range sortedKeys(m.s.Auth.Users) {
-		if slices.Contains(m.s.Auth.Users[n].Roles, role) {
-			names = append(names, n)
-		}
-	}
-	return names
-}
-
 // SetPassword stores the hash of a user's password, which the rules do not use; options reports whether the record of a
 // user added now carries options, as it does from 3.5 on.
 func (m *Machine) SetPassword(name string, hash []byte, options bool) {
