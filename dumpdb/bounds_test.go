@@ -28,7 +28,7 @@ func written(t *testing.T, fill func(tx *bbolt.Tx) error) *DB {
 
 func eightBytes(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)) }
 
-// TestSmallSize: the rows of small buckets count, those of bucket key do not, and the bucket that has too many is named.
+// TestSmallSize: the rows of small buckets count, those of bucket key do not, and the bucket with too many is named.
 func TestSmallSize(t *testing.T) {
 	db := written(t, func(tx *bbolt.Tx) error {
 		for _, name := range []string{"key", "lease", "authRoles"} {
@@ -129,7 +129,8 @@ func TestManyProblemsOfAPage(t *testing.T) {
 		t.Fatalf("%d problems", len(found))
 	}
 	last := found[maxProblems]
-	if want := fmt.Sprintf("%d more problems from element %d on", n-1-maxProblems, maxProblems+1); last.Observed != want {
+	want := fmt.Sprintf("%d more problems from element %d on", n-1-maxProblems, maxProblems+1)
+	if last.Observed != want {
 		t.Errorf("%q, want %q", last.Observed, want)
 	}
 	if string(last.LastKey) != "\xff\xff" || len(last.FirstKey) != 1 {

@@ -125,7 +125,8 @@ func (db *DB) leftOut(buckets, damage int) {
 	if buckets > 0 {
 		db.rootDamage = append(db.rootDamage, &DamageError{Place: db.place(db.meta.Root), Kind: DamageBuckets,
 			Expected: fmt.Sprintf("%d buckets, as etcd creates", len(etcdBuckets)),
-			Observed: fmt.Sprintf("%d; all but the first %d are not examined", len(db.buckets)+buckets, len(db.buckets))})
+			Observed: fmt.Sprintf("%d; all but the first %d are not examined", len(db.buckets)+buckets,
+				len(db.buckets))})
 	}
 	if damage > 0 {
 		db.rootDamage = append(db.rootDamage, &DamageError{Place: db.place(db.meta.Root), Kind: DamagePage,

@@ -87,7 +87,7 @@ func (c *checker) bucket(ctx context.Context, b *bucket, depth int) error {
 	return c.nested(ctx, b.Name, &s.(*nestedSink).nestedBuckets, depth+1)
 }
 
-// maxNesting bounds the depth of buckets inside buckets, maxNested their number in one, maxNestedAll how many are walked.
+// maxNesting bounds the depth of buckets inside buckets, maxNested their number in one, maxNestedAll that of all.
 const (
 	maxNesting   = 16
 	maxNested    = 1000

@@ -27,8 +27,8 @@ type task struct {
 	done    chan struct{}
 }
 
-// errDamaged stops a parallel walk at the first damage, or at leaves of too many rows. Two workers find damage in no fixed order, so one goroutine
-// walks such a tree again.
+// errDamaged stops a parallel walk at the first damage, or at leaves of too many rows. Two workers find damage in no
+// fixed order, so one goroutine walks such a tree again.
 var errDamaged = errors.New("damage found")
 
 // feed walks bucket b and passes its rows to a sink made by newSink, on all cores if the tree is big and sound. It

@@ -27,8 +27,8 @@ func (e *TooManyRowsError) Error() string {
 // smallRow is the memory of any row, with what is derived of it.
 const smallRow = 200
 
-// expansion is how many bytes a byte of a value can become when it is decoded, by bucket: a string of two bytes, tag and
-// length, takes 16 in a list, a permission 56.
+// expansion is how many bytes a byte of a value can become when it is decoded, by bucket: a string of two bytes (tag
+// and length) takes 16 in a list, a permission 56.
 var expansion = map[string]int64{"authUsers": 8, "authRoles": 28, "members": 8, "meta": 16}
 
 // cost estimates the memory that a row takes.

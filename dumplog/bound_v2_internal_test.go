@@ -33,8 +33,8 @@ func TestBoundOfV2Stores(t *testing.T) {
 	if v, err := decodeV2Store([]byte(long), newV2Room(30)); !errors.Is(err, errV2Large) || v.UserKeys != nil {
 		t.Errorf("a long path: %v", err)
 	}
-	attributes := `{"Root":{"Children":{"0":{"Children":{"members":{"Children":{"a1":{"Children":{"raftAttributes":{"Value":"` +
-		strings.Repeat(" ", 30*nodeBytes) + `{}"}}}}}}}}}}`
+	attributes := `{"Root":{"Children":{"0":{"Children":{"members":{"Children":{"a1":{"Children":` +
+		`{"raftAttributes":{"Value":"` + strings.Repeat(" ", 30*nodeBytes) + `{}"}}}}}}}}}}`
 	if _, err := decodeV2Store([]byte(attributes), newV2Room(30)); !errors.Is(err, errV2Large) {
 		t.Errorf("long attributes: %v", err)
 	}

@@ -118,9 +118,9 @@ type Summary struct {
 	// Damage is sorted by position.
 	Damage []*DamageError
 	Start  StartKind
-	// Unmarked is true if the log has more marks than are listed (see GoWithoutMarks). Snapshots, Overwrites, Jumps, Terms
-	// and ForceNewCluster are then empty although the log may have some, and FirstIndex and LastIndex are those of the
-	// first and the last entry in the files.
+	// Unmarked is true if the log has more marks than are listed (see GoWithoutMarks). Snapshots, Overwrites, Jumps,
+	// Terms and ForceNewCluster are then empty although the log may have some, and FirstIndex and LastIndex are those
+	// of the first and the last entry in the files.
 	Unmarked bool
 	// ForceNewCluster is the position of the first entry written by --force-new-cluster, if any.
 	ForceNewCluster []Pos

@@ -90,18 +90,14 @@ func cutMap[T any](c *cutter, name string, m map[string]T) map[string]T {
 
 // lists cuts a map of lists and each list.
 func (c *cutter) lists(name string, m map[string][]string) map[string][]string {
-	m = cutMap(c, name, m)
-	for k, list := range m {
-		if len(list) <= maxInList {
-			continue
-		}
-		m = maps.Clone(m)
-		for k, list = range m {
-			m[k] = cut(c, name+"[]", list)
-		}
-		break
+	if m = cutMap(c, name, m); m == nil {
+		return nil
 	}
-	return m
+	own := make(map[string][]string, len(m))
+	for k, list := range m {
+		own[k] = cut(c, name+"[]", list)
+	}
+	return own
 }
 
 func (c *cutter) conf(name string, s *dumplog.ConfState) *dumplog.ConfState {

@@ -162,7 +162,8 @@ func (m *Member) loadSnaps(l layout, o Options) {
 		}
 	case l.snap != "":
 		var d *dumplog.SnapDir
-		if d, err = dumplog.ReadSnapDirBound(l.snap, max(dumplog.MaxV2Nodes/max(o.sources, 1), leastV2Nodes)); err == nil {
+		nodes := max(dumplog.MaxV2Nodes/max(o.sources, 1), leastV2Nodes)
+		if d, err = dumplog.ReadSnapDirBound(l.snap, nodes); err == nil {
 			m.Snap, m.snapRead = *d, true
 		}
 	}
