@@ -197,13 +197,8 @@ func onlySection(only []run.OnlyHeld) render.Section {
 	for i := range only {
 		o := &only[i]
 		sec.Lines = append(sec.Lines, "- "+o.Text())
-		switch {
-		case o.Script != "":
-			sec.Commands = append(sec.Commands, render.Prompts(shell.Format("less {}", shell.Operand(o.Script)))...)
-		case o.Unknown != "":
-			sec.Commands = append(sec.Commands, render.Prompts(o.CommandArgs)...)
-		}
 	}
+	sec.Commands = render.Prompts(onlyCommands(only)...)
 	return sec
 }
 

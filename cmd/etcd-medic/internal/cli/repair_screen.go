@@ -122,6 +122,17 @@ func outcomeAnswer(out *run.Outcome, next []shell.Command, kept string) *render.
 		}
 	}
 	a.Last = string(out.Mode) + ", " + proofs
+	if failed := failedStep(out); failed != nil {
+		a.Says = "the goal is not reached: step " + failed.ID + " failed"
+		a.Last = fmt.Sprintf("%s, step %s failed", out.Mode, failed.ID)
+	}
+	if left := leftText(out.Only); left != "" {
+		a.Says, a.Last = a.Says+"; "+left, a.Last+"; "+left
+		if a.Mood == render.Good {
+			a.Mood = render.Doubtful
+		}
+		a.Commands = withSaves(plainCommands(onlyCommands(out.Only)), a.Commands)
+	}
 	server := out.Server
 	if out.Raises != "" {
 		server += "; " + out.Raises
@@ -159,10 +170,46 @@ func stepsText(out *run.Outcome) string {
 	if len(out.Steps) == 0 {
 		return ""
 	}
-	if last := out.Steps[len(out.Steps)-1]; last.State == "failed" {
+	if last := failedStep(out); last != nil {
 		s += fmt.Sprintf("; %s failed: %s", last.ID, last.Detail)
 	}
 	return s
+}
+
+// failedStep is the step at which a run ended, nil if it did not.
+func failedStep(out *run.Outcome) *run.StepResult {
+	if n := len(out.Steps); n > 0 && out.Steps[n-1].State == "failed" {
+		return &out.Steps[n-1]
+	}
+	return nil
+}
+
+// leftText says in short what is left to decide about members that were taken out, "" for nothing.
+func leftText(only []run.OnlyHeld) string {
+	var all []string
+	for i := range only {
+		switch o := &only[i]; {
+		case o.Keys > 0:
+			all = append(all, fmt.Sprintf("only %s held %s", o.Member, plural.Of(o.Keys, "key", "keys")))
+		case o.Unknown != "":
+			all = append(all, "what only "+o.Member+" held is unknown")
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// onlyCommands show what members held that were taken out.
+func onlyCommands(only []run.OnlyHeld) []shell.Command {
+	var out []shell.Command
+	for i := range only {
+		switch o := &only[i]; {
+		case o.Script != "":
+			out = append(out, shell.Format("less {}", shell.Operand(o.Script)))
+		case o.Unknown != "":
+			out = append(out, o.CommandArgs)
+		}
+	}
+	return out
 }
 
 // onlyText says of whom something is left to decide.

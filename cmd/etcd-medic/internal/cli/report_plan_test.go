@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/run"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // planWith copies a plan and writes a journal beside it.
@@ -142,5 +144,34 @@ func TestOtherWaysOfRehearsals(t *testing.T) {
 			len(others) > 0 != shown {
 			t.Errorf("%s: sections %q, more %q, others %q", mode, titles, more, others)
 		}
+	}
+}
+
+// TestOutcomeSaysWhatIsLeft: first and last line of a run say what only members held that were taken out, and the command
+// that shows it comes first; so does the step that failed.
+func TestOutcomeSaysWhatIsLeft(t *testing.T) {
+	script, compare := "/p/plan.yaml.only-node2.sh", shell.Format("etcd-medic compare --as-script backup.db <COPY>")
+	for name, tc := range map[string]struct {
+		only        run.OnlyHeld
+		left, first string
+	}{
+		"keys": {run.OnlyHeld{Member: "node2", Keys: 7, Script: script}, "only node2 held 7 keys", "less " + script},
+		"unread": {run.OnlyHeld{Member: "node2", Unknown: "not read", CommandArgs: compare},
+			"what only node2 held is unknown", "etcd-medic compare --as-script backup.db COPY"},
+		"nothing": {run.OnlyHeld{Member: "node2"}, "", "etcd-medic diagnose FRESH_COPIES"},
+	} {
+		out := &run.Outcome{Mode: plan.Live, Reached: true, Proofs: []run.Proof{{What: "w", Outcome: "holds"}},
+			Only: []run.OnlyHeld{tc.only}}
+		a := outcomeAnswer(out, []shell.Command{plan.DiagnoseCommand()}, "")
+		good := tc.left == ""
+		if !strings.Contains(a.Says, tc.left) || !strings.HasSuffix(a.Last, tc.left) || a.Word != "DONE" ||
+			(a.Mood == render.Good) != good || a.Commands[0].Run.String() != tc.first {
+			t.Errorf("%s: %q %q %q, %+v", name, a.Word, a.Says, a.Last, a.Commands)
+		}
+	}
+	a := outcomeAnswer(&run.Outcome{Mode: plan.Live, Steps: []run.StepResult{{ID: "01-backup-node1", State: "done"},
+		{ID: "02-stop-node2", State: "failed", Detail: "why"}}}, nil, "")
+	if a.Says != "the goal is not reached: step 02-stop-node2 failed" || a.Last != "live, step 02-stop-node2 failed" {
+		t.Errorf("%q %q", a.Says, a.Last)
 	}
 }
