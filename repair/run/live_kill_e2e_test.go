@@ -63,7 +63,7 @@ func TestE2ELiveKilledAtEveryPoint(t *testing.T) {
 }
 
 func liveKilled(t *testing.T, version string, shard, shards int) {
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	server, err := node.External(ctx, clustertest.Server(t, version))
 	if err != nil {
