@@ -189,16 +189,16 @@ func (d *dir) positions() {
 	}
 }
 
-// request handles an entry whose data is no request, if the server applies it.
+// request handles an entry whose data is not a request, if the server applies it.
 func (d *dir) request(x *evidence.DamageFacts) {
 	if x.Kind != string(dumplog.DamageRequest) || x.LostFrom <= d.chosen || x.LostFrom > d.last {
 		return
 	}
 	if x.OnStart == dumplog.StartRefused || d.version.Has(release.V2Executed).Excluded() {
-		d.refused("the server panics when it applies entry %d: its data is no request", x.LostFrom)
+		d.refused("the server panics when it applies entry %d: its data is not a request", x.LostFrom)
 		return
 	}
-	d.open("whether the server panics when it applies entry %d is not known: its data is no request", x.LostFrom)
+	d.open("whether the server panics when it applies entry %d is not known: its data is not a request", x.LostFrom)
 }
 
 // received reports whether the log ends with the record of a snapshot from a leader. Its database may contain a few

@@ -54,8 +54,8 @@ func table() []spoiled {
 			starts: release.Yes, mends: true, forgot: true},
 		{name: "flipped bit in the middle of the log", spoil: flipInLog, starts: release.No},
 		{name: "one damaged meta page", spoil: spoilMeta(1), starts: release.Yes, mends: true},
-		{name: "entry that is no request", spoil: breakEntry(3), starts: release.No},
-		{name: "entry that is no request below the snapshot", spoil: breakEntry(100), starts: release.Yes,
+		{name: "entry that is not a request", spoil: breakEntry(3), starts: release.No},
+		{name: "entry that is not a request below the snapshot", spoil: breakEntry(100), starts: release.Yes,
 			snapshots: true},
 		{name: "both meta pages damaged", spoil: func(tb testing.TB,
 			dir string) {

@@ -63,7 +63,7 @@ func holdsRemovals(rp *replay.Result, m *evidence.Member, r *replay.Forced) bool
 	return m.Commit >= r.Last && !(m.HasLog() && disputed(rp, r.First))
 }
 
-// disputed reports whether logs hold different committed entries at an index: what one of them says is no witness
+// disputed reports whether logs hold different committed entries at an index: what one of them says is not evidence
 // against a member that holds the other.
 func disputed(rp *replay.Result, index uint64) bool {
 	if rp == nil {

@@ -54,7 +54,7 @@ func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 		f.Kind = KindForcedApart
 		f.Title += ", where a new cluster was forced on " + in.Members[r.Member].Label()
 		f.Explanation = "the forced start put removals in the place of entries that another member holds as committed; " +
-			"from there on each side has a history of its own"
+			"from there on each side has its own history"
 	}
 	for _, d := range diffs {
 		var ids []int

@@ -33,7 +33,7 @@ func runLearnerFlags(in *Input) Result {
 	}
 	var fs []Finding
 	for _, s := range stale {
-		fs = append(fs, in.cut(s.finding(in)))
+		fs = append(fs, in.cut(s.finding()))
 	}
 	return outcome(fs, "")
 }
@@ -112,7 +112,7 @@ var rowWords = map[Kind]struct{ one, many, field, observed, expected string }{
 		"zombie", "in members", "a voter or learner of raft's configuration"},
 }
 
-func (s *staleRows) finding(in *Input) Finding {
+func (s *staleRows) finding() Finding {
 	w := rowWords[s.kind]
 	f := Finding{Kind: s.kind, Severity: Error, Class: ClassMembership, Each: true,
 		Explanation: "the server counts votes by raft's configuration; from 3.6 on it lists members, and from 3.7 on " +

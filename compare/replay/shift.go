@@ -125,7 +125,9 @@ func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (k
 	if s.Proven = cutShort; cutShort {
 		return true, nil
 	}
-	s.Repeated, err = requestTwice(ctx, r.longest(s.Long), s.Index, surplus)
+	if s.Repeated, err = requestTwice(ctx, r.longest(s.Long), s.Index, surplus); err == nil && !s.Repeated {
+		err = r.repeatedBefore(ctx, s)
+	}
 	s.Added = s.Repeated || len(s.Long) < len(s.Short)
 	return s.Added || len(s.Long) > len(s.Short), err
 }
@@ -136,7 +138,7 @@ const maxApart = 64
 // requestTwice reports whether the log of a member holds the requests in the surplus entries from an index on right
 // before it as well.
 func requestTwice(ctx context.Context, m *evidence.Member, index uint64, surplus []dumplog.Entry) (bool, error) {
-	before, err := tailOf(ctx, m, max(index, maxApart+1)-maxApart)
+	before, err := tailOf(ctx, m, max(max(index, maxApart+1)-maxApart, m.WAL.Summary.FirstIndex))
 	if err != nil {
 		return false, err
 	}
@@ -150,6 +152,22 @@ func requestTwice(ctx context.Context, m *evidence.Member, index uint64, surplus
 		}
 	}
 	return len(surplus) > 0, nil
+}
+
+// repeatedBefore finds an entry that the long logs hold twice before the index from which the short ones, which were
+// purged, begin to differ. The shift then begins there.
+func (r *Result) repeatedBefore(ctx context.Context, s *Shift) error {
+	m := r.longest(s.Long)
+	before, err := tailOf(ctx, m, max(max(s.Index, maxApart+1)-maxApart, m.WAL.Summary.FirstIndex))
+	for i := s.Missing; i < len(before) && before[i].Index < s.Index; i++ {
+		req, bad := before[i].Decode()
+		if bad == nil && req != nil && req.Header.ID != 0 && bytes.Equal(before[i].Data, before[i-s.Missing].Data) {
+			s.Index, s.Repeated = before[i].Index, true
+			s.What, s.Instead = r.describeEntry(&before[i]), "the entry that follows"
+			break
+		}
+	}
+	return err
 }
 
 // firstDiff is the lowest index at which logs differ.

@@ -8,7 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Undecodable is an entry of a member's log whose data is no request of etcd although its CRC matches.
+// Undecodable is an entry of a member's log whose data is not a request of etcd although its CRC matches.
 type Undecodable struct {
 	Pos         dumplog.Pos
 	Term, Index uint64
@@ -23,7 +23,7 @@ func (u *Undecodable) damage() *dumplog.DamageError {
 	d := &dumplog.DamageError{Pos: u.Pos, Kind: dumplog.DamageRequest, LostFrom: u.Index, LostTo: u.Index,
 		After:  u.Index - 1,
 		Server: "from 3.6 on panics when it applies the entry, unless a raft snapshot covers it; older servers may ignore it",
-		Err:    fmt.Errorf("the CRC of entry %d/%d matches, but its data is no request: %w", u.Term, u.Index, u.Err)}
+		Err:    fmt.Errorf("the CRC of entry %d/%d matches, but its data is not a request: %w", u.Term, u.Index, u.Err)}
 	if u.Panics {
 		d.OnStart, d.Server = dumplog.StartRefused, "panics when it applies the entry, unless a raft snapshot covers it"
 	}

@@ -73,7 +73,7 @@ func (h *History) crowd(n int) (wait func()) {
 	return clients.Wait
 }
 
-// alone is the client of member i with random numbers, values and leases of its own.
+// alone is the client of member i with its own random numbers, values and leases.
 func (h *History) alone(i int, cli *clientv3.Client) *History {
 	return &History{t: h.t, rng: rand.New(rand.NewPCG(h.rng.Uint64(), 1)), s: h.s, c: h.c, only: cli,
 		counter: h.counter + 1000*(i+1), leases: slices.Clone(h.leases), gone: h.gone, learners: h.learners}

@@ -7,7 +7,9 @@ import (
 )
 
 // Of is "1 key", or "3 keys".
-func Of[N int | int64 | uint64](n N, one, many string) string { return fmt.Sprintf("%d %s", n, Form(n, one, many)) }
+func Of[N int | int64 | uint64](n N, one, many string) string {
+	return fmt.Sprintf("%d %s", n, Form(n, one, many))
+}
 
 // Form is the form of a word without its number.
 func Form[N int | int64 | uint64](n N, one, many string) string {

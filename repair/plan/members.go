@@ -91,7 +91,7 @@ func (ro *roster) known() error {
 	for _, n := range append(slices.Clone(ro.o.Gone), ro.o.Replace...) {
 		if !slices.ContainsFunc(ro.p.Members, func(m Member) bool { return m.Named(n) }) {
 			return refusal.New("the members are "+strings.Join(MemberNames(ro.p.Members), ", "),
-				"%s is none of the members that the sources name", n)
+				"%s is not a member that the sources name", n)
 		}
 	}
 	return nil

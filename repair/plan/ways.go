@@ -78,7 +78,7 @@ func (pr *procedures) forced() error {
 		return pr.ask("only %d of %d voters can be started, %d are needed, and nothing is known about %s", c.Startable,
 			c.Voters, c.Quorum, strings.Join(MemberNames(unseen), ", "))
 	}
-	if l := &pr.p.Lost; l.Awaited > 0 { // nobody is left to get them from
+	if l := &pr.p.Lost; l.Awaited > 0 { // no one is left to get them from
 		l.CommittedEntries, l.Behind, l.Awaited = l.CommittedEntries+l.Awaited, l.Behind+l.Awaited, 0
 		pr.p.Cautions = append(pr.p.Cautions, fmt.Sprintf("the logs of other members hold the last %s, which %s lacks "+
 			"and a forced start gives up: first make a database of both (etcd-medic rebuild --base, with the database of "+

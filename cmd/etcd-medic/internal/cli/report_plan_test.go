@@ -147,8 +147,8 @@ func TestOtherWaysOfRehearsals(t *testing.T) {
 	}
 }
 
-// TestOutcomeSaysWhatIsLeft: first and last line of a run say what only members held that were taken out, and the command
-// that shows it comes first; so does the step that failed.
+// TestOutcomeSaysWhatIsLeft: first and last line of a run say what only members held that were taken out, and the
+// command that shows it comes first; so does the step that failed.
 func TestOutcomeSaysWhatIsLeft(t *testing.T) {
 	script, compare := "/p/plan.yaml.only-node2.sh", shell.Format("etcd-medic compare --as-script backup.db <COPY>")
 	for name, tc := range map[string]struct {
