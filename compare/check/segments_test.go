@@ -59,7 +59,7 @@ func TestLastSegmentMissing(t *testing.T) {
 	names := segmentsOf(t, dirs[1])
 	removed(t, names[len(names)-1])
 	in := dirInput(t, dirs...)
-	f := wantFinding(t, in, "W03", []string{"node2"}, "missing-segment", "was closed", "[node1 node3] hold them")
+	f := wantFinding(t, in, "W03", []string{"node2"}, "missing-segment", "was closed", "node1 and node3 hold them")
 	if f.Class != "wal-damage" || f.At.Index != in.Members[1].LastIndex()+1 {
 		t.Errorf("%s at %d", f.Class, f.At.Index)
 	}

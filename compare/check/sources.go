@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Sources are the members under examination, with what their own files show.
@@ -79,6 +80,10 @@ func (ss Sources) holders(of *evidence.Member, from, to uint64) string {
 	if from == 0 {
 		return ""
 	}
+	what := "them"
+	if to == from {
+		what = "it"
+	}
 	to = max(from, to)
 	var names []string
 	for _, m := range ss {
@@ -90,9 +95,9 @@ func (ss Sources) holders(of *evidence.Member, from, to uint64) string {
 		}
 	}
 	if len(names) == 0 {
-		return "no other source holds them"
+		return "no other source holds " + what
 	}
-	return fmt.Sprintf("%v hold them", names)
+	return plural.List(names) + plural.Form(len(names), " holds ", " hold ") + what
 }
 
 // sharesLogWith returns a source of another cluster ID whose log holds requests of the member's log.
