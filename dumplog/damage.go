@@ -50,8 +50,8 @@ const (
 	DamageName DamageKind = "wrong-name"
 	// DamageSnapshotRecord: a snapshot record with a valid CRC that the entries around it contradict.
 	DamageSnapshotRecord DamageKind = "wrong-snapshot-record"
-	// DamageRequest: the entry decodes, its data is not a request of etcd. This package does not decode requests unless it
-	// is asked to; compare/replay reports this kind.
+	// DamageRequest: the entry decodes, its data is not a request of etcd. This package does not decode requests unless
+	// it is asked to; compare/replay reports this kind.
 	DamageRequest DamageKind = "bad-request"
 	// DamageMarks: the log changes its term, replaces entries or records snapshots more often than can be listed. No
 	// entry is lost, but what was replaced is not known.

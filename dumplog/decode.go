@@ -47,8 +47,8 @@ func (e *Entry) Decode() (*Request, error) {
 	return d.Decode(e)
 }
 
-// NoMessage reports whether the data of an entry that does not decode is not a protobuf message at all, or not a conf change.
-// A server reads other data that it does not understand as a request of etcd 2.
+// NoMessage reports whether the data of an entry that does not decode is not a protobuf message at all, or not a conf
+// change. A server reads other data that it does not understand as a request of etcd 2.
 func (e *Entry) NoMessage() bool {
 	if e.Type != EntryNormal {
 		return true
