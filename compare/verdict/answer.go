@@ -108,10 +108,10 @@ type Lost struct {
 	Entries          []LostEntry   `json:"entries,omitempty"`
 	KeyNames         []check.Bytes `json:"keyNames,omitempty"`
 	Command          shell.Command `json:"-"`
-	// Behind are those of the committed entries that a source lacks because it ends before them, and that no member can
+	// AfterEnd are those of the committed entries that a source lacks because it ends before them, and that no member can
 	// supply: the source is a backup or the data dir of a removed member, or no log continues from its end. Their keys
 	// are not counted.
-	Behind int `json:"behind,omitempty"`
+	AfterEnd int `json:"afterEnd,omitempty"`
 	// Awaited are committed entries that the member has not got yet. They are lost unless another member supplies it with
 	// them before its content becomes that of the others.
 	Awaited int `json:"awaited,omitempty"`
@@ -133,16 +133,16 @@ func (l Lost) Condition() string {
 
 // whole is String, as if the member already had the entries that it awaits.
 func (l Lost) whole() string {
-	switch writes := plural.Of(l.CommittedEntries-l.Behind, "committed write", "committed writes") + " on " +
+	switch writes := plural.Of(l.CommittedEntries-l.AfterEnd, "committed write", "committed writes") + " on " +
 		plural.Of(l.Keys, "key", "keys"); {
 	case l.CommittedEntries == 0 && l.Keys == 0:
 		return "no committed write"
-	case l.Behind == 0:
+	case l.AfterEnd == 0:
 		return writes
-	case l.CommittedEntries == l.Behind:
-		return "the last " + plural.Of(l.Behind, "committed entry", "committed entries")
+	case l.CommittedEntries == l.AfterEnd:
+		return "the last " + plural.Of(l.AfterEnd, "committed entry", "committed entries")
 	default:
-		return writes + ", and the last " + plural.Of(l.Behind, "committed entry", "committed entries")
+		return writes + ", and the last " + plural.Of(l.AfterEnd, "committed entry", "committed entries")
 	}
 }
 

@@ -60,8 +60,8 @@ func (rk *ranking) lostAbove(b *Best, s standing) {
 		b.Lost.Awaited = int(s.behind)
 		return
 	}
-	b.Lost.Behind = int(s.behind)
-	b.Lost.CommittedEntries += b.Lost.Behind
+	b.Lost.AfterEnd = int(s.behind)
+	b.Lost.CommittedEntries += b.Lost.AfterEnd
 	m := rk.Members[s.pos]
 	first := max(m.LastIndex(), m.ConsistentIndex()) + 1
 	for _, o := range rk.Members {

@@ -19,7 +19,7 @@ func (lo *losses) lost() {
 		return
 	}
 	l := lo.r.Best.Lost
-	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, Behind: l.Behind,
+	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, AfterEnd: l.AfterEnd,
 		Awaited: l.Awaited, Unproven: l.Unproven}
 	held := map[string]bool{}
 	for _, e := range l.Entries {

@@ -127,8 +127,8 @@ type Lost struct {
 	CommittedEntries int                 `json:"committedEntries"`
 	Keys             int                 `json:"keys"`
 	Entries          []compare.LostEntry `json:"entries,omitempty"`
-	// Behind are those of the committed entries that come after the end of the kept backup or data dir of a removed member.
-	Behind int `json:"behind,omitempty"`
+	// AfterEnd are those of the committed entries that come after the end of the kept backup or data dir of a removed member.
+	AfterEnd int `json:"afterEnd,omitempty"`
 	// Awaited are committed entries that the kept member first gets from the others while the cluster runs. A way in
 	// which it does not get them is not possible, or counts them as lost.
 	Awaited int `json:"awaited,omitempty"`

@@ -79,11 +79,11 @@ func (pr *procedures) forced() error {
 			c.Voters, c.Quorum, strings.Join(MemberNames(unseen), ", "))
 	}
 	if l := &pr.p.Lost; l.Awaited > 0 { // no one is left to get them from
-		l.CommittedEntries, l.Behind, l.Awaited = l.CommittedEntries+l.Awaited, l.Behind+l.Awaited, 0
+		l.CommittedEntries, l.AfterEnd, l.Awaited = l.CommittedEntries+l.Awaited, l.AfterEnd+l.Awaited, 0
 		pr.p.Cautions = append(pr.p.Cautions, fmt.Sprintf("the logs of other members hold the last %s, which %s lacks "+
 			"and a forced start gives up: first make a database of both (etcd-medic rebuild --base, with the database of "+
 			"%s, and --log for each log), and restore from it if that is more",
-			plural.Of(l.Behind, "committed entry", "committed entries"), pr.p.Best.Name, pr.p.Best.Name))
+			plural.Of(l.AfterEnd, "committed entry", "committed entries"), pr.p.Best.Name, pr.p.Best.Name))
 	}
 	for i := range pr.p.Members {
 		m := &pr.p.Members[i]

@@ -213,7 +213,7 @@ func lostText(p *plan.Plan) string {
 	if p.Lost.CommittedEntries == 0 {
 		return "no committed write that another member still has"
 	}
-	if p.Lost.Behind > 0 {
+	if p.Lost.AfterEnd > 0 {
 		return fmt.Sprintf("%d committed entries", p.Lost.CommittedEntries)
 	}
 	return fmt.Sprintf("the effect of %d committed entries on %d keys", p.Lost.CommittedEntries, p.Lost.Keys)

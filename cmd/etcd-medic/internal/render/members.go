@@ -187,7 +187,7 @@ func (p *page) lost(member string, l *compare.Lost) {
 		}
 		p.text("  - ", fmt.Sprintf("entry %s %s, %s", termIndex(e.Term, e.Index), e.What, where))
 	}
-	if n := l.CommittedEntries - l.Behind - shown; n > 0 {
+	if n := l.CommittedEntries - l.AfterEnd - shown; n > 0 {
 		p.line("  … and %d more, see -w json", n)
 	}
 	p.command("  $ ", l.Command)

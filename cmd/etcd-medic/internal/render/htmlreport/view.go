@@ -191,7 +191,7 @@ func (v *view) best(r *compare.Report) {
 	switch n := b.Lost.CommittedEntries; {
 	case n > 0:
 		v.Loses = plural.Of(n, "committed entry", "committed entries")
-		if b.Lost.Behind == 0 {
+		if b.Lost.AfterEnd == 0 {
 			v.LosesWhy = append(v.LosesWhy, fmt.Sprintf("They touch %s.", plural.Of(b.Lost.Keys, "key", "keys")))
 		}
 	case len(b.Lost.Unproven) > 0:
