@@ -80,7 +80,7 @@ test-race: $(TOOLS)/testcount ## all tests with the race detector, with their co
 
 # What only computes, one source after the other, takes most of the time under the race detector and shows it nothing: `make race` leaves it out,
 # `make test-race` does not.
-SEQUENTIAL := medic/dumpdb$$|compare$$|compare/check$$|compare/cause$$|compare/soak$$|compare/preflight$$|compare/boot$$|cmd/etcd-medic$$|fuzzcli$$
+SEQUENTIAL := repair/surgery$$|internal/prose$$|medic/dumpdb$$|compare$$|compare/check$$|compare/cause$$|compare/soak$$|compare/preflight$$|compare/boot$$|cmd/etcd-medic$$|fuzzcli$$
 SEQUENTIAL_TESTS := TestBigLogIsReadFast|TestLastScreens|TestOneScreen|TestFullIsShort|TestPrintedCommands|TestScreensOfRuns|TestDocumentedCommandsRun|TestWithoutParts|TestPastedCommands|TestDigestsAreKeyed
 
 .PHONY: race
