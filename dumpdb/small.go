@@ -6,7 +6,7 @@ import (
 )
 
 // MaxSmall bounds the memory in bytes that the rows of a small bucket may take, as SmallSize estimates it. That is room
-// for 2,500,000 leases or 400,000 users, far more than the buckets of any cluster have.
+// for 2,500,000 leases or 400,000 users.
 const MaxSmall = 512 << 20
 
 // maxBadRows bounds the damage listed per small bucket.
@@ -21,7 +21,7 @@ type TooManyRowsError struct {
 
 // Error names the bucket.
 func (e *TooManyRowsError) Error() string {
-	return fmt.Sprintf("bucket %s has more rows than are examined (%d fit), which no cluster has", e.Bucket, e.Rows)
+	return fmt.Sprintf("bucket %s has more rows than are kept in memory (%d fit)", e.Bucket, e.Rows)
 }
 
 // smallRow is the memory of any row, with what is derived of it.

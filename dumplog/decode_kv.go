@@ -6,7 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// maxNesting bounds transactions inside transactions. protobuf readers also stop at 100 messages.
+// maxNesting bounds transactions inside transactions. Servers have no such bound.
 const maxNesting = 100
 
 func (d *Decoder) put(b []byte) error {

@@ -7,8 +7,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-var errNesting = errors.New("transactions nested too deeply")
-
 // MaxParts and MaxPayload bound what is decoded of one request: its operations, compares, checkpoints and the like, and
 // its bytes. In memory a part takes up to a hundred times the two bytes in which it can be written. A transaction of a
 // server has 128 operations (--max-txn-ops) in 1.5 MiB (--max-request-bytes), unless it is set to take more.
@@ -26,6 +24,7 @@ func (e *TooLargeError) Error() string { return "the request " + e.what + " and 
 var (
 	errParts   = &TooLargeError{"has more than 200000 operations or other parts"}
 	errPayload = &TooLargeError{"is larger than 64 MiB"}
+	errNesting = &TooLargeError{"nests transactions deeper than 100"}
 )
 
 // part counts one part of the request.

@@ -51,15 +51,17 @@ func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 			why = o.Label() + " has applied the same conf changes and stores members only that are known"
 		}
 	}
-	if why == "" || len(unknown) == 0 {
+	switch {
+	case why == "" && len(unknown) > 0:
+		return nil, false
+	case len(unknown) == 0:
 		if f := mb.neverConfigured(m); f != nil {
 			return f, true
 		}
-		o := mb.sameConfChanges(m)
-		if o == nil || len(unknown) > 0 {
-			return nil, why != ""
+		if o := mb.sameConfChanges(m); o != nil {
+			return mb.confStateDiffers(m, o), true
 		}
-		return mb.confStateDiffers(m, o), true
+		return nil, why != ""
 	}
 	cs := m.DB.Meta.ConfState
 	return &Finding{Kind: KindConfStateUnknownMember, Severity: Error, Class: ClassMembership,

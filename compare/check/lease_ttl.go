@@ -118,8 +118,9 @@ func (in *Input) impossibleTTLs() []Finding {
 	return fs
 }
 
-// ttlDifferences lowers the findings of the comparison to a warning if changed election timeouts could explain them
-// too: all TTLs are within the range of possible minimums, and nothing shows which member is wrong.
+// ttlDifferences lowers the findings of the comparison to a warning if settings could explain them too, and nothing
+// shows which member is wrong. All TTLs are then equal or within the range of possible minimums. What differs besides is
+// the remaining TTL: a checkpoint that was purged from the log is stored by members with the persist option only.
 func (in *Input) ttlDifferences(fs []Finding) []Finding {
 	if len(fs) == 0 {
 		return nil
@@ -131,17 +132,27 @@ func (in *Input) ttlDifferences(fs []Finding) []Finding {
 			continue
 		}
 		at := in.Diff.Compared(row)
+		if len(in.rowWitnesses().witnesses(b.Name, row, at)) > 0 {
+			return fs
+		}
+		ttls := map[int64]bool{}
 		for _, pos := range at {
 			l := in.Members.leaseRow(pos, string(row.Key))
-			if l == nil || l.RemainingTTL != 0 || l.TTL > diff.MaxMinimumTTL ||
-				len(in.rowWitnesses().witnesses(b.Name, row, at)) > 0 {
+			if l == nil {
+				return fs
+			}
+			ttls[l.TTL] = true
+		}
+		for ttl := range ttls {
+			if len(ttls) > 1 && ttl > diff.MaxMinimumTTL {
 				return fs
 			}
 		}
 	}
 	for i := range fs {
 		fs[i].Severity, fs[i].Class = Warning, ""
-		fs[i].Explanation += ". Either the election timeout of a member was changed between two starts, or lease rows were"
+		fs[i].Explanation += ". Either a member's election timeout, or its storing of remaining TTLs, was changed between two " +
+			"starts, or lease rows were"
 	}
 	return fs
 }

@@ -67,6 +67,9 @@ func addedFinding(ss Sources, s *replay.Shift, f *Finding) {
 func shiftEvidence(ss Sources, members []int, observed, expected string, s *replay.Shift, f *Finding) {
 	for _, i := range members {
 		m := ss[i]
+		if m.WAL.TermAt(s.Index) == 0 {
+			continue // purged there
+		}
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index),
 			Observed: observed, Expected: expected, Show: showLog(m, s.Index)})
 	}

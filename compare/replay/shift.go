@@ -159,15 +159,26 @@ func requestTwice(ctx context.Context, m *evidence.Member, index uint64, surplus
 func (r *Result) repeatedBefore(ctx context.Context, s *Shift) error {
 	m := r.longest(s.Long)
 	before, err := tailOf(ctx, m, max(max(s.Index, maxApart+1)-maxApart, m.WAL.Summary.FirstIndex))
-	for i := s.Missing; i < len(before) && before[i].Index < s.Index; i++ {
-		req, bad := before[i].Decode()
-		if bad == nil && req != nil && req.Header.ID != 0 && bytes.Equal(before[i].Data, before[i-s.Missing].Data) {
+	before = slices.DeleteFunc(before, func(e dumplog.Entry) bool { return e.Index >= s.Index })
+	for i := s.Missing; i+s.Missing <= len(before); i++ {
+		if sameRequests(before[i-s.Missing:i], before[i:i+s.Missing]) {
 			s.Index, s.Repeated = before[i].Index, true
 			s.What, s.Instead = r.describeEntry(&before[i]), "the entry that follows"
 			break
 		}
 	}
 	return err
+}
+
+// sameRequests reports whether two lists of entries are the same requests of clients, one by one.
+func sameRequests(a, b []dumplog.Entry) bool {
+	for i := range a {
+		req, err := a[i].Decode()
+		if err != nil || req.Header.ID == 0 || !bytes.Equal(a[i].Data, b[i].Data) {
+			return false
+		}
+	}
+	return true
 }
 
 // firstDiff is the lowest index at which logs differ.

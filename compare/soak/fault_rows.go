@@ -111,14 +111,10 @@ var rowFaults = []Fault{
 // flipRow flips one bit of a row of a bucket; meaning is what a server reads of a value, "" if it cannot be read.
 func flipRow(bucket string, meaning func(string) string) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
-		all, err := rows(f.Dir, bucket)
+		r, err := anyRow(f, bucket)
 		if err != nil {
 			return nil, err
 		}
-		if len(all) == 0 {
-			return nil, errNotHere
-		}
-		r := all[f.Rng.IntN(len(all))]
 		b := []byte(r.value)
 		if len(b) == 0 {
 			return nil, errNotHere

@@ -152,16 +152,24 @@ func alterFitting(f *Victim, bucket string, fits func(row) bool, alter func(stri
 	return rowEffect(f, "altered", r, classesOf(bucket)), editDB(f.Dir, r.put(alter(r.value)))
 }
 
+// anyRow draws a row of a bucket, errNotHere if it has none.
+func anyRow(f *Victim, bucket string) (row, error) {
+	all, err := rows(f.Dir, bucket)
+	if err != nil {
+		return row{}, err
+	}
+	if len(all) == 0 {
+		return row{}, errNotHere
+	}
+	return all[f.Rng.IntN(len(all))], nil
+}
+
 func dropAny(bucket string) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
-		all, err := rows(f.Dir, bucket)
+		r, err := anyRow(f, bucket)
 		if err != nil {
 			return nil, err
 		}
-		if len(all) == 0 {
-			return nil, errNotHere
-		}
-		r := all[f.Rng.IntN(len(all))]
 		return rowEffect(f, "dropped", r, classesOf(bucket)), editDB(f.Dir, r.drop())
 	}
 }

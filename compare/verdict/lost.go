@@ -64,10 +64,14 @@ func (rk *ranking) lostAbove(b *Best, s standing) {
 	b.Lost.CommittedEntries += b.Lost.AfterEnd
 	m := rk.Members[s.pos]
 	first := max(m.LastIndex(), m.ConsistentIndex()) + 1
+	last := first + s.behind - 1
+	if len(b.Lost.Entries) > 0 {
+		first = b.Lost.Entries[0].Index // one command for all that is lost
+	}
 	for _, o := range rk.Members {
-		if last := first + s.behind - 1; b.Lost.Command.IsZero() && o.HasLog() && o.WAL.Summary.FirstIndex <= first &&
-			o.LastIndex() >= last {
+		if o.HasLog() && o.WAL.Summary.FirstIndex <= first && o.LastIndex() >= last {
 			b.Lost.Command = showEntries(o.Label(), first, last)
+			return
 		}
 	}
 }

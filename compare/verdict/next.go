@@ -192,8 +192,12 @@ func (ad *advice) nextDivergence(add func(text string, command shell.Command)) {
 		add("the members are equally good: choose the one to keep and reseed the others from it", none)
 	}
 	if n := ad.Best.Lost.CommittedEntries; n > 0 {
-		add(fmt.Sprintf("save the %s that %s is missing before you reseed anything",
-			plural.Of(n, "committed write", "committed writes"), ad.keptLabel(best)), ad.Best.Lost.Command)
+		what := plural.Of(n, "committed write", "committed writes")
+		if ad.Best.Lost.AfterEnd > 0 {
+			what = plural.Of(n, "committed entry", "committed entries")
+		}
+		add(fmt.Sprintf("save the %s that %s is missing before you reseed anything", what, ad.keptLabel(best)),
+			ad.Best.Lost.Command)
 	}
 	if n, proposers := ad.Best.Lost.Nowhere(ad.sourceNames()); n > 0 && len(proposers) > 0 {
 		add(fmt.Sprintf("before you choose: no source's database holds %d of these entries; %s proposed them and is "+

@@ -118,9 +118,9 @@ func firstOf(a, b []string) []string {
 // restoreAbsent lists the voters whose data dirs are not among the sources. Those of which nothing was said may hold all
 // that the restore gives up, so they are asked for.
 func (pl *planner) restoreAbsent(newest *evidence.Facts, from string) {
-	nobodys := false // a data dir that does not show whose it is may be that of an absent voter
+	unclaimed := false // a data dir that does not show whose it is may be that of an absent voter
 	for i := range pl.p.Members {
-		nobodys = nobodys || pl.p.Members[i].ID == 0
+		unclaimed = unclaimed || pl.p.Members[i].ID == 0
 	}
 	for _, id := range newest.Membership.Voters {
 		if slices.ContainsFunc(pl.p.Members, func(m Member) bool { return m.ID == id }) {
@@ -141,7 +141,7 @@ func (pl *planner) restoreAbsent(newest *evidence.Facts, from string) {
 		pl.p.Members = append(pl.p.Members, m)
 	}
 	slices.SortStableFunc(pl.p.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-	if unseen := pl.unseenVoters(); len(unseen) > 0 && !nobodys {
+	if unseen := pl.unseenVoters(); len(unseen) > 0 && !unclaimed {
 		pl.p.Missing = missing(pl.p, pl.o, unseen)
 	}
 }
