@@ -68,8 +68,8 @@ func (p *partialDir) lockMark() error {
 		return errors.Join(err, os.Remove(p.path))
 	}
 	held, err := tryLock(f)
-	if held {
-		_ = f.Close()
+	if held || err == nil && !isAt(f, f.Name()) {
+		unlock(f) // a run that took the unlocked mark for a left-over one may have removed it, and be done with its lock
 		return p.busy()
 	}
 	if err == nil {
@@ -112,17 +112,44 @@ func takeLeftOver(p *partialDir) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	mine, err1 := f.Stat()
-	now, err2 := os.Lstat(name)
-	if held || err1 != nil || err2 != nil || !os.SameFile(mine, now) {
-		_ = f.Close()
+	if held || !isAt(f, name) {
+		unlock(f)
 		return nil, p.busy()
 	}
-	if err := os.RemoveAll(p.path); err != nil {
+	err = removeMarked(p.path)
+	if errors.Is(err, fs.ErrExist) {
+		err = p.busy()
+	}
+	if err != nil {
 		unlock(f)
 		return nil, err
 	}
 	return f, nil
+}
+
+// removeMarked removes a left-over folder, its mark last: until then no other run takes the folder. If another one has
+// then put its mark there, the error is an fs.ErrExist.
+func removeMarked(path string) error {
+	in, err := os.ReadDir(path)
+	for _, f := range in {
+		if f.Name() != partialMark {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(path, f.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(path, partialMark)); err != nil {
+		return err
+	}
+	return ignoreAbsent(os.Remove(path))
+}
+
+// isAt reports whether a path still names an open file.
+func isAt(f *os.File, path string) bool {
+	mine, err1 := f.Stat()
+	now, err2 := os.Lstat(path)
+	return err1 == nil && err2 == nil && os.SameFile(mine, now)
 }
 
 func ignoreAbsent(err error) error {
