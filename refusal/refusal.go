@@ -5,6 +5,7 @@ package refusal
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Error is a refusal.
@@ -22,7 +23,7 @@ type Error struct {
 // New refuses with a hint.
 func New(hint, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Reason: err.Error(), Hint: hint, Err: err}
+	return &Error{Reason: strings.ReplaceAll(err.Error(), "\n", "; "), Hint: hint, Err: err} // joined errors have lines
 }
 
 // Error returns the reason on one line.

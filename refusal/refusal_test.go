@@ -18,6 +18,10 @@ func TestError(t *testing.T) {
 	if err.Error() != "refused: x: file does not exist" {
 		t.Error(err)
 	}
+	if err := refusal.New("", "%w", errors.Join(fs.ErrExist, fs.ErrClosed)); err.Error() !=
+		"refused: file already exists; file already closed" {
+		t.Error(err)
+	}
 	if err := (&refusal.Error{What: "a start", Reason: "no quorum"}); err.Error() != "a start refused: no quorum" {
 		t.Error(err)
 	}

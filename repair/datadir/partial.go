@@ -69,7 +69,7 @@ func (p *partialDir) lockMark() error {
 	}
 	held, err := tryLock(f)
 	if held || err == nil && !isAt(f, f.Name()) {
-		unlock(f) // a run that took the unlocked mark for a left-over one may have removed it, and be done with its lock
+		unlock(f) // a run that took the unlocked mark for a left-over one may have removed it and ended
 		return p.busy()
 	}
 	if err == nil {

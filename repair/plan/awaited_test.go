@@ -69,6 +69,7 @@ func TestAwaitedEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Their databases are gone and their logs are purged, so only the one that is left can be continued.
 	p, err = plan.New(t.Context(), specs, nil, plan.Options{})
 	if err != nil {
 		t.Fatal(err)

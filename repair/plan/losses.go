@@ -19,6 +19,11 @@ func (lo *losses) lost() {
 		return
 	}
 	l := lo.r.Best.Lost
+	if x := lo.p.Rebuilt; x != nil && x.Continues { // with what the logs add
+		l.CommittedEntries -= l.AfterEnd
+		l.Awaited, l.AfterEnd = 0, x.lost()
+		l.CommittedEntries += l.AfterEnd
+	}
 	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, AfterEnd: l.AfterEnd,
 		Awaited: l.Awaited, Unproven: l.Unproven}
 	held := map[string]bool{}
@@ -32,7 +37,7 @@ func (lo *losses) lost() {
 			lo.p.Lost.save(extract(src, l.KeyNames, l.Keys))
 		}
 	}
-	if !l.Command.IsZero() {
+	if !l.Command.IsZero() && l.CommittedEntries > 0 {
 		places := map[string]string{}
 		for _, src := range lo.r.Sources {
 			places[src.Name] = place(src)

@@ -118,21 +118,14 @@ func (pl *planner) plan() (*Plan, error) {
 	if err := pl.choose(); err != nil {
 		return nil, err
 	}
-	if pl.p.Mode != Restore {
-		pl.cluster()
-		if err := pl.members(); err != nil {
+	if err := pl.source(); err != nil {
+		return nil, err
+	}
+	if pl.p.Mode == Restore {
+		if err := pl.restore(); err != nil {
 			return nil, err
 		}
-	} else if !pl.fromMended() {
-		if err := pl.fromRebuilt(); err != nil {
-			return nil, err
-		}
-		if pl.p.Mode == Restore {
-			if err := pl.restore(); err != nil {
-				return nil, err
-			}
-			return pl.p, pl.p.Seal()
-		}
+		return pl.p, pl.p.Seal()
 	}
 	if err := pl.needed(); err != nil {
 		return nil, err
@@ -154,6 +147,25 @@ func (pl *planner) plan() (*Plan, error) {
 		}
 	}
 	return pl.p, pl.p.Seal()
+}
+
+// source works out the cluster and what is done to whom, or leaves the mode at Restore. A database that was made for the
+// plan is used where the best member alone would give up more.
+func (pl *planner) source() error {
+	switch x := pl.o.rebuilt; {
+	case pl.p.Mode == Restore && pl.fromMended():
+		return nil
+	case pl.p.Mode == Restore:
+		return pl.fromRebuilt()
+	case x != nil && x.Continues:
+		best, ref := pl.best, pl.ref
+		if err := pl.fromRebuilt(); err != nil || pl.ungiven == "" {
+			return err
+		}
+		pl.p.Rebuilt, pl.ungiven, pl.best, pl.ref = nil, "", best, ref
+	}
+	pl.cluster()
+	return pl.members()
 }
 
 func plannerOf(ro *roster) *planner {

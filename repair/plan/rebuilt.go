@@ -16,13 +16,15 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Rebuilt is a database that was made in scratch when the plan was made, from a backup and the logs of the members. It
-// holds everything that is proven to be committed, if no data dir is usable.
+// Rebuilt is a database that was made in scratch when the plan was made, from a backup or the best member's database and
+// the logs of the members. It holds everything that is proven to be committed, if no data dir that is usable does.
 type Rebuilt struct {
-	// Base is the backup from which the logs continue, "" if they reach back to the first entry. Logs are the members
-	// whose logs were used.
-	Base string   `json:"base,omitempty"`
-	Logs []string `json:"logs"`
+	// Base is the backup or member from whose database the logs continue, "" if they reach back to the first entry. Logs
+	// are the members whose logs were used.
+	Base string `json:"base,omitempty"`
+	// Continues is true where Base is the best member, which is usable and lacks committed entries that logs hold.
+	Continues bool     `json:"continues,omitempty"`
+	Logs      []string `json:"logs"`
 	// Index and Term are the last entry that was executed, Keys counts the keys, Bytes is the size of the file.
 	Index uint64 `json:"index"`
 	Term  uint64 `json:"term"`
@@ -37,11 +39,22 @@ type Rebuilt struct {
 }
 
 // tryRebuild makes the database if otherwise a restore would be planned: no data dir is usable, and none can be mended.
-// The result with the highest index counts; nil when there is none.
+// It is also made if the plan would give up entries that the best member lacks and that logs hold. The result with the
+// highest index counts; nil when there is none.
 func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, scratch Scratch,
 	o *Options) (best *Rebuilt, err error) {
 	pl := newPlanner(r, specs, *o)
-	if pl.refuse() != nil || pl.choose() != nil || pl.p.Mode != Restore || pl.fromMended() || scratch == nil {
+	if scratch == nil || pl.refuse() != nil || pl.choose() != nil {
+		return nil, nil
+	}
+	behind := ""
+	switch {
+	case pl.p.Mode != Restore:
+		if !givesUpLogged(r, specs, o) {
+			return nil, nil
+		}
+		behind = pl.p.Best.Name
+	case pl.fromMended():
 		return nil, nil
 	}
 	set, err := evidence.Open(ctx, specs, evidence.Options{NoHashes: true, Access: o.Compare.Access,
@@ -50,7 +63,10 @@ func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, s
 		return nil, err
 	}
 	defer func() { _ = set.Close() }() // only read
-	logs := LogsOf(set)
+	logs, bases := LogsOf(set), append(BasesOf(set), evidence.Spec{})
+	if behind != "" {
+		bases = []evidence.Spec{BaseNamed(set, behind)}
+	}
 	if len(logs) == 0 {
 		return nil, nil
 	}
@@ -59,28 +75,49 @@ func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, s
 		return nil, err
 	}
 	defer trials.Close()
-	for _, base := range append(BasesOf(set), evidence.Spec{}) {
-		var x *Rebuilt
-		j := RebuildJob{Base: base, Logs: logs, Progress: o.Compare.Progress}
-		err := trials.Rebuild(ctx, j, func(f *RebuiltFile) (err error) {
-			x, err = Inspected(ctx, &j, f, o.Compare)
-			return err
-		})
-		if err == nil {
-			x.Lost = lostAbove(r, x)
-		}
+	for _, base := range bases {
+		x, err := rebuildFrom(ctx, RebuildJob{Base: base, Logs: logs, Progress: o.Compare.Progress}, trials, r, o)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err == nil && (best == nil || x.Index > best.Index) &&
-			!slices.ContainsFunc(set.Members, func(m *evidence.Member) bool {
-				// a restore yields as much
-				return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= x.Index
-			}) {
-			best = x
+		if err == nil && (best == nil || x.Index > best.Index) && !heldAnyway(set, behind, x.Index) {
+			best, x.Continues = x, behind != ""
 		}
 	}
 	return best, nil
+}
+
+// givesUpLogged reports whether a plan would give up entries which the best member lacks, though logs hold them. A plan
+// that asks for voters first does not.
+func givesUpLogged(r *compare.Report, specs []evidence.Spec, o *Options) bool {
+	if r.Best == nil || r.Best.Lost.Awaited+r.Best.Lost.AfterEnd == 0 {
+		return false
+	}
+	p, err := From(r, specs, *o)
+	return err != nil || p.Mode == ForceNewCluster || p.Mode == Clone
+}
+
+// heldAnyway reports whether a source holds as much as a rebuilt database without any work. Continued databases must have
+// entries that the best member has neither applied nor in its log.
+func heldAnyway(set *evidence.Set, continued string, index uint64) bool {
+	return slices.ContainsFunc(set.Members, func(m *evidence.Member) bool {
+		if continued != "" {
+			return m.Label() == continued && max(m.ConsistentIndex(), m.Commit) >= index
+		}
+		// a restore yields as much
+		return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= index
+	})
+}
+
+func rebuildFrom(ctx context.Context, j RebuildJob, trials Trials, r *compare.Report, o *Options) (x *Rebuilt, err error) {
+	err = trials.Rebuild(ctx, j, func(f *RebuiltFile) (err error) {
+		x, err = Inspected(ctx, &j, f, o.Compare)
+		return err
+	})
+	if err == nil {
+		x.Lost = lostAbove(r, x)
+	}
+	return x, err
 }
 
 // lostAbove are the committed entries that the sources show and that the database does not hold.
@@ -138,6 +175,16 @@ func BasesOf(set *evidence.Set) []evidence.Spec {
 	return out
 }
 
+// BaseNamed is the database of a source as a base, without a place if there is none.
+func BaseNamed(set *evidence.Set, label string) evidence.Spec {
+	for _, m := range set.Members {
+		if m.HasDB() && m.Label() == label {
+			return evidence.Spec{Name: label, Where: m.Source.Parts().DB}
+		}
+	}
+	return evidence.Spec{}
+}
+
 // Inspected returns the promise of a rebuilt database. It is an error if its diagnosis finds errors.
 func Inspected(ctx context.Context, j *RebuildJob, f *RebuiltFile, o compare.Options) (*Rebuilt, error) {
 	r, err := compare.Inspect(ctx, evidence.Spec{Name: "rebuilt", Where: f.Path, Backup: true}, o)
@@ -175,14 +222,20 @@ func (pl *planner) fromRebuilt() error {
 		pl.restoreFrom(x, "the logs do not show of which members they are")
 		return nil
 	}
-	kept, made := *pl.p, *owner
+	kept, made, label, by := *pl.p, *owner, owner.Name, "content"
+	why := "no data dir is usable; the logs of " + strings.Join(x.Logs, ", ")
+	if x.Continues {
+		label, by, made = x.Base, pl.p.Best.By, *pl.facts(x.Base)
+		made.Membership = owner.Membership // the newest
+		why = x.Base + " is the best source and lacks committed entries; its database and the logs of " +
+			strings.Join(x.Logs, ", ")
+	}
 	made.DB, made.Auth, made.Alarms, made.AppliedIndex, made.ClusterVersion = x.made.DB, x.made.Auth, x.made.Alarms,
 		x.Index, x.made.ClusterVersion
 	made.Membership.Members, made.Membership.PeerURLs = x.made.Membership.Members, x.made.Membership.PeerURLs
 	pl.restoring = true
 	pl.p.Mode, pl.p.Why, pl.p.Rebuilt = "", "", x
-	pl.setBestFacts(owner.Name, "content", fmt.Sprintf("no data dir is usable; the logs of %s give a database up to entry %d",
-		strings.Join(x.Logs, ", "), x.Index), &made)
+	pl.setBestFacts(label, by, fmt.Sprintf("%s give a database up to entry %d", why, x.Index), &made)
 	pl.cluster()
 	why, err := pl.ungivable()
 	if err != nil {
@@ -223,6 +276,14 @@ func (pl *planner) restoreFrom(x *Rebuilt, why string) {
 	pl.p.Rebuilt, pl.ungiven = x, why
 }
 
+// lost is the number of committed entries that the database lacks and no log holds.
+func (x *Rebuilt) lost() int {
+	if x.Lost == nil {
+		return 0
+	}
+	return int(x.Lost.To - x.Lost.From + 1)
+}
+
 // lostText says which committed entries are lost.
 func (x *Rebuilt) lostText() string {
 	return fmt.Sprintf("%s were committed, and no log among the sources holds them: they are lost, with all that came "+
@@ -232,10 +293,14 @@ func (x *Rebuilt) lostText() string {
 // from names the sources of the database.
 func (x *Rebuilt) from() string {
 	logs := "the logs of " + strings.Join(x.Logs, ", ")
-	if x.Base == "" {
+	switch {
+	case x.Base == "":
 		return logs
+	case x.Continues:
+		return "the database of " + x.Base + " and " + logs
+	default:
+		return x.Base + " and " + logs
 	}
-	return x.Base + " and " + logs
 }
 
 // command makes the database by hand, from copies.

@@ -124,7 +124,14 @@ func (pr *procedures) mendMode() {
 func (pr *procedures) rebuildMode() {
 	pr.p.Mode = Rebuild
 	pr.p.Why = "no data dir is usable as it is, and their logs give all that is proven committed"
-	if x := pr.p.Rebuilt; x.Lost != nil {
+	switch x := pr.p.Rebuilt; {
+	case x.Continues && x.Lost == nil:
+		pr.p.Why = fmt.Sprintf("no data dir can be started that holds all that is proven committed; %s give it, up to "+
+			"entry %d", x.from(), x.Index)
+	case x.Continues:
+		pr.p.Why = fmt.Sprintf("%s give more than any data dir that can be started: everything up to entry %d", x.from(),
+			x.Index)
+	case x.Lost != nil:
 		pr.p.Why = fmt.Sprintf("no data dir is usable as it is, and their logs give more than a backup: everything "+
 			"up to entry %d", x.Index)
 	}
@@ -137,6 +144,9 @@ func (m *Member) Rejoins() bool { return m.Action == Replace || m.Action == Join
 // majority of these must get one. A voter that is kept and whose data dir is not among the sources may hold more than
 // the best member, so it is not overwritten.
 func (pr *procedures) cloneable() string {
+	if x := pr.p.Rebuilt; pr.restoring && x != nil && x.Continues {
+		return "clones of " + x.Base + " would lack the committed entries that only logs hold"
+	}
 	if pr.restoring {
 		return "no data dir among the sources is sound"
 	}

@@ -160,14 +160,8 @@ func (s *session) makeRebuilt(ctx context.Context, out string, set *evidence.Set
 		return "", err
 	}
 	defer func() { _ = scratch.Remove(dir) }() // the data dirs have copies
-	base := evidence.Spec{}
-	for _, b := range plan.BasesOf(set) {
-		if b.Name == x.Base {
-			base = b
-		}
-	}
 	o := compare.Options{Version: s.o.Version, Progress: s.o.Progress}
-	job := plan.RebuildJob{Base: base, Logs: plan.LogsOf(set), Progress: o.Progress}
+	job := plan.RebuildJob{Base: plan.BaseNamed(set, x.Base), Logs: plan.LogsOf(set), Progress: o.Progress}
 	file, err := try.Rebuild(ctx, job, filepath.Join(dir, "rebuilt.db"))
 	if err != nil {
 		return "", err

@@ -148,3 +148,48 @@ func TestRebuildAsksForVoters(t *testing.T) {
 		t.Errorf("way %s", out.Way)
 	}
 }
+
+// TestRebuildContinuesTheBest: the kept member lacks entries that only the logs of members without a database hold, and
+// without them it has no quorum. Its database, continued by their logs, holds everything.
+func TestRebuildContinuesTheBest(t *testing.T) {
+	specs := evidencetest.Copy(t, evidencetest.Incident(t, "t-purged-lagging"))
+	var given []evidence.Spec
+	for _, n := range []string{"m1", "m2", "m3"} {
+		dir := filepath.Join(specs, n)
+		if n != "m3" {
+			if err := os.Truncate(filepath.Join(dir, "member", "snap", "db"), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		given = append(given, evidence.Spec{Name: n, Where: dir})
+	}
+	evidencetest.Unchanged(t, specs)
+	p, err := plan.New(t.Context(), given, try.In(""), plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := p.Rebuilt
+	if p.Mode != plan.Rebuild || x == nil || !x.Continues || x.Base != "m3" || x.Index != 213 || x.Lost != nil ||
+		p.Best.Name != "m3" || p.Best.Revision != 204 {
+		t.Fatalf("mode %s (%s), best %+v, rebuilt %+v", p.Mode, p.Why, p.Best, x)
+	}
+	if l := p.Lost; l.CommittedEntries+l.AfterEnd+l.Awaited+len(l.Save) > 0 {
+		t.Errorf("lost %+v", l)
+	}
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := p.Save(file); err != nil {
+		t.Fatal(err)
+	}
+	out, err := Rehearse(t.Context(), file, Options{})
+	mustReach(t, out, err)
+	dir := filepath.Join(t.TempDir(), "out")
+	out, err = Apply(t.Context(), file, ApplyOptions{Mode: plan.Rebuild, Out: dir})
+	mustReach(t, out, err)
+	wantWell(t, dir, 3)
+
+	// Without the logs of the others there is nothing to continue it with.
+	p, err = plan.New(t.Context(), given[2:], try.In(""), plan.Options{Gone: []string{"m1", "m2"}})
+	if err == nil && p.Rebuilt != nil {
+		t.Errorf("rebuilt from its own log: %+v", p.Rebuilt)
+	}
+}
