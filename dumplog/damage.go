@@ -77,6 +77,8 @@ type DamageError struct {
 	// Server says in words what etcd does when it starts with this file, OnStart as a value.
 	Server  string
 	OnStart StartEffect
+	// Message is what the server logs when it refuses to start, "" where the bytes decide.
+	Message string
 	Err     error
 	// Short is true if the frame extends past the end of the file. etcd treats that as a torn write, whatever the bytes
 	// are.

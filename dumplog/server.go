@@ -94,6 +94,12 @@ func (d *DamageError) does(effect StartEffect, words string) {
 	d.OnStart, d.Server = effect, words
 }
 
+// refuses sets that etcd refuses to start, with what it logs.
+func (d *DamageError) refuses(message string) {
+	d.does(StartRefused, "refuses to start: "+message)
+	d.Message = message
+}
+
 // serverAt sets how etcd reacts when it starts on a segment with this damage. If that depends on the bytes, it asks
 // etcdReads.
 func serverAt(r *segReader, d *DamageError, chain uint32) {
@@ -114,7 +120,8 @@ func serverAt(r *segReader, d *DamageError, chain uint32) {
 				"and zeroes it")
 			return
 		}
-		d.does(StartRefused, "continues with the next segment and refuses to start: crc mismatch")
+		d.refuses("crc mismatch")
+		d.Server = "continues with the next segment and " + d.Server
 	case outcomeShort:
 		d.Short = true
 		if r.last {
@@ -123,14 +130,15 @@ func serverAt(r *segReader, d *DamageError, chain uint32) {
 				"limit exceeded)", d.Offset))
 			return
 		}
-		d.does(StartRefused, "refuses to start: unexpected EOF; it repairs the last segment only")
+		d.refuses("unexpected EOF")
+		d.Server += "; it repairs the last segment only"
 	case outcomeTorn:
 		d.does(StartCuts, fmt.Sprintf("treats it as a torn write, since a sector is all zeros: copies the segment to "+
 			".broken, cuts it at 0x%x and starts: everything after that is lost", d.Offset))
 	case outcomeProto:
-		d.does(StartRefused, "refuses to start: a protobuf error")
+		d.refuses("a protobuf error")
 	case outcomeCRC:
-		d.does(StartRefused, "refuses to start: crc mismatch")
+		d.refuses("crc mismatch")
 	case outcomeGood:
 		d.does(StartUnnoticed, "reads the record without noticing")
 	}
@@ -147,12 +155,12 @@ func serverDoes(d *DamageError, last bool) {
 	case DamagePadding:
 		d.does(StartUnnoticed, "ignores padding")
 	case DamageMissingSegment:
-		d.does(StartRefused, "refuses to start: file sequence numbers do not increase continuously, or crc mismatch; "+
-			"it does not notice a missing last segment")
+		d.refuses("file sequence numbers do not increase continuously, or crc mismatch")
+		d.Server += "; it does not notice a missing last segment"
 	case DamageMixed:
-		d.does(StartRefused, "refuses to start: conflicting metadata found, or crc mismatch")
+		d.refuses("conflicting metadata found, or crc mismatch")
 	case DamageChain:
-		d.does(StartRefused, "refuses to start: crc mismatch")
+		d.refuses("crc mismatch")
 	case DamageName:
 		d.does("", "finds where to start by the file names: refuses to start (file not found, or file sequence "+
 			"numbers do not increase continuously) or reads from a later segment than it needs")

@@ -204,15 +204,27 @@ func Name(r *compare.Report) string {
 	return r.Sources[0].Name
 }
 
-// Line returns the report on one line, for the log of a timer: name, class, and the content or what is wrong.
-func Line(r *compare.Report) string {
-	s := Name(r) + ": " + strings.TrimPrefix(string(r.Verdict.Class), "backup-")
+// Line is a report on one line, for the log of a timer: the name and class of the backup, and its content or what is
+// wrong.
+type Line struct{ Name, Class, Content string }
+
+// String joins the parts.
+func (l Line) String() string { return l.Name + ": " + l.Class + ": " + l.Content }
+
+// LineOf returns the report on one line.
+func LineOf(r *compare.Report) Line {
+	l := Line{Name: Name(r), Class: strings.TrimPrefix(string(r.Verdict.Class), "backup-")}
 	if r.Verdict.Cause != nil {
-		s += " (" + string(*r.Verdict.Cause) + ")"
+		l.Class += " (" + string(*r.Verdict.Cause) + ")"
 	}
-	if len(r.Members) == 0 || r.Members[0].DB == nil || r.Backup == nil {
-		return s + ": " + r.Verdict.Summary
+	if l.Content = r.Verdict.Summary; len(r.Members) > 0 && r.Members[0].DB != nil && r.Backup != nil {
+		l.Content = content(r)
 	}
+	return l
+}
+
+// content is size, digest and release of a backup that was read, what is in it, and what it was compared with.
+func content(r *compare.Report) string {
 	m := &r.Members[0]
 	parts := []string{fmt.Sprintf("%d bytes", r.Backup.Size), "sha256 " + r.Backup.Trailer}
 	if m.WroteBy.Etcd != nil {
@@ -235,5 +247,5 @@ func Line(r *compare.Report) string {
 	if r.Verdict.Health != check.Healthy {
 		parts = append(parts, r.Verdict.Summary)
 	}
-	return s + ": " + strings.Join(parts, ", ")
+	return strings.Join(parts, ", ")
 }

@@ -213,7 +213,7 @@ func TestDamageAtEveryLayer(t *testing.T) {
 					t.Errorf("layer without verdict or text: %+v", l)
 				}
 			}
-			if line := backup.Line(r); strings.Contains(line, "\n") || !strings.HasPrefix(line, "backup.db: ") {
+			if line := backup.LineOf(r).String(); strings.Contains(line, "\n") || !strings.HasPrefix(line, "backup.db: ") {
 				t.Errorf("line %q", line)
 			}
 		})

@@ -1,12 +1,14 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -109,7 +111,7 @@ var logReadable = described(Rule{
 				continue
 			}
 			if said == "" {
-				said = strings.TrimPrefix(x.Server, "refuses to start: ")
+				said = cmp.Or(x.Message, x.Server)
 			}
 			at = append(at, check.Evidence{Member: d.m.Label(), File: x.Segment, Offset: check.Int64(x.Offset),
 				Length: x.Len, Field: string(x.Kind), Observed: x.Error(), Expected: "a record that reads",
@@ -118,7 +120,8 @@ var logReadable = described(Rule{
 		if len(at) == 0 {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("the log is damaged at %d places that the server does not repair", len(at)),
+		return &verdict{says: "the log is damaged at " + plural.Of(len(at), "place", "places") +
+			" that the server does not repair",
 			server: said, evidence: firstN(at)}
 	},
 })

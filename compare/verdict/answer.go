@@ -3,6 +3,8 @@ package verdict
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -93,6 +95,15 @@ type Rank struct {
 	HoldsAll bool  `json:"-"`
 	Lacks    Count `json:"lacks"`
 	Unique   Count `json:"unique"`
+	// NamedBy are the findings that accuse the member. They are among the reasons, too.
+	NamedBy []string `json:"namedBy,omitempty"`
+}
+
+func (r *Rank) namedBy() string { return "named by " + strings.Join(r.NamedBy, ", ") }
+
+// OtherReasons are the reasons but for the findings that accuse the member.
+func (r *Rank) OtherReasons() []string {
+	return slices.DeleteFunc(slices.Clone(r.Reasons), func(s string) bool { return len(r.NamedBy) > 0 && s == r.namedBy() })
 }
 
 // Count counts committed entries whose effect is missing or held by one member alone, and the keys they touch.

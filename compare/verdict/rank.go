@@ -234,7 +234,8 @@ func (rk *ranking) rankRow(s standing, commit uint64) Rank {
 		say("%s", plural.Of(s.damage, "damaged place", "damaged places"))
 	}
 	if len(s.blamed) > 0 {
-		say("named by %s", strings.Join(findingIDs(s.blamed), ", "))
+		row.NamedBy = findingIDs(s.blamed)
+		say("%s", row.namedBy())
 	}
 	if !s.usable {
 		say("cannot serve in its current state")

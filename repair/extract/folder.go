@@ -33,8 +33,11 @@ func (f *folder) put(rec *Record) error {
 		f.x.res.leave("not an object of Kubernetes", rec.Key)
 		return nil
 	case m.Err != nil:
-		reason, _, _ := strings.Cut(m.Err.Error(), ":")
-		f.x.res.leave(reason+"; the stored bytes are below _stored", rec.Key)
+		reason := kube.ErrDamaged
+		if errors.Is(m.Err, kube.ErrEncrypted) {
+			reason = kube.ErrEncrypted
+		}
+		f.x.res.leave(reason.Error()+"; the stored bytes are below _stored", rec.Key)
 		return f.write([]string{"_stored", fileName(string(rec.Key))}, "", rec.Value)
 	}
 	f.owners += min(m.Owners, 1)

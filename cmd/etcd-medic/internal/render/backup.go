@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -94,14 +93,12 @@ func (p *page) backupLine(r *compare.Report) {
 	case r.Verdict.Health != check.HealthUnknown:
 		color = text.FgRed
 	}
-	line := backup.Line(r)
+	l := backup.LineOf(r)
+	class := clean(l.Class)
 	if p.o.Color {
-		name, rest, _ := strings.Cut(line, ": ")
-		class, rest, _ := strings.Cut(rest, ": ")
-		p.line("%s: %s: %s", clean(name), p.paint(clean(class), color, text.Bold), clean(rest))
-		return
+		class = p.paint(class, color, text.Bold)
 	}
-	p.line("%s", clean(line))
+	p.line("%s: %s: %s", clean(l.Name), class, clean(l.Content))
 }
 
 func (p *page) backup(r *compare.Report) {

@@ -154,9 +154,7 @@ func (s *standing) title(best int) string {
 // sameStanding groups members with the same reasons, and omits the findings that name a member.
 func sameStanding(b *compare.Best) (out []*standing) {
 	for _, r := range b.Ranking {
-		reasons := slices.DeleteFunc(slices.Clone(r.Reasons),
-			func(s string) bool { return strings.HasPrefix(s, "named by ") })
-		s := &standing{[]string{r.Member}, slices.Contains(b.Members, r.Member), strings.Join(reasons, "; ")}
+		s := &standing{[]string{r.Member}, slices.Contains(b.Members, r.Member), strings.Join(r.OtherReasons(), "; ")}
 		at := slices.IndexFunc(out, func(o *standing) bool { return o.best == s.best && o.why == s.why })
 		switch {
 		case at >= 0:
