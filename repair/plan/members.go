@@ -63,7 +63,7 @@ func (ro *roster) members() error {
 		ro.p.Members = append(ro.p.Members, m)
 	}
 	if ro.best.MemberID == 0 || ro.p.Member(ro.p.Best.Name) == nil {
-		return refusal.New("choose another member with --best", "%s is not a member of the newest configuration that "+
+		return refusal.New("give the data dirs of its members, or choose one of them with --best", "%s is not a member of the newest configuration that "+
 			"its cluster committed", ro.p.Best.Name)
 	}
 	for i := range ro.r.Members {

@@ -60,7 +60,7 @@ func TestE2ERepairOddSets(t *testing.T) {
 			want: wanted{refused: "nothing to repair"}},
 		// One of 3.5 may end before it has written that it was removed: then its own files show nothing of it.
 		{name: "a removed member alone", lines: []string{"3.6.16"}, spoil: removed("node3"),
-			want: wanted{refused: "no member"}},
+			want: wanted{refused: "not a member of the newest configuration"}},
 		{name: "one member and a removed one", lines: lines, spoil: removed("node1", "node3"),
 			want: wanted{mode: plan.RehearseOnly, missing: []string{"node2"}}},
 		{name: "one member, a removed one and the other lost", lines: lines, spoil: removed("node1", "node3"),
