@@ -93,6 +93,46 @@ func TestLeaseTTLs(t *testing.T) {
 	}
 }
 
+// TestAttributes: a name that differs is a difference where the releases replace the row at each start, and normal where
+// one of them may leave it. Rows without a name, or on one member only, say nothing.
+func TestAttributes(t *testing.T) {
+	members := func(minors []int, names ...string) *Result {
+		var dbs []evidence.DB
+		for _, name := range names {
+			db := evidence.DB{}
+			if name != "none" {
+				db.Members = []dumpdb.Member{{ID: 0xa1, Name: name, ClientURLs: []string{"http://127.0.0.1:2379"}}}
+			}
+			dbs = append(dbs, db)
+		}
+		r := with(dbs...)
+		for i, m := range minors {
+			r.Members[i].Version.Minor = m
+		}
+		return r
+	}
+	for name, c := range map[string]struct {
+		r              *Result
+		differ, normal int
+	}{
+		"equal":               {members([]int{6, 6}, "n1", "n1"), 0, 0},
+		"another name":        {members([]int{6, 6}, "n1", "n2"), 1, 0},
+		"a row without":       {members([]int{6, 6}, "n1", ""), 0, 0},
+		"one lacks it":        {members([]int{6, 6}, "n1", "none"), 0, 0},
+		"releases that leave": {members([]int{5, 5}, "n1", "n2"), 0, 1},
+		"one that may":        {members([]int{6, 5}, "n1", "n2"), 0, 1},
+		"two of three strict": {members([]int{6, 6, 5}, "n1", "n2", "n1"), 1, 1},
+		"at other indexes":    {members([]int{6, 6}, "n1", "n2").at(9, 8), 0, 0},
+	} {
+		b := &Bucket{Name: "members", Only: make([]int, 3)}
+		c.r.attributes(b, nil, Options{MaxRows: 5})
+		if b.Differ != c.differ || len(b.Rows) != c.differ || len(b.Normal) != c.normal ||
+			b.Equal.Excluded() != (c.differ > 0) {
+			t.Errorf("%s: %+v, want %d rows that differ, %d normal ones", name, b, c.differ, c.normal)
+		}
+	}
+}
+
 const (
 	salt  = "$2a$10$fQ7qwV.KVmlWVkCrBvdu/O"
 	hash1 = salt + "sRSWNdU8r2O9sLn8zVVUoziSV0Mw3TD"

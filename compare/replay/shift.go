@@ -68,7 +68,7 @@ func findShift(ctx context.Context, r *Result, o Options) (*Shift, error) {
 		}
 		odds[i] = t.contradictions()
 	}
-	if odds[0] == odds[1] {
+	if min(odds[0], odds[1]) > 0 || odds[0] == odds[1] { // each database may agree with its own log
 		return nil, nil
 	}
 	s.Added, s.Fitting = odds[1] < odds[0], true

@@ -389,7 +389,7 @@ func TestUnpack(t *testing.T) {
 		}
 		for _, s := range u.Specs {
 			got, err := os.ReadFile(s.Where)
-			if err != nil || !bytes.Equal(got, b) || !strings.HasPrefix(s.Name, "n-") {
+			if err != nil || !bytes.Equal(got, b) || !strings.HasPrefix(s.Name, "n-") || !strings.HasSuffix(s.Where, ".db") {
 				t.Errorf("%s: %s has %d bytes (%v), want the backup's %d", name, s.Name, len(got), err, len(b))
 			}
 		}

@@ -1,0 +1,84 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+// handLogs writes a member for each list of puts, whose log holds them from index 5 on; one number is one request. The
+// databases hold each request once, and end with the log.
+func handLogs(t *testing.T, logs ...[]uint64) (dirs []string) {
+	t.Helper()
+	ids := []uint64{0xa1, 0xa2, 0xa3}[:len(logs)]
+	for i, puts := range logs {
+		h := clustertest.NewHand(t, t.TempDir(), fmt.Sprintf("node%d", i+1), ids[i], 0xc1)
+		h.Found(false, ids...)
+		h.Request(2, uint64(len(ids)+1), nil)
+		at := uint64(len(ids) + 2)
+		for j, n := range puts {
+			h.Put(2, at, clustertest.RequestID(0xa1, 1763000000000, n), fmt.Sprintf("k%d", n), "v",
+				!slices.Contains(puts[:j], n))
+			at++
+		}
+		h.State(2, 0xa1, at-1)
+		for _, id := range ids {
+			h.Member(id, false, true)
+		}
+		dirs = append(dirs, h.Close(at-1, 2))
+	}
+	return dirs
+}
+
+// from1 are the requests 1 to n.
+func from1(n uint64) (all []uint64) {
+	for i := uint64(1); i <= n; i++ {
+		all = append(all, i)
+	}
+	return all
+}
+
+// TestShiftByTheLogs: which logs were altered, where some of them have entries that the others lack. A request stands
+// in a log once; else most logs decide. Two logs of which each agrees with its database decide nothing.
+func TestShiftByTheLogs(t *testing.T) {
+	whole := from1(20)
+	twice := slices.Insert(slices.Clone(whole), 8, 8)
+	twoTwice := slices.Insert(slices.Clone(whole), 8, 7, 8)
+	other := slices.Insert(slices.Clone(whole), 8, 77)
+	lacking := slices.Delete(slices.Clone(whole), 8, 9)
+	for name, c := range map[string]struct {
+		logs            [][]uint64
+		index           uint64
+		missing         int
+		altered         []int
+		added, repeated bool
+	}{
+		"one lacks an entry":               {[][]uint64{whole, lacking, whole}, 13, 1, []int{1}, false, false},
+		"one has another entry":            {[][]uint64{whole, whole, other}, 13, 1, []int{2}, true, false},
+		"one has an entry twice":           {[][]uint64{twice, whole, whole}, 13, 1, []int{0}, true, true},
+		"most have an entry twice":         {[][]uint64{twice, whole, twice}, 13, 1, []int{0, 2}, true, true},
+		"most have two entries twice":      {[][]uint64{twoTwice, whole, twoTwice}, 13, 2, []int{0, 2}, true, true},
+		"one of two has an entry twice":    {[][]uint64{whole, twice}, 12, 1, []int{1}, true, true},
+		"each of two agrees with its log":  {[][]uint64{whole, lacking}, 12, 1, nil, false, false},
+		"no entries follow the difference": {[][]uint64{from1(9), append(from1(8), 77, 78), from1(9)}, 0, 0, nil, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := run(t, open(t, handLogs(t, c.logs...)...), Options{}).Shift
+			if c.altered == nil {
+				if s != nil {
+					t.Errorf("%+v, want none", s)
+				}
+				return
+			}
+			if s == nil {
+				t.Fatal("not found")
+			}
+			if s.Index != c.index || s.Missing != c.missing || !slices.Equal(s.Altered(), c.altered) ||
+				s.Added != c.added || s.Repeated != c.repeated {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
