@@ -93,8 +93,8 @@ func TestLeaseTTLs(t *testing.T) {
 	}
 }
 
-// TestAttributes: a name that differs is a difference where the releases replace the row at each start, and normal where
-// one of them may leave it. Rows without a name, or on one member only, say nothing.
+// TestAttributes: a name that differs is a difference where the releases replace the row at each start, and normal
+// where one of them may leave it. Rows without a name, or on one member only, say nothing.
 func TestAttributes(t *testing.T) {
 	members := func(minors []int, names ...string) *Result {
 		var dbs []evidence.DB
