@@ -79,18 +79,15 @@ func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 }
 
 // neverConfigured returns a finding if the row equals none of the configurations that the cluster had since its founding.
-// It may be an older one: releases up to 3.4 leave it as it is.
+// It may be an older one: releases up to 3.4 leave it as it is, and later ones store those that a start replays, until it
+// has replayed all conf changes.
 func (mb *Membership) neverConfigured(m *evidence.Member) *Finding {
 	cs := m.DB.Meta.ConfState
-	if !mb.foundedHere() || len(cs.VotersOutgoing)+len(cs.LearnersNext) > 0 {
+	if len(cs.VotersOutgoing)+len(cs.LearnersNext) > 0 {
 		return nil
 	}
-	at := slices.IndexFunc(mb.Members, func(o *evidence.Member) bool {
-		return o.HasLog() && o.ClusterID == m.ClusterID && o.WAL.Summary.Start == dumplog.StartBootstrap &&
-			len(o.WAL.Summary.Jumps)+len(o.WAL.Summary.Damage) == 0 && o.WAL.Summary.FirstIndex == 1 &&
-			o.LastIndex() >= m.AppliedMax
-	})
-	if at < 0 || wasConfigured(mb.Members[at], cs) {
+	o := mb.wholeLog(m)
+	if o == nil || wasConfigured(o, cs) {
 		return nil
 	}
 	return &Finding{Kind: KindConfStateNeverHeld, Severity: Error, Class: ClassMembership,

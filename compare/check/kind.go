@@ -105,6 +105,7 @@ const (
 	KindGapNotInstalled           Kind = "gap-not-installed"
 	KindMemberRowMissing          Kind = "member-row-missing"
 	KindRemovalNotNoted           Kind = "removal-not-noted"
+	KindRemovalNotInLog           Kind = "removal-not-in-log"
 	KindMemberRowAgainstLog       Kind = "member-row-against-log"
 	KindSourceTwice               Kind = "source-twice"
 	KindMemberTwice               Kind = "member-twice"
@@ -302,6 +303,7 @@ var kinds = []kindRow{
 	{KindGapNotInstalled, []ID{S02}, "the database of a received snapshot was never installed"},
 	{KindMemberRowMissing, []ID{M16}, "bucket members does not list a member"},
 	{KindRemovalNotNoted, []ID{M16}, "members_removed does not list a removed member"},
+	{KindRemovalNotInLog, []ID{M16}, "members_removed lists a member that nothing removed"},
 	{KindMemberRowAgainstLog, []ID{M16}, "a row of bucket members contradicts the log"},
 	{KindSourceTwice, []ID{X01}, "one source was given more than once"},
 	{KindMemberTwice, []ID{X01}, "several sources carry one member ID"},

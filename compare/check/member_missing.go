@@ -75,3 +75,32 @@ func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 	}
 	return checked
 }
+
+// neverRemoved judges the members that a database lists as removed. Where a log holds every entry since the bootstrap of
+// the cluster, an entry removed each of them.
+func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
+	o := w.in.Membership().wholeLog(m)
+	if o == nil || len(m.DB.Removed) == 0 {
+		return false
+	}
+	removed := map[dumplog.ID]bool{}
+	for _, c := range o.WAL.Conf {
+		if c.Change.Type == dumplog.ConfChangeRemoveNode {
+			removed[c.Change.NodeID] = true
+		}
+	}
+	for _, id := range m.DB.Removed {
+		if removed[dumplog.ID(id)] {
+			continue
+		}
+		w.file(m, "not removed "+id.String(), Finding{Kind: KindRemovalNotInLog, Severity: Error, Class: ClassMembership,
+			At: At{Term: w.in.Members.termAt(m.AppliedMin), Index: m.AppliedMin},
+			Title: fmt.Sprintf("bucket members_removed lists %s, which no entry of the log removed",
+				w.in.Members.MemberName(id)),
+			Explanation: "the log holds every conf change since the founding of the cluster. The row was added by other " +
+				"means, and servers refuse a member with that ID"},
+			Evidence{Bucket: "members_removed", Key: Bytes(id.String()), Field: "row", Observed: "present",
+				Expected: "absent", Show: showDB(m, "members_removed")})
+	}
+	return true
+}

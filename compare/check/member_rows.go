@@ -26,6 +26,7 @@ func runMemberRows(in *Input) Result {
 		l := in.Membership().listOf(m)
 		checked = w.missing(m) || checked
 		checked = w.unnoted(m) || checked
+		checked = w.neverRemoved(m) || checked
 		for i := range m.DB.Members {
 			row := &m.DB.Members[i]
 			checked = w.peers(m, l, row) || checked

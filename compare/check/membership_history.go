@@ -113,6 +113,23 @@ func (mb *Membership) foundedHere() bool {
 		})
 }
 
+// wholeLog returns a source whose log holds every entry from the bootstrap of m's cluster to what m has applied, nil if
+// there is none.
+func (mb *Membership) wholeLog(m *evidence.Member) *evidence.Member {
+	if !mb.foundedHere() {
+		return nil
+	}
+	at := slices.IndexFunc(mb.Members, func(o *evidence.Member) bool {
+		return o.HasLog() && o.ClusterID == m.ClusterID && o.WAL.Summary.Start == dumplog.StartBootstrap &&
+			len(o.WAL.Summary.Jumps)+len(o.WAL.Summary.Damage) == 0 && o.WAL.Summary.FirstIndex == 1 &&
+			o.LastIndex() >= m.AppliedMax
+	})
+	if at < 0 {
+		return nil
+	}
+	return mb.Members[at]
+}
+
 // foundedAs reports whether the conf change that added the member contains the name, as those of a bootstrap do.
 func (mb *Membership) foundedAs(m *evidence.Member, id dumplog.ID, name string) bool {
 	return slices.ContainsFunc(mb.confChanges(m), func(c evidence.ConfEntry) bool {
