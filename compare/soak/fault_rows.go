@@ -3,6 +3,7 @@ package soak
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -145,10 +146,47 @@ func alterConfState(f *Victim, alter func(*raftpb.ConfState) bool) (*Effect, err
 	if err != nil {
 		return nil, err
 	}
-	// It may be an older one: that shows only where a log holds all configurations.
+	// It may be an older one, which a server that was killed early stores again while it replays the log. So a log that
+	// holds all configurations shows only one that the cluster never had.
 	effect := rowEffect(f, "another configuration", r, append([]string{"db-damage"}, memberClasses...))
-	effect.Witness, effect.MayShareBest = func(dir string) bool { return !f.Restored && startsAtFirstEntry(dir) }, true
+	effect.MayShareBest = true
+	effect.Witness = func(dir string) bool { return !f.Restored && startsAtFirstEntry(dir) && !wasConfigured(dir, &cs) }
+	effect.Alone = effect.Alone && !wasConfigured(f.Dir, &cs)
 	return effect, editDB(f.Dir, r.put(string(b)))
+}
+
+// wasConfigured reports whether the conf changes of a log gave the configuration at some index.
+func wasConfigured(dir string, cs *raftpb.ConfState) bool {
+	segs, err := readLog(dir)
+	if err != nil {
+		return false
+	}
+	learner := map[uint64]bool{} // by member
+	_, list := entries(segs)
+	for i := range list {
+		var c raftpb.ConfChange
+		if list[i].Type != raftpb.EntryConfChange || c.Unmarshal(list[i].Data) != nil {
+			continue
+		}
+		if c.Type == raftpb.ConfChangeRemoveNode {
+			delete(learner, c.NodeID)
+		} else if c.Type != raftpb.ConfChangeUpdateNode {
+			learner[c.NodeID] = c.Type == raftpb.ConfChangeAddLearnerNode
+		}
+		var now raftpb.ConfState
+		for _, id := range slices.Sorted(maps.Keys(learner)) {
+			if learner[id] {
+				now.Learners = append(now.Learners, id)
+			} else {
+				now.Voters = append(now.Voters, id)
+			}
+		}
+		if slices.Equal(now.Voters, slices.Sorted(slices.Values(cs.Voters))) &&
+			slices.Equal(now.Learners, slices.Sorted(slices.Values(cs.Learners))) {
+			return true
+		}
+	}
+	return false
 }
 
 // holdsEntry reports whether the log has an entry of that index and term.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -87,5 +88,21 @@ func TestBehindIsWhoLacksWrites(t *testing.T) {
 		if members[i].Behind != want {
 			t.Errorf("%s: behind %t", members[i].Name, members[i].Behind)
 		}
+	}
+}
+
+// TestConfigurationsOfALog: a log gives the configurations after each of its conf changes, and no other.
+func TestConfigurationsOfALog(t *testing.T) {
+	dir := synthetic(t, 0)[0]
+	for _, c := range []struct {
+		voters []uint64
+		want   bool
+	}{{[]uint64{163, 161, 162}, true}, {[]uint64{161, 162}, true}, {[]uint64{161, 163}, false}} {
+		if got := wasConfigured(dir, &raftpb.ConfState{Voters: c.voters}); got != c.want {
+			t.Errorf("voters %v: %v", c.voters, got)
+		}
+	}
+	if wasConfigured(dir, &raftpb.ConfState{Voters: []uint64{161, 162}, Learners: []uint64{163}}) {
+		t.Error("a learner that never was one")
 	}
 }
