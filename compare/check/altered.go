@@ -44,7 +44,48 @@ func (in *Input) alteredEntries() (out []altered) {
 		}
 		i += n
 	}
+	blameAlike(out)
 	return out
+}
+
+// blameAlike decides ranges about which nothing else does: the logs that were altered at other indexes are those that
+// were altered here too.
+func blameAlike(as []altered) {
+	var odd []int
+	first := uint64(0)
+	for i := range as {
+		if a := &as[i]; a.why != "" && !a.believes {
+			odd = append(odd, a.odd...)
+			if first == 0 {
+				first = a.diffs[0].Index
+			}
+		}
+	}
+	for i := range as {
+		a := &as[i]
+		if a.why != "" {
+			continue
+		}
+		var here []int
+		sound := 0
+		for _, v := range a.diffs[0].Versions {
+			n := 0
+			for _, pos := range v {
+				if slices.Contains(odd, pos) {
+					n++
+				}
+			}
+			switch n {
+			case 0:
+				sound++
+			case len(v):
+				here = append(here, v...)
+			}
+		}
+		if sound == 1 && len(here) > 0 {
+			a.odd, a.why = here, fmt.Sprintf("this log was altered at entry %d too", first)
+		}
+	}
 }
 
 // allDiffs are the indexes at which logs differ, in order.

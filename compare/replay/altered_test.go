@@ -56,6 +56,33 @@ func TestAlteredRecords(t *testing.T) {
 	})
 }
 
+// TestPromiseOfDisputedEntry: where logs hold different entries of one term, the proposer's may be the altered one.
+func TestPromiseOfDisputedEntry(t *testing.T) {
+	own, other := Outcome{State: Applied, Sig: 7}, Outcome{State: Applied, Sig: 5}
+	bad := Outcome{State: Missing, Sig: 9}
+	for name, c := range map[string]struct {
+		outcomes []Outcome
+		sig      uint64
+		known    bool
+	}{
+		"most members decide":           {[]Outcome{own, other, other}, 5, true},
+		"one against one":               {[]Outcome{own, other}, 0, false},
+		"one against one that has none": {[]Outcome{own, {State: NoEffect}}, 0, false},
+		"one whose records differ":      {[]Outcome{bad, other}, 5, true},
+		"no database shows one":         {[]Outcome{bad, {}}, unseen, true},
+	} {
+		r := &Result{}
+		for i := range c.outcomes {
+			r.Members = append(r.Members, &MemberResult{Member: &evidence.Member{MemberID: dumplog.ID(i + 1)}})
+		}
+		w := &walker{r: r}
+		sig, known := w.promised(&Event{Proposer: 1, Disputed: true, Outcomes: c.outcomes})
+		if known != c.known || known && sig != c.sig {
+			t.Errorf("%s: %d %t, want %d %t", name, sig, known, c.sig, c.known)
+		}
+	}
+}
+
 // TestPromise: where the rules allow an effect as well as none, a member that shows none is no witness against one that
 // shows it.
 func TestPromise(t *testing.T) {

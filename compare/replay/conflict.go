@@ -76,9 +76,9 @@ func (it *item) isEmpty() bool {
 	return it.entry.Type == dumplog.EntryNormal && len(it.entry.Data) == 0
 }
 
-// stepDisputed executes the entry that the member's own log has. If that entry writes no key, and the next records of
-// the database are what another log's entry of the same term wrote, then the member has applied the other one: its log
-// was altered afterwards, and it lacks nothing.
+// stepDisputed executes the entry that the member's own log has. If that entry cannot have written the next records of
+// the database, and they are what another log's entry of the same term wrote, then the member has applied the other one:
+// its log was altered afterwards, and it lacks nothing.
 func (s *sim) stepDisputed(it *item, ahead []*item) Outcome {
 	own := it.forMember(s.pos)
 	other := s.executedInstead(it, own, ahead)
@@ -95,13 +95,17 @@ func (s *sim) stepDisputed(it *item, ahead []*item) Outcome {
 // executedInstead returns the entry of another log that the member's database shows, nil if there is none or if a later
 // entry of that member's log can have written the same records.
 func (s *sim) executedInstead(it, own *item, ahead []*item) *item {
-	if len(it.others) == 0 || !s.met || own.entry.Index <= s.base || own.entry.Index > s.m.AppliedMax ||
-		apply.WritesKeys(own.req.Kind) {
+	if len(it.others) == 0 || !s.met || own.entry.Index <= s.base || own.entry.Index > s.m.AppliedMax {
 		return nil
 	}
 	g := s.cur.peek(0)
 	if g == nil || g.main != s.Revision+1 {
 		return nil
+	}
+	for _, h := range []*group{g, s.cur.peek(1)} { // the second one if the first are records that no entry explains
+		if apply.WritesKeys(own.req.Kind) && h != nil && couldWrite(own.req, h) {
+			return nil
+		}
 	}
 	for _, a := range ahead {
 		if next := a.forMember(s.pos); apply.WritesKeys(next.req.Kind) {

@@ -50,6 +50,7 @@ func (w *walker) compacted() int64 {
 // describe fills in what the entry is.
 func (w *walker) describe(it *item, ev *Event) {
 	ev.Index, ev.Term, ev.Pos, ev.Kind = it.entry.Index, it.entry.Term, it.entry.Pos, it.req.Kind
+	ev.Disputed = slices.ContainsFunc(it.otherVersions(), func(v *item) bool { return v.entry.Term == it.entry.Term })
 	h := it.req.Header
 	ev.Proposer, ev.Prefix = w.r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
 	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
@@ -134,7 +135,8 @@ func (m *MemberResult) lack(ev *Event) {
 const unseen = 1<<64 - 1
 
 // promised returns the required effect: that on the proposer, else the effect on most members. If the rules also allow
-// no effect, a member without the effect does not refute one with it: it may have lost the records.
+// no effect, a member without the effect does not refute one with it: it may have lost the records. Where logs of one
+// term differ, the altered entry may be the proposer's, and only more members than for any other effect decide.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, best := map[uint64]int{}, 0
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })
@@ -143,7 +145,7 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 			continue
 		}
 		bad := o.State == Contradicted || o.State == Missing
-		if w.r.Members[i].Member.MemberID == ev.Proposer && ev.Proposer != 0 && !bad {
+		if w.r.Members[i].Member.MemberID == ev.Proposer && ev.Proposer != 0 && !bad && !ev.Disputed {
 			ev.Acked = o.Sig != 0
 			return o.Sig, true
 		}
@@ -156,6 +158,11 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 		votes[o.Sig]++
 		if n := votes[o.Sig]; n > best || n == best && o.Sig != 0 {
 			best, sig, known = n, o.Sig, true
+		}
+	}
+	if ev.Disputed && known && sig != unseen {
+		for s, n := range votes {
+			known = known && (s == sig || n < best)
 		}
 	}
 	return sig, known
