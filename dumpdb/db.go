@@ -18,6 +18,8 @@ type DB struct {
 	byName     map[string]int // positions in buckets; of equal names the first
 	rootDamage []*DamageError
 	rootUsed   bitmap // pages of the root tree
+
+	maxKeys int // how many keys a pass keeps, for tests; 0 means maxLiveKeys
 }
 
 // Open opens a bbolt file read-only: a db of a data dir, a .snap.db or a backup. It fails if the file cannot be read or

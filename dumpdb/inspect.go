@@ -1,6 +1,9 @@
 package dumpdb
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Inspection is the result of all checks and hashes of one view.
 type Inspection struct {
@@ -81,24 +84,30 @@ func (in *Inspection) key(ctx context.Context, c *checker, b *bucket, o InspectO
 	db := c.db
 	meta, metaErr := db.MetaBucket()
 	leases, leaseErr := db.leaseSet()
-	comp := meta.CompactRev()
+	check := &keyCheck{db: db, comp: meta.CompactRev(), chains: true, atRev: !o.NoHashes, atComp: !o.NoHashes,
+		leases: leases, leasesKnown: leaseErr == nil, bound: db.keyBound()}
+	used := slices.Clone(c.used)
 	s, damage, err := db.feed(ctx, b, span{}, c.used, func() sink {
-		stats := newStatsSink(db, comp, leases, leaseErr == nil)
-		if o.NoHashes {
-			return &keySink{stats: stats}
+		ks := &keySink{stats: newStatsSink(db, check.comp, leaseErr == nil), keys: check.pass(keyPart{})}
+		if !o.NoHashes {
+			ks.hash = newWindowHash(db, check.comp, 0) // at the current revision
+			ks.hash.crc, ks.hash.set = true, true
 		}
-		h := newWindowHash(db, comp, 0)
-		h.crc, h.set = true, true
-		h.live = &stats.live // the hashed revision is the current one
-		return &keySink{stats: stats, hash: h}
+		return ks
 	})
 	if err != nil {
 		return err
 	}
 	ks := s.(*keySink)
+	keys, err := check.complete(ctx, ks.keys, b, span{}, used)
+	if err != nil {
+		return err
+	}
+	ks.keys = nil // its memory is of no more use
 	c.add(damage...)
-	in.KV, in.KVErr = ks.stats.finish().tolerate(damage), joinErrs(metaErr, damagesOrNil(damage))
+	in.KV, in.KVErr = ks.stats.finish(keys).tolerate(damage), joinErrs(metaErr, damagesOrNil(damage))
 	if ks.hash != nil {
+		ks.hash.keys = keys
 		in.hash(ctx, b, ks.hash)
 	}
 	return c.nested(ctx, "key", &ks.nested, 1)

@@ -67,17 +67,24 @@ type Violation struct {
 func (db *DB) KVStats(ctx context.Context) (*KVStats, error) {
 	meta, metaErr := db.MetaBucket()
 	leases, leaseErr := db.leaseSet()
-	newStats := func() *statsSink { return newStatsSink(db, meta.CompactRev(), leases, leaseErr == nil) }
+	check := &keyCheck{db: db, comp: meta.CompactRev(), chains: true, leases: leases, leasesKnown: leaseErr == nil,
+		bound: db.keyBound()}
+	newStats := func() *statsSink { return newStatsSink(db, check.comp, leaseErr == nil) }
 	b, ok := db.find("key")
 	if !ok {
-		return newStats().finish(), joinErrs(metaErr, damagesOrNil(slices.Clone(db.rootDamage)))
+		return newStats().finish(check.newResult()), joinErrs(metaErr, damagesOrNil(slices.Clone(db.rootDamage)))
 	}
-	s, damage, err := db.feed(ctx, b, span{}, newBitmap(db.filePages()),
-		func() sink { return &keySink{stats: newStats()} })
+	used := newBitmap(db.filePages())
+	s, damage, err := db.feed(ctx, b, span{}, slices.Clone(used),
+		func() sink { return &keySink{stats: newStats(), keys: check.pass(keyPart{})} })
 	if err != nil {
 		return nil, err
 	}
-	return s.(*keySink).stats.finish().tolerate(damage), joinErrs(metaErr, damagesOrNil(damage))
+	keys, err := check.complete(ctx, s.(*keySink).keys, b, span{}, used)
+	if err != nil {
+		return nil, err
+	}
+	return s.(*keySink).stats.finish(keys).tolerate(damage), joinErrs(metaErr, damagesOrNil(damage))
 }
 
 // leaseSet returns the set of existing lease IDs.

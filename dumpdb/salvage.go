@@ -3,6 +3,8 @@ package dumpdb
 import (
 	"context"
 	"iter"
+	"math"
+	"slices"
 )
 
 // Origin says where a salvaged record was found.
@@ -43,7 +45,7 @@ type find struct {
 
 // SalvageRevisions yields every record of bucket key that exists anywhere in the file, once each and in revision order:
 // from the tree, and from damaged, lost and free pages. It yields damage of the tree as Rows does. Memory grows with
-// the live keys and the records outside the tree, not with their values.
+// the records outside the tree, not with their values.
 func (db *DB) SalvageRevisions(ctx context.Context) iter.Seq2[Salvaged, error] {
 	return func(yield func(Salvaged, error) bool) {
 		finds, err := db.carve(ctx)
@@ -51,7 +53,7 @@ func (db *DB) SalvageRevisions(ctx context.Context) iter.Seq2[Salvaged, error] {
 			yield(Salvaged{}, err)
 			return
 		}
-		newest, err := db.newestLive(ctx)
+		live, err := db.liveRows(ctx)
 		if err != nil {
 			yield(Salvaged{}, err)
 			return
@@ -69,7 +71,7 @@ func (db *DB) SalvageRevisions(ctx context.Context) iter.Seq2[Salvaged, error] {
 				continue
 			}
 			out := Salvaged{Revision: r, Origin: OriginOlder}
-			if live, ok := newest[hashKey(r.KV.Key)]; ok && live == r.Rev {
+			if r.Err == nil && live.has(uint64(r.Offset)) {
 				out.Origin = OriginLive
 			}
 			if out.consistent() && !m.before(r.Rev) || !m.tree(out) {
@@ -80,18 +82,23 @@ func (db *DB) SalvageRevisions(ctx context.Context) iter.Seq2[Salvaged, error] {
 	}
 }
 
-// newestLive maps each live key to its newest revision.
-func (db *DB) newestLive(ctx context.Context) (map[keyHash]Rev, error) {
-	m := map[keyHash]Rev{}
-	for r, err := range db.Revisions() {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err == nil && r.Err == nil {
-			newest(m, &record{key: hashKey(r.KV.Key), rev: r.Rev, tombstone: r.Tombstone})
-		}
+// liveRows marks the newest record of each live key.
+func (db *DB) liveRows(ctx context.Context) (*rowMarks, error) {
+	check := &keyCheck{db: db, comp: math.MaxInt64, atRev: true, bound: db.keyBound()}
+	b, ok := db.find("key")
+	if !ok {
+		return check.newResult().keptAtRev, ctx.Err()
 	}
-	return m, nil
+	used := newBitmap(db.filePages())
+	s, _, err := db.feed(ctx, b, span{}, slices.Clone(used), func() sink { return &partSink{check.pass(keyPart{})} })
+	if err != nil {
+		return nil, err
+	}
+	keys, err := check.complete(ctx, s.(*partSink).keyPass, b, span{}, used)
+	if err != nil {
+		return nil, err
+	}
+	return keys.keptAtRev, nil
 }
 
 // merger merges the records of the tree with those found elsewhere; both come in revision order.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -14,10 +15,9 @@ import (
 type windowHash struct {
 	db        *DB
 	comp, rev int64
-	crc, set  bool            // which sums are wanted
-	atRev     map[keyHash]Rev // newest record of each key live at rev; only for crc
-	atComp    map[keyHash]Rev // and at comp; only for set
-	live      *liveKeys       // used instead of atRev if the same pass has it anyway
+	crc, set  bool // which sums are wanted
+	// keys marks the records at or below the compact revision that count: at rev for crc, at comp for set.
+	keys      *keyResult
 	low, high sums
 	// rest are the records at or below the compact revision that do not count; only for set.
 	rest sums
@@ -71,7 +71,7 @@ func (s *sum128) record(row []byte, tombstone bool) {
 }
 
 func newWindowHash(db *DB, comp, rev int64) *windowHash {
-	return &windowHash{db: db, comp: comp, rev: rev, atRev: map[keyHash]Rev{}, atComp: map[keyHash]Rev{}}
+	return &windowHash{db: db, comp: comp, rev: rev}
 }
 
 // run makes both passes. It returns no hash if there is damage.
@@ -84,12 +84,21 @@ func (h *windowHash) run(ctx context.Context) error {
 	if h.rev < math.MaxInt64 {
 		end.end = Rev{Main: h.rev + 1}.Bytes()
 	}
-	s, damage, err := h.db.feed(ctx, b, end, newBitmap(h.db.filePages()),
-		func() sink { return &keySink{hash: h.fresh()} })
+	used := newBitmap(h.db.filePages())
+	check := &keyCheck{db: h.db, comp: h.comp, atRev: h.crc, atComp: h.set, bound: h.db.keyBound()}
+	s, damage, err := h.db.feed(ctx, b, end, slices.Clone(used),
+		func() sink { return &keySink{hash: h.fresh(), keys: check.pass(keyPart{})} })
 	if err = joinErrs(err, damagesOrNil(damage)); err != nil {
 		return err
 	}
-	*h = *s.(*keySink).hash
+	pass := s.(*keySink)
+	*h = *pass.hash
+	if h.bad != nil {
+		return h.bad
+	}
+	if h.keys, err = check.complete(ctx, pass.keys, b, end, used); err != nil {
+		return err
+	}
 	return h.second(ctx, b)
 }
 
@@ -110,41 +119,6 @@ func (h *windowHash) second(ctx context.Context, b *bucket) error {
 		h.low, h.rest = s.(*secondPass).low, s.(*secondPass).rest
 	}
 	return err
-}
-
-// see records the newest record of a key in the first pass. The maps contain only live keys.
-func (h *windowHash) see(r *record) {
-	if h.comp < 0 {
-		return
-	}
-	if h.crc && h.live == nil {
-		newest(h.atRev, r)
-	}
-	if h.set && r.rev.Main <= h.comp {
-		newest(h.atComp, r)
-	}
-}
-
-// newestAtRev returns the newest record of a key that is live at the hashed revision.
-func (h *windowHash) newestAtRev(key keyHash) (Rev, bool) {
-	if h.live != nil {
-		return h.live.newest(key)
-	}
-	r, ok := h.atRev[key]
-	return r, ok
-}
-
-// anyLive reports whether any key is live at the hashed revision.
-func (h *windowHash) anyLive() bool {
-	return len(h.atRev) > 0 || h.live != nil && h.live.used > 0
-}
-
-func newest(m map[keyHash]Rev, r *record) {
-	if r.tombstone {
-		delete(m, r.key)
-	} else {
-		m[r.key] = r.rev
-	}
 }
 
 // serverHash joins both sums after the bucket name, with which the server starts.

@@ -9,6 +9,7 @@ import (
 type keySink struct {
 	stats  *statsSink
 	hash   *windowHash
+	keys   *keyPass
 	nested nestedBuckets
 }
 
@@ -24,15 +25,14 @@ type keyPortion struct {
 var portions = sync.Pool{New: func() any { return new(keyPortion) }}
 
 func (s *keySink) newPortion() portion {
-	p := portions.Get().(*keyPortion)
-	p.reset()
-	p.h = s.hash
-	return p
+	return portions.Get().(*keyPortion).reset(s.hash)
 }
 
-func (p *keyPortion) reset() {
+// reset empties a portion and says which sums are wanted, if any.
+func (p *keyPortion) reset(h *windowHash) *keyPortion {
 	p.records = records{recs: p.recs[:0]}
-	p.nestedBuckets, p.sums = nestedBuckets{}, sums{}
+	p.nestedBuckets, p.sums, p.h = nestedBuckets{}, sums{}, h
+	return p
 }
 
 func (s *keySink) merge(p portion) {
@@ -47,9 +47,9 @@ func (s *keySink) merge(p portion) {
 			h.bad = &DamageError{Place: v.Place, Kind: DamageRow, Bucket: "key", Err: errors.New(v.Observed)}
 		}
 		h.high.join(&o.sums)
-		for i := range o.recs {
-			h.see(&o.recs[i])
-		}
+	}
+	for i := range o.recs {
+		s.keys.record(&o.recs[i])
 	}
 	o.h = nil
 	portions.Put(o)
@@ -108,16 +108,15 @@ func (p *secondPortion) leaf(l *leaf) {
 		if err != nil {
 			continue // the first pass has already refused the bucket
 		}
-		kv, _ := DecodeKeyValue(e.value)
-		key := hashKey(kv.Key)
-		if p.h.crc && p.h.serverCounts(key, rev, tombstone) {
+		at := uint64(l.at(e).Offset)
+		if p.h.crc && p.h.serverCounts(at, rev, tombstone) {
 			p.sums.crc.write(l.raw(e))
 		}
 		if !p.h.set {
 			continue
 		}
 		to := &p.rest
-		if kept, ok := p.h.atComp[key]; ok && kept == rev {
+		if p.h.keys.keptAtComp.has(at) {
 			to = &p.sums
 		}
 		to.set.record(l.raw(e), tombstone)
@@ -125,12 +124,11 @@ func (p *secondPortion) leaf(l *leaf) {
 	}
 }
 
-// serverCounts reports whether the server hashes a record at or below the compact revision. If there is no live key at
-// all, it hashes all of them except the tombstone at the compact revision.
-func (h *windowHash) serverCounts(key keyHash, rev Rev, tombstone bool) bool {
+// serverCounts reports whether the server hashes the record at an offset, at or below the compact revision. If there is
+// no live key at all, it hashes all of them except the tombstone at the compact revision.
+func (h *windowHash) serverCounts(at uint64, rev Rev, tombstone bool) bool {
 	if tombstone && rev.Main == h.comp {
 		return false
 	}
-	kept, ok := h.newestAtRev(key)
-	return ok && kept == rev || !ok && !h.anyLive()
+	return h.keys.keptAtRev.has(at) || h.keys.live == 0
 }
