@@ -198,8 +198,8 @@ func TestDamagedIsNotSkipped(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"auto-20240101": b, "auto-20240102": make([]byte, 40_000), "auto-20240103": nil, "auto-20240104": noise,
 		"other-20240104": noise, "zero.db": make([]byte, 100), "page.db": []byte("<html>404</html>"),
-		"etcd-snapshot-x": nil,
-		"cut.db.gz":       half(packed(t, "gz", b)), "bad.db.xz": append(packed(t, "xz", b)[:40], noise...),
+		"etcd-snapshot-x": nil, "sealed.db": []byte("age-encryption.org/v1\n"), "notes": []byte("Salted__12345678"),
+		"cut.db.gz": half(packed(t, "gz", b)), "bad.db.xz": append(packed(t, "xz", b)[:40], noise...),
 		"cut.zip": half(zipped(t, entry{"x.db", b})),
 		"cut.tar": tarred(t, entry{"whole.db", b}, entry{"half.db", b})[:len(b)+6000],
 	} {
@@ -208,8 +208,9 @@ func TestDamagedIsNotSkipped(t *testing.T) {
 	f := find(t, locate.Options{}, dir)
 	same(t, labels(f), "auto-20240101", "auto-20240102", "auto-20240103", "auto-20240104", "bad.db.xz", "cut.db.gz",
 		"cut.tar", "half.db", "whole.db", "cut.zip",
-		"etcd-snapshot-x", "page.db", "zero.db")
-	if len(f.Skipped) != 1 || filepath.Base(f.Skipped[0].Path) != "other-20240104" {
+		"etcd-snapshot-x", "page.db", "sealed.db", "zero.db")
+	if len(f.Skipped) != 2 || filepath.Base(f.Skipped[0].Path) != "notes" ||
+		filepath.Base(f.Skipped[1].Path) != "other-20240104" {
 		t.Errorf("%+v", f.Skipped)
 	}
 	for _, it := range f.Items {
@@ -217,6 +218,10 @@ func TestDamagedIsNotSkipped(t *testing.T) {
 		case "cut.tar", "cut.zip":
 			var broken *locate.BrokenError
 			if !errors.As(it.Err, &broken) {
+				t.Errorf("%s: %v", it.Label, it.Err)
+			}
+		case "sealed.db":
+			if it.Err == nil || !strings.Contains(it.Err.Error(), "unpack it first") {
 				t.Errorf("%s: %v", it.Label, it.Err)
 			}
 		case "cut.db.gz", "bad.db.xz", "half.db":
