@@ -248,7 +248,7 @@ func liveUnlistedWrites(ctx context.Context, t *testing.T, server node.Server) {
 		t.Errorf("drift %+v", out.Drift)
 	}
 	if text := strings.Join(notices, "\n"); !strings.Contains(text,
-		"40 committed effects that node2 lacks will be lost") || !strings.Contains(text, "node1 went from revision") {
+		"40 committed effects that node2 lacks are lost") || !strings.Contains(text, "node1 went from revision") {
 		t.Errorf("notices: %s", text)
 	}
 	saved, err := os.ReadFile(p.file + ".backup.node1.db")
