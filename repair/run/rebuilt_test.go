@@ -44,6 +44,12 @@ func TestRebuildComesBeforeRestore(t *testing.T) {
 	if !strings.Contains(strings.Join(p.Cautions, "\n"), "no log among the sources holds them") {
 		t.Errorf("what is lost is not said: %q", p.Cautions)
 	}
+	rebuildForAll(t, p)
+}
+
+// rebuildForAll rehearses a plan and gives three members the rebuilt database.
+func rebuildForAll(t *testing.T, p *plan.Plan) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	if err := p.Save(file); err != nil {
 		t.Fatal(err)
@@ -176,16 +182,7 @@ func TestRebuildContinuesTheBest(t *testing.T) {
 	if l := p.Lost; l.CommittedEntries+l.AfterEnd+l.Awaited+len(l.Save) > 0 {
 		t.Errorf("lost %+v", l)
 	}
-	file := filepath.Join(t.TempDir(), "plan.yaml")
-	if err := p.Save(file); err != nil {
-		t.Fatal(err)
-	}
-	out, err := Rehearse(t.Context(), file, Options{})
-	mustReach(t, out, err)
-	dir := filepath.Join(t.TempDir(), "out")
-	out, err = Apply(t.Context(), file, ApplyOptions{Mode: plan.Rebuild, Out: dir})
-	mustReach(t, out, err)
-	wantWell(t, dir, 3)
+	rebuildForAll(t, p)
 
 	// Without the logs of the others there is nothing to continue it with.
 	p, err = plan.New(t.Context(), given[2:], try.In(""), plan.Options{Gone: []string{"m1", "m2"}})
