@@ -51,7 +51,7 @@ func TestIdentities(t *testing.T) {
 		{name: "a clone that went on", of: []string{"node1", "twins/node1"}, tell: cloned(5, 4),
 			class: "member-lost-data", cause: "data-dir-cloned-running-twice", certainty: "proof",
 			checks: []string{"M12", "X01"}, not: []string{"same-token-twin-clusters"}},
-		{name: "an older copy", of: []string{"node1", "twins/node1"}, tell: olderCopy, class: "torn-copy",
+		{name: "an older copy", of: []string{"node1", "twins/node1"}, tell: olderCopy, class: "lagging",
 			checks: []string{"X01"}, not: []string{"data-dir-cloned-running-twice"}},
 		{name: "two processes at once", tell: twoProcesses(true, a3), class: "member-lost-data",
 			cause: "data-dir-cloned-running-twice", certainty: "proof", checks: []string{"M12"}},

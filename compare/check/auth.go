@@ -69,7 +69,7 @@ func runAuthRevisionEqual(in *Input) Result {
 		"every write whose header carries a lower auth revision than its own."
 	if _, told := authExpected(in.Replay); !told && authRow(in.Diff) != nil {
 		row := authRow(in.Diff)
-		f.Odd = in.Members.labelsOf(row.Odd(in.Diff.Compared(row)))
+		f.Odd = in.Members.labelsOf(row.Odd(in.independent(in.Diff.Compared(row))))
 	}
 	f.At.Index, f.At.Term = in.firstAuthBreak()
 	f.Class = ClassLatentDivergence

@@ -146,17 +146,22 @@ func runRevisionsEqual(in *Input) Result {
 
 // oddRevisions are the members whose revision differs from that of more than half of the named members.
 func (in *Input) oddRevisions(named []string) []string {
-	count := map[int64]int{}
+	var at []int
 	for i, m := range in.Members {
 		if slices.Contains(named, m.Label()) {
-			count[in.Diff.Revs[i]]++
+			at = append(at, i)
 		}
 	}
+	at = in.independent(at)
+	count := map[int64]int{}
+	for _, i := range at {
+		count[in.Diff.Revs[i]]++
+	}
 	var odd []string
-	for i, m := range in.Members {
-		most := slices.ContainsFunc(slices.Collect(maps.Values(count)), func(n int) bool { return 2*n > len(named) })
-		if most && slices.Contains(named, m.Label()) && 2*count[in.Diff.Revs[i]] <= len(named) {
-			odd = append(odd, m.Label())
+	for _, i := range at {
+		most := slices.ContainsFunc(slices.Collect(maps.Values(count)), func(n int) bool { return 2*n > len(at) })
+		if most && 2*count[in.Diff.Revs[i]] <= len(at) {
+			odd = append(odd, in.Members[i].Label())
 		}
 	}
 	return odd

@@ -109,6 +109,7 @@ const (
 	KindMemberRowAgainstLog       Kind = "member-row-against-log"
 	KindSourceTwice               Kind = "source-twice"
 	KindMemberTwice               Kind = "member-twice"
+	KindOlderCopy                 Kind = "older-copy"
 	KindMemberListsDisagree       Kind = "member-lists-disagree"
 	KindAlarmRaised               Kind = "alarm-raised"
 	KindPartMissing               Kind = "part-missing"
@@ -307,6 +308,7 @@ var kinds = []kindRow{
 	{KindMemberRowAgainstLog, []ID{M16}, "a row of bucket members contradicts the log"},
 	{KindSourceTwice, []ID{X01}, "one source was given more than once"},
 	{KindMemberTwice, []ID{X01}, "several sources carry one member ID"},
+	{KindOlderCopy, []ID{X01}, "a source is an older copy of another one"},
 	{KindMemberListsDisagree, []ID{M03}, "raft's configuration and bucket members disagree"},
 	{KindAlarmRaised, []ID{M06}, "an alarm is raised"},
 	{KindPartMissing, []ID{X02}, "a data dir lacks a part"},

@@ -117,21 +117,9 @@ func runDistinctMembers(in *Input) Result {
 		}
 	}
 	for _, key := range sortedGroup(byID) {
-		ms := byID[key]
-		if len(ms) < 2 || told[ms[0].Label()] {
-			continue
+		if ms := byID[key]; len(ms) > 1 && !told[ms[0].Label()] {
+			fs = append(fs, in.copyFindings(ms)...)
 		}
-		id := ms[0].MemberID
-		f := Finding{Kind: KindMemberTwice, Severity: Error, Class: ClassTornCopy, Undecided: true,
-			Title: fmt.Sprintf("%d sources carry member ID %s", len(ms), id),
-			Explanation: "copies of one member taken at different times, or a data dir that was cloned and runs " +
-				"twice; they do not confirm each other"}
-		for _, m := range ms {
-			f.Members = append(f.Members, m.Label())
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "member ID", Observed: id.String(),
-				Expected: "one source per member", Show: showLogAs(m, "--raw")})
-		}
-		fs = append(fs, f)
 	}
 	return outcome(fs, "")
 }

@@ -50,7 +50,7 @@ func (in *Input) recordsFinding(r *diff.Records) Finding {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		ws := in.rowWitnesses().recordWitnesses(row)
-		x.add(in, row.At, row.Odd(), ws)
+		x.add(in, row.At, row.Odd(in.independent(row.At)), ws)
 		f.Evidence = append(f.Evidence, rowsOfRecord(in.Members, row, ws)...)
 	}
 	f.More = r.Differ - len(r.Rows)

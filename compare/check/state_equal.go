@@ -102,7 +102,7 @@ func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) 
 			f.At.Index = max(f.At.Index, in.Members[pos].AppliedMin)
 		}
 		ws := in.rowWitnesses().witnesses(b.Name, row, at)
-		x.add(in, at, row.Odd(at), ws)
+		x.add(in, at, row.Odd(in.independent(at)), ws)
 		f.Evidence = append(f.Evidence, stateEvidence(in.Members, b.Name, row, at, ws)...)
 		f.Facts.VotersDiffer = f.Facts.VotersDiffer || b.Name == "members" && votersDiffer(in.Members, row, at)
 	}

@@ -259,14 +259,14 @@ func CellOf(m *evidence.Member, rec *dumpdb.Revision) *RecordCell {
 	return &RecordCell{Page: rec.Page, Offset: rec.Offset, Sum: m.Digest(rec.Raw), Text: text}
 }
 
-// Odd returns the members whose record differs from that of an agreeing majority of the compared members. It is a hint,
-// not proof.
-func (row *RecordRow) Odd() []int {
+// Odd returns the members whose record differs from that of an agreeing majority of these members. It is a hint, not
+// proof.
+func (row *RecordRow) Odd(compared []int) []int {
 	r := Row{Cells: make([]*Cell, len(row.Cells))}
 	for i, c := range row.Cells {
 		if c != nil {
 			r.Cells[i] = &Cell{Text: c.Sum + c.Text}
 		}
 	}
-	return r.Odd(row.At)
+	return r.Odd(compared)
 }

@@ -138,7 +138,7 @@ const unseen = 1<<64 - 1
 // no effect, a member without the effect does not refute one with it: it may have lost the records. Where logs of one
 // term differ, the altered entry may be the proposer's, and only more members than for any other effect decide.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
-	votes, best := map[uint64]int{}, 0
+	votes, best, older := map[uint64]int{}, 0, w.r.OlderCopies()
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })
 	for i, o := range ev.Outcomes {
 		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || o.Open && shown || w.distrusts(i) {
@@ -154,6 +154,9 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 				sig, known = unseen, true
 			}
 			continue
+		}
+		if _, copied := older[i]; copied {
+			continue // it does not confirm the newer copy
 		}
 		votes[o.Sig]++
 		if n := votes[o.Sig]; n > best || n == best && o.Sig != 0 {

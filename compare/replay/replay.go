@@ -306,13 +306,13 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 			return nil, err
 		}
 	}
+	if r.Copies, err = copies(ctx, members); err != nil {
+		return nil, err
+	}
 	if err := simulate(ctx, r, o); err != nil {
 		return nil, err
 	}
 	if err := forced(ctx, r); err != nil {
-		return nil, err
-	}
-	if r.Copies, err = copies(ctx, members); err != nil {
 		return nil, err
 	}
 	return r, nil

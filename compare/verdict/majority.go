@@ -19,13 +19,13 @@ func (rk *ranking) againstMajority(list []standing) {
 	if key == nil {
 		return
 	}
-	told := rk.toldByLog()
+	told, older := rk.toldByLog(), rk.Replay.OlderCopies()
 	for i := range key.Rows {
 		row := &key.Rows[i]
 		if told[string(row.Key)] || rk.replayed(row) {
 			continue
 		}
-		most, takers := rk.largestGroup(row)
+		most, takers := rk.largestGroup(row, older)
 		if 2*len(most) <= takers {
 			continue
 		}
@@ -92,16 +92,21 @@ func (rk *ranking) toldByLog() map[string]bool {
 	return told
 }
 
-// largestGroup returns the members that hold the row alike, of the largest such group, and how many were compared.
-func (rk *ranking) largestGroup(row *diff.Row) (most []int, takers int) {
+// largestGroup returns the members that hold the row alike, of the largest such group, and how many were compared. Older
+// copies of a data dir have no vote.
+func (rk *ranking) largestGroup(row *diff.Row, older map[int]int) (most []int, takers int) {
+	votes := func(i int) bool {
+		_, copied := older[i]
+		return !copied && rk.Diff.TookPart("key", i)
+	}
 	for i := range row.Cells {
-		if !rk.Diff.TookPart("key", i) {
+		if !votes(i) {
 			continue
 		}
 		takers++
 		var group []int
 		for k := range row.Cells {
-			if rk.Diff.TookPart("key", k) && sameCell(row.Cells[i], row.Cells[k]) {
+			if votes(k) && sameCell(row.Cells[i], row.Cells[k]) {
 				group = append(group, k)
 			}
 		}

@@ -24,9 +24,9 @@ type standing struct {
 	// behind are committed entries that the member does not have yet, 0 when none of them changes data. Another member
 	// can still supply them.
 	behind uint64
-	// outside is true for a backup and for the data dir of a removed member. cut is true if no member can supply the
-	// source with what it is behind: it is outside, or no log of another member continues from its end. A member would
-	// then get a snapshot, that is the database of another one.
+	// outside is true for a backup, for an older copy of a data dir, and for the data dir of a removed member. cut is
+	// true if no member can supply the source with what it is behind: it is outside, or no log of another member
+	// continues from its end. A member would then get a snapshot, that is the database of another one.
 	outside, cut bool
 	// control is 1 when its auth revision or small buckets contradict the log: it would diverge again.
 	control int
@@ -129,7 +129,9 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && rk.changesAfter(last) {
 		s.behind = commit - last
 	}
-	s.outside = m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB || rk.Membership().IsRemoved(m)
+	_, copied := rk.Replay.OlderCopies()[i]
+	s.outside = m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB || copied ||
+		rk.Membership().IsRemoved(m)
 	if rp := rk.Replay; rp != nil && rp.Members[i].Checked {
 		s.lacks = rp.Members[i].Lacks
 		if x := rp.Members[i]; wrongState(x) {
