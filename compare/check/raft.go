@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
@@ -100,13 +101,18 @@ func runCommittedKept(in *Input) Result {
 			if o.Commit < o.Index {
 				continue
 			}
-			fs = append(fs, Finding{Kind: KindCommittedReplaced, Severity: Critical, Class: ClassDataDivergence,
+			class, because := ClassDataDivergence, "raft never does that: the log was edited, rolled back or forced into a "+
+				"new cluster"
+			if afterChainBreak(m, &o) {
+				class, because = ClassWALDamage, "the chain of checksums breaks before the records that replace them: "+
+					"they are not the continuation of this log"
+			}
+			fs = append(fs, Finding{Kind: KindCommittedReplaced, Severity: Critical, Class: class,
 				Members: []string{m.Label()},
 				At:      At{Term: o.Term, Index: o.Index},
 				Title:   fmt.Sprintf("%s: committed entry %d was replaced", m.Label(), o.Index),
-				Explanation: fmt.Sprintf("the log had stored commit %d and then replaced entries %d..%d; raft never "+
-					"does that: the log was edited, rolled back or forced into a new cluster", o.Commit, o.Index,
-					o.OldLast),
+				Explanation: fmt.Sprintf("the log had stored commit %d and then replaced entries %d..%d; %s", o.Commit,
+					o.Index, o.OldLast, because),
 				Evidence: []Evidence{{Member: m.Label(), File: o.Segment, Offset: Int64(o.Offset),
 					Field:    fmt.Sprintf("entry %d/%d", o.Term, o.Index),
 					Observed: fmt.Sprintf("replaces entries up to %d/%d", o.OldTerm, o.OldLast),
@@ -114,6 +120,13 @@ func runCommittedKept(in *Input) Result {
 		}
 	}
 	return outcome(fs, in.Members.unreadableParts("wal"))
+}
+
+// afterChainBreak reports whether the log's chain of checksums breaks at or before the records that replace others.
+func afterChainBreak(m *evidence.Member, o *dumplog.Overwrite) bool {
+	return slices.ContainsFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {
+		return d.Kind == dumplog.DamageChain && (d.Segment < o.Segment || d.Segment == o.Segment && d.Offset <= o.Offset)
+	})
 }
 
 var membersAtSameIndex = described(Check{
