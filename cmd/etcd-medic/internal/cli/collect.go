@@ -172,10 +172,10 @@ const (
 
 // spare limits this process to one processor and little memory until the returned function is called.
 func spare() (undo func()) {
-	percent, limit, procs := debug.SetGCPercent(sparing), debug.SetMemoryLimit(heapLimit), runtime.GOMAXPROCS(1)
+	percent, limit, procs := debug.SetGCPercent(sparing), spareHeap(true, heapLimit), runtime.GOMAXPROCS(1)
 	return func() {
 		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(limit)
+		spareHeap(false, limit)
 		runtime.GOMAXPROCS(procs)
 	}
 }
