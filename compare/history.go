@@ -78,6 +78,11 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 	c := &collected{set: set, o: o, in: &check.Input{Ctx: ctx, Members: set.Members, Replay: rp}}
 	h.entries(c)
 	for _, m := range set.Members {
+		for _, p := range m.Problems {
+			if p.Part != "snap" { // of which nothing is shown
+				h.damaged(m, fmt.Sprintf("%s cannot be read: %v", p.File, p.Err))
+			}
+		}
 		if !m.HasDB() {
 			continue
 		}
@@ -120,6 +125,14 @@ func outcomeText(o replay.Outcome) string {
 	return s
 }
 
+// damaged adds what could not be read of a member.
+func (h *KeyHistory) damaged(m *evidence.Member, what string) {
+	if h.Damage == nil {
+		h.Damage = map[string][]string{}
+	}
+	h.Damage[m.Label()] = append(h.Damage[m.Label()], what)
+}
+
 // records lists every record of the key that the file holds anywhere.
 func (h *KeyHistory) records(ctx context.Context, m *evidence.Member, values bool) error {
 	list := []KeyRecord{}
@@ -127,10 +140,7 @@ func (h *KeyHistory) records(ctx context.Context, m *evidence.Member, values boo
 		var d *dumpdb.DamageError
 		switch {
 		case errors.As(err, &d):
-			if h.Damage == nil {
-				h.Damage = map[string][]string{}
-			}
-			h.Damage[m.Label()] = append(h.Damage[m.Label()], d.Error())
+			h.damaged(m, d.Error())
 			continue
 		case err != nil:
 			return err

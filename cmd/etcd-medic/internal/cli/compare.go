@@ -89,6 +89,9 @@ func comparisonCode(c *compare.Comparison) int {
 			code = ExitInconclusive
 		}
 	}
+	if len(c.Window.LeftOut) > 0 {
+		code = ExitInconclusive
+	}
 	for _, b := range c.Buckets {
 		switch {
 		case b.Equal == release.Unknown:

@@ -36,8 +36,14 @@ func (p *page) history(h *compare.KeyHistory) {
 		}
 	}
 	p.section("databases")
-	for _, m := range slices.Sorted(maps.Keys(h.Records)) {
-		p.keyRecords(m, h.Records[m])
+	members := slices.Concat(slices.Collect(maps.Keys(h.Records)), slices.Collect(maps.Keys(h.Damage)))
+	slices.Sort(members)
+	for _, m := range slices.Compact(members) {
+		if records, ok := h.Records[m]; ok {
+			p.keyRecords(m, records)
+		} else {
+			p.line("  %s", clean(m))
+		}
 		for _, d := range h.Damage[m] {
 			p.text("    !! ", d)
 		}
