@@ -30,6 +30,10 @@ var forLogs = []string{"diagnose DIR -w json", "dumplog DIR --stats -w json", "i
 
 var forDBs = []string{"diagnose DIR -w json", "dumpdb DIR -w json", "inspect DIR"}
 
+// forKeys are also the commands that follow each key.
+var forKeys = append([]string{"compare DIR DIR", "verify DIR/member/snap/db", "history k DIR", "extract DIR -o OUT",
+	"dumpdb DIR --salvage -w jsonl"}, forDBs...)
+
 var shapes = []shape{
 	{"log of refused conf changes", logOf(func(w *logFiles, i uint64) { w.entry(1, 1, i, fields(i, 1, 0xabc)) }),
 		forLogs},
@@ -60,6 +64,10 @@ var shapes = []shape{
 		w.entry(0, 1, i, request(i, 1100, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType),
 			fmt.Sprint("u", i))))
 	}), forLogs},
+	{"log of puts, each of another key", logOf(func(w *logFiles, i uint64) {
+		w.entry(0, 1, i, request(i, 4, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType),
+			strconv.FormatUint(i, 36))))
+	}), append([]string{"history k DIR", "rebuild --log DIR --to last -o OUT.db"}, forLogs...)},
 	{"log of puts by many processes", logOf(func(w *logFiles, i uint64) {
 		w.entry(0, 1, i, request(i<<30, 4, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType),
 			"k")))
@@ -88,8 +96,8 @@ var shapes = []shape{
 				`{"id":1,"peerURLs":[`+urls+`""]}`))
 		})(t, dir, size)
 	}, forLogs},
-	{"database of tiny keys", dbOf("key", revisionRow), forDBs},
-	{"database of one key", dbOf("key", func(i uint64) ([]byte, []byte) { return revisionRowOf(i, "k") }), forDBs},
+	{"database of tiny keys", dbOf("key", revisionRow), forKeys},
+	{"database of one key", dbOf("key", func(i uint64) ([]byte, []byte) { return revisionRowOf(i, "k") }), forKeys},
 	{"database of leases", dbOf("lease", func(i uint64) ([]byte, []byte) { return number(i), fields(i, 60) }), forDBs},
 	{"database of users", dbOf("authUsers", nameRow), forDBs},
 	{"database of roles", dbOf("authRoles", nameRow), forDBs},
