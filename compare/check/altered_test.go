@@ -3,6 +3,7 @@ package check_test
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
@@ -146,6 +147,47 @@ func TestLogsThatGoOnToDiffer(t *testing.T) {
 	in := dirInput(t, dirs...)
 	wantFinding(t, in, "R01", []string{"node1", "node2", "node3"}, "committed log entries differ")
 	wantFinding(t, in, "R05", []string{"node1", "node2", "node3"}, "differs between logs in one term")
+}
+
+// Entries that differ only in what a description leaves out are told apart: each member's evidence shows its own.
+func TestEntriesThatReadTheSame(t *testing.T) {
+	s := sound()
+	last := uint64(s.Members + len(s.Starts) + s.Entries)
+	for name, change := range map[string]func(r etcdserverpb.InternalRaftRequest) []byte{
+		"request=": func(r etcdserverpb.InternalRaftRequest) []byte {
+			r.Header.ID++
+			b, _ := r.Marshal()
+			return b
+		},
+		"entry=<": func(r etcdserverpb.InternalRaftRequest) []byte { // the same fields in another order
+			head, put := etcdserverpb.InternalRaftRequest{Header: r.Header}, r
+			put.Header = nil
+			a, _ := head.Marshal()
+			b, _ := put.Marshal()
+			return append(a, b...)
+		},
+	} {
+		dirs := s.Write(t, t.TempDir())
+		casetest.RewriteLog(t, dirs[1], func(rec *walpb.Record) {
+			var e raftpb.Entry
+			var r etcdserverpb.InternalRaftRequest
+			if rec.Type == 2 && e.Unmarshal(rec.Data) == nil && e.Index > last-3 && r.Unmarshal(e.Data) == nil &&
+				r.Put != nil {
+				e.Data = change(r)
+				rec.Data, _ = e.Marshal()
+			}
+		})
+		f := wantFinding(t, dirInput(t, dirs...), "R01", []string{"node1", "node2", "node3"}, "log entries differ")
+		seen := map[string]string{}
+		for _, e := range f.Evidence {
+			if e.Field == f.Evidence[0].Field {
+				seen[e.Member] = e.Observed
+			}
+		}
+		if !strings.Contains(seen["node1"], name) || seen["node1"] == seen["node2"] || seen["node1"] != seen["node3"] {
+			t.Errorf("%s: %q", name, seen)
+		}
+	}
 }
 
 // A member that applied the altered entry holds other data than the others.

@@ -205,11 +205,12 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 				f.At.Revision = &Rev{Main: o.Rev}
 			}
 		}
-		ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "key",
-			Field:    fmt.Sprintf("entry %d/%d", e.Term, e.Index),
-			Observed: o.State.String() + ": " + o.Detail, Expected: e.What, Show: showLog(m, e.Index)}
-		if len(e.Keys) > 0 {
-			ev.Key = Bytes(e.Keys[0])
+		own := e.Version(i)
+		ev := Evidence{Member: m.Label(), File: own.Pos.Segment, Offset: Int64(own.Pos.Offset), Bucket: "key",
+			Field:    fmt.Sprintf("entry %d/%d", own.Term, e.Index),
+			Observed: o.State.String() + ": " + o.Detail, Expected: own.What, Show: showLog(m, e.Index)}
+		if len(own.Keys) > 0 {
+			ev.Key = Bytes(own.Keys[0])
 		}
 		f.Evidence = append(f.Evidence, ev)
 	}

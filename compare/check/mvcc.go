@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
@@ -31,13 +32,13 @@ var leasesOfKeysExist = described(Check{
 // violations makes findings of violations of the wanted MVCC rules.
 func (in *Input) violations(kind Kind, class Class, sev Severity, want func(rule string) bool) Result {
 	var fs []Finding
-	reason := ""
+	var unread []string
 	for _, m := range in.Members {
 		if !m.HasDB() || m.DB.KV == nil {
 			continue
 		}
 		if m.DB.KVDamaged {
-			reason += m.Label() + ": part of bucket key cannot be read; "
+			unread = append(unread, m.Label()+": part of bucket key cannot be read")
 			continue
 		}
 		f, first := Finding{Kind: kind, Severity: sev, Class: class, Members: []string{m.Label()}}, ""
@@ -71,5 +72,5 @@ func (in *Input) violations(kind Kind, class Class, sev Severity, want func(rule
 			fs = append(fs, in.cut(f))
 		}
 	}
-	return outcome(fs, reason)
+	return outcome(fs, strings.Join(unread, "; "))
 }

@@ -16,7 +16,7 @@ var sameOutcome = described(Check{
 
 func runSameOutcome(in *Input) Result {
 	f := Finding{Kind: KindOutcomesDiffer, Severity: Critical, Class: ClassDataDivergence, Undecided: true}
-	named := map[string]bool{}
+	named, disputed := map[string]bool{}, false
 	for _, e := range in.Replay.Events {
 		if !partsWays(e) {
 			continue
@@ -24,6 +24,7 @@ func runSameOutcome(in *Input) Result {
 		if f.At.Index == 0 {
 			f.At = At{Term: e.Term, Index: e.Index}
 		}
+		disputed = disputed || e.Disputed()
 		for i, o := range e.Outcomes {
 			if !told(o) {
 				continue
@@ -41,6 +42,9 @@ func runSameOutcome(in *Input) Result {
 	f.Title = fmt.Sprintf("entry %d/%d had different results on different members", f.At.Term, f.At.Index)
 	f.Explanation = "the evidence shows what the entry did on each member. From here on their contents and " +
 		"revisions differ"
+	if disputed {
+		f.Explanation += ". The logs hold different entries at the same index"
+	}
 	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
 }
 
@@ -80,8 +84,8 @@ func outcomesDiffer(e *replay.Event) bool {
 }
 
 func outcomeEvidence(ss Sources, i int, e *replay.Event, o replay.Outcome) Evidence {
-	m := ss[i]
-	said := []string{e.What + ":", o.State.String()}
+	m, own := ss[i], e.Version(i)
+	said := []string{own.What + ":", o.State.String()}
 	if o.Reason != "" {
 		said = append(said, "("+string(o.Reason)+")")
 	}
@@ -91,11 +95,11 @@ func outcomeEvidence(ss Sources, i int, e *replay.Event, o replay.Outcome) Evide
 	if o.Detail != "" {
 		said = append(said, o.Detail)
 	}
-	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "key",
-		Field:    fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+	ev := Evidence{Member: m.Label(), File: own.Pos.Segment, Offset: Int64(own.Pos.Offset),
+		Bucket: "key", Field: fmt.Sprintf("entry %d/%d", own.Term, e.Index),
 		Observed: strings.Join(said, " "), Expected: "the same on all members", Show: showLog(m, e.Index)}
-	if len(e.Keys) > 0 {
-		ev.Key = Bytes(e.Keys[0])
+	if len(own.Keys) > 0 {
+		ev.Key = Bytes(own.Keys[0])
 	}
 	return ev
 }

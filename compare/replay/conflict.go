@@ -32,7 +32,7 @@ func (r *Result) noteSameTerm(it *item) {
 			continue
 		}
 		for _, h := range v.holders {
-			d.By[h] = fmt.Sprintf("%d/%d %s", v.entry.Term, v.entry.Index, r.describe(v.req))
+			d.By[h] = r.describeVersion(v, versions)
 		}
 	}
 	if len(d.By) == 0 {
@@ -64,6 +64,23 @@ func (it *item) otherVersions() []*item {
 	return slices.DeleteFunc(it.versions(), func(v *item) bool { return v == it })
 }
 
+// describeVersion describes one of several entries at an index. Entries that read the same are told apart by the ID of
+// their request, or else by the digest of their bytes.
+func (r *Result) describeVersion(v *item, versions []*item) string {
+	what := r.describe(v.req)
+	tail := ""
+	for _, o := range versions {
+		switch {
+		case o == v || o.entry.Term != v.entry.Term || r.describe(o.req) != what:
+		case v.req.Header.ID != o.req.Header.ID && tail == "":
+			tail = fmt.Sprintf(" request=%x", uint64(v.req.Header.ID))
+		case v.req.Header.ID == o.req.Header.ID:
+			tail = fmt.Sprintf(" entry=<len %d digest %s>", len(v.entry.Data), r.digest(v.entry.Data))
+		}
+	}
+	return fmt.Sprintf("%d/%d %s%s", v.entry.Term, v.entry.Index, what, tail)
+}
+
 // addVersions fills in who holds which entry.
 func (d *LogDiff) addVersions(versions []*item) {
 	for _, v := range versions {
@@ -87,7 +104,7 @@ func (s *sim) stepDisputed(it *item, ahead []*item) Outcome {
 	}
 	o := s.step(other, ahead)
 	if o.State == Applied {
-		o.State, o.Detail = Contradicted, "its own log holds no such entry, its database the effect of the one in another log"
+		o.State, o.Detail = Contradicted, "its database holds the effect of the entry in another log instead"
 	}
 	return o
 }

@@ -74,10 +74,15 @@ func yieldEntries(ctx context.Context, items iter.Seq2[*item, error], of *eviden
 }
 
 // describe is a request in words, with values as length and digest.
-func (r *Result) describe(req *dumplog.Request) string {
-	var of *evidence.Member
-	if len(r.Members) > 0 {
-		of = r.Members[0].Member
+func (r *Result) describe(req *dumplog.Request) string { return r.anyMember().Describe(req) }
+
+// digest returns the digest of bytes that are not shown.
+func (r *Result) digest(b []byte) string { return r.anyMember().Digest(b) }
+
+// anyMember returns the member whose key makes the digests: all members of a run share it. nil if there is none.
+func (r *Result) anyMember() *evidence.Member {
+	if len(r.Members) == 0 {
+		return nil
 	}
-	return of.Describe(req)
+	return r.Members[0].Member
 }

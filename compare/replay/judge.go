@@ -60,6 +60,12 @@ func (w *walker) describe(it *item, ev *Event) {
 	}
 	ev.What = w.r.describe(it.req)
 	ev.describeRevoke(it.req)
+	for pos, o := range it.others {
+		if ev.versions == nil {
+			ev.versions = map[int]Version{}
+		}
+		ev.versions[pos] = Version{Term: o.entry.Term, Pos: o.entry.Pos, What: w.r.describe(o.req), Keys: keysOf(o.req)}
+	}
 }
 
 // touchesKey reports whether a request can change the key; a lease revoke may, so the database decides.

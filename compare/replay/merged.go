@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -295,11 +294,11 @@ func (r *Result) noteConflict(it *item) {
 	if len(it.others) == 0 || len(r.LogDiffs) >= maxLogDiffs {
 		return
 	}
-	d := LogDiff{Index: index, By: map[int]string{}}
+	d, versions := LogDiff{Index: index, By: map[int]string{}}, it.versions()
 	committed := map[*item]bool{}
 	describe := func(i int, x *item) {
 		if index <= r.Members[i].Member.Commit {
-			d.By[i] = fmt.Sprintf("%d/%d %s", x.entry.Term, index, r.describe(x.req))
+			d.By[i] = r.describeVersion(x, versions)
 			committed[x] = true
 		}
 	}
@@ -310,7 +309,7 @@ func (r *Result) noteConflict(it *item) {
 		describe(i, o)
 	}
 	if len(committed) > 1 {
-		d.addVersions(it.versions())
+		d.addVersions(versions)
 		r.LogDiffs = append(r.LogDiffs, d)
 	}
 }

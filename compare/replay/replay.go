@@ -118,7 +118,28 @@ type Event struct {
 	Acked bool
 	// Lacking and Holding list members (by position) without and with the effect that the client was promised.
 	Lacking, Holding []int
+	// versions are the entries of members whose log holds another one at this index, by position; nil if all agree.
+	versions map[int]Version
 }
+
+// Version is an entry as one member's log holds it.
+type Version struct {
+	Term uint64
+	Pos  dumplog.Pos
+	What string
+	Keys []string
+}
+
+// Version returns the entry that the log of the member at a position holds.
+func (e *Event) Version(pos int) Version {
+	if v, ok := e.versions[pos]; ok {
+		return v
+	}
+	return Version{Term: e.Term, Pos: e.Pos, What: e.What, Keys: e.Keys}
+}
+
+// Disputed reports whether the logs hold different entries at this index.
+func (e *Event) Disputed() bool { return len(e.versions) > 0 }
 
 // Jump is a rise of a member's auth revision that the log alone does not explain.
 type Jump struct {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -218,6 +219,7 @@ func TestFullIsShort(t *testing.T) {
 			args = append(args, e.Name())
 		}
 		out, _, _ := medicOn(t, 0, args)
+		isActionable(t, name, out)
 		all := strings.Split(strings.TrimRight(out, "\n"), "\n")
 		word, _, _ := strings.Cut(all[0], ":")
 		if last := all[len(all)-1]; !strings.HasPrefix(strings.ToUpper(last), strings.ToUpper(word)) {
@@ -226,7 +228,58 @@ func TestFullIsShort(t *testing.T) {
 		lines = append(lines, len(all))
 	}
 	slices.Sort(lines)
+	t.Logf("lines of --full: %v", lines)
 	if median := lines[len(lines)/2]; median >= 60 {
 		t.Errorf("the median is %d lines: %v", median, lines)
+	}
+}
+
+// isActionable reports commands of etcdctl that say not where to, and lists with an empty item.
+func isActionable(t *testing.T, name, text string) {
+	t.Helper()
+	for _, cmd := range printedCommands(text) {
+		if strings.HasPrefix(cmd, "etcdctl ") && !strings.HasPrefix(cmd, "etcdctl --endpoints ") {
+			t.Errorf("%s: no endpoint: %s", name, cmd)
+		}
+	}
+	if flat := strings.Join(strings.Fields(text), " "); strings.Contains(flat, "; ;") || strings.Contains(flat, ";;") {
+		t.Errorf("%s: an item is empty:\n%s", name, text)
+	}
+}
+
+// TestEvidenceShowsTheDifference: where logs hold different entries at one index, the evidence shows each member's own.
+func TestEvidenceShowsTheDifference(t *testing.T) {
+	dir := evidencetest.Incident(t, "o-restored-set-wrong-same-flags")
+	evidencetest.Unchanged(t, dir)
+	t.Chdir(dir)
+	out, errs, _ := medicOn(t, 0, []string{"diagnose", "-w", "json", "r1", "r2", "r3"})
+	var r struct {
+		Findings []struct {
+			Check    string
+			Title    string
+			Evidence []struct{ Member, Field, Observed string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err, errs)
+	}
+	found := map[string]bool{}
+	for _, f := range r.Findings {
+		seen := map[string]string{}
+		for _, e := range f.Evidence {
+			if e.Field == f.Evidence[0].Field {
+				seen[e.Member] = e.Observed
+			}
+		}
+		switch {
+		case f.Check == "K06", f.Check == "R01", f.Check == "R05", strings.HasPrefix(f.Title, "the logs have nothing"):
+			found[f.Check] = true
+			if len(seen) != 3 || seen["r1"] == seen["r2"] || seen["r2"] == seen["r3"] || seen["r1"] == seen["r3"] {
+				t.Errorf("%s %s: %q", f.Check, f.Title, seen)
+			}
+		}
+	}
+	if len(found) != 4 {
+		t.Errorf("findings of %v", found)
 	}
 }
