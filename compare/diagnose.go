@@ -247,6 +247,7 @@ func (c *collected) runChecks(r *Report) map[check.ID][]check.Finding {
 			}
 			for i, f := range check.Grouped(res.Findings) {
 				f.Check, f.ID = ck.ID, fmt.Sprintf("%s-%d", ck.ID, i+1)
+				c.in.Members.Reachable(&f)
 				byCheck[ck.ID] = append(byCheck[ck.ID], f)
 				r.Findings = append(r.Findings, f)
 			}

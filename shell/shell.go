@@ -167,6 +167,14 @@ func (c Command) Then(next Command) Command {
 	return Command{append(slices.Clone(c.items), next.items...)}
 }
 
+// AfterProgram returns the command with flags directly after the name of its program.
+func (c Command) AfterProgram(flags Command) Command {
+	if c.IsZero() {
+		return c
+	}
+	return Command{slices.Concat(c.items[:1], flags.items, c.items[1:])}
+}
+
 // Fill returns the command with placeholders filled in.
 func (c Command) Fill(values map[string]string) Command {
 	return c.replaced(func(p part) part {

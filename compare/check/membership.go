@@ -244,15 +244,32 @@ func (ss Sources) alarmRaised(a *raisedAlarm) Finding {
 	f := Finding{Kind: KindAlarmRaised, Severity: Warning, Members: a.members, Evidence: a.rows,
 		Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type),
 			ss.MemberName(a.MemberID)),
-		Explanation: "writes are refused until the database is below its quota and the alarm is disarmed",
-		Remedy: []Remedy{{Text: "compact, defragment, then disarm",
-			Command: shell.Format("etcdctl alarm disarm")}}}
-	if a.Type == alarmCorrupt {
+		Explanation: "writes are refused until the database is below its quota and the alarm is disarmed"}
+	disarm := shell.Format("etcdctl alarm disarm")
+	switch a.Type {
+	case alarmCorrupt:
 		f.Severity, f.Class = Error, ClassAlarm
 		f.Explanation = "a server found its data to differ from its peers'; every request is refused " +
 			"until the alarm is disarmed"
+		f.Remedy = []Remedy{{Text: "find out which member differs and repair it first; disarm only after that",
+			Command: disarm, Risk: "disarms all alarms: members that differ serve different data again"}}
+	default:
+		f.Remedy = []Remedy{
+			{Text: "remove the history: compact at the newest revision", Command: shell.Format("etcdctl compact {}",
+				ss.labelled(a.members).newestRevision())},
+			{Text: "free the space: defragment every member (each does not answer meanwhile)",
+				Command: shell.Format("etcdctl defrag --cluster")},
+			{Text: "disarm, once every database is below its quota", Command: disarm}}
 	}
 	return f
+}
+
+// newestRevision returns the highest revision of the databases.
+func (ss Sources) newestRevision() (rev int64) {
+	for _, m := range ss {
+		rev = max(rev, m.CurrentRevision())
+	}
+	return rev
 }
 
 // alarmRanges says between which IDs the members of many alarms are.

@@ -2,12 +2,14 @@ package check
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 var oneMoment = described(Check{
@@ -44,7 +46,17 @@ func (pv *provenance) tornCopy(m *evidence.Member) *Finding {
 		Title:       m.Label() + ": log and database were copied while the server wrote",
 		Explanation: "the signs together speak for a copy of a running member; after a power loss they look the same",
 		Evidence:    signs,
-		Remedy:      []Remedy{{Text: "copy the data dir again from the stopped server, or take a snapshot save"}}}
+		Remedy:      []Remedy{copyAgain(m)}}
+}
+
+// copyAgain is how to get a copy of one moment: from the stopped server, or with this program while it runs.
+func copyAgain(m *evidence.Member) Remedy {
+	c := shell.Format("etcd-medic collect")
+	if u := clientURL(m, nil); u != "" {
+		c = c.With("--endpoints", u).Then(loginAt(m, u))
+	}
+	return Remedy{Text: "copy " + m.Label() + " again from its stopped server; or while it runs, on its host",
+		Command: c.With("-o", filepath.Base(m.Label())+".tar.zst")}
 }
 
 // stoppedInOrder reports whether the server has removed its prepared segment, as it does at a regular stop.

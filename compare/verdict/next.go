@@ -34,6 +34,7 @@ type advice struct {
 // next says what to do now. Every report ends with at least one step.
 func (ad *advice) next() {
 	add := func(text string, command shell.Command) {
+		command = ad.Members.AtEndpoint(command)
 		same := func(n Next) bool {
 			return n.Command.Equal(command) && (n.Text == text || !command.IsZero())
 		}

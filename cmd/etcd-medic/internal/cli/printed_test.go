@@ -89,7 +89,8 @@ func TestPrintedCommandsWork(t *testing.T) {
 // runPrinted runs a command of this program; those that a plan prints are run too.
 func runPrinted(t *testing.T, from []string, line string, done map[string]bool) {
 	t.Helper()
-	if done[line] || !strings.HasPrefix(line, "etcd-medic ") || strings.Contains(line, "repair rehearse") {
+	if done[line] || !strings.HasPrefix(line, "etcd-medic ") || strings.Contains(line, "repair rehearse") ||
+		strings.HasPrefix(line, "etcd-medic collect ") { // needs the member's host
 		return
 	}
 	done[line] = true

@@ -39,9 +39,42 @@ func grouped(all []check.Finding) []*factGroup {
 	return out
 }
 
+// sameRemedy reports whether what to do is the same, each for its own member.
 func sameRemedy(a, b *check.Finding) bool {
-	return slices.EqualFunc(a.Remedy, b.Remedy,
-		func(x, y check.Remedy) bool { return x.Text == y.Text && x.Command.Equal(y.Command) })
+	return slices.EqualFunc(a.Remedy, b.Remedy, func(x, y check.Remedy) bool {
+		if x.Text == y.Text {
+			return x.Command.Equal(y.Command)
+		}
+		return ofMember(a, x.Text) == ofMember(b, y.Text)
+	})
+}
+
+// ofMember returns a text without the name of the one member that a finding is about.
+func ofMember(f *check.Finding, text string) string {
+	if len(f.Members) != 1 {
+		return text
+	}
+	words := strings.Fields(text)
+	for i, w := range words {
+		if w == f.Members[0] {
+			words[i] = "…"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// remedies are those of all findings, each once.
+func (g *factGroup) remedies() (out []check.Remedy) {
+	for _, f := range g.findings {
+		for _, r := range f.Remedy {
+			if !slices.ContainsFunc(out, func(o check.Remedy) bool {
+				return o.Text == r.Text && o.Command.Equal(r.Command)
+			}) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
 }
 
 func (g *factGroup) add(f *check.Finding) {
@@ -253,7 +286,7 @@ func (p *page) fact(g *factGroup) {
 	p.wrapped(head, "    ", g.title()+g.where(), math.MaxInt)
 	p.text("    ", f.Explanation)
 	p.groupEvidence(g)
-	for _, r := range f.Remedy {
+	for _, r := range g.remedies() {
 		if p.isNext(&r) {
 			continue
 		}

@@ -56,3 +56,28 @@ func TestGrouped(t *testing.T) {
 		t.Errorf("\n%s", b.String())
 	}
 }
+
+// TestGroupedRemedies: what to do may name each member of a fact; every such remedy is shown.
+func TestGroupedRemedies(t *testing.T) {
+	var all []check.Finding
+	for _, m := range []string{"m1", "m2"} {
+		all = append(all, check.Finding{ID: "X05-" + m[1:], Check: "X05", Severity: check.Error, Members: []string{m},
+			Title: m + ": the copy is torn", Explanation: "the same", Remedy: []check.Remedy{{
+				Text: "copy " + m + " again", Command: shell.Format("etcd-medic collect -o {}", m)}}})
+	}
+	all = append(all, check.Finding{ID: "X05-3", Check: "X05", Severity: check.Error, Members: []string{"m3"},
+		Title: "m3: the copy is torn", Explanation: "the same", Remedy: []check.Remedy{{Text: "leave m3 out"}}})
+	var b bytes.Buffer
+	p := newPage(&b, Options{Width: 120})
+	p.findings(all)
+	if err := p.flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  X05-1, X05-2  error  m1 and m2: the copy is torn\n", "remedy: copy m1 again\n",
+		"$ etcd-medic collect -o m1\n", "remedy: copy m2 again\n", "$ etcd-medic collect -o m2\n",
+		"  X05-3  error  m3: the copy is torn\n", "remedy: leave m3 out\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not there:\n%s", want, b.String())
+		}
+	}
+}
