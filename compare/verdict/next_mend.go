@@ -11,7 +11,7 @@ import (
 )
 
 // nextMend offers repairs that lose nothing, in this order: a start, if the server repairs the damage itself; the
-// member's own log and pages; the same with the other members. done is true when a start is all that is needed.
+// member's own files; the same with the other members. done is true when a start is all that is needed.
 func (ad *advice) nextMend(add func(text string, command shell.Command)) (done bool) {
 	done = true
 	for i := range ad.Findings {
@@ -71,15 +71,15 @@ func (ad *advice) nextTry(mends []string, add func(text string, command shell.Co
 	if len(mends) == 0 {
 		return
 	}
-	from := "its own log and pages"
+	from := "its own files"
 	if len(mends) > 1 {
-		from = "their own logs and pages"
+		from = "their own files"
 	}
 	if len(ad.Members) > 1 {
-		from += " and, if that is not enough, with the other members"
+		from += ", else from the other members"
 	}
-	text := "repair " + strings.Join(mends, ", ") + " from " + from + ": the plan tries it on scratch copies first, " +
-		"and names the commands if nothing is lost by them"
+	text := "repair " + strings.Join(mends, ", ") + " from " + from + ": tried on scratch copies first, used only if " +
+		"nothing is lost"
 	if ad.mustChoose() {
 		text += ". The members are equally good and hold different content: name the one to keep"
 	}

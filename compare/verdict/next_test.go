@@ -46,10 +46,10 @@ func inOrder(t *testing.T, got string, want ...string) {
 // TestNextOffersTheLosslessWayFirst for one member and for several.
 func TestNextOffersTheLosslessWayFirst(t *testing.T) {
 	page := evidencetest.Incident(t, "f-bbolt-page-corruption")
-	inOrder(t, nextOf(t, page+"/node1"), "the database of node1 (repair db --rebuild) from its own log and pages:",
+	inOrder(t, nextOf(t, page+"/node1"), "the database of node1 (repair db --rebuild) from its own files:",
 		"repair plan node1 -o plan.yaml", "copy the data dirs of the other members", "if nothing can be repaired: restore")
 	inOrder(t, nextOf(t, page+"/node1", page+"/node2", page+"/node3"), "the database of node1 (repair db --rebuild)",
-		"with the other members", "repair plan", "member remove")
+		"else from the other members", "repair plan", "member remove")
 	tail := evidencetest.Incident(t, "e-torn-wal-tail")
 	inOrder(t, nextOf(t, tail+"/node1", tail+"/node2", tail+"/node3"), "the log of node2 (repair wal)", "repair plan")
 	segment := evidencetest.Incident(t, "e3-wal-missing-last-segment")

@@ -205,10 +205,15 @@ func (rk *ranking) rankRow(s standing, commit uint64) Rank {
 		x := rp.Members[s.pos]
 		row.Lacks = Count{CommittedEntries: x.Lacks, Keys: len(x.LacksKeys)}
 		row.Unique = Count{CommittedEntries: x.Unique, Keys: len(x.UniqueKeys)}
-		if x.Lacks == 0 {
+		switch {
+		case m.DB.KVDamaged:
+			// Records on pages that cannot be read are not counted as missing.
+			say("part of its keys cannot be read")
+		case x.Lacks == 0:
 			row.HoldsAll = true
 			say("holds every committed write up to entry %d", x.To)
-		} else {
+		}
+		if x.Lacks > 0 {
 			acked := ""
 			if x.LacksAcked > 0 {
 				acked = fmt.Sprintf(" (%d of them acknowledged by their proposer)", x.LacksAcked)

@@ -114,7 +114,7 @@ func (p *page) headed(pairs [][2]string) {
 		p.line("")
 	}
 	for i, kv := range pairs {
-		lines := p.atMost(2)
+		lines := p.twoLines()
 		if i < 2 {
 			lines = p.atMostFrom(tightest, 2)
 		}

@@ -106,7 +106,7 @@ func (p *page) best(b *compare.Best) {
 	}
 	p.ranking(b.Ranking)
 	for _, g := range sameStanding(b) {
-		p.text("  ", g.title(len(b.Members))+tail(g.why))
+		p.text("  ", g.title(len(b.Members))+tail(g.reason()))
 	}
 	if len(b.Members) > 0 {
 		p.lost(b.Members[0], &b.Lost)
@@ -123,9 +123,8 @@ func (p *page) ranking(ranking []compare.Rank) {
 			usable = "no"
 		}
 		any = any || !r.Usable || r.Lacks.CommittedEntries+r.Lacks.Keys+r.Unique.CommittedEntries+r.Unique.Keys > 0
-		rows = append(rows, []string{r.Member, usable, strconv.Itoa(r.Lacks.CommittedEntries),
-			strconv.Itoa(r.Lacks.Keys),
-			strconv.Itoa(r.Unique.CommittedEntries), strconv.Itoa(r.Unique.Keys)})
+		rows = append(rows, []string{r.Member, usable, counted(&r, r.Lacks.CommittedEntries),
+			counted(&r, r.Lacks.Keys), counted(&r, r.Unique.CommittedEntries), counted(&r, r.Unique.Keys)})
 	}
 	if any {
 		p.table("  ", []string{"member", "usable", "lacks entries", "lacks keys", "alone has entries",
@@ -133,11 +132,30 @@ func (p *page) ranking(ranking []compare.Rank) {
 	}
 }
 
+// counted returns a number of writes or keys. Zero says nothing about a member that cannot serve, or whose content was
+// not compared as a whole.
+func counted(r *compare.Rank, n int) string {
+	if n == 0 && (!r.HoldsAll && r.Lacks.CommittedEntries == 0 || !r.Usable) {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
 // standing is the reason for the rank of members, stated once for all members with the same reason.
 type standing struct {
 	names []string
 	best  bool
 	why   string
+	// holdsAll is true if why begins with what each of them holds.
+	holdsAll bool
+}
+
+// reason says of several members what is said of one.
+func (s *standing) reason() string {
+	if s.holdsAll && len(s.names) > 1 {
+		return "each " + s.why
+	}
+	return s.why
 }
 
 // title names the members; best is how many are as good as the best one.
@@ -154,7 +172,8 @@ func (s *standing) title(best int) string {
 // sameStanding groups members with the same reasons, and omits the findings that name a member.
 func sameStanding(b *compare.Best) (out []*standing) {
 	for _, r := range b.Ranking {
-		s := &standing{[]string{r.Member}, slices.Contains(b.Members, r.Member), strings.Join(r.OtherReasons(), "; ")}
+		s := &standing{names: []string{r.Member}, best: slices.Contains(b.Members, r.Member), holdsAll: r.HoldsAll,
+			why: strings.Join(r.OtherReasons(), "; ")}
 		at := slices.IndexFunc(out, func(o *standing) bool { return o.best == s.best && o.why == s.why })
 		switch {
 		case at >= 0:

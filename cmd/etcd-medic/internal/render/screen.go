@@ -67,8 +67,8 @@ func rowsOf(b []byte, width int) (n int) {
 	return n
 }
 
-// atMost is a number of lines, one less on a tight screen.
-func (p *page) atMost(lines int) int { return p.atMostFrom(shortSentences, lines) }
+// twoLines is two lines, one on a tight screen.
+func (p *page) twoLines() int { return p.atMostFrom(shortSentences, 2) }
 
 // atMostFrom is a number of lines, one less from a level of tightness on.
 func (p *page) atMostFrom(tight, lines int) int {
@@ -178,7 +178,15 @@ func verdictSentence(r *compare.Report) string {
 	if wordIsClass(v) {
 		return v.Says()
 	}
-	return string(v.Class) + ". " + firstUpper(v.Says())
+	class := string(v.Class)
+	if v.Health == check.Unhealthy && v.Class != check.ClassBackupStale {
+		class += ", cause unknown"
+	}
+	first, rest, more := strings.Cut(v.Says(), ". ")
+	if first = fmt.Sprintf("%s (%s)", first, class); more {
+		first += ". " + rest
+	}
+	return first
 }
 
 // wordIsClass reports whether the word of the verdict is its class, which then needs no mention.
@@ -238,7 +246,7 @@ func (p *page) keep(r *compare.Report) {
 		p.hanging("KEEP   ", strings.Join(b.Members, " or ")+", equally good: "+eachOf(b, b.Members[0]),
 			p.atMostFrom(tightest, 2))
 	}
-	p.hanging("LOSES  ", losesText(&b.Lost), p.atMost(2))
+	p.hanging("LOSES  ", losesText(&b.Lost), p.twoLines())
 }
 
 // choice reports whether it matters which member is kept.
@@ -371,22 +379,6 @@ func wrongWith(m *evidence.Facts, best *compare.Best, findings []string) string 
 	return ids + ": " + s
 }
 
-// breakLines writes the first break in two lines.
-func (p *page) breakLines(b *compare.FirstBreak) {
-	if b == nil {
-		return
-	}
-	p.line("")
-	where := breakPlace(b)
-	head := "FIRST BREAK  "
-	at := string(b.Check) + " on " + strings.Join(b.Member, ", ")
-	if len(where) > 0 {
-		at += ": " + strings.Join(where, ", ")
-	}
-	p.hanging(head, at, 1)
-	p.hanging(strings.Repeat(" ", len(head)), "observed "+b.Observed+"; expected "+b.Expected, 1)
-}
-
 // doNow shows the first commands: those of this program that repair, else those that inspect, else those to type by
 // hand.
 func (p *page) doNow(next []compare.Next) {
@@ -400,7 +392,7 @@ func (p *page) doNow(next []compare.Next) {
 	}
 	head := p.paint("DO NOW", text.Bold)
 	if next[0].Command.IsZero() {
-		p.hanging(head+" ", next[0].Text, 1)
+		p.hanging(head+" ", next[0].Text, p.twoLines())
 	} else {
 		p.line("%s", head)
 	}
@@ -409,7 +401,7 @@ func (p *page) doNow(next []compare.Next) {
 		if n := &next[i]; kindOf(n) == kind && !n.Command.IsZero() && shown < screenCommands {
 			shown++
 			if p.tight < bareCommands {
-				p.hanging("  ", n.Text, p.atMost(2))
+				p.hanging("  ", n.Text, p.twoLines())
 			}
 			p.command("    ", n.Command)
 		}

@@ -1,0 +1,64 @@
+package render
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+)
+
+// breakLines writes the first break in two lines.
+func (p *page) breakLines(b *compare.FirstBreak) {
+	if b == nil {
+		return
+	}
+	p.line("")
+	where := breakPlace(b)
+	head := "FIRST BREAK  "
+	at := string(b.Check) + " on " + strings.Join(b.Member, ", ")
+	if len(where) > 0 {
+		at += ": " + strings.Join(where, ", ")
+	}
+	p.hanging(head, at, 1)
+	observed, expected := contrast(place.ReplaceAllString(clean(b.Observed), ""), clean(b.Expected),
+		p.o.width()-len(head)-len("observed ; expected "))
+	p.hanging(strings.Repeat(" ", len(head)), "observed "+observed+"; expected "+expected, 1)
+}
+
+// place is where in a file something was observed, which takes a third of a line.
+var place = regexp.MustCompile(`^\S+@0x[0-9a-f]+: `)
+
+// contrastWords is how many words are shown before the first one in which two texts differ.
+const contrastWords = 1
+
+// contrast shortens two texts until both fit into a number of columns and their difference stays visible: they lose
+// their common beginning, then their ends.
+func contrast(observed, expected string, room int) (string, string) {
+	if columns(observed)+columns(expected) <= room {
+		return observed, expected
+	}
+	a, b := strings.Fields(observed), strings.Fields(expected)
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	if drop := same - contrastWords; drop > 1 {
+		observed, expected = "… "+strings.Join(a[drop:], " "), "… "+strings.Join(b[drop:], " ")
+	}
+	if columns(observed)+columns(expected) > room {
+		observed = briefWords(observed, max(room-columns(expected), room*3/5))
+		expected = briefWords(expected, room-columns(observed))
+	}
+	return observed, expected
+}
+
+// briefWords cuts text as brief does, but before the word that would be cut, if that leaves most of the text.
+func briefWords(s string, width int) string {
+	if columns(s) <= width {
+		return s
+	}
+	if at := strings.LastIndexByte(fit(s, width-1), ' '); at > width*2/3 {
+		return s[:at] + " …"
+	}
+	return brief(s, width)
+}
