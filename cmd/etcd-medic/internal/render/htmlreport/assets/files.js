@@ -25,6 +25,13 @@ function squares(list, x, y, w, h, out) {
   }
 }
 
+// shared is the folder that all names are in, "" when there is none.
+function shared(names) {
+  let at = names[0].lastIndexOf("/") + 1;
+  while (at > 0 && !names.every((n) => n.startsWith(names[0].slice(0, at)))) at = names[0].lastIndexOf("/", at - 2) + 1;
+  return at > 1 ? names[0].slice(0, at) : "";
+}
+
 function drawMap() {
   const box = $("f-map"), s = D.storage.find((x) => x.prefixes);
   if (!box || !s) return;
@@ -32,9 +39,13 @@ function drawMap() {
   box.style.height = clamp(s.prefixes.length * 44, 44, 240) + "px";
   const list = s.prefixes.filter((p) => p.bytes > 0).map((p) => ({ p, size: p.bytes })).sort((a, b) => b.size - a.size), out = [];
   squares(list, 0, 0, box.clientWidth, box.clientHeight, out);
+  const paths = list.map((i) => i.p.name).filter((n) => n.includes("/")), folder = paths.length > 1 ? shared(paths) : "";
+  $("f-under").textContent = folder ? "Names are under " + folder : "";
   const tints = doc.documentElement.dataset.theme === "dark" ? ["#2f4f86", "#7a4324", "#21593a", "#5b3680", "#1c5c69", "#7a2a55"] : ["#2f5fb8", "#9c5122", "#22704a", "#6c42a0", "#1f7382", "#98316a"];
   out.forEach(([item, x, y, w, h], n) => {
-    const p = item.p, d = el("div", "", w > 46 && h > 20 ? p.name + "\u2002" + bytesText(p.bytes) : "");
+    const p = item.p, d = el("div", "", "");
+    if (w > 40 && h > 22) d.append(el("span", "", folder && p.name.startsWith(folder) ? p.name.slice(folder.length) || p.name : p.name));
+    if (w > 40 && h > 38) d.append(el("small", "", bytesText(p.bytes)));
     Object.assign(d.style, { left: x + "px", top: y + "px", width: w + "px", height: h + "px", background: tints[n % tints.length] });
     const dead = p.bytes ? Math.round(100 * (1 - p.liveBytes / p.bytes)) : 0;
     d.addEventListener("mousemove", (ev) => showTip(ev, [p.name, num(p.keys) + " keys, " + num(p.revisions) + " revisions", bytesText(p.bytes) + ", of it " + dead + " % history"]));
