@@ -76,7 +76,7 @@ func TestPromiseOfDisputedEntry(t *testing.T) {
 			r.Members = append(r.Members, &MemberResult{Member: &evidence.Member{MemberID: dumplog.ID(i + 1)}})
 		}
 		w := &walker{r: r}
-		sig, known := w.promised(&Event{Proposer: 1, Disputed: true, Outcomes: c.outcomes})
+		sig, known := w.promised(&Event{Proposer: 1, OneTerm: true, Outcomes: c.outcomes})
 		if known != c.known || known && sig != c.sig {
 			t.Errorf("%s: %d %t, want %d %t", name, sig, known, c.sig, c.known)
 		}

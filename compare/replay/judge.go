@@ -50,7 +50,7 @@ func (w *walker) compacted() int64 {
 // describe fills in what the entry is.
 func (w *walker) describe(it *item, ev *Event) {
 	ev.Index, ev.Term, ev.Pos, ev.Kind = it.entry.Index, it.entry.Term, it.entry.Pos, it.req.Kind
-	ev.Disputed = slices.ContainsFunc(it.otherVersions(), func(v *item) bool { return v.entry.Term == it.entry.Term })
+	ev.OneTerm = slices.ContainsFunc(it.otherVersions(), func(v *item) bool { return v.entry.Term == it.entry.Term })
 	h := it.req.Header
 	ev.Proposer, ev.Prefix = w.r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
 	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
@@ -151,7 +151,7 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 			continue
 		}
 		bad := o.State == Contradicted || o.State == Missing
-		if w.r.Members[i].Member.MemberID == ev.Proposer && ev.Proposer != 0 && !bad && !ev.Disputed {
+		if w.r.Members[i].Member.MemberID == ev.Proposer && ev.Proposer != 0 && !bad && !ev.OneTerm {
 			ev.Acked = o.Sig != 0
 			return o.Sig, true
 		}
@@ -169,7 +169,7 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 			best, sig, known = n, o.Sig, true
 		}
 	}
-	if ev.Disputed && known && sig != unseen {
+	if ev.OneTerm && known && sig != unseen {
 		for s, n := range votes {
 			known = known && (s == sig || n < best)
 		}

@@ -11,10 +11,10 @@ import (
 // OlderCopies returns, for each source that is a copy of a data dir taken before that of another source, the position of
 // the other one. If several are newer, it is the newest.
 func (r *Result) OlderCopies() map[int]int {
-	out := map[int]int{}
-	if r == nil {
-		return out
+	if r == nil || len(r.Copies) == 0 {
+		return nil
 	}
+	out := map[int]int{}
 	at := func(i int) *evidence.Member { return r.Members[i].Member }
 	for _, c := range r.Copies {
 		older, newer := c.A, c.B

@@ -67,11 +67,11 @@ func TestOlderCopyHasNoVoice(t *testing.T) {
 		r.Members = append(r.Members, &MemberResult{Member: copyOf(string(rune('a'+i)), 1, last)})
 	}
 	w := &walker{r: r}
-	if sig, known := w.promised(&Event{Disputed: true, Outcomes: []Outcome{a, a, b}}); known {
+	if sig, known := w.promised(&Event{OneTerm: true, Outcomes: []Outcome{a, a, b}}); known {
 		t.Errorf("%d is decided by a copy", sig)
 	}
 	r.Copies = nil
-	if sig, known := w.promised(&Event{Disputed: true, Outcomes: []Outcome{a, a, b}}); !known || sig != 5 {
+	if sig, known := w.promised(&Event{OneTerm: true, Outcomes: []Outcome{a, a, b}}); !known || sig != 5 {
 		t.Errorf("%d %v, want the voice of two members", sig, known)
 	}
 }

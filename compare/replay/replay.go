@@ -112,8 +112,8 @@ type Event struct {
 	HeaderAuthRevision uint64
 	// Outcomes are by member, in the order of Result.Members.
 	Outcomes []Outcome
-	// Disputed is true if logs hold different entries of one term here: one of them was altered.
-	Disputed bool
+	// OneTerm is true if logs hold different entries of one term here: one of them was altered.
+	OneTerm bool
 	// Acked is true if the proposer applied the effect: the client received a success.
 	Acked bool
 	// Lacking and Holding list members (by position) without and with the effect that the client was promised.

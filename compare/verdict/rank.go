@@ -206,7 +206,7 @@ func (rk *ranking) rankRow(s standing, commit uint64) Rank {
 		row.Lacks = Count{CommittedEntries: x.Lacks, Keys: len(x.LacksKeys)}
 		row.Unique = Count{CommittedEntries: x.Unique, Keys: len(x.UniqueKeys)}
 		switch {
-		case m.DB.KVDamaged:
+		case m.DB != nil && m.DB.KVDamaged:
 			// Records on pages that cannot be read are not counted as missing.
 			say("part of its keys cannot be read")
 		case x.Lacks == 0:
