@@ -70,7 +70,7 @@ func (ad *advice) next() {
 		add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange",
 			ad.first()))
 	case check.ClassForeignCluster:
-		add("sort the sources by cluster ID and diagnose each cluster on its own", none)
+		ad.nextForeign(add)
 	case check.ClassBackupDamaged:
 		for _, s := range BackupNext() {
 			add(s.Text, s.Command)
@@ -84,6 +84,29 @@ func (ad *advice) next() {
 		add("add the missing files (--full: checks that could not be made) and run again", none)
 	default:
 		ad.nextHealthy(add)
+	}
+}
+
+// nextForeign separates the sources by cluster.
+func (ad *advice) nextForeign(add func(text string, command shell.Command)) {
+	add("sort the sources by cluster ID and diagnose each cluster on its own", none)
+	var ids []dumplog.ID
+	of := map[dumplog.ID][]string{}
+	for _, m := range ad.Members {
+		if of[m.ClusterID] == nil {
+			ids = append(ids, m.ClusterID)
+		}
+		of[m.ClusterID] = append(of[m.ClusterID], m.Label())
+	}
+	if len(ids) < 2 {
+		return
+	}
+	for _, id := range ids {
+		text := "cluster " + id.String()
+		if id == 0 {
+			text = "of no known cluster"
+		}
+		add(text, shell.Format("etcd-medic diagnose").Sources(of[id]...))
 	}
 }
 

@@ -99,7 +99,9 @@ func (j *judge) class() {
 		return
 	}
 	first := breaks[0]
-	if d := explainedByDamage(first, breaks); d != nil {
+	if at := slices.IndexFunc(breaks, func(f *check.Finding) bool { return f.Check == check.M01 }); j.Mixed && at >= 0 {
+		first = breaks[at] // nothing was compared, and no repair can be planned of several clusters
+	} else if d := explainedByDamage(first, breaks); d != nil {
 		first = d
 	}
 	class := first.Class

@@ -142,9 +142,7 @@ func outcomeAnswer(out *run.Outcome, next []shell.Command, kept string) *render.
 			render.Size(out.Bytes))},
 		{"STEPS", stepsText(out)}, {"ALONE", onlyText(out.Only)}, {"SERVER", server}, {"NEW DIRS", dirsText(out)},
 	}
-	if len(out.Notes) > 0 {
-		a.Pairs = append(a.Pairs, [2]string{"NOTE", out.Notes[0]})
-	}
+	a.Pairs = append(a.Pairs, noteLines(out.Notes)...)
 	if len(out.Install) > 0 {
 		a.Title, a.Commands = "PUT IN PLACE", installCommands(out)
 	}
@@ -154,6 +152,20 @@ func outcomeAnswer(out *run.Outcome, next []shell.Command, kept string) *render.
 		a.More = "all of it is in " + kept
 	}
 	return a
+}
+
+// screenNotes is the maximum number of notes on the screen.
+const screenNotes = 3
+
+// noteLines are a line for each note; the last line counts those that are left out.
+func noteLines(notes []string) (out [][2]string) {
+	for i, note := range notes {
+		if i == screenNotes-1 && len(notes) > screenNotes {
+			return append(out, [2]string{"NOTE", plural.Of(len(notes)-i, "more note", "more notes")})
+		}
+		out = append(out, [2]string{"NOTE", note})
+	}
+	return out
 }
 
 func installCommands(out *run.Outcome) []render.Command {

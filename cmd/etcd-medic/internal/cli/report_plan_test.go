@@ -175,3 +175,19 @@ func TestOutcomeSaysWhatIsLeft(t *testing.T) {
 		t.Errorf("%q %q", a.Says, a.Last)
 	}
 }
+
+// TestNoteLines: the screen shows each note of a run, or how many more there are.
+func TestNoteLines(t *testing.T) {
+	for _, c := range []struct{ notes, want []string }{
+		{nil, nil}, {[]string{"a"}, []string{"a"}}, {[]string{"a", "b", "c"}, []string{"a", "b", "c"}},
+		{[]string{"a", "b", "c", "d"}, []string{"a", "b", "2 more notes"}},
+	} {
+		var got []string
+		for _, kv := range noteLines(c.notes) {
+			got = append(got, kv[1])
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.notes, got, c.want)
+		}
+	}
+}

@@ -283,3 +283,24 @@ func TestEvidenceShowsTheDifference(t *testing.T) {
 		t.Errorf("findings of %v", found)
 	}
 }
+
+// TestMixedClusters: sources of several clusters are sorted first, whatever is wrong with one of them, and no repair is
+// suggested for all of them together.
+func TestMixedClusters(t *testing.T) {
+	var args []string
+	for i, at := range []string{"g-zombie-members/m1", "k-lagging-node/node1", "k-lagging-node/node2"} {
+		dir := evidencetest.Incident(t, filepath.Dir(at))
+		evidencetest.Unchanged(t, dir)
+		args = append(args, string(rune('a'+i))+"="+filepath.Join(dir, filepath.Base(at)))
+	}
+	out, errs, code := medicOn(t, 120, append([]string{"diagnose"}, args...))
+	if code != ExitFindings || !strings.Contains(out, "(foreign-cluster, proof)") ||
+		!strings.HasSuffix(out, "\nNOT HEALTHY: foreign-cluster\n") {
+		t.Errorf("exit code %d: %s\n%s", code, errs, out)
+	}
+	commands := printedCommands(out)
+	if want := []string{"etcd-medic diagnose " + args[0], "etcd-medic diagnose " + args[1] + " " +
+		args[2]}; !slices.Equal(commands, want) {
+		t.Errorf("%q, want %q", commands, want)
+	}
+}

@@ -220,7 +220,7 @@ func (p *page) verdictLine(r *compare.Report) string {
 	if !strings.EqualFold(string(v.Class), word) {
 		s += ": " + string(v.Class)
 	}
-	if v.Cause != nil {
+	if v.Cause != nil && string(*v.Cause) != string(v.Class) {
 		s += ", " + string(*v.Cause)
 	}
 	if choice(r) && len(r.Best.Members) > 0 && v.Health != check.Healthy {
