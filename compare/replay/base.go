@@ -97,7 +97,10 @@ func (s *sim) begin(ctx context.Context, r *Result, fromStart bool) (why string)
 		w = &writers{appliedRange: w.appliedRange, first: w.until + 1}
 	}
 	var ok bool
-	if s.meet, ok = s.align(ctx, w); !ok && !fromStart {
+	if s.meet, ok = r.given[s.pos]; !ok {
+		s.meet, ok = s.align(ctx, w)
+	}
+	if !ok && !fromStart {
 		return "the log does not reach back to the first entry and none of its writes is found in the database"
 	}
 	if !fromStart {

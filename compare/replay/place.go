@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"maps"
 	"math"
 )
 
@@ -40,6 +41,40 @@ func replace(ctx context.Context, r *Result, o Options) error {
 	}
 	r.blank()
 	return simulateGroups(ctx, r, o, equivalentMembers(r, true))
+}
+
+// fromOneBackup replays members of a restored cluster again that seem to have begun at a higher revision than another
+// one. If they began where that one did, and then executed a part of the log twice after a restart, their newest
+// records look as if all before them came from a backup. The place of the other one is kept if it explains everything.
+func fromOneBackup(ctx context.Context, r *Result, o Options) error {
+	if !restored(r) {
+		return nil
+	}
+	low := -1
+	for i, m := range r.Members {
+		if m.Checked && m.BaseRevision > 0 && (low < 0 || m.BaseRevision < r.Members[low].BaseRevision) {
+			low = i
+		}
+	}
+	r.given = map[int]place{}
+	for i, m := range r.Members {
+		if low >= 0 && m.Checked && m.BaseIndex == r.Members[low].BaseIndex &&
+			m.BaseRevision > r.Members[low].BaseRevision && len(r.Survey.Starts[m.Member.MemberID]) > 1 {
+			r.given[i] = place{index: m.BaseIndex, rev: r.Members[low].BaseRevision}
+		}
+	}
+	for n := 0; len(r.given) != n; { // until all that are left explain everything
+		n = len(r.given)
+		r.blank()
+		if err := simulateGroups(ctx, r, o, equivalentMembers(r, true)); err != nil {
+			return err
+		}
+		maps.DeleteFunc(r.given, func(i int, _ place) bool {
+			m := r.Members[i]
+			return m.unexplained() > 0 || len(m.Reruns) == 0 || m.Unexplained != 0
+		})
+	}
+	return nil
 }
 
 // postpone ignores the place that the records suggest. The database takes over where, according to the log, nothing

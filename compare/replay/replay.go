@@ -279,6 +279,8 @@ type Result struct {
 	disputed bool
 	// late are the members whose place differs from the place that the records suggest.
 	late map[int]bool
+	// given are the places of members that do not follow from their own records.
+	given map[int]place
 }
 
 // Gap is a span of indexes that no member's log holds.

@@ -21,7 +21,10 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 	if err != nil {
 		return err
 	}
-	return replace(ctx, r, o)
+	if err := replace(ctx, r, o); err != nil {
+		return err
+	}
+	return fromOneBackup(ctx, r, o)
 }
 
 // simulateGroups replays one member of each group. For each member reps has the position of its representative, which

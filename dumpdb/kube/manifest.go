@@ -3,6 +3,7 @@ package kube
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -43,6 +44,17 @@ func NewManifest(value []byte) (m Manifest, ok bool) {
 	m.strip(root)
 	m.YAML, m.Err = encode(root)
 	return m, true
+}
+
+// Reason says why there is no manifest, without what differs from one object to the next.
+func (m *Manifest) Reason() string {
+	for _, kind := range []error{ErrUnknownKind, ErrTooLarge, ErrDamaged} {
+		if errors.Is(m.Err, kind) {
+			return kind.Error()
+		}
+	}
+	name, _, _ := strings.Cut(m.Provider, ":") // the rest names the key
+	return ErrEncrypted.Error() + " by " + providerOr(name)
 }
 
 func encode(root map[string]any) (text []byte, err error) {

@@ -33,11 +33,7 @@ func (f *folder) put(rec *Record) error {
 		f.x.res.leave("not an object of Kubernetes", rec.Key)
 		return nil
 	case m.Err != nil:
-		reason := kube.ErrDamaged
-		if errors.Is(m.Err, kube.ErrEncrypted) {
-			reason = kube.ErrEncrypted
-		}
-		f.x.res.leave(reason.Error()+"; the stored bytes are below _stored", rec.Key)
+		f.x.res.leave(m.Reason()+"; the stored bytes are below _stored", rec.Key)
 		return f.write([]string{"_stored", fileName(string(rec.Key))}, "", rec.Value)
 	}
 	f.owners += min(m.Owners, 1)

@@ -43,7 +43,7 @@ var waiting = map[string]func(*process){
 func TestInterrupted(t *testing.T) {
 	dir, _ := memberWithLog(t, 600_000, putEntry)
 	db := t.TempDir()
-	dbOf("key", revisionRow)(t, db, 40<<20)
+	dbOf("key", revisionRow)(t, db, 120<<20)
 	db = filepath.Join(db, "member", "snap", "db")
 	if err := os.Link(db, filepath.Join(dir, "member", "snap", "db")); err != nil {
 		t.Fatal(err)
