@@ -9,7 +9,7 @@ import (
 )
 
 // maxLiveKeys is how many keys one pass over bucket key keeps. A bucket with more is read again, for a part of its keys
-// at a time, so that memory does not grow with their number. Two passes may go on at once.
+// at a time, so that memory does not grow with their number. Two passes may run at once.
 const maxLiveKeys = 3 << 20
 
 // keyPart selects the keys of a pass: those whose hash ends with the bits of part, as far as mask goes.

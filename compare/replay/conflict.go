@@ -64,7 +64,7 @@ func (it *item) otherVersions() []*item {
 	return slices.DeleteFunc(it.versions(), func(v *item) bool { return v == it })
 }
 
-// describeVersion describes one of several entries at an index. Entries that read the same are told apart by the ID of
+// describeVersion describes one of several entries at an index. Entries that read the same are distinguished by the ID of
 // their request, or else by the digest of their bytes.
 func (r *Result) describeVersion(v *item, versions []*item) string {
 	what := r.describe(v.req)

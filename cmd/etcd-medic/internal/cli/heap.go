@@ -19,7 +19,7 @@ const (
 	tightPart = 4
 )
 
-// heapSpared is true while a command has a limit of its own.
+// heapSpared is true while a command has its own limit.
 var (
 	heapMu     sync.Mutex
 	heapSpared bool
@@ -43,7 +43,7 @@ func setHeapLimit(live uint64) {
 	debug.SetMemoryLimit(int64(min(max(easyHeap, live+live/tightPart), math.MaxInt64)))
 }
 
-// spareHeap gives a command a limit of its own, or ends that.
+// spareHeap gives a command its own limit, or ends that.
 func spareHeap(on bool, limit int64) (before int64) {
 	heapMu.Lock()
 	defer heapMu.Unlock()
