@@ -56,6 +56,29 @@ func TestAlteredRecords(t *testing.T) {
 	})
 }
 
+// TestKeptValueNeedsTheKey: a put that keeps value or lease did not write the first version of a key, in a transaction
+// either.
+func TestKeptValueNeedsTheKey(t *testing.T) {
+	first, second := &group{records: []record{rec3("a", 1)}}, &group{records: []record{rec3("a", 2)}}
+	for name, edit := range map[string]func(p *dumplog.PutRequest){
+		"plain": func(*dumplog.PutRequest) {}, "value": func(p *dumplog.PutRequest) { p.IgnoreValue = true },
+		"lease": func(p *dumplog.PutRequest) { p.IgnoreLease = true },
+	} {
+		r := put("a", "1")
+		edit(r.Put)
+		for _, req := range []*dumplog.Request{r, txn(nil, []dumplog.RequestOp{{Put: r.Put}}, nil)} {
+			if got := couldWrite(req, first); got != (name == "plain") || !couldWrite(req, second) {
+				t.Errorf("%s, %s: wrote the first version %t", name, req.Kind, got)
+			}
+		}
+	}
+}
+
+// rec3 is a record with this version and value 1.
+func rec3(key string, version int64) record {
+	return record{key: key, version: version, vhash: apply.SumOf([]byte("1"))}
+}
+
 // TestPromiseOfDisputedEntry: where logs hold different entries of one term, the proposer's may be the altered one.
 func TestPromiseOfDisputedEntry(t *testing.T) {
 	own, other := Outcome{State: Applied, Sig: 7}, Outcome{State: Applied, Sig: 5}

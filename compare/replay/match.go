@@ -138,11 +138,16 @@ func (e *eater) eat(ops []dumplog.RequestOp, recs []record, depth int, then func
 	return next(recs)
 }
 
+// eatPut takes the record of a put. One that keeps the value or the lease is refused if the key does not exist, so it
+// never writes the first version of a key.
 func eatPut(p *dumplog.PutRequest, recs []record) ([]record, bool) {
 	if len(recs) == 0 {
 		return recs, false
 	}
 	r := &recs[0]
+	if (p.IgnoreValue || p.IgnoreLease) && r.version == 1 {
+		return recs, false
+	}
 	if r.del || r.key != string(p.Key) || !p.IgnoreValue && r.vhash != apply.SumOf(p.Value) || !p.IgnoreLease &&
 		r.lease != p.Lease {
 		return recs, false
