@@ -173,7 +173,7 @@ func knows(ms *evidence.Membership, id dumplog.ID) bool {
 
 // otherName: the source was given under the name of another member.
 func otherName(m *evidence.Member) *Finding {
-	if m.NodeName == "" || m.NodeName == m.Label() {
+	if m.NodeName == "" || m.NodeName == m.Label() || m.MixedLog() {
 		return nil
 	}
 	for id, name := range m.Membership.Names {

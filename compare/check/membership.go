@@ -88,7 +88,7 @@ var distinctMembers = described(Check{
 func runDistinctMembers(in *Input) Result {
 	byID, byHash := map[string][]*evidence.Member{}, map[string][]*evidence.Member{}
 	for _, m := range in.Members {
-		if m.MemberID != 0 {
+		if m.MemberID != 0 && !m.MixedLog() {
 			// a member ID is unique only within its cluster
 			id := fmt.Sprintf("%016x of %016x", uint64(m.ClusterID), uint64(m.MemberID))
 			byID[id] = append(byID[id], m)

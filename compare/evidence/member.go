@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/redact"
@@ -169,6 +171,13 @@ func (m *Member) Label() string { return m.Source.Name }
 // HasLog reports whether the source has a log with at least one entry.
 func (m *Member) HasLog() bool {
 	return m.HasWAL() && m.WAL.Summary.LastIndex > 0
+}
+
+// MixedLog reports whether segments of the log belong to different members or clusters. The identity that the log shows
+// may then be that of another member.
+func (m *Member) MixedLog() bool {
+	return slices.ContainsFunc(m.WAL.Summary.Damage,
+		func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageMixed })
 }
 
 // HasDB reports whether the source has a db that opens.

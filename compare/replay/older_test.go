@@ -75,3 +75,18 @@ func TestOlderCopyHasNoVoice(t *testing.T) {
 		t.Errorf("%d %v, want the voice of two members", sig, known)
 	}
 }
+
+// TestMixedLogIsNoCopy: a log with segments of several members may show the identity of another one: it is compared with
+// none.
+func TestMixedLogIsNoCopy(t *testing.T) {
+	whole, mixed := copyOf("a", 1, 9), copyOf("b", 1, 5)
+	mixed.WAL.Summary.Damage = []*dumplog.DamageError{{Kind: dumplog.DamageMixed}}
+	got, err := copies(t.Context(), []*evidence.Member{whole, mixed})
+	if err != nil || len(got) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	mixed.WAL.Summary.Damage = nil
+	if got, err = copies(t.Context(), []*evidence.Member{whole, mixed}); err != nil || len(got) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
