@@ -79,10 +79,10 @@ test-race: $(TOOLS)/testcount ## all tests with the race detector, with their co
 	$(GO) test -json -race -timeout 20m $(PACKAGES) | $(TOOLS)/testcount
 
 # CONCURRENT are the packages that start goroutines; a test of .tools/walls keeps the list complete. Of their tests COMPUTING take most of the time
-# under the race detector, and show it nothing that the others do not. `make test-race` leaves nothing out.
-CONCURRENT := ./cmd/etcd-medic/internal/cli ./collect ./compare/diff ./compare/dossier ./compare/evidence ./compare/replay ./dumpdb \
-  ./dumplog ./internal/progress ./node ./node/internal/isolation ./repair/restoretest ./repair/run ./watch
-COMPUTING := Screens|LastScreens|OneScreen|FullIsShort|PrintedCommands|SuggestionsAreNotRefused|DocumentedCommandsRun|WithoutParts|PastedCommands|DigestsAreKeyed|ProgressOf|ProgressIs|BigLogIsReadFast|Tap|SoundHistories|AgainstTheServer|OracleBboltShapes|Sweep|Chaos|TwinsOfIncidents|KilledAtEveryPoint|ManyParts
+# under the race detector, and show it nothing that the others do not. The longest packages stand first. `make test-race` leaves nothing out.
+CONCURRENT := ./repair/run ./dumpdb ./dumplog ./node ./cmd/etcd-medic/internal/cli ./compare/replay ./compare/evidence ./collect ./compare/diff \
+  ./compare/dossier ./internal/progress ./node/internal/isolation ./repair/restoretest ./watch
+COMPUTING := Screens|LastScreens|OneScreen|FullIsShort|PrintedCommands|SuggestionsAreNotRefused|DocumentedCommandsRun|WithoutParts|PastedCommands|DigestsAreKeyed|ProgressOf|ProgressIs|BigLogIsReadFast|Tap|SoundHistories|AgainstTheServer|OracleBboltShapes|Sweep|Chaos|TwinsOfIncidents|KilledAtEveryPoint|Mend$$|ManyParts
 
 .PHONY: race
 race: $(TOOLS)/testcount ## tests of the packages that start goroutines, with the race detector
