@@ -86,7 +86,7 @@ COMPUTING := Screens|LastScreens|OneScreen|FullIsShort|PrintedCommands|Suggestio
 
 .PHONY: race
 race: $(TOOLS)/testcount ## tests of the packages that start goroutines, with the race detector
-	TESTCOUNT_FILE= $(GO) test -json -race -timeout 20m -skip '^Test($(COMPUTING))' $(CONCURRENT) | $(TOOLS)/testcount
+	$(GO) test -json -race -timeout 20m -skip '^Test($(COMPUTING))' $(CONCURRENT) | TESTCOUNT_FILE= $(TOOLS)/testcount
 
 .PHONY: tools-test
 tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the walls in .golangci.yml
