@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // KeyHistory is the document of history: one key through the log and through the databases of all members, from live,
@@ -25,6 +26,8 @@ type KeyHistory struct {
 	Records map[string][]KeyRecord `json:"records"`
 	// Damage says by member what could not be read, so that absence proves nothing there.
 	Damage map[string][]string `json:"damage,omitempty"`
+	// LeftOut says by member what was not read although nothing shows damage, such as a file without permission.
+	LeftOut map[string][]string `json:"leftOut,omitempty"`
 	// Note says what limits the answer.
 	Note string `json:"note,omitempty"`
 }
@@ -80,7 +83,7 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 	for _, m := range set.Members {
 		for _, p := range m.Problems {
 			if p.Part != "snap" { // of which nothing is shown
-				h.damaged(m, fmt.Sprintf("%s cannot be read: %v", p.File, p.Err))
+				h.unread(m, &p)
 			}
 		}
 		if !m.HasDB() {
@@ -125,12 +128,24 @@ func outcomeText(o replay.Outcome) string {
 	return s
 }
 
-// damaged adds what could not be read of a member.
-func (h *KeyHistory) damaged(m *evidence.Member, what string) {
-	if h.Damage == nil {
-		h.Damage = map[string][]string{}
+// unread adds a file that could not be read, as damage if it is that.
+func (h *KeyHistory) unread(m *evidence.Member, p *evidence.Problem) {
+	var db *dumpdb.DamageError
+	var log *dumplog.DamageError
+	what := fmt.Sprintf("%s cannot be read: %v", p.File, p.Err)
+	if errors.As(p.Err, &db) || errors.As(p.Err, &log) {
+		add(&h.Damage, m, what)
+		return
 	}
-	h.Damage[m.Label()] = append(h.Damage[m.Label()], what)
+	add(&h.LeftOut, m, what)
+}
+
+// add adds what could not be read of a member.
+func add(to *map[string][]string, m *evidence.Member, what string) {
+	if *to == nil {
+		*to = map[string][]string{}
+	}
+	(*to)[m.Label()] = append((*to)[m.Label()], what)
 }
 
 // records lists every record of the key that the file holds anywhere.
@@ -140,7 +155,7 @@ func (h *KeyHistory) records(ctx context.Context, m *evidence.Member, values boo
 		var d *dumpdb.DamageError
 		switch {
 		case errors.As(err, &d):
-			h.damaged(m, d.Error())
+			add(&h.Damage, m, d.Error())
 			continue
 		case err != nil:
 			return err

@@ -149,7 +149,7 @@ func TestLogsThatGoOnToDiffer(t *testing.T) {
 	wantFinding(t, in, "R05", []string{"node1", "node2", "node3"}, "differs between logs in one term")
 }
 
-// Entries that differ only in what a description leaves out are told apart: each member's evidence shows its own.
+// Entries that differ only in what a description leaves out are distinguished: each member's evidence shows its own.
 func TestEntriesThatReadTheSame(t *testing.T) {
 	s := sound()
 	last := uint64(s.Members + len(s.Starts) + s.Entries)

@@ -31,7 +31,11 @@ func (ss Sources) AtEndpoint(c shell.Command) shell.Command {
 	if of == nil {
 		return c.AfterProgram(shell.Format("--endpoints <CLIENT_URL>"))
 	}
-	return c.AfterProgram(shell.Format("--endpoints {}", url).Then(loginAt(of, url)))
+	flags := shell.Format("--endpoints {}", url).Then(certificates(url))
+	if of.DB.Auth.Enabled {
+		flags = flags.Then(shell.Format("--user root")) // etcdctl asks for the password
+	}
+	return c.AfterProgram(flags)
 }
 
 // clientURL returns a URL at which a voter of m's member list serves clients, m itself first; "" if m lists none. The
@@ -52,16 +56,12 @@ func clientURL(m *evidence.Member, words []string) string {
 	return rows[max(own, 0)].ClientURLs[0]
 }
 
-// loginAt are the flags of a client of m's cluster at a URL.
-func loginAt(m *evidence.Member, url string) shell.Command {
-	var c shell.Command
-	if strings.HasPrefix(url, "https:") {
-		c = shell.Format("--cacert <CA>.crt --cert <CLIENT>.crt --key <CLIENT>.key")
+// certificates are the flags with which a client connects to a URL.
+func certificates(url string) shell.Command {
+	if !strings.HasPrefix(url, "https:") {
+		return shell.Command{}
 	}
-	if m.DB.Auth.Enabled {
-		c = c.Then(shell.Format("--user root"))
-	}
-	return c
+	return shell.Format("--cacert <CA>.crt --cert <CLIENT>.crt --key <CLIENT>.key")
 }
 
 // Reachable fills in the endpoints of a finding's remedies: those of the cluster of the members that it names.

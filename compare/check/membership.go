@@ -254,9 +254,12 @@ func (ss Sources) alarmRaised(a *raisedAlarm) Finding {
 		f.Remedy = []Remedy{{Text: "find out which member differs and repair it first; disarm only after that",
 			Command: disarm, Risk: "disarms all alarms: members that differ serve different data again"}}
 	default:
+		compact := shell.Format("etcdctl compact <REVISION>")
+		if rev := ss.labelled(a.members).newestRevision(); rev > 0 {
+			compact = shell.Format("etcdctl compact {}", rev)
+		}
 		f.Remedy = []Remedy{
-			{Text: "remove the history: compact at the newest revision", Command: shell.Format("etcdctl compact {}",
-				ss.labelled(a.members).newestRevision())},
+			{Text: "remove the history: compact at the newest revision", Command: compact},
 			{Text: "free the space: defragment every member (each does not answer meanwhile)",
 				Command: shell.Format("etcdctl defrag --cluster")},
 			{Text: "disarm, once every database is below its quota", Command: disarm}}

@@ -52,11 +52,14 @@ func (pv *provenance) tornCopy(m *evidence.Member) *Finding {
 // copyAgain is how to get a copy of one moment: from the stopped server, or with this program while it runs.
 func copyAgain(m *evidence.Member) Remedy {
 	c := shell.Format("etcd-medic collect")
+	how := "copy " + m.Label() + " again from its stopped server; or while it runs, on its host"
 	if u := clientURL(m, nil); u != "" {
-		c = c.With("--endpoints", u).Then(loginAt(m, u))
+		c = c.With("--endpoints", u).Then(certificates(u))
+		if m.DB.Auth.Enabled {
+			how += " (with NAME:PASSWORD of root in ETCD_MEDIC_USER)"
+		}
 	}
-	return Remedy{Text: "copy " + m.Label() + " again from its stopped server; or while it runs, on its host",
-		Command: c.With("-o", filepath.Base(m.Label())+".tar.zst")}
+	return Remedy{Text: how, Command: c.With("-o", filepath.Base(m.Label())+".tar.zst")}
 }
 
 // stoppedInOrder reports whether the server has removed its prepared segment, as it does at a regular stop.

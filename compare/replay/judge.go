@@ -50,7 +50,6 @@ func (w *walker) compacted() int64 {
 // describe fills in what the entry is.
 func (w *walker) describe(it *item, ev *Event) {
 	ev.Index, ev.Term, ev.Pos, ev.Kind = it.entry.Index, it.entry.Term, it.entry.Pos, it.req.Kind
-	ev.OneTerm = slices.ContainsFunc(it.otherVersions(), func(v *item) bool { return v.entry.Term == it.entry.Term })
 	h := it.req.Header
 	ev.Proposer, ev.Prefix = w.r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
 	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
@@ -64,6 +63,7 @@ func (w *walker) describe(it *item, ev *Event) {
 		if ev.versions == nil {
 			ev.versions = map[int]Version{}
 		}
+		ev.OneTerm = ev.OneTerm || o.entry.Term == it.entry.Term
 		ev.versions[pos] = Version{Term: o.entry.Term, Pos: o.entry.Pos, What: w.r.describe(o.req), Keys: keysOf(o.req)}
 	}
 }

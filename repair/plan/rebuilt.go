@@ -67,7 +67,7 @@ func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, s
 	if behind != "" {
 		bases = []evidence.Spec{BaseNamed(set, behind)}
 	}
-	if len(logs) == 0 {
+	if len(logs) == 0 || behind != "" && bases[0].Where == "" {
 		return nil, nil
 	}
 	trials, err := scratch()
@@ -170,7 +170,7 @@ func BasesOf(set *evidence.Set) []evidence.Spec {
 	})
 	var out []evidence.Spec
 	for _, m := range found {
-		out = append(out, evidence.Spec{Name: m.Label(), Where: m.Source.Parts().DB})
+		out = append(out, baseOf(m))
 	}
 	return out
 }
@@ -179,10 +179,14 @@ func BasesOf(set *evidence.Set) []evidence.Spec {
 func BaseNamed(set *evidence.Set, label string) evidence.Spec {
 	for _, m := range set.Members {
 		if m.HasDB() && m.Label() == label {
-			return evidence.Spec{Name: label, Where: m.Source.Parts().DB}
+			return baseOf(m)
 		}
 	}
 	return evidence.Spec{}
+}
+
+func baseOf(m *evidence.Member) evidence.Spec {
+	return evidence.Spec{Name: m.Label(), Where: m.Source.Parts().DB}
 }
 
 // Inspected returns the promise of a rebuilt database. It is an error if its diagnosis finds errors.

@@ -14,7 +14,7 @@ func TestHeapLimitFollowsTheHeap(t *testing.T) {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	defer func() {
 		debug.SetGCPercent(percent)
-		spareHeap(true, limit) // the watch goes on
+		spareHeap(true, limit) // the watch continues
 	}()
 	setHeapLimit(0)
 	if got := debug.SetMemoryLimit(-1); got != easyHeap {

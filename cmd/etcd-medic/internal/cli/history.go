@@ -66,6 +66,9 @@ func historyCode(h *compare.KeyHistory) int {
 	if len(h.Damage) > 0 {
 		return ExitFindings
 	}
+	if len(h.LeftOut) > 0 {
+		return ExitInconclusive
+	}
 	for _, s := range h.Sources {
 		if s.Error != "" {
 			return ExitInconclusive

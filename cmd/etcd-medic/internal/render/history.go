@@ -36,7 +36,8 @@ func (p *page) history(h *compare.KeyHistory) {
 		}
 	}
 	p.section("databases")
-	members := slices.Concat(slices.Collect(maps.Keys(h.Records)), slices.Collect(maps.Keys(h.Damage)))
+	members := slices.Concat(slices.Collect(maps.Keys(h.Records)), slices.Collect(maps.Keys(h.Damage)),
+		slices.Collect(maps.Keys(h.LeftOut)))
 	slices.Sort(members)
 	for _, m := range slices.Compact(members) {
 		if records, ok := h.Records[m]; ok {
@@ -44,7 +45,7 @@ func (p *page) history(h *compare.KeyHistory) {
 		} else {
 			p.line("  %s", clean(m))
 		}
-		for _, d := range h.Damage[m] {
+		for _, d := range slices.Concat(h.Damage[m], h.LeftOut[m]) {
 			p.text("    !! ", d)
 		}
 	}
