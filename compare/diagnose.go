@@ -136,6 +136,10 @@ func (c *collected) gather(ctx context.Context) error {
 			return fmt.Errorf("server log of %s: no source that could be read has this name", name)
 		}
 	}
+	if err := c.setEarlierApart(ctx); err != nil {
+		return err
+	}
+	members = c.in.Members
 	c.mixed = clusters(members) > 1 || slices.ContainsFunc(members,
 		func(m *evidence.Member) bool { return check.Stranger(members, m) })
 	if c.mixed {
@@ -161,6 +165,50 @@ func (c *collected) gather(ctx context.Context) error {
 	return nil
 }
 
+// setEarlierApart sets backups apart that were taken before the cluster was restored: their indexes and members are
+// those of the cluster before, so they are not compared.
+func (c *collected) setEarlierApart(ctx context.Context) error {
+	all := c.set.Members
+	if clusters(all) != 1 {
+		return nil
+	}
+	var rest []*evidence.Member
+	var earlier []check.Earlier
+	for _, m := range all {
+		if !check.Stranger(all, m) {
+			rest = append(rest, m)
+			continue
+		}
+		e, err := earlierThan(ctx, m, all)
+		if err != nil {
+			return err
+		}
+		if e.Records == 0 {
+			return nil // of another cluster
+		}
+		earlier = append(earlier, e)
+	}
+	if len(earlier) > 0 {
+		c.in.Members, c.in.Earlier, c.single = rest, earlier, len(rest) == 1 && len(c.set.Failed) == 0
+		c.in.Single = c.single
+	}
+	return nil
+}
+
+// earlierThan compares a backup with the data dirs until one continues its history.
+func earlierThan(ctx context.Context, backup *evidence.Member, members []*evidence.Member) (check.Earlier, error) {
+	for _, m := range members {
+		if m.ClusterID == 0 {
+			continue
+		}
+		n, err := diff.Continues(ctx, backup, m)
+		if err != nil || n > 0 {
+			return check.Earlier{Backup: backup, Member: m, Records: n}, err
+		}
+	}
+	return check.Earlier{}, nil
+}
+
 func clusters(members []*evidence.Member) int {
 	ids := map[uint64]bool{}
 	for _, m := range members {
@@ -176,7 +224,7 @@ func (c *collected) report() *Report {
 	r := &Report{SchemaVersion: SchemaVersion, Tool: Tool{Name: "etcd-medic", Version: c.o.Version}, Causes: []Cause{},
 		Members: []evidence.Facts{}, Findings: []check.Finding{}, Checks: []CheckOutcome{}, Next: []Next{}}
 	r.sources(c.set, c.o)
-	for i, m := range c.set.Members {
+	for i, m := range c.in.Members {
 		f := m.Facts()
 		if f.WAL != nil && c.in.Replay != nil {
 			f.WAL.AddDamage(c.in.Replay.UndecodableDamage(i))

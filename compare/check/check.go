@@ -28,6 +28,8 @@ type Input struct {
 	Members Sources
 	Replay  *replay.Result
 	Diff    *diff.Result
+	// Earlier are backups from before the cluster was restored. They are not among Members.
+	Earlier []Earlier
 	// MaxRows bounds evidence rows per finding; the rest is counted.
 	MaxRows int
 	// ServerLogs are what the servers' own logs say, by the member's label.
@@ -38,6 +40,9 @@ type Input struct {
 	Ctx     context.Context //nolint:containedctx // an input lives for one run
 	earlier earlierStates
 }
+
+// needsTwo is why a check that compares sources says nothing of one.
+const needsTwo = "needs two sources or more"
 
 // Context is the context for checks and causes that read.
 func (in *Input) Context() context.Context {
@@ -88,7 +93,7 @@ func (c *Check) Applies(in *Input) (string, bool) {
 	}
 	switch {
 	case c.Needs&NeedTwo != 0 && len(in.Members) < 2:
-		return "needs two sources or more", false
+		return needsTwo, false
 	case c.Needs&NeedLog != 0 && logs == 0:
 		return "no source brought a WAL", false
 	case c.Needs&NeedDB != 0 && dbs == 0:

@@ -110,6 +110,7 @@ const (
 	KindSourceTwice               Kind = "source-twice"
 	KindMemberTwice               Kind = "member-twice"
 	KindOlderCopy                 Kind = "older-copy"
+	KindBackupBeforeRestore       Kind = "backup-before-restore"
 	KindMemberListsDisagree       Kind = "member-lists-disagree"
 	KindAlarmRaised               Kind = "alarm-raised"
 	KindPartMissing               Kind = "part-missing"
@@ -309,6 +310,7 @@ var kinds = []kindRow{
 	{KindSourceTwice, []ID{X01}, "one source was given more than once"},
 	{KindMemberTwice, []ID{X01}, "several sources carry one member ID"},
 	{KindOlderCopy, []ID{X01}, "a source is an older copy of another one"},
+	{KindBackupBeforeRestore, []ID{M01}, "a backup is from before the cluster was restored"},
 	{KindMemberListsDisagree, []ID{M03}, "raft's configuration and bucket members disagree"},
 	{KindAlarmRaised, []ID{M06}, "an alarm is raised"},
 	{KindPartMissing, []ID{X02}, "a data dir lacks a part"},

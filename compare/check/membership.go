@@ -15,11 +15,14 @@ import (
 
 var oneCluster = described(Check{
 	ID:    M01,
-	Needs: NeedLog | NeedTwo,
+	Needs: NeedLog,
 	Run:   runOneCluster,
 })
 
 func runOneCluster(in *Input) Result {
+	if len(in.Members)+len(in.Earlier) < 2 {
+		return Result{Reason: needsTwo}
+	}
 	by := map[dumplog.ID][]string{}
 	f := Finding{Kind: KindClustersMixed, Severity: Critical, Class: ClassForeignCluster,
 		Title: "the sources belong to different clusters",
@@ -47,16 +50,42 @@ func runOneCluster(in *Input) Result {
 	}
 	switch {
 	case membersWithoutConfChange > 0:
-	case len(f.Members) < 2:
+	case len(f.Members) < 2 && len(in.Earlier) == 0:
 		return Result{Reason: "fewer than two sources carry a cluster ID"}
 	case len(by) == 1:
-		return Result{Outcome: Holds}
+		return Result{Outcome: Holds, Findings: earlierFindings(in.Earlier)}
 	default:
 		if fs := alteredClusterIDs(in.Members, by); len(fs) > 0 {
 			return Result{Outcome: Violated, Findings: fs}
 		}
 	}
 	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// Earlier is a backup from before the cluster was restored: the cluster continues its history under other member IDs.
+type Earlier struct {
+	Backup *evidence.Member
+	// Member is one whose database continues that of the backup. Records is how many records both hold.
+	Member  *evidence.Member
+	Records int
+}
+
+func earlierFindings(list []Earlier) (fs []Finding) {
+	for _, e := range list {
+		b, m := e.Backup, e.Member
+		fs = append(fs, Finding{Kind: KindBackupBeforeRestore, Severity: Info, Members: []string{b.Label()},
+			Title: fmt.Sprintf("%s is a backup from before the cluster was restored", b.Label()),
+			Explanation: fmt.Sprintf("its members are not those of this cluster, but %s continues its history: both hold "+
+				"the same records, %d of them, up to revision %d. It was compared with nothing else",
+				m.Label(), e.Records, b.DB.KV.LastRev.Main),
+			Evidence: []Evidence{{Member: b.Label(), File: b.DB.File, Bucket: "members", Field: "member IDs",
+				Observed: fmt.Sprint(b.Membership.Bucket), Expected: "a member that the data dirs know",
+				Show: showDB(b, "members")}},
+			Remedy: []Remedy{{Text: b.Label() + " is from before the cluster was restored: examine it on its own",
+				Command: shell.Format("etcd-medic verify {} --against {}", shell.Source(b.Label()),
+					shell.Source(m.Label()))}}})
+	}
+	return fs
 }
 
 // Stranger reports whether the source is a backup or database file with members that none of the given data dirs has
