@@ -23,10 +23,15 @@ var quorumLostAfterAdd = described(Cause{
 	ID: QuorumLostAfterMemberAdd,
 	Match: func(in *Input) *Match {
 		for _, f := range in.Findings[check.M05] {
-			if f.Class == check.ClassMembership {
-				return &Match{Certainty: Strong, Members: f.Members, Because: ids(in, check.M05),
-					RefutedBy: "the voter answers at its peer URL, or has its own data dir"}
+			if f.Class != check.ClassMembership {
+				continue
 			}
+			m := &Match{Certainty: Strong, Members: f.Members, Because: ids(in, check.M05),
+				RefutedBy: "the voter answers at its peer URL, or has its own data dir"}
+			if f.Facts.VotersAbsent {
+				m.Certainty, m.RefutedBy = Hint, m.RefutedBy+"; the voters that are not among the sources run"
+			}
+			return m
 		}
 		return nil
 	},

@@ -28,7 +28,7 @@ type listByLog struct {
 func (mb *Membership) listOf(m *evidence.Member) *listByLog {
 	l := &listByLog{newest: map[dumplog.ID]*evidence.ConfEntry{}, said: map[dumplog.ID][][]string{},
 		open: map[dumplog.ID][][]string{}, now: map[dumplog.ID][]string{}, removed: map[dumplog.ID]bool{}}
-	changes := mb.confChanges(m)
+	changes := mb.confChangesSinceGap(m)
 	l.whole = len(changes) > 0 && changes[0].Index == 1
 	founding := l.whole
 	for i := range changes {

@@ -128,7 +128,7 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 		}
 	}
 	whole := w.in.Membership().listOf(m).whole
-	if newest < 0 {
+	if newest < 0 || starts[newest].Index <= w.in.Membership().lastUnseen(m) {
 		return false
 	}
 	name = name || w.in.Membership().foundedAs(m, dumplog.ID(row.ID), row.Name)

@@ -16,8 +16,8 @@ type Membership struct {
 	Replay  *replay.Result
 }
 
-// confChanges are the conf changes that the member's own log holds, and those of the others' logs outside of it, in
-// index order.
+// confChanges are the conf changes that the member's own log holds, and those of the others' logs at indexes that it
+// lacks, in index order. Where no log has an index, a change may be missing; see confChangesSinceGap.
 func (mb *Membership) confChanges(m *evidence.Member) []evidence.ConfEntry {
 	out := slices.DeleteFunc(slices.Clone(m.WAL.Conf), func(c evidence.ConfEntry) bool { return c.Refused })
 	if mb.Replay == nil || len(mb.Replay.LogDiffs) > 0 {
@@ -30,8 +30,7 @@ func (mb *Membership) confChanges(m *evidence.Member) []evidence.ConfEntry {
 			continue
 		}
 		for _, c := range o.WAL.Conf {
-			if (c.Index < s.FirstIndex || c.Index > s.LastIndex) && c.Index <= o.Commit && !c.Refused &&
-				!have[c.Index] {
+			if lacksIndex(s, c.Index) && c.Index <= o.Commit && !c.Refused && !have[c.Index] {
 				have[c.Index] = true
 				out = append(out, c)
 			}
@@ -39,6 +38,41 @@ func (mb *Membership) confChanges(m *evidence.Member) []evidence.ConfEntry {
 	}
 	slices.SortFunc(out, func(a, b evidence.ConfEntry) int { return int(int64(a.Index) - int64(b.Index)) })
 	return out
+}
+
+// lacksIndex reports whether a log holds no entry at the index: it is outside, or a received snapshot stands for it.
+func lacksIndex(s *dumplog.Summary, index uint64) bool {
+	return index < s.FirstIndex || index > s.LastIndex ||
+		slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= index && index <= j.To })
+}
+
+// confChangesSinceGap are the conf changes above the last entry that the member has applied and that no log holds: what
+// they say of the member list, no entry out of sight has changed since.
+func (mb *Membership) confChangesSinceGap(m *evidence.Member) []evidence.ConfEntry {
+	unseen := mb.lastUnseen(m)
+	return slices.DeleteFunc(mb.confChanges(m), func(c evidence.ConfEntry) bool { return c.Index <= unseen })
+}
+
+// lastUnseen returns the highest index that the member has applied and whose entry confChanges cannot know, although it
+// knows older ones; 0 if there is none.
+func (mb *Membership) lastUnseen(m *evidence.Member) (index uint64) {
+	if mb.Replay == nil || len(mb.Replay.LogDiffs) > 0 {
+		for _, j := range m.WAL.Summary.Jumps {
+			if j.From <= m.AppliedMax {
+				index = max(index, j.To)
+			}
+		}
+		return index
+	}
+	for _, g := range mb.Replay.Gaps {
+		if g.From <= m.AppliedMax {
+			index = max(index, g.To)
+		}
+	}
+	if last := mb.Replay.Last; m.AppliedMin > last {
+		return m.AppliedMin
+	}
+	return index
 }
 
 // removedBy returns the source that shows the removal of m, m itself included.
@@ -161,7 +195,7 @@ func (mb *Membership) rowWritten(m *evidence.Member, id dumplog.ID) uint64 {
 		return 0
 	}
 	writes, last := 0, uint64(0)
-	for _, c := range mb.confChanges(m) {
+	for _, c := range mb.confChangesSinceGap(m) {
 		switch {
 		case c.Change.NodeID != id || c.Index > m.Commit:
 		case c.Change.Type == dumplog.ConfChangeRemoveNode:

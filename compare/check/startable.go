@@ -50,6 +50,7 @@ func runQuorumPossible(in *Input) Result {
 		f.Explanation = fmt.Sprintf("a majority needs every voter that has run; %d of them had not received this "+
 			"configuration when copied (it was down or slow), and without it there is no leader", behind)
 	case up-behind-absent < need && m.Commit <= f.At.Index:
+		f.Facts.VotersAbsent = true
 		f.Explanation = fmt.Sprintf("%d of the voters that have run are not among the sources, and nothing was "+
 			"committed since the configuration changed: without them a majority cannot be reached, and there is no leader", absent)
 	default:

@@ -194,6 +194,8 @@ type Next struct {
 	Member string `json:"-"`
 	// ByHand is true for steps of the procedure without this program, which is an alternative to the other steps.
 	ByHand bool `json:"byHand,omitempty"`
+	// Gathers is true for a step that brings data dirs on which the others depend: it comes before any repair.
+	Gathers bool `json:"-"`
 }
 
 // MarshalJSON writes the command as text for a shell, and as a list of arguments.

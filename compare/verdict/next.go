@@ -259,7 +259,9 @@ func (ad *advice) nextPlan(add func(text string, command shell.Command)) {
 		text += ". The members are equally good and hold different content: name the one to keep"
 	}
 	if len(lost) > 0 {
-		add("copy the data dirs of the other members too (each server stopped) and diagnose them together", none)
+		ad.Next = append(ad.Next, Next{Gathers: true,
+			Text:    "copy the data dirs of the other members too (each server stopped) and diagnose them together",
+			Command: shell.Format("etcd-medic diagnose").Sources(ad.allLabels()...).Then(shell.Format("<OTHER_MEMBER...>"))})
 		text += "; use it like this only if the others are permanently lost"
 	}
 	add(text, ad.planCommand(lost...))

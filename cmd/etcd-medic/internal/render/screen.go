@@ -425,6 +425,8 @@ func kindOf(n *compare.Next) stepKind {
 		return nothing
 	case n.ByHand:
 		return byHand
+	case n.Gathers:
+		return repairs
 	case words[0] != "etcd-medic" || len(words) == 1:
 		return byHand
 	case slices.Contains([]string{"repair", "rebuild", "restore", "extract"}, words[1]):
