@@ -135,10 +135,20 @@ func (d *digest) add(it *item) {
 		if s.ConfState != nil {
 			cost += int64(len(s.ConfState.Voters)+len(s.ConfState.Learners)) / memberCost
 		}
-		d.note(event{kind: eventSnapshot, pos: s.Pos, snap: &s, commit: d.commit}, cost)
+		d.note(event{kind: eventSnapshot, pos: s.Pos, snap: &s, commit: d.committed()}, cost)
 	case RecordCRC:
 		d.seed, d.seeded = it.rec.StoredCRC, true
 	}
+}
+
+// committed is the highest index that the server knew to be committed. A start with --force-new-cluster commits the
+// conf changes that it writes, and no HardState says so before the next one (server/etcdserver/bootstrap.go,
+// AppendAndCommitEntries).
+func (d *digest) committed() uint64 {
+	if d.commit == 0 {
+		return 0
+	}
+	return max(d.commit, d.forced)
 }
 
 func (d *digest) addEntry(it *item) {
@@ -147,11 +157,15 @@ func (d *digest) addEntry(it *item) {
 		d.seg.FirstEntry = e.index
 	}
 	d.seg.LastEntry, d.lastTerm = e.index, e.term
-	if e.typ == EntryConfChange && isForced(e.data) {
-		if d.forced == 0 || d.forced+1 != e.index {
+	if e.typ == EntryConfChange {
+		follows := d.forced > 0 && d.forced+1 == e.index
+		switch removes, adds := isForced(e.data); {
+		case removes && !follows:
 			d.note(event{kind: eventForce, pos: it.rec.Pos}, runCost)
+			d.forced = e.index
+		case removes, adds && follows:
+			d.forced = e.index
 		}
-		d.forced = e.index
 	}
 	if n := len(d.events); n > 0 {
 		if v := &d.events[n-1]; v.kind == eventRun && v.term == e.term && v.last+1 == e.index {

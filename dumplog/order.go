@@ -22,6 +22,8 @@ type order struct {
 	last uint64
 	// snap is the highest index of a snapshot record so far.
 	snap, commit uint64
+	// forced is the last entry that a start with --force-new-cluster committed, 0 if there is none.
+	forced uint64
 	// chain is what the next segment's CRC record must contain, if known.
 	chain   uint32
 	chained bool
@@ -125,7 +127,7 @@ func (o *order) state(d *digest) {
 	}
 	h := *d.state
 	o.sum.HardState, o.sum.HardStatePos = &h, d.pos
-	o.commit = max(o.commit, d.commit)
+	o.commit, o.forced = max(o.commit, d.commit), max(o.forced, d.forced)
 	o.ballots.join(&d.ballots)
 }
 
@@ -143,6 +145,9 @@ func (o *order) events(d *digest, damageOnly bool) {
 		case v.kind == eventSnapshot:
 			o.snap = max(o.snap, v.snap.Index)
 			v.snap.Commit = max(o.commit, v.commit)
+			if v.snap.Commit > 0 {
+				v.snap.Commit = max(v.snap.Commit, o.forced)
+			}
 			o.sum.Snapshots = append(o.sum.Snapshots, *v.snap)
 			o.snaps = append(o.snaps, snapPlace{last: o.last})
 		}

@@ -46,6 +46,15 @@ func (w *walWriter) entries(from, to uint64) {
 	w.save(raftpb.HardState{Term: 1, Vote: testMember, Commit: to}, ents...)
 }
 
+// forced is a conf change as a start with --force-new-cluster writes it, if it has no ID.
+func forced(t *testing.T, index uint64, kind raftpb.ConfChangeType, id uint64) raftpb.Entry {
+	t.Helper()
+	cc := raftpb.ConfChange{ID: id, Type: kind, NodeID: 5}
+	data, err := cc.Marshal()
+	must(t, err)
+	return raftpb.Entry{Term: 1, Index: index, Type: raftpb.EntryConfChange, Data: data}
+}
+
 func TestSnapshotRecordsFitTheirEntries(t *testing.T) {
 	bad := dumplog.DamageSnapshotRecord
 	for name, c := range map[string]struct {
@@ -94,6 +103,32 @@ func TestSnapshotRecordsFitTheirEntries(t *testing.T) {
 			w.save(raftpb.HardState{}, raftpb.Entry{Term: 1, Index: 21})
 			w.snapshot(21, 1)
 			w.entries(22, 30)
+		}, []dumplog.DamageKind{bad}, 1},
+		"taken right after a forced start": {func(w *walWriter) {
+			w.entries(1, 20)
+			w.save(raftpb.HardState{}, forced(t, 21, raftpb.ConfChangeRemoveNode, 0),
+				forced(t, 22, raftpb.ConfChangeAddNode, 0))
+			w.snapshot(22, 1)
+			w.entries(23, 30)
+		}, nil, 2},
+		"after a removal that a client asked for": {func(w *walWriter) {
+			w.entries(1, 20)
+			w.save(raftpb.HardState{}, forced(t, 21, raftpb.ConfChangeRemoveNode, 77))
+			w.snapshot(21, 1)
+			w.entries(22, 30)
+		}, []dumplog.DamageKind{bad}, 1},
+		"after an addition without a forced start": {func(w *walWriter) {
+			w.entries(1, 20)
+			w.save(raftpb.HardState{}, forced(t, 21, raftpb.ConfChangeAddNode, 0))
+			w.snapshot(21, 1)
+			w.entries(22, 30)
+		}, []dumplog.DamageKind{bad}, 1},
+		"above what a forced start committed": {func(w *walWriter) {
+			w.entries(1, 20)
+			w.save(raftpb.HardState{}, forced(t, 21, raftpb.ConfChangeRemoveNode, 0),
+				raftpb.Entry{Term: 1, Index: 22})
+			w.snapshot(22, 1)
+			w.entries(23, 30)
 		}, []dumplog.DamageKind{bad}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

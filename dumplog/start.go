@@ -38,9 +38,13 @@ func (s *startMarks) add(it *item) {
 	}
 }
 
-// isForced reports whether --force-new-cluster wrote a conf change: a removal without ID and context. A removal that a
-// client requested has the ID of its request (server/storage/util.go, CreateConfigChangeEnts).
-func isForced(data []byte) bool {
+// isForced reports whether --force-new-cluster wrote a conf change: a removal without ID and context, or, after those,
+// the addition of the member itself without ID. A change that a client requested has the ID of its request
+// (server/storage/util.go, CreateConfigChangeEnts).
+func isForced(data []byte) (removes, adds bool) {
 	cc, err := decodeConfChange(data)
-	return err == nil && cc.Type == ConfChangeRemoveNode && cc.ID == 0 && len(cc.Context) == 0
+	if err != nil || cc.ID != 0 {
+		return false, false
+	}
+	return cc.Type == ConfChangeRemoveNode && len(cc.Context) == 0, cc.Type == ConfChangeAddNode
 }

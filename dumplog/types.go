@@ -130,8 +130,8 @@ type SnapshotRecord struct {
 	Index uint64 `json:"index"`
 	// ConfState is written by etcd 3.5 and later, nil before.
 	ConfState *ConfState `json:"confState,omitempty"`
-	// Commit is the highest commit index of the HardStates before the record: what the member knew to be committed when
-	// it took or received the snapshot.
+	// Commit is the highest commit index of the HardStates and of the conf changes of forced starts before the record:
+	// what the member knew to be committed when it took or received the snapshot. It is 0 before the first HardState.
 	Commit uint64 `json:"-"`
 }
 
