@@ -182,7 +182,8 @@ func (pv *provenance) lostLog(m *evidence.Member) string {
 	return ""
 }
 
-// votersAt is the configuration of the member's log at an index, false when the log does not reach back to a known one.
+// votersAt is the configuration of the member's log at an index, false when the log does not hold every later change up
+// to a known one.
 func votersAt(m *evidence.Member, index uint64) ([]dumplog.ID, bool) {
 	ms := &m.Membership
 	voters := slices.Clone(ms.Voters)
@@ -199,5 +200,5 @@ func votersAt(m *evidence.Member, index uint64) ([]dumplog.ID, bool) {
 			voters = append(voters, c.Change.NodeID)
 		}
 	}
-	return voters, ms.RaftKnown
+	return voters, ms.RaftKnown && holdsAll(m, max(index, 1)-1, min(m.Commit, m.WAL.Summary.LastIndex))
 }

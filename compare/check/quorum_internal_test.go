@@ -1,0 +1,43 @@
+package check
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// TestVotersAt: the configuration at an index is known as far as the log holds every later change. Where a received
+// snapshot stands for some, a change among them is not seen.
+func TestVotersAt(t *testing.T) {
+	m := &evidence.Member{Commit: 60}
+	m.Membership = evidence.Membership{RaftKnown: true, Voters: []dumplog.ID{1, 2, 3}}
+	m.WAL.Conf = []evidence.ConfEntry{
+		{Index: 40, Change: dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: 3}},
+		{Index: 50, Change: dumplog.ConfChange{Type: dumplog.ConfChangeRemoveNode, NodeID: 4}}}
+	for name, c := range map[string]struct {
+		log   dumplog.Summary
+		index uint64
+		want  []dumplog.ID
+		known bool
+	}{
+		"after the changes":            {dumplog.Summary{FirstIndex: 5, LastIndex: 60}, 51, []dumplog.ID{1, 2, 3}, true},
+		"between them":                 {dumplog.Summary{FirstIndex: 5, LastIndex: 60}, 45, []dumplog.ID{1, 2, 3, 4}, true},
+		"before them":                  {dumplog.Summary{FirstIndex: 5, LastIndex: 60}, 30, []dumplog.ID{1, 2, 4}, true},
+		"before the log":               {dumplog.Summary{FirstIndex: 35, LastIndex: 60}, 30, nil, false},
+		"a received snapshot after it": {jumped(20, 35), 15, nil, false},
+		"the snapshot stands for it":   {jumped(20, 35), 30, nil, false},
+		"after the snapshot":           {jumped(20, 35), 36, []dumplog.ID{1, 2, 4}, true},
+	} {
+		m.WAL.Summary = c.log
+		got, known := votersAt(m, c.index)
+		if slices.Sort(got); known != c.known || known && !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v, want %v, %v", name, got, known, c.want, c.known)
+		}
+	}
+}
+
+func jumped(from, to uint64) dumplog.Summary {
+	return dumplog.Summary{FirstIndex: 5, LastIndex: 60, Jumps: []dumplog.Jump{{From: from, To: to}}}
+}
