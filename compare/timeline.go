@@ -42,6 +42,7 @@ func (c *collected) timeline() []timeline.Moment {
 			}
 		}
 		out = append(out, moments(m.Label(), rp.Members[i], i, rp.Events)...)
+		out = append(out, c.logMoments(m)...)
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Index < out[j].Index })
 	return out

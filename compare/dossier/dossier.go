@@ -98,7 +98,9 @@ func (d *Dossier) study(ctx context.Context, in *check.Input, r *compare.Report,
 
 // TimelineInput returns the data of a diagnosis for a timeline.
 func TimelineInput(in *check.Input, r *compare.Report) timeline.Input {
-	ti := timeline.Input{Members: in.Members, Replay: in.Replay, Marks: r.Timeline}
+	marks := slices.DeleteFunc(slices.Clone(r.Timeline),
+		func(m timeline.Moment) bool { return m.Kind == timeline.KindLog }) // they are notes, with their texts
+	ti := timeline.Input{Members: in.Members, Replay: in.Replay, Marks: marks}
 	if b := r.Verdict.FirstBreak; b != nil {
 		ti.Break = b.Index
 	}

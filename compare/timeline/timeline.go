@@ -113,8 +113,8 @@ type Life struct {
 type Moment struct {
 	Term  uint64 `json:"term,omitempty"`
 	Index uint64 `json:"index"`
-	// Kind is term, start, conf-change, compaction, alarm, auth, version, snapshot, auth-revision-jump, divergence or
-	// end.
+	// Kind is term, start, conf-change, compaction, alarm, auth, version, snapshot, auth-revision-jump, divergence, end
+	// or KindLog.
 	Kind string `json:"kind"`
 	// Members are the affected members; empty means the cluster.
 	Members []string `json:"members"`
@@ -124,6 +124,9 @@ type Moment struct {
 	// Objects are the Kubernetes objects that the entry of a divergence writes.
 	Objects []evidence.Object `json:"objects,omitempty"`
 }
+
+// KindLog is the kind of a moment that is a line of a server's own log.
+const KindLog = "log"
 
 // Event is an entry with its outcome on each member.
 type Event struct {
