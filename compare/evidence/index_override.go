@@ -17,7 +17,7 @@ func (m *Member) HasIndexOverride() bool { return m.indexOverride != 0 }
 func (m *Member) OverrideConsistentIndex(index uint64) {
 	m.indexOverride = index
 	name := m.NodeName
-	m.Membership = Membership{}
+	m.Membership, m.confApplied = Membership{}, 0
 	m.loadMembership()
 	m.NodeName = name
 	m.applied()

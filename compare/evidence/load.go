@@ -338,6 +338,7 @@ func (m *Member) applied() {
 			m.Commit = max(m.Commit, min(hs.Commit, max(m.WAL.Summary.LastIndex, m.newestSnapshotIndex())))
 		}
 	}
+	m.Commit = max(m.Commit, m.confApplied)
 	m.AppliedMin, m.AppliedMax = ci, ci
 	if !m.Version.Follows(release.IndexWithEveryEntry) || m.IndexFrozen() {
 		// A killed server may have applied more than its stored commit index.

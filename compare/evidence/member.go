@@ -43,8 +43,8 @@ type Member struct {
 	DB         *DB
 	Membership Membership
 	Version    Version
-	// Commit is the highest index that this source proves committed: the maximum of HardState.commit, consistent index
-	// and snapshots.
+	// Commit is the highest index that this source proves committed: the maximum of HardState.commit, consistent index,
+	// snapshots, and conf changes whose effect the database shows.
 	Commit uint64
 	// AppliedMin is the last entry certainly applied to the db (consistent index), AppliedMax the last that may be.
 	// They differ only up to 3.4, where entries without a key write do not move the consistent index. A backup has no
@@ -58,6 +58,8 @@ type Member struct {
 	snapRead bool
 	// digestsDone is true once Problems contains the files that could not be hashed.
 	settled bool
+	// confApplied is the last conf change above the stored commit index whose effect the database shows, 0 if none is.
+	confApplied uint64
 	// othersCommit is the highest commit index of all sources.
 	othersCommit uint64
 	// indexOverride replaces the stored consistent index; 0 means no override.

@@ -153,6 +153,10 @@ func (m *Member) membersFromRaft() {
 		c := &m.WAL.Conf[i]
 		c.Refused = false
 		if c.Index > commit {
+			m.confApplied = m.shownApplied(m.WAL.Conf[i:], &now)
+			commit = max(commit, m.confApplied)
+		}
+		if c.Index > commit {
 			break
 		}
 		if c.Index > from && !synced {
@@ -192,6 +196,33 @@ func (m *Member) baseConfState() uint64 {
 }
 
 // configuration is raft's configuration while conf changes are applied to it. Each change takes constant time.
+// shownApplied returns the index of the last of these conf changes whose effect the database shows, 0 if it shows none:
+// the server has applied it, so it is committed, though no HardState says so yet. now is the configuration before them.
+// Servers up to 3.4 write rows of members without moving the consistent index.
+func (m *Member) shownApplied(changes []ConfEntry, now *configuration) (index uint64) {
+	if m.DB == nil {
+		return 0
+	}
+	listed, gone := map[dumplog.ID]bool{}, map[dumplog.ID]bool{}
+	for i := range m.DB.Members {
+		listed[dumplog.ID(m.DB.Members[i].ID)] = true
+	}
+	for _, id := range m.DB.Removed {
+		gone[dumplog.ID(id)] = true
+	}
+	for i := range changes {
+		id, c := changes[i].Change.NodeID, &changes[i]
+		_, voter := now.voters.at[id]
+		_, learner := now.learners.at[id]
+		switch known := voter || learner; {
+		case !known && c.Change.Type != dumplog.ConfChangeRemoveNode && c.Change.Member != nil && listed[id],
+			known && c.Change.Type == dumplog.ConfChangeRemoveNode && gone[id]:
+			index = c.Index
+		}
+	}
+	return index
+}
+
 type configuration struct{ voters, learners, removed idList }
 
 func (c *configuration) apply(change dumplog.ConfChange) {
