@@ -138,6 +138,11 @@ func positionCases() []answered {
 			}},
 		{name: "log that ends with its commit index", of: sound("3.5"), starts: release.Yes,
 			change: func(f *evidence.Facts) { f.WAL.LastIndex = 90 }},
+		{name: "HardState that commits more than the databases show", of: sound("3.5"), starts: release.Yes,
+			mends: []string{"the server cuts the unfinished record"}, change: func(f *evidence.Facts) {
+				f.WAL.HardState.Commit = 95
+				f.WAL.Damage = []evidence.DamageFacts{logDamage(dumplog.DamageTornTail, dumplog.StartCuts, 92, 93, 93)}
+			}, forgot: &boot.Range{From: 93, To: 95}},
 		{name: "database that applied more than the log has", of: sound("3.5"), starts: release.Yes,
 			change: func(f *evidence.Facts) { f.Commit, *f.DB.ConsistentIndex = 101, 101 },
 			forgot: &boot.Range{From: 101, To: 101}},
