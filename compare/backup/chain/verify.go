@@ -198,13 +198,13 @@ func (v *verifier) delta(ctx context.Context, s *Snapshot) error {
 	v.r.Deltas = append(v.r.Deltas, d)
 	switch {
 	case bad != nil:
-		kind := Damaged
+		kind, is := Damaged, "is damaged"
 		var pe *fs.PathError
 		if errors.As(bad, &pe) {
-			kind = Unreadable
+			kind, is = Unreadable, "cannot be read"
 		}
 		v.fault(Fault{File: d.File, Kind: kind, First: s.Start, Last: s.Last,
-			Text: fmt.Sprintf("%s is damaged: %v", d.File, bad)})
+			Text: fmt.Sprintf("%s %s: %v", d.File, is, bad)})
 		v.broken = true
 	case d.Events == 0 || d.First != s.Start || d.Last != s.Last:
 		v.fault(Fault{File: d.File, Kind: Mismatch, First: s.Start, Last: s.Last,
