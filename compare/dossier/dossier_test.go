@@ -1,7 +1,9 @@
 package dossier_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -75,6 +78,34 @@ func TestDifferences(t *testing.T) {
 	}
 	if slices.Contains(d.Equal, "key") || !slices.Contains(d.Equal, "lease") {
 		t.Errorf("equal: %v", d.Equal)
+	}
+}
+
+// TestThen: what is done with a dossier is done while the sources are open, with the whole dossier, and after what the
+// diagnosis itself was asked to do; an error of either ends it.
+func TestThen(t *testing.T) {
+	var order []string
+	bad := errors.New("disk full")
+	o := dossier.Options{Then: func(_ context.Context, members []*evidence.Member, d *dossier.Dossier) error {
+		order = append(order, "then")
+		if _, err := members[0].DB.Handle.CurrentRev(); err != nil || d.Report == nil || d.Timeline == nil ||
+			len(d.Storage) != len(members) || d.Report.Verdict.Class != "healthy" {
+			t.Errorf("%v, %+v", err, d)
+		}
+		return bad
+	}}
+	o.Compare.Study = func(context.Context, *check.Input, *compare.Report) error {
+		order = append(order, "study")
+		return nil
+	}
+	where := []evidence.Spec{{Where: evidencetest.Incident(t, "m-healthy-3.6")}}
+	d, err := dossier.Collect(t.Context(), where, o)
+	if d != nil || !errors.Is(err, bad) || !slices.Equal(order, []string{"study", "then"}) {
+		t.Errorf("%+v, %v, %v", d, err, order)
+	}
+	order, o.Compare.Study = nil, func(context.Context, *check.Input, *compare.Report) error { return bad }
+	if _, err := dossier.Collect(t.Context(), where, o); !errors.Is(err, bad) || len(order) > 0 {
+		t.Errorf("%v, %v", err, order)
 	}
 }
 
