@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,10 +69,14 @@ func TestRoles(t *testing.T) {
 		{"learner after a removal", []evidence.ConfEntry{conf(5, add, 3), conf(12, remove, 3), conf(18, addLrn, 3)},
 			[]dumplog.ID{3}, nil, 3, "5-11 voter, 18-70 learner"},
 		{"removed, added before the log", []evidence.ConfEntry{conf(10, remove, 7)}, nil, nil, 7, "1-9 voter"},
+		{"learner first in the log, removed", []evidence.ConfEntry{conf(1, addLrn, 6), conf(9, remove, 6)}, nil, nil, 6,
+			"1-8 learner"},
 		{"there before the log", nil, nil, []dumplog.ID{9}, 9, "1-70 voter"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := member(append(start[:2:2], c.changes...), c.learners, append([]dumplog.ID{1, 2}, c.voters...)...)
+			changes := slices.Concat(start, c.changes)
+			slices.SortStableFunc(changes, func(a, b evidence.ConfEntry) int { return int(a.Index) - int(b.Index) })
+			m := member(changes, c.learners, append([]dumplog.ID{1, 2}, c.voters...)...)
 			b := &builder{in: Input{Members: []*evidence.Member{m}}, t: &Timeline{First: 1, Last: logEnd},
 				names: names([]*evidence.Member{m})}
 			b.history()
