@@ -4,11 +4,13 @@ package locate_test
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/objects/objectstest"
 )
 
@@ -40,6 +42,20 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", it.Label, len(got), packing)
 		}
 	}
+	write(t, filepath.Join(dir, "chains", "v2", "Incr-00000006-00000007-1700000009"), []byte("delta"))
+	scratch := t.TempDir()
+	chained, err := locate.Find(t.Context(), []evidence.Spec{{Where: bucket.URL("chains")}},
+		locate.Options{Scratch: scratch})
+	ok(t, err)
+	c := chained.Items[0].Chain
+	if c == nil || len(c.Deltas) != 1 || filepath.Dir(c.Deltas[0].Path) != filepath.Dir(c.Full.Path) ||
+		!bytes.Equal(read(t, c.Full.Path), b) || string(read(t, c.Deltas[0].Path)) != "delta" {
+		t.Errorf("a chain: %+v", c)
+	}
+	ok(t, chained.Close())
+	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
+		t.Errorf("left in scratch: %v, %v", left, err)
+	}
 	if f := find(t, locate.Options{Scratch: t.TempDir()}, bucket.URL("chains")); len(f.Items) != 1 ||
 		f.Items[0].Chain == nil {
 		t.Errorf("a chain: %+v, skipped %v", f.Items, f.Skipped)
@@ -51,6 +67,13 @@ func TestObjects(t *testing.T) {
 	if f := find(t, locate.Options{}, bucket.URL("missing")); len(f.Items) != 1 || f.Items[0].Err == nil {
 		t.Errorf("nothing there: %+v", f.Items)
 	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	ok(t, err)
+	return b
 }
 
 // TestShards wants each backup in exactly one shard, a series whole when its newest is asked for, and no error for a
