@@ -34,6 +34,11 @@ func altered(t *testing.T, path string, change func(*bbolt.Tx) error) string {
 	return out
 }
 
+// lost removes the record of a revision.
+func lost(main uint64) func(*bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(rev(main)) }
+}
+
 // TestLostKeyIsDamage: a record that the backup's own revision must hold and that it lacks is damage of the backup,
 // whether or not either has compacted what lies around it. What was written after the backup is not.
 func TestLostKeyIsDamage(t *testing.T) {
@@ -43,9 +48,6 @@ func TestLostKeyIsDamage(t *testing.T) {
 	s.WriteDB(t, old)
 	s.Entries = 80
 	s.WriteDB(t, now)
-	lost := func(main uint64) func(*bbolt.Tx) error {
-		return func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(rev(main)) }
-	}
 	compacted, compactedNow := evidencetest.Copy(t, old), evidencetest.Copy(t, now)
 	compactTo(t, compacted, 58, 50)
 	compactTo(t, compactedNow, 58, 50)
