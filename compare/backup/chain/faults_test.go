@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain/chaintest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
@@ -278,5 +279,22 @@ func TestNewestOfChain(t *testing.T) {
 	none := chain.Snapshot{Path: filepath.Join(t.TempDir(), "none")}
 	if _, err := none.Open(); err == nil {
 		t.Error("a file that is not there opens")
+	}
+}
+
+// TestLongFull: a delta is compared with a full snapshot of many records to its end.
+func TestLongFull(t *testing.T) {
+	s := clustertest.Synth{Members: 1, Entries: 4200, Keys: 10, Value: 16}
+	full := filepath.Join(t.TempDir(), "full.db")
+	s.WriteDB(t, full)
+	base := revision(t, full)
+	_, now := databases(t)
+	c := &chaintest.Chain{TB: t, Dir: t.TempDir()}
+	c.Full(full, base)
+	e := chaintest.Events(t, now, 2, 2)[0]
+	e.Type, e.Kv.Key, e.Kv.ModRevision, e.Kv.CreateRevision, e.Kv.Version = 0, []byte("/none"), base+1, 5, 2
+	c.Delta([]*clientv3.Event{e})
+	if r := verify(t, c.Dir); len(r.Faults) != 1 || !strings.Contains(r.Faults[0].Text, "the snapshot has no such key") {
+		t.Errorf("%+v", r)
 	}
 }
