@@ -1,0 +1,156 @@
+package evidence_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+// runningMember answers what sources ask of a running member. Each answer to Status says that one more entry is
+// applied, up to committed.
+type runningMember struct {
+	pb.UnimplementedClusterServer
+	pb.UnimplementedMaintenanceServer
+	id, committed uint64
+	applied       atomic.Uint64
+	version       string
+	db            []byte
+	list          []*pb.Member
+	// begunAt is what was applied when the snapshot began.
+	begunAt atomic.Uint64
+}
+
+func (r *runningMember) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+	return &pb.MemberListResponse{Header: &pb.ResponseHeader{MemberId: r.id}, Members: r.list}, nil
+}
+
+func (r *runningMember) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
+	applied := r.applied.Load()
+	if applied < r.committed {
+		r.applied.Add(1)
+	}
+	return &pb.StatusResponse{Header: &pb.ResponseHeader{MemberId: r.id, ClusterId: 0xc1}, Version: r.version,
+		RaftIndex: r.committed, RaftAppliedIndex: applied}, nil
+}
+
+func (r *runningMember) Snapshot(_ *pb.SnapshotRequest, s pb.Maintenance_SnapshotServer) error {
+	r.begunAt.Store(r.applied.Load())
+	return s.Send(&pb.SnapshotResponse{Blob: r.db, Version: r.version})
+}
+
+// serve starts a member on loopback and returns its client URL.
+func (r *runningMember) serve(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	pb.RegisterClusterServer(s, r)
+	pb.RegisterMaintenanceServer(s, r)
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(s.Stop)
+	return "http://" + l.Addr().String()
+}
+
+// storedAt is a database with that consistent index.
+func storedAt(t *testing.T, index uint64) []byte {
+	t.Helper()
+	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+	h.Row("meta", "storageVersion", "3.6.0")
+	b, err := os.ReadFile(filepath.Join(h.Close(index, 2), "member", "snap", "db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestSnapshotsBeginTogether: the snapshots of running members begin when all have applied what the first of them had
+// when it was asked, so that members of one cluster are compared at one index.
+func TestSnapshotsBeginTogether(t *testing.T) {
+	ahead := &runningMember{id: 1, committed: 60, version: "3.6.0", db: storedAt(t, 58)}
+	late := &runningMember{id: 2, committed: 60, version: "3.6.0", db: storedAt(t, 60)}
+	ahead.applied.Store(60)
+	late.applied.Store(55)
+	s := open(t, evidence.Spec{Name: "ahead", Where: ahead.serve(t)}, evidence.Spec{Name: "late", Where: late.serve(t)})
+	if begun := late.begunAt.Load(); begun != 60 {
+		t.Errorf("a snapshot began at entry %d, before its member had applied entry 60", begun)
+	}
+	for _, m := range s.Members {
+		if m.Source.Kind != evidence.KindEndpoint || m.AppliedMin != 60 || m.AppliedMax != 60 || m.Commit != 60 ||
+			m.MayHoldMore() {
+			t.Errorf("%s is a %s that applied %d to %d, committed %d, may hold more: %v", m.Label(), m.Source.Kind,
+				m.AppliedMin, m.AppliedMax, m.Commit, m.MayHoldMore())
+		}
+	}
+}
+
+// TestSnapshotOfABusyOldMember: a server of 3.4 that goes on to apply entries does not say at which index its snapshot
+// was taken.
+func TestSnapshotOfABusyOldMember(t *testing.T) {
+	busy := &runningMember{id: 1, committed: 1000, version: "3.4.23", db: storedAt(t, 40)}
+	busy.applied.Store(50)
+	m := open(t, evidence.Spec{Where: busy.serve(t)}).Members[0]
+	if !m.MayHoldMore() || m.AppliedMin != 40 || m.AppliedMax != 1000 {
+		t.Errorf("applied %d to %d, may hold more: %v", m.AppliedMin, m.AppliedMax, m.MayHoldMore())
+	}
+}
+
+// TestMembersOfACluster: the first endpoint that answers lists the members. It keeps the URL by which it was reached,
+// and a member that has never started has none.
+func TestMembersOfACluster(t *testing.T) {
+	m := &runningMember{id: 1, list: []*pb.Member{{ID: 1, Name: "node1", ClientURLs: []string{"http://inside:2379"}},
+		{ID: 2, Name: "node2", ClientURLs: []string{"http://two:2379", "http://more:2379"}}, {ID: 3}}}
+	where := m.serve(t)
+	access := evidence.Access{DialTimeout: 2 * time.Second}
+	list, err := access.Members(t.Context(), []string{"http://", where})
+	want := []evidence.ListedMember{{Name: "node1", URL: where}, {Name: "node2", URL: "http://two:2379"}, {}}
+	if err != nil || len(list) != 3 || list[0] != want[0] || list[1] != want[1] || list[2] != want[2] {
+		t.Errorf("%v, %v, want %v", list, err, want)
+	}
+	var bad *evidence.SourceError
+	if list, err := access.Members(t.Context(), []string{"http://", "/a/path"}); !errors.As(err, &bad) || list != nil {
+		t.Errorf("no endpoint answers: %v, %v", list, err)
+	}
+}
+
+// TestGet: a page of an endpoint is read up to the limit, and every other answer is an error.
+func TestGet(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/version" {
+			http.Error(w, "no such page", http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write([]byte("0123456789"))
+	}))
+	defer s.Close()
+	var access evidence.Access
+	for limit, want := range map[int64]string{4: "0123", 100: "0123456789"} {
+		if b, err := access.Get(t.Context(), s.URL+"/below", "/version", limit); err != nil || string(b) != want {
+			t.Errorf("%q, %v, want %q", b, err, want)
+		}
+	}
+	for _, c := range [][2]string{{s.URL, "/metrics"}, {"http://127.0.0.1:1", "/version"}, {"127.0.0.1:1", "/version"},
+		{"http://", "/version"}} {
+		if b, err := access.Get(t.Context(), c[0], c[1], 100); err == nil {
+			t.Errorf("%s%s: %q", c[0], c[1], b)
+		}
+	}
+	wrong := evidence.Access{User: "root"}
+	if _, err := wrong.Get(t.Context(), s.URL, "/version", 100); err == nil {
+		t.Error("a user without a password was accepted")
+	}
+}
