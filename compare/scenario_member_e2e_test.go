@@ -62,7 +62,7 @@ var memberSteps = map[string]scenarioStep{
 		}
 		before := written()
 		s.c.StartProcess(i)
-		for end := time.Now().Add(20 * time.Second); !written().After(before); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(clustertest.Patience); !written().After(before); time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
 				s.Fatal("the member writes nothing")
 			}

@@ -2,20 +2,40 @@ package clustertest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
-// Client returns a client of member i alone, closed when the test ends. It uses the credentials of Login.
+// Client returns a client of member i alone, closed when the test ends. It uses the credentials of Login. A login is a
+// proposal and hashes a password, which a loaded machine can delay for longer than one attempt; Client repeats it
+// until Patience.
 func (c *Cluster) Client(i int) *clientv3.Client {
 	c.t.Helper()
-	cli, err := c.dial(i)
-	if err != nil {
-		c.t.Fatalf("client of %s: %v", c.Name(i), err)
-	}
+	var cli *clientv3.Client
+	c.WaitUntil("a client of "+c.Name(i)+" is logged in", func(context.Context) (err error) {
+		cli, err = c.dial(i)
+		if err != nil && !isLoginLate(err) {
+			c.t.Fatalf("client of %s: %v", c.Name(i), err)
+		}
+		return err
+	})
 	return cli
+}
+
+// isLoginLate reports whether err is only about time: another attempt can succeed. A server's own timeout and a member
+// without a leader are Unavailable.
+func isLoginLate(err error) bool {
+	code := status.Code(err)
+	var e interface{ Code() codes.Code } // the client's form of a server's error
+	if errors.As(err, &e) {
+		code = e.Code()
+	}
+	return errors.Is(err, context.DeadlineExceeded) || code == codes.DeadlineExceeded || code == codes.Unavailable
 }
 
 func (c *Cluster) dial(i int) (*clientv3.Client, error) {
