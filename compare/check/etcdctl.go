@@ -66,10 +66,15 @@ func certificates(url string) shell.Command {
 
 // Reachable fills in the endpoints of a finding's remedies: those of the cluster of the members that it names.
 func (ss Sources) Reachable(f *Finding) {
-	cluster := slices.DeleteFunc(slices.Clone(ss), func(m *evidence.Member) bool {
-		named := ss.labelled(f.Members)
-		return len(named) > 0 && m.ClusterID != named[0].ClusterID
-	})
+	if len(f.Remedy) == 0 {
+		return
+	}
+	cluster := ss
+	if named := ss.labelled(f.Members); len(named) > 0 {
+		cluster = slices.DeleteFunc(slices.Clone(ss), func(m *evidence.Member) bool {
+			return m.ClusterID != named[0].ClusterID
+		})
+	}
 	for i := range f.Remedy {
 		f.Remedy[i].Command = cluster.AtEndpoint(f.Remedy[i].Command)
 	}
@@ -77,7 +82,9 @@ func (ss Sources) Reachable(f *Finding) {
 
 // labelled returns the members with these labels.
 func (ss Sources) labelled(labels []string) Sources {
-	return slices.DeleteFunc(slices.Clone(ss), func(m *evidence.Member) bool {
-		return !slices.Contains(labels, m.Label())
-	})
+	wanted := make(map[string]bool, len(labels))
+	for _, l := range labels {
+		wanted[l] = true
+	}
+	return slices.DeleteFunc(slices.Clone(ss), func(m *evidence.Member) bool { return !wanted[m.Label()] })
 }
