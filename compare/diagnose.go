@@ -86,6 +86,7 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 		return nil, err
 	}
 	r := c.report()
+	r.InputsUnchanged = true // unless a source is found to have changed, here or by Look
 	if err := ctx.Err(); err != nil {
 		return nil, err // checks that were ended say nothing
 	}
@@ -102,8 +103,8 @@ func Diagnose(ctx context.Context, specs []evidence.Spec, o Options) (*Report, e
 			return nil, err
 		}
 	}
-	err = set.Unchanged(ctx)
-	if r.InputsUnchanged = err == nil; err != nil {
+	if err := set.Unchanged(ctx); err != nil {
+		r.InputsUnchanged = false
 		r.noteChanged(err)
 	}
 	return r, nil

@@ -160,6 +160,7 @@ func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Optio
 		}
 	}
 	if err := set.Unchanged(ctx); err != nil && ctx.Err() == nil {
+		r.InputsUnchanged = false
 		for i := range doc.Compared {
 			if c := &doc.Compared[i]; c.SameHistory == check.Violated || c.Counted {
 				c.SameHistory, c.Reason = check.NotChecked, "a source changed while it was read: "+err.Error()

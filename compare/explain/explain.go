@@ -61,6 +61,8 @@ type On struct {
 	Rules []RuleOn `json:"rules"`
 	// Shown says whether the sources show any of the topics.
 	Shown bool `json:"shown"`
+	// InputsUnchanged is true if no source changed while it was read.
+	InputsUnchanged bool `json:"inputsUnchanged"`
 }
 
 // RuleOn is the result of one rule of preflight for one source.
@@ -131,7 +133,7 @@ func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options)
 	}
 	w := wanted(topics)
 	on := &On{Sources: r.Sources, Verdict: r.Verdict, Checks: []compare.CheckOutcome{}, Findings: []check.Finding{},
-		Causes: []compare.Cause{}, Rules: []RuleOn{}}
+		Causes: []compare.Cause{}, Rules: []RuleOn{}, InputsUnchanged: r.InputsUnchanged}
 	for _, c := range r.Causes {
 		if slices.Contains(w.Causes, string(c.ID)) {
 			on.Causes, on.Shown = append(on.Causes, c), true
@@ -189,6 +191,7 @@ func (on *On) preflight(ctx context.Context, rules []string, specs []evidence.Sp
 		if err != nil {
 			return err
 		}
+		on.InputsUnchanged = on.InputsUnchanged && res.InputsUnchanged
 		for _, x := range res.Rules {
 			if slices.Contains(rules, x.Rule) {
 				on.Rules = append(on.Rules, RuleOn{Source: res.Source.Name, To: res.To, Outcome: x})

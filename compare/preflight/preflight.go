@@ -109,7 +109,7 @@ type Result struct {
 	// From is the minor version that wrote the dir, "" if unknown. To is the requested version.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Boots is unknown if a rule could not be checked.
+	// Boots is unknown if a rule could not be checked, or if the dir changed while it was read.
 	Boots release.Answer `json:"boots"`
 	// Stops is the rule at which the server stops, "" if it boots or if that is unknown.
 	Stops string    `json:"stops,omitempty"`
@@ -155,8 +155,14 @@ func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Resul
 		r.Source.Files, r.Source.Bytes, r.Source.SHA256 = len(man.Files), man.Bytes, man.Digest()
 	}
 	r.judge(d)
+	err = set.Unchanged(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if r.InputsUnchanged = err == nil; !r.InputsUnchanged {
+		r.Boots, r.Stops = release.Unknown, "" // the rules read files of different moments
+	}
 	r.Ready = append(r.Ready, d.ready(r)...)
-	r.InputsUnchanged = set.Unchanged(ctx) == nil
 	return r, nil
 }
 

@@ -64,6 +64,8 @@ type CloneOptions struct {
 	Edits []Edit
 	// Progress, if set, is called with the bytes copied and their total.
 	Progress func(done, total int64)
+	// Ready, if set, is asked before the dirs get their names: an error leaves nothing.
+	Ready func(context.Context) error
 }
 
 // Clone writes new data dirs for all targets below dst, which must not exist. Each has the best member's database.
@@ -81,7 +83,8 @@ func Clone(ctx context.Context, best *evidence.Member, targets []Target, dst str
 	for i := range targets {
 		set[i] = NamedDir{targets[i].Name, plan.dirs[i]}
 	}
-	res, err := WriteSet(ctx, dst, set, best.Source.Parts().DB, slices.Concat(plan.edits, o.Edits), o.Progress)
+	res, err := WriteSet(ctx, dst, set, best.Source.Parts().DB, slices.Concat(plan.edits, o.Edits), o.Progress,
+		o.Ready)
 	if err != nil {
 		return Result{}, fmt.Errorf("cloning %s: %w", best.Label(), err)
 	}

@@ -16,9 +16,9 @@ type NamedDir struct {
 
 // WriteSet creates the folder dst with one data dir per member. All have the same database: the one at src with the
 // edits. They get their names together, when all are complete and synced. moved, if set, is called with the bytes
-// copied and their total.
+// copied and their total. ready, if set, is asked before the names are given: an error leaves nothing.
 func WriteSet(ctx context.Context, dst string, set []NamedDir, src string, edits []Edit,
-	moved func(done, total int64)) (Result, error) {
+	moved func(done, total int64), ready func(context.Context) error) (Result, error) {
 	fi, err := os.Stat(src)
 	if err != nil {
 		return Result{}, err
@@ -56,6 +56,11 @@ func WriteSet(ctx context.Context, dst string, set []NamedDir, src string, edits
 		res.Dirs, res.Bytes = append(res.Dirs, w), res.Bytes+w.Bytes
 		// The databases are equal, so the edited one is copied.
 		src, edits = filepath.Join(root, "member", "snap", "db"), nil
+	}
+	if ready != nil {
+		if err := ready(ctx); err != nil {
+			return Result{}, err
+		}
 	}
 	return res, p.commit()
 }

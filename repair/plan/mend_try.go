@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,7 +60,7 @@ func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, scr
 		}
 		out = append(out, m.member(ctx, f))
 	}
-	return out, ctx.Err()
+	return out, errors.Join(ctx.Err(), set.Unchanged(ctx))
 }
 
 // mendable leaves out members that were wiped or rolled back: their files are sound, so nothing in them can be mended.

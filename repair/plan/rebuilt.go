@@ -84,7 +84,7 @@ func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, s
 			best, x.Continues = x, behind != ""
 		}
 	}
-	return best, nil
+	return best, set.Unchanged(ctx)
 }
 
 // givesUpLogged reports whether a plan would give up entries which the best member lacks, though logs hold them. A plan

@@ -118,6 +118,11 @@ func (c *CaughtUp) run(ctx context.Context, o *CatchUpOptions) error {
 	for _, f := range set.Failed {
 		return f.Err
 	}
+	return errors.Join(c.from(ctx, o, src, set), set.Unchanged(ctx))
+}
+
+// from reads the opened source, the first of the set, with the logs of the other members.
+func (c *CaughtUp) from(ctx context.Context, o *CatchUpOptions, src evidence.Spec, set *evidence.Set) error {
 	m := set.Members[0]
 	if !m.HasLog() || !m.HasDB() {
 		return nil

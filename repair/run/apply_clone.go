@@ -128,7 +128,7 @@ func (s *session) makeClones(ctx context.Context, mode plan.Mode, out string, se
 	}
 	// Entries that are committed after the best database were acknowledged: the clones execute them as the member would
 	// have.
-	o := datadir.CloneOptions{KeepTail: true}
+	o := datadir.CloneOptions{KeepTail: true, Ready: set.Unchanged}
 	for _, m := range set.Members {
 		o.Commit = max(o.Commit, m.Commit)
 	}

@@ -206,7 +206,7 @@ func reportCode(r *compare.Report, f failOn) int {
 			return ExitFindings
 		}
 	}
-	if r.Verdict.Health == check.HealthUnknown {
+	if r.Verdict.Health == check.HealthUnknown || !r.InputsUnchanged {
 		return ExitInconclusive
 	}
 	for i := range r.Sources {

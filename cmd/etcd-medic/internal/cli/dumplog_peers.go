@@ -49,7 +49,7 @@ func (o *dumpLogOptions) askPeers(ctx context.Context, m *evidence.Member) (comm
 		known.commit = max(known.commit, agrees)
 		known.peers = append(known.peers, render.LogPeer{Name: p.Label(), Commit: p.Commit, Agrees: agrees})
 	}
-	return known, nil
+	return known, set.Unchanged(ctx)
 }
 
 // agreement returns the highest index up to limit at which two logs have the same entry, by term and index. By raft's

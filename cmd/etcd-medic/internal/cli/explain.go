@@ -117,12 +117,18 @@ func runExplain(ctx context.Context, o *explainOptions) error {
 	return result(o.explainCode(a))
 }
 
-// explainCode returns the exit code: an explanation is not a finding, and an unusable source leaves the answer open.
+// explainCode returns the exit code: an explanation is not a finding. A source that cannot be used, or
+// that changed while it was read, leaves the answer open.
 func (o *explainOptions) explainCode(a *explain.Answer) int {
 	if a.On == nil {
 		return ExitDone
 	}
 	o.io.unusable(a.On.Sources)
+	if !a.On.InputsUnchanged {
+		o.io.warnf("a source changed while it was read: nothing that is shown of it can be trusted; copy the stopped " +
+			"member's data dir and run again")
+		return ExitInconclusive
+	}
 	for i := range a.On.Sources {
 		if a.On.Sources[i].Error != "" {
 			return ExitInconclusive

@@ -209,7 +209,7 @@ func (o *nodeRunOptions) copies(ctx context.Context, scratch string) (*copies.Cl
 	if err := c.Make(ctx, filepath.Join(scratch, "data"), o.progress); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return c, set.Unchanged(ctx)
 }
 
 // start starts the members and waits for them.

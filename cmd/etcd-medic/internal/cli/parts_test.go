@@ -89,7 +89,7 @@ func (c partCase) takeAway(t *testing.T, dir string) {
 }
 
 // everyCommand is every command that reads sources; %s stands for the member that lacks something, DB for its database,
-// ALL for all members.
+// ALL for all members, OTHER for another member.
 // The last argument of those that write is a path in OUT.
 var everyCommand = []string{
 	"diagnose ALL -w json", "diagnose ALL --timeline", "diagnose %s", "inspect %s -w json", "compare ALL -w json",
@@ -97,10 +97,52 @@ var everyCommand = []string{
 	"repair plan ALL -o OUT/plan.json", "preflight %s --to 3.6 -w json", "verify DB -w json", "explain W04 ALL",
 	"dumplog %s -w jsonl", "dumplog %s --raw", "dumplog %s --stats", "dumplog %s --lives", "dumplog %s --snaps",
 	"dumpdb %s -w jsonl", "dumpdb %s key", "dumpdb %s --hashkv", "dumpdb %s --salvage", "dumpdb %s --pages",
-	"extract %s -o OUT/keys.jsonl", "rebuild --log %s --to index=20 -o OUT/rebuilt.db",
+	"dumpdb %s --free", "dumpdb %s --kube", "inspect %s --full", "verify DB --against OTHER -w json",
+	"verify DB --against %s -w json", "explain P01 %s",
+	"report ALL -o OUT/page.html", "report ALL -o OUT/issue.md", "report ALL -o OUT/all.json",
+	"bundle ALL -o OUT/bundle.tar.zst", "bundle ALL --keys clear --list",
+	"compare %s OTHER --as-script", "dumplog OTHER --peer %s",
+	"extract %s -o OUT/keys.jsonl", "extract %s --format backup -o OUT/backup.db",
+	"rebuild --log %s --to index=20 -o OUT/rebuilt.db", "rebuild --base %s --log OTHER --to last -o OUT/based.db",
 	"restore %s --initial-cluster a=http://127.0.0.1:2380 -o OUT/restored",
-	"repair wal %s -o OUT/wal", "repair db %s --rebuild -o OUT/db",
+	"restore DB --surviving OTHER --initial-cluster a=http://127.0.0.1:2380 --accept-unproven-content -o OUT/surviving",
+	"collect --no-client --data-dir %s -o OUT/copy.tar.zst",
+	"repair wal %s -o OUT/wal", "repair wal %s --with OTHER -o OUT/wal2", "repair db %s --rebuild -o OUT/db",
+	"repair db %s --previous-meta -o OUT/db2",
 	"repair meta %s --set-consistent-index 5 -o OUT/meta",
+}
+
+// run runs a command on the set in the folder in, and gives it a new folder for what it writes.
+func (c partCase) run(t *testing.T, command, in, out string) (code int, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	members, err := filepath.Glob(filepath.Join(in, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(out, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	other := members[0]
+	if len(members) > 1 && filepath.Base(other) == c.member {
+		other = members[1]
+	}
+	var args []string
+	for a := range strings.FieldsSeq(command) {
+		switch a {
+		case "ALL":
+			args = append(args, members...)
+		case "DB":
+			args = append(args, filepath.Join(in, c.member, "member", "snap", "db"))
+		case "OTHER":
+			args = append(args, other)
+		case "%s":
+			args = append(args, filepath.Join(in, c.member))
+		default:
+			args = append(args, strings.ReplaceAll(a, "OUT", out))
+		}
+	}
+	s, stdout, stderr := streams(nil)
+	return Main(t.Context(), args, s), stdout, stderr
 }
 
 // runWithout runs commands on the incident without the part and holds every end against the rules.
@@ -113,30 +155,8 @@ func runWithout(t *testing.T, c partCase, commands []string) {
 	if c.part != "" {
 		c.takeAway(t, in)
 	}
-	members, err := filepath.Glob(filepath.Join(in, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i, command := range commands {
-		out := filepath.Join(dir, fmt.Sprintf("out%d", i))
-		if err := os.Mkdir(out, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		var args []string
-		for a := range strings.FieldsSeq(command) {
-			switch a {
-			case "ALL":
-				args = append(args, members...)
-			case "DB":
-				args = append(args, filepath.Join(in, c.member, "member", "snap", "db"))
-			case "%s":
-				args = append(args, filepath.Join(in, c.member))
-			default:
-				args = append(args, strings.ReplaceAll(a, "OUT", out))
-			}
-		}
-		s, stdout, stderr := streams(nil)
-		code := Main(t.Context(), args, s)
+		code, stdout, stderr := c.run(t, command, in, filepath.Join(dir, fmt.Sprintf("out%d", i)))
 		if code < ExitDone || code > ExitUnfinished || code == ExitUsage &&
 			(c.part == "" || !aboutSource(stderr.String())) {
 			t.Errorf("%s: exit code %d: %.300s", command, code, stderr)

@@ -172,10 +172,6 @@ func runRestore(ctx context.Context, o *restoreOptions) error {
 	if err != nil && !errors.As(err, &bad) {
 		return err
 	}
-	if !r.InputsUnchanged {
-		o.io.warnf("%s changed while it was read: the new data dirs may hold files of different moments; restore "+
-			"from a copy", o.specs[0].Where)
-	}
 	if err := render.Document(o.io.Out, o.format, r, restoreSheet(r, o.out), o.renderOptions()); err != nil {
 		return err
 	}
