@@ -39,7 +39,7 @@ func bring(t *testing.T, incident string, server node.Server, iso node.Isolation
 		t.Fatal(err)
 	}
 	s := newSandbox(t, node.Options{Server: server, Isolation: iso, Auth: true, KnownPeers: c.Peers})
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), clustertest.Patience)
 	defer cancel()
 	var ms []*node.Member
 	for _, m := range c.Members {
@@ -95,7 +95,7 @@ func TestE2ELines(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), clustertest.Patience)
 				defer cancel()
 				for _, m := range ms {
 					cl, err := m.Client()

@@ -168,7 +168,7 @@ func (r *rig) certificates() {
 
 func (r *rig) pem(name string) string { return r.ca.File(name) }
 
-// client returns a client of one member; user "" does not log in.
+// client returns a client of one member; user "" does not log in. A login is a proposal that a loaded machine can delay.
 func (r *rig) client(i int, user string) *clientv3.Client {
 	r.t.Helper()
 	cfg := clientv3.Config{Endpoints: []string{r.clients[i]}, DialTimeout: 10 * time.Second, Logger: zap.NewNop(),
@@ -176,8 +176,11 @@ func (r *rig) client(i int, user string) *clientv3.Client {
 	if user != "" {
 		cfg.Username, cfg.Password = user, r.secret
 	}
-	c, err := clientv3.New(cfg)
-	must(r.t, err)
+	var c *clientv3.Client
+	r.eventually("a client of "+r.names[i]+" is logged in", func(context.Context) (err error) {
+		c, err = clientv3.New(cfg)
+		return err
+	})
 	r.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -198,7 +201,7 @@ func (r *rig) serving() {
 
 func (r *rig) eventually(what string, f func(ctx context.Context) error) {
 	r.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(clustertest.Patience); ; time.Sleep(50 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
 		err := f(ctx)
 		cancel()

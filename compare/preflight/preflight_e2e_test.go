@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -153,7 +152,7 @@ func start(t *testing.T, c *clustertest.Cluster, dir, version string) (string, b
 			t.Error(err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), clustertest.Patience)
 	defer cancel()
 	m, err := box.Start(ctx, node.MemberConfig{Name: "node1", DataDir: dir, PeerURLs: []string{c.PeerURL(0)},
 		ClientURLs: []string{c.Endpoint(0)}, InitialCluster: "node1=" + c.PeerURL(0)})

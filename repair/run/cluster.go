@@ -75,7 +75,17 @@ func (cl *cluster) ask(ctx context.Context, m *plan.Member,
 	if err != nil {
 		return err
 	}
-	return f(ctx, c)
+	return cl.tokenChecked(m, f(ctx, c))
+}
+
+// tokenChecked forgets the client of m when its token is refused, and marks the error as worth another try. A token can
+// be valid for only a few seconds, and the client of a learner cannot renew its own.
+func (cl *cluster) tokenChecked(m *plan.Member, err error) error {
+	if !sameError(err, rpctypes.ErrInvalidAuthToken) && !sameError(err, rpctypes.ErrAuthOldRevision) {
+		return err
+	}
+	cl.host.forget(m)
+	return notYet{err}
 }
 
 func (cl *cluster) status(ctx context.Context, m *plan.Member) (*clientv3.StatusResponse, error) {
@@ -83,7 +93,8 @@ func (cl *cluster) status(ctx context.Context, m *plan.Member) (*clientv3.Status
 	if err != nil {
 		return nil, err
 	}
-	return c.Status(ctx, endpoint)
+	st, err := c.Status(ctx, endpoint)
+	return st, cl.tokenChecked(m, err)
 }
 
 // queryMember is the member that is asked about the cluster: the best one, or a voter if that is a learner, which

@@ -39,6 +39,9 @@ type fakeCluster struct {
 	// snapshots are the members that were read whole; fragile is one that ends when that is done.
 	snapshots []string
 	fragile   uint64
+	// expired are the members whose clients hold a token that has run out; forgot are those whose client was closed.
+	expired map[uint64]bool
+	forgot  []string
 	// version is what all servers run, "" when they do not say it.
 	version string
 }
@@ -197,6 +200,13 @@ func (c *fakeCluster) client(m *plan.Member) (*clientv3.Client, string, error) {
 	return cli, m.Name, nil
 }
 
+func (c *fakeCluster) forget(m *plan.Member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.expired, c.id(m))
+	c.forgot = append(c.forgot, m.Name)
+}
+
 // fakeClient asks one member.
 type fakeClient struct {
 	c  *fakeCluster
@@ -213,6 +223,9 @@ func (f fakeClient) asks(ctx context.Context, linear bool, use func() error) err
 		up, decides := f.c.up[f.id], f.c.decides()
 		if up && (decides || !linear) {
 			defer f.c.mu.Unlock()
+			if f.c.expired[f.id] {
+				return rpctypes.ErrInvalidAuthToken
+			}
 			return use()
 		}
 		f.c.mu.Unlock()

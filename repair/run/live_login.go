@@ -105,7 +105,7 @@ func (f *field) borrow(endpoint string) (*loggedIn, error) {
 	return &loggedIn{c: c, until: time.Now().Add(borrowed)}, nil
 }
 
-// notYet marks an error of a member that has not caught up: trying again helps.
+// notYet marks an error of a member that has not caught up, or that refused a token: trying again helps.
 type notYet struct{ err error }
 
 // Error returns the message of the marked error.

@@ -16,6 +16,8 @@ import (
 type host interface {
 	// client returns a client of one member alone and its endpoint; it is kept until the host closes.
 	client(m *plan.Member) (*clientv3.Client, string, error)
+	// forget closes the client of a member: the next one logs in again.
+	forget(m *plan.Member)
 	// running reports whether the member serves, as far as the host knows; down, whether its process has certainly
 	// ended. A process that hangs is neither.
 	running(ctx context.Context, m *plan.Member) bool

@@ -76,6 +76,16 @@ func (s *stage) client(m *plan.Member) (*clientv3.Client, string, error) {
 	return c, p.Endpoint(), nil
 }
 
+func (s *stage) forget(m *plan.Member) {
+	p := s.newest(m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.clients[p]; c != nil {
+		_ = c.Close()
+		delete(s.clients, p)
+	}
+}
+
 // ended says why a member does not run.
 func (s *stage) ended(m *plan.Member) error {
 	p := s.newest(m)
