@@ -108,7 +108,7 @@ func (mb *Membership) confStateDiffers(m, o *evidence.Member) *Finding {
 	if sameConfState(cs, o.DB.Meta.ConfState) {
 		return nil
 	}
-	return &Finding{Kind: KindConfStateDiffers, Severity: Error, Class: ClassMembership,
+	f := &Finding{Kind: KindConfStateDiffers, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
 		Title: m.Label() + ": meta/confState is not raft's configuration",
 		Explanation: fmt.Sprintf("%s has applied the same conf changes and stores another one, which is raft's. The row was "+
@@ -118,6 +118,13 @@ func (mb *Membership) confStateDiffers(m, o *evidence.Member) *Finding {
 			Field: "confState", Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
 			Expected: fmt.Sprintf("voters %v learners %v", o.Membership.Voters, o.Membership.Learners),
 			Show:     showDB(m, "meta")}}}
+	if beforeReceived(m, cs) {
+		f.Severity, f.Class = Warning, ""
+		f.Title = m.Label() + ": meta/confState is older than raft's configuration"
+		f.Explanation = "it is what the member had before it received a snapshot: a start stores again what it replays, and " +
+			"the snapshot came before the next commit. The next conf change mends it; 3.7 and later count votes by it"
+	}
+	return f
 }
 
 func sameConfState(a, b *dumpdb.ConfState) bool {
@@ -130,8 +137,25 @@ func sameConfState(a, b *dumpdb.ConfState) bool {
 // wasConfigured reports whether the configuration was that of raft after some conf change in a log that holds all of
 // them.
 func wasConfigured(m *evidence.Member, cs *dumpdb.ConfState) bool {
-	learner := map[dumplog.ID]bool{} // by member
-	for _, c := range m.WAL.Conf {
+	return comesUp(map[dumplog.ID]bool{}, m.WAL.Conf, cs)
+}
+
+// comesUp reports whether a configuration results from one of the changes. learner says of each member at first whether
+// it is one.
+func comesUp(learner map[dumplog.ID]bool, changes []evidence.ConfEntry, cs *dumpdb.ConfState) bool {
+	holds := func(ids []dumpdb.ID, want bool) bool {
+		return !slices.ContainsFunc(ids, func(id dumpdb.ID) bool {
+			is, known := learner[dumplog.ID(id)]
+			return !known || is != want
+		})
+	}
+	same := func() bool {
+		return len(learner) == len(cs.Voters)+len(cs.Learners) && holds(cs.Voters, false) && holds(cs.Learners, true)
+	}
+	if len(learner) > 0 && same() {
+		return true
+	}
+	for _, c := range changes {
 		switch id := c.Change.NodeID; {
 		case c.Refused || c.Change.Type == dumplog.ConfChangeUpdateNode:
 		case c.Change.Type == dumplog.ConfChangeRemoveNode:
@@ -139,17 +163,42 @@ func wasConfigured(m *evidence.Member, cs *dumpdb.ConfState) bool {
 		default:
 			learner[id] = c.Change.Type == dumplog.ConfChangeAddLearnerNode
 		}
-		if len(learner) != len(cs.Voters)+len(cs.Learners) {
-			continue
-		}
-		holds := func(ids []dumpdb.ID, want bool) bool {
-			return !slices.ContainsFunc(ids, func(id dumpdb.ID) bool {
-				is, known := learner[dumplog.ID(id)]
-				return !known || is != want
-			})
-		}
-		if holds(cs.Voters, false) && holds(cs.Learners, true) {
+		if same() {
 			return true
+		}
+	}
+	return false
+}
+
+// beforeReceived reports whether the configuration was that of the member before it received a snapshot. A start marks
+// the configurations that it replays to be stored with the next commit (server/storage/hooks.go). If a snapshot comes
+// before that commit, the row of the received database is overwritten.
+func beforeReceived(m *evidence.Member, cs *dumpdb.ConfState) bool {
+	for _, j := range m.WAL.Summary.Jumps {
+		end := slices.IndexFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Index >= j.From })
+		before := m.WAL.Conf
+		if end >= 0 {
+			before = before[:end]
+		}
+		if m.WAL.Summary.FirstIndex == 1 && comesUp(map[dumplog.ID]bool{}, before, cs) {
+			return true
+		}
+		for i := range m.WAL.Summary.Snapshots {
+			r := &m.WAL.Summary.Snapshots[i]
+			if r.ConfState == nil || r.Index >= j.From {
+				continue
+			}
+			learner := map[dumplog.ID]bool{}
+			for _, id := range r.ConfState.Voters {
+				learner[id] = false
+			}
+			for _, id := range r.ConfState.Learners {
+				learner[id] = true
+			}
+			if comesUp(learner, slices.DeleteFunc(slices.Clone(before),
+				func(c evidence.ConfEntry) bool { return c.Index <= r.Index }), cs) {
+				return true
+			}
 		}
 	}
 	return false
