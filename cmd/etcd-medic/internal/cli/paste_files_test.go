@@ -6,7 +6,6 @@ import (
 	"html"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/internal/tarzst"
 	"github.com/etcd-medic/etcd-medic/shell"
+	"github.com/etcd-medic/etcd-medic/shell/shelltest"
 )
 
 // pageCommand is a command of a page, fenced are those of Markdown: a fence ends with as many backticks as it begins.
@@ -130,12 +130,8 @@ func TestScriptsRunNothingElse(t *testing.T) {
 		if !shell.IsSafe(script) {
 			t.Errorf("%s holds what a terminal obeys", name)
 		}
-		for _, sh := range []string{"sh", "bash"} {
-			path, err := exec.LookPath(sh)
-			if err != nil {
-				t.Fatal(err)
-			}
-			calls := into.run(path, string(script))
+		for _, sh := range shelltest.Shells(t) {
+			calls := into.Run(sh, string(script))
 			for _, c := range calls {
 				if c[0] != "etcdctl" && c[0] != "cut" {
 					t.Errorf("%s ran %q", name, c)
@@ -189,8 +185,8 @@ func TestPastedCommandsOfCollect(t *testing.T) {
 			continue
 		}
 		n++
-		for _, sh := range []string{"sh", "bash"} {
-			if calls := p.run(sh, strings.TrimSpace(l[at:])); len(calls) != 1 || calls[0][0] != "etcd-medic" {
+		for _, sh := range shelltest.Shells(t) {
+			if calls := p.Run(sh, strings.TrimSpace(l[at:])); len(calls) != 1 || calls[0][0] != "etcd-medic" {
 				t.Errorf("%s\nran %q", l, calls)
 			}
 		}

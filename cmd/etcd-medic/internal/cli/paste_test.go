@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/shell"
+	"github.com/etcd-medic/etcd-medic/shell/shelltest"
 )
 
 // hostileNames are names of members, hostileKeys of keys: each does something where a line takes them for more than
@@ -113,55 +113,12 @@ func hostileRights(t *testing.T, h *clustertest.Hand, proposer, index uint64, ap
 	return index
 }
 
-// pasted is a shell's world: programs that only write their arguments down, and an empty folder.
-type pasted struct {
-	t         *testing.T
-	bin, work string
-}
-
-func newPasted(t *testing.T) *pasted {
+// newPasted is a shell's world in which plans redirect to a file.
+func newPasted(t *testing.T) *shelltest.World {
 	t.Helper()
-	p := &pasted{t: t, bin: t.TempDir(), work: t.TempDir()}
-	for _, name := range []string{"etcd-medic", "etcdctl", "etcdutl", "etcd", "systemctl", "mv", "cp", "chown", "pgrep",
-		"sleep", "seq", "kubectl", "env", "less", "ssh", "cut"} {
-		end := map[string]string{"pgrep": "exit 1", "seq": "echo 1", "cut": "echo 7"}[name]
-		// one write for each call: the programs of a pipe run at the same time
-		script := "#!/bin/sh\nprintf '%s\\000' " + name + " \"$@\" \"$(printf '\\001')\" >>\"$RECORD\"\n" + end + "\n"
-		if err := os.WriteFile(filepath.Join(p.bin, name), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return p
-}
-
-// run pastes a line and returns the argument lists of the programs that ran.
-func (p *pasted) run(sh, line string) [][]string {
-	p.t.Helper()
-	record := filepath.Join(p.bin, "record")
-	_ = os.Remove(record)
-	cmd := exec.Command(sh, "-c", line)
-	cmd.Dir, cmd.Env = p.work, []string{"PATH=" + p.bin, "RECORD=" + record, "LC_ALL=C.UTF-8"}
-	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-		p.t.Errorf("%s: %s\n%v %s", sh, line, err, out)
-	}
-	made, err := os.ReadDir(p.work)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	for _, m := range made {
-		if m.Name() != "lost-entries.jsonl" {
-			p.t.Fatalf("%s: %s\nmade %q: data was executed", sh, line, m.Name())
-		}
-	}
-	b, err := os.ReadFile(record)
-	if err != nil {
-		p.t.Errorf("%s: %s\nnothing ran: %v", sh, line, err)
-	}
-	var calls [][]string
-	for _, c := range strings.Split(strings.TrimSuffix(string(b), "\x01\x00"), "\x01\x00") {
-		calls = append(calls, strings.Split(strings.TrimSuffix(c, "\x00"), "\x00"))
-	}
-	return calls
+	w := shelltest.New(t)
+	w.Redirected = []string{"lost-entries.jsonl"}
+	return w
 }
 
 // words are the arguments of a list as JSON has it; ok is false when it holds operators.
@@ -311,6 +268,21 @@ func (p *printedBy) document(b []byte) {
 	commandsIn(p.t, doc, p.docs)
 }
 
+// byHandOf returns the command of a line of by-hand steps. What is in front of it, where it is typed, is quoted too: it
+// becomes the arguments of a command of its own.
+func byHandOf(line string) (string, bool) {
+	text := strings.TrimLeft(strings.TrimRight(line, "\n"), " ")
+	for _, with := range []string{"systemd", "static-pod", "etcdctl", "etcdutl", "etcd-medic"} {
+		cmd, ok := strings.CutPrefix(text, fmt.Sprintf("%-10s  ", with))
+		if on, in := strings.CutPrefix(cmd, "["); ok && in {
+			return "etcd-medic " + strings.Replace(on, "] ", " ; ", 1), true
+		} else if ok {
+			return cmd, true
+		}
+	}
+	return "", false
+}
+
 // lines notes the commands of text.
 func (p *printedBy) lines(text string) {
 	for l := range strings.Lines(text) {
@@ -319,6 +291,9 @@ func (p *printedBy) lines(text string) {
 		}
 		if cmd, ok := strings.CutPrefix(strings.TrimRight(l, "\n"), "    etcd-medic "); ok { // of a screen
 			p.text["etcd-medic "+cmd] = true
+		}
+		if cmd, ok := byHandOf(l); ok {
+			p.text[cmd] = true
 		}
 	}
 }
@@ -330,19 +305,15 @@ func (p *printedBy) paste(docs, text int) {
 		p.t.Errorf("%d commands in documents and %d in text were seen", len(p.docs), len(p.text))
 	}
 	into := newPasted(p.t)
-	for _, sh := range []string{"sh", "bash"} {
-		path, err := exec.LookPath(sh)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+	for _, path := range shelltest.Shells(p.t) {
 		for line, list := range p.docs {
-			calls := into.run(path, line)
+			calls := into.Run(path, line)
 			if want, plain := words(p.t, list); plain && (len(calls) != 1 || !slices.Equal(calls[0], want)) {
-				p.t.Errorf("%s: %s\n%q arrived, want\n%q", sh, line, calls, want)
+				p.t.Errorf("%s: %s\n%q arrived, want\n%q", path, line, calls, want)
 			}
 		}
 		for line := range p.text {
-			into.run(path, line)
+			into.Run(path, line)
 		}
 	}
 }
