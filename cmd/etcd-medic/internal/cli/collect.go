@@ -363,12 +363,10 @@ func (o *collectOptions) fetch(ctx context.Context, h *collect.Host) (err error)
 
 // warnf writes a warning to stderr.
 func (s *Streams) warnf(format string, args ...any) {
-	s.clearStatus()
-	_, _ = fmt.Fprintf(s.Err, "warning: %s\n", fmt.Sprintf(format, args...))
+	s.lines("warning: " + fmt.Sprintf(format, args...))
 }
 
 // notef writes a remark to stderr.
 func (s *Streams) notef(format string, args ...any) {
-	s.clearStatus()
-	_, _ = fmt.Fprintf(s.Err, "note: %s\n", fmt.Sprintf(format, args...))
+	s.lines("note: " + fmt.Sprintf(format, args...))
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -178,9 +177,7 @@ func (s *Streams) unusable(sources []compare.Source) {
 			s.errorf("%s was not used: %s", src.Name, src.Error)
 		}
 		if src.InUse != "" {
-			s.clearStatus()
-			_, _ = fmt.Fprintf(s.Err, "warning: %s is in use: %s; stop the server or copy its data dir, and run "+
-				"again\n", src.Name, src.InUse)
+			s.inUse(src.Name, src.InUse)
 		}
 	}
 }
@@ -191,12 +188,13 @@ func (s *Streams) heldSources(specs []evidence.Spec) {
 	for _, spec := range specs {
 		if held := evidence.HeldBy(spec); held != "" && !seen[spec.Where] {
 			seen[spec.Where] = true
-			s.clearStatus()
-			_, _ = fmt.Fprintf(s.Err, "warning: %s is in use: %s; stop the server or copy its data dir, and run "+
-				"again\n",
-				spec.Where, held)
+			s.inUse(spec.Where, held)
 		}
 	}
+}
+
+func (s *Streams) inUse(source, by string) {
+	s.warnf("%s is in use: %s; stop the server or copy its data dir, and run again", source, by)
 }
 
 // reportCode derives the exit code from the report alone, so that it always agrees with the output.

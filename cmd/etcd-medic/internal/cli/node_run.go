@@ -166,8 +166,7 @@ func runNodeRun(ctx context.Context, o *nodeRunOptions) (err error) {
 
 // say prints a message in addition to the result.
 func (o *nodeRunOptions) say(format string, args ...any) {
-	o.io.clearStatus()
-	_, _ = fmt.Fprintf(o.io.Err, format+"\n", args...)
+	o.io.lines(fmt.Sprintf(format, args...))
 }
 
 func (o *nodeRunOptions) progress(what string) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/etcd-medic/etcd-medic/repair/run"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // login finds the password of --user: after its colon, in a file, in the environment, else by asking the user at the
@@ -90,12 +91,19 @@ func (s *Streams) line() (string, error) {
 var answers = map[string]bool{"y": true, "yes": true, "done": true, "ok": true, "n": false, "no": false, "stop": false,
 	"q": false, "quit": false}
 
+// lines shows each text as one line: a name with a line feed would print a line that looks like a command of ours.
+func (s *Streams) lines(text ...string) {
+	s.clearStatus()
+	for _, t := range text {
+		_, _ = fmt.Fprintln(s.Err, shell.OneLine(t))
+	}
+}
+
 // prompt shows what a person has to do and waits for an answer. Everything but a yes ends with run.ErrStopped, the
 // end of the input too.
 func (s *Streams) prompt() func(context.Context, []string) error {
 	return func(ctx context.Context, text []string) error {
-		s.clearStatus()
-		_, _ = fmt.Fprintln(s.Err, strings.Join(text, "\n"))
+		s.lines(text...)
 		ask, enter := "Enter when it is done, no to stop here: ", "done"
 		if strings.HasSuffix(text[len(text)-1], "?") {
 			ask, enter = "yes to continue, Enter for no: ", "no"

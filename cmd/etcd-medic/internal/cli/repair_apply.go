@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -191,10 +190,7 @@ func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []str
 		}
 		o.live.DataDirs[name] = path
 	}
-	o.live.Notice = func(text string) {
-		s.clearStatus()
-		_, _ = fmt.Fprintf(s.Err, "note: %s\n", text)
-	}
+	o.live.Notice = func(text string) { s.notef("%s", text) }
 	if s.In != nil {
 		o.live.Prompt = s.prompt()
 	}
