@@ -58,10 +58,13 @@ type outcome struct {
 // line returns the command on one line for the report; it is never run by a shell.
 func (o *outcome) line() string { return fmt.Sprintf("%q", o.args) }
 
+var errHung = errors.New("it does not end")
+
 // run runs the program on a set, with tmp as scratch. One that runs longer than patience is ended and counts as hung.
+// Time in which it waits for a busy machine does not count.
 func run(ctx context.Context, medic, tmp string, args []string, patience time.Duration) (*outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	cmd := exec.CommandContext(ctx, medic, args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // prints the goroutines
@@ -72,16 +75,17 @@ func run(ctx context.Context, medic, tmp string, args []string, patience time.Du
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	watched := peak(cmd.Process.Pid)
+	watched, waited := peak(cmd.Process.Pid), endAfter(patience, cmd.Process.Pid, func() { end(errHung) })
 	err := cmd.Wait()
 	memory := watched()
+	waited()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
 		return nil, err
 	}
 	o := &outcome{args: args, memory: memory, stdout: stdout.b.Bytes(), stderr: stderr.b.Bytes(),
 		took:   time.Since(begin),
-		hung:   errors.Is(ctx.Err(), context.DeadlineExceeded),
+		hung:   errors.Is(context.Cause(ctx), errHung),
 		worked: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		o.code, o.signaled = st.ExitStatus(), st.Signaled()
