@@ -224,6 +224,6 @@ func (d *digest) addState(h HardState, pos Pos) {
 		d.state = new(HardState)
 	}
 	*d.state, d.pos = h, pos
-	d.ballots.add(h, pos)
+	d.ballots.add(h, pos, d.seg.LastEntry)
 	d.commit = max(d.commit, h.Commit)
 }

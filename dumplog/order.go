@@ -73,6 +73,7 @@ func (o *order) add(d *digest) {
 	if o.prev == nil && d.seg.Seq == 0 && d.start.kind != "" {
 		o.sum.Start = d.start.kind
 	}
+	before := o.last
 	o.events(d, false)
 	for t, n := range d.count {
 		o.sum.Records[t] += n
@@ -80,7 +81,7 @@ func (o *order) add(d *digest) {
 	if d.largest > o.sum.LargestRecord {
 		o.sum.LargestRecord, o.sum.LargestPos = d.largest, d.largestPos
 	}
-	o.state(d)
+	o.state(d, before)
 	if o.bare && d.seg.LastEntry > 0 {
 		o.last, o.prevTerm = d.seg.LastEntry, d.lastTerm
 	}
@@ -117,8 +118,8 @@ func (o *order) sequence(d *digest, head Pos) {
 	}
 }
 
-// state adds the HardStates of a segment.
-func (o *order) state(d *digest) {
+// state adds the HardStates of a segment, before which the log ends with the entry last.
+func (o *order) state(d *digest, last uint64) {
 	if d.state == nil {
 		return
 	}
@@ -128,7 +129,7 @@ func (o *order) state(d *digest) {
 	h := *d.state
 	o.sum.HardState, o.sum.HardStatePos = &h, d.pos
 	o.commit, o.forced = max(o.commit, d.commit), max(o.forced, d.forced)
-	o.ballots.join(&d.ballots)
+	o.ballots.join(&d.ballots, last)
 }
 
 func (o *order) events(d *digest, damageOnly bool) {

@@ -6,6 +6,8 @@ type Vote struct {
 	Pos
 	Term uint64
 	For  ID
+	// After is the entry that the log ended with when it was stored, 0 if it held none.
+	After uint64
 }
 
 // CommitFall is a HardState whose commit index is lower than an earlier one. In one log the commit index only rises: a
@@ -37,7 +39,7 @@ type ballots struct {
 	changes []Vote
 }
 
-func (b *ballots) add(h HardState, pos Pos) {
+func (b *ballots) add(h HardState, pos Pos, after uint64) {
 	if !b.known {
 		b.known, b.first, b.at = true, h, pos
 	} else if h.Commit < b.commit {
@@ -45,7 +47,7 @@ func (b *ballots) add(h HardState, pos Pos) {
 	}
 	b.commit = h.Commit
 	b.term(h.Term)
-	v := Vote{Pos: pos, Term: h.Term, For: h.Vote}
+	v := Vote{Pos: pos, Term: h.Term, For: h.Vote, After: after}
 	b.change(v)
 	b.vote(v)
 }
@@ -105,8 +107,8 @@ func (b *ballots) fall(pos Pos, before, now uint64) {
 	}
 }
 
-// join adds the votes of the next segment.
-func (b *ballots) join(next *ballots) {
+// join adds the votes of the next segment, before which the log ends with the entry after.
+func (b *ballots) join(next *ballots, after uint64) {
 	if !next.known {
 		return
 	}
@@ -117,6 +119,9 @@ func (b *ballots) join(next *ballots) {
 		b.change(v)
 	}
 	for _, v := range next.votes {
+		if v.After == 0 {
+			v.After = after
+		}
 		b.vote(v)
 	}
 	for _, t := range next.terms {

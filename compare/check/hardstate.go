@@ -75,33 +75,35 @@ func (pv *provenance) hasLogsOfVoters(m *evidence.Member) bool {
 	})
 }
 
-// wasNoCandidate reports whether the member that got the vote voted for another member, whose log agrees.
+// wasNoCandidate reports whether the member that got the vote voted for another member, whose log agrees. A member votes
+// for a log that is as long as its own, at least. If that of the member was shorter when it voted for another, it may
+// have lost its data since, and with them that it was a candidate.
 func (pv *provenance) wasNoCandidate(m *evidence.Member, v dumplog.Vote) bool {
 	c := pv.Members.byID(v.For)
 	if c == nil || c == m || v.For == m.MemberID || pv.apart(c, m) {
 		return false
 	}
 	own, ok := onlyVote(c, v.Term)
-	if !ok || own == v.For {
+	if !ok || own.For == v.For || own.After < v.After {
 		return false
 	}
-	other := pv.Members.byID(own)
+	other := pv.Members.byID(own.For)
 	if other == nil || other == c || other == m || pv.apart(other, c) {
 		return false
 	}
 	theirs, ok := onlyVote(other, v.Term)
-	return ok && theirs == own
+	return ok && theirs.For == own.For
 }
 
 // onlyVote is the vote of a member in a term, if its log shows exactly one.
-func onlyVote(m *evidence.Member, term uint64) (vote dumplog.ID, ok bool) {
+func onlyVote(m *evidence.Member, term uint64) (vote dumplog.Vote, ok bool) {
 	if !m.HasWAL() || len(m.WAL.Summary.OddVotes) > 0 {
-		return 0, false
+		return dumplog.Vote{}, false
 	}
 	n := 0
 	for _, v := range m.WAL.Summary.Votes {
 		if v.Term == term {
-			vote = v.For
+			vote = v
 			n++
 		}
 	}

@@ -442,3 +442,42 @@ func TestLogWithoutHardStates(t *testing.T) {
 		})
 	}
 }
+
+// TestVoteForAMemberThatWasWiped: a candidate that lost its data, and its vote for itself with them, may vote for another
+// member in the same term. The member that it once asked for its vote did nothing wrong.
+func TestVoteForAMemberThatWasWiped(t *testing.T) {
+	const a, b, c = 0xa1, 0xa2, 0xa3
+	for name, wiped := range map[string]bool{"its log was empty": true, "its log was whole": false} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			var dirs []string
+			for i, vote := range []uint64{a, c, a} {
+				h := clustertest.NewHand(t, root, fmt.Sprintf("node%d", i+1), a+uint64(i), 0xc1)
+				h.Found(false, a, b, c)
+				before := func() {
+					h.Request(2, 4, nil)
+					h.Put(2, 5, clustertest.RequestID(a, 1763000000000, 1), "k", "v", true)
+				}
+				if late := wiped && i == 2; late {
+					h.State(3, vote, 3)
+					before()
+				} else {
+					h.State(2, a, 3)
+					before()
+					h.State(3, vote, 5)
+				}
+				h.Request(3, 6, nil)
+				h.State(3, vote, 6)
+				for id := uint64(a); id <= c; id++ {
+					h.Member(id, false, true)
+				}
+				dirs = append(dirs, h.Close(6, 3))
+			}
+			if wiped {
+				wantOutcome(t, dirInput(t, dirs...), "R08", check.Holds)
+			} else {
+				wantFinding(t, dirInput(t, dirs...), "R08", []string{"node2"}, "no candidate")
+			}
+		})
+	}
+}
