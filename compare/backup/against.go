@@ -14,7 +14,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
-	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Against is a backup compared with other sources: the comparison document, and what a restore would lose of each
@@ -167,8 +166,25 @@ func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Optio
 			}
 		}
 	}
+	doc.markUnread(r, set.Members)
 	judgeAgainst(r, doc, m)
 	return nil
+}
+
+// markUnread marks the sources that were opened and whose keys cannot be read: like one that cannot be opened, they
+// leave the answer open.
+func (a *Against) markUnread(r *compare.Report, sources []*evidence.Member) {
+	for i, s := range sources {
+		if s.HasDB() && s.DB.KV != nil {
+			continue
+		}
+		for k := len(r.Sources) - 1; k > 0; k-- { // the first is the backup itself
+			if x := &r.Sources[k]; x.Name == s.Label() && x.Error == "" {
+				x.Error = a.Compared[i].Reason
+				break
+			}
+		}
+	}
 }
 
 // unusable adds a source that could not be opened.
@@ -419,39 +435,6 @@ func bySize(m map[string]*Group) []Group {
 			cmp.Compare(a.Name, b.Name))
 	})
 	return out
-}
-
-// judgeAgainst turns a different history into a finding of B08.
-func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
-	out := check.Holds
-	var reasons []string
-	var fs []check.Finding
-	for i := range a.Compared {
-		c := &a.Compared[i]
-		if len(c.Unequal) > 0 {
-			out = check.Violated
-			fs = append(fs, stateFinding(c, m))
-		}
-		switch c.SameHistory {
-		case check.Violated:
-			out = check.Violated
-			fs = append(fs, historyFinding(c, m))
-		case check.Holds:
-		default:
-			reasons = append(reasons, c.Source+": "+c.Reason)
-		}
-	}
-	if out == check.Holds && (len(reasons) > 0 || len(a.Compared) == 0) {
-		out = check.NotChecked
-	}
-	Judge(r, check.B08, out, strings.Join(reasons, "; "), fs...)
-	if out == check.NotChecked && len(reasons) > 0 && r.Verdict.Health != check.HealthUnknown {
-		r.Verdict.Add("; not compared: " + strings.Join(reasons, "; "))
-	}
-	if out == check.Violated && r.Verdict.Class == check.ClassDataDivergence {
-		r.Next = []compare.Next{{Text: "diagnose all members of the cluster: one of them, or the backup, holds " +
-			"another history", Command: shell.Format("etcd-medic diagnose <SOURCE...>")}}
-	}
 }
 
 // Judge adds the outcome of a separate check to the report. A finding changes the verdict of a healthy backup; the

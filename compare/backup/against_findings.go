@@ -2,9 +2,12 @@ package backup
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 func historyFinding(c *Compared, m *evidence.Member) check.Finding {
@@ -29,6 +32,39 @@ func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 		f.Evidence = append(f.Evidence, e)
 	}
 	return f
+}
+
+// judgeAgainst turns a different history into a finding of B08.
+func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
+	out := check.Holds
+	var reasons []string
+	var fs []check.Finding
+	for i := range a.Compared {
+		c := &a.Compared[i]
+		if len(c.Unequal) > 0 {
+			out = check.Violated
+			fs = append(fs, stateFinding(c, m))
+		}
+		switch c.SameHistory {
+		case check.Violated:
+			out = check.Violated
+			fs = append(fs, historyFinding(c, m))
+		case check.Holds:
+		default:
+			reasons = append(reasons, c.Source+": "+c.Reason)
+		}
+	}
+	if out == check.Holds && (len(reasons) > 0 || len(a.Compared) == 0) {
+		out = check.NotChecked
+	}
+	Judge(r, check.B08, out, strings.Join(reasons, "; "), fs...)
+	if out == check.NotChecked && len(reasons) > 0 && r.Verdict.Health != check.HealthUnknown {
+		r.Verdict.Add("; not compared: " + strings.Join(reasons, "; "))
+	}
+	if out == check.Violated && r.Verdict.Class == check.ClassDataDivergence {
+		r.Next = []compare.Next{{Text: "diagnose all members of the cluster: one of them, or the backup, holds " +
+			"another history", Command: shell.Format("etcd-medic diagnose <SOURCE...>")}}
+	}
 }
 
 // stateFinding returns the finding for auth, leases or members that differ at one index.

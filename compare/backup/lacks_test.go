@@ -1,7 +1,10 @@
 package backup_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -144,8 +147,13 @@ func TestSmallBucketsAreCompared(t *testing.T) {
 // sources is there.
 func TestAgainstThatFails(t *testing.T) {
 	nowhere := evidence.Spec{Where: filepath.Join(t.TempDir(), "nowhere")}
+	unread := filepath.Join(t.TempDir(), "member", "snap", "db")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(unread), 0o700),
+		os.WriteFile(unread, bytes.Repeat([]byte("noise"), 2000), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	for _, others := range [][]evidence.Spec{{nowhere}, {{Name: "same", Where: good(t)}, nowhere},
-		{{Where: "http://127.0.0.1:1"}}} {
+		{{Where: "http://127.0.0.1:1"}}, {{Where: filepath.Dir(filepath.Dir(filepath.Dir(unread)))}}} {
 		r, err := backup.Verify(context.Background(), evidence.Spec{Where: good(t)},
 			backup.Options{Options: compare.Options{Version: "test"}, Against: others})
 		if err != nil {

@@ -112,11 +112,12 @@ func (b *Bundle) Report() (*compare.Report, error) {
 		Findings []struct {
 			Severity check.Severity `json:"severity"`
 		} `json:"findings"`
+		Unchanged bool `json:"inputsUnchanged"`
 	}
 	if err := json.Unmarshal(b.Diagnosis, &doc); err != nil {
 		return nil, err
 	}
-	r := &compare.Report{Verdict: compare.Verdict{Health: doc.Verdict.Health}}
+	r := &compare.Report{Verdict: compare.Verdict{Health: doc.Verdict.Health}, InputsUnchanged: doc.Unchanged}
 	for _, s := range doc.Sources {
 		r.Sources = append(r.Sources, compare.Source{Error: s.Error})
 	}

@@ -56,7 +56,7 @@ func TestExitCode(t *testing.T) {
 func TestReportCode(t *testing.T) {
 	const yes, no, open = check.Healthy, check.Unhealthy, check.HealthUnknown
 	report := func(health check.Health, sev ...check.Severity) *compare.Report {
-		r := &compare.Report{Verdict: compare.Verdict{Health: health}}
+		r := &compare.Report{Verdict: compare.Verdict{Health: health}, InputsUnchanged: true}
 		for _, s := range sev {
 			r.Findings = append(r.Findings, check.Finding{Severity: s})
 		}
@@ -64,6 +64,8 @@ func TestReportCode(t *testing.T) {
 	}
 	failed := report(yes)
 	failed.Sources = []compare.Source{{Name: "n", Error: "gone"}}
+	changed := report(no, check.Critical)
+	changed.InputsUnchanged = false
 	refuted := report(yes)
 	refuted.AddConfirmation(&compare.Confirmation{Members: []compare.ConfirmedMember{{Member: "n",
 		Status: compare.Refuted}}})
@@ -83,6 +85,7 @@ func TestReportCode(t *testing.T) {
 		{"inconclusive with findings", report(open, check.Error), "error", ExitFindings},
 		{"never does not hide inconclusive", report(open, check.Error), "never", ExitInconclusive},
 		{"a source failed", failed, "error", ExitInconclusive},
+		{"a source changed", changed, "never", ExitInconclusive},
 		{"healthy and refuted by a server", refuted, "error", ExitInconclusive},
 	} {
 		if got := reportCode(tc.r, tc.failOn); got != tc.want {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -38,7 +39,12 @@ func (o *dumpLogOptions) askPeers(ctx context.Context, m *evidence.Member) (comm
 		return known, fmt.Errorf("--peer %s: %w", f.Spec.Where, f.Err)
 	}
 	for _, p := range set.Members {
+		unread := slices.IndexFunc(p.Problems, func(x evidence.Problem) bool { return x.Part == "wal" })
 		switch {
+		case !p.HasWAL() && unread >= 0:
+			return known, fmt.Errorf("--peer %s: %w", p.Label(), p.Problems[unread].Err)
+		case !p.HasWAL() && p.Source.Kind == evidence.KindDataDir: // its log was taken away
+			return known, fmt.Errorf("--peer %s has no log", p.Label())
 		case !p.HasWAL():
 			return known, usagef("name a data dir", "--peer %s has no log", p.Label())
 		case m.ClusterID != 0 && p.ClusterID != 0 && m.ClusterID != p.ClusterID:
