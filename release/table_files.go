@@ -16,6 +16,13 @@ var (
 		In:     since(Release{7, 0}),
 		Source: "server/etcdserver/bootstrap.go @ v3.7.0",
 	}
+	// LogGapRefused: before, a server could take entries after a gap for the missing ones.
+	LogGapRefused = &Rule{
+		ID:     "log-gap-refused",
+		What:   "a start refuses a log in which entries after the snapshot in use are missing",
+		In:     since(Release{3, 23}, Release{4, 10}),
+		Source: "server/wal/wal.go, ErrSliceOutOfRange",
+	}
 	// LogTrimmedOften: earlier releases did so only at a raft snapshot, every --snapshot-count entries.
 	LogTrimmedOften = &Rule{
 		ID:     "log-trimmed-often",
@@ -75,5 +82,5 @@ var (
 	}
 )
 
-var fileRules = []*Rule{SnapNeedsRecord, SnapFileUnused, LogTrimmedOften, RecordLimit, SyncBeforeApply,
+var fileRules = []*Rule{SnapNeedsRecord, SnapFileUnused, LogGapRefused, LogTrimmedOften, RecordLimit, SyncBeforeApply,
 	ForceKeepsApplied, ConfStateInRecord, FreelistNotStored, DefragOwnFile, NoFsyncOption}

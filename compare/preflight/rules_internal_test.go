@@ -91,6 +91,15 @@ func TestRulesOnPlaces(t *testing.T) {
 		{"log that continues after a later snapshot", logReachesSnapshot, func(d *dir) {
 			d.m.WAL.Summary.Jumps = []dumplog.Jump{{From: 11, To: 30}}
 		}, "entries 11 to 30 are not in the log"},
+		{"snapshot in use below the last entry before a gap", logReachesSnapshot, func(d *dir) {
+			d.m.WAL.Summary.Jumps = []dumplog.Jump{{From: 21, To: 30}}
+		}, "entries 21 to 30 are not in the log: the member received"},
+		{"the same, and a release that may not notice", logReachesSnapshot, func(d *dir) {
+			d.m.WAL.Summary.Jumps, d.to = []dumplog.Jump{{From: 21, To: 30}}, Version{Minor: 4, Patch: 9}
+		}, "entries 21 to 30 are not in the log, and the snapshot in use is at 10: whether"},
+		{"snapshot in use inside of a gap", logReachesSnapshot, func(d *dir) {
+			d.m.WAL.Summary.Jumps = []dumplog.Jump{{From: 5, To: 30}}
+		}, "entries 5 to 30 are not in the log: the member received"},
 		{"no v2 store", v2Content, func(d *dir) { d.snap = &dumplog.SnapFile{} }, ""},
 		{"empty v2 store", v2Content, func(d *dir) { d.snap = &dumplog.SnapFile{V2: &dumplog.V2Store{}} }, ""},
 		{"keys of users in the v2 store", v2Content, func(d *dir) {
