@@ -123,7 +123,8 @@ func (s *staleRows) finding() Finding {
 	}
 	for i, m := range s.members {
 		f.Members = append(f.Members, m.Label())
-		if at := confIndex(m); m.HasWAL() && (f.At.Index == 0 || at.Index < f.At.Index) {
+		// the lowest known one, in any order of the members: a purged log holds none
+		if at := confIndex(m); at.Index > 0 && (f.At.Index == 0 || at.Index < f.At.Index) {
 			f.At = at
 		}
 		show := showDB(m, "members")
