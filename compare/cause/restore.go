@@ -78,7 +78,8 @@ var restoredOneOnly = described(Cause{
 })
 
 // restoredIntoOtherCluster: cluster IDs differ, one source was restored, and the sources of the other cluster were
-// bootstrapped and have a member with the restored one's name or peer URL.
+// bootstrapped and have a member with the restored one's name or peer URL. A source whose log ends below what its
+// database has applied may have the log of another member: it says nothing of the cluster that it was in.
 func restoredIntoOtherCluster(in *Input) *Match {
 	if len(foreign(in)) == 0 {
 		return nil
@@ -87,6 +88,8 @@ func restoredIntoOtherCluster(in *Input) *Match {
 	others := 0
 	for _, m := range in.Members {
 		switch {
+		case slices.Contains(membersOf(in, check.D04), m.Label()):
+			return nil
 		case check.Restored(m) && slices.ContainsFunc(in.Members,
 			func(o *evidence.Member) bool { return sameHost(m, o) }):
 			alone = append(alone, m.Label())
