@@ -128,7 +128,7 @@ func (c *collected) confirm(ctx context.Context, r *Report) error {
 	if c.o.Confirm == nil {
 		return nil
 	}
-	conf, err := c.o.Confirm(ctx, c.set.Members, c.in.Replay)
+	conf, err := c.o.Confirm(ctx, c.in.Members, c.in.Replay)
 	if err != nil {
 		return fmt.Errorf("confirm: %w", err)
 	}

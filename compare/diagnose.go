@@ -18,6 +18,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 	"github.com/etcd-medic/etcd-medic/compare/verdict"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
@@ -199,8 +200,11 @@ func (c *collected) setEarlierApart(ctx context.Context) error {
 // earlierThan compares a backup with the data dirs until one continues its history.
 func earlierThan(ctx context.Context, backup *evidence.Member, members []*evidence.Member) (check.Earlier, error) {
 	for _, m := range members {
-		if m.ClusterID == 0 {
+		if m.ClusterID == 0 || !m.HasWAL() {
 			continue
+		}
+		if m.WAL.Summary.Start == dumplog.StartBootstrap {
+			return check.Earlier{}, nil // the cluster was not restored
 		}
 		n, err := diff.Continues(ctx, backup, m)
 		if err != nil || n > 0 {

@@ -16,16 +16,6 @@ import (
 // TestBackupBeforeRestore: a backup of other members whose history the cluster continues is from before its restore: it
 // is set apart with a note. With another history it is of another cluster.
 func TestBackupBeforeRestore(t *testing.T) {
-	otherMembers := func(tx *bbolt.Tx) error {
-		if err := tx.DeleteBucket([]byte("members")); err != nil {
-			return err
-		}
-		b, err := tx.CreateBucket([]byte("members"))
-		if err != nil {
-			return err
-		}
-		return b.Put([]byte("abc"), []byte(`{"id":2748,"peerURLs":["http://127.0.0.1:1"],"name":"old"}`))
-	}
 	noKeys := func(tx *bbolt.Tx) error {
 		if err := tx.DeleteBucket([]byte("key")); err != nil {
 			return err
@@ -55,22 +45,26 @@ func TestBackupBeforeRestore(t *testing.T) {
 			return b.Put(k, v)
 		}), false},
 		"a record that the backup lacks": {last(func(b *bbolt.Bucket, _, _ []byte) error {
-			k, _ := b.Cursor().Last()
-			k, _ = b.Cursor().Seek(slices.Clone(k)[:7])
+			c := b.Cursor()
+			c.Last()
+			k, _ := c.Prev()
 			return b.Delete(slices.Clone(k))
 		}), false},
 		"no record": {clustertest.EditDB(noKeys), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := evidencetest.Copy(t, evidencetest.Incident(t, "m-healthy-3.7"))
-			old := evidencetest.Copy(t, filepath.Join(dir, "node2"))
+			dir := evidencetest.Copy(t, evidencetest.Incident(t, "t-restored-compacted"))
+			old := evidencetest.Copy(t, filepath.Join(dir, "m2"))
 			clustertest.EditDB(otherMembers)(t, filepath.Join(old, "member"))
 			if v.change != nil {
 				v.change(t, filepath.Join(old, "member"))
 			}
 			backup := evidence.Spec{Name: "old.db", Where: filepath.Join(old, "member", "snap", "db")}
-			all := specsOf(t, dir)
+			var all []evidence.Spec
+			for _, name := range []string{"m1", "m2", "m3"} {
+				all = append(all, evidence.Spec{Name: name, Where: filepath.Join(dir, name)})
+			}
 			for _, specs := range [][]evidence.Spec{append(slices.Clone(all), backup), {all[1], backup}} {
 				evidencetest.Unchanged(t, dir, old)
 				r := diagnose(t, specs)
@@ -78,9 +72,12 @@ func TestBackupBeforeRestore(t *testing.T) {
 				if i < 0 {
 					t.Fatalf("%s, M01 says nothing", r.Verdict.Summary)
 				}
-				kind, class := check.KindBackupBeforeRestore, check.ClassHealthy
+				kind, class := check.KindBackupBeforeRestore, check.ClassLagging
 				if !v.earlier {
 					kind, class = check.KindClustersMixed, check.ClassForeignCluster
+				}
+				if v.earlier && len(specs) == 2 {
+					class = check.ClassHealthy
 				}
 				if r.Findings[i].Kind != kind || r.Verdict.Class != class {
 					t.Errorf("%d sources: %s, %s: %s", len(specs), r.Verdict.Class, r.Findings[i].Kind, r.Findings[i].Title)
@@ -91,4 +88,29 @@ func TestBackupBeforeRestore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBackupOfAnotherFounding: a cluster whose log shows its bootstrap was not restored, whatever its records share with
+// a backup of other members.
+func TestBackupOfAnotherFounding(t *testing.T) {
+	dir := evidencetest.Incident(t, "m-healthy-3.7")
+	old := evidencetest.Copy(t, filepath.Join(dir, "node2"))
+	clustertest.EditDB(otherMembers)(t, filepath.Join(old, "member"))
+	r := diagnose(t, append(specsOf(t, dir),
+		evidence.Spec{Name: "old.db", Where: filepath.Join(old, "member", "snap", "db")}))
+	if r.Verdict.Class != check.ClassForeignCluster {
+		t.Errorf("%s: %s", r.Verdict.Class, r.Verdict.Summary)
+	}
+}
+
+// otherMembers gives a database the member list of another cluster.
+func otherMembers(tx *bbolt.Tx) error {
+	if err := tx.DeleteBucket([]byte("members")); err != nil {
+		return err
+	}
+	b, err := tx.CreateBucket([]byte("members"))
+	if err != nil {
+		return err
+	}
+	return b.Put([]byte("abc"), []byte(`{"id":2748,"peerURLs":["http://127.0.0.1:1"],"name":"old"}`))
 }

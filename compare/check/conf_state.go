@@ -121,8 +121,9 @@ func (mb *Membership) confStateDiffers(m, o *evidence.Member) *Finding {
 	if beforeReceived(m, cs) {
 		f.Severity, f.Class = Warning, ""
 		f.Title = m.Label() + ": meta/confState is older than raft's configuration"
-		f.Explanation = "it is what the member had before it received a snapshot: a start stores again what it replays, and " +
-			"the snapshot came before the next commit. The next conf change mends it; 3.7 and later count votes by it"
+		f.Explanation = "it equals what the member had before it received a snapshot. A start stores again what it replays, " +
+			"and the snapshot may come before the next commit; else the row was edited. The next conf change mends it; " +
+			"3.7 and later count votes by it"
 	}
 	return f
 }
@@ -175,6 +176,11 @@ func comesUp(learner map[dumplog.ID]bool, changes []evidence.ConfEntry, cs *dump
 // before that commit, the row of the received database is overwritten.
 func beforeReceived(m *evidence.Member, cs *dumpdb.ConfState) bool {
 	for _, j := range m.WAL.Summary.Jumps {
+		if slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
+			return c.Index > j.To && c.Index <= m.AppliedMin && !c.Refused
+		}) {
+			continue // which stored another one
+		}
 		end := slices.IndexFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return c.Index >= j.From })
 		before := m.WAL.Conf
 		if end >= 0 {

@@ -38,10 +38,14 @@ func TestBeforeReceived(t *testing.T) {
 		"purged, received":             {purged, []dumpdb.ID{1, 2, 3}, nil, false},
 		"purged, of before the log":    {purged, []dumpdb.ID{1}, nil, false},
 	} {
-		m := &evidence.Member{}
+		m := &evidence.Member{AppliedMin: 85}
 		m.WAL.Summary, m.WAL.Conf = c.log, conf
-		if got := beforeReceived(m, &dumpdb.ConfState{Voters: c.voters, Learners: c.learners}); got != c.want {
+		cs := &dumpdb.ConfState{Voters: c.voters, Learners: c.learners}
+		if got := beforeReceived(m, cs); got != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+		if m.AppliedMin = 90; beforeReceived(m, cs) {
+			t.Errorf("%s: the change in entry 90 stored another one", name)
 		}
 	}
 }

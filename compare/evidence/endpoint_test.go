@@ -98,7 +98,7 @@ func TestSnapshotsBeginTogether(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfABusyOldMember: a server of 3.4 that goes on to apply entries does not say at which index its snapshot
+// TestSnapshotOfABusyOldMember: a server of 3.4 that keeps applying entries does not say at which index its snapshot
 // was taken.
 func TestSnapshotOfABusyOldMember(t *testing.T) {
 	busy := &runningMember{id: 1, committed: 1000, version: "3.4.23", db: storedAt(t, 40)}

@@ -105,7 +105,8 @@ func heldAnyway(set *evidence.Set, continued string, index uint64) bool {
 			return m.Label() == continued && max(m.ConsistentIndex(), m.Commit) >= index
 		}
 		// a restore yields as much
-		return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= index
+		return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= index &&
+			!check.Stranger(set.Members, m)
 	})
 }
 
@@ -156,11 +157,13 @@ func LogsOf(set *evidence.Set) []*evidence.Member {
 	return by[most]
 }
 
-// BasesOf are the backups and databases, the newest first.
+// BasesOf are the backups and databases, the newest first. The index of one that was taken before the cluster was
+// restored is of another log.
 func BasesOf(set *evidence.Set) []evidence.Spec {
 	var found []*evidence.Member
 	for _, m := range set.Members {
-		if m.HasDB() && (m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB) {
+		if m.HasDB() && (m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB) &&
+			!check.Stranger(set.Members, m) {
 			found = append(found, m)
 		}
 	}

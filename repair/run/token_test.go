@@ -23,7 +23,7 @@ func TestTokenRunsOut(t *testing.T) {
 	}
 }
 
-// TestTokenRunsOutInTheMiddle: the repair goes on when tokens run out at any host step.
+// TestTokenRunsOutInTheMiddle: the repair continues when tokens run out at any host step.
 func TestTokenRunsOutInTheMiddle(t *testing.T) {
 	c := newFake(t, fakePlan(t, 3, "node2"))
 	c.before = func(string, *plan.Member) {
