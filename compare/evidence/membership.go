@@ -3,6 +3,7 @@ package evidence
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -153,7 +154,7 @@ func (m *Member) membersFromRaft() {
 		c := &m.WAL.Conf[i]
 		c.Refused = false
 		if c.Index > commit {
-			m.confApplied = m.shownApplied(m.WAL.Conf[i:], &now)
+			m.confApplied = m.shownApplied(i, &now)
 			commit = max(commit, m.confApplied)
 		}
 		if c.Index > commit {
@@ -195,34 +196,51 @@ func (m *Member) baseConfState() uint64 {
 	return from
 }
 
-// configuration is raft's configuration while conf changes are applied to it. Each change takes constant time.
-// shownApplied returns the index of the last of these conf changes whose effect the database shows, 0 if it shows none:
-// the server has applied it, so it is committed, though no HardState says so yet. now is the configuration before them.
-// Servers up to 3.4 write rows of members without moving the consistent index.
-func (m *Member) shownApplied(changes []ConfEntry, now *configuration) (index uint64) {
+// shownApplied returns the index of the last conf change from that position on whose effect the database shows, 0 if it
+// shows none: the server has applied it, so it is committed, though no HardState says so yet. now is the configuration
+// before them. Servers up to 3.4 write rows of members without moving the consistent index.
+func (m *Member) shownApplied(from int, now *configuration) (index uint64) {
 	if m.DB == nil {
 		return 0
 	}
-	listed, gone := map[dumplog.ID]bool{}, map[dumplog.ID]bool{}
+	rows, gone, urls := map[dumplog.ID]*dumpdb.Member{}, map[dumplog.ID]bool{}, map[dumplog.ID][]string{}
 	for i := range m.DB.Members {
-		listed[dumplog.ID(m.DB.Members[i].ID)] = true
+		rows[dumplog.ID(m.DB.Members[i].ID)] = &m.DB.Members[i]
 	}
 	for _, id := range m.DB.Removed {
 		gone[dumplog.ID(id)] = true
 	}
-	for i := range changes {
-		id, c := changes[i].Change.NodeID, &changes[i]
-		_, voter := now.voters.at[id]
-		_, learner := now.learners.at[id]
-		switch known := voter || learner; {
-		case !known && c.Change.Type != dumplog.ConfChangeRemoveNode && c.Change.Member != nil && listed[id],
-			known && c.Change.Type == dumplog.ConfChangeRemoveNode && gone[id]:
-			index = c.Index
+	for i := range m.WAL.Conf {
+		c := &m.WAL.Conf[i].Change
+		if i >= from && shows(c, rows[c.NodeID], gone[c.NodeID], urls[c.NodeID], now) {
+			index = m.WAL.Conf[i].Index
+		}
+		if c.Member != nil && len(c.Member.PeerURLs) > 0 {
+			urls[c.NodeID] = c.Member.PeerURLs
 		}
 	}
 	return index
 }
 
+// shows reports whether the row of a member, or its tombstone, is as this conf change leaves it and not as it was.
+// before are the peer URLs that the log gave the member last.
+func shows(c *dumplog.ConfChange, row *dumpdb.Member, gone bool, before []string, now *configuration) bool {
+	_, voter := now.voters.at[c.NodeID]
+	_, learner := now.learners.at[c.NodeID]
+	switch {
+	case c.Type == dumplog.ConfChangeRemoveNode:
+		return (voter || learner) && gone
+	case c.Member == nil || row == nil:
+		return false
+	case !voter && !learner:
+		return true
+	case c.Type == dumplog.ConfChangeUpdateNode:
+		return before != nil && !slices.Equal(before, c.Member.PeerURLs) && slices.Equal(row.PeerURLs, c.Member.PeerURLs)
+	}
+	return learner && c.Member.IsPromote && !row.IsLearner
+}
+
+// configuration is raft's configuration while conf changes are applied to it. Each change takes constant time.
 type configuration struct{ voters, learners, removed idList }
 
 func (c *configuration) apply(change dumplog.ConfChange) {
