@@ -143,7 +143,7 @@ func (c *collected) gather(ctx context.Context) error {
 	}
 	members = c.in.Members
 	c.mixed = clusters(members) > 1 || slices.ContainsFunc(members,
-		func(m *evidence.Member) bool { return check.Stranger(members, m) })
+		func(m *evidence.Member) bool { return evidence.Stranger(members, m) })
 	if c.mixed {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (c *collected) setEarlierApart(ctx context.Context) error {
 	var rest []*evidence.Member
 	var earlier []check.Earlier
 	for _, m := range all {
-		if !check.Stranger(all, m) {
+		if !evidence.Stranger(all, m) {
 			rest = append(rest, m)
 			continue
 		}

@@ -2,9 +2,11 @@ package backup_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,6 +76,34 @@ func TestBehind(t *testing.T) {
 	if c := a.Compared[0]; c.RevisionsBehind != -58 || c.SameHistory != check.Holds || c.Missing != 10 ||
 		c.Extra != 25 {
 		t.Errorf("the other way round: %+v", c)
+	}
+}
+
+// TestBackupBeforeRestore: the indexes of a restored cluster begin again, so a backup from before the restore is not
+// compared with its members at one index. Its keys are.
+func TestBackupBeforeRestore(t *testing.T) {
+	dir := evidencetest.Copy(t, evidencetest.Incident(t, "t-restored-compacted"))
+	old := evidencetest.Copy(t, filepath.Join(dir, "m2"))
+	clustertest.EditDB(func(tx *bbolt.Tx) error {
+		if err := errors.Join(tx.DeleteBucket([]byte("members")), tx.DeleteBucket([]byte("lease"))); err != nil {
+			return err
+		}
+		b, err := tx.CreateBucket([]byte("members"))
+		_, err2 := tx.CreateBucket([]byte("lease"))
+		return errors.Join(err, err2,
+			b.Put([]byte("abc"), []byte(`{"id":2748,"peerURLs":["http://127.0.0.1:1"],"name":"old"}`)))
+	})(t, filepath.Join(old, "member"))
+	r, a := against(t, filepath.Join(old, "member", "snap", "db"), filepath.Join(dir, "m1"), filepath.Join(dir, "m2"))
+	if got := outcome(r, "B08"); got != check.Holds {
+		t.Errorf("B08 %s: %s", got, r.Verdict.Summary)
+	}
+	for _, c := range a.Compared {
+		if !c.Counted || c.SameHistory != check.Holds || len(c.Unequal) > 0 || len(c.State) == 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if why := a.Comparison.Window.LeftOut[r.Sources[0].Name]; !strings.Contains(why, "of another log") {
+		t.Errorf("%+v", a.Comparison.Window)
 	}
 }
 

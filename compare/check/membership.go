@@ -39,7 +39,7 @@ func runOneCluster(in *Input) Result {
 	}
 	membersWithoutConfChange := 0
 	for _, m := range in.Members {
-		if !Stranger(in.Members, m) {
+		if !evidence.Stranger(in.Members, m) {
 			continue
 		}
 		membersWithoutConfChange++
@@ -86,26 +86,6 @@ func earlierFindings(list []Earlier) (fs []Finding) {
 					shell.Source(m.Label()))}}})
 	}
 	return fs
-}
-
-// Stranger reports whether the source is a backup or database file with members that none of the given data dirs has
-// ever known.
-func Stranger(members []*evidence.Member, m *evidence.Member) bool {
-	if m.ClusterID != 0 || m.DB == nil || len(m.Membership.Bucket) == 0 {
-		return false
-	}
-	dirs := 0
-	for _, o := range members {
-		if o.ClusterID == 0 {
-			continue
-		}
-		dirs++
-		if slices.ContainsFunc(m.Membership.Bucket,
-			func(id dumplog.ID) bool { return id == o.MemberID || o.Membership.Knows(id) }) {
-			return false
-		}
-	}
-	return dirs > 0
 }
 
 var distinctMembers = described(Check{

@@ -8,6 +8,8 @@ package diff
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -164,6 +166,16 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 // TookPart reports whether a bucket of a member was compared.
 func (r *Result) TookPart(bucket string, i int) bool {
 	return r.LeftOut[i] == "" && (bucket != "key" || r.Apart[i] == "")
+}
+
+// tooFew says why no two databases are compared.
+func (r *Result) tooFew() string {
+	for _, i := range slices.Sorted(maps.Keys(r.LeftOut)) {
+		if evidence.Stranger(r.Members, r.Members[i]) {
+			return r.Members[i].Label() + ": " + r.LeftOut[i]
+		}
+	}
+	return "fewer than two databases can be read"
 }
 
 // taking returns the positions of the members to compare.

@@ -65,7 +65,7 @@ func (r *Result) comparable() []int {
 
 func (r *Result) keysIncomparable() string {
 	if len(r.taking()) < 2 {
-		return "fewer than two databases can be read"
+		return r.tooFew()
 	}
 	var why []string
 	for _, i := range r.taking() {

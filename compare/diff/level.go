@@ -18,6 +18,9 @@ func (r *Result) window(rp *replay.Result) {
 			r.LeftOut[i] = "no database that can be opened"
 		case m.DB.KV == nil:
 			r.LeftOut[i] = "bucket key could not be read"
+		case evidence.Stranger(r.Members, m):
+			r.LeftOut[i] = "no data dir knows its members: its indexes are those of another log, as in a backup from " +
+				"before a restore"
 		}
 	}
 	take := r.setDamagedApart(r.taking())

@@ -45,7 +45,7 @@ func (r *Result) meta(o Options) Bucket {
 	b := Bucket{Name: "meta", Only: make([]int, len(r.Members))}
 	take := r.taking()
 	if len(take) < 2 {
-		b.Reason = "fewer than two databases can be read"
+		b.Reason = r.tooFew()
 		return b
 	}
 	seen := b

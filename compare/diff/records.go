@@ -51,7 +51,7 @@ func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error
 	out := &Records{}
 	take := slices.DeleteFunc(r.taking(), func(i int) bool { return r.Members[i].DB.KVDamaged })
 	if len(take) < 2 {
-		out.Reason = "fewer than two databases can be read"
+		out.Reason = r.tooFew()
 		return out, nil
 	}
 	distinct := r.distinctRecords(take)

@@ -126,7 +126,7 @@ func (r *Result) small(sb smallBucket, rp *replay.Result, o Options) Bucket {
 	b := Bucket{Name: sb.name, Only: make([]int, len(r.Members))}
 	take := r.whole(sb.name)
 	if len(take) < 2 {
-		b.Reason = "fewer than two databases can be read"
+		b.Reason = r.tooFew()
 		return b
 	}
 	r.byRow(&b, take, sb.rows, rp, o)

@@ -106,7 +106,7 @@ func heldAnyway(set *evidence.Set, continued string, index uint64) bool {
 		}
 		// a restore yields as much
 		return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= index &&
-			!check.Stranger(set.Members, m)
+			!evidence.Stranger(set.Members, m)
 	})
 }
 
@@ -163,7 +163,7 @@ func BasesOf(set *evidence.Set) []evidence.Spec {
 	var found []*evidence.Member
 	for _, m := range set.Members {
 		if m.HasDB() && (m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB) &&
-			!check.Stranger(set.Members, m) {
+			!evidence.Stranger(set.Members, m) {
 			found = append(found, m)
 		}
 	}
