@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // tornKinds are an end of the last segment that differs from what was written. The server cuts off what looks torn and
@@ -197,13 +198,9 @@ func runSnapNotAhead(in *Input) Result {
 			continue
 		}
 		checked++
-		var newest dumplog.SnapshotRecord
-		for _, s := range m.WAL.Summary.Snapshots {
-			if s.Index > newest.Index {
-				newest = s
-			}
-		}
-		if newest.Index == 0 || m.ConsistentIndex() >= newest.Index || hasSnapDB(m, newest.Index) {
+		newest := newestRecord(m)
+		if newest.Index == 0 || m.ConsistentIndex() >= newest.Index || hasSnapDB(m, newest.Index) ||
+			startsBelow(m, newest.Index) || in.provenance().tornCopy(m) != nil {
 			continue
 		}
 		if m.ConsistentIndex() == 0 && m.DB.KV != nil && m.DB.KV.Revisions > 0 {
@@ -213,9 +210,7 @@ func runSnapNotAhead(in *Input) Result {
 			At: At{Index: m.ConsistentIndex() + 1, Term: in.Members.termAt(m.ConsistentIndex() + 1)},
 			Title: fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d",
 				m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),
-			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
-				Observed: fmt.Sprint(m.ConsistentIndex()),
-				Expected: fmt.Sprintf("at least %d", newest.Index), Show: showDB(m, "meta")},
+			Evidence: []Evidence{olderThanRecord(m, newest),
 				{Member: m.Label(), File: newest.Segment, Offset: Int64(newest.Offset), Field: "snapshot record",
 					Observed: fmt.Sprintf("%d/%d", newest.Term, newest.Index), Show: showLogAs(m, "--raw")}}}
 		judgeGap(in.Replay, &f, m, newest)
@@ -225,6 +220,34 @@ func runSnapNotAhead(in *Input) Result {
 		return Result{Reason: "no source has both a log and a sound database"}
 	}
 	return outcome(fs, "")
+}
+
+// newestRecord is the snapshot record of the log with the highest index.
+func newestRecord(m *evidence.Member) (newest dumplog.SnapshotRecord) {
+	for _, s := range m.WAL.Summary.Snapshots {
+		if s.Index > newest.Index {
+			newest = s
+		}
+	}
+	return newest
+}
+
+// olderThanRecord: the server commits its database before it writes a snapshot record.
+func olderThanRecord(m *evidence.Member, newest dumplog.SnapshotRecord) Evidence {
+	return Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
+		Field: "consistent_index", Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("at least %d", newest.Index),
+		Show: showDB(m, "meta")}
+}
+
+// startsBelow reports whether the server starts from a snapshot below that index, because the file of it is gone, and
+// its log holds every entry after the one that it uses. It applies again what its database lacks.
+func startsBelow(m *evidence.Member, index uint64) bool {
+	if !m.HasSnap() || !m.Version.Has(release.SnapFileUnused).Excluded() || hasSnapFile(m, index) ||
+		len(m.WAL.Summary.Damage) > 0 {
+		return false
+	}
+	from, cannot := usedSnapshot(m)
+	return cannot == "" && from <= m.ConsistentIndex()
 }
 
 func hasSnapDB(m *evidence.Member, index uint64) bool {

@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -88,8 +89,34 @@ func (pv *provenance) copySigns(m *evidence.Member) []Evidence {
 		if !stoppedInOrder(m) && !pv.otherTimes(m) {
 			signs = append(signs, preparedSegment(m))
 		}
+	case !stoppedInOrder(m):
+		signs = append(signs, snapFolderSigns(m)...)
 	}
 	return signs
+}
+
+// snapFolderSigns are the signs of a snap folder that was copied before the log. A server commits its database, then
+// writes the .snap file (up to 3.6), then the snapshot record; the copy has the record only. Where the file is there,
+// its database was not older when the folder was read, so the database was put back.
+func snapFolderSigns(m *evidence.Member) []Evidence {
+	newest := newestRecord(m)
+	if !m.HasSnap() || !m.HasDB() || m.DB.KVDamaged || m.ConsistentIndex() == 0 || m.ConsistentIndex() >= newest.Index ||
+		hasSnapDB(m, newest.Index) || hasSnapFile(m, newest.Index) || Received(m, newest.Index) {
+		return nil
+	}
+	signs := []Evidence{olderThanRecord(m, newest)}
+	if m.Version.Has(release.SnapFileUnused).Excluded() {
+		signs = append(signs, Evidence{Member: m.Label(), File: fmt.Sprintf("*-%016x.snap", newest.Index),
+			Field: "snapshot file", Observed: "absent", Expected: "the file that the snapshot record of the log names",
+			Show: showLogAs(m, "--snaps")})
+	}
+	return signs
+}
+
+func hasSnapFile(m *evidence.Member, index uint64) bool {
+	return slices.ContainsFunc(m.Snap.Files, func(f *dumplog.SnapFile) bool {
+		return max(f.Index, f.NameIndex) == index
+	})
 }
 
 // otherTimes reports whether something else explains a database that is ahead of its log: it was received, it is a

@@ -2,11 +2,13 @@ package check_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
 // logEndsAt replaces the log of a member by one that holds the first puts only, as a copy that was taken earlier than
@@ -137,4 +139,46 @@ func TestPageOfALaterTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantOutcome(t, dirInput(t, dirs...), "X05", check.Holds)
+}
+
+// TestSnapFolderCopiedBeforeTheLog: the record of a raft snapshot is in the log, its file and its effects on the
+// database are not. That is a copy of a running member; a server starts on it.
+func TestSnapFolderCopiedBeforeTheLog(t *testing.T) {
+	written := func(version string) string {
+		s := clustertest.NewScript(version)
+		for i := range 20 {
+			s.Add(clustertest.As("", 0, clustertest.PutRequest(fmt.Sprint("k", i), "v", 0)))
+		}
+		s.Of[1] = clustertest.ScriptMember{AppliedUntil: 10, SnapshotTaken: 15}
+		return s.Write(t, t.TempDir())[1]
+	}
+	remove := func(dir string) {
+		files, err := filepath.Glob(filepath.Join(dir, "member", "snap", "*.snap"))
+		if err != nil || len(files) != 1 || os.Remove(files[0]) != nil {
+			t.Fatal(files, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		version   string
+		file, run bool
+		x05, s02  check.Outcome
+	}{
+		"copied while it ran":             {"3.5.0", false, true, check.Violated, check.Holds},
+		"the folder was put back":         {"3.5.0", false, false, check.Holds, check.Holds},
+		"the database was put back":       {"3.5.0", true, true, check.Holds, check.Violated},
+		"and the server stopped in order": {"3.5.0", true, false, check.Holds, check.Violated},
+		"a server that uses no such file": {"3.7.0", false, true, check.Holds, check.Violated},
+	} {
+		dir := written(c.version)
+		if !c.file {
+			remove(dir)
+		}
+		if c.run {
+			notStopped(t, dir)
+		}
+		in := dirInput(t, dir)
+		t.Log(name)
+		wantOutcome(t, in, "X05", c.x05)
+		wantOutcome(t, in, "S02", c.s02)
+	}
 }

@@ -142,23 +142,29 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 			Field:    "snapshot file removed",
 			Observed: "absent", Expected: "the file that the snapshot record of the log names",
 			Show: showLogAs(m, "--raw")}}}
-	from := uint64(0)
-	if s := m.NewestSnap(); s != nil {
-		from = s.Index
-	}
-	cannot := ""
-	switch s := &m.WAL.Summary; {
-	case s.FirstIndex > from+1:
-		cannot = fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it", s.FirstIndex)
-	case slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.To > from }):
-		cannot = "a snapshot was received from another member: the log lacks entries before it, and only its file " +
-			"stands for them"
-	default:
+	_, cannot := usedSnapshot(m)
+	if cannot == "" {
 		return f
 	}
 	f.Severity, f.Class, f.At = Error, ClassSnapshotDamage, At{Index: newest}
 	f.Explanation = cannot + ": a server of this version cannot start"
 	return f
+}
+
+// usedSnapshot is the index of the newest usable snapshot file, 0 for none, and why the log does not continue it, ""
+// where it does.
+func usedSnapshot(m *evidence.Member) (from uint64, cannot string) {
+	if s := m.NewestSnap(); s != nil {
+		from = s.Index
+	}
+	switch s := &m.WAL.Summary; {
+	case s.FirstIndex > from+1:
+		return from, fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it", s.FirstIndex)
+	case slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.To > from }):
+		return from, "a snapshot was received from another member: the log lacks entries before it, and only its file " +
+			"stands for them"
+	}
+	return from, ""
 }
 
 // backupAsDatabase: the database of a data dir still has the trailer that only snapshot save writes.

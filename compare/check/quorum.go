@@ -96,9 +96,11 @@ func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holder
 		Evidence: []Evidence{{Member: top.Label(),
 			Observed: fmt.Sprintf("commit index %d", top.Commit), Expected: "held by a majority",
 			Show: showLog(top, i)}},
-		Remedy: []Remedy{{Text: "make sure that the members were stopped when they were copied; if they were, take " +
-			top.Label() + " as the source for all",
-			Precondition: "no member without the entry has been started alone"}}}
+		Remedy: []Remedy{
+			{Text: "if any member ran while they were copied, copy all of them again, stopped or with etcd-medic " +
+				"collect, and diagnose the new copies"},
+			{Text: "if every member was stopped before the first copy, take " + top.Label() + " as the source for all",
+				Precondition: "no member without the entry has been started alone"}}}
 	var short []*evidence.Member
 	for _, m := range pv.Members {
 		if h, ok := held[m.MemberID]; ok && h < i && slices.Contains(without, m.Label()) {
@@ -111,6 +113,7 @@ func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holder
 	f.Kind, f.Evidence[0].Field = kind, belowQuorumFields[kind]
 	if kind == KindBelowQuorum {
 		f.Severity, f.Class = Warning, ClassInconclusive
+		f.Title += ": copies of different moments, or logs that lost their ends"
 		return f
 	}
 	f.Explanation = fmt.Sprintf("%s knows commit %d; the logs of %s end before it, and %s", top.Label(), top.Commit,

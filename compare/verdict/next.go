@@ -81,9 +81,26 @@ func (ad *advice) next() {
 				ad.nextMissingDB(f, add)
 			}
 		}
-		add("add the missing files (--full: checks that could not be made) and run again", none)
+		ad.nextUndecided(add)
 	default:
 		ad.nextHealthy(add)
+	}
+}
+
+// nextUndecided offers what decides the findings that leave the verdict open; where none of them says what to do, it
+// asks for more evidence.
+func (ad *advice) nextUndecided(add func(text string, command shell.Command)) {
+	found := false
+	for _, f := range ad.Findings {
+		if f.Class == check.ClassInconclusive {
+			for _, m := range f.Remedy {
+				add(m.Text, m.Command)
+				found = true
+			}
+		}
+	}
+	if !found {
+		add("add the missing files (--full: checks that could not be made) and run again", none)
 	}
 }
 
@@ -369,7 +386,7 @@ func (ad *advice) nextHealthy(add func(text string, command shell.Command)) {
 			add(m.Text, m.Command)
 		}
 	}
-	if ad.Verdict.Class == check.ClassLagging {
+	if ad.Verdict.Class == check.ClassLagging && !ad.allCollected() {
 		add("start the lagging member; it catches up by itself", none)
 	}
 	if ad.absentVoters() > 0 {
@@ -379,6 +396,11 @@ func (ad *advice) nextHealthy(add func(text string, command shell.Command)) {
 	if len(ad.Next) == 0 {
 		add("nothing to repair. To explore the data", shell.Format("etcd-medic dumpdb {}", ad.first()))
 	}
+}
+
+// allCollected reports whether every source was taken from a running member: none of them waits to be started.
+func (in *Input) allCollected() bool {
+	return !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return !m.Source.Collected })
 }
 
 func (in *Input) allLabels() []string {

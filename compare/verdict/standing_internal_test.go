@@ -284,6 +284,25 @@ func TestUnproven(t *testing.T) {
 			j.Members[2].WAL, j.Members[1].MemberID = evidence.WAL{},
 				0xa1
 		}, "the logs of 1 of 3"},
+		"one log of three lost its end": {func(j *ranking) {
+			j.Findings = []check.Finding{{Check: check.R10, Class: check.ClassMemberLostData, Members: []string{"n2"}}}
+		}, ""},
+		"two logs of three lost their ends": {func(j *ranking) {
+			j.Findings = []check.Finding{{Check: check.R10, Class: check.ClassMemberLostData, Members: []string{"n2"}},
+				{Check: check.R07, Members: []string{"n3"}}}
+		}, "the logs of 2 of 3 voters end before what is committed"},
+		"two lost their databases": {func(j *ranking) {
+			j.Findings = []check.Finding{{Check: check.X03, Kind: check.KindDBRemoved,
+				Class: check.ClassMemberLostData, Members: []string{"n2", "n3"}}}
+		}, ""},
+		"one lost its end, one is missing": {func(j *ranking) {
+			j.Members[2].WAL = evidence.WAL{}
+			j.Findings = []check.Finding{{Check: check.R07, Members: []string{"n2"}}}
+		}, "the logs of 1 of 3 voters end before what is committed"},
+		"a copy that lost its end beside a whole one": {func(j *ranking) {
+			j.Members[2].MemberID = 0xa2
+			j.Findings = []check.Finding{{Check: check.R07, Members: []string{"n3"}}}
+		}, ""},
 		"a learner's log is none": {func(j *ranking) { j.Members[2].MemberID, j.Members[1].MemberID = 0xb1, 0xb2 },
 			"the logs of 1 of 3"},
 		"no configuration is known": {func(j *ranking) { j.Members[0].Membership.Voters = nil }, ""},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -48,23 +49,43 @@ func (in *Input) withoutLogs() string {
 }
 
 // absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may
-// not have it.
+// not have it, and a log that ends too early may not either.
 func (rk *ranking) absentMajority(pos int) string {
 	ms := &rk.Members[pos].Membership
 	if len(ms.Voters) == 0 {
 		return ""
 	}
-	var here []dumplog.ID
+	var here, short []dumplog.ID
 	for _, m := range rk.Members {
-		if m.HasLog() && slices.Contains(ms.Voters, m.MemberID) && !slices.Contains(here, m.MemberID) {
+		switch {
+		case !m.HasLog() || !slices.Contains(ms.Voters, m.MemberID) || slices.Contains(here, m.MemberID):
+		case rk.lostLogEnd(m.Label()):
+			short = append(short, m.MemberID)
+		default:
 			here = append(here, m.MemberID)
 		}
 	}
-	if need := len(ms.Voters)/2 + 1; len(here) < need {
-		return fmt.Sprintf("the logs of %d of %d voters are given, and %d are needed: the others may have "+
-			"committed more", len(here), len(ms.Voters), need)
+	slices.Sort(short)
+	short = slices.DeleteFunc(slices.Compact(short), func(id dumplog.ID) bool { return slices.Contains(here, id) })
+	need := len(ms.Voters)/2 + 1
+	switch {
+	case len(here) >= need:
+		return ""
+	case len(here)+len(short) >= need:
+		return fmt.Sprintf("the logs of %d of %d voters end before what is committed, or may have lost their ends; %d "+
+			"whole logs are needed: what else was committed is not known", len(short), len(ms.Voters), need)
 	}
-	return ""
+	return fmt.Sprintf("the logs of %d of %d voters are given, and %d are needed: the others may have "+
+		"committed more", len(here)+len(short), len(ms.Voters), need)
+}
+
+// lostLogEnd reports whether a finding says that the member's log lost entries which it had acknowledged, or ends below
+// what is committed for a reason that is not known.
+func (rk *ranking) lostLogEnd(label string) bool {
+	return slices.ContainsFunc(rk.Findings, func(f check.Finding) bool {
+		return (f.Check == check.R07 || f.Class == check.ClassMemberLostData && f.Kind != check.KindDBRemoved) &&
+			slices.Contains(f.Members, label)
+	})
 }
 
 // comparedWith reports whether what another member holds was compared with a member, directly or by the log that both

@@ -10,7 +10,6 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/membershippb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
-	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 )
@@ -172,7 +171,7 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 			s.upTo(i+1).snapshot(tb, w, dir, e.Term, e.Index)
 		}
 		if i+1 == of.SnapshotTaken {
-			synthOK(tb, w.SaveSnapshot(walpb.Snapshot{Index: e.Index, Term: e.Term, ConfState: s.confState()}))
+			s.upTo(i+1).snapshot(tb, w, dir, e.Term, e.Index)
 		}
 	}
 	synthOK(tb, w.Close())
@@ -204,14 +203,6 @@ func (s *Script) upTo(step int) Synth {
 		}
 	}
 	return out
-}
-
-func (s *Script) confState() *raftpb.ConfState {
-	cs := &raftpb.ConfState{}
-	for i := range s.Members {
-		cs.Voters = append(cs.Voters, s.ID(i))
-	}
-	return cs
 }
 
 // world returns the state of one member after the entries.
