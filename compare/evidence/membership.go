@@ -235,7 +235,8 @@ func shows(c *dumplog.ConfChange, row *dumpdb.Member, gone bool, before []string
 	case !voter && !learner:
 		return true
 	case c.Type == dumplog.ConfChangeUpdateNode:
-		return before != nil && !slices.Equal(before, c.Member.PeerURLs) && slices.Equal(row.PeerURLs, c.Member.PeerURLs)
+		after := c.Member.PeerURLs
+		return before != nil && !slices.Equal(before, after) && slices.Equal(row.PeerURLs, after)
 	}
 	return learner && c.Member.IsPromote && !row.IsLearner
 }
