@@ -262,8 +262,8 @@ func ownSalts(rp *replay.Result, user string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("the hashes of user %q have different salts, as members up to 3.4 make them, and the log does "+
-		"not hold the entry that set the password", user)
+	return fmt.Sprintf("the hashes of user %q have different salts and digests, as members up to 3.4 make them, and the "+
+		"log does not hold the entry that set the password", user)
 }
 
 var noStaleAuthRefusal = described(Check{

@@ -78,27 +78,77 @@ func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 			Show:     showDB(m, "meta")}}}, true
 }
 
-// neverConfigured returns a finding if the row equals none of the configurations that the cluster had since its founding.
-// It may be an older one: releases up to 3.4 leave it as it is, and later ones store those that a start replays, until it
-// has replayed all conf changes.
+// neverConfigured returns a finding if the row equals none of the configurations that the cluster had since its founding,
+// or since a raft snapshot that is older than the conf change which stored the row. It may be an older one: releases up
+// to 3.4 leave it as it is, and later ones store those that a start replays, until it has replayed all conf changes.
 func (mb *Membership) neverConfigured(m *evidence.Member) *Finding {
 	cs := m.DB.Meta.ConfState
 	if len(cs.VotersOutgoing)+len(cs.LearnersNext) > 0 {
 		return nil
 	}
-	o := mb.wholeLog(m)
-	if o == nil || wasConfigured(o, cs) {
-		return nil
-	}
-	return &Finding{Kind: KindConfStateNeverHeld, Severity: Error, Class: ClassMembership,
+	f := &Finding{Kind: KindConfStateNeverHeld, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
-		Title: m.Label() + ": meta/confState is a configuration that the cluster never had",
-		Explanation: "the logs hold every conf change since the founding of the cluster, and after none of them " +
-			"raft's configuration was this. The row was edited or damaged; 3.7 and later count votes by it",
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"),
 			Field: "confState", Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
 			Expected: fmt.Sprintf("voters %v learners %v", m.Membership.Voters, m.Membership.Learners),
 			Show:     showDB(m, "meta")}}}
+	const since = "raft's configuration was this. The row was edited or damaged; 3.7 and later count votes by it"
+	if o := mb.wholeLog(m); o != nil {
+		if wasConfigured(o, cs) {
+			return nil
+		}
+		f.Title = m.Label() + ": meta/confState is a configuration that the cluster never had"
+		f.Explanation = "the logs hold every conf change since the founding of the cluster, and after none of them " + since
+		return f
+	}
+	stored, r := storedSince(m)
+	if r == nil || comesUp(learnersOf(r.ConfState), confAfter(m.WAL.Conf, r.Index), cs) {
+		return nil
+	}
+	f.Title = fmt.Sprintf("%s: meta/confState is not a configuration that raft had since entry %d", m.Label(), r.Index)
+	f.Explanation = fmt.Sprintf("the conf change in entry %d stored the row; neither in the raft snapshot at %d nor after "+
+		"any later conf change %s", stored, r.Index, since)
+	return f
+}
+
+// storedSince returns the last conf change that stored the row, and the first raft snapshot before it from which on the
+// log holds every conf change; nil where there is none.
+func storedSince(m *evidence.Member) (stored uint64, base *dumplog.SnapshotRecord) {
+	stored, ok := confStateStored(m)
+	s := &m.WAL.Summary
+	if !ok || len(s.Damage) > 0 {
+		return 0, nil
+	}
+	from := s.FirstIndex
+	for _, j := range s.Jumps {
+		from = max(from, j.To+1)
+	}
+	for i := range s.Snapshots {
+		switch r := &s.Snapshots[i]; {
+		case r.Index+1 < from || r.Index >= stored:
+		case r.ConfState == nil:
+			return 0, nil // written by 3.4, which stores no row
+		case base == nil || r.Index < base.Index:
+			base = r
+		}
+	}
+	return stored, base
+}
+
+// learnersOf says of each member of a configuration whether it is a learner.
+func learnersOf(cs *dumplog.ConfState) map[dumplog.ID]bool {
+	learner := map[dumplog.ID]bool{}
+	for _, id := range cs.Voters {
+		learner[id] = false
+	}
+	for _, id := range cs.Learners {
+		learner[id] = true
+	}
+	return learner
+}
+
+func confAfter(changes []evidence.ConfEntry, index uint64) []evidence.ConfEntry {
+	return slices.DeleteFunc(slices.Clone(changes), func(c evidence.ConfEntry) bool { return c.Index <= index })
 }
 
 // confStateDiffers compares the row with that of a member that has applied the same conf changes and stores raft's
@@ -194,15 +244,7 @@ func beforeReceived(m *evidence.Member, cs *dumpdb.ConfState) bool {
 			if r.ConfState == nil || r.Index >= j.From {
 				continue
 			}
-			learner := map[dumplog.ID]bool{}
-			for _, id := range r.ConfState.Voters {
-				learner[id] = false
-			}
-			for _, id := range r.ConfState.Learners {
-				learner[id] = true
-			}
-			if comesUp(learner, slices.DeleteFunc(slices.Clone(before),
-				func(c evidence.ConfEntry) bool { return c.Index <= r.Index }), cs) {
+			if comesUp(learnersOf(r.ConfState), confAfter(before, r.Index), cs) {
 				return true
 			}
 		}

@@ -49,3 +49,50 @@ func TestBeforeReceived(t *testing.T) {
 		}
 	}
 }
+
+// TestStoredSince: a row that a conf change stored is one of the configurations since the first raft snapshot that the
+// log continues without a gap.
+func TestStoredSince(t *testing.T) {
+	conf := []evidence.ConfEntry{
+		{Index: 30, Change: dumplog.ConfChange{Type: dumplog.ConfChangeRemoveNode, NodeID: 3}},
+		{Index: 40, Change: dumplog.ConfChange{Type: dumplog.ConfChangeAddLearnerNode, NodeID: 4}}}
+	at := func(index uint64, voters ...dumplog.ID) dumplog.SnapshotRecord {
+		return dumplog.SnapshotRecord{Index: index, ConfState: &dumplog.ConfState{Voters: voters}}
+	}
+	old := dumplog.SnapshotRecord{Index: 22}
+	three, two := at(20, 1, 2, 3), at(33, 1, 2)
+	snapshots := []dumplog.SnapshotRecord{three, two}
+	for name, c := range map[string]struct {
+		log              dumplog.Summary
+		voters, learners []dumpdb.ID
+		since            uint64
+		altered          bool
+	}{
+		"the newest":            {dumplog.Summary{FirstIndex: 15, Snapshots: snapshots}, []dumpdb.ID{1, 2}, []dumpdb.ID{4}, 20, false},
+		"replayed at a start":   {dumplog.Summary{FirstIndex: 15, Snapshots: snapshots}, []dumpdb.ID{1, 2}, nil, 20, false},
+		"that of the snapshot":  {dumplog.Summary{FirstIndex: 15, Snapshots: snapshots}, []dumpdb.ID{3, 2, 1}, nil, 20, false},
+		"never since":           {dumplog.Summary{FirstIndex: 15, Snapshots: snapshots}, []dumpdb.ID{1, 3}, nil, 20, true},
+		"before the log begins": {dumplog.Summary{FirstIndex: 31, Snapshots: snapshots}, []dumpdb.ID{1, 2, 3}, nil, 33, true},
+		"a snapshot was received": {dumplog.Summary{FirstIndex: 15, Snapshots: snapshots,
+			Jumps: []dumplog.Jump{{From: 23, To: 32}}}, []dumpdb.ID{1, 2, 3}, nil, 33, true},
+		"received after it": {dumplog.Summary{FirstIndex: 15, Snapshots: snapshots,
+			Jumps: []dumplog.Jump{{From: 35, To: 50}}}, []dumpdb.ID{1, 3}, nil, 0, false},
+		"an older release wrote a record": {dumplog.Summary{FirstIndex: 15,
+			Snapshots: []dumplog.SnapshotRecord{three, old, two}}, []dumpdb.ID{1, 3}, nil, 0, false},
+		"damaged": {dumplog.Summary{FirstIndex: 15, Snapshots: snapshots, Damage: []*dumplog.DamageError{{}}},
+			[]dumpdb.ID{1, 3}, nil, 0, false},
+		"no snapshot before": {dumplog.Summary{FirstIndex: 15}, []dumpdb.ID{1, 3}, nil, 0, false},
+	} {
+		m := &evidence.Member{AppliedMin: 60, DB: &evidence.DB{}, Source: &evidence.Source{Name: "n1"}}
+		m.WAL.Summary, m.WAL.Conf = c.log, conf
+		m.DB.Meta.ConfState = &dumpdb.ConfState{Voters: c.voters, Learners: c.learners}
+		_, r := storedSince(m)
+		if (r != nil) != (c.since > 0) || r != nil && r.Index != c.since {
+			t.Errorf("%s: since %+v, want %d", name, r, c.since)
+		}
+		mb := (&Input{Members: []*evidence.Member{m}}).Membership()
+		if f := mb.neverConfigured(m); (f != nil) != c.altered || f != nil && f.Kind != KindConfStateNeverHeld {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}

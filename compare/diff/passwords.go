@@ -24,15 +24,11 @@ type Password struct {
 // bcrypt hashes are "$2a$", the cost, "$", and 22 characters of salt and 31 of digest in base64 with ./ for +/.
 const (
 	bcryptLen  = 60
-	bcryptSalt = 29
+	bcryptHead = 7
+	// alikeFrom is the number of equal characters from which two hashes are one that was altered. Of 53 random
+	// characters of base64, 16 agree in one of 10^15 pairs.
+	alikeFrom = 16
 )
-
-func saltOf(hash []byte) string {
-	if len(hash) < bcryptSalt {
-		return ""
-	}
-	return string(hash[:bcryptSalt])
-}
 
 // wellFormed reports whether the bytes can be a hash made by a server.
 func wellFormed(hash []byte) bool {
@@ -103,8 +99,8 @@ func (r *Result) password(b *Bucket, row Row, hashes map[int][]byte, at []int, r
 			}
 		}
 		p.Why = "a server does not create such a hash"
-	case sameSalt(hashes, at):
-		p.Why = "the hashes have the same salt but differ, which cannot happen with one password"
+	case alike(hashes, at):
+		p.Why = "the hashes agree in most of salt or digest but differ, which servers that hash one password never do"
 	default:
 		p.Legal = true
 	}
@@ -142,14 +138,26 @@ func (r *Result) passwordOrigin(user string, hashes map[int][]byte, at []int, rp
 	return replay.PasswordSet{}, false
 }
 
-// sameSalt reports whether two different hashes have the same salt.
-func sameSalt(hashes map[int][]byte, at []int) bool {
+// alike reports whether two different hashes agree in so many characters that one of them was made of the other. Two
+// servers that hash one password choose different salts, and get digests that share nothing. With the same salt they
+// get the same digest.
+func alike(hashes map[int][]byte, at []int) bool {
 	for n, i := range at {
 		for _, j := range at[n+1:] {
-			if s := saltOf(hashes[i]); s != "" && s == saltOf(hashes[j]) && !bytes.Equal(hashes[i], hashes[j]) {
+			if !bytes.Equal(hashes[i], hashes[j]) && agreeing(hashes[i], hashes[j]) >= alikeFrom {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// agreeing counts the characters of salt and digest that two hashes have in common.
+func agreeing(a, b []byte) (n int) {
+	for i := bcryptHead; i < min(len(a), len(b)); i++ {
+		if a[i] == b[i] {
+			n++
+		}
+	}
+	return n
 }
