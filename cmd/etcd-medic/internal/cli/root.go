@@ -121,7 +121,6 @@ func newRoot(s *Streams) *cobra.Command {
 	}
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.Version = Version()
 	root.SetVersionTemplate("etcd-medic {{.Version}}\n")
 	root.PersistentFlags().BoolVar(&s.noColor, "no-color", false, "no colours, also on a terminal (or set NO_COLOR)")
 	root.PersistentFlags().BoolVar(&s.noPager, "no-pager", false, "no pager for long results on a terminal")
@@ -148,10 +147,21 @@ func newRoot(s *Streams) *cobra.Command {
 	root.AddCommand(helpTopics()...)
 	root.SetHelpCommandGroupID("more")
 	sourcesFromEndpoints(root, s)
+	versionFlags(root)
 	asUsage(root)
 	s.wrappedHelp(root)
 	completeFlags(root)
 	return root
+}
+
+// versionFlags adds --version to every command, as etcd's own programs have it. Only the help of the root shows it.
+func versionFlags(root *cobra.Command) {
+	root.Version = Version()
+	for _, c := range allCommands(root) {
+		c.Version = root.Version
+		c.Flags().Bool("version", false, "version for etcd-medic")
+		_ = c.Flags().MarkHidden("version")
+	}
 }
 
 // newHelpCmd is cobra's help, except that an unknown topic is a usage error.
