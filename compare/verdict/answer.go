@@ -92,9 +92,11 @@ type Rank struct {
 	Usable  bool     `json:"usable"`
 	Reasons []string `json:"reasons"`
 	// HoldsAll is true where the first reason is that it holds every committed write.
-	HoldsAll bool  `json:"-"`
-	Lacks    Count `json:"lacks"`
-	Unique   Count `json:"unique"`
+	HoldsAll bool `json:"-"`
+	// Behind is how many committed entries it has not got yet, as a member that lags does.
+	Behind int   `json:"-"`
+	Lacks  Count `json:"lacks"`
+	Unique Count `json:"unique"`
 	// NamedBy are the findings that accuse the member. They are among the reasons, too.
 	NamedBy []string `json:"namedBy,omitempty"`
 }

@@ -197,7 +197,7 @@ func (rk *ranking) changesAfter(index uint64) bool {
 
 func (rk *ranking) rankRow(s standing, commit uint64) Rank {
 	m := rk.Members[s.pos]
-	row := Rank{Member: m.Label(), Usable: s.usable, Reasons: []string{}}
+	row := Rank{Member: m.Label(), Usable: s.usable, Reasons: []string{}, Behind: int(s.behind)}
 	say := func(format string, args ...any) { row.Reasons = append(row.Reasons, fmt.Sprintf(format, args...)) }
 	rp := rk.Replay
 	switch {

@@ -62,7 +62,7 @@ const answerRows = 8
 
 func (p *page) answer(a *Answer) {
 	p.sentence(p.mood(a)+": ", a.Says, p.atMostFrom(tightest, 3))
-	p.headed(firstPairs(a.Pairs, []int{7, 7, 6, 4, 4}[p.tight]))
+	p.headed(firstPairs(a.Pairs, []int{7, 6, 4}[p.fewer()]))
 	if len(a.Rows) > 0 {
 		p.line("")
 		shown := min(len(a.Rows), answerRows-2*p.fewer())

@@ -11,12 +11,8 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
-
-// screenMembers are shown on the screen; a larger set has its rows in the full text.
-const screenMembers = 7
 
 // screenCommands is the maximum number of commands under DO NOW.
 const screenCommands = 3
@@ -44,20 +40,35 @@ func (p *page) onScreen(draw func(*page)) {
 	}
 }
 
-// How far a screen is reduced, each level in addition to those before it.
+// How far a screen is reduced, each level in addition to those before it, but for cutCells.
 const (
+	// noEqual leaves out what all members have in common.
+	noEqual = iota + 1
 	// cutCells cuts the last cell of a table's row instead of wrapping it.
-	cutCells = iota + 1
-	// bareCommands leaves out what commands are for, and some rows and findings.
+	cutCells
+	// bareCommands leaves out what commands are for, and some rows and findings. The room may suffice for whole cells.
 	bareCommands
+	// bareAndCut does what both levels before it do.
+	bareAndCut
 	// shortSentences shortens sentences by a line.
 	shortSentences
 	// tightest also shortens those that say what is wrong and which member to keep.
 	tightest
 )
 
-// fewer returns how many items a list on the screen leaves out.
-func (p *page) fewer() int { return min(max(p.tight-cutCells, 0), 2) }
+// cutsCells reports whether the last cell of a table's row takes one line.
+func (p *page) cutsCells() bool { return p.tight == cutCells || p.tight >= bareAndCut }
+
+// fewer returns how many items a list on the screen leaves out, at most two.
+func (p *page) fewer() int {
+	switch {
+	case p.tight >= shortSentences:
+		return 2
+	case p.tight >= bareCommands:
+		return 1
+	}
+	return 0
+}
 
 // rowsOf counts the rows that text occupies on a terminal.
 func rowsOf(b []byte, width int) (n int) {
@@ -102,7 +113,7 @@ func (p *page) hanging(head, s string, most int) {
 func (p *page) sentence(head, s string, most int) { p.wrapped(head, "", s, most) }
 
 func (p *page) wrapped(head, indent, s string, most int) {
-	words := strings.Fields(clean(s))
+	words := wholeClauses(strings.Fields(clean(s)), columns(head), columns(indent), p.o.width(), most)
 	line, n, fresh := head, 1, true // fresh: nothing follows the head or indent yet
 	for i, w := range words {
 		if !fresh && n < most && columns(line)+1+columns(w) > p.o.width() {
@@ -131,6 +142,34 @@ func cutShort(line, word string, width int) string {
 		return fit(line+word, width-1) + "…"
 	}
 	return fit(line, width-2) + " …"
+}
+
+// wholeClauses leaves out the end of a text that needs more lines than permitted, from the last sentence that fits, else
+// the last clause: half a sentence misleads. A text whose first clauses take less than half of the room stays as it is.
+func wholeClauses(words []string, head, indent, width, most int) []string {
+	line, n, sentence, clause := head-1, 1, 0, 0 // the last two count words
+	for i, w := range words {
+		if line += 1 + columns(w); line > width && i > 0 {
+			line, n = indent+columns(w), n+1
+		}
+		if n > most {
+			break
+		}
+		if n == most && line+len(" …")-2 > width || 2*((n-1)*width+line) < most*width {
+			continue
+		}
+		switch w[len(w)-1] {
+		case '.', ';':
+			sentence = i + 1
+		case ':':
+			clause = i + 1
+		}
+	}
+	last := cmp.Or(sentence, clause)
+	if n <= most || last == 0 {
+		return words
+	}
+	return append(slices.Clone(words[:last-1]), strings.TrimRight(words[last-1], ".;:"), "…")
 }
 
 // columns is the width of text on a terminal.
@@ -212,21 +251,35 @@ func firstUpper(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// verdictLine returns the last line: the verdict once more, next to the prompt.
+// verdictLine returns the last line: the verdict once more, next to the prompt. Where it is too long for a line, the
+// class is left out, which the first sentence names, then the cause.
 func (p *page) verdictLine(r *compare.Report) string {
 	v := &r.Verdict
 	word, color := health(v)
-	s := ""
-	if !strings.EqualFold(string(v.Class), word) {
-		s += ": " + string(v.Class)
+	var names []string
+	if !wordIsClass(v) {
+		names = append(names, string(v.Class))
 	}
 	if v.Cause != nil && string(*v.Cause) != string(v.Class) {
-		s += ", " + string(*v.Cause)
+		names = append(names, string(*v.Cause))
 	}
+	kept := ""
 	if choice(r) && len(r.Best.Members) > 0 && v.Health != check.Healthy {
-		s += "; keep " + strings.Join(r.Best.Members, " or ")
+		kept = "keep " + strings.Join(r.Best.Members, " or ")
 	}
-	return p.paint(word, color, text.Bold) + brief(clean(s), p.o.width()-len(word))
+	for {
+		s := strings.Join(names, ", ")
+		if kept != "" && s != "" {
+			s += "; "
+		}
+		if s += kept; s != "" {
+			s = ": " + clean(s)
+		}
+		if room := p.o.width() - len(word); columns(s) <= room || len(names) == 0 {
+			return p.paint(word, color, text.Bold) + brief(s, room)
+		}
+		names = names[1:]
+	}
 }
 
 // keep says which member to keep and what choosing it gives up.
@@ -283,39 +336,26 @@ func losesText(l *compare.Lost) string {
 	return l.String() + "; --full lists them"
 }
 
-// screenTable writes a row for each member: what an operator compares first, and what is wrong with the member.
-func (p *page) screenTable(r *compare.Report) {
-	if len(r.Members) == 0 {
-		return
-	}
-	p.line("")
-	wrong := accusedBy(r.Findings, len(r.Members))
-	head := []string{"MEMBER", "ETCD", "LOG END", "APPLIED", "REVISION", "AUTH", "KEYS", "WHAT IS WRONG"}
-	var rows [][]string
-	for i := range r.Members[:min(len(r.Members), screenMembers)] {
-		m := &r.Members[i]
-		row := []string{brief(clean(m.Name), 16), orDash(m.WroteBy.Etcd), "-", num0(m.AppliedIndex), "-", "-", "-",
-			wrongWith(m, r.Best, wrong[m.Name])}
-		if w := m.WAL; w != nil && w.LastIndex > 0 {
-			row[2] = termIndex(w.LastTerm, w.LastIndex)
-		}
-		if d := m.DB; d != nil {
-			row[4], row[6] = ptr(d.CurrentRevision), ptr(d.Keys)
-		}
-		if a := m.Auth; a != nil {
-			row[5] = authText(a)
-		}
-		rows = append(rows, row)
-	}
-	p.rows(head, rows)
-	if n := len(r.Members) - screenMembers; n > 0 {
-		p.line("… and %s, see --full", plural.Of(n, "more member", "more members"))
-	}
-}
-
 // rows writes a table. Its last column is cut to the width of the screen, or uses a second line if there is room.
 // Columns without any value are left out.
 func (p *page) rows(head []string, rows [][]string) {
+	wide := columnWidths(head, rows)
+	p.line("%s", p.paint(strings.TrimRight(paddedCells(head, wide)+head[len(head)-1], " "), text.Bold))
+	for _, row := range rows {
+		cells, last := paddedCells(row, wide), clean(row[len(row)-1])
+		if wide[len(row)-1] == 0 {
+			last = ""
+		}
+		if !p.cutsCells() && p.o.width()-columns(cells) >= wrapFrom {
+			p.wrapped(cells, strings.Repeat(" ", columns(cells)), last, 2)
+			continue
+		}
+		p.line("%s", strings.TrimRight(cells+brief(last, p.o.width()-columns(cells)), " "))
+	}
+}
+
+// columnWidths returns the width of each column, 0 for one without any value.
+func columnWidths(head []string, rows [][]string) []int {
 	wide := make([]int, len(head))
 	for c := range head {
 		for _, row := range rows {
@@ -324,18 +364,7 @@ func (p *page) rows(head []string, rows [][]string) {
 			}
 		}
 	}
-	p.line("%s", p.paint(strings.TrimRight(paddedCells(head, wide)+head[len(head)-1], " "), text.Bold))
-	for _, row := range rows {
-		cells, last := paddedCells(row, wide), clean(row[len(row)-1])
-		if wide[len(row)-1] == 0 {
-			last = ""
-		}
-		if p.tight < cutCells && p.o.width()-columns(cells) >= wrapFrom {
-			p.wrapped(cells, strings.Repeat(" ", columns(cells)), last, 2)
-			continue
-		}
-		p.line("%s", strings.TrimRight(cells+brief(last, p.o.width()-columns(cells)), " "))
-	}
+	return wide
 }
 
 // wrapFrom is the narrowest last column, in columns of the terminal, in which text takes a second line.
@@ -350,33 +379,6 @@ func paddedCells(row []string, wide []int) string {
 		}
 	}
 	return b.String()
-}
-
-// accusedBy returns, by member, the findings that name it, worst first, without comparisons that name all members.
-func accusedBy(all []check.Finding, members int) map[string][]string {
-	out := map[string][]string{}
-	for _, f := range all {
-		if f.Severity.Rank() < check.Warning.Rank() || len(f.Members) == members && members > 1 && !f.Each {
-			continue
-		}
-		for _, m := range f.Members {
-			out[m] = append(out[m], f.ID)
-		}
-	}
-	return out
-}
-
-// wrongWith summarises how a member differs from the others, and names the findings to look up.
-func wrongWith(m *evidence.Facts, best *compare.Best, findings []string) string {
-	s := state(m, best)
-	if len(findings) == 0 {
-		return s
-	}
-	ids := strings.Join(findings[:min(len(findings), 3)], " ") + more(len(findings)-3)
-	if s == "-" {
-		return ids
-	}
-	return ids + ": " + s
 }
 
 // doNow shows the first commands: those of this program that repair, else those that inspect, else those to type by

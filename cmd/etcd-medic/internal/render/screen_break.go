@@ -13,16 +13,26 @@ func (p *page) breakLines(b *compare.FirstBreak) {
 		return
 	}
 	p.line("")
-	where := breakPlace(b)
-	head := "FIRST BREAK  "
-	at := string(b.Check) + " on " + strings.Join(b.Member, ", ")
-	if len(where) > 0 {
-		at += ": " + strings.Join(where, ", ")
+	head, on := "FIRST BREAK  ", string(b.Check)+" on "+strings.Join(b.Member, ", ")
+	at := on + placeText(breakPlace(b))
+	if columns(clean(at)) > p.o.width()-len(head) && len(b.Key) > 0 { // the bucket stands for the word key
+		short := *b
+		short.Bucket, short.Key = "", nil
+		at = on + placeText(append(breakPlace(&short), strings.TrimSpace(b.Bucket+" "+quoted(b.Key))))
 	}
-	p.hanging(head, at, 1)
+	p.line("%s", head+brief(clean(at), p.o.width()-len(head)))
+	const from, to = "  observed ", "; expected "
 	observed, expected := contrast(place.ReplaceAllString(clean(b.Observed), ""), clean(b.Expected),
-		p.o.width()-len(head)-len("observed ; expected "))
-	p.hanging(strings.Repeat(" ", len(head)), "observed "+observed+"; expected "+expected, 1)
+		p.o.width()-len(from)-len(to))
+	p.line("%s", from+observed+to+expected)
+}
+
+// placeText joins the parts of a place to the end of a sentence.
+func placeText(parts []string) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(parts, ", ")
 }
 
 // place is where in a file something was observed, which takes a third of a line.

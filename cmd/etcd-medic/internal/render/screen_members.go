@@ -1,0 +1,133 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+)
+
+// screenMembers are shown on the screen; a larger set has its rows in the full text.
+const screenMembers = 7
+
+// screenTable writes a row for each member: what an operator compares first, and what is wrong with the member.
+func (p *page) screenTable(r *compare.Report) {
+	if len(r.Members) == 0 {
+		return
+	}
+	p.line("")
+	wrong := accusedBy(r.Findings, len(r.Members))
+	head := []string{"MEMBER", "ETCD", "LOG END", "APPLIED", "REVISION", "AUTH", "KEYS", "WHAT IS WRONG"}
+	var rows [][]string
+	for i := range r.Members[:min(len(r.Members), screenMembers)] {
+		m := &r.Members[i]
+		row := []string{brief(clean(m.Name), 16), orDash(m.WroteBy.Etcd), "-", num0(m.AppliedIndex), "-", "-", "-",
+			wrongWith(m, r.Best, wrong[m.Name])}
+		if w := m.WAL; w != nil && w.LastIndex > 0 {
+			row[2] = termIndex(w.LastTerm, w.LastIndex)
+		}
+		if d := m.DB; d != nil {
+			row[4], row[6] = ptr(d.CurrentRevision), ptr(d.Keys)
+		}
+		if a := m.Auth; a != nil {
+			row[5] = authText(a)
+		}
+		rows = append(rows, row)
+	}
+	equal := p.leaveOutEqual(head, rows)
+	p.rows(head, rows)
+	if len(equal) > 0 && p.tight < noEqual {
+		p.hanging("on all: ", strings.Join(equal, ", "), 1)
+	}
+	if n := len(r.Members) - screenMembers; n > 0 {
+		p.line("… and %s, see --full", plural.Of(n, "more member", "more members"))
+	}
+}
+
+// lastCellRoom is the width from which on the last column of the table needs no more room.
+const lastCellRoom = 44
+
+// leaveOutEqual empties columns in which all members are equal, the least telling first, until what is wrong has room.
+// It returns what these columns say.
+func (p *page) leaveOutEqual(head []string, rows [][]string) (said []string) {
+	last, need := len(head)-1, 0
+	for _, row := range rows {
+		need = max(need, columns(clean(row[last])))
+	}
+	for _, c := range []int{1, 5, 6, 4, 3, 2} { // release, auth, keys, revision, applied, end of the log
+		if len(rows) < 2 || p.o.width()-columns(paddedCells(head, columnWidths(head, rows))) >= min(need, lastCellRoom) {
+			break
+		}
+		v := rows[0][c]
+		if v == "-" || slices.ContainsFunc(rows, func(row []string) bool { return row[c] != v }) {
+			continue
+		}
+		said = append(said, strings.ToLower(head[c])+" "+v)
+		for _, row := range rows {
+			row[c] = "-"
+		}
+	}
+	return said
+}
+
+// accusedBy returns, by member, the findings that name it, worst first, without comparisons that name all members.
+func accusedBy(all []check.Finding, members int) map[string][]*check.Finding {
+	out := map[string][]*check.Finding{}
+	for i := range all {
+		f := &all[i]
+		if f.Severity.Rank() < check.Warning.Rank() || len(f.Members) == members && members > 1 && !f.Each {
+			continue
+		}
+		for _, m := range f.Members {
+			out[m] = append(out[m], f)
+		}
+	}
+	return out
+}
+
+// wrongWith summarises how a member differs from the others, and names the findings to look up.
+func wrongWith(m *evidence.Facts, best *compare.Best, findings []*check.Finding) string {
+	s := state(m, best)
+	if len(findings) == 0 {
+		if n := behind(m.Name, best); n > 0 && s == "-" {
+			return "lags by " + plural.Of(n, "entry", "entries")
+		}
+		return s
+	}
+	var ids []string
+	for _, f := range findings[:min(len(findings), 3)] {
+		ids = append(ids, f.ID)
+	}
+	if s == "-" {
+		s = titleFor(findings[0], m.Name)
+	}
+	return strings.Join(ids, " ") + more(len(findings)-3) + ": " + s
+}
+
+// titleFor returns the title of a finding in the row of a member, which needs no name there.
+func titleFor(f *check.Finding, member string) string {
+	s := strings.TrimSuffix(f.Title, ", wrong on "+member)
+	for _, before := range []string{plural.List(f.Members) + ": ", member + ": ", member + " ", member + "'s ",
+		"learner " + member + " "} {
+		if rest, ok := strings.CutPrefix(s, before); ok && rest != "" {
+			return rest
+		}
+	}
+	return s
+}
+
+// behind returns how many committed entries a member has not got yet.
+func behind(member string, best *compare.Best) int {
+	if best == nil {
+		return 0
+	}
+	for i := range best.Ranking {
+		if best.Ranking[i].Member == member {
+			return best.Ranking[i].Behind
+		}
+	}
+	return 0
+}
