@@ -144,8 +144,8 @@ func cutShort(line, word string, width int) string {
 	return fit(line, width-2) + " …"
 }
 
-// wholeClauses leaves out the end of a text that needs more lines than permitted, from the last sentence that fits, else
-// the last clause: half a sentence misleads. A text whose first clauses take less than half of the room stays as it is.
+// wholeClauses leaves out the end of a text that needs more lines than permitted, from the last sentence that fits, or
+// else the last clause: half a sentence misleads. A text whose first clauses take less than half of the room is kept.
 func wholeClauses(words []string, head, indent, width, most int) []string {
 	line, n, sentence, clause := head-1, 1, 0, 0 // the last two count words
 	for i, w := range words {

@@ -112,7 +112,7 @@ func TestEqualColumnsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestRowsSayWhatIsWrong: a row has the numbers of its findings and, in words, what is wrong, without the member's name.
+// TestRowsSayWhatIsWrong: a row has the numbers of its findings and what is wrong in words, without the member's name.
 func TestRowsSayWhatIsWrong(t *testing.T) {
 	best := &compare.Best{Ranking: []compare.Rank{{Member: "n3", Behind: 58}}}
 	finding := func(title string, members ...string) *check.Finding {
