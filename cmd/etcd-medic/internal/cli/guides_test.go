@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,39 +173,63 @@ func TestGuidesAreThere(t *testing.T) {
 	}
 }
 
-// reads are the commands that only read, so that a test can run them on an incident.
-var reads = []string{"diagnose", "inspect", "compare", "history", "dumplog", "dumpdb", "verify", "preflight", "explain"}
+// elsewhere reports whether a documented command is run by another test: what starts servers (TestScreensOfRuns,
+// verify.txtar) or reads the host of a running member (collect.txtar).
+func elsewhere(args []string) bool {
+	return args[0] == "collect" || args[0] == "repair" && args[1] == "rehearse" || slices.Contains(args, "--drill")
+}
 
 // TestDocumentedCommandsRun: what documents say to type about copies and backups runs on ones, and never is a wrong
-// usage.
+// usage or cannot read what it names.
 func TestDocumentedCommandsRun(t *testing.T) {
-	nodes, backup := evidencetest.Incident(t, "m-healthy-3.5"), evidencetest.Incident(t, "o-backup-good")
-	evidencetest.Unchanged(t, nodes, backup)
+	nodes, broken := evidencetest.Incident(t, "m-healthy-3.5"), evidencetest.Incident(t, "a-auth-revision-replay")
+	backup := evidencetest.Incident(t, "o-backup-good")
+	evidencetest.Unchanged(t, nodes, broken, backup)
 	files := guides(t)
 	t.Chdir(t.TempDir())
 	seen := map[string]bool{}
 	for _, file := range files {
 		for _, line := range commandsOf(t, file) {
 			args := shellWords(line)[1:]
-			if seen[line] || !slices.Contains(reads, args[0]) || slices.Contains(args, "--drill") ||
-				slices.Contains(args, "-") {
+			if seen[line] || elsewhere(args) {
 				continue
 			}
 			seen[line] = true
+			set := nodes
+			if args[0] == "repair" {
+				set = broken // there is nothing to repair on the healthy one
+			}
 			for i, a := range args {
-				args[i] = onIncident(a, nodes, backup)
+				args[i] = onIncident(a, set, backup)
+			}
+			if args[0] == "extract" && !exists(args[1]) { // rebuilt by the command before, where that could be done
+				args[1] = backup
+			}
+			if i := slices.Index(args, "-o"); i > 0 {
+				want(t, os.RemoveAll(args[i+1]))
 			}
 			var out, errs bytes.Buffer
-			code := Main(context.Background(), args,
-				&Streams{Out: &out, Err: &errs, Width: 80, Getenv: func(string) string { return "" }})
+			code := Main(context.Background(), args, &Streams{Out: &out, Err: &errs, Width: 80,
+				Stdin: piped(t, args, backup), Getenv: func(string) string { return "" }})
 			if code == ExitUsage || code == ExitError {
 				t.Errorf("%s: %s: exit code %d: %s", filepath.Base(file), strings.Join(args, " "), code, errs.String())
 			}
 		}
 	}
-	if len(seen) < 15 {
+	if len(seen) < 35 {
 		t.Errorf("%d commands were run", len(seen))
 	}
+}
+
+// piped is what a document pipes into a command: a log of a server, or a backup.
+func piped(t *testing.T, args []string, backup string) io.Reader {
+	t.Helper()
+	if args[0] == "explain" {
+		return strings.NewReader("panic: tocommit(1043) is out of range [lastIndex(0)]. Was the raft log corrupted?\n")
+	}
+	b, err := os.ReadFile(filepath.Join(backup, "backup.db"))
+	want(t, err)
+	return bytes.NewReader(b)
 }
 
 // onIncident puts the places of an incident where a document names copies and backups.
@@ -216,6 +241,8 @@ func onIncident(arg, nodes, backup string) string {
 		name += "="
 	}
 	switch base := filepath.Base(path); {
+	case path == "/new/node1":
+		return name + "new-node1"
 	case slices.Contains([]string{"node1", "node2", "node3"}, base):
 		return name + filepath.Join(nodes, base)
 	case base == "backup.db":
