@@ -180,7 +180,7 @@ func (s *session) makeRebuilt(ctx context.Context, out string, set *evidence.Set
 		return "", err
 	}
 	defer func() { _ = db.Close() }() // only read
-	return s.writeClones(ctx, db.Members[0], targets, out, datadir.CloneOptions{Term: x.Term})
+	return s.writeClones(ctx, db.Members[0], targets, out, datadir.CloneOptions{Term: x.Term, Ready: set.Unchanged})
 }
 
 func (s *session) writeClones(ctx context.Context, best *evidence.Member, targets []datadir.Target, out string,

@@ -162,6 +162,9 @@ func (m *mending) makeDir(ctx context.Context, step *plan.Step) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	if err := m.set.Unchanged(ctx); err != nil {
+		return "", errors.Join(err, os.RemoveAll(m.dir(p))) // no longer made of the plan's sources
+	}
 	return strings.Join(did, "; "), nil
 }
 
@@ -236,6 +239,9 @@ func (m *mending) diagnose(ctx context.Context) (class string, err error) {
 		specs = append(specs, spec)
 	}
 	report, err := compare.Diagnose(ctx, specs, compare.Options{Version: m.s.o.Version, Progress: m.s.o.Progress})
+	if err == nil {
+		err = m.set.Unchanged(ctx)
+	}
 	if err != nil {
 		return "", err
 	}

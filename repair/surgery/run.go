@@ -43,17 +43,18 @@ type Change interface {
 	apply(ctx context.Context, w *work) error
 }
 
-// Run makes the change. If it returns a *refusal.Error, nothing is written.
+// Run makes the change. If it returns a *refusal.Error, nothing is written; nor if a source changes meanwhile: the
+// sources stay open during both diagnoses, and are compared with their state at the start.
 func Run(ctx context.Context, o Options, c Change) (*Report, error) {
-	before, err := compare.Diagnose(ctx, append([]evidence.Spec{o.Source}, o.With...), o.Compare)
-	if err != nil {
-		return nil, err
-	}
 	w, err := newWork(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
 	defer w.abandon()
+	before, err := w.diagnose(ctx, o.Source)
+	if err != nil {
+		return nil, err
+	}
 	r := w.report
 	w.before = before
 	r.Tool, r.Repair, r.Before = before.Tool, c.Name(), stateOf(before)
@@ -65,7 +66,7 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 	}
 	// The result takes the place and the name of the source.
 	spec := evidence.Spec{Name: w.source().Source.Name, Where: w.result()}
-	after, err := compare.Diagnose(ctx, append([]evidence.Spec{spec}, o.With...), o.Compare)
+	after, err := w.diagnose(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -78,12 +79,26 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 			return nil, err
 		}
 	}
-	err = w.set.Unchanged(ctx)
-	r.InputsUnchanged = err == nil && before.InputsUnchanged
+	if err := w.set.Unchanged(ctx); err != nil {
+		return nil, err
+	}
+	r.InputsUnchanged = true // else nothing is written
+	return r, w.commit()
+}
+
+// diagnose diagnoses the source, or the result in its place, with the other members. A diagnosis of what changed
+// meanwhile proves nothing.
+func (w *work) diagnose(ctx context.Context, source evidence.Spec) (*compare.Report, error) {
+	r, err := compare.Diagnose(ctx, append([]evidence.Spec{source}, w.o.With...), w.o.Compare)
+	if err == nil && !r.InputsUnchanged {
+		if err = w.set.Unchanged(ctx); err == nil { // an archive, whose unpacked files belong to the diagnosis
+			err = &evidence.ChangedError{Source: w.report.Source, File: source.Where, How: "changed while it was read"}
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	return r, w.commit()
+	return r, nil
 }
 
 // accepts records a consequence and reports whether it was accepted.
