@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,8 +14,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
-// MaxSnapFile bounds the size of a .snap file in bytes; a larger one is reported as unreadable. The v2 store inside
-// contains members and, up to 3.5, v2 keys.
+// MaxSnapFile bounds the size of a .snap file in bytes; a larger one is not examined. The v2 store inside contains
+// members and, up to 3.5, v2 keys.
 const MaxSnapFile = 256 << 20
 
 // SnapFile is the result of reading one raft snapshot file (<term>-<index>.snap).
@@ -241,6 +242,17 @@ func readOrReport(path string, room *v2Room) *SnapFile {
 		s.damaged(&DamageError{Kind: DamageUnreadable, Err: err})
 	}
 	return s
+}
+
+// NotExamined returns why a file that a server uses was not examined here: this process may not read it, or it is
+// larger than the bounds of this package. That says nothing about its content. Otherwise it returns nil.
+func (s *SnapFile) NotExamined() error {
+	var large *regular.TooLargeError
+	if d := s.Damage; d != nil && !s.Broken && (errors.Is(d.Err, fs.ErrPermission) || errors.As(d.Err, &large) ||
+		d.Kind == DamageUnreadable && errors.Is(d.Err, errV2Large)) {
+		return d.Err
+	}
+	return nil
 }
 
 func isSnapName(name string) bool {

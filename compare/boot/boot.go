@@ -155,6 +155,13 @@ func (d *dir) snapshot() {
 	if d.version.Has(release.SnapFileUnused).Certain() {
 		return
 	}
+	for i := range d.f.Problems {
+		if p := &d.f.Problems[i]; p.Part == "snap" {
+			d.open("whether a server starts on it is not known: %s was not examined: %s", p.File, p.Error)
+			d.chosen = newest(known)
+			return
+		}
+	}
 	for i := range d.f.Snapshots {
 		switch s := &d.f.Snapshots[i]; {
 		case s.Damage != nil:
@@ -164,6 +171,14 @@ func (d *dir) snapshot() {
 			d.chosen = max(d.chosen, s.Index)
 		}
 	}
+}
+
+// newest returns the highest index, 0 if there is none.
+func newest(known map[uint64]bool) (index uint64) {
+	for i := range known {
+		index = max(index, i)
+	}
+	return index
 }
 
 // positions compares commit index, log, snapshot and database.

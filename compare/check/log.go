@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -163,7 +164,7 @@ func runSnapFiles(in *Input) Result {
 			func(s *dumplog.SnapFile) Finding { return snapFinding(m, s) }, snapRanges)...)
 	}
 	if !seen {
-		return Result{Reason: "no source has a snap folder"}
+		return Result{Reason: cmp.Or(in.Members.unreadableParts("snap"), "no source has a snap folder")}
 	}
 	return outcome(fs, in.Members.unreadableParts("snap"))
 }
@@ -251,8 +252,5 @@ func startsBelow(m *evidence.Member, index uint64) bool {
 }
 
 func hasSnapDB(m *evidence.Member, index uint64) bool {
-	if !m.HasSnap() {
-		return false
-	}
 	return slices.ContainsFunc(m.Snap.SnapDBs, func(s dumplog.SnapDB) bool { return s.Index >= index })
 }

@@ -170,6 +170,21 @@ func (m *Member) loadSnaps(l layout, o Options) {
 	if err != nil {
 		m.problem("snap", l.snap+l.snapFile, err)
 	}
+	if !o.Listing {
+		m.leaveOutSnaps()
+	}
+}
+
+// leaveOutSnaps leaves the .snap files out if one of them was not examined: which of them a server uses, and what is in
+// it, is unknown then.
+func (m *Member) leaveOutSnaps() {
+	for _, f := range m.Snap.Files {
+		if err := f.NotExamined(); err != nil {
+			m.problem("snap", f.File, fmt.Errorf("%w: the .snap files are left out", err))
+			m.Snap.Files, m.snapRead = nil, false // what was received stays known
+			return
+		}
+	}
 }
 
 // loadDB opens the database and reads what the options ask for. The handle is valid until whole ends.

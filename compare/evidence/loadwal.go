@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -47,6 +48,17 @@ func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 	return nil
 }
 
+// notAllowed returns the error of a segment that this process may not read. That says nothing about its content, so it
+// is no damage, and nothing is concluded from the other segments.
+func notAllowed(sum *dumplog.Summary) error {
+	for _, d := range sum.Damage {
+		if errors.Is(d.Err, fs.ErrPermission) {
+			return fmt.Errorf("%s: %w: the log is left out", d.Segment, d.Err)
+		}
+	}
+	return nil
+}
+
 // scan reads the log once and collects what later steps need of its entries: membership changes and the extent of each
 // term, and of several sources what sets it apart from other logs.
 func (w *WAL) scan(ctx context.Context, o Options) error {
@@ -75,6 +87,9 @@ func (w *WAL) scan(ctx context.Context, o Options) error {
 		}
 	})
 	if err := cmp.Or(append([]error{err}, large...)...); err != nil {
+		return err
+	}
+	if err := notAllowed(sum); err != nil && !o.Listing {
 		return err
 	}
 	w.Summary = *sum

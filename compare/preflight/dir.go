@@ -130,6 +130,16 @@ func (d *dir) pickSnapshot(s *dumplog.Summary) {
 	}
 }
 
+// snapsLeftOut returns why the .snap files were not examined, "" if they were, or if there are none.
+func (d *dir) snapsLeftOut() string {
+	for _, p := range d.m.Problems {
+		if p.Part == "snap" {
+			return fmt.Sprintf("%s: %v", p.File, p.Err)
+		}
+	}
+	return ""
+}
+
 // replayed returns the collected entries that the server reads again: those above the snapshot.
 func (d *dir) replayed() []entry {
 	var out []entry

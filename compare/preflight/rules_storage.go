@@ -25,8 +25,8 @@ func stopsBolt(k dumpdb.DamageKind) bool {
 var snapChosen = described(Rule{
 	ID: "P03", Level: Warns, Not: release.SnapFileUnused,
 	Run: func(d *dir) *verdict {
-		if !d.m.HasSnap() {
-			return nil
+		if why := d.snapsLeftOut(); why != "" {
+			return unknown("%s", why)
 		}
 		var at []check.Evidence
 		for _, f := range d.m.Snap.Files {
@@ -47,6 +47,9 @@ var snapChosen = described(Rule{
 var v2Content = described(Rule{
 	ID: "P04", Level: Stops, Only: release.V2KeysRefused,
 	Run: func(d *dir) *verdict {
+		if why := d.snapsLeftOut(); why != "" {
+			return unknown("%s", why)
+		}
 		if d.snap == nil || d.snap.V2 == nil || len(d.snap.V2.UserKeys) == 0 {
 			return nil
 		}
@@ -66,11 +69,9 @@ var dbReachesSnapshot = described(Rule{
 		if d.snapIndex == 0 || ci >= d.snapIndex {
 			return nil
 		}
-		if d.m.HasSnap() {
-			for _, s := range d.m.Snap.SnapDBs {
-				if s.Index == d.snapIndex {
-					return nil
-				}
+		for _, s := range d.m.Snap.SnapDBs {
+			if s.Index == d.snapIndex {
+				return nil
 			}
 		}
 		return &verdict{says: fmt.Sprintf("the database has applied entry %d, the raft snapshot is at %d, and "+
