@@ -99,7 +99,7 @@ func (p *Plan) Save(path string) error {
 	return writeNew(path, b)
 }
 
-// writeNew creates a file that must not exist, writes it and flushes file and folder.
+// writeNew creates a file that must not exist, writes it and flushes file and folder. It removes an incomplete file.
 func writeNew(path string, b []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -114,7 +114,7 @@ func writeNew(path string, b []byte) (err error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+		return errors.Join(err, os.Remove(path))
 	}
 	d, err := os.Open(filepath.Dir(path)) // so that the name survives a power loss
 	if err != nil {
