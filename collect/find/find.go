@@ -138,7 +138,7 @@ func (h host) member(kind, file string, s settings, at func(string) string) Memb
 	m := Member{Kind: kind, File: file, Name: s["name"], DataDir: at(s["data-dir"]), WALDir: at(s["wal-dir"]),
 		Endpoint: own(s["listen-client-urls"], s["advertise-client-urls"])}
 	if m.DataDir == "" && s["name"] != "" {
-		m.DataDir = at("/" + s["name"] + ".etcd")
+		m.DataDir = at(s["name"] + ".etcd") // in the server's working folder
 	}
 	if strings.HasPrefix(m.Endpoint, "https:") {
 		m.CACert, m.Cert, m.Key = at(s["trusted-ca-file"]), at(s["cert-file"]), at(s["key-file"])

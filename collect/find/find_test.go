@@ -145,6 +145,42 @@ func TestLayouts(t *testing.T) {
 			"data-dir: /data\nlisten-client-urls: http://10.0.0.5:2379\n"), []find.Member{{
 			Kind: "systemd unit", File: "/usr/lib/systemd/system/etcd.service", DataDir: "/data",
 			Endpoint: "http://10.0.0.5:2379"}}},
+		"systemd of Debian": {files("lib/systemd/system/etcd.service",
+			"[Service]\nEnvironment=DAEMON_ARGS=\nEnvironment=ETCD_NAME=%H\n"+
+				"Environment=ETCD_DATA_DIR=/var/lib/etcd/default\nEnvironmentFile=-/etc/default/%p\n"+
+				"ExecStart=/usr/bin/etcd $DAEMON_ARGS\n",
+			"etc/default/etcd", "ETCD_DATA_DIR=\"/mnt/old\"\nETCD_DATA_DIR=\"/mnt/fast/etcd\"\n"+
+				"DAEMON_ARGS=\"--wal-dir /wal --listen-client-urls=http://10.0.0.7:2379\"\n",
+			"etc/hostname", "db7\n"), []find.Member{{
+			Kind: "systemd unit", File: "/lib/systemd/system/etcd.service", DataDir: "/mnt/fast/etcd", WALDir: "/wal",
+			Endpoint: "http://10.0.0.7:2379", Name: "db7"}}},
+		"systemd of RHEL": {files("usr/lib/systemd/system/etcd.service",
+			"[Service]\nWorkingDirectory=/var/lib/etcd/\nEnvironmentFile=-/etc/etcd/etcd.conf\n"+
+				`ExecStart=/bin/bash -c "GOMAXPROCS=$(nproc) /usr/bin/etcd --name=\"${ETCD_NAME}\" `+
+				`--data-dir=\"${ETCD_DATA_DIR}\" --listen-client-urls=\"${ETCD_LISTEN_CLIENT_URLS}\""`+"\n",
+			"etc/etcd/etcd.conf", "ETCD_NAME=m1\nETCD_DATA_DIR=\"/data/m1.etcd\"\n"+
+				"ETCD_LISTEN_CLIENT_URLS=\"https://10.0.0.8:2379\"\nETCD_CERT_FILE=/c.crt\nETCD_KEY_FILE=/c.key\n"),
+			[]find.Member{{Kind: "systemd unit", File: "/usr/lib/systemd/system/etcd.service", DataDir: "/data/m1.etcd",
+				Endpoint: "https://10.0.0.8:2379", Name: "m1", Cert: "/c.crt", Key: "/c.key"}}},
+		"systemd with flags in a script": {files("etc/systemd/system/etcd.service",
+			"[Service]\nEnvironment=D=/srv W=/fast\nExecStart=/bin/sh -c 'exec etcd --data-dir $D --wal-dir=$W'\n"),
+			[]find.Member{{Kind: "systemd unit", File: "/etc/systemd/system/etcd.service", DataDir: "/srv",
+				WALDir: "/fast", Endpoint: "http://127.0.0.1:2379"}}},
+		"systemd without a data dir": {files("etc/systemd/system/etcd.service",
+			"[Service]\nWorkingDirectory=/srv\nEnvironment=ETCD_NAME=wrong ETCD_WAL_DIR=/wrong\nEnvironment=\n"+
+				"Environment=ETCD_NAME=a ETCD_NAME=m2\nExecStart=/usr/bin/etcd\n"), []find.Member{{
+			Kind: "systemd unit", File: "/etc/systemd/system/etcd.service", DataDir: "/srv/m2.etcd",
+			Endpoint: "http://127.0.0.1:2379", Name: "m2"}}},
+		"static pod with a script": {files("etc/kubernetes/manifests/etcd.yaml", "kind: Pod\nspec:\n  containers:\n"+
+			"  - name: etcd\n    command: [sh, -c, exec etcd --data-dir /data/m1 --listen-client-urls=http://127.0.0.1:2379]\n"+
+			"    volumeMounts: [{mountPath: /data, name: d}]\n  volumes: [{name: d, hostPath: {path: /mnt/d}}]\n"),
+			[]find.Member{{Kind: "static pod", File: "/etc/kubernetes/manifests/etcd.yaml", DataDir: "/mnt/d/m1",
+				Endpoint: "http://127.0.0.1:2379"}}},
+		"Docker in its working folder": {files("var/lib/docker/containers/abc/config.v2.json",
+			`{"Name":"/etcd1","Path":"etcd","Args":["--name=m3"],"Config":{"WorkingDir":"/work","Env":[]},
+			"MountPoints":{"/work":{"Source":"/srv/work","Destination":"/work"}}}`), []find.Member{{
+			Kind: "Docker container etcd1", File: "/var/lib/docker/containers/abc/config.v2.json",
+			DataDir: "/srv/work/m3.etcd", Name: "m3"}}},
 		"Docker": {files("var/lib/docker/containers/abc/config.v2.json",
 			`{"Name":"/etcd1","Path":"/usr/local/bin/etcd","Args":["--data-dir","/etcd-data"],
 			"Config":{"Env":["ETCD_LISTEN_CLIENT_URLS=http://0.0.0.0:2379"]},"MountPoints":{"/etcd-data":{"Source":"/var/lib/docker/volumes/v/_data","Destination":"/etcd-data"}}}`,

@@ -3,6 +3,7 @@ package find
 import (
 	"bytes"
 	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -70,8 +71,9 @@ func (h host) pod(file string, p *pod) (out []Member) {
 			}
 		}
 		var words, env []string
-		for _, w := range append(c.Command, c.Args...) {
-			words = append(words, scriptWords(w)...)
+		line := slices.Concat(c.Command, c.Args)
+		for i, w := range line {
+			words = append(words, scriptWords(w, i > 0 && line[i-1] == "-c")...)
 		}
 		for _, e := range c.Env {
 			env = append(env, e.Name+"="+e.Value)
@@ -93,9 +95,13 @@ func (h host) pod(file string, p *pod) (out []Member) {
 	return out
 }
 
-// scriptWords splits a shell script of a pod: OpenShift starts etcd from one, with line continuations.
-func scriptWords(w string) []string {
+// scriptWords splits a shell script of a pod: OpenShift starts etcd from one, with line continuations. Other words of
+// the command line stay what they are.
+func scriptWords(w string, script bool) []string {
 	if !strings.Contains(w, "\n") {
+		if script {
+			return words(w)
+		}
 		return []string{w}
 	}
 	var out []string
@@ -231,6 +237,7 @@ func onHost(mounts []mount) func(string) string {
 		if p == "" {
 			return ""
 		}
+		p = path.Join("/", p)
 		best, out := -1, p
 		for _, m := range mounts {
 			in := path.Clean(m.inside)
