@@ -51,7 +51,10 @@ func NewMetrics() *Metrics {
 	m.keys = gauge("member_keys", "Number of keys of the member at the compared revision.", "endpoint", "member")
 	m.alarm = gauge("member_alarm", "1 for every alarm of the member.", "endpoint", "member", "alarm")
 	m.diverged = gauge("divergence", "1 while members differ, by what differs.", "kind")
-	m.compared = gauge("last_compared_timestamp_seconds", "When all members were last compared.", "kind")
+	m.compared = gauge("last_compared_timestamp_seconds", "When all members were last compared; 0 if never.", "kind")
+	for _, k := range []Kind{KindHash, KindAuth} { // without a value, no alert would be raised for what is never compared
+		m.compared.WithLabelValues(string(k)).Set(0)
+	}
 	m.events = counter("divergences_total", "Divergences that were raised.", "kind")
 	m.errors = counter("member_errors_total", "Rounds in which the member did not answer.", "endpoint")
 	m.rounds = prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "rounds_total",

@@ -388,6 +388,36 @@ func TestHandler(t *testing.T) {
 	}
 }
 
+// TestNeverComparedIsExported: what was never compared has the value 0, so that the alerts are raised for it too.
+func TestNeverComparedIsExported(t *testing.T) {
+	fs, ms := cluster()
+	w := watcher(ms, Options{})
+	never := func() (kinds []string) {
+		_, text := get(t, w, "/metrics")
+		for _, k := range []string{"hash", "auth"} {
+			if strings.Contains(text, `etcd_medic_watch_last_compared_timestamp_seconds{kind="`+k+"\"} 0\n") {
+				kinds = append(kinds, k)
+			}
+		}
+		return kinds
+	}
+	fs[2].down = true
+	w.Round(context.Background())
+	if got := never(); !slices.Equal(got, []string{"hash", "auth"}) {
+		t.Errorf("with a member that is away: %v", got)
+	}
+	fs[2].down, fs[1].authOff, w.hashed = false, errors.New("permission denied"), time.Time{}
+	w.Round(context.Background())
+	if got := never(); !slices.Equal(got, []string{"auth"}) {
+		t.Errorf("without the right to ask for auth: %v", got)
+	}
+	fs[1].authOff = nil
+	w.Round(context.Background())
+	if got := never(); got != nil {
+		t.Errorf("with all: %v", got)
+	}
+}
+
 // TestMetricsAreListed holds testdata/metrics.txt against what is registered. .tools/rules reads that list to check
 // alert rules and dashboard with Prometheus' own packages.
 func TestMetricsAreListed(t *testing.T) {
