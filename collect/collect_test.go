@@ -15,6 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/refusal"
@@ -157,6 +158,32 @@ func TestPurgedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, whole, out)
+}
+
+// The log ends before the first record of a raft snapshot that is newer than the database, also where the record of an
+// earlier snapshot follows it, as that of a member's own snapshot in the background may follow a received one.
+func TestEndsBeforeEveryNewerSnapshot(t *testing.T) {
+	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+	h.Found(false, 0xa1)
+	h.Request(2, 2, nil)
+	for index := uint64(3); index <= 10; index++ {
+		h.Put(2, index, clustertest.RequestID(0xa1, 1000, index), "k", "v", index <= 5)
+	}
+	h.State(2, 0xa1, 10)
+	h.Snapshot(2, 9, 0xa1)
+	h.Snapshot(2, 7, 0xa1)
+	dir, out := h.Close(5, 2), filepath.Join(t.TempDir(), "n.tar.zst")
+	m, err := Run(context.Background(), Options{DataDir: dir, Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Notes) == 0 || !strings.Contains(m.Notes[0], "the raft snapshot at 9 after it is newer than the database") ||
+		len(m.LeftOut) != 2 || m.LastIndex != 10 {
+		t.Errorf("%+v", m)
+	}
+	if got := verdict(t, out); got == "member-lost-data" {
+		t.Errorf("the copy is %s", got)
+	}
 }
 
 // A .snap file that is newer than the database is left out and named; one that the database contains is in the archive.

@@ -27,13 +27,7 @@ func allOf(files []dumplog.SegmentFile) []segment {
 // and a server refuses a log whose newest snapshot is newer than its database. The result is what a member has after a
 // power loss.
 func endBefore(ctx context.Context, dir string, segs []segment, p *parts) ([]segment, string, error) {
-	var at *dumplog.SnapshotRecord
-	for i := range p.log.Snapshots {
-		if s := &p.log.Snapshots[i]; s.Index > p.index {
-			at = s
-			break
-		}
-	}
+	at := firstAbove(p.log.Snapshots, p.index)
 	if at == nil {
 		return segs, "", nil
 	}
@@ -60,6 +54,19 @@ func endBefore(ctx context.Context, dir string, segs []segment, p *parts) ([]seg
 	}
 	return segs, fmt.Sprintf("the log is copied up to entry %d of %d: the raft snapshot at %d after it is "+
 		"newer than the database", p.log.LastIndex, was, at.Index), nil
+}
+
+// firstAbove returns the first snapshot record in the log with an index above that one, nil if there is none. Servers
+// up to 3.5 save their own snapshots in the background, so the record of a later snapshot, such as one that was
+// received meanwhile, may come before it.
+func firstAbove(records []dumplog.SnapshotRecord, index uint64) (first *dumplog.SnapshotRecord) {
+	for i := range records {
+		if r := &records[i]; r.Index > index && (first == nil || r.Segment < first.Segment ||
+			r.Segment == first.Segment && r.Offset < first.Offset) {
+			first = r
+		}
+	}
+	return first
 }
 
 // segments copies the log up to the last complete record.
