@@ -201,26 +201,17 @@ func (b *Bucket) weigh(take []int, row Row, maxRows int) {
 		b.Compared--
 		return
 	}
-	equal, same := len(have) == len(take), len(have) == len(take)
 	first := row.Cells[have[0]]
-	for _, i := range have[1:] {
-		c := row.Cells[i]
-		if c.Text != first.Text {
-			equal, same = false, false
-		}
-	}
-	if equal {
+	if len(have) == len(take) && !slices.ContainsFunc(have, func(i int) bool {
+		return row.Cells[i].Text != first.Text
+	}) {
 		return
 	}
 	b.Differ++
-	if same {
-		b.SameContent++
-	}
 	if len(have) == 1 {
 		b.Only[have[0]]++
 	}
 	if len(b.Rows) < maxRows {
-		row.SameContent = same
 		b.Rows = append(b.Rows, row)
 	}
 }

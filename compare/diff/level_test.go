@@ -164,6 +164,10 @@ func TestAlign(t *testing.T) {
 			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52},
 			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 53}},
 			common: 110, revs: []int64{52, 53}, compact: -1},
+		"nothing is outstanding at the index": {keyCommon: 100, members: []stands{
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52},
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52}},
+			common: 100, revs: []int64{50, 50}, compact: -1},
 		"above, one is not known": {keyCommon: 110, members: []stands{
 			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52},
 			{applied: 100, compact: -1, rev: 50, levels: known(100, 50)}},

@@ -131,6 +131,52 @@ func TestAttributes(t *testing.T) {
 			t.Errorf("%s: %+v, want %d rows that differ, %d normal ones", name, b, c.differ, c.normal)
 		}
 	}
+	r, b := members([]int{6, 6, 5, 6}, "n1", "n2", "n1", "none"), &Bucket{Name: "members", Only: make([]int, 4)}
+	r.attributes(b, nil, Options{MaxRows: 5})
+	if len(b.Rows) != 1 || len(b.Normal) != 1 || !slices.Equal(b.Rows[0].Out, []int{3, 2}) ||
+		!slices.Equal(b.Normal[0].Out, []int{3}) {
+		t.Errorf("one without the row, one that may leave it: %+v", b)
+	}
+}
+
+// TestCheckpointedTTL: a remaining TTL that one member alone stores differs, unless the log holds a checkpoint of it.
+func TestCheckpointedTTL(t *testing.T) {
+	lease := func(remaining int64) evidence.DB {
+		return evidence.DB{Leases: []dumpdb.Lease{{ID: 1, TTL: 60, RemainingTTL: remaining}}}
+	}
+	survey := func(checkpoints int) *replay.Result {
+		return &replay.Result{First: 1, Last: 9, Survey: &replay.Survey{
+			Kinds: map[dumplog.Kind]int{dumplog.KindLeaseCheckpoint: checkpoints}}}
+	}
+	for name, c := range map[string]struct {
+		rp             *replay.Result
+		remaining      int64
+		differ, normal int
+	}{
+		"no checkpoint":     {survey(0), 30, 1, 0},
+		"a checkpoint":      {survey(1), 30, 0, 1},
+		"no log":            {nil, 30, 0, 1},
+		"none on all alike": {survey(0), 0, 0, 0},
+	} {
+		b := &Bucket{Name: "lease", Only: make([]int, 2)}
+		with(lease(c.remaining), lease(0)).leaseTTLs(b, c.rp, Options{MaxRows: 5})
+		rows := slices.Concat(b.Rows, b.Normal)
+		if b.Differ != c.differ || len(b.Rows) != c.differ || len(b.Normal) != c.normal ||
+			len(rows) > 0 && rows[0].Cells[0].Text != "TTL 60 s, remaining 30 s" {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+}
+
+// TestKeysNotCompared: where no two members can be compared at one index, each that was set apart says why.
+func TestKeysNotCompared(t *testing.T) {
+	r := with(evidence.DB{}, evidence.DB{}, evidence.DB{})
+	r.Apart[1], r.Apart[2] = "node2 lags", "node3 has compacted it"
+	b, err := r.keys(t.Context(), Options{})
+	if want := "no two members can be compared at one index: node2 lags; node3 has compacted it"; err != nil ||
+		b.Equal != release.Unknown || b.Reason != want {
+		t.Errorf("%+v, %v; want %q", b, err, want)
+	}
 }
 
 const (

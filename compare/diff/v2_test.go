@@ -8,13 +8,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // TestV2Store: equal in a sound cluster; a change of one member's store differs, unless an entry between two snapshots
 // explains it.
 func TestV2Store(t *testing.T) {
-	compared := func(members []*evidence.Member, rp *replay.Result) *diff.Bucket {
+	store := func(members []*evidence.Member, rp *replay.Result) *diff.Bucket {
 		t.Helper()
 		r, err := diff.Run(context.Background(), members, rp, diff.Options{})
 		if err != nil {
@@ -27,15 +28,30 @@ func TestV2Store(t *testing.T) {
 		return b
 	}
 	members, rp := opened(t, "m-healthy-3.5")
-	if b := compared(members, rp); !b.Equal.Certain() || b.Compared < 4 {
+	if b := store(members, rp); !b.Equal.Certain() || b.Compared < 4 {
 		t.Fatalf("sound: %+v", b)
 	}
 	file := members[1].NewestSnap()
 	file.V2.Members[0].PeerURLs = []string{"http://elsewhere:2380"}
 	file.V2.UserKeys = append(file.V2.UserKeys, "/1/foo")
-	b := compared(members, rp)
+	b := store(members, rp)
 	if !b.Equal.Excluded() || b.Differ != 2 || !strings.Contains(b.Rows[1].Cells[1].Text, "elsewhere") {
 		t.Errorf("changed: %+v", b)
+	}
+	id := file.V2.Members[0].ID
+	for _, c := range []struct {
+		of   dumplog.V2Member
+		want string
+	}{
+		{dumplog.V2Member{ID: id, PeerURLs: []string{"http://y", "http://x"}, IsLearner: true},
+			"peer URLs http://x,http://y learner"},
+		{dumplog.V2Member{ID: id, Name: "n", PeerURLs: []string{"http://x"},
+			ClientURLs: []string{"http://z", "http://y"}}, "name n, peer URLs http://x, client URLs http://y,http://z"},
+	} {
+		file.V2.Members[0] = c.of
+		if b := store(members, rp); b.Differ != 2 || b.Rows[1].Cells[1].Text != c.want {
+			t.Errorf("%+v, want %q", b, c.want)
+		}
 	}
 	file.Index--
 	for i := range members[1].WAL.Summary.Snapshots {
@@ -44,16 +60,16 @@ func TestV2Store(t *testing.T) {
 		}
 	}
 	rp.Survey.LastTouch["members"] = file.Index + 1
-	if b := compared(members, rp); b.Equal != release.Unknown ||
+	if b := store(members, rp); b.Equal != release.Unknown ||
 		!strings.Contains(b.Reason, "can change the v2 store") {
 		t.Errorf("an entry between: %+v", b)
 	}
 	rp.Survey.LastTouch["members"] = 0
-	if b := compared(members, rp); !b.Equal.Excluded() {
+	if b := store(members, rp); !b.Equal.Excluded() {
 		t.Errorf("no entry between: %+v", b)
 	}
 	rp.Gaps = []replay.Gap{{From: file.Index + 1, To: file.Index + 1}}
-	if b := compared(members, rp); b.Equal != release.Unknown ||
+	if b := store(members, rp); b.Equal != release.Unknown ||
 		!strings.Contains(b.Reason, "do not have all entries") {
 		t.Errorf("the log lacks the entries between: %+v", b)
 	}

@@ -1,0 +1,195 @@
+package diff_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// TestCases: each case in testdata/cases builds a set of sources and says what comparing them gives. README.md there
+// has the words.
+func TestCases(t *testing.T) {
+	for _, c := range casetest.Read(t, "testdata/cases/*.txt") {
+		t.Run(c.ID(), func(t *testing.T) {
+			t.Parallel()
+			if len(c.Wants) == 0 {
+				t.Error("nothing is wanted")
+			}
+			r := compared(t, casetest.Build(t, c.Lines))
+			for _, line := range c.Wants {
+				r.check(t, line)
+			}
+		})
+	}
+}
+
+// result is a comparison of a case.
+type result struct{ *diff.Result }
+
+func compared(t *testing.T, sources []casetest.Source) result {
+	t.Helper()
+	var specs []evidence.Spec
+	for _, s := range sources {
+		specs = append(specs, evidence.Spec{Name: s.Name, Where: s.Path, Backup: s.Backup})
+	}
+	set, err := evidence.Open(t.Context(), specs, evidence.Options{Deep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = set.Close() })
+	rp, err := replay.Run(t.Context(), set.Members, replay.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := diff.Run(t.Context(), set.Members, rp, diff.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result{r}
+}
+
+// check compares the result with one line "want ...".
+func (r result) check(t *testing.T, line casetest.Line) {
+	t.Helper()
+	words := line.Words(t)
+	switch what, words := words[0], words[1:]; what {
+	case "continues":
+		older, newer := r.member(t, words[0]), r.member(t, words[1])
+		n, err := diff.Continues(t.Context(), older, newer)
+		equal(t, line, strconv.Itoa(n), words[2])
+		if err != nil {
+			t.Error(err)
+		}
+	case "records":
+		r.checkRecords(t, line, words)
+	case "record":
+		r.checkRecord(t, line, words)
+	case "keys":
+		r.checkKeys(t, line, words)
+	case "key":
+		r.checkKey(t, line, words)
+	case "password":
+		r.checkPassword(t, line, words)
+	default:
+		t.Fatalf("line %d: nothing is called %q", line.No, what)
+	}
+}
+
+func equal(t *testing.T, line casetest.Line, have, want string) {
+	t.Helper()
+	if have != want {
+		t.Errorf("line %d: %s: have %q, want %q", line.No, line.Rest, have, want)
+	}
+}
+
+func (r result) member(t *testing.T, name string) *evidence.Member {
+	t.Helper()
+	i := slices.IndexFunc(r.Members, func(m *evidence.Member) bool { return m.Label() == name })
+	if i < 0 {
+		t.Fatalf("no source is called %s", name)
+	}
+	return r.Members[i]
+}
+
+// names are the labels of members, by position.
+func (r result) names(at []int) string {
+	var out []string
+	for _, i := range at {
+		out = append(out, r.Members[i].Label())
+	}
+	return strings.Join(out, " ")
+}
+
+// outcome is "equal", "unknown" or "differ N".
+func outcome(certain, excluded bool, differ int) string {
+	switch {
+	case certain:
+		return "equal"
+	case excluded:
+		return "differ " + strconv.Itoa(differ)
+	}
+	return "unknown"
+}
+
+func (r result) checkRecords(t *testing.T, line casetest.Line, words []string) {
+	t.Helper()
+	x := r.Records
+	if x == nil {
+		t.Fatalf("line %d: the records were not compared", line.No)
+	}
+	equal(t, line, outcome(x.Equal.Certain(), x.Equal.Excluded(), x.Differ), strings.Join(words, " "))
+	if len(x.Rows) != x.Differ || (x.Reason == "") != (words[0] != "unknown") {
+		t.Errorf("line %d: %d rows, %q", line.No, len(x.Rows), x.Reason)
+	}
+	if x.Differ < 2 {
+		return
+	}
+	few, err := r.CompareRecords(context.Background(), diff.Options{MaxRows: 1})
+	if err != nil || len(few.Rows) != 1 || few.Differ != x.Differ {
+		t.Errorf("line %d: one row was asked for: %+v, %v", line.No, few, err)
+	}
+}
+
+func (r result) checkRecord(t *testing.T, line casetest.Line, words []string) {
+	t.Helper()
+	i := slices.IndexFunc(r.Records.Rows, func(x diff.RecordRow) bool {
+		return strconv.FormatInt(x.Rev.Main, 10) == words[0]
+	})
+	if i < 0 {
+		t.Fatalf("line %d: no such record differs: %+v", line.No, r.Records.Rows)
+	}
+	row := &r.Records.Rows[i]
+	equal(t, line, string(row.Key), words[1])
+	equal(t, line, r.names(row.Odd(row.At)), strings.Join(words[2:], " "))
+}
+
+func (r result) checkKeys(t *testing.T, line casetest.Line, words []string) {
+	t.Helper()
+	b, reason := r.Find("key"), ""
+	if words[0] == "unknown" {
+		words, reason = words[:1], words[1]
+	}
+	equal(t, line, outcome(b.Equal.Certain(), b.Equal.Excluded(), b.Differ), strings.Join(words, " "))
+	if (b.Reason == "") != (reason == "") || !strings.Contains(b.Reason, reason) {
+		t.Errorf("line %d: %q", line.No, b.Reason)
+	}
+}
+
+func (r result) checkKey(t *testing.T, line casetest.Line, words []string) {
+	t.Helper()
+	b := r.Find("key")
+	i := slices.IndexFunc(b.Rows, func(x diff.Row) bool { return string(x.Key) == words[0] })
+	if i < 0 {
+		t.Fatalf("line %d: no such key differs: %+v", line.No, b.Rows)
+	}
+	if b.Rows[i].SameContent != (len(words) > 1) {
+		t.Errorf("line %d: same content %t", line.No, b.Rows[i].SameContent)
+	}
+	same := 0
+	for _, row := range b.Rows {
+		if row.SameContent {
+			same++
+		}
+	}
+	equal(t, line, strconv.Itoa(b.SameContent), strconv.Itoa(same))
+}
+
+func (r result) checkPassword(t *testing.T, line casetest.Line, words []string) {
+	t.Helper()
+	i := slices.IndexFunc(r.Passwords, func(p diff.Password) bool { return p.User == words[0] })
+	if i < 0 {
+		t.Fatalf("line %d: the hashes of that user do not differ: %+v", line.No, r.Passwords)
+	}
+	p := r.Passwords[i]
+	if p.Legal != (words[1] == "legal") || p.Legal != (p.Why == "") {
+		t.Errorf("line %d: %+v", line.No, p)
+	}
+	equal(t, line, r.names(p.Wrong), strings.Join(words[2:], " "))
+}
