@@ -21,13 +21,16 @@ import (
 // ask bounds how long to wait for a member that may be down.
 const ask = 3 * time.Second
 
-// answers asks a member who it is.
+// answers asks a member who it is. The time for an answer begins after the login.
 func (f *field) answers(ctx context.Context, m *plan.Member) (*clientv3.StatusResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, ask)
-	defer cancel()
 	if e := f.seek(ctx, m); e == "" || !listens(ctx, e) { // a client would retry until the timeout
 		return nil, errors.Join(errSilent, ctx.Err())
 	}
+	if _, _, err := f.client(m); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, ask)
+	defer cancel()
 	return f.r.status(ctx, m)
 }
 
@@ -37,7 +40,7 @@ var errSilent = errors.New("nothing listens at its client URL")
 // connected to an earlier process.
 func (f *field) running(ctx context.Context, m *plan.Member) bool {
 	st, err := f.answers(ctx, m)
-	if err != nil && !errors.Is(err, errSilent) {
+	if err != nil && !errors.Is(err, errSilent) && ctx.Err() == nil {
 		f.forget(m)
 		st, err = f.answers(ctx, m)
 	}

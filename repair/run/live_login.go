@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/client/v3/credentials"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	grpccredentials "google.golang.org/grpc/credentials"
 
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -21,8 +22,13 @@ type loggedIn struct {
 	until time.Time // zero: without end
 }
 
-// loginTimeout is how long a login may take at a member that may be down.
-const loginTimeout = 5 * time.Second
+// connectTimeout is how long a connection to a member that may be down may take. loginTimeout is for connection and
+// login: a member computes the hash of the password, and all agree on the token. With a high --bcrypt-cost or a busy
+// processor that takes seconds.
+const (
+	connectTimeout = 5 * time.Second
+	loginTimeout   = 20 * time.Second
+)
 
 // borrowed is how long a borrowed token is used. Servers drop a token that was not used for five minutes.
 const borrowed = time.Minute
@@ -69,7 +75,8 @@ func (f *field) login(endpoint string) (*loggedIn, error) {
 func (f *field) connect(endpoint, user string, creds grpccredentials.PerRPCCredentials) (*clientv3.Client, error) {
 	cfg := clientv3.Config{Endpoints: []string{endpoint}, TLS: f.tls, DialTimeout: loginTimeout, Logger: zap.NewNop(),
 		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
-		DialOptions: []grpc.DialOption{grpc.WithNoProxy()}}
+		DialOptions: []grpc.DialOption{grpc.WithNoProxy(), grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.DefaultConfig, MinConnectTimeout: connectTimeout})}}
 	if user != "" {
 		cfg.Username, cfg.Password = user, f.o.Password
 	}

@@ -243,10 +243,8 @@ func hostOf(u string) string {
 	return p.Hostname()
 }
 
-// who returns the ID of the member at an endpoint.
+// who returns the ID of the member at an endpoint. The time for an answer begins after the login.
 func (f *field) who(ctx context.Context, endpoint string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, ask)
-	defer cancel()
 	if !listens(ctx, endpoint) {
 		return 0, errSilent
 	}
@@ -254,6 +252,8 @@ func (f *field) who(ctx context.Context, endpoint string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, ask)
+	defer cancel()
 	st, err := c.Status(ctx, endpoint)
 	if err != nil {
 		return 0, err
