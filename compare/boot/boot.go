@@ -6,6 +6,7 @@ package boot
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -44,6 +45,17 @@ func (r Range) String() string {
 
 // Trusted reports whether a server starts and the member has lost no entry that it acknowledged.
 func (a *Answer) Trusted() bool { return a.Starts.Certain() && a.Forgot == nil }
+
+// EndsWhole reports whether a member's log shows everything that the member has acknowledged. A torn record was not
+// acknowledged. Records that were overwritten or lost at the end may have been.
+func EndsWhole(f *evidence.Facts) bool {
+	if f.WAL == nil || Of(f).Forgot != nil || f.WAL.DamageOmitted > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(f.WAL.Damage, func(x evidence.DamageFacts) bool {
+		return x.OnStart != dumplog.StartCuts && x.OnStart != dumplog.StartUnnoticed && x.LostTo >= f.WAL.LastIndex
+	})
+}
 
 // Of judges the data dir with these facts.
 func Of(f *evidence.Facts) Answer {

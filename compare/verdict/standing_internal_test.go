@@ -285,24 +285,42 @@ func TestUnproven(t *testing.T) {
 				0xa1
 		}, "the logs of 1 of 3"},
 		"one log of three lost its end": {func(j *ranking) {
-			j.Findings = []check.Finding{{Check: check.R10, Class: check.ClassMemberLostData, Members: []string{"n2"}}}
+			j.Findings = []check.Finding{{Check: check.R10, Severity: check.Critical, Class: check.ClassMemberLostData,
+				Members: []string{"n2"}}}
 		}, ""},
 		"two logs of three lost their ends": {func(j *ranking) {
-			j.Findings = []check.Finding{{Check: check.R10, Class: check.ClassMemberLostData, Members: []string{"n2"}},
+			j.Findings = []check.Finding{{Check: check.R10, Severity: check.Critical, Class: check.ClassMemberLostData,
+				Members: []string{"n2"}},
 				{Check: check.R07, Members: []string{"n3"}}}
-		}, "the logs of 2 of 3 voters end before what is committed"},
+		}, "logs of 1 of 3 voters"},
 		"two lost their databases": {func(j *ranking) {
-			j.Findings = []check.Finding{{Check: check.X03, Kind: check.KindDBRemoved,
+			j.Findings = []check.Finding{{Check: check.X03, Kind: check.KindDBRemoved, Severity: check.Critical,
 				Class: check.ClassMemberLostData, Members: []string{"n2", "n3"}}}
 		}, ""},
 		"one lost its end, one is missing": {func(j *ranking) {
 			j.Members[2].WAL = evidence.WAL{}
 			j.Findings = []check.Finding{{Check: check.R07, Members: []string{"n2"}}}
-		}, "the logs of 1 of 3 voters end before what is committed"},
+		}, "logs of 1 of 3 voters"},
 		"a copy that lost its end beside a whole one": {func(j *ranking) {
 			j.Members[2].MemberID = 0xa2
 			j.Findings = []check.Finding{{Check: check.R07, Members: []string{"n3"}}}
 		}, ""},
+		"a log whose member was wiped": {func(j *ranking) {
+			j.Members[2].WAL = evidence.WAL{}
+			j.Findings = []check.Finding{{Check: check.M04, Class: check.ClassMemberLostData, Severity: check.Error,
+				Members: []string{"n2"}}}
+		}, "n2 may have acknowledged more than the logs show"},
+		"a wiped member next to a majority": {func(j *ranking) {
+			j.Findings = []check.Finding{{Check: check.M04, Class: check.ClassMemberLostData, Severity: check.Error,
+				Members: []string{"n2"}}}
+		}, ""},
+		"a log that lost its end": {func(j *ranking) {
+			j.Members[2].WAL = evidence.WAL{}
+			whole := evidence.Facts{WAL: &evidence.WALFacts{FirstIndex: 1, LastIndex: 9}, Commit: 9}
+			cut := whole
+			cut.Commit = 12
+			j.Facts = []evidence.Facts{whole, cut, {}}
+		}, "n2 may have acknowledged more than the logs show"},
 		"a learner's log is none": {func(j *ranking) { j.Members[2].MemberID, j.Members[1].MemberID = 0xb1, 0xb2 },
 			"the logs of 1 of 3"},
 		"no configuration is known": {func(j *ranking) { j.Members[0].Membership.Voters = nil }, ""},

@@ -3,7 +3,9 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/boot"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -49,43 +51,60 @@ func (in *Input) withoutLogs() string {
 }
 
 // absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may
-// not have it, and a log that ends too early may not either.
+// not have it. A log that lost its end does not count: the member may have acknowledged more than anything shows.
 func (rk *ranking) absentMajority(pos int) string {
 	ms := &rk.Members[pos].Membership
 	if len(ms.Voters) == 0 {
 		return ""
 	}
-	var here, short []dumplog.ID
-	for _, m := range rk.Members {
-		switch {
-		case !m.HasLog() || !slices.Contains(ms.Voters, m.MemberID) || slices.Contains(here, m.MemberID):
-		case rk.lostLogEnd(m.Label()):
-			short = append(short, m.MemberID)
-		default:
-			here = append(here, m.MemberID)
+	given, whole := map[dumplog.ID]bool{}, map[dumplog.ID]bool{}
+	var cut []string
+	for i, m := range rk.Members {
+		if !m.HasLog() || !slices.Contains(ms.Voters, m.MemberID) {
+			continue
+		}
+		given[m.MemberID] = true
+		if rk.endsWhole(i) {
+			whole[m.MemberID] = true
+		} else {
+			cut = append(cut, m.Label())
 		}
 	}
-	slices.Sort(short)
-	short = slices.DeleteFunc(slices.Compact(short), func(id dumplog.ID) bool { return slices.Contains(here, id) })
 	need := len(ms.Voters)/2 + 1
 	switch {
-	case len(here) >= need:
+	case len(whole) >= need:
 		return ""
-	case len(here)+len(short) >= need:
-		return fmt.Sprintf("the logs of %d of %d voters end before what is committed, or may have lost their ends; %d "+
-			"whole logs are needed: what else was committed is not known", len(short), len(ms.Voters), need)
+	case len(cut) == 0:
+		return fmt.Sprintf("the logs of %d of %d voters are given, and %d are needed: the others may have "+
+			"committed more", len(given), len(ms.Voters), need)
 	}
-	return fmt.Sprintf("the logs of %d of %d voters are given, and %d are needed: the others may have "+
-		"committed more", len(here)+len(short), len(ms.Voters), need)
+	return fmt.Sprintf("%s may have acknowledged more than the logs show, whose ends are lost or not known. The whole "+
+		"logs of %d of %d voters are given, and %d are needed", strings.Join(cut, ", "), len(whole), len(ms.Voters), need)
 }
 
-// lostLogEnd reports whether a finding says that the member's log lost entries which it had acknowledged, or ends below
-// what is committed for a reason that is not known.
-func (rk *ranking) lostLogEnd(label string) bool {
-	return slices.ContainsFunc(rk.Findings, func(f check.Finding) bool {
-		return (f.Check == check.R07 || f.Class == check.ClassMemberLostData && f.Kind != check.KindDBRemoved) &&
-			slices.Contains(f.Members, label)
+// endsWhole reports whether the log of a member shows everything that the member has acknowledged.
+func (rk *ranking) endsWhole(pos int) bool {
+	label := rk.Members[pos].Label()
+	if pos < len(rk.Facts) && !boot.EndsWhole(&rk.Facts[pos]) {
+		return false
+	}
+	return !slices.ContainsFunc(rk.Findings, func(f check.Finding) bool {
+		return slices.Contains(f.Members, label) && endLost(&f)
 	})
+}
+
+// endLost reports whether a finding says that the logs of its members lost entries which they had acknowledged, or end
+// below what is committed for a reason that is not known.
+func endLost(f *check.Finding) bool {
+	switch {
+	case f.Check == check.R07:
+		return true
+	case f.Severity.Rank() < check.Error.Rank():
+		return false
+	case f.Class == check.ClassTornCopy:
+		return len(f.Members) == 1
+	}
+	return f.Class == check.ClassMemberLostData && f.Kind != check.KindDBRemoved
 }
 
 // comparedWith reports whether what another member holds was compared with a member, directly or by the log that both

@@ -10,7 +10,7 @@ import (
 )
 
 // Mend is surgery on one member's data dir, with its own log and pages or with the help of others. It was tried on a
-// scratch copy when the plan was made, and loses nothing if it works.
+// scratch copy when the plan was made. If it works, it loses nothing that the logs among the sources hold.
 type Mend struct {
 	Member string `json:"member"`
 	// Repairs are wal, db and meta, in the order in which they are made. With are the members that they copy from, none
@@ -134,15 +134,15 @@ func (pr *procedures) rowsMended() bool {
 	return true
 }
 
-// mendWay is the procedure without a loss: each member that can be mended keeps its ID, its votes and its data.
+// mendWay is the procedure without a loss, as far as the sources show: each member that can be mended keeps its ID, its votes and its data.
 func (pr *procedures) mendWay() Way {
 	members := pr.p.ToMend()
 	if len(members) == 0 {
 		return Way{Mode: MendFiles, Why: "no member that stays has files that have to be mended"}
 	}
 	return Way{Mode: MendFiles, Possible: true, Steps: (&builder{p: pr.p, way: MendFiles}).mend(),
-		Why: fmt.Sprintf("the files of %s can be mended without giving anything up, as was tried on a copy: the "+
-			"member keeps its ID, its votes and its data", strings.Join(namesOf(members), ", "))}
+		Why: fmt.Sprintf("the files of %s can be mended %s, as was tried on a copy: the member keeps its ID, its "+
+			"votes and its data", strings.Join(namesOf(members), ", "), pr.mendLoses())}
 }
 
 // parts names what is mended.

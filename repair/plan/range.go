@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/boot"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -51,7 +49,7 @@ func (lo *losses) openEnd() *OpenEnd {
 			continue
 		}
 		f := lo.ownSource(m.ID)
-		if f == nil || f.WAL == nil || m.Obstacle == ObstacleForgot || !endsWhole(f) {
+		if f == nil || f.WAL == nil || m.Obstacle == ObstacleForgot || !boot.EndsWhole(f) {
 			o.Voters = append(o.Voters, m.Name)
 			continue
 		}
@@ -63,17 +61,6 @@ func (lo *losses) openEnd() *OpenEnd {
 	o.LogTo = max(o.LogTo, o.CommittedTo)
 	o.Undecided = lo.undecided()
 	return o
-}
-
-// endsWhole reports whether a member's log shows everything that the member has acknowledged. A torn record was not
-// acknowledged. Records that were overwritten or lost at the end may have been.
-func endsWhole(f *evidence.Facts) bool {
-	if a := boot.Of(f); a.Forgot != nil || f.WAL.DamageOmitted > 0 {
-		return false
-	}
-	return !slices.ContainsFunc(f.WAL.Damage, func(x evidence.DamageFacts) bool {
-		return x.OnStart != dumplog.StartCuts && x.OnStart != dumplog.StartUnnoticed && x.LostTo >= f.WAL.LastIndex
-	})
 }
 
 // bumpRevision raises the revision above all that the members and their clients can have seen.
@@ -106,7 +93,7 @@ func (lo *losses) openEndCautions() []string {
 	o := lo.p.Lost.Open
 	switch {
 	case lo.p.Mode == MendFiles && len(lo.o.Gone) == 0: // no member is lost there
-		return nil
+		return lo.unsureCautions()
 	case o == nil && lo.p.Mode == ForceNewCluster:
 		return []string{lo.bumpCaution()}
 	case o == nil:
@@ -121,6 +108,41 @@ func (lo *losses) openEndCautions() []string {
 			"committed; a forced start drops them: save them first", *o.Undecided, lo.p.Best.Name))
 	}
 	return append(out, lo.bumpCaution())
+}
+
+// unsureMends are the voters whose logs are mended although their own ends are lost, if the whole logs of the others are
+// fewer than a majority. Nothing shows what they acknowledged above the end of those logs.
+func (ro *roster) unsureMends() []string {
+	var out []string
+	if ro.p.Lost.Open == nil {
+		return nil
+	}
+	for _, m := range ro.p.ToMend() {
+		if f := ro.ownSource(m.ID); !m.Learner && f != nil && !boot.EndsWhole(f) {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// mendLoses says what is given up by mending.
+func (ro *roster) mendLoses() string {
+	unsure := ro.unsureMends()
+	if len(unsure) == 0 {
+		return "without giving anything up"
+	}
+	return "up to the end of the logs among the sources (whether " + strings.Join(unsure, ", ") +
+		" had acknowledged more is not known)"
+}
+
+func (lo *losses) unsureCautions() []string {
+	unsure := lo.unsureMends()
+	if len(unsure) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s may have acknowledged entries above %d, where the logs among the sources end. Only "+
+		"the logs of other voters can hold them: give their data dirs too, and plan again. If a majority runs without "+
+		"such entries, they are lost", strings.Join(unsure, ", "), lo.p.Lost.Open.LogTo)}
 }
 
 func (lo *losses) bumpCaution() string {

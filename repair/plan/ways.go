@@ -109,8 +109,8 @@ func (pr *procedures) mendMode() {
 		}
 		return
 	}
-	pr.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed, and damaged files can be mended "+
-		"without giving anything up", c.Startable, c.Voters, c.Quorum)
+	pr.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed, and damaged files can be mended %s",
+		c.Startable, c.Voters, c.Quorum, pr.mendLoses())
 	for i := range pr.p.Members {
 		if m := &pr.p.Members[i]; (m.Action == Replace || m.Action == Best) && !m.Startable &&
 			pr.p.MendOf(m.Source) != nil {
