@@ -52,7 +52,8 @@ func NewMetrics() *Metrics {
 	m.alarm = gauge("member_alarm", "1 for every alarm of the member.", "endpoint", "member", "alarm")
 	m.diverged = gauge("divergence", "1 while members differ, by what differs.", "kind")
 	m.compared = gauge("last_compared_timestamp_seconds", "When all members were last compared; 0 if never.", "kind")
-	for _, k := range []Kind{KindHash, KindAuth} { // without a value, no alert would be raised for what is never compared
+	// Without a value, no alert would be raised for what is never compared.
+	for _, k := range []Kind{KindHash, KindAuth} {
 		m.compared.WithLabelValues(string(k)).Set(0)
 	}
 	m.events = counter("divergences_total", "Divergences that were raised.", "kind")

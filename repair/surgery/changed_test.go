@@ -17,7 +17,8 @@ import (
 )
 
 // TestChangedSourceIsNoResult: a source or another member that changes during the first or the second diagnosis ends
-// every repair with an error that names it, and no result remains. Without a change the same repairs write their result.
+// every repair with an error that names it, and no result remains. Without a change the same repairs write their
+// result.
 func TestChangedSourceIsNoResult(t *testing.T) {
 	dirs := clustertest.Synth{Members: 2, Entries: 40, Keys: 5, Value: 16}.Write(t, t.TempDir())
 	segments, err := filepath.Glob(filepath.Join(dirs[0], "member", "wal", "*.wal"))

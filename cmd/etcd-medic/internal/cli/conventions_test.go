@@ -173,7 +173,7 @@ func TestEtcdctlVariables(t *testing.T) {
 func TestVersionAndManPages(t *testing.T) {
 	root := newRoot(&Streams{Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }})
 	for _, c := range append(allCommands(root), root) {
-		args := append(strings.Fields(c.CommandPath())[1:], "--version")
+		args := slices.Concat(strings.Fields(c.CommandPath())[1:], []string{"--version"})
 		if out, errs, code := medicOn(t, 0, args); code != ExitDone || out != "etcd-medic "+Version()+"\n" {
 			t.Errorf("%v: exit code %d: %q %s", args, code, out, errs)
 		}

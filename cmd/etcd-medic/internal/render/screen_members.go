@@ -58,7 +58,8 @@ func (p *page) leaveOutEqual(head []string, rows [][]string) (said []string) {
 		need = max(need, columns(clean(row[last])))
 	}
 	for _, c := range []int{1, 5, 6, 4, 3, 2} { // release, auth, keys, revision, applied, end of the log
-		if len(rows) < 2 || p.o.width()-columns(paddedCells(head, columnWidths(head, rows))) >= min(need, lastCellRoom) {
+		used := columns(paddedCells(head, columnWidths(head, rows)))
+		if len(rows) < 2 || p.o.width()-used >= min(need, lastCellRoom) {
 			break
 		}
 		v := rows[0][c]

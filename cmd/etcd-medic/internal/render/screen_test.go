@@ -45,7 +45,8 @@ func TestSentencesEndWhole(t *testing.T) {
 		most int
 		want string
 	}{
-		{pad + "keep every data dir, start none: if both meet, one is lost", 1, pad + "keep every data dir, start none …"},
+		{pad + "keep every data dir, start none: if both meet, one is lost", 1,
+			pad + "keep every data dir, start none …"},
 		{pad + "one clause; two clauses; and a third one that is long", 1, pad + "one clause; two clauses …"},
 		{pad + "the first. then a clause: with more words that take " + pad + "the second. and more words", 2,
 			pad + "the first. then a clause: with more\n   words that take " + pad + "the second …"},
