@@ -195,7 +195,7 @@ func (w *v2World) differences(v *dumplog.V2Store) (members, keys []v2Difference)
 	present := map[string]bool{}
 	for _, k := range v.UserKeys {
 		present[k] = true
-		if !w.keys[k] && !w.doubtful(k) {
+		if !w.keys[k] && !w.folders[k] && !w.doubtful(k) {
 			keys = append(keys, v2Difference{k, "present", "absent: no request of the log wrote it"})
 		}
 	}

@@ -18,6 +18,8 @@ type v2World struct {
 	list    *apply.Members
 	version string
 	keys    map[string]bool
+	// folders are those that a put made. A folder stays when its last key is deleted, and is a leaf of the store then.
+	folders map[string]bool
 	// unsure are rows of the member list that the log does not determine, doubts are paths of keys that it does not
 	// determine, with everything below them. mayExpire are keys of the first snapshot, which may have had a time to
 	// live.
@@ -34,7 +36,7 @@ type v2World struct {
 
 func newV2World(v release.Version) *v2World {
 	return &v2World{members: map[dumplog.ID]*dumplog.V2Member{}, list: apply.NewMembers(v),
-		published: map[dumplog.ID]bool{}, keys: map[string]bool{}, unsure: map[string]bool{},
+		published: map[dumplog.ID]bool{}, keys: map[string]bool{}, folders: map[string]bool{}, unsure: map[string]bool{},
 		mayExpire: map[string]bool{}}
 }
 
@@ -85,6 +87,7 @@ func (w *v2World) load(v *dumplog.V2Store) {
 	}
 	for _, k := range v.UserKeys {
 		w.keys[k], w.mayExpire[k] = true, true
+		w.foldersOf(k)
 	}
 	w.version = v.Version
 }
@@ -177,9 +180,21 @@ func (w *v2World) request(r *dumplog.V2Request) {
 		delete(w.keys, r.Path)
 	case r.Method == "PUT" && plain && !w.crosses(r.Path):
 		w.keys[r.Path] = true
+		w.foldersOf(r.Path)
 		delete(w.mayExpire, r.Path)
 	default:
 		w.doubts = append(w.doubts, r.Path)
+	}
+}
+
+// foldersOf notes the folders above a key.
+func (w *v2World) foldersOf(key string) {
+	for i := strings.LastIndexByte(key, '/'); i > len("/1"); i = strings.LastIndexByte(key, '/') {
+		key = key[:i]
+		if w.folders[key] {
+			return
+		}
+		w.folders[key] = true
 	}
 }
 

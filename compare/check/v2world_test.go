@@ -112,3 +112,33 @@ func TestV2WorldLearners(t *testing.T) {
 		}
 	}
 }
+
+// TestV2EmptyFolder: a folder stays when its last key is deleted, and the snapshot lists it like a key.
+func TestV2EmptyFolder(t *testing.T) {
+	put := func(path string) *dumplog.V2Request { return &dumplog.V2Request{Method: "PUT", Path: path} }
+	remove := func(path string) *dumplog.V2Request { return &dumplog.V2Request{Method: "DELETE", Path: path} }
+	for name, c := range map[string]struct {
+		requests []*dumplog.V2Request
+		store    []string
+		differ   string
+	}{
+		"the last key of a folder":  {[]*dumplog.V2Request{put("/1/a/b/c"), remove("/1/a/b/c")}, []string{"/1/a/b"}, ""},
+		"a key":                     {[]*dumplog.V2Request{put("/1/a/b"), remove("/1/a/b")}, []string{"/1/a/b"}, "/1/a/b present"},
+		"another folder":            {[]*dumplog.V2Request{put("/1/a/b")}, []string{"/1/a/b", "/1/c"}, "/1/c present"},
+		"a key that the store lost": {[]*dumplog.V2Request{put("/1/a/b")}, []string{"/1/a"}, "/1/a/b absent"},
+		"filled again":              {[]*dumplog.V2Request{put("/1/a/b"), remove("/1/a/b"), put("/1/a/c")}, []string{"/1/a/c"}, ""},
+	} {
+		w := newV2World(release.Of("3.5"))
+		for _, r := range c.requests {
+			w.request(r)
+		}
+		var got []string
+		_, keys := w.differences(&dumplog.V2Store{UserKeys: c.store})
+		for _, k := range keys {
+			got = append(got, k.key+" "+k.observed)
+		}
+		if strings.Join(got, ", ") != c.differ {
+			t.Errorf("%s: %v, want %q", name, got, c.differ)
+		}
+	}
+}
