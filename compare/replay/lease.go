@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -39,6 +40,8 @@ type leaseWatch struct {
 	leaseSeen []leaseOp
 	ends      map[int64]leaseEnd
 	gone      map[int64]leaseEnd
+	// ownIDs are the granted leases whose IDs the server made, so that none of them existed before.
+	ownIDs map[int64]bool
 	// checkpoints are the remaining TTLs that checkpoints set, bounded.
 	checkpoints map[leaseCheckpoint]bool
 }
@@ -53,6 +56,18 @@ func (lw *leaseWatch) noteRevoke(it *item) {
 		lw.revoked = map[int64]KeptLease{}
 	}
 	lw.revoked[id] = KeptLease{ID: id, Term: it.entry.Term, Index: it.entry.Index}
+}
+
+// noteGrant notes whether the server made the ID of the lease: it takes it from the sequence of the request IDs, right
+// before that of the request (server/etcdserver/v3_server.go, LeaseGrant). A client may choose an ID that is in use, and
+// the grant is refused then.
+func (lw *leaseWatch) noteGrant(it *item) {
+	id := it.req.LeaseGrant.ID
+	if lw.ownIDs == nil {
+		lw.ownIDs = map[int64]bool{}
+	}
+	after := int64(uint64(it.req.Header.ID)&math.MaxInt64) - id
+	lw.ownIDs[id] = it.req.Header.ID != 0 && after > 0 && after < 1<<16
 }
 
 // LeaseRepeat is a lease whose operations From to To a restart executed once more, because the saved index was below
@@ -206,7 +221,7 @@ func (lw *leaseWatch) leaseFacts() {
 		if st == nil || st.Granted == 0 || lw.touched[leaseKey(id)] {
 			continue
 		}
-		if l.TTL < st.TTL && !lw.StateKnown {
+		if l.TTL != st.TTL && !lw.StateKnown && !lw.ownIDs[id] {
 			continue // the lease may be older than the log, and this grant refused
 		}
 		if l.TTL < st.TTL {

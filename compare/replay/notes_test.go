@@ -203,6 +203,41 @@ func TestLeaseFacts(t *testing.T) {
 	}
 }
 
+// TestLeaseThatExistedBefore: a log that does not reach back says nothing of the TTL of a lease whose ID a client chose;
+// one that the server made is new.
+func TestLeaseThatExistedBefore(t *testing.T) {
+	const server = 0x4bb6a206e5c3e18b
+	for name, c := range map[string]struct {
+		id      int64
+		request dumplog.RequestID
+		stored  int64
+		told    bool
+	}{
+		"its own, higher":              {server, server + 1, 500, true},
+		"its own, lower":               {server, server + 1, 10, true},
+		"its own, with the sign bit":   {server, 1<<63 | server + 1, 500, true},
+		"a few requests in between":    {server, server + 200, 500, true},
+		"chosen, higher":               {1003, server + 1, 500, false},
+		"chosen, lower":                {1003, server + 1, 10, false},
+		"chosen, equal":                {1003, server + 1, 60, true},
+		"of another process":           {server, server + 1<<30, 500, false},
+		"a request that came before":   {server, server - 1, 500, false},
+		"a request without an ID":      {server, 0, 500, false},
+		"chosen, from a later counter": {server + 9, server, 500, false},
+	} {
+		r := &dumplog.Request{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: c.id, TTL: 60}}
+		b := newBench(t, 6, -1).log(r)
+		r.Header.ID = c.request
+		b.sim.StateKnown = false
+		b.sim.m.DB = &evidence.DB{Leases: []dumpdb.Lease{{ID: dumpdb.ID(c.id), TTL: c.stored}}}
+		b.run()
+		b.sim.leases.leaseFacts()
+		if got := len(b.sim.res.Leases) > 0; got != c.told {
+			t.Errorf("%s: %+v", name, b.sim.res.Leases)
+		}
+	}
+}
+
 // TestInstead: an index beyond all reason is taken for the one that is one bit away within the log, or for the end of
 // the log.
 func TestInstead(t *testing.T) {

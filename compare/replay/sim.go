@@ -202,6 +202,7 @@ func (lw *leaseWatch) leaseGrant(it *item) Outcome {
 	}
 	delete(lw.revoked, g.ID)
 	delete(lw.ends, g.ID)
+	lw.noteGrant(it)
 	lw.noteLeaseOp(it, g.ID)
 	return Outcome{State: Applied}
 }
