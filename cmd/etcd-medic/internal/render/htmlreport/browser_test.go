@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +200,27 @@ func TestBrowserTimeline(t *testing.T) {
 		t.Errorf("copied %q", s)
 	}
 	b.quiet()
+}
+
+// TestBrowserTimelineLegend: the legend explains what a timeline draws, and nothing else.
+func TestBrowserTimelineLegend(t *testing.T) {
+	always := []string{"purged", "damaged or missing"}
+	for name, want := range map[string][]string{
+		"a-auth-revision-replay":  nil,
+		"f-bbolt-page-corruption": {"effect hidden by damage"},
+		"i-stuck-learner":         {"received in a snapshot", "refused by every server"},
+	} {
+		b := open(t, incident(t, name), 1000, 900, false)
+		s := b.text(`[...document.querySelectorAll("#tl-legend .key")].map((e) => e.textContent).join(";")`)
+		for _, key := range slices.Concat(always, []string{"effect hidden by damage", "received in a snapshot",
+			"refused by every server"}) {
+			should := slices.Contains(always, key) || slices.Contains(want, key)
+			if slices.Contains(strings.Split(s, ";"), key) != should {
+				t.Errorf("%s: %q in the legend: %t, want %t: %s", name, key, !should, should, s)
+			}
+		}
+		b.quiet()
+	}
 }
 
 // TestBrowserTree: the tree of differences opens, filters, goes by keyboard, and shows every member's version.
@@ -547,6 +569,11 @@ func TestBrowserChecklist(t *testing.T) {
 	}
 	for _, dark := range []bool{false, true} {
 		b := openFile(t, file, 1000, 900, dark)
+		// A long reason does not squeeze the ID and the action next to it into several lines.
+		if n := b.eval(`(() => { const row = document.querySelector("#members tbody tr"); row.cells[1].textContent = "c834da0311299bc7"; row.cells[2].textContent = "replace"; row.cells[3].textContent = "missing ".repeat(80);
+  return Math.max(...[1, 2].map((c) => { const r = document.createRange(); r.selectNodeContents(row.cells[c]); return r.getClientRects().length; })); })()`); n != float64(1) {
+			t.Errorf("an ID or an action of a member takes %v lines", n)
+		}
 		if b.eval(`window.pwned === undefined`) != true {
 			t.Error("a text of the plan has run")
 		}

@@ -3,6 +3,7 @@ package htmlreport
 import (
 	"encoding/json"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -84,6 +85,57 @@ func TestScriptsWriteText(t *testing.T) {
 		for n, line := range strings.Split(string(b), "\n") {
 			if strings.Contains(line, "\t") {
 				t.Errorf("%s:%d is indented with a tab", name, n+1)
+			}
+		}
+	}
+}
+
+// TestStatesOfPagesStandOut: pages in use, free, lost and damaged ones have clearly different colours in both themes.
+func TestStatesOfPagesStandOut(t *testing.T) {
+	js, err := assets.ReadFile("assets/files.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	css, err := assets.ReadFile("assets/style.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(js), "const PAGE_COLORS = {")
+	list, _, _ := strings.Cut(rest, "}")
+	names := map[string]string{"damaged": "red"}
+	for _, m := range regexp.MustCompile(`(\w+): "([\w-]+)"`).FindAllStringSubmatch(list, -1) {
+		names[m[1]] = m[2]
+	}
+	if len(names) != 7 {
+		t.Fatalf("%d states of pages have a colour, want 7", len(names))
+	}
+	light, dark, _ := strings.Cut(string(css), `:root[data-theme="dark"]`)
+	for theme, block := range map[string]string{"light": light, "dark": dark} {
+		shade := func(state string) [3]int {
+			m := regexp.MustCompile(`--` + names[state] + `: #(..)(..)(..)`).FindStringSubmatch(block)
+			if m == nil {
+				t.Fatalf("%s: no colour for %s", theme, state)
+			}
+			var out [3]int
+			for n := range out {
+				x, err := strconv.ParseUint(m[n+1], 16, 8)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out[n] = int(x)
+			}
+			return out
+		}
+		for _, p := range [][2]string{{"free", "reachable"}, {"free", "overflow"}, {"lost", "freelist"},
+			{"lost", "reachable"}, {"lost", "overflow"}, {"lost", "free"}, {"damaged", "reachable"},
+			{"damaged", "overflow"}, {"damaged", "free"}, {"damaged", "freelist"}} {
+			a, b := shade(p[0]), shade(p[1])
+			sum := 0
+			for n := range a {
+				sum += (a[n] - b[n]) * (a[n] - b[n])
+			}
+			if sum < 70*70 {
+				t.Errorf("%s theme: %s pages look like %s pages", theme, p[0], p[1])
 			}
 		}
 	}

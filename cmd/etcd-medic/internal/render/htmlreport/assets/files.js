@@ -54,7 +54,7 @@ function drawMap() {
   });
 }
 
-const PAGE_COLORS = { meta: "m4", reachable: "k0", overflow: "lane-alt", freelist: "m1", free: "hatch", lost: "amber" };
+const PAGE_COLORS = { meta: "m4", reachable: "k0", overflow: "accent", freelist: "m3", free: "hatch", lost: "amber" };
 
 // strips draws a cell for a run of pages, coloured by what most of them are; damage wins.
 function wireStrips() {

@@ -164,9 +164,20 @@ function wireButtons() {
     legend.append(b);
     redraws.push(() => { c.width = c.height = 28; const g = c.getContext("2d"); g.scale(2, 2); glyph(g, kind, 7, 7); });
   }
-  for (const [name, c] of [["keys", "k0"], ["leases", "k1"], ["auth", "k2"], ["other", "k3"], ["applied", "lane"], ["in the log only", "grey-bg"], ["purged", "hatch"], ["damaged or missing", "red"]]) {
+  // Only what this timeline shows: ranges that a snapshot replaced, and entries whose effect damage hides.
+  const some = (what) => T.lanes.some((l) => l[what].length);
+  const keys = [["keys", "k0"], ["leases", "k1"], ["auth", "k2"], ["other", "k3"], ["applied", "lane"], ["in the log only", "grey-bg"], ["purged", "hatch", true]];
+  if (some("skipped")) keys.push(["received in a snapshot", "m4", true]);
+  if (some("hidden")) keys.push(["effect hidden by damage", "red", true]);
+  keys.push(["damaged or missing", "red"]);
+  for (const [name, c, slanted] of keys) {
     const i = el("i");
     legend.append(el("span", "key", null, i, doc.createTextNode(name)));
-    redraws.push(() => { i.style.background = name === "purged" ? "repeating-linear-gradient(135deg, " + color(c) + " 0 1px, transparent 1px 4px)" : color(c); });
+    redraws.push(() => { i.style.background = slanted ? "repeating-linear-gradient(135deg, " + color(c) + " 0 1px, transparent 1px 4px)" : color(c); });
+  }
+  if (marks.some((m) => m.refused)) {
+    const c = el("canvas");
+    legend.append(el("span", "key", null, c, doc.createTextNode("refused by every server")));
+    redraws.push(() => { c.width = c.height = 28; const g = c.getContext("2d"); g.scale(2, 2); glyph(g, "conf-change", 7, 7, true); });
   }
 }
