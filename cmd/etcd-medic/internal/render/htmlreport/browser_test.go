@@ -223,6 +223,23 @@ func TestBrowserTimelineLegend(t *testing.T) {
 	}
 }
 
+// TestBrowserLostSegment: the strip of a log shows what is missing at its end, and so does the table without scripts.
+func TestBrowserLostSegment(t *testing.T) {
+	b := open(t, incident(t, "e3-wal-missing-last-segment"), 1000, 900, false)
+	if s := b.text(`[...document.querySelectorAll("#f-segs .lost")].map((e) => e.textContent).join(";")`); s !=
+		"lost: 324 – 515" {
+		t.Errorf("the strips show %q as lost", s)
+	}
+	if s := b.text(`[...document.querySelectorAll("#f-segs .strip .muted")].map((e) => e.textContent)[0]`); !strings.
+		Contains(s, "1 segment, wide by what is written; hatched is lost") {
+		t.Errorf("node1: %q", s)
+	}
+	if s := b.text(`document.body.textContent`); !strings.Contains(s, "324 to 515") {
+		t.Error("the table of segments does not say what is lost")
+	}
+	b.quiet()
+}
+
 // TestBrowserTree: the tree of differences opens, filters, goes by keyboard, and shows every member's version.
 func TestBrowserTree(t *testing.T) {
 	b := open(t, incident(t, "a-auth-revision-replay"), 1440, 900, true)

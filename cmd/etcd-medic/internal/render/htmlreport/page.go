@@ -142,17 +142,8 @@ type data struct {
 	Sources string   `json:"sources"`
 	Args    []string `json:"args"`
 	Members []string `json:"members"`
-	// Segments are by member, as name, size, end of data, first and last entry, bad or not.
+	// Segments are by member.
 	Segments [][]segment `json:"segments"`
-}
-
-type segment struct {
-	Name  string `json:"name"`
-	Size  int64  `json:"size"`
-	Data  int64  `json:"data"`
-	First uint64 `json:"first"`
-	Last  uint64 `json:"last"`
-	Bad   bool   `json:"bad"`
 }
 
 func newData(d *dossier.Dossier, v *view) *data {
@@ -161,15 +152,9 @@ func newData(d *dossier.Dossier, v *view) *data {
 	for i := range d.Report.Members {
 		m := &d.Report.Members[i]
 		list := []segment{}
-		if m.WAL != nil {
-			damaged := map[string]bool{}
-			for _, x := range m.WAL.Damage {
-				damaged[x.File] = true
-			}
-			for _, s := range m.WAL.Segments {
-				list = append(list, segment{Name: s.Name, Size: s.Size, Data: s.DataEnd, First: s.FirstEntry,
-					Last: s.LastEntry, Bad: damaged[s.Name]})
-			}
+		for _, x := range segmentsOf(m) {
+			x.Name = text(x.Name)
+			list = append(list, x)
 		}
 		out.Segments = append(out.Segments, list)
 	}

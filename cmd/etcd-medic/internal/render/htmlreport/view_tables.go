@@ -184,16 +184,16 @@ func (v *view) files() {
 	}
 	for i := range v.d.Report.Members {
 		m := &v.d.Report.Members[i]
-		if m.WAL == nil {
-			continue
-		}
-		for _, s := range m.WAL.Segments {
+		for _, s := range segmentsOf(m) {
 			if len(v.Segments) == maxSegments {
 				return
 			}
-			v.Segments = append(v.Segments, segmentRow{Member: text(m.Name), Name: text(s.Name),
-				Size: bytesText(s.Size), Entries: fmt.Sprintf("%d to %d", s.FirstEntry, s.LastEntry),
-				Records: strconv.Itoa(s.Records), End: s.End})
+			row := segmentRow{Member: text(m.Name), Name: text(s.Name), Size: bytesText(s.Size),
+				Entries: fmt.Sprintf("%d to %d", s.First, s.Last), Records: strconv.Itoa(s.records), End: s.end}
+			if s.Lost {
+				row.Name, row.Size, row.Records, row.End = "missing", "", "", "lost"
+			}
+			v.Segments = append(v.Segments, row)
 		}
 	}
 }

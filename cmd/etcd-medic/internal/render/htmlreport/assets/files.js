@@ -93,15 +93,15 @@ function wireSegments() {
   const box = $("f-segs");
   D.segments.forEach((list, m) => {
     if (!list.length) return;
-    const row = el("div", "segs"), total = list.reduce((s, x) => s + x.data, 0) || 1;
+    const row = el("div", "segs"), total = list.reduce((s, x) => s + x.data, 0) || 1, files = list.filter((x) => !x.lost).length;
     for (const s of list) {
-      const words = (s.first ? num(s.first) + " – " + num(s.last) : "no entries") + ", " + bytesText(s.data);
-      const e = el("span", s.bad ? "bad" : "", null, list.length < 9 ? el("em", "", words) : null);
-      e.style.flex = Math.max(0.004, s.data / total) + " 1 0";
-      e.addEventListener("mousemove", (ev) => showTip(ev, [s.name, s.first ? "entries " + num(s.first) + " to " + num(s.last) : "no entries", bytesText(s.data) + " written" + (s.size > s.data ? ", file of " + bytesText(s.size) : ""), s.bad ? "damaged" : ""].filter(Boolean)));
+      const range = s.first ? num(s.first) + " – " + num(s.last) : "no entries";
+      const e = el("span", s.lost ? "lost" : s.bad ? "bad" : "", null, list.length < 9 ? el("em", "", s.lost ? "lost: " + range : range + ", " + bytesText(s.data)) : null);
+      e.style.flex = Math.max(s.lost ? 0.12 : 0.004, s.data / total) + " 1 0";
+      e.addEventListener("mousemove", (ev) => showTip(ev, s.lost ? ["missing", "entries " + num(s.first) + " to " + num(s.last)] : [s.name, s.first ? "entries " + num(s.first) + " to " + num(s.last) : "no entries", bytesText(s.data) + " written" + (s.size > s.data ? ", file of " + bytesText(s.size) : ""), s.bad ? "damaged" : ""].filter(Boolean)));
       e.addEventListener("mouseleave", hideTip);
       row.append(e);
     }
-    box.append(el("div", "strip", null, el("div", "muted", D.members[m] + ": " + list.length + (list.length === 1 ? " segment" : " segments") + ", wide by what is written"), row));
+    box.append(el("div", "strip", null, el("div", "muted", D.members[m] + ": " + files + (files === 1 ? " segment" : " segments") + ", wide by what is written" + (list.some((x) => x.bad) ? "; red is damaged" : "") + (files < list.length ? "; hatched is lost" : "")), row));
   });
 }
