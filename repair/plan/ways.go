@@ -144,8 +144,8 @@ func (m *Member) Rejoins() bool { return m.Action == Replace || m.Action == Join
 // majority of these must get one. A voter that is kept and whose data dir is not among the sources may hold more than
 // the best member, so it is not overwritten.
 func (pr *procedures) cloneable() string {
-	if x := pr.p.Rebuilt; pr.restoring && x != nil && x.Continues {
-		return "clones of " + x.Base + " would lack the committed entries that only logs hold"
+	if why := pr.lacksLogged("clones of"); why != "" {
+		return why
 	}
 	if pr.restoring {
 		return "no data dir among the sources is sound"
@@ -155,6 +155,15 @@ func (pr *procedures) cloneable() string {
 			plural.Of(n, "committed entry", "committed entries"))
 	}
 	return pr.unclonable()
+}
+
+// lacksLogged says why a way that keeps the best member's own database loses committed entries that the rebuilt database
+// holds, "" if it does not. What the plan gives up is computed for the rebuilt database.
+func (pr *procedures) lacksLogged(what string) string {
+	if x := pr.p.Rebuilt; x != nil && x.Continues {
+		return what + " " + x.Base + " would lack the committed entries that only logs hold"
+	}
+	return ""
 }
 
 // unclonable is cloneable for a sound database.
@@ -316,6 +325,9 @@ func (pr *procedures) liveWay() Way {
 	if why := pr.p.needsClone(); why != "" {
 		return Way{Mode: Live, Why: why}
 	}
+	if why := pr.lacksLogged("a repair with the database of"); why != "" {
+		return Way{Mode: Live, Why: why}
+	}
 	if pr.bestLearns() {
 		return Way{Mode: Live, Why: pr.p.Best.Name + " is a learner, which cannot lead; name a voter with --best"}
 	}
@@ -327,6 +339,9 @@ func (pr *procedures) liveWay() Way {
 func (pr *procedures) forceWay() Way {
 	if c := &pr.p.Cluster; c.Startable >= c.Quorum {
 		return Way{Mode: ForceNewCluster, Why: "not needed: a majority can be started"}
+	}
+	if why := pr.lacksLogged("a forced start of"); why != "" {
+		return Way{Mode: ForceNewCluster, Why: why}
 	}
 	if b := pr.p.Member(pr.p.Best.Name); !b.Startable {
 		return Way{Mode: ForceNewCluster, Why: pr.p.Best.Name + " cannot be started: " + b.NotStartable}

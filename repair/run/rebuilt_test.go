@@ -182,6 +182,11 @@ func TestRebuildContinuesTheBest(t *testing.T) {
 	if l := p.Lost; l.CommittedEntries+l.AfterEnd+l.Awaited+len(l.Save) > 0 {
 		t.Errorf("lost %+v", l)
 	}
+	for _, w := range p.OtherWays() { // each keeps the database of m3 alone, which the loss above is not said of
+		if w.Possible || !strings.Contains(w.Why, "lack the committed entries that only logs hold") {
+			t.Errorf("%s: possible %t, %s", w.Mode, w.Possible, w.Why)
+		}
+	}
 	rebuildForAll(t, p)
 
 	// Without the logs of the others there is nothing to continue it with.
