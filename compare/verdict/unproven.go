@@ -35,7 +35,69 @@ func (rk *ranking) unproven(pos int) (why []string) {
 	if rk.keysDifferUntold() {
 		why = append(why, "keys differ between members, and the log does not show which member lacks what")
 	}
+	if s := rk.recordsDiffer(pos); s != "" {
+		why = append(why, s)
+	}
 	return why
+}
+
+// maxRecords bounds the differing records that are named.
+const maxRecords = 5
+
+// recordsDiffer names the superseded records of a member that differ from those of other members, "" where none does or
+// where the others are proven wrong. A superseded record is no live key, so the comparison of keys does not show it.
+func (rk *ranking) recordsDiffer(pos int) string {
+	if rk.Diff == nil || rk.Diff.Records == nil || !rk.Diff.Records.Equal.Excluded() {
+		return ""
+	}
+	label, records := rk.Members[pos].Label(), rk.Diff.Records
+	i := slices.IndexFunc(rk.Findings, func(f check.Finding) bool { return f.Is(check.KindRecordsDiffer) })
+	decided := i >= 0 && !rk.Findings[i].Undecided
+	wrong := decided && slices.Contains(rk.Findings[i].Members, label)
+	if decided && !wrong && records.Differ == len(records.Rows) {
+		return ""
+	}
+	var named []string
+	n := records.Differ - len(records.Rows)
+	for i := range records.Rows {
+		row := &records.Rows[i]
+		others := rk.holdOther(row, pos)
+		if len(others) == 0 || decided && !wrong {
+			continue
+		}
+		if n++; len(named) < maxRecords {
+			named = append(named, fmt.Sprintf("key %q at revision %s (not as on %s)", row.Key, row.Rev,
+				strings.Join(others, ", ")))
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	out := plural.Of(n, "more superseded record differs", "more superseded records differ") + " between members"
+	if len(named) > 0 {
+		out = plural.Of(n, "superseded record", "superseded records") + " of " + label + " and other members differ: " +
+			strings.Join(named, ", ")
+	}
+	if wrong {
+		return out + ". Those of " + label + " are wrong, and the true values are lost if " + label + " is kept"
+	}
+	return out + ". Which member is right is not proven: true values that only others hold are lost if " + label +
+		" is kept"
+}
+
+// holdOther returns the members that were compared at a record and hold another version of it than a member, or that
+// lack it.
+func (rk *ranking) holdOther(row *diff.RecordRow, pos int) (others []string) {
+	if !slices.Contains(row.At, pos) {
+		return nil
+	}
+	own := row.Cells[pos]
+	for _, i := range row.At {
+		if c := row.Cells[i]; (c == nil) != (own == nil) || c != nil && (c.Sum != own.Sum || c.Text != own.Text) {
+			others = append(others, rk.Members[i].Label())
+		}
+	}
+	return others
 }
 
 // withoutLogs says in one line what snapshots of running members do not prove, "" when a source is not such a snapshot
