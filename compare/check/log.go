@@ -241,7 +241,7 @@ func olderThanRecord(m *evidence.Member, newest dumplog.SnapshotRecord) Evidence
 }
 
 // startsBelow reports whether the server starts from a snapshot below that index, because the file of it is gone, and
-// its log holds every entry after the one that it uses. It applies again what its database lacks.
+// its log holds every entry after the snapshot in use. It applies again what its database lacks.
 func startsBelow(m *evidence.Member, index uint64) bool {
 	if !m.HasSnap() || !m.Version.Has(release.SnapFileUnused).Excluded() || hasSnapFile(m, index) ||
 		len(m.WAL.Summary.Damage) > 0 {

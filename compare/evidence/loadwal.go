@@ -49,7 +49,7 @@ func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
 }
 
 // notAllowed returns the error of a segment that this process may not read. That says nothing about its content, so it
-// is no damage, and nothing is concluded from the other segments.
+// does not count as damage, and nothing is concluded from the other segments.
 func notAllowed(sum *dumplog.Summary) error {
 	for _, d := range sum.Damage {
 		if errors.Is(d.Err, fs.ErrPermission) {

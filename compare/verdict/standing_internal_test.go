@@ -285,7 +285,7 @@ func TestUnproven(t *testing.T) {
 	}{
 		"proven": {func(*ranking) {}, ""},
 		"an older value of the kept is wrong": {records(false, "n1"), `1 superseded record of n1 and other members ` +
-			`differ: key "k" at revision 7.0 (not as on n2, n3). Those of n1 are wrong`},
+			`differ: at revision 7.0 (not as on n2, n3). Those of n1 are wrong`},
 		"an older value of another is wrong": {records(false, "n2", "n3"), ""},
 		"an older value differs":             {records(true, "n1", "n2", "n3"), "Which member is right is not proven"},
 		"an older value differs between others": {func(j *ranking) {

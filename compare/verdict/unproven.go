@@ -45,7 +45,7 @@ func (rk *ranking) unproven(pos int) (why []string) {
 const maxRecords = 5
 
 // recordsDiffer names the superseded records of a member that differ from those of other members, "" where none does or
-// where the others are proven wrong. A superseded record is no live key, so the comparison of keys does not show it.
+// where the others are proven wrong. A superseded record is not a live key, so the comparison of keys does not show it.
 func (rk *ranking) recordsDiffer(pos int) string {
 	if rk.Diff == nil || rk.Diff.Records == nil || !rk.Diff.Records.Equal.Excluded() {
 		return ""
@@ -66,8 +66,7 @@ func (rk *ranking) recordsDiffer(pos int) string {
 			continue
 		}
 		if n++; len(named) < maxRecords {
-			named = append(named, fmt.Sprintf("key %q at revision %s (not as on %s)", row.Key, row.Rev,
-				strings.Join(others, ", ")))
+			named = append(named, fmt.Sprintf("at revision %s (not as on %s)", row.Rev, strings.Join(others, ", ")))
 		}
 	}
 	if n == 0 {
