@@ -197,6 +197,18 @@ func TestVersionAndManPages(t *testing.T) {
 	}
 }
 
+// TestSimpleIsTheText: -w simple, etcdctl's name for it, is the text that is shown without -w.
+func TestSimpleIsTheText(t *testing.T) {
+	node := filepath.Join(evidencetest.Incident(t, "a-auth-revision-replay"), "node1")
+	for _, args := range [][]string{{"diagnose", node}, {"dumpdb", node, "members"}, {"explain", "A01"}} {
+		want, _, code := medicOn(t, 80, args)
+		out, errs, again := medicOn(t, 80, append(args, "-w", "simple"))
+		if out != want || out == "" || code != again {
+			t.Errorf("%v: exit codes %d and %d: %s%s", args, code, again, out, errs)
+		}
+	}
+}
+
 // TestDynamicCompletion: buckets, keys, members, kinds of entries, checks and causes come out of the sources and
 // catalogues.
 func TestDynamicCompletion(t *testing.T) {

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,9 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
-	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
 // incidentNames are all sets of testdata.
@@ -40,50 +40,72 @@ func rowsOn(columns int, text string) (n int) {
 	return n
 }
 
+var rewriteScreens = flag.Bool("rewrite-screens", false, "write the screens of all sets into testdata/screens")
+
+// shots are the screens of a set, which its file in testdata/screens keeps.
+type shots struct{ strings.Builder }
+
+// add keeps what a command shows on a terminal of so many columns.
+func (s *shots) add(columns int, args []string, text string) {
+	fmt.Fprintf(s, "=== %d: etcd-medic %s\n%s", columns, strings.Join(args, " "), text)
+}
+
+// compare fails for screens that are not those of the file.
+func (s *shots) compare(t *testing.T, file string) {
+	t.Helper()
+	have, err := os.ReadFile(file)
+	if err == nil && string(have) == s.String() {
+		return
+	}
+	if !*rewriteScreens {
+		t.Errorf("%s is not what is shown (%v); read the screens, then run this test with -rewrite-screens:\n%s", file,
+			err, s)
+	} else if err := os.WriteFile(file, []byte(s.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestOneScreen: the verdict of every incident, in words, with what to keep and what to type, stands on a terminal of
-// 80×24, and the verdict is what is read last.
+// 80×24 and of 120×40, and the verdict is what is read last. testdata/screens keeps what is shown.
 func TestOneScreen(t *testing.T) {
+	kept := filepath.Join(evidencetest.Root(t), "cmd", "etcd-medic", "testdata", "screens")
 	for _, name := range incidentNames(t) {
 		t.Run(name, func(t *testing.T) {
-			dir := evidencetest.Incident(t, name)
-			evidencetest.Unchanged(t, dir)
-			t.Chdir(dir)
-			entries, err := os.ReadDir(".")
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir := evidencetest.Copy(t, evidencetest.Incident(t, name)) // the plan is written next to the members
+			entries, err := os.ReadDir(dir)
+			want(t, err)
 			args := []string{"diagnose"}
 			for _, e := range entries {
+				evidencetest.Unchanged(t, filepath.Join(dir, e.Name()))
 				args = append(args, e.Name())
 			}
-			screenOf(t, args)
-			screenOf(t, []string{"inspect", args[1]})
-			answersOf(t, args[1:])
+			t.Chdir(dir)
+			var seen shots
+			screenOf(t, args, &seen)
+			screenOf(t, []string{"inspect", args[1]}, &seen)
+			answersOf(t, args[1:], &seen)
+			seen.compare(t, filepath.Join(kept, name+".txt"))
 		})
 	}
 }
 
-func screenOf(t *testing.T, args []string) {
+func screenOf(t *testing.T, args []string, seen *shots) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	code := Main(t.Context(), args, &Streams{Out: &out, Err: &errs, Width: 80,
-		Getenv: func(string) string { return "" }})
-	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+	out, errs, code := medicOn(t, 80, args)
+	seen.add(80, args, out)
+	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
 	word := map[int]string{ExitDone: "HEALTHY", ExitFindings: "NOT HEALTHY", ExitInconclusive: "INCONCLUSIVE"}[code]
 	first, last := lines[0], lines[len(lines)-1]
 	switch {
 	case word == "":
-		t.Errorf("%v: exit code %d: %s", args, code, errs.String())
+		t.Errorf("%v: exit code %d: %s", args, code, errs)
 	case !strings.HasPrefix(first, word+":") || !strings.HasPrefix(last, word) && code != ExitDone:
 		t.Errorf("%v ends in code %d and says %q … %q", args, code, first, last)
 	}
-	if n := rowsOn(80, out.String()); n > 23 { // one is for the prompt
-		t.Errorf("%v: %d rows:\n%s", args, n, out.String())
+	if word == "NOT HEALTHY" && !strings.Contains(out, "\nDO NOW") {
+		t.Errorf("%v says nothing to do:\n%s", args, out)
 	}
-	if word == "NOT HEALTHY" && !strings.Contains(out.String(), "\nDO NOW") {
-		t.Errorf("%v says nothing to do:\n%s", args, out.String())
-	}
-	fits(t, args, 80, out.String())
+	fits(t, args, 80, out)
 }
 
 // fits tells whether a screen is one: rows, columns, and the word of the verdict first and last.
@@ -104,8 +126,8 @@ func fits(t *testing.T, args []string, columns int, text string) {
 	}
 }
 
-// answersOf looks at the screens of verify and repair plan of a set.
-func answersOf(t *testing.T, sources []string) {
+// answersOf looks at the screens of verify and repair plan of a set, and at its diagnosis on a wide terminal.
+func answersOf(t *testing.T, sources []string, seen *shots) {
 	t.Helper()
 	var backups []string
 	for _, s := range sources {
@@ -119,37 +141,45 @@ func answersOf(t *testing.T, sources []string) {
 	if len(backups) == 0 {
 		t.Fatal("no database was found")
 	}
-	file := filepath.Join(t.TempDir(), "plan.yaml")
-	for _, args := range [][]string{{"verify", backups[0]}, append([]string{"verify"}, backups...),
-		append([]string{"repair", "plan", "-o", file}, sources...)} {
+	verify := [][]string{{"verify", backups[0]}}
+	if len(backups) > 1 {
+		verify = append(verify, append([]string{"verify"}, backups...))
+	}
+	for _, args := range verify {
 		out, errs, code := medicOn(t, 80, args)
+		if code == ExitUsage || code == ExitError || out == "" {
+			t.Errorf("%v: exit code %d: %s", args, code, errs)
+		}
+		seen.add(80, args, out)
+		fits(t, args, 80, out)
+	}
+	planScreens(t, sources, seen)
+	args := append([]string{"diagnose"}, sources...)
+	out, _, _ := medicOn(t, 120, args)
+	seen.add(120, args, out)
+	fits(t, args, 120, out)
+}
+
+// planScreens looks at what repair plan shows, on both terminals.
+func planScreens(t *testing.T, sources []string, seen *shots) {
+	t.Helper()
+	args := append([]string{"repair", "plan", "-o", "plan.yaml"}, sources...)
+	for _, columns := range []int{80, 120} {
+		out, errs, code := medicOn(t, columns, args)
 		switch {
-		case code == ExitRefused && args[0] == "repair":
-			continue
+		case code == ExitRefused:
+			seen.add(columns, args, errs)
+			return
 		case code == ExitUsage || code == ExitError || out == "":
 			t.Errorf("%v: exit code %d: %s", args, code, errs)
 		}
-		fits(t, args, 80, out)
-		if args[0] == "verify" {
-			continue
-		}
+		seen.add(columns, args, out)
+		fits(t, args, columns, out)
 		if !strings.Contains(out, "\nDO NOW\n    ") {
 			t.Errorf("%v says no command to type:\n%s", args, out)
 		}
-		p, err := plan.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var wide bytes.Buffer
-		if err := render.Reply(&wide, render.Table, p, planAnswer(p, file), planSheet(p, file),
-			render.Options{Width: 120}); err != nil {
-			t.Fatal(err)
-		}
-		fits(t, args, 120, wide.String())
+		want(t, os.Remove("plan.yaml"))
 	}
-	args := append([]string{"diagnose"}, sources...)
-	out, _, _ := medicOn(t, 120, args)
-	fits(t, args, 120, out)
 }
 
 func exists(path string) bool {

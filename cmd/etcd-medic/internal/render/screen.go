@@ -368,7 +368,7 @@ func columnWidths(head []string, rows [][]string) []int {
 }
 
 // wrapFrom is the narrowest last column, in columns of the terminal, in which text takes a second line.
-const wrapFrom = 20
+const wrapFrom = 16
 
 // paddedCells returns a row without its last cell, each cell padded to the width of its column.
 func paddedCells(row []string, wide []int) string {

@@ -144,7 +144,11 @@ func (p *page) openLayers(r *compare.Report) {
 	p.line("")
 	shown := min(len(rows), 5-p.fewer())
 	p.rows([]string{"LAYER", "OUTCOME", "WHAT IT SAYS"}, rows[:shown])
-	p.line("%s", plural.Of(holds/2, "other layer holds", "other layers hold")+more(len(rows)-shown))
+	says := plural.Of(holds/2, "other layer holds", "other layers hold")
+	if n := len(rows) - shown; n > 0 {
+		says += ", " + plural.Of(n, "more does not, see --full", "more do not, see --full")
+	}
+	p.line("%s", says)
 }
 
 func skippedText(v *Verification) string {
@@ -166,21 +170,18 @@ func (p *page) backupsScreen(v *Verification) {
 	a.Head = []string{"BACKUP", "STATE", "SIZE", "REVISION", "KEYS", "WHAT IS WRONG"}
 	for _, r := range reports {
 		row := []string{brief(clean(backup.Name(r)), 32), strings.TrimPrefix(string(r.Verdict.Class), "backup-"), "-",
-			"-", "-",
-			"-"}
+			"-", "-", "-"}
 		if r.Backup != nil {
 			row[2] = sizeText(r.Backup.Size)
 		}
 		if len(r.Members) > 0 && r.Members[0].DB != nil {
 			row[3], row[4] = ptr(r.Members[0].DB.CurrentRevision), ptr(r.Members[0].DB.Keys)
 		}
-		if moodOf(&r.Verdict) != Good {
-			row[5] = r.Verdict.Summary
-		}
+		row[5] = wrongText(r)
 		a.Rows = append(a.Rows, row)
 	}
 	a.More = "--full has every layer" + skippedText(v) + "; --brief has one line each"
-	if len(reports) > 0 && moodOf(&reports[0].Verdict) == Bad {
+	if len(reports) > 0 && moodOf(&reports[0].Verdict) != Good {
 		a.Title = "DO NOW"
 		for _, n := range reports[0].Next {
 			if !n.Command.IsZero() {
@@ -189,6 +190,17 @@ func (p *page) backupsScreen(v *Verification) {
 		}
 	}
 	p.answer(a)
+}
+
+// wrongText says what is wrong with one of several backups, or why it is not proven; "-" for a good one.
+func wrongText(r *compare.Report) string {
+	switch cause := leadingCause(r); {
+	case moodOf(&r.Verdict) == Good:
+		return "-"
+	case moodOf(&r.Verdict) == Doubtful && cause != nil:
+		return cause.Title // the summary begins with what holds
+	}
+	return r.Verdict.Summary
 }
 
 // badness orders backups: damaged, then undecided, then healthy.

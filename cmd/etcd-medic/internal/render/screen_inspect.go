@@ -55,7 +55,7 @@ func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
 	show("SOURCE", string(s.Kind), plural.Of(s.Files, "file", "files"), sizeText(s.Bytes), missingText(m))
 	show("MEMBER", m.Name, prefixed("ID ", m.MemberID != 0, hexID(uint64(m.MemberID))),
 		prefixed("cluster ", m.ClusterID != 0, hexID(uint64(m.ClusterID))),
-		prefixed("written by etcd ", m.WroteBy.Etcd != nil, orDash(m.WroteBy.Etcd)))
+		prefixed("etcd ", m.WroteBy.Etcd != nil, orDash(m.WroteBy.Etcd)))
 	if w := m.WAL; w != nil {
 		show("LOG", fmt.Sprintf("entries %d to %s", w.FirstIndex, termIndex(w.LastTerm, w.LastIndex)),
 			"committed "+num0(m.Commit),
