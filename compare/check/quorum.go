@@ -97,8 +97,8 @@ func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holder
 			Observed: fmt.Sprintf("commit index %d", top.Commit), Expected: "held by a majority",
 			Show: showLog(top, i)}},
 		Remedy: []Remedy{
-			{Text: "if any member ran while they were copied, copy all of them again, stopped or with etcd-medic " +
-				"collect, and diagnose the new copies"},
+			{Text: "if any member ran while they were copied, take new copies of all, stopped or with the command " +
+				"collect, and diagnose those"},
 			{Text: "if every member was stopped before the first copy, take " + top.Label() + " as the source for all",
 				Precondition: "no member without the entry has been started alone"}}}
 	var short []*evidence.Member
