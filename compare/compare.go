@@ -95,7 +95,8 @@ func (c *Comparison) records(d *diff.Result) {
 	}
 	out := BucketComparison{Bucket: "records of key", Equal: r.Equal, Only: map[string]int{}, Differ: r.Differ,
 		Compared: r.Differ, Rows: []DiffRow{}, More: r.Differ - len(r.Rows),
-		Reason: "superseded records differ, which reads at older revisions, watches and HashKV show; live keys are equal"}
+		Reason: "superseded records differ, which reads at older revisions, watches and HashKV show; live keys are " +
+			"equal"}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		dr := DiffRow{Key: check.Bytes(row.Rev.String()), Members: map[string]*DiffCell{}}

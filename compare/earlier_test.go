@@ -80,7 +80,8 @@ func TestBackupBeforeRestore(t *testing.T) {
 					class = check.ClassHealthy
 				}
 				if r.Findings[i].Kind != kind || r.Verdict.Class != class {
-					t.Errorf("%d sources: %s, %s: %s", len(specs), r.Verdict.Class, r.Findings[i].Kind, r.Findings[i].Title)
+					t.Errorf("%d sources: %s, %s: %s", len(specs), r.Verdict.Class, r.Findings[i].Kind,
+						r.Findings[i].Title)
 				}
 				if n := len(r.Members); v.earlier && (n != len(specs)-1 || len(r.Sources) != len(specs)) {
 					t.Errorf("%d members and %d sources of %d", n, len(r.Sources), len(specs))
@@ -90,8 +91,8 @@ func TestBackupBeforeRestore(t *testing.T) {
 	}
 }
 
-// TestBackupOfAnotherFounding: a cluster whose log shows its bootstrap was not restored, whatever its records share with
-// a backup of other members.
+// TestBackupOfAnotherFounding: a cluster whose log shows its bootstrap was not restored, whatever its records share
+// with a backup of other members.
 func TestBackupOfAnotherFounding(t *testing.T) {
 	dir := evidencetest.Incident(t, "m-healthy-3.7")
 	old := evidencetest.Copy(t, filepath.Join(dir, "node2"))

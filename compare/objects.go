@@ -73,10 +73,11 @@ func (c *collected) findObjects(m *evidence.Member, want map[string]*evidence.Ob
 			missing[k] = struct{}{}
 		}
 	}
-	found, err := dumpdb.Newest(c.in.Context(), m.DB.Handle, missing, func(r *dumpdb.Revision) (*evidence.Object, bool) {
-		k, ok := dumpdb.ParseKube(r.KV.Value)
-		return evidence.ObjectOf(&k), ok
-	})
+	found, err := dumpdb.Newest(c.in.Context(), m.DB.Handle, missing,
+		func(r *dumpdb.Revision) (*evidence.Object, bool) {
+			k, ok := dumpdb.ParseKube(r.KV.Value)
+			return evidence.ObjectOf(&k), ok
+		})
 	if err == nil {
 		maps.Copy(want, found)
 	}

@@ -35,7 +35,7 @@ func matchDefragIndex(in *Input) *Match {
 	authToo := repeated35(in)
 	for _, x := range in.Members {
 		if !x.Version.MayFollow(release.DefragLosesIndex) || x.IndexFrozen() || x.ConsistentIndex() == 0 ||
-			x.ConsistentIndex() < snapshotIndex(x) || !holdsMember(in, x.Label(), check.C03, check.C04) &&
+			x.ConsistentIndex() < x.NewestRecord().Index || !holdsMember(in, x.Label(), check.C03, check.C04) &&
 			!slices.Contains(authToo, x.Label()) {
 			continue
 		}
@@ -86,17 +86,6 @@ func (in *Input) member(label string) *evidence.Member {
 		}
 	}
 	return nil
-}
-
-// snapshotIndex is the newest snapshot that the member's log names.
-func snapshotIndex(m *evidence.Member) (index uint64) {
-	if !m.HasWAL() {
-		return 0
-	}
-	for i := range m.WAL.Summary.Snapshots {
-		index = max(index, m.WAL.Summary.Snapshots[i].Index)
-	}
-	return index
 }
 
 // idsOf lists the IDs of the findings of the checks that name the member.

@@ -78,8 +78,9 @@ func matchTxnRange(in *Input) *Match {
 			return nil
 		}
 		return &Match{Certainty: Proof, Members: []string{in.Members[i].Label()},
-			Because:   ids(in, check.K06, check.K02, check.K01),
-			RefutedBy: "another member, not the proposer, that refused the same entry; an earlier entry that ended differently"}
+			Because: ids(in, check.K06, check.K02, check.K01),
+			RefutedBy: "another member, not the proposer, that refused the same entry; an earlier entry that ended " +
+				"differently"}
 	}
 	return nil
 }

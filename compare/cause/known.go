@@ -17,9 +17,9 @@ func Undetected() []Known {
 			ID: DefragDropsBackendOptions, Title: "the database was opened with other options after a " +
 				"defragmentation",
 			Why: "up to 3.4.18 and 3.5.2 the reopened database lost the type of its freelist in memory and the " +
-				"settings for mapping and syncing. On Linux it keeps the option that affects the file (no freelist is " +
-				"stored), so the file shows nothing. A stored freelist points to another system or another program " +
-				"(db-in-use-by-second-tool)",
+				"settings for mapping and syncing. On Linux it keeps the option that affects the file (no freelist " +
+				"is stored), so the file shows nothing. A stored freelist points to another system or another " +
+				"program (db-in-use-by-second-tool)",
 		},
 		{
 			ID:    BboltRollbackKeepsAllocations,

@@ -173,7 +173,9 @@ func TestLeaseCheckpoints(t *testing.T) {
 		s := leasesOn(version, persists,
 			func(p bool) clustertest.ScriptMember { return clustertest.ScriptMember{Persists: p} }, 6000, 6000)
 		for _, left := range []int64{5700, 5400} {
-			s.Add(as("", 0, &pb.InternalRaftRequest{LeaseCheckpoint: &pb.LeaseCheckpointRequest{Checkpoints: []*pb.LeaseCheckpoint{{ID: 7, Remaining_TTL: left}, {ID: 99, Remaining_TTL: 1}}}}))
+			s.Add(as("", 0,
+				&pb.InternalRaftRequest{LeaseCheckpoint: &pb.LeaseCheckpointRequest{Checkpoints: []*pb.LeaseCheckpoint{
+					{ID: 7, Remaining_TTL: left}, {ID: 99, Remaining_TTL: 1}}}}))
 		}
 		s.Add(as("", 0, put("/a", "1", 7)))
 		return s

@@ -25,7 +25,7 @@ var indexCheckSkipped = described(Cause{
 			check.KindGapOther, check.KindGapNotInstalled)
 		m = hintOn(m, in, func(x *evidence.Member) bool {
 			for _, st := range in.Replay.Survey.Starts[x.MemberID] {
-				if st.Index > snapshotIndex(x) && st.Index <= x.LastIndex() {
+				if st.Index > x.NewestRecord().Index && st.Index <= x.LastIndex() {
 					return true
 				}
 			}
@@ -46,7 +46,8 @@ func matchDefragRace(in *Input) *Match {
 			"while it caught up"}
 	for _, f := range in.Findings[check.S02] {
 		x := in.member(f.Members[0])
-		if x == nil || x.Version.Has(release.DefragRacesInstall).Excluded() || !check.Received(x, snapshotIndex(x)) ||
+		if x == nil || x.Version.Has(release.DefragRacesInstall).Excluded() ||
+			!check.Received(x, x.NewestRecord().Index) ||
 			!compact(x) && !holdsMember(in, x.Label(), check.D02) {
 			continue
 		}

@@ -32,8 +32,8 @@ func matchRestoredFromDifferent(in *Input) *Match {
 		bumps[m.DB.KV.BumpMarker.Main] = true
 	}
 	m := &Match{Certainty: Proof, Members: membersOf(in, check.K01, check.K02), Because: ids(in, check.K02, check.K01),
-		RefutedBy: "an entry after the restore that had different results on two members; the same revision on all of " +
-			"them at the index at which the restore ends"}
+		RefutedBy: "an entry after the restore that had different results on two members; the same revision on all " +
+			"of them at the index at which the restore ends"}
 	if len(bumps) > 1 {
 		m.Certainty = Strong // one backup restored with different bumps gives other revisions as well
 	}

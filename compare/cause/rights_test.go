@@ -29,7 +29,8 @@ func TestRightsBeyond(t *testing.T) {
 		&pb.PutRequest{Key: []byte("/app/x"), Value: []byte("x")}
 	readBack := &pb.PutRequest{Key: []byte("/w"), Value: []byte("x"), PrevKv: true}
 	shared := &pb.PutRequest{Key: []byte("/app/s"), Value: []byte("x"), Lease: 9}
-	del := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte("/kept")}}}
+	del := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
+		RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte("/kept")}}}
 	for name, c := range map[string]struct {
 		step clustertest.Step
 		how  string

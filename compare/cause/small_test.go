@@ -38,7 +38,9 @@ var stray = editDB(func(tx *bbolt.Tx) error {
 // compaction.
 func TestStrayTombstone(t *testing.T) {
 	const id = "tombstone-only-key-not-indexed"
-	unfinished := editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("finishedCompactRev")) })
+	unfinished := editDB(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("meta")).Delete([]byte("finishedCompactRev"))
+	})
 	told{class: "healthy", causes: []string{id}, holds: []string{"K01", "K03", "K04", "K11", "D07"},
 		best: all3}.check(t, diagnoseScript(t, deletes("3.5.0", true), nil, stray))
 	told{class: "healthy", causes: []string{id}}.check(t, diagnoseScript(t, deletes("3.4.0", true), nil, stray))

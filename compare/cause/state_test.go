@@ -143,7 +143,9 @@ func TestTombstoneAtCompactRevision(t *testing.T) {
 // TestRevisionBelowCompaction: tombstones at the end are gone and the compaction is not finished.
 func TestRevisionBelowCompaction(t *testing.T) {
 	const id = "revision-decrease-after-compaction-crash"
-	crashed := editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("finishedCompactRev")) })
+	crashed := editDB(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("meta")).Delete([]byte("finishedCompactRev"))
+	})
 	r := diagnoseScript(t, deletes("3.4.0", true), nil, crashed)
 	told{class: "compaction-skew", causes: []string{id}, violated: []string{"K10"},
 		holds: []string{"K01", "K03", "K04"}}.check(t, r)

@@ -73,7 +73,8 @@ func alarmsAgainst(ss Sources, alarms []replay.AlarmState) (wrong []Finding, che
 		if len(f.Evidence) > 0 {
 			f.Title = fmt.Sprintf("alarm %s of %s is not as the log left it", evidence.AlarmName(a.Type),
 				ss.MemberName(a.Member))
-			f.Explanation = fmt.Sprintf("entry %d is the last about it; rows of bucket alarm were changed by other means", a.Index)
+			f.Explanation = fmt.Sprintf("entry %d is the last about it; rows of bucket alarm were changed by other "+
+				"means", a.Index)
 			wrong = append(wrong, f)
 		}
 	}

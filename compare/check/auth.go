@@ -262,8 +262,8 @@ func ownSalts(rp *replay.Result, user string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("the hashes of user %q have different salts and digests, as members up to 3.4 make them, and the "+
-		"log does not hold the entry that set the password", user)
+	return fmt.Sprintf("the hashes of user %q have different salts and digests, as members up to 3.4 make them, and "+
+		"the log does not hold the entry that set the password", user)
 }
 
 var noStaleAuthRefusal = described(Check{
@@ -293,7 +293,8 @@ func runStaleAuth(in *Input) Result {
 			f.Title = fmt.Sprintf("%s dropped %d committed entries that another member applied, because its auth "+
 				"revision is higher", m.Label(), n)
 			if !held {
-				f.Title = fmt.Sprintf("%s dropped %d committed entries, because its auth revision is higher than the log gives", m.Label(), n)
+				f.Title = fmt.Sprintf("%s dropped %d committed entries, because its auth revision is higher than the "+
+					"log gives", m.Label(), n)
 			}
 			f.Explanation = "each of these entries is in every log; its header carries an older auth revision than " +
 				"this member's own, so this member did nothing when it came to it."

@@ -36,7 +36,8 @@ func runRightsKept(in *Input) Result {
 		return Result{Outcome: Holds}
 	}
 	f.Title = fmt.Sprintf("%d transactions took effect beyond the rights of their user", len(f.Evidence))
-	f.Explanation = "an inner operation reached a key that the user has no permission for; review the keys and what was exposed"
+	f.Explanation = "an inner operation reached a key that the user has no permission for; review the keys and what " +
+		"was exposed"
 	return outcome([]Finding{in.cut(f)}, "")
 }
 

@@ -16,7 +16,8 @@ func runSecretsInLog(in *Input) Result {
 		return Result{Reason: "the logs could not be merged"}
 	}
 	f := Finding{Kind: KindPasswordsInLog, Severity: Info, Title: "the log holds passwords of users in clear",
-		Explanation: "whoever gets a copy of the data dir can read them: share no copy as it is, and change the passwords"}
+		Explanation: "whoever gets a copy of the data dir can read them: share no copy as it is, and change the " +
+			"passwords"}
 	for _, s := range in.Replay.Survey.Secrets {
 		if !strings.HasPrefix(s.What, "password") {
 			continue

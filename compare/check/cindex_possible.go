@@ -48,7 +48,10 @@ func impossibleIndex(ss Sources, m *evidence.Member) Finding {
 			"index was altered after it was stored. A server started on it "+
 			"executes nothing up to entry %d and reports nothing: do not start the member on it", m.LastIndex(),
 			stored),
-		Remedy: []Remedy{{Text: "without another member: put the right index into a copy of the data dir, and start that", Command: shell.Format("etcd-medic repair meta {} --set-consistent-index {} -o <NEW-DIR>", shell.Source(m.Label()), fits),
+		Remedy: []Remedy{{Text: "without another member: put the right index into a copy of the data dir, and start " +
+			"that",
+			Command: shell.Format("etcd-medic repair meta {} --set-consistent-index {} -o <NEW-DIR>",
+				shell.Source(m.Label()), fits),
 			Precondition: "there is no sound member to reseed this one from"}}}
 	row := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
 		Field: "consistent_index", Observed: fmt.Sprintf("%d (0x%x)", stored, stored),

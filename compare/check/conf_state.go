@@ -63,7 +63,6 @@ func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 		}
 		return nil, why != ""
 	}
-	cs := m.DB.Meta.ConfState
 	return &Finding{Kind: KindConfStateUnknownMember, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()},
 		At:      At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
@@ -71,16 +70,22 @@ func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 			strings.Join(unknown, ", ")),
 		Explanation: why + ", and no log, member list or configuration names that ID. The row was edited or damaged; " +
 			"3.7 and later count votes by it",
-		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"),
-			Field:    "confState",
-			Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
-			Expected: fmt.Sprintf("voters %v learners %v", m.Membership.Voters, m.Membership.Learners),
-			Show:     showDB(m, "meta")}}}, true
+		Evidence: confStateEvidence(m, m)}, true
 }
 
-// neverConfigured returns a finding if the row equals none of the configurations that the cluster had since its founding,
-// or since a raft snapshot that is older than the conf change which stored the row. It may be an older one: releases up
-// to 3.4 leave it as it is, and later ones store those that a start replays, until it has replayed all conf changes.
+// confStateEvidence is the row of a member, and the configuration of raft that another member or its own log shows.
+func confStateEvidence(m, shown *evidence.Member) []Evidence {
+	cs, raft := m.DB.Meta.ConfState, &shown.Membership
+	return []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"), Field: "confState",
+		Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
+		Expected: fmt.Sprintf("voters %v learners %v", raft.Voters, raft.Learners),
+		Show:     showDB(m, "meta")}}
+}
+
+// neverConfigured returns a finding if the row equals none of the configurations that the cluster had since its
+// founding, or since a raft snapshot that is older than the conf change which stored the row. It may be an older one:
+// releases up to 3.4 leave it as it is, and later ones store those that a start replays, until it has replayed all conf
+// changes.
 func (mb *Membership) neverConfigured(m *evidence.Member) *Finding {
 	cs := m.DB.Meta.ConfState
 	if len(cs.VotersOutgoing)+len(cs.LearnersNext) > 0 {
@@ -88,17 +93,15 @@ func (mb *Membership) neverConfigured(m *evidence.Member) *Finding {
 	}
 	f := &Finding{Kind: KindConfStateNeverHeld, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
-		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"),
-			Field: "confState", Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
-			Expected: fmt.Sprintf("voters %v learners %v", m.Membership.Voters, m.Membership.Learners),
-			Show:     showDB(m, "meta")}}}
+		Evidence: confStateEvidence(m, m)}
 	const since = "raft's configuration was this. The row was edited or damaged; 3.7 and later count votes by it"
 	if o := mb.wholeLog(m); o != nil {
 		if wasConfigured(o, cs) {
 			return nil
 		}
 		f.Title = m.Label() + ": meta/confState is a configuration that the cluster never had"
-		f.Explanation = "the logs hold every conf change since the founding of the cluster, and after none of them " + since
+		f.Explanation = "the logs hold every conf change since the founding of the cluster, and after none of them " +
+			since
 		return f
 	}
 	stored, r := storedSince(m)
@@ -106,8 +109,8 @@ func (mb *Membership) neverConfigured(m *evidence.Member) *Finding {
 		return nil
 	}
 	f.Title = fmt.Sprintf("%s: meta/confState is not a configuration that raft had since entry %d", m.Label(), r.Index)
-	f.Explanation = fmt.Sprintf("the conf change in entry %d stored the row; neither in the raft snapshot at %d nor after "+
-		"any later conf change %s", stored, r.Index, since)
+	f.Explanation = fmt.Sprintf("the conf change in entry %d stored the row; neither in the raft snapshot at %d nor "+
+		"after any later conf change %s", stored, r.Index, since)
 	return f
 }
 
@@ -161,19 +164,16 @@ func (mb *Membership) confStateDiffers(m, o *evidence.Member) *Finding {
 	f := &Finding{Kind: KindConfStateDiffers, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
 		Title: m.Label() + ": meta/confState is not raft's configuration",
-		Explanation: fmt.Sprintf("%s has applied the same conf changes and stores another one, which is raft's. The row was "+
-			"edited or damaged, unless the member ran 3.4 once more when it applied the last conf change. 3.7 and later "+
-			"count votes by it", o.Label()),
-		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("confState"),
-			Field: "confState", Observed: fmt.Sprintf("voters %v learners %v", cs.Voters, cs.Learners),
-			Expected: fmt.Sprintf("voters %v learners %v", o.Membership.Voters, o.Membership.Learners),
-			Show:     showDB(m, "meta")}}}
+		Explanation: fmt.Sprintf("%s has applied the same conf changes and stores another one, which is raft's. The "+
+			"row was edited or damaged, unless the member ran 3.4 once more when it applied the last conf change. 3.7 "+
+			"and later count votes by it", o.Label()),
+		Evidence: confStateEvidence(m, o)}
 	if beforeReceived(m, cs) {
 		f.Severity, f.Class = Warning, ""
 		f.Title = m.Label() + ": meta/confState is older than raft's configuration"
-		f.Explanation = "it equals what the member had before it received a snapshot. A start stores again what it replays, " +
-			"and the snapshot may come before the next commit; else the row was edited. The next conf change mends it; " +
-			"3.7 and later count votes by it"
+		f.Explanation = "it equals what the member had before it received a snapshot. A start stores again what it " +
+			"replays, and the snapshot may come before the next commit; else the row was edited. The next conf " +
+			"change mends it; 3.7 and later count votes by it"
 	}
 	return f
 }

@@ -46,7 +46,8 @@ func runDBTerm(in *Input) Result {
 		}
 	}
 	if checked == 0 {
-		return Result{Reason: "no source has a database of 3.5 or later whose entry at the consistent index is in its log"}
+		return Result{Reason: "no source has a database of 3.5 or later whose entry at the consistent index is in " +
+			"its log"}
 	}
 	return outcome(fs, "")
 }

@@ -37,8 +37,8 @@ func olderCopyFinding(m, newer *evidence.Member) Finding {
 	}
 	f := Finding{Kind: KindOlderCopy, Severity: Warning, Members: []string{m.Label()}, At: At{Index: m.LastIndex()},
 		Title: fmt.Sprintf("%s is an older copy of the data dir of %s", m.Label(), newer.Label()),
-		Explanation: fmt.Sprintf("both carry member ID %s, and the log of %s continues that of %s. It says nothing that %s "+
-			"does not say, and does not confirm it", m.MemberID, newer.Label(), m.Label(), newer.Label()),
+		Explanation: fmt.Sprintf("both carry member ID %s, and the log of %s continues that of %s. It says nothing "+
+			"that %s does not say, and does not confirm it", m.MemberID, newer.Label(), m.Label(), newer.Label()),
 		Evidence: []Evidence{
 			{Member: m.Label(), Field: "end of the log", Observed: ends(m), Expected: ends(newer), Show: showLogAs(m)},
 			{Member: newer.Label(), Field: "end of the log", Observed: ends(newer), Expected: "the same history",

@@ -145,10 +145,11 @@ func explainNoMeta(m *evidence.Member) (title, explanation string) {
 	explanation = "bbolt takes an empty file for a new database, so a server would start with an empty key space"
 	switch {
 	case !m.HasWAL():
-	case snapshotIndex(m) > 0:
+	case m.NewestRecord().Index > 0:
 		explanation += fmt.Sprintf(". The log names a snapshot at index %d: while its .snap file is there, the "+
-			"server looks for that snapshot's database and refuses to start. Do not remove the .snap files to get it to start",
-			snapshotIndex(m))
+			"server looks for that snapshot's database and refuses to start. Do not remove the .snap files to get it "+
+			"to start",
+			m.NewestRecord().Index)
 	case m.WAL.Summary.FirstIndex == 1:
 		explanation += " and apply the log again from entry 1"
 	}
@@ -233,10 +234,11 @@ func runDBNotAhead(in *Input) Result {
 			continue
 		}
 		fs = append(fs, Finding{Kind: KindDBBeyondLog, Severity: Error, Class: ClassWALDamage,
-			Members:     []string{m.Label()},
-			At:          At{Index: last + 1},
-			Title:       fmt.Sprintf("%s: the database has applied entry %d, the log ends at %d", m.Label(), ci, last),
-			Explanation: "the log lost entries that were applied already, or database and log come from different times",
+			Members: []string{m.Label()},
+			At:      At{Index: last + 1},
+			Title:   fmt.Sprintf("%s: the database has applied entry %d, the log ends at %d", m.Label(), ci, last),
+			Explanation: "the log lost entries that were applied already, or database and log come from different " +
+				"times",
 			Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
 				Observed: fmt.Sprint(ci),
 				Expected: fmt.Sprintf("at most %d, the last index of the log", last), Show: showDB(m, "meta")}}})
@@ -254,7 +256,7 @@ const installSlack = 1000
 // justInstalled reports whether the database is as a leader sent it, a little ahead of the received snapshot at the end
 // of the log.
 func justInstalled(m *evidence.Member) bool {
-	snap := snapshotIndex(m)
+	snap := m.NewestRecord().Index
 	return m.DB.Handle.SavedBySnapshot() && m.DB.Trailer.State != "match" && m.DB.Trailer.State != "mismatch" &&
 		snap == m.LastIndex() && snap > 0 &&
 		Received(m, snap) && m.ConsistentIndex() <= snap+installSlack

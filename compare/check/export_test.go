@@ -4,7 +4,9 @@ import "slices"
 
 // StatedBy tells whether the check may state the kind.
 func (k Kind) StatedBy(id ID) bool {
-	return slices.ContainsFunc(kinds, func(row kindRow) bool { return row.kind == k && slices.Contains(row.checks, id) })
+	return slices.ContainsFunc(kinds, func(row kindRow) bool {
+		return row.kind == k && slices.Contains(row.checks, id)
+	})
 }
 
 // EachKind calls f for every row of the table of kinds.

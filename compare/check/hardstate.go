@@ -39,9 +39,10 @@ func (pv *provenance) alteredVotes(m *evidence.Member) []Finding {
 
 func voteFinding(m *evidence.Member, v dumplog.Vote, title, explanation, expected string) Finding {
 	return Finding{Kind: KindVoteAltered, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
-		At:          termStart(m, v.Term),
-		Title:       m.Label() + ": " + title,
-		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
+		At:    termStart(m, v.Term),
+		Title: m.Label() + ": " + title,
+		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with " +
+			"new CRCs",
 		Evidence: []Evidence{{Member: m.Label(), File: v.Segment, Offset: Int64(v.Offset), Field: "HardState.vote",
 			Observed: v.For.String(), Expected: expected,
 			Show: showLogAs(m, "--raw")}}}
@@ -75,9 +76,9 @@ func (pv *provenance) hasLogsOfVoters(m *evidence.Member) bool {
 	})
 }
 
-// wasNoCandidate reports whether the member that got the vote voted for another member, whose log agrees. A member votes
-// for a log that is as long as its own, at least. If that of the member was shorter when it voted for another, it may
-// have lost its data since, and with them that it was a candidate.
+// wasNoCandidate reports whether the member that got the vote voted for another member, whose log agrees. A member
+// votes for a log that is as long as its own, at least. If that of the member was shorter when it voted for another, it
+// may have lost its data since, and with them that it was a candidate.
 func (pv *provenance) wasNoCandidate(m *evidence.Member, v dumplog.Vote) bool {
 	c := pv.Members.byID(v.For)
 	if c == nil || c == m || v.For == m.MemberID || pv.apart(c, m) {
@@ -131,8 +132,8 @@ func statesGone(rp *replay.Result, m *evidence.Member) *Finding {
 			continue
 		}
 		return statesGoneFinding(m, sn.Index,
-			fmt.Sprintf("the member took a snapshot at entry %d, which its log holds, and stored before that the entry "+
-				"is committed", sn.Index),
+			fmt.Sprintf("the member took a snapshot at entry %d, which its log holds, and stored before that the "+
+				"entry is committed", sn.Index),
 			fmt.Sprintf("one with commit %d or higher between entry %d and the record of the snapshot", sn.Index,
 				sn.Index))
 	}

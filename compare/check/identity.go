@@ -183,7 +183,8 @@ func otherName(m *evidence.Member) *Finding {
 		return &Finding{Kind: KindMemberNamedWrongly, Severity: Warning, Members: []string{m.Label()},
 			Title: fmt.Sprintf("%s was given as the data dir of that member, but is that of %s", m.Label(), m.NodeName),
 			Explanation: fmt.Sprintf("member %s is called %s, and %s is member %s: the volumes were swapped, or the "+
-				"sources were named wrongly. A server started on it under the other name has this identity all the same", m.MemberID, m.NodeName, name, id),
+				"sources were named wrongly. A server started on it under the other name has this identity all the "+
+				"same", m.MemberID, m.NodeName, name, id),
 			Evidence: []Evidence{{Member: m.Label(), File: m.WAL.Summary.Segments[0].Name, Field: "member name",
 				Observed: m.NodeName, Expected: m.Label(), Show: showDB(m, "members")}}}
 	}

@@ -218,7 +218,8 @@ var kinds = []kindRow{
 	{KindForcedApart, []ID{R01}, "logs hold different entries from the index on at which a new cluster was forced"},
 	{KindAuthRevisionsDiffer, []ID{A01}, "the auth revision differs between members"},
 	{KindAuthRevisionAgainstLog, []ID{A02}, "the auth revision does not result from the log"},
-	{KindAuthRevisionBelowStamp, []ID{A02}, "the auth revision is lower than one that the member stamped on its own request"},
+	{KindAuthRevisionBelowStamp, []ID{A02}, "the auth revision is lower than one that the member stamped on its own " +
+		"request"},
 	{KindAuthRevisionTooHigh, []ID{A02}, "the auth revision is higher than the log allows"},
 	{KindEntriesRefusedForAuth, []ID{A04}, "a member dropped entries for its auth revision"},
 	{KindPasswordsNotFromLog, []ID{A10}, "a password hash is in no entry of the log"},
@@ -297,7 +298,8 @@ var kinds = []kindRow{
 	{KindSnapLeftover, []ID{S04}, "the snap folder holds files that nothing needs"},
 	{KindLogDamaged, []ID{W01, W02, W03}, "a place of the log is damaged"},
 	{KindSnapshotFileDamaged, []ID{S01}, "a snapshot file is damaged"},
-	{KindGapOther, []ID{S02}, "the database is older than the raft snapshot, by entries with effects or that no log holds"},
+	{KindGapOther, []ID{S02}, "the database is older than the raft snapshot, by entries with effects or that no log " +
+		"holds"},
 	{KindGapAlarmQueries, []ID{S02}, "the database is older than the raft snapshot, by alarm queries alone"},
 	{KindGapRefused, []ID{S02}, "the database is older than the raft snapshot, by refused entries alone"},
 	{KindGapAlarmRaises, []ID{S02}, "the database is older than the raft snapshot, by repeated alarms alone"},

@@ -67,7 +67,8 @@ func (mb *Membership) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding
 		ev.Member, ev.Bucket, ev.Key = own.Label(), "", nil
 		if c := refusedLearner(top, own.LastIndex()); c != nil {
 			f.Kind, ev.Field = KindLearnerBlocks, "learner blocks the addition of another"
-			f.Explanation += fmt.Sprintf(". Servers refused to add learner %s in entry %d, because this one had not caught up", c.Change.NodeID, c.Index)
+			f.Explanation += fmt.Sprintf(". Servers refused to add learner %s in entry %d, because this one had not "+
+				"caught up", c.Change.NodeID, c.Index)
 		} else {
 			f.Severity, f.Class, f.Remedy = Info, "", nil
 		}

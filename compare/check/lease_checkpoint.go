@@ -79,13 +79,15 @@ func neverAsked(in *Input) []Finding {
 		for _, l := range r.Leases {
 			if l.NeverAsked {
 				f.add(leaseEvidence(m, l, "remaining TTL", l.StoredRemaining,
-					fmt.Sprintf("no such value: no checkpoint after the grant in entry %d sets it", l.Index)), l.Term, l.Index)
+					fmt.Sprintf("no such value: no checkpoint after the grant in entry %d sets it", l.Index)), l.Term,
+					l.Index)
 			}
 		}
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s: %s that no checkpoint in the log sets", m.Label(),
 				plural.Of(n, "lease has a remaining TTL", "leases have remaining TTLs"))
-			f.Explanation = "the lease rows were changed by other means; these leases expire early when this member leads"
+			f.Explanation = "the lease rows were changed by other means; these leases expire early when this member " +
+				"leads"
 			fs = append(fs, in.cut(f))
 		}
 	}

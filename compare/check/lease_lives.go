@@ -91,8 +91,9 @@ func keptEvidence(m *evidence.Member, x replay.LeaseFault) Evidence {
 // goneLeases: leases that the log grants and does not revoke, without a row.
 func (in *Input) goneLeases(m *evidence.Member, r *replay.MemberResult) *Finding {
 	f := Finding{Kind: KindLeaseGone, Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()},
-		At:          At{Index: r.To},
-		Explanation: "no entry of the log ends these leases: the member revoked them, or lost their rows, without the log"}
+		At: At{Index: r.To},
+		Explanation: "no entry of the log ends these leases: the member revoked them, or lost their rows, without " +
+			"the log"}
 	for _, x := range r.LeaseFaults {
 		if x.Kept {
 			continue

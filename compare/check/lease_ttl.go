@@ -69,13 +69,15 @@ func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Fi
 	}
 	var fs []Finding
 	if n := len(low.Evidence); n > 0 {
-		low.Title = fmt.Sprintf("%s: %s a lower TTL than was asked for", m.Label(), plural.Of(n, "lease has", "leases have"))
+		low.Title = fmt.Sprintf("%s: %s a lower TTL than was asked for", m.Label(),
+			plural.Of(n, "lease has", "leases have"))
 		low.Explanation = "no server stores a TTL below the one in the log: the lease rows were changed by other " +
 			"means; these leases expire early when this member leads"
 		fs = append(fs, in.cut(low))
 	}
 	if n := len(high.Evidence); n > 0 {
-		high.Title = fmt.Sprintf("%s: %s a higher TTL than was asked for", m.Label(), plural.Of(n, "lease has", "leases have"))
+		high.Title = fmt.Sprintf("%s: %s a higher TTL than was asked for", m.Label(),
+			plural.Of(n, "lease has", "leases have"))
 		high.Explanation = "no election timeout that a server accepts gives such a minimum: the lease rows were " +
 			"changed by other means; these leases expire late when this member leads"
 		fs = append(fs, in.cut(high))
@@ -119,8 +121,8 @@ func (in *Input) impossibleTTLs() []Finding {
 }
 
 // ttlDifferences lowers the findings of the comparison to a warning if settings could explain them too, and nothing
-// shows which member is wrong. All TTLs are then equal or within the range of possible minimums. What differs besides is
-// the remaining TTL: a checkpoint that was purged from the log is stored by members with the persist option only.
+// shows which member is wrong. All TTLs are then equal or within the range of possible minimums. What differs besides
+// is the remaining TTL: a checkpoint that was purged from the log is stored by members with the persist option only.
 func (in *Input) ttlDifferences(fs []Finding) []Finding {
 	if len(fs) == 0 {
 		return nil
@@ -151,8 +153,8 @@ func (in *Input) ttlDifferences(fs []Finding) []Finding {
 	}
 	for i := range fs {
 		fs[i].Severity, fs[i].Class = Warning, ""
-		fs[i].Explanation += ". Either a member's election timeout, or its storing of remaining TTLs, was changed between two " +
-			"starts, or lease rows were"
+		fs[i].Explanation += ". Either a member's election timeout, or its storing of remaining TTLs, was changed " +
+			"between two starts, or lease rows were"
 	}
 	return fs
 }

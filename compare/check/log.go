@@ -199,7 +199,7 @@ func runSnapNotAhead(in *Input) Result {
 			continue
 		}
 		checked++
-		newest := newestRecord(m)
+		newest := m.NewestRecord()
 		if newest.Index == 0 || m.ConsistentIndex() >= newest.Index || hasSnapDB(m, newest.Index) ||
 			startsBelow(m, newest.Index) || in.provenance().tornCopy(m) != nil {
 			continue
@@ -223,21 +223,12 @@ func runSnapNotAhead(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// newestRecord is the snapshot record of the log with the highest index.
-func newestRecord(m *evidence.Member) (newest dumplog.SnapshotRecord) {
-	for _, s := range m.WAL.Summary.Snapshots {
-		if s.Index > newest.Index {
-			newest = s
-		}
-	}
-	return newest
-}
-
 // olderThanRecord: the server commits its database before it writes a snapshot record.
 func olderThanRecord(m *evidence.Member, newest dumplog.SnapshotRecord) Evidence {
 	return Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
-		Field: "consistent_index", Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("at least %d", newest.Index),
-		Show: showDB(m, "meta")}
+		Field: "consistent_index", Observed: fmt.Sprint(m.ConsistentIndex()),
+		Expected: fmt.Sprintf("at least %d", newest.Index),
+		Show:     showDB(m, "meta")}
 }
 
 // startsBelow reports whether the server starts from a snapshot below that index, because the file of it is gone, and

@@ -27,8 +27,8 @@ func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
 				Title: fmt.Sprintf("bucket members does not list %s, which belongs to the cluster",
 					w.in.Members.MemberName(dumpdb.ID(id))),
 				Explanation: fmt.Sprintf("entry %d, in which the member published its addresses, wrote its row: the "+
-					"row was removed by other means. "+
-					"A server of 3.6 or later started on this database does not know the member", index)},
+					"row was removed by other means. A server of 3.6 or later started on this database does not "+
+					"know the member", index)},
 				Evidence{Key: Bytes(id.String()), Field: "row", Observed: "absent",
 					Expected: fmt.Sprintf("present since entry %d", index)})
 		}
@@ -76,8 +76,8 @@ func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 	return checked
 }
 
-// neverRemoved judges the members that a database lists as removed. Where a log holds every entry since the bootstrap of
-// the cluster, an entry removed each of them.
+// neverRemoved judges the members that a database lists as removed. Where a log holds every entry since the bootstrap
+// of the cluster, an entry removed each of them.
 func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
 	o := w.in.Membership().wholeLog(m)
 	if o == nil || len(m.DB.Removed) == 0 {
@@ -93,12 +93,13 @@ func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
 		if removed[dumplog.ID(id)] {
 			continue
 		}
-		w.file(m, "not removed "+id.String(), Finding{Kind: KindRemovalNotInLog, Severity: Error, Class: ClassMembership,
-			At: At{Term: w.in.Members.termAt(m.AppliedMin), Index: m.AppliedMin},
+		w.file(m, "not removed "+id.String(), Finding{Kind: KindRemovalNotInLog, Severity: Error,
+			Class: ClassMembership,
+			At:    At{Term: w.in.Members.termAt(m.AppliedMin), Index: m.AppliedMin},
 			Title: fmt.Sprintf("bucket members_removed lists %s, which no entry of the log removed",
 				w.in.Members.MemberName(id)),
-			Explanation: "the log holds every conf change since the founding of the cluster. The row was added by other " +
-				"means, and servers refuse a member with that ID"},
+			Explanation: "the log holds every conf change since the founding of the cluster. The row was added by " +
+				"other means, and servers refuse a member with that ID"},
 			Evidence{Bucket: "members_removed", Key: Bytes(id.String()), Field: "row", Observed: "present",
 				Expected: "absent", Show: showDB(m, "members_removed")})
 	}

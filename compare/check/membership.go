@@ -75,8 +75,8 @@ func earlierFindings(list []Earlier) (fs []Finding) {
 		b, m := e.Backup, e.Member
 		fs = append(fs, Finding{Kind: KindBackupBeforeRestore, Severity: Info, Members: []string{b.Label()},
 			Title: fmt.Sprintf("%s is a backup from before the cluster was restored", b.Label()),
-			Explanation: fmt.Sprintf("its members are not those of this cluster, but %s continues its history: both hold "+
-				"the same records, %d of them, up to revision %d. It was compared with nothing else",
+			Explanation: fmt.Sprintf("its members are not those of this cluster, but %s continues its history: both "+
+				"hold the same records, %d of them, up to revision %d. It was compared with nothing else",
 				m.Label(), e.Records, b.DB.KV.LastRev.Main),
 			Evidence: []Evidence{{Member: b.Label(), File: b.DB.File, Bucket: "members", Field: "member IDs",
 				Observed: fmt.Sprint(b.Membership.Bucket), Expected: "a member that the data dirs know",

@@ -52,7 +52,8 @@ func runCompactTombstones(in *Input) Result {
 		f.At.Revision = &Rev{Main: rev}
 		f.Title = fmt.Sprintf("the tombstones at the compact revision %d are there on %s and dropped on %d",
 			rev, plural.Of(with[rev], "member", "members"), without[rev])
-		f.Explanation = "releases before and after 3.4.34 / 3.5.16 compacted this cluster; the key is deleted on all of them"
+		f.Explanation = "releases before and after 3.4.34 / 3.5.16 compacted this cluster; the key is deleted on all " +
+			"of them"
 		fs = append(fs, *f)
 	}
 	if len(order) == 0 {

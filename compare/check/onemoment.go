@@ -99,8 +99,9 @@ func (pv *provenance) copySigns(m *evidence.Member) []Evidence {
 // writes the .snap file (up to 3.6), then the snapshot record; the copy has the record only. Where the file is there,
 // its database was not older when the folder was read, so the database was put back.
 func snapFolderSigns(m *evidence.Member) []Evidence {
-	newest := newestRecord(m)
-	if !m.HasSnap() || !m.HasDB() || m.DB.KVDamaged || m.ConsistentIndex() == 0 || m.ConsistentIndex() >= newest.Index ||
+	newest := m.NewestRecord()
+	if !m.HasSnap() || !m.HasDB() || m.DB.KVDamaged || m.ConsistentIndex() == 0 ||
+		m.ConsistentIndex() >= newest.Index ||
 		hasSnapDB(m, newest.Index) || hasSnapFile(m, newest.Index) || Received(m, newest.Index) {
 		return nil
 	}

@@ -94,7 +94,7 @@ func orphanSnap(m *evidence.Member) *dumplog.SnapFile {
 
 // databaseRemoved: the log has snapshots, so the database had content.
 func databaseRemoved(m *evidence.Member) *Finding {
-	if !m.HasWAL() || snapshotIndex(m) == 0 {
+	if !m.HasWAL() || m.NewestRecord().Index == 0 {
 		return nil
 	}
 	observed := ""
@@ -110,9 +110,9 @@ func databaseRemoved(m *evidence.Member) *Finding {
 	f := &Finding{Kind: KindDBRemoved, Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()},
 		At: At{Index: 1},
 		Title: fmt.Sprintf("%s: the database is %s, the log has a snapshot at index %d", m.Label(), observed,
-			snapshotIndex(m)),
+			m.NewestRecord().Index),
 		Evidence: []Evidence{{Member: m.Label(), File: "db", Field: "database removed", Observed: observed,
-			Expected: fmt.Sprintf("a database that has applied at least %d", snapshotIndex(m)),
+			Expected: fmt.Sprintf("a database that has applied at least %d", m.NewestRecord().Index),
 			Show:     showLogAs(m, "--raw")}},
 		Remedy: []Remedy{{Text: "keep the log until the member is reseeded: remove it, set its data dir aside, add " +
 			"it again with an empty one", Command: removeMember(m.MemberID)}}}
@@ -127,7 +127,7 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 		return nil
 	}
 	// A file that is newer than the log's end stands for older ones, which a server purged: then the log lost its end.
-	newest, end := snapshotIndex(m), m.LastIndex()
+	newest, end := m.NewestRecord().Index, m.LastIndex()
 	if newest == 0 || hasSnapDB(m, newest) ||
 		slices.ContainsFunc(m.Snap.Files, func(f *dumplog.SnapFile) bool {
 			index := max(f.Index, f.NameIndex)
@@ -161,8 +161,8 @@ func usedSnapshot(m *evidence.Member) (from uint64, cannot string) {
 	case s.FirstIndex > from+1:
 		return from, fmt.Sprintf("the log begins at index %d and no usable snapshot file reaches it", s.FirstIndex)
 	case slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.To > from }):
-		return from, "a snapshot was received from another member: the log lacks entries before it, and only its file " +
-			"stands for them"
+		return from, "a snapshot was received from another member: the log lacks entries before it, and only its " +
+			"file stands for them"
 	}
 	return from, ""
 }

@@ -31,18 +31,11 @@ func (pv *provenance) holding() map[dumplog.ID]uint64 {
 func heldUpTo(m *evidence.Member) uint64 {
 	last := m.LastIndex()
 	for _, d := range m.WAL.Summary.Damage {
-		if d.LostFrom > 0 && d.LostTo > 0 && d.LostTo >= snapshotIndex(m) {
+		if d.LostFrom > 0 && d.LostTo > 0 && d.LostTo >= m.NewestRecord().Index {
 			last = min(last, d.LostFrom-1)
 		}
 	}
 	return last
-}
-
-func snapshotIndex(m *evidence.Member) (index uint64) {
-	for _, s := range m.WAL.Summary.Snapshots {
-		index = max(index, s.Index)
-	}
-	return index
 }
 
 func runCommitOnQuorum(in *Input) Result {

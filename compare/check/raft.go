@@ -54,8 +54,8 @@ func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 	if r := forcedAt(in.Replay, first.Index); r != nil {
 		f.Kind = KindForcedApart
 		f.Title += ", where a new cluster was forced on " + in.Members[r.Member].Label()
-		f.Explanation = "the forced start put removals in the place of entries that another member holds as committed; " +
-			"from there on each side has its own history"
+		f.Explanation = "the forced start put removals in the place of entries that another member holds as " +
+			"committed; from there on each side has its own history"
 	}
 	for _, d := range diffs {
 		var ids []int
@@ -101,8 +101,8 @@ func runCommittedKept(in *Input) Result {
 			if o.Commit < o.Index {
 				continue
 			}
-			class, because := ClassDataDivergence, "raft never does that: the log was edited, rolled back or forced into a "+
-				"new cluster"
+			class, because := ClassDataDivergence, "raft never does that: the log was edited, rolled back or forced "+
+				"into a new cluster"
 			if afterChainBreak(m, &o) {
 				class, because = ClassWALDamage, "the chain of checksums breaks before the records that replace them: "+
 					"they are not the continuation of this log"
@@ -125,7 +125,8 @@ func runCommittedKept(in *Input) Result {
 // afterChainBreak reports whether the log's chain of checksums breaks at or before the records that replace others.
 func afterChainBreak(m *evidence.Member, o *dumplog.Overwrite) bool {
 	return slices.ContainsFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {
-		return d.Kind == dumplog.DamageChain && (d.Segment < o.Segment || d.Segment == o.Segment && d.Offset <= o.Offset)
+		return d.Kind == dumplog.DamageChain && (d.Segment < o.Segment || d.Segment == o.Segment &&
+			d.Offset <= o.Offset)
 	})
 }
 

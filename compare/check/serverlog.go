@@ -102,7 +102,8 @@ func endsBefore(m *evidence.Member, j *serverlog.Journal) *Finding {
 	return &Finding{Kind: KindServerLogGoesFurther, Severity: Info, Members: []string{m.Label()}, At: At{Index: last},
 		Title: fmt.Sprintf("the files of %s end at entry %d, its server's log names entry %d", m.Label(), last,
 			high.Index),
-		Explanation: "the files were copied before the line was written, or the member has lost the end of its log since",
+		Explanation: "the files were copied before the line was written, or the member has lost the end of its log " +
+			"since",
 		Evidence: []Evidence{{Member: m.Label(), Field: fmt.Sprintf("line %d of its server's log, %s", high.Line,
 			stamp(high.Time)), Observed: fmt.Sprintf("%s at entry %d", high.ID, high.Index),
 			Expected: fmt.Sprintf("at most %d, the last entry of the files", last)}}}

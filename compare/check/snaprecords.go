@@ -57,8 +57,9 @@ func recordsGone(m *evidence.Member) *Finding {
 	return &Finding{Kind: KindRecordsGone, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
 		At:    At{Term: s.FirstTerm, Index: s.FirstIndex},
 		Title: m.Label() + ": the log lacks every snapshot record",
-		Explanation: "a server writes the first one when it creates the log, and a purge keeps the segment that has the " +
-			"newest; something else than etcd removed the records. A server that starts on this log uses no .snap file",
+		Explanation: "a server writes the first one when it creates the log, and a purge keeps the segment that has " +
+			"the newest; something else than etcd removed the records. A server that starts on this log uses no " +
+			".snap file",
 		Evidence: []Evidence{{Member: m.Label(), Field: "snapshot record", Observed: "none",
 			Expected: "one at index 0, or those of its snapshots", Show: showLogAs(m, "--raw")}}}
 }
@@ -67,7 +68,8 @@ func recordFinding(m *evidence.Member, r *dumplog.SnapshotRecord, kind Kind, tit
 	expected string) *Finding {
 	return &Finding{Kind: kind, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
 		At: At{Term: r.Term, Index: r.Index}, Title: m.Label() + ": " + title,
-		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with new CRCs",
+		Explanation: explanation + ". The CRC of the record holds, so it was altered before it was written, or with " +
+			"new CRCs",
 		Evidence: []Evidence{{Member: m.Label(), File: r.Segment, Offset: Int64(r.Offset), Field: recordFields[kind],
 			Observed: observed, Expected: expected,
 			Show: showLogAs(m, "--raw")}}}

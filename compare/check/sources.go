@@ -351,5 +351,6 @@ func (ss Sources) prefixText(m *evidence.Member) string {
 			return "as far as the logs overlap they agree, so it holds a prefix of what the others have"
 		}
 	}
-	return "no other log reaches back to its end, so the files do not show that it holds a prefix of what the others have"
+	return "no other log reaches back to its end, so the files do not show that it holds a prefix of what the others " +
+		"have"
 }

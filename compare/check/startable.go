@@ -52,7 +52,8 @@ func runQuorumPossible(in *Input) Result {
 	case up-behind-absent < need && m.Commit <= f.At.Index:
 		f.Facts.VotersAbsent = true
 		f.Explanation = fmt.Sprintf("%d of the voters that have run are not among the sources, and nothing was "+
-			"committed since the configuration changed: without them a majority cannot be reached, and there is no leader", absent)
+			"committed since the configuration changed: without them a majority cannot be reached, and there is no "+
+			"leader", absent)
 	default:
 		f.Severity, f.Explanation = Warning, "the cluster still has a majority, but tolerates fewer failures until "+
 			"the member is started or removed"

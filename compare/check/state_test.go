@@ -212,8 +212,9 @@ func TestImpossibleTTL(t *testing.T) {
 	if r := run(t, inputOf(t, backupOf(t, dirs[1])), "L04"); r.Outcome == check.Violated {
 		t.Errorf("sound: %+v", r.Findings)
 	}
-	casetest.EditDB(t, dirs[1], put("lease", string(leaseKey(9)), []byte{8, 9, 16, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-		0xff, 1}))
+	casetest.EditDB(t, dirs[1], put("lease", string(leaseKey(9)),
+		[]byte{8, 9, 16, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			0xff, 1}))
 	if r := run(t, inputOf(t, backupOf(t, dirs[1])), "L04"); r.Outcome != check.Violated {
 		t.Errorf("-4 s: %s %s", r.Outcome, r.Reason)
 	}

@@ -225,7 +225,8 @@ func (rw *rowWitnesses) byDatabase(bucket string, row *diff.Row, at []int) []wit
 			continue
 		}
 		for i := range m.DB.KV.Violations {
-			if v := &m.DB.KV.Violations[i]; v.Rule == dumpdb.RuleLease && dumpdb.ID(v.Lease).String() == string(row.Key) {
+			if v := &m.DB.KV.Violations[i]; v.Rule == dumpdb.RuleLease &&
+				dumpdb.ID(v.Lease).String() == string(row.Key) {
 				out = append(out, witness{pos, fmt.Sprintf("its live key %q names the lease", v.Key), "granted", false})
 				break
 			}

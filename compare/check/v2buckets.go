@@ -36,12 +36,13 @@ func (in *Input) bucketsAgainstV2(m *evidence.Member) ([]Finding, bool) {
 	if len(rows) == 0 {
 		return nil, true
 	}
-	f := Finding{Kind: KindV2MembersAgainstBucket, Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
-		At: At{Term: snap.Term, Index: snap.Index},
+	f := Finding{Kind: KindV2MembersAgainstBucket, Severity: Error, Class: ClassMembership,
+		Members: []string{m.Label()},
+		At:      At{Term: snap.Term, Index: snap.Index},
 		Title: fmt.Sprintf("%s: the member list of the v2 store of the newest snapshot differs from the database in %s",
 			m.Label(), plural.Of(len(rows), "place", "places")),
-		Explanation: fmt.Sprintf("the server writes both from one list, and no entry in %d..%d explains the difference: "+
-			"%s or the database was changed by other means", snap.Index+1, at, snap.File)}
+		Explanation: fmt.Sprintf("the server writes both from one list, and no entry in %d..%d explains the "+
+			"difference: %s or the database was changed by other means", snap.Index+1, at, snap.File)}
 	for _, r := range rows {
 		in.add(&f, func() Evidence {
 			return Evidence{Member: m.Label(), File: snap.File, Key: Bytes(r.key), Field: "v2 member list",

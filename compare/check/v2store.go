@@ -70,8 +70,10 @@ func (in *Input) v2Differs() (*Finding, string) {
 		return nil, ""
 	}
 	f := Finding{Kind: KindV2StoresDiffer, Severity: Error, Class: ClassMembership,
-		Title:       plural.Of(b.Differ, "row of the v2 store differs", "rows of the v2 store differ") + " between members",
-		Explanation: "the newest snapshots of the members hold different v2 stores, and no entry between them explains it"}
+		Title: plural.Of(b.Differ, "row of the v2 store differs", "rows of the v2 store differ") + " between " +
+			"members",
+		Explanation: "the newest snapshots of the members hold different v2 stores, and no entry between them " +
+			"explains it"}
 	for _, row := range b.Rows {
 		for i, m := range in.Members {
 			if in.Diff.LeftOut[i] != "" || m.NewestSnap() == nil {
@@ -97,22 +99,25 @@ func (in *Input) v2Differs() (*Finding, string) {
 // v2Explained reports whether the stores of the members that no finding names are equal.
 func (in *Input) v2Explained(fs []Finding) bool {
 	named := func(m *evidence.Member) bool {
-		return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == Error && slices.Contains(f.Members, m.Label()) })
+		return slices.ContainsFunc(fs, func(f Finding) bool {
+			return f.Severity == Error && slices.Contains(f.Members, m.Label())
+		})
 	}
-	return slices.ContainsFunc(in.Members, named) && !slices.ContainsFunc(in.Diff.Find("v2store").Rows, func(row diff.Row) bool {
-		var first *diff.Cell
-		seen := false
-		for i, m := range in.Members {
-			if in.Diff.LeftOut[i] != "" || m.NewestSnap() == nil || m.NewestSnap().V2 == nil || named(m) {
-				continue
+	return slices.ContainsFunc(in.Members, named) && !slices.ContainsFunc(in.Diff.Find("v2store").Rows,
+		func(row diff.Row) bool {
+			var first *diff.Cell
+			seen := false
+			for i, m := range in.Members {
+				if in.Diff.LeftOut[i] != "" || m.NewestSnap() == nil || m.NewestSnap().V2 == nil || named(m) {
+					continue
+				}
+				if seen && cellOr(row.Cells[i], "absent") != cellOr(first, "absent") {
+					return true
+				}
+				first, seen = row.Cells[i], true
 			}
-			if seen && cellOr(row.Cells[i], "absent") != cellOr(first, "absent") {
-				return true
-			}
-			first, seen = row.Cells[i], true
-		}
-		return false
-	})
+			return false
+		})
 }
 
 // v2AgainstLog compares the store in the member's newest snapshot with the state that results from an older snapshot,

@@ -36,7 +36,8 @@ type v2World struct {
 
 func newV2World(v release.Version) *v2World {
 	return &v2World{members: map[dumplog.ID]*dumplog.V2Member{}, list: apply.NewMembers(v),
-		published: map[dumplog.ID]bool{}, keys: map[string]bool{}, folders: map[string]bool{}, unsure: map[string]bool{},
+		published: map[dumplog.ID]bool{}, keys: map[string]bool{}, folders: map[string]bool{},
+		unsure:    map[string]bool{},
 		mayExpire: map[string]bool{}}
 }
 

@@ -76,7 +76,8 @@ func newerThanKnown(m *evidence.Member, kind Kind, bucket, key, v string) *Findi
 	return &Finding{Kind: kind, Severity: Warning, Class: ClassInconclusive, Members: []string{m.Label()},
 		Title: fmt.Sprintf("%s: %s %s is newer than this program knows (3.%d)", m.Label(), key, v,
 			release.Newest),
-		Explanation: "a later release may have written it, with rules that are not known here; or the row was edited or damaged",
+		Explanation: "a later release may have written it, with rules that are not known here; or the row was edited " +
+			"or damaged",
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: key,
 			Observed: v, Expected: fmt.Sprintf("up to 3.%d", release.Newest), Show: showDB(m, bucket)}}}
 }
@@ -176,8 +177,9 @@ func runNoV2Content(in *Input) Result {
 			continue
 		}
 		f := Finding{Kind: KindV2KeysHeld, Severity: Warning, Members: []string{m.Label()},
-			At:          At{Term: s.Term, Index: s.Index},
-			Title:       fmt.Sprintf("%s: the v2 store holds %s of users", m.Label(), plural.Of(len(s.V2.UserKeys), "key", "keys")),
+			At: At{Term: s.Term, Index: s.Index},
+			Title: fmt.Sprintf("%s: the v2 store holds %s of users", m.Label(),
+				plural.Of(len(s.V2.UserKeys), "key", "keys")),
 			Explanation: "they were written through the v2 API; 3.6 and later do not start on them"}
 		for _, k := range s.V2.UserKeys {
 			in.add(&f, func() Evidence {
@@ -191,8 +193,9 @@ func runNoV2Content(in *Input) Result {
 		fs = append(fs, Finding{Kind: KindV2RequestsInLog, Severity: Warning, At: At{Index: first},
 			Title: fmt.Sprintf("%s in the log after the newest snapshots, the first at index %d",
 				plural.Of(n, "request of the v2 API is", "requests of the v2 API are"), first),
-			Members:     in.Members.labels(),
-			Explanation: "what they wrote is in the v2 store after a restart; 3.6 and later do not start on such content",
+			Members: in.Members.labels(),
+			Explanation: "what they wrote is in the v2 store after a restart; 3.6 and later do not start on such " +
+				"content",
 			Evidence: []Evidence{{Field: "v2 request", Observed: fmt.Sprintf("entry %d", first),
 				Expected: "no request outside of etcd's own", Show: showLog(in.Members[0], first)}}})
 	}

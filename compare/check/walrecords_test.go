@@ -374,7 +374,8 @@ func TestSnapshotFileGone(t *testing.T) {
 	}
 }
 
-// TestSnapshotFileOfLostEnd: a log that lost its end names an older snapshot as its newest, whose file was purged since.
+// TestSnapshotFileOfLostEnd: a log that lost its end names an older snapshot as its newest, whose file was purged
+// since.
 func TestSnapshotFileOfLostEnd(t *testing.T) {
 	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
 	h.Found(false, 0xa1)
@@ -443,8 +444,8 @@ func TestLogWithoutHardStates(t *testing.T) {
 	}
 }
 
-// TestVoteForAMemberThatWasWiped: a candidate that lost its data, and its vote for itself with them, may vote for another
-// member in the same term. The member that it once asked for its vote did nothing wrong.
+// TestVoteForAMemberThatWasWiped: a candidate that lost its data, and its vote for itself with them, may vote for
+// another member in the same term. The member that it once asked for its vote did nothing wrong.
 func TestVoteForAMemberThatWasWiped(t *testing.T) {
 	const a, b, c = 0xa1, 0xa2, 0xa3
 	for name, wiped := range map[string]bool{"its log was empty": true, "its log was whole": false} {

@@ -95,7 +95,8 @@ func firstNameFinding(m *evidence.Member, first dumplog.Segment) Finding {
 		Members: []string{m.Label()}, At: At{Index: first.First},
 		Title: fmt.Sprintf("%s: the first segment is named for index %d, the newest snapshot that the log "+
 			"names is at %d", m.Label(), first.First, startPoint(m)),
-		Explanation: "a server finds no segment to start from: the file was renamed, or the segments before it were removed",
+		Explanation: "a server finds no segment to start from: the file was renamed, or the segments before it were " +
+			"removed",
 		Evidence: []Evidence{{Member: m.Label(), File: first.Name, Field: string(dumplog.DamageName),
 			Observed: fmt.Sprintf("index %d", first.First), Expected: fmt.Sprintf("at most %d", startPoint(m)),
 			Show: showLogAs(m, "--raw")}}}

@@ -41,6 +41,16 @@ func (ms *Membership) Knows(id dumplog.ID) bool {
 // Quorum returns the number of voters in a majority.
 func (ms *Membership) Quorum() int { return len(ms.Voters)/2 + 1 }
 
+// NewestRecord returns the snapshot record of the log with the highest index; its index is 0 if there is none.
+func (m *Member) NewestRecord() (newest dumplog.SnapshotRecord) {
+	for _, s := range m.WAL.Summary.Snapshots {
+		if s.Index > newest.Index {
+			newest = s
+		}
+	}
+	return newest
+}
+
 // NewestSnap returns the newest intact .snap file with a record in the WAL; without a WAL, the newest intact one.
 func (m *Member) NewestSnap() *dumplog.SnapFile {
 	if !m.HasSnap() {

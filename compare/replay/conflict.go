@@ -64,8 +64,8 @@ func (it *item) otherVersions() []*item {
 	return slices.DeleteFunc(it.versions(), func(v *item) bool { return v == it })
 }
 
-// describeVersion describes one of several entries at an index. Entries that read the same are distinguished by the ID of
-// their request, or else by the digest of their bytes.
+// describeVersion describes one of several entries at an index. Entries that read the same are distinguished by the ID
+// of their request, or else by the digest of their bytes.
 func (r *Result) describeVersion(v *item, versions []*item) string {
 	what := r.describe(v.req)
 	tail := ""
@@ -94,8 +94,8 @@ func (it *item) isEmpty() bool {
 }
 
 // stepDisputed executes the entry that the member's own log has. If that entry cannot have written the next records of
-// the database, and they are what another log's entry of the same term wrote, then the member has applied the other one:
-// its log was altered afterwards, and it lacks nothing.
+// the database, and they are what another log's entry of the same term wrote, then the member has applied the other
+// one: its log was altered afterwards, and it lacks nothing.
 func (s *sim) stepDisputed(it *item, ahead []*item) Outcome {
 	own := it.forMember(s.pos)
 	other := s.executedInstead(it, own, ahead)

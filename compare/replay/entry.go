@@ -66,7 +66,8 @@ func yieldEntries(ctx context.Context, items iter.Seq2[*item, error], of *eviden
 			yield(Entry{}, it.fault)
 			return
 		}
-		e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0, of: of}
+		e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0,
+			of: of}
 		if !yield(e, nil) {
 			return
 		}

@@ -89,7 +89,8 @@ func copies(ctx context.Context, members []*evidence.Member) ([]Copies, error) {
 	var out []Copies
 	for i, a := range members {
 		for j, b := range members[:i] {
-			if a.MemberID == 0 || a.MemberID != b.MemberID || a.ClusterID != b.ClusterID || !a.HasWAL() || !b.HasWAL() ||
+			if a.MemberID == 0 || a.MemberID != b.MemberID || a.ClusterID != b.ClusterID || !a.HasWAL() ||
+				!b.HasWAL() ||
 				a.MixedLog() || b.MixedLog() {
 				continue
 			}

@@ -147,7 +147,8 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, best, older := map[uint64]int{}, 0, w.r.OlderCopies()
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })
 	for i, o := range ev.Outcomes {
-		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || o.Open && shown || w.distrusts(i) {
+		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || o.Open && shown ||
+			w.distrusts(i) {
 			continue
 		}
 		bad := o.State == Contradicted || o.State == Missing

@@ -59,8 +59,8 @@ func (lw *leaseWatch) noteRevoke(it *item) {
 }
 
 // noteGrant notes whether the server made the ID of the lease: it takes it from the sequence of the request IDs, right
-// before that of the request (server/etcdserver/v3_server.go, LeaseGrant). A client may choose an ID that is in use, and
-// the grant is refused then.
+// before that of the request (server/etcdserver/v3_server.go, LeaseGrant). A client may choose an ID that is in use,
+// and the grant is refused then.
 func (lw *leaseWatch) noteGrant(it *item) {
 	id := it.req.LeaseGrant.ID
 	if lw.ownIDs == nil {

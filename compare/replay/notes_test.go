@@ -203,8 +203,8 @@ func TestLeaseFacts(t *testing.T) {
 	}
 }
 
-// TestLeaseThatExistedBefore: a log that does not reach back says nothing of the TTL of a lease whose ID a client chose;
-// one that the server made is new.
+// TestLeaseThatExistedBefore: a log that does not reach back says nothing of the TTL of a lease whose ID a client
+// chose; one that the server made is new.
 func TestLeaseThatExistedBefore(t *testing.T) {
 	const server = 0x4bb6a206e5c3e18b
 	for name, c := range map[string]struct {

@@ -42,7 +42,8 @@ func TestOlderCopies(t *testing.T) {
 		"it ends before, and logs differ": {first: []uint64{1, 8}, last: []uint64{5, 19}, copies: []Copies{{A: 0, B: 1}},
 			want: map[int]int{}, edit: func(r *Result) { r.LogDiffs = []LogDiff{{Index: 3}} }},
 		"it ends before, and was restored": {first: []uint64{1, 8}, last: []uint64{5, 19}, copies: []Copies{{A: 0, B: 1}},
-			want: map[int]int{}, edit: func(r *Result) { r.Members[0].Member.WAL.Summary.Start = dumplog.StartRestore }},
+			want: map[int]int{},
+			edit: func(r *Result) { r.Members[0].Member.WAL.Summary.Start = dumplog.StartRestore }},
 		"it ends before, in a later term": {first: []uint64{1, 8}, last: []uint64{5, 19}, copies: []Copies{{A: 0, B: 1}},
 			want: map[int]int{}, edit: func(r *Result) { r.Members[0].Member.WAL.Summary.LastTerm = 3 }},
 	} {
@@ -76,8 +77,8 @@ func TestOlderCopyHasNoVoice(t *testing.T) {
 	}
 }
 
-// TestMixedLogIsNoCopy: a log with segments of several members may show the identity of another one: it is compared with
-// none.
+// TestMixedLogIsNoCopy: a log with segments of several members may show the identity of another one: it is compared
+// with none.
 func TestMixedLogIsNoCopy(t *testing.T) {
 	whole, mixed := copyOf("a", 1, 9), copyOf("b", 1, 5)
 	mixed.WAL.Summary.Damage = []*dumplog.DamageError{{Kind: dumplog.DamageMixed}}

@@ -91,7 +91,8 @@ func TestSoundHistories(t *testing.T) {
 	for seed := uint64(0); seed < 170; seed++ {
 		s := randomStory(seed)
 		m := run(t, open(t, s.Write(t, t.TempDir())[0]), Options{}).Members[0]
-		if !m.Checked || m.Counts[Missing]+m.Counts[Contradicted]+m.Counts[NotApplied]+len(m.Extra)+len(m.Reruns)+m.BelowCount+len(m.StateDiffs)+len(m.LeaseFaults) > 0 {
+		if !m.Checked || m.Counts[Missing]+m.Counts[Contradicted]+m.Counts[NotApplied]+len(m.Extra)+len(m.Reruns)+
+			m.BelowCount+len(m.StateDiffs)+len(m.LeaseFaults) > 0 {
 			t.Errorf("seed %d: %s %+v", seed, told(m), m.LeaseFaults)
 		}
 		if m.Member.CurrentRevision() != s.rev {

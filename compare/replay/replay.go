@@ -262,8 +262,8 @@ type Result struct {
 	LogDiffs   []LogDiff
 	// SameTerm are indexes at which two logs hold different entries of one term, committed or not.
 	SameTerm []LogDiff
-	// Shift is set where some logs lack entries that others hold, or were added there, and all have the same entries after
-	// them. The altered logs are read up to there only.
+	// Shift is set where some logs lack entries that others hold, or were added there, and all have the same entries
+	// after them. The altered logs are read up to there only.
 	Shift *Shift
 	// Forced are the runs of entries that --force-new-cluster wrote; Overlaps the members that ran twice at once;
 	// Copies the sources that carry one member ID, in pairs.

@@ -24,8 +24,8 @@ type Shift struct {
 	Short, Long []int
 	// What describes the first entry that is missing, Instead what the short logs hold at its index.
 	What, Instead string
-	// Proven is true where a short log ends before what its member has committed or applied, Fitting where the databases
-	// agree with the other logs and not with the altered ones.
+	// Proven is true where a short log ends before what its member has committed or applied, Fitting where the
+	// databases agree with the other logs and not with the altered ones.
 	Proven, Fitting bool
 	// Added is true if the short logs are right: the others hold entries that were added to them. Repeated says that
 	// these entries are in their logs twice.

@@ -106,7 +106,9 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			}
 		}
 	}
-	old := slices.ContainsFunc(r.Members, func(m *MemberResult) bool { return !m.Member.Version.Follows(release.IndexWithEveryEntry) })
+	old := slices.ContainsFunc(r.Members, func(m *MemberResult) bool {
+		return !m.Member.Version.Follows(release.IndexWithEveryEntry)
+	})
 	var l lives
 	log := ahead(r.first(ctx))
 	defer log.stop()

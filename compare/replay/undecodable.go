@@ -21,9 +21,10 @@ type Undecodable struct {
 // damage is the entry as a damaged place of the log.
 func (u *Undecodable) damage() *dumplog.DamageError {
 	d := &dumplog.DamageError{Pos: u.Pos, Kind: dumplog.DamageRequest, LostFrom: u.Index, LostTo: u.Index,
-		After:  u.Index - 1,
-		Server: "from 3.6 on panics when it applies the entry, unless a raft snapshot covers it; older servers may ignore it",
-		Err:    fmt.Errorf("the CRC of entry %d/%d matches, but its data is not a request: %w", u.Term, u.Index, u.Err)}
+		After: u.Index - 1,
+		Server: "from 3.6 on panics when it applies the entry, unless a raft snapshot covers it; older servers may " +
+			"ignore it",
+		Err: fmt.Errorf("the CRC of entry %d/%d matches, but its data is not a request: %w", u.Term, u.Index, u.Err)}
 	if u.Panics {
 		d.OnStart, d.Server = dumplog.StartRefused, "panics when it applies the entry, unless a raft snapshot covers it"
 	}

@@ -9,8 +9,10 @@ import (
 
 // memberFaults alter the member list.
 var memberFaults = []Fault{
-	{Name: "member-peer-url", Apply: alterMember(func(m map[string]any) { m["peerURLs"] = []string{"http://127.63.9.9:2380"} })},
-	{Name: "member-client-url", Apply: published(alterMember(func(m map[string]any) { m["clientURLs"] = []string{"http://127.63.9.9:2379"} }))},
+	{Name: "member-peer-url",
+		Apply: alterMember(func(m map[string]any) { m["peerURLs"] = []string{"http://127.63.9.9:2380"} })},
+	{Name: "member-client-url",
+		Apply: published(alterMember(func(m map[string]any) { m["clientURLs"] = []string{"http://127.63.9.9:2379"} }))},
 	{Name: "member-name", Apply: published(alterMember(func(m map[string]any) { m["name"] = "other" }))},
 	{Name: "member-learner", Since: "3.4", Apply: alterMember(func(m map[string]any) {
 		if m["isLearner"] == true {

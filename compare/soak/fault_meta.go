@@ -210,7 +210,8 @@ func damagePage(alter func(page []byte, rng *rand.Rand)) func(*Victim) (*Effect,
 func damageMeta(pages int64) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
 		size := int64(os.Getpagesize())
-		if err := viewDB(f.Dir, func(tx *bolt.Tx) error { size = int64(tx.DB().Info().PageSize); return nil }); err != nil {
+		if err := viewDB(f.Dir,
+			func(tx *bolt.Tx) error { size = int64(tx.DB().Info().PageSize); return nil }); err != nil {
 			return nil, err
 		}
 		from := int64(f.Rng.IntN(2))

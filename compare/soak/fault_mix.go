@@ -70,7 +70,8 @@ var mixFaults = []Fault{
 		if len(f.Others) == 0 {
 			return nil, errNotHere
 		}
-		// Alone it is that member's dir and nothing is wrong with it; next to its owner's the same identity is there twice.
+		// Alone it is that member's dir and nothing is wrong with it; next to its owner's the same identity is there
+		// twice.
 		return &Effect{What: "the data dir of another member", Open: true, MayShareBest: true, Inconclusive: true},
 			replace(f.Dir, f.Others[f.Rng.IntN(len(f.Others))])
 	}},

@@ -60,7 +60,8 @@ func TestLogThatGivesEverything(t *testing.T) {
 func TestLogWithASkipGivesNotEverything(t *testing.T) {
 	s := clustertest.NewScript("3.6.0")
 	put := func() int {
-		return s.Add(clustertest.Step{Req: &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("/a"), Value: []byte("v")}}})
+		return s.Add(clustertest.Step{Req: &etcdserverpb.InternalRaftRequest{
+			Put: &etcdserverpb.PutRequest{Key: []byte("/a"), Value: []byte("v")}}})
 	}
 	last := put()
 	put()

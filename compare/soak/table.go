@@ -111,7 +111,8 @@ func (t *Table) Write(w io.Writer) error {
 	}
 	_, _ = fmt.Fprintf(w, "%d kinds of fault and releases without anything wrong are left out.\n", fine)
 	if t.skipped > 0 {
-		_, _ = fmt.Fprintf(w, "%d cases with faults are not judged: their sources raise a false alarm without the fault.\n", t.skipped)
+		_, _ = fmt.Fprintf(w, "%d cases with faults are not judged: their sources raise a false alarm without the "+
+			"fault.\n", t.skipped)
 	}
 	slices.SortFunc(t.failed, func(a, b failure) int {
 		return cmp.Or(cmp.Compare(a.c.Seed, b.c.Seed), cmp.Compare(a.c.Name, b.c.Name))

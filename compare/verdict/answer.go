@@ -105,7 +105,9 @@ func (r *Rank) namedBy() string { return "named by " + strings.Join(r.NamedBy, "
 
 // OtherReasons are the reasons but for the findings that accuse the member.
 func (r *Rank) OtherReasons() []string {
-	return slices.DeleteFunc(slices.Clone(r.Reasons), func(s string) bool { return len(r.NamedBy) > 0 && s == r.namedBy() })
+	return slices.DeleteFunc(slices.Clone(r.Reasons), func(s string) bool {
+		return len(r.NamedBy) > 0 && s == r.namedBy()
+	})
 }
 
 // Count counts committed entries whose effect is missing or held by one member alone, and the keys they touch.
@@ -121,12 +123,12 @@ type Lost struct {
 	Entries          []LostEntry   `json:"entries,omitempty"`
 	KeyNames         []check.Bytes `json:"keyNames,omitempty"`
 	Command          shell.Command `json:"-"`
-	// AfterEnd are those of the committed entries that a source lacks because it ends before them, and that no member can
-	// supply: the source is a backup or the data dir of a removed member, or no log continues from its end. Their keys
-	// are not counted.
+	// AfterEnd are those of the committed entries that a source lacks because it ends before them, and that no member
+	// can supply: the source is a backup or the data dir of a removed member, or no log continues from its end. Their
+	// keys are not counted.
 	AfterEnd int `json:"afterEnd,omitempty"`
-	// Awaited are committed entries that the member has not got yet. They are lost unless another member supplies it with
-	// them before its content becomes that of the others.
+	// Awaited are committed entries that the member has not got yet. They are lost unless another member supplies it
+	// with them before its content becomes that of the others.
 	Awaited int `json:"awaited,omitempty"`
 	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`

@@ -51,7 +51,8 @@ func (hl *health) healthy() {
 		v.Summary += ". Keys were not compared everywhere: " + why
 	}
 	if why := hl.withoutLogs(); why != "" && hl.comparedAt() > 0 {
-		v.Summary += fmt.Sprintf(". The members hold the same data at revision %d. Not proven: %s", hl.comparedAt(), why)
+		v.Summary += fmt.Sprintf(". The members hold the same data at revision %d. Not proven: %s", hl.comparedAt(),
+			why)
 	}
 	for _, f := range hl.Findings {
 		if f.Severity == check.Warning {

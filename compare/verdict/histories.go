@@ -136,7 +136,8 @@ func (rk *ranking) forcedApart() string {
 	slices.Sort(said)
 	return fmt.Sprintf("content cannot decide: a new cluster was forced on %s at entry %d, and the other side holds "+
 		"other committed entries from there on. %s. Neither has what the other acknowledged: choose the history to "+
-		"keep, then copy over what the other holds", rk.Members[run.Member].Label(), run.First, strings.Join(said, "; "))
+		"keep, then copy over what the other holds", rk.Members[run.Member].Label(), run.First,
+		strings.Join(said, "; "))
 }
 
 // restored counts the sources whose log begins with a restore.

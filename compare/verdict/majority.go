@@ -92,8 +92,8 @@ func (rk *ranking) toldByLog() map[string]bool {
 	return told
 }
 
-// largestGroup returns the members that hold the row alike, of the largest such group, and how many were compared. Older
-// copies of a data dir have no vote.
+// largestGroup returns the members that hold the row alike, of the largest such group, and how many were compared.
+// Older copies of a data dir have no vote.
 func (rk *ranking) largestGroup(row *diff.Row, older map[int]int) (most []int, takers int) {
 	votes := func(i int) bool {
 		_, copied := older[i]

@@ -277,8 +277,9 @@ func (ad *advice) nextPlan(add func(text string, command shell.Command)) {
 	}
 	if len(lost) > 0 {
 		ad.Next = append(ad.Next, Next{Gathers: true,
-			Text:    "copy the data dirs of the other members too (each server stopped) and diagnose them together",
-			Command: shell.Format("etcd-medic diagnose").Sources(ad.allLabels()...).Then(shell.Format("<OTHER_MEMBER...>"))})
+			Text: "copy the data dirs of the other members too (each server stopped) and diagnose them together",
+			Command: shell.Format("etcd-medic diagnose").Sources(ad.allLabels()...).
+				Then(shell.Format("<OTHER_MEMBER...>"))})
 		text += "; use it like this only if the others are permanently lost"
 	}
 	add(text, ad.planCommand(lost...))
@@ -364,7 +365,8 @@ func (ad *advice) nextDamage(add func(text string, command shell.Command)) {
 	}
 	if best == "" {
 		if ad.logsAreWhole() {
-			add("the logs reach back to the first entry: this makes a backup of all that they hold", ad.rebuildCommand())
+			add("the logs reach back to the first entry: this makes a backup of all that they hold",
+				ad.rebuildCommand())
 		}
 		add("if nothing can be repaired: restore from the newest sound backup", none)
 		return
@@ -391,7 +393,8 @@ func (ad *advice) nextHealthy(add func(text string, command shell.Command)) {
 	}
 	if ad.absentVoters() > 0 {
 		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs "+
-			"between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>", ad.first()))
+			"between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>",
+			ad.first()))
 	}
 	if len(ad.Next) == 0 {
 		add("nothing to repair. To explore the data", shell.Format("etcd-medic dumpdb {}", ad.first()))

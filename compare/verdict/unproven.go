@@ -140,7 +140,8 @@ func (rk *ranking) absentMajority(pos int) string {
 			"committed more", len(given), len(ms.Voters), need)
 	}
 	return fmt.Sprintf("%s may have acknowledged more than the logs show, whose ends are lost or not known. The whole "+
-		"logs of %d of %d voters are given, and %d are needed", strings.Join(cut, ", "), len(whole), len(ms.Voters), need)
+		"logs of %d of %d voters are given, and %d are needed", strings.Join(cut, ", "), len(whole), len(ms.Voters),
+		need)
 }
 
 // endsWhole reports whether the log of a member shows everything that the member has acknowledged.

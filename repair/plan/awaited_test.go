@@ -48,8 +48,8 @@ func lagging(t *testing.T) (specs []evidence.Spec) {
 	return specs
 }
 
-// TestAwaitedEntries: the kept member has not got the last entries. While the cluster runs it gets them from the others;
-// clones would lack them, and a forced start loses them.
+// TestAwaitedEntries: the kept member has not got the last entries. While the cluster runs it gets them from the
+// others; clones would lack them, and a forced start loses them.
 func TestAwaitedEntries(t *testing.T) {
 	p, err := plan.New(t.Context(), lagging(t), try.In(""), plan.Options{})
 	if err != nil {
@@ -74,7 +74,8 @@ func TestAwaitedEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Best.Name != "node3" || p.Mode != plan.ForceNewCluster || p.Lost.CommittedEntries != 8 || p.Lost.Awaited != 0 ||
+	if p.Best.Name != "node3" || p.Mode != plan.ForceNewCluster || p.Lost.CommittedEntries != 8 ||
+		p.Lost.Awaited != 0 ||
 		!slices.ContainsFunc(p.Cautions, func(s string) bool { return strings.Contains(s, "etcd-medic rebuild --base") }) {
 		t.Errorf("keeps %s by %s, lost %+v, %q", p.Best.Name, p.Mode, p.Lost, p.Cautions)
 	}

@@ -41,7 +41,8 @@ func (pl *planner) choose() error {
 	pl.votersFirst(top)
 	if pl.p.Verdict.Cause == cause.RestoreFromDifferentSnapshots {
 		all := pl.dataDirs() // a lag of some entries does not matter here
-		return refusal.New("name the member whose backup is kept with --best, usually that of the highest revision; see "+
+		return refusal.New("name the member whose backup is kept with --best, usually that of the highest revision; "+
+			"see "+
 			shell.Format("etcd-medic compare").Sources(all...).String(),
 			"the members were restored from different backups, and only you know which one counts: %s",
 			pl.standings(all))

@@ -161,9 +161,11 @@ func (ro *roster) notInConfiguration(f *evidence.Facts) Member {
 	case slices.ContainsFunc(ro.o.Replace, m.Named):
 		m.Action, m.Why = Join, "chosen with --replace: it comes back empty, under a new ID"
 	case slices.Contains(ro.ref.Membership.Removed, f.MemberID):
-		m.Action, m.Why = Retire, "the cluster removed this member; a process that still runs on its data dir only disturbs"
+		m.Action, m.Why = Retire, "the cluster removed this member; a process that still runs on its data dir only "+
+			"disturbs"
 	default:
-		m.Action, m.Why = Retire, "the cluster has no such member: a process that still runs on this data dir only disturbs"
+		m.Action, m.Why = Retire, "the cluster has no such member: a process that still runs on this data dir only "+
+			"disturbs"
 	}
 	return m
 }

@@ -196,6 +196,6 @@ func rebuildText(b *builder, _ *Member) Step {
 }
 
 func rebuildByHand(b *builder, _ *Member) []Command {
-	return []Command{b.p.Rebuilt.command(), note("there is no etcd tool that keeps the IDs; by hand restore all members " +
-		"from " + rebuiltFile + ", which begins a new cluster")}
+	return []Command{b.p.Rebuilt.command(), note("there is no etcd tool that keeps the IDs; by hand restore all " +
+		"members from " + rebuiltFile + ", which begins a new cluster")}
 }

@@ -15,7 +15,8 @@ func (ro *roster) learners() {
 		switch {
 		case !m.Learner || m.Action == Best || m.Action == Remove || m.Action == Retire:
 		case rejoin:
-			m.Action, m.Why = Remove, "a learner, and the cluster takes one at a time; add it again when the voters are well"
+			m.Action, m.Why = Remove, "a learner, and the cluster takes one at a time; add it again when the voters "+
+				"are well"
 		case ro.stuck(m) == "":
 		case m.Startable && rowOf(ro.facts(m.Source), m.ID) != nil:
 			m.Action, m.Why = Start, ro.stuck(m)+"; it catches up once it runs. When it does not, remove it and add "+

@@ -63,8 +63,8 @@ func (ro *roster) members() error {
 		ro.p.Members = append(ro.p.Members, m)
 	}
 	if ro.best.MemberID == 0 || ro.p.Member(ro.p.Best.Name) == nil {
-		return refusal.New("give the data dirs of its members, or choose one of them with --best", "%s is not a member of the newest configuration that "+
-			"its cluster committed", ro.p.Best.Name)
+		return refusal.New("give the data dirs of its members, or choose one of them with --best",
+			"%s is not a member of the newest configuration that its cluster committed", ro.p.Best.Name)
 	}
 	for i := range ro.r.Members {
 		f := &ro.r.Members[i]
@@ -212,7 +212,8 @@ func (ro *roster) judgeAbsent(m *Member) {
 		ro.p.Verdict.Class == check.ClassMembership: // the findings are not about content
 		m.Action, m.Why = Keep, "its data dir is not among the sources: not judged"
 	default:
-		m.Action, m.Why = Replace, "its data dir is not among the sources: it could not be judged, so it is reseeded too"
+		m.Action, m.Why = Replace, "its data dir is not among the sources: it could not be judged, so it is reseeded "+
+			"too"
 	}
 }
 

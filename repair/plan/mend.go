@@ -134,7 +134,8 @@ func (pr *procedures) rowsMended() bool {
 	return true
 }
 
-// mendWay is the procedure without a loss, as far as the sources show: each member that can be mended keeps its ID, its votes and its data.
+// mendWay is the procedure without a loss, as far as the sources show: each member that can be mended keeps its ID, its
+// votes and its data.
 func (pr *procedures) mendWay() Way {
 	members := pr.p.ToMend()
 	if len(members) == 0 {

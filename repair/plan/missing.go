@@ -11,8 +11,8 @@ import (
 )
 
 // Missing says what a plan needs before it can be applied: the data dirs of voters that are not among the sources, or
-// the word that they are lost. The plan is made as if they were lost, and can be rehearsed; a restore needs no rehearsal,
-// but gives up what they hold.
+// the word that they are lost. The plan is made as if they were lost, and can be rehearsed; a restore needs no
+// rehearsal, but gives up what they hold.
 type Missing struct {
 	// Members are the voters whose data dirs are needed.
 	Members []string `json:"members"`

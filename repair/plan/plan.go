@@ -56,8 +56,8 @@ type Plan struct {
 	// Mode is the recommended procedure, Why the reason for it.
 	Mode Mode   `json:"mode"`
 	Why  string `json:"why"`
-	// Tries is the way that a rehearsal tries where the mode is RehearseOnly. Missing is what a plan lacks to be applied,
-	// or what to look for before a restore; nil if it lacks no data dir.
+	// Tries is the way that a rehearsal tries where the mode is RehearseOnly. Missing is what a plan lacks to be
+	// applied, or what to look for before a restore; nil if it lacks no data dir.
 	Tries   Mode     `json:"tries,omitempty"`
 	Missing *Missing `json:"missing,omitempty"`
 	Best    Choice   `json:"best"`
@@ -127,7 +127,8 @@ type Lost struct {
 	CommittedEntries int                 `json:"committedEntries"`
 	Keys             int                 `json:"keys"`
 	Entries          []compare.LostEntry `json:"entries,omitempty"`
-	// AfterEnd are those of the committed entries that come after the end of the kept backup or data dir of a removed member.
+	// AfterEnd are those of the committed entries that come after the end of the kept backup or data dir of a removed
+	// member.
 	AfterEnd int `json:"afterEnd,omitempty"`
 	// Awaited are committed entries that the kept member first gets from the others while the cluster runs. A way in
 	// which it does not get them is not possible, or counts them as lost.

@@ -145,7 +145,8 @@ func Load(path string) (*Plan, error) {
 	}
 	if d != p.Digest {
 		return nil, refusal.New("make a new plan; other choices are flags of etcd-medic repair plan",
-			"%s was changed after it was made: its digest (an integrity check, not a signature) is %s, its content gives %s", path, short(p.Digest), short(d))
+			"%s was changed after it was made: its digest (an integrity check, not a signature) is %s, its content "+
+				"gives %s", path, short(p.Digest), short(d))
 	}
 	if err := p.agrees(); err != nil {
 		return nil, refusal.New("make a new plan with etcd-medic repair plan", "%s: %v", path, err)
@@ -188,7 +189,8 @@ func checkVersion(path string, b []byte) error {
 	case err != nil || head.Version == 0:
 		return refusal.New(planAnew, "%s is not a repair plan", path)
 	case head.Version < SchemaVersion:
-		return refusal.New(planAnew, "%s was written by an older etcd-medic: its plan format is %d, this program reads %d",
+		return refusal.New(planAnew, "%s was written by an older etcd-medic: its plan format is %d, this program "+
+			"reads %d",
 			path, head.Version, SchemaVersion)
 	case head.Version > SchemaVersion:
 		return refusal.New("use the etcd-medic that wrote it, or make a new plan", "%s was written by a newer "+

@@ -149,8 +149,8 @@ func (pl *planner) plan() (*Plan, error) {
 	return pl.p, pl.p.Seal()
 }
 
-// source works out the cluster and what is done to whom, or leaves the mode at Restore. A database that was made for the
-// plan is used where the best member alone would give up more.
+// source works out the cluster and what is done to whom, or leaves the mode at Restore. A database that was made for
+// the plan is used where the best member alone would give up more.
 func (pl *planner) source() error {
 	switch x := pl.o.rebuilt; {
 	case pl.p.Mode == Restore && pl.fromMended():

@@ -110,8 +110,8 @@ func (lo *losses) openEndCautions() []string {
 	return append(out, lo.bumpCaution())
 }
 
-// unsureMends are the voters whose logs are mended although their own ends are lost, if the whole logs of the others are
-// fewer than a majority. Nothing shows what they acknowledged above the end of those logs.
+// unsureMends are the voters whose logs are mended although their own ends are lost, if the whole logs of the others
+// are fewer than a majority. Nothing shows what they acknowledged above the end of those logs.
 func (ro *roster) unsureMends() []string {
 	var out []string
 	if ro.p.Lost.Open == nil {
@@ -140,9 +140,9 @@ func (lo *losses) unsureCautions() []string {
 	if len(unsure) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s may have acknowledged entries above %d, where the logs among the sources end. Only "+
-		"the logs of other voters can hold them: give their data dirs too, and plan again. If a majority runs without "+
-		"such entries, they are lost", strings.Join(unsure, ", "), lo.p.Lost.Open.LogTo)}
+	return []string{fmt.Sprintf("%s may have acknowledged entries above %d, where the logs among the sources end. "+
+		"Only the logs of other voters can hold them: give their data dirs too, and plan again. If a majority runs "+
+		"without such entries, they are lost", strings.Join(unsure, ", "), lo.p.Lost.Open.LogTo)}
 }
 
 func (lo *losses) bumpCaution() string {

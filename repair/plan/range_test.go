@@ -48,8 +48,8 @@ func TestEveryForcedStartRaisesRevisions(t *testing.T) {
 		t.Errorf("no caution says %q: %q", raise, p.Cautions)
 	}
 	steps := p.Way(plan.ForceNewCluster).Steps
-	if i := slices.IndexFunc(steps, func(s plan.Step) bool { return s.Kind == plan.StepForceNew }); !slices.ContainsFunc(
-		steps[i].ByHand, func(c plan.Command) bool { return strings.Contains(c.Run, raise) }) {
+	i := slices.IndexFunc(steps, func(s plan.Step) bool { return s.Kind == plan.StepForceNew })
+	if !slices.ContainsFunc(steps[i].ByHand, func(c plan.Command) bool { return strings.Contains(c.Run, raise) }) {
 		t.Errorf("the forced start does not say %q", raise)
 	}
 }

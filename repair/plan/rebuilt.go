@@ -16,11 +16,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// Rebuilt is a database that was made in scratch when the plan was made, from a backup or the best member's database and
-// the logs of the members. It holds everything that is proven to be committed, if no data dir that is usable does.
+// Rebuilt is a database that was made in scratch when the plan was made, from a backup or the best member's database
+// and the logs of the members. It holds everything that is proven to be committed, if no data dir that is usable does.
 type Rebuilt struct {
-	// Base is the backup or member from whose database the logs continue, "" if they reach back to the first entry. Logs
-	// are the members whose logs were used.
+	// Base is the backup or member from whose database the logs continue, "" if they reach back to the first entry.
+	// Logs are the members whose logs were used.
 	Base string `json:"base,omitempty"`
 	// Continues is true where Base is the best member, which is usable and lacks committed entries that logs hold.
 	Continues bool     `json:"continues,omitempty"`
@@ -97,8 +97,8 @@ func givesUpLogged(r *compare.Report, specs []evidence.Spec, o *Options) bool {
 	return err != nil || p.Mode == ForceNewCluster || p.Mode == Clone
 }
 
-// heldAnyway reports whether a source holds as much as a rebuilt database without any work. Continued databases must have
-// entries that the best member has neither applied nor in its log.
+// heldAnyway reports whether a source holds as much as a rebuilt database without any work. Continued databases must
+// have entries that the best member has neither applied nor in its log.
 func heldAnyway(set *evidence.Set, continued string, index uint64) bool {
 	return slices.ContainsFunc(set.Members, func(m *evidence.Member) bool {
 		if continued != "" {
@@ -110,7 +110,9 @@ func heldAnyway(set *evidence.Set, continued string, index uint64) bool {
 	})
 }
 
-func rebuildFrom(ctx context.Context, j RebuildJob, trials Trials, r *compare.Report, o *Options) (x *Rebuilt, err error) {
+func rebuildFrom(
+	ctx context.Context, j RebuildJob, trials Trials, r *compare.Report, o *Options,
+) (x *Rebuilt, err error) {
 	err = trials.Rebuild(ctx, j, func(f *RebuiltFile) (err error) {
 		x, err = Inspected(ctx, &j, f, o.Compare)
 		return err

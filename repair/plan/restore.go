@@ -115,8 +115,8 @@ func firstOf(a, b []string) []string {
 	return b
 }
 
-// restoreAbsent lists the voters whose data dirs are not among the sources. Those of which nothing was said may hold all
-// that the restore gives up, so they are asked for.
+// restoreAbsent lists the voters whose data dirs are not among the sources. Those of which nothing was said may hold
+// all that the restore gives up, so they are asked for.
 func (pl *planner) restoreAbsent(newest *evidence.Facts, from string) {
 	unclaimed := false // a data dir that does not show whose it is may be that of an absent voter
 	for i := range pl.p.Members {

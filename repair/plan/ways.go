@@ -49,7 +49,8 @@ func (pr *procedures) mode() error {
 			"while it runs"
 	case c.Startable >= c.Quorum:
 		pr.p.Mode = Live
-		pr.p.Why = fmt.Sprintf("%d of %d voters can be started, %d are needed: the cluster can be repaired while it runs", c.Startable, c.Voters, c.Quorum)
+		pr.p.Why = fmt.Sprintf("%d of %d voters can be started, %d are needed: the cluster can be repaired while it "+
+			"runs", c.Startable, c.Voters, c.Quorum)
 	case pr.cloneable() == "" && pr.allAtHand():
 		pr.p.Mode = Clone
 		pr.p.Why = fmt.Sprintf("only %d of %d voters can be started, %d are needed: the cluster has no quorum, so "+
@@ -81,8 +82,8 @@ func (pr *procedures) forced() error {
 	if l := &pr.p.Lost; l.Awaited > 0 { // no one is left to get them from
 		l.CommittedEntries, l.AfterEnd, l.Awaited = l.CommittedEntries+l.Awaited, l.AfterEnd+l.Awaited, 0
 		pr.p.Cautions = append(pr.p.Cautions, fmt.Sprintf("the logs of other members hold the last %s, which %s lacks "+
-			"and a forced start gives up: first make a database of both (etcd-medic rebuild --base, with the database of "+
-			"%s, and --log for each log), and restore from it if that is more",
+			"and a forced start gives up: first make a database of both (etcd-medic rebuild --base, with the "+
+			"database of %s, and --log for each log), and restore from it if that is more",
 			plural.Of(l.AfterEnd, "committed entry", "committed entries"), pr.p.Best.Name, pr.p.Best.Name))
 	}
 	for i := range pr.p.Members {
@@ -129,7 +130,8 @@ func (pr *procedures) rebuildMode() {
 		pr.p.Why = fmt.Sprintf("no data dir can be started that holds all that is proven committed; %s give it, up to "+
 			"entry %d", x.from(), x.Index)
 	case x.Continues:
-		pr.p.Why = fmt.Sprintf("%s give more than any data dir that can be started: everything up to entry %d", x.from(),
+		pr.p.Why = fmt.Sprintf("%s give more than any data dir that can be started: everything up to entry %d",
+			x.from(),
 			x.Index)
 	case x.Lost != nil:
 		pr.p.Why = fmt.Sprintf("no data dir is usable as it is, and their logs give more than a backup: everything "+
@@ -157,8 +159,8 @@ func (pr *procedures) cloneable() string {
 	return pr.unclonable()
 }
 
-// lacksLogged says why a way that keeps the best member's own database loses committed entries that the rebuilt database
-// holds, "" if it does not. What the plan gives up is computed for the rebuilt database.
+// lacksLogged says why a way that keeps the best member's own database loses committed entries that the rebuilt
+// database holds, "" if it does not. What the plan gives up is computed for the rebuilt database.
 func (pr *procedures) lacksLogged(what string) string {
 	if x := pr.p.Rebuilt; x != nil && x.Continues {
 		return what + " " + x.Base + " would lack the committed entries that only logs hold"

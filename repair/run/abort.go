@@ -192,7 +192,8 @@ func (b *back) memberBack(m *plan.Member) MemberBack {
 			b.p.Best.Name, m.For)
 		mb.Back = undoAdd
 	case b.has(plan.StepPromote, m.Name):
-		mb.State, mb.Final = fmt.Sprintf("a voter under its new ID %s, with the content of %s: nothing is left to do for it", newID, b.p.Best.Name), true
+		mb.State, mb.Final = fmt.Sprintf("a voter under its new ID %s, with the content of %s: nothing is left to do "+
+			"for it", newID, b.p.Best.Name), true
 	case b.has(plan.StepAdd, m.Name):
 		mb.State = "added under the ID " + newID + ", not a voter yet"
 		mb.Back = undoAdd

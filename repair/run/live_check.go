@@ -163,7 +163,8 @@ func (f *field) comesBack(id uint64) error {
 	}
 	return refusal.New("copy the data dirs again and plan again; etcd-medic repair apply PLAN --mode clone on new "+
 		"copies removes it, and so does etcd-medic repair meta DATA_DIR --members-from-raft, one stopped member "+
-		"after the other", "the servers run etcd %s, which lists %s since bucket members does; no start of theirs drops it",
+		"after the other", "the servers run etcd %s, which lists %s since bucket members does; no start of theirs "+
+		"drops it",
 		f.server, m.ID)
 }
 

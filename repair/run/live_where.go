@@ -121,8 +121,8 @@ func (f *field) locate(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("%s: %w", e, access.Because([]string{e}, err)))
 		} else if name := f.whose(e, id, byID); name != "" {
 			if other := f.endpoints[name]; other != "" && other != e && f.given[e] == "" && f.sharedID(id) {
-				return refusal.New("say which is whose: --endpoints NAME="+e, "%s and %s both answer as member %s, and "+
-					"several data dirs of the plan are of that member", other, e, dumplog.ID(id))
+				return refusal.New("say which is whose: --endpoints NAME="+e, "%s and %s both answer as member %s, "+
+					"and several data dirs of the plan are of that member", other, e, dumplog.ID(id))
 			}
 			f.endpoints[name] = e
 			found++

@@ -385,7 +385,8 @@ func (o *oldDir) save(e *evidence.Member, keys []string) (path string, err error
 	for _, l := range leases {
 		ttls[int64(l.ID)] = l.TTL
 	}
-	what := fmt.Sprintf("What only %s held when it was stopped. Look at each line: %s may hold a newer state of the key.", o.m.Name, o.best().Name)
+	what := fmt.Sprintf("What only %s held when it was stopped. Look at each line: %s may hold a newer state of the "+
+		"key.", o.m.Name, o.best().Name)
 	s, err := extract.NewChangeScript(f, o.m.Name, what, e.CurrentRevision(), ttls)
 	if err != nil {
 		return "", err

@@ -96,7 +96,8 @@ func TestRebuildIsNoMoreThanABackup(t *testing.T) {
 	wantRefusal(t, err)
 }
 
-// TestRestoreFromRebuilt: where members cannot all get the rebuilt database, it is restored from, and the plan says why.
+// TestRestoreFromRebuilt: where members cannot all get the rebuilt database, it is restored from, and the plan says
+// why.
 func TestRestoreFromRebuilt(t *testing.T) {
 	dir := evidencetest.Copy(t, evidencetest.Incident(t, "m-healthy-3.5-removed-member"))
 	var specs []evidence.Spec
