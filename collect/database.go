@@ -46,7 +46,7 @@ func dial(ctx context.Context, o *Options) (*server, error) {
 	if connect == nil {
 		access := o.Access
 		access.Window = streamWindow
-		connect = func() (*clientv3.Client, error) { return access.Dial([]string{o.Endpoint}) }
+		connect = func() (*clientv3.Client, error) { return access.Dial(ctx, []string{o.Endpoint}) }
 	}
 	cli, err := connect()
 	if err != nil {
@@ -55,7 +55,7 @@ func dial(ctx context.Context, o *Options) (*server, error) {
 	s := &server{cli: cli, endpoint: cmp.Or(o.Endpoint, cli.Endpoints()[0])}
 	if err := s.ask(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key, --user, or "+
-			"--no-client): %w", s.endpoint, o.Access.Because([]string{s.endpoint}, err)), cli.Close())
+			"--no-client): %w", s.endpoint, o.Access.Because(ctx, []string{s.endpoint}, err)), cli.Close())
 	}
 	return s, nil
 }

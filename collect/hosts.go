@@ -24,7 +24,7 @@ type Host struct {
 // Hosts asks the cluster for its members and makes the command for each that was started, with further flags of
 // collect.
 func Hosts(ctx context.Context, endpoints []string, access evidence.Access, flags ...string) ([]Host, error) {
-	cli, err := access.Dial(endpoints)
+	cli, err := access.Dial(ctx, endpoints)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func Hosts(ctx context.Context, endpoints []string, access evidence.Access, flag
 	defer cancel()
 	list, err := cli.MemberList(ctx)
 	if err != nil {
-		return nil, access.Because(endpoints, err)
+		return nil, access.Because(ctx, endpoints, err)
 	}
 	var out []Host
 	for _, m := range list.Members {

@@ -23,16 +23,16 @@ type client struct {
 	endpoint string
 	// page requests a page from the endpoint over HTTP; nil if it has no address.
 	page    func(ctx context.Context, path string) ([]byte, error)
-	dial    func() (*clientv3.Client, error)
-	because func(error) error // finds out why the endpoint does not answer
+	dial    func(ctx context.Context) (*clientv3.Client, error)
+	because func(context.Context, error) error // finds out why the endpoint does not answer
 	cli     *clientv3.Client
 	turn    chan struct{}
 }
 
 // Join returns a member that uses dial to connect. name replaces the endpoint.
-func Join(name string, dial func() (*clientv3.Client, error)) Member {
+func Join(name string, dial func(context.Context) (*clientv3.Client, error)) Member {
 	return &client{endpoint: name, dial: dial, turn: make(chan struct{}, 1),
-		because: func(err error) error { return err }}
+		because: func(_ context.Context, err error) error { return err }}
 }
 
 // Connect returns members for endpoints. It does not connect yet: every round tries again if a member is down.
@@ -44,8 +44,8 @@ func Connect(endpoints []string, access evidence.Access) []Member {
 				error) {
 				return access.Get(ctx, e, path, maxMetrics)
 			},
-			dial:    func() (*clientv3.Client, error) { return access.Dial([]string{e}) },
-			because: func(err error) error { return access.Because([]string{e}, err) }})
+			dial:    func(ctx context.Context) (*clientv3.Client, error) { return access.Dial(ctx, []string{e}) },
+			because: func(ctx context.Context, err error) error { return access.Because(ctx, []string{e}, err) }})
 	}
 	return out
 }
@@ -62,7 +62,7 @@ func (c *client) get(ctx context.Context) (*clientv3.Client, error) {
 	}
 	defer func() { <-c.turn }()
 	if c.cli == nil {
-		cli, err := c.dial()
+		cli, err := c.dial(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (c *client) Status(ctx context.Context) (Status, error) {
 	}
 	r, err := cli.Status(ctx, cli.Endpoints()[0])
 	if err != nil {
-		return Status{}, c.because(c.failed(err))
+		return Status{}, c.because(ctx, c.failed(err))
 	}
 	return Status{ID: r.Header.GetMemberId(), Cluster: r.Header.GetClusterId(), Version: r.Version,
 		Revision: r.Header.GetRevision(), Applied: r.RaftAppliedIndex, Term: r.RaftTerm,

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -65,7 +66,7 @@ func (a *Access) Members(ctx context.Context, endpoints []string) ([]ListedMembe
 }
 
 func (a *Access) membersFrom(ctx context.Context, endpoint string) ([]ListedMember, error) {
-	cli, err := a.Dial([]string{endpoint})
+	cli, err := a.Dial(ctx, []string{endpoint})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (a *Access) membersFrom(ctx context.Context, endpoint string) ([]ListedMemb
 	if err != nil {
 		return nil, fmt.Errorf("%s does not list its members (running? see --cacert, --cert, --key, --user): %w",
 			endpoint,
-			a.Because([]string{endpoint}, err))
+			a.Because(ctx, []string{endpoint}, err))
 	}
 	var out []ListedMember
 	for _, m := range r.Members[:min(len(r.Members), maxListed)] {
@@ -98,8 +99,9 @@ const (
 	maxListed   = 100
 )
 
-// Dial returns a client for the cluster at the endpoints, http(s)://HOST:PORT each. The caller closes it.
-func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
+// Dial returns a client for the cluster at the endpoints, http(s)://HOST:PORT each. The caller closes it. ctx bounds
+// the login only.
+func (a *Access) Dial(ctx context.Context, endpoints []string) (*clientv3.Client, error) {
 	var all []string
 	var cfg clientv3.Config
 	for _, e := range endpoints {
@@ -114,9 +116,8 @@ func (a *Access) Dial(endpoints []string) (*clientv3.Client, error) {
 		all = append(all, cfg.Endpoints...)
 	}
 	cfg.Endpoints = all
-	c, err := clientv3.New(cfg)
+	c, err := connect(ctx, &cfg)
 	if err != nil {
-		err = because(&cfg, err)
 		err = fmt.Errorf("%s: no login (running? see --cacert, --cert, --key, --user): %w",
 			strings.Join(endpoints, ","), err)
 	}
@@ -154,10 +155,24 @@ func (a *Access) Get(ctx context.Context, endpoint, path string, limit int64) (_
 // streamBuffer is the size of a connection's own buffers with a Window.
 const streamBuffer = 16 << 10
 
+// connect makes a client and logs in.
+func connect(ctx context.Context, cfg *clientv3.Config) (*clientv3.Client, error) {
+	var known atomic.Bool
+	c, err := login(ctx, *cfg, func(ctx context.Context) error {
+		why := handshake(ctx, cfg)
+		known.Store(why != nil)
+		return why
+	})
+	if vague(err) && !known.Load() {
+		err = because(ctx, cfg, err)
+	}
+	return c, err
+}
+
 // because adds the reason to an error that only says that the time is over, such as a certificate that does not match,
 // or no server.
-func because(cfg *clientv3.Config, err error) error {
-	if why := handshake(cfg); why != nil {
+func because(ctx context.Context, cfg *clientv3.Config, err error) error {
+	if why := handshake(ctx, cfg); why != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w (%w)", why, err)
 	}
 	return err
@@ -165,7 +180,7 @@ func because(cfg *clientv3.Config, err error) error {
 
 // Because adds the reason why the endpoints do not accept a connection to a client's error that only says that the time
 // is over. It returns other errors unchanged.
-func (a *Access) Because(endpoints []string, err error) error {
+func (a *Access) Because(ctx context.Context, endpoints []string, err error) error {
 	if !vague(err) {
 		return err
 	}
@@ -179,7 +194,7 @@ func (a *Access) Because(endpoints []string, err error) error {
 			return broken
 		}
 		cfg.DialTimeout = min(cfg.DialTimeout, 2*time.Second)
-		if why := handshake(&cfg); why != nil {
+		if why := handshake(ctx, &cfg); why != nil && ctx.Err() == nil {
 			return fmt.Errorf("%w (%w)", why, err)
 		}
 	}
@@ -193,8 +208,8 @@ func vague(err error) bool {
 }
 
 // handshake finds out why no endpoint accepts a connection, which a client does not report; nil if one does.
-func handshake(cfg *clientv3.Config) error {
-	ctx, cancel := context.WithTimeout(context.Background(), cfg.DialTimeout)
+func handshake(ctx context.Context, cfg *clientv3.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
 	var first error
 	for _, e := range cfg.Endpoints {
@@ -206,12 +221,12 @@ func handshake(cfg *clientv3.Config) error {
 		if cfg.TLS != nil && u.Scheme == "https" {
 			d := tls.Dialer{Config: cfg.TLS}
 			if c, err = d.DialContext(ctx, "tcp", u.Host); err == nil {
-				err = refusal(c)
+				err = refusal(ctx, c)
 			}
 		} else {
 			var d net.Dialer
 			if c, err = d.DialContext(ctx, "tcp", u.Host); err == nil {
-				err = wantsTLS(c, u.Host)
+				err = wantsTLS(ctx, c, u.Host)
 			}
 		}
 		if c != nil {
@@ -229,7 +244,8 @@ func handshake(cfg *clientv3.Config) error {
 
 // refusal returns the TLS alert of a server that rejects the client's certificate; nil if the server waits for the
 // client. With TLS 1.3 the alert follows the handshake, so that connecting seems to succeed.
-func refusal(c net.Conn) error {
+func refusal(ctx context.Context, c net.Conn) error {
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	if err := c.SetReadDeadline(time.Now().Add(refusalTime)); err != nil {
 		return nil
 	}
@@ -242,7 +258,8 @@ func refusal(c net.Conn) error {
 }
 
 // wantsTLS returns an error if a server closes a plain-text connection or answers with a TLS alert; otherwise nil.
-func wantsTLS(c net.Conn, host string) error {
+func wantsTLS(ctx context.Context, c net.Conn, host string) error {
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	if _, err := c.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")); err != nil {
 		return nil
 	}

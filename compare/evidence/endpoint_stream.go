@@ -93,15 +93,15 @@ func (m *stream) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.cli, err = clientv3.New(cfg); err != nil {
-		return unreachable(m.endpoint, because(&cfg, err))
+	if m.cli, err = connect(ctx, &cfg); err != nil {
+		return unreachable(m.endpoint, err)
 	}
 	// The client keeps its token. With a password it would log in again for the stream, and a login is itself an entry.
 	m.cli.Username, m.cli.Password = "", ""
 	ask, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
 	if m.status, err = m.cli.Status(ask, cfg.Endpoints[0]); err != nil {
-		return unreachable(m.endpoint, because(&cfg, err))
+		return unreachable(m.endpoint, because(ctx, &cfg, err))
 	}
 	return nil
 }

@@ -102,6 +102,8 @@ type field struct {
 	r    *runner
 	tls  *tls.Config
 	plan string
+	// runCtx ends with the run: it bounds logins, of which clients are kept from step to step.
+	runCtx context.Context
 
 	mu      sync.Mutex
 	clients map[string]*loggedIn
@@ -129,7 +131,7 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	}
 	o.Live.fill(s.file)
 	o.Live.Endpoints = slices.Clone(o.Live.Endpoints) // removes names
-	f := &field{o: &o.Live, plan: s.file, endpoints: map[string]string{}, listed: map[string]string{},
+	f := &field{o: &o.Live, plan: s.file, runCtx: ctx, endpoints: map[string]string{}, listed: map[string]string{},
 		given: map[string]string{}, clients: map[string]*loggedIn{}}
 	defer f.close()
 	r := newRunner(s.state(), f, s.o.limits)

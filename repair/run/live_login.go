@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	grpccredentials "google.golang.org/grpc/credentials"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
@@ -22,13 +23,8 @@ type loggedIn struct {
 	until time.Time // zero: without end
 }
 
-// connectTimeout is how long a connection to a member that may be down may take. loginTimeout is for connection and
-// login: a member computes the hash of the password, and all agree on the token. With a high --bcrypt-cost or a busy
-// processor that takes seconds.
-const (
-	connectTimeout = 5 * time.Second
-	loginTimeout   = 20 * time.Second
-)
+// connectTimeout is how long a connection to a member that may be down may take.
+const connectTimeout = 5 * time.Second
 
 // borrowed is how long a borrowed token is used. Servers drop a token that was not used for five minutes.
 const borrowed = time.Minute
@@ -71,9 +67,10 @@ func (f *field) login(endpoint string) (*loggedIn, error) {
 	return &loggedIn{c: c}, nil
 }
 
-// connect makes a client of one endpoint; user "" makes one that does not log in.
+// connect makes a client of one endpoint; user "" makes one that does not log in. The end of the run ends a login, and
+// the deadline of a single request does not.
 func (f *field) connect(endpoint, user string, creds grpccredentials.PerRPCCredentials) (*clientv3.Client, error) {
-	cfg := clientv3.Config{Endpoints: []string{endpoint}, TLS: f.tls, DialTimeout: loginTimeout, Logger: zap.NewNop(),
+	cfg := clientv3.Config{Endpoints: []string{endpoint}, TLS: f.tls, Logger: zap.NewNop(),
 		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
 		DialOptions: []grpc.DialOption{grpc.WithNoProxy(), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.DefaultConfig, MinConnectTimeout: connectTimeout})}}
@@ -83,13 +80,13 @@ func (f *field) connect(endpoint, user string, creds grpccredentials.PerRPCCrede
 	if creds != nil {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithPerRPCCredentials(creds))
 	}
-	return clientv3.New(cfg)
+	return evidence.Login(f.runCtx, cfg)
 }
 
 // borrow makes a client of a learner, which refuses logins but requires a token. Tokens are granted through raft, so a
 // learner knows a token of the best member once it has applied that entry.
 func (f *field) borrow(endpoint string) (*loggedIn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), loginTimeout)
+	ctx, cancel := context.WithTimeout(f.runCtx, evidence.LoginTimeout)
 	defer cancel()
 	best, _, err := f.client(f.r.best())
 	if err != nil {

@@ -118,7 +118,7 @@ func (f *field) locate(ctx context.Context) error {
 		id, err := f.who(ctx, e)
 		if err != nil {
 			access := evidence.Access{CACert: f.o.CACert, Cert: f.o.Cert, Key: f.o.Key}
-			errs = append(errs, fmt.Errorf("%s: %w", e, access.Because([]string{e}, err)))
+			errs = append(errs, fmt.Errorf("%s: %w", e, access.Because(ctx, []string{e}, err)))
 		} else if name := f.whose(e, id, byID); name != "" {
 			if other := f.endpoints[name]; other != "" && other != e && f.given[e] == "" && f.sharedID(id) {
 				return refusal.New("say which is whose: --endpoints NAME="+e, "%s and %s both answer as member %s, "+

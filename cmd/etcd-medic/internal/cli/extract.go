@@ -254,11 +254,11 @@ func (o *extractOptions) extract(ctx context.Context, db string) (*extract.Resul
 	if len(o.endpoints) == 0 {
 		return extract.Run(ctx, db, o.Options)
 	}
-	cli, err := o.access.Dial(o.endpoints)
+	cli, err := o.access.Dial(ctx, o.endpoints)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = cli.Close() }()
 	r, err := extract.ToCluster(ctx, db, o.Options, extract.Target{Client: cli, Write: o.write})
-	return r, o.access.Because(o.endpoints, err)
+	return r, o.access.Because(ctx, o.endpoints, err)
 }

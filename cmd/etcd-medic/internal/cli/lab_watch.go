@@ -38,7 +38,7 @@ func (s *labStory) watching(ctx context.Context) error {
 	var members []watch.Member
 	for i := range s.c.DataDirs() {
 		members = append(members, watch.Join(fmt.Sprintf("node%d", i+1),
-			func() (*clientv3.Client, error) { return s.c.Client(i) }))
+			func(context.Context) (*clientv3.Client, error) { return s.c.Client(i) }))
 	}
 	w := watch.New(watch.Options{Members: members, Interval: labRound, Timeout: labRaised, BucketInterval: labRound,
 		Log: slog.New(slog.DiscardHandler)})
