@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -26,7 +25,7 @@ const hookGrace = 5 * time.Second
 
 // runHook runs a shell command and waits for it, no longer than HookTimeout.
 func (f *field) runHook(ctx context.Context, m *plan.Member, what, hook, initial string) (err error) {
-	if name := m.ServerName(); strings.HasPrefix(name, "-") || strings.ContainsFunc(name, unicode.IsControl) {
+	if name := m.ServerName(); strings.HasPrefix(name, "-") || shell.OneLine(name) != name {
 		return fmt.Errorf("hook %s is not run for member %s: a program takes its name %q for a flag, or shows it as "+
 			"another; do this step by hand", what, m.ID, name)
 	}
@@ -35,7 +34,7 @@ func (f *field) runHook(ctx context.Context, m *plan.Member, what, hook, initial
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	if _, err := fmt.Fprintf(log, "--- %s hook %s of %s\n", time.Now().UTC().Format(time.RFC3339), what,
+	if _, err := fmt.Fprintf(log, "# --- %s hook %s of %s\n", time.Now().UTC().Format(time.RFC3339), what,
 		shell.Comment(m.Name)); err != nil {
 		return err
 	}

@@ -2,9 +2,13 @@ package run
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -117,6 +121,54 @@ func TestPastedHints(t *testing.T) {
 	for _, sh := range shelltest.Shells(t) {
 		for _, line := range commands {
 			w.Run(sh, line)
+		}
+	}
+}
+
+// TestHooksRunNothingElse: a hook that quotes its variables runs what it names, with the bytes of the cluster, and no
+// hook runs for a member whose name a program takes for a flag or a terminal obeys. Pasting the log of all hooks runs
+// nothing at all.
+func TestHooksRunNothingElse(t *testing.T) {
+	c := hostileFake(t)
+	w := shelltest.New(t)
+	for _, sh := range shelltest.Shells(t) {
+		if err := os.Symlink(sh, filepath.Join(w.Bin, filepath.Base(sh))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(w.Work)
+	t.Setenv("PATH", w.Bin)
+	t.Setenv("RECORD", filepath.Join(w.Bin, "record"))
+	f := &field{o: &LiveOptions{DataDirs: map[string]string{"": "/var/lib/$(: >RAN) 'etcd"}, HookTimeout: time.Minute,
+		Output: io.Discard}, r: c.r, plan: filepath.Join(t.TempDir(), "plan $(: >RAN).yaml")}
+	const initial = "n`: >RAN`=http://127.0.0.1:2380,$(: >RAN)=http://127.0.0.1:2382"
+	ran := 0
+	for i := range c.r.plan.Members {
+		m := &c.r.plan.Members[i]
+		err := f.runHook(t.Context(), m, "start", `ssh -- "$ETCD_MEDIC_MEMBER_NAME" "$ETCD_MEDIC_DATA_DIR" `+
+			`"$ETCD_MEDIC_PEER_URLS" "$ETCD_MEDIC_CLIENT_URLS" "$ETCD_MEDIC_INITIAL_CLUSTER" "$ETCD_MEDIC_SET_ASIDE"`,
+			initial)
+		calls := w.Calls()
+		if m.Name != hostileNames[1] { // a flag, and a terminal's title with a line feed
+			if err == nil || len(calls) > 0 || !strings.Contains(err.Error(), "by hand") {
+				t.Errorf("member %q: %v, ran %q", m.Name, err, calls)
+			}
+			continue
+		}
+		want := []string{"ssh", "--", m.Name, f.dataDir(m), m.PeerURLs[0], m.ClientURLs[0], initial,
+			AsidePath(f.plan, m)}
+		if err != nil || len(calls) != 1 || !slices.Equal(calls[0], want) {
+			t.Errorf("member %q: %v, ran %q, want %q", m.Name, err, calls, want)
+		}
+		ran++
+	}
+	log, err := os.ReadFile(HooksLogPath(f.plan))
+	if err != nil || ran != 1 || !shell.IsSafe(log) || strings.Count(string(log), "\n") != 1 {
+		t.Fatalf("%d hooks ran, the log is %q, %v", ran, log, err)
+	}
+	for _, sh := range shelltest.Shells(t) {
+		if calls := w.Run(sh, string(log)+"etcd-medic"); len(calls) != 1 || len(calls[0]) != 1 {
+			t.Errorf("%s ran %q of the log", sh, calls)
 		}
 	}
 }

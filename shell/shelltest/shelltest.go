@@ -20,8 +20,11 @@ var (
 
 // World is the programs and an empty working folder.
 type World struct {
-	t         testing.TB
-	bin, work string
+	t testing.TB
+	// Bin is the folder of the programs, which write their arguments to its file "record"; Work is where lines run.
+	Bin, Work string
+	// Env are further variables of the shell, as NAME=VALUE.
+	Env []string
 	// Redirected are the files to which printed commands redirect. Any other new file fails the test.
 	Redirected []string
 }
@@ -29,12 +32,12 @@ type World struct {
 // New makes a world.
 func New(t testing.TB) *World {
 	t.Helper()
-	w := &World{t: t, bin: t.TempDir(), work: t.TempDir()}
+	w := &World{t: t, Bin: t.TempDir(), Work: t.TempDir()}
 	for _, name := range programs {
 		// one write for each call: the programs of a pipe run at the same time
 		script := "#!/bin/sh\nprintf '%s\\000' " + name + " \"$@\" \"$(printf '\\001')\" >>\"$RECORD\"\n" +
 			outputs[name] + "\n"
-		if err := os.WriteFile(filepath.Join(w.bin, name), []byte(script), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(w.Bin, name), []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,27 +60,38 @@ func Shells(t testing.TB) (paths []string) {
 // Run pastes a line and returns the argument lists of the programs that ran.
 func (w *World) Run(sh, line string) [][]string {
 	w.t.Helper()
-	record := filepath.Join(w.bin, "record")
-	_ = os.Remove(record) // the first line has none
+	record := filepath.Join(w.Bin, "record")
 	cmd := exec.Command(sh, "-c", line)
-	cmd.Dir, cmd.Env = w.work, []string{"PATH=" + w.bin, "RECORD=" + record, "LC_ALL=C.UTF-8"}
+	cmd.Dir = w.Work
+	cmd.Env = append([]string{"PATH=" + w.Bin, "RECORD=" + record, "LC_ALL=C.UTF-8"}, w.Env...)
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		w.t.Errorf("%s: %s\n%v %s", sh, line, err, out)
 	}
-	made, err := os.ReadDir(w.work)
+	calls := w.Calls()
+	if len(calls) == 0 {
+		w.t.Errorf("%s: %s\nnothing ran", sh, line)
+	}
+	return calls
+}
+
+// Calls returns the argument lists of the programs that ran since it was called last. A file in the working folder that
+// is not one of Redirected fails the test.
+func (w *World) Calls() (calls [][]string) {
+	w.t.Helper()
+	made, err := os.ReadDir(w.Work)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	record := filepath.Join(w.Bin, "record")
+	b, err := os.ReadFile(record)
 	for _, m := range made {
 		if !slices.Contains(w.Redirected, m.Name()) {
-			w.t.Fatalf("%s: %s\nmade %q: data was executed", sh, line, m.Name())
+			w.t.Fatalf("%q was made: data was executed\n%q", m.Name(), b)
 		}
 	}
-	b, err := os.ReadFile(record)
-	if err != nil {
-		w.t.Errorf("%s: %s\nnothing ran: %v", sh, line, err)
+	if err != nil || os.Remove(record) != nil { // nothing ran
+		return nil
 	}
-	var calls [][]string
 	for _, c := range strings.Split(strings.TrimSuffix(string(b), "\x01\x00"), "\x01\x00") {
 		calls = append(calls, strings.Split(strings.TrimSuffix(c, "\x00"), "\x00"))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/run"
 	"github.com/etcd-medic/etcd-medic/shell"
+	"github.com/etcd-medic/etcd-medic/shell/shelltest"
 )
 
 // hostilePlan plans the repair of the hostile cluster and returns the plan's path, the plan, and what it prints.
@@ -138,6 +140,58 @@ func TestPastedCommandsOfOutcomes(t *testing.T) {
 	}
 	p.file("result.txt", kept)
 	p.paste(25, 20)
+}
+
+// hookInHelp is a hook that a text for people shows: what stands between quotes after its flag.
+var hookInHelp = regexp.MustCompile(`--hook-[a-z]+ '([^']+)'`)
+
+// TestDocumentedHooks: the hooks that help and documents show run the program that they name, with the bytes that they
+// get, and every variable of hooks in a text stands between double quotes.
+func TestDocumentedHooks(t *testing.T) {
+	var out bytes.Buffer
+	if code := Main(t.Context(), []string{"repair", "apply", "--help"}, &Streams{Out: &out, Err: &out,
+		Getenv: func(string) string { return "" }}); code != ExitDone {
+		t.Fatalf("exit code %d", code)
+	}
+	texts := map[string]string{"help": out.String()}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/cli/*.md", "deploy/*", "deploy/*/*"} {
+		files, err := filepath.Glob(filepath.Join("../../../..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if b, err := os.ReadFile(file); err == nil { // a folder is none
+				texts[file] = string(b)
+			}
+		}
+	}
+	variable := regexp.MustCompile(`.?\$\{?ETCD_MEDIC_\w+\}?.?`)
+	hooks, variables := map[string]bool{}, 0
+	for name, text := range texts {
+		for _, use := range variable.FindAllString(text, -1) {
+			if variables++; !strings.HasPrefix(use, `"`) || !strings.HasSuffix(use, `"`) {
+				t.Errorf("%s: %s stands without quotes", name, use)
+			}
+		}
+		for _, m := range hookInHelp.FindAllStringSubmatch(text, -1) {
+			hooks[m[1]] = true
+		}
+	}
+	if len(hooks) == 0 || variables < 4 {
+		t.Fatalf("%d hooks and %d variables were seen", len(hooks), variables)
+	}
+	into := newPasted(t)
+	for _, name := range append(slices.Clone(hostileNames), hostileKeys...) {
+		into.Env = []string{"ETCD_MEDIC_MEMBER_NAME=" + name, "ETCD_MEDIC_DATA_DIR=" + name}
+		for hook := range hooks {
+			for _, sh := range shelltest.Shells(t) {
+				calls := into.Run(sh, hook)
+				if len(calls) != 1 || !slices.Contains(calls[0], name) || slices.Index(calls[0], "--") != 1 {
+					t.Errorf("%s with %q ran %q", hook, name, calls)
+				}
+			}
+		}
+	}
 }
 
 // TestPromptsStayLines: a name with a line feed in it does not become a line among the commands that a person is asked
