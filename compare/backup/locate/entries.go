@@ -279,8 +279,14 @@ func writeFile(ctx context.Context, path string, r io.Reader) error {
 	return errors.Join(err, f.Truncate(size), f.Close())
 }
 
+// budget replaces scratch.Budget in tests.
+var budget = scratch.Budget
+
 func copySparse(ctx context.Context, f *os.File, r io.Reader) (size int64, err error) {
 	buf := make([]byte, copyBuffer)
+	dir := filepath.Dir(f.Name())
+	allowed := budget(dir)
+	left := allowed
 	for {
 		if err := ctx.Err(); err != nil {
 			return size, err
@@ -290,6 +296,9 @@ func copySparse(ctx context.Context, f *os.File, r io.Reader) (size int64, err e
 			return size, &packingError{"size", fmt.Errorf("it unpacks to more than %d bytes", int64(maxUnpacked))}
 		}
 		if !zeros(buf[:n]) {
+			if left -= int64(n); left < 0 {
+				return size, &scratch.RoomError{Dir: dir, Allowed: allowed}
+			}
 			if _, werr := f.WriteAt(buf[:n], size); werr != nil {
 				return size, werr
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 func TestMain(m *testing.M) { evidencetest.Main(m) }
@@ -33,7 +34,7 @@ func good(t *testing.T) []byte {
 	return b
 }
 
-func ok(t *testing.T, err error) {
+func ok(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ var packers = map[string]opener{
 	"xz":  func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
 }
 
-func packed(t *testing.T, how string, b []byte) []byte {
+func packed(t testing.TB, how string, b []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := packers[how](&out)
@@ -69,7 +70,7 @@ type entry struct {
 	b    []byte
 }
 
-func zipped(t *testing.T, entries ...entry) []byte {
+func zipped(t testing.TB, entries ...entry) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
@@ -83,7 +84,7 @@ func zipped(t *testing.T, entries ...entry) []byte {
 	return out.Bytes()
 }
 
-func tarred(t *testing.T, entries ...entry) []byte {
+func tarred(t testing.TB, entries ...entry) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -358,6 +359,42 @@ func TestBombs(t *testing.T) {
 	f := find(t, locate.Options{}, dir)
 	if _, packing := content(t, f.Items[0]); packing == nil || !strings.Contains(packing.Error(), "dictionary") {
 		t.Errorf("%v", packing)
+	}
+}
+
+// TestNoRoom: a backup that unpacks to more than the disk has room for is refused, says what to do, and leaves nothing
+// in scratch; zeros take no room.
+func TestNoRoom(t *testing.T) {
+	const allowed = 300 << 10
+	noise := make([]byte, allowed+1)
+	for i := range noise {
+		noise[i] = byte(i%251) | 1
+	}
+	locate.WithBudget(t, allowed)
+	for name, b := range map[string][]byte{"x.db.zst": packed(t, "zst", noise), "x.db.xz": packed(t, "xz", noise),
+		"x.zip": zipped(t, entry{"x.db", noise}), "x.tar.gz": packed(t, "gz", tarred(t, entry{"x.db", noise}))} {
+		dir, to := t.TempDir(), t.TempDir()
+		write(t, filepath.Join(dir, name), b)
+		var room *scratch.RoomError
+		for _, it := range find(t, locate.Options{}, filepath.Join(dir, name)).Items {
+			if _, err := it.Open(t.Context(), to); !errors.As(err, &room) || room.Allowed != allowed ||
+				!strings.Contains(err.Error(), "free some space") {
+				t.Errorf("%s: %v, want a RoomError", name, err)
+			}
+		}
+		if left, err := os.ReadDir(to); room == nil || err != nil || len(left) > 0 {
+			t.Errorf("%s: %v is left, %v", name, left, err)
+		}
+	}
+	piped := bytes.NewReader(noise)
+	var room *scratch.RoomError
+	if f := find(t, locate.Options{Stdin: piped}, "-"); len(f.Items) != 1 || !errors.As(f.Items[0].Err, &room) {
+		t.Errorf("standard input: %+v", f.Items)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "x.db.zst"), packed(t, "zst", make([]byte, 4*allowed)))
+	if b, packing := content(t, find(t, locate.Options{}, dir).Items[0]); packing != nil || len(b) != 4*allowed {
+		t.Errorf("zeros: %d bytes, %v", len(b), packing)
 	}
 }
 

@@ -1,0 +1,10 @@
+package locate
+
+import "testing"
+
+// WithBudget lets backups take no more than this room when they are unpacked, until the test ends.
+func WithBudget(t testing.TB, allowed int64) {
+	before := budget
+	budget = func(string) int64 { return allowed }
+	t.Cleanup(func() { budget = before })
+}
