@@ -21,23 +21,25 @@ func isVersion(s string) bool { return versionForm.MatchString(s) }
 // Cluster reads bucket cluster.
 func (db *DB) Cluster() (Cluster, error) {
 	var c Cluster
-	err := db.eachRow("cluster", func(row Row) error {
-		switch string(row.Key) {
-		case "clusterVersion":
-			if !isVersion(string(row.Value)) {
-				return fmt.Errorf("%q is not a version", row.Value)
-			}
-			c.Version = string(row.Value)
-		case "downgrade":
-			var j downgradeJSON
-			if err := json.Unmarshal(row.Value, &j); err != nil {
-				return err
-			}
-			c.DowngradeTarget, c.DowngradeEnabled = j.Target, j.Enabled
-		default:
-			c.Unknown = append(c.Unknown, row.clone())
-		}
-		return nil
-	})
+	err := db.eachRow("cluster", c.set)
 	return c, err
+}
+
+func (c *Cluster) set(row Row) error {
+	switch string(row.Key) {
+	case "clusterVersion":
+		if !isVersion(string(row.Value)) {
+			return fmt.Errorf("%q is not a version", row.Value)
+		}
+		c.Version = string(row.Value)
+	case "downgrade":
+		var j downgradeJSON
+		if err := json.Unmarshal(row.Value, &j); err != nil {
+			return err
+		}
+		c.DowngradeTarget, c.DowngradeEnabled = j.Target, j.Enabled
+	default:
+		c.Unknown = append(c.Unknown, row.clone())
+	}
+	return nil
 }

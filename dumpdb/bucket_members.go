@@ -21,23 +21,30 @@ type memberJSON struct {
 func (db *DB) Members() ([]Member, error) {
 	var out []Member
 	err := db.eachRow("members", func(row Row) error {
-		id, err := memberKey(row.Key)
-		if err != nil {
-			return err
+		m, err := decodeMember(row)
+		if err == nil {
+			out = append(out, m)
 		}
-		var j memberJSON
-		if err := json.Unmarshal(row.Value, &j); err != nil {
-			return err
-		}
-		if j.ID != uint64(id) {
-			return fmt.Errorf("the row of member %s contains member %s", id, ID(j.ID))
-		}
-		out = append(out, Member{row.Place, id, j.Name, j.PeerURLs, j.ClientURLs, j.IsLearner})
-		return nil
+		return err
 	})
 	// Keys are hex without padding, so file order is not ID order.
 	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return out, err
+}
+
+func decodeMember(row Row) (Member, error) {
+	id, err := memberKey(row.Key)
+	if err != nil {
+		return Member{}, err
+	}
+	var j memberJSON
+	if err := json.Unmarshal(row.Value, &j); err != nil {
+		return Member{}, err
+	}
+	if j.ID != uint64(id) {
+		return Member{}, fmt.Errorf("the row of member %s contains member %s", id, ID(j.ID))
+	}
+	return Member{row.Place, id, j.Name, j.PeerURLs, j.ClientURLs, j.IsLearner}, nil
 }
 
 // RemovedMembers reads bucket members_removed, in ID order.

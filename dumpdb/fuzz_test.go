@@ -4,10 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/authpb"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/lease/leasepb"
 )
 
 // FuzzFile reads any bytes as a file, in every way. Seeds are small db files with the meta page made valid again by the
@@ -83,24 +89,64 @@ func hasGroup(b []byte) bool {
 	return false
 }
 
-// FuzzSmallRows feeds any key and value to every small decoder.
+// FuzzSmallRows feeds any key and value to the decoders of all buckets but key. What they take is what etcd's own types
+// hold.
 func FuzzSmallRows(f *testing.F) {
-	f.Add([]byte("root"), []byte("\x0a\x04root\x12\x03abc\x1a\x04root\x22\x02\x08\x01"))
-	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x10"), []byte("\x08\x10\x10\x3c"))
-	f.Add([]byte("8e9e05c52164694d"), []byte(`{"id":10276657743932975437,"peerURLs":["http://a:1"]}`))
-	f.Add([]byte("k8s"), []byte("k8s\x00\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x08\x0a\x06\x0a\x01x\x1a\x01a"))
+	for _, row := range [][2]string{
+		{"root", "\x0a\x04root\x12\x03abc\x1a\x04root\x22\x02\x08\x01"},
+		{"r", "\x0a\x01r\x12\x08\x08\x02\x12\x01a\x1a\x01b"},
+		{"\x00\x00\x00\x00\x00\x00\x00\x10", "\x08\x10\x10\x3c"},
+		{"8e9e05c52164694d", `{"id":10276657743932975437,"peerURLs":["http://a:1"],"name":"a","clientURLs":["http://a:2"]}`},
+		{"8e9e05c52164694d", "removed"}, {"\x08\x10\x10\x02", ""},
+		{"clusterVersion", "3.6.0"}, {"downgrade", `{"target-version":"3.5.0","enabled":true}`},
+		{"consistent_index", "\x00\x00\x00\x00\x00\x00\x00\x10"}, {"term", "\x00\x00\x00\x00\x00\x00\x00\x02"},
+		{"confState", `{"voters":[1,2],"learners":[3],"auto_leave":false}`}, {"storageVersion", "3.6.0"},
+		{"scheduledCompactRev", "\x00\x00\x00\x00\x00\x00\x00\x05_\x00\x00\x00\x00\x00\x00\x00\x00"},
+		{"authEnabled", "\x01"}, {"authRevision", "\x00\x00\x00\x00\x00\x00\x00\x05"},
+		{"k8s", "k8s\x00\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x08\x0a\x06\x0a\x01x\x1a\x01a"},
+	} {
+		f.Add([]byte(row[0]), []byte(row[1]))
+	}
 	f.Fuzz(func(t *testing.T, k, v []byte) {
 		row := Row{Key: k, Value: v}
-		decodeUser(row)
-		decodeRole(row)
-		decodeLease(row)
-		new(MetaBucket).set(row)
-		new(Auth).set(row)
-		memberKey(k)
+		_ = new(MetaBucket).set(row)
+		_ = new(Auth).set(row)
+		_ = new(Cluster).set(row)
+		_, _ = memberKey(k)
 		ParseKube(v)
 		proveRecord(append(Rev{Main: 3}.Bytes(), v...))
 		showKey(k)
+		asEtcdReads(t, row)
 	})
+}
+
+// asEtcdReads compares the decoders of messages with the generated ones, where both take a row.
+func asEtcdReads(t *testing.T, row Row) {
+	t.Helper()
+	var user authpb.User
+	if u, err := decodeUser(row); err == nil && user.Unmarshal(row.Value) == nil && (u.Name != string(user.Name) ||
+		!slices.Equal(u.Roles, user.Roles)) {
+		t.Errorf("user %+v, etcd's types: %+v", u, &user)
+	}
+	var role authpb.Role
+	if r, err := decodeRole(row); err == nil && role.Unmarshal(row.Value) == nil &&
+		(r.Name != string(role.Name) || len(r.Perms) != len(role.KeyPermission)) {
+		t.Errorf("role %+v, etcd's types: %+v", r, &role)
+	}
+	var alarm etcdserverpb.AlarmMember
+	if a, err := decodeAlarm(row); err == nil && alarm.Unmarshal(row.Key) == nil &&
+		(uint64(a.MemberID) != alarm.MemberID || a.Type != int32(alarm.Alarm)) {
+		t.Errorf("alarm %+v, etcd's types: %+v", a, &alarm)
+	}
+	var lease leasepb.Lease
+	if l, err := decodeLease(row); err == nil && lease.Unmarshal(row.Value) == nil &&
+		(int64(l.ID) != lease.ID || l.TTL != lease.TTL) {
+		t.Errorf("lease %+v, etcd's types: %+v", l, &lease)
+	}
+	if m, err := decodeMember(row); err == nil && !strings.EqualFold(strings.TrimLeft(string(row.Key), "0"),
+		strings.TrimLeft(fmt.Sprintf("%x", uint64(m.ID)), "0")) {
+		t.Errorf("row %q is member %s", row.Key, m.ID)
+	}
 }
 
 // A context that ends stops every long reading.
