@@ -30,7 +30,7 @@ const (
 var (
 	programs = []struct{ dir, pkg, tags string }{{".", "./cmd/etcd-medic", ""}, {".", "./cmd/etcd-medic", "lines"},
 		{".", "./cmd/etcd-medic", "lite"}, {"node/line35", ".", ""}, {"node/line37", ".", ""}}
-	systems = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"}
+	systems = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"}
 )
 
 // legal are the files that say under which terms a module is passed on.

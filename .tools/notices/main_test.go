@@ -44,10 +44,29 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\ngo.etcd.io/etcd/server/v3 v3.5.", "\ngo.etcd.io/etcd/server/v3 v3.6.",
-		"\ngo.etcd.io/etcd/server/v3 v3.7.", "\nGo standard library\n", "\ngithub.com/spf13/cobra v"} {
+		"\ngo.etcd.io/etcd/server/v3 v3.7.", "\nGo standard library\n", "\ngithub.com/spf13/cobra v",
+		"\ngithub.com/prometheus/procfs v",         // linked on Linux only
+		"\ngithub.com/inconshreveable/mousetrap v", // linked on Windows only
+	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not named", want)
 		}
+	}
+}
+
+// TestSystemsOfReleases: the modules are those of every system that a release is built for.
+func TestSystemsOfReleases(t *testing.T) {
+	text, err := os.ReadFile("../dist/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var released []string
+	for _, m := range regexp.MustCompile(`\{"(\w+)", "(\w+)"\}`).FindAllStringSubmatch(string(text), -1) {
+		released = append(released, m[1]+"/"+m[2])
+	}
+	have := slices.Sorted(slices.Values(systems))
+	if slices.Sort(released); len(released) < 5 || !slices.Equal(released, have) {
+		t.Errorf("releases are built for %v, modules are looked up for %v", released, have)
 	}
 }
 
