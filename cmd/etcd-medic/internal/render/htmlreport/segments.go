@@ -32,8 +32,8 @@ func segmentsOf(m *evidence.Facts) (out []segment) {
 	}
 	last := uint64(0)
 	for i, s := range m.WAL.Segments {
-		if i > 0 && s.Seq > m.WAL.Segments[i-1].Seq+1 {
-			out = append(out, segment{First: last + 1, Last: max(s.First, 1) - 1, Lost: true})
+		if i > 0 && s.Seq > m.WAL.Segments[i-1].Seq+1 && s.First > last+1 { // else nothing is missing but a number
+			out = append(out, segment{First: last + 1, Last: s.First - 1, Lost: true})
 		}
 		out = append(out, segment{Name: s.Name, Size: s.Size, Data: s.DataEnd, First: s.FirstEntry, Last: s.LastEntry,
 			Bad: damaged[s.Name], records: s.Records, end: s.End})
