@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/boot"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -103,6 +104,13 @@ func TimelineInput(in *check.Input, r *compare.Report) timeline.Input {
 	ti := timeline.Input{Members: in.Members, Replay: in.Replay, Marks: marks}
 	if b := r.Verdict.FirstBreak; b != nil {
 		ti.Break = b.Index
+	}
+	for i := range r.Members {
+		var lost timeline.Span
+		if f := boot.Of(&r.Members[i]).Forgot; f != nil {
+			lost = timeline.Span{From: f.From, To: f.To}
+		}
+		ti.Forgot = append(ti.Forgot, lost)
 	}
 	for _, m := range in.Members {
 		if j := in.ServerLogs[m.Label()]; j != nil {

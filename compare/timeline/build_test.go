@@ -346,3 +346,30 @@ func TestNoLog(t *testing.T) {
 		}
 	}
 }
+
+// TestForgotten: what damage covers already is not listed a second time as lost.
+func TestForgotten(t *testing.T) {
+	for _, c := range []struct {
+		damaged []Span
+		lost    Span
+		want    string
+	}{
+		{nil, Span{}, ""},
+		{nil, Span{From: 8, To: 9}, "8-9"},
+		{[]Span{{From: 3, To: 4}}, Span{From: 8, To: 9}, "3-4 8-9"},
+		{[]Span{{From: 3, To: 8}}, Span{From: 8, To: 12}, "3-8 9-12"},
+		{[]Span{{From: 8, To: 12}}, Span{From: 8, To: 12}, "8-12"},
+		{[]Span{{From: 3, To: 40}}, Span{From: 8, To: 12}, "3-40"},
+		{[]Span{{From: 12, To: 12}}, Span{From: 8, To: 12}, "12-12 8-12"},
+	} {
+		l := Lane{Damaged: c.damaged}
+		l.forgot(c.lost)
+		var got []string
+		for _, s := range l.Damaged {
+			got = append(got, fmt.Sprintf("%d-%d", s.From, s.To))
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("lost %v of %v: %q, want %q", c.lost, c.damaged, s, c.want)
+		}
+	}
+}

@@ -79,6 +79,9 @@ func (b *builder) lanes() {
 		if m.HasWAL() {
 			b.logOf(&l, &m.WAL.Summary)
 		}
+		if i < len(b.in.Forgot) {
+			l.forgot(b.in.Forgot[i])
+		}
 		l.hidden(r)
 		b.livesOf(&l)
 		b.t.Lanes = append(b.t.Lanes, l)
@@ -121,6 +124,19 @@ func (b *builder) logOf(l *Lane, s *dumplog.Summary) {
 		}
 		l.Damaged = append(l.Damaged, Span{From: d.LostFrom, To: to,
 			What: Clip(fmt.Sprintf("%s in %s at offset %d", d.Kind, d.Segment, d.Offset), maxText)})
+	}
+}
+
+// forgot adds the entries that the log lost at its end, as far as no damage covers them already.
+func (l *Lane) forgot(s Span) {
+	for _, d := range l.Damaged {
+		if d.From <= s.From && s.From <= d.To {
+			s.From = d.To + 1
+		}
+	}
+	if s.From != 0 && s.From <= s.To {
+		l.Damaged = append(l.Damaged, Span{From: s.From, To: s.To,
+			What: "not in its log any more; the member had applied them or knew that they are committed"})
 	}
 }
 

@@ -82,9 +82,9 @@ type Lane struct {
 	// AuthExpected is the auth revision according to the log, nil if the log does not reach back far enough.
 	AuthExpected *uint64 `json:"authExpected,omitempty"`
 	Lives        []Life  `json:"lives"`
-	// Purged are indexes that its log once had or that a snapshot replaced, Damaged those that damage hides, Skipped
-	// those that a received snapshot covers. Hidden are entries whose effect the database does not show, because its
-	// pages cannot be read.
+	// Purged are indexes that its log once had or that a snapshot replaced, Damaged those that damage hides or that the
+	// log lost, Skipped those that a received snapshot covers. Hidden are entries whose effect the database does not
+	// show, because its pages cannot be read.
 	Purged  []Span `json:"purged"`
 	Damaged []Span `json:"damaged"`
 	Skipped []Span `json:"skipped"`
@@ -210,6 +210,9 @@ type Input struct {
 	Marks []Moment
 	// Break is the first entry at which something broke, 0 if unknown.
 	Break uint64
+	// Forgot are, by position of the member, the entries that it once had but that its log lost at the end; From is 0
+	// if there are none.
+	Forgot []Span
 	// Notes come from servers' logs.
 	Notes []Note
 }

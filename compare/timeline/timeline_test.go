@@ -136,6 +136,26 @@ func TestHiddenByDamage(t *testing.T) {
 	}
 }
 
+// TestLostAtTheEnd: entries that a member had and its log lost are on its lane, whether the log ends with damage or
+// without a trace.
+func TestLostAtTheEnd(t *testing.T) {
+	for name, want := range map[string]string{"e3-wal-missing-last-segment": "node1 324-515: not in its log any more; " +
+		"the member had applied them or knew that they are committed", "e-torn-wal-tail": "node2 142-142: torn-tail in " +
+		"0000000000000000-0000000000000000.wal at offset 42072",
+		"m-healthy-3.6": ""} {
+		tl, _ := build(t, name, timeline.Options{})
+		var got []string
+		for i := range tl.Lanes {
+			for _, s := range tl.Lanes[i].Damaged {
+				got = append(got, fmt.Sprintf("%s %d-%d: %s", tl.Lanes[i].Member, s.From, s.To, s.What))
+			}
+		}
+		if s := strings.Join(got, "; "); s != want {
+			t.Errorf("%s: %q, want %q", name, s, want)
+		}
+	}
+}
+
 // TestRefusedChange: a conf change that every server refuses is marked, one that takes effect is not.
 func TestRefusedChange(t *testing.T) {
 	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)

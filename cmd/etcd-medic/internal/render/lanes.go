@@ -35,7 +35,7 @@ var laneNames = []struct {
 }{{laneApplied, "applied"}, {laneLog, "in the log only"}, {lanePurged, "not in the log"},
 	{laneSkipped, "skipped by snapshot"}, {laneStart, "start"}, {laneSnapshot, "snapshot"},
 	{laneJump, "auth revision jumps"}, {laneFirst, "first missing effect"}, {laneLacks, "missing effects"},
-	{laneDamage, "damage"}}
+	{laneDamage, "damaged or missing"}}
 
 // Lanes draws the timeline with characters: an axis of raft indexes, terms, marks of the cluster, and a lane for each
 // member.

@@ -39,8 +39,8 @@ func TestLanes(t *testing.T) {
 		"= applied   - in the log only   / not in the log",
 		"~ skipped by snapshot   > start",
 		"^ auth revision jumps   X first missing effect",
-		"x missing effects   # damage   c conf change",
-		"r refused conf change",
+		"x missing effects   # damaged or missing",
+		"c conf change   r refused conf change",
 	}
 	got := Lanes(tl, 20, 50)
 	if diff := cmp.Diff(want, got); diff != "" {
