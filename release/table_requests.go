@@ -136,8 +136,18 @@ var AuthStatusRPC = &Rule{
 	Source: "api/etcdserverpb/rpc.proto",
 }
 
+// AlarmsInStatus are the alarms that a member knows, as texts. Without them, the request for alarms is an entry in the
+// log.
+var AlarmsInStatus = &Rule{
+	ID:     "alarms-in-status",
+	What:   "the status of a member names the alarms of all members",
+	In:     since(Release{4, 0}),
+	Source: "server/etcdserver/api/v3rpc/maintenance.go, Status",
+}
+
 var requestRules = []*Rule{
-	AuthStatusRPC, LeaseCheckSkipsRoot, NestedTxnPermission, TxnPutChecks, TxnRangesKept, AlarmKeepsChecks,
+	AlarmsInStatus, AuthStatusRPC,
+	LeaseCheckSkipsRoot, NestedTxnPermission, TxnPutChecks, TxnRangesKept, AlarmKeepsChecks,
 	NestedPutsCost, GrantNeedsPermission,
 	GrantChecksRange, RoleNeedsName, UserOptions, PasswordWithoutOptions, PasswordHashInRequest, NamesUTF8,
 	PermCacheColdStart, PermCacheFollowsSnapshot,

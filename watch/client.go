@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -27,6 +28,8 @@ type client struct {
 	because func(context.Context, error) error // finds out why the endpoint does not answer
 	cli     *clientv3.Client
 	turn    chan struct{}
+	// made counts connections.
+	made atomic.Int64
 }
 
 // Join returns a member that uses dial to connect. name replaces the endpoint.
@@ -39,19 +42,25 @@ func Join(name string, dial func(context.Context) (*clientv3.Client, error)) Mem
 func Connect(endpoints []string, access evidence.Access) []Member {
 	var out []Member
 	for _, e := range endpoints {
-		out = append(out, &client{endpoint: e, turn: make(chan struct{}, 1),
-			page: func(ctx context.Context, path string) ([]byte,
-				error) {
-				return access.Get(ctx, e, path, maxMetrics)
-			},
-			dial:    func(ctx context.Context) (*clientv3.Client, error) { return access.Dial(ctx, []string{e}) },
-			because: func(ctx context.Context, err error) error { return access.Because(ctx, []string{e}, err) }})
+		c := &client{endpoint: e, turn: make(chan struct{}, 1)}
+		own := access
+		own.Connected = func() { c.made.Add(1) }
+		c.page = func(ctx context.Context, path string) ([]byte, error) { return own.Get(ctx, e, path, maxMetrics) }
+		c.dial = func(ctx context.Context) (*clientv3.Client, error) { return own.Dial(ctx, []string{e}) }
+		c.because = func(ctx context.Context, err error) error { return own.Because(ctx, []string{e}, err) }
+		out = append(out, c)
 	}
 	return out
 }
 
 // Endpoint implements Member.
 func (c *client) Endpoint() string { return c.endpoint }
+
+// Because implements Member.
+func (c *client) Because(ctx context.Context, err error) error { return c.because(ctx, err) }
+
+// Connections implements Member.
+func (c *client) Connections() int64 { return c.made.Load() }
 
 // get returns the client and connects if necessary.
 func (c *client) get(ctx context.Context) (*clientv3.Client, error) {
@@ -107,7 +116,7 @@ func (c *client) Status(ctx context.Context) (Status, error) {
 	}
 	r, err := cli.Status(ctx, cli.Endpoints()[0])
 	if err != nil {
-		return Status{}, c.because(ctx, c.failed(err))
+		return Status{}, c.failed(err)
 	}
 	return Status{ID: r.Header.GetMemberId(), Cluster: r.Header.GetClusterId(), Version: r.Version,
 		Revision: r.Header.GetRevision(), Applied: r.RaftAppliedIndex, Term: r.RaftTerm,

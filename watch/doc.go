@@ -64,7 +64,8 @@ type Member interface {
 	// AuthStatus works since 3.5; AuthBucket reads a whole snapshot stream.
 	AuthStatus(ctx context.Context) (Auth, error)
 	AuthBucket(ctx context.Context) (Auth, error)
-	// Alarms returns the alarms of all members, by member ID.
+	// Alarms returns the alarms of all members, by member ID. The request is an entry in the log; since 3.4 the status
+	// says the same.
 	Alarms(ctx context.Context) (map[uint64][]string, error)
 	// Names returns the names of all members, by member ID.
 	Names(ctx context.Context) (map[uint64]string, error)
@@ -72,6 +73,10 @@ type Member interface {
 	Metrics(ctx context.Context) ([]byte, error)
 	// Save writes the member's snapshot to a new file.
 	Save(ctx context.Context, file string) error
+	// Because adds to an error that only says that the time is over why the endpoint does not accept a connection.
+	Because(ctx context.Context, err error) error
+	// Connections returns how often a connection was made, 0 if that is unknown. A restart of the server is one more.
+	Connections() int64
 	// Close ends the connection. The next question opens a new one.
 	Close() error
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +26,18 @@ type asker struct {
 	timeout time.Duration
 	names   map[uint64]string
 	pause   time.Duration
+	// took is how long the last round that read auth buckets took for them, connected how often each member had been
+	// connected to by then.
+	took      time.Duration
+	connected []int64
+}
+
+// connections returns how often each member was connected to.
+func (a *asker) connections() (out []int64) {
+	for _, m := range a.members {
+		out = append(out, m.Connections())
+	}
+	return out
 }
 
 // each asks all members at the same time. A member that does not answer in time does not delay the others.
@@ -34,10 +48,10 @@ func (a *asker) each(ctx context.Context, seen []Seen, f func(ctx context.Contex
 			continue
 		}
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, a.timeout)
+			ask, cancel := context.WithTimeout(ctx, a.timeout)
 			defer cancel()
-			if err := f(ctx, a.members[i], &seen[i]); err != nil {
-				seen[i].Err = err
+			if err := f(ask, a.members[i], &seen[i]); err != nil {
+				seen[i].Err = a.members[i].Because(ctx, err)
 			}
 		})
 	}
@@ -105,6 +119,7 @@ func (a *asker) name(ctx context.Context, seen []Seen) {
 // small asks for auth and alarms. A member that refuses them, for lack of permission, is still compared in everything
 // else.
 func (a *asker) small(ctx context.Context, seen []Seen, buckets bool) {
+	begun, connected := time.Now(), a.connections()
 	a.each(ctx, seen, func(ctx context.Context, m Member, s *Seen) error {
 		var auth Auth
 		var err error
@@ -124,21 +139,55 @@ func (a *asker) small(ctx context.Context, seen []Seen, buckets bool) {
 		}
 		return nil
 	})
+	if buckets {
+		a.took, a.connected = time.Since(begun), connected
+	}
+	a.alarms(ctx, seen)
+}
+
+// alarms takes the alarms from what the members say of themselves. Members of 3.3 say none: one of them is asked.
+func (a *asker) alarms(ctx context.Context, seen []Seen) {
+	on, asked := map[uint64][]string{}, false
+	add := func(member uint64, alarm string) {
+		if !slices.Contains(on[member], alarm) {
+			on[member] = append(on[member], alarm)
+		}
+	}
 	for i := range seen {
-		if seen[i].Err != nil || seen[i].First.Learner {
+		s := &seen[i]
+		if s.Err != nil {
+			continue
+		}
+		for _, e := range s.Second.Errors {
+			if m := alarmText.FindStringSubmatch(e); m != nil {
+				if id, err := strconv.ParseUint(m[1], 10, 64); err == nil {
+					add(id, m[2])
+				}
+			}
+		}
+		version, _ := release.Parse(s.First.Version)
+		if asked || s.First.Learner || !version.Has(release.AlarmsInStatus).Excluded() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)
-		alarms, err := a.members[i].Alarms(ctx)
-		cancel()
-		if err == nil {
-			for j := range seen {
-				seen[j].Alarms = alarms[seen[j].First.ID]
+		if list, err := a.members[i].Alarms(ctx); err == nil {
+			asked = true
+			for id, alarms := range list {
+				for _, alarm := range alarms {
+					add(id, alarm)
+				}
 			}
-			return
 		}
+		cancel()
+	}
+	for i := range seen {
+		seen[i].Alarms = on[seen[i].First.ID]
+		slices.Sort(seen[i].Alarms)
 	}
 }
+
+// alarmText is an alarm among the errors of a status: a protobuf message as text, whose blanks differ by release.
+var alarmText = regexp.MustCompile(`^memberID:(\d+)\s+alarm:(\w+)\s*$`)
 
 // content compares hashes and key counts at one revision that all members have. It leaves out a member that lags so far
 // that the others have compacted its revision.

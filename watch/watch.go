@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,6 +48,9 @@ func (o *Options) fill() {
 		o.Metrics = NewMetrics()
 	}
 }
+
+// afterStart is how long after the last snapshot streams for auth a new connection may cause the next ones.
+const afterStart = 20 * time.Second
 
 // soon is when a suspicion is checked again. It must last, but be raised within a minute.
 const soon = 5 * time.Second
@@ -97,7 +101,7 @@ func (w *Watcher) Round(ctx context.Context) (Round, []Event) {
 	now := time.Now()
 	suspected := w.judge.suspected()
 	hash := suspected || now.Sub(w.hashed) >= w.o.HashInterval-between
-	bucket := w.o.BucketInterval > 0 && (suspected || now.Sub(w.bucket) >= w.o.BucketInterval)
+	bucket := w.bucketsDue(now, suspected)
 	r := w.ask.round(ctx, now, hash, bucket)
 	if ctx.Err() != nil {
 		return r, nil // members that did not answer because of that prove nothing
@@ -125,6 +129,19 @@ func (w *Watcher) Round(ctx context.Context) (Round, []Event) {
 		w.event(ctx, &e, &r)
 	}
 	return r, events
+}
+
+// bucketsDue reports whether members before 3.5 are asked for their auth bucket. A start is when such servers apply
+// auth entries again, so a new connection brings the next streams forward. They take at most a tenth of the time.
+func (w *Watcher) bucketsDue(now time.Time, suspected bool) bool {
+	since := now.Sub(w.bucket)
+	switch {
+	case w.o.BucketInterval <= 0:
+		return false
+	case suspected || since >= w.o.BucketInterval:
+		return true
+	}
+	return since >= max(afterStart, 10*w.ask.took) && !slices.Equal(w.ask.connected, w.ask.connections())
 }
 
 // Open returns the divergences that are not over.

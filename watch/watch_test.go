@@ -32,6 +32,11 @@ type fake struct {
 	lacks, alters map[uint64]bool
 	auth          uint64
 	authOff       error
+	// errors are in the status; alarmed counts requests for alarms, streamed those for the auth bucket, connected
+	// connections.
+	errors            []string
+	alarmed, streamed int
+	connected         int64
 }
 
 func member(id uint64) *fake {
@@ -57,7 +62,7 @@ func (f *fake) Status(context.Context) (Status, error) {
 		return Status{}, errDown
 	}
 	return Status{ID: f.id, Cluster: 7, Version: f.version, Revision: f.rev(f.applied), Applied: f.applied, Term: 2,
-		Leader: 1}, nil
+		Leader: 1, Errors: f.errors}, nil
 }
 
 func (f *fake) HashKV(_ context.Context, rev int64) (Hash, error) {
@@ -85,8 +90,14 @@ func (f *fake) Keys(_ context.Context, rev int64) (int64, error) { return rev - 
 func (f *fake) AuthStatus(context.Context) (Auth, error) {
 	return Auth{Enabled: true, Revision: 5 + f.auth}, f.authOff
 }
-func (f *fake) AuthBucket(ctx context.Context) (Auth, error) { return f.AuthStatus(ctx) }
+func (f *fake) AuthBucket(ctx context.Context) (Auth, error) {
+	f.streamed++
+	return f.AuthStatus(ctx)
+}
+func (f *fake) Because(_ context.Context, err error) error { return err }
+func (f *fake) Connections() int64                         { return f.connected }
 func (f *fake) Alarms(context.Context) (map[uint64][]string, error) {
+	f.alarmed++
 	return map[uint64][]string{1: {"NOSPACE"}}, nil
 }
 func (f *fake) Names(context.Context) (map[uint64]string, error) {
@@ -362,6 +373,7 @@ func TestHandler(t *testing.T) {
 		t.Errorf("before the first round: %d", code)
 	}
 	fs[1].auth, fs[2].down = 3, true
+	fs[0].errors = []string{"memberID:1 alarm:NOSPACE "}
 	rounds(w, 3, func(int) { fs[0].applied, fs[1].applied = 9, 9 })
 	if code, _ := get(t, w, "/healthz"); code != 200 {
 		t.Errorf("%d", code)

@@ -217,7 +217,7 @@ func (r *rig) eventually(what string, f func(ctx context.Context) error) {
 // medic runs the program and wants an exit code.
 func (r *rig) medic(code int, env []string, args ...string) (stdout, stderr string) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, built(r.t), args...)
 	cmd.Env = append(os.Environ(), env...)

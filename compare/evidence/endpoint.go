@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
 	grpcstatus "google.golang.org/grpc/status"
 )
 
@@ -32,6 +33,8 @@ type Access struct {
 	User string
 	// DialTimeout bounds connecting; 0 means 5 seconds.
 	DialTimeout time.Duration
+	// Connected is called for each connection that a client has made, also again after one broke. nil is not called.
+	Connected func()
 	// Window is how many bytes of a stream may arrive before they are read, at least 64 KiB. 0 leaves it to gRPC, which
 	// buffers up to 16 MiB from a fast server.
 	Window int32
@@ -294,6 +297,9 @@ func (a *Access) config(u *url.URL) (clientv3.Config, error) {
 			grpc.WithInitialConnWindowSize(a.Window),
 			grpc.WithReadBufferSize(streamBuffer), grpc.WithWriteBufferSize(streamBuffer)}
 	}
+	if a.Connected != nil {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithStatsHandler(connections(a.Connected)))
+	}
 	if a.User != "" {
 		name, password, ok := strings.Cut(a.User, ":")
 		if !ok {
@@ -324,3 +330,22 @@ func (a *Access) config(u *url.URL) (clientv3.Config, error) {
 	}
 	return cfg, nil
 }
+
+// connections calls a function for each connection that is made.
+type connections func()
+
+// TagConn implements stats.Handler.
+func (connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (c connections) HandleConn(_ context.Context, s stats.ConnStats) {
+	if _, ok := s.(*stats.ConnBegin); ok {
+		c()
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (connections) HandleRPC(context.Context, stats.RPCStats) {}

@@ -35,9 +35,9 @@ minute.
 
 It compares HashKV and the number of keys at one revision that all members have; revisions, by the raft indexes that
 members have applied; auth revisions (AuthStatus from 3.5 on; before that the auth bucket of a snapshot stream, every
---auth-snapshot-interval). A difference must be seen in two rounds. A member that lags, restarts or is down raises
-nothing: it is compared up to its revision, or not at all. Members that were compacted to different revisions, or run
-different versions, have no HashKV in common and are compared in the next rounds.
+--auth-snapshot-interval, and soon after a member was started). A difference must be seen in two rounds. A member that
+lags, restarts or is down raises nothing: it is compared up to its revision, or not at all. Members that were compacted
+to different revisions, or run different versions, have no HashKV in common and are compared in the next rounds.
 
 Watch only reads. AuthStatus goes through raft, so it adds one entry without effect to the log per member and round.
 --hash-interval makes HashKV less frequent than other requests. With auth enabled, log in as a user with role root.
@@ -93,7 +93,7 @@ func newWatchCmd(s *Streams, run func(context.Context, *watchOptions) error) *co
 	f.DurationVar(&o.opt.HashInterval, "hash-interval", 0,
 		"time between comparisons of content by HashKV (default: --interval)")
 	f.DurationVar(&o.opt.BucketInterval, "auth-snapshot-interval", time.Hour, "members before 3.5: time between "+
-		"snapshot streams for their auth revision; 0 for none")
+		"snapshot streams for their auth revision, if none is started meanwhile; 0 for none")
 	f.DurationVar(&o.opt.Timeout, "ask-timeout", 10*time.Second, "how long a member may take to answer")
 	f.StringVar(&o.listen, "listen", "", "address for /metrics, /healthz and /divergence, such as 127.0.0.1:9979")
 	f.StringVar(&o.opt.Keep, "collect-on-divergence", "",
