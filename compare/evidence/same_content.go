@@ -19,7 +19,7 @@ func SameContent(a, b *Facts) release.Answer {
 		x, y := a.DB.Hashes[name], b.DB.Hashes[name]
 		switch {
 		case x == y && (x != "" || name != "key"):
-		case x != "" && y != "" && !(indexLags[name] && mayLag(a, b)):
+		case x != "" && y != "" && !mayLag(name, a, b):
 			return release.No
 		default: // not hashed, or a bucket that only one has
 			answer = release.Unknown
@@ -28,13 +28,16 @@ func SameContent(a, b *Facts) release.Answer {
 	return answer
 }
 
-// indexLags are buckets that older servers change without moving the consistent index: they may differ at one index.
-var indexLags = map[string]bool{"lease": true, "alarm": true}
+// movesIndex names, for buckets that older servers change without moving the consistent index, from when on they move
+// it. Before, such a bucket may differ at one index, as the index stands for all that was applied since it moved.
+var movesIndex = map[string]*release.Rule{"lease": release.IndexWithEveryEntry, "alarm": release.IndexWithEveryEntry,
+	"auth": release.IndexWithAuth, "authUsers": release.IndexWithAuth, "authRoles": release.IndexWithAuth}
 
-// mayLag reports whether one of the two was written by a server that does not move the index with every entry.
-func mayLag(a, b *Facts) bool {
+// mayLag reports whether one of the two was written by a server that may change the bucket without moving the index.
+func mayLag(bucket string, a, b *Facts) bool {
+	rule := movesIndex[bucket]
 	for _, f := range []*Facts{a, b} {
-		if f.WroteBy.Etcd == nil || !release.Of(*f.WroteBy.Etcd).Has(release.IndexWithEveryEntry).Certain() {
+		if rule != nil && (f.WroteBy.Etcd == nil || !release.Of(*f.WroteBy.Etcd).Has(rule).Certain()) {
 			return true
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// TestSameContent: the hashes of the buckets decide, at one index and one compact revision. Leases and alarms of
-// servers that do not move the index with every entry may differ at one index.
+// TestSameContent: the hashes of the buckets decide, at one index and one compact revision. Leases, alarms and
+// auth of servers that change them without moving the index may differ at one index.
 func TestSameContent(t *testing.T) {
 	equal := map[string]string{"key": "1", "auth": "2", "authUsers": "3", "authRoles": "4", "lease": "5", "alarm": "6"}
 	facts := func(etcd string, index uint64, compact int64, change ...string) *evidence.Facts {
@@ -41,7 +41,10 @@ func TestSameContent(t *testing.T) {
 		"a lease":                         {base, facts("3.5.x", 9, 4, "lease", "0"), release.No},
 		"a lease, older servers":          {facts("3.4.x", 9, 4), facts("3.4.x", 9, 4, "lease", "0"), release.Unknown},
 		"an alarm, one of unknown server": {base, facts("", 9, 4, "alarm", "0"), release.Unknown},
-		"a role, older servers":           {facts("3.4.x", 9, 4), facts("3.4.x", 9, 4, "authRoles", "0"), release.No},
+		"a role, fixed servers":           {facts("3.4.23", 9, 4), facts("3.4.23", 9, 4, "authRoles", "0"), release.No},
+		"a role, older servers":           {facts("3.4.3", 9, 4), facts("3.4.3", 9, 4, "authRoles", "0"), release.Unknown},
+		"a user, of unknown patch":        {facts("3.3.x", 9, 4), facts("3.3.x", 9, 4, "authUsers", "0"), release.Unknown},
+		"a key, older servers":            {facts("3.3.x", 9, 4), facts("3.3.x", 9, 4, "key", "0"), release.No},
 	} {
 		if got := evidence.SameContent(c.a, c.b); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
