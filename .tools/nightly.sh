@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${OUT:-nightly}
-parts=${PARTS:-ci test-race e2e soak fuzz fuzz-cli memory browser platforms dist-check mutants bench}
+parts=${PARTS:-ci test-race e2e soak fuzz fuzz-cli memory memory-large browser platforms dist-check mutants bench}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 summary=$out/summary.md
@@ -28,6 +28,7 @@ targets() {
     soak) echo "soak SEEDS=${SEEDS:-1..300} OUT=$out/soak-table.txt" ;;
     fuzz) echo "fuzz FUZZTIME=${FUZZTIME:-10m}" ;;
     fuzz-cli) echo "fuzz-cli RUNS=${RUNS:-4000} SEED=${SEED:-7}" ;;
+    memory-large) echo "memory MB=${MB:-1000}" ;;
     mutants) echo "mutants N=${N:-100} SEED=${SEED:-7} PACKAGES=${PACKAGES:-./compare/...}" ;;
     test-race | e2e | memory | browser | platforms | dist-check | bench) echo "$1" ;;
     *) return 1 ;;

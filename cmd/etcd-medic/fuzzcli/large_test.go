@@ -14,15 +14,22 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestManySnapFiles wants bounded memory and output for a snap folder of 100,000 files, none of them a snapshot.
-func TestManySnapFiles(t *testing.T) {
-	dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1"))
-	for i := range 100_000 {
+// withSnapFiles is a member with n empty files in its snap folder.
+func withSnapFiles(t *testing.T, n int) (dir string) {
+	t.Helper()
+	dir = evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1"))
+	for i := range n {
 		name := filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", i, i))
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// TestManySnapFiles wants bounded memory and output for a snap folder of 100,000 files, none of them a snapshot.
+func TestManySnapFiles(t *testing.T) {
+	dir := withSnapFiles(t, 100_000)
 	for _, args := range [][]string{{"diagnose", dir}, {"inspect", dir, "-w", "json"}, {"dumplog", dir, "--snaps"}} {
 		o := program(t, args...)
 		if o.memory > 1<<30 || o.code == 0 {
@@ -50,15 +57,25 @@ func TestHugeSparseFiles(t *testing.T) {
 	}
 }
 
-// TestExplainsOneLongLine gives explain a line of 200 MB, which is one line.
+// TestExplainsOneLongLine gives explain a line of 200 MB, which is one line, and one of 20 MB: the time is in
+// proportion.
 func TestExplainsOneLongLine(t *testing.T) {
+	small, large := explained(t, 20_000_000), explained(t, 200_000_000)
+	if !linear(small, large, 10) {
+		t.Errorf("20 MB take %s of work, 200 MB %s", small.worked, large.worked)
+	}
+}
+
+// explained gives explain one line.
+func explained(t *testing.T, length int64) *outcome {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "explain", "-")
 	cmd.Env = append(os.Environ(), asProgram+"=1")
-	cmd.Stdin = io.LimitReader(endless{}, 200_000_000)
+	cmd.Stdin = io.LimitReader(endless{}, length)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
@@ -72,6 +89,7 @@ func TestExplainsOneLongLine(t *testing.T) {
 	if b := watched(); b == 0 || b > 512<<20 {
 		t.Errorf("%d MB of memory", b>>20)
 	}
+	return &outcome{worked: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 }
 
 // endless is a line without an end.

@@ -42,3 +42,17 @@ func TestMemoryOfShapes(t *testing.T) {
 		})
 	}
 }
+
+// TestTimeOfLargeInputs: 300,000 membership changes, and 100,000 files in a snap folder, take time in proportion.
+func TestTimeOfLargeInputs(t *testing.T) {
+	t.Run("conf changes", func(t *testing.T) { manyConfChanges(t, 30_000, 300_000) })
+	t.Run("snapshot files", func(t *testing.T) {
+		few, many := withSnapFiles(t, 10_000), withSnapFiles(t, 100_000)
+		for _, args := range [][]string{{"diagnose"}, {"inspect", "-w", "json"}, {"dumplog", "--snaps"}} {
+			small, large := program(t, append(args, few)...), program(t, append(args, many)...)
+			if !linear(small, large, 10) {
+				t.Errorf("%s: 10,000 files take %s of work, 100,000 %s", args[0], small.worked, large.worked)
+			}
+		}
+	})
+}
