@@ -146,8 +146,8 @@ soak-slice: $(addprefix $(TOOLS)/,etcd-3.5.35 etcd-3.6.16 etcd-3.7.3) ## a slice
 	$(SOAK) $(GO) test -count=1 -parallel 2 -timeout 10m -tags e2e -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
 
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME (10s)
-	FUZZTIME=$(FUZZTIME) GO=$(GO) .tools/fuzz.sh
+fuzz: ## run every fuzz target for FUZZTIME (10s) [CORPUS=DIR to begin with, and to keep what reaches new code]
+	FUZZTIME=$(FUZZTIME) CORPUS='$(abspath $(CORPUS))' GO=$(GO) .tools/fuzz.sh
 
 RUNS ?= 300
 

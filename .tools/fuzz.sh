@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
-# fuzz.sh runs every fuzz target of the module for FUZZTIME each. No target at all is an error.
+# fuzz.sh runs every fuzz target of the module for FUZZTIME each. No target at all is an error. What was found to reach new code is kept in CORPUS,
+# if that is set, and each run begins with it: caches of the go command are lost. Small inputs of it belong into testdata/fuzz.
 set -euo pipefail
 go=${GO:-go} count=0 failed=""
+cache=$("$go" env GOCACHE)/fuzz/$("$go" list -m)
+if [[ -n ${CORPUS:-} && -d $CORPUS ]]; then
+  mkdir -p "$cache"
+  cp -r "$CORPUS/." "$cache/"
+fi
 
 # fuzz TARGET DIR. The go command sometimes calls a run failed whose time simply ran out while its workers were busy: it then
 # says "context deadline exceeded", names no failing input and writes none. Only that is no finding; it is said.
@@ -28,6 +34,10 @@ for dir in $dirs; do
     fuzz "$target" "$dir" || failed="$failed $target"
   done
 done
+if [[ -n ${CORPUS:-} && -d $cache ]]; then
+  mkdir -p "$CORPUS"
+  cp -r "$cache/." "$CORPUS/"
+fi
 if [[ $count -eq 0 ]]; then
   echo "fuzz: no fuzz target found" >&2
   exit 1

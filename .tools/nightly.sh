@@ -26,7 +26,7 @@ targets() {
   case $1 in
     ci) echo ci ;;
     soak) echo "soak SEEDS=${SEEDS:-1..300} OUT=$out/soak-table.txt" ;;
-    fuzz) echo "fuzz FUZZTIME=${FUZZTIME:-10m}" ;;
+    fuzz) echo "fuzz FUZZTIME=${FUZZTIME:-10m} CORPUS=${CORPUS:-$out-corpus}" ;;
     fuzz-cli) echo "fuzz-cli RUNS=${RUNS:-4000} SEED=${SEED:-7}" ;;
     memory-large) echo "memory MB=${MB:-1000}" ;;
     mutants) echo "mutants N=${N:-100} SEED=${SEED:-7} PACKAGES=${PACKAGES:-./compare/...}" ;;
