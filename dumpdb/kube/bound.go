@@ -3,7 +3,7 @@ package kube
 import (
 	"fmt"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
 const (
@@ -31,28 +31,52 @@ func bounded(raw []byte) error {
 // countFields counts the fields of a message and of everything inside it that could be a message, up to limit+1.
 // Without the types, a text may be counted as a message; the result is then too high. If b stops being a message, its
 // earlier fields count, since a decoder reads them too.
+//
+// It must not stop where the generated decoders of k8s.io/api continue. They drop the bits of a varint above the 64th,
+// skip unknown fields of any number, and skip groups: the fields inside a group count, too.
 func countFields(b []byte, limit, levels int) (n int) {
 	for len(b) > 0 {
-		num, typ, tag := protowire.ConsumeTag(b)
-		if tag < 0 {
-			return n
-		}
-		size := protowire.ConsumeFieldValue(num, typ, b[tag:])
-		if size < 0 {
+		tag, k := wire.Uvarint(b)
+		if k == 0 {
 			return n
 		}
 		n++
-		if typ == protowire.BytesType && levels > 0 && n <= limit {
-			inner, _ := protowire.ConsumeBytes(b[tag:])
-			n += countFields(inner, limit-n, levels-1)
+		value := b[k:]
+		size := 0
+		switch int8(tag & 7) {
+		case wire.Varint:
+			if _, size = wire.Uvarint(value); size == 0 {
+				return n
+			}
+		case wire.Fixed64:
+			size = 8
+		case wire.Fixed32:
+			size = 4
+		case wire.Bytes:
+			length, head := wire.Uvarint(value)
+			if head == 0 || length > uint64(len(value)-head) {
+				return n
+			}
+			if size = head + int(length); levels > 0 && n <= limit {
+				n += countFields(value[head:size], limit-n, levels-1)
+			}
+		case startGroup, endGroup:
+		default:
+			return n
 		}
 		if n > limit {
 			return limit + 1
 		}
-		b = b[tag+size:]
+		if size > len(value) {
+			return n
+		}
+		b = value[size:]
 	}
 	return n
 }
+
+// The wire types around the fields of a group.
+const startGroup, endGroup = 3, 4
 
 // depth returns how deep the arrays and objects of a JSON text are nested. Brackets inside strings do not count.
 func depth(text []byte) (deepest int) {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -238,6 +240,12 @@ func TestHostile(t *testing.T) {
 		want  error
 	}{
 		"many empty fields": {envelope("v1", "PodList", pods), kube.ErrTooLarge},
+		"after an overflow": {envelope("v1", "PodList", slices.Concat([]byte{0x78}, bytes.Repeat([]byte{0xff}, 9),
+			[]byte{0x7f}, pods)), kube.ErrTooLarge},
+		"after a large tag": {envelope("v1", "PodList", slices.Concat(protowire.AppendVarint(nil, 1<<40|15<<3), []byte{0},
+			pods)), kube.ErrTooLarge},
+		"after a group": {envelope("v1", "PodList", slices.Concat([]byte{0x7b, 0x10, 1, 0x74}, pods)),
+			kube.ErrTooLarge},
 		"deep JSON": {[]byte(`{"apiVersion":"v1","kind":"A","a":` +
 			strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "}"), kube.ErrTooLarge},
 		"large JSON": {[]byte(`{"apiVersion":"v1","kind":"A","a":"` + strings.Repeat("a", 17<<20) + `"}`),
