@@ -25,14 +25,18 @@ func runAlarmsEqual(in *Input) Result {
 	}
 	alarms := in.Replay.Survey.Alarms()
 	slices.SortFunc(alarms, func(a, b replay.AlarmState) int { return cmp.Compare(a.Index, b.Index) })
-	wrong, checked := alarmsAgainst(in.Members, alarms)
+	wrong, checked := alarmsAgainst(in.Members, in.Replay, alarms)
 	fs := placeFindings(wrong, func(f Finding) string { return fmt.Sprintf("%q", f.Members) },
 		func(f Finding) Finding { return f }, indexRanges)
 	for i := range fs {
 		fs[i] = in.cut(fs[i])
 	}
-	if checked && len(in.Members) == 1 {
+	switch {
+	case len(in.Members) > 1:
+	case checked:
 		r = Result{}
+	case len(alarms) > 0:
+		r.Reason = "the logs do not hold all entries after those about alarms"
 	}
 	if len(fs) > 0 || checked {
 		return outcome(fs, r.Reason)
@@ -42,7 +46,7 @@ func runAlarmsEqual(in *Input) Result {
 
 // alarmsAgainst compares the members' rows with what the log says last about each alarm; checked is true if any could
 // be compared.
-func alarmsAgainst(ss Sources, alarms []replay.AlarmState) (wrong []Finding, checked bool) {
+func alarmsAgainst(ss Sources, rp *replay.Result, alarms []replay.AlarmState) (wrong []Finding, checked bool) {
 	type alarm struct {
 		member uint64
 		typ    int32
@@ -61,7 +65,7 @@ func alarmsAgainst(ss Sources, alarms []replay.AlarmState) (wrong []Finding, che
 		f := Finding{Kind: KindAlarmAgainstLog, Severity: Error, Class: ClassLatentDivergence,
 			At: At{Term: ss.termAt(a.Index), Index: a.Index}}
 		for i, m := range ss {
-			if !m.HasDB() || a.Index > m.AppliedMin {
+			if !m.HasDB() || a.Index > m.AppliedMin || !rp.Covers(a.Index, m.AppliedMin) {
 				continue
 			}
 			checked = true

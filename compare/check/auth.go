@@ -258,7 +258,8 @@ func runPasswordsEqual(in *Input) Result {
 // separate one.
 func ownSalts(rp *replay.Result, user string) string {
 	if rp != nil && rp.Survey != nil {
-		if sets := rp.Survey.Passwords(user, rp.Commit); len(sets) > 0 && sets[len(sets)-1].Hash == nil {
+		sets := rp.Survey.Passwords(user, rp.Commit)
+		if n := len(sets); n > 0 && sets[n-1].Hash == nil && rp.Covers(sets[n-1].Index, rp.Commit) {
 			return ""
 		}
 	}

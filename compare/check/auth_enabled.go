@@ -59,6 +59,9 @@ func (rw *rowWitnesses) authByLog(at []int) (enabled, why string) {
 			by, newest = m.Label(), at
 		}
 	}
+	if !rw.Replay.Covers(max(last, newest), applied) {
+		return "", "" // auth may have been switched since
+	}
 	if newest == 0 {
 		return enabled, why
 	}

@@ -103,7 +103,7 @@ func TestManyAlarms(t *testing.T) {
 	for i := range uint64(n) {
 		log = append(log, replay.AlarmState{Index: i + 1, Member: dumplog.ID(i + 1), Type: 1, Raised: i%2 == 0})
 	}
-	wrong, checked := alarmsAgainst(in.Members, log)
+	wrong, checked := alarmsAgainst(in.Members, &replay.Result{First: 1, Last: 1 << 40}, log)
 	if len(wrong) != n/2 || !checked || wrong[0].At.Index != 2 {
 		t.Errorf("%d of %d alarms are wrong, the first at %+v", len(wrong), n/2, wrong[0].At)
 	}

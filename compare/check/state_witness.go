@@ -97,7 +97,7 @@ func (rw *rowWitnesses) byLog(bucket string, row *diff.Row, at []int) []witness 
 		return nil
 	}
 	var want string
-	var index uint64
+	var index uint64 // of the last entry about the row, as far as the logs show it
 	switch {
 	case row.Kind == diff.PasswordRow:
 		return passwordWitness(rw.Diff, row)
@@ -114,7 +114,8 @@ func (rw *rowWitnesses) byLog(bucket string, row *diff.Row, at []int) []witness 
 	case row.Kind == diff.AttributesRow:
 		want, index = publishedBy(rw.Replay, string(row.Key), rw.Members.appliedByAll(at))
 	}
-	if index == 0 || index > rw.Members.appliedByAll(at) || disputed(rw.Replay, index) {
+	applied := rw.Members.appliedByAll(at)
+	if index == 0 || index > applied || disputed(rw.Replay, index) || !rw.Replay.Covers(index, applied) {
 		return nil
 	}
 	var out []witness

@@ -127,6 +127,9 @@ func (r *Result) passwordOrigin(user string, hashes map[int][]byte, at []int, rp
 		applied = min(applied, r.Members[i].AppliedMin)
 	}
 	for _, set := range slices.Backward(rp.Survey.Passwords(user, applied)) {
+		if !rp.Covers(set.Index, applied) {
+			return replay.PasswordSet{}, false
+		}
 		held := slices.ContainsFunc(at, func(i int) bool { return set.Hash != nil && bytes.Equal(hashes[i], set.Hash) })
 		switch {
 		case held, set.ByRoot && !set.Add:
