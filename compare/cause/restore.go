@@ -15,9 +15,8 @@ var restoredFromDifferent = described(Cause{
 })
 
 func matchRestoredFromDifferent(in *Input) *Match {
-	if in.Replay == nil || len(in.Members) < 2 || !in.found(check.K01, check.K02) ||
-		in.found(check.R01) {
-		return nil
+	if in.Replay == nil || len(in.Members) < 2 || !in.found(check.K02) || in.found(check.R01) {
+		return nil // at equal revisions, rows that differ were edited or damaged as likely
 	}
 	bumps := map[int64]bool{}
 	for i, m := range in.Members {

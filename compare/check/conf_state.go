@@ -11,6 +11,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
+// confStateUnread says what a wrong row does: up to 3.8.0-alpha.0 nothing but DetectSchemaVersion in
+// server/storage/schema/schema.go of 3.6.0 to 3.6.4 reads it, which asks whether it is there.
+const confStateUnread = "No server counts votes by it, and the next conf change mends it"
+
 var confStateKnown = described(Check{
 	ID:    M18,
 	Needs: NeedDB | NeedLog,
@@ -28,6 +32,11 @@ func runConfState(in *Input) Result {
 				fs = append(fs, *f)
 			}
 		}
+	}
+	f, ok := in.Membership().keptConfStates(in)
+	checked = checked || ok
+	if f != nil {
+		fs = append(fs, *f)
 	}
 	if !checked {
 		return Result{Reason: "no source holds a confState that its log or another source can be compared with"}
@@ -68,8 +77,8 @@ func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 		At:      At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
 		Title: fmt.Sprintf("%s: meta/confState names %s, which never was a member", m.Label(),
 			strings.Join(unknown, ", ")),
-		Explanation: why + ", and no log, member list or configuration names that ID. The row was edited or damaged; " +
-			"3.7 and later count votes by it",
+		Explanation: why + ", and no log, member list or configuration names that ID. The row was edited or damaged. " +
+			confStateUnread,
 		Evidence: confStateEvidence(m, m)}, true
 }
 
@@ -94,7 +103,7 @@ func (mb *Membership) neverConfigured(m *evidence.Member) *Finding {
 	f := &Finding{Kind: KindConfStateNeverHeld, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
 		Evidence: confStateEvidence(m, m)}
-	const since = "raft's configuration was this. The row was edited or damaged; 3.7 and later count votes by it"
+	const since = "raft's configuration was this. The row was edited or damaged. " + confStateUnread
 	if o := mb.wholeLog(m); o != nil {
 		if wasConfigured(o, cs) {
 			return nil
@@ -165,15 +174,15 @@ func (mb *Membership) confStateDiffers(m, o *evidence.Member) *Finding {
 		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
 		Title: m.Label() + ": meta/confState is not raft's configuration",
 		Explanation: fmt.Sprintf("%s has applied the same conf changes and stores another one, which is raft's. The "+
-			"row was edited or damaged, unless the member ran 3.4 once more when it applied the last conf change. 3.7 "+
-			"and later count votes by it", o.Label()),
+			"row was edited or damaged, unless the member ran 3.4 once more when it applied the last conf change. %s",
+			o.Label(), confStateUnread),
 		Evidence: confStateEvidence(m, o)}
 	if beforeReceived(m, cs) {
 		f.Severity, f.Class = Warning, ""
 		f.Title = m.Label() + ": meta/confState is older than raft's configuration"
 		f.Explanation = "it equals what the member had before it received a snapshot. A start stores again what it " +
-			"replays, and the snapshot may come before the next commit; else the row was edited. The next conf " +
-			"change mends it; 3.7 and later count votes by it"
+			"replays, and the snapshot may come before the next commit; else the row was edited. " +
+			confStateUnread
 	}
 	return f
 }

@@ -39,6 +39,7 @@ const (
 	KindConfStateUnknownMember    Kind = "conf-state-unknown-member"
 	KindConfStateNeverHeld        Kind = "conf-state-never-held"
 	KindConfStateDiffers          Kind = "conf-state-differs"
+	KindConfStateKeptDiffers      Kind = "conf-state-kept-differs"
 	KindDBTermDiffers             Kind = "db-term-differs"
 	KindCommitBeyondLog           Kind = "commit-beyond-log"
 	KindMemberZombie              Kind = "member-zombie"
@@ -240,6 +241,7 @@ var kinds = []kindRow{
 	{KindConfStateUnknownMember, []ID{M18}, "meta/confState names an ID that never was a member"},
 	{KindConfStateNeverHeld, []ID{M18}, "meta/confState is a configuration that the cluster never had"},
 	{KindConfStateDiffers, []ID{M18}, "meta/confState is not raft's configuration"},
+	{KindConfStateKeptDiffers, []ID{M18}, "members restored from one backup have different rows meta/confState"},
 	{KindDBTermDiffers, []ID{D05}, "the database stores another term at its index than the log"},
 	{KindCommitBeyondLog, []ID{R03}, "the commit index is beyond the end of the log"},
 	{KindMemberZombie, []ID{M07}, "bucket members lists a member that raft does not know"},

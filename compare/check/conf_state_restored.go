@@ -1,0 +1,77 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// keptConfStates compares the confStates that members of a restored cluster have kept from the backup: a restore leaves
+// the row with the members of the old cluster as it is, until the next conf change. ok is false if there are no two.
+func (mb *Membership) keptConfStates(in *Input) (f *Finding, ok bool) {
+	if in.Diff == nil || in.Diff.Find("key") == nil || in.Diff.Find("key").Equal.Excluded() {
+		return nil, false // the backups may have been different ones
+	}
+	rows := map[string][]*evidence.Member{}
+	n, cluster := 0, dumplog.ID(0)
+	for _, m := range mb.Members {
+		if !mb.keepsConfState(m) || cluster != 0 && m.ClusterID != cluster {
+			continue
+		}
+		cluster = m.ClusterID
+		rows[confStateText(m)] = append(rows[confStateText(m)], m)
+		n++
+	}
+	if n < 2 || len(rows) < 2 {
+		return nil, n > 1
+	}
+	f = &Finding{Kind: KindConfStateKeptDiffers, Severity: Error, Class: ClassMembership,
+		Title: "meta/confState differs between members that were restored from one backup",
+		Explanation: "no conf change has written the row since the restore, so all have what the backup had. It was " +
+			"edited or damaged on some. " + confStateUnread}
+	keys := slices.Sorted(maps.Keys(rows))
+	usual := slices.IndexFunc(keys, func(k string) bool { return len(rows[k]) > n/2 })
+	f.Undecided = usual < 0
+	for i, k := range keys {
+		if i == usual {
+			continue
+		}
+		for _, m := range rows[k] {
+			e := confStateEvidence(m, m)[0]
+			e.Expected = "what the other members have"
+			if usual >= 0 {
+				e.Expected = keys[usual]
+			}
+			f.Members = append(f.Members, m.Label())
+			f.Evidence = append(f.Evidence, e)
+			f.At = At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)}
+		}
+	}
+	if usual >= 0 {
+		f.Explanation = fmt.Sprintf("no conf change has written the row since the restore, so all have what the "+
+			"backup had, as %d of %d members do. It was edited or damaged. %s", len(rows[keys[usual]]), n,
+			confStateUnread)
+	}
+	return f, true
+}
+
+// keepsConfState reports whether a restored member has the confState of the cluster from which the backup is.
+func (mb *Membership) keepsConfState(m *evidence.Member) bool {
+	if !m.HasDB() || !Restored(m) || m.DB.Meta.ConfState == nil || !m.Version.Follows(release.TermInMeta) {
+		return false
+	}
+	cs := m.DB.Meta.ConfState
+	all := len(cs.Voters) + len(cs.Learners) + len(cs.VotersOutgoing) + len(cs.LearnersNext)
+	return all > 0 && len(mb.Members.unknownMembers(m)) == all
+}
+
+// confStateText is the row, whatever the order of its members.
+func confStateText(m *evidence.Member) string {
+	cs := m.DB.Meta.ConfState
+	return fmt.Sprintf("voters %v learners %v", slices.Sorted(slices.Values(cs.Voters)),
+		slices.Sorted(slices.Values(cs.Learners)))
+}
