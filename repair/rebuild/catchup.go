@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/etcd-medic/etcd-medic/compare/boot"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -47,6 +48,9 @@ type CaughtUp struct {
 	// Unproven counts the entries above Commit that may have an effect. They may have been acknowledged, but no source
 	// proves them committed, so they are not executed.
 	Unproven int64 `json:"unproven"`
+	// EndUnknown says why the logs do not show everything that a data dir's server has acknowledged: there is no log,
+	// or it has lost its end. Empty where they do.
+	EndUnknown string `json:"endUnknown,omitempty"`
 	// Doubtful counts executed entries whose outcome depends on the patch release.
 	Doubtful int64 `json:"doubtful"`
 
@@ -54,7 +58,9 @@ type CaughtUp struct {
 }
 
 // Whole reports whether the database has everything that the log shows.
-func (c *CaughtUp) Whole() bool { return c.Missing == 0 && c.Unproven == 0 && c.Doubtful == 0 }
+func (c *CaughtUp) Whole() bool {
+	return c.Missing == 0 && c.Unproven == 0 && c.Doubtful == 0 && c.EndUnknown == ""
+}
 
 // Says describes what was executed and what is missing, in sentences.
 func (c *CaughtUp) Says() (out []string) {
@@ -70,6 +76,10 @@ func (c *CaughtUp) Says() (out []string) {
 		out = append(out, fmt.Sprintf("missing: %d entries at the end of the log, above entry %d, that may have been "+
 			"acknowledged: this source does not prove them committed; name other members with --log", c.Unproven,
 			c.Commit))
+	}
+	if c.EndUnknown != "" {
+		out = append(out, fmt.Sprintf("missing: an unknown number of entries above entry %d, which the server may "+
+			"have acknowledged: %s; name other members with --log", max(c.ConsistentIndex, c.Commit), c.EndUnknown))
 	}
 	if c.Doubtful > 0 {
 		out = append(out, fmt.Sprintf("the outcome of %d of them depends on the patch release of the server",
@@ -95,7 +105,7 @@ func CatchUp(ctx context.Context, o CatchUpOptions) (*CaughtUp, error) {
 		return nil, err
 	}
 	c := &CaughtUp{Parts: parts, DB: parts.DB}
-	if parts.DB == "" || parts.WAL == "" {
+	if parts.DB == "" || parts.WAL == "" && parts.Kind != evidence.KindDataDir {
 		return c, nil
 	}
 	if err := c.run(ctx, &o); err != nil {
@@ -106,7 +116,7 @@ func CatchUp(ctx context.Context, o CatchUpOptions) (*CaughtUp, error) {
 
 func (c *CaughtUp) run(ctx context.Context, o *CatchUpOptions) error {
 	src := o.Source
-	if member := filepath.Dir(c.Parts.WAL); member == filepath.Dir(filepath.Dir(c.Parts.DB)) {
+	if member := filepath.Dir(c.Parts.WAL); c.Parts.WAL != "" && member == filepath.Dir(filepath.Dir(c.Parts.DB)) {
 		src = evidence.Spec{Name: c.Parts.Name, Where: member} // for an archive the unpacked one
 	}
 	set, err := evidence.Open(ctx, append([]evidence.Spec{src}, o.Logs...),
@@ -124,17 +134,21 @@ func (c *CaughtUp) run(ctx context.Context, o *CatchUpOptions) error {
 // from reads the opened source, the first of the set, with the logs of the other members.
 func (c *CaughtUp) from(ctx context.Context, o *CatchUpOptions, src evidence.Spec, set *evidence.Set) error {
 	m := set.Members[0]
-	if !m.HasLog() || !m.HasDB() {
+	if !m.HasDB() {
 		return nil
 	}
 	c.ConsistentIndex = m.ConsistentIndex()
 	for _, x := range set.Members {
-		if x == m || x.ClusterID == m.ClusterID {
+		if x.HasWAL() && sameCluster(m, x) {
 			c.Commit = max(c.Commit, provenBy(x), loggedCommit(x))
 		}
 	}
 	if rev, err := m.DB.Handle.CurrentRev(); err == nil && o.Revision > 0 && o.Revision <= rev {
 		return nil // later entries do not change it
+	}
+	c.EndUnknown = endUnknown(set.Members)
+	if !m.HasLog() && len(o.Logs) == 0 {
+		return nil
 	}
 	t, err := c.above(ctx, set.Members, m.Version.Release())
 	if err != nil {
@@ -152,6 +166,49 @@ func (c *CaughtUp) from(ctx context.Context, o *CatchUpOptions, src evidence.Spe
 		return nil
 	}
 	return c.execute(ctx, o, src, t, m.Version.Release())
+}
+
+// sameCluster reports whether a log may be of the cluster of a source. Without a log the source does not show its
+// cluster ID, and rebuilding proves whether database and log belong together.
+func sameCluster(source, x *evidence.Member) bool {
+	return x == source || x.ClusterID == source.ClusterID || source.ClusterID == 0
+}
+
+// endUnknown says why the logs of members do not show all that the first one has acknowledged, "" where they do. Either
+// its own log has its end, or the whole logs of a majority of voters have everything that was committed.
+func endUnknown(members []*evidence.Member) string {
+	m := members[0]
+	if m.Source.Kind != evidence.KindDataDir {
+		return ""
+	}
+	whole := map[dumplog.ID]bool{}
+	newest := m // of those that show who votes
+	for i, x := range members {
+		f := x.Facts()
+		if i > 0 && !sameCluster(m, x) || !boot.EndsWhole(&f) {
+			continue
+		}
+		if i == 0 {
+			return ""
+		}
+		whole[x.MemberID] = true
+		if x.Commit > newest.Commit || len(newest.Membership.Voters) == 0 {
+			newest = x
+		}
+	}
+	n := 0
+	for _, v := range newest.Membership.Voters {
+		if whole[v] {
+			n++
+		}
+	}
+	if n > len(newest.Membership.Voters)/2 {
+		return ""
+	}
+	if !m.HasLog() {
+		return "the data dir has no log"
+	}
+	return "the end of its log is lost"
 }
 
 // execute rebuilds in scratch. A refusal is a reason why entries are missing.
@@ -190,7 +247,7 @@ func (c *CaughtUp) above(ctx context.Context, members []*evidence.Member, v rele
 	small := v.Has(release.IndexWithEveryEntry).Certain()
 	logs := []*evidence.Member{}
 	for _, m := range members {
-		if m.HasLog() && m.ClusterID == members[0].ClusterID {
+		if m.HasLog() && sameCluster(members[0], m) {
 			logs = append(logs, m)
 		}
 	}

@@ -117,3 +117,43 @@ func TestCatchUpOverAHole(t *testing.T) {
 		t.Errorf("with the other log: %d keys, %+v", keys, healed)
 	}
 }
+
+// TestCatchUpWithoutTheEndOfTheLog: a data dir without a log, or with a log that lost its last segment, does not show
+// what its server acknowledged above the database. Only the whole logs of a majority of the voters prove that nothing
+// is missing.
+func TestCatchUpWithoutTheEndOfTheLog(t *testing.T) {
+	dirs := lagging(t, 3, "3.5.0")
+	source, other, third := evidence.Spec{Where: evidencetest.Copy(t, dirs[0])}, evidence.Spec{Where: dirs[1]},
+		evidence.Spec{Where: dirs[2]}
+	if err := os.RemoveAll(filepath.Join(source.Where, "member", "wal")); err != nil {
+		t.Fatal(err)
+	}
+	in := evidencetest.Incident(t, "e3-wal-missing-last-segment")
+	node := func(n int) evidence.Spec { return evidence.Spec{Where: filepath.Join(in, fmt.Sprintf("node%d", n))} }
+	for name, tc := range map[string]struct {
+		o     rebuild.CatchUpOptions
+		whole bool
+		says  string
+	}{
+		"no log":             {rebuild.CatchUpOptions{Source: source}, false, "no log"},
+		"no log, one other":  {rebuild.CatchUpOptions{Source: source, Logs: []evidence.Spec{other}}, false, "no log"},
+		"no log, a majority": {rebuild.CatchUpOptions{Source: source, Logs: []evidence.Spec{other, third}}, true, ""},
+		"no log, one twice": {rebuild.CatchUpOptions{Source: source, Logs: []evidence.Spec{other, other}}, false,
+			"no log"},
+		"no log, old revision": {rebuild.CatchUpOptions{Source: source, Revision: 10}, true, ""},
+		"no last segment":      {rebuild.CatchUpOptions{Source: node(1)}, false, "end of its log"},
+		"every segment":        {rebuild.CatchUpOptions{Source: node(2)}, true, ""},
+		"no segment, one other": {rebuild.CatchUpOptions{Source: node(1), Logs: []evidence.Spec{node(2)}}, false,
+			"end of its log"},
+		"no segment, majority": {rebuild.CatchUpOptions{Source: node(1), Logs: []evidence.Spec{node(2), node(3)}},
+			true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up, _ := caughtUp(t, tc.o)
+			if up.Whole() != tc.whole || !strings.Contains(up.EndUnknown, tc.says) || tc.whole && up.EndUnknown != "" ||
+				strings.Contains(strings.Join(up.Says(), ""), "an unknown number") == tc.whole {
+				t.Errorf("%q, %+v", up.Says(), up)
+			}
+		})
+	}
+}

@@ -24,7 +24,7 @@ func (r *Report) losses(v *compare.Report, up *rebuild.CaughtUp) {
 		r.Notes = append(r.Notes, "the revision is not raised: clients that have seen newer revisions miss events or "+
 			"keep stale caches")
 	}
-	if up.Parts.WAL != "" {
+	if up.Parts.Kind == evidence.KindDataDir || up.Parts.WAL != "" {
 		r.Log = up
 		for _, s := range up.Says() {
 			if strings.HasPrefix(s, "missing: ") {

@@ -54,7 +54,8 @@ are left out (skip). How much of a TTL had passed is not in the database.
 A server writes its database some time after it has acknowledged a write. What it had not written when it was killed or
 copied is only in its log. For a data dir, committed entries above the database's consistent index are therefore
 executed on a scratch copy first, by the rules of rebuild. Entries that are not proven committed, or cannot be executed,
-are counted, and the exit code is 4; --log names other members whose logs prove more.
+are counted, and the exit code is 4; --log names other members whose logs prove more. It is 4, too, for a data dir that
+has no log, or whose log has lost its end: how many entries are missing is not known then.
 
 What could not be read is listed, with the revisions it may hide. --salvage adds records from damaged and lost pages,
 and with --deleted the last values of deleted keys from pages that are not in use any more: compaction does not wipe
@@ -212,7 +213,7 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 	if err := src.Unchanged(ctx); err != nil {
 		return err
 	}
-	if src.WAL != "" {
+	if src.Kind == evidence.KindDataDir || src.WAL != "" {
 		res.Log = up
 	}
 	res.Notes = append(res.Notes, up.Says()...)

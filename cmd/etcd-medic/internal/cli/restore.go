@@ -33,6 +33,7 @@ etcd 3.3 to 3.8 can be restored.
 
 BACKUP may be a data dir: its committed log entries above the database's consistent index are executed first, as extract
 does. Entries that are not proven committed, or cannot be executed, are counted, and the exit code is 4.
+It is 4, too, if the log is missing or has lost its end.
 
 The members come from --initial-cluster or from a plan file; with neither, from the backup. A plan file is YAML:
 
