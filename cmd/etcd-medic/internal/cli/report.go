@@ -15,6 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/mdreport"
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 type reportOptions struct {
@@ -53,7 +54,8 @@ of each: done steps are ticked, with times.
 
 Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or
 above --fail-on, 4 inconclusive, or a source could not be used. The report is written in all of these cases except 1
-and 2. For a plan: 0 done, 5 the plan was edited, 6 a run started and has not reached its goal.`
+and 2. 5 refused: the report would be inside a source. For a plan: 0 done, 5 the plan was edited, 6 a run started and
+has not reached its goal.`
 
 const reportExample = `  etcd-medic report node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o report.html
   etcd-medic report copies.tar.gz -o report.md
@@ -114,6 +116,9 @@ func runReport(ctx context.Context, o *reportOptions) error {
 	}
 	if _, err := os.Lstat(o.file); err == nil {
 		return fmt.Errorf("%s exists; give a name that is free", o.file)
+	}
+	if err := datadir.Outside(o.file, o.specs...); err != nil {
+		return err
 	}
 	c := o.compareOptions(&o.sources)
 	var err error

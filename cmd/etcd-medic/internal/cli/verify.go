@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,7 +77,8 @@ was named. The exit code is that of the worst backup.
 
 Exit codes: 0 every backup is good (without a trailer: only if nothing else is wrong, see --fail-on warning), 1 could
 not read, 2 wrong usage, 3 a backup is damaged or too old, 4 a backup could not be read or judged, there is none, or a
-requested test (--drill, --against, --max-behind) could not be done.`
+requested test (--drill, --against, --max-behind) could not be done, 5 refused: --metrics-file names something else than
+metrics.`
 
 const verifyExample = `  etcd-medic verify backup.db
   etcd-medic verify /backups -q --newest=series --max-age 26h --metrics-file /var/lib/node_exporter/etcd_backup.prom
@@ -176,6 +178,9 @@ func (o *verifyOptions) verifyFlags(cmd *cobra.Command) {
 func runVerify(ctx context.Context, o *verifyOptions) error {
 	var others sources
 	if err := others.parse(o.against); err != nil {
+		return err
+	}
+	if err := claimMetrics(o.metrics, append(slices.Clone(o.specs), others.specs...)); err != nil {
 		return err
 	}
 	found, err := locate.Find(ctx, o.specs, locate.Options{Stdin: o.io.Stdin, Newest: locate.Newest(o.newest),
