@@ -5,8 +5,10 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // missing judges the rows that do not exist; false when the logs do not require any.
@@ -80,7 +82,7 @@ func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 // of the cluster, an entry removed each of them.
 func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
 	o := w.in.Membership().wholeLog(m)
-	if o == nil || len(m.DB.Removed) == 0 {
+	if o == nil || len(m.DB.Removed) == 0 || w.in.zombiesRemoved(m) {
 		return false
 	}
 	removed := map[dumplog.ID]bool{}
@@ -104,4 +106,16 @@ func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
 				Expected: "absent", Show: showDB(m, "members_removed")})
 	}
 	return true
+}
+
+// zombiesRemoved reports whether a server of the cluster may have removed zombies: without an entry of the log, it notes
+// members that only its bucket had in members_removed. The rows remain after an upgrade.
+func (in *Input) zombiesRemoved(m *evidence.Member) bool {
+	if m.Version.Minor == 0 || !m.Version.Has(release.ZombiesRemoved).Excluded() || in.Replay == nil {
+		return true
+	}
+	return slices.ContainsFunc(in.Replay.Survey.Versions, func(v replay.VersionSet) bool {
+		minor, ok := evidence.MinorOf(v.Version)
+		return !ok || !release.AnyOf(minor).Has(release.ZombiesRemoved).Excluded()
+	})
 }
