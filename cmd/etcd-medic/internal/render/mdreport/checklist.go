@@ -32,7 +32,8 @@ func WriteChecklist(w io.Writer, c *render.Checklist) error {
 	commands(p, "Next", c.Next)
 	list(p, "Other ways", c.Other)
 	p.line("")
-	p.line("Plan %s, made by %s %s.", words(c.Digest), words(c.Tool), words(c.Version))
+	p.line("Plan %s (an integrity check, not a signature), made by %s %s.", words(c.Digest), words(c.Tool),
+		words(c.Version))
 	_, err := w.Write(p.b.Bytes())
 	return err
 }
