@@ -82,7 +82,7 @@ func hasGroup(b []byte) bool {
 	for len(b) > 0 {
 		rest, err := nextField(b, &f)
 		if err != nil {
-			return b[0]&7 == 3 || b[0]&7 == 4 || len(b) > 1 && b[0] >= 0x80
+			return b[0]&7 == 3 || b[0]&7 == 4
 		}
 		b = rest
 	}

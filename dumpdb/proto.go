@@ -25,9 +25,9 @@ func nextField(b []byte, f *field) (rest []byte, err error) {
 // noField says why b does not start with a field.
 func noField(b []byte) error {
 	tag, n := wire.Uvarint(b)
-	num, left := tag>>3, len(b)-n
+	num, left := wire.Number(tag), len(b)-n
 	switch {
-	case n == 0 || num == 0 || num > 1<<29-1:
+	case n == 0 || num == 0:
 		return fmt.Errorf("%w: bad field tag", errProto)
 	case int8(tag&7) == wire.Varint:
 		return fmt.Errorf("%w: field %d: bad varint", errProto, num)

@@ -1,9 +1,9 @@
 // Package wire splits protobuf messages into fields, for all packages that read records of etcd: log entries, snapshot
 // files and rows of the database.
 //
-// It uses google.golang.org/protobuf/encoding/protowire, which differs in one point from the decoders that etcd
-// generates (gogo). A varint of ten bytes that exceeds 64 bits is an error in protowire, while etcd drops the extra
-// bits. Package wire does the same as etcd.
+// It uses google.golang.org/protobuf/encoding/protowire, which differs in one point, overflow, from the decoders that
+// etcd generates (gogo). A varint of ten bytes that exceeds 64 bits, and a field number of more than 32, are errors in
+// protowire, while etcd drops the extra bits. Package wire does the same as etcd.
 package wire
 
 import "google.golang.org/protobuf/encoding/protowire"
@@ -58,13 +58,18 @@ func overflowing(b [maxVarint]byte) (v uint64, n int) {
 	return v, n
 }
 
+// Number returns the field number in a tag, 0 if there is none. Like the decoders that etcd generates it takes the 32
+// bits above the type, also where no writer may put them.
+func Number(tag uint64) int32 { return max(0, int32(tag>>3)) }
+
 // Next reads the field at the start of b and returns its length, 0 if there is none.
 func (f *Field) Next(b []byte) int {
 	tag, n := Uvarint(b)
-	if n == 0 || tag>>3 < uint64(protowire.MinValidNumber) || tag>>3 > uint64(protowire.MaxValidNumber) {
+	num := Number(tag)
+	if n == 0 || num == 0 {
 		return 0
 	}
-	f.Num, f.Type, f.V, f.B = int32(tag>>3), int8(tag&7), 0, nil
+	f.Num, f.Type, f.V, f.B = num, int8(tag&7), 0, nil
 	used := n + f.value(b[n:])
 	if used == n {
 		return 0
