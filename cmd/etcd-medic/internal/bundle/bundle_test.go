@@ -110,11 +110,11 @@ func distinct(list, keys []string) []string {
 }
 
 // TestNothingPrivate: no value, password, password hash or token of a set is in any file of its bundle, and no key
-// where keys are redacted; each file of JSON is JSON.
+// where keys are redacted; --keys prefix shows the prefixes; each file of JSON is JSON.
 func TestNothingPrivate(t *testing.T) {
 	for _, name := range []string{"a-auth-revision-replay", "n-silent-kv-divergence", "s-auth-user-hash-differs",
 		"s-superseded-value-altered"} {
-		for _, mode := range []redact.Mode{redact.Clear, redact.Hashed} {
+		for _, mode := range []redact.Mode{redact.Clear, redact.Hashed, redact.Prefix} {
 			files, p := makeBundle(t, evidencetest.Incident(t, name), mode)
 			slices.Sort(p.keys)
 			p.keys = slices.Compact(p.keys)
@@ -122,6 +122,7 @@ func TestNothingPrivate(t *testing.T) {
 			if len(values) == 0 || len(p.keys) == 0 {
 				t.Fatalf("%s: %d values and secrets, %d keys", name, len(values), len(p.keys))
 			}
+			shown := false // a key by its prefix
 			for _, f := range files {
 				for _, v := range values {
 					if bytes.Contains(f.Content, []byte(v)) {
@@ -129,16 +130,31 @@ func TestNothingPrivate(t *testing.T) {
 					}
 				}
 				for _, k := range p.keys {
-					if mode == redact.Hashed && bytes.Contains(f.Content, []byte(k)) {
-						t.Fatalf("%s: %s holds key %q", name, f.Name, k)
+					if mode != redact.Clear && bytes.Contains(f.Content, []byte(k)) {
+						t.Fatalf("%s, keys %s: %s holds key %q", name, mode, f.Name, k)
 					}
+					head := firstParts(k)
+					shown = shown || head != "" && bytes.Contains(f.Content, []byte(head+"~"))
 				}
 				if strings.HasSuffix(f.Name, ".json") && !json.Valid(f.Content) {
 					t.Errorf("%s: %s is not JSON", name, f.Name)
 				}
 			}
+			if shown != (mode == redact.Prefix) {
+				t.Errorf("%s, keys %s: prefixes are shown: %t", name, mode, shown)
+			}
 		}
 	}
+}
+
+// firstParts returns the parts of a key that --keys prefix shows.
+func firstParts(key string) string {
+	parts := strings.SplitAfter(key, "/")
+	n := min(2, len(parts)-1)
+	if strings.HasPrefix(key, "/") {
+		n = min(3, len(parts)-1)
+	}
+	return strings.Join(parts[:n], "")
 }
 
 // TestOpen: a bundle is read again, an altered one is not, and archives of other things are none.
