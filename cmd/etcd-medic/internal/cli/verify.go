@@ -117,7 +117,7 @@ func newVerifyCmd(s *Streams, run func(context.Context, *verifyOptions) error) *
 				return usagef("", "--max-behind must be 0 or more")
 			}
 			if o.maxBehind >= 0 && len(o.against) == 0 {
-				return usagef("name the source with --against", "--max-behind does not apply to what")
+				return usagef("name the source with --against", "--max-behind needs a source to compare with")
 			}
 			if n := locate.Newest(o.newest); n != locate.All && n != locate.NewestOfFolder &&
 				n != locate.NewestOfSeries {
