@@ -29,32 +29,17 @@ func (mb *Membership) keptConfStates(in *Input) (f *Finding, ok bool) {
 	if n < 2 || len(rows) < 2 {
 		return nil, n > 1
 	}
-	f = &Finding{Kind: KindConfStateKeptDiffers, Severity: Error, Class: ClassMembership,
+	f = &Finding{Kind: KindConfStateKeptDiffers, Severity: Error, Class: ClassMembership, Undecided: true,
 		Title: "meta/confState differs between members that were restored from one backup",
 		Explanation: "no conf change has written the row since the restore, so all have what the backup had. It was " +
-			"edited or damaged on some. " + confStateUnread}
-	keys := slices.Sorted(maps.Keys(rows))
-	usual := slices.IndexFunc(keys, func(k string) bool { return len(rows[k]) > n/2 })
-	f.Undecided = usual < 0
-	for i, k := range keys {
-		if i == usual {
-			continue
-		}
+			"edited or damaged on some, which may be most of them. " + confStateUnread}
+	for _, k := range slices.Sorted(maps.Keys(rows)) {
 		for _, m := range rows[k] {
 			e := confStateEvidence(m, m)[0]
-			e.Expected = "what the other members have"
-			if usual >= 0 {
-				e.Expected = keys[usual]
-			}
-			f.Members = append(f.Members, m.Label())
-			f.Evidence = append(f.Evidence, e)
+			e.Expected = "the same on all of them"
+			f.Members, f.Evidence = append(f.Members, m.Label()), append(f.Evidence, e)
 			f.At = At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)}
 		}
-	}
-	if usual >= 0 {
-		f.Explanation = fmt.Sprintf("no conf change has written the row since the restore, so all have what the "+
-			"backup had, as %d of %d members do. It was edited or damaged. %s", len(rows[keys[usual]]), n,
-			confStateUnread)
 	}
 	return f, true
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -36,7 +37,7 @@ func runWALRecords(in *Input) Result {
 	}
 	fs := r.Findings
 	for i, m := range in.Members {
-		fs = append(fs, placesOfLog(in.Members, Critical, m, in.Replay.UndecodableDamage(i))...)
+		fs = append(fs, placesOfLog(in.decoding, Critical, m, in.Replay.UndecodableDamage(i))...)
 	}
 	return outcome(fs, in.Members.unreadableParts("wal"))
 }
@@ -103,21 +104,35 @@ func walDamage(ss Sources, sev Severity, want func(dumplog.DamageKind) bool) Res
 				ds = append(ds, d)
 			}
 		}
-		fs = append(fs, placesOfLog(ss, sev, m, ds)...)
+		fs = append(fs, placesOfLog(func(*dumplog.DamageError) Sources { return ss }, sev, m, ds)...)
 	}
 	return outcome(fs, ss.unreadableParts("wal"))
 }
 
-// placesOfLog are the findings about damaged places of the member's log.
-func placesOfLog(ss Sources, sev Severity, m *evidence.Member, ds []*dumplog.DamageError) []Finding {
+// decoding are the sources without those in whose logs the entry of a damaged place does not decode.
+func (in *Input) decoding(d *dumplog.DamageError) (out Sources) {
+	for i, m := range in.Members {
+		if !slices.ContainsFunc(in.Replay.Undecodable[i], func(u replay.Undecodable) bool {
+			return u.Index == d.LostFrom
+		}) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// placesOfLog are the findings about damaged places of the member's log. from are the sources that may hold what is
+// lost there.
+func placesOfLog(from func(*dumplog.DamageError) Sources, sev Severity, m *evidence.Member,
+	ds []*dumplog.DamageError) []Finding {
 	return placeFindings(ds, func(d *dumplog.DamageError) string { return string(d.Kind) },
-		func(d *dumplog.DamageError) Finding { return damageFinding(ss, sev, m, d) }, logRanges)
+		func(d *dumplog.DamageError) Finding { return damageFinding(from(d), sev, m, d) }, logRanges)
 }
 
 func damageFinding(ss Sources, sev Severity, m *evidence.Member, d *dumplog.DamageError) Finding {
 	f := Finding{Kind: KindLogDamaged, Facts: Facts{LogDamage: d.Kind}, Severity: sev, Class: ClassWALDamage,
 		Members: []string{m.Label()},
-		At:      At{Index: d.LostFrom, Term: ss.termAt(d.LostFrom)},
+		At:      At{Index: d.LostFrom, Term: append(Sources{m}, ss...).termAt(d.LostFrom)},
 		Title:   fmt.Sprintf("%s: %s in WAL segment %s at offset %d", m.Label(), d.Kind, d.Segment, d.Offset)}
 	f.Explanation = d.Error()
 	switch {

@@ -108,8 +108,8 @@ func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
 	return true
 }
 
-// zombiesRemoved reports whether a server of the cluster may have removed zombies: without an entry of the log, it notes
-// members that only its bucket had in members_removed. The rows remain after an upgrade.
+// zombiesRemoved reports whether a server of the cluster may have removed zombies: without an entry of the log, it
+// notes members that only its bucket had in members_removed. The rows remain after an upgrade.
 func (in *Input) zombiesRemoved(m *evidence.Member) bool {
 	if m.Version.Minor == 0 || !m.Version.Has(release.ZombiesRemoved).Excluded() || in.Replay == nil {
 		return true

@@ -90,7 +90,12 @@ func (ss Sources) holders(of *evidence.Member, from, to uint64) string {
 		if m == of || !m.HasLog() || m.ClusterID != of.ClusterID {
 			continue
 		}
-		if s := &m.WAL.Summary; s.FirstIndex <= from && s.LastIndex >= to {
+		s := &m.WAL.Summary
+		lacks := slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= to && j.To >= from }) ||
+			slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool {
+				return d.LostFrom > 0 && d.LostFrom <= to && (d.LostTo == 0 || d.LostTo >= from)
+			})
+		if s.FirstIndex <= from && s.LastIndex >= to && !lacks {
 			names = append(names, m.Label())
 		}
 	}

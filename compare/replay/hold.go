@@ -257,6 +257,25 @@ func (ma *matcher) extra(g *group) {
 	ma.absorb(g)
 }
 
+// undecoded decides whether an entry that does not decode wrote the next records: the entries ahead fit those after
+// them better, or none of them writes.
+func (ma *matcher) undecoded(ahead []*item) Outcome {
+	g := ma.cur.peek(0)
+	if g == nil || g.main != ma.Revision+1 {
+		return Outcome{State: NoEffect, Open: true}
+	}
+	without, with := ma.fit(ahead, 0), ma.fit(ahead, 1)
+	if with.misfits > without.misfits || with.misfits == without.misfits && with.matched <= without.matched &&
+		without.matched > 0 {
+		return Outcome{State: NoEffect, Open: true}
+	}
+	ma.cur.take()
+	ma.Revision, ma.adrift = g.main, 0
+	ma.leases.noteGone(g)
+	ma.absorb(g)
+	return Outcome{State: OutsideHistory, Rev: g.main, Detail: "it does not decode, and these records are in its place"}
+}
+
 // lookahead bounds how far resync searches in entries and in revisions.
 const lookahead = 64
 

@@ -216,7 +216,8 @@ func findVersion(versions []*item, e *dumplog.Entry) *item {
 	return nil
 }
 
-// choose makes the committed version the item (of several, the version of most members) and adds the others to it.
+// choose makes the committed version the item and adds the others to it. Of several committed ones it is the version of
+// most members, but of one term it is one that decodes: no server proposes the other.
 func (l *logSet) choose(versions []*item) *item {
 	score := func(v *item) int {
 		n := len(v.holders)
@@ -229,7 +230,13 @@ func (l *logSet) choose(versions []*item) *item {
 	}
 	best := versions[0]
 	for _, v := range versions[1:] {
-		if n := cmp.Compare(score(v), score(best)); n > 0 || n == 0 && l.rankOf(v) < l.rankOf(best) {
+		n := cmp.Compare(score(v), score(best))
+		switch altered := v.err != nil; {
+		case v.entry.Term == best.entry.Term && altered != (best.err != nil):
+			if !altered {
+				best = v
+			}
+		case n > 0 || n == 0 && l.rankOf(v) < l.rankOf(best):
 			best = v
 		}
 	}

@@ -127,6 +127,8 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	case apply.WritesKeys(req.Kind):
 		s.res.Writes++
 		o = s.hold(it, ahead)
+	case it.err != nil && s.met:
+		o = s.matcher.undecoded(ahead)
 	default:
 		o = s.other(it)
 	}
