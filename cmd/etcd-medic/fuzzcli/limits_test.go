@@ -129,16 +129,17 @@ func TestManyDamagedRecords(t *testing.T) {
 	if err := os.WriteFile(segment, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, format := range []string{"table", "json"} {
-		o := program(t, "diagnose", dir, "-w", format)
+	for _, args := range [][]string{{"diagnose"}, {"diagnose", "-w", "json"}, {"dumplog", "--stats"},
+		{"dumplog", "--stats", "-w", "json"}} {
+		o := program(t, append(args, dir)...)
 		if len(o.stdout) > 1<<20 || o.code != 3 {
-			t.Errorf("%s: %d bytes of output, code %d", format, len(o.stdout), o.code)
+			t.Errorf("%v: %d bytes of output, code %d", args, len(o.stdout), o.code)
 		}
 		if o.memory > 1<<30 {
-			t.Errorf("%s: %d MB of memory for %d MB", format, o.memory>>20, len(b)>>20)
+			t.Errorf("%v: %d MB of memory for %d MB", args, o.memory>>20, len(b)>>20)
 		}
 		if !strings.Contains(string(o.stdout), "places") {
-			t.Errorf("%s: no finding tells of many places:\n%.1500s", format, o.stdout)
+			t.Errorf("%v: nothing tells of many places:\n%.1500s", args, o.stdout)
 		}
 	}
 }

@@ -69,9 +69,17 @@ func writeStats(s *render.Stream, m *evidence.Member, st *dumplog.Stats, damage 
 			" at " + st.LargestPos.String(),
 			Count: dumplog.Count{Entries: 1, Bytes: st.Largest}})
 	}
-	rows = append(rows, damageRows(damage)...)
+	shown := min(len(damage), maxDamageOfStats)
+	rows = append(rows, damageRows(damage[:shown])...)
+	if more := len(damage) - shown; more > 0 {
+		rows = append(rows, render.LogCount{Of: "damage", Name: "places that are not listed (--raw lists all)",
+			Count: dumplog.Count{Entries: int64(more)}})
+	}
 	return len(damage) + int(st.Undecoded), writeAll(s, rows)
 }
+
+// maxDamageOfStats is how many damaged places are listed with counts.
+const maxDamageOfStats = 20
 
 func damageRows(damage []*dumplog.DamageError) []render.Row {
 	rows := make([]render.Row, len(damage))
