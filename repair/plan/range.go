@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/boot"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -43,12 +44,16 @@ func bump(revision int64) int64 {
 // openEnd says what a lost majority may have committed; nil if every committed entry is in the log of a source.
 func (lo *losses) openEnd() *OpenEnd {
 	o := &OpenEnd{CommittedTo: lo.best.Commit, Revision: lo.p.Best.Revision, BumpRevision: lo.p.bumpRevision()}
+	known := uint64(0)
 	for i := range lo.p.Members {
 		m := &lo.p.Members[i]
 		if m.Learner || !slices.Contains(lo.ref.Membership.Voters, m.ID) || lo.dead[m.ID] {
 			continue
 		}
 		f := lo.ownSource(m.ID)
+		if f != nil {
+			known = max(known, hardCommit(f))
+		}
 		if f == nil || f.WAL == nil || m.Obstacle == ObstacleForgot || !boot.EndsWhole(f) {
 			o.Voters = append(o.Voters, m.Name)
 			continue
@@ -59,8 +64,18 @@ func (lo *losses) openEnd() *OpenEnd {
 		return nil
 	}
 	o.LogTo = max(o.LogTo, o.CommittedTo)
+	o.CommittedTo = max(o.CommittedTo, known)
 	o.Undecided = lo.undecided()
 	return o
+}
+
+// hardCommit is the commit index in the HardState of a source, 0 without one. Unlike Facts.Commit it may be above the
+// end of a log that has lost its last entries: etcd writes entries before the HardState that commits them.
+func hardCommit(f *evidence.Facts) uint64 {
+	if f.WAL == nil || f.WAL.HardState == nil {
+		return 0
+	}
+	return f.WAL.HardState.Commit
 }
 
 // bumpRevision raises the revision above all that the members and their clients can have seen.

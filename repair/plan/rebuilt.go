@@ -131,7 +131,7 @@ func lostAbove(r *compare.Report, x *Rebuilt) *boot.Range {
 		if !slices.Contains(x.Logs, f.Name) {
 			continue
 		}
-		known = max(known, f.Commit)
+		known = max(known, f.Commit, hardCommit(f))
 		for _, s := range f.Snapshots {
 			if s.Damage == nil {
 				known = max(known, s.Index)

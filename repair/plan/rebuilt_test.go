@@ -88,6 +88,24 @@ func TestRebuiltForAll(t *testing.T) {
 	}
 }
 
+// TestRebuiltLosesEntries: committed entries that no log holds are said to be lost, also those of which only the
+// HardState of a log that has lost its end shows that they were committed.
+func TestRebuiltLosesEntries(t *testing.T) {
+	for index, want := range map[uint64]string{16: "entries 17 to 19", 18: "entry 19"} {
+		specs := cluster(t, 18, 18, 18)
+		specs[1].Where = memberDir(t, 1, history{last: 18, commit: 19})
+		blank(t, specs...)
+		p := newPlan(t, specs, &trials{rebuild: madeUpTo(t, index)}, plan.Options{})
+		if p.Mode != plan.Rebuild || p.Rebuilt.Lost == nil || p.Rebuilt.Lost.String() != want {
+			t.Fatalf("mode %s (%s), rebuilt %+v", p.Mode, p.Why, p.Rebuilt)
+		}
+		if !hasCaution(p, want+" were committed, and no log among the sources holds them: they are lost") ||
+			!strings.Contains(p.Why, "their logs give more than a backup") {
+			t.Errorf("%s, cautions %q", p.Why, p.Cautions)
+		}
+	}
+}
+
 // TestRebuiltFrom: the databases of all backups are tried, and the logs alone. What holds most counts, unless a backup
 // holds as much.
 func TestRebuiltFrom(t *testing.T) {
@@ -234,8 +252,8 @@ func TestRebuiltThatCannotBeGiven(t *testing.T) {
 	if p.Mode != plan.Restore || p.Rebuilt == nil || p.Rebuilt.Base != "backup" || p.Best.Name != "" {
 		t.Fatalf("mode %s (%s), rebuilt %+v, best %+v", p.Mode, p.Why, p.Rebuilt, p.Best)
 	}
-	for _, says := range []string{"backup and the logs of node1, node2, node3, node4 give a database up to entry 18, which " +
-		"no backup reaches. It cannot be put in the data dirs of all members (node4 joins as a new member",
+	for _, says := range []string{"backup and the logs of node1, node2, node3, node4 give a database up to entry 18, " +
+		"which no backup reaches. It cannot be put in the data dirs of all members (node4 joins as a new member",
 		"entries 19 to 20 were committed, and no log among the sources holds them"} {
 		if !hasCaution(p, says) {
 			t.Errorf("no caution says %q: %q", says, p.Cautions)
