@@ -99,6 +99,7 @@ func TestModes(t *testing.T) {
 					t.Errorf("%s is possible: %v, %s; want %q", mode, w.Possible, w.Why, why)
 				}
 			}
+			wantWholeSteps(t, p)
 			if first := &p.Ways[0]; p.Mode == plan.RehearseOnly {
 				if p.Tries != plan.Reseed || first.Recommended {
 					t.Errorf("tries %q, recommends %+v", p.Tries, first)

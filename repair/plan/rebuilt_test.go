@@ -46,6 +46,7 @@ func newPlan(t *testing.T, specs []evidence.Spec, x *trials, o plan.Options) *pl
 	if err != nil {
 		t.Fatal(err)
 	}
+	wantWholeSteps(t, p)
 	return p
 }
 

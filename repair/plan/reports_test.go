@@ -86,3 +86,16 @@ func refusedWith(t *testing.T, err error, reason, hint string) {
 		t.Errorf("refused with %q, hint %q; want %q, hint %q", got.Reason, got.Hint, reason, hint)
 	}
 }
+
+// wantWholeSteps checks that each step of a plan says all that a person has to know of it.
+func wantWholeSteps(t *testing.T, p *plan.Plan) {
+	t.Helper()
+	for _, w := range p.Ways {
+		for _, s := range w.Steps {
+			if s.Title == "" || s.Precondition == "" || s.Effect == "" || s.Undo == "" || s.Done == "" ||
+				len(s.ByHand) == 0 || s.Member != "" && !strings.Contains(s.Title, s.Member) {
+				t.Errorf("%s: step %+v", w.Mode, s)
+			}
+		}
+	}
+}

@@ -57,6 +57,7 @@ func TestStandbyTakesAPlace(t *testing.T) {
 			for _, old := range []string{"node2", "node4"} {
 				wantStandby(t, p, old, tc.takes[old])
 			}
+			wantWholeSteps(t, p)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -130,12 +131,17 @@ func TestMendsThatWork(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(noLog, "member", "wal")); err != nil {
 		t.Fatal(err)
 	}
+	otherTerm := evidencetest.Copy(t, sound)
+	casetest.EditDB(t, otherTerm, func(tx *bbolt.Tx) error { // a term that the log does not have at that entry
+		return tx.Bucket([]byte("meta")).Put([]byte("term"), binary.BigEndian.AppendUint64(nil, 7))
+	})
 	for name, tc := range map[string]struct {
 		result string
 		fails  error
 		why    string
 	}{
 		"sound":           {result: sound},
+		"against its log": {result: otherTerm, why: "the result is still damaged: node1: "},
 		"still damaged":   {result: specs[0].Where, why: "the result is still damaged: node1: "},
 		"another history": {result: memberDir(t, 0, history{last: 20, odd: 12}), why: "compared with the other members the result is not sound: "},
 		"no log":          {result: noLog, why: "a server does not start on the result, or must not: it has no log"},

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +110,10 @@ func TestWhoseDataDir(t *testing.T) {
 			if tc.caution != "" && (!hasCaution(p, tc.caution) ||
 				!strings.Contains(strings.Join(p.Lost.Save, "\n"), "lost-held-by-"+tc.member+".jsonl")) {
 				t.Errorf("cautions %q, saved by %q", p.Cautions, p.Lost.Save)
+			}
+			if got := stepsAbout(p, plan.Live, m.Name); p.Way(plan.Live).Possible && m.Action == plan.Retire &&
+				m.Obstacle == plan.ObstacleNotMember && !slices.Equal(got, []string{"save", "stop", "set-aside"}) {
+				t.Errorf("live does %q to it", got)
 			}
 			if m.Obstacle == plan.ObstacleNoIdentity {
 				for _, w := range p.Ways {
