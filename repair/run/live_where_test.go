@@ -21,8 +21,8 @@ func whereOf(t *testing.T, n int, endpoints []string, answered map[string]string
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = j.close() })
-	f := &field{o: &LiveOptions{Endpoints: endpoints}, runCtx: t.Context(), listed: map[string]string{}, endpoints: map[string]string{},
-		given: map[string]string{}, clients: map[string]*loggedIn{}}
+	f := &field{o: &LiveOptions{Endpoints: endpoints}, runCtx: t.Context(), listed: map[string]string{},
+		endpoints: map[string]string{}, given: map[string]string{}, clients: map[string]*loggedIn{}}
 	f.r = newRunner(&runState{plan: p, j: j, out: &Outcome{}, say: func(string) {}, live: f.o}, f, defaultLimits())
 	if err := f.named(); err != nil {
 		t.Fatal(err)
