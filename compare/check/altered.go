@@ -144,8 +144,8 @@ func (in *Input) blame(a *altered) {
 	var refuted, others []int
 	for _, v := range votes {
 		if slices.ContainsFunc(v, func(i int) bool {
-			return contradictsLog(in.Replay, i, a.diffs) ||
-				termsFall(in.Members, i, a.diffs)
+			return contradictsLog(in.Replay, i, a.diffs) || termsFall(in.Members, i, a.diffs) ||
+				undecodable(in.Replay, i, a.diffs)
 		}) {
 			refuted = append(refuted, v...)
 		} else {
@@ -155,6 +155,9 @@ func (in *Input) blame(a *altered) {
 	var why []string
 	if slices.ContainsFunc(refuted, func(i int) bool { return termsFall(in.Members, i, a.diffs) }) {
 		why = append(why, "the terms of a log never fall")
+	}
+	if slices.ContainsFunc(refuted, func(i int) bool { return undecodable(in.Replay, i, a.diffs) }) {
+		why = append(why, "no server proposes what does not decode")
 	}
 	switch {
 	case len(refuted) > 0 && len(others) > 0:
@@ -194,6 +197,13 @@ func termsFall(ss Sources, member int, diffs []replay.LogDiff) bool {
 		before = max(before, t)
 	}
 	return false
+}
+
+// undecodable reports whether one of these entries does not decode in the log of a member.
+func undecodable(rp *replay.Result, member int, diffs []replay.LogDiff) bool {
+	return rp != nil && slices.ContainsFunc(rp.Undecodable[member], func(u replay.Undecodable) bool {
+		return slices.ContainsFunc(diffs, func(d replay.LogDiff) bool { return d.Index == u.Index })
+	})
 }
 
 // contradictsLog reports whether the database of a member holds another effect than one of these entries in its own

@@ -121,7 +121,7 @@ func authBeyondLog(rp *replay.Result) bool {
 		return false
 	}
 	for _, r := range rp.Members {
-		if r.Checked && r.AuthKnown && (len(r.Jumps) > 0 || r.Unexplained != 0) {
+		if r.Checked && r.AuthOff() {
 			return true
 		}
 	}

@@ -98,6 +98,9 @@ func (it *item) isEmpty() bool {
 // one: its log was altered afterwards, and it lacks nothing.
 func (s *sim) stepDisputed(it *item, ahead []*item) Outcome {
 	own := it.forMember(s.pos)
+	if v := s.broughtOver(it); v != nil {
+		return s.step(v, ahead)
+	}
 	other := s.executedInstead(it, own, ahead)
 	if other == nil {
 		return s.step(own, ahead)
@@ -107,6 +110,25 @@ func (s *sim) stepDisputed(it *item, ahead []*item) Outcome {
 		o.State, o.Detail = Contradicted, "its database holds the effect of the entry in another log instead"
 	}
 	return o
+}
+
+// broughtOver returns the version that the next records of the database show, where the member's own log holds none of
+// them: a snapshot brought the member over the entry. nil if the records show none.
+func (s *sim) broughtOver(it *item) *item {
+	if len(it.others) == 0 || !s.met || it.entry.Index <= s.base || it.entry.Index > s.m.AppliedMin ||
+		it.others[s.pos] != nil || slices.Contains(it.holders, s.pos) {
+		return nil
+	}
+	g := s.cur.peek(0)
+	if g == nil || g.main != s.Revision+1 {
+		return nil
+	}
+	for _, v := range it.versions() {
+		if v.err == nil && apply.WritesKeys(v.req.Kind) && matches(s.Evaluate(v.req).Writes, g) {
+			return v
+		}
+	}
+	return nil
 }
 
 // executedInstead returns the entry of another log that the member's database shows, nil if there is none or if a later

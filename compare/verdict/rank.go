@@ -186,7 +186,7 @@ var aboutCluster = map[check.ID]bool{check.M05: true, check.M08: true, check.M10
 func wrongState(x *replay.MemberResult) bool {
 	wrong := len(x.Jumps) + len(x.StateDiffs) + len(x.Kept) + len(x.Reruns) + len(x.Extra) +
 		x.Counts[replay.Contradicted] + x.Counts[replay.Missing]
-	return wrong > 0 || x.Unexplained != 0 || x.Ahead != nil
+	return wrong > 0 || x.AuthOff() || x.Ahead != nil
 }
 
 // changesAfter reports whether anything committed above index changes data: a member that lacks only logins, publish
@@ -257,7 +257,7 @@ func (rk *ranking) sayControl(pos int, say func(string, ...any)) {
 		return
 	}
 	x := rp.Members[pos]
-	if len(x.Jumps) > 0 || x.Unexplained != 0 {
+	if x.AuthOff() {
 		say("its auth revision is %d, the log gives %d", m.DB.Auth.Revision, x.AuthExpected)
 	}
 	if n := len(x.StateDiffs); n > 0 {

@@ -98,7 +98,7 @@ func TestWrongState(t *testing.T) {
 		"an entry twice":        func(x *replay.MemberResult) { x.Reruns = make([]replay.Stretch, 1) },
 		"an effect is missing":  func(x *replay.MemberResult) { x.Counts[replay.Missing]++ },
 		"an effect is another":  func(x *replay.MemberResult) { x.Counts[replay.Contradicted]++ },
-		"an unexplained number": func(x *replay.MemberResult) { x.Unexplained = -1 },
+		"an unexplained number": func(x *replay.MemberResult) { x.Unexplained, x.AuthKnown = -1, true },
 		"ahead of its index":    func(x *replay.MemberResult) { x.Ahead = &replay.Stretch{} },
 	} {
 		x := &replay.MemberResult{}
@@ -108,6 +108,9 @@ func TestWrongState(t *testing.T) {
 		if change(x); !wrongState(x) {
 			t.Errorf("%s: not called wrong", name)
 		}
+	}
+	if wrongState(&replay.MemberResult{Unexplained: -1}) {
+		t.Error("a number is called wrong that the log does not give")
 	}
 }
 

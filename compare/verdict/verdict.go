@@ -247,7 +247,7 @@ func (j *judge) beyondLog(f *check.Finding) []string {
 	var out []string
 	if j.Replay != nil {
 		for i, m := range j.Replay.Members {
-			if m.Checked && m.AuthKnown && (len(m.Jumps) > 0 || m.Unexplained != 0) {
+			if m.Checked && m.AuthOff() {
 				out = append(out, j.Members[i].Label())
 			}
 		}
