@@ -154,6 +154,7 @@ const (
 	KindServerLogGoesFurther      Kind = "server-log-goes-further"
 	KindServerLogErrors           Kind = "server-log-errors"
 	KindRecordConfAltered         Kind = "record-conf-altered"
+	KindSnapConfAltered           Kind = "snap-conf-altered"
 	KindRecordIndexAltered        Kind = "record-index-altered"
 	KindRecordsGone               Kind = "snapshot-records-gone"
 	KindVoterNeverStarted         Kind = "voter-never-started"
@@ -362,6 +363,7 @@ var kinds = []kindRow{
 	{KindVoterNeverStarted, []ID{M05}, "a voter never started"},
 	{KindRowsDiffer, []ID{A03, A08, A09, L01, L04, M02, M17}, "rows of a small bucket differ between members"},
 	{KindLastPageEmpty, []ID{D09}, "the last page of a bucket is empty"},
+	{KindSnapConfAltered, []ID{M15}, "a .snap file has another configuration than member list"},
 	{KindV2StoresDiffer, []ID{M15}, "the v2 store differs between members"},
 	{KindV2MembersAgainstBucket, []ID{M15}, "the member lists of v2 store and database differ"},
 	{KindV2MembersAgainstLog, []ID{M15}, "the member list of the v2 store contradicts the log"},

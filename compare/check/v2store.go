@@ -25,8 +25,14 @@ func runV2StoreTrue(in *Input) Result {
 	var fs []Finding
 	why, checked := "no source has a snapshot file with a v2 store", 0
 	for _, m := range in.Members {
-		if s := m.NewestSnap(); s == nil || s.V2 == nil || s.Index == 0 {
+		s := m.NewestSnap()
+		if s == nil || s.V2 == nil || s.Index == 0 {
 			continue
+		}
+		if f, ok := confAgainstV2(m, s); f != nil {
+			fs = append(fs, *f)
+		} else if ok {
+			checked++
 		}
 		if f, ok := in.bucketsAgainstV2(m); ok {
 			checked++

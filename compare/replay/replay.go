@@ -283,7 +283,7 @@ type Result struct {
 	given map[int]place
 }
 
-// AuthOff reports whether the auth revision is not the one that the log gives, by a log that reaches back far enough.
+// AuthOff reports whether the auth revision differs from that of the log, where the log reaches back far enough.
 func (r *MemberResult) AuthOff() bool { return r.AuthKnown && (len(r.Jumps) > 0 || r.Unexplained != 0) }
 
 // Gap is a span of indexes that no member's log holds.
