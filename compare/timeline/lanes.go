@@ -136,7 +136,7 @@ func (l *Lane) forgot(s Span) {
 	}
 	if s.From != 0 && s.From <= s.To {
 		l.Damaged = append(l.Damaged, Span{From: s.From, To: s.To,
-			What: "not in its log any more; the member had applied them or knew that they are committed"})
+			What: "not in its log; the member had applied them or knew that they are committed"})
 	}
 }
 

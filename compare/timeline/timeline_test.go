@@ -139,7 +139,7 @@ func TestHiddenByDamage(t *testing.T) {
 // TestLostAtTheEnd: entries that a member had and its log lost are on its lane, whether the log ends with damage or
 // without a trace.
 func TestLostAtTheEnd(t *testing.T) {
-	for name, want := range map[string]string{"e3-wal-missing-last-segment": "node1 324-515: not in its log any more; " +
+	for name, want := range map[string]string{"e3-wal-missing-last-segment": "node1 324-515: not in its log; " +
 		"the member had applied them or knew that they are committed", "e-torn-wal-tail": "node2 142-142: torn-tail in " +
 		"0000000000000000-0000000000000000.wal at offset 42072",
 		"m-healthy-3.6": ""} {

@@ -61,51 +61,56 @@ func page(t *testing.T, d *dossier.Dossier) (file, html string) {
 // database writes an etcd database that holds the keys, each put once with a value that begins with word.
 func database(t *testing.T, name, word string, keys [][]byte) string {
 	t.Helper()
+	return databaseOf(t, name, keys, func(i int) []byte { return fmt.Appendf(nil, "%s value of number %d", word, i) })
+}
+
+// databaseOf writes an etcd database that holds the keys, each put once.
+func databaseOf(t *testing.T, name string, keys [][]byte, value func(i int) []byte) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".db")
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, b := range []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "lease", "members",
-			"members_removed"} {
-			if _, err := tx.CreateBucket([]byte(b)); err != nil {
-				return err
-			}
-		}
-		meta, err := tx.CreateBucket([]byte("meta"))
-		if err != nil {
-			return err
-		}
-		if err := meta.Put([]byte("consistent_index"), []byte{0, 0, 0, 0, 0, 2, 0, 0}); err != nil {
-			return err
-		}
-		b, err := tx.CreateBucket([]byte("key"))
-		if err != nil {
-			return err
-		}
-		b.FillPercent = 0.95
-		for i, k := range keys {
-			rev := int64(i + 2)
-			kv := mvccpb.KeyValue{Key: k, Value: fmt.Appendf(nil, "%s value of number %d", word, i),
-				CreateRevision: rev, ModRevision: rev, Version: 1}
-			raw, err := kv.Marshal()
-			if err != nil {
-				return err
-			}
-			if err := b.Put(dumpdb.Rev{Main: rev}.Bytes(), raw); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := db.Update(emptyState); err != nil {
 		t.Fatal(err)
+	}
+	const batch = 5000 // of a transaction, whose pages are in memory
+	for from := 0; from < len(keys); from += batch {
+		if err := db.Update(func(tx *bbolt.Tx) error {
+			b := tx.Bucket([]byte("key"))
+			b.FillPercent = 0.95
+			for i := from; i < min(from+batch, len(keys)); i++ {
+				rev := int64(i + 2)
+				kv := mvccpb.KeyValue{Key: keys[i], Value: value(i), CreateRevision: rev, ModRevision: rev, Version: 1}
+				raw, err := kv.Marshal()
+				if err != nil {
+					return err
+				}
+				if err := b.Put(dumpdb.Rev{Main: rev}.Bytes(), raw); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return name + "=" + path
+}
+
+// emptyState makes the buckets of a database that has applied 131,072 entries.
+func emptyState(tx *bbolt.Tx) error {
+	for _, b := range []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "lease", "members",
+		"members_removed", "key", "meta"} {
+		if _, err := tx.CreateBucket([]byte(b)); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"), []byte{0, 0, 0, 0, 0, 2, 0, 0})
 }
 
 // hostileKeys try to leave the text that they are.
