@@ -213,3 +213,18 @@ func TestAFullFolderIsRefused(t *testing.T) {
 		t.Error("a folder with a file in it was accepted")
 	}
 }
+
+// Go's reader takes a tar without its last blocks; tar(1), and what runs containers, refuse it.
+func TestLayerOfTheImageIsAWholeTar(t *testing.T) {
+	r := small(t)
+	content, err := r.rootfs(r.built[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(content)%512 != 0 {
+		t.Errorf("%d bytes: the last file is not padded to whole blocks", len(content))
+	}
+	if !bytes.HasSuffix(content, make([]byte, 1024)) {
+		t.Error("the two empty blocks at the end of a tar are missing")
+	}
+}

@@ -141,7 +141,11 @@ func (r *release) rootfs(p program) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return b.Bytes(), t.Close()
+	// Close writes the padding of the last file and the end of the archive: the bytes are taken after it.
+	if err := t.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
 }
 
 // rootCertificates are those that Mozilla trusts without a condition, in the form that Go reads from Linux. The pinned
