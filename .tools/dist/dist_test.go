@@ -36,6 +36,7 @@ func small(t *testing.T) *release {
 	for _, name := range texts {
 		put(filepath.Join(r.tree, name), name)
 	}
+	put(filepath.Join(r.tree, demo), "members")
 	put(filepath.Join(r.extras, "man", "etcd-medic.1"), ".TH")
 	for _, s := range shells {
 		put(filepath.Join(r.extras, "completions", s.file), s.name)
@@ -226,5 +227,18 @@ func TestLayerOfTheImageIsAWholeTar(t *testing.T) {
 	}
 	if !bytes.HasSuffix(content, make([]byte, 1024)) {
 		t.Error("the two empty blocks at the end of a tar are missing")
+	}
+}
+
+func TestPackagesHoldTheDemo(t *testing.T) {
+	r := small(t)
+	for _, format := range []string{"deb", "rpm"} {
+		contents, err := r.contents(r.built[0], format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !contents.ContainsDestination("/usr/share/etcd-medic/demo.tar.gz") {
+			t.Errorf("%s: no demo in %d files", format, len(contents))
+		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 const (
 	home    = "https://github.com/etcd-medic/etcd-medic"
 	summary = "Forensic inspection and repair toolkit for etcd"
+	// demo holds the three members of a real incident, for whoever has installed a package and nothing to look at yet.
+	demo = "testdata/incidents/a-auth-revision-replay/nodes.tar.gz"
 )
 
 // packages writes deb and rpm for the full Linux programs, or for the lite ones if no others are built.
@@ -75,6 +77,8 @@ func (r *release) contents(p program, format string) (files.Contents, error) {
 		}
 		out = append(out, file(filepath.Join(r.tree, t), to, 0o644))
 	}
+	// Not among the documents: containers are often set up to leave those out.
+	out = append(out, file(filepath.Join(r.tree, demo), "/usr/share/etcd-medic/demo.tar.gz", 0o644))
 	for _, s := range shells {
 		to := s.installed
 		if format == "rpm" {
