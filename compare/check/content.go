@@ -43,9 +43,15 @@ func (in *Input) bucketsEqual(class Class, names ...string) Result {
 	return outcome(fs, reason)
 }
 
+// rowsDiffer says how many rows of a bucket differ.
+func rowsDiffer(n, all int, bucket string) string {
+	return fmt.Sprintf("%d of %s of bucket %s %s between members", n, plural.Of(all, "row", "rows"), bucket,
+		plural.Form(n, "differs", "differ"))
+}
+
 func (in *Input) bucketFinding(class Class, b *diff.Bucket) Finding {
 	f := Finding{Kind: KindKeysDiffer, Severity: Critical, Class: class, Undecided: true,
-		Title: fmt.Sprintf("%d of %d rows of bucket %s differ between members", b.Differ, b.Compared, b.Name)}
+		Title: rowsDiffer(b.Differ, b.Compared, b.Name)}
 	for i, m := range in.Members {
 		if in.Diff.TookPart(b.Name, i) {
 			f.Members = append(f.Members, m.Label())

@@ -245,7 +245,7 @@ var kinds = []kindRow{
 	{KindConfStateKeptDiffers, []ID{M18}, "members restored from one backup have different rows meta/confState"},
 	{KindDBTermDiffers, []ID{D05}, "the database stores another term at its index than the log"},
 	{KindCommitBeyondLog, []ID{R03}, "the commit index is beyond the end of the log"},
-	{KindMemberZombie, []ID{M07}, "bucket members lists a member that raft does not know"},
+	{KindMemberZombie, []ID{M07}, "zombie members: bucket members lists them, raft does not know them"},
 	{KindMemberListedAndRemoved, []ID{M07}, "a member is listed and removed at once"},
 	{KindVoterListedAsLearner, []ID{M07}, "bucket members calls a voter of raft a learner"},
 	{KindLearnerListedAsVoter, []ID{M07}, "bucket members calls a learner of raft a voter"},
@@ -269,7 +269,7 @@ var kinds = []kindRow{
 	{KindVoteAltered, []ID{R08}, "a vote was altered in the log"},
 	{KindDataDirCloned, []ID{M12}, "one member has two histories"},
 	{KindTwinClusters, []ID{M12}, "two clusters share all IDs and no entry"},
-	{KindClusterRestoredTwice, []ID{M12}, "a backup was restored into several clusters with the same IDs"},
+	{KindClusterRestoredTwice, []ID{M12}, "separate clusters: a backup was restored into several with the same IDs"},
 	{KindMemberRestoredAlone, []ID{M12}, "a member was restored while its cluster kept running"},
 	{KindTwoProcesses, []ID{M12}, "two processes of one member proposed at the same time"},
 	{KindDataDirOfRemoved, []ID{M08}, "a source is the data dir of a removed member"},
@@ -403,6 +403,16 @@ var kinds = []kindRow{
 	{KindBackupTooOld, []ID{B11}, "a backup is older than asked for"},
 	{KindSecondOpinionDiffers, []ID{X10}, "the replay and a real server disagree"},
 	{KindSourceChanged, []ID{X00}, "a source changed while it was read"},
+}
+
+// Text is what findings of the kind state, in a few words.
+func (k Kind) Text() string {
+	for i := range kinds {
+		if kinds[i].kind == k {
+			return kinds[i].states
+		}
+	}
+	return ""
 }
 
 // Check is the check that reports the kind, the first if several do.

@@ -113,7 +113,7 @@ func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) 
 		rows = b.Differ
 		f.More = (b.Differ - len(b.Rows)) * len(x.all)
 	}
-	f.Title = fmt.Sprintf("%d of %d rows of bucket %s differ between members", rows, b.Compared, b.Name)
+	f.Title = rowsDiffer(rows, b.Compared, b.Name)
 	f.Explanation = fmt.Sprintf("compared at index %d", f.At.Index)
 	x.name(in, &f)
 	cut := in.cut(f)

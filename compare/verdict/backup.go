@@ -22,10 +22,12 @@ func (j *judge) backupClass() {
 		v.Class = check.ClassBackupDamaged
 	case state == "match":
 		v.Class, v.Summary = check.ClassBackupGood, "every layer of the backup holds"+content(m)+j.warnings()
+		v.Statement = "every layer of the backup holds" + j.warnings()
 	case state == "absent":
 		v.Class, v.Summary = check.ClassBackupUnverifiable,
 			"every check of the content holds"+content(m)+"; no sha256 trailer proves the bytes"+
 				j.warnings()
+		v.Statement = "every check of the content holds" + j.warnings()
 		if len(j.Causes) > 0 {
 			v.Cause, v.Certainty = &j.Causes[0].ID, &j.Causes[0].Certainty
 		}

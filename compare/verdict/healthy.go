@@ -38,7 +38,10 @@ func (hl *health) healthy() {
 		v.Class, v.Summary = check.ClassCompactionSkew, "only compaction progress or page layout differs, the "+
 			"content is equal"
 	default:
-		v.Class, v.Summary = check.ClassHealthy, "no problem found; members differ only as healthy members do"
+		v.Class, v.Summary = check.ClassHealthy, "no problem found"
+		if len(hl.Members) > 1 {
+			v.Summary += "; members differ only as healthy members do"
+		}
 		if n := hl.absentVoters(); n > 0 {
 			v.Summary = fmt.Sprintf("no problem found in this member. Whether it agrees with the other %s cannot be "+
 				"checked without their data dirs", plural.Of(n, "voter", "voters"))

@@ -91,16 +91,15 @@ func (rk *ranking) twoHistories() string {
 	old, young := hs[0], hs[len(hs)-1]
 	if restores := rk.restored(); restores > 0 {
 		return "content cannot decide: the sources are separate clusters with the same IDs, each restored and " +
-			"started by itself. " + strings.Join(said, "; ") + ". None has what the others acknowledged: choose the " +
-			"history to keep, then copy over what the others hold"
+			"started by itself. None has what the others acknowledged: choose the history to keep, then copy over " +
+			"what the others hold. " + strings.Join(said, "; ")
 	}
 	s := "content cannot decide: the sources are separate clusters with the same IDs. " + strings.Join(said, "; ")
 	if old.begun.Before(young.begun) {
 		names, keeps := rk.namesOf(young), rk.namesOf(old)
-		s += fmt.Sprintf(". If these are the hosts of one cluster, %s lost their data, were started as new and "+
-			"bootstrapped it again. Then only %s hold the earlier data, "+
-			"and what was written since is on %s. Start none of them until one history is chosen", names, keeps,
-			names)
+		s += fmt.Sprintf(". If these are the hosts of one cluster, the data of %s was lost, and the cluster was "+
+			"bootstrapped there again. Then the earlier data is on %s only, and what was written since is on %s. "+
+			"Start no member until one history is chosen", names, keeps, names)
 	}
 	return s
 }
@@ -135,8 +134,8 @@ func (rk *ranking) forcedApart() string {
 	}
 	slices.Sort(said)
 	return fmt.Sprintf("content cannot decide: a new cluster was forced on %s at entry %d, and the other side holds "+
-		"other committed entries from there on. %s. Neither has what the other acknowledged: choose the history to "+
-		"keep, then copy over what the other holds", rk.Members[run.Member].Label(), run.First,
+		"other committed entries from there on. Neither has what the other acknowledged: choose the history to "+
+		"keep, then copy over what the other holds. %s", rk.Members[run.Member].Label(), run.First,
 		strings.Join(said, "; "))
 }
 

@@ -54,7 +54,9 @@ func (pl *planner) choose() error {
 			pl.standings(top))
 	}
 	pl.setBest(top[0], "content", pl.r.Best.Why)
-	pl.p.Best.For = pl.r.Best.For
+	if pl.r.Best.For != pl.r.Best.Why {
+		pl.p.Best.For = pl.r.Best.For
+	}
 	pl.p.Best.Equals = top[1:]
 	return nil
 }

@@ -65,7 +65,7 @@ func (ss *sources) obstacle(label string) (Obstacle, string) {
 		}
 	}
 	if r := ss.ranks[label]; r != nil && !r.Usable && f.DB != nil {
-		return ObstacleUnknown, strings.Join(r.Reasons, ", ")
+		return ObstacleUnknown, strings.Join(r.Reasons, "; ")
 	}
 	return "", ""
 }

@@ -97,8 +97,8 @@ type Verdict struct {
 	Cause     cause.ID        `json:"cause,omitempty"`
 	Certainty cause.Certainty `json:"certainty,omitempty"`
 	Summary   string          `json:"summary"`
-	// Problem is Summary without the best members, in the process that made the plan only.
-	Problem string `json:"-"`
+	// Problem is Summary without the best members, "" if they are not part of it.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Choice is the member whose content is kept.
@@ -118,8 +118,9 @@ type Choice struct {
 	AuthRevision uint64 `json:"authRevision"`
 	// Known are checks that find something in this member alone. The result still has it, and the proof accepts it.
 	Known []check.ID `json:"known,omitempty"`
-	// For is the part of Why that speaks for this member, in the process that made the plan only.
-	For string `json:"-"`
+	// For is the part of Why that speaks for this member, without its name and what speaks against others; "" if it is
+	// all of Why.
+	For string `json:"for,omitempty"`
 }
 
 // Lost is what is lost by keeping the best member's content.

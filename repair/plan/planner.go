@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -176,7 +175,7 @@ func newPlanner(r *compare.Report, specs []evidence.Spec, o Options) *planner {
 	p := &Plan{SchemaVersion: SchemaVersion, Tool: r.Tool, Sources: []Source{}, Members: []Member{},
 		Cautions: []string{}, Ways: []Way{},
 		Mends: o.mends, Verdict: Verdict{Class: r.Verdict.Class, Summary: r.Verdict.Summary,
-			Problem: cmp.Or(r.Verdict.Problem, r.Verdict.Summary)}}
+			Problem: r.Verdict.Problem}}
 	if r.Verdict.Cause != nil {
 		p.Verdict.Cause, p.Verdict.Certainty = *r.Verdict.Cause, *r.Verdict.Certainty
 	}

@@ -360,3 +360,24 @@ func TestEveryCommandIsExplained(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsAreWrapped: on a terminal an error and its hint are wrapped at the words, and a command stays on a line of
+// its own; elsewhere each is one line.
+func TestErrorsAreWrapped(t *testing.T) {
+	const prose = "hint: name the member whose backup is kept with --best, usually that of the newest; see"
+	const command = "etcd-medic compare node1=/copies/node1 node2=/copies/node2 node3=/copies/node3"
+	for _, c := range []struct {
+		width      int
+		text, want string
+	}{
+		{0, prose + " " + command, prose + " " + command},
+		{80, "hint: see etcd-medic help sources", "hint: see etcd-medic help sources"},
+		{80, prose + " " + command, strings.Replace(prose, " newest", "\nnewest", 1) + "\n    " + command},
+		{30, "etcd-medic: a: found nothing at this path", "etcd-medic: a: found nothing\nat this path"},
+		{20, "x " + strings.Repeat("y", 30) + " z", "x\n" + strings.Repeat("y", 30) + "\nz"},
+	} {
+		if got := (&Streams{errWidth: c.width}).wrapError(c.text); got != c.want {
+			t.Errorf("%d: %q, want %q", c.width, got, c.want)
+		}
+	}
+}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/refusal"
@@ -136,7 +138,7 @@ func (s *Streams) printError(err error) {
 	}
 	if h := hintOf(err); h != "" {
 		s.clearStatus()
-		_, _ = fmt.Fprintf(s.Err, "hint: %s\n", strings.ReplaceAll(h, "\n", `\n`))
+		_, _ = fmt.Fprintln(s.Err, s.wrapError("hint: "+strings.ReplaceAll(h, "\n", `\n`)))
 	}
 }
 
@@ -156,5 +158,30 @@ func flatten(err error) []error {
 func (s *Streams) errorf(format string, args ...any) {
 	s.clearStatus()
 	// A line feed in a name must not start a line that looks like one of ours.
-	_, _ = fmt.Fprintf(s.Err, "etcd-medic: %s\n", strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", `\n`))
+	_, _ = fmt.Fprintln(s.Err, s.wrapError("etcd-medic: "+strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", `\n`)))
+}
+
+// commandIn finds a command in a hint, which ends with it.
+var commandIn = regexp.MustCompile(` (?:etcd-medic|etcdctl|etcdutl) \S`)
+
+// wrapError wraps text at the words for the terminal at Err. A command in it stays on one line, so that it can be
+// pasted.
+func (s *Streams) wrapError(text string) string {
+	width := s.errWidth
+	if width < 20 || utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	command := ""
+	if at := commandIn.FindStringIndex(text); at != nil {
+		text, command = text[:at[0]], "\n    "+text[at[0]+1:]
+	}
+	var lines []string
+	line := ""
+	for _, w := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(w) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+w, " ")
+	}
+	return strings.Join(append(lines, line), "\n") + command
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -193,7 +194,8 @@ func keepText(p *plan.Plan) string {
 	if p.Best.Name == "" {
 		return "no member"
 	}
-	return fmt.Sprintf("%s (%s), revision %d: %s", p.Best.Name, p.Best.ID, p.Best.Revision, p.Best.Why)
+	return fmt.Sprintf("%s (%s), revision %d: %s", p.Best.Name, p.Best.ID, p.Best.Revision,
+		cmp.Or(p.Best.For, p.Best.Why))
 }
 
 func lostText(p *plan.Plan) string {

@@ -27,7 +27,7 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 	}
 	a.Pairs = [][2]string{{"WRONG", cmp.Or(p.Verdict.Problem, p.Verdict.Summary)},
 		{"KEEP", keepBriefly(p)}, {"LOSES", lostText(p)},
-		{"WAY", string(p.Mode) + ": " + p.Why}, {"TAKES", costText(w)}}
+		{"WAY", string(p.Mode) + ": " + strings.TrimSuffix(p.Why, ": "+p.Verdict.Summary)}}
 	if p.Missing != nil {
 		a.Pairs = slices.Insert(a.Pairs, 1, [2]string{"NEEDS", p.Missing.Text()})
 	}
@@ -37,6 +37,8 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 	if len(p.Cautions) > 0 {
 		a.Pairs = append(a.Pairs, [2]string{"WARN", p.Cautions[0]})
 	}
+	a.Pairs = append(a.Pairs, [2]string{"TAKES", costText(w)})
+	a.Spare = 1
 	a.Head = []string{"MEMBER", "ID", "REVISION", "MISSING", "WHAT IS DONE"}
 	for i := range p.Members {
 		m := &p.Members[i]

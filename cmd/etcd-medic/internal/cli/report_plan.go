@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -67,9 +68,11 @@ func runReportPlan(o *reportOptions, file string) error {
 
 // checklist joins a plan with its journal. The steps are ticked from the newest run that was no rehearsal.
 func checklist(p *plan.Plan, st *run.Standing, records []run.Record) *render.Checklist {
-	c := &render.Checklist{Tool: p.Tool.Name, Version: p.Tool.Version, Digest: p.Digest, Summary: p.Verdict.Summary,
-		Way: string(p.Mode), WayWhy: p.Why,
-		Keep: p.Best.Name, KeepWhy: p.Best.Why, Loses: "nothing", Unproven: p.Lost.Unproven, Save: p.Lost.Save,
+	c := &render.Checklist{Tool: p.Tool.Name, Version: p.Tool.Version, Digest: p.Digest,
+		Summary: cmp.Or(p.Verdict.Problem, p.Verdict.Summary),
+		Way:     string(p.Mode), WayWhy: p.Why,
+		Keep: p.Best.Name, KeepWhy: cmp.Or(p.Best.For, p.Best.Why), Loses: "nothing",
+		Unproven: p.Lost.Unproven, Save: p.Lost.Save,
 		Cautions: p.Cautions, State: "not begun", Next: st.Next}
 	switch n := p.Lost.CommittedEntries; {
 	case n > 0:

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -28,9 +29,11 @@ type Answer struct {
 	Says string
 	// Pairs are heads in capitals with their text, most important first; those without text are left out.
 	Pairs [][2]string
-	// Head and Rows are one table; its last column is cut to the screen.
-	Head []string
-	Rows [][]string
+	// Head and Rows are one table; its last column is cut to the screen. Spare is a column that gives way to it, 0 for
+	// none.
+	Head  []string
+	Rows  [][]string
+	Spare int
 	// Title is the heading of the commands; the first three are shown.
 	Title    string
 	Commands []Command
@@ -61,12 +64,12 @@ func (p *page) sheet(s Sheet) {
 const answerRows = 8
 
 func (p *page) answer(a *Answer) {
-	p.sentence(p.mood(a)+": ", a.Says, p.atMostFrom(tightest, 3))
-	p.headed(firstPairs(a.Pairs, []int{7, 6, 4}[p.fewer()]))
+	p.sentence(p.mood(a)+": ", a.Says, p.room.wrong)
+	p.headed(firstPairs(a.Pairs, 7-p.room.pairs))
 	if len(a.Rows) > 0 {
 		p.line("")
-		shown := min(len(a.Rows), answerRows-2*p.fewer())
-		p.rows(a.Head, a.Rows[:shown])
+		shown := min(len(a.Rows), answerRows-2*p.room.fewer)
+		p.rows(a.Head, a.withoutSpare(shown, p.room.equal), nil)
 		if n := len(a.Rows) - shown; n > 0 {
 			p.line("… and %s, see --full", plural.Of(n, "more row", "more rows"))
 		}
@@ -82,13 +85,27 @@ func (p *page) answer(a *Answer) {
 		}
 		p.command("    "+c.Prefix, c.Run)
 	}
+	more := a.More
 	if n := len(a.Commands) - screenCommands; n > 0 {
-		p.line("    … and %d more, see --full", n)
+		more += "; " + plural.Of(n, "more command", "more commands")
 	}
-	if a.More != "" {
-		p.hanging("MORE   ", a.More, 1)
+	if more != "" {
+		p.clauses("MORE   ", more, 1)
 	}
 	p.lastLine(a)
+}
+
+// withoutSpare returns the first rows, without the column that is left out of a narrow screen.
+func (a *Answer) withoutSpare(n int, roomy bool) [][]string {
+	if roomy || a.Spare == 0 {
+		return a.Rows[:n]
+	}
+	out := make([][]string, n)
+	for i, row := range a.Rows[:n] {
+		out[i] = slices.Clone(row)
+		out[i][a.Spare] = "-"
+	}
+	return out
 }
 
 // firstPairs returns at most so many pairs with a text.
@@ -101,8 +118,8 @@ func firstPairs(pairs [][2]string, most int) (out [][2]string) {
 	return out
 }
 
-// headed writes pairs below each other, texts aligned. The first two, which say what is wrong and whom to keep, are
-// shortened last.
+// headed writes pairs below each other, texts aligned. The first ones, which say what is wrong, which member to keep
+// and what that loses, are shortened last.
 func (p *page) headed(pairs [][2]string) {
 	wide := 0
 	for _, kv := range pairs {
@@ -114,12 +131,13 @@ func (p *page) headed(pairs [][2]string) {
 		p.line("")
 	}
 	for i, kv := range pairs {
-		lines := p.twoLines()
-		if i < 2 {
-			lines = p.atMostFrom(tightest, 2)
-		}
-		if kv[1] != "" {
-			p.hanging(fmt.Sprintf("%-*s  ", wide, kv[0]), kv[1], lines)
+		head := fmt.Sprintf("%-*s  ", wide, kv[0])
+		switch {
+		case kv[1] == "":
+		case i < 3:
+			p.hanging(head, kv[1], p.room.wrong)
+		default:
+			p.clauses(head, kv[1], p.room.sentence)
 		}
 	}
 }

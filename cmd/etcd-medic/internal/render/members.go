@@ -48,15 +48,15 @@ func state(m *evidence.Facts, best *compare.Best) string {
 		s = append(s, "no "+x)
 	}
 	if w := m.WAL; w != nil && len(w.Damage) > 0 {
-		s = append(s, fmt.Sprintf("log: %s", w.Damage[0].Kind)+more(len(w.Damage)-1+w.DamageOmitted))
+		s = append(s, damagedText("log", w.Damage[0].Kind, len(w.Damage)+w.DamageOmitted))
 	}
 	for _, f := range m.Snapshots {
 		if f.Damage != nil {
-			s = append(s, "snap: "+f.Damage.Kind)
+			s = append(s, damagedText("snapshot file", f.Damage.Kind, 1))
 		}
 	}
 	if d := m.DB; d != nil && len(d.Damage) > 0 {
-		s = append(s, fmt.Sprintf("db: %s", d.Damage[0].Kind)+more(len(d.Damage)-1+d.DamageOmitted))
+		s = append(s, damagedText("database", d.Damage[0].Kind, len(d.Damage)+d.DamageOmitted))
 	}
 	for _, a := range m.Alarms {
 		s = append(s, "alarm "+a.Alarm)
@@ -68,6 +68,11 @@ func state(m *evidence.Facts, best *compare.Best) string {
 		return "-"
 	}
 	return strings.Join(s, ", ")
+}
+
+// damagedText names what is damaged, how at the first of so many places.
+func damagedText(what, kind string, places int) string {
+	return fmt.Sprintf("%s damaged (%s)", what, kind+more(places-1))
 }
 
 func lacks(member string, best *compare.Best) int {

@@ -20,8 +20,8 @@ type page struct {
 	w   *bufio.Writer
 	o   Options
 	err error
-	// tight is how much a screen must be reduced to fit; see onScreen.
-	tight int
+	// room is what the parts of a screen may take; see onScreen.
+	room room
 	// places are the arguments for the sources, by label.
 	places map[string]string
 	// given are the original arguments of all sources, labels the sources in their order.

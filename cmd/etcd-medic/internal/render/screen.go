@@ -1,8 +1,6 @@
 package render
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,80 +18,11 @@ const screenCommands = 3
 // screenRows is the height of the smallest terminal, less one row for the prompt.
 const screenRows = 23
 
-// onScreen draws with increasing tightness until the page fits on a terminal of 24 rows.
-func (p *page) onScreen(draw func(*page)) {
-	for tight := 0; ; tight++ {
-		var b bytes.Buffer
-		q := newPage(&b, p.o)
-		q.tight = tight
-		draw(q)
-		if err := q.flush(); err != nil {
-			p.err = cmp.Or(p.err, err)
-			return
-		}
-		if tight == tightest || rowsOf(b.Bytes(), p.o.width()) <= screenRows {
-			if p.err == nil {
-				_, p.err = p.w.Write(b.Bytes())
-			}
-			return
-		}
-	}
-}
-
-// How far a screen is reduced, each level in addition to those before it, but for cutCells.
-const (
-	// noEqual leaves out what all members have in common.
-	noEqual = iota + 1
-	// cutCells cuts the last cell of a table's row instead of wrapping it.
-	cutCells
-	// bareCommands leaves out what commands are for, and some rows and findings. The room may suffice for whole cells.
-	bareCommands
-	// bareAndCut does what both levels before it do.
-	bareAndCut
-	// shortSentences shortens sentences by a line.
-	shortSentences
-	// tightest also shortens those that say what is wrong and which member to keep.
-	tightest
-)
-
-// cutsCells reports whether the last cell of a table's row takes one line.
-func (p *page) cutsCells() bool { return p.tight == cutCells || p.tight >= bareAndCut }
-
-// fewer returns how many items a list on the screen leaves out, at most two.
-func (p *page) fewer() int {
-	switch {
-	case p.tight >= shortSentences:
-		return 2
-	case p.tight >= bareCommands:
-		return 1
-	}
-	return 0
-}
-
-// rowsOf counts the rows that text occupies on a terminal.
-func rowsOf(b []byte, width int) (n int) {
-	for line := range strings.Lines(string(b)) {
-		n += max(1, (columns(strings.TrimRight(line, "\n"))+width-1)/width)
-	}
-	return n
-}
-
-// twoLines is two lines, one on a tight screen.
-func (p *page) twoLines() int { return p.atMostFrom(shortSentences, 2) }
-
-// atMostFrom is a number of lines, one less from a level of tightness on.
-func (p *page) atMostFrom(tight, lines int) int {
-	if p.tight >= tight {
-		return max(1, lines-1)
-	}
-	return lines
-}
-
 // screen writes the answer for one terminal of 80 columns and 24 rows: what is wrong, which member to keep, and what to
 // type next.
 func (p *page) screen(r *compare.Report) {
 	p.place(r)
-	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.atMostFrom(tightest, 3))
+	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.room.wrong)
 	p.badSources(r.Sources)
 	p.keep(r)
 	p.screenTable(r)
@@ -101,94 +30,6 @@ func (p *page) screen(r *compare.Report) {
 	p.doNow(r.Next)
 	p.moreLine(r)
 	p.line("%s", p.verdictLine(r))
-}
-
-// hanging writes wrapped text after a head and indents the following lines by the width of the head. Text longer than
-// the permitted lines ends in an ellipsis. The head may be painted, the text is cleaned.
-func (p *page) hanging(head, s string, most int) {
-	p.wrapped(head, strings.Repeat(" ", columns(head)), s, most)
-}
-
-// sentence writes wrapped text after a head without an indent.
-func (p *page) sentence(head, s string, most int) { p.wrapped(head, "", s, most) }
-
-func (p *page) wrapped(head, indent, s string, most int) {
-	words := wholeClauses(strings.Fields(clean(s)), columns(head), columns(indent), p.o.width(), most)
-	line, n, fresh := head, 1, true // fresh: nothing follows the head or indent yet
-	for i, w := range words {
-		if !fresh && n < most && columns(line)+1+columns(w) > p.o.width() {
-			p.line("%s", line)
-			line, n, fresh = indent, n+1, true
-		}
-		if !fresh {
-			w = " " + w
-		}
-		room := p.o.width() - columns(line)
-		if i < len(words)-1 && n == most {
-			room -= len(" …") - 1 // for the mark that more was said
-		}
-		if columns(w) > room && n == most {
-			p.line("%s", cutShort(line, w, p.o.width()))
-			return
-		}
-		line, fresh = line+w, false
-	}
-	p.line("%s", strings.TrimRight(line, " "))
-}
-
-// cutShort ends a line that a word does not fit on: before the word, or inside of a long one.
-func cutShort(line, word string, width int) string {
-	if columns(word) > width/3 {
-		return fit(line+word, width-1) + "…"
-	}
-	return fit(line, width-2) + " …"
-}
-
-// wholeClauses leaves out the end of a text that needs more lines than permitted, from the last sentence that fits, or
-// else the last clause: half a sentence misleads. A text whose first clauses take less than half of the room is kept.
-func wholeClauses(words []string, head, indent, width, most int) []string {
-	line, n, sentence, clause := head-1, 1, 0, 0 // the last two count words
-	for i, w := range words {
-		if line += 1 + columns(w); line > width && i > 0 {
-			line, n = indent+columns(w), n+1
-		}
-		if n > most {
-			break
-		}
-		if n == most && line+len(" …")-2 > width || 2*((n-1)*width+line) < most*width {
-			continue
-		}
-		switch w[len(w)-1] {
-		case '.', ';':
-			sentence = i + 1
-		case ':':
-			clause = i + 1
-		}
-	}
-	last := cmp.Or(sentence, clause)
-	if n <= most || last == 0 {
-		return words
-	}
-	return append(slices.Clone(words[:last-1]), strings.TrimRight(words[last-1], ".;:"), "…")
-}
-
-// columns is the width of text on a terminal.
-func columns(s string) int { return text.StringWidthWithoutEscSequences(s) }
-
-// fit cuts text to a number of columns. Painted text keeps its colours.
-func fit(s string, width int) string {
-	if columns(s) <= width {
-		return s
-	}
-	return strings.TrimRight(text.Trim(s, max(width, 0)), " ")
-}
-
-// brief cuts text to a number of columns and shows that it did.
-func brief(s string, width int) string {
-	if columns(s) <= width {
-		return s
-	}
-	return fit(s, width-1) + "…"
 }
 
 // health returns the verdict's word and its colour.
@@ -291,15 +132,15 @@ func (p *page) keep(r *compare.Report) {
 	p.line("")
 	switch len(b.Members) {
 	case 0:
-		p.hanging("KEEP   ", "undecided: "+b.Why, p.atMostFrom(tightest, 3))
+		p.hanging("KEEP   ", "undecided: "+strings.TrimPrefix(b.Why, "content cannot decide: "), p.room.wrong)
 		return
 	case 1:
-		p.hanging("KEEP   ", b.Members[0]+": "+whyOf(b, b.Members[0]), p.atMostFrom(tightest, 2))
+		p.hanging("KEEP   ", b.Members[0]+": "+whyOf(b, b.Members[0]), p.room.wrong)
 	default:
 		p.hanging("KEEP   ", strings.Join(b.Members, " or ")+", equally good: "+eachOf(b, b.Members[0]),
-			p.atMostFrom(tightest, 2))
+			p.room.wrong)
 	}
-	p.hanging("LOSES  ", losesText(&b.Lost), p.twoLines())
+	p.hanging("LOSES  ", losesText(&b.Lost), p.room.wrong)
 }
 
 // choice reports whether it matters which member is kept.
@@ -336,21 +177,22 @@ func losesText(l *compare.Lost) string {
 	return l.String() + "; --full lists them"
 }
 
-// rows writes a table. Its last column is cut to the width of the screen, or uses a second line if there is room.
+// rows writes a table. Its last column takes more than one line if there is room; short has other
+// texts for it where there is none.
 // Columns without any value are left out.
-func (p *page) rows(head []string, rows [][]string) {
+func (p *page) rows(head []string, rows [][]string, short []string) {
 	wide := columnWidths(head, rows)
 	p.line("%s", p.paint(strings.TrimRight(paddedCells(head, wide)+head[len(head)-1], " "), text.Bold))
-	for _, row := range rows {
+	for i, row := range rows {
 		cells, last := paddedCells(row, wide), clean(row[len(row)-1])
 		if wide[len(row)-1] == 0 {
 			last = ""
 		}
-		if !p.cutsCells() && p.o.width()-columns(cells) >= wrapFrom {
-			p.wrapped(cells, strings.Repeat(" ", columns(cells)), last, 2)
+		if p.o.width()-columns(cells) < wrapFrom {
+			p.line("%s", strings.TrimRight(cells+brief(last, p.o.width()-columns(cells)), " "))
 			continue
 		}
-		p.line("%s", strings.TrimRight(cells+brief(last, p.o.width()-columns(cells)), " "))
+		p.inCell(cells, last, short[min(i, len(short)):])
 	}
 }
 
@@ -394,16 +236,15 @@ func (p *page) doNow(next []compare.Next) {
 	}
 	head := p.paint("DO NOW", text.Bold)
 	if next[0].Command.IsZero() {
-		p.hanging(head+" ", next[0].Text, p.twoLines())
+		p.clauses(head+" ", next[0].Text, p.room.sentence)
 	} else {
 		p.line("%s", head)
 	}
 	shown := 0
 	for i := range next {
 		if n := &next[i]; kindOf(n) == kind && !n.Command.IsZero() && shown < screenCommands {
-			shown++
-			if p.tight < bareCommands {
-				p.hanging("  ", n.Text, p.twoLines())
+			if shown++; shown <= p.room.texts {
+				p.clauses("  ", n.Text, p.room.sentence)
 			}
 			p.command("    ", n.Command)
 		}
@@ -445,7 +286,7 @@ func (p *page) moreLine(r *compare.Report) {
 			open++
 		}
 	}
-	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %d checks, %d not made; %s",
+	p.clauses("MORE   ", fmt.Sprintf("--full: %s, %d checks, %d not made; %s",
 		plural.Of(len(r.Findings), "finding", "findings"), all, open, inputsText(r)), 1)
 }
 

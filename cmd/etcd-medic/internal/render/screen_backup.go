@@ -23,13 +23,13 @@ func (p *page) backupScreen(v *Verification) {
 	r := v.Reports[0]
 	p.place(r)
 	a := &Answer{Word: backupWord(r), Mood: moodOf(&r.Verdict), Says: verdictSentence(r), Last: backupLast(r)}
-	p.sentence(p.mood(a)+": ", backup.Name(r)+": "+backupSays(r), p.atMostFrom(tightest, 3))
+	p.sentence(p.mood(a)+": ", backup.Name(r)+": "+backupSays(r), p.room.wrong)
 	p.badSources(r.Sources)
 	p.headed(backupPairs(r))
 	p.openLayers(r)
-	p.worst(r.Findings)
+	p.worst(slices.DeleteFunc(slices.Clone(r.Findings), func(f check.Finding) bool { return inLayer(r, &f) }))
 	p.doNow(r.Next)
-	p.hanging("MORE   ", fmt.Sprintf("--full: %s, %s%s; %s", plural.Of(layerCount(r), "layer", "layers"),
+	p.clauses("MORE   ", fmt.Sprintf("--full: %s, %s%s; %s", plural.Of(layerCount(r), "layer", "layers"),
 		plural.Of(len(r.Findings), "finding", "findings"), skippedText(v), inputsText(r)), 1)
 	p.lastLine(a)
 }
@@ -49,10 +49,15 @@ func backupWord(r *compare.Report) string {
 	return strings.ToUpper(strings.TrimPrefix(string(r.Verdict.Class), "backup-"))
 }
 
-// backupSays returns the cause with its certainty, and the verdict's text. The class is the word before it.
+// backupSays returns the cause with its certainty, and the verdict's text. The class is the word before it, then the
+// name, which is not repeated.
 func backupSays(r *compare.Report) string {
 	if leadingCause(r) != nil || wordIsClass(&r.Verdict) {
-		return verdictSentence(r)
+		says, name := verdictSentence(r), backup.Name(r)+": "
+		if before, after, ok := strings.Cut(says, ". "+name); ok {
+			return before + ". " + firstUpper(after)
+		}
+		return strings.TrimPrefix(says, name)
 	}
 	return firstUpper(r.Verdict.Says())
 }
@@ -97,9 +102,9 @@ func backupPairs(r *compare.Report) (out [][2]string) {
 			said[l.Name] = l.Says
 		}
 	}
-	add("FILE", sizeText(b.Size), prefixed("sha256 ", b.Trailer != "", b.Trailer))
+	add("FILE", sizeText(b.Size), prefixed("sha256 ", b.Trailer == "match", "matches"))
 	add("TAKEN", said["taken-by"])
-	if len(r.Members) > 0 && r.Members[0].DB != nil {
+	if len(r.Members) > 0 && r.Members[0].DB != nil && r.Members[0].DB.CurrentRevision != nil {
 		d := r.Members[0].DB
 		add("HOLDS", "revision "+ptr(d.CurrentRevision),
 			prefixed("compacted at ", compactText(d.CompactRevision) != "-", compactText(d.CompactRevision)),
@@ -130,11 +135,12 @@ func (p *page) openLayers(r *compare.Report) {
 	var rows [][]string
 	holds := 0
 	for _, wanted := range []check.Outcome{check.Violated, check.NotChecked} {
-		for _, l := range r.Backup.Layers {
+		for i := range r.Backup.Layers {
+			l := &r.Backup.Layers[i]
 			if l.Outcome == check.Holds {
 				holds++
 			} else if (l.Outcome == check.Violated) == (wanted == check.Violated) {
-				rows = append(rows, []string{l.Name, string(l.Outcome), l.Says})
+				rows = withLayer(rows, []string{l.Name, string(l.Outcome), idsOf(r, l) + l.Says})
 			}
 		}
 	}
@@ -142,13 +148,53 @@ func (p *page) openLayers(r *compare.Report) {
 		return
 	}
 	p.line("")
-	shown := min(len(rows), 5-p.fewer())
-	p.rows([]string{"LAYER", "OUTCOME", "WHAT IT SAYS"}, rows[:shown])
-	says := plural.Of(holds/2, "other layer holds", "other layers hold")
-	if n := len(rows) - shown; n > 0 {
-		says += ", " + plural.Of(n, "more does not, see --full", "more do not, see --full")
+	shown := min(len(rows), 5-p.room.fewer)
+	p.rows([]string{"LAYER", "OUTCOME", "WHAT IT SAYS"}, rows[:shown], nil)
+	var rest []string
+	if n := holds / 2; n > 0 {
+		rest = append(rest, plural.Of(n, "other layer holds", "other layers hold"))
 	}
-	p.line("%s", says)
+	if n := len(rows) - shown; n > 0 {
+		rest = append(rest, plural.Of(n, "more does not, see --full", "more do not, see --full"))
+	}
+	if len(rest) > 0 {
+		p.line("%s", strings.Join(rest, ", "))
+	}
+}
+
+// withLayer adds a row, or its name to a row that says the same.
+func withLayer(rows [][]string, row []string) [][]string {
+	for _, other := range rows {
+		if other[1] == row[1] && other[2] == row[2] && columns(other[0])+columns(row[0]) < layerNames {
+			other[0] += ", " + row[0]
+			return rows
+		}
+	}
+	return append(rows, row)
+}
+
+// layerNames is the width up to which layers that say the same share a row.
+const layerNames = 24
+
+// inLayer reports whether a layer that does not hold rests on the finding's check, and so says it.
+func inLayer(r *compare.Report, f *check.Finding) bool {
+	return r.Backup != nil && slices.ContainsFunc(r.Backup.Layers, func(l compare.Layer) bool {
+		return l.Outcome != check.Holds && slices.Contains(l.Checks, f.Check)
+	})
+}
+
+// idsOf returns the numbers of the findings that a layer rests on, to be looked up.
+func idsOf(r *compare.Report, l *compare.Layer) string {
+	var findings []*check.Finding
+	for i := range r.Findings {
+		if f := &r.Findings[i]; slices.Contains(l.Checks, f.Check) && f.Severity.Rank() >= check.Warning.Rank() {
+			findings = append(findings, f)
+		}
+	}
+	if len(findings) == 0 {
+		return ""
+	}
+	return firstIDs(findings) + ": "
 }
 
 func skippedText(v *Verification) string {
@@ -215,7 +261,10 @@ func severalBackups(reports []*compare.Report) *Answer {
 		n[badness(r)]++
 	}
 	a := &Answer{Word: "GOOD", Mood: Good, Last: plural.Of(n[0], "backup is good", "backups are good")}
-	parts := []string{a.Last}
+	var parts []string
+	if n[0] > 0 {
+		parts = append(parts, a.Last)
+	}
 	if n[1] > 0 {
 		a.Word, a.Mood = "INCONCLUSIVE", Doubtful
 		parts = append([]string{fmt.Sprintf("%d could not be proven", n[1])}, parts...)

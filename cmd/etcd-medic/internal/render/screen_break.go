@@ -42,10 +42,10 @@ var place = regexp.MustCompile(`^\S+@0x[0-9a-f]+: `)
 const contrastWords = 1
 
 // contrast shortens two texts until both fit into a number of columns and their difference stays visible: they lose
-// their common beginning, then their ends.
+// whole clauses at their ends, else their common beginning, then their ends.
 func contrast(observed, expected string, room int) (string, string) {
-	if columns(observed)+columns(expected) <= room {
-		return observed, expected
+	if o, e, ok := wholePair(observed, expected, room); ok {
+		return o, e
 	}
 	a, b := strings.Fields(observed), strings.Fields(expected)
 	same := 0
@@ -54,12 +54,29 @@ func contrast(observed, expected string, room int) (string, string) {
 	}
 	if drop := same - contrastWords; drop > 1 {
 		observed, expected = "… "+strings.Join(a[drop:], " "), "… "+strings.Join(b[drop:], " ")
+		if o, e, ok := wholePair(observed, expected, room); ok {
+			return o, e
+		}
 	}
 	if columns(observed)+columns(expected) > room {
 		observed = briefWords(observed, max(room-columns(expected), room*3/5))
 		expected = briefWords(expected, room-columns(observed))
 	}
 	return observed, expected
+}
+
+// wholePair leaves clauses out of the ends of two texts until both fit, as few as possible. ok is false if they do not
+// fit, or if nothing would be left that differs.
+func wholePair(observed, expected string, room int) (o, e string, ok bool) {
+	most := 0
+	for _, a := range endings(observed, wordsEnd) {
+		for _, b := range endings(expected, wordsEnd) {
+			if n := columns(a) + columns(b); n <= room && n > most && (a != b || observed == expected) {
+				o, e, most, ok = a, b, n, true
+			}
+		}
+	}
+	return o, e, ok
 }
 
 // briefWords cuts text as brief does, but before the word that would be cut, if that leaves most of the text.

@@ -23,6 +23,10 @@ func TestContrast(t *testing.T) {
 			[2]string{strings.Repeat("a", 29) + "…", strings.Repeat("b", 19) + "…"}},
 		{strings.Repeat("a", 64), "b", 50, [2]string{strings.Repeat("a", 48) + "…", "b"}},
 		{"a b c", "a b c", 1, [2]string{"…", "…"}},
+		{"torn-tail: stored CRC 280a6d93, computed 1", "a complete record that continues the CRC chain", 58,
+			[2]string{"torn-tail", "a complete record that continues the CRC chain"}},
+		{"torn-tail: stored CRC 280a6d93, computed 1", "torn-tail: stored CRC 1", 30,
+			[2]string{"… CRC 280a6d93, …", "… CRC 1"}},
 	} {
 		o, e := contrast(c.observed, c.expected, c.room)
 		if o != c.want[0] || e != c.want[1] {

@@ -16,7 +16,7 @@ const screenFindings = 4
 // inspectScreen writes one source on one screen: what it is, what is wrong with it, and the next command.
 func (p *page) inspectScreen(r *compare.Report) {
 	p.place(r)
-	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.atMostFrom(tightest, 3))
+	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.room.wrong)
 	p.badSources(r.Sources)
 	for i := range r.Members {
 		p.line("")
@@ -88,13 +88,13 @@ func (p *page) worst(all []check.Finding) {
 		f := &all[i]
 		switch {
 		case f.Severity.Rank() < check.Warning.Rank():
-		case shown == screenFindings-p.fewer():
+		case shown == screenFindings-p.room.fewer:
 			left++
 		default:
 			if shown++; shown == 1 {
 				p.line("")
 			}
-			p.hanging(fmt.Sprintf("%s %s ", clean(f.ID), p.severity(f.Severity)), f.Title, 1)
+			p.clauses(fmt.Sprintf("%s %s ", clean(f.ID), p.severity(f.Severity)), f.Title, p.room.sentence)
 		}
 	}
 	if left > 0 {

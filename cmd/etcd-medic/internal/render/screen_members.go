@@ -22,6 +22,7 @@ func (p *page) screenTable(r *compare.Report) {
 	wrong := accusedBy(r.Findings, len(r.Members))
 	head := []string{"MEMBER", "ETCD", "LOG END", "APPLIED", "REVISION", "AUTH", "KEYS", "WHAT IS WRONG"}
 	var rows [][]string
+	var short []string
 	for i := range r.Members[:min(len(r.Members), screenMembers)] {
 		m := &r.Members[i]
 		row := []string{brief(clean(m.Name), 16), orDash(m.WroteBy.Etcd), "-", num0(m.AppliedIndex), "-", "-", "-",
@@ -36,10 +37,11 @@ func (p *page) screenTable(r *compare.Report) {
 			row[5] = authText(a)
 		}
 		rows = append(rows, row)
+		short = append(short, wrongInShort(wrong[m.Name]))
 	}
 	equal := p.leaveOutEqual(head, rows)
-	p.rows(head, rows)
-	if len(equal) > 0 && p.tight < noEqual {
+	p.rows(head, rows, short)
+	if len(equal) > 0 && p.room.equal {
 		p.hanging("on all: ", strings.Join(equal, ", "), 1)
 	}
 	if n := len(r.Members) - screenMembers; n > 0 {
@@ -98,14 +100,27 @@ func wrongWith(m *evidence.Facts, best *compare.Best, findings []*check.Finding)
 		}
 		return s
 	}
+	if s == "-" {
+		s = titleFor(findings[0], m.Name)
+	}
+	return firstIDs(findings) + ": " + s
+}
+
+// wrongInShort names the first finding, and says in a few words what it states.
+func wrongInShort(findings []*check.Finding) string {
+	if len(findings) == 0 {
+		return ""
+	}
+	return findings[0].ID + more(len(findings)-1) + ": " + findings[0].Kind.Text()
+}
+
+// firstIDs are the numbers of the first findings, and how many more there are.
+func firstIDs(findings []*check.Finding) string {
 	var ids []string
 	for _, f := range findings[:min(len(findings), 3)] {
 		ids = append(ids, f.ID)
 	}
-	if s == "-" {
-		s = titleFor(findings[0], m.Name)
-	}
-	return strings.Join(ids, " ") + more(len(findings)-3) + ": " + s
+	return strings.Join(ids, " ") + more(len(findings)-3)
 }
 
 // titleFor returns the title of a finding in the row of a member, which needs no name there.

@@ -136,3 +136,57 @@ func TestRowsSayWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestCellsEndWhole: a cell loses clauses at its end, takes a shorter text, and is cut only without both. Numbers of
+// findings alone say nothing.
+func TestCellsEndWhole(t *testing.T) {
+	const head = "node1   2/9    "
+	for _, c := range []struct {
+		s, short string
+		lines    int
+		want     string
+	}{
+		{"lost its data: its log holds 3 entries only, the cluster is at 208, far above", "", 1, "lost its data"},
+		{"replace: missing 43 writes (43 of them acknowledged); named by A02-1, A04-1", "", 1,
+			"replace: missing 43 writes (43 of them acknowledged)"},
+		{"M07-1 M03-1: members 1a491d6aa0606200, 48b9c2c2063da82d and 9050305c4cf64640 are there", "M07-1 +1: zombies",
+			1, "M07-1 +1: zombies"},
+		{"M07-1 M03-1: members 1a491d6aa0606200, 48b9c2c2063da82d and 9050305c4cf64640 are there", "", 1,
+			"M07-1 M03-1: members 1a491d6aa0606200, 48b9c2c2063da82d and 9050…"},
+		{"M08-1: is the data dir of member dde5219258918779, which was removed by hand", "", 2,
+			"M08-1: is the data dir of member dde5219258918779, which was\n" + strings.Repeat(" ", len(head)) +
+				"removed by hand"},
+	} {
+		var b bytes.Buffer
+		p := newPage(&b, Options{Width: 80})
+		p.room.cell = c.lines
+		p.inCell(head, c.s, []string{c.short})
+		if err := p.flush(); err != nil || b.String() != head+c.want+"\n" {
+			t.Errorf("%q, want %q (%v)", b.String(), c.want, err)
+		}
+	}
+}
+
+// TestRowsFor: as many lines are counted as are written.
+func TestRowsFor(t *testing.T) {
+	for n := range 60 {
+		s := strings.TrimSpace(strings.Repeat(strings.Repeat("w", 1+n%9)+" ", n+1))
+		var b bytes.Buffer
+		p := newPage(&b, Options{Width: 80})
+		p.wrapped("", "", s, 100)
+		if err := p.flush(); err != nil || bytes.Count(b.Bytes(), []byte("\n")) != rowsFor(s, 80) {
+			t.Errorf("%d lines are counted of\n%s%v", rowsFor(s, 80), b.String(), err)
+		}
+	}
+}
+
+// TestRoomsShrink: the last room is the smallest, and no room shows more sentences than the first.
+func TestRoomsShrink(t *testing.T) {
+	first, last := rooms[0], rooms[len(rooms)-1]
+	for i, r := range rooms {
+		if r.wrong > first.wrong || r.sentence > first.sentence || r.cell > first.cell || r.wrong < last.wrong ||
+			r.cell < last.cell || r.fewer > last.fewer || r.pairs > last.pairs || r.wrong < r.sentence {
+			t.Errorf("room %d: %+v", i, r)
+		}
+	}
+}
