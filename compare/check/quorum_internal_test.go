@@ -41,3 +41,34 @@ func TestVotersAt(t *testing.T) {
 func jumped(from, to uint64) dumplog.Summary {
 	return dumplog.Summary{FirstIndex: 5, LastIndex: 60, Jumps: []dumplog.Jump{{From: from, To: to}}}
 }
+
+// TestVoterOfConfigurationAlone: a voter that only raft's configuration names, as a .snap file that was altered does,
+// is not one to remove, nor one that a cause or a plan may rest on.
+func TestVoterOfConfigurationAlone(t *testing.T) {
+	add := evidence.ConfEntry{Index: 9, Change: dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: 4}}
+	for name, c := range map[string]struct {
+		change func(m *evidence.Member)
+		remove bool
+	}{
+		"named alone":      {func(*evidence.Member) {}, false},
+		"added by a log":   {func(m *evidence.Member) { m.WAL.Conf = []evidence.ConfEntry{add} }, true},
+		"in the bucket":    {func(m *evidence.Member) { m.Membership.Bucket = []dumplog.ID{4} }, true},
+		"in the v2 store":  {func(m *evidence.Member) { m.Membership.V2 = []dumplog.ID{4} }, true},
+		"listed with URLs": {func(m *evidence.Member) { m.Membership.PeerURLs[4] = []string{"http://h:2380"} }, true},
+	} {
+		m := &evidence.Member{Source: &evidence.Source{}, MemberID: 1, Commit: 60}
+		m.WAL.Log = &dumplog.Log{}
+		m.Membership = evidence.Membership{RaftKnown: true, Voters: []dumplog.ID{1, 2, 3, 4},
+			PeerURLs: map[dumplog.ID][]string{}, Started: map[dumplog.ID]bool{1: true, 2: true, 3: true}}
+		c.change(m)
+		r := runQuorumPossible(&Input{Members: Sources{m}})
+		if len(r.Findings) != 1 {
+			t.Fatalf("%s: %+v", name, r)
+		}
+		f := r.Findings[0]
+		removes := f.Remedy[0].Command.Program()[2] == "remove"
+		if removes != c.remove || len(f.Facts.About) > 0 != c.remove {
+			t.Errorf("%s: %v, about %v", name, f.Remedy[0].Command, f.Facts.About)
+		}
+	}
+}

@@ -30,9 +30,10 @@ func runQuorumPossible(in *Input) Result {
 	if !slices.ContainsFunc(ms.Voters, func(id dumplog.ID) bool { return published(in.Replay, ms, id) }) {
 		return Result{Reason: "no voter has published itself yet: a new or freshly restored cluster"}
 	}
+	real := in.Membership().addedOrListed(dead)
 	f := Finding{Kind: KindVoterNeverStarted, Severity: Critical, Class: ClassMembership,
 		Members: in.Members.configuredWith(dead[0]), At: confIndex(m),
-		Facts: Facts{About: dead}}
+		Facts: Facts{About: real}}
 	for _, id := range dead {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()),
 			Field:    "peer URLs " + strings.Join(ms.PeerURLs[id], ","),
@@ -59,8 +60,28 @@ func runQuorumPossible(in *Input) Result {
 			"the member is started or removed"
 		f.Class = ""
 	}
-	f.Remedy = quorumRemedy(m, dead[0].String(), up < need)
+	if len(real) == 0 {
+		f.Explanation += ". No entry of a log adds it, and no member list has it: the .snap file or the row that " +
+			"names it may have been altered"
+		f.Remedy = []Remedy{{Text: "ask the running members who belongs to the cluster, and remove no member that " +
+			"they do not list as unstarted", Command: shell.Format("etcdctl member list -w table")}}
+		return Result{Outcome: Violated, Findings: []Finding{f}}
+	}
+	f.Remedy = quorumRemedy(m, real[0].String(), up < need)
 	return Result{Outcome: Violated, Findings: []Finding{f}}
+}
+
+// addedOrListed returns the members that an entry of a log adds, or that the member list of a source has. Others are
+// named by raft's configuration alone, as one is that was written into a .snap file.
+func (mb *Membership) addedOrListed(ids []dumplog.ID) []dumplog.ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id dumplog.ID) bool {
+		return !slices.ContainsFunc(mb.Members, func(o *evidence.Member) bool {
+			ms := &o.Membership
+			_, named := ms.PeerURLs[id]
+			return named || slices.Contains(ms.Bucket, id) || slices.Contains(ms.V2, id) ||
+				slices.ContainsFunc(mb.confChanges(o), func(c evidence.ConfEntry) bool { return c.Change.NodeID == id })
+		})
+	})
 }
 
 // voterCounts returns the voters of m's configuration that never started. It counts those that have run: how many of
