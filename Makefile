@@ -12,7 +12,8 @@ BIN := bin/etcd-medic
 TOOLS := .tools/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 VERSION_PACKAGE := github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/cli
-LDFLAGS := -s -w -X $(VERSION_PACKAGE).version=$(VERSION)
+COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).commit=$(COMMIT)
 
 # FUZZTIME is how long each fuzz target runs, BENCHTIME and BENCH what `make microbench` measures, PACKAGES what is tested.
 FUZZTIME ?= 10s

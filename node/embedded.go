@@ -43,6 +43,17 @@ func BuiltIn() []Version {
 	return out
 }
 
+// NotBuiltIn returns the minor versions whose servers a full build contains and this one lacks, as one from `go install`
+// does, oldest first. A server next to the program is not built in.
+func NotBuiltIn() (out []string) {
+	for _, line := range lines.Full {
+		if !slices.ContainsFunc(BuiltIn(), func(v Version) bool { return v.Line() == line }) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
 // nextToProgram finds etcd-3.MINOR in the folder of this program. It asks the program for its version once.
 func nextToProgram(minor int) (Server, bool) {
 	path := filepath.Join(filepath.Dir(self()), fmt.Sprintf("etcd-3.%d", minor))

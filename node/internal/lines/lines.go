@@ -12,6 +12,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
+// Full are the minor versions of the servers that `make build` adds: one per folder node/lineXY.
+var Full = []string{"3.5", "3.7"}
+
 // Versions returns the versions of the built-in servers, such as "3.5.35".
 func Versions() []string {
 	names, err := fs.Glob(files, "etcd-*.zst")

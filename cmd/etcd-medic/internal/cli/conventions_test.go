@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/node"
 )
 
 // TestDidYouMean: for sub-commands, topics, flags and buckets.
@@ -194,6 +196,25 @@ func TestVersionAndManPages(t *testing.T) {
 	}
 	if _, _, code := medicOn(t, 0, []string{"docs"}); code != ExitUsage {
 		t.Errorf("docs without a folder ends in %d", code)
+	}
+}
+
+// TestVersionSaysWhatIsMissing: a build without the servers of a full one names their lines.
+func TestVersionSaysWhatIsMissing(t *testing.T) {
+	if got := lacksText(nil); got != "" {
+		t.Errorf("a full build lacks %q", got)
+	}
+	if got := lacksText([]string{"3.5", "3.7"}); !strings.Contains(got, "not inside: etcd 3.5, 3.7. ") {
+		t.Errorf("%q", got)
+	}
+	out, errs, code := medicOn(t, 0, []string{"version"})
+	if code != ExitDone || !strings.Contains(out, "\n"+lacksText(node.NotBuiltIn())+"reads files of etcd ") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	out, _, _ = medicOn(t, 0, []string{"version", "-w", "json"})
+	var about aboutProgram
+	if err := json.Unmarshal([]byte(out), &about); err != nil || len(about.Servers)+len(about.Lacks) != 3 {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

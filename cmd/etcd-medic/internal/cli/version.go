@@ -63,6 +63,7 @@ type aboutProgram struct {
 	OS      string   `json:"os"`
 	Arch    string   `json:"arch"`
 	Servers []string `json:"servers"` // etcd servers inside, oldest first
+	Lacks   []string `json:"lacks"`   // minor versions whose server a full build contains and this one lacks
 	Formats []string `json:"formats"` // oldest and newest supported etcd minor version
 }
 
@@ -76,7 +77,7 @@ func newVersionCmd(s *Streams) *cobra.Command {
 			about := aboutProgram{
 				Name: "etcd-medic", Version: Version(), Commit: Commit(), Go: runtime.Version(), OS: runtime.GOOS,
 				Arch:    runtime.GOARCH,
-				Formats: []string{firstFormat, lastFormat},
+				Lacks: append([]string{}, node.NotBuiltIn()...), Formats: []string{firstFormat, lastFormat},
 			}
 			for _, v := range node.BuiltIn() {
 				about.Servers = append(about.Servers, v.String())
@@ -84,14 +85,23 @@ func newVersionCmd(s *Streams) *cobra.Command {
 			if o.format == render.JSON || o.format == render.JSONL {
 				return json.NewEncoder(s.Out).Encode(about)
 			}
-			_, err := fmt.Fprintf(s.Out, "etcd-medic %s %s %s/%s\ncommit %s\netcd servers inside: %s\nreads files of "+
+			_, err := fmt.Fprintf(s.Out, "etcd-medic %s %s %s/%s\ncommit %s\netcd servers inside: %s\n%sreads files of "+
 				"etcd %s to %s\n",
 				about.Version, about.Go, about.OS, about.Arch, about.Commit, strings.Join(about.Servers, ", "),
-				firstFormat, lastFormat)
+				lacksText(about.Lacks), firstFormat, lastFormat)
 			return err
 		},
 	}
 	o.format = render.Table
 	cmd.Flags().VarP(&formatFlag{f: &o.format}, "write-out", "w", "output format: table|json")
 	return cmd
+}
+
+// lacksText says what a build without all servers cannot do, and how to get the others; "" for a full build.
+func lacksText(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("not inside: etcd %s. Steps that run such a server need --etcd-binary, a package of a release, or "+
+		"make build\n", strings.Join(lines, ", "))
 }
