@@ -76,7 +76,7 @@ func newVersionCmd(s *Streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			about := aboutProgram{
 				Name: "etcd-medic", Version: Version(), Commit: Commit(), Go: runtime.Version(), OS: runtime.GOOS,
-				Arch:    runtime.GOARCH,
+				Arch:  runtime.GOARCH,
 				Lacks: append([]string{}, node.NotBuiltIn()...), Formats: []string{firstFormat, lastFormat},
 			}
 			for _, v := range node.BuiltIn() {
@@ -85,8 +85,8 @@ func newVersionCmd(s *Streams) *cobra.Command {
 			if o.format == render.JSON || o.format == render.JSONL {
 				return json.NewEncoder(s.Out).Encode(about)
 			}
-			_, err := fmt.Fprintf(s.Out, "etcd-medic %s %s %s/%s\ncommit %s\netcd servers inside: %s\n%sreads files of "+
-				"etcd %s to %s\n",
+			_, err := fmt.Fprintf(s.Out, "etcd-medic %s %s %s/%s\ncommit %s\netcd servers inside: %s\n%sreads files "+
+				"of etcd %s to %s\n",
 				about.Version, about.Go, about.OS, about.Arch, about.Commit, strings.Join(about.Servers, ", "),
 				lacksText(about.Lacks), firstFormat, lastFormat)
 			return err
@@ -102,6 +102,6 @@ func lacksText(lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("not inside: etcd %s. Steps that run such a server need --etcd-binary, a package of a release, or "+
-		"make build\n", strings.Join(lines, ", "))
+	return fmt.Sprintf("not inside: etcd %s. Steps that run such a server need --etcd-binary, a package of a release, "+
+		"or make build\n", strings.Join(lines, ", "))
 }
