@@ -2,8 +2,11 @@ package check
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -15,9 +18,15 @@ func (in *Input) bucketsAgainstV2(m *evidence.Member) ([]Finding, bool) {
 	snap := m.NewestSnap()
 	at := m.AppliedMin
 	kept := func(v release.Version) bool { return !v.Has(release.V2StoreKept).Excluded() }
-	if !m.HasDB() || !m.HasLog() || kept(m.Version.Release()) || kept(release.Of(snap.V2.Version)) ||
-		at != m.AppliedMax || at < snap.Index || !in.Replay.Covers(snap.Index, at) ||
+	if !m.HasDB() || !m.HasLog() || at < snap.Index || !in.Replay.Covers(snap.Index, at) ||
 		m.WAL.Summary.FirstIndex > snap.Index+1 || m.WAL.Summary.LastIndex < at {
+		return nil, false
+	}
+	if kept(m.Version.Release()) || kept(release.Of(snap.V2.Version)) {
+		rows, compared := in.sameMembers(m, snap)
+		return in.bucketFindings(m, snap, m.WAL.Summary.LastIndex, rows), compared
+	}
+	if at != m.AppliedMax {
 		return nil, false
 	}
 	w := newV2World(m.Version.Release())
@@ -33,15 +42,52 @@ func (in *Input) bucketsAgainstV2(m *evidence.Member) ([]Finding, bool) {
 		held.Removed = append(held.Removed, dumplog.ID(id))
 	}
 	rows, _ := w.differences(held)
+	return in.bucketFindings(m, snap, at, rows), true
+}
+
+// sameMembers compares the rows of members that both lists have and that no entry after the snapshot changes, up to the
+// end of the log: up to 3.4 a database contains changes above its index. Which members are listed can differ, as
+// servers up to 3.5 write each list by itself. False if there is no such row.
+func (in *Input) sameMembers(m *evidence.Member, snap *dumplog.SnapFile) (out []v2Difference, compared bool) {
+	for i := range m.DB.Members {
+		row := &m.DB.Members[i]
+		id := dumplog.ID(row.ID)
+		at := slices.IndexFunc(snap.V2.Members, func(x dumplog.V2Member) bool { return x.ID == id })
+		if at < 0 || slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
+			return c.Index > snap.Index && c.Change.NodeID == id
+		}) {
+			continue
+		}
+		compared = true
+		listed := &snap.V2.Members[at]
+		note := func(have, want string) {
+			if have != want {
+				out = append(out, v2Difference{"member " + id.String(), want, have})
+			}
+		}
+		note("peer URLs "+sortedText(listed.PeerURLs), "peer URLs "+sortedText(row.PeerURLs))
+		if listed.Name != "" && row.Name != "" && !slices.ContainsFunc(in.Replay.Survey.Starts[id],
+			func(s replay.Start) bool { return s.Index > snap.Index }) {
+			note("name "+listed.Name+", client URLs "+sortedText(listed.ClientURLs),
+				"name "+row.Name+", client URLs "+sortedText(row.ClientURLs))
+		}
+	}
+	return out, compared
+}
+
+func sortedText(list []string) string { return strings.Join(slices.Sorted(slices.Values(list)), ",") }
+
+// bucketFindings is one finding for all rows that differ, with the database's value as the one observed there.
+func (in *Input) bucketFindings(m *evidence.Member, snap *dumplog.SnapFile, at uint64, rows []v2Difference) []Finding {
 	if len(rows) == 0 {
-		return nil, true
+		return nil
 	}
 	f := Finding{Kind: KindV2MembersAgainstBucket, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()},
 		At:      At{Term: snap.Term, Index: snap.Index},
 		Title: fmt.Sprintf("%s: the member list of the v2 store of the newest snapshot differs from the database in %s",
 			m.Label(), plural.Of(len(rows), "place", "places")),
-		Explanation: fmt.Sprintf("the server writes both from one list, and no entry in %d..%d explains the "+
+		Explanation: fmt.Sprintf("servers write each change into both, and no entry in %d..%d explains the "+
 			"difference: %s or the database was changed by other means", snap.Index+1, at, snap.File)}
 	for _, r := range rows {
 		in.add(&f, func() Evidence {
@@ -49,5 +95,5 @@ func (in *Input) bucketsAgainstV2(m *evidence.Member) ([]Finding, bool) {
 				Observed: r.expected, Expected: r.observed + ", as the database has it", Show: showLogAs(m, "--snaps")}
 		})
 	}
-	return []Finding{f}, true
+	return []Finding{f}
 }

@@ -27,29 +27,80 @@ func (r *Result) v2Store(rp *replay.Result, o Options) *Bucket {
 	}
 	b := &Bucket{Name: "v2store", Only: make([]int, len(r.Members))}
 	b.tabulate(r, take, v2Rows, o)
-	equal := b.Differ == 0
-	if !equal && low < high {
-		if b.Reason = v2Moved(rp, low, high); b.Reason != "" {
+	if b.Differ > 0 && low < high {
+		still, reason := r.v2Unmoved(take, rp, low, high, o)
+		if reason != "" {
+			b.Reason = reason
 			return b
 		}
+		b = still
 	}
-	b.Equal = release.AnswerOf(equal)
+	b.Equal = release.AnswerOf(b.Differ == 0)
 	return b
 }
 
-// v2Moved returns why the stores of two snapshots may normally differ, "" if they may not.
-func v2Moved(rp *replay.Result, low, high uint64) string {
+// v2Unmoved compares the rows that no entry between two snapshots can have changed. If they are equal, or the entries
+// are not known, it returns why the stores may normally differ.
+func (r *Result) v2Unmoved(take []int, rp *replay.Result, low, high uint64, o Options) (b *Bucket, reason string) {
 	if rp == nil || rp.Survey == nil || !rp.Covers(low, high) {
-		return fmt.Sprintf("the .snap files are of indexes %d to %d, and the logs do not have all entries between them",
-			low, high)
+		return nil, fmt.Sprintf("the .snap files are of indexes %d to %d, and the logs do not have all entries "+
+			"between them", low, high)
 	}
-	for _, bucket := range []string{"members", "members_removed", "cluster", "v2"} {
-		if at := rp.Survey.LastTouch[bucket]; at > low {
-			return fmt.Sprintf("the .snap files are of indexes %d to %d, and entry %d can change the v2 store", low,
-				high, at)
+	moved := r.v2Moves(rp, low, high)
+	first := uint64(0)
+	b = &Bucket{Name: "v2store", Only: make([]int, len(r.Members))}
+	b.tabulate(r, take, func(m *evidence.Member) map[string]string {
+		rows := v2Rows(m)
+		for k := range rows {
+			at := moved[k]
+			if strings.HasPrefix(k, "key ") {
+				at = moved["key "]
+			}
+			if at > 0 {
+				first = max(first, at)
+				delete(rows, k)
+			}
+		}
+		return rows
+	}, o)
+	if b.Differ == 0 {
+		return nil, fmt.Sprintf("the .snap files are of indexes %d to %d, and entry %d can change the v2 store", low,
+			high, first)
+	}
+	return b, ""
+}
+
+// v2Moves returns an entry above low and up to high for each row of the v2 store that one can change. All keys of v2
+// clients are one row, "key ".
+func (r *Result) v2Moves(rp *replay.Result, low, high uint64) map[string]uint64 {
+	out := map[string]uint64{}
+	note := func(row string, index uint64) {
+		if index > low && index <= high {
+			out[row] = max(out[row], index)
 		}
 	}
-	return ""
+	for id, starts := range rp.Survey.Starts {
+		for _, s := range starts {
+			note("member "+id.String(), s.Index)
+		}
+	}
+	for _, v := range rp.Survey.Versions {
+		note("version", v.Index)
+	}
+	for _, op := range rp.Survey.V2 {
+		note("key ", op.Index)
+	}
+	if rp.Survey.V2LeftOut > 0 {
+		note("key ", high)
+	}
+	for _, m := range r.Members {
+		for i := range m.WAL.Conf {
+			c := &m.WAL.Conf[i]
+			note("member "+c.Change.NodeID.String(), c.Index)
+			note("removed "+c.Change.NodeID.String(), c.Index)
+		}
+	}
+	return out
 }
 
 func v2Rows(m *evidence.Member) map[string]string {

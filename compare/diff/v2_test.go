@@ -59,12 +59,21 @@ func TestV2Store(t *testing.T) {
 			s.Index--
 		}
 	}
-	rp.Survey.LastTouch["members"] = file.Index + 1
+	starts, keys := rp.Survey.Starts[id], rp.Survey.V2
+	rp.Survey.Starts[id] = []replay.Start{{Index: file.Index + 1}}
+	if b := store(members, rp); !b.Equal.Excluded() || b.Differ != 1 || string(b.Rows[0].Key) != "key /1/foo" {
+		t.Errorf("a start between: %+v", b)
+	}
+	rp.Survey.V2 = []replay.V2Op{{Index: file.Index + 1}}
 	if b := store(members, rp); b.Equal != release.Unknown ||
 		!strings.Contains(b.Reason, "can change the v2 store") {
-		t.Errorf("an entry between: %+v", b)
+		t.Errorf("entries between for all that differs: %+v", b)
 	}
-	rp.Survey.LastTouch["members"] = 0
+	rp.Survey.Starts[id], rp.Survey.V2 = []replay.Start{{Index: file.Index}, {Index: file.Index + 2}}, keys
+	if b := store(members, rp); !b.Equal.Excluded() || b.Differ != 2 {
+		t.Errorf("starts before and after: %+v", b)
+	}
+	rp.Survey.Starts[id] = starts
 	if b := store(members, rp); !b.Equal.Excluded() {
 		t.Errorf("no entry between: %+v", b)
 	}

@@ -1,10 +1,9 @@
 package replay
 
 import (
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
-
-import "github.com/etcd-medic/etcd-medic/dumplog"
 
 // maxUncommitted bounds the kept requests above the commit index; a log rarely has more than a few of them.
 const maxUncommitted = 1000
@@ -35,6 +34,7 @@ func (aw *authWatch) mayHold(beyond []*dumplog.Request) {
 		switch {
 		case req.LeaseGrant != nil:
 			aw.touched[leaseKey(req.LeaseGrant.ID)] = true
+			aw.leases.grantAhead(req.LeaseGrant.ID)
 		case req.LeaseRevoke != nil:
 			aw.touched[leaseKey(req.LeaseRevoke.ID)] = true
 		case req.Alarm != nil && req.Alarm.Action != 0:

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -42,8 +43,25 @@ type leaseWatch struct {
 	gone      map[int64]leaseEnd
 	// ownIDs are the granted leases whose IDs the server made, so that none of them existed before.
 	ownIDs map[int64]bool
+	// ahead counts the grants of each lease above the lowest index that the member can have applied.
+	ahead map[int64]int
 	// checkpoints are the remaining TTLs that checkpoints set, bounded.
 	checkpoints map[leaseCheckpoint]bool
+}
+
+// grantAhead counts a grant that the member may not have applied.
+func (lw *leaseWatch) grantAhead(id int64) {
+	if lw.ahead == nil {
+		lw.ahead = map[int64]int{}
+	}
+	lw.ahead[id]++
+}
+
+// oneGrant reports whether the row of a lease, if the database has it, comes from the grant that the model executed
+// last: it is the only one above the entries that the member has certainly applied, and the lease did not exist below.
+func (lw *leaseWatch) oneGrant(id int64, st *apply.Lease) bool {
+	return lw.ahead[id] == 1 && st.Granted > lw.m.AppliedMin && (lw.StateKnown || lw.ownIDs[id]) &&
+		!lw.MayHaveForgotten(id)
 }
 
 // noteRevoke keeps the revoke of a lease that the server may have forgotten, whether it succeeded or not.
@@ -209,8 +227,8 @@ func (lw *leaseWatch) checkpoint(it *item) {
 	lw.Checkpoint(it.req.LeaseCheckpoint, it.entry.Index)
 }
 
-// leaseFacts pairs the database's leases with their grants in the log. Leases that entries above the consistent index
-// may have changed are left out.
+// leaseFacts pairs the database's leases with their grants in the log. Of leases that entries above the consistent
+// index may have changed, those with one grant are kept, without what is known of checkpoints.
 func (lw *leaseWatch) leaseFacts() {
 	for _, l := range lw.m.DB.Leases {
 		id := int64(l.ID)
@@ -218,7 +236,8 @@ func (lw *leaseWatch) leaseFacts() {
 			lw.res.Kept = append(lw.res.Kept, k)
 		}
 		st := lw.Leases[id]
-		if st == nil || st.Granted == 0 || lw.touched[leaseKey(id)] {
+		open := lw.touched[leaseKey(id)]
+		if st == nil || st.Granted == 0 || open && !lw.oneGrant(id, st) {
 			continue
 		}
 		if l.TTL != st.TTL && !lw.StateKnown && !lw.ownIDs[id] {
@@ -227,10 +246,12 @@ func (lw *leaseWatch) leaseFacts() {
 		if l.TTL < st.TTL {
 			lw.diff("lease", l.ID.String(), fmt.Sprintf("TTL of at least %d s", st.TTL), fmt.Sprintf("TTL %d s", l.TTL))
 		}
-		lw.res.Leases = append(lw.res.Leases, LeaseFact{ID: id, Term: st.Term, Index: st.Granted, Asked: st.TTL,
-			Stored:     l.TTL,
-			Checkpoint: st.Checkpoint, AskedRemaining: st.Remaining, StoredRemaining: l.RemainingTTL,
-			NeverAsked: lw.neverAsked(id, l.RemainingTTL)})
+		fact := LeaseFact{ID: id, Term: st.Term, Index: st.Granted, Asked: st.TTL, Stored: l.TTL}
+		if !open {
+			fact.Checkpoint, fact.AskedRemaining, fact.StoredRemaining = st.Checkpoint, st.Remaining, l.RemainingTTL
+			fact.NeverAsked = lw.neverAsked(id, l.RemainingTTL)
+		}
+		lw.res.Leases = append(lw.res.Leases, fact)
 	}
 	slices.SortFunc(lw.res.Leases, func(a, b LeaseFact) int { return cmp.Compare(uint64(a.ID), uint64(b.ID)) })
 }

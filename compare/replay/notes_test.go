@@ -203,6 +203,38 @@ func TestLeaseFacts(t *testing.T) {
 	}
 }
 
+// TestGrantAboveTheIndex: up to 3.4 a database can hold a lease whose grant is above its consistent index. Its TTL is
+// that of the grant, if there is one alone.
+func TestGrantAboveTheIndex(t *testing.T) {
+	grant := func(ttl int64) *dumplog.Request {
+		return &dumplog.Request{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: 7, TTL: ttl}}
+	}
+	check := &dumplog.Request{Kind: dumplog.KindLeaseCheckpoint, LeaseCheckpoint: &dumplog.LeaseCheckpointRequest{
+		Checkpoints: []dumplog.LeaseCheckpoint{{ID: 7, RemainingTTL: 30}}}}
+	for name, c := range map[string]struct {
+		log     []*dumplog.Request
+		unknown bool
+		want    string
+	}{
+		"one grant": {[]*dumplog.Request{put("a", "1"), grant(60)}, false, "[{7 1 2 60 90 0 0 0 false}]"},
+		"and a checkpoint": {[]*dumplog.Request{put("a", "1"), grant(60), check}, false,
+			"[{7 1 2 60 90 0 0 0 false}]"},
+		"granted again":           {[]*dumplog.Request{put("a", "1"), grant(60), revoke(7), grant(90)}, false, "[]"},
+		"granted below":           {[]*dumplog.Request{grant(60), revoke(7), grant(90)}, false, "[{7 1 3 90 90 0 0 0 false}]"},
+		"there from below":        {[]*dumplog.Request{grant(60), grant(90)}, false, "[]"},
+		"what was before unknown": {[]*dumplog.Request{put("a", "1"), grant(60)}, true, "[]"},
+	} {
+		b := newBench(t, 4, -1, rec(2, 0, "a", "1")).log(c.log...)
+		b.sim.m.AppliedMin, b.sim.StateKnown = 1, !c.unknown
+		b.sim.m.DB = &evidence.DB{Leases: []dumpdb.Lease{{ID: 7, TTL: 90, RemainingTTL: 5}}}
+		b.run()
+		b.sim.leases.leaseFacts()
+		if got := fmt.Sprint(b.sim.res.Leases); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 // TestLeaseThatExistedBefore: a log that does not reach back says nothing of the TTL of a lease whose ID a client
 // chose; one that the server made is new.
 func TestLeaseThatExistedBefore(t *testing.T) {

@@ -189,6 +189,9 @@ func (s *sim) compaction(r *dumplog.Request) Outcome {
 func (lw *leaseWatch) leaseGrant(it *item) Outcome {
 	g := it.req.LeaseGrant
 	existed := lw.Leases[g.ID] != nil
+	if it.entry.Index > lw.m.AppliedMin {
+		lw.grantAhead(g.ID)
+	}
 	reason := lw.Grant(it.req, it.entry.Term, it.entry.Index)
 	if reason == ReasonNoSpace || reason == ReasonCorrupt {
 		return Outcome{State: Refused, Reason: reason}
@@ -217,6 +220,7 @@ func (s *sim) open(it *item) {
 	case it.entry.Index > s.m.AppliedMax:
 	case r.LeaseGrant != nil:
 		s.touch(it, leaseKey(r.LeaseGrant.ID))
+		s.leases.grantAhead(r.LeaseGrant.ID)
 	case r.LeaseRevoke != nil:
 		s.touch(it, leaseKey(r.LeaseRevoke.ID))
 	case r.LeaseCheckpoint != nil:

@@ -283,6 +283,8 @@ func (h *hands) change(l Line, kind string, id uint64, forced bool) (cc raftpb.C
 		return clustertest.AddLearner(id, request)
 	case "promote":
 		return clustertest.Promote(id, request)
+	case "move": // to the peer URL http://127.0.0.1:9
+		return clustertest.MoveMember(id, request)
 	case "remove":
 		return clustertest.RemoveMember(id, request)
 	}

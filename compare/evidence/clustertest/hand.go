@@ -170,6 +170,12 @@ func Promote(id, request uint64) raftpb.ConfChange {
 		Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":null,"isPromote":true}`, id)}
 }
 
+// MoveMember is a membership change that gives a member the peer URL http://127.0.0.1:9.
+func MoveMember(id, request uint64) raftpb.ConfChange {
+	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeUpdateNode, NodeID: id,
+		Context: fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:9"]}`, id)}
+}
+
 // RemoveMember removes a member; request 0 means a removal by a forced start.
 func RemoveMember(id, request uint64) raftpb.ConfChange {
 	return raftpb.ConfChange{ID: request, Type: raftpb.ConfChangeRemoveNode, NodeID: id}
