@@ -66,7 +66,7 @@ func (in *Input) sameMembers(m *evidence.Member, snap *dumplog.SnapFile) (out []
 			}
 		}
 		note("peer URLs "+sortedText(listed.PeerURLs), "peer URLs "+sortedText(row.PeerURLs))
-		if listed.Name != "" && row.Name != "" && !slices.ContainsFunc(in.Replay.Survey.Starts[id],
+		if len(listed.ClientURLs) > 0 && len(row.ClientURLs) > 0 && !slices.ContainsFunc(in.Replay.Survey.Starts[id],
 			func(s replay.Start) bool { return s.Index > snap.Index }) {
 			note("name "+listed.Name+", client URLs "+sortedText(listed.ClientURLs),
 				"name "+row.Name+", client URLs "+sortedText(row.ClientURLs))
