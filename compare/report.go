@@ -83,6 +83,10 @@ type (
 	Count = verdict.Count
 	// Lost lists what choosing the first of the best members gives up.
 	Lost = verdict.Lost
+	// LostRecords are records that are proven wrong on the kept member.
+	LostRecords = verdict.LostRecords
+	// LostRecord is one record that is proven wrong.
+	LostRecord = verdict.LostRecord
 	// LostEntry is one committed entry whose effect would be lost, and who holds it.
 	LostEntry = verdict.LostEntry
 	// CheckOutcome is the verdict of one check.

@@ -46,10 +46,10 @@ func (in *Input) recordsFinding(r *diff.Records) Finding {
 		At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
 		Title: fmt.Sprintf("%s between members, the first at revision %s",
 			plural.Of(r.Differ, "record of bucket key differs", "records of bucket key differ"), first.Rev)}
-	x := newBlame()
+	x, rw := newBlame(), in.rowWitnesses()
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		ws := in.rowWitnesses().recordWitnesses(row)
+		ws := rw.recordWitnesses(row)
 		x.add(in, row.At, row.Odd(in.independent(row.At)), ws)
 		f.Evidence = append(f.Evidence, rowsOfRecord(in.Members, row, ws)...)
 	}
@@ -112,20 +112,35 @@ func (rw *rowWitnesses) recordWitnesses(row *diff.RecordRow) []witness {
 	return nil
 }
 
+// recordByReplay: records in the place of those that an entry wrote. Where logs hold different entries, the replay of
+// one of them shows nothing about the members with the other.
 func (rw *rowWitnesses) recordByReplay(row *diff.RecordRow) []witness {
-	if rw.Replay == nil {
-		return nil
-	}
 	var out []witness
-	for _, e := range rw.Replay.Events {
-		for _, pos := range row.At {
-			if o := e.Outcomes[pos]; o.Rev == row.Rev.Main && o.State == replay.Contradicted {
-				out = append(out, witness{pos, fmt.Sprintf("entry %d wrote another record", e.Index),
-					"what the entry writes", false})
-			}
+	for _, pos := range row.At {
+		if e := rw.contradicted(pos, row.Rev.Main); e != nil {
+			out = append(out, witness{pos, fmt.Sprintf("entry %d wrote another record", e.Index),
+				"what the entry writes", false})
 		}
 	}
 	return out
+}
+
+// contradicted returns the entry whose records a member holds differently at a revision, nil for none.
+func (rw *rowWitnesses) contradicted(pos int, main int64) *replay.Event {
+	if rw.Replay == nil {
+		return nil
+	}
+	if rw.atRevision == nil {
+		rw.atRevision = map[memberRevision]*replay.Event{}
+		for _, e := range rw.Replay.Events {
+			for i, o := range e.Outcomes {
+				if o.State == replay.Contradicted && !disputed(rw.Replay, e.Index) {
+					rw.atRevision[memberRevision{i, o.Rev}] = e
+				}
+			}
+		}
+	}
+	return rw.atRevision[memberRevision{pos, main}]
 }
 
 // recordByHistory: records that contradict the other records of the same database.

@@ -29,6 +29,13 @@ type rowWitnesses struct {
 	Diff    *diff.Result
 	ctx     context.Context //nolint:containedctx // for one question
 	earlier *earlierStates
+	// atRevision are the entries whose records members hold differently, nil until they are asked for.
+	atRevision map[memberRevision]*replay.Event
+}
+
+type memberRevision struct {
+	pos  int
+	main int64
 }
 
 // witnesses asks, in this order: the log, the rest of the same database, and the database one transaction earlier. The

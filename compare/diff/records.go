@@ -38,8 +38,8 @@ type RecordRow struct {
 type RecordCell struct {
 	Page   uint64
 	Offset int64
-	// Sum is the digest of the stored bytes. Text describes them without the value.
-	Sum, Text string
+	// Sum is the digest of the stored bytes. Text describes them without the value, Content without the key, too.
+	Sum, Text, Content string
 }
 
 // maxRecordRows is the default bound for listed records.
@@ -68,17 +68,32 @@ func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error
 	}
 	m := newRecordMerge(r, take, distinct, from)
 	defer m.stop()
-	for n := 0; m.next(); n++ {
-		if n%4096 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+	err := m.each(ctx, 0, func(at []int) {
+		if out.Differ++; len(out.Rows) < o.MaxRows {
+			out.Rows = append(out.Rows, m.row(at))
 		}
-		m.weigh(out, o.MaxRows)
-	}
-	if m.err != nil {
-		return nil, m.err
+	})
+	if err != nil {
+		return nil, err
 	}
 	out.Equal = release.AnswerOf(out.Differ == 0)
 	return out, nil
+}
+
+// EachRecord calls fn for every record that differs, in revision order: for all of them if main is 0, else for those of
+// that main revision. It reads the records again.
+func (r *Result) EachRecord(ctx context.Context, main int64, fn func(*RecordRow)) error {
+	take := slices.DeleteFunc(r.taking(), func(i int) bool { return r.Members[i].DB.KVDamaged })
+	distinct := r.distinctRecords(take)
+	if len(distinct) < 2 {
+		return nil
+	}
+	m := newRecordMerge(r, take, distinct, main)
+	defer m.stop()
+	return m.each(ctx, main, func(at []int) {
+		row := m.row(at)
+		fn(&row)
+	})
 }
 
 // distinctRecords returns the first of each group of members with identical records, according to their hashes.
@@ -171,16 +186,27 @@ func compareRevs(a, b dumpdb.Rev) int {
 	return cmp.Or(cmp.Compare(a.Main, b.Main), cmp.Compare(a.Sub, b.Sub))
 }
 
+// each walks all records, or those of one main revision, and calls fn with the compared members where they differ.
+func (m *recordMerge) each(ctx context.Context, main int64, fn func(at []int)) error {
+	for n := 0; m.next() && (main == 0 || m.rev.Main == main); n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		m.weigh(fn)
+	}
+	return m.err
+}
+
 // weigh compares the versions of the record at the current revision and advances.
-func (m *recordMerge) weigh(out *Records, maxRows int) {
+func (m *recordMerge) weigh(fn func(at []int)) {
 	at, compacted := m.participants()
+	if compacted {
+		at = slices.DeleteFunc(at, func(i int) bool { return !m.holds(m.as[i]) || m.as[i].rec.Tombstone })
+	}
 	differ := false
 	var first *recordCursor
 	for _, i := range at {
 		c := m.as[i]
-		if compacted && (!m.holds(c) || c.rec.Tombstone) {
-			continue
-		}
 		if first == nil {
 			first = c
 			continue
@@ -188,10 +214,7 @@ func (m *recordMerge) weigh(out *Records, maxRows int) {
 		differ = differ || m.holds(c) != m.holds(first) || m.holds(c) && !sameRecord(&c.rec, &first.rec)
 	}
 	if differ {
-		out.Differ++
-		if len(out.Rows) < maxRows {
-			out.Rows = append(out.Rows, m.row(at))
-		}
+		fn(at)
 	}
 	for _, c := range m.cursors {
 		if m.holds(c) {
@@ -251,12 +274,13 @@ func (m *recordMerge) row(at []int) RecordRow {
 // CellOf describes a record of a member.
 func CellOf(m *evidence.Member, rec *dumpdb.Revision) *RecordCell {
 	kv := &rec.KV
-	text := fmt.Sprintf("key %q create %d mod %d version %d lease %x value <len %d digest %s>", kv.Key,
-		kv.CreateRevision, kv.ModRevision, kv.Version, uint64(kv.Lease), len(kv.Value), m.Digest(kv.Value))
+	content := fmt.Sprintf("create %d mod %d version %d lease %x value <len %d digest %s>", kv.CreateRevision,
+		kv.ModRevision, kv.Version, uint64(kv.Lease), len(kv.Value), m.Digest(kv.Value))
+	text := fmt.Sprintf("key %q %s", kv.Key, content)
 	if rec.Tombstone {
-		text = fmt.Sprintf("tombstone of key %q", kv.Key)
+		content, text = "tombstone", fmt.Sprintf("tombstone of key %q", kv.Key)
 	}
-	return &RecordCell{Page: rec.Page, Offset: rec.Offset, Sum: m.Digest(rec.Raw), Text: text}
+	return &RecordCell{Page: rec.Page, Offset: rec.Offset, Sum: m.Digest(rec.Raw), Text: text, Content: content}
 }
 
 // Odd returns the members whose record differs from that of an agreeing majority of these members. It is a hint, not

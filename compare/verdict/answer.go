@@ -130,12 +130,59 @@ type Lost struct {
 	// Awaited are committed entries that the member has not got yet. They are lost unless another member supplies it
 	// with them before its content becomes that of the others.
 	Awaited int `json:"awaited,omitempty"`
+	// Records are records of the kept member that are proven wrong: what was right is lost with them.
+	Records LostRecords `json:"records,omitzero"`
 	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
 }
 
+// LostRecords are records of bucket key, live or superseded, that are proven wrong on the kept member.
+type LostRecords struct {
+	// Count counts them. OfEntries are those of them that the lost committed entries wrote.
+	Count     int `json:"count"`
+	OfEntries int `json:"ofEntries,omitempty"`
+	// Rows are the first of them.
+	Rows []LostRecord `json:"rows"`
+}
+
+// LostRecord is one record that is proven wrong.
+type LostRecord struct {
+	Bucket   string      `json:"bucket"`
+	Key      check.Bytes `json:"key"`
+	Revision check.Rev   `json:"revision"`
+	// Kept is what the member holds, Expected what the proof says, both without key and value; Why is the proof.
+	Kept     string `json:"kept"`
+	Expected string `json:"expected"`
+	Why      string `json:"why"`
+	// Index is the entry that wrote it, 0 where the proof is not the log.
+	Index uint64 `json:"index,omitempty"`
+	// HeldBy are the sources that hold the right record; none when that is not known.
+	HeldBy []string `json:"heldBy"`
+}
+
+// Loses says what is lost by records that no lost committed entry wrote, "" where there are none. on is the member.
+func (r *LostRecords) Loses(on string) string {
+	n := r.Count - r.OfEntries
+	if n == 0 {
+		return ""
+	}
+	return "the right content of " + plural.Of(n, "record that is", "records that are") + " proven wrong on " + on
+}
+
+// None reports whether nothing is known to be lost.
+func (l *Lost) None() bool { return l.CommittedEntries == 0 && l.Keys == 0 && l.Records.Count == 0 }
+
 // String is "3 committed writes on 2 keys", or "no committed write".
-func (l Lost) String() string { return l.whole() + l.Condition() }
+func (l Lost) String() string {
+	switch wrong := l.Records.Loses("it"); {
+	case wrong == "":
+		return l.whole() + l.Condition()
+	case l.CommittedEntries > 0 || l.Keys > 0:
+		return l.whole() + ", and " + wrong + l.Condition()
+	default:
+		return wrong + l.Condition()
+	}
+}
 
 // Condition says under which condition the entries that the member awaits are not lost, "" where it awaits none.
 func (l Lost) Condition() string {
@@ -146,7 +193,7 @@ func (l Lost) Condition() string {
 		" from another member"
 }
 
-// whole is String, as if the member already had the entries that it awaits.
+// whole says what is lost of the entries, as if the member already had those that it awaits.
 func (l Lost) whole() string {
 	switch writes := plural.Of(l.CommittedEntries-l.AfterEnd, "committed write", "committed writes") + " on " +
 		plural.Of(l.Keys, "key", "keys"); {

@@ -20,7 +20,7 @@ func (rk *ranking) lost(b *Best, label string, pos int) {
 	}
 	seen, first, last := map[string]bool{}, uint64(0), uint64(0)
 	for _, e := range rp.Events {
-		if !slices.Contains(e.Lacking, pos) || len(e.Holding) == 0 && !onlyLogged(e.Outcomes[pos]) {
+		if !counted(e, pos) {
 			continue
 		}
 		b.Lost.CommittedEntries++

@@ -110,7 +110,8 @@ func (rk *ranking) rank() *Best {
 	rk.lost(b, members[keep.pos].Label(), keep.pos)
 	rk.lostAbove(b, keep)
 	if len(b.Members) > 0 {
-		b.Lost.Unproven = rk.unproven(keep.pos)
+		records := rk.keptRecords(keep.pos)
+		b.Lost.Records, b.Lost.Unproven = records.wrong, rk.unproven(keep.pos, records)
 	}
 	return b
 }

@@ -16,7 +16,7 @@ import (
 
 // unproven says why it is not proven that keeping a member loses nothing, although nothing is known to be lost. Empty:
 // it is proven, as far as the committed entries that the sources can hold.
-func (rk *ranking) unproven(pos int) (why []string) {
+func (rk *ranking) unproven(pos int, records *keptRecords) (why []string) {
 	if n := len(rk.Unread); n > 0 {
 		why = append(why, fmt.Sprintf("%s could not be read", plural.Of(n, "source", "sources")))
 	}
@@ -32,10 +32,10 @@ func (rk *ranking) unproven(pos int) (why []string) {
 				m.Label(), rk.Members[pos].Label()))
 		}
 	}
-	if rk.keysDifferUntold() {
+	if rk.keysDifferUntold(records.decided) {
 		why = append(why, "keys differ between members, and the log does not show which member lacks what")
 	}
-	if s := rk.recordsDiffer(pos); s != "" {
+	if s := rk.recordsDiffer(pos, records); s != "" {
 		why = append(why, s)
 	}
 	return why
@@ -44,52 +44,28 @@ func (rk *ranking) unproven(pos int) (why []string) {
 // maxRecords bounds the differing records that are named.
 const maxRecords = 5
 
-// recordsDiffer names the superseded records of a member that differ from those of other members, "" where none does or
-// where the others are proven wrong. A superseded record is not a live key, so the comparison of keys does not show it.
-func (rk *ranking) recordsDiffer(pos int) string {
-	if rk.Diff == nil || rk.Diff.Records == nil || !rk.Diff.Records.Equal.Excluded() {
+// recordsDiffer names the superseded records of a member that other members hold differently and of which nothing shows
+// who is right, "" where there is none. A superseded record is not a live key, so the comparison of keys does not show
+// it.
+func (rk *ranking) recordsDiffer(pos int, records *keptRecords) string {
+	if records.open == 0 {
 		return ""
 	}
-	label, records := rk.Members[pos].Label(), rk.Diff.Records
-	i := slices.IndexFunc(rk.Findings, func(f check.Finding) bool { return f.Is(check.KindRecordsDiffer) })
-	decided := i >= 0 && !rk.Findings[i].Undecided
-	wrong := decided && slices.Contains(rk.Findings[i].Members, label)
-	if decided && !wrong && records.Differ == len(records.Rows) {
-		return ""
-	}
+	label := rk.Members[pos].Label()
 	var named []string
-	n := records.Differ - len(records.Rows)
-	for i := range records.Rows {
-		row := &records.Rows[i]
-		others := rk.holdOther(row, pos)
-		if len(others) == 0 || decided && !wrong {
-			continue
-		}
-		if n++; len(named) < maxRecords {
-			named = append(named, fmt.Sprintf("at revision %s (not as on %s)", row.Rev, strings.Join(others, ", ")))
-		}
+	for i := range records.named {
+		row := &records.named[i]
+		named = append(named, fmt.Sprintf("at revision %s (not as on %s)", row.Rev,
+			strings.Join(rk.holdOther(row, pos), ", ")))
 	}
-	if n == 0 {
-		return ""
-	}
-	out := plural.Of(n, "more superseded record differs", "more superseded records differ") + " between members"
-	if len(named) > 0 {
-		out = plural.Of(n, "superseded record", "superseded records") + " of " + label + " and other members differ: " +
-			strings.Join(named, ", ")
-	}
-	if wrong {
-		return out + ". Those of " + label + " are wrong, and the true values are lost if " + label + " is kept"
-	}
-	return out + ". Which member is right is not proven: true values that only others hold are lost if " + label +
-		" is kept"
+	return plural.Of(records.open, "superseded record", "superseded records") + " of " + label +
+		" and other members differ: " + strings.Join(named, ", ") + ". Which member is right is not proven: true " +
+		"values that only others hold are lost if " + label + " is kept"
 }
 
 // holdOther returns the members that were compared at a record and hold another version of it than a member, or that
 // lack it.
 func (rk *ranking) holdOther(row *diff.RecordRow, pos int) (others []string) {
-	if !slices.Contains(row.At, pos) {
-		return nil
-	}
 	own := row.Cells[pos]
 	for _, i := range row.At {
 		if c := row.Cells[i]; (c == nil) != (own == nil) || c != nil && (c.Sum != own.Sum || c.Text != own.Text) {
@@ -181,8 +157,9 @@ func (rk *ranking) comparedWith(pos, other int) bool {
 	return !rk.Members[other].HasDB() || rp != nil && rp.Members[other].Checked
 }
 
-// keysDifferUntold reports whether the comparison shows differing keys that the replay does not explain.
-func (rk *ranking) keysDifferUntold() bool {
+// keysDifferUntold reports whether the comparison shows differing keys that the replay does not explain, and of which
+// the right content is not proven otherwise.
+func (rk *ranking) keysDifferUntold(decided map[string]bool) bool {
 	if rk.Diff == nil {
 		return false
 	}
@@ -193,6 +170,6 @@ func (rk *ranking) keysDifferUntold() bool {
 	told := rk.toldByLog()
 	return slices.ContainsFunc(b.Rows, func(row diff.Row) bool {
 		return !row.SameContent && !told[string(row.Key)] &&
-			!rk.replayed(&row)
+			!decided[string(row.Key)] && !rk.replayed(&row)
 	})
 }

@@ -25,7 +25,7 @@ func (lo *losses) lost() {
 		l.CommittedEntries += l.AfterEnd
 	}
 	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, AfterEnd: l.AfterEnd,
-		Awaited: l.Awaited, Unproven: l.Unproven}
+		Awaited: l.Awaited, Records: l.Records, Unproven: l.Unproven}
 	held := map[string]bool{}
 	for _, e := range l.Entries {
 		for _, h := range e.HeldBy {

@@ -134,6 +134,8 @@ type Lost struct {
 	// Awaited are committed entries that the kept member first gets from the others while the cluster runs. A way in
 	// which it does not get them is not possible, or counts them as lost.
 	Awaited int `json:"awaited,omitempty"`
+	// Records are records of the kept member that are proven wrong.
+	Records compare.LostRecords `json:"records,omitzero"`
 	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
 	// Open is what lost members may have committed in addition, nil if every committed entry is in the log of a source.

@@ -15,9 +15,7 @@ import (
 // have accepted writes that the best member lacks and the plan does not list.
 func (f *field) moved(ctx context.Context) (notes []string, err error) {
 	r := f.r
-	if n := r.plan.Lost.CommittedEntries; n > 0 {
-		notes = append(notes, givenUp(n, r.best().Name))
-	}
+	notes = givenUp(r.plan)
 	st, err := r.goal(ctx)
 	if err != nil {
 		return nil, err
@@ -57,9 +55,16 @@ func (f *field) moved(ctx context.Context) (notes []string, err error) {
 	return notes, nil
 }
 
-func givenUp(n int, best string) string {
-	return fmt.Sprintf("%s that %s lacks are lost, as the plan lists them; the plan has the commands that save "+
-		"them", plural.Of(n, "committed effect", "committed effects"), best)
+// givenUp says what is lost with the best member's content.
+func givenUp(p *plan.Plan) (notes []string) {
+	if n := p.Lost.CommittedEntries; n > 0 {
+		notes = append(notes, fmt.Sprintf("%s that %s lacks are lost, as the plan lists them; the plan has the commands "+
+			"that save them", plural.Of(n, "committed effect", "committed effects"), p.Best.Name))
+	}
+	if wrong := p.Lost.Records.Loses(p.Best.Name); wrong != "" {
+		notes = append(notes, wrong+" is lost, as the plan lists it")
+	}
+	return notes
 }
 
 // leaves reports whether the repair drops the present content of a member.

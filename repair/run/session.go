@@ -181,8 +181,8 @@ func (s *session) finish(err error, clean func() error) (*Outcome, error) {
 		return s.out, &UnfinishedError{Step: "proof", Journal: s.j.path, Err: errors.New("a proof is violated"),
 			Hint: "do not put the result into service; start again with --again"}
 	}
-	if n := s.plan.Lost.CommittedEntries; n > 0 && s.out.Mode != plan.Live {
-		s.out.Notes = append(s.out.Notes, givenUp(n, s.plan.Best.Name))
+	if s.out.Mode != plan.Live {
+		s.out.Notes = append(s.out.Notes, givenUp(s.plan)...)
 	}
 	if err := s.j.write(Record{State: StateEnd}); err != nil {
 		return s.out, err

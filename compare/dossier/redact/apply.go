@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -60,17 +59,17 @@ func (r *Redactor) columns(d *dossier.Dossier) {
 			}
 		}
 	}
-	lost := dossierLost(d.Report)
-	for k, key := range lost {
-		lost[k] = check.Bytes(r.Key(string(key)))
+	if d.Report.Best == nil {
+		return
 	}
-}
-
-func dossierLost(r *compare.Report) []check.Bytes {
-	if r.Best == nil {
-		return nil
+	lost := &d.Report.Best.Lost
+	for k, key := range lost.KeyNames {
+		lost.KeyNames[k] = check.Bytes(r.Key(string(key)))
 	}
-	return r.Best.Lost.KeyNames
+	for i := range lost.Records.Rows {
+		x := &lost.Records.Rows[i]
+		x.Key = check.Bytes(r.Key(string(x.Key)))
+	}
 }
 
 // escaped redacts a key that is written with escapes, or shortened with a digest.

@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 // EditDB changes the database of a data dir, twice: the second transaction leaves nothing to be read of what was there
@@ -32,6 +35,29 @@ func EditDBOnce(t *testing.T, dir string, change func(*bbolt.Tx) error) {
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// AlterRecords changes the first byte of the values of the records at revisions.
+func AlterRecords(revs ...int64) func(*bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("key"))
+		for _, rev := range revs {
+			var kv mvccpb.KeyValue
+			key := dumpdb.Rev{Main: rev}.Bytes()
+			if err := kv.Unmarshal(b.Get(key)); err != nil {
+				return err
+			}
+			kv.Value[0] ^= 1
+			v, err := kv.Marshal()
+			if err != nil {
+				return err
+			}
+			if err := b.Put(key, v); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 

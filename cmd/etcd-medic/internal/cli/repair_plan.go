@@ -202,6 +202,10 @@ func lostText(p *plan.Plan) string {
 	if x := p.Rebuilt; x != nil && x.Lost != nil {
 		return x.Lost.String() + ", which were committed and are in no log at hand"
 	}
+	wrong := p.Lost.Records.Loses(p.Best.Name)
+	if wrong != "" && p.Lost.CommittedEntries == 0 {
+		return wrong
+	}
 	if n := p.Lost.Awaited; n > 0 && p.Lost.CommittedEntries == 0 && len(p.Lost.Unproven) == 0 {
 		return fmt.Sprintf("no committed write: %s first gets the last %s from another member", p.Best.Name,
 			plural.Of(n, "committed entry", "committed entries"))
@@ -215,10 +219,14 @@ func lostText(p *plan.Plan) string {
 	if p.Lost.CommittedEntries == 0 {
 		return "no committed write that another member still has"
 	}
+	says := fmt.Sprintf("the effect of %d committed entries on %d keys", p.Lost.CommittedEntries, p.Lost.Keys)
 	if p.Lost.AfterEnd > 0 {
-		return fmt.Sprintf("%d committed entries", p.Lost.CommittedEntries)
+		says = fmt.Sprintf("%d committed entries", p.Lost.CommittedEntries)
 	}
-	return fmt.Sprintf("the effect of %d committed entries on %d keys", p.Lost.CommittedEntries, p.Lost.Keys)
+	if wrong != "" {
+		says += ", and " + wrong
+	}
+	return says
 }
 
 func memberSection(p *plan.Plan) render.Section {

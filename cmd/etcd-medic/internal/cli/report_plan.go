@@ -74,9 +74,13 @@ func checklist(p *plan.Plan, st *run.Standing, records []run.Record) *render.Che
 		Keep: p.Best.Name, KeepWhy: cmp.Or(p.Best.For, p.Best.Why), Loses: "nothing",
 		Unproven: p.Lost.Unproven, Save: p.Lost.Save,
 		Cautions: p.Cautions, State: "not begun", Next: st.Next}
-	switch n := p.Lost.CommittedEntries; {
+	switch n, wrong := p.Lost.CommittedEntries, p.Lost.Records.Loses(p.Best.Name); {
+	case n > 0 && wrong != "":
+		c.Loses = fmt.Sprintf("%d committed entries, and %s", n, wrong)
 	case n > 0:
 		c.Loses = fmt.Sprintf("%d committed entries", n)
+	case wrong != "":
+		c.Loses = wrong
 	case len(p.Lost.Unproven) > 0:
 		c.Loses = "nothing that is known"
 	}

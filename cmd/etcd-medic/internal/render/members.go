@@ -102,7 +102,7 @@ func authText(a *evidence.AuthFacts) string {
 }
 
 func (p *page) best(b *compare.Best) {
-	if b == nil || len(b.Ranking) == 1 && b.Lost.CommittedEntries == 0 {
+	if b == nil || len(b.Ranking) == 1 && b.Lost.None() {
 		return // with one source there is no choice
 	}
 	p.section("best member")
@@ -191,7 +191,7 @@ func sameStanding(b *compare.Best) (out []*standing) {
 }
 
 func (p *page) lost(member string, l *compare.Lost) {
-	switch none := l.CommittedEntries == 0 && l.Keys == 0; {
+	switch none := l.None(); {
 	case none && len(l.Unproven) == 0:
 		p.text("  ", fmt.Sprintf("Choosing %s loses %s.", member, l))
 		return
@@ -212,7 +212,25 @@ func (p *page) lost(member string, l *compare.Lost) {
 	if n := l.CommittedEntries - l.AfterEnd - shown; n > 0 {
 		p.line("  … and %d more, see -w json", n)
 	}
+	p.lostRecords(&l.Records)
 	p.command("  $ ", l.Command)
+}
+
+// lostRecords lists the records that are proven wrong on the kept member.
+func (p *page) lostRecords(r *compare.LostRecords) {
+	shown := min(len(r.Rows), p.o.maxEvidence())
+	for i := range r.Rows[:shown] {
+		x := &r.Rows[i]
+		where := "held by " + strings.Join(x.HeldBy, ", ")
+		if len(x.HeldBy) == 0 {
+			where = "held by no source for certain"
+		}
+		p.text("  - ", fmt.Sprintf("revision %d.%d, key %s: %s; right is %s, %s (%s)", x.Revision.Main, x.Revision.Sub,
+			quoted(x.Key), x.Kept, x.Expected, where, x.Why))
+	}
+	if n := r.Count - shown; n > 0 {
+		p.line("  … and %d more records, see -w json", n)
+	}
 }
 
 func hexID(id uint64) string {

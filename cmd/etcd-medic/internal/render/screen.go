@@ -168,7 +168,7 @@ func eachOf(b *compare.Best, member string) string {
 }
 
 func losesText(l *compare.Lost) string {
-	switch none := l.CommittedEntries == 0 && l.Keys == 0; {
+	switch none := l.None(); {
 	case none && len(l.Unproven) == 0:
 		return l.String()
 	case none:

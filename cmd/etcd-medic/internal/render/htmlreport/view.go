@@ -194,6 +194,11 @@ func (v *view) best(r *compare.Report) {
 		if b.Lost.AfterEnd == 0 {
 			v.LosesWhy = append(v.LosesWhy, fmt.Sprintf("They touch %s.", plural.Of(b.Lost.Keys, "key", "keys")))
 		}
+		if wrong := b.Lost.Records.Loses("it"); wrong != "" {
+			v.LosesWhy = append(v.LosesWhy, "Also "+wrong+".")
+		}
+	case b.Lost.Records.Count > 0:
+		v.Loses = b.Lost.String()
 	case len(b.Lost.Unproven) > 0:
 		v.Loses = "nothing that is known" + b.Lost.Condition()
 	default:
@@ -205,6 +210,11 @@ func (v *view) best(r *compare.Report) {
 	for _, e := range b.Lost.Entries {
 		v.Lost = append(v.Lost, lostRow{At: termIndex(e.Term, e.Index), What: text(e.What),
 			HeldBy: text(strings.Join(e.HeldBy, ", ")), By: text(e.ProposedBy)})
+	}
+	for i := range b.Lost.Records.Rows {
+		x := &b.Lost.Records.Rows[i]
+		v.LosesWhy = append(v.LosesWhy, text(fmt.Sprintf("Wrong at revision %d.%d, key %s: %s; right is %s (%s).",
+			x.Revision.Main, x.Revision.Sub, x.Key, x.Kept, x.Expected, x.Why)))
 	}
 	v.LostCommand = v.runnable(b.Lost.Command)
 }

@@ -143,7 +143,7 @@ func (p *sheet) verdict(r *compare.Report) {
 	if b := r.Best; b != nil && len(b.Members) > 0 && len(b.Ranking) > 1 {
 		p.line("* **Keep:** %s", words(strings.Join(b.Members, " or ")))
 		switch {
-		case b.Lost.CommittedEntries > 0:
+		case b.Lost.CommittedEntries > 0 || b.Lost.Records.Count > 0:
 			p.line("* **Loses:** %s", b.Lost)
 		case len(b.Lost.Unproven) > 0:
 			p.line("* **Loses:** nothing that is known%s; not proven: %s", b.Lost.Condition(),

@@ -1,0 +1,104 @@
+package compare_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/server/v3/storage/wal"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+func upTo(first, last int64) (revs []int64) {
+	for rev := first; rev <= last; rev++ {
+		revs = append(revs, rev)
+	}
+	return revs
+}
+
+// withAltered writes data dirs of which some hold altered records. A member in twice has no trace of what its records
+// were before.
+func withAltered(t *testing.T, s clustertest.Synth, altered map[int][]int64, twice ...int) []string {
+	t.Helper()
+	dirs := s.Write(t, t.TempDir())
+	for i, revs := range altered {
+		edit := casetest.EditDBOnce
+		if slices.Contains(twice, i) {
+			edit = casetest.EditDB
+		}
+		edit(t, dirs[i], casetest.AlterRecords(revs...))
+	}
+	return dirs
+}
+
+// TestLostRecords: a record that is proven wrong on the kept member is a loss, with the value that is right and who
+// holds it. Without a proof it is none, and the exact number of such records is named. The first writes are
+// no longer in the log of the purged sets.
+func TestLostRecords(t *testing.T) {
+	whole := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20}
+	purged := clustertest.Synth{Members: 3, Entries: 200, Keys: 5, Value: 20, Purged: 190}
+	once := clustertest.Synth{Members: 3, Entries: 200, Keys: 200, Value: 20, Purged: 190}
+	was := wal.SegmentSizeBytes
+	wal.SegmentSizeBytes = 1 << 10 // a segment is removed as a whole
+	defer func() { wal.SegmentSizeBytes = was }()
+	only := func(i int, revs ...int64) map[int][]int64 { return map[int][]int64{i: revs} }
+	for name, c := range map[string]struct {
+		set              clustertest.Synth
+		altered          map[int][]int64
+		twice            []int
+		says             string
+		count, ofEntries int
+		unproven         string
+	}{
+		"none": {set: purged, says: "no committed write"},
+		"a superseded value, by the log": {set: whole, altered: only(0, 9), count: 1, ofEntries: 1,
+			says: "1 committed write on 1 key"},
+		"a live value, by the log": {set: whole, altered: only(0, 20), count: 1, ofEntries: 1,
+			says: "1 committed write on 1 key"},
+		"a superseded value, by the transaction before": {set: purged, altered: only(0, 4), count: 1,
+			says: "the right content of 1 record that is proven wrong on it"},
+		"live values, by the transaction before": {set: once, altered: only(0, 4, 5), count: 2,
+			says: "the right content of 2 records that are proven wrong on it"},
+		"both": {set: once, altered: only(0, 4, 200), count: 2, ofEntries: 1,
+			says: "1 committed write on 1 key, and the right content of 1 record that is proven wrong on it"},
+		"a superseded one next to live keys that differ": {set: purged, altered: map[int][]int64{0: {4}, 1: {200, 201},
+			2: {198, 199}}, count: 1, says: "the right content of 1 record that is proven wrong on it"},
+		"of another member": {set: purged, altered: only(1, 4), says: "no committed write"},
+		"a superseded value without proof": {set: purged, altered: only(0, 4), twice: []int{0},
+			says: "no committed write", unproven: "1 superseded record of node1 and other members differ"},
+		"a live value without proof": {set: once, altered: only(0, 4), twice: []int{0}, says: "no committed write",
+			unproven: "keys differ between members"},
+		"more than are listed": {set: purged, altered: map[int][]int64{1: upTo(4, 73), 0: upTo(80, 83)}, count: 4,
+			says: "the right content of 4 records that are proven wrong on it"},
+		"more than are listed, without proof": {set: purged, altered: map[int][]int64{1: upTo(4, 73), 0: upTo(80, 141)},
+			twice: []int{0}, says: "no committed write", unproven: "62 superseded records of node1 and other members differ"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dirs := withAltered(t, c.set, c.altered, c.twice...)
+			t.Parallel()
+			r, err := compare.Diagnose(t.Context(), dirSpecs(dirs), compare.Options{Keep: "node1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := r.Best.Lost
+			if got := strings.Join(l.Unproven, "; "); (got == "") != (c.unproven == "") ||
+				!strings.Contains(got, c.unproven) {
+				t.Errorf("not proven: %q, want %q", got, c.unproven)
+			}
+			if l.String() != c.says || l.Records.Count != c.count || l.Records.OfEntries != c.ofEntries ||
+				len(l.Records.Rows) != c.count {
+				t.Errorf("loses %q, want %q; records %+v", l, c.says, l.Records)
+			}
+			for i, row := range l.Records.Rows {
+				if !slices.Contains(c.altered[0], row.Revision.Main) || row.Bucket != "key" ||
+					row.Kept == row.Expected || !slices.Equal(row.HeldBy, []string{"node2", "node3"}) || row.Why == "" ||
+					(row.Index > 0) != (c.ofEntries > 0 && i >= c.count-c.ofEntries) {
+					t.Errorf("%+v", row)
+				}
+			}
+		})
+	}
+}

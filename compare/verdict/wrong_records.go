@@ -1,0 +1,116 @@
+package verdict
+
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// keptRecords are the records of the kept member that differ from those of other members, in revision order.
+type keptRecords struct {
+	wrong LostRecords
+	// open are records of which it is not proven who is right: their number, and the first ones.
+	open  int
+	named []diff.RecordRow
+	// decided has the keys of the judged records: false where one of them is open.
+	decided map[string]bool
+}
+
+// keptRecords judges every record of a member that differs from that of another one. Where live keys differ, records
+// were not compared: then it judges those of which a proof is possible, and keysDifferUntold says what stays open.
+func (rk *ranking) keptRecords(pos int) *keptRecords {
+	k := &keptRecords{decided: map[string]bool{}}
+	d := rk.Diff
+	if d == nil {
+		return k
+	}
+	proofs := rk.RecordProofs(pos)
+	judge := func(row *diff.RecordRow) { rk.judgeRecord(k, proofs, row, pos) }
+	switch r := d.Records; {
+	case r == nil:
+		for _, rev := range rk.suspectRevisions(pos, proofs) {
+			_ = d.EachRecord(rk.Context(), rev, judge) // what cannot be read stays undecided
+		}
+		k.open, k.named = 0, nil
+	case !r.Equal.Excluded():
+	case r.Differ == len(r.Rows):
+		for i := range r.Rows {
+			judge(&r.Rows[i])
+		}
+	default:
+		seen := 0
+		err := d.EachRecord(rk.Context(), 0, func(row *diff.RecordRow) { seen++; judge(row) })
+		if err != nil {
+			k.open += r.Differ - seen
+		}
+	}
+	return k
+}
+
+func (rk *ranking) judgeRecord(k *keptRecords, proofs *check.RecordProofs, row *diff.RecordRow, pos int) {
+	wrong, open := proofs.Judge(row)
+	if before, judged := k.decided[string(row.Key)]; before || !judged {
+		k.decided[string(row.Key)] = !open
+	}
+	switch {
+	case open:
+		if k.open++; len(k.named) < maxRecords {
+			k.named = append(k.named, *row)
+		}
+		return
+	case wrong == nil:
+		return
+	}
+	k.wrong.Count++
+	l := LostRecord{Bucket: "key", Key: check.Bytes(row.Key), Revision: check.Rev{Main: row.Rev.Main, Sub: row.Rev.Sub},
+		Kept: wrong.Kept, Expected: wrong.Expected, Why: wrong.Why, HeldBy: rk.labels(wrong.HeldBy)}
+	if wrong.Event != nil {
+		l.Index = wrong.Event.Index
+		if counted(wrong.Event, pos) {
+			k.wrong.OfEntries++
+		}
+	}
+	if len(k.wrong.Rows) < maxLost {
+		k.wrong.Rows = append(k.wrong.Rows, l)
+	}
+}
+
+// suspectRevisions are the revisions at which a member may hold a record that is proven wrong although live keys
+// differ: those of differing live keys that all members wrote last at one revision, and those that proofs name. Where
+// the last transaction may have changed records, it is only 0, which stands for all.
+func (rk *ranking) suspectRevisions(pos int, proofs *check.RecordProofs) []int64 {
+	if proofs.KnowsBefore() {
+		return []int64{0}
+	}
+	revs := proofs.Suspects()
+	if b := rk.Diff.Find("key"); b != nil && b.Equal.Excluded() {
+		for i := range b.Rows {
+			if rev := lastWrite(&b.Rows[i], pos); rev > 0 {
+				revs = append(revs, rev)
+			}
+		}
+	}
+	slices.Sort(revs)
+	return slices.Compact(revs)
+}
+
+// lastWrite is the revision at which each member that has a live key wrote it, 0 if they differ or a member lacks it.
+func lastWrite(row *diff.Row, pos int) int64 {
+	own := row.Cells[pos]
+	if own == nil || row.SameContent {
+		return 0
+	}
+	for _, c := range row.Cells {
+		if c != nil && c.Mod != own.Mod {
+			return 0
+		}
+	}
+	return own.Mod
+}
+
+// counted reports whether an entry is among those that keeping a member loses.
+func counted(e *replay.Event, pos int) bool {
+	return slices.Contains(e.Lacking, pos) && (len(e.Holding) > 0 || onlyLogged(e.Outcomes[pos]))
+}
