@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // provenPeer returns the member whose rows replace the source's. The diagnosis must rank it best, but not the source,
@@ -95,13 +98,78 @@ func errorsOn(r *compare.Report, name string) map[check.ID]bool {
 	return out
 }
 
-// takeProven replaces rows of the new database that differ from a proven member's.
+// takeProven replaces rows of the new database that differ from those of a member that is proven better. Where no
+// member is, as when the source itself is the best one, it replaces only the records that are proven wrong one by one.
 func (b *rebuilder) takeProven() error {
-	w := b.w
-	p, between, err := w.provenPeer(b.ctx)
-	if err != nil {
+	p, between, err := b.w.provenPeer(b.ctx)
+	var refused *refusal.Error
+	if err == nil || !errors.As(err, &refused) || b.w.before.Best == nil || b.w.before.Best.Lost.Records.Count == 0 {
+		if err == nil {
+			err = b.takeAll(p, between)
+		}
 		return err
 	}
+	return b.takeRecords(&b.w.before.Best.Lost.Records)
+}
+
+// takeRecords replaces the records that are proven wrong by those of members that hold the right ones.
+func (b *rebuilder) takeRecords(r *compare.LostRecords) error {
+	w := b.w
+	if more := r.Count - len(r.Rows); more > 0 {
+		return refusef(cloneInstead, "%d records are proven wrong, more than the %d that are replaced one by one",
+			r.Count, len(r.Rows))
+	}
+	from, remain := map[string]int{}, []string{}
+	for i := range r.Rows {
+		x := &r.Rows[i]
+		rev := dumpdb.Rev{Main: x.Revision.Main, Sub: x.Revision.Sub}
+		at := slices.IndexFunc(w.peers(), func(m *evidence.Member) bool { return slices.Contains(x.HeldBy, m.Label()) })
+		if at < 0 {
+			remain = append(remain, rev.String())
+			continue
+		}
+		if err := b.takeRecord(w.peers()[at], rev); err != nil {
+			return err
+		}
+		from[w.peers()[at].Label()]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		w.did("%s of bucket key that %s proven wrong %s of %s", plural.Of(from[name], "record", "records"),
+			plural.Form(from[name], "is", "are"), plural.Form(from[name], "is now that", "are now those"), name)
+	}
+	switch {
+	case len(from) == 0:
+		return refusef("", "%s proven wrong, and no member named by --with is known to hold the right one: revision %s",
+			plural.Of(len(remain), "record is", "records are"), strings.Join(remain, ", "))
+	case len(remain) > 0:
+		w.givesUp("the right content of %s proven wrong, at revision %s: no member named by --with is known to hold it",
+			plural.Of(len(remain), "record that is", "records that are"), strings.Join(remain, ", "))
+	}
+	return nil
+}
+
+// takeRecord puts a member's record at a revision in place of the source's. A member can have none there.
+func (b *rebuilder) takeRecord(p *evidence.Member, rev dumpdb.Rev) error {
+	var put []pair
+	for rec, err := range p.DB.Handle.Query(b.ctx, dumpdb.Query{FromRev: rev.Main, ToRev: rev.Main}) {
+		if err != nil {
+			return err
+		}
+		if rec.Rev == rev {
+			put = append(put, pair{bytes.Clone(rec.RawKey), bytes.Clone(rec.Raw)})
+		}
+	}
+	err := b.dst.Update(func(tx *bolt.Tx) error {
+		x := tx.Bucket([]byte("key"))
+		key := rev.Bytes()
+		return errors.Join(x.Delete(key), x.Delete(append(key, 't')))
+	})
+	return errors.Join(err, b.store("key", put))
+}
+
+// takeAll replaces rows that differ from those of a member that is proven better.
+func (b *rebuilder) takeAll(p *evidence.Member, between map[string]bool) error {
+	w := b.w
 	taken := 0
 	for _, name := range smallBuckets {
 		if name == "meta" || between[name] {

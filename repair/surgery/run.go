@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
@@ -71,6 +72,10 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 		return nil, err
 	}
 	r.After = stateOf(after)
+	if b := after.Best; b != nil && b.Lost.Records.Count > 0 {
+		w.note("the result still has %s proven wrong", plural.Of(b.Lost.Records.Count, "record that is",
+			"records that are"))
+	}
 	if err := w.judge(before, after); err != nil {
 		return nil, err
 	}
@@ -89,7 +94,9 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 // diagnose diagnoses the source, or the result in its place, with the other members. A diagnosis of what changed
 // meanwhile proves nothing.
 func (w *work) diagnose(ctx context.Context, source evidence.Spec) (*compare.Report, error) {
-	r, err := compare.Diagnose(ctx, append([]evidence.Spec{source}, w.o.With...), w.o.Compare)
+	o := w.o.Compare
+	o.Keep = w.source().Label() // whatever its rank, what it holds is what is changed
+	r, err := compare.Diagnose(ctx, append([]evidence.Spec{source}, w.o.With...), o)
 	if err == nil && !r.InputsUnchanged {
 		if err = w.set.Unchanged(ctx); err == nil { // an archive, whose unpacked files belong to the diagnosis
 			err = &evidence.ChangedError{Source: w.report.Source, File: source.Where, How: "changed while it was read"}
