@@ -62,6 +62,21 @@ func (b Bytes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"base64": base64.StdEncoding.EncodeToString(b)})
 }
 
+// UnmarshalJSON reads what MarshalJSON writes, as it is in plan files.
+func (b *Bytes) UnmarshalJSON(data []byte) error {
+	var x struct {
+		Text   string `json:"text"`
+		Base64 []byte `json:"base64"`
+	}
+	if err := json.Unmarshal(data, &x); err != nil {
+		return err
+	}
+	if *b = x.Base64; *b == nil {
+		*b = Bytes(x.Text)
+	}
+	return nil
+}
+
 // Printable reports whether the bytes are valid UTF-8 without control characters.
 func (b Bytes) Printable() bool {
 	if !utf8.Valid(b) {

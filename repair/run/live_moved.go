@@ -58,8 +58,8 @@ func (f *field) moved(ctx context.Context) (notes []string, err error) {
 // givenUp says what is lost with the best member's content.
 func givenUp(p *plan.Plan) (notes []string) {
 	if n := p.Lost.CommittedEntries; n > 0 {
-		notes = append(notes, fmt.Sprintf("%s that %s lacks are lost, as the plan lists them; the plan has the commands "+
-			"that save them", plural.Of(n, "committed effect", "committed effects"), p.Best.Name))
+		notes = append(notes, fmt.Sprintf("%s that %s lacks are lost, as the plan lists them; the plan has the "+
+			"commands that save them", plural.Of(n, "committed effect", "committed effects"), p.Best.Name))
 	}
 	if wrong := p.Lost.Records.Loses(p.Best.Name); wrong != "" {
 		notes = append(notes, wrong+" is lost, as the plan lists it")
