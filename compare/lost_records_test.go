@@ -92,6 +92,12 @@ func TestLostRecords(t *testing.T) {
 				len(l.Records.Rows) != c.count {
 				t.Errorf("loses %q, want %q; records %+v", l, c.says, l.Records)
 			}
+			offered := slices.ContainsFunc(r.Next, func(n compare.Next) bool {
+				return !l.Mend.IsZero() && n.Command.Equal(l.Mend) && strings.Contains(n.Text, "mend node1: ")
+			})
+			if offered != (c.count > 0) || l.Mend.IsZero() != (c.count == 0) {
+				t.Errorf("mended by %q, offered %v", l.Mend, offered)
+			}
 			for i, row := range l.Records.Rows {
 				if !slices.Contains(c.altered[0], row.Revision.Main) || row.Bucket != "key" ||
 					row.Kept == row.Expected || !slices.Equal(row.HeldBy, []string{"node2", "node3"}) || row.Why == "" ||

@@ -130,8 +130,12 @@ type Lost struct {
 	// Awaited are committed entries that the member has not got yet. They are lost unless another member supplies it
 	// with them before its content becomes that of the others.
 	Awaited int `json:"awaited,omitempty"`
-	// Records are records of the kept member that are proven wrong: what was right is lost with them.
-	Records LostRecords `json:"records,omitzero"`
+	// Records are records of the kept member that are proven wrong: what was right is lost with them. Mend is the
+	// command that takes those from other members that hold the right ones; none where no member does.
+	Records LostRecords   `json:"records,omitzero"`
+	Mend    shell.Command `json:"-"`
+	// with are the sources that Mend takes records from.
+	with []string
 	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
 }
@@ -160,6 +164,16 @@ type LostRecord struct {
 	HeldBy []string `json:"heldBy"`
 }
 
+// Held counts the listed records of which a source holds the right one.
+func (r *LostRecords) Held() (n int) {
+	for i := range r.Rows {
+		if len(r.Rows[i].HeldBy) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Loses says what is lost by records that no lost committed entry wrote, "" where there are none. on is the member.
 func (r *LostRecords) Loses(on string) string {
 	n := r.Count - r.OfEntries
@@ -168,6 +182,9 @@ func (r *LostRecords) Loses(on string) string {
 	}
 	return "the right content of " + plural.Of(n, "record that is", "records that are") + " proven wrong on " + on
 }
+
+// MendedWith reports whether a source is one that Mend takes records from.
+func (l *Lost) MendedWith(source string) bool { return slices.Contains(l.with, source) }
 
 // None reports whether nothing is known to be lost.
 func (l *Lost) None() bool { return l.CommittedEntries == 0 && l.Keys == 0 && l.Records.Count == 0 }
@@ -208,14 +225,16 @@ func (l Lost) whole() string {
 	}
 }
 
-// MarshalJSON writes the command as text for a shell, and as a list of arguments.
+// MarshalJSON writes the commands as text for a shell, and as lists of arguments.
 func (l Lost) MarshalJSON() ([]byte, error) {
 	type fields Lost
 	return json.Marshal(struct {
 		fields
 		Command     string        `json:"command,omitempty"`
 		CommandArgs shell.Command `json:"commandArgs,omitzero"`
-	}{fields(l), l.Command.String(), l.Command})
+		Mend        string        `json:"mend,omitempty"`
+		MendArgs    shell.Command `json:"mendArgs,omitzero"`
+	}{fields(l), l.Command.String(), l.Command, l.Mend.String(), l.Mend})
 }
 
 // LostEntry is one committed entry whose effect would be lost, and who holds it.

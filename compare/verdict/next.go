@@ -254,6 +254,24 @@ func (ad *advice) nextDivergence(add func(text string, command shell.Command)) {
 	ad.byHand(best, rest, true)
 }
 
+// nextMendRecords offers to bring the right records back into the member that is kept, before others get its content.
+func (ad *advice) nextMendRecords(add func(text string, command shell.Command)) {
+	best, _ := ad.bestAndRest()
+	if best == "" || ad.Best.Lost.Mend.IsZero() {
+		return
+	}
+	l := &ad.Best.Lost
+	text := fmt.Sprintf("before anything is reseeded, mend %s: %s proven wrong, and other members hold the right %s. "+
+		"Stop it, make a new data dir from its own, use that in its place and diagnose again", ad.keptLabel(best),
+		plural.Of(l.Records.Count, "of its records is", "of its records are"),
+		plural.Form(l.Records.Count, "one", "ones"))
+	if n := l.Records.Count - l.Records.Held(); n > 0 {
+		text += fmt.Sprintf(". It brings back %d: of the other %d no source is known to hold the right one",
+			l.Records.Held(), n)
+	}
+	add(text, l.Mend)
+}
+
 // keptLabel returns the member whose loss is reported: the caller's choice, else the best.
 func (ad *advice) keptLabel(best string) string {
 	if slices.Contains(ad.allLabels(), ad.Keep) {
@@ -271,6 +289,7 @@ func (ad *advice) nextPlan(add func(text string, command shell.Command)) {
 			none)
 		return
 	}
+	ad.nextMendRecords(add)
 	text := "write the repair plan: what is kept, what is lost and how to save it, each step with its undo"
 	if ad.mustChoose() {
 		text += ". The members are equally good and hold different content: name the one to keep"

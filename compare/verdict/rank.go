@@ -112,6 +112,7 @@ func (rk *ranking) rank() *Best {
 	if len(b.Members) > 0 {
 		records := rk.keptRecords(keep.pos)
 		b.Lost.Records, b.Lost.Unproven = records.wrong, rk.unproven(keep.pos, records)
+		rk.mendRecords(&b.Lost, keep.pos)
 	}
 	return b
 }

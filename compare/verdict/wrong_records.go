@@ -5,7 +5,9 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // keptRecords are the records of the kept member that differ from those of other members, in revision order.
@@ -113,4 +115,26 @@ func lastWrite(row *diff.Row, pos int) int64 {
 // counted reports whether an entry is among those that keeping a member loses.
 func counted(e *replay.Event, pos int) bool {
 	return slices.Contains(e.Lacking, pos) && (len(e.Holding) > 0 || onlyLogged(e.Outcomes[pos]))
+}
+
+// mendRecords sets the command that replaces the wrong records of a member by the right ones of others, if one of them
+// holds any. It names all sources that can be named, since they are part of the proof.
+func (rk *ranking) mendRecords(l *Lost, pos int) {
+	label := rk.Members[pos].Label()
+	if l.Records.Held() == 0 || !inFiles(rk.Members[pos]) || l.Records.Count > len(l.Records.Rows) {
+		return
+	}
+	cmd := shell.Format("etcd-medic repair db {} --rebuild --take-proven", shell.Source(label))
+	for i, m := range rk.Members {
+		if i != pos && inFiles(m) && m.HasDB() {
+			cmd, l.with = cmd.With("--with", shell.Source(m.Label())), append(l.with, m.Label())
+		}
+	}
+	l.Mend = cmd.Then(shell.Format("-o {}-mended", shell.FileName(label)))
+}
+
+// inFiles reports whether a source is a data dir or a database file.
+func inFiles(m *evidence.Member) bool {
+	k := m.Source.Kind
+	return k == evidence.KindDataDir || k == evidence.KindDB || k == evidence.KindBackup
 }

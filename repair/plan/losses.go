@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -26,6 +28,7 @@ func (lo *losses) lost() {
 	}
 	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, AfterEnd: l.AfterEnd,
 		Awaited: l.Awaited, Records: l.Records, Unproven: l.Unproven}
+	lo.mendRecords(l.Mend)
 	held := map[string]bool{}
 	for _, e := range l.Entries {
 		for _, h := range e.HeldBy {
@@ -38,13 +41,56 @@ func (lo *losses) lost() {
 		}
 	}
 	if !l.Command.IsZero() && l.CommittedEntries > 0 {
-		places := map[string]string{}
-		for _, src := range lo.r.Sources {
-			places[src.Name] = place(src)
-		}
-		lo.p.Lost.save(l.Command.At(places).Then(shell.Format("> lost-entries.jsonl")))
+		lo.p.Lost.save(l.Command.At(lo.places()).Then(shell.Format("> lost-entries.jsonl")))
 	}
 	lo.saveOthers()
+}
+
+// places are where the sources are, by name.
+func (lo *losses) places() map[string]string {
+	out := map[string]string{}
+	for _, src := range lo.r.Sources {
+		out[src.Name] = place(src)
+	}
+	return out
+}
+
+// mendRecords offers the command that mends the wrong records of the best member, unless it was tried and failed.
+func (lo *losses) mendRecords(cmd shell.Command) {
+	t := lo.o.records
+	if cmd.IsZero() {
+		return
+	}
+	if t == nil || t.works {
+		lo.p.Lost.MendArgs = cmd.At(lo.places())
+		lo.p.Lost.Mend = lo.p.Lost.MendArgs.String()
+	}
+	if t != nil {
+		lo.p.Lost.Mended = t.why
+	}
+}
+
+// recordsCaution says what to do about wrong records of the best member, "" where it has none.
+func (lo *losses) recordsCaution() string {
+	l, best := &lo.p.Lost, lo.p.Best.Name
+	n := l.Records.Count
+	if n == 0 {
+		return ""
+	}
+	says := fmt.Sprintf("%s of %s %s proven wrong: ", plural.Of(n, "record", "records"), best,
+		plural.Form(n, "is", "are"))
+	switch {
+	case l.Mend != "":
+		says += "before anything is reseeded from it, stop it, make a new data dir with the right content from its " +
+			"own, use that in its place and plan again: " + l.Mend
+		if l.Mended != "" {
+			says += " (on a copy: " + l.Mended + ")"
+		}
+		return says
+	case l.Mended != "":
+		return says + "the right content cannot be brought back: " + l.Mended
+	}
+	return says + "no source is known to hold the right content"
 }
 
 // save adds a command that saves what is lost.

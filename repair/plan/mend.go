@@ -32,6 +32,8 @@ type Mend struct {
 const (
 	MendLog = "wal"
 	MendDB  = "db"
+	// MendRecords replaces records that are proven wrong by those of members that hold the right ones.
+	MendRecords = "records"
 	// MendMeta gives bucket members raft's own list.
 	MendMeta = "meta"
 )

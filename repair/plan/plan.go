@@ -134,8 +134,13 @@ type Lost struct {
 	// Awaited are committed entries that the kept member first gets from the others while the cluster runs. A way in
 	// which it does not get them is not possible, or counts them as lost.
 	Awaited int `json:"awaited,omitempty"`
-	// Records are records of the kept member that are proven wrong.
-	Records compare.LostRecords `json:"records,omitzero"`
+	// Records are records of the kept member that are proven wrong. Mend is the command that brings the right ones back
+	// in a new data dir, "" where no source holds them, and MendArgs the same as a list of arguments. Mended says what
+	// the command did to a copy, or why it does not work.
+	Records  compare.LostRecords `json:"records,omitzero"`
+	Mend     string              `json:"mend,omitempty"`
+	MendArgs shell.Command       `json:"mendArgs,omitzero"`
+	Mended   string              `json:"mended,omitempty"`
 	// Unproven says why it is not proven that nothing more is lost; empty where it is.
 	Unproven []string `json:"unproven,omitempty"`
 	// Open is what lost members may have committed in addition, nil if every committed entry is in the log of a source.

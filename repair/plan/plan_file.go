@@ -171,6 +171,9 @@ func (p *Plan) agrees() error {
 	if !slices.Equal(p.Lost.Save, shell.Texts(p.Lost.SaveArgs)) && len(p.Lost.Save)+len(p.Lost.SaveArgs) > 0 {
 		return errors.New("a command that saves what is lost is not what its list of arguments says")
 	}
+	if p.Lost.Mend != p.Lost.MendArgs.String() {
+		return errors.New("the command that mends records is not what its list of arguments says")
+	}
 	return nil
 }
 

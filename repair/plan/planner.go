@@ -23,9 +23,10 @@ type Options struct {
 	Gone []string
 	// Replace are members to reseed although no problem was found in them.
 	Replace []string
-	// mends and rebuilt are the results.
+	// mends, rebuilt and records are the results of trials.
 	mends   []Mend
 	rebuilt *Rebuilt
+	records *recordsTrial
 	// Standby are new members that take the places of those that are replaced.
 	Standby []Standby
 }
@@ -45,6 +46,9 @@ func New(ctx context.Context, specs []evidence.Spec, scratch Scratch, o Options)
 		return nil, err
 	}
 	if o.mends, err = tryMends(ctx, r, specs, scratch, &o); err != nil {
+		return nil, err
+	}
+	if o.records, err = tryRecords(ctx, r, specs, scratch, &o); err != nil {
 		return nil, err
 	}
 	if o.rebuilt, err = tryRebuild(ctx, r, specs, scratch, &o); err != nil {

@@ -224,8 +224,8 @@ func (lo *losses) cautions() {
 		say("%s that %s lacks will be lost; save them first", plural.Of(n, "committed effect", "committed effects"),
 			lo.p.Best.Name)
 	}
-	if wrong := lo.p.Lost.Records.Loses(lo.p.Best.Name); wrong != "" {
-		say("%s will be lost", wrong)
+	if s := lo.recordsCaution(); s != "" {
+		say("%s", s)
 	}
 	if n, proposers := nowhere(lo.r); n > 0 && len(proposers) > 0 {
 		say("no source's database holds %d of them; %s proposed them and is not among the sources: inspect its data "+

@@ -180,7 +180,8 @@ func (b *rebuilder) takeAll(p *evidence.Member, between map[string]bool) error {
 			return err
 		}
 		if taken += n; n > 0 {
-			w.did("%d rows of bucket %s are those of %s", n, name, p.Label())
+			w.did("%s of bucket %s %s of %s", plural.Of(n, "row", "rows"), name, plural.Form(n, "is that", "are those"),
+				p.Label())
 		}
 	}
 	if p.CompactRevision() == b.compact {
@@ -189,7 +190,8 @@ func (b *rebuilder) takeAll(p *evidence.Member, between map[string]bool) error {
 			return err
 		}
 		if taken += n; n > 0 {
-			w.did("%d records of bucket key are those of %s", n, p.Label())
+			w.did("%s of bucket key %s of %s", plural.Of(n, "record", "records"),
+				plural.Form(n, "is that", "are those"), p.Label())
 		}
 	} else {
 		w.note("%s is compacted at %d, the source at %d: records of keys were not taken from it", p.Label(),

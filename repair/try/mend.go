@@ -34,8 +34,13 @@ func Mend(ctx context.Context, j plan.MendJob, out, work string) (did []string, 
 		if err != nil {
 			return nil, err
 		}
-		if len(r.GivesUp) > 0 {
-			return nil, refusal.New("see the other ways in the plan", "it gives up %s", strings.Join(r.GivesUp, "; "))
+		switch gives := strings.Join(r.GivesUp, "; "); {
+		case name == plan.MendRecords && r.Unchanged:
+			return nil, refusal.New("see the other ways in the plan", "the result has the same errors as before")
+		case name == plan.MendRecords && gives != "": // the rest is brought back all the same
+			r.Did = append(r.Did, "it does not bring back "+gives)
+		case gives != "":
+			return nil, refusal.New("see the other ways in the plan", "it gives up %s", gives)
 		}
 		did = append(did, r.Did...)
 		from = evidence.Spec{Name: j.Source.Name, Where: out}
@@ -47,6 +52,8 @@ func narrowRepair(name string, base evidence.Spec) surgery.Change {
 	switch name {
 	case plan.MendLog:
 		return surgery.WAL{}
+	case plan.MendRecords:
+		return surgery.DB{Proven: true}
 	case plan.MendMeta:
 		return surgery.Meta{MembersFromRaft: true}
 	}

@@ -142,6 +142,10 @@ func planSheet(p *plan.Plan, file string) render.Sheet {
 		head.Pairs = append(head.Pairs, [2]string{"takes", takes})
 	}
 	s := render.Sheet{Sections: []render.Section{head, memberSection(p), reasons(p)}}
+	if p.Lost.Mend != "" {
+		s.Sections = append(s.Sections, render.Section{Title: "mend first",
+			Commands: render.Prompts(p.Lost.MendArgs)})
+	}
 	if len(p.Lost.Save) > 0 {
 		s.Sections = append(s.Sections, render.Section{Title: "save first",
 			Commands: render.Prompts(p.Lost.SaveArgs...)})

@@ -56,13 +56,21 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 		c.Prefix = strings.TrimSuffix(c.Prefix, "$ ")
 		a.Commands = append(a.Commands, c)
 	}
-	a.Commands = withSaves(plainCommands(p.Lost.SaveArgs), a.Commands)
+	a.Commands = withSaves(plainCommands(mendFirst(p)), a.Commands)
 	a.More = fmt.Sprintf("%s and --full: %s, %s", filepath.Base(file), stepCount(w),
 		plural.Of(len(p.Cautions), "warning", "warnings"))
 	if n := len(p.OtherWays()); n > 0 {
 		a.More += ", " + plural.Of(n, "other way", "other ways")
 	}
 	return a
+}
+
+// mendFirst are the commands that come before the plan: what mends the member that is kept, and what saves data.
+func mendFirst(p *plan.Plan) []shell.Command {
+	if p.Lost.MendArgs.IsZero() {
+		return p.Lost.SaveArgs
+	}
+	return append([]shell.Command{p.Lost.MendArgs}, p.Lost.SaveArgs...)
 }
 
 // withSaves puts the commands that save data first, and keeps the next command among the three that are shown.

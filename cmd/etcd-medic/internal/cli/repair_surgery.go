@@ -159,7 +159,8 @@ records from the tree, and small buckets from the previous transaction if the ne
 no page are taken from the databases of the members named by --with, or from a replay of the log. A database that is
 empty, missing or without a consistent index is created again: by executing the member's log, on --base or from the
 first entry, or from a member named by --with whose index is within the log. --take-proven also replaces rows that are
-readable but differ from those of a member that the diagnosis calls best.
+readable but differ from those of a member that the diagnosis calls best. Where that is the source itself, it replaces
+only the records that are proven wrong, one by one, by those of members that hold the right ones.
 
 --previous-meta goes back one transaction, which bbolt keeps until its pages are used again. The server applies the
 undone entries again from its log.`
@@ -194,8 +195,8 @@ func newRepairDBCmd(s *Streams) *cobra.Command {
 	cmd.Flags().StringVar(&base, "base", "", "backup of the cluster to replay the log from; without it, from the "+
 		"log's first entry")
 	cmd.Flags().BoolVar(&again, "rebuild", false, "write a new database from all rows that can be read")
-	cmd.Flags().BoolVar(&proven, "take-proven", false, "with --rebuild: where rows differ, take those of a --with "+
-		"member that the diagnosis calls best")
+	cmd.Flags().BoolVar(&proven, "take-proven", false, "with --rebuild: where rows differ, take those of --with "+
+		"members that are proven right")
 	cmd.Flags().BoolVar(&back, "previous-meta", false, "make the transaction before the newest one")
 	return cmd
 }

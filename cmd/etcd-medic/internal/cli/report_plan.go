@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/mdreport"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/run"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // planWriters are the kinds of checklist by the end of the file's name.
@@ -72,7 +73,7 @@ func checklist(p *plan.Plan, st *run.Standing, records []run.Record) *render.Che
 		Summary: cmp.Or(p.Verdict.Problem, p.Verdict.Summary),
 		Way:     string(p.Mode), WayWhy: p.Why,
 		Keep: p.Best.Name, KeepWhy: cmp.Or(p.Best.For, p.Best.Why), Loses: "nothing",
-		Unproven: p.Lost.Unproven, Save: p.Lost.Save,
+		Unproven: p.Lost.Unproven, Save: shell.Texts(mendFirst(p)),
 		Cautions: p.Cautions, State: "not begun", Next: st.Next}
 	switch n, wrong := p.Lost.CommittedEntries, p.Lost.Records.Loses(p.Best.Name); {
 	case n > 0 && wrong != "":
