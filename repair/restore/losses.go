@@ -13,9 +13,12 @@ import (
 // losses lists what the new cluster does not have.
 func (r *Report) losses(v *compare.Report, up *rebuild.CaughtUp) {
 	if n := r.Revision.GivenUp; n > 0 {
-		r.GivesUp = append(r.GivesUp, fmt.Sprintf("%d revisions, %d to %d, that surviving sources hold and the "+
-			"backup does not; etcd-medic rebuild --base BACKUP --log DIR can bring them back first",
-			n, r.Backup.Revision+1, r.Backup.Revision+n))
+		which := fmt.Sprintf("%d to %d", r.Backup.Revision+1, r.Backup.Revision+n+r.Revision.Raised)
+		if r.Revision.Raised > 0 {
+			which += fmt.Sprintf(" without the %d that an earlier restore skipped", r.Revision.Raised)
+		}
+		r.GivesUp = append(r.GivesUp, fmt.Sprintf("%d revisions, %s, that surviving sources hold and the backup does "+
+			"not; etcd-medic rebuild --base BACKUP --log DIR can bring them back first", n, which))
 	}
 	if r.Revision.MarkCompacted {
 		r.GivesUp = append(r.GivesUp, fmt.Sprintf("the history of keys before revision %d: it is compacted at the "+

@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := r.takeBackup(verified, &o); err != nil {
 		return nil, err
 	}
-	old, err := readSurvivors(ctx, &o)
+	old, err := readSurvivors(ctx, &o, r.Backup.Revision)
 	if err != nil {
 		return nil, err
 	}

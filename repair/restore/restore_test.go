@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/lease"
 	"go.etcd.io/etcd/server/v3/storage/backend"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/refusal"
@@ -159,6 +161,10 @@ func TestRevisionIsAboveAllThatSurvived(t *testing.T) {
 	old.WriteDB(t, db)
 	src := backupWith(t, db)
 	dirs := ahead.Write(t, t.TempDir())
+	again := ahead.Write(t, t.TempDir()) // of a cluster that was restored
+	casetest.EditDB(t, again[0], func(tx *bbolt.Tx) error {
+		return errors.Join(datadir.BumpRevision(1000)(tx), datadir.MarkCompacted()(tx))
+	})
 	lagging := old.Write(t, t.TempDir()) // its log is replaced by the longer one: 300 entries not applied
 	walDir := filepath.Join(lagging[0], "member", "wal")
 	ok(t, os.RemoveAll(walDir))
@@ -166,16 +172,21 @@ func TestRevisionIsAboveAllThatSurvived(t *testing.T) {
 	for _, c := range []struct {
 		surviving    string
 		newest, lost int64
-	}{{dirs[0], 801, 300}, {lagging[0], 801, 0}, {src, 501, 0}} {
+		raised       int64
+	}{{dirs[0], 801, 300, 0}, {again[0], 1801, 300, 1000}, {lagging[0], 801, 0, 0}, {src, 501, 0, 0}} {
 		o := restore.Options{Backup: spec(src), Plan: three(t), Out: filepath.Join(t.TempDir(), "new"),
 			Surviving: []evidence.Spec{spec(c.surviving)}, Reserve: 1000}
 		r, err := restore.Run(context.Background(), o)
 		ok(t, err)
 		want := restore.Revision{Backup: 501, NewestSeen: c.newest, SeenOn: r.Revision.SeenOn,
 			Bump: uint64(c.newest - 501 + 1000), Reserve: 1000,
-			Start: c.newest + 1000, MarkCompacted: true, GivenUp: c.lost}
+			Start: c.newest + 1000, MarkCompacted: true, GivenUp: c.lost, Raised: c.raised}
 		if d := cmp.Diff(want, r.Revision); d != "" {
 			t.Error(d)
+		}
+		if says := strings.Join(r.GivesUp, "\n"); strings.Contains(says, "502 to 1801 without the 1000 that") != (c.raised > 0) ||
+			strings.Contains(says, "300 revisions, ") != (c.lost > 0) {
+			t.Errorf("gives up %q", says)
 		}
 		low := uint64(c.newest - 501)
 		o.Bump, o.Out = &low, filepath.Join(t.TempDir(), "new")

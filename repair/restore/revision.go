@@ -2,10 +2,12 @@ package restore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 // Revision says how the revision is raised.
@@ -24,8 +26,10 @@ type Revision struct {
 	// MarkCompacted is true if everything up to Start is marked compacted, so that older watches fail instead of
 	// missing events.
 	MarkCompacted bool `json:"markCompacted"`
-	// GivenUp counts the revisions that a surviving source certainly has and the backup lacks.
+	// GivenUp counts the revisions that a surviving source certainly has and the backup lacks. Raised are not among
+	// them: those that nothing wrote, because an earlier restore raised the revision of that source over them.
 	GivenUp int64 `json:"givenUp"`
+	Raised  int64 `json:"raised,omitempty"`
 }
 
 const (
@@ -37,14 +41,16 @@ const (
 
 // survivors are the facts from the surviving sources.
 type survivors struct {
-	newest, certain int64
-	on              string
-	members         map[uint64]string
-	notes           []string
+	// backup is the revision of the backup. newest is what a source has or may have, written what one of them wrote
+	// after backup, raised what a restore skipped up to there.
+	backup, newest, written, raised int64
+	on                              string
+	members                         map[uint64]string
+	notes                           []string
 }
 
-func readSurvivors(ctx context.Context, o *Options) (*survivors, error) {
-	s := &survivors{members: map[uint64]string{}}
+func readSurvivors(ctx context.Context, o *Options, backup int64) (*survivors, error) {
+	s := &survivors{backup: backup, members: map[uint64]string{}}
 	if len(o.Surviving) == 0 {
 		return s, nil
 	}
@@ -58,7 +64,9 @@ func readSurvivors(ctx context.Context, o *Options) (*survivors, error) {
 		return nil, fmt.Errorf("surviving source %s: %w", f.Spec.Where, f.Err)
 	}
 	for _, m := range set.Members {
-		s.add(m)
+		if err := s.add(ctx, m); err != nil {
+			return nil, err
+		}
 	}
 	if s.newest == 0 {
 		return nil, refusef("give a source with a database that opens, or the raise itself: --bump-revision N",
@@ -68,7 +76,7 @@ func readSurvivors(ctx context.Context, o *Options) (*survivors, error) {
 }
 
 // add adds one source. An entry raises the revision by at most one, so the log bounds what its member had acknowledged.
-func (s *survivors) add(m *evidence.Member) {
+func (s *survivors) add(ctx context.Context, m *evidence.Member) error {
 	for _, b := range m.Membership.Bucket {
 		s.members[uint64(b)] = m.Label()
 	}
@@ -77,25 +85,53 @@ func (s *survivors) add(m *evidence.Member) {
 	}
 	if !m.HasDB() {
 		s.notes = append(s.notes, fmt.Sprintf("%s has no database that opens: its revision is not known", m.Label()))
-		return
+		return nil
 	}
 	rev, err := m.DB.Handle.CurrentRev()
 	if err != nil {
 		s.notes = append(s.notes, fmt.Sprintf("the revision of %s cannot be read: %v", m.Label(), err))
-		return
+		return nil
 	}
-	s.certain = max(s.certain, rev)
+	raised, err := raisedOver(ctx, m.DB.Handle, s.backup)
+	if err != nil {
+		return err
+	}
+	if n := rev - s.backup - raised; n > s.written {
+		s.written, s.raised = n, raised
+	}
 	if last := m.LastIndex(); m.HasLog() && last > m.ConsistentIndex() {
 		rev += int64(last - m.ConsistentIndex())
 	}
 	if rev > s.newest {
 		s.newest, s.on = rev, m.Label()
 	}
+	return nil
+}
+
+// raisedOver counts the revisions above one that restores have skipped: each ends at an empty record, which no server
+// writes. What a compaction removed before such a record counts as skipped, too.
+func raisedOver(ctx context.Context, db *dumpdb.DB, above int64) (n int64, err error) {
+	last := above
+	for rec, err := range db.RevisionsFrom(dumpdb.Rev{Main: above + 1}) {
+		var bad *dumpdb.DamageError
+		switch {
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		case errors.As(err, &bad):
+			continue
+		case err != nil:
+			return 0, err
+		case len(rec.Raw) == 0 && !rec.Tombstone:
+			n += rec.Main - last
+		}
+		last = rec.Main
+	}
+	return n, nil
 }
 
 // revisionFor computes the raise.
 func revisionFor(backup int64, s *survivors, o *Options) (Revision, error) {
-	r := Revision{Backup: backup, NewestSeen: s.newest, SeenOn: s.on, GivenUp: max(0, s.certain-backup)}
+	r := Revision{Backup: backup, NewestSeen: s.newest, SeenOn: s.on, GivenUp: s.written, Raised: s.raised}
 	switch {
 	case o.Bump != nil:
 		r.Bump = *o.Bump
