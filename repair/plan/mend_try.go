@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -244,7 +245,8 @@ func (m *mender) try(ctx context.Context, f *evidence.Facts, res *Mend, peers []
 }
 
 // judge diagnoses the result in the member's place, alone and together with the sound members. why is "" when it agrees
-// with all of them and a server starts on it. rows is true when bucket members was mended too.
+// with all of them, a server starts on it, and it is still that member: two servers must not run under one ID.
+// rows is true when bucket members was mended too.
 func (m *mender) judge(ctx context.Context, f *evidence.Facts, out string,
 	rows bool) (made *evidence.Facts, why string) {
 	for _, others := range [][]evidence.Spec{nil, m.peers(f)} {
@@ -269,6 +271,9 @@ func (m *mender) judge(ctx context.Context, f *evidence.Facts, out string,
 			}
 		}
 		made = &r.Members[0]
+		if made.MemberID != 0 && made.MemberID != f.MemberID {
+			return nil, fmt.Sprintf("the result is data of member %s, not of %s", made.MemberID, f.MemberID)
+		}
 	}
 	if a := boot.Of(made); !a.Trusted() {
 		return nil, "a server does not start on the result, or must not: " + a.Why

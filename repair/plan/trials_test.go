@@ -144,6 +144,7 @@ func TestMendsThatWork(t *testing.T) {
 		"against its log": {result: otherTerm, why: "the result is still damaged: node1: "},
 		"still damaged":   {result: specs[0].Where, why: "the result is still damaged: node1: "},
 		"another history": {result: memberDir(t, 0, history{last: 20, odd: 12}), why: "compared with the other members the result is not sound: "},
+		"another member":  {result: specs[1].Where, why: "the result is data of member a2, not of a1"},
 		"no log":          {result: noLog, why: "a server does not start on the result, or must not: it has no log"},
 		"nothing":         {result: filepath.Join(t.TempDir(), "nothing"), why: "no such file or directory"},
 		"a refusal":       {fails: refusal.New("see the other ways", "it gives up entry 20"), why: "it gives up entry 20"},
