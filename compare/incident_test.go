@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"sync/atomic"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -85,13 +86,20 @@ func diagnose(t *testing.T, specs []evidence.Spec) *compare.Report {
 
 // TestIncidents holds the diagnosis of every shipped incident against its truth.json, every mark of it.
 func TestIncidents(t *testing.T) {
+	var places atomic.Int64
+	t.Cleanup(func() {
+		if places.Load() < 20 && !t.Failed() {
+			t.Errorf("only %d places of entries were held against a log", places.Load())
+		}
+	})
 	for _, name := range evidencetest.Incidents(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := evidencetest.Incident(t, name)
 			evidencetest.Unchanged(t, dir)
 			truth := evidencetest.Truth(t, name)
-			r := diagnose(t, specsOf(t, dir))
+			specs := specsOf(t, dir)
+			r := diagnose(t, specs)
 			checkVerdict(t, r, truth)
 			for _, want := range truth.MustReport {
 				probe, ok := mustReport[want.ID]
@@ -114,6 +122,7 @@ func TestIncidents(t *testing.T) {
 				}
 			}
 			everyFindingHasEvidence(t, r)
+			places.Add(int64(everyEntryIsInItsLog(t, specs, r)))
 		})
 	}
 }

@@ -288,7 +288,7 @@ func runStaleAuth(in *Input) Result {
 				f.At = At{Term: e.Term, Index: e.Index}
 			}
 			held = held && len(e.Holding) > 0
-			f.Evidence = append(f.Evidence, droppedEvidence(in.Members, m, e, o))
+			f.Evidence = append(f.Evidence, in.droppedEvidence(i, e, o))
 		}
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s dropped %d committed entries that another member applied, because its auth "+
@@ -297,7 +297,7 @@ func runStaleAuth(in *Input) Result {
 				f.Title = fmt.Sprintf("%s dropped %d committed entries, because its auth revision is higher than the "+
 					"log gives", m.Label(), n)
 			}
-			f.Explanation = "each of these entries is in every log; its header carries an older auth revision than " +
+			f.Explanation = "each of these entries is committed; its header carries an older auth revision than " +
 				"this member's own, so this member did nothing when it came to it."
 			fs = append(fs, in.cut(f))
 		}
@@ -305,16 +305,15 @@ func runStaleAuth(in *Input) Result {
 	return outcome(fs, "")
 }
 
-func droppedEvidence(ss Sources, m *evidence.Member, e *replay.Event, o replay.Outcome) Evidence {
+func (in *Input) droppedEvidence(pos int, e *replay.Event, o replay.Outcome) Evidence {
 	by := fmt.Sprintf("member ..%04x", e.Prefix)
 	if e.Proposer != 0 {
-		by = ss.MemberName(e.Proposer)
+		by = in.Members.MemberName(e.Proposer)
 	}
-	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset),
-		Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+	ev := in.inLog(Evidence{Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
 		Observed: fmt.Sprintf("%s by %s user=%s: not applied, header auth revision %d < own %d", e.What, by, e.User,
 			e.HeaderAuthRevision, o.AuthRevision),
-		Expected: "applied", Show: showLog(m, e.Index)}
+		Expected: "applied"}, pos, e.Index)
 	if len(e.Keys) > 0 {
 		ev.Bucket, ev.Key = "key", Bytes(e.Keys[0])
 	}

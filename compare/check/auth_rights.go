@@ -23,7 +23,7 @@ func runRightsKept(in *Input) Result {
 				continue
 			}
 			seen[b.Index] = true
-			f.add(beyondEvidence(in.Members, i, b), b.Term, b.Index)
+			f.add(in.beyondEvidence(i, b), b.Term, b.Index)
 		}
 		if len(r.Beyond) > 0 {
 			f.Members = append(f.Members, in.Members[i].Label())
@@ -41,10 +41,8 @@ func runRightsKept(in *Input) Result {
 	return outcome([]Finding{in.cut(f)}, "")
 }
 
-func beyondEvidence(ss Sources, pos int, b replay.Beyond) Evidence {
-	m := ss[pos]
-	return Evidence{Member: m.Label(), File: b.Pos.Segment, Offset: Int64(b.Pos.Offset), Bucket: "key",
-		Key: Bytes(b.Key), Field: fmt.Sprintf("entry %d/%d", b.Term, b.Index),
-		Observed: fmt.Sprintf("%s user=%s: %s, applied", b.What, b.User, b.How), Expected: "refused: permission denied",
-		Show: showLog(m, b.Index)}
+func (in *Input) beyondEvidence(pos int, b replay.Beyond) Evidence {
+	return in.inLog(Evidence{Bucket: "key", Key: Bytes(b.Key), Field: fmt.Sprintf("entry %d/%d", b.Term, b.Index),
+		Observed: fmt.Sprintf("%s user=%s: %s, applied", b.What, b.User, b.How),
+		Expected: "refused: permission denied"}, pos, b.Index)
 }

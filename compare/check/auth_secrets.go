@@ -22,9 +22,9 @@ func runSecretsInLog(in *Input) Result {
 		if !strings.HasPrefix(s.What, "password") {
 			continue
 		}
-		f.add(Evidence{File: s.Pos.Segment, Offset: Int64(s.Pos.Offset), Field: s.What,
+		f.add(in.inSomeLog(Evidence{Field: s.What,
 			Observed: fmt.Sprintf("%d entries, the first %d/%d", s.Entries, s.Term, s.Index),
-			Expected: "a hash"}, s.Term, s.Index)
+			Expected: "a hash"}, s.Index), s.Term, s.Index)
 	}
 	if len(f.Evidence) == 0 {
 		return Result{Outcome: Holds}
@@ -33,9 +33,6 @@ func runSecretsInLog(in *Input) Result {
 		if m.HasLog() {
 			f.Members = append(f.Members, m.Label())
 		}
-	}
-	for i := range f.Evidence {
-		f.Evidence[i].Member = f.Members[0]
 	}
 	return outcome([]Finding{f}, "")
 }

@@ -144,6 +144,36 @@ func showLog(m *evidence.Member, index uint64) shell.Command {
 	return shell.Format("etcd-medic dumplog {} --index {}", shell.Source(m.Label()), index)
 }
 
+// inLog adds to evidence where a member's log holds an entry. Where it does not hold it, the command shows the log of
+// one that does.
+func (in *Input) inLog(ev Evidence, pos int, index uint64) Evidence {
+	ev.Member, ev.Show = in.Members[pos].Label(), showLog(in.Members[pos], index)
+	if at := in.Replay.Position(in.Context(), pos, index); at.Segment != "" {
+		ev.File, ev.Offset = at.Segment, Int64(at.Offset)
+	} else if i := in.holder(index); i >= 0 {
+		ev.Show = showLog(in.Members[i], index)
+	}
+	return ev
+}
+
+// inSomeLog is inLog for the first member whose log holds the entry.
+func (in *Input) inSomeLog(ev Evidence, index uint64) Evidence {
+	if i := in.holder(index); i >= 0 {
+		return in.inLog(ev, i, index)
+	}
+	return ev
+}
+
+// holder is the position of the first member whose log holds an entry at an index, -1 for none.
+func (in *Input) holder(index uint64) int {
+	for i := range in.Members {
+		if in.Replay.Position(in.Context(), i, index).Segment != "" {
+			return i
+		}
+	}
+	return -1
+}
+
 // showLogAs shows a member's log with a flag of dumplog.
 func showLogAs(m *evidence.Member, flags ...any) shell.Command {
 	return shell.Format("etcd-medic dumplog {}", shell.Source(m.Label())).With(flags...)

@@ -212,9 +212,8 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 			}
 		}
 		own := e.Version(i)
-		ev := Evidence{Member: m.Label(), File: own.Pos.Segment, Offset: Int64(own.Pos.Offset), Bucket: "key",
-			Field:    fmt.Sprintf("entry %d/%d", own.Term, e.Index),
-			Observed: o.State.String() + ": " + o.Detail, Expected: own.What, Show: showLog(m, e.Index)}
+		ev := in.inLog(Evidence{Bucket: "key", Field: fmt.Sprintf("entry %d/%d", own.Term, e.Index),
+			Observed: o.State.String() + ": " + o.Detail, Expected: own.What}, i, e.Index)
 		if len(own.Keys) > 0 {
 			ev.Key = Bytes(own.Keys[0])
 		}

@@ -37,7 +37,7 @@ func runLeaseRevokesEqual(in *Input) Result {
 				named[m.Label()] = true
 				f.Members = append(f.Members, m.Label())
 			}
-			f.Evidence = append(f.Evidence, revokeEvidence(m, e, o))
+			f.Evidence = append(f.Evidence, in.revokeEvidence(i, e, o))
 		}
 	}
 	if len(f.Evidence) == 0 {
@@ -50,15 +50,14 @@ func runLeaseRevokesEqual(in *Input) Result {
 	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
 }
 
-func revokeEvidence(m *evidence.Member, e *replay.Event, o replay.Outcome) Evidence {
+func (in *Input) revokeEvidence(pos int, e *replay.Event, o replay.Outcome) Evidence {
 	id := dumplog.ID(uint64(e.Lease)).String()
 	user := "no user"
 	if e.User != "" {
 		user = "user=" + e.User
 	}
-	ev := Evidence{Member: m.Label(), File: e.Pos.Segment, Offset: Int64(e.Pos.Offset), Bucket: "lease", Key: Bytes(id),
-		Field:    fmt.Sprintf("entry %d/%d", e.Term, e.Index),
-		Expected: fmt.Sprintf("lease %s and its keys deleted on all members or on none", id), Show: showLog(m, e.Index)}
+	ev := in.inLog(Evidence{Bucket: "lease", Key: Bytes(id), Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
+		Expected: fmt.Sprintf("lease %s and its keys deleted on all members or on none", id)}, pos, e.Index)
 	if o.Sig != 0 {
 		ev.Observed = fmt.Sprintf("%s (%s): deleted %d keys at revision %d", e.What, user, len(e.Keys), o.Rev)
 		return ev
@@ -67,7 +66,8 @@ func revokeEvidence(m *evidence.Member, e *replay.Event, o replay.Outcome) Evide
 	if why == "" {
 		why = "without effect"
 	}
-	ev.Observed = fmt.Sprintf("%s (%s): %s; %s; keys %q stay", e.What, user, why, leaseState(m, e.Lease), e.Keys)
+	ev.Observed = fmt.Sprintf("%s (%s): %s; %s; keys %q stay", e.What, user, why,
+		leaseState(in.Members[pos], e.Lease), e.Keys)
 	return ev
 }
 

@@ -32,13 +32,11 @@ func runRevokesByLeader(in *Input) Result {
 			continue
 		}
 		f.Members = appendNew(f.Members, in.Members.MemberName(b.Proposer))
-		f.add(Evidence{Member: in.Members.MemberName(b.Proposer), File: b.Pos.Segment, Offset: Int64(b.Pos.Offset),
-			Field: fmt.Sprintf("entries %d..%d of term %d", b.First, b.Last, b.Term),
+		f.add(in.inSomeLog(Evidence{Field: fmt.Sprintf("entries %d..%d of term %d", b.First, b.Last, b.Term),
 			Observed: fmt.Sprintf("%d lease revokes proposed by %s, which led an earlier term", b.Revokes,
 				in.Members.MemberName(b.Proposer)),
 			Expected: fmt.Sprintf("proposed by %s, the leader of term %d", in.Members.MemberName(leader), b.Term)},
-			b.Term,
-			b.First)
+			b.First), b.Term, b.First)
 	}
 	if len(f.Evidence) == 0 {
 		return Result{Outcome: Holds}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -42,10 +43,10 @@ func runLeasesExpire(in *Input) Result {
 					"and none revoked", m.Label(), t.Term, plural.Of(t.Grants, "lease was", "leases were")),
 				Explanation: "leases of this cluster expire in other terms; a leader that cannot create its " +
 					"internal token never revokes any",
-				Evidence: []Evidence{{Member: m.Label(), File: t.Pos.Segment, Offset: Int64(t.Pos.Offset),
+				Evidence: []Evidence{in.inLog(Evidence{
 					Field:    fmt.Sprintf("entries %d..%d of term %d", t.First, t.Last, t.Term),
-					Observed: fmt.Sprintf("%d grants, no revoke", t.Grants), Expected: "revokes as in other terms",
-					Show: showLog(m, t.First)},
+					Observed: fmt.Sprintf("%d grants, no revoke", t.Grants), Expected: "revokes as in other terms"},
+					slices.Index(in.Members, m), t.First),
 					{Member: m.Label(), Field: "received snapshot",
 						Observed: fmt.Sprintf("index %d, no start since", at),
 						Expected: "a start, or a change of auth, before it leads", Show: showLog(m, at)}}})

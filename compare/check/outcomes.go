@@ -33,7 +33,7 @@ func runSameOutcome(in *Input) Result {
 				named[m] = true
 				f.Members = append(f.Members, m)
 			}
-			f.Evidence = append(f.Evidence, outcomeEvidence(in.Members, i, e, o))
+			f.Evidence = append(f.Evidence, in.outcomeEvidence(i, e, o))
 		}
 	}
 	if len(f.Evidence) == 0 {
@@ -83,8 +83,8 @@ func outcomesDiffer(e *replay.Event) bool {
 	return differ
 }
 
-func outcomeEvidence(ss Sources, i int, e *replay.Event, o replay.Outcome) Evidence {
-	m, own := ss[i], e.Version(i)
+func (in *Input) outcomeEvidence(i int, e *replay.Event, o replay.Outcome) Evidence {
+	own := e.Version(i)
 	said := []string{own.What + ":", o.State.String()}
 	if o.Reason != "" {
 		said = append(said, "("+string(o.Reason)+")")
@@ -95,9 +95,8 @@ func outcomeEvidence(ss Sources, i int, e *replay.Event, o replay.Outcome) Evide
 	if o.Detail != "" {
 		said = append(said, o.Detail)
 	}
-	ev := Evidence{Member: m.Label(), File: own.Pos.Segment, Offset: Int64(own.Pos.Offset),
-		Bucket: "key", Field: fmt.Sprintf("entry %d/%d", own.Term, e.Index),
-		Observed: strings.Join(said, " "), Expected: "the same on all members", Show: showLog(m, e.Index)}
+	ev := in.inLog(Evidence{Bucket: "key", Field: fmt.Sprintf("entry %d/%d", own.Term, e.Index),
+		Observed: strings.Join(said, " "), Expected: "the same on all members"}, i, e.Index)
 	if len(own.Keys) > 0 {
 		ev.Key = Bytes(own.Keys[0])
 	}

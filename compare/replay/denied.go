@@ -43,7 +43,7 @@ func (ri *rights) beyondRights(it *item, p apply.Effect) {
 		for _, op := range ops {
 			if key, how := ri.innerDenied(it.req.Header, op, 0); how != "" {
 				ri.res.Beyond = append(ri.res.Beyond,
-					Beyond{Term: it.entry.Term, Index: it.entry.Index, Pos: it.entry.Pos, User: it.req.Header.Username,
+					Beyond{Term: it.entry.Term, Index: it.entry.Index, User: it.req.Header.Username,
 						Key: key, How: how,
 						What: ri.m.Describe(it.req)})
 				return

@@ -49,7 +49,7 @@ func (w *walker) compacted() int64 {
 
 // describe fills in what the entry is.
 func (w *walker) describe(it *item, ev *Event) {
-	ev.Index, ev.Term, ev.Pos, ev.Kind = it.entry.Index, it.entry.Term, it.entry.Pos, it.req.Kind
+	ev.Index, ev.Term, ev.Kind = it.entry.Index, it.entry.Term, it.req.Kind
 	h := it.req.Header
 	ev.Proposer, ev.Prefix = w.r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
 	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision
@@ -64,7 +64,7 @@ func (w *walker) describe(it *item, ev *Event) {
 			ev.versions = map[int]Version{}
 		}
 		ev.OneTerm = ev.OneTerm || o.entry.Term == it.entry.Term
-		ev.versions[pos] = Version{Term: o.entry.Term, Pos: o.entry.Pos, What: w.r.describe(o.req), Keys: keysOf(o.req)}
+		ev.versions[pos] = Version{Term: o.entry.Term, What: w.r.describe(o.req), Keys: keysOf(o.req)}
 	}
 }
 

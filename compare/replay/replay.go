@@ -15,6 +15,7 @@ package replay
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
@@ -89,7 +90,6 @@ type Outcome struct {
 // Event is an entry that ended differently on two members, or illegally on one.
 type Event struct {
 	Index, Term uint64
-	Pos         dumplog.Pos
 	Kind        dumplog.Kind
 	// What describes the request on one line, values redacted.
 	What string
@@ -125,7 +125,6 @@ type Event struct {
 // Version is an entry as one member's log holds it.
 type Version struct {
 	Term uint64
-	Pos  dumplog.Pos
 	What string
 	Keys []string
 }
@@ -135,7 +134,7 @@ func (e *Event) Version(pos int) Version {
 	if v, ok := e.versions[pos]; ok {
 		return v
 	}
-	return Version{Term: e.Term, Pos: e.Pos, What: e.What, Keys: e.Keys}
+	return Version{Term: e.Term, What: e.What, Keys: e.Keys}
 }
 
 // Disputed reports whether the logs hold different entries at this index.
@@ -281,6 +280,10 @@ type Result struct {
 	late map[int]bool
 	// given are the places of members that do not follow from their own records.
 	given map[int]place
+	// positions has, for each member, where its log holds the entries that findings may name. looked counts those that
+	// were looked for one by one.
+	positions map[int]map[uint64]dumplog.Pos
+	looked    atomic.Int64
 }
 
 // AuthOff reports whether the auth revision differs from that of the log, where the log reaches back far enough.
@@ -341,7 +344,7 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 	if err := forced(ctx, r); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r, locateEvents(ctx, r)
 }
 
 func newResult(members []*evidence.Member) *Result {

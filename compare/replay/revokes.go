@@ -5,7 +5,6 @@ import "github.com/etcd-medic/etcd-medic/dumplog"
 // RevokeBurst is a run of lease revokes by one member in one term.
 type RevokeBurst struct {
 	Term, First, Last uint64
-	Pos               dumplog.Pos
 	Revokes           int
 	Proposer          dumplog.ID
 	// User is the one in the headers; empty where auth is off.
@@ -41,7 +40,7 @@ func (s *Survey) noteRevoke(it *item) {
 		}
 	}
 	if len(s.Bursts) < maxBursts {
-		s.Bursts = append(s.Bursts, RevokeBurst{Term: e.Term, First: e.Index, Last: e.Index, Pos: e.Pos, Revokes: 1,
+		s.Bursts = append(s.Bursts, RevokeBurst{Term: e.Term, First: e.Index, Last: e.Index, Revokes: 1,
 			Proposer: who, User: h.Username})
 	}
 }
@@ -49,7 +48,6 @@ func (s *Survey) noteRevoke(it *item) {
 // LeaseTerm counts lease requests in one term: grants to users while auth was on, and revokes.
 type LeaseTerm struct {
 	Term, First, Last uint64
-	Pos               dumplog.Pos
 	Grants, Revokes   int
 }
 
@@ -66,7 +64,7 @@ func (s *Survey) noteLease(it *item) {
 		if n >= maxBursts {
 			return
 		}
-		s.LeaseTerms = append(s.LeaseTerms, LeaseTerm{Term: e.Term, First: e.Index, Pos: e.Pos})
+		s.LeaseTerms = append(s.LeaseTerms, LeaseTerm{Term: e.Term, First: e.Index})
 		n++
 	}
 	t := &s.LeaseTerms[n-1]

@@ -1,12 +1,9 @@
 package replay
 
-import "github.com/etcd-medic/etcd-medic/dumplog"
-
 // SecretUse is one kind of secret in the log: how many entries carry it and the first of them.
 type SecretUse struct {
 	What        string
 	Entries     int
-	Pos         dumplog.Pos
 	Term, Index uint64
 }
 
@@ -32,6 +29,5 @@ func (s *Survey) secret(it *item, what string) {
 			return
 		}
 	}
-	s.Secrets = append(s.Secrets, SecretUse{What: what, Entries: 1, Pos: it.entry.Pos, Term: it.entry.Term,
-		Index: it.entry.Index})
+	s.Secrets = append(s.Secrets, SecretUse{What: what, Entries: 1, Term: it.entry.Term, Index: it.entry.Index})
 }

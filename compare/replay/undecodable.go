@@ -68,9 +68,11 @@ func (r *Result) noteUndecodable(ctx context.Context, it *item) error {
 			if i == v.holders[0] || !m.Member.HasWAL() || m.Member.WAL.TermAt(u.Index) != u.Term {
 				continue
 			}
-			var err error
-			if u.Pos, err = r.position(ctx, i, u.Index); err != nil {
-				return err
+			if u.Pos = (dumplog.Pos{}); len(r.Undecodable[i]) < maxPositions {
+				var err error
+				if u.Pos, err = position(ctx, m.Member, u.Index); err != nil {
+					return err
+				}
 			}
 			r.undecodable(i, u)
 		}
@@ -85,27 +87,4 @@ func (r *Result) undecodable(member int, u Undecodable) {
 	if list := r.Undecodable[member]; len(list) < maxUndecodable {
 		r.Undecodable[member] = append(list, u)
 	}
-}
-
-// maxPositions bounds how often the place of an entry is looked for: each time a part of the log is read.
-const maxPositions = 20
-
-// position returns the place of the entry in the member's own log, or the zero Pos beyond maxPositions.
-func (r *Result) position(ctx context.Context, member int, index uint64) (dumplog.Pos, error) {
-	if len(r.Undecodable[member]) >= maxPositions {
-		return dumplog.Pos{}, nil
-	}
-	w := &r.Members[member].Member.WAL
-	for e, err := range w.Log.EntriesFrom(ctx, &w.Summary, index) {
-		switch {
-		case ctx.Err() != nil:
-			return dumplog.Pos{}, ctx.Err()
-		case err != nil || e.Overwritten || e.Index < index:
-		case e.Index > index:
-			return dumplog.Pos{}, nil
-		default:
-			return e.Pos, nil
-		}
-	}
-	return dumplog.Pos{}, nil
 }
