@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,8 +17,38 @@ import (
 // choose picks the member whose content is kept.
 func (pl *planner) choose() error {
 	if pl.o.Best != "" {
-		return pl.chooseByOperator()
+		return pl.onlyBackups(pl.chooseByOperator())
 	}
+	return pl.onlyBackups(pl.chooseByContent())
+}
+
+// onlyBackups changes the hint of a refusal that asks for another member: if no data dir can be kept, whoever is named
+// with --best is refused too.
+func (pl *planner) onlyBackups(err error) error {
+	var refused *refusal.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	var whys []string
+	for _, label := range pl.dataDirs() {
+		why := pl.notKeepable(label)
+		if why == "" {
+			return err
+		}
+		if label != pl.o.Best { // refused says it
+			whys = append(whys, label+" "+why)
+		}
+	}
+	reason := refused.Reason
+	if len(whys) > 0 {
+		reason += "; no data dir can be kept: " + strings.Join(whys, ", ")
+	}
+	return refusal.New("make new data dirs from a backup with etcd-medic restore"+
+		", or add a source whose database and log can be read", "%s", reason)
+}
+
+// chooseByContent picks the member that the diagnosis ranks first.
+func (pl *planner) chooseByContent() error {
 	if pl.r.Best == nil {
 		return refusal.New("name the member whose cluster is kept with --best; the others will join it",
 			"the sources belong to different clusters, and which one is kept is not a question of content: %s",
@@ -63,23 +95,34 @@ func (pl *planner) choose() error {
 
 func (pl *planner) chooseByOperator() error {
 	label := pl.o.Best
-	if pl.kinds[label] != evidence.KindDataDir {
-		return refusal.New("choose one of the data dirs", "--best %s is not a data dir (%s)", label, pl.kinds[label])
-	}
-	if f := pl.facts(label); f.DB == nil || f.DB.CurrentRevision == nil || f.WAL == nil {
-		return refusal.New("choose another one, or restore from a backup",
-			"--best %s has no database and log that can be read", label)
-	}
-	// A database that is sound can be kept although no server starts on the data dir.
-	if why := pl.damage(label); why != "" && (pl.ranks[label] == nil || !pl.ranks[label].Usable ||
-		dbDamaged(pl.facts(label))) {
-		return refusal.New("choose another one, or restore from a backup", "--best %s cannot serve: %s", label, why)
+	if why := pl.notKeepable(label); why != "" {
+		hint := "choose another one, or restore from a backup"
+		if pl.kinds[label] != evidence.KindDataDir {
+			hint = "choose one of the data dirs"
+		}
+		return refusal.New(hint, "--best %s %s", label, why)
 	}
 	pl.setBest(label, "operator", "chosen with --best")
 	if r := pl.ranks[label]; r != nil {
 		pl.p.Best.Why = strings.Join(append([]string{"chosen with --best"}, r.Reasons...), ", ")
 	}
 	return nil
+}
+
+// notKeepable says why the content of a source cannot be kept, "" if it can.
+func (pl *planner) notKeepable(label string) string {
+	if pl.kinds[label] != evidence.KindDataDir {
+		return fmt.Sprintf("is not a data dir (%s)", pl.kinds[label])
+	}
+	if f := pl.facts(label); f.DB == nil || f.DB.CurrentRevision == nil || f.WAL == nil {
+		return "has no database and log that can be read"
+	}
+	// A database that is sound can be kept although no server starts on the data dir.
+	if why := pl.damage(label); why != "" && (pl.ranks[label] == nil || !pl.ranks[label].Usable ||
+		dbDamaged(pl.facts(label))) {
+		return "cannot serve: " + why
+	}
+	return ""
 }
 
 func (ro *roster) setBest(label, by, why string) {

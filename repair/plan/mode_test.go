@@ -124,6 +124,18 @@ func TestWhoIsKept(t *testing.T) {
 			reason: "which member to keep is undecided: two histories", hint: "--best"},
 		"different clusters": {change: func(r *compare.Report) { r.Best = nil },
 			reason: "the sources belong to different clusters", hint: "name the member whose cluster is kept with --best"},
+		"different clusters, one of which can be kept": {change: func(r *compare.Report) {
+			r.Best, r.Members[0].DB, r.Members[2].WAL = nil, nil, nil
+		}, reason: "the sources belong to different clusters", hint: "name the member whose cluster is kept with --best"},
+		"different clusters, none of which can be kept": {change: func(r *compare.Report) {
+			r.Best, r.Members[0].DB, r.Members[2].WAL = nil, nil, nil
+			brokenDB(r, 1)
+		}, reason: "; no data dir can be kept: node1 has no database and log that can be read, node2 cannot serve: ",
+			hint: "make new data dirs from a backup with etcd-medic restore"},
+		"none can be kept, and one was chosen": {change: func(r *compare.Report) {
+			r.Members[0].DB, r.Members[1].DB, r.Members[2].WAL = nil, nil, nil
+		}, o: plan.Options{Best: "node1"}, reason: "--best node1 has no database and log that can be read; no data dir can be " +
+			"kept: node2 has", hint: "make new data dirs from a backup with etcd-medic restore"},
 		"the chosen one has no log": {change: func(r *compare.Report) { r.Members[1].WAL = nil },
 			o: plan.Options{Best: "node2"}, reason: "--best node2 has no database and log that can be read",
 			hint: "restore from a backup"},
