@@ -264,10 +264,12 @@ func (in *Input) alteredFinding(a *altered) Finding {
 
 // without leaves out the indexes of altered entries.
 func without(diffs []replay.LogDiff, as []altered) []replay.LogDiff {
-	return slices.DeleteFunc(slices.Clone(diffs), func(d replay.LogDiff) bool {
-		return slices.ContainsFunc(as, func(a altered) bool {
-			return a.diffs[0].Index <= d.Index &&
-				d.Index <= a.diffs[len(a.diffs)-1].Index
-		})
+	return slices.DeleteFunc(slices.Clone(diffs), func(d replay.LogDiff) bool { return isAmong(as, d.Index) })
+}
+
+// isAmong reports whether the entry at an index is an altered one.
+func isAmong(as []altered, index uint64) bool {
+	return slices.ContainsFunc(as, func(a altered) bool {
+		return a.diffs[0].Index <= index && index <= a.diffs[len(a.diffs)-1].Index
 	})
 }

@@ -17,7 +17,7 @@ var oneLeader = described(Check{
 })
 
 func runOneLeader(in *Input) Result {
-	begins := map[uint64][]termBegin{}
+	begins, as := map[uint64][]termBegin{}, in.alteredEntries()
 	logs := 0
 	for _, m := range in.Members {
 		if !m.HasLog() {
@@ -25,7 +25,7 @@ func runOneLeader(in *Input) Result {
 		}
 		logs++
 		for _, t := range begunTerms(m) {
-			if !in.renumbered(m, t.First) {
+			if !in.renumbered(m, t.First) && !isAmong(as, t.First) && !isAmong(as, t.First-1) {
 				begins[t.Term] = append(begins[t.Term], termBegin{m, t.First})
 			}
 		}
@@ -81,8 +81,7 @@ func begunTwice(term uint64, begins []termBegin) *Finding {
 // begunTerms are the terms whose first entry the log holds together with the entry before it. A log with falling terms
 // was altered (R08): it does not show where its terms begin.
 func begunTerms(m *evidence.Member) []evidence.TermEnd {
-	if slices.ContainsFunc(m.WAL.Summary.Damage,
-		func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageTermOrder }) {
+	if termsFell(m) {
 		return nil
 	}
 	var out []evidence.TermEnd
@@ -94,6 +93,12 @@ func begunTerms(m *evidence.Member) []evidence.TermEnd {
 		last = t.Last
 	}
 	return out
+}
+
+// termsFell reports whether a term is lower than one before it, in the log of a member.
+func termsFell(m *evidence.Member) bool {
+	return slices.ContainsFunc(m.WAL.Summary.Damage,
+		func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageTermOrder })
 }
 
 func (in *Input) sameTermFindings(told map[uint64]bool) []Finding {

@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var logNotOlder = described(Check{
@@ -126,9 +127,13 @@ func (pv *provenance) voteMissing(m *evidence.Member) *Finding {
 	if x == nil {
 		return nil
 	}
+	leader := "a leader"
+	if x.leader != 0 {
+		leader = pv.Members.MemberName(x.leader)
+	}
 	return olderFinding(m, KindVoteMissing, At{Term: x.term.Term, Index: x.term.First},
-		fmt.Sprintf("%s was elected in term %d; the logs of all other voters hold %d votes, %d are needed, so this "+
-			"member gave one", pv.Members.MemberName(x.leader), x.term.Term, x.votes, x.need),
+		fmt.Sprintf("%s was elected in term %d; the logs of all other voters hold %s, %d needed, so this "+
+			"member gave one", leader, x.term.Term, plural.Of(x.votes, "vote", "votes"), x.need),
 		Evidence{Member: m.Label(), Field: "vote that must have been stored",
 			Observed: fmt.Sprintf("highest term %d", m.HighestTerm()),
 			Expected: fmt.Sprintf("HardState of term %d with a vote", x.term.Term), Show: showLogAs(m, "--raw")},
@@ -153,7 +158,7 @@ func (ss Sources) missingVotes(group ...*evidence.Member) *election {
 		return nil
 	}
 	for _, t := range top.WAL.LastByTerm {
-		if t.First > top.Commit || t.First == 0 ||
+		if t.First > top.Commit || t.First == 0 || !ss.led(top, t) ||
 			slices.ContainsFunc(group, func(m *evidence.Member) bool { return t.Term <= m.HighestTerm() }) {
 			continue
 		}
@@ -170,6 +175,21 @@ func (ss Sources) missingVotes(group ...*evidence.Member) *election {
 		}
 	}
 	return nil
+}
+
+// led reports whether the entries of a term in a log show that a leader was elected in it. That of an altered entry does
+// not: terms fall after it, the log has no HardState of its term, or another log has committed it in another term.
+func (ss Sources) led(m *evidence.Member, t evidence.TermEnd) bool {
+	if termsFell(m) || !slices.Contains(m.WAL.Summary.StateTerms, t.Term) {
+		return false
+	}
+	return !slices.ContainsFunc(ss, func(o *evidence.Member) bool {
+		if o == m || !o.HasLog() || t.First > o.Commit {
+			return false
+		}
+		at := o.WAL.TermAt(t.First)
+		return at != 0 && at != t.Term
+	})
 }
 
 // votesWithout counts the votes of a term in the logs of all voters but some. closed is true if each of those logs has
