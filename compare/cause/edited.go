@@ -12,7 +12,7 @@ var changedOutsideLog = described(Cause{
 		m := &Match{Certainty: Proof, RefutedBy: "an entry of the log that changes these rows; other pages in the " +
 			"file before its last transaction"}
 		for _, id := range []check.ID{check.A03, check.A08, check.A09, check.L01, check.L04, check.M17, check.M02,
-			check.K12} {
+			check.K12, check.K01} {
 			for _, f := range in.Findings[id] {
 				if len(f.ByHand) == 0 || f.Severity.Rank() < check.Error.Rank() {
 					continue

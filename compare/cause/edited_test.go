@@ -21,6 +21,8 @@ func TestChangedOutsideLog(t *testing.T) {
 			[]string{"a"}},
 		{check.Finding{Check: "K12", Severity: check.Error, Members: []string{"a", "b"}, ByHand: []string{"b"}},
 			[]string{"b"}},
+		{check.Finding{Check: "K01", Severity: check.Critical, Members: []string{"a"}, ByHand: []string{"a"}},
+			[]string{"a"}},
 		{check.Finding{Check: "L04", Severity: check.Warning, Members: []string{"a"}, ByHand: []string{"a"}}, nil},
 		{check.Finding{Check: "A08", Severity: check.Error, Members: []string{"a"}}, nil},
 	} {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,9 +19,50 @@ var keysEqual = described(Check{
 	ID:    K01,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.bucketsEqual(ClassDataDivergence, "key")
+		r := in.bucketsEqual(ClassDataDivergence, "key")
+		for i := range r.Findings {
+			in.nameWrongKeys(&r.Findings[i])
+		}
+		return r
 	},
 })
+
+// nameWrongKeys names the members whose keys their own databases prove wrong, if that decides about every key that
+// differs. What the log decides is said by K03.
+func (in *Input) nameWrongKeys(f *Finding) {
+	b, rw, x := in.Diff.Find("key"), in.rowWitnesses(), newBlame()
+	if b.Differ > len(b.Rows) {
+		return
+	}
+	for i := range b.Rows {
+		seen, rev := false, b.Rows[i].LastWrite()
+		if rev == 0 {
+			return
+		}
+		err := in.Diff.EachRecord(rw.ctx, rev, func(row *diff.RecordRow) {
+			seen = true
+			x.add(in, row.At, nil, firstWitnesses(row, rw.recordByHistory, rw.recordByLastTransaction))
+		})
+		if err != nil || !seen {
+			return
+		}
+	}
+	if x.open {
+		return
+	}
+	x.name(in, f)
+	for from := range f.Evidence { // of each key the wrong versions first
+		to := from
+		for to < len(f.Evidence) && bytes.Equal(f.Evidence[to].Key, f.Evidence[from].Key) {
+			to++
+		}
+		if at := slices.IndexFunc(f.Evidence[from:to], func(e Evidence) bool {
+			return slices.Contains(f.Members, e.Member)
+		}); at > 0 {
+			f.Evidence[from], f.Evidence[from+at] = f.Evidence[from+at], f.Evidence[from]
+		}
+	}
+}
 
 // bucketsEqual turns the comparison of buckets into a result with one finding per bucket that differs.
 func (in *Input) bucketsEqual(class Class, names ...string) Result {

@@ -103,8 +103,12 @@ func rowsOfRecord(ss Sources, row *diff.RecordRow, ws []witness) []Evidence {
 
 // recordWitnesses names the members whose version of a record is shown to be wrong.
 func (rw *rowWitnesses) recordWitnesses(row *diff.RecordRow) []witness {
-	for _, ask := range []func(*diff.RecordRow) []witness{rw.recordByReplay, rw.recordByHistory,
-		rw.recordByLastTransaction} {
+	return firstWitnesses(row, rw.recordByReplay, rw.recordByHistory, rw.recordByLastTransaction)
+}
+
+// firstWitnesses returns the answer of the first that names members, but not all of them.
+func firstWitnesses(row *diff.RecordRow, asks ...func(*diff.RecordRow) []witness) []witness {
+	for _, ask := range asks {
 		if ws := ask(row); len(ws) > 0 && len(ws) < len(row.At) {
 			return ws
 		}

@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,48 @@ func TestRecords(t *testing.T) {
 			}
 			if c.want == check.Violated && run(t, in, "K01").Outcome != check.Holds {
 				t.Error("the live keys are equal, and called different")
+			}
+		})
+	}
+}
+
+// TestLiveKeysProvenWrong: K01 names a member whose own database shows that each key that differs was changed there,
+// and all members where one key stays open.
+func TestLiveKeysProvenWrong(t *testing.T) {
+	all := []string{"node1", "node2", "node3"}
+	for name, c := range map[string]struct {
+		once, other []change
+		members     []string
+	}{
+		"one":            {once: []change{altered(20)}, members: []string{"node3"}},
+		"two":            {once: []change{altered(20), altered(18)}, members: []string{"node3"}},
+		"one stays open": {once: []change{altered(20)}, other: []change{altered(18)}, members: all},
+		"none is proven": {other: []change{altered(18)}, members: all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dirs := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20,
+				Starts: map[int]int{0: 0, 1: 1, 2: 2}}.Write(t, t.TempDir())
+			for _, ch := range c.other {
+				casetest.EditDB(t, dirs[0], ch)
+			}
+			if len(c.once) > 0 {
+				casetest.EditDBOnce(t, dirs[2], func(tx *bbolt.Tx) (err error) {
+					for _, ch := range c.once {
+						err = errors.Join(err, ch(tx))
+					}
+					return err
+				})
+			}
+			r := run(t, inputOf(t, dirs...), "K01")
+			if len(r.Findings) != 1 {
+				t.Fatalf("%+v", r)
+			}
+			f, decided := &r.Findings[0], len(c.members) == 1
+			if !slices.Equal(f.Members, c.members) || f.Undecided == decided || (len(f.ByHand) == 1) != decided ||
+				decided && f.Evidence[0].Member != "node3" {
+				t.Errorf("%v, undecided %v, by hand %v, first %s", f.Members, f.Undecided, f.ByHand,
+					f.Evidence[0].Member)
 			}
 		})
 	}

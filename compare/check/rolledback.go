@@ -177,8 +177,8 @@ func (ss Sources) missingVotes(group ...*evidence.Member) *election {
 	return nil
 }
 
-// led reports whether the entries of a term in a log show that a leader was elected in it. That of an altered entry does
-// not: terms fall after it, the log has no HardState of its term, or another log has committed it in another term.
+// led reports whether the entries of a term in a log show that a leader was elected in it. That of an altered entry
+// does not: terms fall after it, the log has no HardState of its term, or another log has committed it in another term.
 func (ss Sources) led(m *evidence.Member, t evidence.TermEnd) bool {
 	if termsFell(m) || !slices.Contains(m.WAL.Summary.StateTerms, t.Term) {
 		return false

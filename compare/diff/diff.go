@@ -73,6 +73,21 @@ type Row struct {
 	SameContent bool
 }
 
+// LastWrite returns the revision at which each member that has the key wrote it, 0 if they differ or the values are
+// equal.
+func (r *Row) LastWrite() (rev int64) {
+	for _, c := range r.Cells {
+		switch {
+		case c == nil || c.Mod == rev:
+		case rev > 0 || r.SameContent:
+			return 0
+		default:
+			rev = c.Mod
+		}
+	}
+	return rev
+}
+
 // RowKind says which part of a row is compared.
 type RowKind string
 

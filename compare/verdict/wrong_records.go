@@ -89,27 +89,13 @@ func (rk *ranking) suspectRevisions(pos int, proofs *check.RecordProofs) []int64
 	revs := proofs.Suspects()
 	if b := rk.Diff.Find("key"); b != nil && b.Equal.Excluded() {
 		for i := range b.Rows {
-			if rev := lastWrite(&b.Rows[i], pos); rev > 0 {
+			if rev := b.Rows[i].LastWrite(); rev > 0 && b.Rows[i].Cells[pos] != nil {
 				revs = append(revs, rev)
 			}
 		}
 	}
 	slices.Sort(revs)
 	return slices.Compact(revs)
-}
-
-// lastWrite is the revision at which each member that has a live key wrote it, 0 if they differ or a member lacks it.
-func lastWrite(row *diff.Row, pos int) int64 {
-	own := row.Cells[pos]
-	if own == nil || row.SameContent {
-		return 0
-	}
-	for _, c := range row.Cells {
-		if c != nil && c.Mod != own.Mod {
-			return 0
-		}
-	}
-	return own.Mod
 }
 
 // counted reports whether an entry is among those that keeping a member loses.
