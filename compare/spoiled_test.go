@@ -44,7 +44,7 @@ var spoiledSets = []struct {
 		"unexplained-first-divergence", []string{"node2", "node3"}},
 	{"revision taken out of the middle", "m-healthy-3.5",
 		deleteRow("key", clustertest.RevisionKey(200)),
-		"data-divergence", "unexplained-first-divergence", []string{"node2", "node4"}},
+		"data-divergence", "rows-changed-outside-the-log", []string{"node2", "node4"}},
 	{"no consistent index", "m-healthy-3.6", deleteRow("meta", []byte("consistent_index")), "",
 		"cindex-missing", []string{"node2", "node4"}},
 }

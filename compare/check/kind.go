@@ -108,6 +108,7 @@ const (
 	KindRemovalNotNoted           Kind = "removal-not-noted"
 	KindRemovalNotInLog           Kind = "removal-not-in-log"
 	KindMemberRowAgainstLog       Kind = "member-row-against-log"
+	KindMemberRowAboveIndex       Kind = "member-row-above-index"
 	KindSourceTwice               Kind = "source-twice"
 	KindMemberTwice               Kind = "member-twice"
 	KindOlderCopy                 Kind = "older-copy"
@@ -311,6 +312,7 @@ var kinds = []kindRow{
 	{KindMemberRowMissing, []ID{M16}, "bucket members does not list a member"},
 	{KindRemovalNotNoted, []ID{M16}, "members_removed does not list a removed member"},
 	{KindRemovalNotInLog, []ID{M16}, "members_removed lists a member that nothing removed"},
+	{KindMemberRowAboveIndex, []ID{M16}, "a row of bucket members is of an entry above the consistent index"},
 	{KindMemberRowAgainstLog, []ID{M16}, "a row of bucket members contradicts the log"},
 	{KindSourceTwice, []ID{X01}, "one source was given more than once"},
 	{KindMemberTwice, []ID{X01}, "several sources carry one member ID"},

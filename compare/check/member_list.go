@@ -16,6 +16,8 @@ type listByLog struct {
 	// said are all peer URLs that applied changes ever asked for, open those of changes that the member may have
 	// applied.
 	said, open map[dumplog.ID][][]string
+	// later are the changes of peer URLs above what the member can have applied.
+	later []*evidence.ConfEntry
 	// whole is true when the changes reach back to the bootstrap of the cluster.
 	whole bool
 
@@ -36,7 +38,9 @@ func (mb *Membership) listOf(m *evidence.Member) *listByLog {
 		founding = founding && c.Index == uint64(i+1) && c.Change.ID == 0
 		switch {
 		case c.Index > m.AppliedMax:
-			return l
+			if c.Change.Member != nil && len(c.Change.Member.PeerURLs) > 0 {
+				l.later = append(l.later, c)
+			}
 		case c.Change.Member == nil && c.Change.Type == dumplog.ConfChangeRemoveNode:
 			delete(l.now, c.Change.NodeID)
 			l.removed[c.Change.NodeID] = true
@@ -74,6 +78,16 @@ func (l *listByLog) maybe(id dumplog.ID, urls []string) bool { return among(l.op
 
 func among(list [][]string, urls []string) bool {
 	return slices.ContainsFunc(list, func(x []string) bool { return sameURLs(x, urls) })
+}
+
+// laterIndex returns the entry above what the member can have applied that gives these URLs, 0 for none.
+func (l *listByLog) laterIndex(id dumplog.ID, urls []string) uint64 {
+	for _, c := range l.later {
+		if c.Change.NodeID == id && sameURLs(c.Change.Member.PeerURLs, urls) {
+			return c.Index
+		}
+	}
+	return 0
 }
 
 // takenByOther reports whether another row of the database has one of the URLs.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -94,6 +95,10 @@ func (w *rowFindings) peers(m *evidence.Member, l *listByLog, row *dumpdb.Member
 	case !l.whole && takenByOther(m, row, urls):
 		return true // the update may have been refused
 	}
+	if at := l.laterIndex(id, row.PeerURLs); at > 0 && !l.ever(id, row.PeerURLs) {
+		w.aboveIndex(m, row, "peer URLs", fmt.Sprint(row.PeerURLs), at)
+		return true
+	}
 	f := Finding{Kind: KindMemberRowAgainstLog, Severity: Error, Class: ClassMembership,
 		At: At{Term: newest.Term, Index: newest.Index},
 		Explanation: fmt.Sprintf("%s gave it %v, and no later change that this member has applied gives another. The "+
@@ -118,6 +123,14 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 	var name, urls bool
 	newest := -1
 	starts := w.in.Replay.Survey.Starts[dumplog.ID(row.ID)]
+	later := func(same func(s *replay.Start) bool) uint64 {
+		for i := range starts {
+			if s := &starts[i]; s.Index > m.AppliedMax && same(s) {
+				return s.Index
+			}
+		}
+		return 0
+	}
 	for i, s := range starts {
 		if s.Index > m.AppliedMax {
 			break
@@ -146,12 +159,37 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 			"3.5.19 leave a row as it was, so this can be an older value; else the row was edited", s.Index)
 	}
 	if row.Name != "" && !name {
-		w.add(m, row, "name", fmt.Sprintf("%q", row.Name), fmt.Sprintf("%q", s.Name), f)
+		at := later(func(s *replay.Start) bool { return s.Name == row.Name })
+		w.rowOf(at, m, row, "name", fmt.Sprintf("%q", row.Name), fmt.Sprintf("%q", s.Name), f)
 	}
 	if len(row.ClientURLs) > 0 && !urls {
-		w.add(m, row, "client URLs", fmt.Sprint(row.ClientURLs), fmt.Sprint(s.ClientURLs), f)
+		at := later(func(s *replay.Start) bool { return sameURLs(s.ClientURLs, row.ClientURLs) })
+		w.rowOf(at, m, row, "client URLs", fmt.Sprint(row.ClientURLs), fmt.Sprint(s.ClientURLs), f)
 	}
 	return true
+}
+
+// rowOf adds a finding about a field of a row: that it is of a later entry, or of none if that is 0.
+func (w *rowFindings) rowOf(later uint64, m *evidence.Member, row *dumpdb.Member, field, observed, expected string,
+	f Finding) {
+	if later > 0 {
+		w.aboveIndex(m, row, field, observed, later)
+		return
+	}
+	w.add(m, row, field, observed, expected, f)
+}
+
+// aboveIndex adds that a row has what an entry above the consistent index gives it.
+func (w *rowFindings) aboveIndex(m *evidence.Member, row *dumpdb.Member, field, observed string, index uint64) {
+	f := Finding{Kind: KindMemberRowAboveIndex, Severity: Error, Class: ClassLatentDivergence,
+		At: At{Term: w.in.Members.termAt(index), Index: index},
+		Title: fmt.Sprintf("%s: bucket members gives %s the %s of entry %d, the consistent index is %d", m.Label(),
+			w.in.Members.MemberName(row.ID), field, index, m.ConsistentIndex()),
+		Explanation: "the index was not stored with the data, or was lowered; the next start applies that entry and " +
+			"those before it a second time"}
+	w.file(m, fmt.Sprintf("%s %s %s %d", m.Label(), field, row.ID, index), f, Evidence{Page: Uint64(row.Page),
+		Offset: Int64(row.Offset), Key: Bytes(row.ID.String()), Field: field, Observed: observed,
+		Expected: fmt.Sprintf("that of an entry up to %d", m.AppliedMax)})
 }
 
 func what(c *evidence.ConfEntry) string {

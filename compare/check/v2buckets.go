@@ -29,10 +29,7 @@ func (in *Input) bucketsAgainstV2(m *evidence.Member) ([]Finding, bool) {
 	if at != m.AppliedMax {
 		return nil, false
 	}
-	w := newV2World(m.Version.Release())
-	w.load(snap.V2)
-	w.run(in, m, snap.Index, at)
-	held := &dumplog.V2Store{Version: w.version} // X04 compares the version
+	held := &dumplog.V2Store{} // X04 compares the version
 	for i := range m.DB.Members {
 		row := &m.DB.Members[i]
 		held.Members = append(held.Members, dumplog.V2Member{ID: dumplog.ID(row.ID), Name: row.Name,
@@ -41,7 +38,18 @@ func (in *Input) bucketsAgainstV2(m *evidence.Member) ([]Finding, bool) {
 	for _, id := range m.DB.Removed {
 		held.Removed = append(held.Removed, dumplog.ID(id))
 	}
-	rows, _ := w.differences(held)
+	upTo := func(to uint64) []v2Difference {
+		w := newV2World(m.Version.Release())
+		w.load(snap.V2)
+		w.run(in, m, snap.Index, to)
+		held.Version = w.version
+		rows, _ := w.differences(held)
+		return rows
+	}
+	rows := upTo(at)
+	if end := m.WAL.Summary.LastIndex; len(rows) > 0 && end > at && len(upTo(end)) == 0 {
+		return nil, true // the database is of a later entry than its index says: M16
+	}
 	return in.bucketFindings(m, snap, at, rows), true
 }
 

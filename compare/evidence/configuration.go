@@ -1,12 +1,17 @@
 package evidence
 
-import "github.com/etcd-medic/etcd-medic/dumplog"
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
 
 // ConfigurationCurrent reports whether Voters and Learners are raft's configuration at the commit index. They follow
 // from the newest ConfState and the known conf changes. Conf changes may be missing if the log has a gap between the
 // two, or ends before entries that the database has applied.
 func (m *Member) ConfigurationCurrent() bool {
-	if !m.Membership.RaftKnown {
+	if !m.Membership.RaftKnown || m.mayHoldLostChange() {
 		return false
 	}
 	from := m.confStateIndex()
@@ -31,6 +36,15 @@ func (m *Member) ConfigurationCurrent() bool {
 		}
 	}
 	return true
+}
+
+// mayHoldLostChange reports whether the log lost its end and the database does not show whether it holds the effect of
+// a conf change in there: up to 3.4 a conf change does not move the consistent index.
+func (m *Member) mayHoldLostChange() bool {
+	return (!m.Version.Follows(release.IndexWithEveryEntry) || m.IndexFrozen()) &&
+		slices.ContainsFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {
+			return d.Kind == dumplog.DamageTornTail || d.LostFrom > m.WAL.Summary.LastIndex && d.LostTo == 0
+		})
 }
 
 // confStateIndex returns the index of the newest ConfState of this source, 0 if there is none.

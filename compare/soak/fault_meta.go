@@ -2,6 +2,7 @@ package soak
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -169,8 +170,12 @@ var pageFaults = []Fault{
 	})},
 	{Name: "db-meta-one", Apply: damageMeta(1)},
 	{Name: "db-meta-both", Apply: damageMeta(2)},
-	{Name: "db-truncated", Apply: fileFault(func(f *Victim, file string, size int64) (string, error) {
-		return "database cut to half", os.Truncate(file, max(4*4096, size/2/4096*4096))
+	{Name: "db-truncated", Apply: fileFault(func(_ *Victim, file string, _ int64) (string, error) {
+		used, err := usedBytes(file)
+		if err != nil {
+			return "", err
+		}
+		return "database cut to half", os.Truncate(file, max(4*4096, used/2/4096*4096))
 	})},
 	{Name: "db-empty", Apply: fileFault(func(_ *Victim, file string, _ int64) (string, error) {
 		return "database empty",
@@ -183,6 +188,19 @@ var pageFaults = []Fault{
 		return &Effect{What: "database missing", Alone: true,
 			Classes: append([]string{"member-lost-data"}, pageClasses...), Inconclusive: true}, os.Remove(dbFile(f.Dir))
 	}},
+}
+
+// usedBytes is the size of the pages that a database uses. The file can be longer, since bbolt lets it grow in steps.
+func usedBytes(file string) (n int64, err error) {
+	db, err := bolt.Open(file, 0o600, &bolt.Options{ReadOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	err = db.View(func(tx *bolt.Tx) error {
+		n = tx.Size()
+		return nil
+	})
+	return n, errors.Join(err, db.Close())
 }
 
 func damagePage(alter func(page []byte, rng *rand.Rand)) func(*Victim) (*Effect, error) {
