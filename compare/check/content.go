@@ -41,7 +41,11 @@ func (in *Input) nameWrongKeys(f *Finding) {
 		}
 		err := in.Diff.EachRecord(rw.ctx, rev, func(row *diff.RecordRow) {
 			seen = true
-			x.add(in, row.At, nil, firstWitnesses(row, rw.recordByHistory, rw.recordByLastTransaction))
+			ws := firstWitnesses(row, rw.recordByHistory, rw.recordByLastTransaction)
+			if !othersAgree(row, ws) {
+				ws = nil
+			}
+			x.add(in, row.At, nil, ws)
 		})
 		if err != nil || !seen {
 			return
@@ -62,6 +66,14 @@ func (in *Input) nameWrongKeys(f *Finding) {
 			f.Evidence[from], f.Evidence[from+at] = f.Evidence[from+at], f.Evidence[from]
 		}
 	}
+}
+
+// othersAgree reports whether all members that no witness accuses hold a record alike.
+func othersAgree(row *diff.RecordRow, ws []witness) bool {
+	rest := slices.DeleteFunc(slices.Clone(row.At), func(i int) bool {
+		return slices.ContainsFunc(ws, func(w witness) bool { return w.pos == i })
+	})
+	return !slices.ContainsFunc(rest, func(i int) bool { return !sameCell(row.Cells[i], row.Cells[rest[0]]) })
 }
 
 // bucketsEqual turns the comparison of buckets into a result with one finding per bucket that differs.

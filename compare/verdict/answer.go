@@ -78,6 +78,9 @@ type Cause struct {
 type Best struct {
 	// Members are all that are equally good, best first.
 	Members []string `json:"members"`
+	// Undecided says what these members hold differently although nothing shows which of them is right, and what would
+	// show it; "" where they do not differ so.
+	Undecided string `json:"undecided,omitempty"`
 	// Why says in one sentence what the choice rests on.
 	Why string `json:"why"`
 	// For is the part of Why that speaks for the best, without what speaks against the others.
@@ -91,7 +94,7 @@ type Rank struct {
 	Member  string   `json:"member"`
 	Usable  bool     `json:"usable"`
 	Reasons []string `json:"reasons"`
-	// HoldsAll is true where the first reason is that it holds every committed write.
+	// HoldsAll is true where the first reason is that it holds every committed write, or lacks none that is known.
 	HoldsAll bool `json:"-"`
 	// Behind is how many committed entries it has not got yet, as a member that lags does.
 	Behind int   `json:"-"`

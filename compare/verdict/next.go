@@ -230,7 +230,7 @@ func (ad *advice) nextDivergence(add func(text string, command shell.Command)) {
 		return
 	}
 	if len(rest) == 0 {
-		add("the members are equally good: choose the one to keep and reseed the others from it", none)
+		add(ad.chooseText("choose the one to keep and reseed the others from it"), none)
 	}
 	if n := ad.Best.Lost.CommittedEntries; n > 0 {
 		what := plural.Of(n, "committed write", "committed writes")
@@ -292,7 +292,7 @@ func (ad *advice) nextPlan(add func(text string, command shell.Command)) {
 	ad.nextMendRecords(add)
 	text := "write the repair plan: what is kept, what is lost and how to save it, each step with its undo"
 	if ad.mustChoose() {
-		text += ". The members are equally good and hold different content: name the one to keep"
+		text += ". " + ad.nameOneText()
 	}
 	if len(lost) > 0 {
 		ad.Next = append(ad.Next, Next{Gathers: true,
@@ -304,6 +304,23 @@ func (ad *advice) nextPlan(add func(text string, command shell.Command)) {
 	add(text, ad.planCommand(lost...))
 	add("try it on scratch copies with real servers; the cluster is not touched",
 		shell.Format("etcd-medic repair rehearse plan.yaml"))
+}
+
+// chooseText asks the operator to choose between members of which content prefers none.
+func (ad *advice) chooseText(todo string) string {
+	if ad.Best.Undecided != "" {
+		return "nothing shows which member is right: look for what would, a log that reaches further back or a " +
+			"backup, before you " + todo
+	}
+	return "the members are equally good: " + todo
+}
+
+// nameOneText asks for --best.
+func (ad *advice) nameOneText() string {
+	if ad.Best.Undecided != "" {
+		return "Nothing shows which member is right: name the one to keep"
+	}
+	return "The members are equally good and hold different content: name the one to keep"
 }
 
 // planCommand is the command that plans the repair, without the members that are lost. It has a place for the member to

@@ -81,7 +81,7 @@ func (ad *advice) nextTry(mends []string, add func(text string, command shell.Co
 	text := "repair " + strings.Join(mends, ", ") + " from " + from + ": tried on scratch copies first, used only if " +
 		"nothing is lost"
 	if ad.mustChoose() {
-		text += ". The members are equally good and hold different content: name the one to keep"
+		text += ". " + ad.nameOneText()
 	}
 	add(text, ad.planCommand())
 }

@@ -99,18 +99,22 @@ func (rk *ranking) rank() *Best {
 		return rk.unranked(list, s)
 	}
 	b := &Best{Members: []string{}, Ranking: []Rank{}}
+	keep, records := list[rk.kept(list)], &keptRecords{}
+	if list[0].usable {
+		records = rk.keptRecords(keep.pos)
+	}
+	var best []int
 	for _, s := range list {
 		if s.usable && s.equal(list[0]) {
-			b.Members = append(b.Members, members[s.pos].Label())
+			best, b.Members = append(best, s.pos), append(b.Members, members[s.pos].Label())
 		}
-		b.Ranking = append(b.Ranking, rk.rankRow(s, commit))
+		b.Ranking = append(b.Ranking, rk.rankRow(s, commit, len(rk.unproven(s.pos, records)) == 0))
 	}
+	b.Undecided = rk.undecided(best, keep.pos, records)
 	b.Why, b.For = why(b, list)
-	keep := list[rk.kept(list)]
 	rk.lost(b, members[keep.pos].Label(), keep.pos)
 	rk.lostAbove(b, keep)
 	if len(b.Members) > 0 {
-		records := rk.keptRecords(keep.pos)
 		b.Lost.Records, b.Lost.Unproven = records.wrong, rk.unproven(keep.pos, records)
 		rk.mendRecords(&b.Lost, keep.pos)
 	}
@@ -197,7 +201,8 @@ func (rk *ranking) changesAfter(index uint64) bool {
 	return rk.Replay == nil || rk.Replay.ChangesAfter(index)
 }
 
-func (rk *ranking) rankRow(s standing, commit uint64) Rank {
+// rankRow says why a member has its place. proven is true if it is certain that it holds all that its log shows.
+func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 	m := rk.Members[s.pos]
 	row := Rank{Member: m.Label(), Usable: s.usable, Reasons: []string{}, Behind: int(s.behind)}
 	say := func(format string, args ...any) { row.Reasons = append(row.Reasons, fmt.Sprintf(format, args...)) }
@@ -213,7 +218,11 @@ func (rk *ranking) rankRow(s standing, commit uint64) Rank {
 			say("part of its keys cannot be read")
 		case x.Lacks == 0:
 			row.HoldsAll = true
-			say("holds every committed write up to entry %d", x.To)
+			if proven {
+				say("holds every committed write up to entry %d", x.To)
+			} else {
+				say("lacks no committed write that is known, up to entry %d", x.To)
+			}
 		}
 		if x.Lacks > 0 {
 			acked := ""
@@ -300,14 +309,16 @@ func why(b *Best, list []standing) (all, forBest string) {
 	case len(list) == 1:
 		all = "the only source: " + strings.Join(b.Ranking[0].Reasons, ", ")
 	case len(b.Members) == len(list):
-		all = "all members are equally good"
+		if all = "all members are equally good"; b.Undecided != "" {
+			all = "content cannot decide between " + plural.List(b.Members) + ": " + b.Undecided
+		}
 	}
 	if all != "" {
 		return all, all
 	}
 	first, last := b.Ranking[0], b.Ranking[len(b.Ranking)-1]
 	forBest = strings.Join(first.Reasons, ", ")
-	said := []string{equally(b.Members) + ": " + forBest}
+	said := []string{equally(b) + ": " + forBest}
 	for _, row := range b.Ranking[len(b.Members):] {
 		said = append(said, row.Member+": "+strings.Join(row.Reasons, ", "))
 	}
@@ -319,11 +330,15 @@ func why(b *Best, list []standing) (all, forBest string) {
 }
 
 // equally names the best member, or several that are equally good.
-func equally(names []string) string {
-	if len(names) > 1 {
-		return plural.List(names) + " (equally good)"
+func equally(b *Best) string {
+	names := plural.List(b.Members)
+	switch {
+	case b.Undecided != "":
+		return names + " (content cannot decide between them: " + b.Undecided + ")"
+	case len(b.Members) > 1:
+		return names + " (equally good)"
 	}
-	return plural.List(names)
+	return names
 }
 
 func (in *Input) labels(positions []int) []string {

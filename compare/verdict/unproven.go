@@ -32,13 +32,13 @@ func (rk *ranking) unproven(pos int, records *keptRecords) (why []string) {
 				m.Label(), rk.Members[pos].Label()))
 		}
 	}
-	if rk.keysDifferUntold(records.decided) {
+	if len(rk.keysUntold(records.decided)) > 0 {
 		why = append(why, "keys differ between members, and the log does not show which member lacks what")
 	}
 	if s := rk.recordsDiffer(pos, records); s != "" {
 		why = append(why, s)
 	}
-	return why
+	return append(why, rk.openFor(pos)...)
 }
 
 // maxRecords bounds the differing records that are named.
@@ -157,19 +157,24 @@ func (rk *ranking) comparedWith(pos, other int) bool {
 	return !rk.Members[other].HasDB() || rp != nil && rp.Members[other].Checked
 }
 
-// keysDifferUntold reports whether the comparison shows differing keys that the replay does not explain, and of which
-// the right content is not proven otherwise.
-func (rk *ranking) keysDifferUntold(decided map[string]bool) bool {
+// keysUntold are the differing keys of the comparison that the replay does not explain, and of which the right content
+// is not proven otherwise.
+func (rk *ranking) keysUntold(decided map[string]bool) (rows []*diff.Row) {
 	if rk.Diff == nil {
-		return false
+		return nil
 	}
 	b := rk.Diff.Find("key")
-	if b == nil || !b.Equal.Excluded() {
-		return false
+	if b == nil || !b.Equal.Excluded() || slices.ContainsFunc(rk.Findings, func(f check.Finding) bool {
+		return f.Check == check.K01 && !f.Undecided
+	}) {
+		return nil
 	}
 	told := rk.toldByLog()
-	return slices.ContainsFunc(b.Rows, func(row diff.Row) bool {
-		return !row.SameContent && !told[string(row.Key)] &&
-			!decided[string(row.Key)] && !rk.replayed(&row)
-	})
+	for i := range b.Rows {
+		if row := &b.Rows[i]; !row.SameContent && !told[string(row.Key)] && !decided[string(row.Key)] &&
+			!rk.replayed(row) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }

@@ -21,7 +21,7 @@ type keptRecords struct {
 }
 
 // keptRecords judges every record of a member that differs from that of another one. Where live keys differ, records
-// were not compared: then it judges those of which a proof is possible, and keysDifferUntold says what stays open.
+// were not compared: then it judges those of which a proof is possible, and keysUntold says what stays open.
 func (rk *ranking) keptRecords(pos int) *keptRecords {
 	k := &keptRecords{decided: map[string]bool{}}
 	d := rk.Diff

@@ -111,7 +111,10 @@ func (p *page) best(b *compare.Best) {
 	}
 	p.ranking(b.Ranking)
 	for _, g := range sameStanding(b) {
-		p.text("  ", g.title(len(b.Members))+tail(g.reason()))
+		p.text("  ", g.title(b)+tail(g.reason()))
+	}
+	if b.Undecided != "" {
+		p.text("  ", "Content cannot decide between them: "+b.Undecided+".")
 	}
 	if len(b.Members) > 0 {
 		p.lost(b.Members[0], &b.Lost)
@@ -163,10 +166,12 @@ func (s *standing) reason() string {
 	return s.why
 }
 
-// title names the members; best is how many are as good as the best one.
-func (s *standing) title(best int) string {
+// title names the members.
+func (s *standing) title(b *compare.Best) string {
 	switch {
-	case s.best && best > 1:
+	case s.best && b.Undecided != "":
+		return plural.List(s.names)
+	case s.best && len(b.Members) > 1:
 		return plural.List(s.names) + ", equally good"
 	case s.best:
 		return s.names[0] + ", the best"

@@ -107,6 +107,9 @@ func (p *page) verdictLine(r *compare.Report) string {
 	kept := ""
 	if choice(r) && len(r.Best.Members) > 0 && v.Health != check.Healthy {
 		kept = "keep " + strings.Join(r.Best.Members, " or ")
+		if r.Best.Undecided != "" {
+			kept = "undecided: " + strings.Join(r.Best.Members, " or ")
+		}
 	}
 	for {
 		s := strings.Join(names, ", ")
@@ -137,8 +140,11 @@ func (p *page) keep(r *compare.Report) {
 	case 1:
 		p.hanging("KEEP   ", b.Members[0]+": "+whyOf(b, b.Members[0]), p.room.wrong)
 	default:
-		p.hanging("KEEP   ", strings.Join(b.Members, " or ")+", equally good: "+eachOf(b, b.Members[0]),
-			p.room.wrong)
+		said := ", equally good: " + eachOf(b, b.Members[0])
+		if b.Undecided != "" {
+			said = ", undecided: " + b.Undecided
+		}
+		p.hanging("KEEP   ", strings.Join(b.Members, " or ")+said, p.room.wrong)
 	}
 	p.hanging("LOSES  ", losesText(&b.Lost), p.room.wrong)
 }

@@ -221,6 +221,9 @@ func (v *view) best(r *compare.Report) {
 
 // keepWhy returns the reason for the best member; the cards have the reasons of the others.
 func keepWhy(b *compare.Best) string {
+	if b.Undecided != "" {
+		return "Content cannot decide between them: " + b.Undecided + "."
+	}
 	for _, r := range b.Ranking {
 		if len(b.Members) > 0 && r.Member == b.Members[0] && len(r.Reasons) > 0 {
 			return upper(strings.Join(r.Reasons, "; ")) + "."

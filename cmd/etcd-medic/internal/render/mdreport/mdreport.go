@@ -141,7 +141,11 @@ func (p *sheet) verdict(r *compare.Report) {
 		p.line("* **Cause:** %s (%s)", code(string(*v.Cause)), words(string(*v.Certainty)))
 	}
 	if b := r.Best; b != nil && len(b.Members) > 0 && len(b.Ranking) > 1 {
-		p.line("* **Keep:** %s", words(strings.Join(b.Members, " or ")))
+		keep := strings.Join(b.Members, " or ")
+		if b.Undecided != "" {
+			keep += ", undecided: " + b.Undecided
+		}
+		p.line("* **Keep:** %s", words(keep))
 		switch {
 		case b.Lost.CommittedEntries > 0 || b.Lost.Records.Count > 0:
 			p.line("* **Loses:** %s", b.Lost)
