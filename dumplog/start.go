@@ -25,6 +25,12 @@ func (s *startMarks) add(it *item) {
 		} else {
 			s.other = true
 		}
+	case RecordSnapshot:
+		// With its first HardState removed, the record of the snapshot that a restore makes at once remains.
+		r, _ := DecodeSnapshotRecord(it.rec.Data)
+		if s.adds > 0 && !s.other && r.Term == 1 && r.Index == s.adds {
+			s.kind = StartRestore
+		}
 	case RecordState:
 		h, _ := DecodeHardState(it.rec.Data)
 		switch {

@@ -1,11 +1,12 @@
 package check_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
@@ -78,12 +79,13 @@ func TestStartOfALaterEntry(t *testing.T) {
 func TestPromotionInALostEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		version string
-		torn    bool
+		damage  func(t *testing.T, dir string)
 		want    check.Outcome
 	}{
-		"whole":          {"3.4.0", false, check.Holds},
-		"torn":           {"3.4.0", true, check.NotChecked},
-		"torn, with 3.6": {"3.6.0", true, check.Violated},
+		"whole":          {"3.4.0", nil, check.Holds},
+		"torn":           {"3.4.0", tornTail, check.NotChecked},
+		"torn, with 3.6": {"3.6.0", tornTail, check.Violated},
+		"one meta page":  {"3.4.0", oneMeta, check.NotChecked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const last = 12
@@ -104,14 +106,34 @@ func TestPromotionInALostEnd(t *testing.T) {
 			h.Row("cluster", "clusterVersion", c.version)
 			dir := h.Close(last-1, 2)
 			if c.version == "3.4.0" {
-				casetest.EditDB(t, dir, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("term")) })
+				casetest.EditDB(t, dir, remove("meta", "term"))
 			}
-			if c.torn {
-				tornTail(t, dir)
+			if c.damage != nil {
+				c.damage(t, dir)
 			}
 			if r := run(t, inputOf(t, dir), "M07"); r.Outcome != c.want {
 				t.Errorf("%s %s %+v", r.Outcome, r.Reason, r.Findings)
 			}
 		})
+	}
+}
+
+// oneMeta damages the older meta page of a database.
+func oneMeta(t *testing.T, dir string) {
+	t.Helper()
+	file := filepath.Join(dir, "member", "snap", "db")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := binary.LittleEndian.Uint32(b[16+8:])
+	txid := func(at uint32) uint64 { return binary.LittleEndian.Uint64(b[at+16+48:]) }
+	older := uint32(0)
+	if txid(page) < txid(0) {
+		older = page
+	}
+	b[older+16+20] ^= 1
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -172,7 +172,7 @@ func runMemberListsAgree(in *Input) Result {
 	checked := 0
 	for _, m := range in.Members {
 		ms := &m.Membership
-		if !m.ConfigurationCurrent() || len(ms.Bucket) == 0 || m.AppliedMin < m.Commit &&
+		if !m.ListComparable() || len(ms.Bucket) == 0 || m.AppliedMin < m.Commit &&
 			m.Version.Follows(release.MemberRowsGated) {
 			continue
 		}

@@ -20,7 +20,7 @@ func runLearnerFlags(in *Input) Result {
 	var stale []*staleRows
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || !m.ConfigurationCurrent() || len(m.DB.Members) == 0 || m.AppliedMax < confIndexOf(m) {
+		if !m.HasDB() || !m.ListComparable() || len(m.DB.Members) == 0 || m.AppliedMax < confIndexOf(m) {
 			continue
 		}
 		checked++

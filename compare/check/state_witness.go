@@ -310,7 +310,7 @@ func (rw *rowWitnesses) purgedMemberWitness(bucket string, row *diff.Row, at []i
 		is := func(id dumplog.ID) bool { return id.String() == string(row.Key) }
 		snap := m.NewestSnap()
 		switch {
-		case row.Cells[pos] != nil || !m.ConfigurationCurrent():
+		case row.Cells[pos] != nil || !m.ListComparable():
 		case bucket == "members" && (slices.ContainsFunc(m.Membership.Voters, is) ||
 			slices.ContainsFunc(m.Membership.Learners, is)):
 			out = append(out, witness{pos, "the member belongs to raft's configuration", "listed", false})

@@ -3,6 +3,7 @@ package evidence
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -11,7 +12,7 @@ import (
 // from the newest ConfState and the known conf changes. Conf changes may be missing if the log has a gap between the
 // two, or ends before entries that the database has applied.
 func (m *Member) ConfigurationCurrent() bool {
-	if !m.Membership.RaftKnown || m.mayHoldLostChange() {
+	if !m.Membership.RaftKnown {
 		return false
 	}
 	from := m.confStateIndex()
@@ -38,13 +39,22 @@ func (m *Member) ConfigurationCurrent() bool {
 	return true
 }
 
-// mayHoldLostChange reports whether the log lost its end and the database does not show whether it holds the effect of
-// a conf change in there: up to 3.4 a conf change does not move the consistent index.
-func (m *Member) mayHoldLostChange() bool {
-	return (!m.Version.Follows(release.IndexWithEveryEntry) || m.IndexFrozen()) &&
-		slices.ContainsFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {
-			return d.Kind == dumplog.DamageTornTail || d.LostFrom > m.WAL.Summary.LastIndex && d.LostTo == 0
-		})
+// ListComparable reports whether bucket members must agree with raft's configuration. Up to 3.4 a conf change does not
+// move the consistent index, so the bucket may have a change that the log lost with its end, or lack the newest one
+// where the newer meta page of the database may be the one that is damaged.
+func (m *Member) ListComparable() bool {
+	if !m.ConfigurationCurrent() {
+		return false
+	}
+	if m.Version.Follows(release.IndexWithEveryEntry) && !m.IndexFrozen() {
+		return true
+	}
+	logLost := slices.ContainsFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {
+		return d.Kind == dumplog.DamageTornTail || d.LostFrom > m.WAL.Summary.LastIndex && d.LostTo == 0
+	})
+	return !logLost && (m.DB == nil || !slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {
+		return d.Kind == dumpdb.DamageMeta
+	}))
 }
 
 // confStateIndex returns the index of the newest ConfState of this source, 0 if there is none.

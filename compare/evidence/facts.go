@@ -329,7 +329,7 @@ func (m *Member) membershipFacts() MembershipFacts {
 	if m.DB != nil && m.DB.Members != nil {
 		f.Members = m.DB.Members
 	}
-	if m.ConfigurationCurrent() && len(ms.Bucket) > 0 {
+	if m.ListComparable() && len(ms.Bucket) > 0 {
 		raft := append(slices.Clone(ms.Voters), ms.Learners...)
 		slices.Sort(raft)
 		f.Agree = release.AnswerOf(slices.Equal(raft, ms.Bucket))
