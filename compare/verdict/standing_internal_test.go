@@ -93,7 +93,9 @@ func TestBlames(t *testing.T) {
 // TestWrongState: any state that the log does not give makes a member one that would diverge again.
 func TestWrongState(t *testing.T) {
 	for name, change := range map[string]func(x *replay.MemberResult){
-		"auth jumps":            func(x *replay.MemberResult) { x.Jumps = make([]replay.Jump, 1) },
+		"auth jumps": func(x *replay.MemberResult) {
+			x.Jumps, x.AuthKnown = make([]replay.Jump, 1), true
+		},
 		"small buckets":         func(x *replay.MemberResult) { x.StateDiffs = make([]replay.StateDiff, 1) },
 		"an entry twice":        func(x *replay.MemberResult) { x.Reruns = make([]replay.Stretch, 1) },
 		"an effect is missing":  func(x *replay.MemberResult) { x.Counts[replay.Missing]++ },
@@ -109,7 +111,7 @@ func TestWrongState(t *testing.T) {
 			t.Errorf("%s: not called wrong", name)
 		}
 	}
-	if wrongState(&replay.MemberResult{Unexplained: -1}) {
+	if wrongState(&replay.MemberResult{Unexplained: -1}) || wrongState(&replay.MemberResult{Jumps: []replay.Jump{{}}}) {
 		t.Error("a number is called wrong that the log does not give")
 	}
 }
