@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // DB is an open bbolt file, read through one of its meta pages. It is safe for concurrent readers.
@@ -48,8 +50,11 @@ func newDB(f *file) (*DB, error) {
 	metas := readMetas(f)
 	used := pickMeta(metas)
 	if f.data < headerSize+metaSize {
-		return nil, &DamageError{Kind: DamageTruncated, Expected: "two meta pages",
-			Observed: fmt.Sprintf("a file of %d bytes", f.size), Err: ErrNoMeta}
+		d := &DamageError{Kind: DamageTruncated, Expected: "two meta pages", Observed: "an empty file", Err: ErrNoMeta}
+		if f.size > 0 {
+			d.Observed = "a file of " + plural.Size(f.size)
+		}
+		return nil, d
 	}
 	if used < 0 {
 		return nil, &DamageError{Kind: DamageMeta, Expected: "one valid meta page",

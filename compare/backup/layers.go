@@ -25,12 +25,11 @@ var layers = []layer{
 			r.Backup.ExpectedSHA256
 	}},
 	{"size", []check.ID{check.B02}, func(r *compare.Report, _ *evidence.Facts) string {
-		return fmt.Sprintf("%d bytes",
-			r.Backup.Size)
+		return plural.Size(r.Backup.Size)
 	}},
 	{"metas", []check.ID{check.D01}, sayMetas},
 	{"pages", []check.ID{check.D02}, func(_ *compare.Report, m *evidence.Facts) string {
-		return fmt.Sprintf("%d bytes in use, pages of %d", m.DB.InUse, m.DB.PageSize)
+		return fmt.Sprintf("%s in use, pages of %d bytes", plural.Size(m.DB.InUse), m.DB.PageSize)
 	}},
 	{"buckets", []check.ID{check.B03, check.D03}, func(_ *compare.Report, m *evidence.Facts) string {
 		return fmt.Sprintf("%d buckets", len(m.DB.Buckets))

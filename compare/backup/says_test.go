@@ -70,20 +70,20 @@ func TestLine(t *testing.T) {
 		class  check.Class
 		change func(*compare.Report)
 	}{
-		{"a.db: good: 9 bytes, sha256 match", check.ClassBackupGood, nil},
-		{"a.db: good: 9 bytes, sha256 match, etcd 3.5, revision 40, 6 keys", check.ClassBackupGood,
+		{"a.db: good: 9 B, sha256 match", check.ClassBackupGood, nil},
+		{"a.db: good: 9 B, sha256 match, etcd 3.5, revision 40, 6 keys", check.ClassBackupGood,
 			func(r *compare.Report) {
 				r.Members[0].WroteBy.Etcd = &etcd
 				r.Members[0].DB.CurrentRevision, r.Members[0].DB.Keys = &revision, &keys
 			}},
-		{"a.db: good: 9 bytes, sha256 match", check.ClassBackupGood,
+		{"a.db: good: 9 B, sha256 match", check.ClassBackupGood,
 			func(r *compare.Report) { r.Members[0].DB.CurrentRevision = &revision }},
-		{"a.db: damaged (backup-truncated): 9 bytes, sha256 match, the summary", check.ClassBackupDamaged,
+		{"a.db: damaged (backup-truncated): 9 B, sha256 match, the summary", check.ClassBackupDamaged,
 			func(r *compare.Report) { r.Verdict.Cause = &truncated }},
 		{"a.db: damaged: the summary", check.ClassBackupDamaged, func(r *compare.Report) { r.Members[0].DB = nil }},
 		{"a.db: damaged: the summary", check.ClassBackupDamaged, func(r *compare.Report) { r.Members = nil }},
 		{"a.db: good: the summary", check.ClassBackupGood, func(r *compare.Report) { r.Backup = nil }},
-		{"a.db: good: 9 bytes, sha256 match, 1 deltas up to revision 50, level with n1, level with n2, no drill: no room",
+		{"a.db: good: 9 B, sha256 match, 1 delta up to revision 50, level with n1, level with n2, no drill: no room",
 			check.ClassBackupGood, func(r *compare.Report) {
 				r.Backup.Chain = &chain.Report{Deltas: make([]chain.Delta, 1), Revision: 50}
 				r.Backup.Against = &Against{Compared: []Compared{{Source: "n1", SameHistory: check.Holds},

@@ -20,6 +20,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/verdict"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -226,15 +227,16 @@ func LineOf(r *compare.Report) Line {
 // content is size, digest and release of a backup that was read, what is in it, and what it was compared with.
 func content(r *compare.Report) string {
 	m := &r.Members[0]
-	parts := []string{fmt.Sprintf("%d bytes", r.Backup.Size), "sha256 " + r.Backup.Trailer}
+	parts := []string{plural.Size(r.Backup.Size), "sha256 " + r.Backup.Trailer}
 	if m.WroteBy.Etcd != nil {
 		parts = append(parts, "etcd "+*m.WroteBy.Etcd)
 	}
 	if d := m.DB; d.CurrentRevision != nil && d.Keys != nil {
-		parts = append(parts, fmt.Sprintf("revision %d", *d.CurrentRevision), fmt.Sprintf("%d keys", *d.Keys))
+		parts = append(parts, fmt.Sprintf("revision %d", *d.CurrentRevision), plural.Of(*d.Keys, "key", "keys"))
 	}
 	if c, ok := r.Backup.Chain.(*chain.Report); ok {
-		parts = append(parts, fmt.Sprintf("%d deltas up to revision %d", len(c.Deltas), c.Revision))
+		parts = append(parts, fmt.Sprintf("%s up to revision %d",
+			plural.Of(len(c.Deltas), "delta", "deltas"), c.Revision))
 	}
 	if a, ok := r.Backup.Against.(*Against); ok {
 		for i := range a.Compared {

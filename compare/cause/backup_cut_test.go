@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // TestBackupCutToPages: of a backup that lost nearly everything the report says which pages are gone, claims no empty
@@ -34,7 +35,7 @@ func TestBackupCutToPages(t *testing.T) {
 				violated: []string{"B02", "D02", "B03"}, holds: []string{"D01", "B04"}}.check(t, r)
 			everyFindingHasEvidence(t, r)
 			f := findings(r, "", "D02")[0]
-			if want := fmt.Sprintf("the database file ends after %d of 45056 bytes", size); !strings.HasSuffix(f.Title,
+			if want := "the database file ends after " + plural.SizeOf(size, 45056); !strings.HasSuffix(f.Title,
 				want) || !strings.Contains(f.Explanation, lost) {
 				t.Errorf("first damage %q: %q, want %q and %q", f.Title, f.Explanation, want, lost)
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // The checks of family B look at files that are meant to be restored: backups and the streamed snapshots of running
@@ -96,7 +97,7 @@ func runBackupSize(in *Input) Result {
 	for _, m := range in.Members.backups() {
 		if m.DB.Handle == nil && m.DB.Size < metaBytes {
 			fs = append(fs, backupFinding(m, KindBackupCut, Critical,
-				fmt.Sprintf("the file is cut short: %d bytes are left", m.DB.Size),
+				fmt.Sprintf("the file is cut short: %s are left", plural.Size(m.DB.Size)),
 				"not even the first meta page is there",
 				Evidence{Field: "size: content is missing", Offset: Int64(m.DB.Size),
 					Observed: fmt.Sprintf("%d bytes", m.DB.Size),
@@ -104,7 +105,7 @@ func runBackupSize(in *Input) Result {
 		}
 		if m.DB.Foreign {
 			fs = append(fs, backupFinding(m, KindBackupForeign, Critical,
-				fmt.Sprintf("the file holds no etcd database: none of its %d bytes is of one", m.DB.Size),
+				fmt.Sprintf("the file holds no etcd database: none of its %s is of one", plural.Size(m.DB.Size)),
 				"it has neither a meta page nor any page that carries its own number: zeros, noise, or another kind "+
 					"of file was saved under this name",
 				Evidence{Field: "content", Observed: fmt.Sprintf("%d bytes without a page of a database", m.DB.Size),
@@ -130,7 +131,7 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 	case have < need:
 		ev.Field, ev.Offset = "size: content is missing", Int64(have)
 		return []Finding{backupFinding(m, KindBackupCut, Critical,
-			fmt.Sprintf("the file is cut short: %d of %d bytes of content are there", have, need),
+			fmt.Sprintf("the file is cut short: %s of content are there", plural.SizeOf(have, need)),
 			"the meta page says how many pages the content has, and the file ends before. The rest is lost.", ev)}
 	case have == need, !h.SavedBySnapshot() && have%page == 0:
 		return nil
@@ -143,7 +144,7 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 	case h.SavedBySnapshot():
 		ev.Field, ev.Offset = "size: bytes after the end", Int64(need)
 		return []Finding{backupFinding(m, KindBackupAppended, Error,
-			fmt.Sprintf("%d bytes follow the end of the content", have-need),
+			fmt.Sprintf("%s follow the end of the content", plural.Size(have-need)),
 			"snapshot save writes nothing there but 32 bytes of sha256; something was appended", ev)}
 	}
 	ev.Field, ev.Expected = "size: content is missing", fmt.Sprintf("a whole number of pages of %d bytes", page)

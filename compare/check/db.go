@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -94,7 +95,7 @@ func tellCut(f *Finding, m *evidence.Member) {
 	if whole >= pages {
 		return
 	}
-	f.Title = fmt.Sprintf("%s: the database file ends after %d of %d bytes", m.Label(), size, pages*page)
+	f.Title = fmt.Sprintf("%s: the database file ends after %s", m.Label(), plural.SizeOf(size, pages*page))
 	f.Explanation = fmt.Sprintf("pages %d..%d of %d are lost", whole, pages-1, pages)
 	switch {
 	case m.RootUnreadable() && whole <= 2:
@@ -139,7 +140,7 @@ func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 // (etcdserver/backend.go, RecoverSnapshotBackend) and refuses to start without it.
 func explainNoMeta(m *evidence.Member) (title, explanation string) {
 	if m.DB.Size > 0 {
-		return fmt.Sprintf("%s: the database file has %d bytes, its content is lost", m.Label(), m.DB.Size),
+		return fmt.Sprintf("%s: the database file has %s, its content is lost", m.Label(), plural.Size(m.DB.Size)),
 			"not even the first meta page is there; a server refuses to open the file"
 	}
 	explanation = "bbolt takes an empty file for a new database, so a server would start with an empty key space"

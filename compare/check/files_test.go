@@ -101,7 +101,7 @@ func truncate(t *testing.T, path string, size int64) {
 func TestDatabaseTooShortForAMetaPage(t *testing.T) {
 	for size, words := range map[int64][]string{
 		0:  {"0 bytes", "start with an empty key space", "apply the log again from entry 1"},
-		40: {"40 bytes", "refuses to open"},
+		40: {"40 B", "refuses to open"},
 	} {
 		dirs := sound().Write(t, t.TempDir())
 		truncate(t, dbOf(dirs[1]), size)

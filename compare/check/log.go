@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -88,8 +89,8 @@ func (pv *provenance) missingEnd(m *evidence.Member) *dumplog.DamageError {
 	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd},
 		Kind: dumplog.DamageMissingSegment, LostFrom: m.LastIndex() + 1, LostTo: beyond,
 		Server: "does not notice a missing last segment when it starts",
-		Err: fmt.Errorf("the last segment has %d bytes and was closed, so the server wrote on in the next one, "+
-			"which is missing", last.Size)}
+		Err: fmt.Errorf("the last segment has %s and was closed, so the server wrote on in the next one, "+
+			"which is missing", plural.Size(last.Size))}
 }
 
 func walDamage(ss Sources, sev Severity, want func(dumplog.DamageKind) bool) Result {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -26,8 +27,8 @@ func runRecordsReadable(in *Input) Result {
 		}
 		s := &m.WAL.Summary
 		fs = append(fs, Finding{Kind: KindRecordTooLarge, Severity: Warning, Members: []string{m.Label()},
-			Title: fmt.Sprintf("%s: a sound WAL record has %d bytes; servers before 3.5.5 do not read it back",
-				m.Label(), s.LargestRecord),
+			Title: fmt.Sprintf("%s: a sound WAL record has %s; servers before 3.5.5 do not read it back",
+				m.Label(), plural.Size(s.LargestRecord)),
 			Explanation: "3.2.32, 3.3.23 to 3.3.27, 3.4.10 to 3.4.45 and 3.5.0 to 3.5.4 refuse to start on it: max " +
 				"entry size limit exceeded",
 			Evidence: []Evidence{{Member: m.Label(), File: s.LargestPos.Segment, Offset: Int64(s.LargestPos.Offset),

@@ -41,7 +41,7 @@ func (m *Member) ConfigurationCurrent() bool {
 
 // ListComparable reports whether bucket members must agree with raft's configuration. Up to 3.4 a conf change does not
 // move the consistent index, so the bucket may have a change that the log lost with its end, or lack the newest one
-// where the newer meta page of the database may be the one that is damaged.
+// where a meta page of the database is damaged, maybe the newer.
 func (m *Member) ListComparable() bool {
 	if !m.ConfigurationCurrent() {
 		return false

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
@@ -282,7 +283,7 @@ func detectFile(where string, st fs.FileInfo) (layout, error) {
 }
 
 func noBolt(size int64) string {
-	return fmt.Sprintf("a file of %d bytes that is neither a bbolt database nor another etcd file", size)
+	return fmt.Sprintf("a file of %s that is neither a bbolt database nor another etcd file", plural.Size(size))
 }
 
 func isDir(p string) bool {

@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/wire"
 )
 
@@ -20,7 +21,7 @@ const (
 // bounded refuses a message for which a decoder would allocate far more memory than its size suggests.
 func bounded(raw []byte) error {
 	if len(raw) > maxSize {
-		return fmt.Errorf("%w: %d bytes", ErrTooLarge, len(raw))
+		return fmt.Errorf("%w: %s", ErrTooLarge, plural.Size(len(raw)))
 	}
 	if n := countFields(raw, maxFields, 24); n > maxFields {
 		return fmt.Errorf("%w: more than %d fields", ErrTooLarge, maxFields)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Reasons why an object with a known envelope has no decoded form. Object.Err wraps them.
@@ -141,7 +142,7 @@ func fromProtobuf(env *dumpdb.KubeObject) ([]byte, error) {
 // fromJSON keeps order and numbers as stored; it removes only the space between tokens.
 func fromJSON(raw []byte) ([]byte, error) {
 	if len(raw) > maxSize {
-		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(raw))
+		return nil, fmt.Errorf("%w: %s", ErrTooLarge, plural.Size(len(raw)))
 	}
 	if depth(raw) > maxDepth {
 		return nil, fmt.Errorf("%w: nested more than %d deep", ErrTooLarge, maxDepth)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // maxFetched bounds the number of objects that Fetch copies from one address.
@@ -26,7 +28,8 @@ func Fetch(ctx context.Context, where, dir string, room int64) (path string, err
 	total := int64(0)
 	more, err := s.List(ctx, maxFetched, func(o Object) error {
 		if total += o.Size; room >= 0 && total > room {
-			return fmt.Errorf("at least %d bytes; the scratch folder has room for only %d", total, room)
+			return fmt.Errorf("at least %s; the scratch folder has room for only %s", plural.Size(total),
+				plural.Size(room))
 		}
 		to, err := below(dir, o.Name)
 		if err != nil {

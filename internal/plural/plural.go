@@ -1,4 +1,4 @@
-// Package plural puts a number before the right form of a word, and several names into one sentence.
+// Package plural puts a number before the right form of a word, several names into one sentence, and sizes into units.
 package plural
 
 import (
@@ -31,4 +31,25 @@ func Some(names []string, most int) string {
 		return strings.Join(names[:n], ", ") + " and " + names[n]
 	}
 	return strings.Join(names, "")
+}
+
+// Size is a number of bytes in units of 1024: "512 B", "1.5 MiB".
+func Size[N int | int64 | uint64](n N) string {
+	f, unit := float64(n), 0
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	for f >= 1024 && unit < len(units)-1 {
+		f, unit = f/1024, unit+1
+	}
+	if unit == 0 || f >= 100 {
+		return fmt.Sprintf("%.0f %s", f, units[unit])
+	}
+	return fmt.Sprintf("%.1f %s", f, units[unit])
+}
+
+// SizeOf is a part of a number of bytes: "20.0 KiB of 24.0 KiB". Where that would hide the difference it has the bytes.
+func SizeOf[N int | int64 | uint64](part, whole N) string {
+	if a, b := Size(part), Size(whole); a != b || part == whole {
+		return a + " of " + b
+	}
+	return fmt.Sprintf("%d of %d bytes", part, whole)
 }

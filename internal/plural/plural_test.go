@@ -25,3 +25,19 @@ func TestSome(t *testing.T) {
 		t.Errorf("all: %q", got)
 	}
 }
+
+// TestSize: a size is short, and a part of a size never looks like the whole.
+func TestSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 225508: "220 KiB", 9000: "8.8 KiB",
+		5 << 40: "5.0 TiB", 1 << 62: "4096 PiB"} {
+		if got := plural.Size(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+	for want, n := range map[string][2]int{"8.8 KiB of 84.0 KiB": {9000, 86016}, "86015 of 86016 bytes": {86015, 86016},
+		"1.0 KiB of 1.0 KiB": {1024, 1024}} {
+		if got := plural.SizeOf(n[0], n[1]); got != want {
+			t.Errorf("%v: %q, want %q", n, got, want)
+		}
+	}
+}

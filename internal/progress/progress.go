@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Display draws one line for all current work.
@@ -229,13 +231,13 @@ func (d *Display) lineOf(now time.Time) string {
 // bytesLine formats bytes, percent, rate and time left, as far as they are known.
 func bytesLine(done, total int64, took time.Duration) string {
 	rate := float64(done) / max(took.Seconds(), 0.001)
-	parts := []string{Size(done)}
+	parts := []string{plural.Size(done)}
 	if total > 0 && done <= total { // data read twice has no percentage
-		parts = []string{Size(done) + " of " + Size(total),
+		parts = []string{plural.Size(done) + " of " + plural.Size(total),
 			fmt.Sprintf("%d %%", int64(100*(float64(done)/float64(total))))}
 	}
 	if done > 0 {
-		parts = append(parts, Size(int64(rate))+"/s")
+		parts = append(parts, plural.Size(int64(rate))+"/s")
 		if total > done {
 			left := float64(total-done) / rate
 			parts = append(parts, round(time.Duration(min(left, 1e6)*float64(time.Second)))+" left")
@@ -252,17 +254,4 @@ func round(d time.Duration) string {
 		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-}
-
-// Size formats a number of bytes.
-func Size(n int64) string {
-	f, unit := float64(n), 0
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	for f >= 1024 && unit < len(units)-1 {
-		f, unit = f/1024, unit+1
-	}
-	if unit == 0 || f >= 100 {
-		return fmt.Sprintf("%.0f %s", f, units[unit])
-	}
-	return fmt.Sprintf("%.1f %s", f, units[unit])
 }

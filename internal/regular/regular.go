@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // NotRegularError says that a path is not a regular file and was not read.
@@ -26,7 +28,7 @@ type TooLargeError struct{ Size, Limit int64 }
 
 // Error implements error.
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("has %d bytes, more than the limit of %d bytes for such a file", e.Size, e.Limit)
+	return fmt.Sprintf("is larger than %s, the limit for such a file: it has %d bytes", plural.Size(e.Limit), e.Size)
 }
 
 // Open opens a regular file for reading, also through a symbolic link, and returns its size at that moment. For

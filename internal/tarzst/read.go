@@ -12,6 +12,8 @@ import (
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Limits bound what Read accepts, since an archive may come from anyone.
@@ -79,7 +81,7 @@ const maxManifest = 64 << 20
 
 func readManifest(r io.Reader, size int64) (*Manifest, error) {
 	if size > maxManifest {
-		return nil, fmt.Errorf("the manifest has %d bytes", size)
+		return nil, fmt.Errorf("the manifest has %s", plural.Size(size))
 	}
 	m := &Manifest{}
 	if err := json.NewDecoder(r).Decode(m); err != nil {

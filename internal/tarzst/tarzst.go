@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // ManifestName is the last file of an archive.
@@ -131,7 +133,7 @@ func (w *Writer) put(e Entry, r io.Reader) error {
 	}
 	n, err := io.CopyBuffer(onlyWriter{w.tar}, r, w.buf)
 	if err == nil && n < e.Size {
-		err = fmt.Errorf("ends after %d of %d bytes: %w", n, e.Size, io.ErrUnexpectedEOF)
+		err = fmt.Errorf("ends after %s: %w", plural.SizeOf(n, e.Size), io.ErrUnexpectedEOF)
 	}
 	return err
 }

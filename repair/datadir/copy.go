@@ -12,6 +12,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
@@ -141,7 +142,7 @@ func copyBytes(ctx context.Context, dst string, in *os.File, size int64, moved f
 			moved(n)
 		}
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s became %d bytes shorter while it was copied", in.Name(), left)
+			return fmt.Errorf("%s became %s shorter while it was copied", in.Name(), plural.Size(left))
 		}
 		if err != nil {
 			return fmt.Errorf("copying %s: %w", in.Name(), err)

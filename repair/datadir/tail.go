@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -40,7 +41,7 @@ func tailOf(ctx context.Context, m *evidence.Member, commit uint64) (tail []Entr
 			return tail, why, nil
 		}
 		if size += len(e.Data); size > maxTail {
-			return tail, fmt.Sprintf("they take more than %d bytes", maxTail), nil
+			return tail, fmt.Sprintf("they take more than %s", plural.Size(maxTail)), nil
 		}
 		tail = append(tail, Entry{Type: e.Type, Term: e.Term, Index: e.Index, Data: bytes.Clone(e.Data)})
 		next++

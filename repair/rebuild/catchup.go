@@ -51,6 +51,9 @@ type CaughtUp struct {
 	// EndUnknown says why the logs do not show everything that a data dir's server has acknowledged: there is no log,
 	// or it has lost its end. Empty where they do.
 	EndUnknown string `json:"endUnknown,omitempty"`
+	// FromStart is true if there is no database that opens and the source's log is whole from the first entry on: a
+	// database can be rebuilt from it.
+	FromStart bool `json:"fromStart,omitempty"`
 	// Doubtful counts executed entries whose outcome depends on the patch release.
 	Doubtful int64 `json:"doubtful"`
 
@@ -67,6 +70,9 @@ func (c *CaughtUp) Says() (out []string) {
 	if c.Executed > 0 {
 		out = append(out, fmt.Sprintf("%d committed entries above the database's consistent index %d were executed "+
 			"by the rules of etcd %s, up to entry %d", c.Executed, c.ConsistentIndex, c.Etcd, c.Commit))
+	}
+	if c.FromStart {
+		out = append(out, "the log of the source is whole from the first entry on: a backup can be made of it")
 	}
 	if c.Missing > 0 {
 		out = append(out, fmt.Sprintf("missing: %d committed entries above the database's consistent index %d, up to "+
@@ -135,6 +141,7 @@ func (c *CaughtUp) run(ctx context.Context, o *CatchUpOptions) error {
 func (c *CaughtUp) from(ctx context.Context, o *CatchUpOptions, src evidence.Spec, set *evidence.Set) error {
 	m := set.Members[0]
 	if !m.HasDB() {
+		c.FromStart = m.HasLog() && m.WAL.Summary.FirstIndex <= 1 && m.LastIndex() > 0 && len(m.WAL.Summary.Damage) == 0
 		return nil
 	}
 	c.ConsistentIndex = m.ConsistentIndex()

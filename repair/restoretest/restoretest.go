@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
@@ -237,5 +238,5 @@ func restore(ctx context.Context, m *evidence.Member, data string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d bytes written", w.Bytes), nil
+	return plural.Size(w.Bytes) + " written", nil
 }

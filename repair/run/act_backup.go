@@ -13,6 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -95,7 +96,7 @@ func (r *runner) snapshot(ctx context.Context, s *plan.Step, m *plan.Member, pat
 		if r.j.value("file:"+filepath.Base(path)) == "" {
 			return "", fmt.Errorf("%s exists and is not of this run: nothing is overwritten; move it away", path)
 		}
-		return fmt.Sprintf("%s, %d bytes, is there already", filepath.Base(path), st.Size()), nil
+		return fmt.Sprintf("%s, %s, is there already", filepath.Base(path), plural.Size(st.Size())), nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
@@ -120,7 +121,8 @@ func (r *runner) snapshot(ctx context.Context, s *plan.Step, m *plan.Member, pat
 		return "", err
 	}
 	r.out.Bytes = max(r.out.Bytes, size)
-	return fmt.Sprintf("%s, %d bytes, its sha256 trailer fits", filepath.Base(path), size), syncDir(filepath.Dir(path))
+	return fmt.Sprintf("%s, %s, its sha256 trailer fits", filepath.Base(path), plural.Size(size)),
+		syncDir(filepath.Dir(path))
 }
 
 func saveSnapshot(ctx context.Context, c *clientv3.Client, path string) (size int64, err error) {
@@ -141,7 +143,8 @@ func saveSnapshot(ctx context.Context, c *clientv3.Client, path string) (size in
 		return size, err
 	}
 	if !t.fits() {
-		return size, fmt.Errorf("the snapshot of %d bytes came without a sha256 that fits it: it was cut short", size)
+		return size, fmt.Errorf("the snapshot of %s came without a sha256 that fits it: it was cut short",
+			plural.Size(size))
 	}
 	return size, f.Sync()
 }

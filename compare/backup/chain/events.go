@@ -18,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
@@ -275,7 +276,7 @@ type eventBound struct {
 // Read implements io.Reader.
 func (b *eventBound) Read(p []byte) (int, error) {
 	if len(p) > maxEvent {
-		return 0, fmt.Errorf("an event of more than %d bytes", maxEvent)
+		return 0, fmt.Errorf("an event of more than %s", plural.Size(maxEvent))
 	}
 	return b.r.Read(p)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
@@ -293,7 +294,8 @@ func copySparse(ctx context.Context, f *os.File, r io.Reader) (size int64, err e
 		}
 		n, err := io.ReadFull(r, buf)
 		if size+int64(n) > maxUnpacked {
-			return size, &packingError{"size", fmt.Errorf("it unpacks to more than %d bytes", int64(maxUnpacked))}
+			return size, &packingError{"size", fmt.Errorf("it unpacks to more than %s",
+				plural.Size(int64(maxUnpacked)))}
 		}
 		if !zeros(buf[:n]) {
 			if left -= int64(n); left < 0 {

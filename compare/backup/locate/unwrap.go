@@ -13,6 +13,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 	"github.com/ulikunitz/xz/lzma"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // headLen is how much of a file is read to recognize it, in bytes.
@@ -66,7 +68,8 @@ func openXZ(r *bufio.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	if size := xzDictionary(head); size > maxWindow {
-		return nil, fmt.Errorf("it needs a dictionary of %d bytes, at most %d are allowed", size, maxWindow)
+		return nil, fmt.Errorf("it needs a dictionary of %s, at most %s are allowed", plural.Size(size),
+			plural.Size(maxWindow))
 	}
 	return xz.NewReader(r)
 }

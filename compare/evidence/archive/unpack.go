@@ -11,6 +11,8 @@ import (
 	"path"
 	"path/filepath"
 	"time"
+
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Owner permissions that are always kept, so that the user can read and remove scratch.
@@ -67,7 +69,7 @@ func drain(r io.Reader) error {
 		return fmt.Errorf("after the last entry: %w", cutShort(err))
 	}
 	if n > maxTrailer {
-		return fmt.Errorf("more than %d bytes follow the end-of-archive mark", maxTrailer)
+		return fmt.Errorf("more than %s follow the end-of-archive mark", plural.Size(maxTrailer))
 	}
 	return nil
 }
@@ -125,7 +127,7 @@ func (u *unpacker) file(name string, hdr *tar.Header, tr *tar.Reader) error {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return fmt.Errorf("entry %q: %d of %d bytes unpacked: %w", hdr.Name, n, hdr.Size, cutShort(err))
+		return fmt.Errorf("entry %q: %s unpacked: %w", hdr.Name, plural.SizeOf(n, hdr.Size), cutShort(err))
 	}
 	return u.attributes(name, hdr, ownerFile)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -35,9 +36,10 @@ func (o *extractOptions) show(r *extract.Result) error {
 }
 
 func extractHead(r *extract.Result) render.Section {
-	what := fmt.Sprintf("%d keys, %d bytes", r.Keys, r.Bytes)
+	what := fmt.Sprintf("%s, %s", plural.Of(r.Keys, "key", "keys"), plural.Size(r.Bytes))
 	if r.Keys == 0 && r.Records > 0 {
-		what = fmt.Sprintf("%d records (%d deletions), %d bytes", r.Records, r.Tombstones, r.Bytes)
+		what = fmt.Sprintf("%s (%s), %s", plural.Of(r.Records, "record", "records"),
+			plural.Of(r.Tombstones, "deletion", "deletions"), plural.Size(r.Bytes))
 	}
 	return render.Section{Pairs: [][2]string{
 		{"source", r.Source + " (" + r.SourceKind + ")"},
@@ -164,6 +166,9 @@ func restoreCommand(file string) shell.Command {
 
 // next returns the command that uses the output.
 func (o *extractOptions) next(r *extract.Result) []shell.Command {
+	if r.Log != nil && r.Log.FromStart {
+		return []shell.Command{o.fromLog()}
+	}
 	if r.Output == "" {
 		return nil
 	}
@@ -178,11 +183,19 @@ func (o *extractOptions) next(r *extract.Result) []shell.Command {
 	return nil
 }
 
+// fromLog is the command that makes a backup of the source's log.
+func (o *extractOptions) fromLog() shell.Command {
+	return shell.Format("etcd-medic rebuild --log {} --to last -o rebuilt.db", o.specs[0].Where)
+}
+
 // streamed reports on stderr what a stream to stdout lacks.
 func (o *extractOptions) streamed(r *extract.Result) {
 	s := lostPart(&r.Lost)
 	for _, l := range append(append(s.Lines, leftOutPart(r.LeftOut).Lines...), r.Notes...) {
 		o.io.errorf("%s", l)
+	}
+	if r.Log != nil && r.Log.FromStart {
+		o.io.errorf("this makes a backup of the log: %s", o.fromLog())
 	}
 	if l := leaseText(&r.Leases); l != "" {
 		o.io.errorf("leases: %s", l)

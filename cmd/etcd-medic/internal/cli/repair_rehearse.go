@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -147,7 +148,7 @@ func outcomeSheet(out *run.Outcome, next []shell.Command) render.Sheet {
 	head := render.Section{Pairs: [][2]string{
 		{"goal", reached},
 		{"done", fmt.Sprintf("%s, way %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds,
-			render.Size(out.Bytes))},
+			plural.Size(out.Bytes))},
 		{"server", out.Server},
 		{"mind", out.Raises},
 	}}

@@ -149,7 +149,7 @@ func outcomeAnswer(out *run.Outcome, next []shell.Command, kept string) *render.
 	}
 	a.Pairs = [][2]string{
 		{"WHAT", fmt.Sprintf("%s, way %s, in %.1f s; database %s", out.Mode, out.Way, out.Seconds,
-			render.Size(out.Bytes))},
+			plural.Size(out.Bytes))},
 		{"STEPS", stepsText(out)}, {"ALONE", onlyText(out.Only)}, {"SERVER", server}, {"NEW DIRS", dirsText(out)},
 	}
 	a.Pairs = append(a.Pairs, noteLines(out.Notes)...)

@@ -245,7 +245,7 @@ func tail(what string) string {
 // humanSize returns the observed value, with a size in readable units.
 func humanSize(e *check.Evidence) string {
 	if n, err := strconv.ParseInt(e.Observed, 10, 64); err == nil && e.Field == "size" {
-		return sizeText(n)
+		return plural.Size(n)
 	}
 	return e.Observed
 }

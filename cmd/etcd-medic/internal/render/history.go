@@ -130,5 +130,5 @@ func (p *page) inputs(r *compare.Report) {
 	p.line("")
 	p.text(p.paint("INPUTS", text.Bold)+"  ",
 		fmt.Sprintf("%s, %s, opened read-only, unchanged while they were read; sha256: -w json",
-			plural.Of(files, "file", "files"), sizeText(bytes)))
+			plural.Of(files, "file", "files"), plural.Size(bytes)))
 }

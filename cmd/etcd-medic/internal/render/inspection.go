@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -29,7 +30,8 @@ func (p *page) inspection(r *compare.Report) {
 	p.badSources(r.Sources)
 	for _, s := range r.Sources {
 		if s.Error == "" {
-			p.line("source %s: %s, %d files, %d bytes, sha256 %s", clean(s.Name), s.Kind, s.Files, s.Bytes, s.SHA256)
+			p.line("source %s: %s, %s, %s, sha256 %s", clean(s.Name), s.Kind,
+				plural.Of(s.Files, "file", "files"), plural.Size(s.Bytes), s.SHA256)
 		}
 	}
 	for i := range r.Members {
@@ -107,7 +109,7 @@ func (p *page) walFacts(w *evidence.WALFacts) {
 
 func (p *page) leftOvers(l []dumplog.LeftOver) {
 	for _, f := range l {
-		p.text("  left over: ", fmt.Sprintf("%s (%d bytes): %s", f.Name, f.Size, f.What))
+		p.text("  left over: ", fmt.Sprintf("%s (%s): %s", f.Name, plural.Size(f.Size), f.What))
 	}
 }
 
@@ -138,7 +140,7 @@ func (p *page) snapFacts(m *evidence.Facts) {
 	}
 	for i := range m.Snapshots {
 		s := &m.Snapshots[i]
-		p.line("  %s  %s  %d bytes", clean(s.File), termIndex(s.Term, s.Index), s.Size)
+		p.line("  %s  %s  %s", clean(s.File), termIndex(s.Term, s.Index), plural.Size(s.Size))
 		p.text("    ", strings.TrimPrefix(confState(&s.ConfState), ", "))
 		if v := s.V2; v != nil {
 			p.text("    ", fmt.Sprintf("v2 store: %d members, %d removed, version %s, %d user keys", len(v.Members),
@@ -149,7 +151,7 @@ func (p *page) snapFacts(m *evidence.Facts) {
 		}
 	}
 	for _, s := range m.SnapDBs {
-		p.line("  %s  index %d  %d bytes", clean(s.File), s.Index, s.Size)
+		p.line("  %s  index %d  %s", clean(s.File), s.Index, plural.Size(s.Size))
 	}
 	p.leftOvers(m.LeftOvers)
 }
@@ -184,7 +186,8 @@ func (p *page) dbFacts(d *evidence.DBFacts) {
 		hash = fmt.Sprintf("%d at revision %d, compact revision %d", h.Hash, h.Rev, h.CompactRev)
 	}
 	p.pairs("  ",
-		[2]string{"file", fmt.Sprintf("%s, %d bytes, %d in use, page size %d", d.File, d.Size, d.InUse, d.PageSize)},
+		[2]string{"file", fmt.Sprintf("%s, %s, %s in use, page size %d", d.File, plural.Size(d.Size),
+			plural.Size(d.InUse), d.PageSize)},
 		[2]string{"consistent index", ptr(d.ConsistentIndex)},
 		[2]string{"term", ptr(d.Term)},
 		[2]string{"storage version", orDash(d.StorageVersion)},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -49,8 +50,8 @@ func (p *page) preflight(r *preflight.Result) {
 	if !r.InputsUnchanged {
 		unchanged = p.paint("CHANGED", text.FgRed, text.Bold)
 	}
-	p.line("  %d files, %d bytes, opened read-only and %s while they were read", r.Source.Files, r.Source.Bytes,
-		unchanged)
+	p.line("  %s, %s, opened read-only and %s while they were read", plural.Of(r.Source.Files, "file", "files"),
+		plural.Size(r.Source.Bytes), unchanged)
 	if r.Source.InUse != "" {
 		p.text("  "+p.paint("IN USE", text.FgRed, text.Bold)+"  ", r.Source.InUse+": what was read may be torn; stop "+
 			"the server or take a copy that can be trusted, and run again")

@@ -102,7 +102,7 @@ func backupPairs(r *compare.Report) (out [][2]string) {
 			said[l.Name] = l.Says
 		}
 	}
-	add("FILE", sizeText(b.Size), prefixed("sha256 ", b.Trailer == "match", "matches"))
+	add("FILE", plural.Size(b.Size), prefixed("sha256 ", b.Trailer == "match", "matches"))
 	add("TAKEN", said["taken-by"])
 	if len(r.Members) > 0 && r.Members[0].DB != nil && r.Members[0].DB.CurrentRevision != nil {
 		d := r.Members[0].DB
@@ -218,7 +218,7 @@ func (p *page) backupsScreen(v *Verification) {
 		row := []string{brief(clean(backup.Name(r)), 32), strings.TrimPrefix(string(r.Verdict.Class), "backup-"), "-",
 			"-", "-", "-"}
 		if r.Backup != nil {
-			row[2] = sizeText(r.Backup.Size)
+			row[2] = plural.Size(r.Backup.Size)
 		}
 		if len(r.Members) > 0 && r.Members[0].DB != nil {
 			row[3], row[4] = ptr(r.Members[0].DB.CurrentRevision), ptr(r.Members[0].DB.Keys)

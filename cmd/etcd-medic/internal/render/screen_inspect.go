@@ -52,7 +52,7 @@ func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
 			p.hanging(fmt.Sprintf("%-10s ", head), strings.Join(said, ", "), 1)
 		}
 	}
-	show("SOURCE", string(s.Kind), plural.Of(s.Files, "file", "files"), sizeText(s.Bytes), missingText(m))
+	show("SOURCE", string(s.Kind), plural.Of(s.Files, "file", "files"), plural.Size(s.Bytes), missingText(m))
 	show("MEMBER", m.Name, prefixed("ID ", m.MemberID != 0, hexID(uint64(m.MemberID))),
 		prefixed("cluster ", m.ClusterID != 0, hexID(uint64(m.ClusterID))),
 		prefixed("etcd ", m.WroteBy.Etcd != nil, orDash(m.WroteBy.Etcd)))
@@ -62,7 +62,7 @@ func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
 			plural.Of(len(w.Segments), "segment", "segments"), string(w.Start), damaged(len(w.Damage)))
 	}
 	if d := m.DB; d != nil {
-		show("DATABASE", sizeText(d.Size), "revision "+ptr(d.CurrentRevision),
+		show("DATABASE", plural.Size(d.Size), "revision "+ptr(d.CurrentRevision),
 			prefixed("compacted at ", d.CompactRevision != nil && *d.CompactRevision >= 0,
 				compactText(d.CompactRevision)), ptr(d.Keys)+" keys",
 			"applied "+ptr(d.ConsistentIndex), damaged(len(d.Damage)))
@@ -129,20 +129,4 @@ func onOff(on bool) string {
 		return "on"
 	}
 	return "off"
-}
-
-// Size formats a number of bytes in units of 1024.
-func Size(n int64) string { return sizeText(n) }
-
-// sizeText formats a size in units of 1024.
-func sizeText(n int64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	f, i := float64(n)/unit, 0
-	for ; f >= unit && i < 4; i++ {
-		f /= unit
-	}
-	return fmt.Sprintf("%.1f %ciB", f, "KMGTP"[i])
 }

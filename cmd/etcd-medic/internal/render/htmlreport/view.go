@@ -121,7 +121,7 @@ func clip(s string, n int) string {
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return fmt.Sprintf("%s… (%d bytes)", s[:n], whole)
+	return fmt.Sprintf("%s… (%s)", s[:n], plural.Size(whole))
 }
 
 func (v *view) verdict(r *compare.Report) {
