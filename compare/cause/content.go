@@ -30,6 +30,9 @@ var valueBytesAltered = described(Cause{
 		if len(m.Members) == 0 || in.found(check.A01, check.R01) {
 			return nil
 		}
+		if slices.ContainsFunc(in.Replay.Events, (*replay.Event).AgainstOneLog) {
+			return nil // the log is as likely
+		}
 		m.Certainty = alteredInDatabase(in)
 		m.Because = ids(in, check.K03, check.K01)
 		return m
@@ -37,32 +40,19 @@ var valueBytesAltered = described(Cause{
 })
 
 // alteredInDatabase returns how certain it is that databases were altered and not the log. It is proven if several logs
-// or another database hold what the entry says. A single log can have been altered itself, with new checksums; if
-// several databases agree against it, which is wrong is open.
+// or another database hold what the entry says. A single log can have been altered itself, with new checksums.
 func alteredInDatabase(in *Input) Certainty {
-	least := Proof
 	for _, e := range in.Replay.Events {
-		bad, confirmed, logs := 0, 0, 0
-		for i, o := range e.Outcomes {
-			switch {
-			case o.State == replay.Contradicted:
-				bad++
-			case o.State == replay.Applied && o.Sig != 0:
-				confirmed++
-			}
-			if m := in.Members[i]; m.HasWAL() && m.WAL.TermAt(e.Index) == e.Term {
-				logs++
-			}
+		bad, confirmed := false, false
+		for _, o := range e.Outcomes {
+			bad = bad || o.State == replay.Contradicted
+			confirmed = confirmed || o.State == replay.Applied && o.Sig != 0
 		}
-		switch {
-		case bad == 0 || confirmed > 0 || logs > 1:
-		case bad > 1:
-			return Hint
-		default:
-			least = Strong
+		if bad && !confirmed && in.Replay.LogsWith(e.Term, e.Index) < 2 {
+			return Strong
 		}
 	}
-	return least
+	return Proof
 }
 
 // undecodable reports whether a record of the member cannot be decoded any more: then more than a value is wrong.

@@ -37,7 +37,7 @@ var logEntryAltered = described(Cause{
 	Match: func(in *Input) *Match {
 		m := proofOf(in, check.R01, "the same entry in another copy of this log", isAltered)
 		if m == nil {
-			return nil
+			return alteredAlone(in)
 		}
 		m.Certainty = Strong
 		if slices.ContainsFunc(in.Findings[check.R01],
@@ -47,6 +47,29 @@ var logEntryAltered = described(Cause{
 		return m
 	},
 })
+
+// alteredAlone matches an entry of the only log that holds it, against which several databases agree.
+func alteredAlone(in *Input) *Match {
+	if in.Replay == nil || in.found(check.R01) {
+		return nil
+	}
+	m := &Match{Certainty: Hint, Because: ids(in, check.K03),
+		RefutedBy: "the same entry in another copy of this log, or another database with what it writes"}
+	for _, e := range in.Replay.Events {
+		if !e.AgainstOneLog() {
+			continue
+		}
+		for _, x := range in.Members {
+			if x.HasWAL() && x.WAL.TermAt(e.Index) == e.Term && !slices.Contains(m.Members, x.Label()) {
+				m.Members = append(m.Members, x.Label())
+			}
+		}
+	}
+	if len(m.Members) == 0 || len(m.Because) == 0 {
+		return nil
+	}
+	return m
+}
 
 func isAltered(f check.Finding) bool {
 	return f.Is(check.KindEntriesAltered, check.KindEntriesRenumbered)

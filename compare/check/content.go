@@ -252,13 +252,15 @@ func runDBMatchesLog(in *Input) Result {
 func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResult) []Finding {
 	f := Finding{Kind: KindEntriesWithoutEffect, Severity: Critical, Members: []string{m.Label()},
 		Class: ClassDataDivergence}
-	n := 0
+	n, open := 0, 0
 	for _, e := range in.Replay.Events {
 		o := e.Outcomes[i]
 		if o.State != replay.Missing && o.State != replay.Contradicted && o.State != replay.AppliedTwice {
 			continue
 		}
-		n++
+		if n++; e.AgainstOneLog() {
+			open++
+		}
 		if f.At.Index == 0 {
 			f.At = At{Term: e.Term, Index: e.Index}
 			if o.Rev > 0 {
@@ -288,6 +290,10 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 			r.From, r.To, r.Counts[replay.Applied], r.Counts[replay.Refused], r.Counts[replay.NoEffect],
 			r.Counts[replay.Missing],
 			r.Counts[replay.Contradicted], r.Counts[replay.OutsideHistory])
+		if f.Undecided = open == n; f.Undecided {
+			f.Explanation += ". Only one log holds what is contradicted, and several databases agree against it: the " +
+				"log may be what was altered"
+		}
 		if f.At.Index == 0 && len(r.Extra) > 0 {
 			f.At.Revision = &Rev{Main: r.Extra[0]}
 		}

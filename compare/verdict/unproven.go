@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -38,7 +39,25 @@ func (rk *ranking) unproven(pos int, records *keptRecords) (why []string) {
 	if s := rk.recordsDiffer(pos, records); s != "" {
 		why = append(why, s)
 	}
+	if s := rk.againstOneLog(pos); s != "" {
+		why = append(why, s)
+	}
 	return append(why, rk.openFor(pos)...)
+}
+
+// againstOneLog names the first entry of a single log that several databases contradict alike, that of a member too,
+// "" for none.
+func (rk *ranking) againstOneLog(pos int) string {
+	if rk.Replay == nil {
+		return ""
+	}
+	for _, e := range rk.Replay.Events {
+		if e.Outcomes[pos].State == replay.Contradicted && e.AgainstOneLog() {
+			return fmt.Sprintf("entry %d is in one log only, and %s and other databases agree against it: which is "+
+				"right is not proven", e.Index, rk.Members[pos].Label())
+		}
+	}
+	return ""
 }
 
 // maxRecords bounds the differing records that are named.

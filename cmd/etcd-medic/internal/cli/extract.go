@@ -196,7 +196,8 @@ func runExtract(ctx context.Context, o *extractOptions) error {
 	src := up.Parts
 	if src.DB == "" && src.WAL != "" {
 		return usagef("if its log reaches back to the first entry, this makes a backup of it: "+o.fromLog().String(),
-			"%s: found %s without a db", o.specs[0].Where, src.Kind.Noun())
+			"%s: found %s without a db; expected a data dir with one, a bbolt file or a backup", o.specs[0].Where,
+			src.Kind.Noun())
 	}
 	if src.DB == "" {
 		return &evidence.SourceError{Where: o.specs[0].Where, Found: src.Kind.Noun() + " without a db",
