@@ -94,7 +94,10 @@ func TestItem(t *testing.T) {
 		{name: "packed and piped in", path: "-", stdin: packed, class: "backup-good", where: "-"},
 		{name: "nothing at the path", path: filepath.Join(t.TempDir(), "none.db"), class: "inconclusive",
 			says: "the backup cannot be read"},
-		{name: "empty folder", path: t.TempDir(), class: "inconclusive", says: "no backup here"},
+		{name: "empty folder", path: t.TempDir(), class: "inconclusive",
+			says: "no backup here: there is no file in it"},
+		{name: "a plan", path: written(t, "etcd-backup.db", []byte("# etcd-medic repair plan\n")), class: "inconclusive",
+			says: "it is a repair plan of etcd-medic"},
 		{name: "archive cut", path: written(t, "a.zip", []byte("PK\x03\x04 and nothing more")),
 			class: "backup-damaged", says: "the archive is damaged"},
 	} {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -167,7 +168,7 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 	case errors.As(err, &none):
 		r.Verdict.Summary = err.Error()
 		r.Next = []compare.Next{{Text: "find out why there is no backup: check the job that makes them, and the " +
-			"given path"}}
+			"given path; a file with an unusual name is verified when it is named itself"}}
 	case errors.As(err, &broken):
 		f := check.Finding{Kind: check.KindBackupUnreadable, Check: check.B02, ID: "B02-1", Severity: check.Critical,
 			Class:   check.ClassBackupDamaged,
@@ -183,6 +184,17 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 		r.Next = verdict.BackupNext()
 	}
 	return r
+}
+
+// Unsaid returns the sources of a report without the errors that its verdict states already.
+func Unsaid(r *compare.Report) []compare.Source {
+	out := slices.Clone(r.Sources)
+	for i := range out {
+		if out[i].Error != "" && strings.HasSuffix(r.Verdict.Summary, out[i].Error) {
+			out[i].Error = ""
+		}
+	}
+	return out
 }
 
 // judgePacking adds damage of the compression or archive to the report. The unpacked content is judged by its own
@@ -218,11 +230,14 @@ func LineOf(r *compare.Report) Line {
 	if r.Verdict.Cause != nil {
 		l.Class += " (" + string(*r.Verdict.Cause) + ")"
 	}
-	if l.Content = r.Verdict.Summary; len(r.Members) > 0 && r.Members[0].DB != nil && r.Backup != nil {
+	if l.Content = summary(r); len(r.Members) > 0 && r.Members[0].DB != nil && r.Backup != nil {
 		l.Content = content(r)
 	}
 	return l
 }
+
+// summary returns the verdict's text without the name of the backup, which a line begins with.
+func summary(r *compare.Report) string { return strings.TrimPrefix(r.Verdict.Summary, Name(r)+": ") }
 
 // content is size, digest and release of a backup that was read, what is in it, and what it was compared with.
 func content(r *compare.Report) string {
@@ -247,7 +262,7 @@ func content(r *compare.Report) string {
 		parts = append(parts, d.Text())
 	}
 	if r.Verdict.Health != check.Healthy {
-		parts = append(parts, r.Verdict.Summary)
+		parts = append(parts, summary(r))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -302,6 +303,18 @@ var leasesEqual = described(Check{
 	},
 })
 
+// unreadableTitle names the file once. A file that can be read may not open as a database.
+func unreadableTitle(m *evidence.Member, p *evidence.Problem) string {
+	says := "cannot be read"
+	if de := (*dumpdb.DamageError)(nil); p.Part == "db" && errors.As(p.Err, &de) {
+		says = "does not open as a database"
+	}
+	if m.Label() == p.File {
+		return m.Label() + " " + says
+	}
+	return fmt.Sprintf("%s: %s %s", m.Label(), p.File, says)
+}
+
 var partsPresent = described(Check{
 	ID:    X02,
 	Needs: 0,
@@ -320,7 +333,7 @@ var partsPresent = described(Check{
 			for _, p := range m.Problems {
 				fs = append(fs, Finding{Kind: KindFileUnreadable, Severity: Warning, Class: ClassInconclusive,
 					Members:     []string{m.Label()},
-					Title:       fmt.Sprintf("%s: %s cannot be read", m.Label(), p.File),
+					Title:       unreadableTitle(m, &p),
 					Explanation: p.Err.Error(),
 					Evidence: []Evidence{{Member: m.Label(), File: p.File, Observed: p.Err.Error(),
 						Expected: "readable"}}})

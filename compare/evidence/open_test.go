@@ -147,10 +147,12 @@ func TestUnchangedSeesAWriter(t *testing.T) {
 func TestBadSources(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "notes.txt")
+	noise := filepath.Join(dir, "noise")
 	empty := filepath.Join(dir, "empty")
 	hollow := filepath.Join(dir, "hollow")
 	junk := filepath.Join(dir, "junk.tar.gz")
-	for _, err := range []error{os.WriteFile(text, []byte("hello"), 0o600), os.Mkdir(empty, 0o700),
+	for _, err := range []error{os.WriteFile(text, []byte("hello"), 0o600),
+		os.WriteFile(noise, []byte("\xff\x00\x01"), 0o600), os.Mkdir(empty, 0o700),
 		os.Mkdir(hollow, 0o700),
 		os.WriteFile(filepath.Join(hollow, "x"), nil, 0o600), os.WriteFile(junk, []byte("not an archive"), 0o600)} {
 		if err != nil {
@@ -160,7 +162,8 @@ func TestBadSources(t *testing.T) {
 	evidencetest.Unchanged(t, dir)
 	for where, found := range map[string]string{
 		filepath.Join(dir, "none"): "nothing at this path",
-		text:                       "neither a bbolt database nor another etcd file",
+		text:                       "a text file (5 B)",
+		noise:                      "neither a bbolt database nor another etcd file",
 		empty:                      "an empty folder",
 		hollow:                     "without etcd data",
 		filepath.Join(hollow, "x"): "an empty file",

@@ -75,7 +75,9 @@ type SourceError struct {
 	Where    string
 	Found    string
 	Expected string
-	Err      error
+	// Hint says what to do instead, "" if nothing is known but the list of sources.
+	Hint string
+	Err  error
 }
 
 // Error returns the message on one line.
@@ -117,6 +119,10 @@ func detectAs(where string, spec Spec) (layout, error) {
 // detect finds out what a path is from names and a few bytes. It does not judge content.
 func detect(where, walDir string) (layout, error) {
 	st, err := os.Stat(where)
+	if where == "-" && err != nil {
+		return layout{}, &SourceError{Where: where, Found: "standard input", Expected: expectedSource,
+			Hint: "only etcd-medic verify - (a backup) and etcd-medic explain - (a server's log) read standard input"}
+	}
 	if err != nil {
 		found := "nothing at this path"
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -271,7 +277,8 @@ func detectFile(where string, st fs.FileInfo) (layout, error) {
 			Err: err}
 	}
 	if !looksLikeBolt(head[:n]) {
-		return layout{}, &SourceError{Where: where, Found: noBolt(st.Size()), Expected: expectedSource}
+		found, hint := noBolt(head[:n], st.Size())
+		return layout{}, &SourceError{Where: where, Found: found, Expected: expectedSource, Hint: hint}
 	}
 	l := layout{kind: KindDB, root: where, db: where}
 	// A server's database has at least two pages; a smaller file is an incomplete save or copy.
@@ -282,8 +289,12 @@ func detectFile(where string, st fs.FileInfo) (layout, error) {
 	return l, nil
 }
 
-func noBolt(size int64) string {
-	return fmt.Sprintf("a file of %s that is neither a bbolt database nor another etcd file", plural.Size(size))
+// noBolt returns what a file is that is not a database, and what to do with it.
+func noBolt(head []byte, size int64) (found, hint string) {
+	if m := RecogniseMistaken(head); m.What != "" {
+		return fmt.Sprintf("%s (%s)", m.What, plural.Size(size)), m.Hint
+	}
+	return fmt.Sprintf("a file of %s that is neither a bbolt database nor another etcd file", plural.Size(size)), ""
 }
 
 func isDir(p string) bool {

@@ -3,6 +3,7 @@ package plural
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -35,15 +36,22 @@ func Some(names []string, most int) string {
 
 // Size is a number of bytes in units of 1024: "512 B", "1.5 MiB".
 func Size[N int | int64 | uint64](n N) string {
-	f, unit := float64(n), 0
+	return size(float64(n), func(f float64) float64 { return f })
+}
+
+// SizeUp is Size rounded up, for room that is needed: what it says is enough.
+func SizeUp[N int | int64 | uint64](n N) string { return size(float64(n), math.Ceil) }
+
+func size(f float64, round func(float64) float64) string {
+	unit := 0
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	for f >= 1024 && unit < len(units)-1 {
 		f, unit = f/1024, unit+1
 	}
 	if unit == 0 || f >= 100 {
-		return fmt.Sprintf("%.0f %s", f, units[unit])
+		return fmt.Sprintf("%.0f %s", round(f), units[unit])
 	}
-	return fmt.Sprintf("%.1f %s", f, units[unit])
+	return fmt.Sprintf("%.1f %s", round(f*10)/10, units[unit])
 }
 
 // SizeOf is a part of a number of bytes: "20.0 KiB of 24.0 KiB". Where that would hide the difference it has the bytes.

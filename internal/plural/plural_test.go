@@ -41,3 +41,13 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
+
+// TestSizeUp: room that is said to be enough is enough.
+func TestSizeUp(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1025: "1.1 KiB", 9000: "8.8 KiB",
+		9012: "8.9 KiB", 289 << 19: "145 MiB", 100 << 20: "100 MiB"} {
+		if got := plural.SizeUp(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

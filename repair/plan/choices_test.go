@@ -34,7 +34,9 @@ func TestApplyCommand(t *testing.T) {
 		endpoints []string
 		want      string
 	}{
-		"files":        {plan.Plan{}, plan.Clone, nil, "etcd-medic repair apply plan.yaml --mode clone -o OUT"},
+		"files": {plan.Plan{}, plan.Clone, nil, "etcd-medic repair apply plan.yaml --mode clone -o OUT"},
+		"a server writes the files": {plan.Plan{}, plan.Reseed, nil,
+			"etcd-medic repair apply plan.yaml --mode reseed -o OUT --etcd-binary ETCD_BINARY"},
 		"no addresses": {plan.Plan{Members: []plan.Member{{Name: "a"}}}, plan.Live, nil, live + "CLIENT_URLS"},
 		"addresses": {plan.Plan{Members: at("http://10.0.0.1:2379", "http://10.0.0.2:2379")}, plan.Live, nil,
 			live + "http://10.0.0.1:2379,http://10.0.0.2:2379"},

@@ -105,12 +105,27 @@ func (p *Plan) ApplyCommands(file string) []shell.Command {
 	return out
 }
 
+// ApplyAfter are the commands to choose from after a way was rehearsed: those of that way, and those of the others.
+// Where that way cannot be applied, or something is missing, all commands are the first.
+func (p *Plan) ApplyAfter(rehearsed Mode, file string) (own, others []shell.Command) {
+	all := p.ApplyCommands(file)
+	tried := p.ApplyCommand(file, rehearsed, nil, shell.ToFill("OUT")).String()
+	i := slices.IndexFunc(all, func(c shell.Command) bool { return c.String() == tried })
+	if i < 0 || p.Missing != nil {
+		return all, nil
+	}
+	return all[i : i+1], slices.Concat(all[:i], all[i+1:])
+}
+
 // applicable are the ways that Apply knows.
 var applicable = []Mode{MendFiles, Live, Clone, Reseed, Rebuild}
 
 // ApplyCommand is the command that carries the plan out in a mode; out is where modes that write files write them.
 func (p *Plan) ApplyCommand(file string, mode Mode, endpoints []string, out shell.Word) shell.Command {
 	cmd := shell.Format("etcd-medic repair apply {} --mode {}", shell.Operand(file), string(mode))
+	if mode == Reseed { // the server that writes the new data dirs decides which servers can open them
+		return cmd.With("-o", out).With("--etcd-binary", shell.ToFill("ETCD_BINARY"))
+	}
 	if mode != Live {
 		return cmd.With("-o", out)
 	}

@@ -26,7 +26,7 @@ func TestNext(t *testing.T) {
 	live := "etcd-medic repair apply " + quoted + " --mode live --endpoints " +
 		"http://127.81.0.1:2379,http://127.81.0.2:2379,http://127.81.0.3:2379 --user root"
 	apply := []string{live, "etcd-medic repair apply " + quoted + " --mode clone -o OUT", "etcd-medic repair apply " +
-		quoted + " --mode reseed -o OUT"}
+		quoted + " --mode reseed -o OUT --etcd-binary ETCD_BINARY"}
 	run := func(n, mode, state, rest string) string {
 		return `{"time":"2026-01-01T00:00:0` + n + `Z","run":` + n + `,"mode":"` + mode + `","state":"` + state + `"` +
 			rest + "}\n"

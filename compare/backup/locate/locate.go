@@ -20,6 +20,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/objects"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
@@ -231,7 +232,11 @@ func (f *finder) folder(where string) []*Item {
 			fmt.Errorf("%s: more than %d files; the others were skipped: name a folder below it", where,
 				maxFiles)))
 	}
-	return f.decideCandidates(where, fmt.Sprintf("%d files, none of them a backup", f.count))
+	none := plural.Of(f.count, "file", "files") + ", none of them a backup"
+	if f.count == 0 {
+		none = "there is no file in it"
+	}
+	return f.decideCandidates(where, none)
 }
 
 // decideCandidates decides about the candidates and returns the items in order.

@@ -25,6 +25,7 @@ const (
 	isJSON
 	isEncrypted
 	isUnsupported
+	isOurs
 )
 
 // foreign are contents that this package cannot read.
@@ -62,6 +63,9 @@ func recognise(head []byte) (what, string) {
 	case len(bytes.Trim(head, "\x00")) == 0:
 		return isZeros, ""
 	case isPrintable(head):
+		if m := evidence.RecogniseMistaken(head); m.Ours {
+			return isOurs, m.What
+		}
 		if t := bytes.TrimLeft(head, " \t\r\n"); bytes.HasPrefix(t, []byte("{")) || bytes.HasPrefix(t, []byte("[")) {
 			return isJSON, ""
 		}
@@ -156,6 +160,8 @@ func (w what) why(name string) string {
 		return "encrypted with " + name
 	case isUnsupported:
 		return fmt.Sprintf("packed with %s, which is not supported", name)
+	case isOurs:
+		return name
 	case isZip, isTar:
 		return "an archive in an archive"
 	}

@@ -255,6 +255,11 @@ func (f *finder) decide(it *Item, is what, foreignName string, named bool) {
 			return
 		}
 		f.skip(it.Shown, is.why(foreignName))
+	case is == isOurs && named:
+		it.Err = &NoBackupError{it.Shown, "it is " + is.why(foreignName)}
+		f.items = append(f.items, it)
+	case is == isOurs:
+		f.skip(it.Shown, is.why(foreignName))
 	case named || is == isDatabase || isNamedBackup(it.Shown, is):
 		f.items = append(f.items, it)
 	default:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,7 +119,7 @@ func hintOf(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "copy the data dir to a place this user may read; the tool never changes it"
 	case errors.As(err, &src):
-		return "see etcd-medic help sources"
+		return cmp.Or(src.Hint, "see etcd-medic help sources")
 	}
 	return ""
 }

@@ -45,6 +45,10 @@ func newPreflightCmd(s *Streams, run func(context.Context, *preflightOptions) er
 				return err
 			}
 			var err error
+			if o.to == "" {
+				return usagef(fmt.Sprintf("want --to 3.%d to 3.%d", preflight.Oldest, preflight.Newest),
+					"--to is missing: the etcd version that shall open the dir")
+			}
 			if o.version, err = preflight.ParseVersion(o.to); err != nil {
 				return usagef(fmt.Sprintf("want --to 3.%d to 3.%d", preflight.Oldest, preflight.Newest), "--to: %v",
 					err)

@@ -100,3 +100,58 @@ func etcdCommandsOf(t *testing.T, name string) (out []string) {
 	}
 	return out
 }
+
+// TestE2EPrintedAfterRehearsal: what a rehearsal prints for any incident that can be planned is a command that the
+// program takes. A way that writes new data dirs is applied; the live one finds no servers and is refused.
+func TestE2EPrintedAfterRehearsal(t *testing.T) {
+	ran := map[string]int{}
+	for _, name := range incidentNames(t) {
+		dir := evidencetest.Incident(t, name)
+		evidencetest.Unchanged(t, dir)
+		sources, _ := sourceArgs(t, dir)
+		plan := filepath.Join(t.TempDir(), "plan.yaml")
+		if _, _, code := medicOn(t, 0, append([]string{"repair", "plan", "-o", plan}, sources...)); code != ExitDone {
+			continue
+		}
+		args := []string{"repair", "rehearse", plan}
+		out, errs, code := medicOn(t, 80, args)
+		fits(t, args, 80, out)
+		if code != ExitDone {
+			t.Errorf("%s: exit code %d: %s\n%s", name, code, errs, out)
+			continue
+		}
+		if len(ran) < 3 { // the other ways are in the file only
+			all, err := os.ReadFile(plan + ".result.txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			out += string(all)
+		}
+		for _, line := range printedCommands(out) {
+			ran[runApplied(t, name, line)]++
+		}
+	}
+	if ran["live"] == 0 || ran["clone"] == 0 {
+		t.Errorf("commands that were run, by mode: %v", ran)
+	}
+}
+
+// runApplied runs a printed command and returns its mode.
+func runApplied(t *testing.T, name, line string) string {
+	t.Helper()
+	args := arguments(t, strings.NewReplacer("-o OUT", "-o "+filepath.Join(t.TempDir(), "out"),
+		"ETCD_BINARY", clustertest.Server(t, "3.4.23"), "CLIENT_URLS", "http://127.0.0.1:1").Replace(line))[1:]
+	mode := ""
+	if i := slices.Index(args, "--mode"); i >= 0 {
+		mode = args[i+1]
+	}
+	want := []int{ExitDone}
+	if mode == "live" {
+		want = []int{ExitRefused}
+	}
+	env := func(name string) string { return map[string]string{"ETCD_MEDIC_PASSWORD": "x"}[name] }
+	if out, errs, code := medicWith(t, 0, env, args); !slices.Contains(want, code) {
+		t.Errorf("%s: %s\nexit code %d, want %v: %s\n%s", name, line, code, want, errs, out)
+	}
+	return mode
+}

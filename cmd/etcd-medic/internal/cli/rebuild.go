@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +65,7 @@ func newRebuildCmd(s *Streams, run func(context.Context, *rebuildOptions) error)
 		Short:   "the database at a point of the log, from a base and committed entries",
 		Long:    rebuildLong,
 		Example: rebuildExample,
-		Args:    cobra.NoArgs,
+		Args:    rebuildArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -87,6 +88,15 @@ func newRebuildCmd(s *Streams, run func(context.Context, *rebuildOptions) error)
 	f.StringVar(&o.line, "etcd", "", "apply the rules of this version, such as 3.5 or 3.4.23 (default: the minor "+
 		"version that the sources show)")
 	return cmd
+}
+
+// rebuildArgs refuses arguments: which source is the base and which is the log has to be said.
+func rebuildArgs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef("--log for the member whose log is used, --base for the database to start from",
+		"rebuild takes its sources from flags, not as arguments: %s", strings.Join(args, " "))
 }
 
 func (o *rebuildOptions) check() (err error) {

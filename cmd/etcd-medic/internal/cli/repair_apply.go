@@ -162,7 +162,10 @@ func (o *repairApplyOptions) liveFlags(cmd *cobra.Command) {
 
 // prepare checks the flags against the mode.
 func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []string) error {
-	if !slices.Contains(modes, o.mode) {
+	switch {
+	case o.mode == "":
+		return usagef(modeHint(args[0]), "--mode is missing: the way of the plan that is applied")
+	case !slices.Contains(modes, o.mode):
 		return usagef("--mode "+strings.Join(modes, ", --mode ")+"; see the ways in the plan", "%q is not a "+
 			"mode", o.mode)
 	}
@@ -195,6 +198,16 @@ func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []str
 		o.live.Prompt = s.prompt()
 	}
 	return o.fill(s)
+}
+
+// modeHint is the command of the way that the plan recommends, or the modes if the plan cannot be read.
+func modeHint(file string) string {
+	if p, err := plan.Load(file); err == nil {
+		if all := p.ApplyCommands(file); len(all) > 0 {
+			return all[0].String()
+		}
+	}
+	return "--mode " + strings.Join(modes, ", --mode ") + "; see the ways in the plan"
 }
 
 func runRepairApply(ctx context.Context, o *repairApplyOptions) error {

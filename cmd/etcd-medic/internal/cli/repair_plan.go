@@ -191,7 +191,7 @@ func costText(w *plan.Way) string {
 		where = "free on the host of each member that is replaced"
 	}
 	return fmt.Sprintf("about %s; %s are copied, %s must be %s", (time.Duration(w.Cost.Seconds) * time.Second).String(),
-		plural.Size(w.Cost.CopyBytes), plural.Size(w.Cost.FreeBytes), where)
+		plural.Size(w.Cost.CopyBytes), plural.SizeUp(w.Cost.FreeBytes), where)
 }
 
 func keepText(p *plan.Plan) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -98,11 +99,11 @@ func newRepairRehearseCmd(s *Streams, run func(context.Context, *repairRehearseO
 func runRepairRehearse(ctx context.Context, o *repairRehearseOptions) error {
 	o.io.heldPlan(o.file, o.specs)
 	out, err := run.Rehearse(ctx, o.file, o.Options)
-	var next []shell.Command
-	if p, bad := plan.Load(o.file); bad == nil {
-		next = p.ApplyCommands(o.file)
+	var next, others []shell.Command
+	if p, bad := plan.Load(o.file); bad == nil && out != nil {
+		next, others = p.ApplyAfter(out.Way, o.file)
 	}
-	return o.outcome(o.file, out, err, next)
+	return o.outcome(o.file, out, err, next, others...)
 }
 
 // heldPlan is heldSources for the sources of a plan, or those given instead.
@@ -113,8 +114,10 @@ func (s *Streams) heldPlan(file string, given []evidence.Spec) {
 	s.heldSources(given)
 }
 
-// outcome shows what a run did, also when it did not reach its goal; the error then decides the exit code.
-func (o *output) outcome(file string, out *run.Outcome, err error, next []shell.Command) error {
+// outcome shows what a run did, also when it did not reach its goal; the error then decides the exit code. others are
+// commands for another choice than next; the screen only counts them.
+func (o *output) outcome(file string, out *run.Outcome, err error, next []shell.Command,
+	others ...shell.Command) error {
 	o.io.clearStatus()
 	if out == nil {
 		return err
@@ -124,17 +127,17 @@ func (o *output) outcome(file string, out *run.Outcome, err error, next []shell.
 		return err
 	}
 	if err != nil {
-		next = []shell.Command{plan.StatusCommand(file)}
+		next, others = []shell.Command{plan.StatusCommand(file)}, nil
 	}
-	sheet, kept := outcomeSheet(out, next), ""
+	sheet, kept := outcomeSheet(out, slices.Concat(next, others)), ""
 	if o.format == render.Table && !o.opts.Full {
 		var bad error
 		if kept, bad = o.keepResult(file, sheet); bad != nil {
 			o.opts.Full, err = true, errors.Join(err, bad)
 		}
 	}
-	return errors.Join(render.Reply(o.io.Out, o.format, out, outcomeAnswer(out, next, kept), sheet, o.renderOptions()),
-		err)
+	return errors.Join(render.Reply(o.io.Out, o.format, out, outcomeAnswer(out, next, others, kept), sheet,
+		o.renderOptions()), err)
 }
 
 func outcomeSheet(out *run.Outcome, next []shell.Command) render.Sheet {

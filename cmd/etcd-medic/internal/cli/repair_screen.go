@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/run"
@@ -19,13 +20,12 @@ import (
 func planAnswer(p *plan.Plan, file string) *render.Answer {
 	w := p.Shown()
 	a := &render.Answer{Word: "PLANNED", Mood: render.Good, Title: "DO NOW",
-		Says: fmt.Sprintf("the repair of %s (mode %s) is written to %s; nothing else was changed", p.Verdict.Class,
-			p.Mode, file),
+		Says: fmt.Sprintf("%s (mode %s) is written to %s; nothing else was changed", planNoun(p), p.Mode, file),
 		Last: string(p.Mode) + " in " + file}
 	if p.Mode == plan.RehearseOnly {
 		a.Word, a.Mood = "PLANNED, TO TRY ONLY", render.Doubtful
 	}
-	a.Pairs = [][2]string{{"WRONG", cmp.Or(p.Verdict.Problem, p.Verdict.Summary)},
+	a.Pairs = [][2]string{{"WRONG", wrongPair(p)},
 		{"KEEP", keepBriefly(p)}, {"LOSES", lostText(p)},
 		{"WAY", string(p.Mode) + ": " + strings.TrimSuffix(p.Why, ": "+p.Verdict.Summary)}}
 	if p.Missing != nil {
@@ -63,6 +63,21 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 		a.More += ", " + plural.Of(n, "other way", "other ways")
 	}
 	return a
+}
+
+// planNoun says what the plan is for. A healthy cluster has one when data dirs of members it removed are given.
+func planNoun(p *plan.Plan) string {
+	if p.Verdict.Class == check.ClassHealthy {
+		return "the plan for a healthy cluster"
+	}
+	return "the repair of " + string(p.Verdict.Class)
+}
+
+func wrongPair(p *plan.Plan) string {
+	if p.Verdict.Class == check.ClassHealthy {
+		return ""
+	}
+	return cmp.Or(p.Verdict.Problem, p.Verdict.Summary)
 }
 
 // mendFirst are the commands that come before the plan: what mends the member that is kept, and what saves data.
@@ -113,7 +128,7 @@ func plainCommands(commands []shell.Command) []render.Command {
 
 // outcomeAnswer is what a run did on one screen: whether the goal is reached, what failed or could not be proven, what
 // to type now.
-func outcomeAnswer(out *run.Outcome, next []shell.Command, kept string) *render.Answer {
+func outcomeAnswer(out *run.Outcome, next, others []shell.Command, kept string) *render.Answer {
 	n := map[string]int{}
 	a := &render.Answer{Word: "NOT REACHED", Mood: render.Bad, Title: "DO NOW", Commands: plainCommands(next),
 		Head: []string{"PROOF", "OUTCOME", "DETAIL"}}
@@ -160,6 +175,9 @@ func outcomeAnswer(out *run.Outcome, next []shell.Command, kept string) *render.
 		plural.Of(len(out.Proofs), "proof", "proofs"), plural.Of(len(out.Notes), "note", "notes"))
 	if kept != "" {
 		a.More = "all of it is in " + kept
+	}
+	if len(others) > 0 {
+		a.More += ", with " + plural.Of(len(others), "other way", "other ways")
 	}
 	return a
 }

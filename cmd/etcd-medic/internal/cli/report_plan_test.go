@@ -162,7 +162,7 @@ func TestOutcomeSaysWhatIsLeft(t *testing.T) {
 	} {
 		out := &run.Outcome{Mode: plan.Live, Reached: true, Proofs: []run.Proof{{What: "w", Outcome: "holds"}},
 			Only: []run.OnlyHeld{tc.only}}
-		a := outcomeAnswer(out, []shell.Command{plan.DiagnoseCommand()}, "")
+		a := outcomeAnswer(out, []shell.Command{plan.DiagnoseCommand()}, nil, "")
 		good := tc.left == ""
 		if !strings.Contains(a.Says, tc.left) || !strings.HasSuffix(a.Last, tc.left) || a.Word != "DONE" ||
 			(a.Mood == render.Good) != good || a.Commands[0].Run.String() != tc.first {
@@ -170,7 +170,7 @@ func TestOutcomeSaysWhatIsLeft(t *testing.T) {
 		}
 	}
 	a := outcomeAnswer(&run.Outcome{Mode: plan.Live, Steps: []run.StepResult{{ID: "01-backup-node1", State: "done"},
-		{ID: "02-stop-node2", State: "failed", Detail: "why"}}}, nil, "")
+		{ID: "02-stop-node2", State: "failed", Detail: "why"}}}, nil, nil, "")
 	if a.Says != "the goal is not reached: step 02-stop-node2 failed" || a.Last != "live, step 02-stop-node2 failed" {
 		t.Errorf("%q %q", a.Says, a.Last)
 	}

@@ -190,9 +190,14 @@ func exists(path string) bool {
 // medicOn runs the program as on a terminal of so many columns.
 func medicOn(t *testing.T, columns int, args []string) (out, errs string, code int) {
 	t.Helper()
+	return medicWith(t, columns, func(string) string { return "" }, args)
+}
+
+// medicWith is medicOn with settings from an environment.
+func medicWith(t *testing.T, columns int, env func(string) string, args []string) (out, errs string, code int) {
+	t.Helper()
 	var o, e bytes.Buffer
-	code = Main(t.Context(), args, &Streams{Out: &o, Err: &e, Width: columns,
-		Getenv: func(string) string { return "" }})
+	code = Main(t.Context(), args, &Streams{Out: &o, Err: &e, Width: columns, Getenv: env})
 	return o.String(), e.String(), code
 }
 

@@ -214,7 +214,7 @@ func (o *verifyOptions) show(runs []render.BackupRun, found *locate.Found) (code
 		code = worse(code, own)
 		if !o.quiet || own != ExitDone {
 			reports = append(reports, r)
-			o.io.unusable(r.Sources)
+			o.io.unusable(backup.Unsaid(r))
 		}
 	}
 	if o.quiet && code == ExitDone {

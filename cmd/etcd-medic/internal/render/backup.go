@@ -102,7 +102,7 @@ func (p *page) backupLine(r *compare.Report) {
 }
 
 func (p *page) backup(r *compare.Report) {
-	p.badSources(r.Sources)
+	p.badSources(backup.Unsaid(r))
 	if b := r.Backup; b != nil {
 		p.layers(b.Layers)
 		if c, ok := b.Chain.(*chain.Report); ok {

@@ -24,7 +24,7 @@ func (p *page) backupScreen(v *Verification) {
 	p.place(r)
 	a := &Answer{Word: backupWord(r), Mood: moodOf(&r.Verdict), Says: verdictSentence(r), Last: backupLast(r)}
 	p.sentence(p.mood(a)+": ", backup.Name(r)+": "+backupSays(r), p.room.wrong)
-	p.badSources(r.Sources)
+	p.badSources(backup.Unsaid(r))
 	p.headed(backupPairs(r))
 	p.openLayers(r)
 	p.worst(slices.DeleteFunc(slices.Clone(r.Findings), func(f check.Finding) bool { return inLayer(r, &f) }))
@@ -59,7 +59,7 @@ func backupSays(r *compare.Report) string {
 		}
 		return strings.TrimPrefix(says, name)
 	}
-	return firstUpper(r.Verdict.Says())
+	return firstUpper(strings.TrimPrefix(r.Verdict.Says(), backup.Name(r)+": "))
 }
 
 func backupLast(r *compare.Report) string {
@@ -246,7 +246,7 @@ func wrongText(r *compare.Report) string {
 	case moodOf(&r.Verdict) == Doubtful && cause != nil:
 		return cause.Title // the summary begins with what holds
 	}
-	return r.Verdict.Summary
+	return strings.TrimPrefix(r.Verdict.Summary, backup.Name(r)+": ")
 }
 
 // badness orders backups: damaged, then undecided, then healthy.
