@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -123,6 +124,7 @@ func runDistinctMembers(in *Input) Result {
 				f.Evidence = append(f.Evidence,
 					Evidence{Member: m.Label(), Field: "sha256", Observed: h, Expected: "different sources"})
 			}
+			f.Remedy = []Remedy{{Text: "give it once: leave out " + plural.List(f.Members[1:])}}
 			fs = append(fs, f)
 		}
 	}

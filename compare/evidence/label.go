@@ -7,7 +7,7 @@ import (
 )
 
 // nameSources gives every source a label: the given one, else the shortest unique tail of its path.
-func nameSources(sources []*Source) {
+func (s *Set) nameSources(sources []*Source) {
 	for _, src := range sources {
 		src.Name = src.spec.Name
 	}
@@ -15,7 +15,7 @@ func nameSources(sources []*Source) {
 		seen := map[string]int{}
 		for _, src := range sources {
 			if src.spec.Name == "" {
-				src.Name = pathTail(src.Where, depth)
+				src.Name = pathTail(s.givenPath(src.Where), depth)
 			}
 			seen[src.Name]++
 		}
@@ -24,6 +24,16 @@ func nameSources(sources []*Source) {
 		}
 	}
 	uniq(sources)
+}
+
+// givenPath returns a path as the user knows it: what was unpacked to scratch is in its archive.
+func (s *Set) givenPath(where string) string {
+	for dir, archive := range s.unpacked {
+		if rel, err := filepath.Rel(dir, where); err == nil && filepath.IsLocal(rel) {
+			return filepath.Join(archive, rel)
+		}
+	}
+	return where
 }
 
 // uniq numbers labels that are still equal, such as one path given twice.

@@ -37,7 +37,7 @@ func LocateWith(ctx context.Context, spec Spec, access Access) (*Parts, error) {
 		_ = s.Close()
 		return nil, err
 	}
-	nameSources(sources)
+	s.nameSources(sources)
 	l := sources[0].layout
 	listed, err := listFiles(ctx, l)
 	if err != nil {

@@ -71,7 +71,7 @@ func Open(ctx context.Context, specs []Spec, o Options) (*Set, error) {
 		_ = s.Close()
 		return nil, err
 	}
-	nameSources(sources)
+	s.nameSources(sources)
 	o.several, o.sources = o.Deep && len(sources) > 1, len(sources)
 	h := newHashing(ctx)
 	members := make([]*Member, len(sources))

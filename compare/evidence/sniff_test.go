@@ -65,6 +65,8 @@ func TestLabelsAreUnique(t *testing.T) {
 		{[]string{"/a/data", "/a/data", "/b/data"}, []string{"/a/data", "/a/data#2", "/b/data"}},
 		{[]string{"given=/a/data", "/b/data"}, []string{"given", "data"}},
 		{[]string{"data=/a/data", "/b/data"}, []string{"data", "b/data"}},
+		{[]string{"/tmp/scratch-1/data", "/b/data"}, []string{"nodes.tgz/data", "b/data"}},
+		{[]string{"/tmp/scratch-1", "/b/data"}, []string{"nodes.tgz", "data"}},
 	} {
 		var sources []*Source
 		for _, w := range c.where {
@@ -74,10 +76,11 @@ func TestLabelsAreUnique(t *testing.T) {
 			}
 			sources = append(sources, &Source{Where: spec.Where, spec: spec})
 		}
-		nameSources(sources)
-		for i, s := range sources {
-			if s.Name != c.want[i] {
-				t.Errorf("%s of %v is called %s, want %s", c.where[i], c.where, s.Name, c.want[i])
+		s := &Set{unpacked: map[string]string{"/tmp/scratch-1": "/c/nodes.tgz"}}
+		s.nameSources(sources)
+		for i, src := range sources {
+			if src.Name != c.want[i] {
+				t.Errorf("%s of %v is called %s, want %s", c.where[i], c.where, src.Name, c.want[i])
 			}
 		}
 	}
