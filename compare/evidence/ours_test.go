@@ -15,8 +15,12 @@ import (
 // TestRecogniseMistaken: what a user names by mistake is named, with the command that reads it. Anything else stays
 // unnamed.
 func TestRecogniseMistaken(t *testing.T) {
-	const report = "{\n  \"schemaVersion\": 1,\n  \"tool\": {\n    \"name\": \"etcd-medic\",\n    \"version\": \"1\"\n  " +
-		"}}"
+	const report = `{
+  "schemaVersion": 1,
+  "tool": {
+    "name": "etcd-medic",
+    "version": "1"
+  }}`
 	plan := "schemaVersion: 2\ntool:\n  name: etcd-medic\n  version: (devel)\ndigest: f512\n"
 	for head, want := range map[string]struct {
 		what, hint string
