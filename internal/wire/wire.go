@@ -1,26 +1,30 @@
 // Package wire splits protobuf messages into fields, for all packages that read records of etcd: log entries, snapshot
 // files and rows of the database.
 //
-// It uses google.golang.org/protobuf/encoding/protowire, which differs in one point, overflow, from the decoders that
-// etcd generates (gogo). A varint of ten bytes that exceeds 64 bits, and a field number of more than 32, are errors in
-// protowire, while etcd drops the extra bits. Package wire does the same as etcd.
+// It uses google.golang.org/protobuf/encoding/protowire, which differs in overflow and groups from the decoders that
+// etcd generates up to 3.6 (gogo). A varint of ten bytes that exceeds 64 bits, and a field number of more than 32, are
+// errors in protowire, while etcd drops the extra bits; the end of a group needs the number of its start. Package wire
+// does the same as etcd.
 package wire
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// The wire types in etcd's messages. Groups (3, 4) do not occur; a message with one is not read.
+// The wire types. No message of etcd has a group; one that another writer or damage put there is skipped, as etcd does.
 const (
 	Varint  = int8(protowire.VarintType)
 	Fixed64 = int8(protowire.Fixed64Type)
 	Bytes   = int8(protowire.BytesType)
+	Group   = int8(protowire.StartGroupType)
 	Fixed32 = int8(protowire.Fixed32Type)
+
+	endGroup = int8(protowire.EndGroupType)
 )
 
 // Field is one field of a message. Its slices alias the message.
 type Field struct {
 	Num  int32
 	Type int8
-	// V is the value of a varint or fixed field, B that of a length-delimited one.
+	// V is the value of a varint or fixed field, B that of a length-delimited one. A group has neither.
 	V uint64
 	B []byte
 	// Raw is the tag and the value.
@@ -97,6 +101,37 @@ func (f *Field) value(b []byte) int {
 		var v uint32
 		v, n = protowire.ConsumeFixed32(b)
 		f.V = uint64(v)
+	case Group:
+		n = group(b)
 	}
 	return max(n, 0)
+}
+
+// group returns the length of the fields after the tag of a group, with its end, 0 if it does not end. Like the
+// decoders that etcd generates it counts starts and ends, whatever their field numbers, and does not read field
+// numbers in it. Groups in groups take no memory, so that their depth needs no limit.
+func group(b []byte) int {
+	at, depth := 0, 1
+	for at < len(b) {
+		tag, n := Uvarint(b[at:])
+		if n == 0 {
+			return 0
+		}
+		at += n
+		switch t := int8(tag & 7); t {
+		case Group:
+			depth++
+		case endGroup:
+			if depth--; depth == 0 {
+				return at
+			}
+		default:
+			f := Field{Type: t}
+			if n = f.value(b[at:]); n == 0 {
+				return 0
+			}
+			at += n
+		}
+	}
+	return 0
 }
