@@ -85,8 +85,8 @@ func TestFields(t *testing.T) {
 
 // TestGroupsAsEtcd compares with the decoder that etcd generates, on every short sequence of parts of messages.
 func TestGroupsAsEtcd(t *testing.T) {
-	parts := [][]byte{{0x0b}, {0x1b}, {0x1c}, {0x24}, {0x18, 1}, {0x1a, 2, 7, 7}, {0x1a, 9}, {0x1d, 1, 2, 3, 4}, {0x19, 1},
-		{0x1f}, {0x03}, {0x08, 5}, {0x80}}
+	parts := [][]byte{{0x0b}, {0x1b}, {0x1c}, {0x24}, {0x18, 1}, {0x1a, 2, 7, 7}, {0x1a, 9}, {0x1d, 1, 2, 3, 4},
+		{0x19, 1}, {0x1f}, {0x03}, {0x08, 5}, {0x80}}
 	taken := 0
 	for n := range 13 * 13 * 13 * 13 * 13 {
 		var b []byte
