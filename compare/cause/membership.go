@@ -48,7 +48,13 @@ var updateDropsLearner = described(Cause{
 	ID: MemberUpdateDropsLearner,
 	Match: func(in *Input) *Match {
 		m := learnerDrift(in, check.KindLearnerListedAsVoter, "a promotion of the member")
-		if m != nil && !updatedAfterAdd(in, m) {
+		if m == nil {
+			return nil
+		}
+		switch updatedAfterAdd(in, m) {
+		case excluded:
+			return nil
+		case unseen:
 			m.Certainty = Hint // what remains of the log does not hold the update
 		}
 		return m
@@ -70,38 +76,77 @@ func learnerDrift(in *Input, kind check.Kind, refutedBy string) *Match {
 	return m
 }
 
-// updatedAfterAdd reports whether some log holds, for every learner that is a voter in bucket members, an update after
-// its addition.
-func updatedAfterAdd(in *Input, m *Match) bool {
+// update is what the logs show of the update of a learner, from what explains the row best to what excludes it.
+type update int
+
+const (
+	updated  update = iota // a log holds it
+	unseen                 // no log holds it, and none has every entry that could be it
+	excluded               // a log has every entry from the addition to what the databases have applied, without it
+)
+
+// updatedAfterAdd returns what the logs show of the updates of the learners that are voters in bucket members. One
+// without an update leaves the cause open or, if all are without, excludes it.
+func updatedAfterAdd(in *Input, m *Match) update {
+	best, worst := excluded, updated
 	for _, f := range in.Findings[check.M07] {
 		if !slices.Contains(m.Because, f.ID) {
 			continue
 		}
 		for _, id := range f.Facts.About {
-			if !slices.ContainsFunc(in.Members, func(x *evidence.Member) bool { return updatesLearner(x, id) }) {
-				return false
-			}
+			u := updateOf(in, id, f.Members)
+			best, worst = min(best, u), max(worst, u)
 		}
 	}
-	return true
+	if best == excluded {
+		return excluded
+	}
+	return min(worst, unseen)
 }
 
-// updatesLearner reports whether the member's log adds id as a learner and updates it later.
-func updatesLearner(m *evidence.Member, id dumplog.ID) bool {
-	if !m.HasWAL() {
-		return false
+// updateOf returns what the logs show of the update of one learner, which the databases of members have applied.
+func updateOf(in *Input, id dumplog.ID, members []string) update {
+	var applied uint64
+	for _, x := range in.Members {
+		if slices.Contains(members, x.Label()) {
+			applied = max(applied, x.AppliedMax)
+		}
 	}
-	added := false
+	out := unseen
+	for _, x := range in.Members {
+		if !x.HasWAL() {
+			continue
+		}
+		added, changed := updateInLog(x, id)
+		switch {
+		case changed:
+			return updated
+		case added > 0 && hasEveryEntry(&x.WAL.Summary, added, applied):
+			out = excluded
+		}
+	}
+	return out
+}
+
+// updateInLog returns the index at which the member's log adds id as a learner, 0 if it does not, and whether it
+// updates it later.
+func updateInLog(m *evidence.Member, id dumplog.ID) (added uint64, changed bool) {
 	for _, c := range m.WAL.Conf {
 		switch {
 		case c.Refused || c.Change.NodeID != id:
 		case c.Change.Type == dumplog.ConfChangeAddLearnerNode:
-			added = true
-		case added && c.Change.Type == dumplog.ConfChangeUpdateNode:
-			return true
+			added = c.Index
+		case added > 0 && c.Change.Type == dumplog.ConfChangeUpdateNode:
+			return added, true
 		}
 	}
-	return false
+	return added, false
+}
+
+// hasEveryEntry reports whether an undamaged log has all entries from one index to another.
+func hasEveryEntry(s *dumplog.Summary, from, to uint64) bool {
+	return len(s.Damage) == 0 && !s.Unmarked && s.FirstIndex <= from && to <= s.LastIndex &&
+		!slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= to && from <= j.To })
 }
 
 var zombieMembers = described(Cause{

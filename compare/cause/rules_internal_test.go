@@ -225,7 +225,7 @@ func (c *ruleCase) member(w wordList) {
 		{"minor", 10, func(v uint64) { m.Version.Minor = int(v) }},
 		{"id", 16, func(v uint64) { m.MemberID = dumplog.ID(v) }},
 		{"cluster", 16, func(v uint64) { m.ClusterID = dumplog.ID(v) }},
-		{"index", 10, func(v uint64) { m.DB.Meta.ConsistentIndex = &v }},
+		{"index", 10, func(v uint64) { m.DB.Meta.ConsistentIndex, m.AppliedMin, m.AppliedMax = &v, v, v }},
 		{"term", 10, func(v uint64) { m.DB.Meta.Term = &v }},
 		{"first", 10, func(v uint64) { m.WAL.Summary.FirstIndex = v }},
 		{"last", 10, func(v uint64) { m.WAL.Summary.LastIndex = v }},

@@ -72,15 +72,14 @@ func TestEntrySkippedAfterACrash(t *testing.T) {
 	}
 }
 
-// TestLearnerFlagLost: raft counts a member as a learner, bucket members calls it a voter.
+// TestLearnerFlagLost: raft counts a member as a learner, bucket members calls it a voter, and no entry explains it.
 func TestLearnerFlagLost(t *testing.T) {
 	s := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20, Starts: map[int]int{0: 0, 1: 1, 2: 2},
 		Learners: map[int]bool{2: true}}
 	dirs := s.Write(t, t.TempDir())
 	evidencetest.Unchanged(t, dirs...)
 	r := diagnose(t, dirSpecs(dirs))
-	if r.Verdict.Class != "membership" || r.Verdict.Cause == nil || *r.Verdict.Cause != "member-update-drops-learner" ||
-		outcome(r, "M07") != check.Violated {
+	if r.Verdict.Class != "membership" || r.Verdict.Cause != nil || outcome(r, "M07") != check.Violated {
 		t.Errorf("%s %v: %s", r.Verdict.Class, r.Verdict.Cause, r.Verdict.Summary)
 	}
 }
