@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -37,7 +38,7 @@ var logEntryAltered = described(Cause{
 	Match: func(in *Input) *Match {
 		m := proofOf(in, check.R01, "the same entry in another copy of this log", isAltered)
 		if m == nil {
-			return alteredAlone(in)
+			return cmp.Or(alteredTerm(in), alteredAlone(in))
 		}
 		m.Certainty = Strong
 		if slices.ContainsFunc(in.Findings[check.R01],
@@ -47,6 +48,15 @@ var logEntryAltered = described(Cause{
 		return m
 	},
 })
+
+// alteredTerm matches an entry whose term does not fit its neighbors; no other log is needed to see it.
+func alteredTerm(in *Input) *Match {
+	m := byKind(in, "a HardState of that term, or another copy of this log with the same entry", check.KindTermAltered)
+	if m != nil {
+		m.Certainty = Strong
+	}
+	return m
+}
 
 // alteredAlone matches an entry of the only log that holds it, against which several databases agree.
 func alteredAlone(in *Input) *Match {

@@ -237,7 +237,7 @@ func TestTermOfOneEntryAltered(t *testing.T) {
 		})
 		in := dirInput(t, dirs...)
 		wantFinding(t, in, "R01", []string{"node2"}, "entry 40 was altered")
-		wantFinding(t, in, "R08", []string{"node2"}, "term-order")
+		wantFinding(t, in, "R08", []string{"node2"}, "the term of entry 40 was altered")
 		wantOutcome(t, in, "R05", check.Holds)
 	}
 }

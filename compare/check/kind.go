@@ -144,6 +144,7 @@ const (
 	KindVotedTwice                Kind = "voted-twice"
 	KindCommitFalls               Kind = "commit-falls"
 	KindTermFalls                 Kind = "term-falls"
+	KindTermAltered               Kind = "term-altered"
 	KindStatesGone                Kind = "states-gone"
 	KindJointConfiguration        Kind = "joint-configuration"
 	KindReceivedUnused            Kind = "received-unused"
@@ -349,6 +350,7 @@ var kinds = []kindRow{
 	{KindVotedTwice, []ID{R06}, "a member voted twice in one term"},
 	{KindCommitFalls, []ID{R08}, "the commit index falls"},
 	{KindTermFalls, []ID{R08}, "the term falls"},
+	{KindTermAltered, []ID{R08}, "the term of one entry was altered"},
 	{KindStatesGone, []ID{R08}, "the log lacks every HardState"},
 	{KindJointConfiguration, []ID{R09}, "a joint configuration is stored"},
 	{KindReceivedUnused, []ID{S05}, "a received database was never committed to"},

@@ -221,18 +221,7 @@ var commitNeverFalls = described(Check{
 			}
 			fs = append(fs, placeFindings(m.WAL.Summary.CommitFalls, func(dumplog.CommitFall) string { return "" },
 				func(c dumplog.CommitFall) Finding { return commitFalls(m, c) }, fallRanges)...)
-			var ds []*dumplog.DamageError
-			for _, d := range m.WAL.Summary.Damage {
-				if d.Kind == dumplog.DamageTermOrder {
-					ds = append(ds, d)
-				}
-			}
-			fs = append(fs, placeFindings(ds, func(*dumplog.DamageError) string { return "" },
-				func(d *dumplog.DamageError) Finding {
-					f := damageFinding(in.Members, Error, m, d)
-					f.Kind = KindTermFalls
-					return f
-				}, logRanges)...)
+			fs = append(fs, in.termFalls(m)...)
 			fs = append(fs, in.provenance().alteredVotes(m)...)
 			if f := statesGone(in.Replay, m); f != nil {
 				fs = append(fs, *f)
