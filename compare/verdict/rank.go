@@ -219,10 +219,11 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 			say("part of its keys cannot be read")
 		case x.Lacks == 0:
 			row.HoldsAll = true
-			if proven {
+			// Above the last entry of all logs nothing shows what a database should hold.
+			if proven && x.To <= rp.Last {
 				say("holds every committed write up to entry %d", x.To)
 			} else {
-				say("lacks no committed write that is known, up to entry %d", x.To)
+				say("lacks no committed write that is known, up to entry %d", min(x.To, rp.Last))
 			}
 		}
 		if x.Lacks > 0 {
