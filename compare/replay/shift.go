@@ -118,7 +118,7 @@ func shiftOf(ctx context.Context, r *Result) (s *Shift, known bool, err error) {
 // has applied lacks entries. A request is in a log once: entries that are there twice were added. Else most logs
 // decide.
 func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (known bool, err error) {
-	cutShort, cutLong := r.endsEarly(s.Short), r.endsEarly(s.Long)
+	cutShort, cutLong := r.endsEarly(s.Short, s.Missing), r.endsEarly(s.Long, 0)
 	if cutLong {
 		return cutShort, nil
 	}
@@ -258,10 +258,14 @@ func hasContent(es []dumplog.Entry) bool {
 	return false
 }
 
-// endsEarly reports whether one of the logs ends before what its member has committed or applied.
-func (r *Result) endsEarly(members []int) bool {
+// endsEarly reports whether one of the logs ends before what its member has committed or applied. A log that lost some
+// entries, and was renumbered, ends that many before a snapshot of its own; one before a snapshot that it received ends
+// anywhere.
+func (r *Result) endsEarly(members []int, lost int) bool {
 	for _, i := range members {
-		if m := r.Members[i].Member; max(m.Commit, m.ConsistentIndex(), m.WAL.Summary.MaxCommit) > m.LastIndex() {
+		m := r.Members[i].Member
+		known, last := max(m.Commit, m.ConsistentIndex(), m.WAL.Summary.MaxCommit), m.WAL.Summary.LastIndex
+		if known > m.LastIndex() || lost > 0 && known == last+uint64(lost) {
 			return true
 		}
 	}

@@ -14,22 +14,50 @@ func handLogs(t *testing.T, logs ...[]uint64) (dirs []string) {
 	t.Helper()
 	ids := []uint64{0xa1, 0xa2, 0xa3}[:len(logs)]
 	for i, puts := range logs {
-		h := clustertest.NewHand(t, t.TempDir(), fmt.Sprintf("node%d", i+1), ids[i], 0xc1)
-		h.Found(false, ids...)
-		h.Request(2, uint64(len(ids)+1), nil)
-		at := uint64(len(ids) + 2)
-		for j, n := range puts {
-			h.Put(2, at, clustertest.RequestID(0xa1, 1763000000000, n), fmt.Sprintf("k%d", n), "v",
-				!slices.Contains(puts[:j], n))
-			at++
-		}
-		h.State(2, 0xa1, at-1)
-		for _, id := range ids {
-			h.Member(id, false, true)
-		}
-		dirs = append(dirs, h.Close(at-1, 2))
+		dirs = append(dirs, handLog(t, i, ids, puts, func(h *clustertest.Hand, last uint64) string {
+			h.State(2, 0xa1, last)
+			return h.Close(last, 2)
+		}))
 	}
 	return dirs
+}
+
+// handLog writes one member; end is called with the index of its last entry.
+func handLog(t *testing.T, i int, ids, puts []uint64, end func(h *clustertest.Hand, last uint64) string) string {
+	t.Helper()
+	h := clustertest.NewHand(t, t.TempDir(), fmt.Sprintf("node%d", i+1), ids[i], 0xc1)
+	h.Found(false, ids...)
+	h.Request(2, uint64(len(ids)+1), nil)
+	at := uint64(len(ids) + 2)
+	for j, n := range puts {
+		h.Put(2, at, clustertest.RequestID(0xa1, 1763000000000, n), fmt.Sprintf("k%d", n), "v",
+			!slices.Contains(puts[:j], n))
+		at++
+	}
+	for _, id := range ids {
+		h.Member(id, false, true)
+	}
+	return end(h, at-1)
+}
+
+// TestShiftBeforeASnapshot: two of three logs lack an entry, and end one before the snapshot that their members took.
+// They are not right because they are more.
+func TestShiftBeforeASnapshot(t *testing.T) {
+	whole := from1(20)
+	lacking := slices.Delete(slices.Clone(whole), 8, 9)
+	last := uint64(4 + len(whole))
+	var dirs []string
+	for i, puts := range [][]uint64{whole, lacking, lacking} {
+		dirs = append(dirs, handLog(t, i, []uint64{0xa1, 0xa2, 0xa3}, puts, func(h *clustertest.Hand, _ uint64) string {
+			h.State(2, 0xa1, last)
+			h.Snapshot(2, last, 0xa1, 0xa2, 0xa3)
+			return h.Close(last, 2)
+		}))
+	}
+	s := run(t, open(t, dirs...), Options{}).Shift
+	if s == nil || !s.Proven || s.Added || !slices.Equal(s.Altered(), []int{1, 2}) {
+		t.Errorf("%+v", s)
+	}
 }
 
 // from1 are the requests 1 to n.
