@@ -58,6 +58,7 @@ type digest struct {
 	largest          int64 // bytes of the largest good record without its frame
 	largestPos       Pos
 	ballots          ballots
+	ahead            aheadWatch
 	forced           uint64 // index of the last entry of a force-new-cluster run
 }
 
@@ -131,6 +132,7 @@ func (d *digest) add(it *item) {
 	case RecordSnapshot:
 		s, _ := DecodeSnapshotRecord(it.rec.Data)
 		s.Pos = it.rec.Pos
+		d.ahead.snapshot(s.Index)
 		cost := int64(markCost)
 		if s.ConfState != nil {
 			cost += int64(len(s.ConfState.Voters)+len(s.ConfState.Learners)) / memberCost
@@ -157,6 +159,7 @@ func (d *digest) addEntry(it *item) {
 		d.seg.FirstEntry = e.index
 	}
 	d.seg.LastEntry, d.lastTerm = e.index, e.term
+	d.ahead.entry(e.index)
 	if e.typ == EntryConfChange {
 		follows := d.forced > 0 && d.forced+1 == e.index
 		switch removes, adds := isForced(e.data); {
@@ -187,6 +190,9 @@ func (d *digest) note(v event, cost int64) {
 
 // noteDamage adds a damaged place. After the first maxDamage, it extends d.rest instead.
 func (d *digest) noteDamage(e *DamageError) {
+	if e.losesEntries() {
+		d.ahead.lost()
+	}
 	if d.damage++; d.damage <= d.maxDamage {
 		d.events = append(d.events, event{kind: eventDamage, pos: e.Pos, dmg: e, commit: d.commit})
 		return
@@ -225,5 +231,6 @@ func (d *digest) addState(h HardState, pos Pos) {
 	}
 	*d.state, d.pos = h, pos
 	d.ballots.add(h, pos, d.seg.LastEntry)
+	d.ahead.state(h, pos)
 	d.commit = max(d.commit, h.Commit)
 }

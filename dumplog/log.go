@@ -109,6 +109,8 @@ type Summary struct {
 	// with a lower commit index than an earlier one.
 	Votes       []Vote
 	CommitFalls []CommitFall
+	// CommitAheads are the first HardStates that commit entries which the log only holds after them.
+	CommitAheads []CommitAhead
 	// OddVotes are HardStates whose vote differs from the earlier ones of the same term, and from the later ones if
 	// there are any. A member never takes a vote back.
 	OddVotes []Vote

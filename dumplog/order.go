@@ -130,6 +130,9 @@ func (o *order) state(d *digest, last uint64) {
 	o.sum.HardState, o.sum.HardStatePos = &h, d.pos
 	o.commit, o.forced = max(o.commit, d.commit), max(o.forced, d.forced)
 	o.ballots.join(&d.ballots, last)
+	if n := len(o.sum.CommitAheads); n < maxCommitAheads {
+		o.sum.CommitAheads = append(o.sum.CommitAheads, d.ahead.found[:min(len(d.ahead.found), maxCommitAheads-n)]...)
+	}
 }
 
 func (o *order) events(d *digest, damageOnly bool) {

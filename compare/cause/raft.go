@@ -38,7 +38,7 @@ var logEntryAltered = described(Cause{
 	Match: func(in *Input) *Match {
 		m := proofOf(in, check.R01, "the same entry in another copy of this log", isAltered)
 		if m == nil {
-			return cmp.Or(alteredTerm(in), alteredAlone(in))
+			return cmp.Or(alteredInOne(in), alteredAlone(in))
 		}
 		m.Certainty = Strong
 		if slices.ContainsFunc(in.Findings[check.R01],
@@ -49,9 +49,11 @@ var logEntryAltered = described(Cause{
 	},
 })
 
-// alteredTerm matches an entry whose term does not fit its neighbors; no other log is needed to see it.
-func alteredTerm(in *Input) *Match {
-	m := byKind(in, "a HardState of that term, or another copy of this log with the same entry", check.KindTermAltered)
+// alteredInOne matches what one log shows of itself: an entry whose term does not fit its neighbors, entries that are
+// gone.
+func alteredInOne(in *Input) *Match {
+	m := byKind(in, "a HardState of that term, or another copy of this log with the same entry", check.KindTermAltered,
+		check.KindCommitAheadOfLog)
 	if m != nil {
 		m.Certainty = Strong
 	}

@@ -145,6 +145,7 @@ const (
 	KindCommitFalls               Kind = "commit-falls"
 	KindTermFalls                 Kind = "term-falls"
 	KindTermAltered               Kind = "term-altered"
+	KindCommitAheadOfLog          Kind = "commit-ahead-of-log"
 	KindStatesGone                Kind = "states-gone"
 	KindJointConfiguration        Kind = "joint-configuration"
 	KindReceivedUnused            Kind = "received-unused"
@@ -351,6 +352,7 @@ var kinds = []kindRow{
 	{KindCommitFalls, []ID{R08}, "the commit index falls"},
 	{KindTermFalls, []ID{R08}, "the term falls"},
 	{KindTermAltered, []ID{R08}, "the term of one entry was altered"},
+	{KindCommitAheadOfLog, []ID{R08}, "entries were removed from a log"},
 	{KindStatesGone, []ID{R08}, "the log lacks every HardState"},
 	{KindJointConfiguration, []ID{R09}, "a joint configuration is stored"},
 	{KindReceivedUnused, []ID{S05}, "a received database was never committed to"},

@@ -222,6 +222,7 @@ var commitNeverFalls = described(Check{
 			fs = append(fs, placeFindings(m.WAL.Summary.CommitFalls, func(dumplog.CommitFall) string { return "" },
 				func(c dumplog.CommitFall) Finding { return commitFalls(m, c) }, fallRanges)...)
 			fs = append(fs, in.termFalls(m)...)
+			fs = append(fs, commitAhead(m)...)
 			fs = append(fs, in.provenance().alteredVotes(m)...)
 			if f := statesGone(in.Replay, m); f != nil {
 				fs = append(fs, *f)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // termFalls are the findings about the places at which the term of a log falls, from entry to entry or to a HardState.
@@ -76,4 +77,29 @@ func termAltered(m *evidence.Member, d *dumplog.DamageError, x oddTerm) Finding 
 		Evidence: []Evidence{{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset),
 			Field: fmt.Sprintf("entry %d", x.index), Observed: fmt.Sprintf("term %d", x.term), Expected: want,
 			Show: showLog(m, x.index)}}}
+}
+
+// commitAhead is the finding about entries that were removed from a log, whose HardStates still count them.
+func commitAhead(m *evidence.Member) []Finding {
+	all := m.WAL.Summary.CommitAheads
+	if len(all) == 0 {
+		return nil
+	}
+	first, what := all[0], "an entry before entry %d was"
+	if n := first.Commit - first.Last; n > 1 {
+		what = fmt.Sprintf("at least %d entries before entry %%d were", n)
+	}
+	f := Finding{Kind: KindCommitAheadOfLog, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+		At: At{Term: m.WAL.TermAt(first.Last), Index: first.Last},
+		Title: fmt.Sprintf("%s: "+what+" removed from the log, and the later ones are renumbered", m.Label(),
+			first.Last+1),
+		Explanation: fmt.Sprintf("a member commits only entries that its log holds, and stores them before the "+
+			"HardState that commits them. %s more than the log holds before it. The CRC chain holds, so the log was "+
+			"rewritten. etcd does not notice", plural.Of(len(all), "HardState commits", "HardStates commit"))}
+	for _, c := range all[:min(len(all), maxPlaces)] {
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: c.Segment, Offset: Int64(c.Offset),
+			Field: "HardState.commit", Observed: fmt.Sprint(c.Commit),
+			Expected: fmt.Sprintf("at most %d, the last entry before it", c.Last), Show: showLogAs(m, "--raw")})
+	}
+	return []Finding{f}
 }

@@ -259,7 +259,7 @@ func hasContent(es []dumplog.Entry) bool {
 }
 
 // endsEarly reports whether one of the logs ends before what its member has committed or applied. A log that lost some
-// entries, and was renumbered, ends that many before a snapshot of its own; one before a snapshot that it received ends
+// entries, and was renumbered, ends that many before its own snapshot; one before a snapshot that it received ends
 // anywhere.
 func (r *Result) endsEarly(members []int, lost int) bool {
 	for _, i := range members {

@@ -1,0 +1,52 @@
+package dumplog
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestAheadWatch: a HardState commits what the log holds before it. What was received as a snapshot, lost, or cannot be
+// known at the start of a segment is no contradiction.
+func TestAheadWatch(t *testing.T) {
+	type step func(w *aheadWatch)
+	entry := func(i uint64) step { return func(w *aheadWatch) { w.entry(i) } }
+	state := func(c uint64) step {
+		return func(w *aheadWatch) { w.state(HardState{Commit: c}, Pos{Offset: int64(c)}) }
+	}
+	snap := func(i uint64) step { return func(w *aheadWatch) { w.snapshot(i) } }
+	lost := func(w *aheadWatch) { w.lost() }
+	at := func(c, last uint64) CommitAhead { return CommitAhead{Pos{Offset: int64(c)}, c, last} }
+	for name, c := range map[string]struct {
+		steps []step
+		want  []CommitAhead
+	}{
+		"in order":              {[]step{entry(1), state(1), entry(2), state(1), state(2), entry(3)}, nil},
+		"one entry is gone":     {[]step{entry(1), state(1), entry(2), state(3), entry(3), state(4), entry(4)}, []CommitAhead{at(3, 2), at(4, 3)}},
+		"several are gone":      {[]step{entry(5), state(9), state(10), entry(6)}, []CommitAhead{at(9, 5)}},
+		"and then it ends":      {[]step{entry(5), state(6)}, nil},
+		"it is in order again":  {[]step{entry(5), state(6), state(5), entry(6)}, nil},
+		"a received snapshot":   {[]step{entry(5), snap(20), state(20), entry(21), state(21), entry(22)}, nil},
+		"one in 3.3":            {[]step{entry(5), state(20), snap(20), state(20), entry(21)}, nil},
+		"a snapshot of its own": {[]step{entry(5), snap(4), state(6), entry(6)}, []CommitAhead{at(6, 5)}},
+		"records were lost":     {[]step{entry(5), lost, state(7), entry(6)}, nil},
+		"lost after the state":  {[]step{entry(5), state(7), lost, entry(6)}, nil},
+		"a segment begins":      {[]step{state(9), snap(5), state(9), entry(6), state(6)}, nil},
+		"the log was cut":       {[]step{entry(5), entry(4), state(5), entry(5)}, []CommitAhead{at(5, 4)}},
+	} {
+		var w aheadWatch
+		for _, s := range c.steps {
+			s(&w)
+		}
+		if !slices.Equal(w.found, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, w.found, c.want)
+		}
+	}
+	var w aheadWatch
+	for i := range uint64(2 * maxCommitAheads) {
+		w.entry(i + 1)
+		w.state(HardState{Commit: i + 2}, Pos{})
+	}
+	if len(w.found) != maxCommitAheads {
+		t.Errorf("%d are listed", len(w.found))
+	}
+}
