@@ -2,7 +2,10 @@ package dumplog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 )
 
 // Count is a number of entries and the bytes of their payloads.
@@ -19,7 +22,7 @@ func (c *Count) add(n int) {
 // sizeClasses is the number of classes of Stats.Sizes. Class i counts payloads of less than 2^i bytes.
 const sizeClasses = 33
 
-// maxPrefixes bounds the prefixes and users that Stats counts separately; the others are counted together.
+// maxPrefixes bounds the prefixes, users and terms that Stats counts separately; the others are counted together.
 const maxPrefixes = 10000
 
 // OtherPrefix is the prefix under which Stats counts the keys after the first 10000 prefixes.
@@ -29,11 +32,13 @@ const OtherPrefix = "(other)"
 type Stats struct {
 	Total Count
 	// Sizes counts payloads by size: class i has less than 2^i and at least 2^(i-1) bytes.
-	Sizes     [sizeClasses]int64
-	Kinds     map[Kind]*Count
-	Terms     map[uint64]*Count
-	Proposers map[uint16]*Count
-	Users     map[string]*Count
+	Sizes [sizeClasses]int64
+	Kinds map[Kind]*Count
+	Terms map[uint64]*Count
+	// OtherTerms counts the entries of the terms after the first 10000 terms.
+	OtherTerms Count
+	Proposers  map[uint16]*Count
+	Users      map[string]*Count
 	// Prefixes counts the keys of puts and deletes, those in txns too, by their first Depth path elements.
 	Prefixes map[string]*Count
 	// Depth is the number of path elements of a prefix; 0 means 2, as in /registry/pods.
@@ -64,7 +69,7 @@ func (s *Stats) Add(e *Entry, r *Request) {
 	}
 	s.kind.add(n)
 	if s.term == nil || s.lastTerm != e.Term {
-		s.term, s.lastTerm = counter(&s.Terms, e.Term), e.Term
+		s.term, s.lastTerm = s.ofTerm(e.Term), e.Term
 	}
 	s.term.add(n)
 	if r.Kind == KindUnknown {
@@ -144,6 +149,13 @@ func (s *Stats) named(m *map[string]*Count, name string) *Count {
 	return counter(m, name)
 }
 
+func (s *Stats) ofTerm(term uint64) *Count {
+	if _, ok := s.Terms[term]; !ok && len(s.Terms) >= maxPrefixes {
+		return &s.OtherTerms
+	}
+	return counter(&s.Terms, term)
+}
+
 func counter[K comparable](m *map[K]*Count, k K) *Count {
 	c := (*m)[k]
 	if c == nil {
@@ -156,7 +168,7 @@ func counter[K comparable](m *map[K]*Count, k K) *Count {
 	return c
 }
 
-// Merge adds the counts of another part of the log.
+// Merge adds the counts of another part of the log, within the same bounds.
 func (s *Stats) Merge(o *Stats) {
 	s.Total.Entries += o.Total.Entries
 	s.Total.Bytes += o.Total.Bytes
@@ -167,19 +179,25 @@ func (s *Stats) Merge(o *Stats) {
 	if o.Largest > s.Largest {
 		s.Largest, s.LargestIndex, s.LargestPos = o.Largest, o.LargestIndex, o.LargestPos
 	}
-	merge(&s.Kinds, o.Kinds)
-	merge(&s.Terms, o.Terms)
-	merge(&s.Proposers, o.Proposers)
-	merge(&s.Users, o.Users)
-	merge(&s.Prefixes, o.Prefixes)
+	s.OtherTerms.merge(&o.OtherTerms)
+	merge(o.Kinds, func(k Kind) *Count { return counter(&s.Kinds, k) })
+	merge(o.Terms, s.ofTerm)
+	merge(o.Proposers, func(p uint16) *Count { return counter(&s.Proposers, p) })
+	merge(o.Users, func(u string) *Count { return s.named(&s.Users, u) })
+	merge(o.Prefixes, func(p string) *Count { return s.named(&s.Prefixes, p) })
 }
 
-func merge[K comparable](to *map[K]*Count, from map[K]*Count) {
-	for k, n := range from {
-		c := counter(to, k)
-		c.Entries += n.Entries
-		c.Bytes += n.Bytes
+// merge adds the counts of a part in the order of their names, so that which of them are counted separately is a
+// function of the log.
+func merge[K cmp.Ordered](from map[K]*Count, to func(K) *Count) {
+	for _, k := range slices.Sorted(maps.Keys(from)) {
+		to(k).merge(from[k])
 	}
+}
+
+func (c *Count) merge(o *Count) {
+	c.Entries += o.Entries
+	c.Bytes += o.Bytes
 }
 
 // Stats counts the entries that f selects, the segments in parallel on all cores, and checks every CRC. f may be nil. A

@@ -61,6 +61,47 @@ func TestStatsBothWays(t *testing.T) {
 	}
 }
 
+// TestStatsOfManyNames: what is counted separately is bounded, also over the parts of a log, every entry is counted,
+// and the parts give the same however often they are merged.
+func TestStatsOfManyNames(t *testing.T) {
+	const each, parts = 8000, 3
+	merged := func() *dumplog.Stats {
+		all := &dumplog.Stats{}
+		for p := range parts {
+			var part dumplog.Stats
+			for i := range each {
+				n := p*each + i
+				r := &dumplog.Request{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: fmt.Appendf(nil, "/%d/a/b", n)}}
+				r.Header.Username = fmt.Sprint("u", n)
+				part.Add(&dumplog.Entry{Term: uint64(1 + n), Data: []byte{1, 2}}, r)
+			}
+			all.Merge(&part)
+		}
+		return all
+	}
+	all := merged()
+	if len(all.Terms) != 10000 || len(all.Users) != 10001 || len(all.Prefixes) != 10001 {
+		t.Errorf("%d terms, %d users, %d prefixes", len(all.Terms), len(all.Users), len(all.Prefixes))
+	}
+	rest := int64(parts*each - 10000)
+	if o := all.OtherTerms; o.Entries != rest || o.Bytes != 2*rest {
+		t.Errorf("other terms: %+v", o)
+	}
+	u, p := all.Users[dumplog.OtherPrefix].Entries, all.Prefixes[dumplog.OtherPrefix].Entries
+	if u != rest || p != rest {
+		t.Errorf("other users %d, prefixes %d, want %d", u, p, rest)
+	}
+	var a, b strings.Builder
+	for w, st := range map[*strings.Builder]*dumplog.Stats{&a: all, &b: merged()} {
+		counts(w, "term", st.Terms)
+		counts(w, "user", st.Users)
+		counts(w, "prefix", st.Prefixes)
+	}
+	if a.String() != b.String() {
+		t.Error("merged twice, the counts differ")
+	}
+}
+
 func TestFilter(t *testing.T) {
 	dir := filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1", "member", "wal")
 	evidencetest.Unchanged(t, dir)

@@ -16,14 +16,17 @@ import (
 // statsPass counts the entries of each segment separately, so that the cores share no counters.
 type statsPass struct {
 	mu    sync.Mutex
-	parts []*dumplog.Stats
+	parts map[int]*dumplog.Stats
 }
 
 // visit is for dumplog.Log.ScanWith.
-func (p *statsPass) visit(int) func(*dumplog.Entry) {
+func (p *statsPass) visit(segment int) func(*dumplog.Entry) {
 	part := new(dumplog.Stats)
 	p.mu.Lock()
-	p.parts = append(p.parts, part)
+	if p.parts == nil {
+		p.parts = map[int]*dumplog.Stats{}
+	}
+	p.parts[segment] = part
 	p.mu.Unlock()
 	var dec dumplog.Decoder
 	return func(e *dumplog.Entry) {
@@ -34,8 +37,8 @@ func (p *statsPass) visit(int) func(*dumplog.Entry) {
 
 func (p *statsPass) all() *dumplog.Stats {
 	sum := &dumplog.Stats{}
-	for _, part := range p.parts {
-		sum.Merge(part)
+	for _, segment := range slices.Sorted(maps.Keys(p.parts)) {
+		sum.Merge(p.parts[segment])
 	}
 	return sum
 }
@@ -55,6 +58,9 @@ func writeStats(s *render.Stream, m *evidence.Member, st *dumplog.Stats, damage 
 	rows := []render.Row{render.LogCount{Of: "total", Count: st.Total}}
 	rows = append(rows, counts("kind", st.Kinds, func(k dumplog.Kind) string { return string(k) })...)
 	rows = append(rows, counts("term", st.Terms, func(t uint64) string { return strconv.FormatUint(t, 10) })...)
+	if st.OtherTerms.Entries > 0 {
+		rows = append(rows, render.LogCount{Of: "term", Name: dumplog.OtherPrefix, Count: st.OtherTerms})
+	}
 	rows = append(rows, counts("proposer", st.Proposers,
 		func(p uint16) string { return by.of(dumplog.RequestID(p) << 48) })...)
 	rows = append(rows, counts("user", st.Users, func(u string) string { return u })...)
