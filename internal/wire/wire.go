@@ -4,7 +4,8 @@
 // It uses google.golang.org/protobuf/encoding/protowire, which differs in overflow and groups from the decoders that
 // etcd generates up to 3.6 (gogo). A varint of ten bytes that exceeds 64 bits, and a field number of more than 32, are
 // errors in protowire, while etcd drops the extra bits; the end of a group needs the number of its start. Package wire
-// does the same as etcd.
+// does the same as these servers. Those of 3.7 decode with google.golang.org/protobuf, which refuses such messages; no
+// server writes them.
 package wire
 
 import "google.golang.org/protobuf/encoding/protowire"
