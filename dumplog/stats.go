@@ -187,8 +187,8 @@ func (s *Stats) Merge(o *Stats) {
 	merge(o.Prefixes, func(p string) *Count { return s.named(&s.Prefixes, p) })
 }
 
-// merge adds the counts of a part in the order of their names, so that which of them are counted separately is a
-// function of the log.
+// merge adds the counts of a part in the order of their names, so that the log alone decides which of them are counted
+// separately.
 func merge[K cmp.Ordered](from map[K]*Count, to func(K) *Count) {
 	for _, k := range slices.Sorted(maps.Keys(from)) {
 		to(k).merge(from[k])
