@@ -186,13 +186,12 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 	return r
 }
 
-// Unsaid returns the sources of a report without the errors that its verdict states already.
+// Unsaid returns the sources of a report without the error that its verdict states already, that of a backup which was
+// never read.
 func Unsaid(r *compare.Report) []compare.Source {
 	out := slices.Clone(r.Sources)
-	for i := range out {
-		if out[i].Error != "" && strings.HasSuffix(r.Verdict.Summary, out[i].Error) {
-			out[i].Error = ""
-		}
+	if len(r.Members) == 0 && len(out) == 1 && strings.HasSuffix(r.Verdict.Summary, out[0].Error) {
+		out[0].Error = ""
 	}
 	return out
 }
