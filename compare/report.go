@@ -10,6 +10,9 @@ import (
 // SchemaVersion is the version of the JSON documents. Fields may be added without raising it.
 const SchemaVersion = 1
 
+// MaxWrongRecords bounds the records of the kept member that are listed as proven wrong and can be replaced one by one.
+const MaxWrongRecords = verdict.MaxWrongRecords
+
 // Report is the document of diagnose, inspect and verify; its JSON form is the machine contract (docs/JSON.md).
 type Report struct {
 	SchemaVersion int              `json:"schemaVersion"`
@@ -83,7 +86,7 @@ type (
 	Count = verdict.Count
 	// Lost lists what choosing the first of the best members gives up.
 	Lost = verdict.Lost
-	// LostRecords are records that are proven wrong on the kept member.
+	// LostRecords are records that are proven wrong on the kept member, listed up to MaxWrongRecords.
 	LostRecords = verdict.LostRecords
 	// LostRecord is one record that is proven wrong.
 	LostRecord = verdict.LostRecord

@@ -54,6 +54,8 @@ var updateDropsLearner = described(Cause{
 		switch updatedAfterAdd(in, m) {
 		case excluded:
 			return nil
+		case damaged:
+			m.Certainty, m.Secondary = Hint, true // not ruled out, but nothing speaks for it
 		case unseen:
 			m.Certainty = Hint // what remains of the log does not hold the update
 		}
@@ -82,11 +84,12 @@ type update int
 const (
 	updated  update = iota // a log holds it
 	unseen                 // no log holds it, and none has every entry that could be it
+	damaged                // a log from the addition on shows none, but lost entries to damage or with its end
 	excluded               // a log has every entry from the addition to what the databases have applied, without it
 )
 
 // updatedAfterAdd returns what the logs show of the updates of the learners that are voters in bucket members. One
-// without an update leaves the cause open or, if all are without, excludes it.
+// without an update leaves the cause open or, if all are without, speaks against it.
 func updatedAfterAdd(in *Input, m *Match) update {
 	best, worst := excluded, updated
 	for _, f := range in.Findings[check.M07] {
@@ -98,8 +101,8 @@ func updatedAfterAdd(in *Input, m *Match) update {
 			best, worst = min(best, u), max(worst, u)
 		}
 	}
-	if best == excluded {
-		return excluded
+	if best >= damaged {
+		return best
 	}
 	return min(worst, unseen)
 }
@@ -123,6 +126,8 @@ func updateOf(in *Input, id dumplog.ID, members []string) update {
 			return updated
 		case added > 0 && hasEveryEntry(&x.WAL.Summary, added, applied):
 			out = excluded
+		case added > 0 && reachesBack(&x.WAL.Summary, added, applied):
+			out = max(out, damaged)
 		}
 	}
 	return out
@@ -143,10 +148,27 @@ func updateInLog(m *evidence.Member, id dumplog.ID) (added uint64, changed bool)
 	return added, false
 }
 
-// hasEveryEntry reports whether an undamaged log has all entries from one index to another.
+// hasEveryEntry reports whether a log has all entries from one index to another. What is damaged after them does not
+// matter.
 func hasEveryEntry(s *dumplog.Summary, from, to uint64) bool {
-	return len(s.Damage) == 0 && !s.Unmarked && s.FirstIndex <= from && to <= s.LastIndex &&
+	return to <= s.LastIndex && reachesBack(s, from, to) &&
+		!slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool { return mayHideEntry(d, from, to) })
+}
+
+// reachesBack reports whether a log was written with all entries from one index to another, or to its end. Damage may
+// have taken some of them.
+func reachesBack(s *dumplog.Summary, from, to uint64) bool {
+	return !s.Unmarked && s.FirstIndex <= from &&
 		!slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= to && from <= j.To })
+}
+
+// mayHideEntry reports whether a damaged place may have held one of the entries from one index to another. A place
+// without known indexes comes after the entry that it follows.
+func mayHideEntry(d *dumplog.DamageError, from, to uint64) bool {
+	if d.LostFrom > 0 {
+		return d.LostFrom <= to && (d.LostTo == 0 || from <= d.LostTo)
+	}
+	return d.After < to
 }
 
 var zombieMembers = described(Cause{

@@ -264,7 +264,7 @@ func keptMembers(added bool) func(t *testing.T, root string) {
 		s.puts(20)
 		for _, h := range s.hands {
 			h.Member(0xb7, false, true)
-			h.Row("meta", "storageVersion", "3.6.0")
+			h.Versions("3.6.0")
 		}
 		s.done()
 	}

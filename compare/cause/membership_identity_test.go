@@ -227,7 +227,7 @@ func zombie(storage string) func(t *testing.T, root string) {
 		for _, h := range s.hands {
 			h.Member(0xb9, false, true)
 			if storage != "" {
-				h.Row("meta", "storageVersion", storage)
+				h.Versions(storage)
 			}
 		}
 		s.done()
@@ -284,8 +284,7 @@ func wrongFlag(joiner bool, storage string) func(t *testing.T, root string) {
 		for _, h := range s.hands {
 			h.Member(a3, true, true)
 			if storage != "" {
-				h.Row("meta", "storageVersion", storage)
-				h.Row("cluster", "clusterVersion", storage)
+				h.Versions(storage)
 			}
 		}
 		s.done()

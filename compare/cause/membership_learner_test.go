@@ -23,7 +23,7 @@ func grown(storage string, more func(s *chronicle)) func(t *testing.T, root stri
 		more(s)
 		for _, h := range s.hands {
 			if storage != "" {
-				h.Row("meta", "storageVersion", storage)
+				h.Versions(storage)
 			}
 		}
 		s.puts(3)
@@ -130,7 +130,24 @@ func TestLearnerFlagDropped(t *testing.T) {
 			})},
 		{name: "a whole log without one", class: "membership", checks: []string{"M07"}, not: []string{id},
 			tell: grown("", voter)},
+		{name: "logs torn after the last entry", class: "membership", cause: "wal-torn-tail",
+			checks: []string{"M07"}, not: []string{id}, tell: endsLost(grown("", voter))},
 	})
+}
+
+// endsLost cuts all logs inside of their last record, a HardState.
+func endsLost(tell func(t *testing.T, root string)) func(t *testing.T, root string) {
+	return func(t *testing.T, root string) {
+		t.Helper()
+		tell(t, root)
+		dirs, err := filepath.Glob(filepath.Join(root, "*", "member"))
+		if err != nil || len(dirs) == 0 {
+			t.Fatal(dirs, err)
+		}
+		for _, dir := range dirs {
+			cutWAL(-2, 12)(t, dir)
+		}
+	}
 }
 
 // TestQuorumFromBucket37: on 3.7 only IDs and learner flags move the quorum.

@@ -32,7 +32,7 @@ func rows(storage string, row string, changes []raftpb.ConfChange, pos ...int) f
 		s.puts(3)
 		if storage != "" {
 			for _, h := range s.hands {
-				h.Row("meta", "storageVersion", storage)
+				h.Versions(storage)
 			}
 		}
 		s.done()

@@ -50,10 +50,10 @@ var logEntryAltered = described(Cause{
 })
 
 // alteredInOne matches what one log shows of itself: an entry whose term does not fit its neighbors, entries that are
-// gone.
+// gone or there twice.
 func alteredInOne(in *Input) *Match {
-	m := byKind(in, "a HardState of that term, or another copy of this log with the same entry", check.KindTermAltered,
-		check.KindCommitAheadOfLog)
+	m := byKind(in, "a HardState of that term, another copy of this log with the same entry", check.KindTermAltered,
+		check.KindCommitAheadOfLog, check.KindRequestRepeated)
 	if m != nil {
 		m.Certainty = Strong
 	}

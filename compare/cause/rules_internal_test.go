@@ -275,9 +275,14 @@ func (c *ruleCase) log(m *evidence.Member, w wordList) {
 		s.Jumps = append(s.Jumps, dumplog.Jump{From: c.num(from, 10), To: c.num(to, 10)})
 	}
 	s.Terms = []dumplog.TermRange{{Term: 2, First: s.FirstIndex, Last: s.LastIndex}}
-	for i, d := range w.list("damage") { // damage=KIND[:short]
+	for i, d := range w.list("damage") { // damage=KIND[@AFTER][:short]
 		kind, short := strings.CutSuffix(d, ":short")
-		s.Damage = append(s.Damage, &dumplog.DamageError{Kind: dumplog.DamageKind(kind), Short: short,
+		kind, after, _ := strings.Cut(kind, "@")
+		at := uint64(0)
+		if after != "" {
+			at = c.num(after, 10)
+		}
+		s.Damage = append(s.Damage, &dumplog.DamageError{Kind: dumplog.DamageKind(kind), Short: short, After: at,
 			Pos: dumplog.Pos{Offset: int64(i)}})
 	}
 	for i, id := range c.ids(w, "founding") { // the voters of the first entries

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -231,7 +232,7 @@ func (in *Input) alteredFinding(a *altered) Finding {
 	first := a.diffs[0]
 	names := in.Members.labelsOf(a.odd)
 	f := Finding{Kind: KindEntriesAltered, Severity: Critical, Class: ClassWALDamage, Members: names,
-		At: At{Term: in.Members.termAt(first.Index), Index: first.Index}}
+		At: At{Term: in.Members[a.odd[0]].WAL.TermAt(first.Index), Index: first.Index}}
 	what := fmt.Sprintf("entry %d", first.Index)
 	if n := len(a.diffs); n > 1 {
 		what = fmt.Sprintf("entries %d..%d", first.Index, a.diffs[n-1].Index)
@@ -251,15 +252,46 @@ func (in *Input) alteredFinding(a *altered) Finding {
 		f.Title = fmt.Sprintf("%s: %s was altered in the log", strings.Join(names, ", "), what)
 		f.Explanation += ". " + a.why
 	}
-	for _, d := range a.diffs {
-		for _, i := range sortedKeys(d.By) {
-			m := in.Members[i]
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index),
-				Observed: d.By[i], Expected: "the same entry on all members", Show: showLog(m, d.Index)})
+	in.alteredEvidence(a, &f)
+	return in.cut(f)
+}
+
+// alteredEvidence adds what the logs hold: first those that were altered, and what the others hold there. If nothing
+// shows which they are, all are expected to hold the same.
+func (in *Input) alteredEvidence(a *altered, f *Finding) {
+	sound := func(i int) bool { return a.why != "" && !slices.Contains(a.odd, i) }
+	for _, wanted := range []bool{false, true} {
+		for _, d := range a.diffs {
+			expected := sameEntry
+			if v := slices.IndexFunc(d.Versions, func(v []int) bool { return sound(v[0]) }); v >= 0 {
+				expected = d.By[d.Versions[v][0]]
+			}
+			for _, i := range in.Members.byLabel(d.By) {
+				if sound(i) == wanted {
+					in.add(f, func() Evidence { return in.entryEvidence(i, d.Index, d.By[i], expected) })
+				}
+			}
 		}
 	}
-	f.Evidence[0].Field = fieldAltered
-	return in.cut(f)
+	if a.why != "" {
+		f.Evidence[0].Field = fieldAltered
+	}
+}
+
+// sameEntry is what is expected where nothing shows which of several logs is right.
+const sameEntry = "the same entry on all members"
+
+// entryEvidence is what the log of a member holds at an index.
+func (in *Input) entryEvidence(pos int, index uint64, observed, expected string) Evidence {
+	return in.inLog(Evidence{Field: fmt.Sprintf("entry %d", index), Observed: observed, Expected: expected}, pos, index)
+}
+
+// byLabel are the members that hold an entry, in the order of their labels: a finding does not depend on the order of
+// the arguments.
+func (ss Sources) byLabel(by map[int]string) []int {
+	return slices.SortedFunc(maps.Keys(by), func(a, b int) int {
+		return strings.Compare(ss[a].Label(), ss[b].Label())
+	})
 }
 
 // without leaves out the indexes of altered entries.

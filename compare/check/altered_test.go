@@ -3,6 +3,7 @@ package check_test
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,8 +56,23 @@ func TestOneEntryAltered(t *testing.T) {
 			if f.Class != "wal-damage" || f.At.Index != indexes[0] || f.Kind != check.KindEntriesAltered {
 				t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Kind)
 			}
+			wantAlteredFirst(t, f, "node2")
 			wantOutcome(t, in, "R05", check.Holds)
+
+			slices.Reverse(dirs)
+			wantAlteredFirst(t, wantFinding(t, dirInput(t, dirs...), "R01", []string{"node2"}, ""), "node2")
 		})
+	}
+}
+
+// wantAlteredFirst: the evidence begins with the altered log, at its place there, and expects what the others hold.
+func wantAlteredFirst(t *testing.T, f check.Finding, member string) {
+	t.Helper()
+	e := f.Evidence[0]
+	last := f.Evidence[len(f.Evidence)-1]
+	if e.Member != member || e.Offset == nil || e.Expected == e.Observed || last.Member == member ||
+		last.Expected != last.Observed {
+		t.Errorf("%+v ... %+v", e, last)
 	}
 }
 

@@ -107,7 +107,7 @@ func (pv *provenance) twinFinding() *Finding {
 		Explanation: "the sources carry one cluster ID, but belong to two clusters that were founded with the same " +
 			"names, peer URLs and token"}
 	restored := 0
-	for _, i := range sortedKeys(d.By) {
+	for _, i := range pv.Members.byLabel(d.By) {
 		m := pv.Members[i]
 		if n := BootstrapVoters(m); n == 0 || !nothingShared(m, n, d.Index) {
 			return nil

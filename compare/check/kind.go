@@ -109,6 +109,7 @@ const (
 	KindRemovalNotInLog           Kind = "removal-not-in-log"
 	KindMemberRowAgainstLog       Kind = "member-row-against-log"
 	KindMemberRowAboveIndex       Kind = "member-row-above-index"
+	KindMemberRowAboveLog         Kind = "member-row-above-log"
 	KindSourceTwice               Kind = "source-twice"
 	KindMemberTwice               Kind = "member-twice"
 	KindOlderCopy                 Kind = "older-copy"
@@ -146,6 +147,7 @@ const (
 	KindTermFalls                 Kind = "term-falls"
 	KindTermAltered               Kind = "term-altered"
 	KindCommitAheadOfLog          Kind = "commit-ahead-of-log"
+	KindRequestRepeated           Kind = "request-repeated"
 	KindStatesGone                Kind = "states-gone"
 	KindJointConfiguration        Kind = "joint-configuration"
 	KindReceivedUnused            Kind = "received-unused"
@@ -175,6 +177,8 @@ const (
 	KindClusterVersionImpossible  Kind = "cluster-version-impossible"
 	KindStorageVersionImpossible  Kind = "storage-version-impossible"
 	KindClusterVersionAgainstLog  Kind = "cluster-version-against-log"
+	KindClusterVersionTooLow      Kind = "cluster-version-too-low"
+	KindClusterVersionAboveIndex  Kind = "cluster-version-above-index"
 	KindV2KeysHeld                Kind = "v2-keys-held"
 	KindV2RequestsInLog           Kind = "v2-requests-in-log"
 	KindRecordTooLarge            Kind = "record-too-large"
@@ -314,6 +318,7 @@ var kinds = []kindRow{
 	{KindMemberRowMissing, []ID{M16}, "bucket members does not list a member"},
 	{KindRemovalNotNoted, []ID{M16}, "members_removed does not list a removed member"},
 	{KindRemovalNotInLog, []ID{M16}, "members_removed lists a member that nothing removed"},
+	{KindMemberRowAboveLog, []ID{M07}, "a row of bucket members is of an entry that the log lost"},
 	{KindMemberRowAboveIndex, []ID{M16}, "a row of bucket members is of an entry above the consistent index"},
 	{KindMemberRowAgainstLog, []ID{M16}, "a row of bucket members contradicts the log"},
 	{KindSourceTwice, []ID{X01}, "one source was given more than once"},
@@ -353,6 +358,7 @@ var kinds = []kindRow{
 	{KindTermFalls, []ID{R08}, "the term falls"},
 	{KindTermAltered, []ID{R08}, "the term of one entry was altered"},
 	{KindCommitAheadOfLog, []ID{R08}, "entries were removed from a log"},
+	{KindRequestRepeated, []ID{R08}, "a log holds a request twice"},
 	{KindStatesGone, []ID{R08}, "the log lacks every HardState"},
 	{KindJointConfiguration, []ID{R09}, "a joint configuration is stored"},
 	{KindReceivedUnused, []ID{S05}, "a received database was never committed to"},
@@ -382,6 +388,8 @@ var kinds = []kindRow{
 	{KindClusterVersionImpossible, []ID{X04}, "the cluster version is one that no server accepts"},
 	{KindStorageVersionImpossible, []ID{X04}, "the storage version is one that no server accepts"},
 	{KindClusterVersionAgainstLog, []ID{X04}, "the cluster version differs from the version that the log set"},
+	{KindClusterVersionTooLow, []ID{X04}, "the cluster version is far below the storage version"},
+	{KindClusterVersionAboveIndex, []ID{X04}, "the cluster version is that of an entry above the consistent index"},
 	{KindV2KeysHeld, []ID{M13}, "the v2 store holds keys of users"},
 	{KindV2RequestsInLog, []ID{M13}, "the log holds requests of the v2 API"},
 	{KindRecordTooLarge, []ID{W04}, "a record is too large for older servers to read"},

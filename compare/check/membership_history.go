@@ -200,9 +200,11 @@ func (mb *Membership) rowWritten(m *evidence.Member, id dumplog.ID) uint64 {
 		case c.Change.NodeID != id || c.Index > m.Commit:
 		case c.Change.Type == dumplog.ConfChangeRemoveNode:
 			writes, last = 0, c.Index
+		case c.Change.Type == dumplog.ConfChangeUpdateNode || c.Change.Member != nil && c.Change.Member.IsPromote:
+			// neither makes a row nor takes it away
 		case c.Index > m.AppliedMin: // a server that has not applied it may lack the row
 			return 0
-		case c.Change.Member != nil && c.Change.Type != dumplog.ConfChangeUpdateNode && !c.Change.Member.IsPromote:
+		case c.Change.Member != nil:
 			writes, last = 1, c.Index
 		}
 	}

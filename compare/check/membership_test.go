@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/membershippb"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -156,6 +158,34 @@ func TestImpossibleVersions(t *testing.T) {
 		r := run(t, inputOf(t, dirs[0]), "X04")
 		if bad := slices.Equal(accused(r), []string{"node1"}); bad != c.bad {
 			t.Errorf("%s %s: %s %+v", c.key, c.value, r.Outcome, r.Findings)
+		}
+	}
+}
+
+// TestVersionOfALaterEntry: a cluster version that an entry above the consistent index sets was not edited.
+func TestVersionOfALaterEntry(t *testing.T) {
+	s := clustertest.NewScript("3.6.0")
+	version := func(v string) *etcdserverpb.InternalRaftRequest {
+		return &etcdserverpb.InternalRaftRequest{ClusterVersionSet: &membershippb.ClusterVersionSetRequest{Ver: v}}
+	}
+	first := s.Add(step(0, "", version("3.5.0")))
+	put1 := s.Add(step(0, "", putKey("/a", 0)))
+	second := s.Add(step(0, "", version("3.6.0")))
+	s.Add(step(0, "", putKey("/b", 0)))
+	for v, want := range map[string]struct {
+		kind check.Kind
+		at   uint64
+	}{
+		"3.6.0": {check.KindClusterVersionAboveIndex, s.Index(second)},
+		"3.7.0": {check.KindClusterVersionAgainstLog, s.Index(first)},
+	} {
+		dirs := s.Write(t, t.TempDir())
+		casetest.EditDB(t, dirs[1], put("meta", "consistent_index", binary.BigEndian.AppendUint64(nil, s.Index(put1))))
+		casetest.EditDB(t, dirs[1], put("cluster", "clusterVersion", []byte(v)))
+		r := run(t, inputOf(t, dirs...), "X04")
+		at := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return slices.Contains(f.Members, "node2") })
+		if at < 0 || r.Findings[at].Kind != want.kind || r.Findings[at].At.Index != want.at {
+			t.Errorf("%s: %s %+v", v, r.Outcome, r.Findings)
 		}
 	}
 }

@@ -2,8 +2,8 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -31,8 +31,8 @@ func runLogsMatch(in *Input) Result {
 		return Result{Reason: "fewer than two logs with entries"}
 	}
 	var fs []Finding
-	if in.Replay.Shift != nil {
-		fs = append(fs, in.shiftFinding(in.Replay.Shift))
+	if s := in.Replay.Shift; s != nil && len(s.Short) > 0 { // else R08
+		fs = append(fs, in.shiftFinding(s))
 	}
 	odd := in.alteredEntries()
 	for i := range odd {
@@ -57,22 +57,15 @@ func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
 		f.Explanation = "the forced start put removals in the place of entries that another member holds as " +
 			"committed; from there on each side has its own history"
 	}
+	all := map[int]string{}
 	for _, d := range diffs {
-		var ids []int
-		for i := range d.By {
-			ids = append(ids, i)
-		}
-		sort.Ints(ids)
-		for _, i := range ids {
-			m := in.Members[i]
-			if len(f.Members) < len(ids) {
-				f.Members = append(f.Members, m.Label())
-			}
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index),
-				Observed: d.By[i], Expected: "the same entry on all members", Show: showLog(m, d.Index)})
+		maps.Copy(all, d.By)
+		for _, i := range in.Members.byLabel(d.By) {
+			in.add(&f, func() Evidence { return in.entryEvidence(i, d.Index, d.By[i], sameEntry) })
 		}
 	}
-	return in.cut(f)
+	f.Members = in.Members.labelsOf(in.Members.byLabel(all))
+	return f
 }
 
 // forcedAt is the forced start that wrote the entry at that index, nil if none did.

@@ -113,11 +113,10 @@ func (in *Input) sameTermFindings(told map[uint64]bool) []Finding {
 	f := Finding{Kind: KindEntriesDifferInTerm, Severity: Critical, Class: ClassDataDivergence, At: At{Index: d.Index},
 		Title:       fmt.Sprintf("entry %d differs between logs in one term (%d such indexes)", d.Index, len(diffs)),
 		Explanation: "one leader never creates two entries at one index; the logs belong to two leaders of one term"}
-	for _, i := range sortedKeys(d.By) {
+	for _, i := range in.Members.byLabel(d.By) {
 		m := in.Members[i]
 		f.Members = append(f.Members, m.Label())
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", d.Index),
-			Observed: d.By[i], Expected: "one entry per term and index", Show: showLog(m, d.Index)})
+		f.Evidence = append(f.Evidence, in.entryEvidence(i, d.Index, d.By[i], "one entry per term and index"))
 		if t, ok := termOf(m, d.Index); ok {
 			f.At.Term = t
 		}
@@ -126,15 +125,6 @@ func (in *Input) sameTermFindings(told map[uint64]bool) []Finding {
 		return nil
 	}
 	return []Finding{in.cut(f)}
-}
-
-func sortedKeys(m map[int]string) []int {
-	out := make([]int, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
 
 var oneVote = described(Check{
@@ -223,6 +213,7 @@ var commitNeverFalls = described(Check{
 				func(c dumplog.CommitFall) Finding { return commitFalls(m, c) }, fallRanges)...)
 			fs = append(fs, in.termFalls(m)...)
 			fs = append(fs, commitAhead(m)...)
+			fs = append(fs, in.requestRepeated(m)...)
 			fs = append(fs, in.provenance().alteredVotes(m)...)
 			if f := statesGone(in.Replay, m); f != nil {
 				fs = append(fs, *f)

@@ -26,21 +26,22 @@ func (in *Input) shiftFinding(s *replay.Shift) Finding {
 			strings.Join(in.Members.labelsOf(s.Long), ", "), s.Missing)}
 	switch {
 	case s.Added:
-		addedFinding(in.Members, s, &f)
+		in.addedFinding(s, &f)
 		return in.cut(f)
 	case s.Proven:
 		f.Explanation += ". The log ends before what the member has committed or applied"
 	case s.Fitting:
 		f.Explanation += ". The databases agree with the other log"
 	}
-	shiftEvidence(in.Members, s.Short, s.Instead, s.What, s, &f)
-	shiftEvidence(in.Members, s.Long, s.What, s.What, s, &f)
+	in.shiftEvidence(s.Short, s.Instead, s.What, s, &f)
+	in.shiftEvidence(s.Long, s.What, s.What, s, &f)
 	f.Evidence[0].Field = fieldAltered
 	return in.cut(f)
 }
 
 // addedFinding makes the finding one about logs to which entries were added.
-func addedFinding(ss Sources, s *replay.Shift, f *Finding) {
+func (in *Input) addedFinding(s *replay.Shift, f *Finding) {
+	ss := in.Members
 	f.Members = ss.labelsOf(s.Long)
 	what := fmt.Sprintf("entry %d was", s.Index)
 	if s.Missing > 1 {
@@ -59,19 +60,43 @@ func addedFinding(ss Sources, s *replay.Shift, f *Finding) {
 		"The CRC chain holds, so the log was rewritten. It is not used from there on",
 		strings.Join(ss.labelsOf(s.Short), ", "),
 		s.Missing, why)
-	shiftEvidence(ss, s.Long, s.What, s.Instead, s, f)
-	shiftEvidence(ss, s.Short, s.Instead, s.Instead, s, f)
+	in.shiftEvidence(s.Long, s.What, s.Instead, s, f)
+	in.shiftEvidence(s.Short, s.Instead, s.Instead, s, f)
 	f.Evidence[0].Field = fieldAltered
 }
 
-func shiftEvidence(ss Sources, members []int, observed, expected string, s *replay.Shift, f *Finding) {
+// requestRepeated is the finding about a request that a log holds twice, where no other log shows what it should hold.
+func (in *Input) requestRepeated(m *evidence.Member) []Finding {
+	if in.Replay == nil || in.Replay.Shift == nil || len(in.Replay.Shift.Short) > 0 {
+		return nil
+	}
+	s := in.Replay.Shift
+	at := slices.IndexFunc(s.Long, func(i int) bool { return in.Members[i] == m })
+	if at < 0 {
+		return nil
+	}
+	what := fmt.Sprintf("entry %d was", s.Index)
+	if s.Missing > 1 {
+		what = fmt.Sprintf("entries %d..%d were", s.Index, s.Index+uint64(s.Missing)-1)
+	}
+	f := Finding{Kind: KindRequestRepeated, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+		At:    At{Term: m.WAL.TermAt(s.Index), Index: s.Index},
+		Title: fmt.Sprintf("%s: %s added to the log, and the later ones are renumbered", m.Label(), what),
+		Explanation: "the same request, with the same ID, is in the log before it, and a request has one entry. The " +
+			"CRC chain holds, so the log was rewritten. It is not used from there on"}
+	if m.WAL.TermAt(s.Index) > 0 {
+		f.Evidence = append(f.Evidence, in.entryEvidence(s.Long[at], s.Index, s.What, s.Instead))
+	}
+	return []Finding{f}
+}
+
+func (in *Input) shiftEvidence(members []int, observed, expected string, s *replay.Shift, f *Finding) {
 	for _, i := range members {
-		m := ss[i]
+		m := in.Members[i]
 		if m.WAL.TermAt(s.Index) == 0 {
 			continue // purged there
 		}
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Index),
-			Observed: observed, Expected: expected, Show: showLog(m, s.Index)})
+		f.Evidence = append(f.Evidence, in.entryEvidence(i, s.Index, observed, expected))
 	}
 }
 

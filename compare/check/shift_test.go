@@ -34,6 +34,55 @@ func dropEntries(t *testing.T, dir string, from, n uint64) {
 	}
 }
 
+// repeatEntry adds an entry a second time and renumbers those that follow. The database and the HardStates stay.
+func repeatEntry(t *testing.T, dir string, index uint64) {
+	t.Helper()
+	var last []byte
+	casetest.RewriteLog(t, dir, func(rec *walpb.Record) {
+		var e raftpb.Entry
+		if rec.Type != 2 || e.Unmarshal(rec.Data) != nil || e.Index < index {
+			return
+		}
+		own := e.Data
+		if e.Index > index {
+			e.Data = last
+		}
+		last = own
+		rec.Data, _ = e.Marshal()
+	})
+	if last == nil {
+		t.Fatalf("no entry %d", index)
+	}
+}
+
+// TestRequestTwice: where every log at hand holds a request twice, each one shows it alone, and it does not make the
+// databases wrong.
+func TestRequestTwice(t *testing.T) {
+	s := sound()
+	for name, n := range map[string]int{"the only log": 1, "both logs": 2} {
+		t.Run(name, func(t *testing.T) {
+			dirs := s.Write(t, t.TempDir())[:n]
+			for _, d := range dirs {
+				repeatEntry(t, d, 40)
+			}
+			in := dirInput(t, dirs...)
+			fs := run(t, in, "R08").Findings
+			if len(fs) != n {
+				t.Fatalf("%+v", fs)
+			}
+			for i, f := range fs {
+				if f.Class != "wal-damage" || f.At.Index != 41 || f.Kind != check.KindRequestRepeated ||
+					f.Evidence[0].Offset == nil || f.Members[0] != fmt.Sprint("node", i+1) {
+					t.Errorf("%+v", f)
+				}
+			}
+			for _, id := range []string{"K03", "C03", "C04", "R04"} {
+				wantOutcome(t, in, id, check.Holds)
+			}
+		})
+	}
+}
+
 // TestEntriesMissing: a log that lacks entries and holds the later ones under lower indexes is the one that was
 // altered, however many such logs there are, and says nothing about what the databases of the others lack.
 func TestEntriesMissing(t *testing.T) {

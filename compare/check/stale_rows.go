@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 var learnerFlags = described(Check{
@@ -18,6 +19,7 @@ var learnerFlags = described(Check{
 
 func runLearnerFlags(in *Input) Result {
 	var stale []*staleRows
+	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
 		if !m.HasDB() || !m.ListComparable() || len(m.DB.Members) == 0 || m.AppliedMax < confIndexOf(m) {
@@ -25,13 +27,18 @@ func runLearnerFlags(in *Input) Result {
 		}
 		checked++
 		for _, s := range staleRowsOf(m) {
-			stale = s.joined(stale)
+			rest, lost := in.Membership().splitLost(s)
+			for i := range lost {
+				fs = append(fs, lost[i].finding())
+			}
+			if rest != nil {
+				stale = rest.joined(stale)
+			}
 		}
 	}
 	if checked == 0 {
 		return Result{Reason: "no source shows both raft's configuration and the member list at its applied index"}
 	}
-	var fs []Finding
 	for _, s := range stale {
 		fs = append(fs, in.cut(s.finding()))
 	}
@@ -117,6 +124,12 @@ func (s *staleRows) finding() Finding {
 	f := Finding{Kind: s.kind, Severity: Error, Class: ClassMembership, Each: true,
 		Explanation: "the server counts votes by raft's configuration; from 3.6 on it lists members, and from 3.7 on " +
 			"builds its voters, from the bucket"}
+	if s.kind == KindLearnerListedAsVoter && slices.ContainsFunc(s.members, func(m *evidence.Member) bool {
+		return m.Version.MayLack(release.IndexWithEveryEntry)
+	}) {
+		f.Explanation += ". Up to 3.4 the bucket can have a promotion that the log lost with its end; another " +
+			"member's log would show it"
+	}
 	var ids []string
 	for _, row := range s.rows[0] {
 		f.Facts.About, ids = append(f.Facts.About, dumplog.ID(row.ID)), append(ids, dumplog.ID(row.ID).String())

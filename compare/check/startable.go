@@ -122,7 +122,8 @@ func quorumRemedy(m *evidence.Member, dead string, lost bool) []Remedy {
 				"ever started again"}}
 }
 
-// published reports whether a member has told the cluster its name and client URLs, which it does at every start.
+// published reports whether a member has told the cluster its name and client URLs, which it does at every start. The
+// entry shows that it ran even if nothing shows that it was committed.
 func published(rp *replay.Result, ms *evidence.Membership, id dumplog.ID) bool {
-	return ms.Started[id] || rp != nil && rp.Survey != nil && len(rp.Survey.Starts[id]) > 0
+	return ms.Started[id] || rp != nil && rp.Survey != nil && rp.Survey.Ran[id]
 }

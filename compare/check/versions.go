@@ -2,10 +2,13 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -104,19 +107,42 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 		}
 	}
 	v := m.DB.Cluster.Version
-	if v == "" {
-		return append(fs, in.versionAgainstLog(m)...)
-	}
 	if f := newerThanKnown(m, KindClusterVersionUnknown, "cluster", "clusterVersion", v); f != nil {
 		return append(fs, *f)
 	}
-	if n := release.Of(v); !n.Known() || n.TooNew() {
+	if n := release.Of(v); v != "" && (!n.Known() || n.TooNew()) {
 		bad(KindClusterVersionImpossible, "cluster", "clusterVersion", v, "a version of a line up to 3."+
 			fmt.Sprint(release.Newest),
 			fmt.Sprintf("cluster version %s is one that no server accepts", v))
 		return fs
 	}
-	return append(fs, in.versionAgainstLog(m)...)
+	if fs = append(fs, in.versionAgainstLog(m)...); len(fs) == 0 {
+		fs = versionBelowStorage(m)
+	}
+	return fs
+}
+
+// versionBelowStorage compares the cluster version with the storage version. A server sets the storage version to the
+// line of the cluster version (Monitor.UpdateStorageVersionIfNeeded, 3.6 and later), and a downgrade lowers the cluster
+// version by one line before the storage version follows.
+func versionBelowStorage(m *evidence.Member) []Finding {
+	stored, v := minor(m.DB.Meta.StorageVersion), m.DB.Cluster.Version
+	if stored == 0 || v != "" && stored-minor(v) < 2 || slices.Contains(m.DB.Handle.MissingBuckets(), "cluster") ||
+		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {
+			return d.Bucket == "" || d.Bucket == "cluster" || d.Bucket == "meta"
+		}) {
+		return nil
+	}
+	return []Finding{{Kind: KindClusterVersionTooLow, Severity: Error, Class: ClassMembership,
+		Members: []string{m.Label()},
+		Title: fmt.Sprintf("%s: the cluster version is %s, the storage version %s", m.Label(), orText(v, "absent"),
+			m.DB.Meta.StorageVersion),
+		Explanation: "servers set the storage version to the cluster version, and a downgrade lowers the cluster " +
+			"version by one line: the row was edited or damaged. Which requests the servers send, and which binaries " +
+			"may join, follows from it",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("clusterVersion"),
+			Field: "cluster version", Observed: orText(v, "absent"),
+			Expected: fmt.Sprintf("3.%d.0 or 3.%d.0", stored-1, stored), Show: showDB(m, "cluster")}}}}
 }
 
 // versionAgainstLog compares the cluster version with the last one that the log sets, or else with the v2 store of the
@@ -135,6 +161,9 @@ func (in *Input) versionAgainstLog(m *evidence.Member) []Finding {
 		!in.Replay.Covers(index, m.AppliedMin) {
 		return nil
 	}
+	if later := laterVersion(in.Replay, m.AppliedMax, v); later > 0 {
+		return []Finding{in.versionAboveIndex(m, v, later)}
+	}
 	return []Finding{{Kind: KindClusterVersionAgainstLog, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()},
 		At:      At{Term: in.Members.termAt(index), Index: index},
@@ -144,6 +173,30 @@ func (in *Input) versionAgainstLog(m *evidence.Member) []Finding {
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("clusterVersion"),
 			Field: "cluster version against the log", Observed: orText(v, "absent"),
 			Expected: fmt.Sprintf("%s, of %s", want, from), Show: showDB(m, "cluster")}}}}
+}
+
+// laterVersion is the first entry above an index that sets the cluster version to a line, 0 if there is none.
+func laterVersion(rp *replay.Result, applied uint64, version string) uint64 {
+	for _, v := range rp.Survey.Versions {
+		if v.Index > applied && minor(v.Version) == minor(version) {
+			return v.Index
+		}
+	}
+	return 0
+}
+
+// versionAboveIndex says that the cluster version is one that an entry above the consistent index sets.
+func (in *Input) versionAboveIndex(m *evidence.Member, version string, index uint64) Finding {
+	return Finding{Kind: KindClusterVersionAboveIndex, Severity: Error, Class: ClassLatentDivergence,
+		Members: []string{m.Label()},
+		At:      At{Term: in.Members.termAt(index), Index: index},
+		Title: fmt.Sprintf("%s: the cluster version is that of entry %d, the consistent index is %d", m.Label(), index,
+			m.ConsistentIndex()),
+		Explanation: "the index was not stored with the data, or was lowered; the next start applies that entry and " +
+			"those before it a second time",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("clusterVersion"),
+			Field: "cluster version against the log", Observed: version,
+			Expected: fmt.Sprintf("that of an entry up to %d", m.AppliedMax), Show: showDB(m, "cluster")}}}
 }
 
 // minor is the x of a version 3.x or 3.x.y, 0 for anything else.

@@ -19,7 +19,8 @@ const maxPositions = 100
 // farApart is the distance in entries from which on the log between two entries is left out.
 const farApart = 10_000
 
-// locateEvents finds where the log of each member holds the entries of events and those beyond the rights of a user.
+// locateEvents finds where the log of each member holds the entries of events, those beyond the rights of a user and
+// those that differ between logs.
 // An entry is at another place in each log.
 func locateEvents(ctx context.Context, r *Result) error {
 	var want []uint64
@@ -29,6 +30,11 @@ func locateEvents(ctx context.Context, r *Result) error {
 	for _, m := range r.Members {
 		for i := range m.Beyond {
 			want = append(want, m.Beyond[i].Index)
+		}
+	}
+	for _, list := range [][]LogDiff{r.LogDiffs, r.SameTerm} {
+		for _, d := range list[:min(len(list), maxPositions)] {
+			want = append(want, d.Index)
 		}
 	}
 	slices.Sort(want)

@@ -330,6 +330,9 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 	if err != nil {
 		return nil, err
 	}
+	if shift == nil {
+		shift = r.repeated()
+	}
 	if shift != nil {
 		r = newResult(members)
 		r.Shift = shift

@@ -28,7 +28,7 @@ type Shift struct {
 	// databases agree with the other logs and not with the altered ones.
 	Proven, Fitting bool
 	// Added is true if the short logs are right: the others hold entries that were added to them. Repeated says that
-	// these entries are in their logs twice.
+	// these entries are in their logs twice. Short is empty where no other log shows it.
 	Added, Repeated bool
 }
 

@@ -68,6 +68,9 @@ func from1(n uint64) (all []uint64) {
 	return all
 }
 
+// again are requests of which one is there twice, with n between.
+func again(n int) []uint64 { return slices.Insert(from1(20), 8+n, 8) }
+
 // TestShiftByTheLogs: which logs were altered, where some of them have entries that the others lack. A request stands
 // in a log once; else most logs decide. Two logs of which each agrees with its database decide nothing.
 func TestShiftByTheLogs(t *testing.T) {
@@ -89,6 +92,11 @@ func TestShiftByTheLogs(t *testing.T) {
 		"most have an entry twice":         {[][]uint64{twice, whole, twice}, 13, 1, []int{0, 2}, true, true},
 		"most have two entries twice":      {[][]uint64{twoTwice, whole, twoTwice}, 13, 2, []int{0, 2}, true, true},
 		"one of two has an entry twice":    {[][]uint64{whole, twice}, 12, 1, []int{1}, true, true},
+		"the only log has an entry twice":  {[][]uint64{twice}, 11, 1, []int{0}, true, true},
+		"all have an entry twice":          {[][]uint64{twice, twice, twice}, 13, 1, []int{0, 1, 2}, true, true},
+		"all have two entries twice":       {[][]uint64{twoTwice, twoTwice}, 12, 2, []int{0, 1}, true, true},
+		"all have an entry twice, apart":   {[][]uint64{again(1), again(1)}, 13, 1, []int{0, 1}, true, true},
+		"an entry that is too far away":    {[][]uint64{again(8), again(8)}, 0, 0, nil, false, false},
 		"each of two agrees with its log":  {[][]uint64{whole, lacking}, 12, 1, nil, false, false},
 		"no entries follow the difference": {[][]uint64{from1(9), append(from1(8), 77, 78), from1(9)}, 0, 0, nil, false, false},
 	} {

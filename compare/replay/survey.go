@@ -16,6 +16,8 @@ import (
 type Survey struct {
 	// Starts are the publish entries of each member: every start of a server puts one into the log.
 	Starts map[dumplog.ID][]Start
+	// Ran are the members whose publish entry is in a log, committed or not.
+	Ran map[dumplog.ID]bool
 	// Auth are the entries that can change the auth buckets, in order.
 	Auth []AuthEntry
 	// Stamps are the auth revisions that each member wrote into the headers of its proposals, which are the values of
@@ -60,6 +62,9 @@ type Survey struct {
 	// rows are the entries that may change rows of small buckets, state the last state of the rows in them.
 	rows  *rowTouches
 	state *lastStates
+	// repeat is the first request that the log holds twice; recent are the last entries.
+	repeat *repeat
+	recent recent
 	// describe is a request in words.
 	describe func(*dumplog.Request) string
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
@@ -93,7 +98,8 @@ type Stamp struct {
 
 // survey reads the merged log once.
 func survey(ctx context.Context, r *Result) (*Survey, error) {
-	s := &Survey{Starts: map[dumplog.ID][]Start{}, Stamps: map[dumplog.ID][]Stamp{}, Kinds: map[dumplog.Kind]int{},
+	s := &Survey{Starts: map[dumplog.ID][]Start{}, Ran: map[dumplog.ID]bool{}, Stamps: map[dumplog.ID][]Stamp{},
+		Kinds:     map[dumplog.Kind]int{},
 		LastTouch: map[string]uint64{},
 		Served:    map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, writers: newWriters(r),
 		grants: map[int64]uint64{}, rows: newRowTouches(r.Common), state: newLastStates(),
@@ -119,6 +125,10 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		r.noteExtent(it)
 		r.noteConflict(it)
 		r.noteSameTerm(it)
+		s.noteRepeat(it)
+		if a := it.req.Publishes(); a != nil {
+			s.Ran[a.MemberID] = true
+		}
 		if err := r.noteUndecodable(ctx, it); err != nil {
 			return nil, err
 		}

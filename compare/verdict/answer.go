@@ -148,8 +148,14 @@ type LostRecords struct {
 	// Count counts them. OfEntries are those of them that the lost committed entries wrote.
 	Count     int `json:"count"`
 	OfEntries int `json:"ofEntries,omitempty"`
-	// Rows are the first of them.
+	// Rows are the first of them, at most MaxWrongRecords.
 	Rows []LostRecord `json:"rows"`
+}
+
+// First returns the same with at most n rows.
+func (r LostRecords) First(n int) LostRecords {
+	r.Rows = r.Rows[:min(n, len(r.Rows)):min(n, len(r.Rows))]
+	return r
 }
 
 // LostRecord is one record that is proven wrong.

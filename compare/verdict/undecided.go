@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
@@ -75,7 +76,8 @@ func (rk *ranking) recordsOpen(at []int, kept int, records *keptRecords) (what s
 // leavesOpen reports whether a finding shows that some of these members hold rows of small buckets differently, and
 // does not show which of them is right.
 func (rk *ranking) leavesOpen(f *check.Finding, at []int) bool {
-	if !f.Undecided || f.Kind != check.KindRowsDiffer || f.Severity.Rank() < check.Error.Rank() {
+	if !f.Undecided || f.Severity.Rank() < check.Error.Rank() || f.Kind != check.KindRowsDiffer &&
+		(f.Kind != check.KindAuthRevisionsDiffer || rk.logGivesAuth()) {
 		return false
 	}
 	if len(f.Evidence) == 0 || rk.Diff == nil || rk.Diff.Find(f.Evidence[0].Bucket) == nil {
@@ -94,6 +96,12 @@ func (rk *ranking) leavesOpen(f *check.Finding, at []int) bool {
 			return (a == nil) != (b == nil) || a != nil && a.Text != b.Text
 		})
 	})
+}
+
+// logGivesAuth reports whether the log gives the auth revision of a member.
+func (rk *ranking) logGivesAuth() bool {
+	return rk.Replay != nil && slices.ContainsFunc(rk.Replay.Members,
+		func(m *replay.MemberResult) bool { return m.Checked && m.AuthKnown })
 }
 
 // openFor are the titles of the findings about small buckets that leave open whether a member holds the right rows.

@@ -127,19 +127,37 @@ func (j *judge) class() {
 	v.Statement, v.Summary = first.Title, first.Title
 	if k := j.leading(); k != nil {
 		v.Cause, v.Certainty = &k.ID, &k.Certainty
-		v.Summary = fmt.Sprintf("%s (%s): %s", k.Title, k.Certainty, first.Title)
+		if basis := j.basis(k, first); basis != nil {
+			v.Statement = basis.Title + "; also " + first.Title
+		}
+		v.Summary = fmt.Sprintf("%s (%s): %s", k.Title, k.Certainty, v.Statement)
 	}
+}
+
+// basis is the finding that a cause rests on if the cause does not explain the first break, else nil: a headline does
+// not join a cause with something that it does not explain.
+func (j *judge) basis(k *Cause, first *check.Finding) *check.Finding {
+	if len(k.Because) == 0 || j.explains(k, first) {
+		return nil
+	}
+	at := slices.IndexFunc(j.Findings, func(f check.Finding) bool { return f.ID == k.Because[0] })
+	if at < 0 {
+		return nil
+	}
+	return &j.Findings[at]
+}
+
+// explains reports whether a cause rests on a finding, or on one of the same class.
+func (j *judge) explains(k *Cause, f *check.Finding) bool {
+	return slices.ContainsFunc(j.Findings, func(o check.Finding) bool {
+		return (o.ID == f.ID || o.Class == f.Class) && slices.Contains(k.Because, o.ID)
+	})
 }
 
 // causeOfFirst puts a cause that rests on the first break in front when the leading one explains something else, such
 // as damage to another member: the headline then names one problem, not two.
 func (j *judge) causeOfFirst(first *check.Finding) {
-	sameClass := map[string]bool{}
-	for i := range j.Findings {
-		sameClass[j.Findings[i].ID] = j.Findings[i].Class == first.Class
-	}
-	if k := j.leading(); k == nil || slices.ContainsFunc(k.Because,
-		func(id string) bool { return id == first.ID || sameClass[id] }) {
+	if k := j.leading(); k == nil || j.explains(k, first) {
 		return
 	}
 	at := slices.IndexFunc(j.Causes, func(k Cause) bool { return !k.Secondary && slices.Contains(k.Because, first.ID) })

@@ -10,6 +10,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
+// MaxWrongRecords bounds the records of the kept member that are listed as proven wrong and can be replaced one by one.
+// All are counted.
+const MaxWrongRecords = 10_000
+
 // keptRecords are the records of the kept member that differ from those of other members, in revision order.
 type keptRecords struct {
 	wrong LostRecords
@@ -74,7 +78,7 @@ func (rk *ranking) judgeRecord(k *keptRecords, proofs *check.RecordProofs, row *
 			k.wrong.OfEntries++
 		}
 	}
-	if len(k.wrong.Rows) < maxLost {
+	if len(k.wrong.Rows) < MaxWrongRecords {
 		k.wrong.Rows = append(k.wrong.Rows, l)
 	}
 }

@@ -29,12 +29,14 @@ type hands struct {
 	listed      map[int]bool
 	term, index uint64
 	n, begin    uint64
+	published   map[uint64]uint64 // by member
 }
 
 // newHands begins the members of "hands [restored] [base=N] ID...", with N revisions from before a restore.
 func newHands(t *testing.T, root string, l Line) *hands {
 	t.Helper()
-	h := &hands{t: t, term: 1, begin: begun, closed: map[int]bool{}, listed: map[int]bool{}}
+	h := &hands{t: t, term: 1, begin: begun, closed: map[int]bool{}, listed: map[int]bool{},
+		published: map[uint64]uint64{}}
 	restored, base := false, 0
 	for _, w := range l.Words(t) {
 		switch {
@@ -205,10 +207,7 @@ func (h *hands) members(l Line, pos []int, w []string, num func(i, base int) uin
 		cc := h.change(l, w[0], num(1, 16), len(w) > 2 && w[2] == "forced")
 		h.entry(pos, func(m *clustertest.Hand, index uint64) { m.Conf(h.term, index, cc) })
 	case "publish":
-		id := num(0, 16)
-		h.entry(pos, func(m *clustertest.Hand, index uint64) {
-			m.Publish(h.term, index, id, clustertest.RequestID(id, h.begin, 1))
-		})
+		h.publish(pos, num(0, 16))
 	case "snapshot": // snapshot [VOTER...]
 		for _, i := range pos {
 			h.of[i].Snapshot(h.term, h.index, h.voters(l, w)...)
@@ -300,10 +299,15 @@ func (h *hands) elect(pos []int) {
 	}
 	h.entry(pos, func(m *clustertest.Hand, index uint64) { m.Request(h.term, index, nil) })
 	for _, id := range h.ids {
-		h.entry(pos, func(m *clustertest.Hand, index uint64) {
-			m.Publish(h.term, index, id, clustertest.RequestID(id, h.begin, 1))
-		})
+		h.publish(pos, id)
 	}
+}
+
+// publish writes the publish entry of a member, each time with another request ID.
+func (h *hands) publish(pos []int, id uint64) {
+	h.published[id]++
+	request := clustertest.RequestID(id, h.begin, h.published[id])
+	h.entry(pos, func(m *clustertest.Hand, index uint64) { m.Publish(h.term, index, id, request) })
 }
 
 func allOf(h *hands) (out []int) {

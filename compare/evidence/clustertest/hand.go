@@ -215,6 +215,12 @@ func (h *Hand) Row(bucket, key, value string) {
 	h.rows = append(h.rows, handRow{bucket, []byte(key), []byte(value)})
 }
 
+// Versions stores the versions of a cluster of one line, as servers of 3.6 and later do.
+func (h *Hand) Versions(version string) {
+	h.Row("meta", "storageVersion", version)
+	h.Row("cluster", "clusterVersion", version)
+}
+
 // Close writes the database with this consistent index and term and closes the log. It returns the data dir.
 func (h *Hand) Close(index, term uint64) string {
 	h.tb.Helper()

@@ -234,7 +234,11 @@ func (p *page) lostRecords(r *compare.LostRecords) {
 			quoted(x.Key), x.Kept, x.Expected, where, x.Why))
 	}
 	if n := r.Count - shown; n > 0 {
-		p.line("  … and %d more records, see -w json", n)
+		said := "see -w json"
+		if r.Count > len(r.Rows) {
+			said += fmt.Sprintf(" for the first %d", len(r.Rows))
+		}
+		p.line("  … and %d more records, %s", n, said)
 	}
 }
 

@@ -66,18 +66,22 @@ func contrast(observed, expected string, room int) (string, string) {
 }
 
 // wholePair leaves clauses out of the ends of two texts until both fit, as few as possible. ok is false if they do not
-// fit, or if nothing would be left that differs.
+// fit, or if nothing would be left that differs: the beginning of a text does not differ from the text.
 func wholePair(observed, expected string, room int) (o, e string, ok bool) {
 	most := 0
+	begins := beginsAlike(observed, expected)
 	for _, a := range endings(observed, wordsEnd) {
 		for _, b := range endings(expected, wordsEnd) {
-			if n := columns(a) + columns(b); n <= room && n > most && (a != b || observed == expected) {
+			if n := columns(a) + columns(b); n <= room && n > most && (begins || !beginsAlike(a, b)) {
 				o, e, most, ok = a, b, n, true
 			}
 		}
 	}
 	return o, e, ok
 }
+
+// beginsAlike reports whether one text is the beginning of the other.
+func beginsAlike(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 // briefWords cuts text as brief does, but before the word that would be cut, if that leaves most of the text.
 func briefWords(s string, width int) string {

@@ -23,6 +23,8 @@ func TestContrast(t *testing.T) {
 			[2]string{strings.Repeat("a", 29) + "…", strings.Repeat("b", 19) + "…"}},
 		{strings.Repeat("a", 64), "b", 50, [2]string{strings.Repeat("a", 48) + "…", "b"}},
 		{"a b c", "a b c", 1, [2]string{"…", "…"}},
+		{`3/9 put key="/a" val=<len 20 digest aa598982>`, `3/9 put key="/a" val=<len 20 digest 3adf7042>`, 50,
+			[2]string{"… digest aa598982>", "… digest 3adf7042>"}},
 		{"torn-tail: stored CRC 280a6d93, computed 1", "a complete record that continues the CRC chain", 58,
 			[2]string{"torn-tail", "a complete record that continues the CRC chain"}},
 		{"torn-tail: stored CRC 280a6d93, computed 1", "torn-tail: stored CRC 1", 30,

@@ -14,6 +14,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
+// maxWrongRecords bounds the wrong records that the page lists.
+const maxWrongRecords = 100
+
 // view is the data of the page's template. All text in it is cleaned; the template escapes it.
 type view struct {
 	PageTitle, Tone, Health, Class, Cause, Certainty, Summary, RefutedBy string
@@ -211,10 +214,15 @@ func (v *view) best(r *compare.Report) {
 		v.Lost = append(v.Lost, lostRow{At: termIndex(e.Term, e.Index), What: text(e.What),
 			HeldBy: text(strings.Join(e.HeldBy, ", ")), By: text(e.ProposedBy)})
 	}
-	for i := range b.Lost.Records.Rows {
-		x := &b.Lost.Records.Rows[i]
+	shown := b.Lost.Records.First(maxWrongRecords).Rows
+	for i := range shown {
+		x := &shown[i]
 		v.LosesWhy = append(v.LosesWhy, text(fmt.Sprintf("Wrong at revision %d.%d, key %s: %s; right is %s (%s).",
 			x.Revision.Main, x.Revision.Sub, x.Key, x.Kept, x.Expected, x.Why)))
+	}
+	if n := b.Lost.Records.Count - len(shown); n > 0 {
+		v.LosesWhy = append(v.LosesWhy, fmt.Sprintf("%s more, see diagnose -w json.",
+			plural.Of(n, "wrong record", "wrong records")))
 	}
 	v.LostCommand = v.runnable(b.Lost.Command)
 }

@@ -1,0 +1,68 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// repeat is a request that the merged log holds twice.
+type repeat struct {
+	// index is that of the second entry, distance how many entries it is after the first one, length how many entries
+	// are repeated.
+	index            uint64
+	distance, length int
+	what             string
+}
+
+// recent are the last entries of the merged log, in which a repeated request is looked for.
+type recent struct {
+	items [maxShift]*item
+	n     int
+}
+
+// note returns how many entries before it the same request is in the log, 0 for none. Every proposal has its own
+// request ID (idutil.Generator, all lines), and raft never adds an entry twice.
+func (c *recent) note(it *item) (distance int) {
+	own := it.err == nil && it.req != nil && it.req.Header.ID != 0 && len(it.others) == 0
+	for d := 1; own && d <= min(c.n, len(c.items)); d++ {
+		o := c.items[(c.n-d)%len(c.items)]
+		if o.entry.Index+uint64(d) == it.entry.Index && o.err == nil && o.req != nil &&
+			o.req.Header.ID == it.req.Header.ID && bytes.Equal(o.entry.Data, it.entry.Data) {
+			distance = d
+			break
+		}
+	}
+	c.items[c.n%len(c.items)] = it
+	c.n++
+	return distance
+}
+
+// noteRepeat records the first requests that the log holds twice, at most maxShift entries apart.
+func (s *Survey) noteRepeat(it *item) {
+	d := s.recent.note(it)
+	switch p := s.repeat; {
+	case d == 0:
+	case p == nil:
+		s.repeat = &repeat{index: it.entry.Index, distance: d, length: 1,
+			what: fmt.Sprintf("%d/%d %s", it.entry.Term, it.entry.Index, s.describe(it.req))}
+	case d == p.distance && p.length < d && it.entry.Index == p.index+uint64(p.length):
+		p.length++
+	}
+}
+
+// repeated returns the shift that a repeated request shows where logs agree: all logs that reach it hold an entry that
+// no leader gave that index. nil if no request is repeated.
+func (r *Result) repeated() *Shift {
+	p := r.Survey.repeat
+	if p == nil || firstDiff(r) != nil {
+		return nil
+	}
+	s := &Shift{Index: p.index, Missing: p.length, Added: true, Repeated: true, What: p.what,
+		Instead: "the entry that follows"}
+	for i, m := range r.Members {
+		if m.Member.HasLog() && m.Member.WAL.Summary.LastIndex >= p.index {
+			s.Long = append(s.Long, i)
+		}
+	}
+	return s
+}
