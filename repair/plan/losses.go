@@ -10,6 +10,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
+// maxRecords bounds the wrong records that a plan lists; the report of the diagnosis lists more.
+const maxRecords = 100
+
 // losses lists what the plan gives up, the commands that save it, and what a person must know first.
 type losses struct{ *roster }
 
@@ -27,7 +30,7 @@ func (lo *losses) lost() {
 		l.CommittedEntries += l.AfterEnd
 	}
 	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, AfterEnd: l.AfterEnd,
-		Awaited: l.Awaited, Records: l.Records, Unproven: l.Unproven}
+		Awaited: l.Awaited, Records: l.Records.First(maxRecords), Unproven: l.Unproven}
 	lo.mendRecords(l.Mend)
 	held := map[string]bool{}
 	for _, e := range l.Entries {
@@ -89,6 +92,8 @@ func (lo *losses) recordsCaution() string {
 		return says
 	case l.Mended != "":
 		return says + "the right content cannot be brought back: " + l.Mended
+	case n > compare.MaxWrongRecords:
+		return says + fmt.Sprintf("more than the %d that can be replaced one by one", compare.MaxWrongRecords)
 	}
 	return says + "no source is known to hold the right content"
 }

@@ -134,9 +134,9 @@ type Lost struct {
 	// Awaited are committed entries that the kept member first gets from the others while the cluster runs. A way in
 	// which it does not get them is not possible, or counts them as lost.
 	Awaited int `json:"awaited,omitempty"`
-	// Records are records of the kept member that are proven wrong. Mend is the command that brings the right ones back
-	// in a new data dir, "" where no source holds them, and MendArgs the same as a list of arguments. Mended says what
-	// the command did to a copy, or why it does not work.
+	// Records are records of the kept member that are proven wrong: their number and the first 100. Mend is the
+	// command that brings the right ones back in a new data dir, "" where no source holds them, and MendArgs the same
+	// as a list of arguments. Mended says what the command did to a copy, or why it does not work.
 	Records  compare.LostRecords `json:"records,omitzero"`
 	Mend     string              `json:"mend,omitempty"`
 	MendArgs shell.Command       `json:"mendArgs,omitzero"`

@@ -7,11 +7,38 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/server/v3/storage/wal"
+
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
+
+// TestPlanListsTheFirstRecords: a plan counts all wrong records, and lists the first ones.
+func TestPlanListsTheFirstRecords(t *testing.T) {
+	was := wal.SegmentSizeBytes
+	wal.SegmentSizeBytes = 1 << 10
+	dirs := clustertest.Synth{Members: 3, Entries: 400, Keys: 350, Value: 20, Purged: 390}.Write(t, t.TempDir())
+	wal.SegmentSizeBytes = was
+	var wrong []int64
+	for rev := int64(4); rev < 124; rev++ {
+		wrong = append(wrong, rev)
+	}
+	var specs []evidence.Spec
+	for i, revs := range [][]int64{wrong, {398, 399}, {400, 401}} {
+		casetest.EditDBOnce(t, dirs[i], casetest.AlterRecords(revs...))
+		specs = append(specs, evidence.Spec{Name: filepath.Base(dirs[i]), Where: dirs[i]})
+	}
+	p, err := plan.New(t.Context(), specs, nil, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := p.Lost; p.Best.Name != "node1" || l.Records.Count != 120 || len(l.Records.Rows) != 100 || l.Mend == "" {
+		t.Errorf("keeps %s, %d wrong records, %d listed, mended by %q", p.Best.Name, l.Records.Count,
+			len(l.Records.Rows), l.Mend)
+	}
+}
 
 // TestMendRecords: where the best member holds a record that is proven wrong, the plan has the command that brings the
 // right one back, if it worked on a copy or could not be tried, and says what came out of that.

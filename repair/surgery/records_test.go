@@ -34,6 +34,30 @@ func valuesAt(t *testing.T, dir string, revs ...int64) (out []string) {
 	return out
 }
 
+// TestManyRecordsOfTheBest: more records than a screen lists are proven wrong, and all of them are replaced.
+func TestManyRecordsOfTheBest(t *testing.T) {
+	was := wal.SegmentSizeBytes
+	wal.SegmentSizeBytes = 1 << 10
+	dirs := clustertest.Synth{Members: 3, Entries: 400, Keys: 350, Value: 20, Purged: 390}.Write(t, t.TempDir())
+	wal.SegmentSizeBytes = was
+	var wrong []int64
+	for rev := int64(4); rev < 164; rev++ {
+		wrong = append(wrong, rev)
+	}
+	right := valuesAt(t, dirs[1], wrong...)
+	casetest.EditDBOnce(t, dirs[0], casetest.AlterRecords(wrong...))
+	casetest.EditDBOnce(t, dirs[1], casetest.AlterRecords(398, 399))
+	casetest.EditDBOnce(t, dirs[2], casetest.AlterRecords(400, 401))
+	out, r, err := repair(t, surgery.DB{Proven: true}, dirs[0], dirs[1:])
+	ok(t, err)
+	if len(r.GivesUp) > 0 || !strings.Contains(strings.Join(r.Did, "\n"), "160 records of bucket key") {
+		t.Errorf("did %q, gives up %q, notes %q", r.Did, r.GivesUp, r.Notes)
+	}
+	if got := valuesAt(t, out, wrong...); !slices.Equal(got, right) {
+		t.Errorf("values %q, want %q", got, right)
+	}
+}
+
 // TestRecordsOfTheBest: the member that is kept holds a live and a superseded value that are proven wrong, and the
 // others are worse. Its wrong records become those of the others; what is right on it and wrong on them stays.
 func TestRecordsOfTheBest(t *testing.T) {
