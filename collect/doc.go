@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // ManifestName is the file of an archive that describes its content and how it was collected.
@@ -62,8 +63,8 @@ type UnprovenError struct {
 
 // Error implements error.
 func (e *UnprovenError) Error() string {
-	return "after " + times(e.Attempts) + " it could not be proven that database and log belong together: " +
-		e.Last.Error()
+	return "after " + plural.Of(e.Attempts, "attempt", "attempts") + " it could not be proven that database and log " +
+		"belong together: " + e.Last.Error()
 }
 
 // Unwrap returns why the last attempt failed.

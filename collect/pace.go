@@ -84,10 +84,3 @@ type zeros struct{}
 
 // Read fills with zeros.
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-func times(n int) string {
-	if n == 1 {
-		return "1 attempt"
-	}
-	return fmt.Sprintf("%d attempts", n)
-}

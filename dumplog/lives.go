@@ -41,25 +41,37 @@ const (
 	restartCounter = 64
 )
 
-// maxOpen is how many of the newest runs of a proposer an entry can belong to: requests of earlier ones were committed
-// long ago.
-const maxOpen = 1000
+// Bounds of what is kept. An entry can belong to the newest runs of a proposer only: requests of earlier ones were
+// committed long ago.
+const (
+	maxOpen       = 1000
+	maxLives      = 100_000 // of all proposers
+	maxSamePrefix = 16      // members with one prefix
+)
 
-// Lives collects the process runs of all proposers of a log. Entries must come in physical order. Memory grows only
-// with the number of runs. The zero value is ready.
+// Lives collects the process runs of all proposers of a log, up to 100,000. Entries must come in physical order. The
+// zero value is ready.
 type Lives struct {
-	lives   map[uint16][]*Life
-	members map[ID]bool
+	lives    map[uint16][]*Life
+	members  map[uint16][]ID
+	runs     int
+	unlisted int
 }
+
+// Unlisted is the number of requests that belong to none of the runs, because there were too many before.
+func (l *Lives) Unlisted() int { return l.unlisted }
 
 // AddMember adds known member IDs, so that runs can name their proposer. Members that the log adds or publishes are
 // known without it.
 func (l *Lives) AddMember(ids ...ID) {
 	if l.members == nil {
-		l.members = map[ID]bool{}
+		l.members = map[uint16][]ID{}
 	}
 	for _, id := range ids {
-		l.members[id] = true
+		same := l.members[uint16(id)]
+		if at, found := slices.BinarySearch(same, id); !found && len(same) < maxSamePrefix {
+			l.members[uint16(id)] = slices.Insert(same, at, id)
+		}
 	}
 }
 
@@ -77,6 +89,10 @@ func (l *Lives) Add(e *Entry, r *Request) {
 		return
 	}
 	life := l.find(id, attr != nil && id.Proposed(attr.MemberID))
+	if life == nil {
+		l.unlisted++
+		return
+	}
 	life.Requests++
 	if life.First == 0 {
 		life.First = e.Index
@@ -103,7 +119,7 @@ func (r *Request) Publishes() *ClusterMemberAttrSet {
 }
 
 // find returns the run that an ID belongs to. Requests of one process are not committed strictly in ID order, so an ID
-// belongs to the newest run that started before it.
+// belongs to the newest run that started before it. It returns nil if that is one too many.
 func (l *Lives) find(id RequestID, publish bool) *Life {
 	p := id.ProposerPrefix()
 	list := l.lives[p]
@@ -122,6 +138,10 @@ func (l *Lives) find(id RequestID, publish bool) *Life {
 		}
 		return life
 	}
+	if l.runs == maxLives {
+		return nil
+	}
+	l.runs++
 	life := &Life{Prefix: p, FirstID: id, LastID: id, Inferred: len(list) > 0 && !publish}
 	if l.lives == nil {
 		l.lives = map[uint16][]*Life{}
@@ -133,15 +153,10 @@ func (l *Lives) find(id RequestID, publish bool) *Life {
 // List returns the runs by first index, with the matching members filled in.
 func (l *Lives) List() []Life {
 	var all []Life
-	members := map[uint16][]ID{}
-	for id := range l.members {
-		members[uint16(id)] = append(members[uint16(id)], id)
-	}
 	for prefix, list := range l.lives {
-		slices.Sort(members[prefix])
 		for _, life := range list {
 			c := *life
-			c.Members = members[prefix]
+			c.Members = l.members[prefix]
 			all = append(all, c)
 		}
 	}

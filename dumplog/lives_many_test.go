@@ -52,6 +52,46 @@ func TestTimesBounds(t *testing.T) {
 	}
 }
 
+// TestTimesAreBounded: a mark each second for a year is thinned out, and the bounds of an entry stay true and close.
+func TestTimesAreBounded(t *testing.T) {
+	near := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	times := dumplog.Times{Near: near}
+	const n = 1_000_000
+	at := func(i uint64) time.Time { return near.Add(time.Duration(i) * time.Second) }
+	for i := range uint64(n) {
+		id := dumplog.RequestID(uint64(7)<<48 | uint64(at(i).UnixMilli())&(1<<40-1)<<8)
+		times.Add(&dumplog.Entry{Term: 1, Index: i}, &dumplog.Request{Kind: dumplog.KindPut,
+			Header: dumplog.Header{ID: id}})
+	}
+	if got := len(times.Marks()); got > 1<<18 || got < 1<<16 {
+		t.Errorf("%d marks", got)
+	}
+	for i := uint64(100); i < n-100; i += 9973 {
+		after, before := times.Bounds(i)
+		if after.After(at(i)) || before.Before(at(i)) || before.Sub(after) > 20*time.Second {
+			t.Fatalf("entry %d of %s: %s to %s", i, at(i), after, before)
+		}
+	}
+}
+
+// TestLivesAreBounded: of more runs than are kept the requests are counted, and those of known runs still find theirs.
+func TestLivesAreBounded(t *testing.T) {
+	const n, kept = 100_007, 100_000
+	var l dumplog.Lives
+	put := func(i uint64) {
+		l.Add(&dumplog.Entry{Term: 1, Index: i + 1}, &dumplog.Request{Kind: dumplog.KindPut,
+			Header: dumplog.Header{ID: dumplog.RequestID(i<<48 | i*5000<<8)}})
+	}
+	for i := range uint64(n) {
+		put(i + 1)
+	}
+	put(70_000)
+	runs := l.List()
+	if len(runs) != kept || l.Unlisted() != 7 {
+		t.Errorf("%d runs and %d requests of others, want %d and 7", len(runs), l.Unlisted(), kept)
+	}
+}
+
 // TestManyLives: request IDs that fall with every entry, and members without end, cost time in proportion: well below a
 // second where a square costs more than a minute.
 func TestManyLives(t *testing.T) {

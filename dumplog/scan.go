@@ -7,6 +7,12 @@ import (
 	"sync"
 )
 
+// A segment of more than hugeSegment bytes may be one record, which must be in memory as a whole. So only one of them
+// is read at a time. A server begins a new segment after 64 MB.
+const hugeSegment = 128 << 20
+
+var oneHuge sync.Mutex
+
 // Scan reads the whole log once, the segments side by side on all cores, and returns what it shows. Damage is in the
 // Summary, not in the error, which is that of a cancelled context or a *TooManyMarksError. Memory does not grow with
 // the number of entries.
@@ -29,7 +35,7 @@ func (l *Log) ScanWith(ctx context.Context, visit func(segment int) func(*Entry)
 				if visit != nil {
 					see = visit(i)
 				}
-				digests[i], errs[i] = digestSegment(ctx, l.segs[i], l.nextSegment(i), listed, see)
+				digests[i], errs[i] = l.digest(ctx, i, listed, see)
 			}
 		})
 	}
@@ -50,6 +56,15 @@ func (l *Log) ScanWith(ctx context.Context, visit func(segment int) func(*Entry)
 		o.add(d)
 	}
 	return o.finish(listed.max), nil
+}
+
+func (l *Log) digest(ctx context.Context, segment int, listed *marks, see func(*Entry)) (*digest, error) {
+	s := l.segs[segment]
+	if s.size > hugeSegment {
+		oneHuge.Lock()
+		defer oneHuge.Unlock()
+	}
+	return digestSegment(ctx, s, l.nextSegment(segment), listed, see)
 }
 
 // Segments returns the number of segments.

@@ -32,6 +32,9 @@ type TimeMark struct {
 	Source TimeSource
 }
 
+// maxMarks bounds the marks of time, about three days of one each second. Of more, every second one is dropped.
+const maxMarks = 1 << 18
+
 // Times collects the wall-clock times in a log. Entries must come in physical order. Marks closer than Step are
 // dropped, so memory grows with the time that the log covers, not with its entries.
 type Times struct {
@@ -76,7 +79,21 @@ func (t *Times) mark(index uint64, at time.Time, src TimeSource) {
 		return // a time that does not advance adds nothing
 	}
 	t.last[src] = at
+	if len(t.marks) == maxMarks {
+		t.Step = 2 * step
+		t.thin()
+	}
 	t.marks = append(t.marks, TimeMark{Index: index, Time: at, Source: src})
+}
+
+// thin drops every second mark.
+func (t *Times) thin() {
+	for i := range t.marks {
+		if i%2 == 0 {
+			t.marks[i/2] = t.marks[i]
+		}
+	}
+	t.marks, t.latest = t.marks[:(len(t.marks)+1)/2], nil
 }
 
 // split keeps the marks before and after Split.

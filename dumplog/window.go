@@ -73,8 +73,9 @@ func (w *window) fill(off int64, n int) error {
 	return err
 }
 
+// grow makes room for n bytes. The next record may be a little longer; of long ones only the memory counts.
 func (w *window) grow(from, kept, n int) {
-	nb := make([]byte, max(int(min(blockSize, w.size+wordSize)), n+n/4))
+	nb := make([]byte, max(int(min(blockSize, w.size+wordSize)), n+min(n/4, blockSize)))
 	copy(nb, w.buf[from:from+kept])
 	w.buf = nb
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Against is a backup compared with other sources: the comparison document, and what a restore would lose of each
@@ -96,12 +97,13 @@ func (c *Compared) Text() string {
 	case c.SameHistory == check.NotChecked:
 		return fmt.Sprintf("not comparable with %s (%s)", c.Source, c.Reason)
 	case c.RevisionsBehind < 0:
-		return fmt.Sprintf("%d revisions ahead of %s", -c.RevisionsBehind, c.Source) + c.stateText()
+		return plural.Of(-c.RevisionsBehind, "revision", "revisions") + " ahead of " + c.Source + c.stateText()
 	case c.RevisionsBehind == 0:
 		return "level with " + c.Source + c.stateText()
 	}
-	return fmt.Sprintf("%d revisions behind %s (%d keys missing, %d differ, %d gone since)", c.RevisionsBehind,
-		c.Source, c.Missing, c.Differ, c.Extra) + c.stateText()
+	return fmt.Sprintf("%d %s behind %s (%s missing, %d differ, %d gone since)", c.RevisionsBehind,
+		plural.Form(c.RevisionsBehind, "revision", "revisions"), c.Source, plural.Of(c.Missing, "key", "keys"),
+		c.Differ, c.Extra) + c.stateText()
 }
 
 // stateText counts the differences other than keys.

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Freshness bounds the age of a backup. The zero value means no bounds.
@@ -60,7 +61,8 @@ func (f *Freshness) judge(r *compare.Report, m *evidence.Member) {
 			case c.SameHistory != check.Holds:
 				open = append(open, fmt.Sprintf("how far it lags behind %s is not known: %s", c.Source, c.Text()))
 			case c.RevisionsBehind > f.MaxBehind:
-				stale("revision", fmt.Sprintf("%d revisions behind %s", c.RevisionsBehind, c.Source),
+				stale("revision", fmt.Sprintf("%d %s behind %s", c.RevisionsBehind,
+					plural.Form(c.RevisionsBehind, "revision", "revisions"), c.Source),
 					fmt.Sprintf("at most %d", f.MaxBehind))
 			}
 		}

@@ -32,7 +32,7 @@ var layers = []layer{
 		return fmt.Sprintf("%s in use, pages of %d bytes", plural.Size(m.DB.InUse), m.DB.PageSize)
 	}},
 	{"buckets", []check.ID{check.B03, check.D03}, func(_ *compare.Report, m *evidence.Facts) string {
-		return fmt.Sprintf("%d buckets", len(m.DB.Buckets))
+		return plural.Of(len(m.DB.Buckets), "bucket", "buckets")
 	}},
 	{"mvcc", []check.ID{check.K04}, sayMVCC},
 	{"auth", []check.ID{check.B05}, sayAuth},
@@ -141,20 +141,20 @@ func rows(m *evidence.Facts, bucket string) string {
 	switch bucket {
 	case "key":
 		if m.DB.Revisions != nil {
-			return fmt.Sprintf("%d records", *m.DB.Revisions)
+			return plural.Of(*m.DB.Revisions, "record", "records")
 		}
 	case "lease":
-		return fmt.Sprintf("%d rows", len(m.Leases))
+		return plural.Of(len(m.Leases), "row", "rows")
 	case "alarm":
-		return fmt.Sprintf("%d rows", len(m.Alarms))
+		return plural.Of(len(m.Alarms), "row", "rows")
 	case "authUsers":
-		return fmt.Sprintf("%d rows", len(m.Auth.Users))
+		return plural.Of(len(m.Auth.Users), "row", "rows")
 	case "authRoles":
-		return fmt.Sprintf("%d rows", len(m.Auth.Roles))
+		return plural.Of(len(m.Auth.Roles), "row", "rows")
 	case "members":
-		return fmt.Sprintf("%d rows", len(m.Membership.Members))
+		return plural.Of(len(m.Membership.Members), "row", "rows")
 	case "members_removed":
-		return fmt.Sprintf("%d rows", len(m.Membership.Removed))
+		return plural.Of(len(m.Membership.Removed), "row", "rows")
 	}
 	return "readable"
 }
@@ -173,7 +173,8 @@ func sayMVCC(_ *compare.Report, m *evidence.Facts) string {
 	if d.Keys == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d keys, %d records, %d tombstones", *d.Keys, *d.Revisions, *d.Tombstones)
+	return plural.Of(*d.Keys, "key", "keys") + ", " + plural.Of(*d.Revisions, "record", "records") + ", " +
+		plural.Of(*d.Tombstones, "tombstone", "tombstones")
 }
 
 func sayAuth(_ *compare.Report, m *evidence.Facts) string {

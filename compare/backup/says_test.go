@@ -31,7 +31,7 @@ func TestComparedText(t *testing.T) {
 		"3 revisions ahead of n1": {SameHistory: check.Holds, RevisionsBehind: -3},
 		"level with n1":           {SameHistory: check.Holds},
 		"level with n1; rows of auth, leases and members that differ: 2": {SameHistory: check.Holds, State: rows},
-		"1 revisions behind n1 (2 keys missing, 3 differ, 4 gone since); rows of auth, leases and members that " +
+		"1 revision behind n1 (2 keys missing, 3 differ, 4 gone since); rows of auth, leases and members that " +
 			"differ: 5": {SameHistory: check.Holds, RevisionsBehind: 1, Missing: 2, Differ: 3, Extra: 4, State: rows,
 			MoreState: 3},
 	} {

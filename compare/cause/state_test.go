@@ -130,7 +130,7 @@ func TestTombstoneAtCompactRevision(t *testing.T) {
 	s.Of[1] = clustertest.ScriptMember{KeepsTombstone: true}
 	r := diagnoseScript(t, s)
 	told{class: "healthy", causes: []string{id}, holds: []string{"K01", "K03", "K04"}, best: all3}.check(t, r)
-	if f := findings(r, "", "K07"); len(f) != 1 || f[0].Evidence[1].Observed != "1 tombstones" {
+	if f := findings(r, "", "K07"); len(f) != 1 || f[0].Evidence[1].Observed != "1 tombstone" {
 		t.Errorf("%+v", f)
 	}
 	missing := deletes("3.5.0", false)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var rightsKept = described(Check{
@@ -35,7 +36,8 @@ func runRightsKept(in *Input) Result {
 	case len(f.Evidence) == 0:
 		return Result{Outcome: Holds}
 	}
-	f.Title = fmt.Sprintf("%d transactions took effect beyond the rights of their user", len(f.Evidence))
+	f.Title = plural.Of(len(f.Evidence), "transaction", "transactions") +
+		" took effect beyond the rights of their user"
 	f.Explanation = "an inner operation reached a key that the user has no permission for; review the keys and what " +
 		"was exposed"
 	return outcome([]Finding{in.cut(f)}, "")

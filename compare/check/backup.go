@@ -100,7 +100,7 @@ func runBackupSize(in *Input) Result {
 				fmt.Sprintf("the file is cut short: %s are left", plural.Size(m.DB.Size)),
 				"not even the first meta page is there",
 				Evidence{Field: "size: content is missing", Offset: Int64(m.DB.Size),
-					Observed: fmt.Sprintf("%d bytes", m.DB.Size),
+					Observed: plural.Of(m.DB.Size, "byte", "bytes"),
 					Expected: "two meta pages and more"}))
 		}
 		if m.DB.Foreign {
@@ -125,7 +125,7 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 	if m.DB.Trailer.State == "match" || m.DB.Trailer.State == "mismatch" {
 		have -= 32
 	}
-	ev := Evidence{Observed: fmt.Sprintf("%d bytes", have),
+	ev := Evidence{Observed: plural.Of(have, "byte", "bytes"),
 		Expected: fmt.Sprintf("%d bytes, %d pages of %d", need, h.Meta().HighWater, page)}
 	switch {
 	case have < need:

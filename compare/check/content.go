@@ -284,7 +284,7 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 	}
 	var out []Finding
 	if n > 0 {
-		f.Title = fmt.Sprintf("%s's database disagrees with the log in %s", m.Label(), inPlaces(n))
+		f.Title = fmt.Sprintf("%s's database disagrees with the log in %s", m.Label(), plural.Of(n, "place", "places"))
 		f.Explanation = fmt.Sprintf("replayed entries %d..%d: %d applied, %d refused by a rule, %d without effect, "+
 			"%d missing, %d contradicted, %d outside history",
 			r.From, r.To, r.Counts[replay.Applied], r.Counts[replay.Refused], r.Counts[replay.NoEffect],
@@ -313,7 +313,7 @@ func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 		At:    At{Index: first.Index},
 		More:  r.BelowCount - len(r.Below),
 		Title: fmt.Sprintf("%s's database disagrees with the log at or below its compact revision in %s",
-			m.Label(), inPlaces(r.BelowCount)),
+			m.Label(), plural.Of(r.BelowCount, "place", "places")),
 		Explanation: fmt.Sprintf("the log up to entry %d gives other keys than the database holds at revision %d, "+
 			"from which on it has its whole history",
 			r.BaseIndex, r.BaseRevision)}
@@ -353,11 +353,4 @@ func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Fin
 		})
 	}
 	return []Finding{f}
-}
-
-func inPlaces(n int) string {
-	if n == 1 {
-		return "1 place"
-	}
-	return fmt.Sprintf("%d places", n)
 }

@@ -34,38 +34,42 @@ func runLeaseLives(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// lostRevokes: leases that outlived their revoke, against the rules or by them.
+// lostRevokes: leases that outlived their revoke, against the rules or by them. A revoke without a user is that of an
+// expired lease, which some versions reject each time; any other has a client that got an error.
 func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Finding {
 	bad := Finding{Kind: KindRevokeWithoutEffect, Severity: Error, Class: ClassLatentDivergence,
 		Members:     []string{m.Label()},
 		Explanation: "the revoke is in the log, and the member has applied it; lease and keys remain there"}
-	legal := Finding{Kind: KindRevokeRejected, Severity: Warning, Members: []string{m.Label()},
+	expired := Finding{Kind: KindRevokeRejected, Severity: Warning, Members: []string{m.Label()},
 		Explanation: "this etcd version rejects the revoke, so the lease and its keys remain; members on another " +
 			"version may have applied it"}
+	asked := Finding{Kind: KindRevokeRejected, Severity: Info, Members: []string{m.Label()},
+		Explanation: "the client got an error, and the lease and its keys remained; they end when the lease expires"}
 	for _, x := range r.LeaseFaults {
-		if !x.Kept {
-			continue
+		switch {
+		case !x.Kept:
+		case x.Reason == replay.ReasonUserEmpty:
+			expired.add(keptEvidence(m, x), x.Term, x.Index)
+		case x.Reason != replay.ReasonNone && x.Reason != replay.ReasonLease:
+			asked.add(keptEvidence(m, x), x.Term, x.Index)
+		case x.Missing:
+			bad.add(keptEvidence(m, x), x.Term, x.Index)
+		default:
+			bad.add(keptEvidence(m, x), in.Members.termAt(r.To), r.To)
 		}
-		f := &bad
-		if x.Reason != replay.ReasonNone && x.Reason != replay.ReasonLease {
-			f = &legal
-		}
-		if x.Missing || f == &legal {
-			f.add(keptEvidence(m, x), x.Term, x.Index)
-			continue
-		}
-		f.add(keptEvidence(m, x), in.Members.termAt(r.To), r.To)
 	}
 	var fs []Finding
-	for _, f := range []*Finding{&bad, &legal} {
-		if n := len(f.Evidence); n > 0 {
-			f.Title = m.Label() + ": " + plural.Of(n, "lease outlived its revoke", "leases outlived their revoke")
-			if f == &legal {
-				f.Title = fmt.Sprintf("%s: the revoke of %s was rejected, as its etcd version does", m.Label(),
-					plural.Of(n, "lease", "leases"))
-			}
-			fs = append(fs, in.cut(*f))
+	for _, f := range []*Finding{&bad, &expired, &asked} {
+		n := len(f.Evidence)
+		if n == 0 {
+			continue
 		}
+		f.Title = m.Label() + ": " + plural.Of(n, "lease outlived its revoke", "leases outlived their revoke")
+		if f != &bad {
+			f.Title = fmt.Sprintf("%s: the revoke of %s was rejected, as its etcd version does", m.Label(),
+				plural.Of(n, "lease", "leases"))
+		}
+		fs = append(fs, in.cut(*f))
 	}
 	return fs
 }

@@ -45,6 +45,8 @@ func TestLeasesOfOneMember(t *testing.T) {
 	}
 	refused := leased("3.3.0", true)
 	refused.Add(clustertest.As("", 0, clustertest.RevokeRequest(7), 0))
+	stale := leased("3.4.3", true)
+	stale.Add(clustertest.Step{User: "app", AuthRevision: 1, Req: clustertest.RevokeRequest(7), Skip: []int{0}})
 	classOf := map[check.Severity]check.Class{check.Error: "latent-divergence"}
 	for name, c := range map[string]struct {
 		s    *clustertest.Script
@@ -65,6 +67,7 @@ func TestLeasesOfOneMember(t *testing.T) {
 			severity: check.Error, says: "absent"},
 		"refused by the rules": {s: after(refused, "app"), severity: check.Warning,
 			says: "refused: user name is empty"},
+		"refused to its client": {s: after(stale, "app"), severity: check.Info, says: "the client got an error"},
 		"all of a lease is gone": {s: without(revoked("3.5.0", 7), 0), content: "data-divergence",
 			severity: check.Error,
 			says:     "deleted at revision"},

@@ -35,7 +35,7 @@ func runCompactTombstones(in *Input) Result {
 		}
 		f.Members = append(f.Members, m.Label())
 		e := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revision %d", rev),
-			Observed: fmt.Sprintf("%d tombstones", n),
+			Observed: plural.Of(n, "tombstone", "tombstones"),
 			Expected: "the same on all members, or members of both kinds of release", Show: showRev(m, rev)}
 		if f.Evidence = append(f.Evidence, e); n > 0 {
 			with[rev]++

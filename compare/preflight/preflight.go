@@ -26,6 +26,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -168,7 +169,7 @@ func Run(ctx context.Context, spec evidence.Spec, to Version, o Options) (*Resul
 
 func kindOf(set *evidence.Set) string {
 	if len(set.Members) != 1 {
-		return fmt.Sprintf("%d sources", len(set.Members))
+		return plural.Of(len(set.Members), "source", "sources")
 	}
 	return set.Members[0].Source.Kind.Noun()
 }

@@ -1,9 +1,8 @@
 package preflight
 
 import (
-	"fmt"
-
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -103,7 +102,7 @@ var dbOpens = described(Rule{
 		if len(at) == 0 {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("%d places of the page graph are damaged", len(at)),
+		return &verdict{says: "the page graph is damaged in " + plural.Of(len(at), "place", "places"),
 			server: "panic: freepages: failed to get all reachable pages, or: assertion failed: Page expected to be: " +
 				"N, but self identifies as M", evidence: firstN(at)}
 	},

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -109,8 +110,8 @@ var rowsDecode = described(Rule{
 		if len(at) == 0 {
 			return nil
 		}
-		return &verdict{says: fmt.Sprintf("%d rows do not decode, first in bucket %s", len(at), at[0].Bucket),
-			server: bucketPanics[at[0].Bucket], evidence: firstN(at)}
+		return &verdict{says: plural.Of(len(at), "row does", "rows do") + " not decode, first in bucket " +
+			at[0].Bucket, server: bucketPanics[at[0].Bucket], evidence: firstN(at)}
 	},
 })
 
@@ -179,9 +180,8 @@ var knownRequests = described(Rule{
 		if len(v.evidence) == 0 {
 			return nil
 		}
-		v.says = fmt.Sprintf("%d entries above the consistent index %d have requests of a later etcd version",
-			len(v.evidence),
-			d.m.ConsistentIndex())
+		v.says = fmt.Sprintf("%s above the consistent index %d with a request of a later etcd version",
+			plural.Of(len(v.evidence), "entry", "entries"), d.m.ConsistentIndex())
 		v.evidence = firstN(v.evidence)
 		return v
 	},
@@ -216,7 +216,7 @@ var userNames = described(Rule{
 		if len(v.evidence) == 0 {
 			return nil
 		}
-		v.says, v.evidence = fmt.Sprintf("%d entries have a user name that is not UTF-8", len(v.evidence)),
+		v.says, v.evidence = plural.Of(len(v.evidence), "entry has", "entries have")+" a user name that is not UTF-8",
 			firstN(v.evidence)
 		return v
 	},

@@ -28,7 +28,7 @@ type row struct {
 
 // newCursor starts reading. bump is the empty record that restore --bump-revision leaves: no entry wrote it.
 func newCursor(db *dumpdb.DB, bump dumpdb.Rev) *cursor {
-	return &cursor{rows: startPrefetch(rowsOf(db, bump))}
+	return &cursor{rows: startPrefetch(rowsOf(db, bump), nil)}
 }
 
 func (c *cursor) stop() { c.rows.stop() }

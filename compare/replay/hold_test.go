@@ -27,7 +27,7 @@ func newBench(t *testing.T, minor int, compact int64, rows ...row) *bench {
 	b := &bench{T: t}
 	lv := &logView{m: &evidence.Member{AppliedMin: 1000, AppliedMax: 1000}, compacted: compact}
 	b.sim = simOf(&subject{logView: lv, Model: apply.NewModel(release.AnyOf(minor)), res: &MemberResult{},
-		touched: map[string]bool{}, met: true, cur: &cursor{rows: startPrefetch(slices.Values(rows))}})
+		touched: map[string]bool{}, met: true, cur: &cursor{rows: startPrefetch(slices.Values(rows), nil)}})
 	b.sim.LastCompact = compact
 	t.Cleanup(b.sim.cur.stop)
 	return b

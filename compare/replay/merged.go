@@ -170,7 +170,7 @@ func ahead(log iter.Seq2[*item, error]) *prefetch[*item] {
 				return
 			}
 		}
-	})
+	}, func(it *item) int { return len(it.entry.Data) })
 }
 
 // lowest removes the lowest index from all sources that have reached it. Of different entries, the cluster's is the

@@ -4,8 +4,12 @@ import (
 	"iter"
 )
 
-// batch is how many values cross a channel at once: enough that the hand-over costs nothing against the work.
-const batch = 256
+// Values cross a channel in batches: as many that the hand-over costs nothing against the work, and as few that large
+// values take little memory.
+const (
+	batch      = 256
+	batchBytes = 1 << 20
+)
 
 // prefetch runs a sequence in another goroutine and returns its values in batches. So decoding the log and reading each
 // database overlap with stepping the models. At most a few batches are in memory. Values must not be reused by the
@@ -18,15 +22,18 @@ type prefetch[T any] struct {
 	pos  int
 }
 
-func startPrefetch[T any](seq iter.Seq[T]) *prefetch[T] {
+// startPrefetch begins to read ahead. size is about how much memory a value takes, in bytes; nil where that is little.
+func startPrefetch[T any](seq iter.Seq[T], size func(T) int) *prefetch[T] {
 	a := &prefetch[T]{full: make(chan []T, 2), quit: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
 		defer close(a.full)
-		out := make([]T, 0, batch)
+		out, taken := make([]T, 0, batch), 0
 		for v := range seq {
-			out = append(out, v)
-			if len(out) < batch {
+			if out = append(out, v); size != nil {
+				taken += size(v)
+			}
+			if len(out) < batch && taken < batchBytes {
 				continue
 			}
 			select {
@@ -34,7 +41,7 @@ func startPrefetch[T any](seq iter.Seq[T]) *prefetch[T] {
 			case <-a.quit:
 				return
 			}
-			out = make([]T, 0, batch)
+			out, taken = make([]T, 0, batch), 0
 		}
 		select {
 		case a.full <- out:

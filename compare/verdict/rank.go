@@ -274,7 +274,7 @@ func (rk *ranking) sayControl(pos int, say func(string, ...any)) {
 		say("its auth revision is %d, the log gives %d", m.DB.Auth.Revision, x.AuthExpected)
 	}
 	if n := len(x.StateDiffs); n > 0 {
-		say("%d rows of its small buckets contradict the log", n)
+		say("%s the log", plural.Of(n, "row of its small buckets contradicts", "rows of its small buckets contradict"))
 	}
 	if n := x.Counts[replay.Missing]; n > 0 && x.Lacks == 0 {
 		say("has applied %s without an effect", plural.Of(n, "entry", "entries"))

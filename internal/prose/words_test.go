@@ -57,7 +57,7 @@ var allowed = []struct{ pattern, reason string }{
 	{`json:"behind`, "a field of JSON"},
 	{`behind (?:Kubernetes|a (?:proxy|load balancer|symbolic link|gateway)|links?|symbolic links)`,
 		"a place, not an order"},
-	{`%d revisions behind`, "lag, in numbers"},
+	{`%d %s behind`, "lag, in numbers"},
 	{`(?://|func .*\)) behind`, "an identifier"},
 	{`stands? for`, "is an abbreviation for"},
 	{`there (?:is|are) no`, "nothing exists"},

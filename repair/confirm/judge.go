@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // verdict is the information about one source when it is judged.
@@ -52,10 +53,7 @@ func (v *verdict) from() string {
 	if v.base.Kind == NewCluster {
 		return ", from the first entry on"
 	}
-	n := "1 entry"
-	if v.target.Index > v.base.Index+1 {
-		n = fmt.Sprintf("%d entries", v.target.Index-v.base.Index)
-	}
+	n := plural.Of(max(v.target.Index, v.base.Index+1)-v.base.Index, "entry", "entries")
 	return fmt.Sprintf(", executing %s from the database of %s on", n, v.base.Source)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb/kube"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // folder writes one manifest per Kubernetes object: NAMESPACE/KIND/NAME.yaml, objects without a namespace below
@@ -77,12 +78,12 @@ func (f *folder) write(path []string, ext string, content []byte) error {
 
 func (f *folder) close(err error) error {
 	if f.owners > 0 {
-		f.x.res.note("%d objects named owners by UID; these references were taken out, as the garbage collector "+
-			"deletes objects whose owner it does not find", f.owners)
+		f.x.res.note("%s named owners by UID; these references were taken out, as the garbage collector "+
+			"deletes objects whose owner it does not find", plural.Of(f.owners, "object", "objects"))
 	}
 	if f.leased > 0 {
-		f.x.res.note("%d objects were stored with a lease (they expire, as events do); a manifest knows no leases",
-			f.leased)
+		f.x.res.note("%s stored with a lease (as events are, which expire); a manifest knows no leases",
+			plural.Of(f.leased, "object was", "objects were"))
 	}
 	if errors.Is(err, errNothing) && f.x.res.Files > 0 {
 		err = nil // stored bytes alone are a result

@@ -116,17 +116,18 @@ var storedAs = map[string][]string{
 func resourceOf(kind string, parts []string, i int) bool {
 	want, special := storedAs[kind]
 	if !special {
-		want = []string{plural(kind)}
+		want = []string{pluralOf(kind)}
 	}
 	for j, w := range want {
 		if i+j >= len(parts) || parts[i+j] != w {
-			return special && parts[i] == plural(kind) && kind != "service"
+			return special && parts[i] == pluralOf(kind) && kind != "service"
 		}
 	}
 	return true
 }
 
-func plural(kind string) string {
+// pluralOf is the name of a Kubernetes kind in the paths of its keys.
+func pluralOf(kind string) string {
 	switch {
 	case strings.HasSuffix(kind, "s"), strings.HasSuffix(kind, "x"), strings.HasSuffix(kind, "ch"),
 		strings.HasSuffix(kind, "sh"):

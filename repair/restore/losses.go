@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
@@ -45,7 +46,7 @@ func (r *Report) losses(v *compare.Report, up *rebuild.CaughtUp) {
 		}
 	}
 	if n := len(m.Leases); n > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d leases restart with their full time to live", n))
+		r.Notes = append(r.Notes, plural.Of(n, "lease restarts", "leases restart")+" with the full time to live")
 	}
 	if m.Downgrade != "" {
 		r.Notes = append(r.Notes, "the downgrade to "+m.Downgrade+" that was under way is cancelled")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // account reports the changes of the log. It refuses if entries are lost on which the cluster may rely.
@@ -33,7 +34,8 @@ func (r *rewriter) account() error {
 		w.givesUp("%s, which a raft snapshot at index %d covers", entries(r.bridged...), newestUsable(w.source()))
 	}
 	if r.dropped > 0 {
-		w.givesUp("%d records of segments that belong to another member or cluster", r.dropped)
+		w.givesUp("%s of segments that belong to another member or cluster",
+			plural.Of(r.dropped, "record", "records"))
 	}
 	return r.lost()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // DB rebuilds a database from its readable parts, or goes back one transaction.
@@ -148,7 +149,7 @@ func (b *rebuilder) bucket(name string) error {
 				"the consistent index of %s cannot be read, so it is unknown which entries its database has",
 				b.w.report.Source)
 		}
-		b.w.givesUp("a part of bucket %s: %d rows could be read", name, len(rows))
+		b.w.givesUp("a part of bucket %s: %s could be read", name, plural.Of(len(rows), "row", "rows"))
 		if err := b.w.need(AcceptDivergence, "clone the member from another one: etcd-medic repair plan",
 			fmt.Sprintf("bucket %s is damaged, and the previous transaction cannot be read either", name)); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
@@ -16,7 +17,8 @@ func dirOf(path string) string { return filepath.Dir(path) }
 // complete.
 func (b *rebuilder) account() error {
 	w := b.w
-	w.did("a new database of %d records was built from the pages that can be read", b.records)
+	w.did("a new database of %s was built from the pages that can be read",
+		plural.Of(b.records, "record", "records"))
 	if b.salvaged > 0 {
 		w.did("%d of the records come from pages that the tree no longer reaches", b.salvaged)
 	}
@@ -24,7 +26,7 @@ func (b *rebuilder) account() error {
 		w.did("the records of revisions %s were taken from %s", spans(b.filled), b.from)
 	}
 	if b.conflicts > 0 {
-		w.note("of %d records several versions were found, and one was taken", b.conflicts)
+		w.note("of %s several versions were found, and one was taken", plural.Of(b.conflicts, "record", "records"))
 		if len(w.peers()) == 0 {
 			return w.need(AcceptLostRevisions, "name other members with --with: their content proves it",
 				fmt.Sprintf("%d records were found in several versions, and it is unknown which is right", b.conflicts))
@@ -39,9 +41,10 @@ func (b *rebuilder) account() error {
 			spans(b.holes), b.noReplay()))
 	}
 	if b.undecodable > 0 {
-		w.givesUp("%d records of bucket key that do not decode", b.undecodable)
+		w.givesUp("%s not decode", plural.Of(b.undecodable, "record of bucket key that does",
+			"records of bucket key that do"))
 		return w.need(AcceptLostRevisions, b.advice(),
-			fmt.Sprintf("%d records of bucket key do not decode", b.undecodable))
+			plural.Of(b.undecodable, "record of bucket key does", "records of bucket key do")+" not decode")
 	}
 	for _, d := range b.damage {
 		first, last, ok := d.LostRevisions()

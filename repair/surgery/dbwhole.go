@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -97,8 +98,8 @@ func (c DB) executed(ctx context.Context, w *work, to uint64) error {
 	if r.Base != "" {
 		begin = fmt.Sprintf("on %s from entry %d", r.Base, r.From.Index+1)
 	}
-	w.did("the database is what executing the log gives, %s to entry %d: revision %d, %d keys", begin, to,
-		r.To.Revision, r.Keys)
+	w.did("the database is what executing the log gives, %s to entry %d: revision %d, %s", begin, to,
+		r.To.Revision, plural.Of(r.Keys, "key", "keys"))
 	return os.Rename(db, w.dbPath())
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
@@ -127,8 +128,8 @@ func setMembers(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.did("buckets members and members_removed carry raft's own list: %d members, %d removed", len(v.Members),
-		len(v.Removed))
+	w.did("buckets members and members_removed carry raft's own list: %s, %d removed",
+		plural.Of(len(v.Members), "member", "members"), len(v.Removed))
 	return []datadir.Edit{datadir.SetMembers(v.Members, v.Removed)}, nil
 }
 
@@ -140,7 +141,8 @@ func setConfState(_ context.Context, c *Meta, w *work) ([]datadir.Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.did("meta/confState carries raft's own list: %d voters, %d learners", len(v.Voters), len(v.Learners))
+	w.did("meta/confState carries raft's own list: %s, %s", plural.Of(len(v.Voters), "voter", "voters"),
+		plural.Of(len(v.Learners), "learner", "learners"))
 	return []datadir.Edit{datadir.SetConfState(v.Voters, v.Learners)}, nil
 }
 

@@ -47,7 +47,8 @@ var commands = []string{
 // outcome is the result of a command.
 type outcome struct {
 	args           []string
-	stdout, stderr []byte
+	stdout, stderr []byte // the first bytes
+	printed        int64  // bytes on stdout
 	code           int
 	memory         int64
 	// took is the time that passed, worked the time that the program computed.
@@ -84,9 +85,10 @@ func run(ctx context.Context, medic, tmp string, args []string, patience time.Du
 		return nil, err
 	}
 	o := &outcome{args: args, memory: memory, stdout: stdout.b.Bytes(), stderr: stderr.b.Bytes(),
-		took:   time.Since(begin),
-		hung:   errors.Is(context.Cause(ctx), errHung),
-		worked: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+		printed: stdout.written,
+		took:    time.Since(begin),
+		hung:    errors.Is(context.Cause(ctx), errHung),
+		worked:  cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		o.code, o.signaled = st.ExitStatus(), st.Signaled()
 	}
@@ -121,11 +123,15 @@ func peak(pid int) func() int64 {
 	}
 }
 
-// bounded keeps the first bytes written to it.
-type bounded struct{ b bytes.Buffer }
+// bounded keeps the first bytes written to it and counts all.
+type bounded struct {
+	b       bytes.Buffer
+	written int64
+}
 
 // Write implements io.Writer.
 func (w *bounded) Write(p []byte) (int, error) {
+	w.written += int64(len(p))
 	if w.b.Len() < maxOutput {
 		w.b.Write(p)
 	}

@@ -72,6 +72,11 @@ var shapes = []shape{
 		w.entry(0, 1, i, request(i<<30, 4, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType),
 			"k")))
 	}), append([]string{"dumplog DIR --lives"}, forLogs...)},
+	{"log of large puts", logOf(func(w *logFiles, i uint64) { // as large as servers accept by default
+		w.entry(0, 1, i, request(i, 4, protowire.AppendBytes(protowire.AppendTag(protowire.AppendString(
+			protowire.AppendTag(nil, 1, protowire.BytesType), strconv.FormatUint(i, 36)), 2, protowire.BytesType),
+			bytes.Repeat([]byte{byte(i)}, 1<<20))))
+	}), append([]string{"history k DIR", "rebuild --log DIR --to last -o OUT.db", "dumplog DIR -w jsonl"}, forLogs...)},
 	{"log of one transaction", logOfOne(func(n int) []byte { // of reads, each two bytes
 		return request(1, 6, bytes.Repeat([]byte{3<<3 | 2, 0}, n/2))
 	}), forLogs},
@@ -98,6 +103,10 @@ var shapes = []shape{
 	}, forLogs},
 	{"database of tiny keys", dbOf("key", revisionRow), forKeys},
 	{"database of one key", dbOf("key", func(i uint64) ([]byte, []byte) { return revisionRowOf(i, "k") }), forKeys},
+	{"database of large values", dbOf("key", func(i uint64) ([]byte, []byte) {
+		k, v := revisionRow(i)
+		return k, protowire.AppendBytes(protowire.AppendTag(v, 5, protowire.BytesType), make([]byte, 1<<20))
+	}), forKeys},
 	{"database of leases", dbOf("lease", func(i uint64) ([]byte, []byte) { return number(i), fields(i, 60) }), forDBs},
 	{"database of users", dbOf("authUsers", nameRow), forDBs},
 	{"database of roles", dbOf("authRoles", nameRow), forDBs},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 )
 
@@ -32,7 +33,7 @@ func compareScript(ctx context.Context, o *compareOptions, opts compare.Options)
 	if err := script.Close(); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(o.io.Err, "%d keys to delete, %d to put\n", script.Deletes, script.Puts)
+	_, _ = fmt.Fprintf(o.io.Err, "%s to delete, %d to put\n", plural.Of(script.Deletes, "key", "keys"), script.Puts)
 	for _, k := range script.Skipped {
 		_, _ = fmt.Fprintf(o.io.Err, "key %q contains a zero byte, which a command line cannot hold; it is not in "+
 			"the script\n", k)

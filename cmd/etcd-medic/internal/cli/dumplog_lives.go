@@ -45,7 +45,7 @@ func logLives(ctx context.Context, s *render.Stream, m *evidence.Member, f *dump
 		}
 		last = max(last, e.Index)
 	}
-	by := newProposers(m)
+	by, short := newProposers(m), 0
 	var rows []render.Row
 	for _, l := range lives.List() {
 		row := render.LogLife{Life: l, Proposer: by.of(l.FirstID)}
@@ -55,9 +55,13 @@ func logLives(ctx context.Context, s *render.Stream, m *evidence.Member, f *dump
 		_, row.Before = times.Bounds(l.Last)
 		rows = append(rows, row)
 	}
+	if n := lives.Unlisted(); n > 0 {
+		rows = append(rows, render.LogUnlisted{Requests: n})
+		short = 1
+	}
 	rows = append(rows, timeRows(&times, first, last)...)
 	rows = append(rows, damageRows(m.WAL.Summary.Damage)...)
-	return undecoded + len(m.WAL.Summary.Damage), writeAll(s, rows)
+	return undecoded + short + len(m.WAL.Summary.Damage), writeAll(s, rows)
 }
 
 // timeRows splits first..last into at most maxTimes ranges at the marks of time.

@@ -65,13 +65,15 @@ func leaseText(l *extract.LeaseUse) string {
 	if l.Keys == 0 {
 		return ""
 	}
-	s := fmt.Sprintf("%d keys with %d leases: ", l.Keys, l.Leases) + map[string]string{
+	how := map[string]string{
 		"grant":  "granted again with the stored TTL",
 		"detach": "the keys are written without a lease and stay",
 		"skip":   "the keys are left out",
 	}[l.Handling]
+	s := plural.Of(l.Keys, "key", "keys") + " with " + plural.Of(l.Leases, "lease", "leases") + ": " + how
 	if l.Unknown > 0 {
-		s += fmt.Sprintf("; %d keys name a lease that the source does not hold and have never expired", l.Unknown)
+		s += "; " + plural.Of(l.Unknown, "key names", "keys name") + " a lease that the source does not hold and " +
+			plural.Form(l.Unknown, "has", "have") + " never expired"
 	}
 	return s
 }
@@ -126,8 +128,8 @@ func lostPart(l *extract.Lost) render.Section {
 			"have been deleted there.")
 	}
 	if l.Undecodable > 0 {
-		s.Lines = append(s.Lines, fmt.Sprintf("!! %d records of bucket key do not decode (etcd-medic dumpdb shows "+
-			"them)", l.Undecodable))
+		s.Lines = append(s.Lines, "!! "+plural.Of(l.Undecodable, "record of bucket key does",
+			"records of bucket key do")+" not decode; etcd-medic dumpdb shows which")
 	}
 	if l.NoValueCount > 0 {
 		s.Lines = append(s.Lines, fmt.Sprintf("%d deleted keys are only known by their tombstone: the value was "+

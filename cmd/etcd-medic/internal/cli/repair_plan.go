@@ -223,9 +223,10 @@ func lostText(p *plan.Plan) string {
 	if p.Lost.CommittedEntries == 0 {
 		return "no committed write that another member still has"
 	}
-	says := fmt.Sprintf("the effect of %d committed entries on %d keys", p.Lost.CommittedEntries, p.Lost.Keys)
+	committed := plural.Of(p.Lost.CommittedEntries, "committed entry", "committed entries")
+	says := "the effect of " + committed + " on " + plural.Of(p.Lost.Keys, "key", "keys")
 	if p.Lost.AfterEnd > 0 {
-		says = fmt.Sprintf("%d committed entries", p.Lost.CommittedEntries)
+		says = committed
 	}
 	if wrong != "" {
 		says += ", and " + wrong

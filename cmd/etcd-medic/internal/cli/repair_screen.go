@@ -108,7 +108,7 @@ func stepCount(w *plan.Way) string {
 	if w == nil || len(w.Steps) == 1 {
 		return "the step"
 	}
-	return fmt.Sprintf("%d steps", len(w.Steps))
+	return plural.Of(len(w.Steps), "step", "steps")
 }
 
 func dash(s string) string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 	"github.com/etcd-medic/etcd-medic/watch"
 )
@@ -296,7 +297,7 @@ func (m *onceMember) line() string {
 		s += fmt.Sprintf(", HashKV %08x", *m.HashKV)
 	}
 	if m.Keys != nil {
-		s += fmt.Sprintf(", %d keys", *m.Keys)
+		s += ", " + plural.Of(*m.Keys, "key", "keys")
 	}
 	if m.AuthRevision != nil {
 		s += fmt.Sprintf(", auth revision %d", *m.AuthRevision)

@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Backups is the document of verify for several backups. One backup is written as its report alone.
@@ -173,7 +174,8 @@ func (p *page) against(a *backup.Against) {
 		p.text("  ", "the backup is "+c.Text())
 		p.pairs("  ",
 			[2]string{"revision", fmt.Sprintf("%d, compacted at %s", c.Revision, compactText(&c.CompactRevision))},
-			[2]string{"same history", fmt.Sprintf("%s, %d records are in both", c.SameHistory, c.Records)},
+			[2]string{"same history", fmt.Sprintf("%s, %s in both", c.SameHistory,
+				plural.Of(c.Records, "record is", "records are"))},
 			[2]string{"reason", c.Reason})
 		p.stateRows(c)
 		p.groups("prefix", c.Prefixes)

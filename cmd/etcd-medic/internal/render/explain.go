@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/explain"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Explanation writes the meaning of codes and log lines, and what sources say about them.
@@ -76,7 +77,7 @@ func (p *page) message(t *explain.Topic) {
 	}
 	count := ""
 	if t.Count > 1 {
-		count = fmt.Sprintf("%d times", t.Count)
+		count = plural.Of(t.Count, "time", "times")
 	}
 	p.pairs("  ",
 		[2]string{"values", strings.Join(values, ", ")},

@@ -90,3 +90,19 @@ func (l LogLife) Fields(f Fields) {
 	flag(f, "inferred", l.Inferred)
 	bounds(f, l.After, l.Before)
 }
+
+// LogUnlisted counts the requests of process runs beyond those that are listed.
+type LogUnlisted struct {
+	Requests int
+}
+
+// Kind is "unlisted".
+func (LogUnlisted) Kind() string { return "unlisted" }
+
+// Line shows the count.
+func (u LogUnlisted) Line(dst []byte, o Options) []byte {
+	return textLine(append(dst, "unlisted"...), o, u.Fields)
+}
+
+// Fields are the number of requests.
+func (u LogUnlisted) Fields(f Fields) { f.Int("requests", int64(u.Requests)) }
