@@ -192,7 +192,7 @@ func (b *taken) against() {
 	b.c.Put(0, "/leased", "x", clientv3.WithLease(lease.ID))
 	live := "live=" + b.c.Endpoint(0)
 	stdout, _ := b.medic(0, "verify", "--full", b.backup, "--against", live)
-	b.says(stdout, "revisions behind live", "authUsers", "lease")
+	b.says(stdout, "revision behind live", "authUsers", "lease")
 	b.medic(3, "verify", b.backup, "--against", live, "--max-behind", "0", "--brief")
 	if stdout, _ = b.medic(4, "verify", b.backup, "--against", filepath.Join(b.dir, "nowhere"),
 		"--brief"); !strings.Contains(stdout, "backup.db: good: ") {

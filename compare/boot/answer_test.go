@@ -251,7 +251,7 @@ func databaseCases() []answered {
 		{name: "damage that is not listed", of: sound("3.5"), why: "2 damaged places are not listed",
 			change: func(f *evidence.Facts) { f.DB.DamageOmitted = 2 }},
 		{name: "rows of keys that do not decode", of: sound("3.5"), starts: release.No,
-			why: "1 rows of bucket key do not decode", change: func(f *evidence.Facts) { f.DB.Undecodable = 1 }},
+			why: "1 undecodable row of bucket key", change: func(f *evidence.Facts) { f.DB.Undecodable = 1 }},
 		{name: "damaged page", of: sound("3.5"), starts: release.No, change: damagedDB(dumpdb.DamagePage, "key"),
 			why: "the server refuses its database: page 7"},
 		{name: "truncated file", of: sound("3.5"), starts: release.No, change: damagedDB(dumpdb.DamageTruncated, ""),

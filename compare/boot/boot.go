@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -269,7 +270,8 @@ func (d *dir) database() {
 			db.DamageOmitted)
 	}
 	if db.Undecodable > 0 {
-		d.refused("the server refuses its database: %d rows of bucket key do not decode", db.Undecodable)
+		d.refused("the server refuses its database: %s of bucket key", plural.Of(db.Undecodable, "undecodable row",
+			"undecodable rows"))
 	}
 	ci := uint64(0)
 	if db.ConsistentIndex != nil {

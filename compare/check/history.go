@@ -6,6 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -159,7 +160,8 @@ func restoredAloneFinding(m, o *evidence.Member) Finding {
 			"and entries after the restore contradict the cluster's",
 		Evidence: []Evidence{
 			{Member: m.Label(), Field: "member restored alone",
-				Observed: fmt.Sprintf("%d entries of a restore at term 1, last index %d", n, m.WAL.Summary.LastIndex),
+				Observed: fmt.Sprintf("%s of a restore at term 1, last index %d", plural.Of(n, "entry", "entries"),
+					m.WAL.Summary.LastIndex),
 				Expected: "the log of the cluster, as on " + o.Label(), Show: showLogAs(m)},
 			{Member: o.Label(), Field: "start of the log", Observed: string(o.WAL.Summary.Start),
 				Expected: "a restore on all members or on none", Show: showLogAs(o)}},

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var leaseRevokesEqual = described(Check{
@@ -43,8 +44,8 @@ func runLeaseRevokesEqual(in *Input) Result {
 	if len(f.Evidence) == 0 {
 		return Result{Outcome: Holds}
 	}
-	f.Title = fmt.Sprintf("%d lease revokes deleted keys on some members and nothing on %s, the first at %d/%d", leases,
-		strings.Join(f.Members, ", "), f.At.Term, f.At.Index)
+	f.Title = fmt.Sprintf("%s deleted keys on some members and nothing on %s, the first at %d/%d",
+		plural.Of(leases, "lease revoke", "lease revokes"), strings.Join(f.Members, ", "), f.At.Term, f.At.Index)
 	f.Explanation = "lease and keys remain where the revoke had no effect; from the first such entry on, contents " +
 		"and revisions differ"
 	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var revokesByLeader = described(Check{
@@ -33,8 +34,8 @@ func runRevokesByLeader(in *Input) Result {
 		}
 		f.Members = appendNew(f.Members, in.Members.MemberName(b.Proposer))
 		f.add(in.inSomeLog(Evidence{Field: fmt.Sprintf("entries %d..%d of term %d", b.First, b.Last, b.Term),
-			Observed: fmt.Sprintf("%d lease revokes proposed by %s, which led an earlier term", b.Revokes,
-				in.Members.MemberName(b.Proposer)),
+			Observed: fmt.Sprintf("%s proposed by %s, which led an earlier term",
+				plural.Of(b.Revokes, "lease revoke", "lease revokes"), in.Members.MemberName(b.Proposer)),
 			Expected: fmt.Sprintf("proposed by %s, the leader of term %d", in.Members.MemberName(leader), b.Term)},
 			b.First), b.Term, b.First)
 	}

@@ -142,7 +142,7 @@ func TestWhoIsKept(t *testing.T) {
 		"the chosen one has no database": {change: func(r *compare.Report) { r.Members[1].DB = nil },
 			o: plan.Options{Best: "node2"}, reason: "--best node2 has no database and log that can be read"},
 		"the chosen one is damaged": {change: func(r *compare.Report) { brokenDB(r, 1) },
-			o: plan.Options{Best: "node2"}, reason: "--best node2 cannot serve: the server refuses its database: 3 rows of bucket key do not decode"},
+			o: plan.Options{Best: "node2"}, reason: "--best node2 cannot serve: the server refuses its database: 3 undecodable rows of bucket key"},
 		"the chosen one is a backup": {change: func(r *compare.Report) { r.Sources[1].Kind = evidence.KindBackup },
 			o: plan.Options{Best: "node2"}, reason: "--best node2 is not a data dir (backup)",
 			hint: "choose one of the data dirs"},

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
@@ -241,5 +244,37 @@ func TestWithoutALog(t *testing.T) {
 				runWithout(t, c, []string{everyCommand[0], "repair plan ALL -o OUT/plan.json"})
 			})
 		}
+	}
+}
+
+// notOfFiles are the commands that everyCommand leaves out, and why.
+var notOfFiles = map[string]string{
+	"node run": "starts servers on a copy", "lab": "makes its own cluster", "watch": "reads running members",
+	"repair rehearse": "reads a plan", "repair apply": "reads a plan", "repair status": "reads the journal of a run",
+	"repair abort": "reads the journal of a run", "version": "reads nothing", "completion": "reads nothing",
+	"docs": "writes the documents of the project",
+}
+
+// TestListOfCommandsIsComplete: each command that reads sources is in the list.
+func TestListOfCommandsIsComplete(t *testing.T) {
+	var leaves func(cmd *cobra.Command, path string)
+	left := maps.Clone(notOfFiles)
+	leaves = func(cmd *cobra.Command, path string) {
+		for _, c := range cmd.Commands() {
+			name := strings.TrimPrefix(path+" "+c.Name(), " ")
+			if leaves(c, name); c.HasSubCommands() || c.IsAdditionalHelpTopicCommand() {
+				continue
+			}
+			_, excused := notOfFiles[name]
+			delete(left, name)
+			tested := slices.ContainsFunc(everyCommand, func(s string) bool { return strings.HasPrefix(s, name+" ") })
+			if tested == excused {
+				t.Errorf("%s: tested %v, left out %v", name, tested, excused)
+			}
+		}
+	}
+	leaves(newRoot(&Streams{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv}), "")
+	if len(left) > 0 {
+		t.Errorf("no such commands: %v", left)
 	}
 }
