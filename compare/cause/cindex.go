@@ -122,18 +122,7 @@ var cindexAltered = described(Cause{
 // farBeyond is how many entries no log can have lost.
 const farBeyond = 1 << 32
 
-// beyondDoubt reports whether no log could reach the stored index, or the logs of a majority of the member's voters are
-// among the sources and end below it.
+// beyondDoubt reports whether no log could reach the stored index, or no majority can have held the entry.
 func beyondDoubt(in *Input, m *evidence.Member) bool {
-	if m.StoredIndex()-m.LastIndex() >= farBeyond {
-		return true
-	}
-	below := 0
-	for _, o := range in.Members {
-		if o.HasLog() && o.ClusterID == m.ClusterID && m.Membership.IsVoter(o.MemberID) &&
-			o.LastIndex() < m.StoredIndex() {
-			below++
-		}
-	}
-	return len(m.Membership.Voters) > 1 && below >= m.Membership.Quorum()
+	return m.StoredIndex()-m.LastIndex() >= farBeyond || m.NeverCommitted(in.Members)
 }

@@ -1,8 +1,11 @@
 package cause
 
 import (
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -74,12 +77,29 @@ var singleMemberAck = described(Cause{
 var walTailLost = described(Cause{
 	ID: WALTailLost,
 	Match: func(in *Input) *Match {
-		return stateOf(in, check.D04, "the lost entries in another copy of this member's log",
+		m := stateOf(in, check.D04, "the lost entries in another copy of this member's log",
 			func(x *evidence.Member) bool {
 				return !oneVoter(x) || !x.Version.MayLack(release.SyncBeforeApply)
 			})
+		if m != nil && !slices.ContainsFunc(m.Members, func(l string) bool { return wasApplied(in, in.member(l)) }) {
+			m.Certainty = Strong // the number alone may be wrong
+		}
+		return m
 	},
 })
+
+// wasApplied reports whether something besides a member's consistent index shows that entries after the end of its log
+// exist: another log holds them, or the database holds what no entry of the log wrote.
+func wasApplied(in *Input, m *evidence.Member) bool {
+	if slices.ContainsFunc(in.Members, func(o *evidence.Member) bool {
+		return o.HasLog() && o.ClusterID == m.ClusterID && o.LastIndex() >= m.StoredIndex()
+	}) {
+		return true
+	}
+	return in.Replay != nil && slices.ContainsFunc(in.Replay.Members, func(r *replay.MemberResult) bool {
+		return r.Member == m && len(r.Extra) > 0
+	})
+}
 
 func oneVoter(m *evidence.Member) bool {
 	return m.Membership.RaftKnown && len(m.Membership.Voters) == 1

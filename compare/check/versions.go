@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -126,8 +125,10 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 // line of the cluster version (Monitor.UpdateStorageVersionIfNeeded, 3.6 and later), and a downgrade lowers the cluster
 // version by one line before the storage version follows.
 func versionBelowStorage(m *evidence.Member) []Finding {
-	stored, v := minor(m.DB.Meta.StorageVersion), m.DB.Cluster.Version
-	if stored == 0 || v != "" && stored-minor(v) < 2 || slices.Contains(m.DB.Handle.MissingBuckets(), "cluster") ||
+	stored, v := release.Of(m.DB.Meta.StorageVersion), m.DB.Cluster.Version
+	next := release.Of(v).Next()
+	if stored.Minor() == 0 || next.Known() && !stored.Above(next) ||
+		slices.Contains(m.DB.Handle.MissingBuckets(), "cluster") ||
 		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {
 			return d.Bucket == "" || d.Bucket == "cluster" || d.Bucket == "meta"
 		}) {
@@ -142,7 +143,7 @@ func versionBelowStorage(m *evidence.Member) []Finding {
 			"may join, follows from it",
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("clusterVersion"),
 			Field: "cluster version", Observed: orText(v, "absent"),
-			Expected: fmt.Sprintf("3.%d.0 or 3.%d.0", stored-1, stored), Show: showDB(m, "cluster")}}}}
+			Expected: m.DB.Meta.StorageVersion + ", or the minor version before it", Show: showDB(m, "cluster")}}}}
 }
 
 // versionAgainstLog compares the cluster version with the last one that the log sets, or else with the v2 store of the
@@ -157,7 +158,7 @@ func (in *Input) versionAgainstLog(m *evidence.Member) []Finding {
 	if snap := m.NewestSnap(); index == 0 && snap != nil && snap.V2 != nil {
 		want, index, from = snap.V2.Version, snap.Index, "the v2 store of "+snap.File
 	}
-	if want == "" || index == 0 || index > m.AppliedMin || minor(want) == minor(v) ||
+	if want == "" || index == 0 || index > m.AppliedMin || release.Of(want).Minor() == release.Of(v).Minor() ||
 		!in.Replay.Covers(index, m.AppliedMin) {
 		return nil
 	}
@@ -178,7 +179,7 @@ func (in *Input) versionAgainstLog(m *evidence.Member) []Finding {
 // laterVersion is the first entry above an index that sets the cluster version to a line, 0 if there is none.
 func laterVersion(rp *replay.Result, applied uint64, version string) uint64 {
 	for _, v := range rp.Survey.Versions {
-		if v.Index > applied && minor(v.Version) == minor(version) {
+		if v.Index > applied && release.Of(v.Version).Minor() == release.Of(version).Minor() {
 			return v.Index
 		}
 	}
@@ -197,19 +198,6 @@ func (in *Input) versionAboveIndex(m *evidence.Member, version string, index uin
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "cluster", Key: Bytes("clusterVersion"),
 			Field: "cluster version against the log", Observed: version,
 			Expected: fmt.Sprintf("that of an entry up to %d", m.AppliedMax), Show: showDB(m, "cluster")}}}
-}
-
-// minor is the x of a version 3.x or 3.x.y, 0 for anything else.
-func minor(v string) int {
-	p := strings.Split(v, ".")
-	if len(p) < 2 || p[0] != "3" {
-		return 0
-	}
-	n, err := strconv.Atoi(p[1])
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 var noV2Content = described(Check{

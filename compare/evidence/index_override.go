@@ -22,3 +22,18 @@ func (m *Member) OverrideConsistentIndex(index uint64) {
 	m.NodeName = name
 	m.applied()
 }
+
+// NeverCommitted reports whether the entry at the member's stored consistent index was never committed, as the members
+// at hand show: the logs of so many other voters end below it that the rest is not a majority. A log with damage, or
+// one that ends below its own database, may have lost the entry.
+func (m *Member) NeverCommitted(members []*Member) bool {
+	below := 0
+	for _, o := range members {
+		if o.MemberID != m.MemberID && o.ClusterID == m.ClusterID && m.Membership.IsVoter(o.MemberID) && o.HasLog() &&
+			len(o.WAL.Summary.Damage) == 0 && o.LastIndex() < m.StoredIndex() && o.StoredIndex() <= o.LastIndex() {
+			below++
+		}
+	}
+	voters := len(m.Membership.Voters)
+	return voters > 1 && voters-below < m.Membership.Quorum()
+}

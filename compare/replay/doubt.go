@@ -29,7 +29,7 @@ func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Op
 	}
 	doubted := false
 	for _, m := range members {
-		if index := r.instead(m); index != 0 {
+		if index := r.instead(m, members); index != 0 {
 			m.OverrideConsistentIndex(index)
 			doubted = true
 		}
@@ -56,8 +56,8 @@ func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Op
 }
 
 // instead returns the index that the member's stored consistent index was probably made from, 0 when the stored one may
-// be true.
-func (r *Result) instead(m *evidence.Member) uint64 {
+// be true: the same without one bit, or the end of the log where no majority can have had more.
+func (r *Result) instead(m *evidence.Member, members []*evidence.Member) uint64 {
 	stored, last := m.StoredIndex(), m.LastIndex()
 	if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || !m.HasLog() || stored <= last || m.HasIndexOverride() {
 		return 0
@@ -73,7 +73,13 @@ func (r *Result) instead(m *evidence.Member) uint64 {
 		return from
 	}
 	s := &m.WAL.Summary
-	if from == 0 || stored-from < 1<<doubtBit || len(s.Damage) > 0 || s.MaxCommit > last || r.Survey == nil {
+	if from != 0 && stored-from < 1<<doubtBit {
+		from = 0
+	}
+	if from == 0 && stored > r.Last && stored-last >= 1<<doubtBit && m.NeverCommitted(members) {
+		from = last
+	}
+	if from == 0 || len(s.Damage) > 0 || s.MaxCommit > last || r.Survey == nil {
 		return 0
 	}
 	if stored <= r.Last {

@@ -278,11 +278,11 @@ func TestInstead(t *testing.T) {
 		m := &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{}},
 			WAL: evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{FirstIndex: 10, LastIndex: 100}}}
 		m.DB.Meta.ConsistentIndex = &stored
-		if got := (&Result{}).instead(m); got != want {
+		if got := (&Result{}).instead(m, nil); got != want {
 			t.Errorf("%x is taken for %d, want %d", stored, got, want)
 		}
 		m.DB.KVDamaged = true
-		if got := (&Result{}).instead(m); got != 0 {
+		if got := (&Result{}).instead(m, nil); got != 0 {
 			t.Errorf("%x of a damaged database is taken for %d", stored, got)
 		}
 	}

@@ -2,6 +2,7 @@ package render
 
 import (
 	"io"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -9,8 +10,8 @@ import (
 // Sheet is the readable document of a command without a judgment: what it did, in sections.
 type Sheet struct{ Sections []Section }
 
-// Section is one part of a sheet. Pairs without a value are left out. Lines are wrapped text; Commands are never
-// wrapped.
+// Section is one part of a sheet. Pairs without a value are left out. Lines are wrapped text, those that begin with
+// "- " are items of a list; Commands are never wrapped.
 type Section struct {
 	// Title is "" for the first part.
 	Title    string
@@ -51,6 +52,10 @@ func (p *page) part(s Section) {
 	}
 	p.pairs(indent, s.Pairs...)
 	for _, l := range s.Lines {
+		if item, ok := strings.CutPrefix(l, "- "); ok {
+			p.text(indent+"- ", item)
+			continue
+		}
 		p.text(indent, l)
 	}
 	if len(s.Rows) > 0 {
