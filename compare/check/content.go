@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -255,7 +256,8 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 	n, open := 0, 0
 	for _, e := range in.Replay.Events {
 		o := e.Outcomes[i]
-		if o.State != replay.Missing && o.State != replay.Contradicted && o.State != replay.AppliedTwice {
+		if o.State != replay.Missing && o.State != replay.Contradicted && o.State != replay.AppliedTwice &&
+			(!o.Against || len(in.Members) > 1 && e.Kind == dumplog.KindLeaseRevoke) {
 			continue
 		}
 		if n++; e.AgainstOneLog() {
@@ -267,9 +269,12 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 				f.At.Revision = &Rev{Main: o.Rev}
 			}
 		}
-		own := e.Version(i)
+		own, seen := e.Version(i), o.State.String()+": "+o.Detail
+		if o.Against {
+			seen = fmt.Sprintf("%s at revision %d, %s", o.State, o.Rev, o.Detail)
+		}
 		ev := in.inLog(Evidence{Bucket: "key", Field: fmt.Sprintf("entry %d/%d", own.Term, e.Index),
-			Observed: o.State.String() + ": " + o.Detail, Expected: own.What}, i, e.Index)
+			Observed: seen, Expected: own.What}, i, e.Index)
 		if len(own.Keys) > 0 {
 			ev.Key = Bytes(own.Keys[0])
 		}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -19,10 +20,10 @@ var leaseRevokesEqual = described(Check{
 
 func runLeaseRevokesEqual(in *Input) Result {
 	f := Finding{Kind: KindRevokesDiffer, Severity: Critical, Class: ClassDataDivergence}
-	named := map[string]bool{}
+	var without, against []string
 	leases := 0
 	for _, e := range in.Replay.Events {
-		if e.Kind != dumplog.KindLeaseRevoke || !outcomesDiffer(e) {
+		if e.Kind != dumplog.KindLeaseRevoke || !outcomesDiffer(e) && !againstRules(e) {
 			continue
 		}
 		leases++
@@ -30,13 +31,13 @@ func runLeaseRevokesEqual(in *Input) Result {
 			f.At = At{Term: e.Term, Index: e.Index}
 		}
 		for i, o := range e.Outcomes {
-			if !told(o) {
+			switch {
+			case !told(o):
 				continue
-			}
-			m := in.Members[i]
-			if o.Sig == 0 && !named[m.Label()] {
-				named[m.Label()] = true
-				f.Members = append(f.Members, m.Label())
+			case o.Sig == 0:
+				without = appendNew(without, in.Members[i].Label())
+			case o.Against:
+				against = appendNew(against, in.Members[i].Label())
 			}
 			f.Evidence = append(f.Evidence, in.revokeEvidence(i, e, o))
 		}
@@ -44,11 +45,23 @@ func runLeaseRevokesEqual(in *Input) Result {
 	if len(f.Evidence) == 0 {
 		return Result{Outcome: Holds}
 	}
-	f.Title = fmt.Sprintf("%s deleted keys on some members and nothing on %s, the first at %d/%d",
-		plural.Of(leases, "lease revoke", "lease revokes"), strings.Join(f.Members, ", "), f.At.Term, f.At.Index)
+	revokes := plural.Of(leases, "lease revoke", "lease revokes")
+	if f.Members = without; len(without) > 0 {
+		f.Title = fmt.Sprintf("%s deleted keys on some members and nothing on %s, the first at %d/%d", revokes,
+			strings.Join(without, ", "), f.At.Term, f.At.Index)
+	} else {
+		f.Members = against
+		f.Title = fmt.Sprintf("%s deleted keys on %s although the rules refuse it, the first at %d/%d", revokes,
+			strings.Join(against, ", "), f.At.Term, f.At.Index)
+	}
 	f.Explanation = "lease and keys remain where the revoke had no effect; from the first such entry on, contents " +
 		"and revisions differ"
 	return Result{Outcome: Violated, Findings: []Finding{in.cut(f)}}
+}
+
+// againstRules reports whether a member shows an effect of the entry that it cannot have had.
+func againstRules(e *replay.Event) bool {
+	return slices.ContainsFunc(e.Outcomes, func(o replay.Outcome) bool { return o.Against })
 }
 
 func (in *Input) revokeEvidence(pos int, e *replay.Event, o replay.Outcome) Evidence {
@@ -60,7 +73,11 @@ func (in *Input) revokeEvidence(pos int, e *replay.Event, o replay.Outcome) Evid
 	ev := in.inLog(Evidence{Bucket: "lease", Key: Bytes(id), Field: fmt.Sprintf("entry %d/%d", e.Term, e.Index),
 		Expected: fmt.Sprintf("lease %s and its keys deleted on all members or on none", id)}, pos, e.Index)
 	if o.Sig != 0 {
-		ev.Observed = fmt.Sprintf("%s (%s): deleted %d keys at revision %d", e.What, user, len(e.Keys), o.Rev)
+		ev.Observed = fmt.Sprintf("%s (%s): deleted %s at revision %d", e.What, user,
+			plural.Of(len(e.Keys), "key", "keys"), o.Rev)
+		if o.Against {
+			ev.Observed += ", " + o.Detail
+		}
 		return ev
 	}
 	why := string(o.Reason)

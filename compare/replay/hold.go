@@ -230,7 +230,11 @@ func (ma *matcher) against(it *item, p apply.Effect, g *group) Outcome {
 	ma.rights.beyondRights(it, p)
 	o := ma.applied(g)
 	if p.Sure {
-		o.Detail = fmt.Sprintf("applied although the rules say: %s %s", stateOf(p.Result), p.Reason)
+		o.Detail = "although the rules leave it without effect"
+		if p.Result == apply.Refused {
+			o.Detail = "although the rules refuse it: " + string(p.Reason)
+		}
+		o.Against = ma.KeysKnown && p.Reason != ReasonOldAuth
 	}
 	ma.notRefused(it, p)
 	return o

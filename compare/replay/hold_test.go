@@ -49,6 +49,9 @@ func (b *bench) run() []string {
 		if o.Reason != ReasonNone {
 			s += ": " + string(o.Reason)
 		}
+		if o.Against {
+			s += ", against the rules"
+		}
 		out = append(out, s)
 	}
 	return out
@@ -182,6 +185,17 @@ func TestTxn(t *testing.T) {
 				c.want)
 		})
 	}
+}
+
+// TestAgainstTheRules: records in the place of an entry that certainly has no effect are told apart from those of one
+// that may have had it.
+func TestAgainstTheRules(t *testing.T) {
+	guarded := txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("b", "1")}, nil)
+	rows := []row{rec(2, 0, "a", "m"), rec(3, 0, "b", "1")}
+	newBench(t, 6, -1, rows...).log(put("a", "m"), guarded).want("applied", "applied, against the rules")
+	b := newBench(t, 6, -1, rows...).log(put("a", "m"), guarded)
+	b.sim.KeysKnown = false
+	b.want("applied", "applied")
 }
 
 // TestStrippedRange: up to 3.6 a range that fails is dropped where no client waits, so the database decides.

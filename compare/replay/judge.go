@@ -85,7 +85,7 @@ func interesting(os []Outcome) bool {
 		case Unknown, NotApplied, OutsideHistory:
 			continue
 		}
-		if o.Wrongly {
+		if o.Wrongly || o.Against {
 			return true
 		}
 		if first == nil {
