@@ -54,7 +54,7 @@ type Violation struct {
 	Place
 	Rev
 	// Rule names the invariant: contiguous-main, contiguous-sub, mod-revision, create-revision, version-chain,
-	// tombstone-without-life, undecodable, unknown-lease.
+	// tombstone-without-life, tombstone-content, undecodable, unknown-lease.
 	Rule               string
 	Key                []byte
 	Expected, Observed string

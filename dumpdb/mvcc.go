@@ -50,6 +50,9 @@ func (s *statsSink) record(r *record) {
 	switch {
 	case r.tombstone:
 		s.st.Tombstones++
+		if r.filled {
+			s.violate(r, "tombstone-content", "only a key", "more than the key, as in a put")
+		}
 	case !r.empty:
 		s.own(r)
 	}

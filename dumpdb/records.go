@@ -24,6 +24,7 @@ type record struct {
 	version, lease int64
 	place          Place
 	tombstone      bool
+	filled         bool // more than the key is in the value
 	empty          bool // the value is empty, as written by restore --bump-revision
 }
 
@@ -57,8 +58,8 @@ func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
 		return nil, false
 	}
 	p.recs = append(p.recs, record{key: hashKey(kv.Key), rev: rev, create: kv.CreateRevision, mod: kv.ModRevision,
-		version: kv.Version,
-		lease:   kv.Lease, place: l.at(e), tombstone: tombstone, empty: len(e.value) == 0})
+		version: kv.Version, lease: kv.Lease, place: l.at(e), tombstone: tombstone, empty: len(e.value) == 0,
+		filled: kv.CreateRevision|kv.ModRevision|kv.Version|kv.Lease != 0 || len(kv.Value) > 0})
 	return &p.recs[len(p.recs)-1], true
 }
 

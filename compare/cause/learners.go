@@ -63,7 +63,12 @@ var bucketIsQuorum = described(Cause{
 // quorumFindings are those about IDs or learner flags in bucket members. Other peer URLs, removed members or the
 // cluster version do not change a quorum.
 func quorumFindings(in *Input) []string {
-	out := ids(in, check.M03, check.M07)
+	out := ids(in, check.M03)
+	for _, f := range in.Findings[check.M07] {
+		if !f.Is(check.KindMemberListedAndRemoved) || !configured(in, f) {
+			out = append(out, f.ID)
+		}
+	}
 	for _, f := range in.Findings[check.M02] {
 		if f.Facts.VotersDiffer {
 			out = append(out, f.ID)

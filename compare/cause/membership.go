@@ -174,11 +174,23 @@ func mayHideEntry(d *dumplog.DamageError, from, to uint64) bool {
 var zombieMembers = described(Cause{
 	ID: ZombieMembersV3Bucket,
 	Match: func(in *Input) *Match {
-		return weigh(in, byKind(in, "a conf change that added the member again after its removal",
-			check.KindMemberZombie,
-			check.KindMemberListedAndRemoved))
+		return weigh(in, proofOf(in, check.M07, "a conf change that added the member again after its removal",
+			func(f check.Finding) bool {
+				return f.Is(check.KindMemberZombie) || f.Is(check.KindMemberListedAndRemoved) && !configured(in, f)
+			}))
 	},
 })
+
+// configured reports whether one of the members that a finding is about is in raft's configuration: then what says that
+// it was removed is wrong, and not its row.
+func configured(in *Input, f check.Finding) bool {
+	return slices.ContainsFunc(f.Members, func(label string) bool {
+		ms := &in.member(label).Membership
+		return slices.ContainsFunc(f.Facts.About, func(id dumplog.ID) bool {
+			return ms.IsVoter(id) || slices.Contains(ms.Learners, id)
+		})
+	})
+}
 
 var foreignCluster = described(Cause{
 	ID: ForeignCluster,

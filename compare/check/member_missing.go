@@ -79,15 +79,15 @@ func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 }
 
 // neverRemoved judges the members that a database lists as removed. Where a log holds every entry since the bootstrap
-// of the cluster, an entry removed each of them.
+// of the cluster, an entry removed each of them, unless a server removed a zombie, which an entry added.
 func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
 	o := w.in.Membership().wholeLog(m)
-	if o == nil || len(m.DB.Removed) == 0 || w.in.zombiesRemoved(m) {
+	if o == nil || len(m.DB.Removed) == 0 {
 		return false
 	}
-	removed := map[dumplog.ID]bool{}
+	removed, zombies := map[dumplog.ID]bool{}, w.in.zombiesRemoved(m)
 	for _, c := range o.WAL.Conf {
-		if c.Change.Type == dumplog.ConfChangeRemoveNode {
+		if zombies || c.Change.Type == dumplog.ConfChangeRemoveNode {
 			removed[c.Change.NodeID] = true
 		}
 	}

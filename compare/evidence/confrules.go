@@ -33,10 +33,11 @@ func (m *Member) confRules(newest uint64) *confRules {
 	default:
 		r.from = m.oldestConfState(newest, r)
 	}
-	if m.DB == nil {
+	if m.DB == nil || m.WAL.Summary.FirstIndex == 1 {
 		return r
 	}
-	// A member that the database lists as removed, and that no change in the log removes, was removed before the log.
+	// A member that the database lists as removed, and that no change in the log removes, was removed before the log,
+	// unless a later configuration names it.
 	for _, id := range m.DB.Removed {
 		r.rules.Removed[dumplog.ID(id)] = true
 	}
@@ -45,7 +46,24 @@ func (m *Member) confRules(newest uint64) *confRules {
 			delete(r.rules.Removed, c.Change.NodeID)
 		}
 	}
+	for i := range m.WAL.Summary.Snapshots {
+		if s := &m.WAL.Summary.Snapshots[i]; s.ConfState != nil && s.Index >= r.from {
+			r.present(s.ConfState)
+		}
+	}
+	if f := m.NewestSnap(); f != nil && f.Index >= r.from {
+		r.present(&f.ConfState)
+	}
 	return r
+}
+
+// present takes those in a configuration from the list of removed members.
+func (r *confRules) present(cs *dumplog.ConfState) {
+	for _, ids := range [][]dumplog.ID{cs.Voters, cs.Learners} {
+		for _, id := range ids {
+			delete(r.rules.Removed, id)
+		}
+	}
 }
 
 // oldestConfState sets the members of the oldest known configuration and returns its index.

@@ -27,32 +27,59 @@ func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Op
 	if err != nil {
 		return nil, err
 	}
-	doubted := false
+	doubts := r.doubts(members)
+	for {
+		tried := false
+		for _, d := range doubts {
+			if !d.settled {
+				d.member.OverrideConsistentIndex(d.candidates[0])
+				d.candidates = d.candidates[1:]
+				tried = true
+			}
+		}
+		if !tried {
+			return r, nil
+		}
+		if r, err = Run(ctx, members, o); err != nil {
+			return nil, err
+		}
+		for _, mr := range r.Members {
+			if d := doubts[mr.Member]; d != nil {
+				d.settled = len(d.candidates) == 0 || mr.ends()
+			}
+		}
+	}
+}
+
+// doubt is a member whose stored consistent index is implausible, with the indexes to use instead that were not tried
+// yet: the first that explains the database is right, and the last is used if none does.
+type doubt struct {
+	member     *evidence.Member
+	candidates []uint64
+	settled    bool
+}
+
+// doubts returns the members with an implausible consistent index.
+func (r *Result) doubts(members []*evidence.Member) map[*evidence.Member]*doubt {
+	out := map[*evidence.Member]*doubt{}
 	for _, m := range members {
-		if index := r.instead(m, members); index != 0 {
-			m.OverrideConsistentIndex(index)
-			doubted = true
+		index := r.instead(m, members)
+		if index == 0 {
+			continue
 		}
-	}
-	if !doubted {
-		return r, nil
-	}
-	again, err := Run(ctx, members, o)
-	if err != nil {
-		return nil, err
-	}
-	back := false
-	for _, mr := range again.Members {
-		if m := mr.Member; m.HasIndexOverride() && !mr.ends() && !beyondReason(m) {
-			// The database has the effects of later entries: the log has lost them
-			m.OverrideConsistentIndex(0)
-			back = true
+		d := &doubt{member: m, candidates: []uint64{index}}
+		// Entries of the log that are not known to be committed may not have been applied
+		if commit := m.WAL.Summary.MaxCommit; commit >= lowestIndex(m) && commit < index {
+			d.candidates = append(d.candidates, commit)
 		}
+		last := uint64(0) // the stored one: the database has the effects of later entries, which the log has lost
+		if beyondReason(m) {
+			last = index
+		}
+		d.candidates = append(d.candidates, last)
+		out[m] = d
 	}
-	if back {
-		return Run(ctx, members, o)
-	}
-	return again, nil
+	return out
 }
 
 // instead returns the index that the member's stored consistent index was probably made from, 0 when the stored one may

@@ -40,6 +40,11 @@ func sameKeys(ws []apply.Write, g *group) bool {
 	return true
 }
 
+// sameNames is sameKeys for records whose mark of a tombstone may be wrong.
+func sameNames(ws []apply.Write, g *group) bool {
+	return slices.EqualFunc(ws, g.records, func(w apply.Write, r record) bool { return w.Key == r.key })
+}
+
 // couldWrite reports whether a request could have written the group in some state of the key space.
 func couldWrite(r *dumplog.Request, g *group) bool {
 	var rest []record
