@@ -131,7 +131,7 @@ func (lv *logView) align(ctx context.Context, w *writers) (at place, ok bool) {
 		first, some := win.first()
 		if !some {
 			if !found && win.lost() {
-				return at, false
+				return win.counted(at)
 			}
 			break
 		}

@@ -305,6 +305,20 @@ func (w *window) lost() bool {
 	return false
 }
 
+// counted is the place before the last entries up to another place, as far as each of them certainly wrote one
+// revision, whatever the database holds there. It is false where the last entry may have had no effect.
+func (w *window) counted(upto place) (place, bool) {
+	i := len(w.items)
+	if w.writes+int64(i)-1 != upto.writes {
+		return upto, false
+	}
+	at := upto
+	for i--; i >= w.dense && plainPut(w.items[i].req) && w.s.alwaysWrites(w.items[i].req, w.items[i].entry.Index); i-- {
+		at = place{index: w.items[i].entry.Index - 1, rev: at.rev - 1, writes: at.writes - 1}
+	}
+	return at, at.writes < upto.writes
+}
+
 // alwaysWrites reports whether neither auth nor an alarm can have refused a request at an entry.
 func (lv *logView) alwaysWrites(r *dumplog.Request, index uint64) bool {
 	return lv.passesAuth(r.Header, index) && !lv.mayBeAlarmed(index)
