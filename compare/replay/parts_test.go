@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
@@ -161,5 +162,19 @@ func TestAuthAhead(t *testing.T) {
 		if found != (c.want > 0) || found && (s.res.AuthAhead.To != c.want || s.Auth.Revision != before+c.more) {
 			t.Errorf("%s: %v, %+v, auth revision %d after %d", name, found, s.res.AuthAhead, s.Auth.Revision, before)
 		}
+	}
+}
+
+// TestLeaseTermOfAnAlteredEntry: an entry whose term was raised does not split the count of the term around it.
+func TestLeaseTermOfAnAlteredEntry(t *testing.T) {
+	s := &Survey{}
+	for i, term := range []uint64{3, 3, 9, 3, 4, 9} {
+		s.noteLease(&item{entry: dumplog.Entry{Term: term, Index: uint64(i + 1)},
+			req: &dumplog.Request{Kind: dumplog.KindLeaseRevoke}})
+	}
+	want := []LeaseTerm{{Term: 3, First: 1, Last: 4, Revokes: 3}, {Term: 4, First: 5, Last: 5, Revokes: 1},
+		{Term: 9, First: 3, Last: 6, Revokes: 2}}
+	if !slices.Equal(s.LeaseTerms, want) {
+		t.Errorf("%+v; want %+v", s.LeaseTerms, want)
 	}
 }

@@ -1,6 +1,11 @@
 package replay
 
-import "github.com/etcd-medic/etcd-medic/dumplog"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
 
 // RevokeBurst is a run of lease revokes by one member in one term.
 type RevokeBurst struct {
@@ -59,15 +64,17 @@ func (s *Survey) noteLease(it *item) {
 		return
 	}
 	e := &it.entry
-	n := len(s.LeaseTerms)
-	if n == 0 || s.LeaseTerms[n-1].Term != e.Term {
-		if n >= maxBursts {
+	// One altered entry can raise the term: those after it have the lower one again
+	n, ok := slices.BinarySearchFunc(s.LeaseTerms, e.Term, func(t LeaseTerm, term uint64) int {
+		return cmp.Compare(t.Term, term)
+	})
+	if !ok {
+		if len(s.LeaseTerms) >= maxBursts {
 			return
 		}
-		s.LeaseTerms = append(s.LeaseTerms, LeaseTerm{Term: e.Term, First: e.Index})
-		n++
+		s.LeaseTerms = slices.Insert(s.LeaseTerms, n, LeaseTerm{Term: e.Term, First: e.Index})
 	}
-	t := &s.LeaseTerms[n-1]
+	t := &s.LeaseTerms[n]
 	t.Last = e.Index
 	if grant {
 		t.Grants++
