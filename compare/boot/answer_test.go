@@ -218,6 +218,7 @@ func databaseCases() []answered {
 	rebuilds := []string{"the server rebuilds the missing database from the log"}
 	fills := []string{"the server fills the empty database from the log"}
 	const noMeta, noDB = "neither meta page is valid", "its database is missing"
+	const isEmpty = "it is empty, but the "
 	return []answered{
 		{name: "database missing", of: sound("3.5"), starts: release.Yes, mends: rebuilds,
 			change: func(f *evidence.Facts) { f.DB = nil }},
@@ -233,18 +234,20 @@ func databaseCases() []answered {
 		{name: "database missing, log from entry 2", of: sound("3.5"), starts: release.No, why: noDB,
 			change: func(f *evidence.Facts) { f.DB, f.WAL.FirstIndex = nil, 2 }},
 		{name: "database empty", of: sound("3.5"), starts: release.Yes, mends: fills, change: empty},
-		{name: "database empty, snapshot with the whole log", of: sound("3.5"), starts: release.No, why: noMeta,
+		{name: "database empty, snapshot with the whole log", of: sound("3.5"), starts: release.No,
+			why: isEmpty + "raft snapshot is of entry 60",
 			change: func(f *evidence.Facts) {
 				empty(f)
 				snapshotAt(f, 60)
 			}},
-		{name: "database empty, log from entry 2", of: sound("3.5"), starts: release.No, why: noMeta,
+		{name: "database empty, log from entry 2", of: sound("3.5"), starts: release.No,
+			why: isEmpty + "log begins at entry 2",
 			change: func(f *evidence.Facts) {
 				empty(f)
 				f.WAL.FirstIndex = 2
 			}},
 		{name: "database without a meta page", of: sound("3.5"), starts: release.No, why: noMeta,
-			change: func(f *evidence.Facts) { f.DB.Metas = nil }},
+			change: func(f *evidence.Facts) { f.DB.Metas, f.DB.Size = nil, 4096 }},
 		{name: "one meta page damaged", of: sound("3.5"), starts: release.Yes,
 			mends:  []string{"the server opens the database at its other meta page"},
 			change: func(f *evidence.Facts) { f.DB.Metas[1].Valid = false }},

@@ -292,8 +292,15 @@ func (d *dir) database() {
 
 // noMeta handles a file that bbolt does not open, or initializes if it is empty.
 func (d *dir) noMeta(db *evidence.DBFacts) {
-	if db.Size > 0 || d.chosen > 0 || d.f.WAL.FirstIndex > 1 {
+	switch {
+	case db.Size > 0:
 		d.refused("the server refuses its database: neither meta page is valid")
+		return
+	case d.chosen > 0:
+		d.refused("the server refuses its database: it is empty, but the raft snapshot is of entry %d", d.chosen)
+		return
+	case d.f.WAL.FirstIndex > 1:
+		d.refused("the server refuses its database: it is empty, but the log begins at entry %d", d.f.WAL.FirstIndex)
 		return
 	}
 	d.mends("the server fills the empty database from the log, which reaches back to the first entry")
