@@ -96,3 +96,31 @@ func TestStoredSince(t *testing.T) {
 		}
 	}
 }
+
+// TestHoldsBootstrap: the log of a member that joined shows the bootstrap if it begins with the first entry, since a
+// restored cluster sends a snapshot instead.
+func TestHoldsBootstrap(t *testing.T) {
+	founding := []evidence.ConfEntry{{Term: 1, Index: 1}, {Term: 1, Index: 2}}
+	later := []evidence.ConfEntry{{Term: 2, Index: 9}}
+	for name, c := range map[string]struct {
+		start dumplog.StartKind
+		first uint64
+		conf  []evidence.ConfEntry
+		want  bool
+	}{
+		"bootstrap":                         {dumplog.StartBootstrap, 1, founding, true},
+		"restored":                          {dumplog.StartRestore, 1, founding, false},
+		"joined, all entries received":      {dumplog.StartJoin, 1, founding, true},
+		"joined, after a snapshot":          {dumplog.StartJoin, 9, later, false},
+		"joined, the first segment is gone": {dumplog.StartJoin, 2, founding[1:], false},
+		"purged":                            {dumplog.StartPurged, 1, founding, false},
+	} {
+		m := &evidence.Member{}
+		m.WAL.Log = &dumplog.Log{}
+		m.WAL.Summary.Start, m.WAL.Summary.FirstIndex, m.WAL.Summary.LastIndex = c.start, c.first, 20
+		m.WAL.Conf = c.conf
+		if got := holdsBootstrap(m); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -46,7 +46,11 @@ func BootstrapVoters(m *evidence.Member) uint64 {
 	if !m.HasWAL() || m.WAL.Summary.Start != dumplog.StartBootstrap && m.WAL.Summary.Start != dumplog.StartRestore {
 		return 0
 	}
-	n := uint64(0)
+	return bootstrapAdds(m)
+}
+
+// bootstrapAdds counts the conf changes at the beginning of a log that a bootstrap or a restore wrote.
+func bootstrapAdds(m *evidence.Member) (n uint64) {
 	for _, c := range m.WAL.Conf {
 		if c.Index != n+1 || c.Term != 1 || c.Change.ID != 0 || c.Change.Type != dumplog.ConfChangeAddNode {
 			break
@@ -54,6 +58,17 @@ func BootstrapVoters(m *evidence.Member) uint64 {
 		n++
 	}
 	return n
+}
+
+// holdsBootstrap reports whether the log begins with the bootstrap of a cluster that was not restored. The log of a
+// member that joined does if it received the entries from the first one on: a restored member starts from the raft
+// snapshot that the restore made after them, so it has only that to send (server/etcdserver/bootstrap.go, 3.3 to 3.8).
+func holdsBootstrap(m *evidence.Member) bool {
+	if !m.HasLog() || bootstrapAdds(m) == 0 {
+		return false
+	}
+	start := m.WAL.Summary.Start
+	return start == dumplog.StartBootstrap || start == dumplog.StartJoin && m.WAL.Summary.FirstIndex == 1
 }
 
 // Restored reports whether a restore wrote the first records of the member's log.

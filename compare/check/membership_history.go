@@ -142,9 +142,7 @@ func (mb *Membership) forcedBefore(m *evidence.Member, index uint64) bool {
 func (mb *Membership) foundedHere() bool {
 	return mb.Replay != nil && mb.Replay.First == 1 && len(mb.Replay.Gaps)+len(mb.Replay.LogDiffs) == 0 &&
 		!mb.Members.anyRestored() &&
-		slices.ContainsFunc(mb.Members, func(m *evidence.Member) bool {
-			return m.HasLog() && m.WAL.Summary.Start == dumplog.StartBootstrap && BootstrapVoters(m) > 0
-		})
+		slices.ContainsFunc(mb.Members, holdsBootstrap)
 }
 
 // wholeLog returns a source whose log holds every entry from the bootstrap of m's cluster to what m has applied, nil if
@@ -154,7 +152,7 @@ func (mb *Membership) wholeLog(m *evidence.Member) *evidence.Member {
 		return nil
 	}
 	at := slices.IndexFunc(mb.Members, func(o *evidence.Member) bool {
-		return o.HasLog() && o.ClusterID == m.ClusterID && o.WAL.Summary.Start == dumplog.StartBootstrap &&
+		return o.ClusterID == m.ClusterID && holdsBootstrap(o) &&
 			len(o.WAL.Summary.Jumps)+len(o.WAL.Summary.Damage) == 0 && o.WAL.Summary.FirstIndex == 1 &&
 			o.LastIndex() >= m.AppliedMax
 	})
