@@ -48,9 +48,10 @@ func runPasswordsFromLog(in *Input) Result {
 			f.add(passwordEvidence(m, u, last), in.Members.termAt(last), last)
 		}
 		if n := len(f.Evidence); n > 0 {
-			f.Title = fmt.Sprintf("%s: the password hashes of %d users are in no entry of the log", m.Label(), n)
-			f.Explanation = "the rows were edited or damaged: these users log in with another password on this " +
-				"member, or not at all"
+			f.Title = fmt.Sprintf("%s: no entry of the log has the password %s", m.Label(),
+				plural.Of(n, "hash that is stored for a user", "hashes that are stored for users"))
+			f.Explanation = "bucket authUsers was edited or damaged: who logs in on this member needs another password, " +
+				"or cannot log in at all"
 			f.Remedy = []Remedy{{Text: "set the password again, which every member then stores",
 				Command: shell.Format("etcdctl user passwd <USER>")}}
 			fs = append(fs, in.cut(f))
