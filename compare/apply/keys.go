@@ -46,22 +46,29 @@ func SumOf(value []byte) uint64 { return xxhash.Sum64(value) }
 
 // Keys are the live keys of one member, and the keys attached to each lease.
 type Keys struct {
-	byName map[string]*Key
+	byName map[string]*slot
 	// tree has the keys in order. It is nil until someone asks for the order, which most logs never need.
 	tree    *btree.BTreeG[*Key]
 	byLease map[int64]map[string]struct{}
 	unsure  int
 }
 
+// slot is the place of a key in the map: a put of a key that exists takes one lookup. A Key itself is never changed,
+// since copies share it.
+type slot struct{ *Key }
+
 // NewKeys returns an empty key space.
 func NewKeys() *Keys {
-	return &Keys{byName: map[string]*Key{}, byLease: map[int64]map[string]struct{}{}}
+	return &Keys{byName: map[string]*slot{}, byLease: map[int64]map[string]struct{}{}}
 }
 
 // Clone returns a copy. Keys are never changed in place, so both share them.
 func (k *Keys) Clone() *Keys {
-	out := &Keys{byName: maps.Clone(k.byName), byLease: make(map[int64]map[string]struct{}, len(k.byLease)),
-		unsure: k.unsure}
+	out := &Keys{byName: make(map[string]*slot, len(k.byName)),
+		byLease: make(map[int64]map[string]struct{}, len(k.byLease)), unsure: k.unsure}
+	for name, s := range k.byName {
+		out.byName[name] = &slot{s.Key}
+	}
 	if k.tree != nil {
 		out.tree = k.tree.Clone()
 	}
@@ -78,14 +85,19 @@ func (k *Keys) Len() int { return len(k.byName) }
 func (k *Keys) Unsure() int { return k.unsure }
 
 // Get returns a key, nil if it does not exist.
-func (k *Keys) Get(name string) *Key { return k.byName[name] }
+func (k *Keys) Get(name string) *Key {
+	if s := k.byName[name]; s != nil {
+		return s.Key
+	}
+	return nil
+}
 
 // ordered returns the keys in order.
 func (k *Keys) ordered() *btree.BTreeG[*Key] {
 	if k.tree == nil {
 		k.tree = btree.NewG(32, func(a, b *Key) bool { return a.Name < b.Name })
 		for _, name := range slices.Sorted(maps.Keys(k.byName)) {
-			k.tree.ReplaceOrInsert(k.byName[name])
+			k.tree.ReplaceOrInsert(k.byName[name].Key)
 		}
 	}
 	return k.tree
@@ -123,10 +135,12 @@ func (k *Keys) CountOfLease(id int64) int { return len(k.byLease[id]) }
 
 // Put sets a key.
 func (k *Keys) Put(s Key) {
-	if old := k.byName[s.Name]; old != nil {
-		k.detach(old)
+	if at := k.byName[s.Name]; at != nil {
+		k.detach(at.Key)
+		at.Key = &s
+	} else {
+		k.byName[s.Name] = &slot{&s}
 	}
-	k.byName[s.Name] = &s
 	if k.tree != nil {
 		k.tree.ReplaceOrInsert(&s)
 	}
@@ -147,10 +161,10 @@ func (k *Keys) Remove(name string) {
 	if old == nil {
 		return
 	}
-	k.detach(old)
+	k.detach(old.Key)
 	delete(k.byName, name)
 	if k.tree != nil {
-		k.tree.Delete(old)
+		k.tree.Delete(old.Key)
 	}
 }
 

@@ -34,15 +34,20 @@ func newCursor(db *dumpdb.DB, bump dumpdb.Rev) *cursor {
 func (c *cursor) stop() { c.rows.stop() }
 
 // rowsOf converts the records of bucket key: values are hashed, so that nothing of the database's buffers is kept.
-func rowsOf(db *dumpdb.DB, bump dumpdb.Rev) iter.Seq[row] { return rowsIn(db.Revisions(), bump) }
+func rowsOf(db *dumpdb.DB, bump dumpdb.Rev) iter.Seq[row] { return rowsIn(db.Revisions(), bump, nil) }
 
-// rowsBetween is rowsOf for the records from from up to but not including end.
-func rowsBetween(db *dumpdb.DB, bump, from, end dumpdb.Rev) iter.Seq[row] {
-	return rowsIn(db.RevisionsBetween(from, end), bump)
+// rowsBetween is rowsOf for the records from from up to but not including end, as far as reads asks for them.
+func rowsBetween(db *dumpdb.DB, bump, from, end dumpdb.Rev, reads rowFilter) iter.Seq[row] {
+	return rowsIn(db.RevisionsBetween(from, end), bump, reads)
 }
 
-func rowsIn(revisions iter.Seq2[dumpdb.Revision, error], bump dumpdb.Rev) iter.Seq[row] {
+// rowFilter reports whether the content of a record matters. first is true for the first record of a main revision.
+type rowFilter func(first bool, key []byte, del bool) bool
+
+// rowsIn converts records. Those for which reads is false stay unread: to hash each value takes longer than to read it.
+func rowsIn(revisions iter.Seq2[dumpdb.Revision, error], bump dumpdb.Rev, reads rowFilter) iter.Seq[row] {
 	return func(yield func(row) bool) {
+		main := int64(-1)
 		for rev, err := range revisions {
 			var d *dumpdb.DamageError
 			out := row{}
@@ -53,7 +58,11 @@ func rowsIn(revisions iter.Seq2[dumpdb.Revision, error], bump dumpdb.Rev) iter.S
 				out.err = err
 			case rev.Rev == bump && bump != (dumpdb.Rev{}):
 				continue
+			case reads != nil && !reads(rev.Main != main, rev.KV.Key, rev.Tombstone):
+				main = rev.Main
+				out.record = record{rev: rev.Rev, del: rev.Tombstone, unread: true}
 			default:
+				main = rev.Main
 				out.record = record{rev: rev.Rev, key: string(rev.KV.Key), del: rev.Tombstone,
 					create:  rev.KV.CreateRevision,
 					version: rev.KV.Version, lease: rev.KV.Lease, vhash: apply.SumOf(rev.KV.Value), bad: rev.Err != nil}
@@ -113,9 +122,9 @@ func (c *cursor) read() *group {
 // record returns the next record; damage on the way becomes a hole before the next group.
 func (c *cursor) record() *record {
 	for {
-		r, ok := c.rows.next()
+		r := c.rows.nextInBatch()
 		switch {
-		case !ok:
+		case r == nil:
 			return nil
 		case r.hole:
 			c.hole = true

@@ -16,6 +16,8 @@ type record struct {
 	lease           int64
 	vhash           uint64
 	bad             bool
+	// unread is true for a record of which only the revision is known.
+	unread bool
 }
 
 // group is the records of one main revision.

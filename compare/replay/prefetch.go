@@ -53,16 +53,23 @@ func startPrefetch[T any](seq iter.Seq[T], size func(T) int) *prefetch[T] {
 
 // next returns the next value; false at the end.
 func (a *prefetch[T]) next() (v T, ok bool) {
+	if p := a.nextInBatch(); p != nil {
+		return *p, true
+	}
+	return v, false
+}
+
+// nextInBatch is next without a copy; nil at the end. Who keeps the value keeps its whole batch.
+func (a *prefetch[T]) nextInBatch() *T {
 	for a.pos == len(a.cur) {
 		b, more := <-a.full
 		if !more {
-			return v, false
+			return nil
 		}
 		a.cur, a.pos = b, 0
 	}
-	v = a.cur[a.pos]
 	a.pos++
-	return v, true
+	return &a.cur[a.pos-1]
 }
 
 // stop ends the goroutine and waits for it.

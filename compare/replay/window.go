@@ -45,9 +45,13 @@ type window struct {
 	byLease map[int64][]int
 	// wide are entries that may begin with any key: range deletes and nested transactions.
 	wide []int
+	// guards are the keys that compares name.
+	guards map[string]struct{}
 	// lease and mod are those of the keys read so far.
 	lease map[string]int64
 	mod   map[string]int64
+	// fitting is true while the records of a group are read that an entry may begin with.
+	fitting bool
 }
 
 // window matches the entries before a place with the records there. It chooses the entries so that all their effects
@@ -61,8 +65,7 @@ func (lv *logView) window(ctx context.Context, w *writers, upto place) *window {
 	// Entries before them are included as well: they may have written the first of the records, or others like them.
 	start := max(upto.writes-n+1, 1)
 	win := &window{s: lv, writes: max(start-maxWindow, 1), byKey: map[string][]int{}, byLease: map[int64][]int{},
-		lease: map[string]int64{},
-		mod:   map[string]int64{}}
+		guards: map[string]struct{}{}, lease: map[string]int64{}, mod: map[string]int64{}}
 	win.items = lv.writersFrom(ctx, w, win.writes, min(start+maxWindow-1, upto.writes))
 	win.dense = int(start - win.writes)
 	win.whole = win.writes == 1 && lv.fromStart
@@ -125,6 +128,9 @@ func (w *window) index(i int, r *dumplog.Request) {
 }
 
 func (w *window) indexTxn(i int, t *dumplog.TxnRequest) {
+	for i := range t.Compare {
+		w.guards[string(t.Compare[i].Key)] = struct{}{}
+	}
 	keys, wide := map[string]bool{}, false
 	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
 		for _, op := range ops {
@@ -153,8 +159,11 @@ func (w *window) match(from, to int64) {
 	w.groups = make([]int, len(w.items))
 	at := make([]pair, len(w.items))
 	n, idle := 0, 0
-	for g := range w.s.groups(from, to) {
-		who, several := w.writer(g)
+	for g := range w.s.groupsWith(from, to, w.reads) {
+		who, several := -1, false
+		if !g.records[0].unread {
+			who, several = w.writer(g)
+		}
 		strong := who >= 0 && w.strong(w.items[who].req, g)
 		w.learn(g)
 		switch {
@@ -182,6 +191,21 @@ func (w *window) match(from, to int64) {
 	}
 }
 
+// reads reports whether the content of a record matters: it may be of a group that an entry of the window wrote, or of
+// a key that a compare or a lease revoke asks for. Of most records only the revision does.
+func (w *window) reads(first bool, key []byte, del bool) bool {
+	if first {
+		_, named := w.byKey[string(key)]
+		w.fitting = named || len(w.wide) > 0 || del && len(w.byLease) > 0
+	}
+	if w.fitting || len(w.byLease) > 0 {
+		return true
+	}
+	_, guarded := w.guards[string(key)]
+	return guarded
+}
+
+// candidates are the entries of the window that may begin with the first record of a group.
 func (w *window) candidates(g *group) []int {
 	first := &g.records[0]
 	out := slices.Concat(w.byKey[first.key], w.wide)
@@ -224,6 +248,9 @@ func (w *window) guardFits(r *dumplog.Request, g *group) bool {
 func (w *window) learn(g *group) {
 	for i := range g.records {
 		r := &g.records[i]
+		if r.unread {
+			continue
+		}
 		if r.del {
 			w.mod[r.key] = 0
 			delete(w.lease, r.key)
@@ -344,12 +371,15 @@ func plainPut(r *dumplog.Request) bool {
 }
 
 // groups yields the records of a span of revisions, one main revision at a time.
-func (lv *logView) groups(from, to int64) iter.Seq[*group] {
+func (lv *logView) groups(from, to int64) iter.Seq[*group] { return lv.groupsWith(from, to, nil) }
+
+// groupsWith is groups, but leaves the records for which reads is false unread; see rowsIn.
+func (lv *logView) groupsWith(from, to int64, reads rowFilter) iter.Seq[*group] {
 	return func(yield func(*group) bool) {
 		var g *group
 		hole := false
 		for row := range rowsBetween(lv.m.DB.Handle, lv.m.DB.KV.BumpMarker, dumpdb.Rev{Main: from},
-			dumpdb.Rev{Main: to + 1}) {
+			dumpdb.Rev{Main: to + 1}, reads) {
 			switch {
 			case row.err != nil:
 				return

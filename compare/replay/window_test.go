@@ -30,7 +30,7 @@ func groupOf(rows ...row) *group {
 func newWindow(reqs ...*dumplog.Request) *window {
 	s := &logView{m: &evidence.Member{DB: &evidence.DB{}}}
 	w := &window{s: s, items: itemsOf(reqs...), writes: 1, byKey: map[string][]int{}, byLease: map[int64][]int{},
-		lease: map[string]int64{}, mod: map[string]int64{}}
+		guards: map[string]struct{}{}, lease: map[string]int64{}, mod: map[string]int64{}}
 	w.groups = make([]int, len(w.items))
 	for i, it := range w.items {
 		w.index(i, it.req)
