@@ -30,6 +30,7 @@ type diagnoseOptions struct {
 	confirm    bool
 	confirmOpt confirm.Options
 	isolate    string
+	noDigests  bool
 	diagnose   diagnoseFunc
 }
 
@@ -106,6 +107,7 @@ func newDiagnoseCmd(s *Streams, run func(context.Context, *diagnoseOptions) erro
 	o.failOn.flag(cmd)
 	o.fullFlag(cmd)
 	o.quietFlag(cmd)
+	digestsFlag(cmd, &o.noDigests)
 	cmd.Flags().IntVar(&o.evidence, "evidence", 3, "evidence rows shown per finding in the table")
 	cmd.Flags().BoolVar(&o.timeline, "timeline", false, "draw a lane for each member, and list terms, starts, conf "+
 		"changes, snapshots, alarms and divergences, on one raft-index axis")
@@ -130,7 +132,7 @@ func diagnose(ctx context.Context, o *diagnoseOptions) (*compare.Report, error) 
 	if c.ServerLogs, err = o.logs.read(ctx); err != nil {
 		return nil, err
 	}
-	c.NoDigests = o.format == render.Table // it does not show any
+	c.NoDigests = o.noDigests || o.format == render.Table // the table does not show any
 	if o.timeline && o.format == render.Table {
 		c.Study = func(ctx context.Context, in *check.Input, r *compare.Report) (err error) {
 			o.lanes, err = timeline.Build(ctx, dossier.TimelineInput(in, r), timeline.Options{MaxEntries: 1})

@@ -12,7 +12,8 @@ import (
 type inspectOptions struct {
 	output
 	sources
-	failOn failOn
+	failOn    failOn
+	noDigests bool
 }
 
 const inspectLong = `Show one source on a screen or, with --full, every fact of it: log, snapshots, database, auth,
@@ -47,11 +48,14 @@ func newInspectCmd(s *Streams, run func(context.Context, *inspectOptions) error)
 	o.failOn.flag(cmd)
 	o.fullFlag(cmd)
 	o.quietFlag(cmd)
+	digestsFlag(cmd, &o.noDigests)
 	return cmd
 }
 
 func runInspect(ctx context.Context, o *inspectOptions) error {
-	r, err := compare.Inspect(ctx, o.specs[0], o.compareOptions(&o.sources))
+	c := o.compareOptions(&o.sources)
+	c.NoDigests = o.noDigests || o.format == render.Table && (!o.opts.Full || o.opts.Quiet) // a screen shows no digest
+	r, err := compare.Inspect(ctx, o.specs[0], c)
 	o.io.clearStatus()
 	if err != nil {
 		return err

@@ -25,6 +25,8 @@ type reportOptions struct {
 	failOn  failOn
 	file    string
 	maxRows int
+	// noDigests leaves the column sha256 empty.
+	noDigests bool
 	// plan is a plan to write as a checklist; then there are no sources.
 	plan string
 	// write is chosen by the file name.
@@ -95,6 +97,7 @@ func newReportCmd(s *Streams, run func(context.Context, *reportOptions) error) *
 	o.accessFlags(cmd)
 	o.logs.flag(cmd)
 	o.failOn.flag(cmd)
+	digestsFlag(cmd, &o.noDigests)
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the report: .html, .md or .json; must not exist")
 	cmd.Flags().IntVar(&o.maxRows, "limit", 100_000, "rows listed per bucket that differs; the others are counted")
 	return cmd
@@ -121,6 +124,7 @@ func runReport(ctx context.Context, o *reportOptions) error {
 		return err
 	}
 	c := o.compareOptions(&o.sources)
+	c.NoDigests = o.noDigests
 	var err error
 	if c.ServerLogs, err = o.logs.read(ctx); err != nil {
 		return err

@@ -345,6 +345,12 @@ func (o *output) quietFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&o.opts.Quiet, "quiet", "q", false, "as text, print the verdict alone, on one line")
 }
 
+// digestsFlag adds the flag that leaves out the sha256 of the sources.
+func digestsFlag(cmd *cobra.Command, leaveOut *bool) {
+	cmd.Flags().BoolVar(leaveOut, "no-digests", false, "leave out the sha256 of the sources, which takes about as long as "+
+		"the rest")
+}
+
 // secretFlag is separate from --values, because it shows data that gives access to the cluster.
 func (o *output) secretFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.opts.Secrets, "unsafe-show-secrets", false, "show passwords, password hashes and tokens "+

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +32,7 @@ func (p *page) inspection(r *compare.Report) {
 	for _, s := range r.Sources {
 		if s.Error == "" {
 			p.line("source %s: %s, %s, %s, sha256 %s", clean(s.Name), s.Kind,
-				plural.Of(s.Files, "file", "files"), plural.Size(s.Bytes), s.SHA256)
+				plural.Of(s.Files, "file", "files"), plural.Size(s.Bytes), cmp.Or(s.SHA256, "not computed"))
 		}
 	}
 	for i := range r.Members {
