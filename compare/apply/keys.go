@@ -137,6 +137,7 @@ func (k *Keys) CountOfLease(id int64) int { return len(k.byLease[id]) }
 func (k *Keys) Put(s Key) {
 	if at := k.byName[s.Name]; at != nil {
 		k.detach(at.Key)
+		s.Name = at.Name // the map keeps this string, so that the new one need not stay
 		at.Key = &s
 	} else {
 		k.byName[s.Name] = &slot{&s}

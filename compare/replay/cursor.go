@@ -15,9 +15,14 @@ type cursor struct {
 	ahead []*group
 	// pending is the first record of the group after the window.
 	pending *record
-	hole    bool
-	err     error
+	// room is memory for the next groups, which are many and soon dropped.
+	room []group
+	hole bool
+	err  error
 }
+
+// groupsAtOnce is how many groups get their memory at once.
+const groupsAtOnce = 32
 
 // row is a record, or a hole that damage left, or the error that ends the reading.
 type row struct {
@@ -104,7 +109,12 @@ func (c *cursor) read() *group {
 	if first == nil {
 		return nil
 	}
-	g := newGroup(first, c.hole)
+	if len(c.room) == 0 {
+		c.room = make([]group, groupsAtOnce)
+	}
+	g := &c.room[0]
+	c.room = c.room[1:]
+	g.begin(first, c.hole)
 	c.hole = false
 	for {
 		r := c.record()

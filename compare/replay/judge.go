@@ -7,14 +7,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// judge keeps the event when members ended differently or one ended illegally, and counts who lacks what.
-func (w *walker) judge(it *item, ev *Event) {
+// judge keeps an event when members ended differently or one ended illegally, and counts who lacks what. The outcomes
+// are valid only during the call.
+func (w *walker) judge(it *item, outcomes []Outcome) {
 	r := w.r
 	watched := w.o.Watch != nil && len(r.Watched) < w.o.MaxEvents && touchesKey(it.req, w.o.Watch)
-	odd := interesting(ev.Outcomes)
+	odd := interesting(outcomes)
 	if !odd && !watched {
 		return
 	}
+	ev := &Event{Outcomes: slices.Clone(outcomes)}
 	w.describe(it, ev)
 	ev.Compacted = w.compacted()
 	if watched {

@@ -31,9 +31,15 @@ type group struct {
 
 // newGroup begins a group with its first record.
 func newGroup(r *record, hole bool) *group {
-	g := &group{main: r.rev.Main, hole: hole, first: [1]record{*r}}
-	g.records = g.first[:]
+	g := new(group)
+	g.begin(r, hole)
 	return g
+}
+
+// begin makes an empty group one with its first record.
+func (g *group) begin(r *record, hole bool) {
+	g.main, g.hole, g.first[0] = r.rev.Main, hole, *r
+	g.records = g.first[:]
 }
 
 // absorb applies a record of the database to a model's keys.

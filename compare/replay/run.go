@@ -88,6 +88,8 @@ type walker struct {
 	reps   []int
 	level  *level
 	window []*item
+	// outcomes are those of the entry being judged, by member; the memory is reused.
+	outcomes []Outcome
 	// levels are the remaining indexes at which the members' revisions are kept, lowest first.
 	levels []uint64
 }
@@ -190,7 +192,10 @@ func (w *walker) flush() error {
 func (w *walker) step() error {
 	it, ahead := w.window[0], w.window[1:]
 	w.pass(it.entry.Index)
-	ev := &Event{Outcomes: make([]Outcome, len(w.sims))}
+	if w.outcomes == nil {
+		w.outcomes = make([]Outcome, len(w.sims))
+	}
+	clear(w.outcomes)
 	for i, s := range w.sims {
 		if s == nil {
 			continue
@@ -199,20 +204,20 @@ func (w *walker) step() error {
 		if s.mustSplit() {
 			return errNotEquivalent
 		}
-		ev.Outcomes[i] = o
+		w.outcomes[i] = o
 		s.res.Counts[o.State]++
 		s.trace(it.req.Kind, o)
 	}
 	for i, at := range w.reps {
-		ev.Outcomes[i] = ev.Outcomes[at]
+		w.outcomes[i] = w.outcomes[at]
 	}
 	for i, s := range w.sims {
-		if s != nil && ev.Outcomes[i].State == NotApplied {
-			s.behind(it.forMember(i), someApplied(ev.Outcomes))
+		if s != nil && w.outcomes[i].State == NotApplied {
+			s.behind(it.forMember(i), someApplied(w.outcomes))
 		}
 	}
-	w.level.note(it.entry.Index, ev.Outcomes)
-	w.judge(it, ev)
+	w.level.note(it.entry.Index, w.outcomes)
+	w.judge(it, w.outcomes)
 	w.window[0] = nil
 	w.window = ahead
 	if cap(w.window) > 4*lookahead && len(w.window) == lookahead {

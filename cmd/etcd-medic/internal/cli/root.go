@@ -347,8 +347,8 @@ func (o *output) quietFlag(cmd *cobra.Command) {
 
 // digestsFlag adds the flag that leaves out the sha256 of the sources.
 func digestsFlag(cmd *cobra.Command, leaveOut *bool) {
-	cmd.Flags().BoolVar(leaveOut, "no-digests", false, "leave out the sha256 of the sources, which takes about as long as "+
-		"the rest")
+	cmd.Flags().BoolVar(leaveOut, "no-digests", false, "leave out the sha256 of the sources, which takes about as "+
+		"long as the rest")
 }
 
 // secretFlag is separate from --values, because it shows data that gives access to the cluster.
