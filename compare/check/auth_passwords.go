@@ -51,8 +51,8 @@ func runPasswordsFromLog(in *Input) Result {
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s: no entry of the log has the password %s", m.Label(),
 				plural.Of(n, "hash that is stored for a user", "hashes that are stored for users"))
-			f.Explanation = "bucket authUsers was edited or damaged: who logs in on this member needs another password, " +
-				"or cannot log in at all"
+			f.Explanation = "bucket authUsers was edited or damaged: these users need another password on this " +
+				"member, or cannot log in at all"
 			f.Remedy = []Remedy{{Text: "set the password again, which every member then stores",
 				Command: shell.Format("etcdctl user passwd <USER>")}}
 			fs = append(fs, in.cut(f))
