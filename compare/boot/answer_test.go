@@ -234,6 +234,14 @@ func databaseCases() []answered {
 		{name: "database missing, log from entry 2", of: sound("3.5"), starts: release.No, why: noDB,
 			change: func(f *evidence.Facts) { f.DB, f.WAL.FirstIndex = nil, 2 }},
 		{name: "database empty", of: sound("3.5"), starts: release.Yes, mends: fills, change: empty},
+		{name: "database missing, log of a restored cluster", of: sound("3.5"), starts: release.Unknown,
+			mends: rebuilds, why: "what the backup held is missing",
+			change: func(f *evidence.Facts) { f.DB, f.WAL.Start = nil, dumplog.StartRestore }},
+		{name: "database empty, log of a restored cluster", of: sound("3.5"), starts: release.Unknown, mends: fills,
+			why: "what the backup held is missing", change: func(f *evidence.Facts) {
+				empty(f)
+				f.WAL.Start = dumplog.StartRestore
+			}},
 		{name: "database empty, snapshot with the whole log", of: sound("3.5"), starts: release.No,
 			why: isEmpty + "raft snapshot is of entry 60",
 			change: func(f *evidence.Facts) {

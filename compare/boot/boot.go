@@ -245,6 +245,7 @@ func (d *dir) database() {
 	db := d.f.DB
 	if db == nil {
 		if d.chosen == 0 && d.f.WAL.FirstIndex <= 1 && len(d.f.Problems) == 0 {
+			d.beganRestored()
 			d.mends("the server rebuilds the missing database from the log, which reaches back to the first entry")
 			return
 		}
@@ -303,7 +304,16 @@ func (d *dir) noMeta(db *evidence.DBFacts) {
 		d.refused("the server refuses its database: it is empty, but the log begins at entry %d", d.f.WAL.FirstIndex)
 		return
 	}
+	d.beganRestored()
 	d.mends("the server fills the empty database from the log, which reaches back to the first entry")
+}
+
+// beganRestored is for a server that fills a new database from the log of a restored cluster.
+func (d *dir) beganRestored() {
+	if d.f.WAL.Start == dumplog.StartRestore {
+		d.open("the log begins with a restore from a backup: a server fills a new database from it, and what the " +
+			"backup held is missing then")
+	}
 }
 
 func (d *dir) dbDamage(x *evidence.DamageFacts) {

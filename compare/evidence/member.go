@@ -175,6 +175,12 @@ func (m *Member) HasLog() bool {
 	return m.HasWAL() && m.WAL.Summary.LastIndex > 0
 }
 
+// LogFromStart reports whether the log reaches back to the first entry of a cluster that began empty. The log of a
+// restored cluster has entry 1 too, but what the backup held is in no entry.
+func (m *Member) LogFromStart() bool {
+	return m.HasLog() && m.WAL.Summary.FirstIndex <= 1 && m.WAL.Summary.Start != dumplog.StartRestore
+}
+
 // MixedLog reports whether segments of the log belong to different members or clusters. The identity that the log shows
 // may then be that of another member.
 func (m *Member) MixedLog() bool {

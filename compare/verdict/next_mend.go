@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/boot"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -103,9 +104,10 @@ func (ad *advice) nextFromLog(f *evidence.Facts, add func(text string, command s
 	}
 }
 
-// reachesBack reports whether the member's own log is whole from the first entry on.
+// reachesBack reports whether the member's own log is whole from the first entry of a cluster that began empty.
 func reachesBack(f *evidence.Facts) bool {
-	return f.WAL != nil && f.WAL.FirstIndex <= 1 && f.WAL.LastIndex > 0 && len(f.WAL.Damage) == 0
+	return f.WAL != nil && f.WAL.FirstIndex <= 1 && f.WAL.LastIndex > 0 && len(f.WAL.Damage) == 0 &&
+		f.WAL.Start != dumplog.StartRestore
 }
 
 func (in *Input) kindOf(label string) evidence.Kind {

@@ -60,6 +60,27 @@ func TestE2EKilled(t *testing.T) {
 	}
 }
 
+// TestE2EKilledBeforeTheFirstCommit kills servers that have acknowledged writes and have not written any to their
+// database: each database holds empty buckets, and an extract has every key of the log.
+func TestE2EKilledBeforeTheFirstCommit(t *testing.T) {
+	for _, version := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			c := clustertest.Start(t, clustertest.Server(t, version), 1, clustertest.Options{
+				Args: []string{"--backend-batch-interval", "1h", "--backend-batch-limit", "1000000"}})
+			for i := range 300 {
+				c.Put(0, fmt.Sprintf("k%03d", i%250), fmt.Sprint(i))
+			}
+			want := acknowledged(t, c)
+			c.Kill(0)
+			o := rebuild.CatchUpOptions{Source: evidence.Spec{Name: c.Name(0), Where: evidencetest.Copy(t, c.DataDir(0))}}
+			if n := fromKilled(t, o, want, true); n < 300 {
+				t.Errorf("%d entries were in the log alone: the server has written to its database", n)
+			}
+		})
+	}
+}
+
 func acknowledged(t *testing.T, c *clustertest.Cluster) map[string]string {
 	t.Helper()
 	r, err := c.Client(0).Get(context.Background(), "\x00", clientv3.WithFromKey())

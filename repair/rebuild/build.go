@@ -141,6 +141,12 @@ func (b *builder) machine(ctx context.Context, values func(string, dumpdb.Rev) (
 	return m, nil
 }
 
+// mayPrecedeRestore reports whether the base may be the backup that the cluster was restored from, or one of its age.
+// The index of such a base is one of another log, even if member IDs and terms are the same.
+func (b *builder) mayPrecedeRestore() bool {
+	return b.base != nil && !b.base.HasWAL() && b.restored() != nil
+}
+
 // anchored refuses a base without any of the log's last writes up to the base's index.
 func (e *engine) anchored() error {
 	met, tried := 0, 0
@@ -158,6 +164,9 @@ func (e *engine) anchored() error {
 	case tried >= 4 && met == 0:
 		return refuse("the base shows none of the last %d keys that the log writes up to the base's index %d: they "+
 			"do not belong together", tried, e.b.from.Index)
+	case met == 0 && e.b.mayPrecedeRestore() && (tried > 0 || e.b.from.Term == 0):
+		return refuse("the log begins with a restore, and nothing shows that the base was taken after it: the backup " +
+			"of a restore has an index of the old cluster's log")
 	case tried == 0 && e.b.base != nil && len(e.b.res.Logs) > 0:
 		e.b.res.note("the log shows no write up to the base's index, so only IDs and terms say that both belong " +
 			"together")

@@ -51,8 +51,8 @@ type CaughtUp struct {
 	// EndUnknown says why the logs do not show everything that a data dir's server has acknowledged: there is no log,
 	// or it has lost its end. Empty where they do.
 	EndUnknown string `json:"endUnknown,omitempty"`
-	// FromStart is true if there is no database that opens and the source's log is whole from the first entry on: a
-	// database can be rebuilt from it.
+	// FromStart is true if there is no database that opens and the source's log is whole from the first entry of a
+	// cluster that began empty: a database can be rebuilt from it.
 	FromStart bool `json:"fromStart,omitempty"`
 	// Doubtful counts executed entries whose outcome depends on the patch release.
 	Doubtful int64 `json:"doubtful"`
@@ -141,7 +141,7 @@ func (c *CaughtUp) run(ctx context.Context, o *CatchUpOptions) error {
 func (c *CaughtUp) from(ctx context.Context, o *CatchUpOptions, src evidence.Spec, set *evidence.Set) error {
 	m := set.Members[0]
 	if !m.HasDB() {
-		c.FromStart = m.HasLog() && m.WAL.Summary.FirstIndex <= 1 && m.LastIndex() > 0 && len(m.WAL.Summary.Damage) == 0
+		c.FromStart = m.LogFromStart() && len(m.WAL.Summary.Damage) == 0
 		return nil
 	}
 	c.ConsistentIndex = m.ConsistentIndex()
@@ -172,7 +172,21 @@ func (c *CaughtUp) from(ctx context.Context, o *CatchUpOptions, src evidence.Spe
 	if t.reachable == 0 {
 		return nil
 	}
-	return c.execute(ctx, o, src, t, m.Version.Release())
+	base, logs := src, o.Logs
+	if neverCommitted(m) {
+		base, logs = evidence.Spec{}, append([]evidence.Spec{src}, o.Logs...)
+	}
+	return c.execute(ctx, o, base, logs, t, m.Version.Release())
+}
+
+// neverCommitted reports whether a new server was ended before it wrote anything but empty buckets to its database,
+// and its log reaches back to the first entry of the cluster.
+func neverCommitted(m *evidence.Member) bool {
+	d := m.DB
+	rows := len(d.Members) + len(d.Removed) + len(d.Leases) + len(d.Alarms) + len(d.Auth.Users) + len(d.Auth.Roles)
+	rev, err := d.Handle.CurrentRev()
+	return m.LogFromStart() && d.Meta.ConsistentIndex == nil && len(d.Damage) == 0 && !d.KVDamaged && rows == 0 &&
+		err == nil && rev == 1
 }
 
 // sameCluster reports whether a log may be of the cluster of a source. Without a log the source does not show its
@@ -219,13 +233,13 @@ func endUnknown(members []*evidence.Member) string {
 }
 
 // execute rebuilds in scratch. A refusal is a reason why entries are missing.
-func (c *CaughtUp) execute(ctx context.Context, o *CatchUpOptions, src evidence.Spec, t tail,
+func (c *CaughtUp) execute(ctx context.Context, o *CatchUpOptions, base evidence.Spec, logs []evidence.Spec, t tail,
 	v release.Version) (err error) {
 	if c.scratch, err = os.MkdirTemp("", "etcd-medic-catchup-"); err != nil {
 		return err
 	}
 	out := filepath.Join(c.scratch, "db")
-	res, err := Run(ctx, Options{Base: src, Logs: o.Logs, To: Target{Index: t.reach},
+	res, err := Run(ctx, Options{Base: base, Logs: logs, To: Target{Index: t.reach},
 		Out: filepath.Join(c.scratch, "backup"), DBOut: out,
 		Version: v, Access: o.Access, Progress: o.Progress})
 	var refused interface{ Refused() bool }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -121,9 +123,29 @@ func (b *builder) fits(ctx context.Context) error {
 	b.from.CompactRevision = -1
 	b.from.Revision = 1
 	if b.base == nil {
-		return nil
+		return b.beganEmpty()
 	}
 	return b.fitsBase(ctx)
+}
+
+// restored returns a log that begins with a restore, nil if none does.
+func (b *builder) restored() *evidence.Member {
+	for _, m := range b.logs {
+		if m.HasWAL() && m.WAL.Summary.Start == dumplog.StartRestore {
+			return m
+		}
+	}
+	return nil
+}
+
+// beganEmpty refuses to execute from the empty state if the cluster was restored: the log then reaches back to entry 1,
+// but the keys of the backup are in no entry.
+func (b *builder) beganEmpty() error {
+	if m := b.restored(); m != nil {
+		return refusal.New("restore that backup again with the same flags, and name the new data dir with --base",
+			"the log of %s begins with a restore from a backup: what the backup held is in no entry", m.Label())
+	}
+	return nil
 }
 
 // settleVersion uses the cluster version in the log if no source shows its release. Without either, the result has the
