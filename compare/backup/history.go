@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Broken is the first record at which two histories differ.
@@ -103,8 +104,9 @@ func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
 		// The backup contradicts nothing in the source; it only lacks records of revisions that it claims to have.
 		c.BackupLacks = t.differ == 0 && t.onlyBackup == 0
 	case damaged || lostB+lostS > 0:
-		c.Reason = fmt.Sprintf("bucket key cannot be read in full: %d records of the backup and %d of %s cannot be "+
-			"read or decoded; the %d that both have are equal", lostB, lostS, c.Source, c.Records)
+		c.Reason = fmt.Sprintf("bucket key cannot be read in full: %s of the backup and %d of %s cannot be read or "+
+			"decoded; the %d that both have are equal", plural.Of(lostB, "record", "records"), lostS, c.Source,
+			c.Records)
 	case c.Records == 0:
 		c.Reason = "no record is in both"
 	default:

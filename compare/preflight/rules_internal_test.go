@@ -76,6 +76,9 @@ func TestRulesOnPlaces(t *testing.T) {
 		{"no database and no log", dbPresent, func(d *dir) { d.m.DB, d.m.WAL.Log = nil, nil }, ""},
 		{"no database, snapshot", dbPresent, func(d *dir) { d.m.DB = nil }, "member/snap/db is missing"},
 		{"no database, whole log", dbPresent, func(d *dir) { d.m.DB, d.snapIndex = nil, 0 }, ""},
+		{"no database, log of a restored cluster", dbPresent, func(d *dir) {
+			d.m.DB, d.snapIndex, d.m.WAL.Summary.Start = nil, 0, dumplog.StartRestore
+		}, "the database is missing and the log begins with a restore"},
 		{"no database, purged log", dbPresent, func(d *dir) {
 			d.m.DB, d.snapIndex, d.m.WAL.Summary.FirstIndex = nil, 0, 2
 		}, "the database is missing and the log does not reach back"},

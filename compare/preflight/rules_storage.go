@@ -180,8 +180,12 @@ var dbPresent = described(Rule{
 			return nil
 		}
 		if d.snapIndex == 0 {
-			if d.m.WAL.Summary.FirstIndex <= 1 {
+			switch s := &d.m.WAL.Summary; {
+			case s.FirstIndex <= 1 && s.Start != dumplog.StartRestore:
 				return nil
+			case s.FirstIndex <= 1:
+				return unknown("the database is missing and the log begins with a restore from a backup: a server " +
+					"fills a new database, without what the backup held")
 			}
 			return unknown("the database is missing and the log does not reach back to its first entry")
 		}

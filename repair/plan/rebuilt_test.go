@@ -307,6 +307,9 @@ func TestRebuiltContinues(t *testing.T) {
 			if !p.Rebuilt.Continues || p.Rebuilt.Base != "node3" || p.Best.AppliedIndex != tc.index {
 				t.Errorf("rebuilt %+v, best %+v", p.Rebuilt, p.Best)
 			}
+			if slices.ContainsFunc(p.Ways, func(w plan.Way) bool { return w.Mode == plan.Restore }) {
+				t.Error("a restore is offered, which gives up more than the rebuilt database")
+			}
 			for _, m := range []plan.Mode{plan.Clone, plan.ForceNewCluster, plan.Reseed} {
 				if w := p.Way(m); w.Possible || !strings.Contains(w.Why, "node3 would lack the committed entries that only "+
 					"logs hold") {

@@ -288,7 +288,7 @@ func (pr *procedures) ways() {
 	if pr.p.Rebuilt != nil {
 		all = append(all, pr.rebuildWay())
 	}
-	if pr.restoring {
+	if x := pr.p.Rebuilt; pr.restoring && (x == nil || !x.Continues) { // a continued database holds more than a backup
 		all = append(all, pr.restoreWay())
 	}
 	slices.SortStableFunc(all, func(a, b Way) int {
