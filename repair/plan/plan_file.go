@@ -132,6 +132,11 @@ func Load(path string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	return decode(path, b)
+}
+
+// decode reads the bytes of a plan; path is for messages.
+func decode(path string, b []byte) (*Plan, error) {
 	if err := checkVersion(path, b); err != nil {
 		return nil, err
 	}

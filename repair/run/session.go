@@ -22,6 +22,8 @@ type Options struct {
 	Version string
 	// Specs replace the plan's sources, for copies that are elsewhere now; their digests must still match.
 	Specs []evidence.Spec
+	// VerifyWith is a file of public SSH keys, one of which must have signed the plan; "" asks for no signature.
+	VerifyWith string
 	// Work is the scratch folder, by default next to the plan; Keep leaves it there at the end.
 	Work string
 	Keep bool
@@ -77,7 +79,7 @@ type session struct {
 // open loads and locks the plan. Only the lock file is written before the caller has made its checks.
 func open(file string, o Options) (*session, error) {
 	o.fill()
-	p, err := plan.Load(file)
+	p, signer, err := load(file, o.VerifyWith)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +91,19 @@ func open(file string, o Options) (*session, error) {
 	s.out = &Outcome{SchemaVersion: plan.SchemaVersion, Tool: p.Tool, Plan: p.Digest, Steps: []StepResult{},
 		Proofs: []Proof{}}
 	s.out.Tool.Version = o.Version
+	if signer != "" {
+		s.out.Notes = append(s.out.Notes, "the plan is signed with the key "+signer)
+	}
 	return s, nil
+}
+
+// load reads a plan, with keys only one that is signed with one of them, and returns whose signature it is.
+func load(file, keys string) (p *plan.Plan, signer string, err error) {
+	if keys != "" {
+		return plan.LoadSigned(file, keys)
+	}
+	p, err = plan.Load(file)
+	return p, "", err
 }
 
 func (s *session) close() {

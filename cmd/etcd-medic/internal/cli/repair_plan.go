@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/internal/sshsig"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/try"
@@ -23,6 +24,7 @@ type repairPlanOptions struct {
 	best          string
 	gone, replace []string
 	scratch       string
+	signWith      string
 	// standby are the values of --standby, standbys their parsed form.
 	standby  []string
 	standbys []plan.Standby
@@ -32,7 +34,8 @@ const repairPlanLong = `Diagnose the sources and write a plan. The plan names th
 the data that is lost and the command that saves it, and the procedure. It lists every step with its precondition, its
 effect, how to undo it, how to see that it is done, and the commands for doing it manually. The plan is bound to the
 digests of the sources. Its own digest is an integrity check, not a signature: it shows that the plan was changed, not
-who made it.
+who made it. --sign-with KEY signs the file with a private SSH key, into FILE.sig. rehearse and apply check that with
+--verify-with, as ssh-keygen -Y verify -n etcd-medic-plan does.
 
 If a server refuses a data dir, the plan first tries on a scratch copy whether its files can be repaired: from its own
 log and pages, then with the help of the other members. If this works without loss, it is recommended when a majority is
@@ -100,6 +103,7 @@ func newRepairPlanCmd(s *Streams, run func(context.Context, *repairPlanOptions) 
 	o.sources.flags(cmd)
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file for the plan (YAML); must not exist")
 	cmd.Flags().StringVar(&o.best, "best", "", "keep the content of this member (source name, server name or ID)")
+	cmd.Flags().StringVar(&o.signWith, "sign-with", "", "sign the plan with this private SSH key, into FILE.sig")
 	cmd.Flags().StringArrayVar(&o.gone, "lost", nil, "the data dir of this member is lost for good; repeatable")
 	cmd.Flags().StringVar(&o.scratch, "scratch", "", "folder for copies of damaged data dirs, on which repairs are "+
 		"tried (default: the system's folder for temporary files)")
@@ -114,6 +118,13 @@ func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
 	if err := datadir.Outside(o.file, o.specs...); err != nil {
 		return err
 	}
+	var signer *sshsig.Signer
+	if o.signWith != "" { // before the work: a key that is of no use is said at once
+		var err error
+		if signer, err = plan.Signer(o.signWith, o.file); err != nil {
+			return err
+		}
+	}
 	o.io.heldSources(o.specs)
 	p, err := plan.New(ctx, o.specs, try.In(o.scratch), plan.Options{Compare: o.compareOptions(&o.sources),
 		Best: o.best, Gone: o.gone, Replace: o.replace, Standby: o.standbys})
@@ -121,7 +132,12 @@ func runRepairPlan(ctx context.Context, o *repairPlanOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := p.Save(o.file); err != nil {
+	if signer == nil {
+		err = p.Save(o.file)
+	} else {
+		err = p.SaveSigned(o.file, signer)
+	}
+	if err != nil {
 		return err
 	}
 	return render.Reply(o.io.Out, o.format, p, planAnswer(p, o.file), planSheet(p, o.file), o.renderOptions())

@@ -30,6 +30,8 @@ func (o *sandboxOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.Keep, "keep", false, "leave the scratch folder there")
 	f.BoolVar(&o.Again, "again", false, "discard an interrupted run and start again")
 	f.StringVar(&o.EtcdBinary, "etcd-binary", "", "run the copies with this etcd server")
+	f.StringVar(&o.VerifyWith, "verify-with", "", "run only a plan that a key of this file signed (PLAN.sig; public "+
+		"SSH keys, one a line)")
 	f.StringVar(&o.isolation, "isolation", "auto", "auto|netns|proxy: how servers are kept from the rest of the world")
 }
 
