@@ -176,7 +176,10 @@ func detectDir(where, walDir string) (layout, error) {
 		}
 		return l, nil
 	}
-	if nested := nestedDataDirs(where, entries); len(nested) > 0 {
+	if nested := nestedDataDirs(where, entries); len(nested) > mostNested {
+		return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("%d data dirs and backups", len(nested)),
+			Expected: fmt.Sprintf("at most %d in one folder or archive", mostNested), Hint: "name those of one cluster"}
+	} else if len(nested) > 0 {
 		return layout{root: where, nested: nested}, nil
 	}
 	return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a folder of %d entries without etcd data",
@@ -209,6 +212,9 @@ func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 func isDataDir(p string) bool {
 	return isDir(filepath.Join(p, "member")) || isDir(filepath.Join(p, "wal")) || isDir(filepath.Join(p, "snap"))
 }
+
+// mostNested bounds the sources that one argument stands for: each costs some kilobytes of a report. Clusters have seven.
+const mostNested = 1000
 
 // deepest and mostEntries bound the search for data dirs: the levels of folders, and the entries of each folder.
 const (

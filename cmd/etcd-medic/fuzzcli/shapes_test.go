@@ -132,8 +132,9 @@ var shapes = []shape{
 			}
 		}
 	}, []string{"diagnose DIR -w json", "dumplog DIR --snaps -w json"}},
-	{"archive of small members", archiveOf(memberFiles), []string{"diagnose DIR/a.tar.gz -w json"}},
-	{"archive of small files", archiveOf(func(i int) map[string][]byte {
+	{"archive of small members", archiveOf(1000, memberFiles), []string{"diagnose DIR/a.tar.gz -w json"}},
+	{"archive of too many members", archiveOf(99_000, memberFiles), []string{"diagnose DIR/a.tar.gz -w json"}},
+	{"archive of small files", archiveOf(99_000, func(i int) map[string][]byte {
 		return map[string][]byte{fmt.Sprintf("n/member/snap/%x", i): {1}}
 	}), []string{"diagnose DIR/a.tar.gz -w json", "verify DIR/a.tar.gz -w json"}},
 }
@@ -371,7 +372,7 @@ func memberFiles(i int) map[string][]byte {
 }
 
 // archiveOf writes an archive of many small files; size is that of what it holds with the heads of its files.
-func archiveOf(files func(i int) map[string][]byte) func(*testing.T, string, int64) {
+func archiveOf(most int, files func(i int) map[string][]byte) func(*testing.T, string, int64) {
 	return func(t *testing.T, dir string, size int64) {
 		f, err := os.Create(filepath.Join(dir, "a.tar.gz"))
 		if err != nil {
@@ -379,7 +380,7 @@ func archiveOf(files func(i int) map[string][]byte) func(*testing.T, string, int
 		}
 		z := gzip.NewWriter(f)
 		w := tar.NewWriter(z)
-		for i, n := 0, 0; size > 0 && n < 99_000; i++ {
+		for i, n := 0, 0; size > 0 && n < most; i++ {
 			for name, b := range files(i) {
 				if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(b))}); err != nil {
 					t.Fatal(err)
