@@ -213,7 +213,8 @@ func isDataDir(p string) bool {
 	return isDir(filepath.Join(p, "member")) || isDir(filepath.Join(p, "wal")) || isDir(filepath.Join(p, "snap"))
 }
 
-// mostNested bounds the sources that one argument stands for: each costs some kilobytes of a report. Clusters have seven.
+// mostNested bounds the sources that one argument stands for: each costs some kilobytes of a report, and clusters have
+// seven members.
 const mostNested = 1000
 
 // deepest and mostEntries bound the search for data dirs: the levels of folders, and the entries of each folder.
