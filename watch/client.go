@@ -62,6 +62,12 @@ func (c *client) Because(ctx context.Context, err error) error { return c.becaus
 // Connections implements Member.
 func (c *client) Connections() int64 { return c.made.Load() }
 
+// maintenance asks the member over the connection that the client has. By itself the client makes a connection for
+// every status and every hash, whose handshakes cost more than the answers.
+func maintenance(cli *clientv3.Client) clientv3.Maintenance {
+	return clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(cli, cli.ActiveConnection()), cli)
+}
+
 // get returns the client and connects if necessary.
 func (c *client) get(ctx context.Context) (*clientv3.Client, error) {
 	select {
@@ -114,7 +120,7 @@ func (c *client) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	r, err := cli.Status(ctx, cli.Endpoints()[0])
+	r, err := maintenance(cli).Status(ctx, c.endpoint)
 	if err != nil {
 		return Status{}, c.failed(err)
 	}
@@ -129,7 +135,7 @@ func (c *client) HashKV(ctx context.Context, revision int64) (Hash, error) {
 	if err != nil {
 		return Hash{}, err
 	}
-	r, err := cli.HashKV(ctx, cli.Endpoints()[0], revision)
+	r, err := maintenance(cli).HashKV(ctx, c.endpoint, revision)
 	if err != nil {
 		return Hash{}, c.failed(err)
 	}
