@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,8 +46,10 @@ func TestComparisonsAreFound(t *testing.T) {
 		"minor < 5": 1, "5 <= m.Version.Minor": 1, "v.Minor() > w.Minor()": 1, "v.Minor == 4": 1, "minors[i] >= n": 1,
 		"2+minor > n": 1, "max(minor, 3) > n": 1,
 		"v.Reach(r)": 1, "v.IsMinor(5)": 1, "release.Release{Minor: 5}": 1, "v.AtLeast(Version{3, 5, 13})": 1,
-		`h.s.Line >= "3.5"`: 1,
-		"v.Minor > 0":       0, "minor == 0": 0, "v.Minor == w.Minor": 0, "minority < 3": 0, "v.AtLeast(w)": 0,
+		`h.s.Line >= "3.5"`: 1, `x.Version.Text != "3.2.x"`: 1, `"3.5.0" == v`: 1, `strings.HasPrefix(v, "3.5.")`: 1,
+		`Fault{Since: "3.5"}`: 1, "newVersion(5, why)": 1, "newVersion(max(5, n), why)": 1,
+		`v == "3 members"`: 0, `strings.Contains(text, "to 3.6")`: 0, "newVersion(v, why)": 0,
+		"v.Minor > 0": 0, "minor == 0": 0, "v.Minor == w.Minor": 0, "minority < 3": 0, "v.AtLeast(w)": 0,
 		"Version{Major: 3, Minor: n}": 0, "len(maxLine) < 4": 0, "n < 5": 0,
 	} {
 		if got := comparisons(t, "x.go", []byte(head+expr+" }")); len(got) != want {
@@ -90,6 +93,9 @@ func comparison(n ast.Node) string {
 				return "orders minor versions"
 			}
 		case token.EQL, token.NEQ:
+			if isRelease(x.X) || isRelease(x.Y) {
+				return "compares a version with the text of a release"
+			}
 			if !zero && constant && (isMinor(x.X) || isMinor(x.Y)) {
 				return "compares a minor version with a number"
 			}
@@ -98,8 +104,22 @@ func comparison(n ast.Node) string {
 		if x.Tag != nil && isMinor(x.Tag) {
 			return "chooses by a minor version"
 		}
+	case *ast.CaseClause:
+		if slices.ContainsFunc(x.List, isRelease) {
+			return "chooses by the text of a release"
+		}
+	case *ast.KeyValueExpr:
+		if isRelease(x.Value) && slices.Contains([]string{"Since", "Before", "From", "Until"}, nameOf(x.Key)) {
+			return "bounds releases by a text"
+		}
 	case *ast.CallExpr:
 		name := nameOf(x.Fun)
+		if (name == "HasPrefix" || name == "Contains") && len(x.Args) == 2 && isRelease(x.Args[1]) {
+			return "compares a version with the text of a release"
+		}
+		if name == "newVersion" && namesMinor(x.Args[0]) {
+			return "names a release"
+		}
 		if name == "Reach" || name == "IsMinor" {
 			return "asks for a release instead of a rule"
 		}
@@ -110,6 +130,22 @@ func comparison(n ast.Node) string {
 		}
 	}
 	return ""
+}
+
+var releaseText = regexp.MustCompile(`^"v?3\.\d+(\.(\d+|x)?)?"$`)
+
+// isRelease tells the text of a release or minor version.
+func isRelease(e ast.Expr) bool {
+	l, ok := e.(*ast.BasicLit)
+	return ok && l.Kind == token.STRING && releaseText.MatchString(l.Value)
+}
+
+// namesMinor tells a number, alone or as a bound.
+func namesMinor(e ast.Expr) bool {
+	if call, ok := e.(*ast.CallExpr); ok {
+		return slices.ContainsFunc(call.Args, namesMinor)
+	}
+	return number(e) != ""
 }
 
 // number is the text of a number, "" for another expression.

@@ -152,6 +152,14 @@ const (
 	Newest = 8
 )
 
+// Lines are the texts of Minors, as 3.5.
+func Lines() (lines []string) {
+	for _, minor := range Minors() {
+		lines = append(lines, fmt.Sprintf("3.%d", minor))
+	}
+	return lines
+}
+
 // Minors lists the minor versions whose rules this program knows, oldest first.
 func Minors() (minors []int) {
 	for n := Oldest; n <= Newest; n++ {

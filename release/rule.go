@@ -21,6 +21,9 @@ func (r *Rule) Last() Version {
 	return AnyOf(previous(Release{r.In[0].From.Minor, 0}).Minor)
 }
 
+// First returns the first minor version with a release that follows the rule; unknown if every release follows it.
+func (r *Rule) First() Version { return r.Last().Next() }
+
 // Rules lists the whole table.
 func Rules() []*Rule {
 	var out []*Rule

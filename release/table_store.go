@@ -9,6 +9,13 @@ var (
 		In:     since(Release{4, 34}, Release{5, 16}),
 		Source: "server/mvcc/key_index.go, compact",
 	}
+	// RestoreCountsFinished: before, the current revision was that of the newest record.
+	RestoreCountsFinished = &Rule{
+		ID:     "restore-counts-finished",
+		What:   "the current revision is at least the finished compact revision after a start",
+		In:     since(Release{0, 13}),
+		Source: "mvcc/kvstore.go @ v3.0.13, restore",
+	}
 	// RestoreCountsScheduled: before, the current revision could fall at a start after a compaction.
 	RestoreCountsScheduled = &Rule{
 		ID:     "restore-counts-scheduled",
@@ -74,6 +81,6 @@ var (
 	}
 )
 
-var storeRules = []*Rule{CompactKeepsTombstone, RestoreCountsScheduled, RestoreKeepsTombstone, HashKVAtCompact,
-	LeasesOfAllIDs, LeaseCheckpoints,
-	CheckpointsStored, CheckpointsByCluster, RevokeChecksLeader, StorageVersion}
+var storeRules = []*Rule{CompactKeepsTombstone, RestoreCountsFinished, RestoreCountsScheduled, RestoreKeepsTombstone,
+	HashKVAtCompact, LeasesOfAllIDs, LeaseCheckpoints, CheckpointsStored, CheckpointsByCluster, RevokeChecksLeader,
+	StorageVersion}

@@ -82,7 +82,7 @@ var bboltFreelist2017 = described(Cause{
 			return nil
 		}
 		for _, label := range m.Members {
-			if v := in.member(label).Version.Text; v != "3.0.x" && v != "3.1.x" && v != "3.2.x" {
+			if !mayAffect(BboltFreelistDefects2017, in.member(label)) {
 				m.Certainty = Hint
 			}
 		}

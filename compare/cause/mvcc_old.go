@@ -57,7 +57,7 @@ func matchIndex320(in *Input) *Match {
 		odd = i
 	}
 	x := in.Members[odd]
-	if x.Version.Text != "3.2.x" {
+	if !mayAffect(RestoreIndexDamage320, x) {
 		return nil
 	}
 	return &Match{Certainty: Hint, Members: []string{x.Label()}, Because: ids(in, check.K01, check.K03),

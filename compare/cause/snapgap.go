@@ -68,7 +68,7 @@ var backendNewerThanLogStart = described(Cause{
 	Match: func(in *Input) *Match {
 		m := &Match{Certainty: Strong, Because: []string{}, RefutedBy: "a server of 3.2 or later"}
 		for _, x := range in.Members {
-			if v := x.Version.Text; (v == "3.0.x" || v == "3.1.x") &&
+			if mayAffect(BackendNewerThanLogStart, x) &&
 				holdsMember(in, x.Label(), check.S02, check.D04) &&
 				!holdsMember(in, x.Label(), check.W01, check.W02, check.W03) {
 				m.Members, m.Because = append(m.Members, x.Label()),

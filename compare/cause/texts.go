@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/prose"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -18,11 +19,15 @@ var proseFiles embed.FS
 var texts, errTexts = prose.Load(proseFiles, "prose",
 	"affected", "fixed in", "look-alikes", "recovery", "loss", "see")
 
+// affected are the releases with the defect of each cause, for matchers, which cannot ask the list that they are in.
+var affected = map[ID][]release.Range{}
+
 // described gives a cause its texts.
 func described(c Cause) Cause {
 	t := texts[string(c.ID)]
 	c.Title, c.Doc = t.Title, t.Doc
 	c.Affected, c.FixedIn, c.Refs = ranges(c.ID, t.Facts["affected"]), ranges(c.ID, t.Facts["fixed in"]), t.Facts["see"]
+	affected[c.ID] = c.Affected
 	c.LookAlikes, c.Recovery, c.Loss = t.Fact("look-alikes"), t.Fact("recovery"), t.Fact("loss")
 	if match := c.Match; match != nil {
 		c.Match = func(in *Input) *Match {
@@ -79,4 +84,10 @@ func once(names []string) []string {
 		}
 	}
 	return out
+}
+
+// mayAffect reports whether the version that wrote a member is known, and one of its releases has the defect of a cause.
+func mayAffect(id ID, m *evidence.Member) bool {
+	wrote := m.Version.Named()
+	return wrote.Known() && release.Include(affected[id], wrote).Possible()
 }

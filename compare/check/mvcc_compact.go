@@ -118,7 +118,8 @@ func runRevisionNotBelowCompact(in *Input) Result {
 // count.
 func belowFinished(m *evidence.Member) *Finding {
 	f, last := m.DB.Meta.FinishedCompact, m.DB.KV.LastRev.Main
-	if m.Version.Text != "3.0.x" || f == nil || last >= f.Main {
+	wrote := m.Version.Named()
+	if !wrote.Known() || wrote.Has(release.RestoreCountsFinished).Certain() || f == nil || last >= f.Main {
 		return nil
 	}
 	return &Finding{Kind: KindRevisionBelowFinished, Severity: Info, Members: []string{m.Label()},

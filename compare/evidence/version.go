@@ -23,6 +23,9 @@ type Version struct {
 // Release returns the version for the table of releases. A source shows the minor version, never the patch release.
 func (v Version) Release() release.Version { return release.AnyOf(v.Minor) }
 
+// Named returns the version of Text. Unlike Release, it distinguishes 3.0, whose Minor is 0 too, from an unknown version.
+func (v Version) Named() release.Version { return release.Of(v.Text) }
+
 // Has reports whether the server that wrote the source follows a rule; unknown if the releases of its minor version
 // differ.
 func (v Version) Has(r *release.Rule) release.Answer { return v.Release().Has(r) }
@@ -55,12 +58,13 @@ func fingerprint(m *Member) Version {
 		if has && release.AnyOf(cluster).Has(release.StorageVersion).Certain() {
 			return newVersion(cluster, "meta/term exists, cluster version "+m.DB.Cluster.Version)
 		}
-		return newVersion(5, "meta/term exists, meta/storageVersion does not")
+		return newVersion(release.TermInMeta.First().Minor(), "meta/term exists, meta/storageVersion does not")
 	}
 	if m.HasWAL() {
 		for _, s := range m.WAL.Summary.Snapshots {
 			if s.ConfState != nil {
-				return newVersion(max(5, cluster), "WAL snapshot records have a ConfState")
+				return newVersion(release.Highest(release.ConfStateInRecord.First(), release.AnyOf(cluster)).Minor(),
+					"WAL snapshot records have a ConfState")
 			}
 		}
 	}

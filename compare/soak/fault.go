@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Fault is one way in which a data dir is damaged.
@@ -17,8 +18,8 @@ type Fault struct {
 	Name string
 	// Apply alters the copy and says what that means, or errNotHere when there is nothing that it could alter.
 	Apply func(f *Victim) (*Effect, error)
-	// Since and Before bound the releases with the fault: Since <= release < Before; empty means unbounded.
-	Since, Before string
+	// Needs is a rule that servers follow where the fault is possible, Not one that they do not; nil asks nothing.
+	Needs, Not *release.Rule
 	// Raw is true if the database may be damaged afterwards in a way that bbolt cannot read.
 	Raw bool
 	// Mix is true if files are replaced by others, which may hold the same.
@@ -95,7 +96,8 @@ func Faults() []Fault {
 }
 
 func (f *Fault) exists(line string) bool {
-	return (f.Since == "" || line >= f.Since) && (f.Before == "" || line < f.Before)
+	server := release.Of(line)
+	return (f.Needs == nil || server.Has(f.Needs).Certain()) && (f.Not == nil || server.Has(f.Not).Excluded())
 }
 
 // perSeed is how many faults a seed applies to copies of its history.

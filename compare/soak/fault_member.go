@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // memberFaults alter the member list.
@@ -14,7 +16,7 @@ var memberFaults = []Fault{
 	{Name: "member-client-url",
 		Apply: published(alterMember(func(m map[string]any) { m["clientURLs"] = []string{"http://127.63.9.9:2379"} }))},
 	{Name: "member-name", Apply: published(alterMember(func(m map[string]any) { m["name"] = "other" }))},
-	{Name: "member-learner", Since: "3.4", Apply: alterMember(func(m map[string]any) {
+	{Name: "member-learner", Needs: release.Learners, Apply: alterMember(func(m map[string]any) {
 		if m["isLearner"] == true {
 			delete(m, "isLearner")
 		} else {
@@ -55,7 +57,7 @@ func alterMember(alter func(map[string]any)) func(*Victim) (*Effect, error) {
 func published(alter func(*Victim) (*Effect, error)) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
 		effect, err := alter(f)
-		if err == nil && strings.HasPrefix(f.Line, "3.5.") {
+		if err == nil && release.AnyOf(release.Of(f.Line).Minor()).Has(release.MemberRowsReplaced) == release.Unknown {
 			witness := effect.Witness
 			effect.Witness = func(dir string) bool { return !f.Restored && startsAtFirstEntry(dir) && witness(dir) }
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // metaFaults alter bucket meta.
@@ -26,12 +28,12 @@ var metaFaults = []Fault{
 		effect.Alone = true
 		return effect, editDB(f.Dir, r.drop())
 	}},
-	{Name: "meta-term-ahead", Since: "3.5", Apply: metaSet("term", func(_ *Victim, v int64) int64 { return v + 5 })},
+	{Name: "meta-term-ahead", Needs: release.TermInMeta, Apply: metaSet("term", func(_ *Victim, v int64) int64 { return v + 5 })},
 	{Name: "scheduled-compaction-ahead", Apply: setRevision("scheduledCompactRev",
 		func(f *Victim) int64 { ks, _ := readKeyspace(f.Dir); return last0(ks) + 10 })},
 	{Name: "finished-compaction-ahead", Apply: setRevision("finishedCompactRev",
 		func(f *Victim) int64 { return number(f.Dir, "scheduledCompactRev") + 1 })},
-	{Name: "conf-state", Since: "3.5", Apply: func(f *Victim) (*Effect, error) {
+	{Name: "conf-state", Needs: release.TermInMeta, Apply: func(f *Victim) (*Effect, error) {
 		r, err := metaRow(f, "confState")
 		if err != nil {
 			return nil, err
@@ -48,7 +50,7 @@ var metaFaults = []Fault{
 		return rowEffect(f, "a voter that never was a member", r, append([]string{"db-damage"}, memberClasses...)),
 			editDB(f.Dir, r.put(other))
 	}},
-	{Name: "storage-version", Since: "3.6", Apply: func(f *Victim) (*Effect, error) {
+	{Name: "storage-version", Needs: release.StorageVersion, Apply: func(f *Victim) (*Effect, error) {
 		r, err := metaRow(f, "storageVersion")
 		if err != nil {
 			return nil, err

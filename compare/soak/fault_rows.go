@@ -6,11 +6,12 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/authpb"
 	"go.etcd.io/etcd/server/v3/lease/leasepb"
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // rowFaults alter rows of the small buckets in further ways.
@@ -50,7 +51,7 @@ var rowFaults = []Fault{
 		}
 		return alone(dropKey("auth", "authRevision"))(f)
 	}},
-	{Name: "lease-remaining", Since: "3.4", Apply: alterAny("lease", func(v string) string {
+	{Name: "lease-remaining", Needs: release.LeaseCheckpoints, Apply: alterAny("lease", func(v string) string {
 		return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.RemainingTTL = max(1, l.TTL/2) })
 	})},
 	{Name: "lease-bit-flipped", Apply: flipRow("lease", func(v string) string {
@@ -59,7 +60,7 @@ var rowFaults = []Fault{
 	{Name: "auth-role-bit-flipped", Apply: flipRow("authRoles", func(v string) string {
 		return editProto(v, &authpb.Role{}, func(*authpb.Role) {})
 	})},
-	{Name: "auth-user-bit-flipped", Since: "3.5", Apply: flipRow("authUsers", func(v string) string {
+	{Name: "auth-user-bit-flipped", Needs: release.PasswordHashInRequest, Apply: flipRow("authUsers", func(v string) string {
 		return editProto(v, &authpb.User{}, func(*authpb.User) {})
 	})},
 	{Name: "lease-id", Apply: alone(alterAny("lease", func(v string) string {
@@ -70,15 +71,16 @@ var rowFaults = []Fault{
 	{Name: "member-removed-added", Apply: addRow("members_removed", "7e57ab1e7e57ab1f",
 		func(string) string { return "removed" })},
 	{Name: "cluster-version-lower", Apply: alterRow("cluster", "clusterVersion", func(v string) string {
-		if strings.HasPrefix(v, "3.0") {
+		const lowest = "3.0.0"
+		if v == lowest {
 			return ""
 		}
-		return "3.0.0"
+		return lowest
 	})},
 	{Name: "cluster-version-dropped", Apply: dropKey("cluster", "clusterVersion")},
 	{Name: "cindex-zero", Apply: setIndex(func(int64) int64 { return 0 })},
 	{Name: "cindex-highest", Apply: setIndex(func(int64) int64 { return math.MaxInt64 })},
-	{Name: "meta-term-lower", Since: "3.5", Apply: func(f *Victim) (*Effect, error) {
+	{Name: "meta-term-lower", Needs: release.TermInMeta, Apply: func(f *Victim) (*Effect, error) {
 		was, index := number(f.Dir, "term"), number(f.Dir, "consistent_index")
 		if was < 2 {
 			return nil, errNotHere
@@ -89,7 +91,7 @@ var rowFaults = []Fault{
 		}
 		return effect, err
 	}},
-	{Name: "conf-state-voter-dropped", Since: "3.5", Apply: func(f *Victim) (*Effect, error) {
+	{Name: "conf-state-voter-dropped", Needs: release.TermInMeta, Apply: func(f *Victim) (*Effect, error) {
 		return alterConfState(f, func(cs *raftpb.ConfState) bool {
 			if len(cs.Voters) < 2 {
 				return false
@@ -98,7 +100,7 @@ var rowFaults = []Fault{
 			return true
 		})
 	}},
-	{Name: "conf-state-learner", Since: "3.5", Apply: func(f *Victim) (*Effect, error) {
+	{Name: "conf-state-learner", Needs: release.TermInMeta, Apply: func(f *Victim) (*Effect, error) {
 		return alterConfState(f, func(cs *raftpb.ConfState) bool {
 			if len(cs.Voters) < 2 {
 				return false

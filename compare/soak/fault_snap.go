@@ -22,7 +22,7 @@ var snapFaults = []Fault{
 		s.Metadata.ConfState.Voters = append(s.Metadata.ConfState.Voters, 0x7e57ab1e)
 		return true
 	})},
-	{Name: "snap-store", Before: "3.7", Apply: rewriteSnap("v2 store", func(s *raftpb.Snapshot) bool {
+	{Name: "snap-store", Not: release.SnapFileUnused, Apply: rewriteSnap("v2 store", func(s *raftpb.Snapshot) bool {
 		b := bytes.Replace(s.Data, []byte(`http://127.`), []byte(`http://128.`), 1)
 		changed := !bytes.Equal(b, s.Data)
 		s.Data = b

@@ -321,6 +321,9 @@ func (h *History) clusterVersion(ctx context.Context, i int) (string, error) {
 // upgrades are the releases through which a cluster is led, one step each.
 var upgrades = []string{"3.4.3", "3.4.23", "3.5.35", "3.6.16", "3.7.3"}
 
+// wholeUpgrades are the releases to which every member of a cluster is led.
+var wholeUpgrades = []string{"3.6.16"}
+
 // upgrade leads the members to the next release, one after the other. Sometimes it stops half way: a cluster of two
 // releases.
 func (h *History) upgrade() {
@@ -336,7 +339,7 @@ func (h *History) upgrade() {
 		}
 		return err
 	})
-	half := h.rng.IntN(4) == 0 && next != "3.6.16"
+	half := h.rng.IntN(4) == 0 && !slices.Contains(wholeUpgrades, next)
 	for n, i := range h.voters() {
 		if half && n > 0 {
 			h.say("the upgrade stops half way")

@@ -97,14 +97,14 @@ func SetupOf(seed uint64) Setup {
 		s.Line = pick(rng, "3.4.3", "3.5.0")
 		return s
 	}
-	if s.Shape.Auth && (s.Line == "3.3.18" || s.Line == "3.4.3") {
+	if s.Shape.Auth && !s.has(release.IndexWithAuth) {
 		s.Line = "3.4.23"
 	}
 	// etcdutl writes data dirs for 3.5 and later; learners came with 3.4.
 	if !s.has(release.RestoreReplacesMembers) && s.Shape.Name == "restore" {
 		s.Line = "3.5.35"
 	}
-	if s.Line == "3.3.18" && strings.HasSuffix(s.Shape.Name, "members") {
+	if !s.has(release.Learners) && strings.HasSuffix(s.Shape.Name, "members") {
 		s.Line = "3.4.3"
 	}
 	if s.Shape.Upgrade {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // version is set by the linker; the default is the module version or the commit.
@@ -51,9 +52,6 @@ func Commit() string {
 	return "unknown"
 }
 
-// firstFormat and lastFormat are the oldest and newest etcd minor version whose files are supported.
-const firstFormat, lastFormat = "3.3", "3.8"
-
 // aboutProgram is the output of `version`.
 type aboutProgram struct {
 	Name    string   `json:"name"`
@@ -74,10 +72,12 @@ func newVersionCmd(s *Streams) *cobra.Command {
 		Short: "print the version, the commit and the etcd servers inside",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			formats := release.Lines()
+			first, last := formats[0], formats[len(formats)-1]
 			about := aboutProgram{
 				Name: "etcd-medic", Version: Version(), Commit: Commit(), Go: runtime.Version(), OS: runtime.GOOS,
 				Arch:  runtime.GOARCH,
-				Lacks: append([]string{}, node.NotBuiltIn()...), Formats: []string{firstFormat, lastFormat},
+				Lacks: append([]string{}, node.NotBuiltIn()...), Formats: []string{first, last},
 			}
 			for _, v := range node.BuiltIn() {
 				about.Servers = append(about.Servers, v.String())
@@ -88,7 +88,7 @@ func newVersionCmd(s *Streams) *cobra.Command {
 			_, err := fmt.Fprintf(s.Out, "etcd-medic %s %s %s/%s\ncommit %s\netcd servers inside: %s\n%sreads files "+
 				"of etcd %s to %s\n",
 				about.Version, about.Go, about.OS, about.Arch, about.Commit, strings.Join(about.Servers, ", "),
-				lacksText(about.Lacks), firstFormat, lastFormat)
+				lacksText(about.Lacks), first, last)
 			return err
 		},
 	}
