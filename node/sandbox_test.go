@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // isolations are the kinds of isolation that this machine allows. Where it allows no namespace, that is refused with a
-// reason, which TestRefusesWithoutNamespace looks at.
+// reason, which TestWithoutNamespaces looks at.
 func isolations(t *testing.T) []node.Isolation {
 	t.Helper()
 	s, err := node.New(t.Context(), node.Options{Dir: t.TempDir(), Isolation: node.Auto})

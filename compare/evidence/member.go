@@ -56,7 +56,7 @@ type Member struct {
 	Redact *redact.Key
 	// snapRead is true if a snap folder could be listed or a .snap file could be read.
 	snapRead bool
-	// digestsDone is true once Problems contains the files that could not be hashed.
+	// settled is true once Problems contains the files that could not be hashed.
 	settled bool
 	// confApplied is the last conf change above the stored commit index whose effect the database shows, 0 if none is.
 	confApplied uint64

@@ -11,7 +11,7 @@ func Alike(ask string, codes []string) []string {
 	least := max(1, len(ask)/6)
 	var out []string
 	for _, c := range codes {
-		d := distance(ask, strings.ToLower(c))
+		d := Distance(ask, strings.ToLower(c))
 		if d < least {
 			least, out = d, nil
 		}
@@ -22,8 +22,8 @@ func Alike(ask string, codes []string) []string {
 	return out[:min(len(out), 3)]
 }
 
-// distance returns the number of letters to add, remove, replace or swap with the next, to get from a to b.
-func distance(a, b string) int {
+// Distance returns the number of letters to add, remove, replace or swap with the next, to get from a to b.
+func Distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j

@@ -21,7 +21,7 @@ func appliedRangeOf(m *evidence.Member) appliedRange {
 }
 
 // writers counts the entries that may write keys in the last part of the log without a gap, as far as a member has
-// applied. The survey collects them; findPlace asks them where to look.
+// applied. The survey collects them; logView.align asks them where to look.
 type writers struct {
 	appliedRange
 	// first is the first index of the stretch, last the index noted last, total the number of entries that may write.

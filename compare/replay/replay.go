@@ -232,7 +232,7 @@ type MemberResult struct {
 	Curve Curve
 	// Stale counts missing entries that the rights from before a received snapshot refuse.
 	Stale int
-	// IndexAtRev maps a revision to the entry that made it, for the revisions asked for by Options.Revs.
+	// firstBad is the first entry that did not end as the log asks; nil if there is none.
 	firstBad *Event
 	// misplaced is true if the place at which log and database meet contradicts certain facts of the log. endsShort is
 	// true if the log, up to the member's applied index, does not lead to the content of its database.

@@ -48,8 +48,7 @@ func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, scr
 		return nil, err
 	}
 	defer trials.Close()
-	set, err := evidence.Open(ctx, specs, evidence.Options{NoHashes: true, Access: o.Compare.Access,
-		Progress: o.Compare.Progress})
+	set, err := openForTrials(ctx, specs, o)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +61,12 @@ func tryMends(ctx context.Context, r *compare.Report, specs []evidence.Spec, scr
 		out = append(out, m.member(ctx, f))
 	}
 	return out, errors.Join(ctx.Err(), set.Unchanged(ctx))
+}
+
+// openForTrials opens the sources that trials copy. Their digests are those of the report.
+func openForTrials(ctx context.Context, specs []evidence.Spec, o *Options) (*evidence.Set, error) {
+	return evidence.Open(ctx, specs, evidence.Options{NoHashes: true, Access: o.Compare.Access,
+		Progress: o.Compare.Progress})
 }
 
 // mendable leaves out members that were wiped or rolled back: their files are sound, so nothing in them can be mended.

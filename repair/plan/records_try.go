@@ -28,8 +28,7 @@ func tryRecords(ctx context.Context, r *compare.Report, specs []evidence.Spec, s
 		return nil, err
 	}
 	defer trials.Close()
-	set, err := evidence.Open(ctx, specs, evidence.Options{NoHashes: true, Access: o.Compare.Access,
-		Progress: o.Compare.Progress})
+	set, err := openForTrials(ctx, specs, o)
 	if err != nil {
 		return nil, err
 	}

@@ -67,16 +67,7 @@ func (s *session) mended(ctx context.Context, mode plan.Mode, out, work string) 
 		return err
 	}
 	s.out.Raises = "" // only copies are opened
-	if err := copies.Enough(work, s.mendNeeds(set), s.o.room, otherPlace); err != nil {
-		return err
-	}
-	if err := s.freshWork(work); err != nil {
-		return err
-	}
-	if err := s.tryIsolation(ctx, server); err != nil {
-		return err
-	}
-	if err := s.journal(mode); err != nil {
+	if err := s.beginOnCopies(ctx, mode, work, s.mendNeeds(set), server); err != nil {
 		return err
 	}
 	s.out.Way, s.out.Server = plan.MendFiles, server.String()

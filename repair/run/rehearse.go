@@ -101,16 +101,7 @@ func (s *session) sandboxed(ctx context.Context, mode plan.Mode, work string, th
 	if err := s.upgrade(throwAway); err != nil {
 		return err
 	}
-	if err := copies.Enough(work, s.need(set), s.o.room, otherPlace); err != nil {
-		return err
-	}
-	if err := s.freshWork(work); err != nil {
-		return err
-	}
-	if err := s.tryIsolation(ctx, server); err != nil {
-		return err
-	}
-	if err := s.journal(mode); err != nil {
+	if err := s.beginOnCopies(ctx, mode, work, s.need(set), server); err != nil {
 		return err
 	}
 	s.out.Way, s.out.Server = way.Uses, server.String()
@@ -155,6 +146,21 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 		return err
 	}
 	return s.always(ctx, r, compareStep, func() (string, error) { return s.proveDirs(ctx, r, st) })
+}
+
+// beginOnCopies opens the journal once there is room for the copies, a folder for them, and isolation for the servers
+// that run on them.
+func (s *session) beginOnCopies(ctx context.Context, mode plan.Mode, work string, need int64, server node.Server) error {
+	if err := copies.Enough(work, need, s.o.room, otherPlace); err != nil {
+		return err
+	}
+	if err := s.freshWork(work); err != nil {
+		return err
+	}
+	if err := s.tryIsolation(ctx, server); err != nil {
+		return err
+	}
+	return s.journal(mode)
 }
 
 // tryIsolation checks, before anything is copied, that this machine can isolate servers as requested. So a refusal

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/etcd-medic/etcd-medic/compare/explain"
 )
 
 // near returns the names that may have been meant: those that start with the word, or differ by at most two typing
@@ -15,7 +17,7 @@ func near(word string, names []string) (out []string) {
 	}
 	best := 3
 	for _, n := range names {
-		d := distance(strings.ToLower(word), strings.ToLower(n))
+		d := explain.Distance(strings.ToLower(word), strings.ToLower(n))
 		if len(word) >= 3 && strings.HasPrefix(strings.ToLower(n), strings.ToLower(word)) {
 			d = min(d, 1)
 		}
@@ -37,29 +39,6 @@ func didYouMean(word string, names []string, otherwise string) string {
 		return otherwise
 	}
 	return "did you mean " + strings.Join(found, " or ") + "?"
-}
-
-// distance counts the letters to insert, drop, replace or swap with the next one.
-func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }
 
 // commandNames returns the sub-commands and topics of a command.
