@@ -77,7 +77,9 @@ type Check struct {
 	Needs Need
 	// OnDemand checks are in a report only when they were asked for.
 	OnDemand bool
-	Run      func(*Input) Result
+	// File is the name of the source file in this package that defines it, for docs/CHECKS.md.
+	File string
+	Run  func(*Input) Result
 }
 
 // Applies says whether the input holds what the check needs; the text is the reason when it does not.

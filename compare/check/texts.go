@@ -2,6 +2,8 @@ package check
 
 import (
 	"embed"
+	"path/filepath"
+	"runtime"
 
 	"github.com/etcd-medic/etcd-medic/internal/prose"
 )
@@ -14,8 +16,11 @@ var proseFiles embed.FS
 
 var texts, errTexts = prose.Load(proseFiles, "prose")
 
-// described gives a check its texts.
+// described gives a check its texts and the file of the caller, which defines it.
 func described(c Check) Check {
+	if _, file, _, ok := runtime.Caller(1); ok {
+		c.File = filepath.Base(file)
+	}
 	t := texts[string(c.ID)]
 	c.Title, c.Doc = t.Title, t.Doc
 	return c

@@ -28,6 +28,8 @@ func ChecksPage(w io.Writer, checks []check.Check) error {
 		for _, para := range paragraphs(c.Doc) {
 			b.WriteString("\n" + para + "\n")
 		}
+		fmt.Fprintf(&b, "\nDecided in [`compare/check/%[1]s`](../compare/check/%[1]s), explained in "+
+			"[`compare/check/prose/%[2]s.md`](../compare/check/prose/%[2]s.md).\n", c.File, c.ID)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
