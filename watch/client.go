@@ -65,7 +65,8 @@ func (c *client) Connections() int64 { return c.made.Load() }
 // maintenance asks the member over the connection that the client has. By itself the client makes a connection for
 // every status and every hash, whose handshakes cost more than the answers.
 func maintenance(cli *clientv3.Client) clientv3.Maintenance {
-	return clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(cli, cli.ActiveConnection()), cli)
+	conn := cli.ActiveConnection()
+	return clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(cli, conn), cli)
 }
 
 // get returns the client and connects if necessary.

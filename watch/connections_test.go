@@ -14,7 +14,9 @@ import (
 )
 
 // served answers two questions as a member does; the others it does not know.
-type served struct{ *pb.UnimplementedMaintenanceServer }
+type served struct {
+	*pb.UnimplementedMaintenanceServer
+}
 
 func (served) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
 	return &pb.StatusResponse{Header: &pb.ResponseHeader{MemberId: 1, Revision: 9}, Version: "3.4.23"}, nil
@@ -79,7 +81,8 @@ func TestConnectionIsKept(t *testing.T) {
 		}
 	}
 	if l.n.Load() != 1 || m.Connections() != 1 {
-		t.Errorf("%d connections were made, %d are counted; one is enough for all questions", l.n.Load(), m.Connections())
+		t.Errorf("%d connections were made, %d are counted; one is enough for all questions", l.n.Load(),
+			m.Connections())
 	}
 	stop()
 	if err := ask(); err == nil {

@@ -86,7 +86,8 @@ func once(names []string) []string {
 	return out
 }
 
-// mayAffect reports whether the version that wrote a member is known, and one of its releases has the defect of a cause.
+// mayAffect reports whether the version that wrote a member is known, and one of its releases has the defect of a
+// cause.
 func mayAffect(id ID, m *evidence.Member) bool {
 	wrote := m.Version.Named()
 	return wrote.Known() && release.Include(affected[id], wrote).Possible()

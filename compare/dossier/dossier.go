@@ -45,8 +45,8 @@ type Options struct {
 }
 
 // inClear is the Redaction of a dossier with keys in plain text.
-const inClear = "Keys, user names, role names and addresses are shown. Values are shown as length and a keyed digest; " +
-	"passwords, password hashes and tokens are left out."
+const inClear = "Keys, user names, role names and addresses are shown. Values are shown as length and a keyed digest" +
+	"; passwords, password hashes and tokens are left out."
 
 // Collect diagnoses the sources and returns what the pages show.
 func Collect(ctx context.Context, specs []evidence.Spec, o Options) (*Dossier, error) {

@@ -42,7 +42,8 @@ func TestTooManyDataDirs(t *testing.T) {
 	}
 	for _, where := range []string{folder, packed} {
 		_, err := evidence.Open(t.Context(), []evidence.Spec{{Where: where}}, evidence.Options{})
-		if err == nil || !strings.Contains(err.Error(), where+": found 1001 data dirs and backups; expected at most 1000") {
+		const many = ": found 1001 data dirs and backups; expected at most 1000"
+		if err == nil || !strings.Contains(err.Error(), where+many) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -23,7 +23,8 @@ type Version struct {
 // Release returns the version for the table of releases. A source shows the minor version, never the patch release.
 func (v Version) Release() release.Version { return release.AnyOf(v.Minor) }
 
-// Named returns the version of Text. Unlike Release, it distinguishes 3.0, whose Minor is 0 too, from an unknown version.
+// Named returns the version of Text. Unlike Release, it distinguishes 3.0, whose Minor is 0 too, from an unknown
+// version.
 func (v Version) Named() release.Version { return release.Of(v.Text) }
 
 // Has reports whether the server that wrote the source follows a rule; unknown if the releases of its minor version

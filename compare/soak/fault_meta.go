@@ -28,7 +28,8 @@ var metaFaults = []Fault{
 		effect.Alone = true
 		return effect, editDB(f.Dir, r.drop())
 	}},
-	{Name: "meta-term-ahead", Needs: release.TermInMeta, Apply: metaSet("term", func(_ *Victim, v int64) int64 { return v + 5 })},
+	{Name: "meta-term-ahead", Needs: release.TermInMeta,
+		Apply: metaSet("term", func(_ *Victim, v int64) int64 { return v + 5 })},
 	{Name: "scheduled-compaction-ahead", Apply: setRevision("scheduledCompactRev",
 		func(f *Victim) int64 { ks, _ := readKeyspace(f.Dir); return last0(ks) + 10 })},
 	{Name: "finished-compaction-ahead", Apply: setRevision("finishedCompactRev",

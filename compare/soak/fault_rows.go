@@ -60,9 +60,10 @@ var rowFaults = []Fault{
 	{Name: "auth-role-bit-flipped", Apply: flipRow("authRoles", func(v string) string {
 		return editProto(v, &authpb.Role{}, func(*authpb.Role) {})
 	})},
-	{Name: "auth-user-bit-flipped", Needs: release.PasswordHashInRequest, Apply: flipRow("authUsers", func(v string) string {
-		return editProto(v, &authpb.User{}, func(*authpb.User) {})
-	})},
+	{Name: "auth-user-bit-flipped", Needs: release.PasswordHashInRequest,
+		Apply: flipRow("authUsers", func(v string) string {
+			return editProto(v, &authpb.User{}, func(*authpb.User) {})
+		})},
 	{Name: "lease-id", Apply: alone(alterAny("lease", func(v string) string {
 		return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.ID += 3 })
 	}))},

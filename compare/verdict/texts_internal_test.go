@@ -51,8 +51,8 @@ func TestLostInWords(t *testing.T) {
 		t.Errorf("records of lost entries are lost with them: %q", got)
 	}
 	both := Lost{CommittedEntries: 1, Keys: 1, Records: wrong(2, 1), Awaited: 2}
-	const want = "1 committed write on 1 key, and the right content of 1 record that is proven wrong on it, if it first " +
-		"gets the last 2 committed entries from another member"
+	const want = "1 committed write on 1 key, and the right content of 1 record that is proven wrong on it, if it " +
+		"first gets the last 2 committed entries from another member"
 	if got := both.String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -107,7 +107,8 @@ func TestLostEntries(t *testing.T) {
 		{Index: 5, Keys: []string{"z"}, Lacking: []int{0}, Outcomes: outcomes(replay.Outcome{})},
 		{Index: 6, Keys: []string{"b"}, Lacking: []int{0}, Outcomes: outcomes(replay.Outcome{State: replay.Missing})},
 		{Index: 7, Keys: []string{"c"}, Lacking: []int{0}, Outcomes: outcomes(replay.Outcome{Wrongly: true})},
-		{Index: 8, Keys: []string{"c"}, Lacking: []int{0}, Outcomes: outcomes(replay.Outcome{State: replay.Contradicted})},
+		{Index: 8, Keys: []string{"c"}, Lacking: []int{0},
+			Outcomes: outcomes(replay.Outcome{State: replay.Contradicted})},
 	}
 	rk.Replay.EventCount = len(rk.Replay.Events)
 	b := &Best{Members: []string{"n1"}}
@@ -174,8 +175,8 @@ func TestLostAbove(t *testing.T) {
 		!strings.Contains(l.Command.String(), "dumplog n3 --index 6..8 ") {
 		t.Errorf("lost: %+v", l)
 	}
-	if l := of(standing{behind: 2, cut: true}, Best{Lost: Lost{CommittedEntries: 1, Entries: []LostEntry{{Index: 4}}}}); l.
-		CommittedEntries != 3 || !strings.Contains(l.Command.String(), "dumplog n2 --index 4..7 ") {
+	one := Best{Lost: Lost{CommittedEntries: 1, Entries: []LostEntry{{Index: 4}}}}
+	if l := of(standing{behind: 2, cut: true}, one); l.CommittedEntries != 3 || !strings.Contains(l.Command.String(), "dumplog n2 --index 4..7 ") {
 		t.Errorf("lost in the middle and at the end: %+v", l)
 	}
 	rk.Members[1].WAL.Summary.FirstIndex = 7
@@ -387,7 +388,8 @@ func TestStartMendsAll(t *testing.T) {
 			Class: check.ClassDataDivergence, Severity: check.Warning}}, true},
 	} {
 		ms := sources(c.kind)
-		ad := &advice{Input: &Input{Input: &check.Input{Members: ms}, Facts: []evidence.Facts{c.facts}, Findings: c.findings}}
+		ad := &advice{Input: &Input{Input: &check.Input{Members: ms}, Facts: []evidence.Facts{c.facts},
+			Findings: c.findings}}
 		var said []string
 		if done := ad.nextMend(func(text string, _ shell.Command) { said = append(said, text) }); done != c.done {
 			t.Errorf("%s: done %t, said %q", name, done, said)

@@ -73,7 +73,8 @@ func TestE2EKilledBeforeTheFirstCommit(t *testing.T) {
 			}
 			want := acknowledged(t, c)
 			c.Kill(0)
-			o := rebuild.CatchUpOptions{Source: evidence.Spec{Name: c.Name(0), Where: evidencetest.Copy(t, c.DataDir(0))}}
+			o := rebuild.CatchUpOptions{
+				Source: evidence.Spec{Name: c.Name(0), Where: evidencetest.Copy(t, c.DataDir(0))}}
 			if n := fromKilled(t, o, want, true); n < 300 {
 				t.Errorf("%d entries were in the log alone: the server has written to its database", n)
 			}

@@ -150,7 +150,9 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 
 // beginOnCopies opens the journal once there is room for the copies, a folder for them, and isolation for the servers
 // that run on them.
-func (s *session) beginOnCopies(ctx context.Context, mode plan.Mode, work string, need int64, server node.Server) error {
+func (s *session) beginOnCopies(ctx context.Context, mode plan.Mode, work string, need int64,
+	server node.Server,
+) error {
 	if err := copies.Enough(work, need, s.o.room, otherPlace); err != nil {
 		return err
 	}

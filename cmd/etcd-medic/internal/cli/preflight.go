@@ -64,7 +64,8 @@ func newPreflightCmd(s *Streams, run func(context.Context, *preflightOptions) er
 	cmd.Flags().StringVar(&o.to, "to", "", "etcd version that shall open the dir, such as 3.6 (its newest release) "+
 		"or 3.6.16")
 	cmd.Flags().IntVar(&o.evidence, "evidence", 5, "evidence rows shown per rule in the table")
-	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(release.Lines(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("to",
+		cobra.FixedCompletions(release.Lines(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
