@@ -35,7 +35,7 @@ var hashes = map[string]func([]byte) []byte{
 // ErrPassphrase is the error of a private key that is encrypted.
 var ErrPassphrase = errors.New("the key has a passphrase")
 
-// blob is what stands between the armor, after the magic.
+// blob is the content between the lines of the armor, after the magic.
 type blob struct {
 	Version   uint32
 	PublicKey []byte
@@ -118,7 +118,7 @@ func ReadKeys(path string) (Keys, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s, line %d: not a public key: %w", path, n, err)
 		}
-		// The principals of allowed_signers stand where authorized_keys has options; names and addresses are none.
+		// allowed_signers has principals where authorized_keys has options; a name or an address is not an option.
 		if i := slices.IndexFunc(options, isOption); i >= 0 {
 			return nil, fmt.Errorf("%s, line %d: options of keys are not applied here; name a file of keys without "+
 				"them", path, n)
@@ -134,7 +134,7 @@ func ReadKeys(path string) (Keys, error) {
 	return keys, nil
 }
 
-// isOption tells an option of a key from a principal, which has an address or is a pattern or a bare name.
+// isOption reports whether a word is an option of a key. A principal is an address, a pattern or a bare name.
 func isOption(s string) bool {
 	name := strings.ToLower(s)
 	return strings.ContainsAny(s, "=\"") || strings.HasPrefix(name, "no-") ||

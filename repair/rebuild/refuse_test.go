@@ -72,7 +72,11 @@ func rewritten(t *testing.T, dir string, change func(*raftpb.Entry) bool) string
 		if !change(&x) {
 			continue
 		}
-		if err := w.Save(raftpb.HardState{Term: e.Term, Vote: 1, Commit: e.Index}, []raftpb.Entry{x}); err != nil {
+		vote := uint64(1)
+		if e.Term == 1 { // only a restore writes a vote there
+			vote = 0
+		}
+		if err := w.Save(raftpb.HardState{Term: e.Term, Vote: vote, Commit: e.Index}, []raftpb.Entry{x}); err != nil {
 			t.Fatal(err)
 		}
 	}
