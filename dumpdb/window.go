@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 )
 
 // windowHash hashes the records of bucket key that count between a compact revision and a revision. All records above
@@ -54,16 +54,11 @@ func (s *sum128) sub(o sum128) {
 	s[1], _ = bits.Sub64(s[1], o[1], c)
 }
 
-// secondSeed makes the second half of a digest independent of the first.
-const secondSeed = 0x9e3779b97f4a7c15
-
 // record adds the digest of one row. A tombstone's digest is inverted, so that its mark cannot be mistaken for a byte
 // of a value.
 func (s *sum128) record(row []byte, tombstone bool) {
-	var second xxhash.Digest
-	second.ResetWithSeed(secondSeed)
-	_, _ = second.Write(row)
-	o := sum128{xxhash.Sum64(row), second.Sum64()}
+	d := xxh3.Hash128(row)
+	o := sum128{d.Lo, d.Hi}
 	if tombstone {
 		o[0], o[1] = ^o[0], ^o[1]
 	}

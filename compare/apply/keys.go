@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 	"github.com/google/btree"
 )
 
@@ -42,7 +42,7 @@ type Write struct {
 }
 
 // SumOf returns the hash of a value.
-func SumOf(value []byte) uint64 { return xxhash.Sum64(value) }
+func SumOf(value []byte) uint64 { return xxh3.Hash(value) }
 
 // Keys are the live keys of one member, and the keys attached to each lease.
 type Keys struct {

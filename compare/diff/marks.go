@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
@@ -16,23 +16,12 @@ type mark struct {
 	history, content uint64
 }
 
-// hasher computes marks; it is for one goroutine.
-type hasher struct {
-	content *xxhash.Digest
-	buf     [24]byte
-}
-
-func (h *hasher) mark(at int64, kv *dumpdb.KeyValue) mark {
-	binary.LittleEndian.PutUint64(h.buf[:8], uint64(kv.CreateRevision))
-	binary.LittleEndian.PutUint64(h.buf[8:16], uint64(kv.Version))
-	binary.LittleEndian.PutUint64(h.buf[16:], uint64(kv.ModRevision))
-	m := mark{at: at, history: xxhash.Sum64(h.buf[:])}
-	binary.LittleEndian.PutUint64(h.buf[:8], uint64(kv.Lease))
-	h.content.Reset()
-	_, _ = h.content.Write(h.buf[:8])
-	_, _ = h.content.Write(kv.Value)
-	m.content = h.content.Sum64()
-	return m
+func markOf(at int64, kv *dumpdb.KeyValue) mark {
+	var b [24]byte
+	binary.LittleEndian.PutUint64(b[:8], uint64(kv.CreateRevision))
+	binary.LittleEndian.PutUint64(b[8:16], uint64(kv.Version))
+	binary.LittleEndian.PutUint64(b[16:], uint64(kv.ModRevision))
+	return mark{at: at, history: xxh3.Hash(b[:]), content: xxh3.HashSeed(kv.Value, uint64(kv.Lease))}
 }
 
 // liveKeys are the marks of one database's live keys. They are in a separate list, so that overwriting a key costs only
@@ -98,7 +87,7 @@ func (r *Result) mark(ctx context.Context, take []int, part, parts uint64) (*mar
 }
 
 func (r *Result) markMember(ctx context.Context, m *marks, i int, part, parts uint64) {
-	h, n, live := hasher{content: xxhash.New()}, 0, m.live[i]
+	n, live := 0, m.live[i]
 	for rev, err := range r.Members[i].DB.Handle.Revisions() {
 		if n++; n%4096 == 0 && ctx.Err() != nil {
 			return
@@ -108,11 +97,11 @@ func (r *Result) markMember(ctx context.Context, m *marks, i int, part, parts ui
 			m.whole[i] = false
 		case rev.Main > r.Revs[i]:
 			return
-		case parts > 1 && xxhash.Sum64(rev.KV.Key)%parts != part:
+		case parts > 1 && xxh3.Hash(rev.KV.Key)%parts != part:
 		case rev.Tombstone:
 			live.remove(rev.KV.Key)
 		default:
-			live.put(rev.KV.Key, h.mark(rev.Main, &rev.KV))
+			live.put(rev.KV.Key, markOf(rev.Main, &rev.KV))
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -169,19 +169,17 @@ func eatDelete(d *dumplog.DeleteRangeRequest, recs []record) []record {
 
 // sig hashes the group's content without its revision, so that one effect has one signature on every member.
 func (g *group) sig() uint64 {
-	var h xxhash.Digest
-	h.Reset()
-	var buf [8]byte
+	var sum uint64
 	for i := range g.records {
 		r := &g.records[i]
-		_, _ = h.WriteString(r.key)
-		binary.LittleEndian.PutUint64(buf[:], r.vhash)
+		var b [17]byte
+		binary.LittleEndian.PutUint64(b[:], uint64(r.lease))
 		if r.del {
-			buf = [8]byte{1}
+			b[16] = 1
+		} else {
+			binary.LittleEndian.PutUint64(b[8:], r.vhash)
 		}
-		_, _ = h.Write(buf[:])
-		binary.LittleEndian.PutUint64(buf[:], uint64(r.lease))
-		_, _ = h.Write(buf[:])
+		sum = xxh3.HashSeed(b[:], xxh3.HashStringSeed(r.key, sum))
 	}
-	return h.Sum64() | 1
+	return sum | 1
 }

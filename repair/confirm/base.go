@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -239,7 +239,7 @@ func anchored(ctx context.Context, b *Base, logs []*evidence.Member) error {
 		if len(puts) == maxAnchors {
 			puts = slices.Delete(puts, 0, 1)
 		}
-		puts = append(puts, anchor{string(r.Put.Key), xxhash.Sum64(r.Put.Value)})
+		puts = append(puts, anchor{string(r.Put.Key), xxh3.Hash(r.Put.Value)})
 	}
 	m, err := replay.NewMachine(ctx, b.db, replay.MachineOptions{})
 	if err != nil {

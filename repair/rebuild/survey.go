@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -103,7 +103,7 @@ func (s *survey) below(e *replay.Entry) {
 	if len(s.puts) == maxAnchors {
 		s.puts = append(s.puts[:0], s.puts[1:]...)
 	}
-	s.puts = append(s.puts, anchor{string(bytes.Clone(r.Put.Key)), xxhash.Sum64(r.Put.Value)})
+	s.puts = append(s.puts, anchor{string(bytes.Clone(r.Put.Key)), xxh3.Hash(r.Put.Value)})
 }
 
 func (s *survey) above(e *replay.Entry) {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup"
@@ -35,30 +35,17 @@ type marks struct {
 	bounds      []string
 }
 
-type hasher struct {
-	second, rest *xxhash.Digest
-	buf          [24]byte
+func hashOf(key []byte) keyHash {
+	h := xxh3.Hash128(key)
+	return keyHash{h.Hi, h.Lo}
 }
 
-// secondSeed makes the second half of a key's hash independent of the first.
-const secondSeed = 0x9e3779b97f4a7c15
-
-func newHasher() *hasher { return &hasher{second: xxhash.NewWithSeed(secondSeed), rest: xxhash.New()} }
-
-func (h *hasher) key(k []byte) keyHash {
-	h.second.ResetWithSeed(secondSeed)
-	_, _ = h.second.Write(k)
-	return keyHash{xxhash.Sum64(k), h.second.Sum64()}
-}
-
-func (h *hasher) digest(create, version, lease int64, value []byte) uint64 {
-	binary.LittleEndian.PutUint64(h.buf[:], uint64(create))
-	binary.LittleEndian.PutUint64(h.buf[8:], uint64(version))
-	binary.LittleEndian.PutUint64(h.buf[16:], uint64(lease))
-	h.rest.Reset()
-	_, _ = h.rest.Write(h.buf[:])
-	_, _ = h.rest.Write(value)
-	return h.rest.Sum64()
+func digestOf(create, version, lease int64, value []byte) uint64 {
+	var b [24]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(create))
+	binary.LittleEndian.PutUint64(b[8:], uint64(version))
+	binary.LittleEndian.PutUint64(b[16:], uint64(lease))
+	return xxh3.HashSeed(value, xxh3.Hash(b[:]))
 }
 
 const (
@@ -71,7 +58,6 @@ const (
 // readMarks reads the records of the backup once.
 func readMarks(ctx context.Context, db *dumpdb.DB, part, parts uint64) (*marks, error) {
 	t := &marks{part: part, parts: parts, at: map[keyHash]int32{}}
-	h := newHasher()
 	var samples []string
 	bytesSeen, next, n := int64(0), int64(sampleEvery), 0
 	for r, err := range db.Revisions() {
@@ -87,7 +73,7 @@ func readMarks(ctx context.Context, db *dumpdb.DB, part, parts uint64) (*marks, 
 		if bytesSeen += int64(len(r.Raw)); bytesSeen >= next {
 			samples, next = append(samples, string(r.KV.Key)), bytesSeen+sampleEvery
 		}
-		k := h.key(r.KV.Key)
+		k := hashOf(r.KV.Key)
 		// The empty key is written by restore --bump-revision; no client can read it.
 		if k.hi%parts != part || len(r.KV.Key) == 0 {
 			continue
@@ -95,7 +81,7 @@ func readMarks(ctx context.Context, db *dumpdb.DB, part, parts uint64) (*marks, 
 		if r.Tombstone {
 			t.remove(k)
 		} else {
-			t.put(k, mark{mod: r.KV.ModRevision, digest: h.digest(r.KV.CreateRevision, r.KV.Version, r.KV.Lease,
+			t.put(k, mark{mod: r.KV.ModRevision, digest: digestOf(r.KV.CreateRevision, r.KV.Version, r.KV.Lease,
 				r.KV.Value)})
 		}
 	}
@@ -136,8 +122,8 @@ func cut(samples []string) []string {
 }
 
 // compare compares an answer with the mark of its key; own is false for a key of another part.
-func (t *marks) compare(h *hasher, kv *mvccpb.KeyValue) (own bool, diff *backup.Difference) {
-	k := h.key(kv.Key)
+func (t *marks) compare(kv *mvccpb.KeyValue) (own bool, diff *backup.Difference) {
+	k := hashOf(kv.Key)
 	if k.hi%t.parts != t.part {
 		return false, nil
 	}
@@ -152,7 +138,7 @@ func (t *marks) compare(h *hasher, kv *mvccpb.KeyValue) (own bool, diff *backup.
 	case m.mod != kv.ModRevision:
 		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key),
 			InBackup: fmt.Sprintf("mod revision %d", m.mod), Answered: fmt.Sprintf("mod revision %d", kv.ModRevision)}
-	case m.digest != h.digest(kv.CreateRevision, kv.Version, kv.Lease, kv.Value):
+	case m.digest != digestOf(kv.CreateRevision, kv.Version, kv.Lease, kv.Value):
 		return true, &backup.Difference{What: "key", Key: bytes.Clone(kv.Key),
 			InBackup: fmt.Sprintf("other content at mod revision %d", m.mod),
 			Answered: fmt.Sprintf("create %d, version %d, value of %d bytes",
@@ -170,12 +156,11 @@ func (t *marks) missing(ctx context.Context, db *dumpdb.DB, tell func(backup.Dif
 	if !unseen {
 		return nil
 	}
-	h := newHasher()
 	for r, err := range db.Revisions() {
 		if err != nil {
 			return err
 		}
-		i, ok := t.at[h.key(r.KV.Key)]
+		i, ok := t.at[hashOf(r.KV.Key)]
 		if ok && !t.list[i].seen && t.list[i].mod == r.KV.ModRevision {
 			t.list[i].seen = true
 			tell(backup.Difference{What: "key", Key: bytes.Clone(r.KV.Key),
