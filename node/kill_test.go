@@ -124,22 +124,41 @@ func TestClosedSandboxLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestStartsWithinThreeSeconds: three tiny members serve in less than three seconds. A split vote alone can take that
-// long, so one of three attempts counts.
+// TestStartsWithinThreeSeconds: three tiny members serve in less than three seconds of a machine that has nothing else
+// to do. A split vote alone can take that long, so one of three attempts counts.
 func TestStartsWithinThreeSeconds(t *testing.T) {
-	var took []time.Duration
+	var took []string
 	for range 3 {
+		before := slowdown(t)
 		begin := time.Now()
 		s := newSandbox(t, node.Options{})
 		startAll(t, s, trio(t.TempDir(), "http://10.1.2.%d:2380"))
-		took = append(took, time.Since(begin))
+		passed := time.Since(begin)
+		slow := max(before, slowdown(t))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if took[len(took)-1] < 3*time.Second {
+		took = append(took, fmt.Sprintf("%v, slowed down %.1f times", passed, slow))
+		if passed < time.Duration(3*slow*float64(time.Second)) {
 			t.Log(took)
 			return
 		}
 	}
 	t.Errorf("starts took %v", took)
+}
+
+// slowdown is how many times longer work takes now because others use the machine, at least 1.
+func slowdown(t *testing.T) float64 {
+	t.Helper()
+	worked := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	begin, at := time.Now(), worked()
+	for worked()-at < 100*time.Millisecond {
+	}
+	return max(1, float64(time.Since(begin))/float64(worked()-at))
 }

@@ -140,6 +140,21 @@ func (su *subject) setAlarms() {
 	su.AlarmsUnsure = len(open) > 0 || su.alarms.unknown
 }
 
+// writeUnderNoAlarm uses an entry that has put keys: then no alarm was on, and since only entries change alarms, none
+// is on until the next entry about alarms. The records could be those of later, equal requests, if the servers refused
+// all requests up to that next entry. So it counts only if there are more revisions from these records on than entries
+// after it can have written, even if each was applied twice.
+func (su *subject) writeUnderNoAlarm(index uint64, o *Outcome, g *group) {
+	if len(su.openAlarms) == 0 || o.State != Applied || o.Rev == 0 || g.deletes() || su.writers == nil {
+		return
+	}
+	later, known := su.writers.after(index)
+	if known && su.m.CurrentRevision()-o.Rev+1 > 2*later {
+		su.openAlarms = nil
+		su.AlarmsUnsure = su.alarms.unknown
+	}
+}
+
 // alarm executes an entry about alarms.
 func (su *subject) alarm(it *item) {
 	a := it.req.Alarm

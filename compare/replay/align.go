@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -29,6 +30,14 @@ type writers struct {
 	total       int64
 	// marks are the indexes of the entries 1, 1+markEvery, 1+2*markEvery, ... among those that may write.
 	marks []uint64
+	// alarms are the entries about alarms, each with the number of those before it that may write.
+	alarms []alarmMark
+}
+
+// alarmMark is an entry about alarms and how many entries before it may write.
+type alarmMark struct {
+	index  uint64
+	writes int64
 }
 
 // markEvery is the number of entries that may write between two marks. To find a window of the log, at most that many
@@ -56,6 +65,9 @@ func (w *writers) note(it *item) {
 		*w = writers{appliedRange: w.appliedRange, first: idx}
 	}
 	w.last = idx
+	if it.req.Alarm != nil && len(w.alarms) < maxAlarmChanges {
+		w.alarms = append(w.alarms, alarmMark{idx, w.total})
+	}
 	if !mayWrite(it.req) {
 		return
 	}
@@ -63,6 +75,21 @@ func (w *writers) note(it *item) {
 		w.marks = append(w.marks, idx)
 	}
 	w.total++
+}
+
+// after returns how many entries after the first one about alarms that follows an index may write. Up to that entry
+// the same alarms are on. It is false if that entry is not known.
+func (w *writers) after(index uint64) (n int64, known bool) {
+	at, _ := slices.BinarySearchFunc(w.alarms, index+1, func(a alarmMark, index uint64) int {
+		return cmp.Compare(a.index, index)
+	})
+	switch {
+	case at < len(w.alarms):
+		return w.total - w.alarms[at].writes, true
+	case len(w.alarms) >= maxAlarmChanges:
+		return 0, false
+	}
+	return 0, true
 }
 
 // mayWrite reports whether the request writes keys in any state of the key space.

@@ -28,6 +28,7 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		return r.Survey.grants[id], len(r.Survey.grants) < maxLeaseOps
 	}
 	s.Value = func(key string, at apply.Rev) ([]byte, bool) { return s.readValue(key, dumpdb.Rev(at)) }
+	s.Passes = func(h dumplog.Header) bool { return s.passesAuth(h, s.now) }
 	s.first = s.stretch(r)
 	fromStart := s.first == 1 && !restored(r) && m.DB.KV.BumpMarker == dumpdb.Rev{}
 	s.fromStart = fromStart
@@ -96,6 +97,7 @@ func (s *sim) begin(ctx context.Context, r *Result, fromStart bool) (why string)
 		// The log begins after all that this member has applied: none of its entries can be replayed or doubted.
 		w = &writers{appliedRange: w.appliedRange, first: w.until + 1}
 	}
+	s.writers = w
 	var ok bool
 	if s.meet, ok = r.given[s.pos]; !ok {
 		s.meet, ok = s.align(ctx, w)

@@ -27,6 +27,7 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 		!next.deletes() && s.keepsChecks() {
 		s.res.AuthAtMost = Stamp{Index: it.entry.Index, AuthRevision: h.AuthRevision}
 	}
+	s.writeUnderNoAlarm(it.entry.Index, &o, next)
 	o.Wrongly = o.State == Refused && o.Reason == ReasonOldAuth && s.auth.wouldApply(it)
 	if it.req.LeaseRevoke != nil {
 		s.leases.noteRevoke(it)

@@ -54,6 +54,8 @@ type subject struct {
 	// where the model began.
 	alarms     *alarmLog
 	openAlarms apply.Alarms
+	// writers counts the entries that may write; nil where the model begins empty.
+	writers *writers
 }
 
 // sim steps the model of one member through the log: what an entry must do is apply's, its match with the records of
