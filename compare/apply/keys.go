@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/zeebo/xxh3"
 	"github.com/google/btree"
+	"github.com/zeebo/xxh3"
 )
 
 // Rev is the revision of a record: the main revision of its request, and its position among the request's records.

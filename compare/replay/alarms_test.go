@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // alarmRequest raises (1), clears (2) or queries (0) the NOSPACE alarm of a member.
@@ -121,6 +122,78 @@ func TestAlarmsOfAModel(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("from %d: %s, want %s", base, got, want)
+		}
+	}
+}
+
+// TestWriteUnderNoAlarm: an entry that put keys shows that no alarm was on, unless later entries can have written all
+// records from its own on.
+func TestWriteUnderNoAlarm(t *testing.T) {
+	noted := &writers{appliedRange: appliedRange{min: 20, until: 20}}
+	for i := uint64(1); i <= 20; i++ {
+		r := put("a", "1")
+		if i == 10 || i == 18 {
+			r = alarmRequest(1, 1)
+		}
+		noted.note(&item{entry: dumplog.Entry{Index: i}, req: r})
+	}
+	for name, c := range map[string]struct {
+		index    uint64
+		rev, cur int64
+		state    State
+		deletes  bool
+		settled  bool
+	}{
+		"more revisions than later entries":  {index: 5, rev: 5, cur: 23, state: Applied, settled: true},
+		"later entries may have written all": {index: 5, rev: 5, cur: 22, state: Applied},
+		"no later entries":                   {index: 19, rev: 9, cur: 9, state: Applied, settled: true},
+		"two later entries":                  {index: 17, rev: 9, cur: 13, state: Applied, settled: true},
+		"two later entries, applied twice":   {index: 17, rev: 9, cur: 12, state: Applied},
+		"deletes pass with a NOSPACE alarm":  {index: 5, rev: 5, cur: 23, state: Applied, deletes: true},
+		"no effect":                          {index: 5, rev: 0, cur: 23, state: NoEffect},
+		"records that are not its own":       {index: 5, rev: 5, cur: 23, state: Contradicted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &evidence.Member{DB: &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: c.cur}}}
+			s := &subject{logView: &logView{m: m}, writers: noted, alarms: &alarmLog{},
+				openAlarms: apply.Alarms{{Member: 1, Type: apply.AlarmNoSpace}: {}}}
+			s.AlarmsUnsure = true
+			s.writeUnderNoAlarm(c.index, &Outcome{State: c.state, Rev: c.rev},
+				&group{records: []record{{del: c.deletes}}})
+			if s.AlarmsUnsure == c.settled || len(s.openAlarms) == 0 != c.settled {
+				t.Errorf("unsure %t, open %v", s.AlarmsUnsure, s.openAlarms)
+			}
+		})
+	}
+	if n, known := (&writers{alarms: make([]alarmMark, maxAlarmChanges)}).after(1); known {
+		t.Errorf("with more alarms than are kept: %d", n)
+	}
+}
+
+// TestRootPasses: with users and roles unknown, a put of root with the auth revision that the member ends with has
+// its effect for certain.
+func TestRootPasses(t *testing.T) {
+	for name, c := range map[string]struct {
+		h    dumplog.Header
+		sure bool
+	}{
+		"root":                       {dumplog.Header{Username: "root", AuthRevision: 9}, true},
+		"root with an old revision":  {dumplog.Header{Username: "root", AuthRevision: 8}, false},
+		"another user":               {dumplog.Header{Username: "app", AuthRevision: 9}, false},
+		"no user while auth is on":   {dumplog.Header{}, false},
+		"root, revision of the past": {dumplog.Header{Username: "root"}, false},
+	} {
+		m := apply.NewModel(release.AnyOf(5))
+		m.Auth.Known, m.Auth.Enabled = false, true
+		m.Auth.Users["root"] = &apply.User{Roles: []string{"root"}}
+		m.Auth.Users["app"] = m.Auth.Users["root"]
+		lv := &logView{m: &evidence.Member{DB: &evidence.DB{}}}
+		lv.m.DB.Auth.Enabled, lv.m.DB.Auth.HasRevision, lv.m.DB.Auth.Revision = true, true, 9
+		m.Passes = func(h dumplog.Header) bool { return lv.passesAuth(h, 5) }
+		r := put("a", "1")
+		r.Header = c.h
+		if p := m.Evaluate(r); p.Sure != c.sure {
+			t.Errorf("%s: %+v", name, p)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -176,7 +177,7 @@ func (be *belowPlace) compareBelow(have *apply.Keys) {
 			return true
 		}
 		got := have.Get(want.Name)
-		d := BelowDiff{Key: want.Name, Index: want.Entry, Expected: textOf(want), Observed: "absent"}
+		d := BelowDiff{Key: want.Name, Index: want.Entry, Expected: be.textOf(want), Observed: "absent"}
 		if got != nil {
 			d.Rev = got.Mod
 		}
@@ -184,7 +185,7 @@ func (be *belowPlace) compareBelow(have *apply.Keys) {
 		case got == nil:
 			be.below(d)
 		case !sameBelow(want, got):
-			d.Observed = textOf(got)
+			d.Observed = be.textOf(got)
 			be.below(d)
 		}
 		return true
@@ -192,7 +193,7 @@ func (be *belowPlace) compareBelow(have *apply.Keys) {
 	have.All(func(got *apply.Key) bool {
 		if be.Keys.Get(got.Name) == nil {
 			be.below(BelowDiff{Key: got.Name, Index: be.meet.index, Rev: got.Mod, Expected: "absent",
-				Observed: textOf(got)})
+				Observed: be.textOf(got)})
 		}
 		return true
 	})
@@ -210,7 +211,8 @@ func sameBelow(want, got *apply.Key) bool {
 		(want.Loose || want.Create == got.Create && want.Mod == got.Mod && want.Version == got.Version)
 }
 
-func textOf(k *apply.Key) string {
+// textOf describes a key. Of its value only a hash is known, and shown by a keyed digest of that.
+func (su *subject) textOf(k *apply.Key) string {
 	s := fmt.Sprintf("mod %d create %d version %d", k.Mod, k.Create, k.Version)
 	if k.Loose {
 		s = "present"
@@ -218,7 +220,7 @@ func textOf(k *apply.Key) string {
 	if k.Lease != 0 {
 		s += fmt.Sprintf(" lease %x", uint64(k.Lease))
 	}
-	return s + fmt.Sprintf(" value hash %016x", k.Sum)
+	return s + " value digest " + su.m.Digest(binary.LittleEndian.AppendUint64(nil, k.Sum))
 }
 
 // readValue reads the value of a key's record, for compares that need more than its hash. Above the compact revision

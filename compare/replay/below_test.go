@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/redact"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -69,6 +72,31 @@ func TestBelow(t *testing.T) {
 				t.Errorf("differences %+v, want %+v", b.sim.res.Below, c.want)
 			}
 		})
+	}
+}
+
+// TestBelowHidesValues: two values are told apart by digests under the key of the sources, not by a hash that anyone
+// can compute.
+func TestBelowHidesValues(t *testing.T) {
+	texts := map[string]bool{}
+	for _, secret := range []string{"one", "another"} {
+		b := newBelow(t, place{index: 1, rev: 2}, rec(2, 0, "a", "X")).log(put("a", "1"))
+		b.sim.m.Redact = redact.New([]byte(secret))
+		b.run()
+		b.sim.below.arrive()
+		if n := len(b.sim.res.Below); n != 1 {
+			t.Fatalf("%d differences", n)
+		}
+		d := b.sim.res.Below[0]
+		texts[d.Expected], texts[d.Observed] = true, true
+		for text, value := range map[string]string{d.Expected: "1", d.Observed: "X"} {
+			if strings.Contains(text, fmt.Sprintf("%x", apply.SumOf([]byte(value)))) {
+				t.Errorf("%q shows the plain hash of its value", text)
+			}
+		}
+	}
+	if len(texts) != 4 {
+		t.Errorf("with two keys: %q", slices.Sorted(maps.Keys(texts)))
 	}
 }
 

@@ -204,10 +204,10 @@ func (be *belowPlace) recallKeys(c *certainty) {
 		}
 		d := BelowDiff{Key: k, Index: want.index, Expected: "absent", Observed: "absent"}
 		if !want.gone {
-			d.Expected = textOf(&apply.Key{Sum: want.sum, Lease: want.lease, Loose: true})
+			d.Expected = be.textOf(&apply.Key{Sum: want.sum, Lease: want.lease, Loose: true})
 		}
 		if got != nil {
-			d.Rev, d.Observed = got.Mod, textOf(got)
+			d.Rev, d.Observed = got.Mod, be.textOf(got)
 		}
 		be.below(d)
 	}
@@ -223,7 +223,7 @@ func (be *belowPlace) recallRanges(c *certainty) {
 			r := &c.ranges[i]
 			if r.index > c.put[got.Name] && apply.InRange(got.Name, r.key, r.end) {
 				be.below(BelowDiff{Key: got.Name, Index: r.index, Rev: got.Mod, Expected: "absent",
-					Observed: textOf(got)})
+					Observed: be.textOf(got)})
 				return true
 			}
 		}

@@ -252,20 +252,20 @@ func skipsEntries(dir string) bool {
 	return false
 }
 
-// logPuts reports whether an entry of the log is a plain put of that value.
-func logPuts(dir, key, value string) bool {
+// logPuts counts the entries of the log that are a plain put of that value.
+func logPuts(dir, key, value string) (n int) {
 	segs, err := readLog(dir)
 	if err != nil {
-		return false
+		return 0
 	}
 	_, list := entries(segs)
 	for i := range list {
 		if r := request(&list[i]); r != nil && r.Put != nil && string(r.Put.Key) == key &&
 			string(r.Put.Value) == value {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 func snapFiles(dir string) ([]string, error) {
