@@ -330,8 +330,12 @@ func TestClip(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("a", maxKey/2-1) + strings.Repeat("é", maxKey)
-	if got := EscapeKey([]byte(long)); !strings.HasPrefix(got, strings.Repeat("a", maxKey/2-1)+"… <len") {
-		t.Errorf("%q", got[:maxKey])
+	if got := EscapeKey([]byte(long)); got != strings.Repeat("a", keyHead-1)+"…"+strings.Repeat("é", keyTail/2)+
+		fmt.Sprintf(" <len %d>", len(long)) {
+		t.Errorf("%q", got)
+	}
+	if got := EscapeKey([]byte(long + "z")); !strings.Contains(got, "…"+strings.Repeat("é", keyTail/2-1)+"z <len") {
+		t.Errorf("cut inside of a rune: %q", got)
 	}
 	if got := EscapeKey([]byte(long[:maxKey-1] + "z")); strings.Contains(got, "<len") {
 		t.Errorf("a key of %d bytes is cut: %q", maxKey, got)

@@ -1,28 +1,34 @@
 package timeline
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
 )
 
-// maxKey is the length of the longest key that is written in full.
-const maxKey = 512
+// maxKey is the length of the longest key that is written in full. Of a longer one, keyHead bytes of its start and
+// keyTail bytes of its end are written.
+const (
+	maxKey  = 512
+	keyHead = 256
+	keyTail = 128
+)
 
 // EscapeKey writes a key as printable text, with Go escapes for other bytes and for characters that change the
-// direction of text. For a long key it returns the start, the length and a digest.
+// direction of text. For a long key it returns the start, the end and the length. It has no digest of the rest: one
+// that is a function of the key alone would let a reader check guesses.
 func EscapeKey(key []byte) string {
 	if len(key) <= maxKey {
 		return escape(key)
 	}
-	n := maxKey / 2
-	for n > 0 && !utf8.RuneStart(key[n]) {
-		n--
+	head, tail := keyHead, len(key)-keyTail
+	for head > 0 && !utf8.RuneStart(key[head]) {
+		head--
 	}
-	sum := sha256.Sum256(key)
-	return escape(key[:n]) + fmt.Sprintf("… <len %d sha256 %s>", len(key), hex.EncodeToString(sum[:8]))
+	for tail < len(key) && !utf8.RuneStart(key[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s…%s <len %d>", escape(key[:head]), escape(key[tail:]), len(key))
 }
 
 func escape(key []byte) string {

@@ -220,9 +220,9 @@ func TestEscapeKey(t *testing.T) {
 			t.Errorf("%q: %s, want %s", key, got, want)
 		}
 	}
-	a, b := timeline.EscapeKey([]byte(strings.Repeat("k", 1<<20))),
-		timeline.EscapeKey([]byte(strings.Repeat("k", 1<<20)+"x"))
-	if len(a) > 400 || a == b || !strings.Contains(a, "<len 1048576 sha256 ") {
+	long := strings.Repeat("k", 1<<20)
+	a, b, c := timeline.EscapeKey([]byte(long)), timeline.EscapeKey([]byte(long+"k")), timeline.EscapeKey([]byte(long[1:]+"x"))
+	if want := strings.Repeat("k", 256) + "…" + strings.Repeat("k", 128) + " <len 1048576>"; a != want || a == b || a == c {
 		t.Errorf("%s", a)
 	}
 }

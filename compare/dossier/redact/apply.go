@@ -72,7 +72,7 @@ func (r *Redactor) columns(d *dossier.Dossier) {
 	}
 }
 
-// escaped redacts a key that is written with escapes, or shortened with a digest.
+// escaped redacts a key that is written with escapes, or shortened.
 func (r *Redactor) escaped(key string) string {
 	if raw, err := strconv.Unquote(`"` + key + `"`); err == nil {
 		key = raw
@@ -163,7 +163,7 @@ func (r *Redactor) Text(s string) string {
 	return b.String()
 }
 
-// valueDigest is a digest of a value, or of a long key, inside a text.
+// valueDigest is a digest of a value inside a text.
 var valueDigest = regexp.MustCompile(`\b(?:sha256|digest) [0-9a-f]{16}\b`)
 
 // at returns the longest word that starts at p, nil if there is none.
