@@ -30,12 +30,13 @@ func (o *renamed) Names(context.Context) (map[uint64]string, error) {
 	return map[uint64]string{1: hostileNames[0], 2: hostileNames[1], 3: hostileNames[2]}, nil
 }
 
-// renamedCluster has members that do something where a line takes their names or endpoints for more than data.
-func renamedCluster() (members []Member) {
+// renamedCluster has members that do something where a line takes their names or endpoints for more than data. One of
+// them differs.
+func renamedCluster(differs int) (members []Member) {
 	for i := range hostileNames {
 		f := member(uint64(i + 1))
 		f.applied = 9
-		if i == 1 {
+		if i == differs {
 			f.alters[3] = true
 		}
 		members = append(members, &renamed{f,
@@ -59,7 +60,7 @@ func TestHostileNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	w := watcher(renamedCluster(), Options{Keep: filepath.Join(dir, "kept"), Hook: hook,
+	w := watcher(renamedCluster(1), Options{Keep: filepath.Join(dir, "kept"), Hook: hook,
 		Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if events := rounds(w, 3, func(int) {}); len(events) != 1 || events[0].Kind != KindHash {
 		t.Fatalf("%+v", events)
@@ -107,6 +108,28 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	pasteNext(t, texts["next.txt"])
+}
+
+// TestHookOfAnyName: the hook runs whatever the member calls itself that differs, also with a zero byte, which no
+// environment takes.
+func TestHookOfAnyName(t *testing.T) {
+	for n, want := range []string{"-oProxyCommand=$(: >RAN)", `a'b"} 1\netcd_medic_x 2\n# \; : >RAN; #|<b>&{x}`,
+		"`: >RAN`" + `\u001b]0;t\u0007\u202e\xff\u0000\n: >RAN\n`} {
+		dir := t.TempDir()
+		hook := filepath.Join(dir, "hook")
+		if err := os.WriteFile(hook, []byte("#!/bin/sh\nprintf '%s' \"$ETCD_MEDIC_MEMBERS\" >"+dir+"/said\n"),
+			0o700); err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		w := watcher(renamedCluster(n), Options{Hook: hook, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if events := rounds(w, 3, func(int) {}); len(events) != 1 {
+			t.Fatalf("%+v", events)
+		}
+		if said, err := os.ReadFile(filepath.Join(dir, "said")); err != nil || string(said) != want {
+			t.Errorf("the hook was told %q, want %q, %v\n%s", said, want, err, log.String())
+		}
+	}
 }
 
 // pasteNext runs the commands of next.txt in shells whose only programs write down that they ran.
