@@ -151,11 +151,11 @@ func (p *keyPass) life(r *record) {
 	case r.empty:
 	case known && r.rev.Main > p.comp && before.main >= gap:
 		if r.version != before.version+1 {
-			p.violate(r, "version-chain", fmt.Sprintf("version %d after %s", before.version+1, p.rev(&before)),
+			p.violate(r, "version-chain", fmt.Sprintf("version %d after %s", before.version+1, p.cited(&before)),
 				fmt.Sprintf("version %d", r.version))
 		} else if r.create != before.create {
 			p.violate(r, "create-revision",
-				fmt.Sprintf("create revision %d as in %s", before.create, p.rev(&before)),
+				fmt.Sprintf("create revision %d as in %s", before.create, p.cited(&before)),
 				strconv.FormatInt(r.create, 10))
 		}
 	case known && r.create == before.create && r.version <= before.version:
@@ -206,6 +206,15 @@ func (p *keyPass) superseded(by *record, before *liveKey) {
 
 func (p *keyPass) violate(r *record, rule, expected, observed string) {
 	p.res.chains.addOf(p.db, Violation{Place: r.place, Rev: r.rev, Rule: rule, Expected: expected, Observed: observed})
+}
+
+// cited returns the revision of an earlier record for a violation. It is read again only for a violation that is kept:
+// in a bucket where each record violates a rule, that would read a page for each record.
+func (p *keyPass) cited(k *liveKey) Rev {
+	if len(p.res.chains.list) >= maxViolations {
+		return Rev{Main: k.main}
+	}
+	return p.rev(k)
 }
 
 // rev reads the revision of a record again, of which only the main one was kept.
