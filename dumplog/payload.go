@@ -123,7 +123,7 @@ func eachField(b []byte, use func(*field) bool) error {
 	var f field
 	for s.next(&f) {
 		if !use(&f) {
-			return fmt.Errorf("field %d of wire type %d does not belong here", f.Num, f.Type)
+			return &fieldError{f.Num, f.Type}
 		}
 	}
 	if s.bad {
@@ -136,8 +136,28 @@ func wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return &payloadError{what, err}
 }
+
+// fieldError and payloadError are texts only where someone reads them: a log may have millions of damaged records, each
+// of which is tried as every type.
+type fieldError struct {
+	num  int32
+	kind int8
+}
+
+func (e *fieldError) Error() string {
+	return fmt.Sprintf("field %d of wire type %d does not belong here", e.num, e.kind)
+}
+
+type payloadError struct {
+	what string
+	err  error
+}
+
+func (e *payloadError) Error() string { return e.what + ": " + e.err.Error() }
+
+func (e *payloadError) Unwrap() error { return e.err }
 
 // entryHead is what the log needs of a raft entry.
 type entryHead struct {
