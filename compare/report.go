@@ -1,10 +1,13 @@
 package compare
 
 import (
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
 	"github.com/etcd-medic/etcd-medic/compare/verdict"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // SchemaVersion is the version of the JSON documents. Fields may be added without raising it.
@@ -36,6 +39,22 @@ type Report struct {
 	// Given are the arguments that named all sources, if they name no others: a folder of data dirs, an archive, or
 	// separate WAL folders. They are for people and not part of the document.
 	Given []string `json:"-"`
+}
+
+// GivenTo returns Given as a command takes it: --key of dumpdb selects keys of the database, and the key of the client
+// certificate is --tls-key there.
+func (r *Report) GivenTo(c shell.Command) []string {
+	program := c.Program()
+	if len(program) < 2 || program[1] != "dumpdb" {
+		return r.Given
+	}
+	given := slices.Clone(r.Given)
+	for i, a := range given {
+		if a == "--key" {
+			given[i] = "--tls-key"
+		}
+	}
+	return given
 }
 
 // Tool names the program that wrote the report.

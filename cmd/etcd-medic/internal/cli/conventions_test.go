@@ -10,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // TestDidYouMean: for sub-commands, topics, flags and buckets.
@@ -167,6 +170,33 @@ func TestEtcdctlVariables(t *testing.T) {
 		if got := value(c.flag, strings.Fields(c.path)...); got != c.want {
 			t.Errorf("%s --%s is %q, want %q", c.path, c.flag, got, c.want)
 		}
+	}
+}
+
+// TestVariablesStayOutOfPrintedCommands: certificates from the environment are no part of what is printed for files: the
+// same name is a filter of some commands, and unknown to others.
+func TestVariablesStayOutOfPrintedCommands(t *testing.T) {
+	env := map[string]string{"ETCDCTL_CACERT": "/ca", "ETCDCTL_CERT": "/crt", "ETCDCTL_KEY": "/key"}
+	dir := evidencetest.Incident(t, "a-auth-revision-replay")
+	for _, args := range [][]string{{"inspect", filepath.Join(dir, "node1")}, {"diagnose", dir},
+		{"verify", filepath.Join(dir, "node1", "member", "snap", "db")}} {
+		plain, errs, _ := medicOn(t, 0, args)
+		out, _, code := medicWith(t, 0, func(n string) string { return env[n] }, args)
+		if out != plain || !strings.Contains(out, "etcd-medic ") {
+			t.Errorf("%v: code %d, %s\n%s\nwithout variables:\n%s", args, code, errs, out, plain)
+		}
+	}
+	s := sources{args: []string{"https://h:2379"}, access: evidence.Access{CACert: "/ca", Key: "/key"}}
+	if err := s.parse(s.args); err != nil {
+		t.Fatal(err)
+	}
+	r := compare.Report{Given: s.given()}
+	if got, want := r.GivenTo(shell.Format("etcd-medic dumpdb {}", "x")), []string{"https://h:2379", "--cacert", "/ca",
+		"--tls-key", "/key"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := r.GivenTo(shell.Format("etcd-medic diagnose {}", "x")); !slices.Contains(got, "--key") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -267,7 +267,7 @@ func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item,
 			return nil, err
 		}
 		if it.Packed() { // content of an archive does not have its own path
-			r.Given = append([]string{it.Given}, o.flagsGiven()...)
+			r.Given = append([]string{it.Given}, o.walDirsGiven()...)
 		}
 		runs = append(runs, render.BackupRun{Report: r, Modified: it.Modified, Took: time.Since(begin),
 			Drilled: o.drill})

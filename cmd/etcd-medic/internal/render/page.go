@@ -24,8 +24,9 @@ type page struct {
 	room room
 	// places are the arguments for the sources, by label.
 	places map[string]string
-	// given are the original arguments of all sources, labels the sources in their order.
-	given, labels []string
+	// given returns the original arguments of all sources for a command, labels are the sources in their order.
+	given  func(shell.Command) []string
+	labels []string
 	// upcoming are the steps at the end of the page.
 	upcoming []compare.Next
 	// named is the cause that the sentence at the start of the page names, nil if it names none.
@@ -74,15 +75,19 @@ func (p *page) text(prefix, s string) {
 
 // command writes a command line with the paths of the sources. It is never wrapped, since it is meant to be copied.
 func (p *page) command(prefix string, cmd shell.Command) {
-	if !cmd.IsZero() {
-		p.line("%s%s", clean(prefix), cmd.AtOnce(p.labels, p.given).At(p.places))
+	if cmd.IsZero() {
+		return
 	}
+	if p.given != nil {
+		cmd = cmd.AtOnce(p.labels, p.given(cmd))
+	}
+	p.line("%s%s", clean(prefix), cmd.At(p.places))
 }
 
 // place records the paths of the sources.
 func (p *page) place(r *compare.Report) {
 	sources := r.Sources
-	p.places, p.given, p.labels = map[string]string{}, r.Given, nil
+	p.places, p.given, p.labels = map[string]string{}, r.GivenTo, nil
 	p.upcoming, p.named = r.Next, nil
 	if r.Verdict.Statement != "" {
 		p.named = leadingCause(r)
