@@ -28,6 +28,12 @@ type shape struct {
 
 var forLogs = []string{"diagnose DIR -w json", "dumplog DIR --stats -w json", "inspect DIR"}
 
+// forAll are the commands that show or follow everything. They run on every small data dir.
+var forAll = []string{"diagnose DIR --full", "diagnose DIR --timeline", "report DIR -o OUT.html", "report DIR -o OUT.md",
+	"bundle DIR -o OUT.tar.zst", "compare DIR DIR", "compare DIR DIR -w json", "history k DIR -w json",
+	"preflight DIR --to 3.6 -w json", "repair plan DIR -o OUT.yaml -w json", "dumplog DIR -w jsonl",
+	"dumplog DIR --lives -w json", "rebuild --log DIR --to last -o OUT.db", "inspect DIR --full", "inspect DIR -w json"}
+
 var forDBs = []string{"diagnose DIR -w json", "dumpdb DIR -w json", "inspect DIR"}
 
 // forKeys are also the commands that follow each key.
@@ -102,6 +108,84 @@ var shapes = []shape{
 				`{"id":1,"peerURLs":[`+urls+`""]}`))
 		})(t, dir, size)
 	}, forLogs},
+	{"log of nested transactions", logOf(func(w *logFiles, i uint64) {
+		w.entry(0, 1, i, request(i, 6, nested(100, put(strconv.FormatUint(i, 36)))))
+	}), forLogs},
+	{"log of wide transactions", logOf(func(w *logFiles, i uint64) {
+		w.entry(0, 1, i, request(i, 6, bytes.Repeat(thenOp(2, put("k")), 20_000)))
+	}), forLogs},
+	{"log of transactions that nest as deep as they are wide", logOf(func(w *logFiles, i uint64) {
+		w.entry(0, 1, i, request(i, 6, nested(60, bytes.Repeat(put("k"), 1))))
+		w.entry(0, 1, i, request(i, 6, bytes.Repeat(thenOp(4, nested(30, put("k"))), 300)))
+	}), forLogs},
+	{"log of large keys", logOf(func(w *logFiles, i uint64) {
+		w.entry(0, 1, i, request(i, 4, put(fmt.Sprint(i)+strings.Repeat("/", 500_000))))
+	}), forLogs},
+	{"log of deletes", logOf(func(w *logFiles, i uint64) {
+		w.entry(0, 1, i, request(i, 5, text(text(nil, 1, "\x00"), 2, "\x00")))
+	}), forLogs},
+	{"log of roles", logOf(func(w *logFiles, i uint64) { w.entry(0, 1, i, request(i, 1200, text(nil, 1, fmt.Sprint("r", i)))) }),
+		forLogs},
+	{"log of permissions", logOf(func(w *logFiles, i uint64) {
+		if i == 1 {
+			w.entry(0, 1, i, request(i, 1200, text(nil, 1, "r")))
+			return
+		}
+		perm := text(text(fields(2), 2, fmt.Sprint("k", i)), 3, fmt.Sprint("l", i))
+		w.entry(0, 1, i, request(i, 1203, text(text(nil, 1, "r"), 2, string(perm))))
+	}), forLogs},
+	{"log of granted roles", logOf(func(w *logFiles, i uint64) {
+		switch role := fmt.Sprint("r", i/2); {
+		case i == 1:
+			w.entry(0, 1, i, request(i, 1100, text(nil, 1, "u")))
+		case i%2 == 0:
+			w.entry(0, 1, i, request(i, 1200, text(nil, 1, role)))
+		default:
+			w.entry(0, 1, i, request(i, 1103, text(text(nil, 1, "u"), 2, role)))
+		}
+	}), forLogs},
+	{"log of alarms", logOf(func(w *logFiles, i uint64) { w.entry(0, 1, i, request(i, 10, fields(1, i, 1))) }),
+		forLogs},
+	{"log of lease revokes", logOf(func(w *logFiles, i uint64) { w.entry(0, 1, i, request(i, 9, fields(i))) }),
+		forLogs},
+	{"log of compactions", logOf(func(w *logFiles, i uint64) { w.entry(0, 1, i, request(i, 7, fields(i))) }),
+		forLogs},
+	{"log of v2 requests", logOf(func(w *logFiles, i uint64) {
+		v2 := text(text(text(fields(i), 2, "PUT"), 3, fmt.Sprintf("/0/members/%x/attributes", i)), 4, `{"name":"n"}`)
+		w.entry(0, 1, i, request(i, 2, v2))
+	}), forLogs},
+	{"log of many processes and users", logOf(func(w *logFiles, i uint64) {
+		header := text(fields(i<<30), 2, fmt.Sprint("u", i))
+		w.entry(0, 1, i, protowire.AppendBytes(protowire.AppendTag(request(i, 4, put("k")), 100, protowire.BytesType), header))
+	}), forLogs},
+	{"small segments", func(t *testing.T, dir string, size int64) {
+		logOf(func(w *logFiles, i uint64) {
+			w.open(i)
+			w.entry(0, 1, i, nil)
+		})(t, dir, min(size, 10_000*100))
+	}, forLogs},
+	{"database of large keys", dbOf("key", func(i uint64) ([]byte, []byte) {
+		return revisionRowOf(i, fmt.Sprint(i)+strings.Repeat("/", 700_000))
+	}), forKeys},
+	{"database of slashes", dbOf("key", func(i uint64) ([]byte, []byte) {
+		return revisionRowOf(i, strings.Repeat(fmt.Sprint(i, "/"), 200))
+	}), forKeys},
+	{"database of users with roles", dbOf("authUsers", func(i uint64) ([]byte, []byte) {
+		k := fmt.Appendf(nil, "%012d", i)
+		return k, bytes.Join([][]byte{text(nil, 1, string(k)), bytes.Repeat(text(nil, 3, "r"), 100)}, nil)
+	}), forDBs},
+	{"database of one user with roles", dbOf("authUsers", func(i uint64) ([]byte, []byte) {
+		k := fmt.Appendf(nil, "%012d", i)
+		return k, bytes.Join([][]byte{text(nil, 1, string(k)), bytes.Repeat(text(nil, 3, "r"), 500_000)}, nil)
+	}), forDBs},
+	{"database of roles with permissions", dbOf("authRoles", func(i uint64) ([]byte, []byte) {
+		k := fmt.Appendf(nil, "%012d", i)
+		return k, bytes.Join([][]byte{text(nil, 1, string(k)),
+			bytes.Repeat(text(nil, 2, string(text(fields(2), 2, "k"))), 10_000)}, nil)
+	}), forDBs},
+	{"database of one member with URLs", dbOf("members", func(i uint64) ([]byte, []byte) {
+		return fmt.Appendf(nil, "%x", i), fmt.Appendf(nil, `{"id":%d,"peerURLs":[%s""]}`, i, strings.Repeat(`"",`, 300_000))
+	}), forDBs},
 	{"database of tiny keys", dbOf("key", revisionRow), forKeys},
 	{"database of one key", dbOf("key", func(i uint64) ([]byte, []byte) { return revisionRowOf(i, "k") }), forKeys},
 	{"database of large values", dbOf("key", func(i uint64) ([]byte, []byte) {
@@ -123,6 +207,29 @@ var shapes = []shape{
 	{"database of noise", dbOfNoise, forDBs},
 	{"snapshot of small nodes", func(t *testing.T, dir string, size int64) {
 		writeSnap(t, dir, size, func(w *strings.Builder, i int) { fmt.Fprintf(w, `,"%x":{}`, i) })
+	}, []string{"diagnose DIR -w json", "dumplog DIR --snaps -w json"}},
+	{"snapshot of deep nodes", func(t *testing.T, dir string, size int64) {
+		n := int(min(size, 200<<20)) / 20 / deepest
+		writeSnap(t, dir, size, func(w *strings.Builder, i int) {
+			if i <= n {
+				fmt.Fprintf(w, `,"%x":%s{}%s`, i, strings.Repeat(`{"Children":{"d":`, deepest), strings.Repeat("}}", deepest))
+				return
+			}
+			w.WriteString(`,"e":{}`)
+		})
+	}, []string{"diagnose DIR -w json", "dumplog DIR --snaps -w json"}},
+	{"snapshot of members", func(t *testing.T, dir string, size int64) {
+		memberDirs(t, dir)
+		var w strings.Builder
+		w.WriteString(`{"Root":{"Children":{"0":{"Children":{"members":{"Children":{"1":{}`)
+		for i := 2; int64(w.Len()) < min(size, 200<<20); i++ {
+			fmt.Fprintf(&w, `,"%x":{"Children":{"attributes":{"Value":"{\"name\":\"n\"}"}}}`, i)
+		}
+		w.WriteString(`}}}}}}}`)
+		if err := os.WriteFile(filepath.Join(dir, "member", "snap", "0000000000000001-0000000000000001.snap"),
+			snapFile([]byte(w.String()), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}, []string{"diagnose DIR -w json", "dumplog DIR --snaps -w json"}},
 	{"snapshot files", func(t *testing.T, dir string, size int64) {
 		memberDirs(t, dir)
@@ -152,6 +259,28 @@ func memberDirs(t *testing.T, dir string) {
 // request is an InternalRaftRequest with an ID and one other field.
 func request(id uint64, field protowire.Number, body []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(fields(id), field, protowire.BytesType), body)
+}
+
+// text adds a field of bytes.
+func text(b []byte, field protowire.Number, s string) []byte {
+	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), s)
+}
+
+// put is a PutRequest of a key.
+func put(key string) []byte { return text(nil, 1, key) }
+
+// thenOp is a TxnRequest's operation in case of success: 2 put, 4 txn.
+func thenOp(kind protowire.Number, body []byte) []byte {
+	return text(nil, 2, string(text(nil, kind, string(body))))
+}
+
+// nested is a TxnRequest of one put below so many others.
+func nested(depth int, put []byte) []byte {
+	b := thenOp(2, put)
+	for range depth {
+		b = thenOp(4, b)
+	}
+	return b
 }
 
 func number(i uint64) []byte { return binary.BigEndian.AppendUint64(nil, i) }
@@ -186,6 +315,9 @@ type logFiles struct {
 }
 
 const segmentBytes = 64_000_000
+
+// deepest is how deep the nodes of a v2 store lie.
+const deepest = 4000
 
 func (w *logFiles) open(first uint64) {
 	w.t.Helper()

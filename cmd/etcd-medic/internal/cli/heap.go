@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"sync"
 )
 
@@ -13,8 +16,13 @@ const (
 	// sparePercent is how much the heap grows between collections: little of the data read stays in memory, and
 	// collecting seldom saves a tenth of the time, for about 100 MB.
 	sparePercent = 300
-	// easyHeap is up to what size that is done. A larger heap grows only by a part of what is live in it.
-	easyHeap = 448 << 20
+	// easyHeap is up to what size that is done, and smallHeap for small inputs, which take less than 300 MB with the
+	// program itself. A larger heap grows only by a part of what is live in it.
+	easyHeap  = 448 << 20
+	smallHeap = 176 << 20
+	// smallInput is up to how many bytes an input is small. smallFiles is how many files are looked at for that.
+	smallInput = 16 << 20
+	smallFiles = 20_000
 	// tightPart is that part.
 	tightPart = 4
 )
@@ -23,24 +31,36 @@ const (
 var (
 	heapMu     sync.Mutex
 	heapSpared bool
+	heapEasy   uint64 = easyHeap
 )
 
 // boundHeap makes the collector spare time while the heap is small, and memory when it is large. What the user set in
-// the environment is left alone.
-func boundHeap() {
+// the environment is left alone. The arguments say how large the inputs are.
+func boundHeap(args []string) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(sparePercent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
+		heapEasy = smallHeap
 		setHeapLimit(0)
 		watchCollections()
+		go func() { // a folder may be on a host that does not answer
+			if isSmallInput(args) {
+				return
+			}
+			heapMu.Lock()
+			defer heapMu.Unlock()
+			if heapEasy = easyHeap; !heapSpared {
+				setHeapLimit(0)
+			}
+		}()
 	}
 }
 
 // setHeapLimit sets the size above which the collector works more, with so much live in the heap. A limit near to what
 // is live would have it work all the time.
 func setHeapLimit(live uint64) {
-	debug.SetMemoryLimit(int64(min(max(easyHeap, live+live/tightPart), math.MaxInt64)))
+	debug.SetMemoryLimit(int64(min(max(heapEasy, live+live/tightPart), math.MaxInt64)))
 }
 
 // spareHeap gives a command its own limit, or ends that.
@@ -66,4 +86,49 @@ func watchCollections() {
 		heapMu.Unlock()
 		watchCollections()
 	})
+}
+
+// isSmallInput reports whether the files that arguments name are small together. It opens folders only, and counts links
+// inside of them as large.
+func isSmallInput(args []string) bool {
+	size, files := int64(0), 0
+	add := func(n int64) error {
+		if size, files = size+n, files+1; size > smallInput || files > smallFiles {
+			return filepath.SkipAll
+		}
+		return nil
+	}
+	for _, a := range args {
+		for _, path := range []string{a, a[strings.IndexByte(a, '=')+1:]} {
+			st, err := os.Stat(path)
+			if err != nil {
+				continue
+			}
+			if !st.IsDir() {
+				_ = add(st.Size()) // SkipAll shows in the sums
+				break
+			}
+			_ = filepath.WalkDir(path+string(filepath.Separator), func(_ string, d fs.DirEntry, err error) error {
+				switch info, infoErr := fileInfo(d, err); {
+				case infoErr != nil:
+					return nil //nolint:nilerr // whoever reads it says what is wrong with it
+				case d.Type()&fs.ModeSymlink != 0:
+					return add(smallInput + 1)
+				case d.Type().IsRegular():
+					return add(info.Size())
+				default:
+					return add(0)
+				}
+			})
+			break
+		}
+	}
+	return size <= smallInput && files <= smallFiles
+}
+
+func fileInfo(d fs.DirEntry, err error) (fs.FileInfo, error) {
+	if err != nil {
+		return nil, err
+	}
+	return d.Info()
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -47,5 +49,44 @@ func TestHeapLimitFollowsTheHeap(t *testing.T) {
 	}
 	if got := debug.SetMemoryLimit(-1); got != heapLimit {
 		t.Errorf("in a command with its own limit: %d, want %d", got, heapLimit)
+	}
+}
+
+// TestSmallInput: files and folders count together, a link inside of a folder as large, what is missing not at all.
+func TestSmallInput(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, size int64) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, size); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	half := write("a/half", smallInput/2)
+	other, most := write("other", smallInput/2), write("most", smallInput/2+1)
+	linked := filepath.Join(dir, "linked", "wal")
+	if err := os.Mkdir(filepath.Dir(linked), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "a"), linked); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, true}, {[]string{"diagnose", "n=" + half, "-w", "json", filepath.Join(dir, "none")}, true},
+		{[]string{filepath.Join(dir, "a"), other}, true}, {[]string{filepath.Join(dir, "a"), "b=" + most}, false},
+		{[]string{filepath.Join(dir, "linked")}, false}, {[]string{dir}, false},
+	} {
+		if got := isSmallInput(c.args); got != c.want {
+			t.Errorf("%q: %v", c.args, got)
+		}
 	}
 }

@@ -59,7 +59,7 @@ type Streams struct {
 
 // System returns the streams of this process.
 func System() *Streams {
-	boundHeap()
+	boundHeap(os.Args[1:])
 	s := &Streams{Out: os.Stdout, Err: os.Stderr, Stdin: os.Stdin, Getenv: os.Getenv}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		s.In = os.Stdin
