@@ -22,8 +22,12 @@ type KeyHistory struct {
 	Key           check.Bytes `json:"key"`
 	// Entries are the committed log entries that name the key, in index order, with what each did on each member.
 	Entries []KeyEntry `json:"entries"`
+	// EntriesOmitted counts older entries that are not listed.
+	EntriesOmitted int `json:"entriesOmitted,omitempty"`
 	// Records are the key's records by member, in revision order.
 	Records map[string][]KeyRecord `json:"records"`
+	// RecordsOmitted counts by member the older records that are not listed.
+	RecordsOmitted map[string]int `json:"recordsOmitted,omitempty"`
 	// Damage says by member what could not be read, so that absence proves nothing there.
 	Damage map[string][]string `json:"damage,omitempty"`
 	// LeftOut says by member what was not read although nothing shows damage, such as a file without permission.
@@ -57,6 +61,13 @@ type KeyRecord struct {
 	Page   uint64           `json:"page"`
 }
 
+// Of a key with more records the newest are listed, of all members together. Of more bytes of values than that only
+// length and digest are given.
+const (
+	maxKeyRecords = 60_000
+	maxKeyValues  = 64 << 20
+)
+
 // History follows one key through all sources.
 func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) (*KeyHistory, error) {
 	o.fill()
@@ -80,6 +91,7 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 	}
 	c := &collected{set: set, o: o, in: &check.Input{Ctx: ctx, Members: set.Members, Replay: rp}}
 	h.entries(c)
+	b := historyBound{records: max(1, maxKeyRecords/max(1, len(set.Members))), values: maxKeyValues, shown: o.Values}
 	for _, m := range set.Members {
 		for _, p := range m.Problems {
 			if p.Part != "snap" { // of which nothing is shown
@@ -89,7 +101,7 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 		if !m.HasDB() {
 			continue
 		}
-		if err := h.records(ctx, m, o.Values); err != nil {
+		if err := h.records(ctx, m, &b); err != nil {
 			return nil, err
 		}
 	}
@@ -112,6 +124,7 @@ func (h *KeyHistory) entries(c *collected) {
 		}
 		h.Entries = append(h.Entries, x)
 	}
+	h.EntriesOmitted = c.in.Replay.WatchedCount - len(h.Entries)
 }
 
 func outcomeText(o replay.Outcome) string {
@@ -148,24 +161,63 @@ func add(to *map[string][]string, m *evidence.Member, what string) {
 	(*to)[m.Label()] = append((*to)[m.Label()], what)
 }
 
-// records lists every record of the key that the file holds anywhere.
-func (h *KeyHistory) records(ctx context.Context, m *evidence.Member, values bool) error {
-	list := []KeyRecord{}
+// historyBound is what may be listed: records of one member, and bytes of values of all.
+type historyBound struct {
+	records, values int
+	// shown is true if values are shown.
+	shown bool
+}
+
+// records lists every record of the key that the file holds anywhere. If there are too many, the file is read again for
+// the newest ones.
+func (h *KeyHistory) records(ctx context.Context, m *evidence.Member, b *historyBound) error {
+	list, n := []KeyRecord{}, 0
+	values := b.values
+	err := h.each(ctx, m, true, func(rec *dumpdb.Salvaged) {
+		if n++; n <= b.records {
+			list = append(list, b.record(m, rec))
+		}
+	})
+	if older := n - b.records; err == nil && older > 0 {
+		if h.RecordsOmitted == nil {
+			h.RecordsOmitted = map[string]int{}
+		}
+		h.RecordsOmitted[m.Label()] = older
+		list, n, b.values = list[:0], 0, values
+		err = h.each(ctx, m, false, func(rec *dumpdb.Salvaged) {
+			if n++; n > older && len(list) < b.records {
+				list = append(list, b.record(m, rec))
+			}
+		})
+	}
+	h.Records[m.Label()] = list
+	return err
+}
+
+// each yields every record of the key, and adds the damage that is met.
+func (h *KeyHistory) each(ctx context.Context, m *evidence.Member, damage bool, use func(*dumpdb.Salvaged)) error {
 	for rec, err := range m.DB.Handle.SalvageRevisions(ctx) {
 		var d *dumpdb.DamageError
 		switch {
 		case errors.As(err, &d):
-			add(&h.Damage, m, d.Error())
-			continue
+			if damage {
+				add(&h.Damage, m, d.Error())
+			}
 		case err != nil:
 			return err
-		case !bytes.Equal(rec.KV.Key, h.Key):
-			continue
+		case bytes.Equal(rec.KV.Key, h.Key):
+			use(&rec)
 		}
-		list = append(list, keyRecord(m, &rec, values))
 	}
-	h.Records[m.Label()] = list
 	return ctx.Err()
+}
+
+func (b *historyBound) record(m *evidence.Member, rec *dumpdb.Salvaged) KeyRecord {
+	values := len(rec.KV.Value) <= b.values
+	if values {
+		b.values -= len(rec.KV.Value)
+	}
+	return keyRecord(m, rec, values && b.shown)
 }
 
 func keyRecord(m *evidence.Member, rec *dumpdb.Salvaged, values bool) KeyRecord {

@@ -11,7 +11,7 @@ import (
 // are valid only during the call.
 func (w *walker) judge(it *item, outcomes []Outcome) {
 	r := w.r
-	watched := w.o.Watch != nil && len(r.Watched) < w.o.MaxEvents && touchesKey(it.req, w.o.Watch)
+	watched := w.o.Watch != nil && touchesKey(it.req, w.o.Watch)
 	odd := interesting(outcomes)
 	if !odd && !watched {
 		return
@@ -20,7 +20,7 @@ func (w *walker) judge(it *item, outcomes []Outcome) {
 	w.describe(it, ev)
 	ev.Compacted = w.compacted()
 	if watched {
-		r.Watched = append(r.Watched, ev)
+		w.watch(ev)
 	}
 	if !odd {
 		return
@@ -36,6 +36,18 @@ func (w *walker) judge(it *item, outcomes []Outcome) {
 	if len(r.Events) < w.o.MaxEvents {
 		r.Events = append(r.Events, ev)
 	}
+}
+
+// watch keeps the event of an entry that touches the watched key, and drops older ones when there are too many.
+func (w *walker) watch(ev *Event) {
+	r := w.r
+	r.WatchedCount++
+	if n := len(r.Watched); n >= 2*w.o.MaxEvents {
+		copy(r.Watched, r.Watched[n-w.o.MaxEvents:])
+		clear(r.Watched[w.o.MaxEvents:])
+		r.Watched = r.Watched[:w.o.MaxEvents]
+	}
+	r.Watched = append(r.Watched, ev)
 }
 
 // compacted is the lowest compact revision of the models.

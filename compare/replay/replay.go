@@ -276,8 +276,10 @@ type Result struct {
 	Survey   *Survey
 	// Undecodable are, by position of the member, the entries of its log that do not decode, in order, bounded.
 	Undecodable map[int][]Undecodable
-	// Watched are all entries that touch Options.Watch, whatever their outcome.
-	Watched []*Event
+	// Watched are the entries that touch Options.Watch, whatever their outcome: all, or the newest. WatchedCount counts
+	// all.
+	Watched      []*Event
+	WatchedCount int
 	// disputed is true when two logs hold different entries at one index, committed or not.
 	disputed bool
 	// late are the members whose place differs from the place that the records suggest.
@@ -309,9 +311,9 @@ type LogDiff struct {
 
 // Options tune Run.
 type Options struct {
-	// MaxEvents bounds Result.Events and Result.Watched; 0 means 10000.
+	// MaxEvents bounds Result.Events, and twice that Result.Watched; 0 means 10000.
 	MaxEvents int
-	// Watch is a key whose entries are all kept in Result.Watched; nil watches nothing.
+	// Watch is a key whose entries are kept in Result.Watched; nil watches nothing.
 	Watch []byte
 	// Each replays every member separately, even if the records of two members and their logs are proven to be equal,
 	// so that one replay gives the outcome of both. The result is the same.

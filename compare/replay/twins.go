@@ -109,5 +109,5 @@ func (r *Result) blank() {
 		clear(m.UniqueKeys)
 		r.Members[i] = &MemberResult{Member: m.Member, LacksKeys: m.LacksKeys, UniqueKeys: m.UniqueKeys}
 	}
-	r.Events, r.EventCount, r.Watched, r.KeyCommon = nil, 0, nil, r.Common
+	r.Events, r.EventCount, r.Watched, r.WatchedCount, r.KeyCommon = nil, 0, nil, 0, r.Common
 }

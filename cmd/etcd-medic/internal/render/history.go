@@ -29,6 +29,9 @@ func (p *page) history(h *compare.KeyHistory) {
 	if len(h.Entries) == 0 {
 		p.line("  no committed entry in the logs at hand names this key")
 	}
+	if h.EntriesOmitted > 0 {
+		p.line("  %s, not listed", plural.Of(h.EntriesOmitted, "older entry", "older entries"))
+	}
 	for _, e := range h.Entries {
 		p.text(fmt.Sprintf("  %s  ", termIndex(e.Term, e.Index)), e.What+by(e))
 		for _, m := range slices.Sorted(maps.Keys(e.Outcomes)) {
@@ -41,7 +44,7 @@ func (p *page) history(h *compare.KeyHistory) {
 	slices.Sort(members)
 	for _, m := range slices.Compact(members) {
 		if records, ok := h.Records[m]; ok {
-			p.keyRecords(m, records)
+			p.keyRecords(m, records, h.RecordsOmitted[m])
 		} else {
 			p.line("  %s", clean(m))
 		}
@@ -62,8 +65,11 @@ func by(e compare.KeyEntry) string {
 	return s
 }
 
-func (p *page) keyRecords(member string, records []compare.KeyRecord) {
+func (p *page) keyRecords(member string, records []compare.KeyRecord, older int) {
 	p.line("  %s", clean(member))
+	if older > 0 {
+		p.line("    %s, not listed", plural.Of(older, "older record", "older records"))
+	}
 	if len(records) == 0 {
 		p.line("    no record of this key, live or in free pages")
 		return
