@@ -146,6 +146,7 @@ type fieldError struct {
 	kind int8
 }
 
+// Error names the field.
 func (e *fieldError) Error() string {
 	return fmt.Sprintf("field %d of wire type %d does not belong here", e.num, e.kind)
 }
@@ -155,8 +156,10 @@ type payloadError struct {
 	err  error
 }
 
+// Error says which payload does not decode, and why.
 func (e *payloadError) Error() string { return e.what + ": " + e.err.Error() }
 
+// Unwrap returns why it does not decode.
 func (e *payloadError) Unwrap() error { return e.err }
 
 // entryHead is what the log needs of a raft entry.
