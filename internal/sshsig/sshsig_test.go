@@ -227,3 +227,32 @@ func FuzzVerify(f *testing.F) {
 		}
 	})
 }
+
+// FuzzReadKeys reads any bytes as a file of trusted keys: never a panic, no error without the file's name, and keys only
+// without options.
+func FuzzReadKeys(f *testing.F) {
+	for _, name := range []string{"ed25519", "rsa"} {
+		if key, ok := newKeys(f)[name]; ok {
+			_, public := write(f, key)
+			b, err := os.ReadFile(public)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(b)
+			f.Add(append([]byte("# comment\n\nfrom=\"10.0.0.1\" "), b...))
+		}
+	}
+	path := filepath.Join(f.TempDir(), "keys") // one per worker
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		keys, err := sshsig.ReadKeys(path)
+		switch {
+		case err == nil && (len(keys) == 0 || len(keys) > bytes.Count(b, []byte("\n"))+1):
+			t.Errorf("%d keys", len(keys))
+		case err != nil && !strings.Contains(err.Error(), path):
+			t.Error(err)
+		}
+	})
+}
