@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestHistoryIsBounded: of a key with more records than there is room for, the newest are listed and the others counted;
-// values beyond the room for them are length and digest.
+// TestHistoryIsBounded: of a key with more records than there is room for, the newest are listed and the others
+// counted. Values beyond the room for them are length and digest.
 func TestHistoryIsBounded(t *testing.T) {
 	dir := filepath.Join(evidencetest.Incident(t, "a-auth-revision-replay"), "node3")
 	set, err := evidence.Open(t.Context(), []evidence.Spec{{Name: "n", Where: dir}}, evidence.Options{Deep: true})

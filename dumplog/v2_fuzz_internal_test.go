@@ -33,7 +33,8 @@ func FuzzV2Store(f *testing.F) {
 			}
 		}
 		if len(v.UserKeys)+len(v.Members)+len(v.Removed) > nodes || kept > nodes*nodeBytes {
-			t.Errorf("%d keys of %d bytes, %d members, %d removed", len(v.UserKeys), kept, len(v.Members), len(v.Removed))
+			t.Errorf("%d keys of %d bytes, %d members, %d removed", len(v.UserKeys), kept, len(v.Members),
+				len(v.Removed))
 		}
 		again, err2 := decodeV2Store(b, newV2Room(nodes))
 		if (err == nil) != (err2 == nil) || !slices.Equal(v.UserKeys, again.UserKeys) ||

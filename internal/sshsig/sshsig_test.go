@@ -228,8 +228,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// FuzzReadKeys reads any bytes as a file of trusted keys: never a panic, no error without the file's name, and keys only
-// without options.
+// FuzzReadKeys reads any bytes as a file of trusted keys: never a panic, no error without the file's name, and no more
+// keys than lines.
 func FuzzReadKeys(f *testing.F) {
 	for _, name := range []string{"ed25519", "rsa"} {
 		if key, ok := newKeys(f)[name]; ok {

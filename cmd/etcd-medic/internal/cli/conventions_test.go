@@ -173,8 +173,8 @@ func TestEtcdctlVariables(t *testing.T) {
 	}
 }
 
-// TestVariablesStayOutOfPrintedCommands: certificates from the environment are no part of what is printed for files: the
-// same name is a filter of some commands, and unknown to others.
+// TestVariablesStayOutOfPrintedCommands: certificates from the environment are no part of what is printed for files.
+// The same name is a filter of some commands, and unknown to others.
 func TestVariablesStayOutOfPrintedCommands(t *testing.T) {
 	env := map[string]string{"ETCDCTL_CACERT": "/ca", "ETCDCTL_CERT": "/crt", "ETCDCTL_KEY": "/key"}
 	dir := evidencetest.Incident(t, "a-auth-revision-replay")

@@ -88,8 +88,8 @@ func watchCollections() {
 	})
 }
 
-// isSmallInput reports whether the files that arguments name are small together. It opens folders only, and counts links
-// inside of them as large.
+// isSmallInput reports whether the files that arguments name are small together. It opens folders only, and counts
+// links inside of them as large.
 func isSmallInput(args []string) bool {
 	size, files := int64(0), 0
 	add := func(n int64) error {

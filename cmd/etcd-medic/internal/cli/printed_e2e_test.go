@@ -115,7 +115,8 @@ func TestE2EPrintedAfterRehearsal(t *testing.T) {
 		}
 		args := []string{"repair", "rehearse", plan}
 		out, errs, code := medicOn(t, 80, args)
-		if version := serverOf(errs); code == ExitRefused && version != "" { // the program of a test has that of 3.6 alone
+		// The program of a test contains the server of 3.6 alone.
+		if version := serverOf(errs); code == ExitRefused && version != "" {
 			args = append(args, "--etcd-binary", clustertest.Server(t, version))
 			out, errs, code = medicOn(t, 80, args)
 		}

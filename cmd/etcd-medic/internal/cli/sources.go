@@ -82,8 +82,8 @@ func (s *sources) parseFiles(cmd *cobra.Command, args []string) error {
 // given returns the arguments and flags that name the same sources in another command, without passwords.
 func (s *sources) given() []string { return append(slices.Clone(s.args), s.flagsGiven()...) }
 
-// flagsGiven returns the flags used to read sources. Certificates were used for running members only: variables set them
-// for any source, and commands that read files have no such flags, or a filter of the same name.
+// flagsGiven returns the flags used to read sources. Certificates were used for running members only: variables set
+// them for any source, and commands that read files have no such flags, or a filter of the same name.
 func (s *sources) flagsGiven() []string {
 	out := s.walDirsGiven()
 	if !slices.ContainsFunc(s.specs, func(sp evidence.Spec) bool { return evidence.IsEndpoint(sp.Where) }) {
