@@ -1,13 +1,11 @@
 package main
 
 import (
-	"archive/tar"
 	"bufio"
 	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
