@@ -24,10 +24,11 @@ import (
 type Options struct {
 	// DataDir is the data dir of the server, WALDir its --wal-dir if it has one. Name is the folder in the archive.
 	DataDir, WALDir, Name string
-	// Endpoint is the member's client URL. If it is empty, the database is copied from its file.
-	Endpoint string
-	Access   evidence.Access
-	// Dial, if set, connects to the member instead of Endpoint and Access.
+	// Endpoints are client URLs, of which the first is used that answers as the member of the data dir. If there is
+	// none, the database is copied from its file.
+	Endpoints []string
+	Access    evidence.Access
+	// Dial, if set, connects to the member instead of Endpoints and Access.
 	Dial func() (*clientv3.Client, error)
 	// Out is a new file, or "-" for Stdout.
 	Out    string
@@ -112,10 +113,10 @@ func Run(ctx context.Context, o Options) (*Manifest, error) {
 		return nil, &refusal.Error{Reason: fmt.Sprintf("%s does not contain a write-ahead log", c.wal),
 			Hint: "--data-dir is the folder that contains member/, --wal-dir the folder of the log if it is elsewhere"}
 	}
-	if o.Endpoint == "" && o.Dial == nil {
+	if len(o.Endpoints) == 0 && o.Dial == nil {
 		c.source = &file{path: c.db, scratch: c.scratch()}
 	} else {
-		s, err := dial(ctx, &o)
+		s, err := connect(ctx, &o, c.wal)
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +215,7 @@ func (c *collection) database(ctx context.Context, w *packed, h *openFiles, out 
 	if err != nil {
 		return err
 	}
-	p.member, p.cluster, _ = c.source.identity()
+	p.member, p.cluster = c.source.identity()
 	if p.index, p.term, err = tap.Result(); err != nil {
 		return &mismatchError{err.Error()}
 	}
@@ -246,8 +247,7 @@ func (c *collection) rest(ctx context.Context, w *packed, h *openFiles, p *parts
 		return nil, err
 	}
 	m := &Manifest{SchemaVersion: SchemaVersion, Version: c.o.Version, DataDir: c.o.DataDir, WALDir: c.wal,
-		Endpoint: c.o.Endpoint,
-		Started:  c.started.UTC(), Finished: time.Now().UTC(), Attempts: n, MemberID: p.log.Metadata.MemberID,
+		Started: c.started.UTC(), Finished: time.Now().UTC(), Attempts: n, MemberID: p.log.Metadata.MemberID,
 		ClusterID:       p.log.Metadata.ClusterID,
 		ConsistentIndex: p.index, Term: p.term, FirstIndex: at.first, LastIndex: p.log.LastIndex, Proven: proven,
 		LeftOut: h.leftOut(), Notes: []string{}, Files: w.files}
@@ -255,7 +255,7 @@ func (c *collection) rest(ctx context.Context, w *packed, h *openFiles, p *parts
 		m.Notes = append(m.Notes, cut)
 	}
 	m.Host, _ = os.Hostname()
-	_, _, m.Server = c.source.identity()
+	m.Endpoint, m.Server = c.source.server()
 	if n := len(p.log.Damage); n > 0 {
 		m.Notes = append(m.Notes, fmt.Sprintf("the log is copied unchanged, with damage in %d places, the first: "+
 			"%.300s",

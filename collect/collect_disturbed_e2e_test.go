@@ -41,7 +41,7 @@ func TestE2ECollectDisturbed(t *testing.T) {
 			c.Leader()
 			defer load(t, c.Client(0), 200)()
 
-			raw, live := copying(t, c, ""), copying(t, c, c.Endpoint(2))
+			raw, live := copying(t, c), copying(t, c, c.Endpoint(2))
 			c.AddAgain(2)
 			for range 3 {
 				live.await(t, 2)
@@ -78,7 +78,7 @@ func (m *copies) await(t *testing.T, more int64) {
 }
 
 // copying copies the third member through an endpoint, or from its file.
-func copying(t *testing.T, c *clustertest.Cluster, endpoint string) *copies {
+func copying(t *testing.T, c *clustertest.Cluster, endpoints ...string) *copies {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	dataDir, name, dir, m := c.DataDir(2), c.Name(2), t.TempDir(), &copies{}
@@ -87,7 +87,7 @@ func copying(t *testing.T, c *clustertest.Cluster, endpoint string) *copies {
 		last := ""
 		for n := 0; ctx.Err() == nil; n++ {
 			out := filepath.Join(dir, fmt.Sprintf("%d.tar.zst", n))
-			_, err := collect.Run(ctx, collect.Options{DataDir: dataDir, Endpoint: endpoint, Out: out, Name: name})
+			_, err := collect.Run(ctx, collect.Options{DataDir: dataDir, Endpoints: endpoints, Out: out, Name: name})
 			left, _ := filepath.Glob(out + "*")
 			switch {
 			case ctx.Err() != nil:

@@ -15,21 +15,24 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
+	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
 // database is the source of the database. begin returns its bytes and their number. end reports whether they were one
 // consistent state.
 type database interface {
 	begin(ctx context.Context) (r io.Reader, size int64, end func() error, err error)
-	// identity returns the member that answered, and its version; zero if no member was asked.
-	identity() (member, cluster dumplog.ID, version string)
+	// identity returns the member that answered, server its endpoint and version; zero if no member was asked.
+	identity() (member, cluster dumplog.ID)
+	server() (endpoint, version string)
 	close() error
 }
 
-// server reads the database from a running member.
-type server struct {
+// running reads the database from a running member.
+type running struct {
 	cli      *clientv3.Client
 	endpoint string
 	status   *clientv3.StatusResponse
@@ -41,47 +44,78 @@ const streamWindow = 256 << 10
 // askTimeout bounds the first question to the member.
 const askTimeout = 10 * time.Second
 
-func dial(ctx context.Context, o *Options) (*server, error) {
-	connect := o.Dial
-	if connect == nil {
-		access := o.Access
-		access.Window = streamWindow
-		connect = func() (*clientv3.Client, error) { return access.Dial(ctx, []string{o.Endpoint}) }
+// connect returns the first endpoint that answers as the member of the log. What several endpoints lead to is asked
+// before the copy; whether a single one leads to the right member is proven with it.
+func connect(ctx context.Context, o *Options, wal string) (s *running, err error) {
+	if o.Dial != nil {
+		return ask(ctx, o.Dial, &o.Access, "")
 	}
-	cli, err := connect()
+	var own *dumplog.Metadata
+	if len(o.Endpoints) > 1 {
+		l, err := dumplog.Open(wal)
+		if err != nil {
+			return nil, err
+		}
+		own = l.Identity()
+	}
+	access := o.Access
+	access.Window = streamWindow
+	err = access.FirstThatAnswers(ctx, o.Endpoints, func(e string) (err error) {
+		dial := func() (*clientv3.Client, error) { return access.Dial(ctx, []string{e}) }
+		if s, err = ask(ctx, dial, &access, e); err != nil || own == nil {
+			return err
+		}
+		if m, c := s.identity(); m != own.MemberID || c != own.ClusterID {
+			return errors.Join(otherMember(e, m, c, own), s.close())
+		}
+		return nil
+	})
+	var another *refusal.Error
+	if err != nil && !errors.As(err, &another) {
+		err = errors.Join(err, errors.New("if the server is stopped, --no-client copies its files"))
+	}
+	return s, err
+}
+
+// ask connects to a member and has it say who it is.
+func ask(ctx context.Context, dial func() (*clientv3.Client, error), access *evidence.Access, endpoint string) (*running,
+	error) {
+	cli, err := dial()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{cli: cli, endpoint: cmp.Or(o.Endpoint, cli.Endpoints()[0])}
+	s := &running{cli: cli, endpoint: cmp.Or(endpoint, cli.Endpoints()[0])}
 	if err := s.ask(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key, --user, or "+
-			"--no-client): %w", s.endpoint, o.Access.Because(ctx, []string{s.endpoint}, err)), cli.Close())
+		return nil, errors.Join(fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key, "+
+			"--user): %w", s.endpoint, access.Because(ctx, []string{s.endpoint}, err)), cli.Close())
 	}
 	return s, nil
 }
 
-func (s *server) ask(ctx context.Context) (err error) {
+func (s *running) ask(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	s.status, err = s.cli.Status(ctx, s.cli.Endpoints()[0])
 	return err
 }
 
-func (s *server) identity() (member, cluster dumplog.ID, version string) {
-	return dumplog.ID(s.status.Header.GetMemberId()), dumplog.ID(s.status.Header.GetClusterId()), s.status.Version
+func (s *running) identity() (member, cluster dumplog.ID) {
+	return dumplog.ID(s.status.Header.GetMemberId()), dumplog.ID(s.status.Header.GetClusterId())
 }
 
-func (s *server) close() error { return s.cli.Close() }
+func (s *running) server() (endpoint, version string) { return s.endpoint, s.status.Version }
+
+func (s *running) close() error { return s.cli.Close() }
 
 // refused returns the error for a member that answers but does not send a snapshot.
-func (s *server) refused(err error) error {
+func (s *running) refused(err error) error {
 	return fmt.Errorf("%s does not send a snapshot (with auth enabled: see --user, and use a user with role root): %w",
 		s.endpoint,
 		err)
 }
 
 // begin starts the snapshot stream. Its first message contains the length.
-func (s *server) begin(ctx context.Context) (io.Reader, int64, func() error, error) {
+func (s *running) begin(ctx context.Context) (io.Reader, int64, func() error, error) {
 	stream, err := etcdserverpb.NewMaintenanceClient(s.cli.ActiveConnection()).Snapshot(ctx,
 		&etcdserverpb.SnapshotRequest{})
 	if err != nil {
@@ -169,8 +203,9 @@ type file struct {
 	scratch string
 }
 
-func (d *file) identity() (member, cluster dumplog.ID, version string) { return 0, 0, "" }
-func (d *file) close() error                                           { return nil }
+func (d *file) identity() (member, cluster dumplog.ID) { return 0, 0 }
+func (d *file) server() (endpoint, version string)     { return "", "" }
+func (d *file) close() error                           { return nil }
 
 // begin copies the file to scratch, and repeats that until the newest meta page is the same before and after. bbolt
 // never changes a page that the newest transaction uses. It uses free pages, and reuses the pages freed by a

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -21,19 +20,12 @@ type Host struct {
 	Command shell.Command `json:"command"`
 }
 
-// Hosts asks the cluster for its members and makes the command for each that was started, with further flags of
-// collect.
+// Hosts asks the cluster for its members, at the first endpoint that answers, and makes the command for each that was
+// started, with further flags of collect.
 func Hosts(ctx context.Context, endpoints []string, access evidence.Access, flags ...string) ([]Host, error) {
-	cli, err := access.Dial(ctx, endpoints)
+	list, _, err := access.MemberList(ctx, endpoints)
 	if err != nil {
 		return nil, err
-	}
-	defer func() { _ = cli.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second+askTimeout)
-	defer cancel()
-	list, err := cli.MemberList(ctx)
-	if err != nil {
-		return nil, access.Because(ctx, endpoints, err)
 	}
 	var out []Host
 	for _, m := range list.Members {

@@ -35,11 +35,7 @@ func (p *parts) prove() (span, []string, error) {
 		p.log.Metadata.ClusterID)}
 	if p.member != 0 {
 		if p.member != p.log.Metadata.MemberID || p.cluster != p.log.Metadata.ClusterID {
-			return span{}, nil, &refusal.Error{
-				Reason: fmt.Sprintf("the endpoint is member %s of cluster %s, but the data dir belongs to member %s "+
-					"of cluster %s", p.member, p.cluster, p.log.Metadata.MemberID, p.log.Metadata.ClusterID),
-				Hint: "name the client URL of the member that runs on this data dir",
-			}
+			return span{}, nil, otherMember("the endpoint", p.member, p.cluster, p.log.Metadata)
 		}
 		proven = append(proven, "database and log come from the same member")
 	}
@@ -64,6 +60,15 @@ func (p *parts) prove() (span, []string, error) {
 		proven = append(proven, b)
 	}
 	return s, proven, nil
+}
+
+// otherMember returns the error for an endpoint that leads to another member than that of the data dir.
+func otherMember(endpoint string, member, cluster dumplog.ID, own *dumplog.Metadata) error {
+	return &refusal.Error{
+		Reason: fmt.Sprintf("%s is member %s of cluster %s, but the data dir belongs to member %s of cluster %s",
+			endpoint, member, cluster, own.MemberID, own.ClusterID),
+		Hint: "name the client URL of the member that runs on this data dir",
+	}
 }
 
 // sequence checks that no segment is missing. Purging removes segments from the start; a gap means that one was purged

@@ -220,6 +220,9 @@ func sizeOf(path string) (size int64, special string) {
 // Close does nothing. Files are open only while an iterator runs.
 func (l *Log) Close() error { return nil }
 
+// Identity returns the member and cluster that the heads of most segments name, nil if none does.
+func (l *Log) Identity() *Metadata { return l.meta }
+
 // Dir returns the folder the log was opened from.
 func (l *Log) Dir() string { return l.dir }
 

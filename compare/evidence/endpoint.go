@@ -35,6 +35,9 @@ type Access struct {
 	DialTimeout time.Duration
 	// Connected is called for each connection that a client has made, also again after one broke. nil is not called.
 	Connected func()
+	// Skipped is called with the reason for each endpoint that was passed over because a later one answered. nil is not
+	// called.
+	Skipped func(error)
 	// Window is how many bytes of a stream may arrive before they are read, at least 64 KiB. 0 leaves it to gRPC, which
 	// buffers up to 16 MiB from a fast server.
 	Window int32
@@ -51,39 +54,15 @@ func isEndpoint(where string) bool {
 // ListedMember is a member as the cluster lists it: what it is called, and the first URL at which clients reach it.
 type ListedMember struct{ Name, URL string }
 
-// Members asks the endpoints in order for the list of members until one answers. A member without a client URL has
-// never started, so its URL is empty. The member that answered keeps the URL by which it was reached.
+// Members is MemberList without what is not needed to reach the members. A member without a client URL has never
+// started, so its URL is empty. The member that answered keeps the URL by which it was reached.
 func (a *Access) Members(ctx context.Context, endpoints []string) ([]ListedMember, error) {
-	var errs []error
-	for _, e := range endpoints {
-		list, err := a.membersFrom(ctx, e)
-		if err == nil {
-			return list, nil
-		}
-		errs = append(errs, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return nil, errors.Join(errs...)
-}
-
-func (a *Access) membersFrom(ctx context.Context, endpoint string) ([]ListedMember, error) {
-	cli, err := a.Dial(ctx, []string{endpoint})
+	r, endpoint, err := a.MemberList(ctx, endpoints)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = cli.Close() }()
-	ask, cancel := context.WithTimeout(ctx, cmp.Or(a.DialTimeout, listTimeout))
-	defer cancel()
-	r, err := cli.MemberList(ask, clientv3.WithSerializable()) // a cluster without quorum also answers
-	if err != nil {
-		return nil, fmt.Errorf("%s does not list its members (running? see --cacert, --cert, --key, --user): %w",
-			endpoint,
-			a.Because(ctx, []string{endpoint}, err))
-	}
 	var out []ListedMember
-	for _, m := range r.Members[:min(len(r.Members), maxListed)] {
+	for _, m := range r.Members {
 		l := ListedMember{Name: m.Name}
 		switch {
 		case m.ID == r.Header.GetMemberId():
@@ -94,6 +73,63 @@ func (a *Access) membersFrom(ctx context.Context, endpoint string) ([]ListedMemb
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// MemberList asks the endpoints in order for the list of members until one answers, and returns that endpoint. The
+// members of a cluster without quorum answer too.
+func (a *Access) MemberList(ctx context.Context, endpoints []string) (list *clientv3.MemberListResponse, endpoint string,
+	err error) {
+	err = a.FirstThatAnswers(ctx, endpoints, func(e string) (err error) {
+		list, err = a.listFrom(ctx, e)
+		endpoint = e
+		return err
+	})
+	return list, endpoint, err
+}
+
+// FirstThatAnswers calls ask for the endpoints in order until it succeeds for one. It passes over an endpoint at which
+// no server answers soon. Skipped is called for those passed over; if all fail, the error is that of all.
+func (a *Access) FirstThatAnswers(ctx context.Context, endpoints []string, ask func(endpoint string) error) error {
+	var errs []error
+	for _, e := range endpoints {
+		err := a.Reach(ctx, e)
+		var broken *SourceError
+		if err != nil && !errors.As(err, &broken) {
+			err = fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key): %w", e, err)
+		}
+		if err == nil {
+			err = ask(e)
+		}
+		if err == nil {
+			for i := range errs {
+				if a.Skipped != nil {
+					a.Skipped(errs[i])
+				}
+			}
+			return nil
+		}
+		if errs = append(errs, err); ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *Access) listFrom(ctx context.Context, endpoint string) (*clientv3.MemberListResponse, error) {
+	cli, err := a.Dial(ctx, []string{endpoint})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = cli.Close() }()
+	ask, cancel := context.WithTimeout(ctx, cmp.Or(a.DialTimeout, listTimeout))
+	defer cancel()
+	r, err := cli.MemberList(ask, clientv3.WithSerializable())
+	if err != nil {
+		return nil, fmt.Errorf("%s does not list its members (running? see --cacert, --cert, --key, --user): %w",
+			endpoint, a.Because(ctx, []string{endpoint}, err))
+	}
+	r.Members = r.Members[:min(len(r.Members), maxListed)]
+	return r, nil
 }
 
 // listTimeout bounds the wait for a list of members; no cluster has as many as maxListed.
@@ -110,8 +146,7 @@ func (a *Access) Dial(ctx context.Context, endpoints []string) (*clientv3.Client
 	for _, e := range endpoints {
 		u, err := url.Parse(e)
 		if err != nil || u.Host == "" || !isEndpoint(e) {
-			return nil, &SourceError{Where: e, Found: "no endpoint",
-				Expected: "http(s)://HOST:PORT of a member's client URL", Err: err}
+			return nil, notAnEndpoint(e, err)
 		}
 		if cfg, err = a.config(u); err != nil {
 			return nil, err
@@ -262,18 +297,38 @@ func refusal(ctx context.Context, c net.Conn) error {
 
 // wantsTLS returns an error if a server closes a plain-text connection or answers with a TLS alert; otherwise nil.
 func wantsTLS(ctx context.Context, c net.Conn, host string) error {
+	var closed *plainTextError
+	if err := greeting(ctx, c, host, refusalTime); errors.As(err, &closed) {
+		return closed
+	}
+	return nil
+}
+
+// plainTextError says that a server takes no connection without TLS.
+type plainTextError struct{ host string }
+
+// Error implements error.
+func (e *plainTextError) Error() string {
+	return fmt.Sprintf("%s closes connections without TLS: is it https://%s?", e.host, e.host)
+}
+
+// greeting waits for the first bytes that a server of HTTP/2 sends on a plain-text connection.
+func greeting(ctx context.Context, c net.Conn, host string, limit time.Duration) error {
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	if _, err := c.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")); err != nil {
-		return nil
+		return err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(refusalTime)); err != nil {
-		return nil
+	if err := c.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return err
 	}
 	b := make([]byte, 512)
 	n, err := c.Read(b)
 	alert := bytes.HasPrefix(b[:n], []byte{0x15, 3}) || bytes.Contains(b[:n], []byte("HTTPS server"))
-	if alert || n == 0 && errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s closes connections without TLS: is it https://%s?", host, host)
+	switch {
+	case alert || n == 0 && errors.Is(err, io.EOF):
+		return &plainTextError{host}
+	case n == 0:
+		return err
 	}
 	return nil
 }

@@ -85,13 +85,15 @@ func (s *Set) takeStream(endpoint string) *stream {
 func (m *stream) connect(ctx context.Context) error {
 	u, err := url.Parse(m.endpoint)
 	if err != nil || u.Host == "" {
-		return &SourceError{Where: m.endpoint, Found: "no endpoint",
-			Expected: "http(s)://HOST:PORT of a member's client URL", Err: err}
+		return notAnEndpoint(m.endpoint, err)
 	}
 	m.host = u.Host
 	cfg, err := m.access.config(u)
 	if err != nil {
 		return err
+	}
+	if err := m.access.Reach(ctx, m.endpoint); err != nil {
+		return unreachable(m.endpoint, err)
 	}
 	if m.cli, err = connect(ctx, &cfg); err != nil {
 		return unreachable(m.endpoint, err)

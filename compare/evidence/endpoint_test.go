@@ -3,11 +3,14 @@ package evidence_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -115,15 +118,64 @@ func TestMembersOfACluster(t *testing.T) {
 	m := &runningMember{id: 1, list: []*pb.Member{{ID: 1, Name: "node1", ClientURLs: []string{"http://inside:2379"}},
 		{ID: 2, Name: "node2", ClientURLs: []string{"http://two:2379", "http://more:2379"}}, {ID: 3}}}
 	where := m.serve(t)
-	access := evidence.Access{DialTimeout: 2 * time.Second}
-	list, err := access.Members(t.Context(), []string{"http://", where})
+	var skipped []string
+	access := evidence.Access{DialTimeout: 2 * time.Second,
+		Skipped: func(err error) { skipped = append(skipped, err.Error()) }}
+	dead := deadEndpoint(t)
+	list, err := access.Members(t.Context(), []string{"http://", dead, where, "/never asked"})
 	want := []evidence.ListedMember{{Name: "node1", URL: where}, {Name: "node2", URL: "http://two:2379"}, {}}
 	if err != nil || len(list) != 3 || list[0] != want[0] || list[1] != want[1] || list[2] != want[2] {
 		t.Errorf("%v, %v, want %v", list, err, want)
 	}
+	if len(skipped) != 2 || !strings.Contains(skipped[1], dead) || !strings.Contains(skipped[1], "refused") {
+		t.Errorf("%q was passed over", skipped)
+	}
+	skipped = nil
 	var bad *evidence.SourceError
-	if list, err := access.Members(t.Context(), []string{"http://", "/a/path"}); !errors.As(err, &bad) || list != nil {
-		t.Errorf("no endpoint answers: %v, %v", list, err)
+	list, err = access.Members(t.Context(), []string{"http://", "/a/path", dead})
+	if !errors.As(err, &bad) || !strings.Contains(err.Error(), dead) || list != nil || skipped != nil {
+		t.Errorf("no endpoint answers: %v, %v, passed over: %q", list, err, skipped)
+	}
+}
+
+// deadEndpoint is an address at which nothing listens.
+func deadEndpoint(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	return "http://" + l.Addr().String()
+}
+
+// TestReach: whether a server answers is known soon, with the reason if none does. A client of etcd would wait for the
+// time of its question.
+func TestReach(t *testing.T) {
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	silent, _ := silentMember(t)
+	plain := "http" + strings.TrimPrefix(secure.URL, "https")
+	for endpoint, want := range map[string]string{(&runningMember{}).serve(t): "", deadEndpoint(t): "refused",
+		silent: "does not answer within 2s", "https" + strings.TrimPrefix(silent, "http"): "does not answer within 2s",
+		plain: "is it https://", secure.URL: "certificate", "/a/path": "no endpoint"} {
+		t.Run(endpoint, func(t *testing.T) {
+			t.Parallel()
+			begin := time.Now()
+			err := (&evidence.Access{DialTimeout: 2 * time.Second}).Reach(t.Context(), endpoint)
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+			if took := time.Since(begin); took > evidence.LoginTimeout/2 {
+				t.Errorf("known after %v", took)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if err := (&evidence.Access{}).Reach(ctx, silent); !errors.Is(err, context.Canceled) {
+		t.Errorf("an interrupt gives %v", err)
 	}
 }
 

@@ -50,6 +50,9 @@ etcd-medic diagnose node1.tar.zst node2.tar.zst node3.tar.zst.
 A raft snapshot that is newer than the database is left out and named, with the log after it. So the copy is like the
 data dir of a member that lost power. It does not hold what members commit after their copy.
 
+Of several --endpoints, the one is used that answers as the member of the data dir. An endpoint that does not answer, or
+is another member's, is passed over and named.
+
 Without --data-dir, or without --endpoints, flags and certificates are taken from the host's setup: systemd units,
 static pods of kubeadm and OpenShift, k3s, RKE2, Talos, Docker. They are shown, and used after a yes or with --yes.
 
@@ -98,7 +101,8 @@ func newCollectCmd(s *Streams, run func(context.Context, *collectOptions) error)
 	f := cmd.Flags()
 	f.StringVar(&o.opt.DataDir, "data-dir", "", "data dir of the server (default: what is set up on this host)")
 	f.StringVar(&o.walDir, "wal-dir", "", "WAL folder of the server, if it is outside the data dir")
-	f.StringSliceVar(&o.endpoints, "endpoints", nil, "client URL of the member; with --all, of the cluster")
+	f.StringSliceVar(&o.endpoints, "endpoints", nil, "client URL of the member, or several of which one is; with "+
+		"--all, of the cluster")
 	f.BoolVar(&o.noClient, "no-client", false, "copy the database file itself, while nothing writes to it")
 	f.StringVarP(&o.opt.Out, "output", "o", "", "archive to write, or - for standard output; must not exist")
 	f.StringVar(&o.opt.Name, "name", "", "name of the member's folder in the archive (default: that of the data dir)")
@@ -127,9 +131,6 @@ func (o *collectOptions) check() error {
 		return usagef("", "--all names the archives MEMBER.tar.zst, in this folder: leave out -o and --name")
 	case !o.all && o.opt.Out == "":
 		return usagef("-o FILE.tar.zst", "the file for the archive is missing")
-	case !o.all && len(o.endpoints) > 1:
-		return usagef("run it on each host, or see --all --ssh", "collect copies the member of this host: name its "+
-			"own endpoint alone")
 	case o.noClient && len(o.endpoints) > 0:
 		return usagef("", "--no-client and --endpoints exclude each other")
 	case o.nice < 0 || o.nice > 19:
@@ -194,6 +195,7 @@ func runCollect(ctx context.Context, o *collectOptions) error {
 		}
 	}
 	o.opt.Access, o.opt.Stdout, o.opt.Progress = o.access, o.io.Out, o.io.Progress()
+	o.opt.Access.Skipped = o.io.skipped
 	defer spare()()
 	m, err := collect.Run(ctx, o.opt)
 	o.io.clearStatus()
@@ -208,10 +210,8 @@ func runCollect(ctx context.Context, o *collectOptions) error {
 
 // complete fills in missing flags from the setup of the host, after consent.
 func (o *collectOptions) complete(ctx context.Context) error {
-	if len(o.endpoints) == 1 {
-		o.opt.Endpoint = o.endpoints[0]
-	}
-	if o.opt.DataDir != "" && (o.noClient || o.opt.Endpoint != "") {
+	o.opt.Endpoints = o.endpoints
+	if o.opt.DataDir != "" && (o.noClient || len(o.opt.Endpoints) > 0) {
 		return nil
 	}
 	var fit []find.Member
@@ -273,10 +273,12 @@ func (o *collectOptions) use(m *find.Member) {
 	if m.Name == "" && o.opt.Name == "_" {
 		o.opt.Name = ""
 	}
-	if o.noClient || o.opt.Endpoint != "" {
+	if o.noClient || len(o.opt.Endpoints) > 0 {
 		return
 	}
-	o.opt.Endpoint = m.Endpoint
+	if m.Endpoint != "" {
+		o.opt.Endpoints = []string{m.Endpoint}
+	}
 	if o.access.CACert == "" && o.access.Cert == "" {
 		o.access.CACert, o.access.Cert, o.access.Key = m.CACert, m.Cert, m.Key
 	}
@@ -320,6 +322,7 @@ func (o *collectOptions) show(m *collect.Manifest) error {
 
 // hosts prints the command for each member, or runs them.
 func (o *collectOptions) hosts(ctx context.Context) error {
+	o.access.Skipped = o.io.skipped
 	hosts, err := collect.Hosts(ctx, o.endpoints, o.access, o.remote...)
 	if err != nil {
 		return err
@@ -361,6 +364,9 @@ func (o *collectOptions) fetch(ctx context.Context, h *collect.Host) (err error)
 	}
 	return nil
 }
+
+// skipped says why an endpoint was passed over.
+func (s *Streams) skipped(err error) { s.notef("passed over: %v", err) }
 
 // warnf writes a warning to stderr.
 func (s *Streams) warnf(format string, args ...any) {

@@ -189,6 +189,7 @@ func (s *Streams) membersOf(ctx context.Context, endpoints []string, a evidence.
 		}
 		urls = append(urls, e)
 	}
+	a.Skipped = s.skipped
 	list, err := a.Members(ctx, urls)
 	if err != nil {
 		return nil, err
