@@ -93,8 +93,8 @@ func TestE2ECollect(t *testing.T) {
 				var specs []evidence.Spec
 				for i := range c.Size() {
 					out := filepath.Join(dir, fmt.Sprintf("%s-%d.tar.zst", c.Name(i), n))
-					m, err := collect.Run(t.Context(), collect.Options{DataDir: c.DataDir(i), Endpoints: []string{c.Endpoint(i)},
-						Access: access, Out: out})
+					m, err := collect.Run(t.Context(), collect.Options{DataDir: c.DataDir(i),
+						Endpoints: []string{c.Endpoint(i)}, Access: access, Out: out})
 					if err != nil {
 						t.Fatalf("round %d, %s: %v", n, c.Name(i), err)
 					}

@@ -78,8 +78,8 @@ func connect(ctx context.Context, o *Options, wal string) (s *running, err error
 }
 
 // ask connects to a member and has it say who it is.
-func ask(ctx context.Context, dial func() (*clientv3.Client, error), access *evidence.Access, endpoint string) (*running,
-	error) {
+func ask(ctx context.Context, dial func() (*clientv3.Client, error), access *evidence.Access,
+	endpoint string) (*running, error) {
 	cli, err := dial()
 	if err != nil {
 		return nil, err

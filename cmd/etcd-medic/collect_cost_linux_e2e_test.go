@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,7 +21,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/collect"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 const (
@@ -79,14 +82,19 @@ func TestE2ECollectThroughput(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "copy.tar.zst")
 			var lost []float64
 			var with, without, before window
+			var long time.Duration // that the copies take at least: what they read, at this rate
 			before = observe(c, written, func() { time.Sleep(2 * time.Second) })
 			for range costPairs {
 				var cost costs
 				during := observe(c, written, func() {
 					cost = collectCost(t, "collect", "--limit-rate", fmt.Sprintf("%dM", rate), "--data-dir",
-						c.DataDir(0), "--endpoints", c.Endpoint(0), "-o", out)
+						c.DataDir(0), "--endpoints", c.Endpoint(0), "-o", out, "-w", "json")
 				})
 				must(t, os.Remove(out))
+				least := time.Duration(bytesRead(t, c.DataDir(0), cost.out)) * time.Second / time.Duration(rate<<20)
+				if long += least; during.wall < least*9/10 {
+					t.Errorf("at %d MiB a second the copy takes %v at least, it took %v", rate, least, during.wall)
+				}
 				after := observe(c, written, func() { time.Sleep(2 * time.Second) })
 				if w := (before.perSecond() + after.perSecond()) / 2; w > 0 {
 					lost = append(lost, 1-during.perSecond()/w)
@@ -97,18 +105,46 @@ func TestE2ECollectThroughput(t *testing.T) {
 				with, without, before = with.add(during), without.add(after), after
 			}
 			wantLittleLost(t, lost)
-			// Nothing that is read counts but the database, so the copy takes at least this long.
-			long := costPairs * time.Duration(costSmall) * time.Second / time.Duration(rate<<20)
-			left := 1 - float64(with.collect)/float64(costProcessors*long)
-			share := 1 - left*without.perWrite()/with.perWrite()
-			t.Logf("processor time: %.0f us for a write without, %.0f with, %.2f s of collect in %.1f s: %.1f %% lost",
-				1e6*without.perWrite(), 1e6*with.perWrite(), with.collect.Seconds(), long.Seconds(), 100*share)
+			// What the server takes to send its snapshot does not depend on how many writes come meanwhile.
+			sending := max(0, with.cpu-time.Duration(float64(with.writes)*without.perWrite()*float64(time.Second)))
+			share := float64(with.collect+sending) / float64(costProcessors*long)
+			t.Logf("processor time: %.0f us for a write without, %.0f with, %.2f s of collect and %.2f s of sending in "+
+				"%.1f s: %.1f %% lost", 1e6*without.perWrite(), 1e6*with.perWrite(), with.collect.Seconds(),
+				sending.Seconds(), long.Seconds(), 100*share)
 			if share > costLost {
 				t.Errorf("collect takes %.0f %% of the processor time for writes, %.0f %% may be", 100*share,
 					100*costLost)
 			}
 		})
 	}
+}
+
+// bytesRead is how much collect read: the database, and the log without the zeros at its end. The log is looked at after
+// the copy, and may be a little longer by then.
+func bytesRead(t *testing.T, dataDir, manifest string) (n int64) {
+	t.Helper()
+	var m collect.Manifest
+	must(t, json.Unmarshal([]byte(manifest), &m))
+	l, err := dumplog.Open(filepath.Join(dataDir, "member", "wal"))
+	must(t, err)
+	s, err := l.Scan(t.Context())
+	must(t, err)
+	ends := map[string]int64{}
+	for i := range s.Segments {
+		ends[s.Segments[i].Name] = s.Segments[i].DataEnd
+	}
+	for _, f := range m.Files {
+		switch end, ok := ends[filepath.Base(f.Name)]; {
+		case ok:
+			n += min(end, f.Size)
+		case filepath.Base(f.Name) == "db":
+			n += f.Size
+		}
+	}
+	if n < 2*costSmall {
+		t.Fatalf("%d bytes read: neither database nor log are smaller than %d", n, costSmall)
+	}
+	return n
 }
 
 // wantLittleLost judges the writes that were not acknowledged.
@@ -191,6 +227,7 @@ func (w window) perWrite() float64 { return w.cpu.Seconds() / float64(max(w.writ
 type costs struct {
 	cpu  time.Duration
 	anon int64
+	out  string
 }
 
 // collectCost runs the built program and watches its anonymous memory.
@@ -199,8 +236,8 @@ func collectCost(t *testing.T, args ...string) (c costs) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, built(t), args...)
-	var errs strings.Builder
-	cmd.Stderr = &errs
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
 	must(t, cmd.Start())
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -208,6 +245,7 @@ func collectCost(t *testing.T, args ...string) (c costs) {
 	err := cmd.Wait()
 	close(stop)
 	wg.Wait()
+	c.out = out.String()
 	if c.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); err != nil {
 		t.Fatal(errors.Join(err, errors.New(errs.String())))
 	}

@@ -68,6 +68,9 @@ func (h host) read(file string) []byte {
 }
 
 func (h host) exists(file string) bool {
+	if file == "" {
+		return false
+	}
 	_, err := fs.Stat(h.fs, strings.TrimPrefix(path.Clean(file), "/"))
 	return err == nil
 }

@@ -1,6 +1,9 @@
 package find_test
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -82,7 +85,31 @@ spec:
   - {name: dir0, hostPath: {path: /var/lib/rancher/rke2/server/db/etcd}}
 `
 
-// Every layout as a folder of files, as the platforms write them.
+// TestFolders: what the products write on a host, as folders, with what is found there. shown.txt of each is what collect
+// shows of it.
+func TestFolders(t *testing.T) {
+	layouts, err := filepath.Glob("testdata/*/host")
+	if err != nil || len(layouts) < 9 {
+		t.Fatalf("%v, %v", layouts, err)
+	}
+	for _, dir := range layouts {
+		t.Run(filepath.Base(filepath.Dir(dir)), func(t *testing.T) {
+			b, err := os.ReadFile(filepath.Join(filepath.Dir(dir), "want.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []find.Member
+			if err := json.Unmarshal(b, &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, find.Members(os.DirFS(dir))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLayouts: what is rarer, in a few lines each.
 func TestLayouts(t *testing.T) {
 	cases := map[string]struct {
 		files fstest.MapFS

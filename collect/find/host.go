@@ -1,7 +1,6 @@
 package find
 
 import (
-	"encoding/json"
 	"path"
 	"regexp"
 	"slices"
@@ -22,18 +21,31 @@ func (h host) units() (out []Member) {
 				continue
 			}
 			seen = append(seen, unit)
-			text := h.read(file)
-			for _, d := range unitDirs {
-				for _, conf := range h.glob(d + "/" + unit + ".d/*.conf") {
-					text = append(append(text, '\n'), h.read(conf)...)
-				}
-			}
-			if m, ok := h.unit(file, string(text)); ok {
+			text, _ := h.unitText(unit)
+			if m, ok := h.unit(file, text); ok {
 				out = append(out, m)
 			}
 		}
 	}
 	return out
+}
+
+// unitText returns a unit with its drop-ins, and its file. Both are empty if there is none.
+func (h host) unitText(unit string) (text, file string) {
+	var files []string
+	for _, d := range unitDirs {
+		files = append(files, d+"/"+unit)
+	}
+	if file = h.first(files...); file == "" {
+		return "", ""
+	}
+	b := h.read(file)
+	for _, d := range unitDirs {
+		for _, conf := range h.glob(d + "/" + unit + ".d/*.conf") {
+			b = append(append(b, '\n'), h.read(conf)...)
+		}
+	}
+	return string(b), file
 }
 
 // unit reads what a unit starts.
@@ -198,53 +210,4 @@ func expandVars(w string, env map[string]string) string {
 		return before + "=" + env[name]
 	}
 	return w
-}
-
-// docker reads the configuration of containers.
-func (h host) docker() (out []Member) {
-	for _, file := range h.glob("/var/lib/docker/containers/*/config.v2.json") {
-		var c struct {
-			Name   string
-			Path   string
-			Args   []string
-			Config struct {
-				Image      string
-				Env        []string
-				WorkingDir string
-			}
-			MountPoints map[string]struct{ Source, Destination string }
-		}
-		if err := json.Unmarshal(h.read(file), &c); err != nil || !runsEtcd(c.Path, c.Args) {
-			continue
-		}
-		var mounts []mount
-		for _, m := range c.MountPoints {
-			mounts = append(mounts, mount{m.Destination, m.Source})
-		}
-		s := settings{}
-		s.args(c.Args)
-		s.environ(c.Config.Env)
-		at := onHost(mounts)
-		m := h.member("Docker container "+strings.TrimPrefix(c.Name, "/"), file, s, func(p string) string {
-			if p != "" && !path.IsAbs(p) {
-				p = path.Join("/", c.Config.WorkingDir, p)
-			}
-			return at(p)
-		})
-		out = append(out, m)
-	}
-	return out
-}
-
-// runsEtcd reports whether a command line starts etcd.
-func runsEtcd(program string, args []string) bool {
-	if path.Base(program) == "etcd" {
-		return true
-	}
-	for _, a := range args {
-		if path.Base(a) == "etcd" {
-			return true
-		}
-	}
-	return false
 }

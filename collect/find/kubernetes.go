@@ -3,6 +3,7 @@ package find
 import (
 	"bytes"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -89,7 +90,7 @@ func (h host) pod(file string, p *pod) (out []Member) {
 			kind = "OpenShift static pod"
 		}
 		m := h.member(kind, file, s, onHost(mounts))
-		h.clientCert(&m, mounts)
+		h.clientCert(&m, mounts, line, env)
 		out = append(out, m)
 	}
 	return out
@@ -114,35 +115,47 @@ func scriptWords(w string, script bool) []string {
 }
 
 // clientCert replaces the server's certificate by one for clients, if there is one.
-func (h host) clientCert(m *Member, mounts []mount) {
-	dirs := []string{path.Dir(m.Cert)}
+func (h host) clientCert(m *Member, mounts []mount, line, env []string) {
 	if m.Kind == "OpenShift static pod" {
-		h.openshift(m, mounts)
+		h.openshift(m, mounts, line, env)
 		return
 	}
-	for _, dir := range dirs {
-		cert, key := path.Join(dir, "healthcheck-client.crt"), path.Join(dir, "healthcheck-client.key")
-		if m.Cert != "" && h.exists(cert) && h.exists(key) {
-			m.Cert, m.Key = cert, key
-		}
+	dir := path.Dir(m.Cert)
+	cert, key := path.Join(dir, "healthcheck-client.crt"), path.Join(dir, "healthcheck-client.key")
+	if m.Cert != "" && h.exists(cert) && h.exists(key) {
+		m.Cert, m.Key = cert, key
 	}
 }
 
-// openshift fills in what the script of the pod reads from variables: the data dir and the certificates of the node.
-func (h host) openshift(m *Member, mounts []mount) {
+// exported is how OpenShift's script names the member: after a variable of its node.
+var exported = regexp.MustCompile(`\bETCD_NAME=\$\{(\w+)\}`)
+
+// openshift fills in what the script of the pod reads from variables: name and data dir, and the certificates of the
+// node, which are those of its etcdctl.
+func (h host) openshift(m *Member, mounts []mount, line, env []string) {
+	vars := map[string]string{}
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		vars[name] = value
+	}
+	if v := exported.FindStringSubmatch(strings.Join(line, "\n")); v != nil && m.Name == "" {
+		m.Name = vars[v[1]]
+	}
+	at := onHost(mounts)
 	if m.DataDir == "" {
-		m.DataDir = onHost(mounts)("/var/lib/etcd")
+		m.DataDir = at("/var/lib/etcd")
 	}
 	if m.Endpoint == "" {
 		m.Endpoint = "https://127.0.0.1:2379"
 	}
 	certs := "/etc/kubernetes/static-pod-resources/etcd-certs"
-	for _, c := range h.glob(certs + "/secrets/etcd-all-certs/etcd-peer-*.crt") {
-		if key := strings.TrimSuffix(c, ".crt") + ".key"; h.exists(key) {
+	for _, c := range append(h.glob(certs+"/secrets/etcd-all-certs/etcd-peer-*.crt"), at(vars["ETCDCTL_CERT"])) {
+		key := strings.TrimSuffix(c, ".crt") + ".key"
+		if c != "" && h.exists(c) && h.exists(key) {
 			m.Cert, m.Key = c, key
 		}
 	}
-	if ca := h.first(certs+"/configmaps/etcd-all-bundles/server-ca-bundle.crt",
+	if ca := h.first(at(vars["ETCDCTL_CACERT"]), certs+"/configmaps/etcd-all-bundles/server-ca-bundle.crt",
 		certs+"/configmaps/etcd-serving-ca/ca-bundle.crt"); ca != "" {
 		m.CACert = ca
 	}
@@ -174,15 +187,39 @@ func (h host) k3s() (out []Member) {
 	return out
 }
 
-// rancherDir returns the folder of the server: below data-dir of its configuration, or the default.
+// rancherDir returns the folder of the server: below --data-dir of its unit or the variable of it, below data-dir of its
+// configuration, or the default. Of the configuration's files, the last one counts.
 func (h host) rancherDir(name string) string {
-	var c struct {
-		DataDir string `yaml:"data-dir"`
+	dir := "/var/lib/rancher/" + name
+	for _, file := range append([]string{"/etc/rancher/" + name + "/config.yaml"},
+		h.glob("/etc/rancher/"+name+"/config.yaml.d/*.yaml")...) {
+		var c struct {
+			DataDir string `yaml:"data-dir"`
+		}
+		b := h.read(file)
+		if yamldoc.Check(b) == nil && yaml.Unmarshal(b, &c) == nil && path.IsAbs(c.DataDir) {
+			dir = c.DataDir
+		}
 	}
-	if err := yaml.Unmarshal(h.read("/etc/rancher/"+name+"/config.yaml"), &c); err != nil || !path.IsAbs(c.DataDir) {
-		c.DataDir = "/var/lib/rancher/" + name
+	for _, service := range []string{name + ".service", name + "-server.service"} {
+		text, _ := h.unitText(service)
+		u := h.parseUnit(service, text)
+		given := u.env[strings.ToUpper(name)+"_DATA_DIR"]
+		for i, w := range u.start {
+			flag, value, joined := strings.Cut(w, "=")
+			switch {
+			case flag != "--data-dir" && flag != "-d":
+			case joined:
+				given = value
+			case i+1 < len(u.start):
+				given = u.start[i+1]
+			}
+		}
+		if path.IsAbs(given) {
+			dir = given
+		}
 	}
-	return path.Join(c.DataDir, "server")
+	return path.Join(dir, "server")
 }
 
 // talos reads the files of Talos, which has no shell: a pod that mounts the host's files sees them.

@@ -77,8 +77,8 @@ func (a *Access) Members(ctx context.Context, endpoints []string) ([]ListedMembe
 
 // MemberList asks the endpoints in order for the list of members until one answers, and returns that endpoint. The
 // members of a cluster without quorum answer too.
-func (a *Access) MemberList(ctx context.Context, endpoints []string) (list *clientv3.MemberListResponse, endpoint string,
-	err error) {
+func (a *Access) MemberList(ctx context.Context, endpoints []string) (list *clientv3.MemberListResponse,
+	endpoint string, err error) {
 	err = a.FirstThatAnswers(ctx, endpoints, func(e string) (err error) {
 		list, err = a.listFrom(ctx, e)
 		endpoint = e
