@@ -141,7 +141,7 @@ func runMembersLevel(in *Input) Result {
 			continue
 		}
 		last := max(m.LastIndex(), m.ConsistentIndex())
-		if last < commit && changesAfter(in.Replay, last) {
+		if last < commit && changesAfter(in, last) {
 			fs = append(fs, Finding{Kind: KindMemberLags, Severity: Info, Class: ClassLagging,
 				Members: []string{m.Label()},
 				At:      At{Index: last},
@@ -176,8 +176,8 @@ func logParts(rp *replay.Result, member int) bool {
 }
 
 // changesAfter reports whether the cluster committed anything above index that changes data.
-func changesAfter(rp *replay.Result, index uint64) bool {
-	return rp == nil || rp.ChangesAfter(index)
+func changesAfter(in *Input, index uint64) bool {
+	return in.Replay == nil || in.Replay.ChangesAfter(index, in.Members.SaidCommitted())
 }
 
 var ackedLogKept = described(Check{

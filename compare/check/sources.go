@@ -43,6 +43,17 @@ func (ss Sources) byID(id dumplog.ID) *evidence.Member {
 	return nil
 }
 
+// SaidCommitted is the last entry that a running member among the sources says is committed, 0 without any. No log may
+// hold it.
+func (ss Sources) SaidCommitted() (index uint64) {
+	for _, m := range ss {
+		if m.Source.Kind == evidence.KindEndpoint {
+			index = max(index, m.Commit)
+		}
+	}
+	return index
+}
+
 // MemberName names a member by its label among the sources, else by its ID.
 func (ss Sources) MemberName(id fmt.Stringer) string {
 	for _, m := range ss {

@@ -76,9 +76,9 @@ func (r *Result) Covers(from, to uint64) bool {
 }
 
 // ChangesAfter reports whether entries above an index can have changed data: one in the logs does, or the logs lack
-// some.
-func (r *Result) ChangesAfter(index uint64) bool {
-	return r.Survey == nil || r.First == 0 || r.Survey.LastChange > index || !r.Covers(index, r.Last)
+// some, up to what a running member says that it has committed.
+func (r *Result) ChangesAfter(index, said uint64) bool {
+	return r.Survey == nil || r.First == 0 || r.Survey.LastChange > index || !r.Covers(index, max(r.Last, said))
 }
 
 // rowsOfRequest lists the rows of small buckets that a request may change.

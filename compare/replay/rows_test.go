@@ -113,12 +113,15 @@ func TestChangesAfterAGap(t *testing.T) {
 		Gaps: []Gap{{From: 50, To: 60}}}
 	for index, want := range map[uint64]bool{5: true, 20: true, 30: true, 49: true, 55: true, 60: false, 90: false,
 		95: false} {
-		if got := r.ChangesAfter(index); got != want {
+		if got := r.ChangesAfter(index, 90); got != want {
 			t.Errorf("after %d: %v, want %v", index, got, want)
 		}
 	}
 	r.Gaps = nil
-	if r.ChangesAfter(30) || !r.ChangesAfter(29) {
+	if r.ChangesAfter(30, 90) || !r.ChangesAfter(29, 90) {
 		t.Error("without a gap the last change decides")
+	}
+	if !r.ChangesAfter(30, 91) || !r.ChangesAfter(90, 91) || r.ChangesAfter(91, 91) {
+		t.Error("what is committed and in no log can have changed data")
 	}
 }

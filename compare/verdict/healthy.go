@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -53,7 +54,7 @@ func (hl *health) healthy() {
 	if why := hl.apart(); why != "" {
 		v.Summary += ". Keys were not compared everywhere: " + why
 	}
-	if why := hl.withoutLogs(); why != "" && hl.comparedAt() > 0 {
+	if why := cmp.Or(hl.withoutLogs(), hl.aboveLogs()); why != "" && hl.comparedAt() > 0 {
 		v.Summary += fmt.Sprintf(". The members hold the same data at revision %d. Not proven: %s", hl.comparedAt(),
 			why)
 	}

@@ -195,3 +195,34 @@ func TestStanding(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestAboveLogs: what running members have applied above the end of all logs is not proven, and a data dir whose log
+// ends below lacks it.
+func TestAboveLogs(t *testing.T) {
+	for name, c := range map[string]struct {
+		applied, log uint64
+		want         string
+	}{
+		"above":      {400, 151, "entries 152 to 400 are in no log"},
+		"at its end": {151, 151, ""},
+		"no log":     {400, 0, ""},
+	} {
+		ms := sources(evidence.KindEndpoint, evidence.KindDataDir)
+		ms[0].AppliedMax, ms[0].Commit = c.applied, c.applied
+		if c.log > 0 {
+			ms[1].WAL = evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{FirstIndex: 1, LastIndex: c.log}}
+		}
+		in := &Input{Input: &check.Input{Members: ms}}
+		if got := in.aboveLogs(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if got := in.Members.SaidCommitted(); got != c.applied {
+			t.Errorf("%s: committed up to %d", name, got)
+		}
+		rk := &ranking{in}
+		in.Replay = &replay.Result{First: 1, Last: 151, Survey: &replay.Survey{LastChange: 100}}
+		if got := rk.changesAfter(151); got != (c.applied > 151) {
+			t.Errorf("%s: entries above 151 can have changed data: %v", name, got)
+		}
+	}
+}

@@ -199,7 +199,7 @@ func wrongState(x *replay.MemberResult) bool {
 // changesAfter reports whether anything committed above index changes data: a member that lacks only logins, publish
 // entries and leaders' first entries lacks nothing.
 func (rk *ranking) changesAfter(index uint64) bool {
-	return rk.Replay == nil || rk.Replay.ChangesAfter(index)
+	return rk.Replay == nil || rk.Replay.ChangesAfter(index, rk.Members.SaidCommitted())
 }
 
 // rankRow says why a member has its place. proven is true if it is certain that it holds all that its log shows.
@@ -240,7 +240,11 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 		say("not replayed: %s", rp.Members[s.pos].Why)
 	}
 	if s.behind > 0 {
-		say("lags by %s (log ends at %d, commit %d)", plural.Of(int(s.behind), "committed entry", "committed entries"),
+		end := "log ends at"
+		if !m.HasLog() {
+			end = "has applied"
+		}
+		say("lags by %s (%s %d, commit %d)", plural.Of(int(s.behind), "committed entry", "committed entries"), end,
 			max(m.LastIndex(), m.ConsistentIndex()), commit)
 	}
 	rk.sayControl(s.pos, say)

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func (rk *ranking) unproven(pos int, records *keptRecords) (why []string) {
 	if s := rk.absentMajority(pos); s != "" {
 		why = append(why, s)
 	}
-	if s := rk.withoutLogs(); s != "" {
+	if s := cmp.Or(rk.withoutLogs(), rk.aboveLogs()); s != "" {
 		why = append(why, s)
 	}
 	for i, m := range rk.Members {
@@ -104,6 +105,23 @@ func (in *Input) withoutLogs() string {
 	}
 	return "no source has a log, so it is unknown which writes were acknowledged, and what members hold that " +
 		"their snapshots do not show (etcd-medic collect copies a running member with its log)"
+}
+
+// aboveLogs says in one line what is not proven of the entries that running members have applied and no log holds, ""
+// where there are none.
+func (in *Input) aboveLogs() string {
+	var last, applied uint64
+	for _, m := range in.Members {
+		last = max(last, m.LastIndex())
+		if m.Source.Kind == evidence.KindEndpoint {
+			applied = max(applied, m.AppliedMax)
+		}
+	}
+	if last == 0 || applied <= last {
+		return ""
+	}
+	return fmt.Sprintf("entries %d to %d are in no log, so it is unknown which writes of them were acknowledged "+
+		"(etcd-medic collect copies a running member with its log)", last+1, applied)
 }
 
 // absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may
