@@ -20,8 +20,8 @@ import (
 )
 
 // TestE2EEndpointsMixed: snapshots of running members together with the data dir of a stopped one, with a collected
-// copy, and with an endpoint at which nothing runs. As long as the members hold the same, none of it is a difference; an
-// altered value of the stopped member is named. What is missing is said, soon.
+// copy, and with an endpoint at which nothing runs. As long as the members hold the same, none of it is a difference;
+// an altered value of the stopped member is named. What is missing is said, soon.
 func TestE2EEndpointsMixed(t *testing.T) {
 	for _, line := range []string{"3.4.23", "3.5.35", "3.6.16", "3.7.3"} {
 		t.Run(line, func(t *testing.T) {

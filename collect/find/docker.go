@@ -58,19 +58,19 @@ func (h host) docker() (out []Member) {
 	return out
 }
 
-// fromHost returns where a loopback URL of the container is reached from its host: at the port that is published for it,
-// else at the container's own address. Other URLs, and those in the network of the host, stay as they are.
+// fromHost returns where a loopback URL of the container is reached from its host: at the port that is published for
+// it, else at the container's own address. Other URLs, and those in the network of the host, stay as they are.
 func (c *container) fromHost(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil || c.NetworkSettings.Networks["host"] != nil || !isLoopback(u.Hostname()) {
 		return endpoint
 	}
-	for _, p := range c.NetworkSettings.Ports[u.Port()+"/tcp"] {
-		ip := net.ParseIP(p.HostIP)
+	if published := c.NetworkSettings.Ports[u.Port()+"/tcp"]; len(published) > 0 {
+		ip := net.ParseIP(published[0].HostIP)
 		if ip == nil || ip.IsUnspecified() {
 			ip = net.IPv4(127, 0, 0, 1)
 		}
-		u.Host = net.JoinHostPort(ip.String(), p.HostPort)
+		u.Host = net.JoinHostPort(ip.String(), published[0].HostPort)
 		return u.String()
 	}
 	own := ""

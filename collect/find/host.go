@@ -21,8 +21,7 @@ func (h host) units() (out []Member) {
 				continue
 			}
 			seen = append(seen, unit)
-			text, _ := h.unitText(unit)
-			if m, ok := h.unit(file, text); ok {
+			if m, ok := h.unit(file, h.unitText(unit)); ok {
 				out = append(out, m)
 			}
 		}
@@ -30,14 +29,15 @@ func (h host) units() (out []Member) {
 	return out
 }
 
-// unitText returns a unit with its drop-ins, and its file. Both are empty if there is none.
-func (h host) unitText(unit string) (text, file string) {
+// unitText returns a unit with its drop-ins, "" if there is none.
+func (h host) unitText(unit string) string {
 	var files []string
 	for _, d := range unitDirs {
 		files = append(files, d+"/"+unit)
 	}
-	if file = h.first(files...); file == "" {
-		return "", ""
+	file := h.first(files...)
+	if file == "" {
+		return ""
 	}
 	b := h.read(file)
 	for _, d := range unitDirs {
@@ -45,7 +45,7 @@ func (h host) unitText(unit string) (text, file string) {
 			b = append(append(b, '\n'), h.read(conf)...)
 		}
 	}
-	return string(b), file
+	return string(b)
 }
 
 // unit reads what a unit starts.

@@ -187,8 +187,8 @@ func (h host) k3s() (out []Member) {
 	return out
 }
 
-// rancherDir returns the folder of the server: below --data-dir of its unit or the variable of it, below data-dir of its
-// configuration, or the default. Of the configuration's files, the last one counts.
+// rancherDir returns the folder of the server: below --data-dir of its unit or the variable of it, below data-dir of
+// its configuration, or the default. Of the configuration's files, the last one counts.
 func (h host) rancherDir(name string) string {
 	dir := "/var/lib/rancher/" + name
 	for _, file := range append([]string{"/etc/rancher/" + name + "/config.yaml"},
@@ -202,8 +202,7 @@ func (h host) rancherDir(name string) string {
 		}
 	}
 	for _, service := range []string{name + ".service", name + "-server.service"} {
-		text, _ := h.unitText(service)
-		u := h.parseUnit(service, text)
+		u := h.parseUnit(service, h.unitText(service))
 		given := u.env[strings.ToUpper(name)+"_DATA_DIR"]
 		for i, w := range u.start {
 			flag, value, joined := strings.Cut(w, "=")

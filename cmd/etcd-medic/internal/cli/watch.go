@@ -168,8 +168,8 @@ func (o *watchOptions) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(o.io.Err, opt))
 }
 
-// shutdown bounds the wait for requests when the watch ends.
-const shutdown = 3 * time.Second
+// shutdown bounds the wait for answers to requests when the watch ends. Connections without one are cut then.
+const shutdown = 500 * time.Millisecond
 
 // serve listens until the returned function is called.
 func (o *watchOptions) serve(ctx context.Context, w *watch.Watcher) (stop func() error, err error) {
@@ -190,6 +190,9 @@ func (o *watchOptions) serve(ctx context.Context, w *watch.Watcher) (stop func()
 		ctx, cancel := context.WithTimeout(context.Background(), shutdown)
 		defer cancel()
 		err := srv.Shutdown(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = srv.Close()
+		}
 		if e := <-done; !errors.Is(e, http.ErrServerClosed) {
 			err = errors.Join(err, e)
 		}
