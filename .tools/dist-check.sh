@@ -20,6 +20,13 @@ tar -xzf "$archive" -C "$scratch/archive"
 for f in LICENSE THIRD_PARTY_NOTICES.txt man/etcd-medic-diagnose.1 completions/etcd-medic.bash; do
   test -s "$scratch/archive/$f"
 done
+if [[ " $* " == *" -lite "* ]]; then
+  if "$go" version -m "$scratch/archive/etcd-medic" | grep -E 'gocloud\.dev|aws-sdk|azure-sdk|cloud\.google\.com'; then
+    echo "dist-check: the lite program has drivers of object storage" >&2
+    exit 1
+  fi
+  ("$scratch/archive/etcd-medic" verify s3://bucket/backup.db 2>&1 || true) | grep -q 'lite'
+fi
 dpkg-deb -x "$(find "$scratch/one" -name '*_linux_amd64.deb' | head -1)" "$scratch/deb"
 "$scratch/deb/usr/bin/etcd-medic" version -w json | grep -q '"commit"'
 tar -xzf "$scratch/deb/usr/share/etcd-medic/demo.tar.gz" -C "$scratch/deb/usr/share"

@@ -80,47 +80,70 @@ func TestE2ECollectThroughput(t *testing.T) {
 			fill(t, c.Client(0), costSmall)
 			written := writers(t, c.Endpoint(0))
 			out := filepath.Join(t.TempDir(), "copy.tar.zst")
-			var lost []float64
-			var with, without, before window
-			var long time.Duration // that the copies take at least: what they read, at this rate
-			before = observe(c, written, func() { time.Sleep(2 * time.Second) })
+			var copies []measured
+			before := observe(c, written, func() { time.Sleep(2 * time.Second) })
 			for range costPairs {
+				var m measured
 				var cost costs
-				during := observe(c, written, func() {
+				m.during = observe(c, written, func() {
 					cost = collectCost(t, "collect", "--limit-rate", fmt.Sprintf("%dM", rate), "--data-dir",
 						c.DataDir(0), "--endpoints", c.Endpoint(0), "-o", out, "-w", "json")
 				})
 				must(t, os.Remove(out))
-				least := time.Duration(bytesRead(t, c.DataDir(0), cost.out)) * time.Second / time.Duration(rate<<20)
-				if long += least; during.wall < least*9/10 {
-					t.Errorf("at %d MiB a second the copy takes %v at least, it took %v", rate, least, during.wall)
+				m.collect = cost.cpu
+				m.least = time.Duration(bytesRead(t, c.DataDir(0), cost.out)) * time.Second / time.Duration(rate<<20)
+				if m.during.wall < m.least*9/10 {
+					t.Errorf("at %d MiB a second the copy takes %v at least, it took %v", rate, m.least, m.during.wall)
 				}
 				after := observe(c, written, func() { time.Sleep(2 * time.Second) })
-				if w := (before.perSecond() + after.perSecond()) / 2; w > 0 {
-					lost = append(lost, 1-during.perSecond()/w)
-					t.Logf("%.0f writes/s without, %.0f with, which took %.2f s of processor time", w,
-						during.perSecond(), cost.cpu.Seconds())
-				}
-				during.collect = cost.cpu
-				with, without, before = with.add(during), without.add(after), after
+				m.around, before = before.add(after), after
+				t.Logf("%.0f writes/s without, %.0f with; %.2f s of collect and %.2f s of sending in %.1f s: %.1f %% lost",
+					m.around.perSecond(), m.during.perSecond(), m.collect.Seconds(), m.sending().Seconds(),
+					m.least.Seconds(), 100*m.share())
+				copies = append(copies, m)
 			}
-			wantLittleLost(t, lost)
-			// What the server takes to send its snapshot does not depend on how many writes come meanwhile.
-			sending := max(0, with.cpu-time.Duration(float64(with.writes)*without.perWrite()*float64(time.Second)))
-			share := float64(with.collect+sending) / float64(costProcessors*long)
-			t.Logf("processor time: %.0f us for a write without, %.0f with, %.2f s of collect and %.2f s of sending in "+
-				"%.1f s: %.1f %% lost", 1e6*without.perWrite(), 1e6*with.perWrite(), with.collect.Seconds(),
-				sending.Seconds(), long.Seconds(), 100*share)
-			if share > costLost {
-				t.Errorf("collect takes %.0f %% of the processor time for writes, %.0f %% may be", 100*share,
-					100*costLost)
-			}
+			wantLittleLost(t, copies)
+			wantLittleTaken(t, copies)
 		})
 	}
 }
 
-// bytesRead is how much collect read: the database, and the log without the zeros at its end. The log is looked at after
-// the copy, and may be a little longer by then.
+// measured is a collection, with what happened around it.
+type measured struct {
+	during, around window
+	collect        time.Duration
+	// least is how long the copy takes at least: what it reads, at the rate.
+	least time.Duration
+}
+
+// sending is the processor time that the server takes to send its snapshot, however many writes come meanwhile.
+func (m *measured) sending() time.Duration {
+	writes := time.Duration(float64(m.during.writes) * m.around.perWrite() * float64(time.Second))
+	return max(0, m.during.cpu-writes)
+}
+
+// share is the part of the processors' time that the collection takes of the server.
+func (m *measured) share() float64 {
+	return float64(m.collect+m.sending()) / float64(costProcessors*m.least)
+}
+
+// wantLittleTaken judges the processor time. Other work on the machine only adds to it, by what it takes of caches and
+// of the processor's own parts, so the second lowest decides.
+func wantLittleTaken(t *testing.T, copies []measured) {
+	t.Helper()
+	var shares []float64
+	for i := range copies {
+		shares = append(shares, copies[i].share())
+	}
+	slices.Sort(shares)
+	t.Logf("processor time lost: %.1f %%", 100*shares[1])
+	if shares[1] > costLost {
+		t.Errorf("collect takes %.0f %% of the processor time for writes, %.0f %% may be", 100*shares[1], 100*costLost)
+	}
+}
+
+// bytesRead is how much collect read: the database, and the log without the zeros at its end. The log is looked at
+// after the copy, and may be a little longer by then.
 func bytesRead(t *testing.T, dataDir, manifest string) (n int64) {
 	t.Helper()
 	var m collect.Manifest
@@ -148,8 +171,14 @@ func bytesRead(t *testing.T, dataDir, manifest string) (n int64) {
 }
 
 // wantLittleLost judges the writes that were not acknowledged.
-func wantLittleLost(t *testing.T, lost []float64) {
+func wantLittleLost(t *testing.T, copies []measured) {
 	t.Helper()
+	var lost []float64
+	for i := range copies {
+		if m := &copies[i]; m.around.perSecond() > 0 {
+			lost = append(lost, 1-m.during.perSecond()/m.around.perSecond())
+		}
+	}
 	if len(lost) < costPairs/2 {
 		t.Fatalf("the server acknowledged writes in %d of %d windows", len(lost), costPairs)
 	}
@@ -200,11 +229,10 @@ func writers(t *testing.T, endpoint string) *atomic.Int64 {
 	return &n
 }
 
-// window is what a server did in some time, and what a collection in it took.
+// window is what a server did in some time.
 type window struct {
-	writes       int64
-	wall         time.Duration
-	cpu, collect time.Duration
+	writes    int64
+	wall, cpu time.Duration
 }
 
 // observe sees what the servers do while f runs.
@@ -215,7 +243,7 @@ func observe(c *clustertest.Cluster, written *atomic.Int64, f func()) window {
 }
 
 func (w window) add(o window) window {
-	return window{w.writes + o.writes, w.wall + o.wall, w.cpu + o.cpu, w.collect + o.collect}
+	return window{w.writes + o.writes, w.wall + o.wall, w.cpu + o.cpu}
 }
 
 func (w window) perSecond() float64 { return float64(w.writes) / w.wall.Seconds() }

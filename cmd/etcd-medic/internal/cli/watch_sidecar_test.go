@@ -67,8 +67,9 @@ func silent(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// TestWatchAsASidecar: configured by variables alone, watch logs JSON, serves its pages, is not healthy before the first
-// round, and ends without an error within a second, although members owe it answers and a scraper holds a connection.
+// TestWatchAsASidecar: configured by variables alone, watch logs JSON, serves its pages, is not healthy before the
+// first round, and ends without an error within a second, although members owe it answers and a scraper holds a
+// connection.
 func TestWatchAsASidecar(t *testing.T) {
 	env := map[string]string{"ETCD_MEDIC_ENDPOINTS": silent(t) + "," + silent(t), "ETCD_MEDIC_LISTEN": "127.0.0.1:0",
 		"ETCD_MEDIC_LOG_FORMAT": "json", "ETCD_MEDIC_ASK_TIMEOUT": "1m", "ETCD_MEDIC_INTERVAL": "1s"}
