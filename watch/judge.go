@@ -75,8 +75,16 @@ func (j *judge) round(r Round) []Event {
 	return out
 }
 
-// suspected reports whether the next round should come soon.
-func (j *judge) suspected() bool { return len(j.suspect) > len(j.raised) }
+// suspected reports whether the next round should come soon, to see a difference again: one of these kinds, or of any.
+func (j *judge) suspected(kinds ...Kind) bool {
+	for s, n := range j.suspect {
+		kind, _, _ := strings.Cut(s, "\x00")
+		if n < needed && (len(kinds) == 0 || slices.Contains(kinds, Kind(kind))) {
+			return true
+		}
+	}
+	return false
+}
 
 func (j *judge) look(k Kind, r Round) found {
 	switch k {

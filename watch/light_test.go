@@ -118,3 +118,37 @@ func TestWhyAMemberDoesNotAnswer(t *testing.T) {
 func isRefused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || strings.Contains(err.Error(), "refused")
 }
+
+// TestHashesAsAsked: content is compared every HashInterval, and once more soon after it differed. Another difference
+// brings no hash forward.
+func TestHashesAsAsked(t *testing.T) {
+	fs, ms := cluster()
+	for _, f := range fs {
+		f.applied = 9
+	}
+	w := watcher(ms, Options{HashInterval: time.Hour})
+	for _, c := range []struct {
+		what string
+		do   func()
+		asks bool
+	}{
+		{"at first", func() {}, true},
+		{"so soon", func() {}, false},
+		{"auth differs", func() { fs[1].auth++ }, false},
+		{"auth was confirmed", func() {}, false},
+		{"an hour later a value differs", func() {
+			fs[1].alters[4], w.hashed = true, time.Now().Add(-time.Hour)
+		}, true},
+		{"to see it again", func() {}, true},
+		{"it is raised", func() {}, false},
+	} {
+		c.do()
+		before := fs[1].hashed
+		if _, _ = w.Round(t.Context()); (fs[1].hashed > before) != c.asks {
+			t.Errorf("%s: a hash was asked for: %v", c.what, !c.asks)
+		}
+	}
+	if open := w.Open(); len(open) != 2 {
+		t.Errorf("raised: %+v", open)
+	}
+}

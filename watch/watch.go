@@ -99,9 +99,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 // Round makes one round and acts on its events.
 func (w *Watcher) Round(ctx context.Context) (Round, []Event) {
 	now := time.Now()
-	suspected := w.judge.suspected()
-	hash := suspected || now.Sub(w.hashed) >= w.o.HashInterval-between
-	bucket := w.bucketsDue(now, suspected)
+	// What costs a member something is asked before its time only to see such a difference again.
+	hash := w.judge.suspected(KindHash, KindKeys) || now.Sub(w.hashed) >= w.o.HashInterval-between
+	bucket := w.bucketsDue(now, w.judge.suspected(KindAuth))
 	r := w.ask.round(ctx, now, hash, bucket)
 	if ctx.Err() != nil {
 		return r, nil // members that did not answer because of that prove nothing

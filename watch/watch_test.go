@@ -32,11 +32,11 @@ type fake struct {
 	lacks, alters map[uint64]bool
 	auth          uint64
 	authOff       error
-	// errors are in the status; alarmed counts requests for alarms, streamed those for the auth bucket, connected
-	// connections.
-	errors            []string
-	alarmed, streamed int
-	connected         int64
+	// errors are in the status; alarmed counts requests for alarms, hashed those for a hash, streamed those for the
+	// auth bucket, connected connections.
+	errors                    []string
+	alarmed, hashed, streamed int
+	connected                 int64
 }
 
 func member(id uint64) *fake {
@@ -66,6 +66,7 @@ func (f *fake) Status(context.Context) (Status, error) {
 }
 
 func (f *fake) HashKV(_ context.Context, rev int64) (Hash, error) {
+	f.hashed++
 	if rev < f.compact {
 		return Hash{}, rpctypes.ErrCompacted
 	}

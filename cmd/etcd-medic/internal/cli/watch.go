@@ -41,9 +41,10 @@ lags, restarts or is down raises nothing: it is compared up to its revision, or 
 to different revisions, or run different versions, have no HashKV in common and are compared in the next rounds.
 
 Watch only reads. AuthStatus goes through raft, so it adds one entry without effect to the log per member and round.
---hash-interval makes HashKV less frequent than other requests. With auth enabled, log in as a user with role root.
-Endpoints, certificates and user are also taken from etcdctl's variables (ETCDCTL_ENDPOINTS and so on); --cluster takes
-all members from the member list when the watch starts.
+--hash-interval makes HashKV less frequent than other requests. Only hashes that differ are asked for again earlier, to
+confirm it. With auth enabled, log in as a user with role root. Endpoints, certificates and user are also taken from
+etcdctl's variables (ETCDCTL_ENDPOINTS and so on); --cluster takes all members from the member list when the watch
+starts.
 
 --listen serves /metrics for Prometheus, /healthz and /divergence. A Grafana dashboard and alert rules are in
 deploy/watch. --collect-on-divergence saves in a new folder, for the first 5 divergences, what the network gives: the
