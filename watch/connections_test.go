@@ -80,15 +80,18 @@ func TestConnectionIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if l.n.Load() != 1 || m.Connections() != 1 {
-		t.Errorf("%d connections were made, %d are counted; one is enough for all questions", l.n.Load(),
-			m.Connections())
+	if l.n.Load() != 2 || m.Connections() != 1 {
+		t.Errorf("%d connections were made, %d are counted; one for all questions is enough, after one that finds out "+
+			"whether a server is there", l.n.Load(), m.Connections())
 	}
 	stop()
 	if err := ask(); err == nil {
 		t.Error("a server that has ended answered")
 	}
-	failed := m.Connections()
+	failed, begun := m.Connections(), time.Now()
+	if err := ask(); err == nil || time.Since(begun) > 2*time.Second {
+		t.Errorf("after %v: %v; a member that is down is known at once", time.Since(begun), err)
+	}
 	serve(t, address)
 	if err := ask(); err != nil {
 		t.Fatal(err)
