@@ -85,19 +85,20 @@ func TestE2ECollectThroughput(t *testing.T) {
 			for range costPairs {
 				var m measured
 				var cost costs
+				ends := logEnds(t, c.DataDir(0))
 				m.during = observe(c, written, func() {
 					cost = collectCost(t, "collect", "--limit-rate", fmt.Sprintf("%dM", rate), "--data-dir",
 						c.DataDir(0), "--endpoints", c.Endpoint(0), "-o", out, "-w", "json")
 				})
 				must(t, os.Remove(out))
 				m.collect = cost.cpu
-				m.least = time.Duration(bytesRead(t, c.DataDir(0), cost.out)) * time.Second / time.Duration(rate<<20)
+				m.least = time.Duration(bytesRead(t, cost.out, ends)) * time.Second / time.Duration(rate<<20)
 				if m.during.wall < m.least*9/10 {
 					t.Errorf("at %d MiB a second the copy takes %v at least, it took %v", rate, m.least, m.during.wall)
 				}
 				after := observe(c, written, func() { time.Sleep(2 * time.Second) })
 				m.around, before = before.add(after), after
-				t.Logf("%.0f writes/s without, %.0f with; %.2f s of collect and %.2f s of sending in %.1f s: %.1f %% lost",
+				t.Logf("%.0f writes/s without, %.0f with; %.2f s of collect, %.2f s of sending in %.1f s: %.1f %% lost",
 					m.around.perSecond(), m.during.perSecond(), m.collect.Seconds(), m.sending().Seconds(),
 					m.least.Seconds(), 100*m.share())
 				copies = append(copies, m)
@@ -142,12 +143,9 @@ func wantLittleTaken(t *testing.T, copies []measured) {
 	}
 }
 
-// bytesRead is how much collect read: the database, and the log without the zeros at its end. The log is looked at
-// after the copy, and may be a little longer by then.
-func bytesRead(t *testing.T, dataDir, manifest string) (n int64) {
+// logEnds is where the segments of a log end, without the zeros after that.
+func logEnds(t *testing.T, dataDir string) map[string]int64 {
 	t.Helper()
-	var m collect.Manifest
-	must(t, json.Unmarshal([]byte(manifest), &m))
 	l, err := dumplog.Open(filepath.Join(dataDir, "member", "wal"))
 	must(t, err)
 	s, err := l.Scan(t.Context())
@@ -156,11 +154,17 @@ func bytesRead(t *testing.T, dataDir, manifest string) (n int64) {
 	for i := range s.Segments {
 		ends[s.Segments[i].Name] = s.Segments[i].DataEnd
 	}
+	return ends
+}
+
+// bytesRead is how much a collection read at least: the database, and of the log what was there before.
+func bytesRead(t *testing.T, manifest string, ends map[string]int64) (n int64) {
+	t.Helper()
+	var m collect.Manifest
+	must(t, json.Unmarshal([]byte(manifest), &m))
 	for _, f := range m.Files {
-		switch end, ok := ends[filepath.Base(f.Name)]; {
-		case ok:
-			n += min(end, f.Size)
-		case filepath.Base(f.Name) == "db":
+		n += min(ends[filepath.Base(f.Name)], f.Size)
+		if filepath.Base(f.Name) == "db" {
 			n += f.Size
 		}
 	}

@@ -97,35 +97,32 @@ var distinctMembers = described(Check{
 })
 
 func runDistinctMembers(in *Input) Result {
-	byID, byHash := map[string][]*evidence.Member{}, map[string][]*evidence.Member{}
+	byID, twice := map[string][]*evidence.Member{}, map[string][]*evidence.Member{}
 	for _, m := range in.Members {
 		if m.MemberID != 0 && !m.MixedLog() {
-			// a member ID is unique only within its cluster
-			id := fmt.Sprintf("%016x of %016x", uint64(m.ClusterID), uint64(m.MemberID))
-			byID[id] = append(byID[id], m)
+			byID[idInCluster(m)] = append(byID[idInCluster(m)], m)
 		}
 	}
 	for _, m := range in.Members {
-		if likeAnother(in.Members, m) {
-			h := m.Source.Manifest.Digest()
-			byHash[h] = append(byHash[h], m)
+		key := ""
+		switch { // snapshots of one member differ from moment to moment, those of several may be equal to the byte
+		case m.Source.Kind == evidence.KindEndpoint:
+			key = idInCluster(m)
+		case likeAnother(in.Members, m):
+			key = m.Source.Manifest.Digest()
+		default:
+			continue
 		}
+		twice[key] = append(twice[key], m)
 	}
 	var fs []Finding
 	told := map[string]bool{}
-	for _, h := range sortedGroup(byHash) {
-		if ms := byHash[h]; len(ms) > 1 {
-			f := Finding{Kind: KindSourceTwice, Severity: Warning, Class: ClassInconclusive,
-				Title:       "one source was given more than once",
-				Explanation: "the files of these sources are byte-identical, so they count as one"}
+	for _, h := range sortedGroup(twice) {
+		if ms := twice[h]; len(ms) > 1 {
 			for _, m := range ms {
 				told[m.Label()] = true
-				f.Members = append(f.Members, m.Label())
-				f.Evidence = append(f.Evidence,
-					Evidence{Member: m.Label(), Field: "sha256", Observed: h, Expected: "different sources"})
 			}
-			f.Remedy = []Remedy{{Text: "give it once: leave out " + plural.List(f.Members[1:])}}
-			fs = append(fs, f)
+			fs = append(fs, twiceFinding(ms))
 		}
 	}
 	for _, key := range sortedGroup(byID) {
@@ -136,13 +133,46 @@ func runDistinctMembers(in *Input) Result {
 	return outcome(fs, "")
 }
 
+// twiceFinding is about sources that are one.
+func twiceFinding(ms []*evidence.Member) Finding {
+	f := Finding{Kind: KindSourceTwice, Severity: Warning, Class: ClassInconclusive,
+		Title:       "one source was given more than once",
+		Explanation: "the files of these sources are byte-identical, so they count as one"}
+	field, value := "sha256", ms[0].Source.Manifest.Digest
+	if id, _ := ms[0].AnsweredAs(); id != 0 {
+		f.Explanation = "one running member answers at these endpoints, so they count as one"
+		field, value = "member ID", id.String
+	}
+	for _, m := range ms {
+		f.Members = append(f.Members, m.Label())
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: field, Observed: value(),
+			Expected: "different sources"})
+	}
+	f.Remedy = []Remedy{{Text: "give it once: leave out " + plural.List(f.Members[1:])}}
+	return f
+}
+
+// identity is the member that a source is of: as its log says, or as the running member says itself.
+func identity(m *evidence.Member) (member, cluster dumplog.ID) {
+	if m.MemberID != 0 {
+		return m.MemberID, m.ClusterID
+	}
+	return m.AnsweredAs()
+}
+
+// idInCluster is a member's ID with that of its cluster: it is unique only there.
+func idInCluster(m *evidence.Member) string {
+	member, cluster := identity(m)
+	return fmt.Sprintf("%016x of %016x", uint64(cluster), uint64(member))
+}
+
 // likeAnother reports whether some other source has the same number of files and bytes, and no other member ID: only
 // then can they be identical, so that a digest is worth its time.
 func likeAnother(members []*evidence.Member, m *evidence.Member) bool {
 	man := m.Source.Manifest
 	return man != nil && slices.ContainsFunc(members, func(o *evidence.Member) bool {
 		other := o.Source.Manifest
-		return o != m && other != nil && o.MemberID == m.MemberID && len(other.Files) == len(man.Files) &&
+		return o != m && other != nil && idInCluster(o) == idInCluster(m) && len(other.Files) == len(man.Files) &&
 			other.Bytes == man.Bytes
 	})
 }

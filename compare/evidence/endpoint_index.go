@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // running is what a running member said of itself around the moment of its snapshot.
 type running struct {
-	cluster uint64
-	server  release.Version
+	member, cluster uint64
+	server          release.Version
 	// applied is the index that it had applied before the snapshot began, committed the highest index that it knew to
 	// be committed afterwards; 0 if the member did not say. An index that is being applied is committed.
 	applied, committed uint64
@@ -31,6 +32,15 @@ func (r *running) exact(stored uint64) (first, last uint64, ok bool) {
 		return r.applied, r.applied, true
 	}
 	return 0, 0, false
+}
+
+// AnsweredAs returns who a running member said it is, zero for other sources. A snapshot does not say whose it is, and
+// those of members that applied the same can be equal to the byte.
+func (m *Member) AnsweredAs() (member, cluster dumplog.ID) {
+	if r := m.Source.running; r != nil {
+		return dumplog.ID(r.member), dumplog.ID(r.cluster)
+	}
+	return 0, 0
 }
 
 // MayHoldMore reports whether a running member applied entries while its snapshot began, so that the snapshot

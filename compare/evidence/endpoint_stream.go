@@ -150,7 +150,8 @@ func (m *stream) ask(ctx context.Context) *clientv3.StatusResponse {
 // said is what the member said around the moment of its snapshot. A server that started again meanwhile has applied
 // less than before.
 func (m *stream) said() *running {
-	r := &running{cluster: m.status.Header.ClusterId, server: release.Of(m.status.Version)}
+	r := &running{member: m.status.Header.MemberId, cluster: m.status.Header.ClusterId,
+		server: release.Of(m.status.Version)}
 	if m.before != nil && m.after != nil && appliedIndex(m.before) <= appliedIndex(m.after) {
 		r.applied, r.committed = appliedIndex(m.before), m.after.RaftIndex
 	}

@@ -48,6 +48,10 @@ func uniq(sources []*Source) {
 }
 
 func pathTail(p string, depth int) string {
+	if isEndpoint(p) {
+		_, host, _ := strings.Cut(p, "://")
+		return strings.TrimRight(host, "/")
+	}
 	p = filepath.Clean(p)
 	if abs, err := filepath.Abs(p); err == nil && (p == "." || p == "..") {
 		p = abs
