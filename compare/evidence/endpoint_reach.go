@@ -44,7 +44,7 @@ func (a *Access) Reach(ctx context.Context, endpoint string) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+	case err != nil && answer.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%s takes connections and does not answer within %v: is the server stopped?", u.Host,
 			cfg.DialTimeout)
 	}
