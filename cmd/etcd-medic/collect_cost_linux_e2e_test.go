@@ -74,7 +74,7 @@ func TestE2ECollectMemory(t *testing.T) {
 // synced, as in production: the writes that it acknowledges, and those that it has processor time for. Other work on
 // the machine spoils the former; the latter is what processors that are never idle would lose.
 func TestE2ECollectThroughput(t *testing.T) {
-	for _, rate := range []int{20, 5} { // MiB a second; 20 is the default
+	for _, rate := range []int{15, 5} { // MiB a second; 15 is the default
 		t.Run(fmt.Sprintf("%dM", rate), func(t *testing.T) {
 			c := clustertest.Start(t, clustertest.Server(t, "3.6.16"), 1, clustertest.Options{Fsync: true})
 			fill(t, c.Client(0), costSmall)

@@ -73,7 +73,7 @@ const collectExample = `  etcd-medic collect --data-dir /var/lib/etcd --endpoint
   etcd-medic collect --all --ssh --endpoints https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key`
 
 // defaultRate leaves a loaded server its disk and processors; docs/COPYING.md has the measurements.
-const defaultRate = "20M"
+const defaultRate = "15M"
 
 func newCollectCmd(s *Streams, run func(context.Context, *collectOptions) error) *cobra.Command {
 	o := &collectOptions{output: output{io: s}}
