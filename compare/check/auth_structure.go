@@ -27,10 +27,10 @@ func runAuthStructure(in *Input) Result {
 			unread = m.Label() + ": part of the auth buckets cannot be read"
 			continue
 		}
-		if f := authStructureFinding(m); len(f.Evidence) > 0 {
+		if f := in.authStructureFinding(m); len(f.Evidence) > 0 {
 			f.Title = fmt.Sprintf("%s: the auth buckets contradict each other in %s", m.Label(),
-				plural.Of(len(f.Evidence), "place", "places"))
-			fs = append(fs, in.cut(f))
+				plural.Of(len(f.Evidence)+f.More, "place", "places"))
+			fs = append(fs, f)
 		}
 	}
 	return outcome(fs, unread)
@@ -43,14 +43,15 @@ func authDamaged(m *evidence.Member) bool {
 	})
 }
 
-func authStructureFinding(m *evidence.Member) Finding {
+func (in *Input) authStructureFinding(m *evidence.Member) Finding {
 	a := &m.DB.Auth
 	f := Finding{Kind: KindAuthBucketsContradict, Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
 		Explanation: "no server writes this: rows were lost with damaged pages, put together from two files, or edited"}
 	bad := func(bucket, key, field, observed, expected string) {
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key),
-			Field:    field,
-			Observed: observed, Expected: expected, Show: showDB(m, bucket)})
+		in.add(&f, func() Evidence {
+			return Evidence{Member: m.Label(), File: m.DB.File, Bucket: bucket, Key: Bytes(key), Field: field,
+				Observed: observed, Expected: expected, Show: showDB(m, bucket)}
+		})
 	}
 	roles := map[string]bool{"root": true}
 	for _, r := range a.Roles {
