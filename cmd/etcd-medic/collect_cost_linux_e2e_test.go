@@ -80,10 +80,10 @@ func TestE2ECollectThroughput(t *testing.T) {
 			fill(t, c.Client(0), costSmall)
 			written := writers(t, c.Endpoint(0))
 			out := filepath.Join(t.TempDir(), "copy.tar.zst")
-			var copies []measured
+			var copies []costRun
 			before := observe(c, written, func() { time.Sleep(2 * time.Second) })
 			for range costPairs {
-				var m measured
+				var m costRun
 				var cost costs
 				ends := logEnds(t, c.DataDir(0))
 				m.during = observe(c, written, func() {
@@ -109,8 +109,8 @@ func TestE2ECollectThroughput(t *testing.T) {
 	}
 }
 
-// measured is a collection, with what happened around it.
-type measured struct {
+// costRun is a collection, with what happened around it.
+type costRun struct {
 	during, around window
 	collect        time.Duration
 	// least is how long the copy takes at least: what it reads, at the rate.
@@ -118,19 +118,19 @@ type measured struct {
 }
 
 // sending is the processor time that the server takes to send its snapshot, however many writes come meanwhile.
-func (m *measured) sending() time.Duration {
+func (m *costRun) sending() time.Duration {
 	writes := time.Duration(float64(m.during.writes) * m.around.perWrite() * float64(time.Second))
 	return max(0, m.during.cpu-writes)
 }
 
 // share is the part of the processors' time that the collection takes of the server.
-func (m *measured) share() float64 {
+func (m *costRun) share() float64 {
 	return float64(m.collect+m.sending()) / float64(costProcessors*m.least)
 }
 
 // wantLittleTaken judges the processor time. Other work on the machine only adds to it, by what it takes of caches and
 // of the processor's own parts, so the second lowest decides.
-func wantLittleTaken(t *testing.T, copies []measured) {
+func wantLittleTaken(t *testing.T, copies []costRun) {
 	t.Helper()
 	var shares []float64
 	for i := range copies {
@@ -175,7 +175,7 @@ func bytesRead(t *testing.T, manifest string, ends map[string]int64) (n int64) {
 }
 
 // wantLittleLost judges the writes that were not acknowledged.
-func wantLittleLost(t *testing.T, copies []measured) {
+func wantLittleLost(t *testing.T, copies []costRun) {
 	t.Helper()
 	var lost []float64
 	for i := range copies {
