@@ -22,7 +22,7 @@ const (
 	smallHeap = 176 << 20
 	// smallInput is up to how many bytes an input is small. smallFiles is how many files are looked at for that.
 	smallInput = 16 << 20
-	smallFiles = 20_000
+	smallFiles = 100_000
 	// tightPart is that part.
 	tightPart = 4
 )
