@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
-
-	"github.com/zeebo/xxh3"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -208,17 +205,10 @@ func idsOf(rows []dumpdb.ID) []uint64 {
 	return out
 }
 
-// maxAnchors bounds how many writes of the log are searched in a base.
-const maxAnchors = 64
-
 // anchored refuses a base without any of the log's last writes up to the base's index. IDs and indexes alone do not
 // prove a common history, since a restore with the same flags uses them again.
 func anchored(ctx context.Context, b *Base, logs []*evidence.Member) error {
-	type anchor struct {
-		key string
-		sum uint64
-	}
-	var puts []anchor
+	var writes replay.LastWrites
 	for e, err := range replay.Log(ctx, logs) {
 		if err != nil {
 			return err
@@ -226,35 +216,21 @@ func anchored(ctx context.Context, b *Base, logs []*evidence.Member) error {
 		if e.Index > b.Index {
 			break
 		}
-		r := e.Req
-		if e.Err != nil || r == nil || !replay.WritesKeys(r.Kind) {
-			continue
-		}
-		puts = slices.DeleteFunc(puts, func(a anchor) bool {
-			return r.Kind == dumplog.KindLeaseRevoke || r.Touches([]byte(a.key), append([]byte(a.key), 0))
-		})
-		if r.Kind != dumplog.KindPut || r.Put.Lease != 0 || r.Put.IgnoreLease || r.Put.IgnoreValue {
-			continue
-		}
-		if len(puts) == maxAnchors {
-			puts = slices.Delete(puts, 0, 1)
-		}
-		puts = append(puts, anchor{string(r.Put.Key), xxh3.Hash(r.Put.Value)})
+		writes.Add(&e)
 	}
 	m, err := replay.NewMachine(ctx, b.db, replay.MachineOptions{})
 	if err != nil {
 		return err
 	}
-	for _, a := range puts {
-		if sum, _, ok := m.Key(a.key); ok && sum == a.sum {
-			return nil
-		}
-	}
-	if len(puts) > 0 {
-		return fmt.Errorf("it shows none of the last %d writes that the log has up to its index %d", len(puts), b.Index)
+	f := writes.Find(m)
+	switch {
+	case f.Tried > 0 && f.Found == 0:
+		return fmt.Errorf("it shows none of the last %d writes that the log has up to its index %d", f.Tried, b.Index)
+	case f.Most() || f.Found > 0 && b.Kind != Backup:
+		return nil
 	}
 	for _, l := range logs {
-		if l.WAL.Summary.Start == dumplog.StartRestore && b.needs.Term == nil {
+		if l.WAL.Summary.Start == dumplog.StartRestore && (f.Tried > 0 || b.needs.Term == nil) {
 			return errors.New("nothing shows that it was taken after the restore that the log begins with")
 		}
 	}

@@ -27,8 +27,12 @@ type partialDir struct {
 // partialOf returns where a new path is built.
 func partialOf(final string) string { return filepath.Clean(final) + ".partial" }
 
-// newPartialDir creates final.partial. It replaces one left by a killed run, which has an unlocked mark. One that
-// another run has locked, and anything else, is an error.
+// unmarked are the permissions of a folder that has no mark yet. The sticky bit comes with the folder in one system
+// call: it separates what a run left that was killed before it wrote the mark from an empty folder of somebody else.
+const unmarked = 0o700 | fs.ModeSticky
+
+// newPartialDir creates final.partial. It replaces one left by a killed run, which has an unlocked mark or is not
+// marked yet. One that another run has locked, and anything else, is an error.
 func newPartialDir(final string) (*partialDir, error) {
 	final = filepath.Clean(final)
 	if err := absent(final); err != nil {
@@ -38,7 +42,7 @@ func newPartialDir(final string) (*partialDir, error) {
 		return nil, err
 	}
 	p := &partialDir{final: final, path: partialOf(final)}
-	err := os.Mkdir(p.path, 0o700)
+	err := os.Mkdir(p.path, unmarked)
 	if errors.Is(err, fs.ErrExist) {
 		var old *os.File
 		if old, err = takeLeftOver(p); err != nil {
@@ -47,7 +51,7 @@ func newPartialDir(final string) (*partialDir, error) {
 		// The old mark stays locked until the new one is, so that of two runs that find the same leftover only one
 		// continues.
 		defer unlock(old)
-		err = os.Mkdir(p.path, 0o700)
+		err = os.Mkdir(p.path, unmarked)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return nil, p.busy()
@@ -73,6 +77,9 @@ func (p *partialDir) lockMark() error {
 		return p.busy()
 	}
 	if err == nil {
+		err = os.Chmod(p.path, 0o700)
+	}
+	if err == nil {
 		_, err = f.WriteString("etcd-medic writes here; may be deleted when no run is under way\n")
 	}
 	if err != nil {
@@ -90,20 +97,16 @@ func (p *partialDir) busy() error {
 // takeLeftOver removes the leftovers of an interrupted run at p.path. It returns its mark, still locked; nil if it had
 // none yet.
 func takeLeftOver(p *partialDir) (*os.File, error) {
-	foreign := refusef("%s is in the way: etcd-medic builds %s there, and an interrupted run did not leave it (or "+
-		"was an older release's). "+
-		"Check it, and if it is not needed: rm -r %s", p.path, p.final, shell.Quote(shell.Operand(p.path)))
-	if fi, err := os.Lstat(p.path); err != nil || !fi.IsDir() {
+	foreign := refusef("%s is in the way: etcd-medic builds %s there, and nothing shows that an interrupted run left "+
+		"it. Check it, and if it is not needed: rm -r %s", p.path, p.final, shell.Quote(shell.Operand(p.path)))
+	fi, err := os.Lstat(p.path)
+	if err != nil || !fi.IsDir() {
 		return nil, errors.Join(foreign, ignoreAbsent(err))
 	}
 	name := filepath.Join(p.path, partialMark)
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		// A run that is killed between two system calls leaves an empty folder.
-		if err := os.Remove(p.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, foreign
-		}
-		return nil, nil
+		return nil, p.removeUnmarked(fi, foreign)
 	}
 	if err != nil {
 		return nil, err
@@ -125,6 +128,21 @@ func takeLeftOver(p *partialDir) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// removeUnmarked removes the empty folder of a run that was killed before it wrote its mark. Any other folder stays:
+// then the error is foreign, or that another run is at work, if its mark is there by now or the folder is gone.
+func (p *partialDir) removeUnmarked(was fs.FileInfo, foreign error) error {
+	if was.Mode()&fs.ModeSticky != 0 {
+		if err := ignoreAbsent(os.Remove(p.path)); err == nil {
+			return nil
+		}
+	}
+	_, gone := os.Lstat(p.path)
+	if _, err := os.Lstat(filepath.Join(p.path, partialMark)); err == nil || errors.Is(gone, fs.ErrNotExist) {
+		return p.busy()
+	}
+	return foreign
 }
 
 // removeMarked removes a left-over folder, its mark last: until then no other run takes the folder. If another one has

@@ -150,8 +150,22 @@ func TestLeftOverOfAKilledRun(t *testing.T) {
 	// Somebody else's dir or link is not.
 	other := filepath.Join(root, "other")
 	ok(t, os.MkdirAll(filepath.Join(other+".partial", "member"), 0o700))
-	if _, err := datadir.Write(context.Background(), other, sample(), datadir.CopyOf(src)); err == nil {
-		t.Error("a foreign .partial is written over")
+	if _, err := datadir.Write(context.Background(), other, sample(), datadir.CopyOf(src)); err == nil ||
+		!strings.Contains(err.Error(), "is in the way") {
+		t.Errorf("a foreign .partial: %v", err)
+	}
+	// Nor is an empty one, unless a run left it that was killed before it could mark it.
+	empty := filepath.Join(root, "empty")
+	ok(t, os.Mkdir(empty+".partial", 0o700))
+	if _, err := datadir.Write(context.Background(), empty, sample(), datadir.CopyOf(src)); err == nil ||
+		!strings.Contains(err.Error(), "rm -r "+shell.Quote(empty+".partial")) {
+		t.Errorf("an empty .partial: %v", err)
+	}
+	ok(t, os.Chmod(empty+".partial", 0o700|os.ModeSticky))
+	res, err := datadir.Write(context.Background(), empty, sample(), datadir.CopyOf(src))
+	ok(t, err)
+	if fi, err := os.Stat(res.Path); err != nil || fi.Mode().Perm() != 0o700 || fi.Mode()&os.ModeSticky != 0 {
+		t.Errorf("the new folder has mode %v (%v)", fi.Mode(), err)
 	}
 	// A file of that name may be anybody's: it stays, and the error says which command removes it.
 	evidencetest.Unchanged(t, src)

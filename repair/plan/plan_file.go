@@ -99,7 +99,8 @@ func (p *Plan) Save(path string) error {
 	return writeNew(path, b)
 }
 
-// writeNew creates a file that must not exist, writes it and flushes file and folder. It removes an incomplete file.
+// writeNew creates a file that must not exist, writes it and flushes file and folder. Nothing is left if that
+// fails.
 func writeNew(path string, b []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -113,10 +114,29 @@ func writeNew(path string, b []byte) (err error) {
 	if _, err = f.Write(b); err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = syncDir(filepath.Dir(path)) // so that the name survives a power loss
+	}
+	if err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
-	d, err := os.Open(filepath.Dir(path)) // so that the name survives a power loss
+	return nil
+}
+
+// writeBoth writes two new files, the second one first: where the first is there, both are.
+func writeBoth(first string, b1 []byte, second string, b2 []byte) error {
+	if err := writeNew(second, b2); err != nil {
+		return err
+	}
+	if err := writeNew(first, b1); err != nil {
+		return errors.Join(err, os.Remove(second))
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func Signer(key, file string) (*sshsig.Signer, error) {
 	return s, err
 }
 
-// SaveSigned writes the plan, and its signature next to it, to new files.
+// SaveSigned writes the plan, and its signature next to it, to new files: both, or none.
 func (p *Plan) SaveSigned(path string, s *sshsig.Signer) error {
 	b, err := p.YAML()
 	if err != nil {
@@ -40,11 +40,7 @@ func (p *Plan) SaveSigned(path string, s *sshsig.Signer) error {
 	if err != nil {
 		return err
 	}
-	// The signature first: a plan that is there has one.
-	if err := writeNew(SignaturePath(path), sig); err != nil {
-		return err
-	}
-	return writeNew(path, b)
+	return writeBoth(path, b, SignaturePath(path), sig)
 }
 
 // LoadSigned is Load for a plan that one of the public keys in the file keys must have signed. It returns the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -147,32 +148,38 @@ func (b *builder) mayPrecedeRestore() bool {
 	return b.base != nil && !b.base.HasWAL() && b.restored() != nil
 }
 
-// anchored refuses a base without any of the log's last writes up to the base's index.
+// anchored refuses a base without any of the log's last writes up to the base's index. One that may be older than a
+// restore needs most of them, in their place: keys that are written again and again with one value are in both.
 func (e *engine) anchored() error {
-	met, tried := 0, 0
-	for _, a := range e.b.sv.puts {
-		sum, lease, ok := e.m.Key(a.key)
-		if ok && lease != 0 {
-			continue
-		}
-		tried++
-		if ok && sum == a.sum {
-			met++
-		}
-	}
+	f := e.b.sv.writes.Find(e.m)
+	old := e.b.mayPrecedeRestore()
 	switch {
-	case tried >= 4 && met == 0:
+	case f.Tried >= 4 && f.Found == 0:
 		return refuse("the base shows none of the last %d keys that the log writes up to the base's index %d: they "+
-			"do not belong together", tried, e.b.from.Index)
-	case met == 0 && e.b.mayPrecedeRestore() && (tried > 0 || e.b.from.Term == 0):
-		return refuse("the log begins with a restore, and nothing shows that the base was taken after it: the backup " +
-			"of a restore has an index of the old cluster's log")
-	case tried == 0 && e.b.base != nil && len(e.b.res.Logs) > 0:
+			"do not belong together", f.Tried, e.b.from.Index)
+	case old && !f.Most() && (f.Tried > 0 || e.b.from.Term == 0):
+		return refuse("the log begins with a restore, and nothing shows that the base was taken after it: %s; the "+
+			"backup of a restore has an index of the old cluster's log", foundText(f, e.b.from.Index))
+	case old && f.Tried > 0 && f.InPlace < fewWrites:
+		e.b.res.note("the log begins with a restore, and only %s that the base was taken after it",
+			plural.Of(f.InPlace, "key shows", "keys show"))
+	case f.Tried == 0 && e.b.base != nil && len(e.b.res.Logs) > 0:
 		e.b.res.note("the log shows no write up to the base's index, so only IDs and terms say that both belong " +
 			"together")
 	}
 	return nil
 }
+
+func foundText(f replay.LastWritesFound, index uint64) string {
+	if f.Tried == 0 {
+		return fmt.Sprintf("the log writes no key up to the base's index %d", index)
+	}
+	return fmt.Sprintf("of the last %s that the log writes up to the base's index %d, the base has %d at the revision "+
+		"that fits", plural.Of(f.Tried, "key", "keys"), index, f.InPlace)
+}
+
+// fewWrites may be the same before and after a restore by chance.
+const fewWrites = 4
 
 // value reads the value of an earlier record from the open transaction.
 func (e *engine) value(key string, at dumpdb.Rev) ([]byte, bool) {

@@ -1,11 +1,8 @@
 package rebuild
 
 import (
-	"bytes"
 	"context"
 	"time"
-
-	"github.com/zeebo/xxh3"
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -24,22 +21,12 @@ type survey struct {
 	times   dumplog.Times
 	// cluster is the newest cluster version set by an entry, as a minor version.
 	cluster release.Version
-	// puts are the last plain puts at or below the base's index whose keys nothing later there changed: the base must
-	// have them.
-	puts []anchor
+	// writes are the last ones up to the base's index: the base must have them.
+	writes replay.LastWrites
 	// unsaved are auth entries right after the base's index; up to 3.4 they may already be in the base.
 	unsaved  []uint64
 	wroteKey bool
 }
-
-// anchor is a put that the base should have.
-type anchor struct {
-	key string
-	sum uint64
-}
-
-// maxAnchors bounds how many puts are compared with the base.
-const maxAnchors = 64
 
 func (b *builder) survey(ctx context.Context) error {
 	s := &survey{base: b.from.Index, touches: map[string][]uint64{},
@@ -86,24 +73,7 @@ func (s *survey) below(e *replay.Entry) {
 	if e.Index == s.base {
 		s.baseTerm = e.Term
 	}
-	r := e.Req
-	if !replay.WritesKeys(r.Kind) {
-		return
-	}
-	kept := s.puts[:0]
-	for _, a := range s.puts {
-		if r.Kind == dumplog.KindLeaseRevoke || !r.Touches([]byte(a.key), append([]byte(a.key), 0)) {
-			kept = append(kept, a)
-		}
-	}
-	s.puts = kept
-	if r.Kind != dumplog.KindPut || r.Put.Lease != 0 || r.Put.IgnoreLease || r.Put.IgnoreValue {
-		return
-	}
-	if len(s.puts) == maxAnchors {
-		s.puts = append(s.puts[:0], s.puts[1:]...)
-	}
-	s.puts = append(s.puts, anchor{string(bytes.Clone(r.Put.Key)), xxh3.Hash(r.Put.Value)})
+	s.writes.Add(e)
 }
 
 func (s *survey) above(e *replay.Entry) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -104,7 +105,12 @@ func (r *runner) snapshot(ctx context.Context, s *plan.Step, m *plan.Member, pat
 	if err != nil {
 		return "", err
 	}
-	partial := path + ".partial"
+	b, err := datadir.Begin(path)
+	if err != nil {
+		return "", err
+	}
+	defer b.Abandon()
+	partial := filepath.Join(b.Path, "snapshot")
 	call, cancel := context.WithTimeout(ctx, r.limits.transfer)
 	defer cancel()
 	size, err := saveSnapshot(call, c, partial)
@@ -117,12 +123,11 @@ func (r *runner) snapshot(ctx context.Context, s *plan.Step, m *plan.Member, pat
 	if err := r.note(s.ID, "file:"+filepath.Base(path), path); err != nil {
 		return "", err
 	}
-	if err := os.Rename(partial, path); err != nil {
+	if err := b.CommitFile("snapshot"); err != nil {
 		return "", err
 	}
 	r.out.Bytes = max(r.out.Bytes, size)
-	return fmt.Sprintf("%s, %s, its sha256 trailer fits", filepath.Base(path), plural.Size(size)),
-		syncDir(filepath.Dir(path))
+	return fmt.Sprintf("%s, %s, its sha256 trailer fits", filepath.Base(path), plural.Size(size)), nil
 }
 
 func saveSnapshot(ctx context.Context, c *clientv3.Client, path string) (size int64, err error) {
@@ -131,7 +136,7 @@ func saveSnapshot(ctx context.Context, c *clientv3.Client, path string) (size in
 		return 0, err
 	}
 	defer func() { _ = in.Close() }() // only read
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return 0, err
 	}

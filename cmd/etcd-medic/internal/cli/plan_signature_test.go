@@ -117,6 +117,7 @@ func TestSignedPlan(t *testing.T) {
 }
 
 // TestSignPlanRefused: a key with a passphrase, and a signature that is there already, end before a plan is written.
+// Where a plan cannot be written, no signature is left.
 func TestSignPlanRefused(t *testing.T) {
 	dir, to := evidencetest.Incident(t, "a-auth-revision-replay"), t.TempDir()
 	file := filepath.Join(to, "plan.yaml")
@@ -135,5 +136,13 @@ func TestSignPlanRefused(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(to, "*.yaml")); err != nil || len(left) > 0 {
 		t.Errorf("%q was written, %v", left, err)
+	}
+	taken := filepath.Join(to, "taken.yaml")
+	writeFile(t, taken, []byte("mine"))
+	if code, said = ran(t, "repair", "plan", dir, "-o", taken, "--sign-with", private); code != ExitRefused {
+		t.Errorf("a plan is there: exit code %d: %s", code, said)
+	}
+	if _, err := os.Lstat(plan.SignaturePath(taken)); err == nil {
+		t.Error("the signature of a plan that was not written is left")
 	}
 }

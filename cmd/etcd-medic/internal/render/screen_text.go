@@ -51,15 +51,19 @@ func cutShort(line, word string, width int) string {
 }
 
 // wholeClauses leaves out the end of a text that needs more lines than permitted, from the last sentence that fits, or
-// else the last clause: half a sentence misleads. A text whose first clauses take less than half of the room is kept.
+// else the last clause: half a sentence misleads, and so do open parentheses. A text whose first clauses take less than
+// half of the room is kept.
 func wholeClauses(words []string, head, indent, width, most int) []string {
-	line, n, sentence, clause := head-1, 1, 0, 0 // the last two count words
+	line, n, sentence, clause, inside := head-1, 1, 0, 0, 0 // sentence and clause count words
 	for i, w := range words {
 		if line += 1 + columns(w); line > width && i > 0 {
 			line, n = indent+columns(w), n+1
 		}
 		if n > most {
 			break
+		}
+		if inside = max(inside+strings.Count(w, "(")-strings.Count(w, ")"), 0); inside > 0 {
+			continue
 		}
 		if n == most && line+len(" …")-2 > width || 2*((n-1)*width+line) < most*width {
 			continue
@@ -92,12 +96,15 @@ func endings(s string, end *regexp.Regexp) []string {
 	out := []string{s}
 	ends := end.FindAllStringIndex(s, -1)
 	for i := len(ends) - 1; i >= 0; i-- {
-		if at := ends[i][0]; at > len(findingIDs.FindString(s)) {
+		if at := ends[i][0]; at > len(findingIDs.FindString(s)) && opened(s[:at]) == 0 {
 			out = append(out, s[:at])
 		}
 	}
 	return out
 }
+
+// opened counts the parentheses of a text that are not closed in it.
+func opened(s string) int { return max(strings.Count(s, "(")-strings.Count(s, ")"), 0) }
 
 // clauses is hanging, but leaves out clauses without a mark where too long text allows it.
 func (p *page) clauses(head, s string, most int) {
