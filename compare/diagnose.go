@@ -53,6 +53,8 @@ type Options struct {
 	// Keep, if set, is the label of the member that will be kept whatever its rank: the losses in the report are those
 	// of keeping it.
 	Keep string
+	// WrongRecords bounds the listed records of the kept member that are proven wrong; 0 means MaxWrongRecords.
+	WrongRecords int
 }
 
 const defaultMaxRows = 50
@@ -250,7 +252,8 @@ func (c *collected) report() *Report {
 // verdictInput is what the verdict is made of.
 func (c *collected) verdictInput(r *Report) *verdict.Input {
 	in := &verdict.Input{Input: c.in, Findings: r.Findings, Checks: r.Checks, Causes: r.Causes, Facts: r.Members,
-		Mixed: c.mixed, Backup: c.isBackup(), Keep: c.o.Keep}
+		Mixed: c.mixed, Backup: c.isBackup(), Keep: c.o.Keep,
+		WrongRecords: c.o.WrongRecords}
 	for _, s := range r.Sources {
 		if s.Error != "" {
 			in.Unread = append(in.Unread, verdict.Unread{Name: s.Name, Error: s.Error})

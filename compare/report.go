@@ -13,7 +13,7 @@ import (
 // SchemaVersion is the version of the JSON documents. Fields may be added without raising it.
 const SchemaVersion = 1
 
-// MaxWrongRecords bounds the records of the kept member that are listed as proven wrong and can be replaced one by one.
+// MaxWrongRecords bounds the records of the kept member that a report lists as proven wrong.
 const MaxWrongRecords = verdict.MaxWrongRecords
 
 // Report is the document of diagnose, inspect and verify; its JSON form is the machine contract (docs/JSON.md).

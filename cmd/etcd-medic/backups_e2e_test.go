@@ -220,16 +220,27 @@ func (b *taken) outputs() {
 		{"repair", "db", dir, "--rebuild", "-o", filepath.Join(dir, "member", "new")},
 		{"repair", "wal", dir, "-o", filepath.Join(dir, "new")},
 		{"repair", "meta", dir, "--set-auth-revision", "3", "-o", filepath.Join(dir, "new")},
+		{"repair", "plan", dir, "-o", filepath.Join(dir, "plan.yaml")},
 	} {
 		if _, stderr := b.medic(5, args...); !strings.Contains(stderr, "to which nothing is written") {
 			b.Errorf("%v: %s", args, stderr)
 		}
 	}
-	out := filepath.Join(b.dir, "new")
-	b.two("restore", b.backup, "--initial-cluster", cluster, "-o", out)
-	if _, err := os.Stat(out + ".partial"); err == nil {
-		b.Error("a partial result is left")
+	for i, args := range [][]string{
+		{"restore", b.backup, "--initial-cluster", cluster},
+		{"extract", dir, "--format", "backup"},
+		{"rebuild", "--log", dir, "--to", "last"},
+		{"repair", "db", dir, "--rebuild"},
+	} {
+		out := filepath.Join(b.dir, fmt.Sprint("new", i))
+		b.two(append(args, "-o", out)...)
+		if _, err := os.Stat(out + ".partial"); err == nil {
+			b.Errorf("a partial result of %s is left", args[0])
+		}
 	}
+	must(b.T, os.Mkdir(filepath.Join(b.dir, "empty.partial"), 0o700))
+	_, said := b.medic(5, "repair", "db", dir, "--rebuild", "-o", filepath.Join(b.dir, "empty"))
+	b.says(said, "empty.partial is in the way", "rm -r ")
 	b.put("taken.db.partial", []byte("mine"))
 	_, stderr := b.medic(5, "rebuild", "--log", dir, "--to", "last", "-o", filepath.Join(b.dir, "taken.db"))
 	b.says(stderr, "taken.db.partial is in the way", "rm -r ")

@@ -148,6 +148,8 @@ type LostRecords struct {
 	// Count counts them. OfEntries are those of them that the lost committed entries wrote.
 	Count     int `json:"count"`
 	OfEntries int `json:"ofEntries,omitempty"`
+	// Mendable counts those of which a source holds the right one.
+	Mendable int `json:"mendable,omitempty"`
 	// Rows are the first of them, at most MaxWrongRecords.
 	Rows []LostRecord `json:"rows"`
 }
@@ -171,16 +173,6 @@ type LostRecord struct {
 	Index uint64 `json:"index,omitempty"`
 	// HeldBy are the sources that hold the right record; none when that is not known.
 	HeldBy []string `json:"heldBy"`
-}
-
-// Held counts the listed records of which a source holds the right one.
-func (r *LostRecords) Held() (n int) {
-	for i := range r.Rows {
-		if len(r.Rows[i].HeldBy) > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // Loses says what is lost by records that no lost committed entry wrote, "" where there are none. on is the member.

@@ -265,9 +265,9 @@ func (ad *advice) nextMendRecords(add func(text string, command shell.Command)) 
 		"Stop it, make a new data dir from its own, use that in its place and diagnose again", ad.keptLabel(best),
 		plural.Of(l.Records.Count, "of its records is", "of its records are"),
 		plural.Form(l.Records.Count, "one", "ones"))
-	if n := l.Records.Count - l.Records.Held(); n > 0 {
+	if n := l.Records.Count - l.Records.Mendable; n > 0 {
 		text += fmt.Sprintf(". It brings back %d: of the other %d no source is known to hold the right one",
-			l.Records.Held(), n)
+			l.Records.Mendable, n)
 	}
 	add(text, l.Mend)
 }

@@ -34,6 +34,8 @@ type Input struct {
 	Backup bool
 	// Keep is the label of the member that will be kept whatever its rank, "" for the best.
 	Keep string
+	// WrongRecords bounds the listed records of the kept member that are proven wrong; 0 means MaxWrongRecords.
+	WrongRecords int
 }
 
 // Unread is a source that could not be used.

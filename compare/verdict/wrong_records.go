@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -10,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// MaxWrongRecords bounds the records of the kept member that are listed as proven wrong and can be replaced one by one.
-// All are counted.
+// MaxWrongRecords bounds the records of the kept member that a report lists as proven wrong. All are counted, and all
+// are listed for the command that replaces them.
 const MaxWrongRecords = 10_000
 
 // keptRecords are the records of the kept member that differ from those of other members, in revision order.
@@ -78,7 +79,10 @@ func (rk *ranking) judgeRecord(k *keptRecords, proofs *check.RecordProofs, row *
 			k.wrong.OfEntries++
 		}
 	}
-	if len(k.wrong.Rows) < MaxWrongRecords {
+	if len(l.HeldBy) > 0 {
+		k.wrong.Mendable++
+	}
+	if len(k.wrong.Rows) < cmp.Or(rk.WrongRecords, MaxWrongRecords) {
 		k.wrong.Rows = append(k.wrong.Rows, l)
 	}
 }
@@ -111,7 +115,7 @@ func counted(e *replay.Event, pos int) bool {
 // holds any. It names all sources that can be named, since they are part of the proof.
 func (rk *ranking) mendRecords(l *Lost, pos int) {
 	label := rk.Members[pos].Label()
-	if l.Records.Held() == 0 || !inFiles(rk.Members[pos]) || l.Records.Count > len(l.Records.Rows) {
+	if l.Records.Mendable == 0 || !inFiles(rk.Members[pos]) {
 		return
 	}
 	cmd := shell.Format("etcd-medic repair db {} --rebuild --take-proven", shell.Source(label))

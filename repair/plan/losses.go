@@ -92,8 +92,6 @@ func (lo *losses) recordsCaution() string {
 		return says
 	case l.Mended != "":
 		return says + "the right content cannot be brought back: " + l.Mended
-	case n > compare.MaxWrongRecords:
-		return says + fmt.Sprintf("more than the %d that can be replaced one by one", compare.MaxWrongRecords)
 	}
 	return says + "no source is known to hold the right content"
 }

@@ -120,6 +120,7 @@ func (b *rebuilder) takeRecords(r *compare.LostRecords) error {
 			r.Count, len(r.Rows))
 	}
 	from, remain := map[string]int{}, []string{}
+	var batch takenRecords
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		rev := dumpdb.Rev{Main: x.Revision.Main, Sub: x.Revision.Sub}
@@ -128,10 +129,13 @@ func (b *rebuilder) takeRecords(r *compare.LostRecords) error {
 			remain = append(remain, rev.String())
 			continue
 		}
-		if err := b.takeRecord(w.peers()[at], rev); err != nil {
+		from[w.peers()[at].Label()]++
+		if err := b.take(&batch, w.peers()[at], rev); err != nil {
 			return err
 		}
-		from[w.peers()[at].Label()]++
+	}
+	if err := b.replace(&batch); err != nil {
+		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		w.did("%s of bucket key that %s proven wrong %s of %s", plural.Of(from[name], "record", "records"),
@@ -140,31 +144,66 @@ func (b *rebuilder) takeRecords(r *compare.LostRecords) error {
 	switch {
 	case len(from) == 0:
 		return refusef("", "%s proven wrong, and no member named by --with is known to hold the right one: revision %s",
-			plural.Of(len(remain), "record is", "records are"), strings.Join(remain, ", "))
+			plural.Of(len(remain), "record is", "records are"), firstOf(remain))
 	case len(remain) > 0:
 		w.givesUp("the right content of %s proven wrong, at revision %s: no member named by --with is known to hold it",
-			plural.Of(len(remain), "record that is", "records that are"), strings.Join(remain, ", "))
+			plural.Of(len(remain), "record that is", "records that are"), firstOf(remain))
 	}
 	return nil
 }
 
-// takeRecord puts a member's record at a revision in place of the source's. A member can have none there.
-func (b *rebuilder) takeRecord(p *evidence.Member, rev dumpdb.Rev) error {
-	var put []pair
-	for rec, err := range p.DB.Handle.Query(b.ctx, dumpdb.Query{FromRev: rev.Main, ToRev: rev.Main}) {
+// firstOf names some of many revisions.
+func firstOf(revs []string) string {
+	const named = 20
+	if len(revs) <= named {
+		return strings.Join(revs, ", ")
+	}
+	return strings.Join(revs[:named], ", ") + fmt.Sprintf(" and %d more", len(revs)-named)
+}
+
+// takenRecords are records of the source that are replaced in one transaction.
+type takenRecords struct {
+	drop []dumpdb.Rev
+	put  []pair
+	size int
+}
+
+// maxTaken bounds the bytes of records that are replaced in one transaction.
+const maxTaken = 16 << 20
+
+// take adds the record of a member in place of that of the source. The member can have none at that revision.
+func (b *rebuilder) take(x *takenRecords, from *evidence.Member, rev dumpdb.Rev) error {
+	x.drop = append(x.drop, rev)
+	for rec, err := range from.DB.Handle.Query(b.ctx, dumpdb.Query{FromRev: rev.Main, ToRev: rev.Main}) {
 		if err != nil {
 			return err
 		}
 		if rec.Rev == rev {
-			put = append(put, pair{bytes.Clone(rec.RawKey), bytes.Clone(rec.Raw)})
+			x.put = append(x.put, pair{bytes.Clone(rec.RawKey), bytes.Clone(rec.Raw)})
+			x.size += len(rec.Raw)
 		}
 	}
+	if len(x.drop) < batchRecords && x.size < maxTaken {
+		return nil
+	}
+	return b.replace(x)
+}
+
+// replace writes the records and empties the batch.
+func (b *rebuilder) replace(x *takenRecords) error {
 	err := b.dst.Update(func(tx *bolt.Tx) error {
-		x := tx.Bucket([]byte("key"))
-		key := rev.Bytes()
-		return errors.Join(x.Delete(key), x.Delete(append(key, 't')))
+		bucket := tx.Bucket([]byte("key"))
+		for _, rev := range x.drop {
+			key := rev.Bytes()
+			if err := errors.Join(bucket.Delete(key), bucket.Delete(append(key, 't'))); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	return errors.Join(err, b.store("key", put))
+	err = errors.Join(err, b.store("key", x.put))
+	*x = takenRecords{}
+	return err
 }
 
 // takeAll replaces rows that differ from those of a member that is proven better.

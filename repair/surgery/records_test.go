@@ -2,6 +2,7 @@ package surgery_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,27 +35,35 @@ func valuesAt(t *testing.T, dir string, revs ...int64) (out []string) {
 	return out
 }
 
-// TestManyRecordsOfTheBest: more records than a screen lists are proven wrong, and all of them are replaced.
+// TestManyRecordsOfTheBest: more records than a screen, or than a report lists, are proven wrong, and all of them are
+// replaced.
 func TestManyRecordsOfTheBest(t *testing.T) {
+	for _, n := range []int{160, compare.MaxWrongRecords + 500} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { manyRecordsOfTheBest(t, n) })
+	}
+}
+
+func manyRecordsOfTheBest(t *testing.T, n int) {
 	was := wal.SegmentSizeBytes
-	wal.SegmentSizeBytes = 1 << 10
-	dirs := clustertest.Synth{Members: 3, Entries: 400, Keys: 350, Value: 20, Purged: 390}.Write(t, t.TempDir())
+	wal.SegmentSizeBytes = max(1<<10, 4*int64(n))
+	set := clustertest.Synth{Members: 3, Entries: n + 240, Keys: n + 190, Value: 20, Purged: n + 230}
+	dirs := set.Write(t, t.TempDir())
 	wal.SegmentSizeBytes = was
 	var wrong []int64
-	for rev := int64(4); rev < 164; rev++ {
+	for rev := int64(4); rev < int64(4+n); rev++ {
 		wrong = append(wrong, rev)
 	}
 	right := valuesAt(t, dirs[1], wrong...)
 	casetest.EditDBOnce(t, dirs[0], casetest.AlterRecords(wrong...))
-	casetest.EditDBOnce(t, dirs[1], casetest.AlterRecords(398, 399))
-	casetest.EditDBOnce(t, dirs[2], casetest.AlterRecords(400, 401))
+	casetest.EditDBOnce(t, dirs[1], casetest.AlterRecords(int64(n+238), int64(n+239)))
+	casetest.EditDBOnce(t, dirs[2], casetest.AlterRecords(int64(n+240), int64(n+241)))
 	out, r, err := repair(t, surgery.DB{Proven: true}, dirs[0], dirs[1:])
 	ok(t, err)
-	if len(r.GivesUp) > 0 || !strings.Contains(strings.Join(r.Did, "\n"), "160 records of bucket key") {
+	if len(r.GivesUp) > 0 || !strings.Contains(strings.Join(r.Did, "\n"), fmt.Sprint(n, " records of bucket key")) {
 		t.Errorf("did %q, gives up %q, notes %q", r.Did, r.GivesUp, r.Notes)
 	}
 	if got := valuesAt(t, out, wrong...); !slices.Equal(got, right) {
-		t.Errorf("values %q, want %q", got, right)
+		t.Errorf("values %.1000q, want %.1000q", got, right)
 	}
 }
 

@@ -96,6 +96,7 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 func (w *work) diagnose(ctx context.Context, source evidence.Spec) (*compare.Report, error) {
 	o := w.o.Compare
 	o.Keep = w.source().Label() // whatever its rank, what it holds is what is changed
+	o.WrongRecords = maxFill
 	r, err := compare.Diagnose(ctx, append([]evidence.Spec{source}, w.o.With...), o)
 	if err == nil && !r.InputsUnchanged {
 		if err = w.set.Unchanged(ctx); err == nil { // an archive, whose unpacked files belong to the diagnosis
