@@ -64,7 +64,8 @@ func (ss *sources) obstacle(label string) (Obstacle, string) {
 			return ObstacleForgot, fd.Title
 		}
 	}
-	if r := ss.ranks[label]; r != nil && !r.Usable && f.DB != nil {
+	// A database that is missing or empty has no content that could be wrong: the server fills it from the log.
+	if r := ss.ranks[label]; r != nil && !r.Usable && f.DB != nil && f.DB.Size > 0 {
 		return ObstacleUnknown, strings.Join(r.Reasons, "; ")
 	}
 	return "", ""

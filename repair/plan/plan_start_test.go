@@ -14,6 +14,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
 // torn makes a member's log end with an unfinished record of the entry after its last one; cut takes more sound entries
@@ -213,5 +214,30 @@ func TestPlanMendsNoWipedMember(t *testing.T) {
 	}
 	if len(p.Mends) > 0 || p.Way(plan.MendFiles) != nil {
 		t.Errorf("mends %+v", p.Mends)
+	}
+}
+
+// TestPlanEmptyDatabaseStarts: a server fills an empty database from a log that reaches back to the first entry. Next to
+// a log that has lost its end, that member is the one that makes the majority.
+func TestPlanEmptyDatabaseStarts(t *testing.T) {
+	dirs := filepath.Join(t.TempDir(), "copies")
+	for _, name := range []string{"node1", "node2", "node3"} {
+		src := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "e3-wal-missing-last-segment"), name))
+		if err := os.MkdirAll(dirs, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(src, filepath.Join(dirs, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Truncate(filepath.Join(dirs, "node3", "member", "snap", "db"), 0); err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(t.Context(), []evidence.Spec{{Where: dirs}}, nil, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := p.Member("node3"); !m.Startable || p.Mode != plan.Live || p.Cluster.Startable != 2 {
+		t.Errorf("mode %s, %d can be started: %+v", p.Mode, p.Cluster.Startable, m)
 	}
 }

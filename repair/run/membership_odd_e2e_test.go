@@ -3,6 +3,8 @@
 package run
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,8 +37,20 @@ func TestE2ERepairOddSets(t *testing.T) {
 			})
 		}
 	}
+	// An empty database is filled from the log; one without meta pages is refused.
+	twoDatabases := func(t *testing.T, s *spoiled) []string {
+		s.put(0, 5)
+		s.c.WaitEqual()
+		s.c.StopAll()
+		ok(t, os.Truncate(filepath.Join(s.c.DataDir(1), "member", "snap", "db"), 0))
+		blankMetas(t, s.c.DataDir(2))
+		return s.c.Sources()
+	}
 	lines := []string{"3.6.16", "3.5.35"}
 	runTroubles(t, []trouble{
+		{name: "an empty database and a damaged one", lines: lines, spoil: twoDatabases,
+			want: wanted{mode: plan.Live, acts: map[string]plan.Action{"node1": plan.Best, "node2": plan.Replace,
+				"node3": plan.Replace}}},
 		{name: "a learner alone", lines: lines, spoil: only("node4"), want: wanted{refused: "nothing to repair"}},
 		{name: "a learner alone and all voters lost", lines: []string{"3.5.35", "3.6.16"}, spoil: only("node4"),
 			choice: plan.Options{Gone: []string{"node1", "node2", "node3"}},
