@@ -217,8 +217,8 @@ func TestPlanMendsNoWipedMember(t *testing.T) {
 	}
 }
 
-// TestPlanEmptyDatabaseStarts: a server fills an empty database from a log that reaches back to the first entry. Next to
-// a log that has lost its end, that member is the one that makes the majority.
+// TestPlanEmptyDatabaseStarts: a server fills an empty database from a log that reaches back to the first entry. Next
+// to a log that has lost its end, that member is the one that makes the majority.
 func TestPlanEmptyDatabaseStarts(t *testing.T) {
 	dirs := filepath.Join(t.TempDir(), "copies")
 	for _, name := range []string{"node1", "node2", "node3"} {
