@@ -47,7 +47,7 @@ func Connect(endpoints []string, access evidence.Access) []Member {
 		own.Connected = func() { c.made.Add(1) }
 		c.page = func(ctx context.Context, path string) ([]byte, error) { return own.Get(ctx, e, path, maxMetrics) }
 		c.dial = func(ctx context.Context) (*clientv3.Client, error) {
-			if err := own.Reach(ctx, e); err != nil { // a member that is down does not hold up the round
+			if err := own.Probe(ctx, e); err != nil { // a member that is down does not hold up the round
 				return nil, err
 			}
 			return own.Dial(ctx, []string{e})

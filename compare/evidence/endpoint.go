@@ -92,7 +92,7 @@ func (a *Access) MemberList(ctx context.Context, endpoints []string) (list *clie
 func (a *Access) FirstThatAnswers(ctx context.Context, endpoints []string, ask func(endpoint string) error) error {
 	var errs []error
 	for _, e := range endpoints {
-		err := a.Reach(ctx, e)
+		err := a.Probe(ctx, e)
 		var broken *SourceError
 		if err != nil && !errors.As(err, &broken) {
 			err = fmt.Errorf("%s does not answer (running? see --cacert, --cert, --key): %w", e, err)

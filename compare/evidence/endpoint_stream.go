@@ -92,7 +92,7 @@ func (m *stream) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.access.Reach(ctx, m.endpoint); err != nil {
+	if err := m.access.Probe(ctx, m.endpoint); err != nil {
 		return unreachable(m.endpoint, err)
 	}
 	if m.cli, err = connect(ctx, &cfg); err != nil {

@@ -149,9 +149,9 @@ func deadEndpoint(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// TestReach: whether a server answers is known soon, with the reason if none does. A client of etcd would wait for the
+// TestProbe: whether a server answers is known soon, with the reason if none does. A client of etcd would wait for the
 // time of its question.
-func TestReach(t *testing.T) {
+func TestProbe(t *testing.T) {
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -163,7 +163,7 @@ func TestReach(t *testing.T) {
 		t.Run(endpoint, func(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
-			err := (&evidence.Access{DialTimeout: 2 * time.Second}).Reach(t.Context(), endpoint)
+			err := (&evidence.Access{DialTimeout: 2 * time.Second}).Probe(t.Context(), endpoint)
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}
@@ -174,7 +174,7 @@ func TestReach(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
-	if err := (&evidence.Access{}).Reach(ctx, silent); !errors.Is(err, context.Canceled) {
+	if err := (&evidence.Access{}).Probe(ctx, silent); !errors.Is(err, context.Canceled) {
 		t.Errorf("an interrupt gives %v", err)
 	}
 }

@@ -15,9 +15,9 @@ import (
 // first answer on it.
 const reachTime = 3 * time.Second
 
-// Reach finds out soon whether a server answers at an endpoint. A client of etcd waits for one until the time of its
+// Probe finds out soon whether a server answers at an endpoint. A client of etcd waits for one until the time of its
 // question is over. The error says why none answers.
-func (a *Access) Reach(ctx context.Context, endpoint string) error {
+func (a *Access) Probe(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || !isEndpoint(endpoint) {
 		return notAnEndpoint(endpoint, err)
