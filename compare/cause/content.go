@@ -187,26 +187,24 @@ func onePerLife(in *Input, pos int) bool {
 	return true
 }
 
-// unexplained is a function because it asks all other causes first.
-func unexplained() Cause {
-	return described(Cause{
-		ID: UnexplainedFirstDivergence,
-		Match: func(in *Input) *Match {
-			if !in.found(check.K01, check.K03, check.R01) {
+// unexplained asks all other causes first.
+var unexplained = described(Cause{
+	ID: UnexplainedFirstDivergence,
+	Match: func(in *Input) *Match {
+		if !in.found(check.K01, check.K03, check.R01) {
+			return nil
+		}
+		for _, k := range known() {
+			if m := k.Match(in); m != nil && !m.Secondary && explainsContent(in, m) {
 				return nil
 			}
-			for _, k := range known() {
-				if m := k.Match(in); m != nil && !m.Secondary && explainsContent(in, m) {
-					return nil
-				}
-			}
-			return &Match{Certainty: Hint, Members: membersOf(in, check.K03, check.K01, check.R01),
-				Because: ids(in, check.K03, check.K02, check.K01, check.R01),
-				RefutedBy: "a cause of the catalogue that explains the " +
-					"first divergence"}
-		},
-	})
-}
+		}
+		return &Match{Certainty: Hint, Members: membersOf(in, check.K03, check.K01, check.R01),
+			Because: ids(in, check.K03, check.K02, check.K01, check.R01),
+			RefutedBy: "a cause of the catalogue that explains the " +
+				"first divergence"}
+	},
+})
 
 // explainsContent reports whether a match rests on a finding that can make contents differ. Findings about member lists
 // cannot.

@@ -5,7 +5,7 @@ import "slices"
 // All returns the catalogue in the order of preference: of two causes that fit, the earlier is named first. A new cause
 // is one value in a file of its family and one line in the list of its family below; its text is prose/ID.md.
 func All() []Cause {
-	return append(known(), unexplained())
+	return append(known(), unexplained)
 }
 
 func known() []Cause {

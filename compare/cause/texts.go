@@ -19,7 +19,8 @@ var proseFiles embed.FS
 var texts, errTexts = prose.Load(proseFiles, "prose",
 	"affected", "fixed in", "look-alikes", "recovery", "loss", "see")
 
-// affected are the releases with the defect of each cause, for matchers, which cannot ask the list that they are in.
+// affected are the releases with the defect of each cause, for matchers, which cannot ask the list that they are in. It
+// is complete before main begins: diagnoses that run side by side only read it.
 var affected = map[ID][]release.Range{}
 
 // described gives a cause its texts.

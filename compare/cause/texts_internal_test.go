@@ -20,3 +20,17 @@ func TestTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestAffectedIsOnlyRead: diagnoses that run side by side ask for the list of causes, which must not change what they
+// share.
+func TestAffectedIsOnlyRead(t *testing.T) {
+	for _, c := range All() {
+		was := affected[c.ID]
+		delete(affected, c.ID)
+		All()
+		if _, written := affected[c.ID]; written {
+			t.Errorf("the list of causes writes the releases of %s", c.ID)
+		}
+		affected[c.ID] = was
+	}
+}
