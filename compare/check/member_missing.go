@@ -79,15 +79,16 @@ func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 }
 
 // neverRemoved judges the members that a database lists as removed. Where a log holds every entry since the bootstrap
-// of the cluster, an entry removed each of them, unless a server removed a zombie, which an entry added.
+// of the cluster, an entry removed each of them, unless a server removed a zombie. No entry of this log has to have
+// added a zombie: it may come from the backup of a restore.
 func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
 	o := w.in.Membership().wholeLog(m)
-	if o == nil || len(m.DB.Removed) == 0 {
+	if o == nil || len(m.DB.Removed) == 0 || w.in.zombiesRemoved(m) {
 		return false
 	}
-	removed, zombies := map[dumplog.ID]bool{}, w.in.zombiesRemoved(m)
+	removed := map[dumplog.ID]bool{}
 	for _, c := range o.WAL.Conf {
-		if zombies || c.Change.Type == dumplog.ConfChangeRemoveNode {
+		if c.Change.Type == dumplog.ConfChangeRemoveNode {
 			removed[c.Change.NodeID] = true
 		}
 	}
