@@ -122,7 +122,7 @@ func TestE2EEndpointsDifferEach(t *testing.T) {
 			if _, err := c.Client(0).Grant(ctx, 3600); err != nil {
 				t.Fatal(err)
 			}
-			// the first of all users, and one that nobody logs in as
+			// the first of all users, and one that no client logs in as
 			if _, err := c.Client(0).UserAdd(ctx, "altered", "secret"); err != nil {
 				t.Fatal(err)
 			}

@@ -46,7 +46,7 @@ func TestE2EEndpointsMixed(t *testing.T) {
 			mixedWant(t, o, check.Healthy, one, two, spec(2, copied))
 
 			begun := time.Now()
-			r := mixedWant(t, o, check.HealthUnknown, one, two, spec(2, nobody(t)))
+			r := mixedWant(t, o, check.HealthUnknown, one, two, spec(2, silentURL(t)))
 			if took := time.Since(begun); took > 10*time.Second+clustertest.Patience/10 {
 				t.Errorf("with one endpoint dead it took %v", took)
 			}
@@ -86,8 +86,8 @@ func TestE2EEndpointsMixed(t *testing.T) {
 	}
 }
 
-// nobody is the URL of an address at which nothing listens.
-func nobody(t *testing.T) string {
+// silentURL is the URL of an address at which nothing listens.
+func silentURL(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -21,15 +21,15 @@ import (
 // TestE2ENarrowRepairs repairs one member with the built program, and lets the servers start on the result.
 func TestE2ENarrowRepairs(t *testing.T) {
 	for _, line := range []string{"3.5.35", "3.6.16", "3.7.3"} {
-		t.Run(line+"/alarm", func(t *testing.T) { alarmOfNobody(t, line) })
+		t.Run(line+"/alarm", func(t *testing.T) { alarmOfMember0(t, line) })
 		t.Run(line+"/segment", func(t *testing.T) { lastSegmentGone(t, line) })
 		t.Run(line+"/value", func(t *testing.T) { valueAltered(t, line) })
 	}
 }
 
-// alarmOfNobody: servers can raise CORRUPT for member 0, and refuse writes until it is cleared. That contradicts the
+// alarmOfMember0: servers can raise CORRUPT for member 0, and refuse writes until it is cleared. That contradicts the
 // log, so it must be accepted.
-func alarmOfNobody(t *testing.T, line string) {
+func alarmOfMember0(t *testing.T, line string) {
 	b := &taken{T: t, dir: t.TempDir(), c: clustertest.Start(t, clustertest.Server(t, line), 1, clustertest.Options{})}
 	b.c.Put(0, "before", "it")
 	cli := b.c.Client(0)

@@ -75,7 +75,7 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// TestBelowHidesValues: two values are told apart by digests under the key of the sources, not by a hash that anyone
+// TestBelowHidesValues: two values have different digests under the key of the sources, not by a hash that anyone
 // can compute.
 func TestBelowHidesValues(t *testing.T) {
 	texts := map[string]bool{}

@@ -3,8 +3,7 @@ package replay
 import (
 	"bytes"
 
-	"github.com/zeebo/xxh3"
-
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -46,7 +45,7 @@ func (w *LastWrites) Add(e *Entry) {
 	if len(w.puts) == maxLastWrites {
 		w.puts = append(w.puts[:0], w.puts[1:]...)
 	}
-	w.puts = append(w.puts, lastWrite{string(bytes.Clone(r.Put.Key)), xxh3.Hash(r.Put.Value), w.writes})
+	w.puts = append(w.puts, lastWrite{string(bytes.Clone(r.Put.Key)), apply.SumOf(r.Put.Value), w.writes})
 }
 
 // LastWritesFound says how many of the last writes of a log a database has.

@@ -69,8 +69,8 @@ var rowFaults = []Fault{
 	}))},
 	{Name: "alarm-dropped", Apply: dropAny("alarm")},
 	{Name: "member-id", Apply: alone(alterMember(func(m map[string]any) { m["id"] = json.Number("77777") }))},
-	{Name: "member-removed-added", Apply: addRow("members_removed", "7e57ab1e7e57ab1f",
-		func(string) string { return "removed" })},
+	{Name: "member-removed-added", Apply: likeAZombie(addRow("members_removed", "7e57ab1e7e57ab1f",
+		func(string) string { return "removed" }))},
 	{Name: "cluster-version-lower", Apply: alterRow("cluster", "clusterVersion", func(v string) string {
 		const lowest = "3.0.0"
 		if v == lowest {

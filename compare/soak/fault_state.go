@@ -205,6 +205,17 @@ func alone(apply func(*Victim) (*Effect, error)) func(*Victim) (*Effect, error) 
 	}
 }
 
+// likeAZombie is a fault that looks like what servers do that remove zombies: there only other members show it.
+func likeAZombie(apply func(*Victim) (*Effect, error)) func(*Victim) (*Effect, error) {
+	return func(f *Victim) (*Effect, error) {
+		effect, err := apply(f)
+		if err == nil && !release.Of(f.Line).Has(release.ZombiesRemoved).Excluded() {
+			effect.Alone = false
+		}
+		return effect, err
+	}
+}
+
 // addAlarm raises an alarm of the member itself on its own database only.
 func addAlarm(kind etcdserverpb.AlarmType) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {

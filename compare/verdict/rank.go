@@ -240,12 +240,7 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 		say("not replayed: %s", rp.Members[s.pos].Why)
 	}
 	if s.behind > 0 {
-		end := "log ends at"
-		if !m.HasLog() {
-			end = "has applied"
-		}
-		say("lags by %s (%s %d, commit %d)", plural.Of(int(s.behind), "committed entry", "committed entries"), end,
-			max(m.LastIndex(), m.ConsistentIndex()), commit)
+		say("%s", lagOf(m, s.behind, commit))
 	}
 	rk.sayControl(s.pos, say)
 	if s.minority > 0 {
@@ -265,6 +260,16 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 		say("cannot serve in its current state")
 	}
 	return row
+}
+
+// lagOf says how far a member lags, and where it ends.
+func lagOf(m *evidence.Member, behind, commit uint64) string {
+	end := "log ends at"
+	if !m.HasLog() {
+		end = "has applied"
+	}
+	return fmt.Sprintf("lags by %s (%s %d, commit %d)", plural.Of(int(behind), "committed entry", "committed entries"),
+		end, max(m.LastIndex(), m.ConsistentIndex()), commit)
 }
 
 // sayControl names the counters and small buckets that the log contradicts.
