@@ -19,6 +19,9 @@ type aheadWatch struct {
 	last  uint64
 	open  CommitAhead
 	found []CommitAhead
+	// removed are the entries that the log ended with where a HardState commits further and the record of a snapshot
+	// follows that 3.5 or later wrote.
+	removed []uint64
 }
 
 func (w *aheadWatch) state(h HardState, pos Pos) {
@@ -30,7 +33,13 @@ func (w *aheadWatch) state(h HardState, pos Pos) {
 	}
 }
 
-func (w *aheadWatch) snapshot(index uint64) {
+// snapshot takes the record of a snapshot. Servers from 3.5 on, which store the configuration in it, write that of a
+// received snapshot before the HardState that commits it (server/etcdserver/raft.go): with a HardState before it, the
+// log held the entries.
+func (w *aheadWatch) snapshot(index uint64, configured bool) {
+	if configured && w.open.Commit > 0 && index >= w.open.Commit && len(w.removed) < maxCommitAheads {
+		w.removed = append(w.removed, w.open.Last)
+	}
 	if w.last > 0 {
 		w.last = max(w.last, index)
 	}

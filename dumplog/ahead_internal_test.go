@@ -13,7 +13,8 @@ func TestAheadWatch(t *testing.T) {
 	state := func(c uint64) step {
 		return func(w *aheadWatch) { w.state(HardState{Commit: c}, Pos{Offset: int64(c)}) }
 	}
-	snap := func(i uint64) step { return func(w *aheadWatch) { w.snapshot(i) } }
+	snap := func(i uint64) step { return func(w *aheadWatch) { w.snapshot(i, true) } }
+	old := func(i uint64) step { return func(w *aheadWatch) { w.snapshot(i, false) } }
 	lost := func(w *aheadWatch) { w.lost() }
 	at := func(c, last uint64) CommitAhead { return CommitAhead{Pos{Offset: int64(c)}, c, last} }
 	for name, c := range map[string]struct {
@@ -26,7 +27,7 @@ func TestAheadWatch(t *testing.T) {
 		"and then it ends":      {[]step{entry(5), state(6)}, nil},
 		"it is in order again":  {[]step{entry(5), state(6), state(5), entry(6)}, nil},
 		"a received snapshot":   {[]step{entry(5), snap(20), state(20), entry(21), state(21), entry(22)}, nil},
-		"one in 3.3":            {[]step{entry(5), state(20), snap(20), state(20), entry(21)}, nil},
+		"one in 3.3":            {[]step{entry(5), state(20), old(20), state(20), entry(21)}, nil},
 		"a snapshot of its own": {[]step{entry(5), snap(4), state(6), entry(6)}, []CommitAhead{at(6, 5)}},
 		"records were lost":     {[]step{entry(5), lost, state(7), entry(6)}, nil},
 		"lost after the state":  {[]step{entry(5), state(7), lost, entry(6)}, nil},
@@ -42,6 +43,13 @@ func TestAheadWatch(t *testing.T) {
 		}
 	}
 	var w aheadWatch
+	for _, s := range []step{entry(5), snap(20), state(20), entry(21), state(22), snap(22), entry(23), state(24), old(24)} {
+		s(&w)
+	}
+	if want := []uint64{21}; !slices.Equal(w.removed, want) {
+		t.Errorf("removed after %d, want %d", w.removed, want)
+	}
+	w = aheadWatch{}
 	for i := range uint64(2 * maxCommitAheads) {
 		w.entry(i + 1)
 		w.state(HardState{Commit: i + 2}, Pos{})

@@ -132,7 +132,7 @@ func (d *digest) add(it *item) {
 	case RecordSnapshot:
 		s, _ := DecodeSnapshotRecord(it.rec.Data)
 		s.Pos = it.rec.Pos
-		d.ahead.snapshot(s.Index)
+		d.ahead.snapshot(s.Index, s.ConfState != nil)
 		cost := int64(markCost)
 		if s.ConfState != nil {
 			cost += int64(len(s.ConfState.Voters)+len(s.ConfState.Learners)) / memberCost

@@ -30,6 +30,8 @@ type order struct {
 	ballots ballots
 	// waiting is damage whose lost indexes are not known before the next entry.
 	waiting []*DamageError
+	// removed are the entries after which the segment lacks some that it held (aheadWatch).
+	removed []uint64
 	// snaps are the snapshot records with the indexes around them.
 	snaps []snapPlace
 	// bare is true if the digests come without marks; prevTerm is then the term of the last entry so far.
@@ -136,6 +138,7 @@ func (o *order) state(d *digest, last uint64) {
 }
 
 func (o *order) events(d *digest, damageOnly bool) {
+	o.removed = d.ahead.removed
 	for i := range d.events {
 		v := &d.events[i]
 		switch {
@@ -204,11 +207,14 @@ func (o *order) gap(v *event) {
 		for _, d := range o.waiting {
 			d.LostFrom, d.LostTo = from, to
 		}
-	case o.snap >= to:
+	case o.snap >= to && !slices.Contains(o.removed, o.last):
 		o.sum.Jumps = append(o.sum.Jumps, Jump{Pos: v.pos, From: from, To: to})
 	default:
 		d := &DamageError{Pos: v.pos, Kind: DamageIndexGap, LostFrom: from, LostTo: to,
 			Err: fmt.Errorf("entry %d/%d follows index %d", v.term, v.first, o.last)}
+		if o.snap >= to {
+			d.does("", "starts if the .snap file at or after the gap loads; else it refuses: slice bounds out of range")
+		}
 		o.report(d)
 	}
 }

@@ -30,9 +30,6 @@ var valueBytesAltered = described(Cause{
 		if len(m.Members) == 0 || in.found(check.A01, check.R01) {
 			return nil
 		}
-		if slices.ContainsFunc(in.Replay.Events, (*replay.Event).AgainstOneLog) {
-			return nil // the log is as likely
-		}
 		m.Certainty = alteredInDatabase(in)
 		m.Because = ids(in, check.K03, check.K01)
 		return m

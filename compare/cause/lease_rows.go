@@ -69,7 +69,9 @@ var leaseTTLClamp = described(Cause{
 	ID: LeaseTTLClampMismatch,
 	Match: func(in *Input) *Match {
 		return aside(in, check.L04, "a lease on one of the members whose TTL is neither as requested nor that minimum",
-			func(f check.Finding) bool { return f.Severity == check.Warning && len(f.Members) > 1 })
+			func(f check.Finding) bool {
+				return f.Severity == check.Warning && len(f.Members) > 1 && !f.Is(check.KindRemainingDiffers)
+			})
 	},
 })
 

@@ -67,14 +67,9 @@ func alteredAlone(in *Input) *Match {
 	}
 	m := &Match{Certainty: Hint, Because: ids(in, check.K03),
 		RefutedBy: "the same entry in another copy of this log, or another database with what it writes"}
-	for _, e := range in.Replay.Events {
-		if !e.AgainstOneLog() {
-			continue
-		}
-		for _, x := range in.Members {
-			if x.HasWAL() && x.WAL.TermAt(e.Index) == e.Term && !slices.Contains(m.Members, x.Label()) {
-				m.Members = append(m.Members, x.Label())
-			}
+	for i := range in.Replay.Doubted {
+		if label := in.Members[in.Replay.Doubted[i].Log].Label(); !slices.Contains(m.Members, label) {
+			m.Members = append(m.Members, label)
 		}
 	}
 	if len(m.Members) == 0 || len(m.Because) == 0 {

@@ -130,8 +130,7 @@ func isAltered(ss Sources, diffs []replay.LogDiff) bool {
 // agreeAt reports whether both logs hold the index in the same term. If they do, and logs do not differ at the index,
 // they hold the same entry.
 func agreeAt(a, b *evidence.Member, index uint64) bool {
-	t := a.WAL.TermAt(index)
-	return t != 0 && t == b.WAL.TermAt(index)
+	return a.WAL.Holds(index) && b.WAL.Holds(index) && a.WAL.TermAt(index) == b.WAL.TermAt(index)
 }
 
 // blame finds out whose log was altered. These are all members whose own database holds another effect than the entry

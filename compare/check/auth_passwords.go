@@ -28,8 +28,7 @@ func runPasswordsFromLog(in *Input) Result {
 		if m.HasDB() {
 			stored += len(m.DB.Auth.Users)
 		}
-		if !m.HasDB() || !m.HasLog() || !in.Membership().foundedHere() || in.Replay.Survey == nil ||
-			!in.Replay.Covers(0, m.AppliedMax) {
+		if !m.HasDB() || !m.HasLog() || !in.Membership().foundedHere(m) || in.Replay.Survey == nil {
 			continue
 		}
 		f := Finding{Kind: KindPasswordsNotFromLog, Severity: Error, Class: ClassLatentDivergence,

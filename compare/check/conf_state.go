@@ -49,7 +49,7 @@ func runConfState(in *Input) Result {
 func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 	why := ""
 	switch index, since := confStateStored(m); {
-	case mb.foundedHere():
+	case mb.foundedHere(m):
 		why = "the logs reach back to the founding of the cluster"
 	case since:
 		why = fmt.Sprintf("the conf change in entry %d stored it", index)

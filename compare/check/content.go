@@ -247,22 +247,21 @@ func runDBMatchesLog(in *Input) Result {
 		}
 		fs = append(fs, in.replayFindings(i, m, r)...)
 	}
+	fs = append(fs, in.doubtedFindings()...)
 	return outcome(fs, strings.Join(unchecked, "; "))
 }
 
 func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResult) []Finding {
 	f := Finding{Kind: KindEntriesWithoutEffect, Severity: Critical, Members: []string{m.Label()},
 		Class: ClassDataDivergence}
-	n, open := 0, 0
+	n := 0
 	for _, e := range in.Replay.Events {
 		o := e.Outcomes[i]
 		if o.State != replay.Missing && o.State != replay.Contradicted && o.State != replay.AppliedTwice &&
 			(!o.Against || len(in.Members) > 1 && e.Kind == dumplog.KindLeaseRevoke) {
 			continue
 		}
-		if n++; e.AgainstOneLog() {
-			open++
-		}
+		n++
 		if f.At.Index == 0 {
 			f.At = At{Term: e.Term, Index: e.Index}
 			if o.Rev > 0 {
@@ -295,10 +294,6 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 			r.From, r.To, r.Counts[replay.Applied], r.Counts[replay.Refused], r.Counts[replay.NoEffect],
 			r.Counts[replay.Missing],
 			r.Counts[replay.Contradicted], r.Counts[replay.OutsideHistory])
-		if f.Undecided = open == n; f.Undecided {
-			f.Explanation += ". Only one log holds what is contradicted, and several databases agree against it: the " +
-				"log may be what was altered"
-		}
 		if f.At.Index == 0 && len(r.Extra) > 0 {
 			f.At.Revision = &Rev{Main: r.Extra[0]}
 		}
@@ -308,6 +303,46 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 		out = append(out, in.cut(belowFinding(m, r)))
 	}
 	return append(out, in.stateFindings(m, r)...)
+}
+
+// doubtedFindings are about entries of a single log that several databases contradict, one for each log.
+func (in *Input) doubtedFindings() (out []Finding) {
+	at := map[int]int{}
+	for i := range in.Replay.Doubted {
+		d := &in.Replay.Doubted[i]
+		k, ok := at[d.Log]
+		if !ok {
+			k = len(out)
+			at[d.Log] = k
+			out = append(out, in.doubtedFinding(d))
+		}
+		f := &out[k]
+		f.Members = slices.Compact(slices.Sorted(slices.Values(append(f.Members, in.Members.labelsOf(d.Against)...))))
+		f.Evidence = append(f.Evidence, in.entryEvidence(d.Log, d.Index, d.What, "what the databases hold"))
+		for _, pos := range d.Against {
+			ev := Evidence{Member: in.Members[pos].Label(), File: in.Members[pos].DB.File, Bucket: "key",
+				Field: fmt.Sprintf("entry %d/%d", d.Term, d.Index), Observed: d.Seen, Expected: d.What}
+			if len(d.Keys) > 0 {
+				ev.Key = Bytes(d.Keys[0])
+			}
+			f.Evidence = append(f.Evidence, ev)
+		}
+	}
+	for i := range out {
+		out[i] = in.cut(out[i])
+	}
+	return out
+}
+
+func (in *Input) doubtedFinding(d *replay.Doubted) Finding {
+	log := in.Members[d.Log].Label()
+	return Finding{Kind: KindLogAgainstDatabases, Severity: Critical, Class: ClassDataDivergence, Undecided: true,
+		Members: []string{log}, At: At{Term: d.Term, Index: d.Index},
+		Title: fmt.Sprintf("entry %d, which only the log of %s holds, contradicts the databases of %s", d.Index, log,
+			plural.List(in.Members.labelsOf(d.Against))),
+		Explanation: "these databases agree with each other, and each member writes its own: the entry was altered in " +
+			"that log, unless the databases were made from one another or all changed alike. Another copy of the log " +
+			"decides it"}
 }
 
 // belowFinding: the records that the log requires at the compact revision are not those of the database.

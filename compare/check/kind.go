@@ -49,6 +49,7 @@ const (
 	KindKeysDiffer                Kind = "keys-differ"
 	KindRevisionsDiffer           Kind = "revisions-differ"
 	KindEntriesWithoutEffect      Kind = "entries-without-effect"
+	KindLogAgainstDatabases       Kind = "log-against-databases"
 	KindBelowCompactionAgainstLog Kind = "below-compaction-against-log"
 	KindRowsAgainstLog            Kind = "rows-against-log"
 	KindMetaPageInvalid           Kind = "meta-page-invalid"
@@ -93,6 +94,7 @@ const (
 	KindTTLAboveGrant             Kind = "ttl-above-grant"
 	KindTTLMinimumsMixed          Kind = "ttl-minimums-mixed"
 	KindTTLImpossible             Kind = "ttl-impossible"
+	KindRemainingDiffers          Kind = "remaining-differs"
 	KindTTLMinimumsDiffer         Kind = "ttl-minimums-differ"
 	KindDefragLeftover            Kind = "defrag-leftover"
 	KindSnapLeftover              Kind = "snap-leftover"
@@ -106,6 +108,7 @@ const (
 	KindGapNotInstalled           Kind = "gap-not-installed"
 	KindMemberRowMissing          Kind = "member-row-missing"
 	KindRemovalNotNoted           Kind = "removal-not-noted"
+	KindRemovalForgotten          Kind = "removal-forgotten"
 	KindRemovalNotInLog           Kind = "removal-not-in-log"
 	KindMemberRowAgainstLog       Kind = "member-row-against-log"
 	KindMemberRowAboveIndex       Kind = "member-row-above-index"
@@ -259,6 +262,7 @@ var kinds = []kindRow{
 	{KindKeysDiffer, []ID{K01}, "keys differ between members"},
 	{KindRevisionsDiffer, []ID{K02}, "the revision differs between members at one index"},
 	{KindEntriesWithoutEffect, []ID{K03}, "the database disagrees with the log"},
+	{KindLogAgainstDatabases, []ID{K03}, "an entry that one log holds contradicts several databases"},
 	{KindBelowCompactionAgainstLog, []ID{K03}, "the database disagrees with the log at or below its compact revision"},
 	{KindRowsAgainstLog, []ID{K03}, "rows of small buckets contradict the log"},
 	{KindMetaPageInvalid, []ID{D01}, "a meta page is invalid"},
@@ -303,6 +307,7 @@ var kinds = []kindRow{
 	{KindTTLAboveGrant, []ID{L04}, "a lease has a higher TTL than its grant asks for"},
 	{KindTTLMinimumsMixed, []ID{L04}, "a member raised TTLs to more than one minimum"},
 	{KindTTLImpossible, []ID{L04}, "a lease has a TTL that no server stores"},
+	{KindRemainingDiffers, []ID{L04}, "members store different remaining TTLs of a lease"},
 	{KindTTLMinimumsDiffer, []ID{L04}, "members raise short TTLs to different minimums"},
 	{KindDefragLeftover, []ID{S04}, "a defragmentation was interrupted"},
 	{KindSnapLeftover, []ID{S04}, "the snap folder holds files that nothing needs"},
@@ -317,6 +322,7 @@ var kinds = []kindRow{
 	{KindGapNotInstalled, []ID{S02}, "the database of a received snapshot was never installed"},
 	{KindMemberRowMissing, []ID{M16}, "bucket members does not list a member"},
 	{KindRemovalNotNoted, []ID{M16}, "members_removed does not list a removed member"},
+	{KindRemovalForgotten, []ID{M16}, "a member lists a removed member that one ahead of it does not list"},
 	{KindRemovalNotInLog, []ID{M16}, "members_removed lists a member that nothing removed"},
 	{KindMemberRowAboveLog, []ID{M07}, "a row of bucket members is of an entry that the log lost"},
 	{KindMemberRowAboveIndex, []ID{M16}, "a row of bucket members is of an entry above the consistent index"},

@@ -127,7 +127,7 @@ func (in *Input) ttlDifferences(fs []Finding) []Finding {
 	if len(fs) == 0 {
 		return nil
 	}
-	b := in.Diff.Find("lease")
+	b, sameTTLs := in.Diff.Find("lease"), true
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		if row.Kind != diff.TTLRow {
@@ -150,11 +150,15 @@ func (in *Input) ttlDifferences(fs []Finding) []Finding {
 				return fs
 			}
 		}
+		sameTTLs = sameTTLs && len(ttls) == 1
 	}
 	for i := range fs {
 		fs[i].Severity, fs[i].Class = Warning, ""
-		fs[i].Explanation += ". Either a member's election timeout, or its storing of remaining TTLs, was changed " +
-			"between two starts, or lease rows were"
+		what := "a member's election timeout, or its storing of remaining TTLs,"
+		if sameTTLs {
+			fs[i].Kind, what = KindRemainingDiffers, "a member's storing of remaining TTLs"
+		}
+		fs[i].Explanation += ". Either " + what + " was changed between two starts, or lease rows were"
 	}
 	return fs
 }

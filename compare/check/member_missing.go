@@ -109,6 +109,40 @@ func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
 	return true
 }
 
+// noted compares the members that a database lists as removed with those of members that have applied more: no release
+// takes such a row away again. A removed zombie is among the members of a server that has not removed it yet. Where the
+// logs hold what is between them, M02 compares the rows.
+func (w *rowFindings) noted(m *evidence.Member) (checked bool) {
+	for _, o := range w.in.Members {
+		if o == m || !o.HasDB() || o.ClusterID != m.ClusterID || o.AppliedMin <= m.AppliedMax || len(o.DB.Damage) > 0 ||
+			w.in.Replay != nil && w.in.Replay.Covers(m.AppliedMax, o.AppliedMin) ||
+			slices.Contains(o.DB.Handle.MissingBuckets(), "members_removed") || Restored(o) ||
+			w.in.Membership().forcedBefore(o, o.AppliedMax) {
+			continue
+		}
+		for _, id := range m.DB.Removed {
+			checked = true
+			if slices.Contains(o.DB.Removed, id) || slices.Contains(o.Membership.Bucket, dumplog.ID(id)) {
+				continue
+			}
+			f := Finding{Kind: KindRemovalForgotten, Severity: Error, Class: ClassMembership, Undecided: true,
+				At: At{Term: w.in.Members.termAt(m.AppliedMin), Index: m.AppliedMin},
+				Title: fmt.Sprintf("bucket members_removed lists %s, and that of a member that has applied more does not",
+					w.in.Members.MemberName(id)),
+				Explanation: "no server takes a row of removed members away: it was added to the one database or deleted " +
+					"from the other by other means"}
+			key := "forgotten " + id.String()
+			if w.by[key] == nil || !slices.Contains(w.by[key].Members, m.Label()) {
+				w.file(m, key, f, Evidence{Bucket: "members_removed", Key: Bytes(id.String()), Field: "row",
+					Observed: "present", Expected: "the same on " + o.Label(), Show: showDB(m, "members_removed")})
+			}
+			w.file(o, key, f, Evidence{Bucket: "members_removed", Key: Bytes(id.String()), Field: "row",
+				Observed: "absent", Expected: "the same on " + m.Label(), Show: showDB(o, "members_removed")})
+		}
+	}
+	return checked
+}
+
 // zombiesRemoved reports whether a server of the cluster may have removed zombies: without an entry of the log, it
 // notes members that only its bucket had in members_removed. The rows remain after an upgrade.
 func (in *Input) zombiesRemoved(m *evidence.Member) bool {

@@ -28,6 +28,7 @@ func runMemberRows(in *Input) Result {
 		checked = w.missing(m) || checked
 		checked = w.unnoted(m) || checked
 		checked = w.neverRemoved(m) || checked
+		checked = w.noted(m) || checked
 		for i := range m.DB.Members {
 			row := &m.DB.Members[i]
 			checked = w.peers(m, l, row) || checked

@@ -138,17 +138,17 @@ func (mb *Membership) forcedBefore(m *evidence.Member, index uint64) bool {
 	})
 }
 
-// foundedHere reports whether the logs hold every entry since the bootstrap of the cluster, and it was not restored.
-func (mb *Membership) foundedHere() bool {
-	return mb.Replay != nil && mb.Replay.First == 1 && len(mb.Replay.Gaps)+len(mb.Replay.LogDiffs) == 0 &&
-		!mb.Members.anyRestored() &&
-		slices.ContainsFunc(mb.Members, holdsBootstrap)
+// foundedHere reports whether the logs hold every entry from the bootstrap of the cluster to what m has applied, and it
+// was not restored. Entries that no log holds may follow: they say nothing of a member that stopped before them.
+func (mb *Membership) foundedHere(m *evidence.Member) bool {
+	return mb.Replay != nil && mb.Replay.Covers(0, m.AppliedMax) && len(mb.Replay.LogDiffs) == 0 &&
+		!mb.Members.anyRestored() && slices.ContainsFunc(mb.Members, holdsBootstrap)
 }
 
 // wholeLog returns a source whose log holds every entry from the bootstrap of m's cluster to what m has applied, nil if
 // there is none.
 func (mb *Membership) wholeLog(m *evidence.Member) *evidence.Member {
-	if !mb.foundedHere() {
+	if !mb.foundedHere(m) {
 		return nil
 	}
 	at := slices.IndexFunc(mb.Members, func(o *evidence.Member) bool {

@@ -137,33 +137,3 @@ func TestPromise(t *testing.T) {
 		}
 	}
 }
-
-// TestAgainstOneLog: what several databases hold alike, against an entry of one log, may be right.
-func TestAgainstOneLog(t *testing.T) {
-	bad, other := Outcome{State: Contradicted, Sig: 9}, Outcome{State: Contradicted, Sig: 8}
-	for name, c := range map[string]struct {
-		event Event
-		known bool
-	}{
-		"two databases":           {Event{oneLog: true, Outcomes: []Outcome{bad, bad}}, false},
-		"two, and one not so far": {Event{oneLog: true, Outcomes: []Outcome{bad, {State: NotApplied}, bad}}, false},
-		"several logs":            {Event{Outcomes: []Outcome{bad, bad}}, true},
-		"one database":            {Event{oneLog: true, Outcomes: []Outcome{bad, {}}}, true},
-		"two that differ":         {Event{oneLog: true, Outcomes: []Outcome{bad, other}}, true},
-		"records of another key": {Event{oneLog: true, Outcomes: []Outcome{{State: Contradicted},
-			{State: Contradicted}}}, true},
-		"a part of the records": {Event{oneLog: true, Outcomes: []Outcome{bad,
-			{State: Contradicted, Sig: 9, Partial: true}}}, true},
-		"a third as the entry says": {Event{oneLog: true, Outcomes: []Outcome{bad, bad, {State: Applied, Sig: 5}}},
-			true},
-	} {
-		r := &Result{}
-		for range c.event.Outcomes {
-			r.Members = append(r.Members, &MemberResult{Member: &evidence.Member{}})
-		}
-		w := &walker{r: r}
-		if _, known := w.promised(&c.event); known != c.known {
-			t.Errorf("%s: known %t, want %t", name, known, c.known)
-		}
-	}
-}

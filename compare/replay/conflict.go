@@ -141,6 +141,9 @@ func (s *sim) executedInstead(it, own *item, ahead []*item) *item {
 	if g == nil || g.main != s.Revision+1 {
 		return nil
 	}
+	if v := s.exchanged(it, own, ahead); v != nil {
+		return v
+	}
 	for _, h := range []*group{g, s.cur.peek(1)} { // the second one if the first are records that no entry explains
 		if apply.WritesKeys(own.req.Kind) && h != nil && couldWrite(own.req, h) {
 			return nil
@@ -158,6 +161,33 @@ func (s *sim) executedInstead(it, own *item, ahead []*item) *item {
 		if v.entry.Term == own.entry.Term && apply.WritesKeys(v.req.Kind) && matches(s.Evaluate(v.req).Writes, g) {
 			return v
 		}
+	}
+	return nil
+}
+
+// exchanged returns the entry of another log that wrote the next records if the next entry that writes keys differs
+// between the logs too, and its version in that log wrote the records after them: the member's own log holds the two in
+// another order. nil if the records do not show that.
+func (s *sim) exchanged(it, own *item, ahead []*item) *item {
+	at := slices.IndexFunc(ahead, func(a *item) bool { return apply.WritesKeys(a.forMember(s.pos).req.Kind) })
+	g, h := s.cur.peek(0), s.cur.peek(1)
+	if at < 0 || h == nil || h.main != g.main+1 || !apply.WritesKeys(own.req.Kind) || couldWrite(own.req, g) ||
+		!couldWrite(own.req, h) || len(ahead[at].others) == 0 {
+		return nil
+	}
+	next := ahead[at].forMember(s.pos)
+	of := func(it, own *item, g *group) *item {
+		versions := it.versions()
+		i := slices.IndexFunc(versions, func(v *item) bool {
+			return v != own && v.entry.Term == own.entry.Term && apply.WritesKeys(v.req.Kind) && couldWrite(v.req, g)
+		})
+		if i < 0 {
+			return nil
+		}
+		return versions[i]
+	}
+	if v := of(it, own, g); v != nil && of(ahead[at], next, h) != nil && couldWrite(next.req, g) {
+		return v
 	}
 	return nil
 }

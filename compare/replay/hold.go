@@ -56,7 +56,11 @@ type matcher struct {
 	adrift uint64
 	// searches counts how often the log was searched in vain for a repeated stretch.
 	searches int
+	// absentees are entries without the effect that they must have had, bounded: they were not applied a second time.
+	absentees []uint64
 }
+
+const maxAbsentees = 1000
 
 func (ma *matcher) match(it *item, p apply.Effect, ahead []*item) Outcome {
 	g := ma.cur.peek(0)
@@ -132,6 +136,9 @@ func (ma *matcher) missing(it *item, p apply.Effect) Outcome {
 			return Outcome{State: Refused, Reason: ReasonOldAuth, AuthRevision: own,
 				Detail: "inferred: the member's auth revision ended above what the log gives"}
 		}
+	}
+	if len(ma.absentees) < maxAbsentees {
+		ma.absentees = append(ma.absentees, it.entry.Index)
 	}
 	return Outcome{State: Missing, Detail: fmt.Sprintf("expected %d record(s) at revision %d", len(p.Writes),
 		ma.Revision+1)}
@@ -345,8 +352,11 @@ func (ma *matcher) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome
 }
 
 // stray reports whether the entries ahead fit the records after the next ones, and not the next ones themselves: no
-// entry wrote these.
+// entry wrote these, and none of those ahead is unknown.
 func (ma *matcher) stray(ahead []*item) bool {
+	if slices.ContainsFunc(ahead[:min(len(ahead), nearUnknown)], func(a *item) bool { return a.err != nil }) {
+		return false
+	}
 	without, with := ma.fit(ahead, 0), ma.fit(ahead, 1)
 	switch {
 	case with.misfits != without.misfits:
@@ -356,6 +366,9 @@ func (ma *matcher) stray(ahead []*item) bool {
 	}
 	return with.matched >= without.matched+enoughToSkip
 }
+
+// nearUnknown is within how many entries ahead one that does not decode may have written the records.
+const nearUnknown = 8
 
 // enoughToSkip is how many entries have to fit later records before records that none of them can have written are
 // skipped.

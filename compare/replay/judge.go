@@ -185,9 +185,6 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 			best, sig, known = n, o.Sig, true
 		}
 	}
-	if sig == unseen && ev.AgainstOneLog() {
-		return 0, false
-	}
 	if ev.OneTerm && known && sig != unseen {
 		for s, n := range votes {
 			known = known && (s == sig || n < best)
@@ -199,30 +196,11 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 // LogsWith counts the logs that hold an entry.
 func (r *Result) LogsWith(term, index uint64) (n int) {
 	for _, m := range r.Members {
-		if m.Member.HasWAL() && m.Member.WAL.TermAt(index) == term {
+		if m.Member.HasWAL() && m.Member.WAL.Holds(index) && m.Member.WAL.TermAt(index) == term {
 			n++
 		}
 	}
 	return n
-}
-
-// AgainstOneLog reports whether several databases hold one other effect than the entry, which only one log holds: that
-// log can be what was altered.
-func (e *Event) AgainstOneLog() bool {
-	if !e.oneLog {
-		return false
-	}
-	n, sig := 0, uint64(0)
-	for _, o := range e.Outcomes {
-		switch {
-		case o.State != Contradicted:
-			continue
-		case o.Sig == 0 || o.Partial || n > 0 && o.Sig != sig:
-			return false
-		}
-		n, sig = n+1, o.Sig
-	}
-	return n > 1
 }
 
 // distrusts reports whether the records of a member are not a possible history while those of another one are: what the

@@ -78,6 +78,7 @@ type logSet struct {
 	members []*evidence.Member
 	ends    map[int]uint64
 	ranks   []int
+	doubted []Doubted
 }
 
 // rankLogs orders the logs for ties, whatever the order of the arguments: those that no new cluster was forced on come
@@ -204,7 +205,11 @@ func lowest(srcs []*source, logs *logSet, t *taker) (*item, error) {
 			return nil, err
 		}
 	}
-	return logs.choose(versions), nil
+	it := logs.choose(versions)
+	if logs.isDoubted(index) {
+		return it.unknown(), nil
+	}
+	return it, nil
 }
 
 func findVersion(versions []*item, e *dumplog.Entry) *item {
@@ -325,7 +330,7 @@ func (r *Result) noteConflict(it *item) {
 const maxLogDiffs = 1000
 
 func (r *Result) logs() logSet {
-	out := logSet{members: make([]*evidence.Member, len(r.Members)), ends: map[int]uint64{}}
+	out := logSet{members: make([]*evidence.Member, len(r.Members)), ends: map[int]uint64{}, doubted: r.Doubted}
 	for i, m := range r.Members {
 		out.members[i] = m.Member
 	}

@@ -3,6 +3,9 @@ package replay
 import (
 	"bytes"
 	"fmt"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // repeat is a request that the merged log holds twice.
@@ -50,8 +53,9 @@ func (s *Survey) noteRepeat(it *item) {
 	}
 }
 
-// repeated returns the shift that a repeated request shows where logs agree: all logs that reach it hold an entry that
-// no leader gave that index. nil if no request is repeated.
+// repeated returns the shift that a repeated request shows where logs agree: a log that holds the second one has an
+// entry that no leader gave that index, and so have those that agree with it about later ones. nil if no request is
+// repeated.
 func (r *Result) repeated() *Shift {
 	p := r.Survey.repeat
 	if p == nil || firstDiff(r) != nil {
@@ -59,10 +63,45 @@ func (r *Result) repeated() *Shift {
 	}
 	s := &Shift{Index: p.index, Missing: p.length, Added: true, Repeated: true, What: p.what,
 		Instead: "the entry that follows"}
+	end := uint64(0)
 	for i, m := range r.Members {
-		if m.Member.HasLog() && m.Member.WAL.Summary.LastIndex >= p.index {
-			s.Long = append(s.Long, i)
+		if m.Member.HasLog() && m.Member.WAL.Holds(p.index) {
+			s.Long, end = append(s.Long, i), max(end, endOfStretch(&m.Member.WAL.Summary, p.index))
 		}
 	}
+	for grown := true; grown; {
+		grown = false
+		for i, m := range r.Members {
+			if !m.Member.HasLog() || slices.Contains(s.Long, i) {
+				continue
+			}
+			if from := firstAfter(&m.Member.WAL.Summary, p.index); from <= min(end, m.Member.LastIndex()) {
+				s.Long, grown = append(s.Long, i), true
+				end = max(end, endOfStretch(&m.Member.WAL.Summary, from))
+			}
+		}
+	}
+	slices.Sort(s.Long)
 	return s
+}
+
+// firstAfter is the first index from one on at which a log holds an entry, above its end if there is none.
+func firstAfter(s *dumplog.Summary, index uint64) uint64 {
+	index = max(index, s.FirstIndex)
+	for _, j := range s.Jumps {
+		if j.From <= index && index <= j.To {
+			index = j.To + 1
+		}
+	}
+	return index
+}
+
+// endOfStretch is the last index up to which a log holds every entry from one on.
+func endOfStretch(s *dumplog.Summary, index uint64) uint64 {
+	for _, j := range s.Jumps {
+		if j.From > index {
+			return j.From - 1
+		}
+	}
+	return s.LastIndex
 }

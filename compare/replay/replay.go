@@ -286,6 +286,8 @@ type Result struct {
 	late map[int]bool
 	// given are the places of members that do not follow from their own records.
 	given map[int]place
+	// Doubted are entries of a single log that the databases contradict.
+	Doubted []Doubted
 	// positions has, for each member, where its log holds the entries that findings may name. looked counts those that
 	// were looked for one by one.
 	positions map[int]map[uint64]dumplog.Pos
@@ -348,6 +350,9 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 		return nil, err
 	}
 	if err := simulate(ctx, r, o); err != nil {
+		return nil, err
+	}
+	if r, err = withoutDoubted(ctx, r, o); err != nil {
 		return nil, err
 	}
 	if err := forced(ctx, r); err != nil {

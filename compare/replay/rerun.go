@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -130,7 +131,7 @@ func (ma *matcher) runStarts(g *group, stop uint64) []uint64 {
 			break
 		}
 		own := it.forMember(ma.pos)
-		if !apply.WritesKeys(own.req.Kind) || !couldWrite(own.req, g) {
+		if !apply.WritesKeys(own.req.Kind) || !couldWrite(own.req, g) || slices.Contains(ma.absentees, it.entry.Index) {
 			continue
 		}
 		if len(out) == 2*maxStarts {

@@ -65,6 +65,9 @@ type Survey struct {
 	// repeat is the first request that the log holds twice; recent are the last entries.
 	repeat *repeat
 	recent recent
+	// emptied are entries without content in the middle of a term, bounded; term is that of the last entry.
+	emptied []entryID
+	term    uint64
 	// describe is a request in words.
 	describe func(*dumplog.Request) string
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
@@ -126,6 +129,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		r.noteConflict(it)
 		r.noteSameTerm(it)
 		s.noteRepeat(it)
+		s.noteEmptied(it)
 		if a := it.req.Publishes(); a != nil {
 			s.Ran[a.MemberID] = true
 		}

@@ -50,7 +50,7 @@ func (r *Result) noteUndecodable(ctx context.Context, it *item) error {
 		return nil
 	}
 	for _, v := range it.versions() {
-		if v.err == nil || errors.As(v.err, new(*dumplog.TooLargeError)) {
+		if v.err == nil || errors.As(v.err, new(*dumplog.TooLargeError)) || errors.Is(v.err, errDoubted) {
 			continue
 		}
 		u := Undecodable{Pos: v.entry.Pos, Term: v.entry.Term, Index: v.entry.Index, Err: v.err,

@@ -42,6 +42,8 @@ type Victim struct {
 	Foreign, Forced func() string
 	// Restored is true if the log begins with a restore: what was there before is in no log.
 	Restored bool
+	// Upgraded is true if the members ran older releases before Line.
+	Upgraded bool
 }
 
 // fromStart reports whether the whole content of the database results from the log.
@@ -145,25 +147,10 @@ func (r *runner) fault(f Fault, scope string) bool {
 	defer func() { _ = os.RemoveAll(root) }()
 	sources, effects := slices.Clone(r.col.Members), map[string]*Effect{}
 	for _, i := range victims {
-		dir := filepath.Join(root, sources[i].Name)
-		if err := evidencetest.CopyTo(sources[i].Path, dir); err != nil {
-			r.t.Fatal(err)
-		}
-		effect, err := f.Apply(r.victim(i, kind, dir))
-		if errors.Is(err, errNotHere) {
+		effect := r.damage(f, sources, i, root)
+		if effect == nil {
 			return false
 		}
-		if err != nil {
-			r.t.Errorf("seed %d: fault %s: %v", r.col.Setup.Seed, kind, err)
-			return false
-		}
-		if same(sources[i].Path, dir, !f.Raw) {
-			if !f.Mix {
-				r.t.Errorf("seed %d: fault %s changed nothing", r.col.Setup.Seed, kind)
-			}
-			return false
-		}
-		sources[i].Path = dir
 		effects[sources[i].Name] = effect
 	}
 	first := sources[victims[0]]
@@ -189,11 +176,37 @@ func (r *runner) fault(f Fault, scope string) bool {
 	return true
 }
 
+// damage applies a fault to a copy of source i below root, which takes the place of the source; nil if there is nothing
+// that the fault could alter.
+func (r *runner) damage(f Fault, sources []Source, i int, root string) *Effect {
+	dir := filepath.Join(root, sources[i].Name)
+	if err := evidencetest.CopyTo(sources[i].Path, dir); err != nil {
+		r.t.Fatal(err)
+	}
+	effect, err := f.Apply(r.victim(i, f.Name, dir))
+	switch {
+	case errors.Is(err, errNotHere):
+		return nil
+	case err != nil:
+		r.t.Errorf("seed %d: fault %s: %v", r.col.Setup.Seed, f.Name, err)
+		return nil
+	}
+	if same(sources[i].Path, dir, !f.Raw) {
+		if !f.Mix {
+			r.t.Errorf("seed %d: fault %s changed nothing", r.col.Setup.Seed, f.Name)
+		}
+		return nil
+	}
+	sources[i].Path = dir
+	return effect
+}
+
 // victim is member i with a copy of its data dir, and what a fault may take from elsewhere.
 func (r *runner) victim(i int, kind, dir string) *Victim {
 	name := r.col.Members[i].Name
 	v := &Victim{Dir: dir, Rng: Rand(r.col.Setup.Seed, "fault "+kind), Line: r.col.Setup.Line,
-		Restored: r.col.Restored, Older: r.col.Older[name], Live: r.col.Live[name], Foreign: r.foreignDir,
+		Restored: r.col.Restored, Upgraded: r.col.Setup.Shape.Upgrade, Older: r.col.Older[name],
+		Live: r.col.Live[name], Foreign: r.foreignDir,
 		Forced: func() string { return r.forcedDir(i) }}
 	for k, s := range r.col.Members {
 		if k != i && !s.Lags {

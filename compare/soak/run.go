@@ -52,6 +52,7 @@ func Run(t testing.TB, seed uint64, cfg Config) {
 	}
 	r.healthy()
 	r.faults()
+	r.pairs()
 	r.backups()
 }
 
@@ -218,6 +219,7 @@ func Damage(t testing.TB, root string, cfg Config) {
 		}
 		r := &runner{t: t, cfg: cfg, col: col, done: map[string]bool{}, base: map[string][]Problem{}, kept: true}
 		r.faults()
+		r.pairs()
 		r.backups()
 		wrong, judged := cfg.Table.Wrong()
 		t.Logf("%s: %d of %d cases are wrong so far", filepath.Base(filepath.Dir(f)), wrong, judged)

@@ -140,7 +140,7 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 		rk.Membership().IsRemoved(m)
 	if rp := rk.Replay; rp != nil && rp.Members[i].Checked {
 		s.lacks = rp.Members[i].Lacks
-		if x := rp.Members[i]; wrongState(x) {
+		if x := rp.Members[i]; wrongState(x) || rk.doubtsOwn(i) {
 			s.control = 1
 		}
 	}
@@ -187,6 +187,13 @@ func (rk *ranking) blames(f *check.Finding, label string) bool {
 // one of them is wrong.
 var aboutCluster = map[check.ID]bool{check.M05: true, check.M08: true, check.M10: true, check.M11: true,
 	check.R07: true}
+
+// doubtsOwn reports whether the database of a member contradicts an entry that only its own log holds.
+func (rk *ranking) doubtsOwn(pos int) bool {
+	return slices.ContainsFunc(rk.Replay.Doubted, func(d replay.Doubted) bool {
+		return d.Log == pos && slices.Contains(d.Against, pos)
+	})
+}
 
 // wrongState reports whether a member holds state that does not result from the log, apart from effects that it lacks.
 // A jump of the auth revision counts only where the log says what it must be.
@@ -290,6 +297,9 @@ func (rk *ranking) sayControl(pos int, say func(string, ...any)) {
 	}
 	if n := x.Counts[replay.Contradicted]; n > 0 {
 		say("holds other records than %s wrote", plural.Of(n, "entry", "entries"))
+	}
+	if rk.doubtsOwn(pos) {
+		say("its log contradicts its own database")
 	}
 	if n := len(x.Extra); n > 0 {
 		say("holds %s that no entry explains", plural.Of(n, "revision", "revisions"))

@@ -10,7 +10,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -46,16 +45,16 @@ func (rk *ranking) unproven(pos int, records *keptRecords) (why []string) {
 	return append(why, rk.openFor(pos)...)
 }
 
-// againstOneLog names the first entry of a single log that several databases contradict alike, that of a member too,
-// "" for none.
+// againstOneLog names the first entry of a single log that the database of a member contradicts as others do, "" for
+// none.
 func (rk *ranking) againstOneLog(pos int) string {
 	if rk.Replay == nil {
 		return ""
 	}
-	for _, e := range rk.Replay.Events {
-		if e.Outcomes[pos].State == replay.Contradicted && e.AgainstOneLog() {
+	for i := range rk.Replay.Doubted {
+		if d := &rk.Replay.Doubted[i]; slices.Contains(d.Against, pos) {
 			return fmt.Sprintf("entry %d is in one log only, and %s and other databases agree against it: which is "+
-				"right is not proven", e.Index, rk.Members[pos].Label())
+				"right is not proven", d.Index, rk.Members[pos].Label())
 		}
 	}
 	return ""
