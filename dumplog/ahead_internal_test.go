@@ -43,7 +43,8 @@ func TestAheadWatch(t *testing.T) {
 		}
 	}
 	var w aheadWatch
-	for _, s := range []step{entry(5), snap(20), state(20), entry(21), state(22), snap(22), entry(23), state(24), old(24)} {
+	for _, s := range []step{entry(5), snap(20), state(20), entry(21), state(22), snap(22), entry(23), state(24),
+		old(24)} {
 		s(&w)
 	}
 	if want := []uint64{21}; !slices.Equal(w.removed, want) {

@@ -127,10 +127,10 @@ func (w *rowFindings) noted(m *evidence.Member) (checked bool) {
 			}
 			f := Finding{Kind: KindRemovalForgotten, Severity: Error, Class: ClassMembership, Undecided: true,
 				At: At{Term: w.in.Members.termAt(m.AppliedMin), Index: m.AppliedMin},
-				Title: fmt.Sprintf("bucket members_removed lists %s, and that of a member that has applied more does not",
-					w.in.Members.MemberName(id)),
-				Explanation: "no server takes a row of removed members away: it was added to the one database or deleted " +
-					"from the other by other means"}
+				Title: fmt.Sprintf("bucket members_removed lists %s, and that of a member that has applied more "+
+					"does not", w.in.Members.MemberName(id)),
+				Explanation: "no server takes a row of removed members away: it was added to the one database or " +
+					"deleted from the other by other means"}
 			key := "forgotten " + id.String()
 			if w.by[key] == nil || !slices.Contains(w.by[key].Members, m.Label()) {
 				w.file(m, key, f, Evidence{Bucket: "members_removed", Key: Bytes(id.String()), Field: "row",
