@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -45,26 +44,27 @@ type Answer struct {
 func Reply(w io.Writer, f Format, doc any, a *Answer, sheet Sheet, o Options) error {
 	return document(w, f, doc, o, func(p *page) {
 		if o.Full {
-			p.sheet(sheet)
+			sheet.write(p)
 			p.line("")
-			p.lastLine(a)
+			a.writeLast(p)
 			return
 		}
-		p.onScreen(func(p *page) { p.answer(a) })
+		p.onScreen(func(s screen) { answerScreen{s, a}.write() })
 	})
 }
 
-func (p *page) sheet(s Sheet) {
-	for _, part := range s.Sections {
-		p.part(part)
-	}
+// answerScreen is the screen of an answer.
+type answerScreen struct {
+	screen
+	a *Answer
 }
 
 // answerRows is the maximum number of rows of the table, fewer on smaller screens.
 const answerRows = 8
 
-func (p *page) answer(a *Answer) {
-	p.sentence(p.mood(a)+": ", a.Says, p.room.wrong)
+func (p answerScreen) write() {
+	a := p.a
+	p.sentence(a.painted(p.page)+": ", a.Says, p.room.wrong)
 	p.headed(firstPairs(a.Pairs, 7-p.room.pairs))
 	if len(a.Rows) > 0 {
 		p.line("")
@@ -92,7 +92,7 @@ func (p *page) answer(a *Answer) {
 	if more != "" {
 		p.clauses("MORE   ", more, 1)
 	}
-	p.lastLine(a)
+	a.writeLast(p.page)
 }
 
 // withoutSpare returns the first rows, without the column that is left out of a narrow screen.
@@ -118,40 +118,16 @@ func firstPairs(pairs [][2]string, most int) (out [][2]string) {
 	return out
 }
 
-// headed writes pairs below each other, texts aligned. The first ones, which say what is wrong, which member to keep
-// and what that loses, are shortened last.
-func (p *page) headed(pairs [][2]string) {
-	wide := 0
-	for _, kv := range pairs {
-		if kv[1] != "" {
-			wide = max(wide, len(kv[0]))
-		}
-	}
-	if wide > 0 {
-		p.line("")
-	}
-	for i, kv := range pairs {
-		head := fmt.Sprintf("%-*s  ", wide, kv[0])
-		switch {
-		case kv[1] == "":
-		case i < 3:
-			p.hanging(head, kv[1], p.room.wrong)
-		default:
-			p.clauses(head, kv[1], p.room.sentence)
-		}
-	}
-}
-
-// mood returns the word of an answer in its color.
-func (p *page) mood(a *Answer) string {
+// painted returns the word of an answer in its color.
+func (a *Answer) painted(p *page) string {
 	color := map[Mood]text.Color{Doubtful: text.FgYellow, Good: text.FgGreen, Bad: text.FgRed}[a.Mood]
 	return p.paint(a.Word, color, text.Bold)
 }
 
-func (p *page) lastLine(a *Answer) {
+func (a *Answer) writeLast(p *page) {
 	if a.Last == "" {
-		p.line("%s", p.mood(a))
+		p.line("%s", a.painted(p))
 		return
 	}
-	p.line("%s: %s", p.mood(a), brief(clean(strings.TrimSpace(a.Last)), p.o.width()-columns(a.Word)-2))
+	p.line("%s: %s", a.painted(p), brief(clean(strings.TrimSpace(a.Last)), p.o.width()-columns(a.Word)-2))
 }

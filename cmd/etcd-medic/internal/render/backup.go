@@ -40,20 +40,20 @@ func Verified(w io.Writer, f Format, v *Verification, o Options) error {
 	case f == Table:
 		p := newPage(w, o)
 		if !o.Full && !v.Brief {
-			p.onScreen(func(p *page) { p.backupScreen(v) })
+			p.onScreen(func(s screen) { writeBackupScreen(s, v) })
 			return p.flush()
 		}
 		for i, r := range reports {
 			if i > 0 && !v.Brief {
 				p.line("")
 			}
-			p.place(r)
-			p.backupLine(r)
+			p.setSources(r)
+			writeBackupLine(p, r)
 			if !v.Brief {
-				p.backup(r)
+				writeBackup(p, r)
 			}
 		}
-		p.skipped(v)
+		writeSkipped(p, v)
 		return p.flush()
 	case f == JSONL:
 		for _, r := range reports {
@@ -71,8 +71,8 @@ func Verified(w io.Writer, f Format, v *Verification, o Options) error {
 		Skipped: v.Skipped, Older: v.Older}, o, nil)
 }
 
-// skipped lists the skipped files, so that they are not mistaken for verified ones.
-func (p *page) skipped(v *Verification) {
+// writeSkipped lists the skipped files, so that they are not mistaken for verified ones.
+func writeSkipped(p *page, v *Verification) {
 	if len(v.Skipped) == 0 && v.Older == 0 {
 		return
 	}
@@ -85,8 +85,8 @@ func (p *page) skipped(v *Verification) {
 	}
 }
 
-// backupLine writes the whole answer on one line.
-func (p *page) backupLine(r *compare.Report) {
+// writeBackupLine writes the whole answer on one line.
+func writeBackupLine(p *page, r *compare.Report) {
 	color := text.FgYellow
 	switch {
 	case r.Verdict.Class == check.ClassBackupGood:
@@ -102,28 +102,36 @@ func (p *page) backupLine(r *compare.Report) {
 	p.line("%s: %s: %s", clean(l.Name), class, clean(l.Content))
 }
 
-func (p *page) backup(r *compare.Report) {
-	p.badSources(backup.Unsaid(r))
-	if b := r.Backup; b != nil {
-		p.layers(b.Layers)
-		if c, ok := b.Chain.(*chain.Report); ok {
-			p.chain(c)
-		}
-		if a, ok := b.Against.(*backup.Against); ok {
-			p.against(a)
-		}
-		if d, ok := b.Drill.(*backup.Drill); ok {
-			p.drill(d)
-		}
+// writeBackup writes all that is known of one backup.
+func writeBackup(p *page, r *compare.Report) {
+	p.unused(backup.Unsaid(r))
+	if r.Backup != nil {
+		backupSection{p}.write(r.Backup)
 	}
-	p.causes(r.Causes)
-	p.findings(r.Findings)
-	p.inputs(r)
-	p.next(r.Next)
+	causesSection{p, namedCause(r)}.write(r.Causes)
+	findingsSection{p, r.Next}.write(r.Findings)
+	p.unchanged(r)
+	nextSection{p}.write(r.Next)
+}
+
+// backupSection writes what was found out about the backup alone, next to other sources, and by restoring it.
+type backupSection struct{ *page }
+
+func (p backupSection) write(b *compare.Backup) {
+	p.layers(b.Layers)
+	if c, ok := b.Chain.(*chain.Report); ok {
+		p.deltas(c)
+	}
+	if a, ok := b.Against.(*backup.Against); ok {
+		p.against(a)
+	}
+	if d, ok := b.Drill.(*backup.Drill); ok {
+		p.drill(d)
+	}
 }
 
 // layers writes one line per layer, from the file to the result of a restore.
-func (p *page) layers(layers []compare.Layer) {
+func (p backupSection) layers(layers []compare.Layer) {
 	if len(layers) == 0 {
 		return
 	}
@@ -150,8 +158,8 @@ func (p *page) layers(layers []compare.Layer) {
 	}
 }
 
-// chain lists the delta snapshots.
-func (p *page) chain(c *chain.Report) {
+// deltas lists the delta snapshots.
+func (p backupSection) deltas(c *chain.Report) {
 	p.section("deltas")
 	var rows [][]string
 	for i := range c.Deltas {
@@ -167,7 +175,7 @@ func (p *page) chain(c *chain.Report) {
 }
 
 // against writes, for every source, what a restore of the backup would lose.
-func (p *page) against(a *backup.Against) {
+func (p backupSection) against(a *backup.Against) {
 	for i := range a.Compared {
 		c := &a.Compared[i]
 		p.section("against " + clean(c.Source))
@@ -190,7 +198,7 @@ func (p *page) against(a *backup.Against) {
 }
 
 // stateRows writes the differences in auth, leases and members.
-func (p *page) stateRows(c *backup.Compared) {
+func (p backupSection) stateRows(c *backup.Compared) {
 	if len(c.State) == 0 {
 		return
 	}
@@ -208,7 +216,7 @@ func (p *page) stateRows(c *backup.Compared) {
 // maxGroups bounds the lines of a table of groups; -w json has all.
 const maxGroups = 20
 
-func (p *page) groups(what string, groups []backup.Group) {
+func (p backupSection) groups(what string, groups []backup.Group) {
 	var rows [][]string
 	for i, g := range groups {
 		if i == maxGroups {
@@ -224,7 +232,7 @@ func (p *page) groups(what string, groups []backup.Group) {
 }
 
 // drill writes the steps with their times, and the answers of the server that differ.
-func (p *page) drill(d *backup.Drill) {
+func (p backupSection) drill(d *backup.Drill) {
 	p.section("drill")
 	p.text("  ", d.Text())
 	var rows [][]string

@@ -8,7 +8,7 @@ import (
 // Runnable returns a function that writes a command with the paths of the sources, so that a copied line works.
 func Runnable(sources []compare.Source) func(shell.Command) string {
 	p := &page{}
-	p.place(&compare.Report{Sources: sources})
+	p.setSources(&compare.Report{Sources: sources})
 	return func(c shell.Command) string { return c.At(p.places).String() }
 }
 

@@ -10,19 +10,22 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// comparison writes the window, one line per bucket, the rows that differ, then the logs.
-func (p *page) comparison(c *compare.Comparison) {
-	p.badSources(c.Sources)
+// comparisonPage is the text of compare.
+type comparisonPage struct{ *page }
+
+// write writes the window, one line per bucket, the rows that differ, then the logs.
+func (p comparisonPage) write(c *compare.Comparison) {
+	p.unused(c.Sources)
 	p.window(&c.Window)
 	names := memberNames(c)
-	p.bucketTable(c.Buckets, names)
+	p.buckets(c.Buckets, names)
 	for i := range c.Buckets {
-		p.diffRows(&c.Buckets[i])
+		p.rows(&c.Buckets[i])
 	}
-	p.logComparison(&c.Log)
+	p.log(&c.Log)
 }
 
-func (p *page) window(w *compare.Window) {
+func (p comparisonPage) window(w *compare.Window) {
 	p.line("compared at applied index %s", num0(w.AppliedIndex))
 	revs := []string{}
 	for _, m := range slices.Sorted(maps.Keys(w.Revisions)) {
@@ -48,7 +51,7 @@ func memberNames(c *compare.Comparison) []string {
 	return names
 }
 
-func (p *page) bucketTable(buckets []compare.BucketComparison, names []string) {
+func (p comparisonPage) buckets(buckets []compare.BucketComparison, names []string) {
 	p.section("buckets")
 	head := []string{"bucket", "equal", "compared", "differ"}
 	for _, n := range names {
@@ -78,7 +81,7 @@ func equalText(equal release.Answer) string {
 	return equal.String()
 }
 
-func (p *page) diffRows(b *compare.BucketComparison) {
+func (p comparisonPage) rows(b *compare.BucketComparison) {
 	if len(b.Rows) > 0 {
 		p.section("bucket " + b.Bucket)
 		p.rowsByMember(b.Rows)
@@ -92,7 +95,7 @@ func (p *page) diffRows(b *compare.BucketComparison) {
 	}
 }
 
-func (p *page) rowsByMember(rows []compare.DiffRow) {
+func (p comparisonPage) rowsByMember(rows []compare.DiffRow) {
 	for _, r := range rows {
 		p.line("  %s%s", quoted(r.Key), objectText(r.Object))
 		for _, m := range slices.Sorted(maps.Keys(r.Members)) {
@@ -125,7 +128,7 @@ func cellText(c *compare.DiffCell) string {
 	return strings.Join(s, ", ")
 }
 
-func (p *page) logComparison(l *compare.LogComparison) {
+func (p comparisonPage) log(l *compare.LogComparison) {
 	p.section("log")
 	if l.Equal == release.Unknown {
 		p.line("  no index is held by two members")

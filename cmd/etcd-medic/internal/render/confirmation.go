@@ -9,15 +9,18 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 )
 
-// confirmation writes the second opinion of a real server: one line per member, and the differences of a refuted one.
-func (p *page) confirmation(c *compare.Confirmation) {
+// confirmationSection writes the second opinion of diagnose --confirm.
+type confirmationSection struct{ *page }
+
+// write writes the second opinion of a real server: one line per member, and the differences of a refuted one.
+func (p confirmationSection) write(c *compare.Confirmation) {
 	if c == nil {
 		return
 	}
 	p.section("second opinion")
 	if c.Reason != "" {
 		p.text("  ", "not possible: "+c.Reason)
-		p.confirmNotes(c)
+		p.notes(c)
 		return
 	}
 	p.text("  ", confirmRun(c))
@@ -29,10 +32,10 @@ func (p *page) confirmation(c *compare.Confirmation) {
 		m := &c.Members[i]
 		name := clean(m.Member)
 		p.text("  "+name+strings.Repeat(" ", wide-text.StringWidthWithoutEscSequences(name))+"  "+
-			p.confirmStatus(m.Status)+"  ", confirmReason(m))
-		p.confirmDifferences(m)
+			p.status(m.Status)+"  ", confirmReason(m))
+		p.differences(m)
 	}
-	p.confirmNotes(c)
+	p.notes(c)
 }
 
 // confirmRun describes which server executed which log.
@@ -44,7 +47,7 @@ func confirmRun(c *compare.Confirmation) string {
 	return fmt.Sprintf("etcd %s (%s) executed the committed log %s, %.1f s", c.Server, c.Origin, from, c.Seconds)
 }
 
-func (p *page) confirmStatus(s compare.ConfirmStatus) string {
+func (p confirmationSection) status(s compare.ConfirmStatus) string {
 	word := pad(strings.ReplaceAll(string(s), "-", " "), 12)
 	switch s {
 	case compare.Confirmed:
@@ -62,8 +65,8 @@ func confirmReason(m *compare.ConfirmedMember) string {
 	return fmt.Sprintf("at entry %d, revision %d: %s", m.Index, m.Revision, m.Reason)
 }
 
-// confirmDifferences lists the differences, the first differing revision and the entry that may explain it.
-func (p *page) confirmDifferences(m *compare.ConfirmedMember) {
+// differences lists the differences, the first differing revision and the entry that may explain it.
+func (p confirmationSection) differences(m *compare.ConfirmedMember) {
 	if f := m.First; f != nil {
 		s := fmt.Sprintf("first differing revision %d", f.Revision)
 		if f.Index > 0 {
@@ -90,7 +93,7 @@ func (p *page) confirmDifferences(m *compare.ConfirmedMember) {
 	}
 }
 
-func (p *page) confirmNotes(c *compare.Confirmation) {
+func (p confirmationSection) notes(c *compare.Confirmation) {
 	for _, n := range c.Notes {
 		p.text("  note: ", n)
 	}

@@ -13,17 +13,17 @@ import (
 
 // Diagnosis writes the report of diagnose.
 func Diagnosis(w io.Writer, f Format, r *compare.Report, o Options) error {
-	return document(w, f, r, o, func(p *page) { p.diagnosis(r) })
+	return document(w, f, r, o, func(p *page) { diagnosisPage{p}.write(r) })
 }
 
 // Inspection writes the report of inspect.
 func Inspection(w io.Writer, f Format, r *compare.Report, o Options) error {
-	return document(w, f, r, o, func(p *page) { p.inspection(r) })
+	return document(w, f, r, o, func(p *page) { inspectionPage{p}.write(r) })
 }
 
 // Comparison writes the document of compare.
 func Comparison(w io.Writer, f Format, c *compare.Comparison, o Options) error {
-	return document(w, f, c, o, func(p *page) { p.comparison(c) })
+	return document(w, f, c, o, func(p *page) { comparisonPage{p}.write(c) })
 }
 
 // document writes a whole document: the machine formats from its JSON, the table by draw.

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/explain"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Explanation writes the meaning of codes and log lines, and what sources say about them.
@@ -19,15 +21,18 @@ func Explanation(w io.Writer, f Format, a *explain.Answer, o Options) error {
 			if i > 0 {
 				p.line("")
 			}
-			p.topic(&a.Topics[i])
+			explanationPage{p}.topic(&a.Topics[i])
 		}
 		if a.On != nil {
-			p.onSources(a.On)
+			explanationPage{p}.onSources(a.On)
 		}
 	})
 }
 
-func (p *page) topic(t *explain.Topic) {
+// explanationPage is the text of explain.
+type explanationPage struct{ *page }
+
+func (p explanationPage) topic(t *explain.Topic) {
 	switch {
 	case t.Known != nil:
 		p.text(t.ID+"  ", t.Title)
@@ -62,7 +67,7 @@ func linesOf(r *preflight.Rule) string {
 	return fmt.Sprintf("3.%d to 3.%d", first, last)
 }
 
-func (p *page) message(t *explain.Topic) {
+func (p explanationPage) message(t *explain.Topic) {
 	p.text(t.ID+"  ", t.Title)
 	if t.Line != "" {
 		line := []rune(t.Line)
@@ -92,9 +97,9 @@ func (p *page) message(t *explain.Topic) {
 }
 
 // onSources writes what the diagnosis of the sources says about the topics.
-func (p *page) onSources(on *explain.On) {
+func (p explanationPage) onSources(on *explain.On) {
 	p.section("on these sources")
-	p.badSources(on.Sources)
+	p.unused(on.Sources)
 	if !on.Shown {
 		p.line("  nothing of it is seen here")
 	}
@@ -118,6 +123,35 @@ func (p *page) onSources(on *explain.On) {
 			fmt.Sprintf("%s on etcd %s: %s", r.Source, r.To, says))
 	}
 	if len(on.Findings) > 0 {
-		p.findings(on.Findings)
+		findingsSection{page: p.page}.write(on.Findings)
+	}
+}
+
+// prose writes paragraphs, wrapped to the page.
+func (p explanationPage) prose(doc string) {
+	for _, para := range paragraphs(doc) {
+		p.line("")
+		p.text("", para)
+	}
+}
+
+func paragraphs(doc string) []string {
+	var out []string
+	for _, para := range strings.Split(strings.TrimSpace(doc), "\n\n") {
+		if para = strings.Join(strings.Fields(para), " "); para != "" {
+			out = append(out, para)
+		}
+	}
+	return out
+}
+
+func causeFacts(c cause.Cause) [][2]string {
+	return [][2]string{
+		{"affected", release.Text(c.Affected)},
+		{"fixed in", release.Text(c.FixedIn)},
+		{"look-alikes", c.LookAlikes},
+		{"recovery", c.Recovery},
+		{"loss", c.Loss},
+		{"see", strings.Join(c.Refs, " ")},
 	}
 }

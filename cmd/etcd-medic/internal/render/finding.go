@@ -2,13 +2,23 @@ package render
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 )
 
-func (p *page) findings(all []check.Finding) {
+// findingsSection writes what is wrong, one paragraph for each fact.
+type findingsSection struct {
+	*page
+	// upcoming are the steps at the end of the page, which are not repeated as remedies.
+	upcoming []compare.Next
+}
+
+func (p findingsSection) write(all []check.Finding) {
 	if len(all) == 0 {
 		return
 	}
@@ -17,7 +27,7 @@ func (p *page) findings(all []check.Finding) {
 		if i > 0 && g.findings[0].Severity != check.Info {
 			p.line("")
 		}
-		p.fact(g)
+		p.group(g)
 	}
 }
 
@@ -81,4 +91,47 @@ func evidencePlace(e *check.Evidence) []string {
 		add(e.Field)
 	}
 	return at
+}
+
+func (p findingsSection) group(g *factGroup) {
+	f := g.findings[0]
+	head := fmt.Sprintf("  %s  %s  ", clean(g.ids()), p.severity(f.Severity))
+	p.wrapped(head, "    ", g.title()+g.where(), math.MaxInt)
+	p.text("    ", f.Explanation)
+	p.evidence(g)
+	for _, r := range g.remedies() {
+		if p.isNext(&r) {
+			continue
+		}
+		p.text("    remedy: ", r.Text)
+		p.command("      $ ", r.Command)
+		p.pairs("      ", [2]string{"risk", r.Risk}, [2]string{"only if", r.Precondition})
+	}
+}
+
+// evidence writes the first lines and the command for the first of them; -w json has all.
+func (p findingsSection) evidence(g *factGroup) {
+	lines, omitted := evidenceLines(g)
+	if len(lines) == 0 {
+		return
+	}
+	if common := g.expected(); common != "" {
+		p.text("    expected ", common)
+	}
+	shown := min(len(lines), p.o.maxEvidence())
+	for _, l := range lines[:shown] {
+		p.text("    - ", l.text())
+	}
+	if n := len(lines) - shown + omitted; n > 0 {
+		p.line("    … and %d more, see -w json", n)
+	}
+	p.command("    $ ", g.findings[0].Evidence[0].Show)
+}
+
+// isNext reports whether a remedy is repeated at the end of the page, and so need not be shown here.
+func (p findingsSection) isNext(r *check.Remedy) bool {
+	return r.Risk == "" && r.Precondition == "" &&
+		slices.ContainsFunc(p.upcoming, func(n compare.Next) bool {
+			return n.Text == r.Text && n.Command.Equal(r.Command)
+		})
 }

@@ -1,13 +1,10 @@
 package render
 
 import (
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
@@ -259,50 +256,6 @@ func (g *factGroup) expected() string {
 		}
 	}
 	return common
-}
-
-// groupEvidence writes the first lines and the command for the first of them; -w json has all.
-func (p *page) groupEvidence(g *factGroup) {
-	lines, omitted := evidenceLines(g)
-	if len(lines) == 0 {
-		return
-	}
-	if common := g.expected(); common != "" {
-		p.text("    expected ", common)
-	}
-	shown := min(len(lines), p.o.maxEvidence())
-	for _, l := range lines[:shown] {
-		p.text("    - ", l.text())
-	}
-	if n := len(lines) - shown + omitted; n > 0 {
-		p.line("    … and %d more, see -w json", n)
-	}
-	p.command("    $ ", g.findings[0].Evidence[0].Show)
-}
-
-func (p *page) fact(g *factGroup) {
-	f := g.findings[0]
-	head := fmt.Sprintf("  %s  %s  ", clean(g.ids()), p.severity(f.Severity))
-	p.wrapped(head, "    ", g.title()+g.where(), math.MaxInt)
-	p.text("    ", f.Explanation)
-	p.groupEvidence(g)
-	for _, r := range g.remedies() {
-		if p.isNext(&r) {
-			continue
-		}
-		p.text("    remedy: ", r.Text)
-		p.command("      $ ", r.Command)
-		p.pairs("      ", [2]string{"risk", r.Risk}, [2]string{"only if", r.Precondition})
-	}
-}
-
-// isNext reports whether a remedy is repeated at the end of the page, and so need not be shown here.
-func (p *page) isNext(r *check.Remedy) bool {
-	return r.Risk == "" && r.Precondition == "" &&
-		slices.ContainsFunc(p.upcoming, func(n compare.Next) bool {
-			return n.Text == r.Text &&
-				n.Command.Equal(r.Command)
-		})
 }
 
 // where returns the members and the entry, if the title does not name them.

@@ -36,7 +36,7 @@ func TestGrouped(t *testing.T) {
 				{Member: "m2", File: "db", Field: "size", Observed: "4096"}}})
 	var b bytes.Buffer
 	p := newPage(&b, Options{Width: 120})
-	p.findings(all)
+	findingsSection{page: p}.write(all)
 	if err := p.flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestGroupedRemedies(t *testing.T) {
 		Title: "m3: the copy is torn", Explanation: "the same", Remedy: []check.Remedy{{Text: "leave m3 out"}}})
 	var b bytes.Buffer
 	p := newPage(&b, Options{Width: 120})
-	p.findings(all)
+	findingsSection{page: p}.write(all)
 	if err := p.flush(); err != nil {
 		t.Fatal(err)
 	}

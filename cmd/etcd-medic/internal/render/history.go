@@ -5,25 +5,24 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
-
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/compare/timeline"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // History writes the document of history.
 func History(w io.Writer, f Format, h *compare.KeyHistory, o Options) error {
-	return document(w, f, h, o, func(p *page) { p.history(h) })
+	return document(w, f, h, o, func(p *page) { historyPage{p}.write(h) })
 }
 
-// history writes the log entries of one key with their effect on each member, then each member's records.
-func (p *page) history(h *compare.KeyHistory) {
+// historyPage is the text of history.
+type historyPage struct{ *page }
+
+// write writes the log entries of one key with their effect on each member, then each member's records.
+func (p historyPage) write(h *compare.KeyHistory) {
 	p.line("key %s", quoted(h.Key))
-	p.badSources(h.Sources)
+	p.unused(h.Sources)
 	p.text("", h.Note)
 	p.section("log")
 	if len(h.Entries) == 0 {
@@ -44,7 +43,7 @@ func (p *page) history(h *compare.KeyHistory) {
 	slices.Sort(members)
 	for _, m := range slices.Compact(members) {
 		if records, ok := h.Records[m]; ok {
-			p.keyRecords(m, records, h.RecordsOmitted[m])
+			p.records(m, records, h.RecordsOmitted[m])
 		} else {
 			p.line("  %s", clean(m))
 		}
@@ -65,7 +64,7 @@ func by(e compare.KeyEntry) string {
 	return s
 }
 
-func (p *page) keyRecords(member string, records []compare.KeyRecord, older int) {
+func (p historyPage) records(member string, records []compare.KeyRecord, older int) {
 	p.line("  %s", clean(member))
 	if older > 0 {
 		p.line("    %s, not listed", plural.Of(older, "older record", "older records"))
@@ -105,36 +104,4 @@ func valueText(v *compare.Value) string {
 		return "val=" + quoted(*v.Bytes)
 	}
 	return fmt.Sprintf("val=<len %d digest %s>", v.Len, v.Digest)
-}
-
-// timeline writes the events on one axis of raft indexes.
-func (p *page) timeline(moments []timeline.Moment) {
-	if len(moments) == 0 {
-		return
-	}
-	p.section("timeline")
-	rows := [][]string{}
-	for _, m := range moments {
-		what := m.What
-		for i := range m.Objects {
-			what += "; " + m.Objects[i].String()
-		}
-		rows = append(rows, []string{termIndex(m.Term, m.Index), m.Kind, strings.Join(m.Members, ", "), what})
-	}
-	p.table("  ", []string{"entry", "what", "member", "detail"}, rows)
-}
-
-// inputs writes the proof that the evidence is unchanged.
-func (p *page) inputs(r *compare.Report) {
-	files, bytes := 0, int64(0)
-	for _, s := range r.Sources {
-		files, bytes = files+s.Files, bytes+s.Bytes
-	}
-	if !r.InputsUnchanged || files == 0 {
-		return
-	}
-	p.line("")
-	p.text(p.paint("INPUTS", text.Bold)+"  ",
-		fmt.Sprintf("%s, %s, opened read-only, unchanged while they were read; sha256: -w json",
-			plural.Of(files, "file", "files"), plural.Size(bytes)))
 }

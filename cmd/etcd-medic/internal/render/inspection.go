@@ -16,19 +16,23 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// inspection writes one source on one screen, or with Full all its facts and then the checks.
-func (p *page) inspection(r *compare.Report) {
+// inspectionPage is the text of inspect.
+type inspectionPage struct{ *page }
+
+// write writes one source on one screen, or with Full all its facts and then the checks.
+func (i inspectionPage) write(r *compare.Report) {
+	p := i.page
 	if p.o.Quiet {
-		p.line("%s", p.verdictLine(r))
+		verdictSection{p}.lastLine(r)
 		return
 	}
 	if !p.o.Full {
-		p.onScreen(func(p *page) { p.inspectScreen(r) })
+		p.onScreen(func(s screen) { inspectScreen{reportScreen{s, r}}.write() })
 		return
 	}
-	p.place(r)
-	p.verdict(&r.Verdict)
-	p.badSources(r.Sources)
+	p.setSources(r)
+	verdictSection{p}.write(&r.Verdict)
+	p.unused(r.Sources)
 	for _, s := range r.Sources {
 		if s.Error == "" {
 			p.line("source %s: %s, %s, %s, sha256 %s", clean(s.Name), s.Kind,
@@ -36,15 +40,18 @@ func (p *page) inspection(r *compare.Report) {
 		}
 	}
 	for i := range r.Members {
-		p.facts(&r.Members[i])
+		factsSection{p}.write(&r.Members[i])
 	}
-	p.findings(r.Findings)
-	p.checks(r.Checks, true)
-	p.next(r.Next)
-	p.line("%s", p.verdictLine(r))
+	findingsSection{p, r.Next}.write(r.Findings)
+	checksSection{p}.write(r.Checks, true)
+	nextSection{p}.write(r.Next)
+	verdictSection{p}.lastLine(r)
 }
 
-func (p *page) facts(m *evidence.Facts) {
+// factsSection writes all facts of one member.
+type factsSection struct{ *page }
+
+func (p factsSection) write(m *evidence.Facts) {
 	p.section("member")
 	p.pairs("  ",
 		[2]string{"name", m.Name},
@@ -60,12 +67,12 @@ func (p *page) facts(m *evidence.Facts) {
 	for _, x := range m.Problems {
 		p.text("  !! ", fmt.Sprintf("%s %s: %s", x.Part, x.File, x.Error))
 	}
-	p.walFacts(m.WAL)
-	p.snapFacts(m)
-	p.dbFacts(m.DB)
-	p.authFacts(m.Auth)
-	p.membershipFacts(m)
-	p.leaseFacts(m)
+	p.log(m.WAL)
+	p.snapshots(m)
+	p.database(m.DB)
+	p.auth(m.Auth)
+	p.membership(m)
+	p.leases(m)
 }
 
 func because(s string) string {
@@ -75,7 +82,7 @@ func because(s string) string {
 	return " (" + s + ")"
 }
 
-func (p *page) walFacts(w *evidence.WALFacts) {
+func (p factsSection) log(w *evidence.WALFacts) {
 	p.section("log")
 	if w == nil {
 		p.line("  none")
@@ -108,13 +115,13 @@ func (p *page) walFacts(w *evidence.WALFacts) {
 	p.damage(w.Damage, w.DamageOmitted)
 }
 
-func (p *page) leftOvers(l []dumplog.LeftOver) {
+func (p factsSection) leftOvers(l []dumplog.LeftOver) {
 	for _, f := range l {
 		p.text("  left over: ", fmt.Sprintf("%s (%s): %s", f.Name, plural.Size(f.Size), f.What))
 	}
 }
 
-func (p *page) damage(d []evidence.DamageFacts, omitted int) {
+func (p factsSection) damage(d []evidence.DamageFacts, omitted int) {
 	for _, x := range d {
 		p.text("  !! ", x.Kind+": "+x.Detail)
 		if x.LostFrom > 0 {
@@ -134,7 +141,7 @@ func upTo(n uint64) string {
 	return fmt.Sprintf(" to %d", n)
 }
 
-func (p *page) snapFacts(m *evidence.Facts) {
+func (p factsSection) snapshots(m *evidence.Facts) {
 	p.section("raft snapshots")
 	if len(m.Snapshots) == 0 && len(m.SnapDBs) == 0 {
 		p.line("  none")
@@ -176,7 +183,7 @@ func textIDs[T fmt.Stringer](label string, ids []T) string {
 	return label + strings.Join(s, " ")
 }
 
-func (p *page) dbFacts(d *evidence.DBFacts) {
+func (p factsSection) database(d *evidence.DBFacts) {
 	p.section("database")
 	if d == nil {
 		p.line("  none")
@@ -223,7 +230,7 @@ func dbConfState(c *dumpdb.ConfState) string {
 		c.VotersOutgoing), ", ")
 }
 
-func (p *page) hashes(d *evidence.DBFacts) {
+func (p factsSection) hashes(d *evidence.DBFacts) {
 	var rows [][]string
 	for _, b := range d.Buckets {
 		h := d.Hashes[b]
@@ -237,7 +244,7 @@ func (p *page) hashes(d *evidence.DBFacts) {
 	}
 }
 
-func (p *page) authFacts(a *evidence.AuthFacts) {
+func (p factsSection) auth(a *evidence.AuthFacts) {
 	p.section("auth")
 	if a == nil {
 		p.line("  unknown")
@@ -259,7 +266,7 @@ func orNone(s []string) []string {
 	return s
 }
 
-func (p *page) membershipFacts(m *evidence.Facts) {
+func (p factsSection) membership(m *evidence.Facts) {
 	p.section("membership")
 	ms := &m.Membership
 	agree := "unknown"
@@ -287,7 +294,7 @@ func (p *page) membershipFacts(m *evidence.Facts) {
 	}
 }
 
-func (p *page) leaseFacts(m *evidence.Facts) {
+func (p factsSection) leases(m *evidence.Facts) {
 	if len(m.Leases) > 0 {
 		p.section("leases")
 		leases := slices.Clone(m.Leases)

@@ -73,8 +73,11 @@ func Lanes(t *timeline.Timeline, firstBreak uint64, width int) []string {
 	return append(out, d.legend(used, width)...)
 }
 
-// lanes writes the drawing with a heading.
-func (p *page) lanes(r *compare.Report) {
+// lanesSection writes the drawing of the timeline.
+type lanesSection struct{ *page }
+
+// write writes the drawing with a heading.
+func (p lanesSection) write(r *compare.Report) {
 	var at uint64
 	if b := r.Verdict.FirstBreak; b != nil {
 		at = b.Index

@@ -81,7 +81,7 @@ func TestLanesNameObjects(t *testing.T) {
 	line := &timeline.Timeline{First: 1, Last: 100, Lanes: []timeline.Lane{{Member: "node2"}}}
 	var b bytes.Buffer
 	p := newPage(&b, Options{Lanes: line, Width: 100})
-	p.lanes(r)
+	lanesSection{p}.write(r)
 	if err := p.flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,22 +15,18 @@ import (
 )
 
 // page writes text for people, plain enough to paste into an issue. It keeps the first write error and returns it at
-// the end.
+// the end. Its methods are what every text needs. What is said in one place only has its own small type around a
+// page: a xxxPage is the whole text of a command, a xxxSection one part of it, and a xxxScreen is a text that fits on a
+// terminal.
 type page struct {
 	w   *bufio.Writer
 	o   Options
 	err error
-	// room is what the parts of a screen may take; see onScreen.
-	room room
 	// places are the arguments for the sources, by label.
 	places map[string]string
 	// given returns the original arguments of all sources for a command, labels are the sources in their order.
 	given  func(shell.Command) []string
 	labels []string
-	// upcoming are the steps at the end of the page.
-	upcoming []compare.Next
-	// named is the cause that the sentence at the start of the page names, nil if it names none.
-	named  *compare.Cause
 	colors painter
 }
 
@@ -84,15 +80,10 @@ func (p *page) command(prefix string, cmd shell.Command) {
 	p.line("%s%s", clean(prefix), cmd.At(p.places))
 }
 
-// place records the paths of the sources.
-func (p *page) place(r *compare.Report) {
-	sources := r.Sources
+// setSources records the paths of the sources, which commands name.
+func (p *page) setSources(r *compare.Report) {
 	p.places, p.given, p.labels = map[string]string{}, r.GivenTo, nil
-	p.upcoming, p.named = r.Next, nil
-	if r.Verdict.Statement != "" {
-		p.named = leadingCause(r)
-	}
-	for _, s := range sources {
+	for _, s := range r.Sources {
 		p.places[s.Name] = s.Where
 		p.labels = append(p.labels, s.Name)
 	}

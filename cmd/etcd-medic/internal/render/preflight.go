@@ -13,11 +13,14 @@ import (
 
 // Preflight writes the document of preflight.
 func Preflight(w io.Writer, f Format, r *preflight.Result, o Options) error {
-	return document(w, f, r, o, func(p *page) { p.preflight(r) })
+	return document(w, f, r, o, func(p *page) { preflightPage{p}.write(r) })
 }
 
-// preflight writes the answer first, then what stops the server and the other violated rules.
-func (p *page) preflight(r *preflight.Result) {
+// preflightPage is the text of preflight.
+type preflightPage struct{ *page }
+
+// write writes the answer first, then what stops the server and the other violated rules.
+func (p preflightPage) write(r *preflight.Result) {
 	from := ""
 	if r.From != "" {
 		from = ", written by etcd " + r.From
@@ -33,7 +36,7 @@ func (p *page) preflight(r *preflight.Result) {
 	}
 	for i := range r.Rules {
 		if o := &r.Rules[i]; o.Outcome == check.Violated {
-			p.preflightOutcome(o, o.Rule == r.Stops)
+			p.outcome(o, o.Rule == r.Stops)
 		}
 	}
 	p.section("rules")
@@ -64,7 +67,7 @@ func (p *page) preflight(r *preflight.Result) {
 	}
 }
 
-func (p *page) preflightOutcome(o *preflight.Outcome, first bool) {
+func (p preflightPage) outcome(o *preflight.Outcome, first bool) {
 	head := map[preflight.Level]string{preflight.Stops: "stops it", preflight.Warns: "warning",
 		preflight.Changes: "changes"}[o.Level]
 	if first {

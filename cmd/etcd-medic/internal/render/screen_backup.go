@@ -14,24 +14,31 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
-// backupScreen writes the answer of verify on one screen: the content of one backup, or a row for each of several.
-func (p *page) backupScreen(v *Verification) {
-	if len(v.Reports) != 1 {
-		p.backupsScreen(v)
+// writeBackupScreen writes the answer of verify on one screen: the content of one backup, or a row for each of several.
+func writeBackupScreen(s screen, v *Verification) {
+	if len(v.Reports) == 1 {
+		backupScreen{reportScreen{s, v.Reports[0]}}.write(v)
 		return
 	}
-	r := v.Reports[0]
-	p.place(r)
+	answerScreen{s, backupsAnswer(v)}.write()
+}
+
+// backupScreen is the screen of verify for one backup.
+type backupScreen struct{ reportScreen }
+
+func (p backupScreen) write(v *Verification) {
+	r := p.r
+	p.setSources(r)
 	a := &Answer{Word: backupWord(r), Mood: moodOf(&r.Verdict), Says: verdictSentence(r), Last: backupLast(r)}
-	p.sentence(p.mood(a)+": ", backup.Name(r)+": "+backupSays(r), p.room.wrong)
-	p.badSources(backup.Unsaid(r))
+	p.sentence(a.painted(p.page)+": ", backup.Name(r)+": "+backupSays(r), p.room.wrong)
+	p.unused(backup.Unsaid(r))
 	p.headed(backupPairs(r))
-	p.openLayers(r)
+	p.openLayers()
 	p.worst(slices.DeleteFunc(slices.Clone(r.Findings), func(f check.Finding) bool { return inLayer(r, &f) }))
-	p.doNow(r.Next)
+	p.doNow()
 	p.clauses("MORE   ", fmt.Sprintf("--full: %s, %s%s; %s", plural.Of(layerCount(r), "layer", "layers"),
 		plural.Of(len(r.Findings), "finding", "findings"), skippedText(v), inputsText(r)), 1)
-	p.lastLine(a)
+	a.writeLast(p.page)
 }
 
 func moodOf(v *compare.Verdict) Mood {
@@ -128,7 +135,8 @@ func backupPairs(r *compare.Report) (out [][2]string) {
 }
 
 // openLayers writes the layers that do not hold, worst first.
-func (p *page) openLayers(r *compare.Report) {
+func (p backupScreen) openLayers() {
+	r := p.r
 	if r.Backup == nil {
 		return
 	}
@@ -208,8 +216,8 @@ func skippedText(v *Verification) string {
 	return s
 }
 
-// backupsScreen writes a row for each of several backups, the unhealthy ones first.
-func (p *page) backupsScreen(v *Verification) {
+// backupsAnswer has a row for each of several backups, the unhealthy ones first.
+func backupsAnswer(v *Verification) *Answer {
 	reports := slices.Clone(v.Reports)
 	slices.SortStableFunc(reports, func(a, b *compare.Report) int { return cmp.Compare(badness(b), badness(a)) })
 	a := severalBackups(reports)
@@ -235,7 +243,7 @@ func (p *page) backupsScreen(v *Verification) {
 			}
 		}
 	}
-	p.answer(a)
+	return a
 }
 
 // wrongText says what is wrong with one of several backups, or why it is not proven; "-" for a good one.

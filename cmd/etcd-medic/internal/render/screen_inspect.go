@@ -5,28 +5,26 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
-	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
-// screenFindings is the maximum number of findings on the screen of inspect, worst first.
-const screenFindings = 4
+// inspectScreen is the screen of inspect.
+type inspectScreen struct{ reportScreen }
 
-// inspectScreen writes one source on one screen: what it is, what is wrong with it, and the next command.
-func (p *page) inspectScreen(r *compare.Report) {
-	p.place(r)
-	p.sentence(p.verdictWord(&r.Verdict)+": ", verdictSentence(r), p.room.wrong)
-	p.badSources(r.Sources)
-	for i := range r.Members {
+// write writes one source on one screen: what it is, what is wrong with it, and the next command.
+func (p inspectScreen) write() {
+	p.verdict()
+	for i := range p.r.Members {
+		m := &p.r.Members[i]
 		p.line("")
-		p.factLines(&r.Members[i], sourceOf(r, r.Members[i].Name))
+		p.facts(m, sourceOf(p.r, m.Name))
 	}
-	p.worst(r.Findings)
-	p.breakLines(r.Verdict.FirstBreak)
-	p.doNow(r.Next)
-	p.moreLine(r)
-	p.line("%s", p.verdictLine(r))
+	p.worst(p.r.Findings)
+	p.firstBreak()
+	p.doNow()
+	p.more()
+	verdictSection{p.page}.lastLine(p.r)
 }
 
 // sourceOf returns the source of a member.
@@ -39,8 +37,8 @@ func sourceOf(r *compare.Report, name string) *compare.Source {
 	return &compare.Source{}
 }
 
-// factLines writes the most important facts, one per line.
-func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
+// facts writes the most important facts, one per line.
+func (p inspectScreen) facts(m *evidence.Facts, s *compare.Source) {
 	show := func(head string, parts ...string) {
 		var said []string
 		for _, part := range parts {
@@ -79,27 +77,6 @@ func (p *page) factLines(m *evidence.Facts, s *compare.Source) {
 		prefixed("", len(m.Membership.Learners) > 0, plural.Of(len(m.Membership.Learners), "learner", "learners")),
 		prefixed("version ", m.ClusterVersion != "", m.ClusterVersion), plural.Of(len(m.Leases), "lease", "leases"),
 		plural.Of(len(m.Alarms), "alarm", "alarms"))
-}
-
-// worst lists the first findings that are more than information.
-func (p *page) worst(all []check.Finding) {
-	shown, left := 0, 0
-	for i := range all {
-		f := &all[i]
-		switch {
-		case f.Severity.Rank() < check.Warning.Rank():
-		case shown == screenFindings-p.room.fewer:
-			left++
-		default:
-			if shown++; shown == 1 {
-				p.line("")
-			}
-			p.clauses(fmt.Sprintf("%s %s ", clean(f.ID), p.severity(f.Severity)), f.Title, p.room.sentence)
-		}
-	}
-	if left > 0 {
-		p.line("… and %s, see --full", plural.Of(left, "more finding", "more findings"))
-	}
 }
 
 func missingText(m *evidence.Facts) string {

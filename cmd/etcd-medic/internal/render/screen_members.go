@@ -1,7 +1,6 @@
 package render
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -13,8 +12,9 @@ import (
 // screenMembers are shown on the screen; a larger set has its rows in the full text.
 const screenMembers = 7
 
-// screenTable writes a row for each member: what an operator compares first, and what is wrong with the member.
-func (p *page) screenTable(r *compare.Report) {
+// members writes a row for each member: what an operator compares first, and what is wrong with the member.
+func (p diagnosisScreen) members() {
+	r := p.r
 	if len(r.Members) == 0 {
 		return
 	}
@@ -39,7 +39,7 @@ func (p *page) screenTable(r *compare.Report) {
 		rows = append(rows, row)
 		short = append(short, wrongInShort(wrong[m.Name]))
 	}
-	equal := p.leaveOutEqual(head, rows)
+	equal := leaveOutEqual(head, rows, p.o.width())
 	p.rows(head, rows, short)
 	if len(equal) > 0 && p.room.equal {
 		p.hanging("on all: ", strings.Join(equal, ", "), 1)
@@ -47,33 +47,6 @@ func (p *page) screenTable(r *compare.Report) {
 	if n := len(r.Members) - screenMembers; n > 0 {
 		p.line("… and %s, see --full", plural.Of(n, "more member", "more members"))
 	}
-}
-
-// lastCellRoom is the width from which on the last column of the table needs no more room.
-const lastCellRoom = 44
-
-// leaveOutEqual empties columns in which all members are equal, the least telling first, until what is wrong has room.
-// It returns what these columns say.
-func (p *page) leaveOutEqual(head []string, rows [][]string) (said []string) {
-	last, need := len(head)-1, 0
-	for _, row := range rows {
-		need = max(need, columns(clean(row[last])))
-	}
-	for _, c := range []int{1, 5, 6, 4, 3, 2} { // release, auth, keys, revision, applied, end of the log
-		used := columns(paddedCells(head, columnWidths(head, rows)))
-		if len(rows) < 2 || p.o.width()-used >= min(need, lastCellRoom) {
-			break
-		}
-		v := rows[0][c]
-		if v == "-" || slices.ContainsFunc(rows, func(row []string) bool { return row[c] != v }) {
-			continue
-		}
-		said = append(said, strings.ToLower(head[c])+" "+v)
-		for _, row := range rows {
-			row[c] = "-"
-		}
-	}
-	return said
 }
 
 // accusedBy returns, by member, the findings that name it, worst first, without comparisons that name all members.

@@ -24,7 +24,7 @@ func TestHanging(t *testing.T) {
 		{"two\nlines  and\x1b[31m red", 1, "KEEP   two lines and\\u001b[31m red\n"},
 	} {
 		var b bytes.Buffer
-		p := newPage(&b, Options{Width: 80})
+		p := screen{page: newPage(&b, Options{Width: 80})}
 		p.hanging("KEEP   ", c.s, c.most)
 		if err := p.flush(); err != nil || b.String() != c.want {
 			t.Errorf("%q, want %q (%v)", b.String(), c.want, err)
@@ -55,7 +55,7 @@ func TestSentencesEndWhole(t *testing.T) {
 		{pad + "it fits as a whole.", 1, pad + "it fits as a whole."},
 	} {
 		var b bytes.Buffer
-		p := newPage(&b, Options{Width: 80})
+		p := screen{page: newPage(&b, Options{Width: 80})}
 		p.hanging("DO ", c.s, c.most)
 		if err := p.flush(); err != nil || b.String() != "DO "+c.want+"\n" {
 			t.Errorf("%q, want %q (%v)", b.String(), c.want, err)
@@ -68,7 +68,7 @@ func TestVerdictLineFits(t *testing.T) {
 	id := cause.ID("rows-changed-outside-the-log")
 	r := &compare.Report{Verdict: compare.Verdict{Health: check.Unhealthy, Class: "latent-divergence", Cause: &id},
 		Best: &compare.Best{Ranking: make([]compare.Rank, 3)}}
-	p := newPage(io.Discard, Options{Width: 80})
+	p := verdictSection{newPage(io.Discard, Options{Width: 80})}
 	for _, c := range []struct {
 		best []string
 		want string
@@ -80,7 +80,7 @@ func TestVerdictLineFits(t *testing.T) {
 		{[]string{strings.Repeat("x", 90)}, "keep " + strings.Repeat("x", 61) + "…"},
 	} {
 		r.Best.Members = c.best
-		if got := p.verdictLine(r); got != "NOT HEALTHY: "+c.want || columns(got) > 80 {
+		if got := p.inShort(r); got != "NOT HEALTHY: "+c.want || columns(got) > 80 {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
@@ -102,13 +102,12 @@ func TestEqualColumnsMakeRoom(t *testing.T) {
 	} {
 		rows := [][]string{{"node1", "3.5.x", "2/9", "7", "150", "4", "114", "-"},
 			{"node2", "3.5.x", "2/8", "7", "151", "4", "113", c.wrong}}
-		p := newPage(io.Discard, Options{Width: c.width})
-		if said := p.leaveOutEqual(head, rows); !slices.Equal(said, c.said) {
+		if said := leaveOutEqual(head, rows, c.width); !slices.Equal(said, c.said) {
 			t.Errorf("%.20s on %d: %q, want %q", c.wrong, c.width, said, c.said)
 		}
 	}
 	one := [][]string{{"backup.db", "3.5.x", "-", "7", "150", "4", "114", strings.Repeat("long ", 20)}}
-	if said := newPage(io.Discard, Options{Width: 80}).leaveOutEqual(head, one); said != nil {
+	if said := leaveOutEqual(head, one, 80); said != nil {
 		t.Errorf("one member has nothing in common with others: %q", said)
 	}
 }
@@ -158,7 +157,7 @@ func TestCellsEndWhole(t *testing.T) {
 				"removed by hand"},
 	} {
 		var b bytes.Buffer
-		p := newPage(&b, Options{Width: 80})
+		p := screen{page: newPage(&b, Options{Width: 80})}
 		p.room.cell = c.lines
 		p.inCell(head, c.s, []string{c.short})
 		if err := p.flush(); err != nil || b.String() != head+c.want+"\n" {

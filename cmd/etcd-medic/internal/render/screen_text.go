@@ -11,12 +11,12 @@ import (
 
 // hanging writes wrapped text after a head and indents the following lines by the width of the head. Text longer than
 // the permitted lines ends in an ellipsis. The head may be painted, the text is cleaned.
-func (p *page) hanging(head, s string, most int) {
+func (p screen) hanging(head, s string, most int) {
 	p.wrapped(head, strings.Repeat(" ", columns(head)), s, most)
 }
 
 // sentence writes wrapped text after a head without an indent.
-func (p *page) sentence(head, s string, most int) { p.wrapped(head, "", s, most) }
+func (p screen) sentence(head, s string, most int) { p.wrapped(head, "", s, most) }
 
 func (p *page) wrapped(head, indent, s string, most int) {
 	words := wholeClauses(strings.Fields(clean(s)), columns(head), columns(indent), p.o.width(), most)
@@ -107,7 +107,7 @@ func endings(s string, end *regexp.Regexp) []string {
 func opened(s string) int { return max(strings.Count(s, "(")-strings.Count(s, ")"), 0) }
 
 // clauses is hanging, but leaves out clauses without a mark where too long text allows it.
-func (p *page) clauses(head, s string, most int) {
+func (p screen) clauses(head, s string, most int) {
 	for _, e := range endings(s, clauseEnd) {
 		if columns(head)+columns(e) <= p.o.width() || rowsFor(e, p.o.width()-columns(head)) <= most {
 			s = e
@@ -119,7 +119,7 @@ func (p *page) clauses(head, s string, most int) {
 
 // inCell leaves clauses out of the last cell of a row until it fits, or takes the first shorter text, and nothing marks
 // that: the row names the finding with the rest. What cannot be made short enough so is cut.
-func (p *page) inCell(head, s string, short []string) {
+func (p screen) inCell(head, s string, short []string) {
 	width, most := p.o.width()-columns(head), max(p.room.cell, 1)
 	all := endings(s, clauseEnd)
 	if len(short) > 0 && short[0] != "" {

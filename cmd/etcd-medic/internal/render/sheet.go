@@ -41,10 +41,16 @@ func Prompts(commands ...shell.Command) []Command {
 
 // Document writes doc in the machine formats and sheet as the table.
 func Document(w io.Writer, f Format, doc any, sheet Sheet, o Options) error {
-	return document(w, f, doc, o, func(p *page) { p.sheet(sheet) })
+	return document(w, f, doc, o, func(p *page) { sheet.write(p) })
 }
 
-func (p *page) part(s Section) {
+func (s Sheet) write(p *page) {
+	for _, part := range s.Sections {
+		part.write(p)
+	}
+}
+
+func (s Section) write(p *page) {
 	indent := ""
 	if s.Title != "" {
 		p.section(s.Title)

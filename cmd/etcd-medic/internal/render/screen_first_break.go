@@ -3,12 +3,11 @@ package render
 import (
 	"regexp"
 	"strings"
-
-	"github.com/etcd-medic/etcd-medic/compare"
 )
 
-// breakLines writes the first break in two lines.
-func (p *page) breakLines(b *compare.FirstBreak) {
+// firstBreak writes the first break in two lines.
+func (p reportScreen) firstBreak() {
+	b := p.r.Verdict.FirstBreak
 	if b == nil {
 		return
 	}
