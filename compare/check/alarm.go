@@ -97,7 +97,7 @@ func runCorruptAlarmTrue(in *Input) Result {
 	if len(rows) == 0 {
 		return Result{Outcome: Holds}
 	}
-	wrong, why := in.wrongMembers()
+	wrong, why := membersAgainstLog(in)
 	if why != "" {
 		return Result{Reason: why}
 	}
@@ -160,9 +160,9 @@ func corruptAlarms(ss Sources) (blamed map[string]bool, rows []Evidence) {
 
 const alarmCorrupt = 2
 
-// wrongMembers are those whose database contradicts the log or lacks what the log requires. If that cannot be decided,
-// the text says why.
-func (in *Input) wrongMembers() (wrong []string, why string) {
+// membersAgainstLog are those whose database contradicts the log or lacks what the log requires. If that cannot be
+// decided, the text says why.
+func membersAgainstLog(in *Input) (wrong []string, why string) {
 	if in.Diff == nil || in.Replay == nil {
 		return nil, "needs the logs and databases of two members or more"
 	}
@@ -177,7 +177,8 @@ func (in *Input) wrongMembers() (wrong []string, why string) {
 		}
 	}
 	if r := in.Diff.Records; r != nil && r.Equal.Excluded() {
-		for _, m := range in.recordsFinding(r).Members { // the hash of a server covers superseded records too
+		// the hash of a server covers superseded records too
+		for _, m := range in.contents().recordsFinding(r).Members {
 			wrong = appendNew(wrong, m)
 		}
 	}

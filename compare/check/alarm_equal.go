@@ -18,7 +18,7 @@ var alarmsEqual = described(Check{
 func runAlarmsEqual(in *Input) Result {
 	r := Result{Reason: "one source, and its log holds no entry about alarms"}
 	if in.Diff != nil && len(in.Members) > 1 {
-		r = in.stateEqual(ClassLatentDivergence, nil, "alarm")
+		r = in.contents().stateEqual(ClassLatentDivergence, nil, "alarm")
 	}
 	if len(r.Findings) > 0 || in.Replay == nil || in.Replay.Survey == nil {
 		return r
@@ -63,7 +63,7 @@ func alarmsAgainst(ss Sources, rp *replay.Result, alarms []replay.AlarmState) (w
 	}
 	for _, a := range alarms {
 		f := Finding{Kind: KindAlarmAgainstLog, Severity: Error, Class: ClassLatentDivergence,
-			At: At{Term: ss.termAt(a.Index), Index: a.Index}}
+			At: At{Term: ss.logs().termAt(a.Index), Index: a.Index}}
 		for i, m := range ss {
 			if !m.HasDB() || a.Index > m.AppliedMin || !rp.Covers(a.Index, m.AppliedMin) {
 				continue

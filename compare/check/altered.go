@@ -26,10 +26,15 @@ type altered struct {
 	believes bool
 }
 
-// alteredEntries finds the ranges of indexes at which the logs differ although they agree before and after: one entry
+// alteredLogs finds entries that were altered in the logs of some members, and which logs these are.
+type alteredLogs struct{ *Input }
+
+func (in *Input) alteredLogs() alteredLogs { return alteredLogs{in} }
+
+// find finds the ranges of indexes at which the logs differ although they agree before and after: one entry
 // was altered in one log. The logs of two leaders of one term, of two clusters or of two incarnations of one member do
 // not agree again.
-func (in *Input) alteredEntries() (out []altered) {
+func (in alteredLogs) find() (out []altered) {
 	if in.Replay == nil || !in.Replay.DiffsComplete() {
 		return nil
 	}
@@ -135,7 +140,7 @@ func agreeAt(a, b *evidence.Member, index uint64) bool {
 
 // blame finds out whose log was altered. These are all members whose own database holds another effect than the entry
 // in their log. If no database decides, it is the log that differs from most others.
-func (in *Input) blame(a *altered) {
+func (in alteredLogs) blame(a *altered) {
 	votes := a.diffs[0].Versions
 	total := 0
 	for _, v := range votes {
@@ -227,7 +232,7 @@ func outcomeAt(rp *replay.Result, member int, diffs []replay.LogDiff, is func(re
 	})
 }
 
-func (in *Input) alteredFinding(a *altered) Finding {
+func (in alteredLogs) finding(a *altered) Finding {
 	first := a.diffs[0]
 	names := in.Members.labelsOf(a.odd)
 	f := Finding{Kind: KindEntriesAltered, Severity: Critical, Class: ClassWALDamage, Members: names,
@@ -251,13 +256,13 @@ func (in *Input) alteredFinding(a *altered) Finding {
 		f.Title = fmt.Sprintf("%s: %s was altered in the log", strings.Join(names, ", "), what)
 		f.Explanation += ". " + a.why
 	}
-	in.alteredEvidence(a, &f)
+	in.evidence(a, &f)
 	return in.cut(f)
 }
 
-// alteredEvidence adds what the logs hold: first those that were altered, and what the others hold there. If nothing
+// evidence adds what the logs hold: first those that were altered, and what the others hold there. If nothing
 // shows which they are, all are expected to hold the same.
-func (in *Input) alteredEvidence(a *altered, f *Finding) {
+func (in alteredLogs) evidence(a *altered, f *Finding) {
 	sound := func(i int) bool { return a.why != "" && !slices.Contains(a.odd, i) }
 	for _, wanted := range []bool{false, true} {
 		for _, d := range a.diffs {

@@ -24,7 +24,7 @@ func runAuthRevisionEqual(in *Input) Result {
 	if in.Diff == nil {
 		return Result{Reason: "the databases could not be compared"}
 	}
-	compared := in.authRevisionsCompared()
+	compared := in.authRevisions().compared()
 	values := map[uint64]bool{}
 	f := Finding{Kind: KindAuthRevisionsDiffer, Severity: Critical, Undecided: true,
 		Title: "the auth revision differs between members",
@@ -69,9 +69,9 @@ func runAuthRevisionEqual(in *Input) Result {
 		"every write whose header carries a lower auth revision than its own."
 	if _, told := authExpected(in.Replay); !told && authRow(in.Diff) != nil {
 		row := authRow(in.Diff)
-		f.Odd = in.Members.labelsOf(row.Odd(in.independent(in.Diff.Compared(row))))
+		f.Odd = in.Members.labelsOf(row.Odd(independent(in, in.Diff.Compared(row))))
 	}
-	f.At.Index, f.At.Term = in.firstAuthBreak()
+	f.At.Index, f.At.Term = in.authRevisions().firstBreak()
 	f.Class = ClassLatentDivergence
 	return Result{Outcome: Violated, Findings: []Finding{f}}
 }
@@ -90,9 +90,14 @@ func authRow(d *diff.Result) *diff.Row {
 	return nil
 }
 
-// authRevisionsCompared are the positions of the members whose auth revisions count: all except those whose difference
+// authRevisions answers which auth revisions count, where they broke, and which bounds the log gives them.
+type authRevisions struct{ *Input }
+
+func (in *Input) authRevisions() authRevisions { return authRevisions{in} }
+
+// compared are the positions of the members whose auth revisions count: all except those whose difference
 // is explained by an entry that they or others have not applied.
-func (in *Input) authRevisionsCompared() map[int]bool {
+func (in authRevisions) compared() map[int]bool {
 	out := map[int]bool{}
 	row := authRow(in.Diff)
 	for i := range in.Members {
@@ -128,9 +133,9 @@ func authBeyondLog(rp *replay.Result) bool {
 	return false
 }
 
-// firstAuthBreak is the first rise of any member's auth revision at a restart; without one, the first entry refused for
+// firstBreak is the first rise of any member's auth revision at a restart; without one, the first entry refused for
 // its auth revision.
-func (in *Input) firstAuthBreak() (index, term uint64) {
+func (in authRevisions) firstBreak() (index, term uint64) {
 	if in.Replay == nil {
 		return 0, 0
 	}
@@ -148,7 +153,7 @@ func (in *Input) firstAuthBreak() (index, term uint64) {
 			}
 		}
 	}
-	return index, in.Members.termAt(index)
+	return index, in.Members.logs().termAt(index)
 }
 
 var authRevisionMatchesLog = described(Check{
@@ -167,7 +172,7 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 		}
 		stored++
 		if !r.AuthKnown {
-			if f := in.authStampFinding(i); f != nil {
+			if f := in.authRevisions().stampFinding(i); f != nil {
 				fs = append(fs, *f)
 			}
 			continue
@@ -195,7 +200,7 @@ func authJumpFinding(ss Sources, m *evidence.Member, r *replay.MemberResult) Fin
 	var said []string
 	for _, j := range r.Jumps {
 		if f.At.Index == 0 {
-			f.At = At{Index: j.Index, Term: ss.termAt(j.Index)}
+			f.At = At{Index: j.Index, Term: ss.logs().termAt(j.Index)}
 		}
 		if j.Snapshot > 0 {
 			said = append(said, fmt.Sprintf("with the snapshot received at index %d it took over a database whose "+
@@ -226,8 +231,8 @@ var authContentEqual = described(Check{
 	ID:    A03,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual(ClassLatentDivergence, func(row *diff.Row) bool { return row.Kind != diff.PasswordRow },
-			"authUsers", "authRoles")
+		return in.contents().stateEqual(ClassLatentDivergence,
+			func(row *diff.Row) bool { return row.Kind != diff.PasswordRow }, "authUsers", "authRoles")
 	},
 })
 
@@ -238,8 +243,8 @@ var passwordsEqual = described(Check{
 })
 
 func runPasswordsEqual(in *Input) Result {
-	r := in.stateEqual(ClassLatentDivergence, func(row *diff.Row) bool { return row.Kind == diff.PasswordRow },
-		"authUsers")
+	r := in.contents().stateEqual(ClassLatentDivergence,
+		func(row *diff.Row) bool { return row.Kind == diff.PasswordRow }, "authUsers")
 	if r.Outcome != Holds || in.Diff == nil {
 		return r
 	}
@@ -288,7 +293,7 @@ func runStaleAuth(in *Input) Result {
 				f.At = At{Term: e.Term, Index: e.Index}
 			}
 			held = held && len(e.Holding) > 0
-			f.Evidence = append(f.Evidence, in.droppedEvidence(i, e, o))
+			f.Evidence = append(f.Evidence, droppedEvidence(in, i, e, o))
 		}
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s dropped %d committed entries that another member applied, because its auth "+
@@ -305,7 +310,7 @@ func runStaleAuth(in *Input) Result {
 	return outcome(fs, "")
 }
 
-func (in *Input) droppedEvidence(pos int, e *replay.Event, o replay.Outcome) Evidence {
+func droppedEvidence(in *Input, pos int, e *replay.Event, o replay.Outcome) Evidence {
 	by := fmt.Sprintf("member ..%04x", e.Prefix)
 	if e.Proposer != 0 {
 		by = in.Members.MemberName(e.Proposer)

@@ -11,7 +11,7 @@ var authEnabledEqual = described(Check{
 	ID:    A08,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual(ClassLatentDivergence,
+		return in.contents().stateEqual(ClassLatentDivergence,
 			func(row *diff.Row) bool { return string(row.Key) == "authEnabled" },
 			"auth")
 	},
@@ -34,7 +34,7 @@ func (rw *rowWitnesses) authWitness(row *diff.Row, at []int) []witness {
 
 // authByLog says whether auth is on after the entries that all of them have applied, "" when the log does not show it.
 func (rw *rowWitnesses) authByLog(at []int) (enabled, why string) {
-	s, applied := rw.Replay.Survey, rw.Members.appliedByAll(at)
+	s, applied := rw.Replay.Survey, rw.Members.databases().appliedByAll(at)
 	last := uint64(0)
 	for _, sw := range s.AuthSwitches() {
 		if sw.Index > applied {

@@ -45,7 +45,7 @@ func runPasswordsFromLog(in *Input) Result {
 				continue
 			}
 			last := sets[len(sets)-1].Index
-			f.add(passwordEvidence(m, u, last), in.Members.termAt(last), last)
+			f.add(passwordEvidence(m, u, last), in.Members.logs().termAt(last), last)
 		}
 		if n := len(f.Evidence); n > 0 {
 			f.Title = fmt.Sprintf("%s: no entry of the log has the password %s", m.Label(),

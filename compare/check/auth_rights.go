@@ -24,7 +24,7 @@ func runRightsKept(in *Input) Result {
 				continue
 			}
 			seen[b.Index] = true
-			f.add(in.beyondEvidence(i, b), b.Term, b.Index)
+			f.add(beyondEvidence(in, i, b), b.Term, b.Index)
 		}
 		if len(r.Beyond) > 0 {
 			f.Members = append(f.Members, in.Members[i].Label())
@@ -43,7 +43,7 @@ func runRightsKept(in *Input) Result {
 	return outcome([]Finding{in.cut(f)}, "")
 }
 
-func (in *Input) beyondEvidence(pos int, b replay.Beyond) Evidence {
+func beyondEvidence(in *Input, pos int, b replay.Beyond) Evidence {
 	return in.inLog(Evidence{Bucket: "key", Key: Bytes(b.Key), Field: fmt.Sprintf("entry %d/%d", b.Term, b.Index),
 		Observed: fmt.Sprintf("%s user=%s: %s, applied", b.What, b.User, b.How),
 		Expected: "refused: permission denied"}, pos, b.Index)

@@ -18,8 +18,8 @@ type authBounds struct {
 	lowAt, highAt uint64
 }
 
-// authBoundsOf reads the bounds of the member at a position.
-func (in *Input) authBoundsOf(pos int) (b authBounds) {
+// bounds reads the bounds of the member at a position.
+func (in authRevisions) bounds(pos int) (b authBounds) {
 	m, sv, atMost := in.Members[pos], in.Replay.Survey, in.Replay.Members[pos].AuthAtMost
 	if sv == nil {
 		return b
@@ -44,15 +44,15 @@ func (in *Input) authBoundsOf(pos int) (b authBounds) {
 	return b
 }
 
-// authStampFinding is the finding of a member whose auth revision contradicts the headers of requests, nil when none
+// stampFinding is the finding of a member whose auth revision contradicts the headers of requests, nil when none
 // does.
-func (in *Input) authStampFinding(pos int) *Finding {
+func (in authRevisions) stampFinding(pos int) *Finding {
 	m := in.Members[pos]
-	b, have := in.authBoundsOf(pos), m.DB.Auth.Revision
+	b, have := in.bounds(pos), m.DB.Auth.Revision
 	f := &Finding{Kind: KindAuthRevisionBelowStamp, Severity: Critical, Members: []string{m.Label()},
 		Class: ClassLatentDivergence, Refs: refsAuthReplay}
 	show := func(at, stamped uint64, expected string) {
-		f.At = At{Index: at, Term: in.Members.termAt(at)}
+		f.At = At{Index: at, Term: in.Members.logs().termAt(at)}
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth",
 			Key: Bytes("authRevision"), Field: "authRevision",
 			Observed: fmt.Sprint(have), Expected: expected, Show: showDB(m, "auth")},

@@ -27,7 +27,7 @@ func runAuthStructure(in *Input) Result {
 			unread = m.Label() + ": part of the auth buckets cannot be read"
 			continue
 		}
-		if f := in.authStructureFinding(m); len(f.Evidence) > 0 {
+		if f := authStructureFinding(in, m); len(f.Evidence) > 0 {
 			f.Title = fmt.Sprintf("%s: the auth buckets contradict each other in %s", m.Label(),
 				plural.Of(len(f.Evidence)+f.More, "place", "places"))
 			fs = append(fs, f)
@@ -43,7 +43,7 @@ func authDamaged(m *evidence.Member) bool {
 	})
 }
 
-func (in *Input) authStructureFinding(m *evidence.Member) Finding {
+func authStructureFinding(in *Input, m *evidence.Member) Finding {
 	a := &m.DB.Auth
 	f := Finding{Kind: KindAuthBucketsContradict, Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
 		Explanation: "no server writes this: rows were lost with damaged pages, put together from two files, or edited"}

@@ -12,8 +12,8 @@ import (
 
 const noBackup = "no source is a backup"
 
-// eachBackup runs a check over every backup that opens. A backup that does not open cannot be checked.
-func (ss Sources) eachBackup(judge func(m *evidence.Member) []Finding) Result {
+// judgeBackups runs a check over every backup that opens. A backup that does not open cannot be checked.
+func judgeBackups(ss Sources, judge func(m *evidence.Member) []Finding) Result {
 	var fs []Finding
 	reason, opened := noBackup, false
 	for _, m := range ss.backups() {
@@ -115,7 +115,7 @@ func runBackupSize(in *Input) Result {
 	if len(fs) > 0 {
 		return outcome(fs, "")
 	}
-	return in.Members.eachBackup(judgeBackupSize)
+	return judgeBackups(in.Members, judgeBackupSize)
 }
 
 func judgeBackupSize(m *evidence.Member) []Finding {

@@ -13,7 +13,7 @@ import (
 
 var backupBuckets = described(Check{
 	ID:  B03,
-	Run: func(in *Input) Result { return in.Members.eachBackup(judgeBackupBuckets) },
+	Run: func(in *Input) Result { return judgeBackups(in.Members, judgeBackupBuckets) },
 })
 
 // everyBucket is made by each server at its first start (server/storage/schema, server/auth, server/lease,
@@ -47,7 +47,7 @@ func judgeBackupBuckets(m *evidence.Member) []Finding {
 
 var backupMembers = described(Check{
 	ID:  B04,
-	Run: func(in *Input) Result { return in.Members.eachBackup(judgeBackupMembers) },
+	Run: func(in *Input) Result { return judgeBackups(in.Members, judgeBackupMembers) },
 })
 
 func judgeBackupMembers(m *evidence.Member) []Finding {
@@ -88,7 +88,7 @@ func judgeBackupMembers(m *evidence.Member) []Finding {
 
 var backupAuth = described(Check{
 	ID:  B05,
-	Run: func(in *Input) Result { return in.Members.eachBackup(judgeBackupAuth) },
+	Run: func(in *Input) Result { return judgeBackups(in.Members, judgeBackupAuth) },
 })
 
 func judgeBackupAuth(m *evidence.Member) []Finding {
@@ -140,7 +140,7 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 
 var backupVersions = described(Check{
 	ID:  B06,
-	Run: func(in *Input) Result { return in.Members.eachBackup(judgeBackupVersions) },
+	Run: func(in *Input) Result { return judgeBackups(in.Members, judgeBackupVersions) },
 })
 
 func judgeBackupVersions(m *evidence.Member) []Finding {
@@ -172,7 +172,7 @@ func judgeBackupVersions(m *evidence.Member) []Finding {
 
 var backupRevisions = described(Check{
 	ID:  B07,
-	Run: func(in *Input) Result { return in.Members.eachBackup(judgeBackupRevisions) },
+	Run: func(in *Input) Result { return judgeBackups(in.Members, judgeBackupRevisions) },
 })
 
 func judgeBackupRevisions(m *evidence.Member) []Finding {

@@ -28,7 +28,7 @@ func runIndexCanMove(in *Input) Result {
 		top := m.HighestTerm()
 		fs = append(fs, Finding{Kind: KindIndexCannotMove, Severity: Critical, Class: ClassLatentDivergence,
 			Members: []string{m.Label()},
-			At:      At{Term: in.Members.termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
+			At:      At{Term: in.Members.logs().termAt(m.ConsistentIndex() + 1), Index: m.ConsistentIndex() + 1},
 			Title: fmt.Sprintf("%s: the consistent index is %d and cannot move", m.Label(),
 				m.ConsistentIndex()),
 			Explanation: fmt.Sprintf("meta/term is %d, the highest term of the log is %d: a server of 3.5.0 to 3.5.2 "+
@@ -90,24 +90,24 @@ var nothingAboveIndex = described(Check{
 	ID:    C03,
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
-		return in.stretches(func(r *replay.MemberResult) (out []replay.Stretch) {
+		return stretchFindings(in, func(r *replay.MemberResult) (out []replay.Stretch) {
 			for _, s := range []*replay.Stretch{r.Ahead, r.AuthAhead} {
 				if s != nil {
 					out = append(out, *s)
 				}
 			}
 			return out
-		}, in.Members.aheadFinding)
+		}, aheadFinding)
 	},
 })
 
-func (ss Sources) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
+func aheadFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
 	if s.First == 0 {
-		return ss.authAheadFinding(m, s)
+		return authAheadFinding(ss, m, s)
 	}
 	return Finding{Kind: KindEffectsAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
 		Members: []string{m.Label()},
-		At:      At{Term: ss.termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
+		At:      At{Term: ss.logs().termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
 		Title: fmt.Sprintf("%s: the database holds the effects of entries %d..%d, its consistent index is %d",
 			m.Label(), s.From, s.To, m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data; the next start applies these entries a second time. Do " +
@@ -121,10 +121,10 @@ func (ss Sources) aheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
 				Expected: "no record of an entry above the index", Show: showRev(m, s.First)}}}
 }
 
-func (ss Sources) authAheadFinding(m *evidence.Member, s *replay.Stretch) Finding {
+func authAheadFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
 	return Finding{Kind: KindAuthAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
 		Members: []string{m.Label()},
-		At:      At{Term: ss.termAt(s.From), Index: s.From},
+		At:      At{Term: ss.logs().termAt(s.From), Index: s.From},
 		Title: fmt.Sprintf("%s: the database holds what the entries %d..%d change of auth, its consistent index is %d",
 			m.Label(), s.From, s.To, m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data; the next start applies these entries a second time and " +
@@ -142,18 +142,18 @@ var appliedOnce = described(Check{
 	ID:    C04,
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
-		return in.stretches(func(r *replay.MemberResult) []replay.Stretch { return r.Reruns }, in.Members.rerunFinding)
+		return stretchFindings(in, func(r *replay.MemberResult) []replay.Stretch { return r.Reruns }, rerunFinding)
 	},
 })
 
-func (ss Sources) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
+func rerunFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
 	at := s.Before
 	if at == 0 {
 		at = s.To + 1
 	}
 	f := Finding{Kind: KindEntriesAppliedTwice, Severity: Critical, Class: ClassDataDivergence,
 		Members: []string{m.Label()},
-		At:      At{Term: ss.termAt(at), Index: at, Revision: &Rev{Main: s.First}},
+		At:      At{Term: ss.logs().termAt(at), Index: at, Revision: &Rev{Main: s.First}},
 		Title: fmt.Sprintf("%s applied the entries %d..%d a second time (%s)", m.Label(), s.From, s.To,
 			plural.Of(s.Revisions(), "revision", "revisions")),
 		Explanation: "a restart executed them again, because the consistent index in the database was too low; its " +
@@ -169,9 +169,9 @@ func (ss Sources) rerunFinding(m *evidence.Member, s *replay.Stretch) Finding {
 	return f
 }
 
-// stretches makes findings of the spans of entries that the replay shows for each member.
-func (in *Input) stretches(of func(*replay.MemberResult) []replay.Stretch,
-	finding func(*evidence.Member, *replay.Stretch) Finding) Result {
+// stretchFindings makes findings of the spans of entries that the replay shows for each member.
+func stretchFindings(in *Input, of func(*replay.MemberResult) []replay.Stretch,
+	finding func(Sources, *evidence.Member, *replay.Stretch) Finding) Result {
 	var fs []Finding
 	why := ""
 	for i, m := range in.Members {
@@ -184,7 +184,7 @@ func (in *Input) stretches(of func(*replay.MemberResult) []replay.Stretch,
 		}
 		list := of(r)
 		for j := range list {
-			fs = append(fs, finding(m, &list[j]))
+			fs = append(fs, finding(in.Members, m, &list[j]))
 		}
 	}
 	return outcome(fs, why)

@@ -41,7 +41,7 @@ func runIndexPossible(in *Input) Result {
 func impossibleIndex(ss Sources, m *evidence.Member) Finding {
 	stored, fits := m.StoredIndex(), m.ConsistentIndex()
 	f := Finding{Kind: KindIndexAltered, Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
-		At: At{Term: ss.termAt(fits), Index: fits},
+		At: At{Term: ss.logs().termAt(fits), Index: fits},
 		Title: fmt.Sprintf("%s: the consistent index %d is impossible, the database ends with entry %d", m.Label(),
 			stored, fits),
 		Explanation: fmt.Sprintf("the log ends at %d and the database holds no effect of a later entry, so the "+

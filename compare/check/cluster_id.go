@@ -26,7 +26,7 @@ func alteredClusterIDs(ss Sources, by map[dumplog.ID][]string) []Finding {
 		if m.ClusterID == 0 || m.ClusterID == usual && !tie {
 			continue
 		}
-		o := ss.sharesLogWith(m)
+		o := ss.logs().sharesLogWith(m)
 		if o == nil {
 			return nil
 		}

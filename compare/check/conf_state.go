@@ -54,7 +54,7 @@ func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 	case since:
 		why = fmt.Sprintf("the conf change in entry %d stored it", index)
 	}
-	unknown := mb.Members.unknownMembers(m)
+	unknown := mb.Members.configurations().unnamed(m)
 	if why == "" && len(unknown) > 0 {
 		if o := mb.sameConfChanges(m); o != nil {
 			why = o.Label() + " has applied the same conf changes and stores members only that are known"
@@ -74,7 +74,7 @@ func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 	}
 	return &Finding{Kind: KindConfStateUnknownMember, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()},
-		At:      At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
+		At:      At{Index: m.AppliedMin, Term: mb.Members.logs().termAt(m.AppliedMin)},
 		Title: fmt.Sprintf("%s: meta/confState names %s, which never was a member", m.Label(),
 			strings.Join(unknown, ", ")),
 		Explanation: why + ", and no log, member list or configuration names that ID. The row was edited or damaged. " +
@@ -101,7 +101,7 @@ func (mb *Membership) neverConfigured(m *evidence.Member) *Finding {
 		return nil
 	}
 	f := &Finding{Kind: KindConfStateNeverHeld, Severity: Error, Class: ClassMembership,
-		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
+		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: mb.Members.logs().termAt(m.AppliedMin)},
 		Evidence: confStateEvidence(m, m)}
 	const since = "raft's configuration was this. The row was edited or damaged. " + confStateUnread
 	if o := mb.wholeLog(m); o != nil {
@@ -171,7 +171,7 @@ func (mb *Membership) confStateDiffers(m, o *evidence.Member) *Finding {
 		return nil
 	}
 	f := &Finding{Kind: KindConfStateDiffers, Severity: Error, Class: ClassMembership,
-		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)},
+		Members: []string{m.Label()}, At: At{Index: m.AppliedMin, Term: mb.Members.logs().termAt(m.AppliedMin)},
 		Title: m.Label() + ": meta/confState is not raft's configuration",
 		Explanation: fmt.Sprintf("%s has applied the same conf changes and stores another one, which is raft's. The "+
 			"row was edited or damaged, unless the member ran 3.4 once more when it applied the last conf change. %s",

@@ -38,7 +38,7 @@ func (mb *Membership) keptConfStates(in *Input) (f *Finding, ok bool) {
 			e := confStateEvidence(m, m)[0]
 			e.Expected = "the same on all of them"
 			f.Members, f.Evidence = append(f.Members, m.Label()), append(f.Evidence, e)
-			f.At = At{Index: m.AppliedMin, Term: mb.Members.termAt(m.AppliedMin)}
+			f.At = At{Index: m.AppliedMin, Term: mb.Members.logs().termAt(m.AppliedMin)}
 		}
 	}
 	return f, true
@@ -51,7 +51,7 @@ func (mb *Membership) keepsConfState(m *evidence.Member) bool {
 	}
 	cs := m.DB.Meta.ConfState
 	all := len(cs.Voters) + len(cs.Learners) + len(cs.VotersOutgoing) + len(cs.LearnersNext)
-	return all > 0 && len(mb.Members.unknownMembers(m)) == all
+	return all > 0 && len(mb.Members.configurations().unnamed(m)) == all
 }
 
 // confStateText is the row, whatever the order of its members.

@@ -89,7 +89,7 @@ func runCommitInLog(in *Input) Result {
 			At:      At{Index: last + 1},
 			Title:   fmt.Sprintf("%s: HardState says commit %d, the log ends at %d", m.Label(), commit, last),
 			Explanation: "entries that were committed are no longer in the log; " +
-				in.Members.holders(m, last+1, commit),
+				in.Members.logs().holders(m, last+1, commit),
 			Evidence: []Evidence{{Member: m.Label(), File: s.HardStatePos.Segment, Offset: Int64(s.HardStatePos.Offset),
 				Field:    "HardState.commit",
 				Observed: fmt.Sprint(commit), Expected: fmt.Sprintf("at most %d", last), Show: showLogAs(m, "--raw")}}})

@@ -20,17 +20,22 @@ var keysEqual = described(Check{
 	ID:    K01,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		r := in.bucketsEqual(ClassDataDivergence, "key")
+		r := in.contents().bucketsEqual(ClassDataDivergence, "key")
 		for i := range r.Findings {
-			in.nameWrongKeys(&r.Findings[i])
+			in.contents().nameWrongKeys(&r.Findings[i])
 		}
 		return r
 	},
 })
 
+// contents makes findings of what the comparison of the databases shows.
+type contents struct{ *Input }
+
+func (in *Input) contents() contents { return contents{in} }
+
 // nameWrongKeys names the members whose keys their own databases prove wrong, if that decides about every key that
 // differs. What the log decides is said by K03.
-func (in *Input) nameWrongKeys(f *Finding) {
+func (in contents) nameWrongKeys(f *Finding) {
 	b, rw, x := in.Diff.Find("key"), in.rowWitnesses(), newBlame()
 	if b.Differ > len(b.Rows) {
 		return
@@ -46,7 +51,7 @@ func (in *Input) nameWrongKeys(f *Finding) {
 			if !othersAgree(row, ws) {
 				ws = nil
 			}
-			x.add(in, row.At, nil, ws)
+			x.add(in.Input, row.At, nil, ws)
 		})
 		if err != nil || !seen {
 			return
@@ -55,7 +60,7 @@ func (in *Input) nameWrongKeys(f *Finding) {
 	if x.open {
 		return
 	}
-	x.name(in, f)
+	x.name(in.Input, f)
 	for from := range f.Evidence { // of each key the wrong versions first
 		to := from
 		for to < len(f.Evidence) && bytes.Equal(f.Evidence[to].Key, f.Evidence[from].Key) {
@@ -78,7 +83,7 @@ func othersAgree(row *diff.RecordRow, ws []witness) bool {
 }
 
 // bucketsEqual turns the comparison of buckets into a result with one finding per bucket that differs.
-func (in *Input) bucketsEqual(class Class, names ...string) Result {
+func (in contents) bucketsEqual(class Class, names ...string) Result {
 	if in.Diff == nil {
 		return Result{Reason: "the databases could not be compared"}
 	}
@@ -104,7 +109,7 @@ func rowsDiffer(n, all int, bucket string) string {
 		plural.Form(n, "differs", "differ"))
 }
 
-func (in *Input) bucketFinding(class Class, b *diff.Bucket) Finding {
+func (in contents) bucketFinding(class Class, b *diff.Bucket) Finding {
 	f := Finding{Kind: KindKeysDiffer, Severity: Critical, Class: class, Undecided: true,
 		Title: rowsDiffer(b.Differ, b.Compared, b.Name)}
 	for i, m := range in.Members {
@@ -133,7 +138,7 @@ func (in *Input) bucketFinding(class Class, b *diff.Bucket) Finding {
 	return f
 }
 
-func (in *Input) rowEvidence(bucket string, row diff.Row) []Evidence {
+func (in contents) rowEvidence(bucket string, row diff.Row) []Evidence {
 	var out []Evidence
 	for i, m := range in.Members {
 		if !in.Diff.TookPart(bucket, i) {
@@ -200,20 +205,20 @@ func runRevisionsEqual(in *Input) Result {
 	}
 	f.Explanation = fmt.Sprintf("revisions at index %d: %s", in.Diff.Common, strings.Join(parts, ", "))
 	if in.Replay == nil || in.Replay.EventCount == 0 { // else the entries show who is wrong
-		f.Odd = in.oddRevisions(f.Members)
+		f.Odd = in.contents().oddRevisions(f.Members)
 	}
 	return Result{Outcome: Violated, Findings: []Finding{f}}
 }
 
 // oddRevisions are the members whose revision differs from that of more than half of the named members.
-func (in *Input) oddRevisions(named []string) []string {
+func (in contents) oddRevisions(named []string) []string {
 	var at []int
 	for i, m := range in.Members {
 		if slices.Contains(named, m.Label()) {
 			at = append(at, i)
 		}
 	}
-	at = in.independent(at)
+	at = independent(in.Input, at)
 	count := map[int64]int{}
 	for _, i := range at {
 		count[in.Diff.Revs[i]]++
@@ -245,13 +250,13 @@ func runDBMatchesLog(in *Input) Result {
 			}
 			continue
 		}
-		fs = append(fs, in.replayFindings(i, m, r)...)
+		fs = append(fs, replayFindings(in, i, m, r)...)
 	}
 	fs = append(fs, in.doubtedFindings()...)
 	return outcome(fs, strings.Join(unchecked, "; "))
 }
 
-func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResult) []Finding {
+func replayFindings(in *Input, i int, m *evidence.Member, r *replay.MemberResult) []Finding {
 	f := Finding{Kind: KindEntriesWithoutEffect, Severity: Critical, Members: []string{m.Label()},
 		Class: ClassDataDivergence}
 	n := 0
@@ -302,7 +307,7 @@ func (in *Input) replayFindings(i int, m *evidence.Member, r *replay.MemberResul
 	if r.BelowCount > 0 {
 		out = append(out, in.cut(belowFinding(m, r)))
 	}
-	return append(out, in.stateFindings(m, r)...)
+	return append(out, stateFindings(in, m, r)...)
 }
 
 // doubtedFindings are about entries of a single log that several databases contradict, one for each log.
@@ -373,7 +378,7 @@ func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
 }
 
 // stateFindings: rows of the small buckets that contradict the log.
-func (in *Input) stateFindings(m *evidence.Member, r *replay.MemberResult) []Finding {
+func stateFindings(in *Input, m *evidence.Member, r *replay.MemberResult) []Finding {
 	if len(r.StateDiffs) == 0 {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // copyFindings are the findings about sources that carry one member ID.
-func (in *Input) copyFindings(ms []*evidence.Member) (fs []Finding) {
+func copyFindings(in *Input, ms []*evidence.Member) (fs []Finding) {
 	older := in.Replay.OlderCopies()
 	for i, m := range in.Members {
 		if newer, ok := older[i]; ok && slices.Contains(ms, m) {
@@ -55,7 +55,7 @@ func olderCopyFinding(m, newer *evidence.Member) Finding {
 }
 
 // independent leaves out the positions of older copies: they do not confirm what the newer copy says.
-func (in *Input) independent(at []int) []int {
+func independent(in *Input, at []int) []int {
 	older := in.Replay.OlderCopies()
 	if len(older) == 0 {
 		return at

@@ -77,7 +77,7 @@ func runDBPages(in *Input) Result {
 	if !seen {
 		return Result{Reason: cmp.Or(strings.TrimSpace(foreign), "no source brought a database")}
 	}
-	return outcome(fs, foreign+in.Members.unreadableDBs())
+	return outcome(fs, foreign+in.Members.databases().unreadable())
 }
 
 // cutFirst orders the damage of a file that lost its end: lost parts come before the pages that refer to them.

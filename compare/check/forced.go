@@ -25,7 +25,7 @@ func runForced(in *Input) Result {
 	for i := range in.Replay.Forced {
 		r := &in.Replay.Forced[i]
 		fs = append(fs, forcedFinding(in.Members, in.Replay, r))
-		if f := in.forcedDrop(r); f != nil {
+		if f := forcedDrop(in, r); f != nil {
 			fs = append(fs, *f)
 		}
 		fs = append(fs, keptLearners(in.Members, r)...)
@@ -76,7 +76,7 @@ func disputed(rp *replay.Result, index uint64) bool {
 
 // forcedDrop: the forced start cut off entries that the database had applied. It shows in writes of those entries that
 // the database holds, or in removals that it skipped.
-func (in *Input) forcedDrop(r *replay.Forced) *Finding {
+func forcedDrop(in *Input, r *replay.Forced) *Finding {
 	m := in.Members[r.Member]
 	f := &Finding{Kind: KindForcedDroppedApplied, Severity: Critical, Class: ClassDataDivergence,
 		Members: []string{m.Label()},

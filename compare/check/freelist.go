@@ -39,7 +39,7 @@ func runNoFreelistPage(in *Input) Result {
 				Field: field, Observed: fmt.Sprintf("page %d", p.Freelist),
 				Expected: "none (all ones)", Show: showDB(m, "--pages")}}})
 	}
-	return outcome(fs, in.Members.unreadableDBs())
+	return outcome(fs, in.Members.databases().unreadable())
 }
 
 // storesAlone reports whether another member of the cluster does not store a freelist.

@@ -30,7 +30,7 @@ func runOneHistory(in *Input) Result {
 		fs = append(fs, *f)
 	}
 	for _, m := range in.Members {
-		if o := in.Members.restoredAlone(m); o != nil {
+		if o := in.Members.logs().restoredAlone(m); o != nil {
 			fs = append(fs, restoredAloneFinding(m, o))
 		}
 	}
@@ -86,7 +86,7 @@ func forkFinding(ss Sources, c replay.Copies) Finding {
 	a, b := ss[c.A], ss[c.B]
 	f := Finding{Kind: KindDataDirCloned, Severity: Critical, Class: ClassMemberLostData,
 		Members: []string{a.Label(), b.Label()},
-		At:      At{Index: c.Index + 1, Term: ss.termAt(c.Index + 1)},
+		At:      At{Index: c.Index + 1, Term: ss.logs().termAt(c.Index + 1)},
 		Title: fmt.Sprintf("member %s has two histories: %s and %s diverge after index %d", a.MemberID, a.Label(),
 			b.Label(), c.Index)}
 	field := "cloned data dir"
@@ -187,7 +187,7 @@ func restoredAloneFinding(m, o *evidence.Member) Finding {
 func overlapFinding(ss Sources, o replay.Overlap) Finding {
 	name := ss.MemberName(o.Member)
 	f := Finding{Kind: KindTwoProcesses, Severity: Critical, Class: ClassMemberLostData, Members: []string{name},
-		At:    At{Index: o.Old, Term: ss.termAt(o.Old)},
+		At:    At{Index: o.Old, Term: ss.logs().termAt(o.Old)},
 		Title: fmt.Sprintf("two processes of member %s proposed at the same time", o.Member),
 		Explanation: fmt.Sprintf("the process that published itself at %d is newer than the process that proposed "+
 			"entry %d, and the older process proposed entry %d after that: the data dir was copied and both ran",

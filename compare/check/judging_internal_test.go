@@ -51,7 +51,7 @@ func TestStoredTTLs(t *testing.T) {
 		"raised, as asked": {[]replay.LeaseFact{lease(75, 75), lease(1, 75)}, nil},
 	} {
 		var got []Kind
-		for _, f := range (&Input{}).ttlFindings(member("n1"), c.leases) {
+		for _, f := range (&Input{}).storedTTLs().findings(member("n1"), c.leases) {
 			got = append(got, f.Kind)
 			if len(f.Evidence) == 0 || f.Title == "" || !slices.Equal(f.Members, []string{"n1"}) {
 				t.Errorf("%s: %+v", name, f)

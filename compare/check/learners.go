@@ -16,7 +16,7 @@ var learnersMove = described(Check{
 })
 
 func runLearnersMove(in *Input) Result {
-	top := in.Members.newestConfiguration()
+	top := in.Members.configurations().newest()
 	if top == nil {
 		return Result{Reason: "no source shows raft's configuration"}
 	}

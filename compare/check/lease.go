@@ -39,7 +39,7 @@ func runLeaseRevokesEqual(in *Input) Result {
 			case o.Against:
 				against = appendNew(against, in.Members[i].Label())
 			}
-			f.Evidence = append(f.Evidence, in.revokeEvidence(i, e, o))
+			f.Evidence = append(f.Evidence, revokeEvidence(in, i, e, o))
 		}
 	}
 	if len(f.Evidence) == 0 {
@@ -64,7 +64,7 @@ func againstRules(e *replay.Event) bool {
 	return slices.ContainsFunc(e.Outcomes, func(o replay.Outcome) bool { return o.Against })
 }
 
-func (in *Input) revokeEvidence(pos int, e *replay.Event, o replay.Outcome) Evidence {
+func revokeEvidence(in *Input, pos int, e *replay.Event, o replay.Outcome) Evidence {
 	id := dumplog.ID(uint64(e.Lease)).String()
 	user := "no user"
 	if e.User != "" {

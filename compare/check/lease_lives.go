@@ -23,8 +23,8 @@ func runLeaseLives(in *Input) Result {
 			continue
 		}
 		checked++
-		fs = append(fs, in.lostRevokes(in.Members[i], r)...)
-		if f := in.goneLeases(in.Members[i], r); f != nil {
+		fs = append(fs, lostRevokes(in, in.Members[i], r)...)
+		if f := goneLeases(in, in.Members[i], r); f != nil {
 			fs = append(fs, *f)
 		}
 	}
@@ -36,7 +36,7 @@ func runLeaseLives(in *Input) Result {
 
 // lostRevokes: leases that outlived their revoke, against the rules or by them. A revoke without a user is that of an
 // expired lease, which some versions reject each time; any other has a client that got an error.
-func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Finding {
+func lostRevokes(in *Input, m *evidence.Member, r *replay.MemberResult) []Finding {
 	bad := Finding{Kind: KindRevokeWithoutEffect, Severity: Error, Class: ClassLatentDivergence,
 		Members:     []string{m.Label()},
 		Explanation: "the revoke is in the log, and the member has applied it; lease and keys remain there"}
@@ -55,7 +55,7 @@ func (in *Input) lostRevokes(m *evidence.Member, r *replay.MemberResult) []Findi
 		case x.Missing:
 			bad.add(keptEvidence(m, x), x.Term, x.Index)
 		default:
-			bad.add(keptEvidence(m, x), in.Members.termAt(r.To), r.To)
+			bad.add(keptEvidence(m, x), in.Members.logs().termAt(r.To), r.To)
 		}
 	}
 	var fs []Finding
@@ -93,7 +93,7 @@ func keptEvidence(m *evidence.Member, x replay.LeaseFault) Evidence {
 }
 
 // goneLeases: leases that the log grants and does not revoke, without a row.
-func (in *Input) goneLeases(m *evidence.Member, r *replay.MemberResult) *Finding {
+func goneLeases(in *Input, m *evidence.Member, r *replay.MemberResult) *Finding {
 	f := Finding{Kind: KindLeaseGone, Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()},
 		At: At{Index: r.To},
 		Explanation: "no entry of the log ends these leases: the member revoked them, or lost their rows, without " +
@@ -109,7 +109,7 @@ func (in *Input) goneLeases(m *evidence.Member, r *replay.MemberResult) *Finding
 		if x.Rev > 0 {
 			e.Observed = fmt.Sprintf("absent; its keys were deleted at revision %d", x.Rev)
 			e.Show = showRev(m, x.Rev)
-			f.At = At{Index: x.Index, Term: in.Members.termAt(x.Index), Revision: &Rev{Main: x.Rev}}
+			f.At = At{Index: x.Index, Term: in.Members.logs().termAt(x.Index), Revision: &Rev{Main: x.Rev}}
 		}
 		f.Evidence = append(f.Evidence, e)
 	}

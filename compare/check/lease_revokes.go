@@ -21,7 +21,7 @@ func runRevokesByLeader(in *Input) Result {
 	if in.Replay == nil || in.Replay.Survey == nil {
 		return Result{Reason: "the logs could not be merged"}
 	}
-	leaders := in.Members.elected()
+	leaders := in.Members.elections().leaders()
 	if len(leaders) == 0 {
 		return Result{Reason: "the logs at hand do not hold a majority of the votes of any term"}
 	}
@@ -29,7 +29,7 @@ func runRevokesByLeader(in *Input) Result {
 	for _, b := range in.Replay.Survey.Bursts {
 		leader, known := leaders[b.Term]
 		if b.Revokes < minBurst || !known || b.Proposer == 0 || leader == b.Proposer || b.User != "" &&
-			b.User != "root" || !ledBefore(leaders, b) || !in.Members.early(b) {
+			b.User != "root" || !ledBefore(leaders, b) || !isEarlyInTerm(in.Members, b) {
 			continue
 		}
 		f.Members = appendNew(f.Members, in.Members.MemberName(b.Proposer))
@@ -68,8 +68,8 @@ func ledBefore(leaders map[uint64]dumplog.ID, b replay.RevokeBurst) bool {
 	return false
 }
 
-// early reports whether the burst is near the beginning of its term.
-func (ss Sources) early(b replay.RevokeBurst) bool {
+// isEarlyInTerm reports whether the burst is near the beginning of its term.
+func isEarlyInTerm(ss Sources, b replay.RevokeBurst) bool {
 	for _, m := range ss {
 		if !m.HasWAL() {
 			continue

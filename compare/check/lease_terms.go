@@ -22,7 +22,7 @@ func runLeasesExpire(in *Input) Result {
 	if in.Replay == nil || in.Replay.Survey == nil {
 		return Result{Reason: "the logs could not be merged"}
 	}
-	leaders := in.Members.elected()
+	leaders := in.Members.elections().leaders()
 	if len(leaders) == 0 {
 		return Result{Reason: "the logs at hand do not hold a majority of the votes of any term"}
 	}

@@ -24,20 +24,21 @@ func runLeaseTTLs(in *Input) Result {
 	if in.Replay != nil {
 		for i, r := range in.Replay.Members {
 			checked += len(r.Leases)
-			fs = append(fs, in.ttlFindings(in.Members[i], r.Leases)...)
+			fs = append(fs, in.storedTTLs().findings(in.Members[i], r.Leases)...)
 		}
-		if f := in.clampFinding(); f != nil {
+		if f := in.storedTTLs().clampFinding(); f != nil {
 			fs = append(fs, *f)
 		}
 	}
-	fs = append(fs, in.impossibleTTLs()...)
+	fs = append(fs, in.storedTTLs().impossible()...)
 	lower := slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == Error })
 	r := Result{Outcome: NotChecked}
 	if in.Diff != nil && len(in.Members) > 1 {
-		r = in.stateEqual(ClassLatentDivergence, func(row *diff.Row) bool { return row.Kind == diff.TTLRow }, "lease")
+		r = in.contents().stateEqual(ClassLatentDivergence,
+			func(row *diff.Row) bool { return row.Kind == diff.TTLRow }, "lease")
 	}
 	if !lower { // the log has already shown which member is wrong
-		fs = append(fs, in.ttlDifferences(r.Findings)...)
+		fs = append(fs, in.storedTTLs().differences(r.Findings)...)
 	}
 	if checked == 0 && r.Outcome == NotChecked && len(fs) == 0 {
 		return Result{Reason: "no database holds a lease whose grant is in the log"}
@@ -45,8 +46,13 @@ func runLeaseTTLs(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// ttlFindings: TTLs of one member that no minimum explains.
-func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Finding {
+// storedTTLs compares the TTLs of leases with the log, with each other and with what a server can store.
+type storedTTLs struct{ *Input }
+
+func (in *Input) storedTTLs() storedTTLs { return storedTTLs{in} }
+
+// findings: TTLs of one member that no minimum explains.
+func (in storedTTLs) findings(m *evidence.Member, leases []replay.LeaseFact) []Finding {
 	low := Finding{Kind: KindTTLBelowGrant, Severity: Error, Class: ClassLatentDivergence, Members: []string{m.Label()}}
 	high := Finding{Kind: KindTTLAboveGrant, Severity: Error, Class: ClassLatentDivergence,
 		Members: []string{m.Label()}}
@@ -90,9 +96,9 @@ func (in *Input) ttlFindings(m *evidence.Member, leases []replay.LeaseFact) []Fi
 	return fs
 }
 
-// impossibleTTLs: TTLs that no server stores, whatever the grant asked for. It raises short ones to its minimum, which
+// impossible: TTLs that no server stores, whatever the grant asked for. It raises short ones to its minimum, which
 // is at least 1 s.
-func (in *Input) impossibleTTLs() []Finding {
+func (in storedTTLs) impossible() []Finding {
 	var fs []Finding
 	for _, m := range in.Members {
 		if !m.HasDB() {
@@ -120,10 +126,10 @@ func (in *Input) impossibleTTLs() []Finding {
 	return fs
 }
 
-// ttlDifferences lowers the findings of the comparison to a warning if settings could explain them too, and nothing
+// differences lowers the findings of the comparison to a warning if settings could explain them too, and nothing
 // shows which member is wrong. All TTLs are then equal or within the range of possible minimums. What differs besides
 // is the remaining TTL: a checkpoint that was purged from the log is stored by members with the persist option only.
-func (in *Input) ttlDifferences(fs []Finding) []Finding {
+func (in storedTTLs) differences(fs []Finding) []Finding {
 	if len(fs) == 0 {
 		return nil
 	}
@@ -139,7 +145,7 @@ func (in *Input) ttlDifferences(fs []Finding) []Finding {
 		}
 		ttls := map[int64]bool{}
 		for _, pos := range at {
-			l := in.Members.leaseRow(pos, string(row.Key))
+			l := in.Members.databases().leaseRow(pos, string(row.Key))
 			if l == nil {
 				return fs
 			}
@@ -189,7 +195,7 @@ func minimumTTL(leases []replay.LeaseFact) (int64, bool) {
 }
 
 // clampFinding: one lease, different TTLs on different members, each explained by the member's minimum.
-func (in *Input) clampFinding() *Finding {
+func (in storedTTLs) clampFinding() *Finding {
 	byID := map[int64]map[int]replay.LeaseFact{}
 	var order []int64
 	for i, r := range in.Replay.Members {
@@ -222,7 +228,7 @@ func (in *Input) clampFinding() *Finding {
 	return &f
 }
 
-func (in *Input) clampOf(f *Finding, facts map[int]replay.LeaseFact) {
+func (in storedTTLs) clampOf(f *Finding, facts map[int]replay.LeaseFact) {
 	ttls := map[int64]bool{}
 	for i, l := range facts {
 		if lowest, raised := minimumTTL(in.Replay.Members[i].Leases); l.Stored != l.Asked &&

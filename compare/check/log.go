@@ -37,8 +37,9 @@ func runWALRecords(in *Input) Result {
 		return r
 	}
 	fs := r.Findings
+	decoding := func(d *dumplog.DamageError) Sources { return decodingSources(in, d) }
 	for i, m := range in.Members {
-		fs = append(fs, placesOfLog(in.decoding, Critical, m, in.Replay.UndecodableDamage(i))...)
+		fs = append(fs, placesOfLog(decoding, Critical, m, in.Replay.UndecodableDamage(i))...)
 	}
 	return outcome(fs, in.Members.unreadableParts("wal"))
 }
@@ -83,7 +84,7 @@ func (pv *provenance) missingEnd(m *evidence.Member) *dumplog.DamageError {
 		return d.Segment == last.Name &&
 			d.Kind != dumplog.DamageLostTail
 	})
-	if told || beyond <= m.LastIndex() || !s.LastClosed(pv.Members.segmentSize(m)) || pv.tornCopy(m) != nil {
+	if told || beyond <= m.LastIndex() || !s.LastClosed(pv.Members.logs().segmentSize(m)) || pv.tornCopy(m) != nil {
 		return nil
 	}
 	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd},
@@ -110,8 +111,8 @@ func walDamage(ss Sources, sev Severity, want func(dumplog.DamageKind) bool) Res
 	return outcome(fs, ss.unreadableParts("wal"))
 }
 
-// decoding are the sources without those in whose logs the entry of a damaged place does not decode.
-func (in *Input) decoding(d *dumplog.DamageError) (out Sources) {
+// decodingSources are the sources without those in whose logs the entry of a damaged place does not decode.
+func decodingSources(in *Input, d *dumplog.DamageError) (out Sources) {
 	for i, m := range in.Members {
 		if !slices.ContainsFunc(in.Replay.Undecodable[i], func(u replay.Undecodable) bool {
 			return u.Index == d.LostFrom
@@ -133,7 +134,7 @@ func placesOfLog(from func(*dumplog.DamageError) Sources, sev Severity, m *evide
 func damageFinding(ss Sources, sev Severity, m *evidence.Member, d *dumplog.DamageError) Finding {
 	f := Finding{Kind: KindLogDamaged, Facts: Facts{LogDamage: d.Kind}, Severity: sev, Class: ClassWALDamage,
 		Members: []string{m.Label()},
-		At:      At{Index: d.LostFrom, Term: append(Sources{m}, ss...).termAt(d.LostFrom)},
+		At:      At{Index: d.LostFrom, Term: append(Sources{m}, ss...).logs().termAt(d.LostFrom)},
 		Title:   fmt.Sprintf("%s: %s in WAL segment %s at offset %d", m.Label(), d.Kind, d.Segment, d.Offset)}
 	f.Explanation = d.Error()
 	switch {
@@ -144,7 +145,7 @@ func damageFinding(ss Sources, sev Severity, m *evidence.Member, d *dumplog.Dama
 	case d.LostFrom > 0:
 		f.Explanation += fmt.Sprintf(". Lost: entry %d and whatever followed", d.LostFrom)
 	}
-	if holders := ss.holders(m, d.LostFrom, d.LostTo); holders != "" {
+	if holders := ss.logs().holders(m, d.LostFrom, d.LostTo); holders != "" {
 		f.Explanation += "; " + holders
 	}
 	if d.Server != "" {
@@ -224,7 +225,7 @@ func runSnapNotAhead(in *Input) Result {
 			continue // its age is unknown: C02
 		}
 		f := Finding{Kind: KindGapOther, Severity: Critical, Members: []string{m.Label()},
-			At: At{Index: m.ConsistentIndex() + 1, Term: in.Members.termAt(m.ConsistentIndex() + 1)},
+			At: At{Index: m.ConsistentIndex() + 1, Term: in.Members.logs().termAt(m.ConsistentIndex() + 1)},
 			Title: fmt.Sprintf("%s: the database (consistent index %d) is older than the raft snapshot at %d/%d",
 				m.Label(), m.ConsistentIndex(), newest.Term, newest.Index),
 			Evidence: []Evidence{olderThanRecord(m, newest),

@@ -28,7 +28,7 @@ func TestVersionByLog(t *testing.T) {
 			versions := []replay.VersionSet{{Index: 10, Version: "3.5.0"}}
 			in := &Input{Members: []*evidence.Member{m}, Replay: &replay.Result{First: 1, Last: c.last, Gaps: c.gaps,
 				Survey: &replay.Survey{Versions: versions}}}
-			if got := in.impossibleVersions(m); len(got) != c.want {
+			if got := in.clusterVersions().impossible(m); len(got) != c.want {
 				t.Errorf("%+v, want %d findings", got, c.want)
 			}
 		})

@@ -25,7 +25,7 @@ func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
 				continue
 			}
 			w.file(m, "row "+id.String(), Finding{Kind: KindMemberRowMissing, Severity: Error, Class: ClassMembership,
-				At: At{Term: w.in.Members.termAt(index), Index: index},
+				At: At{Term: w.in.Members.logs().termAt(index), Index: index},
 				Title: fmt.Sprintf("bucket members does not list %s, which belongs to the cluster",
 					w.in.Members.MemberName(dumpdb.ID(id))),
 				Explanation: fmt.Sprintf("entry %d, in which the member published its addresses, wrote its row: the "+
@@ -83,7 +83,7 @@ func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 // added a zombie: it may come from the backup of a restore.
 func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
 	o := w.in.Membership().wholeLog(m)
-	if o == nil || len(m.DB.Removed) == 0 || w.in.zombiesRemoved(m) {
+	if o == nil || len(m.DB.Removed) == 0 || zombiesRemoved(w.in, m) {
 		return false
 	}
 	removed := map[dumplog.ID]bool{}
@@ -98,7 +98,7 @@ func (w *rowFindings) neverRemoved(m *evidence.Member) (checked bool) {
 		}
 		w.file(m, "not removed "+id.String(), Finding{Kind: KindRemovalNotInLog, Severity: Error,
 			Class: ClassMembership,
-			At:    At{Term: w.in.Members.termAt(m.AppliedMin), Index: m.AppliedMin},
+			At:    At{Term: w.in.Members.logs().termAt(m.AppliedMin), Index: m.AppliedMin},
 			Title: fmt.Sprintf("bucket members_removed lists %s, which no entry of the log removed",
 				w.in.Members.MemberName(id)),
 			Explanation: "the log holds every conf change since the founding of the cluster. The row was added by " +
@@ -126,7 +126,7 @@ func (w *rowFindings) noted(m *evidence.Member) (checked bool) {
 				continue
 			}
 			f := Finding{Kind: KindRemovalForgotten, Severity: Error, Class: ClassMembership, Undecided: true,
-				At: At{Term: w.in.Members.termAt(m.AppliedMin), Index: m.AppliedMin},
+				At: At{Term: w.in.Members.logs().termAt(m.AppliedMin), Index: m.AppliedMin},
 				Title: fmt.Sprintf("bucket members_removed lists %s, and that of a member that has applied more "+
 					"does not", w.in.Members.MemberName(id)),
 				Explanation: "no server takes a row of removed members away: it was added to the one database or " +
@@ -145,7 +145,7 @@ func (w *rowFindings) noted(m *evidence.Member) (checked bool) {
 
 // zombiesRemoved reports whether a server of the cluster may have removed zombies: without an entry of the log, it
 // notes members that only its bucket had in members_removed. The rows remain after an upgrade.
-func (in *Input) zombiesRemoved(m *evidence.Member) bool {
+func zombiesRemoved(in *Input, m *evidence.Member) bool {
 	if m.Version.Minor == 0 || !m.Version.Has(release.ZombiesRemoved).Excluded() || in.Replay == nil {
 		return true
 	}

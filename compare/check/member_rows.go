@@ -148,7 +148,7 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 	name = name || w.in.Membership().foundedAs(m, dumplog.ID(row.ID), row.Name)
 	s := starts[newest]
 	f := Finding{Kind: KindMemberRowAgainstLog, Severity: Warning,
-		At: At{Term: w.in.Members.termAt(s.Index), Index: s.Index},
+		At: At{Term: w.in.Members.logs().termAt(s.Index), Index: s.Index},
 		Explanation: fmt.Sprintf("the member never published that in the logs at hand, last in entry %d: the row was "+
 			"edited or damaged; its next start writes it again", s.Index)}
 	switch {
@@ -183,7 +183,7 @@ func (w *rowFindings) rowOf(later uint64, m *evidence.Member, row *dumpdb.Member
 // aboveIndex adds that a row has what an entry above the consistent index gives it.
 func (w *rowFindings) aboveIndex(m *evidence.Member, row *dumpdb.Member, field, observed string, index uint64) {
 	f := Finding{Kind: KindMemberRowAboveIndex, Severity: Error, Class: ClassLatentDivergence,
-		At: At{Term: w.in.Members.termAt(index), Index: index},
+		At: At{Term: w.in.Members.logs().termAt(index), Index: index},
 		Title: fmt.Sprintf("%s: bucket members gives %s the %s of entry %d, the consistent index is %d", m.Label(),
 			w.in.Members.MemberName(row.ID), field, index, m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data, or was lowered; the next start applies that entry and " +

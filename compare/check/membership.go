@@ -127,7 +127,7 @@ func runDistinctMembers(in *Input) Result {
 	}
 	for _, key := range sortedGroup(byID) {
 		if ms := byID[key]; len(ms) > 1 && !told[ms[0].Label()] {
-			fs = append(fs, in.copyFindings(ms)...)
+			fs = append(fs, copyFindings(in, ms)...)
 		}
 	}
 	return outcome(fs, "")
@@ -190,7 +190,7 @@ var memberListsEqual = described(Check{
 	ID:    M02,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual(ClassMembership, nil, "members", "members_removed", "cluster")
+		return in.contents().stateEqual(ClassMembership, nil, "members", "members_removed", "cluster")
 	},
 })
 
@@ -265,7 +265,9 @@ func runAlarms(in *Input) Result {
 				Expected: "no alarm", Show: show})
 		}
 	}
-	fs := placeFindings(order, (*raisedAlarm).kind, in.Members.alarmRaised, alarmRanges)
+	fs := placeFindings(order, (*raisedAlarm).kind, func(a *raisedAlarm) Finding {
+		return alarmFinding(in.Members, a)
+	}, alarmRanges)
 	for i := range fs {
 		fs[i] = in.cut(fs[i])
 	}
@@ -282,7 +284,7 @@ type raisedAlarm struct {
 // kind is equal for alarms that one finding can be about.
 func (a *raisedAlarm) kind() string { return fmt.Sprintf("%d %q", a.Type, a.members) }
 
-func (ss Sources) alarmRaised(a *raisedAlarm) Finding {
+func alarmFinding(ss Sources, a *raisedAlarm) Finding {
 	f := Finding{Kind: KindAlarmRaised, Severity: Warning, Members: a.members, Evidence: a.rows,
 		Title: fmt.Sprintf("alarm %s of member %s is raised", evidence.AlarmName(a.Type),
 			ss.MemberName(a.MemberID)),
@@ -297,7 +299,7 @@ func (ss Sources) alarmRaised(a *raisedAlarm) Finding {
 			Command: disarm, Risk: "disarms all alarms: members that differ serve different data again"}}
 	default:
 		compact := shell.Format("etcdctl compact <REVISION>")
-		if rev := ss.labelled(a.members).newestRevision(); rev > 0 {
+		if rev := ss.labelled(a.members).databases().newestRevision(); rev > 0 {
 			compact = shell.Format("etcdctl compact {}", rev)
 		}
 		f.Remedy = []Remedy{
@@ -307,14 +309,6 @@ func (ss Sources) alarmRaised(a *raisedAlarm) Finding {
 			{Text: "disarm, once every database is below its quota", Command: disarm}}
 	}
 	return f
-}
-
-// newestRevision returns the highest revision of the databases.
-func (ss Sources) newestRevision() (rev int64) {
-	for _, m := range ss {
-		rev = max(rev, m.CurrentRevision())
-	}
-	return rev
 }
 
 // alarmRanges says between which IDs the members of many alarms are.
@@ -330,8 +324,8 @@ var leasesEqual = described(Check{
 	ID:    L01,
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
-		return in.stateEqual(ClassLatentDivergence, func(row *diff.Row) bool { return row.Kind == diff.WholeRow },
-			"lease")
+		return in.contents().stateEqual(ClassLatentDivergence,
+			func(row *diff.Row) bool { return row.Kind == diff.WholeRow }, "lease")
 	},
 })
 

@@ -142,7 +142,7 @@ func (mb *Membership) forcedBefore(m *evidence.Member, index uint64) bool {
 // was not restored. Entries that no log holds may follow: they say nothing of a member that stopped before them.
 func (mb *Membership) foundedHere(m *evidence.Member) bool {
 	return mb.Replay != nil && mb.Replay.Covers(0, m.AppliedMax) && len(mb.Replay.LogDiffs) == 0 &&
-		!mb.Members.anyRestored() && slices.ContainsFunc(mb.Members, holdsBootstrap)
+		!mb.Members.logs().anyRestored() && slices.ContainsFunc(mb.Members, holdsBootstrap)
 }
 
 // wholeLog returns a source whose log holds every entry from the bootstrap of m's cluster to what m has applied, nil if

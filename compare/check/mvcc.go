@@ -12,7 +12,7 @@ var mvccInvariants = described(Check{
 	ID:    K04,
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
-		return in.violations(KindHistoryImpossible, ClassDBDamage, Critical,
+		return keyViolations(in, KindHistoryImpossible, ClassDBDamage, Critical,
 			func(rule string) bool { return rule != dumpdb.RuleLease })
 	},
 })
@@ -24,13 +24,13 @@ var leasesOfKeysExist = described(Check{
 	ID:    L02,
 	Needs: NeedDB,
 	Run: func(in *Input) Result {
-		return in.violations(KindLeaseOfKeyMissing, ClassLatentDivergence, Error,
+		return keyViolations(in, KindLeaseOfKeyMissing, ClassLatentDivergence, Error,
 			func(rule string) bool { return rule == dumpdb.RuleLease })
 	},
 })
 
-// violations makes findings of violations of the wanted MVCC rules.
-func (in *Input) violations(kind Kind, class Class, sev Severity, want func(rule string) bool) Result {
+// keyViolations makes findings of violations of the wanted MVCC rules.
+func keyViolations(in *Input, kind Kind, class Class, sev Severity, want func(rule string) bool) Result {
 	var fs []Finding
 	var unread []string
 	for _, m := range in.Members {

@@ -108,7 +108,7 @@ func runRevisionNotBelowCompact(in *Input) Result {
 				Show:     showDB(m, "meta")}},
 			Remedy: []Remedy{{Text: "start the member with 3.4.32, 3.5.14, 3.6.0 or later only"}}})
 	}
-	if r := in.reusedRevisions(); r != nil {
+	if r := reusedRevisions(in); r != nil {
 		fs = append(fs, *r)
 	}
 	return outcome(fs, "")
@@ -135,7 +135,7 @@ func belowFinished(m *evidence.Member) *Finding {
 // reusedRevisions finds members that used a revision for two writes. At the compact revision they hold a put, where the
 // others hold none: those have the same content at higher revisions. A compaction never removes a put at the compact
 // revision itself.
-func (in *Input) reusedRevisions() *Finding {
+func reusedRevisions(in *Input) *Finding {
 	if in.Diff == nil || in.Replay == nil || !onlyRevisionsDiffer(in.Diff) {
 		return nil
 	}

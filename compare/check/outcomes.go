@@ -33,7 +33,7 @@ func runSameOutcome(in *Input) Result {
 				named[m] = true
 				f.Members = append(f.Members, m)
 			}
-			f.Evidence = append(f.Evidence, in.outcomeEvidence(i, e, o))
+			f.Evidence = append(f.Evidence, outcomeEvidence(in, i, e, o))
 		}
 	}
 	if len(f.Evidence) == 0 {
@@ -83,7 +83,7 @@ func outcomesDiffer(e *replay.Event) bool {
 	return differ
 }
 
-func (in *Input) outcomeEvidence(i int, e *replay.Event, o replay.Outcome) Evidence {
+func outcomeEvidence(in *Input, i int, e *replay.Event, o replay.Outcome) Evidence {
 	own := e.Version(i)
 	said := []string{own.What + ":", o.State.String()}
 	if o.Reason != "" {

@@ -39,7 +39,7 @@ func heldUpTo(m *evidence.Member) uint64 {
 }
 
 func runCommitOnQuorum(in *Input) Result {
-	top := in.Members.newestConfiguration()
+	top := in.Members.configurations().newest()
 	if top == nil || top.Commit == 0 {
 		return Result{Reason: "no source shows raft's configuration"}
 	}
@@ -81,7 +81,7 @@ func runCommitOnQuorum(in *Input) Result {
 func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holders int, held map[dumplog.ID]uint64,
 	without []string) Finding {
 	f := Finding{Kind: KindBelowQuorum, Severity: Critical, Class: ClassMemberLostData, Members: without,
-		At:    At{Term: pv.Members.termAt(i), Index: i},
+		At:    At{Term: pv.Members.logs().termAt(i), Index: i},
 		Title: fmt.Sprintf("entry %d is committed, but at most %d of %d voters can hold it", i, holders, voters),
 		Explanation: fmt.Sprintf("%s knows commit %d; the logs of %s end before it. Either they lost entries that "+
 			"they had acknowledged, or the sources were copied at different moments while the members ran",
@@ -145,7 +145,7 @@ func (pv *provenance) lostLogs(short []*evidence.Member) (kind Kind, why string)
 		}
 	}
 	if pv.Replay == nil || pv.Replay.Survey == nil || len(short) == 0 ||
-		slices.ContainsFunc(short, pv.Members.longerCopy) {
+		slices.ContainsFunc(short, pv.Members.logs().longerCopyOf) {
 		return KindBelowQuorum, ""
 	}
 	for _, m := range short {
@@ -153,7 +153,7 @@ func (pv *provenance) lostLogs(short []*evidence.Member) (kind Kind, why string)
 			return KindBelowQuorumLogsOlder, fmt.Sprintf("%s served clients after its end", m.Label())
 		}
 	}
-	if x := pv.Members.missingVotes(short...); x != nil {
+	if x := pv.Members.elections().missingVotes(short...); x != nil {
 		return KindBelowQuorumLogsOlder, fmt.Sprintf("one of them voted in term %d, which its log does not know: "+
 			"the others hold %d of %d votes that are needed", x.term.Term, x.votes, x.need)
 	}

@@ -32,19 +32,19 @@ func runLogsMatch(in *Input) Result {
 	}
 	var fs []Finding
 	if s := in.Replay.Shift; s != nil && len(s.Short) > 0 { // else R08
-		fs = append(fs, in.shiftFinding(s))
+		fs = append(fs, in.shiftedLogs().finding(s))
 	}
-	odd := in.alteredEntries()
+	odd := in.alteredLogs().find()
 	for i := range odd {
-		fs = append(fs, in.alteredFinding(&odd[i]))
+		fs = append(fs, in.alteredLogs().finding(&odd[i]))
 	}
 	if diffs := without(in.Replay.LogDiffs, odd); len(diffs) > 0 {
-		fs = append(fs, in.diffsFinding(diffs))
+		fs = append(fs, diffsFinding(in, diffs))
 	}
 	return outcome(fs, "")
 }
 
-func (in *Input) diffsFinding(diffs []replay.LogDiff) Finding {
+func diffsFinding(in *Input, diffs []replay.LogDiff) Finding {
 	first := diffs[0]
 	f := Finding{Kind: KindCommittedEntriesDiffer, Severity: Critical, Class: ClassDataDivergence, Undecided: true,
 		At:    At{Index: first.Index},
@@ -147,7 +147,7 @@ func runMembersLevel(in *Input) Result {
 				At:      At{Index: last},
 				Title:   m.Label() + " lags by " + plural.Of(commit-last, "entry", "entries"),
 				Explanation: fmt.Sprintf("its log ends at %d, the others have committed up to %d; %s", last, commit,
-					in.Members.prefixText(m)),
+					in.Members.logs().prefixText(m)),
 				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(last),
 					Expected: fmt.Sprint(commit), Show: showLog(m, last)}}})
 		}
@@ -211,12 +211,12 @@ func (pv *provenance) recovered(m *evidence.Member) *Finding {
 		return nil
 	}
 	for _, sv := range pv.Replay.Survey.Served[m.MemberID] {
-		holder := pv.Members.holderOf(sv.Index)
+		holder := pv.Members.logs().holderOf(sv.Index)
 		if sv.Publish < s.Jumps[0].From || sv.Publish > s.Jumps[0].To || holder == nil {
 			continue
 		}
 		return &Finding{Kind: KindMemberCameBack, Severity: Warning, Members: []string{m.Label()},
-			At: At{Index: s.Jumps[0].From, Term: pv.Members.termAt(s.Jumps[0].From)},
+			At: At{Index: s.Jumps[0].From, Term: pv.Members.logs().termAt(s.Jumps[0].From)},
 			Title: fmt.Sprintf("%s had lost its data and came back under its old ID: its log begins with a "+
 				"snapshot at %d, before which it had served clients", m.Label(), s.Jumps[0].To),
 			Explanation: "its data dir was wiped and started again, and a leader sent it everything; what it had " +
@@ -280,25 +280,4 @@ func tookPart(rp *replay.Result, o, m *evidence.Member) bool {
 		return true
 	}
 	return o.Membership.Started[m.MemberID]
-}
-
-// newerConfiguration reports whether a knows a newer configuration than b; of equally new ones that of the lower member
-// ID counts, so that the order of the arguments decides nothing.
-func newerConfiguration(a, b *evidence.Member) bool {
-	if a.ConfigurationCurrent() != b.ConfigurationCurrent() {
-		return a.ConfigurationCurrent()
-	}
-	if a.Commit != b.Commit {
-		return a.Commit > b.Commit
-	}
-	return a.MemberID < b.MemberID
-}
-
-func confIndex(m *evidence.Member) At {
-	for i := len(m.WAL.Conf) - 1; i >= 0; i-- {
-		if c := m.WAL.Conf[i]; c.Index <= m.Commit && !c.Refused {
-			return At{Term: c.Term, Index: c.Index}
-		}
-	}
-	return At{}
 }

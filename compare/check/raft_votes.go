@@ -17,7 +17,7 @@ var oneLeader = described(Check{
 })
 
 func runOneLeader(in *Input) Result {
-	begins, as := map[uint64][]termBegin{}, in.alteredEntries()
+	begins, as := map[uint64][]termBegin{}, in.alteredLogs().find()
 	logs := 0
 	for _, m := range in.Members {
 		if !m.HasLog() {
@@ -25,7 +25,7 @@ func runOneLeader(in *Input) Result {
 		}
 		logs++
 		for _, t := range begunTerms(m) {
-			if !in.renumbered(m, t.First) && !isAmong(as, t.First) && !isAmong(as, t.First-1) {
+			if !in.shiftedLogs().renumbered(m, t.First) && !isAmong(as, t.First) && !isAmong(as, t.First-1) {
 				begins[t.Term] = append(begins[t.Term], termBegin{m, t.First})
 			}
 		}
@@ -41,7 +41,7 @@ func runOneLeader(in *Input) Result {
 			fs = append(fs, *f)
 		}
 	}
-	return outcome(append(fs, in.sameTermFindings(reported)...), "")
+	return outcome(append(fs, sameTermFindings(in, reported)...), "")
 }
 
 // termBegin is where a term begins in the log of a member.
@@ -101,11 +101,11 @@ func termsFell(m *evidence.Member) bool {
 		func(d *dumplog.DamageError) bool { return d.Kind == dumplog.DamageTermOrder })
 }
 
-func (in *Input) sameTermFindings(told map[uint64]bool) []Finding {
+func sameTermFindings(in *Input, told map[uint64]bool) []Finding {
 	if in.Replay == nil {
 		return nil
 	}
-	diffs := without(in.Replay.SameTerm, in.alteredEntries())
+	diffs := without(in.Replay.SameTerm, in.alteredLogs().find())
 	if len(diffs) == 0 {
 		return nil
 	}
@@ -211,9 +211,9 @@ var commitNeverFalls = described(Check{
 			}
 			fs = append(fs, placeFindings(m.WAL.Summary.CommitFalls, func(dumplog.CommitFall) string { return "" },
 				func(c dumplog.CommitFall) Finding { return commitFalls(m, c) }, fallRanges)...)
-			fs = append(fs, in.termFalls(m)...)
+			fs = append(fs, termFallFindings(in, m)...)
 			fs = append(fs, commitAhead(m)...)
-			fs = append(fs, in.requestRepeated(m)...)
+			fs = append(fs, in.shiftedLogs().repeated(m)...)
 			fs = append(fs, in.provenance().alteredVotes(m)...)
 			if f := statesGone(in.Replay, m); f != nil {
 				fs = append(fs, *f)

@@ -19,7 +19,7 @@ func runReceivedIsUsed(in *Input) Result {
 			continue
 		}
 		fs = append(fs, Finding{Kind: KindReceivedUnused, Severity: Info, Members: []string{m.Label()},
-			At: At{Index: m.ConsistentIndex() + 1, Term: in.Members.termAt(m.ConsistentIndex() + 1)},
+			At: At{Index: m.ConsistentIndex() + 1, Term: in.Members.logs().termAt(m.ConsistentIndex() + 1)},
 			Title: fmt.Sprintf("%s: the database is as the leader sent it for index %d, the log has committed %d",
 				m.Label(), m.ConsistentIndex(), m.Commit),
 			Explanation: "no server has committed to it since it was installed",

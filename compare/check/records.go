@@ -37,10 +37,10 @@ func runRecordsEqual(in *Input) Result {
 	case r.Equal.Certain():
 		return Result{Outcome: Holds}
 	}
-	return Result{Outcome: Violated, Findings: []Finding{in.recordsFinding(r)}}
+	return Result{Outcome: Violated, Findings: []Finding{in.contents().recordsFinding(r)}}
 }
 
-func (in *Input) recordsFinding(r *diff.Records) Finding {
+func (in contents) recordsFinding(r *diff.Records) Finding {
 	first := &r.Rows[0]
 	f := Finding{Kind: KindRecordsDiffer, Severity: Error, Class: ClassDataDivergence,
 		At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
@@ -50,13 +50,13 @@ func (in *Input) recordsFinding(r *diff.Records) Finding {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		ws := rw.recordWitnesses(row)
-		x.add(in, row.At, row.Odd(in.independent(row.At)), ws)
+		x.add(in.Input, row.At, row.Odd(independent(in.Input, row.At)), ws)
 		f.Evidence = append(f.Evidence, rowsOfRecord(in.Members, row, ws)...)
 	}
 	f.More = r.Differ - len(r.Rows)
 	f.Explanation = "all members write the same bytes at a revision" +
 		hashText(in.Members, slices.Sorted(maps.Keys(x.all)))
-	x.name(in, &f)
+	x.name(in.Input, &f)
 	return in.cut(f)
 }
 

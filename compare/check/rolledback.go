@@ -3,12 +3,10 @@ package check
 import (
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
-	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
@@ -25,7 +23,7 @@ func runLogNotOlder(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.Members {
 		if m.MemberID == 0 || !m.HasWAL() || len(m.WAL.Summary.Damage) > 0 || in.provenance().wiped(m) != nil ||
-			in.Members.longerCopy(m) {
+			in.Members.logs().longerCopyOf(m) {
 			continue
 		}
 		if f := in.provenance().servedBeyond(m); f != nil {
@@ -54,11 +52,11 @@ func (pv *provenance) servedBeyond(m *evidence.Member) *Finding {
 		if sv.Publish <= last {
 			continue
 		}
-		holder := pv.Members.holderOf(sv.Index)
+		holder := pv.Members.logs().holderOf(sv.Index)
 		if holder == nil {
 			continue
 		}
-		f := olderFinding(m, KindLogEndsBeforeServed, At{Index: last + 1, Term: pv.Members.termAt(last + 1)},
+		f := olderFinding(m, KindLogEndsBeforeServed, At{Index: last + 1, Term: pv.Members.logs().termAt(last + 1)},
 			fmt.Sprintf("the process that began %s published itself at %d and then proposed entry %d for a client, "+
 				"so the member had applied its log up to %d at least",
 				replay.StartTime(sv.ID).Format(timeLayout), sv.Publish, sv.Index, sv.Publish),
@@ -123,7 +121,7 @@ const timeLayout = "2006-01-02T15:04:05Z"
 // voteMissing: a leader was elected in a term that the member's log does not know, and the votes of all other voters,
 // whose logs know the term, are one too few.
 func (pv *provenance) voteMissing(m *evidence.Member) *Finding {
-	x := pv.Members.missingVotes(m)
+	x := pv.Members.elections().missingVotes(m)
 	if x == nil {
 		return nil
 	}
@@ -140,80 +138,4 @@ func (pv *provenance) voteMissing(m *evidence.Member) *Finding {
 		Evidence{Member: x.top.Label(), Field: fmt.Sprintf("first entry of term %d", x.term.Term),
 			Observed: fmt.Sprint(x.term.First), Expected: "a leader that a majority elected",
 			Show: showLog(x.top, x.term.First)})
-}
-
-// election is one whose known votes are too few.
-type election struct {
-	top         *evidence.Member
-	term        evidence.TermEnd
-	leader      dumplog.ID
-	votes, need int
-}
-
-// missingVotes finds an election after the end of the logs of the whole group for which the logs of all other voters
-// hold too few votes. At least one member of the group voted and does not know it.
-func (ss Sources) missingVotes(group ...*evidence.Member) *election {
-	top := ss.newestConfiguration()
-	if top == nil || slices.Contains(group, top) {
-		return nil
-	}
-	for _, t := range top.WAL.LastByTerm {
-		if t.First > top.Commit || t.First == 0 || !ss.led(top, t) ||
-			slices.ContainsFunc(group, func(m *evidence.Member) bool { return t.Term <= m.HighestTerm() }) {
-			continue
-		}
-		voters, ok := votersAt(top, t.First)
-		if !ok || slices.ContainsFunc(group, func(m *evidence.Member) bool {
-			return !slices.Contains(voters,
-				m.MemberID)
-		}) {
-			continue
-		}
-		leader, votes, closed := ss.votesWithout(group, voters, t.Term)
-		if need := len(voters)/2 + 1; closed && votes < need && votes+len(group) >= need {
-			return &election{top, t, leader, votes, need}
-		}
-	}
-	return nil
-}
-
-// led reports whether the entries of a term in a log show that a leader was elected in it. That of an altered entry
-// does not: terms fall after it, the log has no HardState of its term, or another log has committed it in another term.
-func (ss Sources) led(m *evidence.Member, t evidence.TermEnd) bool {
-	if termsFell(m) || !slices.Contains(m.WAL.Summary.StateTerms, t.Term) {
-		return false
-	}
-	return !slices.ContainsFunc(ss, func(o *evidence.Member) bool {
-		if o == m || !o.HasLog() || t.First > o.Commit {
-			return false
-		}
-		at := o.WAL.TermAt(t.First)
-		return at != 0 && at != t.Term
-	})
-}
-
-// votesWithout counts the votes of a term in the logs of all voters but some. closed is true if each of those logs has
-// reached the term, so that it shows whether its member voted.
-func (ss Sources) votesWithout(but []*evidence.Member, voters []dumplog.ID, term uint64) (leader dumplog.ID, votes int,
-	closed bool) {
-	for _, v := range voters {
-		if slices.ContainsFunc(but, func(m *evidence.Member) bool { return m.MemberID == v }) {
-			continue
-		}
-		o := ss.byID(v)
-		if o == nil || !o.HasWAL() || !slices.Contains(o.WAL.Summary.StateTerms, term) {
-			return 0, 0, false
-		}
-		for _, c := range o.WAL.Summary.Votes {
-			switch {
-			case c.Term != term || c.For == 0:
-			case leader == 0 || leader == c.For:
-				leader = c.For
-				votes++
-			default:
-				return 0, 0, false // two candidates: nothing shows who was elected
-			}
-		}
-	}
-	return leader, votes, true
 }

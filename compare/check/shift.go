@@ -9,15 +9,20 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// shiftFinding is about logs in which entries are missing, or were added, and the later ones renumbered.
-func (in *Input) shiftFinding(s *replay.Shift) Finding {
+// shiftedLogs makes findings of logs whose entries are renumbered.
+type shiftedLogs struct{ *Input }
+
+func (in *Input) shiftedLogs() shiftedLogs { return shiftedLogs{in} }
+
+// finding is about logs in which entries are missing, or were added, and the later ones renumbered.
+func (in shiftedLogs) finding(s *replay.Shift) Finding {
 	names := in.Members.labelsOf(s.Short)
 	what := fmt.Sprintf("entry %d is", s.Index)
 	if s.Missing > 1 {
 		what = fmt.Sprintf("entries %d..%d are", s.Index, s.Index+uint64(s.Missing)-1)
 	}
 	f := Finding{Kind: KindEntriesRenumbered, Severity: Critical, Class: ClassWALDamage, Members: names,
-		At: At{Term: in.Members.termAt(s.Index), Index: s.Index},
+		At: At{Term: in.Members.logs().termAt(s.Index), Index: s.Index},
 		Title: fmt.Sprintf("%s: %s missing in the log, and the later ones are renumbered", strings.Join(names, ", "),
 			what),
 		Explanation: fmt.Sprintf("what follows is the same in the logs of %s, under indexes higher by %d. A leader "+
@@ -26,21 +31,21 @@ func (in *Input) shiftFinding(s *replay.Shift) Finding {
 			strings.Join(in.Members.labelsOf(s.Long), ", "), s.Missing)}
 	switch {
 	case s.Added:
-		in.addedFinding(s, &f)
+		in.makeAdded(s, &f)
 		return in.cut(f)
 	case s.Proven:
 		f.Explanation += ". The log ends before what the member has committed or applied"
 	case s.Fitting:
 		f.Explanation += ". The databases agree with the other log"
 	}
-	in.shiftEvidence(s.Short, s.Instead, s.What, s, &f)
-	in.shiftEvidence(s.Long, s.What, s.What, s, &f)
+	in.addEvidence(s.Short, s.Instead, s.What, s, &f)
+	in.addEvidence(s.Long, s.What, s.What, s, &f)
 	f.Evidence[0].Field = fieldAltered
 	return in.cut(f)
 }
 
-// addedFinding makes the finding one about logs to which entries were added.
-func (in *Input) addedFinding(s *replay.Shift, f *Finding) {
+// makeAdded makes the finding one about logs to which entries were added.
+func (in shiftedLogs) makeAdded(s *replay.Shift, f *Finding) {
 	ss := in.Members
 	f.Members = ss.labelsOf(s.Long)
 	what := fmt.Sprintf("entry %d was", s.Index)
@@ -60,13 +65,13 @@ func (in *Input) addedFinding(s *replay.Shift, f *Finding) {
 		"The CRC chain holds, so the log was rewritten. It is not used from there on",
 		strings.Join(ss.labelsOf(s.Short), ", "),
 		s.Missing, why)
-	in.shiftEvidence(s.Long, s.What, s.Instead, s, f)
-	in.shiftEvidence(s.Short, s.Instead, s.Instead, s, f)
+	in.addEvidence(s.Long, s.What, s.Instead, s, f)
+	in.addEvidence(s.Short, s.Instead, s.Instead, s, f)
 	f.Evidence[0].Field = fieldAltered
 }
 
-// requestRepeated is the finding about a request that a log holds twice, where no other log shows what it should hold.
-func (in *Input) requestRepeated(m *evidence.Member) []Finding {
+// repeated is the finding about a request that a log holds twice, where no other log shows what it should hold.
+func (in shiftedLogs) repeated(m *evidence.Member) []Finding {
 	if in.Replay == nil || in.Replay.Shift == nil || len(in.Replay.Shift.Short) > 0 {
 		return nil
 	}
@@ -90,7 +95,7 @@ func (in *Input) requestRepeated(m *evidence.Member) []Finding {
 	return []Finding{f}
 }
 
-func (in *Input) shiftEvidence(members []int, observed, expected string, s *replay.Shift, f *Finding) {
+func (in shiftedLogs) addEvidence(members []int, observed, expected string, s *replay.Shift, f *Finding) {
 	for _, i := range members {
 		m := in.Members[i]
 		if m.WAL.TermAt(s.Index) == 0 {
@@ -102,7 +107,7 @@ func (in *Input) shiftEvidence(members []int, observed, expected string, s *repl
 
 // renumbered reports whether the member's log numbers an entry wrongly because entries before it are missing or were
 // added.
-func (in *Input) renumbered(m *evidence.Member, index uint64) bool {
+func (in shiftedLogs) renumbered(m *evidence.Member, index uint64) bool {
 	if in.Replay == nil || in.Replay.Shift == nil || index < in.Replay.Shift.Index {
 		return false
 	}

@@ -18,7 +18,7 @@ var quorumPossible = described(Check{
 })
 
 func runQuorumPossible(in *Input) Result {
-	m := in.Members.newestConfiguration()
+	m := in.Members.configurations().newest()
 	if m == nil {
 		return Result{Reason: "no source shows raft's configuration"}
 	}
@@ -32,7 +32,7 @@ func runQuorumPossible(in *Input) Result {
 	}
 	real := in.Membership().addedOrListed(dead)
 	f := Finding{Kind: KindVoterNeverStarted, Severity: Critical, Class: ClassMembership,
-		Members: in.Members.configuredWith(dead[0]), At: confIndex(m),
+		Members: in.Members.configurations().with(dead[0]), At: confIndex(m),
 		Facts: Facts{About: real}}
 	for _, id := range dead {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Bucket: "members", Key: Bytes(id.String()),
@@ -94,7 +94,7 @@ func (mb *Membership) voterCounts(m *evidence.Member) (dead []dumplog.ID, up, be
 		}
 		up++
 		switch {
-		case mb.Members.knowsOlder(m, id.String()):
+		case mb.Members.configurations().knowsOlder(m, id.String()):
 			behind++
 		case !mb.Members.atHand(id):
 			absent++

@@ -11,7 +11,7 @@ import (
 
 // stateEqual turns the comparison of small buckets into a result with one finding per bucket that differs. It names the
 // members that are shown to be wrong. If nothing shows that, it names all that were compared.
-func (in *Input) stateEqual(class Class, keep func(*diff.Row) bool, names ...string) Result {
+func (in contents) stateEqual(class Class, keep func(*diff.Row) bool, names ...string) Result {
 	if in.Diff == nil {
 		return Result{Reason: "the databases could not be compared"}
 	}
@@ -89,7 +89,7 @@ func (x *blame) name(in *Input, f *Finding) {
 }
 
 // stateFinding is the finding of one bucket, nil when no row that counts differs.
-func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) bool) *Finding {
+func (in contents) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) bool) *Finding {
 	f, x, rows := Finding{Kind: KindRowsDiffer, Severity: Error, Class: class}, newBlame(), 0
 	for i := range b.Rows {
 		row := &b.Rows[i]
@@ -102,7 +102,7 @@ func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) 
 			f.At.Index = max(f.At.Index, in.Members[pos].AppliedMin)
 		}
 		ws := in.rowWitnesses().witnesses(b.Name, row, at)
-		x.add(in, at, row.Odd(in.independent(at)), ws)
+		x.add(in.Input, at, row.Odd(independent(in.Input, at)), ws)
 		f.Evidence = append(f.Evidence, stateEvidence(in.Members, b.Name, row, at, ws)...)
 		f.Facts.VotersDiffer = f.Facts.VotersDiffer || b.Name == "members" && votersDiffer(in.Members, row, at)
 	}
@@ -115,7 +115,7 @@ func (in *Input) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) 
 	}
 	f.Title = rowsDiffer(rows, b.Compared, b.Name)
 	f.Explanation = fmt.Sprintf("compared at index %d", f.At.Index)
-	x.name(in, &f)
+	x.name(in.Input, &f)
 	cut := in.cut(f)
 	return &cut
 }

@@ -111,7 +111,7 @@ func (rw *rowWitnesses) byLog(bucket string, row *diff.Row, at []int) []witness 
 	case bucket == "alarm":
 		want, index = alarmByLog(rw.Replay, string(row.Key))
 	case bucket == "cluster" && string(row.Key) == "clusterVersion":
-		want, index = versionByLog(rw.Replay, rw.Members.appliedByAll(at))
+		want, index = versionByLog(rw.Replay, rw.Members.databases().appliedByAll(at))
 	case bucket == "auth" && string(row.Key) == "authEnabled":
 		return rw.authWitness(row, at)
 	case bucket == "lease" && row.Kind == diff.TTLRow:
@@ -119,9 +119,9 @@ func (rw *rowWitnesses) byLog(bucket string, row *diff.Row, at []int) []witness 
 	case row.Kind == diff.WholeRow && (bucket == "members" || bucket == "members_removed"):
 		return rw.memberWitness(bucket, row, at)
 	case row.Kind == diff.AttributesRow:
-		want, index = publishedBy(rw.Replay, string(row.Key), rw.Members.appliedByAll(at))
+		want, index = publishedBy(rw.Replay, string(row.Key), rw.Members.databases().appliedByAll(at))
 	}
-	applied := rw.Members.appliedByAll(at)
+	applied := rw.Members.databases().appliedByAll(at)
 	if index == 0 || index > applied || disputed(rw.Replay, index) || !rw.Replay.Covers(index, applied) {
 		return nil
 	}
@@ -276,7 +276,7 @@ func (rw *rowWitnesses) byLastTransaction(bucket string, row *diff.Row, at []int
 // memberWitness: the last conf change about the member that servers did not refuse says whether it is listed, or listed
 // as removed.
 func (rw *rowWitnesses) memberWitness(bucket string, row *diff.Row, at []int) []witness {
-	last := rw.Members.lastChangeOf(string(row.Key), rw.Members.appliedByAll(at))
+	last := rw.Members.logs().lastChangeOf(string(row.Key), rw.Members.databases().appliedByAll(at))
 	if last == nil {
 		return rw.purgedMemberWitness(bucket, row, at)
 	}

@@ -28,5 +28,5 @@ func runLastLeafFilled(in *Input) Result {
 			fs = append(fs, in.cut(f))
 		}
 	}
-	return outcome(fs, in.Members.unreadableDBs())
+	return outcome(fs, in.Members.databases().unreadable())
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
-// termFalls are the findings about the places at which the term of a log falls, from entry to entry or to a HardState.
-// All that one altered entry explains is one finding.
-func (in *Input) termFalls(m *evidence.Member) (fs []Finding) {
+// termFallFindings are the findings about the places at which the term of a log falls, from entry to entry or to a
+// HardState. All that one altered entry explains is one finding.
+func termFallFindings(in *Input, m *evidence.Member) (fs []Finding) {
 	var falls []*dumplog.DamageError
 	told := map[uint64]bool{}
 	for _, d := range m.WAL.Summary.Damage {

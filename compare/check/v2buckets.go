@@ -12,9 +12,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// bucketsAgainstV2 compares the member list of the database with the v2 store in the newest snapshot and the entries
+// againstBuckets compares the member list of the database with the v2 store in the newest snapshot and the entries
 // after it. From 3.6 on servers write both from one list. False if that cannot be compared.
-func (in *Input) bucketsAgainstV2(m *evidence.Member) ([]Finding, bool) {
+func (in v2Lists) againstBuckets(m *evidence.Member) ([]Finding, bool) {
 	snap := m.NewestSnap()
 	at := m.AppliedMin
 	kept := func(v release.Version) bool { return !v.Has(release.V2StoreKept).Excluded() }
@@ -41,7 +41,7 @@ func (in *Input) bucketsAgainstV2(m *evidence.Member) ([]Finding, bool) {
 	upTo := func(to uint64) []v2Difference {
 		w := newV2World(m.Version.Release())
 		w.load(snap.V2)
-		w.run(in, m, snap.Index, to)
+		w.run(in.Input, m, snap.Index, to)
 		held.Version = w.version
 		rows, _ := w.differences(held)
 		return rows
@@ -56,7 +56,7 @@ func (in *Input) bucketsAgainstV2(m *evidence.Member) ([]Finding, bool) {
 // sameMembers compares the rows of members that both lists have and that no entry after the snapshot changes, up to the
 // end of the log: up to 3.4 a database contains changes above its index. Which members are listed can differ, as
 // servers up to 3.5 write each list by itself. False if there is no such row.
-func (in *Input) sameMembers(m *evidence.Member, snap *dumplog.SnapFile) (out []v2Difference, compared bool) {
+func (in v2Lists) sameMembers(m *evidence.Member, snap *dumplog.SnapFile) (out []v2Difference, compared bool) {
 	for i := range m.DB.Members {
 		row := &m.DB.Members[i]
 		id := dumplog.ID(row.ID)
@@ -86,7 +86,7 @@ func (in *Input) sameMembers(m *evidence.Member, snap *dumplog.SnapFile) (out []
 func sortedText(list []string) string { return strings.Join(slices.Sorted(slices.Values(list)), ",") }
 
 // bucketFindings is one finding for all rows that differ, with the database's value as the one observed there.
-func (in *Input) bucketFindings(m *evidence.Member, snap *dumplog.SnapFile, at uint64, rows []v2Difference) []Finding {
+func (in v2Lists) bucketFindings(m *evidence.Member, snap *dumplog.SnapFile, at uint64, rows []v2Difference) []Finding {
 	if len(rows) == 0 {
 		return nil
 	}

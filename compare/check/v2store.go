@@ -34,11 +34,11 @@ func runV2StoreTrue(in *Input) Result {
 		} else if ok {
 			checked++
 		}
-		if f, ok := in.bucketsAgainstV2(m); ok {
+		if f, ok := in.v2Lists().againstBuckets(m); ok {
 			checked++
 			fs = append(fs, f...)
 		}
-		list, reason := in.v2AgainstLog(m)
+		list, reason := in.v2Lists().againstLog(m)
 		if reason != "" {
 			why = m.Label() + ": " + reason
 			continue
@@ -46,8 +46,8 @@ func runV2StoreTrue(in *Input) Result {
 		checked++
 		fs = append(fs, list...)
 	}
-	if f, reason := in.v2Differs(); f != nil {
-		if !in.v2Explained(fs) {
+	if f, reason := in.v2Lists().differs(); f != nil {
+		if !in.v2Lists().explained(fs) {
 			fs = append(fs, *f)
 		}
 	} else if reason == "" && in.Diff != nil && in.Diff.Find("v2store") != nil {
@@ -61,8 +61,13 @@ func runV2StoreTrue(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// v2Differs makes findings of the comparison of the members' stores.
-func (in *Input) v2Differs() (*Finding, string) {
+// v2Lists compares the v2 stores of the members with each other, with the log and with the buckets.
+type v2Lists struct{ *Input }
+
+func (in *Input) v2Lists() v2Lists { return v2Lists{in} }
+
+// differs makes findings of the comparison of the members' stores.
+func (in v2Lists) differs() (*Finding, string) {
 	if in.Diff == nil {
 		return nil, ""
 	}
@@ -102,8 +107,8 @@ func (in *Input) v2Differs() (*Finding, string) {
 	return &f, ""
 }
 
-// v2Explained reports whether the stores of the members that no finding names are equal.
-func (in *Input) v2Explained(fs []Finding) bool {
+// explained reports whether the stores of the members that no finding names are equal.
+func (in v2Lists) explained(fs []Finding) bool {
 	named := func(m *evidence.Member) bool {
 		return slices.ContainsFunc(fs, func(f Finding) bool {
 			return f.Severity == Error && slices.Contains(f.Members, m.Label())
@@ -126,16 +131,16 @@ func (in *Input) v2Explained(fs []Finding) bool {
 		})
 }
 
-// v2AgainstLog compares the store in the member's newest snapshot with the state that results from an older snapshot,
+// againstLog compares the store in the member's newest snapshot with the state that results from an older snapshot,
 // or from an empty store, and the log.
-func (in *Input) v2AgainstLog(m *evidence.Member) ([]Finding, string) {
+func (in v2Lists) againstLog(m *evidence.Member) ([]Finding, string) {
 	w := newV2World(m.Version.Release())
 	from, reason := w.begin(m)
 	if reason != "" {
 		return nil, reason
 	}
 	snap := m.NewestSnap()
-	w.run(in, m, from, snap.Index)
+	w.run(in.Input, m, from, snap.Index)
 	members, keys := w.differences(snap.V2)
 	if m.Version.Has(release.V2StoreKept).Excluded() || in.Replay.Survey.V2LeftOut > 0 {
 		keys = nil

@@ -27,7 +27,7 @@ func runVersionsFit(in *Input) Result {
 			continue
 		}
 		c, v := m.DB.Cluster, m.DB.Meta.StorageVersion
-		fs = append(fs, in.impossibleVersions(m)...)
+		fs = append(fs, in.clusterVersions().impossible(m)...)
 		if v != "" {
 			byVersion[v] = append(byVersion[v], m)
 		}
@@ -84,8 +84,13 @@ func newerThanKnown(m *evidence.Member, kind Kind, bucket, key, v string) *Findi
 			Observed: v, Expected: fmt.Sprintf("up to 3.%d", release.Newest), Show: showDB(m, bucket)}}}
 }
 
-// impossibleVersions are versions that no server writes, and a cluster version that the log does not set.
-func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
+// clusterVersions compares the stored cluster version with the rules and with the log.
+type clusterVersions struct{ *Input }
+
+func (in *Input) clusterVersions() clusterVersions { return clusterVersions{in} }
+
+// impossible are versions that no server writes, and a cluster version that the log does not set.
+func (in clusterVersions) impossible(m *evidence.Member) []Finding {
 	var fs []Finding
 	bad := func(kind Kind, bucket, key, observed, expected, title string) {
 		fs = append(fs, Finding{Kind: kind, Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
@@ -115,7 +120,7 @@ func (in *Input) impossibleVersions(m *evidence.Member) []Finding {
 			fmt.Sprintf("cluster version %s is one that no server accepts", v))
 		return fs
 	}
-	if fs = append(fs, in.versionAgainstLog(m)...); len(fs) == 0 {
+	if fs = append(fs, in.againstLog(m)...); len(fs) == 0 {
 		fs = versionBelowStorage(m)
 	}
 	return fs
@@ -146,9 +151,9 @@ func versionBelowStorage(m *evidence.Member) []Finding {
 			Expected: m.DB.Meta.StorageVersion + ", or the minor version before it", Show: showDB(m, "cluster")}}}}
 }
 
-// versionAgainstLog compares the cluster version with the last one that the log sets, or else with the v2 store of the
+// againstLog compares the cluster version with the last one that the log sets, or else with the v2 store of the
 // newest snapshot.
-func (in *Input) versionAgainstLog(m *evidence.Member) []Finding {
+func (in clusterVersions) againstLog(m *evidence.Member) []Finding {
 	if in.Replay == nil || in.Replay.Survey == nil {
 		return nil
 	}
@@ -163,11 +168,11 @@ func (in *Input) versionAgainstLog(m *evidence.Member) []Finding {
 		return nil
 	}
 	if later := laterVersion(in.Replay, m.AppliedMax, v); later > 0 {
-		return []Finding{in.versionAboveIndex(m, v, later)}
+		return []Finding{in.aboveIndex(m, v, later)}
 	}
 	return []Finding{{Kind: KindClusterVersionAgainstLog, Severity: Error, Class: ClassMembership,
 		Members: []string{m.Label()},
-		At:      At{Term: in.Members.termAt(index), Index: index},
+		At:      At{Term: in.Members.logs().termAt(index), Index: index},
 		Title:   fmt.Sprintf("%s: the cluster version is %s, %s has %s", m.Label(), orText(v, "absent"), from, want),
 		Explanation: "which requests the servers send, and which binaries may join, follows from it: the row was " +
 			"edited or damaged",
@@ -186,11 +191,11 @@ func laterVersion(rp *replay.Result, applied uint64, version string) uint64 {
 	return 0
 }
 
-// versionAboveIndex says that the cluster version is one that an entry above the consistent index sets.
-func (in *Input) versionAboveIndex(m *evidence.Member, version string, index uint64) Finding {
+// aboveIndex says that the cluster version is one that an entry above the consistent index sets.
+func (in clusterVersions) aboveIndex(m *evidence.Member, version string, index uint64) Finding {
 	return Finding{Kind: KindClusterVersionAboveIndex, Severity: Error, Class: ClassLatentDivergence,
 		Members: []string{m.Label()},
-		At:      At{Term: in.Members.termAt(index), Index: index},
+		At:      At{Term: in.Members.logs().termAt(index), Index: index},
 		Title: fmt.Sprintf("%s: the cluster version is that of entry %d, the consistent index is %d", m.Label(), index,
 			m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data, or was lowered; the next start applies that entry and " +
@@ -230,7 +235,7 @@ func runNoV2Content(in *Input) Result {
 		}
 		fs = append(fs, f)
 	}
-	if n, first := in.v2Behind(); n > 0 {
+	if n, first := in.v2Lists().behindLog(); n > 0 {
 		fs = append(fs, Finding{Kind: KindV2RequestsInLog, Severity: Warning, At: At{Index: first},
 			Title: fmt.Sprintf("%s in the log after the newest snapshots, the first at index %d",
 				plural.Of(n, "request of the v2 API is", "requests of the v2 API are"), first),
@@ -246,9 +251,9 @@ func runNoV2Content(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// v2Behind counts the requests of v2 clients after the oldest of the members' newest snapshots. The store of the
+// behindLog counts the requests of v2 clients after the oldest of the members' newest snapshots. The store of the
 // snapshot includes the effect of earlier ones.
-func (in *Input) v2Behind() (n int, first uint64) {
+func (in v2Lists) behindLog() (n int, first uint64) {
 	if in.Replay == nil || in.Replay.Survey == nil {
 		return 0, 0
 	}

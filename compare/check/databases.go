@@ -1,0 +1,53 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// databases answers what the databases of the sources hold.
+type databases Sources
+
+func (ss Sources) databases() databases { return databases(ss) }
+
+// appliedByAll is the index that all of them have certainly applied.
+func (ss databases) appliedByAll(at []int) uint64 {
+	low := ss[at[0]].AppliedMin
+	for _, pos := range at {
+		low = min(low, ss[pos].AppliedMin)
+	}
+	return low
+}
+
+// leaseRow is the member's row of a lease by its ID in text, nil when there is none.
+func (ss databases) leaseRow(pos int, id string) *dumpdb.Lease {
+	m := ss[pos]
+	for i := range m.DB.Leases {
+		if m.DB.Leases[i].ID.String() == id {
+			return &m.DB.Leases[i]
+		}
+	}
+	return nil
+}
+
+// unreadable names databases that could not be opened for another reason than damage.
+func (ss databases) unreadable() string {
+	s := ""
+	for _, m := range ss {
+		for _, p := range m.Problems {
+			if p.Part == "db" && m.DB == nil {
+				s += fmt.Sprintf("%s: %s: %v; ", m.Label(), p.File, p.Err)
+			}
+		}
+	}
+	return s
+}
+
+// newestRevision returns the highest revision of the databases.
+func (ss databases) newestRevision() (rev int64) {
+	for _, m := range ss {
+		rev = max(rev, m.CurrentRevision())
+	}
+	return rev
+}

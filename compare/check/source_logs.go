@@ -1,0 +1,156 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+)
+
+// sourceLogs answers what the logs of the sources hold.
+type sourceLogs Sources
+
+func (ss Sources) logs() sourceLogs { return sourceLogs(ss) }
+
+// termAt returns the term of the entry at index in any log, 0 when none holds it.
+func (ss sourceLogs) termAt(index uint64) uint64 {
+	for _, m := range ss {
+		if !m.HasWAL() {
+			continue
+		}
+		if t := m.WAL.TermAt(index); t > 0 {
+			return t
+		}
+	}
+	return 0
+}
+
+func (ss sourceLogs) holderOf(index uint64) *evidence.Member {
+	for _, m := range ss {
+		if m.HasLog() && m.WAL.Summary.TermAt(index) != 0 {
+			return m
+		}
+	}
+	return nil
+}
+
+// holders names the members whose log still has the lost entries.
+func (ss sourceLogs) holders(of *evidence.Member, from, to uint64) string {
+	if from == 0 {
+		return ""
+	}
+	what := "them"
+	if to == from {
+		what = "it"
+	}
+	to = max(from, to)
+	var names []string
+	for _, m := range ss {
+		if m == of || !m.HasLog() || m.ClusterID != of.ClusterID {
+			continue
+		}
+		s := &m.WAL.Summary
+		lacks := slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= to && j.To >= from }) ||
+			slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool {
+				return d.LostFrom > 0 && d.LostFrom <= to && (d.LostTo == 0 || d.LostTo >= from)
+			})
+		if s.FirstIndex <= from && s.LastIndex >= to && !lacks {
+			names = append(names, m.Label())
+		}
+	}
+	if len(names) == 0 {
+		return "no other source holds " + what
+	}
+	return plural.List(names) + plural.Form(len(names), " holds ", " hold ") + what
+}
+
+// sharesLogWith returns a source of another cluster ID whose log holds requests of the member's log.
+func (ss sourceLogs) sharesLogWith(m *evidence.Member) *evidence.Member {
+	for _, o := range ss {
+		if o.ClusterID != 0 && o.ClusterID != m.ClusterID && sharesRequests(m, o) {
+			return o
+		}
+	}
+	return nil
+}
+
+func (ss sourceLogs) longerCopyOf(m *evidence.Member) bool {
+	return slices.ContainsFunc(ss, func(o *evidence.Member) bool {
+		return o != m && o.MemberID == m.MemberID && o.LastIndex() > m.LastIndex()
+	})
+}
+
+// restoredAlone returns a member that shows that the cluster is older than the restore that wrote m.
+func (ss sourceLogs) restoredAlone(m *evidence.Member) *evidence.Member {
+	n := BootstrapVoters(m)
+	if !Restored(m) || n == 0 {
+		return nil
+	}
+	for _, o := range ss {
+		if o == m || o.ClusterID != m.ClusterID || !o.HasLog() || o.Commit <= n {
+			continue
+		}
+		if o.WAL.Summary.Start == dumplog.StartBootstrap {
+			return o
+		}
+	}
+	return nil
+}
+
+// anyRestored reports whether the log of any member shows that the cluster was restored from a backup.
+func (ss sourceLogs) anyRestored() bool {
+	for _, m := range ss {
+		if Restored(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// lastChangeOf is the last addition or removal of a member in any log up to an index, nil when no log holds one.
+func (ss sourceLogs) lastChangeOf(id string, applied uint64) *evidence.ConfEntry {
+	var last *evidence.ConfEntry
+	for _, m := range ss {
+		if !m.HasWAL() {
+			continue
+		}
+		for i := range m.WAL.Conf {
+			c := &m.WAL.Conf[i]
+			if c.Change.NodeID.String() == id && c.Index <= min(applied, m.Commit) && !c.Refused &&
+				c.Change.Type != dumplog.ConfChangeUpdateNode && (last == nil || c.Index > last.Index) {
+				last = c
+			}
+		}
+	}
+	return last
+}
+
+// segmentSize is the size with which the member's server creates segments, according to its own log. If that ends with
+// a closed segment, the logs of the other members show it.
+func (ss sourceLogs) segmentSize(m *evidence.Member) int64 {
+	size := int64(dumplog.SegmentLimit)
+	for _, o := range ss {
+		if o.HasWAL() && o.ClusterID == m.ClusterID && o.WAL.Summary.SegmentSize() > 0 {
+			size = min(size, o.WAL.Summary.SegmentSize())
+		}
+	}
+	segs := m.WAL.Summary.Segments
+	for _, g := range segs[:len(segs)-1] {
+		if g.Size < dumplog.SegmentLimit { // a closed segment also holds a part of the last append
+			size = min(size, g.Size-g.Size/8)
+		}
+	}
+	return size
+}
+
+// prefixText says whether the other logs show that the member's log is a prefix of theirs.
+func (ss sourceLogs) prefixText(m *evidence.Member) string {
+	for _, o := range ss {
+		if s := &o.WAL; o != m && s.Summary.FirstIndex <= m.LastIndex() && s.Summary.LastIndex > m.LastIndex() {
+			return "as far as the logs overlap they agree, so it holds a prefix of what the others have"
+		}
+	}
+	return "no other log reaches back to its end, so the files do not show that it holds a prefix of what the others " +
+		"have"
+}
