@@ -8,17 +8,24 @@ import (
 	"slices"
 )
 
-// carve finds records of bucket key in every page that the tree does not read completely.
-func (db *DB) carve(ctx context.Context) ([]find, error) {
+// freePageScan finds records of bucket key in pages that the tree does not read completely.
+type freePageScan struct {
+	db     *DB
+	owners *owners
+	finds  []find
+}
+
+// scanFreePages finds records of bucket key in every page that the tree does not read completely.
+func (db *DB) scanFreePages(ctx context.Context) ([]find, error) {
 	o, err := db.owners(ctx)
 	if err != nil {
 		return nil, err
 	}
+	fs := freePageScan{db: db, owners: o}
 	damaged := map[uint64]bool{}
 	for _, d := range o.damage {
 		damaged[d.Page] = true
 	}
-	var finds []find
 	for id := uint64(2); id < db.filePages(); id++ {
 		if o.of[id] != 0 && !damaged[id] {
 			continue
@@ -26,13 +33,13 @@ func (db *DB) carve(ctx context.Context) ([]find, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		finds = db.carvePage(finds, o, id, damaged[id])
+		fs.page(id, damaged[id])
 	}
-	slices.SortFunc(finds, func(a, b find) int {
+	slices.SortFunc(fs.finds, func(a, b find) int {
 		return cmp.Or(cmp.Compare(a.rev.Main, b.rev.Main), cmp.Compare(a.rev.Sub, b.rev.Sub), rank(a)-rank(b),
 			cmp.Compare(a.place.Offset, b.place.Offset))
 	})
-	return finds, nil
+	return fs.finds, nil
 }
 
 // rank orders finds of one revision: first one that decodes, then one that damage has cut from the tree.
@@ -50,49 +57,49 @@ func rank(f find) int {
 // errNoRecord means that the bytes are not a record.
 var errNoRecord = errors.New("not a record of bucket key")
 
-// carvePage finds the records of one page. The page header must have the page's own id, unless the tree refers to the
-// page.
-func (db *DB) carvePage(finds []find, o *owners, id uint64, damaged bool) []find {
+// page finds the records of one page. The page header must have the page's own id, unless the tree refers to the page.
+func (fs *freePageScan) page(id uint64, damaged bool) {
+	db, o := fs.db, fs.owners
 	off := db.place(id).Offset
 	head := make([]byte, headerSize)
 	if _, err := db.f.read(head, off); err != nil {
-		return finds
+		return
 	}
 	h := parseHeader(head)
 	if !damaged && (h.id != id || h.flags != flagLeaf || h.count == 0) {
-		return finds
+		return
 	}
-	data := make([]byte, db.ownRun(o, id, h.overflow)*uint64(db.pageSize))
+	data := make([]byte, fs.ownRun(id, h.overflow)*uint64(db.pageSize))
 	n, _ := db.f.read(data, off)
 	p := parseHeader(data[:n:n])
 	p.off, p.flags = off, flagLeaf
-	before := len(finds)
+	before := len(fs.finds)
 	elems, _ := p.parseElems(nil, nil)
 	known := map[int]bool{}
 	for _, e := range elems {
 		// The tree yields the readable rows of a page that it reaches.
 		if f, err := p.find(e.pos, len(e.key), len(e.value)); err == nil && o.of[id] == 0 {
-			finds = append(finds, f)
+			fs.finds = append(fs.finds, f)
 		}
 		known[e.pos] = true
 	}
 	if damaged {
-		finds = p.scanBytes(finds, known)
+		fs.finds = p.scanBytes(fs.finds, known)
 	}
-	for i := range finds[before:] {
-		f := &finds[before+i]
+	for i := range fs.finds[before:] {
+		f := &fs.finds[before+i]
 		f.place.Page = id
 		f.origin = OriginFree
 		if damaged || o.lost(db, id, f.rev) {
 			f.origin = OriginUnreachable
 		}
 	}
-	return finds
 }
 
 // ownRun counts the pages of a run up to the first that is in use or that starts another page. So runs cannot overlap,
 // which keeps the work linear for any file.
-func (db *DB) ownRun(o *owners, id uint64, overflow uint32) uint64 {
+func (fs *freePageScan) ownRun(id uint64, overflow uint32) uint64 {
+	db, o := fs.db, fs.owners
 	limit := min(uint64(overflow)+1, db.filePages()-id, uint64(maxRun/db.pageSize))
 	head := make([]byte, headerSize)
 	for n := uint64(1); n < limit; n++ {

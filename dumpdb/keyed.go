@@ -298,7 +298,7 @@ func (s *smallestKeys) sort() []liveKey {
 	return s.kept
 }
 
-// newKeyResult returns the empty result of a check.
+// newResult returns the empty result of a check.
 func (c *keyCheck) newResult() *keyResult {
 	return &keyResult{keptAtRev: newRowMarks(c.db.f.size), keptAtComp: newRowMarks(c.db.f.size)}
 }

@@ -17,7 +17,8 @@ func (db *DB) EmptyTails() []EmptyTail {
 		if b.Root == 0 {
 			continue
 		}
-		if at, empty := db.emptyTail(b.Root); empty {
+		r := db.reader()
+		if at, empty := r.emptyTail(b.Root); empty {
 			out = append(out, EmptyTail{Bucket: b.Name, Place: at})
 		}
 	}
@@ -25,8 +26,7 @@ func (db *DB) EmptyTails() []EmptyTail {
 }
 
 // emptyTail follows the right edge. ok is false if the root is a leaf, or if the edge is damaged.
-func (db *DB) emptyTail(root uint64) (Place, bool) {
-	r := db.reader()
+func (r *pageReader) emptyTail(root uint64) (Place, bool) {
 	ref := []elem{{child: root}}
 	for depth := range maxDepth {
 		p, dmg := r.page(ref, 0)

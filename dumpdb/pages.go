@@ -105,7 +105,7 @@ func (db *DB) Pages(ctx context.Context) iter.Seq2[PageInfo, error] {
 			}
 			p := parseHeader(head)
 			info.Type, info.Count, info.Overflow = pageType(p.flags), p.count, p.overflow
-			info.State = db.state(o, id, &p, id < overflowEnd)
+			info.State = o.state(&db.meta, id, &p, id < overflowEnd)
 			switch info.State {
 			case PageOverflow:
 				info.Type, info.Count, info.Overflow = "", 0, 0
@@ -122,11 +122,12 @@ func (db *DB) Pages(ctx context.Context) iter.Seq2[PageInfo, error] {
 	}
 }
 
-func (db *DB) state(o *owners, id uint64, p *page, overflow bool) PageState {
+// state says how the view of a meta page uses a page.
+func (o *owners) state(view *Meta, id uint64, p *page, overflow bool) PageState {
 	switch {
 	case id < 2:
 		return PageMeta
-	case id >= db.meta.HighWater:
+	case id >= view.HighWater:
 		return PageBeyond
 	case o.of[id] != 0 && overflow:
 		return PageOverflow
@@ -134,7 +135,7 @@ func (db *DB) state(o *owners, id uint64, p *page, overflow bool) PageState {
 		return PageFreelist
 	case o.of[id] != 0:
 		return PageReachable
-	case db.meta.Freelist == noFreelist || o.free.has(id):
+	case view.Freelist == noFreelist || o.free.has(id):
 		return PageFree
 	}
 	return PageLost

@@ -20,7 +20,8 @@ func TestOracleParallel(t *testing.T) {
 	fatal(t, writeBenchDB(path, 3000, 40000, 300))
 	db := open(t, path)
 	b, _ := db.find("key")
-	if depth := db.leafDepth(b.Root); depth < 2 {
+	r := db.reader()
+	if depth := r.leafDepth(b.Root); depth < 2 {
 		t.Fatalf("the tree has only %d levels", depth+1)
 	}
 	ctx := context.Background()

@@ -35,20 +35,39 @@ var errDamaged = errors.New("damage found")
 // marks the pages it has walked in used.
 func (db *DB) feed(ctx context.Context, b *bucket, want span, used bitmap, newSink func() sink) (sink, []*DamageError,
 	error) {
+	f := feeder{db: db, b: b, want: want, used: used}
 	if runtime.GOMAXPROCS(0) > 1 && !b.Inline {
-		if depth := db.leafDepth(b.Root); depth >= 2 {
-			s, marks := newSink(), slices.Clone(used)
-			err := db.parallel(ctx, b, want, marks, depth-1, s)
+		r := db.reader()
+		if depth := r.leafDepth(b.Root); depth >= 2 {
+			f.used = slices.Clone(used)
+			s := newSink()
+			err := f.parallel(ctx, depth-1, s)
 			if err == nil {
-				copy(used, marks)
+				copy(used, f.used)
 				return s, nil, nil
 			}
 			if !errors.Is(err, errDamaged) {
 				return nil, nil, err
 			}
+			f.used = used
 		}
 	}
-	return db.sequential(ctx, b, want, used, newSink())
+	return f.sequential(ctx, newSink())
+}
+
+// feeder walks the wanted part of one bucket, and marks in used the pages that it has walked.
+type feeder struct {
+	db   *DB
+	b    *bucket
+	want span
+	used bitmap
+}
+
+// scan returns a walk of the wanted part, with its own buffers.
+func (f *feeder) scan(ctx context.Context, onDamage func(*DamageError) bool) *scan {
+	s := f.db.newScan(ctx, f.b.Name)
+	s.used, s.want, s.onDamage = f.used, f.want, onDamage
+	return s
 }
 
 // leafRows is how many rows count as one leaf, taskRows how many the leaves of one branch page have at most: more are
@@ -58,12 +77,9 @@ const (
 	taskRows = 1 << 18
 )
 
-func (db *DB) sequential(ctx context.Context, b *bucket, want span, used bitmap, to sink) (sink, []*DamageError,
-	error) {
+func (f *feeder) sequential(ctx context.Context, to sink) (sink, []*DamageError, error) {
 	var damage []*DamageError
-	s := db.newScan(ctx, b.Name)
-	s.used, s.want = used, want
-	s.onDamage = func(d *DamageError) bool { damage = append(damage, d); return true }
+	s := f.scan(ctx, func(d *DamageError) bool { damage = append(damage, d); return true })
 	n, p := 0, to.newPortion()
 	s.onLeaf = func(l *leaf) bool {
 		// Merge now and then, so that portions stay small on trees of any shape.
@@ -74,33 +90,12 @@ func (db *DB) sequential(ctx context.Context, b *bucket, want span, used bitmap,
 		p.leaf(l)
 		return true
 	}
-	s.walk(b)
+	s.walk(f.b)
 	to.merge(p)
 	return to, damage, s.err
 }
 
-// leafDepth follows the left edge. It returns 0 if the root is a leaf or the edge is damaged.
-func (db *DB) leafDepth(root uint64) int {
-	r := db.reader()
-	ref := []elem{{child: root}}
-	for depth := range maxDepth {
-		p, dmg := r.page(ref, 0)
-		if dmg != nil {
-			return 0
-		}
-		if p.flags == flagLeaf {
-			return depth
-		}
-		elems, _ := p.parseElems(nil, nil)
-		if p.flags != flagBranch || len(elems) == 0 {
-			return 0
-		}
-		ref = elems[:1]
-	}
-	return 0
-}
-
-func (db *DB) parallel(ctx context.Context, b *bucket, want span, used bitmap, unitDepth int, to sink) error {
+func (f *feeder) parallel(ctx context.Context, unitDepth int, to sink) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	workers := runtime.GOMAXPROCS(0)
@@ -109,20 +104,19 @@ func (db *DB) parallel(ctx context.Context, b *bucket, want span, used bitmap, u
 	var damaged atomic.Bool
 	fail := func(*DamageError) bool { damaged.Store(true); cancel(errDamaged); return false }
 	for range workers {
-		wg.Go(func() { db.work(ctx, b, want, used, unitDepth, todo, fail) })
+		wg.Go(func() { f.work(ctx, unitDepth, todo, fail) })
 	}
 	wg.Go(func() {
 		defer close(todo)
 		defer close(order)
-		s := db.newScan(ctx, b.Name)
-		s.used, s.want, s.onDamage = used, want, fail
+		s := f.scan(ctx, fail)
 		s.onLeaf = func(*leaf) bool { return fail(nil) } // a leaf above the others
 		s.unitDepth, s.onUnit = unitDepth, func(id uint64, sp span) bool {
 			t := &task{page: id, span: span{slices.Clone(sp.first), slices.Clone(sp.end)}, portion: to.newPortion(),
 				done: make(chan struct{})}
 			return send(ctx, order, t) && send(ctx, todo, t)
 		}
-		s.tree(b.Root)
+		s.tree(f.b.Root)
 	})
 	for t := range order {
 		select {
@@ -148,10 +142,8 @@ func send(ctx context.Context, to chan<- *task, t *task) bool {
 }
 
 // work walks the subtrees of todo with one set of buffers.
-func (db *DB) work(ctx context.Context, b *bucket, want span, used bitmap, depth int, todo <-chan *task,
-	fail func(*DamageError) bool) {
-	s := db.newScan(ctx, b.Name)
-	s.used, s.want, s.onDamage = used, want, fail
+func (f *feeder) work(ctx context.Context, depth int, todo <-chan *task, fail func(*DamageError) bool) {
+	s := f.scan(ctx, fail)
 	for t := range todo {
 		// A concurrent hash of the same file cannot be split up, so it must not become the last task that all wait for.
 		runtime.Gosched()

@@ -52,7 +52,7 @@ func (q *Query) span() span {
 // ends with ErrCompacted or ErrFutureRev if Rev is not available.
 func (db *DB) Query(ctx context.Context, q Query) iter.Seq2[Revision, error] {
 	if q.Live || q.Deleted {
-		return db.queryState(ctx, q)
+		return stateQuery{db, q}.run(ctx)
 	}
 	return db.scanQuery(ctx, q)
 }
@@ -62,6 +62,7 @@ func (db *DB) History(ctx context.Context, key []byte) iter.Seq2[Revision, error
 	return db.Query(ctx, Query{Key: key})
 }
 
+// scanQuery yields the selected records in revision order.
 func (db *DB) scanQuery(ctx context.Context, q Query) iter.Seq2[Revision, error] {
 	return func(yield func(Revision, error) bool) {
 		for r, err := range db.revisions(q.span()) {
@@ -86,15 +87,21 @@ type keyState struct {
 	tombstone bool
 }
 
-func (db *DB) queryState(ctx context.Context, q Query) iter.Seq2[Revision, error] {
+// stateQuery selects keys by whether they exist at a revision.
+type stateQuery struct {
+	db *DB
+	q  Query
+}
+
+func (sq stateQuery) run(ctx context.Context) iter.Seq2[Revision, error] {
 	return func(yield func(Revision, error) bool) {
-		if err := db.reach(&q); err != nil {
+		if err := sq.resolveRev(); err != nil {
 			yield(Revision{}, err)
 			return
 		}
-		states := map[string]keyState{}
+		states, q := map[string]keyState{}, &sq.q
 		all := Query{Key: q.Key, RangeEnd: q.RangeEnd, Prefix: q.Prefix, ToRev: q.Rev}
-		for r, err := range db.scanQuery(ctx, all) {
+		for r, err := range sq.db.scanQuery(ctx, all) {
 			if err != nil || r.Err != nil {
 				if !yield(r, err) || ctx.Err() != nil {
 					return
@@ -107,19 +114,19 @@ func (db *DB) queryState(ctx context.Context, q Query) iter.Seq2[Revision, error
 				delete(states, string(r.KV.Key))
 			}
 		}
-		db.yieldStates(q, states, yield)
+		sq.yieldStates(states, yield)
 	}
 }
 
-func (db *DB) yieldStates(q Query, states map[string]keyState, yield func(Revision, error) bool) {
-	list := make([]keyState, 0, len(states))
+func (sq *stateQuery) yieldStates(states map[string]keyState, yield func(Revision, error) bool) {
+	q, list := &sq.q, make([]keyState, 0, len(states))
 	for _, s := range states {
 		if s.tombstone && q.Deleted || !s.tombstone && q.Live {
 			list = append(list, s)
 		}
 	}
 	slices.SortFunc(list, func(a, b keyState) int { return strings.Compare(a.key, b.key) })
-	rd := recordReader{db: db, r: db.reader()}
+	rd := recordReader{db: sq.db, r: sq.db.reader()}
 	for _, s := range list {
 		rev, err := rd.at(s.place)
 		if err == nil && (q.FromRev > rev.Main || q.ToRev > 0 && q.ToRev < rev.Main) {
@@ -131,8 +138,9 @@ func (db *DB) yieldStates(q Query, states map[string]keyState, yield func(Revisi
 	}
 }
 
-// reach resolves Rev and refuses what the server would refuse.
-func (db *DB) reach(q *Query) error {
+// resolveRev sets Rev if it is 0, and refuses what the server would refuse.
+func (sq *stateQuery) resolveRev() error {
+	db, q := sq.db, &sq.q
 	m, err := db.MetaBucket()
 	if err != nil {
 		return err

@@ -110,3 +110,23 @@ func (r *pageReader) fill(first, end uint64) {
 	r.base = first
 	r.have, r.err = r.f.read(r.buf[:size], int64(first)*r.pageSize)
 }
+
+// leafDepth follows the left edge. It returns 0 if the root is a leaf or the edge is damaged.
+func (r *pageReader) leafDepth(root uint64) int {
+	ref := []elem{{child: root}}
+	for depth := range maxDepth {
+		p, dmg := r.page(ref, 0)
+		if dmg != nil {
+			return 0
+		}
+		if p.flags == flagLeaf {
+			return depth
+		}
+		elems, _ := p.parseElems(nil, nil)
+		if p.flags != flagBranch || len(elems) == 0 {
+			return 0
+		}
+		ref = elems[:1]
+	}
+	return 0
+}

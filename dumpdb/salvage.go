@@ -48,7 +48,7 @@ type find struct {
 // the records outside the tree, not with their values.
 func (db *DB) SalvageRevisions(ctx context.Context) iter.Seq2[Salvaged, error] {
 	return func(yield func(Salvaged, error) bool) {
-		finds, err := db.carve(ctx)
+		finds, err := db.scanFreePages(ctx)
 		if err != nil {
 			yield(Salvaged{}, err)
 			return
