@@ -51,11 +51,11 @@ func Apply(ctx context.Context, file string, o ApplyOptions) (*Outcome, error) {
 	}
 	switch o.Mode {
 	case plan.MendFiles:
-		return s.mend(ctx, o)
+		return mendFiles{s}.apply(ctx, o)
 	case plan.Clone, plan.Rebuild:
-		return s.clone(ctx, o)
+		return cloning{s}.apply(ctx, o)
 	case plan.Reseed:
-		return s.reseed(ctx, o)
+		return reseeding{s}.apply(ctx, o)
 	case plan.Live:
 		return s.live(ctx, o)
 	}

@@ -21,8 +21,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/try"
 )
 
-// clone writes new data dirs for all members and proves them on copies.
-func (s *session) clone(ctx context.Context, o ApplyOptions) (*Outcome, error) {
+// cloning is a run that writes new data dirs: Clone or Rebuild.
+type cloning struct{ *session }
+
+// apply writes new data dirs for all members and proves them on copies.
+func (s cloning) apply(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if err := s.fresh(o.Out, o.Mode, s.plan.Way(o.Mode).Steps[0].ID); err != nil {
 		return nil, err
 	}
@@ -30,7 +33,7 @@ func (s *session) clone(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if work == "" {
 		work = o.Out + ".work"
 	}
-	err := s.cloned(ctx, o.Mode, o.Mode, o.Out, work)
+	err := s.writeAndProve(ctx, o.Mode, o.Mode, o.Out, work)
 	s.dirs(o.Out)
 	return s.finish(err, func() error {
 		if s.o.Keep {
@@ -40,17 +43,17 @@ func (s *session) clone(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	})
 }
 
-// rehearseClones writes the data dirs of a procedure to scratch and proves them.
-func (s *session) rehearseClones(ctx context.Context, way plan.Mode, work string) error {
+// rehearse writes the data dirs of a procedure to scratch and proves them.
+func (s cloning) rehearse(ctx context.Context, way plan.Mode, work string) error {
 	dir, err := scratch.Dir(filepath.Dir(absolute(work)), "etcd-medic-rehearse-")
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.cloned(ctx, rehearsal, way, filepath.Join(dir, "out"), work), scratch.Remove(dir))
+	return errors.Join(s.writeAndProve(ctx, rehearsal, way, filepath.Join(dir, "out"), work), scratch.Remove(dir))
 }
 
-// cloned writes the data dirs of a procedure, Clone or Rebuild, to out and proves them.
-func (s *session) cloned(ctx context.Context, mode, way plan.Mode, out, work string) error {
+// writeAndProve writes the data dirs of a procedure, Clone or Rebuild, to out and proves them.
+func (s cloning) writeAndProve(ctx context.Context, mode, way plan.Mode, out, work string) error {
 	set, err := s.sources(ctx)
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func (s *session) cloned(ctx context.Context, mode, way plan.Mode, out, work str
 		return err
 	}
 	s.out.Raises = "" // the clones keep their versions; only the copies that prove them are opened
-	if err := s.cloneRoom(out, way, set); err != nil {
+	if err := s.checkRoom(out, way, set); err != nil {
 		return err
 	}
 	if err := s.freshWork(work); err != nil {
@@ -71,22 +74,23 @@ func (s *session) cloned(ctx context.Context, mode, way plan.Mode, out, work str
 		return err
 	}
 	s.out.Way, s.out.Server = way, server.String()
-	return s.cloneSteps(ctx, mode, way, out, work, set, server)
+	return s.steps(ctx, mode, way, out, work, set, server)
 }
 
-func (s *session) cloneRoom(out string, way plan.Mode, set *evidence.Set) error {
+func (s cloning) checkRoom(out string, way plan.Mode, set *evidence.Set) error {
 	if way == plan.Rebuild {
 		return copies.Enough(out, plan.CloneNeeds(1+len(s.plan.CloneTargets()), s.plan.Rebuilt.Bytes), s.o.room,
 			otherPlace)
 	}
-	best := s.evidenceOf(set, s.plan.Best.Name)
+	best := memberLabelled(set, s.plan.Best.Name)
 	if best == nil || best.DB == nil || best.DB.Handle == nil {
 		return refusal.New("plan again", "the database of %s cannot be read any more", s.plan.Best.Name)
 	}
 	return copies.Enough(out, plan.CloneNeeds(len(s.plan.CloneTargets()), best.DB.Handle.Size()), s.o.room, otherPlace)
 }
 
-func (s *session) evidenceOf(set *evidence.Set, label string) *evidence.Member {
+// memberLabelled returns the source with a label, nil if there is none.
+func memberLabelled(set *evidence.Set, label string) *evidence.Member {
 	for _, m := range set.Members {
 		if m.Label() == label {
 			return m
@@ -95,11 +99,11 @@ func (s *session) evidenceOf(set *evidence.Set, label string) *evidence.Member {
 	return nil
 }
 
-// cloneSteps makes the clones, then starts copies of them.
-func (s *session) cloneSteps(ctx context.Context, run, mode plan.Mode, out, work string, set *evidence.Set,
+// steps makes the clones, then starts copies of them.
+func (s cloning) steps(ctx context.Context, run, mode plan.Mode, out, work string, set *evidence.Set,
 	server node.Server) error {
 	way := s.plan.Way(mode)
-	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{},
+	st := &sandboxHost{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{},
 		clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
 	r := newRunner(s.state(), st, s.o.limits)
 	r.sandbox, r.write, r.clones = true, true, true
@@ -110,19 +114,19 @@ func (s *session) cloneSteps(ctx context.Context, run, mode plan.Mode, out, work
 	if run == rehearsal { // removes the result of an earlier process
 		once = s.always
 	}
-	err := once(ctx, r, way.Steps[0], func() (string, error) { return s.makeClones(ctx, mode, out, set) })
+	err := once(ctx, r, way.Steps[0], func() (string, error) { return s.make(ctx, mode, out, set) })
 	if err != nil {
 		return err
 	}
-	return s.always(ctx, r, way.Steps[1], func() (string, error) { return s.proveClones(ctx, r, st, out, server) })
+	return s.always(ctx, r, way.Steps[1], func() (string, error) { return s.prove(ctx, r, st, out, server) })
 }
 
-func (s *session) makeClones(ctx context.Context, mode plan.Mode, out string, set *evidence.Set) (string, error) {
+func (s cloning) make(ctx context.Context, mode plan.Mode, out string, set *evidence.Set) (string, error) {
 	if _, err := os.Lstat(out); err == nil {
 		// made by an earlier process that was killed right after: out gets its name when it is complete
 		return "they are there", nil
 	}
-	targets := s.cloneTargets(set)
+	targets := s.targets(set)
 	if mode == plan.Rebuild {
 		return s.makeRebuilt(ctx, out, set, targets)
 	}
@@ -132,15 +136,15 @@ func (s *session) makeClones(ctx context.Context, mode plan.Mode, out string, se
 	for _, m := range set.Members {
 		o.Commit = max(o.Commit, m.Commit)
 	}
-	return s.writeClones(ctx, s.evidenceOf(set, s.plan.Best.Name), targets, out, o)
+	return s.write(ctx, memberLabelled(set, s.plan.Best.Name), targets, out, o)
 }
 
-// cloneTargets are the members that get a data dir.
-func (s *session) cloneTargets(set *evidence.Set) []datadir.Target {
+// targets are the members that get a data dir.
+func (s cloning) targets(set *evidence.Set) []datadir.Target {
 	var targets []datadir.Target
 	for _, m := range s.plan.CloneTargets() {
 		t := datadir.Target{MemberID: uint64(m.ID), ClusterID: uint64(s.plan.Cluster.ID)}
-		if src := s.evidenceOf(set, m.Source); src != nil {
+		if src := memberLabelled(set, m.Source); src != nil {
 			if seen, err := datadir.TargetOf(src); err == nil {
 				t.Term = seen.Term
 			}
@@ -152,7 +156,7 @@ func (s *session) cloneTargets(set *evidence.Set) []datadir.Target {
 }
 
 // makeRebuilt makes the database again, as when the plan was made, and writes the data dirs with it.
-func (s *session) makeRebuilt(ctx context.Context, out string, set *evidence.Set, targets []datadir.Target) (string,
+func (s cloning) makeRebuilt(ctx context.Context, out string, set *evidence.Set, targets []datadir.Target) (string,
 	error) {
 	x := s.plan.Rebuilt
 	dir, err := scratch.Dir(filepath.Dir(absolute(out)), "etcd-medic-rebuild-")
@@ -180,10 +184,10 @@ func (s *session) makeRebuilt(ctx context.Context, out string, set *evidence.Set
 		return "", err
 	}
 	defer func() { _ = db.Close() }() // only read
-	return s.writeClones(ctx, db.Members[0], targets, out, datadir.CloneOptions{Term: x.Term, Ready: set.Unchanged})
+	return s.write(ctx, db.Members[0], targets, out, datadir.CloneOptions{Term: x.Term, Ready: set.Unchanged})
 }
 
-func (s *session) writeClones(ctx context.Context, best *evidence.Member, targets []datadir.Target, out string,
+func (s cloning) write(ctx context.Context, best *evidence.Member, targets []datadir.Target, out string,
 	o datadir.CloneOptions) (string, error) {
 	for _, a := range s.plan.Cluster.Alarms {
 		if a.Alarm == "CORRUPT" {
@@ -203,8 +207,8 @@ func (s *session) writeClones(ctx context.Context, best *evidence.Member, target
 // alarmCorrupt is the encoding of etcdserverpb.AlarmType_CORRUPT in bucket alarm.
 const alarmCorrupt = 2
 
-// proveClones starts copies of the new data dirs and compares the dirs themselves with the best member.
-func (s *session) proveClones(ctx context.Context, r *runner, st *stage, out string, server node.Server) (string,
+// prove starts copies of the new data dirs and compares the dirs themselves with the best member.
+func (s cloning) prove(ctx context.Context, r *runner, st *sandboxHost, out string, server node.Server) (string,
 	error) {
 	if err := os.RemoveAll(st.dir); err != nil { // an earlier run's scratch; freshWork looked at it
 		return "", err
@@ -226,13 +230,13 @@ func (s *session) proveClones(ctx context.Context, r *runner, st *stage, out str
 		}
 		specs = append(specs, evidence.Spec{Name: m.Name, Where: dir})
 	}
-	if err := s.startClones(ctx, r, st, server); err != nil {
+	if err := s.start(ctx, r, st, server); err != nil {
 		return "", err
 	}
-	return s.proveSpecs(ctx, specs)
+	return dirsProof(s).of(ctx, specs)
 }
 
-func (s *session) startClones(ctx context.Context, r *runner, st *stage, server node.Server) error {
+func (s cloning) start(ctx context.Context, r *runner, st *sandboxHost, server node.Server) error {
 	box, err := node.New(ctx, node.Options{Dir: filepath.Join(st.dir, "sandbox"), Server: server,
 		Isolation: s.o.Isolation, Auth: s.plan.Cluster.Auth,
 		UnsafeNoFsync: true, KnownPeers: s.knownPeers(), Log: s.o.Progress})

@@ -22,8 +22,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/try"
 )
 
-// mend writes mended data dirs next to the old ones and proves them on copies.
-func (s *session) mend(ctx context.Context, o ApplyOptions) (*Outcome, error) {
+// mendFiles is a run that writes mended data dirs.
+type mendFiles struct{ *session }
+
+// apply writes mended data dirs next to the old ones and proves them on copies.
+func (s mendFiles) apply(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if err := s.fresh(o.Out, plan.MendFiles, s.plan.Way(plan.MendFiles).Steps[0].ID); err != nil {
 		return nil, err
 	}
@@ -31,8 +34,8 @@ func (s *session) mend(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if work == "" {
 		work = o.Out + ".work"
 	}
-	err := s.mended(ctx, plan.MendFiles, absolute(o.Out), work)
-	s.mendedDirs(o.Out)
+	err := s.writeAndProve(ctx, plan.MendFiles, absolute(o.Out), work)
+	s.listDirs(o.Out)
 	return s.finish(err, func() error {
 		if s.o.Keep {
 			return nil
@@ -45,7 +48,7 @@ func (s *session) mend(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 type mending struct {
 	s   *session
 	r   *runner
-	st  *stage
+	st  *sandboxHost
 	set *evidence.Set
 	// specs name the sources, out is the folder for the mended data dirs.
 	specs map[string]evidence.Spec
@@ -55,8 +58,8 @@ type mending struct {
 	server    node.Server
 }
 
-// mended makes the mended data dirs in out and proves them with copies below work. A rehearsal has out in work.
-func (s *session) mended(ctx context.Context, mode plan.Mode, out, work string) error {
+// writeAndProve makes the mended data dirs in out and proves them with copies below work. A rehearsal has out in work.
+func (s mendFiles) writeAndProve(ctx context.Context, mode plan.Mode, out, work string) error {
 	set, err := s.sources(ctx)
 	if err != nil {
 		return err
@@ -67,21 +70,21 @@ func (s *session) mended(ctx context.Context, mode plan.Mode, out, work string) 
 		return err
 	}
 	s.out.Raises = "" // only copies are opened
-	if err := s.beginOnCopies(ctx, mode, work, s.mendNeeds(set), server); err != nil {
+	if err := s.beginOnCopies(ctx, mode, work, s.needs(set), server); err != nil {
 		return err
 	}
 	s.out.Way, s.out.Server = plan.MendFiles, server.String()
-	st := &stage{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{},
+	st := &sandboxHost{dir: absolute(work), say: s.o.Progress, runs: map[string]*node.Member{},
 		clients: map[*node.Member]*clientv3.Client{}, patience: 2 * time.Minute}
 	r := newRunner(s.state(), st, s.o.limits)
 	r.sandbox, r.write, r.clones = true, true, true
-	m := &mending{s: s, r: r, st: st, set: set, specs: plan.SpecsOf(set), out: out, throwAway: mode == rehearsal,
-		server: server}
+	m := &mending{s: s.session, r: r, st: st, set: set, specs: plan.SpecsOf(set), out: out,
+		throwAway: mode == rehearsal, server: server}
 	return m.steps(ctx)
 }
 
-// mendNeeds is the room for the mended data dirs, for files between two repairs, and for the copies that prove them.
-func (s *session) mendNeeds(set *evidence.Set) (n int64) {
+// needs is the room for the mended data dirs, for files between two repairs, and for the copies that prove them.
+func (s mendFiles) needs(set *evidence.Set) (n int64) {
 	for _, m := range set.Members {
 		p := s.bySource(m.Label())
 		switch {
@@ -278,7 +281,7 @@ func (m *mending) there() []*plan.Member {
 
 // copyDir makes the copy that a server runs on.
 func (m *mending) copyDir(ctx context.Context, p *plan.Member) error {
-	if src := m.s.evidenceOf(m.set, p.Source); !slices.Contains(m.s.plan.ToMend(), p) {
+	if src := memberLabelled(m.set, p.Source); !slices.Contains(m.s.plan.ToMend(), p) {
 		return copies.DataDir(ctx, src, m.st.dataDir(p))
 	}
 	for _, part := range []string{"wal", "snap"} {
@@ -373,8 +376,8 @@ func (m *mending) alone(ctx context.Context, p *plan.Member) error {
 // compactOf has one name for "never compacted".
 func compactOf(rev int64) int64 { return max(rev, 0) }
 
-// mendedDirs says where the mended data dirs are and how to put them in place.
-func (s *session) mendedDirs(out string) {
+// listDirs says where the mended data dirs are and how to put them in place.
+func (s mendFiles) listDirs(out string) {
 	s.out.Dirs = map[string]string{}
 	for _, p := range s.plan.ToMend() {
 		dir := filepath.Join(out, p.Folder())

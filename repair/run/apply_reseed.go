@@ -17,8 +17,11 @@ const (
 	stepHandOut = "92-hand-out"
 )
 
-// reseed does the rehearsal's steps and publishes the data dirs.
-func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) {
+// reseeding is a run that publishes the data dirs of a sandbox.
+type reseeding struct{ *session }
+
+// apply does the rehearsal's steps and publishes the data dirs.
+func (s reseeding) apply(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if err := s.fresh(o.Out, plan.Reseed, stepHandOut); err != nil {
 		return nil, err
 	}
@@ -28,9 +31,9 @@ func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 	}
 	var err error
 	if _, there := os.Lstat(o.Out); there == nil {
-		err = s.handedOut(ctx, o.Out)
-	} else if err = s.sandboxed(ctx, plan.Reseed, work, false); err == nil && s.out.provenWell() {
-		err = s.publishDataDirs(ctx, work, o.Out)
+		err = s.resume(ctx, o.Out)
+	} else if err = sandboxRun(s).do(ctx, plan.Reseed, work, false); err == nil && s.out.provenWell() {
+		err = s.publish(ctx, work, o.Out)
 	}
 	return s.finish(err, func() error {
 		if s.o.Keep {
@@ -40,9 +43,9 @@ func (s *session) reseed(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 	})
 }
 
-// handedOut ends a run whose process was killed after publishing the data dirs and before recording it. Its proofs are
+// resume ends a run whose process was killed after publishing the data dirs and before recording it. Its proofs are
 // lost.
-func (s *session) handedOut(ctx context.Context, out string) error {
+func (s reseeding) resume(ctx context.Context, out string) error {
 	if err := s.journal(plan.Reseed); err != nil {
 		return err
 	}
@@ -52,15 +55,15 @@ func (s *session) handedOut(ctx context.Context, out string) error {
 	for _, m := range r.present() {
 		specs = append(specs, evidence.Spec{Name: m.Name, Where: filepath.Join(out, shell.FileName(m.ServerName()))})
 	}
-	err := s.always(ctx, r, compareStep, func() (string, error) { return s.proveSpecs(ctx, specs) })
+	err := s.always(ctx, r, compareStep, func() (string, error) { return dirsProof(s).of(ctx, specs) })
 	if err != nil || !s.out.provenWell() {
 		return err
 	}
-	return s.publishDataDirs(ctx, "", out)
+	return s.publish(ctx, "", out)
 }
 
-// publishDataDirs syncs what the servers wrote without fsync and moves it to its place with one rename.
-func (s *session) publishDataDirs(ctx context.Context, work, out string) error {
+// publish syncs what the servers wrote without fsync and moves it to its place with one rename.
+func (s reseeding) publish(ctx context.Context, work, out string) error {
 	members := filepath.Join(work, "members")
 	r := newRunner(s.state(), nil, s.o.limits)
 	step := handOutStep

@@ -2,19 +2,14 @@ package run
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/refusal"
-	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
@@ -96,28 +91,30 @@ func (o *LiveOptions) fill(plan string) {
 	}
 }
 
-// field is a host whose members are those of the real cluster.
-type field struct {
-	o    *LiveOptions
-	r    *runner
-	tls  *tls.Config
-	plan string
-	// runCtx ends with the run: it bounds logins, of which clients are kept from step to step.
-	runCtx context.Context
+// liveHost is a host whose members are those of the real cluster.
+type liveHost struct {
+	o      *LiveOptions
+	r      *runner
+	plan   string
+	logins *logins
+	where  *whereabouts
+}
 
-	mu      sync.Mutex
-	clients map[string]*loggedIn
-	// where guards endpoints, by member name; free are those of o.Endpoints that no member has yet, listed the client
-	// URLs in the member list.
-	where             sync.Mutex
-	endpoints, listed map[string]string
-	// given are the members that the operator named, by endpoint.
-	given map[string]string
-	free  []string
-	// woken is true once members were started because there was no leader.
-	woken bool
-	// server is what the best member runs.
-	server release.Version
+// newLiveHost makes a host for the plan in a file. It is used once runBy has named its runner.
+func newLiveHost(ctx context.Context, o *LiveOptions, file string) *liveHost {
+	l := &logins{o: o, ctx: ctx, clients: map[string]*loggedIn{}}
+	w := &whereabouts{o: o, logins: l, endpoints: map[string]string{}, listed: map[string]string{},
+		given: map[string]string{}}
+	return &liveHost{o: o, plan: file, logins: l, where: w}
+}
+
+// runBy names the runner that uses the host: it knows the plan and the members' present IDs.
+func (f *liveHost) runBy(r *runner) {
+	f.r, f.where.r = r, r
+	f.logins.best = func() (*clientv3.Client, error) {
+		c, _, err := f.client(r.best())
+		return c, err
+	}
 }
 
 // live drives the running cluster.
@@ -131,17 +128,16 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	}
 	o.Live.fill(s.file)
 	o.Live.Endpoints = slices.Clone(o.Live.Endpoints) // removes names
-	f := &field{o: &o.Live, plan: s.file, runCtx: ctx, endpoints: map[string]string{}, listed: map[string]string{},
-		given: map[string]string{}, clients: map[string]*loggedIn{}}
-	defer f.close()
+	f := newLiveHost(ctx, &o.Live, s.file)
+	defer f.logins.close()
 	r := newRunner(s.state(), f, s.o.limits)
 	r.steps, r.backup, r.live = s.plan.Way(plan.Live).Steps, o.Live.Backup, &o.Live
 	r.guarded, r.noops = true, s.plan.Cluster.Fillers()
-	f.r = r
-	if err := f.named(); err != nil {
+	f.runBy(r)
+	if err := f.where.named(); err != nil {
 		return nil, err
 	}
-	if err := f.secure(); err != nil {
+	if err := f.logins.secure(); err != nil {
 		return nil, err
 	}
 	resumed, err := s.underWay(plan.Live)
@@ -156,8 +152,9 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if err := r.noteDirs(); err != nil {
 		return nil, err
 	}
-	if err := f.preflight(ctx, resumed, s.o.room); err != nil {
-		if f.woken {
+	checks := &liveCheck{liveHost: f}
+	if err := checks.preflight(ctx, resumed, s.o.room); err != nil {
+		if checks.woken {
 			return s.finish(err, func() error { return nil })
 		}
 		if !resumed {
@@ -192,26 +189,15 @@ func (s *session) underWay(mode plan.Mode) (bool, error) {
 	return begun && !s.o.Again, err
 }
 
-func (f *field) secure() error {
-	if f.o.CACert == "" && f.o.Cert == "" {
-		for _, e := range f.o.Endpoints {
-			if strings.HasPrefix(e, "https://") {
-				f.tls = &tls.Config{MinVersion: tls.VersionTLS12}
-			}
-		}
-		return nil
-	}
-	info := transport.TLSInfo{CertFile: f.o.Cert, KeyFile: f.o.Key, TrustedCAFile: f.o.CACert}
-	c, err := info.ClientConfig()
-	f.tls = c
-	return err
-}
-
-func (f *field) client(m *plan.Member) (*clientv3.Client, string, error) {
-	e := f.endpoint(m)
+func (f *liveHost) client(m *plan.Member) (*clientv3.Client, string, error) {
+	e := f.where.endpoint(m)
 	if e == "" {
 		return nil, "", never("no client URL of %s is known; name one with --endpoints", m.Name)
 	}
-	c, err := f.dial(e)
+	c, err := f.logins.dial(e)
 	return c, e, err
 }
+
+func (f *liveHost) forget(m *plan.Member) { f.logins.forget(f.where.endpoint(m)) }
+
+func (f *liveHost) place(m *plan.Member) string { return f.where.place(m) }

@@ -16,9 +16,18 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
+// liveCheck compares the running cluster with the plan, before the first step.
+type liveCheck struct {
+	*liveHost
+	// woken is true once members were started because there was no leader.
+	woken bool
+	// server is what the best member runs.
+	server release.Version
+}
+
 // preflight compares the running cluster with the plan and reports what an operator should know. Nothing has been
 // changed yet, unless an earlier run is continued.
-func (f *field) preflight(ctx context.Context, resumed bool, room func(string) (int64, bool)) error {
+func (f *liveCheck) preflight(ctx context.Context, resumed bool, room func(string) (int64, bool)) error {
 	if err := f.meet(ctx, resumed); err != nil {
 		return err
 	}
@@ -48,7 +57,7 @@ func (f *field) preflight(ctx context.Context, resumed bool, room func(string) (
 }
 
 // confirm asks a person whether to begin.
-func (f *field) confirm(ctx context.Context, resumed bool) error {
+func (f *liveCheck) confirm(ctx context.Context, resumed bool) error {
 	if !f.o.prompted() || resumed {
 		return nil
 	}
@@ -67,7 +76,7 @@ const planAgain = "this is another cluster, or it changed since its data dirs we
 // meet finds the members and makes sure that they are those of the plan. Without a quorum the cluster cannot list its
 // members, and restarted servers do not answer. In that case meet first runs the plan's steps that start members on
 // their own data dirs. All checks come before any other step.
-func (f *field) meet(ctx context.Context, resumed bool) error {
+func (f *liveCheck) meet(ctx context.Context, resumed bool) error {
 	led, err := f.checkLeaderAndRevision(ctx)
 	if led || err != nil && !errors.Is(err, errNoAnswer) {
 		return err
@@ -99,8 +108,8 @@ func (f *field) meet(ctx context.Context, resumed bool) error {
 
 // checkLeaderAndRevision compares the best member's cluster and revision with the plan and reports whether it knows a
 // leader.
-func (f *field) checkLeaderAndRevision(ctx context.Context) (led bool, err error) {
-	if err := f.locate(ctx); err != nil {
+func (f *liveCheck) checkLeaderAndRevision(ctx context.Context) (led bool, err error) {
+	if err := f.where.locate(ctx); err != nil {
 		return false, err
 	}
 	p := f.r.plan
@@ -120,7 +129,7 @@ func (f *field) checkLeaderAndRevision(ctx context.Context) (led bool, err error
 }
 
 // check compares the members of the running cluster with the plan.
-func (f *field) check(ctx context.Context, resumed bool) error {
+func (f *liveCheck) check(ctx context.Context, resumed bool) error {
 	list, err := f.r.list(ctx)
 	if err != nil {
 		return refusal.New("check --endpoints and the credentials; the cluster needs a leader",
@@ -139,7 +148,7 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 	}
 	for _, m := range list {
 		if pm := f.r.byID(m.GetID()); pm != nil && len(m.GetClientURLs()) > 0 {
-			f.listed[pm.Name] = m.GetClientURLs()[0]
+			f.where.listed[pm.Name] = m.GetClientURLs()[0]
 		}
 		if err := f.comesBack(m.GetID()); err != nil {
 			return err
@@ -156,7 +165,7 @@ func (f *field) check(ctx context.Context, resumed bool) error {
 
 // comesBack refuses a cluster whose servers list a zombie because they were upgraded, since the data dirs were copied,
 // to a release that builds its member list from the database.
-func (f *field) comesBack(id uint64) error {
+func (f *liveCheck) comesBack(id uint64) error {
 	m, p := f.r.byID(id), f.r.plan
 	if m == nil || !m.Zombie() || p.Removable(m) || !f.server.Above(release.AnyOf(p.Cluster.Minor)) {
 		return nil
@@ -170,7 +179,7 @@ func (f *field) comesBack(id uint64) error {
 
 // isRoot makes a request that only root may make, so that insufficient credentials are found before the first step. The
 // answer is not used.
-func (f *field) isRoot(ctx context.Context) error {
+func (f *liveCheck) isRoot(ctx context.Context) error {
 	err := f.r.until(ctx, f.r.limits.step, "list of users", func(ctx context.Context) error {
 		return f.r.ask(ctx, f.r.best(), func(ctx context.Context, c *clientv3.Client) error {
 			_, err := c.UserList(ctx)
@@ -185,7 +194,7 @@ func (f *field) isRoot(ctx context.Context) error {
 }
 
 // room checks that there is space for the snapshots, and that their files do not exist.
-func (f *field) room(ctx context.Context, room func(string) (int64, bool)) error {
+func (f *liveCheck) room(ctx context.Context, room func(string) (int64, bool)) error {
 	var need int64
 	for i := range f.r.steps {
 		s := &f.r.steps[i]

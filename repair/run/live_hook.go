@@ -24,7 +24,7 @@ func HooksLogPath(plan string) string { return plan + ".hooks.log" }
 const hookGrace = 5 * time.Second
 
 // runHook runs a shell command and waits for it, no longer than HookTimeout.
-func (f *field) runHook(ctx context.Context, m *plan.Member, what, hook, initial string) (err error) {
+func (f *liveHost) runHook(ctx context.Context, m *plan.Member, what, hook, initial string) (err error) {
 	if name := m.ServerName(); strings.HasPrefix(name, "-") || shell.OneLine(name) != name {
 		return fmt.Errorf("hook %s is not run for member %s: a program takes its name %q for a flag, or shows it as "+
 			"another; do this step by hand", what, m.ID, name)
@@ -67,7 +67,7 @@ var done = map[string]string{"stop": "stopped", "wipe": "without its old data di
 	"start": "started, and leave it running"}
 
 // printed copies what the hook wrote to Output and returns the end of it.
-func (f *field) printed(log *os.File, from int64) string {
+func (f *liveHost) printed(log *os.File, from int64) string {
 	tail := lastBytes{}
 	// for people; the log has the whole output
 	_, _ = io.Copy(io.MultiWriter(&tail, f.o.Output), io.NewSectionReader(log, from, 1<<40))
@@ -82,7 +82,7 @@ func hookEnviron() []string {
 }
 
 // hookEnv is the environment of a hook.
-func hookEnv(f *field, m *plan.Member, what, initial string) []string {
+func hookEnv(f *liveHost, m *plan.Member, what, initial string) []string {
 	state := ""
 	if initial != "" {
 		state = "existing"

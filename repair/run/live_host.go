@@ -22,8 +22,8 @@ import (
 const ask = 3 * time.Second
 
 // answers asks a member who it is. The time for an answer begins after the login.
-func (f *field) answers(ctx context.Context, m *plan.Member) (*clientv3.StatusResponse, error) {
-	if e := f.seek(ctx, m); e == "" || !listens(ctx, e) { // a client would retry until the timeout
+func (f *liveHost) answers(ctx context.Context, m *plan.Member) (*clientv3.StatusResponse, error) {
+	if e := f.where.seek(ctx, m); e == "" || !listens(ctx, e) { // a client would retry until the timeout
 		return nil, errors.Join(errSilent, ctx.Err())
 	}
 	if _, _, err := f.client(m); err != nil {
@@ -38,7 +38,7 @@ var errSilent = errors.New("nothing listens at its client URL")
 
 // running reports whether the member answers under its present ID. A first answer may fail because the client is
 // connected to an earlier process.
-func (f *field) running(ctx context.Context, m *plan.Member) bool {
+func (f *liveHost) running(ctx context.Context, m *plan.Member) bool {
 	st, err := f.answers(ctx, m)
 	if err != nil && !errors.Is(err, errSilent) && ctx.Err() == nil {
 		f.forget(m)
@@ -49,13 +49,13 @@ func (f *field) running(ctx context.Context, m *plan.Member) bool {
 
 // down reports whether no process has the member's client port. A connection that is closed at once leads through a
 // tunnel to a free port; one without an answer may lead to a server that hangs.
-func (f *field) down(ctx context.Context, m *plan.Member) bool {
-	e := f.seek(ctx, m)
+func (f *liveHost) down(ctx context.Context, m *plan.Member) bool {
+	e := f.where.seek(ctx, m)
 	switch {
 	case e != "":
 	case f.place(m) == "": // only the person who stopped it knows
 		return f.r.stepDone(plan.StepStop, m.Name)
-	case f.quiet(ctx):
+	case f.where.quiet(ctx):
 		return true
 	}
 	c, err := reach(ctx, e)
@@ -73,7 +73,7 @@ func (f *field) down(ctx context.Context, m *plan.Member) bool {
 // tunnel is how long a port forwarder may take to notice that its target is down.
 const tunnel = time.Second
 
-func (f *field) stop(ctx context.Context, m *plan.Member) error {
+func (f *liveHost) stop(ctx context.Context, m *plan.Member) error {
 	if err := f.onHost(ctx, m, "stop", f.o.HookStop, plan.StepStop.ByHand(f.r.plan, m), ""); err != nil {
 		return err
 	}
@@ -97,11 +97,11 @@ func (f *field) stop(ctx context.Context, m *plan.Member) error {
 	})
 }
 
-func (f *field) aside(ctx context.Context, m *plan.Member) (string, error) {
+func (f *liveHost) aside(ctx context.Context, m *plan.Member) (string, error) {
 	return "", f.onHost(ctx, m, "wipe", f.o.HookWipe, plan.StepSetAside.ByHand(f.r.plan, m), "")
 }
 
-func (f *field) start(ctx context.Context, m *plan.Member, how startHow) error {
+func (f *liveHost) start(ctx context.Context, m *plan.Member, how startHow) error {
 	f.forget(m)
 	hand := plan.StepStart.ByHand(f.r.plan, m)
 	if how.empty {
@@ -112,7 +112,7 @@ func (f *field) start(ctx context.Context, m *plan.Member, how startHow) error {
 
 // ready waits until the member answers with its ID. It ends early if another member answers in its place, or no process
 // listens there.
-func (f *field) ready(ctx context.Context, m *plan.Member) error {
+func (f *liveHost) ready(ctx context.Context, m *plan.Member) error {
 	w := &listening{f: f, m: m, silent: time.Now(), odd: time.Now()}
 	return f.r.until(ctx, f.r.limits.transfer, m.Name+" serves as "+hexID(f.r.idOf(m)),
 		func(ctx context.Context) error {
@@ -126,7 +126,7 @@ func (f *field) ready(ctx context.Context, m *plan.Member) error {
 }
 
 // itself says who answers in a member's place.
-func (f *field) itself(m *plan.Member, st *clientv3.StatusResponse) error {
+func (f *liveHost) itself(m *plan.Member, st *clientv3.StatusResponse) error {
 	id, cluster := st.Header.GetMemberId(), st.Header.GetClusterId()
 	switch {
 	case id == f.r.idOf(m):
@@ -145,7 +145,7 @@ func (f *field) itself(m *plan.Member, st *clientv3.StatusResponse) error {
 // listening tracks whether a process has the member's client port. A joining member opens it at once and serves once it
 // has the database. So a closed port, or one that opens and closes, means that the process does not run.
 type listening struct {
-	f      *field
+	f      *liveHost
 	m      *plan.Member
 	silent time.Time // since when no process listens
 	odd    time.Time // since when a process listens that is not an etcd server
@@ -212,7 +212,7 @@ func reach(ctx context.Context, endpoint string) (net.Conn, error) {
 }
 
 // onHost runs the hook, or asks a person.
-func (f *field) onHost(ctx context.Context, m *plan.Member, what, hook string, hand []plan.Command,
+func (f *liveHost) onHost(ctx context.Context, m *plan.Member, what, hook string, hand []plan.Command,
 	initial string) error {
 	switch {
 	case f.o.HostActions != nil:
@@ -224,7 +224,7 @@ func (f *field) onHost(ctx context.Context, m *plan.Member, what, hook string, h
 }
 
 // instructions say what a person has to do, with all values that are known here, and what will be checked next.
-func (f *field) instructions(m *plan.Member, what string, hand []plan.Command, initial string) []string {
+func (f *liveHost) instructions(m *plan.Member, what string, hand []plan.Command, initial string) []string {
 	then := map[string]string{
 		"stop": fmt.Sprintf("then %s must not answer at %s any more", m.Name, f.place(m)),
 		"wipe": "move it, do not delete it; an empty data dir must be left, or none. A copy of it at " +
@@ -253,7 +253,7 @@ func (f *field) instructions(m *plan.Member, what string, hand []plan.Command, i
 	return append(text, then[what])
 }
 
-func (f *field) dataDir(m *plan.Member) string { return f.o.dataDir(m) }
+func (f *liveHost) dataDir(m *plan.Member) string { return f.o.dataDir(m) }
 
 // dataDir is the member's data dir on its host, "" when it is unknown.
 func (o *LiveOptions) dataDir(m *plan.Member) string {

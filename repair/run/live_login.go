@@ -2,10 +2,13 @@ package run
 
 import (
 	"context"
+	"crypto/tls"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/credentials"
 	"go.uber.org/zap"
@@ -14,7 +17,6 @@ import (
 	grpccredentials "google.golang.org/grpc/credentials"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
 // loggedIn is a client of one endpoint. A client with a borrowed token is valid until the token may have expired.
@@ -29,21 +31,50 @@ const connectTimeout = 5 * time.Second
 // borrowed is how long a borrowed token is used. Servers drop a token that was not used for five minutes.
 const borrowed = time.Minute
 
+// logins keeps the clients of endpoints, logged in.
+type logins struct {
+	o   *LiveOptions
+	tls *tls.Config
+	// ctx ends with the run: it bounds logins, of which clients are kept from step to step.
+	ctx context.Context
+	// best returns a client of the best member, whose tokens learners know.
+	best func() (*clientv3.Client, error)
+
+	mu      sync.Mutex
+	clients map[string]*loggedIn
+}
+
+// secure reads the certificates.
+func (l *logins) secure() error {
+	if l.o.CACert == "" && l.o.Cert == "" {
+		for _, e := range l.o.Endpoints {
+			if strings.HasPrefix(e, "https://") {
+				l.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+			}
+		}
+		return nil
+	}
+	info := transport.TLSInfo{CertFile: l.o.Cert, KeyFile: l.o.Key, TrustedCAFile: l.o.CACert}
+	c, err := info.ClientConfig()
+	l.tls = c
+	return err
+}
+
 // dial returns the client of an endpoint, which is kept until forget.
-func (f *field) dial(endpoint string) (*clientv3.Client, error) {
-	f.mu.Lock()
-	have := f.clients[endpoint]
-	f.mu.Unlock()
+func (l *logins) dial(endpoint string) (*clientv3.Client, error) {
+	l.mu.Lock()
+	have := l.clients[endpoint]
+	l.mu.Unlock()
 	if have != nil && (have.until.IsZero() || time.Now().Before(have.until)) {
 		return have.c, nil
 	}
-	c, err := f.login(endpoint)
+	c, err := l.login(endpoint)
 	if err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch now := f.clients[endpoint]; now {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch now := l.clients[endpoint]; now {
 	case nil:
 	case have:
 		_ = have.c.Close()
@@ -51,15 +82,15 @@ func (f *field) dial(endpoint string) (*clientv3.Client, error) {
 		_ = c.c.Close()
 		return now.c, nil
 	}
-	f.clients[endpoint] = c
+	l.clients[endpoint] = c
 	return c.c, nil
 }
 
-func (f *field) login(endpoint string) (*loggedIn, error) {
-	c, err := f.connect(endpoint, f.o.User, nil)
-	if err != nil && f.o.User != "" && strings.Contains(err.Error(),
+func (l *logins) login(endpoint string) (*loggedIn, error) {
+	c, err := l.connect(endpoint, l.o.User, nil)
+	if err != nil && l.o.User != "" && strings.Contains(err.Error(),
 		rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner)) {
-		return f.borrow(endpoint)
+		return l.borrow(endpoint)
 	}
 	if err != nil {
 		return nil, err
@@ -69,36 +100,36 @@ func (f *field) login(endpoint string) (*loggedIn, error) {
 
 // connect makes a client of one endpoint; user "" makes one that does not log in. The end of the run ends a login, and
 // the deadline of a single request does not.
-func (f *field) connect(endpoint, user string, creds grpccredentials.PerRPCCredentials) (*clientv3.Client, error) {
-	cfg := clientv3.Config{Endpoints: []string{endpoint}, TLS: f.tls, Logger: zap.NewNop(),
+func (l *logins) connect(endpoint, user string, creds grpccredentials.PerRPCCredentials) (*clientv3.Client, error) {
+	cfg := clientv3.Config{Endpoints: []string{endpoint}, TLS: l.tls, Logger: zap.NewNop(),
 		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
 		DialOptions: []grpc.DialOption{grpc.WithNoProxy(), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.DefaultConfig, MinConnectTimeout: connectTimeout})}}
 	if user != "" {
-		cfg.Username, cfg.Password = user, f.o.Password
+		cfg.Username, cfg.Password = user, l.o.Password
 	}
 	if creds != nil {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithPerRPCCredentials(creds))
 	}
-	return evidence.Login(f.runCtx, cfg)
+	return evidence.Login(l.ctx, cfg)
 }
 
 // borrow makes a client of a learner, which refuses logins but requires a token. Tokens are granted through raft, so a
 // learner knows a token of the best member once it has applied that entry.
-func (f *field) borrow(endpoint string) (*loggedIn, error) {
-	ctx, cancel := context.WithTimeout(f.runCtx, evidence.LoginTimeout)
+func (l *logins) borrow(endpoint string) (*loggedIn, error) {
+	ctx, cancel := context.WithTimeout(l.ctx, evidence.LoginTimeout)
 	defer cancel()
-	best, _, err := f.client(f.r.best())
+	best, err := l.best()
 	if err != nil {
 		return nil, err
 	}
-	resp, err := best.Authenticate(ctx, f.o.User, f.o.Password)
+	resp, err := best.Authenticate(ctx, l.o.User, l.o.Password)
 	if err != nil {
 		return nil, err
 	}
 	token := credentials.NewPerRPCCredentialBundle()
 	token.UpdateAuthToken(resp.Token)
-	c, err := f.connect(endpoint, "", token.PerRPCCredentials())
+	c, err := l.connect(endpoint, "", token.PerRPCCredentials())
 	if err != nil {
 		return nil, err
 	}
@@ -115,22 +146,21 @@ type notYet struct{ err error }
 // Error returns the message of the marked error.
 func (n notYet) Error() string { return n.err.Error() }
 
-// forget closes a member's client: a new process does not know the old tokens, and a client that failed waits in its
-// back-off.
-func (f *field) forget(m *plan.Member) {
-	e := f.endpoint(m)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if c := f.clients[e]; c != nil {
+// forget closes the client of an endpoint: a new process does not know the old tokens, and a client that failed waits
+// in its back-off.
+func (l *logins) forget(e string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.clients[e]; c != nil {
 		_ = c.c.Close()
-		delete(f.clients, e)
+		delete(l.clients, e)
 	}
 }
 
-func (f *field) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, c := range f.clients {
+func (l *logins) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.clients {
 		_ = c.c.Close()
 	}
 }

@@ -29,7 +29,7 @@ func TestALoginThatHangsEndsWithTheRun(t *testing.T) {
 	}()
 	f := whereOf(t, 3, []string{"http://a:1"}, map[string]string{"node1": "http://" + l.Addr().String()})
 	ctx, interrupt := context.WithCancel(t.Context())
-	f.runCtx, f.o.User, f.o.Password = ctx, "root", "secret"
+	f.logins.ctx, f.o.User, f.o.Password = ctx, "root", "secret"
 	m := f.r.plan.Member("node1")
 	ended := make(chan error, 1)
 	go func() {

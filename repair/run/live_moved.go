@@ -13,7 +13,7 @@ import (
 
 // moved reports the changes in the cluster since the plan's copies were made. It refuses if members that are removed
 // have accepted writes that the best member lacks and the plan does not list.
-func (f *field) moved(ctx context.Context) (notes []string, err error) {
+func (f *liveCheck) moved(ctx context.Context) (notes []string, err error) {
 	r := f.r
 	notes = givenUp(r.plan)
 	st, err := r.goal(ctx)

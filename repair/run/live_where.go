@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -15,39 +16,52 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// Which endpoint belongs to which member. Members that answer show it. For those that are down it is known from an
-// earlier process or from the operator, or found out when they come up.
+// whereabouts knows which endpoint belongs to which member. Members that answer show it. For those that are down it is
+// known from an earlier process or from the operator, or found out when they come up.
+type whereabouts struct {
+	o      *LiveOptions
+	r      *runner
+	logins *logins
+
+	// mu guards endpoints, by member name; free are those of o.Endpoints that no member has yet, listed the client URLs
+	// in the member list.
+	mu                sync.Mutex
+	endpoints, listed map[string]string
+	// given are the members that the operator named, by endpoint.
+	given map[string]string
+	free  []string
+}
 
 // named splits endpoints that were given as NAME=URL.
-func (f *field) named() error {
-	for i, e := range f.o.Endpoints {
+func (w *whereabouts) named() error {
+	for i, e := range w.o.Endpoints {
 		name, u, ok := strings.Cut(e, "=")
 		if !ok || strings.Contains(name, "://") {
 			continue
 		}
-		at := slices.IndexFunc(f.r.plan.Members, func(m plan.Member) bool { return m.Named(name) })
+		at := slices.IndexFunc(w.r.plan.Members, func(m plan.Member) bool { return m.Named(name) })
 		if at < 0 {
-			return refusal.New("the members are "+strings.Join(plan.MemberNames(f.r.plan.Members), ", "),
+			return refusal.New("the members are "+strings.Join(plan.MemberNames(w.r.plan.Members), ", "),
 				"--endpoints %s: the plan has no member %s", e, name)
 		}
-		f.o.Endpoints[i] = u
-		f.endpoints[f.r.plan.Members[at].Name] = u
-		f.given[u] = f.r.plan.Members[at].Name
+		w.o.Endpoints[i] = u
+		w.endpoints[w.r.plan.Members[at].Name] = u
+		w.given[u] = w.r.plan.Members[at].Name
 	}
 	return nil
 }
 
 // endpoint is where a member is reached, "" when that is not known yet.
-func (f *field) endpoint(m *plan.Member) string {
-	f.where.Lock()
-	defer f.where.Unlock()
-	switch e := f.endpoints[m.Name]; {
+func (w *whereabouts) endpoint(m *plan.Member) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e := w.endpoints[m.Name]; {
 	case e != "":
 		return e
-	case len(f.free) > 0: // it must be one of these
+	case len(w.free) > 0: // it must be one of these
 		return ""
-	case f.listed[m.Name] != "":
-		return f.listed[m.Name]
+	case w.listed[m.Name] != "":
+		return w.listed[m.Name]
 	case len(m.ClientURLs) > 0:
 		return m.ClientURLs[0]
 	}
@@ -55,43 +69,43 @@ func (f *field) endpoint(m *plan.Member) string {
 }
 
 // place is where a member is reached, for people.
-func (f *field) place(m *plan.Member) string {
-	if e := f.endpoint(m); e != "" {
+func (w *whereabouts) place(m *plan.Member) string {
+	if e := w.endpoint(m); e != "" {
 		return e
 	}
-	f.where.Lock()
-	defer f.where.Unlock()
-	return strings.Join(f.free, " or ")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.free, " or ")
 }
 
 // seek finds out whether a member answers at one of the endpoints that no member has yet, and returns its endpoint.
-func (f *field) seek(ctx context.Context, m *plan.Member) string {
-	if e := f.endpoint(m); e != "" {
+func (w *whereabouts) seek(ctx context.Context, m *plan.Member) string {
+	if e := w.endpoint(m); e != "" {
 		return e
 	}
-	f.where.Lock()
-	free := slices.Clone(f.free)
-	f.where.Unlock()
+	w.mu.Lock()
+	free := slices.Clone(w.free)
+	w.mu.Unlock()
 	for _, e := range free {
-		if id, err := f.who(ctx, e); err != nil || id == 0 || id != f.r.idOf(m) && id != uint64(m.ID) ||
-			f.r.byID(id) != nil && f.r.byID(id) != m {
+		if id, err := w.who(ctx, e); err != nil || id == 0 || id != w.r.idOf(m) && id != uint64(m.ID) ||
+			w.r.byID(id) != nil && w.r.byID(id) != m {
 			continue // not it, or another member with the same ID: only NAME=URL distinguishes them
 		}
-		f.where.Lock()
-		f.endpoints[m.Name] = e
-		f.free = slices.DeleteFunc(f.free, func(x string) bool { return x == e })
-		f.where.Unlock()
-		_ = f.r.note("", "endpoint:"+m.Name, e) // a later process finds out by itself
+		w.mu.Lock()
+		w.endpoints[m.Name] = e
+		w.free = slices.DeleteFunc(w.free, func(x string) bool { return x == e })
+		w.mu.Unlock()
+		_ = w.r.note("", "endpoint:"+m.Name, e) // a later process finds out by itself
 		return e
 	}
 	return ""
 }
 
 // quiet reports whether no process listens at any endpoint that a member without one may have.
-func (f *field) quiet(ctx context.Context) bool {
-	f.where.Lock()
-	free := slices.Clone(f.free)
-	f.where.Unlock()
+func (w *whereabouts) quiet(ctx context.Context) bool {
+	w.mu.Lock()
+	free := slices.Clone(w.free)
+	w.mu.Unlock()
 	for _, e := range free {
 		if listens(ctx, e) {
 			return false
@@ -101,12 +115,12 @@ func (f *field) quiet(ctx context.Context) bool {
 }
 
 // locate finds out which endpoint is whose.
-func (f *field) locate(ctx context.Context) error {
+func (w *whereabouts) locate(ctx context.Context) error {
 	byID := map[uint64]string{}
-	for i := range f.r.plan.Members {
-		m := &f.r.plan.Members[i]
-		for _, id := range []uint64{uint64(m.ID), f.r.idOf(m)} {
-			if other := f.r.plan.Member(byID[id]); other == nil || other.Action == plan.Retire {
+	for i := range w.r.plan.Members {
+		m := &w.r.plan.Members[i]
+		for _, id := range []uint64{uint64(m.ID), w.r.idOf(m)} {
+			if other := w.r.plan.Member(byID[id]); other == nil || other.Action == plan.Retire {
 				byID[id] = m.Name
 			}
 		}
@@ -114,25 +128,25 @@ func (f *field) locate(ctx context.Context) error {
 	delete(byID, 0) // a standby that has not joined
 	var errs []error
 	found := 0
-	for _, e := range f.o.Endpoints {
-		id, err := f.who(ctx, e)
+	for _, e := range w.o.Endpoints {
+		id, err := w.who(ctx, e)
 		if err != nil {
-			access := evidence.Access{CACert: f.o.CACert, Cert: f.o.Cert, Key: f.o.Key}
+			access := evidence.Access{CACert: w.o.CACert, Cert: w.o.Cert, Key: w.o.Key}
 			errs = append(errs, fmt.Errorf("%s: %w", e, access.Because(ctx, []string{e}, err)))
-		} else if name := f.whose(e, id, byID); name != "" {
-			if other := f.endpoints[name]; other != "" && other != e && f.given[e] == "" && f.sharedID(id) {
+		} else if name := w.whose(e, id, byID); name != "" {
+			if other := w.endpoints[name]; other != "" && other != e && w.given[e] == "" && w.sharedID(id) {
 				return refusal.New("say which is whose: --endpoints NAME="+e, "%s and %s both answer as member %s, "+
 					"and several data dirs of the plan are of that member", other, e, dumplog.ID(id))
 			}
-			f.endpoints[name] = e
+			w.endpoints[name] = e
 			found++
 		}
 	}
 	if found > 0 {
-		return f.assign()
+		return w.assign()
 	}
 	const hint = "look at --endpoints and the credentials"
-	if len(errs) < len(f.o.Endpoints) {
+	if len(errs) < len(w.o.Endpoints) {
 		errs = append([]error{errors.New("they belong to members that the plan does not know")}, errs...)
 		return refusal.New(hint, "no endpoint answers as a member of the plan: %s", oneLine(errs))
 	}
@@ -145,18 +159,18 @@ func (f *field) locate(ctx context.Context) error {
 
 // whose is the name of the member that answers at an endpoint with this ID: the operator's choice, if that member may
 // have the ID.
-func (f *field) whose(e string, id uint64, byID map[uint64]string) string {
-	if m := f.r.plan.Member(f.given[e]); m != nil && (uint64(m.ID) == id || f.r.idOf(m) == id) {
+func (w *whereabouts) whose(e string, id uint64, byID map[uint64]string) string {
+	if m := w.r.plan.Member(w.given[e]); m != nil && (uint64(m.ID) == id || w.r.idOf(m) == id) {
 		return m.Name
 	}
 	return byID[id]
 }
 
 // sharedID reports whether several members of the plan have one ID, as copies of one data dir do.
-func (f *field) sharedID(id uint64) bool {
+func (w *whereabouts) sharedID(id uint64) bool {
 	n := 0
-	for i := range f.r.plan.Members {
-		if uint64(f.r.plan.Members[i].ID) == id {
+	for i := range w.r.plan.Members {
+		if uint64(w.r.plan.Members[i].ID) == id {
 			n++
 		}
 	}
@@ -172,29 +186,29 @@ var errNoAnswer = errors.New("no endpoint answers")
 // assign finds the endpoints of members that do not answer. These are from the operator or an earlier process,
 // advertised client URLs, on the host of their peer URL, or the last free one. They are kept in the journal for later
 // processes that find a member down.
-func (f *field) assign() error {
-	f.free = slices.Clone(f.o.Endpoints)
-	for _, e := range f.endpoints {
-		f.free = slices.DeleteFunc(f.free, func(x string) bool { return x == e })
+func (w *whereabouts) assign() error {
+	w.free = slices.Clone(w.o.Endpoints)
+	for _, e := range w.endpoints {
+		w.free = slices.DeleteFunc(w.free, func(x string) bool { return x == e })
 	}
 	for _, fits := range []func(m *plan.Member, e string) bool{
-		func(m *plan.Member, e string) bool { return e == f.r.j.value("endpoint:"+m.Name) },
+		func(m *plan.Member, e string) bool { return e == w.r.j.value("endpoint:"+m.Name) },
 		func(m *plan.Member, e string) bool { return slices.Contains(m.ClientURLs, e) },
-		f.sameHost,
+		w.sameHost,
 	} {
-		for _, m := range f.without() {
-			if i := slices.IndexFunc(f.free, func(e string) bool { return fits(m, e) }); i >= 0 {
-				f.endpoints[m.Name] = f.free[i]
-				f.free = slices.Delete(f.free, i, i+1)
+		for _, m := range w.without() {
+			if i := slices.IndexFunc(w.free, func(e string) bool { return fits(m, e) }); i >= 0 {
+				w.endpoints[m.Name] = w.free[i]
+				w.free = slices.Delete(w.free, i, i+1)
 			}
 		}
 	}
-	if without := f.without(); len(f.free) == 1 && len(without) == 1 {
-		f.endpoints[without[0].Name], f.free = f.free[0], nil
+	if without := w.without(); len(w.free) == 1 && len(without) == 1 {
+		w.endpoints[without[0].Name], w.free = w.free[0], nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.endpoints)) {
-		if e := f.endpoints[name]; f.r.j.value("endpoint:"+name) != e {
-			if err := f.r.note("", "endpoint:"+name, e); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(w.endpoints)) {
+		if e := w.endpoints[name]; w.r.j.value("endpoint:"+name) != e {
+			if err := w.r.note("", "endpoint:"+name, e); err != nil {
 				return err
 			}
 		}
@@ -203,10 +217,10 @@ func (f *field) assign() error {
 }
 
 // without are the members without a known endpoint.
-func (f *field) without() []*plan.Member {
+func (w *whereabouts) without() []*plan.Member {
 	var out []*plan.Member
-	for i := range f.r.plan.Members {
-		if m := &f.r.plan.Members[i]; f.endpoints[m.Name] == "" {
+	for i := range w.r.plan.Members {
+		if m := &w.r.plan.Members[i]; w.endpoints[m.Name] == "" {
 			out = append(out, m)
 		}
 	}
@@ -215,19 +229,19 @@ func (f *field) without() []*plan.Member {
 
 // sameHost reports whether an endpoint is on the host of the member's peer URL, and no other member's peer URL or
 // endpoint is.
-func (f *field) sameHost(m *plan.Member, e string) bool {
+func (w *whereabouts) sameHost(m *plan.Member, e string) bool {
 	host := hostOf(e)
 	if host == "" || len(m.PeerURLs) == 0 || hostOf(m.PeerURLs[0]) != host {
 		return false
 	}
-	for i := range f.r.plan.Members {
-		o := &f.r.plan.Members[i]
+	for i := range w.r.plan.Members {
+		o := &w.r.plan.Members[i]
 		if o.Name != m.Name && slices.ContainsFunc(o.PeerURLs, func(u string) bool { return hostOf(u) == host }) {
 			return false
 		}
 	}
 	n := 0
-	for _, x := range f.o.Endpoints {
+	for _, x := range w.o.Endpoints {
 		if hostOf(x) == host {
 			n++
 		}
@@ -244,11 +258,11 @@ func hostOf(u string) string {
 }
 
 // who returns the ID of the member at an endpoint. The time for an answer begins after the login.
-func (f *field) who(ctx context.Context, endpoint string) (uint64, error) {
+func (w *whereabouts) who(ctx context.Context, endpoint string) (uint64, error) {
 	if !listens(ctx, endpoint) {
 		return 0, errSilent
 	}
-	c, err := f.dial(endpoint)
+	c, err := w.logins.dial(endpoint)
 	if err != nil {
 		return 0, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // whereOf is a live host of n members of which those with an endpoint in answered say who they are.
-func whereOf(t *testing.T, n int, endpoints []string, answered map[string]string) *field {
+func whereOf(t *testing.T, n int, endpoints []string, answered map[string]string) *liveHost {
 	t.Helper()
 	p := fakePlan(t, n, "node2")
 	j, err := openJournal(filepath.Join(t.TempDir(), "plan.yaml"), "digest", plan.Live, false, func(Record, bool) {})
@@ -21,16 +21,15 @@ func whereOf(t *testing.T, n int, endpoints []string, answered map[string]string
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = j.close() })
-	f := &field{o: &LiveOptions{Endpoints: endpoints}, runCtx: t.Context(), listed: map[string]string{},
-		endpoints: map[string]string{}, given: map[string]string{}, clients: map[string]*loggedIn{}}
-	f.r = newRunner(&runState{plan: p, j: j, out: &Outcome{}, say: func(string) {}, live: f.o}, f, defaultLimits())
-	if err := f.named(); err != nil {
+	f := newLiveHost(t.Context(), &LiveOptions{Endpoints: endpoints}, "")
+	f.runBy(newRunner(&runState{plan: p, j: j, out: &Outcome{}, say: func(string) {}, live: f.o}, f, defaultLimits()))
+	if err := f.where.named(); err != nil {
 		t.Fatal(err)
 	}
 	for name, e := range answered {
-		f.endpoints[name] = e
+		f.where.endpoints[name] = e
 	}
-	if err := f.assign(); err != nil {
+	if err := f.where.assign(); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -64,19 +63,19 @@ func TestEndpointsOfMembersThatAreDown(t *testing.T) {
 		f := whereOf(t, 3, tc.endpoints, tc.answered)
 		for i, want := range tc.want {
 			m := &f.r.plan.Members[i]
-			if got := f.endpoint(m); got != want || want == "" && !strings.Contains(f.place(m), " or ") {
+			if got := f.where.endpoint(m); got != want || want == "" && !strings.Contains(f.place(m), " or ") {
 				t.Errorf("%s: %s is at %q (%q), want %q", tc.name, m.Name, got, f.place(m), want)
 			}
 		}
 	}
 	f := whereOf(t, 3, []string{"http://a:1"}, map[string]string{"node1": "http://a:1"})
-	f.listed["node2"] = "http://listed:1"
-	if e := f.endpoint(f.r.plan.Member("node2")); e != "http://listed:1" {
+	f.where.listed["node2"] = "http://listed:1"
+	if e := f.where.endpoint(f.r.plan.Member("node2")); e != "http://listed:1" {
 		t.Errorf("%s, want what the running cluster lists", e)
 	}
 	f.o.Endpoints = []string{"node7=http://a:1"}
 	var refused *refusal.Error
-	if err := f.named(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "no member node7") {
+	if err := f.where.named(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "no member node7") {
 		t.Error(err)
 	}
 }

@@ -56,8 +56,8 @@ func TestPastedInstructions(t *testing.T) {
 	c := hostileFake(t)
 	initial := "n`: >RAN`=http://127.0.0.1:2380,$(: >RAN)=http://127.0.0.1:2382"
 	o := &LiveOptions{DataDirs: map[string]string{"": "/var/lib/$(: >RAN) 'etcd"}}
-	f := &field{o: o, r: c.r, plan: "/plans/$(: >RAN).yaml", endpoints: map[string]string{},
-		listed: map[string]string{}, given: map[string]string{}}
+	f := newLiveHost(t.Context(), o, "/plans/$(: >RAN).yaml")
+	f.runBy(c.r)
 	var texts []string
 	for i := range c.r.plan.Members {
 		m := &c.r.plan.Members[i]
@@ -139,8 +139,9 @@ func TestHooksRunNothingElse(t *testing.T) {
 	t.Chdir(w.Work)
 	t.Setenv("PATH", w.Bin)
 	t.Setenv("RECORD", filepath.Join(w.Bin, "record"))
-	f := &field{o: &LiveOptions{DataDirs: map[string]string{"": "/var/lib/$(: >RAN) 'etcd"}, HookTimeout: time.Minute,
-		Output: io.Discard}, r: c.r, plan: filepath.Join(t.TempDir(), "plan $(: >RAN).yaml")}
+	f := newLiveHost(t.Context(), &LiveOptions{DataDirs: map[string]string{"": "/var/lib/$(: >RAN) 'etcd"},
+		HookTimeout: time.Minute, Output: io.Discard}, filepath.Join(t.TempDir(), "plan $(: >RAN).yaml"))
+	f.runBy(c.r)
 	const initial = "n`: >RAN`=http://127.0.0.1:2380,$(: >RAN)=http://127.0.0.1:2382"
 	ran := 0
 	for i := range c.r.plan.Members {

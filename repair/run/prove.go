@@ -15,9 +15,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// proveDirs is the offline part of the proof: the diagnosis of the stopped data dirs over all buckets, and the best
+// dirsProof compares stopped data dirs with what the plan promises.
+type dirsProof struct{ *session }
+
+// ofSandbox is the offline part of the proof: the diagnosis of the stopped data dirs over all buckets, and the best
 // member's keys as they were.
-func (s *session) proveDirs(ctx context.Context, r *runner, st *stage) (string, error) {
+func (s dirsProof) ofSandbox(ctx context.Context, r *runner, st *sandboxHost) (string, error) {
 	var specs []evidence.Spec
 	for _, m := range r.present() {
 		if _, err := os.Stat(st.dataDir(m)); err != nil {
@@ -25,30 +28,30 @@ func (s *session) proveDirs(ctx context.Context, r *runner, st *stage) (string, 
 		}
 		specs = append(specs, evidence.Spec{Name: m.Name, Where: st.dataDir(m)})
 	}
-	return s.proveSpecs(ctx, specs)
+	return s.of(ctx, specs)
 }
 
-func (s *session) proveSpecs(ctx context.Context, specs []evidence.Spec) (string, error) {
+func (s dirsProof) of(ctx context.Context, specs []evidence.Spec) (string, error) {
 	report, err := compare.Diagnose(ctx, specs, compare.Options{Version: s.o.Version, Progress: s.o.Progress})
 	if err != nil {
 		return "", err
 	}
-	s.proveHealthy(report)
+	s.healthy(report)
 	for i := range report.Members {
 		if db := report.Members[i].DB; db != nil && report.Members[i].Name == s.plan.Best.Name {
 			s.out.Bytes = max(s.out.Bytes, db.Size)
 		}
 	}
 	for _, sp := range specs {
-		if err := s.proveKept(ctx, sp); err != nil {
+		if err := s.kept(ctx, sp); err != nil {
 			return "", err
 		}
 	}
 	return string(report.Verdict.Class), nil
 }
 
-// proveHealthy requires a diagnosis without new findings: those of the best member alone remain.
-func (s *session) proveHealthy(report *compare.Report) {
+// healthy requires a diagnosis without new findings: those of the best member alone remain.
+func (s dirsProof) healthy(report *compare.Report) {
 	const healthy = "diagnose says healthy of the stopped data dirs, over all buckets"
 	var known, fresh []string
 	for i := range report.Findings {
@@ -85,9 +88,9 @@ func (s *session) proveHealthy(report *compare.Report) {
 	}
 }
 
-// proveKept compares one data dir with the best member's content at the time of the plan: HashKV at that revision
+// kept compares one data dir with the best member's content at the time of the plan: HashKV at that revision
 // covers every key, value, revision and lease attachment up to it.
-func (s *session) proveKept(ctx context.Context, sp evidence.Spec) error {
+func (s dirsProof) kept(ctx context.Context, sp evidence.Spec) error {
 	what := fmt.Sprintf("%s holds all that %s held at revision %d", sp.Name, s.plan.Best.Name, s.plan.Best.Revision)
 	parts, err := evidence.Locate(ctx, sp)
 	if err != nil {

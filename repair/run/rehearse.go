@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -36,11 +37,11 @@ func Rehearse(ctx context.Context, file string, o Options) (*Outcome, error) {
 	}
 	switch mode := s.rehearsed(); mode {
 	case plan.MendFiles:
-		err = s.mended(ctx, rehearsal, filepath.Join(absolute(work), "mended"), work)
+		err = mendFiles{s}.writeAndProve(ctx, rehearsal, filepath.Join(absolute(work), "mended"), work)
 	case plan.Rebuild, plan.Clone:
-		err = s.rehearseClones(ctx, mode, work)
+		err = cloning{s}.rehearse(ctx, mode, work)
 	case plan.Reseed:
-		err = s.sandboxed(ctx, rehearsal, work, true)
+		err = sandboxRun{s}.do(ctx, rehearsal, work, true)
 	default:
 		err = s.nothingToTry()
 	}
@@ -78,8 +79,11 @@ func (s *session) nothingToTry() error {
 		s.plan.Mode)
 }
 
-// sandboxed does the way's steps to copies below work. The copies are left there, stopped.
-func (s *session) sandboxed(ctx context.Context, mode plan.Mode, work string, throwAway bool) error {
+// sandboxRun is a run of steps on copies in a sandbox: a rehearsal, or the first part of reseeding.
+type sandboxRun struct{ *session }
+
+// do does the way's steps to copies below work. The copies are left there, stopped.
+func (s sandboxRun) do(ctx context.Context, mode plan.Mode, work string, throwAway bool) error {
 	way := s.plan.Way(plan.Reseed)
 	if way == nil || !way.Possible {
 		return s.nothingToTry()
@@ -95,17 +99,17 @@ func (s *session) sandboxed(ctx context.Context, mode plan.Mode, work string, th
 	if err != nil {
 		return err
 	}
-	if err := s.mendsRows(server.Version, steps); err != nil {
+	if err := s.checkMendsRows(server.Version, steps); err != nil {
 		return err
 	}
-	if err := s.upgrade(throwAway); err != nil {
+	if err := s.checkUpgrade(throwAway); err != nil {
 		return err
 	}
-	if err := s.beginOnCopies(ctx, mode, work, s.need(set), server); err != nil {
+	if err := s.beginOnCopies(ctx, mode, work, s.needs(set), server); err != nil {
 		return err
 	}
 	s.out.Way, s.out.Server = way.Uses, server.String()
-	st := &stage{dir: work, say: s.o.Progress, runs: map[string]*node.Member{},
+	st := &sandboxHost{dir: work, say: s.o.Progress, runs: map[string]*node.Member{},
 		clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
 	r := newRunner(s.state(), st, s.o.limits)
 	r.steps, r.backup = steps.Steps, filepath.Join(work, "backup.db")
@@ -118,8 +122,8 @@ func (s *session) sandboxed(ctx context.Context, mode plan.Mode, work string, th
 }
 
 // play copies the sources, starts the sandbox, does the steps, and compares the resulting data dirs.
-func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.Set, server node.Server) error {
-	err := s.phase(ctx, r, copyStep, func() (string, error) { return s.copies(ctx, st, set) })
+func (s sandboxRun) play(ctx context.Context, r *runner, st *sandboxHost, set *evidence.Set, server node.Server) error {
+	err := s.phase(ctx, r, copyStep, func() (string, error) { return s.copySources(ctx, st, set) })
 	if err != nil {
 		return err
 	}
@@ -145,7 +149,7 @@ func (s *session) play(ctx context.Context, r *runner, st *stage, set *evidence.
 	}); err != nil {
 		return err
 	}
-	return s.always(ctx, r, compareStep, func() (string, error) { return s.proveDirs(ctx, r, st) })
+	return s.always(ctx, r, compareStep, func() (string, error) { return dirsProof(s).ofSandbox(ctx, r, st) })
 }
 
 // beginOnCopies opens the journal once there is room for the copies, a folder for them, and isolation for the servers
@@ -181,7 +185,7 @@ func (s *session) tryIsolation(ctx context.Context, server node.Server) error {
 }
 
 // begin brings the sandbox to the state of the journal.
-func (s *session) begin(ctx context.Context, r *runner, st *stage) error {
+func (s sandboxRun) begin(ctx context.Context, r *runner, st *sandboxHost) error {
 	return s.always(ctx, r, bootStep, func() (string, error) {
 		notes, err := st.up(ctx, r, s.out.Way)
 		s.out.Notes = append(s.out.Notes, notes...)
@@ -212,8 +216,8 @@ func (s *session) always(ctx context.Context, r *runner, step plan.Step, f func(
 // markFile marks a scratch folder of this program.
 const markFile = "etcd-medic-scratch"
 
-// copies makes a new scratch folder and copies every source into it.
-func (s *session) copies(ctx context.Context, st *stage, set *evidence.Set) (string, error) {
+// copySources makes a new scratch folder and copies every source into it.
+func (s sandboxRun) copySources(ctx context.Context, st *sandboxHost, set *evidence.Set) (string, error) {
 	if err := os.RemoveAll(st.dir); err != nil { // an earlier run's scratch; freshWork looked at it
 		return "", err
 	}
@@ -248,3 +252,52 @@ var (
 	compareStep = plan.Step{ID: stepCompare, Title: "compare the data dirs"}
 	handOutStep = plan.Step{ID: stepHandOut, Title: "hand the data dirs out"}
 )
+
+// checkMendsRows refuses a server that does not mend the rows for which the procedure restarts members.
+func (s sandboxRun) checkMendsRows(v node.Version, way *plan.Way) error {
+	rule := s.plan.RestartRule()
+	if rule == nil || !slices.ContainsFunc(way.Steps, func(x plan.Step) bool { return x.Kind == plan.StepStart }) ||
+		!v.Release().Has(rule).Excluded() {
+		return nil
+	}
+	return refusal.New("name a server that does with --etcd-binary: "+s.plan.RestartOn(),
+		"etcd %s does not mend bucket members when it starts, and the plan has members restarted for that", v)
+}
+
+// checkUpgrade refuses to publish data dirs that the cluster's own servers cannot open any more.
+func (s sandboxRun) checkUpgrade(throwAway bool) error {
+	if throwAway || s.o.AllowUpgrade || s.out.Raises == "" {
+		return nil
+	}
+	return refusal.New("name the cluster's own server with --etcd-binary, use --mode clone, which leaves versions as "+
+		"they are, or accept it with --allow-upgrade", "%s", s.out.Raises)
+}
+
+// needs is how much room the copies of all members, their successors and a backup take at most.
+func (s sandboxRun) needs(set *evidence.Set) int64 {
+	var sources, db int64
+	for _, m := range set.Members {
+		if s.started(m.Label()) {
+			sources += m.Source.Manifest.Bytes
+		}
+		if m.Label() == s.plan.Best.Name && m.DB != nil && m.DB.Handle != nil {
+			db = m.DB.Handle.Size()
+		}
+	}
+	rejoin := 0
+	for i := range s.plan.Members {
+		if p := &s.plan.Members[i]; p.Rejoins() || p.Action == plan.StandIn {
+			rejoin++
+		}
+	}
+	return plan.SandboxNeeds(sources, db, rejoin)
+}
+
+// sandboxFillers is how many proposals make a server in the sandbox drop the start of its in-memory log: a little more
+// than a hundred entries with its flags. Servers without a flag for the entries after a snapshot keep 5,000 of them.
+func sandboxFillers(v node.Version) int {
+	if !v.CanSetCatchup() {
+		return 5_000 + 250
+	}
+	return 250
+}

@@ -57,7 +57,7 @@ func TestUpgradedMeanwhile(t *testing.T) {
 	p := hauntedPlan(t, 5)
 	c := newFake(t, fakePlan(t, 3))
 	c.r.plan = p
-	f := &field{r: c.r}
+	f := &liveCheck{liveHost: &liveHost{r: c.r}}
 	for version, refused := range map[string]bool{"3.5.2": false, "3.5.26": false, "3.6.0": true, "3.7.3": true} {
 		f.server = release.Of(version)
 		err := f.comesBack(0xb2)

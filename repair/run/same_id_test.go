@@ -37,14 +37,14 @@ func TestEndpointsOfOneID(t *testing.T) {
 	two.ID, two.Action, two.ClientURLs = 1, plan.Retire, nil
 	byID := map[uint64]string{1: "node1", 3: "node3"}
 	for e, want := range map[string]string{"http://a:1": "node1", "http://b:1": "node2", "http://c:1": "node1"} {
-		if got := f.whose(e, 1, byID); got != want {
+		if got := f.where.whose(e, 1, byID); got != want {
 			t.Errorf("%s is that of %q, want %s", e, got, want)
 		}
 	}
-	if got := f.whose("http://b:1", 3, byID); got != "node3" {
+	if got := f.where.whose("http://b:1", 3, byID); got != "node3" {
 		t.Errorf("member 3 answers, and the endpoint is said to be that of %q", got)
 	}
-	if !f.sharedID(1) || f.sharedID(3) {
+	if !f.where.sharedID(1) || f.where.sharedID(3) {
 		t.Error("node1 and node2 share an ID, node3 does not")
 	}
 }

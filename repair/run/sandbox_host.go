@@ -16,9 +16,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// stage is a host whose members are copies in a sandbox. Its folder has members/NAME, the data dirs; before/NAME, what
-// was moved aside; sandbox, certificates and logs.
-type stage struct {
+// sandboxHost is a host whose members are copies in a sandbox. Its folder has members/NAME, the data dirs; before/NAME,
+// what was moved aside; sandbox, certificates and logs.
+type sandboxHost struct {
 	dir  string
 	box  *node.Sandbox
 	say  func(string)
@@ -31,23 +31,23 @@ type stage struct {
 	patience               time.Duration
 }
 
-func (s *stage) dataDir(m *plan.Member) string {
+func (s *sandboxHost) dataDir(m *plan.Member) string {
 	return filepath.Join(s.dir, "members", m.Folder())
 }
 
-func (s *stage) beforeDir(m *plan.Member) string {
+func (s *sandboxHost) beforeDir(m *plan.Member) string {
 	return filepath.Join(s.dir, "before", m.Folder()+"-"+m.ID.String())
 }
 
 // newest is the process that was started last for a member, running or not; nil before the first.
-func (s *stage) newest(m *plan.Member) *node.Member {
+func (s *sandboxHost) newest(m *plan.Member) *node.Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runs[m.Name]
 }
 
 // process is the member's process while it runs.
-func (s *stage) process(m *plan.Member) *node.Member {
+func (s *sandboxHost) process(m *plan.Member) *node.Member {
 	p := s.newest(m)
 	if p == nil {
 		return nil
@@ -58,7 +58,7 @@ func (s *stage) process(m *plan.Member) *node.Member {
 	return p
 }
 
-func (s *stage) client(m *plan.Member) (*clientv3.Client, string, error) {
+func (s *sandboxHost) client(m *plan.Member) (*clientv3.Client, string, error) {
 	p := s.process(m)
 	if p == nil {
 		return nil, "", permanent{s.ended(m)}
@@ -76,7 +76,7 @@ func (s *stage) client(m *plan.Member) (*clientv3.Client, string, error) {
 	return c, p.Endpoint(), nil
 }
 
-func (s *stage) forget(m *plan.Member) {
+func (s *sandboxHost) forget(m *plan.Member) {
 	p := s.newest(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *stage) forget(m *plan.Member) {
 }
 
 // ended says why a member does not run.
-func (s *stage) ended(m *plan.Member) error {
+func (s *sandboxHost) ended(m *plan.Member) error {
 	p := s.newest(m)
 	if p == nil {
 		return fmt.Errorf("%s does not run", m.Name)
@@ -96,13 +96,13 @@ func (s *stage) ended(m *plan.Member) error {
 	return fmt.Errorf("%s ended: %s %q", m.Name, exit, p.FatalLines())
 }
 
-func (s *stage) running(_ context.Context, m *plan.Member) bool { return s.process(m) != nil }
+func (s *sandboxHost) running(_ context.Context, m *plan.Member) bool { return s.process(m) != nil }
 
-func (s *stage) place(*plan.Member) string { return "" }
+func (s *sandboxHost) place(*plan.Member) string { return "" }
 
-func (s *stage) down(_ context.Context, m *plan.Member) bool { return s.process(m) == nil }
+func (s *sandboxHost) down(_ context.Context, m *plan.Member) bool { return s.process(m) == nil }
 
-func (s *stage) stop(ctx context.Context, m *plan.Member) error {
+func (s *sandboxHost) stop(ctx context.Context, m *plan.Member) error {
 	p := s.process(m)
 	if p == nil {
 		return nil
@@ -113,7 +113,7 @@ func (s *stage) stop(ctx context.Context, m *plan.Member) error {
 	return p.Stop(ctx)
 }
 
-func (s *stage) aside(_ context.Context, m *plan.Member) (string, error) {
+func (s *sandboxHost) aside(_ context.Context, m *plan.Member) (string, error) {
 	from, to := s.dataDir(m), s.beforeDir(m)
 	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
 		return "", nil
@@ -131,7 +131,7 @@ func (s *stage) aside(_ context.Context, m *plan.Member) (string, error) {
 		errors.Join(syncDir(filepath.Dir(to)), syncDir(filepath.Dir(from)))
 }
 
-func (s *stage) start(ctx context.Context, m *plan.Member, how startHow) error {
+func (s *sandboxHost) start(ctx context.Context, m *plan.Member, how startHow) error {
 	dir := s.dataDir(m)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (s *stage) start(ctx context.Context, m *plan.Member, how startHow) error {
 	return nil
 }
 
-func (s *stage) ready(ctx context.Context, m *plan.Member) error {
+func (s *sandboxHost) ready(ctx context.Context, m *plan.Member) error {
 	p := s.newest(m)
 	if p == nil {
 		return fmt.Errorf("%s was not started", m.Name)
@@ -184,7 +184,7 @@ func (s *stage) ready(ctx context.Context, m *plan.Member) error {
 }
 
 // arrives waits until a joining member has installed the received database, or serves without one.
-func (s *stage) arrives(ctx context.Context, m *plan.Member, p *node.Member) error {
+func (s *sandboxHost) arrives(ctx context.Context, m *plan.Member, p *node.Member) error {
 	for {
 		snaps, err := filepath.Glob(filepath.Join(s.dataDir(m), "member", "snap", "*.snap"))
 		if err != nil {
@@ -209,7 +209,7 @@ func (s *stage) arrives(ctx context.Context, m *plan.Member, p *node.Member) err
 
 // up brings the sandbox to the state of the journal. Members that are just joining are started last: by then the best
 // member must be the leader and have dropped the start of its log again.
-func (s *stage) up(ctx context.Context, r *runner, way plan.Mode) ([]string, error) {
+func (s *sandboxHost) up(ctx context.Context, r *runner, way plan.Mode) ([]string, error) {
 	var old, joining []*plan.Member
 	for i := range r.plan.Members {
 		m := &r.plan.Members[i]
@@ -235,7 +235,7 @@ func (s *stage) up(ctx context.Context, r *runner, way plan.Mode) ([]string, err
 
 // launch starts members and waits until they serve. If a member other than the best exits, this is only reported: a
 // majority is enough.
-func (s *stage) launch(ctx context.Context, r *runner, members []*plan.Member) (notes []string, err error) {
+func (s *sandboxHost) launch(ctx context.Context, r *runner, members []*plan.Member) (notes []string, err error) {
 	for _, m := range members {
 		if err := s.start(ctx, m, startHow{initialCluster: r.j.value("initial:" + m.Name)}); err != nil {
 			return nil, err
@@ -278,7 +278,7 @@ const flush = 250 * time.Millisecond
 
 // end ends all members. Copies that are not kept are killed once everything is recorded. Those that are published end
 // gracefully, the followers first: a leader that ends at the same time waits for a member to hand over to.
-func (s *stage) end(ctx context.Context, p *plan.Plan, throwAway bool) error {
+func (s *sandboxHost) end(ctx context.Context, p *plan.Plan, throwAway bool) error {
 	end := (*node.Member).Kill
 	if throwAway {
 		time.Sleep(flush)
