@@ -6,18 +6,17 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // attributes compares names and client URLs in bucket members, which a member publishes at each start. Releases of 3.5
 // may leave a row as it was (3.5.1 to 3.5.19), so what differs on databases of 3.5 is listed as normal, and what a row
 // lacks proves nothing: it may have been written there.
-func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
+func (r *rowComparer) attributes(b *Bucket) {
 	take := slices.DeleteFunc(r.whole(b.Name), func(i int) bool {
 		return !r.Members[i].Version.Follows(release.MemberRowsReplaced)
 	})
-	r.laggingAttributes(b, take, rp, o)
+	r.laggingAttributes(b, take)
 	if len(take) < 2 {
 		return
 	}
@@ -28,7 +27,7 @@ func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
 		if len(have) < 2 || allSame(row.Cells, have) {
 			continue
 		}
-		if !r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{}) {
+		if !r.split(b.Name, &row, have, map[int]string{}, map[[2]int]bool{}) {
 			b.Moved++
 			continue
 		}
@@ -43,7 +42,7 @@ func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
 			}
 		}
 		b.Differ++
-		if len(b.Rows) < o.MaxRows {
+		if len(b.Rows) < r.o.MaxRows {
 			b.Rows = append(b.Rows, row)
 		}
 		b.Equal, b.Reason = release.No, ""
@@ -51,7 +50,7 @@ func (r *Result) attributes(b *Bucket, rp *replay.Result, o Options) {
 }
 
 // laggingAttributes lists rows as normal that differ where a release that may leave them has its part in it.
-func (r *Result) laggingAttributes(b *Bucket, strict []int, rp *replay.Result, o Options) {
+func (r *rowComparer) laggingAttributes(b *Bucket, strict []int) {
 	all := r.whole(b.Name)
 	if len(all) == len(strict) {
 		return
@@ -60,8 +59,8 @@ func (r *Result) laggingAttributes(b *Bucket, strict []int, rp *replay.Result, o
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		row := Row{Key: []byte(key), Kind: AttributesRow, Cells: table[key]}
 		have := slices.DeleteFunc(slices.Clone(all), func(i int) bool { return row.Cells[i] == nil })
-		if len(have) < 2 || allSame(row.Cells, have) || len(b.Normal) >= o.MaxRows ||
-			!r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{}) {
+		if len(have) < 2 || allSame(row.Cells, have) || len(b.Normal) >= r.o.MaxRows ||
+			!r.split(b.Name, &row, have, map[int]string{}, map[[2]int]bool{}) {
 			continue
 		}
 		for _, i := range r.taking() {

@@ -25,6 +25,7 @@ type Change struct {
 // puts by revision, part by part. It returns an error if damage hides keys of either member, since it might then delete
 // existing keys.
 func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(Change) error) error {
+	k := keyComparer{r}
 	if o.MaxMarks == 0 {
 		o.MaxMarks = defaultMaxMarks
 	}
@@ -35,11 +36,11 @@ func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(C
 		}
 	}
 	if r.Apart[from] != "" || r.Apart[to] != "" {
-		return errors.New(r.keysIncomparable())
+		return errors.New(k.keysIncomparable())
 	}
-	parts := r.parts(take, o.MaxMarks)
+	parts := k.parts(take, o.MaxMarks)
 	for part := range parts {
-		m, err := r.mark(ctx, take, part, parts)
+		m, err := k.mark(ctx, take, part, parts)
 		if err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(C
 				return fmt.Errorf("part of bucket key of %s cannot be read", r.Members[i].Label())
 			}
 		}
-		if err := r.changesOf(ctx, m, from, to, fn); err != nil {
+		if err := k.changesOf(ctx, m, from, to, fn); err != nil {
 			return err
 		}
 	}
@@ -56,7 +57,7 @@ func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(C
 }
 
 // changesOf reads the records of one part again, since no value is kept between the passes.
-func (r *Result) changesOf(ctx context.Context, m *marks, from, to int, fn func(Change) error) error {
+func (r keyComparer) changesOf(ctx context.Context, m *marks, from, to int, fn func(Change) error) error {
 	for rev := range r.records(ctx, from) {
 		mk, live := m.live[from].get(string(rev.KV.Key))
 		if _, kept := m.live[to].get(string(rev.KV.Key)); !live || kept || mk.at != rev.Main {

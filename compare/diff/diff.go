@@ -140,7 +140,8 @@ func (r *Result) Find(name string) *Bucket {
 func Align(members []*evidence.Member, rp *replay.Result) *Result {
 	r := &Result{Members: members, Revs: make([]int64, len(members)), LeftOut: map[int]string{},
 		Apart: map[int]string{}, Compact: -1}
-	r.window(rp)
+	level := commonLevel{r, rp}
+	level.find()
 	return r
 }
 
@@ -154,22 +155,23 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 		o.MaxMarks = defaultMaxMarks
 	}
 	r := Align(members, rp)
-	key, err := r.keys(ctx, o)
+	key, err := keyComparer{r}.compare(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	r.Buckets = append(r.Buckets, key)
+	rows := r.rows(rp, o)
 	for _, b := range smallBuckets {
-		r.Buckets = append(r.Buckets, r.small(b, rp, o))
+		r.Buckets = append(r.Buckets, rows.small(b))
 	}
-	r.leaseTTLs(r.Find("lease"), rp, o)
-	r.passwords(r.Find("authUsers"), rp, o)
-	r.attributes(r.Find("members"), rp, o)
-	r.Buckets = append(r.Buckets, r.meta(o))
-	if c := r.confState(rp, o); c != nil {
+	rows.leaseTTLs(r.Find("lease"))
+	rows.passwords(r.Find("authUsers"))
+	rows.attributes(r.Find("members"))
+	r.Buckets = append(r.Buckets, rows.meta())
+	if c := rows.confState(); c != nil {
 		r.Buckets = append(r.Buckets, *c)
 	}
-	if v := r.v2Store(rp, o); v != nil {
+	if v := rows.v2Store(); v != nil {
 		r.Buckets = append(r.Buckets, *v)
 	}
 	if !key.Equal.Excluded() {

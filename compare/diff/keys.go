@@ -16,9 +16,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-// keys compares the live keys of all members, each at its revision of the common index. Memory does not grow with the
-// number of keys: it handles them in parts, by hash, and reads only the listed rows again.
-func (r *Result) keys(ctx context.Context, o Options) (b Bucket, err error) {
+// keyComparer compares bucket key.
+type keyComparer struct{ *Result }
+
+// compare compares the live keys of all members, each at its revision of the common index. Memory does not grow with
+// the number of keys: it handles them in parts, by hash, and reads only the listed rows again.
+func (r keyComparer) compare(ctx context.Context, o Options) (b Bucket, err error) {
 	b = Bucket{Name: "key", Only: make([]int, len(r.Members))}
 	take := r.comparable()
 	if len(take) < 2 {
@@ -55,15 +58,16 @@ func (r *Result) keys(ctx context.Context, o Options) (b Bucket, err error) {
 // KeyRows returns the first rows of bucket key that differ, as many as asked for and as Options.Places has kept. It
 // reads only their records.
 func (r *Result) KeyRows(ctx context.Context, n int) ([]Row, error) {
-	return r.readRows(ctx, r.comparable(), r.places[:min(len(r.places), n)], false)
+	k := keyComparer{r}
+	return k.readRows(ctx, k.comparable(), r.places[:min(len(r.places), n)], false)
 }
 
 // comparable returns the members whose keys are compared.
-func (r *Result) comparable() []int {
+func (r keyComparer) comparable() []int {
 	return slices.DeleteFunc(r.taking(), func(i int) bool { return r.Apart[i] != "" })
 }
 
-func (r *Result) keysIncomparable() string {
+func (r keyComparer) keysIncomparable() string {
 	if len(r.taking()) < 2 {
 		return r.tooFew()
 	}
@@ -80,7 +84,7 @@ func (r *Result) keysIncomparable() string {
 // according to their content hashes. For a member that has applied more, it reads and subtracts the records above. If
 // so, no key comparison is needed. It also returns the number of live keys, known from a member at its current
 // revision.
-func (r *Result) sameRecords(ctx context.Context, take []int) (keys int, same bool) {
+func (r keyComparer) sameRecords(ctx context.Context, take []int) (keys int, same bool) {
 	common := ""
 	for _, i := range take {
 		m := r.Members[i]
@@ -101,7 +105,7 @@ func (r *Result) sameRecords(ctx context.Context, take []int) (keys int, same bo
 
 // hashAt returns the content hash of a member at its revision of the common index. ok is false if too many records
 // above would have to be read twice.
-func (r *Result) hashAt(ctx context.Context, i int, common string) (hash string, ok bool) {
+func (r keyComparer) hashAt(ctx context.Context, i int, common string) (hash string, ok bool) {
 	m := r.Members[i]
 	above := m.CurrentRevision() - r.Revs[i]
 	switch {
@@ -117,7 +121,7 @@ func (r *Result) hashAt(ctx context.Context, i int, common string) (hash string,
 }
 
 // parts returns the number of passes needed to keep the marks of one pass within the bound.
-func (r *Result) parts(take []int, maxMarks int64) uint64 {
+func (r keyComparer) parts(take []int, maxMarks int64) uint64 {
 	var live int64
 	for _, i := range r.distinct(take) {
 		live += r.Members[i].DB.KV.LiveKeys
@@ -210,7 +214,7 @@ func each(ctx context.Context, take []int, read func(i int)) error {
 const manyRows = 1000
 
 // readRows reads the records of the listed keys again, in full.
-func (r *Result) readRows(ctx context.Context, take []int, kept []keyPlaces, values bool) ([]Row, error) {
+func (r keyComparer) readRows(ctx context.Context, take []int, kept []keyPlaces, values bool) ([]Row, error) {
 	if len(kept) == 0 {
 		return nil, nil
 	}
@@ -236,7 +240,7 @@ func (r *Result) readRows(ctx context.Context, take []int, kept []keyPlaces, val
 }
 
 // readInOnePass reads the part of one member's records that has those of the listed keys.
-func (r *Result) readInOnePass(ctx context.Context, i int, kept []keyPlaces, list []Row, values bool) {
+func (r keyComparer) readInOnePass(ctx context.Context, i int, kept []keyPlaces, list []Row, values bool) {
 	at := map[int64][]int{}
 	first, last := int64(math.MaxInt64), int64(0)
 	for n, k := range kept {
@@ -265,7 +269,7 @@ func (r *Result) readInOnePass(ctx context.Context, i int, kept []keyPlaces, lis
 }
 
 // cell reads the record of a key at a revision.
-func (r *Result) cell(i int, key []byte, at int64, values bool) *Cell {
+func (r keyComparer) cell(i int, key []byte, at int64, values bool) *Cell {
 	var c *Cell
 	for rev, err := range r.Members[i].DB.Handle.RevisionsBetween(dumpdb.Rev{Main: at}, dumpdb.Rev{Main: at + 1}) {
 		if err == nil && rev.Err == nil && !rev.Tombstone && bytes.Equal(rev.KV.Key, key) {
@@ -299,7 +303,7 @@ func sameContent(take []int, cells []*Cell) bool {
 }
 
 // records yields the readable records of a member up to its revision of the common index. It stops when ctx ends.
-func (r *Result) records(ctx context.Context, i int) iter.Seq[*dumpdb.Revision] {
+func (r keyComparer) records(ctx context.Context, i int) iter.Seq[*dumpdb.Revision] {
 	return func(yield func(*dumpdb.Revision) bool) {
 		n := 0
 		for rev, err := range r.Members[i].DB.Handle.Revisions() {

@@ -8,10 +8,17 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// window finds the index at which the keys of most members can be compared, and each member's revision there. A member
+// commonLevel finds the index at which members are compared.
+type commonLevel struct {
+	*Result
+	// rp is nil if there is no log.
+	rp *replay.Result
+}
+
+// find finds the index at which the keys of most members can be compared, and each member's revision there. A member
 // is compared if its revision at that index is known and not compacted. Other members are set apart, so that they do
 // not prevent the comparison of the rest.
-func (r *Result) window(rp *replay.Result) {
+func (r *commonLevel) find() {
 	for i, m := range r.Members {
 		switch {
 		case !m.HasDB():
@@ -31,7 +38,7 @@ func (r *Result) window(rp *replay.Result) {
 	for _, i := range take {
 		r.lowest = min(r.lowest, r.Members[i].AppliedMin)
 	}
-	group := r.byIndex(take, rp)
+	group := r.byIndex(take)
 	if len(group) < len(take) {
 		group = r.byRevision(take, group)
 	}
@@ -44,13 +51,13 @@ func (r *Result) window(rp *replay.Result) {
 		}
 	}
 	if len(group) == len(take) {
-		r.raise(take, rp)
+		r.raise(take)
 	}
 }
 
 // setDamagedApart sets apart members with unreadable pages in bucket key, if at least two others remain. Keys on such
 // pages are neither equal nor different.
-func (r *Result) setDamagedApart(take []int) []int {
+func (r *commonLevel) setDamagedApart(take []int) []int {
 	damaged := func(i int) bool { return r.Members[i].DB.KVDamaged }
 	whole := slices.DeleteFunc(slices.Clone(take), damaged)
 	if len(whole) < 2 {
@@ -66,12 +73,12 @@ func (r *Result) setDamagedApart(take []int) []int {
 
 // byIndex returns the members that can be compared at one applied index: the index with most members, the highest of
 // several.
-func (r *Result) byIndex(take []int, rp *replay.Result) (group []int) {
+func (r *commonLevel) byIndex(take []int) (group []int) {
 	for _, i := range take {
 		at := r.Members[i].AppliedMin
 		var can []int
 		for _, j := range take {
-			if rev, ok := r.revAt(j, at, rp); ok && rev >= r.Members[j].CompactRevision() {
+			if rev, ok := r.revAt(j, at); ok && rev >= r.Members[j].CompactRevision() {
 				can = append(can, j)
 			}
 		}
@@ -80,16 +87,16 @@ func (r *Result) byIndex(take []int, rp *replay.Result) (group []int) {
 		}
 	}
 	for _, i := range group {
-		r.Revs[i], _ = r.revAt(i, r.Common, rp)
+		r.Revs[i], _ = r.revAt(i, r.Common)
 	}
 	return group
 }
 
 // revAt returns a member's revision at an index; ok is false if it is not known.
-func (r *Result) revAt(i int, at uint64, rp *replay.Result) (rev int64, ok bool) {
+func (r *commonLevel) revAt(i int, at uint64) (rev int64, ok bool) {
 	m := r.Members[i]
-	if rp != nil && rp.Members[i].Checked {
-		if rev, ok = rp.Members[i].Levels[at]; ok && (at != m.AppliedMin || aheadOfIndex(rp, i)) {
+	if r.rp != nil && r.rp.Members[i].Checked {
+		if rev, ok = r.rp.Members[i].Levels[at]; ok && (at != m.AppliedMin || aheadOfIndex(r.rp, i)) {
 			return rev, true
 		}
 	}
@@ -104,7 +111,7 @@ func aheadOfIndex(rp *replay.Result, i int) bool {
 // byRevision adds members whose revision at the common index is unknown, at the revision of the others. As long as the
 // histories agree, equal revisions mean equal content. If no two members can be compared at an index, it compares them
 // at the revision that most of them have; so it does with more running members, whose snapshots begin one entry apart.
-func (r *Result) byRevision(take, group []int) []int {
+func (r *commonLevel) byRevision(take, group []int) []int {
 	wider, rev := r.atOneRevision(take)
 	if len(group) < 2 && len(wider) < 2 {
 		return wider
@@ -133,7 +140,7 @@ func (r *Result) byRevision(take, group []int) []int {
 }
 
 // atOneRevision returns the members that hold one revision: the revision with most members, the highest of several.
-func (r *Result) atOneRevision(take []int) (group []int, at int64) {
+func (r *commonLevel) atOneRevision(take []int) (group []int, at int64) {
 	for _, i := range take {
 		var can []int
 		rev := r.Members[i].CurrentRevision()
@@ -150,17 +157,17 @@ func (r *Result) atOneRevision(take []int) (group []int, at int64) {
 }
 
 // allRun reports whether the members are snapshots of running servers.
-func (r *Result) allRun(take []int) bool {
+func (r *commonLevel) allRun(take []int) bool {
 	return !slices.ContainsFunc(take, func(i int) bool { return r.Members[i].Source.Kind != evidence.KindEndpoint })
 }
 
 // holds reports whether a member's database has its content at a revision.
-func (r *Result) holds(i int, rev int64) bool {
+func (r *commonLevel) holds(i int, rev int64) bool {
 	m := r.Members[i]
 	return m.CompactRevision() <= rev && rev <= m.CurrentRevision()
 }
 
-func (r *Result) whyApart(i int) string {
+func (r *commonLevel) whyApart(i int) string {
 	m := r.Members[i]
 	if m.AppliedMin < r.Common {
 		return fmt.Sprintf("%s has applied entries only up to %d, and no other member can be compared there",
@@ -173,18 +180,18 @@ func (r *Result) whyApart(i int) string {
 
 // raise moves the common index up to the index up to which the replay shows that all members have executed the log's
 // key writes.
-func (r *Result) raise(take []int, rp *replay.Result) {
-	if rp == nil || rp.KeyCommon <= r.Common {
+func (r *commonLevel) raise(take []int) {
+	if r.rp == nil || r.rp.KeyCommon <= r.Common {
 		return
 	}
 	for _, i := range take {
-		if !rp.Members[i].Checked || rp.Members[i].RevisionAt == 0 ||
-			rp.Members[i].RevisionAt < r.Members[i].CompactRevision() {
+		if !r.rp.Members[i].Checked || r.rp.Members[i].RevisionAt == 0 ||
+			r.rp.Members[i].RevisionAt < r.Members[i].CompactRevision() {
 			return
 		}
 	}
-	r.Common = rp.KeyCommon
+	r.Common = r.rp.KeyCommon
 	for _, i := range take {
-		r.Revs[i] = rp.Members[i].RevisionAt
+		r.Revs[i] = r.rp.Members[i].RevisionAt
 	}
 }

@@ -31,7 +31,7 @@ func differing(t *testing.T) (*evidence.Set, *replay.Result) {
 func TestRowsInOnePass(t *testing.T) {
 	set, rp := differing(t)
 	r := Align(set.Members, rp)
-	b, err := r.keys(t.Context(), Options{MaxRows: 1000, MaxMarks: defaultMaxMarks, Values: true})
+	b, err := keyComparer{r}.compare(t.Context(), Options{MaxRows: 1000, MaxMarks: defaultMaxMarks, Values: true})
 	if err != nil || len(b.Rows) != 50 {
 		t.Fatalf("%d rows, %v", len(b.Rows), err)
 	}
@@ -48,7 +48,7 @@ func TestRowsInOnePass(t *testing.T) {
 		kept = append(kept, k)
 	}
 	for i := range set.Members {
-		r.readInOnePass(t.Context(), i, kept, again, true)
+		keyComparer{r}.readInOnePass(t.Context(), i, kept, again, true)
 	}
 	if diff := cmp.Diff(b.Rows, again); diff != "" {
 		t.Errorf("(- one by one, + in one pass)\n%s", diff)

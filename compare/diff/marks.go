@@ -73,7 +73,7 @@ type marks struct {
 }
 
 // mark makes the first pass over the members in take, for the keys of one part out of parts.
-func (r *Result) mark(ctx context.Context, take []int, part, parts uint64) (*marks, error) {
+func (r keyComparer) mark(ctx context.Context, take []int, part, parts uint64) (*marks, error) {
 	m := &marks{live: make([]*liveKeys, len(r.Members)), whole: make([]bool, len(r.Members))}
 	err := each(ctx, r.distinct(take), func(i int) {
 		m.live[i], m.whole[i] = newLiveKeys(r.Members[i].DB.KV.LiveKeys/int64(parts)), true
@@ -86,7 +86,7 @@ func (r *Result) mark(ctx context.Context, take []int, part, parts uint64) (*mar
 	return m, err
 }
 
-func (r *Result) markMember(ctx context.Context, m *marks, i int, part, parts uint64) {
+func (r keyComparer) markMember(ctx context.Context, m *marks, i int, part, parts uint64) {
 	n, live := 0, m.live[i]
 	for rev, err := range r.Members[i].DB.Handle.Revisions() {
 		if n++; n%4096 == 0 && ctx.Err() != nil {
@@ -108,7 +108,7 @@ func (r *Result) markMember(ctx context.Context, m *marks, i int, part, parts ui
 
 // sameAs returns the first member in take with records identical to those of member i, according to their content
 // hashes; i itself if there is no earlier one.
-func (r *Result) sameAs(take []int, i int) int {
+func (r keyComparer) sameAs(take []int, i int) int {
 	own := r.Members[i]
 	for _, j := range take {
 		o := r.Members[j]
@@ -123,7 +123,7 @@ func (r *Result) sameAs(take []int, i int) int {
 }
 
 // distinct returns the members in take that have to be read.
-func (r *Result) distinct(take []int) []int {
+func (r keyComparer) distinct(take []int) []int {
 	var out []int
 	for _, i := range take {
 		if r.sameAs(take, i) == i {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -41,7 +40,7 @@ func metaRows(m *evidence.Member) map[string]string {
 }
 
 // meta lists the differences in bucket meta; none counts as a difference.
-func (r *Result) meta(o Options) Bucket {
+func (r *rowComparer) meta() Bucket {
 	b := Bucket{Name: "meta", Only: make([]int, len(r.Members))}
 	take := r.taking()
 	if len(take) < 2 {
@@ -49,14 +48,14 @@ func (r *Result) meta(o Options) Bucket {
 		return b
 	}
 	seen := b
-	seen.tabulate(r, take, metaRows, o)
+	r.tabulate(&seen, take, metaRows)
 	b.Equal, b.Compared, b.Normal = release.Yes, seen.Compared, seen.Rows
 	return b
 }
 
 // confState compares raft's own configuration, which decides quorums: the newest ConfState and the conf changes after
 // it. It is not a bucket, and only sources with a log or snapshots have it. It returns nil if fewer than two do.
-func (r *Result) confState(rp *replay.Result, o Options) *Bucket {
+func (r *rowComparer) confState() *Bucket {
 	var take []int
 	for _, i := range r.taking() {
 		if r.Members[i].Membership.RaftKnown {
@@ -67,7 +66,7 @@ func (r *Result) confState(rp *replay.Result, o Options) *Bucket {
 		return nil
 	}
 	b := &Bucket{Name: confBucket, Only: make([]int, len(r.Members))}
-	r.byRow(b, take, confRows, rp, o)
+	r.byRow(b, take, confRows)
 	return b
 }
 
@@ -83,10 +82,10 @@ func confRows(m *evidence.Member) map[string]string {
 }
 
 // tabulate aligns the rows of a small bucket and compares them.
-func (b *Bucket) tabulate(r *Result, take []int, rows func(*evidence.Member) map[string]string, o Options) {
+func (r *rowComparer) tabulate(b *Bucket, take []int, rows rowsFunc) {
 	table := r.lineUp(take, rows)
 	b.Compared = len(table)
 	for _, k := range slices.Sorted(maps.Keys(table)) {
-		b.weigh(take, Row{Key: []byte(k), Cells: table[k]}, o.MaxRows)
+		b.weigh(take, Row{Key: []byte(k), Cells: table[k]}, r.o.MaxRows)
 	}
 }

@@ -42,7 +42,7 @@ func wellFormed(hash []byte) bool {
 
 // passwords compares the password hashes of users. Since 3.5 the hash is in the request, so all members store the same.
 // A request of a proposer up to 3.4 has the password in plain text, and each member adds its own salt.
-func (r *Result) passwords(b *Bucket, rp *replay.Result, o Options) {
+func (r *rowComparer) passwords(b *Bucket) {
 	take := r.whole(b.Name)
 	if len(take) < 2 {
 		return
@@ -61,11 +61,11 @@ func (r *Result) passwords(b *Bucket, rp *replay.Result, o Options) {
 		row := Row{Key: []byte(name), Kind: PasswordRow, Cells: table[name]}
 		have := holders(&row, take)
 		if len(have) < 2 || allSame(row.Cells, have) ||
-			!r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{}) {
+			!r.split(b.Name, &row, have, map[int]string{}, map[[2]int]bool{}) {
 			continue
 		}
 		row.Out = append(row.Out, without(take, have)...)
-		r.password(b, row, hashes[name], without(take, row.Out), rp, o)
+		r.password(b, row, hashes[name], without(take, row.Out))
 	}
 }
 
@@ -81,9 +81,9 @@ func passwordRows(m *evidence.Member) map[string]string {
 }
 
 // password judges the differing hashes of one user.
-func (r *Result) password(b *Bucket, row Row, hashes map[int][]byte, at []int, rp *replay.Result, o Options) {
+func (r *rowComparer) password(b *Bucket, row Row, hashes map[int][]byte, at []int) {
 	p := Password{User: string(row.Key)}
-	set, known := r.passwordOrigin(p.User, hashes, at, rp)
+	set, known := r.passwordOrigin(p.User, hashes, at)
 	switch {
 	case known && set.Hash != nil:
 		for _, i := range at {
@@ -109,7 +109,7 @@ func (r *Result) password(b *Bucket, row Row, hashes map[int][]byte, at []int, r
 		return
 	}
 	b.Differ++
-	if len(b.Rows) < o.MaxRows {
+	if len(b.Rows) < r.o.MaxRows {
 		b.Rows = append(b.Rows, row)
 	}
 	b.Equal, b.Reason = release.No, ""
@@ -117,17 +117,16 @@ func (r *Result) password(b *Bucket, row Row, hashes map[int][]byte, at []int, r
 
 // passwordOrigin returns the entry that set the user's password, false if the log does not show it. Adding an existing
 // user is refused. So an entry counts only if a member has its hash, or if it must have succeeded.
-func (r *Result) passwordOrigin(user string, hashes map[int][]byte, at []int, rp *replay.Result) (replay.PasswordSet,
-	bool) {
-	if rp == nil || rp.Survey == nil {
+func (r *rowComparer) passwordOrigin(user string, hashes map[int][]byte, at []int) (replay.PasswordSet, bool) {
+	if r.rp == nil || r.rp.Survey == nil {
 		return replay.PasswordSet{}, false
 	}
 	applied := r.Members[at[0]].AppliedMin
 	for _, i := range at {
 		applied = min(applied, r.Members[i].AppliedMin)
 	}
-	for _, set := range slices.Backward(rp.Survey.Passwords(user, applied)) {
-		if !rp.Covers(set.Index, applied) {
+	for _, set := range slices.Backward(r.rp.Survey.Passwords(user, applied)) {
+		if !r.rp.Covers(set.Index, applied) {
 			return replay.PasswordSet{}, false
 		}
 		held := slices.ContainsFunc(at, func(i int) bool { return set.Hash != nil && bytes.Equal(hashes[i], set.Hash) })

@@ -48,13 +48,13 @@ const maxRecordRows = 50
 // CompareRecords compares the records of all members. It reads members with identical records once, and nothing if all
 // are identical.
 func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error) {
-	out := &Records{}
+	out, k := &Records{}, keyComparer{r}
 	take := slices.DeleteFunc(r.taking(), func(i int) bool { return r.Members[i].DB.KVDamaged })
 	if len(take) < 2 {
 		out.Reason = r.tooFew()
 		return out, nil
 	}
-	distinct := r.distinctRecords(take)
+	distinct := k.distinctRecords(take)
 	if len(distinct) < 2 {
 		out.Equal = release.Yes
 		return out, nil
@@ -63,7 +63,7 @@ func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error
 		o.MaxRows = maxRecordRows
 	}
 	from := int64(0)
-	if _, same := r.sameRecords(ctx, take); same {
+	if _, same := k.sameRecords(ctx, take); same {
 		from = r.Revs[take[0]] + 1
 	}
 	m := newRecordMerge(r, take, distinct, from)
@@ -84,7 +84,7 @@ func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error
 // that main revision. It reads the records again.
 func (r *Result) EachRecord(ctx context.Context, main int64, fn func(*RecordRow)) error {
 	take := slices.DeleteFunc(r.taking(), func(i int) bool { return r.Members[i].DB.KVDamaged })
-	distinct := r.distinctRecords(take)
+	distinct := keyComparer{r}.distinctRecords(take)
 	if len(distinct) < 2 {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (r *Result) EachRecord(ctx context.Context, main int64, fn func(*RecordRow)
 }
 
 // distinctRecords returns the first of each group of members with identical records, according to their hashes.
-func (r *Result) distinctRecords(take []int) []int {
+func (r keyComparer) distinctRecords(take []int) []int {
 	var out []int
 	for _, i := range take {
 		d := r.Members[i].DB

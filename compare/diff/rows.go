@@ -16,21 +16,31 @@ const confBucket = "confState"
 // rowsFunc returns a bucket of one member as rows of text. Rows are equal exactly if their content is.
 type rowsFunc func(m *evidence.Member) map[string]string
 
+// rowComparer compares everything except the keys, row by row.
+type rowComparer struct {
+	*Result
+	// rp shows which entries can explain a difference; nil if there is no log.
+	rp *replay.Result
+	o  Options
+}
+
+func (r *Result) rows(rp *replay.Result, o Options) *rowComparer { return &rowComparer{r, rp, o} }
+
 // byRow compares a small bucket row by row. A difference between two members counts only if no entry applied by only
 // one of them can change the row. So a lagging member, or an older backup, does not prevent the comparison of the
 // others.
-func (r *Result) byRow(b *Bucket, take []int, rows rowsFunc, rp *replay.Result, o Options) {
+func (r *rowComparer) byRow(b *Bucket, take []int, rows rowsFunc) {
 	table := r.lineUp(take, rows)
 	b.Compared = len(table)
 	why := map[int]string{}
 	apart := map[[2]int]bool{}
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		row := Row{Key: []byte(key), Cells: table[key]}
-		if !r.split(b.Name, &row, take, rp, why, apart) {
+		if !r.split(b.Name, &row, take, why, apart) {
 			b.Moved++
 			continue
 		}
-		b.weigh(without(take, row.Out), row, o.MaxRows)
+		b.weigh(without(take, row.Out), row, r.o.MaxRows)
 	}
 	equal := b.Differ == 0
 	switch {
@@ -45,7 +55,7 @@ func (r *Result) byRow(b *Bucket, take []int, rows rowsFunc, rp *replay.Result, 
 }
 
 // lineUp returns the rows of all members by key.
-func (r *Result) lineUp(take []int, rows rowsFunc) map[string][]*Cell {
+func (r *rowComparer) lineUp(take []int, rows rowsFunc) map[string][]*Cell {
 	table := map[string][]*Cell{}
 	for _, i := range take {
 		for k, text := range rows(r.Members[i]) {
@@ -60,7 +70,7 @@ func (r *Result) lineUp(take []int, rows rowsFunc) map[string][]*Cell {
 
 // split finds the members whose version of a row cannot be compared with any differing one. It returns false if the row
 // differs, but no difference remains to be judged.
-func (r *Result) split(bucket string, row *Row, take []int, rp *replay.Result, why map[int]string,
+func (r *rowComparer) split(bucket string, row *Row, take []int, why map[int]string,
 	apart map[[2]int]bool) bool {
 	if allSame(row.Cells, take) {
 		return true
@@ -70,7 +80,7 @@ func (r *Result) split(bucket string, row *Row, take []int, rp *replay.Result, w
 	for n, i := range take {
 		for _, j := range take[n+1:] {
 			same := sameText(row.Cells[i], row.Cells[j])
-			reason := r.mayDiffer(replay.Row{Bucket: bucket, Key: string(row.Key)}, i, j, rp)
+			reason := r.mayDiffer(replay.Row{Bucket: bucket, Key: string(row.Key)}, i, j)
 			switch {
 			case reason == "":
 				comparable[i], comparable[j] = true, true
@@ -94,7 +104,7 @@ func (r *Result) split(bucket string, row *Row, take []int, rp *replay.Result, w
 }
 
 // mayDiffer returns why a row may normally differ between two members, "" if it may not.
-func (r *Result) mayDiffer(row replay.Row, i, j int, rp *replay.Result) string {
+func (r *rowComparer) mayDiffer(row replay.Row, i, j int) string {
 	a, b := r.Members[i], r.Members[j]
 	from, to := min(a.AppliedMin, b.AppliedMin), max(a.AppliedMax, b.AppliedMax)
 	if row.Bucket == confBucket { // raft's configuration follows the commit index
@@ -107,7 +117,7 @@ func (r *Result) mayDiffer(row replay.Row, i, j int, rp *replay.Result) string {
 		return "a database does not show how far it has applied the log"
 	case from == to && !more:
 		return ""
-	case rp == nil || rp.Survey == nil || rp.First == 0:
+	case r.rp == nil || r.rp.Survey == nil || r.rp.First == 0:
 		if a.AppliedMin == b.AppliedMin && a.AppliedMax == b.AppliedMax && !more || decidedByAuthRevision(row, a, b) {
 			return ""
 		}
@@ -117,11 +127,11 @@ func (r *Result) mayDiffer(row replay.Row, i, j int, rp *replay.Result) string {
 		}
 		return fmt.Sprintf("%s and %s are at different indexes and no log has the entries between them", a.Label(),
 			b.Label())
-	case !rp.Covers(from, to):
+	case !r.rp.Covers(from, to):
 		return fmt.Sprintf("the logs do not have all entries between %d and %d, the indexes of %s and %s", from, to,
 			a.Label(), b.Label())
 	}
-	if at := rp.Survey.TouchedBetween(row, from, to); at > 0 {
+	if at := r.rp.Survey.TouchedBetween(row, from, to); at > 0 {
 		return fmt.Sprintf("entry %d, which %s has and %s may not have applied, can change row %q", at,
 			later(a, b).Label(), earlier(a, b).Label(), row.Key)
 	}
@@ -161,7 +171,7 @@ func later(a, b *evidence.Member) *evidence.Member {
 }
 
 // someCompared reports whether two of the members were compared in every row.
-func (r *Result) someCompared(take []int, apart map[[2]int]bool) bool {
+func (r *rowComparer) someCompared(take []int, apart map[[2]int]bool) bool {
 	for n, i := range take {
 		for _, j := range take[n+1:] {
 			if !apart[[2]int{i, j}] {
@@ -173,7 +183,7 @@ func (r *Result) someCompared(take []int, apart map[[2]int]bool) bool {
 }
 
 // limits joins the reasons, one for each member.
-func (r *Result) limits(why map[int]string) string {
+func (r *rowComparer) limits(why map[int]string) string {
 	s := ""
 	for _, i := range slices.Sorted(maps.Keys(why)) {
 		if s != "" {

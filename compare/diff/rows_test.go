@@ -38,10 +38,10 @@ func TestAuthRevisionDecides(t *testing.T) {
 			late = 10
 		}
 		r := &Result{Members: []*evidence.Member{member(c.kind, late, c.late), member(c.kind, 10, c.early)}}
-		if why := r.mayDiffer(c.row, 0, 1, nil); (why == "") != c.mayNot {
+		if why := r.rows(nil, Options{}).mayDiffer(c.row, 0, 1); (why == "") != c.mayNot {
 			t.Errorf("%s: %q", c.what, why)
 		}
-		if why := r.mayDiffer(c.row, 1, 0, nil); (why == "") != c.mayNot {
+		if why := r.rows(nil, Options{}).mayDiffer(c.row, 1, 0); (why == "") != c.mayNot {
 			t.Errorf("%s, the other way round: %q", c.what, why)
 		}
 	}

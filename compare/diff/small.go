@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
@@ -122,20 +121,20 @@ func clusterRows(m *evidence.Member) map[string]string {
 }
 
 // small compares one small bucket row by row.
-func (r *Result) small(sb smallBucket, rp *replay.Result, o Options) Bucket {
+func (r *rowComparer) small(sb smallBucket) Bucket {
 	b := Bucket{Name: sb.name, Only: make([]int, len(r.Members))}
 	take := r.whole(sb.name)
 	if len(take) < 2 {
 		b.Reason = r.tooFew()
 		return b
 	}
-	r.byRow(&b, take, sb.rows, rp, o)
+	r.byRow(&b, take, sb.rows)
 	return b
 }
 
 // whole returns the members whose rows of the bucket can all be read. Rows on a damaged page are neither equal nor
 // different.
-func (r *Result) whole(bucket string) []int {
+func (r *rowComparer) whole(bucket string) []int {
 	return slices.DeleteFunc(r.taking(), func(i int) bool {
 		return slices.ContainsFunc(r.Members[i].DB.Damage,
 			func(d *dumpdb.DamageError) bool { return d.Bucket == bucket })

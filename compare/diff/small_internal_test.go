@@ -79,13 +79,13 @@ func TestLeaseTTLs(t *testing.T) {
 		"alone":             {with(leases(60, 5)), 0, 0},
 	} {
 		b := &Bucket{Name: "lease", Only: make([]int, 2)}
-		c.r.leaseTTLs(b, nil, Options{MaxRows: 5})
+		c.r.rows(nil, Options{MaxRows: 5}).leaseTTLs(b)
 		if b.Differ != c.differ || len(b.Rows) != c.differ || len(b.Normal) != c.normal ||
 			b.Equal.Excluded() != (c.differ > 0) || b.Equal.Certain() {
 			t.Errorf("%s: %+v, want %d rows that differ, %d normal ones", name, b, c.differ, c.normal)
 		}
 		if bounded := (&Bucket{Name: "lease"}); c.differ > 0 {
-			c.r.leaseTTLs(bounded, nil, Options{})
+			c.r.rows(nil, Options{}).leaseTTLs(bounded)
 			if bounded.Differ != c.differ || len(bounded.Rows) > 0 {
 				t.Errorf("%s: rows are not bounded: %+v", name, bounded)
 			}
@@ -125,14 +125,14 @@ func TestAttributes(t *testing.T) {
 		"at other indexes":    {members([]int{6, 6}, "n1", "n2").at(9, 8), 0, 0},
 	} {
 		b := &Bucket{Name: "members", Only: make([]int, 3)}
-		c.r.attributes(b, nil, Options{MaxRows: 5})
+		c.r.rows(nil, Options{MaxRows: 5}).attributes(b)
 		if b.Differ != c.differ || len(b.Rows) != c.differ || len(b.Normal) != c.normal ||
 			b.Equal.Excluded() != (c.differ > 0) {
 			t.Errorf("%s: %+v, want %d rows that differ, %d normal ones", name, b, c.differ, c.normal)
 		}
 	}
 	r, b := members([]int{6, 6, 5, 6}, "n1", "n2", "n1", "none"), &Bucket{Name: "members", Only: make([]int, 4)}
-	r.attributes(b, nil, Options{MaxRows: 5})
+	r.rows(nil, Options{MaxRows: 5}).attributes(b)
 	if len(b.Rows) != 1 || len(b.Normal) != 1 || !slices.Equal(b.Rows[0].Out, []int{3, 2}) ||
 		!slices.Equal(b.Normal[0].Out, []int{3}) {
 		t.Errorf("one without the row, one that may leave it: %+v", b)
@@ -159,7 +159,7 @@ func TestCheckpointedTTL(t *testing.T) {
 		"none on all alike": {survey(0), 0, 0, 0},
 	} {
 		b := &Bucket{Name: "lease", Only: make([]int, 2)}
-		with(lease(c.remaining), lease(0)).leaseTTLs(b, c.rp, Options{MaxRows: 5})
+		with(lease(c.remaining), lease(0)).rows(c.rp, Options{MaxRows: 5}).leaseTTLs(b)
 		rows := slices.Concat(b.Rows, b.Normal)
 		if b.Differ != c.differ || len(b.Rows) != c.differ || len(b.Normal) != c.normal ||
 			len(rows) > 0 && rows[0].Cells[0].Text != "TTL 60 s, remaining 30 s" {
@@ -172,7 +172,7 @@ func TestCheckpointedTTL(t *testing.T) {
 func TestKeysNotCompared(t *testing.T) {
 	r := with(evidence.DB{}, evidence.DB{}, evidence.DB{})
 	r.Apart[1], r.Apart[2] = "node2 lags", "node3 has compacted it"
-	b, err := r.keys(t.Context(), Options{})
+	b, err := keyComparer{r}.compare(t.Context(), Options{})
 	if want := "no two members can be compared at one index: node2 lags; node3 has compacted it"; err != nil ||
 		b.Equal != release.Unknown || b.Reason != want {
 		t.Errorf("%+v, %v; want %q", b, err, want)
@@ -237,7 +237,7 @@ func TestPasswords(t *testing.T) {
 		"at different indexes": {r: users(hash1, hash2).at(9, 8), none: true},
 	} {
 		b := &Bucket{Name: "authUsers"}
-		c.r.passwords(b, nil, Options{MaxRows: 5})
+		c.r.rows(nil, Options{MaxRows: 5}).passwords(b)
 		if c.none {
 			if len(c.r.Passwords) > 0 || b.Differ > 0 {
 				t.Errorf("%s: %+v", name, c.r.Passwords)
@@ -310,7 +310,7 @@ func TestByRow(t *testing.T) {
 		"an unknown index": {r: with(alarm(1), alarm()).at(9, 0), compared: 1, moved: 1, only: []int{0, 0},
 			equal: "unknown", reason: "does not show how far"},
 	} {
-		b := c.r.small(smallBucket{"alarm", alarmRows}, nil, Options{MaxRows: 5})
+		b := c.r.rows(nil, Options{MaxRows: 5}).small(smallBucket{"alarm", alarmRows})
 		if b.Compared != c.compared || b.Differ != c.differ || b.Moved != c.moved || !slices.Equal(b.Only, c.only) ||
 			b.Equal.String() != c.equal || (b.Limits == "") != (c.limits == "") ||
 			!strings.Contains(b.Limits, c.limits) ||
@@ -318,13 +318,13 @@ func TestByRow(t *testing.T) {
 			t.Errorf("%s: %+v, equal %s", name, b, b.Equal)
 		}
 	}
-	if b := with(alarm(1)).small(smallBucket{"alarm", alarmRows}, nil, Options{}); b.Equal != release.Unknown ||
+	if b := with(alarm(1)).rows(nil, Options{}).small(smallBucket{"alarm", alarmRows}); b.Equal != release.Unknown ||
 		b.Reason == "" {
 		t.Errorf("one member alone is compared: %+v", b)
 	}
 	damaged := with(alarm(1), alarm(2), alarm(2))
 	damaged.Members[0].DB.Damage = []*dumpdb.DamageError{{Bucket: "alarm"}}
-	if b := damaged.small(smallBucket{"alarm", alarmRows}, nil, Options{}); !b.Equal.Certain() {
+	if b := damaged.rows(nil, Options{}).small(smallBucket{"alarm", alarmRows}); !b.Equal.Certain() {
 		t.Errorf("rows of a damaged bucket are compared: %+v", b)
 	}
 }
@@ -348,7 +348,7 @@ func TestBetween(t *testing.T) {
 	} {
 		r := with(evidence.DB{}, evidence.DB{}).at(9, 7)
 		for _, pair := range [][2]int{{0, 1}, {1, 0}} {
-			got := r.mayDiffer(row, pair[0], pair[1], c.rp)
+			got := r.rows(c.rp, Options{}).mayDiffer(row, pair[0], pair[1])
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("%s: %q, want %q", name, got, c.want)
 			}
@@ -464,7 +464,7 @@ func TestConfState(t *testing.T) {
 			change(r.Members[i])
 		}
 		got := "none"
-		if b := r.confState(&replay.Result{}, Options{MaxRows: 5}); b != nil {
+		if b := r.rows(&replay.Result{}, Options{MaxRows: 5}).confState(); b != nil {
 			got = b.Equal.String()
 		}
 		if got != c.equal {

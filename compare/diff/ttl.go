@@ -19,7 +19,7 @@ const MaxMinimumTTL = 75
 // leaseTTLs compares the TTLs of leases that several members have. Normal differences are a TTL that a server raised to
 // its own minimum, and the remaining TTL, which members store depending on their settings. A difference that no minimum
 // explains counts.
-func (r *Result) leaseTTLs(b *Bucket, rp *replay.Result, o Options) {
+func (r *rowComparer) leaseTTLs(b *Bucket) {
 	take := r.whole(b.Name)
 	if len(take) < 2 {
 		return
@@ -32,17 +32,17 @@ func (r *Result) leaseTTLs(b *Bucket, rp *replay.Result, o Options) {
 		if len(have) < 2 || allSame(row.Cells, have) {
 			continue // a missing lease is a separate row
 		}
-		proven := r.split(b.Name, &row, have, rp, map[int]string{}, map[[2]int]bool{})
+		proven := r.split(b.Name, &row, have, map[int]string{}, map[[2]int]bool{})
 		row.Out = append(row.Out, without(take, have)...)
 		at := without(take, row.Out)
-		if proven && (!raisedOnly(ttls[key], lowest, at) || !checkpointed(rp) && r.remainingDiffers(key, at)) {
+		if proven && (!raisedOnly(ttls[key], lowest, at) || !checkpointed(r.rp) && r.remainingDiffers(key, at)) {
 			b.Differ++
-			if len(b.Rows) < o.MaxRows {
+			if len(b.Rows) < r.o.MaxRows {
 				b.Rows = append(b.Rows, row)
 			}
 			continue
 		}
-		if len(b.Normal) < o.MaxRows {
+		if len(b.Normal) < r.o.MaxRows {
 			b.Normal = append(b.Normal, row)
 		}
 	}
@@ -68,7 +68,7 @@ func ttlText(l *dumpdb.Lease) string {
 }
 
 // ttls returns the TTLs by lease and member, and the lowest TTL that each member stores.
-func (r *Result) ttls(take []int) (ttls map[string]map[int]int64, lowest map[int]int64) {
+func (r *rowComparer) ttls(take []int) (ttls map[string]map[int]int64, lowest map[int]int64) {
 	ttls, lowest = map[string]map[int]int64{}, map[int]int64{}
 	for _, i := range take {
 		for _, l := range r.Members[i].DB.Leases {
@@ -91,7 +91,7 @@ func checkpointed(rp *replay.Result) bool {
 }
 
 // remainingDiffers reports whether the members store different remaining TTLs of a lease.
-func (r *Result) remainingDiffers(lease string, at []int) bool {
+func (r *rowComparer) remainingDiffers(lease string, at []int) bool {
 	seen := map[int64]bool{}
 	for _, i := range at {
 		for _, l := range r.Members[i].DB.Leases {

@@ -6,14 +6,13 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
-	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // v2Store compares the v2 store in the newest intact .snap files: members, removed members, cluster version and keys of
 // v2 clients. A server up to 3.5 boots with it. Files of different indexes are compared only if no entry between them
 // can have changed the store. It returns nil if fewer than two sources have one.
-func (r *Result) v2Store(rp *replay.Result, o Options) *Bucket {
+func (r *rowComparer) v2Store() *Bucket {
 	var take []int
 	low, high := uint64(1<<64-1), uint64(0)
 	for _, i := range r.taking() {
@@ -26,9 +25,9 @@ func (r *Result) v2Store(rp *replay.Result, o Options) *Bucket {
 		return nil
 	}
 	b := &Bucket{Name: "v2store", Only: make([]int, len(r.Members))}
-	b.tabulate(r, take, v2Rows, o)
+	r.tabulate(b, take, v2Rows)
 	if b.Differ > 0 && low < high {
-		still, reason := r.v2Unmoved(take, rp, low, high, o)
+		still, reason := r.v2Unmoved(take, low, high)
 		if reason != "" {
 			b.Reason = reason
 			return b
@@ -41,15 +40,15 @@ func (r *Result) v2Store(rp *replay.Result, o Options) *Bucket {
 
 // v2Unmoved compares the rows that no entry between two snapshots can have changed. If they are equal, or the entries
 // are not known, it returns why the stores may normally differ.
-func (r *Result) v2Unmoved(take []int, rp *replay.Result, low, high uint64, o Options) (b *Bucket, reason string) {
-	if rp == nil || rp.Survey == nil || !rp.Covers(low, high) {
+func (r *rowComparer) v2Unmoved(take []int, low, high uint64) (b *Bucket, reason string) {
+	if r.rp == nil || r.rp.Survey == nil || !r.rp.Covers(low, high) {
 		return nil, fmt.Sprintf("the .snap files are of indexes %d to %d, and the logs do not have all entries "+
 			"between them", low, high)
 	}
-	moved := r.v2Moves(rp, low, high)
+	moved := r.v2Moves(low, high)
 	first := uint64(0)
 	b = &Bucket{Name: "v2store", Only: make([]int, len(r.Members))}
-	b.tabulate(r, take, func(m *evidence.Member) map[string]string {
+	r.tabulate(b, take, func(m *evidence.Member) map[string]string {
 		rows := v2Rows(m)
 		for k := range rows {
 			at := moved[k]
@@ -62,7 +61,7 @@ func (r *Result) v2Unmoved(take []int, rp *replay.Result, low, high uint64, o Op
 			}
 		}
 		return rows
-	}, o)
+	})
 	if b.Differ == 0 {
 		return nil, fmt.Sprintf("the .snap files are of indexes %d to %d, and entry %d can change the v2 store", low,
 			high, first)
@@ -72,25 +71,25 @@ func (r *Result) v2Unmoved(take []int, rp *replay.Result, low, high uint64, o Op
 
 // v2Moves returns an entry above low and up to high for each row of the v2 store that one can change. All keys of v2
 // clients are one row, "key ".
-func (r *Result) v2Moves(rp *replay.Result, low, high uint64) map[string]uint64 {
+func (r *rowComparer) v2Moves(low, high uint64) map[string]uint64 {
 	out := map[string]uint64{}
 	note := func(row string, index uint64) {
 		if index > low && index <= high {
 			out[row] = max(out[row], index)
 		}
 	}
-	for id, starts := range rp.Survey.Starts {
+	for id, starts := range r.rp.Survey.Starts {
 		for _, s := range starts {
 			note("member "+id.String(), s.Index)
 		}
 	}
-	for _, v := range rp.Survey.Versions {
+	for _, v := range r.rp.Survey.Versions {
 		note("version", v.Index)
 	}
-	for _, op := range rp.Survey.V2 {
+	for _, op := range r.rp.Survey.V2 {
 		note("key ", op.Index)
 	}
-	if rp.Survey.V2LeftOut > 0 {
+	if r.rp.Survey.V2LeftOut > 0 {
 		note("key ", high)
 	}
 	for _, m := range r.Members {

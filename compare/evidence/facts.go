@@ -191,7 +191,7 @@ func (m *Member) Facts() Facts {
 	for _, p := range m.Problems {
 		f.Problems = append(f.Problems, ProblemFacts{Part: p.Part, File: p.File, Error: p.Err.Error()})
 	}
-	f.WAL = m.walFacts()
+	f.WAL = walFacts(m)
 	if m.HasSnap() {
 		newest := m.Snap.Files[max(0, len(m.Snap.Files)-maxSnapFacts):]
 		for _, s := range newest {
@@ -203,13 +203,13 @@ func (m *Member) Facts() Facts {
 			len(newest) - len(f.SnapDBs) - len(f.LeftOvers)
 	}
 	if m.DB != nil {
-		m.dbFacts(&f)
+		dbFacts(m, &f)
 	}
-	f.Membership = m.membershipFacts()
+	f.Membership = membershipFacts(m)
 	return f
 }
 
-func (m *Member) walFacts() *WALFacts {
+func walFacts(m *Member) *WALFacts {
 	if !m.HasWAL() {
 		return nil
 	}
@@ -250,7 +250,7 @@ func snapFacts(s *dumplog.SnapFile) SnapFacts {
 	return f
 }
 
-func (m *Member) dbFacts(f *Facts) {
+func dbFacts(m *Member, f *Facts) {
 	d := m.DB
 	db := &DBFacts{File: d.File, Leases: len(d.Leases), HashKV: d.HashKV, Hashes: d.Hashes, Damage: []DamageFacts{}}
 	f.DB = db
@@ -322,7 +322,7 @@ func authFacts(a *dumpdb.Auth) *AuthFacts {
 	return f
 }
 
-func (m *Member) membershipFacts() MembershipFacts {
+func membershipFacts(m *Member) MembershipFacts {
 	ms := &m.Membership
 	f := MembershipFacts{Voters: orEmpty(ms.Voters), Learners: orEmpty(ms.Learners), Removed: orEmpty(ms.Removed),
 		Members: []dumpdb.Member{}, V2: ms.V2, ConfState: ms.MetaConfState, PeerURLs: ms.PeerURLs}

@@ -18,9 +18,9 @@ func (m *Member) OverrideConsistentIndex(index uint64) {
 	m.indexOverride = index
 	name := m.NodeName
 	m.Membership, m.confApplied = Membership{}, 0
-	m.loadMembership()
+	m.membershipLoading().load()
 	m.NodeName = name
-	m.applied()
+	m.loading().applied()
 }
 
 // NeverCommitted reports whether the entry at the member's stored consistent index was never committed, as the members

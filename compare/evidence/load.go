@@ -35,25 +35,25 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 			src.Manifest.stopHash() // the digests are not needed any more
 		}
 	}()
-	if err := m.readShown(ctx, h.ctx, o); err != nil {
+	if err := m.loading().readShown(ctx, h.ctx, o); err != nil {
 		return nil, err
 	}
 	nothing := !m.HasWAL() && !m.HasSnap() && m.DB == nil
 	// The trailer of a single file is compared with its digest.
 	if later := o.Hash && o.HashLater && len(src.Manifest.Files) != 1; nothing || !later {
-		if err := m.digested(); err != nil {
+		if err := m.loading().digested(); err != nil {
 			return nil, err
 		}
 	}
 	if o.Deep {
-		m.trailer()
+		m.loading().trailer()
 	}
 	if nothing {
-		return nil, m.nothing()
+		return nil, m.loading().nothing()
 	}
 	m.Version = fingerprint(m)
-	m.loadMembership()
-	m.applied()
+	m.membershipLoading().load()
+	m.loading().applied()
 	src.Collected = src.layout.collected(m)
 	return m, nil
 }
@@ -102,25 +102,30 @@ func HeldBy(spec Spec) string {
 	return inUse(layout{wal: spec.Where})
 }
 
+// loading reads a member from its source.
+type loading struct{ *Member }
+
+func (m *Member) loading() loading { return loading{m} }
+
 // readShown is read with progress on the display.
-func (m *Member) readShown(ctx, whole context.Context, o Options) error {
+func (m loading) readShown(ctx, whole context.Context, o Options) error {
 	ctx, work := progress.Begin(ctx, "reading "+m.Source.Name, m.Source.Manifest.Bytes)
 	defer work.End()
 	return m.read(ctx, progress.Carry(whole, ctx), o)
 }
 
 // read reads log, snapshots and db. It returns an error only if the context ends.
-func (m *Member) read(ctx, whole context.Context, o Options) error {
+func (m loading) read(ctx, whole context.Context, o Options) error {
 	l := m.Source.layout
-	if err := m.loadWAL(ctx, l.wal, o); err != nil {
+	if err := m.wal(ctx, l.wal, o); err != nil {
 		return err
 	}
-	m.loadSnaps(l, o)
-	return m.loadDB(ctx, whole, l.db, o)
+	m.snaps(l, o)
+	return m.database(ctx, whole, l.db, o)
 }
 
 // digested waits for the digests and lists the files that could not be hashed before all other problems.
-func (m *Member) digested() error {
+func (m loading) digested() error {
 	man := m.Source.Manifest
 	if man == nil || m.settled {
 		return nil
@@ -140,7 +145,7 @@ func (m *Member) digested() error {
 	return nil
 }
 
-func (m *Member) nothing() error {
+func (m loading) nothing() error {
 	e := &SourceError{Where: m.Source.Where, Found: "nothing readable", Expected: expectedSource}
 	for _, p := range m.Problems {
 		e.Err = errors.Join(e.Err, fmt.Errorf("%s: %w", p.File, p.Err))
@@ -148,11 +153,11 @@ func (m *Member) nothing() error {
 	return e
 }
 
-func (m *Member) problem(part, file string, err error) {
+func (m loading) problem(part, file string, err error) {
 	m.Problems = append(m.Problems, Problem{Part: part, File: filepath.Base(file), Err: err})
 }
 
-func (m *Member) loadSnaps(l layout, o Options) {
+func (m loading) snaps(l layout, o Options) {
 	var err error
 	switch {
 	case l.snapFile != "":
@@ -177,7 +182,7 @@ func (m *Member) loadSnaps(l layout, o Options) {
 
 // leaveOutSnaps leaves the .snap files out if one of them was not examined: which of them a server uses, and what is in
 // it, is unknown then.
-func (m *Member) leaveOutSnaps() {
+func (m loading) leaveOutSnaps() {
 	for _, f := range m.Snap.Files {
 		if err := f.NotExamined(); err != nil {
 			m.problem("snap", f.File, fmt.Errorf("%w: the .snap files are left out", err))
@@ -187,8 +192,8 @@ func (m *Member) leaveOutSnaps() {
 	}
 }
 
-// loadDB opens the database and reads what the options ask for. The handle is valid until whole ends.
-func (m *Member) loadDB(ctx, whole context.Context, path string, o Options) error {
+// database opens the database and reads what the options ask for. The handle is valid until whole ends.
+func (m loading) database(ctx, whole context.Context, path string, o Options) error {
 	if path == "" {
 		return nil
 	}
@@ -305,7 +310,7 @@ func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
 // trailer compares the sha256 trailer of a backup with the digest of the manifest, or computes the digest if there is
 // none. A file that does not open as a database may still have a trailer. A trailer on the database of a data dir means
 // that a backup was copied there.
-func (m *Member) trailer() {
+func (m loading) trailer() {
 	copied := m.Source.Kind == KindDataDir && m.HasDB() && m.DB.Handle.Size()%512 == sha256.Size
 	if m.DB == nil || m.Source.Kind != KindBackup && m.Source.Kind != KindEndpoint && !copied {
 		return
@@ -334,18 +339,18 @@ func reachOfBackups(members []*Member) {
 	alignRunning(members)
 	top := uint64(0)
 	for _, m := range members {
-		m.applied()
+		m.loading().applied()
 		top = max(top, m.Commit)
 	}
 	for _, m := range members {
 		m.othersCommit = top
-		m.applied()
+		m.loading().applied()
 	}
 }
 
 // applied computes how far the log is committed and applied. Member explains the difference between AppliedMin and
 // AppliedMax.
-func (m *Member) applied() {
+func (m loading) applied() {
 	ci := m.ConsistentIndex()
 	m.Commit = max(ci, m.newestSnapshotIndex())
 	if m.HasWAL() {

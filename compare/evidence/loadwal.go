@@ -20,7 +20,7 @@ const leastV2Nodes = 20_000
 // are.
 const leastMarks = 2000
 
-func (m *Member) loadWAL(ctx context.Context, dir string, o Options) error {
+func (m loading) wal(ctx context.Context, dir string, o Options) error {
 	if dir == "" {
 		return nil
 	}

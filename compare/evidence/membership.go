@@ -80,13 +80,18 @@ func (m *Member) walKnows(f *dumplog.SnapFile) bool {
 	return false
 }
 
-func (m *Member) loadMembership() {
+// membershipLoading works out a member's raft configuration from its log, snapshots and database.
+type membershipLoading struct{ *Member }
+
+func (m *Member) membershipLoading() membershipLoading { return membershipLoading{m} }
+
+func (m membershipLoading) load() {
 	ms := &m.Membership
 	ms.Names, ms.PeerURLs = map[dumplog.ID]string{}, map[dumplog.ID][]string{}
 	ms.Started = map[dumplog.ID]bool{}
-	m.membersFromV2()
-	m.membersFromDB()
-	m.membersFromRaft()
+	m.fromV2()
+	m.fromDB()
+	m.fromRaft()
 	for _, ids := range [][]dumplog.ID{ms.Removed, ms.V2, ms.Bucket, ms.MetaConfState, ms.Voters, ms.Learners} {
 		slices.Sort(ids)
 	}
@@ -97,7 +102,7 @@ func (m *Member) loadMembership() {
 	}
 }
 
-func (m *Member) membersFromV2() {
+func (m membershipLoading) fromV2() {
 	ms := &m.Membership
 	f := m.NewestSnap()
 	if f == nil || f.V2 == nil {
@@ -110,7 +115,7 @@ func (m *Member) membersFromV2() {
 	ms.Removed = append(ms.Removed, f.V2.Removed...)
 }
 
-func (m *Member) membersFromDB() {
+func (m membershipLoading) fromDB() {
 	ms := &m.Membership
 	if m.DB == nil {
 		return
@@ -140,8 +145,8 @@ func (ms *Membership) note(id dumplog.ID, name string, peers []string, started b
 	ms.Started[id] = ms.Started[id] || started
 }
 
-// membersFromRaft starts with the newest ConfState and applies the later conf changes, as raft does at boot.
-func (m *Member) membersFromRaft() {
+// fromRaft starts with the newest ConfState and applies the later conf changes, as raft does at boot.
+func (m membershipLoading) fromRaft() {
 	ms := &m.Membership
 	if !m.HasWAL() {
 		if f := m.NewestSnap(); f != nil {
@@ -188,7 +193,7 @@ func (m *Member) membersFromRaft() {
 }
 
 // baseConfState sets the voters and learners of the newest snapshot and returns its index, 0 if there is none.
-func (m *Member) baseConfState() uint64 {
+func (m membershipLoading) baseConfState() uint64 {
 	ms := &m.Membership
 	var from uint64
 	take := func(index uint64, cs *dumplog.ConfState) {
@@ -209,7 +214,7 @@ func (m *Member) baseConfState() uint64 {
 // shownApplied returns the index of the last conf change from that position on whose effect the database shows, 0 if it
 // shows none: the server has applied it, so it is committed, though no HardState says so yet. now is the configuration
 // before them. Servers up to 3.4 write rows of members without moving the consistent index.
-func (m *Member) shownApplied(from int, now *configuration) (index uint64) {
+func (m membershipLoading) shownApplied(from int, now *configuration) (index uint64) {
 	if m.DB == nil {
 		return 0
 	}

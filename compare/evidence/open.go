@@ -132,7 +132,7 @@ func (s *Set) shareKey(ctx context.Context, k *redact.Key) (err error) {
 // unreadable files among the problems of their member. It returns the error of Open's context.
 func (s *Set) Digests() error {
 	for _, m := range s.Members {
-		if err := m.digested(); err != nil {
+		if err := m.loading().digested(); err != nil {
 			return err
 		}
 	}

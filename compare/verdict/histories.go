@@ -27,7 +27,7 @@ type sharedHistory struct {
 func (rk *ranking) unranked(list []standing, why string) *Best {
 	b := &Best{Members: []string{}, Why: why, Ranking: []Rank{}, Lost: Lost{KeyNames: []check.Bytes{}}}
 	var kept *sharedHistory
-	hs := rk.histories()
+	hs := rk.separateHistories().list()
 	for i := range hs {
 		if slices.Contains(rk.labels(hs[i].members), rk.Keep) {
 			kept = &hs[i]
@@ -65,11 +65,16 @@ func (rk *ranking) giveUp(l *Lost, pos int) {
 	l.Command = showEntries(m.Label(), rk.Replay.LogDiffs[0].Index, m.LastIndex())
 }
 
-// twoHistories says why no member can be called best by content: committed entries differ, every log begins with a
+// separateHistories answers whether the sources hold histories of which none continues the other.
+type separateHistories struct{ *ranking }
+
+func (rk *ranking) separateHistories() separateHistories { return separateHistories{rk} }
+
+// whyUnranked says why no member can be called best by content: committed entries differ, every log begins with a
 // bootstrap or a restore, and not even their first requests are the same, so the sources hold histories of a cluster
 // that was bootstrapped several times under the same IDs. It is "" otherwise. What one history lacks of another, its
 // cluster never committed.
-func (rk *ranking) twoHistories() string {
+func (rk separateHistories) whyUnranked() string {
 	if s := rk.forcedApart(); s != "" {
 		return s
 	}
@@ -80,7 +85,7 @@ func (rk *ranking) twoHistories() string {
 		}) {
 		return ""
 	}
-	hs := rk.histories()
+	hs := rk.list()
 	if len(hs) < 2 {
 		return ""
 	}
@@ -89,7 +94,7 @@ func (rk *ranking) twoHistories() string {
 		said = append(said, rk.describe(h))
 	}
 	old, young := hs[0], hs[len(hs)-1]
-	if restores := rk.restored(); restores > 0 {
+	if restores := rk.countRestored(); restores > 0 {
 		return "content cannot decide: the sources are separate clusters with the same IDs, each restored and " +
 			"started by itself. None has what the others acknowledged: choose the history to keep, then copy over " +
 			"what the others hold. " + strings.Join(said, "; ")
@@ -105,7 +110,7 @@ func (rk *ranking) twoHistories() string {
 }
 
 // forcedSides are the forced start at which the logs part, and the members on its two sides; nil otherwise.
-func (rk *ranking) forcedSides() (run *replay.Forced, sides [][]int) {
+func (rk separateHistories) forcedSides() (run *replay.Forced, sides [][]int) {
 	if rk.Replay == nil || len(rk.Replay.LogDiffs) == 0 {
 		return nil, nil
 	}
@@ -123,13 +128,13 @@ func (rk *ranking) forcedSides() (run *replay.Forced, sides [][]int) {
 
 // forcedApart says why no member can be called best where a new cluster was forced on one of them and others continued
 // without it, a majority or not: which of the two is the cluster now, only its operators know. It is "" otherwise.
-func (rk *ranking) forcedApart() string {
+func (rk separateHistories) forcedApart() string {
 	run, _ := rk.forcedSides()
 	if run == nil {
 		return ""
 	}
 	var said []string
-	for _, h := range rk.histories() {
+	for _, h := range rk.list() {
 		said = append(said, rk.describe(h))
 	}
 	slices.Sort(said)
@@ -139,8 +144,8 @@ func (rk *ranking) forcedApart() string {
 		strings.Join(said, "; "))
 }
 
-// restored counts the sources whose log begins with a restore.
-func (rk *ranking) restored() (n int) {
+// countRestored counts the sources whose log begins with a restore.
+func (rk separateHistories) countRestored() (n int) {
 	for _, m := range rk.Members {
 		if m.HasLog() && m.WAL.Summary.Start == dumplog.StartRestore {
 			n++
@@ -149,9 +154,9 @@ func (rk *ranking) restored() (n int) {
 	return n
 }
 
-// histories groups the members by the first request after their common beginning, the oldest history first; where a
+// list groups the members by the first request after their common beginning, the oldest history first; where a
 // forced start parted them, by the side that they are on.
-func (rk *ranking) histories() []sharedHistory {
+func (rk separateHistories) list() []sharedHistory {
 	var out []sharedHistory
 	if _, sides := rk.forcedSides(); sides != nil {
 		for _, members := range sides {
@@ -174,9 +179,11 @@ func (rk *ranking) histories() []sharedHistory {
 	return out
 }
 
-func (rk *ranking) namesOf(h sharedHistory) string { return strings.Join(rk.labels(h.members), ", ") }
+func (rk separateHistories) namesOf(h sharedHistory) string {
+	return strings.Join(rk.labels(h.members), ", ")
+}
 
-func (rk *ranking) describe(h sharedHistory) string {
+func (rk separateHistories) describe(h sharedHistory) string {
 	m := rk.Members[h.members[0]]
 	s := fmt.Sprintf("%s: log to %d/%d", rk.namesOf(h), m.WAL.Summary.LastTerm, m.LastIndex())
 	if m.HasDB() && m.DB.KV != nil {
@@ -191,9 +198,10 @@ func (rk *ranking) describe(h sharedHistory) string {
 // nextHistories leaves the choice to the operator and shows what each history holds.
 func (ad *advice) nextHistories(add func(text string, command shell.Command)) {
 	add("keep every data dir unchanged and start no member: if both histories meet, one overwrites the other", none)
-	for _, h := range ad.ranking.histories() {
+	histories := ad.ranking.separateHistories()
+	for _, h := range histories.list() {
 		label := ad.Members[h.members[0]].Label()
-		add("see what "+ad.ranking.namesOf(h)+" holds", shell.Format("etcd-medic extract {} --format jsonl -o {}.jsonl",
+		add("see what "+histories.namesOf(h)+" holds", shell.Format("etcd-medic extract {} --format jsonl -o {}.jsonl",
 			shell.Source(label), shell.FileName(label)))
 	}
 	add("plan the repair with the history to keep, and copy the other's keys from the extract",

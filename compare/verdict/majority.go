@@ -7,11 +7,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 )
 
-// againstMajority counts for each member the differing keys in which more than half of the compared members agree with
+// majority counts where a member differs from a majority that agrees.
+type majority struct{ *ranking }
+
+func (rk *ranking) majority() majority { return majority{rk} }
+
+// countAgainst counts for each member the differing keys in which more than half of the compared members agree with
 // each other and not with it. Keys that the replay has judged are left out. These are keys with an outcome that it
 // blames on a member, and keys whose record was written by a replayed entry: its revision may have moved because of
 // another entry. The rows are bounded, and so is the count.
-func (rk *ranking) againstMajority(list []standing) {
+func (rk majority) countAgainst(list []standing) {
 	if rk.Diff == nil {
 		return
 	}
@@ -19,10 +24,10 @@ func (rk *ranking) againstMajority(list []standing) {
 	if key == nil {
 		return
 	}
-	told, older := rk.toldByLog(), rk.Replay.OlderCopies()
+	told, older := rk.decidedByLog(), rk.Replay.OlderCopies()
 	for i := range key.Rows {
 		row := &key.Rows[i]
-		if told[string(row.Key)] || rk.replayed(row) {
+		if told[string(row.Key)] || rk.explainsRow(row) {
 			continue
 		}
 		most, takers := rk.largestGroup(row, older)
@@ -37,9 +42,9 @@ func (rk *ranking) againstMajority(list []standing) {
 	}
 }
 
-// oddOnes counts for each member the findings in which it differs from a majority that agrees, where nothing shows who
+// countOdd counts for each member the findings in which it differs from a majority that agrees, where nothing shows who
 // is wrong.
-func (rk *ranking) oddOnes(list []standing) {
+func (rk majority) countOdd(list []standing) {
 	for i := range rk.Findings {
 		f := &rk.Findings[i]
 		if !f.Undecided || f.Severity.Rank() < check.Error.Rank() {
@@ -53,23 +58,23 @@ func (rk *ranking) oddOnes(list []standing) {
 	}
 }
 
-// replayed reports whether the replay compared a record of the row with its entry. It is above the start of each model,
-// and above every compact revision: below that, a missing record proves nothing.
-func (rk *ranking) replayed(row *diff.Row) bool {
+// explainsRow reports whether the replay compared a record of the row with its entry. It is above the start of each
+// model, and above every compact revision: below that, a missing record proves nothing.
+func (rk majority) explainsRow(row *diff.Row) bool {
 	rp := rk.Replay
 	if rp == nil {
 		return false
 	}
 	for i, cell := range row.Cells {
-		if cell != nil && rp.Members[i].Checked && cell.Mod > max(rp.Members[i].BaseRevision, rk.compacted()) {
+		if cell != nil && rp.Members[i].Checked && cell.Mod > max(rp.Members[i].BaseRevision, rk.compactRevision()) {
 			return true
 		}
 	}
 	return false
 }
 
-// compacted is the highest compact revision of all members.
-func (rk *ranking) compacted() (rev int64) {
+// compactRevision is the highest compact revision of all members.
+func (rk majority) compactRevision() (rev int64) {
 	for _, m := range rk.Members {
 		if m.HasDB() {
 			rev = max(rev, m.CompactRevision())
@@ -78,8 +83,8 @@ func (rk *ranking) compacted() (rev int64) {
 	return rev
 }
 
-// toldByLog are the keys of entries that ended differently on the members according to the replay.
-func (rk *ranking) toldByLog() map[string]bool {
+// decidedByLog are the keys of entries that ended differently on the members according to the replay.
+func (rk majority) decidedByLog() map[string]bool {
 	told := map[string]bool{}
 	if rk.Replay == nil {
 		return told
@@ -94,7 +99,7 @@ func (rk *ranking) toldByLog() map[string]bool {
 
 // largestGroup returns the members that hold the row alike, of the largest such group, and how many were compared.
 // Older copies of a data dir have no vote.
-func (rk *ranking) largestGroup(row *diff.Row, older map[int]int) (most []int, takers int) {
+func (rk majority) largestGroup(row *diff.Row, older map[int]int) (most []int, takers int) {
 	votes := func(i int) bool {
 		_, copied := older[i]
 		return !copied && rk.Diff.TookPart("key", i)

@@ -49,7 +49,7 @@ func (ad *advice) next() {
 		ad.nextAlone(add)
 		return
 	}
-	if !ad.Mixed && ad.ranking.twoHistories() != "" {
+	if !ad.Mixed && ad.ranking.separateHistories().whyUnranked() != "" {
 		ad.nextHistories(add)
 		return
 	}

@@ -87,15 +87,15 @@ func (rk *ranking) rank() *Best {
 	for i, m := range members {
 		list = append(list, rk.standing(i, m, commit))
 	}
-	rk.againstMajority(list)
-	rk.oddOnes(list)
+	rk.majority().countAgainst(list)
+	rk.majority().countOdd(list)
 	sort.SliceStable(list, func(i, j int) bool {
 		if list[i].equal(list[j]) {
 			return list[i].pending < list[j].pending
 		}
 		return list[i].less(list[j])
 	})
-	if s := rk.twoHistories(); s != "" {
+	if s := rk.separateHistories().whyUnranked(); s != "" {
 		return rk.unranked(list, s)
 	}
 	b := &Best{Members: []string{}, Ranking: []Rank{}}

@@ -236,7 +236,7 @@ func TestMajorityOfRows(t *testing.T) {
 			rp.Events = []*replay.Event{{Keys: []string{"/k"}}}
 		}
 		j := &ranking{Input: &Input{Input: &check.Input{Members: ms, Diff: d, Replay: rp}}}
-		j.againstMajority(list)
+		j.majority().countAgainst(list)
 		var got []int
 		for _, s := range list {
 			got = append(got, s.minority)
@@ -255,7 +255,7 @@ func TestOddOnes(t *testing.T) {
 	ms := sources(make([]evidence.Kind, 3)...)
 	j := &ranking{Input: &Input{Input: &check.Input{Members: ms}, Findings: []check.Finding{odd, warned, decided, odd}}}
 	list := []standing{{pos: 0}, {pos: 1}, {pos: 2}}
-	j.oddOnes(list)
+	j.majority().countOdd(list)
 	if list[0].minority != 0 || list[1].minority != 2 || list[2].minority != 0 {
 		t.Errorf("%+v", list)
 	}

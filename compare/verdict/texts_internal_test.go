@@ -319,13 +319,13 @@ func TestHistoryInWords(t *testing.T) {
 		m.WAL.Summary.LastTerm = 3
 	}
 	h := sharedHistory{members: []int{0, 1}}
-	if got, want := rk.describe(h), "n1, n2: log to 3/7"; got != want {
+	if got, want := rk.separateHistories().describe(h), "n1, n2: log to 3/7"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	rk.Members[0].DB = &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{CurrentRev: 12, LiveKeys: 1}}
 	h.first, h.begun = 5, time.Date(2024, 5, 6, 7, 8, 9, 0, time.FixedZone("", 3600))
 	want := "n1, n2: log to 3/7, revision 12, 1 key, first process began 2024-05-06T06:08:09Z"
-	if got := rk.describe(h); got != want {
+	if got := rk.separateHistories().describe(h); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -205,10 +205,10 @@ func (rk *ranking) keysUntold(decided map[string]bool) (rows []*diff.Row) {
 	}) {
 		return nil
 	}
-	told := rk.toldByLog()
+	told := rk.majority().decidedByLog()
 	for i := range b.Rows {
 		if row := &b.Rows[i]; !row.SameContent && !told[string(row.Key)] && !decided[string(row.Key)] &&
-			!rk.replayed(row) {
+			!rk.majority().explainsRow(row) {
 			rows = append(rows, row)
 		}
 	}
