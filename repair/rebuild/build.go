@@ -224,10 +224,10 @@ func (e *engine) finish(ctx context.Context) error {
 	}
 	e.leftOpen()
 	e.b.res.To, e.b.res.Keys = e.at, int64(e.m.Keys())
-	if err := e.meta(); err != nil {
+	if err := e.smallRows().writeMeta(); err != nil {
 		return err
 	}
-	if err := e.compact(ctx); err != nil {
+	if err := e.compaction().run(ctx); err != nil {
 		return err
 	}
 	if e.shadow != nil {

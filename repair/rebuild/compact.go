@@ -6,11 +6,16 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// compact removes what the compactions of the log dropped. It removes, for every key, the records at or below the
+// compaction removes superseded records as a server does.
+type compaction struct{ *engine }
+
+func (e *engine) compaction() compaction { return compaction{e} }
+
+// run removes what the compactions of the log dropped. It removes, for every key, the records at or below the
 // compact revision except the newest one. It also removes that one if it is a tombstone below the compact revision. A
 // tombstone exactly at it stays, as in 3.4.34+, 3.5.16+ and 3.6+; older servers drop it, which no reader notices.
 // Servers compact in the background; doing it once at the end has the same result.
-func (e *engine) compact(ctx context.Context) error {
+func (e compaction) run(ctx context.Context) error {
 	comp := e.at.CompactRevision
 	mark := dumpdb.Rev{Main: comp}.Bytes()
 	if comp < 0 || string(e.tx.Bucket([]byte("meta")).Get([]byte("finishedCompactRev"))) >= string(mark) {
@@ -37,11 +42,11 @@ func (e *engine) compact(ctx context.Context) error {
 		}
 		from = next
 	}
-	return e.row("meta", []byte("finishedCompactRev"), mark)
+	return e.smallRows().setRow("meta", []byte("finishedCompactRev"), mark)
 }
 
 // newest maps each key to the bucket key of its newest record at or below comp.
-func (e *engine) newest(ctx context.Context, comp int64) (map[string]dumpdb.Rev, error) {
+func (e compaction) newest(ctx context.Context, comp int64) (map[string]dumpdb.Rev, error) {
 	out := map[string]dumpdb.Rev{}
 	end := string(dumpdb.Rev{Main: comp + 1}.Bytes())
 	c := e.key.Cursor()
@@ -73,7 +78,7 @@ func revOf(k []byte) dumpdb.Rev {
 // dropBatch bounds how many records are collected before they are deleted: a cursor becomes invalid by deletions.
 const dropBatch = 10000
 
-func (e *engine) dropped(ctx context.Context, comp int64, from []byte, newest map[string]dumpdb.Rev) (drop [][]byte,
+func (e compaction) dropped(ctx context.Context, comp int64, from []byte, newest map[string]dumpdb.Rev) (drop [][]byte,
 	next []byte, err error) {
 	end := string(dumpdb.Rev{Main: comp + 1}.Bytes())
 	c := e.key.Cursor()

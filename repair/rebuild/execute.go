@@ -123,7 +123,7 @@ func (e *engine) apply(st *replay.Step) (replay.Outcome, error) {
 		res.Refused++
 		return o, nil
 	}
-	return o, e.small(&st.Entry, o)
+	return o, e.smallRows().applyEntry(&st.Entry, o)
 }
 
 // line describes an entry without values.

@@ -73,7 +73,7 @@ func (ms *members) confState() ([]byte, error) {
 }
 
 // confChange executes a conf change.
-func (e *engine) confChange(c *dumplog.ConfChange) error {
+func (e smallRows) confChange(c *dumplog.ConfChange) error {
 	if e.members.rules.Apply(c) != apply.Accepted {
 		return nil // it keeps its index and changes nothing
 	}
@@ -82,10 +82,10 @@ func (e *engine) confChange(c *dumplog.ConfChange) error {
 	switch {
 	case c.Type == dumplog.ConfChangeRemoveNode:
 		delete(e.members.byID, id)
-		if err := e.drop("members", memberKey(id)); err != nil {
+		if err := e.dropRow("members", memberKey(id)); err != nil {
 			return err
 		}
-		return e.row("members_removed", memberKey(id), []byte("removed"))
+		return e.setRow("members_removed", memberKey(id), []byte("removed"))
 	case c.Type == dumplog.ConfChangeUpdateNode:
 		e.members.byID[id].PeerURLs = c.Member.PeerURLs
 	case c.Member.IsPromote:
@@ -98,7 +98,7 @@ func (e *engine) confChange(c *dumplog.ConfChange) error {
 }
 
 // attributes executes the publication of a member's name and client URLs.
-func (e *engine) attributes(a *dumplog.ClusterMemberAttrSet) error {
+func (e smallRows) attributes(a *dumplog.ClusterMemberAttrSet) error {
 	m := e.members.byID[uint64(a.MemberID)]
 	if m == nil {
 		return nil // of a removed member, which servers skip
@@ -107,12 +107,12 @@ func (e *engine) attributes(a *dumplog.ClusterMemberAttrSet) error {
 	return e.saveMember(m.ID)
 }
 
-func (e *engine) saveMember(id uint64) error {
+func (e smallRows) saveMember(id uint64) error {
 	b, err := json.Marshal(e.members.byID[id])
 	if err != nil {
 		return err
 	}
-	return e.row("members", memberKey(id), b)
+	return e.setRow("members", memberKey(id), b)
 }
 
 // admits reports whether a source shows that an ID became a member. It is used if the log alone does not show how many

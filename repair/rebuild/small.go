@@ -15,16 +15,21 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
-func (e *engine) row(bucket string, key, value []byte) error {
+// smallRows writes what requests change in the buckets besides key.
+type smallRows struct{ *engine }
+
+func (e *engine) smallRows() smallRows { return smallRows{e} }
+
+func (e smallRows) setRow(bucket string, key, value []byte) error {
 	return e.tx.Bucket([]byte(bucket)).Put(key, value)
 }
 
-func (e *engine) drop(bucket string, key []byte) error {
+func (e smallRows) dropRow(bucket string, key []byte) error {
 	return e.tx.Bucket([]byte(bucket)).Delete(key)
 }
 
-// small writes the effect of an entry on the buckets except key.
-func (e *engine) small(x *replay.Entry, o replay.Outcome) error {
+// applyEntry writes the effect of an entry on the buckets except key.
+func (e smallRows) applyEntry(x *replay.Entry, o replay.Outcome) error {
 	r := x.Req
 	switch {
 	case r.ConfChange != nil:
@@ -32,10 +37,10 @@ func (e *engine) small(x *replay.Entry, o replay.Outcome) error {
 	case r.Publishes() != nil:
 		return e.attributes(r.Publishes())
 	case r.ClusterVer != nil:
-		return e.row("cluster", []byte("clusterVersion"), []byte(r.ClusterVer.Version))
+		return e.setRow("cluster", []byte("clusterVersion"), []byte(r.ClusterVer.Version))
 	case r.V2 != nil:
 		if v, ok := r.V2.ClusterVersion(); ok {
-			return e.row("cluster", []byte("clusterVersion"), []byte(v))
+			return e.setRow("cluster", []byte("clusterVersion"), []byte(v))
 		}
 	case r.Downgrade != nil:
 		return e.downgrade(r.Downgrade)
@@ -49,7 +54,7 @@ func (e *engine) small(x *replay.Entry, o replay.Outcome) error {
 	case r.LeaseGrant != nil:
 		return e.lease(r.LeaseGrant.ID, r.LeaseGrant.TTL, 0)
 	case r.LeaseRevoke != nil:
-		return e.drop("lease", leaseKey(r.LeaseRevoke.ID))
+		return e.dropRow("lease", leaseKey(r.LeaseRevoke.ID))
 	case r.Alarm != nil:
 		return e.alarm(r.Alarm)
 	case r.Kind.ChangesAuth():
@@ -64,17 +69,17 @@ func leaseKey(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint6
 const minTTL = 2
 
 // lease writes leasepb.Lease {1 ID, 2 TTL, 3 RemainingTTL}.
-func (e *engine) lease(id, ttl, remaining int64) error {
+func (e smallRows) lease(id, ttl, remaining int64) error {
 	b := append([]byte{0x08}, binary.AppendUvarint(nil, uint64(id))...)
 	b = binary.AppendUvarint(append(b, 0x10), uint64(max(ttl, minTTL)))
 	if remaining != 0 {
 		b = binary.AppendUvarint(append(b, 0x18), uint64(remaining))
 	}
-	return e.row("lease", leaseKey(id), b)
+	return e.setRow("lease", leaseKey(id), b)
 }
 
 // checkpoint stores remaining TTLs since cluster version 3.6; older servers keep them in memory by default.
-func (e *engine) checkpoint(c *dumplog.LeaseCheckpointRequest) error {
+func (e smallRows) checkpoint(c *dumplog.LeaseCheckpointRequest) error {
 	version := release.Of(string(e.tx.Bucket([]byte("cluster")).Get([]byte("clusterVersion"))))
 	if !version.Has(release.CheckpointsByCluster).Certain() {
 		return nil
@@ -90,20 +95,20 @@ func (e *engine) checkpoint(c *dumplog.LeaseCheckpointRequest) error {
 }
 
 // alarm writes an alarm: the key is the marshaled AlarmMember, the value is empty.
-func (e *engine) alarm(a *dumplog.AlarmRequest) error {
+func (e smallRows) alarm(a *dumplog.AlarmRequest) error {
 	k, err := (&etcdserverpb.AlarmMember{MemberID: uint64(a.MemberID),
 		Alarm: etcdserverpb.AlarmType(a.Alarm)}).Marshal()
 	if err != nil {
 		return err
 	}
 	if a.Action == 1 {
-		return e.row("alarm", k, nil)
+		return e.setRow("alarm", k, nil)
 	}
-	return e.drop("alarm", k)
+	return e.dropRow("alarm", k)
 }
 
 // downgrade writes the JSON of serverversion.DowngradeInfo.
-func (e *engine) downgrade(d *dumplog.DowngradeInfoSet) error {
+func (e smallRows) downgrade(d *dumplog.DowngradeInfoSet) error {
 	b, err := json.Marshal(struct {
 		Target  string `json:"target-version"`
 		Enabled bool   `json:"enabled"`
@@ -111,19 +116,19 @@ func (e *engine) downgrade(d *dumplog.DowngradeInfoSet) error {
 	if err != nil {
 		return err
 	}
-	return e.row("cluster", []byte("downgrade"), b)
+	return e.setRow("cluster", []byte("downgrade"), b)
 }
 
 // auth writes the rows that an auth request changed, and the auth revision.
-func (e *engine) auth(r *dumplog.Request) error {
+func (e smallRows) auth(r *dumplog.Request) error {
 	on := byte(0)
 	if e.m.AuthEnabled() {
 		on = 1
 	}
-	if err := e.row("auth", []byte("authEnabled"), []byte{on}); err != nil {
+	if err := e.setRow("auth", []byte("authEnabled"), []byte{on}); err != nil {
 		return err
 	}
-	if err := e.row("auth", []byte("authRevision"),
+	if err := e.setRow("auth", []byte("authRevision"),
 		binary.BigEndian.AppendUint64(nil, e.m.AuthRevision())); err != nil {
 		return err
 	}
@@ -151,7 +156,7 @@ func (e *engine) auth(r *dumplog.Request) error {
 
 // password sets the hash as selectPassword of server/auth/store.go does: the one in the request, or up to 3.4 one of
 // the plain text, with a new salt on every member.
-func (e *engine) password(r *dumplog.Request) error {
+func (e smallRows) password(r *dumplog.Request) error {
 	u, _ := e.m.User(r.Auth.User)
 	var hash []byte
 	var err error
@@ -180,10 +185,10 @@ func (e *engine) password(r *dumplog.Request) error {
 	return nil
 }
 
-func (e *engine) user(name string) error {
+func (e smallRows) user(name string) error {
 	u, ok := e.m.User(name)
 	if !ok {
-		return e.drop("authUsers", []byte(name))
+		return e.dropRow("authUsers", []byte(name))
 	}
 	p := authpb.User{Name: []byte(name), Password: u.Password, Roles: u.Roles}
 	if u.HasOptions {
@@ -193,13 +198,13 @@ func (e *engine) user(name string) error {
 	if err != nil {
 		return err
 	}
-	return e.row("authUsers", []byte(name), b)
+	return e.setRow("authUsers", []byte(name), b)
 }
 
-func (e *engine) role(name string) error {
+func (e smallRows) role(name string) error {
 	r, ok := e.m.Role(name)
 	if !ok {
-		return e.drop("authRoles", []byte(name))
+		return e.dropRow("authRoles", []byte(name))
 	}
 	p := authpb.Role{Name: []byte(name)}
 	for _, perm := range r.Perms {
@@ -210,7 +215,7 @@ func (e *engine) role(name string) error {
 	if err != nil {
 		return err
 	}
-	return e.row("authRoles", []byte(name), b)
+	return e.setRow("authRoles", []byte(name), b)
 }
 
 func notEmpty(b []byte) []byte {
@@ -221,7 +226,7 @@ func notEmpty(b []byte) []byte {
 }
 
 // roleDeleted removes the role and writes the users that lost it.
-func (e *engine) roleDeleted(role string) error {
+func (e smallRows) roleDeleted(role string) error {
 	if err := e.role(role); err != nil {
 		return err
 	}
@@ -238,17 +243,17 @@ func (e *engine) roleDeleted(role string) error {
 	return err
 }
 
-// meta writes the position of the database in the log.
-func (e *engine) meta() error {
+// writeMeta writes the position of the database in the log.
+func (e smallRows) writeMeta() error {
 	if e.at == e.b.from && e.b.base != nil {
 		return nil
 	}
 	u64 := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
-	if err := e.row("meta", []byte("consistent_index"), u64(e.at.Index)); err != nil {
+	if err := e.setRow("meta", []byte("consistent_index"), u64(e.at.Index)); err != nil {
 		return err
 	}
 	if e.b.version.Has(release.TermInMeta).Certain() && e.at.Index > 0 {
-		if err := e.row("meta", []byte("term"), u64(e.at.Term)); err != nil {
+		if err := e.setRow("meta", []byte("term"), u64(e.at.Term)); err != nil {
 			return err
 		}
 		if e.confChanged {
@@ -256,13 +261,13 @@ func (e *engine) meta() error {
 			if err != nil {
 				return err
 			}
-			if err := e.row("meta", []byte("confState"), b); err != nil {
+			if err := e.setRow("meta", []byte("confState"), b); err != nil {
 				return err
 			}
 		}
 	}
 	if e.at.CompactRevision > e.b.from.CompactRevision {
-		return e.row("meta", []byte("scheduledCompactRev"), dumpdb.Rev{Main: e.at.CompactRevision}.Bytes())
+		return e.setRow("meta", []byte("scheduledCompactRev"), dumpdb.Rev{Main: e.at.CompactRevision}.Bytes())
 	}
 	return nil
 }
