@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -276,14 +275,7 @@ func (c *Compared) state(b, s *evidence.Member, maxRows int) {
 		if !ok1 || !ok2 {
 			continue
 		}
-		keys := slices.Collect(maps.Keys(mine))
-		for k := range others {
-			if _, ok := mine[k]; !ok {
-				keys = append(keys, k)
-			}
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
+		for _, k := range diff.RowKeys(mine, others) {
 			x, y := orAbsent(mine, k), orAbsent(others, k)
 			if x == y {
 				continue
@@ -328,9 +320,9 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 	d := &diff.Result{Members: []*evidence.Member{b, s}, Revs: []int64{b.CurrentRevision(), s.CurrentRevision()},
 		LeftOut: map[int]string{}}
 	n := newCounter(maxRows)
-	foreign := c.SameHistory == check.Violated && !c.BackupLacks
+	otherHistory := c.SameHistory == check.Violated && !c.BackupLacks
 	err := d.Changes(ctx, 0, 1, diff.Options{}, func(ch diff.Change) error {
-		if !foreign && c.RevisionsBehind >= 0 {
+		if !otherHistory && c.RevisionsBehind >= 0 {
 			c.mustHold(s, &ch, b.CurrentRevision())
 		}
 		return n.add(ch)
@@ -342,7 +334,7 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 		c.Reason = strings.TrimPrefix(c.Reason+"; "+err.Error(), "; ")
 		return c, nil
 	}
-	c.BackupLacks = c.BackupLacks || !foreign && c.Lost > 0 && c.Altered == 0
+	c.BackupLacks = c.BackupLacks || !otherHistory && c.Lost > 0 && c.Altered == 0
 	n.into(c)
 	c.Counted = true
 	return c, nil

@@ -232,6 +232,13 @@ func (row *Row) Odd(compared []int) []int {
 // Compared returns the positions of the members whose versions of the row were compared.
 func (r *Result) Compared(row *Row) []int { return without(r.taking(), row.Out) }
 
+// RowKeys returns the keys of the rows that one of two members has, in order.
+func RowKeys[R ~map[string]string](a, b R) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
 // RowsOf returns a member's rows of a small bucket in the form used for comparison.
 func RowsOf(m *evidence.Member, bucket string, kind RowKind) map[string]string {
 	switch kind {

@@ -10,33 +10,14 @@ import (
 
 // kvFaults alter records of the key space.
 var kvFaults = []Fault{
-	{Name: "kv-live-value", Apply: alterValue(func(r *record, k *keyspace) bool {
-		return r.live &&
-			r.main > k.compact
-	})},
-	{Name: "kv-old-live-value", Apply: alterValue(func(r *record, k *keyspace) bool {
-		return r.live &&
-			r.main <= k.compact
-	})},
-	{Name: "kv-superseded-value", Apply: alterValue(func(r *record, k *keyspace) bool {
-		return !r.live &&
-			!r.tombstone && r.main > k.compact
-	})},
-	{Name: "kv-live-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool {
-		return r.live &&
-			r.main > k.compact
-	})},
-	{Name: "kv-old-live-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool {
-		return r.live &&
-			r.main <= k.compact
-	})},
-	{Name: "kv-superseded-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool {
-		return !r.live &&
-			!r.tombstone && r.main > k.compact
-	})},
+	{Name: "kv-live-value", Apply: alterValue(liveAboveCompact)},
+	{Name: "kv-old-live-value", Apply: alterValue(liveBelowCompact)},
+	{Name: "kv-superseded-value", Apply: alterValue(supersededAboveCompact)},
+	{Name: "kv-live-dropped", Apply: dropRecord(liveAboveCompact)},
+	{Name: "kv-old-live-dropped", Apply: dropRecord(liveBelowCompact)},
+	{Name: "kv-superseded-dropped", Apply: dropRecord(supersededAboveCompact)},
 	{Name: "kv-tombstone-dropped", Apply: dropRecord(func(r *record, k *keyspace) bool {
-		return r.tombstone &&
-			r.main > k.compact
+		return r.tombstone && r.main > k.compact
 	})},
 	{Name: "kv-record-added", Apply: addRecord},
 	{Name: "kv-create-revision", Apply: alterKV("create revision", func(kv *mvccpb.KeyValue) { kv.CreateRevision-- })},
@@ -50,6 +31,14 @@ var kvFaults = []Fault{
 	{Name: "kv-values-swapped", Apply: swapValues},
 	{Name: "kv-newest-dropped", Apply: dropNewest},
 	{Name: "kv-live-tombstoned", Apply: addTombstone},
+}
+
+func liveAboveCompact(r *record, k *keyspace) bool { return r.live && r.main > k.compact }
+
+func liveBelowCompact(r *record, k *keyspace) bool { return r.live && r.main <= k.compact }
+
+func supersededAboveCompact(r *record, k *keyspace) bool {
+	return !r.live && !r.tombstone && r.main > k.compact
 }
 
 // find draws a record that fits. Values of a few bytes are left alone: an altered one may be another legal value.

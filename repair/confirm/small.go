@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/redact"
@@ -97,14 +98,7 @@ func (c *contents) row(bucket, key, observed, expected string) {
 }
 
 func (c *contents) table(bucket string, own, want table) {
-	names := slices.Collect(maps.Keys(want))
-	for n := range own {
-		if _, ok := want[n]; !ok {
-			names = append(names, n)
-		}
-	}
-	slices.Sort(names)
-	for _, n := range names {
+	for _, n := range diff.RowKeys(own, want) {
 		o, inOwn := own[n]
 		w, inWant := want[n]
 		switch {
