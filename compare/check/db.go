@@ -54,13 +54,13 @@ var dbPages = described(Check{
 
 func runDBPages(in *Input) Result {
 	var fs []Finding
-	seen, foreign := false, ""
+	seen, notDatabases := false, ""
 	for _, m := range in.Members {
 		if m.DB == nil {
 			continue
 		}
 		if m.DB.Foreign {
-			foreign += m.Label() + " holds no page of a database; see B02. "
+			notDatabases += m.Label() + " holds no page of a database; see B02. "
 			continue
 		}
 		seen = true
@@ -75,9 +75,9 @@ func runDBPages(in *Input) Result {
 	}
 	slices.SortStableFunc(fs, func(a, b Finding) int { return cutFirst(a) - cutFirst(b) })
 	if !seen {
-		return Result{Reason: cmp.Or(strings.TrimSpace(foreign), "no source brought a database")}
+		return Result{Reason: cmp.Or(strings.TrimSpace(notDatabases), "no source brought a database")}
 	}
-	return outcome(fs, foreign+in.Members.databases().unreadable())
+	return outcome(fs, notDatabases+in.Members.databases().unreadable())
 }
 
 // cutFirst orders the damage of a file that lost its end: lost parts come before the pages that refer to them.

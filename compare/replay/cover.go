@@ -29,7 +29,7 @@ func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
 		return merged(ctx, r.logs())
 	}
 	return func(yield func(*item, error) bool) {
-		t := &taker{}
+		t := &itemArena{}
 		for _, p := range parts {
 			if p.to >= from && !r.read(ctx, p, max(p.from, from), t, yield) {
 				return
@@ -47,7 +47,7 @@ func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
 		return merged(ctx, r.logs())
 	}
 	return func(yield func(*item, error) bool) {
-		t := &taker{}
+		t := &itemArena{}
 		for _, st := range stretches {
 			if !st.agreed {
 				for it, err := range mergedBetween(ctx, r.logs(), st.from, st.to, t) {
@@ -106,7 +106,7 @@ func (r *Result) stretches() []stretch {
 }
 
 // read yields the entries of a part from an index on.
-func (r *Result) read(ctx context.Context, p part, from uint64, t *taker, yield func(*item, error) bool) bool {
+func (r *Result) read(ctx context.Context, p part, from uint64, t *itemArena, yield func(*item, error) bool) bool {
 	w := &r.Members[p.member].Member.WAL
 	last := from - 1
 	for e, err := range w.Log.EntriesFrom(ctx, &w.Summary, from) {
@@ -121,7 +121,7 @@ func (r *Result) read(ctx context.Context, p part, from uint64, t *taker, yield 
 			return true
 		default:
 			last = e.Index
-			it := t.take(e, p.member)
+			it := t.newItem(e, p.member)
 			it.agreed = true
 			if !yield(it, nil) {
 				return false

@@ -308,7 +308,7 @@ func TestRisesOfSeveralRestarts(t *testing.T) {
 	s.auth.plain, s.auth.restarts = &authPlan{start: 10}, []restart{{index: 20}, {index: 30}, {index: 40}}
 	s.m.DB.Auth.Revision = 10 + 5 + 5 + 2
 	for i, want := range []int64{5, 5, 2} {
-		got := s.auth.needed(&s.auth.restarts[i], 5)
+		got := s.auth.authDelta(&s.auth.restarts[i], 5)
 		if got != want {
 			t.Errorf("restart %d takes %d, want %d", i+1, got, want)
 		}
@@ -316,7 +316,7 @@ func TestRisesOfSeveralRestarts(t *testing.T) {
 	}
 	// Its own stamps in a life say exactly how far it had risen.
 	s.res.Jumps, s.auth.stamps = nil, []Stamp{{Index: 25, AuthRevision: 13}}
-	if got := s.auth.needed(&s.auth.restarts[0], 5); got != 3 {
+	if got := s.auth.authDelta(&s.auth.restarts[0], 5); got != 3 {
 		t.Errorf("with a stamp of 13 the first takes %d, want 3", got)
 	}
 }

@@ -118,7 +118,7 @@ func (aw *authWatch) jump(r *restart, idx uint64) {
 	if r.received {
 		possible, entries, aw.authSeen = aw.maxInheritedDelta(), nil, nil
 	}
-	need := aw.needed(r, int64(possible))
+	need := aw.authDelta(r, int64(possible))
 	if need <= 0 {
 		return
 	}
@@ -150,14 +150,15 @@ func (aw *authWatch) reapply() (possible uint64, entries []uint64, state *apply.
 // maxInheritedDelta is the most by which a database received from another member can exceed this member's auth
 // revision.
 func (aw *authWatch) maxInheritedDelta() uint64 {
-	own, most := risen(aw.res), uint64(0)
+	own, most := totalDelta(aw.res), uint64(0)
 	for _, m := range aw.others {
-		most = max(most, risen(m))
+		most = max(most, totalDelta(m))
 	}
 	return most - min(most, own)
 }
 
-func risen(m *MemberResult) uint64 {
+// totalDelta is by how much the restarts of a member raised its auth revision.
+func totalDelta(m *MemberResult) uint64 {
 	var n uint64
 	for _, j := range m.Jumps {
 		n += j.Extra
@@ -165,11 +166,11 @@ func risen(m *MemberResult) uint64 {
 	return n
 }
 
-// needed returns how much of the auth revision's rise is due to a restart. If the process proposed requests afterwards,
-// their headers show it exactly. Otherwise it is the difference to the next known revision (from a later process, else
-// the database), capped at what this restart can explain if another one follows before that.
-func (aw *authWatch) needed(r *restart, possible int64) int64 {
-	so := int64(risen(aw.res))
+// authDelta returns how much of the auth revision's rise is due to a restart. If the process proposed requests
+// afterwards, their headers show it exactly. Otherwise it is the difference to the next known revision (from a later
+// process, else the database), capped at what this restart can explain if another one follows before that.
+func (aw *authWatch) authDelta(r *restart, possible int64) int64 {
+	so := int64(totalDelta(aw.res))
 	for i := range aw.restarts {
 		life := &aw.restarts[i]
 		if life.index < r.index {
@@ -179,12 +180,12 @@ func (aw *authWatch) needed(r *restart, possible int64) int64 {
 		if i+1 < len(aw.restarts) {
 			until = aw.restarts[i+1].index
 		}
-		risen, seen := aw.stamped(life.index, until)
+		delta, seen := aw.observedDelta(life.index, until)
 		switch {
 		case seen && life == r:
-			return risen - so
+			return delta - so
 		case seen:
-			return min(risen-so, possible)
+			return min(delta-so, possible)
 		}
 	}
 	left := int64(aw.m.DB.Auth.Revision) - int64(aw.plain.at(aw.m.AppliedMax)) - so
@@ -194,14 +195,15 @@ func (aw *authWatch) needed(r *restart, possible int64) int64 {
 	return left
 }
 
-// stamped returns by how much the auth revisions in the member's headers between two indexes exceed that of the log.
-func (aw *authWatch) stamped(after, until uint64) (risen int64, seen bool) {
+// observedDelta returns by how much the auth revisions in the member's headers between two indexes exceed that of the
+// log.
+func (aw *authWatch) observedDelta(after, until uint64) (delta int64, seen bool) {
 	for _, st := range aw.stamps {
 		if st.Index > after && st.Index < until {
-			risen, seen = max(risen, int64(st.AuthRevision)-int64(aw.plain.at(st.Index-1))), true
+			delta, seen = max(delta, int64(st.AuthRevision)-int64(aw.plain.at(st.Index-1))), true
 		}
 	}
-	return risen, seen
+	return delta, seen
 }
 
 // lowerDelta reduces the last restart's rise when the member applied an entry that its modelled auth revision would

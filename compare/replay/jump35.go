@@ -22,7 +22,7 @@ func (aw *authWatch) jump35(r *restart, idx uint64) {
 	aw.usedOwnRestarts = aw.usedOwnRestarts || aw.m.DB.Auth.Revision > aw.plain.at(aw.m.AppliedMax)
 	tail := aw.authAll[max(len(aw.authAll)-maxSuffix, 0):]
 	most, _, _ := aw.again(tail)
-	need := aw.needed(r, int64(most))
+	need := aw.authDelta(r, int64(most))
 	if need <= 0 {
 		return
 	}

@@ -119,11 +119,11 @@ func (l *logSet) rankOf(v *item) int {
 
 // merged yields the union of the members' effective logs in index order, each index once, decoded.
 func merged(ctx context.Context, logs logSet) iter.Seq2[*item, error] {
-	return mergedBetween(ctx, logs, 1, math.MaxUint64, &taker{})
+	return mergedBetween(ctx, logs, 1, math.MaxUint64, &itemArena{})
 }
 
 // mergedBetween is merged for the indexes from..to.
-func mergedBetween(ctx context.Context, logs logSet, from, to uint64, t *taker) iter.Seq2[*item, error] {
+func mergedBetween(ctx context.Context, logs logSet, from, to uint64, t *itemArena) iter.Seq2[*item, error] {
 	return func(yield func(*item, error) bool) {
 		srcs := make([]*source, len(logs.members))
 		defer func() {
@@ -177,7 +177,7 @@ func ahead(log iter.Seq2[*item, error]) *prefetch[*item] {
 // lowest removes the lowest index from all sources that have reached it. Of different entries, the cluster's is the
 // entry that its holder knows to be committed. The term does not decide, since a lower term can win (raft paper, figure
 // 8).
-func lowest(srcs []*source, logs *logSet, t *taker) (*item, error) {
+func lowest(srcs []*source, logs *logSet, t *itemArena) (*item, error) {
 	at := -1
 	for i, s := range srcs {
 		if s != nil && s.ok && (at < 0 || s.cur.Index < srcs[at].cur.Index) {
@@ -199,7 +199,7 @@ func lowest(srcs []*source, logs *logSet, t *taker) (*item, error) {
 				v.places = append(v.places, s.cur.Pos)
 			}
 		} else {
-			versions = append(versions, t.take(s.cur, i))
+			versions = append(versions, t.newItem(s.cur, i))
 		}
 		if err := s.advance(); err != nil {
 			return nil, err
@@ -259,9 +259,9 @@ func (l *logSet) choose(versions []*item) *item {
 	return best
 }
 
-// taker makes items of entries. Neighbours share chunks for their bytes, unless each has its own. Shared chunks suit
-// callers that drop an item soon.
-type taker struct {
+// itemArena makes items of entries. Neighbours share chunks for their bytes, unless each has its own. Shared chunks
+// suit callers that drop an item soon.
+type itemArena struct {
 	each bool
 	data []byte
 	dec  dumplog.Decoder
@@ -270,7 +270,7 @@ type taker struct {
 // chunkSize is the size of the chunks; entries that take a good part of one are kept apart.
 const chunkSize = 64 << 10
 
-func (t *taker) take(e dumplog.Entry, holder int) *item {
+func (t *itemArena) newItem(e dumplog.Entry, holder int) *item {
 	it := &item{entry: e}
 	it.holders = append(it.first[:0], holder)
 	it.entry.Data = t.clone(e.Data)
@@ -282,7 +282,7 @@ func (t *taker) take(e dumplog.Entry, holder int) *item {
 	return it
 }
 
-func (t *taker) clone(b []byte) []byte {
+func (t *itemArena) clone(b []byte) []byte {
 	if t.each || len(b) > chunkSize/8 {
 		return bytes.Clone(b)
 	}

@@ -97,16 +97,16 @@ func (p *partialDir) busy() error {
 // takeLeftOver removes the leftovers of an interrupted run at p.path. It returns its mark, still locked; nil if it had
 // none yet.
 func takeLeftOver(p *partialDir) (*os.File, error) {
-	foreign := refusef("%s is in the way: etcd-medic builds %s there, and nothing shows that an interrupted run left "+
+	inTheWay := refusef("%s is in the way: etcd-medic builds %s there, and nothing shows that an interrupted run left "+
 		"it. Check it, and if it is not needed: rm -r %s", p.path, p.final, shell.Quote(shell.Operand(p.path)))
 	fi, err := os.Lstat(p.path)
 	if err != nil || !fi.IsDir() {
-		return nil, errors.Join(foreign, ignoreAbsent(err))
+		return nil, errors.Join(inTheWay, ignoreAbsent(err))
 	}
 	name := filepath.Join(p.path, partialMark)
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, p.removeUnmarked(fi, foreign)
+		return nil, p.removeUnmarked(fi, inTheWay)
 	}
 	if err != nil {
 		return nil, err
@@ -131,8 +131,8 @@ func takeLeftOver(p *partialDir) (*os.File, error) {
 }
 
 // removeUnmarked removes the empty folder of a run that was killed before it wrote its mark. Any other folder stays:
-// then the error is foreign, or that another run is at work, if its mark is there by now or the folder is gone.
-func (p *partialDir) removeUnmarked(was fs.FileInfo, foreign error) error {
+// then the error is inTheWay, or that another run is at work, if its mark is there by now or the folder is gone.
+func (p *partialDir) removeUnmarked(was fs.FileInfo, inTheWay error) error {
 	if was.Mode()&fs.ModeSticky != 0 {
 		if err := ignoreAbsent(os.Remove(p.path)); err == nil {
 			return nil
@@ -142,7 +142,7 @@ func (p *partialDir) removeUnmarked(was fs.FileInfo, foreign error) error {
 	if _, err := os.Lstat(filepath.Join(p.path, partialMark)); err == nil || errors.Is(gone, fs.ErrNotExist) {
 		return p.busy()
 	}
-	return foreign
+	return inTheWay
 }
 
 // removeMarked removes a left-over folder, its mark last: until then no other run takes the folder. If another one has

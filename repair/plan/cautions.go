@@ -45,7 +45,7 @@ func (lo *losses) membershipCautions() []string {
 		say("servers before 3.5.24 do not mend bucket members when they start: upgrade to a later 3.5 first, and " +
 			"diagnose fresh copies afterwards. Do not go to 3.7 before: it builds the majority from that bucket")
 	}
-	if src := lo.foreign(); len(src) > 0 {
+	if src := lo.ofOtherClusters(); len(src) > 0 {
 		say("what was written to %s as another cluster is given up; save it first", strings.Join(src, ", "))
 	}
 	if src := lo.otherBackups(); len(src) > 0 {

@@ -170,8 +170,8 @@ func (ro *roster) notInConfiguration(f *evidence.Facts) Member {
 	return m
 }
 
-// foreign are the data dirs of other clusters, whose content is lost.
-func (ro *roster) foreign() []string {
+// ofOtherClusters are the data dirs of other clusters, whose content is lost.
+func (ro *roster) ofOtherClusters() []string {
 	var out []string
 	for i := range ro.p.Members {
 		if m := &ro.p.Members[i]; m.Source != "" {

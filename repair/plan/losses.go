@@ -104,7 +104,7 @@ func (l *Lost) save(c shell.Command) {
 // saveOthers adds the commands that write out all content of members with another history than the kept one: the log
 // does not show what only they have.
 func (lo *losses) saveOthers() {
-	for _, name := range append(lo.foreign(), lo.otherBackups()...) {
+	for _, name := range append(lo.ofOtherClusters(), lo.otherBackups()...) {
 		for _, src := range lo.r.Sources {
 			if src.Name == name {
 				lo.p.Lost.save(extract(src, nil, -1))

@@ -102,7 +102,7 @@ func (ds *drifts) drift(ctx context.Context, m *plan.Member) (*Drift, error) {
 		return nil, err
 	}
 	d.Unknown = unknown
-	return d, ds.unlisted(ctx, m, keys, d)
+	return d, ds.keepDiffering(ctx, m, keys, d)
 }
 
 // reaches waits until the best member has applied an index.
@@ -165,8 +165,8 @@ func compacted(name string, gap int64) string {
 		"compared", name, gap)
 }
 
-// unlisted keeps the keys whose present state differs: a change that was superseded on both is not a loss.
-func (ds *drifts) unlisted(ctx context.Context, m *plan.Member, keys [][]byte, d *Drift) error {
+// keepDiffering keeps the keys whose present state differs: a change that was superseded on both is not a loss.
+func (ds *drifts) keepDiffering(ctx context.Context, m *plan.Member, keys [][]byte, d *Drift) error {
 	if len(keys) > driftKeys {
 		d.Unknown = fmt.Sprintf("it changed %d keys in a way in which %s did not; only the first %d were "+
 			"compared", len(keys), ds.best().Name, driftKeys)

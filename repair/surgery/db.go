@@ -72,7 +72,7 @@ func rebuildFrom(ctx context.Context, w *work, c DB) (err error) {
 			return err
 		}
 	}
-	if err := b.foreign(); err != nil {
+	if err := b.keepUnknownBuckets(); err != nil {
 		return err
 	}
 	if err := b.keys(); err != nil {
@@ -167,8 +167,8 @@ func hasKey(rows []pair, key string) bool {
 	return false
 }
 
-// foreign keeps buckets that etcd does not know.
-func (b *rebuilder) foreign() error {
+// keepUnknownBuckets keeps buckets that etcd does not know.
+func (b *rebuilder) keepUnknownBuckets() error {
 	list, _ := b.src.Buckets() // damage in the root tree appears as missing buckets
 	for _, x := range list {
 		if known(x.Name) {

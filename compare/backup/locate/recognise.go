@@ -28,8 +28,8 @@ const (
 	isOurs
 )
 
-// foreign are contents that this package cannot read.
-var foreign = []struct {
+// unreadableContents are contents that this package cannot read.
+var unreadableContents = []struct {
 	magic string
 	what  what
 	name  string
@@ -43,9 +43,9 @@ var foreign = []struct {
 	{"Rar!", isUnsupported, "RAR"},
 }
 
-// recognise returns the kind of a file from its head, and the name of a foreign content.
+// recognise returns the kind of a file from its head, and the name of a content that cannot be read.
 func recognise(head []byte) (what, string) {
-	for _, f := range foreign {
+	for _, f := range unreadableContents {
 		if bytes.HasPrefix(head, []byte(f.magic)) {
 			return f.what, f.name
 		}
