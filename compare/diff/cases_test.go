@@ -2,6 +2,7 @@ package diff_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,6 +149,11 @@ func (r result) checkRecord(t *testing.T, line casetest.Line, words []string) {
 	row := &r.Records.Rows[i]
 	equal(t, line, string(row.Key), words[1])
 	equal(t, line, r.names(row.Odd(row.At)), strings.Join(words[2:], " "))
+	var again []string
+	err := r.EachRecord(t.Context(), row.Rev.Main, func(x *diff.RecordRow) { again = append(again, string(x.Key)) })
+	if err != nil || !slices.Equal(again, words[1:2]) {
+		t.Errorf("line %d: read again: %q, %v", line.No, again, err)
+	}
 }
 
 func (r result) checkKeys(t *testing.T, line casetest.Line, words []string) {
@@ -192,4 +198,34 @@ func (r result) checkPassword(t *testing.T, line casetest.Line, words []string) 
 		t.Errorf("line %d: %+v", line.No, p)
 	}
 	equal(t, line, r.names(p.Wrong), strings.Join(words[2:], " "))
+}
+
+// TestRecordsThatCannotBeRead: a page that can no longer be read when the records are compared ends the comparison. It
+// never makes them equal.
+func TestRecordsThatCannotBeRead(t *testing.T) {
+	r := compared(t, casetest.Build(t, []casetest.Line{{Verb: "hands", Rest: "a1 a2"}, {Verb: "elect"},
+		{Verb: "puts", Rest: "200"}, {Verb: "close", Rest: "node1"}, {Verb: "puts", Rest: "1"},
+		{Verb: "zeroleaf", Rest: "node2"}}))
+	r.Members[1].DB.KVDamaged = false
+	if x, err := r.CompareRecords(t.Context(), diff.Options{}); err == nil || x != nil {
+		t.Errorf("records %+v, %v, want an error", x, err)
+	}
+}
+
+// TestCanceled: a comparison that the caller gives up ends with the context's error, never with a result.
+func TestCanceled(t *testing.T) {
+	r := compared(t, casetest.Build(t, []casetest.Line{{Verb: "hands", Rest: "a1 a2"}, {Verb: "elect"},
+		{Verb: "puts", Rest: "20"}, {Verb: "delete", Rest: "node2 key rev:2"}}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if x, err := diff.Run(ctx, r.Members, nil, diff.Options{}); !errors.Is(err, context.Canceled) || x != nil {
+		t.Errorf("keys: %+v, %v", x, err)
+	}
+	if x, err := r.CompareRecords(ctx, diff.Options{}); !errors.Is(err, context.Canceled) || x != nil {
+		t.Errorf("records: %+v, %v", x, err)
+	}
+	err := r.EachRecord(ctx, 0, func(x *diff.RecordRow) { t.Errorf("record %v of a comparison that ended", x.Rev) })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("each record: %v", err)
+	}
 }

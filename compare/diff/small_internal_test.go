@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -439,6 +440,22 @@ func TestSmallRowsOf(t *testing.T) {
 	}
 	if _, ok := SmallRows(m, "auth"); ok {
 		t.Error("damage of the root hides no rows")
+	}
+}
+
+// TestMetaRows: bucket meta shows each of its keys under the name that etcd gives it, and none that is not there.
+func TestMetaRows(t *testing.T) {
+	index, term := uint64(9), uint64(3)
+	m := with(evidence.DB{Meta: dumpdb.MetaBucket{ConsistentIndex: &index, Term: &term,
+		ScheduledCompact: &dumpdb.Rev{Main: 7}, FinishedCompact: &dumpdb.Rev{Main: 5}, StorageVersion: "3.6.0",
+		ConfState: &dumpdb.ConfState{Voters: []dumpdb.ID{1, 2}, Learners: []dumpdb.ID{3}}}}, evidence.DB{}).Members
+	want := map[string]string{"consistent_index": "9", "term": "3", "scheduledCompactRev": "7.0",
+		"finishedCompactRev": "5.0", "storageVersion": "3.6.0", "confState": "voters [1 2] learners [3]"}
+	if got := metaRows(m[0]); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := metaRows(m[1]); len(got) > 0 {
+		t.Errorf("an empty bucket: %v", got)
 	}
 }
 
