@@ -50,7 +50,7 @@ func (m *Member) ListComparable() bool {
 		return true
 	}
 	logLost := slices.ContainsFunc(m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {
-		return d.Kind == dumplog.DamageTornTail || d.LostFrom > m.WAL.Summary.LastIndex && d.LostTo == 0
+		return d.Kind == dumplog.DamageTornTail || d.LostFrom > 0 && d.LostTo == 0
 	})
 	return !logLost && (m.DB == nil || !slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {
 		return d.Kind == dumpdb.DamageMeta

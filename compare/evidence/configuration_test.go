@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -103,5 +105,55 @@ func TestNewestSnap(t *testing.T) {
 	m.snapRead = false
 	if f := m.NewestSnap(); f != nil {
 		t.Errorf("a folder that was not read has %+v", f)
+	}
+}
+
+// TestRefusedInAPurgedLog: a purged log is judged from its oldest known configuration on. What servers refused between
+// that and a newer one is refused, and what came before it is not judged.
+func TestRefusedInAPurgedLog(t *testing.T) {
+	conf := func(voters ...dumplog.ID) *dumplog.ConfState { return &dumplog.ConfState{Voters: voters} }
+	remove := func(index uint64, id dumplog.ID) ConfEntry {
+		return ConfEntry{Index: index,
+			Change: dumplog.ConfChange{ID: 7, Type: dumplog.ConfChangeRemoveNode, NodeID: id}}
+	}
+	m := &Member{WAL: WAL{Log: &dumplog.Log{}, Conf: []ConfEntry{remove(60, 9), remove(80, 9), remove(90, 3)},
+		Summary: dumplog.Summary{FirstIndex: 50, LastIndex: 110, HardState: &dumplog.HardState{Commit: 110},
+			Snapshots: []dumplog.SnapshotRecord{{Index: 55, ConfState: conf()}, {Index: 70, ConfState: conf(1, 2, 3)},
+				{Index: 100, ConfState: conf(1, 2)}}}}}
+	m.loadMembership()
+	var refused []uint64
+	for _, c := range m.WAL.Conf {
+		if c.Refused {
+			refused = append(refused, c.Index)
+		}
+	}
+	if want := []uint64{80}; !slices.Equal(refused, want) {
+		t.Errorf("refused %v, want %v", refused, want)
+	}
+	if want := []dumplog.ID{1, 2}; !m.Membership.RaftKnown || !slices.Equal(m.Membership.Voters, want) {
+		t.Errorf("voters %v, want %v", m.Membership.Voters, want)
+	}
+}
+
+// TestListComparable: up to 3.4 a log that lost entries at its end may have lost a conf change that the bucket shows.
+// Later releases store the index of every entry, which tells.
+func TestListComparable(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage dumplog.DamageError
+		minor  int
+		want   bool
+	}{
+		"a torn record":             {dumplog.DamageError{Kind: dumplog.DamageTornTail}, 4, false},
+		"a torn record on 3.5":      {dumplog.DamageError{Kind: dumplog.DamageTornTail}, 5, true},
+		"the last entries lost":     {dumplog.DamageError{Kind: dumplog.DamageCRC, LostFrom: 61}, 4, false},
+		"entries lost in between":   {dumplog.DamageError{Kind: dumplog.DamageCRC, LostFrom: 51, LostTo: 55}, 4, true},
+		"damage that lost no entry": {dumplog.DamageError{Kind: dumplog.DamagePadding}, 4, true},
+	} {
+		m := &Member{Commit: 50, Version: Version{Minor: c.minor, Text: fmt.Sprintf("3.%d.x", c.minor)},
+			Membership: Membership{RaftKnown: true}, WAL: WAL{Log: &dumplog.Log{},
+				Summary: dumplog.Summary{FirstIndex: 1, LastIndex: 60, Damage: []*dumplog.DamageError{&c.damage}}}}
+		if got := m.ListComparable(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }

@@ -77,24 +77,20 @@ func cutFront[T any](c *cutter, name string, list []T) []T {
 
 // cutMap keeps the first keys in order.
 func cutMap[T any](c *cutter, name string, m map[string]T) map[string]T {
-	if len(m) <= maxInList {
-		return m
+	if m == nil {
+		return nil
 	}
-	keys := slices.Sorted(maps.Keys(m))
-	out := make(map[string]T, maxInList)
-	for _, k := range cut(c, name, keys) {
-		out[k] = m[k]
+	own := map[string]T{}
+	for _, k := range cut(c, name, slices.Sorted(maps.Keys(m))) {
+		own[k] = m[k]
 	}
-	return out
+	return own
 }
 
 // lists cuts a map of lists and each list.
 func (c *cutter) lists(name string, m map[string][]string) map[string][]string {
-	if m = cutMap(c, name, m); m == nil {
-		return nil
-	}
-	own := make(map[string][]string, len(m))
-	for k, list := range m {
+	own := cutMap(c, name, m)
+	for k, list := range own {
 		own[k] = cut(c, name+"[]", list)
 	}
 	return own

@@ -188,9 +188,10 @@ func TestOneBadSourceLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// TestSeparateWALDir is etcd's --wal-dir.
+// TestSeparateWALDir is etcd's --wal-dir. The digest is that of a data dir with the WAL inside.
 func TestSeparateWALDir(t *testing.T) {
 	copied := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node1"))
+	inside := open(t, evidence.Spec{Where: copied}).Members[0].Source.Manifest
 	wal := filepath.Join(t.TempDir(), "wal")
 	if out, err := exec.Command("mv", filepath.Join(copied, "member", "wal"), wal).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -198,6 +199,36 @@ func TestSeparateWALDir(t *testing.T) {
 	m := open(t, evidence.Spec{Where: copied, WALDir: wal}).Members[0]
 	if !m.HasLog() || m.LastIndex() != 156 || len(m.Source.Missing) > 0 {
 		t.Errorf("log %v, last index %d, missing %v", m.HasLog(), m.LastIndex(), m.Source.Missing)
+	}
+	if man := m.Source.Manifest; man.Digest() != inside.Digest() || len(man.Files) != len(inside.Files) {
+		t.Errorf("%d files, digest %s; with the WAL inside %d files, digest %s", len(man.Files), man.Digest(),
+			len(inside.Files), inside.Digest())
+	}
+}
+
+// TestLinkedFolders: a link in place of a folder of etcd is followed, so that the WAL may be on another disk. A link to
+// any other folder is listed and not followed.
+func TestLinkedFolders(t *testing.T) {
+	copied := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "k-lagging-node"), "node1"))
+	inside := open(t, evidence.Spec{Where: copied}).Members[0].Source.Manifest
+	wal, to := filepath.Join(copied, "member", "wal"), filepath.Join(t.TempDir(), "wal")
+	for _, err := range []error{os.CopyFS(to, os.DirFS(wal)), os.RemoveAll(wal), os.Symlink(to, wal)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	linked := open(t, evidence.Spec{Where: copied}).Members[0].Source.Manifest
+	if linked.Digest() != inside.Digest() {
+		t.Errorf("%d files, digest %s; with the WAL inside %d files, digest %s", len(linked.Files), linked.Digest(),
+			len(inside.Files), inside.Digest())
+	}
+	if err := os.Symlink(to, filepath.Join(copied, "member", "elsewhere")); err != nil {
+		t.Fatal(err)
+	}
+	more := open(t, evidence.Spec{Where: copied}).Members[0].Source.Manifest
+	if len(more.Files) != len(inside.Files)+1 || more.Bytes != inside.Bytes {
+		t.Errorf("%d files, %d bytes; want one more than %d, and %d bytes", len(more.Files), more.Bytes,
+			len(inside.Files), inside.Bytes)
 	}
 }
 
