@@ -1,0 +1,162 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// stateOfMachine is what a machine says of its state, as text.
+func stateOfMachine(m *Machine, users, roles []string, leases []dumpdb.ID) []string {
+	out := []string{fmt.Sprintf("revision %d, compacted at %d, %d keys, auth %t at %d", m.Revision(),
+		m.CompactRevision(), m.Keys(), m.AuthEnabled(), m.AuthRevision())}
+	m.Live(func(key string, at dumpdb.Rev, sum uint64, lease int64) bool {
+		again, on, ok := m.Key(key)
+		out = append(out, fmt.Sprintf("key %s at %v: %x, lease %d; %x, %d, %t", key, at, sum, lease, again, on, ok))
+		return true
+	})
+	for _, name := range users {
+		u, ok := m.User(name)
+		out = append(out, fmt.Sprintf("user %+v, %t", u, ok))
+	}
+	for _, name := range roles {
+		r, ok := m.Role(name)
+		out = append(out, fmt.Sprintf("role %+v, %t", r, ok))
+	}
+	for _, id := range leases {
+		ttl, ok := m.LeaseTTL(int64(id))
+		out = append(out, fmt.Sprintf("lease %s %d, %t", id, ttl, ok))
+	}
+	return out
+}
+
+// TestMachineIsAServer: a machine that executes a log from its first entry on ends in the state that the server's
+// database has, and one that begins with that database is in the same state. Each change it reports is a record of the
+// database.
+func TestMachineIsAServer(t *testing.T) {
+	for _, name := range []string{"m-healthy-3.5", "m-healthy-3.6", "m-healthy-3.7", "m-healthy-3.5-removed-member",
+		"gen-healthy-3.4", "l-compaction-skew"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := open(t, filepath.Join(evidencetest.Incident(t, name), "node1")).Members[0]
+			ran, changes, last := executed(t, m)
+			for _, u := range m.DB.Auth.Users { // no rule depends on a password
+				ran.SetPassword(u.Name, u.Password, u.HasOptions)
+			}
+			stored, err := NewMachine(t.Context(), m.DB.Handle, MachineOptions{Version: m.Version.Release()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareMachines(t, m, ran, stored)
+			compareChanges(t, m, changes)
+			if f := last.Find(stored); !f.Most() || f.Found != f.Tried || f.InPlace == 0 {
+				t.Errorf("last writes of the log in the database: %+v", f)
+			}
+		})
+	}
+}
+
+// executed executes the log of a member up to what it has applied. The changes have the values that they take from
+// older records.
+func executed(t *testing.T, m *evidence.Member) (*Machine, []Change, *LastWrites) {
+	t.Helper()
+	values := map[dumpdb.Rev][]byte{}
+	ran, err := NewMachine(t.Context(), nil, MachineOptions{Version: m.Version.Release(),
+		Values: func(_ string, at dumpdb.Rev) ([]byte, bool) { return values[at], true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changes []Change
+	last := &LastWrites{}
+	for e, err := range Log(t.Context(), []*evidence.Member{m}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Index > m.AppliedMax {
+			break
+		}
+		if e.Type == dumplog.EntryNormal && e.Err == nil && e.Req != nil {
+			st := ran.Prepare(e)
+			out, written := ran.Apply(st)
+			if len(written) != st.Writes() || (len(written) > 0) != (st.Effects() != 0) ||
+				len(written) > 0 && out.State != Applied || st.Rule != nil {
+				t.Errorf("entry %d: %+v, %d records, %d prepared", e.Index, out, len(written), st.Writes())
+			}
+			for i := range written {
+				c := &written[i]
+				if c.From != (dumpdb.Rev{}) {
+					c.Value = values[c.From]
+				}
+				if values[c.Rev] = bytes.Clone(c.Value); !st.Touches(c.Key) {
+					t.Errorf("entry %d: key %s", e.Index, c.Key)
+				}
+			}
+			changes = append(changes, written...)
+		}
+		last.Add(&e)
+	}
+	return ran, changes, last
+}
+
+func compareMachines(t *testing.T, m *evidence.Member, ran, stored *Machine) {
+	t.Helper()
+	users, roles := []string{"nobody"}, []string{"none"}
+	for _, u := range m.DB.Auth.Users {
+		users = append(users, u.Name)
+	}
+	for _, r := range m.DB.Auth.Roles {
+		roles = append(roles, r.Name)
+	}
+	leases := []dumpdb.ID{1}
+	for _, l := range m.DB.Leases {
+		leases = append(leases, l.ID)
+	}
+	if d := cmp.Diff(stateOfMachine(stored, users, roles, leases),
+		stateOfMachine(ran, users, roles, leases)); d != "" {
+		t.Errorf("stored (-) and executed (+): %s", d)
+	}
+	if d := cmp.Diff(stateOfMachine(stored.Clone(), users, roles, leases),
+		stateOfMachine(stored, users, roles, leases)); d != "" {
+		t.Errorf("clone (-) and original (+): %s", d)
+	}
+}
+
+// compareChanges looks for the changes above the compact revision in the database.
+func compareChanges(t *testing.T, m *evidence.Member, changes []Change) {
+	t.Helper()
+	var have []string
+	for rev, err := range m.DB.Handle.Revisions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rev.Main > m.CompactRevision() {
+			have = append(have, recordText(rev.Rev, string(rev.KV.Key), rev.Tombstone, rev.KV.CreateRevision,
+				rev.KV.Version, rev.KV.Lease, rev.KV.Value))
+		}
+	}
+	var want []string
+	for _, c := range changes {
+		if c.Rev.Main > m.CompactRevision() {
+			want = append(want, recordText(c.Rev, c.Key, c.Delete, c.Create, c.Version, c.Lease, c.Value))
+		}
+	}
+	if d := cmp.Diff(have, want); d != "" {
+		t.Errorf("records (-) and changes (+): %s", d)
+	}
+	if len(have) == 0 || !slices.IsSorted([]int64{0, changes[0].Rev.Main, m.CurrentRevision()}) {
+		t.Errorf("%d records, the first change at %v", len(have), changes[0].Rev)
+	}
+}
+
+func recordText(at dumpdb.Rev, key string, deleted bool, create, version, lease int64, value []byte) string {
+	return fmt.Sprintf("%v %s %t create %d version %d lease %d %.40q", at, key, deleted, create, version, lease, value)
+}
