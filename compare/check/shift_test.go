@@ -72,7 +72,8 @@ func TestRequestTwice(t *testing.T) {
 			}
 			for i, f := range fs {
 				if f.Class != "wal-damage" || f.At.Index != 41 || f.Kind != check.KindRequestRepeated ||
-					f.Evidence[0].Offset == nil || f.Members[0] != fmt.Sprint("node", i+1) {
+					f.Evidence[0].Offset == nil || f.Members[0] != fmt.Sprint("node", i+1) ||
+					f.Title != f.Members[0]+": entry 41 was added to the log, and the later ones are renumbered" {
 					t.Errorf("%+v", f)
 				}
 			}
