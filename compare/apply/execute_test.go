@@ -159,3 +159,26 @@ func TestPredictedKeys(t *testing.T) {
 		t.Error("a key that is removed is certain again")
 	}
 }
+
+// TestRelation: the kept start of a value decides a compare wherever the values differ in it, or the other is not
+// longer.
+func TestRelation(t *testing.T) {
+	whole := Key{Head: "mm", Whole: true}
+	cut := Key{Head: "mm"}
+	for _, c := range []struct {
+		of    Key
+		other string
+		diff  int
+		known bool
+	}{
+		{whole, "mm", 0, true}, {whole, "m", 1, true}, {whole, "mmm", -1, true}, {whole, "", 1, true},
+		{cut, "mm", 1, true}, {cut, "m", 1, true}, {cut, "ml", 1, true}, {cut, "n", -1, true},
+		{cut, "mna", -1, true}, {cut, "mmm", 0, false}, {cut, "", 1, true},
+		{Key{}, "", 0, false}, {Key{}, "m", 0, false},
+	} {
+		if diff, known := c.of.relation([]byte(c.other)); diff != c.diff || known != c.known {
+			t.Errorf("%q (whole %t) and %q: %d, %t; want %d, %t", c.of.Head, c.of.Whole, c.other, diff, known, c.diff,
+				c.known)
+		}
+	}
+}

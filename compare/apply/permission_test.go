@@ -58,6 +58,12 @@ func TestRevokeByRoot(t *testing.T) {
 		if got, want := r.Revoke(app, 1), (Verdict{Reason: ReasonPermission}); got != want {
 			t.Errorf("%q: by app: %+v", version, got)
 		}
+		// Where no list of users is known, the name decides who root is.
+		r.Auth.Known = false
+		delete(r.Auth.Users, "root")
+		if got := r.Revoke(oldRoot, 1); got != want {
+			t.Errorf("%q: users are unknown: %+v, want %+v", version, got, want)
+		}
 	}
 }
 

@@ -338,3 +338,26 @@ func TestRangeText(t *testing.T) {
 		}
 	}
 }
+
+// TestEndsWhole: a log that a start would cut shows all that the member acknowledged. One that may have lost its end
+// does not.
+func TestEndsWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*evidence.Facts)
+		want   bool
+	}{
+		"sound":                       {func(*evidence.Facts) {}, true},
+		"no log":                      {func(f *evidence.Facts) { f.WAL = nil }, false},
+		"damage that is not listed":   {func(f *evidence.Facts) { f.WAL.DamageOmitted = 1 }, false},
+		"a torn record":               {damagedLog(logDamage(dumplog.DamageTornTail, dumplog.StartCuts, 100, 101, 101)), true},
+		"padding":                     {damagedLog(logDamage(dumplog.DamagePadding, dumplog.StartUnnoticed, 100, 0, 101)), true},
+		"an entry lost in the middle": {damagedLog(logDamage(dumplog.DamageCRC, dumplog.StartRefused, 50, 51, 51)), true},
+		"the last entry lost":         {damagedLog(logDamage(dumplog.DamageCRC, dumplog.StartRefused, 99, 100, 100)), false},
+	} {
+		f := sound("3.5")
+		c.change(f)
+		if got := boot.EndsWhole(f); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

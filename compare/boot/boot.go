@@ -65,7 +65,6 @@ func Of(f *evidence.Facts) Answer {
 		d.open("it has no log: the server's behavior depends on its flags and peers")
 		return d.a
 	}
-	d.version = release.Version{}
 	if f.WroteBy.Etcd != nil {
 		d.version = release.Of(*f.WroteBy.Etcd)
 	}

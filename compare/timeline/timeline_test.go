@@ -79,6 +79,9 @@ func TestLanesOfIncident(t *testing.T) {
 		first        uint64
 	}{{2, 43, 103}, {2, 21, 115}, {1, 0, 0}} {
 		l := tl.Lanes[lane]
+		if l.AuthExpected == nil || *l.AuthExpected != 20 {
+			t.Errorf("%s: auth revision %v, want the 20 that the log gives", l.Member, l.AuthExpected)
+		}
 		if len(l.Lives) != want.lives || l.Lacks != want.lacks || l.FirstLack != want.first {
 			t.Errorf("%s: %d lives, lacks %d from %d", l.Member, len(l.Lives), l.Lacks, l.FirstLack)
 		}
