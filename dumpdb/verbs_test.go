@@ -133,6 +133,9 @@ var askVerbs = map[string]asker{
 		fmt.Fprintf(out, "current %d compact %d first %s last %s revisions %d tombstones %d live %d bump %s\n",
 			st.CurrentRev, st.CompactRev,
 			st.FirstRev, st.LastRev, st.Revisions, st.Tombstones, st.LiveKeys, st.BumpMarker)
+		if st.Strays > 0 {
+			fmt.Fprintf(out, "tombstones of no record %d first %s\n", st.Strays, st.FirstStray)
+		}
 		for _, v := range st.Violations {
 			fmt.Fprintf(out, "%s %s page %d key %q: expected %s, observed %s\n", v.Rev, v.Rule, v.Page, v.Key,
 				v.Expected, v.Observed)
