@@ -135,7 +135,6 @@ func (r *commonLevel) byRevision(take, group []int) []int {
 			r.Note = "aligned by revision, because the logs do not show which revision belongs to the common index"
 		}
 	}
-	slices.Sort(group)
 	return group
 }
 

@@ -26,6 +26,8 @@ type stands struct {
 	at int64
 	// runs is the snapshot of a running member.
 	runs bool
+	// damaged has pages of bucket key that cannot be read.
+	damaged bool
 }
 
 // aligned places the members; keyCommon is the index up to which the replay shows that nothing is outstanding.
@@ -39,7 +41,8 @@ func aligned(keyCommon uint64, list ...stands) *diff.Result {
 			m.Source.Kind = evidence.KindEndpoint
 		}
 		if !s.without {
-			m.DB = &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{CurrentRev: s.rev, CompactRev: s.compact}}
+			m.DB = &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{CurrentRev: s.rev, CompactRev: s.compact},
+				KVDamaged: s.damaged}
 		}
 		if s.torn {
 			m.DB.KV = nil
@@ -155,6 +158,16 @@ func TestAlign(t *testing.T) {
 			{applied: 90, compact: -1, rev: 40}, {applied: 90, compact: -1, rev: 41},
 			{applied: 100, compact: 41, rev: 50}},
 			common: 90, revs: []int64{40, 41, 0}, apart: []int{2}, compact: -1},
+		"no log tells of the first, which is further": {keyCommon: 90, members: []stands{
+			{applied: 100, compact: 40, rev: 50}, {applied: 90, compact: -1, rev: 40},
+			{applied: 90, compact: -1, rev: 41}},
+			common: 90, revs: []int64{40, 40, 41}, compact: 40, note: byRevision},
+		"unreadable pages of one of three": {keyCommon: 100, members: []stands{at100,
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), damaged: true}, at100},
+			common: 100, revs: []int64{50, 0, 50}, apart: []int{1}, compact: -1},
+		"unreadable pages of one of two": {keyCommon: 100, members: []stands{at100,
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), damaged: true}},
+			common: 100, revs: []int64{50, 50}, compact: -1},
 		"without database": {keyCommon: 100, members: []stands{at100, {without: true}, at100}, common: 100,
 			revs: []int64{50, 0, 50}, compact: -1},
 		"bucket key cannot be read": {keyCommon: 100, members: []stands{at100, {applied: 3, torn: true}, at100},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -184,14 +185,11 @@ func (r *rowComparer) someCompared(take []int, apart map[[2]int]bool) bool {
 
 // limits joins the reasons, one for each member.
 func (r *rowComparer) limits(why map[int]string) string {
-	s := ""
+	var reasons []string
 	for _, i := range slices.Sorted(maps.Keys(why)) {
-		if s != "" {
-			s += "; "
-		}
-		s += why[i]
+		reasons = append(reasons, why[i])
 	}
-	return s
+	return strings.Join(reasons, "; ")
 }
 
 func sameText(a, b *Cell) bool {

@@ -459,6 +459,26 @@ func TestMetaRows(t *testing.T) {
 	}
 }
 
+// TestHashAt: a hash at a lower revision is taken only where few of the records are above it. Else the keys are
+// compared themselves, which reads them once.
+func TestHashAt(t *testing.T) {
+	db := func() evidence.DB {
+		return evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 100, CompactRev: -1, Revisions: 40},
+			Content: &dumpdb.Content{}, Hashes: map[string]string{"key": "h"}}
+	}
+	r := with(db(), db(), db())
+	r.Members[2].DB.Content = nil
+	r.Revs = []int64{100, 89, 99}
+	for i, want := range []string{"h", "", ""} {
+		if got, ok := (keyComparer{r}).hashAt(t.Context(), i, "h"); got != want || ok != (want != "") {
+			t.Errorf("%d revisions above: %q, %t", 100-r.Revs[i], got, ok)
+		}
+	}
+	if _, ok := (keyComparer{r}).hashAt(t.Context(), 0, ""); ok {
+		t.Error("no hash is known, and one is compared")
+	}
+}
+
 // TestConfState: raft's configuration is compared at the commit index, between members of which it is known.
 func TestConfState(t *testing.T) {
 	conf := func(commit uint64, known bool, voters ...dumplog.ID) func(m *evidence.Member) {

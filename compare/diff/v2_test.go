@@ -69,6 +69,11 @@ func TestV2Store(t *testing.T) {
 		!strings.Contains(b.Reason, "can change the v2 store") {
 		t.Errorf("entries between for all that differs: %+v", b)
 	}
+	rp.Survey.V2, rp.Survey.V2LeftOut = nil, 1
+	if b := store(members, rp); b.Equal != release.Unknown {
+		t.Errorf("more v2 requests than are kept: %+v", b)
+	}
+	rp.Survey.V2LeftOut = 0
 	rp.Survey.Starts[id], rp.Survey.V2 = []replay.Start{{Index: file.Index}, {Index: file.Index + 2}}, keys
 	if b := store(members, rp); !b.Equal.Excluded() || b.Differ != 2 {
 		t.Errorf("starts before and after: %+v", b)
