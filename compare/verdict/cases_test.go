@@ -88,6 +88,12 @@ func (v *wanted) check(t *testing.T, line casetest.Line) {
 		v.equal(t, line, strconv.Itoa(v.Best.Lost.CommittedEntries)+" "+strconv.Itoa(v.Best.Lost.Keys),
 			strings.Join(words[:2], " "))
 		contains(t, line, v.Best.Lost.Command.String(), strings.Join(words[2:], " "))
+	case "wrong":
+		x := v.Best.Lost.Records
+		v.equal(t, line, strconv.Itoa(x.Count)+" "+strconv.Itoa(x.Mendable), strings.Join(words, " "))
+		if len(x.Rows) != x.Count {
+			t.Errorf("line %d: %+v", line.No, x.Rows)
+		}
 	case "proven":
 		v.equal(t, line, strings.Join(v.Best.Lost.Unproven, "; "), "")
 	case "unproven":

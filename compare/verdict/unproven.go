@@ -94,11 +94,10 @@ func (rk *ranking) holdOther(row *diff.RecordRow, pos int) (others []string) {
 	return others
 }
 
-// withoutLogs says in one line what snapshots of running members do not prove, "" when a source is not such a snapshot
-// or has a log.
+// withoutLogs says in one line what snapshots of running members do not prove, "" when a source is not such a snapshot.
 func (in *Input) withoutLogs() string {
 	for _, m := range in.Members {
-		if m.HasLog() || m.Source.Kind != evidence.KindEndpoint {
+		if m.Source.Kind != evidence.KindEndpoint {
 			return ""
 		}
 	}
