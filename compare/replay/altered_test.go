@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -134,6 +135,54 @@ func TestPromise(t *testing.T) {
 		w := &walker{r: r}
 		if sig, known := w.promised(&Event{Proposer: 1, Outcomes: c.outcomes}); sig != c.sig || known != c.known {
 			t.Errorf("%s: %d %t, want %d %t", name, sig, known, c.sig, c.known)
+		}
+	}
+}
+
+// TestTally: what several databases hold alike, against an entry of one log, may be right.
+func TestTally(t *testing.T) {
+	bad, other := Outcome{State: Contradicted, Sig: 9}, Outcome{State: Contradicted, Sig: 8}
+	for name, c := range map[string]struct {
+		outcomes []Outcome
+		doubtful bool
+	}{
+		"two databases":           {[]Outcome{bad, bad}, true},
+		"two, and one not so far": {[]Outcome{bad, {State: NotApplied}, bad}, true},
+		"two without the effect":  {[]Outcome{{State: Missing}, {State: Missing}}, true},
+		"one database":            {[]Outcome{bad, {}}, false},
+		"two that differ":         {[]Outcome{bad, other}, false},
+		"a part of the records":   {[]Outcome{bad, {State: Contradicted, Sig: 9, Partial: true}}, false},
+		"a third as it says":      {[]Outcome{bad, bad, {State: Applied, Sig: 5}}, false},
+	} {
+		if wrong, right, _ := tally(c.outcomes); (wrong > 1 && right == 0) != c.doubtful {
+			t.Errorf("%s: %d contradict it, %d confirm it", name, wrong, right)
+		}
+	}
+}
+
+// TestDistrusts: records that are no possible history say nothing against a member whose records are one. Where no
+// replayed member has a possible history, none is trusted more than another.
+func TestDistrusts(t *testing.T) {
+	member := func(possible, replayed bool) *MemberResult {
+		kv := &dumpdb.KVStats{}
+		if !possible {
+			kv.Violations = []dumpdb.Violation{{Rule: "version-chain"}}
+		}
+		return &MemberResult{Member: &evidence.Member{DB: &evidence.DB{KV: kv}}, Checked: replayed}
+	}
+	for name, c := range map[string]struct {
+		of, other *MemberResult
+		want      bool
+	}{
+		"the other one is possible":                  {member(false, true), member(true, true), true},
+		"both are possible":                          {member(true, true), member(true, true), false},
+		"none is possible":                           {member(false, true), member(false, true), false},
+		"the other one is possible and not replayed": {member(false, true), member(true, false), false},
+		"only the other one is impossible":           {member(true, true), member(false, true), false},
+	} {
+		w := &walker{r: &Result{Members: []*MemberResult{c.of, c.other}}}
+		if got := w.distrusts(0); got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
