@@ -229,3 +229,16 @@ func TestEntriesAdded(t *testing.T) {
 		})
 	}
 }
+
+// TestTwoEntriesAdded: one finding names all entries that were added to a log.
+func TestTwoEntriesAdded(t *testing.T) {
+	dirs := sound().Write(t, t.TempDir())
+	for _, key := range []string{"forged", "forged too"} {
+		other, err := clustertest.PutRequest(key, "v", 0).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		addEntry(t, dirs[1], 40, other)
+	}
+	wantFinding(t, dirInput(t, dirs...), "R01", []string{"node2"}, "entries 40..41 were added to the log")
+}
