@@ -251,3 +251,18 @@ func TestWALUnproven(t *testing.T) {
 		t.Errorf("%d entries differ, %+v", differ, r)
 	}
 }
+
+// TestNoLogToRepair: a sound log is left as it is, and nothing is made of a log that is not there or does not show
+// whose it is.
+func TestNoLogToRepair(t *testing.T) {
+	dir := filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1")
+	refuses(t, surgery.WAL{}, dir, nil, "", "nothing is wrong with the log of node1")
+	refuses(t, surgery.WAL{}, dbOf(dir), nil, "", "has no log")
+	nameless := evidencetest.Copy(t, dir)
+	segments, err := filepath.Glob(filepath.Join(nameless, "member", "wal", "*.wal"))
+	ok(t, err)
+	for _, name := range segments {
+		rewrite(t, name, zeros(0, 200))
+	}
+	refuses(t, surgery.WAL{}, nameless, nil, "", "shows whose log it is")
+}
