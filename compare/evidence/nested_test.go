@@ -89,3 +89,24 @@ func TestFoldersOfFolders(t *testing.T) {
 		}
 	}
 }
+
+// TestArguments: what names a source in a command that is printed is read as the same source again.
+func TestArguments(t *testing.T) {
+	dirs := clustertest.Synth{Members: 1, Entries: 5, Keys: 2, Value: 10}.Write(t, t.TempDir())
+	db, err := os.ReadFile(filepath.Join(dirs[0], "member", "snap", "db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	for where, want := range map[string]string{"plain": "plain", "a=b": "./a=b", "-x": "./-x"} {
+		if err := os.WriteFile(where, db, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		set := open(t, evidence.Spec{Where: where})
+		got := set.Argument(set.Members[0].Source)
+		again, err := evidence.ParseSpec(got)
+		if got != want || err != nil || filepath.Clean(again.Where) != where {
+			t.Errorf("%s: %q is read as %+v, %v; want %q", where, got, again, err, want)
+		}
+	}
+}
