@@ -346,8 +346,8 @@ func (in *Input) doubtedFinding(d *replay.Doubted) Finding {
 		Title: fmt.Sprintf("entry %d, which only the log of %s holds, contradicts the databases of %s", d.Index, log,
 			plural.List(in.Members.labelsOf(d.Against))),
 		Explanation: "these databases agree with each other, and each member writes its own: the entry was altered " +
-			"in that log, unless the databases were made from one another or all changed alike. Another copy of the log " +
-			"decides it"}
+			"in that log, unless the databases were made from one another or all changed alike. Another copy of the " +
+			"log decides it"}
 }
 
 // belowFinding: the records that the log requires at the compact revision are not those of the database.

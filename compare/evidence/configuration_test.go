@@ -120,7 +120,7 @@ func TestRefusedInAPurgedLog(t *testing.T) {
 		Summary: dumplog.Summary{FirstIndex: 50, LastIndex: 110, HardState: &dumplog.HardState{Commit: 110},
 			Snapshots: []dumplog.SnapshotRecord{{Index: 55, ConfState: conf()}, {Index: 70, ConfState: conf(1, 2, 3)},
 				{Index: 100, ConfState: conf(1, 2)}}}}}
-	m.loadMembership()
+	m.membershipLoading().load()
 	var refused []uint64
 	for _, c := range m.WAL.Conf {
 		if c.Refused {
