@@ -24,7 +24,7 @@ type lister struct {
 func listFiles(ctx context.Context, l layout) (*Manifest, error) {
 	li := &lister{ctx: ctx, m: &Manifest{layout: l}, parts: map[string]bool{}}
 	for _, dir := range []string{l.member, l.wal, l.snap} {
-		if rel, err := filepath.Rel(l.root, dir); err == nil {
+		if rel, err := filepath.Rel(l.root, dir); dir != "" && err == nil && filepath.IsLocal(rel) {
 			li.parts[filepath.ToSlash(rel)] = true
 		}
 	}

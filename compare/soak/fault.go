@@ -105,8 +105,8 @@ func (f *Fault) exists(line string) bool {
 // perSeed is how many faults a seed applies to copies of its history.
 const perSeed = 24
 
-// faults applies some of the catalogue, on one, two or all members, and judges each with all members, the damaged one
-// alone and next to a sound one.
+// faults applies some of the catalogue, on one, two or all members or on one that lags, and judges each with all
+// members, the damaged one alone and next to a sound one.
 func (r *runner) faults() {
 	rng := Rand(r.col.Setup.Seed, "faults")
 	all := Faults()
@@ -116,7 +116,7 @@ func (r *runner) faults() {
 		if !f.exists(r.col.lineNow()) {
 			continue
 		}
-		scope := pick(rng, "one", "one", "one", "one", "two", "all")
+		scope := pick(rng, "one", "one", "one", "one", "two", "all", "lagging")
 		if r.cfg.Case == "" && applied == cmp.Or(r.cfg.Faults, perSeed) {
 			return
 		}
@@ -221,16 +221,22 @@ func (r *runner) victim(i int, kind, dir string) *Victim {
 	return v
 }
 
-// victims draws the members that a fault is applied to: such as do not lag.
+// victims draws the members that a fault is applied to: such as do not lag, unless one that lags is asked for and there
+// is one.
 func (r *runner) victims(rng *rand.Rand, scope string) []int {
-	var fit []int
+	var fit, lagging []int
 	for i, s := range r.col.Members {
-		if !s.Lags {
+		if s.Lags {
+			lagging = append(lagging, i)
+		} else {
 			fit = append(fit, i)
 		}
 	}
+	if scope == "lagging" && len(lagging) > 0 {
+		return lagging[:1]
+	}
 	rng.Shuffle(len(fit), func(i, j int) { fit[i], fit[j] = fit[j], fit[i] })
-	n := map[string]int{"one": 1, "two": 2, "all": len(r.col.Members)}[scope]
+	n := map[string]int{"one": 1, "lagging": 1, "two": 2, "all": len(r.col.Members)}[scope]
 	return fit[:min(n, len(fit))]
 }
 

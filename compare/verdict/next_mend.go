@@ -90,7 +90,7 @@ func (ad *advice) nextTry(mends []string, add func(text string, command shell.Co
 // nextMissingDB is for a data dir without a database: the server fills a new one from a log that is whole, else the log
 // makes a backup.
 func (ad *advice) nextMissingDB(f *evidence.Facts, add func(text string, command shell.Command)) {
-	if a := boot.Of(f); a.Trusted() {
+	if a := boot.Of(f); a.Trusted() && !ad.lostData(f.Name) {
 		add("start "+f.Name+" on its own data dir: "+strings.Join(a.Mends, "; "), none)
 	}
 	ad.nextFromLog(f, add)
