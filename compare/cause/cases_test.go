@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 )
 
@@ -18,11 +17,7 @@ func TestCases(t *testing.T) {
 			if len(c.Wants) == 0 {
 				t.Error("nothing is wanted")
 			}
-			var specs []evidence.Spec
-			for _, s := range casetest.Build(t, c.Lines) {
-				specs = append(specs, evidence.Spec{Name: s.Name, Where: s.Path, Backup: s.Backup})
-			}
-			r := diagnose(t, specs)
+			r := diagnose(t, casetest.Specs(casetest.Build(t, c.Lines)))
 			everyFindingHasEvidence(t, r)
 			for _, w := range c.Wants {
 				checkWant(t, r, w)

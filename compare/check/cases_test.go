@@ -198,16 +198,9 @@ func (w want) checkOdd(t *testing.T, in *check.Input) {
 func inputOfSources(t *testing.T, sources []casetest.Source) *check.Input {
 	t.Helper()
 	ctx := context.Background()
-	var specs []evidence.Spec
-	for _, s := range sources {
-		specs = append(specs, evidence.Spec{Name: s.Name, Where: s.Path, Backup: s.Backup})
-	}
-	set, err := evidence.Open(ctx, specs, evidence.Options{Deep: true, List: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = set.Close() })
-	in := &check.Input{Members: set.Members, MaxRows: 20, Single: len(specs) == 1}
+	set := casetest.Open(t, sources, evidence.Options{List: true})
+	in := &check.Input{Members: set.Members, MaxRows: 20, Single: len(sources) == 1}
+	var err error
 	if in.Replay, err = replay.RunWithPlausibleIndex(ctx, set.Members, replay.Options{}); err != nil {
 		t.Fatal(err)
 	}

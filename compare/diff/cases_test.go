@@ -36,15 +36,7 @@ type result struct{ *diff.Result }
 
 func compared(t *testing.T, sources []casetest.Source) result {
 	t.Helper()
-	var specs []evidence.Spec
-	for _, s := range sources {
-		specs = append(specs, evidence.Spec{Name: s.Name, Where: s.Path, Backup: s.Backup})
-	}
-	set, err := evidence.Open(t.Context(), specs, evidence.Options{Deep: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = set.Close() })
+	set := casetest.Open(t, sources, evidence.Options{})
 	rp, err := replay.Run(t.Context(), set.Members, replay.Options{})
 	if err != nil {
 		t.Fatal(err)

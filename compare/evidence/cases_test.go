@@ -21,15 +21,7 @@ func TestCases(t *testing.T) {
 			if len(c.Wants) == 0 {
 				t.Error("nothing is wanted")
 			}
-			var specs []evidence.Spec
-			for _, s := range casetest.Build(t, c.Lines) {
-				specs = append(specs, evidence.Spec{Name: s.Name, Where: s.Path, Backup: s.Backup})
-			}
-			set, err := evidence.Open(t.Context(), specs, evidence.Options{Deep: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = set.Close() })
+			set := casetest.Open(t, casetest.Build(t, c.Lines), evidence.Options{})
 			for _, line := range c.Wants {
 				checkCase(t, set, line)
 			}

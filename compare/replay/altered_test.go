@@ -154,8 +154,24 @@ func TestTally(t *testing.T) {
 		"a part of the records":   {[]Outcome{bad, {State: Contradicted, Sig: 9, Partial: true}}, false},
 		"a third as it says":      {[]Outcome{bad, bad, {State: Applied, Sig: 5}}, false},
 	} {
-		if wrong, right, _ := tally(c.outcomes); (wrong > 1 && right == 0) != c.doubtful {
+		r := &Result{}
+		for i := range c.outcomes {
+			m := &evidence.Member{MemberID: dumplog.ID(i + 1), WAL: evidence.WAL{Log: &dumplog.Log{},
+				Summary: dumplog.Summary{FirstIndex: 1, LastIndex: 9}}}
+			r.Members = append(r.Members, &MemberResult{Member: m})
+		}
+		if wrong, right, _ := r.tally(&Event{Index: 5, Outcomes: c.outcomes}); (wrong > 1 && right == 0) != c.doubtful {
 			t.Errorf("%s: %d contradict it, %d confirm it", name, wrong, right)
+		}
+		if len(c.outcomes) < 3 && c.doubtful {
+			r.Members[1].Member.WAL.Summary.Jumps = []dumplog.Jump{{From: 4, To: 6}}
+			if wrong, _, _ := r.tally(&Event{Index: 5, Outcomes: c.outcomes}); wrong > 1 {
+				t.Errorf("%s: a received database is a witness", name)
+			}
+			r.Members[1].Member.WAL.Summary.Jumps, r.Members[1].Member.MemberID = nil, 1
+			if wrong, _, _ := r.tally(&Event{Index: 5, Outcomes: c.outcomes}); wrong > 0 {
+				t.Errorf("%s: two copies of one member are witnesses", name)
+			}
 		}
 	}
 }

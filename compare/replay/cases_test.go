@@ -71,15 +71,7 @@ func TestCases(t *testing.T) {
 // outcomeOf replays the sources of a case: a line per member, and a checksum of everything that the replay says.
 func outcomeOf(t *testing.T, sources []casetest.Source) string {
 	t.Helper()
-	var specs []evidence.Spec
-	for _, s := range sources {
-		specs = append(specs, evidence.Spec{Name: s.Name, Where: s.Path, Backup: s.Backup})
-	}
-	set, err := evidence.Open(t.Context(), specs, evidence.Options{Deep: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = set.Close() })
+	set := casetest.Open(t, sources, evidence.Options{})
 	r, err := RunWithPlausibleIndex(t.Context(), set.Members, Options{Watch: []byte("/a")})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -38,14 +39,16 @@ func withoutDoubted(ctx context.Context, r *Result, o Options) (*Result, error) 
 	tried := map[uint64]bool{}
 	best := r
 	for len(tried) < maxDoubts && len(best.Doubted) < maxDoubted {
-		d := best.doubtful(tried)
+		d, err := best.doubtful(ctx, tried)
+		if err != nil {
+			return nil, err
+		}
 		if d == nil {
 			break
 		}
 		tried[d.Index] = true
 		t := newResult(membersOf(r))
 		t.Shift, t.Copies, t.Doubted = r.Shift, r.Copies, append(slices.Clone(best.Doubted), *d)
-		var err error
 		if t.Survey, err = survey(ctx, t); err != nil {
 			return nil, err
 		}
@@ -57,7 +60,7 @@ func withoutDoubted(ctx context.Context, r *Result, o Options) (*Result, error) 
 			best = t
 		}
 	}
-	if best.explained() < 2 {
+	if best.explained() < 2 || !best.inPlaceOfDoubted() {
 		return r, nil
 	}
 	return best, nil
@@ -73,6 +76,23 @@ func (r *Result) explained() (n int) {
 		}
 	}
 	return n
+}
+
+// inPlaceOfDoubted reports whether two databases or more hold records in the place of each doubted entry. Where they
+// hold none, the entry was not altered: the members lack its effect.
+func (r *Result) inPlaceOfDoubted() bool {
+	for _, d := range r.Doubted {
+		n := 0
+		for _, i := range d.Against {
+			if slices.Contains(r.Members[i].unknownWrites, d.Index) {
+				n++
+			}
+		}
+		if n < 2 {
+			return false
+		}
+	}
+	return true
 }
 
 // explainsMore returns the members whose database a result explains better than another result does, none if it
@@ -92,56 +112,78 @@ func explainsMore(t, r *Result) (better []int) {
 // faults counts what of a database contradicts the log.
 func (m *MemberResult) faults() int { return m.unexplained() + len(m.Reruns) + len(m.StateDiffs) }
 
-// doubtful returns the first entry that was not tried, that one log holds and that two databases or more contradict,
-// and none confirms. An entry without content in the middle of a term comes before the entries after it, and the entry
-// after a doubted one, with which it may have been exchanged, comes last.
-func (r *Result) doubtful(tried map[uint64]bool) *Doubted {
-	var first *Doubted
+// doubtful returns the next entry to try: one that databases contradict, one without content before it, or else the
+// one after a doubted entry, with which that may have been exchanged. Only one log holds it.
+func (r *Result) doubtful(ctx context.Context, tried map[uint64]bool) (*Doubted, error) {
+	d := r.contradicted(tried)
+	if r.surplusWitnesses() > 1 {
+		for _, e := range r.Survey.emptied {
+			if !tried[e.Index] && (d == nil || e.Index < d.Index) && r.LogsWith(e.Term, e.Index) == 1 {
+				d = &Doubted{Index: e.Index, Term: e.Term, Seen: "records that no entry explains"}
+				break
+			}
+		}
+		for i := 0; d == nil && i < len(r.Doubted); i++ {
+			next := r.Doubted[i].Index + 1
+			term := r.Members[r.Doubted[i].Log].Member.WAL.TermAt(next)
+			if !tried[next] && r.LogsWith(term, next) == 1 {
+				d = &Doubted{Index: next, Term: term, Seen: "records of another entry"}
+			}
+		}
+	}
+	if d == nil {
+		return nil, nil
+	}
+	d.Log = slices.IndexFunc(r.Members, func(m *MemberResult) bool { return holdsEntry(m.Member, d.Term, d.Index) })
+	if d.What != "" {
+		return d, nil
+	}
+	m := r.Members[d.Log].Member
+	for e, err := range m.WAL.Log.EntriesFrom(ctx, &m.WAL.Summary, d.Index) {
+		if err == nil && e.Index == d.Index && !e.Overwritten {
+			d.What = r.describeEntry(&e)
+			break
+		}
+	}
+	return d, ctx.Err()
+}
+
+// contradicted is the first entry that was not tried, that one log holds, and that two databases or more contradict and
+// none confirms.
+func (r *Result) contradicted(tried map[uint64]bool) *Doubted {
 	for _, e := range r.Events {
 		if !e.oneLog || tried[e.Index] || e.Disputed() {
 			continue
 		}
-		if bad, good, seen := tally(e.Outcomes); bad > 1 && good == 0 {
-			first = &Doubted{Index: e.Index, Term: e.Term, What: e.What, Keys: e.Keys, Seen: seen}
-			break
+		if bad, good, seen := r.tally(e); bad > 1 && good == 0 {
+			return &Doubted{Index: e.Index, Term: e.Term, What: e.What, Keys: e.Keys, Seen: seen}
 		}
 	}
-	wrong := 0
-	for _, m := range r.Members {
-		if m.unexplained() > 0 {
-			wrong++
+	return nil
+}
+
+// surplusWitnesses counts the members that executed the log themselves and whose database it leaves partly unexplained.
+func (r *Result) surplusWitnesses() (n int) {
+	for i, m := range r.Members {
+		if m.unexplained() > 0 && r.wroteItself(i, m.Member.AppliedMax) {
+			n++
 		}
 	}
-	for _, e := range r.Survey.emptied {
-		if wrong > 1 && !tried[e.Index] && (first == nil || e.Index < first.Index) {
-			first = &Doubted{Index: e.Index, Term: e.Term, What: "no content", Seen: "records that no entry explains"}
-			break
-		}
-	}
-	for i := 0; first == nil && wrong > 1 && i < len(r.Doubted); i++ {
-		if d := &r.Doubted[i]; !tried[d.Index+1] {
-			first = &Doubted{Index: d.Index + 1, Term: d.Term, What: "the entry after it",
-				Seen: "records of another entry"}
-		}
-	}
-	if first == nil {
-		return nil
-	}
-	if first.Log = r.holderOf(first.Term, first.Index); r.LogsWith(first.Term, first.Index) != 1 {
-		tried[first.Index] = true
-		return r.doubtful(tried)
-	}
-	return first
+	return n
 }
 
 // tally counts the databases that contradict an entry and those that confirm it. Databases that contradict each other
-// count as confirming it: they do not agree against the log.
-func tally(os []Outcome) (bad, good int, seen string) {
+// count as confirming it: they do not agree against the log. Only the databases of members whose own log shows no
+// snapshot from a leader at the entry are witnesses: others may be copies of one another, as a backup is.
+func (r *Result) tally(e *Event) (bad, good int, seen string) {
 	sig := uint64(0)
-	for _, o := range os {
+	for i, o := range e.Outcomes {
 		switch o.State {
 		case Contradicted, Missing:
-			bad, seen = bad+1, o.State.String()+": "+o.Detail
+			if r.wroteItself(i, e.Index) {
+				bad++
+			}
+			seen = o.State.String() + ": " + o.Detail
 			if o.Partial || sig != 0 && o.Sig != 0 && o.Sig != sig {
 				good++
 			}
@@ -153,11 +195,22 @@ func tally(os []Outcome) (bad, good int, seen string) {
 	return bad, good, seen
 }
 
-// holderOf is the first member whose log holds an entry.
-func (r *Result) holderOf(term, index uint64) int {
-	return slices.IndexFunc(r.Members, func(m *MemberResult) bool {
-		return m.Member.HasWAL() && m.Member.WAL.Holds(index) && m.Member.WAL.TermAt(index) == term
+// wroteItself reports whether the source is the only data dir of a member, which executed the entry at an index as far
+// as its log shows.
+func (r *Result) wroteItself(pos int, index uint64) bool {
+	m := r.Members[pos].Member
+	if m.MemberID == 0 || !m.HasLog() ||
+		slices.ContainsFunc(m.WAL.Summary.Jumps, func(j dumplog.Jump) bool { return index <= j.To }) {
+		return false
+	}
+	return !slices.ContainsFunc(r.Members, func(o *MemberResult) bool {
+		return o.Member != m && o.Member.MemberID == m.MemberID
 	})
+}
+
+// holdsEntry reports whether the log of a member holds an entry.
+func holdsEntry(m *evidence.Member, term, index uint64) bool {
+	return m.HasWAL() && m.WAL.Holds(index) && m.WAL.TermAt(index) == term
 }
 
 // maxEmptied bounds the entries without content that are remembered.

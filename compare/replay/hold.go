@@ -285,6 +285,9 @@ func (ma *matcher) undecoded(ahead []*item) Outcome {
 	ma.Revision, ma.adrift = g.main, 0
 	ma.leases.noteGone(g)
 	ma.absorb(g)
+	if len(ma.res.unknownWrites) < maxAbsentees {
+		ma.res.unknownWrites = append(ma.res.unknownWrites, ma.now)
+	}
 	return Outcome{State: OutsideHistory, Rev: g.main, Detail: "it does not decode, and these records are in its place"}
 }
 

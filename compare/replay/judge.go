@@ -196,7 +196,7 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 // LogsWith counts the logs that hold an entry.
 func (r *Result) LogsWith(term, index uint64) (n int) {
 	for _, m := range r.Members {
-		if m.Member.HasWAL() && m.Member.WAL.Holds(index) && m.Member.WAL.TermAt(index) == term {
+		if holdsEntry(m.Member, term, index) {
 			n++
 		}
 	}

@@ -109,7 +109,7 @@ func executed(t *testing.T, m *evidence.Member) (*Machine, []Change, *LastWrites
 
 func compareMachines(t *testing.T, m *evidence.Member, ran, stored *Machine) {
 	t.Helper()
-	users, roles := []string{"nobody"}, []string{"none"}
+	users, roles := []string{"absent"}, []string{"none"}
 	for _, u := range m.DB.Auth.Users {
 		users = append(users, u.Name)
 	}

@@ -234,6 +234,8 @@ type MemberResult struct {
 	Stale int
 	// firstBad is the first entry that did not end as the log asks; nil if there is none.
 	firstBad *Event
+	// unknownWrites are entries that do not decode, or are doubted, with records in their place; bounded.
+	unknownWrites []uint64
 	// misplaced is true if the place at which log and database meet contradicts certain facts of the log. endsShort is
 	// true if the log, up to the member's applied index, does not lead to the content of its database.
 	misplaced, endsShort bool

@@ -142,9 +142,9 @@ func TestTerms(t *testing.T) {
 	two := voted(2, "node2", dumplog.Vote{Term: 2, For: 1}, dumplog.Vote{Term: 5, For: 2})
 	copied := voted(2, "copy", dumplog.Vote{Term: 3, For: 2}, dumplog.Vote{Term: 5, For: 2})
 	one.WAL.LastByTerm[0].First = 3
-	nobody, noLog := voted(0, "nobody", dumplog.Vote{Term: 5, For: 2}), voted(3, "db", dumplog.Vote{Term: 5, For: 2})
+	unnamed, noLog := voted(0, "unnamed", dumplog.Vote{Term: 5, For: 2}), voted(3, "db", dumplog.Vote{Term: 5, For: 2})
 	noLog.WAL.Log, noLog.WAL.LastByTerm = nil, nil
-	b := &builder{in: Input{Members: []*evidence.Member{one, two, copied, nobody, noLog}}, t: &Timeline{}}
+	b := &builder{in: Input{Members: []*evidence.Member{one, two, copied, unnamed, noLog}}, t: &Timeline{}}
 	b.names = names(b.in.Members[:2])
 	b.terms()
 	want := []Term{{Term: 2, Span: Span{From: 3, To: 9}, Leader: "node1", Elected: true, Votes: 2},

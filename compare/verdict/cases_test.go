@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/verdict"
 )
@@ -25,11 +24,7 @@ func TestCases(t *testing.T) {
 			if w := wants[0].Words(t); w[0] == "kept" {
 				o.Keep, wants = w[1], wants[1:]
 			}
-			var specs []evidence.Spec
-			for _, s := range casetest.Build(t, c.Lines) {
-				specs = append(specs, evidence.Spec{Name: s.Name, Where: s.Path, Backup: s.Backup})
-			}
-			r, err := compare.Diagnose(t.Context(), specs, o)
+			r, err := compare.Diagnose(t.Context(), casetest.Specs(casetest.Build(t, c.Lines)), o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/protoadapt"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
@@ -117,6 +118,26 @@ type Source struct {
 	Name, Path string
 	// Backup is set where the source is to be taken as a backup, whatever the file looks like.
 	Backup bool
+}
+
+// Specs are the sources as arguments of a diagnosis.
+func Specs(sources []Source) (specs []evidence.Spec) {
+	for _, s := range sources {
+		specs = append(specs, evidence.Spec{Name: s.Name, Where: s.Path, Backup: s.Backup})
+	}
+	return specs
+}
+
+// Open reads sources as far as a diagnosis reads them.
+func Open(t *testing.T, sources []Source, o evidence.Options) *evidence.Set {
+	t.Helper()
+	o.Deep = true
+	set, err := evidence.Open(t.Context(), Specs(sources), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = set.Close() })
+	return set
 }
 
 // Build makes the sources of a case. A later change of their files fails the test.

@@ -40,6 +40,8 @@ type ScriptMember struct {
 	// LogUntil, if set, is the number of the last step in the member's log. SnapshotAt is the step to which a snapshot
 	// from the leader brought it afterwards.
 	LogUntil, SnapshotAt int
+	// KeepsLog is true for a member that did not purge its log where the others did.
+	KeepsLog bool
 	// FallsBack is the number of the step after which the member used the revision of its newest record as the current
 	// one.
 	FallsBack int
@@ -162,7 +164,7 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 			e.Data, err = st.Req.Marshal()
 			synthOK(tb, err)
 		}
-		if i+1 == s.Purged {
+		if i+1 == s.Purged && !of.KeepsLog {
 			e.Data = s.fill(tb, e.Data)
 		}
 		synthOK(tb, w.Save(raftpb.HardState{Term: st.Term, Vote: s.ID(of.Votes[st.Term]), Commit: e.Index},
@@ -175,7 +177,7 @@ func (s *Script) writeWAL(tb testing.TB, dir string, member int) {
 		}
 	}
 	synthOK(tb, w.Close())
-	if s.Purged > 0 {
+	if s.Purged > 0 && !of.KeepsLog {
 		purge(tb, dir, s.Index(s.Purged)+1)
 	}
 	segments, err := filepath.Glob(filepath.Join(dir, "*.wal"))
