@@ -19,16 +19,17 @@ type Member struct {
 // Members is the membership against which conf changes are checked.
 type Members struct {
 	byID map[dumplog.ID]Member
-	// withURL counts the members by peer URL, learners counts the learners. So the time of a check does not depend on
-	// the number of members.
-	withURL  map[string]int
-	learners int
+	// withURL counts the members by peer URL, learners counts the learners, unknownURL counts the members whose peer
+	// URLs are unknown. So the time of a check does not depend on the number of members.
+	withURL              map[string]int
+	learners, unknownURL int
 	// Removed are the IDs of removed members.
 	Removed map[dumplog.ID]bool
 	Version release.Version
-	// Admits, if set, reports whether other evidence shows that a learner above the default limit became a member. It
-	// is used if the limit is an option of the servers.
-	Admits func(id dumplog.ID) bool
+	// Admits, if set, reports whether other evidence shows that an ID became a member. It is used for a learner above
+	// the default limit if the limit is an option of the servers, and for a new member if the peer URL of another one
+	// is unknown.
+	Admits func(id dumplog.ID) release.Answer
 }
 
 // NewMembers returns the membership before the first conf change.
@@ -63,6 +64,9 @@ func (ms *Members) count(m Member, by int) {
 		if ms.withURL[u] += by; ms.withURL[u] == 0 {
 			delete(ms.withURL, u)
 		}
+	}
+	if len(m.PeerURLs) == 0 {
+		ms.unknownURL += by
 	}
 	if m.IsLearner {
 		ms.learners += by
@@ -118,7 +122,7 @@ func (ms *Members) Check(c *dumplog.ConfChange) Refusal {
 		return checkPromotion(have, listed)
 	case listed:
 		return IDExists
-	case ms.taken(c.Member.PeerURLs, have):
+	case ms.taken(c.Member.PeerURLs, have), ms.unknownURL > 0 && ms.admits(c.NodeID).Excluded():
 		return PeerURLExists
 	case (c.Member.IsLearner || c.Type == dumplog.ConfChangeAddLearnerNode) && ms.full(c):
 		return TooManyLearners
@@ -142,7 +146,14 @@ func (ms *Members) full(c *dumplog.ConfChange) bool {
 	if option.Certain() && c.Type != dumplog.ConfChangeAddLearnerNode || ms.learners < maxLearners {
 		return false
 	}
-	return option.Excluded() || ms.Admits == nil || !ms.Admits(c.NodeID)
+	return option.Excluded() || !ms.admits(c.NodeID).Certain()
+}
+
+func (ms *Members) admits(id dumplog.ID) release.Answer {
+	if ms.Admits == nil {
+		return release.Unknown
+	}
+	return ms.Admits(id)
 }
 
 // taken reports whether a member other than asks has one of the URLs.
@@ -215,7 +226,7 @@ func (ms *Members) IDs() (voters, learners []dumplog.ID) {
 // Reset sets raft's configuration from a snapshot, and keeps other facts about its members.
 func (ms *Members) Reset(voters, learners []dumplog.ID) {
 	old := ms.byID
-	ms.byID, ms.withURL, ms.learners = map[dumplog.ID]Member{}, map[string]int{}, 0
+	ms.byID, ms.withURL, ms.learners, ms.unknownURL = map[dumplog.ID]Member{}, map[string]int{}, 0, 0
 	for i, list := range [][]dumplog.ID{voters, learners} {
 		for _, id := range list {
 			m := Member{IsLearner: i == 1}

@@ -136,10 +136,29 @@ func TestLearnerLimit(t *testing.T) {
 	}{{"3.5", true, TooManyLearners}, {"3.6", true, Accepted}, {"3.6", false, TooManyLearners}, {"", true, Accepted},
 		{"3.4", false, TooManyLearners}} {
 		ms := NewMembers(release.Of(c.version))
-		ms.Admits = func(dumplog.ID) bool { return c.admits }
+		ms.Admits = func(dumplog.ID) release.Answer { return release.AnswerOf(c.admits) }
 		ms.Apply(add(1, true, "a"))
 		if got := ms.Apply(add(2, true, "b")); got != c.want {
 			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+// TestUnknownURL: a new member whose peer URL may belong to a member without known URLs was refused if other evidence
+// shows that it did not become a member.
+func TestUnknownURL(t *testing.T) {
+	for admits, want := range map[release.Answer]Refusal{release.Yes: Accepted, release.Unknown: Accepted,
+		release.No: PeerURLExists} {
+		ms := NewMembers(release.Of("3.7"))
+		ms.Reset([]dumplog.ID{1, 2}, nil)
+		ms.Set(1, Member{PeerURLs: []string{"a"}})
+		ms.Admits = func(dumplog.ID) release.Answer { return admits }
+		if got := ms.Check(add(3, false, "b")); got != want {
+			t.Errorf("%s: %q, want %q", admits, got, want)
+		}
+		ms.Set(2, Member{PeerURLs: []string{"c"}})
+		if got := ms.Check(add(3, false, "b")); got != Accepted {
+			t.Errorf("%s, all URLs known: %q", admits, got)
 		}
 	}
 }

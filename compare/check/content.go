@@ -180,6 +180,16 @@ func runRevisionsEqual(in *Input) Result {
 	if in.Diff == nil {
 		return Result{Reason: "the databases could not be compared"}
 	}
+	r := in.contents().revisionsAtOneIndex()
+	if r.Outcome != Violated {
+		if f := in.contents().revisionFalls(); f != nil {
+			return Result{Outcome: Violated, Findings: []Finding{*f}}
+		}
+	}
+	return r
+}
+
+func (in contents) revisionsAtOneIndex() Result {
 	if in.Diff.Note != "" {
 		return Result{Reason: in.Diff.Note}
 	}
@@ -205,7 +215,7 @@ func runRevisionsEqual(in *Input) Result {
 	}
 	f.Explanation = fmt.Sprintf("revisions at index %d: %s", in.Diff.Common, strings.Join(parts, ", "))
 	if in.Replay == nil || in.Replay.EventCount == 0 { // else the entries show who is wrong
-		f.Odd = in.contents().oddRevisions(f.Members)
+		f.Odd = in.oddRevisions(f.Members)
 	}
 	return Result{Outcome: Violated, Findings: []Finding{f}}
 }

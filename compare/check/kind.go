@@ -48,6 +48,7 @@ const (
 	KindLearnerListedAsVoter      Kind = "learner-listed-as-voter"
 	KindKeysDiffer                Kind = "keys-differ"
 	KindRevisionsDiffer           Kind = "revisions-differ"
+	KindRevisionFalls             Kind = "revision-falls"
 	KindEntriesWithoutEffect      Kind = "entries-without-effect"
 	KindLogAgainstDatabases       Kind = "log-against-databases"
 	KindBelowCompactionAgainstLog Kind = "below-compaction-against-log"
@@ -261,6 +262,7 @@ var kinds = []kindRow{
 	{KindLearnerListedAsVoter, []ID{M07}, "bucket members calls a learner of raft a voter"},
 	{KindKeysDiffer, []ID{K01}, "keys differ between members"},
 	{KindRevisionsDiffer, []ID{K02}, "the revision differs between members at one index"},
+	{KindRevisionFalls, []ID{K02}, "the revision is lower where more entries were applied"},
 	{KindEntriesWithoutEffect, []ID{K03}, "the database disagrees with the log"},
 	{KindLogAgainstDatabases, []ID{K03}, "an entry that one log holds contradicts several databases"},
 	{KindBelowCompactionAgainstLog, []ID{K03}, "the database disagrees with the log at or below its compact revision"},

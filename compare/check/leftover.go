@@ -85,7 +85,11 @@ func idleFiles(m *evidence.Member) []idle {
 		}
 	}
 	for _, f := range m.Snap.Files {
-		if f.Broken {
+		switch {
+		case f.Broken && f.Size == 0:
+			out = append(out, idle{f.File, "an empty snapshot that a server set aside: an earlier one was killed " +
+				"before it wrote the content", 0})
+		case f.Broken:
 			out = append(out, idle{f.File, "a snapshot that a server could not read and set aside", f.Size})
 		}
 	}

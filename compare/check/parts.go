@@ -126,8 +126,12 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 	if !m.HasWAL() || !m.HasSnap() || !m.Version.MayLack(release.SnapFileUnused) {
 		return nil
 	}
-	// A file that is newer than the log's end stands for older ones, which a server purged: then the log lost its end.
+	// A newer sound file stands for older ones, which a server purged: then its record was lost with the end of the log
+	// or with a damaged part of it.
 	newest, end := m.NewestRecord().Index, m.LastIndex()
+	if len(m.WAL.Summary.Damage) > 0 {
+		end = newest
+	}
 	if newest == 0 || hasSnapDB(m, newest) ||
 		slices.ContainsFunc(m.Snap.Files, func(f *dumplog.SnapFile) bool {
 			index := max(f.Index, f.NameIndex)

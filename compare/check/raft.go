@@ -130,10 +130,7 @@ var membersAtSameIndex = described(Check{
 })
 
 func runMembersLevel(in *Input) Result {
-	var commit uint64
-	for _, m := range in.Members {
-		commit = max(commit, m.Commit)
-	}
+	commit := in.Members.Committed()
 	var fs []Finding
 	for i, m := range in.Members {
 		if !m.HasWAL() || in.provenance().wiped(m) != nil || in.Membership().IsRemoved(m) &&

@@ -52,6 +52,30 @@ func (ss Sources) SaidCommitted() (index uint64) {
 	return index
 }
 
+// Committed is the highest index that the sources show as committed. A database whose index is beyond the end of all
+// logs shows that only if it has a revision that the others do not have: otherwise the index alone may be wrong.
+func (ss Sources) Committed() (index uint64) {
+	last := uint64(0)
+	for _, m := range ss {
+		last = max(last, m.LastIndex())
+	}
+	for _, m := range ss {
+		commit := m.Commit
+		if m.HasLog() && m.ConsistentIndex() > last && !ss.hasNewest(m) {
+			commit = min(commit, last)
+		}
+		index = max(index, commit)
+	}
+	return index
+}
+
+// hasNewest reports whether no other source has the revision of a database.
+func (ss Sources) hasNewest(m *evidence.Member) bool {
+	return !slices.ContainsFunc(ss, func(o *evidence.Member) bool {
+		return o != m && o.CurrentRevision() >= m.CurrentRevision()
+	})
+}
+
 // MemberName names a member by its label among the sources, else by its ID.
 func (ss Sources) MemberName(id fmt.Stringer) string {
 	for _, m := range ss {

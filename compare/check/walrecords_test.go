@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -374,35 +375,68 @@ func TestSnapshotFileGone(t *testing.T) {
 	}
 }
 
-// TestSnapshotFileOfLostEnd: a log that lost its end names an older snapshot as its newest, whose file was purged
-// since.
-func TestSnapshotFileOfLostEnd(t *testing.T) {
+// loneMember writes the data dir of a single member with 12 entries and a snapshot at 10. It returns a function that
+// names the .snap file of an index.
+func loneMember(t *testing.T) (dir string, snap func(index int) string) {
+	t.Helper()
 	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
 	h.Found(false, 0xa1)
 	h.State(2, 0xa1, 1)
 	h.Request(2, 2, nil)
 	for i := uint64(3); i <= 12; i++ {
-		h.Put(2, i, clustertest.RequestID(0xa1, 1763000000000, i), "k", fmt.Sprint(i), true)
+		h.Put(2, i, clustertest.RequestID(0xa1, 1763000000000, i), "k", fmt.Sprintf("value %d", i), true)
 		h.State(2, 0xa1, i)
 	}
 	h.Snapshot(2, 10, 0xa1)
 	h.Member(0xa1, false, true)
-	dir := h.Close(12, 2)
-	snap := func(index int) string {
+	dir = h.Close(12, 2)
+	return dir, func(index int) string {
 		return filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", 2, index))
 	}
-	newer := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
-	newer.Snapshot(2, 30, 0xa1)
-	b, err := os.ReadFile(filepath.Join(newer.Close(30, 2), "member", "snap", filepath.Base(snap(30))))
+}
+
+// newerSnap writes a sound .snap file of that index, which the log of its folder does not name.
+func newerSnap(t *testing.T, file string, index uint64) {
+	t.Helper()
+	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+	h.Snapshot(2, index, 0xa1)
+	b, err := os.ReadFile(filepath.Join(h.Close(index, 2), "member", "snap", filepath.Base(file)))
+	if err == nil {
+		err = os.WriteFile(file, b, 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestSnapshotFileOfLostEnd: a log that lost its end names an older snapshot as its newest, whose file was purged
+// since.
+func TestSnapshotFileOfLostEnd(t *testing.T) {
+	dir, snap := loneMember(t)
 	removed(t, snap(10))
 	wantFinding(t, dirInput(t, dir), "X03", []string{"node1"}, "index 10) is gone")
-	if err := os.WriteFile(snap(30), b, 0o600); err != nil {
+	newerSnap(t, snap(30), 30)
+	wantOutcome(t, dirInput(t, dir), "X03", check.Holds)
+}
+
+// TestSnapshotFileOfLostRecord: so does a log of which a part is damaged, and with it the record of a newer file.
+func TestSnapshotFileOfLostRecord(t *testing.T) {
+	dir, snap := loneMember(t)
+	removed(t, snap(10))
+	newerSnap(t, snap(11), 11)
+	wantFinding(t, dirInput(t, dir), "X03", []string{"node1"}, "index 10) is gone")
+	wal := filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal")
+	b, err := os.ReadFile(wal)
+	if err == nil {
+		b[bytes.Index(b, []byte("value 11"))]++
+		err = os.WriteFile(wal, b, 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	wantOutcome(t, dirInput(t, dir), "X03", check.Holds)
+	removed(t, snap(11))
+	wantFinding(t, dirInput(t, dir), "X03", []string{"node1"}, "index 10) is gone")
 }
 
 // TestLogWithoutHardStates: who proposed an entry had stored a term before, and who took a snapshot the commit index.

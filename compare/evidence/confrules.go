@@ -3,6 +3,7 @@ package evidence
 import (
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // confRules decides which conf changes servers refuse (apply.Members). A refused change is committed like any other,
@@ -133,16 +134,16 @@ func (r *confRules) refuse(c *ConfEntry) bool {
 	return false
 }
 
-// listed reports whether the member's database has applied the addition: it lists the member, or lists it as removed.
-// If the database has not applied the change, it returns false, since servers refuse the change by default.
-func (r *confRules) listed(id dumplog.ID) bool {
+// listed reports whether the member's database shows the effect of the addition: it lists the member, or lists it as
+// removed. It is unknown if the database has not applied the change.
+func (r *confRules) listed(id dumplog.ID) release.Answer {
 	if r.m.ConsistentIndex() < r.index {
-		return false
+		return release.Unknown
 	}
 	if r.rows == nil {
 		r.rows = r.m.Listed()
 	}
-	return r.rows[id]
+	return release.AnswerOf(r.rows[id])
 }
 
 // Listed returns the IDs in the member's database, listed as members or as removed.

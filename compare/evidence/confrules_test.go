@@ -2,6 +2,8 @@ package evidence_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -93,6 +95,42 @@ func TestRefusedChanges(t *testing.T) {
 			}
 			if !slices.Equal(refused, c.refused) {
 				t.Errorf("refused %v, want %v", refused, c.refused)
+			}
+		})
+	}
+}
+
+// TestRefusedWithoutURLs: a log that continues a snapshot record, without the .snap file, names no peer URLs. The
+// database shows that an addition with the URL of a member was refused, if it has applied the change.
+func TestRefusedWithoutURLs(t *testing.T) {
+	const a1, a2, b1 = 0xa1, 0xa2, 0xb1
+	for name, c := range map[string]struct {
+		rows    []uint64
+		applied uint64
+		voters  []dumplog.ID
+	}{
+		"refused":                {rows: []uint64{a1, a2}, applied: 11, voters: []dumplog.ID{a1, a2}},
+		"accepted":               {rows: []uint64{a1, a2, b1}, applied: 11, voters: []dumplog.ID{a1, a2, b1}},
+		"committed, not applied": {rows: []uint64{a1, a2}, applied: 10, voters: []dumplog.ID{a1, a2, b1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := clustertest.NewHand(t, t.TempDir(), "node1", a1, 0xc1)
+			h.Snapshot(2, 9, a1, a2)
+			h.Request(2, 10, nil)
+			h.Conf(2, 11, changeOf(raftpb.ConfChangeAddNode, b1, "http://127.0.0.1:162"))
+			for _, id := range c.rows {
+				h.Member(id, false, true)
+			}
+			h.Row("meta", "storageVersion", "3.6.0")
+			h.State(2, a1, 11)
+			dir := h.Close(c.applied, 2)
+			snap := filepath.Join(dir, "member", "snap", fmt.Sprintf("%016x-%016x.snap", 2, 9))
+			if err := os.Remove(snap); err != nil {
+				t.Fatal(err)
+			}
+			m := open(t, evidence.Spec{Name: "node1", Where: dir}).Members[0]
+			if !slices.Equal(m.Membership.Voters, c.voters) {
+				t.Errorf("voters %v, want %v", m.Membership.Voters, c.voters)
 			}
 		})
 	}

@@ -1,12 +1,15 @@
 package replay
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // Only entries of the log change an alarm. So a log that does not reach back to the first entry still shows which
@@ -129,6 +132,34 @@ func (lv *logView) mayBeAlarmed(index uint64) bool {
 	})
 	return in
 }
+
+// refusedByAlarm returns whether the alarms at an entry refuse its request.
+func (lv *logView) refusedByAlarm(r *dumplog.Request, index uint64) release.Answer {
+	switch {
+	case !lv.mayBeAlarmed(index):
+		return release.No
+	case lv.alarms.unknown:
+		return release.Unknown
+	}
+	n, _ := slices.BinarySearchFunc(lv.alarms.changes, index+1, func(c alarmChange, index uint64) int {
+		return cmp.Compare(c.index, index)
+	})
+	if lv.alarmsOn == nil || lv.alarmsAt != n {
+		lv.alarmsAt = n
+		lv.alarmsOn, lv.alarmsPossible = lv.alarms.at(index)
+		maps.Copy(lv.alarmsPossible, lv.alarmsOn)
+	}
+	least, most := lv.alarmsOn.Check(lv.version(), r), lv.alarmsPossible.Check(lv.version(), r)
+	switch {
+	case !most.Refused():
+		return release.No
+	case least.Refused() && least.Rule == nil:
+		return release.Yes
+	}
+	return release.Unknown
+}
+
+func (lv *logView) version() release.Version { return lv.m.Version.Release() }
 
 // setAlarms fills in the alarms at the index where the model begins, according to log and database.
 func (su *subject) setAlarms() {

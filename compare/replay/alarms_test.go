@@ -155,7 +155,7 @@ func TestWriteUnderNoAlarm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &evidence.Member{DB: &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: c.cur}}}
-			s := &subject{logView: &logView{m: m}, writers: noted, alarms: &alarmLog{},
+			s := &subject{logView: &logView{m: m, alarms: &alarmLog{}}, writers: noted,
 				openAlarms: apply.Alarms{{Member: 1, Type: apply.AlarmNoSpace}: {}}}
 			s.AlarmsUnsure = true
 			s.writeUnderNoAlarm(c.index, &Outcome{State: c.state, Rev: c.rev},
@@ -195,5 +195,59 @@ func TestRootPasses(t *testing.T) {
 		if p := m.Evaluate(r); p.Sure != c.sure {
 			t.Errorf("%s: %+v", name, p)
 		}
+	}
+}
+
+// mayAlarm lets any alarm be on, or not, in a span of entries.
+func mayAlarm(lv *logView, from, to uint64) {
+	lv.alarmed, lv.alarms = []Gap{{from, to}}, &alarmLog{unknown: true}
+}
+
+// noSpace raises an alarm NOSPACE in an entry.
+func noSpace(lv *logView, index uint64) {
+	lv.alarms = &alarmLog{fromStart: true,
+		changes: []alarmChange{{index, apply.Alarm{Member: 1, Type: apply.AlarmNoSpace}, true}}}
+	lv.alarmed = lv.alarms.spans()
+}
+
+// TestRefusedByAlarm: NOSPACE refuses what needs space, CORRUPT everything; an alarm that only a later entry shows may
+// have been on.
+func TestRefusedByAlarm(t *testing.T) {
+	change := func(index uint64, kind int32, on bool) alarmChange {
+		return alarmChange{index, apply.Alarm{Member: 1, Type: kind}, on}
+	}
+	raised, cleared := change(5, apply.AlarmNoSpace, true), change(8, apply.AlarmNoSpace, false)
+	deep := txn(nil, nested(txn(nil, []dumplog.RequestOp{putOp("a", "1")}, nil)), nil)
+	for name, c := range map[string]struct {
+		changes []alarmChange
+		index   uint64
+		req     *dumplog.Request
+		want    release.Answer
+	}{
+		"before it":             {[]alarmChange{raised}, 4, put("a", "1"), release.Unknown},
+		"a delete before it":    {[]alarmChange{raised}, 4, del("a", ""), release.No},
+		"a put":                 {[]alarmChange{raised, cleared}, 6, put("a", "1"), release.Yes},
+		"a delete":              {[]alarmChange{raised, cleared}, 7, del("a", ""), release.No},
+		"a nested put":          {[]alarmChange{raised}, 6, deep, release.Unknown}, // some releases count it
+		"after it":              {[]alarmChange{raised, cleared}, 9, put("a", "1"), release.No},
+		"CORRUPT and a delete":  {[]alarmChange{change(5, apply.AlarmCorrupt, true)}, 6, del("a", ""), release.Yes},
+		"perhaps CORRUPT":       {[]alarmChange{change(8, apply.AlarmCorrupt, false)}, 6, del("a", ""), release.Unknown},
+		"no alarm in the sight": {nil, 6, put("a", "1"), release.No},
+	} {
+		lv := &logView{m: &evidence.Member{}, alarms: &alarmLog{changes: c.changes}}
+		lv.alarmed = lv.alarms.spans()
+		for range 2 { // the second time from memory
+			if got := lv.refusedByAlarm(c.req, c.index); got != c.want {
+				t.Errorf("%s: %s, want %s", name, got, c.want)
+			}
+		}
+		lv.refusedByAlarm(c.req, 0)
+		if got := lv.refusedByAlarm(c.req, c.index); got != c.want {
+			t.Errorf("%s, after another entry: %s, want %s", name, got, c.want)
+		}
+	}
+	lv := &logView{m: &evidence.Member{}}
+	if mayAlarm(lv, 1, 9); lv.refusedByAlarm(del("a", ""), 5) != release.Unknown {
+		t.Error("with too many changes of alarms the answer is unknown")
 	}
 }

@@ -406,9 +406,11 @@ func TestCertain(t *testing.T) {
 			want: []string{"a", "b"}},
 		"a revoke":               {log: later(revoke(7)), want: []string{"a", "c"}},
 		"a put after the delete": {log: later(del("a", ""), put("a", "2")), want: []string{"a", "c"}},
-		"an alarm":               {log: later(), edit: func(s *sim) { s.alarmed = []Gap{{1, 9}} }},
-		"an alarm, then none":    {log: later(), edit: func(s *sim) { s.alarmed = []Gap{{1, 1}} }, want: []string{"c"}},
-		"records not read":       {log: later(), edit: func(s *sim) { s.below.whole = false }},
+		"an alarm":               {log: later(), edit: func(s *sim) { mayAlarm(s.logView, 1, 9) }},
+		"an alarm, then none":    {log: later(), edit: func(s *sim) { mayAlarm(s.logView, 1, 1) }, want: []string{"c"}},
+		"no space": {log: later(del("c", ""), put("a", "2")), edit: func(s *sim) { noSpace(s.logView, 3) },
+			want: []string{"a"}},
+		"records not read": {log: later(), edit: func(s *sim) { s.below.whole = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := certainSim()

@@ -46,7 +46,7 @@ const (
 
 // remember keeps an entry before the place where log and database meet.
 func (be *belowPlace) remember(it *item) {
-	if !be.whole || !apply.WritesKeys(it.req.Kind) {
+	if !be.whole || !apply.WritesKeys(it.req.Kind) || be.refusedByAlarm(it.req, it.entry.Index).Certain() {
 		return
 	}
 	if mayWrite(it.req) {

@@ -16,12 +16,34 @@ const maxPassed = 2
 // revision to each entry that can have written it. A mistake is harmless, since no revision is between the entry and
 // the real writer. The new place is before an entry that fits its records by more than a key.
 func (lv *logView) extend(ctx context.Context, w *writers, at place) place {
-	for at.writes > 0 && at.rev > lv.floor() && ctx.Err() == nil {
+	for ctx.Err() == nil {
+		at = lv.passQuiet(ctx, w, at)
+		if at.writes == 0 || at.rev <= lv.floor() {
+			break
+		}
 		b := lv.newBackwards(ctx, w, at)
 		if !b.walk() {
 			break
 		}
 		at = b.best
+	}
+	return at
+}
+
+// passQuiet moves a place down the log, past the entries before it that certainly write nothing.
+func (lv *logView) passQuiet(ctx context.Context, w *writers, at place) place {
+	for at.writes > 0 && ctx.Err() == nil {
+		items := lv.writersFrom(ctx, w, max(at.writes-maxWindow+1, 1), at.writes)
+		if len(items) == 0 {
+			break
+		}
+		for _, it := range slices.Backward(items) {
+			if !lv.refusedByAlarm(it.req, it.entry.Index).Certain() {
+				at.index = min(at.index, it.entry.Index)
+				return at
+			}
+			at.index, at.writes = min(at.index, it.entry.Index-1), at.writes-1
+		}
 	}
 	return at
 }

@@ -118,7 +118,7 @@ func TestWalk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &logView{m: &evidence.Member{DB: &evidence.DB{}}, compacted: c.floor}
 			if c.alarm {
-				s.alarmed = []Gap{{0, 9}}
+				mayAlarm(s, 0, 9)
 			}
 			n := int64(len(c.log))
 			end := place{index: uint64(n), rev: 9, writes: n}

@@ -301,7 +301,7 @@ func purgedCases() map[string]purgedCase {
 			s.alarm(pb.AlarmRequest_DEACTIVATE)
 			s.put("a", "1")
 			s.put("b", "1")
-		}, sound: "from 8, applied 2"},
+		}, sound: "from 8, applied 3"},
 		"alarms in the log": {tell: func(s *story) {
 			s.early()
 			s.compact(5)

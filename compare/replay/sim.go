@@ -22,6 +22,11 @@ type logView struct {
 	logEnd uint64
 	// alarmed are the spans of entries at which an alarm was on, or may have been.
 	alarmed []Gap
+	// alarms is what log and database show about alarms. alarmsOn are those after its first alarmsAt changes, with
+	// alarmsPossible those that may have been on as well.
+	alarms                   *alarmLog
+	alarmsAt                 int
+	alarmsOn, alarmsPossible apply.Alarms
 	// grantedAt returns the last entry that grants a lease, 0 if there is none, and whether all grants are known.
 	grantedAt func(id int64) (index uint64, complete bool)
 	// heldLeases are the leases that the database holds.
@@ -50,9 +55,7 @@ type subject struct {
 	saved uint64
 	// touched are rows of small buckets changed by entries above AppliedMin, which the database may or may not hold.
 	touched map[string]bool
-	// alarms is what log and database show about alarms. For openAlarms only a later entry shows whether they were on
-	// where the model began.
-	alarms     *alarmLog
+	// openAlarms are alarms for which only a later entry shows whether they were on where the model began.
 	openAlarms apply.Alarms
 	// writers counts the entries that may write; nil where the model begins empty.
 	writers *writers

@@ -348,7 +348,7 @@ func (w *window) counted(upto place) (place, bool) {
 
 // alwaysWrites reports whether neither auth nor an alarm can have refused a request at an entry.
 func (lv *logView) alwaysWrites(r *dumplog.Request, index uint64) bool {
-	return lv.passesAuth(r.Header, index) && !lv.mayBeAlarmed(index)
+	return lv.passesAuth(r.Header, index) && lv.refusedByAlarm(r, index).Excluded()
 }
 
 // passesAuth reports whether the member's auth cannot have refused a request at an entry: auth was never on, or user

@@ -79,10 +79,7 @@ func (rk *ranking) rank() *Best {
 	if len(members) == 0 {
 		return nil
 	}
-	var commit uint64
-	for _, m := range members {
-		commit = max(commit, m.Commit)
-	}
+	commit := members.Committed()
 	list := make([]standing, 0, len(members))
 	for i, m := range members {
 		list = append(list, rk.standing(i, m, commit))

@@ -117,12 +117,15 @@ func (e smallRows) saveMember(id uint64) error {
 
 // admits reports whether a source shows that an ID became a member. It is used if the log alone does not show how many
 // learners are allowed.
-func (b *builder) admits(id dumplog.ID) bool {
+func (b *builder) admits(id dumplog.ID) release.Answer {
 	if b.listed == nil {
 		b.listed = map[dumplog.ID]bool{}
 		for _, m := range b.set.Members {
 			maps.Copy(b.listed, m.Listed())
 		}
 	}
-	return b.listed[id]
+	if b.listed[id] {
+		return release.Yes
+	}
+	return release.Unknown
 }

@@ -1,0 +1,51 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+)
+
+// revisionFalls is a finding where a member has a lower revision than another one, although it has applied the same log
+// up to the same index or further: no entry lowers the revision. Nil if there is none.
+func (in contents) revisionFalls() *Finding {
+	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 || in.Replay.Shift != nil {
+		return nil
+	}
+	for i, high := range in.Members {
+		for j, low := range in.Members {
+			if i == j || !in.ordered(i) || !in.ordered(j) || high.AppliedMax > low.AppliedMin ||
+				high.CurrentRevision() <= low.CurrentRevision() || !continues(low, high) ||
+				Restored(low) != Restored(high) { // a restored member begins at the revision of its backup
+				continue
+			}
+			f := &Finding{Kind: KindRevisionFalls, Severity: Critical, Class: ClassDataDivergence, Undecided: true,
+				Members: []string{high.Label(), low.Label()}, At: At{Index: low.AppliedMin},
+				Title: fmt.Sprintf("%s has applied as much as %s, but its revision is lower", low.Label(),
+					high.Label()),
+				Explanation: "both logs agree, and no entry lowers the revision: one database lacks a revision, or " +
+					"the other has one too many"}
+			for _, m := range []*evidence.Member{high, low} {
+				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key",
+					Field:    fmt.Sprintf("revision at index %d", m.AppliedMin),
+					Observed: fmt.Sprint(m.CurrentRevision()), Show: showDB(m, "key", "--stats")})
+			}
+			f.Evidence[1].Expected = fmt.Sprintf("at least %d", high.CurrentRevision())
+			return f
+		}
+	}
+	return nil
+}
+
+// ordered reports whether the index of a database shows how old its content is.
+func (in contents) ordered(i int) bool {
+	m := in.Members[i]
+	return m.HasDB() && m.DB.KV != nil && !m.DB.KVDamaged && in.Diff.LeftOut[i] == "" &&
+		in.Replay.Members[i].Ahead == nil && in.provenance().tornCopy(m) == nil
+}
+
+// continues reports whether the log of m shows that it has every entry that the other member had applied.
+func continues(m, other *evidence.Member) bool {
+	at := min(m.LastIndex(), other.LastIndex())
+	return at >= other.AppliedMax && m.WAL.Holds(at) && m.WAL.TermAt(at) == other.WAL.TermAt(at)
+}
