@@ -56,6 +56,21 @@ func (e *DamageError) Error() string {
 // Unwrap returns the underlying error, if any.
 func (e *DamageError) Unwrap() error { return e.Err }
 
+// Revisions returns which revisions of bucket key may be lost: from from up to but not including to. The zero revision
+// stands for the start and the end of the bucket.
+func (e *DamageError) Revisions() (from, to Rev) {
+	return boundOf(e.FirstKey), boundOf(e.LastKey)
+}
+
+// boundOf decodes the key of a parent page. One that is no revision bounds nothing.
+func boundOf(key []byte) Rev {
+	r, _, err := parseRevKey(key[:min(len(key), revKeySize)])
+	if err != nil {
+		return Rev{}
+	}
+	return r
+}
+
 // ErrCompacted and ErrFutureRev are the errors with which the server refuses a hash at a revision it does not have.
 var (
 	ErrCompacted = errors.New("the revision has been compacted")

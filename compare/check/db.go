@@ -112,11 +112,11 @@ func dbDamageFinding(m *evidence.Member, d *dumpdb.DamageError) Finding {
 	f := Finding{Kind: KindPageDamaged, Severity: Critical, Class: ClassDBDamage, Members: []string{m.Label()},
 		Facts: Facts{DBDamage: d.Kind, Page: Uint64(d.Page), Bucket: d.Bucket},
 		Title: fmt.Sprintf("%s: database page %d is damaged (%s)", m.Label(), d.Page, d.Kind), Explanation: d.Error()}
-	if lo, ok := revOf(d.FirstKey); ok && d.Bucket == "key" {
-		f.At.Revision = &Rev{Main: lo.Main, Sub: lo.Sub}
-		span := fmt.Sprintf(". Revisions from %s", lo)
-		if hi, ok := revOf(d.LastKey); ok {
-			span += " up to before " + hi.String()
+	if from, to := d.Revisions(); from != (dumpdb.Rev{}) && d.Bucket == "key" {
+		f.At.Revision = &Rev{Main: from.Main, Sub: from.Sub}
+		span := fmt.Sprintf(". Revisions from %s", from)
+		if to != (dumpdb.Rev{}) {
+			span += " up to before " + to.String()
 		}
 		f.Explanation += span + " are below it"
 	}
@@ -155,19 +155,6 @@ func explainNoMeta(m *evidence.Member) (title, explanation string) {
 		explanation += " and apply the log again from entry 1"
 	}
 	return m.Label() + ": the database file is empty (0 bytes), its content is lost", explanation
-}
-
-func revOf(key []byte) (dumpdb.Rev, bool) {
-	if len(key) < 17 {
-		return dumpdb.Rev{}, false
-	}
-	be := func(b []byte) (v int64) {
-		for _, c := range b[:8] {
-			v = v<<8 | int64(c)
-		}
-		return v
-	}
-	return dumpdb.Rev{Main: be(key), Sub: be(key[9:])}, true
 }
 
 func orText(a, b string) string {

@@ -43,8 +43,8 @@ func runRootListsBuckets(in *Input) Result {
 
 // inRoot reports whether a damaged row of the root bucket has a revision as its name.
 func inRoot(d *dumpdb.DamageError) bool {
-	_, ok := revOf(d.FirstKey)
-	return ok && d.Kind == dumpdb.DamageRow && d.Bucket == ""
+	from, _ := d.Revisions()
+	return from != (dumpdb.Rev{}) && d.Kind == dumpdb.DamageRow && d.Bucket == ""
 }
 
 var compactionLeftNothing = described(Check{

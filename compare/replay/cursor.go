@@ -18,7 +18,10 @@ type cursor struct {
 	// room is memory for the next groups, which are many and soon dropped.
 	room []group
 	hole bool
-	err  error
+	// main is the revision of the group that is being read, divided is true if a hole hides its last records.
+	main    int64
+	divided bool
+	err     error
 }
 
 // groupsAtOnce is how many groups get their memory at once.
@@ -28,7 +31,9 @@ const groupsAtOnce = 32
 type row struct {
 	record
 	hole bool
-	err  error
+	// divided is the main revision of which the hole hides the last records, 0 if there is none.
+	divided int64
+	err     error
 }
 
 // newCursor starts reading. bump is the empty record that restore --bump-revision leaves: no entry wrote it.
@@ -50,17 +55,27 @@ func rowsBetween(db *dumpdb.DB, bump, from, end dumpdb.Rev, reads rowFilter) ite
 type rowFilter func(first bool, key []byte, del bool) bool
 
 // rowsIn converts records. Those for which reads is false stay unread: to hash each value takes longer than to read it.
+// The last records of a main revision that a hole divides belong to the hole.
 func rowsIn(revisions iter.Seq2[dumpdb.Revision, error], bump dumpdb.Rev, reads rowFilter) iter.Seq[row] {
 	return func(yield func(row) bool) {
-		main := int64(-1)
+		main, lost := int64(-1), int64(-1)
 		for rev, err := range revisions {
 			var d *dumpdb.DamageError
 			out := row{}
 			switch {
 			case errors.As(err, &d):
 				out.hole = true
+				from, to := d.Revisions()
+				if from.Sub > 0 {
+					out.divided = from.Main
+				}
+				if lost = -1; to.Sub > 0 {
+					lost = to.Main
+				}
 			case err != nil:
 				out.err = err
+			case rev.Rev.Main == lost:
+				continue
 			case rev.Rev == bump && bump != (dumpdb.Rev{}):
 				continue
 			case reads != nil && !reads(rev.Main != main, rev.KV.Key, rev.Tombstone):
@@ -101,32 +116,36 @@ func (c *cursor) take() *group {
 }
 
 func (c *cursor) read() *group {
-	first := c.pending
-	if first == nil {
-		first = c.record()
+	for {
+		first := c.pending
+		if first == nil {
+			first = c.record()
+		}
+		c.pending = nil
+		if first == nil {
+			return nil
+		}
+		if g := c.group(first); !c.divided {
+			return g
+		}
 	}
-	c.pending = nil
-	if first == nil {
-		return nil
-	}
+}
+
+// group reads the group of a record.
+func (c *cursor) group(first *record) *group {
 	if len(c.room) == 0 {
 		c.room = make([]group, groupsAtOnce)
 	}
 	g := &c.room[0]
 	c.room = c.room[1:]
 	g.begin(first, c.hole)
-	c.hole = false
-	for {
-		r := c.record()
-		if r == nil {
-			return g
-		}
-		if r.rev.Main != g.main {
-			c.pending = r
-			return g
-		}
+	c.hole, c.divided, c.main = false, false, g.main
+	r := c.record()
+	for ; r != nil && r.rev.Main == g.main; r = c.record() {
 		g.records = append(g.records, *r)
 	}
+	c.pending = r
+	return g
 }
 
 // record returns the next record; damage on the way becomes a hole before the next group.
@@ -138,6 +157,7 @@ func (c *cursor) record() *record {
 			return nil
 		case r.hole:
 			c.hole = true
+			c.divided = c.divided || r.divided == c.main
 		case r.err != nil:
 			c.err = r.err
 			return nil

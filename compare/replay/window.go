@@ -384,7 +384,9 @@ func (lv *logView) groupsWith(from, to int64, reads rowFilter) iter.Seq[*group] 
 			case row.err != nil:
 				return
 			case row.hole:
-				hole = true
+				if hole = true; g != nil && g.main == row.divided {
+					g = nil
+				}
 				continue
 			case g != nil && g.main == row.rev.Main:
 				g.records = append(g.records, row.record)

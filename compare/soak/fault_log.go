@@ -301,7 +301,7 @@ func dropSnaps(n int) func(*Victim) (*Effect, error) {
 		// As long as the log reaches back to an older one, a server starts from that: a warning says enough. Newer ones
 		// read no .snap file.
 		first, _ := logBounds(f.Dir)
-		usable := len(files) > n && first <= snapIndex(files[len(files)-n-1])+1 || f.fromStart() ||
+		usable := len(files) > n && first <= snapIndex(files[len(files)-n-1])+1 || first == 1 ||
 			release.Of(f.Line).Has(release.SnapFileUnused).Certain()
 		for _, file := range gone {
 			if err := os.Remove(file); err != nil {
