@@ -29,7 +29,7 @@ func (o *order) checkName(d *digest, head Pos) {
 			d.seg.First != p.seg.LastEntry+1 && d.seg.First != o.snap+1 {
 			wrong("the name says index %d, the previous segment ends with %d", d.seg.First, p.seg.LastEntry)
 		}
-	case !ok || first == d.seg.First || first == max(snap, o.snap)+1:
+	case !ok || first == d.seg.First || first > d.seg.First && first == max(snap, o.snap)+1:
 	case first > d.seg.First:
 		wrong("the name says index %d, the first entry in the segment is %d", d.seg.First, first)
 	case o.prev != nil && o.continues(d) && o.allRead(d) && !o.hasStored(d.seg.First-1):
@@ -79,9 +79,9 @@ type snapPlace struct{ last, next uint64 }
 // snapshots reports snapshot records that contradict the log around them and leaves them out of the Summary.
 //
 // A member takes a snapshot of committed entries. So its index is at most the commit index stored before, and its term
-// is that of the entry. If the snapshot was received instead, the log continues after it. Up to 3.5 each own snapshot
-// is saved in the background, so its record may follow that of a later one (server/etcdserver/server.go, snapshot). The
-// Summary sorts them by index.
+// is that of the entry. If the snapshot was received instead, the log continues after it, in its term or a later one.
+// Up to 3.5 each own snapshot is saved in the background, so its record may follow that of a later one
+// (server/etcdserver/server.go, snapshot). The Summary sorts them by index.
 func (o *order) snapshots() {
 	s := o.sum
 	var kept []SnapshotRecord
@@ -106,6 +106,9 @@ func (o *order) contradicts(r *SnapshotRecord, at snapPlace, highest uint64) err
 		return nil
 	case r.Index > at.last && at.next > 0 && at.next <= r.Index:
 		return fmt.Errorf("a snapshot at %d/%d, but the log continues with entry %d", r.Term, r.Index, at.next)
+	case r.Index > at.last && at.next == r.Index+1 && o.sum.termOf(at.next) < r.Term:
+		return fmt.Errorf("a snapshot at %d/%d, but the entry after it has term %d", r.Term, r.Index,
+			o.sum.termOf(at.next))
 	case r.Index <= at.last && term != 0 && term != r.Term:
 		return fmt.Errorf("a snapshot at %d/%d, but entry %d has term %d", r.Term, r.Index, r.Index, term)
 	case r.Index < highest && r.Index > at.last:

@@ -71,6 +71,16 @@ func TestSnapshotRecordsFitTheirEntries(t *testing.T) {
 		}, nil, 3},
 		"received": {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 1); w.entries(51, 60) },
 			nil, 2},
+		"received in a later term than the next entry": {func(w *walWriter) {
+			w.entries(1, 20)
+			w.snapshot(50, 2)
+			w.entries(51, 60)
+		}, []dumplog.DamageKind{bad}, 1},
+		"received, and a later term follows": {func(w *walWriter) {
+			w.entries(1, 20)
+			w.snapshot(50, 2)
+			w.save(raftpb.HardState{Term: 3, Vote: testMember, Commit: 60}, entriesOf(3, 51, 60)...)
+		}, nil, 2},
 		"received as the last":    {func(w *walWriter) { w.entries(1, 20); w.snapshot(50, 2) }, nil, 2},
 		"taken at the last entry": {func(w *walWriter) { w.entries(1, 20); w.snapshot(20, 1) }, nil, 2},
 		"another term": {func(w *walWriter) { w.entries(1, 20); w.snapshot(15, 3); w.entries(21, 30) },
@@ -195,6 +205,29 @@ func TestNamesOfSegments(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNameAboveSnapshot: the record of an own snapshot at the head of a segment does not explain a higher index.
+func TestNameAboveSnapshot(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wal")
+	old := wal.SegmentSizeBytes
+	defer func() { wal.SegmentSizeBytes = old }()
+	wal.SegmentSizeBytes = 1
+	w := newWAL(t, dir)
+	w.entries(1, 5)
+	wal.SegmentSizeBytes = old
+	w.snapshot(5, 1)
+	w.entries(6, 8)
+	w.close()
+	must(t, removeTmp(dir))
+	last := scanDir(t, dir).Segments
+	g := last[len(last)-1]
+	if g.FirstEntry != 6 || g.First != 6 {
+		t.Fatalf("the last segment begins with %d and is named for %d", g.FirstEntry, g.First)
+	}
+	renamed := fmt.Sprintf("%016x-%016x.wal", g.Seq, g.First+3)
+	must(t, os.Rename(filepath.Join(dir, g.Name), filepath.Join(dir, renamed)))
+	wantDamage(t, scanDir(t, dir), dumplog.DamageName)
 }
 
 // A new leader replaces the end of the log: the first entry of a segment can have a lower index than its name.

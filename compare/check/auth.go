@@ -30,6 +30,7 @@ func runAuthRevisionEqual(in *Input) Result {
 		Title: "the auth revision differs between members",
 		Refs:  refsAuthReplay}
 	var parts []string
+	var counted []int
 	low, at := uint64(1<<64-1), uint64(0)
 	for i, m := range in.Members {
 		if in.Diff.LeftOut[i] != "" || !m.DB.Auth.HasRevision || !compared[i] {
@@ -39,7 +40,7 @@ func runAuthRevisionEqual(in *Input) Result {
 		values[rev] = true
 		low = min(low, rev)
 		parts = append(parts, fmt.Sprintf("%s %d", m.Label(), rev))
-		f.Members = append(f.Members, m.Label())
+		f.Members, counted = append(f.Members, m.Label()), append(counted, i)
 	}
 	if len(f.Members) < 2 {
 		return Result{Reason: "fewer than two members store an auth revision"}
@@ -54,7 +55,8 @@ func runAuthRevisionEqual(in *Input) Result {
 		return Result{Reason: b.Reason}
 	}
 	expected := fmt.Sprintf("one number on all members (lowest is %d)", low)
-	if n, ok := authExpected(in.Replay); ok {
+	n, told := in.authRevisions().expected(counted)
+	if told {
 		expected = fmt.Sprintf("%d, as the log gives", n)
 	}
 	for i, m := range in.Members {
@@ -67,8 +69,7 @@ func runAuthRevisionEqual(in *Input) Result {
 	}
 	f.Explanation = "auth revisions: " + strings.Join(parts, ", ") + ". A member drops, without an error in its log, " +
 		"every write whose header carries a lower auth revision than its own."
-	if _, told := authExpected(in.Replay); !told && authRow(in.Diff) != nil {
-		row := authRow(in.Diff)
+	if row := authRow(in.Diff); row != nil && !told {
 		f.Odd = in.Members.labelsOf(row.Odd(independent(in, in.Diff.Compared(row))))
 	}
 	f.At.Index, f.At.Term = in.authRevisions().firstBreak()
@@ -106,17 +107,19 @@ func (in authRevisions) compared() map[int]bool {
 	return out
 }
 
-// authExpected is the auth revision that results from the log alone.
-func authExpected(rp *replay.Result) (uint64, bool) {
-	if rp == nil {
+// expected is the auth revision that results from the log alone; false if it is not known for all of the members.
+func (in authRevisions) expected(members []int) (revision uint64, known bool) {
+	if in.Replay == nil {
 		return 0, false
 	}
-	for _, r := range rp.Members {
-		if r.Checked && r.AuthKnown {
-			return r.AuthExpected, true
+	for _, i := range members {
+		r := in.Replay.Members[i]
+		if !r.Checked || !r.AuthKnown {
+			return 0, false
 		}
+		revision = r.AuthExpected
 	}
-	return 0, false
+	return revision, true
 }
 
 // authBeyondLog reports whether some member's auth revision is outside the range that its own log allows, whatever it

@@ -133,7 +133,7 @@ func recordWithoutFile(m *evidence.Member) *Finding {
 	}
 	for i := range s.Snapshots {
 		r := &s.Snapshots[i]
-		if r.Index < slices.Min(files) || snapFileAt(m, r.Index) != nil {
+		if f := snapFileAt(m, r.Index); r.Index < slices.Min(files) || f != nil && f.Term == r.Term {
 			continue
 		}
 		lo, hi := min(r.Index, orphan.Index), max(r.Index, orphan.Index)

@@ -276,14 +276,15 @@ func (rw *rowWitnesses) byLastTransaction(bucket string, row *diff.Row, at []int
 // memberWitness: the last conf change about the member that servers did not refuse says whether it is listed, or listed
 // as removed.
 func (rw *rowWitnesses) memberWitness(bucket string, row *diff.Row, at []int) []witness {
-	last := rw.Members.logs().lastChangeOf(string(row.Key), rw.Members.databases().appliedByAll(at))
-	if last == nil {
+	applied := rw.Members.databases().appliedByAll(at)
+	last := rw.Members.logs().lastChangeOf(string(row.Key), applied)
+	removed := last != nil && last.Change.Type == dumplog.ConfChangeRemoveNode
+	switch {
+	case last == nil, !removed && !rw.Replay.Covers(last.Index, applied): // it may have been removed where no log is
 		return rw.purgedMemberWitness(bucket, row, at)
-	}
-	if disputed(rw.Replay, last.Index) {
+	case disputed(rw.Replay, last.Index):
 		return nil
 	}
-	removed := last.Change.Type == dumplog.ConfChangeRemoveNode
 	want := "listed"
 	if removed != (bucket == "members_removed") {
 		want = "absent"

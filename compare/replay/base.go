@@ -39,6 +39,7 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		res.Why = why
 		return nil
 	}
+	s.afterGap = r.afterGap(max(m.AppliedMin, s.meet.index))
 	if r.late[pos] {
 		s.below.postpone()
 	}
@@ -81,6 +82,20 @@ func (r *Result) logEnd(applied uint64) uint64 {
 		}
 	}
 	return r.Last
+}
+
+// afterGap is the first index of the merged log after the first gap that a member has not applied, 0 if there is none.
+// What a gap changed is not known, so no later entry can be judged.
+func (r *Result) afterGap(applied uint64) uint64 {
+	if r.First > applied+1 {
+		return r.First
+	}
+	for _, g := range r.Gaps {
+		if g.To > applied {
+			return g.To + 1
+		}
+	}
+	return 0
 }
 
 // begin finds the place where log and database meet, and what is known there beyond the keys. It says why there is

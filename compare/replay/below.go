@@ -40,6 +40,8 @@ type belowPlace struct {
 	// keys there.
 	whole   bool
 	certain *certainty
+	// unknown is true after an entry that does not decode: any key may have been changed.
+	unknown bool
 	// lastWriter is the last put before the place when no entry between may have written, nil otherwise.
 	lastWriter *apply.Key
 }
@@ -67,6 +69,12 @@ func (be *belowPlace) foresee(it *item) Outcome {
 		o.Rev = be.Revision
 	}
 	return o
+}
+
+// undecoded: from an entry that does not decode on, the log does not tell what the keys are.
+func (be *belowPlace) undecoded() Outcome {
+	be.unknown, be.Loose = true, true
+	return Outcome{State: OutsideHistory, Detail: "it does not decode"}
 }
 
 // early lets the database take over as soon as nothing more is compacted, if the whole prediction has been certain.
@@ -156,7 +164,7 @@ func (be *belowPlace) arrive() {
 	} else {
 		whole = whole && !be.cur.hole
 	}
-	if be.fromStart && whole && be.meet.index <= be.logEnd {
+	if be.fromStart && whole && !be.unknown && be.meet.index <= be.logEnd {
 		be.compareBelow(have)
 	}
 	be.whole = whole
@@ -167,7 +175,7 @@ func (be *belowPlace) arrive() {
 // compareBelow compares what the log predicts for the keys with the records of the database.
 func (be *belowPlace) compareBelow(have *apply.Keys) {
 	if !be.Loose && be.Revision != be.meet.rev {
-		be.res.misplaced = be.Revision < be.floor()
+		be.res.misplaced, be.res.surplus = be.Revision < be.floor(), be.Revision < be.meet.rev
 		be.below(BelowDiff{Index: be.meet.index, Expected: fmt.Sprintf("revision %d", be.Revision),
 			Observed: fmt.Sprintf("revision %d", be.meet.rev)})
 		return

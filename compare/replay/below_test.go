@@ -134,6 +134,24 @@ func TestBelowWithoutEffect(t *testing.T) {
 		want("outside-history", "outside-history", "outside-history", "outside-history", "applied")
 }
 
+// TestBelowUndecoded: what an entry that does not decode wrote is not known, so the log no longer tells the keys.
+func TestBelowUndecoded(t *testing.T) {
+	for _, bad := range []int{-1, 0, 1} {
+		b := newBelow(t, place{index: 2, rev: 4}, rec(4, 0, "b", "1"), rec(5, 0, "c", "1")).
+			log(put("a", "1"), put("b", "1"), put("c", "1"))
+		want := []string{"outside-history", "outside-history", "applied"}
+		if bad >= 0 {
+			b.items[bad].err = errDoubted
+			b.items[bad].req = &dumplog.Request{}
+		}
+		b.want(want...)
+		if told := b.sim.res.BelowCount > 0; told != (bad < 0) || b.sim.res.surplus != (bad < 0) {
+			t.Errorf("entry %d does not decode: %d differences, more revisions than the log makes: %t", bad+1,
+				b.sim.res.BelowCount, b.sim.res.surplus)
+		}
+	}
+}
+
 // TestBelowValues: below the place a value is compared by how it begins, as far as that tells.
 func TestBelowValues(t *testing.T) {
 	for name, c := range map[string]struct {

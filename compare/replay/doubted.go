@@ -60,7 +60,7 @@ func withoutDoubted(ctx context.Context, r *Result, o Options) (*Result, error) 
 			best = t
 		}
 	}
-	if best.explained() < 2 || !best.inPlaceOfDoubted() {
+	if best.explained() < 2 || !best.inPlaceOfDoubted(r) {
 		return r, nil
 	}
 	return best, nil
@@ -78,13 +78,14 @@ func (r *Result) explained() (n int) {
 	return n
 }
 
-// inPlaceOfDoubted reports whether two databases or more hold records in the place of each doubted entry. Where they
-// hold none, the entry was not altered: the members lack its effect.
-func (r *Result) inPlaceOfDoubted() bool {
+// inPlaceOfDoubted reports whether two databases or more hold records in the place of each doubted entry, or had a
+// revision more than the log makes, according to the result without doubts, where their records are compacted. Where
+// they hold none, the entry was not altered: the members lack its effect.
+func (r *Result) inPlaceOfDoubted(before *Result) bool {
 	for _, d := range r.Doubted {
 		n := 0
 		for _, i := range d.Against {
-			if slices.Contains(r.Members[i].unknownWrites, d.Index) {
+			if slices.Contains(r.Members[i].unknownWrites, d.Index) || before.Members[i].surplus {
 				n++
 			}
 		}

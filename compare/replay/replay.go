@@ -239,6 +239,8 @@ type MemberResult struct {
 	// misplaced is true if the place at which log and database meet contradicts certain facts of the log. endsShort is
 	// true if the log, up to the member's applied index, does not lead to the content of its database.
 	misplaced, endsShort bool
+	// surplus is true if the database had more revisions at that place than the log makes.
+	surplus bool
 }
 
 // StateDiff is a lease, user, role or alarm that differs between the log and the database.

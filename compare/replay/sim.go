@@ -20,6 +20,8 @@ type logView struct {
 	// past reads the merged log again from an index; logEnd is its last index.
 	past   func(from uint64) iter.Seq2[*item, error]
 	logEnd uint64
+	// afterGap is the first index that cannot be judged, because entries before it are in no log; 0 if there is none.
+	afterGap uint64
 	// alarmed are the spans of entries at which an alarm was on, or may have been.
 	alarmed []Gap
 	// alarms is what log and database show about alarms. alarmsOn are those after its first alarmsAt changes, with
@@ -102,7 +104,7 @@ func (s *sim) mustSplit() bool { return s.auth.shared && s.auth.usedOwnRestarts 
 // step executes one committed entry on the member and says how it ended.
 func (s *sim) step(it *item, ahead []*item) Outcome {
 	idx := it.entry.Index
-	if idx > s.m.AppliedMax || s.ended {
+	if idx > s.m.AppliedMax || s.ended || s.afterGap > 0 && idx >= s.afterGap {
 		s.open(it)
 		return Outcome{State: NotApplied}
 	}
@@ -134,6 +136,8 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 		o = s.hold(it, ahead)
 	case it.err != nil && s.met:
 		o = s.matcher.undecoded(ahead)
+	case it.err != nil:
+		o = s.below.undecoded()
 	default:
 		o = s.other(it)
 	}
