@@ -32,8 +32,12 @@ func (lv *logView) extend(ctx context.Context, w *writers, at place) place {
 
 // passQuiet moves a place down the log, past the entries before it that certainly write nothing.
 func (lv *logView) passQuiet(ctx context.Context, w *writers, at place) place {
+	atOnce := int64(1)
+	if len(lv.alarmed) > 0 {
+		atOnce = maxWindow
+	}
 	for at.writes > 0 && ctx.Err() == nil {
-		items := lv.writersFrom(ctx, w, max(at.writes-maxWindow+1, 1), at.writes)
+		items := lv.writersFrom(ctx, w, max(at.writes-atOnce+1, 1), at.writes)
 		if len(items) == 0 {
 			break
 		}
