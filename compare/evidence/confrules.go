@@ -1,6 +1,9 @@
 package evidence
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -16,11 +19,22 @@ type confRules struct {
 	from uint64
 	// founding is true for the conf changes of a bootstrap, which are never refused.
 	founding bool
-	next     uint64
+	// gaps are the last indexes of the parts that the log lacks, known the configurations that snapshots show, both in
+	// order. blind is true after a gap until the next known configuration: then no change is judged.
+	gaps  []uint64
+	known []knownConf
+	blind bool
+	next  uint64
 	// index is the index of the current change.
 	index uint64
 	// rows are the IDs in the member's database, filled on first use.
 	rows map[dumplog.ID]bool
+}
+
+// knownConf is the configuration at an index.
+type knownConf struct {
+	index uint64
+	cs    *dumplog.ConfState
 }
 
 // confRules starts with the bootstrap of the cluster if the log reaches back to it, else with the oldest configuration
@@ -28,6 +42,7 @@ type confRules struct {
 func (m *Member) confRules(newest uint64) *confRules {
 	r := &confRules{m: m, rules: apply.NewMembers(m.Version.Release()), next: 1}
 	r.rules.Admits = r.listed
+	r.noteGaps()
 	switch {
 	case m.WAL.Summary.FirstIndex == 1:
 		r.founding = true
@@ -56,6 +71,52 @@ func (m *Member) confRules(newest uint64) *confRules {
 		r.present(&f.ConfState)
 	}
 	return r
+}
+
+// noteGaps collects the parts that the log lacks, and the configurations after them.
+func (r *confRules) noteGaps() {
+	s := &r.m.WAL.Summary
+	for _, j := range s.Jumps {
+		r.gaps = append(r.gaps, j.To)
+	}
+	for _, d := range s.Damage {
+		if d.LostFrom > 0 && d.LostTo > 0 {
+			r.gaps = append(r.gaps, d.LostTo)
+		}
+	}
+	if len(r.gaps) == 0 {
+		return
+	}
+	slices.Sort(r.gaps)
+	for i := range s.Snapshots {
+		if c := s.Snapshots[i].ConfState; c != nil && len(c.Voters) > 0 {
+			r.known = append(r.known, knownConf{s.Snapshots[i].Index, c})
+		}
+	}
+	if r.m.HasSnap() {
+		for _, f := range r.m.Snap.Files {
+			if f.Damage == nil && !f.Broken && r.m.walKnows(f) && len(f.ConfState.Voters) > 0 {
+				r.known = append(r.known, knownConf{f.Index, &f.ConfState})
+			}
+		}
+	}
+	slices.SortStableFunc(r.known, func(a, b knownConf) int { return cmp.Compare(a.index, b.index) })
+}
+
+// passGaps handles the gaps before an entry: changes in them are not known, but the next snapshot shows what they made.
+func (r *confRules) passGaps(index uint64) {
+	for len(r.gaps) > 0 && r.gaps[0] < index {
+		for len(r.known) > 0 && r.known[0].index < r.gaps[0] {
+			r.known = r.known[1:]
+		}
+		r.blind, r.gaps = true, r.gaps[1:]
+	}
+	for afterGap := r.blind; len(r.known) > 0 && r.known[0].index < index; r.known = r.known[1:] {
+		if afterGap {
+			r.rules.Reset(r.known[0].cs.Voters, r.known[0].cs.Learners)
+			r.blind = false
+		}
+	}
 }
 
 // present takes those in a configuration from the list of removed members.
@@ -123,8 +184,9 @@ func (r *confRules) refuse(c *ConfEntry) bool {
 	if c.Index <= r.from {
 		return false
 	}
+	r.passGaps(c.Index)
 	// A context that does not decode stops a server, but raft does not need it.
-	if why := r.rules.Check(&c.Change); why != apply.Accepted && why != apply.NoContext && !r.founding {
+	if why := r.rules.Check(&c.Change); why != apply.Accepted && why != apply.NoContext && !r.founding && !r.blind {
 		return true
 	}
 	r.rules.Take(&c.Change)

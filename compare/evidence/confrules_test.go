@@ -135,3 +135,34 @@ func TestRefusedWithoutURLs(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedAfterGap: what a received snapshot brought is not in the log, but its record has the configuration.
+func TestRefusedAfterGap(t *testing.T) {
+	const a1, a2, b1 = 0xa1, 0xa2, 0xb1
+	request := clustertest.RequestID(a1, 1000, 77)
+	for name, c := range map[string]struct {
+		received []uint64 // none: the record has no configuration, as in 3.4
+		want     bool
+	}{
+		"a member that the snapshot brought":      {[]uint64{a1, a2, b1}, false},
+		"a member that it did not bring":          {[]uint64{a1, a2}, true},
+		"the configuration after it is not known": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := clustertest.NewHand(t, t.TempDir(), "node1", a1, 0xc1)
+			h.Found(false, a1, a2)
+			h.Request(2, 3, nil)
+			h.State(2, a1, 3)
+			h.Snapshot(2, 20, c.received...)
+			h.Conf(2, 21, clustertest.RemoveMember(b1, request))
+			h.Request(2, 22, nil)
+			h.State(2, a1, 22)
+			h.Snapshot(2, 22, a1, a2)
+			h.Row("meta", "storageVersion", "3.6.0")
+			m := open(t, evidence.Spec{Name: "node1", Where: h.Close(22, 2)}).Members[0]
+			if got := m.WAL.Conf[len(m.WAL.Conf)-1]; got.Index != 21 || got.Refused != c.want {
+				t.Errorf("entry %d refused: %t, want entry 21, %t", got.Index, got.Refused, c.want)
+			}
+		})
+	}
+}
