@@ -50,7 +50,7 @@ func matchIndex320(in *Input) *Match {
 	}
 	odd := -1
 	for _, row := range b.Rows {
-		i := missingOn(row)
+		i := missingOn(in.Diff, row)
 		if i < 0 || odd >= 0 && odd != i || !compactedBelow(in.Members[i], row) {
 			return nil
 		}
@@ -74,13 +74,19 @@ func replayedWrong(in *Input) bool {
 	})
 }
 
-// missingOn is the only member without the row, -1 when it is not exactly one.
-func missingOn(row diff.Row) int {
-	at := slices.Index(row.Cells, nil)
-	if at < 0 || slices.Contains(row.Cells[at+1:], nil) {
-		return -1
+// missingOn is the only compared member without the row, -1 when it is not exactly one.
+func missingOn(d *diff.Result, row diff.Row) int {
+	missing := -1
+	for i, c := range row.Cells {
+		switch {
+		case c != nil || !d.TookPart("key", i):
+		case missing >= 0:
+			return -1
+		default:
+			missing = i
+		}
 	}
-	return at
+	return missing
 }
 
 // compactedBelow reports whether the record that the others hold is at or below the member's compact revision.

@@ -81,6 +81,23 @@ func TestIndexOf320(t *testing.T) {
 	r := diagnoseScript(t, script("3.2.0"), nil, drop(7)) // above the compaction
 	told{class: string(r.Verdict.Class), cause: string(*r.Verdict.Cause), violated: []string{"K04"},
 		absent: []string{id}}.check(t, r)
+	without := func(t *testing.T, node string) {
+		t.Helper()
+		if err := os.Remove(filepath.Join(node, "snap", "db")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told{class: "data-divergence", cause: id, certainty: "hint", violated: []string{"K01"}}.check(t,
+		diagnoseScript(t, script("3.2.0"), without, drop(3)))
+	altered := editDB(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("key"))
+		v := bytes.Clone(b.Get(revKey(3)))
+		v[len(v)-1]++ // the value: both hold the key
+		return b.Put(revKey(3), v)
+	})
+	r = diagnoseScript(t, script("3.2.0"), without, altered)
+	told{class: string(r.Verdict.Class), cause: string(*r.Verdict.Cause), violated: []string{"K01"},
+		absent: []string{id}}.check(t, r)
 	r = diagnoseScript(t, script("3.2.0"), nil, drop(3), drop(4)) // on two members
 	told{class: string(r.Verdict.Class), cause: string(*r.Verdict.Cause), absent: []string{id}}.check(t, r)
 }

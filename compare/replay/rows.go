@@ -81,6 +81,15 @@ func (r *Result) ChangesAfter(index, said uint64) bool {
 	return r.Survey == nil || r.First == 0 || r.Survey.LastChange > index || !r.Covers(index, max(r.Last, said))
 }
 
+// UncommittedAfter counts the entries above an index up to the last one that changes data and that no source shows to
+// be committed.
+func (r *Result) UncommittedAfter(index uint64) uint64 {
+	if r.Survey == nil || r.Survey.LastUncommitted <= index {
+		return 0
+	}
+	return r.Survey.LastUncommitted - index
+}
+
 // rowsOfRequest lists the rows of small buckets that a request may change.
 func rowsOfRequest(r *dumplog.Request) []Row {
 	lease := func(id int64) Row { return Row{"lease", dumplog.ID(uint64(id)).String()} }

@@ -125,3 +125,16 @@ func TestChangesAfterAGap(t *testing.T) {
 		t.Error("what is committed and in no log can have changed data")
 	}
 }
+
+// TestUncommittedAfter counts up to the last entry that changes data.
+func TestUncommittedAfter(t *testing.T) {
+	r := &Result{Survey: &Survey{LastUncommitted: 30}}
+	for index, want := range map[uint64]uint64{27: 3, 29: 1, 30: 0, 31: 0} {
+		if got := r.UncommittedAfter(index); got != want {
+			t.Errorf("after %d: %d, want %d", index, got, want)
+		}
+	}
+	if (&Result{}).UncommittedAfter(1) != 0 {
+		t.Error("without a survey nothing is known")
+	}
+}

@@ -31,6 +31,8 @@ type Survey struct {
 	// LastChange is the last committed entry that can change any bucket: reads, logins, publish entries and leaders'
 	// first entries cannot.
 	LastChange uint64
+	// LastUncommitted is the last such entry that no source shows to be committed; 0 if there is none.
+	LastUncommitted uint64
 	// Marks are what a timeline shows: terms, starts, conf changes, compactions, alarms, auth switches and versions.
 	// They are bounded; MarksLeftOut counts the rest.
 	Marks        []Mark
@@ -138,6 +140,9 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		}
 		r.disputed = r.disputed || len(it.others) > 0
 		if it.entry.Index > r.Commit {
+			if changesData(it.req) {
+				s.LastUncommitted = it.entry.Index
+			}
 			s.noteBeyond(it, old)
 			continue
 		}
@@ -150,6 +155,11 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		}
 	}
 	return s, ctx.Err()
+}
+
+// changesData reports whether a request can change any bucket. Publish entries do not count.
+func changesData(r *dumplog.Request) bool {
+	return apply.WritesKeys(r.Kind) || r.Compaction != nil || len(touches(r)) > 0 && r.Publishes() == nil
 }
 
 func (r *Result) noteExtent(it *item) {
@@ -195,8 +205,7 @@ func (s *Survey) note(it *item) {
 	}
 	s.rows.note(it.entry.Index, it.req)
 	s.noteState(it.entry.Index, it.req)
-	if apply.WritesKeys(it.req.Kind) || it.req.Compaction != nil || len(touches(it.req)) > 0 &&
-		it.req.Publishes() == nil {
+	if changesData(it.req) {
 		s.LastChange = it.entry.Index
 	}
 	if it.req.Kind.ChangesAuth() {

@@ -24,6 +24,9 @@ type standing struct {
 	// behind are committed entries that the member does not have yet, 0 when none of them changes data. Another member
 	// can still supply them.
 	behind uint64
+	// shorter is how many entries its log lacks of those that another log holds and no source shows to be committed: one
+	// who is not among the sources may have acknowledged them. It is 0 if they change no data.
+	shorter uint64
 	// outside is true for a backup, for an older copy of a data dir, and for the data dir of a removed member. cut is
 	// true if no member can supply the source with what it is behind: it is outside, or no log of another member
 	// continues from its end. A member would then get a snapshot, that is the database of another one.
@@ -64,6 +67,9 @@ func (s standing) less(o standing) bool {
 	}
 	if s.behind != o.behind {
 		return s.behind < o.behind
+	}
+	if s.shorter != o.shorter {
+		return s.shorter < o.shorter
 	}
 	return !s.outside && o.outside
 }
@@ -157,6 +163,9 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 			s.usable = false
 		}
 	}
+	if rk.Replay != nil && m.HasLog() && !s.parted {
+		s.shorter = rk.Replay.UncommittedAfter(m.LastIndex())
+	}
 	if sc := m.DB; sc != nil && sc.Meta.ScheduledCompact != nil &&
 		(sc.Meta.FinishedCompact == nil || sc.Meta.FinishedCompact.Main < sc.Meta.ScheduledCompact.Main) {
 		s.pending = 1
@@ -249,6 +258,9 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 	rk.sayControl(s.pos, say)
 	if s.minority > 0 {
 		say("differs from the majority in %s that the log does not decide", plural.Of(s.minority, "place", "places"))
+	}
+	if s.shorter > 0 && s.behind == 0 {
+		say("its log lacks %s that another log holds, perhaps committed", plural.Of(s.shorter, "entry", "entries"))
 	}
 	if s.pending > 0 {
 		say("a compaction is unfinished")
