@@ -191,7 +191,10 @@ func missing(f *Victim, what string, n, of int, rest []segment) *Effect {
 	switch {
 	case n == 0:
 		_, list := entries(rest)
-		legal := len(list) > 0 && list[0].Index <= newestSnap(f.Dir)+1 && holdsSnapshotRecord(rest, newestSnap(f.Dir))
+		files, err := snapFiles(f.Dir)
+		legal := err == nil && len(list) > 0 && slices.ContainsFunc(files, func(file string) bool {
+			return list[0].Index <= snapIndex(file)+1 && holdsSnapshotRecord(rest, snapIndex(file))
+		})
 		e := &Effect{What: what, Alone: !legal, Benign: legal,
 			Classes: append([]string{"snapshot-damage"}, logClasses...)}
 		if legal {
