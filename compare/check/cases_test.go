@@ -54,8 +54,8 @@ func allCases(t *testing.T) []casetest.Case {
 }
 
 // TestCases: each case in testdata/cases builds a set of sources and says what checks make of it. README.md there has
-// the words. What all checks say of each case stands in testdata/findings.txt; -update writes it anew, and its changes
-// are to be read.
+// the words. What all checks say of each case stands in testdata/findings.txt, and where they say it in
+// testdata/places.txt; -update writes both, and their changes are to be read.
 func TestCases(t *testing.T) {
 	cases := allCases(t)
 	said := newSayings(cases)
