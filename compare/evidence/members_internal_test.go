@@ -1,0 +1,442 @@
+package evidence
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// logged is a member with a log that ends at an index, and a database that has applied another one.
+func logged(member, cluster dumplog.ID, last, applied uint64) *Member {
+	m := &Member{Source: &Source{Name: "n"}, MemberID: member, ClusterID: cluster}
+	m.WAL.Log = &dumplog.Log{}
+	m.WAL.Summary.FirstIndex, m.WAL.Summary.LastIndex = 1, last
+	m.DB = &DB{Handle: &dumpdb.DB{}, File: "db"}
+	m.DB.Meta.ConsistentIndex = &applied
+	return m
+}
+
+// TestNeverCommitted: the entry at a stored index was not committed if too many voters' logs end below it.
+func TestNeverCommitted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(m, a, b *Member)
+		want   bool
+	}{
+		"two of three end below": {func(_, _, _ *Member) {}, true},
+		"one reaches it":         {func(_, a, _ *Member) { a.WAL.Summary.LastIndex = 30 }, false},
+		"of another cluster":     {func(_, a, _ *Member) { a.ClusterID = 8 }, false},
+		"no voter":               {func(m, _, _ *Member) { m.Membership.Voters[1] = 9 }, false},
+		"no log":                 {func(_, a, _ *Member) { a.WAL.Log = nil }, false},
+		"a damaged log": {func(_, a, _ *Member) {
+			a.WAL.Summary.Damage = make([]*dumplog.DamageError, 1)
+		}, false},
+		"a log below its database":  {func(_, a, _ *Member) { *a.DB.Meta.ConsistentIndex = 21 }, false},
+		"a log at its database":     {func(_, a, _ *Member) { *a.DB.Meta.ConsistentIndex = 20 }, true},
+		"a copy of the same member": {func(_, a, _ *Member) { a.MemberID = 1 }, false},
+		"five voters": {func(m, _, _ *Member) {
+			m.Membership.Voters = []dumplog.ID{1, 2, 3, 4, 5}
+		}, false},
+		"four voters": {func(m, _, _ *Member) { m.Membership.Voters = []dumplog.ID{1, 2, 3, 4} }, true},
+		"one voter":   {func(m, _, _ *Member) { m.Membership.Voters = []dumplog.ID{1} }, false},
+		"no voters":   {func(m, _, _ *Member) { m.Membership.Voters = nil }, false},
+	} {
+		m, a, b := logged(1, 7, 30, 30), logged(2, 7, 20, 15), logged(3, 7, 29, 29)
+		m.Membership.Voters = []dumplog.ID{1, 2, 3}
+		c.change(m, a, b)
+		if got := m.NeverCommitted([]*Member{m, a, b}); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestStranger: a database without a log is a stranger if no data dir ever knew one of its members.
+func TestStranger(t *testing.T) {
+	backup := func(ids ...dumplog.ID) *Member {
+		m := &Member{Source: &Source{}, DB: &DB{}}
+		m.Membership.Bucket = ids
+		return m
+	}
+	dir := logged(1, 7, 30, 30)
+	dir.Membership = Membership{Voters: []dumplog.ID{1, 2}, Removed: []dumplog.ID{3}}
+	own, noDB := backup(9), backup(9)
+	own.ClusterID, noDB.DB = 7, nil
+	for name, c := range map[string]struct {
+		m    *Member
+		dirs []*Member
+		want bool
+	}{
+		"unknown members":      {backup(8, 9), []*Member{dir}, true},
+		"one that is known":    {backup(8, 2), []*Member{dir}, false},
+		"the dir's own":        {backup(1), []*Member{dir}, false},
+		"one that was removed": {backup(3), []*Member{dir}, false},
+		"known to another dir": {backup(9), []*Member{dir, logged(9, 7, 1, 1)}, false},
+		"no members":           {backup(), []*Member{dir}, false},
+		"no data dir":          {backup(9), nil, false},
+		"only another backup":  {backup(9), []*Member{backup(8)}, false},
+		"after another backup": {backup(9), []*Member{backup(9), dir}, true},
+		"with a cluster ID":    {own, []*Member{dir}, false},
+		"without a database":   {noDB, []*Member{dir}, false},
+	} {
+		if got := Stranger(c.dirs, c.m); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestLogOfMember: what a log and its snapshot records say about indexes.
+func TestLogOfMember(t *testing.T) {
+	m := logged(1, 7, 30, 30)
+	m.WAL.LastByTerm = []TermEnd{{Term: 2, First: 5, Last: 20}, {Term: 3, First: 21, Last: 30}}
+	m.WAL.Summary.Jumps = []dumplog.Jump{{From: 10, To: 12}}
+	for index, want := range map[uint64]bool{4: false, 5: true, 9: true, 10: false, 12: false, 13: true, 30: true,
+		31: false} {
+		if got := m.WAL.Holds(index); got != want {
+			t.Errorf("holds %d: %t", index, got)
+		}
+	}
+	for index, want := range map[uint64]uint64{4: 0, 5: 2, 20: 2, 21: 3, 30: 3, 31: 0} {
+		if got := m.WAL.TermAt(index); got != want {
+			t.Errorf("term at %d: %d, want %d", index, got, want)
+		}
+	}
+	if r := m.NewestRecord(); r.Index != 0 {
+		t.Errorf("newest of none: %+v", r)
+	}
+	m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Term: 1, Index: 8}, {Term: 2, Index: 9},
+		{Term: 1, Index: 9}, {Term: 3, Index: 4}}
+	if r := m.NewestRecord(); r.Index != 9 || r.Term != 2 {
+		t.Errorf("newest: %+v", r)
+	}
+	for name, c := range map[string]struct {
+		change func(m *Member)
+		want   bool
+	}{
+		"from the first entry":  {func(*Member) {}, true},
+		"from index 0":          {func(m *Member) { m.WAL.Summary.FirstIndex = 0 }, true},
+		"from the second entry": {func(m *Member) { m.WAL.Summary.FirstIndex = 2 }, false},
+		"of a restore":          {func(m *Member) { m.WAL.Summary.Start = dumplog.StartRestore }, false},
+		"without an entry":      {func(m *Member) { m.WAL.Summary.LastIndex = 0 }, false},
+		"without a log":         {func(m *Member) { m.WAL.Log = nil }, false},
+	} {
+		m := logged(1, 7, 30, 30)
+		m.WAL.Summary.Start = dumplog.StartBootstrap
+		if c.change(m); m.LogFromStart() != c.want {
+			t.Errorf("%s: %t", name, !c.want)
+		}
+	}
+}
+
+// TestRevisions: without a bucket key that was read, no revision is known.
+func TestRevisions(t *testing.T) {
+	m := logged(1, 7, 30, 30)
+	if m.CurrentRevision() != 0 || m.CompactRevision() != -1 {
+		t.Error("revisions of a bucket that was not read")
+	}
+	m.DB.KV = &dumpdb.KVStats{CurrentRev: 9, CompactRev: 4}
+	if m.CurrentRevision() != 9 || m.CompactRevision() != 4 {
+		t.Errorf("%d, %d", m.CurrentRevision(), m.CompactRevision())
+	}
+	m.DB = nil
+	if m.CurrentRevision() != 0 || m.CompactRevision() != -1 || m.StoredIndex() != 0 || m.RootUnreadable() {
+		t.Error("something of a database that is not there")
+	}
+}
+
+// TestRootUnreadable: damage that hides all buckets, not a database without buckets.
+func TestRootUnreadable(t *testing.T) {
+	m := logged(1, 7, 30, 30)
+	if m.RootUnreadable() {
+		t.Error("no damage")
+	}
+	m.DB.Damage = make([]*dumpdb.DamageError, 1)
+	if !m.RootUnreadable() {
+		t.Error("damage, no bucket")
+	}
+	m.DB.Buckets = make([]dumpdb.Bucket, 1)
+	if m.RootUnreadable() {
+		t.Error("damage, a bucket")
+	}
+	m.DB.Buckets, m.DB.Handle = nil, nil
+	if m.RootUnreadable() {
+		t.Error("a database that does not open")
+	}
+}
+
+// TestNewestSnapFile: of the files that a server would use, the one with the highest index.
+func TestNewestSnapFile(t *testing.T) {
+	file := func(term, index uint64) *dumplog.SnapFile { return &dumplog.SnapFile{Term: term, Index: index} }
+	m := logged(1, 7, 30, 30)
+	m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Term: 2, Index: 9}, {Term: 2, Index: 12}, {Term: 2, Index: 15}}
+	m.Snap.Files = []*dumplog.SnapFile{file(2, 12), file(2, 9), file(3, 12), file(2, 20),
+		{Term: 2, Index: 15, Broken: true},
+		{Term: 2, Index: 15, Damage: &dumplog.DamageError{}}}
+	if m.NewestSnap() != nil {
+		t.Error("the snap folder was not read")
+	}
+	m.snapRead = true
+	if got := m.NewestSnap(); got != m.Snap.Files[0] {
+		t.Errorf("%+v", got)
+	}
+	m.WAL.Log = nil
+	if got := m.NewestSnap(); got != m.Snap.Files[3] {
+		t.Errorf("without a log: %+v", got)
+	}
+}
+
+// TestOldestConfiguration: conf changes are judged from the oldest configuration on from which the log continues.
+func TestOldestConfiguration(t *testing.T) {
+	cs := func(ids ...dumplog.ID) *dumplog.ConfState { return &dumplog.ConfState{Voters: ids} }
+	snap := func(index uint64, change func(f *dumplog.SnapFile)) func(m *Member) {
+		return func(m *Member) {
+			f := &dumplog.SnapFile{Term: 2, Index: index, ConfState: *cs(1, 2), V2: &dumplog.V2Store{
+				Members: []dumplog.V2Member{{ID: 1, PeerURLs: []string{"http://a"}},
+					{ID: 8, PeerURLs: []string{"http://h"}}},
+				Removed: []dumplog.ID{5}}}
+			m.Snap.Files, m.snapRead = []*dumplog.SnapFile{f}, true
+			m.WAL.Summary.Snapshots = append(m.WAL.Summary.Snapshots, dumplog.SnapshotRecord{Term: 2, Index: index})
+			if change != nil {
+				change(f)
+			}
+		}
+	}
+	records := func(rs ...dumplog.SnapshotRecord) func(m *Member) {
+		return func(m *Member) { m.WAL.Summary.Snapshots = rs }
+	}
+	for name, c := range map[string]struct {
+		change  func(m *Member)
+		from    uint64
+		members []dumplog.ID
+		urls    bool
+	}{
+		"none": {func(*Member) {}, 40, nil, false},
+		"a record": {records(dumplog.SnapshotRecord{Index: 20, ConfState: cs(1, 2, 3)}), 20, []dumplog.ID{1, 2, 3},
+			false},
+		"the older of two": {records(dumplog.SnapshotRecord{Index: 20, ConfState: cs(1, 2, 3)},
+			dumplog.SnapshotRecord{Index: 9, ConfState: cs(1)}), 9, []dumplog.ID{1}, false},
+		"one without":      {records(dumplog.SnapshotRecord{Index: 9}), 40, nil, false},
+		"without voters":   {records(dumplog.SnapshotRecord{Index: 9, ConfState: cs()}), 40, nil, false},
+		"at index 0":       {records(dumplog.SnapshotRecord{ConfState: cs(1)}), 40, nil, false},
+		"at the newest":    {records(dumplog.SnapshotRecord{Index: 40, ConfState: cs(1)}), 40, []dumplog.ID{1}, false},
+		"above the newest": {records(dumplog.SnapshotRecord{Index: 41, ConfState: cs(1)}), 40, nil, false},
+		"a file":           {snap(15, nil), 15, []dumplog.ID{1, 2}, true},
+		"a file set aside": {snap(15, func(f *dumplog.SnapFile) { f.Broken = true }), 40, nil, false},
+		"a damaged file": {snap(15, func(f *dumplog.SnapFile) {
+			f.Damage = &dumplog.DamageError{}
+		}), 40, nil, false},
+		"an unknown file": {snap(15, func(f *dumplog.SnapFile) { f.Term = 3 }), 40, nil, false},
+		"without a store": {snap(15, func(f *dumplog.SnapFile) { f.V2 = nil }), 15, []dumplog.ID{1, 2}, false},
+		"no snap folder":  {func(m *Member) { snap(15, nil)(m); m.snapRead = false }, 40, nil, false},
+		"an older record": {func(m *Member) {
+			records(dumplog.SnapshotRecord{Index: 9, ConfState: cs(1)})(m)
+			snap(15, nil)(m)
+		}, 9, []dumplog.ID{1}, false},
+	} {
+		m := logged(1, 7, 60, 60)
+		m.WAL.Summary.FirstIndex = 5
+		c.change(m)
+		r := &confRules{m: m, rules: apply.NewMembers(release.AnyOf(5))}
+		if from := m.oldestConfState(40, r); from != c.from {
+			t.Errorf("%s: from %d, want %d", name, from, c.from)
+		}
+		for id := range dumplog.ID(10) {
+			x, ok := r.rules.Get(id)
+			if ok != slices.Contains(c.members, id) || (len(x.PeerURLs) > 0) != (c.urls && id == 1) {
+				t.Errorf("%s: member %d: %t %q", name, id, ok, x.PeerURLs)
+			}
+		}
+		if r.rules.Removed[5] != c.urls {
+			t.Errorf("%s: 5 is removed: %t", name, r.rules.Removed[5])
+		}
+	}
+}
+
+// TestRemovedBeforeTheLog: a member that the database lists as removed was removed before a purged log, unless the log
+// removes it or names it later.
+func TestRemovedBeforeTheLog(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(m *Member)
+		want   bool
+	}{
+		"before the log":   {func(*Member) {}, true},
+		"by the log":       {func(m *Member) { m.WAL.Conf = removal(30) }, false},
+		"by a known start": {func(m *Member) { m.WAL.Conf = removal(20) }, true},
+		"added by the log": {func(m *Member) {
+			m.WAL.Conf = removal(30)
+			m.WAL.Conf[0].Change.Type = dumplog.ConfChangeAddNode
+		}, true},
+		"a later record": {func(m *Member) {
+			m.WAL.Summary.Snapshots = append(m.WAL.Summary.Snapshots, dumplog.SnapshotRecord{Index: 30,
+				ConfState: &dumplog.ConfState{Voters: []dumplog.ID{1}, Learners: []dumplog.ID{9}}})
+		}, false},
+		"a later file": {func(m *Member) {
+			m.snapRead = true
+			m.Snap.Files = []*dumplog.SnapFile{{Index: 20, ConfState: dumplog.ConfState{Voters: []dumplog.ID{1, 9}}}}
+		}, false},
+		"a log from its start": {func(m *Member) { m.WAL.Summary.FirstIndex = 1 }, false},
+		"no database":          {func(m *Member) { m.DB = nil }, false},
+	} {
+		m := logged(1, 7, 60, 60)
+		m.WAL.Summary.FirstIndex, m.DB.Removed = 21, []dumpdb.ID{9}
+		m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: 20,
+			ConfState: &dumplog.ConfState{Voters: []dumplog.ID{1}}}}
+		c.change(m)
+		if got := m.confRules(50).rules.Removed[9]; got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func removal(index uint64) []ConfEntry {
+	return []ConfEntry{{Index: index, Change: dumplog.ConfChange{Type: dumplog.ConfChangeRemoveNode, NodeID: 9}}}
+}
+
+// TestListedIDs: the members and removed members of the database.
+func TestListedIDs(t *testing.T) {
+	m := logged(1, 7, 60, 60)
+	m.DB.Members, m.DB.Removed = []dumpdb.Member{{ID: 1}}, []dumpdb.ID{9}
+	if got := m.Listed(); len(got) != 2 || !got[1] || !got[9] {
+		t.Errorf("%v", got)
+	}
+	if m.DB = nil; len(m.Listed()) != 0 {
+		t.Error("without a database")
+	}
+}
+
+// emptyDatabase opens a database without buckets.
+func emptyDatabase(t *testing.T) *dumpdb.DB {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	b, err := bbolt.Open(path, 0o600, nil)
+	if err == nil {
+		err = b.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := dumpdb.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+// TestFactsOfParts: facts of what damage or absence leaves of a member.
+func TestFactsOfParts(t *testing.T) {
+	m := logged(1, 7, 60, 60)
+	m.DB.Handle = emptyDatabase(t)
+	m.WAL.Log = nil
+	m.Problems = []Problem{{Part: "wal", File: "0.wal", Err: errors.New("denied")}}
+	m.snapRead = true
+	m.Snap.Files = []*dumplog.SnapFile{{File: "s", Term: 2, Index: 9, Size: 5, V2: &dumplog.V2Store{Version: "3.4.0"},
+		Damage: &dumplog.DamageError{Kind: dumplog.DamageCRC, LostFrom: 4}}}
+	m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact = &dumpdb.Rev{Main: 8}, &dumpdb.Rev{Main: 6}
+	m.DB.KV = &dumpdb.KVStats{Violations: []dumpdb.Violation{{Rule: "undecodable"}, {Rule: "order"},
+		{Rule: "undecodable"}}}
+	f := m.Facts()
+	if f.WAL != nil || !slices.Equal(f.Problems, []ProblemFacts{{Part: "wal", File: "0.wal", Error: "denied"}}) {
+		t.Errorf("%+v", f)
+	}
+	if s := f.Snapshots[0]; s.File != "s" || s.Term != 2 || s.Index != 9 || s.Size != 5 || s.V2.Version != "3.4.0" ||
+		s.Damage == nil || s.Damage.Kind != string(dumplog.DamageCRC) || s.Damage.LostFrom != 4 {
+		t.Errorf("%+v", s)
+	}
+	if d := f.DB; d.Undecodable != 2 || *d.ScheduledCompact != 8 || *d.FinishedCompact != 6 || d.Keys == nil {
+		t.Errorf("%+v", d)
+	}
+	for i := range maxDamageFacts + 3 {
+		m.DB.Damage = append(m.DB.Damage, &dumpdb.DamageError{Place: dumpdb.Place{Page: uint64(i), Offset: 7},
+			Bucket: "key", Kind: dumpdb.DamageTruncated})
+	}
+	m.DB.Size = 1234
+	f = m.Facts()
+	if d := f.DB; len(d.Damage) != maxDamageFacts || d.DamageOmitted != 3 || d.Keys != nil || f.Auth != nil ||
+		d.Damage[2].Page != 2 || d.Damage[2].Offset != 7 || d.Damage[2].Bucket != "key" ||
+		d.Damage[2].Kind != string(dumpdb.DamageTruncated) || d.Damage[2].File != "db" || d.ConsistentIndex == nil {
+		t.Errorf("unreadable root: %+v", d)
+	}
+	m.DB.Handle = nil
+	if d := m.Facts().DB; d.Size != 1234 || d.ConsistentIndex != nil || len(d.Damage) != maxDamageFacts {
+		t.Errorf("not opened: %+v", d)
+	}
+	if ids := m.Facts().Membership.Voters; ids == nil || len(ids) != 0 {
+		t.Errorf("voters %v", ids)
+	}
+}
+
+// TestManySnapFacts: of very many files of a snap folder the newest are listed.
+func TestManySnapFacts(t *testing.T) {
+	m := &Member{Source: &Source{}, snapRead: true}
+	for i := range maxSnapFacts + 2 {
+		m.Snap.Files = append(m.Snap.Files, &dumplog.SnapFile{Index: uint64(i)})
+		m.Snap.SnapDBs = append(m.Snap.SnapDBs, dumplog.SnapDB{Index: uint64(i)})
+		m.Snap.LeftOvers = append(m.Snap.LeftOvers, dumplog.LeftOver{Name: fmt.Sprint(i)})
+	}
+	f := m.Facts()
+	if len(f.Snapshots) != maxSnapFacts || f.Snapshots[0].Index != 2 || len(f.SnapDBs) != maxSnapFacts ||
+		f.SnapDBs[0].Index != 2 || len(f.LeftOvers) != maxSnapFacts || f.LeftOvers[0].Name != "0" ||
+		f.SnapOmitted != 6 {
+		t.Errorf("%d %d %d, %d omitted", len(f.Snapshots), len(f.SnapDBs), len(f.LeftOvers), f.SnapOmitted)
+	}
+}
+
+// TestListedDamage: the list of damage is bounded however often places are added.
+func TestListedDamage(t *testing.T) {
+	places := make([]*dumplog.DamageError, 15)
+	for i := range places {
+		places[i] = &dumplog.DamageError{LostFrom: uint64(i + 1), LostTo: 90, Kind: dumplog.DamageCRC, After: 3, Len: 4}
+	}
+	f := &WALFacts{}
+	f.AddDamage(places)
+	f.AddDamage(places)
+	f.AddDamage(places)
+	if len(f.Damage) != maxDamageFacts || f.DamageOmitted != 25 || f.Damage[15].LostFrom != 1 ||
+		f.Damage[0].After != 3 || f.Damage[0].LostTo != 90 || f.Damage[0].Length != 4 {
+		t.Errorf("%d listed, %d omitted: %+v", len(f.Damage), f.DamageOmitted, f.Damage[15])
+	}
+}
+
+// TestCutLists: each list of the JSON form is cut, and what is left out is counted by name.
+func TestCutLists(t *testing.T) {
+	ids := make([]dumplog.ID, maxInList+1)
+	own := &dumplog.ConfState{Voters: ids, Learners: ids, VotersOutgoing: ids, LearnersNext: ids}
+	c := cutter{}
+	got := c.conf("x", own)
+	if c["x"] != 4 || len(got.Voters)+len(got.Learners)+len(got.VotersOutgoing)+len(got.LearnersNext) != 4*maxInList ||
+		len(own.Voters) != maxInList+1 {
+		t.Errorf("%v, %d", c, len(got.Voters))
+	}
+	if (&cutter{}).conf("x", nil) != nil || cutMap(&c, "y", map[string]int(nil)) != nil {
+		t.Error("nothing is cut to something")
+	}
+	s := SnapFacts{}
+	if c.snap(&s); s.V2 != nil {
+		t.Errorf("%+v", s)
+	}
+	s.V2 = &dumplog.V2Store{Members: make([]dumplog.V2Member, maxInList+1), Removed: ids,
+		UserKeys: make([]string, maxInList+2)}
+	c.snap(&s)
+	if len(s.V2.Members) != maxInList || len(s.V2.Removed) != maxInList || len(s.V2.UserKeys) != maxInList ||
+		c["snapshots.v2.members"] != 1 || c["snapshots.v2.removed"] != 1 || c["snapshots.v2.userKeys"] != 2 {
+		t.Errorf("%v", c)
+	}
+	for n, want := range map[int]int{maxInList - 1: 0, maxInList: 0, maxInList + 2: 2} {
+		c := cutter{}
+		list := make([]int, n)
+		if got := cutFront(&c, "z", list); len(got) != n-want || c["z"] != want {
+			t.Errorf("%d of %d, %v", len(got), n, c)
+		}
+		if got := cut(&c, "w", list); len(got) != n-want || c["w"] != want {
+			t.Errorf("%d of %d, %v", len(got), n, c)
+		}
+	}
+}
