@@ -1,0 +1,526 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// tree writes files below a folder; a name that ends with / is a folder.
+func tree(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, n := range names {
+		p := filepath.Join(dir, filepath.FromSlash(n))
+		err := os.MkdirAll(filepath.Dir(p), 0o700)
+		if strings.HasSuffix(n, "/") {
+			err = errors.Join(err, os.MkdirAll(p, 0o700))
+		} else {
+			err = errors.Join(err, os.WriteFile(p, []byte(n), 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestFoldersAreDetected: what a folder is follows from the names in it.
+func TestFoldersAreDetected(t *testing.T) {
+	for name, c := range map[string]struct {
+		files   []string
+		kind    Kind
+		missing []string
+		found   string
+		nested  []string
+	}{
+		"a data dir":    {[]string{"member/wal/", "member/snap/db"}, KindDataDir, nil, "", nil},
+		"without a log": {[]string{"member/snap/db"}, KindDataDir, []string{"member/wal"}, "", nil},
+		"without a database": {[]string{"member/wal/", "member/snap/"}, KindDataDir, []string{"member/snap/db"}, "",
+			nil},
+		"without snap":      {[]string{"member/wal/"}, KindDataDir, []string{"member/snap"}, "", nil},
+		"its member folder": {[]string{"wal/", "snap/db"}, KindDataDir, nil, "", nil},
+		"only wal in it":    {[]string{"wal/"}, KindDataDir, []string{"member/snap"}, "", nil},
+		"only snap in it":   {[]string{"snap/db"}, KindDataDir, []string{"member/wal"}, "", nil},
+		"segments":          {[]string{"0.wal"}, KindWAL, nil, "", nil},
+		"a snap folder":     {[]string{"1.snap"}, KindSnap, nil, "", nil},
+		"a received one":    {[]string{"1.snap.db"}, KindSnap, nil, "", nil},
+		"with a database":   {[]string{"1.snap", "db"}, KindDB, nil, "", nil},
+		"only a database":   {[]string{"db"}, KindDB, nil, "", nil},
+		"empty":             {nil, "", nil, "an empty folder", nil},
+		"other files":       {[]string{"a", "b"}, "", nil, "a folder of 2 entries without etcd data", nil},
+		"member is a file":  {[]string{"member"}, "", nil, "a folder of 1 entries without etcd data", nil},
+		"wal is a file":     {[]string{"wal", "snap"}, "", nil, "a folder of 2 entries without etcd data", nil},
+		"one per member": {[]string{"n1/member/", "n2/wal/", "n3/snap/", "b.db", "x"}, "", nil, "",
+			[]string{"b.db", "n1", "n2", "n3"}},
+		"deeper": {[]string{"n1/etcd/member/", "n2/var/lib/member/"}, "", nil, "",
+			[]string{"n1/etcd", "n2/var/lib"}},
+		"too deep": {[]string{"n1/a/b/c/member/"}, "", nil, "a folder of 1 entries without etcd data", nil},
+	} {
+		dir := tree(t, c.files...)
+		l, err := detect(dir, "")
+		if l.kind != c.kind || !slices.Equal(l.missing, c.missing) || (err != nil) != (c.found != "") {
+			t.Errorf("%s: %+v, %v", name, l, err)
+		}
+		var se *SourceError
+		if errors.As(err, &se) && se.Found != c.found {
+			t.Errorf("%s: found %s", name, se.Found)
+		}
+		var nested []string
+		for _, n := range l.nested {
+			rel, _ := filepath.Rel(dir, n.Where)
+			nested = append(nested, filepath.ToSlash(rel))
+		}
+		if !slices.Equal(nested, c.nested) {
+			t.Errorf("%s: nested %q", name, nested)
+		}
+	}
+	dir := tree(t, "n1/etcd/member/", "n2/member/")
+	if l, _ := detect(dir, ""); l.nested[0].Name != "n1" || l.nested[1].Name != "n2" {
+		t.Errorf("%+v", l.nested)
+	}
+	if l, _ := detect(tree(t, "n1/etcd/member/"), ""); l.nested[0].Name != "" {
+		t.Errorf("alone: %+v", l.nested)
+	}
+	if l, _ := detect(tree(t, "n1/a/member/", "n1/b/member/", "x"), ""); len(l.nested) != 2 || l.nested[0].Name != "" {
+		t.Errorf("two below one: %+v", l.nested)
+	}
+	other := tree(t, "0.wal")
+	if l, err := detect(tree(t, "member/snap/db"), other); err != nil || l.wal != other || !l.walDirIsExternal ||
+		len(l.missing) > 0 {
+		t.Errorf("a separate log: %+v, %v", l, err)
+	}
+}
+
+// TestFilesAreDetected: what a file is follows from its name and its first bytes.
+func TestFilesAreDetected(t *testing.T) {
+	bolt := func(size int, same bool) []byte {
+		b := make([]byte, size)
+		copy(b[16:], []byte{0xED, 0xDA, 0x0C, 0xED})
+		if size >= 8192 && !same { // the meta pages of a live database have different roots
+			b[4096+32] = 1
+		}
+		if size >= 8192 && same {
+			b[64] = 1
+		}
+		return b
+	}
+	for name, c := range map[string]struct {
+		file    string
+		content []byte
+		kind    Kind
+		found   string
+	}{
+		"empty":                    {"x.db", nil, "", "an empty file"},
+		"a .snap file":             {"1.snap", []byte("x"), KindSnap, ""},
+		"a segment":                {"1.wal", []byte("x"), "", "a single WAL segment"},
+		"noise":                    {"x.db", []byte("some text here"), "", "a text file"},
+		"a database":               {"x.db", bolt(16384, false), KindDB, ""},
+		"with a trailer":           {"x.db", bolt(16384+32, false), KindBackup, ""},
+		"written as a copy":        {"x.db", bolt(16384, true), KindBackup, ""},
+		"two pages":                {"x.db", bolt(8192, false), KindDB, ""},
+		"less than two pages":      {"x.db", bolt(8191, false), KindBackup, ""},
+		"less, of a server's name": {"db", bolt(8191, false), KindDB, ""},
+	} {
+		p := filepath.Join(t.TempDir(), c.file)
+		if err := os.WriteFile(p, c.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, err := detect(p, "")
+		var se *SourceError
+		if l.kind != c.kind || (err != nil) != (c.found != "") ||
+			errors.As(err, &se) && !strings.HasPrefix(se.Found, c.found) {
+			t.Errorf("%s: %+v, %v", name, l, err)
+		}
+		if l, err := detectAs(p, Spec{Backup: true}); err != nil || l.kind != KindBackup || l.db != p {
+			t.Errorf("%s, given as a backup: %+v, %v", name, l, err)
+		}
+	}
+	file := filepath.Join(tree(t, "f"), "f")
+	var se *SourceError
+	_, err := detect(file+"-", "")
+	if !errors.As(err, &se) || se.Found != "nothing at this path" || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	_, err = detect(filepath.Join(file, "below"), "")
+	if !errors.As(err, &se) || se.Found != "a path that cannot be read" {
+		t.Errorf("%v", err)
+	}
+	if _, err := detect("-", ""); !errors.As(err, &se) || se.Found != "standard input" {
+		t.Errorf("%v", err)
+	}
+	if _, err := detect(os.DevNull, ""); !errors.As(err, &se) || !strings.Contains(se.Found, "device") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSnapshotIsRecognized: a copy that bbolt wrote has one root on both meta pages and two transaction IDs.
+func TestSnapshotIsRecognized(t *testing.T) {
+	head := make([]byte, 4096+80)
+	head[64], head[32], head[4096+32] = 1, 5, 5
+	if !looksLikeSnapshot(head) {
+		t.Error("a copy")
+	}
+	if looksLikeSnapshot(head[:4096+79]) {
+		t.Error("a file cut in its second meta page")
+	}
+	for _, at := range []int{64, 32, 4096 + 32, 4096 + 64} {
+		changed := slices.Clone(head)
+		changed[at] += 3
+		if looksLikeSnapshot(changed) {
+			t.Errorf("changed at %d", at)
+		}
+	}
+}
+
+// TestListedFiles: links are followed to files, and to folders only where etcd has its own.
+func TestListedFiles(t *testing.T) {
+	elsewhere := tree(t, "wal/0.wal", "other/file", "single")
+	dir := tree(t, "member/snap/db", "member/kept")
+	for link, to := range map[string]string{"member/wal": "wal", "member/folder": "other", "member/file": "single",
+		"member/dangling": "none"} {
+		if err := os.Symlink(filepath.Join(elsewhere, to), filepath.Join(dir, filepath.FromSlash(link))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := detect(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	man, err := listFiles(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	size := int64(0)
+	for _, f := range man.Files {
+		got[f.Path] = f.What
+		size += f.Size
+	}
+	want := map[string]string{"member/snap/db": "", "member/kept": "", "member/wal/0.wal": "", "member/file": "",
+		"member/folder": "a symbolic link to a folder", "member/dangling": "a dangling symbolic link"}
+	if len(got) != len(want) || man.Bytes != size || size == 0 || len(man.Unreadable) > 0 {
+		t.Errorf("%v, %d bytes of %d, unreadable %v", got, man.Bytes, size, man.Unreadable)
+	}
+	for p, what := range want {
+		if w, ok := got[p]; !ok || w != what {
+			t.Errorf("%s: %q, %t", p, w, ok)
+		}
+	}
+	gone := l
+	gone.wal, gone.walDirIsExternal = filepath.Join(dir, "none"), true
+	if man, err := listFiles(t.Context(), gone); err != nil || !slices.Equal(man.Unreadable, []string{gone.wal}) {
+		t.Errorf("a log that is gone: %+v, %v", man, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := listFiles(ended, l); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+	if _, err := listFiles(ended, gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestSeparateLogNames: the files of a separate log are listed where a data dir has them, unless something is there.
+func TestSeparateLogNames(t *testing.T) {
+	wal := tree(t, "0.wal")
+	for want, files := range map[string][]string{
+		"member/wal/0.wal": {"member/snap/db", "member/wallet"},
+		"--wal-dir/0.wal":  {"member/snap/db", "member/wal/1.wal"},
+	} {
+		l, err := detect(tree(t, files...), wal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		man, err := listFiles(t.Context(), l)
+		if err != nil || !slices.ContainsFunc(man.Files, func(f File) bool { return f.Path == want }) {
+			t.Errorf("%q: %+v, %v", files, man.Files, err)
+		}
+	}
+}
+
+// TestUnchangedFiles: a file that is gone, new or of another size, time or mode is a change, and the first is named.
+func TestUnchangedFiles(t *testing.T) {
+	const db = "member/snap/db"
+	for name, c := range map[string]struct {
+		change func(dir string) error
+		file   string
+		how    string
+	}{
+		"nothing": {func(string) error { return nil }, "", ""},
+		"gone":    {func(dir string) error { return os.Remove(filepath.Join(dir, db)) }, db, "no longer exists"},
+		"new": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "member/new"), nil, 0o600)
+		}, "member/new", "was created"},
+		"longer": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, db), make([]byte, 99), 0o600)
+		}, db, "changed while"},
+		"touched": {func(dir string) error {
+			return os.Chtimes(filepath.Join(dir, db), time.Time{}, time.Unix(5, 0))
+		}, db, "changed while"},
+		"mode": {func(dir string) error { return os.Chmod(filepath.Join(dir, db), 0o400) }, db, "changed while"},
+	} {
+		dir := tree(t, "member/snap/db", "member/wal/0.wal")
+		l, err := detect(dir, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		man, err := listFiles(t.Context(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.change(dir); err != nil {
+			t.Fatal(err)
+		}
+		err = man.Unchanged(t.Context())
+		var changed *ChangedError
+		if (err != nil) != (c.how != "") || errors.As(err, &changed) && (changed.File != c.file ||
+			!strings.HasPrefix(changed.How, c.how)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s := (&ChangedError{File: "f", How: "changed"}).Error(); s != "f changed" {
+		t.Errorf("%q", s)
+	}
+	if s := (&ChangedError{Source: "n1", File: "f", How: "changed"}).Error(); s != "n1: f changed" {
+		t.Errorf("%q", s)
+	}
+}
+
+// TestUnreadableFiles: a file that is gone before it is read is named once, whether it was opened or hashed.
+func TestUnreadableFiles(t *testing.T) {
+	dir := tree(t, "member/snap/db", "member/wal/0.wal")
+	l, err := detect(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hashed := range []bool{false, true} {
+		man, err := listFiles(t.Context(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		man.Files = append(man.Files, File{Path: "gone", at: filepath.Join(dir, "gone")},
+			File{Path: "pipe", What: "a pipe"})
+		man.hashing = newHashing(t.Context())
+		if man.tryOpen(); hashed {
+			man.startHash()
+			if err := man.wait(); err != nil {
+				t.Fatal(err)
+			}
+			if f := man.Files[0]; len(f.SHA256) != 64 || man.Files[2].SHA256 != "" {
+				t.Errorf("%+v", man.Files)
+			}
+		}
+		if !slices.Equal(man.Unreadable, []string{"gone"}) {
+			t.Errorf("hashed %t: %v", hashed, man.Unreadable)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	man, err := listFiles(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	man.hashing = newHashing(ended)
+	if man.startHash(); !errors.Is(man.wait(), context.Canceled) {
+		t.Error("the digests were taken after the end")
+	}
+}
+
+// TestDigestOfBody: a file of the size of a backup has the digest of its content too.
+func TestDigestOfBody(t *testing.T) {
+	for size, body := range map[int]bool{512: false, 544: true, 543: false, 32: true} {
+		p := filepath.Join(t.TempDir(), "b.db")
+		if err := os.WriteFile(p, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		man := &Manifest{Files: []File{{Path: ".", Size: int64(size), at: p}}, hashing: newHashing(t.Context())}
+		if d := man.Digest(); d != man.Files[0].SHA256 || len(d) != 64 || (man.Files[0].Body != "") != body {
+			t.Errorf("%d bytes: %+v", size, man.Files[0])
+		}
+	}
+	part := filepath.Join(tree(t, "hello"), "hello")
+	whole, _, err := hashFile(t.Context(), part, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for split, want := range map[int64]bool{5: true, 0: false, 4: false} {
+		again, body, err := hashFile(t.Context(), part, split)
+		if err != nil || again != whole || (body == whole) != want || body == "" {
+			t.Errorf("split at %d: %s, %v", split, body, err)
+		}
+	}
+	if _, _, err := hashFile(t.Context(), part+"-", -1); err == nil {
+		t.Error("a file that is not there has a digest")
+	}
+}
+
+// TestHeldByNobody: sources that no process holds, or that are none, are in use by nobody.
+func TestHeldByNobody(t *testing.T) {
+	dir := tree(t, "member/snap/db", "member/wal/0.wal", "file")
+	for _, where := range []string{dir, filepath.Join(dir, "file"), filepath.Join(dir, "member", "wal"),
+		filepath.Join(dir, "none"), os.DevNull} {
+		if got := HeldBy(Spec{Where: where}); got != "" {
+			t.Errorf("%s: %s", where, got)
+		}
+	}
+}
+
+// TestArguments: the argument of a source gives it the same label again.
+func TestArguments(t *testing.T) {
+	s := &Set{scratch: []string{"/tmp/s1", "/tmp/s2"}, unpacked: map[string]string{"/tmp/s1": "a.tgz"}}
+	for name, c := range map[string]struct {
+		src  Source
+		want string
+	}{
+		"of its own name":    {Source{Name: "n1", Where: "n1"}, "n1"},
+		"of another name":    {Source{Name: "n1", Where: "/d/x"}, "n1=/d/x"},
+		"like a flag":        {Source{Name: "n1", Where: "-x"}, "n1=./-x"},
+		"of an archive":      {Source{Name: "n1", Where: "/tmp/s1/d/n1"}, "n1=a.tgz#d/n1"},
+		"streamed":           {Source{Name: "n1", Where: "/tmp/s2/db"}, ""},
+		"a separate log":     {Source{Name: "n1", Where: "n1", spec: Spec{WALDir: "w"}}, ""},
+		"a path like both":   {Source{Name: "a=b", Where: "a=b"}, "./a=b"},
+		"a name with a /":    {Source{Name: "d/n1", Where: "/c/d/n1"}, "/c/d/n1"},
+		"a name like a flag": {Source{Name: "-n", Where: "/c/n"}, "/c/n"},
+	} {
+		if got := s.Argument(&c.src); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestPathTails: the label of a path is its end.
+func TestPathTails(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path  string
+		depth int
+		want  string
+	}{
+		{".", 1, filepath.Base(here)}, {"..", 1, filepath.Base(filepath.Dir(here))}, {"/a/b/c", 1, "c"},
+		{"/a/b/c", 2, "b/c"}, {"/a/b/c", 3, "a/b/c"}, {"/a/b/c", 4, "/a/b/c"}, {"a/b", 5, "a/b"}, {"/", 1, "/"},
+		{"http://h:2379/", 1, "h:2379"}, {"https://h:2379", 3, "h:2379"}, {"a/", 1, "a"},
+	} {
+		if got := pathTail(c.path, c.depth); got != c.want {
+			t.Errorf("%s, %d: %q, want %q", c.path, c.depth, got, c.want)
+		}
+	}
+}
+
+// TestRelabelled: a data dir without a given label has the member's own name, if no other one has it.
+func TestRelabelled(t *testing.T) {
+	member := func(given, own string, kind Kind) *Member {
+		return &Member{NodeName: own, Source: &Source{Name: "path", Kind: kind, spec: Spec{Name: given}}}
+	}
+	s := &Set{Members: []*Member{member("", "n1", KindDataDir), member("x", "n2", KindDataDir),
+		member("", "", KindDataDir), member("", "n3", KindBackup), member("", "x", KindDataDir),
+		member("", "n4", KindDataDir), member("", "n4", KindDataDir)}}
+	s.relabel()
+	var got []string
+	for _, m := range s.Members {
+		got = append(got, m.Source.Name)
+	}
+	if want := []string{"n1", "path", "path", "path", "path", "path", "path"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestAccessConfig: what a client's configuration takes from the flags.
+func TestAccessConfig(t *testing.T) {
+	secure, plain := &url.URL{Scheme: "https", Host: "h:1"}, &url.URL{Scheme: "http", Host: "h:1"}
+	text := filepath.Join(tree(t, "text"), "text")
+	for name, c := range map[string]struct {
+		a      Access
+		u      *url.URL
+		broken string
+	}{
+		"plain":              {Access{}, plain, ""},
+		"secure":             {Access{}, secure, ""},
+		"no password":        {Access{User: "root"}, plain, "--user needs NAME:PASSWORD"},
+		"an empty password":  {Access{User: "root:"}, plain, ""},
+		"no such CA":         {Access{CACert: text + "-"}, secure, "no such file"},
+		"a CA that is text":  {Access{CACert: text}, secure, "does not contain a PEM certificate"},
+		"a plain CA":         {Access{CACert: text}, plain, ""},
+		"a key that is text": {Access{Cert: text, Key: text}, secure, "PEM"},
+	} {
+		cfg, err := c.a.config(c.u)
+		if (err != nil) != (c.broken != "") || err != nil && !strings.Contains(err.Error(), c.broken) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil && ((cfg.TLS != nil) != (c.u == secure) || cfg.DialTimeout != 5*time.Second ||
+			len(cfg.DialOptions) > 0 || cfg.Endpoints[0] != c.u.String()) {
+			t.Errorf("%s: %+v", name, cfg)
+		}
+	}
+	a := Access{User: "root:a:b", DialTimeout: time.Second, Window: 1 << 20, Connected: func() {}}
+	cfg, err := a.config(plain)
+	if err != nil || cfg.Username != "root" || cfg.Password != "a:b" || cfg.DialTimeout != time.Second ||
+		len(cfg.DialOptions) != 5 {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
+// TestNotEndpoints: an address without a host or scheme is refused before anything is sent.
+func TestNotEndpoints(t *testing.T) {
+	for _, e := range []string{"h:2379", "http://", "ftp://h:1", "http://h:1%zz", "/d"} {
+		if _, err := (&Access{}).Dial(t.Context(), []string{e}); err == nil {
+			t.Errorf("%s: dialed", e)
+		}
+		if _, err := (&Access{}).Get(t.Context(), e, "/x", 9); err == nil {
+			t.Errorf("%s: got a page", e)
+		}
+	}
+	for where, want := range map[string]bool{"http://h:1": true, "https://h:1": true, "/d": false, "h:1": false} {
+		if got := IsEndpoint(where); got != want {
+			t.Errorf("%s: %t", where, got)
+		}
+	}
+}
+
+// TestReasonsOfErrors: an error that says what is wrong stays as it is; of one that says only that the time is over,
+// the reason is added.
+func TestReasonsOfErrors(t *testing.T) {
+	a := &Access{DialTimeout: 200 * time.Millisecond}
+	own := errors.New("no user")
+	err := a.Because(t.Context(), []string{"http://127.0.0.1:1"}, own)
+	if !errors.Is(err, own) || err.Error() != "no user" {
+		t.Errorf("%v", err)
+	}
+	err = a.Because(t.Context(), []string{"http://127.0.0.1:1"}, context.DeadlineExceeded)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("%v", err)
+	}
+	err = a.Because(t.Context(), []string{"http://h:1%zz"}, context.DeadlineExceeded)
+	if err == nil || err.Error() != context.DeadlineExceeded.Error() {
+		t.Errorf("%v", err)
+	}
+	broken := &Access{User: "x"}
+	if err := broken.Because(t.Context(), []string{"http://127.0.0.1:1"}, context.DeadlineExceeded); err == nil ||
+		!strings.Contains(err.Error(), "--user") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAnsweredAs: only a running member says which member it is.
+func TestAnsweredAs(t *testing.T) {
+	m := &Member{Source: &Source{}}
+	if id, cluster := m.AnsweredAs(); id != 0 || cluster != 0 {
+		t.Errorf("%s of %s", id, cluster)
+	}
+	m.Source.running = &running{member: 5, cluster: 7}
+	if id, cluster := m.AnsweredAs(); id != dumplog.ID(5) || cluster != dumplog.ID(7) {
+		t.Errorf("%s of %s", id, cluster)
+	}
+}
