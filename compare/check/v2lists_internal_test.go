@@ -1,0 +1,185 @@
+package check
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// TestV2StoresToCompare: without the store of a snapshot there is nothing to compare.
+func TestV2StoresToCompare(t *testing.T) {
+	for name, m := range map[string]*evidence.Member{
+		"no snapshot": withLog(withSnapDir(t, "n1"), 20),
+		"no store":    addSnap(withLog(withSnapDir(t, "n1"), 20), 15, nil),
+		"index 0":     addSnap(withLog(withSnapDir(t, "n1"), 20), 0, &dumplog.V2Store{}),
+	} {
+		in := &Input{Members: Sources{m}, Replay: &replay.Result{Survey: &replay.Survey{}}}
+		if r := runV2StoreTrue(in); r.Outcome == Holds || r.Reason != "no source has a snapshot file with a v2 store" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if r := runV2StoreTrue(&Input{}); r.Reason != "the logs could not be merged" {
+		t.Errorf("%+v", r)
+	}
+	m := addSnap(withLog(withSnapDir(t, "n1"), 20), 15, &dumplog.V2Store{})
+	in := &Input{Members: Sources{m}, Replay: &replay.Result{Survey: &replay.Survey{}}}
+	if r := runV2StoreTrue(in); !strings.HasPrefix(r.Reason, "n1: the log reaches back neither") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestV2StoresDiffer: the stores of members are compared with each other, unless the log shows which one is wrong.
+func TestV2StoresDiffer(t *testing.T) {
+	row := diff.Row{Key: []byte("member 1"), Cells: []*diff.Cell{{Text: "a"}, {Text: "b"}, {Text: "b"}}}
+	build := func() *Input {
+		in := &Input{MaxRows: 20, Replay: &replay.Result{Survey: &replay.Survey{}}}
+		for _, name := range []string{"n1", "n2", "n3"} {
+			m := addSnap(withLog(withSnapDir(t, name), 20), 15, &dumplog.V2Store{})
+			m.Version.Minor = 4
+			in.Members = append(in.Members, m)
+		}
+		in.Diff = &diff.Result{Members: in.Members, Buckets: []diff.Bucket{{Name: "v2store", Equal: release.No,
+			Differ: 1, Rows: []diff.Row{row}}}}
+		return in
+	}
+	for name, c := range map[string]struct {
+		change   func(in *Input)
+		severity Severity
+		rows     int
+		why      string
+	}{
+		"different":          {func(*Input) {}, Error, 3, ""},
+		"3.6 keeps no store": {func(in *Input) { in.Members[2].Version.Minor = 6 }, Warning, 3, ""},
+		"one left out":       {func(in *Input) { in.Diff.LeftOut = map[int]string{0: "x"} }, Error, 2, ""},
+		"one without":        {func(in *Input) { in.Members[0].Snap.Files = nil }, Error, 2, ""},
+		"no diff":            {func(in *Input) { in.Diff = nil }, "", 0, ""},
+		"no stores":          {func(in *Input) { in.Diff.Buckets = nil }, "", 0, ""},
+		"equal":              {func(in *Input) { in.Diff.Buckets[0].Equal = release.Yes }, "", 0, ""},
+		"unknown": {func(in *Input) {
+			in.Diff.Buckets[0].Equal, in.Diff.Buckets[0].Reason = release.Unknown, "purged"
+		}, "", 0, "purged"},
+	} {
+		in := build()
+		c.change(in)
+		f, why := in.v2Lists().differs()
+		if (f != nil) != (c.rows > 0) || why != c.why {
+			t.Fatalf("%s: %+v, %s", name, f, why)
+		}
+		if f != nil && (f.Severity != c.severity || len(f.Evidence) != c.rows || len(f.Members) != c.rows ||
+			f.At.Index != 15 || (f.Class == "") != (c.severity == Warning)) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	against := func(severity Severity, members ...string) []Finding {
+		return []Finding{{Severity: severity, Members: members}}
+	}
+	for name, c := range map[string]struct {
+		fs     []Finding
+		change func(in *Input)
+		want   bool
+	}{
+		"the odd one is named": {against(Error, "n1"), nil, true},
+		"another one is":       {against(Error, "n2"), nil, false},
+		"with a warning":       {against(Warning, "n1"), nil, false},
+		"nobody is":            {nil, nil, false},
+		"nobody at hand":       {against(Error, "n9"), nil, false},
+		"two, one is left":     {against(Error, "n1", "n2"), nil, true},
+		"the odd one left out": {against(Error, "n2"), func(in *Input) {
+			in.Diff.LeftOut = map[int]string{0: "x"}
+		}, true},
+		"it has no snapshot": {against(Error, "n2"), func(in *Input) { in.Members[0].Snap.Files = nil }, true},
+		"it has no store":    {against(Error, "n2"), func(in *Input) { in.Members[0].Snap.Files[0].V2 = nil }, true},
+		"one has no row": {against(Error, "n1"), func(in *Input) {
+			in.Diff.Buckets[0].Rows[0].Cells[2] = nil
+		}, false},
+		"neither of two has it": {against(Error, "n1"), func(in *Input) {
+			clear(in.Diff.Buckets[0].Rows[0].Cells[1:])
+		}, true},
+	} {
+		in := build()
+		in.Diff.Buckets[0].Rows[0].Cells = append([]*diff.Cell{}, row.Cells...)
+		if c.change != nil {
+			c.change(in)
+		}
+		if got := in.v2Lists().explained(c.fs); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestV2ListAgainstBucket: up to 3.5 the rows that both lists have are compared, as long as no entry changes them.
+func TestV2ListAgainstBucket(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(m *evidence.Member, rp *replay.Result)
+		compared bool
+		rows     int
+	}{
+		"equal": {func(*evidence.Member, *replay.Result) {}, true, 0},
+		"other peer URLs": {func(m *evidence.Member, _ *replay.Result) {
+			m.DB.Members[0].PeerURLs = []string{"q"}
+		}, true, 1},
+		"in another order": {func(m *evidence.Member, _ *replay.Result) {
+			m.DB.Members[0].PeerURLs = []string{"b", "a"}
+		}, true, 0},
+		"another name": {func(m *evidence.Member, _ *replay.Result) { m.DB.Members[0].Name = "q" }, true, 1},
+		"other clients": {func(m *evidence.Member, _ *replay.Result) {
+			m.DB.Members[0].ClientURLs = []string{"q"}
+		}, true, 1},
+		"not published": {func(m *evidence.Member, _ *replay.Result) {
+			m.DB.Members[0].Name, m.DB.Members[0].ClientURLs = "q", nil
+		}, true, 0},
+		"published since": {func(m *evidence.Member, rp *replay.Result) {
+			m.DB.Members[0].Name = "q"
+			rp.Survey.Starts = map[dumplog.ID][]replay.Start{1: {{Index: 16}}}
+		}, true, 0},
+		"published before": {func(m *evidence.Member, rp *replay.Result) {
+			m.DB.Members[0].Name = "q"
+			rp.Survey.Starts = map[dumplog.ID][]replay.Start{1: {{Index: 15}}}
+		}, true, 1},
+		"changed since": {func(m *evidence.Member, _ *replay.Result) {
+			m.WAL.Conf = []evidence.ConfEntry{updated(16, 1, "q")}
+		}, false, 0},
+		"changed before": {func(m *evidence.Member, _ *replay.Result) {
+			m.WAL.Conf = []evidence.ConfEntry{updated(15, 1, "q")}
+		}, true, 0},
+		"another is changed": {func(m *evidence.Member, _ *replay.Result) {
+			m.WAL.Conf = []evidence.ConfEntry{updated(16, 2, "q")}
+		}, true, 0},
+		"another member":    {func(m *evidence.Member, _ *replay.Result) { m.DB.Members[0].ID = 7 }, false, 0},
+		"no database":       {func(m *evidence.Member, _ *replay.Result) { m.DB = nil }, false, 0},
+		"no log":            {func(m *evidence.Member, _ *replay.Result) { m.WAL.Log = nil }, false, 0},
+		"an older database": {func(m *evidence.Member, _ *replay.Result) { m.AppliedMin = 14 }, false, 0},
+		"one of that index": {func(m *evidence.Member, _ *replay.Result) { m.AppliedMin = 15 }, true, 0},
+		"entries are missing": {func(_ *evidence.Member, rp *replay.Result) {
+			rp.Gaps = []replay.Gap{{From: 16, To: 17}}
+		}, false, 0},
+		"purged beyond it":  {func(m *evidence.Member, _ *replay.Result) { m.WAL.Summary.FirstIndex = 17 }, false, 0},
+		"purged up to it":   {func(m *evidence.Member, _ *replay.Result) { m.WAL.Summary.FirstIndex = 16 }, true, 0},
+		"a log that ends":   {func(m *evidence.Member, _ *replay.Result) { m.WAL.Summary.LastIndex = 17 }, false, 0},
+		"a log up to there": {func(m *evidence.Member, _ *replay.Result) { m.WAL.Summary.LastIndex = 18 }, true, 0},
+	} {
+		m := withDB(addSnap(withLog(withSnapDir(t, "n1"), 20), 15, &dumplog.V2Store{Members: []dumplog.V2Member{
+			{ID: 1, Name: "n1", PeerURLs: []string{"a", "b"}, ClientURLs: []string{"c"}}}}), 18)
+		m.Version.Minor = 5
+		m.DB.Members = []dumpdb.Member{{ID: 1, Name: "n1", PeerURLs: []string{"a", "b"}, ClientURLs: []string{"c"}}}
+		rp := &replay.Result{First: 1, Last: 20, Survey: &replay.Survey{}}
+		c.change(m, rp)
+		fs, compared := (&Input{Members: Sources{m}, Replay: rp, MaxRows: 20}).v2Lists().againstBuckets(m)
+		rows := 0
+		for _, f := range fs {
+			rows += len(f.Evidence)
+			if f.At != (At{Term: 2, Index: 15}) || !strings.Contains(f.Explanation, "no entry in 16..20 explains") {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+		if compared != c.compared || rows != c.rows {
+			t.Errorf("%s: compared %t, %+v", name, compared, fs)
+		}
+	}
+}
