@@ -370,6 +370,42 @@ func TestCommitOfQuorum(t *testing.T) {
 	}
 }
 
+// TestBootstrapVoters: only a bootstrap or a restore begins a log with additions of its own.
+func TestBootstrapVoters(t *testing.T) {
+	other := founded(2, 6)
+	other.Term = 2
+	remove := founded(2, 6)
+	remove.Change.Type = dumplog.ConfChangeRemoveNode
+	for name, c := range map[string]struct {
+		start dumplog.StartKind
+		conf  []evidence.ConfEntry
+		want  uint64
+	}{
+		"a bootstrap":         {dumplog.StartBootstrap, []evidence.ConfEntry{founded(1, 5), founded(2, 6)}, 2},
+		"a restore":           {dumplog.StartRestore, []evidence.ConfEntry{founded(1, 5)}, 1},
+		"a member that joins": {dumplog.StartJoin, []evidence.ConfEntry{founded(1, 5), founded(2, 6)}, 0},
+		"a purged log":        {dumplog.StartPurged, []evidence.ConfEntry{founded(1, 5)}, 0},
+		"a gap":               {dumplog.StartBootstrap, []evidence.ConfEntry{founded(1, 5), founded(3, 6)}, 1},
+		"a request":           {dumplog.StartBootstrap, []evidence.ConfEntry{founded(1, 5), added(2, 6)}, 1},
+		"a later term":        {dumplog.StartBootstrap, []evidence.ConfEntry{founded(1, 5), other}, 1},
+		"a removal":           {dumplog.StartBootstrap, []evidence.ConfEntry{founded(1, 5), remove}, 1},
+		"none":                {dumplog.StartBootstrap, nil, 0},
+	} {
+		m := withLog(member("n1"), 9)
+		m.WAL.Summary.Start, m.WAL.Conf = c.start, c.conf
+		if got := BootstrapVoters(m); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+		begins := c.want > 0 && c.start == dumplog.StartBootstrap || c.start == dumplog.StartJoin
+		if holdsBootstrap(m) != begins {
+			t.Errorf("%s: begins with a bootstrap: %t", name, !begins)
+		}
+		if m.WAL.Summary.FirstIndex = 2; holdsBootstrap(m) != (begins && c.start == dumplog.StartBootstrap) {
+			t.Errorf("%s, from the second entry on", name)
+		}
+	}
+}
+
 // TestForcedLearners: a learner from before a forced start is still one, unless it was added since.
 func TestForcedLearners(t *testing.T) {
 	m := withLog(member("n1"), 30)
