@@ -249,8 +249,8 @@ func TestMixedClusters(t *testing.T) {
 		var members []string
 		for _, f := range r.Findings {
 			members = append(members, f.Members...)
-			if f.Kind == KindBackupBeforeRestore && (!strings.Contains(f.Explanation, "12 of them, up to revision 44") ||
-				f.Evidence[0].Observed != "[3]") {
+			if f.Kind == KindBackupBeforeRestore &&
+				(!strings.Contains(f.Explanation, "12 of them, up to revision 44") || f.Evidence[0].Observed != "[3]") {
 				t.Errorf("%s: %+v", name, f)
 			}
 		}
