@@ -56,6 +56,49 @@ func damaged(from, to uint64) func(*dumplog.Summary) {
 	return func(s *dumplog.Summary) { s.Damage = []*dumplog.DamageError{{LostFrom: from, LostTo: to}} }
 }
 
+// TestHoldersOfLostEntries: the members whose log still has what another one lost.
+func TestHoldersOfLostEntries(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(o *evidence.Member)
+		from, to uint64
+		want     string
+	}{
+		"one":                {func(*evidence.Member) {}, 12, 12, "n2 holds it"},
+		"several":            {func(*evidence.Member) {}, 10, 30, "n2 holds them"},
+		"before its log":     {func(*evidence.Member) {}, 9, 12, "no other source holds them"},
+		"after its log":      {func(*evidence.Member) {}, 12, 31, "no other source holds them"},
+		"from there on":      {func(*evidence.Member) {}, 12, 0, "n2 holds them"},
+		"nothing":            {func(*evidence.Member) {}, 0, 0, ""},
+		"no log":             {func(o *evidence.Member) { o.WAL.Log = nil }, 12, 12, "no other source holds it"},
+		"of another cluster": {func(o *evidence.Member) { o.ClusterID = 9 }, 12, 12, "no other source holds it"},
+		"a jump into it":     {jumps(8, 12), 12, 14, "no other source holds them"},
+		"a jump before it":   {jumps(8, 11), 12, 14, "n2 holds them"},
+		"a jump at its end":  {jumps(14, 20), 12, 14, "no other source holds them"},
+		"a jump after it":    {jumps(15, 20), 12, 14, "n2 holds them"},
+		"lost there too":     {lost(8, 12), 12, 14, "no other source holds them"},
+		"lost before it":     {lost(8, 11), 12, 14, "n2 holds them"},
+		"lost at its end":    {lost(14, 20), 12, 14, "no other source holds them"},
+		"lost after it":      {lost(15, 20), 12, 14, "n2 holds them"},
+		"lost for good":      {lost(8, 0), 12, 14, "no other source holds them"},
+		"damaged, not lost":  {lost(0, 0), 12, 14, "n2 holds them"},
+	} {
+		m, o := withLog(member("n1"), 40), withLog(member("n2"), 30)
+		o.WAL.Summary.FirstIndex = 10
+		c.change(o)
+		if got := (Sources{m, o}).logs().holders(m, c.from, c.to); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func jumps(from, to uint64) func(*evidence.Member) {
+	return func(m *evidence.Member) { m.WAL.Summary.Jumps = []dumplog.Jump{{From: from, To: to}} }
+}
+
+func lost(from, to uint64) func(*evidence.Member) {
+	return func(m *evidence.Member) { damaged(from, to)(&m.WAL.Summary) }
+}
+
 // TestSameConf: two configurations are equal in whatever order they name their members.
 func TestSameConf(t *testing.T) {
 	ids := func(ids ...dumplog.ID) []dumplog.ID { return ids }

@@ -359,6 +359,17 @@ func TestDigestOfBody(t *testing.T) {
 	if _, _, err := hashFile(t.Context(), part+"-", -1); err == nil {
 		t.Error("a file that is not there has a digest")
 	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := hashFile(ended, part, -1); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+	man := &Manifest{Files: []File{{Path: "a", at: part}, {Path: "b", at: part}}}
+	for range 40 { // it ends before or while a file is read
+		if err := man.hash(ended, make(chan struct{}, 2)); !errors.Is(err, context.Canceled) {
+			t.Fatalf("after the end: %v", err)
+		}
+	}
 }
 
 // TestHeldByNobody: sources that no process holds, or that are none, are in use by nobody.

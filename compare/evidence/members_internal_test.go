@@ -259,6 +259,33 @@ func TestOldestConfiguration(t *testing.T) {
 	}
 }
 
+// TestConfigurationChanges: what each kind of change makes of voters, learners and removed members.
+func TestConfigurationChanges(t *testing.T) {
+	ids := func(ids ...dumplog.ID) []dumplog.ID { return ids }
+	for name, c := range map[string]struct {
+		kind                      dumplog.ConfChangeType
+		id                        dumplog.ID
+		voters, learners, removed []dumplog.ID
+	}{
+		"a voter":                {dumplog.ConfChangeAddNode, 7, ids(1, 2, 7), ids(5), nil},
+		"a promotion":            {dumplog.ConfChangeAddNode, 5, ids(1, 2, 5), nil, nil},
+		"a learner":              {dumplog.ConfChangeAddLearnerNode, 7, ids(1, 2), ids(5, 7), nil},
+		"a voter stays one":      {dumplog.ConfChangeAddLearnerNode, 2, ids(1, 2), ids(5), nil},
+		"a voter is removed":     {dumplog.ConfChangeRemoveNode, 2, ids(1), ids(5), ids(2)},
+		"a learner is removed":   {dumplog.ConfChangeRemoveNode, 5, ids(1, 2), nil, ids(5)},
+		"an update changes none": {dumplog.ConfChangeUpdateNode, 7, ids(1, 2), ids(5), nil},
+	} {
+		conf := configuration{newIDList(ids(1, 2)), newIDList(ids(5)), newIDList(nil)}
+		conf.apply(dumplog.ConfChange{Type: c.kind, NodeID: c.id})
+		for what, x := range map[string][2][]dumplog.ID{"voters": {conf.voters.list(), c.voters},
+			"learners": {conf.learners.list(), c.learners}, "removed": {conf.removed.list(), c.removed}} {
+			if !slices.Equal(x[0], x[1]) {
+				t.Errorf("%s: %s %v, want %v", name, what, x[0], x[1])
+			}
+		}
+	}
+}
+
 // TestRemovedBeforeTheLog: a member that the database lists as removed was removed before a purged log, unless the log
 // removes it or names it later.
 func TestRemovedBeforeTheLog(t *testing.T) {
