@@ -379,3 +379,79 @@ func TestForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestRoleBefore: the newest earlier change of the member that was not refused decides what it was; those of others and
+// refused ones do not.
+func TestRoleBefore(t *testing.T) {
+	refused := func(kind dumplog.ConfChangeType, id dumplog.ID) evidence.ConfEntry {
+		c := conf(9, kind, id)
+		c.Refused = true
+		return c
+	}
+	for name, c := range map[string]struct {
+		change  dumplog.ConfChangeType
+		now     string
+		earlier []evidence.ConfEntry
+		before  string
+		changes bool
+	}{
+		"added, never before":           {add, voter, nil, "", true},
+		"added, others before":          {add, voter, []evidence.ConfEntry{conf(2, add, 4)}, "", true},
+		"added, refused before":         {add, voter, []evidence.ConfEntry{refused(add, 3)}, "", true},
+		"added to no effect":            {add, "", nil, "", false},
+		"added twice":                   {add, voter, []evidence.ConfEntry{conf(2, add, 3)}, voter, false},
+		"added twice, removed later":    {add, "", []evidence.ConfEntry{conf(2, add, 3)}, voter, true},
+		"added after a refused removal": {add, voter, []evidence.ConfEntry{conf(2, add, 3), refused(remove, 3)}, voter, false},
+		"added after a removal":         {add, voter, []evidence.ConfEntry{conf(2, add, 3), conf(3, remove, 3)}, "", true},
+		"added after another's removal": {add, voter, []evidence.ConfEntry{conf(2, add, 3), conf(3, remove, 4)}, voter, false},
+		"promoted":                      {add, voter, []evidence.ConfEntry{conf(2, addLrn, 3)}, learner, true},
+		"promotion to no effect":        {add, learner, []evidence.ConfEntry{conf(2, addLrn, 3)}, learner, false},
+		"added after a new address":     {add, voter, []evidence.ConfEntry{conf(2, add, 3), conf(3, update, 3)}, voter, false},
+		"learner, never before":         {addLrn, learner, nil, "", true},
+		"learner that was a voter":      {addLrn, learner, []evidence.ConfEntry{conf(2, add, 3)}, voter, true},
+		"removed, unknown before":       {remove, "", nil, voter, true},
+		"removed learner":               {remove, "", []evidence.ConfEntry{conf(2, addLrn, 3)}, learner, true},
+		"removed, another's learner":    {remove, "", []evidence.ConfEntry{conf(2, addLrn, 4)}, voter, true},
+		"removed, refused as learner":   {remove, "", []evidence.ConfEntry{conf(2, add, 3), refused(addLrn, 3)}, voter, true},
+		"removed learner, refused as voter": {remove, "", []evidence.ConfEntry{conf(2, addLrn, 3), refused(add, 3)},
+			learner, true},
+		"removed after a promotion": {remove, "", []evidence.ConfEntry{conf(2, addLrn, 3), conf(3, add, 3)}, voter, true},
+		"removed learner, another's promotion": {remove, "", []evidence.ConfEntry{conf(2, addLrn, 3), conf(3, add, 4)},
+			learner, true},
+		"new address": {update, learner, []evidence.ConfEntry{conf(2, addLrn, 3)}, learner, false},
+	} {
+		before, changes := roleBefore(c.change, c.now, c.earlier, 3)
+		if before != c.before || changes != c.changes {
+			t.Errorf("%s: %q, %t; want %q, %t", name, before, changes, c.before, c.changes)
+		}
+	}
+}
+
+// TestHistoryOrder: members that joined at one index are in the order of their IDs; a change that names no member
+// changes no role.
+func TestHistoryOrder(t *testing.T) {
+	m := member([]evidence.ConfEntry{conf(40, remove, 0), conf(50, add, 5)}, []dumplog.ID{4}, 9, 3, 5, 8)
+	b := &builder{in: Input{Members: []*evidence.Member{m}}, t: &Timeline{First: 2, Last: logEnd},
+		names: map[dumplog.ID]string{4: "etcd-d"}}
+	b.history()
+	want := []Membership{{ID: 3, Spans: []Span{{2, logEnd, voter}}}, {ID: 4, Spans: []Span{{2, logEnd, learner}}},
+		{ID: 8, Spans: []Span{{2, logEnd, voter}}}, {ID: 9, Spans: []Span{{2, logEnd, voter}}},
+		{ID: 5, Spans: []Span{{50, logEnd, voter}}}}
+	for i := range want {
+		want[i].Name = b.name(want[i].ID)
+	}
+	if d := cmp.Diff(want, b.t.History); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestBytesThatAreNoText: of bytes that continue no character nothing is kept at the cut.
+func TestBytesThatAreNoText(t *testing.T) {
+	key := []byte(strings.Repeat("\x80", maxKey+1))
+	if got, want := EscapeKey(key), fmt.Sprintf("… <len %d>", maxKey+1); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Clip("\x80\x80\x80", 2); got != "…" {
+		t.Errorf("%q", got)
+	}
+}
