@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // TestCases: each case in testdata/cases builds a set of sources and says what comparing them gives. README.md there
@@ -70,6 +71,10 @@ func (r result) check(t *testing.T, line casetest.Line) {
 		r.checkKey(t, line, words)
 	case "password":
 		r.checkPassword(t, line, words)
+	case "bucket":
+		r.checkBucket(t, line, words)
+	case "row":
+		r.checkRow(t, line, words)
 	default:
 		t.Fatalf("line %d: nothing is called %q", line.No, what)
 	}
@@ -190,6 +195,54 @@ func (r result) checkPassword(t *testing.T, line casetest.Line, words []string) 
 		t.Errorf("line %d: %+v", line.No, p)
 	}
 	equal(t, line, r.names(p.Wrong), strings.Join(words[2:], " "))
+}
+
+// checkBucket reads "NAME OUTCOME [because TEXT]".
+func (r result) checkBucket(t *testing.T, line casetest.Line, words []string) {
+	t.Helper()
+	b, text := r.Find(words[0]), ""
+	if at := slices.Index(words, "because"); at > 0 {
+		words, text = words[:at], words[at+1]
+	}
+	if b == nil {
+		t.Fatalf("line %d: the bucket was not compared", line.No)
+	}
+	equal(t, line, outcome(b.Equal.Certain(), b.Equal.Excluded(), b.Differ), strings.Join(words[1:], " "))
+	why := b.Reason + b.Limits
+	if (why == "") != (text == "") || !strings.Contains(why, text) || (b.Moved > 0) != (text != "") {
+		t.Errorf("line %d: moved %d, reason %q, limits %q", line.No, b.Moved, b.Reason, b.Limits)
+	}
+	if b.Equal == release.Unknown && b.Limits != "" || b.Equal.Certain() && b.Reason != "" {
+		t.Errorf("line %d: reason %q, limits %q", line.No, b.Reason, b.Limits)
+	}
+}
+
+// checkRow reads "BUCKET KEY have [NODE...] without [NODE...]": who has the row that differs, and whose cannot be
+// compared.
+func (r result) checkRow(t *testing.T, line casetest.Line, words []string) {
+	t.Helper()
+	b := r.Find(words[0])
+	i := slices.IndexFunc(b.Rows, func(x diff.Row) bool { return string(x.Key) == words[1] })
+	if i < 0 {
+		t.Fatalf("line %d: no such row differs: %+v", line.No, b.Rows)
+	}
+	row, out := &b.Rows[i], []int{}
+	var have []int
+	for n, c := range row.Cells {
+		if c != nil {
+			have = append(have, n)
+		}
+	}
+	for n := range r.Members {
+		if !slices.Contains(r.Compared(row), n) {
+			out = append(out, n)
+		}
+	}
+	text := "have " + r.names(have)
+	if len(out) > 0 {
+		text += " without " + r.names(out)
+	}
+	equal(t, line, text, strings.Join(words[2:], " "))
 }
 
 // TestRecordsThatCannotBeRead: a page that can no longer be read when the records are compared ends the comparison. It

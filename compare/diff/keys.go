@@ -132,7 +132,7 @@ func (r keyComparer) parts(take []int, maxMarks int64) uint64 {
 // count adds one part's keys to the bucket's numbers, and those that differ to the rows.
 func (b *Bucket) count(take []int, m *marks, rows *smallest) {
 	for n, i := range take {
-		if n > 0 && slices.ContainsFunc(take[:n], func(j int) bool { return m.live[j] == m.live[i] }) {
+		if slices.ContainsFunc(take[:n], func(j int) bool { return m.live[j] == m.live[i] }) {
 			continue
 		}
 		for key := range m.live[i].at {
