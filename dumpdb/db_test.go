@@ -42,9 +42,14 @@ func TestOpenRefuses(t *testing.T) {
 	fatal(t, os.WriteFile(text, bytes.Repeat([]byte("no bbolt file "), 4096), 0o600))
 	stub := filepath.Join(dir, "stub")
 	fatal(t, os.WriteFile(stub, bytes.Repeat([]byte{0xed}, headerSize+metaSize-1), 0o600))
-	for path, kind := range map[string]DamageKind{empty: DamageTruncated, stub: DamageTruncated, text: DamageMeta} {
+	for path, want := range map[string]struct {
+		kind     DamageKind
+		observed string
+	}{empty: {DamageTruncated, "an empty file"}, stub: {DamageTruncated, "a file of 79 B"},
+		text: {DamageMeta, "meta 0: the magic is 6f626220, not ed0cdaed; meta 1: the magic is"}} {
 		var d *DamageError
-		if _, err := Open(path); !errors.As(err, &d) || !errors.Is(err, ErrNoMeta) || d.Kind != kind {
+		if _, err := Open(path); !errors.As(err, &d) || !errors.Is(err, ErrNoMeta) || d.Kind != want.kind ||
+			!strings.HasPrefix(d.Observed, want.observed) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -321,5 +326,63 @@ func TestNestedCycleEnds(t *testing.T) {
 	fatal(t, err)
 	if len(r.Damage) != 1 || r.Damage[0].Kind != DamageDoubleUse || r.Damage[0].Bucket != "top/self" {
 		t.Errorf("%v", r.Damage)
+	}
+}
+
+// TestNestedBuckets: a bucket inside of others is found by its path, and only there; damage next to it hides nothing
+// else and ends nothing.
+func TestNestedBuckets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	ref, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, PageSize: 4096})
+	fatal(t, err)
+	fatal(t, ref.Update(func(tx *bbolt.Tx) error {
+		top, err := tx.CreateBucket([]byte("top"))
+		fatal(t, err)
+		for i := range 100 {
+			fatal(t, top.Put(fmt.Appendf(nil, "row %02d", i), make([]byte, 100)))
+		}
+		in, err := top.CreateBucket([]byte("row 50 in"))
+		fatal(t, err)
+		inner, err := in.CreateBucket([]byte("inner"))
+		fatal(t, err)
+		return inner.Put([]byte("k"), []byte("v"))
+	}))
+	fatal(t, ref.Close())
+	db := open(t, path)
+	for name, want := range map[string]int{"top": 101, "top/row 50 in": 1, "top/row 50 in/inner": 1, "top/inner": 0,
+		"top/row 50": 0, "none": 0, "none/inner": 0, "none/row 50 in/inner": 0, "top/none/inner": 0} {
+		n := 0
+		for _, err := range db.Rows(name) {
+			fatal(t, err)
+			n++
+		}
+		if n != want {
+			t.Errorf("%s: %d rows, want %d", name, n, want)
+		}
+	}
+	nested, ok := db.find("top/row 50 in")
+	if !ok {
+		t.Fatal("no nested bucket")
+	}
+	b, err := os.ReadFile(path)
+	fatal(t, err)
+	clear(b[nested.Page*4096 : (nested.Page+1)*4096])
+	hurt, err := NewReader(bytes.NewReader(b), int64(len(b)))
+	fatal(t, err)
+	if _, ok := hurt.find("top/row 50 in"); ok {
+		t.Error("a bucket of a page that was zeroed is found")
+	}
+	if _, ok := hurt.find("top"); !ok {
+		t.Error("the bucket with that page is not found")
+	}
+}
+
+// TestTooManyKeysOfOneHash: keys that no part separates are an error, never a result of some of them.
+func TestTooManyKeysOfOneHash(t *testing.T) {
+	db := made(t, "put 2.0 k v\nput 3.0 l v")
+	db.maxKeys = -1 // one key is too many
+	st, err := db.KVStats(t.Context())
+	if st != nil || err == nil || !strings.Contains(err.Error(), "keys of one hash") {
+		t.Errorf("%+v, %v", st, err)
 	}
 }

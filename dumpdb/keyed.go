@@ -334,7 +334,7 @@ func (c *keyCheck) complete(ctx context.Context, first *keyPass, b *bucket, want
 			continue
 		}
 		more := part.mask<<1 | 1
-		if more == 0 || part.mask == more {
+		if part.mask == more {
 			return nil, fmt.Errorf("more than %d keys of one hash", c.bound)
 		}
 		todo = append(todo, keyPart{more, part.part}, keyPart{more, part.part | (part.mask + 1)})
