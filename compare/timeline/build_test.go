@@ -159,6 +159,23 @@ func TestTerms(t *testing.T) {
 	if got := b.t.Terms[2]; got.Leader != "node2" || !got.Elected || got.Votes != 2 {
 		t.Errorf("%+v", got)
 	}
+	// The first log was purged up to the last term.
+	one.WAL.LastByTerm = one.WAL.LastByTerm[2:]
+	b.t.Terms = nil
+	b.terms()
+	var order []uint64
+	for i := range b.t.Terms {
+		order = append(order, b.t.Terms[i].Term)
+	}
+	if !slices.Equal(order, []uint64{2, 3, 5}) {
+		t.Errorf("terms %v", order)
+	}
+	// Of members with one commit index the first one tells how many votes are a majority.
+	three.Commit, three.Membership.Voters = two.Commit, []dumplog.ID{3}
+	b.in.Members = []*evidence.Member{two, three}
+	if _, quorum := b.votes(); quorum != 2 {
+		t.Errorf("quorum %d", quorum)
+	}
 }
 
 // TestLogRanges: what is purged, replaced by a snapshot or damaged in a log is a range of its lane.
@@ -170,13 +187,15 @@ func TestLogRanges(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	pos := dumplog.Pos{Segment: "1.wal", Offset: 8}
-	s := &dumplog.Summary{FirstIndex: 2, LastIndex: 100, Jumps: []dumplog.Jump{{From: 40, To: 50}, {From: 60, To: 59}},
+	s := &dumplog.Summary{FirstIndex: 2, LastIndex: 100,
+		Jumps: []dumplog.Jump{{From: 40, To: 50}, {From: 60, To: 59}, {From: 65, To: 65}},
 		Damage: []*dumplog.DamageError{{Pos: pos, Kind: dumplog.DamageCRC, LostFrom: 70, LostTo: 72},
 			{Pos: pos, Kind: dumplog.DamageTornTail}, {Pos: pos, Kind: dumplog.DamageLostTail, LostFrom: 90},
 			{Pos: pos, Kind: dumplog.DamageLostTail, LostFrom: 300}}}
 	b.logOf(&l, s)
 	want := Lane{LogFrom: 2, LogTo: 100, Purged: []Span{{1, 1, "not in its log: purged, or before it joined"}},
-		Skipped: []Span{{40, 50, "replaced by a snapshot from the leader"}}, Damaged: []Span{
+		Skipped: []Span{{40, 50, "replaced by a snapshot from the leader"},
+			{65, 65, "replaced by a snapshot from the leader"}}, Damaged: []Span{
 			{70, 72, "crc-mismatch in 1.wal at offset 8"}, {90, 200, "lost-tail in 1.wal at offset 8"},
 			{300, 300, "lost-tail in 1.wal at offset 8"}}}
 	if d := cmp.Diff(want, l); d != "" {

@@ -148,6 +148,24 @@ func TestDensityOfLongLog(t *testing.T) {
 	}
 }
 
+// TestEntriesBeyondTheLog: entries outside of what the replay has read, as of a log that was written to since, are not
+// counted.
+func TestEntriesBeyondTheLog(t *testing.T) {
+	in := replayed(t, "hands a1 a2", "elect", "puts 20")
+	in.Replay.First, in.Replay.Last = 4, in.Replay.Last-3
+	tl := built(t, in, Options{})
+	n := int(tl.Last - tl.First + 1)
+	total := 0
+	for _, row := range tl.Density.Counts {
+		if total += sum(row); len(row) != n {
+			t.Errorf("%d bins of %d entries", len(row), n)
+		}
+	}
+	if total != n || len(tl.Entries.Index) != n || tl.Entries.Index[0] != 4 {
+		t.Errorf("%d entries counted, listed %v, want %d", total, tl.Entries.Index, n)
+	}
+}
+
 // TestListedPlaces: without a break, the first illegal outcome and the jumps of auth revisions come before the end.
 func TestListedPlaces(t *testing.T) {
 	jumps := func(at ...uint64) *replay.MemberResult {
