@@ -1,0 +1,306 @@
+package replay
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// entryOf is an entry with a put by the request of this number; 0 is the empty entry of a leader, and a number below 0
+// one that does not decode.
+func entryOf(t *testing.T, index uint64, request int) dumplog.Entry {
+	t.Helper()
+	e := dumplog.Entry{Term: 2, Index: index}
+	switch {
+	case request < 0:
+		e.Data = []byte{0x0a, 0x7f, byte(request)}
+	case request > 0:
+		data, err := (&etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: uint64(request)},
+			Put: &etcdserverpb.PutRequest{Key: fmt.Append(nil, "k", request)}}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Data = data
+	}
+	return e
+}
+
+func entriesOf(t *testing.T, requests ...int) (out []dumplog.Entry) {
+	t.Helper()
+	for i, r := range requests {
+		out = append(out, entryOf(t, uint64(i+5), r))
+	}
+	return out
+}
+
+// TestAlikeTails: two tails are alike up to the end of the shorter one if two entries with content are in both; empty
+// entries of leaders show nothing.
+func TestAlikeTails(t *testing.T) {
+	for _, c := range []struct {
+		a, b []int
+		n    int
+		ok   bool
+	}{
+		{[]int{1, 2}, []int{1, 2}, 2, true}, {[]int{1, 2, 3}, []int{1, 2}, 2, true}, {[]int{1}, []int{1}, 1, false},
+		{[]int{1, 0, 0}, []int{1, 0, 0}, 1, false}, {[]int{1, 0, 2}, []int{1, 0, 2}, 2, true},
+		{[]int{1, 2, 3}, []int{1, 2, 4}, 0, false}, {nil, []int{1, 2}, 0, false},
+	} {
+		if n, ok := alike(entriesOf(t, c.a...), entriesOf(t, c.b...)); n != c.n || ok != c.ok {
+			t.Errorf("%v, %v: %d, %t; want %d, %t", c.a, c.b, n, ok, c.n, c.ok)
+		}
+	}
+	for _, c := range []struct {
+		list []int
+		want bool
+	}{{nil, false}, {[]int{0, 0}, false}, {[]int{0, 1}, true}, {[]int{1, 0}, true}} {
+		if got := hasContent(entriesOf(t, c.list...)); got != c.want {
+			t.Errorf("content in %v: %t", c.list, got)
+		}
+	}
+}
+
+// TestSameRequests: entries are the same requests only if they are requests of clients and equal one by one.
+func TestSameRequests(t *testing.T) {
+	for _, c := range []struct {
+		a, b []int
+		want bool
+	}{
+		{[]int{1}, []int{1}, true}, {[]int{1, 2}, []int{1, 2}, true}, {[]int{1, 2}, []int{1, 3}, false},
+		{[]int{2, 1}, []int{3, 1}, false}, {[]int{0}, []int{0}, false}, {[]int{1, 0}, []int{1, 0}, false},
+		{[]int{-1}, []int{-1}, false},
+	} {
+		if got := sameRequests(entriesOf(t, c.a...), entriesOf(t, c.b...)); got != c.want {
+			t.Errorf("%v, %v: %t", c.a, c.b, got)
+		}
+	}
+}
+
+// TestEndsEarly: a log ends early if its member has committed or applied more than it has, or exactly as much more as
+// entries are missing in it although a snapshot is beyond.
+func TestEndsEarly(t *testing.T) {
+	for name, c := range map[string]struct {
+		last, commit, saved, stored, snapshot uint64
+		lost                                  int
+		want                                  bool
+	}{
+		"whole":                         {last: 9, commit: 9, saved: 9, stored: 9},
+		"committed more":                {last: 9, commit: 10, want: true},
+		"its log says more":             {last: 9, commit: 9, saved: 10, want: true},
+		"applied more":                  {last: 9, stored: 10, want: true},
+		"more is in its snapshot":       {last: 9, commit: 10, snapshot: 10},
+		"renumbered before it":          {last: 9, commit: 10, snapshot: 10, lost: 1, want: true},
+		"two are missing, one is lost":  {last: 9, commit: 11, snapshot: 11, lost: 1},
+		"one is missing, two are lost":  {last: 9, commit: 10, snapshot: 10, lost: 2},
+		"none is lost, and all is told": {last: 9, commit: 9, snapshot: 9, lost: 1},
+	} {
+		m := &evidence.Member{Commit: c.commit, DB: &evidence.DB{}, WAL: evidence.WAL{Log: &dumplog.Log{}}}
+		m.DB.Meta.ConsistentIndex = &c.stored
+		m.DB.Handle = &dumpdb.DB{}
+		s := &m.WAL.Summary
+		s.LastIndex, s.MaxCommit = c.last, c.saved
+		if c.snapshot > 0 {
+			s.Snapshots = []dumplog.SnapshotRecord{{Index: c.snapshot}}
+		}
+		sound := &evidence.Member{Commit: 3, WAL: evidence.WAL{Log: &dumplog.Log{}}}
+		sound.WAL.Summary.LastIndex = 9
+		r := &Result{Members: []*MemberResult{{Member: sound}, {Member: m}}}
+		if got := r.endsEarly([]int{1}, c.lost); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+		if got := r.endsEarly([]int{0, 1}, c.lost); got != c.want {
+			t.Errorf("%s, after another: %t, want %t", name, got, c.want)
+		}
+		if r.endsEarly([]int{0}, 0) || r.endsEarly(nil, c.lost) {
+			t.Errorf("%s: another log ends early", name)
+		}
+	}
+}
+
+// TestFirstDiff: the lowest index at which logs differ, be it of one term or of two.
+func TestFirstDiff(t *testing.T) {
+	at := func(indexes ...uint64) (out []LogDiff) {
+		for _, i := range indexes {
+			out = append(out, LogDiff{Index: i})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		diffs, same []LogDiff
+		want        uint64
+	}{{nil, nil, 0}, {at(5, 6), nil, 5}, {nil, at(4), 4}, {at(5), at(4, 9), 4}, {at(3), at(4), 3}} {
+		d := firstDiff(&Result{LogDiffs: c.diffs, SameTerm: c.same})
+		if (d == nil) != (c.want == 0) || d != nil && d.Index != c.want {
+			t.Errorf("%v, %v: %+v, want %d", c.diffs, c.same, d, c.want)
+		}
+	}
+}
+
+// TestLongest: of several logs the one that reaches furthest.
+func TestLongest(t *testing.T) {
+	r := &Result{}
+	for _, last := range []uint64{7, 9, 8, 20} {
+		m := &evidence.Member{WAL: evidence.WAL{Log: &dumplog.Log{}}}
+		m.WAL.Summary.LastIndex = last
+		r.Members = append(r.Members, &MemberResult{Member: m})
+	}
+	if got := r.longest([]int{0, 1, 2}); got.LastIndex() != 9 {
+		t.Errorf("%d, want 9", got.LastIndex())
+	}
+}
+
+// TestDescribeEntry: an entry that does not decode is named by its place only.
+func TestDescribeEntry(t *testing.T) {
+	r := &Result{Members: []*MemberResult{{Member: &evidence.Member{}}}}
+	bad, good := entryOf(t, 7, -1), entryOf(t, 8, 5)
+	if got := r.describeEntry(&bad); got != "2/7" {
+		t.Errorf("%q", got)
+	}
+	if got := r.describeEntry(&good); !strings.HasPrefix(got, "2/8 ") || !strings.Contains(got, `"k5"`) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestContradictions: everything of the databases that contradicts the log counts.
+func TestContradictions(t *testing.T) {
+	m := &MemberResult{Extra: []int64{1, 2}, StateDiffs: make([]StateDiff, 3), Lacks: 4}
+	m.Counts[Missing], m.Counts[Contradicted], m.Counts[Applied] = 5, 6, 100
+	if got := (&Result{Members: []*MemberResult{m, {Lacks: 1}}}).contradictions(); got != 21 {
+		t.Errorf("%d, want 21", got)
+	}
+}
+
+// TestNoteConflict: logs conflict at an index if two entries there are committed, each in a log that has it. The list
+// is bounded.
+func TestNoteConflict(t *testing.T) {
+	item9 := func() *item {
+		e := dumplog.Entry{Term: 2, Index: 9}
+		other := &item{entry: dumplog.Entry{Term: 3, Index: 9}, req: &dumplog.Request{}, holders: []int{1}}
+		return &item{entry: e, req: &dumplog.Request{}, holders: []int{0, 2}, others: map[int]*item{1: other}}
+	}
+	for name, c := range map[string]struct {
+		commits [3]uint64
+		by      []int
+	}{
+		"all":                       {[3]uint64{9, 9, 9}, []int{0, 1, 2}},
+		"one of each":               {[3]uint64{9, 10, 8}, []int{0, 1}},
+		"the other of each":         {[3]uint64{0, 9, 9}, []int{1, 2}},
+		"one version":               {[3]uint64{9, 8, 9}, nil},
+		"the other version":         {[3]uint64{8, 9, 8}, nil},
+		"none":                      {[3]uint64{8, 8, 8}, nil},
+		"one that is not committed": {[3]uint64{9, 8, 8}, nil},
+	} {
+		r := &Result{}
+		for _, commit := range c.commits {
+			r.Members = append(r.Members, &MemberResult{Member: &evidence.Member{Commit: commit}})
+		}
+		r.noteConflict(&item{entry: dumplog.Entry{Index: 8}, holders: []int{0, 1, 2}})
+		r.noteConflict(item9())
+		if len(r.LogDiffs) != min(len(c.by), 1) {
+			t.Errorf("%s: %+v", name, r.LogDiffs)
+			continue
+		}
+		if c.by == nil {
+			continue
+		}
+		d := r.LogDiffs[0]
+		if d.Index != 9 || !slices.Equal(slices.Sorted(maps.Keys(d.By)), c.by) || len(d.Versions) != 2 {
+			t.Errorf("%s: %+v", name, d)
+		}
+		for range maxLogDiffs {
+			r.noteConflict(item9())
+		}
+		if len(r.LogDiffs) != maxLogDiffs || r.DiffsComplete() {
+			t.Errorf("%s: %d are kept", name, len(r.LogDiffs))
+		}
+	}
+	if !(&Result{LogDiffs: make([]LogDiff, maxLogDiffs-1), SameTerm: make([]LogDiff, maxSameTerm-1)}).DiffsComplete() ||
+		(&Result{SameTerm: make([]LogDiff, maxSameTerm)}).DiffsComplete() {
+		t.Error("a list that is full is complete, or one that is not is not")
+	}
+}
+
+// TestNoteSameTerm: two entries of one term at one index are told with their holders, committed or not; the removals of
+// a forced start are not.
+func TestNoteSameTerm(t *testing.T) {
+	version := func(term uint64, data string, holders ...int) *item {
+		return &item{entry: dumplog.Entry{Term: term, Index: 9, Data: []byte(data)}, req: &dumplog.Request{},
+			holders: holders}
+	}
+	forced := version(2, "f", 1)
+	forced.req.ConfChange = &dumplog.ConfChange{Type: dumplog.ConfChangeRemoveNode, NodeID: 0xa1}
+	for name, c := range map[string]struct {
+		it     *item
+		others []*item
+		by     []int
+	}{
+		"one version":         {version(2, "a", 0, 1, 2), nil, nil},
+		"two terms":           {version(2, "a", 0, 2), []*item{version(3, "b", 1)}, nil},
+		"one term":            {version(2, "a", 0, 2), []*item{version(2, "b", 1)}, []int{0, 1, 2}},
+		"one term of three":   {version(3, "a", 0), []*item{version(2, "b", 1), version(2, "c", 2)}, []int{1, 2}},
+		"a forced removal":    {version(2, "a", 0, 2), []*item{forced}, nil},
+		"and two of one term": {version(2, "a", 0), []*item{forced, version(2, "c", 2)}, []int{0, 2}},
+	} {
+		c.it.others = map[int]*item{}
+		for _, o := range c.others {
+			for _, h := range o.holders {
+				c.it.others[h] = o
+			}
+		}
+		m := &MemberResult{Member: &evidence.Member{}}
+		r := &Result{Members: []*MemberResult{m, m, m}}
+		for range maxSameTerm + 1 {
+			r.noteSameTerm(c.it)
+		}
+		if c.by == nil {
+			if len(r.SameTerm) > 0 {
+				t.Errorf("%s: %+v", name, r.SameTerm[0])
+			}
+			continue
+		}
+		if len(r.SameTerm) != maxSameTerm {
+			t.Errorf("%s: %d are kept", name, len(r.SameTerm))
+			continue
+		}
+		d := r.SameTerm[0]
+		if d.Index != 9 || !slices.Equal(slices.Sorted(maps.Keys(d.By)), c.by) || len(d.Versions) < 2 {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// TestDescribeVersion: entries that read alike are told apart by their request, else by their bytes.
+func TestDescribeVersion(t *testing.T) {
+	r := &Result{Members: []*MemberResult{{Member: &evidence.Member{}}}}
+	of := func(term uint64, id dumplog.RequestID, data, key string) *item {
+		req := put(key, "")
+		req.Header.ID = id
+		return &item{entry: dumplog.Entry{Term: term, Index: 9, Data: []byte(data)}, req: req}
+	}
+	own := of(2, 5, "own", "k")
+	for name, c := range map[string]struct {
+		others []*item
+		tail   string
+	}{
+		"alone":                         {nil, ""},
+		"another request":               {[]*item{of(2, 6, "x", "k")}, " request=5"},
+		"another request of another":    {[]*item{of(2, 6, "x", "other")}, ""},
+		"another term":                  {[]*item{of(3, 6, "x", "k")}, ""},
+		"the same request, other bytes": {[]*item{of(2, 5, "x", "k")}, " entry=<len 3 digest "},
+		"both":                          {[]*item{of(2, 6, "x", "k"), of(2, 5, "x", "k")}, " entry=<len 3 digest "},
+		"both, the other way round":     {[]*item{of(2, 5, "x", "k"), of(2, 6, "x", "k")}, " entry=<len 3 digest "},
+	} {
+		got := r.describeVersion(own, append([]*item{own}, c.others...))
+		plain := "2/9 " + r.describe(own.req)
+		if !strings.HasPrefix(got, plain+c.tail) || c.tail == "" && got != plain {
+			t.Errorf("%s: %q, want %q", name, got, plain+c.tail)
+		}
+	}
+}
