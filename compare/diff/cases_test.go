@@ -273,4 +273,7 @@ func TestCanceled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("each record: %v", err)
 	}
+	if n, err := diff.Continues(ctx, r.Members[0], r.Members[1]); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("continues: %d, %v", n, err)
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // stands is a member made by hand: how far it has applied, its compact and current revision, and what the replay knows
@@ -196,6 +198,10 @@ func TestAlign(t *testing.T) {
 			{applied: 100, compact: 50, rev: 50, levels: known(100, 50), at: 49},
 			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52}},
 			common: 100, revs: []int64{50, 50}, compact: 50},
+		"above, one has compacted up to it": {keyCommon: 110, members: []stands{
+			{applied: 100, compact: 50, rev: 50, levels: known(100, 50), at: 50},
+			{applied: 100, compact: -1, rev: 50, levels: known(100, 50), at: 52}},
+			common: 110, revs: []int64{50, 52}, compact: 50},
 		"above, one is apart": {keyCommon: 110, members: []stands{
 			{applied: 100, compact: 45, rev: 50, levels: known(100, 50), at: 52},
 			{applied: 100, compact: 45, rev: 50, levels: known(100, 50), at: 52},
@@ -237,5 +243,35 @@ func TestWhyApart(t *testing.T) {
 	r = aligned(90, stands{applied: 90, compact: -1, rev: 40}, stands{applied: 90, compact: -1, rev: 40}, two)
 	if want := "node3 has compacted its revision at the common index 90"; !strings.Contains(r.Apart[2], want) {
 		t.Errorf("%q, want %q", r.Apart[2], want)
+	}
+}
+
+// TestBackupOfAnotherLog: a backup whose members no data dir knows has the indexes of another log. It is not compared,
+// and says so if too few are left.
+func TestBackupOfAnotherLog(t *testing.T) {
+	r := aligned(0, stands{applied: 100, compact: -1, rev: 50}, stands{applied: 100, compact: -1, rev: 50},
+		stands{applied: 7, compact: -1, rev: 50})
+	members := r.Members
+	for i, m := range members[:2] {
+		m.ClusterID, m.MemberID = 0xc1, dumplog.ID(0xa1+i)
+	}
+	members[2].Membership.Bucket = []dumplog.ID{0xb1}
+	const why = "no data dir knows its members"
+	r = diff.Align(members, nil)
+	if !strings.Contains(r.LeftOut[2], why) || r.LeftOut[0]+r.LeftOut[1] != "" || r.Common != 100 {
+		t.Errorf("left out %v, common index %d", r.LeftOut, r.Common)
+	}
+	r, err := diff.Run(t.Context(), members[1:], nil, diff.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"key", "lease", "meta"} {
+		if b := r.Find(name); b.Equal != release.Unknown || !strings.HasPrefix(b.Reason, "node3: "+why) {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+	members[2].Membership.Bucket[0] = 0xa1
+	if r = diff.Align(members, nil); len(r.LeftOut) > 0 {
+		t.Errorf("a backup of this cluster is left out: %v", r.LeftOut)
 	}
 }

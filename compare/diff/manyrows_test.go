@@ -1,11 +1,14 @@
 package diff
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
@@ -95,6 +98,57 @@ func TestSmallestKeepsTheFirst(t *testing.T) {
 		}
 		if want := "abcdefgh"[:min(bound, 8)]; got != want {
 			t.Errorf("bound %d: %s, want %s", bound, got, want)
+		}
+	}
+}
+
+// TestManyRecordsInOnePass: of many thousand records each listed one is read, to the last; nothing is read once the
+// caller has given up.
+func TestManyRecordsInOnePass(t *testing.T) {
+	set := casetest.Open(t, casetest.Build(t, []casetest.Line{{Verb: "hands", Rest: "a1 a2"}, {Verb: "elect"},
+		{Verb: "puts", Rest: "9000"}}), evidence.Options{})
+	r := Align(set.Members, nil)
+	var kept []keyPlaces
+	for rev, err := range set.Members[0].DB.Handle.Revisions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rev.Main%1000 == 2 {
+			kept = append(kept, keyPlaces{key: string(rev.KV.Key), places: []int64{rev.Main, 0}})
+		}
+	}
+	rows := func() []Row {
+		out := make([]Row, len(kept))
+		for n, k := range kept {
+			out[n] = Row{Key: []byte(k.key), Cells: make([]*Cell, 2)}
+		}
+		return out
+	}
+	list := rows()
+	keyComparer{r}.readInOnePass(t.Context(), 0, kept, list, false)
+	keyComparer{r}.readInOnePass(t.Context(), 1, kept, list, false)
+	for n, row := range list {
+		if c := row.Cells[0]; c == nil || c.Mod != kept[n].places[0] || row.Cells[1] != nil {
+			t.Errorf("row %d: %+v, %+v", n, c, row.Cells[1])
+		}
+	}
+	if len(list) != 9 || list[0].Cells[0].Value != nil {
+		t.Errorf("%d rows, value %q", len(list), list[0].Cells[0].Value)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	list = rows()
+	keyComparer{r}.readInOnePass(ctx, 0, kept, list, false)
+	if list[8].Cells[0] != nil {
+		t.Error("the pass goes on after its context ended")
+	}
+	one, err := keyComparer{r}.readRows(ctx, []int{0, 1}, kept, false)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", one, err)
+	}
+	for n := range one {
+		if one[n].Cells[0] != nil {
+			t.Errorf("row %d is read after the context ended", n)
 		}
 	}
 }

@@ -31,6 +31,7 @@ func TestAuthRevisionDecides(t *testing.T) {
 		{"roles of backups at one index", evidence.KindBackup, role, 5, 5, true, true},
 		{"lower revision later", evidence.KindEndpoint, revision, 6, 5, true, false},
 		{"higher revision later", evidence.KindEndpoint, revision, 5, 6, false, false},
+		{"same revision later", evidence.KindEndpoint, revision, 5, 5, false, false},
 		{"lower revision in a later backup", evidence.KindBackup, revision, 6, 5, false, false},
 		{"a lease", evidence.KindEndpoint, replay.Row{Bucket: "lease", Key: "1"}, 5, 5, false, false},
 		{"auth enabled", evidence.KindEndpoint, replay.Row{Bucket: "auth", Key: "authEnabled"}, 5, 5, false, false},
@@ -70,6 +71,93 @@ func TestRowsOf(t *testing.T) {
 	} {
 		if got := RowsOf(m, c.bucket, c.kind); !maps.Equal(got, c.want) {
 			t.Errorf("%s %s: %v, want %v", c.bucket, c.kind, got, c.want)
+		}
+	}
+}
+
+// TestEarlierAndLater: of two members with one applied index there is one that counts as the later one.
+func TestEarlierAndLater(t *testing.T) {
+	for _, at := range [][2]uint64{{9, 9}, {9, 8}, {8, 9}} {
+		r := with(evidence.DB{}, evidence.DB{}).at(at[0], at[1])
+		a, b := r.Members[0], r.Members[1]
+		if e, l := earlier(a, b), later(a, b); e == l || e.AppliedMin > l.AppliedMin {
+			t.Errorf("%v: earlier %s, later %s", at, e.Label(), l.Label())
+		}
+	}
+}
+
+// TestOneAuthRevisionDecidesNothing: without the auth revision of one of them nothing is known of users.
+func TestOneAuthRevisionDecidesNothing(t *testing.T) {
+	r := with(evidence.DB{}, evidence.DB{}).at(9, 8)
+	for _, m := range r.Members {
+		m.Source.Kind, m.DB.Auth.Revision = evidence.KindEndpoint, 5
+	}
+	row := replay.Row{Bucket: "authUsers", Key: "u"}
+	for _, known := range [][2]bool{{true, true}, {true, false}, {false, true}, {false, false}} {
+		r.Members[0].DB.Auth.HasRevision, r.Members[1].DB.Auth.HasRevision = known[0], known[1]
+		if why := r.rows(nil, Options{}).mayDiffer(row, 0, 1); (why == "") != (known[0] && known[1]) {
+			t.Errorf("known %v: %q", known, why)
+		}
+	}
+	r.Members[0].DB.Auth.HasRevision, r.Members[1].DB.Auth.HasRevision = true, true
+	for _, m := range r.Members {
+		m.Source.Kind = evidence.KindDB
+		if why := r.rows(nil, Options{}).mayDiffer(row, 0, 1); why == "" {
+			t.Errorf("users of database %s are equal by the auth revision", m.Label())
+		}
+		m.Source.Kind = evidence.KindEndpoint
+	}
+}
+
+// TestRowsAreBounded: of every kind of row no more are listed than asked for, and all that differ are counted.
+func TestRowsAreBounded(t *testing.T) {
+	db := func(n int64) evidence.DB {
+		d := evidence.DB{}
+		for i := range int64(3) {
+			id := dumpdb.ID(i + 1)
+			d.Leases = append(d.Leases, dumpdb.Lease{ID: id, TTL: 1000 + n})
+			d.Auth.Users = append(d.Auth.Users, dumpdb.User{Name: id.String(), Password: []byte("no hash " + salt[:n])})
+			d.Members = append(d.Members, dumpdb.Member{ID: id, Name: "n" + salt[:n], ClientURLs: []string{"http://a"}})
+		}
+		return d
+	}
+	for what, c := range map[string]struct {
+		bucket string
+		minor  int
+		of     func(r *rowComparer, b *Bucket)
+		normal bool
+	}{
+		"TTLs":               {"lease", 6, (*rowComparer).leaseTTLs, false},
+		"passwords":          {"authUsers", 6, (*rowComparer).passwords, false},
+		"attributes":         {"members", 6, (*rowComparer).attributes, false},
+		"lagging attributes": {"members", 5, (*rowComparer).attributes, true},
+		"whole rows": {"alarm", 6, func(r *rowComparer, b *Bucket) {
+			r.Members[0].DB.Alarms = []dumpdb.Alarm{{MemberID: 1}, {MemberID: 2}, {MemberID: 3}}
+			r.byRow(b, r.taking(), alarmRows)
+		}, false},
+	} {
+		for _, most := range []int{0, 1, 2, 5} {
+			r := with(db(1), db(2))
+			for _, m := range r.Members {
+				m.Version.Minor = c.minor
+			}
+			b := &Bucket{Name: c.bucket, Only: make([]int, 2)}
+			c.of(r.rows(nil, Options{MaxRows: most}), b)
+			rows := b.Rows
+			if c.normal {
+				rows = b.Normal
+			}
+			if len(rows) != min(most, 3) || (b.Differ == 3) == c.normal {
+				t.Errorf("%s, at most %d: %d rows, %d differ", what, most, len(rows), b.Differ)
+			}
+		}
+	}
+	for _, most := range []int{1, 2} { // raised to a minimum
+		r := with(evidence.DB{Leases: []dumpdb.Lease{{ID: 1, TTL: 5}, {ID: 2, TTL: 5}, {ID: 3, TTL: 5}}},
+			evidence.DB{Leases: []dumpdb.Lease{{ID: 1, TTL: 2}, {ID: 2, TTL: 2}, {ID: 3, TTL: 2}}})
+		b := &Bucket{Name: "lease", Only: make([]int, 2)}
+		if r.rows(nil, Options{MaxRows: most}).leaseTTLs(b); len(b.Normal) != most || b.Differ > 0 {
+			t.Errorf("normal TTLs, at most %d: %d, %d differ", most, len(b.Normal), b.Differ)
 		}
 	}
 }

@@ -72,18 +72,25 @@ func TestLeaseTTLs(t *testing.T) {
 		r              *Result
 		differ, normal int
 	}{
-		"equal":             {with(leases(60, 5), leases(60, 5)), 0, 0},
-		"raised":            {with(leases(60, 5), leases(60, 2)), 0, 1},
-		"lowered":           {with(leases(60, 5), leases(30, 5)), 1, 0},
-		"one lacks it":      {with(leases(60, 0), leases(60, 5)), 0, 0},
-		"no log in between": {with(leases(60, 5), leases(30, 5)).at(9, 7), 0, 1},
-		"alone":             {with(leases(60, 5)), 0, 0},
+		"equal":                 {with(leases(60, 5), leases(60, 5)), 0, 0},
+		"raised":                {with(leases(60, 5), leases(60, 2)), 0, 1},
+		"lowered":               {with(leases(60, 5), leases(30, 5)), 1, 0},
+		"one lacks it":          {with(leases(60, 0), leases(60, 5)), 0, 0},
+		"no log in between":     {with(leases(60, 5), leases(30, 5)).at(9, 7), 0, 1},
+		"raised, one lacks it":  {with(leases(60, 5), leases(60, 2), leases(60, 0)), 0, 1},
+		"lowered, one lacks it": {with(leases(60, 5), leases(30, 5), leases(0, 5)), 1, 0},
+		"alone":                 {with(leases(60, 5)), 0, 0},
 	} {
 		b := &Bucket{Name: "lease", Only: make([]int, 2)}
 		c.r.rows(nil, Options{MaxRows: 5}).leaseTTLs(b)
 		if b.Differ != c.differ || len(b.Rows) != c.differ || len(b.Normal) != c.normal ||
 			b.Equal.Excluded() != (c.differ > 0) || b.Equal.Certain() {
 			t.Errorf("%s: %+v, want %d rows that differ, %d normal ones", name, b, c.differ, c.normal)
+		}
+		for _, row := range append(b.Rows, b.Normal...) {
+			if lacks := strings.HasSuffix(name, "one lacks it"); slices.Contains(row.Out, 2) != lacks {
+				t.Errorf("%s: not compared: %v", name, row.Out)
+			}
 		}
 		if bounded := (&Bucket{Name: "lease"}); c.differ > 0 {
 			c.r.rows(nil, Options{}).leaseTTLs(bounded)
@@ -116,14 +123,18 @@ func TestAttributes(t *testing.T) {
 		r              *Result
 		differ, normal int
 	}{
-		"equal":               {members([]int{6, 6}, "n1", "n1"), 0, 0},
-		"another name":        {members([]int{6, 6}, "n1", "n2"), 1, 0},
-		"a row without":       {members([]int{6, 6}, "n1", ""), 0, 0},
-		"one lacks it":        {members([]int{6, 6}, "n1", "none"), 0, 0},
-		"releases that leave": {members([]int{5, 5}, "n1", "n2"), 0, 1},
-		"one that may":        {members([]int{6, 5}, "n1", "n2"), 0, 1},
-		"two of three strict": {members([]int{6, 6, 5}, "n1", "n2", "n1"), 1, 1},
-		"at other indexes":    {members([]int{6, 6}, "n1", "n2").at(9, 8), 0, 0},
+		"equal":                        {members([]int{6, 6}, "n1", "n1"), 0, 0},
+		"another name":                 {members([]int{6, 6}, "n1", "n2"), 1, 0},
+		"a row without":                {members([]int{6, 6}, "n1", ""), 0, 0},
+		"one lacks it":                 {members([]int{6, 6}, "n1", "none"), 0, 0},
+		"releases that leave":          {members([]int{5, 5}, "n1", "n2"), 0, 1},
+		"one that may":                 {members([]int{6, 5}, "n1", "n2"), 0, 1},
+		"two of three strict":          {members([]int{6, 6, 5}, "n1", "n2", "n1"), 1, 1},
+		"at other indexes":             {members([]int{6, 6}, "n1", "n2").at(9, 8), 0, 0},
+		"equal, and may leave":         {members([]int{5, 5}, "n1", "n1"), 0, 0},
+		"one lacks it, and may leave":  {members([]int{5, 5}, "n1", "none"), 0, 0},
+		"other indexes, and may leave": {members([]int{5, 5}, "n1", "n2").at(9, 8), 0, 0},
+		"alone":                        {members([]int{6}, "n1"), 0, 0},
 	} {
 		b := &Bucket{Name: "members", Only: make([]int, 3)}
 		c.r.rows(nil, Options{MaxRows: 5}).attributes(b)

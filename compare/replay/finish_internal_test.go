@@ -1,0 +1,295 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// diffsOf are differing rows as text.
+func diffsOf(res *MemberResult) string {
+	var out []string
+	for _, d := range res.StateDiffs {
+		s := fmt.Sprintf("%s %s: %s, %s", d.Bucket, d.Key, d.Expected, d.Observed)
+		if d.Surplus {
+			s += " (surplus)"
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, "; ")
+}
+
+// TestKeyAhead: up to 3.4 an entry above the consistent index that wrote the newest record shows that index or record
+// was changed, unless a snapshot stored the index, or model and database are not in step.
+func TestKeyAhead(t *testing.T) {
+	snapshot := func(at uint64) func(s *sim) {
+		return func(s *sim) { s.m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: 3}, {Index: at}} }
+	}
+	for name, c := range map[string]struct {
+		minor  int
+		change func(s *sim)
+		want   bool
+	}{
+		"above the index":               {4, nil, true},
+		"at the index":                  {4, func(s *sim) { s.saved = 50 }, false},
+		"a release that counts entries": {5, nil, false},
+		"another newest revision":       {4, func(s *sim) { s.m.DB.KV.CurrentRev = 8 }, false},
+		"one is missing":                {4, func(s *sim) { s.res.Counts[Missing]++ }, false},
+		"one is another":                {4, func(s *sim) { s.res.Counts[Contradicted]++ }, false},
+		"one of no entry":               {4, func(s *sim) { s.res.Extra = []int64{5} }, false},
+		"one twice":                     {4, func(s *sim) { s.res.Reruns = make([]Stretch, 1) }, false},
+		"no log":                        {4, func(s *sim) { s.m.WAL = evidence.WAL{} }, false},
+		"a snapshot at the entry":       {4, snapshot(52), false},
+		"a snapshot above it":           {4, snapshot(53), false},
+		"a snapshot below it":           {4, snapshot(51), true},
+	} {
+		s := newBench(t, c.minor, -1).sim
+		s.m.AppliedMin, s.saved, s.Revision = 50, 52, 7
+		s.m.DB = &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 7}}
+		s.m.WAL.Log = &dumplog.Log{}
+		if c.change != nil {
+			c.change(s)
+		}
+		s.keyAhead()
+		want := Stretch{From: 52, To: 52, First: 7, Last: 7}
+		if (s.res.Ahead != nil) != c.want || c.want && *s.res.Ahead != want {
+			t.Errorf("%s: %+v", name, s.res.Ahead)
+		}
+	}
+	s := newBench(t, 4, -1).sim
+	known := &Stretch{From: 1}
+	s.m.AppliedMin, s.saved, s.res.Ahead, s.m.WAL.Log = 50, 52, known, &dumplog.Log{}
+	if s.keyAhead(); s.res.Ahead != known {
+		t.Errorf("what is known to be ahead is replaced: %+v", s.res.Ahead)
+	}
+}
+
+// TestFinishAuth: users, roles and whether auth is on are those of the log; the auth revision is between the lowest and
+// the highest that it gives, with what restarts explain.
+func TestFinishAuth(t *testing.T) {
+	perm := func(kind int32, key string) dumpdb.Permission { return dumpdb.Permission{Type: kind, Key: []byte(key)} }
+	sound := func() dumpdb.Auth {
+		return dumpdb.Auth{Enabled: true, HasRevision: true, Revision: 7,
+			Users: []dumpdb.User{{Name: "app", Roles: []string{"r"}}, {Name: "root", Roles: []string{"root"}}},
+			Roles: []dumpdb.Role{{Name: "r", Perms: []dumpdb.Permission{perm(1, "b"), perm(0, "a")}}}}
+	}
+	for name, c := range map[string]struct {
+		change      func(s *sim, a *dumpdb.Auth)
+		diffs       string
+		unexplained int64
+	}{
+		"sound":       {},
+		"no revision": {change: func(_ *sim, a *dumpdb.Auth) { a.HasRevision, a.Revision, a.Users = false, 0, nil }},
+		"another user": {change: func(_ *sim, a *dumpdb.Auth) {
+			a.Users = append(a.Users, dumpdb.User{Name: "x"})
+		}, diffs: "authUsers x: absent, present (surplus)"},
+		"a user less": {change: func(_ *sim, a *dumpdb.Auth) { a.Users = a.Users[1:] },
+			diffs: "authUsers app: present, absent"},
+		"another role of a user": {change: func(_ *sim, a *dumpdb.Auth) { a.Users[0].Roles = []string{"q"} },
+			diffs: "authUsers app: roles [r], roles [q]"},
+		"another role": {change: func(_ *sim, a *dumpdb.Auth) { a.Roles = append(a.Roles, dumpdb.Role{Name: "q"}) },
+			diffs: "authRoles q: absent, present (surplus)"},
+		"a role less": {change: func(_ *sim, a *dumpdb.Auth) { a.Roles = nil }, diffs: "authRoles r: present, absent"},
+		"a right less": {change: func(_ *sim, a *dumpdb.Auth) { a.Roles[0].Perms = a.Roles[0].Perms[:1] },
+			diffs: `authRoles r: 2 permissions ["0 \"a\" \"\"" "1 \"b\" \"\""], 1 permissions ["1 \"b\" \"\""]`},
+		"auth off": {change: func(_ *sim, a *dumpdb.Auth) { a.Enabled = false },
+			diffs: "auth authEnabled: true, false"},
+		"changed later": {change: func(s *sim, a *dumpdb.Auth) { a.Users, s.touched["auth"] = nil, true }},
+		"not known":     {change: func(s *sim, a *dumpdb.Auth) { a.Users, a.Revision, s.Auth.Known = nil, 20, false }},
+		"not known, but of a jump": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Users, s.Auth.Known, s.res.Jumps = nil, false, []Jump{{Extra: 1, Possible: 3}}
+		}, unexplained: -1},
+		"one more":      {change: func(_ *sim, a *dumpdb.Auth) { a.Revision = 8 }, unexplained: 1},
+		"at the lowest": {change: func(s *sim, _ *dumpdb.Auth) { s.res.AuthExpected = 9 }},
+		"below the lowest": {change: func(s *sim, _ *dumpdb.Auth) { s.res.AuthExpected, s.res.AuthExpectedMin = 9, 8 },
+			unexplained: -1},
+		"at the highest": {change: func(s *sim, _ *dumpdb.Auth) { s.res.AuthExpectedMin = 2 }},
+		"a jump": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Revision, s.res.Jumps = 12, []Jump{{Extra: 3, Possible: 4}, {Extra: 5, Possible: 2}}
+		}},
+		"more than two jumps": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Revision, s.res.Jumps = 13, []Jump{{Extra: 3, Possible: 4}, {Extra: 5, Possible: 2}}
+		}, unexplained: 1},
+		"less than two jumps": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Revision, s.res.Jumps = 11, []Jump{{Extra: 3, Possible: 4}, {Extra: 5, Possible: 2}}
+		}, unexplained: -1},
+		"an entry above all commit indexes": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Revision, s.auth.authBeyond = 8, 1
+		}},
+		"more than those entries": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Revision, s.auth.authBeyond = 9, 1
+		}, unexplained: 2},
+	} {
+		s := newBench(t, 6, -1).sim
+		s.Auth = rooted()
+		s.Auth.Known, s.Auth.Enabled = true, true
+		s.Auth.Users["app"] = &apply.User{Roles: []string{"r"}}
+		s.Auth.Roles["r"] = []apply.Permission{{Type: 0, Key: "a"}, {Type: 1, Key: "b"}}
+		s.res.AuthExpectedMin, s.res.AuthExpected = 7, 7
+		auth := sound()
+		if c.change != nil {
+			c.change(s, &auth)
+		}
+		s.m.DB = &evidence.DB{Auth: auth}
+		s.auth.finishAuth()
+		if got := diffsOf(s.res); got != c.diffs || s.res.Unexplained != c.unexplained {
+			t.Errorf("%s: %q, %d; want %q, %d", name, got, s.res.Unexplained, c.diffs, c.unexplained)
+		}
+	}
+}
+
+// TestFinishLeases: the leases of the database are those of the log, unless the log's end is torn in a release whose
+// index does not count all entries.
+func TestFinishLeases(t *testing.T) {
+	rows := func(ids ...int64) (out []dumpdb.Lease) {
+		for _, id := range ids {
+			out = append(out, dumpdb.Lease{ID: dumpdb.ID(id)})
+		}
+		return out
+	}
+	torn := func(kind dumplog.DamageKind) func(lw *leaseWatch) {
+		return func(lw *leaseWatch) {
+			lw.m.WAL.Log = &dumplog.Log{}
+			lw.m.WAL.Summary.Damage = []*dumplog.DamageError{{Kind: kind}}
+		}
+	}
+	const gone = "lease 7: present, absent"
+	for name, c := range map[string]struct {
+		minor  int
+		rows   []dumpdb.Lease
+		change func(lw *leaseWatch)
+		want   string
+	}{
+		"as in the log":                  {6, rows(7), nil, ""},
+		"gone":                           {6, nil, nil, gone},
+		"gone, changed later":            {6, nil, func(lw *leaseWatch) { lw.touched[leaseKey(7)] = true }, ""},
+		"it may have been gone":          {6, nil, func(lw *leaseWatch) { lw.Leases[7].Unsure = true }, ""},
+		"one more":                       {6, rows(7, 8), nil, "lease 8: absent, present (surplus)"},
+		"one more, changed later":        {6, rows(7, 8), func(lw *leaseWatch) { lw.touched[leaseKey(8)] = true }, ""},
+		"one more that may be forgotten": {4, rows(7, -8), nil, ""},
+		"one more, never forgotten":      {6, rows(7, -8), nil, "lease fffffffffffffff8: absent, present (surplus)"},
+		"not known":                      {6, rows(8), func(lw *leaseWatch) { lw.StateKnown = false }, ""},
+		"a torn end of 3.4":              {4, nil, torn(dumplog.DamageTornTail), ""},
+		"a damaged end of 3.4":           {4, nil, torn(dumplog.DamageTail), ""},
+		"other damage of 3.4":            {4, nil, torn(dumplog.DamageCRC), gone},
+		"a torn end of 3.6":              {6, nil, torn(dumplog.DamageTornTail), gone},
+		"no log of 3.4": {4, nil, func(lw *leaseWatch) {
+			torn(dumplog.DamageTornTail)(lw)
+			lw.m.WAL.Log = nil
+		}, gone},
+	} {
+		lw := leasesOf(t, c.minor, c.rows...)
+		lw.StateKnown, lw.Leases = true, map[int64]*apply.Lease{7: {Granted: 5}}
+		if c.change != nil {
+			c.change(lw)
+		}
+		lw.finishLeases()
+		if got := diffsOf(lw.res); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestFinishAlarms: the alarms of the database are those of the log, where all of them are known.
+func TestFinishAlarms(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows   []dumpdb.Alarm
+		change func(s *sim)
+		want   string
+	}{
+		"as in the log":  {[]dumpdb.Alarm{{MemberID: 0xa1, Type: 1}}, nil, ""},
+		"gone":           {nil, nil, "alarm NOSPACE of a1: present, absent"},
+		"of another":     {[]dumpdb.Alarm{{MemberID: 0xa1, Type: 1}, {MemberID: 0xa2, Type: 1}}, nil, "alarm NOSPACE of a2: absent, present (surplus)"},
+		"another kind":   {[]dumpdb.Alarm{{MemberID: 0xa1, Type: 1}, {MemberID: 0xa1, Type: 2}}, nil, "alarm CORRUPT of a1: absent, present (surplus)"},
+		"changed later":  {nil, func(s *sim) { s.touched["alarm"] = true }, ""},
+		"not known":      {nil, func(s *sim) { s.StateKnown = false }, ""},
+		"another change": {nil, func(s *sim) { s.touched["auth"] = true }, "alarm NOSPACE of a1: present, absent"},
+	} {
+		s := newBench(t, 6, -1).sim
+		s.StateKnown, s.Alarms = true, apply.Alarms{apply.Alarm{Member: 0xa1, Type: 1}: {}}
+		s.m.DB = &evidence.DB{Alarms: c.rows}
+		if c.change != nil {
+			c.change(s)
+		}
+		s.finishAlarms()
+		if got := diffsOf(s.res); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestOpenRows: an entry that the member may or may not have applied leaves the rows open that it changes, and no
+// others.
+func TestOpenRows(t *testing.T) {
+	checkpoint := &dumplog.Request{Kind: dumplog.KindLeaseCheckpoint, LeaseCheckpoint: &dumplog.LeaseCheckpointRequest{
+		Checkpoints: []dumplog.LeaseCheckpoint{{ID: 7}, {ID: 8}}}}
+	alarm := func(action int32) *dumplog.Request {
+		return &dumplog.Request{Kind: dumplog.KindAlarm, Alarm: &dumplog.AlarmRequest{Action: action, Alarm: 1}}
+	}
+	for name, c := range map[string]struct {
+		r    *dumplog.Request
+		want []string
+	}{
+		"a grant":      {grantOf(7, 60, 0), []string{"lease/7"}},
+		"a revoke":     {revokeOf(7), []string{"lease/7"}},
+		"checkpoints":  {checkpoint, []string{"lease/7", "lease/8"}},
+		"an alarm":     {alarm(1), []string{"alarm"}},
+		"alarms, read": {alarm(0), nil},
+		"auth":         {&dumplog.Request{Kind: dumplog.KindAuthUserAdd}, []string{"auth"}},
+		"auth, read":   {&dumplog.Request{Kind: dumplog.KindAuthUserGet}, nil},
+		"a put":        {put("a", "1"), nil},
+	} {
+		for index, open := range map[uint64]bool{50: false, 51: true, 60: true, 61: false} {
+			s := newBench(t, 6, -1).sim
+			s.m.AppliedMin, s.m.AppliedMax = 50, 60
+			s.open(itemAt(index, c.r))
+			var got []string
+			for _, k := range sortedKeys(s.touched) {
+				if s.touched[k] {
+					got = append(got, k)
+				}
+			}
+			want := c.want
+			if !open {
+				want = nil
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s at %d: %q, want %q", name, index, got, want)
+			}
+			if c.r.LeaseGrant != nil && (s.leases.ahead[7] == 1) != (index <= 60) {
+				t.Errorf("%s at %d: granted %d times above the index", name, index, s.leases.ahead[7])
+			}
+		}
+	}
+}
+
+// TestExtraAfterTheLog: records after the last entry are of none, unless the log has lost entries that the member
+// applied: then nothing of the end is compared.
+func TestExtraAfterTheLog(t *testing.T) {
+	for name, c := range map[string]struct {
+		logEnd, applied uint64
+		extra           []int64
+		diffs           string
+	}{
+		"the whole log":     {1, 1, []int64{3}, "lease 7: present, absent"},
+		"an end is missing": {1, 2, nil, ""},
+		"no log":            {0, 2, []int64{3}, "lease 7: present, absent"},
+	} {
+		b := newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "1")).log(put("a", "1"))
+		b.sim.logEnd, b.sim.StateKnown = c.logEnd, true
+		b.sim.m.AppliedMin, b.sim.m.AppliedMax = c.applied, c.applied
+		b.sim.m.DB = &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 3}}
+		b.sim.Leases[7] = &apply.Lease{}
+		b.want("applied")
+		b.sim.finish()
+		if got := diffsOf(b.sim.res); !slices.Equal(b.sim.res.Extra, c.extra) || got != c.diffs {
+			t.Errorf("%s: extra %v, %q", name, b.sim.res.Extra, got)
+		}
+	}
+}
