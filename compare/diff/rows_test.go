@@ -207,3 +207,37 @@ func TestLastWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestSameRecords: equal content hashes of sound members at one revision spare the reading of their keys.
+func TestSameRecords(t *testing.T) {
+	sound := func() evidence.DB {
+		return evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 9, CompactRev: -1, LiveKeys: 4, Revisions: 9},
+			Hashes: map[string]string{"key": "h"}}
+	}
+	for name, c := range map[string]struct {
+		change func(r *Result)
+		same   bool
+		as     int // the member whose records are those of the second
+	}{
+		"equal":             {func(*Result) {}, true, 0},
+		"another hash":      {func(r *Result) { r.Members[1].DB.Hashes["key"] = "x" }, false, 1},
+		"no hash":           {func(r *Result) { r.Members[1].DB.Hashes["key"] = "" }, false, 1},
+		"no hash at all":    {func(r *Result) { r.Members[0].DB.Hashes, r.Members[1].DB.Hashes = nil, nil }, false, 1},
+		"damaged":           {func(r *Result) { r.Members[1].DB.KVDamaged = true }, false, 1},
+		"the other damaged": {func(r *Result) { r.Members[0].DB.KVDamaged = true }, false, 1},
+		"another revision":  {func(r *Result) { r.Revs[1], r.Members[1].DB.KV.CurrentRev = 8, 8 }, false, 1},
+		"further, and its records above are not known": {func(r *Result) { r.Members[1].DB.KV.CurrentRev = 10 }, false, 0},
+	} {
+		r := with(sound(), sound())
+		r.Revs = []int64{9, 9}
+		c.change(r)
+		k := keyComparer{r}
+		n, same := k.sameRecords(t.Context(), []int{0, 1})
+		if same != c.same || (n == 4) != c.same {
+			t.Errorf("%s: %d keys, %t", name, n, same)
+		}
+		if as := k.sameAs([]int{0, 1}, 1); as != c.as || k.sameAs([]int{0, 1}, 0) != 0 {
+			t.Errorf("%s: the records of the second are those of %d, want %d", name, as, c.as)
+		}
+	}
+}
