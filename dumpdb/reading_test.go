@@ -265,16 +265,17 @@ func TestMetaProblems(t *testing.T) {
 		change func(h []byte, m *Meta)
 		want   string
 	}{
-		"sound":            {func([]byte, *Meta) {}, ""},
-		"magic":            {func(h []byte, _ *Meta) { h[0]++ }, "the magic is"},
-		"version":          {func(h []byte, _ *Meta) { h[4]++ }, "the format version is 3"},
-		"sum":              {func(_ []byte, m *Meta) { m.Computed++ }, "the checksum is"},
-		"page size":        {func(_ []byte, m *Meta) { m.PageSize = 3000 }, "the page size 3000 is not a power of two"},
-		"small page":       {func(_ []byte, m *Meta) { m.PageSize = 256 }, "the page size 256"},
-		"smallest page":    {func(_ []byte, m *Meta) { m.PageSize = minPageSize }, ""},
-		"largest page":     {func(_ []byte, m *Meta) { m.PageSize = maxPageSize }, ""},
-		"large page":       {func(_ []byte, m *Meta) { m.PageSize = 2 * maxPageSize }, "the page size 262144"},
-		"root at the mark": {func(_ []byte, m *Meta) { m.Root = 9 }, "the root page 9 is not below the high-water mark 9"},
+		"sound":         {func([]byte, *Meta) {}, ""},
+		"magic":         {func(h []byte, _ *Meta) { h[0]++ }, "the magic is"},
+		"version":       {func(h []byte, _ *Meta) { h[4]++ }, "the format version is 3"},
+		"sum":           {func(_ []byte, m *Meta) { m.Computed++ }, "the checksum is"},
+		"page size":     {func(_ []byte, m *Meta) { m.PageSize = 3000 }, "the page size 3000 is not a power of two"},
+		"small page":    {func(_ []byte, m *Meta) { m.PageSize = 256 }, "the page size 256"},
+		"smallest page": {func(_ []byte, m *Meta) { m.PageSize = minPageSize }, ""},
+		"largest page":  {func(_ []byte, m *Meta) { m.PageSize = maxPageSize }, ""},
+		"large page":    {func(_ []byte, m *Meta) { m.PageSize = 2 * maxPageSize }, "the page size 262144"},
+		"root at the mark": {func(_ []byte, m *Meta) { m.Root = 9 },
+			"the root page 9 is not below the high-water mark 9"},
 	} {
 		h := make([]byte, metaSize)
 		le.PutUint32(h, metaMagic)
@@ -453,5 +454,63 @@ func TestOfNothing(t *testing.T) {
 	}
 	if sound, err := OpenSalvage(t.Context(), filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Errorf("%+v", sound)
+	}
+}
+
+// TestSalvageOfOtherPageSizes: without a meta page the page size is that at which most pages have their own number.
+func TestSalvageOfOtherPageSizes(t *testing.T) {
+	for _, size := range []int{1024, 4096, 16384} {
+		path := filepath.Join(t.TempDir(), "db")
+		ref, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, PageSize: size})
+		fatal(t, err)
+		fatal(t, ref.Update(func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucket([]byte("key"))
+			for i := int64(2); i < 200 && err == nil; i++ {
+				kv := KeyValue{Key: []byte("k"), CreateRevision: 2, ModRevision: i, Version: i - 1,
+					Value: make([]byte, 200)}
+				err = b.Put(Rev{Main: i}.Bytes(), encodeKV(kv))
+			}
+			return err
+		}))
+		fatal(t, ref.Close())
+		b, err := os.ReadFile(path)
+		fatal(t, err)
+		clear(b[:2*size])
+		fatal(t, os.WriteFile(path, b, 0o600))
+		db, err := OpenSalvage(t.Context(), path)
+		fatal(t, err)
+		n := 0
+		for _, err := range db.SalvageRevisions(t.Context()) {
+			if err == nil {
+				n++
+			}
+		}
+		if db.PageSize() != size || n != 198 {
+			t.Errorf("page size %d, want %d; %d records", db.PageSize(), size, n)
+		}
+		fatal(t, db.Close())
+	}
+}
+
+// TestRowsOfAnother: a row whose value is a user, role or member of another name than its key does not decode.
+func TestRowsOfAnother(t *testing.T) {
+	db := made(t, `set authUsers a "\x0a\x01a\x1a\x01r\x1a\x01q\x22\x02\x08\x01"
+set authUsers b "\x0a\x01a"
+set authRoles r "\x0a\x01r\x12\x06\x08\x02\x12\x02/a\x12\x09\x08\x01\x12\x01b\x1a\x02/c"
+set authRoles q "\x0a\x01r"
+set auth authEnabled "\x01"`)
+	a, err := db.Auth()
+	var all Damages
+	if !errors.As(err, &all) || len(all) != 2 || !strings.Contains(all[0].Error()+all[1].Error(), `is the user "a"`) ||
+		!strings.Contains(all[0].Error()+all[1].Error(), `is the role "r"`) {
+		t.Errorf("%v", err)
+	}
+	if len(a.Users) != 1 || !slices.Equal(a.Users[0].Roles, []string{"r", "q"}) || !a.Users[0].NoPassword ||
+		!a.Users[0].HasOptions || !a.Enabled {
+		t.Errorf("%+v", a.Users)
+	}
+	if len(a.Roles) != 1 || len(a.Roles[0].Perms) != 2 || a.Roles[0].Perms[0].String() != `READWRITE key "/a"` ||
+		a.Roles[0].Perms[1].String() != `WRITE range ["b", "/c")` {
+		t.Errorf("%+v", a.Roles)
 	}
 }
