@@ -112,10 +112,11 @@ func (db *DB) Pages(ctx context.Context) iter.Seq2[PageInfo, error] {
 			case PageReachable, PageFreelist:
 				overflowEnd = id + uint64(p.overflow) + 1
 			}
-			if ctx.Err() != nil {
-				err = ctx.Err()
+			ended := ctx.Err()
+			if ended != nil {
+				err = ended
 			}
-			if !yield(info, err) || ctx.Err() != nil {
+			if !yield(info, err) || ended != nil {
 				return
 			}
 		}
