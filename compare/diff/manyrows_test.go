@@ -102,6 +102,15 @@ func TestSmallestKeepsTheFirst(t *testing.T) {
 	}
 }
 
+// TestSmallestOfNone: of no keys none is first.
+func TestSmallestOfNone(t *testing.T) {
+	for _, bound := range []int{0, 1, 5} {
+		if got := (&smallest{bound: bound}).sort(); len(got) > 0 {
+			t.Errorf("bound %d: %v", bound, got)
+		}
+	}
+}
+
 // TestManyRecordsInOnePass: of many thousand records each listed one is read, to the last; nothing is read once the
 // caller has given up.
 func TestManyRecordsInOnePass(t *testing.T) {
