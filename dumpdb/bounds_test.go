@@ -137,3 +137,28 @@ func TestManyProblemsOfAPage(t *testing.T) {
 		t.Errorf("lost from %q to %q", last.FirstKey, last.LastKey)
 	}
 }
+
+// TestEqualKeysOfAPage: keys of a page ascend; two that are equal are damage, and both are kept.
+func TestEqualKeysOfAPage(t *testing.T) {
+	for keys, problems := range map[string]int{"abc": 0, "abb": 1, "aab": 1, "acb": 1, "aaa": 2, "a": 0} {
+		data := make([]byte, 4096)
+		le.PutUint16(data[8:], flagLeaf)
+		le.PutUint16(data[10:], uint16(len(keys)))
+		for i, key := range []byte(keys) {
+			at, pos := headerSize+i*elemSize, headerSize+len(keys)*elemSize+i
+			le.PutUint32(data[at+4:], uint32(pos-at))
+			le.PutUint32(data[at+8:], 1)
+			data[pos] = key
+		}
+		p := parseHeader(data)
+		elems, found := p.parseElems(nil, nil)
+		if len(elems) != len(keys) || len(found) != problems {
+			t.Errorf("%s: %d elements, problems %+v", keys, len(elems), found)
+		}
+		for _, pr := range found {
+			if pr.kind != DamageKeyOrder {
+				t.Errorf("%s: %+v", keys, pr)
+			}
+		}
+	}
+}
