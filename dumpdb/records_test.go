@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
@@ -132,5 +133,61 @@ func TestHashUntil(t *testing.T) {
 	}
 	if hashes < 300 {
 		t.Errorf("%d hashes", hashes)
+	}
+}
+
+// TestBucketHashSees: the hash of a small bucket sees every part of its rows that members must have in common, and none
+// that may differ between sound members.
+func TestBucketHashSees(t *testing.T) {
+	const role, user = `set authRoles r "\x0a\x01r\x12\x09\x08\x01\x12\x01b\x1a\x02/c"`,
+		`set authUsers u "\x0a\x01u\x12\x01p\x1a\x01r"`
+	const lease, member = `set lease "\x00\x00\x00\x00\x00\x00\x00\x10" "\x08\x10\x10\x3c"`,
+		`set members a1 "{\"id\":161,\"peerURLs\":[\"http://a\",\"http://b\"],\"name\":\"n\",` +
+			`\"clientURLs\":[\"http://c\"]}"`
+	for name, c := range map[string]struct {
+		bucket, one, other string
+		same               bool
+	}{
+		"another permission":  {"authRoles", role, strings.Replace(role, `\x08\x01`, `\x08\x02`, 1), false},
+		"another key":         {"authRoles", role, strings.Replace(role, `\x01b`, `\x01a`, 1), false},
+		"another end":         {"authRoles", role, strings.Replace(role, `/c`, `/d`, 1), false},
+		"no permission":       {"authRoles", role, `set authRoles r "\x0a\x01r"`, false},
+		"another role":        {"authRoles", role, role + "\n" + `set authRoles q "\x0a\x01q"`, false},
+		"another salt":        {"authUsers", user, strings.Replace(user, `\x01p`, `\x01q`, 1), true},
+		"another user's role": {"authUsers", user, strings.Replace(user, `\x01r`, `\x01q`, 1), false},
+		"no password": {"authUsers", user, strings.Replace(user, `\x1a\x01r`, `\x1a\x01r\x22\x02\x08\x01`,
+			1), false},
+		"another TTL": {"lease", lease, strings.Replace(lease, `\x3c`, `\x3d`, 1), true},
+		"another lease": {"lease", lease, strings.ReplaceAll(lease, `\x10" "\x08\x10`, `\x11" "\x08\x11`),
+			false},
+		"URLs in order": {"members", member, strings.Replace(member, `\"http://a\",\"http://b\"`,
+			`\"http://b\",\"http://a\"`, 1), true},
+		"another URL":        {"members", member, strings.Replace(member, `http://b`, `http://x`, 1), false},
+		"another client URL": {"members", member, strings.Replace(member, `http://c`, `http://x`, 1), false},
+		"another name":       {"members", member, strings.Replace(member, `\"n\"`, `\"m\"`, 1), false},
+		"a learner": {"members", member, strings.Replace(member, `\"name\"`, `\"isLearner\":true,\"name\"`,
+			1), false},
+		"removed": {"members_removed", "set members_removed a1 removed",
+			"set members_removed a2 removed", false},
+		"an alarm":            {"alarm", `set alarm "\x08\x10\x10\x01" ""`, `set alarm "\x08\x10\x10\x02" ""`, false},
+		"an alarm of another": {"alarm", `set alarm "\x08\x10\x10\x01" ""`, `set alarm "\x08\x11\x10\x01" ""`, false},
+		"auth on":             {"auth", `set auth authEnabled "\x00"`, `set auth authEnabled "\x01"`, false},
+		"the auth revision": {"auth", `set auth authRevision "\x00\x00\x00\x00\x00\x00\x00\x05"`,
+			`set auth authRevision "\x00\x00\x00\x00\x00\x00\x00\x06"`, false},
+		"the cluster version": {"cluster", "set cluster clusterVersion 3.5.0", "set cluster clusterVersion 3.6.0",
+			false},
+		"a bucket of others": {"other", "set other k v", "set other k w", false},
+		"a key of others":    {"other", "set other k v", "set other l v", false},
+	} {
+		hash := func(lines string) string {
+			h, err := made(t, lines).BucketHash(t.Context(), c.bucket)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			return h
+		}
+		if one, other := hash(c.one), hash(c.other); one == "" || (one == other) != c.same {
+			t.Errorf("%s: %s and %s", name, one, other)
+		}
 	}
 }

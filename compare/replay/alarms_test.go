@@ -241,9 +241,11 @@ func TestRefusedByAlarm(t *testing.T) {
 				t.Errorf("%s: %s, want %s", name, got, c.want)
 			}
 		}
-		lv.refusedByAlarm(c.req, 0)
-		if got := lv.refusedByAlarm(c.req, c.index); got != c.want {
-			t.Errorf("%s, after another entry: %s, want %s", name, got, c.want)
+		for _, other := range []uint64{0, 5, 8} { // an earlier entry, and later ones
+			lv.refusedByAlarm(c.req, other)
+			if got := lv.refusedByAlarm(c.req, c.index); got != c.want {
+				t.Errorf("%s, after entry %d: %s, want %s", name, other, got, c.want)
+			}
 		}
 	}
 	lv := &logView{m: &evidence.Member{}}
