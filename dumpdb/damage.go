@@ -62,7 +62,7 @@ func (e *DamageError) Revisions() (from, to Rev) {
 	return boundOf(e.FirstKey), boundOf(e.LastKey)
 }
 
-// boundOf decodes the key of a parent page. One that is no revision bounds nothing.
+// boundOf decodes the key of a parent page. One that is not a revision bounds nothing.
 func boundOf(key []byte) Rev {
 	r, _, err := parseRevKey(key[:min(len(key), revKeySize)])
 	if err != nil {
