@@ -294,3 +294,21 @@ func TestEatPut(t *testing.T) {
 		t.Errorf("%d signatures of six effects", len(sigs))
 	}
 }
+
+// TestMisplaced: a log that leads to another revision than the database has at the place contradicts the place if its
+// revision is below the compact one.
+func TestMisplaced(t *testing.T) {
+	for revision, want := range map[int64]bool{4: true, 5: false, 6: false} {
+		s := newBench(t, 6, 5).sim
+		s.Revision, s.meet = revision, place{index: 9, rev: 7}
+		s.below.compareBelow(apply.NewKeys())
+		if s.res.misplaced != want || s.res.BelowCount != 1 || s.res.Below[0].Index != 9 {
+			t.Errorf("revision %d: %t, %+v", revision, s.res.misplaced, s.res.Below)
+		}
+	}
+	s := newBench(t, 6, 5).sim
+	s.Revision, s.meet = 7, place{index: 9, rev: 7}
+	if s.below.compareBelow(apply.NewKeys()); s.res.misplaced || s.res.BelowCount > 0 {
+		t.Errorf("the revision of the place: %+v", s.res)
+	}
+}
