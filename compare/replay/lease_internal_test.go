@@ -387,3 +387,19 @@ func TestDescribeRevoke(t *testing.T) {
 		}
 	}
 }
+
+// TestGrantedAgain: what became of a lease before is forgotten once it is granted again.
+func TestGrantedAgain(t *testing.T) {
+	for minor, id := range map[int]int64{4: -7, 6: 7} {
+		lw := leasesOf(t, minor)
+		it := itemAt(10, revokeOf(id))
+		lw.noteRevoke(it)
+		lw.noteOutcome(it, Outcome{State: Applied})
+		if len(lw.revoked)+len(lw.ends) != 1 {
+			t.Fatalf("3.%d: revoked %v, ended %v", minor, lw.revoked, lw.ends)
+		}
+		if o := lw.leaseGrant(itemAt(11, grantOf(id, 60, 0))); o.State != Applied || len(lw.revoked)+len(lw.ends) != 0 {
+			t.Errorf("3.%d: %+v, revoked %v, ended %v", minor, o, lw.revoked, lw.ends)
+		}
+	}
+}
