@@ -206,13 +206,17 @@ func (r *Result) taking() []int {
 	return out
 }
 
-// weigh counts a row that one of the members has at least, and keeps it if it differs.
+// weigh counts a row, and keeps it if it differs.
 func (b *Bucket) weigh(take []int, row Row, maxRows int) {
 	var have []int
 	for _, i := range take {
 		if row.Cells[i] != nil {
 			have = append(have, i)
 		}
+	}
+	if len(have) == 0 {
+		b.Compared--
+		return
 	}
 	first := row.Cells[have[0]]
 	if len(have) == len(take) && !slices.ContainsFunc(have, func(i int) bool {

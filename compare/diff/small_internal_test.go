@@ -520,3 +520,12 @@ func TestConfState(t *testing.T) {
 		}
 	}
 }
+
+// TestRowOfNoComparedMember: a row that only members have which are not compared does not count.
+func TestRowOfNoComparedMember(t *testing.T) {
+	b := &Bucket{Compared: 1, Only: make([]int, 3)}
+	b.weigh([]int{0, 1}, Row{Cells: []*Cell{nil, nil, {Text: "x"}}}, 5)
+	if b.Compared != 0 || b.Differ != 0 || len(b.Rows) != 0 {
+		t.Errorf("%+v", b)
+	}
+}

@@ -342,8 +342,16 @@ func TestDoubtsThatHold(t *testing.T) {
 			r.Members = append(r.Members, &MemberResult{unknownWrites: []uint64{7}})
 		}
 		c.change(r)
-		if n, in := r.explained(), r.inPlaceOfDoubted(); n != c.explained || in != c.inPlace {
+		before := &Result{Members: []*MemberResult{{}, {}, {}}}
+		if n, in := r.explained(), r.inPlaceOfDoubted(before); n != c.explained || in != c.inPlace {
 			t.Errorf("%s: %d explained, in place %t", name, n, in)
+		}
+	}
+	compacted := &Result{Doubted: []Doubted{{Index: 7, Against: []int{0, 1}}},
+		Members: []*MemberResult{{unknownWrites: []uint64{7}}, {}}}
+	for _, surplus := range []bool{false, true} { // a revision more than the log makes
+		if in := compacted.inPlaceOfDoubted(&Result{Members: []*MemberResult{{}, {surplus: surplus}}}); in != surplus {
+			t.Errorf("a member that compacted, a revision more %t: in place %t", surplus, in)
 		}
 	}
 	of := func(faults ...int) *Result {
