@@ -24,8 +24,8 @@ type standing struct {
 	// behind are committed entries that the member does not have yet, 0 when none of them changes data. Another member
 	// can still supply them.
 	behind uint64
-	// shorter is how many entries its log lacks of those that another log holds and no source shows to be committed: one
-	// who is not among the sources may have acknowledged them. It is 0 if they change no data.
+	// shorter is how many entries its log lacks of those that another log holds and no source shows to be committed:
+	// members that are not among the sources may have acknowledged them. It is 0 if they change no data.
 	shorter uint64
 	// outside is true for a backup, for an older copy of a data dir, and for the data dir of a removed member. cut is
 	// true if no member can supply the source with what it is behind: it is outside, or no log of another member
