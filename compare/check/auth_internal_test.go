@@ -149,7 +149,7 @@ func TestAuthRevisionEqual(t *testing.T) {
 		"but no entry explains it": {func(in *Input) {
 			in.Diff.Buckets[0].Rows[0].Out = []int{1}
 			in.Replay = &replay.Result{Members: []*replay.MemberResult{
-				{Checked: true, AuthKnown: true, Unexplained: 1}}}
+				{Checked: true, AuthKnown: true, Unexplained: 1}, {Checked: true, AuthKnown: true}}}
 		}, Violated, "", []string{"n1", "n2"}},
 		"an entry explains it": {func(in *Input) { in.Diff.Buckets[0].Rows = nil }, Holds, "", nil},
 		"bucket not compared": {func(in *Input) {
