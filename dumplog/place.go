@@ -100,15 +100,14 @@ func (o *order) snapshots() {
 }
 
 func (o *order) contradicts(r *SnapshotRecord, at snapPlace, highest uint64) error {
-	term := o.sum.termOf(r.Index)
+	term, next := o.sum.termOf(r.Index), o.sum.termOf(at.next)
 	switch {
 	case r.Index == 0:
 		return nil
 	case r.Index > at.last && at.next > 0 && at.next <= r.Index:
 		return fmt.Errorf("a snapshot at %d/%d, but the log continues with entry %d", r.Term, r.Index, at.next)
-	case r.Index > at.last && at.next == r.Index+1 && o.sum.termOf(at.next) < r.Term:
-		return fmt.Errorf("a snapshot at %d/%d, but the entry after it has term %d", r.Term, r.Index,
-			o.sum.termOf(at.next))
+	case r.Index > at.last && at.next == r.Index+1 && next != 0 && next < r.Term:
+		return fmt.Errorf("a snapshot at %d/%d, but the entry after it has term %d", r.Term, r.Index, next)
 	case r.Index <= at.last && term != 0 && term != r.Term:
 		return fmt.Errorf("a snapshot at %d/%d, but entry %d has term %d", r.Term, r.Index, r.Index, term)
 	case r.Index < highest && r.Index > at.last:

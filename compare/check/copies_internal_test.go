@@ -272,7 +272,7 @@ func TestNamesOfSources(t *testing.T) {
 		"a mixed log": {func(m *evidence.Member) {
 			m.WAL.Summary.Damage = []*dumplog.DamageError{{Kind: dumplog.DamageMixed}}
 		}, nil},
-		"of nobody":        {func(m *evidence.Member) { m.Membership.Names = nil }, nil},
+		"of no member":     {func(m *evidence.Member) { m.Membership.Names = nil }, nil},
 		"of itself":        {func(m *evidence.Member) { m.Membership.Names = map[dumplog.ID]string{5: "n2"} }, nil},
 		"of a removed one": {func(m *evidence.Member) { m.Membership.Removed = []dumplog.ID{6} }, nil},
 		"unknown":          {func(m *evidence.Member) { m.MemberID, m.NodeName = 9, "" }, []Kind{KindMemberUnknown}},
@@ -283,7 +283,7 @@ func TestNamesOfSources(t *testing.T) {
 			m.MemberID, m.NodeName, m.WAL.Conf = 9, "", []evidence.ConfEntry{added(3, 9)}
 			m.WAL.Conf[0].Refused = true
 		}, []Kind{KindMemberUnknown}},
-		"nobody to ask": {func(m *evidence.Member) {
+		"no member to ask": {func(m *evidence.Member) {
 			m.MemberID, m.NodeName, m.Membership.RaftKnown = 9, "", false
 		}, nil},
 	} {

@@ -42,7 +42,7 @@ func TestCorruptAlarms(t *testing.T) {
 			in.Replay.Members[2].Lacks = 1
 		}, Violated, KindCorruptAlarmNamesOther,
 			""},
-		"names nobody": {release.No, func(in *Input) {
+		"names no member": {release.No, func(in *Input) {
 			in.Replay.Members[2].Lacks, in.Members[0].DB.Alarms[0].MemberID = 1, 0
 		}, Holds, "", ""},
 		"not replayed": {release.No, func(in *Input) {
@@ -151,12 +151,12 @@ func TestRecordProofs(t *testing.T) {
 		"another record":    {recordRow("x", "a", "a"), violates("order", 1, 0), true, nil, "", ""},
 		"the log":           {recordRow("x", "a", "a"), log, false, []int{1, 2}, "content a", entry},
 		"the log, absent":   {recordRow("", "a", "a"), log, false, []int{1, 2}, "content a", entry},
-		"nobody as written": {recordRow("x", "a", "a"), func(in *Input, _ *diff.RecordRow) {
+		"none as written": {recordRow("x", "a", "a"), func(in *Input, _ *diff.RecordRow) {
 			e := contradiction(0)
 			e.Outcomes[1].Rev, e.Outcomes[2].State = 6, replay.NoEffect
 			in.Replay.Events = []*replay.Event{e}
 		}, false, nil, "what the entry writes", entry},
-		"nobody, of a transaction": {recordRow("x", "a", "a"), func(in *Input, _ *diff.RecordRow) {
+		"none, of a transaction": {recordRow("x", "a", "a"), func(in *Input, _ *diff.RecordRow) {
 			e := contradiction(0)
 			e.Outcomes[1].Rev, e.Outcomes[2].State, e.Kind = 6, replay.NoEffect, dumplog.KindTxn
 			in.Replay.Events = []*replay.Event{e}

@@ -87,8 +87,8 @@ func idleFiles(m *evidence.Member) []idle {
 	for _, f := range m.Snap.Files {
 		switch {
 		case f.Broken && f.Size == 0:
-			out = append(out, idle{f.File, "an empty snapshot that a server set aside: an earlier one was killed " +
-				"before it wrote the content", 0})
+			out = append(out, idle{f.File, "an empty snapshot that a server set aside; a server that is killed " +
+				"before it writes the content leaves one", 0})
 		case f.Broken:
 			out = append(out, idle{f.File, "a snapshot that a server could not read and set aside", f.Size})
 		}

@@ -53,7 +53,7 @@ func TestListByLog(t *testing.T) {
 		"a bootstrap":              {began(founded(2, 2, "b")), urls{1: "a", 2: "b"}, 0, 0, true},
 		"without its beginning":    {[]evidence.ConfEntry{added(5, 2, "b")}, urls{2: "b"}, 0, 0, false},
 		"an update":                {began(updated(5, 1, "x")), urls{1: "x"}, 0, 0, true},
-		"an update of nobody":      {began(updated(5, 2, "x")), urls{1: "a"}, 0, 0, true},
+		"an update of no member":   {began(updated(5, 2, "x")), urls{1: "a"}, 0, 0, true},
 		"of one added before":      {[]evidence.ConfEntry{updated(5, 2, "x")}, urls{2: "x"}, 0, 0, false},
 		"a second addition":        {began(added(5, 1, "x")), urls{1: "a"}, 0, 0, true},
 		"the URL of another":       {began(added(5, 2, "a", "x")), urls{1: "a"}, 0, 0, true},
@@ -298,8 +298,8 @@ func TestMissingVotes(t *testing.T) {
 		"a vote of another term": {func(ss Sources) {
 			ss[1].WAL.Summary.Votes = []dumplog.Vote{{Term: 2, For: 2}}
 		}, true},
-		"a vote for nobody": {func(ss Sources) { ss[1].WAL.Summary.Votes = []dumplog.Vote{{Term: 3}} }, true},
-		"two too few":       {func(ss Sources) { ss[0].WAL.Summary.Votes = nil }, false},
+		"a vote for no member": {func(ss Sources) { ss[1].WAL.Summary.Votes = []dumplog.Vote{{Term: 3}} }, true},
+		"two too few":          {func(ss Sources) { ss[0].WAL.Summary.Votes = nil }, false},
 		"it knows the term": {func(ss Sources) {
 			ss[2].WAL.Summary.HardState = &dumplog.HardState{Term: 3}
 		}, false},

@@ -12,29 +12,36 @@ func (in contents) revisionFalls() *Finding {
 	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 || in.Replay.Shift != nil {
 		return nil
 	}
-	for i, high := range in.Members {
-		for j, low := range in.Members {
-			if i == j || !in.ordered(i) || !in.ordered(j) || high.AppliedMax > low.AppliedMin ||
-				high.CurrentRevision() <= low.CurrentRevision() || !continues(low, high) ||
-				Restored(low) != Restored(high) { // a restored member begins at the revision of its backup
-				continue
+	var ms []*evidence.Member
+	for i, m := range in.Members {
+		if in.ordered(i) {
+			ms = append(ms, m)
+		}
+	}
+	for _, high := range ms {
+		for _, low := range ms {
+			if high.AppliedMax <= low.AppliedMin && high.CurrentRevision() > low.CurrentRevision() &&
+				continues(low, high) && Restored(low) == Restored(high) { // a restored one begins as its backup
+				return revisionFell(high, low)
 			}
-			f := &Finding{Kind: KindRevisionFalls, Severity: Critical, Class: ClassDataDivergence, Undecided: true,
-				Members: []string{high.Label(), low.Label()}, At: At{Index: low.AppliedMin},
-				Title: fmt.Sprintf("%s has applied as much as %s, but its revision is lower", low.Label(),
-					high.Label()),
-				Explanation: "both logs agree, and no entry lowers the revision: one database lacks a revision, or " +
-					"the other has one too many"}
-			for _, m := range []*evidence.Member{high, low} {
-				f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key",
-					Field:    fmt.Sprintf("revision at index %d", m.AppliedMin),
-					Observed: fmt.Sprint(m.CurrentRevision()), Show: showDB(m, "key", "--stats")})
-			}
-			f.Evidence[1].Expected = fmt.Sprintf("at least %d", high.CurrentRevision())
-			return f
 		}
 	}
 	return nil
+}
+
+func revisionFell(high, low *evidence.Member) *Finding {
+	f := &Finding{Kind: KindRevisionFalls, Severity: Critical, Class: ClassDataDivergence, Undecided: true,
+		Members: []string{high.Label(), low.Label()}, At: At{Index: low.AppliedMin},
+		Title: fmt.Sprintf("%s has applied as much as %s, but its revision is lower", low.Label(), high.Label()),
+		Explanation: "both logs agree, and no entry lowers the revision: one database lacks a revision, the other " +
+			"has one too many, or an index that is stored with them is wrong"}
+	for _, m := range []*evidence.Member{high, low} {
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key",
+			Field:    fmt.Sprintf("revision at index %d", m.AppliedMin),
+			Observed: fmt.Sprint(m.CurrentRevision()), Show: showDB(m, "key", "--stats")})
+	}
+	f.Evidence[1].Expected = fmt.Sprintf("at least %d", high.CurrentRevision())
+	return f
 }
 
 // ordered reports whether the index of a database shows how old its content is.

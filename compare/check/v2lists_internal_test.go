@@ -87,8 +87,8 @@ func TestV2StoresDiffer(t *testing.T) {
 		"the odd one is named": {against(Error, "n1"), nil, true},
 		"another one is":       {against(Error, "n2"), nil, false},
 		"with a warning":       {against(Warning, "n1"), nil, false},
-		"nobody is":            {nil, nil, false},
-		"nobody at hand":       {against(Error, "n9"), nil, false},
+		"none is":              {nil, nil, false},
+		"none at hand":         {against(Error, "n9"), nil, false},
 		"two, one is left":     {against(Error, "n1", "n2"), nil, true},
 		"the odd one left out": {against(Error, "n2"), func(in *Input) {
 			in.Diff.LeftOut = map[int]string{0: "x"}

@@ -149,7 +149,7 @@ func TestManyRecordsInOnePass(t *testing.T) {
 	list = rows()
 	keyComparer{r}.readInOnePass(ctx, 0, kept, list, false)
 	if list[8].Cells[0] != nil {
-		t.Error("the pass goes on after its context ended")
+		t.Error("the pass continues after its context ended")
 	}
 	one, err := keyComparer{r}.readRows(ctx, []int{0, 1}, kept, false)
 	if !errors.Is(err, context.Canceled) {

@@ -182,7 +182,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLastWrite: the revision is told only if all that have the key wrote it there, with different content.
+// TestLastWrite: the revision is known only if all that have the key wrote it there, with different content.
 func TestLastWrite(t *testing.T) {
 	at := func(mods ...int64) []*Cell {
 		var out []*Cell

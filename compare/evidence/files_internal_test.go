@@ -372,8 +372,8 @@ func TestDigestOfBody(t *testing.T) {
 	}
 }
 
-// TestHeldByNobody: sources that no process holds, or that are none, are in use by nobody.
-func TestHeldByNobody(t *testing.T) {
+// TestHeldByNone: sources that no process holds, or that are none, are not in use.
+func TestHeldByNone(t *testing.T) {
 	dir := tree(t, "member/snap/db", "member/wal/0.wal", "file")
 	for _, where := range []string{dir, filepath.Join(dir, "file"), filepath.Join(dir, "member", "wal"),
 		filepath.Join(dir, "none"), os.DevNull} {

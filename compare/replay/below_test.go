@@ -428,7 +428,8 @@ func TestCertain(t *testing.T) {
 		"an alarm, then none":    {log: later(), edit: func(s *sim) { mayAlarm(s.logView, 1, 1) }, want: []string{"c"}},
 		"no space": {log: later(del("c", ""), put("a", "2")), edit: func(s *sim) { noSpace(s.logView, 3) },
 			want: []string{"a"}},
-		"records not read": {log: later(), edit: func(s *sim) { s.below.whole = false }},
+		"an entry that does not decode": {log: later(nil, put("d", "1")), want: []string{"d"}},
+		"records not read":              {log: later(), edit: func(s *sim) { s.below.whole = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := certainSim()
@@ -437,6 +438,9 @@ func TestCertain(t *testing.T) {
 				c.edit(s)
 			}
 			for _, it := range itemsOf(c.log...) {
+				if it.req == nil {
+					it.req, it.err = &dumplog.Request{}, errDoubted
+				}
 				s.below.remember(it)
 			}
 			var got []string

@@ -46,6 +46,10 @@ const (
 
 // remember keeps an entry before the place where log and database meet.
 func (be *belowPlace) remember(it *item) {
+	if it.err != nil {
+		be.certain, be.lastWriter = nil, nil // it may have changed any key
+		return
+	}
 	if !be.whole || !apply.WritesKeys(it.req.Kind) || be.refusedByAlarm(it.req, it.entry.Index).Certain() {
 		return
 	}

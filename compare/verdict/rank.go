@@ -256,12 +256,7 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 		say("%s", lagOf(m, s.behind, commit))
 	}
 	rk.sayControl(s.pos, say)
-	if s.minority > 0 {
-		say("differs from the majority in %s that the log does not decide", plural.Of(s.minority, "place", "places"))
-	}
-	if s.shorter > 0 && s.behind == 0 {
-		say("its log lacks %s that another log holds, perhaps committed", plural.Of(s.shorter, "entry", "entries"))
-	}
+	s.sayAgainstOthers(say)
 	if s.pending > 0 {
 		say("a compaction is unfinished")
 	}
@@ -276,6 +271,16 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 		say("cannot serve in its current state")
 	}
 	return row
+}
+
+// sayAgainstOthers says what the member differs in from others, where nothing decides who is right.
+func (s standing) sayAgainstOthers(say func(string, ...any)) {
+	if s.minority > 0 {
+		say("differs from the majority in %s that the log does not decide", plural.Of(s.minority, "place", "places"))
+	}
+	if s.shorter > 0 && s.behind == 0 {
+		say("its log lacks %s that another log holds, perhaps committed", plural.Of(s.shorter, "entry", "entries"))
+	}
 }
 
 // lagOf says how far a member lags, and where it ends.
