@@ -62,7 +62,7 @@ func (m *Model) allowed(e Effect, r *dumplog.Request, permission func() Verdict,
 	if v := m.Alarms.Check(m.Version, r); v.Refused() {
 		return e.refused(v, m.alarmSure())
 	}
-	if v := permission(); v.Refused() {
+	if v := permission(); v.Refused() && !m.passes(r) {
 		e.Plain = v.Rule == nil
 		return e.refused(v, m.authSure(v.Reason))
 	}
@@ -77,7 +77,7 @@ func (e Effect) refused(v Verdict, sure bool) Effect {
 
 func (m *Model) evaluatePut(e Effect, r *dumplog.Request) Effect {
 	w, reason, sure := m.put(r.Put)
-	e.Sure = sure && m.rightsSure(r.Header) && !m.AlarmsUnsure
+	e.Sure = sure && m.rightsSure(r) && !m.AlarmsUnsure
 	if reason != ReasonNone {
 		e.Result, e.Reason = Refused, reason
 		return e
@@ -110,7 +110,7 @@ func (m *Model) put(put *dumplog.PutRequest) (w Write, reason Reason, sure bool)
 }
 
 func (m *Model) evaluateDelete(e Effect, r *dumplog.Request) Effect {
-	e.Sure = m.KeysKnown && m.rightsSure(r.Header) && !m.AlarmsUnsure
+	e.Sure = m.KeysKnown && m.rightsSure(r) && !m.AlarmsUnsure
 	m.Keys.Range(r.DeleteRange.Key, r.DeleteRange.RangeEnd, func(k *Key) bool {
 		e.Sure = e.Sure && !k.Unsure
 		e.Writes = append(e.Writes, Write{Key: k.Name, Delete: true})

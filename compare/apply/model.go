@@ -29,9 +29,9 @@ type Model struct {
 	// Value returns the value of a key's record, for compares that need more than its hash; nil if there are no
 	// records.
 	Value func(key string, at Rev) (value []byte, ok bool)
-	// Passes reports whether auth permits a request for certain, whatever the users and roles are; nil if it is not
-	// known of any request.
-	Passes func(h dumplog.Header) bool
+	// Passes reports whether auth certainly permits a request, although users and roles are not known at each entry;
+	// nil if it is not known of any request.
+	Passes func(r *dumplog.Request) bool
 }
 
 // Lease is a lease, with TTLs in seconds as in the log.
@@ -122,7 +122,12 @@ func (m *Model) authSure(r Reason) bool {
 }
 
 // rightsSure reports whether the rights of a permitted request are certain. If users and auth revision are unknown at
-// this entry, only a request without a user is, while auth is off, and one that passes whatever they are.
-func (m *Model) rightsSure(h dumplog.Header) bool {
-	return m.Auth.Known || h.AuthRevision == 0 && !m.Auth.Enabled || m.Passes != nil && m.Passes(h)
+// this entry, only a request without a user is, while auth is off, and one that passes all the same.
+func (m *Model) rightsSure(r *dumplog.Request) bool {
+	return m.Auth.Known || r.Header.AuthRevision == 0 && !m.Auth.Enabled || m.passes(r)
+}
+
+// passes reports whether auth permits a request although users and roles are unknown at this entry.
+func (m *Model) passes(r *dumplog.Request) bool {
+	return !m.Auth.Known && m.Passes != nil && m.Passes(r)
 }

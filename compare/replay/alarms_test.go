@@ -189,7 +189,7 @@ func TestRootPasses(t *testing.T) {
 		m.Auth.Users["app"] = m.Auth.Users["root"]
 		lv := &logView{m: &evidence.Member{DB: &evidence.DB{}}}
 		lv.m.DB.Auth.Enabled, lv.m.DB.Auth.HasRevision, lv.m.DB.Auth.Revision = true, true, 9
-		m.Passes = func(h dumplog.Header) bool { return lv.passesAuth(h, 5) }
+		m.Passes = func(r *dumplog.Request) bool { return lv.passesAuth(r, 5, nil) }
 		r := put("a", "1")
 		r.Header = c.h
 		if p := m.Evaluate(r); p.Sure != c.sure {

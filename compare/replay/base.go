@@ -28,13 +28,14 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		return r.Survey.grants[id], len(r.Survey.grants) < maxLeaseOps
 	}
 	s.Value = func(key string, at apply.Rev) ([]byte, bool) { return s.readValue(key, dumpdb.Rev(at)) }
-	s.Passes = func(h dumplog.Header) bool { return s.passesAuth(h, s.now) }
+	s.Passes = s.passes
 	s.first = s.stretch(r)
 	fromStart := s.first == 1 && !restored(r) && m.DB.KV.BumpMarker == dumpdb.Rev{}
 	s.fromStart = fromStart
 	s.alarms = newAlarmLog(r.Survey, s.first, m.DB.Alarms)
 	s.alarms.fromStart = fromStart
 	s.alarmed = s.alarms.spans()
+	s.endAuth = newEndAuth(r, m, len(s.alarmed) > 0)
 	if why := s.begin(ctx, r, fromStart); why != "" {
 		res.Why = why
 		return nil

@@ -38,6 +38,14 @@ func (it *item) forMember(i int) *item {
 	return it
 }
 
+// keep returns the entry with its own copy of the data, which stays valid.
+func (it *item) keep() *item {
+	kept := &item{entry: it.entry}
+	kept.entry.Data = slices.Clone(it.entry.Data)
+	kept.req, kept.err = kept.entry.Decode()
+	return kept
+}
+
 // source is one member's effective log as a pull iterator.
 type source struct {
 	next func() (dumplog.Entry, error, bool)

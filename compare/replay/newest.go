@@ -17,12 +17,16 @@ func (lv *logView) unexplainedNewest(ctx context.Context, w *writers) int64 {
 	if w.total == 0 || lv.lost() > 0 {
 		return 0
 	}
-	items := lv.lastWriters(lv.writersFrom(ctx, w, max(w.total-maxWindow+1, 1), w.total))
+	known := lv.writersFrom(ctx, w, max(w.total-maxWindow+1, 1), w.total)
+	items := lv.lastWriters(known)
 	if len(items) == 0 {
 		return 0
 	}
 	newest := lv.m.CurrentRevision()
 	groups := slices.Collect(lv.groups(max(lv.floor(), newest-maxSurplus)+1, newest))
+	if n := lv.writtenAhead(ctx, groups, known, items[0]); n > 0 {
+		return n
+	}
 	n := int64(0)
 	for i := len(groups) - 1; i >= 0; i-- {
 		g := groups[i]
@@ -35,6 +39,51 @@ func (lv *logView) unexplainedNewest(ctx context.Context, w *writers) int64 {
 		return 0 // more than the limit
 	}
 	return n
+}
+
+// writtenAhead counts the newest revisions that entries above the consistent index wrote. The known entries up to the
+// index can have written some of these as well, but at least minAhead of them, by their content, only entries above it.
+// The last entry that must have written is the newest one whose revision is certainly not among them.
+func (lv *logView) writtenAhead(ctx context.Context, groups []*group, known []*item, last *item) (n int64) {
+	above := lv.above(ctx)
+	newest, only := lv.m.CurrentRevision(), 0
+	for i, g := range slices.Backward(groups) {
+		depth := int64(len(groups) - i)
+		if g.hole || g.main != newest-depth+1 || couldWrite(last.req, g) {
+			break
+		}
+		could := func(it *item) bool { return couldWrite(it.req, g) }
+		j := len(above) - 1
+		for ; j >= 0 && !could(above[j]); j-- {
+		}
+		if j < 0 {
+			break
+		}
+		above = above[:j]
+		if g.records[0].del || slices.ContainsFunc(known, could) {
+			continue
+		}
+		if only++; only >= minAhead {
+			n = depth
+		}
+	}
+	return n
+}
+
+// minAhead is how many revisions must be of entries above the consistent index alone: one could be altered.
+const minAhead = 2
+
+// above reads the first entries above the consistent index that may write.
+func (lv *logView) above(ctx context.Context) (out []*item) {
+	for it, err := range lv.past(lv.m.AppliedMax + 1) {
+		if err != nil || ctx.Err() != nil || it.entry.Index > lv.logEnd || len(out) == maxSurplus {
+			break
+		}
+		if own := it.forMember(lv.pos); mayWrite(own.req) {
+			out = append(out, own.keep())
+		}
+	}
+	return out
 }
 
 // lastWriters returns the entries from the last one on that writes in every state of the key space, none if there is no

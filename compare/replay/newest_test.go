@@ -85,6 +85,14 @@ func TestNewest(t *testing.T) {
 			s.put("n2", "1")
 			s.put("n3", "1")
 		}, spoil: lowerIndex(2), sound: "from 11, applied 3", other: "from 11, applied 1, not-applied 2, ahead 21..22"},
+		"the index is too low, and an entry below may have deleted": {end: func(s *story) {
+			s.del("n1") // 13
+			s.compact(13)
+			s.put("n2", "1")
+			s.put("n1", "2")
+			s.guarded("n2", "2")
+			s.del("n1")
+		}, spoil: lowerIndex(4), sound: "from 13, applied 4", other: "from 13, not-applied 4, ahead 22..25"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

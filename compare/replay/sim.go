@@ -33,6 +33,8 @@ type logView struct {
 	grantedAt func(id int64) (index uint64, complete bool)
 	// heldLeases are the leases that the database holds.
 	heldLeases map[int64]bool
+	// endAuth is the auth of the database; nil if it cannot be used.
+	endAuth *endAuth
 }
 
 // subject is the model of one member, with its database and the result: what all parts of the replay work on.

@@ -98,11 +98,7 @@ func (lv *logView) writersFrom(ctx context.Context, w *writers, from, to int64) 
 			continue
 		}
 		if n++; n >= from {
-			own := it.forMember(lv.pos)
-			kept := &item{entry: own.entry}
-			kept.entry.Data = slices.Clone(own.entry.Data)
-			kept.req, kept.err = kept.entry.Decode()
-			out = append(out, kept)
+			out = append(out, it.forMember(lv.pos).keep())
 		}
 		if n >= to {
 			break
@@ -348,20 +344,7 @@ func (w *window) counted(upto place) (place, bool) {
 
 // alwaysWrites reports whether neither auth nor an alarm can have refused a request at an entry.
 func (lv *logView) alwaysWrites(r *dumplog.Request, index uint64) bool {
-	return lv.passesAuth(r.Header, index) && lv.refusedByAlarm(r, index).Excluded()
-}
-
-// passesAuth reports whether the member's auth cannot have refused a request at an entry: auth was never on, or user
-// root sent it with an auth revision that the member has never exceeded.
-func (lv *logView) passesAuth(h dumplog.Header, index uint64) bool {
-	switch a := &lv.m.DB.Auth; {
-	case !a.Enabled && a.Revision <= 1:
-		return h.AuthRevision == 0
-	case h.Username != apply.Root || !a.HasRevision || h.AuthRevision < a.Revision:
-		return false
-	}
-	// A received snapshot can have brought a lower revision than the member's own.
-	return !slices.ContainsFunc(received(lv.m), func(to uint64) bool { return to >= index })
+	return lv.passesAuth(r, index, nil) && lv.refusedByAlarm(r, index).Excluded()
 }
 
 // plainPut is a put that writes in every state of the key space.
