@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cockroachdb/datadriven"
 )
 
 // ending is a context that ends once its error was asked for so many times.
@@ -108,6 +110,42 @@ func TestEndsAnywhere(t *testing.T) {
 			if err != nil && !errors.Is(err, context.Canceled) || err == nil && got != want {
 				t.Errorf("%s, after %d of %d: %.80q, %v; want %.80q", name, n, asked, got, err, want)
 			}
+		}
+	}
+}
+
+// TestFileEndsAnywhere: wherever the context of the file ends, it does not open, or a listing of its rows and the
+// newest revision end with the error of the context; or all of it was read.
+func TestFileEndsAnywhere(t *testing.T) {
+	sc := &script{t: t}
+	sc.create(&datadriven.TestData{Input: "many 200 2.0 /k 300\nput 202.0 /k-0 v\n" +
+		`set lease "\x00\x00\x00\x00\x00\x00\x00\x10" "\x08\x10\x10\x3c"` + "\n"})
+	read := func(ctx context.Context) (string, error) {
+		db, err := OpenContext(ctx, sc.path)
+		if err != nil {
+			return "", err
+		}
+		defer db.Close()
+		rows := 0
+		for _, bucket := range []string{"key", "lease"} {
+			for _, err := range db.Rows(bucket) {
+				if err != nil {
+					return "", err
+				}
+				rows++
+			}
+		}
+		newest, err := db.CurrentRev()
+		return fmt.Sprint(rows, newest), err
+	}
+	ctx := endingAfter(1 << 40)
+	want, err := read(ctx)
+	fatal(t, err)
+	asked := 1<<40 - ctx.left.Load()
+	for n := range asked + 2 {
+		got, err := read(endingAfter(n))
+		if err != nil && !errors.Is(err, context.Canceled) || err == nil && got != want {
+			t.Errorf("after %d of %d: %q, %v; want %q", n, asked, got, err, want)
 		}
 	}
 }

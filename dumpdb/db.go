@@ -48,6 +48,9 @@ var ErrNoMeta = errors.New("neither meta page is valid")
 
 func newDB(f *file) (*DB, error) {
 	metas := readMetas(f)
+	if err := f.ctx.Err(); err != nil {
+		return nil, err
+	}
 	used := pickMeta(metas)
 	if f.data < headerSize+metaSize {
 		d := &DamageError{Kind: DamageTruncated, Expected: "two meta pages", Observed: "an empty file", Err: ErrNoMeta}
@@ -61,15 +64,22 @@ func newDB(f *file) (*DB, error) {
 			Observed: fmt.Sprintf("meta 0: %s; meta 1: %s", metas[0].Problem, metas[1].Problem), Err: ErrNoMeta}
 	}
 	metas[used].Used = true
-	db := view(f, metas, used)
+	db, err := view(f, metas, used)
+	if err != nil {
+		return nil, err
+	}
 	db.owner = true
 	return db, nil
 }
 
-func view(f *file, metas []Meta, n int) *DB {
+// view returns the db as a meta page describes it. The error is that of the file's context.
+func view(f *file, metas []Meta, n int) (*DB, error) {
 	db := &DB{f: f, metas: metas, meta: metas[n], pageSize: int(metas[n].PageSize)}
 	db.loadBuckets()
-	return db
+	if err := f.ctx.Err(); err != nil {
+		return nil, err
+	}
+	return db, nil
 }
 
 // OpenMeta returns the db as meta page n (0 or 1) describes it. The view reads the same file and ends when db is
@@ -82,7 +92,7 @@ func (db *DB) OpenMeta(n int) (*DB, error) {
 		return nil, &DamageError{Place: Place{m.Page, m.Offset}, Kind: DamageMeta, Expected: "a valid meta page",
 			Observed: m.Problem}
 	}
-	return view(db.f, db.metas, n), nil
+	return view(db.f, db.metas, n)
 }
 
 // PreviousView returns the db one transaction earlier, as the unused meta page describes it. Pages that were reused

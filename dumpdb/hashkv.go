@@ -46,7 +46,7 @@ func (db *DB) lastRev() (int64, error) {
 		return true
 	}
 	s.walk(b)
-	return last, joinErrs(damagesOrNil(damage), bad)
+	return last, joinErrs(db.f.ctx.Err(), damagesOrNil(damage), bad)
 }
 
 // HashKV computes the server's HashKV at rev (0: the current revision), read-only. It returns ErrCompacted or

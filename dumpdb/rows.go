@@ -6,7 +6,7 @@ import (
 
 // Rows yields the rows of a bucket in key order. It yields damage as a *DamageError with a zero Row and continues with
 // the next readable page. For a missing bucket it yields nothing, or the damage in the root tree that may hide the
-// bucket.
+// bucket. If the context of OpenContext ends before, the last error is that of the context.
 func (db *DB) Rows(bucket string) iter.Seq2[Row, error] {
 	return db.rows(bucket, span{})
 }
@@ -18,20 +18,22 @@ func (db *DB) RowsFrom(bucket string, from []byte) iter.Seq2[Row, error] {
 
 func (db *DB) rows(bucket string, want span) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		b, ok := db.find(bucket)
-		if !ok {
-			for _, d := range db.rootDamage {
-				if !yield(Row{}, d) {
-					return
-				}
+		more := true
+		each := func(r Row, err error) bool { more = yield(r, err); return more }
+		if b, ok := db.find(bucket); ok {
+			s := db.newScan(db.f.ctx, bucket)
+			s.want = want
+			s.onDamage = func(d *DamageError) bool { return each(Row{}, d) }
+			s.onLeaf = func(l *leaf) bool { return l.rows(each) }
+			s.walk(b)
+		} else {
+			for i := 0; more && i < len(db.rootDamage); i++ {
+				each(Row{}, db.rootDamage[i])
 			}
-			return
 		}
-		s := db.newScan(db.f.ctx, bucket)
-		s.want = want
-		s.onDamage = func(d *DamageError) bool { return yield(Row{}, d) }
-		s.onLeaf = func(l *leaf) bool { return l.rows(yield) }
-		s.walk(b)
+		if err := db.f.ctx.Err(); err != nil && more {
+			yield(Row{}, err)
+		}
 	}
 }
 

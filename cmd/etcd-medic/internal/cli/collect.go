@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -172,13 +173,32 @@ const (
 	heapLimit = 18 << 20
 )
 
-// spare limits this process to one processor and little memory until the returned function is called.
+// spared is what the process had before commands limited it, and how many of them do so now.
+var spared struct {
+	sync.Mutex
+	commands       int
+	percent, procs int
+	limit          int64
+}
+
+// spare limits this process to one processor and little memory until the returned function is called. If several
+// commands of a process do so, the last one ends it.
 func spare() (undo func()) {
-	percent, limit, procs := debug.SetGCPercent(sparing), spareHeap(true, heapLimit), runtime.GOMAXPROCS(1)
+	s := &spared
+	s.Lock()
+	defer s.Unlock()
+	if s.commands++; s.commands == 1 {
+		s.percent, s.limit = debug.SetGCPercent(sparing), spareHeap(true, heapLimit)
+		s.procs = runtime.GOMAXPROCS(1)
+	}
 	return func() {
-		debug.SetGCPercent(percent)
-		spareHeap(false, limit)
-		runtime.GOMAXPROCS(procs)
+		s.Lock()
+		defer s.Unlock()
+		if s.commands--; s.commands == 0 {
+			debug.SetGCPercent(s.percent)
+			spareHeap(false, s.limit)
+			runtime.GOMAXPROCS(s.procs)
+		}
 	}
 }
 

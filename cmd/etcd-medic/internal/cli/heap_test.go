@@ -52,6 +52,21 @@ func TestHeapLimitFollowsTheHeap(t *testing.T) {
 	}
 }
 
+// TestSpareTwice: commands that run at once limit the process together, and none of them leaves it limited.
+func TestSpareTwice(t *testing.T) {
+	procs := runtime.GOMAXPROCS(0)
+	first := spare()
+	second := spare()
+	first()
+	if n, l := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1); n != 1 || l != heapLimit {
+		t.Errorf("after the first of two: %d processors, %d bytes", n, l)
+	}
+	second()
+	if n, l := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1); n != procs || l == heapLimit {
+		t.Errorf("after both: %d processors, %d bytes; had %d", n, l, procs)
+	}
+}
+
 // TestSmallInput: files and folders count together, a link inside of a folder as large, what is missing not at all.
 func TestSmallInput(t *testing.T) {
 	dir := t.TempDir()
