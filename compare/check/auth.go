@@ -54,13 +54,13 @@ func runAuthRevisionEqual(in *Input) Result {
 		}
 		return Result{Reason: b.Reason}
 	}
-	expected := fmt.Sprintf("one number on all members (lowest is %d)", low)
-	n, told := in.authRevisions().expected(counted)
-	if told {
-		expected = fmt.Sprintf("%d, as the log gives", n)
-	}
+	own, told := in.authRevisions().expected(counted)
 	for i, m := range in.Members {
 		if m.HasDB() && m.DB.Auth.HasRevision && compared[i] {
+			expected := fmt.Sprintf("one number on all members (lowest is %d)", low)
+			if n, ok := own[i]; ok && told {
+				expected = n + ", as the log gives"
+			}
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth",
 				Key: Bytes("authRevision"), Field: "authRevision",
 				Observed: fmt.Sprint(m.DB.Auth.Revision), Expected: expected, Show: showDB(m, "auth")})
@@ -107,19 +107,25 @@ func (in authRevisions) compared() map[int]bool {
 	return out
 }
 
-// expected is the auth revision that results from the log alone; false if it is not known for all of the members.
-func (in authRevisions) expected(members []int) (revision uint64, known bool) {
+// expected are the auth revisions that result from the log alone, by position of the member: each up to the entry that
+// the member has applied last, as a range if the member stores an earlier one in it. It is false if one of them is not
+// known.
+func (in authRevisions) expected(members []int) (revisions map[int]string, known bool) {
 	if in.Replay == nil {
-		return 0, false
+		return nil, false
 	}
+	revisions = map[int]string{}
 	for _, i := range members {
 		r := in.Replay.Members[i]
 		if !r.Checked || !r.AuthKnown {
-			return 0, false
+			return nil, false
 		}
-		revision = r.AuthExpected
+		revisions[i] = fmt.Sprint(r.AuthExpected)
+		if own := in.Members[i].DB.Auth.Revision; r.AuthExpectedMin <= own && own < r.AuthExpected {
+			revisions[i] = fmt.Sprintf("%d to %d", r.AuthExpectedMin, r.AuthExpected)
+		}
 	}
-	return revision, true
+	return revisions, true
 }
 
 // authBeyondLog reports whether some member's auth revision is outside the range that its own log allows, whatever it
