@@ -76,7 +76,7 @@ func mixed(members []*evidence.Member) error {
 func (c *Comparison) window(d *diff.Result) {
 	c.Window = Window{AppliedIndex: d.Common, Revisions: map[string]int64{}, CompactRevision: d.Compact, Note: d.Note}
 	for i, m := range d.Members {
-		if why := d.LeftOut[i]; why != "" {
+		if why := d.NotCompared[i]; why != "" {
 			if c.Window.LeftOut == nil {
 				c.Window.LeftOut = map[string]string{}
 			}
@@ -135,7 +135,7 @@ func (c *Comparison) bucket(d *diff.Result, b *diff.Bucket, o Options) BucketCom
 func diffRow(d *diff.Result, bucket string, row diff.Row, o Options) DiffRow {
 	dr := DiffRow{Key: check.Bytes(row.Key), Members: map[string]*DiffCell{}}
 	for i, m := range d.Members {
-		if d.LeftOut[i] == "" {
+		if d.NotCompared[i] == "" {
 			dr.Members[m.Label()] = cell(bucket, row.Cells[i], o.Values)
 		}
 		if c := row.Cells[i]; c != nil && dr.Object == nil {

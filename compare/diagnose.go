@@ -145,7 +145,7 @@ func (c *collected) gather(ctx context.Context) error {
 	}
 	members = c.in.Members
 	c.mixed = clusters(members) > 1 || slices.ContainsFunc(members,
-		func(m *evidence.Member) bool { return evidence.Stranger(members, m) })
+		func(m *evidence.Member) bool { return evidence.OfAnotherCluster(members, m) })
 	if c.mixed {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (c *collected) setEarlierApart(ctx context.Context) error {
 	var rest []*evidence.Member
 	var earlier []check.Earlier
 	for _, m := range all {
-		if !evidence.Stranger(all, m) {
+		if !evidence.OfAnotherCluster(all, m) {
 			rest = append(rest, m)
 			continue
 		}

@@ -318,7 +318,7 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 	}
 	// Each at its own current revision: what a restore of the one lacks of the other.
 	d := &diff.Result{Members: []*evidence.Member{b, s}, Revs: []int64{b.CurrentRevision(), s.CurrentRevision()},
-		LeftOut: map[int]string{}}
+		NotCompared: map[int]string{}}
 	n := newCounter(maxRows)
 	otherHistory := c.SameHistory == check.Violated && !c.BackupLacks
 	err := d.Changes(ctx, 0, 1, diff.Options{}, func(ch diff.Change) error {

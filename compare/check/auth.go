@@ -33,7 +33,7 @@ func runAuthRevisionEqual(in *Input) Result {
 	var counted []int
 	low, at := uint64(1<<64-1), uint64(0)
 	for i, m := range in.Members {
-		if in.Diff.LeftOut[i] != "" || !m.DB.Auth.HasRevision || !compared[i] {
+		if in.Diff.NotCompared[i] != "" || !m.DB.Auth.HasRevision || !compared[i] {
 			continue
 		}
 		rev := m.DB.Auth.Revision

@@ -142,7 +142,7 @@ func TestAuthRevisionEqual(t *testing.T) {
 		"not compared": {func(in *Input) { in.Diff = nil }, "", "the databases could not be compared", nil},
 		"one stores none": {func(in *Input) { in.Members[1].DB.Auth.HasRevision = false }, "",
 			"fewer than two members store an auth revision", nil},
-		"one left out": {func(in *Input) { in.Diff.LeftOut = map[int]string{1: "damaged"} }, "",
+		"one left out": {func(in *Input) { in.Diff.NotCompared = map[int]string{1: "damaged"} }, "",
 			"fewer than two members store an auth revision", nil},
 		"one has applied less": {func(in *Input) { in.Diff.Buckets[0].Rows[0].Out = []int{1} }, "",
 			"fewer than two members store an auth revision", nil},

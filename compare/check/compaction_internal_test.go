@@ -125,7 +125,7 @@ func TestReusedRevisions(t *testing.T) {
 		"another compaction": {func(in *Input) { in.Members[2].DB.KV.CompactRev = 6 }, nil},
 		"never compacted":    {func(in *Input) { compactAt(in, -1) }, nil},
 		"compacted at 0":     {func(in *Input) { compactAt(in, 0) }, nil},
-		"one left out":       {func(in *Input) { in.Diff.LeftOut = map[int]string{0: "x"} }, nil},
+		"one left out":       {func(in *Input) { in.Diff.NotCompared = map[int]string{0: "x"} }, nil},
 		"contents differ":    {func(in *Input) { in.Diff.Buckets[0].SameContent = 1 }, nil},
 		"nothing differs": {func(in *Input) {
 			in.Diff.Buckets[0].Differ, in.Diff.Buckets[0].SameContent = 0, 0
@@ -344,7 +344,7 @@ func TestRevisionsCompared(t *testing.T) {
 			in.Members[0].DB.KVDamaged, in.Members[1].DB.KVDamaged = true, true
 		}, "", "fewer than two databases can be read", nil},
 		"one damaged":  {func(in *Input) { in.Members[1].DB.KVDamaged = true }, Holds, "", nil},
-		"one left out": {func(in *Input) { in.Diff.LeftOut = map[int]string{1: "x"} }, Holds, "", nil},
+		"one left out": {func(in *Input) { in.Diff.NotCompared = map[int]string{1: "x"} }, Holds, "", nil},
 		"a note":       {func(in *Input) { in.Diff.Note = "purged" }, "", "purged", nil},
 	} {
 		in := threeMembers(release.Yes)

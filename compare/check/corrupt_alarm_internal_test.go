@@ -49,7 +49,7 @@ func TestCorruptAlarms(t *testing.T) {
 			in.Replay.Members[2].Lacks, in.Replay.Members[2].Checked = 1, false
 		}, "", "", "the keys differ, and the log does not tell which member is wrong"},
 		"not compared": {release.No, func(in *Input) {
-			in.Replay.Members[2].Lacks, in.Diff.LeftOut = 1, map[int]string{2: "damaged"}
+			in.Replay.Members[2].Lacks, in.Diff.NotCompared = 1, map[int]string{2: "damaged"}
 		}, "", "", "the keys differ, and the log does not tell which member is wrong"},
 		"keys unknown": {release.Unknown, func(*Input) {}, "", "", "the keys of the members could not be compared"},
 		"no keys": {release.Yes, func(in *Input) { in.Diff.Buckets = nil }, "", "",

@@ -344,7 +344,7 @@ func TestRevisionFalls(t *testing.T) {
 		"maybe applied more":     {func(in *Input) { in.Members[0].AppliedMax = 21 }, false},
 		"not read":               {func(in *Input) { in.Members[1].DB.KV = nil }, false},
 		"damaged":                {func(in *Input) { in.Members[0].DB.KVDamaged = true }, false},
-		"left out":               {func(in *Input) { in.Diff.LeftOut = map[int]string{1: "x"} }, false},
+		"left out":               {func(in *Input) { in.Diff.NotCompared = map[int]string{1: "x"} }, false},
 		"ahead of its index":     {func(in *Input) { in.Replay.Members[1].Ahead = &replay.Stretch{} }, false},
 		"another term":           {func(in *Input) { in.Members[1].WAL.LastByTerm[0].Term = 3 }, false},
 		"a log that ends before": {func(in *Input) { in.Members[1].WAL.Summary.LastIndex = 19 }, false},

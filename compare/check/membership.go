@@ -41,7 +41,7 @@ func runOneCluster(in *Input) Result {
 	}
 	membersWithoutConfChange := 0
 	for _, m := range in.Members {
-		if !evidence.Stranger(in.Members, m) {
+		if !evidence.OfAnotherCluster(in.Members, m) {
 			continue
 		}
 		membersWithoutConfChange++

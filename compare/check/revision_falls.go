@@ -47,7 +47,7 @@ func revisionFell(high, low *evidence.Member) *Finding {
 // ordered reports whether the index of a database shows how old its content is.
 func (in contents) ordered(i int) bool {
 	m := in.Members[i]
-	return m.HasDB() && m.DB.KV != nil && !m.DB.KVDamaged && in.Diff.LeftOut[i] == "" &&
+	return m.HasDB() && m.DB.KV != nil && !m.DB.KVDamaged && in.Diff.NotCompared[i] == "" &&
 		in.Replay.Members[i].Ahead == nil && in.provenance().tornCopy(m) == nil
 }
 

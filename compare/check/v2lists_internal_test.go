@@ -56,7 +56,7 @@ func TestV2StoresDiffer(t *testing.T) {
 	}{
 		"different":          {func(*Input) {}, Error, 3, ""},
 		"3.6 keeps no store": {func(in *Input) { in.Members[2].Version.Minor = 6 }, Warning, 3, ""},
-		"one left out":       {func(in *Input) { in.Diff.LeftOut = map[int]string{0: "x"} }, Error, 2, ""},
+		"one left out":       {func(in *Input) { in.Diff.NotCompared = map[int]string{0: "x"} }, Error, 2, ""},
 		"one without":        {func(in *Input) { in.Members[0].Snap.Files = nil }, Error, 2, ""},
 		"no diff":            {func(in *Input) { in.Diff = nil }, "", 0, ""},
 		"no stores":          {func(in *Input) { in.Diff.Buckets = nil }, "", 0, ""},
@@ -91,7 +91,7 @@ func TestV2StoresDiffer(t *testing.T) {
 		"none at hand":         {against(Error, "n9"), nil, false},
 		"two, one is left":     {against(Error, "n1", "n2"), nil, true},
 		"the odd one left out": {against(Error, "n2"), func(in *Input) {
-			in.Diff.LeftOut = map[int]string{0: "x"}
+			in.Diff.NotCompared = map[int]string{0: "x"}
 		}, true},
 		"it has no snapshot": {against(Error, "n2"), func(in *Input) { in.Members[0].Snap.Files = nil }, true},
 		"it has no store":    {against(Error, "n2"), func(in *Input) { in.Members[0].Snap.Files[0].V2 = nil }, true},

@@ -87,7 +87,7 @@ func (in v2Lists) differs() (*Finding, string) {
 			"explains it"}
 	for _, row := range b.Rows {
 		for i, m := range in.Members {
-			if in.Diff.LeftOut[i] != "" || m.NewestSnap() == nil {
+			if in.Diff.NotCompared[i] != "" || m.NewestSnap() == nil {
 				continue
 			}
 			e := Evidence{Member: m.Label(), File: m.NewestSnap().File, Key: Bytes(row.Key), Field: "v2 store",
@@ -119,7 +119,7 @@ func (in v2Lists) explained(fs []Finding) bool {
 			var first *diff.Cell
 			seen := false
 			for i, m := range in.Members {
-				if in.Diff.LeftOut[i] != "" || m.NewestSnap() == nil || m.NewestSnap().V2 == nil || named(m) {
+				if in.Diff.NotCompared[i] != "" || m.NewestSnap() == nil || m.NewestSnap().V2 == nil || named(m) {
 					continue
 				}
 				if seen && cellOr(row.Cells[i], "absent") != cellOr(first, "absent") {

@@ -31,11 +31,11 @@ func (r *Result) Changes(ctx context.Context, from, to int, o Options, fn func(C
 	}
 	take := []int{from, to}
 	for _, i := range take {
-		if why := r.LeftOut[i]; why != "" {
+		if why := r.NotCompared[i]; why != "" {
 			return fmt.Errorf("%s was not compared: %s", r.Members[i].Label(), why)
 		}
 	}
-	if r.Apart[from] != "" || r.Apart[to] != "" {
+	if r.KeysNotCompared[from] != "" || r.KeysNotCompared[to] != "" {
 		return errors.New(k.keysIncomparable())
 	}
 	parts := k.parts(take, o.MaxMarks)

@@ -36,10 +36,10 @@ func TestChangesAreRefused(t *testing.T) {
 		change func(r *Result)
 		want   string
 	}{
-		"left out":        {func(r *Result) { r.LeftOut[1] = "no database" }, "node2 was not compared: no database"},
-		"left out, first": {func(r *Result) { r.LeftOut[0] = "no database" }, "node1 was not compared: no database"},
-		"apart":           {func(r *Result) { r.Apart[1] = "node2 lags" }, "cannot be"},
-		"apart, first":    {func(r *Result) { r.Apart[0] = "node1 lags" }, "cannot be"},
+		"left out":        {func(r *Result) { r.NotCompared[1] = "no database" }, "node2 was not compared: no database"},
+		"left out, first": {func(r *Result) { r.NotCompared[0] = "no database" }, "node1 was not compared: no database"},
+		"apart":           {func(r *Result) { r.KeysNotCompared[1] = "node2 lags" }, "cannot be"},
+		"apart, first":    {func(r *Result) { r.KeysNotCompared[0] = "node1 lags" }, "cannot be"},
 	} {
 		r := Align(members, rp)
 		c.change(r)

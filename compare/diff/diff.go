@@ -28,13 +28,13 @@ type Result struct {
 	Revs []int64
 	// Apart are the members whose keys were not compared, by position, with the reason: their database cannot be
 	// reconstructed at the common index.
-	Apart map[int]string
+	KeysNotCompared map[int]string
 	// Compact is the highest compact revision among the members.
 	Compact int64
-	// LeftOut are the members that were not compared at all, by position, with the reason.
-	LeftOut map[int]string
-	Note    string
-	Buckets []Bucket
+	// NotCompared are the members that were not compared at all, by position, with the reason.
+	NotCompared map[int]string
+	Note        string
+	Buckets     []Bucket
 	// Records compares the records of bucket key one by one; nil if that was not done.
 	Records *Records
 	// Passwords are the users whose password hashes differ.
@@ -138,8 +138,8 @@ func (r *Result) Find(name string) *Bucket {
 
 // Align finds the common index and each member's revision there. It compares nothing yet.
 func Align(members []*evidence.Member, rp *replay.Result) *Result {
-	r := &Result{Members: members, Revs: make([]int64, len(members)), LeftOut: map[int]string{},
-		Apart: map[int]string{}, Compact: -1}
+	r := &Result{Members: members, Revs: make([]int64, len(members)), NotCompared: map[int]string{},
+		KeysNotCompared: map[int]string{}, Compact: -1}
 	level := commonLevel{r, rp}
 	level.find()
 	return r
@@ -182,14 +182,14 @@ func Run(ctx context.Context, members []*evidence.Member, rp *replay.Result, o O
 
 // TookPart reports whether a bucket of a member was compared.
 func (r *Result) TookPart(bucket string, i int) bool {
-	return r.LeftOut[i] == "" && (bucket != "key" || r.Apart[i] == "")
+	return r.NotCompared[i] == "" && (bucket != "key" || r.KeysNotCompared[i] == "")
 }
 
 // tooFew says why no two databases are compared.
 func (r *Result) tooFew() string {
-	for _, i := range slices.Sorted(maps.Keys(r.LeftOut)) {
-		if evidence.Stranger(r.Members, r.Members[i]) {
-			return r.Members[i].Label() + ": " + r.LeftOut[i]
+	for _, i := range slices.Sorted(maps.Keys(r.NotCompared)) {
+		if evidence.OfAnotherCluster(r.Members, r.Members[i]) {
+			return r.Members[i].Label() + ": " + r.NotCompared[i]
 		}
 	}
 	return "fewer than two databases can be read"
@@ -199,7 +199,7 @@ func (r *Result) tooFew() string {
 func (r *Result) taking() []int {
 	var out []int
 	for i := range r.Members {
-		if r.LeftOut[i] == "" {
+		if r.NotCompared[i] == "" {
 			out = append(out, i)
 		}
 	}

@@ -64,7 +64,7 @@ func (r *Result) KeyRows(ctx context.Context, n int) ([]Row, error) {
 
 // comparable returns the members whose keys are compared.
 func (r keyComparer) comparable() []int {
-	return slices.DeleteFunc(r.taking(), func(i int) bool { return r.Apart[i] != "" })
+	return slices.DeleteFunc(r.taking(), func(i int) bool { return r.KeysNotCompared[i] != "" })
 }
 
 func (r keyComparer) keysIncomparable() string {
@@ -73,8 +73,8 @@ func (r keyComparer) keysIncomparable() string {
 	}
 	var why []string
 	for _, i := range r.taking() {
-		if r.Apart[i] != "" {
-			why = append(why, r.Apart[i])
+		if r.KeysNotCompared[i] != "" {
+			why = append(why, r.KeysNotCompared[i])
 		}
 	}
 	return "no two members can be compared at one index: " + strings.Join(why, "; ")

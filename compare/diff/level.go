@@ -22,12 +22,12 @@ func (r *commonLevel) find() {
 	for i, m := range r.Members {
 		switch {
 		case !m.HasDB():
-			r.LeftOut[i] = "no database that can be opened"
+			r.NotCompared[i] = "no database that can be opened"
 		case m.DB.KV == nil:
-			r.LeftOut[i] = "bucket key could not be read"
-		case evidence.Stranger(r.Members, m):
-			r.LeftOut[i] = "no data dir knows its members: its indexes are those of another log, as in a backup from " +
-				"before a restore"
+			r.NotCompared[i] = "bucket key could not be read"
+		case evidence.OfAnotherCluster(r.Members, m):
+			r.NotCompared[i] = "no data dir knows its members: its indexes are those of another log, as in a " +
+				"backup from before a restore"
 		}
 	}
 	take := r.setDamagedApart(r.taking())
@@ -47,7 +47,7 @@ func (r *commonLevel) find() {
 	}
 	for _, i := range take {
 		if !slices.Contains(group, i) {
-			r.Apart[i], r.Revs[i] = r.whyApart(i), 0
+			r.KeysNotCompared[i], r.Revs[i] = r.whyKeysNotCompared(i), 0
 		}
 	}
 	if len(group) == len(take) {
@@ -65,7 +65,7 @@ func (r *commonLevel) setDamagedApart(take []int) []int {
 	}
 	for _, i := range take {
 		if damaged(i) {
-			r.Apart[i] = fmt.Sprintf("part of bucket key of %s cannot be read", r.Members[i].Label())
+			r.KeysNotCompared[i] = fmt.Sprintf("part of bucket key of %s cannot be read", r.Members[i].Label())
 		}
 	}
 	return whole
@@ -166,7 +166,7 @@ func (r *commonLevel) holds(i int, rev int64) bool {
 	return m.CompactRevision() <= rev && rev <= m.CurrentRevision()
 }
 
-func (r *commonLevel) whyApart(i int) string {
+func (r *commonLevel) whyKeysNotCompared(i int) string {
 	m := r.Members[i]
 	if m.AppliedMin < r.Common {
 		return fmt.Sprintf("%s has applied entries only up to %d, and no other member can be compared there",

@@ -212,19 +212,20 @@ func TestAlign(t *testing.T) {
 			r := aligned(c.keyCommon, c.members...)
 			var apart []int
 			for i := range c.members {
-				if r.Apart[i] != "" {
+				if r.KeysNotCompared[i] != "" {
 					apart = append(apart, i)
 				}
 				out := c.members[i].without || c.members[i].torn
-				if out != (r.LeftOut[i] != "") || r.TookPart("key", i) == (out || r.Apart[i] != "") ||
+				if out != (r.NotCompared[i] != "") || r.TookPart("key", i) == (out || r.KeysNotCompared[i] != "") ||
 					r.TookPart("lease", i) == out {
-					t.Errorf("node%d: left out %q, apart %q", i+1, r.LeftOut[i], r.Apart[i])
+					t.Errorf("node%d: not compared %q, keys not compared %q", i+1, r.NotCompared[i],
+						r.KeysNotCompared[i])
 				}
 			}
 			if r.Common != c.common || r.Compact != c.compact || !slices.Equal(r.Revs, c.revs) ||
 				!slices.Equal(apart, c.apart) {
 				t.Errorf("at %d: revisions %v, compacted at %d, apart %v; want at %d: %v, %d, %v", r.Common, r.Revs,
-					r.Compact, r.Apart, c.common, c.revs, c.compact, c.apart)
+					r.Compact, r.KeysNotCompared, c.common, c.revs, c.compact, c.apart)
 			}
 			if (c.note == "") != (r.Note == "") || !strings.Contains(r.Note, c.note) {
 				t.Errorf("note %q, want %q", r.Note, c.note)
@@ -233,16 +234,17 @@ func TestAlign(t *testing.T) {
 	}
 }
 
-// TestWhyApart: a member that is set apart is told as one that lags, or as one whose past is gone.
-func TestWhyApart(t *testing.T) {
+// TestWhyKeysNotCompared: a member whose keys are not compared is told as one that lags, or as one whose past is gone.
+func TestWhyKeysNotCompared(t *testing.T) {
 	two := stands{applied: 100, compact: 45, rev: 50}
 	r := aligned(90, two, two, stands{applied: 90, compact: -1, rev: 40})
-	if want := "node3 has applied entries only up to 90"; !strings.Contains(r.Apart[2], want) {
-		t.Errorf("%q, want %q", r.Apart[2], want)
+	if want := "node3 has applied entries only up to 90"; !strings.Contains(r.KeysNotCompared[2], want) {
+		t.Errorf("%q, want %q", r.KeysNotCompared[2], want)
 	}
 	r = aligned(90, stands{applied: 90, compact: -1, rev: 40}, stands{applied: 90, compact: -1, rev: 40}, two)
-	if want := "node3 has compacted its revision at the common index 90"; !strings.Contains(r.Apart[2], want) {
-		t.Errorf("%q, want %q", r.Apart[2], want)
+	want := "node3 has compacted its revision at the common index 90"
+	if got := r.KeysNotCompared[2]; !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -258,8 +260,8 @@ func TestBackupOfAnotherLog(t *testing.T) {
 	members[2].Membership.Bucket = []dumplog.ID{0xb1}
 	const why = "no data dir knows its members"
 	r = diff.Align(members, nil)
-	if !strings.Contains(r.LeftOut[2], why) || r.LeftOut[0]+r.LeftOut[1] != "" || r.Common != 100 {
-		t.Errorf("left out %v, common index %d", r.LeftOut, r.Common)
+	if !strings.Contains(r.NotCompared[2], why) || r.NotCompared[0]+r.NotCompared[1] != "" || r.Common != 100 {
+		t.Errorf("left out %v, common index %d", r.NotCompared, r.Common)
 	}
 	r, err := diff.Run(t.Context(), members[1:], nil, diff.Options{})
 	if err != nil {
@@ -271,7 +273,7 @@ func TestBackupOfAnotherLog(t *testing.T) {
 		}
 	}
 	members[2].Membership.Bucket[0] = 0xa1
-	if r = diff.Align(members, nil); len(r.LeftOut) > 0 {
-		t.Errorf("a backup of this cluster is left out: %v", r.LeftOut)
+	if r = diff.Align(members, nil); len(r.NotCompared) > 0 {
+		t.Errorf("a backup of this cluster is left out: %v", r.NotCompared)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // with are data dirs at one index with these databases.
 func with(dbs ...evidence.DB) *Result {
-	r := &Result{LeftOut: map[int]string{}, Apart: map[int]string{}}
+	r := &Result{NotCompared: map[int]string{}, KeysNotCompared: map[int]string{}}
 	for i := range dbs {
 		r.Members = append(r.Members, &evidence.Member{AppliedMin: 9, AppliedMax: 9, DB: &dbs[i],
 
@@ -183,7 +183,7 @@ func TestCheckpointedTTL(t *testing.T) {
 // TestKeysNotCompared: where no two members can be compared at one index, each that was set apart says why.
 func TestKeysNotCompared(t *testing.T) {
 	r := with(evidence.DB{}, evidence.DB{}, evidence.DB{})
-	r.Apart[1], r.Apart[2] = "node2 lags", "node3 has compacted it"
+	r.KeysNotCompared[1], r.KeysNotCompared[2] = "node2 lags", "node3 has compacted it"
 	b, err := keyComparer{r}.compare(t.Context(), Options{})
 	if want := "no two members can be compared at one index: node2 lags; node3 has compacted it"; err != nil ||
 		b.Equal != release.Unknown || b.Reason != want {

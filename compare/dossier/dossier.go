@@ -148,9 +148,9 @@ func (d *Dossier) differences(ctx context.Context, in *check.Input, maxRows int)
 	}
 	d.ComparedAt = df.Common
 	for i, m := range in.Members {
-		if why := df.LeftOut[i]; why != "" {
+		if why := df.NotCompared[i]; why != "" {
 			d.NotCompared = append(d.NotCompared, m.Label()+": "+why)
-		} else if why := df.Apart[i]; why != "" {
+		} else if why := df.KeysNotCompared[i]; why != "" {
 			d.NotCompared = append(d.NotCompared, "keys of "+m.Label()+": "+why)
 		}
 	}

@@ -90,7 +90,7 @@ func TestSharedPrefix(t *testing.T) {
 func TestListedBuckets(t *testing.T) {
 	row := diff.Row{Key: []byte("k"), Cells: make([]*diff.Cell, 3)}
 	in := &check.Input{Members: named("node1", "node2", "node3"), Diff: &diff.Result{Common: 77,
-		LeftOut: map[int]string{0: "torn copy"}, Apart: map[int]string{0: "unused", 2: "compacted"},
+		NotCompared: map[int]string{0: "torn copy"}, KeysNotCompared: map[int]string{0: "unused", 2: "compacted"},
 		Buckets: []diff.Bucket{{Name: "key", Equal: release.No, Differ: 1, Rows: []diff.Row{row}},
 			{Name: "lease", Equal: release.Yes}, {Name: "auth", Equal: release.Unknown, Reason: "unreadable"},
 			{Name: "meta", Equal: release.Yes, Rows: []diff.Row{row}, Differ: 1}}}}

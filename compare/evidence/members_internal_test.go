@@ -86,7 +86,7 @@ func TestStranger(t *testing.T) {
 		"with a cluster ID":    {own, []*Member{dir}, false},
 		"without a database":   {noDB, []*Member{dir}, false},
 	} {
-		if got := Stranger(c.dirs, c.m); got != c.want {
+		if got := OfAnotherCluster(c.dirs, c.m); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -155,7 +155,7 @@ func TestMajorityWithoutComparison(t *testing.T) {
 	rk := rankingOf(make([]evidence.Kind, 3)...)
 	list := []standing{{pos: 0}, {pos: 1}, {pos: 2}}
 	rk.majority().countAgainst(list)
-	rk.Diff = &diff.Result{Members: rk.Members, LeftOut: map[int]string{}, Apart: map[int]string{}}
+	rk.Diff = &diff.Result{Members: rk.Members, NotCompared: map[int]string{}, KeysNotCompared: map[int]string{}}
 	rk.majority().countAgainst(list)
 	for _, s := range list {
 		if s.minority != 0 {
@@ -171,7 +171,7 @@ func TestMajorityWithoutComparison(t *testing.T) {
 		of    int
 	}{{nil, nil, []int{0, 2}, 3}, {map[int]int{0: 2}, nil, []int{1}, 2}, {nil, map[int]string{1: "lags"}, []int{0, 2},
 		2}} {
-		rk.Diff.Apart = c.apart
+		rk.Diff.KeysNotCompared = c.apart
 		if most, of := rk.majority().largestGroup(row, c.older); !slices.Equal(most, c.most) || of != c.of {
 			t.Errorf("%+v: %v of %d", c, most, of)
 		}
@@ -219,7 +219,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 	for _, m := range rk.Members {
 		m.DB = &evidence.DB{KVDamaged: true}
 	}
-	rk.Diff = &diff.Result{Members: rk.Members, LeftOut: map[int]string{}, Apart: map[int]string{},
+	rk.Diff = &diff.Result{Members: rk.Members, NotCompared: map[int]string{}, KeysNotCompared: map[int]string{},
 		Records: &diff.Records{Equal: release.No, Differ: 5}}
 	if k := rk.keptRecords(0); k.open != 0 || k.wrong.Count != 0 {
 		t.Errorf("nothing is left to compare: %+v", k)

@@ -84,7 +84,7 @@ func (hl *health) apart() string {
 	}
 	var why []string
 	for i := range hl.Members {
-		if s := hl.Diff.Apart[i]; s != "" && hl.Diff.LeftOut[i] == "" {
+		if s := hl.Diff.KeysNotCompared[i]; s != "" && hl.Diff.NotCompared[i] == "" {
 			why = append(why, s)
 		}
 	}

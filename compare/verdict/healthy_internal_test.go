@@ -48,7 +48,7 @@ func TestHealthyInWords(t *testing.T) {
 			hl.Checks = []CheckOutcome{{ID: check.A01, Outcome: check.NotChecked}}
 		}, check.ClassHealthy, "no problem found"},
 		"apart": {2, func(hl *health) {
-			hl.Diff = &diff.Result{Members: hl.Members, Apart: map[int]string{1: "n2 is behind"}}
+			hl.Diff = &diff.Result{Members: hl.Members, KeysNotCompared: map[int]string{1: "n2 is behind"}}
 		},
 			check.ClassHealthy, "no problem found; members differ only as healthy members do. Keys were not compared " +
 				"everywhere: n2 is behind"},

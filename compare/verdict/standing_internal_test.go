@@ -271,7 +271,7 @@ func TestUnproven(t *testing.T) {
 			m.DB = &evidence.DB{Handle: &dumpdb.DB{}}
 		}
 		return &ranking{Input: &Input{Input: &check.Input{Members: ms,
-			Diff: &diff.Result{Members: ms, LeftOut: map[int]string{}, Apart: map[int]string{},
+			Diff: &diff.Result{Members: ms, NotCompared: map[int]string{}, KeysNotCompared: map[int]string{},
 				Buckets: []diff.Bucket{{Name: "key", Equal: release.Yes}}}}}}
 	}
 	records := func(wrong ...int) func(j *ranking) {
@@ -349,9 +349,9 @@ func TestUnproven(t *testing.T) {
 		"a learner's log is none": {func(j *ranking) { j.Members[2].MemberID, j.Members[1].MemberID = 0xb1, 0xb2 },
 			"the logs of 1 of 3"},
 		"no configuration is known": {func(j *ranking) { j.Members[0].Membership.Voters = nil }, ""},
-		"keys of one are set apart": {func(j *ranking) { j.Diff.Apart[2] = "far away" },
+		"keys of one are set apart": {func(j *ranking) { j.Diff.KeysNotCompared[2] = "far away" },
 			"the keys of n3 could not be compared with those of n1"},
-		"those of the kept are": {func(j *ranking) { j.Diff.Apart[0] = "far away" },
+		"those of the kept are": {func(j *ranking) { j.Diff.KeysNotCompared[0] = "far away" },
 			"the keys of n2 could not be compared with those of n1"},
 		"compared, but not completed": {func(j *ranking) { j.Diff.Buckets[0].Equal = release.Unknown }, "the keys of n2 could not"},
 	} {

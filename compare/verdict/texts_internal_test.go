@@ -330,15 +330,15 @@ func TestHistoryInWords(t *testing.T) {
 	}
 }
 
-// TestComparedApart: members that the comparison set apart are named with the reason, unless they were left out of it.
-func TestComparedApart(t *testing.T) {
+// TestKeysNotCompared: members whose keys were not compared are named with the reason, unless they were left out of it.
+func TestKeysNotCompared(t *testing.T) {
 	ms := sources(make([]evidence.Kind, 3)...)
 	hl := &health{Input: &Input{Input: &check.Input{Members: ms}}}
 	if hl.apart() != "" || hl.comparedAt() != 0 {
 		t.Error("nothing was compared")
 	}
 	hl.Diff = &diff.Result{Members: ms, Revs: []int64{4, 9, 0},
-		Apart: map[int]string{0: "n1 why", 1: "n2 why", 2: "n3 why"}, LeftOut: map[int]string{1: "damaged"}}
+		KeysNotCompared: map[int]string{0: "n1 why", 1: "n2 why", 2: "n3 why"}, NotCompared: map[int]string{1: "damaged"}}
 	if got := hl.apart(); got != "n1 why; n3 why" || hl.comparedAt() != 9 {
 		t.Errorf("%q at %d", got, hl.comparedAt())
 	}

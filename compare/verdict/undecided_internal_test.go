@@ -18,7 +18,7 @@ import (
 func openRows() (*ranking, *check.Finding) {
 	rk := rankingOf(make([]evidence.Kind, 3)...)
 	x, y := &diff.Cell{Text: "x"}, &diff.Cell{Text: "y"}
-	rk.Diff = &diff.Result{Members: rk.Members, LeftOut: map[int]string{}, Apart: map[int]string{},
+	rk.Diff = &diff.Result{Members: rk.Members, NotCompared: map[int]string{}, KeysNotCompared: map[int]string{},
 		Buckets: []diff.Bucket{{Name: "authRoles", Rows: []diff.Row{{Key: []byte("q"), Cells: []*diff.Cell{x, x, y}},
 			{Key: []byte("r"), Cells: []*diff.Cell{x, y, y}}}}}}
 	f := &check.Finding{Undecided: true, Severity: check.Error, Kind: check.KindRowsDiffer, Title: "roles differ",
@@ -151,7 +151,7 @@ func TestUndecided(t *testing.T) {
 			"that was taken soon after it"},
 		"a live key of one that was not compared": {func(rk *ranking, _ *keptRecords) {
 			keys(rk, []*diff.Cell{nil, at(5, "y"), at(5, "y")})
-			rk.Diff.Apart[0] = "it lags"
+			rk.Diff.KeysNotCompared[0] = "it lags"
 		}, []int{0, 1}, 0, rows},
 		"a live key that is decided": {func(rk *ranking, k *keptRecords) {
 			keys(rk, []*diff.Cell{at(7, "x"), at(5, "y"), at(7, "x")})
@@ -223,9 +223,9 @@ func TestComparedWith(t *testing.T) {
 		"keys that differ": {func(rk *ranking) { rk.Diff.Buckets[0].Equal = release.No }, true},
 		"keys, unknown":    {func(rk *ranking) { rk.Diff.Buckets[0].Equal = release.Unknown }, false},
 		"no keys":          {func(rk *ranking) { rk.Diff.Buckets = nil }, false},
-		"apart":            {func(rk *ranking) { rk.Diff.Apart[0] = "it lags" }, false},
-		"the other apart":  {func(rk *ranking) { rk.Diff.Apart[1] = "it lags" }, false},
-		"a third apart":    {func(rk *ranking) { rk.Diff.Apart[2] = "it lags" }, true},
+		"apart":            {func(rk *ranking) { rk.Diff.KeysNotCompared[0] = "it lags" }, false},
+		"the other apart":  {func(rk *ranking) { rk.Diff.KeysNotCompared[1] = "it lags" }, false},
+		"a third apart":    {func(rk *ranking) { rk.Diff.KeysNotCompared[2] = "it lags" }, true},
 		"not at all":       {func(rk *ranking) { rk.Diff = nil }, false},
 		"no log":           {func(rk *ranking) { rk.Diff, rk.Replay = nil, nil }, false},
 		"by the log":       {func(rk *ranking) { rk.Diff, rk.Replay.Members[1].Checked = nil, true }, true},
@@ -236,7 +236,7 @@ func TestComparedWith(t *testing.T) {
 		for _, m := range rk.Members {
 			m.DB = &evidence.DB{Handle: &dumpdb.DB{}}
 		}
-		rk.Diff = &diff.Result{Members: rk.Members, LeftOut: map[int]string{}, Apart: map[int]string{},
+		rk.Diff = &diff.Result{Members: rk.Members, NotCompared: map[int]string{}, KeysNotCompared: map[int]string{},
 			Buckets: []diff.Bucket{{Name: "key", Equal: release.Yes}}}
 		c.change(rk)
 		if got := rk.comparedWith(0, 1); got != c.want {

@@ -106,7 +106,7 @@ func heldAnyway(set *evidence.Set, continued string, index uint64) bool {
 		}
 		// a restore yields as much
 		return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= index &&
-			!evidence.Stranger(set.Members, m)
+			!evidence.OfAnotherCluster(set.Members, m)
 	})
 }
 
@@ -165,7 +165,7 @@ func BasesOf(set *evidence.Set) []evidence.Spec {
 	var found []*evidence.Member
 	for _, m := range set.Members {
 		if m.HasDB() && (m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB) &&
-			!evidence.Stranger(set.Members, m) {
+			!evidence.OfAnotherCluster(set.Members, m) {
 			found = append(found, m)
 		}
 	}

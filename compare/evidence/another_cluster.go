@@ -6,9 +6,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Stranger reports whether the source is a backup or database file with members that none of the given data dirs has
-// ever known: its indexes are those of another log.
-func Stranger(members []*Member, m *Member) bool {
+// OfAnotherCluster reports whether the source is a backup or database file with members that none of the given data
+// dirs has ever known: its indexes are those of another log.
+func OfAnotherCluster(members []*Member, m *Member) bool {
 	if m.ClusterID != 0 || m.DB == nil || len(m.Membership.Bucket) == 0 {
 		return false
 	}
