@@ -113,6 +113,9 @@ func (mb *Membership) neverConfigured(m *evidence.Member) *Finding {
 			since
 		return f
 	}
+	if f := mb.namesOnlyLater(m, *f); f != nil {
+		return f
+	}
 	stored, r := storedSince(m)
 	if r == nil || comesUp(learnersOf(r.ConfState), confAfter(m.WAL.Conf, r.Index), cs) {
 		return nil

@@ -1,0 +1,93 @@
+package check
+
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// TestConfStateNamesOnlyLater: of two members one joined after a known configuration, the other was in it and still is.
+// A row with the first and without the second was never a configuration.
+func TestConfStateNamesOnlyLater(t *testing.T) {
+	record := func(index uint64, voters ...dumplog.ID) dumplog.SnapshotRecord {
+		return dumplog.SnapshotRecord{Index: index, ConfState: &dumplog.ConfState{Voters: voters}}
+	}
+	// The cluster began with 1, 2 and 3; 1 was removed and 4 added, as a learner at first.
+	for name, c := range map[string]struct {
+		voters, learners []dumpdb.ID
+		edit             func(now, old *evidence.Member, in *Input)
+		want             bool
+	}{
+		"the configuration":            {voters: []dumpdb.ID{2, 3, 4}},
+		"without a learner yet":        {voters: []dumpdb.ID{2, 3}},
+		"the founding":                 {voters: []dumpdb.ID{1, 2, 3}},
+		"one that stayed is missing":   {voters: []dumpdb.ID{2, 4}, want: true},
+		"as a learner":                 {voters: []dumpdb.ID{2}, learners: []dumpdb.ID{4}, want: true},
+		"one that stayed is a learner": {voters: []dumpdb.ID{2, 4}, learners: []dumpdb.ID{3}},
+		"none that joined":             {voters: []dumpdb.ID{2}},
+		"an unknown member":            {voters: []dumpdb.ID{2, 9}},
+		"one that left":                {voters: []dumpdb.ID{1, 2}},
+		"another cluster": {voters: []dumpdb.ID{2, 4},
+			edit: func(_, old *evidence.Member, _ *Input) { old.ClusterID = 8 }},
+		"no log": {voters: []dumpdb.ID{2, 4},
+			edit: func(_, old *evidence.Member, _ *Input) { old.WAL.Log = nil }},
+		"a damaged log": {voters: []dumpdb.ID{2, 4},
+			edit: func(_, old *evidence.Member, _ *Input) {
+				old.WAL.Summary.Damage = []*dumplog.DamageError{{}}
+			}},
+		"the record is not committed": {voters: []dumpdb.ID{2, 4},
+			edit: func(_, old *evidence.Member, _ *Input) { old.Commit = 19 }},
+		"no older than the newest": {voters: []dumpdb.ID{2, 4},
+			edit: func(_, old *evidence.Member, _ *Input) { old.WAL.Summary.Snapshots[0].Index, old.Commit = 40, 50 }},
+		"a restore": {voters: []dumpdb.ID{2, 4},
+			edit: func(_, old *evidence.Member, _ *Input) { old.WAL.Summary.Start = dumplog.StartRestore }},
+		"a forced start": {voters: []dumpdb.ID{2, 4},
+			edit: func(_, _ *evidence.Member, in *Input) {
+				in.Replay = &replay.Result{Forced: []replay.Forced{{}}}
+			}},
+		"raft's configuration is not known": {voters: []dumpdb.ID{2, 4},
+			edit: func(now, _ *evidence.Member, _ *Input) { now.Membership.RaftKnown = false }},
+	} {
+		now := &evidence.Member{AppliedMin: 60, DB: &evidence.DB{}, Source: &evidence.Source{Name: "now"}}
+		old := &evidence.Member{Source: &evidence.Source{Name: "old"}}
+		now.ClusterID, old.ClusterID, now.Commit, old.Commit = 7, 7, 60, 25
+		now.WAL.Log, old.WAL.Log = &dumplog.Log{}, &dumplog.Log{}
+		now.WAL.Summary.FirstIndex, now.WAL.Summary.LastIndex = 41, 60
+		now.Membership.RaftKnown, now.Membership.Voters = true, []dumplog.ID{2, 3, 4}
+		now.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{record(40, 2, 3, 4)}
+		old.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{record(20, 1, 2, 3)}
+		now.DB.Meta.ConfState = &dumpdb.ConfState{Voters: c.voters, Learners: c.learners}
+		in := &Input{Members: []*evidence.Member{now, old}}
+		if c.edit != nil {
+			c.edit(now, old, in)
+		}
+		mb := in.Membership()
+		if f := mb.neverConfigured(now); (f != nil) != c.want || f != nil && f.Kind != KindConfStateNeverHeld {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// TestKnownConfs: a configuration at a conf change counts like one of a snapshot record.
+func TestKnownConfs(t *testing.T) {
+	m := &evidence.Member{Commit: 9}
+	m.WAL.Log = &dumplog.Log{}
+	m.WAL.Conf = []evidence.ConfEntry{{Index: 5}}
+	m.WAL.Summary.FirstIndex, m.WAL.Summary.LastIndex = 1, 9
+	m.Membership.RaftKnown, m.Membership.Voters, m.Membership.Learners = true, []dumplog.ID{1, 2}, []dumplog.ID{3}
+	known := func() []knownConf { return (&Input{Members: []*evidence.Member{m}}).Membership().knownConfs(0) }
+	if got := known(); len(got) != 1 || got[0].index != 5 || len(got[0].ids) != 3 {
+		t.Errorf("%+v", got)
+	}
+	m.Membership.RaftKnown = false
+	if got := known(); len(got) != 0 {
+		t.Errorf("with an unknown configuration: %+v", got)
+	}
+	m.Membership.RaftKnown, m.WAL.Conf = true, nil
+	if got := known(); len(got) != 0 {
+		t.Errorf("without a conf change: %+v", got)
+	}
+}
