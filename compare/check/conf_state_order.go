@@ -60,9 +60,9 @@ func (mb *Membership) namesOnlyLater(m *evidence.Member, f Finding) *Finding {
 			continue
 		}
 		f.Title = m.Label() + ": meta/confState is a configuration that the cluster never had"
-		f.Explanation = fmt.Sprintf("it names %s, which joined after entry %d of the log of %s, and lacks %s, which was "+
-			"a member then and still is. The row was edited or damaged. %s", stored[joined], c.index, c.by.Label(),
-			c.ids[kept], confStateUnread)
+		f.Explanation = fmt.Sprintf("it names %s, which joined after entry %d of the log of %s, and lacks %s, "+
+			"which was a member then and still is. The row was edited or damaged. %s", stored[joined], c.index,
+			c.by.Label(), c.ids[kept], confStateUnread)
 		return &f
 	}
 	return nil
