@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // MaxV2Nodes bounds the nodes of the v2 stores that are kept of one snap folder. Servers write more than 100 bytes for
@@ -36,6 +37,9 @@ type v2Node struct {
 	Children map[string]*v2Node
 }
 
+// v2Decoding is locked while the nodes of a v2 store are in memory, where they take up to thirty times its bytes.
+var v2Decoding sync.Mutex
+
 // decodeV2Store reads the v2 store JSON of a .snap file: members, removed members and cluster version under /0, user
 // content under /1. It ignores WatcherHub, Stats and the indexes, which differ between equal members.
 func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
@@ -45,6 +49,8 @@ func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
 		return v, fmt.Errorf("%w: it has %d nodes", errV2Large, n)
 	}
 	room.nodes -= n
+	v2Decoding.Lock()
+	defer v2Decoding.Unlock()
 	var root struct{ Root *v2Node }
 	if err := json.Unmarshal(b, &root); err != nil {
 		return v, err
@@ -68,7 +74,7 @@ func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
 		v.Version = n.Value
 	}
 	for name, n := range root.Root.child("1").children() {
-		v.UserKeys = n.leaves(v.UserKeys, "/1/"+name, room)
+		v.UserKeys = n.leaves(v.UserKeys, []byte("/1/"+name), room)
 	}
 	if room.bytes < 0 {
 		return &V2Store{Bytes: len(b)}, fmt.Errorf("%w: the paths of its keys are too long", errV2Large)
@@ -125,7 +131,7 @@ func (n *v2Node) child(name string) *v2Node {
 }
 
 // leaves collects the paths of all keys below n, as far as there is room; an empty directory counts as one.
-func (n *v2Node) leaves(to []string, path string, room *v2Room) []string {
+func (n *v2Node) leaves(to []string, path []byte, room *v2Room) []string {
 	if room.bytes < 0 {
 		return to
 	}
@@ -133,10 +139,10 @@ func (n *v2Node) leaves(to []string, path string, room *v2Room) []string {
 		if !room.takes(len(path)) {
 			return to
 		}
-		return append(to, path)
+		return append(to, string(path))
 	}
 	for name, c := range n.Children {
-		to = c.leaves(to, path+"/"+name, room)
+		to = c.leaves(to, append(append(path, '/'), name...), room)
 	}
 	return to
 }
