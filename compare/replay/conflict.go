@@ -165,31 +165,45 @@ func (s *sim) executedInstead(it, own *item, ahead []*item) *item {
 	return nil
 }
 
-// exchanged returns the entry of another log that wrote the next records if the next entry that writes keys differs
-// between the logs too, and its version in that log wrote the records after them: the member's own log holds the two in
-// another order. nil if the records do not show that.
+// exchanged returns the entry of another log that wrote the next records if a later entry differs between the logs too,
+// and its version in that log wrote records after them: the member's own log holds the two in another order. nil if the
+// records do not show that. Entries between the two may have written records, or none.
 func (s *sim) exchanged(it, own *item, ahead []*item) *item {
-	at := slices.IndexFunc(ahead, func(a *item) bool { return apply.WritesKeys(a.forMember(s.pos).req.Kind) })
-	g, h := s.cur.peek(0), s.cur.peek(1)
-	if at < 0 || h == nil || h.main != g.main+1 || !apply.WritesKeys(own.req.Kind) || couldWrite(own.req, g) ||
-		!couldWrite(own.req, h) || len(ahead[at].others) == 0 {
+	at := slices.IndexFunc(ahead, func(a *item) bool { return len(a.others) > 0 })
+	g := s.cur.peek(0)
+	if at < 0 || !apply.WritesKeys(own.req.Kind) || couldWrite(own.req, g) {
 		return nil
 	}
 	next := ahead[at].forMember(s.pos)
-	of := func(it, own *item, g *group) *item {
-		versions := it.versions()
-		i := slices.IndexFunc(versions, func(v *item) bool {
-			return v != own && v.entry.Term == own.entry.Term && apply.WritesKeys(v.req.Kind) && couldWrite(v.req, g)
-		})
-		if i < 0 {
-			return nil
-		}
-		return versions[i]
+	if !apply.WritesKeys(next.req.Kind) || !couldWrite(next.req, g) {
+		return nil
 	}
-	if v := of(it, own, g); v != nil && of(ahead[at], next, h) != nil && couldWrite(next.req, g) {
-		return v
+	v := otherThatWrote(it, own, g)
+	for n := 1; v != nil && n <= at+1; n++ {
+		h := s.cur.peek(n)
+		if h == nil || h.main != g.main+int64(n) {
+			break
+		}
+		if couldWrite(own.req, h) {
+			if otherThatWrote(ahead[at], next, h) == nil {
+				return nil
+			}
+			return v
+		}
 	}
 	return nil
+}
+
+// otherThatWrote returns another version of a member's own entry that can have written a group, nil if there is none.
+func otherThatWrote(it, own *item, g *group) *item {
+	versions := it.versions()
+	i := slices.IndexFunc(versions, func(v *item) bool {
+		return v != own && v.entry.Term == own.entry.Term && apply.WritesKeys(v.req.Kind) && couldWrite(v.req, g)
+	})
+	if i < 0 {
+		return nil
+	}
+	return versions[i]
 }
 
 // DiffsComplete reports whether LogDiffs and SameTerm hold every index there is, not only the first ones.
