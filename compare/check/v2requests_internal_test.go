@@ -179,6 +179,20 @@ func TestV2KeysAgainstLog(t *testing.T) {
 	}
 }
 
+// TestV2StoreWhereLogsDiffer: what another log holds in the place of the member's entries says nothing of its store.
+func TestV2StoreWhereLogsDiffer(t *testing.T) {
+	for index, want := range map[uint64]string{15: "the logs hold different entries at index 15", 16: ""} {
+		m := addSnap(withLog(withSnapDir(t, "n1"), 20), 15, &dumplog.V2Store{})
+		m.Version.Minor, m.WAL.Summary.Start = 4, dumplog.StartBootstrap
+		in := &Input{Members: Sources{m}, MaxRows: 20, Replay: &replay.Result{Survey: &replay.Survey{
+			V2: []replay.V2Op{{Index: 12, Req: &dumplog.V2Request{Method: "PUT", Path: "/1/a"}}}},
+			LogDiffs: []replay.LogDiff{{Index: index}}}}
+		if fs, why := in.v2Lists().againstLog(m); why != want || (len(fs) == 0) != (want != "") {
+			t.Errorf("they differ at %d: %+v, %s", index, fs, why)
+		}
+	}
+}
+
 // TestV2Begins: the store of a snapshot is compared with an older snapshot, or with the empty store before the first
 // entry, if the log reaches from there to it.
 func TestV2Begins(t *testing.T) {

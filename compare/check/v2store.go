@@ -140,6 +140,9 @@ func (in v2Lists) againstLog(m *evidence.Member) ([]Finding, string) {
 		return nil, reason
 	}
 	snap := m.NewestSnap()
+	if index := in.Replay.FirstDiff(from, snap.Index); index > 0 {
+		return nil, fmt.Sprintf("the logs hold different entries at index %d", index)
+	}
 	w.run(in.Input, m, from, snap.Index)
 	members, keys := w.differences(snap.V2)
 	if m.Version.Has(release.V2StoreKept).Excluded() || in.Replay.Survey.V2LeftOut > 0 {

@@ -206,6 +206,20 @@ func otherThatWrote(it, own *item, g *group) *item {
 	return versions[i]
 }
 
+// FirstDiff returns the first index after from and up to to at which committed entries of two logs differ, 0 if there
+// is none.
+func (r *Result) FirstDiff(from, to uint64) uint64 {
+	for _, d := range r.LogDiffs {
+		if d.Index > from && d.Index <= to {
+			return d.Index
+		}
+	}
+	if n := len(r.LogDiffs); n >= maxLogDiffs && r.LogDiffs[n-1].Index < to {
+		return max(from, r.LogDiffs[n-1].Index) + 1 // beyond the list
+	}
+	return 0
+}
+
 // DiffsComplete reports whether LogDiffs and SameTerm hold every index there is, not only the first ones.
 func (r *Result) DiffsComplete() bool {
 	return len(r.LogDiffs) < maxLogDiffs && len(r.SameTerm) < maxSameTerm

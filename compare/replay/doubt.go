@@ -106,8 +106,8 @@ func (r *Result) instead(m *evidence.Member, members []*evidence.Member) uint64 
 	if from == 0 && stored > r.Last && stored-last >= 1<<doubtBit && m.NeverCommitted(members) {
 		from = last
 	}
-	if from == 0 || len(s.Damage) > 0 || s.MaxCommit > last || r.Survey == nil {
-		return 0
+	if from == 0 || len(s.Damage) > 0 || s.MaxCommit > last || r.Survey == nil || len(m.DB.Alarms) > 0 {
+		return 0 // under an alarm, any number of entries has no effect
 	}
 	if stored <= r.Last {
 		if r.Survey.KeyWrite(last+1, stored) == 0 {

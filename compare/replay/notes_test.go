@@ -288,6 +288,22 @@ func TestInstead(t *testing.T) {
 	}
 }
 
+// TestInsteadUnderAnAlarm: while one is on, a lost end of the log may have had no effect, and the index stands.
+func TestInsteadUnderAnAlarm(t *testing.T) {
+	stored := uint64(384 | 1<<10)
+	r := &Result{Last: 400, Survey: &Survey{LastChange: 400}}
+	m := &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{}},
+		WAL: evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{FirstIndex: 10, LastIndex: 400}}}
+	m.DB.Meta.ConsistentIndex = &stored
+	if got := r.instead(m, nil); got != 384 {
+		t.Errorf("taken for %d", got)
+	}
+	m.DB.Alarms = make([]dumpdb.Alarm, 1)
+	if got := r.instead(m, nil); got != 0 {
+		t.Errorf("under an alarm taken for %d", got)
+	}
+}
+
 // TestPlainRefusal: a refusal by permission is certain unless an alarm took the checks away.
 func TestPlainRefusal(t *testing.T) {
 	for _, c := range []struct {

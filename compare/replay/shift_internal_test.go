@@ -227,6 +227,28 @@ func TestNoteConflict(t *testing.T) {
 	}
 }
 
+// TestFirstLogDiff: the first index of a span at which logs differ. Beyond a full list, none is known to be equal.
+func TestFirstLogDiff(t *testing.T) {
+	r := &Result{LogDiffs: []LogDiff{{Index: 5}, {Index: 9}}}
+	full := &Result{LogDiffs: make([]LogDiff, maxLogDiffs)}
+	for i := range full.LogDiffs {
+		full.LogDiffs[i].Index = uint64(i + 10)
+	}
+	end := uint64(maxLogDiffs + 9)
+	for _, c := range []struct {
+		r              *Result
+		from, to, want uint64
+	}{
+		{r, 0, 4, 0}, {r, 0, 5, 5}, {r, 5, 8, 0}, {r, 4, 20, 5}, {r, 5, 20, 9}, {r, 9, 20, 0}, {&Result{}, 0, 9, 0},
+		{full, 0, 9, 0}, {full, end - 1, end, end}, {full, end, end, 0}, {full, end, end + 3, end + 1},
+		{full, end + 7, end + 9, end + 8},
+	} {
+		if got := c.r.FirstDiff(c.from, c.to); got != c.want {
+			t.Errorf("%d..%d: %d, want %d", c.from, c.to, got, c.want)
+		}
+	}
+}
+
 // TestNoteSameTerm: two entries of one term at one index are told with their holders, committed or not; the removals of
 // a forced start are not.
 func TestNoteSameTerm(t *testing.T) {
