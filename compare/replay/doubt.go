@@ -45,7 +45,7 @@ func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Op
 		}
 		for _, mr := range r.Members {
 			if d := doubts[mr.Member]; d != nil {
-				d.settled = len(d.candidates) == 0 || mr.ends()
+				d.settled = len(d.candidates) == 0 || mr.ends() && !mr.mayHaveIdled(r.Last)
 			}
 		}
 	}
@@ -148,6 +148,18 @@ func cleared(stored, last uint64) (index uint64) {
 		}
 	}
 	return index
+}
+
+// mayHaveIdled reports whether the entries that the logs have lost below the stored index may have had no effect. The
+// last ones before them had none, and the database then ends with them as well.
+func (r *MemberResult) mayHaveIdled(last uint64) bool {
+	m := r.Member
+	end := max(m.LastIndex(), last)
+	if m.StoredIndex() <= end || beyondReason(m) {
+		return false
+	}
+	idle := m.ConsistentIndex() - min(m.ConsistentIndex(), max(r.LastWrite, r.BaseIndex))
+	return m.StoredIndex()-end < idleTimes*(idle+1)
 }
 
 // ends reports whether the member's database is what the log up to its consistent index made, and holds nothing after

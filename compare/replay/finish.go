@@ -16,6 +16,7 @@ func (s *sim) finish() {
 	if !s.met {
 		s.below.comeLate()
 	}
+	s.res.LastWrite = s.saved
 	s.below.recall()
 	s.matcher.finishRuns()
 	// Entries that every log has lost can have written the rest of the database. It is therefore not unexplained.

@@ -172,6 +172,8 @@ type MemberResult struct {
 	// index.
 	BaseIndex    uint64
 	BaseRevision int64
+	// LastWrite is the last entry judged that wrote a revision, 0 if there is none.
+	LastWrite uint64
 	// RevisionAt is the member's revision at Result.KeyCommon, 0 when it is not known.
 	RevisionAt int64
 	// Levels are the member's revisions at the indexes up to which members have applied. It omits an index that the

@@ -498,3 +498,30 @@ func TestIndexOfOneBit(t *testing.T) {
 		}
 	}
 }
+
+// TestMayHaveIdled: after a long time without effect, as many entries as four times these can have been lost without
+// one.
+func TestMayHaveIdled(t *testing.T) {
+	for name, c := range map[string]struct {
+		stored, write, base, last uint64
+		want                      bool
+	}{
+		"wrote until the end":         {500, 378, 10, 384, false},
+		"wrote long before":           {500, 300, 10, 384, true},
+		"just long enough":            {500, 350, 10, 385, true},
+		"just not":                    {500, 350, 10, 384, false},
+		"wrote nothing":               {500, 0, 350, 385, true},
+		"wrote nothing, for a while":  {500, 0, 350, 384, false},
+		"other logs reach the index":  {500, 300, 10, 500, false},
+		"beyond all reason":           {1 << 40, 300, 10, 384, false},
+		"other logs are a bit longer": {500, 360, 10, 440, true},
+	} {
+		m := &evidence.Member{DB: &evidence.DB{}, Source: &evidence.Source{}, WAL: evidence.WAL{Log: &dumplog.Log{}}}
+		m.WAL.Summary.LastIndex, m.DB.Meta.ConsistentIndex = 384, &c.stored
+		m.OverrideConsistentIndex(378)
+		r := &MemberResult{Member: m, LastWrite: c.write, BaseIndex: c.base}
+		if got := r.mayHaveIdled(c.last); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
