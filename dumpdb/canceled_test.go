@@ -4,30 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/etcd-medic/etcd-medic/internal/ctxtest"
 )
-
-// ending is a context that ends once its error was asked for so many times.
-type ending struct {
-	context.Context //nolint:containedctx // it is one
-	left            atomic.Int64
-}
-
-func endingAfter(n int64) *ending {
-	c := &ending{Context: context.Background()}
-	c.left.Store(n)
-	return c
-}
-
-func (c *ending) Err() error {
-	if c.left.Add(-1) < 0 {
-		return context.Canceled
-	}
-	return nil
-}
 
 // TestEndsAnywhere: wherever the caller gives up, a reading ends with the error of its context, or gives all of it.
 func TestEndsAnywhere(t *testing.T) {
@@ -101,12 +83,12 @@ func TestEndsAnywhere(t *testing.T) {
 			return in.Content.HashUntil(ctx, db, 160)
 		},
 	} {
-		ctx := endingAfter(1 << 40)
+		ctx := ctxtest.EndingAfter(1 << 40)
 		want, err := read(ctx, db)
 		fatal(t, err)
-		asked := 1<<40 - ctx.left.Load()
+		asked := 1<<40 - ctx.Left()
 		for n := int64(0); n < asked+2; n++ {
-			got, err := read(endingAfter(n), db)
+			got, err := read(ctxtest.EndingAfter(n), db)
 			if err != nil && !errors.Is(err, context.Canceled) || err == nil && got != want {
 				t.Errorf("%s, after %d of %d: %.80q, %v; want %.80q", name, n, asked, got, err, want)
 			}
@@ -138,12 +120,12 @@ func TestFileEndsAnywhere(t *testing.T) {
 		newest, err := db.CurrentRev()
 		return fmt.Sprint(rows, newest), err
 	}
-	ctx := endingAfter(1 << 40)
+	ctx := ctxtest.EndingAfter(1 << 40)
 	want, err := read(ctx)
 	fatal(t, err)
-	asked := 1<<40 - ctx.left.Load()
+	asked := 1<<40 - ctx.Left()
 	for n := range asked + 2 {
-		got, err := read(endingAfter(n))
+		got, err := read(ctxtest.EndingAfter(n))
 		if err != nil && !errors.Is(err, context.Canceled) || err == nil && got != want {
 			t.Errorf("after %d of %d: %q, %v; want %q", n, asked, got, err, want)
 		}

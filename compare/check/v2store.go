@@ -140,7 +140,7 @@ func (in v2Lists) againstLog(m *evidence.Member) ([]Finding, string) {
 		return nil, reason
 	}
 	snap := m.NewestSnap()
-	if index := in.Replay.FirstDiff(from, snap.Index); index > 0 {
+	if index := in.Replay.DiffWithin(from, snap.Index); index > 0 {
 		return nil, fmt.Sprintf("the logs hold different entries at index %d", index)
 	}
 	w.run(in.Input, m, from, snap.Index)

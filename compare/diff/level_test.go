@@ -234,7 +234,7 @@ func TestAlign(t *testing.T) {
 	}
 }
 
-// TestWhyKeysNotCompared: a member whose keys are not compared is told as one that lags, or as one whose past is gone.
+// TestWhyKeysNotCompared: the reason says whether a member lags or has compacted its past.
 func TestWhyKeysNotCompared(t *testing.T) {
 	two := stands{applied: 100, compact: 45, rev: 50}
 	r := aligned(90, two, two, stands{applied: 90, compact: -1, rev: 40})

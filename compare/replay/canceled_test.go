@@ -8,31 +8,12 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
+	"github.com/etcd-medic/etcd-medic/internal/ctxtest"
 )
-
-// ending is a context that ends once its error was asked for so many times.
-type ending struct {
-	context.Context //nolint:containedctx // it is one
-	left            atomic.Int64
-}
-
-func endingAfter(n int64) *ending {
-	c := &ending{Context: context.Background()}
-	c.left.Store(n)
-	return c
-}
-
-func (c *ending) Err() error {
-	if c.left.Add(-1) < 0 {
-		return context.Canceled
-	}
-	return nil
-}
 
 // TestEndsAnywhere: wherever the caller gives up, the replay ends with the error of its context. It never returns a
 // result that lacks something.
@@ -59,15 +40,15 @@ func TestEndsAnywhere(t *testing.T) {
 		return b.String()
 	}
 	for i, set := range sets {
-		ctx := endingAfter(1 << 40)
+		ctx := ctxtest.EndingAfter(1 << 40)
 		r, err := Run(ctx, set.Members, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, asked := text(r), 1<<40-ctx.left.Load()
+		want, asked := text(r), 1<<40-ctx.Left()
 		ended := 0
 		for n := int64(0); n < asked+2; n += 1 + asked/60 {
-			r, err := Run(endingAfter(n), set.Members, Options{})
+			r, err := Run(ctxtest.EndingAfter(n), set.Members, Options{})
 			switch {
 			case errors.Is(err, context.Canceled):
 				ended++
@@ -84,7 +65,7 @@ func TestEndsAnywhere(t *testing.T) {
 	members := sets[3].Members
 	for _, n := range []int64{0, 3, 20} {
 		got := 0
-		for e, err := range Log(endingAfter(n), members) {
+		for e, err := range Log(ctxtest.EndingAfter(n), members) {
 			if err == nil {
 				if got++; e.Index != uint64(got) {
 					t.Errorf("entry %d is number %d", e.Index, got)

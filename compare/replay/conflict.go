@@ -206,9 +206,9 @@ func otherThatWrote(it, own *item, g *group) *item {
 	return versions[i]
 }
 
-// FirstDiff returns the first index after from and up to to at which committed entries of two logs differ, 0 if there
+// DiffWithin returns the first index after from and up to to at which committed entries of two logs differ, 0 if there
 // is none.
-func (r *Result) FirstDiff(from, to uint64) uint64 {
+func (r *Result) DiffWithin(from, to uint64) uint64 {
 	for _, d := range r.LogDiffs {
 		if d.Index > from && d.Index <= to {
 			return d.Index

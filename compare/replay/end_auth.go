@@ -49,7 +49,7 @@ func newEndAuth(r *Result, m *evidence.Member, mayAlarm bool) *endAuth {
 }
 
 // refuses reports whether the last request that could change auth was certainly refused: it needs role root, which its
-// user has not got at the end and cannot have lost by this request.
+// user does not have at the end and cannot have lost by this request.
 func (e *endAuth) refuses(r *dumplog.Request) bool {
 	if !e.state.Enabled || r.Kind == dumplog.KindAuthEnable || e.state.IsRoot(r.Header.Username) {
 		return false

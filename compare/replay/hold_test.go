@@ -187,8 +187,8 @@ func TestTxn(t *testing.T) {
 	}
 }
 
-// TestAgainstTheRules: records in the place of an entry that certainly has no effect are told apart from those of one
-// that may have had it.
+// TestAgainstTheRules: records in the place of an entry that certainly has no effect are distinguished from those of
+// one that may have had it.
 func TestAgainstTheRules(t *testing.T) {
 	guarded := txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("b", "1")}, nil)
 	rows := []row{rec(2, 0, "a", "m"), rec(3, 0, "b", "1")}

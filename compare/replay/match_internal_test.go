@@ -196,7 +196,7 @@ func TestStateBefore(t *testing.T) {
 	}
 }
 
-// TestTelling: an entry that fits its records by a value, or by the state that its key had, is told by more than a key.
+// TestTelling: an entry that fits its records by a value, or by the state that its key had, shows more than a key.
 func TestTelling(t *testing.T) {
 	ops := []dumplog.RequestOp{putOp("a", "1")}
 	is := func(target dumplog.CompareTarget, result dumplog.CompareResult, n int64) *dumplog.Request {

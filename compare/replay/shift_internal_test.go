@@ -91,15 +91,15 @@ func TestEndsEarly(t *testing.T) {
 		lost                                  int
 		want                                  bool
 	}{
-		"whole":                         {last: 9, commit: 9, saved: 9, stored: 9},
-		"committed more":                {last: 9, commit: 10, want: true},
-		"its log says more":             {last: 9, commit: 9, saved: 10, want: true},
-		"applied more":                  {last: 9, stored: 10, want: true},
-		"more is in its snapshot":       {last: 9, commit: 10, snapshot: 10},
-		"renumbered before it":          {last: 9, commit: 10, snapshot: 10, lost: 1, want: true},
-		"two are missing, one is lost":  {last: 9, commit: 11, snapshot: 11, lost: 1},
-		"one is missing, two are lost":  {last: 9, commit: 10, snapshot: 10, lost: 2},
-		"none is lost, and all is told": {last: 9, commit: 9, snapshot: 9, lost: 1},
+		"whole":                          {last: 9, commit: 9, saved: 9, stored: 9},
+		"committed more":                 {last: 9, commit: 10, want: true},
+		"its log says more":              {last: 9, commit: 9, saved: 10, want: true},
+		"applied more":                   {last: 9, stored: 10, want: true},
+		"more is in its snapshot":        {last: 9, commit: 10, snapshot: 10},
+		"renumbered before it":           {last: 9, commit: 10, snapshot: 10, lost: 1, want: true},
+		"two are missing, one is lost":   {last: 9, commit: 11, snapshot: 11, lost: 1},
+		"one is missing, two are lost":   {last: 9, commit: 10, snapshot: 10, lost: 2},
+		"none is lost, and all is known": {last: 9, commit: 9, snapshot: 9, lost: 1},
 	} {
 		m := &evidence.Member{Commit: c.commit, DB: &evidence.DB{}, WAL: evidence.WAL{Log: &dumplog.Log{}}}
 		m.DB.Meta.ConsistentIndex = &c.stored
@@ -227,8 +227,8 @@ func TestNoteConflict(t *testing.T) {
 	}
 }
 
-// TestFirstLogDiff: the first index of a span at which logs differ. Beyond a full list, none is known to be equal.
-func TestFirstLogDiff(t *testing.T) {
+// TestDiffWithin: the first index of a span at which logs differ. Beyond a full list, none is known to be equal.
+func TestDiffWithin(t *testing.T) {
 	r := &Result{LogDiffs: []LogDiff{{Index: 5}, {Index: 9}}}
 	full := &Result{LogDiffs: make([]LogDiff, maxLogDiffs)}
 	for i := range full.LogDiffs {
@@ -243,14 +243,14 @@ func TestFirstLogDiff(t *testing.T) {
 		{full, 0, 9, 0}, {full, end - 1, end, end}, {full, end, end, 0}, {full, end, end + 3, end + 1},
 		{full, end + 7, end + 9, end + 8},
 	} {
-		if got := c.r.FirstDiff(c.from, c.to); got != c.want {
+		if got := c.r.DiffWithin(c.from, c.to); got != c.want {
 			t.Errorf("%d..%d: %d, want %d", c.from, c.to, got, c.want)
 		}
 	}
 }
 
-// TestNoteSameTerm: two entries of one term at one index are told with their holders, committed or not; the removals of
-// a forced start are not.
+// TestNoteSameTerm: two entries of one term at one index are recorded with their holders, committed or not; the
+// removals of a forced start are not.
 func TestNoteSameTerm(t *testing.T) {
 	version := func(term uint64, data string, holders ...int) *item {
 		return &item{entry: dumplog.Entry{Term: term, Index: 9, Data: []byte(data)}, req: &dumplog.Request{},
@@ -298,7 +298,7 @@ func TestNoteSameTerm(t *testing.T) {
 	}
 }
 
-// TestDescribeVersion: entries that read alike are told apart by their request, else by their bytes.
+// TestDescribeVersion: entries that read alike are distinguished by their request, else by their bytes.
 func TestDescribeVersion(t *testing.T) {
 	r := &Result{Members: []*MemberResult{{Member: &evidence.Member{}}}}
 	of := func(term uint64, id dumplog.RequestID, data, key string) *item {

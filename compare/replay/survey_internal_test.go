@@ -418,7 +418,7 @@ func TestSteps(t *testing.T) {
 	none := &Step{}
 	if none.SameRecords(none) || none.Effects() != 0 || none.Writes() != 0 || a.Writes() != 2 || !a.Touches("b") ||
 		a.Touches("x") || none.Touches("a") {
-		t.Error("a step without writes, or of which keys are told wrongly")
+		t.Error("a step without writes, or of which the keys are wrong")
 	}
 }
 
