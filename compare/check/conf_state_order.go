@@ -17,6 +17,9 @@ type knownConf struct {
 	by    *evidence.Member
 	index uint64
 	ids   []dumplog.ID
+	// at is where its log shows it: a snapshot record, or the last conf change, which field names.
+	at    dumplog.Pos
+	field string
 }
 
 // knownConfs are the configurations that the sources of a cluster show.
@@ -27,14 +30,22 @@ func (mb *Membership) knownConfs(cluster dumplog.ID) (out []knownConf) {
 		}
 		for i := range m.WAL.Summary.Snapshots {
 			if s := &m.WAL.Summary.Snapshots[i]; s.ConfState != nil && s.Index <= m.Commit {
-				out = append(out, knownConf{m, s.Index, slices.Concat(s.ConfState.Voters, s.ConfState.Learners)})
+				ids := slices.Concat(s.ConfState.Voters, s.ConfState.Learners)
+				out = append(out, knownConf{m, s.Index, ids, s.Pos, "snapshot record"})
 			}
 		}
-		if at := confIndex(m).Index; m.Membership.RaftKnown && m.ConfigurationCurrent() && at > 0 {
-			out = append(out, knownConf{m, at, slices.Concat(m.Membership.Voters, m.Membership.Learners)})
+		if c := lastConf(m); c != nil && m.Membership.RaftKnown && m.ConfigurationCurrent() {
+			ids := slices.Concat(m.Membership.Voters, m.Membership.Learners)
+			out = append(out, knownConf{m, c.Index, ids, c.Pos, "conf change"})
 		}
 	}
 	return out
+}
+
+// evidence points to where a configuration is known from.
+func (c *knownConf) evidence() Evidence {
+	return Evidence{Member: c.by.Label(), File: c.at.Segment, Offset: Int64(c.at.Offset), Field: c.field,
+		Observed: fmt.Sprintf("members %v at entry %d", c.ids, c.index), Show: showLogAs(c.by, "--raw")}
 }
 
 // namesOnlyLater returns a finding if meta/confState names a member that joined after some configuration, and lacks one
@@ -49,9 +60,10 @@ func (mb *Membership) namesOnlyLater(m *evidence.Member, f Finding) *Finding {
 	now, at := slices.Concat(raft.Voters, raft.Learners), max(confIndex(m).Index, m.NewestRecord().Index)
 	cs := m.DB.Meta.ConfState
 	stored := slices.Concat(cs.Voters, cs.Learners)
-	for _, c := range mb.knownConfs(m.ClusterID) {
+	known := mb.knownConfs(m.ClusterID)
+	for _, c := range known {
 		joined := slices.IndexFunc(stored, func(id dumpdb.ID) bool {
-			return slices.Contains(now, dumplog.ID(id)) && !slices.Contains(c.ids, dumplog.ID(id))
+			return slices.Contains(now, dumplog.ID(id)) && !namedBy(known, c.index, dumplog.ID(id))
 		})
 		kept := slices.IndexFunc(c.ids, func(id dumplog.ID) bool {
 			return slices.Contains(now, id) && !slices.Contains(stored, dumpdb.ID(id))
@@ -63,7 +75,16 @@ func (mb *Membership) namesOnlyLater(m *evidence.Member, f Finding) *Finding {
 		f.Explanation = fmt.Sprintf("it names %s, which joined after entry %d of the log of %s, and lacks %s, "+
 			"which was a member then and still is. The row was edited or damaged. %s", stored[joined], c.index,
 			c.by.Label(), c.ids[kept], confStateUnread)
+		f.Evidence = append(f.Evidence, c.evidence())
 		return &f
 	}
 	return nil
+}
+
+// namedBy reports whether a configuration up to an index names a member. Each of them is asked: one that was altered
+// must not turn a member into one that joined later.
+func namedBy(known []knownConf, index uint64, id dumplog.ID) bool {
+	return slices.ContainsFunc(known, func(c knownConf) bool {
+		return c.index <= index && slices.Contains(c.ids, id)
+	})
 }

@@ -13,7 +13,8 @@ import (
 // A row with the first and without the second was never a configuration.
 func TestConfStateNamesOnlyLater(t *testing.T) {
 	record := func(index uint64, voters ...dumplog.ID) dumplog.SnapshotRecord {
-		return dumplog.SnapshotRecord{Index: index, ConfState: &dumplog.ConfState{Voters: voters}}
+		return dumplog.SnapshotRecord{Pos: dumplog.Pos{Segment: "a.wal", Offset: 80}, Index: index,
+			ConfState: &dumplog.ConfState{Voters: voters}}
 	}
 	// The cluster began with 1, 2 and 3; 1 was removed and 4 added, as a learner at first.
 	for name, c := range map[string]struct {
@@ -48,6 +49,10 @@ func TestConfStateNamesOnlyLater(t *testing.T) {
 			edit: func(_, _ *evidence.Member, in *Input) {
 				in.Replay = &replay.Result{Forced: []replay.Forced{{}}}
 			}},
+		"an altered record does not name one that was there": {voters: []dumpdb.ID{2, 4},
+			edit: func(now, _ *evidence.Member, _ *Input) {
+				now.WAL.Summary.Snapshots = append(now.WAL.Summary.Snapshots, record(10, 1, 2, 4))
+			}},
 		"raft's configuration is not known": {voters: []dumpdb.ID{2, 4},
 			edit: func(now, _ *evidence.Member, _ *Input) { now.Membership.RaftKnown = false }},
 	} {
@@ -67,6 +72,13 @@ func TestConfStateNamesOnlyLater(t *testing.T) {
 		mb := in.Membership()
 		if f := mb.neverConfigured(now); (f != nil) != c.want || f != nil && f.Kind != KindConfStateNeverHeld {
 			t.Errorf("%s: %+v", name, f)
+		} else if f != nil {
+			// The last row of evidence is the configuration that shows who joined later.
+			known := f.Evidence[len(f.Evidence)-1]
+			if known.Member != "old" || known.File != "a.wal" || known.Offset == nil || *known.Offset != 80 ||
+				known.Observed != "members [1 2 3] at entry 20" {
+				t.Errorf("%s: evidence %+v", name, known)
+			}
 		}
 	}
 }

@@ -94,11 +94,20 @@ func newerConfiguration(a, b *evidence.Member) bool {
 	return a.MemberID < b.MemberID
 }
 
+// confIndex is where the last conf change of a member is, nowhere if its log holds none.
 func confIndex(m *evidence.Member) At {
-	for i := len(m.WAL.Conf) - 1; i >= 0; i-- {
-		if c := m.WAL.Conf[i]; c.Index <= m.Commit && !c.Refused {
-			return At{Term: c.Term, Index: c.Index}
-		}
+	if c := lastConf(m); c != nil {
+		return At{Term: c.Term, Index: c.Index}
 	}
 	return At{}
+}
+
+// lastConf is the last conf change of a member's log that is committed and had an effect, nil if there is none.
+func lastConf(m *evidence.Member) *evidence.ConfEntry {
+	for i := len(m.WAL.Conf) - 1; i >= 0; i-- {
+		if c := &m.WAL.Conf[i]; c.Index <= m.Commit && !c.Refused {
+			return c
+		}
+	}
+	return nil
 }
