@@ -220,7 +220,8 @@ func TestUnreadableParts(t *testing.T) {
 	}
 }
 
-// TestSaidCommitted: only a running member says what is committed.
+// TestSaidCommitted: a running member says what is committed, and so does a database without a log that has a revision
+// of its own.
 func TestSaidCommitted(t *testing.T) {
 	dir, low, high := member("a"), member("b"), member("c")
 	dir.Commit, low.Commit, high.Commit = 90, 40, 50
@@ -229,6 +230,20 @@ func TestSaidCommitted(t *testing.T) {
 		if got := ss.SaidCommitted(); got != want {
 			t.Errorf("%d, want %d", got, want)
 		}
+	}
+	database := func(commit uint64, rev int64) *evidence.Member {
+		m := member("d")
+		m.Commit, m.DB = commit, &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{CurrentRev: rev}}
+		return m
+	}
+	if got := (Sources{database(70, 4), database(30, 3)}).SaidCommitted(); got != 70 {
+		t.Errorf("with a newer revision: %d", got)
+	}
+	if got := (Sources{database(70, 4), database(30, 4)}).SaidCommitted(); got != 0 {
+		t.Errorf("with the same revision: %d", got)
+	}
+	if got := (Sources{withLog(database(70, 4), 60)}).SaidCommitted(); got != 0 {
+		t.Errorf("with a log: %d", got)
 	}
 }
 

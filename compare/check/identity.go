@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -54,7 +55,8 @@ func (mb *Membership) removedMatters(m *evidence.Member) (why string, ev Evidenc
 	var members []*evidence.Member
 	var last uint64
 	for _, o := range mb.Members {
-		if o.MemberID != 0 && o.ClusterID == m.ClusterID && !mb.IsRemoved(o) {
+		known := o.MemberID != 0 && o.ClusterID == m.ClusterID && !mb.IsRemoved(o)
+		if known || unnamedMember(o, m.MemberID) {
 			members, last = append(members, o), max(last, o.LastIndex(), o.ConsistentIndex())
 		}
 	}
@@ -82,6 +84,13 @@ func (mb *Membership) removedMatters(m *evidence.Member) (why string, ev Evidenc
 		}
 	}
 	return "", ev
+}
+
+// unnamedMember reports whether a source is the data dir of a member that lost its log, and with it its ID, and whose
+// database names another one as removed.
+func unnamedMember(m *evidence.Member, removed dumplog.ID) bool {
+	return m.MemberID == 0 && m.Source.Kind == evidence.KindDataDir && m.HasDB() &&
+		slices.Contains(m.DB.Removed, dumpdb.ID(removed))
 }
 
 type removal struct {

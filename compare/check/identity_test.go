@@ -2,12 +2,15 @@ package check_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
@@ -128,6 +131,29 @@ func TestRemovedMembersDir(t *testing.T) {
 		t.Errorf("a removed member lags: %+v", r.Findings)
 	}
 	wantOutcome(t, dirInput(t, dirs[0], dirs[1]), "M08", check.Holds)
+}
+
+// TestRemovedMembersDirWithoutLogs: a member that lost its log has no ID, but its database names who was removed.
+func TestRemovedMembersDirWithoutLogs(t *testing.T) {
+	dirs := removedSet(t, [3]string{"node1", "node2", "node3"}, 0)
+	if err := os.RemoveAll(filepath.Join(dirs[0], "member", "wal")); err != nil {
+		t.Fatal(err)
+	}
+	in := dirInput(t, dirs[0], dirs[2])
+	if f := wantFinding(t, in, "M08", []string{"node3"}, "says nothing of the other"); f.Severity != check.Warning {
+		t.Errorf("%s %q", f.Severity, f.Class)
+	}
+	for _, edit := range []func(*evidence.Member){
+		func(m *evidence.Member) { m.Source.Kind = evidence.KindBackup },
+		func(m *evidence.Member) { m.DB.Removed = nil },
+		func(m *evidence.Member) { m.DB = nil },
+	} {
+		in := dirInput(t, dirs[0], dirs[2])
+		edit(in.Members[0])
+		if f := wantFinding(t, in, "M08", []string{"node3"}, "No data dir"); f.Severity != check.Error {
+			t.Errorf("%s %q", f.Severity, f.Class)
+		}
+	}
 }
 
 func TestRemovedMembersDirThatMatters(t *testing.T) {

@@ -41,11 +41,11 @@ func (ss Sources) byID(id dumplog.ID) *evidence.Member {
 	return nil
 }
 
-// SaidCommitted is the last entry that a running member among the sources says is committed, 0 without any. No log may
-// hold it.
+// SaidCommitted is the last entry that a running member among the sources says is committed, or that a database has
+// applied which holds a revision that no other source has; 0 without any. No log may hold it.
 func (ss Sources) SaidCommitted() (index uint64) {
 	for _, m := range ss {
-		if m.Source.Kind == evidence.KindEndpoint {
+		if m.Source.Kind == evidence.KindEndpoint || m.HasDB() && !m.HasLog() && ss.hasNewest(m) {
 			index = max(index, m.Commit)
 		}
 	}

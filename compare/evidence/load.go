@@ -361,10 +361,11 @@ func (m loading) applied() {
 	m.Commit = max(m.Commit, m.confApplied)
 	m.AppliedMin, m.AppliedMax = ci, ci
 	if !m.Version.Follows(release.IndexWithEveryEntry) || m.IndexFrozen() {
-		// A killed server may have applied more than its stored commit index.
+		// A killed server may have applied more than its stored commit index: a HardState that only raises it stays in
+		// memory until the next entry is written. Key writes above that move the consistent index.
 		reach := m.othersCommit
 		if m.HasLog() {
-			reach = min(reach, m.LastIndex())
+			reach = max(min(reach, m.LastIndex()), m.WAL.IdleTo)
 		}
 		m.AppliedMax = max(m.Commit, reach)
 	}

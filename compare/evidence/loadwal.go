@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -110,7 +111,10 @@ func (w *WAL) scan(ctx context.Context, o Options) error {
 			w.LastByTerm = append(w.LastByTerm, TermEnd(t))
 		}
 	}
-	return w.findFirst(ctx)
+	if err := w.findFirst(ctx); err != nil {
+		return err
+	}
+	return w.findIdle(ctx)
 }
 
 // findFirst looks for the first request of a server, which is among the first few entries of a log that was not purged.
@@ -127,6 +131,32 @@ func (w *WAL) findFirst(ctx context.Context) error {
 			w.First = FirstRequest{Index: e.Index, ID: r.ProposerID()}
 			return nil
 		}
+	}
+	return nil
+}
+
+// findIdle looks for the entries above the commit index that write no key. It returns an error only if the context
+// ends; damage is reported elsewhere.
+func (w *WAL) findIdle(ctx context.Context) error {
+	commit := uint64(0)
+	if hs := w.Summary.HardState; hs != nil {
+		commit = hs.Commit
+	}
+	if commit >= w.Summary.LastIndex {
+		return nil
+	}
+	for e, err := range w.Log.EntriesFrom(ctx, &w.Summary, commit+1) {
+		switch {
+		case err != nil:
+			return ctx.Err()
+		case e.Overwritten || e.Index <= commit:
+			continue
+		}
+		r, err := e.Decode()
+		if err != nil || apply.WritesKeys(r.Kind) && r.Kind != dumplog.KindLeaseRevoke {
+			return nil
+		}
+		w.IdleTo = e.Index
 	}
 	return nil
 }

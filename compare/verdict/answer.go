@@ -190,6 +190,11 @@ func (l *Lost) MendedWith(source string) bool { return slices.Contains(l.with, s
 // None reports whether nothing is known to be lost.
 func (l *Lost) None() bool { return l.CommittedEntries == 0 && l.Keys == 0 && l.Records.Count == 0 }
 
+// Shown reports whether anything of what is lost can be shown: it is listed, or a log holds it.
+func (l *Lost) Shown() bool {
+	return len(l.Entries) > 0 || len(l.Records.Rows) > 0 || !l.Command.IsZero()
+}
+
 // String is "3 committed writes on 2 keys", or "no committed write".
 func (l Lost) String() string {
 	switch wrong := l.Records.Loses("it"); {

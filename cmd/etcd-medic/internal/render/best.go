@@ -116,6 +116,9 @@ func (p bestSection) lost(member string, l *compare.Lost) {
 		p.text("  ", fmt.Sprintf("No entry is known that choosing %s loses%s. That it loses none is not proven: %s.",
 			member, l.Condition(), strings.Join(l.Unproven, "; ")))
 		return
+	case !l.Shown():
+		p.text("  ", fmt.Sprintf("Choosing %s loses %s%s.", member, l, lostUnseen))
+		return
 	}
 	p.line("  Choosing %s loses %s:", member, l)
 	shown := min(len(l.Entries), p.o.maxEvidence())

@@ -254,3 +254,28 @@ func TestDiagnosisPage(t *testing.T) {
 		}
 	}
 }
+
+// TestUnseenLoss: entries that no log holds are counted, and no list of them is promised.
+func TestUnseenLoss(t *testing.T) {
+	r := &compare.Report{Verdict: compare.Verdict{Health: check.Unhealthy},
+		Best: &compare.Best{Members: []string{"n1"}, Ranking: []compare.Rank{{Member: "n1", Usable: true}, {Member: "n2"}},
+			Lost: compare.Lost{CommittedEntries: 7, AfterEnd: 7}}}
+	for full, want := range map[bool]string{
+		true:  "  Choosing n1 loses the last 7 committed entries, which no log at hand holds.\n",
+		false: "LOSES  the last 7 committed entries, which no log at hand holds\n",
+	} {
+		var b bytes.Buffer
+		if err := Diagnosis(&b, Table, r, Options{Full: full}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, b.String())
+		}
+	}
+	for _, l := range []compare.Lost{{Entries: []compare.LostEntry{{}}}, {Command: shell.Format("etcd-medic")},
+		{Records: compare.LostRecords{Rows: make([]compare.LostRecord, 1)}}} {
+		if !l.Shown() {
+			t.Errorf("not shown: %+v", l)
+		}
+	}
+}

@@ -70,12 +70,17 @@ func eachOf(b *compare.Best, member string) string {
 	return whyOf(b, member)
 }
 
+// lostUnseen says why lost entries are not listed.
+const lostUnseen = ", which no log at hand holds"
+
 func losesText(l *compare.Lost) string {
 	switch none := l.None(); {
 	case none && len(l.Unproven) == 0:
 		return l.String()
 	case none:
 		return "nothing that is known" + l.Condition() + ". Not proven: " + strings.Join(l.Unproven, "; ")
+	case !l.Shown():
+		return l.String() + lostUnseen
 	}
 	return l.String() + "; --full lists them"
 }
