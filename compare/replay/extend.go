@@ -61,8 +61,10 @@ type backwards struct {
 	rev  int64
 	from int64
 	best place
-	// guessed is true while the last entry that was given a revision fits it by no more than a key.
+	// guessed is true while the last entry that was given a revision fits it by no more than a key. guess is the place
+	// of that entry among the items.
 	guessed bool
+	guess   int
 }
 
 func (lv *logView) newBackwards(ctx context.Context, w *writers, at place) *backwards {
@@ -95,7 +97,7 @@ func (b *backwards) walk() bool {
 			b.rev, b.guessed = rev-1, false
 			b.best = place{index: it.entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
 		case fits:
-			b.rev, b.guessed = rev-1, true
+			b.rev, b.guessed, b.guess = rev-1, true, i
 		case b.guessed && b.took(i):
 			b.guessed = false
 			b.best = place{index: it.entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
@@ -109,18 +111,68 @@ func (b *backwards) walk() bool {
 }
 
 // took reports whether the revision that was given to the entry after it fits this one by more than a key: then this
-// one wrote it.
+// one wrote it. The entries from there on wrote nothing then, also not those that wait for what it wrote.
 func (b *backwards) took(i int) bool {
 	g, r := b.at(b.rev+1), b.items[i].req
-	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g)
+	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g) &&
+		!slices.ContainsFunc(b.items[i+1:b.guess], func(it *item) bool { return writesAfter(it.req, g) })
+}
+
+// writesAfter reports whether a transaction writes if the group holds the newest records of the keys that it compares.
+func writesAfter(r *dumplog.Request, g *group) bool {
+	if r.Txn == nil || len(r.Txn.Compare) == 0 ||
+		!slices.ContainsFunc(r.Txn.Success, func(op dumplog.RequestOp) bool { return op.Put != nil }) {
+		return false
+	}
+	return !slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
+		i := slices.IndexFunc(g.records, func(x record) bool { return x.key == string(c.Key) })
+		if i < 0 || c.Target != apply.TargetMod || c.Result != apply.ResultEqual || len(c.RangeEnd) > 0 {
+			return true
+		}
+		if g.records[i].del {
+			return c.Num != 0
+		}
+		return c.Num != g.main
+	})
 }
 
 // tellingAt is telling for an entry of the walk. A new key is significant only if no entry before it can have made the
-// key: otherwise this one had no effect.
+// key: otherwise this one had no effect. A revoke fits by more than the keys if its lease was put on all of them.
 func (b *backwards) tellingAt(i int, g *group) bool {
 	r := b.items[i].req
+	if r.LeaseRevoke != nil {
+		return !slices.ContainsFunc(g.records, func(x record) bool { return b.leaseOn(i, x.key) != r.LeaseRevoke.ID })
+	}
 	return b.telling(r, g, false) || b.telling(r, g, true) &&
 		!slices.ContainsFunc(b.items[:i], func(it *item) bool { return couldWrite(it.req, g) })
+}
+
+// leaseOn is the lease with which the last put before an item puts a key, 0 for none.
+func (b *backwards) leaseOn(i int, key string) int64 {
+	for _, it := range slices.Backward(b.items[:i]) {
+		if p := lastPut(it.req, key); p != nil {
+			return p.Lease
+		}
+	}
+	return 0
+}
+
+// lastPut is the last put of a key in a request, outside of nested transactions; nil if there is none.
+func lastPut(r *dumplog.Request, key string) (last *dumplog.PutRequest) {
+	if r.Put != nil && string(r.Put.Key) == key {
+		return r.Put
+	}
+	if r.Txn == nil {
+		return nil
+	}
+	for _, ops := range [][]dumplog.RequestOp{r.Txn.Failure, r.Txn.Success} {
+		for i := range ops {
+			if p := ops[i].Put; p != nil && string(p.Key) == key {
+				last = p
+			}
+		}
+	}
+	return last
 }
 
 // match finds the newest revision not yet taken that the entry can have written; further down only where more than a

@@ -22,6 +22,14 @@ func TestWalk(t *testing.T) {
 	guard := func(key string, n int64, value string) *dumplog.Request {
 		return txn(cmpMod(key, n), []dumplog.RequestOp{putOp(key, value)}, nil)
 	}
+	leasedPut := func(key string, lease int64) *dumplog.Request {
+		r := put(key, "1")
+		r.Put.Lease = lease
+		return r
+	}
+	deleteIf := func(key string, mod int64) *dumplog.Request {
+		return txn(cmpMod(key, mod), []dumplog.RequestOp{delOp(key, "")}, nil)
+	}
 	all := []*dumplog.Request{put("a", "1"), put("b", "1"), put("c", "1"), put("d", "1")}
 	for name, c := range map[string]struct {
 		log    []*dumplog.Request
@@ -108,6 +116,25 @@ func TestWalk(t *testing.T) {
 		"a new key that an earlier entry made": {log: []*dumplog.Request{txn(createIs("a", 0), a("1"), nil), all[1],
 			txn(createIs("a", 0), a("1"), nil), all[2]}, groups: []*group{groupOf(rec(7, 0, "a", "1")),
 			groupOf(rec(8, 0, "b", "1")), groupOf(rec(9, 0, "c", "1"))}, floor: 6, index: 0, rev: 6},
+		// A revoke fits any tombstone. Its lease on the key says more, and so does a delete before it, unless what comes
+		// between would have written on top of that.
+		"a revoke of a lease that was put on the key": {log: []*dumplog.Request{leasedPut("a", 7), revoke(7)},
+			groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 1, rev: 8},
+		"a revoke of another lease": {log: []*dumplog.Request{leasedPut("a", 8), revoke(7)},
+			groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 2, rev: 9},
+		"a revoke of the lease before the last": {log: []*dumplog.Request{leasedPut("a", 7), txn(cmpMod("x", 3),
+			[]dumplog.RequestOp{putOp("b", "1")}, a("1")), revoke(7)},
+			groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 3, rev: 9},
+		"a delete, and a revoke without effect": {log: []*dumplog.Request{deleteIf("a", 5), revoke(7)},
+			groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 0, rev: 8},
+		"a delete that a new key follows": {log: []*dumplog.Request{deleteIf("a", 5), guard("a", 0, "1"), revoke(7)},
+			groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 3, rev: 9},
+		"a delete that another guard follows": {log: []*dumplog.Request{deleteIf("a", 5), guard("a", 4, "1"), revoke(7)},
+			groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 0, rev: 8},
+		"a delete that a new key of another name follows": {log: []*dumplog.Request{deleteIf("a", 5), guard("b", 0, "1"),
+			revoke(7)}, groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 0, rev: 8},
+		"a delete that a delete follows": {log: []*dumplog.Request{deleteIf("a", 5), deleteIf("a", 0), revoke(7)},
+			groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 0, rev: 8},
 		"a guard that is no equality": {log: []*dumplog.Request{txn([]dumplog.Compare{{Target: apply.TargetMod,
 			Result: apply.ResultLess, Key: []byte("a"), Num: 0}}, a("1"), nil)},
 			groups: []*group{groupOf(rec(9, 0, "a", "1"))}, floor: 8, index: 1, rev: 9},

@@ -258,7 +258,8 @@ func (ma *matcher) notRefused(it *item, p apply.Effect) {
 // inItsStead reports whether an uncertain entry should have had no effect, but records in its place name its keys and
 // no entry ahead can have written them.
 func (ma *matcher) inItsStead(it *item, p apply.Effect, g *group, ahead []*item) bool {
-	return !p.Sure && ma.KeysKnown && names(it.req, g) && !couldWrite(it.req, g) && ma.stray(ahead)
+	return !p.Sure && ma.KeysKnown && names(it.req, g) && !couldWrite(it.req, g) &&
+		(ma.stray(ahead) || ma.lastOnes(it, ahead))
 }
 
 // extra records a group of records that no entry explains.
@@ -338,7 +339,7 @@ func (ma *matcher) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome
 	switch {
 	case !ma.KeysKnown:
 		return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
-	case !ma.stray(ahead):
+	case !ma.stray(ahead) && !ma.lastOnes(it, ahead):
 		return noEffect
 	}
 	g := ma.cur.peek(0)
@@ -368,6 +369,34 @@ func (ma *matcher) stray(ahead []*item) bool {
 		return with.matched >= enoughToSkip
 	}
 	return with.matched >= without.matched+enoughToSkip
+}
+
+// lastOnes reports whether this entry and those ahead are as many as the revisions that are left, and each can have
+// written its own or names its key: then records that do not fit were altered. One of them at least must fit.
+func (ma *matcher) lastOnes(it *item, ahead []*item) bool {
+	if len(ahead) >= lookahead {
+		return false // more may follow
+	}
+	n, fits := 0, 0
+	for _, a := range append([]*item{it}, ahead...) {
+		if a.err != nil || a.entry.Index > ma.m.AppliedMin {
+			return false
+		}
+		own := a.forMember(ma.pos).req
+		if !apply.WritesKeys(own.Kind) {
+			continue
+		}
+		switch g := ma.cur.peek(n); {
+		case g == nil || g.hole:
+			return false
+		case couldWrite(own, g):
+			fits++
+		case !names(own, g):
+			return false
+		}
+		n++
+	}
+	return fits > 0 && ma.cur.peek(n) == nil && !ma.cur.hole
 }
 
 // nearUnknown is within how many entries ahead one that does not decode may have written the records.
