@@ -48,6 +48,19 @@ type V2Store struct {
 	// UserKeys are the paths of user content under /1. etcd 3.6 refuses to start if there is any.
 	UserKeys []string `json:"userKeys,omitempty"`
 	Bytes    int      `json:"bytes"`
+	// InHistory counts the nodes of members and version whose write is in the history of the store's watchers, Altered
+	// are those of them that hold another value than was written.
+	InHistory int         `json:"-"`
+	Altered   []V2Altered `json:"-"`
+}
+
+// V2Altered is a node of the v2 store that holds another value than the event has which wrote it. Index is the store's
+// own index of that event, not a raft index. Member is 0 for the version.
+type V2Altered struct {
+	Path           string
+	Member         ID
+	Index          uint64
+	Value, Written string
 }
 
 // V2Member is one member in the v2 store. Name and ClientURLs are empty until the member has started.

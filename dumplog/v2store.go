@@ -33,15 +33,27 @@ var errV2Large = errors.New("larger than any that a server writes, so it is not 
 
 // v2Node is a node of the v2 store's JSON (server/etcdserver/api/v2store/node.go).
 type v2Node struct {
-	Value    string
-	Children map[string]*v2Node
+	Value         string
+	ModifiedIndex uint64
+	Children      map[string]*v2Node
+}
+
+// v2Event is a change in the history of the store's watchers, of the last 1,000 (event_history.go, event.go there). It
+// has no value where a folder was made or a key deleted.
+type v2Event struct {
+	Node struct {
+		Key           string
+		Value         *string
+		ModifiedIndex uint64
+	}
 }
 
 // v2Decoding is locked while the nodes of a v2 store are in memory, where they take up to thirty times its bytes.
 var v2Decoding sync.Mutex
 
 // decodeV2Store reads the v2 store JSON of a .snap file: members, removed members and cluster version under /0, user
-// content under /1. It ignores WatcherHub, Stats and the indexes, which differ between equal members.
+// content under /1. It compares the first with the history in WatcherHub, and ignores Stats and the indexes, which differ
+// between equal members.
 func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
 	v := &V2Store{Bytes: len(b)}
 	n := objects(b)
@@ -51,7 +63,12 @@ func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
 	room.nodes -= n
 	v2Decoding.Lock()
 	defer v2Decoding.Unlock()
-	var root struct{ Root *v2Node }
+	var root struct {
+		Root       *v2Node
+		WatcherHub struct {
+			EventHistory struct{ Queue struct{ Events []*v2Event } }
+		}
+	}
 	if err := json.Unmarshal(b, &root); err != nil {
 		return v, err
 	}
@@ -73,6 +90,7 @@ func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
 	if n := cluster.child("version"); n != nil {
 		v.Version = n.Value
 	}
+	v.compareEvents(cluster, root.WatcherHub.EventHistory.Queue.Events, room)
 	for name, n := range root.Root.child("1").children() {
 		v.UserKeys = n.leaves(v.UserKeys, []byte("/1/"+name), room)
 	}
@@ -83,6 +101,45 @@ func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
 	slices.Sort(v.Removed)
 	slices.Sort(v.UserKeys)
 	return v, bad
+}
+
+// compareEvents compares the nodes of the members and of the version with the events that wrote them: both have the
+// store's index of that write.
+func (v *V2Store) compareEvents(cluster *v2Node, events []*v2Event, room *v2Room) {
+	type write struct {
+		key   string
+		index uint64
+	}
+	written := map[write]string{}
+	for _, e := range events {
+		if e != nil && e.Node.Value != nil && strings.HasPrefix(e.Node.Key, "/0/") {
+			written[write{e.Node.Key, e.Node.ModifiedIndex}] = *e.Node.Value
+		}
+	}
+	compare := func(key string, id ID, n *v2Node) {
+		if n == nil {
+			return
+		}
+		value, ok := written[write{key, n.ModifiedIndex}]
+		if ok {
+			v.InHistory++
+		}
+		if ok && value != n.Value && room.takes(len(value)+len(n.Value)) {
+			v.Altered = append(v.Altered, V2Altered{Path: key, Member: id, Index: n.ModifiedIndex, Value: n.Value,
+				Written: value})
+		}
+	}
+	for hex, n := range cluster.child("members").children() {
+		id, err := ParseID(hex)
+		if err != nil {
+			continue
+		}
+		for _, name := range []string{"attributes", "raftAttributes"} {
+			compare("/0/members/"+hex+"/"+name, id, n.child(name))
+		}
+	}
+	compare("/0/version", 0, cluster.child("version"))
+	slices.SortFunc(v.Altered, func(a, b V2Altered) int { return cmp.Compare(a.Path, b.Path) })
 }
 
 func v2Member(hex string, n *v2Node, room *v2Room) (m V2Member, err error) {

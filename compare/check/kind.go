@@ -173,6 +173,7 @@ const (
 	KindV2MembersAgainstBucket    Kind = "v2-members-against-bucket"
 	KindV2MembersAgainstLog       Kind = "v2-members-against-log"
 	KindV2KeysAgainstLog          Kind = "v2-keys-against-log"
+	KindV2MembersAgainstEvents    Kind = "v2-members-against-events"
 	KindStorageVersionTooHigh     Kind = "storage-version-too-high"
 	KindDowngradeUnfinished       Kind = "downgrade-unfinished"
 	KindStorageVersionsDiffer     Kind = "storage-versions-differ"
@@ -388,6 +389,7 @@ var kinds = []kindRow{
 	{KindV2MembersAgainstBucket, []ID{M15}, "the member lists of v2 store and database differ"},
 	{KindV2MembersAgainstLog, []ID{M15}, "the member list of the v2 store contradicts the log"},
 	{KindV2KeysAgainstLog, []ID{M15}, "the keys of the v2 store contradict the log"},
+	{KindV2MembersAgainstEvents, []ID{M15}, "the member list of the v2 store contradicts the events that wrote it"},
 	{KindStorageVersionTooHigh, []ID{X04}, "the storage version is above the cluster version"},
 	{KindDowngradeUnfinished, []ID{X04}, "a downgrade is enabled and not finished"},
 	{KindStorageVersionsDiffer, []ID{X04}, "storage versions differ between members"},

@@ -183,3 +183,57 @@ func TestV2ListAgainstBucket(t *testing.T) {
 		}
 	}
 }
+
+// TestV2AgainstItsEvents: a store that contradicts its own history is named by that alone, also in an older file.
+func TestV2AgainstItsEvents(t *testing.T) {
+	altered := []dumplog.V2Altered{{Path: "/0/version", Index: 3, Value: "3.9.0", Written: "3.4.0"}}
+	none, written := &dumplog.V2Store{}, &dumplog.V2Store{InHistory: 1}
+	wrong := &dumplog.V2Store{InHistory: 1, Altered: altered}
+	for name, c := range map[string]struct {
+		store, older *dumplog.V2Store
+		minor        int
+		severity     Severity
+		index        uint64
+		checked      bool
+	}{
+		"no history":               {store: none, minor: 4},
+		"as written":               {store: written, minor: 4, checked: true},
+		"altered":                  {store: wrong, minor: 4, severity: Error, index: 15, checked: true},
+		"3.6 does not read it":     {store: wrong, minor: 6, severity: Warning, index: 15, checked: true},
+		"an older file":            {store: none, older: wrong, minor: 4, severity: Error, index: 9, checked: true},
+		"an older file as written": {store: none, older: written, minor: 4, checked: true},
+	} {
+		m := withLog(withSnapDir(t, "n1"), 20)
+		if c.older != nil {
+			m = addSnap(m, 9, c.older)
+		}
+		m = addSnap(m, 15, c.store)
+		m.Version.Minor = c.minor
+		in := &Input{Members: Sources{m}, MaxRows: 9, Replay: &replay.Result{Survey: &replay.Survey{}}}
+		r := runV2StoreTrue(in)
+		if (r.Reason == "") != c.checked {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if len(r.Findings) == 0 {
+			if c.severity != "" {
+				t.Errorf("%s: not found", name)
+			}
+			continue
+		}
+		f := &r.Findings[0]
+		if f.Kind != KindV2MembersAgainstEvents || f.Severity != c.severity || f.At.Index != c.index ||
+			len(r.Findings) != 1 || (f.Class == ClassMembership) != (c.severity == Error) {
+			t.Errorf("%s: %+v", name, r.Findings)
+			continue
+		}
+		if e := f.Evidence[0]; e.Observed != "3.9.0" || e.Expected != "3.4.0" || string(e.Key) != "/0/version" ||
+			e.Field != "node with modifiedIndex 3" || e.File == "" {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	m := addSnap(withLog(withSnapDir(t, "n1"), 20), 15, wrong)
+	m.Snap.Files[0].Damage = &dumplog.DamageError{}
+	if fs, checked := (v2Lists{&Input{}}).againstEvents(m); checked || fs != nil {
+		t.Errorf("a damaged file: %v", fs)
+	}
+}

@@ -25,8 +25,12 @@ func runV2StoreTrue(in *Input) Result {
 	var fs []Finding
 	why, checked := "no source has a snapshot file with a v2 store", 0
 	for _, m := range in.Members {
+		if f, ok := in.v2Lists().againstEvents(m); ok {
+			checked++
+			fs = append(fs, f...)
+		}
 		s := m.NewestSnap()
-		if s == nil || s.V2 == nil || s.Index == 0 {
+		if s == nil || s.V2 == nil || s.Index == 0 || len(s.V2.Altered) > 0 {
 			continue
 		}
 		if f, ok := confAgainstV2(m, s); f != nil {
