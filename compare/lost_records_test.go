@@ -66,6 +66,9 @@ func TestLostRecords(t *testing.T) {
 			says: "1 committed write on 1 key, and the right content of 1 record that is proven wrong on it"},
 		"a superseded one next to live keys that differ": {set: purged, altered: map[int][]int64{0: {4}, 1: {200, 201},
 			2: {198, 199}}, count: 1, says: "the right content of 1 record that is proven wrong on it"},
+		"values up to which the log does not reach, and with which it begins": {set: purged,
+			altered: map[int][]int64{0: upTo(100, 110)}, twice: []int{0}, count: 9, ofEntries: 9,
+			says: "9 committed writes on 5 keys", unproven: "2 superseded records of node1 and other members differ"},
 		"of another member": {set: purged, altered: only(1, 4), says: "no committed write"},
 		"a superseded value without proof": {set: purged, altered: only(0, 4), twice: []int{0},
 			says: "no committed write", unproven: "1 superseded record of node1 and other members differ"},
@@ -73,7 +76,7 @@ func TestLostRecords(t *testing.T) {
 			unproven: "keys differ between members"},
 		"more than are listed": {set: purged, altered: map[int][]int64{1: upTo(4, 73), 0: upTo(80, 83)}, count: 4,
 			says: "the right content of 4 records that are proven wrong on it"},
-		"more than are listed, without proof": {set: purged, altered: map[int][]int64{1: upTo(4, 73), 0: upTo(80, 141)},
+		"more than are listed, without proof": {set: purged, altered: map[int][]int64{1: upTo(4, 73), 0: upTo(40, 101)},
 			twice: []int{0}, says: "no committed write", unproven: "62 superseded records of node1 and other members differ"},
 	} {
 		t.Run(name, func(t *testing.T) {

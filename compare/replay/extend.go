@@ -65,13 +65,26 @@ type backwards struct {
 	// of that entry among the items.
 	guessed bool
 	guess   int
+	// exact is true while no entry was passed over since the best place.
+	exact bool
+	// stamp is the lowest auth revision in the header of an entry that took effect above, 0 for none. No auth revision
+	// before it was higher.
+	stamp uint64
 }
 
 func (lv *logView) newBackwards(ctx context.Context, w *writers, at place) *backwards {
 	from := max(at.writes-maxWindow+1, 1)
 	low := max(lv.floor(), at.rev-2*maxWindow)
-	return &backwards{s: lv, items: lv.writersFrom(ctx, w, from, at.writes),
+	b := &backwards{s: lv, items: lv.writersFrom(ctx, w, from, at.writes),
 		groups: slices.Collect(lv.groups(low+1, at.rev)), rev: at.rev, from: from, best: at}
+	for _, it := range lv.writersFrom(ctx, w, at.writes+1, at.writes+1) {
+		for g := range lv.groups(at.rev+1, at.rev+1) {
+			if plainPut(it.req) && !g.hole && couldWrite(it.req, g) {
+				b.noteStamp(it.req)
+			}
+		}
+	}
+	return b
 }
 
 // at is the group of a revision, nil if it cannot be read completely.
@@ -86,6 +99,7 @@ func (b *backwards) at(rev int64) *group {
 // walk reports whether it came to a lower place.
 func (b *backwards) walk() bool {
 	start := b.best
+	b.exact = true
 	for i := len(b.items) - 1; i >= 0 && (b.rev > b.s.floor() || b.guessed); i-- {
 		it := b.items[i]
 		if it.entry.Index > start.index {
@@ -94,20 +108,48 @@ func (b *backwards) walk() bool {
 		rev, fits := b.match(it.req)
 		switch {
 		case fits && b.tellingAt(i, b.at(rev)):
-			b.rev, b.guessed = rev-1, false
-			b.best = place{index: it.entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
+			b.rev = rev - 1
+			b.noteStamp(it.req)
+			b.moveBelow(i)
 		case fits:
-			b.rev, b.guessed, b.guess = rev-1, true, i
+			b.rev, b.guessed, b.guess, b.exact = rev-1, true, i, false
 		case b.guessed && b.took(i):
-			b.guessed = false
-			b.best = place{index: it.entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
+			b.noteStamp(it.req)
+			b.moveBelow(i)
 		case b.guessed && it.req.Put != nil:
 			return b.best.index < start.index // an entry after it may have taken the revision that is this one's
-		case plainPut(it.req) && b.s.alwaysWrites(it.req, it.entry.Index):
+		case plainPut(it.req) && (b.s.alwaysWrites(it.req, it.entry.Index) || b.rootWrites(it)):
+			g := b.at(b.rev)
 			b.rev-- // it wrote a revision with the wrong content
+			if b.exact && g != nil && names(it.req, g) {
+				b.moveBelow(i)
+			}
+		default:
+			b.exact = false
 		}
 	}
 	return b.best.index < start.index
+}
+
+func (b *backwards) noteStamp(r *dumplog.Request) {
+	if h := r.Header; h.Username != "" && h.AuthRevision > 0 && (b.stamp == 0 || h.AuthRevision < b.stamp) {
+		b.stamp = h.AuthRevision
+	}
+}
+
+// rootWrites reports whether nothing can have refused a put of user root: a later entry with no higher auth revision in
+// its header took effect. A received snapshot can have brought a lower revision in between.
+func (b *backwards) rootWrites(it *item) bool {
+	h, index := it.req.Header, it.entry.Index
+	return h.Username == apply.Root && b.stamp > 0 && h.AuthRevision >= b.stamp &&
+		b.s.refusedByAlarm(it.req, index).Excluded() &&
+		!slices.ContainsFunc(received(b.s.m), func(to uint64) bool { return to >= index })
+}
+
+// moveBelow makes the place before an item the best one.
+func (b *backwards) moveBelow(i int) {
+	b.guessed, b.exact = false, true
+	b.best = place{index: b.items[i].entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
 }
 
 // took reports whether the revision that was given to the entry after it fits this one by more than a key: then this

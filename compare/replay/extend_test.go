@@ -116,6 +116,17 @@ func TestWalk(t *testing.T) {
 		"a new key that an earlier entry made": {log: []*dumplog.Request{txn(createIs("a", 0), a("1"), nil), all[1],
 			txn(createIs("a", 0), a("1"), nil), all[2]}, groups: []*group{groupOf(rec(7, 0, "a", "1")),
 			groupOf(rec(8, 0, "b", "1")), groupOf(rec(9, 0, "c", "1"))}, floor: 6, index: 0, rev: 6},
+		// A put that nothing can refuse wrote the record that names its key, although it holds something else.
+		"the only record is altered": {log: []*dumplog.Request{all[0]}, groups: []*group{groupOf(rec(9, 0, "a", "X"))},
+			floor: 8, index: 0, rev: 8},
+		"the only record is altered, and it is not known that puts write": {log: []*dumplog.Request{all[0]},
+			groups: []*group{groupOf(rec(9, 0, "a", "X"))}, alarm: true, floor: 8, index: 1, rev: 9},
+		"the only record is of another key": {log: []*dumplog.Request{all[0]},
+			groups: []*group{groupOf(rec(9, 0, "b", "X"))}, floor: 8, index: 1, rev: 9},
+		"an altered record, and an entry that may have written it": {log: []*dumplog.Request{all[0],
+			guard("a", 3, "2")}, groups: []*group{groupOf(rec(9, 0, "a", "X"))}, floor: 8, index: 2, rev: 9},
+		"two altered records": {log: all[:2], groups: []*group{groupOf(rec(8, 0, "a", "X")),
+			groupOf(rec(9, 0, "b", "X"))}, floor: 7, index: 0, rev: 7},
 		// A revoke fits any tombstone. Its lease on the key says more, and so does a delete before it, unless what comes
 		// between would have written on top of that.
 		"a revoke of a lease that was put on the key": {log: []*dumplog.Request{leasedPut("a", 7), revoke(7)},
@@ -158,6 +169,42 @@ func TestWalk(t *testing.T) {
 				t.Errorf("moved %v, want %v", moved, want)
 			}
 		})
+	}
+}
+
+// TestWalkPastRoot: a put of root was not refused if a later entry with no higher auth revision took effect.
+func TestWalkPastRoot(t *testing.T) {
+	by := func(r *dumplog.Request, user string, rev uint64) *dumplog.Request {
+		r.Header = dumplog.Header{Username: user, AuthRevision: rev}
+		return r
+	}
+	received := []dumplog.Jump{{From: 1, To: 4}}
+	for name, c := range map[string]struct {
+		first, later *dumplog.Request
+		jumps        []dumplog.Jump
+		alarm        bool
+		index        uint64
+	}{
+		"as high":                   {by(put("a", "1"), "root", 15), by(put("b", "1"), "root", 15), nil, false, 0},
+		"higher":                    {by(put("a", "1"), "root", 16), by(put("b", "1"), "app", 15), nil, false, 0},
+		"lower":                     {by(put("a", "1"), "root", 14), by(put("b", "1"), "root", 15), nil, false, 1},
+		"another user":              {by(put("a", "1"), "app", 15), by(put("b", "1"), "root", 15), nil, false, 1},
+		"the later one has no user": {by(put("a", "1"), "root", 15), put("b", "1"), nil, false, 1},
+		"a snapshot in between":     {by(put("a", "1"), "root", 15), by(put("b", "1"), "root", 15), received, false, 1},
+		"an alarm":                  {by(put("a", "1"), "root", 15), by(put("b", "1"), "root", 15), nil, true, 1},
+	} {
+		m := &evidence.Member{DB: &evidence.DB{}}
+		m.DB.Auth.Enabled, m.DB.Auth.Revision, m.DB.Auth.HasRevision = true, 20, true
+		m.WAL.Log, m.WAL.Summary.Jumps = &dumplog.Log{}, c.jumps
+		s := &logView{m: m, compacted: 7}
+		if c.alarm {
+			mayAlarm(s, 0, 9)
+		}
+		b := &backwards{s: s, items: itemsOf(c.first, c.later), rev: 9, from: 1, best: place{index: 2, rev: 9, writes: 2},
+			groups: []*group{groupOf(rec(8, 0, "a", "X")), groupOf(rec(9, 0, "b", "1"))}}
+		if b.walk(); b.best.index != c.index {
+			t.Errorf("%s: %+v", name, b.best)
+		}
 	}
 }
 

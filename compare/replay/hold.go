@@ -306,7 +306,8 @@ func (ma *matcher) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 		return ma.resyncUnsure(it, p, ahead)
 	}
 	if without, with := ma.fit(ahead, 0), ma.fit(ahead, 1); with.misfits < without.misfits ||
-		with.misfits == without.misfits && with.matched > without.matched && sameNames(p.Writes, g) {
+		with.misfits == without.misfits && with.matched > without.matched &&
+			(sameNames(p.Writes, g) || partOf(p.Writes, g)) {
 		return ma.altered(it, p, g) // the entries after it find their records only if these belong to it
 	}
 	for _, a := range ahead {
