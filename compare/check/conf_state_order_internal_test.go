@@ -103,3 +103,34 @@ func TestKnownConfs(t *testing.T) {
 		t.Errorf("without a conf change: %+v", got)
 	}
 }
+
+// TestConfChangeBetween: two members have the same conf changes where the logs show none between their indexes, and no
+// new cluster was forced on only one of them.
+func TestConfChangeBetween(t *testing.T) {
+	forced := []replay.Forced{{Member: 0, First: 30}}
+	for name, c := range map[string]struct {
+		changes     []uint64
+		forced      []replay.Forced
+		first, last uint64
+		a, b        uint64
+		want        bool
+	}{
+		"none":                        {first: 1, last: 60, a: 40, b: 50},
+		"between":                     {changes: []uint64{45}, first: 1, last: 60, a: 40, b: 50, want: true},
+		"the later is applied":        {changes: []uint64{50}, first: 1, last: 60, a: 40, b: 50, want: true},
+		"both applied it":             {changes: []uint64{40}, first: 1, last: 60, a: 40, b: 50},
+		"the log ends before":         {first: 1, last: 45, a: 40, b: 50, want: true},
+		"forced on one of them":       {forced: forced, first: 1, last: 60, a: 40, b: 50, want: true},
+		"forced on one of them later": {forced: forced, first: 1, last: 60, a: 20, b: 25},
+	} {
+		a, b := &evidence.Member{AppliedMin: c.a, AppliedMax: c.a}, &evidence.Member{AppliedMin: c.b, AppliedMax: c.b}
+		a.WAL.Log = &dumplog.Log{}
+		for _, index := range c.changes {
+			a.WAL.Conf = append(a.WAL.Conf, evidence.ConfEntry{Index: index})
+		}
+		in := &Input{Members: Sources{a, b}, Replay: &replay.Result{First: c.first, Last: c.last, Forced: c.forced}}
+		if got := in.Membership().confChangeBetween(a, b); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -234,10 +234,11 @@ func (mb *Membership) sameConfChanges(m *evidence.Member) *evidence.Member {
 	return nil
 }
 
-// confChangeBetween reports whether a conf change may be between the applied indexes of two members.
+// confChangeBetween reports whether a conf change may be between the applied indexes of two members, or of only one of
+// them, on which a new cluster was forced.
 func (mb *Membership) confChangeBetween(a, b *evidence.Member) bool {
 	from, to := min(a.AppliedMin, b.AppliedMin), max(a.AppliedMax, b.AppliedMax)
-	if mb.Replay == nil || !mb.Replay.Covers(from, to) {
+	if mb.Replay == nil || !mb.Replay.Covers(from, to) || mb.forcedBefore(a, to) != mb.forcedBefore(b, to) {
 		return true
 	}
 	return slices.ContainsFunc(mb.Members, func(m *evidence.Member) bool {
