@@ -1,6 +1,8 @@
 package preflight
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -134,6 +136,46 @@ func TestDowngradeAllowed(t *testing.T) {
 		d.m.DB.Cluster.DowngradeEnabled, d.m.DB.Cluster.DowngradeTarget = c.enabled, c.target
 		if got := d.downgradeAllowed(lineOf(c.have)); got != c.want {
 			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestPickSnapshot: the newest file is used, by term and then by index, in whichever order the files stand.
+func TestPickSnapshot(t *testing.T) {
+	file := func(term, index uint64) *dumplog.SnapFile { return &dumplog.SnapFile{Term: term, Index: index} }
+	sum := &dumplog.Summary{HardState: &dumplog.HardState{Commit: 50}}
+	for _, at := range [][2]uint64{{2, 10}, {2, 20}, {3, 15}, {4, 60}} {
+		sum.Snapshots = append(sum.Snapshots, dumplog.SnapshotRecord{Term: at[0], Index: at[1]})
+	}
+	path := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(path, "member", "snap"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	set, err := evidence.Open(t.Context(), []evidence.Spec{{Name: "n", Where: path}}, evidence.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = set.Close() })
+	member := set.Members[0]
+	for name, c := range map[string]struct {
+		files       []*dumplog.SnapFile
+		minor       int
+		term, index uint64
+	}{
+		"by index":             {[]*dumplog.SnapFile{file(2, 10), file(2, 20)}, 5, 2, 20},
+		"by index, reversed":   {[]*dumplog.SnapFile{file(2, 20), file(2, 10)}, 5, 2, 20},
+		"by term":              {[]*dumplog.SnapFile{file(2, 20), file(3, 15)}, 5, 3, 15},
+		"by term, reversed":    {[]*dumplog.SnapFile{file(3, 15), file(2, 20)}, 5, 3, 15},
+		"without a record":     {[]*dumplog.SnapFile{file(2, 10), file(2, 11)}, 5, 2, 10},
+		"above the commit":     {[]*dumplog.SnapFile{file(4, 60), file(2, 10)}, 5, 2, 10},
+		"3.7 needs no file":    {nil, 7, 3, 15},
+		"none that it may use": {[]*dumplog.SnapFile{file(2, 11)}, 5, 0, 0},
+	} {
+		d := &dir{to: Version{Minor: c.minor, Patch: -1}, m: member}
+		d.m.Snap.Files = c.files
+		d.pickSnapshot(sum)
+		if d.snapTerm != c.term || d.snapIndex != c.index {
+			t.Errorf("%s: %d/%d, want %d/%d", name, d.snapTerm, d.snapIndex, c.term, c.index)
 		}
 	}
 }
