@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -115,13 +117,22 @@ func TestRecordsOfTheBest(t *testing.T) {
 func TestRecordsNoOneHolds(t *testing.T) {
 	dirs := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20}.Write(t, t.TempDir())
 	for i, d := range dirs {
-		casetest.EditDB(t, d, casetest.AlterRecords(20))
+		casetest.EditDB(t, d, func(tx *bbolt.Tx) error { // each holds another value
+			key := dumpdb.Rev{Main: 9}.Bytes()
+			kv := mvccpb.KeyValue{}
+			ok(t, kv.Unmarshal(tx.Bucket([]byte("key")).Get(key)))
+			kv.Value[0] += byte(i + 1)
+			v, err := kv.Marshal()
+			ok(t, err)
+			return tx.Bucket([]byte("key")).Put(key, v)
+		})
 		if i > 0 {
-			casetest.EditDB(t, d, casetest.AlterRecords(21))
+			casetest.EditDB(t, d, casetest.AlterRecords(20, 21))
 		}
 	}
 	var refused *refusal.Error
-	if _, _, err := repair(t, surgery.DB{Proven: true}, dirs[0], dirs[1:]); !errors.As(err, &refused) {
+	if _, _, err := repair(t, surgery.DB{Proven: true}, dirs[0], dirs[1:]); !errors.As(err, &refused) ||
+		!strings.Contains(err.Error(), "is known to hold the right one") {
 		t.Errorf("%v, want a refusal", err)
 	}
 }
