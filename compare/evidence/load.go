@@ -337,13 +337,15 @@ func (m loading) trailer() {
 // committed when it was taken.
 func reachOfBackups(members []*Member) {
 	alignRunning(members)
-	top := uint64(0)
+	top, idle := uint64(0), uint64(0)
 	for _, m := range members {
 		m.loading().applied()
-		top = max(top, m.Commit)
+		top, idle = max(top, m.Commit), max(idle, m.WAL.IdleTo)
 	}
 	for _, m := range members {
-		m.othersCommit = top
+		if m.othersCommit = top; !m.HasLog() {
+			m.othersCommit = max(top, idle)
+		}
 		m.loading().applied()
 	}
 }

@@ -60,7 +60,8 @@ type Member struct {
 	settled bool
 	// confApplied is the last conf change above the stored commit index whose effect the database shows, 0 if none is.
 	confApplied uint64
-	// othersCommit is the highest commit index of all sources.
+	// othersCommit is the highest commit index of all sources. For one without a log it counts the idle entries above
+	// that, too.
 	othersCommit uint64
 	// indexOverride replaces the stored consistent index; 0 means no override.
 	indexOverride uint64

@@ -61,12 +61,14 @@ type backwards struct {
 	rev  int64
 	from int64
 	best place
-	// guessed is true while the last entry that was given a revision fits it by no more than a key. guess is the place
-	// of that entry among the items.
+	// guessed is true while the last entry that was given a revision fits it by no more than a key. last is the place of
+	// that entry among the items.
 	guessed bool
-	guess   int
-	// exact is true while no entry was passed over since the best place.
-	exact bool
+	last    int
+	// exact is true while every entry since the best place was given a revision. guesses are those that fit by no more
+	// than a key.
+	exact   bool
+	guesses []*group
 	// stamp is the lowest auth revision in the header of an entry that took effect above, 0 for none. No auth revision
 	// before it was higher.
 	stamp uint64
@@ -99,31 +101,34 @@ func (b *backwards) at(rev int64) *group {
 // walk reports whether it came to a lower place.
 func (b *backwards) walk() bool {
 	start := b.best
-	b.exact = true
+	b.exact, b.last = true, len(b.items)
 	for i := len(b.items) - 1; i >= 0 && (b.rev > b.s.floor() || b.guessed); i-- {
 		it := b.items[i]
 		if it.entry.Index > start.index {
+			b.last = i
 			continue
 		}
 		rev, fits := b.match(it.req)
+		fits = fits && !b.refuted(i, b.at(rev))
 		switch {
 		case fits && b.tellingAt(i, b.at(rev)):
 			b.rev = rev - 1
 			b.noteStamp(it.req)
 			b.moveBelow(i)
 		case fits:
-			b.rev, b.guessed, b.guess, b.exact = rev-1, true, i, false
+			b.exact = b.exact && rev == b.rev
+			b.guesses = append(b.guesses, b.at(rev))
+			b.rev, b.guessed, b.last = rev-1, true, i
 		case b.guessed && b.took(i):
 			b.noteStamp(it.req)
 			b.moveBelow(i)
+		case b.wroteNext(it):
+			b.rev-- // with the wrong content
+			b.moveBelow(i)
 		case b.guessed && it.req.Put != nil:
 			return b.best.index < start.index // an entry after it may have taken the revision that is this one's
-		case plainPut(it.req) && (b.s.alwaysWrites(it.req, it.entry.Index) || b.rootWrites(it)):
-			g := b.at(b.rev)
+		case b.alwaysWrites(it):
 			b.rev-- // it wrote a revision with the wrong content
-			if b.exact && g != nil && names(it.req, g) {
-				b.moveBelow(i)
-			}
 		default:
 			b.exact = false
 		}
@@ -137,6 +142,18 @@ func (b *backwards) noteStamp(r *dumplog.Request) {
 	}
 }
 
+// wroteNext reports whether an entry wrote the newest revision that is not taken, although that holds something else. It
+// always writes, names the key, cannot have written any revision above, and the entries above it are as many as these.
+func (b *backwards) wroteNext(it *item) bool {
+	g := b.at(b.rev)
+	return b.exact && g != nil && names(it.req, g) && b.alwaysWrites(it) &&
+		!slices.ContainsFunc(b.guesses, func(x *group) bool { return couldWrite(it.req, x) || names(it.req, x) })
+}
+
+func (b *backwards) alwaysWrites(it *item) bool {
+	return plainPut(it.req) && (b.s.alwaysWrites(it.req, it.entry.Index) || b.rootWrites(it))
+}
+
 // rootWrites reports whether nothing can have refused a put of user root: a later entry with no higher auth revision in
 // its header took effect. A received snapshot can have brought a lower revision in between.
 func (b *backwards) rootWrites(it *item) bool {
@@ -148,16 +165,21 @@ func (b *backwards) rootWrites(it *item) bool {
 
 // moveBelow makes the place before an item the best one.
 func (b *backwards) moveBelow(i int) {
-	b.guessed, b.exact = false, true
+	b.guessed, b.exact, b.last, b.guesses = false, true, i, nil
 	b.best = place{index: b.items[i].entry.Index - 1, rev: b.rev, writes: b.from + int64(i) - 1}
 }
 
 // took reports whether the revision that was given to the entry after it fits this one by more than a key: then this
-// one wrote it. The entries from there on wrote nothing then, also not those that wait for what it wrote.
+// one wrote it.
 func (b *backwards) took(i int) bool {
 	g, r := b.at(b.rev+1), b.items[i].req
-	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g) &&
-		!slices.ContainsFunc(b.items[i+1:b.guess], func(it *item) bool { return writesAfter(it.req, g) })
+	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g) && !b.refuted(i, g)
+}
+
+// refuted reports whether an entry cannot have written the group: those between it and the last one that was given a
+// revision wrote nothing then, and one of them waits for just what the group holds.
+func (b *backwards) refuted(i int, g *group) bool {
+	return slices.ContainsFunc(b.items[i+1:b.last], func(it *item) bool { return writesAfter(it.req, g) })
 }
 
 // writesAfter reports whether a transaction writes if the group holds the newest records of the keys that it compares.

@@ -116,6 +116,12 @@ func TestWalk(t *testing.T) {
 		"a new key that an earlier entry made": {log: []*dumplog.Request{txn(createIs("a", 0), a("1"), nil), all[1],
 			txn(createIs("a", 0), a("1"), nil), all[2]}, groups: []*group{groupOf(rec(7, 0, "a", "1")),
 			groupOf(rec(8, 0, "b", "1")), groupOf(rec(9, 0, "c", "1"))}, floor: 6, index: 0, rev: 6},
+		"a delete that a new key follows, without a revoke": {log: []*dumplog.Request{deleteIf("a", 5),
+			guard("a", 0, "1")}, groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 2, rev: 9},
+		"a delete, and a new key that is there": {log: []*dumplog.Request{deleteIf("a", 5), guard("a", 0, "1")},
+			groups: []*group{groupOf(tomb(8, 0, "a")), groupOf(rec(9, 0, "a", "1"))}, floor: 7, index: 0, rev: 7},
+		"two deletes, and a new key between": {log: []*dumplog.Request{deleteIf("a", 5), guard("a", 0, "1"),
+			deleteIf("a", 6)}, groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 2, rev: 8},
 		// A put that nothing can refuse wrote the record that names its key, although it holds something else.
 		"the only record is altered": {log: []*dumplog.Request{all[0]}, groups: []*group{groupOf(rec(9, 0, "a", "X"))},
 			floor: 8, index: 0, rev: 8},
@@ -125,6 +131,15 @@ func TestWalk(t *testing.T) {
 			groups: []*group{groupOf(rec(9, 0, "b", "X"))}, floor: 8, index: 1, rev: 9},
 		"an altered record, and an entry that may have written it": {log: []*dumplog.Request{all[0],
 			guard("a", 3, "2")}, groups: []*group{groupOf(rec(9, 0, "a", "X"))}, floor: 8, index: 2, rev: 9},
+		"the record before a delete is altered": {log: []*dumplog.Request{all[0], del("a", "")},
+			groups: []*group{groupOf(rec(8, 0, "a", "X")), groupOf(tomb(9, 0, "a"))}, floor: 7, index: 0, rev: 7},
+		"the record before a delete is altered, and another delete is between": {
+			log:    []*dumplog.Request{all[0], del("b", ""), del("a", "")},
+			groups: []*group{groupOf(rec(8, 0, "a", "X")), groupOf(tomb(9, 0, "a"))}, floor: 7, index: 3, rev: 9},
+		"the record before two deletes is altered": {
+			log:    []*dumplog.Request{all[0], del("b", ""), del("a", "")},
+			groups: []*group{groupOf(rec(7, 0, "a", "X")), groupOf(tomb(8, 0, "b")), groupOf(tomb(9, 0, "a"))},
+			floor:  6, index: 0, rev: 6},
 		"two altered records": {log: all[:2], groups: []*group{groupOf(rec(8, 0, "a", "X")),
 			groupOf(rec(9, 0, "b", "X"))}, floor: 7, index: 0, rev: 7},
 		// A revoke fits any tombstone. Its lease on the key says more, and so does a delete before it, unless what comes
