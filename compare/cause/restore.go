@@ -190,6 +190,9 @@ var noRevisionBump = described(Cause{
 func matchNoBump(in *Input) *Match {
 	m := &Match{Certainty: Proof, Because: foreign(in), RefutedBy: "a record of a bump in the restored database; " +
 		"another history of the source with the higher revision"}
+	if len(m.Because) == 0 {
+		return nil // a cluster ID that was altered is no other cluster
+	}
 	for _, x := range in.Members {
 		if !check.Restored(x) || !x.HasDB() || x.DB.KV == nil || x.DB.KV.BumpMarker.Main != 0 {
 			continue

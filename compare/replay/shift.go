@@ -98,13 +98,10 @@ func shiftOf(ctx context.Context, r *Result) (s *Shift, known bool, err error) {
 	for k := 1; k <= maxShift; k++ {
 		for short := range tails {
 			long := 1 - short
-			if len(tails[long]) <= k {
+			if !missedIn(tails[short], tails[long], k) {
 				continue
 			}
-			n, ok := alike(tails[short], tails[long][k:])
-			if !ok || !hasContent(tails[long][:k]) {
-				continue
-			}
+			n, _ := alike(tails[short], tails[long][k:])
 			s := &Shift{Index: d.Index, Missing: k, Alike: n, Short: d.Versions[short], Long: d.Versions[long],
 				What: r.describeEntry(&tails[long][0]), Instead: r.describeEntry(&tails[short][0])}
 			known, err := r.side(ctx, s, tails[long][:k])
@@ -112,6 +109,16 @@ func shiftOf(ctx context.Context, r *Result) (s *Shift, known bool, err error) {
 		}
 	}
 	return nil, false, ctx.Err()
+}
+
+// missedIn reports whether a list of entries is another one without the first k. If those are the first entries of
+// leaders only, others of the same term must follow.
+func missedIn(short, long []dumplog.Entry, k int) bool {
+	if len(long) <= k {
+		return false
+	}
+	_, ok := alike(short, long[k:])
+	return ok && (hasContent(long[:k]) || short[0].Term == long[0].Term)
 }
 
 // side finds out which logs were altered; known is false if nothing shows it. A log that ends before what its member

@@ -67,6 +67,26 @@ func TestAlikeTails(t *testing.T) {
 	}
 }
 
+// TestShiftOfABeginning: the first entry of a leader is missed where others of its term follow. Where a term is begun by
+// another entry, an empty one shows nothing.
+func TestShiftOfABeginning(t *testing.T) {
+	for _, c := range []struct {
+		term uint64
+		want bool
+	}{{2, true}, {1, false}} {
+		long := entriesOf(t, 0, 1, 2, 3)
+		short := entriesOf(t, 1, 2, 3)
+		long[0].Term = c.term
+		if got := missedIn(short, long, 1); got != c.want {
+			t.Errorf("term %d: %t", c.term, got)
+		}
+	}
+	if long := entriesOf(t, 9, 1, 2, 3); !missedIn(entriesOf(t, 1, 2, 3), long, 1) || missedIn(nil, long, 1) ||
+		missedIn(entriesOf(t, 1, 2, 3), long, 4) || missedIn(entriesOf(t, 1, 5, 3), long, 1) {
+		t.Error("a request that is missing is no shift, or something else is one")
+	}
+}
+
 // TestSameRequests: entries are the same requests only if they are requests of clients and equal one by one.
 func TestSameRequests(t *testing.T) {
 	for _, c := range []struct {
