@@ -119,6 +119,9 @@ func (r *runner) run(ctx context.Context, packages []string) (c counts, err erro
 			return c, err
 		}
 		if err := r.try(ctx, drawn, &c, until); err != nil {
+			if c.tried() > 0 && ctx.Err() != nil { // stopped by the user
+				err = errors.Join(err, r.sum(&c))
+			}
 			return c, err
 		}
 	}
