@@ -86,7 +86,11 @@ func TestShiftByTheLogs(t *testing.T) {
 		altered         []int
 		added, repeated bool
 	}{
-		"one lacks an entry":               {[][]uint64{whole, lacking, whole}, 13, 1, []int{1}, false, false},
+		"one lacks an entry": {[][]uint64{whole, lacking, whole}, 13, 1, []int{1}, false, false},
+		"one lacks eight entries": {[][]uint64{whole, slices.Delete(slices.Clone(whole), 8, 16), whole}, 13, 8, []int{1},
+			false, false},
+		"one lacks nine entries": {[][]uint64{whole, slices.Delete(slices.Clone(whole), 8, 17), whole}, 0, 0, nil, false,
+			false},
 		"one has another entry":            {[][]uint64{whole, whole, other}, 13, 1, []int{2}, true, false},
 		"one has an entry twice":           {[][]uint64{twice, whole, whole}, 13, 1, []int{0}, true, true},
 		"most have an entry twice":         {[][]uint64{twice, whole, twice}, 13, 1, []int{0, 2}, true, true},
