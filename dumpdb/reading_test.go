@@ -187,7 +187,8 @@ func TestReadersByPlace(t *testing.T) {
 		}
 		// The first page after the end of the file, and of the pages in use.
 		next := min(uint64(db.Size())/uint64(db.PageSize()), db.Meta().HighWater)
-		if _, err := rd.At(Place{next, int64(next) * int64(db.PageSize())}); !errors.As(err, &d) || d.Kind != DamageOutOfFile {
+		_, err := rd.At(Place{next, int64(next) * int64(db.PageSize())})
+		if !errors.As(err, &d) || d.Kind != DamageOutOfFile {
 			t.Errorf("the first page outside of the file: %v", err)
 		}
 		if again, err := rd.At(places[n-1]); err != nil || again.Place != places[n-1] {

@@ -52,8 +52,8 @@ type v2Event struct {
 var v2Decoding sync.Mutex
 
 // decodeV2Store reads the v2 store JSON of a .snap file: members, removed members and cluster version under /0, user
-// content under /1. It compares the first with the history in WatcherHub, and ignores Stats and the indexes, which differ
-// between equal members.
+// content under /1. It compares the first with the history in WatcherHub, and ignores Stats and the indexes, which
+// differ between equal members.
 func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
 	v := &V2Store{Bytes: len(b)}
 	n := objects(b)

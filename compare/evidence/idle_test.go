@@ -44,8 +44,8 @@ func TestIdleTail(t *testing.T) {
 			h.Versions(c.version)
 			m := open(t, evidence.Spec{Name: "n", Where: h.Close(8, 2)}).Members[0]
 			if m.WAL.IdleTo != c.idle || m.AppliedMin != 8 || m.AppliedMax != c.top {
-				t.Errorf("idle to %d, applied %d to %d; want %d, 8 to %d", m.WAL.IdleTo, m.AppliedMin, m.AppliedMax, c.idle,
-					c.top)
+				t.Errorf("idle to %d, applied %d to %d; want %d, 8 to %d", m.WAL.IdleTo, m.AppliedMin, m.AppliedMax,
+					c.idle, c.top)
 			}
 		})
 	}

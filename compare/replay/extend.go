@@ -61,8 +61,8 @@ type backwards struct {
 	rev  int64
 	from int64
 	best place
-	// guessed is true while the last entry that was given a revision fits it by no more than a key. last is the place of
-	// that entry among the items.
+	// guessed is true while the last entry that was given a revision fits it by no more than a key. last is the place
+	// of that entry among the items.
 	guessed bool
 	last    int
 	// exact is true while every entry since the best place was given a revision. guesses are those that fit by no more
@@ -142,8 +142,9 @@ func (b *backwards) noteStamp(r *dumplog.Request) {
 	}
 }
 
-// wroteNext reports whether an entry wrote the newest revision that is not taken, although that holds something else. It
-// always writes, names the key, cannot have written any revision above, and the entries above it are as many as these.
+// wroteNext reports whether an entry wrote the newest revision that is not taken, although that holds something else.
+// It always writes, names the key, cannot have written any revision above, and the entries above it are as many as
+// these.
 func (b *backwards) wroteNext(it *item) bool {
 	g := b.at(b.rev)
 	return b.exact && g != nil && names(it.req, g) && b.alwaysWrites(it) &&

@@ -142,8 +142,8 @@ func TestWalk(t *testing.T) {
 			floor:  6, index: 0, rev: 6},
 		"two altered records": {log: all[:2], groups: []*group{groupOf(rec(8, 0, "a", "X")),
 			groupOf(rec(9, 0, "b", "X"))}, floor: 7, index: 0, rev: 7},
-		// A revoke fits any tombstone. Its lease on the key says more, and so does a delete before it, unless what comes
-		// between would have written on top of that.
+		// A revoke fits any tombstone. Its lease on the key says more, and so does a delete before it, unless what
+		// comes between would have written on top of that.
 		"a revoke of a lease that was put on the key": {log: []*dumplog.Request{leasedPut("a", 7), revoke(7)},
 			groups: []*group{groupOf(tomb(9, 0, "a"))}, floor: 8, index: 1, rev: 8},
 		"a revoke of another lease": {log: []*dumplog.Request{leasedPut("a", 8), revoke(7)},
@@ -215,7 +215,8 @@ func TestWalkPastRoot(t *testing.T) {
 		if c.alarm {
 			mayAlarm(s, 0, 9)
 		}
-		b := &backwards{s: s, items: itemsOf(c.first, c.later), rev: 9, from: 1, best: place{index: 2, rev: 9, writes: 2},
+		b := &backwards{s: s, items: itemsOf(c.first, c.later), rev: 9, from: 1,
+			best:   place{index: 2, rev: 9, writes: 2},
 			groups: []*group{groupOf(rec(8, 0, "a", "X")), groupOf(rec(9, 0, "b", "1"))}}
 		if b.walk(); b.best.index != c.index {
 			t.Errorf("%s: %+v", name, b.best)

@@ -67,8 +67,8 @@ func TestAlikeTails(t *testing.T) {
 	}
 }
 
-// TestShiftOfABeginning: the first entry of a leader is missed where others of its term follow. Where a term is begun by
-// another entry, an empty one shows nothing.
+// TestShiftOfABeginning: the first entry of a leader is missed where others of its term follow. Where a term is begun
+// by another entry, an empty one shows nothing.
 func TestShiftOfABeginning(t *testing.T) {
 	for _, c := range []struct {
 		term uint64
