@@ -191,7 +191,7 @@ func matchNoBump(in *Input) *Match {
 	m := &Match{Certainty: Proof, Because: foreign(in), RefutedBy: "a record of a bump in the restored database; " +
 		"another history of the source with the higher revision"}
 	if len(m.Because) == 0 {
-		return nil // a cluster ID that was altered is no other cluster
+		return nil // an altered cluster ID does not make another cluster
 	}
 	for _, x := range in.Members {
 		if !check.Restored(x) || !x.HasDB() || x.DB.KV == nil || x.DB.KV.BumpMarker.Main != 0 {
