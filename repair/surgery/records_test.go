@@ -48,7 +48,8 @@ func TestManyRecordsOfTheBest(t *testing.T) {
 func manyRecordsOfTheBest(t *testing.T, n int) {
 	was := wal.SegmentSizeBytes
 	wal.SegmentSizeBytes = max(1<<10, 4*int64(n))
-	set := clustertest.Synth{Members: 3, Entries: n + 240, Keys: n + 190, Value: 20, Purged: n + 230}
+	// A thousand entries later the log does not reach back to the wrong records.
+	set := clustertest.Synth{Members: 3, Entries: n + 1240, Keys: n + 1190, Value: 20, Purged: n + 1230}
 	dirs := set.Write(t, t.TempDir())
 	wal.SegmentSizeBytes = was
 	var wrong []int64
@@ -57,8 +58,8 @@ func manyRecordsOfTheBest(t *testing.T, n int) {
 	}
 	right := valuesAt(t, dirs[1], wrong...)
 	casetest.EditDBOnce(t, dirs[0], casetest.AlterRecords(wrong...))
-	casetest.EditDBOnce(t, dirs[1], casetest.AlterRecords(int64(n+238), int64(n+239)))
-	casetest.EditDBOnce(t, dirs[2], casetest.AlterRecords(int64(n+240), int64(n+241)))
+	casetest.EditDBOnce(t, dirs[1], casetest.AlterRecords(int64(n+1238), int64(n+1239)))
+	casetest.EditDBOnce(t, dirs[2], casetest.AlterRecords(int64(n+1240), int64(n+1241)))
 	out, r, err := repair(t, surgery.DB{Proven: true}, dirs[0], dirs[1:])
 	ok(t, err)
 	if len(r.GivesUp) > 0 || !strings.Contains(strings.Join(r.Did, "\n"), fmt.Sprint(n, " records of bucket key")) {
