@@ -55,10 +55,9 @@ type V2Store struct {
 }
 
 // V2Altered is a node of the v2 store that holds another value than the event has which wrote it. Index is the store's
-// own index of that event, not a raft index. Member is 0 for the version.
+// own index of that event, not a raft index.
 type V2Altered struct {
 	Path           string
-	Member         ID
 	Index          uint64
 	Value, Written string
 }

@@ -26,16 +26,20 @@ func TestV2Events(t *testing.T) {
 		"an older event": {event("members/a1/attributes", `{"name":"n"}`, 5), 0, nil},
 		"both, and the version": {event("version", "3.3.0", 3) + "," + event("members/a1/raftAttributes", "{}", 1), 2,
 			[]string{"/0/members/a1/raftAttributes", "/0/version"}},
-		"another key":     {event("members/b1/attributes", `{"name":"n"}`, 6), 0, nil},
-		"without a value": {`{"action":"delete","node":{"key":"/0/version","modifiedIndex":3}}`, 0, nil},
+		"an event of another form": {`{"node":{"key":"/0/version","value":7,"modifiedIndex":3}}`, 0, nil},
+		"another key":              {event("members/b1/attributes", `{"name":"n"}`, 6), 0, nil},
+		"without a value":          {`{"action":"delete","node":{"key":"/0/version","modifiedIndex":3}}`, 0, nil},
 	} {
 		store := `{"Root":{"Children":{"0":{"Children":{"members":{"Children":` + fmt.Sprintf(members, "{}") + `},` +
 			version + `}}}},"WatcherHub":{"EventHistory":{"Queue":{"Events":[` + c.events + `]}}}}`
-		v, _ := decodeV2Store([]byte(store), newV2Room(100)) // "x" is no member ID
+		v, err := decodeV2Store([]byte(store), newV2Room(100)) // "x" is no member ID
+		if len(v.Members) != 2 || v.Version != "3.4.0" || err == nil {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
 		var altered []string
 		for _, a := range v.Altered {
 			altered = append(altered, a.Path)
-			if a.Value == a.Written || (a.Member == 0xa1) == (a.Path == "/0/version") {
+			if a.Value == a.Written || a.Index == 0 {
 				t.Errorf("%s: %+v", name, a)
 			}
 		}

@@ -48,6 +48,20 @@ type v2Event struct {
 	}
 }
 
+// v2History are the events of a WatcherHub. One of another form is none: the nodes are read without it.
+type v2History struct{ events []*v2Event }
+
+// UnmarshalJSON fails only where the JSON itself is wrong, which the caller finds before.
+func (h *v2History) UnmarshalJSON(b []byte) error {
+	var hub struct {
+		EventHistory struct{ Queue struct{ Events []*v2Event } }
+	}
+	if json.Unmarshal(b, &hub) == nil {
+		h.events = hub.EventHistory.Queue.Events
+	}
+	return nil
+}
+
 // v2Decoding is locked while the nodes of a v2 store are in memory, where they take up to thirty times its bytes.
 var v2Decoding sync.Mutex
 
@@ -65,9 +79,7 @@ func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
 	defer v2Decoding.Unlock()
 	var root struct {
 		Root       *v2Node
-		WatcherHub struct {
-			EventHistory struct{ Queue struct{ Events []*v2Event } }
-		}
+		WatcherHub v2History
 	}
 	if err := json.Unmarshal(b, &root); err != nil {
 		return v, err
@@ -90,7 +102,7 @@ func decodeV2Store(b []byte, room *v2Room) (*V2Store, error) {
 	if n := cluster.child("version"); n != nil {
 		v.Version = n.Value
 	}
-	v.compareEvents(cluster, root.WatcherHub.EventHistory.Queue.Events, room)
+	v.compareEvents(cluster, root.WatcherHub.events, room)
 	for name, n := range root.Root.child("1").children() {
 		v.UserKeys = n.leaves(v.UserKeys, []byte("/1/"+name), room)
 	}
@@ -116,7 +128,7 @@ func (v *V2Store) compareEvents(cluster *v2Node, events []*v2Event, room *v2Room
 			written[write{e.Node.Key, e.Node.ModifiedIndex}] = *e.Node.Value
 		}
 	}
-	compare := func(key string, id ID, n *v2Node) {
+	compare := func(key string, n *v2Node) {
 		if n == nil {
 			return
 		}
@@ -125,20 +137,15 @@ func (v *V2Store) compareEvents(cluster *v2Node, events []*v2Event, room *v2Room
 			v.InHistory++
 		}
 		if ok && value != n.Value && room.takes(len(value)+len(n.Value)) {
-			v.Altered = append(v.Altered, V2Altered{Path: key, Member: id, Index: n.ModifiedIndex, Value: n.Value,
-				Written: value})
+			v.Altered = append(v.Altered, V2Altered{Path: key, Index: n.ModifiedIndex, Value: n.Value, Written: value})
 		}
 	}
 	for hex, n := range cluster.child("members").children() {
-		id, err := ParseID(hex)
-		if err != nil {
-			continue
-		}
 		for _, name := range []string{"attributes", "raftAttributes"} {
-			compare("/0/members/"+hex+"/"+name, id, n.child(name))
+			compare("/0/members/"+hex+"/"+name, n.child(name))
 		}
 	}
-	compare("/0/version", 0, cluster.child("version"))
+	compare("/0/version", cluster.child("version"))
 	slices.SortFunc(v.Altered, func(a, b V2Altered) int { return cmp.Compare(a.Path, b.Path) })
 }
 

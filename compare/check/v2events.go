@@ -34,7 +34,7 @@ func (in v2Lists) alteredNodes(m *evidence.Member, s *dumplog.SnapFile) Finding 
 		Title: fmt.Sprintf("%s: the v2 store in %s contradicts its own history in %s", m.Label(), s.File,
 			plural.Of(len(altered), "place", "places")),
 		Explanation: "next to the nodes, the file holds the last events that wrote them (WatcherHub), and the event " +
-			"with the node's modifiedIndex wrote another value. The file was edited"}
+			"with the node's modifiedIndex wrote another value. One of the two was edited or damaged"}
 	if m.Version.Has(release.V2StoreKept).Excluded() {
 		f.Severity, f.Class = Warning, ""
 	}

@@ -30,7 +30,7 @@ func runV2StoreTrue(in *Input) Result {
 			fs = append(fs, f...)
 		}
 		s := m.NewestSnap()
-		if s == nil || s.V2 == nil || s.Index == 0 || len(s.V2.Altered) > 0 {
+		if s == nil || s.V2 == nil || s.Index == 0 {
 			continue
 		}
 		if f, ok := confAgainstV2(m, s); f != nil {

@@ -222,21 +222,13 @@ func (b *backwards) leaseOn(i int, key string) int64 {
 	return 0
 }
 
-// lastPut is the last put of a key in a request, outside of nested transactions; nil if there is none.
+// lastPut is the last put of a key in a request, nil if there is none.
 func lastPut(r *dumplog.Request, key string) (last *dumplog.PutRequest) {
-	if r.Put != nil && string(r.Put.Key) == key {
-		return r.Put
-	}
-	if r.Txn == nil {
-		return nil
-	}
-	for _, ops := range [][]dumplog.RequestOp{r.Txn.Failure, r.Txn.Success} {
-		for i := range ops {
-			if p := ops[i].Put; p != nil && string(p.Key) == key {
-				last = p
-			}
+	r.EachOp(func(op dumplog.RequestOp) {
+		if op.Put != nil && string(op.Put.Key) == key {
+			last = op.Put
 		}
-	}
+	})
 	return last
 }
 

@@ -261,8 +261,8 @@ func TestUnseenLoss(t *testing.T) {
 		Best: &compare.Best{Members: []string{"n1"}, Ranking: []compare.Rank{{Member: "n1", Usable: true}, {Member: "n2"}},
 			Lost: compare.Lost{CommittedEntries: 7, AfterEnd: 7}}}
 	for full, want := range map[bool]string{
-		true:  "  Choosing n1 loses the last 7 committed entries, which no log at hand holds.\n",
-		false: "LOSES  the last 7 committed entries, which no log at hand holds\n",
+		true:  "  Choosing n1 loses the last 7 committed entries, and no log at hand holds all of them.\n",
+		false: "LOSES  the last 7 committed entries, and no log at hand holds all of them\n",
 	} {
 		var b bytes.Buffer
 		if err := Diagnosis(&b, Table, r, Options{Full: full}); err != nil {

@@ -71,7 +71,7 @@ func eachOf(b *compare.Best, member string) string {
 }
 
 // lostUnseen says why lost entries are not listed.
-const lostUnseen = ", which no log at hand holds"
+const lostUnseen = ", and no log at hand holds all of them"
 
 func losesText(l *compare.Lost) string {
 	switch none := l.None(); {
