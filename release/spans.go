@@ -30,12 +30,17 @@ func previous(r Release) Release {
 	return Release{r.Minor - 1, newest}
 }
 
+// changes reports whether the answer can change at the bound of a span, within the releases after first up to last.
+func changes(first, bound, last Release) bool {
+	return bound != (Release{}) && first.Before(bound) && !last.Before(bound)
+}
+
 // pieces splits the releases from first to last where the answer changes.
 func (s Spans) pieces(first, last Release) []piece {
 	cuts := []Release{first}
 	for _, x := range s {
 		for _, at := range []Release{x.From, x.Until} {
-			if at != (Release{}) && first.Before(at) && !last.Before(at) {
+			if changes(first, at, last) {
 				cuts = append(cuts, at)
 			}
 		}
@@ -71,13 +76,15 @@ func (s Spans) at(r Release) Answer {
 // Include reports whether the version is in the spans.
 func (s Spans) Include(v Version) Answer {
 	first, last := v.bounds()
-	all := s.pieces(first, last)
-	for _, p := range all[1:] {
-		if p.answer != all[0].answer {
-			return Unknown
+	answer := s.at(first)
+	for _, x := range s { // replay asks for each entry: nothing is allocated here
+		for _, at := range [...]Release{x.From, x.Until} {
+			if changes(first, at, last) && s.at(at) != answer {
+				return Unknown
+			}
 		}
 	}
-	return all[0].answer
+	return answer
 }
 
 // Not returns the releases outside of the spans. Releases of open spans are left out, because nothing is known of them.

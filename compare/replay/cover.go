@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -39,18 +40,18 @@ func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
 }
 
 // first yields the merged log for the survey. If the sums of all logs that reach an index show that they hold the same
-// entries, only one of them is read, else all of them in parallel.
+// entries, only one of them is read, else all of them in parallel. Items are valid as an itemRing says.
 func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
 	stretches, parts := r.stretches(), r.parts()
 	if r.Shift != nil || len(r.Doubted) > 0 || len(stretches) == 0 || len(stretches) > maxParts ||
 		len(parts) > maxParts {
-		return merged(ctx, r.logs())
+		return inParallel(merged(ctx, r.logs()))
 	}
 	return func(yield func(*item, error) bool) {
-		t := &itemArena{}
+		ring := &itemRing{}
 		for _, st := range stretches {
 			if !st.agreed {
-				for it, err := range mergedBetween(ctx, r.logs(), st.from, st.to, t) {
+				for it, err := range inParallel(mergedBetween(ctx, r.logs(), st.from, st.to, &ring.own)) {
 					if !yield(it, err) || err != nil {
 						return
 					}
@@ -59,9 +60,26 @@ func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
 			}
 			for _, p := range parts {
 				p.from, p.to = max(p.from, st.from), min(p.to, st.to)
-				if p.from <= p.to && !r.read(ctx, p, p.from, t, yield) {
+				if p.from <= p.to && !r.read(ctx, p, p.from, ring, yield) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// inParallel reads a log in another goroutine.
+func inParallel(log iter.Seq2[*item, error]) iter.Seq2[*item, error] {
+	return func(yield func(*item, error) bool) {
+		p := ahead(log)
+		defer p.stop()
+		for it, ok := p.next(); ok; it, ok = p.next() {
+			if it.fault != nil {
+				yield(nil, it.fault)
+				return
+			}
+			if !yield(it, nil) {
+				return
 			}
 		}
 	}
@@ -73,8 +91,11 @@ type stretch struct {
 	agreed   bool
 }
 
-// stretches takes the sums of all logs together, in index order; nil when one of them has none.
+// stretches takes the sums of all logs together, in index order; nil when one of several has none.
 func (r *Result) stretches() []stretch {
+	if r.withWAL() == 1 {
+		return []stretch{{to: math.MaxUint64, agreed: true}}
+	}
 	var logs []*evidence.LogSums
 	for _, m := range r.Members {
 		switch w := &m.Member.WAL; {
@@ -105,8 +126,22 @@ func (r *Result) stretches() []stretch {
 	return out
 }
 
+func (r *Result) withWAL() (n int) {
+	for _, m := range r.Members {
+		if m.Member.WAL.Present() {
+			n++
+		}
+	}
+	return n
+}
+
+// itemMaker makes items of entries that are valid until the next one is read.
+type itemMaker interface {
+	newItem(e dumplog.Entry, holder int) *item
+}
+
 // read yields the entries of a part from an index on.
-func (r *Result) read(ctx context.Context, p part, from uint64, t *itemArena, yield func(*item, error) bool) bool {
+func (r *Result) read(ctx context.Context, p part, from uint64, t itemMaker, yield func(*item, error) bool) bool {
 	w := &r.Members[p.member].Member.WAL
 	last := from - 1
 	for e, err := range w.Log.EntriesFrom(ctx, &w.Summary, from) {

@@ -267,41 +267,6 @@ func (l *logSet) choose(versions []*item) *item {
 	return best
 }
 
-// itemArena makes items of entries. Neighbours share chunks for their bytes, unless each has its own. Shared chunks
-// suit callers that drop an item soon.
-type itemArena struct {
-	each bool
-	data []byte
-	dec  dumplog.Decoder
-}
-
-// chunkSize is the size of the chunks; entries that take a good part of one are kept apart.
-const chunkSize = 64 << 10
-
-func (t *itemArena) newItem(e dumplog.Entry, holder int) *item {
-	it := &item{entry: e}
-	it.holders = append(it.first[:0], holder)
-	it.entry.Data = t.clone(e.Data)
-	it.req, it.err = t.dec.DecodeNew(&it.entry)
-	if it.req.Kind.ChangesAuth() && !t.each { // these are remembered
-		it.entry.Data = bytes.Clone(e.Data)
-		it.req, it.err = it.entry.Decode()
-	}
-	return it
-}
-
-func (t *itemArena) clone(b []byte) []byte {
-	if t.each || len(b) > chunkSize/8 {
-		return bytes.Clone(b)
-	}
-	if len(t.data)+len(b) > cap(t.data) {
-		t.data = make([]byte, 0, chunkSize)
-	}
-	n := len(t.data)
-	t.data = append(t.data, b...)
-	return t.data[n:len(t.data):len(t.data)]
-}
-
 // sameEntry compares by meaning: record bytes differ between raft 3.6 and 3.7 for the same entry, term, type and data
 // never do.
 func sameEntry(a, b *dumplog.Entry) bool {

@@ -121,11 +121,9 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		return !m.Member.Version.Follows(release.IndexWithEveryEntry)
 	})
 	var l lives
-	log := ahead(r.first(ctx))
-	defer log.stop()
-	for it, ok := log.next(); ok; it, ok = log.next() {
-		if it.fault != nil {
-			return nil, it.fault
+	for it, err := range r.first(ctx) {
+		if err != nil {
+			return nil, err
 		}
 		r.noteExtent(it)
 		r.noteConflict(it)

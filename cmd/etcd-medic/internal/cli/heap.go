@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// sparePercent is how much the heap grows between collections: little of the data read stays in memory, and
-	// collecting seldom saves a tenth of the time, for about 100 MB.
+	// sparePercent is how much the heap grows between collections while the inputs are small. With large ones it grows
+	// to its limit: little of the data read stays in memory, and collecting seldom saves a fifth of the time.
 	sparePercent = 300
-	// easyHeap is up to what size that is done, and smallHeap for small inputs, which take less than 300 MB with the
-	// program itself. A larger heap grows only by a part of what is live in it.
-	easyHeap  = 448 << 20
+	// easyHeap is the limit, and smallHeap that for small inputs, which take less than 300 MB with the program itself.
+	// A larger heap grows by a part of what is live in it, with large inputs at least by roomyHeap.
+	easyHeap  = 320 << 20
+	roomyHeap = 128 << 20
 	smallHeap = 176 << 20
 	// smallInput is up to how many bytes an input is small. smallFiles is how many files are looked at for that.
 	smallInput = 16 << 20
@@ -32,16 +33,18 @@ var (
 	heapMu     sync.Mutex
 	heapSpared bool
 	heapEasy   uint64 = easyHeap
+	heapRoom   uint64 = roomyHeap
 )
 
 // boundHeap makes the collector spare time while the heap is small, and memory when it is large. What the user set in
 // the environment is left alone. The arguments say how large the inputs are.
 func boundHeap(args []string) {
-	if os.Getenv("GOGC") == "" {
+	ownPercent := os.Getenv("GOGC") == ""
+	if ownPercent {
 		debug.SetGCPercent(sparePercent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		heapEasy = smallHeap
+		heapEasy, heapRoom = smallHeap, 0
 		setHeapLimit(0)
 		watchCollections()
 		go func() { // a folder may be on a host that does not answer
@@ -50,8 +53,12 @@ func boundHeap(args []string) {
 			}
 			heapMu.Lock()
 			defer heapMu.Unlock()
-			if heapEasy = easyHeap; !heapSpared {
-				setHeapLimit(0)
+			if heapEasy, heapRoom = easyHeap, roomyHeap; heapSpared {
+				return
+			}
+			setHeapLimit(0)
+			if ownPercent {
+				debug.SetGCPercent(-1)
 			}
 		}()
 	}
@@ -60,7 +67,8 @@ func boundHeap(args []string) {
 // setHeapLimit sets the size above which the collector works more, with so much live in the heap. A limit near to what
 // is live would have it work all the time.
 func setHeapLimit(live uint64) {
-	debug.SetMemoryLimit(int64(min(max(heapEasy, live+live/tightPart), math.MaxInt64)))
+	limit := max(heapEasy, live+max(live/tightPart, heapRoom))
+	debug.SetMemoryLimit(int64(min(limit, math.MaxInt64)))
 }
 
 // spareHeap gives a command its own limit, or ends that.

@@ -1,0 +1,83 @@
+package replay
+
+import (
+	"bytes"
+
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// itemArena makes items of entries. Neighbours share chunks for their bytes, unless each has its own. Shared chunks
+// suit callers that drop an item soon.
+type itemArena struct {
+	each bool
+	data []byte
+	dec  dumplog.Decoder
+}
+
+// chunkSize is the size of the chunks; entries that take a good part of one are kept apart.
+const chunkSize = 64 << 10
+
+func (t *itemArena) newItem(e dumplog.Entry, holder int) *item {
+	it := &item{entry: e}
+	it.holders = append(it.first[:0], holder)
+	it.entry.Data = t.clone(e.Data)
+	it.req, it.err = t.dec.DecodeNew(&it.entry)
+	if it.req.Kind.ChangesAuth() && !t.each { // these are remembered
+		it.entry.Data = bytes.Clone(e.Data)
+		it.req, it.err = it.entry.Decode()
+	}
+	return it
+}
+
+func (t *itemArena) clone(b []byte) []byte {
+	if t.each || len(b) > chunkSize/8 {
+		return bytes.Clone(b)
+	}
+	if len(t.data)+len(b) > cap(t.data) {
+		t.data = make([]byte, 0, chunkSize)
+	}
+	n := len(t.data)
+	t.data = append(t.data, b...)
+	return t.data[n:len(t.data):len(t.data)]
+}
+
+// itemRing makes items of entries and reuses their memory: an item with a request about keys is valid until ringSize
+// more are made. The others stay valid. The zero value is ready.
+type itemRing struct {
+	slots [ringSize]struct {
+		item item
+		data []byte
+		dec  dumplog.Decoder
+	}
+	n   int
+	own itemArena
+}
+
+// ringSize is one more than the survey remembers to find a request that the log holds twice.
+const ringSize = maxShift + 1
+
+func (t *itemRing) newItem(e dumplog.Entry, holder int) *item {
+	if len(e.Data) > chunkSize/8 {
+		return t.own.newItem(e, holder)
+	}
+	s := &t.slots[t.n%ringSize]
+	s.data = append(s.data[:0], e.Data...)
+	it := &s.item
+	*it = item{entry: e}
+	it.entry.Data = s.data
+	if it.req, it.err = s.dec.Decode(&it.entry); it.err != nil || !isPassing(it.req.Kind) {
+		return t.own.newItem(e, holder)
+	}
+	it.holders = append(it.first[:0], holder)
+	t.n++
+	return it
+}
+
+// isPassing reports whether the survey keeps nothing of such requests.
+func isPassing(k dumplog.Kind) bool {
+	switch k {
+	case dumplog.KindPut, dumplog.KindTxn, dumplog.KindDeleteRange, dumplog.KindRange:
+		return true
+	}
+	return false
+}
