@@ -20,6 +20,8 @@ type knownConf struct {
 	// at is where its log shows it: a snapshot record, or the last conf change, which field names.
 	at    dumplog.Pos
 	field string
+	// stored is true for a conf change with which its member stored the configuration.
+	stored bool
 }
 
 // knownConfs are the configurations that the sources of a cluster show.
@@ -31,12 +33,13 @@ func (mb *Membership) knownConfs(cluster dumplog.ID) (out []knownConf) {
 		for i := range m.WAL.Summary.Snapshots {
 			if s := &m.WAL.Summary.Snapshots[i]; s.ConfState != nil && s.Index <= m.Commit {
 				ids := slices.Concat(s.ConfState.Voters, s.ConfState.Learners)
-				out = append(out, knownConf{m, s.Index, ids, s.Pos, "snapshot record"})
+				out = append(out, knownConf{m, s.Index, ids, s.Pos, "snapshot record", false})
 			}
 		}
 		if c := lastConf(m); c != nil && m.Membership.RaftKnown && m.ConfigurationCurrent() {
 			ids := slices.Concat(m.Membership.Voters, m.Membership.Learners)
-			out = append(out, knownConf{m, c.Index, ids, c.Pos, "conf change"})
+			index, since := confStateStored(m)
+			out = append(out, knownConf{m, c.Index, ids, c.Pos, "conf change", since && index == c.Index})
 		}
 	}
 	return out
@@ -48,9 +51,10 @@ func (c *knownConf) evidence() Evidence {
 		Observed: fmt.Sprintf("members %v at entry %d", c.ids, c.index), Show: showLogAs(c.by, "--raw")}
 }
 
-// namesOnlyLater returns a finding if meta/confState names a member that joined after some configuration, and lacks one
-// that was a member then and still is. After a restore the IDs of members may be used again, and after a forced start
-// members may have been removed on one side only.
+// namesOnlyLater returns a finding if meta/confState is of a time after some configuration, and lacks one that was a
+// member then and still is. The row is of a later time if it names a member that joined since, or if the member stored
+// the configuration. After a restore the IDs of members may be used again, and after a forced start members may have
+// been removed on one side only.
 func (mb *Membership) namesOnlyLater(m *evidence.Member, f Finding) *Finding {
 	raft := &m.Membership
 	if !raft.RaftKnown || !m.ConfigurationCurrent() || slices.ContainsFunc(mb.Members, Restored) ||
@@ -62,23 +66,40 @@ func (mb *Membership) namesOnlyLater(m *evidence.Member, f Finding) *Finding {
 	stored := slices.Concat(cs.Voters, cs.Learners)
 	known := mb.knownConfs(m.ClusterID)
 	for _, c := range known {
-		joined := slices.IndexFunc(stored, func(id dumpdb.ID) bool {
-			return slices.Contains(now, dumplog.ID(id)) && !namedBy(known, c.index, dumplog.ID(id))
-		})
 		kept := slices.IndexFunc(c.ids, func(id dumplog.ID) bool {
 			return slices.Contains(now, id) && !slices.Contains(stored, dumpdb.ID(id))
 		})
-		if c.index >= at || joined < 0 || kept < 0 {
+		if c.index >= at || kept < 0 {
+			continue
+		}
+		joined := slices.IndexFunc(stored, func(id dumpdb.ID) bool {
+			return slices.Contains(now, dumplog.ID(id)) && !namedBy(known, c.index, dumplog.ID(id))
+		})
+		var since string
+		switch {
+		case joined >= 0:
+			since = fmt.Sprintf("it names %s, which joined after entry %d of the log of %s", stored[joined], c.index,
+				c.by.Label())
+		case c.storedBefore(m):
+			since = fmt.Sprintf("it was stored with the conf change in entry %d of the log of %s or a later one",
+				c.index, c.by.Label())
+		default:
 			continue
 		}
 		f.Title = m.Label() + ": meta/confState is a configuration that the cluster never had"
-		f.Explanation = fmt.Sprintf("it names %s, which joined after entry %d of the log of %s, and lacks %s, "+
-			"which was a member then and still is. The row was edited or damaged. %s", stored[joined], c.index,
-			c.by.Label(), c.ids[kept], confStateUnread)
+		f.Explanation = fmt.Sprintf("%s, and lacks %s, which was a member then and still is. The row was edited or "+
+			"damaged. %s", since, c.ids[kept], confStateUnread)
 		f.Evidence = append(f.Evidence, c.evidence())
 		return &f
 	}
 	return nil
+}
+
+// storedBefore reports whether a member stored its row with the conf change of this configuration or a later one. It is
+// not asked of a log that has the conf change, which a start may replay.
+func (c *knownConf) storedBefore(m *evidence.Member) bool {
+	return c.stored && c.by != m && slices.Contains(c.ids, m.MemberID) && c.index < m.WAL.Summary.FirstIndex &&
+		len(m.WAL.Summary.Jumps) == 0
 }
 
 // namedBy reports whether a configuration up to an index names a member. Each of them is asked: one that was altered

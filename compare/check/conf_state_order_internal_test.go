@@ -16,6 +16,16 @@ func TestConfStateNamesOnlyLater(t *testing.T) {
 		return dumplog.SnapshotRecord{Pos: dumplog.Pos{Segment: "a.wal", Offset: 80}, Index: index,
 			ConfState: &dumplog.ConfState{Voters: voters}}
 	}
+	// storedAt has the old member apply a conf change, with which a server of 3.5 stores the configuration.
+	storedAt := func(index uint64) func(now, old *evidence.Member, in *Input) {
+		return func(now, old *evidence.Member, _ *Input) {
+			now.MemberID, old.Commit, old.AppliedMin = 2, index, index
+			old.WAL.Summary.FirstIndex, old.WAL.Summary.LastIndex = 1, index
+			old.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{record(index-1, 1, 2, 3)}
+			old.WAL.Conf = []evidence.ConfEntry{{Index: index, Pos: dumplog.Pos{Segment: "a.wal", Offset: 80}}}
+			old.Membership.RaftKnown, old.Membership.Voters = true, []dumplog.ID{1, 2, 3}
+		}
+	}
 	// The cluster began with 1, 2 and 3; 1 was removed and 4 added, as a learner at first.
 	for name, c := range map[string]struct {
 		voters, learners []dumpdb.ID
@@ -43,6 +53,21 @@ func TestConfStateNamesOnlyLater(t *testing.T) {
 			edit: func(_, old *evidence.Member, _ *Input) { old.Commit = 19 }},
 		"no older than the newest": {voters: []dumpdb.ID{2, 4},
 			edit: func(_, old *evidence.Member, _ *Input) { old.WAL.Summary.Snapshots[0].Index, old.Commit = 40, 50 }},
+		"the conf change stored a later one":                 {voters: []dumpdb.ID{2}, edit: storedAt(20), want: true},
+		"it stored this one":                                 {voters: []dumpdb.ID{2, 3}, edit: storedAt(20)},
+		"its log has the conf change, which a start replays": {voters: []dumpdb.ID{2}, edit: storedAt(41)},
+		"it was no member yet": {voters: []dumpdb.ID{2}, edit: func(now, old *evidence.Member, in *Input) {
+			storedAt(20)(now, old, in)
+			now.MemberID = 4
+		}},
+		"a server of 3.4 does not store it": {voters: []dumpdb.ID{2}, edit: func(now, old *evidence.Member, in *Input) {
+			storedAt(20)(now, old, in)
+			old.WAL.Summary.Snapshots = nil
+		}},
+		"a received snapshot": {voters: []dumpdb.ID{2}, edit: func(now, old *evidence.Member, in *Input) {
+			storedAt(20)(now, old, in)
+			now.WAL.Summary.Jumps = []dumplog.Jump{{}}
+		}},
 		"a restore": {voters: []dumpdb.ID{2, 4},
 			edit: func(_, old *evidence.Member, _ *Input) { old.WAL.Summary.Start = dumplog.StartRestore }},
 		"a forced start": {voters: []dumpdb.ID{2, 4},
