@@ -158,6 +158,9 @@ func (lv *logView) align(ctx context.Context, w *writers) (at place, ok bool) {
 		first, some := win.first()
 		if !some {
 			if !found && win.lost() {
+				if at, ok := win.atFloor(); ok {
+					return lv.extend(ctx, w, at), true
+				}
 				return win.counted(at)
 			}
 			break

@@ -328,6 +328,24 @@ func (w *window) lost() bool {
 	return false
 }
 
+// atFloor is the place after the last put of the key whose record at the compact revision is still there. The put
+// certainly wrote, and nothing later can have written the key: so that revision is its own.
+func (w *window) atFloor() (place, bool) {
+	floor := w.s.floor()
+	for g := range w.s.groups(floor, floor) {
+		for i, it := range slices.Backward(w.items) {
+			if plainPut(it.req) && couldWrite(it.req, g) {
+				return place{index: it.entry.Index, rev: floor, writes: w.writes + int64(i)},
+					w.s.alwaysWrites(it.req, it.entry.Index)
+			}
+			if touchesKey(it.req, []byte(g.records[0].key)) {
+				break
+			}
+		}
+	}
+	return place{}, false
+}
+
 // counted is the place before the last entries up to another place, as far as each of them certainly wrote one
 // revision, whatever the database holds there. It is false where the last entry may have had no effect.
 func (w *window) counted(upto place) (place, bool) {
