@@ -228,6 +228,26 @@ func otherToken(restored, stale bool, ahead int) func(t *testing.T, root string)
 	}
 }
 
+// foreignLog: a restored cluster whose node2 has the log of a member of the cluster before, which has another ID.
+func foreignLog(t *testing.T, root string) {
+	t.Helper()
+	s := tell(t, root, true, []int{10, 10, 10}, a1, a2, a3)
+	s.elect()
+	s.puts(10)
+	s.done()
+	o := tellOf(t, filepath.Join(root, "old"), 0xc2, false, none(3), 0xb1, 0xb2, 0xb3)
+	o.elect()
+	o.puts(30)
+	o.done()
+	wal := filepath.Join(root, "node2", "member", "wal")
+	if err := os.RemoveAll(wal); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(root, "old", "node2", "member", "wal"), wal); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestRestoredIntoOtherClusters(t *testing.T) {
 	own := []string{"x/node1", "y/node1", "z/node1"}
 	old := []string{"node1", "node2", "new/node3"}
@@ -243,6 +263,8 @@ func TestRestoredIntoOtherClusters(t *testing.T) {
 			not: []string{"restore-without-revision-bump"}},
 		{name: "a member of a bootstrapped cluster", of: old, tell: otherToken(false, false, 40),
 			class: "foreign-cluster", cause: "foreign-cluster", not: []string{"restored-one-member-only"}},
+		{name: "the log of another cluster", of: []string{"node1", "node2"}, tell: foreignLog, class: "foreign-cluster",
+			cause: "foreign-cluster", not: []string{"restored-one-member-only"}},
 		{name: "revisions went back", of: old, tell: otherToken(true, true, 40), class: "foreign-cluster",
 			cause: "restored-one-member-only", causes: []string{"restore-without-revision-bump"}},
 		{name: "revisions did not go back", of: old, tell: otherToken(true, true, 5), class: "foreign-cluster",

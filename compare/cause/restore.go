@@ -78,7 +78,8 @@ var restoredOneOnly = described(Cause{
 
 // restoredIntoOtherCluster: cluster IDs differ, one source was restored, and the sources of the other cluster were
 // bootstrapped and have a member with the restored one's name or peer URL. A source whose log ends below what its
-// database has applied may have the log of another member: it says nothing of the cluster that it was in.
+// database has applied, or whose database does not list the member in the head of its log, may have the log of another
+// member: it says nothing of the cluster that it was in.
 func restoredIntoOtherCluster(in *Input) *Match {
 	if len(foreign(in)) == 0 {
 		return nil
@@ -87,7 +88,7 @@ func restoredIntoOtherCluster(in *Input) *Match {
 	others := 0
 	for _, m := range in.Members {
 		switch {
-		case slices.Contains(membersOf(in, check.D04), m.Label()):
+		case slices.Contains(membersOf(in, check.D04), m.Label()) || listsOthersOnly(m):
 			return nil
 		case check.Restored(m) && slices.ContainsFunc(in.Members,
 			func(o *evidence.Member) bool { return sameHost(m, o) }):
@@ -103,6 +104,11 @@ func restoredIntoOtherCluster(in *Input) *Match {
 	}
 	return &Match{Certainty: Proof, Members: alone, Because: foreign(in),
 		RefutedBy: "another peer URL of the restored member than the cluster knows"}
+}
+
+// listsOthersOnly reports whether the database lists members, and not the one in the head of the log.
+func listsOthersOnly(m *evidence.Member) bool {
+	return len(m.Membership.Bucket) > 0 && !slices.Contains(m.Membership.Bucket, m.MemberID)
 }
 
 // sameHost reports whether the cluster of o knows a member at a peer URL of m under another ID.
