@@ -176,6 +176,8 @@ func twinCases(t *testing.T) map[string]twinCase {
 			logOf(clustertest.Synth{Members: 3, Entries: 290, Keys: 40, Value: 64})), reps: all},
 		"auth of 3.5": {write: scripted("3.5.0", nil), reps: all},
 		"auth of 3.4": {write: scripted("3.4.0", nil), reps: own},
+		"all lack a lease, which one restarted after": {write: leaseLost("3.4.0"), reps: all, apart: true},
+		"the same in 3.5": {write: leaseLost("3.5.0"), reps: all},
 		"another user": {write: then(scripted("3.5.0", nil),
 			putIn("authUsers", "late", encoded(t, &authpb.User{Name: []byte("late"), Roles: []string{"app"}}))),
 			reps: others},
@@ -203,6 +205,25 @@ func twinCases(t *testing.T) map[string]twinCase {
 				Req:  &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte("/app/x"), Value: []byte("x")}},
 				Skip: []int{1}})
 		}), reps: others},
+	}
+}
+
+// leaseLost is a cluster without users that lacks a lease, which was granted right before a start of the last member.
+func leaseLost(version string) func(*testing.T, string) []string {
+	return func(t *testing.T, dir string) []string {
+		t.Helper()
+		s := clustertest.NewScript(version)
+		put := func() {
+			s.Add(clustertest.Step{Req: &pb.InternalRaftRequest{Put: &pb.PutRequest{Key: []byte("/a")}}})
+		}
+		for range 8 {
+			put()
+		}
+		s.Add(clustertest.Step{Req: &pb.InternalRaftRequest{LeaseGrant: &pb.LeaseGrantRequest{ID: 9, TTL: 600}},
+			Skip: []int{0, 1, 2}})
+		s.Start(2)
+		put()
+		return s.Write(t, dir)
 	}
 }
 
