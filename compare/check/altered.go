@@ -212,11 +212,13 @@ func undecodable(rp *replay.Result, member int, diffs []replay.LogDiff) bool {
 }
 
 // contradictsLog reports whether the database of a member holds another effect than one of these entries in its own
-// log.
+// log, above its compact revision or as the last one on a key at or below it.
 func contradictsLog(rp *replay.Result, member int, diffs []replay.LogDiff) bool {
 	return outcomeAt(rp, member, diffs, func(o replay.Outcome) bool {
 		return o.State == replay.Contradicted ||
 			o.State == replay.Missing
+	}) || slices.ContainsFunc(rp.Members[member].Below, func(b replay.BelowDiff) bool {
+		return b.Key != "" && slices.ContainsFunc(diffs, func(d replay.LogDiff) bool { return d.Index == b.Index })
 	})
 }
 
@@ -251,14 +253,17 @@ func (in alteredLogs) finding(a *altered) Finding {
 	case a.believes:
 		f.Class = ClassDataDivergence
 		f.Title = fmt.Sprintf("%s: %s was altered in the log before it was applied", strings.Join(names, ", "), what)
-		f.Explanation += fmt.Sprintf(". %s; the database holds the altered entry too", a.why)
+		f.Explanation += fmt.Sprintf(". %s; the database holds the altered entry too", capital(a.why))
 	default:
 		f.Title = fmt.Sprintf("%s: %s was altered in the log", strings.Join(names, ", "), what)
-		f.Explanation += ". " + a.why
+		f.Explanation += ". " + capital(a.why)
 	}
 	in.evidence(a, &f)
 	return in.cut(f)
 }
+
+// capital makes words begin as a sentence does.
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // evidence adds what the logs hold: first those that were altered, and what the others hold there. If nothing
 // shows which they are, all are expected to hold the same.
