@@ -185,7 +185,7 @@ func (c *Comparison) log(members []*evidence.Member, rp *replay.Result) {
 		return
 	}
 	c.Log.FirstIndex, c.Log.LastIndex, c.Log.Compared = first, last, int(last-first+1)
-	c.Log.Equal = release.AnswerOf(len(rp.LogDiffs) == 0 && rp.Shift == nil)
+	c.Log.Equal = release.AnswerOf(len(rp.LogDiffs) == 0 && len(rp.Shifts) == 0)
 	for _, d := range rp.LogDiffs {
 		row := LogDiff{Index: d.Index, Members: map[string]string{}}
 		for i, text := range d.By {

@@ -341,7 +341,10 @@ func TestRepeatedRequests(t *testing.T) {
 		"of another":      {&replay.Shift{Index: 7, Missing: 1, Long: []int{0}}, ""},
 		"shown by others": {&replay.Shift{Index: 7, Missing: 1, Long: []int{1}, Short: []int{0}}, ""},
 	} {
-		in := &Input{Members: Sources{o, m}, Replay: &replay.Result{Shift: c.shift}}
+		in := &Input{Members: Sources{o, m}, Replay: &replay.Result{}}
+		if c.shift != nil {
+			in.Replay.Shifts = []*replay.Shift{c.shift}
+		}
 		fs := in.shiftedLogs().repeated(m)
 		if (len(fs) > 0) != (c.want != "") || len(fs) > 0 && (fs[0].Title != c.want ||
 			fs[0].At != (At{Term: 3, Index: 7}) || len(fs[0].Evidence) != 1) {

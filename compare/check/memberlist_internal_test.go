@@ -354,7 +354,7 @@ func TestRevisionFalls(t *testing.T) {
 		}, false},
 		"one was restored": {func(in *Input) { in.Members[1].WAL.Summary.Start = dumplog.StartRestore }, false},
 		"logs differ":      {func(in *Input) { in.Replay.LogDiffs = make([]replay.LogDiff, 1) }, false},
-		"logs are shifted": {func(in *Input) { in.Replay.Shift = &replay.Shift{} }, false},
+		"logs are shifted": {func(in *Input) { in.Replay.Shifts = []*replay.Shift{{}} }, false},
 		"no replay":        {func(in *Input) { in.Replay = nil }, false},
 	} {
 		in := threeMembers(release.Unknown)

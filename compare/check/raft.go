@@ -31,8 +31,10 @@ func runLogsMatch(in *Input) Result {
 		return Result{Reason: "fewer than two logs with entries"}
 	}
 	var fs []Finding
-	if s := in.Replay.Shift; s != nil && len(s.Short) > 0 { // else R08
-		fs = append(fs, in.shiftedLogs().finding(s))
+	for _, s := range in.Replay.Shifts {
+		if len(s.Short) > 0 { // else R08
+			fs = append(fs, in.shiftedLogs().finding(s))
+		}
 	}
 	odd := in.alteredLogs().find()
 	for i := range odd {

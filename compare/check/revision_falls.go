@@ -9,7 +9,7 @@ import (
 // revisionFalls is a finding where a member has a lower revision than another one, although it has applied the same log
 // up to the same index or further: no entry lowers the revision. Nil if there is none.
 func (in contents) revisionFalls() *Finding {
-	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 || in.Replay.Shift != nil {
+	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 || len(in.Replay.Shifts) > 0 {
 		return nil
 	}
 	var ms []*evidence.Member

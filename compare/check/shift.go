@@ -72,10 +72,10 @@ func (in shiftedLogs) makeAdded(s *replay.Shift, f *Finding) {
 
 // repeated is the finding about a request that a log holds twice, where no other log shows what it should hold.
 func (in shiftedLogs) repeated(m *evidence.Member) []Finding {
-	if in.Replay == nil || in.Replay.Shift == nil || len(in.Replay.Shift.Short) > 0 {
+	if in.Replay == nil || len(in.Replay.Shifts) != 1 || len(in.Replay.Shifts[0].Short) > 0 {
 		return nil
 	}
-	s := in.Replay.Shift
+	s := in.Replay.Shifts[0]
 	at := slices.IndexFunc(s.Long, func(i int) bool { return in.Members[i] == m })
 	if at < 0 {
 		return nil
@@ -108,8 +108,7 @@ func (in shiftedLogs) addEvidence(members []int, observed, expected string, s *r
 // renumbered reports whether the member's log numbers an entry wrongly because entries before it are missing or were
 // added.
 func (in shiftedLogs) renumbered(m *evidence.Member, index uint64) bool {
-	if in.Replay == nil || in.Replay.Shift == nil || index < in.Replay.Shift.Index {
-		return false
-	}
-	return slices.ContainsFunc(in.Replay.Shift.Altered(), func(i int) bool { return in.Members[i] == m })
+	return in.Replay != nil && slices.ContainsFunc(in.Replay.Shifts, func(s *replay.Shift) bool {
+		return index >= s.Index && slices.ContainsFunc(s.Altered(), func(i int) bool { return in.Members[i] == m })
+	})
 }

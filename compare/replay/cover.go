@@ -26,7 +26,7 @@ const maxParts = 16
 // two of them differ at any index, reading one of them is enough.
 func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
 	parts := r.parts()
-	if r.disputed || r.Shift != nil || len(r.Doubted) > 0 || len(parts) > maxParts {
+	if r.disputed || len(r.Shifts) > 0 || len(r.Doubted) > 0 || len(parts) > maxParts {
 		return merged(ctx, r.logs())
 	}
 	return func(yield func(*item, error) bool) {
@@ -43,7 +43,7 @@ func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
 // entries, only one of them is read, else all of them in parallel. Items are valid as an itemRing says.
 func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
 	stretches, parts := r.stretches(), r.parts()
-	if r.Shift != nil || len(r.Doubted) > 0 || len(stretches) == 0 || len(stretches) > maxParts ||
+	if len(r.Shifts) > 0 || len(r.Doubted) > 0 || len(stretches) == 0 || len(stretches) > maxParts ||
 		len(parts) > maxParts {
 		return inParallel(merged(ctx, r.logs()))
 	}

@@ -48,7 +48,7 @@ func withoutDoubted(ctx context.Context, r *Result, o Options) (*Result, error) 
 		}
 		tried[d.Index] = true
 		t := newResult(membersOf(r))
-		t.Shift, t.Copies, t.Doubted = r.Shift, r.Copies, append(slices.Clone(best.Doubted), *d)
+		t.Shifts, t.Copies, t.Doubted = r.Shifts, r.Copies, append(slices.Clone(best.Doubted), *d)
 		if t.Survey, err = survey(ctx, t); err != nil {
 			return nil, err
 		}

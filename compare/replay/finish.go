@@ -35,7 +35,8 @@ func (s *sim) finish() {
 	s.leases.finishLeases()
 	s.leases.leaseFaults()
 	// A restart of another member can have repeated what none of this one has.
-	s.auth.usedOwnRestarts = s.auth.usedOwnRestarts || len(s.res.StateDiffs) > 0 && !s.follows(release.IndexWithEveryEntry)
+	s.auth.usedOwnRestarts = s.auth.usedOwnRestarts ||
+		len(s.res.StateDiffs) > 0 && !s.follows(release.IndexWithEveryEntry)
 	s.finishAlarms()
 }
 

@@ -308,9 +308,9 @@ func (r *Result) logs() logSet {
 		out.members[i] = m.Member
 	}
 	out.ranks = rankLogs(out.members)
-	if r.Shift != nil {
-		for _, i := range r.Shift.Altered() {
-			out.ends[i] = r.Shift.Index - 1
+	for _, s := range r.Shifts {
+		for _, i := range s.Altered() {
+			out.ends[i] = s.Index - 1
 		}
 	}
 	return out

@@ -271,9 +271,9 @@ type Result struct {
 	LogDiffs   []LogDiff
 	// SameTerm are indexes at which two logs hold different entries of one term, committed or not.
 	SameTerm []LogDiff
-	// Shift is set where some logs lack entries that others hold, or were added there, and all have the same entries
-	// after them. The altered logs are read up to there only.
-	Shift *Shift
+	// Shifts are the places where some logs lack entries that others hold, or hold added ones, and all have the same
+	// entries after them. The altered logs are read up to there only.
+	Shifts []*Shift
 	// Forced are the runs of entries that --force-new-cluster wrote; Overlaps the members that ran twice at once;
 	// Copies the sources that carry one member ID, in pairs.
 	Forced   []Forced
@@ -338,19 +338,8 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 	if r.Survey, err = survey(ctx, r); err != nil {
 		return nil, err
 	}
-	shift, err := findShift(ctx, r, o)
-	if err != nil {
+	if r, err = withoutShifted(ctx, r, o); err != nil {
 		return nil, err
-	}
-	if shift == nil {
-		shift = r.repeated()
-	}
-	if shift != nil {
-		r = newResult(members)
-		r.Shift = shift
-		if r.Survey, err = survey(ctx, r); err != nil {
-			return nil, err
-		}
 	}
 	if r.Copies, err = copies(ctx, members); err != nil {
 		return nil, err

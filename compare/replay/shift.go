@@ -49,6 +49,30 @@ const (
 	maxTailBytes = 32 << 20
 )
 
+// withoutShifted surveys the log again without the logs that lack entries, or to which some were added, from there on.
+// What is left may have others, elsewhere.
+func withoutShifted(ctx context.Context, r *Result, o Options) (*Result, error) {
+	for range r.Members {
+		s, err := findShift(ctx, r, o)
+		if err != nil {
+			return nil, err
+		}
+		if s == nil && len(r.Shifts) == 0 {
+			s = r.repeated()
+		}
+		if s == nil {
+			break
+		}
+		t := newResult(membersOf(r))
+		t.Shifts = append(slices.Clone(r.Shifts), s)
+		if t.Survey, err = survey(ctx, t); err != nil {
+			return nil, err
+		}
+		r = t
+	}
+	return r, nil
+}
+
 // findShift returns where the logs begin to differ because some of them lack entries; nil if they do not. If neither
 // the logs nor their number show which were altered, the databases may.
 func findShift(ctx context.Context, r *Result, o Options) (*Shift, error) {
@@ -59,7 +83,8 @@ func findShift(ctx context.Context, r *Result, o Options) (*Shift, error) {
 	var odds [2]int
 	for i, added := range []bool{false, true} {
 		t := newResult(membersOf(r))
-		t.Shift = &Shift{Index: s.Index, Missing: s.Missing, Short: s.Short, Long: s.Long, Added: added}
+		t.Shifts = append(slices.Clone(r.Shifts),
+			&Shift{Index: s.Index, Missing: s.Missing, Short: s.Short, Long: s.Long, Added: added})
 		if t.Survey, err = survey(ctx, t); err != nil {
 			return nil, err
 		}
@@ -78,7 +103,8 @@ func findShift(ctx context.Context, r *Result, o Options) (*Shift, error) {
 // contradictions counts what of the databases contradicts the log.
 func (r *Result) contradictions() (n int) {
 	for _, m := range r.Members {
-		n += m.Counts[Missing] + m.Counts[Contradicted] + len(m.Extra) + len(m.StateDiffs) + m.Lacks
+		n += m.Counts[Missing] + m.Counts[Contradicted] + len(m.Extra) + len(m.StateDiffs) + m.Lacks +
+			m.BelowCount
 	}
 	return n
 }

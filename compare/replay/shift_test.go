@@ -54,7 +54,7 @@ func TestShiftBeforeASnapshot(t *testing.T) {
 			return h.Close(last, 2)
 		}))
 	}
-	s := run(t, open(t, dirs...), Options{}).Shift
+	s := theShift(run(t, open(t, dirs...), Options{}))
 	if s == nil || !s.Proven || s.Added || !slices.Equal(s.Altered(), []int{1, 2}) {
 		t.Errorf("%+v", s)
 	}
@@ -105,7 +105,7 @@ func TestShiftByTheLogs(t *testing.T) {
 		"no entries follow the difference": {[][]uint64{from1(9), append(from1(8), 77, 78), from1(9)}, 0, 0, nil, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := run(t, open(t, handLogs(t, c.logs...)...), Options{}).Shift
+			s := theShift(run(t, open(t, handLogs(t, c.logs...)...), Options{}))
 			if c.altered == nil {
 				if s != nil {
 					t.Errorf("%+v, want none", s)
@@ -121,4 +121,34 @@ func TestShiftByTheLogs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTwoShifts: two of three logs lack an entry, each another one.
+func TestTwoShifts(t *testing.T) {
+	whole := from1(20)
+	last := uint64(4 + len(whole))
+	var dirs []string
+	for i, puts := range [][]uint64{slices.Delete(from1(20), 8, 9), whole, slices.Delete(from1(20), 11, 12)} {
+		dirs = append(dirs, handLog(t, i, []uint64{0xa1, 0xa2, 0xa3}, puts, func(h *clustertest.Hand, _ uint64) string {
+			h.State(2, 0xa1, last)
+			return h.Close(last, 2)
+		}))
+	}
+	r := run(t, open(t, dirs...), Options{})
+	if len(r.Shifts) != 2 || !slices.Equal(r.Shifts[0].Altered(), []int{0}) || r.Shifts[0].Index != 13 ||
+		!slices.Equal(r.Shifts[1].Altered(), []int{2}) || r.Shifts[1].Index != 16 || !r.Shifts[1].Proven {
+		t.Errorf("%+v", r.Shifts)
+	}
+	if m := r.Members[1]; m.Lacks > 0 || len(m.Extra) > 0 || len(r.LogDiffs) > 0 {
+		t.Errorf("the sound member lacks %d entries, has %d more, and %d entries differ", m.Lacks, len(m.Extra),
+			len(r.LogDiffs))
+	}
+}
+
+// theShift is the only shift, nil if there is none.
+func theShift(r *Result) *Shift {
+	if len(r.Shifts) != 1 {
+		return nil
+	}
+	return r.Shifts[0]
 }

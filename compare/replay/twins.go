@@ -24,7 +24,7 @@ func equivalentMembers(r *Result, each bool) []int {
 	out := make([]int, len(r.Members))
 	for i := range r.Members {
 		out[i] = i
-		for j := 0; j < i && !each && !r.disputed && r.Shift == nil && out[i] == i; j++ {
+		for j := 0; j < i && !each && !r.disputed && len(r.Shifts) == 0 && out[i] == i; j++ {
 			if out[j] == j && r.equivalentMembers(r.Members[j].Member, r.Members[i].Member) {
 				out[i] = j
 			}
