@@ -314,8 +314,8 @@ func replayFindings(in *Input, i int, m *evidence.Member, r *replay.MemberResult
 		}
 		out = append(out, in.cut(f))
 	}
-	if r.BelowCount > 0 {
-		out = append(out, in.cut(belowFinding(m, r)))
+	if rows := in.belowAgainstLog(i); len(rows) > 0 {
+		out = append(out, in.cut(in.belowFinding(i, rows)))
 	}
 	return append(out, stateFindings(in, m, r)...)
 }
@@ -358,33 +358,6 @@ func (in *Input) doubtedFinding(d *replay.Doubted) Finding {
 		Explanation: "these databases agree with each other, and each member writes its own: the entry was altered " +
 			"in that log, unless the databases were made from one another or all changed alike. Another copy of the " +
 			"log decides it"}
-}
-
-// belowFinding: the records that the log requires at the compact revision are not those of the database.
-func belowFinding(m *evidence.Member, r *replay.MemberResult) Finding {
-	first := &r.Below[0]
-	f := Finding{Kind: KindBelowCompactionAgainstLog, Severity: Critical, Members: []string{m.Label()},
-		Class: ClassDataDivergence,
-		At:    At{Index: first.Index},
-		More:  r.BelowCount - len(r.Below),
-		Title: fmt.Sprintf("%s's database disagrees with the log at or below its compact revision in %s",
-			m.Label(), plural.Of(r.BelowCount, "place", "places")),
-		Explanation: fmt.Sprintf("the log up to entry %d gives other keys than the database holds at revision %d, "+
-			"from which on it has its whole history",
-			r.BaseIndex, r.BaseRevision)}
-	for i := range r.Below {
-		d := &r.Below[i]
-		ev := Evidence{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("entry %d", d.Index),
-			Observed: d.Observed, Expected: d.Expected,
-			Show: showLog(m, d.Index)}
-		if d.Key != "" {
-			ev.Key = Bytes(d.Key)
-		} else {
-			ev.Field = fmt.Sprintf("revision after entry %d", d.Index)
-		}
-		f.Evidence = append(f.Evidence, ev)
-	}
-	return f
 }
 
 // stateFindings: rows of the small buckets that contradict the log.
