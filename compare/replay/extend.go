@@ -147,12 +147,23 @@ func (b *backwards) noteStamp(r *dumplog.Request) {
 // these.
 func (b *backwards) wroteNext(it *item) bool {
 	g := b.at(b.rev)
-	return b.exact && g != nil && names(it.req, g) && b.alwaysWrites(it) &&
+	return b.exact && g != nil && names(it.req, g) && (b.alwaysWrites(it) || b.putsAgain(it, g)) &&
 		!slices.ContainsFunc(b.guesses, func(x *group) bool { return couldWrite(it.req, x) || names(it.req, x) })
 }
 
-func (b *backwards) alwaysWrites(it *item) bool {
-	return plainPut(it.req) && (b.s.alwaysWrites(it.req, it.entry.Index) || b.rootWrites(it))
+func (b *backwards) alwaysWrites(it *item) bool { return plainPut(it.req) && b.passes(it) }
+
+// passes reports whether nothing can have refused a request.
+func (b *backwards) passes(it *item) bool {
+	return b.s.alwaysWrites(it.req, it.entry.Index) || b.rootWrites(it)
+}
+
+// putsAgain reports whether an entry puts a key that it requires to exist, and that the group puts. If the group was
+// there before it, the key existed, and it wrote a revision above.
+func (b *backwards) putsAgain(it *item, g *group) bool {
+	p := it.req.Put
+	return it.req.Kind == dumplog.KindPut && (p.IgnoreLease || p.IgnoreValue) && p.Lease == 0 && b.passes(it) &&
+		slices.ContainsFunc(g.records, func(x record) bool { return x.key == string(p.Key) && !x.del })
 }
 
 // rootWrites reports whether nothing can have refused a put of user root: a later entry with no higher auth revision in
