@@ -157,10 +157,13 @@ func (lv *logView) align(ctx context.Context, w *writers) (at place, ok bool) {
 		}
 		first, some := win.first()
 		if !some {
-			if !found && win.lost() {
-				if at, ok := win.atFloor(); ok {
-					return lv.extend(ctx, w, at), true
-				}
+			if found {
+				break
+			}
+			if at, ok := win.atFloor(); ok {
+				return lv.extend(ctx, w, at), true
+			}
+			if win.lost() {
 				return win.counted(at)
 			}
 			break

@@ -328,19 +328,21 @@ func (w *window) lost() bool {
 	return false
 }
 
-// atFloor is the place after the last put of the key whose record at the compact revision is still there. The put
-// certainly wrote, and nothing later can have written the key: so that revision is its own.
+// atFloor is the place after the last entry about the key whose record at the compact revision is still there. It is a
+// put that certainly wrote, or a transaction that fits the record by more than a key and is the only one that does.
+// Nothing later can have written the key: so that revision is its own.
 func (w *window) atFloor() (place, bool) {
 	floor := w.s.floor()
 	for g := range w.s.groups(floor, floor) {
+		b := &backwards{s: w.s, items: w.items, groups: []*group{g}}
 		for i, it := range slices.Backward(w.items) {
-			if plainPut(it.req) && couldWrite(it.req, g) {
-				return place{index: it.entry.Index, rev: floor, writes: w.writes + int64(i)},
-					w.s.alwaysWrites(it.req, it.entry.Index)
+			if !touchesKey(it.req, []byte(g.records[0].key)) {
+				continue
 			}
-			if touchesKey(it.req, []byte(g.records[0].key)) {
-				break
-			}
+			wrote := plainPut(it.req) && w.s.alwaysWrites(it.req, it.entry.Index) ||
+				it.req.Txn != nil && b.guardFits(it.req, g) && b.tellingAt(i, g) &&
+					!slices.ContainsFunc(w.items[:i], func(x *item) bool { return couldWrite(x.req, g) })
+			return place{index: it.entry.Index, rev: floor, writes: w.writes + int64(i)}, wrote && couldWrite(it.req, g)
 		}
 	}
 	return place{}, false
