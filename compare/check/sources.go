@@ -45,7 +45,7 @@ func (ss Sources) byID(id dumplog.ID) *evidence.Member {
 // applied which holds a revision that no other source has; 0 without any. No log may hold it.
 func (ss Sources) SaidCommitted() (index uint64) {
 	for _, m := range ss {
-		if m.Source.Kind == evidence.KindEndpoint || m.HasDB() && !m.HasLog() && ss.hasNewest(m) {
+		if m.Source.Kind == evidence.KindEndpoint || ss.NewestWithoutLog(m) {
 			index = max(index, m.Commit)
 		}
 	}
@@ -67,6 +67,11 @@ func (ss Sources) Committed() (index uint64) {
 		index = max(index, commit)
 	}
 	return index
+}
+
+// NewestWithoutLog reports whether a source has no log, and a database with a revision that no other source has.
+func (ss Sources) NewestWithoutLog(m *evidence.Member) bool {
+	return m.HasDB() && !m.HasLog() && ss.hasNewest(m)
 }
 
 // hasNewest reports whether no other source has the revision of a database.

@@ -102,6 +102,7 @@ func (ad *advice) nextUndecided(add func(text string, command shell.Command)) {
 	if !found {
 		add("add the missing files (--full: checks that could not be made) and run again", none)
 	}
+	ad.nextFromDatabases(add)
 }
 
 // nextForeign separates the sources by cluster.

@@ -104,6 +104,24 @@ func (ad *advice) nextFromLog(f *evidence.Facts, add func(text string, command s
 	}
 }
 
+// nextFromDatabases offers a new cluster from a database whose log is missing, and which holds what no log does.
+func (ad *advice) nextFromDatabases(add func(text string, command shell.Command)) {
+	for _, m := range ad.Members {
+		if m.Source.Kind != evidence.KindDataDir || !ad.Members.NewestWithoutLog(m) || len(m.DB.Damage) > 0 {
+			continue
+		}
+		command := shell.Format("etcd-medic restore {} -o new-cluster --accept-unproven-content",
+			shell.Source(m.Label()))
+		for _, o := range ad.Members {
+			if o != m {
+				command = command.With("--surviving", shell.Source(o.Label()))
+			}
+		}
+		add("if the log of "+m.Label()+" is gone for good: a new cluster from its database, which holds what no log "+
+			"has; entries after it may be lost", command)
+	}
+}
+
 // reachesBack reports whether the member's own log is whole from the first entry of a cluster that began empty.
 func reachesBack(f *evidence.Facts) bool {
 	return f.WAL != nil && f.WAL.FirstIndex <= 1 && f.WAL.LastIndex > 0 && len(f.WAL.Damage) == 0 &&

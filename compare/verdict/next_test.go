@@ -127,3 +127,21 @@ func tearTail(t *testing.T, dir string) {
 	}
 	overwrite(t, file, end, []byte{0xd0, 7, 0, 0, 0, 0, 0, 0, 0x08, 0x02, 0x10, 0x81, 0x01, 0x1a, 0xc0, 0x0f, 1, 2})
 }
+
+// TestNextFromADatabaseWithoutLog: a database that holds more than all logs is a source of a new cluster.
+func TestNextFromADatabaseWithoutLog(t *testing.T) {
+	lag := evidencetest.Incident(t, "k-lagging-node")
+	if err := os.RemoveAll(filepath.Join(lag, "node1", "member", "wal")); err != nil {
+		t.Fatal(err)
+	}
+	const what = "a new cluster from its database"
+	inOrder(t, nextOf(t, lag+"/node1", lag+"/node3"), "add the missing files",
+		"if the log of node1 is gone for good: "+what,
+		"etcd-medic restore node1 -o new-cluster --accept-unproven-content --surviving node3")
+	if got := nextOf(t, lag+"/node1", lag+"/node2", lag+"/node3"); strings.Contains(got, what) {
+		t.Errorf("node2 holds the same, with its log:\n%s", got)
+	}
+	if got := nextOf(t, lag+"/node1/member/snap/db"); strings.Contains(got, what) {
+		t.Errorf("a database alone is no data dir:\n%s", got)
+	}
+}

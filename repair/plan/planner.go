@@ -227,8 +227,8 @@ func (pl *planner) refuse() error {
 			"none of the sources is a data dir")
 	}
 	if v.Health == check.HealthUnknown && pl.o.Best == "" {
-		return refusal.New("add the missing files; or name the member to keep with --best, for a plan that can only "+
-			"be rehearsed", "the evidence does not suffice: %s", v.Summary)
+		return refusal.New("add the missing files (diagnose says what else can be done); or name the member to keep "+
+			"with --best, for a plan that can only be rehearsed", "the evidence does not suffice: %s", v.Summary)
 	}
 	return nil
 }
