@@ -47,11 +47,15 @@ func (rk majority) countAgainst(list []standing) {
 func (rk majority) countOdd(list []standing) {
 	for i := range rk.Findings {
 		f := &rk.Findings[i]
-		if !f.Undecided || f.Severity.Rank() < check.Error.Rank() {
+		if !f.Undecided || f.Severity.Rank() < check.Warning.Rank() {
 			continue
 		}
 		for k := range list {
-			if slices.Contains(f.Odd, rk.Members[list[k].pos].Label()) {
+			switch {
+			case !slices.Contains(f.Odd, rk.Members[list[k].pos].Label()):
+			case f.Severity == check.Warning:
+				list[k].odd++
+			default:
 				list[k].minority++
 			}
 		}

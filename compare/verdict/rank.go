@@ -38,6 +38,8 @@ type standing struct {
 	// minority counts rows of bucket key in which it is alone against a majority of the others. It decides only where
 	// the log cannot: the majority can be wrong.
 	minority int
+	// odd counts warnings in which it differs from a majority that agrees; a preference among equals only.
+	odd int
 	// parted is true where committed entries differ between logs: what one lacks of the other then says little.
 	parted bool
 	// pending is 1 when a compaction is unfinished; a preference among equals only.
@@ -71,7 +73,10 @@ func (s standing) less(o standing) bool {
 	if s.shorter != o.shorter {
 		return s.shorter < o.shorter
 	}
-	return !s.outside && o.outside
+	if s.outside != o.outside {
+		return !s.outside
+	}
+	return s.odd < o.odd
 }
 
 func (s standing) equal(o standing) bool { return !s.less(o) && !o.less(s) }
@@ -277,6 +282,9 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 func (s standing) sayAgainstOthers(say func(string, ...any)) {
 	if s.minority > 0 {
 		say("differs from the majority in %s that the log does not decide", plural.Of(s.minority, "place", "places"))
+	}
+	if s.odd > 0 {
+		say("differs from a majority that agrees in %s", plural.Of(s.odd, "warning", "warnings"))
 	}
 	if s.shorter > 0 && s.behind == 0 {
 		say("its log lacks %s that another log holds, perhaps committed", plural.Of(s.shorter, "entry", "entries"))
