@@ -16,7 +16,7 @@ import (
 // a member.
 func (h *History) refuse(i int) {
 	own, id, other := h.c.PeerURL(i), h.memberID(i), h.c.PeerURL((i+1)%h.c.Size())
-	cli := h.c.Client(0)
+	cli := h.c.Client(h.c.Leader())
 	for _, ask := range []struct {
 		what string
 		do   func(context.Context) error
@@ -69,7 +69,7 @@ func (h *History) promote() {
 	for i := range h.learners {
 		id := h.memberID(i)
 		h.c.WaitUntil("the learner is ready", func(ctx context.Context) error {
-			_, err := h.c.Client(0).MemberPromote(ctx, id)
+			_, err := h.c.Client(h.c.Leader()).MemberPromote(ctx, id)
 			return err
 		})
 		h.say("%s is promoted", h.c.Name(i))
@@ -144,7 +144,7 @@ func (h *History) replace(i int) {
 func (h *History) memberID(i int) uint64 {
 	ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
 	defer cancel()
-	l, err := h.c.Client(0).MemberList(ctx)
+	l, err := h.c.Client(h.c.Leader()).MemberList(ctx)
 	if err != nil {
 		h.t.Fatal(err)
 	}
