@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -44,6 +45,35 @@ func (ss elections) leaders() map[uint64]dumplog.ID {
 		}
 	}
 	return out
+}
+
+// leaderGaps are findings about entries that a log lacks before a snapshot record, in a term that its member led. Only
+// a follower receives a snapshot of entries that it lacks.
+func (ss elections) leaderGaps(m *evidence.Member) (fs []Finding) {
+	if len(m.WAL.Summary.Jumps) == 0 {
+		return nil
+	}
+	leaders := ss.leaders()
+	for _, j := range m.WAL.Summary.Jumps {
+		term := m.WAL.TermAt(j.To + 1)
+		if m.MemberID == 0 || leaders[term] != m.MemberID || m.WAL.TermAt(j.From-1) != term {
+			continue
+		}
+		lost := fmt.Sprintf("entry %d is", j.From)
+		if j.To > j.From {
+			lost = fmt.Sprintf("entries %d..%d are", j.From, j.To)
+		}
+		fs = append(fs, Finding{Kind: KindLeaderLacksEntries, Severity: Error, Class: ClassWALDamage,
+			Members: []string{m.Label()}, At: At{Term: term, Index: j.From},
+			Title: fmt.Sprintf("%s: %s missing in the log", m.Label(), lost),
+			Explanation: fmt.Sprintf("a snapshot record follows, as if a leader had sent it, but the member itself "+
+				"was elected by most votes in term %d, to which the entries before and after belong. The CRC chain "+
+				"holds, so the log was rewritten. etcd does not notice", term),
+			Evidence: []Evidence{{Member: m.Label(), File: j.Segment, Offset: Int64(j.Offset),
+				Field: fmt.Sprintf("entry %d", j.To+1), Observed: fmt.Sprintf("follows entry %d", j.From-1),
+				Expected: fmt.Sprintf("follows entry %d", j.To), Show: showLogAs(m, "--raw")}}})
+	}
+	return fs
 }
 
 // election is one whose known votes are too few.

@@ -151,6 +151,7 @@ const (
 	KindTermFalls                 Kind = "term-falls"
 	KindTermAltered               Kind = "term-altered"
 	KindCommitAheadOfLog          Kind = "commit-ahead-of-log"
+	KindLeaderLacksEntries        Kind = "leader-lacks-entries"
 	KindRequestRepeated           Kind = "request-repeated"
 	KindStatesGone                Kind = "states-gone"
 	KindJointConfiguration        Kind = "joint-configuration"
@@ -367,6 +368,7 @@ var kinds = []kindRow{
 	{KindTermFalls, []ID{R08}, "the term falls"},
 	{KindTermAltered, []ID{R08}, "the term of one entry was altered"},
 	{KindCommitAheadOfLog, []ID{R08}, "entries were removed from a log"},
+	{KindLeaderLacksEntries, []ID{R08}, "the log of a leader lacks entries of the term that it led"},
 	{KindRequestRepeated, []ID{R08}, "a log holds a request twice"},
 	{KindStatesGone, []ID{R08}, "the log lacks every HardState"},
 	{KindJointConfiguration, []ID{R09}, "a joint configuration is stored"},

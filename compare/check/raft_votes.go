@@ -213,6 +213,7 @@ var commitNeverFalls = described(Check{
 				func(c dumplog.CommitFall) Finding { return commitFalls(m, c) }, fallRanges)...)
 			fs = append(fs, termFallFindings(in, m)...)
 			fs = append(fs, commitAhead(m)...)
+			fs = append(fs, in.Members.elections().leaderGaps(m)...)
 			fs = append(fs, in.shiftedLogs().repeated(m)...)
 			fs = append(fs, in.provenance().alteredVotes(m)...)
 			if f := statesGone(in.Replay, m); f != nil {

@@ -15,7 +15,8 @@ import (
 func TestAuthRevisionDecides(t *testing.T) {
 	member := func(kind evidence.Kind, applied, revision uint64) *evidence.Member {
 		return &evidence.Member{Source: &evidence.Source{Kind: kind}, AppliedMin: applied, AppliedMax: applied,
-			DB: &evidence.DB{Auth: dumpdb.Auth{Revision: revision, HasRevision: true}}}
+			Version: evidence.Version{Minor: 5},
+			DB:      &evidence.DB{Auth: dumpdb.Auth{Revision: revision, HasRevision: true}}}
 	}
 	role, revision := replay.Row{Bucket: "authRoles", Key: "r"}, replay.Row{Bucket: "auth", Key: "authRevision"}
 	for _, c := range []struct {

@@ -19,8 +19,8 @@ func with(dbs ...evidence.DB) *Result {
 	r := &Result{NotCompared: map[int]string{}, KeysNotCompared: map[int]string{}}
 	for i := range dbs {
 		r.Members = append(r.Members, &evidence.Member{AppliedMin: 9, AppliedMax: 9, DB: &dbs[i],
-
-			Source: &evidence.Source{Name: fmt.Sprint("node", i+1), Kind: evidence.KindDataDir}})
+			Version: evidence.Version{Minor: 5},
+			Source:  &evidence.Source{Name: fmt.Sprint("node", i+1), Kind: evidence.KindDataDir}})
 	}
 	return r
 }
