@@ -221,49 +221,61 @@ func note(got seen, pid int) {
 	}
 	switch r.Orig_rax {
 	case unix.SYS_CONNECT:
-		got[address(pid, r.Rsi, r.Rdx)]++
+		got.add(address(pid, r.Rsi, r.Rdx))
 	case unix.SYS_SENDTO:
-		got[address(pid, r.R8, r.R9)]++
+		got.add(address(pid, r.R8, r.R9))
 	case unix.SYS_SENDMSG:
-		got[headerAddress(pid, r.Rsi)]++
+		got.add(headerAddress(pid, r.Rsi))
 	case unix.SYS_SENDMMSG:
 		for i := range r.Rdx { // struct mmsghdr has 64 bytes
-			got[headerAddress(pid, r.Rsi+64*i)]++
+			got.add(headerAddress(pid, r.Rsi+64*i))
 		}
 	}
 }
 
+// add counts an address. An error says that the memory could not be read; that of a thread that was killed meanwhile
+// does not count, since the call is not made.
+func (s seen) add(addr string, err error) {
+	switch {
+	case errors.Is(err, unix.ESRCH):
+	case err != nil:
+		s[err.Error()]++
+	default:
+		s[addr]++
+	}
+}
+
 // headerAddress reads msg_name and msg_namelen of a struct msghdr.
-func headerAddress(pid int, at uint64) string {
+func headerAddress(pid int, at uint64) (string, error) {
 	b := make([]byte, 16)
 	if _, err := syscall.PtracePeekData(pid, uintptr(at), b); err != nil {
-		return err.Error()
+		return "", err
 	}
 	return address(pid, binary.LittleEndian.Uint64(b), uint64(binary.LittleEndian.Uint32(b[8:])))
 }
 
 // address reads a sockaddr.
-func address(pid int, at, n uint64) string {
+func address(pid int, at, n uint64) (string, error) {
 	if at == 0 || n == 0 {
-		return "connected"
+		return "connected", nil
 	}
 	b := make([]byte, min(n, 128))
 	if _, err := syscall.PtracePeekData(pid, uintptr(at), b); err != nil {
-		return err.Error()
+		return "", err
 	}
 	switch family := binary.LittleEndian.Uint16(b); family {
 	case unix.AF_UNIX:
-		return "unix"
+		return "unix", nil
 	case unix.AF_NETLINK:
-		return "netlink"
+		return "netlink", nil
 	case unix.AF_UNSPEC:
-		return "unspecified"
+		return "unspecified", nil
 	case unix.AF_INET:
-		return netip.AddrFrom4([4]byte(b[4:8])).String()
+		return netip.AddrFrom4([4]byte(b[4:8])).String(), nil
 	case unix.AF_INET6:
-		return netip.AddrFrom16([16]byte(b[8:24])).String()
+		return netip.AddrFrom16([16]byte(b[8:24])).String(), nil
 	default:
-		return fmt.Sprintf("family %d", family)
+		return fmt.Sprintf("family %d", family), nil
 	}
 }
 
