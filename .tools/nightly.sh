@@ -2,6 +2,10 @@
 # nightly.sh runs everything that is too long for each change, one part after the other, and goes on when one fails. OUT (default nightly)
 # gets the log of each part and summary.md. PARTS names some of them. The exit code is 1 if any failed.
 set -uo pipefail
+if [ $# -gt 0 ]; then
+  echo "usage: [PARTS=\"e2e soak\"] [OUT=DIR] .tools/nightly.sh" >&2
+  exit 2
+fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${OUT:-nightly}
 parts=${PARTS:-ci test-race e2e soak fuzz fuzz-cli memory memory-large browser platforms dist-check mutants bench}
