@@ -75,7 +75,7 @@ func (mb *Membership) namesOnlyLater(m *evidence.Member, f Finding) *Finding {
 		joined := slices.IndexFunc(stored, func(id dumpdb.ID) bool {
 			return slices.Contains(now, dumplog.ID(id)) && !namedBy(known, c.index, dumplog.ID(id))
 		})
-		var since string
+		since, unless := "", ""
 		switch {
 		case joined >= 0:
 			since = fmt.Sprintf("it names %s, which joined after entry %d of the log of %s", stored[joined], c.index,
@@ -83,12 +83,13 @@ func (mb *Membership) namesOnlyLater(m *evidence.Member, f Finding) *Finding {
 		case c.storedBefore(m):
 			since = fmt.Sprintf("it was stored with the conf change in entry %d of the log of %s or a later one",
 				c.index, c.by.Label())
+			unless = ", unless the member ran 3.4 when it applied that"
 		default:
 			continue
 		}
 		f.Title = m.Label() + ": meta/confState is a configuration that the cluster never had"
 		f.Explanation = fmt.Sprintf("%s, and lacks %s, which was a member then and still is. The row was edited or "+
-			"damaged. %s", since, c.ids[kept], confStateUnread)
+			"damaged%s. %s", since, c.ids[kept], unless, confStateUnread)
 		f.Evidence = append(f.Evidence, c.evidence())
 		return &f
 	}

@@ -59,6 +59,10 @@ func (ss elections) leaderGaps(m *evidence.Member) (fs []Finding) {
 		if m.MemberID == 0 || leaders[term] != m.MemberID || m.WAL.TermAt(j.From-1) != term {
 			continue
 		}
+		votes := ss.votesFor(m, term)
+		if voters, _ := votersAt(m, j.From); len(votes) <= len(voters)/2 {
+			continue // there were more voters then
+		}
 		lost := fmt.Sprintf("entry %d is", j.From)
 		if j.To > j.From {
 			lost = fmt.Sprintf("entries %d..%d are", j.From, j.To)
@@ -69,11 +73,31 @@ func (ss elections) leaderGaps(m *evidence.Member) (fs []Finding) {
 			Explanation: fmt.Sprintf("a snapshot record follows, as if a leader had sent it, but the member itself "+
 				"was elected by most votes in term %d, to which the entries before and after belong. The CRC chain "+
 				"holds, so the log was rewritten. etcd does not notice", term),
-			Evidence: []Evidence{{Member: m.Label(), File: j.Segment, Offset: Int64(j.Offset),
+			Evidence: append([]Evidence{{Member: m.Label(), File: j.Segment, Offset: Int64(j.Offset),
 				Field: fmt.Sprintf("entry %d", j.To+1), Observed: fmt.Sprintf("follows entry %d", j.From-1),
-				Expected: fmt.Sprintf("follows entry %d", j.To), Show: showLogAs(m, "--raw")}}})
+				Expected: fmt.Sprintf("follows entry %d", j.To), Show: showLogAs(m, "--raw")}}, votes...)})
 	}
 	return fs
+}
+
+// votesFor points to the votes for a member in a term, one of each voter.
+func (ss elections) votesFor(m *evidence.Member, term uint64) (out []Evidence) {
+	seen := map[dumplog.ID]bool{}
+	for _, o := range ss {
+		if !o.HasWAL() || o.MemberID == 0 || seen[o.MemberID] {
+			continue
+		}
+		seen[o.MemberID] = true
+		for _, v := range o.WAL.Summary.Votes {
+			if v.Term == term && v.For == m.MemberID {
+				out = append(out, Evidence{Member: o.Label(), File: v.Segment, Offset: Int64(v.Offset),
+					Field: "HardState.vote", Observed: fmt.Sprintf("%s in term %d", v.For, term),
+					Show: showLogAs(o, "--raw")})
+				break
+			}
+		}
+	}
+	return out
 }
 
 // election is one whose known votes are too few.

@@ -17,6 +17,7 @@ func TestLeaderGaps(t *testing.T) {
 	}{
 		"it was elected": {[]dumplog.ID{0xa1, 0xa1, 0}, dumplog.Jump{From: 50, To: 50}, "n1: entry 50 is missing in the log",
 			"follows entry 49"},
+		"more voters then": {[]dumplog.ID{0xa1, 0xa1, 0}, dumplog.Jump{From: 60, To: 60}, "", ""},
 		"several entries": {[]dumplog.ID{0xa1, 0xa1, 0}, dumplog.Jump{From: 50, To: 52},
 			"n1: entries 50..52 are missing in the log", "follows entry 49"},
 		"another one was":      {[]dumplog.ID{0xa2, 0xa2, 0}, dumplog.Jump{From: 50, To: 50}, "", ""},
@@ -31,6 +32,13 @@ func TestLeaderGaps(t *testing.T) {
 			if v != 0 {
 				m.WAL.Summary.Votes = []dumplog.Vote{{Term: 2, For: v}}
 			}
+			if name == "more voters then" { // two of five members were removed later
+				m.Membership.RaftKnown, m.Commit = true, 90
+				for _, id := range []dumplog.ID{0xa4, 0xa5} {
+					m.WAL.Conf = append(m.WAL.Conf, evidence.ConfEntry{Index: 70, Change: dumplog.ConfChange{
+						Type: dumplog.ConfChangeRemoveNode, NodeID: id}})
+				}
+			}
 			ss = append(ss, m)
 		}
 		c.jump.Pos = dumplog.Pos{Segment: "a.wal", Offset: 80}
@@ -41,7 +49,8 @@ func TestLeaderGaps(t *testing.T) {
 			continue
 		}
 		if len(fs) > 0 && (fs[0].Title != c.want || fs[0].At != (At{Term: 2, Index: c.jump.From}) ||
-			fs[0].Evidence[0].Observed != c.at || *fs[0].Evidence[0].Offset != 80) {
+			fs[0].Evidence[0].Observed != c.at || *fs[0].Evidence[0].Offset != 80 || len(fs[0].Evidence) != 3 ||
+			fs[0].Evidence[2].Member != "n2" || fs[0].Evidence[2].Observed != "a1 in term 2") {
 			t.Errorf("%s: %+v", name, fs[0])
 		}
 	}

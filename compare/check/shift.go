@@ -28,7 +28,7 @@ func (in shiftedLogs) finding(s *replay.Shift) Finding {
 		Explanation: fmt.Sprintf("what follows is the same in the logs of %s, under indexes higher by %d. A leader "+
 			"gives an entry its index once and no member changes it. "+
 			"The CRC chain holds, so the log was rewritten. It is not used from there on",
-			strings.Join(in.Members.labelsOf(s.Long), ", "), s.Missing)}
+			strings.Join(in.Members.labelsOf(in.wholeOf(s)), ", "), s.Missing)}
 	switch {
 	case s.Added:
 		in.makeAdded(s, &f)
@@ -42,6 +42,15 @@ func (in shiftedLogs) finding(s *replay.Shift) Finding {
 	in.addEvidence(s.Long, s.What, s.What, s, &f)
 	f.Evidence[0].Field = fieldAltered
 	return in.cut(f)
+}
+
+// wholeOf are the members with the long logs, without those whose logs are renumbered elsewhere.
+func (in shiftedLogs) wholeOf(s *replay.Shift) []int {
+	return slices.DeleteFunc(slices.Clone(s.Long), func(i int) bool {
+		return slices.ContainsFunc(in.Replay.Shifts, func(o *replay.Shift) bool {
+			return o != s && slices.Contains(o.Altered(), i)
+		})
+	})
 }
 
 // makeAdded makes the finding one about logs to which entries were added.

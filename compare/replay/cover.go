@@ -135,7 +135,7 @@ func (r *Result) withWAL() (n int) {
 	return n
 }
 
-// itemMaker makes items of entries that are valid until the next one is read.
+// itemMaker makes items of entries. How long an item stays valid depends on it.
 type itemMaker interface {
 	newItem(e dumplog.Entry, holder int) *item
 }

@@ -52,18 +52,9 @@ func (r *Result) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 // yieldEntries reads a log in another goroutine and yields its entries.
 func yieldEntries(ctx context.Context, items iter.Seq2[*item, error], of *evidence.Member,
 	yield func(Entry, error) bool) {
-	log := ahead(items)
-	defer log.stop()
-	for {
-		it, ok := log.next()
-		switch {
-		case !ok:
-			if err := ctx.Err(); err != nil {
-				yield(Entry{}, err)
-			}
-			return
-		case it.fault != nil:
-			yield(Entry{}, it.fault)
+	for it, err := range inParallel(items) {
+		if err != nil {
+			yield(Entry{}, err)
 			return
 		}
 		e := Entry{Entry: &it.entry, Req: it.req, Err: it.err, Holders: it.holders, Disputed: len(it.others) > 0,
@@ -71,6 +62,9 @@ func yieldEntries(ctx context.Context, items iter.Seq2[*item, error], of *eviden
 		if !yield(e, nil) {
 			return
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		yield(Entry{}, err)
 	}
 }
 

@@ -107,7 +107,10 @@ func (ad *advice) nextFromLog(f *evidence.Facts, add func(text string, command s
 // nextFromDatabases offers a new cluster from a database whose log is missing, and which holds what no log does.
 func (ad *advice) nextFromDatabases(add func(text string, command shell.Command)) {
 	for _, m := range ad.Members {
-		if m.Source.Kind != evidence.KindDataDir || !ad.Members.NewestWithoutLog(m) || len(m.DB.Damage) > 0 {
+		if m.Source.Kind != evidence.KindDataDir || !ad.Members.NewestWithoutLog(m) || len(m.DB.Damage) > 0 ||
+			slices.ContainsFunc(ad.Members, func(o *evidence.Member) bool {
+				return o.HasLog() && o.LastIndex() >= m.ConsistentIndex()
+			}) {
 			continue
 		}
 		command := shell.Format("etcd-medic restore {} -o new-cluster --accept-unproven-content",

@@ -141,6 +141,20 @@ func TestNextFromADatabaseWithoutLog(t *testing.T) {
 	if got := nextOf(t, lag+"/node1", lag+"/node2", lag+"/node3"); strings.Contains(got, what) {
 		t.Errorf("node2 holds the same, with its log:\n%s", got)
 	}
+	// node3 lags in its database only: its log holds what the database of node1 does.
+	if err := os.CopyFS(filepath.Join(lag, "node4"), os.DirFS(filepath.Join(lag, "node3"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(lag, "node4", "member", "wal")); err != nil {
+		t.Fatal(err)
+	}
+	wal := filepath.Join(lag, "node2", "member", "wal")
+	if err := os.CopyFS(filepath.Join(lag, "node4", "member", "wal"), os.DirFS(wal)); err != nil {
+		t.Fatal(err)
+	}
+	if got := nextOf(t, lag+"/node1", lag+"/node4"); strings.Contains(got, what) {
+		t.Errorf("the log of node4 holds the same:\n%s", got)
+	}
 	if got := nextOf(t, lag+"/node1/member/snap/db"); strings.Contains(got, what) {
 		t.Errorf("a database alone is no data dir:\n%s", got)
 	}

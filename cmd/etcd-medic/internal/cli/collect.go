@@ -188,7 +188,8 @@ func spare() (undo func()) {
 	s.Lock()
 	defer s.Unlock()
 	if s.commands++; s.commands == 1 {
-		s.percent, s.limit = debug.SetGCPercent(sparing), spareHeap(true, heapLimit)
+		s.limit = spareHeap(true, heapLimit) // first: boundHeap then leaves the percent alone
+		s.percent = debug.SetGCPercent(sparing)
 		s.procs = runtime.GOMAXPROCS(1)
 	}
 	return func() {
