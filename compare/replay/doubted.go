@@ -30,8 +30,8 @@ const (
 	maxDoubts  = 16
 )
 
-// errDoubted is in the place of what a doubted entry decodes to.
-var errDoubted = errors.New("only one log holds the entry, and several databases contradict it")
+// errDoubted is in the place of what an entry decodes to that is doubted, or of which two versions are equally likely.
+var errDoubted = errors.New("it is not known what the entry is")
 
 // withoutDoubted replays the log again without entries of a single log that several databases contradict. It keeps
 // that result if it explains everything in the history of two databases, and less of none.

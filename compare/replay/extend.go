@@ -182,10 +182,13 @@ func (b *backwards) moveBelow(i int) {
 }
 
 // took reports whether the revision that was given to the entry after it fits this one by more than a key: then this
-// one wrote it.
+// one wrote it. Both can have put the same keys, this one at the revision before: unless that is there, with another
+// content, or a key of the group was not there before it.
 func (b *backwards) took(i int) bool {
 	g, r := b.at(b.rev+1), b.items[i].req
-	return g != nil && couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g) && !b.refuted(i, g)
+	fresh := func(x record) bool { return x.del || x.version == 1 }
+	return g != nil && (b.at(b.rev) != nil || slices.ContainsFunc(g.records, fresh)) &&
+		couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g) && !b.refuted(i, g)
 }
 
 // refuted reports whether an entry cannot have written the group: those between it and the last one that was given a
@@ -286,15 +289,15 @@ func (b *backwards) standsOn(key string, mod, before int64) bool {
 }
 
 // telling reports whether the entry fits the records by more than a key: by a value, or by the revision or the version
-// of its key. created is true if a new key is enough.
+// of its key. created is true if a new key is enough. A put that keeps the value fits every record of its key.
 func (b *backwards) telling(r *dumplog.Request, g *group, created bool) bool {
 	switch {
 	case r.Kind == dumplog.KindPut:
-		return true
+		return !r.Put.IgnoreValue
 	case r.Txn == nil:
 		return false
 	case len(r.Txn.Compare) == 0:
-		return !slices.ContainsFunc(g.records, func(x record) bool { return x.del })
+		return slices.ContainsFunc(r.Txn.Success, withValue) && !slices.ContainsFunc(g.records, func(x record) bool { return x.del })
 	}
 	return slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
 		if c.Result != apply.ResultEqual || len(c.RangeEnd) > 0 || c.Num == 0 && !created {
@@ -316,3 +319,6 @@ func (b *backwards) telling(r *dumplog.Request, g *group, created bool) bool {
 			func(x record) bool { return x.key == string(c.Key) && !x.del })
 	})
 }
+
+// withValue reports whether an operation puts a value, or may do so in a nested transaction.
+func withValue(op dumplog.RequestOp) bool { return op.Put != nil && !op.Put.IgnoreValue || op.Txn != nil }

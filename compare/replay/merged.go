@@ -26,14 +26,21 @@ type item struct {
 	// places are where the logs of the other holders have the entry, if it does not decode.
 	places []dumplog.Pos
 	others map[int]*item
+	// unsettled stands for the entry where a member's own log does not hold the index. It is set if another version of
+	// the same term is as likely.
+	unsettled *item
 	// fault is the error that ends the log; such an item carries nothing else.
 	fault error
 }
 
-// forMember returns the entry as the member's own log has it.
+// forMember returns the entry as the member's own log has it. If that does not hold the index, and two versions are
+// equally likely, it is not known.
 func (it *item) forMember(i int) *item {
-	if o := it.others[i]; o != nil {
+	switch o := it.others[i]; {
+	case o != nil:
 		return o
+	case it.unsettled != nil && !slices.Contains(it.holders, i):
+		return it.unsettled
 	}
 	return it
 }
@@ -259,6 +266,9 @@ func (l *logSet) choose(versions []*item) *item {
 		}
 		if best.others == nil {
 			best.others = map[int]*item{}
+		}
+		if v.entry.Term == best.entry.Term && v.err == nil && best.err == nil && score(v) == score(best) {
+			best.unsettled = (&item{entry: best.entry}).unknown()
 		}
 		for _, h := range v.holders {
 			best.others[h] = v

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -110,20 +111,27 @@ func TestBehindASnapshot(t *testing.T) {
 }
 
 // TestChoose: of different entries at an index the committed one counts, of several the one that most members hold;
-// each member keeps its own.
+// each member keeps its own. For a member without the index, it is open which of two of a term that are equally likely
+// the cluster had.
 func TestChoose(t *testing.T) {
 	version := func(holders ...int) *item {
 		return &item{entry: dumplog.Entry{Index: 9, Data: []byte{byte(holders[0])}}, holders: holders}
+	}
+	later := func(it *item) *item {
+		it.entry.Term++
+		return it
 	}
 	for name, c := range map[string]struct {
 		versions  []*item
 		committed []int
 		ranks     []int
 		want      int
+		open      bool
 	}{
 		"the most":            {versions: []*item{version(0), version(1, 2)}, want: 1},
-		"as many":             {versions: []*item{version(0), version(1)}, want: 0},
-		"as many, by rank":    {versions: []*item{version(0), version(1)}, ranks: []int{1, 0}, want: 1},
+		"as many":             {versions: []*item{version(0), version(1)}, want: 0, open: true},
+		"as many, by rank":    {versions: []*item{version(0), version(1)}, ranks: []int{1, 0}, want: 1, open: true},
+		"as many, later":      {versions: []*item{version(0), later(version(1))}, want: 0},
 		"the most, by rank":   {versions: []*item{version(0), version(1, 2)}, ranks: []int{0, 1, 2}, want: 1},
 		"the committed one":   {versions: []*item{version(0), version(1, 2)}, committed: []int{0}, want: 0},
 		"the committed ones":  {versions: []*item{version(0), version(1, 2)}, committed: []int{0, 1, 2}, want: 1},
@@ -146,6 +154,9 @@ func TestChoose(t *testing.T) {
 					t.Errorf("%s: member %d has another entry", name, h)
 				}
 			}
+		}
+		if got := best.forMember(9); (got != best) != c.open || c.open && !errors.Is(got.err, errDoubted) {
+			t.Errorf("%s: a member without the index has %+v", name, got)
 		}
 	}
 }

@@ -109,32 +109,81 @@ func (r *Result) contradictions() (n int) {
 	return n
 }
 
-// shiftOf is findShift by the logs alone.
+// tail is the log of a member from an index on.
+type tail struct {
+	pos     int
+	entries []dumplog.Entry
+}
+
+// shiftOf is findShift by the logs alone. It compares the longest logs. If these do not fit, one of them may have other
+// faults further up: then two others may fit.
 func shiftOf(ctx context.Context, r *Result) (s *Shift, known bool, err error) {
 	d := firstDiff(r)
 	if d == nil || len(d.Versions) != 2 {
 		return nil, false, nil
 	}
-	tails := make([][]dumplog.Entry, 2)
+	var tails [2][]tail
 	for i, v := range d.Versions {
-		if tails[i], err = tailOf(ctx, r.longest(v), d.Index); err != nil {
+		if tails[i], err = r.tailsOf(ctx, v, d.Index); err != nil {
 			return nil, false, err
 		}
 	}
-	for k := 1; k <= maxShift; k++ {
-		for short := range tails {
-			long := 1 - short
-			if !missedIn(tails[short], tails[long], k) {
-				continue
+	for a := range tails[0] {
+		for b := range tails[1] {
+			if s, surplus := r.shiftBetween(d, tails, [2]int{a, b}); s != nil {
+				known, err := r.side(ctx, s, surplus)
+				return s, known, err
 			}
-			n, _ := alike(tails[short], tails[long][k:])
-			s := &Shift{Index: d.Index, Missing: k, Alike: n, Short: d.Versions[short], Long: d.Versions[long],
-				What: r.describeEntry(&tails[long][0]), Instead: r.describeEntry(&tails[short][0])}
-			known, err := r.side(ctx, s, tails[long][:k])
-			return s, known, err
 		}
 	}
 	return nil, false, ctx.Err()
+}
+
+// tailsOf reads the logs of members from an index on, the longest first.
+func (r *Result) tailsOf(ctx context.Context, members []int, index uint64) (out []tail, err error) {
+	for _, i := range members {
+		es, err := tailOf(ctx, r.Members[i].Member, index)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, tail{i, es})
+	}
+	slices.SortStableFunc(out, func(a, b tail) int {
+		return cmp.Compare(r.Members[b.pos].Member.LastIndex(), r.Members[a.pos].Member.LastIndex())
+	})
+	return out, nil
+}
+
+// shiftBetween compares one log of each version. It returns the entries that one of them lacks as well. If it is not the
+// longest logs that fit, the shift is of the logs that do.
+func (r *Result) shiftBetween(d *LogDiff, tails [2][]tail, at [2]int) (s *Shift, surplus []dumplog.Entry) {
+	for k := 1; k <= maxShift; k++ {
+		for i := range tails {
+			short, long := tails[i][at[i]].entries, tails[1-i][at[1-i]].entries
+			if !missedIn(short, long, k) {
+				continue
+			}
+			n, _ := alike(short, long[k:])
+			s := &Shift{Index: d.Index, Missing: k, Alike: n, Short: d.Versions[i], Long: d.Versions[1-i],
+				What: r.describeEntry(&long[0]), Instead: r.describeEntry(&short[0])}
+			if at != [2]int{} {
+				s.Short = fitting(tails[i], func(es []dumplog.Entry) bool { return missedIn(es, long, k) })
+				s.Long = fitting(tails[1-i], func(es []dumplog.Entry) bool { return missedIn(short, es, k) })
+			}
+			return s, long[:k]
+		}
+	}
+	return nil, nil
+}
+
+// fitting are the members whose logs fit.
+func fitting(tails []tail, fits func([]dumplog.Entry) bool) (out []int) {
+	for _, t := range tails {
+		if fits(t.entries) {
+			out = append(out, t.pos)
+		}
+	}
+	return out
 }
 
 // missedIn reports whether a list of entries is another one without the first k. If those are the first entries of

@@ -145,6 +145,24 @@ func TestTwoShifts(t *testing.T) {
 	}
 }
 
+// TestTwoAdded: two of three logs hold an entry twice, each another one. From the second on, these two are equal.
+func TestTwoAdded(t *testing.T) {
+	logs := [][]uint64{slices.Insert(from1(20), 8, 8), slices.Insert(from1(21), 9, 9), from1(20)}
+	r := run(t, open(t, handLogs(t, logs...)...), Options{})
+	if len(r.Shifts) != 2 {
+		t.Fatalf("%+v", r.Shifts)
+	}
+	for i, s := range r.Shifts {
+		if !slices.Equal(s.Altered(), []int{i}) || s.Index != uint64(13+i) || !s.Added || !s.Repeated {
+			t.Errorf("%+v", s)
+		}
+	}
+	if m := r.Members[2]; m.Lacks > 0 || len(m.Extra) > 0 || len(r.LogDiffs) > 0 {
+		t.Errorf("the sound member lacks %d entries, has %d more, and %d entries differ", m.Lacks, len(m.Extra),
+			len(r.LogDiffs))
+	}
+}
+
 // theShift is the only shift, nil if there is none.
 func theShift(r *Result) *Shift {
 	if len(r.Shifts) != 1 {

@@ -79,7 +79,26 @@ func (lv *logView) window(ctx context.Context, w *writers, upto place) *window {
 	}
 	win.match(from, upto.rev)
 	win.chain()
+	if _, ok := win.first(); !ok && len(win.guards) > 0 {
+		win.learnTo(from - 1)
+		win.match(from, upto.rev)
+		win.chain()
+	}
 	return win
+}
+
+// learnTo reads what the keys of compares held at a revision. Above it, the window learns by itself. That takes a pass
+// over the database, so it is done only where nothing else shows a place.
+func (w *window) learnTo(rev int64) {
+	clear(w.mod)
+	clear(w.lease)
+	for g := range w.s.groupsWith(0, rev, w.reads) {
+		if g.hole { // what it held may have been newer
+			clear(w.mod)
+			clear(w.lease)
+		}
+		w.learn(g)
+	}
 }
 
 // writersFrom reads the entries that may write by their number, from..to.
@@ -152,7 +171,7 @@ func (w *window) indexTxn(i int, t *dumplog.TxnRequest) {
 // match reads the groups of a span of revisions and keeps those that exactly one entry can have written, where that
 // entry can have written no other.
 func (w *window) match(from, to int64) {
-	w.groups = make([]int, len(w.items))
+	w.groups, w.pairs = make([]int, len(w.items)), nil
 	at := make([]pair, len(w.items))
 	n, idle := 0, 0
 	for g := range w.s.groupsWith(from, to, w.reads) {
@@ -328,21 +347,27 @@ func (w *window) lost() bool {
 	return false
 }
 
-// atFloor is the place after the last entry about the key whose record at the compact revision is still there. It is a
-// put that certainly wrote, or a transaction that fits the record by more than a key and is the only one that does.
-// Nothing later can have written the key: so that revision is its own.
+// atFloor is the place after the entry that wrote the record at the compact revision, if that is still there: nothing
+// later up to that revision wrote its key. The entry is the last one about the key and certainly wrote, or it is the only
+// one that fits the record, by more than the key. Transactions after it may have written the key above.
 func (w *window) atFloor() (place, bool) {
 	floor := w.s.floor()
 	for g := range w.s.groups(floor, floor) {
 		b := &backwards{s: w.s, items: w.items, groups: []*group{g}}
+		last := true
 		for i, it := range slices.Backward(w.items) {
-			if !touchesKey(it.req, []byte(g.records[0].key)) {
+			switch {
+			case !touchesKey(it.req, []byte(g.records[0].key)):
+				continue
+			case !couldWrite(it.req, g) && it.req.Txn != nil:
+				last = false
 				continue
 			}
-			wrote := plainPut(it.req) && w.s.alwaysWrites(it.req, it.entry.Index) ||
-				it.req.Txn != nil && b.guardFits(it.req, g) && b.tellingAt(i, g) &&
-					!slices.ContainsFunc(w.items[:i], func(x *item) bool { return couldWrite(x.req, g) })
-			return place{index: it.entry.Index, rev: floor, writes: w.writes + int64(i)}, wrote && couldWrite(it.req, g)
+			sure := plainPut(it.req) && w.s.alwaysWrites(it.req, it.entry.Index)
+			only := b.guardFits(it.req, g) && b.tellingAt(i, g) &&
+				!slices.ContainsFunc(w.items[:i], func(x *item) bool { return couldWrite(x.req, g) })
+			wrote := couldWrite(it.req, g) && (sure && (last || only) || it.req.Txn != nil && only)
+			return place{index: it.entry.Index, rev: floor, writes: w.writes + int64(i)}, wrote
 		}
 	}
 	return place{}, false
