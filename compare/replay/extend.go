@@ -321,4 +321,6 @@ func (b *backwards) telling(r *dumplog.Request, g *group, created bool) bool {
 }
 
 // withValue reports whether an operation puts a value, or may do so in a nested transaction.
-func withValue(op dumplog.RequestOp) bool { return op.Put != nil && !op.Put.IgnoreValue || op.Txn != nil }
+func withValue(op dumplog.RequestOp) bool {
+	return op.Put != nil && !op.Put.IgnoreValue || op.Txn != nil
+}
