@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -73,6 +74,23 @@ func TestAuthRevision(t *testing.T) {
 		"grant no role":         {[]*dumplog.Request{authOp(dumplog.KindAuthUserGrantRole, "app", "none")}, 0, 0},
 		"revoke role":           {[]*dumplog.Request{authOp(dumplog.KindAuthUserRevokeRole, "app", "app")}, 1, 0},
 		"revoke root from root": {[]*dumplog.Request{authOp(dumplog.KindAuthUserRevokeRole, "root", "root")}, 0, 0},
+		"revoke another role from root": {[]*dumplog.Request{authOp(dumplog.KindAuthUserGrantRole, "root", "app"),
+			authOp(dumplog.KindAuthUserRevokeRole, "root", "app")}, 2, 2},
+		"revoke root from another user": {[]*dumplog.Request{authOp(dumplog.KindAuthUserGrantRole, "app", "root"),
+			authOp(dumplog.KindAuthUserRevokeRole, "app", "root")}, 2, 2},
+		"revoke from no user": {[]*dumplog.Request{authOp(dumplog.KindAuthUserRevokeRole, "none", "app")}, 0, 0},
+		"auth off, revoke root from root": {[]*dumplog.Request{authOp(dumplog.KindAuthDisable, "", ""),
+			authOp(dumplog.KindAuthUserRevokeRole, "root", "root")}, 2, 0},
+		"auth off, delete root": {[]*dumplog.Request{authOp(dumplog.KindAuthDisable, "", ""),
+			authOp(dumplog.KindAuthUserDelete, "root", "")}, 2, 0},
+		"auth off, delete role root": {[]*dumplog.Request{authOp(dumplog.KindAuthDisable, "", ""),
+			authOp(dumplog.KindAuthRoleDelete, "", "root")}, 2, 0},
+		"delete no user":          {[]*dumplog.Request{authOp(dumplog.KindAuthUserDelete, "none", "")}, 0, 0},
+		"delete no role":          {[]*dumplog.Request{authOp(dumplog.KindAuthRoleDelete, "", "none")}, 0, 0},
+		"revoke from no role":     {[]*dumplog.Request{revokeOp("none", "/app/", "/app0")}, 0, 0},
+		"revoke another range":    {[]*dumplog.Request{revokeOp("app", "/app/", "")}, 0, 0},
+		"revoke from another key": {[]*dumplog.Request{revokeOp("app", "/", "/app0")}, 0, 0},
+		"another kind of request": {[]*dumplog.Request{authOp(dumplog.KindPut, "new", "new")}, 0, 0},
 		"revoke and grant role": {[]*dumplog.Request{authOp(dumplog.KindAuthUserRevokeRole, "app", "app"),
 			authOp(dumplog.KindAuthUserGrantRole, "app", "app")}, 2, 2},
 		"add role":         {[]*dumplog.Request{authOp(dumplog.KindAuthRoleAdd, "", "new")}, 1, 0},
@@ -106,6 +124,69 @@ func TestAdminCheck(t *testing.T) {
 		if _, reason := s.Apply(r); reason != want {
 			t.Errorf("user %q: %q, want %q", user, reason, want)
 		}
+		enable := authOp(dumplog.KindAuthEnable, "", "")
+		enable.Header = r.Header
+		if _, reason := s.Apply(enable); reason != ReasonNone {
+			t.Errorf("enabling what is on, user %q: %q", user, reason)
+		}
+	}
+}
+
+// TestAuthUnknown: without a list of users, no request is refused because a user or a role of a user is missing.
+func TestAuthUnknown(t *testing.T) {
+	s := NewAuth(release.AnyOf(6))
+	s.Known = false
+	for i, r := range []*dumplog.Request{authOp(dumplog.KindAuthEnable, "", ""),
+		authOp(dumplog.KindAuthUserChangePassword, "app", ""), authOp(dumplog.KindAuthUserAdd, "new", "")} {
+		if _, reason := s.Apply(r); reason != ReasonNone || !s.Enabled {
+			t.Errorf("request %d: %q, auth enabled: %t", i, reason, s.Enabled)
+		}
+	}
+}
+
+// TestAuthClone: a copy has its own users and roles.
+func TestAuthClone(t *testing.T) {
+	s := rooted(t)
+	c := s.Clone()
+	for _, r := range []*dumplog.Request{authOp(dumplog.KindAuthUserGrantRole, "app", "root"),
+		grantOp("app", "/app/", "/app0"), authOp(dumplog.KindAuthUserDelete, "app", "")} {
+		if _, reason := c.Apply(r); reason != ReasonNone {
+			t.Errorf("%s on the copy: %s", r.Kind, reason)
+		}
+	}
+	c.Roles["app"][0].Key = "/other/"
+	if u := s.Users["app"]; u == nil || len(u.Roles) != 1 || s.Roles["app"][0].Key != "/app/" || s.Revision != 8 {
+		t.Errorf("the copy shares users or roles: %+v, %+v", u, s.Roles["app"])
+	}
+}
+
+// TestGrantedRanges: the permissions of a role stay in the order of their keys. etcd looks only at the first of a key,
+// so that a second range from the key is stored again when it is granted again.
+func TestGrantedRanges(t *testing.T) {
+	s := rooted(t)
+	read := grantOp("app", "/app/", "/app0")
+	read.Auth.Perm.Type = PermRead
+	for i, c := range []struct {
+		r    *dumplog.Request
+		want []Permission
+	}{
+		{read, []Permission{{PermRead, "/app/", "/app0"}}},
+		{grantOp("app", "/a", ""), []Permission{{PermBoth, "/a", ""}, {PermRead, "/app/", "/app0"}}},
+		{grantOp("app", "/a", "/b"), []Permission{{PermBoth, "/a", ""}, {PermBoth, "/a", "/b"},
+			{PermRead, "/app/", "/app0"}}},
+		{grantOp("app", "/a", "/b"), []Permission{{PermBoth, "/a", ""}, {PermBoth, "/a", "/b"},
+			{PermBoth, "/a", "/b"}, {PermRead, "/app/", "/app0"}}},
+		{revokeOp("app", "/a", "/b"), []Permission{{PermBoth, "/a", ""}, {PermRead, "/app/", "/app0"}}},
+	} {
+		s.Apply(c.r)
+		if got := s.Roles["app"]; !slices.Equal(got, c.want) {
+			t.Errorf("request %d: %v, want %v", i, got, c.want)
+		}
+	}
+	s.Apply(authOp(dumplog.KindAuthRoleAdd, "", "ab"))
+	s.Apply(authOp(dumplog.KindAuthUserGrantRole, "app", "ab"))
+	if got := s.Users["app"].Roles; !slices.Equal(got, []string{"ab", "app"}) {
+		t.Errorf("the roles of a user are not in order: %q", got)
 	}
 }
 
@@ -146,6 +227,24 @@ func TestKeyPermission(t *testing.T) {
 	if got := s.Check(dumplog.Header{Username: "app", AuthRevision: 9}, []byte("/app/x"), []byte("/app1"),
 		true); got != ReasonNone {
 		t.Errorf("touching permissions: %q", got)
+	}
+	s.Roles["other"] = []Permission{{PermRead, "/r", ""}, {PermWrite, "/w", ""}, {PermBoth, "/x", "/z"},
+		{PermBoth, "/x1", "/x2"}, {PermBoth, "/z", "\x00"}}
+	s.Users["other"] = &User{Roles: []string{"other"}}
+	for _, c := range []struct {
+		key, end    string
+		read, write Reason
+	}{
+		{"/r", "", ReasonNone, ReasonPermission}, {"/w", "", ReasonPermission, ReasonNone},
+		{"/x0", "/y", ReasonNone, ReasonNone}, {"/x", "/z", ReasonNone, ReasonNone}, // one range lies in another
+		{"/y", "\x00", ReasonNone, ReasonNone}, {"/zz", "", ReasonNone, ReasonNone},
+		{"/w", "\x00", ReasonPermission, ReasonPermission},
+	} {
+		h := dumplog.Header{Username: "other", AuthRevision: 9}
+		read, write := s.Check(h, []byte(c.key), []byte(c.end), false), s.Check(h, []byte(c.key), []byte(c.end), true)
+		if read != c.read || write != c.write {
+			t.Errorf("[%q, %q): read %q, write %q; want %q, %q", c.key, c.end, read, write, c.read, c.write)
+		}
 	}
 	s.Enabled = false
 	if got := s.Check(dumplog.Header{}, []byte("/"), nil, true); got != ReasonNone {

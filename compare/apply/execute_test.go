@@ -109,7 +109,12 @@ func TestTake(t *testing.T) {
 	if m.Keys.Attached(7, "a") || !m.Keys.Attached(7, "c") || m.Keys.CountOfLease(7) != 1 {
 		t.Errorf("keys of lease 7: %v", m.Keys.OfLease(7))
 	}
+	alarm(AlarmNoSpace)(m)
 	copied := m.Clone()
+	delete(m.Alarms, Alarm{1, AlarmNoSpace})
+	if len(copied.Alarms) != 1 {
+		t.Error("the copy has no alarm")
+	}
 	r = deleteRequest("\x00", "\x00")
 	m.Take(r, m.Evaluate(r))
 	if m.Keys.Len() != 0 || copied.Keys.Len() != 4 || copied.Revision != 10 || copied.Keys.CountOfLease(7) != 1 ||

@@ -58,11 +58,19 @@ func TestRevokeByRoot(t *testing.T) {
 		if got, want := r.Revoke(app, 1), (Verdict{Reason: ReasonPermission}); got != want {
 			t.Errorf("%q: by app: %+v", version, got)
 		}
+		// A user root without the role is not root.
+		r.Auth.Users["root"].Roles = nil
+		if got, want := r.Revoke(root, 1), (Verdict{Reason: ReasonPermission}); got != want {
+			t.Errorf("%q: by root without its role: %+v", version, got)
+		}
 		// Where no list of users is known, the name decides who root is.
 		r.Auth.Known = false
 		delete(r.Auth.Users, "root")
 		if got := r.Revoke(oldRoot, 1); got != want {
 			t.Errorf("%q: users are unknown: %+v, want %+v", version, got, want)
+		}
+		if got, want := r.Revoke(app, 1), (Verdict{Reason: ReasonPermission}); got != want {
+			t.Errorf("%q: users are unknown, by app: %+v", version, got)
 		}
 	}
 }
@@ -97,6 +105,9 @@ func TestTxnPermission(t *testing.T) {
 		"range in a nested, dropped": {txn(nested(dumplog.RequestOp{Range: &dumplog.RangeRequest{Key: []byte("/secret")}})), "3.6.9", denied, release.No},
 		"compare": {&dumplog.TxnRequest{Compare: []dumplog.Compare{{Key: []byte("/secret")}}}, "",
 			denied, release.Yes},
+		"delete":      {txn(opDelete("/secret", "")), "", denied, release.Yes},
+		"delete, own": {txn(opDelete("/app/x", "")), "", Verdict{}, release.Yes},
+		"nothing":     {txn(dumplog.RequestOp{}), "", Verdict{}, release.Yes},
 		"failure branch": {&dumplog.TxnRequest{Failure: []dumplog.RequestOp{put("/secret", 0, false)}}, "",
 			denied, release.Yes},
 	} {
@@ -130,6 +141,11 @@ func TestPutAndDeletePermission(t *testing.T) {
 	}
 }
 
+func by(user string, r *dumplog.Request) *dumplog.Request {
+	r.Header.Username = user
+	return r
+}
+
 // TestGrantByRelease: ranges and names that some releases take.
 func TestGrantByRelease(t *testing.T) {
 	for _, c := range []struct {
@@ -144,6 +160,13 @@ func TestGrantByRelease(t *testing.T) {
 		{"3.5", grantOp("app", "/x", "/a"), true, release.GrantChecksRange},
 		{"3.6", grantOp("app", "/x", "/a"), false, nil},
 		{"3.6", grantOp("app", "/x", "\x00"), true, nil},
+		{"3.6", grantOp("app", "/x", "/x"), false, nil},
+		{"3.6", grantOp("app", "/x", ""), true, nil},
+		{"3.6", grantOp("app", "", ""), false, nil},
+		{"3.5", by("app", grantOp("app", "/x", "/a")), false, nil},
+		{"3.5", authOp(dumplog.KindAuthRoleGrantPermission, "", "app"), false, nil},
+		{"3.5", authOp(dumplog.KindAuthUserAdd, "new", ""), true, nil},
+		{"3.5", &dumplog.Request{Kind: dumplog.KindAuthRoleAdd, Header: root}, false, nil},
 		{"3.3", authOp(dumplog.KindAuthRoleAdd, "", ""), true, nil},
 		{"3.4", authOp(dumplog.KindAuthRoleAdd, "", ""), false, nil},
 		{"", authOp(dumplog.KindAuthRoleAdd, "", ""), true, release.RoleNeedsName},

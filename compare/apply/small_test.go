@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -28,7 +29,11 @@ func TestAlarms(t *testing.T) {
 }
 
 func TestAlarmChecks(t *testing.T) {
-	p := put("k", 0, false)
+	p, long := put("k", 0, false), string(make([]byte, 1000))
+	deep := nested(p)
+	for range MaxTxnDepth - 1 {
+		deep = nested(deep)
+	}
 	noSpace, corrupt := Verdict{Reason: ReasonNoSpace}, Verdict{Reason: ReasonCorrupt}
 	for name, c := range map[string]struct {
 		r                  *dumplog.Request
@@ -43,8 +48,15 @@ func TestAlarmChecks(t *testing.T) {
 		"auth":             {authOp(dumplog.KindAuthUserAdd, "u", ""), "", Verdict{}, Verdict{}},
 		"txn that puts":    {&dumplog.Request{Txn: txn(p)}, "", noSpace, corrupt},
 		"txn without puts": {&dumplog.Request{Txn: txn()}, "", Verdict{}, corrupt},
-		"nested put, old":  {&dumplog.Request{Txn: txn(nested(p))}, "3.5.32", Verdict{}, corrupt},
-		"nested put, new":  {&dumplog.Request{Txn: txn(nested(p))}, "3.5.33", noSpace, corrupt},
+		"range":            {&dumplog.Request{Range: &dumplog.RangeRequest{}}, "", Verdict{}, corrupt},
+		"txn with a put in its failure branch": {&dumplog.Request{Txn: &dumplog.TxnRequest{
+			Failure: []dumplog.RequestOp{p}}}, "", noSpace, corrupt},
+		"txn with a long key":              {&dumplog.Request{Txn: txn(opPut(long, ""))}, "", noSpace, corrupt},
+		"txn with a long value":            {&dumplog.Request{Txn: txn(opPut("k", long))}, "", noSpace, corrupt},
+		"put at the bound of the depth":    {&dumplog.Request{Txn: txn(deep)}, "3.5.33", noSpace, corrupt},
+		"put below the bound of the depth": {&dumplog.Request{Txn: txn(nested(deep))}, "3.5.33", Verdict{}, corrupt},
+		"nested put, old":                  {&dumplog.Request{Txn: txn(nested(p))}, "3.5.32", Verdict{}, corrupt},
+		"nested put, new":                  {&dumplog.Request{Txn: txn(nested(p))}, "3.5.33", noSpace, corrupt},
 		"nested put, unknown": {&dumplog.Request{Txn: txn(nested(p))}, "3.6",
 			Verdict{ReasonNoSpace, release.NestedPutsCost}, corrupt},
 		"nested put, 3.4":      {&dumplog.Request{Txn: txn(nested(p))}, "3.4", Verdict{}, corrupt},
@@ -53,6 +65,9 @@ func TestAlarmChecks(t *testing.T) {
 		v := release.Of(c.version)
 		if got := (Alarms{}).Check(v, c.r); got.Refused() {
 			t.Errorf("%s without an alarm: %+v", name, got)
+		}
+		if got := (Alarms{{1, 9}: {}}).Check(v, c.r); got.Refused() {
+			t.Errorf("%s at an alarm of another type: %+v", name, got)
 		}
 		if got := (Alarms{{1, AlarmNoSpace}: {}}).Check(v, c.r); got != c.onNoSpace {
 			t.Errorf("%s at NOSPACE: %+v, want %+v", name, got, c.onNoSpace)
@@ -68,7 +83,8 @@ func TestLeaseAndCompaction(t *testing.T) {
 		id, ttl int64
 		exists  bool
 		want    Reason
-	}{{1, 10, false, ReasonNone}, {0, 10, false, ReasonInvalid}, {1, 9_000_000_001, false, ReasonInvalid},
+	}{{1, 10, false, ReasonNone}, {1, 9_000_000_000, false, ReasonNone}, {0, 10, false, ReasonInvalid},
+		{1, 9_000_000_001, false, ReasonInvalid},
 		{1, 10, true, ReasonLeaseExists}} {
 		if got := CheckGrant(&dumplog.LeaseGrantRequest{ID: c.id, TTL: c.ttl}, c.exists); got != c.want {
 			t.Errorf("%+v: %q", c, got)
@@ -115,6 +131,7 @@ func TestConfChanges(t *testing.T) {
 		{change(dumplog.ConfChangeRemoveNode, 9), NoSuchMember}, {change(dumplog.ConfChangeRemoveNode, 2), Accepted},
 		{change(dumplog.ConfChangeRemoveNode, 2), WasRemoved},
 		{add(2, false, "b"), WasRemoved}, {add(6, false, "b"), Accepted}, {&dumplog.ConfChange{NodeID: 7}, NoContext},
+		{&dumplog.ConfChange{Type: dumplog.ConfChangeUpdateNode, NodeID: 4}, NoContext},
 	} {
 		if got := ms.Apply(c.change); got != c.want {
 			t.Errorf("change %d: %q, want %q", i, got, c.want)
@@ -124,6 +141,37 @@ func TestConfChanges(t *testing.T) {
 	if len(voters) != 3 || voters[0] != 1 || voters[1] != 3 || voters[2] != 6 || len(learners) != 1 ||
 		learners[0] != 4 || !ms.Removed[2] {
 		t.Errorf("voters %v, learners %v, removed %v", voters, learners, ms.Removed)
+	}
+}
+
+// TestTakeUnchecked: what conf changes do that raft executes although the checks refuse them.
+func TestTakeUnchecked(t *testing.T) {
+	learner := func(url ...string) Member { return Member{PeerURLs: url, IsLearner: true} }
+	update, bare := dumplog.ConfChangeUpdateNode, dumplog.ConfChange{Type: dumplog.ConfChangeUpdateNode, NodeID: 2}
+	for name, c := range map[string]struct {
+		change *dumplog.ConfChange
+		want   Member
+		listed bool
+	}{
+		"update":                   {change(update, 2, "x"), learner("x"), true},
+		"update without a context": {&bare, learner("b"), true},
+		"update of no member":      {change(update, 9, "x"), Member{}, false},
+		"add what is a learner":    {add(2, false, "x"), Member{PeerURLs: []string{"b"}}, true},
+		"add a learner again":      {add(2, true, "x"), learner("b"), true},
+		"add a voter as a learner": {add(1, true, "x"), Member{PeerURLs: []string{"a"}}, true},
+		"add without a context":    {&dumplog.ConfChange{NodeID: 3}, Member{}, true},
+		"learner without a context": {&dumplog.ConfChange{Type: dumplog.ConfChangeAddLearnerNode, NodeID: 3}, learner(),
+			true},
+		"remove": {change(dumplog.ConfChangeRemoveNode, 1), Member{}, false},
+	} {
+		ms := NewMembers(release.AnyOf(7))
+		ms.Set(1, Member{PeerURLs: []string{"a"}})
+		ms.Set(2, Member{PeerURLs: []string{"b"}, IsLearner: true})
+		ms.Take(c.change)
+		got, listed := ms.Get(c.change.NodeID)
+		if fmt.Sprint(got) != fmt.Sprint(c.want) || listed != c.listed {
+			t.Errorf("%s: %+v, listed %t; want %+v", name, got, listed, c.want)
+		}
 	}
 }
 
@@ -138,8 +186,18 @@ func TestLearnerLimit(t *testing.T) {
 		ms := NewMembers(release.Of(c.version))
 		ms.Admits = func(dumplog.ID) release.Answer { return release.AnswerOf(c.admits) }
 		ms.Apply(add(1, true, "a"))
-		if got := ms.Apply(add(2, true, "b")); got != c.want {
-			t.Errorf("%+v: %q", c, got)
+		// The type of the change or its context makes the new member a learner.
+		byType := change(dumplog.ConfChangeAddLearnerNode, 2, "b")
+		byContext := add(2, true, "b")
+		byContext.Type = dumplog.ConfChangeAddNode
+		if got := ms.Check(byType); got != c.want {
+			t.Errorf("%+v, by type: %q", c, got)
+		}
+		if c.version == "3.6" {
+			c.want = Accepted // the limit is for changes of the learners' type
+		}
+		if got := ms.Check(byContext); got != c.want {
+			t.Errorf("%+v, by context: %q", c, got)
 		}
 	}
 }
@@ -173,6 +231,14 @@ func TestUpdateOfLearner(t *testing.T) {
 		ms := NewMembers(release.Of(version))
 		ms.Apply(add(1, true, "a"))
 		u := change(dumplog.ConfChangeUpdateNode, 1, "b")
+		keeps := change(dumplog.ConfChangeUpdateNode, 1, "b")
+		keeps.Member.IsLearner = true
+		for _, c := range []*dumplog.ConfChange{keeps, add(1, false, "b"), change(dumplog.ConfChangeUpdateNode, 2, "b"),
+			{Type: dumplog.ConfChangeUpdateNode, NodeID: 1}} {
+			if got := ms.UpdateClearsLearner(c); got != release.No {
+				t.Errorf("%s: change %+v clears %s", version, c, got)
+			}
+		}
 		if got := ms.UpdateClearsLearner(u); got != want.clears {
 			t.Errorf("%s: clears %s", version, got)
 		}
@@ -191,7 +257,13 @@ func TestReset(t *testing.T) {
 	ms := NewMembers(release.AnyOf(5))
 	ms.Apply(add(1, false, "a"))
 	ms.Apply(add(2, false, "b"))
+	ms.Apply(change(dumplog.ConfChangeRemoveNode, 2))
+	ms.Apply(add(3, false, "c"))
+	ms.Apply(change(dumplog.ConfChangeRemoveNode, 3))
 	ms.Reset([]dumplog.ID{1}, []dumplog.ID{3})
+	if got := ms.Check(add(2, false, "d")); got != WasRemoved {
+		t.Errorf("a removed member that is not in the snapshot: %q", got)
+	}
 	if got := ms.Check(add(4, false, "a")); got != PeerURLExists {
 		t.Errorf("the URL of member 1: %q", got)
 	}
