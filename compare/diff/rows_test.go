@@ -3,6 +3,7 @@ package diff
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -239,6 +240,59 @@ func TestSameRecords(t *testing.T) {
 		}
 		if as := k.sameAs([]int{0, 1}, 1); as != c.as || k.sameAs([]int{0, 1}, 0) != 0 {
 			t.Errorf("%s: the records of the second are those of %d, want %d", name, as, c.as)
+		}
+	}
+}
+
+// TestWithoutALog: without a log a row may differ between members that are not at one index, or one of which may have
+// applied more than its database says.
+func TestWithoutALog(t *testing.T) {
+	const at, later = "are at different indexes", "may have applied later entries that write no key"
+	for name, c := range map[string]struct {
+		bucket      string
+		minors      [2]int
+		least, most [2]uint64
+		running     bool
+		want        string
+	}{
+		"one index":                    {"alarm", [2]int{5, 5}, [2]uint64{9, 9}, [2]uint64{9, 9}, false, ""},
+		"one span of indexes":          {"alarm", [2]int{5, 5}, [2]uint64{7, 7}, [2]uint64{9, 9}, false, ""},
+		"one may be behind":            {"alarm", [2]int{5, 5}, [2]uint64{7, 9}, [2]uint64{9, 9}, false, at},
+		"one may be ahead":             {"alarm", [2]int{5, 5}, [2]uint64{7, 7}, [2]uint64{9, 7}, false, at},
+		"leases":                       {"lease", [2]int{5, 5}, [2]uint64{9, 9}, [2]uint64{9, 9}, false, ""},
+		"leases, the index lags":       {"lease", [2]int{4, 4}, [2]uint64{9, 9}, [2]uint64{9, 9}, false, later},
+		"leases, that of one lags":     {"lease", [2]int{5, 4}, [2]uint64{9, 9}, [2]uint64{9, 9}, false, later},
+		"alarms, the index lags":       {"alarm", [2]int{4, 4}, [2]uint64{9, 9}, [2]uint64{9, 9}, false, ""},
+		"leases of running members":    {"lease", [2]int{4, 4}, [2]uint64{9, 9}, [2]uint64{9, 9}, true, ""},
+		"leases, at different indexes": {"lease", [2]int{4, 4}, [2]uint64{7, 9}, [2]uint64{7, 9}, false, at},
+		"an index that is not known":   {"alarm", [2]int{5, 5}, [2]uint64{0, 9}, [2]uint64{0, 9}, false, "does not show"},
+	} {
+		r := with(evidence.DB{}, evidence.DB{})
+		for i, m := range r.Members {
+			m.Version.Minor, m.AppliedMin, m.AppliedMax = c.minors[i], c.least[i], c.most[i]
+			if c.running {
+				m.Source.Kind = evidence.KindEndpoint
+			}
+		}
+		for _, pair := range [][2]int{{0, 1}, {1, 0}} {
+			got := r.rows(nil, Options{}).mayDiffer(replay.Row{Bucket: c.bucket, Key: "1"}, pair[0], pair[1])
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("%s: %q, want %q", name, got, c.want)
+			}
+		}
+	}
+}
+
+// TestCellOf: a cell names the Kubernetes object in a value, and keeps bytes only if values are asked for.
+func TestCellOf(t *testing.T) {
+	m := with(evidence.DB{}).Members[0]
+	value := []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}`)
+	rev := &dumpdb.Revision{KV: dumpdb.KeyValue{Key: []byte("k"), Value: value, Lease: 7}}
+	for _, values := range []bool{false, true} {
+		c := cellOf(m, rev, values)
+		if c.Object.Kind != "Pod" || c.Object.Raw != nil || (c.Value != nil) != values || c.ValueLen != len(value) ||
+			c.Lease != 7 {
+			t.Errorf("values %t: %+v", values, c)
 		}
 	}
 }

@@ -17,6 +17,11 @@ func TestCounted(t *testing.T) {
 		return slices.Concat([]*dumplog.Request{put("a", "1"), put("b", "1")}, between,
 			[]*dumplog.Request{put("c", "1")})
 	}
+	kept := func(key string) *dumplog.Request {
+		r := put(key, "")
+		r.Put.IgnoreValue = true
+		return r
+	}
 	have := func(rows ...row) []row { return append([]row{rec(5, 0, "a", "1")}, rows...) }
 	for name, c := range map[string]struct {
 		log  []*dumplog.Request
@@ -43,6 +48,11 @@ func TestCounted(t *testing.T) {
 		"more revisions than entries": {log: log(), have: have(rec(9, 0, "c", "1")), at: 9, want: []string{"b"}},
 		"content that two entries can have written": {log: log(put("c", "1"), guarded("b", "2"), guarded("b", "3")),
 			have: have(rec(9, 0, "c", "1")), at: 9},
+		"a put that keeps a value": {log: log(kept("b"), guarded("d", "2")),
+			have: have(rec(7, 0, "b", "1"), rec(9, 0, "c", "1")), at: 9, want: []string{"d"}},
+		"a guarded put of an older content": {log: slices.Insert(log(txn(cmpMod("x", 2), []dumplog.RequestOp{delOp("b", "")},
+			nil)), 1, guarded("z", "1")), have: []row{rec(3, 0, "z", "1"), rec(5, 0, "a", "1"), rec(7, 0, "c", "1")}, at: 7,
+			want: []string{"b"}},
 		"a revoke of its lease": {log: log(revoke(7)), have: have(rec(6, 0, "b", "1"), rec(7, 0, "c", "1")), at: 7},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,10 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // stateOfMachine is what a machine says of its state, as text.
@@ -159,4 +161,72 @@ func compareChanges(t *testing.T, m *evidence.Member, changes []Change) {
 
 func recordText(at dumpdb.Rev, key string, deleted bool, create, version, lease int64, value []byte) string {
 	return fmt.Sprintf("%v %s %t create %d version %d lease %d %.40q", at, key, deleted, create, version, lease, value)
+}
+
+// TestMachineByRelease: an entry that releases judge differently has no certain effect, until a version decides.
+func TestMachineByRelease(t *testing.T) {
+	m, err := NewMachine(t.Context(), nil, MachineOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nameless := Entry{Req: authOf(dumplog.KindAuthRoleAdd, "", "")}
+	if st := m.Prepare(nameless); st.Rule != release.RoleNeedsName || st.State != Applied || st.Sure {
+		t.Errorf("no version: %+v", st)
+	}
+	if st := m.PrepareAs(nameless, release.AnyOf(4)); st.Rule != nil || st.State != NoEffect || !st.Sure {
+		t.Errorf("3.4: %+v", st)
+	}
+	if m.Version() != release.Of("") || m.Prepare(nameless).Rule == nil {
+		t.Error("the machine has kept the other version")
+	}
+	if m.SkipTo(5); m.Revision() != 5 {
+		t.Errorf("revision %d", m.Revision())
+	}
+	if m.SkipTo(4); m.Revision() != 5 {
+		t.Errorf("revision %d, it fell", m.Revision())
+	}
+	for minor, want := range map[int]bool{5: false, 6: true} {
+		m, err := NewMachine(t.Context(), nil, MachineOptions{Version: release.AnyOf(minor)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !m.ChecksPermissions() {
+			t.Errorf("minor %d without an alarm", minor)
+		}
+		m.s.Alarms[apply.Alarm{Member: 1, Type: apply.AlarmNoSpace}] = struct{}{}
+		if got := m.ChecksPermissions(); got != want {
+			t.Errorf("minor %d with an alarm: %t", minor, got)
+		}
+	}
+}
+
+// TestDeniedRange: members without the waiting client drop a range of a transaction that the user may not read.
+func TestDeniedRange(t *testing.T) {
+	read := func(key string) []dumplog.RequestOp {
+		return []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: []byte(key)}}, putOp("/app/a", "1")}
+	}
+	for name, c := range map[string]struct {
+		r      *dumplog.Request
+		single bool
+		sure   bool
+	}{
+		"a key of the user":       {r: txn(nil, read("/app/b"), nil), sure: true},
+		"a key of others":         {r: txn(nil, read("/x"), nil)},
+		"in the branch not taken": {r: txn(nil, []dumplog.RequestOp{putOp("/app/a", "1")}, read("/x"))},
+		"the only member":         {r: txn(nil, read("/x"), nil), single: true, sure: true},
+		"a put":                   {r: put("/app/a", "1"), sure: true},
+	} {
+		m, err := NewMachine(t.Context(), nil, MachineOptions{Version: release.Exact(6, 9), Single: c.single})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := rooted()
+		a.Users["app"] = &apply.User{Roles: []string{"app"}}
+		a.Roles["app"] = []apply.Permission{{Type: apply.PermBoth, Key: "/app/", End: "/app0"}}
+		m.s.Auth = a
+		c.r.Header = dumplog.Header{Username: "app", AuthRevision: a.Revision}
+		if st := m.Prepare(Entry{Req: c.r}); st.Sure != c.sure {
+			t.Errorf("%s: %+v", name, st)
+		}
+	}
 }

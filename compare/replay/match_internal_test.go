@@ -44,11 +44,43 @@ func TestStaleRights(t *testing.T) {
 	if at(13, put("k", "v")); ri.staleFrom != 13 || ri.stale != before {
 		t.Errorf("after the snapshot: from %d", ri.staleFrom)
 	}
+	ri.Auth = rooted()
+	ri.Auth.Users["app"] = &apply.User{Roles: []string{apply.Root}} // as the snapshot has it
+	by := func(user string, rev uint64) *dumplog.Request {
+		r := put("k", "v")
+		r.Header = dumplog.Header{Username: user, AuthRevision: rev}
+		return r
+	}
+	if !ri.staleRefuses(by("app", 1)) || ri.staleRefuses(by(apply.Root, 1)) || ri.staleRefuses(by("app", 0)) ||
+		ri.Auth.Users["app"] == nil {
+		t.Error("the rights from before the snapshot refuse only a user that they do not have")
+	}
+	if ri.Auth.Known = false; ri.staleRefuses(by("app", 1)) {
+		t.Error("refused although users are not known")
+	}
+	ri.Auth.Known, ri.staleFrom = true, 0
+	if ri.staleRefuses(by("app", 1)) {
+		t.Error("refused within the snapshot")
+	}
+	ri.staleFrom = 13
 	if at(14, authOf(dumplog.KindAuthUserGet, "u", "")); ri.stale == nil {
 		t.Error("a read of users renews the rights")
 	}
 	if at(15, authOf(dumplog.KindAuthRoleAdd, "", "r")); ri.stale != nil || ri.staleFrom != 0 {
 		t.Error("a change of auth does not renew the rights")
+	}
+}
+
+// TestEatIsBounded: past the bounds of steps and of depth anything is possible.
+func TestEatIsBounded(t *testing.T) {
+	no := func([]record) bool { return false }
+	for _, c := range []struct {
+		steps, depth int
+		want         bool
+	}{{0, 0, true}, {1, 0, false}, {1, apply.MaxTxnDepth, false}, {1, apply.MaxTxnDepth + 1, true}} {
+		if got := (&eater{steps: c.steps}).eat(nil, nil, c.depth, no); got != c.want {
+			t.Errorf("%d steps left at depth %d: %t", c.steps, c.depth, got)
+		}
 	}
 }
 

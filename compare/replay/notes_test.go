@@ -55,6 +55,14 @@ func TestV2Writes(t *testing.T) {
 	if s.V2Writes != 2 || s.FirstV2Write != 4 || len(s.V2) != 2 || s.V2[1].Index != 5 || s.V2LeftOut != 0 {
 		t.Errorf("%+v", s)
 	}
+	s = &Survey{V2: make([]V2Op, maxV2Ops-1), Versions: make([]VersionSet, maxV2Ops-1)}
+	for i := range uint64(3) {
+		s.noteV2(&item{entry: dumplog.Entry{Index: i}, req: &dumplog.Request{
+			V2: &dumplog.V2Request{Method: "PUT", Path: "/1/a"}, ClusterVer: &dumplog.ClusterVersionSet{Version: "3.5.0"}}})
+	}
+	if len(s.V2) != maxV2Ops || s.V2LeftOut != 2 || s.V2Writes != 3 || len(s.Versions) != maxV2Ops {
+		t.Errorf("%d requests kept, %d left out of %d, %d versions", len(s.V2), s.V2LeftOut, s.V2Writes, len(s.Versions))
+	}
 }
 
 // TestEventsAreBounded: all events are counted, the first ones kept, and without a bound all of a small set are.

@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -104,6 +106,50 @@ func TestLastStates(t *testing.T) {
 	}
 	if a := s.Alarms(); len(a) != 1 || a[0].Raised || a[0].Index != 6 {
 		t.Errorf("alarms: %+v", a)
+	}
+}
+
+// TestLastStatesAreBounded: of a user with many passwords the newest are kept, and of many users and alarms the first.
+func TestLastStatesAreBounded(t *testing.T) {
+	s := &Survey{state: newLastStates()}
+	password := func(index uint64, user string) {
+		s.noteState(index, &dumplog.Request{Kind: dumplog.KindAuthUserChangePassword,
+			Auth: &dumplog.AuthRequest{User: user}})
+	}
+	for i := range uint64(maxPasswordSets + 1) {
+		password(i+1, "u")
+	}
+	if sets := s.Passwords("u", 1000); len(sets) != maxPasswordSets || sets[0].Index != 2 {
+		t.Errorf("%d passwords, the first of entry %d", len(sets), sets[0].Index)
+	}
+	for i := len(s.state.passwords); i < maxUsersKept-1; i++ {
+		s.state.passwords[fmt.Sprint(i)] = nil
+	}
+	alarm := func(index uint64, member dumplog.ID) {
+		s.noteState(index, &dumplog.Request{Alarm: &dumplog.AlarmRequest{Action: 1, MemberID: member, Alarm: 1}})
+	}
+	for i := range dumplog.ID(maxUsersKept - 1) {
+		s.state.alarms[apply.Alarm{Member: i, Type: 1}] = AlarmState{}
+	}
+	for i, name := range []string{"last", "more", "u"} {
+		password(uint64(200+i), name)
+		alarm(uint64(210+i), []dumplog.ID{maxUsersKept, maxUsersKept + 1, 5}[i])
+	}
+	last, more, u := s.Passwords("last", 300), s.Passwords("more", 300), s.Passwords("u", 300)
+	if len(last) != 1 || len(more) != 0 || u[len(u)-1].Index != 202 || len(s.Alarms()) != maxUsersKept ||
+		s.state.alarms[apply.Alarm{Member: 5, Type: 1}].Index != 212 {
+		t.Errorf("%d and %d passwords, the last of entry %d, %d alarms", len(last), len(more), u[len(u)-1].Index,
+			len(s.Alarms()))
+	}
+	s.state.switches = make([]AuthSwitch, maxSwitches-1)
+	for i := range uint64(2) {
+		s.noteState(400+i, &dumplog.Request{Kind: dumplog.KindAuthEnable})
+	}
+	if n := len(s.state.switches); n != maxSwitches {
+		t.Errorf("%d switches of auth", n)
+	}
+	if none := (&Survey{}); none.Passwords("u", 1) != nil || none.Alarms() != nil {
+		t.Error("a survey without a log has passwords or alarms")
 	}
 }
 
