@@ -127,7 +127,15 @@ func positionCases() []answered {
 		return damagedLog(logDamage(dumplog.DamageRequest, onStart, at-1, at, at))
 	}
 	lostTail := logDamage(dumplog.DamageLostTail, dumplog.StartRefused, 80, 81, 90)
+	notRead := func(part string) func(*evidence.Facts) {
+		return func(f *evidence.Facts) {
+			f.Problems = []evidence.ProblemFacts{{Part: part, File: "b.snap", Error: "permission denied"}}
+		}
+	}
 	return []answered{
+		{name: "snap file that was not read", of: purged("3.5"), starts: release.Unknown, change: notRead("snap"),
+			why: "b.snap was not examined: permission denied"},
+		{name: "another file that was not read", of: purged("3.5"), starts: release.Yes, change: notRead("wal")},
 		{name: "log that ends before its commit index", of: sound("3.5"), starts: release.No,
 			change: func(f *evidence.Facts) { f.WAL.LastIndex, f.WAL.Damage = 80, []evidence.DamageFacts{lostTail} },
 			why:    "HardState commits entry 90, but the log ends with 80", forgot: &boot.Range{From: 81, To: 90}},

@@ -37,8 +37,13 @@ func TestOrderOfStandings(t *testing.T) {
 			standing{usable: true, damage: 1, control: 1}},
 		"named less often": {standing{usable: true, damage: 1, blamed: blamed(1), minority: 3},
 			standing{usable: true, damage: 1, blamed: blamed(2)}},
-		"with the majority": {standing{usable: true, behind: 7}, standing{usable: true, minority: 1}},
-		"lags less":         {standing{usable: true, behind: 6}, standing{usable: true, behind: 7}},
+		"with the majority":             {standing{usable: true, behind: 7}, standing{usable: true, minority: 1}},
+		"its log is longer":             {standing{usable: true, shorter: 1}, standing{usable: true, shorter: 2}},
+		"lags less, its log is shorter": {standing{usable: true, shorter: 2}, standing{usable: true, behind: 1}},
+		"its log is longer, outside":    {standing{usable: true, outside: true}, standing{usable: true, shorter: 1}},
+		"not outside, though odd":       {standing{usable: true, odd: 1}, standing{usable: true, outside: true}},
+		"odd in less":                   {standing{usable: true, odd: 1}, standing{usable: true, odd: 2}},
+		"lags less":                     {standing{usable: true, behind: 6}, standing{usable: true, behind: 7}},
 	} {
 		if !c.better.less(c.worse) || c.worse.less(c.better) || c.better.equal(c.worse) {
 			t.Errorf("%s: %+v is not before %+v", name, c.better, c.worse)

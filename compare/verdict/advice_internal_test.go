@@ -1,0 +1,246 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/boot"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+func adviceFor(kinds ...evidence.Kind) *advice {
+	rk := rankingOf(kinds...)
+	return &advice{Input: rk.Input, ranking: rk}
+}
+
+func remedy(text string) []check.Remedy { return []check.Remedy{{Text: text}} }
+
+// TestShown: what is lost can be shown if it is listed, or if a command reads it from a log.
+func TestShown(t *testing.T) {
+	for name, c := range map[string]struct {
+		l    Lost
+		want bool
+	}{
+		"nothing":   {Lost{CommittedEntries: 1}, false},
+		"entries":   {Lost{Entries: make([]LostEntry, 1)}, true},
+		"records":   {Lost{Records: LostRecords{Rows: make([]LostRecord, 1)}}, true},
+		"a command": {Lost{Command: shell.Format("etcd-medic dumplog")}, true},
+	} {
+		if got := c.l.Shown(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestAgainstOthersInWords: a shorter log is a reason only for a member that does not lag anyway.
+func TestAgainstOthersInWords(t *testing.T) {
+	for want, list := range map[string][]standing{
+		"": {{}, {shorter: 2, behind: 1}},
+		"its log lacks 2 entries that another log holds, perhaps committed": {{shorter: 2}},
+		"differs from the majority in 1 place that the log does not decide": {{minority: 1}},
+		"differs from a majority that agrees in 2 warnings":                 {{odd: 2}},
+	} {
+		for _, s := range list {
+			var said []string
+			s.sayAgainstOthers(func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+			if got := strings.Join(said, "; "); got != want {
+				t.Errorf("%+v: %q, want %q", s, got, want)
+			}
+		}
+	}
+}
+
+// TestNextUndecided: the findings that leave the verdict open say what to do; if none does, evidence is missing.
+func TestNextUndecided(t *testing.T) {
+	ad := adviceFor(evidence.KindBackup)
+	ad.Findings = []check.Finding{{Class: check.ClassTornCopy, Remedy: remedy("other")}}
+	if got := adviceOf(ad, ad.nextUndecided); len(got) != 1 || !strings.HasPrefix(got[0], "add the missing files") {
+		t.Errorf("%q", got)
+	}
+	ad.Findings = append(ad.Findings, check.Finding{Class: check.ClassInconclusive, Remedy: remedy("decide")})
+	if got := adviceOf(ad, ad.nextUndecided); !slices.Equal(got, []string{"decide $"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestNextHealthy: a healthy cluster's findings say what to do about them.
+func TestNextHealthyRemedy(t *testing.T) {
+	ad := adviceFor(evidence.KindDataDir)
+	ad.Findings = []check.Finding{{Remedy: remedy("first")}, {Remedy: remedy("second")}}
+	if got := adviceOf(ad, ad.nextHealthy); len(got) < 2 || got[0] != "first $" || got[1] != "second $" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestNextAlone: one source alone asks for the others, and for a backup where it cannot be used itself.
+func TestNextAlone(t *testing.T) {
+	ad := adviceFor(evidence.KindDataDir)
+	ad.Findings = []check.Finding{{Check: check.C05, Remedy: remedy("of C05")}, {Check: check.K01, Remedy: remedy("of K01")}}
+	for _, c := range []struct {
+		best *Best
+		want []string
+	}{
+		{nil, []string{"keep this copy", "without other members", "of C05"}},
+		{&Best{}, []string{"keep this copy", "without other members", "of C05"}},
+		{&Best{Members: []string{"n1"}}, []string{"keep this copy", "of C05"}},
+	} {
+		ad.Best = c.best
+		inThisOrder(t, adviceOf(ad, ad.nextAlone), c.want)
+	}
+}
+
+func inThisOrder(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNextRebuild: a backup is made from the logs if they are whole from the first entry and the best member lacks
+// some of their entries.
+func TestNextRebuild(t *testing.T) {
+	for name, c := range map[string]struct {
+		lost int
+		rp   *replay.Result
+		want bool
+	}{
+		"whole":               {1, &replay.Result{First: 1}, true},
+		"nothing is lost":     {0, &replay.Result{First: 1}, false},
+		"purged":              {1, &replay.Result{First: 2}, false},
+		"a gap":               {1, &replay.Result{First: 1, Gaps: make([]replay.Gap, 1)}, false},
+		"no log was replayed": {1, nil, false},
+	} {
+		ad := adviceFor(evidence.KindDataDir, evidence.KindBackup)
+		ad.Members[0].WAL.Log = &dumplog.Log{}
+		ad.Replay, ad.Best = c.rp, &Best{Members: []string{"n1"}, Lost: Lost{CommittedEntries: c.lost}}
+		got := adviceOf(ad, ad.nextRebuild)
+		if (len(got) > 0) != c.want ||
+			c.want && !strings.HasSuffix(got[0], "$ etcd-medic rebuild --log n1 --to last -o rebuilt.db") {
+			t.Errorf("%s: %q", name, got)
+		}
+		ad.Best = nil
+		if got := adviceOf(ad, ad.nextRebuild); len(got) > 0 {
+			t.Errorf("%s, no member is best: %q", name, got)
+		}
+		got = adviceOf(ad, ad.nextDamage)
+		if c.lost > 0 && (len(got) == 2) != c.want || !strings.HasPrefix(got[len(got)-1], "if nothing can be repaired") {
+			t.Errorf("%s, damaged: %q", name, got)
+		}
+	}
+}
+
+// TestNextDivergence: entries after the end of the member are not called writes, since some may have no effect.
+func TestNextDivergence(t *testing.T) {
+	for want, lost := range map[string]Lost{
+		"save the 2 committed writes that n1 is missing":  {CommittedEntries: 2},
+		"save the 2 committed entries that n1 is missing": {CommittedEntries: 2, AfterEnd: 1},
+	} {
+		ad := adviceFor(evidence.KindDataDir, evidence.KindDataDir)
+		ad.Best = &Best{Members: []string{"n1"}, Ranking: []Rank{{Member: "n1"}, {Member: "n2"}}, Lost: lost}
+		got := adviceOf(ad, ad.nextDivergence)
+		if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, want) }) ||
+			!strings.HasPrefix(got[0], "stop writes") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	ad := adviceFor(evidence.KindDataDir)
+	inThisOrder(t, adviceOf(ad, ad.nextDivergence), []string{"stop writes", "no member is usable"})
+}
+
+// TestNextMendRecords: the right records are brought back before anything is reseeded; those that no source holds are
+// counted.
+func TestNextMendRecords(t *testing.T) {
+	ad := adviceFor(evidence.KindDataDir, evidence.KindDataDir)
+	ad.Best = &Best{Members: []string{"n1"}}
+	if got := adviceOf(ad, ad.nextMendRecords); len(got) > 0 {
+		t.Errorf("nothing to mend: %q", got)
+	}
+	ad.Best.Lost = Lost{Mend: shell.Format("mend"), Records: LostRecords{Count: 3, Mendable: 3}}
+	const open = "of the other 1 no source is known to hold the right one"
+	if got := adviceOf(ad, ad.nextMendRecords); len(got) != 1 || strings.Contains(got[0], "no source") ||
+		!strings.Contains(got[0], "mend n1: 3 of its records are") || !strings.HasSuffix(got[0], "$ mend") {
+		t.Errorf("%q", got)
+	}
+	ad.Keep, ad.Best.Lost.Records.Mendable = "n2", 2
+	if got := adviceOf(ad, ad.nextMendRecords); len(got) != 1 || !strings.Contains(got[0], "It brings back 2: "+open) ||
+		!strings.Contains(got[0], "mend n2: ") {
+		t.Errorf("%q", got)
+	}
+	ad.Best.Members = nil
+	if got := adviceOf(ad, ad.nextMendRecords); len(got) > 0 {
+		t.Errorf("no member is usable: %q", got)
+	}
+}
+
+// TestMendsOf: which surgery fits which damage.
+func TestMendsOf(t *testing.T) {
+	whole := evidence.WALFacts{FirstIndex: 1, LastIndex: 9}
+	purged := evidence.WALFacts{FirstIndex: 5, LastIndex: 9}
+	restored := evidence.WALFacts{FirstIndex: 1, LastIndex: 9, Start: dumplog.StartRestore}
+	damaged := evidence.WALFacts{FirstIndex: 1, LastIndex: 9, Damage: make([]evidence.DamageFacts, 1)}
+	metas, forgot := &evidence.DBFacts{Metas: make([]dumpdb.Meta, 2)}, &boot.Range{From: 5, To: 6}
+	const wal, db = "the log of n (repair wal)", "the database of n (repair db --rebuild)"
+	for name, c := range map[string]struct {
+		wal     *evidence.WALFacts
+		db      *evidence.DBFacts
+		forgot  *boot.Range
+		members int
+		want    string
+	}{
+		"no log":                         {nil, metas, nil, 1, ""},
+		"database":                       {&purged, metas, nil, 1, db},
+		"log":                            {&damaged, metas, nil, 1, wal},
+		"end of the log, others have it": {&whole, metas, forgot, 2, wal},
+		"end of the log, alone":          {&whole, metas, forgot, 1, ""},
+		"no database, whole log":         {&whole, nil, nil, 1, db},
+		"no meta page, whole log":        {&whole, &evidence.DBFacts{}, nil, 1, db},
+		"no database, purged log":        {&purged, nil, nil, 1, ""},
+		"no meta page, purged log":       {&purged, &evidence.DBFacts{}, nil, 1, ""},
+		"no database, restored":          {&restored, nil, nil, 1, ""},
+	} {
+		ad := adviceFor(make([]evidence.Kind, c.members)...)
+		f := &evidence.Facts{Name: "n", WAL: c.wal, DB: c.db}
+		if got := ad.mendsOf(f, &boot.Answer{Forgot: c.forgot}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestForcedSides: the logs part at a forced start if exactly two versions exist at an index that it wrote.
+func TestForcedSides(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, last uint64
+		versions    int
+		want        bool
+	}{
+		"inside":         {6, 8, 2, true},
+		"its first":      {7, 8, 2, true},
+		"its last":       {6, 7, 2, true},
+		"after":          {5, 6, 2, false},
+		"before":         {8, 9, 2, false},
+		"three versions": {6, 8, 3, false},
+	} {
+		rk := rankingOf(evidence.KindDataDir, evidence.KindDataDir)
+		rk.Replay.LogDiffs = []replay.LogDiff{{Index: 7, Versions: [][]int{{0}, {1}, {2}}[:c.versions]}}
+		rk.Replay.Forced = []replay.Forced{{First: c.first, Last: c.last}}
+		if run, sides := rk.separateHistories().forcedSides(); (run != nil) != c.want || (len(sides) == 2) != c.want {
+			t.Errorf("%s: %+v, %v", name, run, sides)
+		}
+		rk.Replay.LogDiffs = nil
+		if run, _ := rk.separateHistories().forcedSides(); run != nil {
+			t.Errorf("%s, equal logs: %+v", name, run)
+		}
+	}
+	rk := rankingOf(evidence.KindDataDir)
+	rk.Replay = nil
+	if run, _ := rk.separateHistories().forcedSides(); run != nil || len(rk.separateHistories().list()) > 0 {
+		t.Error("histories without a log")
+	}
+}
