@@ -127,6 +127,37 @@ func TestNotes(t *testing.T) {
 	if got := TimelineInput(in, r); got.Break != 12 {
 		t.Errorf("break at %d", got.Break)
 	}
+	forgot := evidence.Facts{Commit: 90, WAL: &evidence.WALFacts{FirstIndex: 1, LastIndex: 80}}
+	r.Members = []evidence.Facts{{}, forgot}
+	if got, want := TimelineInput(in, r), []timeline.Span{{}, {From: 81, To: 90}}; !slices.Equal(got.Forgot, want) {
+		t.Errorf("forgotten entries %v, want %v", got.Forgot, want)
+	}
+}
+
+// TestMoreRows: rows that the diagnosis has only counted are read by the dossier.
+func TestMoreRows(t *testing.T) {
+	some := func(add func(string, string)) { add("/r/a/x", "v") }
+	in := &check.Input{Members: []*evidence.Member{opened(t, "node1", some), opened(t, "node2", some)}}
+	rows := []diff.Row{{Key: []byte("1"), Cells: []*diff.Cell{{Text: "t"}, nil}}}
+	for name, c := range map[string]struct {
+		differ, bound int
+		again         bool
+	}{
+		"all are there":        {1, 50, false},
+		"more are there":       {2, 50, true},
+		"as many as are asked": {2, 1, false},
+	} {
+		in.Diff = &diff.Result{Members: in.Members, Buckets: []diff.Bucket{{Name: "lease", Equal: release.No,
+			Differ: c.differ, Only: []int{1, 0}, Rows: rows}}}
+		d := &Dossier{}
+		if err := d.differences(t.Context(), in, c.bound); err != nil {
+			t.Fatal(err)
+		}
+		// A new comparison is one of all buckets.
+		if again := len(d.Differences)+len(d.Equal) > 1; again != c.again {
+			t.Errorf("%s: compared again %t", name, again)
+		}
+	}
 }
 
 // TestKept: the first of the best members is kept, if there is one.

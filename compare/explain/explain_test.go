@@ -90,3 +90,11 @@ func look(t *testing.T, topics []explain.Topic, incident string) *explain.On {
 	}
 	return on
 }
+
+// TestLookAtNothing: without a source that can be read there is nothing to explain.
+func TestLookAtNothing(t *testing.T) {
+	specs := []evidence.Spec{{Where: filepath.Join(t.TempDir(), "none")}}
+	if on, err := explain.Look(t.Context(), nil, specs, explain.Options{}); err == nil || on != nil {
+		t.Errorf("%+v, %v", on, err)
+	}
+}

@@ -5,10 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
+	"github.com/etcd-medic/etcd-medic/compare/timeline"
+	"github.com/etcd-medic/etcd-medic/compare/verdict"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -90,6 +93,106 @@ func TestObjects(t *testing.T) {
 		if kept := x.Objects[0].Namespace+x.Objects[0].Name != ""; kept == nameless || x.Objects[0].Kind != "Pod" ||
 			x.Name != "node1" {
 			t.Errorf("nameless %v: %+v", nameless, x.Objects[0])
+		}
+	}
+}
+
+// TestParseMode: the three modes have names, and no other.
+func TestParseMode(t *testing.T) {
+	for _, mode := range []Mode{Clear, Prefix, Hashed} {
+		if got, err := ParseMode(string(mode)); got != mode || err != nil {
+			t.Errorf("%s: %q, %v", mode, got, err)
+		}
+	}
+	for _, name := range []string{"", "Clear", "none"} {
+		if got, err := ParseMode(name); got != "" || err == nil {
+			t.Errorf("%q is mode %q", name, got)
+		}
+	}
+}
+
+// TestColumns: fields that are whole keys are replaced, and lines of server logs are left out.
+func TestColumns(t *testing.T) {
+	for _, mode := range []Mode{Clear, Hashed} {
+		r := New(mode, []byte("salt"))
+		d := &dossier.Dossier{Report: &compare.Report{}, Timeline: &timeline.Timeline{Notes: []timeline.Note{{Line: "line"}},
+			Events: []timeline.Event{{Keys: []string{"/a", "/b"}}}},
+			Storage: []dossier.Storage{{Prefixes: []dossier.Prefix{{Name: "/c/"}, {Name: "/d/", Rest: true}}}}}
+		r.columns(d) // no member is best
+		d.Report.Best = &compare.Best{}
+		l := &d.Report.Best.Lost
+		l.KeyNames = []check.Bytes{check.Bytes("/e"), check.Bytes("/f")}
+		l.Records.Rows = []verdict.LostRecord{{Key: check.Bytes("/g")}}
+		d.Timeline.Notes, d.Timeline.Events[0].Keys = []timeline.Note{{Line: "line"}}, []string{"/a", "/b"}
+		d.Storage[0].Prefixes[0].Name = "/c/"
+		r.columns(d)
+		line := "line"
+		if mode != Clear {
+			line = ""
+		}
+		if keys := d.Timeline.Events[0].Keys; keys[0] != r.Key("/a") || keys[1] != r.Key("/b") ||
+			d.Timeline.Notes[0].Line != line || d.Storage[0].Prefixes[0].Name != r.KeyPrefix("/c/") ||
+			d.Storage[0].Prefixes[1].Name != "/d/" {
+			t.Errorf("%s: %+v, %+v", mode, d.Timeline, d.Storage)
+		}
+		if string(l.KeyNames[0]) != r.Key("/e") || string(l.KeyNames[1]) != r.Key("/f") ||
+			string(l.Records.Rows[0].Key) != r.Key("/g") {
+			t.Errorf("%s: %+v", mode, l)
+		}
+	}
+}
+
+// TestRowsOfDifference: replaced keys share beginnings as keys do, never a part of a character, and objects of
+// Kubernetes lose their names.
+func TestRowsOfDifference(t *testing.T) {
+	keys := []string{"/\u00e8/a/x", "/\u00e8/a/y", "/\u00e9/a/x"}
+	of := func(bucket string) *dossier.Difference {
+		d := &dossier.Difference{Bucket: bucket, Shared: []int{0, 6, 1}, Objects: map[int]string{0: "Pod default/web"},
+			Cells: []dossier.Cells{{SHA: []string{"abc", "", "="}}}}
+		for n, k := range keys {
+			d.Rest = append(d.Rest, k[d.Shared[n]:])
+		}
+		return d
+	}
+	r := New(Prefix, []byte("salt"))
+	d, key := of("key"), ""
+	r.difference(d)
+	for n, k := range keys {
+		key = key[:d.Shared[n]] + d.Rest[n]
+		if key != r.Key(k) || !utf8.ValidString(d.Rest[n]) {
+			t.Errorf("row %d: %q, want %q", n, key, r.Key(k))
+		}
+	}
+	if d.Shared[1] < len("/\u00e8/a/") || d.Shared[2] != 1 || d.Objects[0] != "Pod" || d.Cells[0].SHA[0] != r.Digest("abc") {
+		t.Errorf("%+v", d)
+	}
+	for name, c := range map[string]struct {
+		r *Redactor
+		d *dossier.Difference
+	}{"another bucket": {r, of("alarm")}, "clear": {New(Clear, nil), of("key")}} {
+		before := slices.Clone(c.d.Rest)
+		if c.r.difference(c.d); !slices.Equal(c.d.Rest, before) || c.d.Objects[0] != "Pod default/web" {
+			t.Errorf("%s: %+v", name, c.d)
+		}
+	}
+}
+
+// TestBounded: a key stands by itself in a text, and one that could be a word is marked as data.
+func TestBounded(t *testing.T) {
+	for _, c := range []struct {
+		text, key string
+		name      bool
+		want      bool
+	}{
+		{"key /a/b is", "/a/b", false, true}, {"/a/b", "/a/b", false, true}, {"key /a/bc", "/a/b", false, false},
+		{"key /a/b/c", "/a/b", false, true}, {"xa/b", "a/b", false, false}, {"x/a/b", "/a/b", false, true},
+		{"key a/b", "a/b", false, true}, {"a/b/", "a/b/", false, true}, {"a/b/c", "a/b/", false, true},
+		{"key=lock", "lock", true, true}, {`key "lock"`, "lock", true, true}, {"key 'lock'", "lock", true, true},
+		{"the lock is", "lock", true, false}, {"lock", "lock", true, true}, {"lock is", "lock", true, false},
+		{"key=locks", "lock", true, false}, {"key=lock", "lock", false, true},
+	} {
+		if got := bounded(c.text, strings.Index(c.text, c.key), &word{text: c.key, name: c.name}); got != c.want {
+			t.Errorf("%q in %q: %t", c.key, c.text, got)
 		}
 	}
 }
