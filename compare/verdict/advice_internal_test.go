@@ -213,6 +213,40 @@ func TestMendsOf(t *testing.T) {
 	}
 }
 
+// TestContinued: another log continues from the end of a member if it has the next entry and reaches the commit index.
+func TestContinued(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, last, applied uint64
+		want                 bool
+	}{
+		"the next entry":       {10, 12, 9, true},
+		"one is missing":       {11, 12, 9, false},
+		"not to the commit":    {10, 11, 9, false},
+		"further than needed":  {1, 20, 9, true},
+		"from what it applied": {11, 12, 10, true},
+	} {
+		rk := rankingOf(evidence.KindDataDir, evidence.KindDataDir, evidence.KindBackup)
+		m, o := rk.Members[0], rk.Members[1]
+		m.DB = &evidence.DB{Handle: &dumpdb.DB{}}
+		m.DB.Meta.ConsistentIndex = &c.applied
+		for _, x := range []*evidence.Member{m, o} {
+			x.WAL.Log = &dumplog.Log{}
+			x.WAL.Summary.FirstIndex, x.WAL.Summary.LastIndex = 1, 9
+		}
+		if rk.continued(m, 9) != true || rk.continued(m, 12) {
+			t.Errorf("%s: a log that ends at 9 continues up to 12, or does not reach 9", name)
+		}
+		o.WAL.Summary.FirstIndex, o.WAL.Summary.LastIndex = c.first, c.last
+		if got := rk.continued(m, 12); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		m.WAL.Summary.LastIndex = 12
+		if o.WAL = (evidence.WAL{}); rk.continued(m, 12) {
+			t.Errorf("%s: a member continues itself", name)
+		}
+	}
+}
+
 // TestForcedSides: the logs part at a forced start if exactly two versions exist at an index that it wrote.
 func TestForcedSides(t *testing.T) {
 	for name, c := range map[string]struct {

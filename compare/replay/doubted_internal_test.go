@@ -1,0 +1,90 @@
+package replay
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// TestContradicted: the first entry of one log only that two databases contradict and none confirms is doubted next.
+func TestContradicted(t *testing.T) {
+	event := func(index uint64, states ...State) *Event {
+		e := &Event{Index: index, Term: 2, oneLog: true, What: "w"}
+		for _, s := range states {
+			e.Outcomes = append(e.Outcomes, Outcome{State: s})
+		}
+		return e
+	}
+	inTwo, disputed := event(3, Missing, Missing), event(4, Missing, Missing)
+	inTwo.oneLog, disputed.versions = false, map[int]Version{1: {}}
+	r := &Result{Events: []*Event{inTwo, disputed, event(5, Missing, Unknown, NoEffect), event(6, Missing, Missing, Applied),
+		event(7, Contradicted, Missing, Unknown), event(8, Missing, Missing, Missing)}}
+	for i := range dumplog.ID(3) {
+		m := &evidence.Member{MemberID: i + 1, WAL: evidence.WAL{Log: &dumplog.Log{}}}
+		m.WAL.Summary.LastIndex = 9
+		r.Members = append(r.Members, &MemberResult{Member: m})
+	}
+	tried := map[uint64]bool{}
+	for _, want := range []uint64{7, 8} {
+		d := r.contradicted(tried)
+		if d == nil || d.Index != want || d.Term != 2 || d.What != "w" || !strings.HasPrefix(d.Seen, "missing") {
+			t.Fatalf("%+v, want entry %d", d, want)
+		}
+		tried[want] = true
+	}
+	if d := r.contradicted(tried); d != nil {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestSurplusWitnesses: members that executed the log themselves, and of whose database something is left open.
+func TestSurplusWitnesses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(m *MemberResult)
+		want   int
+	}{
+		"all":               {func(*MemberResult) {}, 3},
+		"one is explained":  {func(m *MemberResult) { m.Extra = nil }, 2},
+		"one is no member":  {func(m *MemberResult) { m.Member.MemberID = 0 }, 2},
+		"one has no log":    {func(m *MemberResult) { m.Member.WAL = evidence.WAL{} }, 2},
+		"two are one":       {func(m *MemberResult) { m.Member.MemberID = 2 }, 1},
+		"a later snapshot":  {func(m *MemberResult) { m.Member.WAL.Summary.Jumps = []dumplog.Jump{{From: 3, To: 9}} }, 2},
+		"an older snapshot": {func(m *MemberResult) { m.Member.WAL.Summary.Jumps = []dumplog.Jump{{From: 3, To: 8}} }, 3},
+	} {
+		r := &Result{}
+		for i := range dumplog.ID(3) {
+			m := &evidence.Member{MemberID: i + 1, AppliedMax: 9, WAL: evidence.WAL{Log: &dumplog.Log{}}}
+			m.WAL.Summary.LastIndex = 9
+			r.Members = append(r.Members, &MemberResult{Member: m, Extra: []int64{5}})
+		}
+		c.change(r.Members[0])
+		if got := r.surplusWitnesses(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestNoteEmptied: entries without content are noted unless they begin a term, up to a bound.
+func TestNoteEmptied(t *testing.T) {
+	s := &Survey{}
+	note := func(index, term uint64, data string) {
+		s.noteEmptied(&item{entry: dumplog.Entry{Index: index, Term: term, Data: []byte(data)}})
+	}
+	note(1, 2, "")
+	note(2, 2, "x")
+	note(3, 2, "")
+	note(4, 3, "")
+	note(5, 3, "")
+	if want := []entryID{{3, 2}, {5, 3}}; !slices.Equal(s.emptied, want) {
+		t.Errorf("%v, want %v", s.emptied, want)
+	}
+	for i := range uint64(maxEmptied) {
+		note(6+i, 3, "")
+	}
+	if n := len(s.emptied); n != maxEmptied {
+		t.Errorf("%d are kept", n)
+	}
+}
