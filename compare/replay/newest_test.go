@@ -106,3 +106,20 @@ func TestNewest(t *testing.T) {
 func revokeLease(id int64) *pb.InternalRaftRequest {
 	return &pb.InternalRaftRequest{LeaseRevoke: &pb.LeaseRevokeRequest{ID: id}}
 }
+
+// TestRevokes: a revoke can have deleted keys of its lease, and those of which the lease is not known.
+func TestRevokes(t *testing.T) {
+	g := groupOf(tomb(5, 0, "a"), tomb(5, 1, "b"))
+	for _, c := range []struct {
+		leases map[string]int64
+		want   bool
+	}{
+		{map[string]int64{"a": 7, "b": 7}, true}, {map[string]int64{"a": 7}, true}, {nil, true},
+		{map[string]int64{"a": 7, "b": 8}, false}, {map[string]int64{"b": 0}, false},
+		{map[string]int64{"a": 7, "b": 7, "c": 8}, true},
+	} {
+		if got := revokes(7, g, c.leases); got != c.want {
+			t.Errorf("%v: %t", c.leases, got)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -243,6 +244,22 @@ func TestContinued(t *testing.T) {
 		m.WAL.Summary.LastIndex = 12
 		if o.WAL = (evidence.WAL{}); rk.continued(m, 12) {
 			t.Errorf("%s: a member continues itself", name)
+		}
+	}
+}
+
+// TestNextUpgrade: the first cause with a release that not all members have says to upgrade, once.
+func TestNextUpgrade(t *testing.T) {
+	fixed, err := release.ParseRange("3.5.6 and later")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for minor, want := range map[int]int{5: 1, 7: 0} {
+		ad := adviceFor(evidence.KindDataDir)
+		ad.Members[0].Version = evidence.Version{Minor: minor}
+		ad.Causes = []Cause{{}, {FixedIn: []release.Range{fixed}}, {FixedIn: []release.Range{fixed}}}
+		if got := adviceOf(ad, ad.nextUpgrade); len(got) != want || want > 0 && !strings.Contains(got[0], "3.5.6") {
+			t.Errorf("3.%d: %q", minor, got)
 		}
 	}
 }
