@@ -74,7 +74,8 @@ func TestRowsOfComparison(t *testing.T) {
 		out := c.bucket(d, key, Options{Values: values})
 		row := out.Rows[0]
 		got := row.Members["b"]
-		if out.More != 2 || out.Reason != "limits" || !maps.Equal(out.Only, map[string]int{"a": 1}) || out.Compared != 7 ||
+		if out.More != 2 || out.Reason != "limits" || !maps.Equal(out.Only, map[string]int{"a": 1}) ||
+			out.Compared != 7 ||
 			out.SameContent != 1 || len(row.Members) != 2 || row.Members["a"] != nil || row.Object == nil ||
 			row.Object.Kind != "Pod" || got.Lease != "1f" || got.ModRevision != 5 || got.CreateRevision != 4 ||
 			got.Version != 2 || got.Value.Len != 3 || (got.Value.Bytes != nil) != values {

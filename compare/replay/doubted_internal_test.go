@@ -20,7 +20,8 @@ func TestContradicted(t *testing.T) {
 	}
 	inTwo, disputed := event(3, Missing, Missing), event(4, Missing, Missing)
 	inTwo.oneLog, disputed.versions = false, map[int]Version{1: {}}
-	r := &Result{Events: []*Event{inTwo, disputed, event(5, Missing, Unknown, NoEffect), event(6, Missing, Missing, Applied),
+	r := &Result{Events: []*Event{inTwo, disputed, event(5, Missing, Unknown, NoEffect),
+		event(6, Missing, Missing, Applied),
 		event(7, Contradicted, Missing, Unknown), event(8, Missing, Missing, Missing)}}
 	for i := range dumplog.ID(3) {
 		m := &evidence.Member{MemberID: i + 1, WAL: evidence.WAL{Log: &dumplog.Log{}}}

@@ -61,7 +61,8 @@ func TestV2Writes(t *testing.T) {
 			V2: &dumplog.V2Request{Method: "PUT", Path: "/1/a"}, ClusterVer: &dumplog.ClusterVersionSet{Version: "3.5.0"}}})
 	}
 	if len(s.V2) != maxV2Ops || s.V2LeftOut != 2 || s.V2Writes != 3 || len(s.Versions) != maxV2Ops {
-		t.Errorf("%d requests kept, %d left out of %d, %d versions", len(s.V2), s.V2LeftOut, s.V2Writes, len(s.Versions))
+		t.Errorf("%d requests kept, %d left out of %d, %d versions", len(s.V2), s.V2LeftOut, s.V2Writes,
+			len(s.Versions))
 	}
 }
 

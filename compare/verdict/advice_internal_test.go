@@ -83,7 +83,8 @@ func TestNextHealthyRemedy(t *testing.T) {
 // TestNextAlone: one source alone asks for the others, and for a backup where it cannot be used itself.
 func TestNextAlone(t *testing.T) {
 	ad := adviceFor(evidence.KindDataDir)
-	ad.Findings = []check.Finding{{Check: check.C05, Remedy: remedy("of C05")}, {Check: check.K01, Remedy: remedy("of K01")}}
+	ad.Findings = []check.Finding{{Check: check.C05, Remedy: remedy("of C05")},
+		{Check: check.K01, Remedy: remedy("of K01")}}
 	for _, c := range []struct {
 		best *Best
 		want []string

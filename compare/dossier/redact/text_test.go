@@ -163,7 +163,8 @@ func TestRowsOfDifference(t *testing.T) {
 			t.Errorf("row %d: %q, want %q", n, key, r.Key(k))
 		}
 	}
-	if d.Shared[1] < len("/\u00e8/a/") || d.Shared[2] != 1 || d.Objects[0] != "Pod" || d.Cells[0].SHA[0] != r.Digest("abc") {
+	if d.Shared[1] < len("/\u00e8/a/") || d.Shared[2] != 1 || d.Objects[0] != "Pod" ||
+		d.Cells[0].SHA[0] != r.Digest("abc") {
 		t.Errorf("%+v", d)
 	}
 	for name, c := range map[string]struct {
