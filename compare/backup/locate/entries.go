@@ -53,15 +53,15 @@ func (f *finder) zipEntries(of *Item, file *os.File) {
 func (f *finder) tarEntries(of *Item, r io.Reader) {
 	t := tar.NewReader(r)
 	for n := 0; ; n++ {
-		if f.ctx.Err() != nil || f.full() {
-			return
-		}
 		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || f.ctx.Err() != nil {
 			return
 		}
 		if err != nil {
 			f.brokenArchive(of, &packingError{fmt.Sprintf("tar, after %d entries", n), err})
+			return
+		}
+		if f.full() {
 			return
 		}
 		switch h.Typeflag {

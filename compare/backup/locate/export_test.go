@@ -8,3 +8,10 @@ func WithBudget(t testing.TB, allowed int64) {
 	budget = func(string) int64 { return allowed }
 	t.Cleanup(func() { budget = before })
 }
+
+// WithMaxFiles lets an argument have no more than this many files until the test ends.
+func WithMaxFiles(t testing.TB, n int) {
+	before := maxFiles
+	maxFiles = n
+	t.Cleanup(func() { maxFiles = before })
+}

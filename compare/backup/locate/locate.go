@@ -227,11 +227,6 @@ func (f *finder) stdin() []*Item {
 func (f *finder) folder(where string) []*Item {
 	f.walk(where, where, 0)
 	f.followLinks()
-	if f.tooMany {
-		f.items = append(f.items, f.failed(where,
-			fmt.Errorf("%s: more than %d files; the others were skipped: name a folder below it", where,
-				maxFiles)))
-	}
 	none := plural.Of(f.count, "file", "files") + ", none of them a backup"
 	if f.count == 0 {
 		none = "there is no file in it"
@@ -242,6 +237,10 @@ func (f *finder) folder(where string) []*Item {
 // decideCandidates decides about the candidates and returns the items in order.
 func (f *finder) decideCandidates(where, none string) []*Item {
 	f.chains()
+	if f.tooMany {
+		f.items = append(f.items, f.failed(where,
+			fmt.Errorf("%s: more than %d files; the others were skipped: name fewer of them", where, maxFiles)))
+	}
 	series := map[string]bool{}
 	for _, it := range f.items {
 		if it.Err == nil {

@@ -71,7 +71,40 @@ func openXZ(r *bufio.Reader) (io.Reader, error) {
 		return nil, fmt.Errorf("it needs a dictionary of %s, at most %s are allowed", plural.Size(size),
 			plural.Size(maxWindow))
 	}
-	return xz.NewReader(r)
+	in := &lastBytes{r: r}
+	x, err := xz.NewReader(in)
+	return &xzReader{x, in}, err
+}
+
+// xzReader reports a stream without its footer, which xz.Reader takes for complete if it is cut before a block.
+type xzReader struct {
+	*xz.Reader
+	in *lastBytes
+}
+
+// Read implements io.Reader.
+func (x *xzReader) Read(p []byte) (int, error) {
+	n, err := x.Reader.Read(p)
+	if errors.Is(err, io.EOF) && x.in.last != [2]byte{'Y', 'Z'} {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// lastBytes keeps the last two bytes that were read, without zeros at the end: those may pad an xz stream.
+type lastBytes struct {
+	r    io.Reader
+	last [2]byte
+}
+
+// Read implements io.Reader.
+func (l *lastBytes) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	read := bytes.TrimRight(p[:n], "\x00")
+	for _, b := range read[max(0, len(read)-len(l.last)):] {
+		l.last[0], l.last[1] = l.last[1], b
+	}
+	return n, err
 }
 
 // xzHeaders is the length of the stream header and of the needed part of the first block header.

@@ -14,11 +14,11 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
-const (
-	// maxDepth bounds folders in folders, maxFiles the files of one argument.
-	maxDepth = 16
-	maxFiles = 100_000
-)
+// maxDepth bounds folders in folders.
+const maxDepth = 16
+
+// maxFiles bounds the files of one argument. Tests replace it.
+var maxFiles = 100_000
 
 // link is a symbolic link to a file. Links are followed after all files, so that a file is not verified under the name
 // of a link to it.
