@@ -150,7 +150,7 @@ func (o *object) copyTo(ctx context.Context, dir string) (string, error) {
 		name = "object"
 	}
 	to := filepath.Join(dir, filepath.FromSlash(name))
-	if allowed := scratch.Budget(dir); o.Size > allowed {
+	if allowed := budget(dir); o.Size > allowed {
 		return "", &scratch.RoomError{Dir: dir, Allowed: allowed}
 	}
 	return to, o.store.Copy(ctx, o.Object, to)

@@ -4,14 +4,18 @@ package locate_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/objects/objectstest"
+	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
 // TestObjects finds in object storage what it finds in a folder with the same content, and reads whole objects only
@@ -43,9 +47,9 @@ func TestObjects(t *testing.T) {
 		}
 	}
 	write(t, filepath.Join(dir, "chains", "v2", "Incr-00000006-00000007-1700000009"), []byte("delta"))
-	scratch := t.TempDir()
+	below := t.TempDir()
 	chained, err := locate.Find(t.Context(), []evidence.Spec{{Where: bucket.URL("chains")}},
-		locate.Options{Scratch: scratch})
+		locate.Options{Scratch: below})
 	ok(t, err)
 	c := chained.Items[0].Chain
 	if c == nil || len(c.Deltas) != 1 || filepath.Dir(c.Deltas[0].Path) != filepath.Dir(c.Full.Path) ||
@@ -53,7 +57,7 @@ func TestObjects(t *testing.T) {
 		t.Errorf("a chain: %+v", c)
 	}
 	ok(t, chained.Close())
-	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(below); err != nil || len(left) > 0 {
 		t.Errorf("left in scratch: %v, %v", left, err)
 	}
 	if f := find(t, locate.Options{Scratch: t.TempDir()}, bucket.URL("chains")); len(f.Items) != 1 ||
@@ -66,6 +70,112 @@ func TestObjects(t *testing.T) {
 	}
 	if f := find(t, locate.Options{}, bucket.URL("missing")); len(f.Items) != 1 || f.Items[0].Err == nil {
 		t.Errorf("nothing there: %+v", f.Items)
+	}
+}
+
+// TestObjectsThatAreNoBackups: an object is skipped, refused or damaged as a file of the same content is.
+func TestObjectsThatAreNoBackups(t *testing.T) {
+	dir := t.TempDir()
+	b := good(t)
+	noise := append(packed(t, "gz", nil)[:10], bytes.Repeat([]byte{0xff}, 50)...)
+	for name, content := range map[string][]byte{"a.db": b, "sealed.db": []byte("Salted__12345678"),
+		"cut.db.gz": noise, "cut.gz": noise, "short.db.gz": {0x1f, 0x8b, 7}, "short": {0x1f, 0x8b, 7}, "none.db": nil,
+		"node1/member/snap/db": b, "set.tar": tarred(t, entry{"x.db", b}), "set.tar.gz": packed(t, "gz",
+			tarred(t, entry{"y.db", b}))} {
+		write(t, filepath.Join(dir, "k", name), content)
+	}
+	ok(t, os.Symlink("nowhere", filepath.Join(dir, "k", "gone.db")))
+	bucket := objectstest.Serve(t, dir)
+	f := find(t, locate.Options{Scratch: t.TempDir()}, bucket.URL("k"))
+	same(t, labels(f), "a.db", "cut.db.gz", "gone.db", "none.db", "sealed.db", "short.db.gz", "y.db", "x.db")
+	for _, it := range f.Items {
+		switch it.Label {
+		case "sealed.db", "gone.db":
+			if it.Err == nil {
+				t.Errorf("%s: no error", it.Label)
+			}
+			if _, err := it.Open(t.Context(), t.TempDir()); !errors.Is(err, it.Err) {
+				t.Errorf("%s was opened: %v", it.Label, err)
+			}
+		default:
+			damaged := strings.HasSuffix(it.Label, ".gz")
+			if _, packing := content(t, it); (packing != nil) != damaged || it.Err != nil {
+				t.Errorf("%s: %v", it.Label, packing)
+			}
+		}
+	}
+	if len(f.Skipped) != 3 || reasonOf(f, "db") != "part of a data dir: use etcd-medic inspect or diagnose" {
+		t.Errorf("%+v", f.Skipped)
+	}
+	if f := find(t, locate.Options{}, bucket.URL("k/node1/member/snap/db")); f.Items[0].Err != nil {
+		t.Errorf("a database that is named: %v", f.Items[0].Err)
+	}
+	write(t, filepath.Join(dir, "part", "x.db.part"), b)
+	if f := find(t, locate.Options{}, bucket.URL("part/x.db.part")); f.Items[0].Err != nil {
+		t.Errorf("an object that is named: %v", f.Items[0].Err)
+	}
+}
+
+// TestLimitsOfObjects: object storage is listed up to a number of objects, and nothing is copied that has no room.
+func TestLimitsOfObjects(t *testing.T) {
+	dir := t.TempDir()
+	b := good(t)
+	write(t, filepath.Join(dir, "k", "a.db"), b)
+	write(t, filepath.Join(dir, "k", "b.zip"), zipped(t, entry{"b.db", b}))
+	bucket := objectstest.Serve(t, dir)
+	locate.WithMaxFiles(t, 1)
+	f := find(t, locate.Options{Scratch: t.TempDir()}, bucket.URL("k"))
+	if len(f.Items) != 2 || f.Items[0].Err == nil || !strings.Contains(f.Items[0].Err.Error(), "more than 1 objects") ||
+		f.Items[1].Label != "a.db" {
+		t.Errorf("%+v", f.Items)
+	}
+	locate.WithMaxFiles(t, 10)
+	for _, room := range []int64{int64(len(b)), int64(len(b)) - 1} {
+		locate.WithBudget(t, room)
+		to := t.TempDir()
+		it := find(t, locate.Options{}, bucket.URL("k/a.db")).Items[0]
+		o, err := it.Open(t.Context(), to)
+		var full *scratch.RoomError
+		if errors.As(err, &full) != (room < int64(len(b))) {
+			t.Errorf("room of %d bytes: %v", room, err)
+		}
+		if o != nil {
+			ok(t, o.Close())
+		}
+		if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
+			t.Errorf("left in scratch: %v, %v", left, err)
+		}
+	}
+	locate.WithBudget(t, 10)
+	f = find(t, locate.Options{Scratch: t.TempDir()}, bucket.URL("k/b.zip"))
+	var full *scratch.RoomError
+	if !errors.As(f.Items[0].Err, &full) {
+		t.Errorf("an archive without room for it: %v", f.Items[0].Err)
+	}
+}
+
+// TestChainsInShards: the files of a chain are in one shard, in object storage as in folders.
+func TestChainsInShards(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 3 {
+		for _, name := range []string{"Full-00000000-00000005-1700000000", "Incr-00000006-00000007-1700000009"} {
+			write(t, filepath.Join(dir, "chains", strconv.Itoa(i), name), good(t))
+		}
+	}
+	for _, where := range []string{filepath.Join(dir, "chains"), objectstest.Serve(t, dir).URL("chains")} {
+		found, elsewhere := 0, 0
+		for i := range 3 {
+			f := find(t, locate.Options{Shard: locate.Shard{Index: i, Count: 3}, Scratch: t.TempDir()}, where)
+			for _, it := range f.Items {
+				if it.Err != nil || it.Chain == nil || len(it.Chain.Deltas) != 1 {
+					t.Errorf("shard %d: %+v", i, it)
+				}
+			}
+			found, elsewhere = found+len(f.Items), elsewhere+f.Elsewhere
+		}
+		if found != 3 || elsewhere != 12 {
+			t.Errorf("%d chains are found, %d files are elsewhere", found, elsewhere)
+		}
 	}
 }
 

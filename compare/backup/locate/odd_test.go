@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/zlib"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
 // reasonOf returns why a path was skipped.
@@ -201,6 +203,58 @@ func TestChanged(t *testing.T) {
 	}
 	if err := (&locate.Item{}).Changed(); err != nil {
 		t.Errorf("of no file: %v", err)
+	}
+}
+
+// TestArchiveChanged: what an archive no longer holds when it is read is damage of the packing, a missing file an error.
+func TestArchiveChanged(t *testing.T) {
+	b := good(t)
+	x, y := entry{"x.db", b}, entry{"y.db", b}
+	for name, c := range map[string]struct{ before, after []byte }{
+		"a.tar": {tarred(t, x, y), tarred(t, x)},
+		"b.zip": {zipped(t, x, y), zipped(t, x)},
+		"c.zip": {zipped(t, x, y), []byte("no zip")},
+		"d.tar": {tarred(t, x, y), tarred(t, x, entry{"y.db", []byte("other")})},
+		"e.tgz": {packed(t, "gz", tarred(t, x, y)), []byte{0x1f, 0x8b, 7}},
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		write(t, path, c.before)
+		it := find(t, locate.Options{}, path).Items[1]
+		write(t, path, c.after)
+		got, packing := content(t, it)
+		if want := strings.TrimPrefix(name, "d.tar") == ""; (packing == nil) != want || want && string(got) != "other" {
+			t.Errorf("%s: %q, %v", name, got, packing)
+		}
+		ok(t, os.Remove(path))
+		to := t.TempDir()
+		if _, err := it.Open(t.Context(), to); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is gone: %v", name, err)
+		}
+		if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
+			t.Errorf("%s is gone: %v is left, %v", name, left, err)
+		}
+	}
+}
+
+// TestCanceled: a search that is ended returns the reason and leaves nothing in scratch.
+func TestCanceled(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(dir, "a.db.gz"), packed(t, "gz", good(t)))
+	it := find(t, locate.Options{}, dir).Items[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	specs := []evidence.Spec{{Where: filepath.Join(dir, "a.db.gz")}, {Where: "-"}}
+	o := locate.Options{Scratch: to, Stdin: strings.NewReader("x")}
+	_, err := locate.Find(ctx, specs, o)
+	_, unpacked := locate.Unpack(ctx, specs, o)
+	_, opened := it.Open(ctx, to)
+	for name, err := range map[string]error{"find": err, "unpack": unpacked, "open": opened} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
 	}
 }
 
