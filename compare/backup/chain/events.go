@@ -121,7 +121,6 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 		}
 		for dec.More() {
 			var w wireEvent
-			dec.UseNumber()
 			if err := dec.Decode(&w); err != nil {
 				yield(Event{}, body.why(err))
 				return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
@@ -29,12 +32,16 @@ func TestOverlapDiffers(t *testing.T) {
 		"key":     func(e *clientv3.Event) { e.Kv.Key = append([]byte("x"), e.Kv.Key[1:]...) },
 		"version": func(e *clientv3.Event) { e.Kv.Version++ },
 		"delete":  func(e *clientv3.Event) { e.Type = 1 },
+		"last":    func(e *clientv3.Event) { e.Kv.Key = append([]byte("x"), e.Kv.Key[1:]...) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &chaintest.Chain{TB: t, Dir: t.TempDir()}
 			c.Full(old, base-3)
 			events := chaintest.Events(t, now, base-2, top)
 			i := slices.IndexFunc(events, func(e *clientv3.Event) bool { return e.Type == 0 && len(e.Kv.Value) > 0 })
+			if name == "last" {
+				i = slices.IndexFunc(events, func(e *clientv3.Event) bool { return e.Kv.ModRevision == base })
+			}
 			if events[i].Kv.ModRevision > base {
 				t.Fatalf("the first put is at revision %d, the snapshot ends at %d", events[i].Kv.ModRevision, base)
 			}
@@ -255,6 +262,14 @@ func TestContentOfDelta(t *testing.T) {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
+	empty := sha256.Sum256([]byte("[]"))
+	var last error
+	for _, err := range chain.Events(iotest.TimeoutReader(strings.NewReader("[]" + string(empty[:])))) {
+		last = err
+	}
+	if !errors.Is(last, iotest.ErrTimeout) {
+		t.Errorf("an error after the sum: %v", last)
+	}
 	broken := errors.New("broken disk")
 	for _, err := range chain.Events(iotest.ErrReader(broken)) {
 		if !errors.Is(err, broken) {
@@ -297,4 +312,62 @@ func TestLongFull(t *testing.T) {
 	if r := verify(t, c.Dir); len(r.Faults) != 1 || !strings.Contains(r.Faults[0].Text, "the snapshot has no such key") {
 		t.Errorf("%+v", r)
 	}
+}
+
+// TestDamagedFull: at and below its compaction a full snapshot may lack changes, and what cannot be read in it proves
+// nothing; a full snapshot without a revision cannot be a base.
+func TestDamagedFull(t *testing.T) {
+	old, now := databases(t)
+	base, top := revision(t, old), revision(t, now)
+	events := chaintest.Events(t, now, base-5, top)
+	at := binary.BigEndian.AppendUint64(nil, uint64(base-3))
+	row := binary.BigEndian.AppendUint64(append(slices.Clone(at), '_'), 0)
+	another := func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("key"))
+		return b.Put(append(slices.Clone(row[:len(row)-1]), 9), slices.Clone(b.Get(row)))
+	}
+	for name, c := range map[string]struct {
+		edit func(tx *bbolt.Tx) error
+		more *clientv3.Event // the first event of a key
+		text string
+	}{
+		"another change at a revision": {edit: another, text: "have different changes at revision"},
+		"another change at the compaction": {edit: func(tx *bbolt.Tx) error {
+			return errors.Join(another(tx), tx.Bucket([]byte("meta")).Put([]byte("scheduledCompactRev"), row))
+		}},
+		"a record cannot be read": {edit: func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("key")).Put(row, []byte{0xff})
+		}, more: deletion("/none", top+1)},
+		"a key is missing": {more: deletion("/none", top+1), text: "needs the key, but the snapshot has no such key"},
+		"no revision": {edit: func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("key")).Put([]byte("\xff\xff"), nil)
+		}, text: "its revision cannot be read"},
+	} {
+		full := filepath.Join(t.TempDir(), "full.db")
+		write(t, full, read(t, old))
+		if c.edit != nil {
+			db, err := bbolt.Open(full, 0o600, nil)
+			must(t, err)
+			must(t, errors.Join(db.Update(c.edit), db.Close()))
+		}
+		s := &chaintest.Chain{TB: t, Dir: t.TempDir()}
+		s.Full(full, base-6)
+		if c.more == nil {
+			s.Delta(events)
+		} else {
+			s.Delta(append(slices.Clone(events), c.more))
+		}
+		r := verify(t, s.Dir)
+		text := ""
+		for _, f := range r.Faults {
+			text += f.Text + "\n"
+		}
+		if !strings.Contains(text, c.text) || (text == "") != (c.text == "") {
+			t.Errorf("%s: %q, want %q", name, text, c.text)
+		}
+	}
+}
+
+func deletion(key string, rev int64) *clientv3.Event {
+	return &clientv3.Event{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{Key: []byte(key), ModRevision: rev}}
 }

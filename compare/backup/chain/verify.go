@@ -286,12 +286,11 @@ func (v *verifier) misfit(file string, e *Event, text string) {
 		Key:  append([]byte(nil), e.Key...),
 		Text: fmt.Sprintf("%s: revision %d: %s", file, e.ModRevision, text)})
 	v.broken = true
-	v.last = e.ModRevision - 1
 }
 
 // fitsBase compares what the first event of each key requires with the full snapshot.
 func (v *verifier) fitsBase(ctx context.Context) error {
-	if len(v.keys) == 0 || v.r.FullRevision == 0 {
+	if len(v.keys) == 0 {
 		return nil
 	}
 	n := 0
