@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -113,6 +114,21 @@ func contradiction(pos int) *replay.Event {
 	return e
 }
 
+// beforeLast gives the first member another record at a revision before its last transaction, and returns that.
+func beforeLast(t *testing.T, in *Input, rev dumpdb.Rev) *diff.RecordCell {
+	t.Helper()
+	before := withDB(member("n1"), 20)
+	before.DB.Handle = keyBucket(t, record{rev.Main, rev.Sub, "k", false})
+	in.earlier.before = map[*evidence.Member]*evidence.Member{in.Members[0]: before, in.Members[1]: nil,
+		in.Members[2]: nil}
+	c := recordOf(in.Context(), before, rev)
+	if c == nil {
+		t.Fatal("the record was not read")
+	}
+	c.Content = "content a"
+	return c
+}
+
 // TestRecordProofs: what proves the record of the first member wrong, and who then holds the right one.
 func TestRecordProofs(t *testing.T) {
 	type change = func(in *Input, row *diff.RecordRow)
@@ -161,6 +177,9 @@ func TestRecordProofs(t *testing.T) {
 			e.Outcomes[1].Rev, e.Outcomes[2].State, e.Kind = 6, replay.NoEffect, dumplog.KindTxn
 			in.Replay.Events = []*replay.Event{e}
 		}, true, nil, "", ""},
+		"its last transaction": {recordRow("x", "a", "b"), func(in *Input, row *diff.RecordRow) {
+			row.Cells[1] = beforeLast(t, in, row.Rev)
+		}, false, []int{1}, "content a", "its last"},
 		"like one as written": {recordRow("a", "a", "b"), func(in *Input, _ *diff.RecordRow) {
 			e := contradiction(0)
 			e.Outcomes[2].State = replay.Contradicted

@@ -29,6 +29,11 @@ func TestServerLogs(t *testing.T) {
 	}{
 		{"nothing known", "", "", []string{"hello", "world"}},
 		{"a sound life", "", "", []string{restart(own, 3), saved(4), restart(own, 5), restart(own, last)}},
+		{"a restart at the snapshot", "", "", []string{restart(own, 3), saved(9), restart(own, 9)}},
+		{"a restart at an unknown entry", "", "", []string{restart(own, 3), saved(9), restart(own, 0)}},
+		{"below the highest snapshot", "warning", "back", []string{saved(9), saved(4), restart(own, 5)}},
+		{"a restart at a snapshot, then back", "warning", "back",
+			[]string{restart(own, 3), saved(4), saved(9), restart(own, 5), restart(own, 4)}},
 		{"another member", "warning", "was written by member abc123",
 			[]string{restart("abc123", 5), saved(9), restart("abc123", 5)}},
 		{"back in time", "warning", "went back in time", []string{restart(own, 3), saved(9), restart(own, 5)}},
