@@ -177,6 +177,11 @@ func TestRecordProofs(t *testing.T) {
 			e.Outcomes[1].Rev, e.Outcomes[2].State, e.Kind = 6, replay.NoEffect, dumplog.KindTxn
 			in.Replay.Events = []*replay.Event{e}
 		}, true, nil, "", ""},
+		"absent like another": {recordRow("", "", "a"), history(0), false, []int{2}, "content a", own},
+		"equal in its digest": {recordRow("x", "x", "a"), func(in *Input, row *diff.RecordRow) {
+			history(0)(in, row)
+			row.Cells[1].Text = "another text"
+		}, false, nil, "a lower version", own},
 		"its last transaction": {recordRow("x", "a", "b"), func(in *Input, row *diff.RecordRow) {
 			row.Cells[1] = beforeLast(t, in, row.Rev)
 		}, false, []int{1}, "content a", "its last"},

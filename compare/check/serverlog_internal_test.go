@@ -3,6 +3,7 @@ package check
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 )
@@ -27,6 +28,7 @@ func TestEndsBefore(t *testing.T) {
 			"line 2 "},
 		"the highest is first": {events{event(serverlog.EventRestart, 1, 43), event(serverlog.EventSnapshot, 2, 42)},
 			"line 1 "},
+		"twice": {events{event(serverlog.EventRestart, 1, 43), event(serverlog.EventSnapshot, 2, 43)}, "line 1 "},
 		"the highest comes later": {events{event(serverlog.EventRestart, 1, 42), event(serverlog.EventSnapshot, 2, 43)},
 			"line 2 "},
 	} {
@@ -37,6 +39,11 @@ func TestEndsBefore(t *testing.T) {
 			t.Errorf("%s: %+v", name, f)
 		case f != nil && !strings.HasPrefix(f.Evidence[0].Field, c.line):
 			t.Errorf("%s: %q", name, f.Evidence[0].Field)
+		case f != nil && !strings.HasSuffix(f.Evidence[0].Field, ", without a time"):
+			t.Errorf("%s: %q", name, f.Evidence[0].Field)
 		}
+	}
+	if got := stamp(time.Unix(1_700_000_000, 0).UTC()); got != "2023-11-14T22:13:20Z" {
+		t.Errorf("a time: %q", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
@@ -120,6 +121,14 @@ func TestWitnessesOfLog(t *testing.T) {
 			in.Replay.Survey.Versions = []replay.VersionSet{{Index: 3, Version: "3.4.0"}, {Index: index, Version: "3.5.0"}}
 		}
 	}
+	lowTTL := func(in *Input) {
+		in.Replay.Members[1].Leases = []replay.LeaseFact{{ID: 7, Asked: 10, Stored: 9}}
+	}
+	added := func(in *Input) {
+		c := evidence.ConfEntry{Index: 5}
+		c.Change.NodeID, in.Members[0].Commit = 7, 20
+		in.Members[0].WAL.Conf = []evidence.ConfEntry{c}
+	}
 	own := dumplog.ID(7)
 	for name, c := range map[string]struct {
 		bucket, key string
@@ -156,6 +165,12 @@ func TestWitnessesOfLog(t *testing.T) {
 		"a password": {"auth", "u", diff.PasswordRow, func(in *Input) {
 			in.Diff.Passwords = []diff.Password{{User: "v", Wrong: []int{0}}, {User: "u", Wrong: []int{1}, Why: "w"}}
 		}, cellsOf("x", "y"), []string{"1 the hash that the log gives"}},
+		"a TTL":            {"lease", own.String(), diff.TTLRow, lowTTL, cellsOf("10", "9"), []string{"1 at least 10 s"}},
+		"a lease":          {"lease", own.String(), "", lowTTL, cellsOf("10", "9"), nil},
+		"another TTL":      {"alarm", own.String(), diff.TTLRow, lowTTL, cellsOf("10", "9"), nil},
+		"a member":         {"members", own.String(), "", added, cellsOf("", "x"), []string{"0 listed"}},
+		"a removed member": {"members_removed", own.String(), "", added, cellsOf("", "x"), []string{"1 absent"}},
+		"no member":        {"auth", own.String(), "", added, cellsOf("", "x"), nil},
 		"not surveyed": {"cluster", "clusterVersion", "", func(in *Input) { in.Replay.Survey = nil },
 			cellsOf("3.4.0", "3.5.0"), nil},
 	} {
@@ -321,6 +336,46 @@ func TestWitnessesOfMembers(t *testing.T) {
 		}
 		row := &diff.Row{Key: []byte(dumplog.ID(7).String()), Cells: cellsOf("", "x")}
 		got := in.rowWitnesses().memberWitness(c.bucket, row, []int{0, 1})
+		if !slices.Equal(positions(got), c.want) {
+			t.Errorf("%s: %q, want %q", name, positions(got), c.want)
+		}
+		verb := "added"
+		if strings.HasPrefix(name, "removed") {
+			verb = "removed"
+		}
+		if len(got) > 0 && !strings.HasSuffix(got[0].why, " "+verb+" the member") {
+			t.Errorf("%s: %s, want it %s", name, got[0].why, verb)
+		}
+	}
+}
+
+// TestFirstWitnessDecides: the first that accuses some members, but not all, decides.
+func TestFirstWitnessDecides(t *testing.T) {
+	for name, c := range map[string]struct {
+		byReplay []int
+		was      string
+		want     []string
+	}{
+		"the replay":              {[]int{0}, "", []string{"0 x"}},
+		"the replay, of two":      {[]int{0, 2}, "c", []string{"0 x", "2 x"}},
+		"the replay accuses all":  {[]int{0, 1, 2}, "c", []string{"1 c"}},
+		"nothing but the past":    {nil, "c", []string{"1 c"}},
+		"nothing":                 {nil, "b", nil},
+		"all, and then none else": {[]int{0, 1, 2}, "b", nil},
+	} {
+		in := threeMembers(release.Yes)
+		in.Replay.First, in.Replay.Last = 1, 20
+		for _, pos := range c.byReplay {
+			in.Replay.Members[pos].StateDiffs = []replay.StateDiff{{Bucket: "lease", Key: "k", Expected: "x"}}
+		}
+		for _, m := range in.Members {
+			m.DB.Handle, m.Version = buckets(t, "lease"), evidence.Version{Minor: 6}
+		}
+		second := in.Members[1]
+		in.earlier.before = map[*evidence.Member]*evidence.Member{in.Members[0]: nil, second: second, in.Members[2]: nil}
+		in.earlier.beforeRows = map[beforeKey]map[string]string{{second, "lease", diff.WholeRow}: {"k": c.was}}
+		row := &diff.Row{Key: []byte("k"), Cells: cellsOf("a", "b", "c")}
+		got := in.rowWitnesses().witnesses("lease", row, []int{0, 1, 2})
 		if !slices.Equal(positions(got), c.want) {
 			t.Errorf("%s: %q, want %q", name, positions(got), c.want)
 		}

@@ -94,3 +94,24 @@ func TestFinderIsTheSlowWay(t *testing.T) {
 		}
 	}
 }
+
+// TestCommandsOfSteps: what stands between backquotes in a step is a command to type.
+func TestCommandsOfSteps(t *testing.T) {
+	found, err := parse("## a\n\n1. run `one x` or `two`\n2. wait\n")
+	if err != nil || len(found) != 1 || !slices.Equal(found[0].Type, []string{"one x", "two"}) ||
+		!slices.Equal(found[0].Do, []string{"run one x or two", "wait"}) {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// TestStamped: only a time with a line after it is removed.
+func TestStamped(t *testing.T) {
+	const at = "2026-09-09T09:09:09Z"
+	for line, want := range map[string]string{"a b": "a b", at: at, at + " x": "x", at + " stderr F x": "x",
+		"2026-09-09T09:09:9Z x": "2026-09-09T09:09:9Z x", "2026/09/09T09:09:09Z x": "2026/09/09T09:09:09Z x", "": ""} {
+		got, when := stamped(line)
+		if got != want || when.IsZero() != (got == line) {
+			t.Errorf("%q: %q at %v, want %q", line, got, when, want)
+		}
+	}
+}
