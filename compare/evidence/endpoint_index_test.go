@@ -29,6 +29,12 @@ func TestAlignRunning(t *testing.T) {
 		"no stored index":         {"3.6.16", []said{{0, 100, 100}, {98, 100, 100}}, []uint64{0, 100}},
 		"old servers with nothing left to apply": {"3.4.23",
 			[]said{{60, 100, 100}, {90, 100, 100}}, []uint64{100, 100}},
+		"an old server that stores every index":    {"3.4.23", []said{{100, 100, 100}}, []uint64{100}},
+		"an old server that stores an index early": {"3.4.23", []said{{101, 100, 100}}, []uint64{0}},
+		"two that meet at an index": {"3.6.16",
+			[]said{{98, 100, 100}, {100, 105, 105}, {101, 105, 105}}, []uint64{100, 100, 105}},
+		"the highest is first": {"3.6.16",
+			[]said{{101, 105, 105}, {100, 105, 105}, {98, 100, 100}}, []uint64{105, 100, 100}},
 		"an old server that keeps applying": {"3.4.23",
 			[]said{{60, 100, 101}, {90, 100, 100}}, []uint64{0, 100}},
 		"an index that is stored before the effect": {"3.5.0",
@@ -68,5 +74,21 @@ func TestAlignRunningApart(t *testing.T) {
 	if a.AppliedMin != 100 || b.AppliedMin != 95 || c.AppliedMin != 90 || a.AppliedMax != 100 || a.Commit != 100 {
 		t.Errorf("applied %d to %d, %d, %d, committed %d", a.AppliedMin, a.AppliedMax, b.AppliedMin, c.AppliedMin,
 			a.Commit)
+	}
+}
+
+// TestSnapshotMayHoldMore: a snapshot may hold more than its indexes show if its member kept applying; an index that
+// replaces the stored one is kept.
+func TestSnapshotMayHoldMore(t *testing.T) {
+	stored := uint64(90)
+	meta := dumpdb.MetaBucket{ConsistentIndex: &stored}
+	old := &Member{DB: &DB{Meta: meta}, Source: &Source{running: &running{server: release.Of("3.4.23"), applied: 95,
+		committed: 96}}}
+	other := &Member{DB: &DB{Meta: meta}, Source: &Source{}}
+	overridden := &Member{DB: &DB{Meta: meta}, exactIndex: 95, indexOverride: 80, Source: &Source{running: &running{
+		server: release.Of("3.6.16"), applied: 95}}}
+	alignRunning([]*Member{old, other, overridden})
+	if !old.MayHoldMore() || other.MayHoldMore() || overridden.exactIndex != 0 {
+		t.Errorf("%v, %v, %d", old.MayHoldMore(), other.MayHoldMore(), overridden.exactIndex)
 	}
 }

@@ -3,12 +3,15 @@ package evidence
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 // tree writes files below a folder; a name that ends with / is a folder.
@@ -441,6 +444,28 @@ func TestRelabelled(t *testing.T) {
 		got = append(got, m.Source.Name)
 	}
 	if want := []string{"n1", "path", "path", "path", "path", "path", "path"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestDamageOnce: damage that the page walk has reported is not repeated; joined errors are listed one by one, and one
+// without a place is damage of a row of its bucket.
+func TestDamageOnce(t *testing.T) {
+	at := func(page uint64, offset int64, kind dumpdb.DamageKind) *dumpdb.DamageError {
+		return &dumpdb.DamageError{Place: dumpdb.Place{Page: page, Offset: offset}, Kind: kind}
+	}
+	d := &DB{Damage: []*dumpdb.DamageError{at(1, 2, dumpdb.DamageRow)}}
+	for _, err := range []error{nil, at(1, 2, dumpdb.DamageRow), at(1, 3, dumpdb.DamageRow), at(2, 2, dumpdb.DamageRow),
+		at(1, 2, dumpdb.DamageMeta), at(1, 3, dumpdb.DamageRow), errors.Join(at(4, 0, dumpdb.DamageRow), errors.New("x")),
+		fmt.Errorf("wrapped: %w", at(4, 0, dumpdb.DamageRow))} {
+		d.damage("lease", err)
+	}
+	var got []string
+	for _, x := range d.Damage {
+		got = append(got, fmt.Sprint(x.Page, x.Offset, x.Kind == dumpdb.DamageRow, x.Bucket))
+	}
+	want := []string{"1 2 true ", "1 3 true ", "2 2 true ", "1 2 false ", "4 0 true ", "0 0 true lease"}
+	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -324,8 +324,8 @@ func TestPickSnapshot(t *testing.T) {
 		"renamed, without a record on 3.3.9": {[]*dumplog.SnapFile{file(2, 10), {Term: 2, Index: 21, Broken: true}},
 			3, 2, 10},
 		"without a record on 3.3.9": {[]*dumplog.SnapFile{file(2, 10), file(2, 11)}, 3, 2, 11},
-		"a record at the commit":  {[]*dumplog.SnapFile{file(2, 10), file(4, 50)}, 5, 4, 50},
-		"none that it may use":    {[]*dumplog.SnapFile{file(2, 11)}, 5, 0, 0},
+		"a record at the commit":    {[]*dumplog.SnapFile{file(2, 10), file(4, 50)}, 5, 4, 50},
+		"none that it may use":      {[]*dumplog.SnapFile{file(2, 11)}, 5, 0, 0},
 	} {
 		d := &dir{to: Version{Minor: c.minor, Patch: 9}, m: member}
 		d.m.Snap.Files = c.files
