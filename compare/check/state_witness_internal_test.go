@@ -372,7 +372,8 @@ func TestFirstWitnessDecides(t *testing.T) {
 			m.DB.Handle, m.Version = buckets(t, "lease"), evidence.Version{Minor: 6}
 		}
 		second := in.Members[1]
-		in.earlier.before = map[*evidence.Member]*evidence.Member{in.Members[0]: nil, second: second, in.Members[2]: nil}
+		in.earlier.before = map[*evidence.Member]*evidence.Member{in.Members[0]: nil, second: second,
+			in.Members[2]: nil}
 		in.earlier.beforeRows = map[beforeKey]map[string]string{{second, "lease", diff.WholeRow}: {"k": c.was}}
 		row := &diff.Row{Key: []byte("k"), Cells: cellsOf("a", "b", "c")}
 		got := in.rowWitnesses().witnesses("lease", row, []int{0, 1, 2})

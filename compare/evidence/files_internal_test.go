@@ -456,13 +456,14 @@ func TestDamageOnce(t *testing.T) {
 	}
 	d := &DB{Damage: []*dumpdb.DamageError{at(1, 2, dumpdb.DamageRow)}}
 	for _, err := range []error{nil, at(1, 2, dumpdb.DamageRow), at(1, 3, dumpdb.DamageRow), at(2, 2, dumpdb.DamageRow),
-		at(1, 2, dumpdb.DamageMeta), at(1, 3, dumpdb.DamageRow), errors.Join(at(4, 0, dumpdb.DamageRow), errors.New("x")),
+		at(1, 2, dumpdb.DamageMeta), at(1, 3, dumpdb.DamageRow),
+		errors.Join(at(4, 0, dumpdb.DamageRow), errors.New("x")),
 		fmt.Errorf("wrapped: %w", at(4, 0, dumpdb.DamageRow))} {
 		d.damage("lease", err)
 	}
 	var got []string
 	for _, x := range d.Damage {
-		got = append(got, fmt.Sprint(x.Page, x.Offset, x.Kind == dumpdb.DamageRow, x.Bucket))
+		got = append(got, fmt.Sprintf("%d %d %v %s", x.Page, x.Offset, x.Kind == dumpdb.DamageRow, x.Bucket))
 	}
 	want := []string{"1 2 true ", "1 3 true ", "2 2 true ", "1 2 false ", "4 0 true ", "0 0 true lease"}
 	if !slices.Equal(got, want) {

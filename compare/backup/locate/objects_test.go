@@ -77,7 +77,7 @@ func TestObjects(t *testing.T) {
 func TestObjectsThatAreNoBackups(t *testing.T) {
 	dir := t.TempDir()
 	b := good(t)
-	noise := append(packed(t, "gz", nil)[:10], bytes.Repeat([]byte{0xff}, 50)...)
+	noise := slices.Concat(packed(t, "gz", nil)[:10], bytes.Repeat([]byte{0xff}, 50))
 	for name, content := range map[string][]byte{"a.db": b, "sealed.db": []byte("Salted__12345678"),
 		"cut.db.gz": noise, "cut.gz": noise, "short.db.gz": {0x1f, 0x8b, 7}, "short": {0x1f, 0x8b, 7}, "none.db": nil,
 		"node1/member/snap/db": b, "set.tar": tarred(t, entry{"x.db", b}), "set.tar.gz": packed(t, "gz",

@@ -206,7 +206,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestArchiveChanged: what an archive no longer holds when it is read is damage of the packing, a missing file an error.
+// TestArchiveChanged: what an archive no longer holds is damage of the packing, a missing file an error.
 func TestArchiveChanged(t *testing.T) {
 	b := good(t)
 	x, y := entry{"x.db", b}, entry{"y.db", b}
