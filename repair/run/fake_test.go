@@ -22,7 +22,7 @@ import (
 )
 
 // fakeCluster is a host and a cluster in memory. It decides what a real one decides: members listed, majority, leader.
-// Contents are equal.
+// Contents are equal until a test changes those of a member.
 type fakeCluster struct {
 	r *runner
 
@@ -44,6 +44,16 @@ type fakeCluster struct {
 	forgot  []string
 	// version is what all servers run, "" when they do not say it.
 	version string
+	// contents are those of the members by ID; alarms are raised.
+	contents map[uint64]*fakeContent
+	alarms   []*etcdserverpb.AlarmMember
+	dbSize   int64
+	// read, if set, is called ahead of each read with the ID of the member, outside the lock.
+	read func(id uint64)
+	// noRoot is what requests are answered that only root may make.
+	noRoot error
+	// puts are the values that were written.
+	puts []string
 }
 
 const fakeClusterID = 0xc1
@@ -78,7 +88,7 @@ func newFake(t *testing.T, p *plan.Plan) *fakeCluster {
 	if err := p.LayOut(); err != nil {
 		t.Fatal(err)
 	}
-	c := &fakeCluster{up: map[uint64]bool{}, leader: 1, nextID: 100}
+	c := &fakeCluster{up: map[uint64]bool{}, leader: 1, nextID: 100, contents: map[uint64]*fakeContent{}}
 	for i := range p.Members {
 		if m := &p.Members[i]; m.ID != 0 {
 			c.list = append(c.list, &etcdserverpb.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs})
@@ -196,7 +206,7 @@ func (c *fakeCluster) client(m *plan.Member) (*clientv3.Client, string, error) {
 	f := fakeClient{c: c, id: c.id(m)}
 	cli.KV, cli.Maintenance, cli.Cluster, cli.Auth = fakeKV{fakeClient: f}, fakeMaintenance{fakeClient: f},
 		fakeMembers{fakeClient: f}, fakeAuth{fakeClient: f}
-	cli.Watcher = fakeWatcher{}
+	cli.Watcher = fakeWatcher{fakeClient: f}
 	return cli, m.Name, nil
 }
 
@@ -241,17 +251,10 @@ func (f fakeClient) asks(ctx context.Context, linear bool, use func() error) err
 }
 
 func (f fakeClient) header() *etcdserverpb.ResponseHeader {
-	return &etcdserverpb.ResponseHeader{ClusterId: fakeClusterID, MemberId: f.id, Revision: 10}
-}
-
-type fakeKV struct {
-	clientv3.KV
-	fakeClient
-}
-
-func (f fakeKV) Get(ctx context.Context, _ string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	op := clientv3.OpGet("", opts...)
-	return &clientv3.GetResponse{Header: f.header()}, f.asks(ctx, !op.IsSerializable(), func() error { return nil })
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	of := f.c.of(f.id)
+	return &etcdserverpb.ResponseHeader{ClusterId: of.cluster, MemberId: f.id, Revision: of.revision}
 }
 
 func (f fakeKV) Txn(ctx context.Context) clientv3.Txn { return fakeTxn{f: f.fakeClient, ctx: ctx} }
@@ -274,7 +277,15 @@ type fakeAuth struct {
 }
 
 func (f fakeAuth) AuthStatus(ctx context.Context) (*clientv3.AuthStatusResponse, error) {
-	return &clientv3.AuthStatusResponse{Header: f.header()}, f.asks(ctx, true, func() error { return nil })
+	resp := &clientv3.AuthStatusResponse{Header: f.header()}
+	return resp, f.asks(ctx, true, func() error {
+		resp.AuthRevision = f.c.of(f.id).auth
+		return nil
+	})
+}
+
+func (f fakeAuth) UserList(ctx context.Context) (*clientv3.AuthUserListResponse, error) {
+	return &clientv3.AuthUserListResponse{Header: f.header()}, f.asks(ctx, true, func() error { return f.c.noRoot })
 }
 
 type fakeMaintenance struct {
@@ -283,8 +294,10 @@ type fakeMaintenance struct {
 }
 
 func (f fakeMaintenance) Status(ctx context.Context, _ string) (*clientv3.StatusResponse, error) {
-	st := &clientv3.StatusResponse{Header: f.header(), RaftIndex: 10, RaftAppliedIndex: 10, Version: f.c.version}
+	st := &clientv3.StatusResponse{Header: f.header(), Version: f.c.version}
 	return st, f.asks(ctx, false, func() error {
+		st.RaftAppliedIndex = f.c.of(f.id).applied
+		st.RaftIndex, st.DbSize = st.RaftAppliedIndex, f.c.dbSize
 		if f.c.decides() {
 			st.Leader = f.c.leader
 		}
@@ -296,12 +309,28 @@ func (f fakeMaintenance) Status(ctx context.Context, _ string) (*clientv3.Status
 }
 
 func (f fakeMaintenance) AlarmList(ctx context.Context) (*clientv3.AlarmResponse, error) {
-	return &clientv3.AlarmResponse{Header: f.header()}, f.asks(ctx, true, func() error { return nil })
+	resp := &clientv3.AlarmResponse{Header: f.header()}
+	return resp, f.asks(ctx, true, func() error {
+		resp.Alarms = slices.Clone(f.c.alarms)
+		return nil
+	})
+}
+
+func (f fakeMaintenance) AlarmDisarm(ctx context.Context, m *clientv3.AlarmMember) (*clientv3.AlarmResponse, error) {
+	return &clientv3.AlarmResponse{Header: f.header()}, f.asks(ctx, true, func() error {
+		f.c.alarms = slices.DeleteFunc(f.c.alarms, func(a *etcdserverpb.AlarmMember) bool {
+			return a.MemberID == m.MemberID && a.Alarm == m.Alarm
+		})
+		return nil
+	})
 }
 
 func (f fakeMaintenance) HashKV(ctx context.Context, _ string, rev int64) (*clientv3.HashKVResponse, error) {
-	return &clientv3.HashKVResponse{Header: f.header(), Hash: 7, HashRevision: rev},
-		f.asks(ctx, false, func() error { return nil })
+	resp := &clientv3.HashKVResponse{Header: f.header(), HashRevision: rev}
+	return resp, f.asks(ctx, false, func() error {
+		resp.Hash, resp.CompactRevision = f.c.of(f.id).hash, f.c.of(f.id).compact
+		return nil
+	})
 }
 
 func (f fakeMaintenance) MoveLeader(ctx context.Context, to uint64) (*clientv3.MoveLeaderResponse, error) {
@@ -386,6 +415,7 @@ func (f fakeMembers) add(ctx context.Context, urls []string, learner bool) (*cli
 			}
 		}
 		f.c.nextID++
+		f.c.contents[f.c.nextID] = f.c.of(f.c.leader) // which sends its database
 		resp.Member = &etcdserverpb.Member{ID: f.c.nextID, PeerURLs: urls, IsLearner: learner}
 		f.c.list = append(f.c.list, resp.Member)
 		f.c.acts = append(f.c.acts, "add "+urls[0])
@@ -408,13 +438,4 @@ func (f fakeMembers) MemberPromote(ctx context.Context, id uint64) (*clientv3.Me
 		f.c.acts = append(f.c.acts, fmt.Sprintf("promote %s", m.PeerURLs[0]))
 		return nil
 	})
-}
-
-// fakeWatcher has no history to show.
-type fakeWatcher struct{ clientv3.Watcher }
-
-func (fakeWatcher) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
-	c := make(chan clientv3.WatchResponse)
-	close(c)
-	return c
 }
