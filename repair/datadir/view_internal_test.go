@@ -106,6 +106,62 @@ func TestView(t *testing.T) {
 	}
 }
 
+// TestViewInOrder: all lists are in the order of the IDs, so that the dirs of each member are the same.
+func TestViewInOrder(t *testing.T) {
+	m := threeMembers()
+	m.Membership.Voters, m.Membership.Learners = []dumplog.ID{4, 1}, []dumplog.ID{5, 3}
+	for _, id := range []dumplog.ID{4, 5} {
+		m.Membership.PeerURLs[id] = []string{"http://a:1"}
+	}
+	v, err := viewOf(m)
+	if err != nil || !slices.Equal(v.voters, []uint64{1, 4}) || !slices.Equal(v.learners, []uint64{3, 5}) {
+		t.Fatalf("%+v %v", v, err)
+	}
+	var ids []uint64
+	for _, x := range v.members {
+		ids = append(ids, x.ID)
+	}
+	if !slices.Equal(ids, []uint64{1, 3, 4, 5}) {
+		t.Errorf("members %d", ids)
+	}
+}
+
+// TestTargetOfView: which members may get a dir, and of which cluster.
+func TestTargetOfView(t *testing.T) {
+	for name, tc := range map[string]struct {
+		best    dumplog.ID
+		target  Target
+		cluster uint64
+		refused string
+	}{
+		"a voter":                    {0xc1, Target{MemberID: 2, ClusterID: 0xc1}, 0xc1, ""},
+		"a learner":                  {0xc1, Target{MemberID: 3}, 0xc1, ""},
+		"the cluster of the target":  {0, Target{MemberID: 2, ClusterID: 0xc2}, 0xc2, ""},
+		"another cluster":            {0xc1, Target{MemberID: 2, ClusterID: 0xc2}, 0, "is of cluster c2"},
+		"a member that was removed":  {0xc1, Target{MemberID: 9}, 0, "was removed from the cluster"},
+		"a member that nobody knows": {0xc1, Target{MemberID: 8}, 0, "is not a member of the cluster"},
+	} {
+		m := threeMembers()
+		m.ClusterID = tc.best
+		v, err := viewOf(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := v.dir(m, tc.target)
+		var r *refusal.Error
+		if tc.refused != "" {
+			if !errors.As(err, &r) || !strings.Contains(r.Reason, tc.refused) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || d.ClusterID != tc.cluster || d.MemberID != tc.target.MemberID ||
+			!slices.Equal(d.Voters, v.voters) || !slices.Equal(d.Learners, v.learners) {
+			t.Errorf("%s: %+v %v", name, d, err)
+		}
+	}
+}
+
 // TestMemberOf: the bucket's name and client URLs count, where it has them.
 func TestMemberOf(t *testing.T) {
 	m := threeMembers()
@@ -188,6 +244,26 @@ func TestNotCloned(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	index, term := uint64(7), uint64(6)
+	m := &evidence.Member{Source: &evidence.Source{}, DB: &evidence.DB{Handle: &dumpdb.DB{},
+		Meta: dumpdb.MetaBucket{ConsistentIndex: &index}}}
+	var r *refusal.Error
+	if _, _, err := appliedAt(m, 0); !errors.As(err, &r) || !strings.Contains(r.Reason, "the term of entry 7 is not known") {
+		t.Errorf("the term is not known: %v", err)
+	}
+	if got, at, err := appliedAt(m, 5); err != nil || got != 5 || at != 7 {
+		t.Errorf("the term is given: %d/%d %v", got, at, err)
+	}
+	m.DB.Meta.Term = &term
+	m.WAL = evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{MaxCommit: 8,
+		Snapshots: []dumplog.SnapshotRecord{{Index: 7, Term: 4}}}}
+	if got, at, err := appliedAt(m, 0); err != nil || got != 4 || at != 7 {
+		t.Errorf("a snapshot at the same index: %d/%d %v", got, at, err)
+	}
+	m.WAL.Summary.Snapshots[0].Index = 8
+	if _, _, err := appliedAt(m, 0); !errors.As(err, &r) || !strings.Contains(r.Reason, "is older than its own log says") {
+		t.Errorf("a newer snapshot: %v", err)
+	}
 	if _, err := TargetOf(&evidence.Member{Source: &evidence.Source{}}); err == nil {
 		t.Error("a member without an ID is a target")
 	}
@@ -199,17 +275,21 @@ func TestNotCloned(t *testing.T) {
 
 // TestBlocks: which entries end the part of the log that clones get.
 func TestBlocks(t *testing.T) {
-	put := []byte("\x22\x04\x0a\x02ab")
+	put, auth := []byte("\x22\x04\x0a\x02ab"), []byte("\xc2\x3e\x00") // auth enable
 	for _, tc := range []struct {
-		e    dumplog.Entry
-		want string
+		e       dumplog.Entry
+		release string
+		want    string
 	}{
-		{dumplog.Entry{Index: 5, Data: put}, ""},
-		{dumplog.Entry{Index: 5, Type: dumplog.EntryConfChange}, "entry 5 is a conf change"},
-		{dumplog.Entry{Index: 5, Data: []byte{0xff}}, "entry 5 does not decode"},
+		{dumplog.Entry{Index: 5, Data: put}, "3.5.9", ""},
+		{dumplog.Entry{Index: 5, Data: put}, "3.4.9", ""},
+		{dumplog.Entry{Index: 5, Data: auth}, "3.5.9", ""},
+		{dumplog.Entry{Index: 5, Data: auth}, "3.4.9", "entry 5 changes auth and may have taken effect already"},
+		{dumplog.Entry{Index: 5, Type: dumplog.EntryConfChange}, "3.5.9", "entry 5 is a conf change"},
+		{dumplog.Entry{Index: 5, Data: []byte{0xff}}, "3.5.9", "entry 5 does not decode"},
 	} {
-		if got := blocks(&tc.e, release.Of("3.5.9")); got != tc.want {
-			t.Errorf("%+v: %q, want %q", tc.e, got, tc.want)
+		if got := blocks(&tc.e, release.Of(tc.release)); got != tc.want {
+			t.Errorf("%s, %+v: %q, want %q", tc.release, tc.e, got, tc.want)
 		}
 	}
 }
@@ -317,6 +397,30 @@ func TestRollBack(t *testing.T) {
 	}
 	newer := int64(newest%2) * size
 	if err := RollBack(path, size-newer, newer); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := b[newer]; id != byte(newest%2) {
+		t.Errorf("the meta page at %d says that it is page %d", newer, id)
+	}
+	b[size-newer+16] ^= 1 // without the older meta page the other one holds the same
+	alone := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(alone, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = bolt.Open(alone, 0o600, &bolt.Options{ReadOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	_ = db.View(func(tx *bolt.Tx) error {
+		if v := tx.Bucket(bucketMeta).Get([]byte("a")); string(v) != "before" || tx.ID() != newest-2 {
+			t.Errorf("%q in transaction %d, the newest was %d", v, tx.ID(), newest)
+		}
+		return nil
+	})
+	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 { // it stays so once it was opened for writing
