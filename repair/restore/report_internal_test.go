@@ -155,6 +155,36 @@ func TestRaiseLimit(t *testing.T) {
 	}
 }
 
+// TestRevisionFor: the new cluster starts above every revision that clients may have seen.
+func TestRevisionFor(t *testing.T) {
+	n := func(v uint64) *uint64 { return &v }
+	for _, tc := range []struct {
+		newest int64
+		o      Options
+		want   Revision // of a backup at revision 7
+		refuse bool
+	}{
+		{0, Options{}, Revision{Bump: BlindBump, Reserve: BlindBump, Start: 7 + BlindBump, MarkCompacted: true}, false},
+		{10, Options{Reserve: 5}, Revision{Bump: 8, Reserve: 5, Start: 15, MarkCompacted: true}, false},
+		{5, Options{Reserve: 5}, Revision{Bump: 5, Reserve: 5, Start: 12, MarkCompacted: true}, false},
+		{7, Options{}, Revision{Start: 7}, false},
+		{10, Options{Bump: n(3)}, Revision{}, true},
+		{10, Options{Bump: n(3), LowRevision: true}, Revision{Bump: 3, Start: 10, MarkCompacted: true}, false},
+		{10, Options{Bump: n(1), LowRevision: true}, Revision{Bump: 1, Start: 8, MarkCompacted: true}, false},
+		{10, Options{Bump: n(4)}, Revision{Bump: 4, Reserve: 1, Start: 11, MarkCompacted: true}, false},
+		{7, Options{Bump: n(0)}, Revision{Start: 7}, false},
+		{0, Options{Bump: n(4)}, Revision{Bump: 4, Reserve: 4, Start: 11, MarkCompacted: true}, false},
+	} {
+		got, err := revisionFor(7, &survivors{newest: tc.newest, on: "a", written: 2, raised: 1}, &tc.o)
+		tc.want.Backup, tc.want.NewestSeen, tc.want.SeenOn, tc.want.GivenUp, tc.want.Raised = 7, tc.newest, "a", 2, 1
+		var r *refusal.Error
+		if errors.As(err, &r) != tc.refuse || !tc.refuse && (err != nil || got != tc.want) ||
+			tc.refuse && !strings.HasPrefix(r.Hint, "raise by more than 3,") {
+			t.Errorf("newest %d, %+v: %+v %v, want %+v", tc.newest, tc.o, got, err, tc.want)
+		}
+	}
+}
+
 // TestListenURLs: etcd listens on addresses, so a host name becomes all of them.
 func TestListenURLs(t *testing.T) {
 	in := []string{"http://host:1", "https://host:2", "http://10.0.0.1:3", "http://localhost:4", "unix://sock:5"}
