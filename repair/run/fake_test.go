@@ -52,6 +52,8 @@ type fakeCluster struct {
 	read func(id uint64)
 	// noRoot is what requests are answered that only root may make.
 	noRoot error
+	// noAuthStatus is what AuthStatus answers.
+	noAuthStatus error
 	// puts are the values that were written.
 	puts []string
 }
@@ -280,7 +282,7 @@ func (f fakeAuth) AuthStatus(ctx context.Context) (*clientv3.AuthStatusResponse,
 	resp := &clientv3.AuthStatusResponse{Header: f.header()}
 	return resp, f.asks(ctx, true, func() error {
 		resp.AuthRevision = f.c.of(f.id).auth
-		return nil
+		return f.c.noAuthStatus
 	})
 }
 

@@ -293,8 +293,9 @@ func TestLiveNamesItsFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := r.apply(t)
-			if refused := want != "" && (name == "kept.db" || !skip); refused != (err != nil) ||
-				refused && !strings.Contains(err.Error(), want) {
+			var refusedBy *refusal.Error
+			if refused := want != "" && (name == "kept.db" || !skip); refused != errors.As(err, &refusedBy) ||
+				refused && !strings.Contains(refusedBy.Reason, want) || !refused && err != nil {
 				t.Errorf("%s, skip %v: %v", name, skip, err)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "kept.node2.db")); (err == nil) == skip && name == "kept.node3.db" {

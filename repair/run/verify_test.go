@@ -3,15 +3,24 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
@@ -142,6 +151,91 @@ func TestVerifyWritesNothing(t *testing.T) {
 	if _, err := (&proof{cluster: c.r.cluster}).learnersFollow(t.Context(), c.r.present()); !errors.Is(err,
 		errNothingToCheck) {
 		t.Errorf("there is no learner: %v", err)
+	}
+}
+
+// TestServersThatDoNotTell: up to 3.4 servers do not say their auth revision; any other failure is one.
+func TestServersThatDoNotTell(t *testing.T) {
+	for what, tc := range map[string]struct {
+		err  error
+		open bool
+	}{
+		"unknown":  {status.Error(codes.Unimplemented, "unknown method AuthStatus"), true},
+		"failed":   {status.Error(codes.Internal, "broken"), false},
+		"withheld": {rpctypes.ErrPermissionDenied, false},
+	} {
+		c := newFake(t, fakePlan(t, 3))
+		c.noAuthStatus = tc.err
+		_, err := doVerify(t.Context(), c.r, nil)
+		last := c.r.out.Proofs[len(c.r.out.Proofs)-1]
+		if (err == nil) != tc.open || tc.open != (last.Outcome == notChecked) ||
+			tc.open && last.Detail != "these servers do not tell it" || !tc.open && last.Outcome != violated {
+			t.Errorf("%s: %v, %+v", what, err, last)
+		}
+	}
+}
+
+// TestKept: a data dir holds what the best member held if HashKV at its revision says so.
+func TestKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	clustertest.Synth{Members: 1, Entries: 40, Keys: 5, Value: 16}.WriteDB(t, path)
+	db, err := dumpdb.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rev, err := db.CurrentRev()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := db.HashKV(t.Context(), rev)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		best          plan.Choice
+		want, details string
+	}{
+		"the same": {plan.Choice{Revision: rev, HashKV: h.Hash, Compact: h.CompactRev}, holds, "HashKV "},
+		"another hash": {plan.Choice{Revision: rev, HashKV: h.Hash + 1, Compact: h.CompactRev}, violated,
+			fmt.Sprintf("HashKV is %d, was %d", h.Hash, h.Hash+1)},
+		"compacted since": {plan.Choice{Revision: rev, HashKV: h.Hash + 1, Compact: h.CompactRev + 1}, notChecked,
+			"it was compacted at"},
+		"a revision that it lacks": {plan.Choice{Revision: rev + 1, HashKV: h.Hash, Compact: h.CompactRev}, notChecked, ""},
+	} {
+		s := dirsProof{&session{plan: &plan.Plan{Best: tc.best}, out: &Outcome{}}}
+		if err := s.kept(t.Context(), evidence.Spec{Name: "a", Where: path}); err != nil {
+			t.Fatal(err)
+		}
+		if p := s.out.Proofs; len(p) != 1 || p[0].Outcome != tc.want || !strings.HasPrefix(p[0].Detail, tc.details) {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	s := dirsProof{&session{plan: &plan.Plan{}, out: &Outcome{}}}
+	if err := s.kept(t.Context(), evidence.Spec{Where: path + "-missing"}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRowsNotMended: a restart that was to mend bucket members and did not is no success, although the set is healthy.
+func TestRowsNotMended(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		for _, severity := range []check.Severity{check.Info, check.Warning} {
+			p := fakePlan(t, 3)
+			if restarts {
+				p.Members[1].Action, p.Members[1].RestartOn = plan.Restart, "etcd 3.5.26"
+			}
+			s := dirsProof{&session{plan: p, out: &Outcome{Server: "etcd 3.5.1"}}}
+			s.healthy(&compare.Report{Findings: []check.Finding{{ID: "M07-1", Check: check.M07, Severity: severity}},
+				Verdict: compare.Verdict{Health: check.Healthy}})
+			want := holds
+			if restarts && severity == check.Warning {
+				want = violated
+			}
+			if p := s.out.Proofs; len(p) != 1 || p[0].Outcome != want || want == violated && p[0].Detail !=
+				"bucket members is as it was: etcd 3.5.1 does not mend it (M07-1)" {
+				t.Errorf("restarts %v, %s: %+v", restarts, severity, p)
+			}
+		}
 	}
 }
 
