@@ -44,7 +44,8 @@ spec:
 			`"spec":{"finalizers":["kubernetes"]}}`,
 			"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\nspec: {}\n", []string{"spec.finalizers"}, 0},
 		{"a job whose selector the user chose", `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},` +
-			`"spec":{"manualSelector":true,"selector":{"a":"b"},"template":{"metadata":{"labels":{"controller-uid":"u"}}}}}`,
+			`"spec":{"manualSelector":true,"selector":{"a":"b"},` +
+			`"template":{"metadata":{"labels":{"controller-uid":"u"}}}}}`,
 			`apiVersion: batch/v1
 kind: Job
 metadata:
@@ -60,12 +61,14 @@ spec:
 			`"clusterIPs":["10.0.0.1"],"healthCheckNodePort":30000,"type":"ClusterIP"}}`,
 			"apiVersion: v1\nkind: Service\nmetadata:\n  name: a\nspec:\n  type: ClusterIP\n",
 			[]string{"spec.clusterIP", "spec.clusterIPs", "spec.healthCheckNodePort"}, 0},
-		{"a headless service", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"clusterIP":"None",` +
-			`"clusterIPs":["None"],"healthCheckNodePort":30000}}`,
+		{"a headless service",
+			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"clusterIP":"None",` +
+				`"clusterIPs":["None"],"healthCheckNodePort":30000}}`,
 			"apiVersion: v1\nkind: Service\nmetadata:\n  name: a\nspec:\n  clusterIP: None\n  clusterIPs:\n  - None\n",
 			[]string{"spec.healthCheckNodePort"}, 0},
-		{"a field that is that of services only", `{"apiVersion":"example.org/v1","kind":"Backup","metadata":{"name":"a"},` +
-			`"spec":{"clusterIP":"10.0.0.1","nodeName":"n","volumes":[{"name":"kube-api-access-x"}]}}`,
+		{"a field that is that of services only",
+			`{"apiVersion":"example.org/v1","kind":"Backup","metadata":{"name":"a"},` +
+				`"spec":{"clusterIP":"10.0.0.1","nodeName":"n","volumes":[{"name":"kube-api-access-x"}]}}`,
 			`apiVersion: example.org/v1
 kind: Backup
 metadata:
@@ -77,7 +80,8 @@ spec:
   - name: kube-api-access-x
 `, nil, 0},
 		{"a pod with a token and a volume", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{` +
-			`"nodeName":"n","volumes":[{"name":"data"},{"name":"kube-api-access-x"}],"ephemeralContainers":[{"name":"e"}],` +
+			`"nodeName":"n","volumes":[{"name":"data"},{"name":"kube-api-access-x"}],` +
+			`"ephemeralContainers":[{"name":"e"}],` +
 			`"initContainers":[{"name":"i","volumeMounts":[{"name":"kube-api-access-x"}]}],` +
 			`"containers":[{"name":"c","volumeMounts":[{"name":"data"},{"name":"kube-api-access-x"}]},"damaged"]}}`,
 			`apiVersion: v1
@@ -100,7 +104,8 @@ spec:
 			"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  volumes:\n  - name: data\n", nil, 0},
 		{"a pod without a spec", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":"damaged"}`,
 			"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec: damaged\n", nil, 0},
-		{"parts that are no maps", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","annotations":[]},"spec":[]}`,
+		{"parts that are no maps",
+			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","annotations":[]},"spec":[]}`,
 			"apiVersion: v1\nkind: Service\nmetadata:\n  annotations: []\n  name: a\nspec: []\n", nil, 0},
 	} {
 		m, ok := kube.NewManifest([]byte(tc.stored))

@@ -22,9 +22,10 @@ import (
 
 // threeMembers is a source of three members, one of them a learner, whose bucket says the same as raft.
 func threeMembers() *evidence.Member {
-	m := &evidence.Member{Source: &evidence.Source{}, DB: &evidence.DB{}, Membership: evidence.Membership{RaftKnown: true,
+	m := &evidence.Member{Source: &evidence.Source{}, DB: &evidence.DB{}}
+	m.Membership = evidence.Membership{RaftKnown: true,
 		Voters: []dumplog.ID{2, 1}, Learners: []dumplog.ID{3}, Removed: []dumplog.ID{9},
-		Names: map[dumplog.ID]string{1: "one", 2: "two"}, PeerURLs: map[dumplog.ID][]string{}}}
+		Names: map[dumplog.ID]string{1: "one", 2: "two"}, PeerURLs: map[dumplog.ID][]string{}}
 	for id := dumplog.ID(1); id <= 3; id++ {
 		url := []string{"http://" + id.String() + ":2380"}
 		m.Membership.PeerURLs[id] = url
@@ -213,8 +214,8 @@ func TestAbsentLearners(t *testing.T) {
 func TestTermAt(t *testing.T) {
 	index, term := uint64(7), uint64(6)
 	db := &evidence.DB{Meta: dumpdb.MetaBucket{Term: &term}}
-	snapshots := evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{Snapshots: []dumplog.SnapshotRecord{{Index: 6, Term: 2},
-		{Index: 7, Term: 3}}}}
+	snapshots := evidence.WAL{Log: &dumplog.Log{}}
+	snapshots.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: 6, Term: 2}, {Index: 7, Term: 3}}
 	for name, tc := range map[string]struct {
 		m    *evidence.Member
 		want uint64
@@ -248,7 +249,8 @@ func TestNotCloned(t *testing.T) {
 	m := &evidence.Member{Source: &evidence.Source{}, DB: &evidence.DB{Handle: &dumpdb.DB{},
 		Meta: dumpdb.MetaBucket{ConsistentIndex: &index}}}
 	var r *refusal.Error
-	if _, _, err := appliedAt(m, 0); !errors.As(err, &r) || !strings.Contains(r.Reason, "the term of entry 7 is not known") {
+	if _, _, err := appliedAt(m, 0); !errors.As(err, &r) || !strings.Contains(r.Reason,
+		"the term of entry 7 is not known") {
 		t.Errorf("the term is not known: %v", err)
 	}
 	if got, at, err := appliedAt(m, 5); err != nil || got != 5 || at != 7 {
@@ -261,7 +263,8 @@ func TestNotCloned(t *testing.T) {
 		t.Errorf("a snapshot at the same index: %d/%d %v", got, at, err)
 	}
 	m.WAL.Summary.Snapshots[0].Index = 8
-	if _, _, err := appliedAt(m, 0); !errors.As(err, &r) || !strings.Contains(r.Reason, "is older than its own log says") {
+	if _, _, err := appliedAt(m, 0); !errors.As(err, &r) || !strings.Contains(r.Reason,
+		"is older than its own log says") {
 		t.Errorf("a newer snapshot: %v", err)
 	}
 	if _, err := TargetOf(&evidence.Member{Source: &evidence.Source{}}); err == nil {
@@ -296,7 +299,8 @@ func TestBlocks(t *testing.T) {
 
 // TestTailNote: entries that are not carried over are named with the reason.
 func TestTailNote(t *testing.T) {
-	m := &evidence.Member{Source: &evidence.Source{}, WAL: evidence.WAL{Log: &dumplog.Log{}, Summary: dumplog.Summary{LastIndex: 12}}}
+	m := &evidence.Member{Source: &evidence.Source{}, WAL: evidence.WAL{Log: &dumplog.Log{}}}
+	m.WAL.Summary.LastIndex = 12
 	index := uint64(10)
 	m.DB = &evidence.DB{Meta: dumpdb.MetaBucket{ConsistentIndex: &index}}
 	const kept, left, unproven = "entries 11 to 11 of the log", "entries of the log", ": nothing proves them committed"
@@ -305,10 +309,12 @@ func TestTailNote(t *testing.T) {
 		why  string
 		want []string
 	}{
-		{0, "", []string{"the last 2 entries of the log of , 11 to 12, are not in its database and are not carried over"}},
+		{0, "",
+			[]string{"the last 2 entries of the log of , 11 to 12, are not in its database and are not carried over"}},
 		{0, "torn", []string{"11 to 12, are not in its database and are not carried over: torn"}},
-		{1, "", []string{kept, "the last 1 entries of the log of , 12 to 12, are not in its database and are not carried " +
-			"over" + unproven}},
+		{1, "", []string{kept,
+			"the last 1 entries of the log of , 12 to 12, are not in its database and are not carried " +
+				"over" + unproven}},
 		{1, "torn", []string{kept, "carried over: torn"}},
 		{2, "", []string{"entries 11 to 12 of the log"}},
 	} {

@@ -21,20 +21,20 @@ func TestCaughtUpSays(t *testing.T) {
 	}{
 		{rebuild.CaughtUp{ConsistentIndex: 4, Commit: 9}, true, nil},
 		{rebuild.CaughtUp{ConsistentIndex: 4, Commit: 9, Executed: 5, Etcd: "3.5"}, true,
-			[]string{"5 committed entries above the database's consistent index 4 were executed by the rules of etcd 3.5, " +
-				"up to entry 9"}},
+			[]string{"5 committed entries above the database's consistent index 4 were executed by the rules of " +
+				"etcd 3.5, up to entry 9"}},
 		{rebuild.CaughtUp{FromStart: true}, true, []string{"the log of the source is whole from the first entry on"}},
 		{rebuild.CaughtUp{ConsistentIndex: 4, Commit: 9, Missing: 2, Why: "torn"}, false,
 			[]string{"missing: 2 committed entries above the database's consistent index 4, up to entry 9: torn"}},
 		{rebuild.CaughtUp{Commit: 9, Unproven: 3}, false,
 			[]string{"missing: 3 entries at the end of the log, above entry 9, that may have been acknowledged: this"}},
 		{rebuild.CaughtUp{ConsistentIndex: 12, Commit: 9, EndUnknown: "there is no log"}, false,
-			[]string{"missing: an unknown number of entries above entry 12, which the server may have acknowledged: there is no " +
-				"log; name"}},
+			[]string{"missing: an unknown number of entries above entry 12, which the server may have acknowledged: " +
+				"there is no log; name"}},
 		{rebuild.CaughtUp{Executed: 5, Doubtful: 1}, false,
 			[]string{"5 committed entries", "the outcome of 1 of them depends on the patch release of the server"}},
 	} {
-		same := slices.EqualFunc(tc.c.Says(), tc.says, func(got, want string) bool { return strings.HasPrefix(got, want) })
+		same := slices.EqualFunc(tc.c.Says(), tc.says, strings.HasPrefix)
 		if !same || tc.c.Whole() != tc.whole {
 			t.Errorf("%+v: whole %v, says %q; want %v, %q", tc.c, tc.c.Whole(), tc.c.Says(), tc.whole, tc.says)
 		}

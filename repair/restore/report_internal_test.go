@@ -29,30 +29,32 @@ func TestLosses(t *testing.T) {
 	}{
 		{"nothing", Report{}, evidence.Facts{}, rebuild.CaughtUp{Parts: backup}, nil,
 			[]string{"the revision is not raised", "move the old data dirs aside"}, false, false},
-		{"revisions", Report{Backup: Backup{Revision: 7}, Revision: Revision{GivenUp: 3, Start: 20, MarkCompacted: true}},
+		{"revisions", Report{Backup: Backup{Revision: 7}, Revision: Revision{GivenUp: 3, Start: 20,
+			MarkCompacted: true}},
 			evidence.Facts{}, rebuild.CaughtUp{Parts: backup}, []string{"3 revisions, 8 to 10, that surviving",
 				"the history of keys before revision 20"}, []string{"move the old"}, false, false},
 		{"revisions over those that were skipped", Report{Backup: Backup{Revision: 7}, Revision: Revision{GivenUp: 3,
 			Raised: 5}}, evidence.Facts{}, rebuild.CaughtUp{Parts: backup},
 			[]string{"3 revisions, 8 to 15 without the 5 that an earlier restore skipped, that"},
 			[]string{"the revision is not", "move the old"}, false, false},
-		{"the end of a log", Report{}, evidence.Facts{}, rebuild.CaughtUp{Parts: dataDir, Unproven: 2, Executed: 1, Commit: 9},
+		{"the end of a log", Report{}, evidence.Facts{}, rebuild.CaughtUp{Parts: dataDir, Unproven: 2, Executed: 1,
+			Commit: 9},
 			[]string{"2 entries at the end of the log, above entry 9"},
 			[]string{"the revision is not", "1 committed entries above", "move the old"}, true, true},
 		{"a whole log", Report{}, evidence.Facts{}, rebuild.CaughtUp{Parts: dataDir}, nil,
 			[]string{"the revision is not", "move the old"}, true, false},
-		{"members, leases, a downgrade", Report{}, evidence.Facts{Downgrade: "3.5.0", Leases: make([]evidence.LeaseFacts, 2),
+		{"members, leases, a downgrade", Report{}, evidence.Facts{Downgrade: "3.5.0",
+			Leases: make([]evidence.LeaseFacts, 2),
 			Membership: evidence.MembershipFacts{Members: []dumpdb.Member{{Name: "a", ID: 1},
-				{Name: "b", ID: 2, IsLearner: true}}}}, rebuild.CaughtUp{Parts: backup}, []string{"learner b (2): add it again"},
+				{Name: "b", ID: 2, IsLearner: true}}}}, rebuild.CaughtUp{Parts: backup},
+			[]string{"learner b (2): add it again"},
 			[]string{"the revision is not", "2 leases restart with the full time", "the downgrade to 3.5.0 that was",
 				"move the old"}, false, false},
 	} {
 		tc.r.losses(&compare.Report{Members: []evidence.Facts{tc.facts}}, &tc.up)
 		for what, x := range map[string]struct{ got, want []string }{"lost": {tc.r.GivesUp, tc.lost},
 			"notes": {tc.r.Notes, tc.notes}} {
-			same := slices.EqualFunc(x.got, x.want, func(got, want string) bool {
-				return strings.HasPrefix(got, want)
-			})
+			same := slices.EqualFunc(x.got, x.want, strings.HasPrefix)
 			if !same {
 				t.Errorf("%s: %s are %q, want %q", tc.name, what, x.got, x.want)
 			}
@@ -99,7 +101,8 @@ func TestTakeBackup(t *testing.T) {
 			Members: []evidence.Facts{{DB: &evidence.DBFacts{CurrentRevision: &revision}}},
 			Sources: make([]compare.Source, 1),
 			Backup: &compare.Backup{Trailer: "match", Layers: []compare.Layer{
-				{Name: "pages", Outcome: check.Holds, Says: "right"}, {Name: "size", Outcome: check.Violated, Says: "wrong"}}}}
+				{Name: "pages", Outcome: check.Holds, Says: "right"}, {Name: "size", Outcome: check.Violated,
+					Says: "wrong"}}}}
 		tc.change(v)
 		r := &Report{}
 		err := r.takeBackup(v, &tc.o)
@@ -134,7 +137,8 @@ func TestCheckMembers(t *testing.T) {
 		{[]PlanMember{{Name: "a", PeerURLs: []string{"http://h:1"}}, {Name: "b", PeerURLs: []string{"http://i:1"}}}, "",
 			"2 members tolerate no more failures than 1"},
 		{[]PlanMember{{Name: "a", PeerURLs: []string{"http://h:1"}}, {Name: "b", PeerURLs: []string{"http://i:1"}},
-			{Name: "c", PeerURLs: []string{"http://localhost:1"}}}, "", "peer URL http://localhost:1 of c reaches no other host"},
+			{Name: "c", PeerURLs: []string{"http://localhost:1"}}}, "",
+			"peer URL http://localhost:1 of c reaches no other host"},
 	} {
 		notes, err := (&Plan{Members: tc.members}).check()
 		var refused *refusal.Error
@@ -188,7 +192,8 @@ func TestRevisionFor(t *testing.T) {
 // TestListenURLs: etcd listens on addresses, so a host name becomes all of them.
 func TestListenURLs(t *testing.T) {
 	in := []string{"http://host:1", "https://host:2", "http://10.0.0.1:3", "http://localhost:4", "unix://sock:5"}
-	if got := listenURLs(in); got != "http://0.0.0.0:1,https://0.0.0.0:2,http://10.0.0.1:3,http://localhost:4,unix://sock:5" {
+	want := "http://0.0.0.0:1,https://0.0.0.0:2,http://10.0.0.1:3,http://localhost:4,unix://sock:5"
+	if got := listenURLs(in); got != want {
 		t.Error(got)
 	}
 }

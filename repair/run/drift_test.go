@@ -84,11 +84,13 @@ func TestDrift(t *testing.T) {
 			manyKeys(c, driftKeys)
 			c.wrote(2, 20_000, "l", "only here") // the last one by name
 		}, 0, nil,
-			"it changed 10001 keys in a way in which node1 did not; only the first 10000 were compared", "; it changed"},
+			"it changed 10001 keys in a way in which node1 did not; only the first 10000 were compared",
+			"; it changed"},
 		{"another cluster", func(c *fakeCluster, _ *plan.Member) {
 			c.wrote(2, 11, "k", "v")
 			c.of(2).cluster = 9
-		}, 0, nil, "it is a member of another cluster", "from applied index 10 to 11 since its data dir was copied; it is"},
+		}, 0, nil, "it is a member of another cluster",
+			"from applied index 10 to 11 since its data dir was copied; it is"},
 		{"its copy is not known", func(c *fakeCluster, m *plan.Member) {
 			c.wrote(2, 11, "k", "v")
 			m.Revision = 0

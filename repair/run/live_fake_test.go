@@ -183,8 +183,10 @@ func TestLiveRefused(t *testing.T) {
 		set  func(r *liveRun)
 		want string // "" is done
 	}{
-		{"no endpoints", func(r *liveRun) { r.o.Live.Endpoints = nil }, "the endpoints of the running cluster are missing"},
-		{"nobody on the hosts", func(r *liveRun) { r.o.Live.HostActions = nil }, "a person or hooks have to stop members"},
+		{"no endpoints", func(r *liveRun) { r.o.Live.Endpoints = nil },
+			"the endpoints of the running cluster are missing"},
+		{"nobody on the hosts", func(r *liveRun) { r.o.Live.HostActions = nil },
+			"a person or hooks have to stop members"},
 		{"no hook that stops", func(r *liveRun) {
 			r.o.Live.HostActions, r.o.Live.HookWipe, r.o.Live.HookStart = nil, "true", "true"
 		}, "a person or hooks"},
@@ -197,7 +199,8 @@ func TestLiveRefused(t *testing.T) {
 		{"a name that the plan lacks", func(r *liveRun) { r.o.Live.Endpoints = []string{"node9=http://a:1"} },
 			"the plan has no member node9"},
 		{"certificates that are missing", func(r *liveRun) { r.o.Live.CACert = "missing.pem" }, "missing.pem"},
-		{"another cluster", func(r *liveRun) { r.c.of(1).cluster = 0xc9 }, "the running cluster is c9, the plan is for c1"},
+		{"another cluster", func(r *liveRun) { r.c.of(1).cluster = 0xc9 },
+			"the running cluster is c9, the plan is for c1"},
 		{"an older state", func(r *liveRun) { r.c.of(1).revision = 9 }, "node1 is at revision 9, in the plan at 10"},
 		{"a member is not listed", func(r *liveRun) { r.c.list = r.c.list[:2] },
 			"member node3 (3) of the plan is not listed"},

@@ -54,7 +54,8 @@ func TestDownAndRunning(t *testing.T) {
 		"another member": {func() { at(s.urls["node3"]) }, false, false},
 	} {
 		tc.set()
-		if running, down := f.running(t.Context(), m), f.down(t.Context(), m); running != tc.running || down != tc.down {
+		running, down := f.running(t.Context(), m), f.down(t.Context(), m)
+		if running != tc.running || down != tc.down {
 			t.Errorf("%s: running %v, down %v", name, running, down)
 		}
 	}
@@ -196,14 +197,16 @@ func TestListening(t *testing.T) {
 		t.Errorf("no etcd server for long: %v", err)
 	}
 	l.odd, l.silent, l.heard = long, long, true
-	if err := l.look(errSilent); !errors.Is(err, errSilent) || l.heard || l.ends != 1 || time.Since(l.odd) > time.Minute {
+	if err := l.look(errSilent); !errors.Is(err, errSilent) || l.heard || l.ends != 1 ||
+		time.Since(l.odd) > time.Minute {
 		t.Errorf("it ended just now: %v, %+v", err, l)
 	}
 	if err := l.look(errSilent); !errors.Is(err, errSilent) || l.ends != 1 {
 		t.Errorf("silent still: %v, %+v", err, l)
 	}
 	l.silent = long
-	if err := l.look(errSilent); !errors.As(err, &p) || !strings.Contains(err.Error(), "nothing listens at http://a:1") {
+	if err := l.look(errSilent); !errors.As(err, &p) || !strings.Contains(err.Error(),
+		"nothing listens at http://a:1") {
 		t.Errorf("silent for long: %v", err)
 	}
 	l = &listening{f: f, m: m, silent: time.Now(), odd: time.Now()}

@@ -73,7 +73,8 @@ func TestVerify(t *testing.T) {
 	}{
 		{"all is well", func(c *fakeCluster) { c.of(1).auth, c.of(2).auth, c.of(3).auth = 4, 4, 4 }, "", 5,
 			"auth revision 4"},
-		{"a member is missing", func(c *fakeCluster) { c.list = c.list[:2] }, "2 members are listed, 3 are planned", 0, ""},
+		{"a member is missing", func(c *fakeCluster) { c.list = c.list[:2] }, "2 members are listed, 3 are planned", 0,
+			""},
 		{"a member too many", func(c *fakeCluster) {
 			c.list = append(c.list, &etcdserverpb.Member{ID: 0xee})
 		}, "ee is not a member of the plan", 0, ""},
@@ -200,7 +201,8 @@ func TestKept(t *testing.T) {
 			fmt.Sprintf("HashKV is %d, was %d", h.Hash, h.Hash+1)},
 		"compacted since": {plan.Choice{Revision: rev, HashKV: h.Hash + 1, Compact: h.CompactRev + 1}, notChecked,
 			"it was compacted at"},
-		"a revision that it lacks": {plan.Choice{Revision: rev + 1, HashKV: h.Hash, Compact: h.CompactRev}, notChecked, ""},
+		"a revision that it lacks": {plan.Choice{Revision: rev + 1, HashKV: h.Hash, Compact: h.CompactRev}, notChecked,
+			""},
 	} {
 		s := dirsProof{&session{plan: &plan.Plan{Best: tc.best}, out: &Outcome{}}}
 		if err := s.kept(t.Context(), evidence.Spec{Name: "a", Where: path}); err != nil {
@@ -245,7 +247,8 @@ func TestHashOfCompacted(t *testing.T) {
 	c.r.limits.step = 30 * time.Millisecond
 	c.of(3).compact, c.of(2).revision = 5, 12
 	_, err := c.r.sameHash(t.Context(), c.r.present())
-	if err == nil || !strings.Contains(err.Error(), "node1 is compacted at 0, node3 at 5") || errors.Is(err, errHashes) {
+	if err == nil || !strings.Contains(err.Error(), "node1 is compacted at 0, node3 at 5") || errors.Is(err,
+		errHashes) {
 		t.Errorf("%v", err)
 	}
 	c.of(3).compact = 0
@@ -275,13 +278,15 @@ func TestHealthyDirs(t *testing.T) {
 		{"nothing", check.Healthy, nil, nil, false, 5, holds},
 		{"it is not known", check.HealthUnknown, nil, nil, false, 5, notChecked},
 		{"a new finding", check.Unhealthy, []check.Finding{finding("D01")}, []check.ID{"D02"}, false, 5, violated},
-		{"one that came with the best member", check.Unhealthy, []check.Finding{finding("D01")}, []check.ID{"D01"}, false, 5,
+		{"one that came with the best member", check.Unhealthy, []check.Finding{finding("D01")}, []check.ID{"D01"},
+			false, 5,
 			holds},
 		{"one of both", check.Unhealthy, []check.Finding{finding("D01"), finding("D02")}, []check.ID{"D01"}, false, 5,
 			violated},
 		{"the auth revision up to 3.4", check.Unhealthy, []check.Finding{finding(check.A02)}, nil, true, 4, holds},
 		{"the auth revision of 3.5", check.Unhealthy, []check.Finding{finding(check.A02)}, nil, true, 5, violated},
-		{"the auth revision without auth", check.Unhealthy, []check.Finding{finding(check.A02)}, nil, false, 4, violated},
+		{"the auth revision without auth", check.Unhealthy, []check.Finding{finding(check.A02)}, nil, false, 4,
+			violated},
 		{"no finding, and not healthy", check.Unhealthy, nil, nil, false, 5, violated},
 	} {
 		p := fakePlan(t, 3)
