@@ -159,6 +159,13 @@ func TestFinishLeases(t *testing.T) {
 			lw.m.WAL.Summary.Damage = []*dumplog.DamageError{{Kind: kind}}
 		}
 	}
+	lost := func(from, to uint64) func(lw *leaseWatch) {
+		return func(lw *leaseWatch) {
+			torn(dumplog.DamageZeroHole)(lw)
+			lw.m.AppliedMin, lw.m.AppliedMax = 10, 12
+			lw.m.WAL.Summary.Damage[0].LostFrom, lw.m.WAL.Summary.Damage[0].LostTo = from, to
+		}
+	}
 	const gone = "lease 7: present, absent"
 	for name, c := range map[string]struct {
 		minor  int
@@ -179,6 +186,11 @@ func TestFinishLeases(t *testing.T) {
 		"a damaged end of 3.4":           {4, nil, torn(dumplog.DamageTail), ""},
 		"other damage of 3.4":            {4, nil, torn(dumplog.DamageCRC), gone},
 		"a torn end of 3.6":              {6, nil, torn(dumplog.DamageTornTail), gone},
+		"lost up to the index of 3.4":    {4, nil, lost(9, 10), gone},
+		"lost above the index of 3.4":    {4, nil, lost(11, 11), ""},
+		"lost up to the commit of 3.4":   {4, nil, lost(12, 0), ""},
+		"lost above the commit of 3.4":   {4, nil, lost(13, 0), gone},
+		"lost above the index of 3.6":    {6, nil, lost(11, 11), gone},
 		"no log of 3.4": {4, nil, func(lw *leaseWatch) {
 			torn(dumplog.DamageTornTail)(lw)
 			lw.m.WAL.Log = nil

@@ -195,7 +195,7 @@ func (lw *leaseWatch) leaseFaults() {
 			LeaseFault{ID: id, Kept: true, Row: rows[id], Missing: e.state == Missing, Term: e.term, Index: e.index,
 				Reason: e.reason})
 	}
-	if lw.tailTorn() {
+	if lw.leasesLost() {
 		return
 	}
 	for _, id := range sortedKeys(lw.Leases) {
