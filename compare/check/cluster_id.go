@@ -49,7 +49,7 @@ func sharesRequests(a, b *evidence.Member) bool {
 		return false
 	}
 	evidence.CommonWidth([]*evidence.LogSums{a.WAL.Sums, b.WAL.Sums})
-	without := BootstrapVoters(a) + uint64(len(a.WAL.LastByTerm))
+	without := min(foundingEntries(a), foundingEntries(b))
 	theirs := b.WAL.Sums.Blocks()
 	for n, sum := range a.WAL.Sums.Blocks() {
 		if sum.Entries() > without && theirs[n] == sum {
@@ -57,6 +57,12 @@ func sharesRequests(a, b *evidence.Member) bool {
 		}
 	}
 	return false
+}
+
+// foundingEntries is how many entries of a log another cluster can hold as well, at most: those of a bootstrap, and one
+// for each leader.
+func foundingEntries(m *evidence.Member) uint64 {
+	return BootstrapVoters(m) + uint64(len(m.WAL.LastByTerm))
 }
 
 // clusterIDFinding is about sources of which one has an altered ID, while others share its log.
