@@ -24,6 +24,8 @@ type event struct {
 	first, last, term uint64
 	// commit is the highest commit written in this segment before the event.
 	commit uint64
+	// within is commit without what was not in the log when it was written.
+	within uint64
 	snap   *SnapshotRecord
 	dmg    *DamageError
 }
@@ -43,7 +45,7 @@ type digest struct {
 	rest              *DamageError
 	state             *HardState
 	pos               Pos
-	commit            uint64
+	commit, within    uint64
 	// firstState is the term of the first HardState, 0 if there is none.
 	firstState    uint64
 	firstStatePos Pos
@@ -137,7 +139,8 @@ func (d *digest) add(it *item) {
 		if s.ConfState != nil {
 			cost += int64(len(s.ConfState.Voters)+len(s.ConfState.Learners)) / memberCost
 		}
-		d.note(event{kind: eventSnapshot, pos: s.Pos, snap: &s, commit: d.committed()}, cost)
+		d.note(event{kind: eventSnapshot, pos: s.Pos, snap: &s, commit: d.committed(), within: d.within},
+			cost)
 	case RecordCRC:
 		d.seed, d.seeded = it.rec.StoredCRC, true
 	}
@@ -233,4 +236,7 @@ func (d *digest) addState(h HardState, pos Pos) {
 	d.ballots.add(h, pos, d.seg.LastEntry)
 	d.ahead.state(h, pos)
 	d.commit = max(d.commit, h.Commit)
+	if d.seg.LastEntry == 0 || h.Commit <= d.seg.LastEntry {
+		d.within = max(d.within, h.Commit)
+	}
 }

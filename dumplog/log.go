@@ -51,7 +51,8 @@ type LeftOver struct {
 }
 
 // Overwrite is one append that replaced the tail of the log. The record at Pos has Index and Term. The entries
-// Index..OldLast, the last of them in OldTerm, are no longer part of the log.
+// Index..OldLast, the last of them in OldTerm, are no longer part of the log. If the record at Pos is that of a received
+// snapshot, the term is the snapshot's, and what the log continues with comes after it.
 type Overwrite struct {
 	Pos
 	Term, Index      uint64
@@ -61,7 +62,8 @@ type Overwrite struct {
 	Commit uint64
 }
 
-// Jump is a place where the log continues after a snapshot from a leader. The entries From..To were never in this log.
+// Jump is a place where the log continues after a snapshot from a leader. The entries From..To are not in this log.
+// If it held some before, those are an Overwrite.
 type Jump struct {
 	Pos
 	From, To uint64

@@ -22,6 +22,8 @@ type order struct {
 	last uint64
 	// snap is the highest index of a snapshot record so far.
 	snap, commit uint64
+	// within is the highest commit index that was in the log when it was written.
+	within uint64
 	// forced is the last entry that a start with --force-new-cluster committed, 0 if there is none.
 	forced uint64
 	// chain is what the next segment's CRC record must contain, if known.
@@ -131,6 +133,7 @@ func (o *order) state(d *digest, last uint64) {
 	h := *d.state
 	o.sum.HardState, o.sum.HardStatePos = &h, d.pos
 	o.commit, o.forced = max(o.commit, d.commit), max(o.forced, d.forced)
+	o.within = max(o.within, d.within)
 	o.ballots.join(&d.ballots, last)
 	if n := len(o.sum.CommitAheads); n < maxCommitAheads {
 		o.sum.CommitAheads = append(o.sum.CommitAheads, d.ahead.found[:min(len(d.ahead.found), maxCommitAheads-n)]...)
@@ -150,6 +153,7 @@ func (o *order) events(d *digest, damageOnly bool) {
 		case v.kind == eventForce:
 			o.sum.ForceNewCluster = append(o.sum.ForceNewCluster, v.pos)
 		case v.kind == eventSnapshot:
+			o.received(v)
 			o.snap = max(o.snap, v.snap.Index)
 			v.snap.Commit = max(o.commit, v.commit)
 			if v.snap.Commit > 0 {
@@ -221,17 +225,21 @@ func (o *order) gap(v *event) {
 
 // overwrite cuts the effective log before the run's first index.
 func (o *order) overwrite(v *event) {
+	o.cut(Overwrite{Pos: v.pos, Term: v.term, Index: v.first, Commit: max(o.commit, v.commit)})
+}
+
+// cut removes the entries from w.Index on from the effective log.
+func (o *order) cut(w Overwrite) {
 	terms := o.sum.Terms
 	old := terms[len(terms)-1]
-	o.sum.Overwrites = append(o.sum.Overwrites, Overwrite{
-		Pos: v.pos, Term: v.term, Index: v.first, OldLast: old.Last, OldTerm: old.Term, Commit: max(o.commit, v.commit),
-	})
-	for n := len(terms); n > 0 && terms[n-1].Last >= v.first; n = len(terms) {
-		if terms[n-1].First >= v.first {
+	w.OldLast, w.OldTerm = old.Last, old.Term
+	o.sum.Overwrites = append(o.sum.Overwrites, w)
+	for n := len(terms); n > 0 && terms[n-1].Last >= w.Index; n = len(terms) {
+		if terms[n-1].First >= w.Index {
 			terms = terms[:n-1]
 			continue
 		}
-		terms[n-1].Last = v.first - 1
+		terms[n-1].Last = w.Index - 1
 	}
 	o.sum.Terms = terms
 }
