@@ -226,9 +226,27 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// TestTwoAlarms: up to 3.5 it is not certain which of two alarms is in force.
+// TestTwoAlarms: up to 3.5 it is not certain which of two alarms is in force, also after one was cleared.
 func TestTwoAlarms(t *testing.T) {
-	both := func(m *Model) { alarm(AlarmCorrupt)(m); alarm(AlarmNoSpace)(m) }
+	change := func(m *Model, action, typ int32) {
+		m.Alarm(&dumplog.AlarmRequest{Action: action, MemberID: 5, Alarm: typ})
+	}
+	both := func(m *Model) {
+		change(m, alarmActivate, AlarmCorrupt)
+		change(m, alarmActivate, AlarmNoSpace)
+	}
+	one := func(m *Model) { both(m); change(m, alarmDeactivate, AlarmCorrupt) }
+	again := func(m *Model) {
+		one(m)
+		change(m, alarmDeactivate, AlarmNoSpace)
+		change(m, alarmActivate, AlarmNoSpace)
+	}
+	for name, c := range map[string]evaluation{
+		"one of two":      {r: putRequest("a", "1"), edit: one, want: "refused NOSPACE alarm ?"},
+		"and then afresh": {r: putRequest("a", "1"), edit: again, want: "refused NOSPACE alarm"},
+	} {
+		c.run(t, name, "3.5")
+	}
 	for version, want := range map[string]string{"3.4": "refused CORRUPT alarm ?", "3.5.17": "refused CORRUPT alarm ?",
 		"3.6": "refused CORRUPT alarm", "": "refused CORRUPT alarm ?"} {
 		c := evaluation{r: putRequest("a", "1"), edit: both, want: want}

@@ -14,7 +14,7 @@ func (m *Model) Execute(r *dumplog.Request, term, index uint64) (Result, Reason)
 	case r.LeaseCheckpoint != nil:
 		m.Checkpoint(r.LeaseCheckpoint, index)
 	case r.Alarm != nil:
-		if m.Alarms.Apply(r.Alarm) {
+		if m.Alarm(r.Alarm) {
 			return Applied, ReasonNone
 		}
 	case r.Kind.ChangesAuth():
@@ -49,12 +49,16 @@ func (m *Model) Compaction(r *dumplog.Request) Reason {
 	return reason
 }
 
-// Grant grants a lease, or returns why not. If a lease may have existed before, it is granted.
+// Grant grants a lease, or returns why not. If a lease may have existed before, it is granted. One that an alarm may
+// have refused may exist.
 func (m *Model) Grant(r *dumplog.Request, term, index uint64) Reason {
+	g := r.LeaseGrant
 	if v := m.Alarms.Check(m.Version, r); v.Refused() {
+		if m.Leases[g.ID] == nil && !m.alarmSure() {
+			m.Leases[g.ID] = &Lease{TTL: g.TTL, Term: term, Granted: index, Unsure: true}
+		}
 		return v.Reason
 	}
-	g := r.LeaseGrant
 	reason := CheckGrant(g, m.Leases[g.ID] != nil && m.StateKnown)
 	if reason == ReasonNone {
 		m.Leases[g.ID] = &Lease{TTL: g.TTL, Term: term, Granted: index}

@@ -22,6 +22,8 @@ type Model struct {
 	LastCompact int64
 	// AlarmsUnsure is true if it is unknown which alarms are active.
 	AlarmsUnsure bool
+	// AlarmsMixed is true if alarms of both types were on since any was.
+	AlarmsMixed bool
 	// Loose is true if revisions are counted without records and the effect of an entry was uncertain.
 	Loose bool
 	// ClientWaits says whether the clients of requests wait on this member, as they do on the only member of a cluster.
@@ -104,10 +106,22 @@ func (m *Model) KeepsRanges() release.Answer {
 }
 
 // alarmSure reports whether a refusal by an alarm is certain. Up to 3.5 a running server swaps its appliers when an
-// alarm is raised or cleared. Clearing one of two alarms disables both until the next start.
+// alarm is raised or cleared: raising the second type of alarm disables the first, and clearing one of them both, until
+// the next start.
 func (m *Model) alarmSure() bool {
-	return m.StateKnown && (m.follows(release.AlarmKeepsChecks) || !m.Alarms.On(AlarmNoSpace) ||
-		!m.Alarms.On(AlarmCorrupt))
+	return m.StateKnown && (m.follows(release.AlarmKeepsChecks) || !m.AlarmsMixed)
+}
+
+// Alarm raises or clears an alarm.
+func (m *Model) Alarm(r *dumplog.AlarmRequest) (changed bool) {
+	changed = m.Alarms.Apply(r)
+	m.MixAlarms()
+	return changed
+}
+
+// MixAlarms notes whether alarms of both types are on.
+func (m *Model) MixAlarms() {
+	m.AlarmsMixed = len(m.Alarms) > 0 && (m.AlarmsMixed || m.Alarms.On(AlarmNoSpace) && m.Alarms.On(AlarmCorrupt))
 }
 
 // ChecksPermissions is false if an alarm that was raised at run time may have disabled the permission checks.

@@ -169,6 +169,7 @@ func (su *subject) setAlarms() {
 		su.Alarms = apply.Alarms{}
 	}
 	su.AlarmsUnsure = len(open) > 0 || su.alarms.unknown
+	su.MixAlarms()
 }
 
 // writeUnderNoAlarm uses an entry that has put keys: then no alarm was on, and since only entries change alarms, none
@@ -193,7 +194,7 @@ func (su *subject) alarm(it *item) {
 		return // a query
 	}
 	su.touch(it, "alarm")
-	su.Alarms.Apply(a)
+	su.Alarm(a)
 	delete(su.openAlarms, apply.Alarm{Member: a.MemberID, Type: a.Alarm})
 	su.AlarmsUnsure = su.AlarmsUnsure && (len(su.openAlarms) > 0 || su.alarms.unknown)
 }

@@ -91,6 +91,7 @@ func (m *Machine) readState(db *dumpdb.DB, v release.Version) error {
 	for _, a := range alarms {
 		s.Alarms[apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}] = struct{}{}
 	}
+	s.MixAlarms()
 	s.Compact = meta.CompactRev()
 	s.Revision = max(s.Revision, s.Compact)
 	return nil

@@ -205,6 +205,9 @@ func (lw *leaseWatch) leaseGrant(it *item) Outcome {
 	}
 	reason := lw.Grant(it.req, it.entry.Term, it.entry.Index)
 	if reason == ReasonNoSpace || reason == ReasonCorrupt {
+		if l := lw.Leases[g.ID]; l != nil && l.Unsure {
+			lw.touched[leaseKey(g.ID)] = true // it may have been granted
+		}
 		return Outcome{State: Refused, Reason: reason}
 	}
 	if lw.AlarmsUnsure && !existed && it.entry.Index <= lw.m.AppliedMin {
