@@ -144,6 +144,20 @@ func twice(restored bool, begin uint64, ids ...uint64) func(t *testing.T, root s
 	}
 }
 
+// restoredWhole: all members of a cluster were restored; their dirs from before are in the folder "before".
+func restoredWhole(t *testing.T, root string) {
+	t.Helper()
+	o := tell(t, root+"/before", false, []int{0, 0, 0}, a1, a2, a3)
+	o.elect()
+	o.puts(12)
+	o.done()
+	s := tell(t, root, true, []int{9, 9, 9}, a1, a2, a3)
+	s.begin = begin2
+	s.elect()
+	s.puts(15)
+	s.done()
+}
+
 func TestRestoredClusters(t *testing.T) {
 	runTales(t, []tale{
 		{name: "different backups, not started", tell: unstarted(10, 14, 10), class: "data-divergence",
@@ -183,6 +197,9 @@ func TestRestoredClusters(t *testing.T) {
 			not: []string{"restore-from-different-snapshots", "same-token-twin-clusters"}},
 		{name: "one member restored and started", tell: restoredAlone(true), class: "member-lost-data",
 			cause: "restored-one-member-only", certainty: "proof", not: []string{"same-token-twin-clusters"}},
+		{name: "restored as a whole, one dir from before", of: []string{"node1", "node2", "before/node3"},
+			tell: restoredWhole, class: "foreign-cluster", cause: "same-token-twin-clusters", certainty: "proof",
+			checks: []string{"M12"}, not: []string{"restored-one-member-only", "restored-base-missing-on-joiners"}},
 		{name: "a joiner without the base", tell: joiner(false), class: "data-divergence",
 			cause: "restored-base-missing-on-joiners", certainty: "proof"},
 		{name: "a joiner that received the base", tell: joiner(true), class: "healthy"},

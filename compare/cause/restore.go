@@ -159,8 +159,8 @@ var baseMissingOnJoiners = described(Cause{
 })
 
 func matchBaseMissing(in *Input) *Match {
-	if in.Replay == nil || !in.found(check.K01, check.K02) {
-		return nil
+	if in.Replay == nil || !in.found(check.K01, check.K02) || in.found(check.M12) {
+		return nil // of another history is a member that did not join
 	}
 	m := &Match{Certainty: Proof, Because: ids(in, check.K02, check.K01),
 		RefutedBy: "a snapshot in the joiner's log; " +

@@ -122,7 +122,7 @@ func (pv *provenance) twinFinding() *Finding {
 			d.Index),
 		Explanation: "the sources carry one cluster ID, but belong to two clusters that were founded with the same " +
 			"names, peer URLs and token"}
-	restored := 0
+	restored, whole := 0, false
 	for _, i := range pv.Members.byLabel(d.By) {
 		m := pv.Members[i]
 		if n := BootstrapVoters(m); n == 0 || !nothingShared(m, n, d.Index) {
@@ -130,13 +130,19 @@ func (pv *provenance) twinFinding() *Finding {
 		}
 		if Restored(m) {
 			restored++
+			whole = whole || pv.Members.logs().restoredAsWhole(m)
 		}
 		f.Members = append(f.Members, m.Label())
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "twin cluster", Observed: d.By[i],
 			Expected: "one entry per index", Show: showLog(m, d.Index)})
 	}
-	if restored > 0 && restored < len(f.Members) {
+	switch {
+	case restored == 0 || restored == len(f.Members):
+	case !whole:
 		return nil // reported as a member that was restored alone
+	default:
+		f.Explanation = "a majority of the voters began with a restore: the others are data dirs of the cluster from " +
+			"before it, with the same names, peer URLs and token"
 	}
 	return f
 }

@@ -81,10 +81,11 @@ func (ss sourceLogs) longerCopyOf(m *evidence.Member) bool {
 	})
 }
 
-// restoredAlone returns a member that shows that the cluster is older than the restore that wrote m.
+// restoredAlone returns a member that shows that the cluster is older than the restore that wrote m, and may have
+// continued without it.
 func (ss sourceLogs) restoredAlone(m *evidence.Member) *evidence.Member {
 	n := BootstrapVoters(m)
-	if !Restored(m) || n == 0 {
+	if !Restored(m) || n == 0 || ss.restoredAsWhole(m) {
 		return nil
 	}
 	for _, o := range ss {
@@ -96,6 +97,18 @@ func (ss sourceLogs) restoredAlone(m *evidence.Member) *evidence.Member {
 		}
 	}
 	return nil
+}
+
+// restoredAsWhole reports whether the restore that wrote m was that of a cluster: with the members that share its first
+// request, m is a majority of the voters, without which the cluster from before cannot have continued.
+func (ss sourceLogs) restoredAsWhole(m *evidence.Member) bool {
+	ids := map[dumplog.ID]bool{}
+	for _, o := range ss {
+		if Restored(o) && o.ClusterID == m.ClusterID && o.WAL.First.ID == m.WAL.First.ID {
+			ids[o.MemberID] = true
+		}
+	}
+	return m.WAL.First.ID != 0 && uint64(len(ids)) > BootstrapVoters(m)/2
 }
 
 // anyRestored reports whether the log of any member shows that the cluster was restored from a backup.

@@ -94,7 +94,12 @@ func (rk separateHistories) whyUnranked() string {
 		said = append(said, rk.describe(h))
 	}
 	old, young := hs[0], hs[len(hs)-1]
-	if restores := rk.countRestored(); restores > 0 {
+	switch restored, logs := rk.countRestored(); {
+	case restored > 0 && restored < logs:
+		return "content cannot decide: the sources are clusters with the same IDs, one from before a restore and one " +
+			"that the restore began. Neither has what the other acknowledged since the backup: choose the history to " +
+			"keep, then copy over what the other holds. " + strings.Join(said, "; ")
+	case restored > 0:
 		return "content cannot decide: the sources are separate clusters with the same IDs, each restored and " +
 			"started by itself. None has what the others acknowledged: choose the history to keep, then copy over " +
 			"what the others hold. " + strings.Join(said, "; ")
@@ -144,14 +149,17 @@ func (rk separateHistories) forcedApart() string {
 		strings.Join(said, "; "))
 }
 
-// countRestored counts the sources whose log begins with a restore.
-func (rk separateHistories) countRestored() (n int) {
+// countRestored counts the sources whose log begins with a restore, and those with a log.
+func (rk separateHistories) countRestored() (restored, logs int) {
 	for _, m := range rk.Members {
+		if m.HasLog() {
+			logs++
+		}
 		if m.HasLog() && m.WAL.Summary.Start == dumplog.StartRestore {
-			n++
+			restored++
 		}
 	}
-	return n
+	return restored, logs
 }
 
 // list groups the members by the first request after their common beginning, the oldest history first; where a
