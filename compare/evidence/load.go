@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sort"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -346,8 +347,32 @@ func reachOfBackups(members []*Member) {
 		if m.othersCommit = top; !m.HasLog() {
 			m.othersCommit = max(top, idle)
 		}
+		m.parted = partedAt(m, members)
 		m.loading().applied()
 	}
+}
+
+// partedAt is the first entry above a member's commit index that other members committed otherwise, 0 if there is none:
+// what the member's log holds from there on was never applied. Logs that agree at an entry agree before it.
+func partedAt(m *Member, members []*Member) (first uint64) {
+	for _, o := range members {
+		if o == m || !m.HasLog() || !o.HasLog() || o.ClusterID != m.ClusterID || o.MemberID == m.MemberID {
+			continue
+		}
+		end := min(m.LastIndex(), o.Commit)
+		if end <= m.Commit {
+			continue
+		}
+		n := sort.Search(int(end-m.Commit), func(i int) bool { //nolint:gosec // both logs hold these entries
+			index := m.Commit + 1 + uint64(i) //nolint:gosec // not negative
+			a, b := m.WAL.TermAt(index), o.WAL.TermAt(index)
+			return a != b && a != 0 && b != 0
+		})
+		if at := m.Commit + 1 + uint64(n); at <= end && (first == 0 || at < first) { //nolint:gosec // not negative
+			first = at
+		}
+	}
+	return first
 }
 
 // applied computes how far the log is committed and applied. Member explains the difference between AppliedMin and
@@ -368,6 +393,9 @@ func (m loading) applied() {
 		reach := m.othersCommit
 		if m.HasLog() {
 			reach = max(min(reach, m.LastIndex()), m.WAL.IdleTo)
+		}
+		if m.parted > 0 {
+			reach = min(reach, m.parted-1)
 		}
 		m.AppliedMax = max(m.Commit, reach)
 	}

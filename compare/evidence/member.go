@@ -63,6 +63,8 @@ type Member struct {
 	// othersCommit is the highest commit index of all sources. For one without a log it counts the idle entries above
 	// that, too.
 	othersCommit uint64
+	// parted is the first entry of the log that other members committed otherwise, 0 if there is none.
+	parted uint64
 	// indexOverride replaces the stored consistent index; 0 means no override.
 	indexOverride uint64
 	// exactIndex is an index of which the snapshot of a running member shows the content; 0 if none is known.

@@ -290,6 +290,12 @@ func TestOverwrites(t *testing.T) {
 	if d := cmp.Diff([]bool{false, true, true, false, true, false}, got); d != "" {
 		t.Errorf("overwritten (-want +got):\n%s", d)
 	}
+	// A received snapshot, whose record is no entry, ended the log from entry 3 on.
+	o = newOverwrites([]dumplog.Overwrite{{Pos: dumplog.Pos{Segment: "s", Offset: 20}, Term: 2, Index: 3}})
+	got = []bool{o.at(recs[0]), o.at(recs[2]), o.at(recs[4])}
+	if d := cmp.Diff([]bool{false, true, false}, got); d != "" {
+		t.Errorf("before and after a snapshot (-want +got):\n%s", d)
+	}
 }
 
 func TestProposers(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -257,15 +258,13 @@ func newOverwrites(list []dumplog.Overwrite) overwrites {
 	return o
 }
 
-// at must be called with every record in order.
+// at must be called with every entry in order, other records may be left out.
 func (o *overwrites) at(rec dumplog.Record) bool {
-	if rec.Type != dumplog.RecordEntry || len(o.list) == 0 {
-		return false
-	}
-	if o.list[0].Pos == rec.Pos {
+	for len(o.list) > 0 && cmp.Or(cmp.Compare(o.list[0].Segment, rec.Segment),
+		cmp.Compare(o.list[0].Offset, rec.Offset)) <= 0 {
 		o.list, o.least = o.list[1:], o.least[1:]
 	}
-	if len(o.list) == 0 {
+	if rec.Type != dumplog.RecordEntry || len(o.list) == 0 {
 		return false
 	}
 	e, err := rec.Entry()
