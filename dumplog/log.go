@@ -51,8 +51,8 @@ type LeftOver struct {
 }
 
 // Overwrite is one append that replaced the tail of the log. The record at Pos has Index and Term. The entries
-// Index..OldLast, the last of them in OldTerm, are no longer part of the log. If the record at Pos is that of a received
-// snapshot, the term is the snapshot's, and what the log continues with comes after it.
+// Index..OldLast, the last of them in OldTerm, are no longer part of the log. If the record at Pos is that of a
+// received snapshot, the term is the snapshot's, and what the log continues with comes after it.
 type Overwrite struct {
 	Pos
 	Term, Index      uint64
