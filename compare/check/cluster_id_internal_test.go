@@ -16,6 +16,7 @@ func TestSharesRequests(t *testing.T) {
 		for i := from; i <= to; i++ {
 			m.WAL.Sums.Note(&dumplog.Entry{Index: i, Term: 9, Data: []byte{byte(i), other}})
 		}
+		m.WAL.Summary.LastIndex = to
 		return m
 	}
 	for name, c := range map[string]struct {
