@@ -109,7 +109,7 @@ func (lv *logView) sureOps(r *dumplog.Request, index uint64) (ops []dumplog.Requ
 		switch {
 		case op.Txn != nil, op.Range != nil && op.Range.Revision != 0:
 			return nil, false
-		case op.Put != nil && (op.Put.IgnoreLease || op.Put.IgnoreValue || !lv.leaseWasThere(op.Put.Lease, index)):
+		case op.Put != nil && (keeps(op.Put) || !lv.leaseWasThere(op.Put.Lease, index)):
 			return nil, false
 		}
 	}

@@ -162,7 +162,7 @@ func (b *backwards) passes(it *item) bool {
 // there before it, the key existed, and it wrote a revision above.
 func (b *backwards) putsAgain(it *item, g *group) bool {
 	p := it.req.Put
-	return it.req.Kind == dumplog.KindPut && (p.IgnoreLease || p.IgnoreValue) && p.Lease == 0 && b.passes(it) &&
+	return it.req.Kind == dumplog.KindPut && keeps(p) && p.Lease == 0 && b.passes(it) &&
 		slices.ContainsFunc(g.records, func(x record) bool { return x.key == string(p.Key) && !x.del })
 }
 

@@ -39,7 +39,7 @@ func (w *LastWrites) Add(e *Entry) {
 		}
 	}
 	w.puts = kept
-	if r.Kind != dumplog.KindPut || r.Put.Lease != 0 || r.Put.IgnoreLease || r.Put.IgnoreValue {
+	if r.Kind != dumplog.KindPut || r.Put.Lease != 0 || keeps(r.Put) {
 		return
 	}
 	if len(w.puts) == maxLastWrites {

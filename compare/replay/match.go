@@ -150,7 +150,7 @@ func eatPut(p *dumplog.PutRequest, recs []record) ([]record, bool) {
 		return recs, false
 	}
 	r := &recs[0]
-	if (p.IgnoreValue || p.IgnoreLease) && r.version == 1 {
+	if keeps(p) && r.version == 1 {
 		return recs, false
 	}
 	if r.del || r.key != string(p.Key) || !p.IgnoreValue && r.vhash != apply.SumOf(p.Value) || !p.IgnoreLease &&

@@ -177,7 +177,7 @@ func (ma *matcher) follow(from, stop uint64, fits func(*group) bool) (run Stretc
 // conditional reports whether a request may be without effect when it is executed a second time.
 func conditional(r *dumplog.Request) bool {
 	p := r.Put
-	return p == nil || p.Lease != 0 || p.IgnoreLease || p.IgnoreValue || r.Header.Username != ""
+	return p == nil || p.Lease != 0 || keeps(p) || r.Header.Username != ""
 }
 
 // takeRun applies the next n groups to the model.

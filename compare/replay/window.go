@@ -305,11 +305,13 @@ func (w *window) chain() {
 func (w *window) strong(r *dumplog.Request, g *group) bool {
 	switch {
 	case r.Kind == dumplog.KindPut:
-		return !r.Put.IgnoreValue && !r.Put.IgnoreLease
+		return !keeps(r.Put)
 	case r.Txn == nil:
 		return false
 	case len(r.Txn.Compare) == 0:
-		return !slices.ContainsFunc(g.records, func(x record) bool { return x.del })
+		return !slices.ContainsFunc(r.Txn.Success, func(op dumplog.RequestOp) bool {
+			return op.Txn != nil || op.Put != nil && keeps(op.Put)
+		}) && !slices.ContainsFunc(g.records, func(x record) bool { return x.del })
 	}
 	for i := range r.Txn.Compare {
 		c := &r.Txn.Compare[i]
@@ -322,6 +324,9 @@ func (w *window) strong(r *dumplog.Request, g *group) bool {
 	}
 	return false
 }
+
+// keeps reports whether a put keeps the value or the lease of its key, which then must be there.
+func keeps(p *dumplog.PutRequest) bool { return p.IgnoreValue || p.IgnoreLease }
 
 // first is the place before the first entry that is matched for certain.
 func (w *window) first() (place, bool) {
@@ -395,7 +400,7 @@ func (lv *logView) alwaysWrites(r *dumplog.Request, index uint64) bool {
 // plainPut is a put that writes in every state of the key space.
 func plainPut(r *dumplog.Request) bool {
 	p := r.Put
-	return r.Kind == dumplog.KindPut && p.Lease == 0 && !p.IgnoreLease && !p.IgnoreValue
+	return r.Kind == dumplog.KindPut && p.Lease == 0 && !keeps(p)
 }
 
 // groups yields the records of a span of revisions, one main revision at a time.
