@@ -113,8 +113,8 @@ func explainsMore(t, r *Result) (better []int) {
 // faults counts what of a database contradicts the log.
 func (m *MemberResult) faults() int { return m.unexplained() + len(m.Reruns) + len(m.StateDiffs) }
 
-// doubtful returns the next entry to try: one that databases contradict, one without content before it, or else the
-// one after a doubted entry, with which that may have been exchanged. Only one log holds it.
+// doubtful returns the next entry to try: one that databases contradict, one without content before it, or else one
+// after a doubted entry, with which that may have been exchanged. Only one log holds it.
 func (r *Result) doubtful(ctx context.Context, tried map[uint64]bool) (*Doubted, error) {
 	d := r.contradicted(tried)
 	if r.surplusWitnesses() > 1 {
@@ -125,10 +125,9 @@ func (r *Result) doubtful(ctx context.Context, tried map[uint64]bool) (*Doubted,
 			}
 		}
 		for i := 0; d == nil && i < len(r.Doubted); i++ {
-			next := r.Doubted[i].Index + 1
-			term := r.Members[r.Doubted[i].Log].Member.WAL.TermAt(next)
-			if !tried[next] && r.LogsWith(term, next) == 1 {
-				d = &Doubted{Index: next, Term: term, Seen: "records of another entry"}
+			var err error
+			if d, err = r.exchangedWith(ctx, &r.Doubted[i], tried); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -147,6 +146,28 @@ func (r *Result) doubtful(ctx context.Context, tried map[uint64]bool) (*Doubted,
 		}
 	}
 	return d, ctx.Err()
+}
+
+// maxExchanged is how far after a doubted entry the one with which it may have been exchanged is looked for.
+const maxExchanged = 8
+
+// exchangedWith returns the next entry after a doubted one that was not tried and may write keys. Only one log holds it.
+func (r *Result) exchangedWith(ctx context.Context, d *Doubted, tried map[uint64]bool) (*Doubted, error) {
+	m := r.Members[d.Log].Member
+	for e, err := range m.WAL.Log.EntriesFrom(ctx, &m.WAL.Summary, d.Index+1) {
+		if err != nil || e.Index <= d.Index || e.Overwritten || tried[e.Index] {
+			continue
+		}
+		if e.Index > d.Index+maxExchanged {
+			break
+		}
+		req, err := e.Decode()
+		if err == nil && (req == nil || !mayWrite(req)) || r.LogsWith(e.Term, e.Index) != 1 {
+			continue
+		}
+		return &Doubted{Index: e.Index, Term: e.Term, Seen: "records of another entry"}, nil
+	}
+	return nil, ctx.Err()
 }
 
 // contradicted is the first entry that was not tried, that one log holds, and that two databases or more contradict and
