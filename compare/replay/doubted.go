@@ -151,7 +151,7 @@ func (r *Result) doubtful(ctx context.Context, tried map[uint64]bool) (*Doubted,
 // maxExchanged is how far after a doubted entry the one with which it may have been exchanged is looked for.
 const maxExchanged = 8
 
-// exchangedWith returns the next entry after a doubted one that was not tried and may write keys. Only one log holds it.
+// exchangedWith returns the next entry after a doubted one that was not tried, may write keys, and is in one log only.
 func (r *Result) exchangedWith(ctx context.Context, d *Doubted, tried map[uint64]bool) (*Doubted, error) {
 	m := r.Members[d.Log].Member
 	for e, err := range m.WAL.Log.EntriesFrom(ctx, &m.WAL.Summary, d.Index+1) {

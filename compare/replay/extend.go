@@ -297,7 +297,8 @@ func (b *backwards) telling(r *dumplog.Request, g *group, created bool) bool {
 	case r.Txn == nil:
 		return false
 	case len(r.Txn.Compare) == 0:
-		return slices.ContainsFunc(r.Txn.Success, withValue) && !slices.ContainsFunc(g.records, func(x record) bool { return x.del })
+		return slices.ContainsFunc(r.Txn.Success, withValue) &&
+			!slices.ContainsFunc(g.records, func(x record) bool { return x.del })
 	}
 	return slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
 		if c.Result != apply.ResultEqual || len(c.RangeEnd) > 0 || c.Num == 0 && !created {

@@ -154,8 +154,8 @@ func (r *Result) tailsOf(ctx context.Context, members []int, index uint64) (out 
 	return out, nil
 }
 
-// shiftBetween compares one log of each version. It returns the entries that one of them lacks as well. If it is not the
-// longest logs that fit, the shift is of the logs that do.
+// shiftBetween compares one log of each version. It returns the entries that one of them lacks as well. If others than
+// the longest logs fit, the shift is of those that do.
 func (r *Result) shiftBetween(d *LogDiff, tails [2][]tail, at [2]int) (s *Shift, surplus []dumplog.Entry) {
 	for k := 1; k <= maxShift; k++ {
 		for i := range tails {

@@ -353,8 +353,8 @@ func (w *window) lost() bool {
 }
 
 // atFloor is the place after the entry that wrote the record at the compact revision, if that is still there: nothing
-// later up to that revision wrote its key. The entry is the last one about the key and certainly wrote, or it is the only
-// one that fits the record, by more than the key. Transactions after it may have written the key above.
+// later up to that revision wrote its key. The entry is the last one about the key and certainly wrote, or it is the
+// only one that fits the record, by more than the key. Transactions after it may have written the key above.
 func (w *window) atFloor() (place, bool) {
 	floor := w.s.floor()
 	for g := range w.s.groups(floor, floor) {
