@@ -51,7 +51,7 @@ func TestView(t *testing.T) {
 		{"without a ConfState", func(m *evidence.Member) {
 			m.Membership.RaftKnown, m.Membership.Voters, m.Membership.Learners = false, []dumplog.ID{7}, []dumplog.ID{8}
 		}, []uint64{1, 2}, []uint64{3}, []uint64{9}, false, "shows no ConfState; its members bucket is taken", ""},
-		{"nobody votes", func(m *evidence.Member) { m.Membership.Voters = nil }, nil, nil, nil, false, "",
+		{"no voters", func(m *evidence.Member) { m.Membership.Voters = nil }, nil, nil, nil, false, "",
 			"does not show who the voters are"},
 		{"no peer URLs", func(m *evidence.Member) { delete(m.Membership.PeerURLs, 3) }, nil, nil, nil, false, "",
 			"no peer URLs of member 3"},
@@ -135,12 +135,12 @@ func TestTargetOfView(t *testing.T) {
 		cluster uint64
 		refused string
 	}{
-		"a voter":                    {0xc1, Target{MemberID: 2, ClusterID: 0xc1}, 0xc1, ""},
-		"a learner":                  {0xc1, Target{MemberID: 3}, 0xc1, ""},
-		"the cluster of the target":  {0, Target{MemberID: 2, ClusterID: 0xc2}, 0xc2, ""},
-		"another cluster":            {0xc1, Target{MemberID: 2, ClusterID: 0xc2}, 0, "is of cluster c2"},
-		"a member that was removed":  {0xc1, Target{MemberID: 9}, 0, "was removed from the cluster"},
-		"a member that nobody knows": {0xc1, Target{MemberID: 8}, 0, "is not a member of the cluster"},
+		"a voter":                   {0xc1, Target{MemberID: 2, ClusterID: 0xc1}, 0xc1, ""},
+		"a learner":                 {0xc1, Target{MemberID: 3}, 0xc1, ""},
+		"the cluster of the target": {0, Target{MemberID: 2, ClusterID: 0xc2}, 0xc2, ""},
+		"another cluster":           {0xc1, Target{MemberID: 2, ClusterID: 0xc2}, 0, "is of cluster c2"},
+		"a member that was removed": {0xc1, Target{MemberID: 9}, 0, "was removed from the cluster"},
+		"an unknown member":         {0xc1, Target{MemberID: 8}, 0, "is not a member of the cluster"},
 	} {
 		m := threeMembers()
 		m.ClusterID = tc.best
@@ -272,7 +272,7 @@ func TestNotCloned(t *testing.T) {
 	}
 	if _, err := Clone(context.Background(), threeMembers(), nil, filepath.Join(t.TempDir(), "x"),
 		CloneOptions{}); err == nil {
-		t.Error("a clone for nobody is made")
+		t.Error("a clone without a target is made")
 	}
 }
 

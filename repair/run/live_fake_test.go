@@ -185,7 +185,7 @@ func TestLiveRefused(t *testing.T) {
 	}{
 		{"no endpoints", func(r *liveRun) { r.o.Live.Endpoints = nil },
 			"the endpoints of the running cluster are missing"},
-		{"nobody on the hosts", func(r *liveRun) { r.o.Live.HostActions = nil },
+		{"no actions on the hosts", func(r *liveRun) { r.o.Live.HostActions = nil },
 			"a person or hooks have to stop members"},
 		{"no hook that stops", func(r *liveRun) {
 			r.o.Live.HostActions, r.o.Live.HookWipe, r.o.Live.HookStart = nil, "true", "true"
@@ -233,7 +233,7 @@ func TestLiveRefused(t *testing.T) {
 			r.o.Live.HostActions = nil
 			r.o.Live.Prompt = func(context.Context, []string) error { return ErrStopped }
 		}, "the operator stopped here before the first step"},
-		{"nobody answers", func(r *liveRun) {
+		{"no answer", func(r *liveRun) {
 			for _, name := range []string{"node1", "node2", "node3"} {
 				r.s.stop(name)
 			}

@@ -65,7 +65,7 @@ func TestDownAndRunning(t *testing.T) {
 	}
 	at("node2") // is no URL
 	if f.down(t.Context(), m) {
-		t.Error("nobody knows where the member is, and it is said to be down")
+		t.Error("a member at no known address is said to be down")
 	}
 	at(tunnelled)
 	if !f.down(t.Context(), m) {
