@@ -113,6 +113,12 @@ func (r *rowComparer) mayDiffer(row replay.Row, i, j int) string {
 		row.Bucket = "members"
 		from, to = min(a.Commit, b.Commit), max(a.Commit, b.Commit)
 	}
+	for _, m := range []*evidence.Member{a, b} {
+		if m.DamageHidesChanges(row.Bucket) {
+			return fmt.Sprintf("%s may have applied entries that damage of its log hides, and its index does not count them",
+				m.Label())
+		}
+	}
 	more, noLog := a.MayHoldMore() || b.MayHoldMore(), r.rp == nil || r.rp.Survey == nil || r.rp.First == 0
 	switch {
 	case from == 0:

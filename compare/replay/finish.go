@@ -153,19 +153,9 @@ func (aw *authWatch) finishRoles() {
 
 func permText(p apply.Permission) string { return fmt.Sprintf("%d %q %q", p.Type, p.Key, p.End) }
 
-// leasesLost reports whether damage of the log hides entries that the member may have applied, in a release whose
-// consistent index does not count entries that write no key. These may have granted and revoked leases.
-func (su *subject) leasesLost() bool {
-	return su.Version.Known() && !su.follows(release.IndexWithEveryEntry) && su.m.HasWAL() &&
-		slices.ContainsFunc(su.m.WAL.Summary.Damage, func(d *dumplog.DamageError) bool {
-			return d.Kind == dumplog.DamageTornTail || d.Kind == dumplog.DamageTail ||
-				d.LostFrom > 0 && d.LostFrom <= su.m.AppliedMax && (d.LostTo == 0 || d.LostTo > su.m.AppliedMin)
-		})
-}
-
 // finishLeases compares lease IDs; TTLs legally differ (each server raises them to its own minimum).
 func (lw *leaseWatch) finishLeases() {
-	if !lw.StateKnown || lw.leasesLost() {
+	if !lw.StateKnown || lw.m.DamageHidesChanges("lease") {
 		return
 	}
 	have := map[int64]bool{}

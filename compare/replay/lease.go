@@ -195,7 +195,7 @@ func (lw *leaseWatch) leaseFaults() {
 			LeaseFault{ID: id, Kept: true, Row: rows[id], Missing: e.state == Missing, Term: e.term, Index: e.index,
 				Reason: e.reason})
 	}
-	if lw.leasesLost() {
+	if lw.m.DamageHidesChanges("lease") {
 		return
 	}
 	for _, id := range sortedKeys(lw.Leases) {
