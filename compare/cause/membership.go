@@ -198,7 +198,7 @@ var foreignCluster = described(Cause{
 		m := proofOf(in, check.M01, "equal cluster IDs in the WAL metadata",
 			func(f check.Finding) bool { return f.Class == check.ClassForeignCluster })
 		if m == nil {
-			return nil
+			return foreignDatabase(in)
 		}
 		ids := map[dumplog.ID]bool{}
 		for _, x := range in.Members {
@@ -213,6 +213,16 @@ var foreignCluster = described(Cause{
 		return m
 	},
 })
+
+// foreignDatabase matches a data dir whose database another cluster wrote.
+func foreignDatabase(in *Input) *Match {
+	m := byKind(in, "a conf change of this cluster that adds or removes a member that the database lists",
+		check.KindGapForeign)
+	if m != nil {
+		m.Certainty = Strong
+	}
+	return m
+}
 
 // foreign lists the findings about sources of different clusters, without those about one cluster ID that was altered.
 func foreign(in *Input) []string {

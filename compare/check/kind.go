@@ -107,6 +107,7 @@ const (
 	KindGapAlarmRaises            Kind = "gap-alarm-raises"
 	KindGapOverwritten            Kind = "gap-overwritten"
 	KindGapNotInstalled           Kind = "gap-not-installed"
+	KindGapForeign                Kind = "gap-foreign"
 	KindMemberRowMissing          Kind = "member-row-missing"
 	KindRemovalNotNoted           Kind = "removal-not-noted"
 	KindRemovalForgotten          Kind = "removal-forgotten"
@@ -324,6 +325,7 @@ var kinds = []kindRow{
 	{KindGapAlarmRaises, []ID{S02}, "the database is older than the raft snapshot, by repeated alarms alone"},
 	{KindGapOverwritten, []ID{S02}, "the consistent index is below the raft snapshot, the effects are there"},
 	{KindGapNotInstalled, []ID{S02}, "the database of a received snapshot was never installed"},
+	{KindGapForeign, []ID{S02}, "the database is of another cluster"},
 	{KindMemberRowMissing, []ID{M16}, "bucket members does not list a member"},
 	{KindRemovalNotNoted, []ID{M16}, "members_removed does not list a removed member"},
 	{KindRemovalForgotten, []ID{M16}, "a member lists a removed member that one ahead of it does not list"},

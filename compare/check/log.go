@@ -233,6 +233,7 @@ func runSnapNotAhead(in *Input) Result {
 				{Member: m.Label(), File: newest.Segment, Offset: Int64(newest.Offset), Field: "snapshot record",
 					Observed: fmt.Sprintf("%d/%d", newest.Term, newest.Index), Show: showLogAs(m, "--raw")}}}
 		judgeGap(in.Replay, &f, m, newest)
+		in.Members.foreignDatabase(&f, m)
 		fs = append(fs, f)
 	}
 	if checked == 0 {

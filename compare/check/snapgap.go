@@ -6,6 +6,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -20,6 +21,8 @@ var gapFields = map[Kind]string{
 	KindGapOverwritten: "gap with its effects present",
 	// A leader's snapshot was received and hardly anything follows it; the database is the one from before.
 	KindGapNotInstalled: "gap of a received snapshot",
+	// Entries of this cluster are not in the database at all.
+	KindGapForeign: "database of another cluster",
 	// Entries with effects, or entries that no log holds.
 	KindGapOther: "gap with effects",
 }
@@ -112,4 +115,25 @@ func judgeGap(rp *replay.Result, f *Finding, m *evidence.Member, snap dumplog.Sn
 	default:
 		f.Class, f.Explanation = ClassMemberLostData, refuses
 	}
+}
+
+// foreignDatabase turns the finding of an older database into one of a database that another cluster wrote.
+func (ss Sources) foreignDatabase(f *Finding, m *evidence.Member) {
+	if f.Kind != KindGapOther || !m.DatabaseOfAnotherCluster(ss) {
+		return
+	}
+	f.Kind = KindGapForeign
+	f.Evidence[0].Field = gapFields[f.Kind]
+	ids := make([]string, 0, len(m.Membership.Bucket))
+	for _, id := range m.Membership.Bucket {
+		ids = append(ids, id.String())
+	}
+	f.Title = fmt.Sprintf("%s holds the database of another cluster: it lists %s, which this cluster never had",
+		m.Label(), plural.Some(ids, namedRows))
+	f.Explanation = fmt.Sprintf("no log, snapshot or other database of this cluster names %s, not even as removed. The "+
+		"database (consistent index %d) is older than the newest raft snapshot too, so the server refuses to start",
+		plural.Some(ids, namedRows), m.ConsistentIndex())
+	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members",
+		Field: "member IDs", Observed: fmt.Sprint(m.Membership.Bucket), Expected: "members of this cluster",
+		Show: showDB(m, "members")})
 }

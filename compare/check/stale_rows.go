@@ -22,7 +22,8 @@ func runLearnerFlags(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || !m.ListComparable() || len(m.DB.Members) == 0 || m.AppliedMax < confIndexOf(m) {
+		if !m.HasDB() || !m.ListComparable() || len(m.DB.Members) == 0 || m.AppliedMax < confIndexOf(m) ||
+			m.DatabaseOfAnotherCluster(in.Members) {
 			continue
 		}
 		checked++

@@ -92,6 +92,68 @@ func TestStranger(t *testing.T) {
 	}
 }
 
+// TestDatabaseOfAnotherCluster: every list of this cluster has to be without the members that the database lists.
+func TestDatabaseOfAnotherCluster(t *testing.T) {
+	dir := func(id dumplog.ID, cindex uint64, bucket ...dumplog.ID) *Member {
+		m := logged(id, 7, 30, cindex)
+		m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: 20, Term: 2}}
+		m.Membership = Membership{Voters: []dumplog.ID{1, 2}, RaftKnown: true, Bucket: bucket}
+		return m
+	}
+	with := func(m *Member, change func(m *Member)) *Member {
+		change(m)
+		return m
+	}
+	snap := func(members, removed []dumplog.ID) func(m *Member) {
+		v2 := &dumplog.V2Store{Removed: removed}
+		for _, id := range members {
+			v2.Members = append(v2.Members, dumplog.V2Member{ID: id})
+		}
+		return func(m *Member) {
+			m.snapRead, m.Snap.Files = true, []*dumplog.SnapFile{{Index: 20, Term: 2, V2: v2}}
+		}
+	}
+	other := dir(2, 30, 1, 2)
+	for name, c := range map[string]struct {
+		m      *Member
+		others []*Member
+		want   bool
+	}{
+		"another member lists none of them":    {dir(1, 8, 9), []*Member{other}, true},
+		"the snapshot lists none of them":      {with(dir(1, 8, 9), snap([]dumplog.ID{1, 2}, nil)), nil, true},
+		"no list that is whole":                {dir(1, 8, 9), nil, false},
+		"the other list is of an earlier time": {dir(1, 8, 9), []*Member{dir(2, 7, 1, 2)}, false},
+		"the other list is of the same index":  {dir(1, 8, 9), []*Member{dir(2, 8, 1, 2)}, true},
+		"another with the same database":       {dir(1, 8, 9), []*Member{other, dir(2, 8, 9)}, true},
+		"all have the same database":           {dir(1, 8, 9), []*Member{dir(2, 8, 9)}, false},
+		"a data dir of another cluster": {dir(1, 8, 9),
+			[]*Member{with(dir(2, 30, 2), func(m *Member) { m.ClusterID = 8 })}, false},
+		"the other has no database": {dir(1, 8, 9),
+			[]*Member{with(dir(2, 30, 1, 2), func(m *Member) { m.DB = nil })}, false},
+		"one is a voter":            {dir(1, 8, 9, 2), []*Member{other}, false},
+		"its own row":               {dir(1, 8, 9, 1), []*Member{other}, false},
+		"as new as the snapshot":    {dir(1, 20, 9), []*Member{other}, false},
+		"below the snapshot by one": {dir(1, 19, 9), []*Member{other}, true},
+		"no rows":                   {dir(1, 8), []*Member{other}, false},
+		"no configuration": {with(dir(1, 8, 9), func(m *Member) { m.Membership.RaftKnown = false }),
+			[]*Member{other}, false},
+		"removed, says the snapshot": {with(dir(1, 8, 9), snap([]dumplog.ID{1, 2}, []dumplog.ID{9})),
+			[]*Member{other}, false},
+		"removed, says the other": {dir(1, 8, 9),
+			[]*Member{with(dir(2, 30, 1, 2), func(m *Member) { m.Membership.Removed = []dumplog.ID{9} })}, false},
+		"a learner": {with(dir(1, 8, 9), func(m *Member) { m.Membership.Learners = []dumplog.ID{9} }),
+			[]*Member{other}, false},
+		"a conf change of the other": {dir(1, 8, 9), []*Member{with(dir(2, 30, 1, 2), func(m *Member) {
+			m.WAL.Conf = []ConfEntry{{Index: 3, Change: dumplog.ConfChange{NodeID: 9}}}
+		})}, false},
+		"without a cluster ID": {with(dir(1, 8, 9), func(m *Member) { m.ClusterID = 0 }), []*Member{other}, false},
+	} {
+		if got := c.m.DatabaseOfAnotherCluster(append(c.others, c.m)); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // TestLogOfMember: what a log and its snapshot records say about indexes.
 func TestLogOfMember(t *testing.T) {
 	m := logged(1, 7, 30, 30)

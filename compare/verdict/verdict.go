@@ -211,6 +211,11 @@ var stateChecks = map[check.ID]bool{check.C02: true, check.C03: true, check.C04:
 // explainedByDamage: a content difference is damage if it involves a member whose file contradicts its own structure.
 // Damage has no raft index, so history alone would put it last.
 func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Finding {
+	for _, b := range breaks {
+		if b.Kind == check.KindGapForeign && slices.Contains(first.Members, b.Members[0]) {
+			return b // its content is that of another cluster
+		}
+	}
 	if !contentChecks[first.Check] && !stateChecks[first.Check] {
 		return nil
 	}
