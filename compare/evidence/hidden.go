@@ -7,7 +7,7 @@ import (
 )
 
 // DamageHidesChanges reports whether damage of the log hides entries that the member may have applied and that, in its
-// release, change the bucket without moving the consistent index: leases and alarms up to 3.4, auth up to 3.5.
+// release, change the bucket without moving the consistent index: leases, alarms and auth up to 3.4.
 func (m *Member) DamageHidesChanges(bucket string) bool {
 	rule := movesIndex[bucket]
 	if rule == nil || !m.Version.MayLack(rule) || !m.HasWAL() {
