@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -258,21 +259,28 @@ func TestCommitted(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		ss   Sources
+		rp   *replay.Result
 		want uint64
 	}{
-		"within the logs":            {Sources{source(20, 15, 15, 3), source(20, 18, 18, 3)}, 18},
-		"above, with a new revision": {Sources{source(20, 15, 15, 3), source(20, 30, 30, 4)}, 30},
-		"above, with the same":       {Sources{source(20, 15, 15, 3), source(20, 30, 30, 3)}, 20},
-		"above its own log only":     {Sources{source(40, 15, 15, 3), source(20, 30, 30, 3)}, 30},
-		"at the end":                 {Sources{source(20, 15, 15, 3), source(20, 20, 20, 3)}, 20},
+		"within the logs":            {Sources{source(20, 15, 15, 3), source(20, 18, 18, 3)}, nil, 18},
+		"above, with a new revision": {Sources{source(20, 15, 15, 3), source(20, 30, 30, 4)}, nil, 30},
+		"above, with the same":       {Sources{source(20, 15, 15, 3), source(20, 30, 30, 3)}, nil, 20},
+		"above its own log only":     {Sources{source(40, 15, 15, 3), source(20, 30, 30, 3)}, nil, 30},
+		"at the end":                 {Sources{source(20, 15, 15, 3), source(20, 20, 20, 3)}, nil, 20},
+		"above, with a revision that the logs explain": {Sources{source(20, 15, 15, 3), source(20, 30, 30, 4)},
+			&replay.Result{Members: []*replay.MemberResult{{Checked: true, PastLogs: true}, {Checked: true}}}, 20},
+		"above, with one that they do not explain": {Sources{source(20, 15, 15, 3), source(20, 30, 30, 4)},
+			&replay.Result{Members: []*replay.MemberResult{{Checked: true}, {Checked: true, PastLogs: true}}}, 30},
+		"above, not replayed": {Sources{source(20, 15, 15, 3), source(20, 30, 30, 4)},
+			&replay.Result{Members: []*replay.MemberResult{{Checked: true}, {}}}, 30},
 	} {
-		if got := c.ss.Committed(); got != c.want {
+		if got := c.ss.Committed(c.rp); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 	backup := source(0, 50, 50, 3)
 	backup.WAL.Log = nil
-	if got := (Sources{source(20, 15, 15, 3), backup}).Committed(); got != 50 {
+	if got := (Sources{source(20, 15, 15, 3), backup}).Committed(nil); got != 50 {
 		t.Errorf("a backup: %d", got)
 	}
 }

@@ -132,7 +132,7 @@ var membersAtSameIndex = described(Check{
 })
 
 func runMembersLevel(in *Input) Result {
-	commit := in.Members.Committed()
+	commit := in.Members.Committed(in.Replay)
 	var fs []Finding
 	for i, m := range in.Members {
 		if !m.HasWAL() || in.provenance().wiped(m) != nil || in.Membership().IsRemoved(m) &&

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -53,15 +54,17 @@ func (ss Sources) SaidCommitted() (index uint64) {
 }
 
 // Committed is the highest index that the sources show as committed. A database whose index is beyond the end of all
-// logs shows that only if it has a revision that the others do not have: otherwise the index alone may be wrong.
-func (ss Sources) Committed() (index uint64) {
+// logs shows that only if it has a revision that neither the others have nor the logs explain: otherwise the index alone
+// may be wrong. rp is nil without a log.
+func (ss Sources) Committed(rp *replay.Result) (index uint64) {
 	last := uint64(0)
 	for _, m := range ss {
 		last = max(last, m.LastIndex())
 	}
-	for _, m := range ss {
+	for i, m := range ss {
 		commit := m.Commit
-		if m.HasLog() && m.ConsistentIndex() > last && !ss.hasNewest(m) {
+		explained := rp != nil && rp.Members[i].Checked && !rp.Members[i].PastLogs
+		if m.HasLog() && m.ConsistentIndex() > last && (explained || !ss.hasNewest(m)) {
 			commit = min(commit, last)
 		}
 		index = max(index, commit)

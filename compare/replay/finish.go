@@ -22,7 +22,11 @@ func (s *sim) finish() {
 	// Entries that every log has lost can have written the rest of the database. It is therefore not unexplained.
 	lost := s.logEnd > 0 && s.m.AppliedMin > s.logEnd
 	for g := s.cur.take(); g != nil; g = s.cur.take() {
-		if g.main > s.Revision && !lost {
+		switch {
+		case g.main <= s.Revision:
+		case lost:
+			s.res.PastLogs = true
+		default:
 			s.matcher.extra(g)
 		}
 	}

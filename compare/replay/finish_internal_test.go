@@ -286,22 +286,29 @@ func TestOpenRows(t *testing.T) {
 func TestExtraAfterTheLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		logEnd, applied uint64
+		more, pastLogs  bool
 		extra           []int64
 		diffs           string
 	}{
-		"the whole log":     {1, 1, []int64{3}, "lease 7: present, absent"},
-		"an end is missing": {1, 2, nil, ""},
-		"no log":            {0, 2, []int64{3}, "lease 7: present, absent"},
+		"the whole log":                       {1, 1, true, false, []int64{3}, "lease 7: present, absent"},
+		"an end is missing":                   {1, 2, true, true, nil, ""},
+		"an end is missing that wrote no key": {1, 2, false, false, nil, ""},
+		"no log":                              {0, 2, true, false, []int64{3}, "lease 7: present, absent"},
 	} {
-		b := newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "1")).log(put("a", "1"))
+		records := []row{rec(2, 0, "a", "1"), rec(3, 0, "b", "1")}
+		if !c.more {
+			records = records[:1]
+		}
+		b := newBench(t, 6, -1, records...).log(put("a", "1"))
 		b.sim.logEnd, b.sim.StateKnown = c.logEnd, true
 		b.sim.m.AppliedMin, b.sim.m.AppliedMax = c.applied, c.applied
 		b.sim.m.DB = &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 3}}
 		b.sim.Leases[7] = &apply.Lease{}
 		b.want("applied")
 		b.sim.finish()
-		if got := diffsOf(b.sim.res); !slices.Equal(b.sim.res.Extra, c.extra) || got != c.diffs {
-			t.Errorf("%s: extra %v, %q", name, b.sim.res.Extra, got)
+		got := diffsOf(b.sim.res)
+		if !slices.Equal(b.sim.res.Extra, c.extra) || got != c.diffs || b.sim.res.PastLogs != c.pastLogs {
+			t.Errorf("%s: extra %v, past the logs %t, %q", name, b.sim.res.Extra, b.sim.res.PastLogs, got)
 		}
 	}
 }

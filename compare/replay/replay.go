@@ -200,8 +200,10 @@ type MemberResult struct {
 	LacksKeys, UniqueKeys map[string]struct{}
 	// LacksAcked are those among Lacks whose client received a success.
 	LacksAcked int
-	// Extra are revisions in the database that no entry explains.
-	Extra []int64
+	// Extra are revisions in the database that no entry explains. PastLogs is true if it holds revisions that entries
+	// after the end of all logs must have written; its consistent index is then above that end.
+	Extra    []int64
+	PastLogs bool
 	// Reruns are stretches of the log whose effects a restart applied a second time.
 	Reruns []Stretch
 	// Ahead is the stretch of entries above the consistent index whose effects are in the database; nil if there is

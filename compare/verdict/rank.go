@@ -90,7 +90,7 @@ func (rk *ranking) rank() *Best {
 	if len(members) == 0 {
 		return nil
 	}
-	commit := members.Committed()
+	commit := members.Committed(rk.Replay)
 	list := make([]standing, 0, len(members))
 	for i, m := range members {
 		list = append(list, rk.standing(i, m, commit))
