@@ -31,7 +31,11 @@ func runOneHistory(in *Input) Result {
 	}
 	for _, m := range in.Members {
 		if o := in.Members.logs().restoredAlone(m); o != nil {
-			fs = append(fs, restoredAloneFinding(m, o))
+			f := restoredAloneFinding(m, o)
+			if !in.Members.logs().majorityNotRestored(m) {
+				f.orFromBefore(m, o)
+			}
+			fs = append(fs, f)
 		}
 	}
 	for _, o := range in.Replay.Overlaps {
@@ -188,6 +192,17 @@ func restoredAloneFinding(m, o *evidence.Member) Finding {
 				Expected: "a restore on all members or on none", Show: showLogAs(o)}},
 		Remedy: []Remedy{{Text: "remove the member, set its data dir aside and add it again with an empty one",
 			Command: removeMember(m.MemberID)}}}
+}
+
+// orFromBefore says of a member that was restored alone that the whole cluster may have been restored instead.
+func (f *Finding) orFromBefore(m, o *evidence.Member) {
+	f.Kind = KindRestoredOrBefore
+	f.Title = fmt.Sprintf("%s began with a restore and %s did not: it was restored alone, or %s is from before the "+
+		"restore of the cluster", m.Label(), o.Label(), o.Label())
+	f.Explanation = "the data dirs of a majority of the voters show which: if they were not restored either, this one " +
+		"has to be removed and added again; if they were, the other one is an old data dir"
+	f.Remedy = []Remedy{{Text: "copy the data dirs of the other members too and diagnose them together, before any is " +
+		"removed"}}
 }
 
 func overlapFinding(ss Sources, o replay.Overlap) Finding {

@@ -70,6 +70,7 @@ const (
 	KindTwinClusters              Kind = "twin-clusters"
 	KindClusterRestoredTwice      Kind = "cluster-restored-twice"
 	KindMemberRestoredAlone       Kind = "member-restored-alone"
+	KindRestoredOrBefore          Kind = "restored-or-before"
 	KindTwoProcesses              Kind = "two-processes"
 	KindDataDirOfRemoved          Kind = "data-dir-of-removed"
 	KindMemberUnknown             Kind = "member-unknown"
@@ -287,6 +288,7 @@ var kinds = []kindRow{
 	{KindTwinClusters, []ID{M12}, "two clusters share all IDs and no entry"},
 	{KindClusterRestoredTwice, []ID{M12}, "separate clusters: a backup was restored into several with the same IDs"},
 	{KindMemberRestoredAlone, []ID{M12}, "a member was restored while its cluster kept running"},
+	{KindRestoredOrBefore, []ID{M12}, "a member was restored alone, or the others are from before the restore of all"},
 	{KindTwoProcesses, []ID{M12}, "two processes of one member proposed at the same time"},
 	{KindDataDirOfRemoved, []ID{M08}, "a source is the data dir of a removed member"},
 	{KindMemberUnknown, []ID{M09}, "a member is in no configuration and no list"},

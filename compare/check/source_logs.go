@@ -111,6 +111,18 @@ func (ss sourceLogs) restoredAsWhole(m *evidence.Member) bool {
 	return m.WAL.First.ID != 0 && uint64(len(ids)) > BootstrapVoters(m)/2
 }
 
+// majorityNotRestored reports whether a majority of the voters that a restore lists did not begin with a restore: the
+// restore was then not that of the cluster.
+func (ss sourceLogs) majorityNotRestored(m *evidence.Member) bool {
+	ids := map[dumplog.ID]bool{}
+	for _, o := range ss {
+		if o.ClusterID == m.ClusterID && o.HasLog() && o.WAL.Summary.Start == dumplog.StartBootstrap {
+			ids[o.MemberID] = true
+		}
+	}
+	return uint64(len(ids)) > BootstrapVoters(m)/2
+}
+
 // anyRestored reports whether the log of any member shows that the cluster was restored from a backup.
 func (ss sourceLogs) anyRestored() bool {
 	for _, m := range ss {
