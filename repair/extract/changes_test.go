@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,8 +55,12 @@ func TestChangeScriptInAShell(t *testing.T) {
 		}
 		want.WriteString("put\x00" + flag + "--\x00" + string(keys[i]) + "\x00" + empty + string(v) + "\x01\n")
 	}
-	if err := s.Put([]byte("a\x00b"), nil, 0); err != nil || len(s.Skipped) != 1 {
+	if err := errors.Join(s.Put([]byte("a\x00b"), nil, 0), s.Delete([]byte("\x00"))); err != nil ||
+		len(s.Skipped) != 2 || string(s.Skipped[0]) != "a\x00b" {
 		t.Errorf("a key with a zero byte: %v, %q", err, s.Skipped)
+	}
+	if s.Puts != 4 || s.Deletes != len(keys) {
+		t.Errorf("%d puts, %d deletes", s.Puts, s.Deletes)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -1,15 +1,26 @@
 package extract_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/lease"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 )
@@ -149,4 +160,160 @@ func (x *meddling) Commit() (*clientv3.TxnResponse, error) {
 		_, err = x.m.KV.Put(x.ctx, x.m.key, "mine")
 	}
 	return r, err
+}
+
+// counting counts transactions, and refuses those that would put a key.
+type counting struct {
+	clientv3.KV
+	reads, writes int
+	refuse        string
+}
+
+type counted struct {
+	clientv3.Txn
+	k    *counting
+	puts bool
+	keys []string
+}
+
+func (k *counting) Txn(ctx context.Context) clientv3.Txn { return &counted{Txn: k.KV.Txn(ctx), k: k} }
+
+func (x *counted) If(c ...clientv3.Cmp) clientv3.Txn { x.Txn = x.Txn.If(c...); return x }
+
+func (x *counted) Then(o ...clientv3.Op) clientv3.Txn {
+	for _, op := range o {
+		x.puts = x.puts || op.IsPut()
+		x.keys = append(x.keys, string(op.KeyBytes()))
+	}
+	x.Txn = x.Txn.Then(o...)
+	return x
+}
+
+func (x *counted) Commit() (*clientv3.TxnResponse, error) {
+	if !x.puts {
+		x.k.reads++
+		return x.Txn.Commit()
+	}
+	x.k.writes++
+	for _, k := range x.keys {
+		if x.k.refuse != "" && strings.HasPrefix(k, x.k.refuse) {
+			return nil, errors.New("refused")
+		}
+	}
+	return x.Txn.Commit()
+}
+
+// TestBatches: up to 100 keys and 1 MiB go in one request.
+func TestBatches(t *testing.T) {
+	cli := server(t)
+	kv := &counting{KV: cli.KV}
+	cli.KV = kv
+	for name, c := range map[string]struct{ keys, size, requests int }{
+		"a": {100, 1, 1}, "b": {101, 1, 2}, "c": {4, 1<<19 - 2, 2}, "d": {5, 1<<18 - 3, 1},
+	} {
+		path := filepath.Join(t.TempDir(), "db")
+		s, done := store(t, path)
+		for i := range c.keys {
+			s.Put(fmt.Appendf(nil, "%s%d", name, i), bytes.Repeat([]byte{'v'}, c.size), 0)
+		}
+		done()
+		kv.reads, kv.writes = 0, 0
+		res, err := extract.ToCluster(t.Context(), path, extract.Options{}, extract.Target{Client: cli, Write: true})
+		if err != nil || kv.reads != c.requests || kv.writes != c.requests || res.Cluster.Written != int64(c.keys) {
+			t.Errorf("%s: %v, %d reads, %d writes, %+v", name, err, kv.reads, kv.writes, res.Cluster)
+		}
+	}
+}
+
+// TestRefusedKeys: keys that the cluster refuses are counted, the first with the reason, and the others are written. A
+// key whose lease cannot be granted is not written, since it would never expire.
+func TestRefusedKeys(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	s, done := store(t, path)
+	for i := range 25 {
+		s.Put(fmt.Appendf(nil, "bad%d", i), []byte("v"), 0)
+	}
+	for key, lease := range map[string]lease.LeaseID{"good": 0, "short": 0x50, "exists": 0x51, "again": 0x51,
+		"too long": 0x52, "too long too": 0x52} {
+		s.Put([]byte(key), []byte("v"), lease)
+	}
+	done()
+	grant(t, path, 0x50, 0)
+	grant(t, path, 0x51, 500)
+	grant(t, path, 0x52, 9_000_000_001) // above lease.MaxLeaseTTL
+	cli := server(t)
+	api := etcdserverpb.NewLeaseClient(cli.ActiveConnection())
+	if _, err := api.LeaseGrant(t.Context(), &etcdserverpb.LeaseGrantRequest{ID: 0x51, TTL: 100}); err != nil {
+		t.Fatal(err)
+	}
+	cli.KV = &counting{KV: cli.KV, refuse: "bad"}
+	sel := extract.Selection{Keys: [][]byte{[]byte("absent")}, From: []byte{0}}
+	res, err := extract.ToCluster(t.Context(), path, extract.Options{Select: sel},
+		extract.Target{Client: cli, Write: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := res.Cluster
+	if c.Failed != 27 || c.Written != 4 || c.LeasesGranted != 1 || c.Absent != 31 || c.Conflicts != 0 ||
+		len(c.Errors) != 20 || !strings.HasPrefix(c.Errors[0], `"too long": lease 52: `) ||
+		c.Errors[2] != `"bad0": refused` || c.ClusterID == "" || c.Revision != 1 || !res.Short() {
+		t.Errorf("%+v", c)
+	}
+	if len(res.Lost.NotFound) != 1 {
+		t.Errorf("%+v", res.Lost)
+	}
+	for id, ttl := range map[clientv3.LeaseID]int64{0x50: 1, 0x51: 100, 0x52: 0} {
+		l, err := cli.TimeToLive(t.Context(), id)
+		if err != nil || id != 0x50 && l.GrantedTTL != ttl {
+			t.Errorf("lease %x: %+v, %v", id, l, err)
+		}
+	}
+}
+
+// TestUnreachable: a refusal is an answer, after which the keys are read; a server without a leader gives none. Nothing
+// is read where the context ends first.
+func TestUnreachable(t *testing.T) {
+	to := func(ctx context.Context, l net.Listener) error {
+		cli, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + l.Addr().String()},
+			Logger: zap.NewNop()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cli.Close()
+		_, err = extract.ToCluster(ctx, smallDB(t), extract.Options{}, extract.Target{Client: cli})
+		return err
+	}
+	for answer, want := range map[error]string{
+		rpctypes.ErrGRPCPermissionDenied:             "reading the target: etcdserver: permission denied",
+		rpctypes.ErrGRPCNoLeader:                     "gives no answer: etcdserver: no leader",
+		status.Error(codes.Unimplemented, "no etcd"): "gives no answer: rpc error: code = Unimplemented",
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return answer }))
+		go func() { _ = s.Serve(l) }() // ends with Stop
+		if err := to(t.Context(), l); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", answer, err)
+		}
+		s.Stop()
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := to(ctx, silent); err != context.DeadlineExceeded { //nolint:errorlint // nothing around it
+		t.Errorf("no answer: %v", err)
+	}
+	o := extract.Options{History: true}
+	if _, err := extract.ToCluster(t.Context(), smallDB(t), o, extract.Target{}); err == nil {
+		t.Error("a history goes to no cluster")
+	}
+	if _, err := extract.ToCluster(t.Context(), t.TempDir(), extract.Options{}, extract.Target{}); err == nil {
+		t.Error("a folder is no database")
+	}
 }

@@ -20,18 +20,22 @@ import (
 // grant puts a lease into a closed database.
 func grant(t testing.TB, path string, id uint64, ttl int64) {
 	t.Helper()
+	b, err := (&leasepb.Lease{ID: int64(id), TTL: ttl}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	putRow(t, path, "lease", binary.BigEndian.AppendUint64(nil, id), b)
+}
+
+// putRow puts a row into a bucket of a closed database.
+func putRow(t testing.TB, path, bucket string, key, value []byte) {
+	t.Helper()
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	err = db.Update(func(tx *bbolt.Tx) error {
-		b, err := (&leasepb.Lease{ID: int64(id), TTL: ttl}).Marshal()
-		if err != nil {
-			return err
-		}
-		return tx.Bucket([]byte("lease")).Put(binary.BigEndian.AppendUint64(nil, id), b)
-	})
+	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Put(key, value) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,3 +166,29 @@ func TestSalvage(t *testing.T) {
 }
 
 var noOrigin = cmpopts.IgnoreFields(line{}, "Origin")
+
+// TestNoMeta reads a file whose meta pages are both damaged from its other pages, and reports that once.
+func TestNoMeta(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	states := history(t, path, 60)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(raw[:8192])
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var last int64
+	for rev := range states {
+		last = max(last, rev)
+	}
+	for _, o := range []extract.Options{{Format: extract.JSONL}, {Format: extract.JSONL, History: true},
+		{Format: extract.Backup}} {
+		res := run(t, path, o)
+		if len(res.Lost.Damage) != 1 || !res.Short() || len(res.Notes) != 1 || res.CompactRevision != -1 ||
+			res.Revision != last || res.Salvaged != res.Records || res.Empty() {
+			t.Errorf("%s, history %v: %+v", o.Format, o.History, res)
+		}
+	}
+}

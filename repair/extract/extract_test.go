@@ -3,14 +3,20 @@ package extract_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/pkg/v3/traceutil"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/refusal"
@@ -33,9 +39,10 @@ func TestStateIsTheServers(t *testing.T) {
 		if rev%9 != 0 {
 			continue
 		}
-		for _, memory := range []int{0, 2000} {
+		for memory, salvage := range map[int]bool{0: false, 2000: false, 1 << 20: true} {
 			out := filepath.Join(t.TempDir(), "out")
-			res := run(t, path, extract.Options{Format: extract.JSONL, Rev: rev, Out: out, Memory: memory})
+			res := run(t, path, extract.Options{Format: extract.JSONL, Rev: rev, Out: out, Memory: memory,
+				Salvage: salvage})
 			got := []kv{}
 			if !res.Empty() {
 				for _, l := range lines(t, out) {
@@ -124,6 +131,115 @@ func TestBackupWithHistory(t *testing.T) {
 	}
 }
 
+// smallRows are the rows of all buckets but key, as BUCKET/KEY; a lease is named by its ID, a mark by its revision.
+func smallRows(t testing.TB, path string) (out []string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o400, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			if string(name) == "key" {
+				return nil
+			}
+			return b.ForEach(func(k, v []byte) error {
+				switch {
+				case string(name) == "lease":
+					k = fmt.Appendf(nil, "%x", bytes.TrimLeft(k, "\x00"))
+				case strings.HasSuffix(string(k), "CompactRev"):
+					k = fmt.Appendf(k, "=%d", binary.BigEndian.Uint64(v))
+				}
+				out = append(out, string(name)+"/"+string(k))
+				return nil
+			})
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestBackupCarries: a backup has the rows of the source, but no alarms, no leases without a key of the backup, and
+// the marks of its own revision.
+func TestBackupCarries(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	s, done := store(t, path)
+	for i := range 6 {
+		s.Put([]byte("plain"), fmt.Append(nil, i), 0)
+	}
+	s.Put([]byte("leased"), []byte("l"), 0x77)
+	c, err := s.Compact(traceutil.TODO(), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c
+	done()
+	grant(t, path, 0x77, 500)
+	grant(t, path, 0x78, 500)
+	putRow(t, path, "alarm", []byte("a"), []byte("b"))
+	putRow(t, path, "meta", []byte("term"), binary.BigEndian.AppendUint64(nil, 3))
+	putRow(t, path, "cluster", []byte("clusterVersion"), []byte("3.5.0"))
+	leased := extract.Selection{Keys: [][]byte{[]byte("leased")}}
+	plain := extract.Selection{Keys: [][]byte{[]byte("plain")}}
+	marks := " meta/finishedCompactRev=8 meta/scheduledCompactRev=8"
+	for name, c := range map[string]struct {
+		o     extract.Options
+		keys  int64
+		wants string
+	}{
+		"all":    {extract.Options{}, 2, "lease/77 lease/78" + marks},
+		"leased": {extract.Options{Select: leased}, 1, "lease/77" + marks},
+		"plain":  {extract.Options{Select: plain}, 1, marks[1:]},
+		"detach": {extract.Options{Leases: extract.LeaseDetach}, 2, marks[1:]},
+		"skip":   {extract.Options{Leases: extract.LeaseSkip}, 1, marks[1:]},
+		"history": {extract.Options{History: true}, 0,
+			"lease/77 lease/78 meta/finishedCompactRev=4 meta/scheduledCompactRev=4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.o.Format, c.o.Out = extract.Backup, filepath.Join(t.TempDir(), "out")
+			res := run(t, path, c.o)
+			soundBackup(t, c.o.Out, res)
+			want := "cluster/clusterVersion " + c.wants + " meta/term"
+			if got := strings.Join(smallRows(t, c.o.Out), " "); got != want {
+				t.Errorf("rows %s\n   want %s", got, want)
+			}
+			if res.Keys != c.keys || len(res.Notes) != 1 || res.CompactRevision != 4 || res.Output != c.o.Out {
+				t.Errorf("%+v", res)
+			}
+		})
+	}
+}
+
+// TestRevision refuses what is compacted and what is to come; the first and the last revision that exist are extracted.
+func TestRevision(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	s, done := store(t, path)
+	for i := range 6 { // revisions 2 to 7
+		s.Put([]byte("a"), fmt.Append(nil, i), 0)
+	}
+	c, err := s.Compact(traceutil.TODO(), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c
+	done()
+	for rev, want := range map[int64]string{3: "has been compacted", 4: "", 7: "", 8: "is a future revision"} {
+		res, err := extract.Run(t.Context(), path,
+			extract.Options{Format: extract.JSONL, Rev: rev, Stream: io.Discard})
+		switch {
+		case want != "":
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("revision %d: %v", rev, err)
+			}
+		case err != nil || res.Keys != 1 || res.Revision != rev:
+			t.Errorf("revision %d: %+v, %v", rev, res, err)
+		}
+	}
+}
+
 // TestDeleted brings deleted keys with the value they had, and tells those whose value is compacted away.
 func TestDeleted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
@@ -189,11 +305,23 @@ func TestRefusals(t *testing.T) {
 		"partial history in backup": {Format: extract.Backup, History: true, Select: extract.Selection{Kind: "Pod"}},
 		"deleted in backup":         {Format: extract.Backup, Deleted: true},
 		"absent in put":             {Format: extract.Put, OnlyIfAbsent: true},
+		"history salvaged":          {Format: extract.Backup, History: true, Salvage: true},
+		"a backup to a stream":      {Format: extract.Backup, Stream: io.Discard},
+		"manifests to a stream":     {Format: extract.YAML, Stream: io.Discard},
+		"an unknown format":         {Format: "csv"},
+		"inside of a source": {Format: extract.JSONL,
+			Inputs: []evidence.Spec{{Where: filepath.Dir(path)}}},
 	} {
 		o.Out = out
+		if o.Inputs != nil {
+			o.Out = filepath.Join(filepath.Dir(path), "inside")
+		}
 		if _, err := extract.Run(context.Background(), path, o); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+	if _, err := extract.Run(context.Background(), out, extract.Options{Format: extract.JSONL, Out: out}); err == nil {
+		t.Error("without a source: no error")
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a refused run left an output")

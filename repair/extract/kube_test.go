@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/server/v3/lease"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -185,5 +186,44 @@ func TestObjects(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestManifestsOfOneName: two keys with an object of one name are two files; leases are noted, since a manifest has
+// none. Stored bytes alone are a result, and nothing at all is no folder.
+func TestManifestsOfOneName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	s, done := store(t, path)
+	put := func(key string, value []byte, id lease.LeaseID) { s.Put([]byte(key), value, id) }
+	for _, prefix := range []string{"a", "b", "c"} {
+		put("/"+prefix+"/events/shop/e", stored(t, "v1", "Event", &corev1.Event{ObjectMeta: meta("shop", "e")}), 0x77)
+	}
+	put("/plain", []byte("no object"), 0)
+	put("/sealed", []byte("k8s:enc:aescbc:v1:key1:\x8f\x01"), 0)
+	done()
+	grant(t, path, 0x77, 500)
+	for name, c := range map[string]struct {
+		prefix, files string
+		notes         int
+		count         int64
+	}{
+		"all":    {"/", "_stored/%2Fsealed shop/event/e.yaml shop/event/e~2.yaml shop/event/e~3.yaml", 1, 4},
+		"stored": {"/sealed", "_stored/%2Fsealed", 0, 1},
+		"no":     {"/plain", "", 0, 0},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		res := run(t, path, extract.Options{Format: extract.YAML, Out: out,
+			Select: extract.Selection{Prefixes: [][]byte{[]byte(c.prefix)}}})
+		if _, err := os.Stat(out); (err == nil) != (c.files != "") {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if c.files != "" {
+			if got := strings.Join(tree(t, out), " "); got != c.files {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+		if len(res.Notes) != c.notes || res.Files != c.count || len(res.LeftOut) == 0 {
+			t.Errorf("%s: %+v", name, res)
+		}
 	}
 }

@@ -135,6 +135,62 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// TestScriptLeases: each lease is granted once, with what remains of it and at least one second. A key without a lease
+// has none, and one whose lease is gone is put without.
+func TestScriptLeases(t *testing.T) {
+	path := smallDB(t)
+	grant(t, path, 0x99, 0)
+	for _, c := range []struct {
+		format extract.Format
+		mode   extract.LeaseMode
+		grants int
+		want   map[string]string
+	}{
+		{extract.Put, extract.LeaseGrant, 2, map[string]string{"b": "123420", "b2": "123420", "c": "12341"}},
+		{extract.Txn, extract.LeaseGrant, 2, map[string]string{"b": "123420", "b2": "123420", "c": "12341"}},
+		{extract.Put, extract.LeaseDetach, 0, map[string]string{"b": "", "b2": "", "c": ""}},
+		{extract.Txn, extract.LeaseDetach, 0, map[string]string{"b": "", "b2": "", "c": ""}},
+	} {
+		out := filepath.Join(t.TempDir(), "out.sh")
+		run(t, path, extract.Options{Format: c.format, Leases: c.mode, Out: out})
+		got := map[string]string{}
+		for _, c := range played(t, out) {
+			got[string(c.Key)] = string(c.Lease)
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s, %s (-want +played)\n%s", c.format, c.mode, d)
+		}
+		script, err := os.ReadFile(out)
+		if err != nil || strings.Count(string(script), "=$(grant ") != c.grants {
+			t.Errorf("%s, %s: %v\n%s", c.format, c.mode, err, script)
+		}
+	}
+}
+
+// TestTxnBounds: a transaction has at most 100 puts and 1 MiB, below the server's limits.
+func TestTxnBounds(t *testing.T) {
+	const word = len(`put -- "k1" ""`)
+	for name, c := range map[string]struct{ keys, size, txns int }{
+		"100 keys": {100, 1, 1}, "101 keys": {101, 1, 2}, "201 keys": {201, 1, 3},
+		"1 MiB": {2, 1<<19 - word, 1}, "more": {2, 1<<19 - word + 1, 2}, "6 keys": {6, 1 << 18, 2},
+	} {
+		path := filepath.Join(t.TempDir(), "db")
+		s, done := store(t, path)
+		for i := range c.keys {
+			s.Put(fmt.Appendf(nil, "k%d", i), []byte(strings.Repeat("v", c.size)), 0)
+		}
+		done()
+		var out strings.Builder
+		res, err := extract.Run(t.Context(), path, extract.Options{Format: extract.Txn, Stream: &out})
+		if err != nil || res.Keys != int64(c.keys) {
+			t.Fatal(err, res)
+		}
+		if n := strings.Count(out.String(), " txn "); n != c.txns || strings.Count(out.String(), "\nput ") != c.keys {
+			t.Errorf("%s: %d transactions, want %d", name, n, c.txns)
+		}
+	}
+}
+
 func played(t *testing.T, script string) (calls []call) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "calls")

@@ -135,7 +135,19 @@ func (r *ref) append(b []byte) []byte {
 	return b
 }
 
+// readRef returns io.EOF only at the end of a run. A record that is cut short is another error.
 func readRef(in *bufio.Reader) (*ref, error) {
+	if _, err := in.Peek(1); err != nil {
+		return nil, err
+	}
+	r, err := readFields(in)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return r, err
+}
+
+func readFields(in *bufio.Reader) (*ref, error) {
 	var n [5]uint64
 	for i := range n {
 		v, err := binary.ReadUvarint(in)

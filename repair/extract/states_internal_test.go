@@ -1,0 +1,155 @@
+package extract
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// TestStates decides about a key by its records: p is a put of the tree, t a tombstone, f a put and u a tombstone that
+// only an unused page has, each with its main revision. A capital letter does not meet the Kubernetes conditions.
+func TestStates(t *testing.T) {
+	for _, c := range []struct {
+		records       string
+		live, deleted string
+		// noMeta is the answer for deleted keys where the meta pages do not say which pages are in use.
+		noMeta string
+	}{
+		{"p2", "2", "2", "2"},
+		{"p3 p2", "3", "3", "3"},
+		{"P2", "", "", ""},
+		{"p2 P3", "", "", ""},
+		{"P2 p3", "3", "3", "3"},
+		{"p2 t3", "", "2 deleted at 3", "2 deleted at 3"},
+		{"p2 p3 t4", "", "3 deleted at 4", "3 deleted at 4"},
+		{"P2 t3", "", "", ""},
+		{"p2 T3", "", "2 deleted at 3", "2 deleted at 3"},
+		{"p2 t3 p4", "4", "4", "4"},
+		{"p2 t3 p4 t5", "", "4 deleted at 5", "4 deleted at 5"},
+		{"t3", "", "no value", "no value"},
+		{"T3", "", "", ""},
+		{"f2", "2 gone", "2 gone", "2"},
+		{"F2", "", "", ""},
+		{"f2 f3", "3 gone", "3 gone", "3"},
+		{"f2 t3", "2 gone deleted at 3", "2 gone deleted at 3", "2 deleted at 3"},
+		{"f3 t3", "", "no value", "3 deleted at 3"},
+		{"f4 t3", "", "no value", "4"},
+		{"f2 p3", "3", "3", "3"},
+		{"p2 f3", "2", "2", "3"},
+		{"p2 f3 t4", "", "2 deleted at 4", "3 deleted at 4"},
+		{"p2 u3", "2", "2", "2 deleted at 3"},
+		{"u3", "", "", "no value"},
+	} {
+		for name, x := range map[string]*reader{c.live: {o: &Options{}}, c.deleted: {o: &Options{Deleted: true}},
+			c.noMeta: {o: &Options{Deleted: true}, noMeta: true}} {
+			x.res, x.found, x.o.Memory = &Result{}, map[string]bool{}, 1<<20
+			if got := decided(t, x, c.records); got != name {
+				t.Errorf("%s, deleted %v, no meta %v: %q, want %q", c.records, x.o.Deleted, x.noMeta, got, name)
+			}
+		}
+	}
+}
+
+func decided(t *testing.T, x *reader, records string) (out string) {
+	t.Helper()
+	s := x.newSpool(byKey, x.newest)
+	for _, word := range strings.Fields(records) {
+		lower := strings.ToLower(word)
+		r := &ref{key: []byte("k"), match: lower == word, tombstone: strings.Contains("tu", lower[:1])}
+		if strings.Contains("fu", lower[:1]) {
+			r.origin = dumpdb.OriginFree
+		}
+		if _, err := fmt.Sscan(word[1:], &r.rev.Main); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := x.decide(s, func(k keyState) error {
+		out += fmt.Sprint(k.put.rev.Main)
+		if k.gone {
+			out += " gone"
+		}
+		if k.tombstone != nil {
+			out += fmt.Sprintf(" deleted at %d", k.tombstone.rev.Main)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := x.res.Lost; l.NoValueCount > 0 {
+		out += "no value"
+		if l.NoValueCount != 1 || len(l.NoValue) != 1 || string(l.NoValue[0]) != "k" || !x.found["k"] {
+			t.Errorf("%s: %+v", records, l)
+		}
+	}
+	return out
+}
+
+// TestSpool: records keep all that is known of them in a scratch file, and come back in order; one that is cut short
+// is an error.
+func TestSpool(t *testing.T) {
+	rev := func(main, sub int64) dumpdb.Rev { return dumpdb.Rev{Main: main, Sub: sub} }
+	all := []*ref{
+		{key: []byte("a"), rev: rev(2, 0), place: dumpdb.Place{Page: 3, Offset: 700}, rawKey: []byte{}, raw: []byte{}},
+		{key: []byte("a"), rev: rev(2, 1), tombstone: true, origin: dumpdb.OriginOlder, rawKey: []byte{}, raw: []byte{}},
+		{key: []byte("a"), rev: rev(9, 0), match: true, origin: dumpdb.OriginLive, rawKey: []byte{}, raw: []byte{}},
+		{key: []byte("b"), rev: rev(3, 0), tombstone: true, match: true, origin: dumpdb.OriginFree,
+			rawKey: []byte("raw key"), raw: []byte("raw")},
+		{key: []byte("c"), rev: rev(1, 0), origin: dumpdb.OriginUnreachable, rawKey: []byte("r"), raw: []byte{0, 1}},
+	}
+	for _, budget := range []int{1, 400, 1 << 20} {
+		s := &spool{dir: t.TempDir(), order: byKey, budget: budget}
+		for _, i := range []int{3, 1, 4, 0, 2} {
+			if err := s.add(all[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []*ref
+		for r, err := range s.sorted() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, r)
+		}
+		if d := cmp.Diff(all, got, cmp.AllowUnexported(ref{})); d != "" {
+			t.Errorf("budget %d (-added +read)\n%s", budget, d)
+		}
+		if runs := map[int]int{1: 5, 400: 1, 1 << 20: 0}[budget]; len(s.runs) != runs {
+			t.Errorf("budget %d: %d files, want %d", budget, len(s.runs), runs)
+		}
+	}
+	if byRev(all[0], all[1]) >= 0 || byRev(all[1], all[0]) <= 0 || byRev(all[2], all[4]) <= 0 {
+		t.Error("revisions are not in their order")
+	}
+	b := all[3].append(nil)
+	for n := range len(b) {
+		if r, err := readRef(bufio.NewReader(bytes.NewReader(b[:n]))); err == nil || err == io.EOF && n > 0 {
+			t.Errorf("%d of %d bytes: %+v, %v", n, len(b), r, err)
+		}
+	}
+}
+
+// TestWantsFree: what an unused page has counts for deleted keys, up to the current revision, and all of it without a
+// meta page.
+func TestWantsFree(t *testing.T) {
+	for _, c := range []struct {
+		deleted, noMeta bool
+		main            int64
+		want            bool
+	}{{true, false, 5, true}, {true, false, 6, false}, {false, false, 5, false}, {false, true, 6, true}} {
+		x := &reader{o: &Options{Deleted: c.deleted}, noMeta: c.noMeta, current: 5}
+		if x.wantsFree(c.main) != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+}
