@@ -19,7 +19,7 @@ type Member struct {
 // Members is the membership against which conf changes are checked.
 type Members struct {
 	byID map[dumplog.ID]Member
-	// withURL counts the members by peer URL, learners counts the learners, unknownURL counts the members whose peer
+	// withURL counts the members by peer URL, learners counts those listed as such, unknownURL counts the members whose peer
 	// URLs are unknown. So the time of a check does not depend on the number of members.
 	withURL              map[string]int
 	learners, unknownURL int
@@ -51,6 +51,14 @@ func (ms *Members) Set(id dumplog.ID, m Member) {
 	ms.count(m, 1)
 }
 
+// ListAsVoter notes that the list has a learner of raft as a voter, as UpdateClearsLearner explains.
+func (ms *Members) ListAsVoter(id dumplog.ID) {
+	if m, ok := ms.byID[id]; ok && m.IsLearner {
+		m.listedAsVoter = true
+		ms.Set(id, m)
+	}
+}
+
 // drop removes a member.
 func (ms *Members) drop(id dumplog.ID) {
 	if m, ok := ms.byID[id]; ok {
@@ -68,7 +76,7 @@ func (ms *Members) count(m Member, by int) {
 	if len(m.PeerURLs) == 0 {
 		ms.unknownURL += by
 	}
-	if m.IsLearner {
+	if m.IsLearner && !m.listedAsVoter {
 		ms.learners += by
 	}
 }

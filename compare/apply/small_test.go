@@ -249,6 +249,30 @@ func TestUpdateOfLearner(t *testing.T) {
 		if got := ms.Check(promote(1)); got != want.promote {
 			t.Errorf("%s: promotion %q", version, got)
 		}
+		// The limit is for learners of the list.
+		second := map[Refusal]Refusal{NoLearner: Accepted, Accepted: TooManyLearners}[want.promote]
+		if got := ms.Check(add(3, true, "c")); got != second {
+			t.Errorf("%s: another learner %q", version, got)
+		}
+	}
+}
+
+// TestListAsVoter: the list may have a learner as a voter from the beginning.
+func TestListAsVoter(t *testing.T) {
+	ms := NewMembers(release.Of("3.6"))
+	ms.Set(1, Member{PeerURLs: []string{"a"}, IsLearner: true})
+	ms.Set(2, Member{PeerURLs: []string{"b"}})
+	for _, id := range []dumplog.ID{1, 2, 3} {
+		ms.ListAsVoter(id)
+	}
+	voters, learners := ms.IDs()
+	if len(voters) != 1 || voters[0] != 2 || len(learners) != 1 || ms.Check(promote(1)) != NoLearner ||
+		ms.Check(add(3, true, "c")) != Accepted {
+		t.Errorf("voters %v, learners %v", voters, learners)
+	}
+	ms.Take(add(1, false))
+	if _, learners := ms.IDs(); len(learners) != 0 || ms.Check(add(3, true, "c")) != Accepted {
+		t.Errorf("learners %v", learners)
 	}
 }
 
