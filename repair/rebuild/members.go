@@ -42,6 +42,9 @@ func readMembers(tx *bbolt.Tx, v release.Version) (*members, error) {
 	if err != nil {
 		return nil, refuse("bucket members of the base does not decode: %v", err)
 	}
+	if err := ms.readRaft(tx.Bucket([]byte("meta")).Get([]byte("confState"))); err != nil {
+		return nil, refuse("meta/confState of the base does not decode: %v", err)
+	}
 	return ms, tx.Bucket([]byte("members_removed")).ForEach(func(k, _ []byte) error {
 		id, err := strconv.ParseUint(string(k), 16, 64)
 		if err == nil {
@@ -51,24 +54,47 @@ func readMembers(tx *bbolt.Tx, v release.Version) (*members, error) {
 	})
 }
 
-func memberKey(id uint64) []byte { return strconv.AppendUint(nil, id, 16) }
+// confState is meta/confState, raft's configuration. A row of bucket members may differ from it: the update of a
+// learner made its row that of a voter, and a promotion could be missing in the row (release.UpdateKeepsLearner,
+// release.PromotionSynced).
+type confState struct {
+	Voters    []uint64 `json:"voters,omitempty"`
+	Learners  []uint64 `json:"learners,omitempty"`
+	AutoLeave bool     `json:"auto_leave"`
+}
 
-// confState returns meta/confState: raft's voters and learners, in order.
-func (ms *members) confState() ([]byte, error) {
-	var c struct {
-		Voters    []uint64 `json:"voters,omitempty"`
-		Learners  []uint64 `json:"learners,omitempty"`
-		AutoLeave bool     `json:"auto_leave"`
+// readRaft reads which of the members raft has as learners; stored is nil up to 3.4.
+func (ms *members) readRaft(stored []byte) error {
+	if stored == nil {
+		return nil
+	}
+	var c confState
+	if err := json.Unmarshal(stored, &c); err != nil {
+		return err
 	}
 	for id, m := range ms.byID {
-		if m.IsLearner {
-			c.Learners = append(c.Learners, id)
-		} else {
-			c.Voters = append(c.Voters, id)
+		learner := slices.Contains(c.Learners, id)
+		if learner == m.IsLearner || !learner && !slices.Contains(c.Voters, id) {
+			continue
 		}
+		ms.rules.Set(dumplog.ID(id), apply.Member{PeerURLs: m.PeerURLs, IsLearner: learner})
+		ms.rules.ListAsVoter(dumplog.ID(id))
 	}
-	slices.Sort(c.Voters)
-	slices.Sort(c.Learners)
+	return nil
+}
+
+func memberKey(id uint64) []byte { return strconv.AppendUint(nil, id, 16) }
+
+// encodeRaft returns meta/confState: raft's voters and learners, in order.
+func (ms *members) encodeRaft() ([]byte, error) {
+	var c confState
+	voters, learners := ms.rules.IDs()
+	for _, id := range voters {
+		c.Voters = append(c.Voters, uint64(id))
+	}
+	for _, id := range learners {
+		c.Learners = append(c.Learners, uint64(id))
+	}
 	return json.Marshal(c)
 }
 
@@ -87,7 +113,9 @@ func (e smallRows) confChange(c *dumplog.ConfChange) error {
 		}
 		return e.setRow("members_removed", memberKey(id), []byte("removed"))
 	case c.Type == dumplog.ConfChangeUpdateNode:
-		e.members.byID[id].PeerURLs = c.Member.PeerURLs
+		m := e.members.byID[id]
+		m.PeerURLs = c.Member.PeerURLs
+		m.IsLearner = m.IsLearner && !e.members.rules.UpdateClearsLearner(c).Certain()
 	case c.Member.IsPromote:
 		e.members.byID[id].IsLearner = false
 	default:

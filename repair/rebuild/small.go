@@ -257,7 +257,7 @@ func (e smallRows) writeMeta() error {
 			return err
 		}
 		if e.confChanged {
-			b, err := e.members.confState()
+			b, err := e.members.encodeRaft()
 			if err != nil {
 				return err
 			}
