@@ -3,6 +3,7 @@ package rebuild_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
@@ -169,5 +171,50 @@ func TestRaftOfBase(t *testing.T) {
 		if got := rowsBesideKeys(t, o.Out); !strings.Contains(got, fmt.Sprintf("meta %q=%q\n", "confState", want)) {
 			t.Errorf("%s: %s", stored, got)
 		}
+	}
+}
+
+// TestManyEntries: a long log needs several transactions, and a compaction drops its records in several portions. One
+// record per key stays at or below the compact revision.
+func TestManyEntries(t *testing.T) {
+	const entries, compacted = 20_100, 20_050
+	h := clustertest.NewHand(t, t.TempDir(), "n1", 1, 7)
+	h.Found(false, 1)
+	h.Request(2, 2, nil)
+	for i := range uint64(entries) { // revision i+2
+		h.Put(2, 3+i, clustertest.RequestID(1, 1, i), fmt.Sprint(i%2), fmt.Sprint(i), false)
+	}
+	h.Request(2, 3+entries, &etcdserverpb.InternalRaftRequest{Header: &etcdserverpb.RequestHeader{ID: 9},
+		Compaction: &etcdserverpb.CompactionRequest{Revision: compacted}})
+	h.State(2, 1, 3+entries)
+	var said []string
+	o := rebuild.Options{Logs: []evidence.Spec{{Where: filepath.Join(h.Close(3+entries, 2), "member", "wal")}},
+		Version: release.Of("3.5.0"), To: rebuild.Target{Last: true}, Out: filepath.Join(t.TempDir(), "out.db"),
+		Progress: func(s string) { said = append(said, s) }}
+	r, err := run(t, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys := held(t, o.Out, false); len(keys) != 2 || keys[0].Version != entries/2 || r.To.Revision != entries+1 ||
+		r.To.CompactRevision != compacted || r.Keys != 2 || r.Records != entries {
+		t.Errorf("%+v, %+v", keys, r)
+	}
+	if !slices.Contains(said, "10000 entries, revision 9999") || !slices.Contains(said, "20000 entries, revision 19999") {
+		t.Errorf("%q", said)
+	}
+	db, err := dumpdb.Open(o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	n := 0
+	for rev, err := range db.Revisions() {
+		if err != nil || rev.Rev.Main < compacted-1 {
+			t.Fatalf("%+v, %v", rev, err)
+		}
+		n++
+	}
+	if n != entries+2-compacted+1 {
+		t.Errorf("%d records", n)
 	}
 }
