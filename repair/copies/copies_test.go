@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -104,17 +105,29 @@ func TestRefuses(t *testing.T) {
 	a := evidencetest.Incident(t, "a-auth-revision-replay")
 	other := evidencetest.Incident(t, "m-healthy-3.6")
 	backup := evidencetest.Incident(t, "o-backup-good")
+	without := func(part string) []evidence.Spec {
+		dir := evidencetest.Copy(t, filepath.Join(a, "node1"))
+		if err := os.RemoveAll(filepath.Join(dir, "member", part)); err != nil {
+			t.Fatal(err)
+		}
+		return []evidence.Spec{{Where: dir}}
+	}
 	for what, specs := range map[string][]evidence.Spec{
-		"two clusters": {{Where: filepath.Join(a, "node1")}, {Where: filepath.Join(other, "node1")}},
-		"twice":        {{Name: "x", Where: filepath.Join(a, "node1")}, {Name: "y", Where: filepath.Join(a, "node1")}},
-		"a backup":     {{Where: backup}},
-		"a WAL alone":  {{Where: filepath.Join(a, "node1", "member", "wal")}},
-		"a db alone":   {{Where: filepath.Join(a, "node1", "member", "snap", "db")}},
+		"it is of cluster": {{Where: filepath.Join(a, "node1")}, {Where: filepath.Join(other, "node1")}},
+		"it is the same member as x": {{Name: "x", Where: filepath.Join(a, "node1")},
+			{Name: "y", Where: filepath.Join(a, "node1")}},
+		"it is a backup":     {{Where: backup}},
+		"not a data dir":     {{Where: filepath.Join(a, "node1", "member", "snap", "db")}},
+		"it has no log":      without("wal"),
+		"it has no database": without("snap"),
 	} {
 		_, err := copies.Of(t.Context(), open(t, specs...))
 		var r *refusal.Error
-		if !errors.As(err, &r) {
+		if !errors.As(err, &r) || !strings.Contains(r.Reason, what) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	if c, err := copies.Of(t.Context(), &evidence.Set{}); err == nil {
+		t.Errorf("no source: %+v", c)
 	}
 }
