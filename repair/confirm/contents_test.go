@@ -1,6 +1,7 @@
 package confirm
 
 import (
+	"context"
 	"encoding/binary"
 	"path/filepath"
 	"slices"
@@ -155,6 +156,8 @@ func TestLeases(t *testing.T) {
 		"lower":             {[]dumpdb.Lease{lease(1, 99)}, []dumpdb.Lease{lease(1, 100)}, 1, 0},
 		"higher":            {[]dumpdb.Lease{lease(1, 101)}, []dumpdb.Lease{lease(1, 100)}, 1, 0},
 		"raised":            {[]dumpdb.Lease{lease(1, 8)}, []dumpdb.Lease{lease(1, 5)}, 0, 1},
+		"raised to 75":      {[]dumpdb.Lease{lease(1, 75)}, []dumpdb.Lease{lease(1, 5)}, 0, 1},
+		"raised above":      {[]dumpdb.Lease{lease(1, 76)}, []dumpdb.Lease{lease(1, 5)}, 1, 0},
 		"raised by ours":    {[]dumpdb.Lease{lease(1, 1)}, []dumpdb.Lease{lease(1, 2)}, 0, 0},
 		"no longer raised":  {[]dumpdb.Lease{lease(1, 1)}, []dumpdb.Lease{lease(1, 3)}, 1, 0},
 		"missing":           {nil, []dumpdb.Lease{lease(1, 100)}, 1, 0},
@@ -168,6 +171,101 @@ func TestLeases(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// TestRows: each row of the small buckets is compared by what matters of it, in any order of lists.
+func TestRows(t *testing.T) {
+	state := func(change func(*smallState)) *smallState {
+		s := &smallState{cluster: dumpdb.Cluster{Version: "3.6.0"}, removed: []dumpdb.ID{9},
+			auth: dumpdb.Auth{Enabled: true, Revision: 4, Users: []dumpdb.User{{Name: "u", Roles: []string{"r"}}},
+				Roles: []dumpdb.Role{{Name: "r", Perms: []dumpdb.Permission{{Type: 2, Key: []byte("b")},
+					{Type: 1, Key: []byte("a")}}}}},
+			alarms: []dumpdb.Alarm{{MemberID: 7, Type: 1}},
+			members: []dumpdb.Member{{ID: 7, Name: "n", PeerURLs: []string{"p1", "p2"},
+				ClientURLs: []string{"c1", "c2"}}}}
+		change(s)
+		return s
+	}
+	member := func(change func(*dumpdb.Member)) func(*smallState) {
+		return func(s *smallState) { change(&s.members[0]) }
+	}
+	const perms = `READWRITE key "b", WRITE key "a"`
+	const peers, row = "peer URLs p1,p2", "peer URLs p1,p2, name n, client URLs c1,c2"
+	for name, c := range map[string]struct {
+		change func(*smallState)
+		want   string
+	}{
+		"nothing":    {func(*smallState) {}, ""},
+		"order":      {func(s *smallState) { slices.Reverse(s.auth.Roles[0].Perms) }, ""},
+		"order of p": {member(func(m *dumpdb.Member) { slices.Reverse(m.PeerURLs) }), ""},
+		"order of c": {member(func(m *dumpdb.Member) { slices.Reverse(m.ClientURLs) }), ""},
+		"auth":       {func(s *smallState) { s.auth.Enabled = false }, "auth authEnabled: false, true"},
+		"revision":   {func(s *smallState) { s.auth.Revision = 0 }, "auth authRevision: 1, 4"},
+		"no user":    {func(s *smallState) { s.auth.Users = nil }, "authUsers u: no row, roles [r]"},
+		"roles":      {func(s *smallState) { s.auth.Users[0].Roles = nil }, "authUsers u: roles [], roles [r]"},
+		"no password": {func(s *smallState) { s.auth.Users[0].NoPassword = true },
+			"authUsers u: roles [r], no password, roles [r]"},
+		"permission": {func(s *smallState) { s.auth.Roles[0].Perms[0].Type = 0 },
+			`authRoles r: READ key "b", WRITE key "a", ` + perms},
+		"role": {func(s *smallState) { s.auth.Roles = nil }, "authRoles r: no row, " + perms},
+		"alarm": {func(s *smallState) { s.alarms[0].Type = 2 },
+			"alarm 7 CORRUPT: raised, no row; alarm 7 NOSPACE: no row, raised"},
+		"learner": {member(func(m *dumpdb.Member) { m.IsLearner = true }),
+			"members 7: " + peers + ", learner, name n, client URLs c1,c2, " + row},
+		"name": {member(func(m *dumpdb.Member) { m.Name = "x" }),
+			"members 7: " + peers + ", name x, client URLs c1,c2, " + row},
+		"removed": {func(s *smallState) { s.removed = nil }, "members_removed 9: no row, removed"},
+		"version": {func(s *smallState) { s.cluster.Version = "3.5.0" }, "cluster clusterVersion: 3.5.0, 3.6.0"},
+		"downgrade": {func(s *smallState) { s.cluster.DowngradeEnabled, s.cluster.DowngradeTarget = true, "3.5.0" },
+			"cluster downgrade: 3.5.0, no row"},
+		"no downgrade": {func(s *smallState) { s.cluster.DowngradeTarget = "3.5.0" }, ""},
+	} {
+		got := &contents{}
+		rules := smallRules{minor: 6, plain: map[string]bool{"u": true}}
+		got.compareSmall(state(c.change), state(func(*smallState) {}), rules)
+		var rows []string
+		for _, d := range got.list {
+			rows = append(rows, d.Bucket+" "+string(d.Key)+": "+d.Observed+", "+d.Expected)
+		}
+		if have := strings.Join(rows, "; "); have != c.want || got.total != len(rows) {
+			t.Errorf("%s: %s\nwant %s", name, have, c.want)
+		}
+		// Up to 3.5 names and client URLs of members are not in this bucket.
+		got = &contents{}
+		got.compareSmall(state(c.change), state(func(*smallState) {}), smallRules{minor: 5, plain: rules.plain})
+		bucket, _, _ := strings.Cut(c.want, " ")
+		left := slices.Contains([]string{"members", "members_removed", "cluster"}, bucket) && name != "name"
+		if (len(got.leftOut) == 1) != left || left && got.total != 0 {
+			t.Errorf("%s, 3.5: %+v", name, got)
+		}
+	}
+}
+
+// TestDescribe: a value is shown only if that was asked for.
+func TestDescribe(t *testing.T) {
+	kv := dumpdb.KeyValue{CreateRevision: 2, ModRevision: 4, Version: 3, Value: []byte("secret")}
+	leased := kv
+	leased.Lease = 0x1f
+	for _, c := range []struct {
+		r      dumpdb.Revision
+		values bool
+		want   string
+	}{
+		{dumpdb.Revision{KV: kv, Raw: []byte{1}}, true,
+			`create revision 2, mod revision 4, version 3, value "secret"`},
+		{dumpdb.Revision{KV: leased, Raw: []byte{1}}, true,
+			`create revision 2, mod revision 4, version 3, lease 1f, value "secret"`},
+		{dumpdb.Revision{KV: kv, Raw: []byte{1}}, false,
+			"create revision 2, mod revision 4, version 3, value of 6 bytes, digest "},
+		{dumpdb.Revision{Raw: []byte{1}, Err: context.Canceled}, true, "a record that cannot be decoded"},
+		{dumpdb.Revision{Tombstone: true}, true, "deleted"},
+		{dumpdb.Revision{}, true, "the mark of a raised revision"},
+	} {
+		got := (&contents{values: c.values}).describe(&c.r)
+		if c.values && got != c.want || !strings.HasPrefix(got, c.want) || !c.values && strings.Contains(got, "secret") {
+			t.Errorf("%s, want %s", got, c.want)
+		}
 	}
 }
 
