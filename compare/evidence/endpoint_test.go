@@ -32,11 +32,16 @@ type runningMember struct {
 	version       string
 	db            []byte
 	list          []*pb.Member
+	// untold leaves out the applied index, mute refuses the list of members, cutShort ends a snapshot with an error.
+	untold, mute, cutShort bool
 	// begunAt is what was applied when the snapshot began.
 	begunAt atomic.Uint64
 }
 
 func (r *runningMember) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+	if r.mute {
+		return nil, errors.New("no")
+	}
 	return &pb.MemberListResponse{Header: &pb.ResponseHeader{MemberId: r.id}, Members: r.list}, nil
 }
 
@@ -45,12 +50,18 @@ func (r *runningMember) Status(context.Context, *pb.StatusRequest) (*pb.StatusRe
 	if applied < r.committed {
 		r.applied.Add(1)
 	}
+	if r.untold {
+		applied = 0
+	}
 	return &pb.StatusResponse{Header: &pb.ResponseHeader{MemberId: r.id, ClusterId: 0xc1}, Version: r.version,
 		RaftIndex: r.committed, RaftAppliedIndex: applied}, nil
 }
 
 func (r *runningMember) Snapshot(_ *pb.SnapshotRequest, s pb.Maintenance_SnapshotServer) error {
 	r.begunAt.Store(r.applied.Load())
+	if r.cutShort {
+		return errors.Join(s.Send(&pb.SnapshotResponse{Blob: r.db[:100], RemainingBytes: 1}), errors.New("no"))
+	}
 	return s.Send(&pb.SnapshotResponse{Blob: r.db, Version: r.version})
 }
 

@@ -3,6 +3,7 @@ package evidence_test
 import (
 	"encoding/binary"
 	"errors"
+	"hash/fnv"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -158,6 +160,12 @@ func TestBeforeTheLastTransaction(t *testing.T) {
 		before.MemberID != 0xa1 || before.AppliedMin != 5 {
 		t.Errorf("before: %+v", before)
 	}
+	damageMetas(t, dir)
+	drop("authUsers", "idle")
+	if before := openDeep(t, dir).Before(); before == nil || len(before.DB.Leases) != 0 || len(before.DB.Auth.Users) != 2 {
+		t.Errorf("before the next one: %+v", before)
+	}
+	damageMetas(t, dir)
 	clustertest.EditDB(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("meta")).Put([]byte("consistent_index"), []byte(bigEndian(6)))
 	})(t, filepath.Join(dir, "member"))
@@ -166,6 +174,37 @@ func TestBeforeTheLastTransaction(t *testing.T) {
 	}
 	if before := (&evidence.Member{}).Before(); before != nil {
 		t.Errorf("without a database: %+v", before)
+	}
+}
+
+// damageMetas expects that nothing is said of the last transaction of copies of a data dir if one of the meta pages is
+// damaged, or is not of the transaction before the other.
+func damageMetas(t *testing.T, dir string) {
+	t.Helper()
+	for page := range int64(2) {
+		for name, change := range map[string]func(meta []byte){
+			"damaged": func(meta []byte) { meta[16] ^= 1 },
+			"of a transaction long before": func(meta []byte) {
+				binary.LittleEndian.PutUint64(meta[48:], binary.LittleEndian.Uint64(meta[48:])-3)
+				sum := fnv.New64a()
+				_, _ = sum.Write(meta[:56])
+				binary.LittleEndian.PutUint64(meta[56:], sum.Sum64())
+			},
+		} {
+			copied := evidencetest.Copy(t, dir)
+			db := filepath.Join(copied, "member", "snap", "db")
+			b, err := os.ReadFile(db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(b[page*4096+16:])
+			if err := os.WriteFile(db, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if before := openDeep(t, copied).Before(); before != nil {
+				t.Errorf("the meta page %d is %s: %+v", page, name, before)
+			}
+		}
 	}
 }
 

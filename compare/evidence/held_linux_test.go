@@ -15,8 +15,8 @@ func TestHeldBy(t *testing.T) {
 	dir := filepath.Join(root, "node")
 	db, segment := filepath.Join(dir, "member", "snap", "db"), filepath.Join(dir, "member", "wal", "0.wal")
 	wal := filepath.Dir(segment)
-	elsewhere := filepath.Join(root, "wal")
-	for _, path := range []string{db, segment, filepath.Join(wal, "0.tmp"), filepath.Join(elsewhere, "0.wal")} {
+	elsewhere, bare := filepath.Join(root, "wal"), filepath.Join(root, "bare")
+	for _, path := range []string{db, segment, filepath.Join(bare, "wal", "0.wal"), filepath.Join(wal, "0.tmp"), filepath.Join(elsewhere, "0.wal")} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -38,10 +38,11 @@ func TestHeldBy(t *testing.T) {
 		"segment in another place": {filepath.Join(elsewhere, "0.wal"), Spec{Where: dir, WALDir: elsewhere}, "0.wal"},
 		"of a database file": {filepath.Join(elsewhere, "0.wal"), Spec{Where: db, WALDir: elsewhere},
 			"0.wal"},
-		"log of another place":   {segment, Spec{Where: dir, WALDir: elsewhere}, ""},
-		"a segment being made":   {filepath.Join(wal, "0.tmp"), Spec{Where: dir}, ""},
-		"a file that is no such": {segment, Spec{Where: db}, ""},
-		"nothing there":          {segment, Spec{Where: filepath.Join(root, "none")}, ""},
+		"segment, without a database": {filepath.Join(bare, "wal", "0.wal"), Spec{Where: bare}, "0.wal"},
+		"log of another place":        {segment, Spec{Where: dir, WALDir: elsewhere}, ""},
+		"a segment being made":        {filepath.Join(wal, "0.tmp"), Spec{Where: dir}, ""},
+		"a file that is no such":      {segment, Spec{Where: db}, ""},
+		"nothing there":               {segment, Spec{Where: filepath.Join(root, "none")}, ""},
 	} {
 		f, err := os.OpenFile(c.lock, os.O_RDWR, 0)
 		if err != nil {
