@@ -20,6 +20,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 	"github.com/etcd-medic/etcd-medic/compare/timeline"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/ctxtest"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -312,5 +313,48 @@ func TestStorageOf(t *testing.T) {
 	end()
 	if err := new(Dossier).storage(ended, members, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended: %v", err)
+	}
+}
+
+// TestEndsAnywhere: wherever the caller gives up, the dossier ends with the error of its context.
+func TestEndsAnywhere(t *testing.T) {
+	some := func(add func(string, string)) { add("/r/a/x", strings.Repeat("v", 3000)) }
+	other := func(add func(string, string)) { add("/r/a/x", "w") }
+	in := &check.Input{Members: []*evidence.Member{opened(t, "node1", some), opened(t, "node2", other)}}
+	of := func(ctx context.Context) (*Dossier, error) {
+		d := &Dossier{}
+		in.Diff = &diff.Result{Members: in.Members, Buckets: []diff.Bucket{{Name: "lease", Equal: release.No, Differ: 2,
+			Rows: []diff.Row{{Key: []byte("1"), Cells: []*diff.Cell{{Text: "t"}, nil}}}}}}
+		return d, d.study(ctx, in, &compare.Report{}, &Options{MaxRows: 50})
+	}
+	ctx := ctxtest.EndingAfter(1 << 40)
+	whole, err := of(ctx)
+	if err != nil || len(whole.Differences) < 2 || len(whole.Storage[0].Prefixes) != 1 {
+		t.Fatalf("%v, %+v", err, whole)
+	}
+	asked, ended := 1<<40-ctx.Left(), 0
+	for n := int64(0); n < asked+2; n += 1 + asked/200 {
+		d, err := of(ctxtest.EndingAfter(n))
+		switch {
+		case errors.Is(err, context.Canceled):
+			ended++
+		case err != nil:
+			t.Errorf("after %d of %d: %v", n, asked, err)
+		case len(d.Differences) != len(whole.Differences) || cmp.Diff(whole.Storage, d.Storage) != "":
+			t.Errorf("after %d of %d: a dossier that is not whole: %+v", n, asked, d)
+		}
+	}
+	if ended < 5 {
+		t.Errorf("ended %d times", ended)
+	}
+	for name, read := range map[string]func(s *Storage, ctx context.Context) error{
+		"pages":     func(s *Storage, ctx context.Context) error { return s.pages(ctx, in.Members[0].DB) },
+		"revisions": func(s *Storage, ctx context.Context) error { return s.revisions(ctx, in.Members[0].DB) },
+		"prefixes":  func(s *Storage, ctx context.Context) error { return s.prefixes(ctx, in.Members[0].DB.Handle) },
+	} {
+		s := whole.Storage[0]
+		if err := read(&s, ctxtest.EndingAfter(0)); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -182,9 +182,6 @@ func (r *Redactor) at(s string, p int) *word {
 		for n < min(len(rest), len(w.text)) && rest[n] == w.text[n] {
 			n++
 		}
-		if n == len(rest) && n == len(w.text) {
-			n--
-		}
 		rest = rest[:min(n, len(rest)-1)]
 	}
 	return nil

@@ -115,7 +115,7 @@ func TestKey(t *testing.T) {
 		}
 	}
 	if p.Key("/registry/pods/default/web") == p.Key("/registry/pods/default/app") ||
-		h.Key("/a/b")[:11] != h.Key("/a/c")[:11] {
+		h.Key("/a/b") == h.Key("/a/c") || h.Key("/a/b")[:11] != h.Key("/a/c")[:11] || h.Key("//") != "//" {
 		t.Error("two keys are one, or one part is two")
 	}
 	if got := p.KeyPrefix("/registry/pods/"); got != "/registry/pods/" {
