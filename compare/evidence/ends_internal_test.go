@@ -301,8 +301,8 @@ func TestShownUpdates(t *testing.T) {
 		m.WAL.Conf = []ConfEntry{{Index: 7, Change: dumplog.ConfChange{Type: dumplog.ConfChangeUpdateNode, ID: 9,
 			NodeID: 2, Member: &dumplog.MemberContext{ID: 2, PeerURLs: after}}}}
 		if c.before != nil {
-			m.WAL.Conf = append([]ConfEntry{{Index: 3, Change: dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, ID: 8,
-				NodeID: 2, Member: &dumplog.MemberContext{ID: 2, PeerURLs: c.before}}}}, m.WAL.Conf...)
+			m.WAL.Conf = append([]ConfEntry{{Index: 3, Change: dumplog.ConfChange{
+				Type: dumplog.ConfChangeAddNode, ID: 8, NodeID: 2, Member: &dumplog.MemberContext{ID: 2, PeerURLs: c.before}}}}, m.WAL.Conf...)
 		}
 		m.membershipLoading().load()
 		if (m.confApplied == 7) != c.want || m.confApplied != 0 && m.confApplied != 7 {

@@ -162,7 +162,8 @@ func TestBeforeTheLastTransaction(t *testing.T) {
 	}
 	damageMetas(t, dir)
 	drop("authUsers", "idle")
-	if before := openDeep(t, dir).Before(); before == nil || len(before.DB.Leases) != 0 || len(before.DB.Auth.Users) != 2 {
+	if before := openDeep(t, dir).Before(); before == nil || len(before.DB.Leases) != 0 ||
+		len(before.DB.Auth.Users) != 2 {
 		t.Errorf("before the next one: %+v", before)
 	}
 	damageMetas(t, dir)

@@ -16,7 +16,8 @@ func TestHeldBy(t *testing.T) {
 	db, segment := filepath.Join(dir, "member", "snap", "db"), filepath.Join(dir, "member", "wal", "0.wal")
 	wal := filepath.Dir(segment)
 	elsewhere, bare := filepath.Join(root, "wal"), filepath.Join(root, "bare")
-	for _, path := range []string{db, segment, filepath.Join(bare, "wal", "0.wal"), filepath.Join(wal, "0.tmp"), filepath.Join(elsewhere, "0.wal")} {
+	for _, path := range []string{db, segment, filepath.Join(bare, "wal", "0.wal"),
+		filepath.Join(wal, "0.tmp"), filepath.Join(elsewhere, "0.wal")} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestText(t *testing.T) {
 		`bucket key, key "key"`:         `bucket key, key "{key}"`,
 		`history '/it'\''s here' node1`: `history '{/it's here}' node1`,
 		`row /odd\x00\u202e is absent`:  `row {/odd` + "\x00\u202e" + `} is absent`,
-		"row /cut/k… is absent":          "row {/cut/kept} is absent",
+		"row /cut/k… is absent":         "row {/cut/kept} is absent",
 		`of /with space/x only`:         `of {/with space/x} only`,
 		`put key="` + long[:100] + `…`:  `put key="{` + long + `}`,
 		`the value is <len 5 sha256 0123456789abcdef>`: `the value is <len 5 sha256 ` + r.Digest("0123456789abcdef") +
