@@ -97,7 +97,7 @@ func TestBlames(t *testing.T) {
 
 // TestWrongState: any state that the log does not give makes a member one that would diverge again.
 func TestWrongState(t *testing.T) {
-	for name, change := range map[string]func(x *replay.MemberResult){
+	wrongs := map[string]func(x *replay.MemberResult){
 		"auth jumps": func(x *replay.MemberResult) {
 			x.Jumps, x.AuthKnown = make([]replay.Jump, 1), true
 		},
@@ -107,13 +107,21 @@ func TestWrongState(t *testing.T) {
 		"an effect is another":  func(x *replay.MemberResult) { x.Counts[replay.Contradicted]++ },
 		"an unexplained number": func(x *replay.MemberResult) { x.Unexplained, x.AuthKnown = -1, true },
 		"ahead of its index":    func(x *replay.MemberResult) { x.Ahead = &replay.Stretch{} },
-	} {
-		x := &replay.MemberResult{}
-		if wrongState(x) {
-			t.Fatal("nothing is wrong, and it is called so")
-		}
-		if change(x); !wrongState(x) {
-			t.Errorf("%s: not called wrong", name)
+		"a lease kept":          func(x *replay.MemberResult) { x.Kept = make([]replay.KeptLease, 1) },
+		"an extra revision":     func(x *replay.MemberResult) { x.Extra = make([]int64, 1) },
+	}
+	if wrongState(&replay.MemberResult{}) {
+		t.Fatal("nothing is wrong, and it is called so")
+	}
+	for name, change := range wrongs {
+		for other, too := range wrongs {
+			x := &replay.MemberResult{}
+			if change(x); !wrongState(x) {
+				t.Errorf("%s: not called wrong", name)
+			}
+			if too(x); !wrongState(x) {
+				t.Errorf("%s and %s: not called wrong", name, other)
+			}
 		}
 	}
 	if wrongState(&replay.MemberResult{Unexplained: -1}) || wrongState(&replay.MemberResult{Jumps: []replay.Jump{{}}}) {
