@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
+	"github.com/etcd-medic/etcd-medic/internal/ctxtest"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 )
 
@@ -294,3 +295,94 @@ func TestWriteSparseReportsTheSourcesError(t *testing.T) {
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// TestUnpackEndsAnywhere: wherever the caller gives up, the error is that of the context.
+func TestUnpackEndsAnywhere(t *testing.T) {
+	from := write(t, "x.tar.gz", gz(t, member(t)))
+	ctx := ctxtest.EndingAfter(1 << 40)
+	if err := archive.Unpack(ctx, from, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 1<<40 - ctx.Left() {
+		if err := archive.Unpack(ctxtest.EndingAfter(n), from, t.TempDir()); !errors.Is(err, context.Canceled) {
+			t.Errorf("after %d: %v", n, err)
+		}
+	}
+}
+
+// TestUnpackComments: a header for later entries is no entry itself.
+func TestUnpackComments(t *testing.T) {
+	comment := tar.Header{Typeflag: tar.TypeXGlobalHeader, Name: "pax_global_header",
+		PAXRecords: map[string]string{"comment": "made by hand"}}
+	dir := t.TempDir()
+	file := tar.Header{Typeflag: tar.TypeReg, Name: "f", Mode: 0o600, ModTime: when}
+	if err := archive.Unpack(t.Context(), write(t, "x.tar", tarOf(t, comment, file)), dir); err != nil {
+		t.Error(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "f" {
+		t.Errorf("%v, %v", entries, err)
+	}
+	err = archive.Unpack(t.Context(), write(t, "x.tar", tarOf(t, comment)), t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "the archive has no entry") {
+		t.Errorf("only a comment: %v", err)
+	}
+}
+
+// TestUnpackTrailer: a little may follow the end of an archive, such as tar's padding.
+func TestUnpackTrailer(t *testing.T) {
+	whole := member(t)
+	for more, want := range map[int]bool{0: true, 1 << 20: true, 1<<20 + 1: false} {
+		err := archive.Unpack(t.Context(), write(t, "x.tar", append(whole[:len(whole):len(whole)], make([]byte, more)...)),
+			t.TempDir())
+		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "follow the end-of-archive mark") {
+			t.Errorf("%d bytes after it: %v", more, err)
+		}
+	}
+}
+
+// TestUnpackInto: the destination must be a folder.
+func TestUnpackInto(t *testing.T) {
+	file := write(t, "f", []byte("x"))
+	for _, dest := range []string{file, filepath.Join(file, "below")} {
+		if err := archive.Unpack(t.Context(), write(t, "x.tar", member(t)), dest); err == nil {
+			t.Errorf("unpacked into %s", dest)
+		}
+	}
+	if err := archive.Unpack(t.Context(), file+"-", t.TempDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no archive: %v", err)
+	}
+}
+
+// TestWriteSparseKeepsContent: whatever blocks are zero, the file has the bytes and the length of the source.
+func TestWriteSparseKeepsContent(t *testing.T) {
+	const block = 4096
+	for _, blocks := range []string{"", "x", "0", "xx", "x0x", "00xx0", "xxx0", "0xx00xx", "x0xxt", "0t", "t"} {
+		var want []byte
+		for _, b := range blocks {
+			switch b {
+			case '0':
+				want = append(want, make([]byte, block)...)
+			case 'x':
+				want = append(want, bytes.Repeat([]byte{7}, block)...)
+			case 't': // a part of a block
+				want = append(want, 0, 1, 2)
+			}
+		}
+		name := filepath.Join(t.TempDir(), "f")
+		f, err := os.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := archive.WriteSparse(t.Context(), f, bytes.NewReader(want))
+		if err != nil || n != int64(len(want)) {
+			t.Errorf("%s: %d of %d bytes, %v", blocks, n, len(want), err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: other bytes, %v", blocks, err)
+		}
+	}
+}
