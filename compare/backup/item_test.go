@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/gzip"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/locate"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/ctxtest"
 )
 
 func must(t *testing.T, err error) {
@@ -236,5 +238,36 @@ func TestChainOfDeltas(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestVerifyEndsAnywhere: wherever the caller gives up, a backup is not judged: neither by its deltas nor by other
+// sources.
+func TestVerifyEndsAnywhere(t *testing.T) {
+	dir, files, _ := deltas(t, nil)
+	it := located(t, dir, nil)
+	o := backup.Options{Chain: it.Chain, Against: []evidence.Spec{{Name: "other",
+		Where: nodeDB(t, "k-lagging-node", "node1")}, {Name: "same", Where: files[0]}}}
+	ctx := ctxtest.EndingAfter(1 << 40)
+	whole, err := backup.Verify(ctx, evidence.Spec{Where: files[0]}, o)
+	if err != nil || whole.Backup.Chain == nil || !whole.InputsUnchanged {
+		t.Fatalf("%v, %+v", err, whole)
+	}
+	want := whole.Backup.Against.(*backup.Against)
+	asked, ended := 1<<40-ctx.Left(), 0
+	for n := int64(0); n < asked; n += 1 + asked/20 {
+		r, err := backup.Verify(ctxtest.EndingAfter(n), evidence.Spec{Where: files[0]}, o)
+		switch {
+		case errors.Is(err, context.Canceled) && r == nil:
+			ended++
+		case err != nil:
+			t.Errorf("after %d of %d: %v", n, asked, err)
+		case r.Verdict.Summary != whole.Verdict.Summary ||
+			cmp.Diff(want.Compared, r.Backup.Against.(*backup.Against).Compared) != "":
+			t.Errorf("after %d of %d: a report that is not whole: %s", n, asked, r.Verdict.Summary)
+		}
+	}
+	if ended < 5 {
+		t.Errorf("ended %d of %d times", ended, asked)
 	}
 }

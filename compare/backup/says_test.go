@@ -241,3 +241,96 @@ func TestRecordText(t *testing.T) {
 		}
 	}
 }
+
+// TestMustHold: a key of the source that was last written up to the backup's revision must be in the backup, with the
+// same content. The first of them is named.
+func TestMustHold(t *testing.T) {
+	s := &evidence.Member{Source: &evidence.Source{Name: "n1"}}
+	of := func(mod int64, isNew, deleted bool) *diff.Change {
+		return &diff.Change{Key: []byte("k"), Value: []byte("value"), Mod: mod, New: isNew, Delete: deleted}
+	}
+	for name, c := range map[string]struct {
+		changes       []*diff.Change
+		lost, altered int
+		first         int64
+		in            string
+	}{
+		"written later":        {[]*diff.Change{of(8, true, false), of(9, false, false)}, 0, 0, 0, ""},
+		"gone from the source": {[]*diff.Change{of(3, true, true)}, 0, 0, 0, ""},
+		"lost":                 {[]*diff.Change{of(7, true, false)}, 1, 0, 7, "no such key"},
+		"altered":              {[]*diff.Change{of(7, false, false)}, 0, 1, 7, "the key with other content"},
+		"several, in this order": {[]*diff.Change{of(6, false, false), of(5, true, false), of(4, true, false)},
+			2, 1, 6, "the key with other content"},
+	} {
+		compared := Compared{Source: "n1", SameHistory: check.Holds, Reason: "r"}
+		for _, ch := range c.changes {
+			compared.mustHold(s, ch, 7)
+		}
+		if compared.Lost != c.lost || compared.Altered != c.altered || (compared.First != nil) != (c.first != 0) ||
+			(compared.SameHistory == check.Violated) != (c.first != 0) || (compared.Reason == "") != (c.first != 0) {
+			t.Errorf("%s: %+v", name, compared)
+		}
+		if f := compared.First; f != nil && (f.Revision.Main != c.first || f.InBackup != c.in ||
+			string(f.Key) != "k" || !strings.Contains(f.InSource, `put of "k", value of 5 bytes`)) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// TestConclude: what a walk over both histories proves.
+func TestConclude(t *testing.T) {
+	at := &Broken{Revision: check.Rev{Main: 7}}
+	for name, c := range map[string]struct {
+		first      *Broken
+		t          tally
+		lostB      int64
+		lostS      int64
+		damaged    bool
+		records    int64
+		want       check.Outcome
+		lacks      bool
+		saysReason string
+	}{
+		"equal":             {records: 5, want: check.Holds},
+		"nothing in common": {want: check.NotChecked, saysReason: "no record is in both"},
+		"damaged": {damaged: true, records: 5, want: check.NotChecked,
+			saysReason: "0 records of the backup and 0 of n1"},
+		"a record of the backup": {lostB: 1, records: 5, want: check.NotChecked,
+			saysReason: "1 record of the backup and 0 of n1"},
+		"a record of the source": {lostS: 1, records: 5, want: check.NotChecked,
+			saysReason: "0 records of the backup and 1 of n1"},
+		"the backup lacks some":      {first: at, t: tally{onlySource: 2}, records: 5, want: check.Violated, lacks: true},
+		"the backup has others":      {first: at, t: tally{onlySource: 2, onlyBackup: 1}, records: 5, want: check.Violated},
+		"one differs":                {first: at, t: tally{differ: 1}, records: 5, want: check.Violated},
+		"a difference beside damage": {first: at, t: tally{differ: 1}, damaged: true, want: check.Violated},
+	} {
+		compared := Compared{Source: "n1", SameHistory: check.NotChecked, First: c.first, Records: c.records}
+		compared.conclude(c.t, c.lostB, c.lostS, c.damaged)
+		if compared.SameHistory != c.want || compared.BackupLacks != c.lacks ||
+			!strings.Contains(compared.Reason, c.saysReason) || (compared.Reason == "") != (c.saysReason == "") {
+			t.Errorf("%s: %+v", name, compared)
+		}
+	}
+}
+
+// TestUnsaid: the error of a backup that was never read stands in its verdict, and is not said again.
+func TestUnsaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		r    compare.Report
+		want string
+	}{
+		"said": {compare.Report{Verdict: compare.Verdict{Summary: "cannot be read: gone"},
+			Sources: []compare.Source{{Error: "gone"}}}, ""},
+		"another": {compare.Report{Verdict: compare.Verdict{Summary: "sound"},
+			Sources: []compare.Source{{Error: "gone"}}}, "gone"},
+		"it was read": {compare.Report{Verdict: compare.Verdict{Summary: "gone"},
+			Sources: []compare.Source{{Error: "gone"}}, Members: make([]evidence.Facts, 1)}, "gone"},
+		"of two files": {compare.Report{Verdict: compare.Verdict{Summary: "gone"},
+			Sources: []compare.Source{{Error: "gone"}, {}}}, "gone"},
+	} {
+		given := c.r.Sources[0].Error
+		if got := Unsaid(&c.r); got[0].Error != c.want || c.r.Sources[0].Error != given || len(got) != len(c.r.Sources) {
+			t.Errorf("%s: %+v of %+v", name, got, c.r.Sources)
+		}
+	}
+}

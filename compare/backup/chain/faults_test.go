@@ -21,6 +21,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain/chaintest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/ctxtest"
 )
 
 // TestOverlapDiffers: a delta that repeats what the full snapshot holds must repeat it exactly.
@@ -370,4 +371,75 @@ func TestDamagedFull(t *testing.T) {
 
 func deletion(key string, rev int64) *clientv3.Event {
 	return &clientv3.Event{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{Key: []byte(key), ModRevision: rev}}
+}
+
+// TestVerifyEndsAnywhere: wherever the caller gives up, there is no report.
+func TestVerifyEndsAnywhere(t *testing.T) {
+	old, now := databases(t)
+	_, files := store(t, "", revision(t, old)-9, revision(t, old)+5, revision(t, now))
+	db, err := dumpdb.Open(files[0])
+	must(t, err)
+	defer func() { must(t, db.Close()) }()
+	ctx := ctxtest.EndingAfter(1 << 40)
+	whole, err := chainOf(t, files...).Verify(ctx, db)
+	must(t, err)
+	asked := 1<<40 - ctx.Left()
+	for n := range asked {
+		r, err := chainOf(t, files...).Verify(ctxtest.EndingAfter(n), db)
+		if r != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("after %d of %d: %+v, %v", n, asked, r, err)
+		}
+	}
+	if whole.Events == 0 || asked < whole.Events {
+		t.Errorf("asked %d times in %d events", asked, whole.Events)
+	}
+}
+
+// TestEventsStop: a reader may stop at any event.
+func TestEventsStop(t *testing.T) {
+	old, _ := databases(t)
+	base := revision(t, old)
+	_, files := store(t, "", base, base+20, base+25)
+	for stop := range int64(25) {
+		n := int64(0)
+		for e, err := range chainOf(t, files...).Events(t.Context(), base) {
+			must(t, err)
+			if n = e.ModRevision - base; n > stop {
+				break
+			}
+		}
+		if n != stop+1 {
+			t.Errorf("stopped at event %d, not %d", n, stop+1)
+		}
+	}
+}
+
+// TestUnreadableDelta: a file that cannot be read is not called damaged.
+func TestUnreadableDelta(t *testing.T) {
+	old, _ := databases(t)
+	base := revision(t, old)
+	_, files := store(t, "", base, base+20, base+25)
+	db, err := dumpdb.Open(files[0])
+	must(t, err)
+	defer func() { must(t, db.Close()) }()
+	remove(t, files[2])
+	r, err := chainOf(t, files...).Verify(t.Context(), db)
+	if err != nil || len(r.Faults) != 1 || r.Faults[0].Kind != chain.Unreadable ||
+		!strings.Contains(r.Faults[0].Text, "cannot be read") || r.Revision != base+20 || r.Deltas[1].Sound {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+// TestSumIsMissing: what ends before 32 bytes follow the events has no sha256.
+func TestSumIsMissing(t *testing.T) {
+	for n, want := range map[int]string{0: "middle of the events", 31: "middle of the events", 32: "sha256 does not match",
+		33: "1 bytes between"} {
+		var last error
+		for _, err := range chain.Events(bytes.NewReader(append([]byte("[]"), make([]byte, n)...))) {
+			last = err
+		}
+		if last == nil || !strings.Contains(last.Error(), want) {
+			t.Errorf("%d bytes after the events: %v", n, last)
+		}
+	}
 }
