@@ -117,7 +117,7 @@ func TestTellCut(t *testing.T) {
 func TestExplainNoMeta(t *testing.T) {
 	for want, change := range map[string]func(m *evidence.Member){
 		"not even the first meta page":               func(m *evidence.Member) { m.DB.Size = 1 },
-		"would start with an empty key space":        func(m *evidence.Member) { m.WAL.Log = nil },
+		"would start with an empty key space$":       func(m *evidence.Member) { m.WAL.Log = nil },
 		"empty key space and apply the log again":    func(*evidence.Member) {},
 		"The log names a snapshot at index 40: whil": func(m *evidence.Member) { m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: 40}} },
 		"with an empty key space$":                   func(m *evidence.Member) { m.WAL.Summary.FirstIndex = 2 },
