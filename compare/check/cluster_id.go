@@ -2,38 +2,55 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// alteredClusterIDs explains several cluster IDs by altered metadata: every source with another ID than the most
-// frequent one shares requests with a source that has it. It returns nil if that does not explain all of them.
-func alteredClusterIDs(ss Sources, by map[dumplog.ID][]string) []Finding {
-	var usual dumplog.ID
-	tie := false
-	for id, ms := range by {
-		switch n := len(by[usual]); {
-		case len(ms) > n:
-			usual, tie = id, false
-		case len(ms) == n:
-			tie = true
-		}
-	}
-	var fs []Finding
+// clustersOf groups the sources with a cluster ID by the cluster that they are of: those of one ID, and those whose logs
+// hold the same requests whatever their ID.
+func clustersOf(ss Sources) [][]*evidence.Member {
+	var clusters [][]*evidence.Member
 	for _, m := range ss {
-		if m.ClusterID == 0 || m.ClusterID == usual && !tie {
+		if m.ClusterID == 0 {
 			continue
 		}
-		o := ss.logs().sharesLogWith(m)
-		if o == nil {
-			return nil
+		joined := []*evidence.Member{m}
+		clusters = slices.DeleteFunc(clusters, func(c []*evidence.Member) bool {
+			of := slices.ContainsFunc(c, func(o *evidence.Member) bool {
+				return o.ClusterID == m.ClusterID || sharesRequests(m, o)
+			})
+			if of {
+				joined = append(slices.Clone(c), joined...)
+			}
+			return of
+		})
+		clusters = append(clusters, joined)
+	}
+	return clusters
+}
+
+// alteredClusterIDs finds altered metadata in the sources of one cluster: those with another ID than the most frequent
+// one. If two are equally frequent, nothing shows which is right.
+func alteredClusterIDs(cluster []*evidence.Member) (fs []Finding) {
+	by := map[dumplog.ID][]*evidence.Member{}
+	for _, m := range cluster {
+		by[m.ClusterID] = append(by[m.ClusterID], m)
+	}
+	if len(by) < 2 {
+		return nil
+	}
+	ids := sortedGroup(by)
+	slices.SortStableFunc(ids, func(a, b dumplog.ID) int { return len(by[b]) - len(by[a]) })
+	if len(by[ids[0]]) == len(by[ids[1]]) {
+		return []Finding{clusterIDFinding(cluster)}
+	}
+	for _, m := range cluster {
+		if m.ClusterID != ids[0] {
+			fs = append(fs, clusterIDFinding([]*evidence.Member{m}, by[ids[0]][0]))
 		}
-		if tie {
-			return []Finding{clusterIDFinding([]*evidence.Member{m, o})}
-		}
-		fs = append(fs, clusterIDFinding([]*evidence.Member{m}, o))
 	}
 	return fs
 }
@@ -82,7 +99,11 @@ func clusterIDFinding(ms []*evidence.Member, beside ...*evidence.Member) Finding
 	f.Explanation = "its log holds the same requests as logs that carry another cluster ID, so they are of one " +
 		"cluster. The other members refuse its messages"
 	if len(ms) > 1 {
-		f.Title = fmt.Sprintf("%s: the cluster ID in the WAL metadata of one of them was altered", who)
+		of := "one of them"
+		if len(ms) > 2 {
+			of = "at least one of them"
+		}
+		f.Title = fmt.Sprintf("%s: the cluster ID in the WAL metadata of %s was altered", who, of)
 		f.Explanation = "the logs hold the same requests, so they are of one cluster. Which ID is right the sources " +
 			"do not tell: the servers' logs and metrics do, and the other members' data dirs"
 	}

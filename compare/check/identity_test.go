@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -55,6 +56,31 @@ func TestClusterIDAltered(t *testing.T) {
 		}
 		wantFinding(t, identityInput(t, dirs[2], dirs[0]), "M01", []string{"node3", "node1"}, "of one of them",
 			"do not tell")
+	}
+}
+
+// The data dir of another cluster does not hide that an ID was altered, whatever the order of the sources.
+func TestClusterIDAlteredNextToForeignDir(t *testing.T) {
+	dirs := sound().Write(t, t.TempDir())
+	alterMetadata(t, dirs[2], func(md *etcdserverpb.Metadata) { md.ClusterID++ })
+	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xb1, 0xc9)
+	h.Found(false, 0xb1)
+	for n := range uint64(20) {
+		h.Put(2, 2+n, clustertest.RequestID(0xb1, 1763000000000, n), "k", "v", true)
+	}
+	h.State(2, 0xb1, 21)
+	h.Member(0xb1, false, true)
+	foreign := h.Close(21, 2)
+	for _, set := range [][]string{{foreign, dirs[1], dirs[2]}, {dirs[1], dirs[2], foreign}} {
+		in := identityInput(t, set...)
+		got := map[check.Kind]int{}
+		for _, f := range runCheck(t, in, "M01").Findings {
+			got[f.Kind] = len(f.Members)
+		}
+		want := map[check.Kind]int{check.KindClustersMixed: 3, check.KindClusterIDAltered: 2}
+		if !maps.Equal(got, want) {
+			t.Errorf("%v: %v", set, got)
+		}
 	}
 }
 

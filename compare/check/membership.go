@@ -25,7 +25,6 @@ func runOneCluster(in *Input) Result {
 	if len(in.Members)+len(in.Earlier) < 2 {
 		return Result{Reason: needsTwo}
 	}
-	by := map[dumplog.ID][]string{}
 	f := Finding{Kind: KindClustersMixed, Severity: Critical, Class: ClassForeignCluster,
 		Title: "the sources belong to different clusters",
 		Explanation: "compare and diagnose sources of one cluster at a time; if they should be one cluster, each was " +
@@ -34,7 +33,6 @@ func runOneCluster(in *Input) Result {
 		if m.ClusterID == 0 {
 			continue
 		}
-		by[m.ClusterID] = append(by[m.ClusterID], m.Label())
 		f.Members = append(f.Members, m.Label())
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "cluster ID", Observed: m.ClusterID.String(),
 			Expected: "one cluster ID", Show: showLogAs(m, "--raw")})
@@ -50,18 +48,21 @@ func runOneCluster(in *Input) Result {
 			Field: "member IDs", Observed: fmt.Sprint(m.Membership.Bucket),
 			Expected: "a member that the data dirs know", Show: showDB(m, "members")})
 	}
-	switch {
-	case membersWithoutConfChange > 0:
-	case len(f.Members) < 2 && len(in.Earlier) == 0:
+	if membersWithoutConfChange == 0 && len(f.Members) < 2 && len(in.Earlier) == 0 {
 		return Result{Reason: "fewer than two sources carry a cluster ID"}
-	case len(by) == 1:
-		return Result{Outcome: Holds, Findings: earlierFindings(in.Earlier)}
-	default:
-		if fs := alteredClusterIDs(in.Members, by); len(fs) > 0 {
-			return Result{Outcome: Violated, Findings: fs}
-		}
 	}
-	return Result{Outcome: Violated, Findings: []Finding{f}}
+	var fs []Finding
+	clusters := clustersOf(in.Members)
+	if membersWithoutConfChange > 0 || len(clusters) > 1 {
+		fs = append(fs, f)
+	}
+	for _, c := range clusters {
+		fs = append(fs, alteredClusterIDs(c)...)
+	}
+	if len(fs) == 0 {
+		return Result{Outcome: Holds, Findings: earlierFindings(in.Earlier)}
+	}
+	return Result{Outcome: Violated, Findings: fs}
 }
 
 // Earlier is a backup from before the cluster was restored: the cluster continues its history under other member IDs.

@@ -65,16 +65,6 @@ func (ss sourceLogs) holders(of *evidence.Member, from, to uint64) string {
 	return plural.List(names) + plural.Form(len(names), " holds ", " hold ") + what
 }
 
-// sharesLogWith returns a source of another cluster ID whose log holds requests of the member's log.
-func (ss sourceLogs) sharesLogWith(m *evidence.Member) *evidence.Member {
-	for _, o := range ss {
-		if o.ClusterID != 0 && o.ClusterID != m.ClusterID && sharesRequests(m, o) {
-			return o
-		}
-	}
-	return nil
-}
-
 func (ss sourceLogs) longerCopyOf(m *evidence.Member) bool {
 	return slices.ContainsFunc(ss, func(o *evidence.Member) bool {
 		return o != m && o.MemberID == m.MemberID && o.LastIndex() > m.LastIndex()

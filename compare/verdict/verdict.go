@@ -101,8 +101,8 @@ func (j *judge) class() {
 		return
 	}
 	first := breaks[0]
-	if at := slices.IndexFunc(breaks, func(f *check.Finding) bool { return f.Check == check.M01 }); j.Mixed && at >= 0 {
-		first = breaks[at] // nothing was compared, and no repair can be planned of several clusters
+	if m := mixedClusters(breaks); j.Mixed && m != nil {
+		first = m // nothing was compared, and no repair can be planned of several clusters
 	} else if d := explainedByDamage(first, breaks); d != nil {
 		first = d
 	}
@@ -134,6 +134,18 @@ func (j *judge) class() {
 		}
 		v.Summary = fmt.Sprintf("%s (%s): %s", k.Title, k.Certainty, v.Statement)
 	}
+}
+
+// mixedClusters is the finding of M01 to begin with: that the sources are of several clusters, else that a cluster ID was
+// altered, nil if there is none.
+func mixedClusters(breaks []*check.Finding) *check.Finding {
+	var first *check.Finding
+	for _, f := range breaks {
+		if f.Check == check.M01 && (first == nil || first.Class != f.Class && f.Class == check.ClassForeignCluster) {
+			first = f
+		}
+	}
+	return first
 }
 
 // basis is the finding that a cause rests on if the cause does not explain the first break, else nil: a headline does

@@ -33,3 +33,23 @@ func TestExplainedByDamage(t *testing.T) {
 		t.Errorf("explained by %+v, want the sum of the whole backup", got)
 	}
 }
+
+// TestMixedClusters: that sources are of several clusters comes before an altered cluster ID, in any order.
+func TestMixedClusters(t *testing.T) {
+	several := &check.Finding{Check: check.M01, Class: check.ClassForeignCluster}
+	altered := &check.Finding{Check: check.M01, Class: check.ClassWALDamage}
+	other := &check.Finding{Check: check.M08, Class: check.ClassMembership}
+	for name, c := range map[string]struct {
+		breaks []*check.Finding
+		want   *check.Finding
+	}{
+		"both":                    {[]*check.Finding{several, altered}, several},
+		"both in the other order": {[]*check.Finding{other, altered, several}, several},
+		"an altered ID alone":     {[]*check.Finding{other, altered}, altered},
+		"neither":                 {[]*check.Finding{other}, nil},
+	} {
+		if got := mixedClusters(c.breaks); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
