@@ -184,9 +184,13 @@ func (ma *matcher) wroteIt(p apply.Effect, ahead []*item) bool {
 type fit struct{ misfits, matched int }
 
 // fit assigns the records from the n-th group on to the first entries ahead that can have written them.
-func (ma *matcher) fit(ahead []*item, n int) (f fit) {
+func (ma *matcher) fit(ahead []*item, n int) fit { return ma.assign(ahead, n, false) }
+
+// assign is fit. With altered, records after the first group that no entry ahead can have written are those of the next
+// entry that names their key: they were altered.
+func (ma *matcher) assign(ahead []*item, n int, altered bool) (f fit) {
 	granted := map[int64]bool{}
-	for _, a := range ahead {
+	for i, a := range ahead {
 		own := a.forMember(ma.pos)
 		if g := own.req.LeaseGrant; g != nil {
 			granted[g.ID] = true
@@ -204,9 +208,19 @@ func (ma *matcher) fit(ahead []*item, n int) (f fit) {
 			f.matched++
 		case !conditional(own.req), putsWith(own.req, granted):
 			f.misfits++
+		case altered && n > 0 && g != nil && names(own.req, g) && !ma.writtenBy(ahead[i+1:], g):
+			n++
 		}
 	}
 	return f
+}
+
+// writtenBy reports whether any of the entries can have written the records.
+func (ma *matcher) writtenBy(ahead []*item, g *group) bool {
+	return slices.ContainsFunc(ahead, func(a *item) bool {
+		own := a.forMember(ma.pos)
+		return apply.WritesKeys(own.req.Kind) && couldWrite(own.req, g)
+	})
 }
 
 // putsWith reports whether the request is a put that only a missing lease could prevent, and the lease was just
@@ -362,7 +376,7 @@ func (ma *matcher) stray(ahead []*item) bool {
 	if slices.ContainsFunc(ahead[:min(len(ahead), nearUnknown)], func(a *item) bool { return a.err != nil }) {
 		return false
 	}
-	without, with := ma.fit(ahead, 0), ma.fit(ahead, 1)
+	without, with := ma.assign(ahead, 0, true), ma.assign(ahead, 1, true)
 	switch {
 	case with.misfits != without.misfits:
 		return with.misfits < without.misfits

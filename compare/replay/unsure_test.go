@@ -64,6 +64,27 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
+// TestUnsureAltered: of entries that may have had no effect, those whose records were altered are found, although few
+// sound records are between them.
+func TestUnsureAltered(t *testing.T) {
+	maybe := func(key string) *dumplog.Request {
+		return txn(valueLess("a"), []dumplog.RequestOp{putOp(key, "1")}, nil)
+	}
+	newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "X"), rec(4, 0, "c", "1"), rec(5, 0, "d", "1"),
+		rec(6, 0, "e", "X"), rec(7, 0, "f", "1"), rec(8, 0, "g", "1"), rec(9, 0, "i", "1")).
+		log(put("a", "1"), maybe("b"), maybe("c"), maybe("d"), maybe("e"), maybe("f"), maybe("g"), maybe("i"),
+			maybe("h")).
+		want("applied", "contradicted", "applied", "applied", "contradicted", "applied", "applied", "applied",
+			"no-effect")
+	// A record that a later entry wrote was not altered, and is not given to another one of its key.
+	again := maybe("e")
+	again.Txn.Success[0].Put.Value = []byte("2")
+	newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "X"), rec(4, 0, "c", "1"), rec(5, 0, "d", "1"),
+		rec(6, 0, "e", "2"), rec(7, 0, "f", "1")).
+		log(put("a", "1"), maybe("b"), maybe("c"), maybe("d"), maybe("e"), again, maybe("f"), maybe("h")).
+		want("applied", "contradicted", "applied", "applied", "no-effect", "applied", "applied", "no-effect")
+}
+
 // TestAlarmsUnsure: where it is not known which alarms were on, a put that is not there may have been refused, and one
 // that is there was not.
 func TestAlarmsUnsure(t *testing.T) {
