@@ -48,7 +48,7 @@ func (f *liveHost) running(ctx context.Context, m *plan.Member) bool {
 }
 
 // down reports whether no process has the member's client port. A connection that is closed at once leads through a
-// tunnel to a free port; one without an answer may lead to a server that hangs.
+// tunnel to a free port; one without an answer may lead to a server that hangs, and none in time says nothing.
 func (f *liveHost) down(ctx context.Context, m *plan.Member) bool {
 	e := f.where.seek(ctx, m)
 	switch {
@@ -60,7 +60,8 @@ func (f *liveHost) down(ctx context.Context, m *plan.Member) bool {
 	}
 	c, err := reach(ctx, e)
 	if c == nil {
-		return err != nil && ctx.Err() == nil
+		var late net.Error
+		return err != nil && ctx.Err() == nil && !(errors.As(err, &late) && late.Timeout())
 	}
 	defer func() { _ = c.Close() }()
 	if err := c.SetReadDeadline(time.Now().Add(tunnel)); err != nil {
@@ -89,7 +90,7 @@ func (f *liveHost) stop(ctx context.Context, m *plan.Member) error {
 		f.forget(m)
 		st, err := f.answers(ctx, m)
 		if err != nil {
-			return fmt.Errorf("something still listens at %s, although it was said to be stopped (%v)", f.place(m),
+			return fmt.Errorf("%s does not show that it has stopped: nothing refuses a connection there (%v)", f.place(m),
 				err) //nolint:errorlint // any error may be temporary
 		}
 		return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.place(m),

@@ -115,7 +115,7 @@ func TestStopIsSeen(t *testing.T) {
 		_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
 		_ = c.Close()
 	})
-	if err := f.stop(t.Context(), m); err == nil || !strings.Contains(err.Error(), "something still listens at") {
+	if err := f.stop(t.Context(), m); err == nil || !strings.Contains(err.Error(), "does not show that it has stopped") {
 		t.Errorf("%v", err)
 	}
 	f.where.endpoints["node2"] = s.urls["node2"]
