@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // fieldAltered is the field of the first evidence of a finding about entries that were altered in the logs of some
@@ -239,10 +240,7 @@ func (in alteredLogs) finding(a *altered) Finding {
 	names := in.Members.labelsOf(a.odd)
 	f := Finding{Kind: KindEntriesAltered, Severity: Critical, Class: ClassWALDamage, Members: names,
 		At: At{Term: in.Members[a.odd[0]].WAL.TermAt(first.Index), Index: first.Index}}
-	what := fmt.Sprintf("entry %d", first.Index)
-	if n := len(a.diffs); n > 1 {
-		what = fmt.Sprintf("entries %d..%d", first.Index, a.diffs[n-1].Index)
-	}
+	what := plural.Span(first.Index, a.diffs[len(a.diffs)-1].Index, "entry", "entries")
 	f.Explanation = "the logs agree before and after, so they come from one leader. The CRC chain holds, so the " +
 		"bytes were changed before they were written, or with new CRCs"
 	switch {

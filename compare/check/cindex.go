@@ -32,8 +32,8 @@ func runIndexCanMove(in *Input) Result {
 			Title: fmt.Sprintf("%s: the consistent index is %d and cannot move", m.Label(),
 				m.ConsistentIndex()),
 			Explanation: fmt.Sprintf("meta/term is %d, the highest term of the log is %d: a server of 3.5.0 to 3.5.2 "+
-				"stores no index of a lower term. At every start it executes the entries %d..%d again",
-				*m.DB.Meta.Term, top, m.ConsistentIndex()+1, m.Commit),
+				"stores no index of a lower term. At every start it executes %s again",
+				*m.DB.Meta.Term, top, plural.Span(m.ConsistentIndex()+1, m.Commit, "entry", "entries")),
 			Evidence: []Evidence{
 				{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("term"), Field: "term",
 					Observed: fmt.Sprint(*m.DB.Meta.Term), Expected: fmt.Sprintf("at most %d", top),
@@ -108,8 +108,8 @@ func aheadFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
 	return Finding{Kind: KindEffectsAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
 		Members: []string{m.Label()},
 		At:      At{Term: ss.logs().termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
-		Title: fmt.Sprintf("%s: the database holds the effects of entries %d..%d, its consistent index is %d",
-			m.Label(), s.From, s.To, m.ConsistentIndex()),
+		Title: fmt.Sprintf("%s: the database holds the effects of %s, its consistent index is %d",
+			m.Label(), spanOf(s), m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data; the next start applies these entries a second time. Do " +
 			"not start the member on this log",
 		Evidence: []Evidence{
@@ -117,16 +117,19 @@ func aheadFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
 				Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To),
 				Show: showDB(m, "meta")},
 			{Member: m.Label(), File: m.DB.File, Bucket: "key", Field: fmt.Sprintf("revisions %d..%d", s.First, s.Last),
-				Observed: fmt.Sprintf("what entries %d..%d write", s.From, s.To),
+				Observed: "what comes from " + spanOf(s),
 				Expected: "no record of an entry above the index", Show: showRev(m, s.First)}}}
 }
+
+// spanOf are the entries of a stretch.
+func spanOf(s *replay.Stretch) string { return plural.Span(s.From, s.To, "entry", "entries") }
 
 func authAheadFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
 	return Finding{Kind: KindAuthAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
 		Members: []string{m.Label()},
 		At:      At{Term: ss.logs().termAt(s.From), Index: s.From},
-		Title: fmt.Sprintf("%s: the database holds what the entries %d..%d change of auth, its consistent index is %d",
-			m.Label(), s.From, s.To, m.ConsistentIndex()),
+		Title: fmt.Sprintf("%s: the database holds the changes of auth by %s, its consistent index is %d",
+			m.Label(), spanOf(s), m.ConsistentIndex()),
 		Explanation: "the index was not stored with the data; the next start applies these entries a second time and " +
 			"raises the auth revision above the other members'. Do not start the member on this log",
 		Evidence: []Evidence{
@@ -154,13 +157,13 @@ func rerunFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
 	f := Finding{Kind: KindEntriesAppliedTwice, Severity: Critical, Class: ClassDataDivergence,
 		Members: []string{m.Label()},
 		At:      At{Term: ss.logs().termAt(at), Index: at, Revision: &Rev{Main: s.First}},
-		Title: fmt.Sprintf("%s applied the entries %d..%d a second time (%s)", m.Label(), s.From, s.To,
+		Title: fmt.Sprintf("%s applied %s a second time (%s)", m.Label(), spanOf(s),
 			plural.Of(s.Revisions(), "revision", "revisions")),
 		Explanation: "a restart executed them again, because the consistent index in the database was too low; its " +
 			"revisions are higher by that number from there on"}
 	f.Evidence = []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "key",
 		Field:    fmt.Sprintf("revisions %d..%d", s.First, s.Last),
-		Observed: fmt.Sprintf("once more what entries %d..%d wrote", s.From, s.To),
+		Observed: "once more what comes from " + spanOf(s),
 		Expected: "every entry applied once", Show: showRev(m, s.First)}}
 	if s.Restart > 0 {
 		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: fmt.Sprintf("entry %d", s.Restart),

@@ -138,10 +138,8 @@ func damageFinding(ss Sources, sev Severity, m *evidence.Member, d *dumplog.Dama
 		Title:   fmt.Sprintf("%s: %s in WAL segment %s at offset %d", m.Label(), d.Kind, d.Segment, d.Offset)}
 	f.Explanation = d.Error()
 	switch {
-	case d.LostFrom > 0 && d.LostTo == d.LostFrom:
-		f.Explanation += fmt.Sprintf(". Lost: entry %d", d.LostFrom)
 	case d.LostFrom > 0 && d.LostTo >= d.LostFrom:
-		f.Explanation += fmt.Sprintf(". Lost: entries %d..%d", d.LostFrom, d.LostTo)
+		f.Explanation += ". Lost: " + plural.Span(d.LostFrom, d.LostTo, "entry", "entries")
 	case d.LostFrom > 0:
 		f.Explanation += fmt.Sprintf(". Lost: entry %d and whatever followed", d.LostFrom)
 	}

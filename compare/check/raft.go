@@ -106,8 +106,8 @@ func runCommittedKept(in *Input) Result {
 				Members: []string{m.Label()},
 				At:      At{Term: o.Term, Index: o.Index},
 				Title:   fmt.Sprintf("%s: committed entry %d was replaced", m.Label(), o.Index),
-				Explanation: fmt.Sprintf("the log had stored commit %d and then replaced entries %d..%d; %s", o.Commit,
-					o.Index, o.OldLast, because),
+				Explanation: fmt.Sprintf("the log had stored commit %d and then replaced %s; %s", o.Commit,
+					plural.Span(o.Index, o.OldLast, "entry", "entries"), because),
 				Evidence: []Evidence{{Member: m.Label(), File: o.Segment, Offset: Int64(o.Offset),
 					Field:    fmt.Sprintf("entry %d/%d", o.Term, o.Index),
 					Observed: fmt.Sprintf("replaces entries up to %d/%d", o.OldTerm, o.OldLast),
@@ -156,8 +156,8 @@ func runMembersLevel(in *Input) Result {
 				At:      At{Index: commit + 1},
 				Title: fmt.Sprintf("%s holds %s that no source proves committed", m.Label(),
 					plural.Of(m.LastIndex()-commit, "entry", "entries")),
-				Explanation: fmt.Sprintf("entries %d..%d are above the highest commit index of all sources; a later "+
-					"leader may replace them", commit+1, m.LastIndex()),
+				Explanation: fmt.Sprintf("above the highest commit index of all sources: %s; a later leader may replace "+
+					"what is there", plural.Span(commit+1, m.LastIndex(), "entry", "entries")),
 				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(m.LastIndex()),
 					Expected: fmt.Sprintf("commit %d", commit), Show: showLog(m, commit+1)}}})
 		}

@@ -327,10 +327,11 @@ func (rk *ranking) sayControl(pos int, say func(string, ...any)) {
 		say("holds %s that no entry explains", plural.Of(n, "revision", "revisions"))
 	}
 	for i := range x.Reruns {
-		say("holds the effects of entries %d..%d twice", x.Reruns[i].From, x.Reruns[i].To)
+		say("holds the effects of %s twice", plural.Span(x.Reruns[i].From, x.Reruns[i].To, "entry", "entries"))
 	}
 	if x.Ahead != nil {
-		say("holds the effects of entries %d..%d above its consistent index", x.Ahead.From, x.Ahead.To)
+		say("holds the effects of %s above its consistent index",
+			plural.Span(x.Ahead.From, x.Ahead.To, "entry", "entries"))
 	}
 }
 

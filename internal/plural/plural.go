@@ -12,6 +12,14 @@ func Of[N int | int64 | uint64](n N, one, many string) string {
 	return fmt.Sprintf("%d %s", n, Form(n, one, many))
 }
 
+// Span is "entry 5", or "entries 5..7".
+func Span[N int | int64 | uint64](first, last N, one, many string) string {
+	if first == last {
+		return fmt.Sprintf("%s %d", one, first)
+	}
+	return fmt.Sprintf("%s %d..%d", many, first, last)
+}
+
 // Form is the form of a word without its number.
 func Form[N int | int64 | uint64](n N, one, many string) string {
 	if n == 1 {

@@ -51,3 +51,14 @@ func TestSizeUp(t *testing.T) {
 		}
 	}
 }
+
+func TestSpan(t *testing.T) {
+	for want, got := range map[string]string{
+		"entry 5":      plural.Span(uint64(5), 5, "entry", "entries"),
+		"entries 5..6": plural.Span(uint64(5), 6, "entry", "entries"),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
