@@ -165,8 +165,7 @@ func zeroMiddle(f *Victim) (*Effect, error) {
 		Classes: logClasses}, writeAt(s.file, from, make([]byte, to-from))
 }
 
-// dropSegment deletes one segment. The first may go when a server has taken a snapshot above it: then it is what a
-// purge does.
+// dropSegment deletes one segment. The first may go if a server starts from the next one: then it is what a purge does.
 func dropSegment(middle bool, which func(n int) int) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
 		segs, err := readLog(f.Dir)
@@ -193,7 +192,8 @@ func missing(f *Victim, what string, n, of int, rest []segment) *Effect {
 		_, list := entries(rest)
 		files, err := snapFiles(f.Dir)
 		legal := err == nil && len(list) > 0 && slices.ContainsFunc(files, func(file string) bool {
-			return list[0].Index <= snapIndex(file)+1 && holdsSnapshotRecord(rest, snapIndex(file))
+			at := snapIndex(file) // a server reads from the last segment whose name is not above it
+			return list[0].Index <= at+1 && firstOf(rest[0].file) <= at && holdsSnapshotRecord(rest, at)
 		})
 		e := &Effect{What: what, Alone: !legal, Benign: legal,
 			Classes: append([]string{"snapshot-damage"}, logClasses...)}

@@ -283,6 +283,15 @@ func newestSnap(dir string) uint64 {
 	return snapIndex(files[len(files)-1])
 }
 
+// firstOf is the index in the name of a segment, 0 if the name is none.
+func firstOf(file string) uint64 {
+	var seq, index uint64
+	if _, err := fmt.Sscanf(filepath.Base(file), "%016x-%016x.wal", &seq, &index); err != nil {
+		return 0
+	}
+	return index
+}
+
 // snapIndex is the index in the name of a .snap file.
 func snapIndex(file string) uint64 {
 	var term, index uint64
