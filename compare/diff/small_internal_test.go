@@ -529,3 +529,26 @@ func TestRowOfNoComparedMember(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 }
+
+// TestMarkOf: each part of a key's history changes the mark's history alone, value and lease its content alone.
+func TestMarkOf(t *testing.T) {
+	base := dumpdb.KeyValue{CreateRevision: 2, ModRevision: 5, Version: 3, Lease: 7, Value: []byte("v")}
+	was := markOf(5, &base)
+	for name, c := range map[string]struct {
+		change           func(kv *dumpdb.KeyValue)
+		history, content bool
+	}{
+		"create revision": {func(kv *dumpdb.KeyValue) { kv.CreateRevision = 3 }, true, false},
+		"mod revision":    {func(kv *dumpdb.KeyValue) { kv.ModRevision = 6 }, true, false},
+		"version":         {func(kv *dumpdb.KeyValue) { kv.Version = 4 }, true, false},
+		"lease":           {func(kv *dumpdb.KeyValue) { kv.Lease = 8 }, false, true},
+		"value":           {func(kv *dumpdb.KeyValue) { kv.Value = []byte("w") }, false, true},
+	} {
+		kv := base
+		c.change(&kv)
+		if is := markOf(5, &kv); is.at != 5 || (is.history != was.history) != c.history ||
+			(is.content != was.content) != c.content {
+			t.Errorf("%s: %+v, was %+v", name, is, was)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -468,5 +469,33 @@ func TestDamageOnce(t *testing.T) {
 	want := []string{"1 2 true ", "1 3 true ", "2 2 true ", "1 2 false ", "4 0 true ", "0 0 true lease"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestSampleOf: only files with bytes in them make the key of values; what is no file or is empty counts for nothing.
+func TestSampleOf(t *testing.T) {
+	dir := tree(t, "a")
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := File{Path: "a", Size: 7, at: filepath.Join(dir, "a")}
+	of := func(files ...File) []byte {
+		h, err := sampleOf(t.Context(), &Manifest{Files: files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	alone := of(a)
+	if alone == nil {
+		t.Fatal("no sample of a file")
+	}
+	for name, f := range map[string]File{
+		"no file":       {Path: "p", What: "a pipe", Size: 7, at: a.at},
+		"an empty file": {Path: "e", at: a.at},
+	} {
+		if !bytes.Equal(of(a, f), alone) || of(f) != nil {
+			t.Errorf("%s is part of the sample", name)
+		}
 	}
 }
