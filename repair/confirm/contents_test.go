@@ -3,6 +3,7 @@ package confirm
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -117,6 +119,13 @@ func TestKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			got.trim()
+			want := map[int64]bool{}
+			for _, r := range append(slices.Clone(c.own), c.server...) {
+				want[r.main] = true
+			}
+			if got.records != int64(len(want)) {
+				t.Errorf("%d records, want %d", got.records, len(want))
+			}
 			if got.first != c.first || got.total != c.total || len(got.list) != c.total {
 				t.Errorf("first %d, %d differences: %+v", got.first, got.total, got.list)
 			}
@@ -124,6 +133,27 @@ func TestKeys(t *testing.T) {
 				t.Errorf("not in order: %+v", got.list)
 			}
 		})
+	}
+}
+
+// TestOrderOfList: small buckets come first, then the records by revision.
+func TestOrderOfList(t *testing.T) {
+	at := func(main, sub int64) *check.Rev { return &check.Rev{Main: main, Sub: sub} }
+	c := &contents{}
+	for _, r := range []*check.Rev{at(5, 0), at(3, 2), nil, at(3, 1), at(4, 9), nil} {
+		c.differ(compare.ConfirmDifference{Revision: r})
+	}
+	c.trim()
+	var got []string
+	for _, d := range c.list {
+		if d.Revision == nil {
+			got = append(got, "-")
+			continue
+		}
+		got = append(got, fmt.Sprintf("%d.%d", d.Revision.Main, d.Revision.Sub))
+	}
+	if have := strings.Join(got, " "); have != "- - 3.1 3.2 4.9 5.0" || c.total != 6 {
+		t.Error(have)
 	}
 }
 
@@ -181,7 +211,7 @@ func TestRows(t *testing.T) {
 			auth: dumpdb.Auth{Enabled: true, Revision: 4, Users: []dumpdb.User{{Name: "u", Roles: []string{"r"}}},
 				Roles: []dumpdb.Role{{Name: "r", Perms: []dumpdb.Permission{{Type: 2, Key: []byte("b")},
 					{Type: 1, Key: []byte("a")}}}}},
-			alarms: []dumpdb.Alarm{{MemberID: 7, Type: 1}},
+			alarms: []dumpdb.Alarm{{MemberID: 7, Type: 1}}, leases: []dumpdb.Lease{{ID: 5, TTL: 100}},
 			members: []dumpdb.Member{{ID: 7, Name: "n", PeerURLs: []string{"p1", "p2"},
 				ClientURLs: []string{"c1", "c2"}}}}
 		change(s)
@@ -480,6 +510,9 @@ func TestJudge(t *testing.T) {
 		&Base{Kind: MemberDB, Source: "m"}
 	clean := func() *doubts { return &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{}} }
 	auth := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{"auth": {50, "x"}}}
+	rights := &doubts{byRev: map[int64]doubt{},
+		buckets: map[string]doubt{"auth": {50, "x"}, "authUsers": {50, "x"}, "authRoles": {50, "x"}}}
+	late := &doubts{byRev: map[int64]doubt{}, buckets: map[string]doubt{"auth": {101, "x"}}}
 	at19 := &doubts{byRev: map[int64]doubt{19: {60, "x"}}, buckets: map[string]doubt{}}
 	for name, c := range map[string]struct {
 		base   *Base
@@ -502,6 +535,16 @@ func TestJudge(t *testing.T) {
 		"a key after the doubt": {founded, at19, contents{first: 21, total: 1}, compare.Refuted, "21"},
 		"a key below compaction": {founded, at19, contents{first: 21, compact: 30, total: 1},
 			compare.NotPossible, "entry 60"},
+		"a key at compaction": {founded, at19, contents{first: 21, compact: 21, total: 1}, compare.NotPossible,
+			"entry 60"},
+		"a key, the doubt changes rights": {founded, auth, contents{first: 60, total: 1}, compare.Refuted,
+			"makes other content of the log, from the first entry on: bucket key from revision 60 on"},
+		"a key and the users": {founded, rights, contents{first: 60, small: map[string]int{"authUsers": 1}, total: 2},
+			compare.NotPossible, "entry 50"},
+		"a key and the roles": {founded, rights, contents{first: 60, small: map[string]int{"authRoles": 1}, total: 2},
+			compare.NotPossible, "entry 50"},
+		"a doubt after it": {founded, late, contents{small: map[string]int{"auth": 1}, total: 1}, compare.Refuted,
+			"makes other content of the log, from the first entry on: bucket auth"},
 		"backup, a key after it": {restored, clean(), contents{first: 20, total: 1}, compare.Refuted,
 			"100 entries from the database of b"},
 		"backup, a key in it": {restored, clean(), contents{first: 10, total: 1}, compare.NotPossible,

@@ -272,7 +272,8 @@ func TestNoBase(t *testing.T) {
 	} {
 		p := &Plan{sv: surveyed(entry(c.first, 1, put))}
 		got := p.noBase(c.found, c.why)
-		if !strings.Contains(got, c.want) || c.want == "x; y" && got != c.want || len(c.why) == 1 && !strings.HasSuffix(got, "(x)") {
+		if !strings.Contains(got, c.want) || c.want == "x; y" && got != c.want || len(c.why) == 1 && !strings.HasSuffix(got, "(x)") ||
+			len(c.why) == 0 && strings.Contains(got, "(") {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
