@@ -173,13 +173,40 @@ func TestKeysOfServer(t *testing.T) {
 			}
 		}
 	}
+	d := &drill{m: backupOf(t, same), res: &backup.Drill{Revision: 6}}
+	if says, err := d.hash(t.Context(), cli); err != nil || !strings.HasSuffix(says, " at revision 6") {
+		t.Errorf("%s, %v", says, err)
+	}
+	ranges, err := readMarks(t.Context(), d.m.DB.Handle, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bounds := range [][]string{{"\x00"}, {"\x00", "b"}, {"\x00", "a", "c"}} {
+		ranges.bounds = bounds
+		if n, err := d.part(t.Context(), cli, ranges); err != nil || n != 2 || differences(d) != "" {
+			t.Errorf("%q: %d keys, %v, %s", bounds, n, err, differences(d))
+		}
+	}
 	if _, err := cli.Compact(t.Context(), 4); err != nil {
 		t.Fatal(err)
 	}
-	d := &drill{m: backupOf(t, same), res: &backup.Drill{Revision: 6}}
 	if says, err := d.hash(t.Context(), cli); err != nil || says != "not comparable: compacted at 4, the backup at -1" ||
 		differences(d) != "" {
 		t.Errorf("%s, %v, %s", says, err, differences(d))
+	}
+}
+
+// TestRanges: an answer of a server has about 16 MB of records, whatever their number.
+func TestRanges(t *testing.T) {
+	var records []record
+	for i := range int64(67) {
+		records = append(records, record{i + 2, fmt.Sprintf("k%02d", i), i + 2, 1, strings.Repeat("v", sampleEvery), 0})
+	}
+	for n, want := range map[int]string{64: "\x00", 67: "\x00 k64"} {
+		m, err := readMarks(t.Context(), backupOf(t, records[:n]).DB.Handle, 0, 1)
+		if err != nil || strings.Join(m.bounds, " ") != want || len(m.list) != n {
+			t.Errorf("%d records: %q, %d, %v", n, m.bounds, len(m.list), err)
+		}
 	}
 }
 
