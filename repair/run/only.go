@@ -222,14 +222,14 @@ func (ld *leftDirs) only(ctx context.Context, m *plan.Member, e *evidence.Member
 	if err != nil {
 		return err
 	}
-	res.Keys, res.Unknown = len(keys), strings.Join(o.doubts, "; ")
+	res.Keys = len(keys)
 	for _, k := range keys[:min(len(keys), driftShown)] {
 		res.KeyNames = append(res.KeyNames, check.Bytes(k))
 	}
-	if len(keys) == 0 {
-		return nil
+	if len(keys) > 0 {
+		res.Script, err = o.save(e, keys)
 	}
-	res.Script, err = o.save(e, keys)
+	res.Unknown = strings.Join(o.doubts, "; ") // save adds to them
 	return err
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -141,6 +143,140 @@ func TestOnlyHeldInItsLog(t *testing.T) {
 	if err != nil || !strings.Contains(string(script), "'in its log' | \"$etcdctl\" put -- '/log'") ||
 		!strings.Contains(string(script), "'/db'") || strings.Contains(string(script), "/before") {
 		t.Errorf("%v\n%s", err, script)
+	}
+}
+
+// TestOnlyHeldIs: a change counts unless the best member made it too; a state counts if it is not that of the best
+// member. What could not be seen is said.
+func TestOnlyHeldIs(t *testing.T) {
+	const id = 0xa2
+	tombstone := func(h *clustertest.Hand, rev byte, key string) {
+		h.Row("key", "\x00\x00\x00\x00\x00\x00\x00"+string(rev)+"_\x00\x00\x00\x00\x00\x00\x00\x00t",
+			"\x0a"+string(rune(len(key)))+key)
+	}
+	put := func(h *clustertest.Hand, index uint64, r *etcdserverpb.PutRequest) {
+		h.Request(2, index, &etcdserverpb.InternalRaftRequest{
+			Header: &etcdserverpb.RequestHeader{ID: clustertest.RequestID(id, 1, index)}, Put: r})
+	}
+	for name, tc := range map[string]struct {
+		fill    func(*clustertest.Hand)
+		set     func(*fakeCluster, *plan.Member, string)
+		keys    int
+		names   string
+		unknown string
+		script  string
+	}{
+		"all": {keys: 2, names: "/db /log", script: "put -- '/db'"},
+		"the best member has one too": {set: func(c *fakeCluster, _ *plan.Member, _ string) {
+			c.wrote(1, 12, "/db", "in its database")
+		}, keys: 1, names: "/log", script: "put -- '/log'"},
+		"the best member has it, and another value since": {set: func(c *fakeCluster, _ *plan.Member, _ string) {
+			c.wrote(1, 12, "/db", "in its database")
+			c.wrote(1, 13, "/db", "new")
+		}, keys: 1, names: "/log", script: "put -- '/log'"},
+		"the best member has another value": {set: func(c *fakeCluster, _ *plan.Member, _ string) {
+			c.wrote(1, 12, "/db", "other")
+		}, keys: 2, names: "/db /log", script: "put -- '/db'"},
+		"the best member had the value before its copy": {set: func(c *fakeCluster, _ *plan.Member, _ string) {
+			c.wrote(1, 9, "/db", "in its database")
+			c.wrote(1, 10, "/db", "new")
+		}, keys: 2, names: "/db /log", script: "put -- '/db'"},
+		"the copy of the best member is newer": {set: func(c *fakeCluster, m *plan.Member, _ string) {
+			c.r.plan.Best.AppliedIndex = m.Applied + 2
+			c.wrote(1, 9, "/db", "in its database")
+			c.wrote(1, 10, "/db", "new")
+		}, keys: 1, names: "/log", script: "put -- '/log'"},
+		"the best member was compacted": {set: func(c *fakeCluster, _ *plan.Member, _ string) {
+			c.wrote(1, 13, "l", "v")
+			c.of(1).compact = 12
+		}, keys: 2, names: "/db /log", unknown: "node1 was compacted at revision 12: a key that both changed before",
+			script: "put -- '/db'"},
+		"a delete that the best member has not": {fill: func(h *clustertest.Hand) { tombstone(h, 9, "/gone") },
+			set:  func(c *fakeCluster, _ *plan.Member, _ string) { c.of(1).keys["/gone"] = "x" },
+			keys: 3, names: "/db /gone /log", script: "del -- '/gone'"},
+		"a delete of what the best member has not either": {fill: func(h *clustertest.Hand) { tombstone(h, 9, "/gone") },
+			keys: 2, names: "/db /log", script: "put -- '/db'"},
+		"a lease": {fill: func(h *clustertest.Hand) {
+			h.LeasedRevision("/leased", "l", 7)
+			h.Row("lease", "\x00\x00\x00\x00\x00\x00\x00\x07", "\x08\x07\x10\x63")
+		}, keys: 3, names: "/db /leased /log", script: "lease_7=$(grant 99)"},
+		"a record that does not decode": {fill: func(h *clustertest.Hand) {
+			h.Row("key", "\x00\x00\x00\x00\x00\x00\x00\x09_\x00\x00\x00\x00\x00\x00\x00\x00", "\xff")
+		}, keys: 1, names: "/db", unknown: "1 place of its database cannot be read; its log above", script: "put -- '/db'"},
+		"compacted": {fill: func(h *clustertest.Hand) {
+			h.Row("meta", "finishedCompactRev", "\x00\x00\x00\x00\x00\x00\x00\x03_\x00\x00\x00\x00\x00\x00\x00\x00")
+		}, keys: 2, names: "/db /log", unknown: "its database is compacted at revision 3: deletes up to there",
+			script: "put -- '/db'"},
+		"compacted before its copy": {fill: func(h *clustertest.Hand) {
+			h.Row("meta", "finishedCompactRev", "\x00\x00\x00\x00\x00\x00\x00\x02_\x00\x00\x00\x00\x00\x00\x00\x00")
+		}, keys: 2, names: "/db /log", script: "put -- '/db'"},
+		"a value that the log does not have": {fill: func(h *clustertest.Hand) {
+			put(h, 7, &etcdserverpb.PutRequest{Key: []byte("/db"), IgnoreValue: true})
+		}, keys: 2, names: "/db /log", unknown: "the outcome of 1 of 2 writes in its log above its database is unknown",
+			script: "put -- '/db'"},
+		"a key with a zero byte": {fill: func(h *clustertest.Hand) {
+			put(h, 7, &etcdserverpb.PutRequest{Key: []byte("/z\x00"), Value: []byte("v")})
+		}, keys: 3, names: "/db /log /z\x00",
+			unknown: "the script cannot contain 1 key with a zero byte", script: "put -- '/log'"},
+		"no database": {set: func(_ *fakeCluster, _ *plan.Member, dir string) {
+			if err := os.Truncate(filepath.Join(dir, "member", "snap", "db"), 0); err != nil {
+				panic(err)
+			}
+		}, unknown: "its database cannot be read"},
+		"the cluster does not answer": {set: func(c *fakeCluster, _ *plan.Member, _ string) {
+			c.set(1, false)
+		}, unknown: "the changes of node1 could not be read: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := clustertest.NewHand(t, t.TempDir(), "node2", id, 0xc1)
+			h.Found(false, 0xa1, id)
+			h.Member(0xa1, false, true)
+			h.Member(id, false, true)
+			h.State(2, id, 3)
+			h.Request(2, 3, nil)
+			h.Put(2, 4, clustertest.RequestID(id, 1, 1), "/before", "x", true)
+			h.Put(2, 5, clustertest.RequestID(id, 1, 2), "/db", "in its database", true)
+			h.Put(2, 6, clustertest.RequestID(id, 1, 3), "/log", "in its log", false)
+			if tc.fill != nil {
+				tc.fill(h)
+			}
+			h.State(2, id, 7)
+			dir := h.Close(5, 2)
+			c := newFake(t, fakePlan(t, 3, "node2"))
+			m := c.r.plan.Member("node2")
+			m.ID, m.Revision, m.Applied = id, 2, 4
+			c.r.live.DataDirs = map[string]string{"node2": dir}
+			if tc.set != nil {
+				tc.set(c, m, dir)
+			}
+			taken := strings.TrimSuffix(savePath(c.r.backup, m), ".db") + ".only.sh"
+			if err := os.WriteFile(taken, []byte("older"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := c.r.left.oldDirs(m)
+			if err := c.r.left.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, before, true); err != nil {
+				t.Fatal(err)
+			}
+			o := c.r.onlyHeld()[0]
+			var names []string
+			for _, k := range o.KeyNames {
+				names = append(names, string(k))
+			}
+			if o.Keys != tc.keys || strings.Join(names, " ") != tc.names || !strings.HasPrefix(o.Unknown, tc.unknown) ||
+				tc.unknown == "" && o.Unknown != "" || (o.Script == "") != (tc.script == "") {
+				t.Fatalf("%+v", o)
+			}
+			if o.Script == "" {
+				return
+			}
+			script, err := os.ReadFile(o.Script)
+			if err != nil || !strings.Contains(string(script), tc.script) || o.Script != strings.TrimSuffix(taken, "sh")+"2.sh" {
+				t.Errorf("%s: %v\n%s", o.Script, err, script)
+			}
+			if old, err := os.ReadFile(taken); err != nil || string(old) != "older" {
+				t.Errorf("%s, %v", old, err)
+			}
+		})
 	}
 }
 
