@@ -19,8 +19,8 @@ type Member struct {
 // Members is the membership against which conf changes are checked.
 type Members struct {
 	byID map[dumplog.ID]Member
-	// withURL counts the members by peer URL, learners counts those listed as such, unknownURL counts the members whose peer
-	// URLs are unknown. So the time of a check does not depend on the number of members.
+	// withURL counts the members by peer URL, learners counts those listed as such, unknownURL counts the members whose
+	// peer URLs are unknown. So the time of a check does not depend on the number of members.
 	withURL              map[string]int
 	learners, unknownURL int
 	// Removed are the IDs of removed members.

@@ -47,7 +47,8 @@ func TestDamaged(t *testing.T) {
 		return &dumpdb.DamageError{Place: dumpdb.Place{Page: uint64(page)}, Bucket: "key", Kind: dumpdb.DamagePage}
 	}
 	for range 2 {
-		if err := errors.Join(r.damaged(fmt.Errorf("page: %w", at(1))), r.damaged(dumpdb.Damages{at(2), at(3)})); err != nil {
+		err1, err2 := r.damaged(fmt.Errorf("page: %w", at(1))), r.damaged(dumpdb.Damages{at(2), at(3)})
+		if err := errors.Join(err1, err2); err != nil {
 			t.Error(err)
 		}
 	}

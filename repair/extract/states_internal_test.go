@@ -62,8 +62,8 @@ func decided(t *testing.T, x *reader, records string) (out string) {
 	s := x.newSpool(byKey, x.newest)
 	for _, word := range strings.Fields(records) {
 		lower := strings.ToLower(word)
-		r := &ref{key: []byte("k"), match: lower == word, tombstone: strings.Contains("tu", lower[:1])}
-		if strings.Contains("fu", lower[:1]) {
+		r := &ref{key: []byte("k"), match: lower == word, tombstone: lower[0] == 't' || lower[0] == 'u'}
+		if lower[0] == 'f' || lower[0] == 'u' {
 			r.origin = dumpdb.OriginFree
 		}
 		if _, err := fmt.Sscan(word[1:], &r.rev.Main); err != nil {
@@ -101,7 +101,8 @@ func TestSpool(t *testing.T) {
 	rev := func(main, sub int64) dumpdb.Rev { return dumpdb.Rev{Main: main, Sub: sub} }
 	all := []*ref{
 		{key: []byte("a"), rev: rev(2, 0), place: dumpdb.Place{Page: 3, Offset: 700}, rawKey: []byte{}, raw: []byte{}},
-		{key: []byte("a"), rev: rev(2, 1), tombstone: true, origin: dumpdb.OriginOlder, rawKey: []byte{}, raw: []byte{}},
+		{key: []byte("a"), rev: rev(2, 1), tombstone: true, origin: dumpdb.OriginOlder, rawKey: []byte{},
+			raw: []byte{}},
 		{key: []byte("a"), rev: rev(9, 0), match: true, origin: dumpdb.OriginLive, rawKey: []byte{}, raw: []byte{}},
 		{key: []byte("b"), rev: rev(3, 0), tombstone: true, match: true, origin: dumpdb.OriginFree,
 			rawKey: []byte("raw key"), raw: []byte("raw")},

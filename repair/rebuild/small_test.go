@@ -119,22 +119,22 @@ func TestRowsBesideKeys(t *testing.T) {
 
 // Of 3.5.0: the update of a learner makes its row that of a voter, so it cannot be promoted and does not count as a
 // learner; in raft it stays one.
-const rows35 = `alarm "\b\x02\x10\x02"=""
+var rows35 = strings.ReplaceAll(`alarm "\b\x02\x10\x02"=""
 auth "authRevision"="\x00\x00\x00\x00\x00\x00\x00\x01"
 cluster "clusterVersion"="3.5.0"
 cluster "downgrade"="{\"target-version\":\"3.4.0\",\"enabled\":true}"
 lease "\x00\x00\x00\x00\x00\x00\x00\x05"="\b\x05\x10d"
 lease "\x00\x00\x00\x00\x00\x00\x00\x06"="\b\x06\x10\x02"
-members "1"="{\"id\":1,\"peerURLs\":[\"http://127.0.0.1:1\"],\"name\":\"node1\",\"clientURLs\":[\"http://127.0.0.1:2379\"]}"
-members "10"="{\"id\":16,\"peerURLs\":[\"http://127.0.0.1:16\"],\"isLearner\":true}"
-members "2"="{\"id\":2,\"peerURLs\":[\"http://127.0.0.1:9\"],\"name\":\"node2\",\"clientURLs\":[\"http://127.0.0.1:2379\"]}"
+members "1"="{\"id\":1,\"peerURLs\":[\"HOST:1\"],\"name\":\"node1\",\"clientURLs\":[\"HOST:2379\"]}"
+members "10"="{\"id\":16,\"peerURLs\":[\"HOST:16\"],\"isLearner\":true}"
+members "2"="{\"id\":2,\"peerURLs\":[\"HOST:9\"],\"name\":\"node2\",\"clientURLs\":[\"HOST:2379\"]}"
 members_removed "3"="removed"
 meta "confState"="{\"voters\":[1],\"learners\":[2,16],\"auto_leave\":false}"
 meta "consistent_index"="\x00\x00\x00\x00\x00\x00\x00\x1a"
 meta "finishedCompactRev"="\x00\x00\x00\x00\x00\x00\x00\x02_\x00\x00\x00\x00\x00\x00\x00\x00"
 meta "scheduledCompactRev"="\x00\x00\x00\x00\x00\x00\x00\x02_\x00\x00\x00\x00\x00\x00\x00\x00"
 meta "term"="\x00\x00\x00\x00\x00\x00\x00\x02"
-`
+`, "HOST", "http://127.0.0.1")
 
 // Of 3.6.12: an updated learner can be promoted, and the remaining TTL of a lease is stored.
 var rows36 = strings.NewReplacer("3.5.0", "3.6.0", `\x10d"`, `\x10d\x18("`,

@@ -23,6 +23,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/restore"
@@ -263,5 +264,67 @@ func TestTwoRestores(t *testing.T) {
 	third := run(func(o *restore.Options) { o.Surviving = append(o.Surviving, spec(filepath.Join(out, "n1"))) })
 	if third.ClusterID == first.ClusterID || third.Token == first.Token {
 		t.Errorf("%+v", third)
+	}
+}
+
+// TestSourcesOfARestore: what is no backup, what survived without a revision, and where the result may not be.
+func TestSourcesOfARestore(t *testing.T) {
+	src := good(t)
+	member := filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1")
+	evidencetest.Unchanged(t, src, member)
+	exists := t.TempDir()
+	for name, c := range map[string]struct {
+		o    restore.Options
+		says string
+	}{
+		"nothing":         {restore.Options{}, "a running member is not a backup"},
+		"a server":        {restore.Options{Backup: spec("http://127.0.0.1:1")}, "a running member is not a backup"},
+		"no file":         {restore.Options{Backup: spec(filepath.Join(exists, "none"))}, "none"},
+		"a log":           {restore.Options{Backup: spec(filepath.Join(member, "member", "wal"))}, "a backup"},
+		"into the source": {restore.Options{Backup: spec(member), Out: filepath.Join(member, "new")}, "inside the source"},
+		"into a survivor": {restore.Options{Backup: spec(src), Out: filepath.Join(member, "new"),
+			Surviving: []evidence.Spec{spec(member)}}, "inside the source"},
+		"over a folder": {restore.Options{Backup: spec(src), Out: exists}, "already exists"},
+		"no survivor": {restore.Options{Backup: spec(src), Surviving: []evidence.Spec{spec(filepath.Join(exists, "none"))}},
+			"none"},
+		"a survivor without a revision": {restore.Options{Backup: spec(src),
+			Surviving: []evidence.Spec{spec(filepath.Join(member, "member", "wal"))}},
+			"no surviving source shows a revision"},
+	} {
+		c.o.Plan = three(t)
+		if c.o.Out == "" {
+			c.o.Out = filepath.Join(t.TempDir(), "new")
+		}
+		if r, err := restore.Run(t.Context(), c.o); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		if _, err := os.Stat(c.o.Out); err == nil && c.o.Out != exists {
+			t.Errorf("%s: %s is left", name, c.o.Out)
+		}
+	}
+}
+
+// TestMetaOfEachLine: servers before 3.5 never write term and ConfState into the database, so old ones must not stay;
+// later servers need those of the new cluster.
+func TestMetaOfEachLine(t *testing.T) {
+	for incident, has := range map[string]bool{"gen-healthy-3.4": false, "m-healthy-3.5": true} {
+		member := filepath.Join(evidencetest.Incident(t, incident), "node1")
+		src := backupWith(t, filepath.Join(member, "member", "snap", "db"))
+		out := filepath.Join(t.TempDir(), "new")
+		r, err := restore.Run(t.Context(), restore.Options{Backup: spec(src), Plan: three(t), Out: out, Unproven: true})
+		ok(t, err)
+		db, err := dumpdb.Open(filepath.Join(out, "n2", "member", "snap", "db"))
+		ok(t, err)
+		m, err := db.MetaBucket()
+		if err != nil || *m.ConsistentIndex != 3 || (m.Term != nil) != has || (m.ConfState != nil) != has {
+			t.Errorf("%s: %+v, %v", incident, m, err)
+		}
+		if has && (*m.Term != 1 || len(m.ConfState.Voters) != 3 || len(m.ConfState.Learners) != 0) {
+			t.Errorf("%s: %+v", incident, m)
+		}
+		if list, err := db.Members(); err != nil || len(list) != 3 || len(r.Members) != 3 {
+			t.Errorf("%s: %+v, %v", incident, list, err)
+		}
+		ok(t, db.Close())
 	}
 }

@@ -190,8 +190,8 @@ func TestKeysOfServer(t *testing.T) {
 	if _, err := cli.Compact(t.Context(), 4); err != nil {
 		t.Fatal(err)
 	}
-	if says, err := d.hash(t.Context(), cli); err != nil || says != "not comparable: compacted at 4, the backup at -1" ||
-		differences(d) != "" {
+	if says, err := d.hash(t.Context(), cli); err != nil || differences(d) != "" ||
+		says != "not comparable: compacted at 4, the backup at -1" {
 		t.Errorf("%s, %v, %s", says, err, differences(d))
 	}
 }
@@ -239,8 +239,8 @@ func TestRestOfServer(t *testing.T) {
 		c.change(m.DB)
 		d := &drill{m: m, res: &backup.Drill{}, o: Options{Timeout: 10 * time.Second}}
 		says, err := d.small(t.Context(), cli)
-		if want := fmt.Sprintf("1 leases, %d users, %d roles", len(m.DB.Auth.Users), len(m.DB.Auth.Roles)); err != nil ||
-			says != want || differences(d) != c.want {
+		want := fmt.Sprintf("1 leases, %d users, %d roles", len(m.DB.Auth.Users), len(m.DB.Auth.Roles))
+		if err != nil || says != want || differences(d) != c.want {
 			t.Errorf("%s: %s, %v, %s", name, says, err, differences(d))
 		}
 	}

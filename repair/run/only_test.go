@@ -270,7 +270,8 @@ func TestOnlyHeldIs(t *testing.T) {
 				return
 			}
 			script, err := os.ReadFile(o.Script)
-			if err != nil || !strings.Contains(string(script), tc.script) || o.Script != strings.TrimSuffix(taken, "sh")+"2.sh" {
+			if err != nil || !strings.Contains(string(script), tc.script) ||
+				o.Script != strings.TrimSuffix(taken, "sh")+"2.sh" {
 				t.Errorf("%s: %v\n%s", o.Script, err, script)
 			}
 			if old, err := os.ReadFile(taken); err != nil || string(old) != "older" {
