@@ -128,6 +128,20 @@ func TestSameCluster(t *testing.T) {
 	}
 }
 
+// TestLogsOfACluster: a source that does not show its cluster may belong to any log.
+func TestLogsOfACluster(t *testing.T) {
+	a, b, other, bare := &evidence.Member{ClusterID: 7}, &evidence.Member{ClusterID: 7}, &evidence.Member{ClusterID: 8},
+		&evidence.Member{}
+	for _, c := range []struct {
+		source, x *evidence.Member
+		want      bool
+	}{{a, a, true}, {a, b, true}, {a, other, false}, {bare, other, true}, {bare, bare, true}, {a, bare, false}} {
+		if got := sameCluster(c.source, c.x); got != c.want {
+			t.Errorf("%s and %s: %v", c.source.ClusterID, c.x.ClusterID, got)
+		}
+	}
+}
+
 // TestSettles: only a lease revoke has no effect a second time.
 func TestSettles(t *testing.T) {
 	step := func(r *dumplog.Request) *replay.Step { return &replay.Step{Entry: replay.Entry{Req: r}} }

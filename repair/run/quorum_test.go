@@ -46,6 +46,8 @@ func TestQuorumRules(t *testing.T) {
 	}
 	learner := func(h *headcount) ruling { return h.mayAdd("the member", false) }
 	voting := func(h *headcount) ruling { return h.mayAdd("the member", true) }
+	all := func(h *headcount) ruling { return h.allServe() }
+	decide := func(h *headcount) ruling { return h.decides() }
 	for _, tc := range []struct {
 		name       string
 		voters     int
@@ -82,6 +84,15 @@ func TestQuorumRules(t *testing.T) {
 		{"add a voter to two", 2, nil, nil, voting, true, ""},
 		{"add a voter to one", 1, nil, nil, voting, true, ""},
 		{"add a voter to three while one is down", 3, ids{3}, nil, voting, false, "node3"},
+		{"all serve", 3, nil, nil, all, true, ""},
+		{"all but one answer", 3, ids{3}, nil, all, false, "node3"},
+		{"all but one serve", 3, nil, ids{3}, all, false, "node3"},
+		{"too few answer for all to serve", 3, ids{2, 3}, nil, all, false, "1 of node2 (it does not answer), node3"},
+		{"decide with all", 3, nil, nil, decide, true, ""},
+		{"decide with two of three", 3, ids{3}, nil, decide, true, ""},
+		{"decide with those that do not serve", 3, nil, ids{1, 2, 3}, decide, true, ""},
+		{"decide with one of three", 3, ids{2, 3}, nil, decide, false, "1 of node2 (it does not answer), node3"},
+		{"decide with two of four", 4, ids{3, 4}, nil, decide, false, "1 of node3 (it does not answer), node4"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := tc.ask(headcountOf(tc.voters, tc.down, tc.sick))
@@ -100,6 +111,54 @@ func TestQuorumRules(t *testing.T) {
 	}
 	if (&headcount{problem: "nobody answers"}).mayStop("the member", 2, false).allowed {
 		t.Error("a member is stopped although nobody says who votes")
+	}
+}
+
+// TestExamine: a voter counts if it runs, is the member that is listed, of this cluster, and knows a leader.
+func TestExamine(t *testing.T) {
+	for why, set := range map[string]func(*fakeCluster, *voter){
+		"":                          func(*fakeCluster, *voter) {},
+		"the plan does not know it": func(_ *fakeCluster, v *voter) { v.m = nil },
+		"it does not answer at http://node2:2379": func(c *fakeCluster, _ *voter) { c.set(2, false) },
+		"member 2 answers in its place":           func(_ *fakeCluster, v *voter) { v.id = 9 },
+		"it belongs to cluster 9":                 func(c *fakeCluster, _ *voter) { c.of(2).cluster = 9 },
+		"it is a learner still":                   func(c *fakeCluster, _ *voter) { c.list[1].IsLearner = true },
+		"it knows no leader": func(c *fakeCluster, _ *voter) {
+			c.set(1, false)
+			c.set(3, false)
+		},
+	} {
+		c := newFake(t, fakePlan(t, 3, "node3"))
+		v := &voter{id: 2, name: "node2", m: c.r.plan.Member("node2")}
+		set(c, v)
+		c.r.examine(t.Context(), v)
+		if v.why != why || v.answers != (why == "") || v.healthy != (why == "") {
+			t.Errorf("%q, want %q: %+v", v.why, why, v)
+		}
+	}
+}
+
+// TestOtherLearner: a learner that this run did not add means that someone else changes the cluster. A best member that
+// is a learner is not asked about it.
+func TestOtherLearner(t *testing.T) {
+	c := newFake(t, fakePlan(t, 3, "node3"))
+	if err := c.r.noOtherLearner(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c.list[2].IsLearner = true
+	if err := c.r.noOtherLearner(t.Context()); err == nil || !strings.Contains(err.Error(), "member 3 is a learner") {
+		t.Errorf("a learner: %v", err)
+	}
+	if m := c.r.queryMember(); m.Name != "node1" {
+		t.Errorf("%s is asked", m.Name)
+	}
+	c.r.plan.Members[0].Learner, c.r.plan.Members[1].Learner = true, true
+	if m := c.r.queryMember(); m.Name != "node3" {
+		t.Errorf("%s is asked", m.Name)
+	}
+	c.r.plan.Members[2].Learner = true
+	if m := c.r.queryMember(); m.Name != "node1" {
+		t.Errorf("%s is asked", m.Name)
 	}
 }
 
