@@ -224,3 +224,64 @@ func TestCertainIsBounded(t *testing.T) {
 		t.Errorf("%q, %d ranges, put by %d", got, len(c.ranges), c.put["k"])
 	}
 }
+
+// TestRecall: at the place the database is compared with what is certain. Each key that differs is named once, with the
+// entry that decides it.
+func TestRecall(t *testing.T) {
+	s := certainSim()
+	sum := apply.SumOf([]byte("1"))
+	for _, r := range []row{rec(5, 0, "a/deleted", "1"), rec(6, 0, "a/put", "1"), rec(7, 0, "a/same", "1"), rec(8, 0, "a/too",
+		"1"), rec(9, 0, "gone", "1"), rec(10, 0, "kept", "1"), rec(11, 0, "other", "2"), rec(12, 0, "z", "1")} {
+		absorb(s.Keys, &r.record)
+	}
+	s.below.certain = &certainty{keys: map[string]certainKey{"gone": {index: 3, gone: true}, "kept": {index: 4, sum: sum},
+		"other": {index: 6, sum: sum}, "never": {index: 7, gone: true}, "lost": {index: 8, sum: sum}},
+		put:    map[string]uint64{"a/put": 21, "a/same": 20, "a/too": 19},
+		ranges: []deletedRange{{[]byte("z"), []byte("zz"), 9}, {[]byte("a/"), []byte("a0"), 20}}}
+	s.below.certain.put["z"] = 10
+	s.below.recall()
+	var got []string
+	for _, d := range s.res.Below {
+		what := ""
+		if d.Expected == "absent" {
+			what = " must be absent"
+		}
+		if d.Observed == "absent" {
+			what += " is absent"
+		}
+		got = append(got, fmt.Sprintf("%s@%d rev %d%s", d.Key, d.Index, d.Rev, what))
+	}
+	slices.Sort(got)
+	if want := []string{"a/deleted@20 rev 5 must be absent", "a/too@20 rev 8 must be absent",
+		"gone@3 rev 9 must be absent", "lost@8 rev 0 is absent", "other@6 rev 11"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestRecallLast: the last put before the place made the revision of the place, if no entry after it may have written.
+func TestRecallLast(t *testing.T) {
+	writer := &apply.Key{Name: "k", Entry: 4, Sum: apply.SumOf([]byte("1"))}
+	for name, c := range map[string]struct {
+		writer *apply.Key
+		row    row
+		rev    int64
+		want   bool
+	}{
+		"another revision": {writer, rec(5, 0, "k", "1"), 9, true},
+		"that one":         {writer, rec(9, 0, "k", "1"), 9, false},
+		"another value":    {writer, rec(5, 0, "k", "2"), 9, false},
+		"another key":      {writer, rec(5, 0, "m", "1"), 9, false},
+		"not known":        {nil, rec(5, 0, "k", "1"), 9, false},
+		"compacted":        {writer, rec(5, 0, "k", "1"), 7, false},
+		"right above that": {writer, rec(5, 0, "k", "1"), 8, true},
+	} {
+		s := certainSim()
+		absorb(s.Keys, &c.row.record)
+		s.below.lastWriter, s.meet.rev, s.compacted = c.writer, c.rev, 7
+		s.below.recallLast()
+		if b := s.res.Below; (len(b) == 1) != c.want || len(b) > 0 && (b[0].Key != "k" || b[0].Index != 4 || b[0].Rev != 5) ||
+			s.below.lastWriter != nil {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+}
