@@ -299,8 +299,8 @@ func TestConclude(t *testing.T) {
 			saysReason: "1 record of the backup and 0 of n1"},
 		"a record of the source": {lostS: 1, records: 5, want: check.NotChecked,
 			saysReason: "0 records of the backup and 1 of n1"},
-		"the backup lacks some":      {first: at, t: tally{onlySource: 2}, records: 5, want: check.Violated, lacks: true},
-		"the backup has others":      {first: at, t: tally{onlySource: 2, onlyBackup: 1}, records: 5, want: check.Violated},
+		"the backup lacks some":      {first: at, t: tally{onlySource: 2}, want: check.Violated, lacks: true},
+		"the backup has others":      {first: at, t: tally{onlySource: 2, onlyBackup: 1}, want: check.Violated},
 		"one differs":                {first: at, t: tally{differ: 1}, records: 5, want: check.Violated},
 		"a difference beside damage": {first: at, t: tally{differ: 1}, damaged: true, want: check.Violated},
 	} {
@@ -329,7 +329,8 @@ func TestUnsaid(t *testing.T) {
 			Sources: []compare.Source{{Error: "gone"}, {}}}, "gone"},
 	} {
 		given := c.r.Sources[0].Error
-		if got := Unsaid(&c.r); got[0].Error != c.want || c.r.Sources[0].Error != given || len(got) != len(c.r.Sources) {
+		got := Unsaid(&c.r)
+		if got[0].Error != c.want || c.r.Sources[0].Error != given || len(got) != len(c.r.Sources) {
 			t.Errorf("%s: %+v of %+v", name, got, c.r.Sources)
 		}
 	}

@@ -82,10 +82,13 @@ func TestTellCut(t *testing.T) {
 		unreadable bool
 		want       string
 	}{
-		"whole":              {pages * page, false, ""},
-		"a byte":             {pages*page - 1, false, fmt.Sprintf("pages %d..%d of %d are lost; the buckets", pages-1, pages-1, pages)},
-		"a page":             {(pages - 1) * page, true, fmt.Sprintf("pages %d..%d of %d are lost, the root page", pages-1, pages-1, pages)},
-		"all but meta pages": {2 * page, true, fmt.Sprintf("pages 2..%d of %d are lost: only meta pages", pages-1, pages)},
+		"whole": {pages * page, false, ""},
+		"a byte": {pages*page - 1, false,
+			fmt.Sprintf("pages %d..%d of %d are lost; the buckets", pages-1, pages-1, pages)},
+		"a page": {(pages - 1) * page, true,
+			fmt.Sprintf("pages %d..%d of %d are lost, the root page", pages-1, pages-1, pages)},
+		"all but meta pages": {2 * page, true,
+			fmt.Sprintf("pages 2..%d of %d are lost: only meta pages", pages-1, pages)},
 	} {
 		path := filepath.Join(t.TempDir(), "db")
 		if err := os.WriteFile(path, content[:min(c.size, int64(len(content)))], 0o600); err != nil {
@@ -116,11 +119,13 @@ func TestTellCut(t *testing.T) {
 // names.
 func TestExplainNoMeta(t *testing.T) {
 	for want, change := range map[string]func(m *evidence.Member){
-		"not even the first meta page":               func(m *evidence.Member) { m.DB.Size = 1 },
-		"would start with an empty key space$":       func(m *evidence.Member) { m.WAL.Log = nil },
-		"empty key space and apply the log again":    func(*evidence.Member) {},
-		"The log names a snapshot at index 40: whil": func(m *evidence.Member) { m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: 40}} },
-		"with an empty key space$":                   func(m *evidence.Member) { m.WAL.Summary.FirstIndex = 2 },
+		"not even the first meta page":            func(m *evidence.Member) { m.DB.Size = 1 },
+		"would start with an empty key space$":    func(m *evidence.Member) { m.WAL.Log = nil },
+		"empty key space and apply the log again": func(*evidence.Member) {},
+		"The log names a snapshot at index 40: whil": func(m *evidence.Member) {
+			m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: 40}}
+		},
+		"with an empty key space$": func(m *evidence.Member) { m.WAL.Summary.FirstIndex = 2 },
 	} {
 		m := withDB(withLog(member("n1"), 90), 40)
 		change(m)
@@ -226,7 +231,8 @@ func TestAddedAt(t *testing.T) {
 		return evidence.ConfEntry{Term: 2, Index: index, Refused: refused,
 			Change: dumplog.ConfChange{Type: kind, NodeID: id}}
 	}
-	const learner, voter, gone = dumplog.ConfChangeAddLearnerNode, dumplog.ConfChangeAddNode, dumplog.ConfChangeRemoveNode
+	const learner, voter, gone = dumplog.ConfChangeAddLearnerNode, dumplog.ConfChangeAddNode,
+		dumplog.ConfChangeRemoveNode
 	for name, c := range map[string]struct {
 		conf []evidence.ConfEntry
 		want uint64
@@ -235,10 +241,12 @@ func TestAddedAt(t *testing.T) {
 		"as a voter":               {[]evidence.ConfEntry{change(5, voter, 7, false)}, 5},
 		"promoted":                 {[]evidence.ConfEntry{change(5, learner, 7, false), change(8, voter, 7, false)}, 8},
 		"the last committed entry": {[]evidence.ConfEntry{change(9, learner, 7, false)}, 9},
-		"not committed":            {[]evidence.ConfEntry{change(5, learner, 7, false), change(10, voter, 7, false)}, 5},
-		"refused":                  {[]evidence.ConfEntry{change(5, learner, 7, false), change(8, learner, 7, true)}, 5},
-		"another":                  {[]evidence.ConfEntry{change(5, learner, 8, false)}, 0},
-		"removed":                  {[]evidence.ConfEntry{change(5, learner, 7, false), change(8, gone, 7, false)}, 5},
+		"not committed": {[]evidence.ConfEntry{change(5, learner, 7, false), change(10, voter, 7, false)},
+			5},
+		"refused": {[]evidence.ConfEntry{change(5, learner, 7, false), change(8, learner, 7, true)},
+			5},
+		"another": {[]evidence.ConfEntry{change(5, learner, 8, false)}, 0},
+		"removed": {[]evidence.ConfEntry{change(5, learner, 7, false), change(8, gone, 7, false)}, 5},
 	} {
 		m := withLog(member("n1"), 20)
 		m.WAL.Conf, m.Commit = c.conf, 9
@@ -264,20 +272,27 @@ func TestLostChange(t *testing.T) {
 		change  func(o *evidence.Member)
 		want    bool
 	}{
-		"a voter":                {KindMemberZombie, false, func(*evidence.Member) {}, true},
-		"a promotion":            {KindLearnerListedAsVoter, false, func(*evidence.Member) {}, true},
-		"a learner, no such":     {KindMemberZombie, true, func(*evidence.Member) {}, false},
-		"a learner":              {KindMemberZombie, true, func(o *evidence.Member) { o.WAL.Conf[0].Change.Type = dumplog.ConfChangeAddLearnerNode }, true},
-		"another kind":           {KindMemberUnknown, false, func(*evidence.Member) {}, false},
-		"refused":                {KindMemberZombie, false, func(o *evidence.Member) { o.WAL.Conf[0].Refused = true }, false},
-		"another member":         {KindMemberZombie, false, func(o *evidence.Member) { o.WAL.Conf[0].Change.NodeID = 8 }, false},
-		"in its own log":         {KindMemberZombie, false, func(o *evidence.Member) { o.WAL.Conf[0].Index = 20 }, false},
-		"another cluster":        {KindMemberZombie, false, func(o *evidence.Member) { o.ClusterID = 9 }, false},
-		"a log without an entry": {KindMemberZombie, false, func(o *evidence.Member) { o.WAL.Summary.LastIndex = 0 }, false},
-		"removed, not added":     {KindMemberZombie, false, func(o *evidence.Member) { o.WAL.Conf[0].Change.Type = dumplog.ConfChangeRemoveNode }, false},
+		"a voter":            {KindMemberZombie, false, func(*evidence.Member) {}, true},
+		"a promotion":        {KindLearnerListedAsVoter, false, func(*evidence.Member) {}, true},
+		"a learner, no such": {KindMemberZombie, true, func(*evidence.Member) {}, false},
+		"a learner": {KindMemberZombie, true,
+			func(o *evidence.Member) { o.WAL.Conf[0].Change.Type = dumplog.ConfChangeAddLearnerNode }, true},
+		"another kind": {KindMemberUnknown, false, func(*evidence.Member) {}, false},
+		"refused": {KindMemberZombie, false, func(o *evidence.Member) { o.WAL.Conf[0].Refused = true },
+			false},
+		"another member": {KindMemberZombie, false,
+			func(o *evidence.Member) { o.WAL.Conf[0].Change.NodeID = 8 }, false},
+		"in its own log": {KindMemberZombie, false, func(o *evidence.Member) { o.WAL.Conf[0].Index = 20 },
+			false},
+		"another cluster": {KindMemberZombie, false, func(o *evidence.Member) { o.ClusterID = 9 }, false},
+		"a log without an entry": {KindMemberZombie, false, func(o *evidence.Member) { o.WAL.Summary.LastIndex = 0 },
+			false},
+		"removed, not added": {KindMemberZombie, false,
+			func(o *evidence.Member) { o.WAL.Conf[0].Change.Type = dumplog.ConfChangeRemoveNode }, false},
 	} {
 		m, o := withLog(member("n1"), 20), withLog(member("n2"), 30)
-		o.WAL.Conf = []evidence.ConfEntry{{Index: 21, Change: dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: 7}}}
+		o.WAL.Conf = []evidence.ConfEntry{{Index: 21,
+			Change: dumplog.ConfChange{Type: dumplog.ConfChangeAddNode, NodeID: 7}}}
 		c.change(o)
 		mb := (&Input{Members: Sources{m, o}}).Membership()
 		got, ok := mb.lostChangeOf(c.kind, m, &dumpdb.Member{ID: 7, IsLearner: c.learner})
@@ -293,8 +308,10 @@ func TestLostLogs(t *testing.T) {
 		"":                                  func(*evidence.Member) {},
 		"the database of n1 has applied 21": func(m *evidence.Member) { withDB(m, 21) },
 		"n1 has stored commit 21":           func(m *evidence.Member) { m.WAL.Summary.MaxCommit = 21 },
-		"the log of n1 is damaged":          func(m *evidence.Member) { m.WAL.Summary.Damage = []*dumplog.DamageError{{Err: errors.New("crc")}} },
-		"- at its end":                      func(m *evidence.Member) { withDB(m, 20); m.WAL.Summary.MaxCommit = 20 },
+		"the log of n1 is damaged": func(m *evidence.Member) {
+			m.WAL.Summary.Damage = []*dumplog.DamageError{{Err: errors.New("crc")}}
+		},
+		"- at its end": func(m *evidence.Member) { withDB(m, 20); m.WAL.Summary.MaxCommit = 20 },
 	} {
 		m := withLog(member("n1"), 20)
 		change(m)
@@ -304,7 +321,8 @@ func TestLostLogs(t *testing.T) {
 		if strings.HasPrefix(want, "-") {
 			want = ""
 		}
-		if got != want || why != want || (kind == KindBelowQuorumLogsLost) != (want != "") || len(named) != min(1, len(want)) {
+		if got != want || why != want || (kind == KindBelowQuorumLogsLost) != (want != "") ||
+			len(named) != min(1, len(want)) {
 			t.Errorf("%q, %s %q, %v; want %q", got, kind, why, named, want)
 		}
 	}
@@ -323,7 +341,8 @@ func TestSmallAnswers(t *testing.T) {
 	if got := appendNew(appendNew(appendNew(nil, "a"), "b"), "a"); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("%q", got)
 	}
-	falls := []dumplog.CommitFall{{Pos: dumplog.Pos{Segment: "1.wal", Offset: 5}}, {}, {Pos: dumplog.Pos{Segment: "2.wal", Offset: 7}}}
+	falls := []dumplog.CommitFall{{Pos: dumplog.Pos{Segment: "1.wal", Offset: 5}}, {},
+		{Pos: dumplog.Pos{Segment: "2.wal", Offset: 7}}}
 	if got := fallRanges(falls); got != "from segment 1.wal offset 5 to segment 2.wal offset 7" {
 		t.Errorf("%q", got)
 	}

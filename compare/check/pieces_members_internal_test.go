@@ -22,21 +22,24 @@ func TestBelowScheduled(t *testing.T) {
 		change func(m, o *evidence.Member)
 		want   bool
 	}{
-		"shown":                          {none, true},
-		"nothing scheduled":              {func(m, _ *evidence.Member) { m.DB.Meta.ScheduledCompact = nil }, false},
-		"finished":                       {func(m, _ *evidence.Member) { m.DB.Meta.FinishedCompact = at(12) }, false},
-		"an earlier one finished":        {func(m, _ *evidence.Member) { m.DB.Meta.FinishedCompact = at(11) }, true},
-		"keys not read":                  {func(m, _ *evidence.Member) { m.DB.KV = nil }, false},
-		"keys damaged":                   {func(m, _ *evidence.Member) { m.DB.KVDamaged = true }, false},
-		"at its newest record":           {func(m, _ *evidence.Member) { m.DB.Meta.ScheduledCompact = at(8) }, false},
-		"right above its newest":         {func(m, _ *evidence.Member) { m.DB.Meta.ScheduledCompact = at(9) }, true},
-		"3.4 stores no index with all":   {func(m, _ *evidence.Member) { m.Version.Minor = 4 }, false},
-		"of another cluster":             {func(_, o *evidence.Member) { o.ClusterID = 9 }, false},
-		"the other has no database":      {func(_, o *evidence.Member) { o.DB = nil }, false},
-		"the other has no log":           {func(_, o *evidence.Member) { o.WAL.Log = nil }, false},
-		"its keys not read":              {func(_, o *evidence.Member) { o.DB.KV = nil }, false},
-		"its keys damaged":               {func(_, o *evidence.Member) { o.DB.KVDamaged = true }, false},
-		"its newest record is another":   {func(_, o *evidence.Member) { o.DB.KV.LastRev = dumpdb.Rev{Main: 8, Sub: 1} }, false},
+		"shown":                        {none, true},
+		"nothing scheduled":            {func(m, _ *evidence.Member) { m.DB.Meta.ScheduledCompact = nil }, false},
+		"finished":                     {func(m, _ *evidence.Member) { m.DB.Meta.FinishedCompact = at(12) }, false},
+		"an earlier one finished":      {func(m, _ *evidence.Member) { m.DB.Meta.FinishedCompact = at(11) }, true},
+		"keys not read":                {func(m, _ *evidence.Member) { m.DB.KV = nil }, false},
+		"keys damaged":                 {func(m, _ *evidence.Member) { m.DB.KVDamaged = true }, false},
+		"at its newest record":         {func(m, _ *evidence.Member) { m.DB.Meta.ScheduledCompact = at(8) }, false},
+		"right above its newest":       {func(m, _ *evidence.Member) { m.DB.Meta.ScheduledCompact = at(9) }, true},
+		"3.4 stores no index with all": {func(m, _ *evidence.Member) { m.Version.Minor = 4 }, false},
+		"of another cluster":           {func(_, o *evidence.Member) { o.ClusterID = 9 }, false},
+		"the other has no database":    {func(_, o *evidence.Member) { o.DB = nil }, false},
+		"the other has no log":         {func(_, o *evidence.Member) { o.WAL.Log = nil }, false},
+		"its keys not read":            {func(_, o *evidence.Member) { o.DB.KV = nil }, false},
+		"its keys damaged":             {func(_, o *evidence.Member) { o.DB.KVDamaged = true }, false},
+		"its newest record is another": {func(_, o *evidence.Member) {
+			o.DB.KV.LastRev = dumpdb.Rev{Main: 8,
+				Sub: 1}
+		}, false},
 		"its revision is the scheduled":  {func(_, o *evidence.Member) { o.DB.KV.CurrentRev = 12 }, false},
 		"its revision is right below":    {func(_, o *evidence.Member) { o.DB.KV.CurrentRev = 11 }, true},
 		"it has applied less, no replay": {func(_, o *evidence.Member) { o.AppliedMin = 19 }, false},
@@ -96,19 +99,25 @@ func TestRowWritten(t *testing.T) {
 		"removed, then published":  {logged{add(3), removed}, starts(5, 14), none, 0},
 		"updated in between":       {logged{add(3), updated}, starts(5), none, 5},
 		"promoted in between":      {logged{add(3), promoted}, starts(5), none, 5},
-		"another member's":         {logged{of(add(3), func(c *dumplog.ConfChange) { c.NodeID = 8 })}, starts(5), none, 0},
+		"another member's": {logged{of(add(3), func(c *dumplog.ConfChange) { c.NodeID = 8 })}, starts(5), none,
+			0},
 		"a learner": {logged{add(3)}, starts(5), func(m *evidence.Member, _ *replay.Result) {
 			m.Membership.Voters, m.Membership.Learners = nil, []dumplog.ID{7}
 		}, 5},
-		"no member any more":     {logged{add(3)}, starts(5), func(m *evidence.Member, _ *replay.Result) { m.Membership.Voters = nil }, 0},
-		"members are not known":  {logged{add(3)}, starts(5), func(m *evidence.Member, _ *replay.Result) { m.Membership.RaftKnown = false }, 0},
-		"logs that differ":       {logged{add(3)}, starts(5), func(_ *evidence.Member, rp *replay.Result) { rp.LogDiffs = make([]replay.LogDiff, 1) }, 0},
-		"nothing of the entries": {logged{add(3)}, starts(5), func(_ *evidence.Member, rp *replay.Result) { rp.Survey = nil }, 0},
+		"no member any more": {logged{add(3)}, starts(5),
+			func(m *evidence.Member, _ *replay.Result) { m.Membership.Voters = nil }, 0},
+		"members are not known": {logged{add(3)}, starts(5),
+			func(m *evidence.Member, _ *replay.Result) { m.Membership.RaftKnown = false }, 0},
+		"logs that differ": {logged{add(3)}, starts(5),
+			func(_ *evidence.Member, rp *replay.Result) { rp.LogDiffs = make([]replay.LogDiff, 1) }, 0},
+		"nothing of the entries": {logged{add(3)}, starts(5),
+			func(_ *evidence.Member, rp *replay.Result) { rp.Survey = nil }, 0},
 	} {
 		m := withDB(withLog(member("n1"), 30), 20)
 		m.Commit, m.WAL.Conf = 30, c.conf
 		m.Membership.Voters, m.Membership.RaftKnown = []dumplog.ID{7}, true
-		rp := &replay.Result{First: 1, Last: 30, Survey: &replay.Survey{Starts: map[dumplog.ID][]replay.Start{7: c.starts}}}
+		rp := &replay.Result{First: 1, Last: 30,
+			Survey: &replay.Survey{Starts: map[dumplog.ID][]replay.Start{7: c.starts}}}
 		c.change(m, rp)
 		if got := (&Membership{Members: Sources{m}, Replay: rp}).rowWritten(m, 7); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
@@ -131,13 +140,19 @@ func TestServedBeyond(t *testing.T) {
 		found  bool
 		copied bool
 	}{
-		"served":              {none, true, false},
-		"its log reaches it":  {func(m, _ *evidence.Member, _ *replay.Served) { m.WAL.Summary.LastIndex = 25 }, false, false},
-		"right before it":     {func(m, _ *evidence.Member, _ *replay.Served) { m.WAL.Summary.LastIndex = 24 }, true, false},
-		"no log holds it":     {func(_, o *evidence.Member, _ *replay.Served) { o.WAL.Summary.Terms = nil }, false, false},
-		"copied before":       {func(m, _ *evidence.Member, _ *replay.Served) { written(m, begun.Add(-time.Hour)) }, true, true},
-		"written after":       {func(m, _ *evidence.Member, _ *replay.Served) { written(m, begun.Add(time.Minute)) }, true, false},
-		"written at its time": {func(m, _ *evidence.Member, sv *replay.Served) { written(m, replay.StartTime(sv.ID)) }, true, false},
+		"served": {none, true, false},
+		"its log reaches it": {func(m, _ *evidence.Member, _ *replay.Served) { m.WAL.Summary.LastIndex = 25 }, false,
+			false},
+		"right before it": {func(m, _ *evidence.Member, _ *replay.Served) { m.WAL.Summary.LastIndex = 24 }, true,
+			false},
+		"no log holds it": {func(_, o *evidence.Member, _ *replay.Served) { o.WAL.Summary.Terms = nil }, false,
+			false},
+		"copied before": {func(m, _ *evidence.Member, _ *replay.Served) { written(m, begun.Add(-time.Hour)) },
+			true, true},
+		"written after": {func(m, _ *evidence.Member, _ *replay.Served) { written(m, begun.Add(time.Minute)) },
+			true, false},
+		"written at its time": {func(m, _ *evidence.Member, sv *replay.Served) { written(m, replay.StartTime(sv.ID)) },
+			true, false},
 	} {
 		m, o := withLog(member("n1"), 20), withLog(member("n2"), 40)
 		m.MemberID = 0xa1
@@ -145,7 +160,8 @@ func TestServedBeyond(t *testing.T) {
 		o.WAL.LastByTerm = []evidence.TermEnd{{Term: 2, First: 1, Last: 40}}
 		sv := replay.Served{Publish: 25, Index: 28, ID: id, What: "put"}
 		c.change(m, o, &sv)
-		rp := &replay.Result{First: 1, Last: 40, Survey: &replay.Survey{Served: map[dumplog.ID][]replay.Served{0xa1: {sv}}}}
+		rp := &replay.Result{First: 1, Last: 40,
+			Survey: &replay.Survey{Served: map[dumplog.ID][]replay.Served{0xa1: {sv}}}}
 		pv := (&Input{Members: Sources{m, o}, Replay: rp}).provenance()
 		f := pv.servedBeyond(m)
 		if (f != nil) != c.found || pv.copiedEarly(m) != c.copied {
@@ -179,23 +195,29 @@ func TestRestoredAlone(t *testing.T) {
 		change func(m, o, x *evidence.Member)
 		want   bool
 	}{
-		"alone":                         {none, true},
-		"not restored":                  {func(m, _, _ *evidence.Member) { m.WAL.Summary.Start = dumplog.StartBootstrap }, false},
-		"no conf changes at its begin":  {func(m, _, _ *evidence.Member) { m.WAL.Conf = nil }, false},
-		"the other is of a restore too": {func(_, o, _ *evidence.Member) { o.WAL.Summary.Start = dumplog.StartRestore }, false},
-		"the other only began":          {func(_, o, _ *evidence.Member) { o.Commit = 3 }, false},
-		"the other did something":       {func(_, o, _ *evidence.Member) { o.Commit = 4 }, true},
-		"another cluster":               {func(_, o, _ *evidence.Member) { o.ClusterID = 9 }, false},
-		"the other has no log":          {func(_, o, _ *evidence.Member) { o.WAL.Log = nil }, false},
+		"alone": {none, true},
+		"not restored": {func(m, _, _ *evidence.Member) {
+			m.WAL.Summary.Start = dumplog.StartBootstrap
+		}, false},
+		"no conf changes at its begin": {func(m, _, _ *evidence.Member) { m.WAL.Conf = nil }, false},
+		"the other is of a restore too": {func(_, o, _ *evidence.Member) { o.WAL.Summary.Start = dumplog.StartRestore },
+			false},
+		"the other only began":    {func(_, o, _ *evidence.Member) { o.Commit = 3 }, false},
+		"the other did something": {func(_, o, _ *evidence.Member) { o.Commit = 4 }, true},
+		"another cluster":         {func(_, o, _ *evidence.Member) { o.ClusterID = 9 }, false},
+		"the other has no log":    {func(_, o, _ *evidence.Member) { o.WAL.Log = nil }, false},
 		"a majority was restored": {func(m, _, x *evidence.Member) {
 			x.WAL.Summary.Start, m.WAL.First.ID, x.WAL.First.ID = dumplog.StartRestore, 5, 5
 		}, false},
 		"two restored, each by itself": {func(m, _, x *evidence.Member) {
 			x.WAL.Summary.Start, m.WAL.First.ID, x.WAL.First.ID = dumplog.StartRestore, 5, 6
 		}, true},
-		"two restored, nothing proposed": {func(_, _, x *evidence.Member) { x.WAL.Summary.Start = dumplog.StartRestore }, true},
+		"two restored, nothing proposed": {func(_, _, x *evidence.Member) {
+			x.WAL.Summary.Start = dumplog.StartRestore
+		}, true},
 	} {
-		m, o := founded(withLog(member("n1"), 20), dumplog.StartRestore), founded(withLog(member("n22"), 20), dumplog.StartBootstrap)
+		m, o := founded(withLog(member("n1"), 20), dumplog.StartRestore),
+			founded(withLog(member("n22"), 20), dumplog.StartBootstrap)
 		x := founded(withLog(member("n333"), 20), dumplog.StartBootstrap)
 		x.Commit = 3
 		c.change(m, o, x)
@@ -223,18 +245,27 @@ func TestRemovedRowsForgotten(t *testing.T) {
 		found   bool
 		checked bool
 	}{
-		"forgotten":          {none, true, true},
-		"there too":          {func(_, o *evidence.Member, _ *Input) { o.DB.Removed = []dumpdb.ID{7} }, false, true},
-		"a zombie there":     {func(_, o *evidence.Member, _ *Input) { o.Membership.Bucket = []dumplog.ID{7} }, false, true},
-		"none removed":       {func(m, _ *evidence.Member, _ *Input) { m.DB.Removed = nil }, false, false},
-		"another cluster":    {func(_, o *evidence.Member, _ *Input) { o.ClusterID = 9 }, false, false},
-		"no later":           {func(_, o *evidence.Member, _ *Input) { o.AppliedMin = 20 }, false, false},
-		"damaged":            {func(_, o *evidence.Member, _ *Input) { o.DB.Damage = make([]*dumpdb.DamageError, 1) }, false, false},
-		"no database":        {func(_, o *evidence.Member, _ *Input) { o.DB = nil }, false, false},
-		"the logs show both": {func(_, _ *evidence.Member, in *Input) { in.Replay = &replay.Result{First: 1, Last: 30} }, false, false},
-		"the logs do not":    {func(_, _ *evidence.Member, in *Input) { in.Replay = &replay.Result{First: 1, Last: 29} }, true, true},
-		"no such bucket":     {func(_, o *evidence.Member, _ *Input) { o.DB.Handle = bare }, false, false},
-		"restored":           {func(_, o *evidence.Member, _ *Input) { o.WAL.Summary.Start = dumplog.StartRestore }, false, false},
+		"forgotten": {none, true, true},
+		"there too": {func(_, o *evidence.Member, _ *Input) { o.DB.Removed = []dumpdb.ID{7} }, false, true},
+		"a zombie there": {func(_, o *evidence.Member, _ *Input) { o.Membership.Bucket = []dumplog.ID{7} }, false,
+			true},
+		"none removed":    {func(m, _ *evidence.Member, _ *Input) { m.DB.Removed = nil }, false, false},
+		"another cluster": {func(_, o *evidence.Member, _ *Input) { o.ClusterID = 9 }, false, false},
+		"no later":        {func(_, o *evidence.Member, _ *Input) { o.AppliedMin = 20 }, false, false},
+		"damaged": {func(_, o *evidence.Member, _ *Input) { o.DB.Damage = make([]*dumpdb.DamageError, 1) },
+			false, false},
+		"no database": {func(_, o *evidence.Member, _ *Input) { o.DB = nil }, false, false},
+		"the logs show both": {func(_, _ *evidence.Member, in *Input) {
+			in.Replay = &replay.Result{First: 1,
+				Last: 30}
+		}, false, false},
+		"the logs do not": {func(_, _ *evidence.Member, in *Input) {
+			in.Replay = &replay.Result{First: 1,
+				Last: 29}
+		}, true, true},
+		"no such bucket": {func(_, o *evidence.Member, _ *Input) { o.DB.Handle = bare }, false, false},
+		"restored": {func(_, o *evidence.Member, _ *Input) { o.WAL.Summary.Start = dumplog.StartRestore },
+			false, false},
 	} {
 		m, o := withDB(withLog(member("n1"), 30), 20), withDB(withLog(member("n2"), 30), 30)
 		m.DB.Removed, o.DB.Handle = []dumpdb.ID{7}, h

@@ -302,7 +302,8 @@ func TestShownUpdates(t *testing.T) {
 			NodeID: 2, Member: &dumplog.MemberContext{ID: 2, PeerURLs: after}}}}
 		if c.before != nil {
 			m.WAL.Conf = append([]ConfEntry{{Index: 3, Change: dumplog.ConfChange{
-				Type: dumplog.ConfChangeAddNode, ID: 8, NodeID: 2, Member: &dumplog.MemberContext{ID: 2, PeerURLs: c.before}}}}, m.WAL.Conf...)
+				Type: dumplog.ConfChangeAddNode, ID: 8, NodeID: 2,
+				Member: &dumplog.MemberContext{ID: 2, PeerURLs: c.before}}}}, m.WAL.Conf...)
 		}
 		m.membershipLoading().load()
 		if (m.confApplied == 7) != c.want || m.confApplied != 0 && m.confApplied != 7 {

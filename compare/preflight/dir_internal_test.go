@@ -56,7 +56,8 @@ func TestVisit(t *testing.T) {
 			func(x *entry) bool { return x.version == "3.5.0" }},
 		"a checkpoint": {request(&pb.InternalRaftRequest{LeaseCheckpoint: &pb.LeaseCheckpointRequest{}}),
 			func(x *entry) bool { return x.kind == dumplog.KindLeaseCheckpoint }},
-		"a user, no text": {&dumplog.Entry{Data: slices.Concat([]byte{0xa2, 0x06, 3, 0x12, 1, 0xff}, bytesOf(t, &pb.InternalRaftRequest{Put: put}))},
+		"a user, no text": {&dumplog.Entry{Data: slices.Concat([]byte{0xa2, 0x06, 3, 0x12, 1, 0xff},
+			bytesOf(t, &pb.InternalRaftRequest{Put: put}))},
 			func(x *entry) bool { return x.badUser == "\xff" }},
 	} {
 		d := &dir{}

@@ -83,10 +83,11 @@ func TestExecutedInstead(t *testing.T) {
 		ahead  []*item
 		want   bool
 	}{
-		"the other":                   {func(*sim, *item) {}, b, next(put("c", "1")), true},
-		"nothing is ahead":            {func(*sim, *item) {}, b[:1], nil, true},
-		"its own":                     {func(*sim, *item) {}, []row{rec(2, 0, "a", "1")}, nil, false},
-		"its own, after extra ones":   {func(*sim, *item) {}, []row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")}, nil, false},
+		"the other":        {func(*sim, *item) {}, b, next(put("c", "1")), true},
+		"nothing is ahead": {func(*sim, *item) {}, b[:1], nil, true},
+		"its own":          {func(*sim, *item) {}, []row{rec(2, 0, "a", "1")}, nil, false},
+		"its own, after extra ones": {func(*sim, *item) {}, []row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")}, nil,
+			false},
 		"the next entry's":            {func(*sim, *item) {}, b, next(put("b", "1")), false},
 		"the next but one's":          {func(*sim, *item) {}, b, next(put("c", "1"), put("b", "1")), true},
 		"the next that writes":        {func(*sim, *item) {}, b, next(grant, put("b", "1")), false},
@@ -128,13 +129,19 @@ func TestExchanged(t *testing.T) {
 			[]row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")}, true},
 		"too far": {[]*item{disputed(6, b, a)},
 			[]row{rec(2, 0, "b", "1"), rec(3, 0, "m", "1"), rec(4, 0, "a", "1")}, false},
-		"a gap of revisions":       {[]*item{disputed(6, b, a)}, []row{rec(2, 0, "b", "1"), rec(4, 0, "a", "1")}, false},
-		"no second record":         {[]*item{disputed(6, b, a)}, []row{rec(2, 0, "b", "1")}, false},
-		"in the order of its log":  {[]*item{disputed(6, b, a)}, []row{rec(2, 0, "a", "1"), rec(3, 0, "b", "1")}, false},
-		"nothing else differs":     {[]*item{withHolders(6, b)}, []row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")}, false},
-		"the later one is another": {[]*item{disputed(6, put("z", "1"), a)}, []row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")}, false},
-		"the later one wrote else": {[]*item{disputed(6, b, put("z", "1"))}, []row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")}, false},
-		"the later one no key":     {[]*item{disputed(6, grant, a)}, []row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")}, false},
+		"a gap of revisions": {[]*item{disputed(6, b, a)}, []row{rec(2, 0, "b", "1"), rec(4, 0, "a", "1")},
+			false},
+		"no second record": {[]*item{disputed(6, b, a)}, []row{rec(2, 0, "b", "1")}, false},
+		"in the order of its log": {[]*item{disputed(6, b, a)}, []row{rec(2, 0, "a", "1"), rec(3, 0, "b", "1")},
+			false},
+		"nothing else differs": {[]*item{withHolders(6, b)}, []row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")},
+			false},
+		"the later one is another": {[]*item{disputed(6, put("z", "1"), a)},
+			[]row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")}, false},
+		"the later one wrote else": {[]*item{disputed(6, b, put("z", "1"))},
+			[]row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")}, false},
+		"the later one no key": {[]*item{disputed(6, grant, a)}, []row{rec(2, 0, "b", "1"), rec(3, 0, "a", "1")},
+			false},
 	} {
 		s := newBench(t, 6, -1, c.rows...).sim
 		it := disputed(5, a, b)
@@ -175,21 +182,31 @@ func TestCertainOperations(t *testing.T) {
 		wrote, quiet bool
 		want         []string
 	}{
-		"nothing":                     {kept{sure: true}, false, false, []string{"a@1", "b@2 gone", "c@1"}},
-		"a put":                       {kept{sure: true, ops: []keptOp{valued("b", 0)}}, false, false, []string{"a@1", "b@3", "c@1"}},
-		"a put that keeps":            {kept{sure: true, ops: []keptOp{keeping}}, false, false, []string{"a@1", "c@1"}},
-		"a delete":                    {kept{sure: true, ops: []keptOp{remove("a", "")}}, false, false, []string{"a@3 gone", "b@2 gone", "c@1"}},
-		"a range":                     {kept{sure: true, ops: []keptOp{remove("a", "c")}}, false, false, []string{"a@3 gone", "b@3 gone", "c@1"}},
-		"perhaps a put":               {kept{all: []keptOp{valued("a", 0)}}, false, false, []string{"b@2 gone", "c@1"}},
-		"perhaps a delete":            {kept{all: []keptOp{remove("a", "")}}, false, false, []string{"b@2 gone", "c@1"}},
-		"perhaps a delete of none":    {kept{all: []keptOp{remove("b", "")}}, false, false, []string{"a@1", "b@2 gone", "c@1"}},
-		"perhaps a range":             {kept{all: []keptOp{remove("a", "c")}}, false, false, []string{"b@2 gone", "c@1"}},
-		"a revoke":                    {kept{revoke: 7}, false, false, []string{"b@2 gone", "c@1"}},
-		"a revoke of another":         {kept{revoke: 8}, false, false, []string{"a@1", "b@2 gone", "c@1"}},
-		"it wrote":                    {kept{known: true, ops: []keptOp{valued("a", 0)}, all: []keptOp{valued("c", 0)}}, true, false, []string{"a@3", "b@2 gone", "c@1"}},
-		"it wrote one of two things":  {kept{ops: []keptOp{valued("a", 0)}, all: []keptOp{valued("c", 0)}}, true, false, []string{"a@1", "b@2 gone"}},
-		"it did not write":            {kept{all: []keptOp{valued("c", 0)}}, false, true, []string{"a@1", "b@2 gone", "c@1"}},
-		"it must have, by its nature": {kept{sure: true, ops: []keptOp{valued("c", 0)}}, false, true, []string{"a@1", "b@2 gone", "c@3"}},
+		"nothing": {kept{sure: true}, false, false, []string{"a@1", "b@2 gone", "c@1"}},
+		"a put": {kept{sure: true, ops: []keptOp{valued("b", 0)}}, false, false,
+			[]string{"a@1", "b@3", "c@1"}},
+		"a put that keeps": {kept{sure: true, ops: []keptOp{keeping}}, false, false, []string{"a@1", "c@1"}},
+		"a delete": {kept{sure: true, ops: []keptOp{remove("a", "")}}, false, false,
+			[]string{"a@3 gone", "b@2 gone", "c@1"}},
+		"a range": {kept{sure: true, ops: []keptOp{remove("a", "c")}}, false, false,
+			[]string{"a@3 gone", "b@3 gone", "c@1"}},
+		"perhaps a put": {kept{all: []keptOp{valued("a", 0)}}, false, false, []string{"b@2 gone", "c@1"}},
+		"perhaps a delete": {kept{all: []keptOp{remove("a", "")}}, false, false,
+			[]string{"b@2 gone", "c@1"}},
+		"perhaps a delete of none": {kept{all: []keptOp{remove("b", "")}}, false, false,
+			[]string{"a@1", "b@2 gone", "c@1"}},
+		"perhaps a range": {kept{all: []keptOp{remove("a", "c")}}, false, false,
+			[]string{"b@2 gone", "c@1"}},
+		"a revoke":            {kept{revoke: 7}, false, false, []string{"b@2 gone", "c@1"}},
+		"a revoke of another": {kept{revoke: 8}, false, false, []string{"a@1", "b@2 gone", "c@1"}},
+		"it wrote": {kept{known: true, ops: []keptOp{valued("a", 0)}, all: []keptOp{valued("c", 0)}},
+			true, false, []string{"a@3", "b@2 gone", "c@1"}},
+		"it wrote one of two things": {kept{ops: []keptOp{valued("a", 0)}, all: []keptOp{valued("c", 0)}}, true, false,
+			[]string{"a@1", "b@2 gone"}},
+		"it did not write": {kept{all: []keptOp{valued("c", 0)}}, false, true,
+			[]string{"a@1", "b@2 gone", "c@1"}},
+		"it must have, by its nature": {kept{sure: true, ops: []keptOp{valued("c", 0)}}, false, true,
+			[]string{"a@1", "b@2 gone", "c@3"}},
 	} {
 		cert := &certainty{keys: map[string]certainKey{}, put: map[string]uint64{}}
 		cert.learnAll(before, nil, nil)
@@ -230,11 +247,13 @@ func TestCertainIsBounded(t *testing.T) {
 func TestRecall(t *testing.T) {
 	s := certainSim()
 	sum := apply.SumOf([]byte("1"))
-	for _, r := range []row{rec(5, 0, "a/deleted", "1"), rec(6, 0, "a/put", "1"), rec(7, 0, "a/same", "1"), rec(8, 0, "a/too",
-		"1"), rec(9, 0, "gone", "1"), rec(10, 0, "kept", "1"), rec(11, 0, "other", "2"), rec(12, 0, "z", "1")} {
+	for _, r := range []row{rec(5, 0, "a/deleted", "1"), rec(6, 0, "a/put", "1"), rec(7, 0, "a/same", "1"),
+		rec(8, 0, "a/too",
+			"1"), rec(9, 0, "gone", "1"), rec(10, 0, "kept", "1"), rec(11, 0, "other", "2"), rec(12, 0, "z", "1")} {
 		absorb(s.Keys, &r.record)
 	}
-	s.below.certain = &certainty{keys: map[string]certainKey{"gone": {index: 3, gone: true}, "kept": {index: 4, sum: sum},
+	s.below.certain = &certainty{keys: map[string]certainKey{"gone": {index: 3, gone: true},
+		"kept":  {index: 4, sum: sum},
 		"other": {index: 6, sum: sum}, "never": {index: 7, gone: true}, "lost": {index: 8, sum: sum}},
 		put:    map[string]uint64{"a/put": 21, "a/same": 20, "a/too": 19},
 		ranges: []deletedRange{{[]byte("z"), []byte("zz"), 9}, {[]byte("a/"), []byte("a0"), 20}}}
@@ -279,7 +298,8 @@ func TestRecallLast(t *testing.T) {
 		absorb(s.Keys, &c.row.record)
 		s.below.lastWriter, s.meet.rev, s.compacted = c.writer, c.rev, 7
 		s.below.recallLast()
-		if b := s.res.Below; (len(b) == 1) != c.want || len(b) > 0 && (b[0].Key != "k" || b[0].Index != 4 || b[0].Rev != 5) ||
+		if b := s.res.Below; (len(b) == 1) != c.want || len(b) > 0 &&
+			(b[0].Key != "k" || b[0].Index != 4 || b[0].Rev != 5) ||
 			s.below.lastWriter != nil {
 			t.Errorf("%s: %+v", name, b)
 		}

@@ -28,7 +28,8 @@ func TestStepsOnce(t *testing.T) {
 		got = append(got, strings.TrimSpace(n.Text+" $ "+n.Command.String()))
 	}
 	inThisOrder(t, got[:min(len(got), 6)], []string{"make source n9 readable and run again: gone $",
-		"make source n9 readable and run again: closed $", "a $ etcd-medic inspect", "a $", "b $", "c $ etcd-medic watch"})
+		"make source n9 readable and run again: closed $", "a $ etcd-medic inspect", "a $", "b $",
+		"c $ etcd-medic watch"})
 	if last := got[len(got)-1]; !strings.HasPrefix(last, "see every conf change in the log $ etcd-medic dumplog n1") {
 		t.Errorf("%q", got)
 	}
@@ -46,8 +47,10 @@ func TestNextChoose(t *testing.T) {
 		return rows
 	}
 	for want, best := range map[string]*Best{
-		"the members are equally good: choose the one to keep": {Members: []string{"n1", "n2"}, Ranking: row("n1", "n2")},
-		"nothing shows which member is right: look for":        {Members: []string{"n1", "n2"}, Ranking: row("n1", "n2"), Undecided: "why"},
+		"the members are equally good: choose the one to keep": {Members: []string{"n1", "n2"},
+			Ranking: row("n1", "n2")},
+		"nothing shows which member is right: look for": {Members: []string{"n1", "n2"},
+			Ranking: row("n1", "n2"), Undecided: "why"},
 		"": {Members: []string{"n1"}, Ranking: row("n1", "n2")},
 	} {
 		ad.Best = best
@@ -93,7 +96,8 @@ func TestLostData(t *testing.T) {
 func TestStandingOfAMember(t *testing.T) {
 	blamed := func(class check.Class) func(rk *ranking) {
 		return func(rk *ranking) {
-			rk.Findings = []check.Finding{{Check: check.K03, Class: class, Severity: check.Error, Members: []string{"n1"}}}
+			rk.Findings = []check.Finding{{Check: check.K03, Class: class, Severity: check.Error,
+				Members: []string{"n1"}}}
 		}
 	}
 	marks := func(scheduled, finished int64) func(rk *ranking) {
@@ -108,15 +112,17 @@ func TestStandingOfAMember(t *testing.T) {
 		change func(rk *ranking)
 		want   func(s *standing)
 	}{
-		"nothing":              {func(*ranking) {}, func(*standing) {}},
-		"damaged log":          {blamed(check.ClassWALDamage), func(s *standing) { s.damage = 1 }},
-		"damaged database":     {blamed(check.ClassDBDamage), func(s *standing) { s.damage = 1 }},
-		"damaged snapshot":     {blamed(check.ClassSnapshotDamage), func(s *standing) { s.damage = 1 }},
-		"lost data":            {blamed(check.ClassMemberLostData), func(s *standing) { s.usable = false }},
-		"other content":        {blamed(check.ClassDataDivergence), func(*standing) {}},
-		"no database":          {func(rk *ranking) { rk.Members[0].DB = nil }, func(s *standing) { s.usable = false }},
-		"keys unreadable":      {func(rk *ranking) { rk.Members[0].DB.KVDamaged = true }, func(s *standing) { s.usable = false }},
-		"no log":               {func(rk *ranking) { rk.Members[0].WAL.Log = nil }, func(s *standing) { s.usable = false }},
+		"nothing":          {func(*ranking) {}, func(*standing) {}},
+		"damaged log":      {blamed(check.ClassWALDamage), func(s *standing) { s.damage = 1 }},
+		"damaged database": {blamed(check.ClassDBDamage), func(s *standing) { s.damage = 1 }},
+		"damaged snapshot": {blamed(check.ClassSnapshotDamage), func(s *standing) { s.damage = 1 }},
+		"lost data":        {blamed(check.ClassMemberLostData), func(s *standing) { s.usable = false }},
+		"other content":    {blamed(check.ClassDataDivergence), func(*standing) {}},
+		"no database":      {func(rk *ranking) { rk.Members[0].DB = nil }, func(s *standing) { s.usable = false }},
+		"keys unreadable": {func(rk *ranking) { rk.Members[0].DB.KVDamaged = true },
+			func(s *standing) { s.usable = false }},
+		"no log": {func(rk *ranking) { rk.Members[0].WAL.Log = nil },
+			func(s *standing) { s.usable = false }},
 		"a compaction pending": {marks(9, 0), func(s *standing) { s.pending = 1 }},
 		"one begun again":      {marks(9, 8), func(s *standing) { s.pending = 1 }},
 		"one finished":         {marks(9, 9), func(*standing) {}},

@@ -432,8 +432,8 @@ func TestUnreadableDelta(t *testing.T) {
 
 // TestSumIsMissing: what ends before 32 bytes follow the events has no sha256.
 func TestSumIsMissing(t *testing.T) {
-	for n, want := range map[int]string{0: "middle of the events", 31: "middle of the events", 32: "sha256 does not match",
-		33: "1 bytes between"} {
+	for n, want := range map[int]string{0: "middle of the events", 31: "middle of the events",
+		32: "sha256 does not match", 33: "1 bytes between"} {
 		var last error
 		for _, err := range chain.Events(bytes.NewReader(append([]byte("[]"), make([]byte, n)...))) {
 			last = err

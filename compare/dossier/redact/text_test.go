@@ -119,9 +119,10 @@ func TestApply(t *testing.T) {
 	said := map[string]bool{}
 	for _, mode := range []Mode{Clear, Prefix, Hashed} {
 		r := New(mode, []byte("salt"))
+		hashes := map[string]string{"key": "abc", "lease": ""}
 		d := &dossier.Dossier{Report: &compare.Report{Given: []string{"/var/a", "/var/b"},
 			Sources: []compare.Source{{Name: "node1", Where: "/var/a"}, {Name: "node2", Where: "/var/b"}},
-			Members: []evidence.Facts{{}, {DB: &evidence.DBFacts{Hashes: map[string]string{"key": "abc", "lease": ""}}}},
+			Members: []evidence.Facts{{}, {DB: &evidence.DBFacts{Hashes: hashes}}},
 			Verdict: compare.Verdict{FirstBreak: &compare.FirstBreak{Key: check.Bytes("/k")}}},
 			Timeline:    &timeline.Timeline{Events: []timeline.Event{{Keys: []string{"/a"}}}},
 			Differences: []dossier.Difference{{Bucket: "auth", Cells: []dossier.Cells{{SHA: []string{"abc"}}}}}}

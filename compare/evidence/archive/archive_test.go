@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -333,8 +334,8 @@ func TestUnpackComments(t *testing.T) {
 func TestUnpackTrailer(t *testing.T) {
 	whole := member(t)
 	for more, want := range map[int]bool{0: true, 1 << 20: true, 1<<20 + 1: false} {
-		err := archive.Unpack(t.Context(), write(t, "x.tar", append(whole[:len(whole):len(whole)], make([]byte, more)...)),
-			t.TempDir())
+		from := write(t, "x.tar", slices.Concat(whole, make([]byte, more)))
+		err := archive.Unpack(t.Context(), from, t.TempDir())
 		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "follow the end-of-archive mark") {
 			t.Errorf("%d bytes after it: %v", more, err)
 		}
