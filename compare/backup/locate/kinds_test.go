@@ -166,7 +166,7 @@ func TestLinksToOtherPlaces(t *testing.T) {
 
 // TestLabelsOfOddPaths: a path that says nothing is shown with its real name, the name that the user gives comes first.
 func TestLabelsOfOddPaths(t *testing.T) {
-	root := t.TempDir()
+	root, b := t.TempDir(), good(t)
 	ok(t, os.MkdirAll(filepath.Join(root, "empty/inner"), 0o700))
 	t.Chdir(filepath.Join(root, "empty/inner"))
 	same(t, labels(find(t, locate.Options{}, ".")), "inner")
@@ -174,7 +174,6 @@ func TestLabelsOfOddPaths(t *testing.T) {
 	same(t, labels(find(t, locate.Options{}, "/none.db")), "/none.db")
 	same(t, labels(find(t, locate.Options{}, "/none/none.db")), "none.db")
 	same(t, labels(find(t, locate.Options{}, "/none.db", "none.db")), "/none.db", "none.db")
-	b := good(t)
 	archive := filepath.Join(root, "set.tar")
 	write(t, archive, tarred(t, entry{"one.db", b}, entry{"./.", b}))
 	same(t, labels(find(t, locate.Options{}, "n="+archive)), "n/set.tar", "n/one.db")

@@ -295,6 +295,11 @@ func TestNothingThere(t *testing.T) {
 			t.Errorf("%+v", it)
 		}
 	}
+	for i, want := range []string{"there is no file in it", "1 file, none of them a backup"} {
+		if err := f.Items[i].Err; !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
 	// A data dir among backups is named and skipped.
 	write(t, filepath.Join(root, "mixed/x.db"), good(t))
 	ok(t, os.Symlink(node, filepath.Join(root, "mixed/node1")))
