@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -315,5 +316,48 @@ func TestShownUpdates(t *testing.T) {
 	m.WAL.Conf = removal(7)
 	if m.membershipLoading().load(); m.confApplied != 0 {
 		t.Errorf("without a database: applied up to %d", m.confApplied)
+	}
+}
+
+// TestAppliedInAPartedLog: what a log holds from the first entry on that others committed otherwise was never applied.
+func TestAppliedInAPartedLog(t *testing.T) {
+	for parted, want := range map[uint64]uint64{0: 25, 40: 25, 26: 25, 25: 24, 15: 14, 11: 10} {
+		m := logged(1, 7, 30, 8)
+		m.Version = Version{Minor: 4, Text: "3.4.x"}
+		m.WAL.Summary.HardState = &dumplog.HardState{Commit: 10}
+		m.othersCommit, m.parted = 25, parted
+		if m.loading().applied(); m.AppliedMax != want || m.AppliedMin != 8 || m.Commit != 10 {
+			t.Errorf("parted at %d: applied %d to %d, committed %d; want %d", parted, m.AppliedMin, m.AppliedMax, m.Commit,
+				want)
+		}
+	}
+}
+
+// TestRowsThatDoNotDecode: a record of bucket key that does not decode leaves no hash to compare, nor does an index. A lease that
+// does not is damage, and does not matter for that.
+func TestRowsThatDoNotDecode(t *testing.T) {
+	for name, c := range map[string]struct {
+		bucket, key   string
+		hash, damaged bool
+	}{
+		"a record": {"key", "\x00\x00\x00\x00\x00\x00\x00\x02_\x00\x00\x00\x00\x00\x00\x00\x00", false, false},
+		"a lease":  {"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", true, true},
+		"an index": {"meta", "consistent_index", false, true},
+		"none":     {"", "", true, false},
+	} {
+		dir := handDir(t)
+		if c.bucket != "" {
+			clustertest.EditDB(func(tx *bbolt.Tx) error {
+				b, err := tx.CreateBucketIfNotExists([]byte(c.bucket))
+				if err != nil {
+					return err
+				}
+				return b.Put([]byte(c.key), []byte{0xff})
+			})(t, filepath.Join(dir, "member"))
+		}
+		m, err := loadDir(t, t.Context(), dir, Options{Deep: true})
+		if err != nil || m.DB.KVDamaged || (m.DB.HashKV != nil) != c.hash || (len(m.DB.Damage) > 0) != c.damaged {
+			t.Errorf("%s: %v, damaged %t, hash %v, %v", name, err, m.DB.KVDamaged, m.DB.HashKV, m.DB.Damage)
+		}
 	}
 }
