@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -155,5 +156,35 @@ func TestListComparable(t *testing.T) {
 		if got := m.ListComparable(); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// TestListsOfOneFile: the v2 store and the bucket give names, peer URLs and who was removed. A member has started once
+// it has published client URLs in one of them.
+func TestListsOfOneFile(t *testing.T) {
+	m := &Member{snapRead: true, MemberID: 1}
+	m.Snap.Files = []*dumplog.SnapFile{{Index: 5, ConfState: dumplog.ConfState{Voters: []dumplog.ID{3, 1}},
+		V2: &dumplog.V2Store{Removed: []dumplog.ID{9}, Members: []dumplog.V2Member{
+			{ID: 2, Name: "n2", PeerURLs: []string{"http://b"}, ClientURLs: []string{"http://c"}},
+			{ID: 1, Name: "old", PeerURLs: []string{"http://a"}}, {ID: 3}}}}}
+	m.DB = &DB{Members: []dumpdb.Member{{ID: 1, Name: "n1", ClientURLs: []string{"http://d"}}, {ID: 4}},
+		Removed: []dumpdb.ID{9, 8}}
+	m.membershipLoading().load()
+	ms := &m.Membership
+	for id, want := range map[dumplog.ID]struct {
+		name, url string
+		started   bool
+	}{1: {"n1", "http://a", true}, 2: {"n2", "http://b", true}, 3: {}, 4: {}} {
+		url := ""
+		if urls := ms.PeerURLs[id]; len(urls) > 0 {
+			url = urls[0]
+		}
+		if ms.Names[id] != want.name || url != want.url || ms.Started[id] != want.started {
+			t.Errorf("member %d: %q at %q, started %t", id, ms.Names[id], url, ms.Started[id])
+		}
+	}
+	if m.NodeName != "n1" || !slices.Equal(ms.V2, []dumplog.ID{1, 2, 3}) || !slices.Equal(ms.Bucket, []dumplog.ID{1, 4}) ||
+		!slices.Equal(ms.Removed, []dumplog.ID{8, 9}) || !slices.Equal(ms.Voters, []dumplog.ID{1, 3}) || !ms.RaftKnown {
+		t.Errorf("%s, %+v", m.NodeName, ms)
 	}
 }

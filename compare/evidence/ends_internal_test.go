@@ -321,20 +321,32 @@ func TestShownUpdates(t *testing.T) {
 
 // TestAppliedInAPartedLog: what a log holds from the first entry on that others committed otherwise was never applied.
 func TestAppliedInAPartedLog(t *testing.T) {
+	for name, c := range map[string]struct{ others, idle, want uint64 }{"others committed less": {8, 0, 10},
+		"others committed more": {25, 0, 25}, "more than its log": {50, 0, 30}, "idle entries": {8, 28, 28},
+		"idle, and less than others": {29, 28, 29}} {
+		m := logged(1, 7, 30, 8)
+		m.Version = Version{Minor: 4, Text: "3.4.x"}
+		m.WAL.Summary.HardState = &dumplog.HardState{Commit: 10}
+		m.othersCommit, m.WAL.IdleTo = c.others, c.idle
+		if m.loading().applied(); m.AppliedMax != c.want {
+			t.Errorf("%s: applied up to %d, want %d", name, m.AppliedMax, c.want)
+		}
+	}
 	for parted, want := range map[uint64]uint64{0: 25, 40: 25, 26: 25, 25: 24, 15: 14, 11: 10} {
 		m := logged(1, 7, 30, 8)
 		m.Version = Version{Minor: 4, Text: "3.4.x"}
 		m.WAL.Summary.HardState = &dumplog.HardState{Commit: 10}
 		m.othersCommit, m.parted = 25, parted
 		if m.loading().applied(); m.AppliedMax != want || m.AppliedMin != 8 || m.Commit != 10 {
-			t.Errorf("parted at %d: applied %d to %d, committed %d; want %d", parted, m.AppliedMin, m.AppliedMax, m.Commit,
+			t.Errorf("parted at %d: applied %d to %d, committed %d; want %d", parted, m.AppliedMin, m.AppliedMax,
+				m.Commit,
 				want)
 		}
 	}
 }
 
-// TestRowsThatDoNotDecode: a record of bucket key that does not decode leaves no hash to compare, nor does an index. A lease that
-// does not is damage, and does not matter for that.
+// TestRowsThatDoNotDecode: a record of bucket key that does not decode leaves no hash to compare, nor does an index. A
+// lease that does not is damage, and does not matter for that.
 func TestRowsThatDoNotDecode(t *testing.T) {
 	for name, c := range map[string]struct {
 		bucket, key   string

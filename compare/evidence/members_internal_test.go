@@ -366,6 +366,9 @@ func TestRemovedBeforeTheLog(t *testing.T) {
 			m.WAL.Summary.Snapshots = append(m.WAL.Summary.Snapshots, dumplog.SnapshotRecord{Index: 30,
 				ConfState: &dumplog.ConfState{Voters: []dumplog.ID{1}, Learners: []dumplog.ID{9}}})
 		}, false},
+		"the record at the start": {func(m *Member) {
+			m.WAL.Summary.Snapshots[0].ConfState.Voters = []dumplog.ID{1, 9}
+		}, false},
 		"a later file": {func(m *Member) {
 			m.snapRead = true
 			m.Snap.Files = []*dumplog.SnapFile{{Index: 20, ConfState: dumplog.ConfState{Voters: []dumplog.ID{1, 9}}}}
@@ -380,6 +383,33 @@ func TestRemovedBeforeTheLog(t *testing.T) {
 		c.change(m)
 		if got := m.confRules(50).rules.Removed[9]; got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestGapsOfALog: after a part that the log lacks nothing is known of the configuration, up to the next snapshot that
+// shows it. Damage that lost no entry, or everything after it, leaves no such part.
+func TestGapsOfALog(t *testing.T) {
+	record := func(index uint64, voters ...dumplog.ID) dumplog.SnapshotRecord {
+		return dumplog.SnapshotRecord{Index: index, ConfState: &dumplog.ConfState{Voters: voters}}
+	}
+	m := logged(1, 7, 60, 60)
+	m.WAL.Summary.Damage = []*dumplog.DamageError{{LostFrom: 18, LostTo: 20}, {LostFrom: 50}, {LostTo: 40}, {}}
+	m.WAL.Summary.Jumps = []dumplog.Jump{{From: 8, To: 10}}
+	m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{record(25, 1, 2), record(15, 1), record(5, 1, 2, 3), record(12), {Index: 11}}
+	r := &confRules{m: m, rules: apply.NewMembers(release.AnyOf(6))}
+	if r.noteGaps(); !slices.Equal(r.gaps, []uint64{10, 20}) || len(r.known) != 3 {
+		t.Fatalf("gaps %v, known %v", r.gaps, r.known)
+	}
+	for _, c := range []struct {
+		index uint64
+		blind bool
+		known bool // member 2
+	}{{9, false, false}, {10, false, false}, {11, true, false}, {15, true, false}, {16, false, false}, {20, false, false},
+		{21, true, false}, {25, true, false}, {26, false, true}, {40, false, true}} {
+		r.passGaps(c.index)
+		if _, known := r.rules.Get(2); r.blind != c.blind || known != c.known {
+			t.Errorf("before entry %d: blind %t, member 2 known %t", c.index, r.blind, known)
 		}
 	}
 }
