@@ -183,7 +183,8 @@ func TestListsOfOneFile(t *testing.T) {
 			t.Errorf("member %d: %q at %q, started %t", id, ms.Names[id], url, ms.Started[id])
 		}
 	}
-	if m.NodeName != "n1" || !slices.Equal(ms.V2, []dumplog.ID{1, 2, 3}) || !slices.Equal(ms.Bucket, []dumplog.ID{1, 4}) ||
+	if m.NodeName != "n1" || !slices.Equal(ms.V2, []dumplog.ID{1, 2, 3}) ||
+		!slices.Equal(ms.Bucket, []dumplog.ID{1, 4}) ||
 		!slices.Equal(ms.Removed, []dumplog.ID{8, 9}) || !slices.Equal(ms.Voters, []dumplog.ID{1, 3}) || !ms.RaftKnown {
 		t.Errorf("%s, %+v", m.NodeName, ms)
 	}

@@ -40,7 +40,7 @@ func handDir(t *testing.T) string {
 }
 
 // loadDir loads a data dir. Its digests do not end with ctx.
-func loadDir(t *testing.T, ctx context.Context, dir string, o Options) (*Member, error) {
+func loadDir(ctx context.Context, t *testing.T, dir string, o Options) (*Member, error) {
 	t.Helper()
 	l, err := detect(dir, "")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestLoadEndsAnywhere(t *testing.T) {
 	}
 	ctx := ctxtest.EndingAfter(1 << 40)
 	o := Options{List: true, Deep: true, several: true, sources: 2}
-	whole, err := loadDir(t, ctx, dir, o)
+	whole, err := loadDir(ctx, t, dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestLoadEndsAnywhere(t *testing.T) {
 	}
 	asked, ended := 1<<40-ctx.Left(), 0
 	for n := int64(0); n < asked+2; n += 1 + n/12 {
-		m, err := loadDir(t, ctxtest.EndingAfter(n), dir, o)
+		m, err := loadDir(ctxtest.EndingAfter(n), t, dir, o)
 		switch {
 		case errors.Is(err, context.Canceled) && m == nil:
 			ended++
@@ -236,13 +236,13 @@ func TestManyConfChanges(t *testing.T) {
 	h.State(2, 0xa1, 399)
 	dir := h.Close(399, 2)
 	many := new(TooManyConfChangesError)
-	m, err := loadDir(t, t.Context(), dir, Options{sources: 1 << 30})
+	m, err := loadDir(t.Context(), t, dir, Options{sources: 1 << 30})
 	if err != nil || m.HasWAL() || len(m.Problems) != 1 || !errors.As(m.Problems[0].Err, &many) ||
 		many.Changes != 399 || m.Problems[0].Part != "wal" {
 		t.Fatalf("%v, %+v", err, m)
 	}
 	seen := uint64(0)
-	m, err = loadDir(t, t.Context(), dir, Options{sources: 1 << 30, Listing: true,
+	m, err = loadDir(t.Context(), t, dir, Options{sources: 1 << 30, Listing: true,
 		Visit: func(int) func(*dumplog.Entry) { return func(e *dumplog.Entry) { seen = max(seen, e.Index) } }})
 	if err != nil || !m.HasWAL() || len(m.Problems) > 0 || seen != 399 {
 		t.Fatalf("a listing: %v, entries up to %d, %+v", err, seen, m)
@@ -251,7 +251,7 @@ func TestManyConfChanges(t *testing.T) {
 	if i < 0 || m.WAL.Summary.Damage[i].Kind != dumplog.DamageMarks || m.WAL.Summary.Damage[i].Pos != many.Places[0] {
 		t.Errorf("damage %v", m.WAL.Summary.Damage)
 	}
-	if m, err = loadDir(t, t.Context(), dir, Options{sources: 1}); err != nil || len(m.WAL.Conf) != 399 {
+	if m, err = loadDir(t.Context(), t, dir, Options{sources: 1}); err != nil || len(m.WAL.Conf) != 399 {
 		t.Errorf("alone: %v", err)
 	}
 }
@@ -272,7 +272,7 @@ func TestCollectedCopy(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, CollectedName), []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		m, err := loadDir(t, t.Context(), dir, Options{})
+		m, err := loadDir(t.Context(), t, dir, Options{})
 		if err != nil || m.Source.Collected != c.want {
 			t.Errorf("%s: %v, collected %t", name, err, m.Source.Collected)
 		}
@@ -367,7 +367,7 @@ func TestRowsThatDoNotDecode(t *testing.T) {
 				return b.Put([]byte(c.key), []byte{0xff})
 			})(t, filepath.Join(dir, "member"))
 		}
-		m, err := loadDir(t, t.Context(), dir, Options{Deep: true})
+		m, err := loadDir(t.Context(), t, dir, Options{Deep: true})
 		if err != nil || m.DB.KVDamaged || (m.DB.HashKV != nil) != c.hash || (len(m.DB.Damage) > 0) != c.damaged {
 			t.Errorf("%s: %v, damaged %t, hash %v, %v", name, err, m.DB.KVDamaged, m.DB.HashKV, m.DB.Damage)
 		}

@@ -396,7 +396,8 @@ func TestGapsOfALog(t *testing.T) {
 	m := logged(1, 7, 60, 60)
 	m.WAL.Summary.Damage = []*dumplog.DamageError{{LostFrom: 18, LostTo: 20}, {LostFrom: 50}, {LostTo: 40}, {}}
 	m.WAL.Summary.Jumps = []dumplog.Jump{{From: 8, To: 10}}
-	m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{record(25, 1, 2), record(15, 1), record(5, 1, 2, 3), record(12), {Index: 11}}
+	m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{record(25, 1, 2), record(15, 1), record(5, 1, 2, 3),
+		record(12), {Index: 11}}
 	r := &confRules{m: m, rules: apply.NewMembers(release.AnyOf(6))}
 	if r.noteGaps(); !slices.Equal(r.gaps, []uint64{10, 20}) || len(r.known) != 3 {
 		t.Fatalf("gaps %v, known %v", r.gaps, r.known)
@@ -405,8 +406,8 @@ func TestGapsOfALog(t *testing.T) {
 		index uint64
 		blind bool
 		known bool // member 2
-	}{{9, false, false}, {10, false, false}, {11, true, false}, {15, true, false}, {16, false, false}, {20, false, false},
-		{21, true, false}, {25, true, false}, {26, false, true}, {40, false, true}} {
+	}{{9, false, false}, {10, false, false}, {11, true, false}, {15, true, false}, {16, false, false},
+		{20, false, false}, {21, true, false}, {25, true, false}, {26, false, true}, {40, false, true}} {
 		r.passGaps(c.index)
 		if _, known := r.rules.Get(2); r.blind != c.blind || known != c.known {
 			t.Errorf("before entry %d: blind %t, member 2 known %t", c.index, r.blind, known)

@@ -234,7 +234,7 @@ func TestKeyOfAReport(t *testing.T) {
 
 // TestNames: letters, digits and underscores make words. Names have a few signs more.
 func TestNames(t *testing.T) {
-	for s, want := range map[string][2]bool{"azAZ09_": {true, true}, ".-: ": {false, true}, "/`{@[;,": {false, false}} {
+	for s, want := range map[string][2]bool{"azAZ09_": {true, true}, ".- :": {false, true}, "/`{@[;,": {false, false}} {
 		for i := range len(s) {
 			if isWordByte(s[i]) != want[0] || isName(s[i:i+1]) != want[1] {
 				t.Errorf("%q: word %t, name %t", s[i], isWordByte(s[i]), isName(s[i:i+1]))
