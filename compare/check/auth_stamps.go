@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -24,8 +26,10 @@ func (in authRevisions) bounds(pos int) (b authBounds) {
 	if sv == nil {
 		return b
 	}
+	altered := in.alteredStamps()
 	for _, st := range sv.Stamps[m.MemberID] {
-		if st.Index <= m.AppliedMin && st.AuthRevision > b.low {
+		isAltered := slices.ContainsFunc(altered, func(x alteredStamp) bool { return x.at == st })
+		if st.Index <= m.AppliedMin && st.AuthRevision > b.low && !isAltered {
 			b.low, b.lowAt = st.AuthRevision, st.Index
 		}
 	}
@@ -75,4 +79,99 @@ func (in authRevisions) stampFinding(pos int) *Finding {
 		return nil
 	}
 	return f
+}
+
+// alteredStamp is an auth revision in a header that the proposer cannot have stamped: while it ran it stamped a lower
+// one later.
+type alteredStamp struct {
+	proposer  dumplog.ID
+	at, later replay.Stamp
+	// log is the position of the only member whose log holds the entry.
+	log int
+}
+
+// alteredStamps are the stamps that only one log holds, that are above all others and above the auth revision of every
+// database, and that the same process of the proposer contradicts. Clients with tokens that carry a revision (JWT) have
+// older ones stamped, never one that no member had.
+func (in authRevisions) alteredStamps() (out []alteredStamp) {
+	if in.Replay == nil || in.Replay.Survey == nil {
+		return nil
+	}
+	sv := in.Replay.Survey
+	for _, id := range sortedGroup(sv.Stamps) {
+		list := sv.Stamps[id]
+		for i, st := range list[:len(list)-1] {
+			later := list[i+1]
+			restarted := slices.ContainsFunc(sv.Starts[id],
+				func(s replay.Start) bool { return s.Index > st.Index && s.Index <= later.Index })
+			if later.AuthRevision >= st.AuthRevision || restarted || !in.Replay.Covers(st.Index, later.Index) ||
+				in.reached(st) {
+				continue
+			}
+			if log := in.onlyLogWith(st.Index); log >= 0 {
+				out = append(out, alteredStamp{proposer: id, at: st, later: later, log: log})
+			}
+		}
+	}
+	return out
+}
+
+// reached reports whether a member has or stamped an auth revision at or above that of the stamp, or none shows that it
+// does not.
+func (in authRevisions) reached(st replay.Stamp) bool {
+	shown := false
+	for _, m := range in.Members {
+		if !m.HasDB() || !m.DB.Auth.HasRevision || m.AppliedMin < st.Index {
+			continue
+		}
+		if m.DB.Auth.Revision >= st.AuthRevision {
+			return true
+		}
+		shown = true
+	}
+	for _, list := range in.Replay.Survey.Stamps {
+		asHigh := func(o replay.Stamp) bool { return o != st && o.AuthRevision >= st.AuthRevision }
+		if slices.ContainsFunc(list, asHigh) {
+			return true
+		}
+	}
+	return !shown
+}
+
+// onlyLogWith is the position of the only member whose log holds an entry at the index, -1 if several do.
+func (in authRevisions) onlyLogWith(index uint64) int {
+	only := -1
+	for i, m := range in.Members {
+		if !m.HasWAL() || !m.WAL.Holds(index) {
+			continue
+		}
+		if only >= 0 {
+			return -1
+		}
+		only = i
+	}
+	return only
+}
+
+// alteredStampsOf are the findings about altered stamps in the log of a member.
+func (in authRevisions) alteredStampsOf(m *evidence.Member) (fs []Finding) {
+	for _, x := range in.alteredStamps() {
+		if in.Members[x.log] != m {
+			continue
+		}
+		f := Finding{Kind: KindStampAltered, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+			At:    At{Term: m.WAL.TermAt(x.at.Index), Index: x.at.Index},
+			Title: fmt.Sprintf("%s: the auth revision stamped on entry %d was altered", m.Label(), x.at.Index),
+			Explanation: fmt.Sprintf("member %s stamps requests with its auth revision, which never falls. On entry "+
+				"%d, without a restart in between, it stamped %d. No database and no other stamp is as high as %d, "+
+				"and no other log holds the entry", x.proposer, x.later.Index, x.later.AuthRevision,
+				x.at.AuthRevision)}
+		in.add(&f, func() Evidence {
+			return in.inLog(Evidence{Field: fmt.Sprintf("entry %d", x.at.Index),
+				Observed: fmt.Sprintf("auth revision %d in the header", x.at.AuthRevision),
+				Expected: fmt.Sprintf("at most %d", x.later.AuthRevision)}, x.log, x.at.Index)
+		})
+		fs = append(fs, f)
+	}
+	return fs
 }

@@ -155,6 +155,7 @@ const (
 	KindCommitAheadOfLog          Kind = "commit-ahead-of-log"
 	KindLeaderLacksEntries        Kind = "leader-lacks-entries"
 	KindRequestRepeated           Kind = "request-repeated"
+	KindStampAltered              Kind = "stamp-altered"
 	KindStatesGone                Kind = "states-gone"
 	KindJointConfiguration        Kind = "joint-configuration"
 	KindReceivedUnused            Kind = "received-unused"
@@ -374,6 +375,7 @@ var kinds = []kindRow{
 	{KindCommitAheadOfLog, []ID{R08}, "entries were removed from a log"},
 	{KindLeaderLacksEntries, []ID{R08}, "the log of a leader lacks entries of the term that it led"},
 	{KindRequestRepeated, []ID{R08}, "a log holds a request twice"},
+	{KindStampAltered, []ID{R08}, "the auth revision stamped on one entry was altered"},
 	{KindStatesGone, []ID{R08}, "the log lacks every HardState"},
 	{KindJointConfiguration, []ID{R09}, "a joint configuration is stored"},
 	{KindReceivedUnused, []ID{S05}, "a received database was never committed to"},
