@@ -125,12 +125,15 @@ func (r *commonLevel) byRevision(take, group []int) []int {
 		r.Note = "aligned by revision, because the logs do not show which revision belongs to the common index"
 		return wider
 	}
-	at := r.Revs[group[0]]
+	at, top := r.Revs[group[0]], r.Revs[group[0]]
 	for _, i := range group {
-		at = min(at, r.Revs[i])
+		at, top = min(at, r.Revs[i]), max(top, r.Revs[i])
 	}
 	for _, i := range take {
-		if !slices.Contains(group, i) && r.Members[i].AppliedMin >= r.Common && r.holds(i, at) {
+		// One whose index is lower has written nothing since if it has the revision of the others already.
+		m := r.Members[i]
+		reached := m.AppliedMin >= r.Common || m.CurrentRevision() == at && at == top
+		if !slices.Contains(group, i) && reached && r.holds(i, at) {
 			group, r.Revs[i] = append(group, i), at
 			r.Note = "aligned by revision, because the logs do not show which revision belongs to the common index"
 		}
