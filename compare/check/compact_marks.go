@@ -35,9 +35,12 @@ func runCompactMarks(in *Input) Result {
 				"the revision of a compaction in the log"))
 		default:
 			if o := in.compactRequests().belowScheduled(m); o != nil {
-				fs = append(fs, scheduledAlone(m, s, fmt.Sprintf("%s, which has applied as much, is at revision %d",
-					o.Label(), o.CurrentRevision()),
-					"at most the revision of the cluster"))
+				why := fmt.Sprintf("%s, which has applied as much, is at revision %d", o.Label(), o.CurrentRevision())
+				if o.AppliedMin < m.AppliedMax {
+					why = fmt.Sprintf("%s is at revision %d, and no entry since then requests it", o.Label(),
+						o.CurrentRevision())
+				}
+				fs = append(fs, scheduledAlone(m, s, why, "at most the revision of the cluster"))
 			}
 		}
 	}
@@ -73,8 +76,7 @@ type compactRequests struct {
 // refuses to compact above its revision.
 func (cr *compactRequests) belowScheduled(m *evidence.Member) *evidence.Member {
 	s, f, kv := m.DB.Meta.ScheduledCompact, m.DB.Meta.FinishedCompact, m.DB.KV
-	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || s.Main <= kv.LastRev.Main ||
-		!m.Version.Follows(release.IndexWithEveryEntry) {
+	if s == nil || f != nil && f.Main >= s.Main || kv == nil || m.DB.KVDamaged || s.Main <= kv.LastRev.Main {
 		return nil
 	}
 	for _, o := range cr.Members {

@@ -105,18 +105,20 @@ func TestCompactMarksOfPurgedLog(t *testing.T) {
 // TestCompactMarkAboveTheCluster: with no compaction left in the logs, another member shows the revision that the
 // cluster had.
 func TestCompactMarkAboveTheCluster(t *testing.T) {
-	dirs := compactedCluster("3.6.0").Write(t, t.TempDir())
-	casetest.EditDB(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(50)))
-	for _, c := range []struct {
-		behind uint64
-		want   check.Outcome
-	}{{0, check.Violated}, {1, check.Holds}} {
-		in := inputOf(t, dirs[:2]...)
-		in.Replay.First = in.Members[0].AppliedMin + 1
-		in.Members[1].AppliedMin -= c.behind
-		if r := run(t, in, "K13"); r.Outcome != c.want || c.want == check.Violated &&
-			!slices.Equal(accused(r), []string{"node1"}) {
-			t.Errorf("%d behind: %s %v", c.behind, r.Outcome, accused(r))
+	for _, version := range []string{"3.4.0", "3.6.0"} {
+		dirs := compactedCluster(version).Write(t, t.TempDir())
+		casetest.EditDB(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(50)))
+		for _, c := range []struct {
+			behind uint64
+			want   check.Outcome
+		}{{0, check.Violated}, {1, check.Holds}} {
+			in := inputOf(t, dirs[:2]...)
+			in.Replay.First = in.Members[0].AppliedMin + 1
+			in.Members[1].AppliedMin -= c.behind
+			if r := run(t, in, "K13"); r.Outcome != c.want || c.want == check.Violated &&
+				!slices.Equal(accused(r), []string{"node1"}) {
+				t.Errorf("%s, %d behind: %s %v", version, c.behind, r.Outcome, accused(r))
+			}
 		}
 	}
 }
