@@ -27,6 +27,9 @@ func (lv *logView) unexplainedNewest(ctx context.Context, w *writers) int64 {
 	if n := lv.writtenAhead(ctx, groups, known, items[0]); n > 0 {
 		return n
 	}
+	if endsBefore(groups, known[:len(known)-len(items)]) {
+		return 0
+	}
 	n := int64(0)
 	for i := len(groups) - 1; i >= 0; i-- {
 		g := groups[i]
@@ -39,6 +42,28 @@ func (lv *logView) unexplainedNewest(ctx context.Context, w *writers) int64 {
 		return 0 // more than the limit
 	}
 	return n
+}
+
+// endsBefore reports whether the newest revisions are, in order, those of entries before the last one that must have
+// written: then its own records were lost, and no revision was added.
+func endsBefore(groups []*group, before []*item) bool {
+	fits := 0
+	for i, g := range slices.Backward(groups) {
+		j := len(before) - 1
+		for ; j >= 0 && !couldWrite(before[j].req, g); j-- {
+		}
+		if g.hole || j < 0 || i+1 < len(groups) && g.main+1 != groups[i+1].main {
+			return false
+		}
+		before = before[:j]
+		if g.records[0].del {
+			continue
+		}
+		if fits++; fits >= enoughToSkip {
+			return true
+		}
+	}
+	return false
 }
 
 // writtenAhead counts the newest revisions that entries above the consistent index wrote. The known entries up to the

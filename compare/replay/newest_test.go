@@ -27,6 +27,11 @@ func insert(rev int64, key, value string) func(*testing.T, string) {
 	})
 }
 
+// drop removes the records of a revision.
+func drop(rev int64) func(*testing.T, string) {
+	return inDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(revKey(rev)) })
+}
+
 // lowerIndex takes a number off the consistent index.
 func lowerIndex(n uint64) func(*testing.T, string) {
 	return inDB(func(tx *bbolt.Tx) error {
@@ -81,6 +86,12 @@ func TestNewest(t *testing.T) {
 			s.failed(ifMod("k1", 2, "never"))
 			s.failed(ifAbsent("k1", "never"))
 		}, sound: "from 11, applied 1"},
+		"the newest record is lost": {end: func(s *story) {
+			s.compact(11)
+			s.put("n2", "1")
+			s.put("n3", "1")
+			s.put("n4", "1") // 15
+		}, spoil: drop(15), sound: "from 11, applied 4", other: "from 11, applied 3, missing 1"},
 		"the index is too low": {end: func(s *story) {
 			s.compact(11)
 			s.put("n2", "1")
