@@ -277,10 +277,24 @@ func (l *logSet) choose(versions []*item) *item {
 	return best
 }
 
-// sameEntry compares by meaning: record bytes differ between raft 3.6 and 3.7 for the same entry, term, type and data
-// never do.
+// sameEntry compares by meaning. Record bytes differ between raft 3.6 and 3.7 for the same entry. Data does not, except
+// in the conf changes of a bootstrap or a restore: no leader sends these, each member writes its own.
 func sameEntry(a, b *dumplog.Entry) bool {
-	return a.Term == b.Term && a.Type == b.Type && bytes.Equal(a.Data, b.Data)
+	if a.Term != b.Term || a.Type != b.Type {
+		return false
+	}
+	return bytes.Equal(a.Data, b.Data) || a.Type == dumplog.EntryConfChange && sameConfChange(a, b)
+}
+
+// sameConfChange compares the fields of two conf changes. Releases before 3.7 also write those that are 0.
+func sameConfChange(a, b *dumplog.Entry) bool {
+	ra, errA := a.Decode()
+	rb, errB := b.Decode()
+	if errA != nil || errB != nil || ra.ConfChange == nil || rb.ConfChange == nil {
+		return false
+	}
+	x, y := ra.ConfChange, rb.ConfChange
+	return x.ID == y.ID && x.Type == y.Type && x.NodeID == y.NodeID && bytes.Equal(x.Context, y.Context)
 }
 
 // noteConflict records different entries at one index if more than one of them is committed in its log.
