@@ -156,8 +156,9 @@ func (m *MemberResult) lack(ev *Event) {
 const unseen = 1<<64 - 1
 
 // promised returns the required effect: that on the proposer, else the effect on most members. If the rules also allow
-// no effect, a member without the effect does not refute one with it: it may have lost the records. Where logs of one
-// term differ, the altered entry may be the proposer's, and only more members than for any other effect decide.
+// no effect, a member without the effect does not refute one with it: it may have lost the records. Two effects on as
+// many members each show nothing. Where logs of one term differ, the altered entry may be the proposer's, and only more
+// members than for any other effect, or for none, decide.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, best, older := map[uint64]int{}, 0, w.r.OlderCopies()
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })
@@ -185,10 +186,9 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 			best, sig, known = n, o.Sig, true
 		}
 	}
-	if ev.OneTerm && known && sig != unseen {
-		for s, n := range votes {
-			known = known && (s == sig || n < best)
-		}
+	for s, n := range votes {
+		equal := s != sig && n == best
+		known = known && !(equal && (s != 0 || ev.OneTerm))
 	}
 	return sig, known
 }
