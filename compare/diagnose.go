@@ -170,7 +170,7 @@ func (c *collected) gather(ctx context.Context) error {
 }
 
 // setEarlierApart sets backups apart that were taken before the cluster was restored: their indexes and members are
-// those of the cluster before, so they are not compared.
+// those of the cluster before, so they are not compared. Neither are backups that may have been.
 func (c *collected) setEarlierApart(ctx context.Context) error {
 	all := c.set.Members
 	if clusters(all) != 1 {
@@ -183,12 +183,12 @@ func (c *collected) setEarlierApart(ctx context.Context) error {
 			rest = append(rest, m)
 			continue
 		}
-		e, err := earlierThan(ctx, m, all)
+		e, foreign, err := earlierThan(ctx, m, all)
 		if err != nil {
 			return err
 		}
-		if e.Records == 0 {
-			return nil // of another cluster
+		if foreign {
+			return nil
 		}
 		earlier = append(earlier, e)
 	}
@@ -199,21 +199,29 @@ func (c *collected) setEarlierApart(ctx context.Context) error {
 	return nil
 }
 
-// earlierThan compares a backup with the data dirs until one continues its history.
-func earlierThan(ctx context.Context, backup *evidence.Member, members []*evidence.Member) (check.Earlier, error) {
+// earlierThan compares a backup with the data dirs until one continues its history. It is foreign if a data dir shows
+// that the cluster was not restored, or holds another history.
+func earlierThan(ctx context.Context, backup *evidence.Member, members []*evidence.Member) (e check.Earlier,
+	foreign bool, err error) {
+	e.Backup = backup
 	for _, m := range members {
 		if m.ClusterID == 0 || !m.HasWAL() {
 			continue
 		}
 		if m.WAL.Summary.Start == dumplog.StartBootstrap {
-			return check.Earlier{}, nil // the cluster was not restored
+			return e, true, nil // the cluster was not restored
 		}
-		n, err := diff.Continues(ctx, backup, m)
-		if err != nil || n > 0 {
-			return check.Earlier{Backup: backup, Member: m, Records: n}, err
+		n, differs, err := diff.Continues(ctx, backup, m)
+		if err != nil {
+			return e, false, err
 		}
+		if n > 0 {
+			e.Member, e.Records = m, n
+			return e, false, nil
+		}
+		foreign = foreign || differs
 	}
-	return check.Earlier{}, nil
+	return e, foreign, nil
 }
 
 func clusters(members []*evidence.Member) int {

@@ -120,6 +120,7 @@ const (
 	KindMemberTwice               Kind = "member-twice"
 	KindOlderCopy                 Kind = "older-copy"
 	KindBackupBeforeRestore       Kind = "backup-before-restore"
+	KindBackupUnrelated           Kind = "backup-unrelated"
 	KindMemberListsDisagree       Kind = "member-lists-disagree"
 	KindAlarmRaised               Kind = "alarm-raised"
 	KindPartMissing               Kind = "part-missing"
@@ -340,6 +341,7 @@ var kinds = []kindRow{
 	{KindMemberTwice, []ID{X01}, "several sources carry one member ID"},
 	{KindOlderCopy, []ID{X01}, "a source is an older copy of another one"},
 	{KindBackupBeforeRestore, []ID{M01}, "a backup is from before the cluster was restored"},
+	{KindBackupUnrelated, []ID{M01}, "nothing shows whether a backup is of this cluster"},
 	{KindMemberListsDisagree, []ID{M03}, "raft's configuration and bucket members disagree"},
 	{KindAlarmRaised, []ID{M06}, "an alarm is raised"},
 	{KindPartMissing, []ID{X02}, "a data dir lacks a part"},

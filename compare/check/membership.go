@@ -44,9 +44,7 @@ func runOneCluster(in *Input) Result {
 		}
 		membersWithoutConfChange++
 		f.Members = append(f.Members, m.Label())
-		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members",
-			Field: "member IDs", Observed: fmt.Sprint(m.Membership.Bucket),
-			Expected: "a member that the data dirs know", Show: showDB(m, "members")})
+		f.Evidence = append(f.Evidence, otherMembers(m))
 	}
 	if membersWithoutConfChange == 0 && len(f.Members) < 2 && len(in.Earlier) == 0 {
 		return Result{Reason: "fewer than two sources carry a cluster ID"}
@@ -60,7 +58,7 @@ func runOneCluster(in *Input) Result {
 		fs = append(fs, alteredClusterIDs(c)...)
 	}
 	if len(fs) == 0 {
-		return Result{Outcome: Holds, Findings: earlierFindings(in.Earlier)}
+		return outcome(earlierFindings(in.Earlier), "")
 	}
 	return Result{Outcome: Violated, Findings: fs}
 }
@@ -68,7 +66,8 @@ func runOneCluster(in *Input) Result {
 // Earlier is a backup from before the cluster was restored: the cluster continues its history under other member IDs.
 type Earlier struct {
 	Backup *evidence.Member
-	// Member is one whose database continues that of the backup. Records is how many records both hold.
+	// Member is one whose database continues that of the backup. Records is how many records both hold. Without a
+	// Member no data dir holds a record that shows whether the backup is of this cluster.
 	Member  *evidence.Member
 	Records int
 }
@@ -76,19 +75,39 @@ type Earlier struct {
 func earlierFindings(list []Earlier) (fs []Finding) {
 	for _, e := range list {
 		b, m := e.Backup, e.Member
+		if m == nil {
+			fs = append(fs, unrelatedFinding(b))
+			continue
+		}
 		fs = append(fs, Finding{Kind: KindBackupBeforeRestore, Severity: Info, Members: []string{b.Label()},
 			Title: fmt.Sprintf("%s is a backup from before the cluster was restored", b.Label()),
 			Explanation: fmt.Sprintf("its members are not those of this cluster, but %s continues its history: both "+
 				"hold the same records, %d of them, up to revision %d. It was compared with nothing else",
 				m.Label(), e.Records, b.DB.KV.LastRev.Main),
-			Evidence: []Evidence{{Member: b.Label(), File: b.DB.File, Bucket: "members", Field: "member IDs",
-				Observed: fmt.Sprint(b.Membership.Bucket), Expected: "a member that the data dirs know",
-				Show: showDB(b, "members")}},
+			Evidence: []Evidence{otherMembers(b)},
 			Remedy: []Remedy{{Text: b.Label() + " is from before the cluster was restored: examine it on its own",
 				Command: shell.Format("etcd-medic verify {} --against {}", shell.Source(b.Label()),
 					shell.Source(m.Label()))}}})
 	}
 	return fs
+}
+
+// unrelatedFinding is about a backup of other members whose records the data dirs neither hold nor contradict.
+func unrelatedFinding(b *evidence.Member) Finding {
+	return Finding{Kind: KindBackupUnrelated, Severity: Warning, Class: ClassInconclusive, Members: []string{b.Label()},
+		Title: fmt.Sprintf("%s is from before the cluster was restored, or of another cluster", b.Label()),
+		Explanation: "its members are not those of this cluster, and no data dir holds a record that shows whether it " +
+			"continues the history of the backup. The backup was compared with nothing else",
+		Evidence: []Evidence{otherMembers(b)},
+		Remedy: []Remedy{{Text: "examine " + b.Label() + " on its own",
+			Command: shell.Format("etcd-medic verify {}", shell.Source(b.Label()))}}}
+}
+
+// otherMembers shows that the members in a backup are none that the data dirs know.
+func otherMembers(b *evidence.Member) Evidence {
+	return Evidence{Member: b.Label(), File: b.DB.File, Bucket: "members", Field: "member IDs",
+		Observed: fmt.Sprint(b.Membership.Bucket), Expected: "a member that the data dirs know",
+		Show: showDB(b, "members")}
 }
 
 var distinctMembers = described(Check{

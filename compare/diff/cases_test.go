@@ -56,8 +56,12 @@ func (r result) check(t *testing.T, line casetest.Line) {
 	switch what, words := words[0], words[1:]; what {
 	case "continues":
 		older, newer := r.member(t, words[0]), r.member(t, words[1])
-		n, err := diff.Continues(t.Context(), older, newer)
-		equal(t, line, strconv.Itoa(n), words[2])
+		n, differs, err := diff.Continues(t.Context(), older, newer)
+		have := strconv.Itoa(n)
+		if differs {
+			have = "differs"
+		}
+		equal(t, line, have, words[2])
 		if err != nil {
 			t.Error(err)
 		}
@@ -273,7 +277,7 @@ func TestCanceled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("each record: %v", err)
 	}
-	if n, err := diff.Continues(ctx, r.Members[0], r.Members[1]); n != 0 || !errors.Is(err, context.Canceled) {
+	if n, _, err := diff.Continues(ctx, r.Members[0], r.Members[1]); n != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("continues: %d, %v", n, err)
 	}
 }

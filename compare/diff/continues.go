@@ -11,13 +11,15 @@ import (
 
 // Continues returns how many records of bucket key a database shares with an older one whose history it continues, as
 // a cluster does that was restored from a backup: up to the last revision of the older one, neither holds a record that
-// the other one should have. It is 0 if the histories differ, share no record or cannot be read as a whole.
+// the other one should have. If one does, differs is true. Without a common record and without a difference nothing
+// shows whether the history is the same: one of them cannot be read as a whole, or the newer one has compacted all
+// records that the older one holds.
 //
 // What one of them has compacted says nothing about the other: only the records above both compact revisions must be in
 // both, and of those below, the newer one must hold no other than the older one.
-func Continues(ctx context.Context, older, newer *evidence.Member) (int, error) {
+func Continues(ctx context.Context, older, newer *evidence.Member) (common int, differs bool, err error) {
 	if !comparable(older) || !comparable(newer) {
-		return 0, nil
+		return 0, false, nil
 	}
 	last := dumpdb.Rev{Main: older.DB.KV.LastRev.Main + 1}
 	compact := max(older.CompactRevision(), newer.CompactRevision())
@@ -25,11 +27,10 @@ func Continues(ctx context.Context, older, newer *evidence.Member) (int, error) 
 	defer stopA()
 	b, stopB := iter.Pull2(newer.DB.Handle.RevisionsBetween(dumpdb.Rev{}, last))
 	defer stopB()
-	common := 0
-	old, err, more := a()
+	old, errA, more := a()
 	for rec, errB, ok := b(); ok || more; {
-		if err := firstOf(ctx.Err(), err, errB); err != nil {
-			return 0, fmt.Errorf("compare %s with %s: %w", newer.Label(), older.Label(), err)
+		if err := firstOf(ctx.Err(), errA, errB); err != nil {
+			return 0, false, fmt.Errorf("compare %s with %s: %w", newer.Label(), older.Label(), err)
 		}
 		order := 0
 		switch {
@@ -42,20 +43,20 @@ func Continues(ctx context.Context, older, newer *evidence.Member) (int, error) 
 		}
 		switch {
 		case order < 0 && old.Main > compact, order > 0 && rec.Main > older.CompactRevision():
-			return 0, nil
+			return 0, true, nil
 		case order == 0 && !sameRecord(&old, &rec):
-			return 0, nil
+			return 0, true, nil
 		case order == 0:
 			common++
 		}
 		if order <= 0 {
-			old, err, more = a()
+			old, errA, more = a()
 		}
 		if order >= 0 {
 			rec, errB, ok = b()
 		}
 	}
-	return common, nil
+	return common, false, nil
 }
 
 func firstOf(errs ...error) error {
