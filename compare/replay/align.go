@@ -144,7 +144,11 @@ func (lv *logView) floor() int64 { return max(lv.compacted, 1) }
 // by one. It is false where entries must have written records of which none is found.
 func (lv *logView) align(ctx context.Context, w *writers) (at place, ok bool) {
 	at = lv.end(w)
-	if w.total == 0 {
+	above := lv.m.AppliedMin > lv.logEnd // entries that no log holds may have written the newest revisions
+	switch {
+	case w.total == 0 && above:
+		return at, true
+	case w.total == 0:
 		return place{index: w.first - 1, rev: at.rev}, true
 	}
 	at.rev -= lv.unexplainedNewest(ctx, w)
@@ -174,8 +178,8 @@ func (lv *logView) align(ctx context.Context, w *writers) (at place, ok bool) {
 		}
 		at = first
 	}
-	if !found && lv.m.AppliedMin > lv.logEnd {
-		return end, true // entries that no log holds wrote the newest revisions
+	if !found && above {
+		return end, true
 	}
 	return lv.extend(ctx, w, at), true
 }
