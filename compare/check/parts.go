@@ -26,8 +26,8 @@ func runPartsTogether(in *Input) Result {
 			continue
 		}
 		checked++
-		for _, look := range []func(*evidence.Member) *Finding{walBegunAnew, databaseRemoved, snapFilesRemoved,
-			in.provenance().backupAsDatabase} {
+		for _, look := range []func(*evidence.Member) *Finding{walBegunAnew, databaseRemoved,
+			in.provenance().snapFileGone, in.provenance().backupAsDatabase} {
 			if f := look(m); f != nil {
 				fs = append(fs, *f)
 			}
@@ -118,6 +118,17 @@ func databaseRemoved(m *evidence.Member) *Finding {
 			"it again with an empty one", Command: removeMember(m.MemberID)}}}
 	f.Explanation = "the database was removed while the log was kept; a server up to 3.6 starts on that only if the " +
 		".snap files are gone as well and the log reaches back to its first entry, later ones never"
+	return f
+}
+
+// snapFileGone is snapFilesRemoved, except that a copy of the snap folder may be older than the file. The database in the
+// folder, which a server commits before it writes the file, is older then, too.
+func (pv *provenance) snapFileGone(m *evidence.Member) *Finding {
+	f := snapFilesRemoved(m)
+	if f != nil && f.Severity == Error && len(snapFolderSigns(m)) > 0 && pv.tornCopy(m) != nil {
+		f.Severity, f.Class, f.At = Warning, "", At{}
+		f.Explanation = "the snap folder was copied before the log; a server cannot start on this copy"
+	}
 	return f
 }
 

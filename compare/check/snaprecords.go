@@ -111,7 +111,8 @@ func recordConf(m *evidence.Member) *Finding {
 }
 
 // recordWithoutFile finds a record and a file that should belong together: neither has its counterpart, and no other
-// record or file is between them. The files of records below the oldest file were purged.
+// record or file is between them. The files of records below the oldest file were purged, and so may be the records of
+// files below the first entry.
 func recordWithoutFile(m *evidence.Member) *Finding {
 	if !m.HasSnap() {
 		return nil
@@ -124,7 +125,8 @@ func recordWithoutFile(m *evidence.Member) *Finding {
 			return nil // a file that cannot be read may be the record's
 		}
 		files = append(files, f.Index)
-		if s.SnapshotAt(f.Term, f.Index) == nil && f.Index <= s.LastIndex && (orphan == nil || f.Index > orphan.Index) {
+		if s.SnapshotAt(f.Term, f.Index) == nil && f.Index+1 >= s.FirstIndex && f.Index <= s.LastIndex &&
+			(orphan == nil || f.Index > orphan.Index) {
 			orphan = f
 		}
 	}

@@ -1,0 +1,58 @@
+package check
+
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// earlyFolder is a copy of a running member of which the snap folder was copied long before the log, which was purged
+// meanwhile: the log begins at entry 30, has the record of a snapshot at 40, and the folder is from entry 20.
+func earlyFolder(t *testing.T) *evidence.Member {
+	m := withDB(withLog(withSnapDir(t, "n1"), 90), 20)
+	m.Version.Minor = 4
+	m.WAL.Summary.FirstIndex = 30
+	m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Term: 2, Index: 40}}
+	m.WAL.Summary.LeftOvers = []dumplog.LeftOver{{Name: "0.tmp"}}
+	m.Snap.Files = []*dumplog.SnapFile{{File: "s.snap", Term: 2, Index: 20, NameTerm: 2, NameIndex: 20}}
+	return m
+}
+
+// TestSnapshotFileNotCopied: the newest .snap file is missing from a copy that began before it was written. It is gone
+// from a folder whose database is as new as its record, and where the server was stopped before the copy.
+func TestSnapshotFileNotCopied(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(m *evidence.Member)
+		want   Severity
+	}{
+		"copied early":        {func(*evidence.Member) {}, Warning},
+		"a stopped server":    {func(m *evidence.Member) { m.WAL.Summary.LeftOvers = nil }, Error},
+		"a database as new":   {func(m *evidence.Member) { withDB(m, 40) }, Error},
+		"a log that suffices": {func(m *evidence.Member) { m.WAL.Summary.FirstIndex = 1 }, Warning},
+	} {
+		m := earlyFolder(t)
+		c.change(m)
+		in := &Input{Members: []*evidence.Member{m}}
+		f := in.provenance().snapFileGone(m)
+		if f == nil {
+			t.Errorf("%s: nothing", name)
+			continue
+		}
+		if f.Severity != c.want || (f.Class != "") != (c.want == Error) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// TestRecordWithoutFile: a snapshot record and a file without each other, where the log still holds what followed the
+// file.
+func TestRecordWithoutFile(t *testing.T) {
+	for first, want := range map[uint64]bool{1: true, 20: true, 21: true, 22: false, 30: false} {
+		m := earlyFolder(t)
+		m.WAL.Summary.FirstIndex = first
+		if f := recordWithoutFile(m); (f != nil) != want {
+			t.Errorf("a log from %d on: %+v", first, f)
+		}
+	}
+}
