@@ -94,8 +94,9 @@ func earlierFindings(list []Earlier) (fs []Finding) {
 
 // unrelatedFinding is about a backup of other members whose records the data dirs neither hold nor contradict.
 func unrelatedFinding(b *evidence.Member) Finding {
-	return Finding{Kind: KindBackupUnrelated, Severity: Warning, Class: ClassInconclusive, Members: []string{b.Label()},
-		Title: fmt.Sprintf("%s is from before the cluster was restored, or of another cluster", b.Label()),
+	return Finding{Kind: KindBackupUnrelated, Severity: Warning, Class: ClassInconclusive,
+		Members: []string{b.Label()},
+		Title:   fmt.Sprintf("%s is from before the cluster was restored, or of another cluster", b.Label()),
 		Explanation: "its members are not those of this cluster, and no data dir holds a record that shows whether it " +
 			"continues the history of the backup. The backup was compared with nothing else",
 		Evidence: []Evidence{otherMembers(b)},

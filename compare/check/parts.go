@@ -121,8 +121,8 @@ func databaseRemoved(m *evidence.Member) *Finding {
 	return f
 }
 
-// snapFileGone is snapFilesRemoved, except that a copy of the snap folder may be older than the file. The database in the
-// folder, which a server commits before it writes the file, is older then, too.
+// snapFileGone is snapFilesRemoved, except that a copy of the snap folder may be older than the file. The database in
+// the folder, which a server commits before it writes the file, is older then, too.
 func (pv *provenance) snapFileGone(m *evidence.Member) *Finding {
 	f := snapFilesRemoved(m)
 	if f != nil && f.Severity == Error && len(snapFolderSigns(m)) > 0 && pv.tornCopy(m) != nil {
