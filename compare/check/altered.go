@@ -241,19 +241,21 @@ func (in alteredLogs) finding(a *altered) Finding {
 	f := Finding{Kind: KindEntriesAltered, Severity: Critical, Class: ClassWALDamage, Members: names,
 		At: At{Term: in.Members[a.odd[0]].WAL.TermAt(first.Index), Index: first.Index}}
 	what := plural.Span(first.Index, a.diffs[len(a.diffs)-1].Index, "entry", "entries")
+	was := plural.Form(len(a.diffs), "was", "were")
 	f.Explanation = "the logs agree before and after, so they come from one leader. The CRC chain holds, so the " +
 		"bytes were changed before they were written, or with new CRCs"
 	switch {
 	case a.why == "":
 		f.Undecided = true
-		f.Title = fmt.Sprintf("%s: %s was altered in one of these logs", strings.Join(names, ", "), what)
+		f.Title = fmt.Sprintf("%s: %s %s altered in one of these logs", strings.Join(names, ", "), what, was)
 		f.Explanation += ". Which log was altered the sources do not tell: bring the other members' data dirs"
 	case a.believes:
 		f.Class = ClassDataDivergence
-		f.Title = fmt.Sprintf("%s: %s was altered in the log before it was applied", strings.Join(names, ", "), what)
+		f.Title = fmt.Sprintf("%s: %s %s altered in the log before it was applied", strings.Join(names, ", "), what,
+			was)
 		f.Explanation += fmt.Sprintf(". %s; the database holds the altered entry too", capital(a.why))
 	default:
-		f.Title = fmt.Sprintf("%s: %s was altered in the log", strings.Join(names, ", "), what)
+		f.Title = fmt.Sprintf("%s: %s %s altered in the log", strings.Join(names, ", "), what, was)
 		f.Explanation += ". " + capital(a.why)
 	}
 	in.evidence(a, &f)

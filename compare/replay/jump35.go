@@ -2,10 +2,9 @@ package replay
 
 import (
 	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
-
-import "github.com/etcd-medic/etcd-medic/dumplog"
 
 // maxSuffix bounds how many auth entries before a restart are tried.
 const maxSuffix = 512

@@ -17,7 +17,7 @@ func leasesOf(t *testing.T, minor int, rows ...dumpdb.Lease) *leaseWatch {
 	t.Helper()
 	lw := newBench(t, minor, -1).sim.leases
 	lw.m.AppliedMin, lw.m.AppliedMax = 50, 60
-	lw.m.DB = &evidence.DB{Leases: rows}
+	lw.m.Version, lw.m.DB = evidence.Version{Minor: minor}, &evidence.DB{Leases: rows}
 	return lw
 }
 
