@@ -72,7 +72,8 @@ var restoredOneOnly = described(Cause{
 		if m := byKind(in, "the marks of the same restore in the other logs", check.KindMemberRestoredAlone); m != nil {
 			return m
 		}
-		if m := byKind(in, "the marks of the same restore in the logs of a majority", check.KindRestoredOrBefore); m != nil {
+		const refuted = "the marks of the same restore in the logs of a majority"
+		if m := byKind(in, refuted, check.KindRestoredOrBefore); m != nil {
 			m.Certainty = Hint
 			return m
 		}

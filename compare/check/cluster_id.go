@@ -9,8 +9,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// clustersOf groups the sources with a cluster ID by the cluster that they are of: those of one ID, and those whose logs
-// hold the same requests whatever their ID.
+// clustersOf groups the sources with a cluster ID by the cluster that they are of: those of one ID, and those whose
+// logs hold the same requests whatever their ID.
 func clustersOf(ss Sources) [][]*evidence.Member {
 	var clusters [][]*evidence.Member
 	for _, m := range ss {

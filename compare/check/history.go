@@ -199,10 +199,10 @@ func (f *Finding) orFromBefore(m, o *evidence.Member) {
 	f.Kind = KindRestoredOrBefore
 	f.Title = fmt.Sprintf("%s began with a restore and %s did not: it was restored alone, or %s is from before the "+
 		"restore of the cluster", m.Label(), o.Label(), o.Label())
-	f.Explanation = "the data dirs of a majority of the voters show which: if they were not restored either, this one " +
-		"has to be removed and added again; if they were, the other one is an old data dir"
-	f.Remedy = []Remedy{{Text: "copy the data dirs of the other members too and diagnose them together, before any is " +
-		"removed"}}
+	f.Explanation = "the data dirs of a majority of the voters show which: if they were not restored either, this " +
+		"one has to be removed and added again; if they were, the other one is an old data dir"
+	f.Remedy = []Remedy{{Text: "copy the data dirs of the other members too and diagnose them together, before any " +
+		"is removed"}}
 }
 
 func overlapFinding(ss Sources, o replay.Overlap) Finding {

@@ -97,8 +97,8 @@ func unrelatedFinding(b *evidence.Member) Finding {
 	return Finding{Kind: KindBackupUnrelated, Severity: Warning, Class: ClassInconclusive,
 		Members: []string{b.Label()},
 		Title:   fmt.Sprintf("%s is from before the cluster was restored, or of another cluster", b.Label()),
-		Explanation: "its members are not those of this cluster, and no data dir holds a record that shows whether it " +
-			"continues the history of the backup. The backup was compared with nothing else",
+		Explanation: "its members are not those of this cluster, and no data dir holds a record that shows whether " +
+			"it continues the history of the backup. The backup was compared with nothing else",
 		Evidence: []Evidence{otherMembers(b)},
 		Remedy: []Remedy{{Text: "examine " + b.Label() + " on its own",
 			Command: shell.Format("etcd-medic verify {}", shell.Source(b.Label()))}}}

@@ -156,8 +156,8 @@ func runMembersLevel(in *Input) Result {
 				At:      At{Index: commit + 1},
 				Title: fmt.Sprintf("%s holds %s that no source proves committed", m.Label(),
 					plural.Of(m.LastIndex()-commit, "entry", "entries")),
-				Explanation: fmt.Sprintf("above the highest commit index of all sources: %s; a later leader may replace "+
-					"what is there", plural.Span(commit+1, m.LastIndex(), "entry", "entries")),
+				Explanation: fmt.Sprintf("above the highest commit index of all sources: %s; a later leader may "+
+					"replace what is there", plural.Span(commit+1, m.LastIndex(), "entry", "entries")),
 				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(m.LastIndex()),
 					Expected: fmt.Sprintf("commit %d", commit), Show: showLog(m, commit+1)}}})
 		}

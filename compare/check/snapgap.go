@@ -130,8 +130,8 @@ func (ss Sources) foreignDatabase(f *Finding, m *evidence.Member) {
 	}
 	f.Title = fmt.Sprintf("%s holds the database of another cluster: it lists %s, which this cluster never had",
 		m.Label(), plural.Some(ids, namedRows))
-	f.Explanation = fmt.Sprintf("no log, snapshot or other database of this cluster names %s, not even as removed. The "+
-		"database (consistent index %d) is older than the newest raft snapshot too, so the server refuses to start",
+	f.Explanation = fmt.Sprintf("no log, snapshot or other database of this cluster names %s, not even as removed. "+
+		"The database (consistent index %d) is older than the newest raft snapshot too, so the server refuses to start",
 		plural.Some(ids, namedRows), m.ConsistentIndex())
 	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members",
 		Field: "member IDs", Observed: fmt.Sprint(m.Membership.Bucket), Expected: "members of this cluster",

@@ -54,8 +54,8 @@ func (ss Sources) SaidCommitted() (index uint64) {
 }
 
 // Committed is the highest index that the sources show as committed. A database whose index is beyond the end of all
-// logs shows that only if it has a revision that neither the others have nor the logs explain: otherwise the index alone
-// may be wrong. rp is nil without a log.
+// logs shows that only if it has a revision that neither the others have nor the logs explain: otherwise the index
+// alone may be wrong. rp is nil without a log.
 func (ss Sources) Committed(rp *replay.Result) (index uint64) {
 	last := uint64(0)
 	for _, m := range ss {

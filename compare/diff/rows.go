@@ -115,8 +115,8 @@ func (r *rowComparer) mayDiffer(row replay.Row, i, j int) string {
 	}
 	for _, m := range []*evidence.Member{a, b} {
 		if m.DamageHidesChanges(row.Bucket) {
-			return fmt.Sprintf("%s may have applied entries that damage of its log hides, and its index does not count them",
-				m.Label())
+			return m.Label() + " may have applied entries that damage of its log hides, and its index does not count " +
+				"them"
 		}
 	}
 	more, noLog := a.MayHoldMore() || b.MayHoldMore(), r.rp == nil || r.rp.Survey == nil || r.rp.First == 0

@@ -136,8 +136,8 @@ func (j *judge) class() {
 	}
 }
 
-// mixedClusters is the finding of M01 to begin with: that the sources are of several clusters, else that a cluster ID was
-// altered, nil if there is none.
+// mixedClusters is the finding of M01 to begin with: that the sources are of several clusters, else that a cluster ID
+// was altered, nil if there is none.
 func mixedClusters(breaks []*check.Finding) *check.Finding {
 	var first *check.Finding
 	for _, f := range breaks {

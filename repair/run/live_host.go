@@ -90,8 +90,8 @@ func (f *liveHost) stop(ctx context.Context, m *plan.Member) error {
 		f.forget(m)
 		st, err := f.answers(ctx, m)
 		if err != nil {
-			return fmt.Errorf("%s does not show that it has stopped: nothing refuses a connection there (%v)", f.place(m),
-				err) //nolint:errorlint // any error may be temporary
+			return fmt.Errorf("%s does not show that it has stopped: nothing refuses a connection there (%v)",
+				f.place(m), err) //nolint:errorlint // any error may be temporary
 		}
 		return fmt.Errorf("it still answers at %s as member %s, although it was said to be stopped", f.place(m),
 			hexID(st.Header.GetMemberId()))

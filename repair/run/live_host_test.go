@@ -97,7 +97,7 @@ func TestDownAndRunning(t *testing.T) {
 func TestStopIsSeen(t *testing.T) {
 	c := newFake(t, fakePlan(t, 3, "node2"))
 	c.r.limits = hasty
-	c.r.limits.step = 1500 * time.Millisecond // a connection that takes as long counts as none
+	c.r.limits.step = 5 * time.Second // a connection that takes as long counts as none
 	s := serve(t, c)
 	f := s.live()
 	m := c.r.plan.Member("node2")
