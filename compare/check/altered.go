@@ -113,7 +113,8 @@ func allDiffs(rp *replay.Result) []replay.LogDiff {
 }
 
 // isAltered: the logs that differ agree on the entry after the range, in one term. Or the range is the very last entry,
-// it is not the first that a leader made, and the logs agree on entries of servers before it.
+// and the logs agree on entries of servers before it, in the same term: its leader made them all. An entry without
+// content is then an altered one, too, since a leader makes only the first of its term so.
 func isAltered(ss Sources, diffs []replay.LogDiff) bool {
 	first, last := diffs[0].Index, diffs[len(diffs)-1].Index
 	var holders []int
@@ -130,7 +131,7 @@ func isAltered(ss Sources, diffs []replay.LogDiff) bool {
 			return false // two copies of one data dir: M12
 		}
 	}
-	return after || before && len(diffs) == 1 && !diffs[0].Empty
+	return after || before && len(diffs) == 1
 }
 
 // agreeAt reports whether both logs hold the index in the same term. If they do, and logs do not differ at the index,

@@ -43,6 +43,28 @@ func alterPut(t *testing.T, dir string, indexes ...uint64) {
 	}
 }
 
+// TestLastEntryEmptied: a leader makes only the first entry of its term without content, so the last entry of one log
+// without it, in the term of the entry before, is no sign of a second leader.
+func TestLastEntryEmptied(t *testing.T) {
+	s := sound()
+	last := uint64(s.Members + len(s.Starts) + s.Entries)
+	dirs := s.Write(t, t.TempDir())
+	casetest.RewriteLog(t, dirs[1], func(rec *walpb.Record) {
+		var e raftpb.Entry
+		if rec.Type != 2 || e.Unmarshal(rec.Data) != nil || e.Index != last {
+			return
+		}
+		e.Data = nil
+		rec.Data, _ = e.Marshal()
+	})
+	in := dirInput(t, dirs[:2]...)
+	f := wantFinding(t, in, "R01", []string{"node2"}, "altered in the log", "atabase does not hold")
+	if f.Class != "wal-damage" || f.At.Index != last || f.Kind != check.KindEntriesAltered {
+		t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Kind)
+	}
+	wantOutcome(t, in, "R05", check.Holds)
+}
+
 func TestOneEntryAltered(t *testing.T) {
 	s := sound()
 	last := uint64(s.Members + len(s.Starts) + s.Entries)
