@@ -47,7 +47,7 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 	s.cur = newCursor(m.DB.Handle, m.DB.KV.BumpMarker)
 	if !fromStart {
 		s.below.arrive()
-		s.below.whole = s.below.whole && s.meet.index <= r.Last
+		s.below.whole = s.below.whole && r.reaches(s.meet.index)
 	}
 	if !fromStart && s.mayFollow(release.DefragLosesIndex) && s.first == 1 && r.authBegan() {
 		s.auth.authFromLog(r)
@@ -84,6 +84,10 @@ func (r *Result) logEnd(applied uint64) uint64 {
 	}
 	return r.Last
 }
+
+// reaches reports whether the merged log ends neither before an index nor in a gap before it: then it says what the keys
+// were there.
+func (r *Result) reaches(index uint64) bool { return index <= r.logEnd(index) }
 
 // afterGap is the first index of the merged log after the first gap that a member has not applied, 0 if there is none.
 // What a gap changed is not known, so no later entry can be judged.

@@ -281,6 +281,17 @@ func TestOpenRows(t *testing.T) {
 	}
 }
 
+// TestReaches: in a gap, and above the end, the log does not say what the keys were.
+func TestReaches(t *testing.T) {
+	r := &Result{Last: 40, Gaps: []Gap{{From: 10, To: 20}, {From: 30, To: 31}}}
+	for index, want := range map[uint64]bool{9: true, 10: false, 20: false, 21: true, 29: true, 30: false, 31: false,
+		32: true, 40: true, 41: false} {
+		if got := r.reaches(index); got != want {
+			t.Errorf("%d: %t", index, got)
+		}
+	}
+}
+
 // TestExtraAfterTheLog: records after the last entry are of none, unless the log has lost entries that the member
 // applied: then nothing of the end is compared.
 func TestExtraAfterTheLog(t *testing.T) {
