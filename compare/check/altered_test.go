@@ -43,23 +43,29 @@ func alterPut(t *testing.T, dir string, indexes ...uint64) {
 	}
 }
 
-// TestLastEntryEmptied: a leader makes only the first entry of its term without content, so the last entry of one log
-// without it, in the term of the entry before, is no sign of a second leader.
-func TestLastEntryEmptied(t *testing.T) {
+// TestEntryEmptied: a leader makes only the first entry of its term without content, so one without it, in the term of
+// the entry before, is no sign of a second leader.
+func TestEntryEmptied(t *testing.T) {
 	s := sound()
 	last := uint64(s.Members + len(s.Starts) + s.Entries)
-	dirs := s.Write(t, t.TempDir())
+	for name, index := range map[string]uint64{"the last": last, "in the middle": 40} {
+		t.Run(name, func(t *testing.T) { emptyEntry(t, s.Write(t, t.TempDir()), index) })
+	}
+}
+
+func emptyEntry(t *testing.T, dirs []string, index uint64) {
+	t.Helper()
 	casetest.RewriteLog(t, dirs[1], func(rec *walpb.Record) {
 		var e raftpb.Entry
-		if rec.Type != 2 || e.Unmarshal(rec.Data) != nil || e.Index != last {
+		if rec.Type != 2 || e.Unmarshal(rec.Data) != nil || e.Index != index {
 			return
 		}
 		e.Data = nil
 		rec.Data, _ = e.Marshal()
 	})
 	in := dirInput(t, dirs[:2]...)
-	f := wantFinding(t, in, "R01", []string{"node2"}, "altered in the log", "atabase does not hold")
-	if f.Class != "wal-damage" || f.At.Index != last || f.Kind != check.KindEntriesAltered {
+	f := wantFinding(t, in, "R01", []string{"node2"}, "altered in the log", "without content")
+	if f.Class != "wal-damage" || f.At.Index != index || f.Kind != check.KindEntriesAltered {
 		t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Kind)
 	}
 	wantOutcome(t, in, "R05", check.Holds)

@@ -85,8 +85,8 @@ func (r *Result) logEnd(applied uint64) uint64 {
 	return r.Last
 }
 
-// reaches reports whether the merged log ends neither before an index nor in a gap before it: then it says what the keys
-// were there.
+// reaches reports whether the merged log ends neither before an index nor in a gap before it: then it says what the
+// keys were there.
 func (r *Result) reaches(index uint64) bool { return index <= r.logEnd(index) }
 
 // afterGap is the first index of the merged log after the first gap that a member has not applied, 0 if there is none.

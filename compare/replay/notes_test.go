@@ -179,9 +179,9 @@ func TestVersionsOfAnIndex(t *testing.T) {
 		it, other *item
 		want      string
 	}{
-		{full(0), full(1, 2), "[[1 2] [0]] false"}, {full(0, 1), empty, "[[0 1] [2]] true"},
-		{full(0, 1), change, "[[0 1] [2]] false"},
-		{empty, full(0), "[[0] [2]] true"},
+		{full(0), full(1, 2), "[[1 2] [0]] []"}, {full(0, 1), empty, "[[0 1] [2]] [2]"},
+		{full(0, 1), change, "[[0 1] [2]] []"},
+		{empty, full(0), "[[0] [2]] [2]"},
 	} {
 		c.it.others = map[int]*item{}
 		for _, h := range c.other.holders {
