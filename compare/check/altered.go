@@ -209,8 +209,8 @@ func termsFall(ss Sources, member int, diffs []replay.LogDiff) bool {
 	return false
 }
 
-// emptied reports whether one of these entries has no content in the log of a member, which is not the first of its term
-// there, and has some in another log.
+// emptied reports whether one of these entries has no content in the log of a member, although it is not the first of
+// its term there, and has some in another log.
 func emptied(ss Sources, member int, diffs []replay.LogDiff) bool {
 	w := &ss[member].WAL
 	return slices.ContainsFunc(diffs, func(d replay.LogDiff) bool {

@@ -236,8 +236,8 @@ func findVersion(versions []*item, e *dumplog.Entry) *item {
 	return nil
 }
 
-// altered reports whether no server can have proposed this version of an entry: it does not decode, or it has no content
-// although the leader of its term made others before it.
+// altered reports whether no server can have proposed this version of an entry: it does not decode, or it has no
+// content although the leader of its term made others before it.
 func (l *logSet) altered(v *item) bool {
 	return v.err != nil || v.isEmpty() && !slices.ContainsFunc(v.holders, func(h int) bool {
 		return l.members[h].WAL.TermAt(v.entry.Index-1) != v.entry.Term
