@@ -113,8 +113,7 @@ func allDiffs(rp *replay.Result) []replay.LogDiff {
 }
 
 // isAltered: the logs that differ agree on the entry after the range, in one term. Or the range is the very last entry,
-// and the logs agree on entries of servers before it, in the same term: its leader made them all. An entry without
-// content is then an altered one, too, since a leader makes only the first of its term so.
+// and the logs agree on entries of servers before it, in the same term: its leader made them all.
 func isAltered(ss Sources, diffs []replay.LogDiff) bool {
 	first, last := diffs[0].Index, diffs[len(diffs)-1].Index
 	var holders []int
@@ -152,7 +151,7 @@ func (in alteredLogs) blame(a *altered) {
 	for _, v := range votes {
 		if slices.ContainsFunc(v, func(i int) bool {
 			return contradictsLog(in.Replay, i, a.diffs) || termsFall(in.Members, i, a.diffs) ||
-				undecodable(in.Replay, i, a.diffs) || emptied(in.Members, i, a.diffs)
+				undecodable(in.Replay, i, a.diffs)
 		}) {
 			refuted = append(refuted, v...)
 		} else {
@@ -165,9 +164,6 @@ func (in alteredLogs) blame(a *altered) {
 	}
 	if slices.ContainsFunc(refuted, func(i int) bool { return undecodable(in.Replay, i, a.diffs) }) {
 		why = append(why, "no server proposes what does not decode")
-	}
-	if slices.ContainsFunc(refuted, func(i int) bool { return emptied(in.Members, i, a.diffs) }) {
-		why = append(why, "a leader makes only the first entry of its term without content")
 	}
 	switch {
 	case len(refuted) > 0 && len(others) > 0:
@@ -207,16 +203,6 @@ func termsFall(ss Sources, member int, diffs []replay.LogDiff) bool {
 		before = max(before, t)
 	}
 	return false
-}
-
-// emptied reports whether one of these entries has no content in the log of a member, although it is not the first of
-// its term there, and has some in another log.
-func emptied(ss Sources, member int, diffs []replay.LogDiff) bool {
-	w := &ss[member].WAL
-	return slices.ContainsFunc(diffs, func(d replay.LogDiff) bool {
-		return slices.Contains(d.Empty, member) && w.TermAt(d.Index-1) == w.TermAt(d.Index) &&
-			slices.ContainsFunc(d.Versions, func(v []int) bool { return !slices.Contains(d.Empty, v[0]) })
-	})
 }
 
 // undecodable reports whether one of these entries does not decode in the log of a member.

@@ -43,8 +43,7 @@ func alterPut(t *testing.T, dir string, indexes ...uint64) {
 	}
 }
 
-// TestEntryEmptied: a leader makes only the first entry of its term without content, so one without it, in the term of
-// the entry before, is no sign of a second leader.
+// TestEntryEmptied: an entry without content, in the term of the entry before, is no sign of a second leader.
 func TestEntryEmptied(t *testing.T) {
 	s := sound()
 	last := uint64(s.Members + len(s.Starts) + s.Entries)
@@ -64,7 +63,7 @@ func emptyEntry(t *testing.T, dirs []string, index uint64) {
 		rec.Data, _ = e.Marshal()
 	})
 	in := dirInput(t, dirs[:2]...)
-	f := wantFinding(t, in, "R01", []string{"node2"}, "altered in the log", "without content")
+	f := wantFinding(t, in, "R01", []string{"node2"}, "altered in the log", "atabase does not hold")
 	if f.Class != "wal-damage" || f.At.Index != index || f.Kind != check.KindEntriesAltered {
 		t.Errorf("%s at %d, %s", f.Class, f.At.Index, f.Kind)
 	}

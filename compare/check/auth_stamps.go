@@ -26,10 +26,9 @@ func (in authRevisions) bounds(pos int) (b authBounds) {
 	if sv == nil {
 		return b
 	}
-	altered := in.alteredStamps()
+	altered := in.alteredStamp()
 	for _, st := range sv.Stamps[m.MemberID] {
-		isAltered := slices.ContainsFunc(altered, func(x alteredStamp) bool { return x.at == st })
-		if st.Index <= m.AppliedMin && st.AuthRevision > b.low && !isAltered {
+		if st.Index <= m.AppliedMin && st.AuthRevision > b.low && (altered == nil || altered.at != st) {
 			b.low, b.lowAt = st.AuthRevision, st.Index
 		}
 	}
@@ -90,52 +89,61 @@ type alteredStamp struct {
 	log int
 }
 
-// alteredStamps are the stamps that only one log holds, that are above all others and above the auth revision of every
-// database, and that the same process of the proposer contradicts. Clients with tokens that carry a revision (JWT) have
-// older ones stamped, never one that no member had.
-func (in authRevisions) alteredStamps() (out []alteredStamp) {
+// alteredStamp finds the stamp that only one log holds, that is above all others and above the auth revision of every
+// database, and that the same process of the proposer contradicts; nil if there is none. Clients with tokens that carry
+// a revision (JWT) have older ones stamped, never one that no member had.
+func (in authRevisions) alteredStamp() *alteredStamp {
 	if in.Replay == nil || in.Replay.Survey == nil {
 		return nil
 	}
 	sv := in.Replay.Survey
+	var x *alteredStamp
+	highest, several := uint64(0), false
 	for _, id := range sortedGroup(sv.Stamps) {
 		list := sv.Stamps[id]
-		for i, st := range list[:len(list)-1] {
-			later := list[i+1]
-			restarted := slices.ContainsFunc(sv.Starts[id],
-				func(s replay.Start) bool { return s.Index > st.Index && s.Index <= later.Index })
-			if later.AuthRevision >= st.AuthRevision || restarted || !in.Replay.Covers(st.Index, later.Index) ||
-				in.reached(st) {
+		for i, st := range list {
+			switch {
+			case st.AuthRevision < highest:
+				continue
+			case st.AuthRevision == highest:
+				several = true
 				continue
 			}
-			if log := in.onlyLogWith(st.Index); log >= 0 {
-				out = append(out, alteredStamp{proposer: id, at: st, later: later, log: log})
+			highest, several, x = st.AuthRevision, false, nil
+			if i+1 < len(list) {
+				x = &alteredStamp{proposer: id, at: st, later: list[i+1]}
 			}
 		}
 	}
-	return out
+	if several || x == nil || in.restartedBetween(x) || !in.Replay.Covers(x.at.Index, x.later.Index) ||
+		!in.belowEverywhere(x.at) {
+		return nil
+	}
+	x.log = in.onlyLogWith(x.at.Index)
+	if x.log < 0 {
+		return nil
+	}
+	return x
 }
 
-// reached reports whether a member has or stamped an auth revision at or above that of the stamp, or none shows that it
-// does not.
-func (in authRevisions) reached(st replay.Stamp) bool {
+func (in authRevisions) restartedBetween(x *alteredStamp) bool {
+	return slices.ContainsFunc(in.Replay.Survey.Starts[x.proposer],
+		func(s replay.Start) bool { return s.Index > x.at.Index && s.Index <= x.later.Index })
+}
+
+// belowEverywhere reports whether the databases that have applied the entry show lower auth revisions than its stamp.
+func (in authRevisions) belowEverywhere(st replay.Stamp) bool {
 	shown := false
 	for _, m := range in.Members {
 		if !m.HasDB() || !m.DB.Auth.HasRevision || m.AppliedMin < st.Index {
 			continue
 		}
 		if m.DB.Auth.Revision >= st.AuthRevision {
-			return true
+			return false
 		}
 		shown = true
 	}
-	for _, list := range in.Replay.Survey.Stamps {
-		asHigh := func(o replay.Stamp) bool { return o != st && o.AuthRevision >= st.AuthRevision }
-		if slices.ContainsFunc(list, asHigh) {
-			return true
-		}
-	}
-	return !shown
+	return shown
 }
 
 // onlyLogWith is the position of the only member whose log holds an entry at the index, -1 if several do.
@@ -153,25 +161,23 @@ func (in authRevisions) onlyLogWith(index uint64) int {
 	return only
 }
 
-// alteredStampsOf are the findings about altered stamps in the log of a member.
-func (in authRevisions) alteredStampsOf(m *evidence.Member) (fs []Finding) {
-	for _, x := range in.alteredStamps() {
-		if in.Members[x.log] != m {
-			continue
-		}
-		f := Finding{Kind: KindStampAltered, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
-			At:    At{Term: m.WAL.TermAt(x.at.Index), Index: x.at.Index},
-			Title: fmt.Sprintf("%s: the auth revision stamped on entry %d was altered", m.Label(), x.at.Index),
-			Explanation: fmt.Sprintf("member %s stamps requests with its auth revision, which never falls. On entry "+
-				"%d, without a restart in between, it stamped %d. No database and no other stamp is as high as %d, "+
-				"and no other log holds the entry", x.proposer, x.later.Index, x.later.AuthRevision,
-				x.at.AuthRevision)}
-		in.add(&f, func() Evidence {
-			return in.inLog(Evidence{Field: fmt.Sprintf("entry %d", x.at.Index),
-				Observed: fmt.Sprintf("auth revision %d in the header", x.at.AuthRevision),
-				Expected: fmt.Sprintf("at most %d", x.later.AuthRevision)}, x.log, x.at.Index)
-		})
-		fs = append(fs, f)
+// alteredStampOf is the finding about an altered stamp in the log of a member, nil if there is none.
+func (in authRevisions) alteredStampOf(m *evidence.Member) *Finding {
+	x := in.alteredStamp()
+	if x == nil || in.Members[x.log] != m {
+		return nil
 	}
-	return fs
+	f := &Finding{Kind: KindStampAltered, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
+		At:    At{Term: m.WAL.TermAt(x.at.Index), Index: x.at.Index},
+		Title: fmt.Sprintf("%s: the auth revision stamped on entry %d was altered", m.Label(), x.at.Index),
+		Explanation: fmt.Sprintf("member %s stamps requests with its auth revision, which never falls. On entry "+
+			"%d, without a restart in between, it stamped %d. No database and no other stamp is as high as %d, "+
+			"and no other log holds the entry", x.proposer, x.later.Index, x.later.AuthRevision,
+			x.at.AuthRevision)}
+	in.add(f, func() Evidence {
+		return in.inLog(Evidence{Field: fmt.Sprintf("entry %d", x.at.Index),
+			Observed: fmt.Sprintf("auth revision %d in the header", x.at.AuthRevision),
+			Expected: fmt.Sprintf("at most %d", x.later.AuthRevision)}, x.log, x.at.Index)
+	})
+	return f
 }

@@ -215,7 +215,9 @@ var commitNeverFalls = described(Check{
 			fs = append(fs, commitAhead(m)...)
 			fs = append(fs, in.Members.elections().leaderGaps(m)...)
 			fs = append(fs, in.shiftedLogs().repeated(m)...)
-			fs = append(fs, in.authRevisions().alteredStampsOf(m)...)
+			if f := in.authRevisions().alteredStampOf(m); f != nil {
+				fs = append(fs, *f)
+			}
 			fs = append(fs, in.provenance().alteredVotes(m)...)
 			if f := statesGone(in.Replay, m); f != nil {
 				fs = append(fs, *f)

@@ -128,12 +128,13 @@ func (ss Sources) foreignDatabase(f *Finding, m *evidence.Member) {
 	for _, id := range m.Membership.Bucket {
 		ids = append(ids, id.String())
 	}
-	f.Title = fmt.Sprintf("%s holds the database of another cluster: it lists %s, which this cluster never had",
-		m.Label(), plural.Some(ids, namedRows))
-	f.Explanation = fmt.Sprintf("no log, snapshot or other database of this cluster names %s, not even as removed. "+
-		"The database (consistent index %d) is older than the newest raft snapshot too, so the server refuses to start",
-		plural.Some(ids, namedRows), m.ConsistentIndex())
+	names := plural.Some(ids, namedRows)
+	f.Title = fmt.Sprintf("%s holds the database of another cluster: it lists %s, which nothing else names",
+		m.Label(), names)
+	f.Explanation = fmt.Sprintf("no log, snapshot or other database at hand of this cluster names %s, not even as "+
+		"removed. The database (consistent index %d) is older than the newest raft snapshot too, so the server refuses "+
+		"to start", names, m.ConsistentIndex())
 	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members",
-		Field: "member IDs", Observed: fmt.Sprint(m.Membership.Bucket), Expected: "members of this cluster",
+		Field: "member IDs", Observed: names, Expected: "members of this cluster",
 		Show: showDB(m, "members")})
 }

@@ -27,13 +27,16 @@ func OfAnotherCluster(members []*Member, m *Member) bool {
 }
 
 // DatabaseOfAnotherCluster reports whether a data dir holds the database of another cluster: one that is older than the
-// newest snapshot and lists only members that no log of this cluster has ever known. It needs a list of those that were
-// removed before the logs begin: the v2 store of the snapshot, or the database of another member.
+// newest snapshot and lists only members that nothing of this cluster names. It needs a list of those that were removed
+// before the logs begin: the v2 store of the snapshot, or the database of another member.
 func (m *Member) DatabaseOfAnotherCluster(members []*Member) bool {
-	listed := m.Membership.Bucket
-	if m.ClusterID == 0 || m.DB == nil || len(listed) == 0 || !m.Membership.RaftKnown ||
-		m.ConsistentIndex() >= m.newestSnapshotIndex() || slices.Contains(listed, m.MemberID) {
+	if m.ClusterID == 0 || m.DB == nil || len(m.Membership.Bucket) == 0 || !m.Membership.RaftKnown ||
+		m.ConsistentIndex() >= m.newestSnapshotIndex() || slices.Contains(m.Membership.Bucket, m.MemberID) {
 		return false
+	}
+	listed := make(map[dumplog.ID]bool, len(m.Membership.Bucket))
+	for _, id := range m.Membership.Bucket {
+		listed[id] = true
 	}
 	f := m.NewestSnap()
 	whole := f != nil && f.V2 != nil
@@ -41,28 +44,29 @@ func (m *Member) DatabaseOfAnotherCluster(members []*Member) bool {
 		if o.ClusterID != m.ClusterID {
 			continue
 		}
-		if slices.ContainsFunc(listed, o.namedInLog) {
+		ms, own := &o.Membership, o.DB != nil && slices.Contains(o.Membership.Bucket, o.MemberID)
+		if o.logNames(listed) || own && anyListed(listed, ms.Bucket, ms.Removed) {
 			return false
 		}
-		if o.DB == nil || !slices.Contains(o.Membership.Bucket, o.MemberID) {
-			continue
-		}
-		if slices.ContainsFunc(listed, o.Membership.Knows) {
-			return false
-		}
-		whole = whole || o.ConsistentIndex() >= m.ConsistentIndex()
+		whole = whole || own && o.ConsistentIndex() >= m.ConsistentIndex()
 	}
 	return whole
 }
 
-// namedInLog reports whether the log or the newest snapshot names a member, whatever the database says.
-func (m *Member) namedInLog(id dumplog.ID) bool {
+// logNames reports whether the log or the newest snapshot names any of these members, whatever the database says.
+func (m *Member) logNames(listed map[dumplog.ID]bool) bool {
 	ms := &m.Membership
-	if id == m.MemberID || ms.IsVoter(id) || slices.Contains(ms.Learners, id) || slices.Contains(ms.V2, id) {
+	if anyListed(listed, []dumplog.ID{m.MemberID}, ms.Voters, ms.Learners, ms.V2) {
 		return true
 	}
-	if f := m.NewestSnap(); f != nil && f.V2 != nil && slices.Contains(f.V2.Removed, id) {
+	if f := m.NewestSnap(); f != nil && f.V2 != nil && anyListed(listed, f.V2.Removed) {
 		return true
 	}
-	return m.HasWAL() && slices.ContainsFunc(m.WAL.Conf, func(c ConfEntry) bool { return c.Change.NodeID == id })
+	return m.HasWAL() && slices.ContainsFunc(m.WAL.Conf, func(c ConfEntry) bool { return listed[c.Change.NodeID] })
+}
+
+func anyListed(listed map[dumplog.ID]bool, lists ...[]dumplog.ID) bool {
+	return slices.ContainsFunc(lists, func(ids []dumplog.ID) bool {
+		return slices.ContainsFunc(ids, func(id dumplog.ID) bool { return listed[id] })
+	})
 }

@@ -85,9 +85,6 @@ func (r *Result) describeVersion(v *item, versions []*item) string {
 func (d *LogDiff) addVersions(versions []*item) {
 	for _, v := range versions {
 		d.Versions = append(d.Versions, v.holders)
-		if v.isEmpty() {
-			d.Empty = append(d.Empty, v.holders...)
-		}
 	}
 }
 

@@ -236,16 +236,16 @@ func findVersion(versions []*item, e *dumplog.Entry) *item {
 	return nil
 }
 
-// altered reports whether no server can have proposed this version of an entry: it does not decode, or it has no
-// content although the leader of its term made others before it.
-func (l *logSet) altered(v *item) bool {
+// doubtful reports whether hardly a server proposed this version of an entry: it does not decode, or it has no content
+// although the leader of its term made others before it. raft makes such an entry of a conf change that it refuses.
+func (l *logSet) doubtful(v *item) bool {
 	return v.err != nil || v.isEmpty() && !slices.ContainsFunc(v.holders, func(h int) bool {
 		return l.members[h].WAL.TermAt(v.entry.Index-1) != v.entry.Term
 	})
 }
 
 // choose makes the committed version the item and adds the others to it. Of several committed ones it is the version of
-// most members, but of one term it is one that a server can have proposed.
+// most members, but of one term it is one that is not doubtful. The databases then show whether that one was executed.
 func (l *logSet) choose(versions []*item) *item {
 	score := func(v *item) int {
 		n := len(v.holders)
@@ -259,9 +259,9 @@ func (l *logSet) choose(versions []*item) *item {
 	best := versions[0]
 	for _, v := range versions[1:] {
 		n := cmp.Compare(score(v), score(best))
-		switch altered := l.altered(v); {
-		case v.entry.Term == best.entry.Term && altered != l.altered(best):
-			if !altered {
+		switch doubtful := l.doubtful(v); {
+		case v.entry.Term == best.entry.Term && doubtful != l.doubtful(best):
+			if !doubtful {
 				best = v
 			}
 		case n > 0 || n == 0 && l.rankOf(v) < l.rankOf(best):
@@ -275,7 +275,7 @@ func (l *logSet) choose(versions []*item) *item {
 		if best.others == nil {
 			best.others = map[int]*item{}
 		}
-		if v.entry.Term == best.entry.Term && !l.altered(v) && !l.altered(best) && score(v) == score(best) {
+		if v.entry.Term == best.entry.Term && v.err == nil && best.err == nil && score(v) == score(best) {
 			best.unsettled = (&item{entry: best.entry}).unknown()
 		}
 		for _, h := range v.holders {

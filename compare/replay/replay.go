@@ -314,9 +314,8 @@ type LogDiff struct {
 	// By maps each member to its entry, as term and description; members are positions in Result.Members.
 	By map[int]string
 	// Versions are the members by the entry that their log holds there, committed or not: the most frequent version
-	// first. Empty are those whose version has no content, like the entry with which a leader begins its term.
+	// first.
 	Versions [][]int
-	Empty    []int
 }
 
 // Options tune Run.

@@ -134,7 +134,7 @@ func TestNewCluster(t *testing.T) {
 	}
 }
 
-// based is a database with rows of bucket meta, and a member unless it is told to have none.
+// based is a database with rows of bucket meta, and a member unless it should have none.
 func based(t *testing.T, index, term uint64, members int) *dumpdb.DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")

@@ -118,7 +118,7 @@ func TestSameCluster(t *testing.T) {
 		"names a member":      {[]*evidence.Member{log(9, 8, 1)}, []dumpdb.Member{{ID: 1}}, nil, true},
 		"joined later":        {[]*evidence.Member{log(9, 8, 9)}, []dumpdb.Member{{ID: 1}}, nil, true},
 		"joined before":       {[]*evidence.Member{log(9, 9)}, []dumpdb.Member{{ID: 1}}, nil, false},
-		"nobody known":        {[]*evidence.Member{log(9)}, nil, nil, true},
+		"no member is known":  {[]*evidence.Member{log(9)}, nil, nil, true},
 	} {
 		b := &builder{from: Point{Index: 4}, logs: c.logs,
 			base: &evidence.Member{DB: &evidence.DB{Members: c.base, Removed: c.removed}}}

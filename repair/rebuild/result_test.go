@@ -20,7 +20,7 @@ func TestVerdictOfMembers(t *testing.T) {
 		verified       []rebuild.Verification
 		equal, differs bool
 	}{
-		"nobody":            {},
+		"no member":         {},
 		"equal":             {[]rebuild.Verification{at(9, yes, key(yes), lease(yes))}, true, false},
 		"only the keys":     {[]rebuild.Verification{at(9, unknown, key(yes), lease(unknown))}, true, false},
 		"not to the end":    {[]rebuild.Verification{at(8, yes, key(yes))}, false, false},
