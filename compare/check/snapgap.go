@@ -132,8 +132,8 @@ func (ss Sources) foreignDatabase(f *Finding, m *evidence.Member) {
 	f.Title = fmt.Sprintf("%s holds the database of another cluster: it lists %s, which nothing else names",
 		m.Label(), names)
 	f.Explanation = fmt.Sprintf("no log, snapshot or other database at hand of this cluster names %s, not even as "+
-		"removed. The database (consistent index %d) is older than the newest raft snapshot too, so the server refuses "+
-		"to start", names, m.ConsistentIndex())
+		"removed. The database (consistent index %d) is older than the newest raft snapshot too, so the server "+
+		"refuses to start", names, m.ConsistentIndex())
 	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members",
 		Field: "member IDs", Observed: names, Expected: "members of this cluster",
 		Show: showDB(m, "members")})
