@@ -136,6 +136,13 @@ func TestPromise(t *testing.T) {
 		if sig, known := w.promised(&Event{Proposer: 1, Outcomes: c.outcomes}); sig != c.sig || known != c.known {
 			t.Errorf("%s: %d %t, want %d %t", name, sig, known, c.sig, c.known)
 		}
+		if name != "the proposer decides between effects" {
+			continue
+		}
+		r.Members[0].firstBad = &Event{}
+		if sig, known := w.promised(&Event{Proposer: 1, Outcomes: c.outcomes}); sig != shown.Sig || !known {
+			t.Errorf("a proposer whose records contradicted its log before decides: %d %t", sig, known)
+		}
 	}
 }
 

@@ -75,6 +75,33 @@ func TestStampsOfUnknownProposers(t *testing.T) {
 	}
 }
 
+// TestDisputedStamp: of two auth revisions on one entry, of which one was altered, neither is the proposer's. Of two
+// terms the entry that was replaced says nothing, and the other all the same.
+func TestDisputedStamp(t *testing.T) {
+	stamped := func(term, revision uint64) *item {
+		it := itemAt(7, &dumplog.Request{Kind: dumplog.KindPut, Header: dumplog.Header{AuthRevision: revision}})
+		it.entry.Term = term
+		return it
+	}
+	for name, c := range map[string]struct {
+		other *item
+		noted bool
+	}{
+		"no other":                 {nil, true},
+		"the same revision":        {stamped(2, 8), true},
+		"another":                  {stamped(2, 20), false},
+		"another, in another term": {stamped(1, 20), true},
+	} {
+		it := stamped(2, 8)
+		if c.other != nil {
+			it.others = map[int]*item{1: c.other}
+		}
+		if got := !it.stampDisputed(); got != c.noted {
+			t.Errorf("%s: noted %t", name, got)
+		}
+	}
+}
+
 // TestDroppedAndApplied: a write of an entry that was replaced is found among the revisions that nobody explains, by
 // key and value.
 func TestDroppedAndApplied(t *testing.T) {

@@ -190,7 +190,7 @@ func (s *Survey) note(it *item) {
 	if g := it.req.LeaseGrant; g != nil && len(s.grants) < maxLeaseOps {
 		s.grants[g.ID] = it.entry.Index
 	}
-	if h := it.req.Header; h.AuthRevision > 0 {
+	if h := it.req.Header; h.AuthRevision > 0 && !it.stampDisputed() {
 		if m := s.Proposer(h.ID); m != 0 {
 			st := s.Stamps[m]
 			if n := len(st); n == 0 || st[n-1].AuthRevision != h.AuthRevision {
@@ -209,6 +209,17 @@ func (s *Survey) note(it *item) {
 	if it.req.Kind.ChangesAuth() {
 		s.Auth = append(s.Auth, AuthEntry{Index: it.entry.Index, Req: it.req})
 	}
+}
+
+// stampDisputed reports whether another log has the entry, of the same term, with another auth revision in its header:
+// one of the two was altered.
+func (it *item) stampDisputed() bool {
+	for _, v := range it.others {
+		if v.entry.Term == it.entry.Term && v.req.Header.AuthRevision != it.req.Header.AuthRevision {
+			return true
+		}
+	}
+	return false
 }
 
 // noteStart notes what a member publishes when it starts.
