@@ -64,10 +64,25 @@ var metaTermBehind = described(Cause{
 	Match: matchMetaTermBehind,
 })
 
+// termFindings are the findings about the term of a database, without those of databases of another cluster, whose terms
+// are of another log.
+func termFindings(in *Input) (out []check.Finding) {
+	var foreign []string
+	if m := foreignDatabase(in); m != nil {
+		foreign = m.Members
+	}
+	for _, f := range in.Findings[check.D05] {
+		if !slices.Contains(foreign, f.Members[0]) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 func matchMetaTermBehind(in *Input) *Match {
 	m := &Match{Certainty: Strong, Because: []string{},
 		RefutedBy: "an entry of the log at that index with the stored term"}
-	for _, f := range in.Findings[check.D05] {
+	for _, f := range termFindings(in) {
 		if x := in.member(f.Members[0]); x != nil && x.DB.Meta.Term != nil && *x.DB.Meta.Term < f.At.Term {
 			m.Members, m.Because = append(m.Members, f.Members...), append(m.Because, f.ID)
 		}

@@ -113,11 +113,15 @@ var timesDiffer = described(Cause{
 		if m := unexplainedRevisions(in); m != nil {
 			return m
 		}
-		if !in.found(check.D05) || matchMetaTermBehind(in) != nil {
+		found := termFindings(in)
+		if len(found) == 0 || matchMetaTermBehind(in) != nil {
 			return nil
 		}
-		return &Match{Certainty: Strong, Members: membersOf(in, check.D05), Because: ids(in, check.D05),
-			RefutedBy: "the entry at that index with the term that the database stores"}
+		m := &Match{Certainty: Strong, RefutedBy: "the entry at that index with the term that the database stores"}
+		for _, f := range found {
+			m.Members, m.Because = append(m.Members, f.Members...), append(m.Because, f.ID)
+		}
+		return m
 	},
 })
 

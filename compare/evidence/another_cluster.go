@@ -27,8 +27,9 @@ func OfAnotherCluster(members []*Member, m *Member) bool {
 }
 
 // DatabaseOfAnotherCluster reports whether a data dir holds the database of another cluster: one that is older than the
-// newest snapshot and lists only members that nothing of this cluster names. It needs a list of those that were removed
-// before the logs begin: the v2 store of the snapshot, or the database of another member.
+// newest snapshot and lists only members that nothing of this cluster names. It needs to know who was removed since the
+// index of the database: from the log, or where that begins later, from the v2 store of the snapshot or the database of
+// another member.
 func (m *Member) DatabaseOfAnotherCluster(members []*Member) bool {
 	if m.ClusterID == 0 || m.DB == nil || len(m.Membership.Bucket) == 0 || !m.Membership.RaftKnown ||
 		m.ConsistentIndex() >= m.newestSnapshotIndex() || slices.Contains(m.Membership.Bucket, m.MemberID) {
@@ -39,7 +40,7 @@ func (m *Member) DatabaseOfAnotherCluster(members []*Member) bool {
 		listed[id] = true
 	}
 	f := m.NewestSnap()
-	whole := f != nil && f.V2 != nil
+	whole := f != nil && f.V2 != nil || m.logWhole(m.ConsistentIndex(), m.newestSnapshotIndex())
 	for _, o := range members {
 		if o.ClusterID != m.ClusterID {
 			continue

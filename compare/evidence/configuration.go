@@ -16,18 +16,20 @@ func (m *Member) ConfigurationCurrent() bool {
 		return false
 	}
 	from := m.confStateIndex()
-	if from >= m.Commit {
-		return true
-	}
+	return from >= m.Commit || m.logWhole(from, m.Commit)
+}
+
+// logWhole reports whether the log has all entries above from up to to.
+func (m *Member) logWhole(from, to uint64) bool {
 	if !m.HasWAL() {
 		return false
 	}
 	s := &m.WAL.Summary
-	if s.FirstIndex == 0 || s.FirstIndex > from+1 || s.LastIndex < m.Commit {
+	if s.FirstIndex == 0 || s.FirstIndex > from+1 || s.LastIndex < to {
 		return false
 	}
 	for _, d := range s.Damage {
-		if d.LostFrom > 0 && d.LostFrom <= m.Commit && (d.LostTo == 0 || d.LostTo > from) {
+		if d.LostFrom > 0 && d.LostFrom <= to && (d.LostTo == 0 || d.LostTo > from) {
 			return false
 		}
 	}

@@ -96,6 +96,7 @@ func TestStranger(t *testing.T) {
 func TestDatabaseOfAnotherCluster(t *testing.T) {
 	dir := func(id dumplog.ID, cindex uint64, bucket ...dumplog.ID) *Member {
 		m := logged(id, 7, 30, cindex)
+		m.WAL.Summary.FirstIndex = 10
 		m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: 20, Term: 2}}
 		m.Membership = Membership{Voters: []dumplog.ID{1, 2}, RaftKnown: true, Bucket: bucket}
 		return m
@@ -119,9 +120,18 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 		others []*Member
 		want   bool
 	}{
-		"another member lists none of them":    {dir(1, 8, 9), []*Member{other}, true},
-		"the snapshot lists none of them":      {with(dir(1, 8, 9), snap([]dumplog.ID{1, 2}, nil)), nil, true},
-		"no list that is whole":                {dir(1, 8, 9), nil, false},
+		"another member lists none of them": {dir(1, 8, 9), []*Member{other}, true},
+		"the snapshot lists none of them":   {with(dir(1, 8, 9), snap([]dumplog.ID{1, 2}, nil)), nil, true},
+		"no list that is whole":             {dir(1, 8, 9), nil, false},
+		"the log has all entries since":     {dir(1, 9, 9), nil, true},
+		"it ends below the snapshot": {with(dir(1, 9, 9), func(m *Member) { m.WAL.Summary.LastIndex = 19 }), nil,
+			false},
+		"it lost entries since": {with(dir(1, 9, 9), func(m *Member) {
+			m.WAL.Summary.Damage = []*dumplog.DamageError{{LostFrom: 12, LostTo: 12}}
+		}), nil, false},
+		"it removes the member": {with(dir(1, 9, 9), func(m *Member) {
+			m.WAL.Conf = []ConfEntry{{Index: 12, Change: dumplog.ConfChange{NodeID: 9}}}
+		}), nil, false},
 		"the other list is of an earlier time": {dir(1, 8, 9), []*Member{dir(2, 7, 1, 2)}, false},
 		"the other list is of the same index":  {dir(1, 8, 9), []*Member{dir(2, 8, 1, 2)}, true},
 		"another with the same database":       {dir(1, 8, 9), []*Member{other, dir(2, 8, 9)}, true},
