@@ -67,6 +67,9 @@ func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 		if f := mb.neverConfigured(m); f != nil {
 			return f, true
 		}
+		if f := mb.unlikeSnapshot(m); f != nil {
+			return f, true
+		}
 		if o := mb.sameConfChanges(m); o != nil {
 			return mb.confStateDiffers(m, o), true
 		}
@@ -148,6 +151,34 @@ func storedSince(m *evidence.Member) (stored uint64, base *dumplog.SnapshotRecor
 		}
 	}
 	return stored, base
+}
+
+// unlikeSnapshot compares the row with the first raft snapshot that the member made after the last conf change, nil if
+// it is equal or there is none. The server that made the snapshot had applied the change, or replayed it at its start,
+// and either stores the row; all later starts replay from the snapshot on.
+func (mb *Membership) unlikeSnapshot(m *evidence.Member) *Finding {
+	last, ok := confStateStored(m)
+	s := &m.WAL.Summary
+	if !ok || len(s.Damage) > 0 {
+		return nil
+	}
+	first := slices.IndexFunc(s.Snapshots, func(r dumplog.SnapshotRecord) bool { return r.Index >= last })
+	if first < 0 {
+		return nil
+	}
+	r := &s.Snapshots[first]
+	cs := m.DB.Meta.ConfState
+	if r.Index > m.AppliedMin || r.ConfState == nil || len(r.ConfState.VotersOutgoing) > 0 ||
+		comesUp(learnersOf(r.ConfState), nil, cs) {
+		return nil
+	}
+	return &Finding{Kind: KindConfStateDiffers, Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
+		At:    At{Index: m.AppliedMin, Term: mb.Members.logs().termAt(m.AppliedMin)},
+		Title: m.Label() + ": meta/confState is not raft's configuration",
+		Explanation: fmt.Sprintf("the last conf change is entry %d, and the member made a raft snapshot at entry %d, "+
+			"with another configuration. A server stores the row with each conf change, before its next snapshot: "+
+			"the row was edited or damaged. %s", last, r.Index, confStateUnread),
+		Evidence: confStateEvidence(m, m)}
 }
 
 // learnersOf says of each member of a configuration whether it is a learner.
