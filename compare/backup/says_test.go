@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -177,6 +178,43 @@ func TestJudge(t *testing.T) {
 	}
 	if titleOf("none") != "" {
 		t.Error(titleOf("none"))
+	}
+}
+
+// TestNextOfAnotherHistory: only where the histories differ, and nothing else is worse, the members are to be diagnosed.
+func TestNextOfAnotherHistory(t *testing.T) {
+	m := &evidence.Member{Source: &evidence.Source{Name: "a.db"}, DB: &evidence.DB{}}
+	first := []compare.Next{{Text: "as it was"}}
+	for name, c := range map[string]struct {
+		history check.Outcome
+		class   check.Class // of a finding before
+		members bool
+	}{
+		"the same history":           {history: check.Holds},
+		"not compared":               {history: check.NotChecked},
+		"another history":            {history: check.Violated, members: true},
+		"another, and it is damaged": {history: check.Violated, class: check.ClassBackupDamaged},
+	} {
+		r := &compare.Report{Verdict: compare.Verdict{Health: check.Healthy, Class: check.ClassBackupGood}, Next: first}
+		if c.class != "" {
+			r.Verdict = compare.Verdict{Health: check.Unhealthy, Class: c.class}
+		}
+		judgeAgainst(r, &Against{Compared: []Compared{{Source: "n1", SameHistory: c.history, First: &Broken{}}}}, m)
+		if got := strings.Contains(r.Next[0].Text, "diagnose all members"); got != c.members {
+			t.Errorf("%s: %+v", name, r.Next)
+		}
+	}
+}
+
+// TestUnusableSource: a source that cannot be opened has the name it was given, else that of its place.
+func TestUnusableSource(t *testing.T) {
+	for want, spec := range map[string]evidence.Spec{"n1": {Name: "n1", Where: "/x"}, "/y": {Where: "/y"}} {
+		a, r := &Against{}, &compare.Report{}
+		a.unusable(r, spec, errors.New("gone"))
+		if a.Compared[0].Source != want || r.Sources[0].Name != want || r.Sources[0].Error != "gone" ||
+			a.Compared[0].SameHistory != check.NotChecked || a.Compared[0].Reason != "gone" {
+			t.Errorf("%+v, %+v, want %q", a.Compared, r.Sources, want)
+		}
 	}
 }
 

@@ -24,6 +24,82 @@ func TestStretchOfALog(t *testing.T) {
 	}
 }
 
+// TestLowerPlaces: a member may have begun where the lowest did if it was started again and began at the same index.
+func TestLowerPlaces(t *testing.T) {
+	of := func(id dumplog.ID, index uint64, revision int64) *MemberResult {
+		return &MemberResult{Member: &evidence.Member{MemberID: id}, Checked: true, BaseIndex: index,
+			BaseRevision: revision}
+	}
+	unchecked := of(1, 3, 5)
+	unchecked.Checked = false
+	for name, c := range map[string]struct {
+		members []*MemberResult
+		want    map[int]place
+	}{
+		"one higher":                  {[]*MemberResult{of(1, 3, 10), of(2, 3, 14)}, map[int]place{1: {index: 3, rev: 10}}},
+		"the higher one first":        {[]*MemberResult{of(2, 3, 14), of(1, 3, 10)}, map[int]place{0: {index: 3, rev: 10}}},
+		"equal":                       {[]*MemberResult{of(1, 3, 10), of(2, 3, 10)}, nil},
+		"at another index":            {[]*MemberResult{of(1, 3, 10), of(2, 4, 14)}, nil},
+		"started once":                {[]*MemberResult{of(1, 3, 10), of(3, 3, 14)}, nil},
+		"the lowest was not replayed": {[]*MemberResult{unchecked, of(2, 3, 14)}, nil},
+		"the lowest has no revision":  {[]*MemberResult{of(1, 3, 0), of(2, 3, 14)}, nil},
+		"the higher was not replayed": {[]*MemberResult{of(4, 3, 2), unchecked}, nil},
+		"no member":                   {nil, nil},
+	} {
+		starts := map[dumplog.ID][]Start{1: make([]Start, 2), 2: make([]Start, 2), 3: make([]Start, 1)}
+		r := &Result{Members: c.members, Survey: &Survey{Starts: starts}}
+		if got := lowerPlaces(r); !maps.Equal(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// TestKeptOps: what is remembered of the operations of a transaction, which is not all where it holds another one.
+func TestKeptOps(t *testing.T) {
+	put := dumplog.RequestOp{Put: &dumplog.PutRequest{Key: []byte("a"), Value: []byte("1"), Lease: 7}}
+	kept := dumplog.RequestOp{Put: &dumplog.PutRequest{Key: []byte("b"), IgnoreValue: true}}
+	del := dumplog.RequestOp{DeleteRange: &dumplog.DeleteRangeRequest{Key: []byte("c"), RangeEnd: []byte("d")}}
+	txn := dumplog.RequestOp{Txn: &dumplog.TxnRequest{}}
+	for name, c := range map[string]struct {
+		ops   []dumplog.RequestOp
+		want  string
+		plain bool
+	}{
+		"none":       {nil, "", true},
+		"one each":   {[]dumplog.RequestOp{put, kept, del}, "a:true:7 b:false:0 c-d", true},
+		"one nested": {[]dumplog.RequestOp{put, txn}, "a:true:7", false},
+		"a range":    {[]dumplog.RequestOp{{Range: &dumplog.RangeRequest{}}}, "", true},
+	} {
+		out, plain := keptOps(c.ops)
+		var got []string
+		for _, k := range out {
+			if k.put {
+				got = append(got, fmt.Sprintf("%s:%t:%d", k.key, k.valued, k.lease))
+				continue
+			}
+			got = append(got, fmt.Sprintf("%s-%s", k.key, k.end))
+		}
+		if s := strings.Join(got, " "); s != c.want || plain != c.plain {
+			t.Errorf("%s: %q %t, want %q %t", name, s, plain, c.want, c.plain)
+		}
+	}
+}
+
+// TestDropped: of entries at one index that were replaced, the last counts.
+func TestDropped(t *testing.T) {
+	f, m := &Forced{}, &evidence.Member{Source: &evidence.Source{}}
+	for _, e := range []dumplog.Entry{{Index: 5, Term: 1}, {Index: 6, Term: 1}, {Index: 5, Term: 2}} {
+		f.drop(&e, m)
+	}
+	var got []string
+	for _, d := range f.Dropped {
+		got = append(got, fmt.Sprintf("%d/%d", d.Term, d.Index))
+	}
+	if want := []string{"1/6", "2/5"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // TestNoteRepeat: the first request that the log holds twice, with those that follow it in the same distance.
 func TestNoteRepeat(t *testing.T) {
 	for name, c := range map[string]struct {

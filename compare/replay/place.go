@@ -50,19 +50,7 @@ func fromOneBackup(ctx context.Context, r *Result, o Options) error {
 	if !restored(r) {
 		return nil
 	}
-	low := -1
-	for i, m := range r.Members {
-		if m.Checked && m.BaseRevision > 0 && (low < 0 || m.BaseRevision < r.Members[low].BaseRevision) {
-			low = i
-		}
-	}
-	r.given = map[int]place{}
-	for i, m := range r.Members {
-		if low >= 0 && m.Checked && m.BaseIndex == r.Members[low].BaseIndex &&
-			m.BaseRevision > r.Members[low].BaseRevision && len(r.Survey.Starts[m.Member.MemberID]) > 1 {
-			r.given[i] = place{index: m.BaseIndex, rev: r.Members[low].BaseRevision}
-		}
-	}
+	r.given = lowerPlaces(r)
 	for n := 0; len(r.given) != n; { // until all that are left explain everything
 		n = len(r.given)
 		r.blank()
@@ -75,6 +63,24 @@ func fromOneBackup(ctx context.Context, r *Result, o Options) error {
 		})
 	}
 	return nil
+}
+
+// lowerPlaces gives the members that were started again the lowest revision at which a member began at their index.
+func lowerPlaces(r *Result) map[int]place {
+	var low *MemberResult
+	for _, m := range r.Members {
+		if m.Checked && m.BaseRevision > 0 && (low == nil || m.BaseRevision < low.BaseRevision) {
+			low = m
+		}
+	}
+	given := map[int]place{}
+	for i, m := range r.Members {
+		if low != nil && m.Checked && m.BaseIndex == low.BaseIndex && m.BaseRevision > low.BaseRevision &&
+			len(r.Survey.Starts[m.Member.MemberID]) > 1 {
+			given[i] = place{index: m.BaseIndex, rev: low.BaseRevision}
+		}
+	}
+	return given
 }
 
 // postpone ignores the place that the records suggest. The database takes over where, according to the log, nothing

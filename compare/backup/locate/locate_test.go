@@ -446,4 +446,22 @@ func TestUnpack(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for name, want := range map[string][]string{"": {"one.db", "two.db"},
+		"old": {"old/two.db", "old/x/one.db"}} {
+		u, err := locate.Unpack(t.Context(), []evidence.Spec{{Name: name, Where: filepath.Join(dir, "d.zip")}},
+			locate.Options{Scratch: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range u.Specs {
+			got = append(got, s.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("an archive named %q: %q, want %q", name, got, want)
+		}
+		if err := u.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -54,6 +54,15 @@ func TestLabelsOfEqualPaths(t *testing.T) {
 	}
 }
 
+// TestSuffixes: what a file is by the end of its name, in upper or lower case.
+func TestSuffixes(t *testing.T) {
+	for name, want := range map[string]bool{"a.db.sha256": true, "A.DB.SHA256": true, "a.sha256.db": false, "": false} {
+		if got := hasSuffix(name, sideFiles); got != want {
+			t.Errorf("%q: %t", name, got)
+		}
+	}
+}
+
 // TestBrokenError: the error of a damaged archive names it and says why.
 func TestBrokenError(t *testing.T) {
 	err := error(&BrokenError{Where: "a.zip", Err: io.ErrUnexpectedEOF})

@@ -69,11 +69,7 @@ func (u *Unpacked) one(ctx context.Context, s evidence.Spec, o Options) ([]evide
 			return same, nil
 		}
 		u.files = append(u.files, file)
-		name := it.Label
-		if len(found.Items) > 1 && s.Name != "" {
-			name = s.Name + "/" + it.Label
-		}
-		out = append(out, evidence.Spec{Name: name, Where: file.Path})
+		out = append(out, evidence.Spec{Name: it.Label, Where: file.Path})
 	}
 	return out, nil
 }
