@@ -181,7 +181,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestNextOfAnotherHistory: only where the histories differ, and nothing else is worse, the members are to be diagnosed.
+// TestNextOfAnotherHistory: where the histories differ, and nothing else is worse, the members are to be diagnosed.
 func TestNextOfAnotherHistory(t *testing.T) {
 	m := &evidence.Member{Source: &evidence.Source{Name: "a.db"}, DB: &evidence.DB{}}
 	first := []compare.Next{{Text: "as it was"}}

@@ -64,8 +64,8 @@ var metaTermBehind = described(Cause{
 	Match: matchMetaTermBehind,
 })
 
-// termFindings are the findings about the term of a database, without those of databases of another cluster, whose terms
-// are of another log.
+// termFindings are the findings about the term of a database, without those of databases of another cluster, of which
+// the terms are of another log.
 func termFindings(in *Input) (out []check.Finding) {
 	var foreign []string
 	if m := foreignDatabase(in); m != nil {

@@ -1,7 +1,10 @@
 package replay
 
 import (
+	"iter"
 	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -246,6 +249,54 @@ func TestWalkBeginsAtThePlace(t *testing.T) {
 		best: place{index: 1, rev: 8, writes: 5}}
 	if !b.walk() || b.best != (place{index: 0, rev: 7, writes: 4}) {
 		t.Errorf("%+v", b.best)
+	}
+}
+
+// TestStampAboveAPlace: the entry right above the place says which auth revision the member had, if its record shows
+// that it wrote.
+func TestStampAboveAPlace(t *testing.T) {
+	s := newStory("3.5.0")
+	s.put("a", "1") // revision 2
+	s.put("b", "1") // revision 3
+	m := open(t, s.Write(t, t.TempDir())...).Members[0]
+	by := func(r *pb.InternalRaftRequest) *pb.InternalRaftRequest {
+		r.Header = &pb.RequestHeader{ID: 1, Username: "app", AuthRevision: 9}
+		return r
+	}
+	guarded := &pb.InternalRaftRequest{Txn: &pb.TxnRequest{Success: []*pb.RequestOp{
+		{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("b"), Value: []byte("1")}}}}}}
+	for name, c := range map[string]struct {
+		above *pb.InternalRaftRequest
+		stamp uint64
+	}{
+		"it wrote":        {by(putRequest("b", "1", 0)), 9},
+		"another content": {by(putRequest("b", "2", 0)), 0},
+		"not plain":       {by(guarded), 0},
+		"no user":         {putRequest("b", "1", 0), 0},
+	} {
+		w := &writers{appliedRange: appliedRange{min: 100, until: 100}}
+		var items []*item
+		for i, r := range []*pb.InternalRaftRequest{putRequest("a", "1", 0), c.above} {
+			data, err := r.Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			it := (&item{entry: dumplog.Entry{Index: uint64(i + 1), Data: data}}).keep()
+			items = append(items, it)
+			w.note(it)
+		}
+		lv := &logView{m: m, past: func(from uint64) iter.Seq2[*item, error] {
+			return func(yield func(*item, error) bool) {
+				for _, it := range items {
+					if it.entry.Index >= from && !yield(it, nil) {
+						return
+					}
+				}
+			}
+		}}
+		if b := lv.newBackwards(t.Context(), w, place{index: 1, rev: 2, writes: 1}); b.stamp != c.stamp {
+			t.Errorf("%s: %d, want %d", name, b.stamp, c.stamp)
+		}
 	}
 }
 

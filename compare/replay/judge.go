@@ -158,8 +158,8 @@ const unseen = 1<<64 - 1
 // promised returns the required effect: that on the proposer, else the effect on most members. If the rules also allow
 // no effect, a member without the effect does not refute one with it: it may have lost the records. Two effects on as
 // many members each show nothing. Where logs of one term differ, the altered entry may be the proposer's, and only more
-// members than for any other effect, or for none, decide. A proposer whose records contradicted its log before counts as
-// one member: from there on its model may differ from what it answered.
+// members than for any other effect, or for none, decide. A proposer whose records contradicted its log before counts
+// as one member: from there on its model may differ from what it answered.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, best, older := map[uint64]int{}, 0, w.r.OlderCopies()
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })

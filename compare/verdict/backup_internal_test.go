@@ -9,7 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// TestClassOfABackup: the trailer decides between a good backup and one whose bytes nothing proves, and a cause is named
+// TestClassOfABackup: the trailer decides between a good backup and one whose bytes nothing proves. A cause is named
 // where there is one.
 func TestClassOfABackup(t *testing.T) {
 	raw := []Cause{{ID: cause.BackupWithoutHash, Certainty: cause.Proof}, {ID: cause.NospaceAlarm}}
