@@ -143,6 +143,10 @@ func TestPromise(t *testing.T) {
 		if sig, known := w.promised(&Event{Proposer: 1, Outcomes: c.outcomes}); sig != shown.Sig || !known {
 			t.Errorf("a proposer whose records contradicted its log before decides: %d %t", sig, known)
 		}
+		ev := &Event{Proposer: 1, Outcomes: []Outcome{shown, bad}}
+		if sig, known := w.promised(ev); sig != shown.Sig || !known || !ev.Acked {
+			t.Errorf("nothing speaks against it: %d %t, acknowledged %t", sig, known, ev.Acked)
+		}
 	}
 }
 

@@ -161,7 +161,7 @@ const unseen = 1<<64 - 1
 // members than for any other effect, or for none, decide. A proposer whose records contradicted its log before counts
 // as one member: from there on its model may differ from what it answered.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
-	votes, best, older := map[uint64]int{}, 0, w.r.OlderCopies()
+	votes, best, older, answered := map[uint64]int{}, 0, w.r.OlderCopies(), uint64(0)
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })
 	for i, o := range ev.Outcomes {
 		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || o.Open && shown ||
@@ -170,10 +170,12 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 		}
 		bad := o.State == Contradicted || o.State == Missing
 		m := w.r.Members[i]
-		proposed := m.Member.MemberID == ev.Proposer && ev.Proposer != 0
-		if proposed && !bad && !ev.OneTerm && m.firstBad == nil {
-			ev.Acked = o.Sig != 0
-			return o.Sig, true
+		if m.Member.MemberID == ev.Proposer && ev.Proposer != 0 && !bad && !ev.OneTerm {
+			if m.firstBad == nil {
+				ev.Acked = o.Sig != 0
+				return o.Sig, true
+			}
+			answered = o.Sig
 		}
 		if bad || o.Wrongly {
 			if !known {
@@ -193,6 +195,7 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 		equal := s != sig && n == best
 		known = known && !(equal && (s != 0 || ev.OneTerm))
 	}
+	ev.Acked = known && sig != 0 && sig == answered
 	return sig, known
 }
 
