@@ -157,9 +157,10 @@ func storedSince(m *evidence.Member) (stored uint64, base *dumplog.SnapshotRecor
 // it is equal or there is none. The server that made the snapshot had applied the change, or replayed it at its start,
 // and either stores the row; all later starts replay from the snapshot on.
 func (mb *Membership) unlikeSnapshot(m *evidence.Member) *Finding {
-	last, ok := confStateStored(m)
+	last, _ := confStateStored(m)
 	s := &m.WAL.Summary
-	if !ok || len(s.Damage) > 0 {
+	received := slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.To >= last })
+	if last == 0 || len(s.Damage) > 0 || received {
 		return nil
 	}
 	first := slices.IndexFunc(s.Snapshots, func(r dumplog.SnapshotRecord) bool { return r.Index >= last })
