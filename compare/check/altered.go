@@ -148,10 +148,11 @@ func (in alteredLogs) blame(a *altered) {
 		total += len(v)
 	}
 	var refuted, others []int
+	stamped := in.stampedTooHigh(a.diffs)
 	for _, v := range votes {
 		if slices.ContainsFunc(v, func(i int) bool {
 			return contradictsLog(in.Replay, i, a.diffs) || termsFall(in.Members, i, a.diffs) ||
-				undecodable(in.Replay, i, a.diffs)
+				undecodable(in.Replay, i, a.diffs) || slices.Contains(stamped, i)
 		}) {
 			refuted = append(refuted, v...)
 		} else {
@@ -164,6 +165,9 @@ func (in alteredLogs) blame(a *altered) {
 	}
 	if slices.ContainsFunc(refuted, func(i int) bool { return undecodable(in.Replay, i, a.diffs) }) {
 		why = append(why, "no server proposes what does not decode")
+	}
+	if len(stamped) > 0 {
+		why = append(why, "the member that made the request never had the auth revision in its header")
 	}
 	switch {
 	case len(refuted) > 0 && len(others) > 0:
@@ -188,6 +192,26 @@ func (in alteredLogs) blame(a *altered) {
 	}
 	a.why = strings.Join(why, ", and ")
 	a.believes = !slices.ContainsFunc(a.odd, func(i int) bool { return !confirmsLog(in.Replay, i, a.diffs) })
+}
+
+// stampedTooHigh are the members in whose log one of these entries carries an auth revision that its proposer, by its own
+// database, never had: a member stamps its requests with its auth revision, which never falls.
+func (in alteredLogs) stampedTooHigh(diffs []replay.LogDiff) (out []int) {
+	if in.Replay.Survey == nil {
+		return nil
+	}
+	for _, d := range diffs {
+		for k, h := range d.Headers {
+			proposer := in.Replay.Survey.Proposer(h.ID)
+			if proposer != 0 && slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
+				return m.MemberID == proposer && m.HasDB() && m.DB.Auth.HasRevision && m.AppliedMin >= d.Index &&
+					m.DB.Auth.Revision < h.AuthRevision
+			}) {
+				out = append(out, d.Versions[k]...)
+			}
+		}
+	}
+	return out
 }
 
 // termsFall reports whether the entries cannot be in a log between their neighbors: terms never fall from one entry to

@@ -65,26 +65,28 @@ func (it *item) otherVersions() []*item {
 }
 
 // describeVersion describes one of several entries at an index. Entries that read the same are distinguished by the ID
-// of their request, or else by the digest of their bytes.
+// of their request, by the auth revision in its header, or else by the digest of their bytes.
 func (r *Result) describeVersion(v *item, versions []*item) string {
-	what := r.describe(v.req)
-	tail := ""
+	what, h := r.describe(v.req), v.req.Header
+	request, stamp, digest := "", "", ""
 	for _, o := range versions {
 		switch {
 		case o == v || o.entry.Term != v.entry.Term || r.describe(o.req) != what:
-		case v.req.Header.ID != o.req.Header.ID && tail == "":
-			tail = fmt.Sprintf(" request=%x", uint64(v.req.Header.ID))
-		case v.req.Header.ID == o.req.Header.ID:
-			tail = fmt.Sprintf(" entry=<len %d digest %s>", len(v.entry.Data), r.digest(v.entry.Data))
+		case h.ID != o.req.Header.ID:
+			request = fmt.Sprintf(" request=%x", uint64(h.ID))
+		case h.AuthRevision != o.req.Header.AuthRevision:
+			stamp = fmt.Sprintf(" authRevision=%d", h.AuthRevision)
+		default:
+			digest = fmt.Sprintf(" entry=<len %d digest %s>", len(v.entry.Data), r.digest(v.entry.Data))
 		}
 	}
-	return fmt.Sprintf("%d/%d %s%s", v.entry.Term, v.entry.Index, what, tail)
+	return fmt.Sprintf("%d/%d %s%s", v.entry.Term, v.entry.Index, what, cmp.Or(digest, stamp, request))
 }
 
 // addVersions fills in who holds which entry.
 func (d *LogDiff) addVersions(versions []*item) {
 	for _, v := range versions {
-		d.Versions = append(d.Versions, v.holders)
+		d.Versions, d.Headers = append(d.Versions, v.holders), append(d.Headers, v.req.Header)
 	}
 }
 

@@ -316,6 +316,8 @@ type LogDiff struct {
 	// Versions are the members by the entry that their log holds there, committed or not: the most frequent version
 	// first.
 	Versions [][]int
+	// Headers are those of the requests of the versions, in the same order.
+	Headers []dumplog.Header
 }
 
 // Options tune Run.

@@ -326,7 +326,8 @@ func TestDescribeVersion(t *testing.T) {
 		req.Header.ID = id
 		return &item{entry: dumplog.Entry{Term: term, Index: 9, Data: []byte(data)}, req: req}
 	}
-	own := of(2, 5, "own", "k")
+	own, stamped := of(2, 5, "own", "k"), of(2, 5, "x", "k")
+	stamped.req.Header.AuthRevision = 7
 	for name, c := range map[string]struct {
 		others []*item
 		tail   string
@@ -337,6 +338,8 @@ func TestDescribeVersion(t *testing.T) {
 		"another term":                  {[]*item{of(3, 6, "x", "k")}, ""},
 		"the same request, other bytes": {[]*item{of(2, 5, "x", "k")}, " entry=<len 3 digest "},
 		"both":                          {[]*item{of(2, 6, "x", "k"), of(2, 5, "x", "k")}, " entry=<len 3 digest "},
+		"another auth revision":         {[]*item{stamped}, " authRevision=0"},
+		"that and other bytes":          {[]*item{stamped, of(2, 5, "x", "k")}, " entry=<len 3 digest "},
 		"both, the other way round":     {[]*item{of(2, 5, "x", "k"), of(2, 6, "x", "k")}, " entry=<len 3 digest "},
 	} {
 		got := r.describeVersion(own, append([]*item{own}, c.others...))
