@@ -68,10 +68,14 @@ func firstParting(in *Input) *replay.Event {
 var leaseTTLClamp = described(Cause{
 	ID: LeaseTTLClampMismatch,
 	Match: func(in *Input) *Match {
-		return aside(in, check.L04, "a lease on one of the members whose TTL is neither as requested nor that minimum",
+		m := aside(in, check.L04, "a lease on one of the members whose TTL is neither as requested nor that minimum",
 			func(f check.Finding) bool {
 				return f.Severity == check.Warning && len(f.Members) > 1 && !f.Is(check.KindRemainingDiffers)
 			})
+		if m != nil {
+			m.Certainty = Strong // no source holds the election timeouts
+		}
+		return m
 	},
 })
 

@@ -148,6 +148,9 @@ func TestMinimumsDiffer(t *testing.T) {
 			!strings.Contains(f.Explanation, "n1 "+c.want[0]+", n2 "+c.want[1]) {
 			t.Errorf("%s: %+v", name, f)
 		}
+		if got := strings.Contains(f.Explanation, "changed instead"); got != (len(c.b) == 1) {
+			t.Errorf("%s, doubted %t: %s", name, got, f.Explanation)
+		}
 	}
 }
 

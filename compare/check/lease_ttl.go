@@ -225,7 +225,26 @@ func (in storedTTLs) clampFinding() *Finding {
 	f.Title = "the members raise short lease TTLs to different minimums"
 	f.Explanation = "lease " + string(f.Evidence[0].Key) + ": " + strings.Join(parts, ", ") +
 		"; a minimum is 1.5 times the member's election timeout, so the members run with different ones"
+	if in.raisedOnce(f.Members) {
+		f.Explanation += ". No other lease shows the higher minimum: the row may have been changed instead"
+	}
 	return &f
+}
+
+// raisedOnce reports whether only one lease of one of these members shows its minimum.
+func (in storedTTLs) raisedOnce(members []string) bool {
+	for i, r := range in.Replay.Members {
+		n := 0
+		for _, l := range r.Leases {
+			if l.Stored > l.Asked {
+				n++
+			}
+		}
+		if n == 1 && slices.Contains(members, in.Members[i].Label()) {
+			return true
+		}
+	}
+	return false
 }
 
 func (in storedTTLs) clampOf(f *Finding, facts map[int]replay.LeaseFact) {
