@@ -194,8 +194,8 @@ func (in alteredLogs) blame(a *altered) {
 	a.believes = !slices.ContainsFunc(a.odd, func(i int) bool { return !confirmsLog(in.Replay, i, a.diffs) })
 }
 
-// stampedTooHigh are the members in whose log one of these entries carries an auth revision that its proposer, by its own
-// database, never had: a member stamps its requests with its auth revision, which never falls.
+// stampedTooHigh are the members in whose log one of these entries carries an auth revision that its proposer, by its
+// own database, never had: a member stamps its requests with its auth revision, which never falls.
 func (in alteredLogs) stampedTooHigh(diffs []replay.LogDiff) (out []int) {
 	if in.Replay.Survey == nil {
 		return nil

@@ -13,8 +13,7 @@ import (
 
 // missing judges the rows that do not exist; false when the logs do not require any.
 func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
-	if slices.Contains(m.DB.Handle.MissingBuckets(), "members") ||
-		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool { return d.Bucket == "members" }) {
+	if m.RowsHidden("members") {
 		return false
 	}
 	for _, ids := range [][]dumplog.ID{m.Membership.Voters, m.Membership.Learners} {
@@ -41,11 +40,7 @@ func (w *rowFindings) missing(m *evidence.Member) (checked bool) {
 // unnoted judges the removed members that a database lists neither as members nor as removed. In every release one
 // transaction deletes the one row and writes the other.
 func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
-	if slices.Contains(m.DB.Handle.MissingBuckets(), "members_removed") ||
-		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {
-			return d.Bucket == "members" ||
-				d.Bucket == "members_removed"
-		}) {
+	if m.RowsHidden("members", "members_removed") {
 		return false
 	}
 	added := map[dumplog.ID]bool{}

@@ -2,12 +2,10 @@ package check
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
-	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -133,10 +131,7 @@ func versionBelowStorage(m *evidence.Member) []Finding {
 	stored, v := release.Of(m.DB.Meta.StorageVersion), m.DB.Cluster.Version
 	next := release.Of(v).Next()
 	if stored.Minor() == 0 || next.Known() && !stored.Above(next) ||
-		slices.Contains(m.DB.Handle.MissingBuckets(), "cluster") ||
-		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {
-			return d.Bucket == "" || d.Bucket == "cluster" || d.Bucket == "meta"
-		}) {
+		m.RowsHidden("cluster", "meta") {
 		return nil
 	}
 	return []Finding{{Kind: KindClusterVersionTooLow, Severity: Error, Class: ClassMembership,
@@ -164,7 +159,7 @@ func (in clusterVersions) againstLog(m *evidence.Member) []Finding {
 		want, index, from = snap.V2.Version, snap.Index, "the v2 store of "+snap.File
 	}
 	if want == "" || index == 0 || index > m.AppliedMin || release.Of(want).Minor() == release.Of(v).Minor() ||
-		!in.Replay.Covers(index, m.AppliedMin) {
+		!in.Replay.Covers(index, m.AppliedMin) || v == "" && m.RowsHidden("cluster") {
 		return nil
 	}
 	if later := laterVersion(in.Replay, m.AppliedMax, v); later > 0 {

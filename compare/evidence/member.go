@@ -210,6 +210,16 @@ func (m *Member) RootUnreadable() bool {
 	return m.HasDB() && len(m.DB.Buckets) == 0 && len(m.DB.Damage) > 0
 }
 
+// RowsHidden reports whether one of these buckets may have rows that could not be read: the bucket is not there, or
+// damage is in it or in what leads to it. That a row is not among those read then shows nothing.
+func (m *Member) RowsHidden(buckets ...string) bool {
+	missing := m.DB.Handle.MissingBuckets()
+	return slices.ContainsFunc(buckets, func(b string) bool { return slices.Contains(missing, b) }) ||
+		slices.ContainsFunc(m.DB.Damage, func(d *dumpdb.DamageError) bool {
+			return d.Bucket == "" || slices.Contains(buckets, d.Bucket)
+		})
+}
+
 // ConsistentIndex returns meta/consistent_index, 0 if absent. For an impossible index it returns the override (see
 // OverrideConsistentIndex).
 func (m *Member) ConsistentIndex() uint64 {
