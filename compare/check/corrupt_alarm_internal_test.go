@@ -235,3 +235,18 @@ func TestRecordSuspects(t *testing.T) {
 		t.Error("without a database that was read")
 	}
 }
+
+// TestCompactionAgainstNospace: the compaction that is advised is at the newest record, not at a mark above it, which
+// may be wrong.
+func TestCompactionAgainstNospace(t *testing.T) {
+	a, b := withDB(member("n1"), 9), withDB(member("n2"), 9)
+	a.DB.KV.LastRev, a.DB.KV.CurrentRev = dumpdb.Rev{Main: 7}, 1<<33
+	b.DB.KV.LastRev, b.DB.KV.CurrentRev = dumpdb.Rev{Main: 8}, 8
+	for want, ss := range map[string]Sources{"etcdctl compact 8": {a, b}, "etcdctl compact 7": {a},
+		"etcdctl compact REVISION": {withDB(member("n3"), 9)}} {
+		f := alarmFinding(ss, &raisedAlarm{members: ss.labels(), Alarm: dumpdb.Alarm{Type: 1}})
+		if got := f.Remedy[0].Command.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

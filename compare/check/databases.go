@@ -44,10 +44,13 @@ func (ss databases) unreadable() string {
 	return s
 }
 
-// newestRevision returns the highest revision of the databases.
-func (ss databases) newestRevision() (rev int64) {
+// newestRecord returns the highest main revision of a record in the databases, 0 if there is none. A compaction mark may
+// be higher, and wrong.
+func (ss databases) newestRecord() (rev int64) {
 	for _, m := range ss {
-		rev = max(rev, m.CurrentRevision())
+		if m.HasDB() && m.DB.KV != nil {
+			rev = max(rev, m.DB.KV.LastRev.Main)
+		}
 	}
 	return rev
 }

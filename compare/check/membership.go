@@ -320,7 +320,7 @@ func alarmFinding(ss Sources, a *raisedAlarm) Finding {
 			Command: disarm, Risk: "disarms all alarms: members that differ serve different data again"}}
 	default:
 		compact := shell.Format("etcdctl compact <REVISION>")
-		if rev := ss.labelled(a.members).databases().newestRevision(); rev > 0 {
+		if rev := ss.labelled(a.members).databases().newestRecord(); rev > 0 {
 			compact = shell.Format("etcdctl compact {}", rev)
 		}
 		f.Remedy = []Remedy{
