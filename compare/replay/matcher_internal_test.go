@@ -1,0 +1,219 @@
+package replay
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// perhaps puts a key if a compare holds of which the model does not know the outcome, otherwise puts it if not.
+func perhaps(key string) *dumplog.Request {
+	return txn(valueLess("a"), []dumplog.RequestOp{putOp(key, "1")}, nil)
+}
+
+func otherwise(key string) *dumplog.Request {
+	return txn(valueLess("a"), nil, []dumplog.RequestOp{putOp(key, "1")})
+}
+
+// TestUncertainWriters: records in the place of an entry that may have had no effect are its own if it can have written
+// them, altered ones of it if they name its key and what follows fits, and else of no entry.
+func TestUncertainWriters(t *testing.T) {
+	either := txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, []dumplog.RequestOp{putOp("c", "1")})
+	def := []*dumplog.Request{perhaps("d"), perhaps("e"), perhaps("f")}
+	hidden := func(b *bench) { b.sim.KeysKnown = false }
+	for name, c := range map[string]struct {
+		log   []*dumplog.Request
+		rows  []row
+		edit  func(*bench)
+		want  []string
+		extra []int64
+	}{
+		"one branch":       {log: []*dumplog.Request{either}, rows: []row{rec(3, 0, "b", "1")}, want: []string{"applied"}},
+		"the other branch": {log: []*dumplog.Request{either}, rows: []row{rec(3, 0, "c", "1")}, want: []string{"applied"}},
+		"the branch of no effect is likelier, and the record altered": {
+			log:  append([]*dumplog.Request{otherwise("b")}, def...),
+			rows: []row{rec(3, 0, "b", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
+			want: []string{"contradicted", "applied", "applied", "applied"}},
+		"the same, and the keys are not known": {
+			log:  append([]*dumplog.Request{otherwise("b")}, def...),
+			rows: []row{rec(3, 0, "b", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")}, edit: hidden,
+			want:  []string{"outside-history", "outside-history", "outside-history", "outside-history"},
+			extra: []int64{3, 4, 5, 6}},
+		"no record, the keys are not known": {log: []*dumplog.Request{perhaps("b")}, edit: hidden,
+			want: []string{"outside-history"}},
+		"no record, no effect likelier, the keys are not known": {log: []*dumplog.Request{otherwise("b")}, edit: hidden,
+			want: []string{"outside-history"}},
+		"a record of a key that the next entry names": {
+			log:  append([]*dumplog.Request{perhaps("b"), perhaps("z")}, def...),
+			rows: []row{rec(3, 0, "z", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
+			want: []string{"no-effect", "contradicted", "applied", "applied", "applied"}},
+		"a record that no entry names": {
+			log:   append([]*dumplog.Request{perhaps("b"), perhaps("c")}, def...),
+			rows:  []row{rec(3, 0, "z", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
+			want:  []string{"no-effect", "no-effect", "applied", "applied", "applied"},
+			extra: []int64{3}},
+		"a record that an entry far ahead names": {
+			log:   slices.Concat([]*dumplog.Request{perhaps("b"), perhaps("c")}, def, []*dumplog.Request{perhaps("z")}),
+			rows:  []row{rec(3, 0, "z", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
+			want:  []string{"no-effect", "no-effect", "applied", "applied", "applied", "no-effect"},
+			extra: []int64{3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 6, -1, append([]row{rec(2, 0, "a", "1")}, c.rows...)...).
+				log(append([]*dumplog.Request{put("a", "1")}, c.log...)...)
+			if c.edit != nil {
+				c.edit(b)
+			}
+			b.want(append([]string{"applied"}, c.want...)...)
+			for g := b.sim.cur.take(); g != nil; g = b.sim.cur.take() {
+				b.sim.matcher.extra(g)
+			}
+			if !slices.Equal(b.sim.res.Extra, c.extra) {
+				t.Errorf("extra %v, want %v", b.sim.res.Extra, c.extra)
+			}
+		})
+	}
+}
+
+// TestOldRevision: records of a revision that the model already has are of no entry.
+func TestOldRevision(t *testing.T) {
+	b := newBench(t, 6, -1, rec(1, 0, "z", "1"), rec(2, 0, "a", "1")).log(put("a", "1"))
+	if b.want("applied"); !slices.Equal(b.sim.res.Extra, []int64{1}) || b.sim.Revision != 2 {
+		t.Errorf("extra %v, revision %d", b.sim.res.Extra, b.sim.Revision)
+	}
+}
+
+// TestUndecodedWriter: the next records are those of an entry that does not decode where the entries after it fit the
+// records after them better, or none of them can have written any.
+func TestUndecodedWriter(t *testing.T) {
+	for name, c := range map[string]struct {
+		log  []*dumplog.Request
+		rows []row
+		want []string
+		took bool
+	}{
+		"no record": {want: []string{"no-effect"}},
+		"a later revision": {log: []*dumplog.Request{put("c", "1")}, rows: []row{rec(4, 0, "c", "1")},
+			want: []string{"no-effect", "contradicted"}},
+		"nothing after it": {rows: []row{rec(3, 0, "z", "1")}, want: []string{"outside-history"}, took: true},
+		"a put after it has the record": {log: []*dumplog.Request{put("c", "1")}, rows: []row{rec(3, 0, "c", "1")},
+			want: []string{"no-effect", "applied"}},
+		"a put after it has the next record": {log: []*dumplog.Request{put("c", "1")},
+			rows: []row{rec(3, 0, "z", "1"), rec(4, 0, "c", "1")}, want: []string{"outside-history", "applied"}, took: true},
+		"an entry after it may have the record": {log: []*dumplog.Request{perhaps("c")}, rows: []row{rec(3, 0, "c", "1")},
+			want: []string{"no-effect", "applied"}},
+		"an entry after it may have either record": {log: []*dumplog.Request{perhaps("c")},
+			rows: []row{rec(3, 0, "c", "1"), record3(4, 3, 2, "c", "1")}, want: []string{"no-effect", "applied"}},
+		"an entry after it may have the next record": {log: []*dumplog.Request{perhaps("c")},
+			rows: []row{rec(3, 0, "z", "1"), rec(4, 0, "c", "1")}, want: []string{"outside-history", "applied"}, took: true},
+		"an entry after it has neither": {log: []*dumplog.Request{perhaps("c")}, rows: []row{rec(3, 0, "z", "1")},
+			want: []string{"outside-history", "no-effect"}, took: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 6, -1, append([]row{rec(2, 0, "a", "1")}, c.rows...)...).
+				log(append([]*dumplog.Request{put("a", "1"), {}}, c.log...)...)
+			b.items[1].err = errDoubted
+			b.want(append([]string{"applied"}, c.want...)...)
+			if took := slices.Equal(b.sim.res.unknownWrites, []uint64{2}); took != c.took {
+				t.Errorf("entries with unknown writes: %v", b.sim.res.unknownWrites)
+			}
+			if k := b.sim.Keys.Get("z"); c.took != (k != nil) || k != nil && k.Mod != 3 {
+				t.Errorf("the key is %+v", k)
+			}
+		})
+	}
+}
+
+// TestPartOfATransaction: of the records of a transaction only the first ones are there. Those of a delete are not told
+// apart from other records of the same keys.
+func TestPartOfATransaction(t *testing.T) {
+	both := []dumplog.RequestOp{putOp("b", "1"), putOp("c", "1")}
+	for name, c := range map[string]struct {
+		r       *dumplog.Request
+		row     row
+		partial bool
+		left    string // a key that the model has afterwards
+	}{
+		"the first put":     {txn(nil, both, nil), rec(4, 0, "b", "1"), true, "b"},
+		"the second put":    {txn(nil, both, nil), rec(4, 1, "c", "1"), false, "c"},
+		"another value":     {txn(nil, both, nil), rec(4, 0, "b", "X"), false, "c"},
+		"the first deleted": {del("a", "b"), tomb(4, 0, "a"), false, "x"},
+	} {
+		b := newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "a1", "1"), c.row).
+			log(put("a", "1"), put("a1", "1"), c.r)
+		b.sim.Keys.Write([]apply.Write{{Key: "x"}}, apply.Key{Mod: 1})
+		var o Outcome
+		for i, it := range b.items {
+			o = b.sim.step(it, b.items[i+1:])
+		}
+		if o.State != Contradicted || o.Partial != c.partial || o.Rev != 4 || b.sim.Keys.Get(c.left) == nil {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+// TestRestartBeforeItsPublishEntry: a write that only the auth revision after a restart refuses is refused although the
+// publish entry of the restart comes later.
+func TestRestartBeforeItsPublishEntry(t *testing.T) {
+	for name, c := range map[string]struct {
+		stamp uint64 // of the write without a record
+		from  uint64 // the last proposal of the process before
+		want  string
+	}{
+		"refused after the restart": {17, 1, "refused: old auth revision"},
+		"stamped after it":          {20, 1, "missing"},
+		"before the restart":        {17, 2, "missing"},
+	} {
+		b := newBench(t, 4, -1, rec(2, 0, "a", "1"), rec(3, 0, "c", "1")).
+			log(byRoot(put("a", "1"), 17), byRoot(put("b", "1"), c.stamp), byRoot(put("c", "1"), 20))
+		b.sim.m.DB = &evidence.DB{Handle: &dumpdb.DB{}, Auth: dumpdb.Auth{Revision: 17, HasRevision: true}}
+		aw := b.sim.auth
+		aw.Auth = rooted()
+		aw.Auth.Revision, aw.plain = 17, &authPlan{start: 17}
+		aw.restarts, aw.stamps = []restart{{index: 5, from: c.from}}, []Stamp{{Index: 6, AuthRevision: 20}}
+		t.Log(name)
+		b.want("applied", c.want, "applied")
+	}
+}
+
+// TestAuthAtMost: a put of a user that took effect shows that the member's auth revision was not above the one stamped,
+// where permissions were checked.
+func TestAuthAtMost(t *testing.T) {
+	first := byRoot(put("a", "1"), 17)
+	for name, c := range map[string]struct {
+		r    *dumplog.Request
+		row  row
+		edit func(*bench)
+		want uint64
+	}{
+		"a put":             {r: byRoot(put("b", "1"), 18), row: rec(3, 0, "b", "1"), want: 2},
+		"no user":           {r: put("b", "1"), row: rec(3, 0, "b", "1"), want: 1},
+		"a delete":          {r: byRoot(del("a", ""), 18), row: tomb(3, 0, "a"), want: 1},
+		"without effect":    {r: byRoot(del("x", ""), 18), row: rec(3, 0, "b", "1"), want: 1},
+		"without its record": {r: byRoot(put("b", "1"), 18), row: rec(4, 0, "c", "1"), want: 1},
+		"no auth revision": {r: byRoot(put("b", "1"), 0), row: rec(3, 0, "b", "1"), want: 1,
+			edit: func(b *bench) { b.sim.Auth.Enabled = false }},
+	} {
+		b := newBench(t, 5, -1, rec(2, 0, "a", "1"), c.row).log(first, c.r)
+		b.sim.Auth, b.sim.auth.plain = rooted(), &authPlan{start: 17}
+		b.sim.Auth.Revision = 17
+		if c.edit != nil {
+			c.edit(b)
+		}
+		b.run()
+		want := Stamp{Index: c.want, AuthRevision: 16 + c.want}
+		if got := b.sim.res.AuthAtMost; got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	b := newBench(t, 5, -1, rec(2, 0, "a", "1")).log(first)
+	b.sim.Auth, b.sim.auth.plain, b.sim.AlarmsUnsure = rooted(), &authPlan{start: 17}, true
+	b.sim.Auth.Revision = 17
+	if b.run(); b.sim.res.AuthAtMost.Index != 0 {
+		t.Errorf("an alarm may have disabled the checks: %+v", b.sim.res.AuthAtMost)
+	}
+}
