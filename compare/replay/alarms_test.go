@@ -124,6 +124,16 @@ func TestAlarmsOfAModel(t *testing.T) {
 			t.Errorf("from %d: %s, want %s", base, got, want)
 		}
 	}
+	s := &subject{logView: &logView{m: &evidence.Member{}}, base: 15, touched: map[string]bool{}}
+	s.alarms = newAlarmLog(surveyed(log), 0, nil)
+	s.alarms.unknown = true
+	if s.setAlarms(); len(s.Alarms) > 0 || !s.AlarmsUnsure {
+		t.Errorf("alarms that are not known: %v, unsure %t", s.Alarms, s.AlarmsUnsure)
+	}
+	s.alarm(&item{entry: dumplog.Entry{Index: 31}, req: log[31]})
+	if s.openAlarms = nil; !s.AlarmsUnsure {
+		t.Error("alarms that are not known are known after an entry about one")
+	}
 }
 
 // TestWriteUnderNoAlarm: an entry that put keys shows that no alarm was on, unless later entries can have written all

@@ -1,6 +1,10 @@
 package replay
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/release"
+)
 
 // TestCurveIsBounded: a million entries leave a bounded curve that still has every change of the auth revision, in
 // order.
@@ -74,5 +78,33 @@ func TestCurveOfHostileGaps(t *testing.T) {
 	}
 	if n := len(c.Points); n >= maxPoints+maxSteps {
 		t.Errorf("%d points are kept", n)
+	}
+}
+
+// TestConsistentOnDisk: up to 3.4 the index on disk moves with key writes, from 3.4.8 on with auth entries as well, and
+// from 3.5 on with every entry.
+func TestConsistentOnDisk(t *testing.T) {
+	for name, c := range map[string]struct {
+		version release.Version
+		saved   uint64
+		auth    []uint64
+		want    uint64
+	}{
+		"3.4.0":                           {release.Exact(4, 0), 3, []uint64{4, 5}, 3},
+		"3.4.9":                           {release.Exact(4, 9), 3, []uint64{4, 5}, 5},
+		"3.4.9, a key write after it":     {release.Exact(4, 9), 6, []uint64{4, 5}, 6},
+		"3.4.9, without auth entries":     {release.Exact(4, 9), 3, nil, 3},
+		"any 3.4":                         {release.AnyOf(4), 3, []uint64{4, 5}, 3},
+		"3.6":                             {release.Exact(6, 0), 3, []uint64{4, 5}, 9},
+		"3.6, without anything before it": {release.Exact(6, 0), 0, nil, 9},
+	} {
+		s := newBench(t, 4, -1).sim
+		s.Version, s.saved, s.now = c.version, c.saved, 9
+		for _, index := range c.auth {
+			s.auth.authAll = append(s.auth.authAll, AuthEntry{Index: index})
+		}
+		if got := s.auth.consistent(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -87,5 +88,69 @@ func TestNoteEmptied(t *testing.T) {
 	}
 	if n := len(s.emptied); n != maxEmptied {
 		t.Errorf("%d are kept", n)
+	}
+}
+
+// TestDoubtful: an entry without content that one log holds is tried before a later one that databases contradict, then
+// the next ones after a doubted entry, up to a bound; with fewer than two databases that are left open, none of them.
+func TestDoubtful(t *testing.T) {
+	// The entries 15 to 24 are in the first log only.
+	r := run(t, open(t, handLogs(t, from1(20), from1(10), from1(10))...), Options{})
+	if n := r.surplusWitnesses(); n != 0 || r.Last != 24 || r.LogsWith(2, 14) != 3 || r.LogsWith(2, 15) != 1 {
+		t.Fatalf("%d databases are left open, the log ends at %d", n, r.Last)
+	}
+	contradicted := &Event{Index: 17, Term: 2, oneLog: true, What: "w", Outcomes: []Outcome{{}, {State: Missing},
+		{State: Missing}}}
+	emptied := []entryID{{10, 2}, {16, 2}, {16, 2}, {18, 2}}
+	upTo := func(from, to uint64) map[uint64]bool {
+		tried := map[uint64]bool{}
+		for i := from; i <= to; i++ {
+			tried[i] = true
+		}
+		return tried
+	}
+	for name, c := range map[string]struct {
+		events  []*Event
+		emptied []entryID
+		doubted uint64
+		tried   map[uint64]bool
+		open    int
+		want    uint64
+		seen    string
+	}{
+		"nothing":                       {open: 2},
+		"a contradicted one":            {events: []*Event{contradicted}, open: 1, want: 17, seen: "missing: "},
+		"one without content before it": {[]*Event{contradicted}, emptied, 0, nil, 2, 16, "records that no entry explains"},
+		"that was tried":                {[]*Event{contradicted}, emptied, 0, upTo(16, 16), 2, 17, "missing: "},
+		"all before it were tried":      {nil, emptied, 0, upTo(16, 16), 2, 18, "records that no entry explains"},
+		"one database is left open":     {[]*Event{contradicted}, emptied, 0, nil, 1, 17, "missing: "},
+		"the one after a doubted one":   {doubted: 15, open: 2, want: 16, seen: "records of another entry"},
+		"it is in all logs":             {doubted: 12, open: 2, want: 15, seen: "records of another entry"},
+		"the eighth":                    {doubted: 15, tried: upTo(16, 22), open: 2, want: 23, seen: "records of another entry"},
+		"no more than eight":            {doubted: 15, tried: upTo(16, 23), open: 2},
+		"none is after it":              {doubted: 24, open: 2},
+	} {
+		r.Events, r.Survey.emptied, r.Doubted = c.events, c.emptied, nil
+		if c.doubted > 0 {
+			r.Doubted = []Doubted{{Index: c.doubted, Term: 2}}
+		}
+		for i, m := range r.Members {
+			m.Extra = nil
+			if i > 0 && i <= c.open {
+				m.Extra = []int64{99}
+			}
+		}
+		d, err := r.doubtful(t.Context(), c.tried)
+		if err != nil || (d != nil) != (c.want > 0) {
+			t.Errorf("%s: %+v, %v", name, d, err)
+			continue
+		}
+		if d == nil {
+			continue
+		}
+		if d.Index != c.want || d.Term != 2 || d.Log != 0 || d.Seen != c.seen || c.want == 17 != (d.What == "w") ||
+			c.want != 17 && !strings.HasPrefix(d.What, fmt.Sprintf("2/%d ", c.want)) {
+			t.Errorf("%s: %+v, want %d", name, d, c.want)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // diffsOf are differing rows as text.
@@ -125,6 +126,10 @@ func TestFinishAuth(t *testing.T) {
 		"more than those entries": {change: func(s *sim, a *dumpdb.Auth) {
 			a.Revision, s.auth.authBeyond = 9, 1
 		}, unexplained: 2},
+		"an entry above the consistent index": {change: func(s *sim, a *dumpdb.Auth) {
+			s.Version, s.auth.authLater = release.Exact(5, 3), []AuthEntry{roleAt(20, "q")}
+			a.Revision, a.Roles = 8, append(a.Roles, dumpdb.Role{Name: "q"})
+		}},
 	} {
 		s := newBench(t, 6, -1).sim
 		s.Auth = rooted()
@@ -321,5 +326,18 @@ func TestExtraAfterTheLog(t *testing.T) {
 		if !slices.Equal(b.sim.res.Extra, c.extra) || got != c.diffs || b.sim.res.PastLogs != c.pastLogs {
 			t.Errorf("%s: extra %v, past the logs %t, %q", name, b.sim.res.Extra, b.sim.res.PastLogs, got)
 		}
+	}
+}
+
+// TestExtraOutOfOrder: of records at the end, those of a revision that others had before are not counted again.
+func TestExtraOutOfOrder(t *testing.T) {
+	b := newBench(t, 6, -1, rec(1, 0, "a", "1"), rec(3, 0, "b", "1"), rec(2, 0, "c", "1"))
+	b.sim.m.DB = &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 3}}
+	if b.sim.finish(); !slices.Equal(b.sim.res.Extra, []int64{3}) {
+		t.Errorf("extra %v", b.sim.res.Extra)
+	}
+	b = newBench(t, 6, -1, rec(1, 0, "a", "1"))
+	if b.sim.matcher.finishRuns(); b.sim.cur.peek(0) != nil {
+		t.Error("a record of a revision that the model has is left")
 	}
 }

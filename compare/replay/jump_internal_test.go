@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // TestPlannedRevision: the planned auth revision after an index is that after the last auth entry up to there.
@@ -254,6 +255,98 @@ func TestComeLate(t *testing.T) {
 		if s.meet != c.want || s.Revision != c.want.rev || s.res.endsShort != c.short || !s.met ||
 			c.suggested.index > 0 && base != c.want {
 			t.Errorf("%s: %+v, base %+v, short %t", name, s.meet, base, s.res.endsShort)
+		}
+	}
+}
+
+// roleAt is an entry by which root adds a role.
+func roleAt(index uint64, name string) AuthEntry {
+	return AuthEntry{Index: index, Req: byRoot(authOf(dumplog.KindAuthRoleAdd, "", name), 0)}
+}
+
+// TestJump: a restart executes the auth entries after the saved index once more, a received snapshot brings the rise of
+// another member. What the database shows beyond the log is the rise, and users and roles follow a whole repetition
+// only.
+func TestJump(t *testing.T) {
+	start := RequestID(1<<48 | 5000<<8)
+	for name, c := range map[string]struct {
+		stored   uint64
+		received bool
+		noDB     bool
+		want     []Jump
+		roles    bool
+	}{
+		"the whole repetition": {stored: 8, roles: true, want: []Jump{{Index: 12, Restart: 10, Start: StartTime(start),
+			Extra: 2, Possible: 2, From: 3, To: 4, Entries: []uint64{3, 4}}}},
+		"less than that": {stored: 7, want: []Jump{{Index: 12, Restart: 10, Start: StartTime(start),
+			Extra: 1, Possible: 2, From: 3, To: 4, Entries: []uint64{3, 4}}}},
+		"no rise":     {stored: 6},
+		"a lower one": {stored: 5},
+		"no database": {stored: 8, noDB: true},
+		"a snapshot":  {stored: 8, received: true, want: []Jump{{Index: 12, Snapshot: 10, Extra: 2, Possible: 5}}},
+	} {
+		aw := plannedAuth(t, c.stored)
+		if c.noDB {
+			aw.m.DB = nil
+		}
+		aw.Auth, aw.Auth.Known, aw.others = rooted(), true, []*MemberResult{{Jumps: []Jump{{Extra: 5}}}}
+		aw.Auth.Revision = 6
+		aw.authSeen = []AuthEntry{roleAt(3, "a"), roleAt(4, "b")}
+		aw.restarts = []restart{{index: 10, id: start, received: c.received}}
+		aw.jump(&aw.restarts[0], 12)
+		rise := totalDelta(aw.res)
+		_, a := aw.Auth.Roles["a"]
+		_, b := aw.Auth.Roles["b"]
+		if fmt.Sprint(aw.res.Jumps) != fmt.Sprint(c.want) || aw.Auth.Revision != 6+rise || a != c.roles || b != c.roles ||
+			!aw.restarts[0].done {
+			t.Errorf("%s: %+v, auth revision %d, roles %t %t", name, aw.res.Jumps, aw.Auth.Revision, a, b)
+		}
+		if c.received != (aw.authSeen == nil) {
+			t.Errorf("%s: a restart repeats %v", name, aw.authSeen)
+		}
+	}
+}
+
+// TestJumpOfAnyEntries: a restart of 3.5 that executed its last entries once more did so with the fewest that make the
+// rise.
+func TestJumpOfAnyEntries(t *testing.T) {
+	for name, c := range map[string]struct {
+		stored uint64
+		change func(aw *authWatch)
+		want   []Jump
+		roles  string
+		own    bool
+	}{
+		"one":                  {stored: 7, want: []Jump{{Index: 12, Restart: 10, Extra: 1, Possible: 1, From: 4, To: 4, Entries: []uint64{4}}}, roles: "b", own: true},
+		"both":                 {stored: 8, want: []Jump{{Index: 12, Restart: 10, Extra: 2, Possible: 2, From: 3, To: 4, Entries: []uint64{3, 4}}}, roles: "ab", own: true},
+		"more than there are":  {stored: 9, own: true},
+		"no rise":              {stored: 6},
+		"a snapshot":           {stored: 7, change: func(aw *authWatch) { aw.restarts[0].received = true }},
+		"users are not known":  {stored: 7, change: func(aw *authWatch) { aw.Auth.Known = false }},
+		"no auth entry before": {stored: 7, change: func(aw *authWatch) { aw.authAll = nil }},
+	} {
+		aw := plannedAuth(t, c.stored)
+		aw.Version = release.Exact(5, 3)
+		aw.Auth, aw.Auth.Known = rooted(), true
+		aw.Auth.Revision = 6
+		aw.authAll, aw.restarts = []AuthEntry{roleAt(3, "a"), roleAt(4, "b")}, []restart{{index: 10}}
+		if c.change != nil {
+			c.change(aw)
+		}
+		aw.jump(&aw.restarts[0], 12)
+		roles := ""
+		for _, name := range []string{"a", "b"} {
+			if _, ok := aw.Auth.Roles[name]; ok {
+				roles += name
+			}
+		}
+		for i := range aw.res.Jumps {
+			aw.res.Jumps[i].Start = Jump{}.Start
+		}
+		if fmt.Sprint(aw.res.Jumps) != fmt.Sprint(c.want) || aw.Auth.Revision != 6+totalDelta(aw.res) || roles != c.roles ||
+			aw.usedOwnRestarts != c.own {
+			t.Errorf("%s: %+v, auth revision %d, roles %q, its own restart %t", name, aw.res.Jumps, aw.Auth.Revision, roles,
+				aw.usedOwnRestarts)
 		}
 	}
 }

@@ -187,6 +187,12 @@ func TestLeaseFaults(t *testing.T) {
 		}
 		return map[int64]*apply.Lease{7: l}
 	}
+	torn := func(minor int) func(*leaseWatch) {
+		return func(lw *leaseWatch) {
+			lw.m.Version, lw.m.WAL.Log = evidence.Version{Minor: minor}, &dumplog.Log{}
+			lw.m.WAL.Summary.Damage = []*dumplog.DamageError{{Kind: dumplog.DamageTornTail}}
+		}
+	}
 	kept := LeaseFault{ID: 7, Kept: true, Row: true, Term: 3, Index: 40, Reason: ReasonNoSpace}
 	gone := LeaseFault{ID: 7, Granted: 30}
 	for name, c := range map[string]struct {
@@ -221,6 +227,8 @@ func TestLeaseFaults(t *testing.T) {
 		}},
 		"its keys are gone at a revision": {leases: granted(nil), want: &LeaseFault{ID: 7, Index: 33, Rev: 9, Granted: 30},
 			change: func(lw *leaseWatch) { lw.gone = map[int64]leaseEnd{7: {index: 33, term: 9}} }},
+		"damage of the log may hide its revoke, 3.4":        {leases: granted(nil), change: torn(4)},
+		"damage of the log that moves the index hides none": {leases: granted(nil), change: torn(6), want: &gone},
 	} {
 		lw := leasesOf(t, 6, c.rows...)
 		lw.ends, lw.StateKnown = c.ends, false

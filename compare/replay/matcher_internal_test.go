@@ -190,10 +190,10 @@ func TestAuthAtMost(t *testing.T) {
 		edit func(*bench)
 		want uint64
 	}{
-		"a put":             {r: byRoot(put("b", "1"), 18), row: rec(3, 0, "b", "1"), want: 2},
-		"no user":           {r: put("b", "1"), row: rec(3, 0, "b", "1"), want: 1},
-		"a delete":          {r: byRoot(del("a", ""), 18), row: tomb(3, 0, "a"), want: 1},
-		"without effect":    {r: byRoot(del("x", ""), 18), row: rec(3, 0, "b", "1"), want: 1},
+		"a put":              {r: byRoot(put("b", "1"), 18), row: rec(3, 0, "b", "1"), want: 2},
+		"no user":            {r: put("b", "1"), row: rec(3, 0, "b", "1"), want: 1},
+		"a delete":           {r: byRoot(del("a", ""), 18), row: tomb(3, 0, "a"), want: 1},
+		"without effect":     {r: byRoot(del("x", ""), 18), row: rec(3, 0, "b", "1"), want: 1},
 		"without its record": {r: byRoot(put("b", "1"), 18), row: rec(4, 0, "c", "1"), want: 1},
 		"no auth revision": {r: byRoot(put("b", "1"), 0), row: rec(3, 0, "b", "1"), want: 1,
 			edit: func(b *bench) { b.sim.Auth.Enabled = false }},
