@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -68,5 +69,59 @@ func TestHolesDivideRevisions(t *testing.T) {
 		if !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%s: %q, want %s", rows, got, want)
 		}
+	}
+}
+
+// TestRowsOfADatabase: records that restore left, and those before an error, which ends them. What nobody asks for is
+// not read.
+func TestRowsOfADatabase(t *testing.T) {
+	broken := errors.New("broken")
+	ending := func(yield func(dumpdb.Revision, error) bool) {
+		for rev := range revisionsOf("2.0 3.0 4.0") {
+			if !yield(rev, nil) {
+				return
+			}
+		}
+		if yield(dumpdb.Revision{}, broken) {
+			yield(dumpdb.Revision{Rev: dumpdb.Rev{Main: 9}}, nil)
+		}
+	}
+	for name, c := range map[string]struct {
+		bump dumpdb.Rev
+		stop int
+		want string
+	}{
+		"all":              {want: "2 3 4 broken"},
+		"a mark":           {bump: dumpdb.Rev{Main: 3}, want: "2 4 broken"},
+		"another mark":     {bump: dumpdb.Rev{Main: 3, Sub: 1}, want: "2 3 4 broken"},
+		"as far as needed": {stop: 2, want: "2 3"},
+	} {
+		var got []string
+		for row := range rowsIn(ending, c.bump, nil) {
+			if row.err != nil {
+				got = append(got, row.err.Error())
+				continue
+			}
+			if got = append(got, fmt.Sprint(row.rev.Main)); len(got) == c.stop {
+				break
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	c := &cursor{rows: startPrefetch(rowsIn(ending, dumpdb.Rev{}, nil), nil)}
+	defer c.stop()
+	n := 0
+	for g := c.take(); g != nil; g = c.take() {
+		n++
+	}
+	if n != 3 || !errors.Is(c.err, broken) {
+		t.Errorf("%d revisions, %v", n, c.err)
+	}
+	s := newBench(t, 6, -1).sim
+	s.cur.err = broken
+	if err := (&walker{r: &Result{}, sims: []*sim{nil, s}}).finish(); !errors.Is(err, broken) {
+		t.Errorf("a database that cannot be read: %v", err)
 	}
 }

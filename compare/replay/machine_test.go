@@ -2,6 +2,8 @@ package replay
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/ctxtest"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -228,5 +231,26 @@ func TestDeniedRange(t *testing.T) {
 		if st := m.Prepare(Entry{Req: c.r}); st.Sure != c.sure {
 			t.Errorf("%s: %+v", name, st)
 		}
+	}
+}
+
+// TestMachineOfAnUnreadableDatabase: a machine does not begin with keys that are not known.
+func TestMachineOfAnUnreadableDatabase(t *testing.T) {
+	dirs := handLogs(t, from1(9), from1(9))
+	putIn("key", string(revKey(20)), []byte("not a record"))(t, filepath.Join(dirs[1], "member"))
+	set := open(t, dirs...)
+	sound, err := NewMachine(t.Context(), set.Members[0].DB.Handle, MachineOptions{})
+	if err != nil || sound.Keys() != 9 || sound.Revision() != 10 {
+		t.Fatalf("%v", err)
+	}
+	if sum, lease, ok := sound.Key("absent"); ok || sum != 0 || lease != 0 {
+		t.Errorf("a key that is not there: %d %d %t", sum, lease, ok)
+	}
+	if m, err := NewMachine(t.Context(), set.Members[1].DB.Handle, MachineOptions{}); err == nil || m != nil {
+		t.Error("a machine with a record that does not decode")
+	}
+	if m, err := NewMachine(ctxtest.EndingAfter(2), set.Members[0].DB.Handle, MachineOptions{}); m != nil ||
+		!errors.Is(err, context.Canceled) {
+		t.Errorf("the caller gave up: %v", err)
 	}
 }

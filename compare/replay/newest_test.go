@@ -2,11 +2,15 @@ package replay
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // insert adds a record; without a value it is a tombstone.
@@ -131,6 +135,72 @@ func TestRevokes(t *testing.T) {
 	} {
 		if got := revokes(7, g, c.leases); got != c.want {
 			t.Errorf("%v: %t", c.leases, got)
+		}
+	}
+}
+
+// TestExplained: records that cannot be read may be of any entry, others only of one that can have written them or that
+// names their first key.
+func TestExplained(t *testing.T) {
+	deep := txn(nil, []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: []byte("a")}}}, nil)
+	for range apply.MaxTxnDepth + 1 {
+		deep = txn(nil, nested(deep), nil)
+	}
+	torn := groupOf(rec(5, 0, "a", "1"), rec(5, 1, "b", "1"))
+	torn.records[1].bad = true
+	for name, c := range map[string]struct {
+		g    *group
+		log  []*dumplog.Request
+		want bool
+	}{
+		"its put":                {groupOf(rec(5, 0, "a", "1")), []*dumplog.Request{put("b", "1"), put("a", "1")}, true},
+		"another value":          {groupOf(rec(5, 0, "a", "2")), []*dumplog.Request{put("a", "1")}, true},
+		"another key":            {groupOf(rec(5, 0, "a", "1")), []*dumplog.Request{put("b", "1"), del("a", "")}, false},
+		"no entry":               {groupOf(rec(5, 0, "a", "1")), nil, false},
+		"nested without end":     {groupOf(rec(5, 0, "a", "1")), []*dumplog.Request{deep}, true},
+		"it cannot be read":      {torn, nil, true},
+		"a revoke writes no put": {groupOf(rec(5, 0, "a", "1")), []*dumplog.Request{revoke(7)}, false},
+	} {
+		if got := (&logView{}).explained(c.g, itemsOf(c.log...)); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestLastWriters: the entries from the last one on that writes in every state of the key space, among those that the
+// member has certainly applied.
+func TestLastWriters(t *testing.T) {
+	for name, c := range map[string]struct {
+		applied uint64
+		log     []*dumplog.Request
+		want    int
+	}{
+		"the last":             {9, []*dumplog.Request{put("a", "1"), put("b", "1")}, 1},
+		"the one before":       {9, []*dumplog.Request{put("a", "1"), del("b", "")}, 2},
+		"not certainly it has": {1, []*dumplog.Request{put("a", "1"), put("b", "1")}, 2},
+		"just certainly":       {2, []*dumplog.Request{put("a", "1"), put("b", "1")}, 1},
+		"none":                 {9, []*dumplog.Request{del("a", ""), txn(cmpMod("b", 2), nil, nil)}, 0},
+	} {
+		w := newWindow(c.log...)
+		w.s.m.AppliedMin = c.applied
+		if got := w.s.lastWriters(w.items); len(got) != c.want {
+			t.Errorf("%s: %d entries, want %d", name, len(got), c.want)
+		}
+	}
+}
+
+// TestAboveTheIndex: the entries above the consistent index that may write, up to the end of the log.
+func TestAboveTheIndex(t *testing.T) {
+	b := newBench(t, 6, -1).log(put("a", "1"), put("b", "1"), grantOf(7, 60, 0), del("c", ""), put("d", "1"), put("e", "1"))
+	b.sim.past, b.sim.m.AppliedMax = pastItems(b), 1
+	for end, want := range map[uint64][]uint64{6: {2, 4, 5, 6}, 5: {2, 4, 5}, 3: {2}, 1: nil} {
+		b.sim.logEnd = end
+		var got []uint64
+		for _, it := range b.sim.above(t.Context()) {
+			got = append(got, it.entry.Index)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("up to %d: %v, want %v", end, got, want)
 		}
 	}
 }

@@ -75,3 +75,21 @@ func TestFromOneBackup(t *testing.T) {
 		}
 	}
 }
+
+// TestPlaceThatIsKept: a place that contradicts a certain log is kept if another one explains no more of the database.
+func TestPlaceThatIsKept(t *testing.T) {
+	whole := from1(20)
+	set := open(t, handLogs(t, whole, whole, whole)...)
+	r := run(t, set, Options{Each: true})
+	want := told(r.Members[1])
+	r.Members[1].misplaced = true
+	if err := replace(t.Context(), r, Options{Each: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(r.Members[1]); got != want || r.Members[1].misplaced || len(r.late) > 0 {
+		t.Errorf("%s, %v; want %s", got, r.late, want)
+	}
+	if m := r.Members[0]; m.Counts[Applied] != len(whole) {
+		t.Errorf("another member has %d entries applied", m.Counts[Applied])
+	}
+}

@@ -8,6 +8,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
+// noEffect is added to the number of a request without a record in the database.
+const noEffect = 1000
+
 // handLogs writes a member for each list of puts, whose log holds them from index 5 on; one number is one request. The
 // databases hold each request once, and end with the log.
 func handLogs(t *testing.T, logs ...[]uint64) (dirs []string) {
@@ -31,7 +34,7 @@ func handLog(t *testing.T, i int, ids, puts []uint64, end func(h *clustertest.Ha
 	at := uint64(len(ids) + 2)
 	for j, n := range puts {
 		h.Put(2, at, clustertest.RequestID(0xa1, 1763000000000, n), fmt.Sprintf("k%d", n), "v",
-			!slices.Contains(puts[:j], n))
+			n < noEffect && !slices.Contains(puts[:j], n))
 		at++
 	}
 	for _, id := range ids {
@@ -169,4 +172,65 @@ func theShift(r *Result) *Shift {
 		return nil
 	}
 	return r.Shifts[0]
+}
+
+// TestShiftByTheDatabases: of two logs one has an entry more, and nothing in the logs shows which is right. Neither
+// database has its effect, so it was added.
+func TestShiftByTheDatabases(t *testing.T) {
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		logs := [][]uint64{from1(20), slices.Insert(from1(20), 8, noEffect+77)}
+		s := theShift(run(t, open(t, handLogs(t, logs[order[0]], logs[order[1]])...), Options{}))
+		if s == nil || !s.Fitting || !s.Added || s.Proven || !slices.Equal(s.Altered(), []int{order[1]}) || s.Index != 12 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// TestRunsTwice: a process of a member proposes again after a newer one of it has started.
+func TestRunsTwice(t *testing.T) {
+	begun := uint64(1763000000000)
+	for _, c := range []struct {
+		starts []uint64 // of the processes that proposed the puts
+		want   int
+	}{{[]uint64{begun, begun + 9000, begun, begun + 9000}, 1}, {[]uint64{begun + 9000, begun + 9000, begun + 9000, begun + 9000}, 0}} {
+		h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+		h.Found(false, 0xa1)
+		h.Request(2, 2, nil)
+		h.Publish(2, 3, 0xa1, clustertest.RequestID(0xa1, begun, 1))
+		h.Publish(2, 4, 0xa1, clustertest.RequestID(0xa1, begun+9000, 1))
+		for i, start := range c.starts {
+			h.Put(2, uint64(5+i), clustertest.RequestID(0xa1, start, uint64(10+i)), "a", "1", true)
+		}
+		h.State(2, 0xa1, 8)
+		h.Member(0xa1, false, true)
+		r := run(t, open(t, h.Close(8, 2)), Options{})
+		if len(r.Overlaps) != c.want || c.want > 0 && r.Overlaps[0].Member != 0xa1 {
+			t.Errorf("%v: %+v", c.starts, r.Overlaps)
+		}
+	}
+}
+
+// TestLogAsFarAsNeeded: who reads the merged log may end anywhere.
+func TestLogAsFarAsNeeded(t *testing.T) {
+	members := open(t, handLogs(t, from1(20), from1(18))...).Members
+	for _, limit := range []int{1, 5, 22} {
+		n := 0
+		for e, err := range Log(t.Context(), members) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; e.Index != uint64(n) {
+				t.Errorf("entry %d is number %d", e.Index, n)
+			}
+			if n == limit {
+				break
+			}
+		}
+		if n != limit {
+			t.Errorf("%d entries of %d", n, limit)
+		}
+	}
+	if (&Result{}).anyMember() != nil {
+		t.Error("a member of none")
+	}
 }

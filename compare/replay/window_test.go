@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -305,5 +306,100 @@ func TestLost(t *testing.T) {
 				t.Errorf("lost %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestCountedBack: from the end of a log each put that always writes takes one revision away, up to an entry that may
+// have had no effect.
+func TestCountedBack(t *testing.T) {
+	a, b, maybe := put("a", "1"), put("b", "1"), del("c", "")
+	for name, c := range map[string]struct {
+		log    []*dumplog.Request
+		dense  int
+		edit   func(*window)
+		writes int64
+		want   place
+		ok     bool
+	}{
+		"puts":              {log: []*dumplog.Request{a, b}, writes: 12, want: place{index: 0, rev: 18, writes: 10}, ok: true},
+		"a delete first":    {log: []*dumplog.Request{maybe, a, b}, writes: 13, want: place{index: 1, rev: 18, writes: 11}, ok: true},
+		"a delete between":  {log: []*dumplog.Request{a, maybe, b}, writes: 13, want: place{index: 2, rev: 19, writes: 12}, ok: true},
+		"a delete last":     {log: []*dumplog.Request{a, b, maybe}, writes: 13, want: place{index: 9, rev: 20, writes: 13}},
+		"may be compacted":  {log: []*dumplog.Request{a, b}, dense: 1, writes: 12, want: place{index: 1, rev: 19, writes: 11}, ok: true},
+		"not up to the end": {log: []*dumplog.Request{a, b}, writes: 13, want: place{index: 9, rev: 20, writes: 13}},
+		"may be refused": {log: []*dumplog.Request{a, b}, writes: 12, want: place{index: 1, rev: 19, writes: 11}, ok: true,
+			edit: func(w *window) { mayAlarm(w.s, 1, 1) }},
+	} {
+		w := newWindow(c.log...)
+		w.writes, w.dense = 11, c.dense
+		if c.edit != nil {
+			c.edit(w)
+		}
+		if at, ok := w.counted(place{index: 9, rev: 20, writes: c.writes}); at != c.want || ok != c.ok {
+			t.Errorf("%s: %+v %t", name, at, ok)
+		}
+	}
+}
+
+// TestWritersFrom: entries that may write are found by their number, as far as they were counted.
+func TestWritersFrom(t *testing.T) {
+	b := newBench(t, 6, -1).log(put("a", "1"), grantOf(7, 60, 0), put("b", "1"), put("c", "1"), put("d", "1"))
+	b.sim.past = pastItems(b)
+	for _, c := range []struct {
+		until    uint64
+		from, to int64
+		want     []uint64
+	}{{5, 1, 4, []uint64{1, 3, 4, 5}}, {5, 2, 3, []uint64{3, 4}}, {4, 2, 9, []uint64{3, 4}}, {5, 5, 9, nil},
+		{5, markEvery + 1, markEvery + 2, nil}} {
+		w := &writers{marks: []uint64{1}}
+		w.until = c.until
+		var got []uint64
+		for _, it := range b.sim.writersFrom(t.Context(), w, c.from, c.to) {
+			got = append(got, it.entry.Index)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestGroupsOfADatabase: the records of a span of revisions, one revision at a time, as long as the caller asks for them.
+func TestGroupsOfADatabase(t *testing.T) {
+	dirs := handLogs(t, from1(9)) // revisions 2 to 10
+	drop(5)(t, filepath.Join(dirs[0], "member"))
+	m := open(t, dirs[0]).Members[0]
+	lv := &logView{m: m}
+	for _, c := range []struct {
+		from, to int64
+		limit    int
+		want     []int64
+	}{{3, 6, 9, []int64{3, 4, 6}}, {2, 4, 1, []int64{2}}, {2, 4, 2, []int64{2, 3}}, {9, 20, 9, []int64{9, 10}},
+		{11, 20, 9, nil}} {
+		var got []int64
+		for g := range lv.groups(c.from, c.to) {
+			if got = append(got, g.main); len(got) == c.limit {
+				break
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	for name, c := range map[string]struct {
+		key string
+		at  dumpdb.Rev
+		met bool
+		ok  bool
+	}{
+		"its record":              {"k3", dumpdb.Rev{Main: 4}, true, true},
+		"another key":             {"k4", dumpdb.Rev{Main: 4}, true, false},
+		"no record":               {"k4", dumpdb.Rev{Main: 5}, true, false},
+		"no record of that place": {"k3", dumpdb.Rev{Main: 4, Sub: 1}, true, false},
+		"before the place":        {"k3", dumpdb.Rev{Main: 4}, false, false},
+	} {
+		su := &subject{logView: lv, met: c.met}
+		if value, ok := su.readValue(c.key, c.at); ok != c.ok || ok && string(value) != "v" {
+			t.Errorf("%s: %q %t", name, value, ok)
+		}
 	}
 }
