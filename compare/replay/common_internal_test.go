@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -129,5 +130,44 @@ func TestSurveyWithoutStates(t *testing.T) {
 	}
 	if got := TouchedBuckets(grantOf(7, 60, 0)); !slices.Equal(got, []string{"lease"}) || TouchedBuckets(put("a", "1")) != nil {
 		t.Errorf("a grant changes %q", got)
+	}
+}
+
+// TestRevisionsAtLevels: a member's revision at an index is that of its model, from the place at which log and database
+// meet up to what it has certainly applied. Where the log ends before that, it is the database's.
+func TestRevisionsAtLevels(t *testing.T) {
+	for name, c := range map[string]struct {
+		levels  []uint64
+		index   uint64
+		meet    uint64
+		applied uint64
+		logEnd  uint64
+		want    map[uint64]int64
+		left    int
+	}{
+		"below the entry":            {[]uint64{10, 20}, 20, 5, 30, 90, map[uint64]int64{10: 7}, 1},
+		"both":                       {[]uint64{10, 20}, 21, 5, 30, 90, map[uint64]int64{10: 7, 20: 7}, 0},
+		"above the entry":            {[]uint64{10, 20}, 10, 5, 30, 90, nil, 2},
+		"before the place":           {[]uint64{10}, 20, 11, 30, 90, nil, 0},
+		"at the place":               {[]uint64{10}, 20, 10, 30, 90, map[uint64]int64{10: 7}, 0},
+		"not applied":                {[]uint64{10}, 20, 5, 9, 90, nil, 0},
+		"the last applied":           {[]uint64{10}, 20, 5, 10, 90, map[uint64]int64{10: 7}, 0},
+		"the log ends there":         {[]uint64{10}, 20, 5, 10, 10, map[uint64]int64{10: 7}, 0},
+		"the log ends before":        {[]uint64{10}, 20, 5, 10, 9, map[uint64]int64{10: 99}, 0},
+		"the log ends before others": {[]uint64{10}, 20, 5, 12, 9, nil, 0},
+	} {
+		s := newBench(t, 4, -1).sim
+		s.Revision, s.meet, s.logEnd, s.m.AppliedMin = 7, place{index: c.meet}, c.logEnd, c.applied
+		s.m.DB = &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 99}}
+		w := &walker{r: &Result{Common: 10}, sims: []*sim{nil, s}, levels: c.levels}
+		w.pass(c.index)
+		if !maps.Equal(s.res.Levels, c.want) || len(w.levels) != c.left || s.res.RevisionAt != c.want[10] {
+			t.Errorf("%s: %v, %d at the common index, %d levels left", name, s.res.Levels, s.res.RevisionAt, len(w.levels))
+		}
+	}
+	s := newBelow(t, place{index: 10, rev: 3}, rec(2, 0, "a", "1"), rec(3, 0, "b", "1")).sim
+	w := &walker{r: &Result{Common: 1}, sims: []*sim{s}, levels: []uint64{10}}
+	if w.pass(11); !s.met || s.res.Levels[10] != 3 || s.res.RevisionAt != 0 {
+		t.Errorf("met %t, %v", s.met, s.res.Levels)
 	}
 }

@@ -349,3 +349,42 @@ func TestDescribeVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatedBefore: an entry that a log holds twice before the index at which another one, which was purged, begins to
+// differ.
+func TestRepeatedBefore(t *testing.T) {
+	twice := open(t, handLogs(t, again(0))...).Members[0]                         // 10 and 11 are one request
+	both := open(t, handLogs(t, slices.Insert(from1(20), 8, 7, 8))...).Members[0] // 11 and 12 are 9 and 10
+	for name, c := range map[string]struct {
+		m       *evidence.Member
+		index   uint64
+		missing int
+		want    uint64
+	}{
+		"before it":              {twice, 17, 1, 11},
+		"right before it":        {twice, 12, 1, 11},
+		"not before it":          {twice, 11, 1, 0},
+		"two entries":            {twice, 17, 2, 0},
+		"two of two entries":     {both, 17, 2, 11},
+		"two, right before it":   {both, 13, 2, 11},
+		"two, one is not before": {both, 12, 2, 0},
+	} {
+		s := &Shift{Index: c.index, Missing: c.missing, Long: []int{0}}
+		r := &Result{Members: []*MemberResult{{Member: c.m}}}
+		if err := r.repeatedBefore(t.Context(), s); err != nil || s.Repeated != (c.want > 0) ||
+			c.want > 0 && (s.Index != c.want || s.Instead == "" || !strings.HasPrefix(s.What, fmt.Sprintf("2/%d ", c.want))) {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+		if c.want > 0 {
+			surplus, err := tailOf(t.Context(), c.m, c.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n, want := range map[int]bool{0: false, c.missing: true, c.missing + 1: false} {
+				if got, err := requestTwice(t.Context(), c.m, c.want, surplus[:n]); err != nil || got != want {
+					t.Errorf("%s: %d entries are there before: %t, %v", name, n, got, err)
+				}
+			}
+		}
+	}
+}
