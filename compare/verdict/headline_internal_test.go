@@ -28,7 +28,8 @@ func TestHeadlineJoinsWhatBelongsTogether(t *testing.T) {
 		"of the class": {[]Cause{caused("list", "M02-1")}, "list (strong): n1: the voters differ"},
 		"unrelated": {[]Cause{caused("power", "W01-1")},
 			"power (strong): n1: a torn tail; also n1: the voters differ"},
-		"second": {[]Cause{caused("power", "W01-1"), caused("update", "M07-1")}, "update (strong): n1: the voters differ"},
+		"of no finding": {[]Cause{caused("power", "W09-1")}, "power (strong): n1: the voters differ"},
+		"second":        {[]Cause{caused("power", "W01-1"), caused("update", "M07-1")}, "update (strong): n1: the voters differ"},
 	} {
 		found := []check.Finding{break1, other, torn}
 		j := &judge{Input: &Input{Input: &check.Input{}, Findings: found, Causes: c.causes}}

@@ -313,7 +313,18 @@ func TestUnproven(t *testing.T) {
 			j.Diff.Records.Rows[0].At = []int{1, 2}
 		}, ""},
 		"one could not be read": {func(j *ranking) { j.Unread = make([]Unread, 1) }, "1 source could not be read"},
-		"two logs of three":     {func(j *ranking) { j.Members[2].WAL = evidence.WAL{} }, ""},
+		"running members without logs": {func(j *ranking) {
+			for _, m := range j.Members {
+				m.Source.Kind = evidence.KindEndpoint
+			}
+		}, "no source has a log"},
+		"an entry of one log is doubted": {func(j *ranking) {
+			j.Replay = &replay.Result{Doubted: []replay.Doubted{{Index: 5, Against: []int{0, 2}}}}
+		}, "entry 5 is in one log only, and n1 and other databases agree against it"},
+		"it is doubted against others": {func(j *ranking) {
+			j.Replay = &replay.Result{Doubted: []replay.Doubted{{Index: 5, Against: []int{1, 2}}}}
+		}, ""},
+		"two logs of three": {func(j *ranking) { j.Members[2].WAL = evidence.WAL{} }, ""},
 		"one log of three": {func(j *ranking) {
 			j.Members[2].WAL, j.Members[1].WAL = evidence.WAL{},
 				evidence.WAL{}

@@ -13,16 +13,21 @@ func TestExplainedByDamage(t *testing.T) {
 		return &check.Finding{Check: id, Class: class, Members: members}
 	}
 	damagedDB, damagedBackup := of("D02", "db-damage", "node2"), of("B01", "backup-damaged", "backup1")
+	foreign := of("S02", "foreign-cluster", "node2")
+	foreign.Kind = check.KindGapForeign
 	for name, c := range map[string]struct {
 		first, damage *check.Finding
 		explained     bool
 	}{
-		"keys and a database":              {of("K01", "data-divergence", "node1", "node2"), damagedDB, true},
-		"keys and a backup":                {of("K03", "data-divergence", "backup1"), damagedBackup, true},
-		"keys of others and a backup":      {of("K03", "data-divergence", "node2"), damagedBackup, false},
-		"the log and a backup":             {of("R01", "data-divergence", "backup1"), damagedBackup, false},
-		"what a member says and a backup":  {of("C04", "data-divergence", "backup1"), damagedBackup, false},
-		"what a member says and its pages": {of("C04", "data-divergence", "node2"), damagedDB, true},
+		"keys and a database":                      {of("K01", "data-divergence", "node1", "node2"), damagedDB, true},
+		"keys and a backup":                        {of("K03", "data-divergence", "backup1"), damagedBackup, true},
+		"keys of others and a backup":              {of("K03", "data-divergence", "node2"), damagedBackup, false},
+		"the log and a backup":                     {of("R01", "data-divergence", "backup1"), damagedBackup, false},
+		"what a member says and a backup":          {of("C04", "data-divergence", "backup1"), damagedBackup, false},
+		"what a member says and its pages":         {of("C04", "data-divergence", "node2"), damagedDB, true},
+		"keys and content of another cluster":      {of("K01", "data-divergence", "node1", "node2"), foreign, true},
+		"the log and content of another cluster":   {of("R01", "data-divergence", "node1", "node2"), foreign, true},
+		"keys of others and content of a stranger": {of("K01", "data-divergence", "node1", "node3"), foreign, false},
 	} {
 		if got := explainedByDamage(c.first, []*check.Finding{c.first, c.damage}); (got == c.damage) != c.explained {
 			t.Errorf("%s: explained by %+v, want %v", name, got, c.explained)
