@@ -39,7 +39,8 @@ func TestLevelOfMembers(t *testing.T) {
 			t.Errorf("%s: %d to %d", name, l.from, l.to)
 		}
 	}
-	l := newLevel(&Result{Commit: 100, Members: []*MemberResult{of(1, 20, true), of(1, 30, true)}}, []*sim{s, nil}, []int{0, 0})
+	shared := &Result{Commit: 100, Members: []*MemberResult{of(1, 20, true), of(1, 30, true)}}
+	l := newLevel(shared, []*sim{s, nil}, []int{0, 0})
 	if l.sims[1] != s || l.to != 20 {
 		t.Errorf("a member that shares a model: up to %d", l.to)
 	}
@@ -162,7 +163,8 @@ func TestRevisionsAtLevels(t *testing.T) {
 		w := &walker{r: &Result{Common: 10}, sims: []*sim{nil, s}, levels: c.levels}
 		w.pass(c.index)
 		if !maps.Equal(s.res.Levels, c.want) || len(w.levels) != c.left || s.res.RevisionAt != c.want[10] {
-			t.Errorf("%s: %v, %d at the common index, %d levels left", name, s.res.Levels, s.res.RevisionAt, len(w.levels))
+			t.Errorf("%s: %v, %d at the common index, %d levels left", name, s.res.Levels, s.res.RevisionAt,
+				len(w.levels))
 		}
 	}
 	s := newBelow(t, place{index: 10, rev: 3}, rec(2, 0, "a", "1"), rec(3, 0, "b", "1")).sim

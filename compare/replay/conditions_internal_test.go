@@ -232,11 +232,11 @@ func TestReads(t *testing.T) {
 func TestServed(t *testing.T) {
 	of := func(start, n uint64) RequestID { return RequestID(1<<48 | start<<8 | n) }
 	publish := func(id RequestID) *dumplog.Request {
-		return &dumplog.Request{Kind: dumplog.KindClusterMemberAttrSet, Header: dumplog.Header{ID: dumplog.RequestID(id)},
+		return &dumplog.Request{Kind: dumplog.KindClusterMemberAttrSet, Header: dumplog.Header{ID: id},
 			MemberAttr: &dumplog.ClusterMemberAttrSet{MemberID: 1}}
 	}
 	by := func(id RequestID, r *dumplog.Request) *dumplog.Request {
-		r.Header.ID = dumplog.RequestID(id)
+		r.Header.ID = id
 		return r
 	}
 	begin := publish(of(5000, 1))
@@ -258,8 +258,8 @@ func TestServed(t *testing.T) {
 		"two processes":                 {[]*dumplog.Request{begin, by(of(5000, 2), put("a", "1")), publish(of(9000, 1)), by(of(9000, 2), put("a", "1"))}, []uint64{2, 4}},
 		"a process that published last": {[]*dumplog.Request{begin, publish(of(9000, 1)), by(of(9000, 2), put("a", "1"))}, []uint64{3}},
 	} {
-		s := &Survey{serving: map[uint16]*serving{}, Served: map[dumplog.ID][]Served{}, prefixes: map[uint16]dumplog.ID{},
-			describe: func(*dumplog.Request) string { return "w" }}
+		s := &Survey{serving: map[uint16]*serving{}, Served: map[dumplog.ID][]Served{},
+			prefixes: map[uint16]dumplog.ID{}, describe: func(*dumplog.Request) string { return "w" }}
 		s.learn(1)
 		for i, r := range c.log {
 			s.noteServed(itemAt(uint64(i+1), r))

@@ -297,8 +297,8 @@ func TestJump(t *testing.T) {
 		rise := totalDelta(aw.res)
 		_, a := aw.Auth.Roles["a"]
 		_, b := aw.Auth.Roles["b"]
-		if fmt.Sprint(aw.res.Jumps) != fmt.Sprint(c.want) || aw.Auth.Revision != 6+rise || a != c.roles || b != c.roles ||
-			!aw.restarts[0].done {
+		if fmt.Sprint(aw.res.Jumps) != fmt.Sprint(c.want) || aw.Auth.Revision != 6+rise || a != c.roles ||
+			b != c.roles || !aw.restarts[0].done {
 			t.Errorf("%s: %+v, auth revision %d, roles %t %t", name, aw.res.Jumps, aw.Auth.Revision, a, b)
 		}
 		if c.received != (aw.authSeen == nil) {
@@ -343,10 +343,11 @@ func TestJumpOfAnyEntries(t *testing.T) {
 		for i := range aw.res.Jumps {
 			aw.res.Jumps[i].Start = Jump{}.Start
 		}
-		if fmt.Sprint(aw.res.Jumps) != fmt.Sprint(c.want) || aw.Auth.Revision != 6+totalDelta(aw.res) || roles != c.roles ||
+		rise := totalDelta(aw.res)
+		if fmt.Sprint(aw.res.Jumps) != fmt.Sprint(c.want) || aw.Auth.Revision != 6+rise || roles != c.roles ||
 			aw.usedOwnRestarts != c.own {
-			t.Errorf("%s: %+v, auth revision %d, roles %q, its own restart %t", name, aw.res.Jumps, aw.Auth.Revision, roles,
-				aw.usedOwnRestarts)
+			t.Errorf("%s: %+v, auth revision %d, roles %q, its own restart %t", name, aw.res.Jumps,
+				aw.Auth.Revision, roles, aw.usedOwnRestarts)
 		}
 	}
 }

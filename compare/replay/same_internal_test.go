@@ -149,8 +149,8 @@ func TestBeyondRights(t *testing.T) {
 			ri.beyondRights(itemAt(9, app(c.r)), c.p)
 		}
 		b := ri.res.Beyond
-		if !c.want && len(b) > 0 || c.want && (len(b) != maxBeyond || b[0].Key != "/x" || b[0].Index != 9 || b[0].Term != 3 ||
-			b[0].User != "app" || b[0].How != "put in a nested transaction") {
+		if !c.want && len(b) > 0 || c.want && (len(b) != maxBeyond || b[0].Key != "/x" || b[0].Index != 9 ||
+			b[0].Term != 3 || b[0].User != "app" || b[0].How != "put in a nested transaction") {
 			t.Errorf("%s: %d, %+v", name, len(b), b[:min(len(b), 1)])
 		}
 	}

@@ -350,8 +350,8 @@ func TestDescribeVersion(t *testing.T) {
 	}
 }
 
-// TestRepeatedBefore: an entry that a log holds twice before the index at which another one, which was purged, begins to
-// differ.
+// TestRepeatedBefore: an entry that a log holds twice before the index at which another one, which was purged, begins
+// to differ.
 func TestRepeatedBefore(t *testing.T) {
 	twice := open(t, handLogs(t, again(0))...).Members[0]                         // 10 and 11 are one request
 	both := open(t, handLogs(t, slices.Insert(from1(20), 8, 7, 8))...).Members[0] // 11 and 12 are 9 and 10
@@ -372,7 +372,8 @@ func TestRepeatedBefore(t *testing.T) {
 		s := &Shift{Index: c.index, Missing: c.missing, Long: []int{0}}
 		r := &Result{Members: []*MemberResult{{Member: c.m}}}
 		if err := r.repeatedBefore(t.Context(), s); err != nil || s.Repeated != (c.want > 0) ||
-			c.want > 0 && (s.Index != c.want || s.Instead == "" || !strings.HasPrefix(s.What, fmt.Sprintf("2/%d ", c.want))) {
+			c.want > 0 && (s.Index != c.want || s.Instead == "" ||
+				!strings.HasPrefix(s.What, fmt.Sprintf("2/%d ", c.want))) {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 		if c.want > 0 {

@@ -180,7 +180,8 @@ func TestShiftByTheDatabases(t *testing.T) {
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		logs := [][]uint64{from1(20), slices.Insert(from1(20), 8, noEffect+77)}
 		s := theShift(run(t, open(t, handLogs(t, logs[order[0]], logs[order[1]])...), Options{}))
-		if s == nil || !s.Fitting || !s.Added || s.Proven || !slices.Equal(s.Altered(), []int{order[1]}) || s.Index != 12 {
+		if s == nil || !s.Fitting || !s.Added || s.Proven || s.Index != 12 ||
+			!slices.Equal(s.Altered(), []int{order[1]}) {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -189,10 +190,11 @@ func TestShiftByTheDatabases(t *testing.T) {
 // TestRunsTwice: a process of a member proposes again after a newer one of it has started.
 func TestRunsTwice(t *testing.T) {
 	begun := uint64(1763000000000)
+	newer := begun + 9000
 	for _, c := range []struct {
 		starts []uint64 // of the processes that proposed the puts
 		want   int
-	}{{[]uint64{begun, begun + 9000, begun, begun + 9000}, 1}, {[]uint64{begun + 9000, begun + 9000, begun + 9000, begun + 9000}, 0}} {
+	}{{[]uint64{begun, newer, begun, newer}, 1}, {[]uint64{newer, newer, newer, newer}, 0}} {
 		h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
 		h.Found(false, 0xa1)
 		h.Request(2, 2, nil)

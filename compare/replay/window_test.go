@@ -363,7 +363,8 @@ func TestWritersFrom(t *testing.T) {
 	}
 }
 
-// TestGroupsOfADatabase: the records of a span of revisions, one revision at a time, as long as the caller asks for them.
+// TestGroupsOfADatabase: the records of a span of revisions, one revision at a time, as long as the caller asks for
+// them.
 func TestGroupsOfADatabase(t *testing.T) {
 	dirs := handLogs(t, from1(9)) // revisions 2 to 10
 	drop(5)(t, filepath.Join(dirs[0], "member"))

@@ -41,7 +41,8 @@ func TestSeparateHistories(t *testing.T) {
 			[2]replay.RequestID{begun(5000, 1), begun(9000, 1)}, nil,
 			[]string{"one from before a restore and one that the restore began", "n1: log to"}},
 		"one restored, the other without a log": {[2]dumplog.StartKind{restore, restore},
-			[2]replay.RequestID{begun(5000, 1), begun(9000, 1)}, func(rk *ranking) { rk.Members[1].WAL.Summary.LastIndex = 0 },
+			[2]replay.RequestID{begun(5000, 1), begun(9000, 1)},
+			func(rk *ranking) { rk.Members[1].WAL.Summary.LastIndex = 0 },
 			[]string{"each restored and started by itself"}},
 		"one history": {[2]dumplog.StartKind{bootstrap, bootstrap},
 			[2]replay.RequestID{begun(5000, 1), begun(5000, 1)}, nil, nil},
@@ -104,8 +105,8 @@ func TestNextTry(t *testing.T) {
 		ad := adviceFor(make([]evidence.Kind, c.members)...)
 		for i, m := range ad.Members {
 			m.Source.Kind = evidence.KindDataDir
-			ad.Facts = append(ad.Facts, evidence.Facts{Name: m.Label(), DB: &evidence.DBFacts{CompactRevision: new(int64),
-				Hashes: map[string]string{"key": fmt.Sprint(i)}}})
+			db := &evidence.DBFacts{CompactRevision: new(int64), Hashes: map[string]string{"key": fmt.Sprint(i)}}
+			ad.Facts = append(ad.Facts, evidence.Facts{Name: m.Label(), DB: db})
 		}
 		ad.Best = c.best
 		got := strings.Join(adviceOf(ad, func(add func(string, shell.Command)) { ad.nextTry(c.mends, add) }), "; ")
@@ -128,8 +129,8 @@ func TestNextAloneAfterAStart(t *testing.T) {
 	}
 }
 
-// TestRecordsReadAgain: where more records differ than are listed, each of them is judged, and those that cannot be read
-// again are open.
+// TestRecordsReadAgain: where more records differ than are listed, each of them is judged, and those that cannot be
+// read again are open.
 func TestRecordsReadAgain(t *testing.T) {
 	var specs []evidence.Spec
 	for i, values := range [][]string{{"a", "b", "c", "d"}, {"a", "x", "y", "z"}} {
