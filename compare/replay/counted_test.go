@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -74,5 +75,22 @@ func TestCounted(t *testing.T) {
 				t.Errorf("contradicted: %q, want %q: %+v", got, c.want, s.res.Below)
 			}
 		})
+	}
+}
+
+// TestCountedIsBounded: of entries before the place only the last ones are kept to be counted. What those before them
+// say for certain is not lost.
+func TestCountedIsBounded(t *testing.T) {
+	s := certainSim()
+	s.grantedAt = func(int64) (uint64, bool) { return 0, true }
+	for i := range uint64(2 * maxCounted) {
+		s.below.remember(itemAt(i+1, put(fmt.Sprint("k", i), "1")))
+	}
+	if n, first := len(s.below.certain.waiting), s.below.certain.waiting[0].index; n != maxCounted || first != maxCounted+1 {
+		t.Errorf("%d entries from %d on", n, first)
+	}
+	s.below.lastWriter = nil
+	if s.below.recall(); s.res.BelowCount != 2*maxCounted {
+		t.Errorf("%d of %d keys are missing", s.res.BelowCount, 2*maxCounted)
 	}
 }
