@@ -86,8 +86,9 @@ func TestCountedIsBounded(t *testing.T) {
 	for i := range uint64(2 * maxCounted) {
 		s.below.remember(itemAt(i+1, put(fmt.Sprint("k", i), "1")))
 	}
-	if n, first := len(s.below.certain.waiting), s.below.certain.waiting[0].index; n != maxCounted || first != maxCounted+1 {
-		t.Errorf("%d entries from %d on", n, first)
+	waiting := s.below.certain.waiting
+	if len(waiting) != maxCounted || waiting[0].index != maxCounted+1 {
+		t.Errorf("%d entries from %d on", len(waiting), waiting[0].index)
 	}
 	s.below.lastWriter = nil
 	if s.below.recall(); s.res.BelowCount != 2*maxCounted {
