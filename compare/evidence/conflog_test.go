@@ -66,3 +66,71 @@ func TestShareOfConfChanges(t *testing.T) {
 		t.Errorf("%d bytes for one source, %d for each of four", one, four)
 	}
 }
+
+// TestEffectiveConfChanges: a change is dropped if a later append replaced its entry, and only then. What was replaced
+// before it was written again says nothing of it.
+func TestEffectiveConfChanges(t *testing.T) {
+	at := func(segment string, offset int64, index uint64) dumplog.Overwrite {
+		return dumplog.Overwrite{Pos: dumplog.Pos{Segment: segment, Offset: offset}, Index: index}
+	}
+	for name, c := range map[string]struct {
+		replaced []dumplog.Overwrite
+		want     []uint64
+	}{
+		"nothing replaced":               {nil, []uint64{10, 20}},
+		"from the later change on":       {[]dumplog.Overwrite{at("b", 30, 20)}, []uint64{10}},
+		"from the next entry on":         {[]dumplog.Overwrite{at("b", 30, 21)}, []uint64{10, 20}},
+		"both":                           {[]dumplog.Overwrite{at("b", 30, 10)}, nil},
+		"both, and then a shorter tail":  {[]dumplog.Overwrite{at("b", 30, 10), at("b", 40, 15)}, nil},
+		"before the later one":           {[]dumplog.Overwrite{at("b", 19, 11)}, []uint64{10, 20}},
+		"by the later one itself":        {[]dumplog.Overwrite{at("b", 20, 10)}, []uint64{20}},
+		"in the segment of the first":    {[]dumplog.Overwrite{at("a", 99, 10)}, []uint64{20}},
+		"before the first":               {[]dumplog.Overwrite{at("a", 9, 10)}, []uint64{10, 20}},
+		"three before the first":         {[]dumplog.Overwrite{at("a", 1, 5), at("a", 2, 6), at("a", 3, 7)}, []uint64{10, 20}},
+		"before the first and after all": {[]dumplog.Overwrite{at("a", 9, 10), at("b", 30, 20)}, []uint64{10}},
+	} {
+		log := newConfLog(2, 1)
+		log.note(0, &dumplog.Entry{Index: 9, Term: 1})
+		log.note(0, confChangeEntry(0, 10))
+		log.note(1, confChangeEntry(1, 20))
+		conf, err := log.effective(&dumplog.Summary{Segments: []dumplog.Segment{{Name: "a"}, {Name: "b"}},
+			Overwrites: c.replaced})
+		var got []uint64
+		for _, x := range conf {
+			got = append(got, x.Index)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+}
+
+// TestConfChangesThatFit: changes are kept if they need just the space that there is, and counted if they need more.
+// The range of those that are counted is that of all segments, whatever their order, and none of a segment without.
+func TestConfChangesThatFit(t *testing.T) {
+	entries := []*dumplog.Entry{confChangeEntry(0, 50), confChangeEntry(0, 30), confChangeEntry(2, 20),
+		confChangeEntry(2, 40)}
+	size := int64(0)
+	for _, e := range entries {
+		size += confEntryBytes + 2*int64(len(e.Data))
+	}
+	sum := &dumplog.Summary{Segments: []dumplog.Segment{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}}
+	for left, fit := range map[int64]bool{size: true, size - 1: false} {
+		log := newConfLog(4, 1)
+		log.left = left
+		for i, e := range entries {
+			log.note(i&2, e)
+			clear(e.Data) // the caller reads the next entry into it
+			*e = *confChangeEntry(i&2, e.Index)
+		}
+		conf, err := log.effective(sum)
+		var many *TooManyConfChangesError
+		switch {
+		case fit && (err != nil || len(conf) != 4 || conf[3].Change.NodeID != 7):
+			t.Errorf("%d bytes: %v, %v", left, conf, err)
+		case !fit && (!errors.As(err, &many) || many.Changes != 4 || many.First != 20 || many.Last != 50 ||
+			len(many.Places) != 4):
+			t.Errorf("%d bytes: %v, %v", left, conf, err)
+		}
+	}
+}

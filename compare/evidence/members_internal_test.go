@@ -423,6 +423,102 @@ func TestGapsOfALog(t *testing.T) {
 			t.Errorf("before entry %d: blind %t, member 2 known %t", c.index, r.blind, known)
 		}
 	}
+	// Changes between the configuration at entry 5 and the end of the gap are not known.
+	r = &confRules{m: m, rules: apply.NewMembers(release.AnyOf(6))}
+	r.noteGaps()
+	r.passGaps(11)
+	if _, known := r.rules.Get(2); !r.blind || known {
+		t.Errorf("right after the gap: blind %t, member 2 known %t", r.blind, known)
+	}
+	m.WAL.Summary.Snapshots[2].Index = 10 // received with the snapshot that makes the gap
+	r = &confRules{m: m, rules: apply.NewMembers(release.AnyOf(6))}
+	r.noteGaps()
+	r.passGaps(11)
+	if _, known := r.rules.Get(2); r.blind || !known {
+		t.Errorf("with a configuration at the end of the gap: blind %t, member 2 known %t", r.blind, known)
+	}
+}
+
+// TestConfigurationsAfterGaps: a .snap file shows the configuration after a gap if a server would use it.
+func TestConfigurationsAfterGaps(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(m *Member, f *dumplog.SnapFile)
+		want   int
+	}{
+		"a file":            {func(*Member, *dumplog.SnapFile) {}, 1},
+		"set aside":         {func(_ *Member, f *dumplog.SnapFile) { f.Broken = true }, 0},
+		"damaged":           {func(_ *Member, f *dumplog.SnapFile) { f.Damage = &dumplog.DamageError{} }, 0},
+		"of another term":   {func(_ *Member, f *dumplog.SnapFile) { f.Term = 3 }, 0},
+		"without voters":    {func(_ *Member, f *dumplog.SnapFile) { f.ConfState.Voters = nil }, 0},
+		"not read":          {func(m *Member, _ *dumplog.SnapFile) { m.snapRead = false }, 0},
+		"a log without gap": {func(m *Member, _ *dumplog.SnapFile) { m.WAL.Summary.Jumps = nil }, 0},
+	} {
+		m := logged(1, 7, 60, 60)
+		m.WAL.Summary.Jumps = []dumplog.Jump{{From: 8, To: 10}}
+		m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Term: 2, Index: 10}}
+		f := &dumplog.SnapFile{Term: 2, Index: 10, ConfState: dumplog.ConfState{Voters: []dumplog.ID{1}}}
+		m.Snap.Files, m.snapRead = []*dumplog.SnapFile{f}, true
+		c.change(m, f)
+		r := &confRules{m: m, rules: apply.NewMembers(release.AnyOf(6))}
+		if r.noteGaps(); len(r.known) != c.want {
+			t.Errorf("%s: %d configurations", name, len(r.known))
+		}
+	}
+}
+
+// TestChangesOfABootstrap: the changes of a bootstrap have no ID and are at the first entries without a break. They are
+// never refused. After a forced start, which removes members with changes that have no ID, an ID may be used again.
+func TestChangesOfABootstrap(t *testing.T) {
+	change := func(index, id uint64, kind dumplog.ConfChangeType, node dumplog.ID) ConfEntry {
+		return ConfEntry{Index: index, Change: dumplog.ConfChange{ID: dumplog.RequestID(id), Type: kind, NodeID: node,
+			Member: &dumplog.MemberContext{ID: node, PeerURLs: []string{"http://" + node.String()}}}}
+	}
+	const add, remove = dumplog.ConfChangeAddNode, dumplog.ConfChangeRemoveNode
+	first := []ConfEntry{change(1, 0, add, 1), change(2, 0, add, 2)}
+	for name, c := range map[string]struct {
+		changes []ConfEntry
+		want    []uint64
+	}{
+		"nothing else":                     {nil, nil},
+		"the next has no ID":               {[]ConfEntry{change(3, 0, remove, 9)}, nil},
+		"the next has an ID":               {[]ConfEntry{change(3, 5, remove, 9)}, []uint64{3}},
+		"after other entries":              {[]ConfEntry{change(4, 0, remove, 9)}, []uint64{4}},
+		"without an ID after one with":     {[]ConfEntry{change(3, 5, add, 3), change(4, 0, remove, 9)}, []uint64{4}},
+		"added after a removal":            {[]ConfEntry{change(5, 5, remove, 2), change(6, 6, add, 2)}, []uint64{6}},
+		"added after a forced start":       {[]ConfEntry{change(5, 0, remove, 2), change(6, 6, add, 2)}, nil},
+		"added twice after a forced start": {[]ConfEntry{change(5, 0, remove, 2), change(6, 6, add, 2), change(7, 7, add, 2)}, []uint64{7}},
+	} {
+		m := logged(1, 7, 10, 0)
+		m.DB = nil
+		m.WAL.Summary.HardState = &dumplog.HardState{Commit: 10}
+		m.WAL.Conf = append(slices.Clone(first), c.changes...)
+		m.membershipLoading().load()
+		var got []uint64
+		for _, x := range m.WAL.Conf {
+			if x.Refused {
+				got = append(got, x.Index)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: refused %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestShownAdditions: the database shows whether an addition was refused once it has applied it.
+func TestShownAdditions(t *testing.T) {
+	m := logged(1, 7, 60, 40)
+	m.DB.Members = []dumpdb.Member{{ID: 1}}
+	for index, want := range map[uint64]map[dumplog.ID]release.Answer{
+		39: {1: release.Yes, 2: release.No}, 40: {1: release.Yes, 2: release.No},
+		41: {1: release.Unknown, 2: release.Unknown}} {
+		r := &confRules{m: m, index: index}
+		for id, answer := range want {
+			if got := r.listed(id); got != answer {
+				t.Errorf("entry %d, member %d: %v, want %v", index, id, got, answer)
+			}
+		}
+	}
 }
 
 func removal(index uint64) []ConfEntry {

@@ -1,0 +1,243 @@
+package evidence
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// TestIdleEntries: entries right above the commit index are idle up to the first that writes a key or does not decode.
+// A lease revoke is idle, since only the key space shows what it deletes.
+func TestIdleEntries(t *testing.T) {
+	const a1 = 0xa1
+	grant := &etcdserverpb.InternalRaftRequest{LeaseGrant: &etcdserverpb.LeaseGrantRequest{ID: 7, TTL: 60}}
+	put := clustertest.PutRequest("k", "v", 0)
+	for name, c := range map[string]struct {
+		commit uint64
+		after  []*etcdserverpb.InternalRaftRequest
+		want   uint64
+	}{
+		"nothing above the commit index": {3, nil, 0},
+		"a grant":                        {3, []*etcdserverpb.InternalRaftRequest{grant}, 4},
+		"a revoke and a grant": {3, []*etcdserverpb.InternalRaftRequest{clustertest.RevokeRequest(7), grant},
+			5},
+		"a put":             {3, []*etcdserverpb.InternalRaftRequest{put, grant}, 0},
+		"a grant and a put": {3, []*etcdserverpb.InternalRaftRequest{grant, put, grant}, 4},
+		"a put that is committed": {4, []*etcdserverpb.InternalRaftRequest{put, grant},
+			5},
+		"a grant that is committed": {4, []*etcdserverpb.InternalRaftRequest{grant}, 0},
+	} {
+		h := clustertest.NewHand(t, t.TempDir(), "node1", a1, 0xc1)
+		h.Found(false, a1)
+		h.Request(2, 2, nil)
+		h.Request(2, 3, grant)
+		for i, r := range c.after {
+			h.Request(2, 4+uint64(i), r)
+		}
+		h.State(2, a1, c.commit)
+		m, err := loadDir(t.Context(), t, h.Close(3, 2), Options{})
+		if err != nil || m.WAL.IdleTo != c.want {
+			t.Errorf("%s: idle to entry %d, want %d, %v", name, m.WAL.IdleTo, c.want, err)
+		}
+	}
+}
+
+// TestTermsOfALog: one term has one range, whether or not a received snapshot leaves a gap in it.
+func TestTermsOfALog(t *testing.T) {
+	const a1 = 0xa1
+	h := clustertest.NewHand(t, t.TempDir(), "node1", a1, 0xc1)
+	h.Found(false, a1)
+	h.Request(2, 2, nil)
+	h.State(2, a1, 2)
+	h.Snapshot(2, 20, a1)
+	h.Request(2, 21, nil)
+	h.Request(3, 22, nil)
+	h.State(3, a1, 22)
+	dir := h.Close(22, 3)
+	for _, several := range []bool{false, true} {
+		m, err := loadDir(t.Context(), t, dir, Options{several: several, sources: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := m.WAL.LastByTerm, []TermEnd{{1, 1, 1}, {2, 2, 21}, {3, 22, 22}}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		if (m.WAL.Sums != nil) != several {
+			t.Errorf("one of several sources: %t, sums %v", several, m.WAL.Sums)
+		}
+		if several && m.WAL.Sums.cur.entries+m.WAL.Sums.Blocks()[0].Entries() != 4 {
+			t.Errorf("sums %v", m.WAL.Sums.Blocks())
+		}
+	}
+}
+
+// TestTooLargeEntry: a log with an entry that is too large to be decoded is not examined, but a listing shows it.
+func TestTooLargeEntry(t *testing.T) {
+	const a1 = 0xa1
+	large := &etcdserverpb.InternalRaftRequest{Txn: &etcdserverpb.TxnRequest{}}
+	one := &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestRange{
+		RequestRange: &etcdserverpb.RangeRequest{}}}
+	for range dumplog.MaxParts + 1 {
+		large.Txn.Success = append(large.Txn.Success, one)
+	}
+	h := clustertest.NewHand(t, t.TempDir(), "node1", a1, 0xc1)
+	h.Found(false, a1)
+	h.Request(2, 2, large)
+	h.Request(2, 3, nil)
+	h.State(2, a1, 3)
+	dir := h.Close(3, 2)
+	var tooLarge *dumplog.TooLargeError
+	m, err := loadDir(t.Context(), t, dir, Options{})
+	if err != nil || m.HasWAL() || len(m.Problems) != 1 || m.Problems[0].Part != "wal" ||
+		!errors.As(m.Problems[0].Err, &tooLarge) {
+		t.Errorf("%v, log %t, problems %+v", err, m.HasWAL(), m.Problems)
+	}
+	m, err = loadDir(t.Context(), t, dir, Options{Listing: true})
+	if err != nil || !m.HasWAL() || len(m.Problems) > 0 || m.WAL.Summary.LastIndex != 3 {
+		t.Errorf("a listing: %v, log %t, problems %+v", err, m.HasWAL(), m.Problems)
+	}
+}
+
+// TestTrailerOfADigest: the sha256 at the end of a backup is compared with the digest of the manifest, and computed
+// without one.
+func TestTrailerOfADigest(t *testing.T) {
+	db, err := os.ReadFile(filepath.Join(handDir(t), "member", "snap", "db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(db)
+	changed := append(slices.Clone(sum[:]), 0)[:len(sum)]
+	changed[3] ^= 1
+	for name, c := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"its own":     {slices.Concat(db, sum[:]), "match"},
+		"another":     {slices.Concat(db, changed), "mismatch"},
+		"none":        {db, ""},
+		"of no pages": {slices.Concat(bytes.Repeat([]byte("noise"), 4096), sum[:]), "mismatch"},
+	} {
+		for _, hash := range []bool{true, false} {
+			path := filepath.Join(t.TempDir(), "b.db")
+			if err := os.WriteFile(path, c.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(t.Context(), []Spec{{Where: path, Backup: c.want != ""}}, Options{Hash: hash, Deep: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := s.Members[0].DB
+			if d.Trailer.State != c.want || (d.Size == int64(len(c.content))) != (c.want != "") {
+				t.Errorf("%s, hashed %t: %+v, %d bytes of %d", name, hash, d.Trailer, d.Size, len(c.content))
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestSourceWithoutAnything: a source of which nothing can be read is named with the reason, and the others are read.
+func TestSourceWithoutAnything(t *testing.T) {
+	good, bad := handDir(t), tree(t, "member/wal/")
+	s, err := Open(t.Context(), []Spec{{Name: "bad", Where: bad}, {Name: "good", Where: good}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var se *SourceError
+	if len(s.Members) != 1 || s.Members[0].Label() != "good" || len(s.Failed) != 1 || s.Failed[0].Spec.Name != "bad" ||
+		!errors.As(s.Failed[0].Err, &se) || se.Found != "nothing readable" || se.Err == nil {
+		t.Errorf("members %d, failed %+v", len(s.Members), s.Failed)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if s, err := Open(t.Context(), []Spec{{Where: bad}}, Options{}); s != nil || !errors.As(err, &se) {
+		t.Errorf("alone: %v, %v", s, err)
+	}
+	m := &Member{Source: &Source{}}
+	m.loading().snaps(layout{snapFile: filepath.Join(good, "none.snap")}, Options{})
+	if len(m.Problems) != 1 || m.Problems[0].Part != "snap" || m.Problems[0].File != "none.snap" || m.HasSnap() ||
+		!errors.Is(m.Problems[0].Err, fs.ErrNotExist) {
+		t.Errorf("a .snap file that is gone: %+v", m.Problems)
+	}
+}
+
+// TestFilesThatAreNotRead: a file whose state cannot be read is unreadable, one that is gone gives no sample, and
+// sources without a byte have no key for digests.
+func TestFilesThatAreNotRead(t *testing.T) {
+	li := &lister{ctx: t.Context(), m: &Manifest{}}
+	li.add("/d/db", "member/snap/db", nil, fs.ErrPermission)
+	if !slices.Equal(li.m.Unreadable, []string{"/d/db"}) || len(li.m.Files) > 0 {
+		t.Errorf("unreadable %v, files %v", li.m.Unreadable, li.m.Files)
+	}
+	path := filepath.Join(tree(t, "f"), "f")
+	if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	man := &Manifest{Files: []File{{Path: "none", Size: 5, at: path + "-"}, {Path: "late", at: path + "-"}},
+		hashing: newHashing(t.Context())}
+	if b, err := sampleOf(t.Context(), man); b != nil || err != nil {
+		t.Errorf("a sample of nothing: %x, %v", b, err)
+	}
+	if k, err := redactKey(t.Context(), man, man); k != nil || err != nil {
+		t.Errorf("a key of nothing: %v, %v", k, err)
+	}
+	whole := &Manifest{Files: []File{{Path: "f", Size: 7, at: path}}}
+	k, err := redactKey(t.Context(), man, whole)
+	alone, err2 := redactKey(t.Context(), whole)
+	if err := errors.Join(err, err2); err != nil || k == nil || k.Digest([]byte("v")) != alone.Digest([]byte("v")) {
+		t.Errorf("a source without a byte changes the key: %v", err)
+	}
+	man.Unreadable = []string{"none"} // found when it was opened
+	if man.Digest(); !slices.Equal(man.Unreadable, []string{"none", "late"}) {
+		t.Errorf("unreadable %v", man.Unreadable)
+	}
+}
+
+// TestPageHeaders: a page is known by its whole header only.
+func TestPageHeaders(t *testing.T) {
+	head := binary.LittleEndian.AppendUint64(nil, 5)
+	head = append(head, 2, 0, 0, 0, 0, 0, 0, 0)
+	at := append(make([]byte, 5*4096), head...)
+	for cut, want := range map[int]bool{0: true, 1: false, 16: false} {
+		if got := isBoltPage(bytes.NewReader(at[:len(at)-cut]), 5, 4096); got != want {
+			t.Errorf("without its last %d bytes: %t", cut, got)
+		}
+	}
+}
+
+// TestFoldersWithoutOrder: data dirs are searched in folders with few entries, and links to folders are not followed.
+func TestFoldersWithoutOrder(t *testing.T) {
+	dir := tree(t, "n1/etcd/member/", "n1/note")
+	elsewhere := tree(t, "member/")
+	if err := os.Symlink(elsewhere, filepath.Join(dir, "n1", "linked")); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int]int{mostEntries - 3: 1, mostEntries - 2: 0} {
+		for i := range n {
+			if err := os.WriteFile(filepath.Join(dir, "n1", "f"+string(rune('a'+i%26))+string(rune('a'+i/26))), nil,
+				0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := deeperDataDirs(filepath.Join(dir, "n1"), 1); len(got) != want || want > 0 &&
+			got[0].Where != filepath.Join(dir, "n1", "etcd") {
+			t.Errorf("with %d other entries: %+v", n+2, got)
+		}
+	}
+	if got := deeperDataDirs(filepath.Join(dir, "none"), 1); got != nil {
+		t.Errorf("no folder: %+v", got)
+	}
+}
