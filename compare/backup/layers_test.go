@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // layered is a report of a backup, as far as layers go by it.
@@ -94,6 +96,62 @@ func TestLayerTexts(t *testing.T) {
 		{"compaction unfinished", "revision", func(_ *compare.Report, m *evidence.Facts) {
 			m.DB.CompactRevision, m.DB.ScheduledCompact, m.DB.FinishedCompact = &at, &at, &done
 		}, check.Holds, "revision 40, compacted at 30, that compaction is unfinished"},
+		{"auth that is off", "auth", nil, check.Holds, "off, 0 users, 0 roles, auth revision 0"},
+		{"a cluster version alone", "storage-version", func(_ *compare.Report, m *evidence.Facts) {
+			m.ClusterVersion = "3.5.0"
+		}, check.Holds, "storage version absent, as up to 3.5, cluster version 3.5.0"},
+		{"an index without a term", "taken-by", func(_ *compare.Report, m *evidence.Facts) {
+			m.DB.ConsistentIndex = &index
+		}, check.Holds, "at raft index 99"},
+		{"no meta page in use", "metas", func(_ *compare.Report, m *evidence.Facts) { m.DB.Metas = nil }, check.Holds, ""},
+		{"keys that were not counted", "mvcc", func(_ *compare.Report, m *evidence.Facts) { m.DB.Keys = nil },
+			check.Holds, ""},
+		{"records that were not counted", "bucket key", func(_ *compare.Report, m *evidence.Facts) {
+			m.DB.Revisions, m.DB.Keys = nil, nil
+		}, check.Holds, "readable"},
+		{"no revision", "revision", func(_ *compare.Report, m *evidence.Facts) { m.DB.CurrentRevision = nil },
+			check.Holds, ""},
+		{"no compaction mark", "revision", func(_ *compare.Report, m *evidence.Facts) { m.DB.CompactRevision = nil },
+			check.Holds, "revision 40, never compacted"},
+		{"compacted at 0", "revision", func(_ *compare.Report, m *evidence.Facts) {
+			zero := int64(0)
+			m.DB.CompactRevision = &zero
+		}, check.Holds, "revision 40, compacted at 0"},
+		{"compaction never finished", "revision", func(_ *compare.Report, m *evidence.Facts) {
+			m.DB.CompactRevision, m.DB.ScheduledCompact = &at, &at
+		}, check.Holds, "revision 40, compacted at 30, that compaction is unfinished"},
+		{"no page was read", "size", func(_ *compare.Report, m *evidence.Facts) { m.DB.PageSize = 0 }, check.Holds, ""},
+		{"no page was read, but the trailer", "trailer", func(_ *compare.Report, m *evidence.Facts) { m.DB = nil },
+			check.Holds, "sha256 abc"},
+		{"no database", "size", func(_ *compare.Report, m *evidence.Facts) { m.DB = nil }, check.Holds, ""},
+		{"no database has no rows", "leases", func(_ *compare.Report, m *evidence.Facts) { m.DB, m.Auth = nil, nil },
+			check.Holds, ""},
+		{"no bucket reached, of another layer", "size", func(_ *compare.Report, m *evidence.Facts) { m.Auth = nil },
+			check.Holds, "9 B"},
+		{"first violated, then not checked", "buckets", func(r *compare.Report, _ *evidence.Facts) {
+			Judge(r, check.B03, check.Violated, "", check.Finding{Title: "no bucket key"})
+			Judge(r, check.D03, check.NotChecked, "unreadable")
+		}, check.Violated, "no bucket key"},
+		{"first not checked, then violated", "buckets", func(r *compare.Report, _ *evidence.Facts) {
+			Judge(r, check.B03, check.NotChecked, "unreadable")
+			Judge(r, check.D03, check.Violated, "", check.Finding{Title: "bad row"})
+		}, check.Violated, "bad row"},
+		{"first not checked, then sound", "buckets", func(r *compare.Report, _ *evidence.Facts) {
+			Judge(r, check.B03, check.NotChecked, "unreadable")
+			Judge(r, check.D03, check.Holds, "")
+		}, check.NotChecked, "unreadable"},
+		{"a row of a bucket", "bucket other", func(r *compare.Report, _ *evidence.Facts) {
+			f := check.Finding{Title: "bad row"}
+			f.Facts.Bucket = "other"
+			Judge(r, check.D03, check.Violated, "", f)
+		}, check.Violated, "bad row"},
+		{"deltas", "deltas", func(r *compare.Report, _ *evidence.Facts) {
+			Judge(r, check.B10, check.Holds, "")
+			r.Backup.Chain = &chain.Report{Deltas: make([]chain.Delta, 2), Events: 7, Revision: 50}
+		}, check.Holds, "2 delta snapshots, 7 events, up to revision 50"},
+		{"deltas that were not read", "deltas", func(r *compare.Report, _ *evidence.Facts) {
+			Judge(r, check.B10, check.NotChecked, "")
+		}, check.NotChecked, ""},
 		{"deltas not asked for", "deltas", nil, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -114,5 +172,26 @@ func TestLayerTexts(t *testing.T) {
 	}
 	if got := Layers(&compare.Report{Backup: &compare.Backup{}}); got != nil {
 		t.Errorf("of no backup: %+v", got)
+	}
+	r := layered()
+	r.Backup = nil
+	if got := Layers(r); got != nil {
+		t.Errorf("of a data dir: %+v", got)
+	}
+}
+
+// TestRowsOfBuckets: of the buckets that are read their rows are counted, each by its own.
+func TestRowsOfBuckets(t *testing.T) {
+	records := int64(1)
+	m := &evidence.Facts{DB: &evidence.DBFacts{Revisions: &records}, Leases: make([]evidence.LeaseFacts, 2),
+		Alarms: make([]evidence.AlarmFacts, 3), Auth: &evidence.AuthFacts{Users: map[string][]string{"a": nil},
+			Roles: map[string][]string{"a": nil, "b": nil}}}
+	m.Membership.Members, m.Membership.Removed = make([]dumpdb.Member, 4), make([]dumplog.ID, 5)
+	for bucket, want := range map[string]string{"key": "1 record", "lease": "2 rows", "alarm": "3 rows",
+		"authUsers": "1 row", "authRoles": "2 rows", "members": "4 rows", "members_removed": "5 rows",
+		"cluster": "readable"} {
+		if got := rows(m, bucket); got != want {
+			t.Errorf("%s: %q, want %q", bucket, got, want)
+		}
 	}
 }

@@ -80,6 +80,7 @@ func TestObjectsThatAreNoBackups(t *testing.T) {
 	noise := slices.Concat(packed(t, "gz", nil)[:10], bytes.Repeat([]byte{0xff}, 50))
 	for name, content := range map[string][]byte{"a.db": b, "sealed.db": []byte("Salted__12345678"),
 		"cut.db.gz": noise, "cut.gz": noise, "short.db.gz": {0x1f, 0x8b, 7}, "short": {0x1f, 0x8b, 7}, "none.db": nil,
+		"odd.db.zst": []byte("\x28\xb5\x2f\xfd\xff\xff\xff"), "odd.zst": []byte("\x28\xb5\x2f\xfd\xff\xff\xff"),
 		"node1/member/snap/db": b, "set.tar": tarred(t, entry{"x.db", b}), "set.tar.gz": packed(t, "gz",
 			tarred(t, entry{"y.db", b}))} {
 		write(t, filepath.Join(dir, "k", name), content)
@@ -87,7 +88,8 @@ func TestObjectsThatAreNoBackups(t *testing.T) {
 	ok(t, os.Symlink("nowhere", filepath.Join(dir, "k", "gone.db")))
 	bucket := objectstest.Serve(t, dir)
 	f := find(t, locate.Options{Scratch: t.TempDir()}, bucket.URL("k"))
-	same(t, labels(f), "a.db", "cut.db.gz", "gone.db", "none.db", "sealed.db", "short.db.gz", "y.db", "x.db")
+	same(t, labels(f), "a.db", "cut.db.gz", "gone.db", "none.db", "odd.db.zst", "sealed.db", "short.db.gz", "y.db",
+		"x.db")
 	for _, it := range f.Items {
 		switch it.Label {
 		case "sealed.db", "gone.db":
@@ -98,13 +100,13 @@ func TestObjectsThatAreNoBackups(t *testing.T) {
 				t.Errorf("%s was opened: %v", it.Label, err)
 			}
 		default:
-			damaged := strings.HasSuffix(it.Label, ".gz")
+			damaged := strings.HasSuffix(it.Label, ".gz") || strings.HasSuffix(it.Label, ".zst")
 			if _, packing := content(t, it); (packing != nil) != damaged || it.Err != nil {
 				t.Errorf("%s: %v", it.Label, packing)
 			}
 		}
 	}
-	if len(f.Skipped) != 3 || reasonOf(f, "db") != "part of a data dir: use etcd-medic inspect or diagnose" {
+	if len(f.Skipped) != 4 || reasonOf(f, "db") != "part of a data dir: use etcd-medic inspect or diagnose" {
 		t.Errorf("%+v", f.Skipped)
 	}
 	if f := find(t, locate.Options{}, bucket.URL("k/node1/member/snap/db")); f.Items[0].Err != nil {

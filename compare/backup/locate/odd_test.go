@@ -105,7 +105,8 @@ func TestEntriesOfArchives(t *testing.T) {
 	ok(t, w.Close())
 	var tb bytes.Buffer
 	tw := tar.NewWriter(&tb)
-	for _, h := range []*tar.Header{{Name: "folder", Typeflag: tar.TypeDir}, {Name: "link.db", Typeflag: tar.TypeSymlink,
+	for _, h := range []*tar.Header{{Name: "pax_global_header", Typeflag: tar.TypeXGlobalHeader,
+		PAXRecords: map[string]string{"comment": "x"}}, {Name: "folder", Typeflag: tar.TypeDir}, {Name: "link.db", Typeflag: tar.TypeSymlink,
 		Linkname: "one.db"}, {Name: "one.db", Typeflag: tar.TypeReg, Size: int64(len(b)), ModTime: time.Unix(0, 0)}} {
 		ok(t, tw.WriteHeader(h))
 		if h.Size > 0 {
@@ -133,7 +134,7 @@ func TestEntriesOfArchives(t *testing.T) {
 	same(t, labels(f), "one.db")
 	st, err := os.Stat(archive)
 	ok(t, err)
-	if reasonOf(f, "link.db") != "a link or device in an archive" || !f.Items[0].Modified.Equal(st.ModTime()) {
+	if len(f.Skipped) != 1 || reasonOf(f, "link.db") != "a link or device in an archive" || !f.Items[0].Modified.Equal(st.ModTime()) {
 		t.Errorf("%+v, an entry without a time is of %v", f.Skipped, f.Items[0].Modified)
 	}
 }
@@ -287,5 +288,89 @@ func TestParseShard(t *testing.T) {
 		if (err == nil) != (want != "") || want != "" && fmt.Sprint(got) != want {
 			t.Errorf("%q: %v, %v; want %q", text, got, err, want)
 		}
+	}
+}
+
+// TestUnknownMethodInAZip: a file in an archive that is packed in an unknown way is a damaged backup if it is named like
+// one, and the others are found.
+func TestUnknownMethodInAZip(t *testing.T) {
+	var z bytes.Buffer
+	w := zip.NewWriter(&z)
+	for _, name := range []string{"odd.db", "notes"} {
+		e, err := w.CreateRaw(&zip.FileHeader{Name: name, Method: 99, CompressedSize64: 3, UncompressedSize64: 3})
+		ok(t, err)
+		_, err = e.Write([]byte("abc"))
+		ok(t, err)
+	}
+	e, err := w.Create("sound.db")
+	ok(t, err)
+	_, err = e.Write(good(t))
+	ok(t, errors.Join(err, w.Close()))
+	path := filepath.Join(t.TempDir(), "a.zip")
+	write(t, path, z.Bytes())
+	f := find(t, locate.Options{}, path)
+	same(t, labels(f), "odd.db", "sound.db")
+	if reasonOf(f, "notes") == "" || len(f.Skipped) != 1 {
+		t.Errorf("%+v", f.Skipped)
+	}
+	if b, packing := content(t, f.Items[0]); len(b) > 0 || !errors.Is(packing, zip.ErrAlgorithm) {
+		t.Errorf("%d bytes, %v", len(b), packing)
+	}
+}
+
+// TestCutAfterTheMagic: what cannot be unpacked at all is a damaged backup if it is named like one.
+func TestCutAfterTheMagic(t *testing.T) {
+	root := t.TempDir()
+	for name, b := range map[string]string{"a.db.zst": "\x28\xb5\x2f\xfd\xff\xff\xff", "b.zst": "\x28\xb5\x2f\xfd\xff\xff\xff"} {
+		write(t, filepath.Join(root, name), []byte(b))
+	}
+	f := find(t, locate.Options{}, root)
+	same(t, labels(f), "a.db.zst")
+	if reasonOf(f, "b.zst") == "" {
+		t.Errorf("%+v", f.Skipped)
+	}
+	if _, packing := content(t, f.Items[0]); packing == nil {
+		t.Error("nothing is said about the packing")
+	}
+	_, err := locate.Find(t.Context(), nil, locate.Options{})
+	ok(t, err)
+	below := find(t, locate.Options{}, filepath.Join(root, "b.zst", "below")).Items[0].Err
+	none := find(t, locate.Options{}, filepath.Join(root, "none")).Items[0].Err
+	var bad *evidence.SourceError
+	if !errors.As(below, &bad) || bad.Found != "a path that cannot be read" {
+		t.Errorf("below a file: %v", below)
+	}
+	if !errors.As(none, &bad) || bad.Found != "nothing at this path" {
+		t.Errorf("nothing there: %v", none)
+	}
+}
+
+// TestUnpackWithoutRoom: a source for which there is no room stays as it is.
+func TestUnpackWithoutRoom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db.gz")
+	write(t, path, packed(t, "gz", good(t)))
+	locate.WithBudget(t, 10)
+	to := t.TempDir()
+	u, err := locate.Unpack(t.Context(), []evidence.Spec{{Where: path}}, locate.Options{Scratch: to})
+	ok(t, err)
+	if len(u.Specs) != 1 || u.Specs[0].Where != path {
+		t.Errorf("%+v", u.Specs)
+	}
+	ok(t, u.Close())
+	if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
+		t.Errorf("left in scratch: %v, %v", left, err)
+	}
+}
+
+// TestTimesOfStdin: what is piped in has no time, but a file of an archive has its own.
+func TestTimesOfStdin(t *testing.T) {
+	b := good(t)
+	f := find(t, locate.Options{Stdin: bytes.NewReader(tarred(t, entry{"x.db", b}))}, "-")
+	if f.Items[0].Modified.Unix() != 1_700_000_000 {
+		t.Errorf("of an archive: %v", f.Items[0].Modified)
+	}
+	f = find(t, locate.Options{Stdin: bytes.NewReader(b)}, "-")
+	if !f.Items[0].Modified.IsZero() {
+		t.Errorf("of a file: %v", f.Items[0].Modified)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestHeadOfATar: an archive is known by the mark in its first header, if all of that mark is there.
@@ -68,5 +69,65 @@ func TestBrokenError(t *testing.T) {
 	err := error(&BrokenError{Where: "a.zip", Err: io.ErrUnexpectedEOF})
 	if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != "a.zip: the archive is damaged: unexpected EOF" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestNamesOfBackups: names say that a file is a backup, and less so if it is text.
+func TestNamesOfBackups(t *testing.T) {
+	for name, want := range map[string][3]bool{ // with other content, with text, with JSON
+		"a.db": {true, true, true}, "a.db.gz": {true, true, true}, "a.db.sha256": {}, "a.json": {}, "x": {},
+		"etcd-snapshot-1": {true, true, false}, "etcd-1": {true, false, false}, "my-Backup": {true, false, false},
+		"snapshot.json": {}, "backup.md5": {}} {
+		for i, is := range []what{isOther, isText, isJSON} {
+			if got := isNamedBackup("/d/"+name, is); got != want[i] {
+				t.Errorf("%s of kind %d: %t", name, is, got)
+			}
+		}
+	}
+}
+
+// TestTails: a label has so many parts of a path, and never a part of a URL of an endpoint.
+func TestTails(t *testing.T) {
+	for _, c := range []struct {
+		path  string
+		parts int
+		want  string
+	}{
+		{"/a/b/c", 1, "c"}, {"/a/b/c", 2, "b/c"}, {"/a/b/c", 3, "/a/b/c"}, {"/a/b/c", 9, "/a/b/c"}, {"a/b", 1, "b"},
+		{"a/b", 2, "a/b"}, {"/c", 1, "/c"}, {"http://h:2379", 1, "http://h:2379"}, {"s3://b/k/x.db", 1, "x.db"},
+		{"s3://b/k/x.db", 2, "k/x.db"}, {"s3://b/k/x.db", 3, "s3://b/k/x.db"}, {"s3://b/k/x.db", 4, "s3://b/k/x.db"},
+		{"s3://b/x.db", 1, "x.db"}, {"s3://b/x.db", 2, "s3://b/x.db"},
+	} {
+		if got := tail(c.path, c.parts); got != c.want {
+			t.Errorf("%s, %d parts: %q, want %q", c.path, c.parts, got, c.want)
+		}
+	}
+}
+
+// TestPrintable: text may end in the middle of a character, and has no other control characters than those of text.
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]bool{"": true, "a\tb\r\n\f": true, "a\x01": false, "a\x1f": false, "a ": true,
+		"\xe2\x82": true, "\xe2\x82\xac": true, "\xff\xff\xff\xff\xffa": false, "\xffabcd": false} {
+		if got := isPrintable([]byte(text)); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+	long := append(bytes.Repeat([]byte("a"), 4096), 1)
+	if !isPrintable(long) || isPrintable(long[1:]) {
+		t.Error("the first 4096 bytes count")
+	}
+}
+
+// TestLaterBackups: of two backups the one that was written later is newer, and by name if they have one time.
+func TestLaterBackups(t *testing.T) {
+	early, late := time.Unix(5, 0), time.Unix(6, 0)
+	a, b, c := &Item{Shown: "a", Modified: late}, &Item{Shown: "b", Modified: early}, &Item{Shown: "c", Modified: early}
+	for _, x := range []struct {
+		a, b *Item
+		want bool
+	}{{a, b, true}, {b, a, false}, {c, b, true}, {b, c, false}, {b, b, false}} {
+		if got := Later(x.a, x.b); got != x.want {
+			t.Errorf("%s after %s: %t", x.a.Shown, x.b.Shown, got)
+		}
 	}
 }

@@ -1,0 +1,144 @@
+package backup
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/release"
+)
+
+// TestStateRows: the rows of auth, leases and members that differ are listed up to a number, and the others counted. A
+// bucket that one of the two cannot show is not compared.
+func TestStateRows(t *testing.T) {
+	member := func(leases ...int64) *evidence.Member {
+		m := &evidence.Member{Source: &evidence.Source{}, DB: &evidence.DB{Handle: &dumpdb.DB{}}}
+		for _, ttl := range leases {
+			m.DB.Leases = append(m.DB.Leases, dumpdb.Lease{ID: dumpdb.ID(len(m.DB.Leases) + 1), TTL: ttl})
+		}
+		return m
+	}
+	b, s := member(5, 60), member(5, 60, 70, 80, 90)
+	s.DB.Auth.Enabled = true
+	for maxRows, want := range map[int][2]int{10: {4, 0}, 4: {4, 0}, 3: {3, 1}, 1: {1, 3}} {
+		var c Compared
+		if c.state(b, s, maxRows); len(c.State) != want[0] || c.MoreState != want[1] {
+			t.Errorf("at most %d: %d rows and %d more, want %v", maxRows, len(c.State), c.MoreState, want)
+		}
+		if row := c.State[0]; row.Bucket != "auth" || string(row.Key) != "authEnabled" || row.InBackup != "false" ||
+			row.InSource != "true" {
+			t.Errorf("%+v", row)
+		}
+	}
+	var c Compared
+	c.state(b, s, 10)
+	if row := c.State[3]; row.Bucket != "lease" || row.InBackup != absent || row.InSource == absent {
+		t.Errorf("a lease that the backup lacks: %+v", row)
+	}
+	for name, damaged := range map[string]*evidence.Member{"backup": b, "source": s} {
+		damaged.DB.Damage = []*dumpdb.DamageError{{Bucket: "lease"}}
+		var c Compared
+		if c.state(b, s, 10); len(c.State) != 1 || c.State[0].Bucket != "auth" {
+			t.Errorf("leases of the %s are damaged: %+v", name, c.State)
+		}
+		damaged.DB.Damage = nil
+	}
+}
+
+// TestUnequalAtOneIndex: at one index rows of the small buckets that a restore brings back have to be equal, in the
+// backup and in the source that it is compared with.
+func TestUnequalAtOneIndex(t *testing.T) {
+	cell := func(text string) *compare.DiffCell { return &compare.DiffCell{Text: text} }
+	row := func(key string, cells map[string]*compare.DiffCell) compare.DiffRow {
+		return compare.DiffRow{Key: check.Bytes(key), Members: cells}
+	}
+	rows := []compare.DiffRow{
+		row("equal", map[string]*compare.DiffCell{"a.db": cell("x"), "n1": cell("x"), "n2": cell("y")}),
+		row("other", map[string]*compare.DiffCell{"a.db": cell("x"), "n1": cell("y")}),
+		row("lost", map[string]*compare.DiffCell{"a.db": nil, "n1": cell("y")}),
+		row("more", map[string]*compare.DiffCell{"a.db": cell("x"), "n1": nil}),
+		row("none", map[string]*compare.DiffCell{"a.db": nil, "n1": nil}),
+		row("of others", map[string]*compare.DiffCell{"n1": cell("x"), "n2": cell("y")}),
+		row("not compared", map[string]*compare.DiffCell{"a.db": cell("x"), "n2": cell("y")}),
+	}
+	doc := &compare.Comparison{Buckets: []compare.BucketComparison{
+		{Bucket: "key", Equal: release.No, Rows: rows}, {Bucket: "lease", Equal: release.No, Rows: rows},
+		{Bucket: "auth", Equal: release.Yes, Rows: rows}, {Bucket: "members", Rows: rows}}}
+	c := Compared{Source: "n1"}
+	c.atCommonIndex("a.db", doc)
+	want := []StateRow{{"lease", check.Bytes("other"), "x", "y"}, {"lease", check.Bytes("lost"), absent, "y"},
+		{"lease", check.Bytes("more"), "x", absent}}
+	if d := cmp.Diff(want, c.Unequal); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestMarkUnread: a source that opens and whose keys cannot be read leaves the answer open, as one that does not open.
+// The backup itself may have the same name.
+func TestMarkUnread(t *testing.T) {
+	source := func(name string, db *evidence.DB) *evidence.Member {
+		return &evidence.Member{Source: &evidence.Source{Name: name}, DB: db}
+	}
+	read := &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{}}
+	a := &Against{Compared: []Compared{{Reason: "r0"}, {Reason: "r1"}, {Reason: "r2"}, {Reason: "r3"}}}
+	r := &compare.Report{Sources: []compare.Source{{Name: "x"}, {Name: "x"}, {Name: "sound"}, {Name: "y"}, {Name: "z"},
+		{Name: "z", Error: "gone"}}}
+	a.markUnread(r, []*evidence.Member{source("x", &evidence.DB{Handle: &dumpdb.DB{}}), source("sound", read),
+		source("y", nil), source("z", &evidence.DB{KV: &dumpdb.KVStats{}})})
+	var got []string
+	for _, s := range r.Sources {
+		got = append(got, s.Error)
+	}
+	if d := cmp.Diff([]string{"", "r0", "", "r2", "r3", "gone"}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestNotCompared: what is said of a backup that could be compared with some sources only, or with none.
+func TestNotCompared(t *testing.T) {
+	m := &evidence.Member{Source: &evidence.Source{Name: "a.db"}, DB: &evidence.DB{}}
+	holds := Compared{Source: "n1", SameHistory: check.Holds}
+	open := Compared{Source: "n2", SameHistory: check.NotChecked, Reason: "unreadable"}
+	unequal := Compared{Source: "n3", SameHistory: check.Holds, Unequal: []StateRow{{Bucket: "lease", InBackup: "1"}}}
+	for name, c := range map[string]struct {
+		compared []Compared
+		health   check.Health
+		want     check.Outcome
+		reason   string
+		summary  string
+		findings int
+	}{
+		"equal": {[]Compared{holds}, check.Healthy, check.Holds, "", "sound", 0},
+		"none":  {nil, check.Healthy, check.NotChecked, "", "sound", 0},
+		"one of two": {[]Compared{holds, open}, check.Healthy, check.NotChecked, "n2: unreadable",
+			"sound; not compared: n2: unreadable", 0},
+		"of an unknown backup": {[]Compared{open}, check.HealthUnknown, check.NotChecked, "n2: unreadable", "sound", 0},
+		"a row that differs":   {[]Compared{unequal, open}, check.Healthy, check.Violated, "n2: unreadable", "", 1},
+	} {
+		r := &compare.Report{Verdict: compare.Verdict{Health: c.health, Class: check.ClassBackupGood, Summary: "sound"}}
+		judgeAgainst(r, &Against{Compared: c.compared}, m)
+		x := r.Checks[0]
+		if x.Outcome != c.want || x.Reason != c.reason || len(r.Findings) != c.findings ||
+			c.summary != "" && r.Verdict.Summary != c.summary {
+			t.Errorf("%s: %+v, %q, %d findings", name, x, r.Verdict.Summary, len(r.Findings))
+		}
+	}
+}
+
+// TestFileOfUnusable: a backup that was given no name is called by its file.
+func TestFileOfUnusable(t *testing.T) {
+	for want, spec := range map[string]evidence.Spec{"n": {Name: "n", Where: "/d/x.db"}, "x.db": {Where: "/d/x.db"}} {
+		r := Unusable(spec, errors.New("gone"), Options{})
+		if Name(r) != want || r.Verdict.Class != check.ClassInconclusive || r.Next[0].Text == "" {
+			t.Errorf("%s: %+v", want, r)
+		}
+	}
+	if got := Name(&compare.Report{}); got != "" {
+		t.Errorf("no source: %q", got)
+	}
+}
