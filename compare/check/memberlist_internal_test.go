@@ -317,6 +317,11 @@ func TestMissingVotes(t *testing.T) {
 			x.top != ss[0]) {
 			t.Errorf("%s: %+v", name, x)
 		}
+		pv := (&Input{Members: ss, Replay: &replay.Result{Survey: &replay.Survey{}}}).provenance()
+		if kind, why := pv.lostLogs(Sources{ss[2]}); (kind == KindBelowQuorumLogsOlder) != c.want ||
+			c.want && !strings.HasSuffix(why, "the others hold 1 of 2 votes that are needed") {
+			t.Errorf("%s: %s, %q", name, kind, why)
+		}
 	}
 	ss := build()
 	if ss.elections().missingVotes(ss[0]) != nil {

@@ -164,6 +164,11 @@ func TestServedBeyond(t *testing.T) {
 			Survey: &replay.Survey{Served: map[dumplog.ID][]replay.Served{0xa1: {sv}}}}
 		pv := (&Input{Members: Sources{m, o}, Replay: rp}).provenance()
 		f := pv.servedBeyond(m)
+		kind, why := pv.lostLogs([]*evidence.Member{m})
+		if older := c.found && !c.copied; (kind == KindBelowQuorumLogsOlder) != older ||
+			older && why != "n1 served clients after its end" || !older && kind != KindBelowQuorum {
+			t.Errorf("%s: %s, %q", name, kind, why)
+		}
 		if (f != nil) != c.found || pv.copiedEarly(m) != c.copied {
 			t.Errorf("%s: %+v, copied early %t", name, f, pv.copiedEarly(m))
 			continue

@@ -83,7 +83,11 @@ func TestWipedMembers(t *testing.T) {
 		m.WAL.Conf = []evidence.ConfEntry{founded(1, 5), founded(2, 6), founded(3, 7)}
 		rp := &replay.Result{Survey: &replay.Survey{Starts: map[dumplog.ID][]replay.Start{5: {{Index: 9}}}}}
 		c.change(m, o, rp)
-		f := (&Input{Members: Sources{m, o}, Replay: rp}).provenance().wiped(m)
+		pv := (&Input{Members: Sources{m, o}, Replay: rp}).provenance()
+		f := pv.wiped(m)
+		if c.want && pv.lostLog(m) != "n1 was started as new under its old identity" {
+			t.Errorf("%s: %q", name, pv.lostLog(m))
+		}
 		if (f != nil) != c.want || f != nil && (f.At.Index != m.WAL.Summary.LastIndex+1 || f.Kind != KindMemberWiped) {
 			t.Errorf("%s: %+v", name, f)
 		}
