@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -12,6 +14,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 func compactMark(rev uint64) []byte {
@@ -121,6 +125,53 @@ func TestCompactMarkAboveTheCluster(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCompactMarkSinceTheCluster: the log shows that nothing after another member's last entry requests a compaction
+// above the revision that it had.
+func TestCompactMarkSinceTheCluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		more   []*pb.InternalRaftRequest
+		change func(in *check.Input)
+		want   check.Outcome
+	}{
+		"not requested": {nil, func(*check.Input) {}, check.Violated},
+		"requested":     {[]*pb.InternalRaftRequest{compaction(50), compaction(2)}, func(*check.Input) {}, check.Holds},
+		"requested in the log of another cluster": {[]*pb.InternalRaftRequest{compaction(50), compaction(2)},
+			func(in *check.Input) {
+				in.Members[0].ClusterID++
+				in.Members[1].ClusterID++
+				in.Members[0].WAL.Log, in.Members[1].WAL.Log = compactedLog(t), compactedLog(t)
+			}, check.Violated},
+		"entries are missing": {nil, func(in *check.Input) { in.Replay.First = in.Members[0].AppliedMin + 1 }, check.Holds},
+		"the logs differ": {nil, func(in *check.Input) {
+			in.Replay.LogDiffs = []replay.LogDiff{{Index: 3}}
+		}, check.Holds},
+		"no replay": {nil, func(in *check.Input) { in.Replay = nil }, check.Holds},
+	} {
+		dirs := compactedCluster("3.4.0", c.more...).Write(t, t.TempDir())
+		casetest.EditDB(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(50)))
+		in := inputOf(t, dirs...)
+		in.Members[1].AppliedMin--
+		in.Members[2].DB = nil
+		c.change(in)
+		r := run(t, in, "K13")
+		if r.Outcome != c.want || c.want == check.Violated && (!slices.Equal(accused(r), []string{"node1"}) ||
+			!strings.Contains(r.Findings[0].Title, "node2 is at revision 6, and no entry since then requests it")) {
+			t.Errorf("%s: %s %+v", name, r.Outcome, r.Findings)
+		}
+	}
+}
+
+// compactedLog is the log of a cluster that requests no other compaction than the one at revision 3.
+func compactedLog(t *testing.T) *dumplog.Log {
+	t.Helper()
+	l, err := dumplog.Open(filepath.Join(compactedCluster("3.4.0").Write(t, t.TempDir())[0], "member", "wal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
 }
 
 // TestCompactMarksOfBackup: B07 judges the marks of a backup.

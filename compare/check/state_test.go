@@ -182,6 +182,53 @@ func TestLaggingMemberHidesNothing(t *testing.T) {
 	}
 }
 
+// TestAuthSwitchedSince: the log shows whether auth is on, as far as the members that are compared have applied it.
+func TestAuthSwitchedSince(t *testing.T) {
+	disable := &pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}}
+	for name, c := range map[string]struct {
+		off    bool // root turns auth off before, or after, what is applied
+		before bool
+		change func(in *check.Input)
+		on     byte
+		want   []string
+	}{
+		"on, and off for one":           {change: func(*check.Input) {}, want: []string{"node2"}},
+		"turned off later":              {off: true, change: func(*check.Input) {}, want: []string{"node2"}},
+		"turned off before, on for one": {off: true, before: true, on: 1, change: func(*check.Input) {}, want: []string{"node2"}},
+		"entries after it are not known": {change: func(in *check.Input) { in.Replay.Last-- },
+			want: []string{"node1", "node2", "node3"}},
+		"as far as the logs are known": {change: func(in *check.Input) {
+			for _, m := range in.Members {
+				m.AppliedMin -= 2
+			}
+			in.Replay.Last -= 2
+		}, want: []string{"node2"}},
+	} {
+		s := scripted("3.6.0")
+		if c.off && c.before {
+			s.Add(step(0, "root", disable))
+		}
+		s.Add(step(0, "", grant(20, 60)))
+		last := s.Add(step(0, "", grant(21, 60)))
+		if c.off && !c.before {
+			for i := range s.Members {
+				s.Of[i] = clustertest.ScriptMember{AppliedUntil: last}
+			}
+			s.Add(step(0, "root", disable))
+		}
+		dirs := s.Write(t, t.TempDir())
+		casetest.EditDB(t, dirs[1], put("auth", "authEnabled", []byte{c.on}))
+		in := inputOf(t, dirs...)
+		for _, m := range in.Replay.Members {
+			m.StateDiffs = nil // the last entries decide where the replay of the member does not
+		}
+		c.change(in)
+		if r := run(t, in, "A08"); r.Outcome != check.Violated || !slices.Equal(accused(r), c.want) {
+			t.Errorf("%s: %s %v, want %v: %+v", name, r.Outcome, accused(r), c.want, r.Findings)
+		}
+	}
+}
+
 // TestMissingRowHidesNothing: a member that has not come to a lease or a user, or lost the row, does not hide how the
 // others differ in it.
 func TestMissingRowHidesNothing(t *testing.T) {
