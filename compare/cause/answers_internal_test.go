@@ -23,18 +23,19 @@ func TestRefusedByTheProposer(t *testing.T) {
 		proposer dumplog.ID
 		want     int
 	}{
-		"above the revision":       {[]replay.Outcome{applied, refused}, []int64{40}, -1, 2, 1},
-		"at the revision":          {[]replay.Outcome{applied, refused}, []int64{39}, -1, 2, -1},
-		"one of several is":        {[]replay.Outcome{applied, refused}, []int64{39, 40}, -1, 2, 1},
-		"below what is compacted":  {[]replay.Outcome{applied, refused}, []int64{29}, 30, 2, 1},
-		"at what is compacted":     {[]replay.Outcome{applied, refused}, []int64{30}, 30, 2, -1},
-		"another refused it":       {[]replay.Outcome{applied, refused}, []int64{40}, -1, 1, -1},
-		"both refused it":          {[]replay.Outcome{refused, refused}, []int64{40}, -1, 2, -1},
-		"nobody knows of it":       {[]replay.Outcome{unknown, refused}, []int64{40}, -1, 2, -1},
-		"the proposer is unknown":  {[]replay.Outcome{applied, refused}, []int64{40}, -1, 0, -1},
-		"one has not come to it":   {[]replay.Outcome{applied, refused, {State: replay.NotApplied}}, []int64{40}, -1, 2, 1},
-		"outside of one's history": {[]replay.Outcome{applied, refused, {State: replay.OutsideHistory}}, []int64{40}, -1, 2, 1},
-		"all applied it":           {[]replay.Outcome{applied, applied}, []int64{40}, -1, 2, -1},
+		"above the revision":      {[]replay.Outcome{applied, refused}, []int64{40}, -1, 2, 1},
+		"at the revision":         {[]replay.Outcome{applied, refused}, []int64{39}, -1, 2, -1},
+		"one of several is":       {[]replay.Outcome{applied, refused}, []int64{39, 40}, -1, 2, 1},
+		"below what is compacted": {[]replay.Outcome{applied, refused}, []int64{29}, 30, 2, 1},
+		"at what is compacted":    {[]replay.Outcome{applied, refused}, []int64{30}, 30, 2, -1},
+		"another refused it":      {[]replay.Outcome{applied, refused}, []int64{40}, -1, 1, -1},
+		"both refused it":         {[]replay.Outcome{refused, refused}, []int64{40}, -1, 2, -1},
+		"nobody knows of it":      {[]replay.Outcome{unknown, refused}, []int64{40}, -1, 2, -1},
+		"the proposer is unknown": {[]replay.Outcome{applied, refused}, []int64{40}, -1, 0, -1},
+		"one has not come to it":  {[]replay.Outcome{applied, refused, {State: replay.NotApplied}}, []int64{40}, -1, 2, 1},
+		"outside of one's history": {[]replay.Outcome{applied, refused, {State: replay.OutsideHistory}}, []int64{40},
+			-1, 2, 1},
+		"all applied it": {[]replay.Outcome{applied, applied}, []int64{40}, -1, 2, -1},
 	} {
 		in := sources("n1", "n2", "n3")
 		e := &replay.Event{Outcomes: c.outcomes, RangeRevisions: c.ranges, Compacted: c.compact, Proposer: c.proposer}

@@ -28,7 +28,8 @@ func sources(names ...string) *Input {
 	return in
 }
 
-// TestHiddenEntries: damage may have held an entry of a range if it lost one of them, or comes after one before its end.
+// TestHiddenEntries: damage may have held an entry of a range if it lost one of them, or comes after one before
+// its end.
 func TestHiddenEntries(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage dumplog.DamageError
@@ -51,6 +52,9 @@ func TestHiddenEntries(t *testing.T) {
 			t.Errorf("%s: every entry %t", name, got)
 		}
 	}
+	gap := func(from, to uint64) dumplog.Summary {
+		return dumplog.Summary{FirstIndex: 1, LastIndex: 30, Jumps: []dumplog.Jump{{From: from, To: to}}}
+	}
 	for name, c := range map[string]struct {
 		log   dumplog.Summary
 		back  bool
@@ -60,13 +64,14 @@ func TestHiddenEntries(t *testing.T) {
 		"the first purged":  {dumplog.Summary{FirstIndex: 11, LastIndex: 20}, false, false},
 		"it ends before":    {dumplog.Summary{FirstIndex: 10, LastIndex: 19}, true, false},
 		"not known in full": {dumplog.Summary{FirstIndex: 10, LastIndex: 20, Unmarked: true}, false, false},
-		"a gap at its end":  {dumplog.Summary{FirstIndex: 1, LastIndex: 30, Jumps: []dumplog.Jump{{From: 20, To: 22}}}, false, false},
-		"a gap after it":    {dumplog.Summary{FirstIndex: 1, LastIndex: 30, Jumps: []dumplog.Jump{{From: 21, To: 22}}}, true, true},
-		"a gap before it":   {dumplog.Summary{FirstIndex: 1, LastIndex: 30, Jumps: []dumplog.Jump{{From: 5, To: 9}}}, true, true},
-		"a gap up to its start": {dumplog.Summary{FirstIndex: 1, LastIndex: 30, Jumps: []dumplog.Jump{{From: 5, To: 10}}}, false,
+		"a gap at its end":  {gap(20, 22), false, false},
+		"a gap after it":    {gap(21, 22), true, true},
+		"a gap before it":   {gap(5, 9), true, true},
+		"a gap up to its start": {gap(5, 10), false,
 			false},
 	} {
-		if back, every := reachesBack(&c.log, 10, 20), hasEveryEntry(&c.log, 10, 20); back != c.back || every != c.every {
+		back, every := reachesBack(&c.log, 10, 20), hasEveryEntry(&c.log, 10, 20)
+		if back != c.back || every != c.every {
 			t.Errorf("%s: reaches back %t, has every entry %t", name, back, every)
 		}
 	}
@@ -146,7 +151,8 @@ func TestRangesOfFacts(t *testing.T) {
 		"3.4.0 - 3.4.9 (before)": {true, false, "before"},
 	} {
 		r, err := rangeOf(fact)
-		if err != nil || r.In.Include(v34).Certain() != c.in34 || r.In.Include(v35).Certain() != c.in35 || r.Note != c.note {
+		if err != nil || r.In.Include(v34).Certain() != c.in34 || r.In.Include(v35).Certain() != c.in35 ||
+			r.Note != c.note {
 			t.Errorf("%s: %+v, %v", fact, r, err)
 		}
 	}

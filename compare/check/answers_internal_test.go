@@ -141,7 +141,8 @@ func TestOutcomeOfFindings(t *testing.T) {
 		for range 3 {
 			in.add(&added, func() Evidence { return Evidence{} })
 		}
-		if len(cut.Evidence) != want[0] || cut.More != 5+want[1] || len(added.Evidence) != want[0] || added.More != want[1] {
+		if len(cut.Evidence) != want[0] || cut.More != 5+want[1] || len(added.Evidence) != want[0] ||
+			added.More != want[1] {
 			t.Errorf("at most %d: %d and %d more, added %d and %d more", n, len(cut.Evidence), cut.More,
 				len(added.Evidence), added.More)
 		}
@@ -282,7 +283,8 @@ func TestTTLsOfOneRun(t *testing.T) {
 		"no lease":           {[]*replay.MemberResult{{}, {}}, nil, "no database holds a lease whose grant is in the log"},
 		"below":              {[]*replay.MemberResult{fact(3), fact(0)}, []Kind{KindTTLBelowGrant}, ""},
 	} {
-		in := &Input{Members: Sources{member("n1"), member("n2")}, MaxRows: 20, Replay: &replay.Result{Members: c.members}}
+		in := &Input{Members: Sources{member("n1"), member("n2")}, MaxRows: 20,
+			Replay: &replay.Result{Members: c.members}}
 		r := runLeaseTTLs(in)
 		var got []Kind
 		for _, f := range r.Findings {
@@ -304,7 +306,8 @@ func TestVotesOfOneTerm(t *testing.T) {
 	yes, other, later := dumplog.Vote{Term: 3, For: 1}, dumplog.Vote{Term: 3, For: 2}, dumplog.Vote{Term: 4, For: 1}
 	gone := voter("gone", 8, yes)
 	gone.WAL.Log = nil
-	ss := Sources{voter("n1", 1, yes, yes), voter("copy", 1, yes), voter("n2", 2, other, later), voter("n3", 3, later, yes),
+	ss := Sources{voter("n1", 1, yes, yes), voter("copy", 1, yes), voter("n2", 2, other, later),
+		voter("n3", 3, later, yes),
 		voter("unknown", 0, yes), gone}
 	var got []string
 	for _, e := range ss.elections().votesFor(ss[0], 3) {
@@ -321,11 +324,13 @@ func TestNamedMembers(t *testing.T) {
 		change func(m *evidence.Member)
 		want   bool
 	}{
-		"not at all":      {func(*evidence.Member) {}, false},
-		"its own source":  {func(m *evidence.Member) { m.MemberID = 7 }, true},
-		"a list":          {func(m *evidence.Member) { m.Membership.V2 = []dumplog.ID{7} }, true},
-		"a conf change":   {func(m *evidence.Member) { m.WAL.Conf = []evidence.ConfEntry{added(5, 7)} }, true},
-		"without the log": {func(m *evidence.Member) { m.WAL.Conf, m.WAL.Log = []evidence.ConfEntry{added(5, 7)}, nil }, false},
+		"not at all":     {func(*evidence.Member) {}, false},
+		"its own source": {func(m *evidence.Member) { m.MemberID = 7 }, true},
+		"a list":         {func(m *evidence.Member) { m.Membership.V2 = []dumplog.ID{7} }, true},
+		"a conf change":  {func(m *evidence.Member) { m.WAL.Conf = []evidence.ConfEntry{added(5, 7)} }, true},
+		"without the log": {func(m *evidence.Member) {
+			m.WAL.Conf, m.WAL.Log = []evidence.ConfEntry{added(5, 7)}, nil
+		}, false},
 		"a voter of a record": {func(m *evidence.Member) {
 			m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{ConfState: &dumplog.ConfState{Voters: []dumplog.ID{7}}}}
 		}, true},
@@ -432,7 +437,8 @@ func TestAlteredStamps(t *testing.T) {
 			2: {{Index: 7, AuthRevision: 5}}}
 		c.change(in)
 		x := in.authRevisions().alteredStamp()
-		if (x != nil) != c.want || x != nil && (x.log != 0 || x.proposer != 1 || x.at.Index != 12 || x.later.Index != 15) {
+		if (x != nil) != c.want || x != nil && (x.log != 0 || x.proposer != 1 || x.at.Index != 12 ||
+			x.later.Index != 15) {
 			t.Errorf("%s: %+v", name, x)
 		}
 	}

@@ -73,7 +73,8 @@ func TestLearnerJustAdded(t *testing.T) {
 	}
 }
 
-// TestBurstsOfRevokes: whether the member that revoked leases led before, and whether it did so soon after its election.
+// TestBurstsOfRevokes: whether the member that revoked leases led before, and whether it did so soon after its
+// election.
 func TestBurstsOfRevokes(t *testing.T) {
 	leaders := map[uint64]dumplog.ID{3: 7, 5: 8}
 	for term, want := range map[uint64]bool{3: false, 4: true, 9: true} {
@@ -203,6 +204,7 @@ func authEntry(index uint64) func(*evidence.Member, *replay.Survey) {
 func TestNoCandidate(t *testing.T) {
 	type votes = []dumplog.Vote
 	own := func(m *evidence.Member) *votes { return &m.WAL.Summary.Votes }
+	twice := func(_, c, _ *evidence.Member, _ *dumplog.Vote) { *own(c) = append(*own(c), (*own(c))[0]) }
 	for name, c := range map[string]struct {
 		change func(m, c, o *evidence.Member, v *dumplog.Vote)
 		want   bool
@@ -211,7 +213,7 @@ func TestNoCandidate(t *testing.T) {
 		"it is not at hand":    {func(_, c, _ *evidence.Member, _ *dumplog.Vote) { c.MemberID = 9 }, false},
 		"for itself":           {func(_, c, _ *evidence.Member, _ *dumplog.Vote) { (*own(c))[0].For = 2 }, false},
 		"it has no vote":       {func(_, c, _ *evidence.Member, _ *dumplog.Vote) { *own(c) = nil }, false},
-		"it has two":           {func(_, c, _ *evidence.Member, _ *dumplog.Vote) { *own(c) = append(*own(c), (*own(c))[0]) }, false},
+		"it has two":           {twice, false},
 		"in another term":      {func(_, c, _ *evidence.Member, _ *dumplog.Vote) { (*own(c))[0].Term = 4 }, false},
 		"with a shorter log":   {func(_, _, _ *evidence.Member, v *dumplog.Vote) { v.After = 13 }, false},
 		"with one as long":     {func(_, _, _ *evidence.Member, v *dumplog.Vote) { v.After = 12 }, true},

@@ -192,9 +192,10 @@ func TestAuthSwitchedSince(t *testing.T) {
 		on     byte
 		want   []string
 	}{
-		"on, and off for one":           {change: func(*check.Input) {}, want: []string{"node2"}},
-		"turned off later":              {off: true, change: func(*check.Input) {}, want: []string{"node2"}},
-		"turned off before, on for one": {off: true, before: true, on: 1, change: func(*check.Input) {}, want: []string{"node2"}},
+		"on, and off for one": {change: func(*check.Input) {}, want: []string{"node2"}},
+		"turned off later":    {off: true, change: func(*check.Input) {}, want: []string{"node2"}},
+		"turned off before, on for one": {off: true, before: true, on: 1, change: func(*check.Input) {},
+			want: []string{"node2"}},
 		"entries after it are not known": {change: func(in *check.Input) { in.Replay.Last-- },
 			want: []string{"node1", "node2", "node3"}},
 		"as far as the logs are known": {change: func(in *check.Input) {

@@ -77,16 +77,17 @@ func TestEffectiveConfChanges(t *testing.T) {
 		replaced []dumplog.Overwrite
 		want     []uint64
 	}{
-		"nothing replaced":               {nil, []uint64{10, 20}},
-		"from the later change on":       {[]dumplog.Overwrite{at("b", 30, 20)}, []uint64{10}},
-		"from the next entry on":         {[]dumplog.Overwrite{at("b", 30, 21)}, []uint64{10, 20}},
-		"both":                           {[]dumplog.Overwrite{at("b", 30, 10)}, nil},
-		"both, and then a shorter tail":  {[]dumplog.Overwrite{at("b", 30, 10), at("b", 40, 15)}, nil},
-		"before the later one":           {[]dumplog.Overwrite{at("b", 19, 11)}, []uint64{10, 20}},
-		"by the later one itself":        {[]dumplog.Overwrite{at("b", 20, 10)}, []uint64{20}},
-		"in the segment of the first":    {[]dumplog.Overwrite{at("a", 99, 10)}, []uint64{20}},
-		"before the first":               {[]dumplog.Overwrite{at("a", 9, 10)}, []uint64{10, 20}},
-		"three before the first":         {[]dumplog.Overwrite{at("a", 1, 5), at("a", 2, 6), at("a", 3, 7)}, []uint64{10, 20}},
+		"nothing replaced":              {nil, []uint64{10, 20}},
+		"from the later change on":      {[]dumplog.Overwrite{at("b", 30, 20)}, []uint64{10}},
+		"from the next entry on":        {[]dumplog.Overwrite{at("b", 30, 21)}, []uint64{10, 20}},
+		"both":                          {[]dumplog.Overwrite{at("b", 30, 10)}, nil},
+		"both, and then a shorter tail": {[]dumplog.Overwrite{at("b", 30, 10), at("b", 40, 15)}, nil},
+		"before the later one":          {[]dumplog.Overwrite{at("b", 19, 11)}, []uint64{10, 20}},
+		"by the later one itself":       {[]dumplog.Overwrite{at("b", 20, 10)}, []uint64{20}},
+		"in the segment of the first":   {[]dumplog.Overwrite{at("a", 99, 10)}, []uint64{20}},
+		"before the first":              {[]dumplog.Overwrite{at("a", 9, 10)}, []uint64{10, 20}},
+		"three before the first": {[]dumplog.Overwrite{at("a", 1, 5), at("a", 2, 6), at("a", 3, 7)},
+			[]uint64{10, 20}},
 		"before the first and after all": {[]dumplog.Overwrite{at("a", 9, 10), at("b", 30, 20)}, []uint64{10}},
 	} {
 		log := newConfLog(2, 1)

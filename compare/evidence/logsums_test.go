@@ -40,7 +40,8 @@ func TestLogSumsStayFew(t *testing.T) {
 	}
 }
 
-// TestWidthOfSums: sums of short and long logs are comparable, whichever of them is added to or compared with the other.
+// TestWidthOfSums: sums of short and long logs are comparable, whichever of them is added to or compared with
+// the other.
 func TestWidthOfSums(t *testing.T) {
 	filled := func(from, to uint64, width uint) *LogSums {
 		l := NewLogSums()
@@ -73,7 +74,7 @@ func TestWidthOfSums(t *testing.T) {
 	for name, e := range map[string]dumplog.Entry{"term": {Term: 2}, "type": {Term: 1, Type: 1},
 		"data": {Term: 1, Data: []byte{0}}} {
 		l := NewLogSums()
-		if l.Note(&e); maps.Equal(filled(0, 1, firstWidth).Blocks(), l.blocks) || l.cur == filled(0, 1, firstWidth).blocks[0] {
+		if l.Note(&e); l.cur == filled(0, 1, firstWidth).blocks[0] || l.cur.entries != 1 {
 			t.Errorf("an entry of another %s has the same sum", name)
 		}
 	}

@@ -479,14 +479,15 @@ func TestChangesOfABootstrap(t *testing.T) {
 		changes []ConfEntry
 		want    []uint64
 	}{
-		"nothing else":                     {nil, nil},
-		"the next has no ID":               {[]ConfEntry{change(3, 0, remove, 9)}, nil},
-		"the next has an ID":               {[]ConfEntry{change(3, 5, remove, 9)}, []uint64{3}},
-		"after other entries":              {[]ConfEntry{change(4, 0, remove, 9)}, []uint64{4}},
-		"without an ID after one with":     {[]ConfEntry{change(3, 5, add, 3), change(4, 0, remove, 9)}, []uint64{4}},
-		"added after a removal":            {[]ConfEntry{change(5, 5, remove, 2), change(6, 6, add, 2)}, []uint64{6}},
-		"added after a forced start":       {[]ConfEntry{change(5, 0, remove, 2), change(6, 6, add, 2)}, nil},
-		"added twice after a forced start": {[]ConfEntry{change(5, 0, remove, 2), change(6, 6, add, 2), change(7, 7, add, 2)}, []uint64{7}},
+		"nothing else":                 {nil, nil},
+		"the next has no ID":           {[]ConfEntry{change(3, 0, remove, 9)}, nil},
+		"the next has an ID":           {[]ConfEntry{change(3, 5, remove, 9)}, []uint64{3}},
+		"after other entries":          {[]ConfEntry{change(4, 0, remove, 9)}, []uint64{4}},
+		"without an ID after one with": {[]ConfEntry{change(3, 5, add, 3), change(4, 0, remove, 9)}, []uint64{4}},
+		"added after a removal":        {[]ConfEntry{change(5, 5, remove, 2), change(6, 6, add, 2)}, []uint64{6}},
+		"added after a forced start":   {[]ConfEntry{change(5, 0, remove, 2), change(6, 6, add, 2)}, nil},
+		"added twice after a forced start": {[]ConfEntry{change(5, 0, remove, 2), change(6, 6, add, 2),
+			change(7, 7, add, 2)}, []uint64{7}},
 	} {
 		m := logged(1, 7, 10, 0)
 		m.DB = nil

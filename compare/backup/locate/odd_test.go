@@ -291,8 +291,8 @@ func TestParseShard(t *testing.T) {
 	}
 }
 
-// TestUnknownMethodInAZip: a file in an archive that is packed in an unknown way is a damaged backup if it is named like
-// one, and the others are found.
+// TestUnknownMethodInAZip: a file in an archive that is packed in an unknown way is a damaged backup if it is named
+// like one, and the others are found.
 func TestUnknownMethodInAZip(t *testing.T) {
 	var z bytes.Buffer
 	w := zip.NewWriter(&z)
@@ -321,8 +321,8 @@ func TestUnknownMethodInAZip(t *testing.T) {
 // TestCutAfterTheMagic: what cannot be unpacked at all is a damaged backup if it is named like one.
 func TestCutAfterTheMagic(t *testing.T) {
 	root := t.TempDir()
-	for name, b := range map[string]string{"a.db.zst": "\x28\xb5\x2f\xfd\xff\xff\xff", "b.zst": "\x28\xb5\x2f\xfd\xff\xff\xff"} {
-		write(t, filepath.Join(root, name), []byte(b))
+	for _, name := range []string{"a.db.zst", "b.zst"} {
+		write(t, filepath.Join(root, name), []byte("\x28\xb5\x2f\xfd\xff\xff\xff"))
 	}
 	f := find(t, locate.Options{}, root)
 	same(t, labels(f), "a.db.zst")

@@ -106,7 +106,7 @@ func TestTails(t *testing.T) {
 
 // TestPrintable: text may end in the middle of a character, and has no other control characters than those of text.
 func TestPrintable(t *testing.T) {
-	for text, want := range map[string]bool{"": true, "a\tb\r\n\f": true, "a\x01": false, "a\x1f": false, "a ": true,
+	for text, want := range map[string]bool{"": true, "a\tb\r\n\f": true, "a\x01": false, "a\x1f": false, "a b": true,
 		"\xe2\x82": true, "\xe2\x82\xac": true, "\xff\xff\xff\xff\xffa": false, "\xffabcd": false} {
 		if got := isPrintable([]byte(text)); got != want {
 			t.Errorf("%q: %t", text, got)
