@@ -71,6 +71,9 @@ func (fs *freePageScan) page(id uint64, damaged bool) {
 	}
 	data := make([]byte, fs.ownRun(id, h.overflow)*uint64(db.pageSize))
 	n, _ := db.f.read(data, off)
+	if n < headerSize { // the file was cut since its header was read
+		return
+	}
 	p := parseHeader(data[:n:n])
 	p.off, p.flags = off, flagLeaf
 	before := len(fs.finds)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
+
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
@@ -73,5 +75,55 @@ func TestSalvageAgainstSoundMember(t *testing.T) {
 	}
 	if damage != 1 || n[OriginLive]+n[OriginOlder] != 305-27 {
 		t.Errorf("%v, %d damaged places", n, damage)
+	}
+}
+
+// TestSalvageOfAShrinkingFile: records that can no longer be read are damage, and never left out in silence.
+func TestSalvageOfAShrinkingFile(t *testing.T) {
+	sc := &script{t: t}
+	sc.create(&datadriven.TestData{Input: "many 12 2.0 /k 900\ncommit\nmany 2 14.0 /k 901\ncommit\n" +
+		`drop key "\x00\x00\x00\x00\x00\x00\x00\x02_\x00\x00\x00\x00\x00\x00\x00\x00"`})
+	b, err := os.ReadFile(sc.path)
+	fatal(t, err)
+	whole := 0
+	for left := 400; left >= 0; left-- {
+		db, err := NewReader(&shrinking{b, left + 2}, int64(len(b)))
+		fatal(t, err)
+		rows, damage := 0, 0
+		for r, err := range db.SalvageRevisions(t.Context()) {
+			switch {
+			case err != nil:
+				damage++
+			case r.Rev == Rev{} || len(r.KV.Value) < 900:
+				t.Errorf("%d reads: %+v", left, r)
+			default:
+				rows++
+			}
+		}
+		whole = max(whole, rows)
+		if rows < whole && damage == 0 {
+			t.Errorf("%d reads: %d rows of %d and no damage", left, rows, whole)
+		}
+	}
+	if whole != 14 {
+		t.Errorf("%d records", whole)
+	}
+}
+
+// TestTrailerOfAShrinkingFile: a sum of bytes that can no longer be read is an error.
+func TestTrailerOfAShrinkingFile(t *testing.T) {
+	b := lineBytes(t)["o-backup-good/backup"]
+	for left := range 4 {
+		file := &shrinking{b, 1 << 30}
+		db, err := NewReader(file, int64(len(b)))
+		fatal(t, err)
+		file.left = left
+		if got, err := db.TrailerOf("x"); (err == nil) != (left > 0) || (got.State == "mismatch") != (left > 0) {
+			t.Errorf("the trailer after %d reads: %+v, %v", left, got, err)
+		}
+		file.left = 0
+		if got, err := db.Trailer(); err == nil || got != (Trailer{}) {
+			t.Errorf("the whole file: %+v, %v", got, err)
+		}
 	}
 }
