@@ -250,6 +250,7 @@ func TestParseKube(t *testing.T) {
 		{`{"apiVersion":"a/v1","kind":"K","metadata":{"name":"n","namespace":"ns"}}`, "json a/v1 K ns n "},
 		{"k8s:enc:aescbc:v1:key1:\x00\x01:", "encrypted     aescbc:v1:key1"},
 		{"k8s:enc:kms:v2:vault:\xff", "encrypted     kms:v2:vault"},
+		{"k8s:enc:kms:v2:vault", "encrypted     "},
 		{"k8s\x00\xff", ""},
 		{`{"kind":"K"}`, ""},
 		{"plain", ""},

@@ -1,6 +1,12 @@
 package dumpdb
 
-import "testing"
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
 
 // TestWantedSpans: a page is read when its span, which ends before its last key, meets the wanted one.
 func TestWantedSpans(t *testing.T) {
@@ -28,6 +34,83 @@ func TestWantedSpans(t *testing.T) {
 		s := &scan{want: span{key(tc.wantFirst), key(tc.wantEnd)}}
 		if got := s.wanted(span{key(tc.first), key(tc.end)}); got != tc.read {
 			t.Errorf("%q to %q of %q to %q: %v", tc.wantFirst, tc.wantEnd, tc.first, tc.end, got)
+		}
+	}
+}
+
+// TestDeepestPage: a page is read down to the last level that a tree may have.
+func TestDeepestPage(t *testing.T) {
+	db := made(t, "many 40 2.0 /k 300")
+	root := db.buckets[db.byName["key"]].Root
+	s := db.newScan(t.Context(), "key")
+	if _, _, dmg := s.load([]elem{{child: root}}, 0, maxDepth-1); dmg != nil {
+		t.Errorf("the last level: %v", dmg)
+	}
+	_, _, dmg := s.load([]elem{{child: root}}, 0, maxDepth)
+	if dmg == nil || dmg.Kind != DamagePage || dmg.Page != root || dmg.Observed != "a deeper one" {
+		t.Errorf("one more level: %v", dmg)
+	}
+}
+
+// TestBreakAtDamage: a caller that stops at damage, of whatever kind, gets no more of it.
+func TestBreakAtDamage(t *testing.T) {
+	sc := &script{t: t}
+	sc.create(&datadriven.TestData{Input: "many 40 2.0 /k 300"})
+	sound, err := os.ReadFile(sc.path)
+	fatal(t, err)
+	db := open(t, sc.path)
+	root := int(db.buckets[db.byName["key"]].Root) * 4096
+	var leaf int
+	for r, err := range db.RevisionsFrom(Rev{Main: 10}) {
+		fatal(t, err)
+		leaf = int(r.Page) * 4096
+		break
+	}
+	elem := func(page, n int) int { return page + headerSize + n*elemSize }
+	for name, change := range map[string]func(b []byte){
+		"a leaf out of order": func(b []byte) {
+			copy(b[elem(leaf, 1)+int(le.Uint32(b[elem(leaf, 1)+4:])):], make([]byte, 8))
+		},
+		"a leaf that starts too early": func(b []byte) {
+			copy(b[elem(leaf, 0)+int(le.Uint32(b[elem(leaf, 0)+4:])):], make([]byte, 8))
+		},
+		"a branch out of order": func(b []byte) {
+			copy(b[elem(root, 1)+int(le.Uint32(b[elem(root, 1):])):], make([]byte, 8))
+		},
+		"a branch without a child": func(b []byte) { le.PutUint16(b[root+10:], 0) },
+		"an overflow that is used": func(b []byte) { le.PutUint32(b[leaf+12:], 1) },
+		"a page of another type":   func(b []byte) { le.PutUint16(b[leaf+8:], flagFreelist) },
+		"a page twice":             func(b []byte) { copy(b[elem(root, 2)+8:elem(root, 2)+16], b[elem(root, 1)+8:]) },
+	} {
+		b := bytes.Clone(sound)
+		change(b)
+		db, err := NewReader(bytes.NewReader(b), int64(len(b)))
+		fatal(t, err)
+		for list, each := range map[string]func(use func(error) bool){
+			"rows": func(use func(error) bool) { db.Rows("key")(func(_ Row, err error) bool { return use(err) }) },
+			"revisions": func(use func(error) bool) {
+				db.Revisions()(func(_ Revision, err error) bool { return use(err) })
+			},
+			"live": func(use func(error) bool) {
+				db.Query(t.Context(), Query{Live: true})(func(_ Revision, err error) bool { return use(err) })
+			},
+			"salvage": func(use func(error) bool) {
+				db.SalvageRevisions(t.Context())(func(_ Salvaged, err error) bool { return use(err) })
+			},
+		} {
+			damaged, more := 0, 0
+			each(func(err error) bool {
+				if damaged > 0 {
+					more++
+				}
+				if err != nil {
+					damaged++
+				}
+				return damaged == 0
+			})
+			if damaged != 1 || more != 0 {
+				t.Errorf("%s, %s: damage %d times, and %d more", name, list, damaged, more)
+			}
 		}
 	}
 }

@@ -110,6 +110,10 @@ func TestSecretsOfAnyShape(t *testing.T) {
 		`{"apiVersion":"v1","kind":"SecretList","items":[{"data":{"a":"aGk="}}],"other":[{"data":{"a":"aGk="}}]}`: `{` +
 			`"apiVersion":"v1","items":[{"data":{"a":{"digest":"d2","len":2}}}],"kind":"SecretList",` +
 			`"other":[{"data":{"a":"aGk="}}]}`,
+		`{"kind":"Pod","apiVersion":"v1","spec":{"of":"Secret","n":1.50}}`: `{"kind":"Pod","apiVersion":"v1",` +
+			`"spec":{"of":"Secret","n":1.50}}`,
+		`{"apiVersion":"v1","kind":"\u0053ecret","data":{"a":"aGk="}}`: `{"apiVersion":"v1",` +
+			`"data":{"a":{"digest":"d2","len":2}},"kind":"Secret"}`,
 		`{"apiVersion":"v1","kind":"ConfigMap", "data":{"a":"aGk="}}`: `{"apiVersion":"v1","kind":"ConfigMap",` +
 			`"data":{"a":"aGk="}}`,
 	} {
