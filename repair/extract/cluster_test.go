@@ -167,6 +167,8 @@ type counting struct {
 	clientv3.KV
 	reads, writes int
 	refuse        string
+	// refused is called with the number of writes when one is refused.
+	refused func(writes int)
 }
 
 type counted struct {
@@ -197,6 +199,9 @@ func (x *counted) Commit() (*clientv3.TxnResponse, error) {
 	x.k.writes++
 	for _, k := range x.keys {
 		if x.k.refuse != "" && strings.HasPrefix(k, x.k.refuse) {
+			if x.k.refused != nil {
+				x.k.refused(x.k.writes)
+			}
 			return nil, errors.New("refused")
 		}
 	}
@@ -267,6 +272,56 @@ func TestRefusedKeys(t *testing.T) {
 		if err != nil || id != 0x50 && l.GrantedTTL != ttl {
 			t.Errorf("lease %x: %+v, %v", id, l, err)
 		}
+	}
+}
+
+// denying is the maintenance of a server that refuses to show its status.
+type denying struct{ clientv3.Maintenance }
+
+func (denying) Status(context.Context, string) (*clientv3.StatusResponse, error) {
+	return nil, rpctypes.ErrPermissionDenied
+}
+
+// TestStatusRefused: the target's revision and ID are then those of the first answer.
+func TestStatusRefused(t *testing.T) {
+	cli := server(t)
+	st, err := cli.Status(t.Context(), cli.Endpoints()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli.Maintenance = denying{}
+	path := filepath.Join(t.TempDir(), "db")
+	s, done := store(t, path)
+	for i := range 101 { // two requests
+		s.Put(fmt.Append(nil, i), nil, 0)
+	}
+	done()
+	res, err := extract.ToCluster(t.Context(), path, extract.Options{}, extract.Target{Client: cli, Write: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := res.Cluster; c.ClusterID != fmt.Sprintf("%x", st.Header.ClusterId) || c.Revision != 1 || c.Written != 101 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestCopyEnds: when the caller gives up between two writes, that is the result, and no key is said to be refused.
+func TestCopyEnds(t *testing.T) {
+	path, cli := source(t), server(t)
+	for n := 1; n <= 3; n++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		kv := &counting{KV: cli.KV, refuse: "a", refused: func(writes int) {
+			if writes == n {
+				cancel()
+			}
+		}}
+		to := *cli
+		to.KV = kv
+		res, err := extract.ToCluster(ctx, path, extract.Options{}, extract.Target{Client: &to, Write: true})
+		if done := n == 3; done != (err == nil) || !done && !errors.Is(err, context.Canceled) || kv.writes > 6 {
+			t.Errorf("ended at write %d: %d writes, %+v, %v", n, kv.writes, res, err)
+		}
+		cancel()
 	}
 }
 

@@ -338,3 +338,26 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("interrupted runs left %v", left)
 	}
 }
+
+// TestBackupTransactions: a backup commits as many records at once as a server does.
+func TestBackupTransactions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	s, done := store(t, path)
+	for i := range 10_000 {
+		s.Put(fmt.Appendf(nil, "%05d", i), []byte("v"), 0)
+	}
+	done()
+	commits := func(keys int64) uint64 {
+		out := filepath.Join(t.TempDir(), "out.db")
+		res := run(t, path, extract.Options{Format: extract.Backup, Rev: 1 + keys, Out: out})
+		db, err := dumpdb.Open(out)
+		if err != nil || res.Keys != keys {
+			t.Fatal(err, res)
+		}
+		defer db.Close()
+		return db.Meta().Txid
+	}
+	if few, many := commits(9_999), commits(10_000); many != few+1 {
+		t.Errorf("transaction %d, and %d with one record more", few, many)
+	}
+}

@@ -47,11 +47,15 @@ func TestStates(t *testing.T) {
 		{"p2 u3", "2", "2", "2 deleted at 3"},
 		{"u3", "", "", "no value"},
 	} {
-		for name, x := range map[string]*reader{c.live: {o: &Options{}}, c.deleted: {o: &Options{Deleted: true}},
-			c.noMeta: {o: &Options{Deleted: true}, noMeta: true}} {
+		for _, of := range []struct {
+			x    *reader
+			want string
+		}{{&reader{o: &Options{}}, c.live}, {&reader{o: &Options{Deleted: true}}, c.deleted},
+			{&reader{o: &Options{Deleted: true}, noMeta: true}, c.noMeta}} {
+			x := of.x
 			x.res, x.found, x.o.Memory = &Result{}, map[string]bool{}, 1<<20
-			if got := decided(t, x, c.records); got != name {
-				t.Errorf("%s, deleted %v, no meta %v: %q, want %q", c.records, x.o.Deleted, x.noMeta, got, name)
+			if got := decided(t, x, c.records); got != of.want {
+				t.Errorf("%s, deleted %v, no meta %v: %q, want %q", c.records, x.o.Deleted, x.noMeta, got, of.want)
 			}
 		}
 	}
@@ -151,6 +155,31 @@ func TestWantsFree(t *testing.T) {
 		x := &reader{o: &Options{Deleted: c.deleted}, noMeta: c.noMeta, current: 5}
 		if x.wantsFree(c.main) != c.want {
 			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestSpoolReduces: many records of few keys need no scratch file, and of many keys they do.
+func TestSpoolReduces(t *testing.T) {
+	const budget = 4 * 161
+	for keys, runs := range map[int]int{1: 0, 2: 25} {
+		x := &reader{o: &Options{Memory: budget}, dir: t.TempDir()}
+		s := x.newSpool(byKey, x.newest)
+		for i := range 100 {
+			r := &ref{key: []byte{'a' + byte(i%keys)}, rev: dumpdb.Rev{Main: int64(i + 2)}}
+			if err := s.add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		newest := map[string]int64{}
+		for r, err := range s.sorted() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			newest[string(r.key)] = r.rev.Main
+		}
+		if len(newest) != keys || newest["a"] != 102-int64(keys) || len(s.runs) != runs {
+			t.Errorf("%d keys: %v, %d files, want %d", keys, newest, len(s.runs), runs)
 		}
 	}
 }
