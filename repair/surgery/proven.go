@@ -42,7 +42,7 @@ func (w *work) provenPeer(ctx context.Context) (*evidence.Member, map[string]boo
 		if !keys {
 			return p, between, nil
 		}
-		why = fmt.Sprintf("%s is at entry %d, the source at %d, and entries between them write keys", name,
+		why = fmt.Sprintf("%s is at entry %d, the source at %d, and entries between them may write keys", name,
 			p.ConsistentIndex(), w.source().ConsistentIndex())
 	}
 	return nil, nil, refusef("name a sound member with --with, copied at the same index",
@@ -50,7 +50,7 @@ func (w *work) provenPeer(ctx context.Context) (*evidence.Member, map[string]boo
 }
 
 // changedBetween lists the small buckets that entries between the two databases may change, and reports whether one
-// writes keys.
+// may write keys.
 func (w *work) changedBetween(ctx context.Context, p *evidence.Member) (buckets map[string]bool, keys bool, err error) {
 	a, b := w.source().ConsistentIndex(), p.ConsistentIndex()
 	lo, hi := min(a, b), max(a, b)
@@ -64,6 +64,9 @@ func (w *work) changedBetween(ctx context.Context, p *evidence.Member) (buckets 
 	}
 	if lo == hi {
 		return buckets, false, nil
+	}
+	if len(logs) == 0 { // any of these entries may write keys
+		return buckets, true, nil
 	}
 	for e, err := range replay.Log(ctx, logs) {
 		if err != nil {

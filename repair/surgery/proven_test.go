@@ -7,8 +7,11 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/surgery"
 )
 
@@ -81,5 +84,22 @@ func TestProvenValues(t *testing.T) {
 		if _, _, err := repair(t, surgery.DB{Proven: true}, bad, nil); !errors.As(err, &refused) {
 			t.Errorf("%s: alone: %v", name, err)
 		}
+	}
+}
+
+// TestProvenAtAnotherIndex: without a log nothing shows what entries between two databases change, so no rows are taken.
+func TestProvenAtAnotherIndex(t *testing.T) {
+	dirs := clustertest.Synth{Members: 3, Entries: 40, Keys: 5, Value: 20}.Write(t, t.TempDir())
+	casetest.EditDB(t, dirs[0], casetest.AlterRecords(9, 20))
+	file := func(name, dir string, edits ...datadir.Edit) string {
+		path := filepath.Join(t.TempDir(), name)
+		ok(t, datadir.CopyDB(t.Context(), path, dbOf(dir), edits...))
+		return path
+	}
+	later := datadir.SetConsistentIndex(45)
+	a, b, c := file("a", dirs[0]), file("b", dirs[1], later), file("c", dirs[2], later)
+	refuses(t, surgery.DB{Proven: true}, a, []string{b, c}, "", "is at entry 45, the source at 43, and entries between")
+	if _, r, err := repair(t, surgery.DB{}, a, []string{b, c}); err != nil || !r.Unchanged || len(r.Offers) > 0 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
