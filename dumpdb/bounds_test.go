@@ -283,7 +283,7 @@ func TestTooLargeRows(t *testing.T) {
 
 // TestOddRecords: a record that does not decode is not the newest of its key, and there is no hash with it.
 func TestOddRecords(t *testing.T) {
-	const bad = "\nset key \"\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x05_\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\" \"\\x0a\\x01l\\xff\""
+	const bad = "\nset key " + `"\x00\x00\x00\x00\x00\x00\x00\x05_\x00\x00\x00\x00\x00\x00\x00\x00" "\x0a\x01l\xff"`
 	db := made(t, "put 2.0 k v\nput 3.0 l v\ndel 4.0 k"+bad)
 	got, err := Newest(t.Context(), db, map[string]struct{}{"k": {}, "l": {}},
 		func(r *Revision) (int64, bool) { return r.Main, true })

@@ -207,7 +207,8 @@ func TestBridgedGap(t *testing.T) {
 		}
 		err := r.account()
 		gives := strings.Join(r.w.report.GivesUp, "\n")
-		if said := fmt.Sprintf("entries %d to %d, which a raft snapshot at index %d covers", at-3, at+after-1, at); err !=
+		if said := fmt.Sprintf("entries %d to %d, which a raft snapshot at index %d covers", at-3, at+after-1,
+			at); err !=
 			nil || strings.Contains(gives, said) != (want != nil) {
 			t.Errorf("an entry %d after the snapshot: gives up %q, %v", after, gives, err)
 		}
@@ -216,7 +217,7 @@ func TestBridgedGap(t *testing.T) {
 
 // TestFilledTail: what the log has lost at its end comes from others, as far as something shows that it was there.
 func TestFilledTail(t *testing.T) {
-	const has = "9 10 11 12 13 14"
+	const has, missing = "9 10 11 12 13 14", dumplog.DamageMissingSegment
 	damage := func(kind dumplog.DamageKind, from, to uint64) *dumplog.Summary {
 		return &dumplog.Summary{Damage: []*dumplog.DamageError{{Kind: kind, LostFrom: from, LostTo: to}}}
 	}
@@ -233,8 +234,8 @@ func TestFilledTail(t *testing.T) {
 		"what was applied":        {rewriter{next: 9, w: workOn(10)}, "e9 e10"},
 		"a short log":             {rewriter{next: 9, w: others(), short: true}, "e9 e10 e11 e12 e13"},
 		"others":                  {rewriter{next: 9, w: others()}, ""},
-		"a last segment":          {rewriter{next: 9, w: others(), s: damage(dumplog.DamageMissingSegment, 9, 0)}, "e9 e10 e11 e12 e13"},
-		"a segment in the middle": {rewriter{next: 9, w: others(), s: damage(dumplog.DamageMissingSegment, 8, 0)}, ""},
+		"a last segment":          {rewriter{next: 9, w: others(), s: damage(missing, 9, 0)}, "e9 e10 e11 e12 e13"},
+		"a segment in the middle": {rewriter{next: 9, w: others(), s: damage(missing, 8, 0)}, ""},
 		"more than others have":   {rewriter{next: 9, w: workOn(20)}, "e9 e10 e11 e12 e13 e14"},
 		"what others lack":        {rewriter{next: 8, w: workOn(20)}, ""},
 		"a gap before":            {rewriter{next: 9, cut: 9, w: workOn(10)}, ""},
@@ -263,13 +264,14 @@ func TestEndState(t *testing.T) {
 		want    dumplog.HardState
 		written bool
 	}{
-		"as it was":          {rewriter{next: 9, term: 2, state: state(2, 1, 8), hard: state(2, 1, 8)}, state(2, 1, 8), false},
-		"more is known":      {rewriter{next: 9, term: 2, state: state(2, 1, 5), hard: state(2, 1, 7)}, state(2, 1, 7), true},
-		"more than there is": {rewriter{next: 9, term: 2, state: state(2, 1, 5), hard: state(2, 1, 20)}, state(2, 1, 8), true},
-		"a later term":       {rewriter{next: 9, term: 3, state: state(2, 1, 8), hard: state(2, 1, 8)}, state(3, 0, 8), true},
-		"a short log": {rewriter{next: 9, term: 2, state: state(2, 1, 8), hard: state(2, 1, 8), short: true},
-			state(3, 0, 8), true},
+		"as it was":          {rewriter{term: 2, state: state(2, 1, 8), hard: state(2, 1, 8)}, state(2, 1, 8), false},
+		"more is known":      {rewriter{term: 2, state: state(2, 1, 5), hard: state(2, 1, 7)}, state(2, 1, 7), true},
+		"more than there is": {rewriter{term: 2, state: state(2, 1, 5), hard: state(2, 1, 20)}, state(2, 1, 8), true},
+		"a later term":       {rewriter{term: 3, state: state(2, 1, 8), hard: state(2, 1, 8)}, state(3, 0, 8), true},
+		"a short log": {rewriter{term: 2, state: state(2, 1, 8), hard: state(2, 1, 8), short: true}, state(3, 0, 8),
+			true},
 	} {
+		c.r.next = 9
 		f := feed(t, &c.r, "", "")
 		c.r.endState()
 		f = f.end(t)
