@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,6 +103,35 @@ func TestCloneKeepsTail(t *testing.T) {
 		}
 		if keep && (r.entries[49].Index != 503 || r.entries[49].Term != 2) {
 			t.Errorf("last entry %+v", r.entries[49])
+		}
+	}
+}
+
+// TestCloneCarriesRaftsList: the databases get raft's own list where the bucket differs from it. A member without a dir
+// is named, and sources that changed meanwhile leave nothing.
+func TestCloneCarriesRaftsList(t *testing.T) {
+	dirs := clustertest.Synth{Members: 3, Entries: 50, Keys: 4, Value: 10}.Write(t, t.TempDir())
+	ok(t, datadir.EditNew(filepath.Join(dirs[0], "member", "snap", "db"),
+		datadir.SetMembers([]datadir.Member{{ID: 0xdead, Name: "old", PeerURLs: []string{"http://x:1"}}}, nil)))
+	set := openSet(t, dirs...)
+	dst, two := filepath.Join(t.TempDir(), "clone"), targets(t, set)[:2]
+	changed := errors.New("changed")
+	o := datadir.CloneOptions{Ready: func(context.Context) error { return changed }}
+	if _, err := datadir.Clone(t.Context(), set.Members[0], two, dst, o); !errors.Is(err, changed) {
+		t.Errorf("a source that changed: %v", err)
+	}
+	gone(t, dst)
+	res, err := datadir.Clone(t.Context(), set.Members[0], two, dst, datadir.CloneOptions{})
+	ok(t, err)
+	notes := strings.Join(res.Notes, "\n")
+	if len(res.Notes) != 2 || !strings.Contains(notes, "something else than raft's own list") ||
+		!strings.Contains(notes, "member a3 gets no dir; it must not start on its old one") {
+		t.Errorf("%q", res.Notes)
+	}
+	for _, w := range res.Dirs {
+		r := readWithEtcd(t, filepath.Join(dst, w.Name))
+		if d := cmp.Diff([]uint64{0xa1, 0xa2, 0xa3}, r.bucket); d != "" {
+			t.Errorf("%s: bucket members %s", w.Name, d)
 		}
 	}
 }

@@ -215,11 +215,17 @@ func TestOddRows(t *testing.T) {
 		if err := os.WriteFile(path, append(b[:len(b):len(b)], c.sum...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range []extract.Format{extract.JSONL, extract.Backup} {
-			res := run(t, path, extract.Options{Format: f})
-			if res.Lost.Undecodable != 1 || res.Keys != 3 || res.Revision != 8 || res.Lost.Trailer != c.want ||
-				len(res.Lost.Damage) != 1 || res.Lost.Damage[0].Bucket != "lease" || res.Leases.Unknown != 1 {
-				t.Errorf("%s, %s: %+v", trailer, f, res)
+		for _, o := range []extract.Options{{Format: extract.JSONL}, {Format: extract.Backup},
+			{Format: extract.JSONL, History: true}} {
+			records := int64(3)
+			if o.History {
+				records = 5
+			}
+			res := run(t, path, o)
+			if res.Lost.Undecodable != 1 || res.Records != records || res.Revision != 8 ||
+				res.Lost.Trailer != c.want || len(res.Lost.Damage) != 1 || res.Lost.Damage[0].Bucket != "lease" ||
+				res.Leases.Unknown != 1 {
+				t.Errorf("%s, %s, history %v: %+v", trailer, o.Format, o.History, res)
 			}
 		}
 	}
