@@ -134,9 +134,41 @@ func mendsAndProves(t *testing.T, tc *mendCase) {
 	if len(out.Dirs) != len(tc.mended) || len(out.Install) == 0 {
 		t.Errorf("data dirs %v, commands %v", out.Dirs, out.Install)
 	}
+	wantServed(t, out)
+	for name := range tc.mended {
+		wantProof(t, out, "the mended data dir of "+name+" holds what the plan says")
+	}
+	wantProof(t, out, "diagnose finds no damage in the mended data dirs")
+	if left, _ := filepath.Glob(applied + ".work"); len(left) > 0 {
+		t.Errorf("scratch is left behind: %v", left)
+	}
 	_, err = Apply(t.Context(), file, ApplyOptions{Mode: plan.MendFiles, Out: applied})
 	wantRefusal(t, err)
 	wantSound(t, dir, applied, tc)
+}
+
+// wantProof wants a proof that begins with these words, and that holds.
+func wantProof(t *testing.T, out *Outcome, what string) {
+	t.Helper()
+	if !slices.ContainsFunc(out.Proofs, func(p Proof) bool {
+		return strings.HasPrefix(p.What, what) && p.Outcome == holds
+	}) {
+		t.Errorf("nothing proves that %s: %+v", what, out.Proofs)
+	}
+}
+
+// wantServed wants a proof that servers run on copies of the result, and the isolation of the sandbox in which they did.
+func wantServed(t *testing.T, out *Outcome) {
+	t.Helper()
+	if len(out.Isolation) == 0 {
+		t.Error("the isolation of the sandbox is not said")
+	}
+	if !slices.ContainsFunc(out.Proofs, func(p Proof) bool {
+		return p.Outcome == holds && (strings.HasPrefix(p.What, "HashKV is equal on all members") ||
+			strings.HasPrefix(p.What, "a server starts on a copy of the mended data dir"))
+	}) {
+		t.Errorf("no server proves the result: %+v", out.Proofs)
+	}
 }
 
 // mendPlan damages the set and saves the plan, which has to mend what the case says.

@@ -57,8 +57,13 @@ func rebuildForAll(t *testing.T, p *plan.Plan) {
 	out, err := Rehearse(t.Context(), file, Options{})
 	mustReach(t, out, err)
 	dir := filepath.Join(t.TempDir(), "out")
+	wantServed(t, out)
 	out, err = Apply(t.Context(), file, ApplyOptions{Mode: plan.Rebuild, Out: dir})
 	mustReach(t, out, err)
+	wantServed(t, out)
+	if len(out.Dirs) != 3 || len(out.Install) == 0 {
+		t.Errorf("data dirs %v, commands %v", out.Dirs, out.Install)
+	}
 	wantWell(t, dir, 3)
 }
 

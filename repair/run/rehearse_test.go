@@ -64,6 +64,7 @@ func TestRehearse(t *testing.T) {
 			file := savePlan(t, tc.incident, tc.o, tc.members...)
 			out, err := Rehearse(t.Context(), file, Options{})
 			mustReach(t, out, err)
+			wantServed(t, out)
 			if out.Way != tc.way {
 				t.Errorf("way %s, want %s", out.Way, tc.way)
 			}
