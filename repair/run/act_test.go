@@ -1,14 +1,18 @@
 package run
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
@@ -306,5 +310,74 @@ func TestWaysThatAreNot(t *testing.T) {
 	wantError(t, "another way", other, "the plan has no way restore that is possible")
 	if !errors.As(err, &refused) || !errors.As(other, &refused) {
 		t.Errorf("%v, %v", err, other)
+	}
+}
+
+// TestFresh: a folder that exists is accepted only from a run of this plan and way that announced it and did not end.
+func TestFresh(t *testing.T) {
+	out := t.TempDir()
+	type line struct {
+		mode  plan.Mode
+		state State
+		step  string
+		out   string
+	}
+	told := line{plan.Clone, StateNote, "clone", out}
+	for name, c := range map[string]struct {
+		lines []line
+		text  string
+	}{
+		"no run":            {nil, "exists; nothing is overwritten"},
+		"announced":         {[]line{told}, ""},
+		"of another way":    {[]line{{plan.Reseed, StateNote, "clone", out}}, "exists; nothing is overwritten"},
+		"another folder":    {[]line{{plan.Clone, StateNote, "clone", out + "x"}}, "exists; nothing is overwritten"},
+		"another step":      {[]line{{plan.Clone, StateNote, "other", out}}, "exists; nothing is overwritten"},
+		"ended":             {[]line{told, {plan.Clone, StateEnd, "", ""}}, "holds what this plan's run 1 handed out"},
+		"abandoned":         {[]line{told, {plan.Clone, StateAbandon, "", ""}}, "exists; nothing is overwritten"},
+		"another way ended": {[]line{told, {plan.Reseed, StateEnd, "", ""}}, ""},
+		"ended twice": {[]line{told, {plan.Clone, StateEnd, "", ""}, {plan.Clone, StateEnd, "", ""}},
+			"exists; nothing is overwritten"},
+		"announced again": {[]line{told, {plan.Clone, StateEnd, "", ""}, told}, ""},
+	} {
+		file := filepath.Join(t.TempDir(), "plan.yaml")
+		for _, l := range c.lines {
+			b, err := json.Marshal(Record{Run: 1, Mode: l.mode, State: l.state, Step: l.step,
+				Values: map[string]string{"out": l.out}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.OpenFile(JournalPath(file), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Write(append(b, '\n')); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &session{file: file}
+		wantError(t, name, s.fresh(out, plan.Clone, "clone"), c.text)
+		if err := s.fresh(filepath.Join(out, "new"), plan.Clone, "clone"); err != nil {
+			t.Errorf("%s: a new folder: %v", name, err)
+		}
+	}
+}
+
+// TestBoundOfHeldChanges: what one member changed is kept up to a size, and what the best member made too does not count.
+func TestBoundOfHeldChanges(t *testing.T) {
+	o := &oldDir{h: newHistory(), known: map[change]int32{}, keys: map[string]held{}, bytes: heldBytes - 3}
+	made := &clientv3.Event{Kv: &mvccpb.KeyValue{Key: []byte("k"), Value: []byte("old")}}
+	o.known[o.h.of(made)]++
+	for _, c := range []struct{ key, value, err string }{
+		{"k", "old", ""},
+		{"k", "vv", ""},
+		{"l", "", "it changed more than 256 MiB"},
+	} {
+		wantError(t, c.key+c.value, o.take(c.key, held{value: []byte(c.value)}), c.err)
+	}
+	if len(o.keys) != 1 || string(o.keys["k"].value) != "vv" || o.known[o.h.of(made)] != 0 {
+		t.Errorf("%+v", o.keys)
 	}
 }
