@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v2store"
 	"go.uber.org/zap"
@@ -234,4 +235,61 @@ func TestDropV2(t *testing.T) {
 	}
 	refuses(t, surgery.Meta{DropV2: true}, out, nil, "", "no .snap file")
 	refuses(t, surgery.Meta{}, dir, nil, "", "nothing would change")
+}
+
+// TestV2KeysElsewhere: v2 keys of other members, and v2 requests in the log that a server would execute, remain.
+func TestV2KeysElsewhere(t *testing.T) {
+	request := func(path, value string) etcdserverpb.Request {
+		return etcdserverpb.Request{Method: "PUT", Path: path, Val: value}
+	}
+	dir := func(name string, id uint64, later ...etcdserverpb.Request) string {
+		h := clustertest.NewHand(t, t.TempDir(), name, id, 0xc1)
+		h.Found(false, 0xa1, 0xa2)
+		h.Member(0xa1, false, true)
+		h.Member(0xa2, false, true)
+		h.Request(2, 3, nil)
+		h.V2Request(2, 4, request("/1/app", "v"), "/1/app")
+		h.Request(2, 5, nil)
+		h.State(2, 0xa1, 5)
+		h.Snapshot(2, 5, 0xa1, 0xa2)
+		index := uint64(5)
+		for _, r := range later {
+			index++
+			h.V2Request(2, index, r, "/1/app")
+		}
+		h.State(2, 0xa1, index)
+		return h.Close(index, 2)
+	}
+	publish := request("/0/members/a1/attributes", `{"name":"node1","clientURLs":["http://127.0.0.1:2379"]}`)
+	for name, c := range map[string]struct {
+		later []etcdserverpb.Request
+		peer  bool
+		notes []string
+	}{
+		"none":            {nil, false, nil},
+		"another member":  {nil, true, []string{"node2 has v2 keys too"}},
+		"a later request": {[]etcdserverpb.Request{request("/1/b", "v")}, false, []string{"the log has 1 v2 requests"}},
+		"a publish":       {[]etcdserverpb.Request{publish}, false, nil},
+		"one of two": {[]etcdserverpb.Request{publish, request("/1/b", "v")}, true,
+			[]string{"node2 has v2 keys too", "the log has 1 v2 requests"}},
+	} {
+		var with []string
+		if c.peer {
+			with = append(with, dir("node2", 0xa2, c.later...))
+		}
+		_, r, err := repair(t, surgery.Meta{DropV2: true}, dir("node1", 0xa1, c.later...), with, surgery.AcceptDivergence)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var got []string
+		for _, n := range r.Notes {
+			if strings.Contains(n, "v2") {
+				got = append(got, n)
+			}
+		}
+		if !slices.EqualFunc(got, c.notes, strings.HasPrefix) {
+			t.Errorf("%s: %q, want %q", name, got, c.notes)
+		}
+	}
 }
