@@ -79,7 +79,6 @@ func TestBreakAtDamage(t *testing.T) {
 		},
 		"a branch without a child": func(b []byte) { le.PutUint16(b[root+10:], 0) },
 		"an overflow that is used": func(b []byte) { le.PutUint32(b[root-4096+12:], 1) },
-			// the page before the branch
 		"a page of another type":   func(b []byte) { le.PutUint16(b[leaf+8:], flagFreelist) },
 		"a page twice":             func(b []byte) { copy(b[elem(root, 2)+8:elem(root, 2)+16], b[elem(root, 1)+8:]) },
 	} {

@@ -365,7 +365,7 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestBoundOfHeldChanges: what one member changed is kept up to a size, and what the best member made too does not count.
+// TestBoundOfHeldChanges: what one member changed is kept up to a size. What the best member made too does not count.
 func TestBoundOfHeldChanges(t *testing.T) {
 	o := &oldDir{h: newHistory(), known: map[change]int32{}, keys: map[string]held{}, bytes: heldBytes - 3}
 	made := &clientv3.Event{Kv: &mvccpb.KeyValue{Key: []byte("k"), Value: []byte("old")}}

@@ -157,7 +157,7 @@ func wantProof(t *testing.T, out *Outcome, what string) {
 	}
 }
 
-// wantServed wants a proof that servers run on copies of the result, and the isolation of the sandbox in which they did.
+// wantServed wants a proof that servers run on copies of the result, and the isolation of their sandbox.
 func wantServed(t *testing.T, out *Outcome) {
 	t.Helper()
 	if len(out.Isolation) == 0 {

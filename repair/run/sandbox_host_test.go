@@ -17,7 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// TestSandboxHostOfNothing: what a host says of a member that was never started, and which data dirs it moves or starts.
+// TestSandboxHostOfNothing: what a host says of a member that was never started, and which data dirs it moves.
 func TestSandboxHostOfNothing(t *testing.T) {
 	m := fakePlan(t, 3, "node2").Member("node2")
 	s := &sandboxHost{dir: t.TempDir(), runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}}

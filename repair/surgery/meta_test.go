@@ -277,7 +277,8 @@ func TestV2KeysElsewhere(t *testing.T) {
 		if c.peer {
 			with = append(with, dir("node2", 0xa2, c.later...))
 		}
-		_, r, err := repair(t, surgery.Meta{DropV2: true}, dir("node1", 0xa1, c.later...), with, surgery.AcceptDivergence)
+		source := dir("node1", 0xa1, c.later...)
+		_, r, err := repair(t, surgery.Meta{DropV2: true}, source, with, surgery.AcceptDivergence)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

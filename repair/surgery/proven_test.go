@@ -87,7 +87,7 @@ func TestProvenValues(t *testing.T) {
 	}
 }
 
-// TestProvenAtAnotherIndex: without a log nothing shows what entries between two databases change, so no rows are taken.
+// TestProvenAtAnotherIndex: without a log nothing shows what entries between two databases change: no rows are taken.
 func TestProvenAtAnotherIndex(t *testing.T) {
 	dirs := clustertest.Synth{Members: 3, Entries: 40, Keys: 5, Value: 20}.Write(t, t.TempDir())
 	casetest.EditDB(t, dirs[0], casetest.AlterRecords(9, 20))
