@@ -36,6 +36,9 @@ func Log(ctx context.Context, members []*evidence.Member) iter.Seq2[Entry, error
 // LogFrom is Log from an index on.
 func LogFrom(ctx context.Context, members []*evidence.Member, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		if len(members) == 0 {
+			return
+		}
 		yieldEntries(ctx, mergedBetween(ctx, logSet{members: members}, from, math.MaxUint64, &itemArena{each: true}),
 			members[0], yield)
 	}

@@ -172,9 +172,12 @@ func TestChoose(t *testing.T) {
 
 // TestVersionsOfAnIndex: the entry that most hold comes first.
 func TestVersionsOfAnIndex(t *testing.T) {
-	full := func(holders ...int) *item { return &item{entry: dumplog.Entry{Data: []byte("x")}, holders: holders} }
-	empty := &item{holders: []int{2}}
-	change := &item{entry: dumplog.Entry{Type: dumplog.EntryConfChange}, holders: []int{2}}
+	req := &dumplog.Request{}
+	full := func(holders ...int) *item {
+		return &item{entry: dumplog.Entry{Data: []byte("x")}, req: req, holders: holders}
+	}
+	empty := &item{req: req, holders: []int{2}}
+	change := &item{entry: dumplog.Entry{Type: dumplog.EntryConfChange}, req: req, holders: []int{2}}
 	for _, c := range []struct {
 		it, other *item
 		want      string
@@ -191,6 +194,13 @@ func TestVersionsOfAnIndex(t *testing.T) {
 		if d.addVersions(c.it.versions()); fmt.Sprint(d.Versions) != c.want {
 			t.Errorf("%v, want %s", d.Versions, c.want)
 		}
+	}
+}
+
+// TestLogOfNobody: no member has no log.
+func TestLogOfNobody(t *testing.T) {
+	for e, err := range Log(t.Context(), nil) {
+		t.Errorf("%+v, %v", e, err)
 	}
 }
 
