@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/authpb"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/lease/leasepb"
 	"go.etcd.io/raft/v3/raftpb"
 
@@ -51,9 +52,7 @@ var rowFaults = []Fault{
 		}
 		return alone(dropKey("auth", "authRevision"))(f)
 	}},
-	{Name: "lease-remaining", Needs: release.LeaseCheckpoints, Apply: alterAny("lease", func(v string) string {
-		return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.RemainingTTL = max(1, l.TTL/2) })
-	})},
+	{Name: "lease-remaining", Needs: release.LeaseCheckpoints, Apply: alterRemaining},
 	{Name: "lease-bit-flipped", Apply: flipRow("lease", func(v string) string {
 		return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.RemainingTTL = 0 }) // a member's own
 	})},
@@ -130,17 +129,55 @@ func flipRow(bucket string, meaning func(string) string) func(*Victim) (*Effect,
 			return nil, errNotHere // a field that is never read
 		}
 		effect := rowEffect(f, fmt.Sprintf("a bit of byte %d flipped", at), r, classesOf(bucket))
-		effect.Alone = effect.Alone && !raisesTTL(bucket, r.value, string(b)) || now == ""
+		raised := raisesTTL(bucket, r.value, string(b))
+		effect.Alone = effect.Alone && raised == 0 || now == ""
+		if raised > 0 && raised <= longestMinimum && now != "" {
+			effect.Witness = nil // members with different election timeouts differ like this
+		}
 		return effect, editDB(f.Dir, r.put(string(b)))
 	}
 }
 
-// raisesTTL reports whether a row grants a lease for longer than another. A log does not show that it is wrong: servers
-// raise the TTL to a minimum that depends on their election timeout.
-func raisesTTL(bucket, before, after string) bool {
+// longestMinimum is the highest TTL in seconds to which a server raises lower ones: 1.5 times the longest election
+// timeout that it accepts.
+const longestMinimum = 75
+
+// alterRemaining gives a lease a remaining TTL. Whether a member stores that of a checkpoint is its own setting. Only a
+// log with the whole life of the lease, and without a checkpoint, shows that there was none.
+func alterRemaining(f *Victim) (*Effect, error) {
+	var id int64
+	effect, err := alterAny("lease", func(v string) string {
+		return editProto(v, &leasepb.Lease{}, func(l *leasepb.Lease) { l.RemainingTTL, id = max(1, l.TTL/2), l.ID })
+	})(f)
+	if err == nil && !grantedIn(f.Dir, id) {
+		effect.Witness = nil
+	}
+	return effect, err
+}
+
+// grantedIn reports whether a log holds the grant of a lease.
+func grantedIn(dir string, id int64) bool {
+	segs, err := readLog(dir)
+	if err != nil {
+		return false
+	}
+	_, list := entries(segs)
+	return slices.ContainsFunc(list, func(e raftpb.Entry) bool {
+		var r pb.InternalRaftRequest
+		return e.Type == raftpb.EntryNormal && r.Unmarshal(e.Data) == nil && r.LeaseGrant != nil &&
+			r.LeaseGrant.ID == id
+	})
+}
+
+// raisesTTL returns the TTL of a row that grants a lease for longer than another, 0 if it does not. A log does not show
+// that it is wrong: servers raise the TTL to a minimum that depends on their election timeout.
+func raisesTTL(bucket, before, after string) int64 {
 	var was, is leasepb.Lease
-	return bucket == "lease" && was.Unmarshal([]byte(before)) == nil && is.Unmarshal([]byte(after)) == nil &&
-		was.ID == is.ID && is.TTL > was.TTL
+	if bucket == "lease" && was.Unmarshal([]byte(before)) == nil && is.Unmarshal([]byte(after)) == nil &&
+		was.ID == is.ID && is.TTL > was.TTL {
+		return is.TTL
+	}
+	return 0
 }
 
 // alterConfState edits the configuration in bucket meta, which the server writes as JSON.
@@ -161,7 +198,11 @@ func alterConfState(f *Victim, alter func(*raftpb.ConfState) bool) (*Effect, err
 	// holds all configurations shows only one that the cluster never had.
 	effect := rowEffect(f, "another configuration", r, append([]string{"db-damage"}, memberClasses...))
 	effect.MayShareBest = true
-	effect.Witness = func(dir string) bool { return !f.Restored && startsAtFirstEntry(dir) && !wasConfigured(dir, &cs) }
+	index := number(f.Dir, "consistent_index")
+	effect.Witness = func(dir string) bool {
+		_, last := logBounds(dir)
+		return !f.Restored && startsAtFirstEntry(dir) && int64(last) >= index && !wasConfigured(dir, &cs)
+	}
 	effect.Alone = effect.Alone && !wasConfigured(f.Dir, &cs)
 	return effect, editDB(f.Dir, r.put(string(b)))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/server/v3/lease/leasepb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -210,6 +211,31 @@ func TestWhatShowsAnEditOfPublishedAddresses(t *testing.T) {
 				t.Errorf("%s %s, purged %d, restored %v: shown by another member %v", f.Name, c.line, c.purged,
 					c.restored, seen)
 			}
+		}
+	}
+}
+
+// TestRaisesTTL: only a TTL above the one before is raised; other buckets have none.
+func TestRaisesTTL(t *testing.T) {
+	row := func(id, ttl int64) string {
+		b, err := (&leasepb.Lease{ID: id, TTL: ttl}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for name, c := range map[string]struct {
+		bucket, before, after string
+		want                  int64
+	}{
+		"raised":         {"lease", row(7, 1), row(7, 17), 17},
+		"lowered":        {"lease", row(7, 17), row(7, 1), 0},
+		"equal":          {"lease", row(7, 17), row(7, 17), 0},
+		"another lease":  {"lease", row(7, 1), row(8, 17), 0},
+		"another bucket": {"alarm", row(7, 1), row(7, 17), 0},
+	} {
+		if got := raisesTTL(c.bucket, c.before, c.after); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 }
