@@ -44,8 +44,8 @@ func (ss databases) unreadable() string {
 	return s
 }
 
-// newestRecord returns the highest main revision of a record in the databases, 0 if there is none. A compaction mark may
-// be higher, and wrong.
+// newestRecord returns the highest main revision of a record in the databases, 0 if there is none. A compaction mark
+// may be higher, and wrong.
 func (ss databases) newestRecord() (rev int64) {
 	for _, m := range ss {
 		if m.HasDB() && m.DB.KV != nil {
