@@ -111,7 +111,7 @@ func (b *backwards) walk() bool {
 		rev, fits := b.match(it.req)
 		fits = fits && !b.refuted(i, b.at(rev))
 		switch {
-		case fits && b.tellingAt(i, b.at(rev)):
+		case fits && (b.tellingAt(i, b.at(rev)) || b.wroteAgain(it, rev)):
 			b.rev = rev - 1
 			b.noteStamp(it.req)
 			b.moveBelow(i)
@@ -164,6 +164,12 @@ func (b *backwards) putsAgain(it *item, g *group) bool {
 	p := it.req.Put
 	return it.req.Kind == dumplog.KindPut && keeps(p) && p.Lease == 0 && b.passes(it) &&
 		slices.ContainsFunc(g.records, func(x record) bool { return x.key == string(p.Key) && !x.del })
+}
+
+// wroteAgain reports whether an entry certainly wrote the newest revision that is not taken: it puts a key that it
+// requires to exist, and without an effect of it that revision would be from before it, so that the key existed.
+func (b *backwards) wroteAgain(it *item, rev int64) bool {
+	return b.exact && !b.guessed && rev == b.rev && b.putsAgain(it, b.at(rev))
 }
 
 // rootWrites reports whether nothing can have refused a put of user root: a later entry with no higher auth revision in

@@ -241,6 +241,39 @@ func TestWalkPastRoot(t *testing.T) {
 	}
 }
 
+// TestWalkPastKept: a put that keeps the value of its key wrote the newest revision that is left, if that puts the key:
+// without an effect it would have come after it. So the put before it wrote the revision before, whatever that holds.
+func TestWalkPastKept(t *testing.T) {
+	kept := func(key string) *dumplog.Request {
+		return &dumplog.Request{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: []byte(key), IgnoreValue: true}}
+	}
+	again := groupOf(record3(9, 8, 2, "k", "1"))
+	gone := rec(9, 0, "k", "")
+	gone.del = true
+	for name, c := range map[string]struct {
+		later *dumplog.Request
+		group *group
+		alarm bool
+		index uint64
+	}{
+		"the same key":   {kept("k"), again, false, 0},
+		"another key":    {kept("other"), again, false, 2},
+		"a deleted key":  {kept("k"), groupOf(gone), false, 2},
+		"an alarm":       {kept("k"), again, true, 2},
+		"a value it has": {put("k", "1"), again, false, 0},
+	} {
+		s := &logView{m: &evidence.Member{DB: &evidence.DB{}}, compacted: 7}
+		if c.alarm {
+			mayAlarm(s, 0, 9)
+		}
+		b := &backwards{s: s, items: itemsOf(put("k", "altered"), c.later), rev: 9, from: 1,
+			best: place{index: 2, rev: 9, writes: 2}, groups: []*group{groupOf(rec(8, 0, "k", "1")), c.group}}
+		if b.walk(); b.best.index != c.index {
+			t.Errorf("%s: %+v", name, b.best)
+		}
+	}
+}
+
 // TestWalkBeginsAtThePlace: entries above the place are not looked at.
 func TestWalkBeginsAtThePlace(t *testing.T) {
 	b := &backwards{s: &logView{m: &evidence.Member{DB: &evidence.DB{}}, compacted: 7},
