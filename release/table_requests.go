@@ -5,8 +5,8 @@ var (
 	// LeaseCheckSkipsRoot: before, a revoke by root that met a newer auth revision was refused if the lease had keys.
 	LeaseCheckSkipsRoot = &Rule{
 		ID: "lease-check-skips-root",
-		What: "the keys of a lease are not checked for a user with role root, whatever auth revision the request " +
-			"carries",
+		What: "a lease revoke does not check the keys of the lease for a user with role root, whatever auth revision " +
+			"the request carries",
 		In:     since(Release{4, 27}, Release{5, 10}),
 		Source: "server/etcdserver/apply_auth.go, checkLeasePutsKeys",
 	}

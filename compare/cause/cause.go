@@ -32,7 +32,9 @@ type Cause struct {
 	LookAlikes string
 	Recovery   string
 	Loss       string
-	Match      func(*Input) *Match
+	// File is the name of the Go file that defines it.
+	File  string
+	Match func(*Input) *Match
 }
 
 // Input is what a cause looks at: the facts, and every finding by check ID.

@@ -4,6 +4,8 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -23,8 +25,11 @@ var texts, errTexts = prose.Load(proseFiles, "prose",
 // is complete before main begins: diagnoses that run side by side only read it.
 var affected = map[ID][]release.Range{}
 
-// described gives a cause its texts.
+// described gives a cause its texts and the file of the caller, which defines it.
 func described(c Cause) Cause {
+	if _, file, _, ok := runtime.Caller(1); ok {
+		c.File = filepath.Base(file)
+	}
 	t := texts[string(c.ID)]
 	c.Title, c.Doc = t.Title, t.Doc
 	c.Affected, c.FixedIn, c.Refs = ranges(c.ID, t.Facts["affected"]), ranges(c.ID, t.Facts["fixed in"]), t.Facts["see"]

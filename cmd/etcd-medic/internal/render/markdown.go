@@ -91,6 +91,8 @@ func writeCause(b *strings.Builder, c *cause.Cause) {
 		}
 		fmt.Fprintf(b, "* %s: %s\n", kv[0], kv[1])
 	}
+	fmt.Fprintf(b, "\nDecided in [`compare/cause/%[1]s`](../compare/cause/%[1]s), explained in "+
+		"[`compare/cause/prose/%[2]s.md`](../compare/cause/prose/%[2]s.md).\n", c.File, c.ID)
 }
 
 // saidBy returns the messages of servers that lead to a cause.
