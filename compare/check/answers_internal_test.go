@@ -268,6 +268,26 @@ func TestDifferencesOfTTLs(t *testing.T) {
 	}
 }
 
+// TestRowsThatAreNotListed: a bucket with more different rows than are kept counts the places of the others too.
+func TestRowsThatAreNotListed(t *testing.T) {
+	in := threeMembers(release.Yes)
+	b := &diff.Bucket{Name: "alarm", Equal: release.No, Differ: 5, Compared: 9}
+	for _, key := range []string{"a", "b"} {
+		b.Rows = append(b.Rows, diff.Row{Key: []byte(key), Cells: cellsOf("1", "2", "1")})
+	}
+	f := in.contents().stateFinding(ClassLatentDivergence, b, nil)
+	if f == nil || f.More != 3*3 || len(f.Evidence) != 2*3 || !strings.HasPrefix(f.Title, "5 of 9 rows") {
+		t.Errorf("%+v", f)
+	}
+	f = in.contents().stateFinding(ClassLatentDivergence, b, func(row *diff.Row) bool { return row.Key[0] == 'a' })
+	if f == nil || f.More != 0 || len(f.Evidence) != 3 || !strings.HasPrefix(f.Title, "1 of 9 rows") {
+		t.Errorf("of some rows: %+v", f)
+	}
+	if f := in.contents().stateFinding(ClassLatentDivergence, b, func(*diff.Row) bool { return false }); f != nil {
+		t.Errorf("of no row: %+v", f)
+	}
+}
+
 // TestTTLsOfOneRun: the minimums of two members are compared, and without a lease that the log grants nothing is.
 func TestTTLsOfOneRun(t *testing.T) {
 	fact := func(stored int64) *replay.MemberResult {

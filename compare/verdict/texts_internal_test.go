@@ -176,6 +176,10 @@ func TestLostAbove(t *testing.T) {
 	if l := of(standing{behind: 2, cut: true}, one); l.CommittedEntries != 3 || !strings.Contains(l.Command.String(), "dumplog n2 --index 4..7 ") {
 		t.Errorf("lost in the middle and at the end: %+v", l)
 	}
+	rk.Members[1].WAL.Summary.FirstIndex = 6
+	if l := of(standing{behind: 2, cut: true}, Best{}); !strings.Contains(l.Command.String(), "dumplog n2 ") {
+		t.Errorf("a log that begins there is not shown: %s", l.Command)
+	}
 	rk.Members[1].WAL.Summary.FirstIndex = 7
 	if l := of(standing{behind: 2, cut: true}, Best{}); !strings.Contains(l.Command.String(), "dumplog n3 ") {
 		t.Errorf("a purged log is shown: %s", l.Command)
