@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
@@ -195,23 +196,34 @@ func (in alteredLogs) blame(a *altered) {
 }
 
 // stampedTooHigh are the members in whose log one of these entries carries an auth revision that its proposer, by its
-// own database, never had: a member stamps its requests with its auth revision, which never falls.
+// own database, never had: a member stamps its requests with its auth revision, which never falls. If that holds for
+// every version of the entry, it is the database that is wrong.
 func (in alteredLogs) stampedTooHigh(diffs []replay.LogDiff) (out []int) {
 	if in.Replay.Survey == nil {
 		return nil
 	}
 	for _, d := range diffs {
+		var high []int
+		versions := 0
 		for k, h := range d.Headers {
-			proposer := in.Replay.Survey.Proposer(h.ID)
-			if proposer != 0 && slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
-				return m.MemberID == proposer && m.HasDB() && m.DB.Auth.HasRevision && m.AppliedMin >= d.Index &&
-					m.DB.Auth.Revision < h.AuthRevision
-			}) {
-				out = append(out, d.Versions[k]...)
+			if in.neverHad(in.Replay.Survey.Proposer(h.ID), h.AuthRevision, d.Index) {
+				high = append(high, d.Versions[k]...)
+				versions++
 			}
+		}
+		if versions < len(d.Headers) {
+			out = append(out, high...)
 		}
 	}
 	return out
+}
+
+// neverHad reports whether the database of a member shows a lower auth revision than one, at or after an index.
+func (in alteredLogs) neverHad(id dumplog.ID, revision, index uint64) bool {
+	return id != 0 && slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
+		return m.MemberID == id && m.HasDB() && m.DB.Auth.HasRevision && m.AppliedMin >= index &&
+			m.DB.Auth.Revision < revision
+	})
 }
 
 // termsFall reports whether the entries cannot be in a log between their neighbors: terms never fall from one entry to
