@@ -30,7 +30,7 @@ func TestRefusedByTheProposer(t *testing.T) {
 		"at what is compacted":    {[]replay.Outcome{applied, refused}, []int64{30}, 30, 2, -1},
 		"another refused it":      {[]replay.Outcome{applied, refused}, []int64{40}, -1, 1, -1},
 		"both refused it":         {[]replay.Outcome{refused, refused}, []int64{40}, -1, 2, -1},
-		"nobody knows of it":      {[]replay.Outcome{unknown, refused}, []int64{40}, -1, 2, -1},
+		"no member knows of it":   {[]replay.Outcome{unknown, refused}, []int64{40}, -1, 2, -1},
 		"the proposer is unknown": {[]replay.Outcome{applied, refused}, []int64{40}, -1, 0, -1},
 		"one has not come to it":  {[]replay.Outcome{applied, refused, {State: replay.NotApplied}}, []int64{40}, -1, 2, 1},
 		"outside of one's history": {[]replay.Outcome{applied, refused, {State: replay.OutsideHistory}}, []int64{40},

@@ -168,7 +168,8 @@ func (in alteredLogs) blame(a *altered) {
 		why = append(why, "no server proposes what does not decode")
 	}
 	if len(stamped) > 0 {
-		why = append(why, "the member that made the request never had the auth revision in its header")
+		why = append(why, "the auth revision in its header is above that of every database, also of the member that "+
+			"made the request")
 	}
 	switch {
 	case len(refuted) > 0 && len(others) > 0:
@@ -196,8 +197,9 @@ func (in alteredLogs) blame(a *altered) {
 }
 
 // stampedTooHigh are the members in whose log one of these entries carries an auth revision that its proposer, by its
-// own database, never had: a member stamps its requests with its auth revision, which never falls. If that holds for
-// every version of the entry, it is the database that is wrong.
+// own database, never had, and that no other database at hand reaches: a member stamps its requests with its auth
+// revision, which never falls, or with that of a token (JWT) that another member may have made. If it holds for every
+// version of the entry, it is the database that is wrong.
 func (in alteredLogs) stampedTooHigh(diffs []replay.LogDiff) (out []int) {
 	if in.Replay.Survey == nil {
 		return nil
@@ -218,12 +220,20 @@ func (in alteredLogs) stampedTooHigh(diffs []replay.LogDiff) (out []int) {
 	return out
 }
 
-// neverHad reports whether the database of a member shows a lower auth revision than one, at or after an index.
+// neverHad reports whether the database of a member, at or after an index, and all other databases have lower auth
+// revisions than this one.
 func (in alteredLogs) neverHad(id dumplog.ID, revision, index uint64) bool {
-	return id != 0 && slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
-		return m.MemberID == id && m.HasDB() && m.DB.Auth.HasRevision && m.AppliedMin >= index &&
-			m.DB.Auth.Revision < revision
-	})
+	own := false
+	for _, m := range in.Members {
+		if !m.HasDB() || !m.DB.Auth.HasRevision {
+			continue
+		}
+		if m.DB.Auth.Revision >= revision {
+			return false
+		}
+		own = own || id != 0 && m.MemberID == id && m.AppliedMin >= index
+	}
+	return own
 }
 
 // termsFall reports whether the entries cannot be in a log between their neighbors: terms never fall from one entry to

@@ -173,13 +173,19 @@ func (mb *Membership) unlikeSnapshot(m *evidence.Member) *Finding {
 		comesUp(learnersOf(r.ConfState), nil, cs) {
 		return nil
 	}
-	return &Finding{Kind: KindConfStateDiffers, Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
+	f := &Finding{Kind: KindConfStateDiffers, Severity: Error, Class: ClassMembership, Members: []string{m.Label()},
 		At:    At{Index: m.AppliedMin, Term: mb.Members.logs().termAt(m.AppliedMin)},
 		Title: m.Label() + ": meta/confState is not raft's configuration",
 		Explanation: fmt.Sprintf("the last conf change is entry %d, and the member made a raft snapshot at entry %d, "+
 			"with another configuration. A server stores the row with each conf change, before its next snapshot: "+
-			"the row was edited or damaged. %s", last, r.Index, confStateUnread),
+			"the row was edited or damaged, unless a start from an older .snap file ended before it had replayed all. "+
+			"%s", last, r.Index, confStateUnread),
 		Evidence: confStateEvidence(m, m)}
+	f.Evidence[0].Expected = fmt.Sprintf("voters %v learners %v", r.ConfState.Voters, r.ConfState.Learners)
+	shown := knownConf{by: m, index: r.Index, ids: slices.Concat(r.ConfState.Voters, r.ConfState.Learners), at: r.Pos,
+		field: "snapshot record"}
+	f.Evidence = append(f.Evidence, shown.evidence())
+	return f
 }
 
 // learnersOf says of each member of a configuration whether it is a learner.

@@ -225,14 +225,15 @@ func (in storedTTLs) clampFinding() *Finding {
 	f.Title = "the members raise short lease TTLs to different minimums"
 	f.Explanation = "lease " + string(f.Evidence[0].Key) + ": " + strings.Join(parts, ", ") +
 		"; a minimum is 1.5 times the member's election timeout, so the members run with different ones"
-	if in.raisedOnce(f.Members) {
-		f.Explanation += ". No other lease shows the higher minimum: the row may have been changed instead"
+	if once := in.raisedOnce(f.Members); len(once) > 0 {
+		f.Explanation += ". Only this lease shows the minimum of " + plural.List(once) +
+			": a row of it may have been changed instead"
 	}
 	return &f
 }
 
-// raisedOnce reports whether only one lease of one of these members shows its minimum.
-func (in storedTTLs) raisedOnce(members []string) bool {
+// raisedOnce lists those of these members that raised the TTL of one lease only, as far as the logs hold the grants.
+func (in storedTTLs) raisedOnce(members []string) (once []string) {
 	for i, r := range in.Replay.Members {
 		n := 0
 		for _, l := range r.Leases {
@@ -240,11 +241,11 @@ func (in storedTTLs) raisedOnce(members []string) bool {
 				n++
 			}
 		}
-		if n == 1 && slices.Contains(members, in.Members[i].Label()) {
-			return true
+		if label := in.Members[i].Label(); n == 1 && slices.Contains(members, label) {
+			once = append(once, label)
 		}
 	}
-	return false
+	return once
 }
 
 func (in storedTTLs) clampOf(f *Finding, facts map[int]replay.LeaseFact) {

@@ -188,7 +188,7 @@ func TestListsOfOneFile(t *testing.T) {
 		!slices.Equal(ms.Removed, []dumplog.ID{8, 9}) || !slices.Equal(ms.Voters, []dumplog.ID{1, 3}) || !ms.RaftKnown {
 		t.Errorf("%s, %+v", m.NodeName, ms)
 	}
-	m = &Member{Source: &Source{}, DB: &DB{Members: []dumpdb.Member{{ID: 0, Name: "nobody"}}}}
+	m = &Member{Source: &Source{}, DB: &DB{Members: []dumpdb.Member{{ID: 0, Name: "other"}}}}
 	if m.membershipLoading().load(); m.NodeName != "" {
 		t.Errorf("a source without a member ID has the name %q", m.NodeName)
 	}

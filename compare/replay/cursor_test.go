@@ -72,7 +72,7 @@ func TestHolesDivideRevisions(t *testing.T) {
 	}
 }
 
-// TestRowsOfADatabase: records that restore left, and those before an error, which ends them. What nobody asks for is
+// TestRowsOfADatabase: records that restore left, and those before an error, which ends them. What is not asked for is
 // not read.
 func TestRowsOfADatabase(t *testing.T) {
 	broken := errors.New("broken")

@@ -197,8 +197,8 @@ func TestVersionsOfAnIndex(t *testing.T) {
 	}
 }
 
-// TestLogOfNobody: no member has no log.
-func TestLogOfNobody(t *testing.T) {
+// TestLogWithoutMembers: without a member there is no entry.
+func TestLogWithoutMembers(t *testing.T) {
 	for e, err := range Log(t.Context(), nil) {
 		t.Errorf("%+v, %v", e, err)
 	}

@@ -274,7 +274,7 @@ func TestWaysThatAreNot(t *testing.T) {
 		"unknown":   {ApplyOptions{Mode: "none", Out: exists + "/new"}, "the plan has no way none"},
 		"no folder": {ApplyOptions{Mode: plan.Clone}, "the folder for the new data dirs is missing"},
 		"a folder":  {ApplyOptions{Mode: plan.Clone, Out: exists}, "exists; nothing is overwritten"},
-		"a folder anew": {ApplyOptions{Mode: plan.Clone, Out: exists, Options: Options{Again: true}},
+		"a folder again": {ApplyOptions{Mode: plan.Clone, Out: exists, Options: Options{Again: true}},
 			"exists; nothing is overwritten"},
 	} {
 		_, err := Apply(t.Context(), file, c.o)
