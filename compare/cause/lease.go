@@ -42,7 +42,7 @@ func versionAt(in *Input, pos int, index uint64) release.Version {
 	if in.Replay.Survey == nil {
 		return version
 	}
-	for _, set := range in.Replay.Survey.Versions {
+	for _, set := range in.Replay.Survey.VersionsFor(pos) {
 		if v := release.Of(set.Version); set.Index < index && v.Known() {
 			version = release.AnyOf(v.Minor())
 		}

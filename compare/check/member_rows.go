@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -123,7 +124,7 @@ func (w *rowFindings) attributes(m *evidence.Member, row *dumpdb.Member) bool {
 	}
 	var name, urls bool
 	newest := -1
-	starts := w.in.Replay.Survey.Starts[dumplog.ID(row.ID)]
+	starts := w.in.Replay.Survey.StartsFor(slices.Index(w.in.Members, m), dumplog.ID(row.ID))
 	later := func(same func(s *replay.Start) bool) uint64 {
 		for i := range starts {
 			if s := &starts[i]; s.Index > m.AppliedMax && same(s) {

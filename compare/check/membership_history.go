@@ -207,7 +207,7 @@ func (mb *Membership) rowWritten(m *evidence.Member, id dumplog.ID) uint64 {
 		}
 	}
 	published := uint64(0)
-	for _, s := range mb.Replay.Survey.Starts[id] {
+	for _, s := range mb.Replay.Survey.StartsFor(slices.Index(mb.Members, m), id) {
 		if s.Index > last && s.Index <= m.AppliedMin {
 			writes++
 			published = s.Index

@@ -111,7 +111,7 @@ func (rw *rowWitnesses) byLog(bucket string, row *diff.Row, at []int) []witness 
 	case bucket == "alarm":
 		want, index = alarmByLog(rw.Replay, string(row.Key))
 	case bucket == "cluster" && string(row.Key) == "clusterVersion":
-		want, index = versionByLog(rw.Replay, rw.Members.databases().appliedByAll(at))
+		want, index = versionByLog(rw.Replay.Survey.Versions, rw.Members.databases().appliedByAll(at))
 	case bucket == "auth" && string(row.Key) == "authEnabled":
 		return rw.authWitness(row, at)
 	case bucket == "lease" && row.Kind == diff.TTLRow:
@@ -184,8 +184,8 @@ func publishedBy(rp *replay.Result, id string, applied uint64) (text string, ind
 }
 
 // versionByLog is the cluster version that the log last set up to an index.
-func versionByLog(rp *replay.Result, applied uint64) (version string, index uint64) {
-	for _, v := range rp.Survey.Versions {
+func versionByLog(set []replay.VersionSet, applied uint64) (version string, index uint64) {
+	for _, v := range set {
 		if v.Index <= applied {
 			version, index = v.Version, v.Index
 		}

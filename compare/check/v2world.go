@@ -108,13 +108,13 @@ func (w *v2World) run(in *Input, m *evidence.Member, from, to uint64) {
 	for _, c := range m.WAL.Conf {
 		at(c.Index, func() { w.confChange(&c.Change) })
 	}
-	s := in.Replay.Survey
-	for id, list := range s.Starts {
-		for _, st := range list {
+	s, pos := in.Replay.Survey, slices.Index(in.Members, m)
+	for id := range s.Starts {
+		for _, st := range s.StartsFor(pos, id) {
 			at(st.Index, func() { w.publish(id, st.Name, st.ClientURLs) })
 		}
 	}
-	for _, v := range s.Versions {
+	for _, v := range s.VersionsFor(pos) {
 		at(v.Index, func() { w.version = v.Version })
 	}
 	for _, op := range s.V2 {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -153,7 +154,8 @@ func (in clusterVersions) againstLog(m *evidence.Member) []Finding {
 		return nil
 	}
 	v := m.DB.Cluster.Version
-	want, index := versionByLog(in.Replay, m.AppliedMax)
+	set := in.Replay.Survey.VersionsFor(slices.Index(in.Members, m))
+	want, index := versionByLog(set, m.AppliedMax)
 	from := fmt.Sprintf("entry %d", index)
 	if snap := m.NewestSnap(); index == 0 && snap != nil && snap.V2 != nil {
 		want, index, from = snap.V2.Version, snap.Index, "the v2 store of "+snap.File
@@ -162,7 +164,7 @@ func (in clusterVersions) againstLog(m *evidence.Member) []Finding {
 		!in.Replay.Covers(index, m.AppliedMin) || v == "" && m.RowsHidden("cluster") {
 		return nil
 	}
-	if later := laterVersion(in.Replay, m.AppliedMax, v); later > 0 {
+	if later := laterVersion(set, m.AppliedMax, v); later > 0 {
 		return []Finding{in.aboveIndex(m, v, later)}
 	}
 	return []Finding{{Kind: KindClusterVersionAgainstLog, Severity: Error, Class: ClassMembership,
@@ -177,8 +179,8 @@ func (in clusterVersions) againstLog(m *evidence.Member) []Finding {
 }
 
 // laterVersion is the first entry above an index that sets the cluster version to a line, 0 if there is none.
-func laterVersion(rp *replay.Result, applied uint64, version string) uint64 {
-	for _, v := range rp.Survey.Versions {
+func laterVersion(set []replay.VersionSet, applied uint64, version string) uint64 {
+	for _, v := range set {
 		if v.Index > applied && release.Of(v.Version).Minor() == release.Of(version).Minor() {
 			return v.Index
 		}

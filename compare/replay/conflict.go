@@ -56,12 +56,14 @@ func (it *item) versions() []*item {
 	return out
 }
 
-// otherVersions are the entries of members that hold another one at the index.
-func (it *item) otherVersions() []*item {
-	if len(it.others) == 0 {
-		return nil
+// otherHolders are the members whose log holds another entry at the index than this version.
+func (it *item) otherHolders(v *item) (out Elsewhere) {
+	for _, o := range it.versions() {
+		if o != v {
+			out = append(out, o.holders...)
+		}
 	}
-	return slices.DeleteFunc(it.versions(), func(v *item) bool { return v == it })
+	return out
 }
 
 // describeVersion describes one of several entries at an index. Entries that read the same are distinguished by the ID

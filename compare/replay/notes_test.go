@@ -57,8 +57,10 @@ func TestV2Writes(t *testing.T) {
 	}
 	s = &Survey{V2: make([]V2Op, maxV2Ops-1), Versions: make([]VersionSet, maxV2Ops-1)}
 	for i := range uint64(3) {
-		s.noteV2(&item{entry: dumplog.Entry{Index: i}, req: &dumplog.Request{
-			V2: &dumplog.V2Request{Method: "PUT", Path: "/1/a"}, ClusterVer: &dumplog.ClusterVersionSet{Version: "3.5.0"}}})
+		it := &item{entry: dumplog.Entry{Index: i}, req: &dumplog.Request{
+			V2: &dumplog.V2Request{Method: "PUT", Path: "/1/a"}, ClusterVer: &dumplog.ClusterVersionSet{Version: "3.5.0"}}}
+		s.noteV2(it)
+		s.noteVersion(it, nil)
 	}
 	if len(s.V2) != maxV2Ops || s.V2LeftOut != 2 || s.V2Writes != 3 || len(s.Versions) != maxV2Ops {
 		t.Errorf("%d requests kept, %d left out of %d, %d versions", len(s.V2), s.V2LeftOut, s.V2Writes,

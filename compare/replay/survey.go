@@ -84,6 +84,23 @@ type Start struct {
 	// Name is the member's name as published, ClientURLs its addresses.
 	Name       string
 	ClientURLs []string
+	Elsewhere
+}
+
+// Elsewhere are the members whose log holds another entry at the index, so that what this one does is not theirs.
+type Elsewhere []int
+
+func (e Elsewhere) concerns(pos int) bool { return !slices.Contains(e, pos) }
+
+// StartsFor are the publish entries of a member, without those in whose place the log of the member at a position holds
+// another entry.
+func (s *Survey) StartsFor(pos int, id dumplog.ID) []Start {
+	return slices.DeleteFunc(slices.Clone(s.Starts[id]), func(st Start) bool { return !st.concerns(pos) })
+}
+
+// VersionsFor are the cluster versions that were set, as far as they concern the member at a position.
+func (s *Survey) VersionsFor(pos int) []VersionSet {
+	return slices.DeleteFunc(slices.Clone(s.Versions), func(v VersionSet) bool { return !v.concerns(pos) })
 }
 
 // RequestID is dumplog's request ID.
@@ -180,10 +197,7 @@ func (s *Survey) note(it *item) {
 	s.noteV2(it)
 	s.noteServed(it)
 	s.noteKeyWrite(it)
-	s.noteStart(it)
-	for _, v := range it.otherVersions() { // published all the same, in the log of a member that holds this entry
-		s.noteStart(v)
-	}
+	s.noteAllVersions(it)
 	if c := it.req.ConfChange; c != nil {
 		s.learn(c.NodeID)
 	}
@@ -223,10 +237,25 @@ func (it *item) stampDisputed() bool {
 }
 
 // noteStart notes what a member publishes when it starts.
-func (s *Survey) noteStart(it *item) {
+// noteAllVersions notes starts and cluster versions. Where logs hold different entries, each of them did what it does
+// for the members whose log holds it.
+func (s *Survey) noteAllVersions(it *item) {
+	if len(it.others) == 0 {
+		s.noteStart(it, nil)
+		s.noteVersion(it, nil)
+		return
+	}
+	for _, v := range it.versions() {
+		s.noteStart(v, it.otherHolders(v))
+		s.noteVersion(v, it.otherHolders(v))
+	}
+}
+
+func (s *Survey) noteStart(it *item, other Elsewhere) {
 	if a := it.req.Publishes(); a != nil {
 		s.Starts[a.MemberID] = append(s.Starts[a.MemberID],
-			Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name, ClientURLs: slices.Clone(a.ClientURLs)})
+			Start{Index: it.entry.Index, ID: requestID(it.req), Name: a.Name, ClientURLs: slices.Clone(a.ClientURLs),
+				Elsewhere: other})
 		s.learn(a.MemberID)
 	}
 }

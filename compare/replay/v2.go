@@ -17,6 +17,7 @@ type V2Op struct {
 type VersionSet struct {
 	Index   uint64
 	Version string
+	Elsewhere
 }
 
 // maxV2Ops bounds what is kept of a log full of v2 requests, maxServed the processes per member.
@@ -28,15 +29,9 @@ const (
 // noteV2 keeps what the v2 store receives apart from the member list: requests of clients and the cluster version.
 func (s *Survey) noteV2(it *item) {
 	idx := it.entry.Index
-	if c := it.req.ClusterVer; c != nil && len(s.Versions) < maxV2Ops {
-		s.Versions = append(s.Versions, VersionSet{idx, c.Version})
-	}
 	v := it.req.V2
 	if v == nil {
 		return
-	}
-	if version, ok := v.ClusterVersion(); ok && len(s.Versions) < maxV2Ops {
-		s.Versions = append(s.Versions, VersionSet{idx, version})
 	}
 	if v.Method == "QGET" || v.Method == "SYNC" || strings.HasPrefix(v.Path, "/0/") {
 		return
@@ -49,6 +44,20 @@ func (s *Survey) noteV2(it *item) {
 		return
 	}
 	s.V2 = append(s.V2, V2Op{idx, v})
+}
+
+// noteVersion notes a cluster version that an entry sets, in the form of 3.6 or as a v2 request.
+func (s *Survey) noteVersion(it *item, other Elsewhere) {
+	version, set := "", false
+	switch r := it.req; {
+	case r.ClusterVer != nil:
+		version, set = r.ClusterVer.Version, true
+	case r.V2 != nil:
+		version, set = r.V2.ClusterVersion()
+	}
+	if set && len(s.Versions) < maxV2Ops {
+		s.Versions = append(s.Versions, VersionSet{it.entry.Index, version, other})
+	}
 }
 
 // Served is a process of a member that published itself and then proposed what a client asked for. A server answers
