@@ -60,7 +60,7 @@ func (ss elections) leaderGaps(m *evidence.Member) (fs []Finding) {
 			continue
 		}
 		votes := ss.votesFor(m, term)
-		if voters, _ := votersAt(m, j.From); len(votes) <= len(voters)/2 {
+		if voters, _, _ := votersAt(m, j.From); len(votes) <= len(voters)/2 {
 			continue // there were more voters then
 		}
 		lost := fmt.Sprintf("entry %d is", j.From)
@@ -120,8 +120,8 @@ func (ss elections) missingVotes(group ...*evidence.Member) *election {
 			slices.ContainsFunc(group, func(m *evidence.Member) bool { return t.Term <= m.HighestTerm() }) {
 			continue
 		}
-		voters, ok := votersAt(top, t.First)
-		if !ok || slices.ContainsFunc(group, func(m *evidence.Member) bool {
+		voters, known, exact := votersAt(top, t.First)
+		if !known || !exact || slices.ContainsFunc(group, func(m *evidence.Member) bool {
 			return !slices.Contains(voters,
 				m.MemberID)
 		}) {

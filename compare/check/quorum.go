@@ -52,7 +52,7 @@ func runCommitOnQuorum(in *Input) Result {
 	}
 	slices.Sort(candidates)
 	for _, i := range candidates {
-		voters, ok := votersAt(top, i)
+		voters, ok, _ := votersAt(top, i)
 		if in.Membership().forcedBefore(top, i) {
 			break // a forced start commits alone
 		}
@@ -178,11 +178,12 @@ func (pv *provenance) lostLog(m *evidence.Member) string {
 	return ""
 }
 
-// votersAt is the configuration of the member's log at an index, false when the log does not hold every later change up
-// to a known one.
-func votersAt(m *evidence.Member, index uint64) ([]dumplog.ID, bool) {
+// votersAt is the configuration of the member's log at an index. known is false when the log does not hold every later
+// change up to a known one. exact is false when nothing shows whether a member that was removed since was a voter: it
+// is among the voters then.
+func votersAt(m *evidence.Member, index uint64) (voters []dumplog.ID, known, exact bool) {
 	ms := &m.Membership
-	voters := slices.Clone(ms.Voters)
+	voters, exact = slices.Clone(ms.Voters), true
 	for k := len(m.WAL.Conf) - 1; k >= 0; k-- {
 		c := m.WAL.Conf[k]
 		if c.Index > m.Commit || c.Index < index || c.Refused {
@@ -192,9 +193,42 @@ func votersAt(m *evidence.Member, index uint64) ([]dumplog.ID, bool) {
 		case dumplog.ConfChangeAddNode:
 			voters = slices.DeleteFunc(voters, func(id dumplog.ID) bool { return id == c.Change.NodeID })
 		case dumplog.ConfChangeRemoveNode:
-			// it may have been a learner; one more voter only lowers the number of missing ones
-			voters = append(voters, c.Change.NodeID)
+			voted, shown := votedBefore(m, k)
+			exact = exact && shown
+			if voted || !shown {
+				voters = append(voters, c.Change.NodeID)
+			}
 		}
 	}
-	return voters, ms.RaftKnown && holdsAll(m, max(index, 1)-1, min(m.Commit, m.WAL.Summary.LastIndex))
+	return voters, ms.RaftKnown && holdsAll(m, max(index, 1)-1, min(m.Commit, m.WAL.Summary.LastIndex)), exact
+}
+
+// votedBefore reports whether the member that a removal names was a voter until then: by the last change before it that
+// added or promoted the member, or else by the configuration of a snapshot before it.
+func votedBefore(m *evidence.Member, removal int) (voter, shown bool) {
+	at, id := m.WAL.Conf[removal].Index, m.WAL.Conf[removal].Change.NodeID
+	for _, c := range slices.Backward(m.WAL.Conf[:removal]) {
+		switch {
+		case c.Refused || c.Change.NodeID != id:
+		case c.Change.Type == dumplog.ConfChangeAddNode:
+			return true, true
+		case c.Change.Type == dumplog.ConfChangeAddLearnerNode:
+			return false, true
+		}
+	}
+	newest := uint64(0)
+	see := func(index uint64, cs *dumplog.ConfState) {
+		if cs == nil || index >= at || index < newest || len(cs.Voters) == 0 {
+			return
+		}
+		voter, newest = slices.Contains(cs.Voters, id), index
+		shown = voter || slices.Contains(cs.Learners, id)
+	}
+	for i := range m.WAL.Summary.Snapshots {
+		see(m.WAL.Summary.Snapshots[i].Index, m.WAL.Summary.Snapshots[i].ConfState)
+	}
+	for _, f := range m.Snap.Files {
+		see(f.Index, &f.ConfState)
+	}
+	return voter, shown
 }

@@ -31,10 +31,65 @@ func TestVotersAt(t *testing.T) {
 		"after the snapshot":           {jumped(20, 35), 36, []dumplog.ID{1, 2, 4}, true},
 	} {
 		m.WAL.Summary = c.log
-		got, known := votersAt(m, c.index)
+		got, known, _ := votersAt(m, c.index)
 		if slices.Sort(got); known != c.known || known && !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v, want %v, %v", name, got, known, c.want, c.known)
 		}
+	}
+}
+
+// TestVotersBeforeARemoval: a removed member was a voter if the last change before that added or promoted it, or the
+// newest configuration before that names it so. Otherwise that is not known.
+func TestVotersBeforeARemoval(t *testing.T) {
+	change := func(index uint64, kind dumplog.ConfChangeType, id dumplog.ID) evidence.ConfEntry {
+		return evidence.ConfEntry{Index: index, Change: dumplog.ConfChange{Type: kind, NodeID: id}}
+	}
+	voter, learner := dumplog.ConfChangeAddNode, dumplog.ConfChangeAddLearnerNode
+	refused := change(20, voter, 4)
+	refused.Refused = true
+	file := func(index uint64, voters, learners []dumplog.ID) *dumplog.SnapFile {
+		f := &dumplog.SnapFile{ConfState: dumplog.ConfState{Voters: voters, Learners: learners}}
+		f.Index = index
+		return f
+	}
+	two, four := []dumplog.ID{1, 2}, []dumplog.ID{4}
+	for name, c := range map[string]struct {
+		conf  []evidence.ConfEntry
+		files []*dumplog.SnapFile
+		want  []dumplog.ID
+		exact bool
+	}{
+		"nothing shows it":        {nil, nil, []dumplog.ID{1, 2, 4}, false},
+		"added as voter":          {[]evidence.ConfEntry{change(9, voter, 4)}, nil, []dumplog.ID{1, 2, 4}, true},
+		"added as learner":        {[]evidence.ConfEntry{change(9, learner, 4)}, nil, two, true},
+		"promoted":                {[]evidence.ConfEntry{change(9, learner, 4), change(15, voter, 4)}, nil, []dumplog.ID{1, 2, 4}, true},
+		"its promotion refused":   {[]evidence.ConfEntry{change(9, learner, 4), refused}, nil, two, true},
+		"another was promoted":    {[]evidence.ConfEntry{change(9, learner, 4), change(15, voter, 2)}, nil, two, true},
+		"updated since":           {[]evidence.ConfEntry{change(9, learner, 4), change(15, dumplog.ConfChangeUpdateNode, 4)}, nil, two, true},
+		"a snapshot with voter":   {nil, []*dumplog.SnapFile{file(20, []dumplog.ID{1, 2, 4}, nil)}, []dumplog.ID{1, 2, 4}, true},
+		"a snapshot with learner": {nil, []*dumplog.SnapFile{file(20, two, four)}, two, true},
+		"the newer snapshot": {nil, []*dumplog.SnapFile{file(20, []dumplog.ID{1, 2, 4}, nil), file(10, two, four)},
+			[]dumplog.ID{1, 2, 4}, true},
+		"a snapshot without it":   {nil, []*dumplog.SnapFile{file(20, two, nil)}, []dumplog.ID{1, 2, 4}, false},
+		"a snapshot of the index": {nil, []*dumplog.SnapFile{file(50, two, four)}, []dumplog.ID{1, 2, 4}, false},
+		"an empty configuration":  {nil, []*dumplog.SnapFile{file(20, nil, four)}, []dumplog.ID{1, 2, 4}, false},
+	} {
+		m := &evidence.Member{Commit: 60, Snap: dumplog.SnapDir{Files: c.files}}
+		m.Membership = evidence.Membership{RaftKnown: true, Voters: two}
+		m.WAL.Summary = dumplog.Summary{FirstIndex: 5, LastIndex: 60}
+		m.WAL.Conf = append(slices.Clone(c.conf), change(50, dumplog.ConfChangeRemoveNode, 4))
+		got, known, exact := votersAt(m, 30)
+		if slices.Sort(got); !known || exact != c.exact || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v, want %v, %v", name, got, exact, c.want, c.exact)
+		}
+	}
+	m := &evidence.Member{Commit: 60}
+	m.Membership = evidence.Membership{RaftKnown: true, Voters: two}
+	m.WAL.Summary = dumplog.Summary{FirstIndex: 5, LastIndex: 60, Snapshots: []dumplog.SnapshotRecord{
+		{Index: 20, ConfState: &dumplog.ConfState{Voters: two, Learners: four}}, {Index: 25}}}
+	m.WAL.Conf = []evidence.ConfEntry{change(50, dumplog.ConfChangeRemoveNode, 4)}
+	if got, _, exact := votersAt(m, 30); !exact || !slices.Equal(got, two) {
+		t.Errorf("a snapshot record with learner: %v, %v", got, exact)
 	}
 }
 
