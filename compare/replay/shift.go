@@ -196,10 +196,15 @@ func missedIn(short, long []dumplog.Entry, k int) bool {
 	return ok && (hasContent(long[:k]) || short[0].Term == long[0].Term)
 }
 
-// side finds out which logs were altered; known is false if nothing shows it. A log that ends before what its member
-// has applied lacks entries. A request is in a log once: entries that are there twice were added. Else most logs
+// side finds out which logs were altered; known is false if nothing shows it. A request is in a log once: entries that
+// are there twice were added. Else a log that ends before what its member has applied lacks entries, or most logs
 // decide.
 func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (known bool, err error) {
+	s.Repeated, err = requestTwice(ctx, r.longest(s.Long), s.Index, surplus)
+	if err != nil || s.Repeated {
+		s.Added = s.Repeated
+		return s.Added, err
+	}
 	cutShort, cutLong := r.endsEarly(s.Short, s.Missing), r.endsEarly(s.Long, 0)
 	if cutLong {
 		return cutShort, nil
@@ -207,9 +212,7 @@ func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (k
 	if s.Proven = cutShort; cutShort {
 		return true, nil
 	}
-	if s.Repeated, err = requestTwice(ctx, r.longest(s.Long), s.Index, surplus); err == nil && !s.Repeated {
-		err = r.repeatedBefore(ctx, s)
-	}
+	err = r.repeatedBefore(ctx, s)
 	s.Added = s.Repeated || len(s.Long) < len(s.Short)
 	return s.Added || len(s.Long) > len(s.Short), err
 }

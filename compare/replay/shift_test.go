@@ -63,6 +63,26 @@ func TestShiftBeforeASnapshot(t *testing.T) {
 	}
 }
 
+// TestShiftWithAHighIndex: one log holds a request twice, and the database of another member has an index above the end
+// of its log. The request that is there twice was added all the same.
+func TestShiftWithAHighIndex(t *testing.T) {
+	var dirs []string
+	ids := []uint64{0xa1, 0xa2, 0xa3}
+	for i, puts := range [][]uint64{from1(20), again(0), from1(20)} {
+		dirs = append(dirs, handLog(t, i, ids, puts, func(h *clustertest.Hand, last uint64) string {
+			h.State(2, 0xa1, last)
+			if i == 0 {
+				last++
+			}
+			return h.Close(last, 2)
+		}))
+	}
+	s := theShift(run(t, open(t, dirs...), Options{}))
+	if s == nil || s.Proven || !s.Added || !s.Repeated || !slices.Equal(s.Altered(), []int{1}) {
+		t.Errorf("%+v", s)
+	}
+}
+
 // from1 are the requests 1 to n.
 func from1(n uint64) (all []uint64) {
 	for i := uint64(1); i <= n; i++ {
