@@ -20,7 +20,8 @@ type endAuth struct {
 }
 
 // newEndAuth returns the auth of the member's database; nil if the log does not show what came before its end. An alarm
-// may have disabled the checks.
+// may have disabled the checks. A request that the member proposed with the auth revision of the end shows that nothing
+// has changed since.
 func newEndAuth(r *Result, m *evidence.Member, mayAlarm bool) *endAuth {
 	if !m.DB.Auth.HasRevision || m.AppliedMax > r.Last {
 		return nil
@@ -43,6 +44,11 @@ func newEndAuth(r *Result, m *evidence.Member, mayAlarm bool) *endAuth {
 	for _, list := range r.Undecodable {
 		for i := range list {
 			changed(list[i].Index)
+		}
+	}
+	for _, st := range r.Survey.Stamps[m.MemberID] {
+		if end.state.Enabled && st.AuthRevision == m.DB.Auth.Revision { // each change raises the revision
+			end.since = min(end.since, max(st.Index, 1)-1)
 		}
 	}
 	return end

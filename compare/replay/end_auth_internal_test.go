@@ -34,6 +34,7 @@ func TestSinceWhenAuthIsThatOfTheEnd(t *testing.T) {
 		auth     []AuthEntry
 		gaps     []Gap
 		bad      []Undecodable
+		stamps   []Stamp
 		mayAlarm bool
 		last     uint64
 		off      bool
@@ -62,13 +63,23 @@ func TestSinceWhenAuthIsThatOfTheEnd(t *testing.T) {
 		"a gap at its end": {last: 30, gaps: []Gap{{18, 25}}, since: 20},
 		"a gap after":      {last: 30, gaps: []Gap{{22, 25}}},
 		"undecodable":      {last: 30, bad: []Undecodable{{Index: 9}, {Index: 14}, {Index: 25}}, since: 14},
-		"the log ends":     {last: 20},
-		"the log ended":    {last: 19, unusable: true},
+		"a proposal with the revision of the end before a change": {last: 30, since: 7, stamps: []Stamp{{3, 8}, {8, 9}},
+			auth: []AuthEntry{{12, adminBy("root", dumplog.KindAuthRoleAdd, role)}}},
+		"before a gap": {last: 30, since: 7, stamps: []Stamp{{8, 9}}, gaps: []Gap{{9, 11}}},
+		"after the change": {last: 30, since: 12, stamps: []Stamp{{14, 9}},
+			auth: []AuthEntry{{12, adminBy("root", dumplog.KindAuthRoleAdd, role)}}},
+		"a proposal with a lower revision": {last: 30, since: 12, stamps: []Stamp{{8, 8}},
+			auth: []AuthEntry{{12, adminBy("root", dumplog.KindAuthRoleAdd, role)}}},
+		"a proposal, and auth is off at the end": {last: 30, off: true, since: 12, stamps: []Stamp{{8, 9}},
+			auth: []AuthEntry{{12, adminBy("root", dumplog.KindAuthRoleAdd, role)}}},
+		"the log ends":  {last: 20},
+		"the log ended": {last: 19, unusable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := appMember()
 			m.DB.Auth.Enabled = !c.off
-			r := &Result{Last: c.last, Survey: &Survey{Auth: c.auth}, Gaps: c.gaps,
+			r := &Result{Last: c.last, Survey: &Survey{Auth: c.auth,
+				Stamps: map[dumplog.ID][]Stamp{m.MemberID: c.stamps, 5: {{1, 9}}}}, Gaps: c.gaps,
 				Undecodable: map[int][]Undecodable{3: c.bad}}
 			end := newEndAuth(r, m, c.mayAlarm)
 			if (end == nil) != c.unusable || end != nil && end.since != c.since {
