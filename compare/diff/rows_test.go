@@ -52,6 +52,36 @@ func TestAuthRevisionDecides(t *testing.T) {
 	}
 }
 
+// TestAtOneAuthRevision: users and roles of two data dirs with one auth revision are of one moment. Other rows are not,
+// nor are those of copies with other indexes.
+func TestAtOneAuthRevision(t *testing.T) {
+	member := func(kind evidence.Kind, known bool, rev uint64) *evidence.Member {
+		return &evidence.Member{Source: &evidence.Source{Kind: kind},
+			DB: &evidence.DB{Auth: dumpdb.Auth{HasRevision: known, Revision: rev}}}
+	}
+	dir, five := evidence.KindDataDir, member(evidence.KindDataDir, true, 5)
+	for name, c := range map[string]struct {
+		bucket string
+		other  *evidence.Member
+		want   bool
+	}{
+		"users": {"authUsers", member(dir, true, 5), true}, "roles": {"authRoles", member(dir, true, 5), true},
+		"auth":                    {"auth", member(dir, true, 5), false},
+		"another revision":        {"authRoles", member(dir, true, 6), false},
+		"a revision not known":    {"authRoles", member(dir, false, 5), false},
+		"a backup":                {"authRoles", member(evidence.KindBackup, true, 5), false},
+		"a member that is asked":  {"authUsers", member(evidence.KindEndpoint, true, 5), false},
+		"leases of the same time": {"lease", member(dir, true, 5), false},
+	} {
+		row := replay.Row{Bucket: c.bucket, Key: "x"}
+		for _, pair := range [][2]*evidence.Member{{five, c.other}, {c.other, five}} {
+			if got := atOneAuthRevision(row, pair[0], pair[1]); got != c.want {
+				t.Errorf("%s: %t", name, got)
+			}
+		}
+	}
+}
+
 // TestRowsOf: the part of a row that is compared by itself has its own text; a bucket that is not small has no rows.
 func TestRowsOf(t *testing.T) {
 	m := with(evidence.DB{}).Members[0]
