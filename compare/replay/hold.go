@@ -58,11 +58,14 @@ type matcher struct {
 	searches int
 	// absentees are entries without the effect that they must have had, bounded: they were not applied a second time.
 	absentees []uint64
+	// entry is the one that is matched.
+	entry *item
 }
 
 const maxAbsentees = 1000
 
 func (ma *matcher) match(it *item, p apply.Effect, ahead []*item) Outcome {
+	ma.entry = it
 	g := ma.cur.peek(0)
 	for g != nil && g.main <= ma.Revision {
 		ma.extra(ma.cur.take())
@@ -82,6 +85,9 @@ func (ma *matcher) match(it *item, p apply.Effect, ahead []*item) Outcome {
 			o := ma.inPlace(it, p, g)
 			ma.notRefused(it, p)
 			return o
+		}
+		if here && p.MayWrite && !p.Sure && ma.strayBefore(it, ahead) {
+			return ma.afterStray(it, ahead)
 		}
 		if !p.Sure && it.entry.Index > ma.m.AppliedMin {
 			return Outcome{State: NotApplied} // nothing shows that the member has applied this entry
@@ -203,23 +209,41 @@ func (ma *matcher) assign(ahead []*item, n int, altered bool) (f fit) {
 		}
 		g := ma.cur.peek(n)
 		switch {
-		case g != nil && couldWrite(own.req, g):
+		case g != nil && ma.couldWriteLater(own.req, g, ahead[:i]):
 			n++
 			f.matched++
 		case !conditional(own.req), putsWith(own.req, granted):
 			f.misfits++
-		case altered && n > 0 && g != nil && names(own.req, g) && !ma.writtenBy(ahead[i+1:], g):
+		case altered && n > 0 && g != nil && names(own.req, g) && !ma.writtenBy(ahead, i+1, g):
 			n++
 		}
 	}
 	return f
 }
 
-// writtenBy reports whether any of the entries can have written the records.
-func (ma *matcher) writtenBy(ahead []*item, g *group) bool {
-	return slices.ContainsFunc(ahead, func(a *item) bool {
-		own := a.forMember(ma.pos)
-		return apply.WritesKeys(own.req.Kind) && couldWrite(own.req, g)
+// writtenBy reports whether any of the entries ahead, from one on, can have written the records.
+func (ma *matcher) writtenBy(ahead []*item, from int, g *group) bool {
+	for i := from; i < len(ahead); i++ {
+		own := ahead[i].forMember(ma.pos)
+		if apply.WritesKeys(own.req.Kind) && ma.couldWriteLater(own.req, g, ahead[:i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// couldWriteLater is couldWrite for an entry ahead, after some others: a lease revoke deletes keys that have the lease
+// now, or that an entry before it may put.
+func (ma *matcher) couldWriteLater(r *dumplog.Request, g *group, between []*item) bool {
+	if !couldWrite(r, g) || r.LeaseRevoke == nil || !ma.KeysKnown {
+		return couldWrite(r, g)
+	}
+	return !slices.ContainsFunc(g.records, func(x record) bool {
+		if k := ma.Keys.Get(x.key); k != nil && (k.Unsure || ma.Keys.Attached(r.LeaseRevoke.ID, x.key)) {
+			return false
+		}
+		puts := func(a *item) bool { return lastPut(a.forMember(ma.pos).req, x.key) != nil }
+		return !slices.ContainsFunc(between, puts) && (ma.entry == nil || !puts(ma.entry))
 	})
 }
 
@@ -238,12 +262,7 @@ func (ma *matcher) wroteAnyway(it *item, p apply.Effect, g *group, ahead []*item
 	if !p.Sure {
 		return ma.wroteIt(p, ahead)
 	}
-	for _, a := range ahead {
-		if apply.WritesKeys(a.req.Kind) && couldWrite(a.forMember(ma.pos).req, g) {
-			return false
-		}
-	}
-	return true
+	return !ma.writtenBy(ahead, 0, g)
 }
 
 // against records an effect that the rules forbid. When the reason was the auth revision, the member's own was lower
@@ -324,10 +343,8 @@ func (ma *matcher) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 			(sameNames(p.Writes, g) || partOf(p.Writes, g)) {
 		return ma.altered(it, p, g) // the entries after it find their records only if these belong to it
 	}
-	for _, a := range ahead {
-		if apply.WritesKeys(a.req.Kind) && couldWrite(a.forMember(ma.pos).req, g) {
-			return ma.missing(it, p)
-		}
+	if ma.writtenBy(ahead, 0, g) {
+		return ma.missing(it, p)
 	}
 	if it.req.Txn != nil && firstFew(p.Writes, g) {
 		return ma.altered(it, p, g)
@@ -345,81 +362,6 @@ func (ma *matcher) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 	}
 	return ma.inPlace(it, p, g)
 }
-
-// resyncUnsure is resync for an entry that may have had no effect. The next records belong to a later entry, unless
-// none can have written them and the entries ahead fit the records after them. Then they replace this entry's if they
-// name its keys; else they are extra.
-func (ma *matcher) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome {
-	noEffect := Outcome{State: NoEffect, Open: true, Detail: "the rules allow both outcomes"}
-	switch {
-	case !ma.KeysKnown:
-		return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
-	case !ma.stray(ahead) && !ma.lastOnes(it, ahead):
-		return noEffect
-	}
-	g := ma.cur.peek(0)
-	if names(it.req, g) {
-		return ma.inPlace(it, p, g)
-	}
-	for _, a := range ahead[:min(len(ahead), enoughToSkip)] {
-		if names(a.forMember(ma.pos).req, g) {
-			return noEffect // the record is for that entry's keys
-		}
-	}
-	ma.extra(ma.cur.take())
-	return ma.match(it, ma.Evaluate(it.req), ahead)
-}
-
-// stray reports whether the entries ahead fit the records after the next ones, and not the next ones themselves: no
-// entry wrote these, and none of those ahead is unknown.
-func (ma *matcher) stray(ahead []*item) bool {
-	if slices.ContainsFunc(ahead[:min(len(ahead), nearUnknown)], func(a *item) bool { return a.err != nil }) {
-		return false
-	}
-	without, with := ma.assign(ahead, 0, true), ma.assign(ahead, 1, true)
-	switch {
-	case with.misfits != without.misfits:
-		return with.misfits < without.misfits
-	case without.matched == 0:
-		return with.matched >= enoughToSkip
-	}
-	return with.matched >= without.matched+enoughToSkip
-}
-
-// lastOnes reports whether this entry and those ahead are as many as the revisions that are left, and each can have
-// written its own or names its key: then records that do not fit were altered. One of them at least must fit.
-func (ma *matcher) lastOnes(it *item, ahead []*item) bool {
-	if len(ahead) >= lookahead {
-		return false // more may follow
-	}
-	n, fits := 0, 0
-	for _, a := range append([]*item{it}, ahead...) {
-		if a.err != nil || a.entry.Index > ma.m.AppliedMin {
-			return false
-		}
-		own := a.forMember(ma.pos).req
-		if !apply.WritesKeys(own.Kind) {
-			continue
-		}
-		switch g := ma.cur.peek(n); {
-		case g == nil || g.hole:
-			return false
-		case couldWrite(own, g):
-			fits++
-		case !names(own, g):
-			return false
-		}
-		n++
-	}
-	return fits > 0 && ma.cur.peek(n) == nil && !ma.cur.hole
-}
-
-// nearUnknown is within how many entries ahead one that does not decode may have written the records.
-const nearUnknown = 8
-
-// enoughToSkip is how many entries have to fit later records before records that none of them can have written are
-// skipped.
-const enoughToSkip = 3
 
 // names reports whether the request puts or deletes the first key of the records by name. For a record that does not
 // decode it may be any key.

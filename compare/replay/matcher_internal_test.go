@@ -25,6 +25,13 @@ func TestUncertainWriters(t *testing.T) {
 	either := txn(valueLess("a"), []dumplog.RequestOp{putOp("b", "1")}, []dumplog.RequestOp{putOp("c", "1")})
 	def := []*dumplog.Request{perhaps("d"), perhaps("e"), perhaps("f")}
 	hidden := func(b *bench) { b.sim.KeysKnown = false }
+	four := append(slices.Clone(def), perhaps("g"))
+	strayFirst := func(value string) []row {
+		return []row{rec(3, 0, "z", value), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1"),
+			rec(7, 0, "g", "1")}
+	}
+	allApplied := []string{"applied", "applied", "applied", "applied"}
+	noneApplied := []string{"no-effect", "no-effect", "no-effect", "no-effect"}
 	for name, c := range map[string]struct {
 		log   []*dumplog.Request
 		rows  []row
@@ -56,6 +63,20 @@ func TestUncertainWriters(t *testing.T) {
 			rows:  []row{rec(3, 0, "z", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
 			want:  []string{"no-effect", "no-effect", "applied", "applied", "applied"},
 			extra: []int64{3}},
+		"a record that no entry names, then those of all entries": {log: four, rows: strayFirst("X"), want: allApplied,
+			extra: []int64{3}},
+		"the same, and the first one's outcome is likelier without effect": {
+			log: append([]*dumplog.Request{otherwise("d")}, four[1:]...), rows: strayFirst("X"), want: allApplied,
+			extra: []int64{3}},
+		"the same, and fewer entries": {log: four[:3], rows: strayFirst("X")[:4], want: noneApplied[:3],
+			extra: []int64{3, 4, 5, 6}},
+		"the same, and the last entry wrote it": {log: append(slices.Clone(four), perhaps("z")), rows: strayFirst("1"),
+			want: append(slices.Clone(noneApplied), "applied"), extra: []int64{4, 5, 6, 7}},
+		"the same, and the keys are hidden": {log: four, rows: strayFirst("X"), edit: hidden,
+			want:  []string{"outside-history", "outside-history", "outside-history", "outside-history"},
+			extra: []int64{3, 4, 5, 6, 7}},
+		"the same, and a revision is not there": {log: four, rows: slices.Delete(strayFirst("X"), 1, 2),
+			want: []string{"contradicted", "applied", "applied", "applied"}, extra: []int64{3}},
 		"a record that an entry far ahead names": {
 			log:   slices.Concat([]*dumplog.Request{perhaps("b"), perhaps("c")}, def, []*dumplog.Request{perhaps("z")}),
 			rows:  []row{rec(3, 0, "z", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
