@@ -27,7 +27,40 @@ func (lv *logView) extend(ctx context.Context, w *writers, at place) place {
 		}
 		at = b.best
 	}
+	if low, ok := lv.overFloor(ctx, w, at); ok {
+		return low
+	}
 	return at
+}
+
+// overFloor is the place at the compact revision below another place, where entries and records between the two do not
+// match: after the entry that wrote what is left of that revision, if it wrote nothing above.
+func (lv *logView) overFloor(ctx context.Context, w *writers, upto place) (place, bool) {
+	if upto.rev < lv.floor() || upto.rev-lv.floor() > maxWindow || upto.writes == 0 {
+		return place{}, false
+	}
+	win := &window{s: lv, writes: max(upto.writes-maxWindow+1, 1)}
+	win.items = lv.writersFrom(ctx, w, win.writes, upto.writes)
+	at, ok := win.atFloor()
+	if !ok || upto.rev == lv.floor() { // nothing was written since
+		return at, ok
+	}
+	above := slices.Collect(lv.groups(lv.floor()+1, upto.rev))
+	// wroteBelow reports whether an entry certainly wrote, and nothing above the compact revision.
+	wroteBelow := func(it *item) bool {
+		return plainPut(it.req) && lv.alwaysWrites(it.req, it.entry.Index) && !wroteOneOf(it.req, above)
+	}
+	last := int(at.writes - win.writes)
+	if wroteBelow(win.items[last]) {
+		return at, true
+	}
+	// A transaction may have had no effect, and the same one before the log begins: then those before it wrote above.
+	return at, !wroteOneOf(win.items[last].req, above) && slices.ContainsFunc(win.items[:last], wroteBelow)
+}
+
+// wroteOneOf reports whether a request may have written one of some groups, as far as they can be read.
+func wroteOneOf(r *dumplog.Request, groups []*group) bool {
+	return slices.ContainsFunc(groups, func(g *group) bool { return g.hole || names(r, g) })
 }
 
 // passQuiet moves a place down the log, past the entries before it that certainly write nothing.

@@ -63,7 +63,8 @@ func TestNewest(t *testing.T) {
 		sound string
 		other string
 	}{
-		"a delete that may be of nothing": {end: func(s *story) { s.compact(12); s.del("n1") }, sound: "from 13"},
+		"a delete that may be of nothing": {end: func(s *story) { s.compact(12); s.del("n1") },
+			sound: "from 12, applied 1"},
 		"a guarded put": {end: func(s *story) { s.compact(12); s.guarded("n1", "2") },
 			sound: "from 12, applied 1"},
 		"a revoke": {end: func(s *story) { s.compact(12); s.revoke(7) },

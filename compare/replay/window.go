@@ -354,21 +354,22 @@ func (w *window) lost() bool {
 
 // atFloor is the place after the entry that wrote the record at the compact revision, if that is still there: nothing
 // later up to that revision wrote its key. The entry is the last one about the key and certainly wrote, or it is the
-// only one that fits the record, by more than the key. Transactions after it may have written the key above.
+// only one that fits the record, by more than the key. Others after it that may have no effect may have written the key
+// above.
 func (w *window) atFloor() (place, bool) {
 	floor := w.s.floor()
 	for g := range w.s.groups(floor, floor) {
 		b := &backwards{s: w.s, items: w.items, groups: []*group{g}}
 		last := true
 		for i, it := range slices.Backward(w.items) {
-			switch {
-			case !touchesKey(it.req, []byte(g.records[0].key)):
-				continue
-			case !couldWrite(it.req, g) && it.req.Txn != nil:
-				last = false
+			if !touchesKey(it.req, []byte(g.records[0].key)) {
 				continue
 			}
 			sure := plainPut(it.req) && w.s.alwaysWrites(it.req, it.entry.Index)
+			if !sure && !couldWrite(it.req, g) {
+				last = false
+				continue
+			}
 			only := b.guardFits(it.req, g) && b.tellingAt(i, g) &&
 				!slices.ContainsFunc(w.items[:i], func(x *item) bool { return couldWrite(x.req, g) })
 			wrote := couldWrite(it.req, g) && (sure && (last || only) || it.req.Txn != nil && only)
