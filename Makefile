@@ -136,7 +136,7 @@ SOAK = SOAK_SEEDS='$(SEEDS)' SOAK_CASE='$(CASE)' SOAK_KEEP='$(abspath $(KEEP))' 
 
 .PHONY: soak
 soak: test-servers ## random histories on real servers, with and without faults: SEEDS=A..B [CASE=] [KEEP=DIR] [SETS=DIR [FAULTS=N]] [MEDIC=PROGRAM]
-	$(SOAK) $(GO) test -count=1 -parallel 2 -timeout 12h -tags e2e -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
+	$(SOAK) $(GO) test -count=1 -parallel 6 -timeout 12h -tags e2e -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
 
 # The slice asks for no false alarm on what servers left without a fault: where exactly a fault lands depends on how fast the machine is.
 # Its seeds run 3.5.35, 3.6.16 and 3.7.3.
@@ -144,7 +144,7 @@ soak: test-servers ## random histories on real servers, with and without faults:
 soak-slice: SEEDS = 0..2
 soak-slice: CASE = healthy
 soak-slice: $(addprefix $(TOOLS)/,etcd-3.5.35 etcd-3.6.16 etcd-3.7.3) ## a slice of the soak for CI: histories without faults
-	$(SOAK) $(GO) test -count=1 -parallel 2 -timeout 10m -tags e2e -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
+	$(SOAK) $(GO) test -count=1 -parallel 3 -timeout 10m -tags e2e -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s) [CORPUS=DIR to begin with, and to keep what reaches new code]

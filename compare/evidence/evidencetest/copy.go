@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -93,6 +94,9 @@ func copyAttributes(src, dst string, always fs.FileMode) error {
 // blockSize is the unit in which zeros are detected.
 const blockSize = 4096
 
+// blocks are buffers of eachBlock: tests read very many small files.
+var blocks = sync.Pool{New: func() any { b := make([]byte, 256*blockSize); return &b }}
+
 // eachBlock calls fn for each aligned 4 KiB block of f that is not all zeros, in order, and returns the file's size. It
 // skips sparse extents without reading them if the file system reports them.
 func eachBlock(f *os.File, fn func(off int64, b []byte) error) (int64, error) {
@@ -101,7 +105,9 @@ func eachBlock(f *os.File, fn func(off int64, b []byte) error) (int64, error) {
 		return 0, err
 	}
 	size := st.Size()
-	buf := make([]byte, 256*blockSize)
+	kept := blocks.Get().(*[]byte)
+	defer blocks.Put(kept)
+	buf := *kept
 	zero := make([]byte, blockSize)
 	for off := int64(0); off < size; {
 		if off = nextData(f, off, size) / blockSize * blockSize; off >= size {
