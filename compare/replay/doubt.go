@@ -165,6 +165,6 @@ func (r *MemberResult) mayHaveIdled(last uint64) bool {
 // ends reports whether the member's database is what the log up to its consistent index made, and holds nothing after
 // it. If no record belongs to an entry, nothing shows that the end of the log made the end of the database.
 func (r *MemberResult) ends() bool {
-	return r.Checked && r.Counts[Applied] > 0 && r.Ahead == nil && r.AuthAhead == nil &&
+	return r.Checked && r.Writes > 0 && r.LastWrite > 0 && r.Ahead == nil && r.AuthAhead == nil &&
 		len(r.Extra)+r.Counts[Missing]+r.Counts[Contradicted]+r.BelowCount == 0
 }

@@ -481,15 +481,15 @@ func TestIndexOfOneBit(t *testing.T) {
 	}
 	for name, change := range map[string]func(r *MemberResult){
 		"not replayed": func(r *MemberResult) { r.Checked = false },
-		"none applied": func(r *MemberResult) { r.Counts[Applied] = 0 },
+		"none wrote":   func(r *MemberResult) { r.LastWrite = 0 },
+		"no writers":   func(r *MemberResult) { r.Writes = 0 }, // a snapshot counts as a write
 		"ahead":        func(r *MemberResult) { r.Ahead = &Stretch{} },
 		"auth ahead":   func(r *MemberResult) { r.AuthAhead = &Stretch{} },
 		"extra":        func(r *MemberResult) { r.Extra = []int64{1} },
 		"missing":      func(r *MemberResult) { r.Counts[Missing]++ },
 		"other":        func(r *MemberResult) { r.Counts[Contradicted]++ }, "below": func(r *MemberResult) { r.BelowCount++ },
 	} {
-		r := &MemberResult{Checked: true}
-		r.Counts[Applied]++
+		r := &MemberResult{Checked: true, Writes: 1, LastWrite: 7}
 		if !r.ends() {
 			t.Fatal("a database that the log made does not end with it")
 		}
