@@ -149,11 +149,11 @@ func (in alteredLogs) blame(a *altered) {
 		total += len(v)
 	}
 	var refuted, others []int
-	stamped := in.stampedTooHigh(a.diffs)
+	stamped, level := in.stampedTooHigh(a.diffs), in.revisionRefutes(votes, a.diffs[0].Index)
 	for _, v := range votes {
 		if slices.ContainsFunc(v, func(i int) bool {
 			return contradictsLog(in.Replay, i, a.diffs) || termsFall(in.Members, i, a.diffs) ||
-				undecodable(in.Replay, i, a.diffs) || slices.Contains(stamped, i)
+				undecodable(in.Replay, i, a.diffs) || slices.Contains(stamped, i) || slices.Contains(level, i)
 		}) {
 			refuted = append(refuted, v...)
 		} else {
@@ -166,6 +166,9 @@ func (in alteredLogs) blame(a *altered) {
 	}
 	if slices.ContainsFunc(refuted, func(i int) bool { return undecodable(in.Replay, i, a.diffs) }) {
 		why = append(why, "no server proposes what does not decode")
+	}
+	if len(level) > 0 {
+		why = append(why, "the databases with the altered entry hold another revision than their logs give")
 	}
 	if len(stamped) > 0 {
 		why = append(why, "the auth revision in its header is above that of every database, also of the member that "+
@@ -194,6 +197,31 @@ func (in alteredLogs) blame(a *altered) {
 	}
 	a.why = strings.Join(why, ", and ")
 	a.believes = !slices.ContainsFunc(a.odd, func(i int) bool { return !confirmsLog(in.Replay, i, a.diffs) })
+}
+
+// revisionRefutes are the members whose logs hold a version of an entry with which their databases, all of them, have
+// another revision than the log gives where the two meet after it. The database of a member with another version
+// contradicts nothing.
+func (in alteredLogs) revisionRefutes(votes [][]int, index uint64) (out []int) {
+	off := func(i int) bool {
+		return slices.ContainsFunc(in.Replay.Members[i].Below, func(b replay.BelowDiff) bool {
+			return b.Key == "" && b.Index >= index
+		})
+	}
+	fits := false
+	for _, v := range votes {
+		if !slices.ContainsFunc(v, func(i int) bool { return !off(i) }) {
+			out = append(out, v...)
+		}
+		fits = fits || slices.ContainsFunc(v, func(i int) bool {
+			m := in.Replay.Members[i]
+			return m.Checked && m.BelowCount+len(m.Extra)+m.Counts[replay.Missing]+m.Counts[replay.Contradicted] == 0
+		})
+	}
+	if !fits {
+		return nil
+	}
+	return out
 }
 
 // stampedTooHigh are the members in whose log one of these entries carries an auth revision that its proposer, by its

@@ -1,0 +1,44 @@
+package check
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// TestRevisionRefutes: a version of an entry is refuted if all databases with it have another revision than their logs
+// give after the entry, and a database with another version contradicts nothing. The number of logs is no matter.
+func TestRevisionRefutes(t *testing.T) {
+	sound := func() *replay.MemberResult { return &replay.MemberResult{Checked: true} }
+	off := func(index uint64) *replay.MemberResult {
+		return &replay.MemberResult{Checked: true, BelowCount: 1, Below: []replay.BelowDiff{{Index: index}}}
+	}
+	key := sound()
+	key.BelowCount, key.Below = 1, []replay.BelowDiff{{Key: "/a", Index: 30}}
+	missing, extra := sound(), sound()
+	missing.Counts[replay.Missing], extra.Extra = 1, []int64{7}
+	two := [][]int{{1, 2}, {0}}
+	for name, c := range map[string]struct {
+		votes   [][]int
+		members []*replay.MemberResult
+		want    []int
+	}{
+		"two against one that fits":   {two, []*replay.MemberResult{sound(), off(30), off(30)}, []int{1, 2}},
+		"at the entry":                {two, []*replay.MemberResult{sound(), off(20), off(20)}, []int{1, 2}},
+		"before the entry":            {two, []*replay.MemberResult{sound(), off(19), off(19)}, nil},
+		"one of two":                  {two, []*replay.MemberResult{sound(), off(30), sound()}, nil},
+		"a key and no revision":       {two, []*replay.MemberResult{sound(), key, key}, nil},
+		"the third is off as well":    {two, []*replay.MemberResult{off(30), off(30), off(30)}, nil},
+		"the third lacks a write":     {two, []*replay.MemberResult{missing, off(30), off(30)}, nil},
+		"the third has one more":      {two, []*replay.MemberResult{extra, off(30), off(30)}, nil},
+		"the third was not compared":  {two, []*replay.MemberResult{{}, off(30), off(30)}, nil},
+		"one, and two fit":            {two, []*replay.MemberResult{off(30), sound(), sound()}, []int{0}},
+		"each has a version, one off": {[][]int{{0}, {1}, {2}}, []*replay.MemberResult{sound(), off(30), sound()}, []int{1}},
+	} {
+		in := &Input{Replay: &replay.Result{Members: c.members}}
+		if got := in.alteredLogs().revisionRefutes(c.votes, 20); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
