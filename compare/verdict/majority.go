@@ -15,7 +15,8 @@ func (rk *ranking) majority() majority { return majority{rk} }
 // countAgainst counts for each member the differing keys in which more than half of the compared members agree with
 // each other and not with it. Keys that the replay has judged are left out. These are keys with an outcome that it
 // blames on a member, and keys whose record was written by a replayed entry: its revision may have moved because of
-// another entry. The rows are bounded, and so is the count.
+// another entry. Where the row of every member of the majority is shown to be wrong, it says nothing either. The rows
+// are bounded, and so is the count.
 func (rk majority) countAgainst(list []standing) {
 	if rk.Diff == nil {
 		return
@@ -31,7 +32,7 @@ func (rk majority) countAgainst(list []standing) {
 			continue
 		}
 		most, takers := rk.largestGroup(row, older)
-		if 2*len(most) <= takers {
+		if 2*len(most) <= takers || rk.shownWrong(most, row) {
 			continue
 		}
 		for k := range list {
@@ -40,6 +41,22 @@ func (rk majority) countAgainst(list []standing) {
 			}
 		}
 	}
+}
+
+// shownWrong reports whether findings show that a row is wrong on each of these members.
+func (rk majority) shownWrong(members []int, row *diff.Row) bool {
+	for _, pos := range members {
+		label := rk.Members[pos].Label()
+		if !slices.ContainsFunc(rk.Findings, func(f check.Finding) bool {
+			return !f.Undecided && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label) &&
+				slices.ContainsFunc(f.Evidence, func(e check.Evidence) bool {
+					return e.Member == label && string(e.Key) == string(row.Key)
+				})
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // countOdd counts for each member the findings in which it differs from a majority that agrees, where nothing shows who

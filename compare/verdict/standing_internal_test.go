@@ -260,6 +260,43 @@ func TestMajorityOfRows(t *testing.T) {
 	}
 }
 
+// TestMajorityThatIsWrong: a row that is shown to be wrong on every member of a majority says nothing against others.
+func TestMajorityThatIsWrong(t *testing.T) {
+	names := func(key string, labels ...string) check.Finding {
+		f := check.Finding{Severity: check.Error, Members: labels}
+		for _, l := range labels {
+			f.Evidence = append(f.Evidence, check.Evidence{Member: l, Key: check.Bytes(key)})
+		}
+		return f
+	}
+	both, one, alone := names("/k", "n1", "n3"), names("/k", "n1"), names("/k", "n2")
+	undecided, warned, shared := both, both, both
+	undecided.Undecided, warned.Severity, shared.Members = true, check.Warning, []string{"n1"}
+	for name, c := range map[string]struct {
+		findings []check.Finding
+		want     int
+	}{
+		"nothing": {nil, 1}, "both": {[]check.Finding{both}, 0},
+		"each by its own finding": {[]check.Finding{one, names("/k", "n3")}, 0},
+		"one of them":             {[]check.Finding{one}, 1}, "the odd one": {[]check.Finding{alone}, 1},
+		"another key":             {[]check.Finding{names("/l", "n1", "n3")}, 1},
+		"nothing is decided":      {[]check.Finding{undecided}, 1},
+		"a warning":               {[]check.Finding{warned}, 1},
+		"one of them is compared": {[]check.Finding{shared}, 1},
+	} {
+		ms := sources(make([]evidence.Kind, 3)...)
+		x, y := &diff.Cell{Mod: 5, ValueDigest: "x"}, &diff.Cell{Mod: 5, ValueDigest: "y"}
+		d := &diff.Result{Members: ms, Buckets: []diff.Bucket{{Name: "key",
+			Rows: []diff.Row{{Key: []byte("/k"), Cells: []*diff.Cell{x, y, x}}}}}}
+		rp := &replay.Result{Members: []*replay.MemberResult{{}, {}, {}}}
+		j := &ranking{Input: &Input{Input: &check.Input{Members: ms, Diff: d, Replay: rp}, Findings: c.findings}}
+		list := []standing{{pos: 0}, {pos: 1}, {pos: 2}}
+		if j.majority().countAgainst(list); list[1].minority != c.want || list[0].minority+list[2].minority > 0 {
+			t.Errorf("%s: %+v", name, list)
+		}
+	}
+}
+
 // TestOddOnes: an undecided error that names those in a minority counts against them, a warning or a decided one not.
 func TestOddOnes(t *testing.T) {
 	odd := check.Finding{Undecided: true, Severity: check.Error, Odd: []string{"n2"}}
