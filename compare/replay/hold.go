@@ -58,7 +58,7 @@ type matcher struct {
 	searches int
 	// absentees are entries without the effect that they must have had, bounded: they were not applied a second time.
 	absentees []uint64
-	// entry is the one that is matched.
+	// entry is what is being matched.
 	entry *item
 }
 
