@@ -21,7 +21,7 @@ type endAuth struct {
 
 // newEndAuth returns the auth of the member's database; nil if the log does not show what came before its end. An alarm
 // may have disabled the checks. A request that the member proposed with the auth revision of the end shows that nothing
-// has changed since.
+// has changed since; a token (JWT) may carry that of another member, so no other database may have a higher one.
 func newEndAuth(r *Result, m *evidence.Member, mayAlarm bool) *endAuth {
 	if !m.DB.Auth.HasRevision || m.AppliedMax > r.Last {
 		return nil
@@ -46,8 +46,13 @@ func newEndAuth(r *Result, m *evidence.Member, mayAlarm bool) *endAuth {
 			changed(list[i].Index)
 		}
 	}
+	if !end.state.Enabled || slices.ContainsFunc(r.Members, func(o *MemberResult) bool {
+		return o.Member.HasDB() && o.Member.DB.Auth.HasRevision && o.Member.DB.Auth.Revision > m.DB.Auth.Revision
+	}) {
+		return end
+	}
 	for _, st := range r.Survey.Stamps[m.MemberID] {
-		if end.state.Enabled && st.AuthRevision == m.DB.Auth.Revision { // each change raises the revision
+		if st.AuthRevision == m.DB.Auth.Revision { // each change raises the revision
 			end.since = min(end.since, max(st.Index, 1)-1)
 		}
 	}

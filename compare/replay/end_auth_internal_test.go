@@ -88,6 +88,16 @@ func TestSinceWhenAuthIsThatOfTheEnd(t *testing.T) {
 		})
 	}
 	m := appMember()
+	for revision, want := range map[uint64]uint64{9: 7, 10: 12} { // of another member
+		other := appMember()
+		other.DB.Handle, other.DB.Auth.Revision = &dumpdb.DB{}, revision
+		r := &Result{Last: 30, Members: []*MemberResult{{Member: m}, {Member: other}}, Survey: &Survey{
+			Auth:   []AuthEntry{{12, adminBy("root", dumplog.KindAuthRoleAdd, role)}},
+			Stamps: map[dumplog.ID][]Stamp{m.MemberID: {{8, 9}}}}}
+		if end := newEndAuth(r, m, false); end.since != want {
+			t.Errorf("another member has revision %d: since %d, want %d", revision, end.since, want)
+		}
+	}
 	m.DB.Auth.HasRevision = false
 	if end := newEndAuth(&Result{Last: 30, Survey: &Survey{}}, m, false); end != nil {
 		t.Errorf("without an auth revision: %+v", end)

@@ -235,8 +235,8 @@ func (ma *matcher) writtenBy(ahead []*item, from int, g *group) bool {
 // couldWriteLater is couldWrite for an entry ahead, after some others: a lease revoke deletes keys that have the lease
 // now, or that an entry before it may put.
 func (ma *matcher) couldWriteLater(r *dumplog.Request, g *group, between []*item) bool {
-	if !couldWrite(r, g) || r.LeaseRevoke == nil || !ma.KeysKnown {
-		return couldWrite(r, g)
+	if could := couldWrite(r, g); !could || r.LeaseRevoke == nil || !ma.KeysKnown {
+		return could
 	}
 	return !slices.ContainsFunc(g.records, func(x record) bool {
 		if k := ma.Keys.Get(x.key); k != nil && (k.Unsure || ma.Keys.Attached(r.LeaseRevoke.ID, x.key)) {

@@ -236,7 +236,6 @@ func (it *item) stampDisputed() bool {
 	return false
 }
 
-// noteStart notes what a member publishes when it starts.
 // noteAllVersions notes starts and cluster versions. Where logs hold different entries, each of them did what it does
 // for the members whose log holds it.
 func (s *Survey) noteAllVersions(it *item) {
@@ -251,6 +250,7 @@ func (s *Survey) noteAllVersions(it *item) {
 	}
 }
 
+// noteStart notes what a member publishes when it starts.
 func (s *Survey) noteStart(it *item, other Elsewhere) {
 	if a := it.req.Publishes(); a != nil {
 		s.Starts[a.MemberID] = append(s.Starts[a.MemberID],
