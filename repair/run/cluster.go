@@ -164,7 +164,8 @@ func hexID(id uint64) string { return fmt.Sprintf("%x", id) }
 // until retries f until it succeeds, the limit is reached or the error is permanent.
 func (cl *cluster) until(ctx context.Context, limit time.Duration, what string,
 	f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	end := time.Now().Add(limit)
+	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	defer progress.Wait(ctx, what).End()
 	var before error
@@ -172,8 +173,9 @@ func (cl *cluster) until(ctx context.Context, limit time.Duration, what string,
 		call, done := context.WithTimeout(ctx, cl.limits.call)
 		err := f(call)
 		done()
-		if err != nil && ctx.Err() != nil && before != nil {
-			err = before // an error caused by the time limit itself says nothing
+		// An error caused by the time limit itself says nothing. A connection may notice the limit before ctx does.
+		if err != nil && before != nil && (ctx.Err() != nil || !time.Now().Before(end)) {
+			err = before
 		}
 		before = err
 		var p permanent
