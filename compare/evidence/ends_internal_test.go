@@ -62,7 +62,7 @@ func TestLoadEndsAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf("%s first %+v, idle to %d", b, m.WAL.First, m.WAL.IdleTo)
+		return fmt.Sprintf("%s first %+v, idle %v", b, m.WAL.First, m.WAL.Idle)
 	}
 	ctx := ctxtest.EndingAfter(1 << 40)
 	o := Options{List: true, Deep: true, several: true, sources: 2}
@@ -73,8 +73,8 @@ func TestLoadEndsAnywhere(t *testing.T) {
 	if !whole.HasSnap() || !whole.HasDB() || len(whole.Problems) > 0 {
 		t.Errorf("snap %t, database %t, problems %+v", whole.HasSnap(), whole.HasDB(), whole.Problems)
 	}
-	if whole.WAL.First.Index != 2 || whole.WAL.IdleTo != 5 {
-		t.Errorf("the first request is %+v, idle to entry %d", whole.WAL.First, whole.WAL.IdleTo)
+	if whole.WAL.First.Index != 2 || whole.WAL.IdleAfter(4) != 5 {
+		t.Errorf("the first request is %+v, idle %v", whole.WAL.First, whole.WAL.Idle)
 	}
 	asked, ended := 1<<40-ctx.Left(), 0
 	for n := int64(0); n < asked+2; n += 1 + n/12 {
@@ -327,7 +327,7 @@ func TestAppliedInAPartedLog(t *testing.T) {
 		m := logged(1, 7, 30, 8)
 		m.Version = Version{Minor: 4, Text: "3.4.x"}
 		m.WAL.Summary.HardState = &dumplog.HardState{Commit: 10}
-		m.othersCommit, m.WAL.IdleTo = c.others, c.idle
+		m.othersCommit, m.WAL.Idle = c.others, []IndexRange{{11, c.idle}}
 		if m.loading().applied(); m.AppliedMax != c.want {
 			t.Errorf("%s: applied up to %d, want %d", name, m.AppliedMax, c.want)
 		}

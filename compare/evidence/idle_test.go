@@ -21,13 +21,17 @@ func TestIdleTail(t *testing.T) {
 		version   string
 		commit    uint64
 		idle, top uint64
+		index     uint64
 	}{
-		"nothing above":            {version: "3.4.0", commit: 8, top: 8},
-		"revokes and grants":       {requests{grant, revoke}, "3.4.0", 8, 10, 10},
-		"up to the first write":    {requests{grant, remove, revoke}, "3.4.0", 8, 9, 9},
-		"a write at once":          {requests{remove, revoke}, "3.4.0", 8, 0, 8},
-		"committed":                {requests{grant, revoke}, "3.4.0", 10, 0, 10},
-		"the index moves with all": {requests{grant, revoke}, "3.5.0", 8, 10, 8},
+		"nothing above":            {nil, "3.4.0", 8, 0, 8, 8},
+		"revokes and grants":       {requests{grant, revoke}, "3.4.0", 8, 10, 10, 8},
+		"up to the first write":    {requests{grant, remove, revoke}, "3.4.0", 8, 9, 9, 8},
+		"a write at once":          {requests{remove, revoke}, "3.4.0", 8, 0, 8, 8},
+		"a write that is applied":  {requests{remove, revoke}, "3.4.0", 8, 0, 10, 9},
+		"between two writes":       {requests{remove, revoke, grant, remove}, "3.4.0", 8, 0, 11, 9},
+		"after both of them":       {requests{remove, revoke, remove, grant}, "3.4.0", 8, 0, 12, 11},
+		"committed":                {requests{grant, revoke}, "3.4.0", 10, 0, 10, 8},
+		"the index moves with all": {requests{grant, revoke}, "3.5.0", 8, 10, 8, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := clustertest.NewHand(t, t.TempDir(), "n", 0xa1, 0xc1)
@@ -42,10 +46,10 @@ func TestIdleTail(t *testing.T) {
 			}
 			h.State(2, 0xa1, c.commit)
 			h.Versions(c.version)
-			m := open(t, evidence.Spec{Name: "n", Where: h.Close(8, 2)}).Members[0]
-			if m.WAL.IdleTo != c.idle || m.AppliedMin != 8 || m.AppliedMax != c.top {
-				t.Errorf("idle to %d, applied %d to %d; want %d, 8 to %d", m.WAL.IdleTo, m.AppliedMin, m.AppliedMax,
-					c.idle, c.top)
+			m := open(t, evidence.Spec{Name: "n", Where: h.Close(c.index, 2)}).Members[0]
+			if m.WAL.IdleAfter(c.commit) != c.idle || m.AppliedMin != c.index || m.AppliedMax != c.top {
+				t.Errorf("idle %v, applied %d to %d; want %d, %d to %d", m.WAL.Idle, m.AppliedMin, m.AppliedMax,
+					c.idle, c.index, c.top)
 			}
 		})
 	}

@@ -341,7 +341,7 @@ func reachOfBackups(members []*Member) {
 	top, idle := uint64(0), uint64(0)
 	for _, m := range members {
 		m.loading().applied()
-		top, idle = max(top, m.Commit), max(idle, m.WAL.IdleTo)
+		top, idle = max(top, m.Commit), max(idle, m.WAL.IdleAfter(m.Commit))
 	}
 	for _, m := range members {
 		if m.othersCommit = top; !m.HasLog() {
@@ -389,10 +389,12 @@ func (m loading) applied() {
 	m.AppliedMin, m.AppliedMax = ci, ci
 	if !m.Version.Follows(release.IndexWithEveryEntry) || m.IndexFrozen() {
 		// A killed server may have applied more than its stored commit index: a HardState that only raises it stays in
-		// memory until the next entry is written. Key writes above that move the consistent index.
+		// memory until the next entry is written. Key writes above that move the consistent index, which then says that
+		// they are committed.
 		reach := m.othersCommit
 		if m.HasLog() {
-			reach = max(min(reach, m.LastIndex()), m.WAL.IdleTo)
+			reach = max(m.Commit, min(reach, m.LastIndex()))
+			reach = max(reach, m.WAL.IdleAfter(m.Commit), m.WAL.IdleAfter(reach))
 		}
 		if m.parted > 0 {
 			reach = min(reach, m.parted-1)

@@ -135,8 +135,14 @@ func (w *WAL) findFirst(ctx context.Context) error {
 	return nil
 }
 
-// findIdle looks for the entries above the commit index that write no key. It returns an error only if the context
-// ends; damage is reported elsewhere.
+// maxIdle bounds the runs of entries without a key write above the commit index of the last HardState.
+const maxIdle = 100
+
+// IndexRange is a run of entries, both ends included.
+type IndexRange struct{ From, To uint64 }
+
+// findIdle looks for the entries above the commit index of the last HardState that write no key. It returns an error
+// only if the context ends; damage is reported elsewhere.
 func (w *WAL) findIdle(ctx context.Context) error {
 	commit := uint64(0)
 	if hs := w.Summary.HardState; hs != nil {
@@ -153,12 +159,31 @@ func (w *WAL) findIdle(ctx context.Context) error {
 			continue
 		}
 		r, err := e.Decode()
-		if err != nil || apply.WritesKeys(r.Kind) && r.Kind != dumplog.KindLeaseRevoke {
+		n := len(w.Idle)
+		switch {
+		case err != nil:
 			return nil
+		case apply.WritesKeys(r.Kind) && r.Kind != dumplog.KindLeaseRevoke:
+		case n > 0 && w.Idle[n-1].To+1 == e.Index:
+			w.Idle[n-1].To = e.Index
+		case n == maxIdle:
+			return nil
+		default:
+			w.Idle = append(w.Idle, IndexRange{e.Index, e.Index})
 		}
-		w.IdleTo = e.Index
 	}
 	return nil
+}
+
+// IdleAfter returns the last of the entries right above an index that write no key, 0 if there is none, or if the index
+// is below the commit index of the last HardState.
+func (w *WAL) IdleAfter(index uint64) uint64 {
+	for _, r := range w.Idle {
+		if r.From <= index+1 && index < r.To {
+			return r.To
+		}
+	}
+	return 0
 }
 
 func (w *WAL) sum(parts []*LogSums) {

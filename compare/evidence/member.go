@@ -90,9 +90,9 @@ type WAL struct {
 	LastByTerm []TermEnd
 	// First is the first request of a server in a log that reaches back to the bootstrap; zero if there is none.
 	First FirstRequest
-	// IdleTo is the last of the entries right above the commit index of the last HardState that write no key, 0 if
-	// there is none. A lease revoke is one of them: only the key space shows whether it deletes keys.
-	IdleTo uint64
+	// Idle are the runs of entries above the commit index of the last HardState that write no key, bounded. A lease
+	// revoke is one of them: only the key space shows whether it deletes keys.
+	Idle []IndexRange
 	// Sums show where two logs of one run have the same entries; nil for a log with overwrites, and for a single
 	// source.
 	Sums *LogSums
