@@ -38,7 +38,7 @@ func (r *Result) noteSameTerm(it *item) {
 	if len(d.By) == 0 {
 		return
 	}
-	d.addVersions(versions)
+	r.addVersions(&d, versions)
 	r.SameTerm = append(r.SameTerm, d)
 }
 
@@ -86,9 +86,11 @@ func (r *Result) describeVersion(v *item, versions []*item) string {
 }
 
 // addVersions fills in who holds which entry.
-func (d *LogDiff) addVersions(versions []*item) {
+func (r *Result) addVersions(d *LogDiff, versions []*item) {
 	for _, v := range versions {
+		log := &r.Members[v.holders[0]].Member.WAL
 		d.Versions, d.Headers = append(d.Versions, v.holders), append(d.Headers, v.req.Header)
+		d.Emptied = append(d.Emptied, v.isEmpty() && log.TermAt(d.Index-1) == v.entry.Term)
 	}
 }
 

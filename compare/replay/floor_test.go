@@ -93,6 +93,25 @@ func TestOverTheFloor(t *testing.T) {
 			s.compact(10)
 			s.put("last", "1")
 		}, spoil: wedge(11, "x"), sound: "from 10, applied 5", other: "from 10, applied 5, extra [11]"},
+		"a put under a lease there, and a delete that may be of its key": {tell: func(s *story) {
+			s.grant(7)
+			s.put("n1", "1")
+			s.held("n2", 7) // 10
+			puts(s)
+			s.failed(putRequest("n2", "2", 9))
+			s.del("n2") // 14
+			s.compact(10)
+			s.put("last", "1")
+		}, spoil: wedge(11, "x"), sound: "from 10, applied 5", other: "from 10, applied 5, extra [11]"},
+		"a put under a lease there, twice": {tell: func(s *story) {
+			s.grant(7)
+			s.held("n2", 7)
+			s.held("n2", 7) // 10
+			puts(s)
+			s.del("n2") // 14
+			s.compact(10)
+			s.put("last", "1")
+		}, spoil: wedge(11, "x"), sound: "from 10, applied 5", other: "from 11, applied 5"},
 		"the newest record is lost, and everything is guarded": {tell: func(s *story) {
 			s.guarded("k1", "2")
 			s.guarded("k2", "2") // 10

@@ -128,7 +128,7 @@ func (ma *matcher) absent(it *item, p apply.Effect) Outcome {
 	case !p.Sure && !ma.KeysKnown:
 		return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}
 	case !p.Sure:
-		return Outcome{State: NoEffect, Open: true, Detail: "the rules allow both outcomes"}
+		return Outcome{State: NoEffect, Open: true, Detail: mayHaveNone}
 	}
 	return ma.missing(it, p)
 }

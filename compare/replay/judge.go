@@ -25,7 +25,7 @@ func (w *walker) judge(it *item, outcomes []Outcome) {
 	if !odd {
 		return
 	}
-	w.lacking(ev)
+	w.wait(ev)
 	for i, o := range ev.Outcomes {
 		m := r.Members[i]
 		if m.firstBad == nil && (o.State == Missing || o.State == Contradicted || o.State == AppliedTwice) {
@@ -161,7 +161,7 @@ const unseen = 1<<64 - 1
 // members than for any other effect, or for none, decide. A proposer whose records contradicted its log before counts
 // as one member: from there on its model may differ from what it answered.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
-	votes, best, older, answered := map[uint64]int{}, 0, w.r.OlderCopies(), uint64(0)
+	votes, older, answered, odd := map[uint64]vote{}, w.r.OlderCopies(), uint64(0), false
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })
 	for i, o := range ev.Outcomes {
 		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || o.Open && shown ||
@@ -178,24 +178,47 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 			answered = o.Sig
 		}
 		if bad || o.Wrongly {
-			if !known {
-				sig, known = unseen, true
-			}
+			odd = true
 			continue
 		}
 		if _, copied := older[i]; copied {
 			continue // it does not confirm the newer copy
 		}
-		votes[o.Sig]++
-		if n := votes[o.Sig]; n > best || n == best && o.Sig != 0 {
-			best, sig, known = n, o.Sig, true
+		v := votes[o.Sig]
+		if v.all++; m.firstBad == nil {
+			v.sound++
+		}
+		votes[o.Sig] = v
+	}
+	switch {
+	case len(votes) == 0 && odd:
+		return unseen, true
+	case len(votes) == 0:
+		return 0, false
+	}
+	sig, known = mostVotes(votes, ev.OneTerm)
+	ev.Acked = known && sig != 0 && sig == answered
+	return sig, known
+}
+
+// vote counts the members with one effect. sound are those whose records have contradicted no entry before: the others
+// may have had another state.
+type vote struct{ all, sound int }
+
+// mostVotes returns the effect of most members, and whether it is the required one. No effect on as many members as an
+// effect says nothing against it, unless only theirs is the state that the log makes.
+func mostVotes(votes map[uint64]vote, oneTerm bool) (sig uint64, known bool) {
+	first := true
+	for s, v := range votes {
+		if first || v.all > votes[sig].all || v.all == votes[sig].all && s > sig {
+			sig, first = s, false
 		}
 	}
-	for s, n := range votes {
-		equal := s != sig && n == best
-		known = known && !(equal && (s != 0 || ev.OneTerm))
+	known = true
+	for s, v := range votes {
+		equal := s != sig && v.all == votes[sig].all
+		known = known && !(equal && (s != 0 || oneTerm || v.sound > 0 && votes[sig].sound == 0))
 	}
-	ev.Acked = known && sig != 0 && sig == answered
 	return sig, known
 }
 

@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
@@ -76,16 +75,12 @@ func (lw *leaseWatch) noteRevoke(it *item) {
 	lw.revoked[id] = KeptLease{ID: id, Term: it.entry.Term, Index: it.entry.Index}
 }
 
-// noteGrant notes whether the server made the ID of the lease: it takes it from the sequence of the request IDs, right
-// before that of the request (server/etcdserver/v3_server.go, LeaseGrant). A client may choose an ID that is in use,
-// and the grant is refused then.
+// noteGrant notes whether the server made the ID of the lease.
 func (lw *leaseWatch) noteGrant(it *item) {
-	id := it.req.LeaseGrant.ID
 	if lw.ownIDs == nil {
 		lw.ownIDs = map[int64]bool{}
 	}
-	after := int64(uint64(it.req.Header.ID)&math.MaxInt64) - id
-	lw.ownIDs[id] = it.req.Header.ID != 0 && after > 0 && after < 1<<16
+	lw.ownIDs[it.req.LeaseGrant.ID] = ownID(it.req)
 }
 
 // LeaseRepeat is a lease whose operations From to To a restart executed once more, because the saved index was below

@@ -326,7 +326,7 @@ func (r *Result) noteConflict(it *item) {
 		describe(i, o)
 	}
 	if len(committed) > 1 {
-		d.addVersions(versions)
+		r.addVersions(&d, versions)
 		r.LogDiffs = append(r.LogDiffs, d)
 	}
 }

@@ -178,23 +178,31 @@ func TestVersionsOfAnIndex(t *testing.T) {
 	full := func(holders ...int) *item {
 		return &item{entry: dumplog.Entry{Data: []byte("x")}, req: req, holders: holders}
 	}
-	empty := &item{req: req, holders: []int{2}}
+	empty := &item{entry: dumplog.Entry{Index: 6, Term: 2}, req: req, holders: []int{2}}
+	first := &item{entry: dumplog.Entry{Index: 5, Term: 2}, req: req, holders: []int{2}}
 	change := &item{entry: dumplog.Entry{Type: dumplog.EntryConfChange}, req: req, holders: []int{2}}
 	for _, c := range []struct {
-		it, other *item
-		want      string
+		it, other     *item
+		want, emptied string
 	}{
-		{full(0), full(1, 2), "[[1 2] [0]]"}, {full(0, 1), empty, "[[0 1] [2]]"},
-		{full(0, 1), change, "[[0 1] [2]]"},
-		{empty, full(0), "[[0] [2]]"},
+		{full(0), full(1, 2), "[[1 2] [0]]", "[false false]"}, {full(0, 1), empty, "[[0 1] [2]]", "[false true]"},
+		{full(0, 1), change, "[[0 1] [2]]", "[false false]"}, {full(0, 1), first, "[[0 1] [2]]", "[false false]"},
+		{empty, full(0), "[[0] [2]]", "[false true]"},
 	} {
 		c.it.others = map[int]*item{}
 		for _, h := range c.other.holders {
 			c.it.others[h] = c.other
 		}
-		var d LogDiff
-		if d.addVersions(c.it.versions()); fmt.Sprint(d.Versions) != c.want {
-			t.Errorf("%v, want %s", d.Versions, c.want)
+		r := &Result{}
+		for range 3 {
+			m := &evidence.Member{}
+			m.WAL.LastByTerm = []evidence.TermEnd{{Term: 1, First: 1, Last: 4}, {Term: 2, First: 5, Last: 9}}
+			r.Members = append(r.Members, &MemberResult{Member: m})
+		}
+		d := LogDiff{Index: max(c.it.entry.Index, c.other.entry.Index)}
+		r.addVersions(&d, c.it.versions())
+		if fmt.Sprint(d.Versions) != c.want || fmt.Sprint(d.Emptied) != c.emptied {
+			t.Errorf("%v, without data %v; want %s, %s", d.Versions, d.Emptied, c.want, c.emptied)
 		}
 	}
 }

@@ -316,8 +316,10 @@ type LogDiff struct {
 	// Versions are the members by the entry that their log holds there, committed or not: the most frequent version
 	// first.
 	Versions [][]int
-	// Headers are those of the requests of the versions, in the same order.
+	// Headers are those of the requests of the versions, in the same order. Emptied are the versions without data that
+	// do not begin a term.
 	Headers []dumplog.Header
+	Emptied []bool
 }
 
 // Options tune Run.

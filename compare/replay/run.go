@@ -24,7 +24,11 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 	if err := replace(ctx, r, o); err != nil {
 		return err
 	}
-	return fromOneBackup(ctx, r, o)
+	if err := fromOneBackup(ctx, r, o); err != nil {
+		return err
+	}
+	r.addLeases()
+	return nil
 }
 
 // simulateGroups replays one member of each group. For each member reps has the position of its representative, which
@@ -90,12 +94,15 @@ type walker struct {
 	window []*item
 	// outcomes are those of the entry being judged, by member; the memory is reused.
 	outcomes []Outcome
+	// waiting is an event of which it is not counted yet who lacks its effect.
+	waiting *Event
 	// levels are the remaining indexes at which the members' revisions are kept, lowest first.
 	levels []uint64
 }
 
 // finish closes the models after the last entry.
 func (w *walker) finish() error {
+	w.settle(nil)
 	w.pass(math.MaxUint64)
 	for _, s := range w.sims {
 		if s == nil {

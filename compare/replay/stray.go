@@ -12,7 +12,7 @@ import (
 // none can have written them and the entries ahead fit the records after them. Then they replace this entry's if they
 // name its keys; else they are extra.
 func (ma *matcher) resyncUnsure(it *item, p apply.Effect, ahead []*item) Outcome {
-	noEffect := Outcome{State: NoEffect, Open: true, Detail: "the rules allow both outcomes"}
+	noEffect := Outcome{State: NoEffect, Open: true, Detail: mayHaveNone}
 	switch {
 	case !ma.KeysKnown:
 		return Outcome{State: OutsideHistory, Detail: "what unreadable pages hold decides it"}

@@ -59,6 +59,8 @@ type Survey struct {
 	beyond []*dumplog.Request
 	// grants are the last entries that grant each lease, bounded.
 	grants map[int64]uint64
+	// leases is what the log says of leases and their TTLs, committed or not.
+	leases leaseLog
 	// writers count the entries that may write keys, for each applied range of the members.
 	writers []*writers
 	// rows are the entries that may change rows of small buckets, state the last state of the rows in them.
@@ -153,6 +155,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		if err := r.noteUndecodable(ctx, it); err != nil {
 			return nil, err
 		}
+		s.leases.note(it)
 		r.disputed = r.disputed || len(it.others) > 0
 		if it.entry.Index > r.Commit {
 			if changesData(it.req) {

@@ -372,7 +372,8 @@ func (w *window) atFloor() (place, bool) {
 			}
 			only := b.guardFits(it.req, g) && b.tellingAt(i, g) &&
 				!slices.ContainsFunc(w.items[:i], func(x *item) bool { return couldWrite(x.req, g) })
-			wrote := couldWrite(it.req, g) && (sure && (last || only) || it.req.Txn != nil && only)
+			mayFail := it.req.Txn != nil || it.req.Put != nil && it.req.Put.Lease != 0
+			wrote := couldWrite(it.req, g) && (sure && (last || only) || mayFail && only)
 			return place{index: it.entry.Index, rev: floor, writes: w.writes + int64(i)}, wrote
 		}
 	}
