@@ -127,11 +127,22 @@ func isAltered(ss Sources, diffs []replay.LogDiff) bool {
 		after = after && agreeAt(m, ss[holders[0]], last+1)
 		before = before && agreeAt(m, ss[holders[0]], first-1) &&
 			m.WAL.TermAt(first-1) == m.WAL.TermAt(first) && !nothingShared(m, BootstrapVoters(m), first)
-		if i != holders[0] && m.MemberID == ss[holders[0]].MemberID {
-			return false // two copies of one data dir: M12
+	}
+	return (after || before && len(diffs) == 1) && !copiesDiffer(ss, diffs[0].Versions)
+}
+
+// copiesDiffer reports whether two data dirs of one member hold different entries, which M12 judges.
+func copiesDiffer(ss Sources, versions [][]int) bool {
+	version := map[dumplog.ID]int{}
+	for n, v := range versions {
+		for _, i := range v {
+			if was, ok := version[ss[i].MemberID]; ok && was != n {
+				return true
+			}
+			version[ss[i].MemberID] = n
 		}
 	}
-	return after || before && len(diffs) == 1
+	return false
 }
 
 // agreeAt reports whether both logs hold the index in the same term. If they do, and logs do not differ at the index,
@@ -150,10 +161,12 @@ func (in alteredLogs) blame(a *altered) {
 	}
 	var refuted, others []int
 	stamped, level := in.stampedTooHigh(a.diffs), in.revisionRefutes(votes, a.diffs[0].Index)
+	empty := emptied(a.diffs)
 	for _, v := range votes {
 		if slices.ContainsFunc(v, func(i int) bool {
 			return contradictsLog(in.Replay, i, a.diffs) || termsFall(in.Members, i, a.diffs) ||
-				undecodable(in.Replay, i, a.diffs) || slices.Contains(stamped, i) || slices.Contains(level, i)
+				undecodable(in.Replay, i, a.diffs) || slices.Contains(stamped, i) || slices.Contains(level, i) ||
+				slices.Contains(empty, i)
 		}) {
 			refuted = append(refuted, v...)
 		} else {
@@ -166,6 +179,10 @@ func (in alteredLogs) blame(a *altered) {
 	}
 	if slices.ContainsFunc(refuted, func(i int) bool { return undecodable(in.Replay, i, a.diffs) }) {
 		why = append(why, "no server proposes what does not decode")
+	}
+	if len(empty) > 0 {
+		why = append(why, "a leader proposes an entry without data at the begin of its term, or in place of a "+
+			"membership change")
 	}
 	if len(level) > 0 {
 		why = append(why, "the databases with the altered entry hold another revision than their logs give")
@@ -284,6 +301,23 @@ func undecodable(rp *replay.Result, member int, diffs []replay.LogDiff) bool {
 	return rp != nil && slices.ContainsFunc(rp.Undecodable[member], func(u replay.Undecodable) bool {
 		return slices.ContainsFunc(diffs, func(d replay.LogDiff) bool { return d.Index == u.Index })
 	})
+}
+
+// emptied are the members in whose log one of these entries has no data, where another log holds a request of a server.
+// A leader makes such an entry when its term begins, or in place of a membership change that it refuses (raft.go,
+// becomeLeader and stepLeader).
+func emptied(diffs []replay.LogDiff) (out []int) {
+	for _, d := range diffs {
+		if !slices.ContainsFunc(d.Headers, func(h dumplog.Header) bool { return h.ID != 0 }) {
+			continue
+		}
+		for k, empty := range d.Emptied {
+			if empty {
+				out = append(out, d.Versions[k]...)
+			}
+		}
+	}
+	return out
 }
 
 // contradictsLog reports whether the database of a member holds another effect than one of these entries in its own

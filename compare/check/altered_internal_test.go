@@ -4,8 +4,49 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
+
+// TestEmptied: the log with an entry without data is the altered one if another log holds a request there.
+func TestEmptied(t *testing.T) {
+	request := dumplog.Header{ID: 9}
+	for name, c := range map[string]struct {
+		headers []dumplog.Header
+		emptied []bool
+		want    []int
+	}{
+		"a request, and none":   {[]dumplog.Header{request, {}}, []bool{false, true}, []int{2}},
+		"none in most logs":     {[]dumplog.Header{{}, request}, []bool{true, false}, []int{0, 1}},
+		"the term begins there": {[]dumplog.Header{request, {}}, []bool{false, false}, nil},
+		"no log has a request":  {[]dumplog.Header{{}, {}}, []bool{false, true}, nil},
+	} {
+		d := replay.LogDiff{Versions: [][]int{{0, 1}, {2}}, Headers: c.headers, Emptied: c.emptied}
+		if got := emptied([]replay.LogDiff{d}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestCopiesDiffer: it matters whether two data dirs of one member hold different entries, in no order.
+func TestCopiesDiffer(t *testing.T) {
+	ss := Sources{}
+	for _, id := range []dumplog.ID{7, 8, 8, 9} {
+		ss = append(ss, &evidence.Member{MemberID: id})
+	}
+	for _, c := range []struct {
+		versions [][]int
+		want     bool
+	}{
+		{[][]int{{0, 1}, {3}}, false}, {[][]int{{1, 2}, {0}}, false}, {[][]int{{0}, {2, 1}}, false},
+		{[][]int{{0, 1}, {2}}, true}, {[][]int{{2}, {0, 1, 3}}, true}, {[][]int{{0}, {1}, {2}}, true},
+	} {
+		if got := copiesDiffer(ss, c.versions); got != c.want {
+			t.Errorf("%v: %t, want %t", c.versions, got, c.want)
+		}
+	}
+}
 
 // TestRevisionRefutes: a version of an entry is refuted if all databases with it have another revision than their logs
 // give after the entry, and a database with another version contradicts nothing. The number of logs is no matter.

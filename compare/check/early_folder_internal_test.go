@@ -54,5 +54,9 @@ func TestRecordWithoutFile(t *testing.T) {
 		if f := recordWithoutFile(m); (f != nil) != want {
 			t.Errorf("a log from %d on: %+v", first, f)
 		}
+		m.WAL.Summary.Damage = []*dumplog.DamageError{{Kind: dumplog.DamageMixed}}
+		if f := recordWithoutFile(m); f != nil {
+			t.Errorf("a record of another member: %+v", f)
+		}
 	}
 }

@@ -132,9 +132,10 @@ func (pv *provenance) snapFileGone(m *evidence.Member) *Finding {
 	return f
 }
 
-// snapFilesRemoved: the log knows a snapshot whose file is gone, on a release that reads it.
+// snapFilesRemoved: the log knows a snapshot whose file is gone, on a release that reads it. Segments of another member
+// know its snapshots.
 func snapFilesRemoved(m *evidence.Member) *Finding {
-	if !m.HasWAL() || !m.HasSnap() || !m.Version.MayLack(release.SnapFileUnused) {
+	if !m.HasWAL() || !m.HasSnap() || m.MixedLog() || !m.Version.MayLack(release.SnapFileUnused) {
 		return nil
 	}
 	// A newer sound file stands for older ones, which a server purged: then its record was lost with the end of the log

@@ -203,7 +203,7 @@ func TestSnapFileGone(t *testing.T) {
 			m.Snap.Files = []*dumplog.SnapFile{{Index: 91, Damage: &dumplog.DamageError{}}}
 		}, "warning an older one"},
 		"within a damaged log": {func(m *evidence.Member) {
-			m.Snap.Files, m.WAL.Summary.Damage = []*dumplog.SnapFile{{Index: 90}}, make([]*dumplog.DamageError, 1)
+			m.Snap.Files, m.WAL.Summary.Damage = []*dumplog.SnapFile{{Index: 90}}, []*dumplog.DamageError{{}}
 		}, ""},
 		"a purged log": {func(m *evidence.Member) { m.WAL.Summary.FirstIndex = 30 },
 			"error the log begins at index 30 and no usable snapshot file reaches it"},
@@ -217,6 +217,9 @@ func TestSnapFileGone(t *testing.T) {
 		}, "error the log begins at index 30"},
 		"a received one": {func(m *evidence.Member) { m.WAL.Summary.Jumps = []dumplog.Jump{{From: 20, To: 40}} },
 			"error a snapshot was received from another member"},
+		"segments of another member": {func(m *evidence.Member) {
+			m.WAL.Summary.FirstIndex, m.WAL.Summary.Damage = 30, []*dumplog.DamageError{{Kind: dumplog.DamageMixed}}
+		}, ""},
 		"received before an older file": {func(m *evidence.Member) {
 			addSnap(m, 29, nil)
 			m.WAL.Summary.Jumps = []dumplog.Jump{{From: 20, To: 29}}

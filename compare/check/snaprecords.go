@@ -112,9 +112,9 @@ func recordConf(m *evidence.Member) *Finding {
 
 // recordWithoutFile finds a record and a file that should belong together: neither has its counterpart, and no other
 // record or file is between them. The files of records below the oldest file were purged, and so may be the records of
-// files below the first entry.
+// files below the first entry. Segments of another member have the records of its snapshots.
 func recordWithoutFile(m *evidence.Member) *Finding {
-	if !m.HasSnap() {
+	if !m.HasSnap() || m.MixedLog() {
 		return nil
 	}
 	s := &m.WAL.Summary
