@@ -9,22 +9,35 @@ type CommitAhead struct {
 	Commit, Last uint64
 }
 
-// maxCommitAheads bounds what is listed of a hostile log.
-const maxCommitAheads = 100
+const (
+	// maxCommitAheads bounds what is listed of a hostile log.
+	maxCommitAheads = 100
+	// keptEntries is how many entries a leader keeps at least, up to 3.4, when it compacts its raft log
+	// (etcdserver/server.go, DefaultSnapshotCatchUpEntries).
+	keptEntries = 5000
+)
 
 // aheadWatch finds CommitAhead in one segment. A snapshot that the member receives commits entries that the log never
 // holds, in 3.3 with a HardState before the snapshot's record: the next entry then follows the snapshot.
 type aheadWatch struct {
-	// last is the last entry, or the received snapshot after it; 0 before the first entry and after lost records.
-	last  uint64
-	open  CommitAhead
-	found []CommitAhead
-	// removed are the entries that the log ended with where a HardState commits further and the record of a snapshot
-	// follows that 3.5 or later wrote.
+	// last is the last entry, or the received snapshot after it; 0 before the first entry and after lost records. term
+	// is that of the entry, 0 for a snapshot, and held that of the last HardState.
+	last, term, held uint64
+	open             CommitAhead
+	found            []CommitAhead
+	// removed are the entries that the log ended with where the record of a snapshot follows that the member took
+	// itself, so that it held the entries up to that one.
 	removed []uint64
+	// short is the last entry before the record of a snapshot within its term, as long as no HardState shows that this
+	// is still the term; 0 for none.
+	short uint64
 }
 
 func (w *aheadWatch) state(h HardState, pos Pos) {
+	if w.short > 0 && h.Term == w.held {
+		w.remove(w.short)
+	}
+	w.short, w.held = 0, h.Term
 	switch {
 	case w.last == 0 || h.Commit <= w.last:
 		w.open = CommitAhead{}
@@ -33,26 +46,38 @@ func (w *aheadWatch) state(h HardState, pos Pos) {
 	}
 }
 
+func (w *aheadWatch) remove(last uint64) {
+	if len(w.removed) < maxCommitAheads {
+		w.removed = append(w.removed, last)
+	}
+}
+
 // snapshot takes the record of a snapshot. Servers from 3.5 on, which store the configuration in it, write that of a
 // received snapshot before the HardState that commits it (server/etcdserver/raft.go): with a HardState before it, the
-// log held the entries.
-func (w *aheadWatch) snapshot(index uint64, configured bool) {
-	if configured && w.open.Commit > 0 && index >= w.open.Commit && len(w.removed) < maxCommitAheads {
-		w.removed = append(w.removed, w.open.Last)
+// log held the entries. Up to 3.4, a leader sends one only to a member that lacks entries which it has compacted. It
+// has every entry of its term but those, and it keeps the last 5,000: a member with an entry
+// of that term that lacks fewer was sent the entries.
+func (w *aheadWatch) snapshot(term, index uint64, configured bool) {
+	switch {
+	case configured && w.open.Commit > 0 && index >= w.open.Commit:
+		w.remove(w.open.Last)
+	case !configured && w.last > 0 && index > w.last && index-w.last < keptEntries && w.term > 0 && w.term == term &&
+		w.held == term:
+		w.short = w.last
 	}
-	if w.last > 0 {
-		w.last = max(w.last, index)
+	if w.last > 0 && index > w.last {
+		w.last, w.term = index, 0
 	}
 	if index >= w.open.Commit {
 		w.open = CommitAhead{}
 	}
 }
 
-func (w *aheadWatch) entry(index uint64) {
+func (w *aheadWatch) entry(term, index uint64) {
 	if w.open.Commit > 0 && index == w.open.Last+1 && len(w.found) < maxCommitAheads {
 		w.found = append(w.found, w.open)
 	}
-	w.last, w.open = index, CommitAhead{}
+	w.last, w.term, w.open = index, term, CommitAhead{}
 }
 
 // lost forgets the end of the log, because records were lost.

@@ -9,12 +9,12 @@ import (
 // known at the start of a segment is no contradiction.
 func TestAheadWatch(t *testing.T) {
 	type step func(w *aheadWatch)
-	entry := func(i uint64) step { return func(w *aheadWatch) { w.entry(i) } }
+	entry := func(i uint64) step { return func(w *aheadWatch) { w.entry(0, i) } }
 	state := func(c uint64) step {
 		return func(w *aheadWatch) { w.state(HardState{Commit: c}, Pos{Offset: int64(c)}) }
 	}
-	snap := func(i uint64) step { return func(w *aheadWatch) { w.snapshot(i, true) } }
-	old := func(i uint64) step { return func(w *aheadWatch) { w.snapshot(i, false) } }
+	snap := func(i uint64) step { return func(w *aheadWatch) { w.snapshot(0, i, true) } }
+	old := func(i uint64) step { return func(w *aheadWatch) { w.snapshot(0, i, false) } }
 	lost := func(w *aheadWatch) { w.lost() }
 	at := func(c, last uint64) CommitAhead { return CommitAhead{Pos{Offset: int64(c)}, c, last} }
 	for name, c := range map[string]struct {
@@ -52,10 +52,44 @@ func TestAheadWatch(t *testing.T) {
 	}
 	w = aheadWatch{}
 	for i := range uint64(2 * maxCommitAheads) {
-		w.entry(i + 1)
+		w.entry(0, i+1)
 		w.state(HardState{Commit: i + 2}, Pos{})
 	}
 	if len(w.found) != maxCommitAheads {
 		t.Errorf("%d are listed", len(w.found))
+	}
+}
+
+// TestShortOfASnapshot: up to 3.4, a member that has an entry of the leader's term, and lacks fewer than a leader
+// keeps, is sent no snapshot: it took the snapshot itself, and entries before it were removed.
+func TestShortOfASnapshot(t *testing.T) {
+	for name, c := range map[string]struct {
+		last, entryTerm, before, index, term, after uint64
+		configured, want                            bool
+	}{
+		"the entry is gone":                {5, 4, 4, 6, 4, 4, false, true},
+		"as many as a leader keeps":        {5, 4, 4, 5005, 4, 4, false, false},
+		"one less":                         {5, 4, 4, 5004, 4, 4, false, true},
+		"its own, nothing is gone":         {6, 4, 4, 6, 4, 4, false, false},
+		"an entry of an earlier term":      {5, 3, 4, 6, 4, 4, false, false},
+		"the leader of a later term":       {5, 4, 5, 6, 4, 5, false, false},
+		"one that the record comes before": {5, 4, 4, 6, 4, 5, false, false},
+		"a record of 3.5":                  {5, 4, 4, 6, 4, 4, true, false},
+		"no entry before it":               {0, 0, 4, 6, 4, 4, false, false},
+	} {
+		var w aheadWatch
+		if c.last > 0 {
+			w.entry(c.entryTerm, c.last)
+		}
+		w.state(HardState{Term: c.before, Commit: c.last}, Pos{})
+		w.snapshot(c.term, c.index, c.configured)
+		w.state(HardState{Term: c.after, Commit: c.index}, Pos{})
+		var want []uint64
+		if c.want {
+			want = []uint64{c.last}
+		}
+		if !slices.Equal(w.removed, want) {
+			t.Errorf("%s: removed after %d, want %d", name, w.removed, want)
+		}
 	}
 }

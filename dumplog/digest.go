@@ -134,7 +134,7 @@ func (d *digest) add(it *item) {
 	case RecordSnapshot:
 		s, _ := DecodeSnapshotRecord(it.rec.Data)
 		s.Pos = it.rec.Pos
-		d.ahead.snapshot(s.Index, s.ConfState != nil)
+		d.ahead.snapshot(s.Term, s.Index, s.ConfState != nil)
 		cost := int64(markCost)
 		if s.ConfState != nil {
 			cost += int64(len(s.ConfState.Voters)+len(s.ConfState.Learners)) / memberCost
@@ -162,7 +162,7 @@ func (d *digest) addEntry(it *item) {
 		d.seg.FirstEntry = e.index
 	}
 	d.seg.LastEntry, d.lastTerm = e.index, e.term
-	d.ahead.entry(e.index)
+	d.ahead.entry(e.term, e.index)
 	if e.typ == EntryConfChange {
 		follows := d.forced > 0 && d.forced+1 == e.index
 		switch removes, adds := isForced(e.data); {
