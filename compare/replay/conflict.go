@@ -112,7 +112,7 @@ func (s *sim) stepDisputed(it *item, ahead []*item) Outcome {
 	}
 	o := s.step(other, ahead)
 	if o.State == Applied {
-		o.State, o.Detail = Contradicted, "its database holds the effect of the entry in another log instead"
+		o.State, o.Detail = Contradicted, otherEffect
 	}
 	return o
 }

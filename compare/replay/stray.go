@@ -43,7 +43,7 @@ func (ma *matcher) afterStray(it *item, ahead []*item) Outcome {
 // records that follow.
 func (ma *matcher) strayBefore(it *item, ahead []*item) bool {
 	g, own := ma.cur.peek(0), ma.cur.peek(1)
-	if own == nil || own.hole || own.main != g.main+1 || !ma.KeysKnown || unknownNear(ahead) ||
+	if own == nil || own.hole || own.main != g.main+1 || !ma.KeysKnown || ma.unknownNear(ahead) ||
 		couldWrite(it.req, g) || !ma.couldHaveWritten(it.req, own) || ma.writtenBy(ahead, 0, g) {
 		return false
 	}
@@ -54,15 +54,17 @@ func (ma *matcher) strayBefore(it *item, ahead []*item) bool {
 	return with.matched >= without.matched+enoughToSkip
 }
 
-// unknownNear reports whether one of the next entries does not decode: it may have written any records.
-func unknownNear(ahead []*item) bool {
-	return slices.ContainsFunc(ahead[:min(len(ahead), nearUnknown)], func(a *item) bool { return a.err != nil })
+// unknownNear reports whether one of the next entries is not known, since it does not decode or logs differ in it: it
+// may have written any records.
+func (ma *matcher) unknownNear(ahead []*item) bool {
+	return slices.ContainsFunc(ahead[:min(len(ahead), nearUnknown)],
+		func(a *item) bool { return a.forMember(ma.pos).err != nil })
 }
 
 // stray reports whether the entries ahead fit the records after the next ones, and not the next ones themselves: no
 // entry wrote these, and none of those ahead is unknown.
 func (ma *matcher) stray(ahead []*item) bool {
-	if unknownNear(ahead) {
+	if ma.unknownNear(ahead) {
 		return false
 	}
 	without, with := ma.assign(ahead, 0, true), ma.assign(ahead, 1, true)
@@ -83,10 +85,10 @@ func (ma *matcher) lastOnes(it *item, ahead []*item) bool {
 	}
 	n, fits := 0, 0
 	for _, a := range append([]*item{it}, ahead...) {
-		if a.err != nil || a.entry.Index > ma.m.AppliedMin {
+		own := a.forMember(ma.pos).req
+		if a.forMember(ma.pos).err != nil || a.entry.Index > ma.m.AppliedMin {
 			return false
 		}
-		own := a.forMember(ma.pos).req
 		if !apply.WritesKeys(own.Kind) {
 			continue
 		}

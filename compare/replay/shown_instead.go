@@ -1,0 +1,45 @@
+package replay
+
+import "slices"
+
+// otherEffect is the detail of an entry whose own version the database contradicts.
+const otherEffect = "its database holds the effect of the entry in another log instead"
+
+// shownInstead corrects what is not known of an entry that another log holds in another version: the database of a
+// member whose model begins later may hold, at the revision of the effect on another member, just that effect. If the
+// entry in its own log cannot have written it, the member has applied the other version, and its log was altered.
+func (w *walker) shownInstead(it *item, outcomes []Outcome) {
+	if len(it.others) == 0 {
+		return
+	}
+	for j, o := range outcomes {
+		if o.State != Applied || o.Sig == 0 || !holdsEntry(w.r.Members[j].Member, it.forMember(j).entry.Term,
+			it.entry.Index) {
+			continue
+		}
+		for i := range outcomes {
+			if s := outcomes[i].State; s != Unknown && s != OutsideHistory ||
+				!w.r.showsInstead(i, it.forMember(i), it.forMember(j), o) {
+				continue
+			}
+			if w.sims[i] != nil {
+				w.r.Members[i].Counts[outcomes[i].State]--
+				w.r.Members[i].Counts[Contradicted]++
+			}
+			outcomes[i] = Outcome{State: Contradicted, Rev: o.Rev, Sig: o.Sig, Detail: otherEffect}
+		}
+	}
+}
+
+// showsInstead reports whether the database of a member holds the effect of another version of an entry in its log.
+func (r *Result) showsInstead(pos int, own, other *item, effect Outcome) bool {
+	m, index := r.Members[pos].Member, own.entry.Index
+	if own == other || own.err != nil || own.entry.Term != other.entry.Term || index > m.AppliedMin || !m.HasDB() ||
+		m.DB.KV == nil || !holdsEntry(m, own.entry.Term, index) || !r.wroteItself(pos, index) {
+		return false
+	}
+	lv := &logView{m: m, pos: pos, compacted: m.CompactRevision()}
+	return slices.ContainsFunc(slices.Collect(lv.groups(effect.Rev, effect.Rev)), func(g *group) bool {
+		return !g.hole && g.sig() == effect.Sig && !couldWrite(own.req, g)
+	})
+}
