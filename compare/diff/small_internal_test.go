@@ -373,6 +373,24 @@ func TestBetween(t *testing.T) {
 	}
 }
 
+// TestRolesWithoutTheLogBetween: users and roles at one auth revision are compared although the logs lack entries
+// between the indexes of the members.
+func TestRolesWithoutTheLogBetween(t *testing.T) {
+	late := &replay.Result{First: 9, Last: 9, Survey: &replay.Survey{}}
+	for bucket, decided := range map[string]bool{"authRoles": true, "authUsers": true, "auth": false, "lease": false} {
+		for rev, same := range map[uint64]bool{5: true, 6: false} {
+			r := with(evidence.DB{}, evidence.DB{}).at(9, 7)
+			for i, m := range r.Members {
+				m.Source.Kind, m.DB.Auth.HasRevision, m.DB.Auth.Revision = evidence.KindDataDir, true, []uint64{rev, 5}[i]
+			}
+			why := r.rows(late, Options{}).mayDiffer(replay.Row{Bucket: bucket, Key: "r"}, 0, 1)
+			if (why == "") != (decided && same) {
+				t.Errorf("%s at revisions %d and 5: %q", bucket, rev, why)
+			}
+		}
+	}
+}
+
 // TestParticipants: a record is compared between members that have its revision and have not compacted it; below a
 // compaction, between those that finished the highest one.
 func TestParticipants(t *testing.T) {
