@@ -381,7 +381,8 @@ func TestRolesWithoutTheLogBetween(t *testing.T) {
 		for rev, same := range map[uint64]bool{5: true, 6: false} {
 			r := with(evidence.DB{}, evidence.DB{}).at(9, 7)
 			for i, m := range r.Members {
-				m.Source.Kind, m.DB.Auth.HasRevision, m.DB.Auth.Revision = evidence.KindDataDir, true, []uint64{rev, 5}[i]
+				m.Source.Kind = evidence.KindDataDir
+				m.DB.Auth.HasRevision, m.DB.Auth.Revision = true, []uint64{rev, 5}[i]
 			}
 			why := r.rows(late, Options{}).mayDiffer(replay.Row{Bucket: bucket, Key: "r"}, 0, 1)
 			if (why == "") != (decided && same) {
