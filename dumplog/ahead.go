@@ -55,8 +55,8 @@ func (w *aheadWatch) remove(last uint64) {
 // snapshot takes the record of a snapshot. Servers from 3.5 on, which store the configuration in it, write that of a
 // received snapshot before the HardState that commits it (server/etcdserver/raft.go): with a HardState before it, the
 // log held the entries. Up to 3.4, a leader sends one only to a member that lacks entries which it has compacted. It
-// has every entry of its term but those, and it keeps the last 5,000: a member with an entry
-// of that term that lacks fewer was sent the entries.
+// has every entry of its term but those, and it keeps the last 5,000: a member with an entry of that term that lacks
+// fewer was sent the entries.
 func (w *aheadWatch) snapshot(term, index uint64, configured bool) {
 	switch {
 	case configured && w.open.Commit > 0 && index >= w.open.Commit:

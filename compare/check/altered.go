@@ -173,24 +173,7 @@ func (in alteredLogs) blame(a *altered) {
 			others = append(others, v...)
 		}
 	}
-	var why []string
-	if slices.ContainsFunc(refuted, func(i int) bool { return termsFall(in.Members, i, a.diffs) }) {
-		why = append(why, "the terms of a log never fall")
-	}
-	if slices.ContainsFunc(refuted, func(i int) bool { return undecodable(in.Replay, i, a.diffs) }) {
-		why = append(why, "no server proposes what does not decode")
-	}
-	if len(empty) > 0 {
-		why = append(why, "a leader proposes an entry without data at the begin of its term, or in place of a "+
-			"membership change")
-	}
-	if len(level) > 0 {
-		why = append(why, "the databases with the altered entry hold another revision than their logs give")
-	}
-	if len(stamped) > 0 {
-		why = append(why, "the auth revision in its header is above that of every database, also of the member that "+
-			"made the request")
-	}
+	why := in.reasons(a.diffs, refuted, empty, level, stamped)
 	switch {
 	case len(refuted) > 0 && len(others) > 0:
 		a.odd = refuted
@@ -214,6 +197,29 @@ func (in alteredLogs) blame(a *altered) {
 	}
 	a.why = strings.Join(why, ", and ")
 	a.believes = !slices.ContainsFunc(a.odd, func(i int) bool { return !confirmsLog(in.Replay, i, a.diffs) })
+}
+
+// reasons are what shows that logs were altered, without what their databases hold: by the terms and the bytes of the
+// entries, by entries without data, by revisions, and by stamps.
+func (in alteredLogs) reasons(diffs []replay.LogDiff, refuted, empty, level, stamped []int) (why []string) {
+	if slices.ContainsFunc(refuted, func(i int) bool { return termsFall(in.Members, i, diffs) }) {
+		why = append(why, "the terms of a log never fall")
+	}
+	if slices.ContainsFunc(refuted, func(i int) bool { return undecodable(in.Replay, i, diffs) }) {
+		why = append(why, "no server proposes what does not decode")
+	}
+	if len(empty) > 0 {
+		why = append(why, "a leader proposes an entry without data only at the beginning of its term, or in place of a "+
+			"membership change")
+	}
+	if len(level) > 0 {
+		why = append(why, "the databases with the altered entry hold another revision than their logs give")
+	}
+	if len(stamped) > 0 {
+		why = append(why, "the auth revision in its header is above that of every database, also of the member that "+
+			"made the request")
+	}
+	return why
 }
 
 // revisionRefutes are the members whose logs hold a version of an entry with which their databases, all of them, have
