@@ -209,8 +209,8 @@ func (in alteredLogs) reasons(diffs []replay.LogDiff, refuted, empty, level, sta
 		why = append(why, "no server proposes what does not decode")
 	}
 	if len(empty) > 0 {
-		why = append(why, "a leader proposes an entry without data only at the beginning of its term, or in place of a "+
-			"membership change")
+		why = append(why, "a leader proposes an entry without data only at the beginning of its term, or in place "+
+			"of a membership change")
 	}
 	if len(level) > 0 {
 		why = append(why, "the databases with the altered entry hold another revision than their logs give")
