@@ -58,8 +58,11 @@ type Keys struct {
 type slot struct{ *Key }
 
 // NewKeys returns an empty key space.
-func NewKeys() *Keys {
-	return &Keys{byName: map[string]*slot{}, byLease: map[int64]map[string]struct{}{}}
+func NewKeys() *Keys { return NewKeysFor(0) }
+
+// NewKeysFor returns an empty key space with room for about n keys.
+func NewKeysFor(n int) *Keys {
+	return &Keys{byName: make(map[string]*slot, n), byLease: map[int64]map[string]struct{}{}}
 }
 
 // Clone returns a copy. Keys are never changed in place, so both share them.

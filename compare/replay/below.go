@@ -149,7 +149,7 @@ func (be *belowPlace) blur(r *dumplog.Request) {
 // there.
 func (be *belowPlace) arrive() {
 	be.met = true
-	have, whole := apply.NewKeys(), true
+	have, whole := apply.NewKeysFor(be.liveKeys()), true
 	for g := be.cur.peek(0); g != nil && g.main <= be.meet.rev; g = be.cur.peek(0) {
 		whole = whole && !g.hole
 		for i := range g.records {
@@ -170,6 +170,14 @@ func (be *belowPlace) arrive() {
 	be.whole = whole
 	be.Keys, be.Revision, be.Loose, be.KeysKnown = have, be.meet.rev, false, whole
 	be.res.To = be.meet.index
+}
+
+// liveKeys is how many keys the database holds, 0 if that is not known.
+func (su *subject) liveKeys() int {
+	if !su.m.HasDB() || su.m.DB.KV == nil {
+		return 0
+	}
+	return int(su.m.DB.KV.LiveKeys)
 }
 
 // compareBelow compares what the log predicts for the keys with the records of the database.

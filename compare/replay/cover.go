@@ -25,12 +25,16 @@ const maxParts = 16
 // log yields the merged log from about an index on, after the survey. The survey has read all logs in parallel; if no
 // two of them differ at any index, reading one of them is enough.
 func (r *Result) log(ctx context.Context, from uint64) iter.Seq2[*item, error] {
+	return r.logWith(ctx, from, &itemArena{})
+}
+
+// logWith is log with the items of a maker, where one log is enough.
+func (r *Result) logWith(ctx context.Context, from uint64, t itemMaker) iter.Seq2[*item, error] {
 	parts := r.parts()
 	if r.disputed || len(r.Shifts) > 0 || len(r.Doubted) > 0 || len(parts) > maxParts {
 		return merged(ctx, r.logs())
 	}
 	return func(yield func(*item, error) bool) {
-		t := &itemArena{}
 		for _, p := range parts {
 			if p.to >= from && !r.read(ctx, p, max(p.from, from), t, yield) {
 				return

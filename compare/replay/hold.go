@@ -254,7 +254,7 @@ func putsWith(r *dumplog.Request, granted map[int64]bool) bool {
 }
 
 // wroteAnyway: an entry that should have had no effect fits the next records. It wrote them, unless a later entry fits
-// them too and the prediction is certain.
+// them too and the prediction is certain, or an entry may have written them that no log holds any more.
 func (ma *matcher) wroteAnyway(it *item, p apply.Effect, g *group, ahead []*item) bool {
 	if !ma.couldHaveWritten(it.req, g) {
 		return false
@@ -262,7 +262,7 @@ func (ma *matcher) wroteAnyway(it *item, p apply.Effect, g *group, ahead []*item
 	if !p.Sure {
 		return ma.wroteIt(p, ahead)
 	}
-	return !ma.writtenBy(ahead, 0, g)
+	return !ma.ofLost(g) && !ma.writtenBy(ahead, 0, g)
 }
 
 // against records an effect that the rules forbid. When the reason was the auth revision, the member's own was lower
@@ -306,6 +306,7 @@ func (ma *matcher) extra(g *group) {
 // undecoded decides whether an entry that does not decode wrote the next records: the entries ahead fit those after
 // them better, or none of them writes.
 func (ma *matcher) undecoded(ahead []*item) Outcome {
+	ma.entry = nil
 	g := ma.cur.peek(0)
 	if g == nil || g.main != ma.Revision+1 {
 		return Outcome{State: NoEffect, Open: true}

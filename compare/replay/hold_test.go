@@ -198,6 +198,29 @@ func TestAgainstTheRules(t *testing.T) {
 	b.want("applied", "applied")
 }
 
+// TestRecordsOfLostEntries: the records in the place of an entry without effect are of one that the log has lost, where
+// its revision is among the last ones that those may have made.
+func TestRecordsOfLostEntries(t *testing.T) {
+	guarded := txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("b", "1")}, nil)
+	rows := []row{rec(2, 0, "a", "m"), rec(3, 0, "b", "1")}
+	for name, c := range map[string]struct {
+		applied uint64
+		newest  int64
+		want    string
+	}{
+		"one is lost":                         {3, 3, "no-effect"},
+		"none is lost":                        {2, 3, "applied, against the rules"},
+		"those that are lost made later ones": {3, 4, "applied, against the rules"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 6, -1, rows...).log(put("a", "m"), guarded)
+			b.sim.logEnd, b.sim.m.AppliedMin, b.sim.m.AppliedMax = 2, c.applied, c.applied
+			b.sim.m.DB = &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: c.newest}}
+			b.want("applied", c.want)
+		})
+	}
+}
+
 // TestStrippedRange: up to 3.6 a range that fails is dropped where no client waits, so the database decides.
 func TestStrippedRange(t *testing.T) {
 	req := txn(nil, []dumplog.RequestOp{{Range: &dumplog.RangeRequest{Key: []byte("a"), Revision: 99}},

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"sync"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -30,7 +31,7 @@ func (t *itemArena) newItem(e dumplog.Entry, holder int) *item {
 }
 
 func (t *itemArena) clone(b []byte) []byte {
-	if t.each || len(b) > chunkSize/8 {
+	if t.each || len(b) > maxReused {
 		return bytes.Clone(b)
 	}
 	if len(t.data)+len(b) > cap(t.data) {
@@ -41,35 +42,23 @@ func (t *itemArena) clone(b []byte) []byte {
 	return t.data[n:len(t.data):len(t.data)]
 }
 
-// itemRing makes items of entries and reuses their memory: an item with a request about keys is valid until ringSize
-// more are made. The others stay valid. The zero value is ready.
-type itemRing struct {
-	slots [ringSize]struct {
-		item item
-		data []byte
-		dec  dumplog.Decoder
-	}
-	n   int
-	own itemArena
+// slot is memory for an item with a request about keys.
+type slot struct {
+	item item
+	data []byte
+	dec  dumplog.Decoder
 }
 
-// ringSize is one more than the survey remembers to find a request that the log holds twice.
-const ringSize = maxShift + 1
-
-func (t *itemRing) newItem(e dumplog.Entry, holder int) *item {
-	if len(e.Data) > chunkSize/8 {
-		return t.own.newItem(e, holder)
-	}
-	s := &t.slots[t.n%ringSize]
+// newItem makes the slot's item anew; nil for an entry that does not decode, or whose request is to be kept.
+func (s *slot) newItem(e dumplog.Entry, holder int) *item {
 	s.data = append(s.data[:0], e.Data...)
 	it := &s.item
 	*it = item{entry: e}
 	it.entry.Data = s.data
 	if it.req, it.err = s.dec.Decode(&it.entry); it.err != nil || !isPassing(it.req.Kind) {
-		return t.own.newItem(e, holder)
+		return nil
 	}
 	it.holders = append(it.first[:0], holder)
-	t.n++
 	return it
 }
 
@@ -81,3 +70,72 @@ func isPassing(k dumplog.Kind) bool {
 	}
 	return false
 }
+
+// itemRing makes items of entries and reuses their memory: an item with a request about keys is valid until ringSize
+// more are made. The others stay valid. The zero value is ready.
+type itemRing struct {
+	slots [ringSize]slot
+	n     int
+	own   itemArena
+}
+
+// ringSize is one more than the survey remembers to find a request that the log holds twice.
+const ringSize = maxShift + 1
+
+func (t *itemRing) newItem(e dumplog.Entry, holder int) *item {
+	if len(e.Data) > maxReused {
+		return t.own.newItem(e, holder)
+	}
+	it := t.slots[t.n%ringSize].newItem(e, holder)
+	if it == nil {
+		return t.own.newItem(e, holder)
+	}
+	t.n++
+	return it
+}
+
+// maxReused bounds the entries, in bytes, whose memory is used again.
+const maxReused = chunkSize / 8
+
+// itemPool makes items of entries, and uses the memory of those again that are given back. The others stay valid. The
+// zero value is ready.
+type itemPool struct {
+	free sync.Pool
+	own  itemArena
+}
+
+func (t *itemPool) newItem(e dumplog.Entry, holder int) *item {
+	if len(e.Data) > maxReused {
+		return t.own.newItem(e, holder)
+	}
+	s, _ := t.free.Get().(*slot)
+	if s == nil {
+		s = new(slot)
+	}
+	it := s.newItem(e, holder)
+	if it == nil {
+		t.free.Put(s)
+		return t.own.newItem(e, holder)
+	}
+	it.slot = s
+	return it
+}
+
+// giveBack takes an item back that nobody uses any more.
+func (t *itemPool) giveBack(it *item) {
+	s := it.slot
+	if s == nil {
+		return
+	}
+	if spoilItems {
+		*it = item{entry: dumplog.Entry{Index: it.entry.Index}}
+		for i := range s.data {
+			s.data[i] = 0xdb
+		}
+	}
+	it.slot = nil
+	t.free.Put(s)
+}
+
+// spoilItems is set by tests: an item that is used after it was given back is then wrong for certain.
+var spoilItems bool

@@ -29,13 +29,6 @@ type group struct {
 	first [1]record // the memory of records, mostly
 }
 
-// newGroup begins a group with its first record.
-func newGroup(r *record, hole bool) *group {
-	g := new(group)
-	g.begin(r, hole)
-	return g
-}
-
 // begin makes an empty group one with its first record.
 func (g *group) begin(r *record, hole bool) {
 	g.main, g.hole, g.first[0] = r.rev.Main, hole, *r

@@ -29,6 +29,8 @@ type item struct {
 	// unsettled stands for the entry where a member's own log does not hold the index. It is set if another version of
 	// the same term is as likely.
 	unsettled *item
+	// slot is the memory of the item, if it can be used again.
+	slot *slot
 	// fault is the error that ends the log; such an item carries nothing else.
 	fault error
 }

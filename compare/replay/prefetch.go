@@ -12,10 +12,12 @@ const (
 )
 
 // prefetch runs a sequence in another goroutine and returns its values in batches. So decoding the log and reading each
-// database overlap with stepping the models. At most a few batches are in memory. Values must not be reused by the
-// sequence. Stop ends the goroutine; it must be called.
+// database overlap with stepping the models. At most a few batches are in memory, and their memory is used again.
+// Values must not be reused by the sequence. Stop ends the goroutine; it must be called.
 type prefetch[T any] struct {
 	full chan []T
+	// free are batches whose values have been taken.
+	free chan []T
 	quit chan struct{}
 	done chan struct{}
 	cur  []T
@@ -24,7 +26,8 @@ type prefetch[T any] struct {
 
 // startPrefetch begins to read ahead. size is about how much memory a value takes, in bytes; nil where that is little.
 func startPrefetch[T any](seq iter.Seq[T], size func(T) int) *prefetch[T] {
-	a := &prefetch[T]{full: make(chan []T, 2), quit: make(chan struct{}), done: make(chan struct{})}
+	a := &prefetch[T]{full: make(chan []T, 2), free: make(chan []T, 3), quit: make(chan struct{}),
+		done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
 		defer close(a.full)
@@ -41,7 +44,7 @@ func startPrefetch[T any](seq iter.Seq[T], size func(T) int) *prefetch[T] {
 			case <-a.quit:
 				return
 			}
-			out, taken = make([]T, 0, batch), 0
+			out, taken = a.room(), 0
 		}
 		select {
 		case a.full <- out:
@@ -49,6 +52,23 @@ func startPrefetch[T any](seq iter.Seq[T], size func(T) int) *prefetch[T] {
 		}
 	}()
 	return a
+}
+
+// room returns memory for a batch.
+func (a *prefetch[T]) room() []T {
+	select {
+	case b := <-a.free:
+		return b[:0]
+	default:
+		return make([]T, 0, batch)
+	}
+}
+
+func (a *prefetch[T]) giveBack(b []T) {
+	select {
+	case a.free <- b:
+	default:
+	}
 }
 
 // next returns the next value; false at the end.
@@ -59,12 +79,15 @@ func (a *prefetch[T]) next() (v T, ok bool) {
 	return v, false
 }
 
-// nextInBatch is next without a copy; nil at the end. Who keeps the value keeps its whole batch.
+// nextInBatch is next without a copy; nil at the end. The value is valid until the next call.
 func (a *prefetch[T]) nextInBatch() *T {
 	for a.pos == len(a.cur) {
 		b, more := <-a.full
 		if !more {
 			return nil
+		}
+		if a.cur != nil {
+			a.giveBack(a.cur)
 		}
 		a.cur, a.pos = b, 0
 	}

@@ -93,7 +93,8 @@ func (ma *matcher) searchRun(stop uint64, fits func(*group) bool) bool {
 // ofLost reports whether the group may be what an entry wrote that no log holds any more: each of them made one
 // revision at most, and theirs are the newest ones.
 func (lv *logView) ofLost(g *group) bool {
-	return g != nil && g.main > lv.m.CurrentRevision()-lv.lost()
+	lost := lv.lost()
+	return g != nil && lost > 0 && g.main > lv.m.CurrentRevision()-lost
 }
 
 // lost counts the entries after the last one of its stretch that the member has applied and that no log has any more.

@@ -92,6 +92,8 @@ type walker struct {
 	reps   []int
 	level  *level
 	window []*item
+	// items makes the items of the log.
+	items itemPool
 	// outcomes are those of the entry being judged, by member; the memory is reused.
 	outcomes []Outcome
 	// waiting is an event of which it is not counted yet who lacks its effect.
@@ -120,7 +122,7 @@ func (w *walker) finish() error {
 
 // walk steps all models through the committed part of the merged log.
 func (w *walker) walk(ctx context.Context) error {
-	log := ahead(w.r.log(ctx, 0))
+	log := ahead(w.r.logWith(ctx, 0, &w.items))
 	defer log.stop()
 	for {
 		it, ok := log.next()
@@ -226,10 +228,23 @@ func (w *walker) step() error {
 	}
 	w.level.note(it.entry.Index, w.outcomes)
 	w.judge(it, w.outcomes)
+	if w.isPlain() {
+		w.items.giveBack(it)
+	}
 	w.window[0] = nil
 	w.window = ahead
 	if cap(w.window) > 4*lookahead && len(w.window) == lookahead {
 		w.window = append(make([]*item, 0, 2*lookahead), w.window...)
 	}
 	return nil
+}
+
+// isPlain reports whether all members executed the entry being judged as expected: then nothing of it was kept.
+func (w *walker) isPlain() bool {
+	for i, s := range w.sims {
+		if s != nil && (!s.met || w.outcomes[i].State != Applied) {
+			return false
+		}
+	}
+	return true
 }

@@ -408,11 +408,12 @@ func plainPut(r *dumplog.Request) bool {
 // groups yields the records of a span of revisions, one main revision at a time.
 func (lv *logView) groups(from, to int64) iter.Seq[*group] { return lv.groupsWith(from, to, nil) }
 
-// groupsWith is groups, but leaves the records for which reads is false unread; see rowsIn.
+// groupsWith is groups, but leaves the records for which reads is false unread; see rowsIn. A group that begins with
+// such a record is valid until the next one.
 func (lv *logView) groupsWith(from, to int64, reads rowFilter) iter.Seq[*group] {
 	return func(yield func(*group) bool) {
 		var g *group
-		hole := false
+		hole, passing := false, new(group)
 		for row := range rowsBetween(lv.m.DB.Handle, lv.m.DB.KV.BumpMarker, dumpdb.Rev{Main: from},
 			dumpdb.Rev{Main: to + 1}, reads) {
 			switch {
@@ -429,7 +430,10 @@ func (lv *logView) groupsWith(from, to int64, reads rowFilter) iter.Seq[*group] 
 			case g != nil && !yield(g):
 				return
 			}
-			g = newGroup(&row.record, hole)
+			if g = passing; !row.unread {
+				g = new(group)
+			}
+			g.begin(&row.record, hole)
 			hole = false
 		}
 		if g != nil {

@@ -18,8 +18,8 @@ const (
 	sparePercent = 300
 	// easyHeap is the limit, and smallHeap that for small inputs, which take less than 300 MB with the program itself.
 	// A larger heap grows by a part of what is live in it, with large inputs at least by roomyHeap.
-	easyHeap  = 320 << 20
-	roomyHeap = 128 << 20
+	easyHeap  = 128 << 20
+	roomyHeap = 96 << 20
 	smallHeap = 176 << 20
 	// smallInput is up to how many bytes an input is small. smallFiles is how many files are looked at for that.
 	smallInput = 16 << 20
