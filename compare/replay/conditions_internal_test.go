@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -186,12 +187,45 @@ func TestWrittenAhead(t *testing.T) {
 		for i, key := range []string{"k", "l", "b", "c", "k", "d"} {
 			b.items = append(b.items, entry(uint64(i+1), key))
 		}
-		b.sim.past, b.sim.logEnd, b.sim.m.AppliedMax = pastItems(b), 6, 2
+		b.sim.past, b.sim.logEnd = pastItems(b), 6
 		if name == "two, and one of either" {
 			b.items[2] = entry(3, "k")
 		}
 		b.sim.m.DB = &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 10}}
-		if got := b.sim.writtenAhead(t.Context(), c.groups, known, last); got != c.want {
+		if got := b.sim.writtenAhead(c.groups, known, b.sim.above(t.Context(), 2), last); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestAheadOfConditions: where no entry up to the index must have written, only transactions above it count that name the
+// revision which their key had.
+func TestAheadOfConditions(t *testing.T) {
+	lines := []casetest.Line{{Verb: "script", Rest: "3.5.0"}}
+	for _, step := range []string{`key:"a" value:"0"`, `key:"b" value:"0"`, `key:"a" value:"1"`, `key:"b" value:"1"`} {
+		lines = append(lines, casetest.Line{Verb: "step", Rest: "put:<" + step + ">"})
+	}
+	m := casetest.Open(t, casetest.Build(t, lines), evidence.Options{Deep: true}).Members[0]
+	guarded := func(key string, mod int64) *dumplog.Request {
+		return txn(cmpMod(key, mod), []dumplog.RequestOp{putOp(key, "1")}, nil)
+	}
+	for name, c := range map[string]struct {
+		reqs []*dumplog.Request
+		want int64
+	}{
+		"two name it":         {[]*dumplog.Request{guarded("a", 2), guarded("b", 3)}, 2},
+		"one names it":        {[]*dumplog.Request{guarded("a", 2), guarded("b", 0)}, 0},
+		"another revision":    {[]*dumplog.Request{guarded("a", 3), guarded("b", 3)}, 0},
+		"one without compare": {[]*dumplog.Request{put("a", "1"), guarded("b", 3)}, 0},
+		"a later revision":    {[]*dumplog.Request{guarded("a", 2), guarded("b", 5)}, 0},
+	} {
+		b := newBench(t, 4, -1).log(c.reqs...)
+		b.sim.m.DB = m.DB
+		groups := slices.Collect(b.sim.groups(4, 5))
+		if len(groups) != 2 {
+			t.Fatalf("%d groups", len(groups))
+		}
+		if got := b.sim.writtenAhead(groups, nil, b.items, nil); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

@@ -49,16 +49,15 @@ func (s *sim) finish() {
 func (s *sim) keyAhead() {
 	r := s.res
 	switch {
-	case !s.Version.Known() || s.follows(release.IndexWithEveryEntry) || r.Ahead != nil || s.saved <= s.m.AppliedMin ||
+	case !s.Version.Known() || s.follows(release.IndexWithEveryEntry) || r.Ahead != nil || s.wrote <= s.m.AppliedMin ||
 		s.Revision != s.m.CurrentRevision():
 		return
 	case r.Counts[Missing]+r.Counts[Contradicted] > 0 || len(r.Extra)+len(r.Reruns) > 0:
 		return // the model and the database are not in step
-	case !s.m.HasWAL() || slices.ContainsFunc(s.m.WAL.Summary.Snapshots,
-		func(x dumplog.SnapshotRecord) bool { return x.Index >= s.saved }):
-		return // a snapshot stores the index too
+	case !s.m.HasWAL():
+		return
 	}
-	r.Ahead = &Stretch{From: s.saved, To: s.saved, First: s.Revision, Last: s.Revision}
+	r.Ahead = &Stretch{From: s.wrote, To: s.wrote, First: s.Revision, Last: s.Revision}
 }
 
 func (su *subject) diff(bucket, key, expected, observed string) {

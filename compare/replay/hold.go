@@ -39,6 +39,9 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 		delete(s.Leases, it.req.LeaseRevoke.ID)
 		o.keys = next.deletedAt(o.Rev)
 	}
+	if o.State == Applied && o.Rev > 0 {
+		s.wrote = it.entry.Index
+	}
 	if o.Rev > 0 {
 		s.saved, s.auth.authSeen, s.leases.leaseSeen = it.entry.Index, s.auth.authSeen[:0], s.leases.leaseSeen[:0]
 	}

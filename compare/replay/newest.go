@@ -3,6 +3,9 @@ package replay
 import (
 	"context"
 	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // The newest revision of a database was written by an entry up to its consistent index, and not before the last of them
@@ -19,12 +22,13 @@ func (lv *logView) unexplainedNewest(ctx context.Context, w *writers) int64 {
 	}
 	known := lv.writersFrom(ctx, w, max(w.total-maxWindow+1, 1), w.total)
 	items := lv.lastWriters(known)
-	if len(items) == 0 {
-		return 0
-	}
 	newest := lv.m.CurrentRevision()
 	groups := slices.Collect(lv.groups(max(lv.floor(), newest-maxSurplus)+1, newest))
-	if n := lv.writtenAhead(ctx, groups, known, items[0]); n > 0 {
+	var last *item
+	if len(items) > 0 {
+		last = items[0]
+	}
+	if n := lv.writtenAhead(groups, known, lv.above(ctx, w.until), last); n > 0 || last == nil {
 		return n
 	}
 	if endsBefore(groups, known[:len(known)-len(items)]) {
@@ -68,13 +72,14 @@ func endsBefore(groups []*group, before []*item) bool {
 
 // writtenAhead counts the newest revisions that entries above the consistent index wrote. The known entries up to the
 // index can have written some of these as well, but at least minAhead of them, by their content, only entries above it.
-// The last entry that must have written is the newest one whose revision is certainly not among them.
-func (lv *logView) writtenAhead(ctx context.Context, groups []*group, known []*item, last *item) (n int64) {
-	above := lv.above(ctx)
+// The last entry that must have written is the newest one whose revision is certainly not among them. Where there is
+// none, entries before the known ones may have written like those above the index: only the transactions count that name
+// the revision which their key had.
+func (lv *logView) writtenAhead(groups []*group, known, above []*item, last *item) (n int64) {
 	newest, only := lv.m.CurrentRevision(), 0
 	for i, g := range slices.Backward(groups) {
 		depth := int64(len(groups) - i)
-		if g.hole || g.main != newest-depth+1 || couldWrite(last.req, g) {
+		if g.hole || g.main != newest-depth+1 || last != nil && couldWrite(last.req, g) {
 			break
 		}
 		could := func(it *item) bool { return couldWrite(it.req, g) }
@@ -84,8 +89,9 @@ func (lv *logView) writtenAhead(ctx context.Context, groups []*group, known []*i
 		if j < 0 {
 			break
 		}
+		named := last != nil || lv.namesBefore(above[j].req, g)
 		above = above[:j]
-		if g.records[0].del || slices.ContainsFunc(known, could) {
+		if !named || g.records[0].del || slices.ContainsFunc(known, could) {
 			continue
 		}
 		if only++; only >= minAhead {
@@ -95,14 +101,30 @@ func (lv *logView) writtenAhead(ctx context.Context, groups []*group, known []*i
 	return n
 }
 
+// namesBefore reports whether a transaction compares the mod revision of a key that the group writes with that of the
+// key's record before it.
+func (lv *logView) namesBefore(r *dumplog.Request, g *group) bool {
+	return r.Txn != nil && slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
+		if c.Target != apply.TargetMod || c.Result != apply.ResultEqual || c.Num <= 0 || c.Num >= g.main {
+			return false
+		}
+		holds := func(x record) bool { return x.key == string(c.Key) }
+		return slices.ContainsFunc(g.records, holds) && slices.ContainsFunc(slices.Collect(lv.groups(c.Num, c.Num)),
+			func(before *group) bool { return slices.ContainsFunc(before.records, holds) })
+	})
+}
+
 // minAhead is how many revisions must be of entries above the consistent index alone: one could be altered.
 const minAhead = 2
 
-// above reads the first entries above the consistent index that may write.
-func (lv *logView) above(ctx context.Context) (out []*item) {
-	for it, err := range lv.past(lv.m.AppliedMax + 1) {
-		if err != nil || ctx.Err() != nil || it.entry.Index > lv.logEnd || len(out) == maxSurplus {
-			break
+// above reads the first entries above an index that may write.
+func (lv *logView) above(ctx context.Context, index uint64) (out []*item) {
+	for it, err := range lv.past(index + 1) {
+		switch {
+		case err != nil || ctx.Err() != nil || it.entry.Index > lv.logEnd || len(out) == maxSurplus:
+			return out
+		case it.entry.Index <= index:
+			continue
 		}
 		if own := it.forMember(lv.pos); mayWrite(own.req) {
 			out = append(out, own.keep())

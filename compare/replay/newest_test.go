@@ -193,11 +193,11 @@ func TestLastWriters(t *testing.T) {
 // TestAboveTheIndex: the entries above the consistent index that may write, up to the end of the log.
 func TestAboveTheIndex(t *testing.T) {
 	b := newBench(t, 6, -1).log(put("a", "1"), put("b", "1"), grantOf(7, 60, 0), del("c", ""), put("d", "1"), put("e", "1"))
-	b.sim.past, b.sim.m.AppliedMax = pastItems(b), 1
+	b.sim.past = pastItems(b)
 	for end, want := range map[uint64][]uint64{6: {2, 4, 5, 6}, 5: {2, 4, 5}, 3: {2}, 1: nil} {
 		b.sim.logEnd = end
 		var got []uint64
-		for _, it := range b.sim.above(t.Context()) {
+		for _, it := range b.sim.above(t.Context(), 1) {
 			got = append(got, it.entry.Index)
 		}
 		if !slices.Equal(got, want) {

@@ -57,6 +57,8 @@ type subject struct {
 	// saved is the index that meta/consistent_index holds on disk up to 3.4: the last entry that changed keys, or a
 	// snapshot. Entries above it are executed again at a restart.
 	saved uint64
+	// wrote is the last entry of which the database holds the records.
+	wrote uint64
 	// touched are rows of small buckets changed by entries above AppliedMin, which the database may or may not hold.
 	touched map[string]bool
 	// openAlarms are alarms for which only a later entry shows whether they were on where the model began.
