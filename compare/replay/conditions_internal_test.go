@@ -198,8 +198,8 @@ func TestWrittenAhead(t *testing.T) {
 	}
 }
 
-// TestAheadOfConditions: where no entry up to the index must have written, only transactions above it count that name the
-// revision which their key had.
+// TestAheadOfConditions: where no entry up to the index must have written, only transactions above it count that name
+// the revision which their key had.
 func TestAheadOfConditions(t *testing.T) {
 	lines := []casetest.Line{{Verb: "script", Rest: "3.5.0"}}
 	for _, step := range []string{`key:"a" value:"0"`, `key:"b" value:"0"`, `key:"a" value:"1"`, `key:"b" value:"1"`} {

@@ -80,12 +80,15 @@ func (r *Result) explained() (n int) {
 
 // inPlaceOfDoubted reports whether two databases or more hold records in the place of each doubted entry, or had a
 // revision more than the log makes, according to the result without doubts, where their records are compacted. Where
-// they hold none, the entry was not altered: the members lack its effect.
+// they hold none, the entry was not altered: the members lack its effect. A model that now begins after the entry says
+// nothing of it; the result without doubts has the records at its revision.
 func (r *Result) inPlaceOfDoubted(before *Result) bool {
 	for _, d := range r.Doubted {
 		n := 0
 		for _, i := range d.Against {
-			if slices.Contains(r.Members[i].unknownWrites, d.Index) || before.Members[i].surplus {
+			m := r.Members[i]
+			if slices.Contains(m.unknownWrites, d.Index) || before.Members[i].surplus ||
+				m.BaseIndex >= d.Index && before.contradictedAt(d.Index, i) {
 				n++
 			}
 		}
@@ -94,6 +97,13 @@ func (r *Result) inPlaceOfDoubted(before *Result) bool {
 		}
 	}
 	return true
+}
+
+// contradictedAt reports whether the database of a member holds other records in the place of those of an entry.
+func (r *Result) contradictedAt(index uint64, pos int) bool {
+	return slices.ContainsFunc(r.Events, func(e *Event) bool {
+		return e.Index == index && e.Outcomes[pos].State == Contradicted && e.Outcomes[pos].Rev > 0
+	})
 }
 
 // explainsMore returns the members whose database a result explains better than another result does, none if it

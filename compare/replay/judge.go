@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
@@ -205,12 +206,19 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 // may have had another state.
 type vote struct{ all, sound int }
 
-// mostVotes returns the effect of most members, and whether it is the required one. No effect on as many members as an
-// effect says nothing against it, unless only theirs is the state that the log makes.
+// compare is above 0 if an effect has more votes than another one: it is that of sound members and the other is not, or
+// both are or are not, and of more members.
+func (v vote) compare(o vote) int {
+	return cmp.Or(cmp.Compare(min(v.sound, 1), min(o.sound, 1)), cmp.Compare(v.all, o.all))
+}
+
+// mostVotes returns the effect of most members, and whether it is the required one. One that no sound member shows
+// counts only where none shows another. No effect on as many members as an effect says nothing against it, unless only
+// theirs is the state that the log makes.
 func mostVotes(votes map[uint64]vote, oneTerm bool) (sig uint64, known bool) {
 	first := true
 	for s, v := range votes {
-		if first || v.all > votes[sig].all || v.all == votes[sig].all && s > sig {
+		if n := v.compare(votes[sig]); first || n > 0 || n == 0 && s > sig {
 			sig, first = s, false
 		}
 	}

@@ -59,8 +59,8 @@ func TestLeftOver(t *testing.T) {
 	}
 }
 
-// TestMostVotes: no effect on as many members as an effect refutes it only if nothing has contradicted the records of
-// those before, and something those of the others.
+// TestMostVotes: members whose records have contradicted an entry before do not outvote a sound one. No effect on as many
+// members as an effect does not refute it.
 func TestMostVotes(t *testing.T) {
 	for _, c := range []struct {
 		votes   map[uint64]vote
@@ -68,11 +68,13 @@ func TestMostVotes(t *testing.T) {
 		sig     uint64
 		known   bool
 	}{
-		{map[uint64]vote{5: {2, 0}, 0: {1, 1}}, false, 5, true},
+		{map[uint64]vote{5: {2, 0}, 0: {1, 1}}, false, 0, true},
+		{map[uint64]vote{5: {2, 0}, 7: {1, 1}}, false, 7, true},
+		{map[uint64]vote{5: {2, 0}, 0: {1, 0}}, false, 5, true},
 		{map[uint64]vote{5: {1, 1}, 0: {2, 2}}, false, 0, true},
 		{map[uint64]vote{5: {1, 1}, 0: {1, 1}}, false, 5, true},
 		{map[uint64]vote{5: {1, 0}, 0: {1, 0}}, false, 5, true},
-		{map[uint64]vote{5: {1, 0}, 0: {1, 1}}, false, 5, false},
+		{map[uint64]vote{5: {1, 0}, 0: {1, 1}}, false, 0, false},
 		{map[uint64]vote{5: {1, 1}, 0: {1, 1}}, true, 5, false},
 		{map[uint64]vote{5: {1, 1}, 7: {1, 1}}, false, 7, false},
 		{map[uint64]vote{5: {2, 1}, 7: {1, 1}}, false, 5, true},

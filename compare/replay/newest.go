@@ -73,8 +73,8 @@ func endsBefore(groups []*group, before []*item) bool {
 // writtenAhead counts the newest revisions that entries above the consistent index wrote. The known entries up to the
 // index can have written some of these as well, but at least minAhead of them, by their content, only entries above it.
 // The last entry that must have written is the newest one whose revision is certainly not among them. Where there is
-// none, entries before the known ones may have written like those above the index: only the transactions count that name
-// the revision which their key had.
+// none, entries before the known ones may have written like those above the index. Then only transactions count that
+// name the revision which their key had.
 func (lv *logView) writtenAhead(groups []*group, known, above []*item, last *item) (n int64) {
 	newest, only := lv.m.CurrentRevision(), 0
 	for i, g := range slices.Backward(groups) {

@@ -430,6 +430,29 @@ func TestDoubtsThatHold(t *testing.T) {
 			t.Errorf("a member that compacted, a revision more %t: in place %t", surplus, in)
 		}
 	}
+	// The models begin after the entry; before, the records at its revision were others.
+	held := func(o Outcome) *Result {
+		out := []Outcome{{State: Contradicted, Rev: 4}, o}
+		return &Result{Members: []*MemberResult{{}, {}}, Events: []*Event{{Index: 6, Outcomes: make([]Outcome, 2)},
+			{Index: 7, Outcomes: out}}}
+	}
+	for name, c := range map[string]struct {
+		base   uint64
+		before *Result
+		want   bool
+	}{
+		"after it":                     {7, held(Outcome{State: Contradicted, Rev: 4}), true},
+		"one begins at it":             {6, held(Outcome{State: Contradicted, Rev: 4}), false},
+		"one had no record":            {7, held(Outcome{State: Missing}), false},
+		"one had none at the revision": {7, held(Outcome{State: Contradicted}), false},
+		"one had those of the entry":   {7, held(Outcome{State: Applied, Rev: 4}), false},
+	} {
+		r := &Result{Doubted: []Doubted{{Index: 7, Against: []int{0, 1}}},
+			Members: []*MemberResult{{BaseIndex: 8}, {BaseIndex: c.base}}}
+		if in := r.inPlaceOfDoubted(c.before); in != c.want {
+			t.Errorf("%s: in place %t", name, in)
+		}
+	}
 	of := func(faults ...int) *Result {
 		r := &Result{}
 		for _, n := range faults {
