@@ -59,8 +59,8 @@ func TestLeftOver(t *testing.T) {
 	}
 }
 
-// TestMostVotes: members whose records have contradicted an entry before do not outvote a sound one. No effect on as many
-// members as an effect does not refute it.
+// TestMostVotes: members whose records have contradicted an entry before do not outvote a sound one. No effect on as
+// many members as an effect does not refute it.
 func TestMostVotes(t *testing.T) {
 	for _, c := range []struct {
 		votes   map[uint64]vote
