@@ -313,6 +313,11 @@ func TestComparedStates(t *testing.T) {
 			t.Errorf("%q: %+v", names, r)
 		}
 	}
+	// Only the TTLs of leases could be compared, and they differ: of the other rows nothing is said.
+	in.Diff.Buckets = append(in.Diff.Buckets, diff.Bucket{Name: "ttls", Equal: release.No, Reason: "no log"})
+	if r := in.contents().stateEqual("", nil, "ttls"); r.Outcome != NotChecked || r.Reason != "no log" {
+		t.Errorf("%+v", r)
+	}
 	for want, names := range map[string][]string{"": {"key"}, "purged": {"a"}, "bucket c was not compared": {"c"}} {
 		r := in.contents().bucketsEqual(ClassMembership, names...)
 		if r.Reason != want || (r.Outcome == Holds) != (want == "") {

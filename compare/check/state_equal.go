@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,6 +28,8 @@ func (in contents) stateEqual(class Class, keep func(*diff.Row) bool, names ...s
 		default:
 			if f := in.stateFinding(class, b, keep); f != nil {
 				fs = append(fs, *f)
+			} else if b.Reason != "" {
+				reasons = append(reasons, b.Reason)
 			}
 		}
 	}
@@ -91,6 +94,7 @@ func (x *blame) name(in *Input, f *Finding) {
 // stateFinding is the finding of one bucket, nil when no row that counts differs.
 func (in contents) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row) bool) *Finding {
 	f, x, rows := Finding{Kind: KindRowsDiffer, Severity: Error, Class: class}, newBlame(), 0
+	low := uint64(math.MaxUint64)
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		if keep != nil && !keep(row) {
@@ -100,6 +104,7 @@ func (in contents) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row
 		at := in.Diff.Compared(row)
 		for _, pos := range at {
 			f.At.Index = max(f.At.Index, in.Members[pos].AppliedMin)
+			low = min(low, in.Members[pos].AppliedMin)
 		}
 		ws := in.rowWitnesses().witnesses(b.Name, row, at)
 		x.add(in.Input, at, row.Odd(independent(in.Input, at)), ws)
@@ -115,6 +120,9 @@ func (in contents) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row
 	}
 	f.Title = rowsDiffer(rows, b.Compared, b.Name)
 	f.Explanation = fmt.Sprintf("compared at index %d", f.At.Index)
+	if low < f.At.Index {
+		f.Explanation = fmt.Sprintf("compared at the indexes %d to %d; no entry between them changes this", low, f.At.Index)
+	}
 	x.name(in.Input, &f)
 	cut := in.cut(f)
 	return &cut

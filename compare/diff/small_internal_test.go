@@ -68,18 +68,30 @@ func TestLeaseTTLs(t *testing.T) {
 		}
 		return db
 	}
+	made := func(member dumpdb.ID, r *Result) *Result {
+		r.Members[1].DB.Removed = []dumpdb.ID{0xabc00000 | member}
+		for _, m := range r.Members {
+			for i := range m.DB.Leases {
+				m.DB.Leases[i].ID |= 0x1234 << 48
+			}
+		}
+		return r
+	}
 	for name, c := range map[string]struct {
 		r              *Result
 		differ, normal int
 	}{
-		"equal":                 {with(leases(60, 5), leases(60, 5)), 0, 0},
-		"raised":                {with(leases(60, 5), leases(60, 2)), 0, 1},
-		"lowered":               {with(leases(60, 5), leases(30, 5)), 1, 0},
-		"one lacks it":          {with(leases(60, 0), leases(60, 5)), 0, 0},
-		"no log in between":     {with(leases(60, 5), leases(30, 5)).at(9, 7), 0, 1},
-		"raised, one lacks it":  {with(leases(60, 5), leases(60, 2), leases(60, 0)), 0, 1},
-		"lowered, one lacks it": {with(leases(60, 5), leases(30, 5), leases(0, 5)), 1, 0},
-		"alone":                 {with(leases(60, 5)), 0, 0},
+		"equal":                  {with(leases(60, 5), leases(60, 5)), 0, 0},
+		"raised":                 {with(leases(60, 5), leases(60, 2)), 0, 1},
+		"lowered":                {with(leases(60, 5), leases(30, 5)), 1, 0},
+		"one lacks it":           {with(leases(60, 0), leases(60, 5)), 0, 0},
+		"no log in between":      {with(leases(60, 5), leases(30, 5)).at(9, 7), 0, 1},
+		"raised, one lacks it":   {with(leases(60, 5), leases(60, 2), leases(60, 0)), 0, 1},
+		"lowered, one lacks it":  {with(leases(60, 5), leases(30, 5), leases(0, 5)), 1, 0},
+		"alone":                  {with(leases(60, 5)), 0, 0},
+		"its server made the ID": {made(0x1234, with(leases(60, 5), leases(30, 5)).at(9, 7)), 1, 0},
+		"another server's ID":    {made(0x1235, with(leases(60, 5), leases(30, 5)).at(9, 7)), 0, 1},
+		"made, raised":           {made(0x1234, with(leases(60, 5), leases(60, 2)).at(9, 7)), 0, 1},
 	} {
 		b := &Bucket{Name: "lease", Only: make([]int, 2)}
 		c.r.rows(nil, Options{MaxRows: 5}).leaseTTLs(b)

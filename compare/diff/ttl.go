@@ -18,13 +18,14 @@ const MaxMinimumTTL = 75
 
 // leaseTTLs compares the TTLs of leases that several members have. Normal differences are a TTL that a server raised to
 // its own minimum, and the remaining TTL, which members store depending on their settings. A difference that no minimum
-// explains counts.
+// explains counts, also where the other rows cannot be compared: a server makes an ID for one grant, and the TTL never
+// changes.
 func (r *rowComparer) leaseTTLs(b *Bucket) {
 	take := r.whole(b.Name)
 	if len(take) < 2 {
 		return
 	}
-	table := r.lineUp(take, ttlRows)
+	table, made := r.lineUp(take, ttlRows), r.madeByServers(take)
 	ttls, lowest := r.ttls(take)
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		row := Row{Key: []byte(key), Kind: TTLRow, Cells: table[key]}
@@ -33,6 +34,9 @@ func (r *rowComparer) leaseTTLs(b *Bucket) {
 			continue // a missing lease is a separate row
 		}
 		proven := r.split(b.Name, &row, have, map[int]string{}, map[[2]int]bool{})
+		if !proven && made[key] && !raisedOnly(ttls[key], lowest, have) {
+			row.Out, proven = nil, true
+		}
 		row.Out = append(row.Out, without(take, have)...)
 		at := without(take, row.Out)
 		if proven && (!raisedOnly(ttls[key], lowest, at) || !checkpointed(r.rp) && r.remainingDiffers(key, at)) {
@@ -46,9 +50,13 @@ func (r *rowComparer) leaseTTLs(b *Bucket) {
 			b.Normal = append(b.Normal, row)
 		}
 	}
-	if b.Differ > 0 {
-		b.Equal, b.Reason = release.No, ""
+	if b.Differ == 0 {
+		return
 	}
+	if b.Equal != release.Unknown { // else it says why the other rows were not compared
+		b.Reason = ""
+	}
+	b.Equal = release.No
 }
 
 func ttlRows(m *evidence.Member) map[string]string {
@@ -82,6 +90,30 @@ func (r *rowComparer) ttls(take []int) (ttls map[string]map[int]int64, lowest ma
 		}
 	}
 	return ttls, lowest
+}
+
+// madeByServers returns the leases whose ID the server of a member made: from the end of the member's ID, without the
+// sign (pkg/idutil/id.go; server/etcdserver/v3_server.go, LeaseGrant). Clients can choose others more than once.
+func (r *rowComparer) madeByServers(take []int) map[string]bool {
+	const unsigned = 1<<15 - 1
+	from, out := map[uint16]bool{}, map[string]bool{}
+	for _, i := range take {
+		m := r.Members[i]
+		from[uint16(m.MemberID)&unsigned] = true
+		for j := range m.DB.Members {
+			from[uint16(m.DB.Members[j].ID)&unsigned] = true
+		}
+		for _, id := range m.DB.Removed {
+			from[uint16(id)&unsigned] = true
+		}
+	}
+	delete(from, 0) // as in the small numbers that clients choose
+	for _, i := range take {
+		for _, l := range r.Members[i].DB.Leases {
+			out[l.ID.String()] = from[uint16(l.ID>>48)]
+		}
+	}
+	return out
 }
 
 // checkpointed reports whether the log holds a checkpoint of remaining TTLs, or is not known. The members may then
