@@ -49,7 +49,7 @@ type slot struct {
 	dec  dumplog.Decoder
 }
 
-// newItem makes the slot's item anew; nil for an entry that does not decode, or whose request is to be kept.
+// newItem makes the slot's item again; nil for an entry that does not decode, or whose request is to be kept.
 func (s *slot) newItem(e dumplog.Entry, holder int) *item {
 	s.data = append(s.data[:0], e.Data...)
 	it := &s.item
@@ -121,7 +121,7 @@ func (t *itemPool) newItem(e dumplog.Entry, holder int) *item {
 	return it
 }
 
-// giveBack takes an item back that nobody uses any more.
+// giveBack takes an item back that is not used any more.
 func (t *itemPool) giveBack(it *item) {
 	s := it.slot
 	if s == nil {
