@@ -121,7 +121,8 @@ func (in contents) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row
 	f.Title = rowsDiffer(rows, b.Compared, b.Name)
 	f.Explanation = fmt.Sprintf("compared at index %d", f.At.Index)
 	if low < f.At.Index {
-		f.Explanation = fmt.Sprintf("compared at the indexes %d to %d; no entry between them changes this", low, f.At.Index)
+		f.Explanation = fmt.Sprintf("compared at the indexes %d to %d; no entry between them changes this", low,
+			f.At.Index)
 	}
 	x.name(in.Input, &f)
 	cut := in.cut(f)

@@ -46,8 +46,8 @@ type Result struct {
 // Bucket is one bucket over all members.
 type Bucket struct {
 	Name string
-	// Equal is unknown if the bucket could not be compared; Reason says why. If it is No with a reason, only some rows
-	// could be compared, and they differ.
+	// Equal is unknown if the bucket could not be compared; Reason says why. Next to No it says why the
+	// other rows could not be compared.
 	Equal  release.Answer
 	Reason string
 	// Compared counts distinct row keys. Only counts the rows that only one member has, by member. Differ counts all
