@@ -120,7 +120,11 @@ func (in contents) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row
 	}
 	f.Title = rowsDiffer(rows, b.Compared, b.Name)
 	f.Explanation = fmt.Sprintf("compared at index %d", f.At.Index)
-	if low < f.At.Index {
+	switch {
+	case low < f.At.Index && b.Reason != "": // only TTLs could be compared
+		f.Explanation = fmt.Sprintf("stored at the indexes %d to %d; the TTL of a lease stays that of its grant", low,
+			f.At.Index)
+	case low < f.At.Index:
 		f.Explanation = fmt.Sprintf("compared at the indexes %d to %d; no entry between them changes this", low,
 			f.At.Index)
 	}

@@ -49,7 +49,7 @@ type slot struct {
 	dec  dumplog.Decoder
 }
 
-// newItem makes the slot's item again; nil for an entry that does not decode, or whose request is to be kept.
+// newItem makes the slot's item of an entry; nil if that does not decode, or its request is one that is kept.
 func (s *slot) newItem(e dumplog.Entry, holder int) *item {
 	s.data = append(s.data[:0], e.Data...)
 	it := &s.item
@@ -62,7 +62,7 @@ func (s *slot) newItem(e dumplog.Entry, holder int) *item {
 	return it
 }
 
-// isPassing reports whether the survey keeps nothing of such requests.
+// isPassing reports whether survey and walker keep nothing of such requests, where they take effect as expected.
 func isPassing(k dumplog.Kind) bool {
 	switch k {
 	case dumplog.KindPut, dumplog.KindTxn, dumplog.KindDeleteRange, dumplog.KindRange:

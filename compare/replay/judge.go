@@ -213,8 +213,7 @@ func (v vote) compare(o vote) int {
 }
 
 // mostVotes returns the effect of most members, and whether it is the required one. One that no sound member shows
-// counts only where none shows another. No effect on as many members as an effect says nothing against it, unless only
-// theirs is the state that the log makes.
+// counts only where none shows another. No effect on as many members as an effect says nothing against it.
 func mostVotes(votes map[uint64]vote, oneTerm bool) (sig uint64, known bool) {
 	first := true
 	for s, v := range votes {
@@ -225,7 +224,7 @@ func mostVotes(votes map[uint64]vote, oneTerm bool) (sig uint64, known bool) {
 	known = true
 	for s, v := range votes {
 		equal := s != sig && v.all == votes[sig].all
-		known = known && !(equal && (s != 0 || oneTerm || v.sound > 0 && votes[sig].sound == 0))
+		known = known && !(equal && (s != 0 || oneTerm))
 	}
 	return sig, known
 }

@@ -14,7 +14,8 @@ import (
 
 const (
 	// sparePercent is how much the heap grows between collections while the inputs are small. With large ones it grows
-	// to its limit: little of the data read stays in memory, and collecting seldom saves a fifth of the time.
+	// to its limit: little of the data read stays in memory. A page that the heap has not had before takes longer than
+	// to collect what is in one, so the limit is low.
 	sparePercent = 300
 	// easyHeap is the limit, and smallHeap that for small inputs, which take less than 300 MB with the program itself.
 	// A larger heap grows by a part of what is live in it, with large inputs at least by roomyHeap.
