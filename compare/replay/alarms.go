@@ -159,6 +159,25 @@ func (lv *logView) refusedByAlarm(r *dumplog.Request, index uint64) release.Answ
 	return release.Unknown
 }
 
+// dropAlarms leaves out the alarms of the database that no entry names, where an entry that they refuse wrote a record:
+// only an entry between the two could have raised them, so the database holds what no entry wrote.
+func (lv *logView) dropAlarms(win *window) {
+	if lv.alarms == nil || len(lv.alarms.always) == 0 {
+		return
+	}
+	on := apply.Alarms{}
+	for _, k := range lv.alarms.always {
+		on[k] = struct{}{}
+	}
+	if slices.ContainsFunc(win.pairs, func(p pair) bool {
+		refused := on.Check(lv.version(), win.items[p.entry].req)
+		return p.strong && refused.Refused() && refused.Rule == nil
+	}) {
+		lv.alarms.always, lv.alarmsOn = nil, nil
+		lv.alarmed = lv.alarms.spans()
+	}
+}
+
 func (lv *logView) version() release.Version { return lv.m.Version.Release() }
 
 // setAlarms fills in the alarms at the index where the model begins, according to log and database.

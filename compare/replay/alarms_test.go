@@ -263,3 +263,34 @@ func TestRefusedByAlarm(t *testing.T) {
 		t.Error("with too many changes of alarms the answer is unknown")
 	}
 }
+
+// TestDropAlarms: an alarm of the database that no entry names was not on before an entry that it refuses, and that
+// wrote a record.
+func TestDropAlarms(t *testing.T) {
+	for name, c := range map[string]struct {
+		req    *dumplog.Request
+		strong bool
+		kind   int32
+		keep   bool
+	}{
+		"a put":                        {req: put("a", "1"), strong: true, kind: apply.AlarmNoSpace},
+		"a put that may be another's":  {req: put("a", "1"), kind: apply.AlarmNoSpace, keep: true},
+		"a delete, which NOSPACE lets": {req: del("a", ""), strong: true, kind: apply.AlarmNoSpace, keep: true},
+		"a delete under CORRUPT":       {req: del("a", ""), strong: true, kind: apply.AlarmCorrupt},
+	} {
+		w := newWindow(c.req)
+		w.pairs = []pair{{entry: 0, rev: 5, strong: c.strong}}
+		k := apply.Alarm{Member: 1, Type: c.kind}
+		w.s.alarms = &alarmLog{always: []apply.Alarm{k}}
+		w.s.alarmed = w.s.alarms.spans()
+		w.s.refusedByAlarm(c.req, 1)
+		if w.s.dropAlarms(w); w.s.mayBeAlarmed(1) != c.keep || len(w.s.alarms.always) > 0 != c.keep {
+			t.Errorf("%s: kept %t", name, !c.keep)
+		}
+	}
+	w := newWindow(put("a", "1"))
+	w.pairs = []pair{{entry: 0, rev: 5, strong: true}}
+	if w.s.dropAlarms(w); w.s.alarmed != nil {
+		t.Error("without alarms")
+	}
+}

@@ -101,17 +101,17 @@ func mayWrite(r *dumplog.Request) bool {
 }
 
 func txnMayWrite(t *dumplog.TxnRequest, depth int) bool {
-	branches := [][]dumplog.RequestOp{t.Success, t.Failure}
-	switch {
-	case slices.ContainsFunc(t.Compare, neverTrue):
-		branches = branches[1:]
-	case len(t.Compare) == 0:
-		branches = branches[:1]
-	}
-	return slices.ContainsFunc(slices.Concat(branches...), func(op dumplog.RequestOp) bool {
+	may := func(op dumplog.RequestOp) bool {
 		return op.Put != nil || op.DeleteRange != nil || op.Txn != nil &&
 			(depth >= apply.MaxTxnDepth || txnMayWrite(op.Txn, depth+1))
-	})
+	}
+	then, orElse := branches(t)
+	return then && slices.ContainsFunc(t.Success, may) || orElse && slices.ContainsFunc(t.Failure, may)
+}
+
+// branches reports which branches of a transaction may be executed in some state of the key space.
+func branches(t *dumplog.TxnRequest) (then, orElse bool) {
+	return !slices.ContainsFunc(t.Compare, neverTrue), len(t.Compare) > 0
 }
 
 // neverTrue knows the compares that hold for no key, with which clients propose something that has no effect: no
@@ -159,6 +159,7 @@ func (lv *logView) align(ctx context.Context, w *writers) (at place, ok bool) {
 		if win == nil {
 			break
 		}
+		lv.dropAlarms(win)
 		first, some := win.first()
 		if !some {
 			if found {

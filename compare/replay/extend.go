@@ -336,7 +336,7 @@ func (b *backwards) telling(r *dumplog.Request, g *group, created bool) bool {
 	case r.Txn == nil:
 		return false
 	case len(r.Txn.Compare) == 0:
-		return slices.ContainsFunc(r.Txn.Success, withValue) &&
+		return putsValueOf(r, g) &&
 			!slices.ContainsFunc(g.records, func(x record) bool { return x.del })
 	}
 	return slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
@@ -360,7 +360,13 @@ func (b *backwards) telling(r *dumplog.Request, g *group, created bool) bool {
 	})
 }
 
-// withValue reports whether an operation puts a value, or may do so in a nested transaction.
-func withValue(op dumplog.RequestOp) bool {
-	return op.Put != nil && !op.Put.IgnoreValue || op.Txn != nil
+// putsValueOf reports whether a request puts the value that a record of the group holds.
+func putsValueOf(r *dumplog.Request, g *group) (found bool) {
+	r.EachOp(func(op dumplog.RequestOp) {
+		p := op.Put
+		found = found || p != nil && !p.IgnoreValue && slices.ContainsFunc(g.records, func(x record) bool {
+			return !x.del && x.key == string(p.Key) && x.vhash == apply.SumOf(p.Value)
+		})
+	})
+	return found
 }

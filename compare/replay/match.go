@@ -68,7 +68,8 @@ func couldWrite(r *dumplog.Request, g *group) bool {
 }
 
 func couldTxn(t *dumplog.TxnRequest, recs []record) bool {
-	return couldOps(t.Success, recs) || couldOps(t.Failure, recs)
+	then, orElse := branches(t)
+	return then && couldOps(t.Success, recs) || orElse && couldOps(t.Failure, recs)
 }
 
 // couldOps reports whether operations could have written exactly the records, whichever branches their nested
@@ -138,7 +139,9 @@ func (e *eater) eat(ops []dumplog.RequestOp, recs []record, depth int, then func
 	case op.DeleteRange != nil:
 		return next(eatDelete(op.DeleteRange, recs))
 	case op.Txn != nil:
-		return e.eat(op.Txn.Success, recs, depth+1, next) || e.eat(op.Txn.Failure, recs, depth+1, next)
+		then, orElse := branches(op.Txn)
+		return then && e.eat(op.Txn.Success, recs, depth+1, next) ||
+			orElse && e.eat(op.Txn.Failure, recs, depth+1, next)
 	}
 	return next(recs)
 }

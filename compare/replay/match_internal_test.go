@@ -236,6 +236,8 @@ func TestTelling(t *testing.T) {
 	}
 	ranged := is(apply.TargetMod, apply.ResultEqual, 6)
 	ranged.Txn.Compare[0].RangeEnd = []byte("c")
+	kept := putOp("a", "")
+	kept.Put.IgnoreValue = true
 	g, fresh := groupOf(record3(9, 4, 3, "a", "1")), groupOf(rec(9, 0, "a", "1"))
 	for name, c := range map[string]struct {
 		r       *dumplog.Request
@@ -248,6 +250,10 @@ func TestTelling(t *testing.T) {
 		"puts without condition": {txn(nil, ops, nil), g, false, true},
 		"with a delete": {txn(nil, ops, nil), groupOf(rec(9, 0, "a", "1"), tomb(9, 1, "b")), false,
 			false},
+		"a put that keeps the value": {txn(nil, []dumplog.RequestOp{kept}, nil), g, false, false},
+		"the same, with a nested transaction": {txn(nil, append(nested(txn(nil, []dumplog.RequestOp{putOp("b", "1")},
+			nil)), kept), nil), g, false, false},
+		"a nested put":              {txn(nil, nested(txn(nil, ops, nil)), nil), g, false, true},
 		"the revision that it had":  {is(apply.TargetMod, apply.ResultEqual, 6), g, false, true},
 		"another revision":          {is(apply.TargetMod, apply.ResultEqual, 7), g, false, false},
 		"a revision without record": {is(apply.TargetMod, apply.ResultEqual, 8), g, false, false},
@@ -268,6 +274,28 @@ func TestTelling(t *testing.T) {
 		b := &backwards{s: lv, groups: []*group{groupOf(record3(6, 4, 2, "a", "0")), groupOf(rec(7, 0, "b", "0")), c.g}}
 		if got := b.telling(c.r, c.g, c.created); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestBranches: a transaction without a condition has no other branch, one whose compare holds for no key only that.
+func TestBranches(t *testing.T) {
+	a, b := []dumplog.RequestOp{putOp("a", "1")}, []dumplog.RequestOp{putOp("b", "1")}
+	never := []dumplog.Compare{{Target: apply.TargetVersion, Result: apply.ResultLess, Key: []byte("a")}}
+	for name, c := range map[string]struct {
+		compare        []dumplog.Compare
+		first, another bool
+	}{
+		"no condition":            {nil, true, false},
+		"a condition":             {cmpMod("a", 4), true, true},
+		"one that is never given": {never, false, true},
+	} {
+		for nest, r := range map[string]*dumplog.Request{"": txn(c.compare, a, b),
+			", nested": txn(nil, nested(txn(c.compare, a, b)), nil)} {
+			first, another := couldWrite(r, groupOf(rec(5, 0, "a", "1"))), couldWrite(r, groupOf(rec(5, 0, "b", "1")))
+			if first != c.first || another != c.another || !mayWrite(r) {
+				t.Errorf("%s%s: %t, %t", name, nest, first, another)
+			}
 		}
 	}
 }
