@@ -347,6 +347,9 @@ func (ma *matcher) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 			(sameNames(p.Writes, g) || partOf(p.Writes, g)) {
 		return ma.altered(it, p, g) // the entries after it find their records only if these belong to it
 	}
+	if partOf(p.Writes, g) && ma.deletedUnseen(p.Writes, g) {
+		return ma.inPlace(it, p, g)
+	}
 	if ma.writtenBy(ahead, 0, g) {
 		return ma.missing(it, p)
 	}
@@ -390,6 +393,31 @@ func partOf(ws []apply.Write, g *group) bool {
 	return !slices.ContainsFunc(g.records, func(r record) bool {
 		return r.rev.Sub >= int64(len(ws)) || ws[r.rev.Sub].Key != r.key || ws[r.rev.Sub].Delete != r.del
 	})
+}
+
+// deletedUnseen reports whether a key that an entry deletes, without a record in the group, was gone after it: its next
+// record creates it again.
+func (ma *matcher) deletedUnseen(ws []apply.Write, g *group) bool {
+	gone := map[string]bool{}
+	for _, w := range ws {
+		if w.Delete && !slices.ContainsFunc(g.records, func(x record) bool { return x.key == w.Key }) {
+			gone[w.Key] = true
+		}
+	}
+	for j := 1; j < lookahead && len(gone) > 0; j++ {
+		next := ma.cur.peek(j)
+		if next == nil || next.hole {
+			return false
+		}
+		for i := range next.records {
+			r := &next.records[i]
+			if gone[r.key] && !r.bad && !r.del && r.version == 1 {
+				return true
+			}
+			delete(gone, r.key)
+		}
+	}
+	return false
 }
 
 // altered accepts records as those of an entry although it writes different ones.

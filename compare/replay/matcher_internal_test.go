@@ -178,6 +178,31 @@ func TestPartOfATransaction(t *testing.T) {
 	}
 }
 
+// TestDeletedUnseen: of the tombstones of a delete one is not there. The record was lost, also where a later entry can
+// have written what is left, if the key was gone afterwards.
+func TestDeletedUnseen(t *testing.T) {
+	again := record3(5, 2, 2, "b", "2")
+	for name, c := range map[string]struct {
+		rows []row
+		want string
+	}{
+		"created again":     {[]row{rec(5, 0, "b", "2")}, "contradicted"},
+		"it lived on":       {[]row{again}, "missing"},
+		"deleted later":     {[]row{tomb(5, 0, "b")}, "missing"},
+		"not written again": {nil, "missing"},
+	} {
+		later := []*dumplog.Request{del("a", ""), put("b", "2")}
+		if name == "deleted later" {
+			later[1] = del("b", "")
+		}
+		b := newBench(t, 6, -1, append([]row{rec(2, 0, "a", "1"), rec(3, 0, "b", "1"), tomb(4, 0, "a")}, c.rows...)...).
+			log(append([]*dumplog.Request{put("a", "1"), put("b", "1"), del("a", "c")}, later...)...)
+		if got := b.run(); got[2] != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestRestartBeforeItsPublishEntry: a write that only the auth revision after a restart refuses is refused although the
 // publish entry of the restart comes later.
 func TestRestartBeforeItsPublishEntry(t *testing.T) {
