@@ -35,6 +35,8 @@ func (in shiftedLogs) finding(s *replay.Shift) Finding {
 		return in.cut(f)
 	case s.Proven:
 		f.Explanation += ". The log ends before what the member has committed or applied"
+	case s.Ahead:
+		f.Explanation += ". Its HardStates commit more than it holds before them"
 	case s.Fitting:
 		f.Explanation += ". The databases agree with the other log"
 	}

@@ -220,7 +220,7 @@ func (w *walker) step() error {
 	for i, at := range w.reps {
 		w.outcomes[i] = w.outcomes[at]
 	}
-	w.shownInstead(it, w.outcomes)
+	w.shownInstead(it, ahead, w.outcomes)
 	for i, s := range w.sims {
 		if s != nil && w.outcomes[i].State == NotApplied {
 			s.behind(it.forMember(i), someApplied(w.outcomes))

@@ -24,9 +24,10 @@ type Shift struct {
 	Short, Long []int
 	// What describes the first entry that is missing, Instead what the short logs hold at its index.
 	What, Instead string
-	// Proven is true where a short log ends before what its member has committed or applied, Fitting where the
-	// databases agree with the other logs and not with the altered ones.
-	Proven, Fitting bool
+	// Proven is true where a short log ends before what its member has committed or applied, Ahead where its
+	// HardStates commit more than it holds before them, and Fitting where the databases agree with the other logs and
+	// not with the altered ones.
+	Proven, Ahead, Fitting bool
 	// Added is true if the short logs are right: the others hold entries that were added to them. Repeated says that
 	// these entries are in their logs twice. Short is empty where no other log shows it.
 	Added, Repeated bool
@@ -197,8 +198,8 @@ func missedIn(short, long []dumplog.Entry, k int) bool {
 }
 
 // side finds out which logs were altered; known is false if nothing shows it. A request is in a log once: entries that
-// are there twice were added. Else a log that ends before what its member has applied lacks entries, or most logs
-// decide.
+// are there twice were added. Else a log that ends before what its member has applied, or whose HardStates commit more
+// than it holds, lacks entries, or most logs decide.
 func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (known bool, err error) {
 	s.Repeated, err = requestTwice(ctx, r.longest(s.Long), s.Index, surplus)
 	if err != nil || s.Repeated {
@@ -210,6 +211,10 @@ func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (k
 		return cutShort, nil
 	}
 	if s.Proven = cutShort; cutShort {
+		return true, nil
+	}
+	s.Ahead = r.commitsAhead(s.Short, s.Index) && !r.commitsAhead(s.Long, s.Index)
+	if s.Ahead {
 		return true, nil
 	}
 	err = r.repeatedBefore(ctx, s)
@@ -355,6 +360,16 @@ func (r *Result) endsEarly(members []int, lost int) bool {
 		}
 	}
 	return false
+}
+
+// commitsAhead reports whether one of the logs has a HardState that commits entries from an index on before the log
+// holds them.
+func (r *Result) commitsAhead(members []int, index uint64) bool {
+	return slices.ContainsFunc(membersAt(r, members), func(m *evidence.Member) bool {
+		return slices.ContainsFunc(m.WAL.Summary.CommitAheads, func(c dumplog.CommitAhead) bool {
+			return c.Last+1 >= index
+		})
+	})
 }
 
 func (r *Result) describeEntry(e *dumplog.Entry) string {

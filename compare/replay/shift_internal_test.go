@@ -144,6 +144,34 @@ func TestEndsEarly(t *testing.T) {
 	}
 }
 
+// TestSideOfACommitAhead: of two logs the one whose HardStates commit more than it holds before them lacks entries. If
+// both do, or that was further up, it shows nothing.
+func TestSideOfACommitAhead(t *testing.T) {
+	for name, c := range map[string]struct {
+		short, long []dumplog.CommitAhead
+		want        bool
+	}{
+		"none":             {},
+		"in the short log": {short: []dumplog.CommitAhead{{Commit: 9, Last: 8}}, want: true},
+		"further up":       {short: []dumplog.CommitAhead{{Commit: 8, Last: 7}}},
+		"in the long log":  {long: []dumplog.CommitAhead{{Commit: 9, Last: 8}}},
+		"in both": {short: []dumplog.CommitAhead{{Commit: 9, Last: 8}},
+			long: []dumplog.CommitAhead{{Commit: 9, Last: 8}}},
+	} {
+		member := func(aheads []dumplog.CommitAhead) *MemberResult {
+			m := &evidence.Member{WAL: evidence.WAL{Log: &dumplog.Log{}}}
+			m.WAL.Summary.LastIndex, m.WAL.Summary.CommitAheads = 20, aheads
+			return &MemberResult{Member: m}
+		}
+		r := &Result{Members: []*MemberResult{member(c.short), member(c.long)}}
+		s := &Shift{Index: 9, Missing: 1, Short: []int{0}, Long: []int{1}}
+		known, err := r.side(t.Context(), s, nil)
+		if err != nil || known != c.want || s.Ahead != c.want || s.Added {
+			t.Errorf("%s: known %t, %+v, %v", name, known, s, err)
+		}
+	}
+}
+
 // TestFirstDiff: the lowest index at which logs differ, be it of one term or of two.
 func TestFirstDiff(t *testing.T) {
 	at := func(indexes ...uint64) (out []LogDiff) {

@@ -45,14 +45,19 @@ func TestShowsInstead(t *testing.T) {
 		"the entry may not have been applied":  {beyond, Outcome{Rev: 4, Sig: g.sig()}, false},
 		"there is one version, as in all logs": {other, Outcome{Rev: 4, Sig: g.sig()}, false},
 	} {
-		if got := r.showsInstead(1, c.own, other, c.effect); got != c.want {
+		if got := r.showsInstead(1, c.own, other, nil, c.effect); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+	next := []*item{itemAt(index+1, put("/d", "4")), itemAt(index+2, put("/c", "3"))}
+	if e := (Outcome{Rev: 4, Sig: g.sig()}); !r.showsInstead(1, own, other, next[:1], e) ||
+		r.showsInstead(1, own, other, next, e) {
+		t.Error("an entry further on in its own log can have the effect")
 	}
 	own.others, own.holders = map[int]*item{0: other}, []int{1, 2}
 	w := &walker{r: r, sims: make([]*sim, 3)}
 	outcomes := []Outcome{{State: Applied, Rev: 4, Sig: g.sig()}, {State: OutsideHistory}, {State: NoEffect}}
-	w.shownInstead(own, outcomes)
+	w.shownInstead(own, nil, outcomes)
 	if outcomes[0].State != Applied || outcomes[1].State != Contradicted || outcomes[1].Sig != g.sig() ||
 		outcomes[2].State != NoEffect {
 		t.Errorf("%+v", outcomes)
