@@ -127,21 +127,26 @@ func TestDamageInWords(t *testing.T) {
 	}
 }
 
-// TestDamagedSnapFiles: a damaged .snap file, but not an empty one that a server set aside.
+// TestDamagedSnapFiles: a damaged .snap file, but not an empty one that a killed server left.
 func TestDamagedSnapFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		file dumplog.SnapFile
 		want Severity
+		log  bool
 	}{
-		"sound":               {dumplog.SnapFile{Size: 9}, ""},
-		"damaged":             {dumplog.SnapFile{Size: 9, Damage: &dumplog.DamageError{}}, Error},
-		"set aside":           {dumplog.SnapFile{Size: 9, Damage: &dumplog.DamageError{}, Broken: true}, Warning},
-		"set aside, empty":    {dumplog.SnapFile{Damage: &dumplog.DamageError{}, Broken: true}, ""},
-		"empty, in its place": {dumplog.SnapFile{Damage: &dumplog.DamageError{}}, Error},
+		"sound":               {dumplog.SnapFile{Size: 9}, "", false},
+		"damaged":             {dumplog.SnapFile{Size: 9, Damage: &dumplog.DamageError{}}, Error, false},
+		"set aside":           {dumplog.SnapFile{Size: 9, Damage: &dumplog.DamageError{}, Broken: true}, Warning, false},
+		"set aside, empty":    {dumplog.SnapFile{Damage: &dumplog.DamageError{}, Broken: true}, "", false},
+		"empty, in its place": {dumplog.SnapFile{Damage: &dumplog.DamageError{}}, Error, false},
+		"empty, in no record": {dumplog.SnapFile{Damage: &dumplog.DamageError{}}, "", true},
 	} {
 		m := withSnapDir(t, "n1")
 		c.file.NameTerm, c.file.NameIndex = 2, 9
 		m.Snap.Files = []*dumplog.SnapFile{&c.file}
+		if c.log {
+			m = withLog(m, 9)
+		}
 		r := runSnapFiles(&Input{Members: Sources{member("n0"), m}})
 		if (len(r.Findings) > 0) != (c.want != "") || c.want != "" && (r.Findings[0].Severity != c.want ||
 			r.Findings[0].At != (At{Term: 2, Index: 9})) {

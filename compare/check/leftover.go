@@ -89,6 +89,9 @@ func idleFiles(m *evidence.Member) []idle {
 		case f.Broken && f.Size == 0:
 			out = append(out, idle{f.File, "an empty snapshot that a server set aside; a server that is killed " +
 				"before it writes the content leaves one", 0})
+		case m.UnfinishedSnap(f):
+			out = append(out, idle{f.File, "an empty snapshot that the log does not name; a server that is killed " +
+				"before it writes the content leaves one", 0})
 		case f.Broken:
 			out = append(out, idle{f.File, "a snapshot that a server could not read and set aside", f.Size})
 		}

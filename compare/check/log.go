@@ -170,8 +170,8 @@ func runSnapFiles(in *Input) Result {
 		seen = true
 		var damaged []*dumplog.SnapFile
 		for _, s := range m.Snap.Files {
-			// S04 lists an empty file that was set aside: a server was killed before it wrote the content.
-			if s.Damage != nil && !(s.Broken && s.Size == 0) {
+			// S04 lists an empty file that a killed server left, set aside or not.
+			if s.Damage != nil && !(s.Broken && s.Size == 0) && !m.UnfinishedSnap(s) {
 				damaged = append(damaged, s)
 			}
 		}

@@ -32,6 +32,9 @@ func TestLeftovers(t *testing.T) {
 		"set aside, empty": {func(m *evidence.Member) {
 			m.Snap.Files = []*dumplog.SnapFile{{File: "s", Broken: true}}
 		}, []string{"s 0"}},
+		"unfinished": {func(m *evidence.Member) {
+			m.Snap.Files = []*dumplog.SnapFile{{File: "s", NameIndex: m.WAL.Summary.LastIndex}}
+		}, []string{"s 0"}},
 		"received, installed":       {received(30), []string{"r 9"}},
 		"received, to be installed": {received(41), nil},
 		"received, no record": {func(m *evidence.Member) { received(41)(m); m.WAL.Summary.Snapshots = nil },

@@ -70,6 +70,8 @@ type SnapFacts struct {
 	ConfState dumplog.ConfState `json:"confState"`
 	V2        *dumplog.V2Store  `json:"v2,omitempty"`
 	Damage    *DamageFacts      `json:"damage"`
+	// Unfinished is true for an empty file that a killed server left; see Member.UnfinishedSnap.
+	Unfinished bool `json:"unfinished,omitempty"`
 }
 
 // maxDamageFacts is how many damaged places of a log or a database are listed; the others are counted.
@@ -196,6 +198,7 @@ func (m *Member) Facts() Facts {
 		newest := m.Snap.Files[max(0, len(m.Snap.Files)-maxSnapFacts):]
 		for _, s := range newest {
 			f.Snapshots = append(f.Snapshots, snapFacts(s))
+			f.Snapshots[len(f.Snapshots)-1].Unfinished = m.UnfinishedSnap(s)
 		}
 		f.SnapDBs, f.LeftOvers = m.Snap.SnapDBs[max(0, len(m.Snap.SnapDBs)-maxSnapFacts):],
 			m.Snap.LeftOvers[:min(len(m.Snap.LeftOvers), maxSnapFacts)]

@@ -418,3 +418,34 @@ func TestCutLists(t *testing.T) {
 		}
 	}
 }
+
+// TestUnfinishedSnap: an empty .snap file after every snapshot that a sound log names, with the entries up to it in the
+// log.
+func TestUnfinishedSnap(t *testing.T) {
+	for name, c := range map[string]struct {
+		file   dumplog.SnapFile
+		change func(m *Member)
+		want   bool
+	}{
+		"empty":                     {file: dumplog.SnapFile{NameIndex: 9}, want: true},
+		"with content":              {file: dumplog.SnapFile{NameIndex: 9, Size: 1}},
+		"set aside":                 {file: dumplog.SnapFile{NameIndex: 9, Broken: true}},
+		"the log names it":          {file: dumplog.SnapFile{NameIndex: 8}},
+		"the log names a later one": {file: dumplog.SnapFile{NameIndex: 7}},
+		"beyond the log":            {file: dumplog.SnapFile{NameIndex: 11}},
+		"no log":                    {dumplog.SnapFile{NameIndex: 9}, func(m *Member) { m.WAL = WAL{} }, false},
+		"a damaged log": {dumplog.SnapFile{NameIndex: 9}, func(m *Member) {
+			m.WAL.Summary.Damage = []*dumplog.DamageError{{}}
+		}, false},
+	} {
+		m := &Member{WAL: WAL{Log: &dumplog.Log{}}}
+		m.WAL.Summary.FirstIndex, m.WAL.Summary.LastIndex = 1, 10
+		m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: 8}}
+		if c.change != nil {
+			c.change(m)
+		}
+		if got := m.UnfinishedSnap(&c.file); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -51,6 +51,14 @@ func (m *Member) NewestRecord() (newest dumplog.SnapshotRecord) {
 	return newest
 }
 
+// UnfinishedSnap reports whether a .snap file is empty, and newer than every snapshot record of a sound log that holds
+// the entries up to it. A server that is killed before it writes the content leaves one: from 3.5 on the record follows
+// the file (server/etcdserver/storage.go, SaveSnap; 3.6 and later server/storage/storage.go).
+func (m *Member) UnfinishedSnap(f *dumplog.SnapFile) bool {
+	return f.Size == 0 && !f.Broken && m.HasLog() && len(m.WAL.Summary.Damage) == 0 &&
+		f.NameIndex > m.NewestRecord().Index && f.NameIndex <= m.WAL.Summary.LastIndex
+}
+
 // NewestSnap returns the newest intact .snap file with a record in the WAL; without a WAL, the newest intact one.
 func (m *Member) NewestSnap() *dumplog.SnapFile {
 	if !m.HasSnap() {
