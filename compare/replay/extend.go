@@ -114,7 +114,7 @@ func (lv *logView) newBackwards(ctx context.Context, w *writers, at place) *back
 		groups: slices.Collect(lv.groups(low+1, at.rev)), rev: at.rev, from: from, best: at}
 	for _, it := range lv.writersFrom(ctx, w, at.writes+1, at.writes+1) {
 		for g := range lv.groups(at.rev+1, at.rev+1) {
-			if plainPut(it.req) && !g.hole && couldWrite(it.req, g) {
+			if it.req.Put != nil && !keeps(it.req.Put) && !g.hole && couldWrite(it.req, g) {
 				b.noteStamp(it.req)
 			}
 		}

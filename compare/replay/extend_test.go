@@ -291,6 +291,8 @@ func TestStampAboveAPlace(t *testing.T) {
 	s := newStory("3.5.0")
 	s.put("a", "1") // revision 2
 	s.put("b", "1") // revision 3
+	s.grant(5)
+	s.wrote(putRequest("c", "1", 5), "c") // revision 4
 	m := open(t, s.Write(t, t.TempDir())...).Members[0]
 	by := func(r *pb.InternalRaftRequest) *pb.InternalRaftRequest {
 		r.Header = &pb.RequestHeader{ID: 1, Username: "app", AuthRevision: 9}
@@ -300,12 +302,15 @@ func TestStampAboveAPlace(t *testing.T) {
 		{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("b"), Value: []byte("1")}}}}}}
 	for name, c := range map[string]struct {
 		above *pb.InternalRaftRequest
+		rev   int64
 		stamp uint64
 	}{
-		"it wrote":        {by(putRequest("b", "1", 0)), 9},
-		"another content": {by(putRequest("b", "2", 0)), 0},
-		"not plain":       {by(guarded), 0},
-		"no user":         {putRequest("b", "1", 0), 0},
+		"it wrote":        {by(putRequest("b", "1", 0)), 2, 9},
+		"another content": {by(putRequest("b", "2", 0)), 2, 0},
+		"not a put":       {by(guarded), 2, 0},
+		"under a lease":   {by(putRequest("c", "1", 5)), 3, 9},
+		"another lease":   {by(putRequest("c", "1", 6)), 3, 0},
+		"no user":         {putRequest("b", "1", 0), 2, 0},
 	} {
 		w := &writers{appliedRange: appliedRange{min: 100, until: 100}}
 		var items []*item
@@ -327,7 +332,7 @@ func TestStampAboveAPlace(t *testing.T) {
 				}
 			}
 		}}
-		if b := lv.newBackwards(t.Context(), w, place{index: 1, rev: 2, writes: 1}); b.stamp != c.stamp {
+		if b := lv.newBackwards(t.Context(), w, place{index: 1, rev: c.rev, writes: 1}); b.stamp != c.stamp {
 			t.Errorf("%s: %d, want %d", name, b.stamp, c.stamp)
 		}
 	}
