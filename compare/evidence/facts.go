@@ -70,7 +70,7 @@ type SnapFacts struct {
 	ConfState dumplog.ConfState `json:"confState"`
 	V2        *dumplog.V2Store  `json:"v2,omitempty"`
 	Damage    *DamageFacts      `json:"damage"`
-	// Unfinished is true for an empty file that a killed server left; see Member.UnfinishedSnap.
+	// Unfinished is true for an empty file that a killed server left: Damage is nil then. See Member.UnfinishedSnap.
 	Unfinished bool `json:"unfinished,omitempty"`
 }
 
@@ -197,8 +197,7 @@ func (m *Member) Facts() Facts {
 	if m.HasSnap() {
 		newest := m.Snap.Files[max(0, len(m.Snap.Files)-maxSnapFacts):]
 		for _, s := range newest {
-			f.Snapshots = append(f.Snapshots, snapFacts(s))
-			f.Snapshots[len(f.Snapshots)-1].Unfinished = m.UnfinishedSnap(s)
+			f.Snapshots = append(f.Snapshots, m.snapFacts(s))
 		}
 		f.SnapDBs, f.LeftOvers = m.Snap.SnapDBs[max(0, len(m.Snap.SnapDBs)-maxSnapFacts):],
 			m.Snap.LeftOvers[:min(len(m.Snap.LeftOvers), maxSnapFacts)]
@@ -244,9 +243,10 @@ func logDamage(d *dumplog.DamageError) DamageFacts {
 		LostTo: d.LostTo, After: d.After, Detail: d.Error(), Server: d.Server, OnStart: d.OnStart}
 }
 
-func snapFacts(s *dumplog.SnapFile) SnapFacts {
-	f := SnapFacts{File: s.File, Term: s.Term, Index: s.Index, Size: s.Size, ConfState: s.ConfState, V2: s.V2}
-	if s.Damage != nil {
+func (m *Member) snapFacts(s *dumplog.SnapFile) SnapFacts {
+	f := SnapFacts{File: s.File, Term: s.Term, Index: s.Index, Size: s.Size, ConfState: s.ConfState, V2: s.V2,
+		Unfinished: m.UnfinishedSnap(s)}
+	if s.Damage != nil && !f.Unfinished {
 		d := logDamage(s.Damage)
 		f.Damage = &d
 	}

@@ -444,8 +444,12 @@ func TestUnfinishedSnap(t *testing.T) {
 		if c.change != nil {
 			c.change(m)
 		}
+		c.file.Damage = &dumplog.DamageError{}
 		if got := m.UnfinishedSnap(&c.file); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+		if f := m.snapFacts(&c.file); f.Unfinished != c.want || f.Damage != nil == c.want {
+			t.Errorf("%s: the facts call it unfinished %t, damage %v", name, f.Unfinished, f.Damage)
 		}
 	}
 }

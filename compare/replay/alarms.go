@@ -160,7 +160,7 @@ func (lv *logView) refusedByAlarm(r *dumplog.Request, index uint64) release.Answ
 }
 
 // dropAlarms leaves out the alarms of the database that no entry names, where an entry that they refuse wrote a record:
-// only an entry between the two could have raised them, so the database holds what no entry wrote.
+// they were not on there, and no entry of the log raised them afterwards.
 func (lv *logView) dropAlarms(win *window) {
 	if lv.alarms == nil || len(lv.alarms.always) == 0 {
 		return

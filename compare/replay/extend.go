@@ -336,7 +336,7 @@ func (b *backwards) telling(r *dumplog.Request, g *group, created bool) bool {
 	case r.Txn == nil:
 		return false
 	case len(r.Txn.Compare) == 0:
-		return putsValueOf(r, g) &&
+		return putsValueOf(r.Txn.Success, g) &&
 			!slices.ContainsFunc(g.records, func(x record) bool { return x.del })
 	}
 	return slices.ContainsFunc(r.Txn.Compare, func(c dumplog.Compare) bool {
@@ -360,13 +360,17 @@ func (b *backwards) telling(r *dumplog.Request, g *group, created bool) bool {
 	})
 }
 
-// putsValueOf reports whether a request puts the value that a record of the group holds.
-func putsValueOf(r *dumplog.Request, g *group) (found bool) {
-	r.EachOp(func(op dumplog.RequestOp) {
+// putsValueOf reports whether operations put the value that a record of the group holds, in a branch that may be
+// executed.
+func putsValueOf(ops []dumplog.RequestOp, g *group) bool {
+	return slices.ContainsFunc(ops, func(op dumplog.RequestOp) bool {
+		if op.Txn != nil {
+			then, orElse := branches(op.Txn)
+			return then && putsValueOf(op.Txn.Success, g) || orElse && putsValueOf(op.Txn.Failure, g)
+		}
 		p := op.Put
-		found = found || p != nil && !p.IgnoreValue && slices.ContainsFunc(g.records, func(x record) bool {
+		return p != nil && !p.IgnoreValue && slices.ContainsFunc(g.records, func(x record) bool {
 			return !x.del && x.key == string(p.Key) && x.vhash == apply.SumOf(p.Value)
 		})
 	})
-	return found
 }

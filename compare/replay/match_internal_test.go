@@ -253,6 +253,8 @@ func TestTelling(t *testing.T) {
 		"a put that keeps the value": {txn(nil, []dumplog.RequestOp{kept}, nil), g, false, false},
 		"the same, with a nested transaction": {txn(nil, append(nested(txn(nil, []dumplog.RequestOp{putOp("b", "1")},
 			nil)), kept), nil), g, false, false},
+		"the same, and the value in a branch that is never executed": {txn(nil, []dumplog.RequestOp{kept}, ops), g, false,
+			false},
 		"a nested put":              {txn(nil, nested(txn(nil, ops, nil)), nil), g, false, true},
 		"the revision that it had":  {is(apply.TargetMod, apply.ResultEqual, 6), g, false, true},
 		"another revision":          {is(apply.TargetMod, apply.ResultEqual, 7), g, false, false},

@@ -154,6 +154,9 @@ func (p factsSection) snapshots(m *evidence.Facts) {
 			p.text("    ", fmt.Sprintf("v2 store: %d members, %d removed, version %s, %d user keys", len(v.Members),
 				len(v.Removed), v.Version, len(v.UserKeys)))
 		}
+		if s.Unfinished {
+			p.line("    unfinished: no record of the log names it")
+		}
 		if s.Damage != nil {
 			p.damage([]evidence.DamageFacts{*s.Damage}, 0)
 		}

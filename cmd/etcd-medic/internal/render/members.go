@@ -53,7 +53,7 @@ func state(m *evidence.Facts, best *compare.Best) string {
 		s = append(s, damagedText("log", w.Damage[0].Kind, len(w.Damage)+w.DamageOmitted))
 	}
 	for _, f := range m.Snapshots {
-		if f.Damage != nil && !f.Unfinished {
+		if f.Damage != nil {
 			s = append(s, damagedText("snapshot file", f.Damage.Kind, 1))
 		}
 	}

@@ -189,15 +189,3 @@ func TestRoomsShrink(t *testing.T) {
 		}
 	}
 }
-
-// TestStateOfSnapshotFiles: a damaged snapshot file is named, but not an empty one that a killed server left.
-func TestStateOfSnapshotFiles(t *testing.T) {
-	for want, file := range map[string]evidence.SnapFacts{
-		"-":                                  {Damage: &evidence.DamageFacts{Kind: "unreadable"}, Unfinished: true},
-		"snapshot file damaged (unreadable)": {Damage: &evidence.DamageFacts{Kind: "unreadable"}},
-	} {
-		if got := state(&evidence.Facts{Name: "n1", Snapshots: []evidence.SnapFacts{file}}, nil); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
