@@ -99,13 +99,14 @@ tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the wa
 	GOLANGCI_LINT=$(CURDIR)/$(TOOLS)/golangci-lint $(GO) -C .tools/walls test -count=1 ./...
 
 # N changes are drawn by SEED; each costs a run of its package's tests. Name PACKAGES: over the whole tree the first N changes tell little.
-# A changed loop may take memory without end: data is limited.
+# A changed loop may take memory without end: data is limited. JOBS=2 takes half of the time where tests wait for servers.
 N ?= 40
 SEED ?= 1
+JOBS ?= 1
 
 .PHONY: mutants
-mutants: $(TOOLS)/mutants ## small changes that no test notices: PACKAGES="./compare/replay ..." [N=40] [SEED=1]
-	ulimit -d 8388608 && $(TOOLS)/mutants -go '$(GO)' -n '$(N)' -seed '$(SEED)' -same .tools/mutants/same.txt $(PACKAGES)
+mutants: $(TOOLS)/mutants ## small changes that no test notices: PACKAGES="./compare/replay ..." [N=40] [SEED=1] [JOBS=1]
+	ulimit -d 8388608 && $(TOOLS)/mutants -go '$(GO)' -n '$(N)' -seed '$(SEED)' -parallel '$(JOBS)' -same .tools/mutants/same.txt $(PACKAGES)
 
 .PHONY: e2e
 e2e: build test-servers $(TOOLS)/testcount ## tests against real clusters of each supported etcd line

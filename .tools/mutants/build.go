@@ -88,18 +88,17 @@ func (r *runner) build(ctx context.Context, drawn []*mutant) error {
 		of[m.pkg.path] = m.pkg
 		changes[m.pkg] = append(changes[m.pkg], m)
 	}
-	for _, p := range sorted(of) {
+	packages := sorted(of)
+	return r.each(ctx, len(packages), func(ctx context.Context, i int) error {
+		p := packages[i]
 		if err := r.measure(ctx, p); err != nil {
 			return err
 		}
 		if err := markUnreadable(changes[p]); err != nil {
 			return err
 		}
-		if err := r.buildPackage(ctx, p, changes[p]); err != nil {
-			return err
-		}
-	}
-	return nil
+		return r.buildPackage(ctx, p, changes[p])
+	})
 }
 
 // markUnreadable marks the changes that are no Go: the compiler would look no further in the file.

@@ -15,7 +15,8 @@
 // reason; they are tried too, and the command fails if a test notices one, or if the list names one that is none.
 //
 // The tree is never written to: the go command reads the changed files from elsewhere (-overlay). Each run of tests
-// ends after a few times what the tests take unchanged, all of them after -limit. It ends with code 1 if the tests fail
+// ends after a few times what the tests take unchanged, all of them after -limit. With -parallel, several packages or
+// changes are tried at the same time, which pays where tests wait for processes. It ends with code 1 if the tests fail
 // without a change, not for unnoticed changes.
 package main
 
@@ -31,6 +32,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -43,6 +45,8 @@ type runner struct {
 	n        int
 	seed     uint64
 	limit    time.Duration
+	// parallel is how many runs of tests there are at a time, 1 if it is 0.
+	parallel int
 	// only, if set, matches the names of the changes that may be drawn.
 	only *regexp.Regexp
 	// sameFile lists the changes that make the same program.
@@ -79,6 +83,7 @@ func main() {
 	flag.IntVar(&r.n, "n", 40, "how many changes are tried")
 	flag.Uint64Var(&r.seed, "seed", 1, "draws the changes")
 	flag.DurationVar(&r.limit, "limit", time.Hour, "no change is tried after this long")
+	flag.IntVar(&r.parallel, "parallel", 1, "how many runs of tests there are at a time")
 	flag.StringVar(&r.sameFile, "same", "", "a file that lists changes that make the same program")
 	flag.Func("only", "try only changes whose line in the output matches", func(s string) (err error) {
 		r.only, err = regexp.Compile(s)
@@ -128,48 +133,79 @@ func (r *runner) run(ctx context.Context, packages []string) (c counts, err erro
 	return c, r.sum(&c)
 }
 
-// try runs the tests on the changes, one after the other, until n were tried.
+// try runs the tests on the changes until n were tried.
 func (r *runner) try(ctx context.Context, drawn []*mutant, c *counts, until time.Time) error {
+	var chosen []*mutant
 	for _, m := range drawn {
-		if c.tried() >= r.n || time.Now().After(until) {
+		if c.tried()+len(chosen) >= r.n {
+			break
+		}
+		if m.broken {
+			c.broken++
+			m.pkg.counts.broken++
+			continue
+		}
+		chosen = append(chosen, m)
+	}
+	var mu sync.Mutex
+	return r.each(ctx, len(chosen), func(ctx context.Context, i int) error {
+		if time.Now().After(until) {
 			return nil
 		}
-		var one counts
-		if err := r.tryOne(ctx, m, &one); err != nil {
+		m := chosen[i]
+		noticed, how, err := r.tryOne(ctx, m)
+		if err != nil {
 			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		var one counts
+		switch {
+		case noticed && m.same:
+			return fmt.Errorf("%s lists a change that a test noticed: %s", r.sameFile, m)
+		case noticed:
+			one.noticed++
+		case m.same:
+			one.same++
+		default:
+			one.survived++
+			fmt.Fprintf(r.out, "%s%s\n", m, how)
 		}
 		m.pkg.counts.add(one)
 		c.add(one)
-	}
-	return nil
+		return nil
+	})
 }
 
-// tryOne counts how one change ends, and prints it where no test notices it.
-func (r *runner) tryOne(ctx context.Context, m *mutant, c *counts) error {
-	if m.broken {
-		c.broken++
-		return nil
+// tryOne tells whether a test notices a change, and of one that is not noticed why, if that is known.
+func (r *runner) tryOne(ctx context.Context, m *mutant) (noticed bool, how string, err error) {
+	if !m.pkg.runs(m) {
+		return false, " (no test runs it)", nil
 	}
-	noticed, how := false, " (no test runs it)"
-	if m.pkg.runs(m) {
-		how = ""
-		var err error
-		if noticed, err = r.test(ctx, m); err != nil {
-			return err
+	noticed, err = r.test(ctx, m)
+	return noticed, "", err
+}
+
+// each calls do for 0..n-1, as many at a time as are wanted. The first error ends the others and is returned.
+func (r *runner) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	slots := make(chan struct{}, max(1, r.parallel))
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
 		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := do(ctx, i); err != nil {
+				stop(err)
+			}
+		})
 	}
-	switch {
-	case noticed && m.same:
-		return fmt.Errorf("%s lists a change that a test noticed: %s", r.sameFile, m)
-	case noticed:
-		c.noticed++
-	case m.same:
-		c.same++
-	default:
-		c.survived++
-		fmt.Fprintf(r.out, "%s%s\n", m, how)
-	}
-	return nil
+	wg.Wait()
+	return context.Cause(ctx)
 }
 
 // sum prints the rates.

@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -145,6 +147,8 @@ type try struct {
 	dir   string
 	files map[string]string
 	same  string
+	// parallel is how many runs there are at a time.
+	parallel int
 }
 
 func newTry(t *testing.T) *try {
@@ -160,7 +164,8 @@ func (y *try) run(t *testing.T, only string) (counts, string, error) {
 		}
 	}
 	var out bytes.Buffer
-	r := &runner{out: &out, goTool: "go", dir: y.dir, n: 20, seed: 3, limit: 10 * time.Minute}
+	r := &runner{out: &out, goTool: "go", dir: y.dir, n: 20, seed: 3, limit: 10 * time.Minute,
+		parallel: y.parallel}
 	if only != "" {
 		r.only = regexp.MustCompile(only)
 	}
@@ -204,12 +209,36 @@ func TestRun(t *testing.T) {
 	if _, again, err := y.run(t, ""); err != nil || again != text {
 		t.Errorf("once more: %v, %q instead of %q", err, again, text)
 	}
+	y.parallel = 3
+	if got, text, err := y.run(t, ""); err != nil || got != c || !strings.Contains(text, "noticed 4 of 7 (57%)") {
+		t.Errorf("three at a time: %+v, %v: %s", got, err, text)
+	}
 	if c, text, err := y.run(t, `rules: !=`); err != nil || c != (counts{noticed: 1}) {
 		t.Errorf("one change alone: %+v, %v: %s", c, err, text)
 	}
 	y.files["p_test.go"] = strings.Replace(packageTests, "!tested(2)", "tested(2)", 1)
 	if _, _, err := y.run(t, ""); err == nil || !strings.Contains(err.Error(), "fail without a change") {
 		t.Errorf("%v, want that the tests fail without a change", err)
+	}
+}
+
+// TestEach: the first error is the one that is returned, and what comes after it is not begun.
+func TestEach(t *testing.T) {
+	wrong := errors.New("wrong")
+	var begun atomic.Int32
+	err := (&runner{parallel: 2}).each(context.Background(), 100, func(ctx context.Context, i int) error {
+		begun.Add(1)
+		if i == 3 {
+			return wrong
+		}
+		if i > 3 {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	})
+	if !errors.Is(err, wrong) || begun.Load() > 6 {
+		t.Errorf("%v after %d", err, begun.Load())
 	}
 }
 

@@ -113,7 +113,7 @@ func (r *runner) measure(ctx context.Context, p *pkg) error {
 	if p.took > 0 {
 		return nil
 	}
-	profile := filepath.Join(r.tmp, "coverage")
+	profile := filepath.Join(r.tmp, strings.ReplaceAll(p.path, "/", "-")+".coverage")
 	start := time.Now()
 	out, err := r.command(ctx, "test", "-vet=off", "-count=1", "-timeout", "10m", "-coverprofile", profile,
 		p.path).CombinedOutput()
