@@ -121,7 +121,7 @@ func beforeLast(t *testing.T, in *Input, rev dumpdb.Rev) *diff.RecordCell {
 	before.DB.Handle = keyBucket(t, record{rev.Main, rev.Sub, "k", false})
 	in.earlier.before = map[*evidence.Member]*evidence.Member{in.Members[0]: before, in.Members[1]: nil,
 		in.Members[2]: nil}
-	c := recordOf(in.Context(), before, rev)
+	c := in.earlier.recordBefore(in.Context(), in.Members[0], rev)
 	if c == nil {
 		t.Fatal("the record was not read")
 	}

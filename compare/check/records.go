@@ -1,14 +1,12 @@
 package check
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
-	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
@@ -172,11 +170,7 @@ func (rw *rowWitnesses) recordByHistory(row *diff.RecordRow) []witness {
 func (rw *rowWitnesses) recordByLastTransaction(row *diff.RecordRow) []witness {
 	var out []witness
 	for _, pos := range row.At {
-		before := rw.earlier.stateBefore(rw.Members[pos])
-		if before == nil {
-			continue
-		}
-		was, now := recordOf(rw.ctx, before, row.Rev), row.Cells[pos]
+		was, now := rw.earlier.recordBefore(rw.ctx, rw.Members[pos], row.Rev), row.Cells[pos]
 		if was == nil || now != nil && was.Sum == now.Sum {
 			continue
 		}
@@ -189,14 +183,4 @@ func (rw *rowWitnesses) recordByLastTransaction(row *diff.RecordRow) []witness {
 		}
 	}
 	return out
-}
-
-// recordOf reads one record, nil when it does not exist or does not decode.
-func recordOf(ctx context.Context, m *evidence.Member, rev dumpdb.Rev) *diff.RecordCell {
-	for rec, err := range m.DB.Handle.Query(ctx, dumpdb.Query{FromRev: rev.Main, ToRev: rev.Main}) {
-		if err == nil && rec.Err == nil && rec.Rev == rev {
-			return diff.CellOf(m, &rec)
-		}
-	}
-	return nil
 }
