@@ -216,7 +216,7 @@ var contentChecks = map[check.ID]bool{check.K01: true, check.K02: true, check.K0
 	check.M17: true, check.K12: true}
 
 // stateChecks are about what a member stores about itself; a database with unreadable pages shows only the pages that
-// remain.
+// remain, and one of a backup whose sum does not fit anything else.
 var stateChecks = map[check.ID]bool{check.C02: true, check.C03: true, check.C04: true, check.S02: true, check.K04: true,
 	check.L02: true}
 
@@ -233,7 +233,8 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 	}
 	var found *check.Finding
 	for _, b := range breaks {
-		if stateChecks[first.Check] && b.Check != check.D02 {
+		ofBackup := b.Class == check.ClassBackupDamaged && len(first.Members) == 1
+		if stateChecks[first.Check] && b.Check != check.D02 && !ofBackup {
 			continue
 		}
 		damaged := b.Class == check.ClassDBDamage || b.Class == check.ClassBackupDamaged || b.Check == check.X05
