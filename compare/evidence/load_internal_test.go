@@ -53,6 +53,36 @@ func TestIdleEntries(t *testing.T) {
 	}
 }
 
+// TestIdleBehindDamage: entries behind a damaged place are looked at too, and do not continue what is before it.
+func TestIdleBehindDamage(t *testing.T) {
+	const a1 = 0xa1
+	grant := &etcdserverpb.InternalRaftRequest{LeaseGrant: &etcdserverpb.LeaseGrantRequest{ID: 7, TTL: 60}}
+	h := clustertest.NewHand(t, t.TempDir(), "node1", a1, 0xc1)
+	h.Found(false, a1)
+	h.Request(2, 2, nil)
+	h.Request(2, 3, nil)
+	h.Request(2, 4, grant)
+	h.Request(2, 5, clustertest.PutRequest("k", "damaged", 0))
+	h.Request(2, 6, grant)
+	h.State(2, a1, 3)
+	dir := h.Close(3, 2)
+	files, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], bytes.Replace(text, []byte("damaged"), []byte("damaGed"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := loadDir(t.Context(), t, dir, Options{})
+	if err != nil || m.WAL.IdleAfter(3) != 4 || m.WAL.IdleAfter(5) != 6 {
+		t.Errorf("idle %v, %v; want entry 4 and entry 6", m.WAL.Idle, err)
+	}
+}
+
 // TestTermsOfALog: one term has one range, whether or not a received snapshot leaves a gap in it.
 func TestTermsOfALog(t *testing.T) {
 	const a1 = 0xa1

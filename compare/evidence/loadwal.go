@@ -153,9 +153,9 @@ func (w *WAL) findIdle(ctx context.Context) error {
 	}
 	for e, err := range w.Log.EntriesFrom(ctx, &w.Summary, commit+1) {
 		switch {
-		case err != nil:
+		case ctx.Err() != nil:
 			return ctx.Err()
-		case e.Overwritten || e.Index <= commit:
+		case err != nil || e.Overwritten || e.Index <= commit:
 			continue
 		}
 		r, err := e.Decode()
