@@ -59,7 +59,7 @@ func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
 	}
 	p.recs = append(p.recs, record{key: hashKey(kv.Key), rev: rev, create: kv.CreateRevision, mod: kv.ModRevision,
 		version: kv.Version, lease: kv.Lease, place: l.at(e), tombstone: tombstone, empty: len(e.value) == 0,
-		filled: kv.CreateRevision|kv.ModRevision|kv.Version|kv.Lease != 0 || len(kv.Value) > 0})
+		filled: kv.HoldsMore()})
 	return &p.recs[len(p.recs)-1], true
 }
 

@@ -73,6 +73,12 @@ type KeyValue struct {
 	Lease          int64
 }
 
+// HoldsMore reports whether the record holds more than the key. In all versions, a tombstone holds only the key
+// (server/storage/mvcc/kvstore_txn.go, delete).
+func (kv *KeyValue) HoldsMore() bool {
+	return kv.CreateRevision|kv.ModRevision|kv.Version|kv.Lease != 0 || len(kv.Value) > 0
+}
+
 // Revision is one record of the key bucket. Slices are valid only until the iterator advances.
 type Revision struct {
 	Place

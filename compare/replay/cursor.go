@@ -86,6 +86,7 @@ func rowsIn(revisions iter.Seq2[dumpdb.Revision, error], bump dumpdb.Rev, reads 
 				out.record = record{rev: rev.Rev, key: string(rev.KV.Key), del: rev.Tombstone,
 					create:  rev.KV.CreateRevision,
 					version: rev.KV.Version, lease: rev.KV.Lease, vhash: apply.SumOf(rev.KV.Value), bad: rev.Err != nil}
+				out.marked = rev.Tombstone && rev.KV.HoldsMore()
 			}
 			if !yield(out) || out.err != nil {
 				return

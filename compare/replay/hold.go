@@ -373,11 +373,12 @@ func (ma *matcher) resync(it *item, p apply.Effect, ahead []*item) Outcome {
 // names reports whether the request puts or deletes the first key of the records by name. For a record that does not
 // decode it may be any key.
 func names(r *dumplog.Request, g *group) bool {
-	found := g.records[0].bad
+	first := &g.records[0]
+	found := first.bad
 	r.EachOp(func(op dumplog.RequestOp) {
-		found = found || op.Put != nil && string(op.Put.Key) == g.records[0].key && !g.records[0].del ||
-			op.DeleteRange != nil && g.records[0].del && apply.InRange(g.records[0].key, op.DeleteRange.Key,
-				op.DeleteRange.RangeEnd)
+		found = found || op.Put != nil && string(op.Put.Key) == first.key && !first.deleted() ||
+			op.DeleteRange != nil && first.deleted() &&
+				apply.InRange(first.key, op.DeleteRange.Key, op.DeleteRange.RangeEnd)
 	})
 	return found
 }

@@ -16,6 +16,9 @@ type record struct {
 	lease           int64
 	vhash           uint64
 	bad             bool
+	// marked is true for a tombstone that holds what a put holds. A server writes only the key into one: the record was
+	// a put before it was marked.
+	marked bool
 	// unread is true for a record of which only the revision is known.
 	unread bool
 }
@@ -35,6 +38,9 @@ func (g *group) begin(r *record, hole bool) {
 	g.records = g.first[:]
 }
 
+// deleted reports whether a delete wrote the record.
+func (r *record) deleted() bool { return r.del && !r.marked }
+
 // absorb applies a record of the database to a model's keys.
 func absorb(keys *apply.Keys, r *record) {
 	if r.del {
@@ -48,5 +54,5 @@ func absorb(keys *apply.Keys, r *record) {
 // deletes reports whether the group consists of tombstones only: then only their keys identify the entry that wrote
 // them.
 func (g *group) deletes() bool {
-	return g != nil && !slices.ContainsFunc(g.records, func(r record) bool { return !r.del })
+	return g != nil && !slices.ContainsFunc(g.records, func(r record) bool { return !r.deleted() })
 }

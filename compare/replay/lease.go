@@ -156,7 +156,7 @@ type leaseEnd struct {
 
 // noteGone keeps the revision at which records that no entry explains delete exactly the keys of a lease.
 func (lw *leaseWatch) noteGone(g *group) {
-	if len(g.records) == 0 || !g.records[0].del {
+	if len(g.records) == 0 || !g.records[0].deleted() {
 		return
 	}
 	k := lw.Keys.Get(g.records[0].key)
@@ -164,7 +164,7 @@ func (lw *leaseWatch) noteGone(g *group) {
 		return
 	}
 	for i := range g.records {
-		if !lw.Keys.Attached(k.Lease, g.records[i].key) || !g.records[i].del {
+		if !lw.Keys.Attached(k.Lease, g.records[i].key) || !g.records[i].deleted() {
 			return
 		}
 	}

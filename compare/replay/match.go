@@ -17,7 +17,7 @@ func matches(ws []apply.Write, g *group) bool {
 	}
 	for i, w := range ws {
 		r := &g.records[i]
-		if r.bad || r.rev.Sub != int64(i) || w.Key != r.key || w.Delete != r.del {
+		if r.bad || r.marked || r.rev.Sub != int64(i) || w.Key != r.key || w.Delete != r.del {
 			return false
 		}
 		if !w.Delete && (w.Lease != r.lease || w.Sum != r.vhash) {
@@ -56,7 +56,7 @@ func couldWrite(r *dumplog.Request, g *group) bool {
 		rest, ok = eatDelete(r.DeleteRange, g.records), true
 	case r.Kind == dumplog.KindLeaseRevoke:
 		for _, rec := range g.records {
-			if !rec.del {
+			if !rec.deleted() {
 				return false
 			}
 		}
@@ -156,7 +156,7 @@ func eatPut(p *dumplog.PutRequest, recs []record) ([]record, bool) {
 	if keeps(p) && r.version == 1 {
 		return recs, false
 	}
-	if r.del || r.key != string(p.Key) || !p.IgnoreValue && r.vhash != apply.SumOf(p.Value) || !p.IgnoreLease &&
+	if r.deleted() || r.key != string(p.Key) || !p.IgnoreValue && r.vhash != apply.SumOf(p.Value) || !p.IgnoreLease &&
 		r.lease != p.Lease {
 		return recs, false
 	}
@@ -164,7 +164,7 @@ func eatPut(p *dumplog.PutRequest, recs []record) ([]record, bool) {
 }
 
 func eatDelete(d *dumplog.DeleteRangeRequest, recs []record) []record {
-	for len(recs) > 0 && recs[0].del && apply.InRange(recs[0].key, d.Key, d.RangeEnd) {
+	for len(recs) > 0 && recs[0].deleted() && apply.InRange(recs[0].key, d.Key, d.RangeEnd) {
 		recs = recs[1:]
 	}
 	return recs
