@@ -330,7 +330,7 @@ func TestCopyEnds(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	to := func(ctx context.Context, l net.Listener) error {
 		cli, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + l.Addr().String()},
-			Logger: zap.NewNop()})
+			Logger: zap.NewNop(), MaxUnaryRetries: 2}) // a hundred take about as long as an answer is waited for
 		if err != nil {
 			t.Fatal(err)
 		}
