@@ -3,6 +3,7 @@ package check_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
 // alterPut changes the last byte of the value of the puts at these indexes.
@@ -159,6 +161,47 @@ func TestEntriesExchangedOfTwoLogs(t *testing.T) {
 			for i, m := range in.Replay.Members {
 				if m.Lacks > 0 {
 					t.Errorf("%d: %s lacks %d", c, in.Members[i].Label(), m.Lacks)
+				}
+			}
+		}
+	}
+}
+
+// TestExchangedWithAnEntryOfOneLog: an entry that one log alone holds was exchanged with one that the others hold too.
+// The log is named, and no member lacks anything: the databases hold what the entries wrote before.
+func TestExchangedWithAnEntryOfOneLog(t *testing.T) {
+	for _, members := range []int{2, 3} {
+		for _, apart := range []int{2, 5} {
+			s := clustertest.NewScript("3.5.0")
+			s.Of = map[int]clustertest.ScriptMember{1: {KeepsLog: true}}
+			put := func(key, value string) int {
+				return s.Add(clustertest.Step{Req: clustertest.PutRequest(key, value, 0)})
+			}
+			for i := range 20 {
+				put(fmt.Sprint("k", i%4), fmt.Sprint("before ", i))
+			}
+			first := put("a", "the first")
+			s.Purged = first
+			last := first
+			for i := range apart {
+				last = put(fmt.Sprint("b", i), "after")
+			}
+			for i := range 5 {
+				put(fmt.Sprint("k", i%4), fmt.Sprint("after ", i))
+			}
+			dirs := s.Write(t, t.TempDir())[:members]
+			exchangeEntries(t, dirs[1], s.Index(first), s.Index(last))
+			in := dirInput(t, dirs...)
+			wantFinding(t, in, "R01", []string{"node2"}, "was altered in the log")
+			for i, m := range in.Replay.Members {
+				if m.Lacks > 0 || len(m.Extra) > 0 {
+					t.Errorf("%d members, %d apart: %s lacks %d, extra %d", members, apart, in.Members[i].Label(), m.Lacks,
+						m.Extra)
+				}
+			}
+			for _, f := range run(t, in, "K03").Findings {
+				if f.At.Index == s.Index(last) && !slices.Equal(f.Members, []string{"node2"}) {
+					t.Errorf("%d members, %d apart: %v %s", members, apart, f.Members, f.Title)
 				}
 			}
 		}

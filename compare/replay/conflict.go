@@ -103,6 +103,14 @@ func (it *item) isEmpty() bool {
 // one: its log was altered afterwards, and it lacks nothing.
 func (s *sim) stepDisputed(it *item, ahead []*item) Outcome {
 	own := it.forMember(s.pos)
+	if it.instead[s.pos] != nil {
+		o := s.step(own, ahead)
+		if o.State == Applied {
+			o.State, o.Detail = Contradicted, otherEffect
+			s.res.insteadOwn++
+		}
+		return o
+	}
 	if v := s.broughtOver(it); v != nil {
 		return s.step(v, ahead)
 	}

@@ -22,6 +22,9 @@ type Doubted struct {
 	What string
 	Keys []string
 	Seen string
+	// exchanged is true where the same request is in another log at an index further on, and this log holds another
+	// entry there: the two were exchanged.
+	exchanged bool
 }
 
 // maxDoubted bounds the entries that are doubted, maxDoubts those that are tried: each takes one more replay.
@@ -70,7 +73,7 @@ func withoutDoubted(ctx context.Context, r *Result, o Options) (*Result, error) 
 // these.
 func (r *Result) explained() (n int) {
 	for i, m := range r.Members {
-		if m.unexplained()+len(m.Reruns) == 0 &&
+		if m.unexplained()-m.insteadOwn+len(m.Reruns) == 0 &&
 			slices.ContainsFunc(r.Doubted, func(d Doubted) bool { return slices.Contains(d.Against, i) }) {
 			n++
 		}
@@ -123,10 +126,13 @@ func explainsMore(t, r *Result) (better []int) {
 // faults counts what of a database contradicts the log.
 func (m *MemberResult) faults() int { return m.unexplained() + len(m.Reruns) + len(m.StateDiffs) }
 
-// doubtful returns the next entry to try: one that databases contradict, one without content before it, or else one
-// after a doubted entry, with which that may have been exchanged. Only one log holds it.
+// doubtful returns the next entry to try: one that was exchanged, one that databases contradict, one without content
+// before it, or else one after a doubted entry, with which that may have been exchanged. Only one log holds it.
 func (r *Result) doubtful(ctx context.Context, tried map[uint64]bool) (*Doubted, error) {
-	d := r.contradicted(tried)
+	d := r.firstExchanged(tried)
+	if d == nil {
+		d = r.contradicted(tried)
+	}
 	if r.surplusWitnesses() > 1 {
 		for _, e := range r.Survey.emptied {
 			if !tried[e.Index] && (d == nil || e.Index < d.Index) && r.LogsWith(e.Term, e.Index) == 1 {
@@ -269,4 +275,63 @@ func (l *logSet) isDoubted(index uint64) bool {
 func (it *item) unknown() *item {
 	it.req, it.err, it.others = &dumplog.Request{}, errDoubted, nil
 	return it
+}
+
+// noteExchanged remembers an entry of one log whose request another log holds at the index of this one, where the first
+// log holds another entry of the same term.
+func (s *Survey) noteExchanged(it *item) {
+	for _, v := range it.versions() {
+		if len(it.others) == 0 || v.err != nil || v.req.Header.ID == 0 || len(s.exchanged) >= maxDoubted {
+			continue
+		}
+		first := s.recent.sameRequest(v)
+		if first != nil && len(first.holders) == 1 && !slices.Contains(v.holders, first.holders[0]) &&
+			slices.ContainsFunc(it.versions(), func(o *item) bool {
+				return o.entry.Term == v.entry.Term && slices.Equal(o.holders, first.holders)
+			}) {
+			s.exchanged = append(s.exchanged, entryID{Index: first.entry.Index, Term: first.entry.Term})
+		}
+	}
+}
+
+// firstExchanged is the first entry that was exchanged with another one and was not tried, nil if there is none.
+func (r *Result) firstExchanged(tried map[uint64]bool) *Doubted {
+	for _, e := range r.Survey.exchanged {
+		if !tried[e.Index] && r.LogsWith(e.Term, e.Index) == 1 {
+			return &Doubted{Index: e.Index, Term: e.Term, Seen: "records of another entry", exchanged: true}
+		}
+	}
+	return nil
+}
+
+// exchanged divides the entries at an index into those to choose from, and those of a log that only this log holds and
+// in which a doubted entry was exchanged with one.
+func (l *logSet) exchanged(versions []*item) (kept, exchanged []*item) {
+	for _, v := range versions {
+		if slices.ContainsFunc(l.doubted, func(d Doubted) bool {
+			return d.exchanged && slices.Equal(v.holders, []int{d.Log}) &&
+				slices.ContainsFunc(versions, func(o *item) bool { return o != v && o.entry.Term == v.entry.Term })
+		}) {
+			exchanged = append(exchanged, v)
+			continue
+		}
+		kept = append(kept, v)
+	}
+	if len(kept) == 0 {
+		return versions, nil
+	}
+	return kept, exchanged
+}
+
+// putBack adds an entry of another log that was exchanged: its member executed this one.
+func (it *item) putBack(v *item) {
+	if it.others == nil {
+		it.others = map[int]*item{}
+	}
+	if it.instead == nil {
+		it.instead = map[int]*item{}
+	}
+	for _, h := range v.holders {
+		it.others[h], it.instead[h] = v, it
+	}
 }

@@ -26,6 +26,9 @@ type item struct {
 	// places are where the logs of the other holders have the entry, if it does not decode.
 	places []dumplog.Pos
 	others map[int]*item
+	// instead are the entries that members are taken to have executed, although their log holds another one, as it does
+	// of a doubted entry with which that was exchanged.
+	instead map[int]*item
 	// unsettled stands for the entry where a member's own log does not hold the index. It is set if another version of
 	// the same term is as likely.
 	unsettled *item
@@ -39,6 +42,8 @@ type item struct {
 // equally likely, it is not known.
 func (it *item) forMember(i int) *item {
 	switch o := it.others[i]; {
+	case it.instead[i] != nil:
+		return it.instead[i]
 	case o != nil:
 		return o
 	case it.unsettled != nil && !slices.Contains(it.holders, i):
@@ -222,7 +227,11 @@ func lowest(srcs []*source, logs *logSet, t *itemArena) (*item, error) {
 			return nil, err
 		}
 	}
-	it := logs.choose(versions)
+	kept, exchanged := logs.exchanged(versions)
+	it := logs.choose(kept)
+	for _, v := range exchanged {
+		it.putBack(v)
+	}
 	if logs.isDoubted(index) {
 		return it.unknown(), nil
 	}

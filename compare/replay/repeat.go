@@ -40,6 +40,18 @@ func (c *recent) note(it *item) (distance int) {
 	return distance
 }
 
+// sameRequest is the last entry before with the request of another one, nil if none of the recent ones has it.
+func (c *recent) sameRequest(v *item) *item {
+	for d := 1; d <= min(c.n, len(c.items)); d++ {
+		o := c.items[(c.n-d)%len(c.items)]
+		if o.err == nil && o.req != nil && o.req.Header.ID == v.req.Header.ID &&
+			bytes.Equal(o.entry.Data, v.entry.Data) {
+			return o
+		}
+	}
+	return nil
+}
+
 // noteRepeat records the first requests that the log holds twice, at most maxShift entries apart.
 func (s *Survey) noteRepeat(it *item) {
 	d := s.recent.note(it)

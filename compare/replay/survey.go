@@ -71,7 +71,9 @@ type Survey struct {
 	recent recent
 	// emptied are entries without content in the middle of a term, bounded; term is that of the last entry.
 	emptied []entryID
-	term    uint64
+	// exchanged are entries of one log that others hold further on, where that log holds another one; bounded.
+	exchanged []entryID
+	term      uint64
 	// describe is a request in words.
 	describe func(*dumplog.Request) string
 	// prefixes maps the 16 bits of a request ID to the member, 0 when several share them.
@@ -147,6 +149,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		r.noteExtent(it)
 		r.noteConflict(it)
 		r.noteSameTerm(it)
+		s.noteExchanged(it)
 		s.noteRepeat(it)
 		s.noteEmptied(it)
 		if a := it.req.Publishes(); a != nil {
