@@ -168,6 +168,22 @@ func TestSnapsLeftOut(t *testing.T) {
 	}
 }
 
+// TestListingOfALargeSnap: a listing shows the .snap files that are there although one is too large to be examined.
+func TestListingOfALargeSnap(t *testing.T) {
+	dir := t.TempDir()
+	large := filepath.Join(dir, "0000000000000002-0000000000000009.snap")
+	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, dumplog.MaxSnapFile+1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, listing := range []bool{false, true} {
+		m := &Member{}
+		m.loading().snaps(layout{snap: dir}, Options{Listing: listing})
+		if m.HasSnap() != listing || len(m.Problems) == 0 != listing || listing && len(m.Snap.Files) != 1 {
+			t.Errorf("listing %t: %d files, %+v", listing, len(m.Snap.Files), m.Problems)
+		}
+	}
+}
+
 // TestLogThatIsNotRead: a log that cannot be read is a problem of the source, and the rest is read. Of a segment that
 // this process may not read nothing is concluded.
 func TestLogThatIsNotRead(t *testing.T) {

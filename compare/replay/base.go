@@ -24,9 +24,7 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 		return nil
 	}
 	s.past, s.logEnd = pastOf(ctx, r), r.logEnd(m.AppliedMin)
-	s.grantedAt = func(id int64) (uint64, bool) {
-		return r.Survey.grants[id], len(r.Survey.grants) < maxLeaseOps
-	}
+	s.grantedAt = r.Survey.grantedAt
 	s.Value = func(key string, at apply.Rev) ([]byte, bool) { return s.readValue(key, dumpdb.Rev(at)) }
 	s.Passes = s.passes
 	s.first = s.stretch(r)

@@ -411,3 +411,20 @@ func TestGrantedAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestGrantedAt: where as many leases were granted as are kept, not all are known.
+func TestGrantedAt(t *testing.T) {
+	s := &Survey{grants: map[int64]uint64{7: 5}}
+	for i := int64(100); len(s.grants) < maxLeaseOps; i++ {
+		if index, complete := s.grantedAt(7); i < 103 && (index != 5 || !complete) {
+			t.Fatalf("%d grants: %d, complete %t", len(s.grants), index, complete)
+		}
+		s.grants[i] = 9
+	}
+	if index, complete := s.grantedAt(7); index != 5 || complete {
+		t.Errorf("all that are kept: %d, complete %t", index, complete)
+	}
+	if index, _ := s.grantedAt(8); index != 0 {
+		t.Errorf("not granted: %d", index)
+	}
+}

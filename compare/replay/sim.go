@@ -29,7 +29,7 @@ type logView struct {
 	alarms                   *alarmLog
 	alarmsAt                 int
 	alarmsOn, alarmsPossible apply.Alarms
-	// grantedAt returns the last entry that grants a lease, 0 if there is none, and whether all grants are known.
+	// grantedAt is Survey.grantedAt.
 	grantedAt func(id int64) (index uint64, complete bool)
 	// heldLeases are the leases that the database holds.
 	heldLeases map[int64]bool

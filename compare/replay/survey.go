@@ -325,3 +325,8 @@ func touches(r *dumplog.Request) []string {
 
 // String says the gap as a range of indexes.
 func (g Gap) String() string { return fmt.Sprintf("%d..%d", g.From, g.To) }
+
+// grantedAt returns the last entry that grants a lease, 0 if there is none, and whether all grants are known.
+func (s *Survey) grantedAt(id int64) (index uint64, complete bool) {
+	return s.grants[id], len(s.grants) < maxLeaseOps
+}

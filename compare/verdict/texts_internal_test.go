@@ -70,6 +70,9 @@ func TestLostInWords(t *testing.T) {
 func TestFirstLostRecords(t *testing.T) {
 	r := LostRecords{Count: 3, Rows: []LostRecord{{HeldBy: []string{"n2"}}, {}, {HeldBy: []string{"n2", "n3"}}}}
 	short := r.First(1)
+	if len(short.Rows) != 1 {
+		t.Errorf("%d rows, want 1", len(short.Rows))
+	}
 	short.Rows = append(short.Rows, LostRecord{Bucket: "x"})
 	if len(r.First(9).Rows) != 3 || r.Rows[1].Bucket != "" || r.First(1).Count != 3 {
 		t.Errorf("%+v", r)
