@@ -195,8 +195,8 @@ func TestExchangedWithAnEntryOfOneLog(t *testing.T) {
 			wantFinding(t, in, "R01", []string{"node2"}, "was altered in the log")
 			for i, m := range in.Replay.Members {
 				if m.Lacks > 0 || len(m.Extra) > 0 {
-					t.Errorf("%d members, %d apart: %s lacks %d, extra %d", members, apart, in.Members[i].Label(), m.Lacks,
-						m.Extra)
+					t.Errorf("%d members, %d apart: %s lacks %d, extra %d", members, apart,
+						in.Members[i].Label(), m.Lacks, m.Extra)
 				}
 			}
 			for _, f := range run(t, in, "K03").Findings {
