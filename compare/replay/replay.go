@@ -238,7 +238,8 @@ type MemberResult struct {
 	Stale int
 	// firstBad is the first entry that did not end as the log asks; nil if there is none.
 	firstBad *Event
-	// insteadOwn counts the entries of another log that the member is taken to have executed instead of those in its log.
+	// insteadOwn counts the entries of another log that the member is taken to have executed, and not those that its
+	// own log holds there.
 	insteadOwn int
 	// unknownWrites are entries that do not decode, or are doubted, with records in their place; bounded.
 	unknownWrites []uint64
