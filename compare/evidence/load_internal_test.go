@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -211,6 +212,13 @@ func TestFilesThatAreNotRead(t *testing.T) {
 	li.add("/d/db", "member/snap/db", nil, fs.ErrPermission)
 	if !slices.Equal(li.m.Unreadable, []string{"/d/db"}) || len(li.m.Files) > 0 {
 		t.Errorf("unreadable %v, files %v", li.m.Unreadable, li.m.Files)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	li = &lister{ctx: ended, m: &Manifest{}}
+	if err := li.link(filepath.Join(t.TempDir(), "none"), "member/snap/db"); !errors.Is(err, context.Canceled) ||
+		len(li.m.Files) != 1 {
+		t.Errorf("a link, and the context has ended: %v, files %v", err, li.m.Files)
 	}
 	path := filepath.Join(tree(t, "f"), "f")
 	if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {

@@ -575,3 +575,20 @@ func target(t *testing.T) *Target {
 	t.Helper()
 	return &Target{Member: &evidence.Member{Source: &evidence.Source{Name: "node1"}}, Index: 100, Late: 100}
 }
+
+// TestValuesOf: a value is read at its own revision only, and only if the record there is of the key.
+func TestValuesOf(t *testing.T) {
+	values := valuesOf(database(t, rec{5, "a", "1"}, rec{7, "b", "2"}))
+	for _, c := range []struct {
+		key  string
+		at   dumpdb.Rev
+		want string
+		ok   bool
+	}{{"a", dumpdb.Rev{Main: 5}, "1", true}, {"b", dumpdb.Rev{Main: 7}, "2", true},
+		{"b", dumpdb.Rev{Main: 5}, "", false},
+		{"a", dumpdb.Rev{Main: 6}, "", false}, {"a", dumpdb.Rev{Main: 5, Sub: 1}, "", false}} {
+		if got, ok := values(c.key, c.at); string(got) != c.want || ok != c.ok {
+			t.Errorf("%s at %s: %q, %t", c.key, c.at, got, ok)
+		}
+	}
+}

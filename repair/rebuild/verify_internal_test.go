@@ -207,3 +207,18 @@ func TestUndecodable(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestTouched: an entry after lo and up to hi may have changed a bucket.
+func TestTouched(t *testing.T) {
+	s := &survey{touches: map[string][]uint64{"lease": {5, 9}}}
+	for _, c := range []struct {
+		bucket string
+		lo, hi uint64
+		want   bool
+	}{{"lease", 4, 5, true}, {"lease", 5, 8, false}, {"lease", 5, 9, true}, {"lease", 9, 20, false},
+		{"lease", 0, 4, false}, {"alarm", 0, 20, false}} {
+		if got := s.touched(c.bucket, c.lo, c.hi); got != c.want {
+			t.Errorf("%s in (%d, %d]: %t", c.bucket, c.lo, c.hi, got)
+		}
+	}
+}
