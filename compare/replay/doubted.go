@@ -280,8 +280,11 @@ func (it *item) unknown() *item {
 // noteExchanged remembers an entry of one log whose request another log holds at the index of this one, where the first
 // log holds another entry of the same term.
 func (s *Survey) noteExchanged(it *item) {
+	if len(it.others) == 0 {
+		return
+	}
 	for _, v := range it.versions() {
-		if len(it.others) == 0 || v.err != nil || v.req.Header.ID == 0 || len(s.exchanged) >= maxDoubted {
+		if v.err != nil || v.req.Header.ID == 0 || len(s.exchanged) >= maxDoubted {
 			continue
 		}
 		first := s.recent.sameRequest(v)
@@ -307,6 +310,9 @@ func (r *Result) firstExchanged(tried map[uint64]bool) *Doubted {
 // exchanged divides the entries at an index into those to choose from, and those of a log that only this log holds and
 // in which a doubted entry was exchanged with one.
 func (l *logSet) exchanged(versions []*item) (kept, exchanged []*item) {
+	if len(l.doubted) == 0 || len(versions) == 1 {
+		return versions, nil
+	}
 	for _, v := range versions {
 		if slices.ContainsFunc(l.doubted, func(d Doubted) bool {
 			return d.exchanged && slices.Equal(v.holders, []int{d.Log}) &&

@@ -29,8 +29,7 @@ func (c *recent) note(it *item) (distance int) {
 	own := it.err == nil && it.req != nil && it.req.Header.ID != 0 && len(it.others) == 0
 	for d := 1; own && d <= min(c.n, len(c.items)); d++ {
 		o := c.items[(c.n-d)%len(c.items)]
-		if o.entry.Index+uint64(d) == it.entry.Index && o.err == nil && o.req != nil &&
-			o.req.Header.ID == it.req.Header.ID && bytes.Equal(o.entry.Data, it.entry.Data) {
+		if o.entry.Index+uint64(d) == it.entry.Index && o.proposes(it) {
 			distance = d
 			break
 		}
@@ -43,13 +42,17 @@ func (c *recent) note(it *item) (distance int) {
 // sameRequest is the last entry before with the request of another one, nil if none of the recent ones has it.
 func (c *recent) sameRequest(v *item) *item {
 	for d := 1; d <= min(c.n, len(c.items)); d++ {
-		o := c.items[(c.n-d)%len(c.items)]
-		if o.err == nil && o.req != nil && o.req.Header.ID == v.req.Header.ID &&
-			bytes.Equal(o.entry.Data, v.entry.Data) {
+		if o := c.items[(c.n-d)%len(c.items)]; o.proposes(v) {
 			return o
 		}
 	}
 	return nil
+}
+
+// proposes reports whether the entry is the same proposal as another one that decodes.
+func (it *item) proposes(o *item) bool {
+	return it.err == nil && it.req != nil && it.req.Header.ID == o.req.Header.ID &&
+		bytes.Equal(it.entry.Data, o.entry.Data)
 }
 
 // noteRepeat records the first requests that the log holds twice, at most maxShift entries apart.
