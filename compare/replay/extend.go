@@ -176,12 +176,18 @@ func (b *backwards) noteStamp(r *dumplog.Request) {
 }
 
 // wroteNext reports whether an entry wrote the newest revision that is not taken, although that holds something else.
-// It always writes, names the key, cannot have written any revision above, and the entries above it are as many as
-// these.
+// It always writes, and the entries above it are as many as the revisions above. It cannot have written any of these:
+// either it names a key of that revision and none of theirs, or none of them is what a put leaves.
 func (b *backwards) wroteNext(it *item) bool {
 	g := b.at(b.rev)
-	return b.exact && g != nil && names(it.req, g) && (b.alwaysWrites(it) || b.putsAgain(it, g)) &&
-		!slices.ContainsFunc(b.guesses, func(x *group) bool { return couldWrite(it.req, x) || names(it.req, x) })
+	switch {
+	case !b.exact || g == nil:
+		return false
+	case names(it.req, g) && (b.alwaysWrites(it) || b.putsAgain(it, g)) &&
+		!slices.ContainsFunc(b.guesses, func(x *group) bool { return couldWrite(it.req, x) || names(it.req, x) }):
+		return true
+	}
+	return len(b.guesses) > 0 && b.alwaysWrites(it) && !slices.ContainsFunc(b.guesses, (*group).isPut)
 }
 
 func (b *backwards) alwaysWrites(it *item) bool { return plainPut(it.req) && b.passes(it) }

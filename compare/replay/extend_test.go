@@ -159,6 +159,21 @@ func TestWalk(t *testing.T) {
 			floor:  6, index: 0, rev: 6},
 		"two altered records": {log: all[:2], groups: []*group{groupOf(rec(8, 0, "a", "X")),
 			groupOf(rec(9, 0, "b", "X"))}, floor: 7, index: 0, rev: 7},
+		"the record before a delete of the key is another's": {log: []*dumplog.Request{all[0], del("a", "")},
+			groups: []*group{groupOf(rec(8, 0, "x", "X")), groupOf(tomb(9, 0, "a"))}, floor: 7, index: 0, rev: 7},
+		"the record before a delete of two keys is another's": {log: []*dumplog.Request{all[0], del("a", "c")},
+			groups: []*group{groupOf(rec(8, 0, "x", "X")), groupOf(tomb(9, 0, "a"), tomb(9, 1, "b"))}, floor: 7,
+			index: 0, rev: 7},
+		"the record before a delete is another's, and it is not known that puts write": {
+			log:    []*dumplog.Request{all[0], del("a", "")},
+			groups: []*group{groupOf(rec(8, 0, "x", "X")), groupOf(tomb(9, 0, "a"))}, alarm: true, floor: 7, index: 2,
+			rev: 9},
+		"the record before a delete is another's, and a delete without effect is between": {
+			log:    []*dumplog.Request{all[0], del("b", ""), del("a", "")},
+			groups: []*group{groupOf(rec(8, 0, "x", "X")), groupOf(tomb(9, 0, "a"))}, floor: 7, index: 3, rev: 9},
+		"the record before one that may be the put's is another's": {log: []*dumplog.Request{all[0],
+			txn(cmpMod("z", 0), []dumplog.RequestOp{putOp("b", "1")}, nil)}, groups: []*group{groupOf(rec(8, 0, "x", "X")),
+			groupOf(record3(9, 5, 2, "b", "1"))}, floor: 7, index: 2, rev: 9},
 		// A revoke fits any tombstone. Its lease on the key says more, and so does a delete before it, unless what
 		// comes between would have written on top of that.
 		"a revoke of a lease that was put on the key": {log: []*dumplog.Request{leasedPut("a", 7), revoke(7)},

@@ -41,6 +41,9 @@ func (g *group) begin(r *record, hole bool) {
 // deleted reports whether a delete wrote the record.
 func (r *record) deleted() bool { return r.del && !r.marked }
 
+// isPut reports whether the group can be what a single put wrote, whatever its content.
+func (g *group) isPut() bool { return len(g.records) == 1 && !g.records[0].deleted() }
+
 // absorb applies a record of the database to a model's keys.
 func absorb(keys *apply.Keys, r *record) {
 	if r.del {
