@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
@@ -17,6 +18,8 @@ type endAuth struct {
 	state *apply.Auth
 	// since is the last index up to the member's applied index that can have changed it.
 	since uint64
+	// raised are entries up to the applied index that certainly raised the auth revision; see hashShown.
+	raised []uint64
 }
 
 // newEndAuth returns the auth of the member's database; nil if the log does not show what came before its end. An alarm
@@ -32,6 +35,7 @@ func newEndAuth(r *Result, m *evidence.Member, mayAlarm bool) *endAuth {
 			end.since = max(end.since, index)
 		}
 	}
+	end.hashShown(r.Survey, m)
 	for _, e := range slices.Backward(r.Survey.Auth) {
 		if e.Index <= m.AppliedMax && (mayAlarm || !end.refuses(e.Req)) {
 			changed(e.Index)
@@ -57,6 +61,34 @@ func newEndAuth(r *Result, m *evidence.Member, mayAlarm bool) *endAuth {
 		}
 	}
 	return end
+}
+
+// hashShown finds the entries that gave a user the password hash that the database holds. A hash has a random salt, so
+// no other entry has it, and the entry was not refused.
+func (e *endAuth) hashShown(s *Survey, m *evidence.Member) {
+	for i := range m.DB.Auth.Users {
+		u := &m.DB.Auth.Users[i]
+		var with []uint64
+		for _, p := range s.Passwords(u.Name, m.AppliedMax) {
+			if len(p.Hash) > 0 && bytes.Equal(p.Hash, u.Password) {
+				with = append(with, p.Index)
+			}
+		}
+		if len(with) == 1 {
+			e.raised = append(e.raised, with[0])
+		}
+	}
+}
+
+// atMost bounds the auth revision that the member can have had at an entry: it never falls.
+func (e *endAuth) atMost(index uint64) uint64 {
+	n := uint64(0)
+	for _, i := range e.raised {
+		if i > index {
+			n++
+		}
+	}
+	return e.state.Revision - min(n, e.state.Revision)
 }
 
 // refuses reports whether the last request that could change auth was certainly refused: it needs role root, which its
@@ -101,14 +133,18 @@ func (e *endAuth) permits(r *dumplog.Request, index uint64, keysOf func(lease in
 }
 
 // passesAuth reports whether the member's auth cannot have refused a request at an entry. Either auth was never on; or
-// user root sent it with an auth revision that the member has never exceeded; or the auth of the end permits it, and no
-// entry after it has changed auth. See permits for keysOf.
+// user root sent it with an auth revision that the member did not exceed there; or the auth of the end permits it, and
+// no entry after it has changed auth. See permits for keysOf.
 func (lv *logView) passesAuth(r *dumplog.Request, index uint64, keysOf func(lease int64) []string) bool {
 	h, a := r.Header, &lv.m.DB.Auth
+	most := a.Revision
+	if lv.endAuth != nil {
+		most = lv.endAuth.atMost(index)
+	}
 	switch {
 	case !a.Enabled && a.Revision <= 1:
 		return h.AuthRevision == 0
-	case h.Username == apply.Root && a.HasRevision && h.AuthRevision >= a.Revision:
+	case h.Username == apply.Root && a.HasRevision && h.AuthRevision >= most:
 	case !lv.endAuth.permits(r, index, keysOf):
 		return false
 	}

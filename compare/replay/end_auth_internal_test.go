@@ -166,6 +166,55 @@ func TestEndAuthPermits(t *testing.T) {
 	}
 }
 
+// TestAuthRevisionAtMost: the password hash that the database holds shows that the entry with it took effect. Before
+// that entry the auth revision was lower, so that a request of root with a lower one passed.
+func TestAuthRevisionAtMost(t *testing.T) {
+	hash, other := []byte("hash"), []byte("other")
+	set := func(index uint64, hash []byte) PasswordSet { return PasswordSet{Index: index, Hash: hash} }
+	for name, c := range map[string]struct {
+		app, admin []PasswordSet
+		clear      bool
+		index      uint64
+		most       uint64
+	}{
+		"no entry":              {index: 1, most: 9},
+		"before it":             {app: []PasswordSet{set(12, hash)}, index: 11, most: 8},
+		"at it":                 {app: []PasswordSet{set(12, hash)}, index: 12, most: 9},
+		"of two users":          {app: []PasswordSet{set(12, hash)}, admin: []PasswordSet{set(15, hash)}, index: 11, most: 7},
+		"between those":         {app: []PasswordSet{set(12, hash)}, admin: []PasswordSet{set(15, hash)}, index: 13, most: 8},
+		"an older password":     {app: []PasswordSet{set(8, other), set(12, hash)}, index: 5, most: 8},
+		"another password":      {app: []PasswordSet{set(12, other)}, index: 5, most: 9},
+		"the same hash twice":   {app: []PasswordSet{set(8, hash), set(12, hash)}, index: 5, most: 9},
+		"after the last entry":  {app: []PasswordSet{set(21, hash)}, index: 5, most: 9},
+		"at the last entry":     {app: []PasswordSet{set(20, hash)}, index: 5, most: 8},
+		"no password on either": {app: []PasswordSet{set(12, nil)}, clear: true, index: 5, most: 9},
+	} {
+		m := appMember()
+		for i := range m.DB.Auth.Users {
+			if m.DB.Auth.Users[i].Password = hash; c.clear {
+				m.DB.Auth.Users[i].Password = nil
+			}
+		}
+		r := &Result{Last: 30, Survey: &Survey{state: newLastStates()}}
+		r.Survey.state.passwords["app"], r.Survey.state.passwords["admin"] = c.app, c.admin
+		lv := &logView{m: m, endAuth: newEndAuth(r, m, false)}
+		if got := lv.endAuth.atMost(c.index); got != c.most {
+			t.Errorf("%s: %d, want %d", name, got, c.most)
+		}
+		lv.endAuth.since = 20 // the auth of the end does not speak for earlier entries
+		for revision := uint64(6); revision < 10; revision++ {
+			r := put("k", "1")
+			r.Header = dumplog.Header{Username: "root", AuthRevision: revision}
+			if got, want := lv.passesAuth(r, c.index, nil), revision >= c.most; got != want {
+				t.Errorf("%s: root with auth revision %d passes: %v", name, revision, got)
+			}
+			if r.Header.Username = "admin"; lv.passesAuth(r, c.index, nil) {
+				t.Errorf("%s: user admin, who may not have had role root, passes with %d", name, revision)
+			}
+		}
+	}
+}
+
 // receive gives the member a log that received a snapshot.
 func receive(to uint64) func(m *evidence.Member) {
 	return func(m *evidence.Member) {
