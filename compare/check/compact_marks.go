@@ -133,8 +133,9 @@ func (cr *compactRequests) neverRequested(m *evidence.Member) bool {
 	switch {
 	case !ok || c.requested:
 		return false
-	case cr.Replay.First == 1 && !cr.Members.logs().anyRestored() && (kv.BumpMarker == dumpdb.Rev{}):
-		return cr.Replay.Covers(0, m.AppliedMax)
+	case cr.Replay.First == 1 && !cr.Members.logs().anyRestored() && (kv.BumpMarker == dumpdb.Rev{}) &&
+		cr.Replay.Covers(0, m.AppliedMax):
+		return true
 	}
 	// The compaction before it is finished. Had the scheduled one come first, the revision was at least that high
 	// already, and no later write would be below it.

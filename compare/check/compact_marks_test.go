@@ -103,6 +103,11 @@ func TestCompactMarksOfPurgedLog(t *testing.T) {
 		if r := run(t, in, "K13"); (r.Outcome == check.Violated) != c.violated {
 			t.Errorf("mark %d, %d behind: %s %+v", c.mark, c.behind, r.Outcome, r.Findings)
 		}
+		// Another log that reaches back to the founding, with a gap between the two, shows no more and no less.
+		in.Replay.First, in.Replay.Gaps = 1, []replay.Gap{{From: 2, To: 2}}
+		if r := run(t, in, "K13"); (r.Outcome == check.Violated) != c.violated {
+			t.Errorf("mark %d, %d behind, beyond a gap: %s %+v", c.mark, c.behind, r.Outcome, r.Findings)
+		}
 	}
 }
 
