@@ -216,25 +216,24 @@ var contentChecks = map[check.ID]bool{check.K01: true, check.K02: true, check.K0
 	check.M17: true, check.K12: true}
 
 // stateChecks are about what a member stores about itself; a database with unreadable pages shows only the pages that
-// remain, and one of a backup whose sum does not fit anything else.
+// remain.
 var stateChecks = map[check.ID]bool{check.C02: true, check.C03: true, check.C04: true, check.S02: true, check.K04: true,
 	check.L02: true}
 
-// explainedByDamage: a content difference is damage if it involves a member whose file contradicts its own structure.
-// Damage has no raft index, so history alone would put it last.
+// explainedByDamage: a content difference is damage if it involves a member whose file contradicts its own structure,
+// and so is whatever is found in a damaged backup alone. Damage has no raft index, so history alone would put it last.
 func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Finding {
 	for _, b := range breaks {
 		if b.Kind == check.KindGapForeign && slices.Contains(first.Members, b.Members[0]) {
 			return b // its content is that of another cluster
 		}
 	}
-	if !contentChecks[first.Check] && !stateChecks[first.Check] {
-		return nil
-	}
+	content, state := contentChecks[first.Check], stateChecks[first.Check]
+	ofOne := len(first.Members) == 1 && first.Class != check.ClassForeignCluster
 	var found *check.Finding
 	for _, b := range breaks {
-		ofBackup := b.Class == check.ClassBackupDamaged && len(first.Members) == 1
-		if stateChecks[first.Check] && b.Check != check.D02 && !ofBackup {
+		ofBackup := b.Class == check.ClassBackupDamaged && ofOne
+		if !content && !ofBackup && (!state || b.Check != check.D02) {
 			continue
 		}
 		damaged := b.Class == check.ClassDBDamage || b.Class == check.ClassBackupDamaged || b.Check == check.X05
