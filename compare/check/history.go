@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -38,10 +39,16 @@ func runOneHistory(in *Input) Result {
 			fs = append(fs, f)
 		}
 	}
+	var unchecked string
 	for _, o := range in.Replay.Overlaps {
+		if i := slices.IndexFunc([]uint64{o.Publish, o.Old, o.New}, in.Replay.Contradicts); i >= 0 {
+			unchecked = fmt.Sprintf("a database contradicts entry %d, which would show two processes of member %s",
+				[]uint64{o.Publish, o.Old, o.New}[i], o.Member)
+			continue
+		}
 		fs = append(fs, overlapFinding(in.Members, o))
 	}
-	return outcome(fs, "")
+	return outcome(fs, unchecked)
 }
 
 // BootstrapVoters returns the number of conf changes of a bootstrap or a restore with which a log begins, 0 if it does

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,20 @@ func TestOverlaps(t *testing.T) {
 	in := &Input{Members: ss, Replay: &replay.Result{Overlaps: []replay.Overlap{{Member: 5}}}}
 	if r := runOneHistory(in); len(r.Findings) != 1 || r.Findings[0].Kind != KindTwoProcesses || r.Outcome != Violated {
 		t.Errorf("%+v", r)
+	}
+	// A database that contradicts one of the entries shows that it may have been altered.
+	in.Replay.Overlaps[0] = replay.Overlap{Member: 5, Publish: 10, Old: 12, New: 40}
+	for index, want := range map[uint64]Outcome{9: Violated, 10: NotChecked, 12: NotChecked, 40: NotChecked,
+		41: Violated} {
+		in.Replay.Events = []*replay.Event{{Index: index, Outcomes: []replay.Outcome{{}, {State: replay.Contradicted}}}}
+		if r := runOneHistory(in); r.Outcome != want || want == NotChecked &&
+			!strings.Contains(r.Reason, fmt.Sprintf("contradicts entry %d,", index)) {
+			t.Errorf("entry %d is contradicted: %+v", index, r)
+		}
+	}
+	in.Replay.Events = []*replay.Event{{Index: 12, Outcomes: []replay.Outcome{{State: replay.Applied}}}}
+	if r := runOneHistory(in); r.Outcome != Violated {
+		t.Errorf("nothing is contradicted: %+v", r)
 	}
 	in.Replay = nil
 	if r := runOneHistory(in); r.Outcome == Holds || r.Reason == "" {

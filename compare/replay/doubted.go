@@ -109,6 +109,14 @@ func (r *Result) contradictedAt(index uint64, pos int) bool {
 	})
 }
 
+// Contradicts reports whether the database of any member holds other records than those of an entry.
+func (r *Result) Contradicts(index uint64) bool {
+	return slices.ContainsFunc(r.Events, func(e *Event) bool {
+		return e.Index == index &&
+			slices.ContainsFunc(e.Outcomes, func(o Outcome) bool { return o.State == Contradicted })
+	})
+}
+
 // explainsMore returns the members whose database a result explains better than another result does, none if it
 // explains less of one.
 func explainsMore(t, r *Result) (better []int) {

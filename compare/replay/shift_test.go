@@ -232,6 +232,36 @@ func TestRunsTwice(t *testing.T) {
 	}
 }
 
+// TestOverlapOfAlteredEntries: where another log has an entry of the same term with another request ID, one of the two
+// was altered, and neither shows a process.
+func TestOverlapOfAlteredEntries(t *testing.T) {
+	begun := uint64(1763000000000)
+	newer := begun + 9000
+	for name, c := range map[string]struct {
+		starts [2]uint64 // of the processes that proposed the second of four puts, by log
+		want   int
+	}{"in one log": {[2]uint64{begun, newer}, 0}, "in both": {[2]uint64{begun, begun}, 1},
+		"in none": {[2]uint64{newer, newer}, 0}} {
+		dirs := []string{}
+		for n, id := range []uint64{0xa1, 0xa2} {
+			h := clustertest.NewHand(t, t.TempDir(), clustertest.HandName(id), id, 0xc1)
+			h.Found(false, 0xa1, 0xa2)
+			h.Publish(2, 3, 0xa1, clustertest.RequestID(0xa1, begun, 1))
+			h.Publish(2, 4, 0xa1, clustertest.RequestID(0xa1, newer, 1))
+			for i, start := range []uint64{newer, c.starts[n], newer, newer} {
+				h.Put(2, uint64(5+i), clustertest.RequestID(0xa1, start, uint64(10+i)), "a", "1", true)
+			}
+			h.State(2, 0xa1, 8)
+			h.Member(0xa1, false, true)
+			h.Member(0xa2, false, true)
+			dirs = append(dirs, h.Close(8, 2))
+		}
+		if r := run(t, open(t, dirs...), Options{}); len(r.Overlaps) != c.want {
+			t.Errorf("%s: %+v", name, r.Overlaps)
+		}
+	}
+}
+
 // TestLogAsFarAsNeeded: who reads the merged log may end anywhere.
 func TestLogAsFarAsNeeded(t *testing.T) {
 	members := open(t, handLogs(t, from1(20), from1(18))...).Members

@@ -171,6 +171,9 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			w.note(it)
 		}
 		s.note(it)
+		if it.idDisputed() {
+			continue
+		}
 		if o := l.note(it.entry.Index, requestID(it.req), it.req.Publishes() != nil); o != nil {
 			r.overlap(o, s)
 		}
@@ -236,6 +239,17 @@ func (s *Survey) note(it *item) {
 func (it *item) stampDisputed() bool {
 	for _, v := range it.others {
 		if v.entry.Term == it.entry.Term && v.req.Header.AuthRevision != it.req.Header.AuthRevision {
+			return true
+		}
+	}
+	return false
+}
+
+// idDisputed reports whether another log has the entry, of the same term, with another request ID: one of the two was
+// altered.
+func (it *item) idDisputed() bool {
+	for _, v := range it.others {
+		if v.entry.Term == it.entry.Term && v.req.Header.ID != it.req.Header.ID {
 			return true
 		}
 	}
