@@ -113,6 +113,8 @@ func TestPromise(t *testing.T) {
 	none, open := Outcome{State: NoEffect}, Outcome{State: NoEffect, Open: true}
 	shown, other, bad := Outcome{State: Applied, Sig: 5}, Outcome{State: Applied, Sig: 7},
 		Outcome{State: Contradicted, Sig: 9}
+	refused, excluded := Outcome{State: Applied, Sig: 5, Against: true}, Outcome{State: Applied, Sig: 5, Against: true,
+		excluded: true}
 	for name, c := range map[string]struct {
 		outcomes []Outcome
 		sig      uint64
@@ -126,6 +128,10 @@ func TestPromise(t *testing.T) {
 		"without the proposer most decide":        {[]Outcome{{}, shown, other, shown}, 5, true},
 		"an effect that no database shows":        {[]Outcome{{}, bad}, unseen, true},
 		"nothing is known":                        {[]Outcome{{State: OutsideHistory}, {State: NotApplied}}, 0, false},
+		"the proposer's is excluded":              {[]Outcome{excluded, none}, 0, true},
+		"that of most members is excluded":        {[]Outcome{{}, excluded, excluded, none}, 0, true},
+		"it is excluded on all":                   {[]Outcome{excluded, excluded}, 0, false},
+		"an alarm or a right is against it":       {[]Outcome{refused, none}, 5, true},
 		"one that may have had none has no voice": {[]Outcome{{}, open, open, shown}, 5, true},
 	} {
 		r := &Result{}
@@ -135,6 +141,19 @@ func TestPromise(t *testing.T) {
 		w := &walker{r: r}
 		if sig, known := w.promised(&Event{Proposer: 1, Outcomes: c.outcomes}); sig != c.sig || known != c.known {
 			t.Errorf("%s: %d %t, want %d %t", name, sig, known, c.sig, c.known)
+		}
+		if name == "the proposer had no effect" { // above its index, it may not have applied the entry
+			r.Members[0].Member.AppliedMin, r.Members[1].Member.AppliedMin, r.Members[2].Member.AppliedMin = 6, 7, 7
+			for index, want := range map[uint64]uint64{6: 0, 7: shown.Sig} {
+				ev := &Event{Index: index, Proposer: 1, Outcomes: c.outcomes}
+				if sig, known := w.promised(ev); sig != want || !known {
+					t.Errorf("entry %d: %d %t, want %d", index, sig, known, want)
+				}
+			}
+			ev := &Event{Index: 7, Proposer: 1, Outcomes: []Outcome{{State: Refused}, shown, shown}}
+			if sig, known := w.promised(ev); sig != 0 || !known {
+				t.Errorf("a refusal of the proposer: %d %t", sig, known)
+			}
 		}
 		if name != "the proposer decides between effects" {
 			continue

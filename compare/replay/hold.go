@@ -279,6 +279,7 @@ func (ma *matcher) against(it *item, p apply.Effect, g *group) Outcome {
 			o.Detail = "although the rules refuse it: " + string(p.Reason)
 		}
 		o.Against = ma.KeysKnown && p.Reason != ReasonOldAuth
+		o.excluded = o.Against && p.Result != apply.Refused
 	}
 	ma.notRefused(it, p)
 	return o

@@ -52,6 +52,9 @@ func (b *bench) run() []string {
 		if o.Against {
 			s += ", against the rules"
 		}
+		if o.excluded {
+			s += ", by the keys"
+		}
 		out = append(out, s)
 	}
 	return out
@@ -192,7 +195,12 @@ func TestTxn(t *testing.T) {
 func TestAgainstTheRules(t *testing.T) {
 	guarded := txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("b", "1")}, nil)
 	rows := []row{rec(2, 0, "a", "m"), rec(3, 0, "b", "1")}
-	newBench(t, 6, -1, rows...).log(put("a", "m"), guarded).want("applied", "applied, against the rules")
+	newBench(t, 6, -1, rows...).log(put("a", "m"), guarded).want("applied",
+		"applied, against the rules, by the keys")
+	leased, record := put("b", "1"), rec(3, 0, "b", "1")
+	leased.Put.Lease, record.lease = 9, 9 // which was not granted
+	newBench(t, 6, -1, rec(2, 0, "a", "m"), record).log(put("a", "m"), leased).want("applied",
+		"applied, against the rules")
 	b := newBench(t, 6, -1, rows...).log(put("a", "m"), guarded)
 	b.sim.KeysKnown = false
 	b.want("applied", "applied")
@@ -209,8 +217,8 @@ func TestRecordsOfLostEntries(t *testing.T) {
 		want    string
 	}{
 		"one is lost":                         {3, 3, "no-effect"},
-		"none is lost":                        {2, 3, "applied, against the rules"},
-		"those that are lost made later ones": {3, 4, "applied, against the rules"},
+		"none is lost":                        {2, 3, "applied, against the rules, by the keys"},
+		"those that are lost made later ones": {3, 4, "applied, against the rules, by the keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 6, -1, rows...).log(put("a", "m"), guarded)

@@ -157,20 +157,23 @@ func (m *MemberResult) lack(ev *Event) {
 const unseen = 1<<64 - 1
 
 // promised returns the required effect: that on the proposer, else the effect on most members. If the rules also allow
-// no effect, a member without the effect does not refute one with it: it may have lost the records. Two effects on as
+// no effect, a member without the effect does not refute one with it: it may have lost the records. Nor does one whose
+// database does not show that it has applied the entry: where that is older, it may have. Two effects on as
 // many members each show nothing. Where logs of one term differ, the altered entry may be the proposer's, and only more
 // members than for any other effect, or for none, decide. A proposer whose records contradicted its log before counts
-// as one member: from there on its model may differ from what it answered.
+// as one member: from there on its model may differ from what it answered. An effect that the state of the keys
+// excludes is never required, not even the proposer's: another request wrote those records, or none.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, older, answered, odd := map[uint64]vote{}, w.r.OlderCopies(), uint64(0), false
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })
 	for i, o := range ev.Outcomes {
-		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || o.Open && shown ||
-			w.distrusts(i) {
+		m := w.r.Members[i]
+		mayLack := o.Open || o.State == NoEffect && ev.Index > m.Member.AppliedMin
+		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || mayLack && shown ||
+			o.excluded || w.distrusts(i) {
 			continue
 		}
 		bad := o.State == Contradicted || o.State == Missing
-		m := w.r.Members[i]
 		if m.Member.MemberID == ev.Proposer && ev.Proposer != 0 && !bad && !ev.OneTerm {
 			if m.firstBad == nil {
 				ev.Acked = o.Sig != 0

@@ -76,8 +76,9 @@ type Outcome struct {
 	Sig uint64
 	// Wrongly is true for a refusal that a member with the auth revision of the log would not have made.
 	Wrongly bool
-	// Against is true for an effect that the entry cannot have had by the rules, as the log shows.
-	Against bool
+	// Against is true for an effect that the entry cannot have had by the rules, as the log shows. excluded is true if
+	// the keys decide that, not alarms or rights.
+	Against, excluded bool
 	// Open is true where the rules allow an effect as well as none, and the database shows none: no proof that the
 	// entry had none.
 	Open bool
