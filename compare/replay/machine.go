@@ -39,7 +39,11 @@ type Change struct {
 	Sum uint64
 }
 
-// NewMachine reads the starting state from a database, which must be sound; nil is the empty state of a new cluster.
+// ErrKeysUnread says that a database has a record that does not decode, or pages that cannot be read.
+var ErrKeysUnread = errors.New("bucket key cannot be read in full")
+
+// NewMachine reads the starting state from a database, nil for the empty state of a new cluster. The error is
+// ErrKeysUnread for one that is damaged.
 func NewMachine(ctx context.Context, db *dumpdb.DB, o MachineOptions) (*Machine, error) {
 	s := apply.NewModel(o.Version)
 	if s.ClientWaits = release.No; o.Single {
@@ -60,7 +64,7 @@ func NewMachine(ctx context.Context, db *dumpdb.DB, o MachineOptions) (*Machine,
 		case row.err != nil:
 			return nil, row.err
 		case row.hole || row.bad:
-			return nil, errors.New("bucket key cannot be read in full")
+			return nil, ErrKeysUnread
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		}

@@ -136,7 +136,10 @@ func (b *builder) machine(ctx context.Context, values func(string, dumpdb.Rev) (
 	single := b.base != nil && len(b.base.DB.Members) == 1 || b.base == nil && len(b.logs) > 0 &&
 		len(b.logs[0].Membership.Voters) == 1
 	m, err := replay.NewMachine(ctx, db, replay.MachineOptions{Version: b.rules, Single: single, Values: values})
-	if err != nil {
+	switch {
+	case errors.Is(err, replay.ErrKeysUnread):
+		return nil, refuse("the base is damaged: %w; "+soundOne, err)
+	case err != nil:
 		return nil, fmt.Errorf("the base: %w", err)
 	}
 	return m, nil

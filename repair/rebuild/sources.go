@@ -167,6 +167,9 @@ func (b *builder) settleVersion() {
 	b.res.Etcd = strings.TrimSuffix(b.version.String(), ".x")
 }
 
+// soundOne is what to do about a base that is damaged.
+const soundOne = "etcd-medic extract --format backup or repair db makes a sound one from what is readable"
+
 // fitsBase requires a base that opens, has no damage, and shows its position in the log.
 func (b *builder) fitsBase(ctx context.Context) error {
 	if !b.base.HasDB() {
@@ -180,8 +183,7 @@ func (b *builder) fitsBase(ctx context.Context) error {
 		return err
 	}
 	if len(rep.Damage) > 0 {
-		return refuse("the base is damaged in %d places (first: %v); etcd-medic extract --format backup or repair db "+
-			"makes a sound one from what is readable", len(rep.Damage), rep.Damage[0])
+		return refuse("the base is damaged in %d places (first: %v); "+soundOne, len(rep.Damage), rep.Damage[0])
 	}
 	if tr, err := db.Trailer(); err == nil && tr.State == "mismatch" {
 		if !b.o.SkipHashCheck {
