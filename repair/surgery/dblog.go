@@ -2,10 +2,12 @@ package surgery
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -36,8 +38,13 @@ func (b *rebuilder) fromLog() *dumpdb.DB {
 		return nil
 	}
 	out := filepath.Join(r.dir, "backup.db")
-	_, r.why = rebuild.Run(b.ctx, rebuild.Options{Base: b.base, Logs: logs, To: rebuild.Target{Index: index}, Out: out,
-		Version: w.source().Version.Release(), Progress: w.o.Compare.Progress})
+	var res *rebuild.Result
+	res, r.why = rebuild.Run(b.ctx, rebuild.Options{Base: b.base, Logs: logs, To: rebuild.Target{Index: index},
+		Out: out, Version: w.source().Version.Release(), Progress: w.o.Compare.Progress})
+	if r.why == nil && res.DoubtfulCount > 0 {
+		r.why = fmt.Errorf("the outcome of %s depends on more than the log shows",
+			plural.Of(res.DoubtfulCount, "entry", "entries"))
+	}
 	if r.why == nil {
 		r.db, r.why = dumpdb.Open(out)
 	}

@@ -91,8 +91,8 @@ func (c DB) executed(ctx context.Context, w *work, to uint64) error {
 	if err != nil {
 		return err
 	}
-	if n := r.Unsettled; n > 0 && len(w.peers()) == 0 {
-		return refusef("", "the outcome of %d entries depends on more than the log shows", n)
+	if n := r.DoubtfulCount; n > 0 && len(w.peers()) == 0 {
+		return refusef("", "the outcome of %s depends on more than the log shows", plural.Of(n, "entry", "entries"))
 	}
 	begin := "from the first entry"
 	if r.Base != "" {

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/refusal"
@@ -63,6 +66,50 @@ func TestDBFromAnotherMember(t *testing.T) {
 	}
 	if got := hashOf(t, out); got.Rev != want.Rev {
 		t.Errorf("made %+v by %v, was %+v", got, r.Did, want)
+	}
+}
+
+// TestDBOfAnOpenOutcome: whether root may revoke a lease with an old auth revision depends on the patch release. Where
+// neither the log nor another member shows what happened, no database is made of a guess.
+func TestDBOfAnOpenOutcome(t *testing.T) {
+	for name, c := range map[string]struct {
+		authRevision uint64 // in the header of the revoke
+		open         bool
+	}{"the auth revision of then": {5, false}, "an old one": {4, true}} {
+		h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
+		h.Found(false, 0xa1)
+		index := uint64(1)
+		do := func(authRevision uint64, r *etcdserverpb.InternalRaftRequest) {
+			index++
+			if r.Header = (&etcdserverpb.RequestHeader{ID: clustertest.RequestID(0xa1, 1000, index),
+				AuthRevision: authRevision}); authRevision > 0 {
+				r.Header.Username = "root"
+			}
+			h.Request(2, index, r)
+		}
+		do(0, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "root"}})
+		do(0, &etcdserverpb.InternalRaftRequest{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: "root",
+			HashedPassword: "aGFzaA=="}})
+		do(0, &etcdserverpb.InternalRaftRequest{AuthUserGrantRole: &etcdserverpb.AuthUserGrantRoleRequest{User: "root",
+			Role: "root"}})
+		do(0, &etcdserverpb.InternalRaftRequest{AuthEnable: &etcdserverpb.AuthEnableRequest{}})
+		do(4, clustertest.GrantRequest(7, 60))
+		do(4, clustertest.PutRequest("k", "1", 7))
+		do(4, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "more"}})
+		do(c.authRevision, clustertest.RevokeRequest(7))
+		do(5, clustertest.PutRequest("l", "2", 0))
+		h.State(2, 0xa1, index)
+		dir := h.Close(index, 2)
+		if err := os.Remove(filepath.Join(dir, "member", "snap", "db")); err != nil {
+			t.Fatal(err)
+		}
+		evidencetest.Unchanged(t, dir)
+		_, err := surgery.Run(t.Context(), surgery.Options{Source: evidence.Spec{Name: "node1", Where: dir},
+			Out: filepath.Join(t.TempDir(), "new")}, surgery.DB{})
+		var refused *refusal.Error
+		if errors.As(err, &refused) != c.open || c.open && !strings.Contains(err.Error(), "the outcome of 1 entry depends") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
