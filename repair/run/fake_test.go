@@ -374,7 +374,7 @@ func (f fakeMembers) MemberList(ctx context.Context, opts ...clientv3.OpOption) 
 	return resp, f.asks(ctx, !op.IsSerializable(), func() error {
 		for _, m := range f.c.list {
 			resp.Members = append(resp.Members, &etcdserverpb.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs,
-				IsLearner: m.IsLearner})
+				ClientURLs: m.ClientURLs, IsLearner: m.IsLearner})
 		}
 		return nil
 	})
