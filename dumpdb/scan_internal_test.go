@@ -3,9 +3,11 @@ package dumpdb
 import (
 	"bytes"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
 // TestWantedSpans: a page is read when its span, which ends before its last key, meets the wanted one.
@@ -49,6 +51,26 @@ func TestDeepestPage(t *testing.T) {
 	_, _, dmg := s.load([]elem{{child: root}}, 0, maxDepth)
 	if dmg == nil || dmg.Kind != DamagePage || dmg.Page != root || dmg.Observed != "a deeper one" {
 		t.Errorf("one more level: %v", dmg)
+	}
+}
+
+// TestRecordInAValue: bytes in a value that look like a record are none. What follows the record is found.
+func TestRecordInAValue(t *testing.T) {
+	record := func(main int64, value []byte) []byte {
+		b, err := (&mvccpb.KeyValue{Key: []byte("k"), CreateRevision: main, ModRevision: main, Version: 1,
+			Value: value}).Marshal()
+		fatal(t, err)
+		return append(Rev{Main: main}.Bytes(), b...)
+	}
+	outer := record(7, record(9, []byte("v")))
+	p := &page{off: 4096, data: slices.Concat(make([]byte, headerSize+5), outer, record(8, []byte("v")),
+		make([]byte, 64))}
+	var got []Rev
+	for _, f := range p.scanBytes(nil, map[int]bool{}) {
+		got = append(got, f.rev)
+	}
+	if want := []Rev{{Main: 7}, {Main: 8}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

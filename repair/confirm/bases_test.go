@@ -283,3 +283,44 @@ func TestRestsOn(t *testing.T) {
 		}
 	}
 }
+
+// TestFrozenIndex: a database whose term is above every term of the log, and whose index stays below what was
+// committed, does not say which entries it has. It is not compared.
+func TestFrozenIndex(t *testing.T) {
+	for name, c := range map[string]struct {
+		index, term uint64
+		says        string
+	}{
+		"the term of the log":  {6, 2, ""},
+		"a higher term":        {6, 3, "its consistent index does not say what it has applied"},
+		"at the last of those": {9, 3, ""},
+	} {
+		var specs []evidence.Spec
+		for id, at := range map[uint64][2]uint64{0xa1: {c.index, c.term}, 0xa2: {9, 2}} {
+			h := clustertest.NewHand(t, t.TempDir(), clustertest.HandName(id), id, 0xc1)
+			h.Found(false, 0xa1, 0xa2)
+			h.Member(0xa1, false, true)
+			h.Member(0xa2, false, true)
+			for i := uint64(3); i <= 9; i++ {
+				h.Put(2, i, clustertest.RequestID(0xa1, 1000, i), fmt.Sprint("k", i), "v", i <= at[0])
+			}
+			h.State(2, 0xa1, 9)
+			specs = append(specs, evidence.Spec{Where: h.Close(at[0], at[1])})
+			evidencetest.Unchanged(t, h.Dir)
+		}
+		set, err := evidence.Open(t.Context(), specs, evidence.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := NewPlan(t.Context(), set.Members)
+		if err != nil || p.Base == nil {
+			t.Fatalf("%s: %v, %+v", name, err, p)
+		}
+		for _, x := range p.Targets {
+			if want := map[bool]string{true: c.says}[x.Member.MemberID == 0xa1]; x.Reason != want {
+				t.Errorf("%s: %s: %q, want %q", name, x.Member.Label(), x.Reason, want)
+			}
+		}
+		_ = set.Close() // only read
+	}
+}

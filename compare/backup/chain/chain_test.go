@@ -184,6 +184,9 @@ func TestBrokenChains(t *testing.T) {
 			if tc.serves != 0 && r.Revision != tc.serves || r.Revision >= top {
 				t.Errorf("serves up to %d, want %d", r.Revision, tc.serves)
 			}
+			if f := r.Faults[0]; tc.text == "have no event" && (f.First != middle+5 || f.Last != middle+5) {
+				t.Errorf("missing are %d to %d, want %d alone", f.First, f.Last, middle+5)
+			}
 		})
 	}
 }
