@@ -154,3 +154,15 @@ func TestDoubtful(t *testing.T) {
 		}
 	}
 }
+
+// TestContradicts: a database contradicts an entry if it holds other records in its place. One that lacks the effect
+// does not.
+func TestContradicts(t *testing.T) {
+	r := &Result{Events: []*Event{{Index: 7, Outcomes: []Outcome{{State: Applied}, {State: Contradicted}}},
+		{Index: 9, Outcomes: []Outcome{{State: Missing}}}}}
+	for index, want := range map[uint64]bool{6: false, 7: true, 8: false, 9: false} {
+		if got := r.Contradicts(index); got != want {
+			t.Errorf("entry %d: %v", index, got)
+		}
+	}
+}
