@@ -41,9 +41,10 @@ func runOneHistory(in *Input) Result {
 	}
 	var unchecked string
 	for _, o := range in.Replay.Overlaps {
-		if i := slices.IndexFunc([]uint64{o.Publish, o.Old, o.New}, in.Replay.Contradicts); i >= 0 {
+		shownBy := []uint64{o.Publish, o.Old, o.New}
+		if i := slices.IndexFunc(shownBy, in.Replay.Contradicts); i >= 0 {
 			unchecked = fmt.Sprintf("a database contradicts entry %d, which would show two processes of member %s",
-				[]uint64{o.Publish, o.Old, o.New}[i], o.Member)
+				shownBy[i], o.Member)
 			continue
 		}
 		fs = append(fs, overlapFinding(in.Members, o))

@@ -158,11 +158,11 @@ const unseen = 1<<64 - 1
 
 // promised returns the required effect: that on the proposer, else the effect on most members. If the rules also allow
 // no effect, a member without the effect does not refute one with it: it may have lost the records. Nor does one whose
-// database does not show that it has applied the entry: where that is older, it may have. Two effects on as
-// many members each show nothing. Where logs of one term differ, the altered entry may be the proposer's, and only more
-// members than for any other effect, or for none, decide. A proposer whose records contradicted its log before counts
-// as one member: from there on its model may differ from what it answered. An effect that the state of the keys
-// excludes is never required, not even the proposer's: another request wrote those records, or none.
+// database does not show that it has applied the entry. Two effects on as many members each show nothing. Where logs of
+// one term differ, the altered entry may be the proposer's, and only more members than for any other effect, or for
+// none, decide. A proposer whose records contradicted its log before counts as one member: from there on its model may
+// differ from what it answered. An effect that the state of the keys excludes is never required, not even the
+// proposer's: another request wrote those records, or none.
 func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	votes, older, answered, odd := map[uint64]vote{}, w.r.OlderCopies(), uint64(0), false
 	shown := slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 })

@@ -237,19 +237,17 @@ func (s *Survey) note(it *item) {
 // stampDisputed reports whether another log has the entry, of the same term, with another auth revision in its header:
 // one of the two was altered.
 func (it *item) stampDisputed() bool {
-	for _, v := range it.others {
-		if v.entry.Term == it.entry.Term && v.req.Header.AuthRevision != it.req.Header.AuthRevision {
-			return true
-		}
-	}
-	return false
+	return it.headerDisputed(func(a, b *dumplog.Header) bool { return a.AuthRevision != b.AuthRevision })
 }
 
-// idDisputed reports whether another log has the entry, of the same term, with another request ID: one of the two was
-// altered.
+// idDisputed is stampDisputed for the request ID.
 func (it *item) idDisputed() bool {
+	return it.headerDisputed(func(a, b *dumplog.Header) bool { return a.ID != b.ID })
+}
+
+func (it *item) headerDisputed(differ func(a, b *dumplog.Header) bool) bool {
 	for _, v := range it.others {
-		if v.entry.Term == it.entry.Term && v.req.Header.ID != it.req.Header.ID {
+		if v.entry.Term == it.entry.Term && differ(&v.req.Header, &it.req.Header) {
 			return true
 		}
 	}

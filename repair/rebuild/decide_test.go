@@ -25,35 +25,17 @@ func revoked(t *testing.T, refused, again bool) string {
 	t.Helper()
 	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
 	h.Found(false, 0xa1)
-	index := uint64(1)
+	h.Request(2, 2, nil)
+	index := h.RootRevokes(3, 4)
 	do := func(authRevision uint64, r *etcdserverpb.InternalRaftRequest) {
 		index++
-		if r != nil {
-			r.Header = &etcdserverpb.RequestHeader{ID: clustertest.RequestID(0xa1, 1000, index),
-				AuthRevision: authRevision}
-			if authRevision > 0 {
-				r.Header.Username = "root"
-			}
-		}
-		h.Request(2, index, r)
+		h.RootRequest(index, authRevision, r)
 	}
-	do(0, nil)
-	do(0, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "root"}})
-	do(0, &etcdserverpb.InternalRaftRequest{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: "root",
-		HashedPassword: "aGFzaA=="}})
-	do(0, &etcdserverpb.InternalRaftRequest{AuthUserGrantRole: &etcdserverpb.AuthUserGrantRoleRequest{User: "root",
-		Role: "root"}})
-	do(0, &etcdserverpb.InternalRaftRequest{AuthEnable: &etcdserverpb.AuthEnableRequest{}})
-	do(4, &etcdserverpb.InternalRaftRequest{LeaseGrant: &etcdserverpb.LeaseGrantRequest{ID: 7, TTL: 60}})
-	do(4, &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte("1"),
-		Lease: 7}})
-	do(4, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "more"}})
-	do(4, &etcdserverpb.InternalRaftRequest{LeaseRevoke: &etcdserverpb.LeaseRevokeRequest{ID: 7}})
 	if again {
-		do(4, &etcdserverpb.InternalRaftRequest{LeaseRevoke: &etcdserverpb.LeaseRevokeRequest{ID: 7}})
-		do(5, &etcdserverpb.InternalRaftRequest{LeaseRevoke: &etcdserverpb.LeaseRevokeRequest{ID: 7}})
+		do(4, clustertest.RevokeRequest(7))
+		do(5, clustertest.RevokeRequest(7))
 	}
-	do(5, &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("l"), Value: []byte("2")}})
+	do(5, clustertest.PutRequest("l", "2", 0))
 	h.State(2, 0xa1, index)
 	row := func(rev int64, mark string, kv mvccpb.KeyValue) {
 		b, err := kv.Marshal()

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -78,26 +76,8 @@ func TestDBOfAnOpenOutcome(t *testing.T) {
 	}{"the auth revision of then": {5, false}, "an old one": {4, true}} {
 		h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
 		h.Found(false, 0xa1)
-		index := uint64(1)
-		do := func(authRevision uint64, r *etcdserverpb.InternalRaftRequest) {
-			index++
-			if r.Header = (&etcdserverpb.RequestHeader{ID: clustertest.RequestID(0xa1, 1000, index),
-				AuthRevision: authRevision}); authRevision > 0 {
-				r.Header.Username = "root"
-			}
-			h.Request(2, index, r)
-		}
-		do(0, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "root"}})
-		do(0, &etcdserverpb.InternalRaftRequest{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: "root",
-			HashedPassword: "aGFzaA=="}})
-		do(0, &etcdserverpb.InternalRaftRequest{AuthUserGrantRole: &etcdserverpb.AuthUserGrantRoleRequest{User: "root",
-			Role: "root"}})
-		do(0, &etcdserverpb.InternalRaftRequest{AuthEnable: &etcdserverpb.AuthEnableRequest{}})
-		do(4, clustertest.GrantRequest(7, 60))
-		do(4, clustertest.PutRequest("k", "1", 7))
-		do(4, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "more"}})
-		do(c.authRevision, clustertest.RevokeRequest(7))
-		do(5, clustertest.PutRequest("l", "2", 0))
+		index := h.RootRevokes(2, c.authRevision) + 1
+		h.RootRequest(index, 5, clustertest.PutRequest("l", "2", 0))
 		h.State(2, 0xa1, index)
 		dir := h.Close(index, 2)
 		if err := os.Remove(filepath.Join(dir, "member", "snap", "db")); err != nil {

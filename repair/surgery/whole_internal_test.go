@@ -158,7 +158,7 @@ func TestPreviousTransactionBeforeTheLog(t *testing.T) {
 		first, was uint64
 		says       string
 	}{
-		"the log goes on":          {6, 5, ""},
+		"the log continues":        {6, 5, ""},
 		"an entry is missing":      {7, 5, "the log begins at 7, the previous transaction ends at 5"},
 		"the raft snapshot":        {9, 7, ""},
 		"before the raft snapshot": {9, 6, "the log begins at 9, the previous transaction ends at 6"},

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
@@ -73,26 +72,7 @@ func undecidedRevoke(t *testing.T, authRevision uint64) string {
 	t.Helper()
 	h := clustertest.NewHand(t, t.TempDir(), "node1", 0xa1, 0xc1)
 	h.Found(false, 0xa1)
-	index := uint64(1)
-	do := func(authRevision uint64, r *etcdserverpb.InternalRaftRequest) {
-		index++
-		r.Header = &etcdserverpb.RequestHeader{ID: clustertest.RequestID(0xa1, 1000, index), AuthRevision: authRevision}
-		if authRevision > 0 {
-			r.Header.Username = "root"
-		}
-		h.Request(2, index, r)
-	}
-	do(0, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "root"}})
-	do(0, &etcdserverpb.InternalRaftRequest{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: "root",
-		HashedPassword: "aGFzaA=="}})
-	do(0, &etcdserverpb.InternalRaftRequest{AuthUserGrantRole: &etcdserverpb.AuthUserGrantRoleRequest{User: "root",
-		Role: "root"}})
-	do(0, &etcdserverpb.InternalRaftRequest{AuthEnable: &etcdserverpb.AuthEnableRequest{}})
-	do(4, &etcdserverpb.InternalRaftRequest{LeaseGrant: &etcdserverpb.LeaseGrantRequest{ID: 7, TTL: 60}})
-	do(4, &etcdserverpb.InternalRaftRequest{Put: &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte("1"),
-		Lease: 7}})
-	do(4, &etcdserverpb.InternalRaftRequest{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "more"}})
-	do(authRevision, &etcdserverpb.InternalRaftRequest{LeaseRevoke: &etcdserverpb.LeaseRevokeRequest{ID: 7}})
+	index := h.RootRevokes(2, authRevision)
 	h.State(2, 0xa1, index)
 	dir := h.Close(index, 2)
 	if err := os.Remove(filepath.Join(dir, "member", "snap", "db")); err != nil {

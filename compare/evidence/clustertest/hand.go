@@ -113,6 +113,38 @@ func (h *Hand) Put(term, index, id uint64, key, value string, applied bool) {
 	}
 }
 
+// RootRevokes writes entries from an index on: auth is turned on, root puts a key with a lease, auth changes, and root
+// revokes the lease with an auth revision in the header: 5 is that of then, and with 4 it depends on the patch release
+// whether the revoke takes effect. It returns the index of the revoke.
+func (h *Hand) RootRevokes(index, authRevision uint64) uint64 {
+	h.tb.Helper()
+	for i, r := range []*etcdserverpb.InternalRaftRequest{
+		{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "root"}},
+		{AuthUserAdd: &etcdserverpb.AuthUserAddRequest{Name: "root", HashedPassword: "aGFzaA=="}},
+		{AuthUserGrantRole: &etcdserverpb.AuthUserGrantRoleRequest{User: "root", Role: "root"}},
+		{AuthEnable: &etcdserverpb.AuthEnableRequest{}},
+		GrantRequest(7, 60), PutRequest("k", "1", 7),
+		{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "more"}}} {
+		at := uint64(0)
+		if i > 3 {
+			at = 4
+		}
+		h.RootRequest(index+uint64(i), at, r)
+	}
+	h.RootRequest(index+7, authRevision, RevokeRequest(7))
+	return index + 7
+}
+
+// RootRequest is Request by user root with an auth revision in the header; with 0 auth is off.
+func (h *Hand) RootRequest(index, authRevision uint64, r *etcdserverpb.InternalRaftRequest) {
+	h.tb.Helper()
+	r.Header = &etcdserverpb.RequestHeader{ID: RequestID(h.ID, 1000, index), AuthRevision: authRevision}
+	if authRevision > 0 {
+		r.Header.Username = "root"
+	}
+	h.Request(2, index, r)
+}
+
 // Revision writes the next revision of the key into the database.
 func (h *Hand) Revision(key, value string) { h.LeasedRevision(key, value, 0) }
 
