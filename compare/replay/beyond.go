@@ -40,7 +40,9 @@ func (aw *authWatch) mayHold(beyond []*dumplog.Request) {
 		case req.Alarm != nil && req.Alarm.Action != 0:
 			aw.touched["alarm"] = true
 		case req.Kind.ChangesAuth():
-			aw.touched["auth"] = true
+			for _, row := range authRowsOf(req) {
+				aw.touched[row.Bucket+"/"+row.Key] = true
+			}
 			aw.authBeyond++
 		}
 	}

@@ -94,12 +94,12 @@ func (aw *authWatch) finishAuth() {
 	case have < lo:
 		aw.res.Unexplained = have - lo
 	}
-	if !aw.Auth.Known || aw.touched["auth"] {
+	if !aw.Auth.Known {
 		return
 	}
 	aw.finishUsers()
 	aw.finishRoles()
-	if aw.Auth.Enabled != db.Enabled {
+	if aw.Auth.Enabled != db.Enabled && !aw.authTouched("auth", "authEnabled") {
 		aw.diff("auth", "authEnabled", fmt.Sprint(aw.Auth.Enabled), fmt.Sprint(db.Enabled))
 	}
 }
@@ -108,6 +108,9 @@ func (aw *authWatch) finishUsers() {
 	seen := map[string]bool{}
 	for _, u := range aw.m.DB.Auth.Users {
 		seen[u.Name] = true
+		if aw.authTouched("authUsers", u.Name) {
+			continue
+		}
 		want := aw.Auth.Users[u.Name]
 		switch {
 		case want == nil:
@@ -117,7 +120,7 @@ func (aw *authWatch) finishUsers() {
 		}
 	}
 	for _, name := range sortedKeys(aw.Auth.Users) {
-		if !seen[name] {
+		if !seen[name] && !aw.authTouched("authUsers", name) {
 			aw.diff("authUsers", name, "present", "absent")
 		}
 	}
@@ -127,6 +130,9 @@ func (aw *authWatch) finishRoles() {
 	seen := map[string]bool{}
 	for _, r := range aw.m.DB.Auth.Roles {
 		seen[r.Name] = true
+		if aw.authTouched("authRoles", r.Name) {
+			continue
+		}
 		want, ok := aw.Auth.Roles[r.Name]
 		if !ok {
 			aw.extraRow("authRoles", r.Name)
@@ -148,7 +154,7 @@ func (aw *authWatch) finishRoles() {
 		}
 	}
 	for _, name := range sortedKeys(aw.Auth.Roles) {
-		if !seen[name] {
+		if !seen[name] && !aw.authTouched("authRoles", name) {
 			aw.diff("authRoles", name, "present", "absent")
 		}
 	}

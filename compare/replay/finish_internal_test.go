@@ -96,8 +96,28 @@ func TestFinishAuth(t *testing.T) {
 			diffs: `authRoles r: 2 permissions ["0 \"a\" \"\"" "1 \"b\" \"\""], 1 permissions ["1 \"b\" \"\""]`},
 		"auth off": {change: func(_ *sim, a *dumpdb.Auth) { a.Enabled = false },
 			diffs: "auth authEnabled: true, false"},
-		"changed later": {change: func(s *sim, a *dumpdb.Auth) { a.Users, s.touched["auth"] = nil, true }},
-		"not known":     {change: func(s *sim, a *dumpdb.Auth) { a.Users, a.Revision, s.Auth.Known = nil, 20, false }},
+		"user changed later": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Users, s.touched["authUsers/app"] = a.Users[1:], true
+		}},
+		"roles of a user changed later": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Users[0].Roles, s.touched["authUsers/app"] = nil, true
+		}},
+		"all users changed later": {change: func(s *sim, a *dumpdb.Auth) { a.Users, s.touched["authUsers/"] = nil, true }},
+		"another user changed later": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Users, s.touched["authUsers/root"] = a.Users[1:], true
+		}, diffs: "authUsers app: present, absent"},
+		"role changed later": {change: func(s *sim, a *dumpdb.Auth) { a.Roles, s.touched["authRoles/r"] = nil, true }},
+		"rights changed later": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Roles[0].Perms, s.touched["authRoles/r"] = nil, true
+		}},
+		"another role, added later": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Roles, s.touched["authRoles/q"] = append(a.Roles, dumpdb.Role{Name: "q"}), true
+		}},
+		"another role, and one changed later": {change: func(s *sim, a *dumpdb.Auth) {
+			a.Roles, s.touched["authUsers/app"] = append(a.Roles, dumpdb.Role{Name: "q"}), true
+		}, diffs: "authRoles q: absent, present (surplus)"},
+		"auth off later": {change: func(s *sim, a *dumpdb.Auth) { a.Enabled, s.touched["auth/authEnabled"] = false, true }},
+		"not known":      {change: func(s *sim, a *dumpdb.Auth) { a.Users, a.Revision, s.Auth.Known = nil, 20, false }},
 		"not known, but of a jump": {change: func(s *sim, a *dumpdb.Auth) {
 			a.Users, s.Auth.Known, s.res.Jumps = nil, false, []Jump{{Extra: 1, Possible: 3}}
 		}, unexplained: -1},
@@ -253,9 +273,13 @@ func TestOpenRows(t *testing.T) {
 		"checkpoints":  {checkpoint, []string{"lease/7", "lease/8"}},
 		"an alarm":     {alarm(1), []string{"alarm"}},
 		"alarms, read": {alarm(0), nil},
-		"auth":         {&dumplog.Request{Kind: dumplog.KindAuthUserAdd}, []string{"auth"}},
-		"auth, read":   {&dumplog.Request{Kind: dumplog.KindAuthUserGet}, nil},
-		"a put":        {put("a", "1"), nil},
+		"a user":       {authOf(dumplog.KindAuthUserAdd, "u", ""), []string{"auth/authRevision", "authUsers/u"}},
+		"a role":       {authOf(dumplog.KindAuthRoleAdd, "", "r"), []string{"auth/authRevision", "authRoles/r"}},
+		"a role of all users": {authOf(dumplog.KindAuthRoleDelete, "", "r"),
+			[]string{"auth/authRevision", "authRoles/r", "authUsers/"}},
+		"auth off":   {authOf(dumplog.KindAuthDisable, "", ""), []string{"auth/authEnabled", "auth/authRevision"}},
+		"auth, read": {&dumplog.Request{Kind: dumplog.KindAuthUserGet}, nil},
+		"a put":      {put("a", "1"), nil},
 	} {
 		for index, open := range map[uint64]bool{50: false, 51: true, 60: true, 61: false} {
 			s := newBench(t, 6, -1).sim

@@ -177,7 +177,7 @@ func (s *sim) other(it *item) Outcome {
 	case r.Kind.ChangesAuth():
 		s.auth.authSeen = append(s.auth.authSeen, AuthEntry{Index: it.entry.Index, Req: r})
 		s.auth.authAll = append(s.auth.authAll, AuthEntry{Index: it.entry.Index, Req: r})
-		s.touch(it, "auth")
+		s.touchAuth(it)
 		effective, reason := s.Auth.Apply(r)
 		if reason != ReasonNone {
 			return Outcome{State: Refused, Reason: reason}
@@ -246,8 +246,20 @@ func (s *sim) open(it *item) {
 	case r.Alarm != nil && r.Alarm.Action != 0:
 		s.touch(it, "alarm")
 	case r.Kind.ChangesAuth():
-		s.touch(it, "auth")
+		s.touchAuth(it)
 	}
+}
+
+// touchAuth marks the rows that an auth request changes; the others have to be as they were at AppliedMin.
+func (su *subject) touchAuth(it *item) {
+	for _, row := range authRowsOf(it.req) {
+		su.touch(it, row.Bucket+"/"+row.Key)
+	}
+}
+
+// authTouched reports whether an entry above AppliedMin changes a row of an auth bucket, or all of the bucket's.
+func (su *subject) authTouched(bucket, key string) bool {
+	return su.touched[bucket+"/"+key] || su.touched[bucket+"/"]
 }
 
 func (su *subject) touch(it *item, key string) {

@@ -209,7 +209,7 @@ func TestBeyondTheCommit(t *testing.T) {
 			t.Errorf("old %t: %d kept, touched %v", old, len(beyond), s.LastTouch)
 		}
 	}
-	for minor, want := range map[int]string{4: "alarm auth lease/7 lease/8", 6: ""} {
+	for minor, want := range map[int]string{4: "alarm auth/authRevision authRoles/r lease/7 lease/8", 6: ""} {
 		aw := newBench(t, minor, -1).sim.auth
 		aw.mayHold(append(beyond, alarmOf(0, 1)))
 		if got := strings.Join(sortedKeys(aw.touched), " "); got != want || (aw.authBeyond == 1) != (minor == 4) ||
