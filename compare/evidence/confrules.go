@@ -53,13 +53,14 @@ func (m *Member) confRules(newest uint64) *confRules {
 		return r
 	}
 	// A member that the database lists as removed, and that no change in the log removes, was removed before the log,
-	// unless a later configuration names it.
+	// unless a later configuration names it, or the database shows that a change in the log added it.
 	for _, id := range m.DB.Removed {
 		r.rules.Removed[dumplog.ID(id)] = true
 	}
-	for _, c := range m.WAL.Conf {
-		if c.Index > r.from && c.Change.Type == dumplog.ConfChangeRemoveNode {
-			delete(r.rules.Removed, c.Change.NodeID)
+	for i := range m.WAL.Conf {
+		c := &m.WAL.Conf[i].Change
+		if m.WAL.Conf[i].Index > r.from && (c.Type == dumplog.ConfChangeRemoveNode || m.showsAdded(c)) {
+			delete(r.rules.Removed, c.NodeID)
 		}
 	}
 	for i := range m.WAL.Summary.Snapshots {
@@ -71,6 +72,18 @@ func (m *Member) confRules(newest uint64) *confRules {
 		r.present(&f.ConfState)
 	}
 	return r
+}
+
+// showsAdded reports whether the change adds a member that raft had afterwards: the stored ConfState lists it or, before
+// 3.5, which stores none, bucket members. A row of members_removed is not believed against them.
+func (m *Member) showsAdded(c *dumplog.ConfChange) bool {
+	if c.Type != dumplog.ConfChangeAddNode && c.Type != dumplog.ConfChangeAddLearnerNode {
+		return false
+	}
+	if m.DB.Meta.ConfState != nil {
+		return slices.Contains(m.Membership.MetaConfState, c.NodeID)
+	}
+	return slices.Contains(m.Membership.Bucket, c.NodeID)
 }
 
 // noteGaps collects the parts that the log lacks, and the configurations after them.

@@ -87,9 +87,28 @@ func TestRemovedBeforeTheLog(t *testing.T) {
 		"before the log":   {func(*Member) {}, true},
 		"by the log":       {func(m *Member) { m.WAL.Conf = removal(30) }, false},
 		"by a known start": {func(m *Member) { m.WAL.Conf = removal(20) }, true},
-		"added by the log": {func(m *Member) {
-			m.WAL.Conf = removal(30)
-			m.WAL.Conf[0].Change.Type = dumplog.ConfChangeAddNode
+		"added by the log": {func(m *Member) { m.WAL.Conf = addition(30) }, true},
+		"added by the log and listed": {func(m *Member) {
+			m.WAL.Conf, m.Membership.Bucket = addition(30), []dumplog.ID{9}
+		}, false},
+		"added as learner and listed": {func(m *Member) {
+			m.WAL.Conf, m.Membership.Bucket = addition(30), []dumplog.ID{9}
+			m.WAL.Conf[0].Change.Type = dumplog.ConfChangeAddLearnerNode
+		}, false},
+		"added by a known start and listed": {func(m *Member) {
+			m.WAL.Conf, m.Membership.Bucket = addition(20), []dumplog.ID{9}
+		}, true},
+		"updated by the log and listed": {func(m *Member) {
+			m.WAL.Conf, m.Membership.Bucket = addition(30), []dumplog.ID{9}
+			m.WAL.Conf[0].Change.Type = dumplog.ConfChangeUpdateNode
+		}, true},
+		"added by the log and stored as voter": {func(m *Member) {
+			m.WAL.Conf, m.Membership.MetaConfState = addition(30), []dumplog.ID{1, 9}
+			m.DB.Meta.ConfState = &dumpdb.ConfState{}
+		}, false},
+		"added by the log, listed but not stored as voter": {func(m *Member) {
+			m.WAL.Conf, m.Membership.Bucket, m.Membership.MetaConfState = addition(30), []dumplog.ID{9}, []dumplog.ID{1}
+			m.DB.Meta.ConfState = &dumpdb.ConfState{}
 		}, true},
 		"a later record": {func(m *Member) {
 			m.WAL.Summary.Snapshots = append(m.WAL.Summary.Snapshots, dumplog.SnapshotRecord{Index: 30,
@@ -255,4 +274,11 @@ func TestListedIDs(t *testing.T) {
 
 func removal(index uint64) []ConfEntry {
 	return []ConfEntry{{Index: index, Change: dumplog.ConfChange{Type: dumplog.ConfChangeRemoveNode, NodeID: 9}}}
+}
+
+// addition is the log of one entry that adds member 9.
+func addition(index uint64) []ConfEntry {
+	c := removal(index)
+	c[0].Change.Type = dumplog.ConfChangeAddNode
+	return c
 }
