@@ -61,7 +61,7 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 			s.auth.others = append(s.auth.others, other)
 		}
 	}
-	s.auth.stamps, s.rights.skipped = r.Survey.Stamps[m.MemberID], s.gaps()
+	s.auth.stamps, s.rights.skipped = r.Survey.ownStamps(m), s.gaps()
 	if m.HasWAL() {
 		for _, sn := range m.WAL.Summary.Snapshots {
 			s.snaps = append(s.snaps, sn.Index)

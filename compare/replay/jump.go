@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -204,6 +205,18 @@ func (aw *authWatch) observedDelta(after, until uint64) (delta int64, seen bool)
 		}
 	}
 	return delta, seen
+}
+
+// ownStamps are the auth revisions that a member stamped on its requests, without those above the one that its database
+// holds after it has applied the request: the auth revision never falls, so that they are not from the database's past.
+func (s *Survey) ownStamps(m *evidence.Member) []Stamp {
+	list := s.Stamps[m.MemberID]
+	if m.DB == nil || !m.DB.Auth.HasRevision {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(st Stamp) bool {
+		return st.Index <= m.AppliedMin && st.AuthRevision > m.DB.Auth.Revision
+	})
 }
 
 // lowerDelta reduces the last restart's rise when the member applied an entry that its modelled auth revision would
