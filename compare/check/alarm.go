@@ -172,7 +172,7 @@ func membersAgainstLog(in *Input) (wrong []string, why string) {
 	}
 	for i, r := range in.Replay.Members {
 		if len(in.Members) > 0 && in.Diff.TookPart("key", i) && r.Checked &&
-			(r.Lacks > 0 || r.FirstBad() != nil || len(r.Extra) > 0) {
+			(r.Lacks+r.Surplus > 0 || r.FirstBad() != nil || len(r.Extra) > 0) {
 			wrong = append(wrong, in.Members[i].Label())
 		}
 	}

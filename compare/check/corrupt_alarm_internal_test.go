@@ -38,6 +38,7 @@ func TestCorruptAlarms(t *testing.T) {
 		"no alarm":            {release.Yes, func(in *Input) { in.Members[0].DB.Alarms[0].Type = 1 }, Holds, "", ""},
 		"unfounded":           {release.Yes, func(*Input) {}, Violated, KindCorruptAlarmUnfounded, ""},
 		"true":                {release.No, func(in *Input) { in.Replay.Members[1].Lacks = 1 }, Holds, "", ""},
+		"true, too many":      {release.No, func(in *Input) { in.Replay.Members[1].Surplus = 1 }, Holds, "", ""},
 		"true, extra records": {release.No, func(in *Input) { in.Replay.Members[1].Extra = []int64{4} }, Holds, "", ""},
 		"names another": {release.No, func(in *Input) {
 			in.Replay.Members[2].Lacks = 1

@@ -100,6 +100,7 @@ func (r *MemberResult) outcome() string {
 		count(n, State(state).String())
 	}
 	count(r.Lacks, "lacking")
+	count(r.Surplus, "too many")
 	count(r.Unique, "unique")
 	count(len(r.Extra), "extra")
 	count(len(r.Jumps), "auth jumps")

@@ -131,6 +131,10 @@ func (w *walker) lacking(ev *Event) {
 			}
 		default:
 			ev.Lacking = append(ev.Lacking, i)
+			if promised == 0 {
+				w.r.Members[i].Surplus++
+				continue
+			}
 			w.r.Members[i].lack(ev)
 		}
 	}

@@ -207,8 +207,8 @@ func (aw *authWatch) observedDelta(after, until uint64) (delta int64, seen bool)
 	return delta, seen
 }
 
-// ownStamps are the auth revisions that a member stamped on its requests, without those above the one that its database
-// holds after it has applied the request: the auth revision never falls, so that they are not from the database's past.
+// ownStamps are the auth revisions that a member stamped on its requests, without those above the auth revision of its
+// database, if that has applied the request: it never falls, so that they are not from the database's past.
 func (s *Survey) ownStamps(m *evidence.Member) []Stamp {
 	list := s.Stamps[m.MemberID]
 	if m.DB == nil || !m.DB.Auth.HasRevision {

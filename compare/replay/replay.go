@@ -201,6 +201,8 @@ type MemberResult struct {
 	LacksKeys, UniqueKeys map[string]struct{}
 	// LacksAcked are those among Lacks whose client received a success.
 	LacksAcked int
+	// Surplus counts committed entries that must have no effect and have one on this member.
+	Surplus int
 	// Extra are revisions in the database that no entry explains. PastLogs is true if it holds revisions that entries
 	// after the end of all logs must have written; its consistent index is then above that end.
 	Extra    []int64

@@ -104,7 +104,7 @@ func findShift(ctx context.Context, r *Result, o Options) (*Shift, error) {
 // contradictions counts what of the databases contradicts the log.
 func (r *Result) contradictions() (n int) {
 	for _, m := range r.Members {
-		n += m.Counts[Missing] + m.Counts[Contradicted] + len(m.Extra) + len(m.StateDiffs) + m.Lacks +
+		n += m.Counts[Missing] + m.Counts[Contradicted] + len(m.Extra) + len(m.StateDiffs) + m.Lacks + m.Surplus +
 			m.BelowCount
 	}
 	return n

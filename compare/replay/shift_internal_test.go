@@ -218,9 +218,9 @@ func TestDescribeEntry(t *testing.T) {
 
 // TestContradictions: everything of the databases that contradicts the log counts.
 func TestContradictions(t *testing.T) {
-	m := &MemberResult{Extra: []int64{1, 2}, StateDiffs: make([]StateDiff, 3), Lacks: 4, BelowCount: 30}
+	m := &MemberResult{Extra: []int64{1, 2}, StateDiffs: make([]StateDiff, 3), Lacks: 4, Surplus: 500, BelowCount: 30}
 	m.Counts[Missing], m.Counts[Contradicted], m.Counts[Applied] = 5, 6, 100
-	if got := (&Result{Members: []*MemberResult{m, {Lacks: 1}}}).contradictions(); got != 51 {
+	if got := (&Result{Members: []*MemberResult{m, {Lacks: 1}}}).contradictions(); got != 551 {
 		t.Errorf("%d, want 51", got)
 	}
 }

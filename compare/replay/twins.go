@@ -92,8 +92,8 @@ func (m *MemberResult) take(o *MemberResult) {
 	own := *m
 	*m = *o
 	m.Member, m.firstBad = own.Member, own.firstBad
-	m.Lacks, m.LacksAcked, m.LacksKeys, m.Unique, m.UniqueKeys = own.Lacks, own.LacksAcked, own.LacksKeys, own.Unique,
-		own.UniqueKeys
+	m.Lacks, m.LacksAcked, m.LacksKeys, m.Surplus = own.Lacks, own.LacksAcked, own.LacksKeys, own.Surplus
+	m.Unique, m.UniqueKeys = own.Unique, own.UniqueKeys
 	m.Jumps, m.Extra, m.Reruns, m.StateDiffs = slices.Clone(o.Jumps), slices.Clone(o.Extra), slices.Clone(o.Reruns),
 		slices.Clone(o.StateDiffs)
 	m.Leases, m.Kept, m.Beyond, m.Shut = slices.Clone(o.Leases), slices.Clone(o.Kept), slices.Clone(o.Beyond),

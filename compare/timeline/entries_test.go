@@ -316,6 +316,7 @@ func TestLanes(t *testing.T) {
 		t.Fatal("no source is a database alone")
 	}
 	in.Replay.Members[at].Checked, in.Replay.Members[at].Why = false, strings.Repeat("w", maxText+1)
+	in.Replay.Members[0].Surplus = 3
 	in.Forgot = make([]Span, len(in.Members)-1)
 	in.Forgot[0] = Span{From: 5, To: 6}
 	tl := built(t, in, Options{})
@@ -323,6 +324,7 @@ func TestLanes(t *testing.T) {
 		l, r := &tl.Lanes[i], in.Replay.Members[i]
 		if l.Member != m.Label() || l.ID != m.MemberID || l.Commit != m.Commit || l.Applied != m.AppliedMin ||
 			l.AppliedMax != m.AppliedMax || l.JudgedFrom != r.From || l.JudgedTo != r.To || l.Lacks != r.Lacks ||
+			l.Surplus != r.Surplus ||
 			len(l.Curve) != PerPoint*len(r.Curve.Points) || (l.AuthExpected != nil) != r.AuthKnown {
 			t.Errorf("lane %+v of %+v", l, r)
 		}

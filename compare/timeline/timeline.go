@@ -76,8 +76,10 @@ type Lane struct {
 	JudgedFrom uint64 `json:"judgedFrom"`
 	JudgedTo   uint64 `json:"judgedTo"`
 	Why        string `json:"why,omitempty"`
-	// Lacks counts committed entries whose effect the member lacks, FirstLack is the first of them.
+	// Lacks counts committed entries whose effect the member lacks, Surplus those that must have none and have one on
+	// it. FirstLack is the first of both.
 	Lacks     int    `json:"lacks"`
+	Surplus   int    `json:"surplus,omitempty"`
 	FirstLack uint64 `json:"firstLack,omitempty"`
 	// AuthExpected is the auth revision according to the log, nil if the log does not reach back far enough.
 	AuthExpected *uint64 `json:"authExpected,omitempty"`

@@ -100,9 +100,14 @@ type Rank struct {
 	Behind int   `json:"-"`
 	Lacks  Count `json:"lacks"`
 	Unique Count `json:"unique"`
+	// Surplus counts the committed entries that have an effect on it and must have none.
+	Surplus int `json:"surplus,omitempty"`
 	// NamedBy are the findings that accuse the member. They are among the reasons, too.
 	NamedBy []string `json:"namedBy,omitempty"`
 }
+
+// wrongEffects counts the committed entries whose effect on the member is not the required one.
+func (r *Rank) wrongEffects() int { return r.Lacks.CommittedEntries + r.Surplus }
 
 func (r *Rank) namedBy() string { return "named by " + strings.Join(r.NamedBy, ", ") }
 

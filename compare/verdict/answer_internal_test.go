@@ -101,6 +101,11 @@ func TestNamesOfTheBest(t *testing.T) {
 			Reasons: []string{"b"}},
 			{Member: "n3", Reasons: []string{"c"}, Lacks: Count{CommittedEntries: 2}}}}
 	}
+	surplus := ranked("n1")
+	surplus.Ranking[2].Lacks, surplus.Ranking[2].Surplus = Count{}, 1
+	if got, _ := why(surplus, list); !strings.HasSuffix(got, "not by auth revision or majority vote") {
+		t.Errorf("one holds a write too many: %q", got)
+	}
 	undecided := ranked("n1", "n2", "n3")
 	undecided.Undecided = "keys differ"
 	for want, b := range map[string]*Best{

@@ -104,6 +104,7 @@ func TestInterchangeable(t *testing.T) {
 		f.DB = &evidence.DBFacts{CompactRevision: &revision, Hashes: map[string]string{"key": hash}}
 		facts[name] = f
 	}
+	tooMany := func(r Rank) Rank { r.Surplus = 1; return r }
 	row := func(name string, lacks, unique int) Rank {
 		return Rank{Member: name, Lacks: Count{CommittedEntries: lacks}, Unique: Count{CommittedEntries: unique}}
 	}
@@ -112,14 +113,16 @@ func TestInterchangeable(t *testing.T) {
 		ranking []Rank
 		want    bool
 	}{
-		"none":                       {nil, nil, true},
-		"one":                        {[]string{"a"}, nil, true},
-		"equal, whatever they lack":  {[]string{"a", "same"}, []Rank{row("a", 1, 0), row("same", 0, 0)}, true},
-		"different":                  {[]string{"a", "other"}, []Rank{row("a", 0, 0), row("other", 0, 0)}, false},
-		"different, as the third":    {[]string{"a", "same", "other"}, nil, false},
-		"unknown, both whole":        {[]string{"a", "unknown"}, []Rank{row("a", 0, 0), row("unknown", 0, 0)}, true},
-		"unknown, the first lacks":   {[]string{"a", "unknown"}, []Rank{row("a", 1, 0), row("unknown", 0, 0)}, false},
-		"unknown, the second lacks":  {[]string{"a", "unknown"}, []Rank{row("a", 0, 0), row("unknown", 2, 0)}, false},
+		"none":                      {nil, nil, true},
+		"one":                       {[]string{"a"}, nil, true},
+		"equal, whatever they lack": {[]string{"a", "same"}, []Rank{row("a", 1, 0), row("same", 0, 0)}, true},
+		"different":                 {[]string{"a", "other"}, []Rank{row("a", 0, 0), row("other", 0, 0)}, false},
+		"different, as the third":   {[]string{"a", "same", "other"}, nil, false},
+		"unknown, both whole":       {[]string{"a", "unknown"}, []Rank{row("a", 0, 0), row("unknown", 0, 0)}, true},
+		"unknown, the first lacks":  {[]string{"a", "unknown"}, []Rank{row("a", 1, 0), row("unknown", 0, 0)}, false},
+		"unknown, the second lacks": {[]string{"a", "unknown"}, []Rank{row("a", 0, 0), row("unknown", 2, 0)}, false},
+		"unknown, one has too many": {[]string{"a", "unknown"}, []Rank{tooMany(row("a", 0, 0)), row("unknown", 0, 0)},
+			false},
 		"unknown, one is unique":     {[]string{"a", "unknown"}, []Rank{row("a", 0, 0), row("unknown", 0, 1)}, false},
 		"unknown, and not in a rank": {[]string{"a", "unknown"}, []Rank{row("a", 0, 0)}, false},
 	} {

@@ -147,7 +147,7 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 	s.outside = m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB || copied ||
 		rk.Membership().IsRemoved(m)
 	if rp := rk.Replay; rp != nil && rp.Members[i].Checked {
-		s.lacks = rp.Members[i].Lacks
+		s.lacks = rp.Members[i].Lacks + rp.Members[i].Surplus
 		if x := rp.Members[i]; wrongState(x) || rk.doubtsOwn(i) {
 			s.control = 1
 		}
@@ -230,12 +230,13 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 	case rp != nil && rp.Members[s.pos].Checked:
 		x := rp.Members[s.pos]
 		row.Lacks = Count{CommittedEntries: x.Lacks, Keys: len(x.LacksKeys)}
+		row.Surplus = x.Surplus
 		row.Unique = Count{CommittedEntries: x.Unique, Keys: len(x.UniqueKeys)}
 		switch {
 		case m.DB != nil && m.DB.KVDamaged:
 			// Records on pages that cannot be read are not counted as missing.
 			say("part of its keys cannot be read")
-		case x.Lacks == 0:
+		case x.Lacks+x.Surplus == 0:
 			row.HoldsAll = true
 			// Above the last entry of all logs nothing shows what a database should hold.
 			if proven && x.To <= rp.Last {
@@ -250,6 +251,9 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 				acked = fmt.Sprintf(" (%d of them acknowledged by their proposer)", x.LacksAcked)
 			}
 			say("missing %s%s", plural.Of(x.Lacks, "committed write", "committed writes"), acked)
+		}
+		if x.Surplus > 0 {
+			say("holds %s", surplusText(x.Surplus))
 		}
 		if x.Unique > 0 {
 			say("is the only one that holds %s", plural.Of(x.Unique, "committed write", "committed writes"))
@@ -314,7 +318,7 @@ func (rk *ranking) sayControl(pos int, say func(string, ...any)) {
 	if n := len(x.StateDiffs); n > 0 {
 		say("%s the log", plural.Of(n, "row of its small buckets contradicts", "rows of its small buckets contradict"))
 	}
-	if n := x.Counts[replay.Missing]; n > 0 && x.Lacks == 0 {
+	if n := x.Counts[replay.Missing]; n > 0 && x.Lacks+x.Surplus == 0 {
 		say("has applied %s without an effect", plural.Of(n, "entry", "entries"))
 	}
 	if n := x.Counts[replay.Contradicted]; n > 0 {
@@ -367,7 +371,7 @@ func why(b *Best, list []standing) (all, forBest string) {
 		said = append(said, row.Member+": "+strings.Join(row.Reasons, ", "))
 	}
 	all = strings.Join(said, "; ")
-	if first.Lacks.CommittedEntries != last.Lacks.CommittedEntries {
+	if first.wrongEffects() != last.wrongEffects() {
 		all += ". Chosen by the writes each member actually holds, not by auth revision or majority vote"
 	}
 	return all, forBest
@@ -398,7 +402,7 @@ func (in *Input) labels(positions []int) []string {
 func (b *Best) Interchangeable(labels []string, facts func(label string) *evidence.Facts) bool {
 	whole := func(label string) bool {
 		at := slices.IndexFunc(b.Ranking, func(r Rank) bool { return r.Member == label })
-		return at >= 0 && b.Ranking[at].Lacks.CommittedEntries == 0 && b.Ranking[at].Unique.CommittedEntries == 0
+		return at >= 0 && b.Ranking[at].wrongEffects() == 0 && b.Ranking[at].Unique.CommittedEntries == 0
 	}
 	for _, l := range labels[min(1, len(labels)):] {
 		same := evidence.SameContent(facts(labels[0]), facts(l))

@@ -129,6 +129,8 @@ func TestStandingOfAMember(t *testing.T) {
 		"lacks, not checked":   {func(rk *ranking) { rk.Replay.Members[0].Lacks = 3 }, func(*standing) {}},
 		"lacks": {func(rk *ranking) { rk.Replay.Members[0].Lacks, rk.Replay.Members[0].Checked = 3, true },
 			func(s *standing) { s.lacks = 3 }},
+		"too many": {func(rk *ranking) { rk.Replay.Members[0].Surplus, rk.Replay.Members[0].Checked = 2, true },
+			func(s *standing) { s.lacks = 2 }},
 		"wrong state": {func(rk *ranking) {
 			rk.Replay.Members[0].Extra, rk.Replay.Members[0].Checked = []int64{5}, true
 		}, func(s *standing) { s.control = 1 }},
@@ -189,11 +191,16 @@ func TestConsequence(t *testing.T) {
 		r.Lacks.CommittedEntries = lacks
 		return r
 	}
+	tooMany := func(r Rank) Rank { r.Surplus = 2; return r }
 	for name, c := range map[string]struct {
 		health check.Health
 		best   *Best
 		want   string
 	}{
+		"one has too many": {check.Unhealthy, &Best{Members: []string{"n2"}, Ranking: []Rank{row("n2", 0),
+			tooMany(row("n1", 0))}}, "broken; n1 holds 2 writes too many; best: n2"},
+		"one lacks one and has two too many": {check.Unhealthy, &Best{Members: []string{"n2"},
+			Ranking: []Rank{row("n2", 0), tooMany(row("n1", 1))}}, "broken; n1 is missing 1 committed write; n1 holds 2 writes too many; best: n2"},
 		"one lacks": {check.Unhealthy, &Best{Members: []string{"n2"}, Ranking: []Rank{row("n2", 0), row("n1", 1)}},
 			"broken; n1 is missing 1 committed write; best: n2"},
 		"equally good": {check.Unhealthy, &Best{Members: []string{"n1", "n2"}, Ranking: []Rank{row("n1", 2),

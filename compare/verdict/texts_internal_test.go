@@ -205,6 +205,13 @@ func TestRowOfMember(t *testing.T) {
 		"lacks what was acknowledged": {func(_ *evidence.Member, x *replay.MemberResult, _ *standing) {
 			x.Lacks, x.LacksAcked = 2, 1
 		}, []string{"missing 2 committed writes (1 of them acknowledged by their proposer)"}},
+		"too many": {func(_ *evidence.Member, x *replay.MemberResult, _ *standing) { x.Surplus = 1 },
+			[]string{"holds 1 write too many"}},
+		"lacks and too many": {func(_ *evidence.Member, x *replay.MemberResult, _ *standing) { x.Lacks, x.Surplus = 1, 2 },
+			[]string{"missing 1 committed write", "holds 2 writes too many"}},
+		"too many, and no write of another": {func(_ *evidence.Member, x *replay.MemberResult, _ *standing) {
+			x.Surplus, x.Counts[replay.Missing] = 1, 1
+		}, []string{"holds 1 write too many"}},
 		"alone": {func(_ *evidence.Member, x *replay.MemberResult, _ *standing) { x.Lacks, x.Unique = 1, 1 },
 			[]string{"missing 1 committed write", "is the only one that holds 1 committed write"}},
 		"not replayed": {func(_ *evidence.Member, x *replay.MemberResult, _ *standing) { x.Checked, x.Why = false, "no log" },
@@ -240,7 +247,7 @@ func TestRowOfMember(t *testing.T) {
 		}
 		row := rk.rankRow(s, 12, false)
 		if !slices.Equal(row.Reasons, c.want) || row.Usable != s.usable || row.Behind != int(s.behind) ||
-			row.Lacks.CommittedEntries != x.Lacks && x.Checked || row.Member != "n1" {
+			row.Lacks.CommittedEntries != x.Lacks && x.Checked || row.Surplus != x.Surplus || row.Member != "n1" {
 			t.Errorf("%s: %+v, want %q", name, row, c.want)
 		}
 	}

@@ -303,6 +303,9 @@ func observedByMember(f *check.Finding) string {
 	return strings.Join(parts, ", ")
 }
 
+// surplusText counts writes of a member that its cluster does not have.
+func surplusText(n int) string { return plural.Of(n, "write too many", "writes too many") }
+
 // consequence adds to the summary what each member lacks and which to keep, where contents differ.
 func (j *judge) consequence() {
 	v := &j.Verdict
@@ -312,6 +315,9 @@ func (j *judge) consequence() {
 	for _, row := range j.Best.Ranking {
 		if n := row.Lacks.CommittedEntries; n > 0 {
 			v.Add(fmt.Sprintf("; %s is missing %s", row.Member, plural.Of(n, "committed write", "committed writes")))
+		}
+		if row.Surplus > 0 {
+			v.Add(fmt.Sprintf("; %s holds %s", row.Member, surplusText(row.Surplus)))
 		}
 	}
 	if len(j.Best.Members) < len(j.Best.Ranking) {

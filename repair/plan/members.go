@@ -232,7 +232,7 @@ func (ro *roster) mustReplace(m *Member, f *evidence.Facts) string {
 	case ro.p.Verdict.Cause == cause.DataDirClonedRunningTwice && len(ro.copiesOf(m.ID)) > 1:
 		return fmt.Sprintf("two processes ran under its ID (%s): what they acknowledged contradicts each other",
 			strings.Join(ro.copiesOf(m.ID), ", "))
-	case r != nil && r.Lacks.CommittedEntries > 0, r != nil && r.Unique.CommittedEntries > 0:
+	case r != nil && r.Lacks.CommittedEntries+r.Surplus > 0, r != nil && r.Unique.CommittedEntries > 0:
 		return strings.Join(r.Reasons, "; ")
 	}
 	for i := range ro.r.Findings {

@@ -42,7 +42,7 @@ func (p bestSection) ranking(ranking []compare.Rank) {
 		if !r.Usable {
 			usable = "no"
 		}
-		any = any || !r.Usable || r.Lacks.CommittedEntries+r.Lacks.Keys+r.Unique.CommittedEntries+r.Unique.Keys > 0
+		any = any || !r.Usable || r.Lacks.CommittedEntries+r.Lacks.Keys+r.Surplus+r.Unique.CommittedEntries+r.Unique.Keys > 0
 		rows = append(rows, []string{r.Member, usable, counted(&r, r.Lacks.CommittedEntries),
 			counted(&r, r.Lacks.Keys), counted(&r, r.Unique.CommittedEntries), counted(&r, r.Unique.Keys)})
 	}
@@ -55,7 +55,7 @@ func (p bestSection) ranking(ranking []compare.Rank) {
 // counted returns a number of writes or keys. Zero says nothing about a member that cannot serve, or whose content was
 // not compared as a whole.
 func counted(r *compare.Rank, n int) string {
-	if n == 0 && (!r.HoldsAll && r.Lacks.CommittedEntries == 0 || !r.Usable) {
+	if n == 0 && (!r.HoldsAll && r.Lacks.CommittedEntries+r.Surplus == 0 || !r.Usable) {
 		return "-"
 	}
 	return strconv.Itoa(n)

@@ -43,8 +43,12 @@ func (p membersSection) write(r *compare.Report) {
 // state lists how the source differs from a complete, undamaged one without alarms.
 func state(m *evidence.Facts, best *compare.Best) string {
 	var s []string
-	if n := lacks(m.Name, best); n > 0 {
-		s = append(s, "missing "+plural.Of(n, "write", "writes"))
+	missing, surplus := wrongEffects(m.Name, best)
+	if missing > 0 {
+		s = append(s, "missing "+plural.Of(missing, "write", "writes"))
+	}
+	if surplus > 0 {
+		s = append(s, plural.Of(surplus, "write too many", "writes too many"))
 	}
 	for _, x := range m.Missing {
 		s = append(s, "no "+x)
@@ -77,16 +81,17 @@ func damagedText(what, kind string, places int) string {
 	return fmt.Sprintf("%s damaged (%s)", what, kind+more(places-1))
 }
 
-func lacks(member string, best *compare.Best) int {
+// wrongEffects returns how many committed writes a member lacks, and how many of its writes must not be.
+func wrongEffects(member string, best *compare.Best) (missing, surplus int) {
 	if best == nil {
-		return 0
+		return 0, 0
 	}
 	for _, r := range best.Ranking {
 		if r.Member == member {
-			return r.Lacks.CommittedEntries
+			return r.Lacks.CommittedEntries, r.Surplus
 		}
 	}
-	return 0
+	return 0, 0
 }
 
 func more(n int) string {

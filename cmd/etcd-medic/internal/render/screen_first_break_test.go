@@ -69,6 +69,7 @@ func TestCounted(t *testing.T) {
 		{compare.Rank{Usable: true}, 0, "-"},
 		{compare.Rank{HoldsAll: true}, 0, "-"},
 		{compare.Rank{Usable: true, Lacks: compare.Count{CommittedEntries: 2}}, 0, "0"},
+		{compare.Rank{Usable: true, Surplus: 1}, 0, "0"},
 		{compare.Rank{Lacks: compare.Count{CommittedEntries: 2}}, 2, "2"},
 	} {
 		if s := counted(&c.r, c.n); s != c.want {

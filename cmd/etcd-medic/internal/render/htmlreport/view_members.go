@@ -120,6 +120,9 @@ func (c *card) facts(m *evidence.Facts, l *timeline.Lane, sound *evidence.Facts)
 	if l != nil && l.Lacks > 0 {
 		c.row("lacks", lacksText(l), true)
 	}
+	if l != nil && l.Surplus > 0 {
+		c.row("has too many", plural.Of(l.Surplus, "write", "writes"), true)
+	}
 	if len(m.Leases) > 0 {
 		c.row("leases", strconv.Itoa(len(m.Leases)), false)
 	}
@@ -143,13 +146,13 @@ func (c *card) against(name string, have int64, sound *evidence.Facts, of func(*
 func (v *view) sound(at int) *evidence.Facts {
 	members := v.d.Report.Members
 	m, own := &members[at], v.lane(members[at].Name)
-	if own == nil || own.Why != "" || own.Lacks == 0 && (m.DB == nil || len(m.DB.Damage) == 0) {
+	if own == nil || own.Why != "" || own.Lacks+own.Surplus == 0 && (m.DB == nil || len(m.DB.Damage) == 0) {
 		return nil
 	}
 	for i := range members {
 		x := &members[i]
 		l := v.lane(x.Name)
-		if l != nil && l.Why == "" && l.Lacks == 0 && l.JudgedTo >= m.AppliedIndex &&
+		if l != nil && l.Why == "" && l.Lacks+l.Surplus == 0 && l.JudgedTo >= m.AppliedIndex &&
 			x.AppliedIndex == m.AppliedIndex &&
 			x.DB != nil && len(x.DB.Damage) == 0 {
 			return x
@@ -160,7 +163,7 @@ func (v *view) sound(at int) *evidence.Facts {
 
 func lacksText(l *timeline.Lane) string {
 	s := plural.Of(l.Lacks, "entry", "entries")
-	if l.FirstLack > 0 {
+	if l.FirstLack > 0 && l.Surplus == 0 {
 		s += fmt.Sprintf(", the first %d", l.FirstLack)
 	}
 	return s
