@@ -207,16 +207,31 @@ func (aw *authWatch) observedDelta(after, until uint64) (delta int64, seen bool)
 	return delta, seen
 }
 
-// ownStamps are the auth revisions that a member stamped on its requests, without those above the auth revision of its
-// database, if that has applied the request: it never falls, so that they are not from the database's past.
+// ownStamps are the auth revisions that a member stamped on its requests, without what was changed in the log. The auth
+// revision never falls: a stamp is false if the same process stamped a lower one next and the database, which has
+// applied the request, holds a lower one. A database alone may have been repaired.
 func (s *Survey) ownStamps(m *evidence.Member) []Stamp {
 	list := s.Stamps[m.MemberID]
 	if m.DB == nil || !m.DB.Auth.HasRevision {
 		return list
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(st Stamp) bool {
-		return st.Index <= m.AppliedMin && st.AuthRevision > m.DB.Auth.Revision
-	})
+	var own []Stamp
+	for i, st := range list {
+		if st.Index > m.AppliedMin || st.AuthRevision <= m.DB.Auth.Revision || !s.fallsAfter(m.MemberID, i) {
+			own = append(own, st)
+		}
+	}
+	return own
+}
+
+// fallsAfter reports whether the process that wrote a stamp wrote a lower one next.
+func (s *Survey) fallsAfter(id dumplog.ID, i int) bool {
+	list := s.Stamps[id]
+	if i+1 >= len(list) || list[i+1].AuthRevision >= list[i].AuthRevision {
+		return false
+	}
+	return !slices.ContainsFunc(s.Starts[id],
+		func(st Start) bool { return st.Index > list[i].Index && st.Index <= list[i+1].Index })
 }
 
 // lowerDelta reduces the last restart's rise when the member applied an entry that its modelled auth revision would
