@@ -127,3 +127,21 @@ func TestTrailerOfAShrinkingFile(t *testing.T) {
 		}
 	}
 }
+
+// TestTrailerOfACutFile: of a file that was cut after it was opened nothing is said about its sum.
+func TestTrailerOfACutFile(t *testing.T) {
+	whole := lineBytes(t)["o-backup-good/backup"]
+	for _, left := range []int{0, 4096, len(whole) - 33} {
+		path := filepath.Join(t.TempDir(), "backup.db")
+		fatal(t, os.WriteFile(path, whole, 0o600))
+		db := open(t, path)
+		if got, err := db.Trailer(); err != nil || got.State != "match" || got.Expected != got.Computed ||
+			len(got.Computed) != 64 {
+			t.Errorf("the whole file: %+v, %v", got, err)
+		}
+		fatal(t, os.Truncate(path, int64(left)))
+		if got, err := db.Trailer(); !errors.Is(err, errShort) || got != (Trailer{}) {
+			t.Errorf("%d bytes left: %+v, %v", left, got, err)
+		}
+	}
+}

@@ -136,3 +136,45 @@ func TestBreakAtDamage(t *testing.T) {
 		}
 	}
 }
+
+// TestLostFromTheTree: a record of an unused page was lost to damage if its page is not on the stored freelist, or if a
+// damaged page of the tree covers its key. Without bucket key, only damage of the root page can have taken it.
+func TestLostFromTheTree(t *testing.T) {
+	const free, used, above = 4, 5, 100
+	rev := Rev{Main: 7}
+	covering := &DamageError{FirstKey: Rev{Main: 7}.Bytes(), LastKey: Rev{Main: 8}.Bytes()}
+	before := &DamageError{LastKey: Rev{Main: 7}.Bytes()}
+	for name, c := range map[string]struct {
+		id       uint64
+		noList   bool
+		noBucket bool
+		root     []*DamageError
+		damage   []*DamageError
+		want     bool
+	}{
+		"a free page":                       {id: free},
+		"not on the freelist":               {id: used, want: true},
+		"the first above the high water":    {id: above},
+		"the last below the high water":     {id: above - 1, want: true},
+		"without a freelist":                {id: used, noList: true},
+		"covered by damage":                 {id: free, damage: []*DamageError{before, covering}, want: true},
+		"damage before it":                  {id: free, damage: []*DamageError{before}},
+		"no bucket key":                     {id: free, noBucket: true, damage: []*DamageError{covering}},
+		"no bucket key, damage of the root": {id: free, noBucket: true, root: []*DamageError{before}, want: true},
+		"damage of the root":                {id: free, root: []*DamageError{before}},
+	} {
+		db := &DB{byName: map[string]int{"key": 0}, buckets: []bucket{{}}, rootDamage: c.root,
+			meta: Meta{Freelist: 3, HighWater: above}}
+		if c.noList {
+			db.meta.Freelist = noFreelist
+		}
+		if c.noBucket {
+			db.byName = nil
+		}
+		o := &owners{free: newBitmap(2 * above), damage: c.damage}
+		o.free.set(free)
+		if got := o.lost(db, c.id, rev); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

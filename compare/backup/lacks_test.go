@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -167,5 +169,47 @@ func TestAgainstThatFails(t *testing.T) {
 			len(r.Backup.Layers) == 0 {
 			t.Errorf("%+v", r.Sources)
 		}
+	}
+}
+
+// touching is a context that does something whenever it is asked for its error.
+type touching struct {
+	context.Context //nolint:containedctx // it is one
+	touch           func()
+}
+
+func (c touching) Err() error {
+	c.touch()
+	return c.Context.Err()
+}
+
+// TestSourceChangedWhileCompared: what a source that is written to meanwhile shows is not kept, neither that it agrees
+// nor that it differs. Why another source could not be compared is.
+func TestSourceChangedWhileCompared(t *testing.T) {
+	equal := written(t, "equal.db", content(t, good(t)))
+	differs := filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")
+	none := filepath.Join(t.TempDir(), "none")
+	o := backup.Options{Against: []evidence.Spec{{Name: "equal", Where: equal}, {Name: "differs", Where: differs},
+		{Name: "none", Where: none}}}
+	at := atomic.Int64{}
+	at.Store(1_700_000_000)
+	r, err := backup.Verify(touching{t.Context(), func() {
+		if err := os.Chtimes(equal, time.Time{}, time.Unix(at.Add(1), 0)); err != nil {
+			t.Error(err)
+		}
+	}}, evidence.Spec{Where: good(t)}, o)
+	must(t, err)
+	compared := r.Backup.Against.(*backup.Against).Compared
+	if r.InputsUnchanged || len(compared) != 3 {
+		t.Fatalf("unchanged %t, %+v", r.InputsUnchanged, compared)
+	}
+	for _, c := range compared {
+		changed := strings.HasPrefix(c.Reason, "a source changed while it was read: ")
+		if c.SameHistory != check.NotChecked || c.Reason == "" || changed != (c.Source != "none") {
+			t.Errorf("%s: %s, %q", c.Source, c.SameHistory, c.Reason)
+		}
+	}
+	if outcome(r, "B08") != check.NotChecked {
+		t.Errorf("B08 %s", outcome(r, "B08"))
 	}
 }

@@ -131,3 +131,27 @@ func TestLaterBackups(t *testing.T) {
 		}
 	}
 }
+
+// TestTogether: which files have to be in one shard. Those of a folder whose newest is wanted, those of a series, and
+// those of a chain; any other file is alone.
+func TestTogether(t *testing.T) {
+	const full, plain = "in/c/Full-00000000-00000005-1700000000", "in/d/etcd-2026-01-01.db"
+	for name, c := range map[string]struct {
+		o           Options
+		chain, file string
+	}{
+		"all":              {Options{}, "in/c", plain},
+		"newest of folder": {Options{Newest: NewestOfFolder}, "given", "given"},
+		"newest of series": {Options{Newest: NewestOfSeries}, seriesOf(full), "in/d/etcd-*.db"},
+		"whole series":     {Options{Shard: Shard{Series: true}}, seriesOf(full), "in/d/etcd-*.db"},
+	} {
+		f := searcher(t)
+		f.o = c.o
+		if got := f.together(full); got != c.chain {
+			t.Errorf("%s: a chain is with %q, want %q", name, got, c.chain)
+		}
+		if got := f.together(plain); got != c.file {
+			t.Errorf("%s: a file is with %q, want %q", name, got, c.file)
+		}
+	}
+}

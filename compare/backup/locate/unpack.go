@@ -62,13 +62,15 @@ func (u *Unpacked) one(ctx context.Context, s evidence.Spec, o Options) ([]evide
 	var out []evidence.Spec
 	for _, it := range found.Items {
 		file, err := it.Open(ctx, o.Scratch)
+		if err == nil {
+			u.files = append(u.files, file)
+		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
 			return same, nil
 		}
-		u.files = append(u.files, file)
 		out = append(out, evidence.Spec{Name: it.Label, Where: file.Path})
 	}
 	return out, nil
