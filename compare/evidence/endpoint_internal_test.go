@@ -67,30 +67,30 @@ func TestGreeting(t *testing.T) {
 	own := errors.New("own")
 	const wants = "h:1 closes connections without TLS: is it https://h:1?"
 	for name, c := range map[string]struct {
-		conn             scriptedConn
+		conn             *scriptedConn
 		greeting, tlsToo string
 	}{
-		"it cannot be written to":    {scriptedConn{writeErr: own, answer: "x"}, "own", ""},
-		"no deadline can be set":     {scriptedConn{deadlineErr: own, answer: "x"}, "own", ""},
-		"it answers":                 {scriptedConn{answer: "settings"}, "", ""},
-		"it answers and ends":        {scriptedConn{answer: "settings", readErr: io.EOF}, "", ""},
-		"it answers and breaks":      {scriptedConn{answer: "settings", readErr: own}, "", ""},
-		"it closes the connection":   {scriptedConn{readErr: io.EOF}, wants, wants},
-		"it breaks the connection":   {scriptedConn{readErr: own}, "own", ""},
-		"an alert of TLS":            {scriptedConn{answer: "\x15\x03\x01\x00\x02"}, wants, wants},
-		"an alert of something else": {scriptedConn{answer: "\x15\x04"}, "", ""},
-		"a page that says so":        {scriptedConn{answer: "HTTP/1.0 400\r\n\r\nto an HTTPS server"}, wants, wants},
+		"it cannot be written to":    {&scriptedConn{writeErr: own, answer: "x"}, "own", ""},
+		"no deadline can be set":     {&scriptedConn{deadlineErr: own, answer: "x"}, "own", ""},
+		"it answers":                 {&scriptedConn{answer: "settings"}, "", ""},
+		"it answers and ends":        {&scriptedConn{answer: "settings", readErr: io.EOF}, "", ""},
+		"it answers and breaks":      {&scriptedConn{answer: "settings", readErr: own}, "", ""},
+		"it closes the connection":   {&scriptedConn{readErr: io.EOF}, wants, wants},
+		"it breaks the connection":   {&scriptedConn{readErr: own}, "own", ""},
+		"an alert of TLS":            {&scriptedConn{answer: "\x15\x03\x01\x00\x02"}, wants, wants},
+		"an alert of something else": {&scriptedConn{answer: "\x15\x04"}, "", ""},
+		"a page that says so":        {&scriptedConn{answer: "HTTP/1.0 400\r\n\r\nto an HTTPS server"}, wants, wants},
 	} {
 		c.conn.closed = make(chan struct{})
 		begin := time.Now()
-		err := greeting(t.Context(), &c.conn, "h:1", time.Minute)
+		err := greeting(t.Context(), c.conn, "h:1", time.Minute)
 		if text(err) != c.greeting || c.conn.sent != "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" {
 			t.Errorf("%s: %v after %q", name, err, c.conn.sent)
 		}
 		if c.conn.writeErr == nil && c.conn.deadline.Before(begin.Add(time.Minute)) {
 			t.Errorf("%s: it has until %v, want a minute from %v", name, c.conn.deadline, begin)
 		}
-		if err := wantsTLS(t.Context(), &c.conn, "h:1"); text(err) != c.tlsToo {
+		if err := wantsTLS(t.Context(), c.conn, "h:1"); text(err) != c.tlsToo {
 			t.Errorf("%s: %v, want %q", name, err, c.tlsToo)
 		}
 	}
@@ -107,18 +107,18 @@ func text(err error) string {
 func TestRefusal(t *testing.T) {
 	alert := &net.OpError{Op: "remote error", Err: errors.New("bad certificate")}
 	for name, c := range map[string]struct {
-		conn scriptedConn
+		conn *scriptedConn
 		want error
 	}{
-		"an alert":               {scriptedConn{readErr: alert}, alert},
-		"a broken connection":    {scriptedConn{readErr: &net.OpError{Op: "read", Err: io.EOF}}, nil},
-		"its end":                {scriptedConn{readErr: io.EOF}, nil},
-		"an answer":              {scriptedConn{answer: "x"}, nil},
-		"no deadline can be set": {scriptedConn{deadlineErr: io.EOF, readErr: alert}, nil},
+		"an alert":               {&scriptedConn{readErr: alert}, alert},
+		"a broken connection":    {&scriptedConn{readErr: &net.OpError{Op: "read", Err: io.EOF}}, nil},
+		"its end":                {&scriptedConn{readErr: io.EOF}, nil},
+		"an answer":              {&scriptedConn{answer: "x"}, nil},
+		"no deadline can be set": {&scriptedConn{deadlineErr: io.EOF, readErr: alert}, nil},
 	} {
 		c.conn.closed = make(chan struct{})
 		begin := time.Now()
-		if err := refusal(t.Context(), &c.conn); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+		if err := refusal(t.Context(), c.conn); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		if c.conn.deadline.Before(begin.Add(refusalTime)) {

@@ -95,3 +95,50 @@ func TestCountedIsBounded(t *testing.T) {
 		t.Errorf("%d of %d keys are missing", s.res.BelowCount, 2*maxCounted)
 	}
 }
+
+// TestKeep: the operations of an entry are known where only one of its branches can write. Those of one that writes in
+// every state of the key space are certain.
+func TestKeep(t *testing.T) {
+	a, b, read := putOp("a", "1"), putOp("b", "1"), dumplog.RequestOp{Range: &dumplog.RangeRequest{Key: []byte("r")}}
+	guarded := func(success, failure []dumplog.RequestOp) *dumplog.Request {
+		return txn(cmpMod("x", 2), success, failure)
+	}
+	onLease := put("a", "1")
+	onLease.Put.Lease = 9
+	ops := func(all ...dumplog.RequestOp) []dumplog.RequestOp { return all }
+	inner := nested(txn(nil, ops(b), nil))
+	for name, c := range map[string]struct {
+		req                 *dumplog.Request
+		ops, all            []string
+		known, sure, writes bool
+		revoke              int64
+	}{
+		"a put": {req: put("a", "1"), ops: []string{"a"}, all: []string{"a"}, known: true, sure: true,
+			writes: true},
+		"a delete":          {req: del("a", ""), ops: []string{"a"}, all: []string{"a"}, known: true, sure: true},
+		"a put on no lease": {req: onLease, ops: []string{"a"}, all: []string{"a"}, known: true},
+		"a revoke":          {req: revoke(7), revoke: 7},
+		"if it succeeds":    {req: guarded(ops(a), ops(read)), ops: []string{"a"}, all: []string{"a"}, known: true},
+		"if it fails":       {req: guarded(ops(read), ops(b)), ops: []string{"b"}, all: []string{"b"}, known: true},
+		"in both branches":  {req: guarded(ops(a), ops(b)), all: []string{"a", "b"}},
+		"with another in it": {req: guarded(append(ops(a), inner...), nil), ops: []string{"a"},
+			all: []string{"a", "b"}},
+	} {
+		s := certainSim()
+		s.grantedAt = func(int64) (uint64, bool) { return 0, true }
+		k := s.below.keep(itemAt(5, c.req))
+		keys := func(ops []keptOp) (out []string) {
+			for _, op := range ops {
+				out = append(out, string(op.key))
+			}
+			return out
+		}
+		if got := keys(k.ops); !slices.Equal(got, c.ops) || k.known != c.known {
+			t.Errorf("%s: %q, known %t, want %q, %t", name, got, k.known, c.ops, c.known)
+		}
+		if got := keys(k.all); !slices.Equal(got, c.all) || k.index != 5 || k.sure != c.sure ||
+			k.writes != c.writes || k.revoke != c.revoke {
+			t.Errorf("%s: all are %q, want %q: %+v", name, got, c.all, k)
+		}
+	}
+}

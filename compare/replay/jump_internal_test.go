@@ -83,11 +83,13 @@ func TestAuthDelta(t *testing.T) {
 		possible int64
 		want     int64
 	}{
-		"its own process":                     {9, []uint64{10}, []Stamp{{Index: 15, AuthRevision: 8}}, nil, 1, 3},
-		"its own process, after a jump":       {9, []uint64{10}, []Stamp{{Index: 15, AuthRevision: 8}}, []Jump{{Extra: 2}}, 1, 1},
-		"its own process, and no rise":        {9, []uint64{10}, []Stamp{{Index: 15, AuthRevision: 5}}, nil, 4, 0},
-		"the next process":                    {9, []uint64{10, 16}, []Stamp{{Index: 17, AuthRevision: 8}}, nil, 2, 2},
-		"the next process, all of it":         {9, []uint64{10, 16}, []Stamp{{Index: 17, AuthRevision: 8}}, nil, 9, 3},
+		"its own process":               {9, []uint64{10}, []Stamp{{Index: 15, AuthRevision: 8}}, nil, 1, 3},
+		"its own process, after a jump": {9, []uint64{10}, []Stamp{{Index: 15, AuthRevision: 8}}, []Jump{{Extra: 2}}, 1, 1},
+		"its own process, and no rise":  {9, []uint64{10}, []Stamp{{Index: 15, AuthRevision: 5}}, nil, 4, 0},
+		"the next process":              {9, []uint64{10, 16}, []Stamp{{Index: 17, AuthRevision: 8}}, nil, 2, 2},
+		"the next process, all of it":   {9, []uint64{10, 16}, []Stamp{{Index: 17, AuthRevision: 8}}, nil, 9, 3},
+		"the next process, not the database": {20, []uint64{10, 16}, []Stamp{{Index: 17, AuthRevision: 8}}, nil, 9,
+			3},
 		"the next process, after a jump":      {9, []uint64{10, 16}, []Stamp{{Index: 17, AuthRevision: 8}}, []Jump{{Extra: 1}}, 9, 2},
 		"an earlier process":                  {9, []uint64{10}, []Stamp{{Index: 9, AuthRevision: 20}}, nil, 1, 3},
 		"the database":                        {9, []uint64{10}, nil, nil, 1, 3},

@@ -188,3 +188,23 @@ func TestSecure(t *testing.T) {
 		}
 	}
 }
+
+// TestSandboxHostForgets: the client of a member's newest process is closed when it is forgotten. Another member's
+// stays.
+func TestSandboxHostForgets(t *testing.T) {
+	p := fakePlan(t, 3)
+	s := &sandboxHost{runs: map[string]*node.Member{"node1": {}, "node2": {}},
+		clients: map[*node.Member]*clientv3.Client{}}
+	kept, forgotten := clientv3.NewCtxClient(t.Context()), clientv3.NewCtxClient(t.Context())
+	s.clients[s.runs["node1"]], s.clients[s.runs["node2"]] = kept, forgotten
+	s.forget(p.Member("node3")) // it was never started
+	for range 2 {
+		s.forget(p.Member("node2"))
+		if len(s.clients) != 1 || s.clients[s.runs["node1"]] != kept {
+			t.Errorf("%d clients are left", len(s.clients))
+		}
+	}
+	if forgotten.Ctx().Err() == nil || kept.Ctx().Err() != nil {
+		t.Errorf("the client that is forgotten: %v, the other one: %v", forgotten.Ctx().Err(), kept.Ctx().Err())
+	}
+}
