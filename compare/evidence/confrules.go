@@ -74,8 +74,8 @@ func (m *Member) confRules(newest uint64) *confRules {
 	return r
 }
 
-// showsAdded reports whether the change adds a member that raft had afterwards: the stored ConfState lists it or, before
-// 3.5, which stores none, bucket members. A row of members_removed is not believed against them.
+// showsAdded reports whether the change adds a member that raft had afterwards: the stored ConfState lists it or, up to
+// 3.4, which stores none, bucket members. A row of members_removed is not believed against them.
 func (m *Member) showsAdded(c *dumplog.ConfChange) bool {
 	if c.Type != dumplog.ConfChangeAddNode && c.Type != dumplog.ConfChangeAddLearnerNode {
 		return false

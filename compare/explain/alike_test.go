@@ -31,12 +31,15 @@ func TestAlikeIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 64)
 	codes := []string{"ab1", "ab2", "ab3", "ab4", "abcdefghijkl", "abcdefghijk", long}
 	for ask, want := range map[string][]string{
-		"ab": nil, "ab9": {"ab1", "ab2", "ab3"}, " AB1 ": {"ab1"}, "zzz": nil, "abcdefghi__l": {"abcdefghijkl"},
+		"ab": nil, "ab9": {"ab1", "ab2", "ab3"}, "zzz": nil, "abcdefghi__l": {"abcdefghijkl"},
 		"abcdefgh__l": nil, long: {long}, long + "x": nil,
 	} {
 		if got := explain.Alike(ask, codes); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", ask, got, want)
 		}
+	}
+	if got := explain.Alike(" AB1\t", codes); !slices.Equal(got, []string{"ab1"}) {
+		t.Errorf("in capitals, with spaces: %v", got)
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// TestOwnStamps: the auth revision never falls, so that a stamp is false if its process stamped a lower one next and the
-// database has applied the request with a lower one. Of a later request, without a stored revision, across a restart
-// and without a lower stamp after it, every stamp is believed.
+// TestOwnStamps: the auth revision never falls, so that a stamp is false if its process stamped a lower one next and
+// the database has applied the request with a lower one. Of a later request, without a stored revision, across a
+// restart and without a lower stamp after it, every stamp is believed.
 func TestOwnStamps(t *testing.T) {
 	stamp := func(index, revision uint64) Stamp { return Stamp{Index: index, AuthRevision: revision} }
 	low, high, next := stamp(10, 12), stamp(50, 17), stamp(52, 13)

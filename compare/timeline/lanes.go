@@ -67,7 +67,8 @@ func (b *builder) lanes() {
 		r := b.in.Replay.Members[i]
 		l := Lane{Member: m.Label(), ID: m.MemberID, Commit: m.Commit, Applied: m.AppliedMin, AppliedMax: m.AppliedMax,
 			JudgedFrom: r.From, JudgedTo: r.To,
-			Lacks: r.Lacks, Surplus: r.Surplus, Lives: []Life{}, Purged: []Span{}, Damaged: []Span{}, Skipped: []Span{}, Hidden: []Span{},
+			Lacks: r.Lacks, Surplus: r.Surplus, Lives: []Life{}, Purged: []Span{}, Damaged: []Span{},
+			Skipped: []Span{}, Hidden: []Span{},
 			Curve: curve(&r.Curve)}
 		if !r.Checked {
 			l.Why = Clip(r.Why, maxText)

@@ -2,6 +2,7 @@ package rebuild_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -112,7 +113,7 @@ func TestLeaning(t *testing.T) {
 		func(key string) change { return change{key, 0} }
 	second := []asked{{5, clustertest.GrantRequest(8, 60)}, {5, clustertest.PutRequest("m", "1", 8)},
 		{4, clustertest.RevokeRequest(8)}}
-	third := append(second[:3:3], asked{5, clustertest.RevokeRequest(8)})
+	third := slices.Concat(second, []asked{{5, clustertest.RevokeRequest(8)}})
 	for name, c := range map[string]struct {
 		applied        uint64
 		records        []change

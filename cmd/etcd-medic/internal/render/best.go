@@ -42,7 +42,7 @@ func (p bestSection) ranking(ranking []compare.Rank) {
 		if !r.Usable {
 			usable = "no"
 		}
-		any = any || !r.Usable || r.Lacks.CommittedEntries+r.Lacks.Keys+r.Surplus+r.Unique.CommittedEntries+r.Unique.Keys > 0
+		any = any || !r.Usable || r.Lacks != compare.Count{} || r.Surplus > 0 || r.Unique != compare.Count{}
 		rows = append(rows, []string{r.Member, usable, counted(&r, r.Lacks.CommittedEntries),
 			counted(&r, r.Lacks.Keys), counted(&r, r.Unique.CommittedEntries), counted(&r, r.Unique.Keys)})
 	}
