@@ -139,9 +139,9 @@ func snapFilesRemoved(m *evidence.Member) *Finding {
 		return nil
 	}
 	// A newer sound file stands for older ones, which a server purged: then its record was lost with the end of the log
-	// or with a damaged part of it.
+	// or with a damaged part of it. A server writes the record after entries above it.
 	newest, end := m.NewestRecord().Index, m.LastIndex()
-	if len(m.WAL.Summary.Damage) > 0 {
+	if len(m.WAL.Summary.Damage) > 0 || max(m.ConsistentIndex(), m.WAL.Summary.MaxCommit) > end {
 		end = newest
 	}
 	if newest == 0 || hasSnapDB(m, newest) ||

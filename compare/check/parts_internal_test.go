@@ -208,6 +208,16 @@ func TestSnapFileGone(t *testing.T) {
 		"within a damaged log": {func(m *evidence.Member) {
 			m.Snap.Files, m.WAL.Summary.Damage = []*dumplog.SnapFile{{Index: 90}}, []*dumplog.DamageError{{}}
 		}, ""},
+		"within a log whose end its HardState is beyond": {func(m *evidence.Member) {
+			m.Snap.Files, m.WAL.Summary.MaxCommit = []*dumplog.SnapFile{{Index: 90}}, 91
+		}, ""},
+		"within a log whose end its HardState names": {func(m *evidence.Member) {
+			m.Snap.Files, m.WAL.Summary.MaxCommit = []*dumplog.SnapFile{{Index: 90}}, 90
+		}, "warning an older one"},
+		"within a log whose end its database is beyond": {func(m *evidence.Member) {
+			m.Snap.Files = []*dumplog.SnapFile{{Index: 90}}
+			withDB(m, 91)
+		}, ""},
 		"a purged log": {func(m *evidence.Member) { m.WAL.Summary.FirstIndex = 30 },
 			"error the log begins at index 30 and no usable snapshot file reaches it"},
 		"purged up to an older file": {func(m *evidence.Member) {
