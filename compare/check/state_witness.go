@@ -38,11 +38,11 @@ type memberRevision struct {
 	main int64
 }
 
-// witnesses asks, in this order: the log, the rest of the same database, and the database one transaction earlier. The
-// first that names a member decides; a majority never does.
+// witnesses asks, in this order: the log, the rest of the same database, the auth revision, and the database one
+// transaction earlier. The first that names a member decides; a majority never does.
 func (rw *rowWitnesses) witnesses(bucket string, row *diff.Row, at []int) []witness {
 	for _, ask := range []func(string, *diff.Row, []int) []witness{rw.byReplay, rw.byLog, rw.byDatabase,
-		rw.byLastTransaction} {
+		rw.byAuthRevision, rw.byLastTransaction} {
 		if ws := ask(bucket, row, at); len(ws) > 0 && len(ws) < len(at) {
 			return ws
 		}
@@ -238,6 +238,25 @@ func (rw *rowWitnesses) byDatabase(bucket string, row *diff.Row, at []int) []wit
 				out = append(out, witness{pos, fmt.Sprintf("its live key %q names the lease", v.Key), "granted", false})
 				break
 			}
+		}
+	}
+	return out
+}
+
+// byAuthRevision: each request that adds a user or a role raises the auth revision, which begins with 1. At 1 such a
+// row that others lack was added to the database. 3.0 had no revision, but rows of that time are on all members.
+func (rw *rowWitnesses) byAuthRevision(bucket string, row *diff.Row, at []int) []witness {
+	if bucket != "authUsers" && bucket != "authRoles" || row.Kind != diff.WholeRow {
+		return nil
+	}
+	var out []witness
+	for _, pos := range at {
+		if a := &rw.Members[pos].DB.Auth; !a.HasRevision || a.Revision != 1 {
+			return nil
+		}
+		if row.Cells[pos] != nil {
+			out = append(out, witness{pos, "its auth revision is 1, so that no request has added a user or a role",
+				"absent", false})
 		}
 	}
 	return out

@@ -253,6 +253,47 @@ func TestWitnessesOfDatabase(t *testing.T) {
 	}
 }
 
+// TestWitnessesOfAuthRevision: at auth revision 1 no request has added a user or a role, so that a member with a row
+// that others lack is wrong; at any other revision, or for a row that both hold, nothing follows.
+func TestWitnessesOfAuthRevision(t *testing.T) {
+	set := func(pos int, revision uint64, known bool) func(in *Input) {
+		return func(in *Input) {
+			in.Members[pos].DB.Auth = dumpdb.Auth{HasRevision: known, Revision: revision}
+		}
+	}
+	none := func(*Input) {}
+	handle := buckets(t, "auth", "authUsers", "authRoles")
+	for name, c := range map[string]struct {
+		bucket string
+		kind   diff.RowKind
+		cells  []*diff.Cell
+		change func(in *Input)
+		want   []string
+	}{
+		"a role":               {"authRoles", diff.WholeRow, cellsOf("x", ""), none, []string{"0 absent"}},
+		"a user":               {"authUsers", diff.WholeRow, cellsOf("", "x"), none, []string{"1 absent"}},
+		"roles of both":        {"authRoles", diff.WholeRow, cellsOf("x", "y"), none, nil},
+		"a password":           {"authUsers", diff.PasswordRow, cellsOf("x", ""), none, nil},
+		"another bucket":       {"auth", diff.WholeRow, cellsOf("x", ""), none, nil},
+		"the revision is 2":    {"authRoles", diff.WholeRow, cellsOf("x", ""), set(0, 2, true), nil},
+		"that of the other":    {"authRoles", diff.WholeRow, cellsOf("x", ""), set(1, 2, true), nil},
+		"no revision":          {"authRoles", diff.WholeRow, cellsOf("x", ""), set(0, 1, false), nil},
+		"none of the other":    {"authRoles", diff.WholeRow, cellsOf("x", ""), set(1, 1, false), nil},
+		"the third has others": {"authRoles", diff.WholeRow, cellsOf("x", ""), set(2, 9, true), []string{"0 absent"}},
+	} {
+		in := threeMembers(release.Yes)
+		for pos, m := range in.Members {
+			set(pos, 1, true)(in)
+			m.DB.Handle = handle
+		}
+		c.change(in)
+		row := &diff.Row{Key: []byte("r"), Kind: c.kind, Cells: c.cells}
+		if got := positions(in.rowWitnesses().witnesses(c.bucket, row, []int{0, 1})); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestWitnessesOfLastTransaction: a row that the last transaction changed from what another member holds, without an
 // entry about it.
 func TestWitnessesOfLastTransaction(t *testing.T) {
