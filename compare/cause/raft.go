@@ -60,7 +60,7 @@ func alteredInOne(in *Input) *Match {
 	return m
 }
 
-// alteredAlone matches an entry of the only log that holds it, against which several databases agree.
+// alteredAlone matches an entry of the only logs that hold it, against which more databases agree.
 func alteredAlone(in *Input) *Match {
 	if in.Replay == nil || in.found(check.R01) {
 		return nil
@@ -68,8 +68,10 @@ func alteredAlone(in *Input) *Match {
 	m := &Match{Certainty: Hint, Because: ids(in, check.K03),
 		RefutedBy: "the same entry in another copy of this log, or another database with what it writes"}
 	for i := range in.Replay.Doubted {
-		if label := in.Members[in.Replay.Doubted[i].Log].Label(); !slices.Contains(m.Members, label) {
-			m.Members = append(m.Members, label)
+		for _, pos := range in.Replay.Doubted[i].Logs {
+			if label := in.Members[pos].Label(); !slices.Contains(m.Members, label) {
+				m.Members = append(m.Members, label)
+			}
 		}
 	}
 	if len(m.Members) == 0 || len(m.Because) == 0 {

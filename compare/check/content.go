@@ -320,20 +320,23 @@ func replayFindings(in *Input, i int, m *evidence.Member, r *replay.MemberResult
 	return append(out, stateFindings(in, m, r)...)
 }
 
-// doubtedFindings are about entries of a single log that several databases contradict, one for each log.
+// doubtedFindings are about entries of one log, or of few, that more databases contradict, one for the same logs.
 func (in *Input) doubtedFindings() (out []Finding) {
-	at := map[int]int{}
+	at := map[string]int{}
 	for i := range in.Replay.Doubted {
 		d := &in.Replay.Doubted[i]
-		k, ok := at[d.Log]
+		logs := fmt.Sprint(d.Logs)
+		k, ok := at[logs]
 		if !ok {
 			k = len(out)
-			at[d.Log] = k
+			at[logs] = k
 			out = append(out, in.doubtedFinding(d))
 		}
 		f := &out[k]
 		f.Members = slices.Compact(slices.Sorted(slices.Values(append(f.Members, in.Members.labelsOf(d.Against)...))))
-		f.Evidence = append(f.Evidence, in.entryEvidence(d.Log, d.Index, d.What, "what the databases hold"))
+		for _, log := range d.Logs {
+			f.Evidence = append(f.Evidence, in.entryEvidence(log, d.Index, d.What, "what the databases hold"))
+		}
 		for _, pos := range d.Against {
 			ev := Evidence{Member: in.Members[pos].Label(), File: in.Members[pos].DB.File, Bucket: "key",
 				Field: fmt.Sprintf("entry %d/%d", d.Term, d.Index), Observed: d.Seen, Expected: d.What}
@@ -350,14 +353,19 @@ func (in *Input) doubtedFindings() (out []Finding) {
 }
 
 func (in *Input) doubtedFinding(d *replay.Doubted) Finding {
-	log := in.Members[d.Log].Label()
+	logs := in.Members.labelsOf(d.Logs)
+	that, another := "that log", "the log"
+	if len(logs) > 1 {
+		that, another = "these logs", "one of these logs"
+	}
 	return Finding{Kind: KindLogAgainstDatabases, Severity: Critical, Class: ClassDataDivergence, Undecided: true,
-		Members: []string{log}, At: At{Term: d.Term, Index: d.Index},
-		Title: fmt.Sprintf("entry %d, which only the log of %s holds, contradicts the databases of %s", d.Index, log,
+		Members: logs, At: At{Term: d.Term, Index: d.Index},
+		Title: fmt.Sprintf("entry %d, which only the %s of %s %s, contradicts the databases of %s", d.Index,
+			plural.Form(len(logs), "log", "logs"), plural.List(logs), plural.Form(len(logs), "holds", "hold"),
 			plural.List(in.Members.labelsOf(d.Against))),
 		Explanation: "these databases agree with each other, and each member writes its own: the entry was altered " +
-			"in that log, unless the databases were made from one another or all changed alike. Another copy of the " +
-			"log decides it"}
+			"in " + that + ", unless the databases were made from one another or all changed alike. Another copy of " +
+			another + " decides it"}
 }
 
 // stateFindings: rows of the small buckets that contradict the log.

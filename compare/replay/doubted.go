@@ -9,15 +9,14 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// Doubted is an entry that one log holds and that several databases contradict, all in the same way. Each database
-// was written by its own member, so the entry was altered in that log, unless the databases were copied from one
-// another or were all changed alike. The models take from the databases what it did.
+// Doubted is an entry that more databases contradict, all in the same way, than logs hold it, and two at least. Each
+// database was written by its own member, so the entry was altered in these logs, unless the databases were copied from
+// one another or were all changed alike. The models take from the databases what it did.
 type Doubted struct {
 	Index, Term uint64
-	// Log is the position of the member whose log holds the entry, Against those of the members whose database
-	// contradicts it.
-	Log     int
-	Against []int
+	// Logs are the positions of the members whose logs hold the entry, mostly one, Against those of the members whose
+	// database contradicts it.
+	Logs, Against []int
 	// What describes the entry, Keys are those that it names; Seen says what the databases hold in its place.
 	What string
 	Keys []string
@@ -26,6 +25,9 @@ type Doubted struct {
 	// entry there: the two were exchanged.
 	exchanged bool
 }
+
+// enough is how many databases have to be against the entry: two, and more than logs hold it.
+func (d *Doubted) enough() int { return max(2, len(d.Logs)+1) }
 
 // maxDoubted bounds the entries that are doubted, maxDoubts those that are tried: each takes one more replay.
 const (
@@ -36,8 +38,9 @@ const (
 // errDoubted is in the place of what an entry decodes to that is doubted, or of which two versions are equally likely.
 var errDoubted = errors.New("it is not known what the entry is")
 
-// withoutDoubted replays the log again without entries of a single log that several databases contradict. It keeps
-// that result if it explains everything in the history of two databases, and less of none.
+// withoutDoubted replays the log again without entries of few logs that more databases contradict. It keeps
+// that result if it explains everything in the history of two databases, more of enough for each entry, and less of
+// none.
 func withoutDoubted(ctx context.Context, r *Result, o Options) (*Result, error) {
 	tried := map[uint64]bool{}
 	best := r
@@ -58,7 +61,7 @@ func withoutDoubted(ctx context.Context, r *Result, o Options) (*Result, error) 
 		if err := simulate(ctx, t, o); err != nil {
 			return nil, err
 		}
-		if better := explainsMore(t, best); len(better) > 1 {
+		if better := explainsMore(t, best); len(better) >= d.enough() {
 			t.Doubted[len(t.Doubted)-1].Against = better
 			best = t
 		}
@@ -81,7 +84,7 @@ func (r *Result) explained() (n int) {
 	return n
 }
 
-// inPlaceOfDoubted reports whether two databases or more hold records in the place of each doubted entry, or had a
+// inPlaceOfDoubted reports whether enough databases hold records in the place of each doubted entry, or had a
 // revision more than the log makes, according to the result without doubts, where their records are compacted. Where
 // they hold none, the entry was not altered: the members lack its effect. A model that now begins after the entry says
 // nothing of it; the result without doubts has the records at its revision.
@@ -95,7 +98,7 @@ func (r *Result) inPlaceOfDoubted(before *Result) bool {
 				n++
 			}
 		}
-		if n < 2 {
+		if n < d.enough() {
 			return false
 		}
 	}
@@ -135,7 +138,8 @@ func explainsMore(t, r *Result) (better []int) {
 func (m *MemberResult) faults() int { return m.unexplained() + len(m.Reruns) + len(m.StateDiffs) }
 
 // doubtful returns the next entry to try: one that was exchanged, one that databases contradict, one without content
-// before it, or else one after a doubted entry, with which that may have been exchanged. Only one log holds it.
+// before it, or else one after a doubted entry, with which that may have been exchanged. Fewer logs hold it than
+// databases are against it.
 func (r *Result) doubtful(ctx context.Context, tried map[uint64]bool) (*Doubted, error) {
 	d := r.firstExchanged(tried)
 	if d == nil {
@@ -158,11 +162,15 @@ func (r *Result) doubtful(ctx context.Context, tried map[uint64]bool) (*Doubted,
 	if d == nil {
 		return nil, nil
 	}
-	d.Log = slices.IndexFunc(r.Members, func(m *MemberResult) bool { return holdsEntry(m.Member, d.Term, d.Index) })
+	for i, m := range r.Members {
+		if holdsEntry(m.Member, d.Term, d.Index) {
+			d.Logs = append(d.Logs, i)
+		}
+	}
 	if d.What != "" {
 		return d, nil
 	}
-	m := r.Members[d.Log].Member
+	m := r.Members[d.Logs[0]].Member
 	for e, err := range m.WAL.Log.EntriesFrom(ctx, &m.WAL.Summary, d.Index) {
 		if err == nil && e.Index == d.Index && !e.Overwritten {
 			d.What = r.describeEntry(&e)
@@ -177,7 +185,7 @@ const maxExchanged = 8
 
 // exchangedWith returns the next entry after a doubted one that was not tried, may write keys, and is in one log only.
 func (r *Result) exchangedWith(ctx context.Context, d *Doubted, tried map[uint64]bool) (*Doubted, error) {
-	m := r.Members[d.Log].Member
+	m := r.Members[d.Logs[0]].Member
 	for e, err := range m.WAL.Log.EntriesFrom(ctx, &m.WAL.Summary, d.Index+1) {
 		if err != nil || e.Index <= d.Index || e.Overwritten || tried[e.Index] {
 			continue
@@ -194,14 +202,14 @@ func (r *Result) exchangedWith(ctx context.Context, d *Doubted, tried map[uint64
 	return nil, ctx.Err()
 }
 
-// contradicted is the first entry that was not tried, that one log holds, and that two databases or more contradict and
-// none confirms.
+// contradicted is the first entry that was not tried, and that two databases or more, and more than logs hold it,
+// contradict and none confirms.
 func (r *Result) contradicted(tried map[uint64]bool) *Doubted {
 	for _, e := range r.Events {
-		if !e.oneLog || tried[e.Index] || e.Disputed() {
+		if e.logs == 0 || tried[e.Index] || e.Disputed() {
 			continue
 		}
-		if bad, good, seen := r.tally(e); bad > 1 && good == 0 {
+		if bad, good, seen := r.tally(e); bad > 1 && bad > e.logs && good == 0 {
 			return &Doubted{Index: e.Index, Term: e.Term, What: e.What, Keys: e.Keys, Seen: seen}
 		}
 	}
@@ -323,7 +331,7 @@ func (l *logSet) exchanged(versions []*item) (kept, exchanged []*item) {
 	}
 	for _, v := range versions {
 		if slices.ContainsFunc(l.doubted, func(d Doubted) bool {
-			return d.exchanged && slices.Equal(v.holders, []int{d.Log}) &&
+			return d.exchanged && slices.Equal(v.holders, d.Logs) &&
 				slices.ContainsFunc(versions, func(o *item) bool { return o != v && o.entry.Term == v.entry.Term })
 		}) {
 			exchanged = append(exchanged, v)

@@ -10,27 +10,32 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// TestContradicted: the first entry of one log only that two databases contradict and none confirms is doubted next.
+// TestContradicted: the first entry that two databases contradict, and more than logs hold it, and none confirms is
+// doubted next.
 func TestContradicted(t *testing.T) {
 	event := func(index uint64, states ...State) *Event {
-		e := &Event{Index: index, Term: 2, oneLog: true, What: "w"}
+		e := &Event{Index: index, Term: 2, logs: 1, What: "w"}
 		for _, s := range states {
 			e.Outcomes = append(e.Outcomes, Outcome{State: s})
 		}
 		return e
 	}
 	inTwo, disputed := event(3, Missing, Missing), event(4, Missing, Missing)
-	inTwo.oneLog, disputed.versions = false, map[int]Version{1: {}}
-	r := &Result{Events: []*Event{inTwo, disputed, event(5, Missing, Unknown, NoEffect),
+	inTwo.logs, disputed.versions = 2, map[int]Version{1: {}}
+	inNone, twoOfThree, inThree := event(2, Missing, Missing), event(9, Missing, Missing, Missing),
+		event(10, Missing, Missing, Missing)
+	inNone.logs, twoOfThree.logs, inThree.logs = 0, 2, 3
+	r := &Result{Events: []*Event{inNone, inTwo, disputed, inThree, event(5, Missing, Unknown, NoEffect),
 		event(6, Missing, Missing, Applied),
-		event(7, Contradicted, Missing, Unknown), event(8, Missing, Missing, Missing)}}
+		event(7, Contradicted, Missing, Unknown), event(8, Missing, Missing, Missing),
+		twoOfThree}}
 	for i := range dumplog.ID(3) {
 		m := &evidence.Member{MemberID: i + 1, WAL: evidence.WAL{Log: &dumplog.Log{}}}
 		m.WAL.Summary.LastIndex = 9
 		r.Members = append(r.Members, &MemberResult{Member: m})
 	}
 	tried := map[uint64]bool{}
-	for _, want := range []uint64{7, 8} {
+	for _, want := range []uint64{7, 8, 9} {
 		d := r.contradicted(tried)
 		if d == nil || d.Index != want || d.Term != 2 || d.What != "w" || !strings.HasPrefix(d.Seen, "missing") {
 			t.Fatalf("%+v, want entry %d", d, want)
@@ -99,7 +104,7 @@ func TestDoubtful(t *testing.T) {
 	if n := r.surplusWitnesses(); n != 0 || r.Last != 24 || r.LogsWith(2, 14) != 3 || r.LogsWith(2, 15) != 1 {
 		t.Fatalf("%d databases are left open, the log ends at %d", n, r.Last)
 	}
-	contradicted := &Event{Index: 17, Term: 2, oneLog: true, What: "w", Outcomes: []Outcome{{}, {State: Missing},
+	contradicted := &Event{Index: 17, Term: 2, logs: 1, What: "w", Outcomes: []Outcome{{}, {State: Missing},
 		{State: Missing}}}
 	emptied := []entryID{{10, 2}, {16, 2}, {16, 2}, {18, 2}}
 	upTo := func(from, to uint64) map[uint64]bool {
@@ -132,7 +137,7 @@ func TestDoubtful(t *testing.T) {
 	} {
 		r.Events, r.Survey.emptied, r.Doubted = c.events, c.emptied, nil
 		if c.doubted > 0 {
-			r.Doubted = []Doubted{{Index: c.doubted, Term: 2}}
+			r.Doubted = []Doubted{{Index: c.doubted, Term: 2, Logs: []int{0}}}
 		}
 		for i, m := range r.Members {
 			m.Extra = nil
@@ -148,7 +153,8 @@ func TestDoubtful(t *testing.T) {
 		if d == nil {
 			continue
 		}
-		if d.Index != c.want || d.Term != 2 || d.Log != 0 || d.Seen != c.seen || c.want == 17 != (d.What == "w") ||
+		if d.Index != c.want || d.Term != 2 || !slices.Equal(d.Logs, []int{0}) || d.Seen != c.seen ||
+			c.want == 17 != (d.What == "w") ||
 			c.want != 17 && !strings.HasPrefix(d.What, fmt.Sprintf("2/%d ", c.want)) {
 			t.Errorf("%s: %+v, want %d", name, d, c.want)
 		}

@@ -76,12 +76,13 @@ func TestChoiceWithoutExchanged(t *testing.T) {
 		alone bool
 		want  int
 	}{
-		"exchanged":               {Doubted{Index: 5, Log: 1, exchanged: true}, 2, false, 1},
-		"doubted":                 {Doubted{Index: 5, Log: 1}, 2, false, 0},
-		"in another log":          {Doubted{Index: 5, Log: 0, exchanged: true}, 2, false, 0},
-		"others of another term":  {Doubted{Index: 5, Log: 1, exchanged: true}, 3, false, 0},
-		"it is the only version":  {Doubted{Index: 5, Log: 1, exchanged: true}, 2, true, 0},
-		"two logs hold the other": {Doubted{Index: 5, Log: 2, exchanged: true}, 2, false, 0},
+		"exchanged":               {Doubted{Index: 5, Logs: []int{1}, exchanged: true}, 2, false, 1},
+		"doubted":                 {Doubted{Index: 5, Logs: []int{1}}, 2, false, 0},
+		"in two logs":             {Doubted{Index: 5, Logs: []int{0, 1}, exchanged: true}, 2, false, 0},
+		"in another log":          {Doubted{Index: 5, Logs: []int{0}, exchanged: true}, 2, false, 0},
+		"others of another term":  {Doubted{Index: 5, Logs: []int{1}, exchanged: true}, 3, false, 0},
+		"it is the only version":  {Doubted{Index: 5, Logs: []int{1}, exchanged: true}, 2, true, 0},
+		"two logs hold the other": {Doubted{Index: 5, Logs: []int{2}, exchanged: true}, 2, false, 0},
 	} {
 		versions := []*item{versionOf(9, 7, 0, 2), versionOf(9, 8, 1)}
 		if versions[0].entry.Term = c.term; c.alone {
@@ -103,7 +104,7 @@ func TestChoiceWithoutExchanged(t *testing.T) {
 			}
 		}
 	}
-	two := []Doubted{{Log: 0, exchanged: true}, {Log: 1, exchanged: true}}
+	two := []Doubted{{Logs: []int{0}, exchanged: true}, {Logs: []int{1}, exchanged: true}}
 	all := []*item{versionOf(9, 7, 0), versionOf(9, 8, 1)}
 	if kept, exchanged := (&logSet{doubted: two}).exchanged(all); len(kept) != 2 || len(exchanged) != 0 {
 		t.Errorf("nothing would be left: %d kept, %d exchanged", len(kept), len(exchanged))

@@ -65,7 +65,7 @@ func (w *walker) compacted() int64 {
 // describe fills in what the entry is.
 func (w *walker) describe(it *item, ev *Event) {
 	ev.Index, ev.Term, ev.Kind = it.entry.Index, it.entry.Term, it.req.Kind
-	ev.oneLog = w.r.LogsWith(ev.Term, ev.Index) == 1
+	ev.logs = w.r.LogsWith(ev.Term, ev.Index)
 	h := it.req.Header
 	ev.Proposer, ev.Prefix = w.r.Survey.Proposer(h.ID), h.ID.ProposerPrefix()
 	ev.User, ev.HeaderAuthRevision = h.Username, h.AuthRevision

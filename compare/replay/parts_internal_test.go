@@ -411,9 +411,13 @@ func TestDoubtsThatHold(t *testing.T) {
 		"one has no record":     {func(r *Result) { r.Members[1].unknownWrites = nil }, 2, false},
 		"records elsewhere":     {func(r *Result) { r.Members[1].unknownWrites = []uint64{8} }, 2, false},
 		"none against it":       {func(r *Result) { r.Doubted[0].Against = nil }, 0, false},
-		"nothing is doubted":    {func(r *Result) { r.Doubted = nil }, 0, true},
+		"two logs hold it":      {func(r *Result) { r.Doubted[0].Logs = []int{0, 1} }, 2, false},
+		"two logs, and three databases": {func(r *Result) {
+			r.Doubted[0].Logs, r.Doubted[0].Against = []int{0, 1}, []int{0, 1, 2}
+		}, 3, true},
+		"nothing is doubted": {func(r *Result) { r.Doubted = nil }, 0, true},
 	} {
-		r := &Result{Doubted: []Doubted{{Index: 7, Log: 0, Against: []int{1, 2}}}}
+		r := &Result{Doubted: []Doubted{{Index: 7, Logs: []int{0}, Against: []int{1, 2}}}}
 		for range 3 {
 			r.Members = append(r.Members, &MemberResult{unknownWrites: []uint64{7}})
 		}

@@ -121,8 +121,8 @@ type Event struct {
 	Acked bool
 	// Lacking and Holding list members (by position) without and with the effect that the client was promised.
 	Lacking, Holding []int
-	// oneLog is true if only one log holds the entry.
-	oneLog bool
+	// logs counts the logs that hold the entry.
+	logs int
 	// versions are the entries of members whose log holds another one at this index, by position; nil if all agree.
 	versions map[int]Version
 }

@@ -129,8 +129,10 @@ func TestDoubtsOwn(t *testing.T) {
 	for _, c := range []struct {
 		d    replay.Doubted
 		want bool
-	}{{replay.Doubted{Log: 0, Against: []int{1, 0}}, true}, {replay.Doubted{Log: 1, Against: []int{0}}, false},
-		{replay.Doubted{Log: 0, Against: []int{1}}, false}} {
+	}{{replay.Doubted{Logs: []int{0}, Against: []int{1, 0}}, true},
+		{replay.Doubted{Logs: []int{1, 0}, Against: []int{1, 0}}, true},
+		{replay.Doubted{Logs: []int{1}, Against: []int{0}}, false},
+		{replay.Doubted{Logs: []int{0}, Against: []int{1}}, false}} {
 		rk := rankingOf(evidence.KindDataDir, evidence.KindDataDir)
 		rk.Replay.Doubted, rk.Replay.Members[0].Checked = []replay.Doubted{c.d}, true
 		var said []string

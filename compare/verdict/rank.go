@@ -199,10 +199,10 @@ func (rk *ranking) blames(f *check.Finding, label string) bool {
 var aboutCluster = map[check.ID]bool{check.M05: true, check.M08: true, check.M10: true, check.M11: true,
 	check.R07: true}
 
-// doubtsOwn reports whether the database of a member contradicts an entry that only its own log holds.
+// doubtsOwn reports whether the database of a member contradicts an entry that only its own log holds, or few do.
 func (rk *ranking) doubtsOwn(pos int) bool {
 	return slices.ContainsFunc(rk.Replay.Doubted, func(d replay.Doubted) bool {
-		return d.Log == pos && slices.Contains(d.Against, pos)
+		return slices.Contains(d.Logs, pos) && slices.Contains(d.Against, pos)
 	})
 }
 

@@ -201,12 +201,16 @@ func TestHoldOther(t *testing.T) {
 // TestAgainstOneLog: an entry of one log that the member's database contradicts, as others do.
 func TestAgainstOneLog(t *testing.T) {
 	rk := rankingOf(evidence.KindDataDir, evidence.KindDataDir, evidence.KindDataDir)
-	rk.Replay.Doubted = []replay.Doubted{{Index: 5, Log: 2, Against: []int{1}},
-		{Index: 7, Log: 2, Against: []int{0, 1}}}
+	rk.Replay.Doubted = []replay.Doubted{{Index: 5, Logs: []int{2}, Against: []int{1}},
+		{Index: 7, Logs: []int{2}, Against: []int{0, 1}}}
 	for pos, want := range []string{"entry 7 is in one log only, and n1 ", "entry 5 is in one log only, and n2 ", ""} {
 		if got := rk.againstOneLog(pos); (got == "") != (want == "") || !strings.HasPrefix(got, want) {
 			t.Errorf("n%d: %q, want %q", pos+1, got, want)
 		}
+	}
+	rk.Replay.Doubted[0].Logs = []int{0, 2}
+	if got, want := rk.againstOneLog(1), "entry 5 is in 2 logs only, and n2 "; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 	if rk.Replay = nil; rk.againstOneLog(0) != "" {
 		t.Error("without a log")

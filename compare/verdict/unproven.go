@@ -45,16 +45,20 @@ func (rk *ranking) unproven(pos int, records *keptRecords) (why []string) {
 	return append(why, rk.openFor(pos)...)
 }
 
-// againstOneLog names the first entry of a single log that the database of a member contradicts as others do, "" for
-// none.
+// againstOneLog names the first entry of one log, or of few, that the database of a member contradicts as others do, ""
+// for none.
 func (rk *ranking) againstOneLog(pos int) string {
 	if rk.Replay == nil {
 		return ""
 	}
 	for i := range rk.Replay.Doubted {
 		if d := &rk.Replay.Doubted[i]; slices.Contains(d.Against, pos) {
-			return fmt.Sprintf("entry %d is in one log only, and %s and other databases agree against it: which is "+
-				"right is not proven", d.Index, rk.Members[pos].Label())
+			logs := "one log"
+			if n := len(d.Logs); n > 1 {
+				logs = fmt.Sprintf("%d logs", n)
+			}
+			return fmt.Sprintf("entry %d is in %s only, and %s and other databases agree against it: which is "+
+				"right is not proven", d.Index, logs, rk.Members[pos].Label())
 		}
 	}
 	return ""
