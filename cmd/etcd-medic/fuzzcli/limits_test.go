@@ -20,6 +20,7 @@ import (
 )
 
 // asProgram makes the test binary be the program, so that its memory and its answer to signals are those of a process.
+// If its value is an absolute path, the program makes that file once it takes signals.
 const asProgram = "ETCD_MEDIC_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -28,6 +29,11 @@ func TestMain(m *testing.M) {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if started := os.Getenv(asProgram); filepath.IsAbs(started) {
+		if err := os.WriteFile(started, nil, 0o600); err != nil {
+			panic(err)
+		}
+	}
 	code := cli.Main(ctx, os.Args[1:], cli.System())
 	stop()
 	os.Exit(code)
