@@ -61,7 +61,7 @@ func (c *scriptedConn) Close() error {
 	return nil
 }
 
-// TestGreeting: a server that ends a plain-text connection, or answers as one that wants TLS, is told apart from one
+// TestGreeting: a server that ends a plain-text connection, or answers as one that wants TLS, is distinguished from one
 // that answers, and every other error is passed on.
 func TestGreeting(t *testing.T) {
 	own := errors.New("own")
@@ -145,8 +145,8 @@ func TestAnInterruptClosesAConnection(t *testing.T) {
 	}
 }
 
-// closedPort is an address at which nothing listens.
-func closedPort(t *testing.T) string {
+// DeadEndpoint is an address at which nothing listens.
+func DeadEndpoint(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -174,10 +174,10 @@ func TestHandshakeOfSeveral(t *testing.T) {
 	}{
 		"none":                        {nil, nil, ""},
 		"it answers":                  {[]string{plain.URL}, nil, ""},
-		"the second one answers":      {[]string{closedPort(t), plain.URL}, nil, ""},
-		"the first one answers":       {[]string{plain.URL, closedPort(t)}, nil, ""},
-		"none answers":                {[]string{closedPort(t), insecure}, nil, "refused"},
-		"none, in another order":      {[]string{insecure, closedPort(t)}, nil, "is it https://"},
+		"the second one answers":      {[]string{DeadEndpoint(t), plain.URL}, nil, ""},
+		"the first one answers":       {[]string{plain.URL, DeadEndpoint(t)}, nil, ""},
+		"none answers":                {[]string{DeadEndpoint(t), insecure}, nil, "refused"},
+		"none, in another order":      {[]string{insecure, DeadEndpoint(t)}, nil, "is it https://"},
 		"no URL":                      {[]string{"http://h:1%zz"}, nil, "invalid"},
 		"it answers with TLS":         {[]string{secure.URL}, trusted, ""},
 		"TLS for another endpoint":    {[]string{plain.URL}, trusted, ""},
@@ -197,7 +197,7 @@ func TestNoReasonAfterAnInterrupt(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	a := &Access{DialTimeout: 5 * time.Second}
-	dead := closedPort(t)
+	dead := DeadEndpoint(t)
 	u, err := url.Parse(dead)
 	if err != nil {
 		t.Fatal(err)

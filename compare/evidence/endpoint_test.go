@@ -132,7 +132,7 @@ func TestMembersOfACluster(t *testing.T) {
 	var skipped []string
 	access := evidence.Access{DialTimeout: 2 * time.Second,
 		Skipped: func(err error) { skipped = append(skipped, err.Error()) }}
-	dead := deadEndpoint(t)
+	dead := evidence.DeadEndpoint(t)
 	list, err := access.Members(t.Context(), []string{"http://", dead, where, "/never asked"})
 	want := []evidence.ListedMember{{Name: "node1", URL: where}, {Name: "node2", URL: "http://two:2379"}, {}}
 	if err != nil || len(list) != 3 || list[0] != want[0] || list[1] != want[1] || list[2] != want[2] {
@@ -149,17 +149,6 @@ func TestMembersOfACluster(t *testing.T) {
 	}
 }
 
-// deadEndpoint is an address at which nothing listens.
-func deadEndpoint(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-	return "http://" + l.Addr().String()
-}
-
 // TestProbe: whether a server answers is known soon, with the reason if none does. A client of etcd would wait for the
 // time of its question.
 func TestProbe(t *testing.T) {
@@ -168,7 +157,7 @@ func TestProbe(t *testing.T) {
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	silent, _ := silentMember(t)
 	plain := "http" + strings.TrimPrefix(secure.URL, "https")
-	for endpoint, want := range map[string]string{(&runningMember{}).serve(t): "", deadEndpoint(t): "refused",
+	for endpoint, want := range map[string]string{(&runningMember{}).serve(t): "", evidence.DeadEndpoint(t): "refused",
 		silent: "does not answer within 2s", "https" + strings.TrimPrefix(silent, "http"): "does not answer within 2s",
 		plain: "is it https://", secure.URL: "certificate", "/a/path": "no endpoint"} {
 		t.Run(endpoint, func(t *testing.T) {

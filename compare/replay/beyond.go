@@ -41,7 +41,7 @@ func (aw *authWatch) mayHold(beyond []*dumplog.Request) {
 			aw.touched["alarm"] = true
 		case req.Kind.ChangesAuth():
 			for _, row := range authRowsOf(req) {
-				aw.touched[row.Bucket+"/"+row.Key] = true
+				aw.touched[row.touchKey()] = true
 			}
 			aw.authBeyond++
 		}

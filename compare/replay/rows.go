@@ -10,6 +10,9 @@ import (
 // Row names a row of a small bucket as the comparison does; an empty Key means all rows of the bucket.
 type Row struct{ Bucket, Key string }
 
+// touchKey is the row in the set of those that open entries change.
+func (r Row) touchKey() string { return r.Bucket + "/" + r.Key }
+
 // maxRowTouches bounds the entries kept with the rows that they may change; above it whole buckets count as touched.
 const maxRowTouches = 200_000
 

@@ -253,13 +253,13 @@ func (s *sim) open(it *item) {
 // touchAuth marks the rows that an auth request changes; the others have to be as they were at AppliedMin.
 func (su *subject) touchAuth(it *item) {
 	for _, row := range authRowsOf(it.req) {
-		su.touch(it, row.Bucket+"/"+row.Key)
+		su.touch(it, row.touchKey())
 	}
 }
 
 // authTouched reports whether an entry above AppliedMin changes a row of an auth bucket, or all of the bucket's.
 func (su *subject) authTouched(bucket, key string) bool {
-	return su.touched[bucket+"/"+key] || su.touched[bucket+"/"]
+	return su.touched[Row{bucket, key}.touchKey()] || su.touched[Row{Bucket: bucket}.touchKey()]
 }
 
 func (su *subject) touch(it *item, key string) {

@@ -198,9 +198,9 @@ func TestNothingIsStartedUnderALeader(t *testing.T) {
 	}
 }
 
-// TestAskedOnce: a person who agreed to start members of a cluster without a leader is not asked again after the
-// checks.
-func TestAskedOnce(t *testing.T) {
+// withoutLeader is a live run of three members, two of which are stopped; the plan starts node3.
+func withoutLeader(t *testing.T) *liveRun {
+	t.Helper()
 	r := newLiveRun(t, 3)
 	r.p.Member("node3").Action = plan.Start
 	if err := r.p.LayOut(); err != nil {
@@ -210,6 +210,13 @@ func TestAskedOnce(t *testing.T) {
 		r.c.set(id, false)
 		r.s.stop(name)
 	}
+	return r
+}
+
+// TestAskedOnce: a person who agreed to start members of a cluster without a leader is not asked again after the
+// checks.
+func TestAskedOnce(t *testing.T) {
+	r := withoutLeader(t)
 	asked, enough := 0, errors.New("enough")
 	r.o.Live.HostActions = nil
 	r.o.Live.Prompt = func(ctx context.Context, text []string) error {

@@ -5,22 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
 // TestLiveChecksAfterAStart: once members were started because there was no leader, the cluster is compared with the
 // plan again. What the best member's answer shows only then is refused before any other step.
 func TestLiveChecksAfterAStart(t *testing.T) {
-	r := newLiveRun(t, 3)
-	r.p.Member("node3").Action = plan.Start
-	if err := r.p.LayOut(); err != nil {
-		t.Fatal(err)
-	}
-	for id, name := range map[uint64]string{2: "node2", 3: "node3"} {
-		r.c.set(id, false)
-		r.s.stop(name)
-	}
+	r := withoutLeader(t)
 	r.o.Live.HostActions = func(ctx context.Context, h HostStep) error {
 		err := r.s.act(ctx, h)
 		r.c.act("lose the last revision of", h.Member, func() { r.c.contents[1].revision = 9 })
