@@ -111,3 +111,34 @@ func TestLostRecords(t *testing.T) {
 		})
 	}
 }
+
+// TestChangedRecordsDecide: of three members one differs in a live key, which nothing decides, and the last transaction
+// of another one changed a record: only the third is the best.
+func TestChangedRecordsDecide(t *testing.T) {
+	was := wal.SegmentSizeBytes
+	wal.SegmentSizeBytes = 1 << 10 // a segment is removed as a whole
+	defer func() { wal.SegmentSizeBytes = was }()
+	dirs := withAltered(t, clustertest.Synth{Members: 3, Entries: 200, Keys: 200, Value: 20, Purged: 190},
+		map[int][]int64{0: {4}, 1: {5}}, 0)
+	r, err := compare.Diagnose(t.Context(), dirSpecs(dirs), compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(r.Best.Members, []string{"node3"}) {
+		t.Errorf("best is %v: %s", r.Best.Members, r.Best.Why)
+	}
+	for i := range r.Best.Ranking {
+		row := &r.Best.Ranking[i]
+		if said := strings.Join(row.Reasons, ", "); row.Member == "node2" &&
+			(strings.Contains(said, "every") || !slices.Equal(row.NamedBy, []string{"K12-1"})) {
+			t.Errorf("node2 %s", said)
+		}
+	}
+	var causes []string
+	for i := range r.Causes {
+		causes = append(causes, string(r.Causes[i].ID))
+	}
+	if !slices.Equal(causes, []string{"rows-changed-outside-the-log", "unexplained-first-divergence"}) {
+		t.Errorf("causes: %v", causes)
+	}
+}

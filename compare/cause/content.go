@@ -192,7 +192,7 @@ var unexplained = described(Cause{
 			return nil
 		}
 		for _, k := range known() {
-			if m := k.Match(in); m != nil && !m.Secondary && explainsContent(in, m) {
+			if m := k.Match(in); m != nil && !m.Secondary && explainsContent(in, m) && !otherRows(in, k.ID, m) {
 				return nil
 			}
 		}
@@ -207,6 +207,12 @@ var unexplained = described(Cause{
 // cannot.
 func explainsContent(in *Input, m *Match) bool {
 	return rests(in, m, func(f check.Finding) bool { return f.Class != check.ClassMembership })
+}
+
+// otherRows reports whether a match shows that rows were changed outside the log, but not the live keys that differ.
+func otherRows(in *Input, id ID, m *Match) bool {
+	return id == RowsChangedOutsideTheLog && in.found(check.K01) &&
+		!rests(in, m, func(f check.Finding) bool { return f.Check == check.K01 })
 }
 
 // rests reports whether a match rests on such a finding.

@@ -35,3 +35,26 @@ func TestChangedOutsideLog(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherRowsChanged: rows that were changed outside the log explain the live keys that differ only if they are among
+// them.
+func TestOtherRowsChanged(t *testing.T) {
+	byHand := func(id check.ID, hand ...string) []check.Finding {
+		return []check.Finding{{Check: id, ID: string(id + "-1"), Severity: check.Error,
+			Class: check.ClassDataDivergence, Members: []string{"a"}, ByHand: hand}}
+	}
+	for name, c := range map[string]struct {
+		found map[check.ID][]check.Finding
+		other bool
+	}{
+		"a record": {map[check.ID][]check.Finding{"K12": byHand("K12", "a"), "K01": byHand("K01")}, true},
+		"a record and the keys": {map[check.ID][]check.Finding{"K12": byHand("K12", "a"),
+			"K01": byHand("K01", "a")}, false},
+		"a record alone": {map[check.ID][]check.Finding{"K12": byHand("K12", "a")}, false},
+	} {
+		in := &Input{Input: &check.Input{}, Findings: c.found}
+		if got := otherRows(in, RowsChangedOutsideTheLog, changedOutsideLog.Match(in)); got != c.other {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -76,8 +76,8 @@ func TestIndexOf320(t *testing.T) {
 	}
 	told{class: "data-divergence", cause: id, certainty: "hint", violated: []string{"K01", "K03"},
 		holds: []string{"K02"}}.check(t, diagnoseScript(t, script("3.2.0"), nil, drop(3)))
-	told{class: "data-divergence", cause: "unexplained-first-divergence", absent: []string{id}}.check(t,
-		diagnoseScript(t, script("3.3.0"), nil, drop(3)))
+	told{class: "data-divergence", cause: "rows-changed-outside-the-log", certainty: "proof", absent: []string{id},
+		best: []string{"node1", "node3"}}.check(t, diagnoseScript(t, script("3.3.0"), nil, drop(3)))
 	r := diagnoseScript(t, script("3.2.0"), nil, drop(7)) // above the compaction
 	told{class: string(r.Verdict.Class), cause: string(*r.Verdict.Cause), violated: []string{"K04"},
 		absent: []string{id}}.check(t, r)

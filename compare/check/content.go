@@ -45,14 +45,20 @@ func (in contents) nameWrongKeys(f *Finding) {
 		if rev == 0 {
 			return
 		}
-		err := in.Diff.EachRecord(rw.ctx, rev, func(row *diff.RecordRow) {
+		judge := func(row *diff.RecordRow, asks ...func(*diff.RecordRow) []witness) {
 			seen = true
-			ws := firstWitnesses(row, rw.recordByHistory, rw.recordByLastTransaction)
+			ws := firstWitnesses(row, asks...)
 			if !othersAgree(row, ws) {
 				ws = nil
 			}
 			x.add(in.Input, row.At, nil, ws)
+		}
+		err := in.Diff.EachRecord(rw.ctx, rev, func(row *diff.RecordRow) {
+			judge(row, rw.recordByHistory, rw.recordByLastTransaction)
 		})
+		if row := rw.liveRecord(&b.Rows[i], rev); err == nil && !seen && row != nil {
+			judge(row, rw.keyByLastTransaction)
+		}
 		if err != nil || !seen {
 			return
 		}

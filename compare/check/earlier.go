@@ -100,3 +100,30 @@ func (w *recordWindow) read(ctx context.Context, from int64) {
 		}
 	}
 }
+
+// compactedSince reports whether the member's last transaction may have compacted records.
+func (es *earlierStates) compactedSince(m *evidence.Member) bool {
+	was, now := &es.stateBefore(m).DB.Meta, &m.DB.Meta
+	return !sameRev(was.ScheduledCompact, now.ScheduledCompact) || !sameRev(was.FinishedCompact, now.FinishedCompact) ||
+		!sameRev(now.ScheduledCompact, now.FinishedCompact)
+}
+
+func sameRev(a, b *dumpdb.Rev) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// lackedBefore reports whether it is certain that the member did not hold a record before its last transaction although
+// it held a later one. A server writes its records in the order of their revisions.
+func (es *earlierStates) lackedBefore(ctx context.Context, m *evidence.Member, rev dumpdb.Rev) bool {
+	before := es.stateBefore(m)
+	if before == nil {
+		return false
+	}
+	for rec, err := range before.DB.Handle.Query(ctx, dumpdb.Query{FromRev: rev.Main}) {
+		switch {
+		case err != nil || rec.Err != nil || rec.Rev == rev:
+			return false
+		case rec.Rev.Main > rev.Main:
+			return true
+		}
+	}
+	return false
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
@@ -24,7 +25,7 @@ func runRecordsEqual(in *Input) Result {
 		return Result{Reason: "the databases could not be compared"}
 	}
 	if b := in.Diff.Find("key"); b != nil && b.Equal.Excluded() {
-		return Result{Reason: "live keys differ already"}
+		return in.contents().changedRecords(b)
 	}
 	r := in.Diff.Records
 	switch {
@@ -36,6 +37,42 @@ func runRecordsEqual(in *Input) Result {
 		return Result{Outcome: Holds}
 	}
 	return Result{Outcome: Violated, Findings: []Finding{in.contents().recordsFinding(r)}}
+}
+
+// maxChanged bounds the listed records of changedRecords.
+const maxChanged = 50
+
+// changedRecords finds, where live keys differ, the records that the last transaction of a member changed: these are
+// proven wrong whoever is right about the live keys. Those of the differing live keys are left out where K01 names who
+// is wrong about them, and what K03 and K04 say.
+func (in contents) changedRecords(keys *diff.Bucket) Result {
+	rw, r := in.rowWitnesses(), &diff.Records{Equal: release.No}
+	untold := Result{Reason: "live keys differ already"}
+	if !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
+		return m.HasDB() && rw.earlier.stateBefore(m) != nil
+	}) {
+		return untold
+	}
+	named := map[int64]bool{}
+	k01 := in.bucketFinding(ClassDataDivergence, keys)
+	if in.nameWrongKeys(&k01); !k01.Undecided {
+		for i := range keys.Rows {
+			named[keys.Rows[i].LastWrite()] = true
+		}
+	}
+	err := in.Diff.EachRecord(rw.ctx, 0, func(row *diff.RecordRow) {
+		if named[row.Rev.Main] || len(firstWitnesses(row, rw.recordByReplay, rw.recordByHistory)) > 0 ||
+			len(firstWitnesses(row, rw.recordByLastTransaction)) == 0 {
+			return
+		}
+		if r.Differ++; len(r.Rows) < maxChanged {
+			r.Rows = append(r.Rows, *row)
+		}
+	})
+	if err != nil || r.Differ == 0 {
+		return untold
+	}
+	return Result{Outcome: Violated, Findings: []Finding{in.recordsFinding(r)}}
 }
 
 func (in contents) recordsFinding(r *diff.Records) Finding {
@@ -180,6 +217,48 @@ func (rw *rowWitnesses) recordByLastTransaction(row *diff.RecordRow) []witness {
 		}) {
 			out = append(out, witness{pos, "its last transaction changed the record, which no server does: before " +
 				"that it was what others hold", was.Text, true})
+		}
+	}
+	return out
+}
+
+// liveRecord returns the record of a live key that all members that have the key wrote at one revision, nil if one of
+// them cannot be read there. Others may have compacted that revision: then the comparison of records leaves out who
+// lacks it.
+func (rw *rowWitnesses) liveRecord(key *diff.Row, main int64) *diff.RecordRow {
+	row := &diff.RecordRow{Key: key.Key, Cells: make([]*diff.RecordCell, len(rw.Members))}
+	for pos, m := range rw.Members {
+		if !rw.Diff.TookPart("key", pos) {
+			continue
+		}
+		row.At = append(row.At, pos)
+		for rec, err := range m.DB.Handle.Query(rw.ctx, dumpdb.Query{Key: key.Key, FromRev: main, ToRev: main}) {
+			if err != nil || rec.Err != nil || row.Rev.Main > 0 && row.Rev != rec.Rev {
+				return nil
+			}
+			row.Rev, row.Cells[pos] = rec.Rev, diff.CellOf(m, &rec)
+		}
+	}
+	if row.Rev.Main == 0 {
+		return nil
+	}
+	return row
+}
+
+// keyByLastTransaction: one transaction earlier, at the same consistent index, a member had the record of a live key
+// that it lacks now, or lacked a record that it has now although it was past that revision. A server does neither.
+func (rw *rowWitnesses) keyByLastTransaction(row *diff.RecordRow) []witness {
+	var out []witness
+	for _, pos := range row.At {
+		m, now := rw.Members[pos], row.Cells[pos]
+		switch was := rw.earlier.recordBefore(rw.ctx, m, row.Rev); {
+		case now != nil && rw.earlier.lackedBefore(rw.ctx, m, row.Rev):
+			out = append(out, witness{pos, "its last transaction added a record below its newest revision, which no " +
+				"server does", "absent", true})
+		case now == nil && was != nil && !rw.earlier.compactedSince(m) &&
+			slices.ContainsFunc(row.Cells, func(c *diff.RecordCell) bool { return c != nil && c.Sum == was.Sum }):
+			out = append(out, witness{pos, "its last transaction removed a record that others hold, without a " +
+				"compaction, which no server does", was.Text, true})
 		}
 	}
 	return out

@@ -51,6 +51,13 @@ func (s standing) sound() bool {
 	return s.lacks == 0 && s.damage == 0 && s.control == 0 && len(s.blamed) == 0
 }
 
+// otherContent reports whether the comparison with other members shows that a record of the member is wrong.
+func (s standing) otherContent() bool {
+	return slices.ContainsFunc(s.blamed, func(f *check.Finding) bool {
+		return f.Check == check.K01 || f.Check == check.K12
+	})
+}
+
 func (s standing) less(o standing) bool {
 	if s.usable != o.usable {
 		return s.usable
@@ -239,7 +246,7 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 		case x.Lacks+x.Surplus == 0:
 			row.HoldsAll = true
 			// Above the last entry of all logs nothing shows what a database should hold.
-			if proven && x.To <= rp.Last {
+			if proven && x.To <= rp.Last && !s.otherContent() {
 				say("holds every committed write up to entry %d", x.To)
 			} else {
 				say("lacks no committed write that is known, up to entry %d", min(x.To, rp.Last))

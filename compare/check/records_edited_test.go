@@ -1,0 +1,127 @@
+package check_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+)
+
+// dropped removes the record at a revision.
+func dropped(rev int64) change {
+	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(recordKey(rev)) }
+}
+
+// added stores the put of a key that nothing else writes.
+func added(rev int64) change {
+	return func(tx *bbolt.Tx) error {
+		kv := mvccpb.KeyValue{Key: []byte("/new"), CreateRevision: rev, ModRevision: rev, Version: 1}
+		v, err := kv.Marshal()
+		if err != nil {
+			return err
+		}
+		return tx.Bucket([]byte("key")).Put(recordKey(rev), v)
+	}
+}
+
+// compactedSet is three equal members: five keys were written four times each, at revisions 2 to 21, and a compaction
+// at 19 has left the records from 15 on.
+func compactedSet(t *testing.T) []string {
+	t.Helper()
+	dirs := clustertest.Synth{Members: 3, Entries: 20, Keys: 5, Value: 20,
+		Starts: map[int]int{0: 0, 1: 1, 2: 2}}.Write(t, t.TempDir())
+	for _, dir := range dirs {
+		casetest.EditDB(t, dir, compacted(19, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14))
+	}
+	return dirs
+}
+
+// together makes several changes in one transaction.
+func together(all ...change) change {
+	return func(tx *bbolt.Tx) (err error) {
+		for _, ch := range all {
+			err = errors.Join(err, ch(tx))
+		}
+		return err
+	}
+}
+
+// TestLiveKeysBelowACompaction: at a compacted revision a key that only some members have is open, unless the last
+// transaction of one of them removed or added it, which a compaction in it may have done as well.
+func TestLiveKeysBelowACompaction(t *testing.T) {
+	all := []string{"node1", "node2", "node3"}
+	for name, c := range map[string]struct {
+		change  change
+		members []string
+		why     string
+	}{
+		"removed": {change: dropped(18), members: all[2:], why: "removed a record that others hold"},
+		"added":   {change: added(12), members: all[2:], why: "added a record below its newest revision"},
+		"removed by a transaction that compacted": {change: together(dropped(18), compacted(20, 15)), members: all},
+		"added above all others":                  {change: added(30), members: all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dirs := compactedSet(t)
+			casetest.EditDBOnce(t, dirs[2], c.change)
+			r := run(t, inputOf(t, dirs...), "K01")
+			if len(r.Findings) != 1 {
+				t.Fatalf("%+v", r)
+			}
+			f, decided := &r.Findings[0], len(c.members) == 1
+			if !slices.Equal(f.Members, c.members) || f.Undecided == decided || (len(f.ByHand) == 1) != decided ||
+				!strings.Contains(f.Explanation, c.why) {
+				t.Errorf("%v, undecided %v, by hand %v: %s", f.Members, f.Undecided, f.ByHand, f.Explanation)
+			}
+		})
+	}
+	dirs := compactedSet(t)
+	casetest.EditDB(t, dirs[2], dropped(18)) // the transaction before lacks it, too
+	if r := run(t, inputOf(t, dirs...), "K01"); len(r.Findings) != 1 || !r.Findings[0].Undecided {
+		t.Errorf("removed longer ago: %+v", r.Findings)
+	}
+}
+
+// TestChangedRecordsBesideLiveKeys: where live keys differ, K12 still names the member whose last transaction changed
+// another record.
+func TestChangedRecordsBesideLiveKeys(t *testing.T) {
+	one := []string{"node1"}
+	for name, c := range map[string]struct {
+		first, second change
+		want          check.Outcome
+		accused       []string
+	}{
+		"a superseded record, and a live key without proof": {first: altered(16), second: altered(20),
+			want: check.Violated, accused: one},
+		"only a live key, which K01 names":     {first: altered(18), want: check.NotChecked},
+		"only one that K03 names":              {first: altered(20), second: altered(21), want: check.NotChecked},
+		"only a live key without proof":        {second: altered(20), want: check.NotChecked},
+		"both in live keys, one without proof": {first: altered(18), second: altered(17), want: check.Violated, accused: one},
+		"a superseded record and a live key":   {first: together(altered(16), altered(20)), want: check.Violated, accused: one},
+		"a record that the other member lacks": {first: altered(16), second: together(dropped(16), dropped(20)),
+			want: check.Violated, accused: one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dirs := compactedSet(t)
+			if c.first != nil {
+				casetest.EditDBOnce(t, dirs[0], c.first)
+			}
+			if c.second != nil {
+				casetest.EditDB(t, dirs[1], c.second)
+			}
+			r := run(t, inputOf(t, dirs...), "K12")
+			if got := accused(r); r.Outcome != c.want || !slices.Equal(got, c.accused) ||
+				len(r.Findings) > 0 && !slices.Equal(r.Findings[0].ByHand, c.accused) {
+				t.Errorf("%s (%s) %v, want %s %v: %+v", r.Outcome, r.Reason, got, c.want, c.accused, r.Findings)
+			}
+		})
+	}
+}
