@@ -91,8 +91,7 @@ func newBundleCmd(s *Streams, run func(context.Context, *bundleOptions) error) *
 	f.StringVar(&o.keys, "keys", string(redact.Hashed), "how keys are shown: clear|hashed|prefix")
 	f.BoolVar(&o.list, "list", false, "list what the bundle would hold, and write nothing")
 	f.IntVar(&o.maxRows, "limit", 100_000, "rows listed per bucket that differs; the others are counted")
-	_ = cmd.RegisterFlagCompletionFunc("keys", cobra.FixedCompletions([]string{"clear", "hashed", "prefix"},
-		cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "keys", "clear", "hashed", "prefix")
 	return cmd
 }
 

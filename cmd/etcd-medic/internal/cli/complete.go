@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -129,22 +130,41 @@ func completeKinds(*cobra.Command, []string, string) (out []string, _ cobra.Shel
 	return out, noFiles
 }
 
-// completeFlags adds suggestions from the named sources to flags.
+// offered is the annotation of a flag with the words that it can take.
+const offered = "etcd-medic_words"
+
+// offer sets the words that a completion suggests for a flag. The flag must exist.
+func offer(cmd *cobra.Command, flag string, words ...string) {
+	f := cmd.Flags().Lookup(flag)
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[offered] = words
+}
+
+// completeFlags adds suggestions to flags: their words, or what the named sources hold. Only a completion calls it:
+// cobra keeps the flags of every tree of commands that has suggestions as long as the process lives.
 func completeFlags(root *cobra.Command) {
 	for _, c := range allCommands(root) {
-		f := c.Flags()
-		for _, name := range []string{"best", "lost", "replace"} {
-			if f.Lookup(name) != nil {
-				_ = c.RegisterFlagCompletionFunc(name, completeMembers)
+		add := func(flag string, f cobra.CompletionFunc) { _ = c.RegisterFlagCompletionFunc(flag, f) }
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if words := f.Annotations[offered]; words != nil {
+				add(f.Name, cobra.FixedCompletions(words, noFiles))
 			}
-		}
-		if f.Lookup("entry-type") != nil {
-			_ = c.RegisterFlagCompletionFunc("entry-type", completeKinds)
-		}
+			if form, ok := f.Value.(*formatFlag); ok {
+				add(f.Name, cobra.FixedCompletions(form.words(), noFiles))
+			}
+			switch f.Name {
+			case "best", "lost", "replace":
+				add(f.Name, completeMembers)
+			case "entry-type":
+				add(f.Name, completeKinds)
+			}
+		})
 		if c.Name() == "dumpdb" {
 			c.ValidArgsFunction = completeBuckets
 			for _, name := range []string{"key", "prefix", "history"} {
-				_ = c.RegisterFlagCompletionFunc(name, completeKeys(0))
+				add(name, completeKeys(0))
 			}
 		}
 	}

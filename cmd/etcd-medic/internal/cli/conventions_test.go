@@ -14,6 +14,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/lab"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -275,6 +276,10 @@ func TestDynamicCompletion(t *testing.T) {
 		{[]string{"dumplog", node, "--entry-type", "p"}, "put"},
 		{[]string{"repair", "plan", node, "--best", ""}, "node2"}, {[]string{"explain", "A0"}, "A01"},
 		{[]string{"explain", "auth-rev"}, "auth-revision-replay"}, {[]string{"help", "sou"}, "sources"},
+		{[]string{"diagnose", node, "--fail-on", "w"}, "warning"},
+		{[]string{"lab", "--story", ""}, lab.Stories()[0].Name},
+		{[]string{"repair", "apply", "plan.yaml", "--mode", ""}, "reseed"},
+		{[]string{"dumplog", node, "-w", ""}, "lines"}, {[]string{"diagnose", node, "-w", "j"}, "json"},
 	} {
 		out, errs, _ := medicOn(t, 0, append([]string{"__complete"}, c.args...))
 		if !slices.Contains(strings.Split(strings.ReplaceAll(out, "\t", "\n"), "\n"), c.want) {

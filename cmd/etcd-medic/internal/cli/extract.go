@@ -112,10 +112,8 @@ func newExtractCmd(s *Streams, run func(context.Context, *extractOptions) error)
 		"of the result")
 	f.StringSliceVar(&o.endpoints, "to-endpoints", nil, "write into the cluster at these client URLs")
 	f.BoolVar(&o.write, "write", false, "with --to-endpoints: really write")
-	_ = cmd.RegisterFlagCompletionFunc("format",
-		cobra.FixedCompletions(extract.Formats(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("leases", cobra.FixedCompletions([]string{"grant", "detach", "skip"},
-		cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "format", extract.Formats()...)
+	offer(cmd, "leases", "grant", "detach", "skip")
 	return cmd
 }
 

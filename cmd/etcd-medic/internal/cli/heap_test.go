@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"runtime/debug"
 	"testing"
 	"time"
+	"weak"
 )
 
 // TestHeapLimitFollowsTheHeap: the limit is what is easy to have, more with more live in the heap, and left alone while
@@ -53,6 +55,23 @@ func TestHeapLimitFollowsTheHeap(t *testing.T) {
 	if got := debug.SetMemoryLimit(-1); got != heapLimit {
 		t.Errorf("in a command with its own limit: %d, want %d", got, heapLimit)
 	}
+}
+
+// TestCommandsAreForgotten: nothing keeps the commands of a run that has ended, so that a process can run many.
+func TestCommandsAreForgotten(t *testing.T) {
+	root := newRoot(&Streams{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv})
+	diagnose, _, err := root.Find([]string{"diagnose"})
+	want(t, err)
+	flag := weak.Make(diagnose.Flags().Lookup("fail-on"))
+	runtime.KeepAlive(root)
+	root, diagnose = nil, nil
+	for range 100 {
+		if runtime.GC(); flag.Value() == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the flags of the commands are still in the heap")
 }
 
 // TestSpareTwice: commands that run at once limit the process together, and none of them leaves it limited.

@@ -63,9 +63,7 @@ func newLabCmd(s *Streams, run func(context.Context, *labOptions) error) *cobra.
 	}
 	cmd.Flags().StringVar(&o.story, "story", lab.Stories()[0].Name, "how the cluster is broken: "+
 		strings.Join(storyNames(), "|"))
-	// This fails only for unknown flags.
-	_ = cmd.RegisterFlagCompletionFunc("story",
-		cobra.FixedCompletions(storyNames(), cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "story", storyNames()...)
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "watch the cluster meanwhile, and collect the members while they run")
 	cmd.Flags().StringVar(&o.dir, "dir", "", "keep data dirs, copies, plan and journal in this new folder (default: "+
 		"scratch that is removed)")

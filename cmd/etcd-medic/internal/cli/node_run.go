@@ -109,8 +109,7 @@ func newNodeRunCmd(s *Streams, run func(context.Context, *nodeRunOptions) error)
 	f.BoolVar(&o.keep, "keep", false, "keep copies and logs at the end")
 	f.BoolVar(&o.forceNew, "force-new-cluster", false, "start a single member as a separate cluster")
 	f.BoolVar(&o.asUser, "login", false, "with auth enabled, clients log in as users instead of being root")
-	_ = cmd.RegisterFlagCompletionFunc("isolation", cobra.FixedCompletions([]string{"auto", "netns", "proxy"},
-		cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "isolation", "auto", "netns", "proxy")
 	return cmd
 }
 

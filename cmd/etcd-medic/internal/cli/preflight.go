@@ -64,8 +64,7 @@ func newPreflightCmd(s *Streams, run func(context.Context, *preflightOptions) er
 	cmd.Flags().StringVar(&o.to, "to", "", "etcd version that shall open the dir, such as 3.6 (its newest release) "+
 		"or 3.6.16")
 	cmd.Flags().IntVar(&o.evidence, "evidence", 5, "evidence rows shown per rule in the table")
-	_ = cmd.RegisterFlagCompletionFunc("to",
-		cobra.FixedCompletions(release.Lines(), cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "to", release.Lines()...)
 	return cmd
 }
 

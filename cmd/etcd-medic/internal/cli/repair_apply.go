@@ -125,7 +125,7 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 	f.StringVarP(&o.out, "output", "o", "", "all but live: folder for the new data dirs; must not exist")
 	f.BoolVar(&o.upgrade, "allow-upgrade", false, "reseed: allow data dirs that a newer etcd minor version wrote; "+
 		"older servers cannot open them any more")
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "mode", modes...)
 	return cmd
 }
 

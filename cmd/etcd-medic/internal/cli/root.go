@@ -29,6 +29,9 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 	}
 	root := newRoot(s)
 	root.SetArgs(args)
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		completeFlags(root)
+	}
 	done := make(chan error, 1)
 	go func() {
 		defer func() {
@@ -150,7 +153,6 @@ func newRoot(s *Streams) *cobra.Command {
 	versionFlags(root)
 	asUsage(root)
 	s.wrappedHelp(root)
-	completeFlags(root)
 	return root
 }
 
@@ -318,13 +320,6 @@ func (o *output) flags(cmd *cobra.Command) {
 	o.format = render.Table
 	cmd.Flags().VarP(&formatFlag{f: &o.format}, "write-out", "w", "output format: "+strings.Join(render.Formats(), "|"))
 	cmd.Flags().BoolVar(&o.opts.Values, "values", false, "show values of keys (default: length and digest)")
-	_ = cmd.RegisterFlagCompletionFunc("write-out",
-		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			if f, ok := cmd.Flags().Lookup("write-out").Value.(*formatFlag); ok && f.rows {
-				return render.RowFormats(), cobra.ShellCompDirectiveNoFileComp
-			}
-			return render.Formats(), cobra.ShellCompDirectiveNoFileComp
-		})
 }
 
 // rowFlags adds the flags of a command that lists rows.
@@ -379,6 +374,14 @@ func (v *formatFlag) String() string {
 
 // Type names the flag's argument in the help.
 func (v *formatFlag) Type() string { return "format" }
+
+// words are the formats that a completion suggests.
+func (v *formatFlag) words() []string {
+	if v.rows {
+		return render.RowFormats()
+	}
+	return render.Formats()
+}
 
 // Set accepts every format of render; plain only for commands that list rows.
 func (v *formatFlag) Set(s string) error {

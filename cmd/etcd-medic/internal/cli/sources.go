@@ -152,7 +152,5 @@ func (f *failOn) flag(cmd *cobra.Command) {
 	*f = failOn(check.Error)
 	cmd.Flags().Var(f, "fail-on", "lowest severity of a finding that gives exit code 3: "+
 		"info|warning|error|critical|never")
-	_ = cmd.RegisterFlagCompletionFunc("fail-on",
-		cobra.FixedCompletions([]string{"info", "warning", "error", "critical", "never"},
-			cobra.ShellCompDirectiveNoFileComp))
+	offer(cmd, "fail-on", "info", "warning", "error", "critical", "never")
 }
