@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+
+	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // foreignFaults bring in files of another cluster, and members that continued by themselves.
@@ -74,10 +78,25 @@ func (r *runner) foreignDir() string {
 	return r.foreign
 }
 
+// addsLearner reports whether a conf change of the log adds a learner.
+func addsLearner(dir string) bool {
+	segs, err := readLog(dir)
+	if err != nil {
+		return false
+	}
+	_, list := entries(segs)
+	return slices.ContainsFunc(list, func(e raftpb.Entry) bool {
+		var c raftpb.ConfChange
+		return e.Type == raftpb.EntryConfChange && c.Unmarshal(e.Data) == nil &&
+			c.Type == raftpb.ConfChangeAddLearnerNode
+	})
+}
+
 // forcedDir is what becomes of a copy of the first member on which a new cluster is forced; others, "", may be
 // learners, on which no server starts so.
 func (r *runner) forcedDir(i int) string {
-	if i > 0 || r.kept {
+	if i > 0 || r.kept || release.Of(r.col.lineNow()).Has(release.ForcedLearnerFails).Certain() &&
+		addsLearner(r.col.Members[0].Path) {
 		return ""
 	}
 	if r.forced == "" {

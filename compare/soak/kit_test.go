@@ -107,3 +107,15 @@ func TestConfigurationsOfALog(t *testing.T) {
 		t.Error("a learner that never was one")
 	}
 }
+
+// TestAddsLearner: a conf change of the log adds a learner, or only voters.
+func TestAddsLearner(t *testing.T) {
+	s := clustertest.Synth{Members: 3, Entries: 30, Keys: 5, Value: 8}
+	voters := s.Write(t, t.TempDir())[0]
+	s.Learners = map[int]bool{2: true}
+	learner := s.Write(t, t.TempDir())[0]
+	if addsLearner(voters) || !addsLearner(learner) || addsLearner(t.TempDir()) {
+		t.Errorf("voters %v, with a learner %v, no log %v", addsLearner(voters), addsLearner(learner),
+			addsLearner(t.TempDir()))
+	}
+}
