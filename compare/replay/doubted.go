@@ -152,6 +152,9 @@ func (r *Result) doubtful(ctx context.Context, tried map[uint64]bool) (*Doubted,
 				break
 			}
 		}
+		if d == nil {
+			d = r.strayInPlace(tried)
+		}
 		for i := 0; d == nil && i < len(r.Doubted); i++ {
 			var err error
 			if d, err = r.exchangedWith(ctx, &r.Doubted[i], tried); err != nil {
@@ -281,6 +284,33 @@ func (s *Survey) noteEmptied(it *item) {
 }
 
 type entryID struct{ Index, Term uint64 }
+
+// maxStrays bounds the records without an entry that are remembered.
+const maxStrays = 100
+
+// stray is a revision that no entry explains: what it did, and the entry in whose place it may be.
+type stray struct {
+	rev int64
+	sig uint64
+	at  entryID
+}
+
+// strayInPlace is the first entry of one log in whose place several databases hold the same records that no entry
+// explains, and that was not tried.
+func (r *Result) strayInPlace(tried map[uint64]bool) (d *Doubted) {
+	for i, m := range r.Members {
+		for _, s := range m.strays {
+			same := func(o *MemberResult) bool {
+				return o != m && slices.Contains(o.strays, s) && r.wroteItself(slices.Index(r.Members, o), s.at.Index)
+			}
+			if !tried[s.at.Index] && (d == nil || s.at.Index < d.Index) && r.wroteItself(i, s.at.Index) &&
+				r.LogsWith(s.at.Term, s.at.Index) == 1 && slices.ContainsFunc(r.Members, same) {
+				d = &Doubted{Index: s.at.Index, Term: s.at.Term, Seen: "records that no entry explains"}
+			}
+		}
+	}
+	return d
+}
 
 // isDoubted reports whether the entry at an index is doubted.
 func (l *logSet) isDoubted(index uint64) bool {

@@ -172,3 +172,50 @@ func TestContradicts(t *testing.T) {
 		}
 	}
 }
+
+// TestStrayInPlace: records that no entry explains, the same on two databases that their members wrote themselves, make
+// the entry in their place one to try if only one log holds it.
+func TestStrayInPlace(t *testing.T) {
+	at := func(rev int64, sig, index uint64) stray { return stray{rev, sig, entryID{index, 2}} }
+	for name, c := range map[string]struct {
+		strays [3][]stray
+		tried  uint64
+		change func(r *Result)
+		want   uint64
+	}{
+		"none":          {},
+		"on two":        {strays: [3][]stray{{at(5, 1, 7)}, {at(5, 1, 7)}}, want: 7},
+		"on one":        {strays: [3][]stray{{at(5, 1, 7)}}},
+		"the first one": {strays: [3][]stray{{at(6, 1, 8), at(5, 1, 7)}, {at(6, 1, 8), at(5, 1, 7)}}, want: 7},
+		"the next one": {strays: [3][]stray{{at(5, 1, 7), at(6, 1, 8)}, {at(5, 1, 7), at(6, 1, 8)}}, tried: 7,
+			want: 8},
+		"of another content":   {strays: [3][]stray{{at(5, 1, 7)}, {at(5, 2, 7)}}},
+		"at another revision":  {strays: [3][]stray{{at(5, 1, 7)}, {at(6, 1, 7)}}},
+		"at another entry":     {strays: [3][]stray{{at(5, 1, 7)}, {at(5, 1, 8)}}},
+		"an entry of two logs": {strays: [3][]stray{{at(5, 1, 3)}, {at(5, 1, 3)}}},
+		"on two, one without a log": {strays: [3][]stray{{at(5, 1, 7)}, nil, {at(5, 1, 7)}},
+			change: func(r *Result) { r.Members[2].Member.WAL.Log = nil }},
+		"on the last two": {strays: [3][]stray{nil, {at(5, 1, 7)}, {at(5, 1, 7)}}, want: 7},
+		"one received it": {strays: [3][]stray{{at(5, 1, 7)}, {at(5, 1, 7)}}, change: func(r *Result) {
+			r.Members[1].Member.WAL.Summary.Jumps = []dumplog.Jump{{From: 3, To: 7}}
+		}},
+	} {
+		r := &Result{}
+		for i := range 3 {
+			m := &evidence.Member{MemberID: dumplog.ID(i + 1), WAL: evidence.WAL{Log: &dumplog.Log{}}}
+			m.WAL.Summary.LastIndex = []uint64{9, 5, 5}[i]
+			m.WAL.LastByTerm = []evidence.TermEnd{{Term: 2, First: 1, Last: m.WAL.Summary.LastIndex}}
+			r.Members = append(r.Members, &MemberResult{Member: m, strays: c.strays[i]})
+		}
+		if c.change != nil {
+			c.change(r)
+		}
+		got := uint64(0)
+		if d := r.strayInPlace(map[uint64]bool{c.tried: true}); d != nil {
+			got = d.Index
+		}
+		if got != c.want {
+			t.Errorf("%s: entry %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -302,6 +302,10 @@ func (ma *matcher) inItsStead(it *item, p apply.Effect, g *group, ahead []*item)
 // extra records a group of records that no entry explains.
 func (ma *matcher) extra(g *group) {
 	ma.res.Extra = append(ma.res.Extra, g.main)
+	if len(ma.res.strays) < maxStrays && !g.hole && ma.entry != nil {
+		at := entryID{Index: ma.entry.entry.Index, Term: ma.entry.entry.Term}
+		ma.res.strays = append(ma.res.strays, stray{rev: g.main, sig: g.sig(), at: at})
+	}
 	ma.leases.noteGone(g)
 	ma.Revision = max(ma.Revision, g.main)
 	ma.absorb(g)

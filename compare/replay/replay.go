@@ -246,6 +246,8 @@ type MemberResult struct {
 	insteadOwn int
 	// unknownWrites are entries that do not decode, or are doubted, with records in their place; bounded.
 	unknownWrites []uint64
+	// strays are the first of Extra, with the entry that was matched there.
+	strays []stray
 	// misplaced is true if the place at which log and database meet contradicts certain facts of the log. endsShort is
 	// true if the log, up to the member's applied index, does not lead to the content of its database.
 	misplaced, endsShort bool
