@@ -32,6 +32,9 @@ func TestBuilding(t *testing.T) {
 		t.Errorf("a second run: %v", err)
 	}
 	at := func(parts ...string) string { return filepath.Join(append([]string{b.Path}, parts...)...) }
+	if st, err := os.Stat(b.Path); err != nil || st.Mode() != os.ModeDir|0o700 { // sticky is a folder without its mark
+		t.Errorf("the folder is %v (%v)", st.Mode(), err)
+	}
 	before, err := b.Size()
 	ok(t, err)
 	ok(t, b.Mkdir(at("a", "b")))

@@ -361,3 +361,19 @@ func TestBackupTransactions(t *testing.T) {
 		t.Errorf("transaction %d, and %d with one record more", few, many)
 	}
 }
+
+// TestNothingSelected: no key makes no output, and the result names none.
+func TestNothingSelected(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	s, done := store(t, path)
+	s.Put([]byte("a"), []byte("v"), 0)
+	done()
+	for _, format := range []extract.Format{extract.Backup, extract.JSONL, extract.Put} {
+		out := filepath.Join(t.TempDir(), "out")
+		res := run(t, path, extract.Options{Format: format, Out: out,
+			Select: extract.Selection{Prefixes: [][]byte{[]byte("b")}}})
+		if _, err := os.Lstat(out); !res.Empty() || res.Output != "" || !os.IsNotExist(err) {
+			t.Errorf("%s: %+v, %v", format, res, err)
+		}
+	}
+}

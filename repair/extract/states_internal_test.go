@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -181,5 +183,34 @@ func TestSpoolReduces(t *testing.T) {
 		if len(newest) != keys || newest["a"] != 102-int64(keys) || len(s.runs) != runs {
 			t.Errorf("%d keys: %v, %d files, want %d", keys, newest, len(s.runs), runs)
 		}
+	}
+}
+
+// TestUnfinishedDatabase: a database that is given up is removed and closed, also between two transactions.
+func TestUnfinishedDatabase(t *testing.T) {
+	for _, between := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "db")
+		w, err := newDBWriter(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if between {
+			if err := w.tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			w.tx = nil
+		}
+		if err := w.abort(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(path); !os.IsNotExist(err) {
+			t.Errorf("the file is still there (%v)", err)
+		}
+		if _, err := w.db.Begin(false); err == nil {
+			t.Error("the database is still open")
+		}
+	}
+	if w, err := newDBWriter(t.TempDir()); err == nil {
+		t.Errorf("in the place of a folder: %v", w)
 	}
 }
