@@ -137,23 +137,26 @@ func (cr *compactRequests) neverRequested(m *evidence.Member) bool {
 		cr.Replay.Covers(0, m.AppliedMax):
 		return true
 	}
-	// The compaction before it is finished. Had the scheduled one come first, the revision was at least that high
-	// already, and no later write would be below it.
-	return c.finished > 0 && c.lastPut > c.finished && s.Main > kv.LastRev.Main &&
-		cr.Replay.Covers(c.finished, m.AppliedMax)
+	// The compaction before it is finished, or a put came after it that no rule refuses. Had the scheduled one come
+	// first, the revision was at least that high already, and no later write would be below it.
+	return s.Main > kv.LastRev.Main && (c.finished > 0 && c.lastPut > c.finished &&
+		cr.Replay.Covers(c.finished, m.AppliedMax) ||
+		m.DB.Auth.Revision <= 1 && c.surePut > 0 && cr.Replay.Covers(c.surePut, m.AppliedMax))
 }
 
 // compactions is what the logs say about the compactions that one database names.
 type compactions struct {
 	requested bool
 	// finished is the last entry that requests the finished compaction, lastPut the last put, both applied by the
-	// member.
-	finished, lastPut uint64
+	// member. surePut is the last put that needs no lease and no key, in the member's log before the first alarm:
+	// without auth no rule refuses it.
+	finished, lastPut, surePut uint64
 }
 
 // compactionsFor reads the logs of all members of the cluster; ok is false when damage hides a part of one.
 func (cr *compactRequests) compactionsFor(m *evidence.Member, scheduled int64, finished *dumpdb.Rev) (c compactions,
 	ok bool) {
+	alarmed := len(m.DB.Alarms) > 0 // perhaps at any entry
 	for _, o := range cr.Members {
 		if !o.HasLog() || o.ClusterID != m.ClusterID {
 			continue
@@ -174,6 +177,11 @@ func (cr *compactRequests) compactionsFor(m *evidence.Member, scheduled int64, f
 				c.finished = max(c.finished, e.Index)
 			case req.Kind == dumplog.KindPut || req.Kind == dumplog.KindTxn:
 				c.lastPut = max(c.lastPut, e.Index)
+				if p := req.Put; o == m && !alarmed && p != nil && p.Lease == 0 && !p.IgnoreValue && !p.IgnoreLease {
+					c.surePut = e.Index
+				}
+			case req.Kind == dumplog.KindAlarm && o == m:
+				alarmed = true
 			}
 		}
 	}

@@ -97,6 +97,7 @@ func TestCompactMarksOfPurgedLog(t *testing.T) {
 	}{{5, 0, false}, {50, 0, true}, {50, 1, true}, {50, 2, false}} { // two puts come after the compaction
 		dirs := compactedCluster("3.6.0").Write(t, t.TempDir())
 		casetest.EditDB(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(c.mark)))
+		casetest.EditDB(t, dirs[0], put("auth", "authRevision", binary.BigEndian.AppendUint64(nil, 2))) // may refuse puts
 		in := inputOf(t, dirs[0])
 		in.Replay.First = 2
 		in.Members[0].AppliedMin -= c.behind
@@ -117,6 +118,7 @@ func TestCompactMarkAboveTheCluster(t *testing.T) {
 	for _, version := range []string{"3.4.0", "3.6.0"} {
 		dirs := compactedCluster(version).Write(t, t.TempDir())
 		casetest.EditDB(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(50)))
+		casetest.EditDB(t, dirs[0], put("auth", "authRevision", binary.BigEndian.AppendUint64(nil, 2))) // may refuse puts
 		for _, c := range []struct {
 			behind uint64
 			want   check.Outcome
@@ -198,5 +200,50 @@ func TestCompactMarksOfBackup(t *testing.T) {
 	}
 	if r := run(t, in, "B07"); r.Outcome != check.Violated {
 		t.Errorf("B07: %s", r.Outcome)
+	}
+}
+
+// TestCompactMarkAfterAPut: a put that nothing refuses shows that the revision was below the scheduled one, even if the
+// log does not reach back to the compaction before.
+func TestCompactMarkAfterAPut(t *testing.T) {
+	gone := &pb.InternalRaftRequest{DeleteRange: &pb.DeleteRangeRequest{Key: []byte("/b")}}
+	leased, keeps := putKey("/a", 7), putKey("/a", 0)
+	keeps.Put.IgnoreValue = true
+	alarm := &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: 1,
+		Alarm: pb.AlarmType_NOSPACE}}
+	off := &pb.InternalRaftRequest{Alarm: &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: 1,
+		Alarm: pb.AlarmType_NOSPACE}}
+	for name, c := range map[string]struct {
+		more     []*pb.InternalRaftRequest
+		change   change
+		violated bool
+	}{
+		"a put":                     {more: []*pb.InternalRaftRequest{putKey("/c", 0)}, violated: true},
+		"a delete":                  {more: []*pb.InternalRaftRequest{gone, gone}},
+		"with a lease":              {more: []*pb.InternalRaftRequest{leased, leased}},
+		"that keeps the value":      {more: []*pb.InternalRaftRequest{keeps, keeps}},
+		"after an alarm":            {more: []*pb.InternalRaftRequest{alarm, off, putKey("/c", 0)}},
+		"before an alarm":           {more: []*pb.InternalRaftRequest{putKey("/c", 0), alarm, off}, violated: true},
+		"a put, and the compaction": {more: []*pb.InternalRaftRequest{putKey("/c", 0), compaction(50)}},
+		"a put, and a request of auth": {more: []*pb.InternalRaftRequest{putKey("/c", 0)},
+			change: put("auth", "authRevision", []byte{0, 0, 0, 0, 0, 0, 0, 2})},
+	} {
+		s := compactedCluster("3.6.0")
+		first := uint64(0) // of the entries at hand: right after the first of more
+		for i, r := range c.more {
+			if at := s.Index(s.Add(step(0, "", r))); i == 0 {
+				first = at + 1
+			}
+		}
+		dirs := s.Write(t, t.TempDir())
+		casetest.EditDB(t, dirs[0], put("meta", "scheduledCompactRev", compactMark(50)))
+		if c.change != nil {
+			casetest.EditDB(t, dirs[0], c.change)
+		}
+		in := inputOf(t, dirs[0])
+		in.Replay.First = first
+		if r := run(t, in, "K13"); (r.Outcome == check.Violated) != c.violated {
+			t.Errorf("%s: %s %+v", name, r.Outcome, r.Findings)
+		}
 	}
 }

@@ -233,7 +233,14 @@ func (b *backwards) took(i int) bool {
 	g, r := b.at(b.rev+1), b.items[i].req
 	fresh := func(x record) bool { return x.del || x.version == 1 }
 	return g != nil && (b.at(b.rev) != nil || slices.ContainsFunc(g.records, fresh)) &&
-		couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g) && !b.refuted(i, g)
+		couldWrite(r, g) && b.guardFits(r, g) && b.tellingAt(i, g) && !b.refuted(i, g) && b.permittedAs(i)
+}
+
+// permittedAs reports whether an entry was not refused if the last one that was given a revision was not: nothing can
+// have refused it, or both are requests of one user at one auth revision.
+func (b *backwards) permittedAs(i int) bool {
+	own, last := b.items[i].req.Header, b.items[b.last].req.Header
+	return own.Username == last.Username && own.AuthRevision == last.AuthRevision || b.passes(b.items[i])
 }
 
 // refuted reports whether an entry cannot have written the group: those between it and the last one that was given a

@@ -256,6 +256,35 @@ func TestWalkPastRoot(t *testing.T) {
 	}
 }
 
+// TestWalkToTheFirstOfEqual: of equal transactions that create a key the first one did, unless it may have been refused
+// where the later one was not.
+func TestWalkToTheFirstOfEqual(t *testing.T) {
+	creates := func(user string, rev uint64) *dumplog.Request {
+		r := txn(versionIs("k", 0), []dumplog.RequestOp{putOp("k", "1")}, nil)
+		r.Header = dumplog.Header{Username: user, AuthRevision: rev}
+		return r
+	}
+	for name, c := range map[string]struct {
+		first, later *dumplog.Request
+		authOff      bool
+		index        uint64
+	}{
+		"one user":             {creates("app", 9), creates("app", 9), false, 0},
+		"another user":         {creates("app", 9), creates("root", 9), false, 2},
+		"at another revision":  {creates("app", 8), creates("app", 9), false, 2},
+		"without auth":         {creates("", 0), creates("", 0), true, 0},
+		"of root, not refused": {creates("root", 9), creates("app", 9), false, 2},
+	} {
+		m := &evidence.Member{DB: &evidence.DB{}}
+		m.DB.Auth.Enabled, m.DB.Auth.Revision, m.DB.Auth.HasRevision = !c.authOff, 20, true
+		b := &backwards{s: &logView{m: m, compacted: 7}, items: itemsOf(c.first, c.later), rev: 9, from: 1,
+			best: place{index: 2, rev: 9, writes: 2}, groups: []*group{groupOf(rec(9, 0, "k", "1"))}}
+		if b.walk(); b.best.index != c.index {
+			t.Errorf("%s: %+v", name, b.best)
+		}
+	}
+}
+
 // TestWalkPastKept: a put that keeps the value of its key wrote the newest revision that is left, if that puts the key:
 // without an effect it would have come after it. So the put before it wrote the revision before, whatever that holds.
 func TestWalkPastKept(t *testing.T) {

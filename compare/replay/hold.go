@@ -184,8 +184,35 @@ func (ma *matcher) wroteIt(p apply.Effect, ahead []*item) bool {
 	if with.matched+1 != without.matched {
 		return with.matched+1 > without.matched
 	}
-	// Of several equal entries the first one wrote, unless its conditions contradict that.
-	return p.Result != apply.NoEffect
+	// Of several equal entries the first one wrote, unless its conditions contradict that or a later one must have.
+	return p.Result != apply.NoEffect && !ma.laterMustHave(ahead)
+}
+
+// laterMustHave reports whether the next entry ahead that can have written the next records certainly wrote just these,
+// whether or not the current one did.
+func (ma *matcher) laterMustHave(ahead []*item) bool {
+	g := ma.cur.peek(0)
+	for i, a := range ahead {
+		own := a.forMember(ma.pos)
+		if own.entry.Index > ma.m.AppliedMin {
+			break
+		}
+		if own.err == nil && apply.WritesKeys(own.req.Kind) && ma.couldWriteLater(own.req, g, ahead[:i]) {
+			q := ma.Evaluate(own.req)
+			return q.Sure && len(q.Writes) > 0 && matches(q.Writes, g) && unguarded(own.req)
+		}
+	}
+	return false
+}
+
+// unguarded reports whether the effect of a request depends on no key.
+func unguarded(r *dumplog.Request) bool {
+	if r.Txn != nil {
+		return len(r.Txn.Compare) == 0 && !slices.ContainsFunc(r.Txn.Success, func(op dumplog.RequestOp) bool {
+			return op.Put == nil || keeps(op.Put)
+		})
+	}
+	return r.Put != nil && !keeps(r.Put)
 }
 
 // fit is how well entries fit records: matched entries found their records, misfits did not although they must have

@@ -19,6 +19,9 @@ func otherwise(key string) *dumplog.Request {
 	return txn(valueLess("a"), nil, []dumplog.RequestOp{putOp(key, "1")})
 }
 
+// always puts a key in a transaction without conditions.
+func always(key string) *dumplog.Request { return txn(nil, []dumplog.RequestOp{putOp(key, "1")}, nil) }
+
 // TestUncertainWriters: records in the place of an entry that may have had no effect are its own if it can have written
 // them, altered ones of it if they name its key and what follows fits, and else of no entry.
 func TestUncertainWriters(t *testing.T) {
@@ -50,6 +53,15 @@ func TestUncertainWriters(t *testing.T) {
 			rows: []row{rec(3, 0, "b", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")}, edit: hidden,
 			want:  []string{"outside-history", "outside-history", "outside-history", "outside-history"},
 			extra: []int64{3, 4, 5, 6}},
+		"a record that a later one may have written": {log: []*dumplog.Request{perhaps("b"), perhaps("b")},
+			rows: []row{rec(3, 0, "b", "1")}, want: []string{"applied", "no-effect"}},
+		"a record that a later one must have written": {log: []*dumplog.Request{perhaps("b"), always("b")},
+			rows: []row{rec(3, 0, "b", "1")}, want: []string{"no-effect", "applied"}},
+		"a record, and one that a later one must have written": {log: []*dumplog.Request{perhaps("b"), always("b")},
+			rows: []row{rec(3, 0, "b", "1"), record3(4, 3, 2, "b", "1")}, want: []string{"applied", "applied"}},
+		"a record that a later one wrote with another value": {
+			log:  []*dumplog.Request{perhaps("b"), txn(nil, []dumplog.RequestOp{putOp("b", "2")}, nil)},
+			rows: []row{rec(3, 0, "b", "1"), record3(4, 3, 2, "b", "2")}, want: []string{"applied", "applied"}},
 		"no record, the keys are not known": {log: []*dumplog.Request{perhaps("b")}, edit: hidden,
 			want: []string{"outside-history"}},
 		"no record, no effect likelier, the keys are not known": {log: []*dumplog.Request{otherwise("b")}, edit: hidden,
