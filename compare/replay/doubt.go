@@ -109,6 +109,9 @@ func (r *Result) instead(m *evidence.Member, members []*evidence.Member) uint64 
 	if from == 0 || len(s.Damage) > 0 || s.MaxCommit > last || r.Survey == nil || len(m.DB.Alarms) > 0 {
 		return 0 // under an alarm, any number of entries has no effect
 	}
+	if s.FirstIndex > 1 && m.CurrentRevision() > int64(from)+1 {
+		return 0 // an entry makes one revision at most, unless the cluster began with those of a backup
+	}
 	if stored <= r.Last {
 		if r.Survey.KeyWrite(last+1, stored) == 0 {
 			return 0

@@ -35,6 +35,9 @@ func TestImplausibleIndex(t *testing.T) {
 	idle := func(change uint64) func(*evidence.Member, *Result) {
 		return func(_ *evidence.Member, r *Result) { r.Survey.LastChange = change }
 	}
+	revision := func(rev int64) func(*evidence.Member, *Result) {
+		return func(m *evidence.Member, _ *Result) { m.DB.KV.CurrentRev = rev }
+	}
 	type edits []func(*evidence.Member, *Result)
 	for name, c := range map[string]struct {
 		edits edits
@@ -65,6 +68,9 @@ func TestImplausibleIndex(t *testing.T) {
 		"one step less":                 {edits{of(950, 1000, 1063)}, 0},
 		"a majority may have it":        {edits{alone}, 0},
 		"another log reaches it":        {edits{of(950, 1000, 1064), func(_ *evidence.Member, r *Result) { r.Last = 1064 }}, 0},
+		"a revision of each entry":      {edits{of(2, 1000, 3048), revision(1001)}, 1000},
+		"more revisions than entries":   {edits{of(2, 1000, 3048), revision(1002)}, 0},
+		"the same, and the whole log":   {edits{oneBit, revision(1002)}, 1000},
 		"beyond reason":                 {edits{of(1, 1000, 1000|1<<40), idle(0)}, 1000},
 		"beyond reason by several bits": {edits{of(1, 1000, 3<<40), idle(0)}, 1000},
 	} {
