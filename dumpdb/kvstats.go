@@ -43,8 +43,13 @@ func (s *KVStats) Impossible() bool {
 	return slices.ContainsFunc(s.Violations, func(v Violation) bool { return v.Rule != RuleLease })
 }
 
-// RuleLease is the rule of a live key that names a lease which is not there.
-const RuleLease = "unknown-lease"
+// Rules of violations that others ask for.
+const (
+	// RuleLease is the rule of a live key that names a lease which is not there.
+	RuleLease = "unknown-lease"
+	// RuleUndecodable is the rule of bytes that are not a record.
+	RuleUndecodable = "undecodable"
+)
 
 // maxViolations bounds the memory that a hostile file can use.
 const maxViolations = 10000

@@ -53,7 +53,7 @@ func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
 		return nil, false
 	}
 	if err != nil {
-		p.bad = append(p.bad, Violation{Place: l.at(e), Rev: rev, Rule: "undecodable", Key: slices.Clone(kv.Key),
+		p.bad = append(p.bad, Violation{Place: l.at(e), Rev: rev, Rule: RuleUndecodable, Key: slices.Clone(kv.Key),
 			Expected: "a revision key and mvccpb.KeyValue", Observed: err.Error()})
 		return nil, false
 	}

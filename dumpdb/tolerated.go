@@ -13,7 +13,7 @@ const positiveVersion = "a version of 1 or more"
 func (st *KVStats) tolerate(damage []*DamageError) *KVStats {
 	lost := slices.Clone(damage)
 	for _, v := range st.Violations {
-		if v.Rule == "undecodable" && v.Rev != (Rev{}) {
+		if v.Rule == RuleUndecodable && v.Rev != (Rev{}) {
 			sp := only(v.Rev.Bytes())
 			lost = append(lost, &DamageError{FirstKey: sp.first, LastKey: sp.end})
 		}

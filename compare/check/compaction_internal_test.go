@@ -233,7 +233,7 @@ func TestViolations(t *testing.T) {
 	if r := leasesOfKeysExist.Run(in); len(r.Findings) != 1 || r.Findings[0].Title != title {
 		t.Errorf("%+v", r)
 	}
-	m.DB.KV.Violations = append(m.DB.KV.Violations, dumpdb.Violation{Rule: ruleUndecodable})
+	m.DB.KV.Violations = append(m.DB.KV.Violations, dumpdb.Violation{Rule: dumpdb.RuleUndecodable})
 	if r := mvccInvariants.Run(in); !r.Findings[0].Facts.Undecodable {
 		t.Errorf("%+v", r)
 	}

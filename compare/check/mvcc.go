@@ -17,9 +17,6 @@ var mvccInvariants = described(Check{
 	},
 })
 
-// ruleUndecodable is the MVCC rule that is broken by bytes that are not a record.
-const ruleUndecodable = "undecodable"
-
 var leasesOfKeysExist = described(Check{
 	ID:    L02,
 	Needs: NeedDB,
@@ -46,7 +43,7 @@ func keyViolations(in *Input, kind Kind, class Class, sev Severity, want func(ru
 			if !want(v.Rule) {
 				continue
 			}
-			f.Facts.Undecodable = f.Facts.Undecodable || v.Rule == ruleUndecodable
+			f.Facts.Undecodable = f.Facts.Undecodable || v.Rule == dumpdb.RuleUndecodable
 			if first == "" {
 				first = v.Rule
 			}

@@ -291,7 +291,7 @@ func dbFacts(m *Member, f *Facts) {
 		db.CurrentRevision, db.CompactRevision = &kv.CurrentRev, &kv.CompactRev
 		db.Keys, db.Revisions, db.Tombstones = &kv.LiveKeys, &kv.Revisions, &kv.Tombstones
 		for _, v := range kv.Violations {
-			if v.Rule == "undecodable" {
+			if v.Rule == dumpdb.RuleUndecodable {
 				db.Undecodable++
 			}
 		}

@@ -101,7 +101,7 @@ var rowsDecode = described(Rule{
 		}
 		if kv := d.m.DB.KV; kv != nil {
 			for _, v := range kv.Violations {
-				if v.Rule == "undecodable" {
+				if v.Rule == dumpdb.RuleUndecodable {
 					at = append(at, check.Evidence{Member: d.m.Label(), File: d.m.DB.File, Page: check.Uint64(v.Page),
 						Offset: check.Int64(v.Offset), Bucket: "key", Observed: v.Observed, Expected: v.Expected})
 				}

@@ -201,10 +201,12 @@ func missedIn(short, long []dumplog.Entry, k int) bool {
 // are there twice were added. Else a log that ends before what its member has applied, or whose HardStates commit more
 // than it holds, lacks entries, or most logs decide.
 func (r *Result) side(ctx context.Context, s *Shift, surplus []dumplog.Entry) (known bool, err error) {
-	s.Repeated, err = requestTwice(ctx, r.longest(s.Long), s.Index, surplus)
-	if err != nil || s.Repeated {
-		s.Added = s.Repeated
-		return s.Added, err
+	for _, i := range s.Long { // one of them may have received a snapshot right before
+		s.Repeated, err = requestTwice(ctx, r.Members[i].Member, s.Index, surplus)
+		if err != nil || s.Repeated {
+			s.Added = s.Repeated
+			return s.Added, err
+		}
 	}
 	cutShort, cutLong := r.endsEarly(s.Short, s.Missing), r.endsEarly(s.Long, 0)
 	if cutLong {

@@ -378,6 +378,24 @@ func TestDescribeVersion(t *testing.T) {
 	}
 }
 
+// TestAnyLogShowsARepetition: which of the long logs comes first does not decide whether the entry is in them twice.
+func TestAnyLogShowsARepetition(t *testing.T) {
+	twice := open(t, handLogs(t, again(0))...).Members[0] // 10 and 11 are one request
+	surplus, err := tailOf(t.Context(), twice, 11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from11 := open(t, handLogs(t, from1(20))...).Members[0]
+	from11.WAL.Summary.FirstIndex, from11.WAL.Summary.LastIndex = 11, 99 // it has nothing before, and ends last
+	for _, long := range [][]int{{1, 2}, {2, 1}} {
+		r := &Result{Members: []*MemberResult{{Member: from11}, {Member: twice}, {Member: from11}}}
+		s := &Shift{Index: 11, Missing: 1, Short: []int{0}, Long: long}
+		if known, err := r.side(t.Context(), s, surplus[:1]); err != nil || !known || !s.Added || !s.Repeated {
+			t.Errorf("logs %v: known %v, %+v, %v", long, known, s, err)
+		}
+	}
+}
+
 // TestRepeatedBefore: an entry that a log holds twice before the index at which another one, which was purged, begins
 // to differ.
 func TestRepeatedBefore(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 // majority counts where a member differs from a majority that agrees.
@@ -47,6 +48,9 @@ func (rk majority) countAgainst(list []standing) {
 func (rk majority) shownWrong(members []int, row *diff.Row) bool {
 	for _, pos := range members {
 		label := rk.Members[pos].Label()
+		if rk.garbled(pos, row) {
+			continue
+		}
 		if !slices.ContainsFunc(rk.Findings, func(f check.Finding) bool {
 			return !f.Undecided && f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label) &&
 				slices.ContainsFunc(f.Evidence, func(e check.Evidence) bool {
@@ -57,6 +61,16 @@ func (rk majority) shownWrong(members []int, row *diff.Row) bool {
 		}
 	}
 	return true
+}
+
+// garbled reports whether a member has a record that does not decode where others have that of the row.
+func (rk majority) garbled(pos int, row *diff.Row) bool {
+	m := rk.Members[pos]
+	return m.HasDB() && m.DB.KV != nil && slices.ContainsFunc(m.DB.KV.Violations, func(v dumpdb.Violation) bool {
+		return v.Rule == dumpdb.RuleUndecodable && slices.ContainsFunc(row.Cells, func(c *diff.Cell) bool {
+			return c != nil && c.Mod == v.Main
+		})
+	})
 }
 
 // countOdd counts for each member the findings in which it differs from a majority that agrees, where nothing shows who

@@ -297,6 +297,37 @@ func TestMajorityThatIsWrong(t *testing.T) {
 	}
 }
 
+// TestMajorityThatIsGarbled: members whose record of a key does not decode say nothing against one that has the key.
+func TestMajorityThatIsGarbled(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule  string
+		mains [3]int64 // of the violation of each member
+		want  int
+	}{
+		"none":                {dumpdb.RuleUndecodable, [3]int64{}, 1},
+		"both":                {dumpdb.RuleUndecodable, [3]int64{5, 0, 5}, 0},
+		"one":                 {dumpdb.RuleUndecodable, [3]int64{5, 0, 0}, 1},
+		"at another revision": {dumpdb.RuleUndecodable, [3]int64{5, 0, 6}, 1},
+		"by another rule":     {dumpdb.RuleLease, [3]int64{5, 0, 5}, 1},
+	} {
+		ms := sources(make([]evidence.Kind, 3)...)
+		for i, main := range c.mains {
+			kv := &dumpdb.KVStats{}
+			if main > 0 {
+				kv.Violations = []dumpdb.Violation{{Rev: dumpdb.Rev{Main: main}, Rule: c.rule}}
+			}
+			ms[i].DB = &evidence.DB{Handle: &dumpdb.DB{}, KV: kv}
+		}
+		d := &diff.Result{Members: ms, Buckets: []diff.Bucket{{Name: "key",
+			Rows: []diff.Row{{Key: []byte("/k"), Cells: []*diff.Cell{nil, {Mod: 5, ValueDigest: "x"}, nil}}}}}}
+		j := &ranking{Input: &Input{Input: &check.Input{Members: ms, Diff: d}}}
+		list := []standing{{pos: 0}, {pos: 1}, {pos: 2}}
+		if j.majority().countAgainst(list); list[1].minority != c.want || list[0].minority+list[2].minority > 0 {
+			t.Errorf("%s: %+v", name, list)
+		}
+	}
+}
+
 // TestOddOnes: an undecided error that names those in a minority counts against them, a warning or a decided one not.
 func TestOddOnes(t *testing.T) {
 	odd := check.Finding{Undecided: true, Severity: check.Error, Odd: []string{"n2"}}
