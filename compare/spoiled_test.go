@@ -41,7 +41,7 @@ var spoiledSets = []struct {
 	{"root of bucket key lies beyond the file", "m-healthy-3.6", keyRootBeyondFile, "db-damage", "bbolt-page-damage",
 		[]string{"node2", "node4"}},
 	{"live key taken out below the compaction", "l-compaction-skew", clustertest.EditDB(dropOldLive), "data-divergence",
-		"unexplained-first-divergence", []string{"node2", "node3"}},
+		"rows-changed-outside-the-log", []string{"node2", "node3"}},
 	{"revision taken out of the middle", "m-healthy-3.5",
 		deleteRow("key", clustertest.RevisionKey(200)),
 		"data-divergence", "rows-changed-outside-the-log", []string{"node2", "node4"}},
