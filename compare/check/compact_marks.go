@@ -177,7 +177,7 @@ func (cr *compactRequests) compactionsFor(m *evidence.Member, scheduled int64, f
 				c.finished = max(c.finished, e.Index)
 			case req.Kind == dumplog.KindPut || req.Kind == dumplog.KindTxn:
 				c.lastPut = max(c.lastPut, e.Index)
-				if p := req.Put; o == m && !alarmed && p != nil && p.Lease == 0 && !p.IgnoreValue && !p.IgnoreLease {
+				if o == m && !alarmed && replay.PlainPut(req) {
 					c.surePut = e.Index
 				}
 			case req.Kind == dumplog.KindAlarm && o == m:

@@ -56,8 +56,10 @@ func (in contents) nameWrongKeys(f *Finding) {
 		err := in.Diff.EachRecord(rw.ctx, rev, func(row *diff.RecordRow) {
 			judge(row, rw.recordByHistory, rw.recordByLastTransaction)
 		})
-		if row := rw.liveRecord(&b.Rows[i], rev); err == nil && !seen && row != nil {
-			judge(row, rw.keyByLastTransaction)
+		if err == nil && !seen {
+			if row := rw.liveRecord(&b.Rows[i], rev); row != nil {
+				judge(row, rw.keyByLastTransaction)
+			}
 		}
 		if err != nil || !seen {
 			return

@@ -15,9 +15,7 @@ import (
 )
 
 // dropped removes the record at a revision.
-func dropped(rev int64) change {
-	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(recordKey(rev)) }
-}
+func dropped(rev int64) change { return remove("key", string(recordKey(rev))) }
 
 // added stores the put of a key that nothing else writes.
 func added(rev int64) change {
@@ -27,7 +25,7 @@ func added(rev int64) change {
 		if err != nil {
 			return err
 		}
-		return tx.Bucket([]byte("key")).Put(recordKey(rev), v)
+		return put("key", string(recordKey(rev)), v)(tx)
 	}
 }
 

@@ -2,7 +2,6 @@ package check_test
 
 import (
 	"encoding/binary"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -124,12 +123,7 @@ func TestLiveKeysProvenWrong(t *testing.T) {
 				casetest.EditDB(t, dirs[0], ch)
 			}
 			if len(c.once) > 0 {
-				casetest.EditDBOnce(t, dirs[2], func(tx *bbolt.Tx) (err error) {
-					for _, ch := range c.once {
-						err = errors.Join(err, ch(tx))
-					}
-					return err
-				})
+				casetest.EditDBOnce(t, dirs[2], together(c.once...))
 			}
 			r := run(t, inputOf(t, dirs...), "K01")
 			if len(r.Findings) != 1 {

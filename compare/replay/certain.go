@@ -55,7 +55,7 @@ func (be *belowPlace) remember(it *item) {
 	}
 	if mayWrite(it.req) {
 		be.lastWriter = nil
-		if plainPut(it.req) && be.alwaysWrites(it.req, it.entry.Index) {
+		if PlainPut(it.req) && be.alwaysWrites(it.req, it.entry.Index) {
 			be.lastWriter = &apply.Key{Name: string(it.req.Put.Key), Entry: it.entry.Index, Mod: be.meet.rev,
 				Sum: apply.SumOf(it.req.Put.Value)}
 		}

@@ -44,7 +44,7 @@ func TestConditions(t *testing.T) {
 		if got := conditional(c.r); got != c.conditional {
 			t.Errorf("%s: conditional %t", name, got)
 		}
-		if got := plainPut(c.r); got != c.plain {
+		if got := PlainPut(c.r); got != c.plain {
 			t.Errorf("%s: plain %t", name, got)
 		}
 		if got := putsWith(c.r, granted); got != c.with {

@@ -48,7 +48,7 @@ func (lv *logView) overFloor(ctx context.Context, w *writers, upto place) (place
 	above := slices.Collect(lv.groups(lv.floor()+1, upto.rev))
 	// wroteBelow reports whether an entry certainly wrote, and nothing above the compact revision.
 	wroteBelow := func(it *item) bool {
-		return plainPut(it.req) && lv.alwaysWrites(it.req, it.entry.Index) && !wroteOneOf(it.req, above)
+		return PlainPut(it.req) && lv.alwaysWrites(it.req, it.entry.Index) && !wroteOneOf(it.req, above)
 	}
 	last := int(at.writes - win.writes)
 	if wroteBelow(win.items[last]) {
@@ -190,7 +190,7 @@ func (b *backwards) wroteNext(it *item) bool {
 	return len(b.guesses) > 0 && b.alwaysWrites(it) && !slices.ContainsFunc(b.guesses, (*group).isPut)
 }
 
-func (b *backwards) alwaysWrites(it *item) bool { return plainPut(it.req) && b.passes(it) }
+func (b *backwards) alwaysWrites(it *item) bool { return PlainPut(it.req) && b.passes(it) }
 
 // passes reports whether nothing can have refused a request.
 func (b *backwards) passes(it *item) bool {

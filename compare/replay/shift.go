@@ -249,17 +249,22 @@ func requestTwice(ctx context.Context, m *evidence.Member, index uint64, surplus
 // repeatedBefore finds an entry that the long logs hold twice before the index from which the short ones, which were
 // purged, begin to differ. The shift then begins there.
 func (r *Result) repeatedBefore(ctx context.Context, s *Shift) error {
-	m := r.longest(s.Long)
-	before, err := tailOf(ctx, m, max(max(s.Index, maxApart+1)-maxApart, m.WAL.Summary.FirstIndex))
-	before = slices.DeleteFunc(before, func(e dumplog.Entry) bool { return e.Index >= s.Index })
-	for i := s.Missing; i+s.Missing <= len(before); i++ {
-		if sameRequests(before[i-s.Missing:i], before[i:i+s.Missing]) {
-			s.Index, s.Repeated = before[i].Index, true
-			s.What, s.Instead = r.describeEntry(&before[i]), "the entry that follows"
-			break
+	for _, pos := range s.Long {
+		m := r.Members[pos].Member
+		before, err := tailOf(ctx, m, max(max(s.Index, maxApart+1)-maxApart, m.WAL.Summary.FirstIndex))
+		if err != nil {
+			return err
+		}
+		before = slices.DeleteFunc(before, func(e dumplog.Entry) bool { return e.Index >= s.Index })
+		for i := s.Missing; i+s.Missing <= len(before); i++ {
+			if sameRequests(before[i-s.Missing:i], before[i:i+s.Missing]) {
+				s.Index, s.Repeated = before[i].Index, true
+				s.What, s.Instead = r.describeEntry(&before[i]), "the entry that follows"
+				return nil
+			}
 		}
 	}
-	return err
+	return nil
 }
 
 // sameRequests reports whether two lists of entries are the same requests of clients, one by one.
@@ -282,12 +287,6 @@ func firstDiff(r *Result) *LogDiff {
 		}
 	}
 	return first
-}
-
-// longest is the member whose log reaches furthest.
-func (r *Result) longest(members []int) *evidence.Member {
-	return slices.MaxFunc(membersAt(r, members),
-		func(a, b *evidence.Member) int { return cmp.Compare(a.LastIndex(), b.LastIndex()) })
 }
 
 func membersOf(r *Result) (out []*evidence.Member) {

@@ -191,19 +191,6 @@ func TestFirstDiff(t *testing.T) {
 	}
 }
 
-// TestLongest: of several logs the one that reaches furthest.
-func TestLongest(t *testing.T) {
-	r := &Result{}
-	for _, last := range []uint64{7, 9, 8, 20} {
-		m := &evidence.Member{WAL: evidence.WAL{Log: &dumplog.Log{}}}
-		m.WAL.Summary.LastIndex = last
-		r.Members = append(r.Members, &MemberResult{Member: m})
-	}
-	if got := r.longest([]int{0, 1, 2}); got.LastIndex() != 9 {
-		t.Errorf("%d, want 9", got.LastIndex())
-	}
-}
-
 // TestDescribeEntry: an entry that does not decode is named by its place only.
 func TestDescribeEntry(t *testing.T) {
 	r := &Result{Members: []*MemberResult{{Member: &evidence.Member{}}}}
@@ -392,6 +379,10 @@ func TestAnyLogShowsARepetition(t *testing.T) {
 		s := &Shift{Index: 11, Missing: 1, Short: []int{0}, Long: long}
 		if known, err := r.side(t.Context(), s, surplus[:1]); err != nil || !known || !s.Added || !s.Repeated {
 			t.Errorf("logs %v: known %v, %+v, %v", long, known, s, err)
+		}
+		s = &Shift{Index: 17, Missing: 1, Long: long}
+		if err := r.repeatedBefore(t.Context(), s); err != nil || !s.Repeated || s.Index != 11 {
+			t.Errorf("logs %v, before it: %+v, %v", long, s, err)
 		}
 	}
 }

@@ -345,7 +345,7 @@ func (w *window) lost() bool {
 		return false
 	}
 	for i := w.dense; i < len(w.items); i++ {
-		if plainPut(w.items[i].req) && w.groups[i] == 0 && w.s.alwaysWrites(w.items[i].req, w.items[i].entry.Index) {
+		if PlainPut(w.items[i].req) && w.groups[i] == 0 && w.s.alwaysWrites(w.items[i].req, w.items[i].entry.Index) {
 			return true
 		}
 	}
@@ -365,7 +365,7 @@ func (w *window) atFloor() (place, bool) {
 			if !touchesKey(it.req, []byte(g.records[0].key)) {
 				continue
 			}
-			sure := plainPut(it.req) && w.s.alwaysWrites(it.req, it.entry.Index)
+			sure := PlainPut(it.req) && w.s.alwaysWrites(it.req, it.entry.Index)
 			if !sure && !couldWrite(it.req, g) {
 				last = false
 				continue
@@ -388,7 +388,7 @@ func (w *window) counted(upto place) (place, bool) {
 		return upto, false
 	}
 	at := upto
-	for i--; i >= w.dense && plainPut(w.items[i].req) && w.s.alwaysWrites(w.items[i].req, w.items[i].entry.Index); i-- {
+	for i--; i >= w.dense && PlainPut(w.items[i].req) && w.s.alwaysWrites(w.items[i].req, w.items[i].entry.Index); i-- {
 		at = place{index: w.items[i].entry.Index - 1, rev: at.rev - 1, writes: at.writes - 1}
 	}
 	return at, at.writes < upto.writes
@@ -399,8 +399,8 @@ func (lv *logView) alwaysWrites(r *dumplog.Request, index uint64) bool {
 	return lv.passesAuth(r, index, nil) && lv.refusedByAlarm(r, index).Excluded()
 }
 
-// plainPut is a put that writes in every state of the key space.
-func plainPut(r *dumplog.Request) bool {
+// PlainPut reports whether a request is a put that writes in every state of the key space and of the leases.
+func PlainPut(r *dumplog.Request) bool {
 	p := r.Put
 	return r.Kind == dumplog.KindPut && p.Lease == 0 && !keeps(p)
 }

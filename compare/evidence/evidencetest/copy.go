@@ -35,7 +35,7 @@ func Copy(t testing.TB, src string) string {
 const keptZeros = 64 << 10
 
 // CopyShort is Copy without most of the zeros that etcd allocates at the end of the last WAL segment: 64 MB that every
-// command reads and hashes. A test of what is found and said needs them no more than the server did.
+// command reads and hashes. A test of what is found and said does not need them.
 func CopyShort(t testing.TB, src string) string {
 	t.Helper()
 	dst := Copy(t, src)
