@@ -153,7 +153,7 @@ func (o *order) events(d *digest, damageOnly bool) {
 		case v.kind == eventForce:
 			o.sum.ForceNewCluster = append(o.sum.ForceNewCluster, v.pos)
 		case v.kind == eventSnapshot:
-			o.received(v)
+			o.received(v, nextEntry(d.events[i+1:]))
 			o.snap = max(o.snap, v.snap.Index)
 			v.snap.Commit = max(o.commit, v.commit)
 			if v.snap.Commit > 0 {

@@ -66,7 +66,28 @@ func (m *Model) allowed(e Effect, r *dumplog.Request, permission func() Verdict,
 		e.Plain = v.Rule == nil
 		return e.refused(v, m.authSure(v.Reason))
 	}
-	return evaluate(e, r)
+	e = evaluate(e, r)
+	if r.Kind != dumplog.KindLeaseRevoke {
+		e.Sure = e.Sure && m.rightsSure(r) && !m.AlarmsUnsure
+	}
+	return e
+}
+
+// EvaluateAllowed returns what a request does to the keys if neither an alarm nor a permission nor an old auth revision
+// refuses it. It changes nothing.
+func (m *Model) EvaluateAllowed(r *dumplog.Request) Effect {
+	e := Effect{MayWrite: true, Sure: true, Result: Applied}
+	switch {
+	case r.Put != nil && r.Kind == dumplog.KindPut:
+		return m.evaluatePut(e, r)
+	case r.DeleteRange != nil && r.Kind == dumplog.KindDeleteRange:
+		return m.evaluateDelete(e, r)
+	case r.Txn != nil && r.Kind == dumplog.KindTxn:
+		return m.evaluateTxn(e, r)
+	case r.LeaseRevoke != nil && r.Kind == dumplog.KindLeaseRevoke:
+		return m.evaluateRevoke(e, r)
+	}
+	return Effect{Sure: true}
 }
 
 // refused returns the effect of a refused request.
@@ -75,9 +96,11 @@ func (e Effect) refused(v Verdict, sure bool) Effect {
 	return e
 }
 
+// The functions below evaluate a request that is not refused before. Sure concerns the keys and leases alone.
+
 func (m *Model) evaluatePut(e Effect, r *dumplog.Request) Effect {
 	w, reason, sure := m.put(r.Put)
-	e.Sure = sure && m.rightsSure(r) && !m.AlarmsUnsure
+	e.Sure = sure
 	if reason != ReasonNone {
 		e.Result, e.Reason = Refused, reason
 		return e
@@ -110,7 +133,7 @@ func (m *Model) put(put *dumplog.PutRequest) (w Write, reason Reason, sure bool)
 }
 
 func (m *Model) evaluateDelete(e Effect, r *dumplog.Request) Effect {
-	e.Sure = m.KeysKnown && m.rightsSure(r) && !m.AlarmsUnsure
+	e.Sure = m.KeysKnown
 	m.Keys.Range(r.DeleteRange.Key, r.DeleteRange.RangeEnd, func(k *Key) bool {
 		e.Sure = e.Sure && !k.Unsure
 		e.Writes = append(e.Writes, Write{Key: k.Name, Delete: true})

@@ -18,8 +18,7 @@ type transaction struct {
 }
 
 func (m *Model) evaluateTxn(e Effect, r *dumplog.Request) Effect {
-	t := &transaction{m: m, overlay: newOverlay(m.Keys), sure: m.KeysKnown && m.rightsSure(r) &&
-		!m.AlarmsUnsure}
+	t := &transaction{m: m, overlay: newOverlay(m.Keys), sure: m.KeysKnown}
 	t.path(r.Txn, 0)
 	e.Sure = t.sure
 	switch {

@@ -25,7 +25,9 @@ var walSegmentRenamed = described(Cause{
 var walRecordAltered = described(Cause{
 	ID: WALSnapshotRecordAltered,
 	Match: func(in *Input) *Match {
-		m := byLogDamage(in, "the same record in another copy of this log", check.W01, dumplog.DamageSnapshotRecord)
+		m := proofOf(in, check.W01, "the same record in another copy of this log", func(f check.Finding) bool {
+			return f.Facts.LogDamage == dumplog.DamageSnapshotRecord && !in.renumbered(f.Members)
+		})
 		if m == nil {
 			m = byKind(in, "the same record in another copy of this log", check.KindRecordConfAltered,
 				check.KindRecordIndexAltered)
@@ -37,3 +39,13 @@ var walRecordAltered = described(Cause{
 		return m
 	},
 })
+
+// renumbered reports whether entries were removed from the log of one of the members and the later ones renumbered.
+// Its snapshot records then contradict the entries around them, and none was altered.
+func (in *Input) renumbered(members []string) bool {
+	of := func(f check.Finding) bool {
+		return (f.Is(check.KindEntriesRenumbered) || f.Is(check.KindCommitAheadOfLog)) &&
+			slices.ContainsFunc(members, func(m string) bool { return slices.Contains(f.Members, m) })
+	}
+	return slices.ContainsFunc(in.Findings[check.R01], of) || slices.ContainsFunc(in.Findings[check.R08], of)
+}

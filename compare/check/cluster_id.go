@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -32,8 +33,8 @@ func clustersOf(ss Sources) [][]*evidence.Member {
 	return clusters
 }
 
-// alteredClusterIDs finds altered metadata in the sources of one cluster: those with another ID than the most frequent
-// one. If two are equally frequent, nothing shows which is right.
+// alteredClusterIDs finds altered metadata in the sources of one cluster: the first entries of a log show which ID is
+// right. Where no log shows it, the most frequent ID is; if two are equally frequent, nothing shows which is right.
 func alteredClusterIDs(cluster []*evidence.Member) (fs []Finding) {
 	by := map[dumplog.ID][]*evidence.Member{}
 	for _, m := range cluster {
@@ -44,20 +45,40 @@ func alteredClusterIDs(cluster []*evidence.Member) (fs []Finding) {
 	}
 	ids := sortedGroup(by)
 	slices.SortStableFunc(ids, func(a, b dumplog.ID) int { return len(by[b]) - len(by[a]) })
-	if len(by[ids[0]]) == len(by[ids[1]]) {
-		return []Finding{clusterIDFinding(cluster)}
+	right := slices.DeleteFunc(slices.Clone(ids), func(id dumplog.ID) bool {
+		return !slices.ContainsFunc(cluster, func(m *evidence.Member) bool { return foundedID(m) == id })
+	})
+	if len(right) != 1 {
+		right = ids
+		if len(by[ids[0]]) == len(by[ids[1]]) {
+			return []Finding{clusterIDFinding(cluster)}
+		}
 	}
 	for _, m := range cluster {
-		if m.ClusterID != ids[0] {
-			fs = append(fs, clusterIDFinding([]*evidence.Member{m}, by[ids[0]][0]))
+		if m.ClusterID != right[0] {
+			fs = append(fs, clusterIDFinding([]*evidence.Member{m}, by[right[0]][0]))
 		}
 	}
 	return fs
 }
 
+// foundedID returns the cluster ID that follows from the members in the first entries of a log, which a bootstrap or a
+// restore wrote. It is 0 if the log does not begin with these entries, or ends with them.
+func foundedID(m *evidence.Member) dumplog.ID {
+	n := bootstrapAdds(m)
+	if !m.HasLog() || n == 0 || m.LastIndex() <= n {
+		return 0
+	}
+	var ids []uint64
+	for _, c := range m.WAL.Conf[:n] {
+		ids = append(ids, uint64(c.Change.NodeID))
+	}
+	return dumplog.ID(apply.NewClusterID(ids))
+}
+
 // sharesRequests reports whether two logs hold the same requests of servers. Request IDs are unique, unlike the entries
-// of a bootstrap and the first entries of leaders. A range with other entries than those is therefore equal only in the
-// logs of one cluster. Logs that are shorter than such a range and end at different entries do not show it.
+// of a bootstrap and the first entries of leaders. Blocks with more entries than those are therefore equal only in the
+// logs of one cluster. Logs that are shorter than a block and end at different entries do not show it.
 func sharesRequests(a, b *evidence.Member) bool {
 	if !a.HasLog() || !b.HasLog() {
 		return false
@@ -66,14 +87,14 @@ func sharesRequests(a, b *evidence.Member) bool {
 		return false
 	}
 	evidence.CommonWidth([]*evidence.LogSums{a.WAL.Sums, b.WAL.Sums})
-	without := min(foundingEntries(a), foundingEntries(b))
+	var shared uint64
 	theirs := b.WAL.Sums.Blocks()
 	for n, sum := range a.WAL.Sums.Blocks() {
-		if sum.Entries() > without && theirs[n] == sum {
-			return true
+		if theirs[n] == sum {
+			shared += sum.Entries()
 		}
 	}
-	return false
+	return shared > min(foundingEntries(a), foundingEntries(b))
 }
 
 // foundingEntries is how many entries of a log another cluster can hold as well, at most: those of a bootstrap, and one

@@ -29,8 +29,11 @@ func TestSharesRequests(t *testing.T) {
 		"one log shows that they do not": {log(1, 300, 0, 300), log(1, 300, 0, 1), true},
 		"one log is not summed": {log(1, 300, 0, 1),
 			&evidence.Member{WAL: evidence.WAL{Log: &dumplog.Log{}}}, false},
-		"one has no log":                   {log(1, 300, 0, 1), &evidence.Member{}, false},
-		"what one holds is only elsewhere": {log(1, 300, 0, 1), log(600, 900, 0, 1), false},
+		"one has no log":                                     {log(1, 300, 0, 1), &evidence.Member{}, false},
+		"what one holds is only elsewhere":                   {log(1, 300, 0, 1), log(600, 900, 0, 1), false},
+		"short logs, one of which lags":                      {log(1, 60, 0, 3), log(1, 40, 0, 3), true},
+		"one lags, the others may begin terms":               {log(1, 300, 0, 300), log(1, 40, 0, 300), false},
+		"more entries than leaders, though not in one block": {log(1, 300, 0, 40), log(1, 280, 0, 40), true},
 	} {
 		if got := sharesRequests(c.a, c.b); got != c.want {
 			t.Errorf("%s: %v", name, got)

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
@@ -56,6 +57,39 @@ func TestClusterIDAltered(t *testing.T) {
 		}
 		wantFinding(t, identityInput(t, dirs[2], dirs[0]), "M01", []string{"node3", "node1"}, "of one of them",
 			"do not tell")
+	}
+}
+
+// A log that begins with the cluster's first members shows which of two IDs is right.
+func TestClusterIDAlteredOfTwo(t *testing.T) {
+	voters := []uint64{0xa1, 0xa2}
+	right := apply.NewClusterID(voters)
+	for name, c := range map[string]struct {
+		ids  [2]uint64
+		want []string
+	}{
+		"the first":        {[2]uint64{right + 1, right}, []string{"node1"}},
+		"the second":       {[2]uint64{right, right + 1}, []string{"node2"}},
+		"neither is right": {[2]uint64{right + 1, right + 2}, []string{"node1", "node2"}},
+	} {
+		root := t.TempDir()
+		var dirs []string
+		for i, id := range c.ids {
+			h := clustertest.NewHand(t, root, fmt.Sprintf("node%d", i+1), voters[i], id)
+			h.Found(false, voters...)
+			h.Request(2, 3, nil)
+			for n := range uint64(20) {
+				h.Put(2, 4+n, clustertest.RequestID(0xa1, 1763000000000, n), "k", "v", true)
+			}
+			h.State(2, 0xa1, 23)
+			h.Member(0xa1, false, true)
+			h.Member(0xa2, false, true)
+			dirs = append(dirs, h.Close(23, 2))
+		}
+		f := wantFinding(t, identityInput(t, dirs...), "M01", c.want, "was altered")
+		if f.Kind != check.KindClusterIDAltered || f.Evidence[0].Member != c.want[0] {
+			t.Errorf("%s: %s %+v", name, f.Kind, f.Evidence)
+		}
 	}
 }
 

@@ -149,6 +149,51 @@ func TestEntriesMissingBeforeUncommitted(t *testing.T) {
 	}
 }
 
+// TestEntriesMissingBeforeSnapshot: the member's own snapshot after the missing entry is beyond the entries before it.
+// It is not taken for one that the member received, in whose place entries were dropped, with or without the
+// configuration that records have from 3.5 on.
+func TestEntriesMissingBeforeSnapshot(t *testing.T) {
+	for name, conf := range map[string]bool{"3.4": false, "3.5": true} {
+		var dirs []string
+		for i, id := range []uint64{0xa1, 0xa2} {
+			h := clustertest.NewHand(t, t.TempDir(), fmt.Sprintf("node%d", i+1), id, 0xc1)
+			h.Found(false, 0xa1, 0xa2)
+			h.Request(2, 3, nil)
+			for n := uint64(4); n <= 20; n++ {
+				h.Put(2, n, clustertest.RequestID(0xa1, 1763000000000, n), fmt.Sprintf("k%d", n), "v", true)
+				h.State(2, 0xa1, n)
+			}
+			h.Snapshot(2, 20, 0xa1, 0xa2)
+			for n := uint64(21); n <= 24; n++ {
+				h.Put(2, n, clustertest.RequestID(0xa1, 1763000000000, n), fmt.Sprintf("k%d", n), "v", true)
+				h.State(2, 0xa1, n)
+			}
+			h.Member(0xa1, false, true)
+			h.Member(0xa2, false, true)
+			dirs = append(dirs, h.Close(24, 2))
+		}
+		dropEntries(t, dirs[1], 12, 1)
+		if !conf {
+			for _, d := range dirs {
+				alterSnapshot(t, d, 20, func(s *walpb.Snapshot) { s.ConfState = nil })
+			}
+		}
+		in := dirInput(t, dirs...)
+		f := wantFinding(t, in, "R01", []string{"node2"}, "entry 12 is missing in the log")
+		if f.Kind != check.KindEntriesRenumbered || f.At.Index != 12 {
+			t.Errorf("%s: %s at %d", name, f.Kind, f.At.Index)
+		}
+		for _, id := range []string{"R05", "K06"} {
+			wantOutcome(t, in, id, check.Holds)
+		}
+		for i, m := range in.Replay.Members {
+			if m.Lacks > 0 {
+				t.Errorf("%s: node%d is said to lack %d entries", name, i+1, m.Lacks)
+			}
+		}
+	}
+}
+
 // TestEntriesMissingAtTheEnd: with one entry behind it nothing tells a missing entry from two leaders.
 func TestEntriesMissingAtTheEnd(t *testing.T) {
 	s := sound()

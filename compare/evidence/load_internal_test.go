@@ -107,7 +107,7 @@ func TestTermsOfALog(t *testing.T) {
 		if (m.WAL.Sums != nil) != several {
 			t.Errorf("one of several sources: %t, sums %v", several, m.WAL.Sums)
 		}
-		if several && m.WAL.Sums.cur.entries+m.WAL.Sums.Blocks()[0].Entries() != 4 {
+		if several && m.WAL.Sums.Blocks()[0].Entries()+m.WAL.Sums.Blocks()[1].Entries() != 4 {
 			t.Errorf("sums %v", m.WAL.Sums.Blocks())
 		}
 	}

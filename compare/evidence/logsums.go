@@ -31,7 +31,7 @@ type BlockSum struct {
 func (b BlockSum) Entries() uint64 { return b.entries }
 
 const (
-	firstWidth = 8
+	firstWidth = 4
 	maxBlocks  = 1 << 12
 )
 

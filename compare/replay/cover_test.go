@@ -56,8 +56,8 @@ func TestStretches(t *testing.T) {
 	at := func(index uint64, change func(*dumplog.Entry) bool) func(*dumplog.Entry) bool {
 		return func(e *dumplog.Entry) bool { return e.Index != index || change(e) }
 	}
-	all := []stretch{{0, 1023, true}}
-	middle := []stretch{{0, 255, true}, {256, 511, false}, {512, 1023, true}}
+	all := []stretch{{0, 1007, true}}
+	middle := []stretch{{0, 287, true}, {288, 303, false}, {304, 1007, true}}
 	for name, c := range map[string]struct {
 		other *MemberResult
 		want  []stretch
@@ -69,8 +69,8 @@ func TestStretches(t *testing.T) {
 		"type":          {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Type = 1; return true })), middle},
 		"index":         {log(1, 1000, at(300, func(e *dumplog.Entry) bool { e.Index = 301; return true })), middle},
 		"lacks one":     {log(1, 1000, at(300, func(*dumplog.Entry) bool { return false })), middle},
-		"begins later":  {log(300, 1000, nil), []stretch{{256, 511, false}, {512, 1023, true}}},
-		"ends earlier":  {log(1, 600, nil), []stretch{{0, 511, true}, {512, 767, false}, {768, 1023, true}}},
+		"begins later":  {log(300, 1000, nil), []stretch{{288, 303, false}, {304, 1007, true}}},
+		"ends earlier":  {log(1, 600, nil), []stretch{{0, 591, true}, {592, 607, false}, {608, 1007, true}}},
 		"no sums":       {&MemberResult{Member: &evidence.Member{WAL: evidence.WAL{Log: &dumplog.Log{}}}}, nil},
 		"no log at all": {&MemberResult{Member: &evidence.Member{}}, all},
 	} {

@@ -103,7 +103,7 @@ func (ma *matcher) match(it *item, p apply.Effect, ahead []*item) Outcome {
 	switch {
 	case here && matches(p.Writes, g) && (p.Sure || ma.wroteIt(p, ahead)):
 		return ma.applied(g)
-	case here && !p.Sure && ma.couldHaveWritten(it.req, g) && ma.wroteIt(p, ahead):
+	case here && !p.Sure && ma.couldHaveWritten(it.req, g) && !ma.othersBy(it.req, g, ahead) && ma.wroteIt(p, ahead):
 		return ma.applied(g)
 	case here:
 		return ma.resync(it, p, ahead)
@@ -290,7 +290,7 @@ func (ma *matcher) wroteAnyway(it *item, p apply.Effect, g *group, ahead []*item
 		return false
 	}
 	if !p.Sure {
-		return ma.wroteIt(p, ahead)
+		return !ma.othersBy(it.req, g, ahead) && ma.wroteIt(p, ahead)
 	}
 	return !ma.ofLost(g) && !ma.writtenBy(ahead, 0, g)
 }

@@ -206,6 +206,31 @@ func TestAgainstTheRules(t *testing.T) {
 	b.want("applied", "applied")
 }
 
+// TestKeysDecide: where it is not known whether an entry was refused, the keys may still show that records are not its
+// own, if an entry after it can have written them. Otherwise it wrote them.
+func TestKeysDecide(t *testing.T) {
+	rows := []row{rec(2, 0, "a", "m"), rec(3, 0, "b", "m"), tomb(4, 0, "a")}
+	for name, c := range map[string]struct {
+		req  *dumplog.Request
+		want []string
+	}{
+		"its guard does not hold": {txn(cmpMod("a", 7), []dumplog.RequestOp{delOp("a", "c")}, nil),
+			[]string{"applied", "applied", "no-effect", "applied"}},
+		"it would delete more": {del("a", "c"), []string{"applied", "applied", "no-effect", "applied"}},
+		"it fits as well":      {del("a", ""), []string{"applied", "applied", "applied", "no-effect"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 6, -1, rows...).log(put("a", "m"), put("b", "m"), c.req, del("a", ""))
+			b.sim.AlarmsUnsure = true
+			b.want(c.want...)
+		})
+	}
+	b := newBench(t, 6, -1, rows...).log(put("a", "m"), put("b", "m"), txn(cmpMod("a", 7),
+		[]dumplog.RequestOp{delOp("a", "c")}, nil))
+	b.sim.AlarmsUnsure = true
+	b.want("applied", "applied", "applied")
+}
+
 // TestRecordsOfLostEntries: the records in the place of an entry without effect are of one that the log has lost, where
 // its revision is among the last ones that those may have made.
 func TestRecordsOfLostEntries(t *testing.T) {

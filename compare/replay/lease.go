@@ -259,23 +259,6 @@ func (lw *leaseWatch) neverAsked(id, stored int64) bool {
 	return stored != 0 && n < maxLeaseOps && (lw.StateKnown || n == 0) && !lw.checkpoints[leaseCheckpoint{id, stored}]
 }
 
-// couldHaveWritten is couldWrite with the knowledge of the model: a lease revoke deletes exactly the keys of its lease.
-func (ma *matcher) couldHaveWritten(r *dumplog.Request, g *group) bool {
-	if !couldWrite(r, g) {
-		return false
-	}
-	if r.Kind != dumplog.KindLeaseRevoke || !ma.KeysKnown {
-		return true
-	}
-	id := r.LeaseRevoke.ID
-	for i := range g.records {
-		if !ma.Keys.Attached(id, g.records[i].key) {
-			return false
-		}
-	}
-	return len(g.records) == ma.Keys.CountOfLease(id)
-}
-
 // deletedAt lists the keys of the group if it is that revision.
 func (g *group) deletedAt(rev int64) []string {
 	if g == nil || rev == 0 || g.main != rev {

@@ -67,6 +67,30 @@ func couldWrite(r *dumplog.Request, g *group) bool {
 	return ok && len(rest) == 0
 }
 
+// couldHaveWritten is couldWrite with the knowledge of the model: a lease revoke deletes exactly the keys of its lease.
+func (ma *matcher) couldHaveWritten(r *dumplog.Request, g *group) bool {
+	if !couldWrite(r, g) {
+		return false
+	}
+	if r.Kind != dumplog.KindLeaseRevoke || !ma.KeysKnown {
+		return true
+	}
+	id := r.LeaseRevoke.ID
+	for i := range g.records {
+		if !ma.Keys.Attached(id, g.records[i].key) {
+			return false
+		}
+	}
+	return len(g.records) == ma.Keys.CountOfLease(id)
+}
+
+// othersBy reports whether the records are certainly not those of a request, whose user, rights or alarms may be
+// unknown: with the keys as they are it would write others, or none, and an entry ahead can have written them.
+func (ma *matcher) othersBy(r *dumplog.Request, g *group, ahead []*item) bool {
+	e := ma.EvaluateAllowed(r)
+	return e.Sure && !sameKeys(e.Writes, g) && ma.writtenBy(ahead, 0, g)
+}
+
 func couldTxn(t *dumplog.TxnRequest, recs []record) bool {
 	then, orElse := branches(t)
 	return then && couldOps(t.Success, recs) || orElse && couldOps(t.Failure, recs)

@@ -188,26 +188,3 @@ func TestWriteBackup(t *testing.T) {
 		t.Error("a file cut short becomes a backup")
 	}
 }
-
-// TestNewIDs holds the recipes against etcd's.
-func TestNewIDs(t *testing.T) {
-	var ids []uint64
-	for _, urls := range [][]string{{"http://b:1", "http://a:1"}, {"http://c:1"}, {"http://d:1"}} {
-		u, err := types.NewURLs(urls)
-		ok(t, err)
-		m := membership.NewMember("x", u, "token", nil)
-
-		id := datadir.NewMemberID(urls, "token")
-		if id != uint64(m.ID) {
-			t.Errorf("member %v: %x, etcd %x", urls, id, uint64(m.ID))
-		}
-		ids = append(ids, id)
-	}
-	um, err := types.NewURLsMap("x=http://b:1,x=http://a:1,y=http://c:1,z=http://d:1")
-	ok(t, err)
-	cl, err := membership.NewClusterFromURLsMap(zap.NewNop(), "token", um)
-	ok(t, err)
-	if got := datadir.NewClusterID(ids); got != uint64(cl.ID()) {
-		t.Errorf("cluster %x, etcd %x", got, uint64(cl.ID()))
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -175,7 +176,7 @@ func (r *Report) plan(o *Options, v *compare.Report, old *survivors) ([]datadir.
 	var list []datadir.Member
 	var ids []uint64
 	for _, x := range p.Members {
-		id := datadir.NewMemberID(x.PeerURLs, p.Token)
+		id := apply.NewMemberID(x.PeerURLs, p.Token)
 		if at := old.members[id]; at != "" {
 			return nil, refusef("choose another --initial-cluster-token", "%s would get ID %x, which %s knows as an "+
 				"old member: with the old token and URLs, leftovers of the old cluster take the new one for theirs",
@@ -189,7 +190,7 @@ func (r *Report) plan(o *Options, v *compare.Report, old *survivors) ([]datadir.
 		}
 		return 1
 	})
-	r.ClusterID, r.Token, r.Servers = dumplog.ID(datadir.NewClusterID(ids)), p.Token, serversFor(m)
+	r.ClusterID, r.Token, r.Servers = dumplog.ID(apply.NewClusterID(ids)), p.Token, serversFor(m)
 	return dirsOf(list, uint64(r.ClusterID), minorOf(m), ids)
 }
 

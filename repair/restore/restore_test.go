@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -98,7 +99,7 @@ func TestRefused(t *testing.T) {
 	ok(t, os.Truncate(short, 20000))
 	alarmed := backupWith(t, src, datadir.PutBucketKey("alarm", []byte{8, 7, 16, 2}, nil))
 	urls := []string{"http://10.0.0.1:2380"}
-	twin := backupWith(t, src, datadir.SetMembers([]datadir.Member{{ID: datadir.NewMemberID(urls, "old"), Name: "n1",
+	twin := backupWith(t, src, datadir.SetMembers([]datadir.Member{{ID: apply.NewMemberID(urls, "old"), Name: "n1",
 		PeerURLs: urls}}, nil))
 	flipped := filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")
 	evidencetest.Unchanged(t, src, raw, short, alarmed, twin, flipped)

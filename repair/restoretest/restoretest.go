@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
@@ -216,7 +217,7 @@ func need(m *evidence.Member) node.Need {
 
 // restore writes the data dir of a one-member cluster from the backup.
 func restore(ctx context.Context, m *evidence.Member, data string) (string, error) {
-	id := datadir.NewMemberID([]string{peerURL}, token)
+	id := apply.NewMemberID([]string{peerURL}, token)
 	self := datadir.Member{ID: id, Name: memberName, PeerURLs: []string{peerURL}}
 	change, err := self.JSON()
 	if err != nil {
@@ -230,7 +231,7 @@ func restore(ctx context.Context, m *evidence.Member, data string) (string, erro
 	if m.DB.Meta.ConfState != nil {
 		edits = append(edits, datadir.SetConfState([]uint64{id}, nil))
 	}
-	w, err := datadir.Write(ctx, data, datadir.Dir{MemberID: id, ClusterID: datadir.NewClusterID([]uint64{id}), Term: 1,
+	w, err := datadir.Write(ctx, data, datadir.Dir{MemberID: id, ClusterID: apply.NewClusterID([]uint64{id}), Term: 1,
 		Index: 1, Vote: id,
 		Voters: []uint64{id}, Members: []datadir.Member{self}, ClusterVersion: m.DB.Cluster.Version, Minor: minor,
 		Entries: []datadir.Entry{{Type: entryConfChange, Term: 1, Index: 1, Data: datadir.ConfChange(0, id, change)}}},

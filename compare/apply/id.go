@@ -1,4 +1,4 @@
-package datadir
+package apply
 
 import (
 	"crypto/sha1" //nolint:gosec // the recipe of etcd's IDs, not a protection
@@ -23,7 +23,7 @@ func NewMemberID(peerURLs []string, token string) uint64 {
 func NewClusterID(members []uint64) uint64 {
 	h := sha1.New()
 	for _, id := range slices.Sorted(slices.Values(members)) {
-		_, _ = h.Write(be64(id))
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, id))
 	}
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }
