@@ -5,8 +5,8 @@ import "slices"
 // received cuts the effective log where the member received a snapshot that its log cannot contain. Raft then drops the
 // entries that the member held (raft, log.go, restore). Those that it knew to be committed are in the snapshot. Of the
 // others nothing is known: a leader that fell has entries at its end that never were committed, and may learn of its
-// successors by a snapshot. The first entry after a received snapshot has a higher index: where it has not, the record is
-// the member's own, in a log that was renumbered, or was altered.
+// successors by a snapshot. The first entry after a received snapshot has a higher index: where it has not, the record
+// is the member's own, in a log that was renumbered, or was altered.
 func (o *order) received(v *event, next uint64) {
 	known := max(o.commit, v.commit)
 	if v.snap.ConfState == nil { // up to 3.4 the HardState of the snapshot may come before its record
