@@ -70,7 +70,7 @@ func runAuthRevisionEqual(in *Input) Result {
 	f.Explanation = "auth revisions: " + strings.Join(parts, ", ") + ". A member drops, without an error in its log, " +
 		"every write whose header carries a lower auth revision than its own."
 	if row := authRow(in.Diff); row != nil && !told {
-		f.Odd = in.Members.labelsOf(row.Odd(independent(in, in.Diff.Compared(row))))
+		f.Odd = in.Members.labelsOf(in.authRevisions().odd(row))
 	}
 	f.At.Index, f.At.Term = in.authRevisions().firstBreak()
 	f.Class = ClassLatentDivergence
@@ -105,6 +105,41 @@ func (in authRevisions) compared() map[int]bool {
 		out[i] = row == nil || !slices.Contains(row.Out, i) || authBeyondLog(in.Replay)
 	}
 	return out
+}
+
+// odd are the positions of the members whose auth revision differs from that of most members. An auth revision never
+// falls: a member that has applied more entries and holds the lowest one agrees with that.
+func (in authRevisions) odd(row *diff.Row) []int {
+	at := in.Diff.Compared(row)
+	if odd := row.Odd(independent(in.Input, at)); len(odd) > 0 {
+		return odd
+	}
+	low, applied := uint64(1<<64-1), uint64(0)
+	for _, i := range at {
+		m := in.Members[i]
+		if !m.DB.Auth.HasRevision {
+			return nil
+		}
+		low, applied = min(low, m.DB.Auth.Revision), max(applied, m.AppliedMax)
+	}
+	var lowest, higher []int
+	for i, m := range in.Members {
+		switch {
+		case !m.HasDB() || !m.DB.Auth.HasRevision:
+		case !slices.Contains(at, i):
+			if m.DB.Auth.Revision == low && m.AppliedMin > applied {
+				lowest = append(lowest, i)
+			}
+		case m.DB.Auth.Revision == low:
+			lowest = append(lowest, i)
+		default:
+			higher = append(higher, i)
+		}
+	}
+	if len(independent(in.Input, lowest)) > len(independent(in.Input, higher)) {
+		return higher
+	}
+	return nil
 }
 
 // expected are the auth revisions that result from the log alone, by position of the member: each up to the entry that
