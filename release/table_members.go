@@ -30,6 +30,13 @@ var (
 		In:     since(Release{6, 0}),
 		Source: "server/etcdserver/api/membership/cluster.go @ v3.6.0, ValidateConfigurationChange",
 	}
+	// PendingByIndex: before, it refused them until the server had applied the last one.
+	PendingByIndex = &Rule{
+		ID:     "pending-by-index",
+		What:   "a leader refuses conf changes until raft has handed out the last one",
+		In:     since(Release{4, 0}),
+		Source: "raft/raft.go, stepLeader and appliedTo",
+	}
 	// MemberRowsGated: before, entries at or below the consistent index wrote them again.
 	MemberRowsGated = &Rule{
 		ID:     "member-rows-gated",
@@ -131,7 +138,7 @@ var (
 	}
 )
 
-var memberRules = []*Rule{Learners, LearnerLimitOption, MembersFromDB, ConfChangeFromDB, MemberRowsGated,
+var memberRules = []*Rule{Learners, LearnerLimitOption, MembersFromDB, ConfChangeFromDB, PendingByIndex, MemberRowsGated,
 	MemberRowsReplaced, UpdateKeepsLearner,
 	PromotionSynced, ZombiesRemoved, QuorumFromDB, RestoreReplacesMembers, V2Executed, V2Decoded, V2StoreKept,
 	V2KeysRefused, DowngradeTests, ClusterRequests, AttributesAsV3}

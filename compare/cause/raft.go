@@ -53,7 +53,7 @@ var logEntryAltered = described(Cause{
 // gone or there twice.
 func alteredInOne(in *Input) *Match {
 	m := byKind(in, "a HardState of that term, another copy of this log with the same entry", check.KindTermAltered,
-		check.KindCommitAheadOfLog, check.KindRequestRepeated, check.KindStampAltered)
+		check.KindCommitAheadOfLog, check.KindRequestRepeated, check.KindStampAltered, check.KindEntryEmptied)
 	if m != nil {
 		m.Certainty = Strong
 	}

@@ -157,6 +157,7 @@ const (
 	KindLeaderLacksEntries        Kind = "leader-lacks-entries"
 	KindRequestRepeated           Kind = "request-repeated"
 	KindStampAltered              Kind = "stamp-altered"
+	KindEntryEmptied              Kind = "entry-emptied"
 	KindStatesGone                Kind = "states-gone"
 	KindJointConfiguration        Kind = "joint-configuration"
 	KindReceivedUnused            Kind = "received-unused"
@@ -378,6 +379,7 @@ var kinds = []kindRow{
 	{KindLeaderLacksEntries, []ID{R08}, "the log of a leader lacks entries of the term that it led"},
 	{KindRequestRepeated, []ID{R08}, "a log holds a request twice"},
 	{KindStampAltered, []ID{R08}, "the auth revision stamped on one entry was altered"},
+	{KindEntryEmptied, []ID{R08}, "the data of an entry was removed"},
 	{KindStatesGone, []ID{R08}, "the log lacks every HardState"},
 	{KindJointConfiguration, []ID{R09}, "a joint configuration is stored"},
 	{KindReceivedUnused, []ID{S05}, "a received database was never committed to"},

@@ -215,6 +215,7 @@ var commitNeverFalls = described(Check{
 			fs = append(fs, commitAhead(m)...)
 			fs = append(fs, in.Members.elections().leaderGaps(m)...)
 			fs = append(fs, in.shiftedLogs().repeated(m)...)
+			fs = append(fs, in.emptiedEntries(m)...)
 			if f := in.authRevisions().alteredStampOf(m); f != nil {
 				fs = append(fs, *f)
 			}

@@ -229,42 +229,6 @@ func (r *Result) surplusWitnesses() (n int) {
 	return n
 }
 
-// tally counts the databases that contradict an entry and those that confirm it. Databases that contradict each other
-// count as confirming it: they do not agree against the log. Only the databases of members whose own log shows no
-// snapshot from a leader at the entry are witnesses: others may be copies of one another, as a backup is.
-func (r *Result) tally(e *Event) (bad, good int, seen string) {
-	sig := uint64(0)
-	for i, o := range e.Outcomes {
-		switch o.State {
-		case Contradicted, Missing:
-			if r.wroteItself(i, e.Index) {
-				bad++
-			}
-			seen = o.State.String() + ": " + o.Detail
-			if o.Partial || sig != 0 && o.Sig != 0 && o.Sig != sig {
-				good++
-			}
-			sig = max(sig, o.Sig)
-		case Applied, AppliedTwice:
-			good++
-		}
-	}
-	return bad, good, seen
-}
-
-// wroteItself reports whether the source is the only data dir of a member, which executed the entry at an index as far
-// as its log shows.
-func (r *Result) wroteItself(pos int, index uint64) bool {
-	m := r.Members[pos].Member
-	if m.MemberID == 0 || !m.HasLog() ||
-		slices.ContainsFunc(m.WAL.Summary.Jumps, func(j dumplog.Jump) bool { return index <= j.To }) {
-		return false
-	}
-	return !slices.ContainsFunc(r.Members, func(o *MemberResult) bool {
-		return o.Member != m && o.Member.MemberID == m.MemberID
-	})
-}
-
 // holdsEntry reports whether the log of a member holds an entry.
 func holdsEntry(m *evidence.Member, term, index uint64) bool {
 	return m.HasWAL() && m.WAL.Holds(index) && m.WAL.TermAt(index) == term

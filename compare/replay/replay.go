@@ -284,6 +284,8 @@ type Result struct {
 	// Shifts are the places where some logs lack entries that others hold, or hold added ones, and all have the same
 	// entries after them. The altered logs are read up to there only.
 	Shifts []*Shift
+	// Emptied are the entries whose data was removed from a log.
+	Emptied []Emptied
 	// Forced are the runs of entries that --force-new-cluster wrote; Overlaps the members that ran twice at once;
 	// Copies the sources that carry one member ID, in pairs.
 	Forced   []Forced
@@ -364,6 +366,9 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 		return nil, err
 	}
 	if err := forced(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := findEmptied(ctx, r); err != nil {
 		return nil, err
 	}
 	return r, locateEvents(ctx, r)
