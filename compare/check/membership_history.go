@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -16,34 +17,33 @@ type Membership struct {
 	Replay  *replay.Result
 }
 
-// confChanges are the conf changes that the member's own log holds, and those of the others' logs at indexes that it
-// lacks, in index order. Where no log has an index, a change may be missing; see confChangesSinceGap.
-func (mb *Membership) confChanges(m *evidence.Member) []evidence.ConfEntry {
-	out := slices.DeleteFunc(slices.Clone(m.WAL.Conf), func(c evidence.ConfEntry) bool { return c.Refused })
+// confEntries are the conf changes that the member's own log holds, and those of the others' logs at indexes that it
+// lacks, in index order, with those that every server refuses. Where no log has an index, a change may be missing; see
+// confChangesSinceGap.
+func (mb *Membership) confEntries(m *evidence.Member) []evidence.ConfEntry {
+	out := slices.Clone(m.WAL.Conf)
 	if mb.Replay == nil || len(mb.Replay.LogDiffs) > 0 {
 		return out
 	}
-	s := &m.WAL.Summary
 	have := map[uint64]bool{}
 	for _, o := range mb.Members {
 		if o == m || !o.HasLog() || o.ClusterID != m.ClusterID {
 			continue
 		}
 		for _, c := range o.WAL.Conf {
-			if lacksIndex(s, c.Index) && c.Index <= o.Commit && !c.Refused && !have[c.Index] {
+			if !m.WAL.Holds(c.Index) && c.Index <= o.Commit && !have[c.Index] {
 				have[c.Index] = true
 				out = append(out, c)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b evidence.ConfEntry) int { return int(int64(a.Index) - int64(b.Index)) })
+	slices.SortFunc(out, func(a, b evidence.ConfEntry) int { return cmp.Compare(a.Index, b.Index) })
 	return out
 }
 
-// lacksIndex reports whether a log holds no entry at the index: it is outside, or a received snapshot stands for it.
-func lacksIndex(s *dumplog.Summary, index uint64) bool {
-	return index < s.FirstIndex || index > s.LastIndex ||
-		slices.ContainsFunc(s.Jumps, func(j dumplog.Jump) bool { return j.From <= index && index <= j.To })
+// confChanges are confEntries without those that every server refuses.
+func (mb *Membership) confChanges(m *evidence.Member) []evidence.ConfEntry {
+	return slices.DeleteFunc(mb.confEntries(m), func(c evidence.ConfEntry) bool { return c.Refused })
 }
 
 // confChangesSinceGap are the conf changes above the last entry that the member has applied and that no log holds: what
@@ -60,6 +60,11 @@ func (mb *Membership) lastUnseen(m *evidence.Member) (index uint64) {
 		for _, j := range m.WAL.Summary.Jumps {
 			if j.From <= m.AppliedMax {
 				index = max(index, j.To)
+			}
+		}
+		for _, d := range m.WAL.Summary.Damage {
+			if d.LostFrom <= m.AppliedMax {
+				index = max(index, d.LostTo)
 			}
 		}
 		return index

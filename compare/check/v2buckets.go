@@ -57,11 +57,12 @@ func (in v2Lists) againstBuckets(m *evidence.Member) ([]Finding, bool) {
 // end of the log: up to 3.4 a database contains changes above its index. Which members are listed can differ, as
 // servers up to 3.5 write each list by itself. False if there is no such row.
 func (in v2Lists) sameMembers(m *evidence.Member, snap *dumplog.SnapFile) (out []v2Difference, compared bool) {
+	changes := in.Membership().confEntries(m)
 	for i := range m.DB.Members {
 		row := &m.DB.Members[i]
 		id := dumplog.ID(row.ID)
 		at := slices.IndexFunc(snap.V2.Members, func(x dumplog.V2Member) bool { return x.ID == id })
-		if at < 0 || slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
+		if at < 0 || slices.ContainsFunc(changes, func(c evidence.ConfEntry) bool {
 			return c.Index > snap.Index && c.Change.NodeID == id
 		}) {
 			continue

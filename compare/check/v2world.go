@@ -105,7 +105,7 @@ func (w *v2World) run(in *Input, m *evidence.Member, from, to uint64) {
 			events = append(events, event{index, do})
 		}
 	}
-	for _, c := range m.WAL.Conf {
+	for _, c := range in.Membership().confEntries(m) {
 		at(c.Index, func() { w.confChange(&c.Change) })
 	}
 	s, pos := in.Replay.Survey, slices.Index(in.Members, m)

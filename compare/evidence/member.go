@@ -109,10 +109,13 @@ func (w *WAL) TermAt(index uint64) uint64 {
 	return 0
 }
 
-// Holds reports whether the effective log has an entry at an index: a received snapshot does not stand for it.
+// Holds reports whether the effective log has an entry at an index: a received snapshot does not stand for it, and it
+// may be lost with damaged bytes.
 func (w *WAL) Holds(index uint64) bool {
 	return w.TermAt(index) != 0 && !slices.ContainsFunc(w.Summary.Jumps, func(j dumplog.Jump) bool {
 		return j.From <= index && index <= j.To
+	}) && !slices.ContainsFunc(w.Summary.Damage, func(d *dumplog.DamageError) bool {
+		return d.LostFrom <= index && index <= d.LostTo
 	})
 }
 
