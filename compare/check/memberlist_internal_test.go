@@ -172,6 +172,10 @@ func TestLastUnseen(t *testing.T) {
 	if got := (&Membership{Members: Sources{m}}).lastUnseen(m); got != 14 {
 		t.Errorf("a received snapshot at its end: %d", got)
 	}
+	m.WAL.Summary.Damage = []*dumplog.DamageError{{LostFrom: 12, LostTo: 16}, {LostFrom: 13, LostTo: 18}}
+	if got := (&Membership{Members: Sources{m}}).lastUnseen(m); got != 16 {
+		t.Errorf("damage at its end: %d", got)
+	}
 }
 
 // TestConfChangesOfOthers: where a member's log holds no entry, the logs of others of its cluster show the changes.
@@ -184,16 +188,22 @@ func TestConfChangesOfOthers(t *testing.T) {
 		"where a snapshot stands": {func(m, _ *evidence.Member) {
 			m.WAL.Summary.Jumps = []dumplog.Jump{{From: 14, To: 16}}
 		}, []uint64{3, 12, 15, 25}},
+		"where damage lost entries": {func(m, _ *evidence.Member) {
+			m.WAL.Summary.Damage = []*dumplog.DamageError{{LostFrom: 14, LostTo: 16}}
+		}, []uint64{3, 12, 15, 25}},
+		"where damage lost others": {func(m, _ *evidence.Member) {
+			m.WAL.Summary.Damage = []*dumplog.DamageError{{LostFrom: 13, LostTo: 14}, {LostFrom: 16}}
+		}, []uint64{3, 12, 25}},
 		"of another cluster": {func(_, o *evidence.Member) { o.ClusterID = 9 }, []uint64{12}},
 		"no log":             {func(_, o *evidence.Member) { o.WAL.Log = nil }, []uint64{12}},
 		"not committed":      {func(_, o *evidence.Member) { o.Commit = 24 }, []uint64{3, 12}},
 		"refused":            {func(_, o *evidence.Member) { o.WAL.Conf[0].Refused = true }, []uint64{12, 25}},
 		"at the ends": {func(m, _ *evidence.Member) {
-			m.WAL.Summary.FirstIndex, m.WAL.Summary.LastIndex = 3, 25
+			m.WAL.LastByTerm = []evidence.TermEnd{{Term: 2, First: 3, Last: 25}}
 		}, []uint64{12}},
 	} {
 		m, o := withLog(member("n1"), 20), withLog(member("n2"), 30)
-		m.WAL.Summary.FirstIndex, o.Commit = 10, 30
+		m.WAL.LastByTerm, o.Commit = []evidence.TermEnd{{Term: 2, First: 10, Last: 20}}, 30
 		m.WAL.Conf = []evidence.ConfEntry{added(12, 1)}
 		o.WAL.Conf = []evidence.ConfEntry{added(3, 1), added(15, 1), added(25, 1)}
 		c.change(m, o)
