@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -51,10 +52,9 @@ func TestMatchStops(t *testing.T) {
 	}
 }
 
-// TestGroupsAroundAHole: the records of unreadable pages are missing, and only the first revision after them says so.
-// What a key held before them may not be its newest state.
-func TestGroupsAroundAHole(t *testing.T) {
-	dir := handLogs(t, from1(1000))[0]
+// clearPages makes the pages of a database that hold a record unreadable.
+func clearPages(t *testing.T, dir string, record []byte) {
+	t.Helper()
 	file := filepath.Join(dir, "member", "snap", "db")
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -62,13 +62,20 @@ func TestGroupsAroundAHole(t *testing.T) {
 	}
 	page := os.Getpagesize()
 	for at := 0; at+page <= len(b); at += page {
-		if bytes.Contains(b[at:at+page], clustertest.RevisionKey(501)) {
+		if bytes.Contains(b[at:at+page], record) {
 			clear(b[at : at+page])
 		}
 	}
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestGroupsAroundAHole: the records of unreadable pages are missing, and only the first revision after them says so.
+// What a key held before them may not be its newest state.
+func TestGroupsAroundAHole(t *testing.T) {
+	dir := handLogs(t, from1(1000))[0]
+	clearPages(t, dir, clustertest.RevisionKey(501))
 	m := open(t, dir).Members[0]
 	var want, got, holes []int64
 	for r, err := range m.DB.Handle.Revisions() {
@@ -102,5 +109,48 @@ func TestGroupsAroundAHole(t *testing.T) {
 	w.learnTo(400)
 	if len(w.mod) != 1 || w.mod["k5"] != 6 || len(w.lease) != 1 || w.lease["k5"] != 0 {
 		t.Errorf("up to before the hole, keys of compares are known at %v, their leases are %v", w.mod, w.lease)
+	}
+}
+
+// TestGroupsOfADividedRevision: of a revision with records in unreadable pages no record is used, nor is what a key held
+// before them.
+func TestGroupsOfADividedRevision(t *testing.T) {
+	dir := handLogs(t, from1(1))[0]
+	inDB(func(tx *bbolt.Tx) (err error) {
+		b := tx.Bucket([]byte("key"))
+		for i := range int64(401) {
+			rev := dumpdb.Rev{Main: 3, Sub: i}
+			if i == 400 {
+				rev = dumpdb.Rev{Main: 4}
+			}
+			kv := mvccpb.KeyValue{Key: fmt.Append(nil, "n", i), Value: []byte("v"), CreateRevision: rev.Main,
+				ModRevision: rev.Main, Version: 1}
+			text, e := kv.Marshal()
+			err = errors.Join(err, e, b.Put(rev.Bytes(), text))
+		}
+		return err
+	})(t, filepath.Join(dir, "member"))
+	clearPages(t, dir, dumpdb.Rev{Main: 3, Sub: 200}.Bytes())
+	m := open(t, dir).Members[0]
+	read := 0
+	for _, err := range m.DB.Handle.RevisionsBetween(dumpdb.Rev{Main: 3}, dumpdb.Rev{Main: 3, Sub: 200}) {
+		if err == nil {
+			read++
+		}
+	}
+	var got []string
+	lv := &logView{m: m}
+	for g := range lv.groups(0, 4) {
+		got = append(got, fmt.Sprint(g.main, len(g.records), g.hole))
+	}
+	if read == 0 || !slices.Equal(got, []string{"2 1 false", "4 1 true"}) {
+		t.Errorf("%q, and %d records before the hole", got, read)
+	}
+	k1 := rec(5, 0, "k1", "2")
+	for main, known := range map[int64]int{3: 1, 5: 0} {
+		k1.rev.Main = main
+		if got := lv.leasesBefore(groupOf(k1)); len(got) != known {
+			t.Errorf("before revision %d: the leases of keys are %v", main, got)
+		}
 	}
 }
