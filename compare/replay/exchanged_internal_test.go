@@ -1,9 +1,12 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -108,6 +111,54 @@ func TestChoiceWithoutExchanged(t *testing.T) {
 	all := []*item{versionOf(9, 7, 0), versionOf(9, 8, 1)}
 	if kept, exchanged := (&logSet{doubted: two}).exchanged(all); len(kept) != 2 || len(exchanged) != 0 {
 		t.Errorf("nothing would be left: %d kept, %d exchanged", len(kept), len(exchanged))
+	}
+}
+
+// TestLowestPutsBack: a version that was exchanged stays known as that of its log, whose member executed the other.
+func TestLowestPutsBack(t *testing.T) {
+	own := dumplog.Entry{Term: 2, Index: 9, Data: []byte("own")}
+	other := own
+	other.Data = []byte("x")
+	for name, c := range map[string]struct {
+		exchanged bool
+		doubted   uint64
+		at1       string
+	}{
+		"exchanged":           {true, 5, "own"},
+		"doubted":             {false, 5, "x"},
+		"doubted at the same": {false, 9, ""},
+	} {
+		var srcs []*source
+		for _, e := range []dumplog.Entry{own, other, own} {
+			srcs = append(srcs, &source{cur: e, ok: true, next: func() (dumplog.Entry, error, bool) {
+				return dumplog.Entry{}, nil, false
+			}})
+		}
+		srcs = append(srcs, nil, &source{cur: dumplog.Entry{Index: 1}})
+		m := &evidence.Member{}
+		logs := &logSet{members: []*evidence.Member{m, m, m, m, m},
+			doubted: []Doubted{{Index: c.doubted, Logs: []int{1}, exchanged: c.exchanged}}}
+		it, err := lowest(srcs, logs, &itemArena{})
+		if err != nil || slices.ContainsFunc(srcs, func(s *source) bool { return s != nil && s.ok }) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if errors.Is(it.err, errDoubted) != (c.at1 == "") {
+			t.Errorf("%s: %v", name, it.err)
+		}
+		if c.at1 == "" {
+			continue
+		}
+		if !slices.Equal(it.holders, []int{0, 2}) || len(it.places) != 1 {
+			t.Errorf("%s: in the logs of %v, at %v", name, it.holders, it.places)
+		}
+		executed := it
+		if v := it.instead[1]; v == nil {
+			executed = it.others[1]
+		}
+		if string(executed.entry.Data) != c.at1 || string(it.others[1].entry.Data) != "x" ||
+			string(it.entry.Data) != "own" {
+			t.Errorf("%s: %q, member 1 executed %q", name, it.entry.Data, executed.entry.Data)
+		}
 	}
 }
 

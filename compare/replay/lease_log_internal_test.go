@@ -63,3 +63,23 @@ func TestAddLeases(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckpointsAreBounded: a checkpoint that is not kept may be of any lease.
+func TestCheckpointsAreBounded(t *testing.T) {
+	checkpoints := func(n int64) (r dumplog.Request) {
+		r.LeaseCheckpoint = &dumplog.LeaseCheckpointRequest{}
+		for i := range n {
+			r.LeaseCheckpoint.Checkpoints = append(r.LeaseCheckpoint.Checkpoints,
+				dumplog.LeaseCheckpoint{ID: i, RemainingTTL: 5})
+		}
+		return r
+	}
+	for n, unread := range map[int64]uint64{maxLeaseOps: 0, maxLeaseOps + 1: 1} {
+		r := checkpoints(n)
+		var ll leaseLog
+		ll.note(itemAt(1, &r))
+		if len(ll.checkpoints) != maxLeaseOps || ll.unread != unread {
+			t.Errorf("%d checkpoints: %d kept, those at %d not read", n, len(ll.checkpoints), ll.unread)
+		}
+	}
+}

@@ -80,6 +80,9 @@ func TestUncertainWriters(t *testing.T) {
 		"the same, and the first one's outcome is likelier without effect": {
 			log: append([]*dumplog.Request{otherwise("d")}, four[1:]...), rows: strayFirst("X"), want: allApplied,
 			extra: []int64{3}},
+		"a record that no entry names, then those of entries that must have written": {
+			log: []*dumplog.Request{perhaps("d"), put("e", "1"), put("f", "1")}, rows: strayFirst("X")[:4],
+			want: allApplied[:3], extra: []int64{3}},
 		"the same, and fewer entries": {log: four[:3], rows: strayFirst("X")[:4], want: noneApplied[:3],
 			extra: []int64{3, 4, 5, 6}},
 		"the same, and the last entry wrote it": {log: append(slices.Clone(four), perhaps("z")), rows: strayFirst("1"),
@@ -109,6 +112,46 @@ func TestUncertainWriters(t *testing.T) {
 				t.Errorf("extra %v, want %v", b.sim.res.Extra, c.extra)
 			}
 		})
+	}
+}
+
+// TestStrayBefore: no entry wrote the next records where an entry can have written those after them, and what follows
+// fits better then.
+func TestStrayBefore(t *testing.T) {
+	z, d, e := rec(3, 0, "z", "1"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1")
+	sure := []*dumplog.Request{put("e", "1")}
+	unsure := []*dumplog.Request{perhaps("e"), perhaps("f"), perhaps("g")}
+	more := []row{z, d, e, rec(6, 0, "f", "1"), rec(7, 0, "g", "1")}
+	for name, c := range map[string]struct {
+		rows  []row
+		ahead []*dumplog.Request
+		edit  func(b *bench)
+		want  bool
+	}{
+		"one must have written":    {rows: []row{z, d, e}, ahead: sure, want: true},
+		"three may have written":   {rows: more, ahead: unsure, want: true},
+		"two may have written":     {rows: more, ahead: unsure[:2]},
+		"nothing is ahead":         {rows: []row{z, d, e}},
+		"nothing follows":          {rows: []row{z}, ahead: sure},
+		"unreadable pages between": {rows: []row{z, {hole: true}, d, e}, ahead: sure},
+		"a revision between":       {rows: []row{z, rec(5, 0, "d", "1"), rec(6, 0, "e", "1")}, ahead: sure},
+		"the keys are not known": {rows: []row{z, d, e}, ahead: sure,
+			edit: func(b *bench) { b.sim.KeysKnown = false }},
+		"the next one does not decode": {rows: []row{z, d, e}, ahead: sure,
+			edit: func(b *bench) { b.items[1].err = errDoubted }},
+		"it can have written the first": {rows: []row{rec(3, 0, "d", "1"), record3(4, 3, 2, "d", "1"), e},
+			ahead: sure},
+		"it cannot have written the second": {rows: []row{z, rec(4, 0, "y", "1"), e}, ahead: sure},
+		"one ahead can have written the first": {rows: []row{z, d, e},
+			ahead: []*dumplog.Request{put("e", "1"), perhaps("z")}},
+	} {
+		b := newBench(t, 6, -1, c.rows...).log(append([]*dumplog.Request{perhaps("d")}, c.ahead...)...)
+		if c.edit != nil {
+			c.edit(b)
+		}
+		if got := b.sim.matcher.strayBefore(b.items[0], b.items[1:]); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

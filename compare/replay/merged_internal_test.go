@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/hex"
+	"runtime"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -38,5 +39,29 @@ func TestSameEntry(t *testing.T) {
 		if got := sameEntry(old, c.e); got != c.same {
 			t.Errorf("%s: %t, want %t", c.name, got, c.same)
 		}
+	}
+}
+
+// TestMergedEndsItsReaders: logs that are not read to their ends are closed.
+func TestMergedEndsItsReaders(t *testing.T) {
+	set := open(t, handLogs(t, from1(20), from1(20))...)
+	const times = 50
+	before := runtime.NumGoroutine()
+	for range times {
+		n := 0
+		for _, err := range merged(t.Context(), logSet{members: set.Members}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == 3 {
+				break
+			}
+		}
+		if n != 3 {
+			t.Fatalf("%d entries", n)
+		}
+	}
+	if more := runtime.NumGoroutine() - before; more >= times {
+		t.Errorf("%d readers are left", more)
 	}
 }

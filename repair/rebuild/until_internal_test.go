@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -105,5 +106,41 @@ func TestSettleVersion(t *testing.T) {
 	}
 	if got := clipped([]uint64{4}); len(got) != 1 {
 		t.Errorf("%d listed", len(got))
+	}
+}
+
+// TestAnchoredWithoutWrites: where the log writes no key up to the base's index, only IDs and terms say that both belong
+// together. That is told, and does not suffice where the base may be older than a restore and has no term.
+func TestAnchoredWithoutWrites(t *testing.T) {
+	log := []*evidence.Member{{WAL: evidence.WAL{Log: &dumplog.Log{}}}}
+	restored := []*evidence.Member{{WAL: evidence.WAL{Log: &dumplog.Log{},
+		Summary: dumplog.Summary{Start: dumplog.StartRestore}}}}
+	backup := &evidence.Member{}
+	for name, c := range map[string]struct {
+		base    *evidence.Member
+		logs    []*evidence.Member
+		term    uint64
+		refused bool
+		noted   bool
+	}{
+		"no base":                        {nil, log, 0, false, false},
+		"no log":                         {backup, nil, 0, false, false},
+		"both":                           {backup, log, 0, false, true},
+		"a restored log":                 {backup, restored, 0, true, false},
+		"a restored log, the same terms": {backup, restored, 5, false, true},
+		"a base with the restored log":   {restored[0], restored, 0, false, true},
+		"nothing but a restored log":     {nil, restored, 0, false, false},
+	} {
+		b := &builder{base: c.base, logs: c.logs, from: Point{Index: 9, Term: c.term}, sv: &survey{}, res: &Result{}}
+		if c.logs != nil {
+			b.res.Logs = []string{"a"}
+		}
+		err := (&engine{b: b}).anchored()
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "writes no key up to") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if notes := strings.Join(b.res.Notes, "\n"); strings.Contains(notes, "only IDs and terms") != c.noted {
+			t.Errorf("%s: %q", name, notes)
+		}
 	}
 }
