@@ -3,6 +3,7 @@ package extract
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -142,6 +143,93 @@ func TestSpool(t *testing.T) {
 	for n := range len(b) {
 		if r, err := readRef(bufio.NewReader(bytes.NewReader(b[:n]))); err == nil || err == io.EOF && n > 0 {
 			t.Errorf("%d of %d bytes: %+v, %v", n, len(b), r, err)
+		}
+	}
+}
+
+// TestSpoolIsRead: a scratch file that is gone or cut short is an error, whichever it is, and no record is passed over.
+func TestSpoolIsRead(t *testing.T) {
+	for name, spoil := range map[string]func(path string, size int64) error{
+		"gone":         func(path string, _ int64) error { return os.Remove(path) },
+		"cut short":    func(path string, size int64) error { return os.Truncate(path, size-1) },
+		"cut at first": func(path string, _ int64) error { return os.Truncate(path, 3) },
+	} {
+		for file := range 2 {
+			x := &reader{o: &Options{Memory: 600}, dir: t.TempDir(), res: &Result{}, found: map[string]bool{}}
+			s := x.newSpool(byKey, nil)
+			for i := range 9 {
+				r := &ref{key: []byte{'a' + byte(i)}, rev: dumpdb.Rev{Main: int64(i)}, match: true}
+				if err := s.add(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(s.runs) != 2 {
+				t.Fatalf("%d files", len(s.runs))
+			}
+			info, err := os.Stat(s.runs[file])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := spoil(s.runs[file], info.Size()); err != nil {
+				t.Fatal(err)
+			}
+			if err := x.decide(s, func(keyState) error { return nil }); err == nil {
+				t.Errorf("%s, file %d: no error", name, file)
+			}
+		}
+	}
+	x := &reader{o: &Options{Memory: 600}, dir: filepath.Join(t.TempDir(), "gone")}
+	s, failed := x.newSpool(byKey, nil), 0
+	for i := range 9 {
+		if err := s.add(&ref{key: []byte{'a' + byte(i)}}); err != nil {
+			failed++
+		}
+	}
+	if failed == 0 {
+		t.Error("records that cannot be written are taken")
+	}
+}
+
+// TestPlacesAreReadAgain: a record that is no longer at its place, or does not decode there, is lost and not made up.
+func TestPlacesAreReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	w, err := newDBWriter(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for main := int64(2); main < 4; main++ {
+		kv := dumpdb.KeyValue{Key: []byte("k"), Value: []byte("v")}
+		if err := w.record(&Record{KeyValue: kv, Rev: dumpdb.Rev{Main: main}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.put("key", dumpdb.Rev{Main: 4}.Bytes(), []byte("\x0a\x01a\xff")), w.close()); err != nil {
+		t.Fatal(err)
+	}
+	db, err := dumpdb.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	places := map[int64]dumpdb.Place{}
+	for rev, err := range db.Revisions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		places[rev.Main] = rev.Place
+	}
+	moved, beyond := places[3], places[3]
+	moved.Offset++
+	beyond.Page += 1 << 20
+	for name, c := range map[string]struct {
+		place dumpdb.Place
+		good  bool
+	}{"at its place": {places[3], true}, "moved": {moved, false}, "beyond the end": {beyond, false},
+		"it does not decode": {places[4], false}} {
+		x := &reader{db: db, o: &Options{Memory: 1 << 20}, res: &Result{}}
+		rec, err := x.load(db.RecordReader(), &ref{place: c.place})
+		if (err == nil) != c.good || err == nil && string(rec.Value) != "v" || err != nil && rec != nil {
+			t.Errorf("%s: %+v, %v", name, rec, err)
 		}
 	}
 }
