@@ -80,9 +80,6 @@ func TestUncertainWriters(t *testing.T) {
 		"the same, and the first one's outcome is likelier without effect": {
 			log: append([]*dumplog.Request{otherwise("d")}, four[1:]...), rows: strayFirst("X"), want: allApplied,
 			extra: []int64{3}},
-		"a record that no entry names, then those of entries that must have written": {
-			log: []*dumplog.Request{perhaps("d"), put("e", "1"), put("f", "1")}, rows: strayFirst("X")[:4],
-			want: allApplied[:3], extra: []int64{3}},
 		"the same, and fewer entries": {log: four[:3], rows: strayFirst("X")[:4], want: noneApplied[:3],
 			extra: []int64{3, 4, 5, 6}},
 		"the same, and the last entry wrote it": {log: append(slices.Clone(four), perhaps("z")), rows: strayFirst("1"),
