@@ -118,6 +118,39 @@ func TestLocateOne(t *testing.T) {
 	}
 }
 
+// TestLocateSeesAWriter: an archive from which parts were unpacked, and a file of them, must stay as they are.
+func TestLocateSeesAWriter(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "nodes.tar.gz")
+	packed, err := os.ReadFile(filepath.Join(evidencetest.Root(t), "testdata", "incidents", "k-lagging-node",
+		"nodes.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for changed, change := range map[string]func(p *evidence.Parts) error{
+		"": func(*evidence.Parts) error { return nil },
+		"nodes.tar.gz": func(*evidence.Parts) error {
+			return os.WriteFile(archive, append(packed, 0), 0o600)
+		},
+		"member/snap/db": func(p *evidence.Parts) error { return os.Truncate(p.DB, 8192) },
+	} {
+		if err := os.WriteFile(archive, packed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := evidence.Locate(t.Context(), evidence.Spec{Where: archive + "#node2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(change(p), p.Unchanged(t.Context()))
+		var is *evidence.ChangedError
+		if errors.As(err, &is) != (changed != "") || is != nil && !strings.HasSuffix(is.File, changed) {
+			t.Errorf("%q changed: %v", changed, err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestNoSources: an open set has at least one source.
 func TestNoSources(t *testing.T) {
 	if set, err := evidence.Open(t.Context(), nil, evidence.Options{}); set != nil || err == nil ||

@@ -72,6 +72,41 @@ func TestHealthyInWords(t *testing.T) {
 	}
 }
 
+// TestCompactionSkew: databases whose content is equal may be compacted up to different revisions, and a compaction may
+// be unfinished. A member that was removed, and one without a database, says nothing of it.
+func TestCompactionSkew(t *testing.T) {
+	const healthy, skew = check.ClassHealthy, check.ClassCompactionSkew
+	compacted := func(m *evidence.Member, at int64) { m.DB.KV = &dumpdb.KVStats{CompactRev: at} }
+	started := func(m *evidence.Member, at int64) { m.DB.Meta.ScheduledCompact = &dumpdb.Rev{Main: at} }
+	finished := func(m *evidence.Member, at int64) { m.DB.Meta.FinishedCompact = &dumpdb.Rev{Main: at} }
+	for name, c := range map[string]struct {
+		change func(m, other *evidence.Member)
+		want   check.Class
+	}{
+		"alike":                         {func(_, _ *evidence.Member) {}, healthy},
+		"one further":                   {func(m, _ *evidence.Member) { compacted(m, 6) }, skew},
+		"started on both":               {func(m, o *evidence.Member) { started(m, 6); started(o, 6) }, skew},
+		"finished before the last":      {func(m, _ *evidence.Member) { started(m, 6); finished(m, 5) }, skew},
+		"finished":                      {func(m, _ *evidence.Member) { started(m, 5); finished(m, 5) }, healthy},
+		"the other one has no database": {func(_, o *evidence.Member) { o.DB = nil }, healthy},
+		"one further, and removed": {func(m, o *evidence.Member) {
+			compacted(m, 6)
+			o.Membership.Removed = []dumplog.ID{m.MemberID}
+		}, healthy},
+	} {
+		ms := sources(evidence.KindDataDir, evidence.KindDataDir)
+		for _, m := range ms {
+			m.DB = &evidence.DB{Handle: &dumpdb.DB{}}
+			compacted(m, 5)
+		}
+		c.change(ms[0], ms[1])
+		hl := &health{Input: &Input{Input: &check.Input{Members: ms}}, Verdict: &Verdict{}}
+		if hl.healthy(); hl.Verdict.Class != c.want || hl.Verdict.Health != check.Healthy {
+			t.Errorf("%s: %s, %v", name, hl.Verdict.Class, hl.Verdict.Health)
+		}
+	}
+}
+
 // TestSnapshotsWithoutLogs: snapshots of running members agree at a revision, which proves less than their logs; what
 // moved between them leaves the verdict open.
 func TestSnapshotsWithoutLogs(t *testing.T) {
