@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/backup"
@@ -171,6 +172,44 @@ func compactTo(t *testing.T, path string, at, keys int) {
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTombstoneAtCompaction: some releases keep the tombstones at the compact revision and others do not. A tombstone
+// above it is in every database of the history.
+func TestTombstoneAtCompaction(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "whole.db")
+	clustertest.Synth{Members: 1, Entries: 50, Keys: 10, Value: 20}.WriteDB(t, whole)
+	tombstone := append(rev(50), 't')
+	edit := func(path string, change func(b *bbolt.Bucket) error) {
+		db, err := bbolt.Open(path, 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.Update(func(tx *bbolt.Tx) error { return change(tx.Bucket([]byte("key"))) })
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(whole, func(b *bbolt.Bucket) error {
+		var put mvccpb.KeyValue
+		if err := put.Unmarshal(b.Get(rev(50))); err != nil {
+			return err
+		}
+		gone, err := (&mvccpb.KeyValue{Key: put.Key}).Marshal()
+		return errors.Join(err, b.Delete(rev(50)), b.Put(tombstone, gone))
+	})
+	for at, want := range map[int]check.Outcome{50: check.Holds, 49: check.Violated} {
+		without := filepath.Join(evidencetest.Copy(t, filepath.Dir(whole)), "whole.db")
+		compactTo(t, without, at, 10)
+		edit(without, func(b *bbolt.Bucket) error { return b.Delete(tombstone) })
+		for _, pair := range [][2]string{{whole, without}, {without, whole}} {
+			_, a := against(t, pair[0], pair[1])
+			if c := a.Compared[0]; c.SameHistory != want || c.Records == 0 ||
+				want == check.Violated && c.First.Revision.Main != 50 {
+				t.Errorf("compacted at %d: %+v, first %+v", at, c, c.First)
+			}
+		}
 	}
 }
 

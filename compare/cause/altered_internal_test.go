@@ -49,3 +49,30 @@ func TestEntriesOfOneLog(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionAt: the cluster version at an entry is what the entries before it set last, else what wrote the member.
+func TestVersionAt(t *testing.T) {
+	set := func(index uint64, version string) replay.VersionSet {
+		return replay.VersionSet{Index: index, Version: version}
+	}
+	for name, c := range map[string]struct {
+		sets []replay.VersionSet
+		want int
+	}{
+		"none is set":      {nil, 5},
+		"set before":       {[]replay.VersionSet{set(4, "3.2.0"), set(9, "3.3.0")}, 3},
+		"set in the entry": {[]replay.VersionSet{set(4, "3.2.0"), set(10, "3.3.0")}, 2},
+		"no version":       {[]replay.VersionSet{set(4, "3.2.0"), set(9, "x")}, 2},
+	} {
+		in := sources("n1")
+		in.Members[0].Version.Minor, in.Replay.Survey.Versions = 5, c.sets
+		if got := versionAt(in, 0, 10); got.Minor() != c.want {
+			t.Errorf("%s: %v, want 3.%d", name, got, c.want)
+		}
+	}
+	in := sources("n1")
+	in.Members[0].Version.Minor, in.Replay.Survey = 4, nil
+	if got := versionAt(in, 0, 10); got.Minor() != 4 {
+		t.Errorf("no survey: %v", got)
+	}
+}

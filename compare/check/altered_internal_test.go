@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -80,6 +81,60 @@ func TestRevisionRefutes(t *testing.T) {
 		in := &Input{Replay: &replay.Result{Members: c.members}}
 		if got := in.alteredLogs().revisionRefutes(c.votes, 20); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestRenumbered: entries are renumbered in the altered logs, from the first missing or added one to the end.
+func TestRenumbered(t *testing.T) {
+	missing := &replay.Shift{Index: 9, Missing: 1, Short: []int{0}, Long: []int{1}}
+	added := &replay.Shift{Index: 9, Missing: 1, Short: []int{0}, Long: []int{1}, Added: true}
+	for name, c := range map[string]struct {
+		shifts     []*replay.Shift
+		index      uint64
+		first, two bool
+	}{
+		"none":          {nil, 9, false, false},
+		"before it":     {[]*replay.Shift{missing}, 8, false, false},
+		"at it":         {[]*replay.Shift{missing}, 9, true, false},
+		"after it":      {[]*replay.Shift{missing}, 99, true, false},
+		"one was added": {[]*replay.Shift{added}, 9, false, true},
+		"both":          {[]*replay.Shift{missing, added}, 10, true, true},
+	} {
+		in := &Input{Members: Sources{member("n1"), member("n2")}, Replay: &replay.Result{Shifts: c.shifts}}
+		for i, want := range []bool{c.first, c.two} {
+			if got := in.shiftedLogs().renumbered(in.Members[i], c.index); got != want {
+				t.Errorf("%s: %s: %t", name, in.Members[i].Label(), got)
+			}
+		}
+	}
+	in := &Input{Members: Sources{member("n1")}}
+	if in.shiftedLogs().renumbered(in.Members[0], 9) {
+		t.Error("logs that were not compared")
+	}
+}
+
+// TestRenumberedInWords: what proves that entries are missing is said, and a log that was purged is no evidence.
+func TestRenumberedInWords(t *testing.T) {
+	for says, s := range map[string]replay.Shift{
+		"The log ends before what the member has committed or applied": {Proven: true, Ahead: true},
+		"Its HardStates commit more than it holds before them":         {Ahead: true, Fitting: true},
+		"The databases agree with the other log":                       {Fitting: true},
+	} {
+		in := &Input{Members: Sources{withLog(member("n1"), 20), withLog(member("n2"), 21), withLog(member("n3"), 21)},
+			Replay: &replay.Result{}, MaxRows: 20}
+		for i, m := range in.Members {
+			m.WAL.LastByTerm = []evidence.TermEnd{{Term: 2, First: uint64(1 + 9*(i/2)), Last: m.LastIndex()}}
+		}
+		s.Index, s.Missing, s.Short, s.Long, s.What, s.Instead = 9, 1, []int{0}, []int{1, 2}, "put /a", "put /b"
+		f := in.shiftedLogs().finding(&s)
+		var of []string
+		for _, e := range f.Evidence {
+			of = append(of, e.Member+": "+e.Observed+", not "+e.Expected)
+		}
+		if !strings.HasSuffix(f.Explanation, ". "+says) ||
+			!slices.Equal(of, []string{"n1: put /b, not put /a", "n2: put /a, not put /a"}) {
+			t.Errorf("%q, %q", f.Explanation, of)
 		}
 	}
 }

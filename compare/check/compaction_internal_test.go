@@ -111,14 +111,19 @@ func TestTombstonesAtCompaction(t *testing.T) {
 // TestReusedRevisions: a put at the compact revision, where members with higher revisions hold none.
 func TestReusedRevisions(t *testing.T) {
 	put, gone := keyBucket(t, record{7, 0, "a", false}), keyBucket(t, record{8, 0, "a", false})
+	tombstone := keyBucket(t, record{7, 0, "a", true}, record{8, 0, "a", false})
 	for name, c := range map[string]struct {
 		change func(in *Input)
 		want   []string
 	}{
-		"used again":         {func(*Input) {}, []string{"n1"}},
-		"by two":             {func(in *Input) { in.Members[1].DB.Handle = put }, []string{"n1", "n2"}},
-		"by all":             {func(in *Input) { in.Members[1].DB.Handle, in.Members[2].DB.Handle = put, put }, nil},
-		"by none":            {func(in *Input) { in.Members[0].DB.Handle = gone }, nil},
+		"used again":     {func(*Input) {}, []string{"n1"}},
+		"by two":         {func(in *Input) { in.Members[1].DB.Handle = put }, []string{"n1", "n2"}},
+		"by all":         {func(in *Input) { in.Members[1].DB.Handle, in.Members[2].DB.Handle = put, put }, nil},
+		"by none":        {func(in *Input) { in.Members[0].DB.Handle = gone }, nil},
+		"by a tombstone": {func(in *Input) { in.Members[0].DB.Handle = tombstone }, nil},
+		"others have a tombstone": {func(in *Input) {
+			in.Members[1].DB.Handle, in.Members[2].DB.Handle = tombstone, tombstone
+		}, []string{"n1"}},
 		"not lower":          {func(in *Input) { in.Diff.Revs = []int64{11, 12, 11} }, nil},
 		"one higher":         {func(in *Input) { in.Diff.Revs = []int64{10, 12, 11} }, []string{"n1"}},
 		"higher":             {func(in *Input) { in.Diff.Revs[0] = 20 }, nil},

@@ -355,3 +355,34 @@ func TestRepeatedRequests(t *testing.T) {
 		t.Errorf("without a replay: %+v", fs)
 	}
 }
+
+// TestIndependent: an older copy of a data dir does not confirm what the newer one says, where both are among the
+// members.
+func TestIndependent(t *testing.T) {
+	copies := func(of ...replay.Copies) []replay.Copies { return of }
+	older := replay.Copies{A: 0, B: 2, Compared: true}
+	forked := replay.Copies{A: 0, B: 2, Compared: true, Forked: true}
+	for name, c := range map[string]struct {
+		copies   []replay.Copies
+		at, want []int
+	}{
+		"none":                 {nil, []int{0, 1, 2}, []int{0, 1, 2}},
+		"one":                  {copies(older), []int{0, 1, 2}, []int{1, 2}},
+		"the newer is not":     {copies(older), []int{0, 1}, []int{0, 1}},
+		"the older is not":     {copies(older), []int{1, 2}, []int{1, 2}},
+		"both ran":             {copies(forked), []int{0, 1, 2}, []int{0, 1, 2}},
+		"two of the newest":    {copies(older, replay.Copies{A: 1, B: 2, Compared: true}), []int{0, 1, 2}, []int{2}},
+		"their order is none":  {copies(replay.Copies{A: 2, B: 0, Compared: true}), []int{2, 1, 0}, []int{2, 1}},
+		"they share no record": {copies(replay.Copies{A: 0, B: 2}), []int{0, 2}, []int{0, 2}},
+	} {
+		in := &Input{Members: Sources{withLog(member("n1"), 20), withLog(member("n2"), 25), withLog(member("n3"), 30)},
+			Replay: &replay.Result{Copies: c.copies}}
+		for _, m := range in.Members {
+			in.Replay.Members = append(in.Replay.Members, &replay.MemberResult{Member: m})
+		}
+		at := slices.Clone(c.at)
+		if got := independent(in, at); !slices.Equal(got, c.want) || !slices.Equal(at, c.at) {
+			t.Errorf("%s: %v of %v, want %v", name, got, at, c.want)
+		}
+	}
+}
