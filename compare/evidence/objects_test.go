@@ -47,6 +47,11 @@ func TestObjectStorage(t *testing.T) {
 		if got := labels(set); !slices.Equal(got, want) || len(left()) == 0 {
 			t.Errorf("%s: %q, want %q; copied into %q", key, got, want, left())
 		}
+		for _, m := range set.Members {
+			if arg := set.Argument(m.Source); strings.Contains(arg, "#") || strings.Contains(arg, left()[0]) {
+				t.Errorf("%s: no path names %s again, but it is called %q", key, m.Label(), arg)
+			}
+		}
 		if err := set.Close(); err != nil || len(left()) > 0 {
 			t.Errorf("%s: closed: %v, left: %q", key, err, left())
 		}
