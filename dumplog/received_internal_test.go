@@ -8,7 +8,8 @@ import (
 // TestNextEntry: entries before an event, and other events, do not count.
 func TestNextEntry(t *testing.T) {
 	run := func(first uint64) event { return event{kind: eventRun, first: first, last: first + 3} }
-	events := []event{run(2), {kind: eventSnapshot, snap: &SnapshotRecord{Index: 5}}, {kind: eventDamage}, run(6), run(9)}
+	events := []event{run(2), {kind: eventSnapshot, snap: &SnapshotRecord{Index: 5}}, {kind: eventDamage}, run(6),
+		run(9)}
 	for from, want := range []uint64{2, 6, 6, 6, 9, 0} {
 		if got := nextEntry(events[from:]); got != want {
 			t.Errorf("from event %d on: %d, want %d", from, got, want)

@@ -138,7 +138,7 @@ var (
 	}
 )
 
-var memberRules = []*Rule{Learners, LearnerLimitOption, MembersFromDB, ConfChangeFromDB, PendingByIndex, MemberRowsGated,
-	MemberRowsReplaced, UpdateKeepsLearner,
+var memberRules = []*Rule{Learners, LearnerLimitOption, MembersFromDB, ConfChangeFromDB, PendingByIndex,
+	MemberRowsGated, MemberRowsReplaced, UpdateKeepsLearner,
 	PromotionSynced, ZombiesRemoved, QuorumFromDB, RestoreReplacesMembers, V2Executed, V2Decoded, V2StoreKept,
 	V2KeysRefused, DowngradeTests, ClusterRequests, AttributesAsV3}

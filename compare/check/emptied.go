@@ -26,8 +26,8 @@ func entryEmptied(m *evidence.Member, e replay.Emptied) Finding {
 	return Finding{Kind: KindEntryEmptied, Severity: Error, Class: ClassWALDamage, Members: []string{m.Label()},
 		At:    At{Term: e.Term, Index: e.Index},
 		Title: fmt.Sprintf("%s: the data of entry %d was removed", m.Label(), e.Index),
-		Explanation: fmt.Sprintf("raft writes an entry without data where a leader begins its term, and in the place of "+
-			"a conf change that comes before the one before it was applied. Entry %d is the last to wait for. The "+
+		Explanation: fmt.Sprintf("raft writes an entry without data where a leader begins its term, and in the place "+
+			"of a conf change that comes before the one before it was applied. Entry %d is the last to wait for. The "+
 			"HardStates show that it and later entries were committed before this one was proposed. The CRC chain "+
 			"holds, so the log was rewritten. etcd does not notice", e.Pending),
 		Evidence: []Evidence{{Member: m.Label(), File: e.Segment, Offset: Int64(e.Offset),

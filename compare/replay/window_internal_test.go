@@ -112,8 +112,8 @@ func TestGroupsAroundAHole(t *testing.T) {
 	}
 }
 
-// TestGroupsOfADividedRevision: of a revision with records in unreadable pages no record is used, nor is what a key held
-// before them.
+// TestGroupsOfADividedRevision: of a revision with records in unreadable pages no record is used, nor is what a key
+// held before them.
 func TestGroupsOfADividedRevision(t *testing.T) {
 	dir := handLogs(t, from1(1))[0]
 	inDB(func(tx *bbolt.Tx) (err error) {

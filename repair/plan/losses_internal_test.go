@@ -163,7 +163,8 @@ func TestMendLoses(t *testing.T) {
 			f.MemberID = 9
 		}
 		r.Members, ro.kinds[name] = append(r.Members, f), evidence.KindDataDir
-		p.Members = append(p.Members, Member{Name: name, ID: id, Source: name, Action: Replace, Learner: name == "learner"})
+		p.Members = append(p.Members, Member{Name: name, ID: id, Source: name, Action: Replace,
+			Learner: name == "learner"})
 		p.Mends = append(p.Mends, Mend{Member: name, Repairs: []string{MendLog}, Works: true})
 	}
 	if got := ro.mendLoses(); got != "without giving anything up" {
@@ -245,7 +246,8 @@ func TestWrongRecords(t *testing.T) {
 		lo := &losses{&roster{p: p, o: Options{records: c.tried}, sources: &sources{r: &compare.Report{}}}}
 		lo.mendRecords(c.cmd)
 		says := lo.recordsCaution()
-		if (p.Lost.Mend != "") != c.offer || p.Lost.Mend != p.Lost.MendArgs.String() || !strings.Contains(says, c.says) ||
+		if (p.Lost.Mend != "") != c.offer || p.Lost.Mend != p.Lost.MendArgs.String() ||
+			!strings.Contains(says, c.says) ||
 			(says == "") != (c.count == 0) {
 			t.Errorf("%s: %q, %s", name, p.Lost.Mend, says)
 		}
