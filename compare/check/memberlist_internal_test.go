@@ -390,3 +390,22 @@ func TestRevisionFalls(t *testing.T) {
 		}
 	}
 }
+
+// TestRevisionFallsInAnyOrder: of several members with a lower revision the finding names the first by name.
+func TestRevisionFallsInAnyOrder(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		in := threeMembers(release.Unknown)
+		for i, m := range in.Members {
+			m.WAL.Summary.LastIndex, m.WAL.LastByTerm = 30, []evidence.TermEnd{{Term: 2, First: 1, Last: 30}}
+			m.DB.KV.CurrentRev = 9 - int64(min(i, 1))
+		}
+		members, results := slices.Clone(in.Members), slices.Clone(in.Replay.Members)
+		for to, from := range order {
+			in.Members[to], in.Replay.Members[to] = members[from], results[from]
+		}
+		in.Diff = &diff.Result{Members: in.Members}
+		if f := in.contents().revisionFalls(); f == nil || !slices.Equal(f.Members, []string{"n1", "n2"}) {
+			t.Errorf("%v: %+v", order, f)
+		}
+	}
+}

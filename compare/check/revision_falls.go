@@ -1,13 +1,16 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
 
 // revisionFalls is a finding where a member has a lower revision than another one, although it has applied the same log
-// up to the same index or further: no entry lowers the revision. Nil if there is none.
+// up to the same index or further: no entry lowers the revision. Nil if there is none. Of several it is the first by
+// name, in any order of the sources.
 func (in contents) revisionFalls() *Finding {
 	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 || len(in.Replay.Shifts) > 0 {
 		return nil
@@ -18,6 +21,7 @@ func (in contents) revisionFalls() *Finding {
 			ms = append(ms, m)
 		}
 	}
+	slices.SortFunc(ms, func(a, b *evidence.Member) int { return cmp.Compare(a.Label(), b.Label()) })
 	for _, high := range ms {
 		for _, low := range ms {
 			if high.AppliedMax <= low.AppliedMin && high.CurrentRevision() > low.CurrentRevision() &&
