@@ -41,32 +41,30 @@ func WritesKeys(k dumplog.Kind) bool {
 
 // Evaluate returns what a request does to the keys. It changes nothing.
 func (m *Model) Evaluate(r *dumplog.Request) Effect {
-	e := Effect{MayWrite: true, Sure: true, Result: Applied}
 	switch {
 	case r.Put != nil && r.Kind == dumplog.KindPut:
-		return m.allowed(e, r, func() Verdict { return m.rights().Put(r.Header, r.Put) }, m.evaluatePut)
+		return m.allowed(r, func() Verdict { return m.rights().Put(r.Header, r.Put) })
 	case r.DeleteRange != nil && r.Kind == dumplog.KindDeleteRange:
-		return m.allowed(e, r, func() Verdict { return m.rights().Delete(r.Header, r.DeleteRange) }, m.evaluateDelete)
+		return m.allowed(r, func() Verdict { return m.rights().Delete(r.Header, r.DeleteRange) })
 	case r.Txn != nil && r.Kind == dumplog.KindTxn:
-		return m.allowed(e, r, func() Verdict { return m.rights().Txn(r.Header, r.Txn) }, m.evaluateTxn)
+		return m.allowed(r, func() Verdict { return m.rights().Txn(r.Header, r.Txn) })
 	case r.LeaseRevoke != nil && r.Kind == dumplog.KindLeaseRevoke:
-		return m.allowed(e, r, func() Verdict { return m.rights().Revoke(r.Header, r.LeaseRevoke.ID) },
-			m.evaluateRevoke)
+		return m.allowed(r, func() Verdict { return m.rights().Revoke(r.Header, r.LeaseRevoke.ID) })
 	}
 	return Effect{Sure: true}
 }
 
-// allowed evaluates a request that neither an alarm nor a permission refuses.
-func (m *Model) allowed(e Effect, r *dumplog.Request, permission func() Verdict,
-	evaluate func(Effect, *dumplog.Request) Effect) Effect {
+// allowed evaluates a request unless an alarm or a permission refuses it.
+func (m *Model) allowed(r *dumplog.Request, permission func() Verdict) Effect {
+	refused := Effect{MayWrite: true}
 	if v := m.Alarms.Check(m.Version, r); v.Refused() {
-		return e.refused(v, m.alarmSure())
+		return refused.refused(v, m.alarmSure())
 	}
 	if v := permission(); v.Refused() && !m.passes(r) {
-		e.Plain = v.Rule == nil
-		return e.refused(v, m.authSure(v.Reason))
+		refused.Plain = v.Rule == nil
+		return refused.refused(v, m.authSure(v.Reason))
 	}
-	e = evaluate(e, r)
+	e := m.EvaluateAllowed(r)
 	if r.Kind != dumplog.KindLeaseRevoke {
 		e.Sure = e.Sure && m.rightsSure(r) && !m.AlarmsUnsure
 	}

@@ -70,7 +70,14 @@ func runAuthRevisionEqual(in *Input) Result {
 	f.Explanation = "auth revisions: " + strings.Join(parts, ", ") + ". A member drops, without an error in its log, " +
 		"every write whose header carries a lower auth revision than its own."
 	if row := authRow(in.Diff); row != nil && !told {
-		f.Odd = in.Members.labelsOf(in.authRevisions().odd(row))
+		odd, by := in.authRevisions().odd(row)
+		f.Odd = in.Members.labelsOf(odd)
+		for _, i := range by {
+			m := in.Members[i]
+			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth",
+				Key: Bytes("authRevision"), Field: "authRevision after more entries, which never falls",
+				Observed: fmt.Sprint(m.DB.Auth.Revision), Show: showDB(m, "auth")})
+		}
 	}
 	f.At.Index, f.At.Term = in.authRevisions().firstBreak()
 	f.Class = ClassLatentDivergence
@@ -108,17 +115,17 @@ func (in authRevisions) compared() map[int]bool {
 }
 
 // odd are the positions of the members whose auth revision differs from that of most members. An auth revision never
-// falls: a member that has applied more entries and holds the lowest one agrees with that.
-func (in authRevisions) odd(row *diff.Row) []int {
+// falls: a member that has applied more entries and holds the lowest one agrees with that; by are these.
+func (in authRevisions) odd(row *diff.Row) (odd, by []int) {
 	at := in.Diff.Compared(row)
 	if odd := row.Odd(independent(in.Input, at)); len(odd) > 0 {
-		return odd
+		return odd, nil
 	}
 	low, applied := uint64(1<<64-1), uint64(0)
 	for _, i := range at {
 		m := in.Members[i]
 		if !m.DB.Auth.HasRevision {
-			return nil
+			return nil, nil
 		}
 		low, applied = min(low, m.DB.Auth.Revision), max(applied, m.AppliedMax)
 	}
@@ -128,7 +135,7 @@ func (in authRevisions) odd(row *diff.Row) []int {
 		case !m.HasDB() || !m.DB.Auth.HasRevision:
 		case !slices.Contains(at, i):
 			if m.DB.Auth.Revision == low && m.AppliedMin > applied {
-				lowest = append(lowest, i)
+				lowest, by = append(lowest, i), append(by, i)
 			}
 		case m.DB.Auth.Revision == low:
 			lowest = append(lowest, i)
@@ -137,9 +144,9 @@ func (in authRevisions) odd(row *diff.Row) []int {
 		}
 	}
 	if len(independent(in.Input, lowest)) > len(independent(in.Input, higher)) {
-		return higher
+		return higher, by
 	}
-	return nil
+	return nil, nil
 }
 
 // expected are the auth revisions that result from the log alone, by position of the member: each up to the entry that

@@ -48,7 +48,8 @@ func alteredClusterIDs(cluster []*evidence.Member) (fs []Finding) {
 	right := slices.DeleteFunc(slices.Clone(ids), func(id dumplog.ID) bool {
 		return !slices.ContainsFunc(cluster, func(m *evidence.Member) bool { return foundedID(m) == id })
 	})
-	if len(right) != 1 {
+	founded := len(right) == 1
+	if !founded {
 		right = ids
 		if len(by[ids[0]]) == len(by[ids[1]]) {
 			return []Finding{clusterIDFinding(cluster)}
@@ -56,7 +57,13 @@ func alteredClusterIDs(cluster []*evidence.Member) (fs []Finding) {
 	}
 	for _, m := range cluster {
 		if m.ClusterID != right[0] {
-			fs = append(fs, clusterIDFinding([]*evidence.Member{m}, by[right[0]][0]))
+			f := clusterIDFinding([]*evidence.Member{m}, by[right[0]][0])
+			if founded {
+				f.Evidence[0].Expected = right[0].String()
+				f.Explanation += fmt.Sprintf(". %s is the hash of the IDs of the first members, which a log begins with",
+					right[0])
+			}
+			fs = append(fs, f)
 		}
 	}
 	return fs

@@ -32,7 +32,9 @@ func entryEmptied(m *evidence.Member, e replay.Emptied) Finding {
 			"holds, so the log was rewritten. etcd does not notice", e.Pending),
 		Evidence: []Evidence{{Member: m.Label(), File: e.Segment, Offset: Int64(e.Offset),
 			Field: fmt.Sprintf("entry %d", e.Index), Observed: "no data", Expected: "a request or a conf change",
-			Show: showLog(m, e.Index)}}}
+			Show: showLog(m, e.Index)},
+			{Member: m.Label(), File: e.Segment, Field: fmt.Sprintf("HardStates before entry %d", e.Index),
+				Observed: fmt.Sprintf("commit entry %d and later ones", e.Pending), Show: showLogAs(m, "--raw")}}}
 }
 
 // emptiedRanges says where the entries are.
