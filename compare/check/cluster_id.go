@@ -60,7 +60,7 @@ func alteredClusterIDs(cluster []*evidence.Member) (fs []Finding) {
 			f := clusterIDFinding([]*evidence.Member{m}, by[right[0]][0])
 			if founded {
 				f.Evidence[0].Expected = right[0].String()
-				f.Explanation += fmt.Sprintf(". %s is the hash of the IDs of the first members, which a log begins with",
+				f.Explanation += fmt.Sprintf(". %s is the hash of the IDs of the first members, in the first entries",
 					right[0])
 			}
 			fs = append(fs, f)
