@@ -110,7 +110,8 @@ func TestSettleVersion(t *testing.T) {
 }
 
 // TestAnchoredWithoutWrites: where the log writes no key up to the base's index, only IDs and terms say that both
-// belong together. The result says so, and it does not suffice where the base may be older than a restore and has no term.
+// belong together. The result says so, and it does not suffice where the base may be older than a restore and has no
+// term.
 func TestAnchoredWithoutWrites(t *testing.T) {
 	log := []*evidence.Member{{WAL: evidence.WAL{Log: &dumplog.Log{}}}}
 	restored := []*evidence.Member{{WAL: evidence.WAL{Log: &dumplog.Log{},
