@@ -50,7 +50,7 @@ var (
 
 // decodeUser decodes authpb.User (api/authpb/auth.proto; options since 3.4).
 func decodeUser(row Row) (User, error) {
-	u := User{Place: row.Place}
+	u := User{Place: row.Place, Unknown: unknownField(row.Value, userWires)}
 	err := eachField(row.Value, userWires, func(f *field) error {
 		switch f.Num {
 		case 1:
@@ -61,6 +61,7 @@ func decodeUser(row Row) (User, error) {
 			u.Roles = append(u.Roles, string(f.B))
 		case 4:
 			u.HasOptions = true
+			u.Unknown = max(u.Unknown, unknownField(f.B, optionsWires))
 			return eachField(f.B, optionsWires, func(f *field) error { u.NoPassword = f.V != 0; return nil })
 		}
 		return nil
@@ -73,13 +74,14 @@ func decodeUser(row Row) (User, error) {
 
 // decodeRole decodes authpb.Role.
 func decodeRole(row Row) (Role, error) {
-	r := Role{Place: row.Place}
+	r := Role{Place: row.Place, Unknown: unknownField(row.Value, roleWires)}
 	err := eachField(row.Value, roleWires, func(f *field) error {
 		if f.Num == 1 {
 			r.Name = string(f.B)
 			return nil
 		}
 		var p Permission
+		r.Unknown = max(r.Unknown, unknownField(f.B, permWires))
 		err := eachField(f.B, permWires, func(f *field) error { p.set(f); return nil })
 		r.Perms = append(r.Perms, p)
 		return err

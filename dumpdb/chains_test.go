@@ -77,7 +77,10 @@ func TestChains(t *testing.T) {
 			bad: []string{"6.0 contiguous-main l: 5.0, 6.0"}},
 		"no gap after the compact revision": {lines: "put 2.0 k v\nput 5.0 l v\nput 5.1 m v\nput 6.0 n v\ncompact 4"},
 		"a transaction without its first":   {lines: "put 2.1 k v", bad: []string{"2.1 contiguous-sub k: 2.0, 2.1"}},
-		"a compacted transaction's rest":    {lines: "put 4.1 k v\nput 4.3 l v\nput 5.0 m v\ncompact 4"},
+		"an unknown field": {lines: `set key "\x00\x00\x00\x00\x00\x00\x00\x02_\x00\x00\x00\x00\x00\x00\x00\x00" ` +
+			`"\x0a\x01k\x10\x02\x18\x02\x20\x01\x6a\x01v"`,
+			bad: []string{"2.0 unknown-field k: fields 1 to 6 of mvccpb.KeyValue, another field"}},
+		"a compacted transaction's rest": {lines: "put 4.1 k v\nput 4.3 l v\nput 5.0 m v\ncompact 4"},
 	} {
 		st, err := made(t, c.lines).KVStats(t.Context())
 		fatal(t, err)
@@ -92,6 +95,27 @@ func TestChains(t *testing.T) {
 		if superseded != c.superseded || strays != c.strays {
 			t.Errorf("%s: superseded %q, want %q; strays %q, want %q", name, superseded, c.superseded, strays, c.strays)
 		}
+	}
+}
+
+// TestUnknownFields: a field that no release writes is found in users, roles and their parts.
+func TestUnknownFields(t *testing.T) {
+	a, err := made(t, `set authUsers a "\x0a\x01a\x12\x01h\x22\x02\x08\x01"
+set authUsers b "\x0a\x01b\x12\x01h\x2a\x00"
+set authUsers c "\x0a\x01c\x12\x01h\x22\x02\x18\x01"
+set authRoles a "\x0a\x01a\x12\x07\x08\x02\x12\x01k\x1a\x00"
+set authRoles b "\x0a\x01b\x32\x07\x08\x02\x12\x01k\x1a\x00"
+set authRoles c "\x0a\x01c\x12\x05\x48\x02\x12\x01k"`).Auth()
+	fatal(t, err)
+	var got []int32
+	for _, u := range a.Users {
+		got = append(got, u.Unknown)
+	}
+	for _, r := range a.Roles {
+		got = append(got, r.Unknown)
+	}
+	if want := []int32{0, 5, 3, 0, 6, 9}; !slices.Equal(got, want) {
+		t.Errorf("%d, want %d", got, want)
 	}
 }
 

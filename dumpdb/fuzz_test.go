@@ -52,7 +52,7 @@ func fixMetas(b []byte, size int) {
 
 // FuzzKeyValue holds our decoder against the generated one: what that takes we take, with the same content.
 func FuzzKeyValue(f *testing.F) {
-	f.Add(encodeKV(KeyValue{[]byte("k"), 2, 3, 4, []byte("v"), 5}))
+	f.Add(encodeKV(KeyValue{[]byte("k"), 2, 3, 4, []byte("v"), 5, 0}))
 	f.Add([]byte{0x0a, 0x7f})
 	f.Add([]byte("\x30\xf2\xe5\xe2\xe2\xe2\xe2\xe2\xe2\xe2\x30")) // a varint above 64 bits
 	f.Add([]byte("\x0a\x01k\x3a\x03new\x42\x00"))

@@ -49,6 +49,8 @@ const (
 	RuleLease = "unknown-lease"
 	// RuleUndecodable is the rule of bytes that are not a record.
 	RuleUndecodable = "undecodable"
+	// RuleUnknownField is the rule of a record with a field that no release writes.
+	RuleUnknownField = "unknown-field"
 )
 
 // maxViolations bounds the memory that a hostile file can use.
@@ -59,7 +61,7 @@ type Violation struct {
 	Place
 	Rev
 	// Rule names the invariant: contiguous-main, contiguous-sub, mod-revision, create-revision, version-chain,
-	// tombstone-without-life, tombstone-content, undecodable, unknown-lease.
+	// tombstone-without-life, tombstone-content, undecodable, unknown-field, unknown-lease.
 	Rule               string
 	Key                []byte
 	Expected, Observed string

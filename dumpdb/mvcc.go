@@ -47,6 +47,9 @@ func (s *statsSink) record(r *record) {
 		}
 		s.violate(r, rule, want.String(), r.rev.String())
 	}
+	if r.unknown {
+		s.violate(r, RuleUnknownField, "fields 1 to 6 of mvccpb.KeyValue", "another field")
+	}
 	switch {
 	case r.tombstone:
 		s.st.Tombstones++

@@ -61,5 +61,20 @@ func eachField(b []byte, wires []int8, fn func(*field) error) error {
 	return nil
 }
 
+// unknownField returns the number of the last field of b that has no entry in wires, 0 if there is none.
+func unknownField(b []byte, wires []int8) (num int32) {
+	var f field
+	var err error
+	for len(b) > 0 {
+		if b, err = nextField(b, &f); err != nil {
+			return num
+		}
+		if int(f.Num) >= len(wires) || wires[f.Num] == skipField {
+			num = f.Num
+		}
+	}
+	return num
+}
+
 // skipField marks numbers without a meaning in a wire table.
 const skipField = -1

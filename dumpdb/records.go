@@ -25,6 +25,7 @@ type record struct {
 	place          Place
 	tombstone      bool
 	filled         bool // more than the key is in the value
+	unknown        bool // a field that no release writes is in the value
 	empty          bool // the value is empty, as written by restore --bump-revision
 }
 
@@ -59,7 +60,7 @@ func (p *records) add(l *leaf, e elem) (r *record, ok bool) {
 	}
 	p.recs = append(p.recs, record{key: hashKey(kv.Key), rev: rev, create: kv.CreateRevision, mod: kv.ModRevision,
 		version: kv.Version, lease: kv.Lease, place: l.at(e), tombstone: tombstone, empty: len(e.value) == 0,
-		filled: kv.HoldsMore()})
+		filled: kv.HoldsMore(), unknown: kv.Unknown != 0})
 	return &p.recs[len(p.recs)-1], true
 }
 

@@ -60,6 +60,7 @@ func (kv *KeyValue) decode(b []byte) error {
 			return err
 		}
 		if f.Num > 6 {
+			kv.Unknown = f.Num
 			continue
 		}
 		want := wire.Varint

@@ -71,6 +71,8 @@ type KeyValue struct {
 	Version        int64
 	Value          []byte
 	Lease          int64
+	// Unknown is the number of the last field that no release up to 3.8 writes, 0 if there is none.
+	Unknown int32
 }
 
 // HoldsMore reports whether the record holds more than the key. In all versions, a tombstone holds only the key
@@ -157,6 +159,8 @@ type User struct {
 	Roles      []string
 	HasOptions bool
 	NoPassword bool
+	// Unknown is the number of a field that no release up to 3.8 writes, in options too; 0 if there is none.
+	Unknown int32
 }
 
 // Role is authpb.Role.
@@ -164,6 +168,8 @@ type Role struct {
 	Place
 	Name  string
 	Perms []Permission
+	// Unknown is the number of a field that no release up to 3.8 writes, in Perms too; 0 if there is none.
+	Unknown int32
 }
 
 // Permission is authpb.Permission. Type: 0 READ, 1 WRITE, 2 READWRITE. RangeEnd "\x00" means to the end of the key

@@ -68,6 +68,8 @@ func TestAuthStructure(t *testing.T) {
 		"users of old releases":          {edit("auth", "authRevision", binary.BigEndian.AppendUint64(nil, 1)), old},
 		"neither a password nor options": {edit("authUsers", "other", []byte("\x0a\x05other")), bad},
 		"options instead of a password":  {edit("authUsers", "other", withOptions("other", "", true)), fine},
+		"an unknown field in a user":     {edit("authUsers", "app", append(user("app", "app"), 0x2a, 0)), bad},
+		"an unknown field in a role":     {edit("authRoles", "app", []byte("\x0a\x03app\x1a\x00")), bad},
 		"no row for root":                {edit("authRoles", "root", nil), fine},
 		"user without a role":            {edit("authUsers", "app", user("app")), fine},
 		"row does not decode": {edit("authUsers", "root", []byte{0xff}),

@@ -43,6 +43,9 @@ func authDamaged(m *evidence.Member) bool {
 	})
 }
 
+// unknownField is what is observed of a row with a field that this tool does not know.
+const unknownField = "field %d, which no release up to 3.8 writes"
+
 func authStructureFinding(in *Input, m *evidence.Member) Finding {
 	a := &m.DB.Auth
 	f := Finding{Kind: KindAuthBucketsContradict, Severity: Error, Class: ClassDBDamage, Members: []string{m.Label()},
@@ -56,10 +59,16 @@ func authStructureFinding(in *Input, m *evidence.Member) Finding {
 	roles := map[string]bool{"root": true}
 	for _, r := range a.Roles {
 		roles[r.Name] = true
+		if r.Unknown != 0 {
+			bad("authRoles", r.Name, "fields", fmt.Sprintf(unknownField, r.Unknown), "only the fields of authpb.Role")
+		}
 	}
 	root, raised := false, uint64(0)
 	for _, u := range a.Users {
 		root = root || u.Name == "root" && slices.Contains(u.Roles, "root")
+		if u.Unknown != 0 {
+			bad("authUsers", u.Name, "fields", fmt.Sprintf(unknownField, u.Unknown), "only the fields of authpb.User")
+		}
 		if u.HasOptions {
 			raised += 1 + uint64(len(u.Roles))
 		} else if len(u.Password) == 0 {

@@ -63,13 +63,13 @@ func (rk majority) shownWrong(members []int, row *diff.Row) bool {
 	return true
 }
 
-// garbled reports whether a member has a record that does not decode where others have that of the row.
+// garbled reports whether a member has a record that does not decode, or with a field that no release writes, where
+// others have that of the row.
 func (rk majority) garbled(pos int, row *diff.Row) bool {
 	m := rk.Members[pos]
 	return m.HasDB() && m.DB.KV != nil && slices.ContainsFunc(m.DB.KV.Violations, func(v dumpdb.Violation) bool {
-		return v.Rule == dumpdb.RuleUndecodable && slices.ContainsFunc(row.Cells, func(c *diff.Cell) bool {
-			return c != nil && c.Mod == v.Main
-		})
+		return (v.Rule == dumpdb.RuleUndecodable || v.Rule == dumpdb.RuleUnknownField) &&
+			slices.ContainsFunc(row.Cells, func(c *diff.Cell) bool { return c != nil && c.Mod == v.Main })
 	})
 }
 
