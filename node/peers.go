@@ -3,8 +3,10 @@ package node
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -129,7 +131,7 @@ func (m *Member) hasLog() bool {
 	if dir == "" {
 		dir = filepath.Join(m.config.DataDir, "member", "wal")
 	}
-	names, err := filepath.Glob(filepath.Join(dir, "*.wal"))
+	names, err := fs.Glob(os.DirFS(dir), "*.wal")
 	return err == nil && len(names) > 0
 }
 

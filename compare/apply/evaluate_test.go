@@ -315,7 +315,10 @@ func TestAuthOfRequests(t *testing.T) {
 func TestOtherRequests(t *testing.T) {
 	for _, r := range []*dumplog.Request{{Kind: dumplog.KindEmpty},
 		{Kind: dumplog.KindRange, Range: &dumplog.RangeRequest{}},
-		{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: 1}}, {Kind: dumplog.KindPut}} {
+		{Kind: dumplog.KindLeaseGrant, LeaseGrant: &dumplog.LeaseGrantRequest{ID: 1}}, {Kind: dumplog.KindPut},
+		{Kind: dumplog.KindLeaseGrant, LeaseRevoke: &dumplog.LeaseRevokeRequest{ID: 1}},
+		{Kind: dumplog.KindRange, Put: &dumplog.PutRequest{}, DeleteRange: &dumplog.DeleteRangeRequest{}},
+		{Kind: dumplog.KindRange, Txn: &dumplog.TxnRequest{}}, {Kind: dumplog.KindLeaseRevoke}} {
 		if e := modelOf("3.5").Evaluate(r); e.MayWrite || !e.Sure || e.Result != NoEffect {
 			t.Errorf("%s: %+v", r.Kind, e)
 		}

@@ -11,7 +11,7 @@ import (
 
 // TestHeldBy: a lock on the database or on a segment of the log shows, however the source is given.
 func TestHeldBy(t *testing.T) {
-	root := t.TempDir()
+	root := filepath.Join(t.TempDir(), "[of] a cluster")
 	dir := filepath.Join(root, "node")
 	db, segment := filepath.Join(dir, "member", "snap", "db"), filepath.Join(dir, "member", "wal", "0.wal")
 	wal := filepath.Dir(segment)

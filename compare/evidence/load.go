@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/folder"
 	"github.com/etcd-medic/etcd-medic/internal/holder"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -62,7 +63,7 @@ func load(ctx context.Context, src *Source, o Options, h *hashing) (m *Member, e
 // inUse describes the process that has a lock on the database or on a segment of the log. It neither takes nor requests
 // the lock.
 func inUse(l layout) string {
-	segments, err := filepath.Glob(filepath.Join(l.wal, "*.wal"))
+	segments, err := folder.Match(l.wal, "*.wal")
 	if err != nil || l.wal == "" {
 		segments = nil
 	}

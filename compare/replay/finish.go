@@ -16,11 +16,10 @@ func (s *sim) finish() {
 	if !s.met {
 		s.below.comeLate()
 	}
-	s.res.LastWrite = s.saved
 	s.below.recall()
 	s.matcher.finishRuns()
 	// Entries that every log has lost can have written the rest of the database. It is therefore not unexplained.
-	lost := s.logEnd > 0 && s.m.AppliedMin > s.logEnd
+	lost := s.outran()
 	for g := s.cur.take(); g != nil; g = s.cur.take() {
 		switch {
 		case g.main <= s.Revision:
@@ -31,6 +30,8 @@ func (s *sim) finish() {
 		}
 	}
 	if lost {
+		// Nor is the database's auth revision.
+		s.res.AuthKnown = s.res.AuthKnown && len(s.res.Jumps) > 0
 		return
 	}
 	s.keyAhead()

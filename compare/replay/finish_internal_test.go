@@ -57,12 +57,37 @@ func TestKeyAhead(t *testing.T) {
 		if (s.res.Ahead != nil) != c.want || c.want && *s.res.Ahead != want {
 			t.Errorf("%s: %+v", name, s.res.Ahead)
 		}
+		s.res.Ahead = nil
+		if s.finish(); (s.res.Ahead != nil) != c.want {
+			t.Errorf("%s, at the end: %+v", name, s.res.Ahead)
+		}
 	}
 	s := newBench(t, 4, -1).sim
 	known := &Stretch{From: 1}
 	s.m.AppliedMin, s.wrote, s.res.Ahead, s.m.WAL.Log = 50, 52, known, &dumplog.Log{}
 	if s.keyAhead(); s.res.Ahead != known {
 		t.Errorf("what is known to be ahead is replaced: %+v", s.res.Ahead)
+	}
+}
+
+// TestLastWrite: up to 3.4 a snapshot stores the consistent index as well, but writes no revision.
+func TestLastWrite(t *testing.T) {
+	fails := txn(cmpMod("a", 7), []dumplog.RequestOp{putOp("b", "1")}, nil)
+	for name, c := range map[string]struct {
+		first             *dumplog.Request
+		rows              []row
+		outcome           string
+		lastWrite, stored uint64
+	}{
+		"no effect at all": {fails, nil, "no-effect", 0, 2},
+		"a write before":   {put("a", "1"), []row{rec(2, 0, "a", "1")}, "applied", 1, 2},
+	} {
+		b := newBench(t, 4, -1, c.rows...).log(c.first, fails, fails)
+		b.sim.snaps = []uint64{2}
+		b.want(c.outcome, "no-effect", "no-effect")
+		if b.sim.res.LastWrite != c.lastWrite || b.sim.saved != c.stored {
+			t.Errorf("%s: last write %d, stored index %d", name, b.sim.res.LastWrite, b.sim.saved)
+		}
 	}
 }
 
@@ -79,6 +104,7 @@ func TestFinishAuth(t *testing.T) {
 		change      func(s *sim, a *dumpdb.Auth)
 		diffs       string
 		unexplained int64
+		ahead       bool
 	}{
 		"sound":       {},
 		"no revision": {change: func(_ *sim, a *dumpdb.Auth) { a.HasRevision, a.Revision, a.Users = false, 0, nil }},
@@ -144,6 +170,9 @@ func TestFinishAuth(t *testing.T) {
 		"an entry above the consistent index": {change: func(s *sim, a *dumpdb.Auth) {
 			s.Version, s.auth.authLater = release.Exact(5, 3), []AuthEntry{roleAt(20, "q")}
 			a.Revision, a.Roles = 8, append(a.Roles, dumpdb.Role{Name: "q"})
+		}, ahead: true},
+		"an entry above the consistent index, of no effect": {change: func(s *sim, _ *dumpdb.Auth) {
+			s.Version, s.auth.authLater = release.Exact(5, 3), []AuthEntry{roleAt(20, "r")}
 		}},
 	} {
 		s := newBench(t, 6, -1).sim
@@ -158,8 +187,10 @@ func TestFinishAuth(t *testing.T) {
 		}
 		s.m.DB = &evidence.DB{Auth: auth}
 		s.auth.finishAuth()
-		if got := diffsOf(s.res); got != c.diffs || s.res.Unexplained != c.unexplained {
-			t.Errorf("%s: %q, %d; want %q, %d", name, got, s.res.Unexplained, c.diffs, c.unexplained)
+		if got := diffsOf(s.res); got != c.diffs || s.res.Unexplained != c.unexplained ||
+			(s.res.AuthAhead != nil) != c.ahead {
+			t.Errorf("%s: %q, %d, ahead %+v; want %q, %d", name, got, s.res.Unexplained, s.res.AuthAhead, c.diffs,
+				c.unexplained)
 		}
 	}
 }
@@ -317,18 +348,21 @@ func TestReaches(t *testing.T) {
 }
 
 // TestExtraAfterTheLog: records after the last entry are of none, unless the log has lost entries that the member
-// applied: then nothing of the end is compared.
+// applied: then nothing of the end is compared, and the auth revision is known only where a restart shows it.
 func TestExtraAfterTheLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		logEnd, applied uint64
 		more, pastLogs  bool
+		jumps           []Jump
 		extra           []int64
 		diffs           string
+		auth            bool
 	}{
-		"the whole log":                       {1, 1, true, false, []int64{3}, "lease 7: present, absent"},
-		"an end is missing":                   {1, 2, true, true, nil, ""},
-		"an end is missing that wrote no key": {1, 2, false, false, nil, ""},
-		"no log":                              {0, 2, true, false, []int64{3}, "lease 7: present, absent"},
+		"the whole log":                       {1, 1, true, false, nil, []int64{3}, "lease 7: present, absent", true},
+		"an end is missing":                   {1, 2, true, true, nil, nil, "", false},
+		"an end is missing, after a jump":     {1, 2, true, true, make([]Jump, 1), nil, "", true},
+		"an end is missing that wrote no key": {1, 2, false, false, nil, nil, "", false},
+		"no log":                              {0, 2, true, false, nil, []int64{3}, "lease 7: present, absent", true},
 	} {
 		records := []row{rec(2, 0, "a", "1"), rec(3, 0, "b", "1")}
 		if !c.more {
@@ -339,11 +373,14 @@ func TestExtraAfterTheLog(t *testing.T) {
 		b.sim.m.AppliedMin, b.sim.m.AppliedMax = c.applied, c.applied
 		b.sim.m.DB = &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 3}}
 		b.sim.Leases[7] = &apply.Lease{}
+		b.sim.res.AuthKnown, b.sim.res.Jumps = true, c.jumps
 		b.want("applied")
 		b.sim.finish()
 		got := diffsOf(b.sim.res)
-		if !slices.Equal(b.sim.res.Extra, c.extra) || got != c.diffs || b.sim.res.PastLogs != c.pastLogs {
-			t.Errorf("%s: extra %v, past the logs %t, %q", name, b.sim.res.Extra, b.sim.res.PastLogs, got)
+		if !slices.Equal(b.sim.res.Extra, c.extra) || got != c.diffs || b.sim.res.PastLogs != c.pastLogs ||
+			b.sim.res.AuthKnown != c.auth {
+			t.Errorf("%s: extra %v, past the logs %t, auth known %t, %q", name, b.sim.res.Extra, b.sim.res.PastLogs,
+				b.sim.res.AuthKnown, got)
 		}
 	}
 }

@@ -43,6 +43,7 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 		s.wrote = it.entry.Index
 	}
 	if o.Rev > 0 {
+		s.res.LastWrite = it.entry.Index
 		s.saved, s.auth.authSeen, s.leases.leaseSeen = it.entry.Index, s.auth.authSeen[:0], s.leases.leaseSeen[:0]
 	}
 	return o
@@ -89,7 +90,7 @@ func (ma *matcher) match(it *item, p apply.Effect, ahead []*item) Outcome {
 			ma.notRefused(it, p)
 			return o
 		}
-		if here && p.MayWrite && !p.Sure && ma.strayBefore(it, ahead) {
+		if here && p.MayWrite && !p.Sure && ma.strayBefore(it, ahead) && !ma.writtenBy(ahead, 0, ma.cur.peek(1)) {
 			return ma.afterStray(it, ahead)
 		}
 		if !p.Sure && it.entry.Index > ma.m.AppliedMin {
@@ -139,7 +140,7 @@ func (ma *matcher) absent(it *item, p apply.Effect) Outcome {
 // missing names the likely refusal if the member's final auth revision is higher than the log explains, and with that
 // difference would have been above the header's here.
 func (ma *matcher) missing(it *item, p apply.Effect) Outcome {
-	if h := it.req.Header; ma.Auth.Known && ma.Auth.Enabled && h.AuthRevision > 0 && ma.m.HasDB() {
+	if h := it.req.Header; ma.Auth.Known && ma.Auth.Enabled && h.AuthRevision > 0 && ma.m.HasDB() && !ma.outran() {
 		log, have := ma.auth.plain.at(ma.m.AppliedMax), ma.m.DB.Auth.Revision
 		if own := ma.auth.plain.at(it.entry.Index) + have - min(log, have); have > log && h.AuthRevision < own {
 			return Outcome{State: Refused, Reason: ReasonOldAuth, AuthRevision: own,

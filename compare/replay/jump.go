@@ -169,7 +169,8 @@ func totalDelta(m *MemberResult) uint64 {
 
 // authDelta returns how much of the auth revision's rise is due to a restart. If the process proposed requests
 // afterwards, their headers show it exactly. Otherwise it is the difference to the next known revision (from a later
-// process, else the database), capped at what this restart can explain if another one follows before that.
+// process, else the database), capped at what this restart can explain if another one follows before that. The database
+// shows nothing where it has applied entries that every log has lost.
 func (aw *authWatch) authDelta(r *restart, possible int64) int64 {
 	so := int64(totalDelta(aw.res))
 	for i := range aw.restarts {
@@ -188,6 +189,9 @@ func (aw *authWatch) authDelta(r *restart, possible int64) int64 {
 		case seen:
 			return min(delta-so, possible)
 		}
+	}
+	if aw.outran() {
+		return 0
 	}
 	left := int64(aw.m.DB.Auth.Revision) - int64(aw.plain.at(aw.m.AppliedMax)) - so
 	if aw.restarts[len(aw.restarts)-1].index > r.index {

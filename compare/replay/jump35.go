@@ -18,7 +18,7 @@ func (aw *authWatch) jump35(r *restart, idx uint64) {
 	if r.received || len(aw.authAll) == 0 || !aw.Auth.Known {
 		return
 	}
-	aw.usedOwnRestarts = aw.usedOwnRestarts || aw.m.DB.Auth.Revision > aw.plain.at(aw.m.AppliedMax)
+	aw.usedOwnRestarts = aw.usedOwnRestarts || !aw.outran() && aw.m.DB.Auth.Revision > aw.plain.at(aw.m.AppliedMax)
 	tail := aw.authAll[max(len(aw.authAll)-maxSuffix, 0):]
 	most, _, _ := aw.again(tail)
 	need := aw.authDelta(r, int64(most))

@@ -105,6 +105,14 @@ func TestAuthDelta(t *testing.T) {
 		}
 	}
 	aw := plannedAuth(t, 9, 10, 16)
+	aw.m.AppliedMin, aw.m.AppliedMax = 30, 30
+	for end, want := range map[uint64]int64{30: 3, 29: 0} {
+		aw.logEnd = end
+		if got := aw.authDelta(&aw.restarts[1], 8); got != want {
+			t.Errorf("applied up to 30, logs up to %d: %d, want %d", end, got, want)
+		}
+	}
+	aw = plannedAuth(t, 9, 10, 16)
 	aw.stamps = []Stamp{{Index: 12, AuthRevision: 50}}
 	if got := aw.authDelta(&aw.restarts[1], 1); got != 3 {
 		t.Errorf("the last restart, what the one before it shows: %d, want 3", got)
@@ -319,12 +327,15 @@ func TestJumpOfAnyEntries(t *testing.T) {
 		roles  string
 		own    bool
 	}{
-		"one":                  {stored: 7, want: []Jump{{Index: 12, Restart: 10, Extra: 1, Possible: 1, From: 4, To: 4, Entries: []uint64{4}}}, roles: "b", own: true},
-		"both":                 {stored: 8, want: []Jump{{Index: 12, Restart: 10, Extra: 2, Possible: 2, From: 3, To: 4, Entries: []uint64{3, 4}}}, roles: "ab", own: true},
-		"more than there are":  {stored: 9, own: true},
-		"no rise":              {stored: 6},
-		"a snapshot":           {stored: 7, change: func(aw *authWatch) { aw.restarts[0].received = true }},
-		"users are not known":  {stored: 7, change: func(aw *authWatch) { aw.Auth.Known = false }},
+		"one":                 {stored: 7, want: []Jump{{Index: 12, Restart: 10, Extra: 1, Possible: 1, From: 4, To: 4, Entries: []uint64{4}}}, roles: "b", own: true},
+		"both":                {stored: 8, want: []Jump{{Index: 12, Restart: 10, Extra: 2, Possible: 2, From: 3, To: 4, Entries: []uint64{3, 4}}}, roles: "ab", own: true},
+		"more than there are": {stored: 9, own: true},
+		"no rise":             {stored: 6},
+		"a snapshot":          {stored: 7, change: func(aw *authWatch) { aw.restarts[0].received = true }},
+		"users are not known": {stored: 7, change: func(aw *authWatch) { aw.Auth.Known = false }},
+		"entries after the log": {stored: 7, change: func(aw *authWatch) {
+			aw.logEnd, aw.m.AppliedMin, aw.m.AppliedMax = 12, 13, 13
+		}},
 		"no auth entry before": {stored: 7, change: func(aw *authWatch) { aw.authAll = nil }},
 	} {
 		aw := plannedAuth(t, c.stored)

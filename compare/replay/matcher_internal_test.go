@@ -89,6 +89,10 @@ func TestUncertainWriters(t *testing.T) {
 			extra: []int64{3, 4, 5, 6, 7}},
 		"the same, and a revision is not there": {log: four, rows: slices.Delete(strayFirst("X"), 1, 2),
 			want: []string{"contradicted", "applied", "applied", "applied"}, extra: []int64{3}},
+		"an altered record, and the first one's record is that of a later entry": {
+			log:  []*dumplog.Request{otherwise("d"), put("z", "1"), put("d", "1"), put("e", "1"), put("f", "1")},
+			rows: []row{rec(3, 0, "z", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
+			want: []string{"no-effect", "contradicted", "applied", "applied", "applied"}},
 		"a record that an entry far ahead names": {
 			log:   slices.Concat([]*dumplog.Request{perhaps("b"), perhaps("c")}, def, []*dumplog.Request{perhaps("z")}),
 			rows:  []row{rec(3, 0, "z", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},

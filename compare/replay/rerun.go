@@ -99,7 +99,7 @@ func (lv *logView) ofLost(g *group) bool {
 
 // lost counts the entries after the last one of its stretch that the member has applied and that no log has any more.
 func (lv *logView) lost() int64 {
-	if lv.logEnd == 0 || lv.m.AppliedMin <= lv.logEnd {
+	if !lv.outran() {
 		return 0
 	}
 	return int64(min(lv.m.AppliedMin-lv.logEnd, uint64(math.MaxInt64))) //nolint:gosec // bounded

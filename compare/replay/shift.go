@@ -119,8 +119,17 @@ type tail struct {
 // shiftOf is findShift by the logs alone. It compares the longest logs. If these do not fit, one of them may have other
 // faults further up: then two others may fit.
 func shiftOf(ctx context.Context, r *Result) (s *Shift, known bool, err error) {
-	d := firstDiff(r)
-	if d == nil || len(d.Versions) != 2 {
+	for _, d := range partings(r) {
+		if s, known, err = r.shiftAt(ctx, d); s != nil || err != nil {
+			return s, known, err
+		}
+	}
+	return nil, false, ctx.Err()
+}
+
+// shiftAt is shiftOf for logs that begin to differ at one place.
+func (r *Result) shiftAt(ctx context.Context, d *LogDiff) (s *Shift, known bool, err error) {
+	if len(d.Versions) != 2 {
 		return nil, false, nil
 	}
 	var tails [2][]tail
@@ -276,6 +285,31 @@ func sameRequests(a, b []dumplog.Entry) bool {
 		}
 	}
 	return true
+}
+
+// maxPartings bounds the places at which a shift is looked for.
+const maxPartings = 8
+
+// partings are the lowest indexes at which logs begin to differ, each with other members on its sides: entries that
+// were altered in one log may come before those that another one lacks.
+func partings(r *Result) (out []*LogDiff) {
+	all := slices.Concat(r.LogDiffs, r.SameTerm)
+	slices.SortStableFunc(all, func(a, b LogDiff) int { return cmp.Compare(a.Index, b.Index) })
+	for i := range all {
+		if d := &all[i]; len(out) < maxPartings && !slices.ContainsFunc(out, func(o *LogDiff) bool {
+			return sameSides(d, o)
+		}) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// sameSides reports whether the same members hold the same entry as each other at both indexes.
+func sameSides(a, b *LogDiff) bool {
+	return len(a.Versions) == len(b.Versions) && !slices.ContainsFunc(a.Versions, func(v []int) bool {
+		return !slices.ContainsFunc(b.Versions, func(o []int) bool { return slices.Equal(v, o) })
+	})
 }
 
 // firstDiff is the lowest index at which logs differ.

@@ -191,6 +191,37 @@ func TestFirstDiff(t *testing.T) {
 	}
 }
 
+// TestPartings: the places at which logs begin to differ, each of other members.
+func TestPartings(t *testing.T) {
+	at := func(index uint64, versions ...[]int) LogDiff { return LogDiff{Index: index, Versions: versions} }
+	one, other, three := [][]int{{0, 2}, {1}}, [][]int{{1, 2}, {0}}, [][]int{{0}, {1}, {2}}
+	var many []LogDiff
+	for i := range uint64(2 * maxPartings) {
+		many = append(many, at(20+i, []int{int(i)}, []int{100}))
+	}
+	for name, c := range map[string]struct {
+		diffs, same []LogDiff
+		want        []uint64
+	}{
+		"none":                    {nil, nil, nil},
+		"one place":               {[]LogDiff{at(5, one...), at(6, one...)}, nil, []uint64{5}},
+		"the versions turned":     {[]LogDiff{at(5, one...), at(6, []int{1}, []int{0, 2})}, nil, []uint64{5}},
+		"two, of one term first":  {[]LogDiff{at(9, one...)}, []LogDiff{at(5, other...)}, []uint64{5, 9}},
+		"two, and the first goes": {[]LogDiff{at(5, one...), at(6, other...), at(7, one...)}, nil, []uint64{5, 6}},
+		"three versions":          {[]LogDiff{at(5, three...), at(6, one...)}, nil, []uint64{5, 6}},
+		"both at one index":       {[]LogDiff{at(5, one...)}, []LogDiff{at(5, one...)}, []uint64{5}},
+		"too many":                {many, nil, []uint64{20, 21, 22, 23, 24, 25, 26, 27}},
+	} {
+		var got []uint64
+		for _, d := range partings(&Result{LogDiffs: c.diffs, SameTerm: c.same}) {
+			got = append(got, d.Index)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 // TestDescribeEntry: an entry that does not decode is named by its place only.
 func TestDescribeEntry(t *testing.T) {
 	r := &Result{Members: []*MemberResult{{Member: &evidence.Member{}}}}

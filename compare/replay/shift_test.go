@@ -186,6 +186,21 @@ func TestTwoAdded(t *testing.T) {
 	}
 }
 
+// TestShiftAfterAnAlteredEntry: another log differs in one entry before the one that a log holds twice.
+func TestShiftAfterAnAlteredEntry(t *testing.T) {
+	altered := from1(20)
+	altered[2] = 77
+	r := run(t, open(t, handLogs(t, slices.Insert(from1(20), 8, 8), altered, from1(20))...), Options{})
+	if s := theShift(r); s == nil || !slices.Equal(s.Altered(), []int{0}) || s.Index != 13 || !s.Repeated {
+		t.Errorf("%+v", r.Shifts)
+	}
+	for _, m := range r.Members[2:] {
+		if m.Lacks > 0 || len(m.Extra) > 0 {
+			t.Errorf("a sound member lacks %d entries, and has %d more", m.Lacks, len(m.Extra))
+		}
+	}
+}
+
 // theShift is the only shift, nil if there is none.
 func theShift(r *Result) *Shift {
 	if len(r.Shifts) != 1 {

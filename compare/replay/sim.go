@@ -37,6 +37,9 @@ type logView struct {
 	endAuth *endAuth
 }
 
+// outran reports whether the database has applied entries that every log has lost.
+func (lv *logView) outran() bool { return lv.logEnd > 0 && lv.m.AppliedMin > lv.logEnd }
+
 // subject is the model of one member, with its database and the result: what all parts of the replay work on.
 type subject struct {
 	apply.Model

@@ -482,7 +482,7 @@ func TestIndexOfOneBit(t *testing.T) {
 	for name, change := range map[string]func(r *MemberResult){
 		"not replayed": func(r *MemberResult) { r.Checked = false },
 		"none wrote":   func(r *MemberResult) { r.LastWrite = 0 },
-		"no writers":   func(r *MemberResult) { r.Writes = 0 }, // a snapshot counts as a write
+		"no writers":   func(r *MemberResult) { r.Writes = 0 },
 		"ahead":        func(r *MemberResult) { r.Ahead = &Stretch{} },
 		"auth ahead":   func(r *MemberResult) { r.AuthAhead = &Stretch{} },
 		"extra":        func(r *MemberResult) { r.Extra = []int64{1} },

@@ -75,6 +75,10 @@ func TestCatchUp(t *testing.T) {
 		if !old.Whole() || keys != 30 || old.Executed != 0 {
 			t.Errorf("%s at an old revision: %d keys, %+v", version, keys, old)
 		}
+		own, keys := caughtUp(t, rebuild.CatchUpOptions{Source: evidence.Spec{Where: dirs[0]}, Revision: 31})
+		if !own.Whole() || keys != 30 || own.Executed != 0 {
+			t.Errorf("%s at its own revision: %d keys, %+v", version, keys, own)
+		}
 		whole, keys := caughtUp(t, rebuild.CatchUpOptions{Source: evidence.Spec{Where: dirs[1]}})
 		if !whole.Whole() || keys != 40 || whole.Executed != 0 || whole.DB != filepath.Join(dirs[1], "member", "snap",
 			"db") {

@@ -63,6 +63,17 @@ func TestCatchUp(t *testing.T) {
 			t.Errorf("%s: %q, %d bytes", name, detail, f.r.out.Bytes)
 		}
 	}
+	f := newFake(t, fakePlan(t, 3, "node2"))
+	goal, err := f.r.goal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.set(2, false)
+	time.AfterFunc(20*time.Millisecond, func() { f.set(2, true) })
+	detail, err := f.r.catchUp(t.Context(), f.r.plan.Member("node2"), goal)
+	if err != nil || !strings.HasPrefix(detail, "applied 10, revision 10") {
+		t.Errorf("one that does not answer at first: %q, %v", detail, err)
+	}
 }
 
 // TestBackupOfThisRun: a snapshot is taken once, and a file that is not of this run is never replaced.

@@ -20,6 +20,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/folder"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
@@ -103,16 +104,15 @@ func (ld *leftDirs) oldDirs(m *plan.Member) (before, after []string) {
 	}
 	if dir := ld.live.dataDir(m); dir != "" {
 		before = append(before, dir)
-		// the pattern is sound
-		moved, _ := filepath.Glob(filepath.Join(globQuote(filepath.Dir(dir)), globQuote(filepath.Base(dir))+"?*"))
+		// one that cannot be listed has none that can be read
+		moved, _ := folder.Match(filepath.Dir(dir), "*")
+		moved = slices.DeleteFunc(moved, func(x string) bool {
+			rest, ok := strings.CutPrefix(filepath.Base(x), filepath.Base(dir))
+			return !ok || rest == ""
+		})
 		after = slices.Concat(moved, []string{dir})
 	}
 	return before, append([]string{AsidePath(ld.planFile(), m)}, after...)
-}
-
-// globQuote escapes the special characters of a pattern.
-func globQuote(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
 }
 
 // AsidePath is where a hook may put a copy of a member's old data dir, next to the plan, so that its unique content can

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/internal/folder"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -186,12 +187,10 @@ func (s *sandboxHost) ready(ctx context.Context, m *plan.Member) error {
 // arrives waits until a joining member has installed the received database, or serves without one.
 func (s *sandboxHost) arrives(ctx context.Context, m *plan.Member, p *node.Member) error {
 	for {
-		snaps, err := filepath.Glob(filepath.Join(s.dataDir(m), "member", "snap", "*.snap"))
-		if err != nil {
-			return err
-		}
-		underway, err := filepath.Glob(filepath.Join(s.dataDir(m), "member", "snap", "*.snap.db"))
-		if err != nil {
+		dir := filepath.Join(s.dataDir(m), "member", "snap")
+		snaps, err := folder.Match(dir, "*.snap")
+		underway, err2 := folder.Match(dir, "*.snap.db")
+		if err = errors.Join(err, err2); err != nil {
 			return err
 		}
 		if len(snaps) > 0 && len(underway) == 0 {

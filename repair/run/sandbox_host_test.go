@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
@@ -65,6 +67,25 @@ func TestSandboxHostOfNothing(t *testing.T) {
 	}
 	if err := s.end(ctx, fakePlan(t, 3), true); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSandboxHostWithoutFolder: a scratch folder that cannot be read or made is an error.
+func TestSandboxHostWithoutFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := fakePlan(t, 3)
+	s := &sandboxHost{dir: filepath.Join(file, "scratch")}
+	if err := s.arrives(t.Context(), p.Member("node2"), nil); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a member arrives: %v", err)
+	}
+	run := sandboxRun{&session{plan: p}}
+	for _, dir := range []string{s.dir, "\x00"} {
+		if _, err := run.copySources(t.Context(), &sandboxHost{dir: dir}, &evidence.Set{}); err == nil {
+			t.Errorf("copies in %q", dir)
+		}
 	}
 }
 

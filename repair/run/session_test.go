@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
@@ -196,6 +197,24 @@ func TestRoomForCopies(t *testing.T) {
 	s := sandboxRun{&session{plan: p}}
 	if got, want := s.needs(set), plan.SandboxNeeds(1011, 0, 2); got != want {
 		t.Errorf("%d bytes, want %d", got, want)
+	}
+	var size int64
+	for i, entries := range []int{3, 3000} {
+		dir := clustertest.Synth{Members: 1, Entries: entries, Keys: entries, Value: 80}.Write(t, t.TempDir())[0]
+		h, err := dumpdb.Open(filepath.Join(dir, "member", "snap", "db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = h.Close() })
+		for _, m := range set.Members {
+			if (m.Label() == p.Best.Name) == (i == 0) {
+				m.DB = &evidence.DB{Handle: h}
+			}
+		}
+		size = max(size, h.Size()*int64(1-i))
+	}
+	if got, want := s.needs(set), plan.SandboxNeeds(1011, size, 2); got != want || size == 0 {
+		t.Errorf("%d bytes, want %d, with a database of %d", got, want, size)
 	}
 }
 

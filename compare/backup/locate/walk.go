@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
+	"github.com/etcd-medic/etcd-medic/internal/folder"
 	"github.com/etcd-medic/etcd-medic/internal/regular"
 )
 
@@ -36,12 +37,8 @@ func isDataDir(dir string) bool {
 	if err == nil {
 		return true
 	}
-	segments, err := filepath.Glob(filepath.Join(quoteGlob(dir), "wal", "*.wal"))
+	segments, err := folder.Match(filepath.Join(dir, "wal"), "*.wal")
 	return err == nil && len(segments) > 0
-}
-
-func quoteGlob(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
 func isDir(p string) bool {
