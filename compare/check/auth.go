@@ -159,7 +159,7 @@ func (in authRevisions) expected(members []int) (revisions map[int]string, known
 	revisions = map[int]string{}
 	for _, i := range members {
 		r := in.Replay.Members[i]
-		if !r.Checked || !r.AuthKnown {
+		if !r.Checked || !r.AuthKnown || r.AuthEndLost {
 			return nil, false
 		}
 		revisions[i] = fmt.Sprint(r.AuthExpected)
@@ -215,7 +215,7 @@ var authRevisionMatchesLog = described(Check{
 
 func runAuthRevisionMatchesLog(in *Input) Result {
 	var fs []Finding
-	known, stored := 0, 0
+	known, stored, lost := 0, 0, 0
 	for i, r := range in.Replay.Members {
 		m := in.Members[i]
 		if !r.Checked || !m.DB.Auth.HasRevision {
@@ -228,14 +228,22 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 			}
 			continue
 		}
-		known++
 		if len(r.Jumps) == 0 && r.Unexplained == 0 {
+			if r.AuthEndLost {
+				lost++
+			} else {
+				known++
+			}
 			continue
 		}
+		known++
 		fs = append(fs, in.cut(authJumpFinding(in.Members, m, r)))
 	}
 	if stored == 0 {
 		return Result{Reason: "no member with a log stores an auth revision"}
+	}
+	if known == 0 && len(fs) == 0 && lost > 0 {
+		return Result{Reason: "the logs lack entries that the databases have applied"}
 	}
 	if known == 0 && len(fs) == 0 {
 		return Result{Reason: "the log does not reach back to the first entry of the cluster"}

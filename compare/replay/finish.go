@@ -30,8 +30,7 @@ func (s *sim) finish() {
 		}
 	}
 	if lost {
-		// Nor is the database's auth revision.
-		s.res.AuthKnown = s.res.AuthKnown && len(s.res.Jumps) > 0
+		s.res.AuthEndLost = true
 		return
 	}
 	s.keyAhead()

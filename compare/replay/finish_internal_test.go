@@ -348,21 +348,19 @@ func TestReaches(t *testing.T) {
 }
 
 // TestExtraAfterTheLog: records after the last entry are of none, unless the log has lost entries that the member
-// applied: then nothing of the end is compared, and the auth revision is known only where a restart shows it.
+// applied: then nothing of the end is compared, and not the auth revision either.
 func TestExtraAfterTheLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		logEnd, applied uint64
 		more, pastLogs  bool
-		jumps           []Jump
 		extra           []int64
 		diffs           string
 		auth            bool
 	}{
-		"the whole log":                       {1, 1, true, false, nil, []int64{3}, "lease 7: present, absent", true},
-		"an end is missing":                   {1, 2, true, true, nil, nil, "", false},
-		"an end is missing, after a jump":     {1, 2, true, true, make([]Jump, 1), nil, "", true},
-		"an end is missing that wrote no key": {1, 2, false, false, nil, nil, "", false},
-		"no log":                              {0, 2, true, false, nil, []int64{3}, "lease 7: present, absent", true},
+		"the whole log":                       {1, 1, true, false, []int64{3}, "lease 7: present, absent", true},
+		"an end is missing":                   {1, 2, true, true, nil, "", false},
+		"an end is missing that wrote no key": {1, 2, false, false, nil, "", false},
+		"no log":                              {0, 2, true, false, []int64{3}, "lease 7: present, absent", true},
 	} {
 		records := []row{rec(2, 0, "a", "1"), rec(3, 0, "b", "1")}
 		if !c.more {
@@ -373,14 +371,13 @@ func TestExtraAfterTheLog(t *testing.T) {
 		b.sim.m.AppliedMin, b.sim.m.AppliedMax = c.applied, c.applied
 		b.sim.m.DB = &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 3}}
 		b.sim.Leases[7] = &apply.Lease{}
-		b.sim.res.AuthKnown, b.sim.res.Jumps = true, c.jumps
 		b.want("applied")
 		b.sim.finish()
 		got := diffsOf(b.sim.res)
 		if !slices.Equal(b.sim.res.Extra, c.extra) || got != c.diffs || b.sim.res.PastLogs != c.pastLogs ||
-			b.sim.res.AuthKnown != c.auth {
-			t.Errorf("%s: extra %v, past the logs %t, auth known %t, %q", name, b.sim.res.Extra, b.sim.res.PastLogs,
-				b.sim.res.AuthKnown, got)
+			b.sim.res.AuthEndLost == c.auth {
+			t.Errorf("%s: extra %v, past the logs %t, end of auth lost %t, %q", name, b.sim.res.Extra,
+				b.sim.res.PastLogs, b.sim.res.AuthEndLost, got)
 		}
 	}
 }

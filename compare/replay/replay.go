@@ -188,6 +188,9 @@ type MemberResult struct {
 	AuthExpected    uint64
 	AuthExpectedMin uint64
 	AuthKnown       bool
+	// AuthEndLost is true if the logs lack entries that the database has applied: these may have raised its auth
+	// revision.
+	AuthEndLost bool
 	// AuthAtMost is the last entry that took effect although its header must not be below the member's auth revision:
 	// up to there the member's was not above the one stamped. Its index is 0 where there is none.
 	AuthAtMost Stamp
