@@ -61,7 +61,6 @@ func decodeUser(row Row) (User, error) {
 			u.Roles = append(u.Roles, string(f.B))
 		case 4:
 			u.HasOptions = true
-			u.Unknown = max(u.Unknown, unknownField(f.B, optionsWires))
 			return eachField(f.B, optionsWires, func(f *field) error { u.NoPassword = f.V != 0; return nil })
 		}
 		return nil
@@ -81,7 +80,6 @@ func decodeRole(row Row) (Role, error) {
 			return nil
 		}
 		var p Permission
-		r.Unknown = max(r.Unknown, unknownField(f.B, permWires))
 		err := eachField(f.B, permWires, func(f *field) error { p.set(f); return nil })
 		r.Perms = append(r.Perms, p)
 		return err

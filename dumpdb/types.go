@@ -159,7 +159,8 @@ type User struct {
 	Roles      []string
 	HasOptions bool
 	NoPassword bool
-	// Unknown is the number of a field that no release up to 3.8 writes, in options too; 0 if there is none.
+	// Unknown is the number of the last field that no release up to 3.8 writes, 0 if there is none. Options may have
+	// more fields: they come from a client.
 	Unknown int32
 }
 
@@ -168,7 +169,8 @@ type Role struct {
 	Place
 	Name  string
 	Perms []Permission
-	// Unknown is the number of a field that no release up to 3.8 writes, in Perms too; 0 if there is none.
+	// Unknown is the number of the last field that no release up to 3.8 writes, 0 if there is none. Perms may have more
+	// fields: they come from a client.
 	Unknown int32
 }
 

@@ -70,14 +70,7 @@ func runAuthRevisionEqual(in *Input) Result {
 	f.Explanation = "auth revisions: " + strings.Join(parts, ", ") + ". A member drops, without an error in its log, " +
 		"every write whose header carries a lower auth revision than its own."
 	if row := authRow(in.Diff); row != nil && !told {
-		odd, by := in.authRevisions().odd(row)
-		f.Odd = in.Members.labelsOf(odd)
-		for _, i := range by {
-			m := in.Members[i]
-			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth",
-				Key: Bytes("authRevision"), Field: "authRevision after more entries, which never falls",
-				Observed: fmt.Sprint(m.DB.Auth.Revision), Show: showDB(m, "auth")})
-		}
+		in.authRevisions().nameOdd(&f, row)
 	}
 	f.At.Index, f.At.Term = in.authRevisions().firstBreak()
 	f.Class = ClassLatentDivergence
@@ -112,6 +105,18 @@ func (in authRevisions) compared() map[int]bool {
 		out[i] = row == nil || !slices.Contains(row.Out, i) || authBeyondLog(in.Replay)
 	}
 	return out
+}
+
+// nameOdd fills in who holds another auth revision than most, with the members that show it.
+func (in authRevisions) nameOdd(f *Finding, row *diff.Row) {
+	odd, by := in.odd(row)
+	f.Odd = in.Members.labelsOf(odd)
+	for _, i := range by {
+		m := in.Members[i]
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "auth",
+			Key: Bytes("authRevision"), Field: "authRevision after more entries, which never falls",
+			Observed: fmt.Sprint(m.DB.Auth.Revision), Show: showDB(m, "auth")})
+	}
 }
 
 // odd are the positions of the members whose auth revision differs from that of most members. An auth revision never
@@ -159,7 +164,7 @@ func (in authRevisions) expected(members []int) (revisions map[int]string, known
 	revisions = map[int]string{}
 	for _, i := range members {
 		r := in.Replay.Members[i]
-		if !r.Checked || !r.AuthKnown || r.AuthEndLost {
+		if !r.Checked || !r.GivesAuth() {
 			return nil, false
 		}
 		revisions[i] = fmt.Sprint(r.AuthExpected)
@@ -228,24 +233,22 @@ func runAuthRevisionMatchesLog(in *Input) Result {
 			}
 			continue
 		}
-		if len(r.Jumps) == 0 && r.Unexplained == 0 {
-			if r.AuthEndLost {
-				lost++
-			} else {
-				known++
-			}
-			continue
+		switch {
+		case r.AuthOff():
+			fs = append(fs, in.cut(authJumpFinding(in.Members, m, r)))
+		case r.AuthEndLost:
+			lost++
+		default:
+			known++
 		}
-		known++
-		fs = append(fs, in.cut(authJumpFinding(in.Members, m, r)))
 	}
-	if stored == 0 {
+	switch {
+	case stored == 0:
 		return Result{Reason: "no member with a log stores an auth revision"}
-	}
-	if known == 0 && len(fs) == 0 && lost > 0 {
+	case known > 0 || len(fs) > 0:
+	case lost > 0:
 		return Result{Reason: "the logs lack entries that the databases have applied"}
-	}
-	if known == 0 && len(fs) == 0 {
+	default:
 		return Result{Reason: "the log does not reach back to the first entry of the cluster"}
 	}
 	return outcome(fs, "")
@@ -283,6 +286,10 @@ func authJumpFinding(ss Sources, m *evidence.Member, r *replay.MemberResult) Fin
 		Observed: fmt.Sprint(m.DB.Auth.Revision), Expected: fmt.Sprint(r.AuthExpected), Show: showDB(m, "auth")}},
 		f.Evidence...)
 	f.Explanation = strings.Join(said, "; ")
+	if r.AuthEndLost { // the lost entries may have raised it as well
+		f.Title = m.Label() + ": its auth revision rose without an entry"
+		f.Evidence[0].Expected = "no rise without an entry"
+	}
 	return f
 }
 

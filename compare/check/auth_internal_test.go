@@ -191,8 +191,37 @@ func TestAuthJumps(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	r.Unexplained, r.Jumps = 0, r.Jumps[1:]
-	if f := authJumpFinding(Sources{m}, m, r); strings.Contains(f.Explanation, "no explanation") || f.At.Index != 30 {
+	if f := authJumpFinding(Sources{m}, m, r); strings.Contains(f.Explanation, "no explanation") ||
+		f.At.Index != 30 || f.Title != "n1 holds auth revision 9; its log gives 5" {
 		t.Errorf("%+v", f)
+	}
+	r.AuthEndLost = true
+	if f := authJumpFinding(Sources{m}, m, r); f.Title != "n1: its auth revision rose without an entry" ||
+		f.Evidence[0].Expected != "no rise without an entry" {
+		t.Errorf("the end of the log is lost: %+v", f)
+	}
+}
+
+// TestAuthRevisionUnchecked: an auth revision is compared with a log that reaches from the first entry to the last one
+// that the database has applied.
+func TestAuthRevisionUnchecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		r    replay.MemberResult
+		want Result
+	}{
+		"whole":    {replay.MemberResult{Checked: true, AuthKnown: true}, Result{Outcome: Holds}},
+		"no begin": {replay.MemberResult{Checked: true}, Result{Reason: "the log does not reach back to the first entry of the cluster"}},
+		"no end": {replay.MemberResult{Checked: true, AuthKnown: true, AuthEndLost: true},
+			Result{Reason: "the logs lack entries that the databases have applied"}},
+		"not replayed": {replay.MemberResult{AuthKnown: true}, Result{Reason: "no member with a log stores an auth revision"}},
+	} {
+		m := withDB(withLog(member("n1"), 90), 90)
+		m.DB.Auth.HasRevision = true
+		in := &Input{Members: []*evidence.Member{m}, MaxRows: 20, Replay: &replay.Result{Survey: &replay.Survey{},
+			Members: []*replay.MemberResult{&c.r}}}
+		if r := runAuthRevisionMatchesLog(in); r.Outcome != c.want.Outcome || r.Reason != c.want.Reason {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }
 

@@ -315,6 +315,9 @@ type Result struct {
 	looked    atomic.Int64
 }
 
+// GivesAuth reports whether the log gives the auth revision that the database has to hold.
+func (r *MemberResult) GivesAuth() bool { return r.AuthKnown && !r.AuthEndLost }
+
 // AuthOff reports whether the auth revision differs from that of the log, where the log reaches back far enough.
 func (r *MemberResult) AuthOff() bool { return r.AuthKnown && (len(r.Jumps) > 0 || r.Unexplained != 0) }
 

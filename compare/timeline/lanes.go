@@ -74,7 +74,7 @@ func (b *builder) lanes() {
 			l.Why = Clip(r.Why, maxText)
 		}
 		l.FirstLack = b.firstLack(i)
-		if r.AuthKnown && !r.AuthEndLost {
+		if r.GivesAuth() {
 			l.AuthExpected = &r.AuthExpected
 		}
 		if m.HasWAL() {

@@ -124,6 +124,22 @@ func TestNamesOfTheBest(t *testing.T) {
 	}
 }
 
+// TestSayAuth: a rise is told without the log's auth revision where the end of the log is lost.
+func TestSayAuth(t *testing.T) {
+	for lost, want := range map[bool]string{false: "its auth revision is %d, the log gives %d",
+		true: "its auth revision rose without an entry"} {
+		rk := rankingOf(evidence.KindDataDir)
+		x := rk.Replay.Members[0]
+		x.Checked, x.AuthKnown, x.AuthEndLost, x.Jumps = true, true, lost, make([]replay.Jump, 1)
+		rk.Members[0].DB = &evidence.DB{}
+		var said []string
+		rk.sayControl(0, func(format string, _ ...any) { said = append(said, format) })
+		if !slices.Contains(said, want) || rk.logGivesAuth() == lost {
+			t.Errorf("%t: %q", lost, said)
+		}
+	}
+}
+
 // TestDoubtsOwn: a log that its own member's database contradicts.
 func TestDoubtsOwn(t *testing.T) {
 	for _, c := range []struct {

@@ -319,7 +319,10 @@ func (rk *ranking) sayControl(pos int, say func(string, ...any)) {
 		return
 	}
 	x := rp.Members[pos]
-	if x.AuthOff() {
+	switch {
+	case x.AuthOff() && x.AuthEndLost:
+		say("its auth revision rose without an entry")
+	case x.AuthOff():
 		say("its auth revision is %d, the log gives %d", m.DB.Auth.Revision, x.AuthExpected)
 	}
 	if n := len(x.StateDiffs); n > 0 {

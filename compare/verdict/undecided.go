@@ -101,7 +101,7 @@ func (rk *ranking) leavesOpen(f *check.Finding, at []int) bool {
 // logGivesAuth reports whether the log gives the auth revision of a member.
 func (rk *ranking) logGivesAuth() bool {
 	return rk.Replay != nil && slices.ContainsFunc(rk.Replay.Members,
-		func(m *replay.MemberResult) bool { return m.Checked && m.AuthKnown })
+		func(m *replay.MemberResult) bool { return m.Checked && m.GivesAuth() })
 }
 
 // openFor are the titles of the findings about small buckets that leave open whether a member holds the right rows.

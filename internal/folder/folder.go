@@ -13,10 +13,7 @@ import (
 // folder has no entries.
 func Match(dir, pattern string) (paths []string, err error) {
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() { // no pipe is opened
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return nil, err
+		return nil, unlessAbsent(err)
 	}
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -28,5 +25,13 @@ func Match(dir, pattern string) (paths []string, err error) {
 			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
 	}
-	return paths, err
+	return paths, unlessAbsent(err)
+}
+
+// unlessAbsent is an error other than that there is no such folder, also one that was removed meanwhile.
+func unlessAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

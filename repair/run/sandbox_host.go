@@ -189,8 +189,8 @@ func (s *sandboxHost) arrives(ctx context.Context, m *plan.Member, p *node.Membe
 	for {
 		dir := filepath.Join(s.dataDir(m), "member", "snap")
 		snaps, err := folder.Match(dir, "*.snap")
-		underway, err2 := folder.Match(dir, "*.snap.db")
-		if err = errors.Join(err, err2); err != nil {
+		underway, notListed := folder.Match(dir, "*.snap.db")
+		if err = errors.Join(err, notListed); err != nil {
 			return err
 		}
 		if len(snaps) > 0 && len(underway) == 0 {

@@ -68,7 +68,7 @@ func setAuthRevision(ctx context.Context, c *Meta, w *work) ([]datadir.Edit, err
 	}
 	edits := []datadir.Edit{datadir.SetAuthRevision(to)}
 	w.did("auth/authRevision is set from %d to %d", m.DB.Auth.Revision, to)
-	if _, r := w.replayed(ctx); r != nil && r.AuthKnown && !r.AuthEndLost {
+	if _, r := w.replayed(ctx); r != nil && r.GivesAuth() {
 		if r.AuthExpected == to {
 			return edits, nil
 		}
