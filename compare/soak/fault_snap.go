@@ -139,16 +139,22 @@ func orphanSnap(f *Victim) (*Effect, error) {
 		Inconclusive: true}, writeSnap(file, s)
 }
 
+// emptySnap empties the newest .snap file. If the log does not name it, a server that ends before it writes the content
+// leaves the same, and no server uses the file.
 func emptySnap(f *Victim) (*Effect, error) {
-	files, err := snapFiles(f.Dir)
+	file, err := newestSnapFile(f.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if len(files) == 0 {
-		return nil, errNotHere
+	segs, err := readLog(f.Dir)
+	if err != nil {
+		return nil, err
 	}
-	file := files[len(files)-1]
-	return &Effect{What: filepath.Base(file) + " is empty", Alone: f.snapRead(), Open: !f.snapRead(),
-		MayShareBest: true,
-		Classes:      snapClasses}, os.Truncate(file, 0)
+	e := &Effect{What: filepath.Base(file) + " is empty", Alone: f.snapRead(), Open: !f.snapRead(),
+		MayShareBest: true, Classes: snapClasses}
+	if !holdsSnapshotRecord(segs, snapIndex(file)) {
+		e.What += ", and the log does not name it"
+		e.Alone, e.Open, e.Inconclusive = false, true, true
+	}
+	return e, os.Truncate(file, 0)
 }

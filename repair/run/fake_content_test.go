@@ -51,7 +51,7 @@ func (f fakeKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 		f.c.read(f.id)
 	}
 	resp := &clientv3.GetResponse{Header: f.header()}
-	return resp, f.asks(ctx, !op.IsSerializable(), func() error {
+	return resp, f.asks(ctx, "Get", !op.IsSerializable(), func() error {
 		keys := f.c.of(f.id).keys
 		if v, ok := keys[key]; ok {
 			resp.Kvs = append(resp.Kvs, &mvccpb.KeyValue{Key: []byte(key), Value: []byte(v)})
@@ -62,7 +62,7 @@ func (f fakeKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 }
 
 func (f fakeKV) Put(ctx context.Context, key, value string, _ ...clientv3.OpOption) (*clientv3.PutResponse, error) {
-	return &clientv3.PutResponse{Header: f.header()}, f.asks(ctx, true, func() error {
+	return &clientv3.PutResponse{Header: f.header()}, f.asks(ctx, "Put", true, func() error {
 		f.c.puts = append(f.c.puts, value)
 		for _, m := range f.c.list {
 			f.c.of(m.ID).keys[key] = value
@@ -72,7 +72,7 @@ func (f fakeKV) Put(ctx context.Context, key, value string, _ ...clientv3.OpOpti
 }
 
 func (f fakeKV) Delete(ctx context.Context, key string, _ ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
-	return &clientv3.DeleteResponse{Header: f.header()}, f.asks(ctx, true, func() error {
+	return &clientv3.DeleteResponse{Header: f.header()}, f.asks(ctx, "Delete", true, func() error {
 		for _, m := range f.c.list {
 			delete(f.c.of(m.ID).keys, key)
 		}

@@ -48,6 +48,8 @@ type fakeCluster struct {
 	contents map[uint64]*fakeContent
 	alarms   []*etcdserverpb.AlarmMember
 	dbSize   int64
+	// fail, if set, is called ahead of each call with what it is ("stop node2", "MemberAdd of 1"), outside the lock.
+	fail func(call string) error
 	// read, if set, is called ahead of each read with the ID of the member, outside the lock.
 	read func(id uint64)
 	// noRoot is what requests are answered that only root may make.
@@ -181,22 +183,42 @@ func (c *fakeCluster) down(_ context.Context, m *plan.Member) bool {
 
 func (c *fakeCluster) place(m *plan.Member) string { return m.ClientURLs[0] }
 
+// fails is called ahead of each call of the host and of a member.
+func (c *fakeCluster) fails(call string) error {
+	if c.fail == nil {
+		return nil
+	}
+	return c.fail(call)
+}
+
 func (c *fakeCluster) stop(_ context.Context, m *plan.Member) error {
+	if err := c.fails("stop " + m.Name); err != nil {
+		return err
+	}
 	c.act("stop", m, func() { c.up[c.id(m)], c.up[uint64(m.ID)] = false, false })
 	return nil
 }
 
 func (c *fakeCluster) aside(_ context.Context, m *plan.Member) (string, error) {
+	if err := c.fails("aside " + m.Name); err != nil {
+		return "", err
+	}
 	c.act("aside", m, func() {})
 	return "elsewhere", nil
 }
 
 func (c *fakeCluster) start(_ context.Context, m *plan.Member, _ startHow) error {
+	if err := c.fails("start " + m.Name); err != nil {
+		return err
+	}
 	c.act("start", m, func() { c.up[c.id(m)] = true })
 	return nil
 }
 
 func (c *fakeCluster) ready(ctx context.Context, m *plan.Member) error {
+	if err := c.fails("ready " + m.Name); err != nil {
+		return err
+	}
 	if !c.running(ctx, m) {
 		return fmt.Errorf("%s does not run", m.Name)
 	}
@@ -204,6 +226,9 @@ func (c *fakeCluster) ready(ctx context.Context, m *plan.Member) error {
 }
 
 func (c *fakeCluster) client(m *plan.Member) (*clientv3.Client, string, error) {
+	if err := c.fails("client " + m.Name); err != nil {
+		return nil, "", err
+	}
 	cli := clientv3.NewCtxClient(context.Background())
 	f := fakeClient{c: c, id: c.id(m)}
 	cli.KV, cli.Maintenance, cli.Cluster, cli.Auth = fakeKV{fakeClient: f}, fakeMaintenance{fakeClient: f},
@@ -229,7 +254,10 @@ var errFakeDown = errors.New("connection refused")
 
 // asks calls f with the lock held once the member answers; linear waits for a majority as servers do, until the caller
 // has had enough.
-func (f fakeClient) asks(ctx context.Context, linear bool, use func() error) error {
+func (f fakeClient) asks(ctx context.Context, what string, linear bool, use func() error) error {
+	if err := f.c.fails(fmt.Sprintf("%s of %x", what, f.id)); err != nil {
+		return err
+	}
 	for {
 		f.c.mu.Lock()
 		up, decides := f.c.up[f.id], f.c.decides()
@@ -270,7 +298,7 @@ func (x fakeTxn) If(...clientv3.Cmp) clientv3.Txn  { return x }
 func (x fakeTxn) Then(...clientv3.Op) clientv3.Txn { return x }
 func (x fakeTxn) Else(...clientv3.Op) clientv3.Txn { return x }
 func (x fakeTxn) Commit() (*clientv3.TxnResponse, error) {
-	return &clientv3.TxnResponse{Header: x.f.header()}, x.f.asks(x.ctx, true, func() error { return nil })
+	return &clientv3.TxnResponse{Header: x.f.header()}, x.f.asks(x.ctx, "Txn", true, func() error { return nil })
 }
 
 type fakeAuth struct {
@@ -280,14 +308,14 @@ type fakeAuth struct {
 
 func (f fakeAuth) AuthStatus(ctx context.Context) (*clientv3.AuthStatusResponse, error) {
 	resp := &clientv3.AuthStatusResponse{Header: f.header()}
-	return resp, f.asks(ctx, true, func() error {
+	return resp, f.asks(ctx, "AuthStatus", true, func() error {
 		resp.AuthRevision = f.c.of(f.id).auth
 		return f.c.noAuthStatus
 	})
 }
 
 func (f fakeAuth) UserList(ctx context.Context) (*clientv3.AuthUserListResponse, error) {
-	return &clientv3.AuthUserListResponse{Header: f.header()}, f.asks(ctx, true, func() error { return f.c.noRoot })
+	return &clientv3.AuthUserListResponse{Header: f.header()}, f.asks(ctx, "UserList", true, func() error { return f.c.noRoot })
 }
 
 type fakeMaintenance struct {
@@ -297,7 +325,7 @@ type fakeMaintenance struct {
 
 func (f fakeMaintenance) Status(ctx context.Context, _ string) (*clientv3.StatusResponse, error) {
 	st := &clientv3.StatusResponse{Header: f.header(), Version: f.c.version}
-	return st, f.asks(ctx, false, func() error {
+	return st, f.asks(ctx, "Status", false, func() error {
 		st.RaftAppliedIndex = f.c.of(f.id).applied
 		st.RaftIndex, st.DbSize = st.RaftAppliedIndex, f.c.dbSize
 		if f.c.decides() {
@@ -312,14 +340,14 @@ func (f fakeMaintenance) Status(ctx context.Context, _ string) (*clientv3.Status
 
 func (f fakeMaintenance) AlarmList(ctx context.Context) (*clientv3.AlarmResponse, error) {
 	resp := &clientv3.AlarmResponse{Header: f.header()}
-	return resp, f.asks(ctx, true, func() error {
+	return resp, f.asks(ctx, "AlarmList", true, func() error {
 		resp.Alarms = slices.Clone(f.c.alarms)
 		return nil
 	})
 }
 
 func (f fakeMaintenance) AlarmDisarm(ctx context.Context, m *clientv3.AlarmMember) (*clientv3.AlarmResponse, error) {
-	return &clientv3.AlarmResponse{Header: f.header()}, f.asks(ctx, true, func() error {
+	return &clientv3.AlarmResponse{Header: f.header()}, f.asks(ctx, "AlarmDisarm", true, func() error {
 		f.c.alarms = slices.DeleteFunc(f.c.alarms, func(a *etcdserverpb.AlarmMember) bool {
 			return a.MemberID == m.MemberID && a.Alarm == m.Alarm
 		})
@@ -329,14 +357,14 @@ func (f fakeMaintenance) AlarmDisarm(ctx context.Context, m *clientv3.AlarmMembe
 
 func (f fakeMaintenance) HashKV(ctx context.Context, _ string, rev int64) (*clientv3.HashKVResponse, error) {
 	resp := &clientv3.HashKVResponse{Header: f.header(), HashRevision: rev}
-	return resp, f.asks(ctx, false, func() error {
+	return resp, f.asks(ctx, "HashKV", false, func() error {
 		resp.Hash, resp.CompactRevision = f.c.of(f.id).hash, f.c.of(f.id).compact
 		return nil
 	})
 }
 
 func (f fakeMaintenance) MoveLeader(ctx context.Context, to uint64) (*clientv3.MoveLeaderResponse, error) {
-	return &clientv3.MoveLeaderResponse{Header: f.header()}, f.asks(ctx, true, func() error {
+	return &clientv3.MoveLeaderResponse{Header: f.header()}, f.asks(ctx, "MoveLeader", true, func() error {
 		if f.c.leader != f.id {
 			return rpctypes.ErrNotLeader
 		}
@@ -347,7 +375,7 @@ func (f fakeMaintenance) MoveLeader(ctx context.Context, to uint64) (*clientv3.M
 
 func (f fakeMaintenance) Snapshot(ctx context.Context) (io.ReadCloser, error) {
 	var b []byte
-	err := f.asks(ctx, false, func() error {
+	err := f.asks(ctx, "Snapshot", false, func() error {
 		f.c.snapshots = append(f.c.snapshots, fmt.Sprint(f.id))
 		if f.id == f.c.fragile {
 			had := f.c.decides()
@@ -371,7 +399,7 @@ type fakeMembers struct {
 func (f fakeMembers) MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {
 	resp := &clientv3.MemberListResponse{Header: f.header()}
 	op := clientv3.OpGet("", opts...)
-	return resp, f.asks(ctx, !op.IsSerializable(), func() error {
+	return resp, f.asks(ctx, "MemberList", !op.IsSerializable(), func() error {
 		for _, m := range f.c.list {
 			resp.Members = append(resp.Members, &etcdserverpb.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs,
 				ClientURLs: m.ClientURLs, IsLearner: m.IsLearner})
@@ -382,7 +410,7 @@ func (f fakeMembers) MemberList(ctx context.Context, opts ...clientv3.OpOption) 
 
 func (f fakeMembers) MemberRemove(ctx context.Context, id uint64) (*clientv3.MemberRemoveResponse, error) {
 	resp := &clientv3.MemberRemoveResponse{Header: f.header()}
-	return resp, f.asks(ctx, true, func() error {
+	return resp, f.asks(ctx, "MemberRemove", true, func() error {
 		i := slices.IndexFunc(f.c.list, func(m *etcdserverpb.Member) bool { return m.ID == id })
 		if i < 0 {
 			return rpctypes.ErrMemberNotFound
@@ -407,7 +435,7 @@ func (f fakeMembers) MemberAddAsLearner(ctx context.Context, urls []string) (*cl
 
 func (f fakeMembers) add(ctx context.Context, urls []string, learner bool) (*clientv3.MemberAddResponse, error) {
 	resp := &clientv3.MemberAddResponse{Header: f.header()}
-	return resp, f.asks(ctx, true, func() error {
+	return resp, f.asks(ctx, "MemberAdd", true, func() error {
 		for _, m := range f.c.list {
 			if !m.IsLearner && !f.c.up[m.ID] {
 				return rpctypes.ErrUnhealthy // strict reconfiguration checks
@@ -426,7 +454,7 @@ func (f fakeMembers) add(ctx context.Context, urls []string, learner bool) (*cli
 }
 
 func (f fakeMembers) MemberPromote(ctx context.Context, id uint64) (*clientv3.MemberPromoteResponse, error) {
-	return &clientv3.MemberPromoteResponse{Header: f.header()}, f.asks(ctx, true, func() error {
+	return &clientv3.MemberPromoteResponse{Header: f.header()}, f.asks(ctx, "MemberPromote", true, func() error {
 		m := find(f.c.list, id)
 		switch {
 		case m == nil:
