@@ -187,6 +187,10 @@ func (in alteredLogs) blame(a *altered) {
 		}
 		why = append(why, fmt.Sprintf("%d of %d logs agree on another entry", len(votes[0]), total))
 	default:
+		if a.odd = in.recordsRefute(a.diffs); len(a.odd) > 0 {
+			a.why = "of what the altered entry puts no database has a record, of what another log puts there it has"
+			return
+		}
 		a.odd = slices.Concat(refuted, others)
 		slices.Sort(a.odd)
 		return

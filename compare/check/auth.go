@@ -352,8 +352,8 @@ func runStaleAuth(in *Input) Result {
 		held := true
 		for _, e := range in.Replay.Events {
 			o := e.Outcomes[i]
-			if o.State != replay.Refused || o.Reason != replay.ReasonOldAuth {
-				continue
+			if o.State != replay.Refused || o.Reason != replay.ReasonOldAuth || !o.Wrongly && len(e.Holding) == 0 {
+				continue // one that nothing shows to be wrong is a refusal as servers make them
 			}
 			if f.At.Index == 0 {
 				f.At = At{Term: e.Term, Index: e.Index}

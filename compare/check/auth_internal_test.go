@@ -225,12 +225,19 @@ func TestAuthRevisionUnchecked(t *testing.T) {
 	}
 }
 
-// TestStaleAuthTitle: that others applied the entries is said only if each was applied somewhere.
+// TestStaleAuthTitle: that others applied the entries is said only if each was applied somewhere. A refusal is counted
+// only if an effect elsewhere, or the log, shows that it was wrong.
 func TestStaleAuthTitle(t *testing.T) {
-	event := func(index uint64, holding ...int) *replay.Event {
+	refused := func(index uint64, wrongly bool, holding ...int) *replay.Event {
 		return &replay.Event{Index: index, Term: 2, What: "put", Keys: []string{"k"}, Holding: holding,
-			Proposer: 7,
-			Outcomes: []replay.Outcome{{State: replay.Refused, Reason: replay.ReasonOldAuth, AuthRevision: 5}, {}}}
+			Proposer: 7, Outcomes: []replay.Outcome{{State: replay.Refused, Reason: replay.ReasonOldAuth, AuthRevision: 5,
+				Wrongly: wrongly}, {State: replay.Contradicted}}}
+	}
+	event := func(index uint64, holding ...int) *replay.Event { return refused(index, len(holding) == 0, holding...) }
+	rightly := &Input{Members: Sources{withLog(member("n1"), 9), withLog(member("n2"), 9)}, MaxRows: 20,
+		Replay: &replay.Result{Events: []*replay.Event{refused(5, false)}}}
+	if r := runStaleAuth(rightly); r.Outcome != Holds {
+		t.Errorf("a refusal as the rules want it: %+v", r)
 	}
 	for end, events := range map[string][]*replay.Event{
 		" that another member applied, because its auth revision is higher": {event(5, 1), event(6, 1)},

@@ -28,6 +28,27 @@ type record struct {
 // keyBucket opens a database with these records.
 func keyBucket(t *testing.T, records ...record) *dumpdb.DB {
 	t.Helper()
+	return fillBucket(t, func(put func(k []byte, kv *mvccpb.KeyValue)) {
+		for _, r := range records {
+			kv := &mvccpb.KeyValue{Key: []byte(r.key), ModRevision: r.rev, CreateRevision: r.rev, Version: 1}
+			k := revKey(r.rev, r.sub)
+			if r.tombstone {
+				k, kv = append(k, 't'), &mvccpb.KeyValue{Key: []byte(r.key)}
+			}
+			put(k, kv)
+		}
+	})
+}
+
+// revKey is the key of a record in bucket key.
+func revKey(main, sub int64) []byte {
+	k := append(binary.BigEndian.AppendUint64(nil, uint64(main)), '_')
+	return binary.BigEndian.AppendUint64(k, uint64(sub))
+}
+
+// fillBucket writes a database with records in bucket key, and opens it.
+func fillBucket(t *testing.T, fill func(put func(k []byte, kv *mvccpb.KeyValue))) *dumpdb.DB {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
 	b, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
@@ -35,20 +56,15 @@ func keyBucket(t *testing.T, records ...record) *dumpdb.DB {
 	}
 	err = b.Update(func(tx *bbolt.Tx) error {
 		bucket, err := tx.CreateBucket([]byte("key"))
-		for _, r := range records {
-			if err != nil {
-				break
-			}
-			kv := mvccpb.KeyValue{Key: []byte(r.key), ModRevision: r.rev, CreateRevision: r.rev, Version: 1}
-			k := append(binary.BigEndian.AppendUint64(nil, uint64(r.rev)), '_')
-			if k = binary.BigEndian.AppendUint64(k, uint64(r.sub)); r.tombstone {
-				k, kv = append(k, 't'), mvccpb.KeyValue{Key: []byte(r.key)}
-			}
+		fill(func(k []byte, kv *mvccpb.KeyValue) {
 			var value []byte
-			if value, err = kv.Marshal(); err == nil {
+			if err == nil {
+				value, err = kv.Marshal()
+			}
+			if err == nil {
 				err = bucket.Put(k, value)
 			}
-		}
+		})
 		return err
 	})
 	if err == nil {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -91,7 +92,18 @@ func (r *Result) addVersions(d *LogDiff, versions []*item) {
 		log := &r.Members[v.holders[0]].Member.WAL
 		d.Versions, d.Headers = append(d.Versions, v.holders), append(d.Headers, v.req.Header)
 		d.Emptied = append(d.Emptied, v.isEmpty() && log.TermAt(d.Index-1) == v.entry.Term)
+		d.Puts = append(d.Puts, putSum(v.req))
 	}
+}
+
+// maxSumKey bounds the keys of PutSum, in bytes.
+const maxSumKey = 4096
+
+func putSum(r *dumplog.Request) *PutSum {
+	if r.Kind != dumplog.KindPut || keeps(r.Put) || len(r.Put.Key) > maxSumKey {
+		return nil
+	}
+	return &PutSum{string(r.Put.Key), r.Put.Lease, len(r.Put.Value), sha256.Sum256(r.Put.Value)}
 }
 
 func (it *item) isEmpty() bool {

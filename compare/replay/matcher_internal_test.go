@@ -33,6 +33,8 @@ func TestUncertainWriters(t *testing.T) {
 		return []row{rec(3, 0, "z", value), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1"),
 			rec(7, 0, "g", "1")}
 	}
+	undecoded := rec(3, 0, "", "")
+	undecoded.bad = true
 	allApplied := []string{"applied", "applied", "applied", "applied"}
 	noneApplied := []string{"no-effect", "no-effect", "no-effect", "no-effect"}
 	for name, c := range map[string]struct {
@@ -93,6 +95,15 @@ func TestUncertainWriters(t *testing.T) {
 			log:  []*dumplog.Request{otherwise("d"), put("z", "1"), put("d", "1"), put("e", "1"), put("f", "1")},
 			rows: []row{rec(3, 0, "z", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
 			want: []string{"no-effect", "contradicted", "applied", "applied", "applied"}},
+		"a record that does not decode, and one entry may have written it": {
+			log:  append([]*dumplog.Request{otherwise("b")}, def...),
+			rows: []row{undecoded, rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
+			want: []string{"contradicted", "applied", "applied", "applied"}},
+		"the same, and the next but one may have as well": {
+			log: append([]*dumplog.Request{otherwise("b"), {Kind: dumplog.KindAlarm, Alarm: &dumplog.AlarmRequest{}},
+				perhaps("c")}, def...),
+			rows: []row{undecoded, rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
+			want: []string{"no-effect", "applied", "contradicted", "applied", "applied", "applied"}},
 		"a record that an entry far ahead names": {
 			log:   slices.Concat([]*dumplog.Request{perhaps("b"), perhaps("c")}, def, []*dumplog.Request{perhaps("z")}),
 			rows:  []row{rec(3, 0, "z", "X"), rec(4, 0, "d", "1"), rec(5, 0, "e", "1"), rec(6, 0, "f", "1")},
@@ -151,6 +162,44 @@ func TestStrayBefore(t *testing.T) {
 			c.edit(b)
 		}
 		if got := b.sim.matcher.strayBefore(b.items[0], b.items[1:]); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestOthersMayHave: an entry ahead may have written the records, if it comes before the one that can have written those
+// after them.
+func TestOthersMayHave(t *testing.T) {
+	rows := []row{rec(3, 0, "z", "1"), rec(4, 0, "d", "1")}
+	never := txn([]dumplog.Compare{{Key: []byte("a"), Target: apply.TargetVersion, Result: apply.ResultEqual, Num: 9}},
+		[]dumplog.RequestOp{putOp("c", "1")}, nil)
+	for name, c := range map[string]struct {
+		rows  []row
+		ahead []*dumplog.Request
+		edit  func(b *bench)
+		want  bool
+	}{
+		"none is ahead":                      {rows: rows},
+		"one that may":                       {rows: rows, ahead: []*dumplog.Request{perhaps("c")}, want: true},
+		"one that must":                      {rows: rows, ahead: []*dumplog.Request{put("c", "1")}, want: true},
+		"one that cannot":                    {rows: rows, ahead: []*dumplog.Request{never}},
+		"one that may after one that cannot": {rows: rows, ahead: []*dumplog.Request{never, perhaps("c")}, want: true},
+		"the one that wrote the next":        {rows: rows, ahead: []*dumplog.Request{perhaps("d"), perhaps("c")}},
+		"nothing follows":                    {rows: rows[:1], ahead: []*dumplog.Request{perhaps("d")}, want: true},
+		"unreadable pages follow":            {rows: []row{rows[0], {hole: true}}, ahead: []*dumplog.Request{perhaps("d")}, want: true},
+		"no writer of keys": {rows: rows, ahead: []*dumplog.Request{{Kind: dumplog.KindAlarm,
+			Alarm: &dumplog.AlarmRequest{}}}},
+		"it does not decode": {rows: rows, ahead: []*dumplog.Request{{}}, want: true,
+			edit: func(b *bench) { b.items[1].err = errDoubted }},
+		"it was not applied": {rows: rows, ahead: []*dumplog.Request{perhaps("c")},
+			edit: func(b *bench) { b.sim.m.AppliedMin = b.items[0].entry.Index }},
+	} {
+		b := newBench(t, 6, -1, c.rows...).log(append([]*dumplog.Request{perhaps("b")}, c.ahead...)...)
+		b.sim.Keys.Write([]apply.Write{{Key: "a"}}, apply.Key{Mod: 2}) // with a value that is not known
+		if c.edit != nil {
+			c.edit(b)
+		}
+		if got := b.sim.matcher.othersMayHave(b.items[1:]); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -204,6 +206,39 @@ func TestVersionsOfAnIndex(t *testing.T) {
 		if fmt.Sprint(d.Versions) != c.want || fmt.Sprint(d.Emptied) != c.emptied {
 			t.Errorf("%v, without data %v; want %s, %s", d.Versions, d.Emptied, c.want, c.emptied)
 		}
+	}
+}
+
+// TestPutSum: of a put that writes what it says the content is kept, under a bound of its key.
+func TestPutSum(t *testing.T) {
+	put := func(key string, with func(*dumplog.PutRequest)) *dumplog.Request {
+		p := &dumplog.PutRequest{Key: []byte(key), Value: []byte("v1"), Lease: 7}
+		if with != nil {
+			with(p)
+		}
+		return &dumplog.Request{Kind: dumplog.KindPut, Put: p}
+	}
+	want := PutSum{Key: "k", Lease: 7, Size: 2, Value: sha256.Sum256([]byte("v1"))}
+	if got := putSum(put("k", nil)); got == nil || *got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if putSum(put(strings.Repeat("k", maxSumKey), nil)) == nil {
+		t.Error("the longest key is left out")
+	}
+	for name, r := range map[string]*dumplog.Request{
+		"a longer key":    put(strings.Repeat("k", maxSumKey+1), nil),
+		"keeps the value": put("k", func(p *dumplog.PutRequest) { p.IgnoreValue = true }),
+		"keeps the lease": put("k", func(p *dumplog.PutRequest) { p.IgnoreLease = true }),
+		"no put":          {Kind: dumplog.KindDeleteRange, DeleteRange: &dumplog.DeleteRangeRequest{Key: []byte("k")}},
+	} {
+		if got := putSum(r); got != nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	d := LogDiff{}
+	r := &Result{Members: []*MemberResult{{Member: &evidence.Member{}}}}
+	if r.addVersions(&d, []*item{{req: put("k", nil), holders: []int{0}}}); len(d.Puts) != 1 || *d.Puts[0] != want {
+		t.Errorf("of a version: %+v", d.Puts)
 	}
 }
 

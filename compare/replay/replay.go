@@ -15,6 +15,7 @@ package replay
 
 import (
 	"context"
+	"crypto/sha256"
 	"sync/atomic"
 	"time"
 
@@ -336,6 +337,17 @@ type LogDiff struct {
 	// do not begin a term.
 	Headers []dumplog.Header
 	Emptied []bool
+	// Puts are the puts among the versions, in the same order; nil for another request, one that keeps the value or the
+	// lease of its key, or a very long key.
+	Puts []*PutSum
+}
+
+// PutSum is what a put writes, with the SHA-256 of the value.
+type PutSum struct {
+	Key   string
+	Lease int64
+	Size  int
+	Value [sha256.Size]byte
 }
 
 // Options tune Run.

@@ -1,0 +1,102 @@
+package check
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+)
+
+// valuesDB is a database with the records of key k, a tombstone for each empty value.
+func valuesDB(t *testing.T, values ...string) *dumpdb.DB {
+	t.Helper()
+	return fillBucket(t, func(put func(k []byte, kv *mvccpb.KeyValue)) {
+		for i, v := range values {
+			rev := int64(i + 5)
+			kv, k := &mvccpb.KeyValue{Key: []byte("k"), Value: []byte(v), ModRevision: rev, Lease: 3}, revKey(rev, 0)
+			if v == "" {
+				kv, k = &mvccpb.KeyValue{Key: []byte("k")}, append(k, 't')
+			}
+			put(k, kv)
+		}
+	})
+}
+
+func putOf(key, value string) *replay.PutSum {
+	return &replay.PutSum{Key: key, Lease: 3, Size: len(value), Value: sha256.Sum256([]byte(value))}
+}
+
+// TestRecordsRefute: the log was altered whose own database holds what another log puts there, if no database holds
+// what it puts itself.
+func TestRecordsRefute(t *testing.T) {
+	sound, other, third := "the sound value", "the wrong value", "one more value"
+	short := []*replay.PutSum{putOf("k", sound), putOf("k", "1234567")}
+	two := []*replay.PutSum{putOf("k", sound), putOf("k", other)}
+	lease := putOf("k", sound)
+	lease.Lease = 4
+	for name, c := range map[string]struct {
+		puts []*replay.PutSum
+		dbs  [][]string // by member; nil is one without a database
+		want []int
+	}{
+		"its own and another":              {two, [][]string{{"", sound}, {sound, "", third}}, []int{1}},
+		"its own only":                     {two, [][]string{{third}, {sound}}, []int{1}},
+		"without the other database":       {two, [][]string{nil, {sound}}, []int{1}},
+		"the other one only":               {two, [][]string{{sound}, {third}}, nil},
+		"its own database is not there":    {two, [][]string{{sound}, nil}, nil},
+		"each holds its own":               {two, [][]string{{sound}, {other}}, nil},
+		"one holds both":                   {two, [][]string{{third}, {sound, other}}, nil},
+		"both hold what both logs put":     {two, [][]string{{sound, other}, {sound, other}}, nil},
+		"each holds the other":             {two, [][]string{{other}, {sound}}, nil},
+		"none holds either":                {two, [][]string{{third}, {third}}, nil},
+		"a short value":                    {short, [][]string{{sound}, {sound}}, nil},
+		"another key":                      {[]*replay.PutSum{two[0], putOf("l", other)}, [][]string{{sound}, {sound}}, nil},
+		"one is no put":                    {[]*replay.PutSum{two[0], nil}, [][]string{{sound}, {sound}}, nil},
+		"one version":                      {two[:1], [][]string{{sound}, {sound}}, nil},
+		"the sound one with another lease": {[]*replay.PutSum{lease, two[1]}, [][]string{{sound}, {sound}}, nil},
+	} {
+		in := &Input{}
+		d := replay.LogDiff{Index: 9, Puts: c.puts}
+		for i, values := range c.dbs {
+			m := member([]string{"n1", "n2"}[i])
+			if values != nil {
+				m.DB = &evidence.DB{Handle: valuesDB(t, values...)}
+			}
+			in.Members = append(in.Members, m)
+			d.Versions = append(d.Versions, []int{i})
+		}
+		d.Versions = d.Versions[:len(c.puts)]
+		if got := in.alteredLogs().recordsRefute([]replay.LogDiff{d}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		if got := in.alteredLogs().recordsRefute([]replay.LogDiff{d, d}); got != nil {
+			t.Errorf("%s, two entries: %v", name, got)
+		}
+	}
+}
+
+// TestBlameByRecords: if nothing else tells which of two logs was altered, the records do. The databases then hold what
+// the sound log has, so nothing says that the altered entry was applied.
+func TestBlameByRecords(t *testing.T) {
+	a := altered{diffs: []replay.LogDiff{{Index: 9, Versions: [][]int{{0}, {1}},
+		Puts: []*replay.PutSum{putOf("k", "the sound value"), putOf("k", "the wrong value")}}}}
+	in := &Input{Members: Sources{member("n1"), member("n2")}, Replay: &replay.Result{
+		Members: []*replay.MemberResult{{}, {}}}}
+	for _, m := range in.Members {
+		m.DB = &evidence.DB{Handle: valuesDB(t, "the sound value")}
+	}
+	in.alteredLogs().blame(&a)
+	if !slices.Equal(a.odd, []int{1}) || !strings.Contains(a.why, "no database has a record") || a.believes {
+		t.Errorf("%v, %q, believes %v", a.odd, a.why, a.believes)
+	}
+	a.diffs[0].Puts[1] = nil
+	if in.alteredLogs().blame(&a); !slices.Equal(a.odd, []int{0, 1}) {
+		t.Errorf("undecided: %v", a.odd)
+	}
+}
