@@ -31,6 +31,29 @@ var writers = map[string]func(dst, src string) error{
 		_, err := datadir.Write(context.Background(), dst, sample(), datadir.CopyOf(src))
 		return err
 	},
+	"trailer": func(dst, _ string) error {
+		if err := os.WriteFile(dst+".src", make([]byte, 8192), 0o600); err != nil {
+			return err
+		}
+		_, err := datadir.WriteBackup(context.Background(), dst, dst+".src")
+		return err
+	},
+	"snapshot": func(dst, _ string) error {
+		d := sample()
+		d.V2Store = make([]byte, 9000)
+		return writeNoDB(dst, d)
+	},
+	"log": func(dst, _ string) error {
+		d := sample()
+		d.Entries = []datadir.Entry{{Term: 2, Index: 102, Data: make([]byte, 9000)}}
+		return writeNoDB(dst, d)
+	},
+}
+
+// writeNoDB writes a data dir whose database takes no room.
+func writeNoDB(dst string, d datadir.Dir) error {
+	_, err := datadir.Write(context.Background(), dst, d, func(context.Context, string) error { return nil })
+	return err
 }
 
 // TestFullDiskLeavesNothing writes in a process whose files may not grow beyond 8 KiB, which fails writes as a full
