@@ -76,7 +76,10 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	for i := range c.configs {
 		c.configs[i].InitialCluster = strings.Join(initial, ",")
 	}
-	if err := errors.Join(c.StartAll(ctx), c.enableAuth(ctx)); err != nil {
+	if err = c.StartAll(ctx); err == nil {
+		err = c.enableAuth(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -106,13 +109,16 @@ func (c *Cluster) StartAll(ctx context.Context) error {
 	return nil
 }
 
-func (c *Cluster) launch(ctx context.Context, i int) (err error) {
+func (c *Cluster) launch(ctx context.Context, i int) error {
 	if m := c.members[i]; m != nil {
 		if _, ended := m.Exited(); !ended {
 			return nil
 		}
 	}
-	c.members[i], err = c.box.Start(ctx, c.configs[i])
+	m, err := c.box.Start(ctx, c.configs[i])
+	if err == nil { // one that has ended stays, for what is asked of it
+		c.members[i] = m
+	}
 	return err
 }
 

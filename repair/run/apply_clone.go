@@ -35,12 +35,7 @@ func (s cloning) apply(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	}
 	err := s.writeAndProve(ctx, o.Mode, o.Mode, o.Out, work)
 	s.dirs(o.Out)
-	return s.finish(err, func() error {
-		if s.o.Keep {
-			return nil
-		}
-		return os.RemoveAll(work) // scratch of this run
-	})
+	return s.finish(err, s.emptied(work))
 }
 
 // rehearse writes the data dirs of a procedure to scratch and proves them.

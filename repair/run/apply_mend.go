@@ -36,12 +36,7 @@ func (s mendFiles) apply(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 	}
 	err := s.writeAndProve(ctx, plan.MendFiles, absolute(o.Out), work)
 	s.listDirs(o.Out)
-	return s.finish(err, func() error {
-		if s.o.Keep {
-			return nil
-		}
-		return os.RemoveAll(work) // scratch of this run
-	})
+	return s.finish(err, s.emptied(work))
 }
 
 // mending is one run of MendFiles.

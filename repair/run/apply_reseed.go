@@ -35,12 +35,7 @@ func (s reseeding) apply(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 	} else if err = sandboxRun(s).do(ctx, plan.Reseed, work, false); err == nil && s.out.provenWell() {
 		err = s.publish(ctx, work, o.Out)
 	}
-	return s.finish(err, func() error {
-		if s.o.Keep {
-			return nil
-		}
-		return os.RemoveAll(work) // scratch of this run
-	})
+	return s.finish(err, s.emptied(work))
 }
 
 // resume ends a run whose process was killed after publishing the data dirs and before recording it. Its proofs are

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -430,8 +431,11 @@ func (cl *cluster) watch(ctx context.Context, c *clientv3.Client, from, to int64
 			return 0, nil
 		}
 	}
-	return 0, ctx.Err()
+	return 0, cmp.Or(ctx.Err(), errWatchEnded)
 }
+
+// errWatchEnded: a watch whose client was closed says no more.
+var errWatchEnded = errors.New("the watch ended before all changes were read")
 
 func (cl *cluster) serializable(ctx context.Context, m *plan.Member, key string) (kv *mvccpb.KeyValue, err error) {
 	err = cl.until(ctx, cl.limits.step, "read from "+m.Name, func(ctx context.Context) error {

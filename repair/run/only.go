@@ -141,6 +141,8 @@ func (ld *leftDirs) keepOnly(ctx context.Context, s *plan.Step, m *plan.Member, 
 		if err != nil {
 			res.Unknown = strings.TrimPrefix(res.Unknown+"; "+err.Error(), "; ")
 		}
+	case ctx.Err() != nil:
+		return ctx.Err() // it may be there
 	case !last:
 		return nil // it is searched again after the move
 	default:
@@ -308,13 +310,14 @@ func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
 	if !e.HasLog() {
 		return errors.New("it has none")
 	}
+	opts := replay.MachineOptions{Version: release.AnyOf(o.plan.Cluster.Minor), Single: o.plan.Cluster.Voters == 1}
 	var m *replay.Machine
-	entries, unsure := 0, 0
+	entries, unsure, auth := 0, 0, false
 	for entry, err := range replay.Log(ctx, []*evidence.Member{e}) {
 		if err != nil {
 			return err
 		}
-		if entry.Index <= e.ConsistentIndex() || entry.Err == nil && !replay.WritesKeys(entry.Req.Kind) {
+		if entry.Index <= e.ConsistentIndex() {
 			continue
 		}
 		if entry.Err != nil {
@@ -322,32 +325,49 @@ func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
 			continue
 		}
 		if m == nil {
-			opts := replay.MachineOptions{Version: release.AnyOf(o.plan.Cluster.Minor),
-				Single: o.plan.Cluster.Voters == 1}
 			if m, err = replay.NewMachine(ctx, e.DB.Handle, opts); err != nil {
 				return err
 			}
 		}
 		st := m.Prepare(entry)
+		_, changes := m.Apply(st)
+		if !replay.WritesKeys(entry.Req.Kind) {
+			auth = auth || entry.Req.Kind.ChangesAuth() && entry.Index <= e.AppliedMax
+			continue
+		}
 		if entries++; !st.Sure {
 			unsure++
 		}
-		_, changes := m.Apply(st)
-		for _, c := range changes {
-			if c.From != (dumpdb.Rev{}) {
-				unsure++ // the value of another record, which the script cannot name
-				continue
-			}
-			if err := o.take(c.Key, held{deleted: c.Delete, value: slices.Clone(c.Value), lease: c.Lease}); err != nil {
-				return err
-			}
+		n, err := o.takeChanges(changes)
+		if err != nil {
+			return err
 		}
+		unsure += n
+	}
+	if auth {
+		o.doubts = append(o.doubts, "its database may or may not hold changes of users or roles that are in its log "+
+			"above it, so later writes may have been refused, or not")
 	}
 	if unsure > 0 {
 		o.doubts = append(o.doubts, fmt.Sprintf("the outcome of %d of %d writes in its log above its database is "+
 			"unknown", unsure, max(entries, unsure)))
 	}
 	return nil
+}
+
+// takeChanges takes what an entry wrote. Those that have the value of another record, which the script cannot name, are
+// counted only.
+func (o *oldDir) takeChanges(changes []replay.Change) (unnamed int, err error) {
+	for _, c := range changes {
+		if c.From != (dumpdb.Rev{}) {
+			unnamed++
+			continue
+		}
+		if err := o.take(c.Key, held{deleted: c.Delete, value: slices.Clone(c.Value), lease: c.Lease}); err != nil {
+			return unnamed, err
+		}
+	}
+	return unnamed, nil
 }
 
 // differing keeps the keys whose last state on the member is not the present state on the best member.

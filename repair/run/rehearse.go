@@ -45,12 +45,7 @@ func Rehearse(ctx context.Context, file string, o Options) (*Outcome, error) {
 	default:
 		err = s.nothingToTry()
 	}
-	return s.finish(err, func() error {
-		if s.o.Keep {
-			return nil
-		}
-		return os.RemoveAll(work)
-	})
+	return s.finish(err, s.emptied(work))
 }
 
 // rehearsed is the way that is tried: the requested one, else the plan's; "" if that is not possible.

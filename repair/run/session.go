@@ -181,6 +181,16 @@ func (s *session) sameSources(set *evidence.Set) error {
 	return nil
 }
 
+// emptied removes the scratch folder of this run, unless it is kept.
+func (s *session) emptied(work string) func() error {
+	return func() error {
+		if s.o.Keep {
+			return nil
+		}
+		return os.RemoveAll(work)
+	}
+}
+
 // finish closes the run: it writes the result to the journal and removes scratch.
 func (s *session) finish(err error, clean func() error) (*Outcome, error) {
 	s.out.Seconds = round(time.Since(s.begun).Seconds())
