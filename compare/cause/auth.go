@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
-	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -88,7 +87,7 @@ func repeatsOn35(in *Input) bool {
 
 func hasStaleRefusal(in *Input, pos int) bool {
 	for _, e := range in.Replay.Events {
-		if o := e.Outcomes[pos]; o.State == replay.Refused && o.Reason == replay.ReasonOldAuth {
+		if e.RefusedWrongly(pos) {
 			return true
 		}
 	}

@@ -203,8 +203,8 @@ func (in authRevisions) firstBreak() (index, term uint64) {
 		}
 	}
 	for _, e := range in.Replay.Events {
-		for _, o := range e.Outcomes {
-			if o.State == replay.Refused && o.Reason == replay.ReasonOldAuth && (index == 0 || e.Index < index) {
+		for i := range e.Outcomes {
+			if e.RefusedWrongly(i) && (index == 0 || e.Index < index) {
 				index = e.Index
 			}
 		}
@@ -352,8 +352,8 @@ func runStaleAuth(in *Input) Result {
 		held := true
 		for _, e := range in.Replay.Events {
 			o := e.Outcomes[i]
-			if o.State != replay.Refused || o.Reason != replay.ReasonOldAuth || !o.Wrongly && len(e.Holding) == 0 {
-				continue // one that nothing shows to be wrong is a refusal as servers make them
+			if !e.RefusedWrongly(i) {
+				continue
 			}
 			if f.At.Index == 0 {
 				f.At = At{Term: e.Term, Index: e.Index}

@@ -226,3 +226,19 @@ func TestNamedVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestNameOfWALDir: files of a log elsewhere are listed at the default place of the log, unless something is there.
+func TestNameOfWALDir(t *testing.T) {
+	l := layout{root: "/d", member: "/d/member"}
+	for path, want := range map[string]string{"": "member/wal", "member/walls": "member/wal", "member/wal": "--wal-dir",
+		"member/wal/0.wal": "--wal-dir"} {
+		li := &lister{m: &Manifest{layout: l, Files: []File{{Path: "member/snap/db"}}}}
+		if path != "" {
+			li.m.Files = append(li.m.Files, File{Path: path})
+		}
+		li.m.Files = append(li.m.Files, File{Path: "zzz"})
+		if got := li.nameOfWALDir(); got != want {
+			t.Errorf("with %q: %s, want %s", path, got, want)
+		}
+	}
+}

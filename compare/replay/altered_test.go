@@ -232,3 +232,29 @@ func TestDistrusts(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedWrongly: a refusal for an old auth revision is wrong if another member applied the entry, or by the log.
+func TestRefusedWrongly(t *testing.T) {
+	old := Outcome{State: Refused, Reason: ReasonOldAuth}
+	wrong := old
+	wrong.Wrongly = true
+	for name, c := range map[string]struct {
+		own, other Outcome
+		holding    []int
+		want       bool
+	}{
+		"by the log":                  {own: wrong, want: true},
+		"another one must hold it":    {own: old, holding: []int{1}, want: true},
+		"another one applied it":      {own: old, other: Outcome{State: Applied, Sig: 9}, want: true},
+		"another one, without effect": {own: old, other: Outcome{State: Applied}},
+		"another one is damaged":      {own: old, other: Outcome{State: Contradicted, Sig: 9}},
+		"another one refused it too":  {own: old, other: old},
+		"for another reason":          {own: Outcome{State: Refused, Reason: ReasonPermission}, holding: []int{1}},
+		"it was applied":              {own: Outcome{State: Applied, Reason: ReasonOldAuth}, holding: []int{1}},
+	} {
+		e := &Event{Outcomes: []Outcome{c.own, c.other}, Holding: c.holding}
+		if got := e.RefusedWrongly(0); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -236,6 +236,14 @@ func mostVotes(votes map[uint64]vote, oneTerm bool) (sig uint64, known bool) {
 	return sig, known
 }
 
+// RefusedWrongly reports whether a member refused the entry for its auth revision although another one applied it, or
+// the log gives a lower auth revision. Any other such refusal may be as the rules want it.
+func (ev *Event) RefusedWrongly(pos int) bool {
+	o := &ev.Outcomes[pos]
+	return o.State == Refused && o.Reason == ReasonOldAuth && (o.Wrongly || len(ev.Holding) > 0 ||
+		slices.ContainsFunc(ev.Outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 }))
+}
+
 // LogsWith counts the logs that hold an entry.
 func (r *Result) LogsWith(term, index uint64) (n int) {
 	for _, m := range r.Members {
