@@ -254,3 +254,36 @@ func TestMachineOfAnUnreadableDatabase(t *testing.T) {
 		t.Errorf("the caller gave up: %v", err)
 	}
 }
+
+// TestMachineRefuses: a refused entry writes nothing, and the outcome says why.
+func TestMachineRefuses(t *testing.T) {
+	m, err := NewMachine(t.Context(), nil, MachineOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.s.Auth = rooted()
+	r := put("k", "v")
+	r.Header = dumplog.Header{Username: "app", AuthRevision: m.s.Auth.Revision}
+	out, written := m.Apply(m.Prepare(Entry{Req: r}))
+	if out.State != Refused || out.Reason == ReasonNone || len(written) > 0 || m.Keys() > 0 {
+		t.Errorf("%+v, %+v", out, written)
+	}
+}
+
+// TestPositionsEnd: places in a log that is not read to its end are an error, not places that do not exist.
+func TestPositionsEnd(t *testing.T) {
+	m := open(t, handLogs(t, from1(9))...).Members[0]
+	for asked := int64(0); ; asked++ {
+		ctx := ctxtest.EndingAfter(asked)
+		found, err := positionsIn(ctx, m, []uint64{5, 6})
+		if ctx.Left() >= 0 {
+			if err != nil || len(found) != 2 || asked == 0 {
+				t.Errorf("%v, %v after %d", found, err, asked)
+			}
+			return
+		}
+		if !errors.Is(err, context.Canceled) || found != nil {
+			t.Fatalf("end at %d: %v, %v", asked, found, err)
+		}
+	}
+}

@@ -111,8 +111,6 @@ func addPositions(ctx context.Context, m *evidence.Member, want []uint64, found 
 	w := &m.WAL
 	for e, err := range w.Log.EntriesFrom(ctx, &w.Summary, want[0]) {
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
 		case err != nil && !errors.As(err, new(*dumplog.DamageError)):
 			return err
 		case err != nil || e.Overwritten:
