@@ -159,3 +159,28 @@ func TestEachLineFails(t *testing.T) {
 		c.wantRepaired(t, name)
 	}
 }
+
+// TestAdvanceLog: all proposals are made that were asked for, in whole batches. If one of them fails, none follows its
+// batch.
+func TestAdvanceLog(t *testing.T) {
+	for name, tc := range map[string]struct {
+		noops, from, calls int
+		detail, err        string
+	}{
+		"none":            {0, 99, 0, "not needed: the log no longer starts at index 1", ""},
+		"three batches":   {2*fillerBatch + 1, 99, 3 * fillerBatch, "raft index 10 to 10", ""},
+		"the second ends": {3 * fillerBatch, fillerBatch + 3, 2 * fillerBatch, "", "no AlarmList of 1 today"},
+	} {
+		c := newFake(t, fakePlan(t, 3, "node2"))
+		f := &failing{call: "AlarmList of 1", from: tc.from, calls: map[string]int{}}
+		c.fail, c.r.noops, c.r.limits = f.on, tc.noops, hasty
+		if tc.err != "" {
+			c.r.limits.step = 50 * time.Millisecond
+		}
+		detail, err := doAdvanceLog(t.Context(), c.r, &plan.Step{ID: "x", Member: "node1"})
+		wantError(t, name, err, tc.err)
+		if n := f.calls["AlarmList of 1"]; detail != tc.detail || n != tc.calls && err == nil || n < tc.calls {
+			t.Errorf("%s: %q, %d proposals", name, detail, n)
+		}
+	}
+}
