@@ -12,8 +12,8 @@ import (
 const leastTelling = 8
 
 // recordsRefute are the members whose database holds a record of what the entry in another log puts, at whatever
-// revision, and none of what the entry in their own log puts, which no other database holds either. It tells where the
-// replay cannot, below the compact revision: what is left there was written by one of the two.
+// revision, and none of what the entry in their own log puts, which no other database holds either. It decides where
+// the replay cannot, below the compact revision: what is left there was written by one of the two.
 func (in alteredLogs) recordsRefute(diffs []replay.LogDiff) (out []int) {
 	if len(diffs) != 1 || !comparablePuts(diffs[0].Puts) {
 		return nil

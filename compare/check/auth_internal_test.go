@@ -230,8 +230,8 @@ func TestAuthRevisionUnchecked(t *testing.T) {
 func TestStaleAuthTitle(t *testing.T) {
 	refused := func(index uint64, wrongly bool, holding ...int) *replay.Event {
 		return &replay.Event{Index: index, Term: 2, What: "put", Keys: []string{"k"}, Holding: holding,
-			Proposer: 7, Outcomes: []replay.Outcome{{State: replay.Refused, Reason: replay.ReasonOldAuth, AuthRevision: 5,
-				Wrongly: wrongly}, {State: replay.Contradicted}}}
+			Proposer: 7, Outcomes: []replay.Outcome{{State: replay.Refused, Reason: replay.ReasonOldAuth,
+				AuthRevision: 5, Wrongly: wrongly}, {State: replay.Contradicted}}}
 	}
 	event := func(index uint64, holding ...int) *replay.Event { return refused(index, len(holding) == 0, holding...) }
 	rightly := &Input{Members: Sources{withLog(member("n1"), 9), withLog(member("n2"), 9)}, MaxRows: 20,

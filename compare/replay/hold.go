@@ -327,27 +327,6 @@ func (ma *matcher) inItsStead(it *item, p apply.Effect, g *group, ahead []*item)
 		!(g.records[0].bad && ma.othersMayHave(ahead)) && (ma.stray(ahead) || ma.lastOnes(it, ahead))
 }
 
-// othersMayHave reports whether an entry ahead, before the one that can have written the records after the next ones,
-// may have written the next ones. If these do not decode, nothing tells it from the current entry.
-func (ma *matcher) othersMayHave(ahead []*item) bool {
-	after := ma.cur.peek(1)
-	for i, a := range ahead {
-		own := a.forMember(ma.pos)
-		switch {
-		case own.err != nil:
-			return true
-		case !apply.WritesKeys(own.req.Kind):
-			continue
-		case own.entry.Index > ma.m.AppliedMin, after != nil && !after.hole && ma.couldWriteLater(own.req, after, ahead[:i]):
-			return false
-		}
-		if q := ma.Evaluate(own.req); !q.Sure || len(q.Writes) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // extra records a group of records that no entry explains.
 func (ma *matcher) extra(g *group) {
 	ma.res.Extra = append(ma.res.Extra, g.main)

@@ -167,8 +167,8 @@ func TestStrayBefore(t *testing.T) {
 	}
 }
 
-// TestOthersMayHave: an entry ahead may have written the records, if it comes before the one that can have written those
-// after them.
+// TestOthersMayHave: an entry ahead may have written the records, if it comes before the one that can have written
+// those after them.
 func TestOthersMayHave(t *testing.T) {
 	rows := []row{rec(3, 0, "z", "1"), rec(4, 0, "d", "1")}
 	never := txn([]dumplog.Compare{{Key: []byte("a"), Target: apply.TargetVersion, Result: apply.ResultEqual, Num: 9}},

@@ -77,6 +77,28 @@ func (ma *matcher) stray(ahead []*item) bool {
 	return with.matched >= without.matched+enoughToSkip
 }
 
+// othersMayHave reports whether an entry ahead may have written the next records, as the current one may, if they do
+// not decode. It ends at the first entry that can have written the records after them.
+func (ma *matcher) othersMayHave(ahead []*item) bool {
+	after := ma.cur.peek(1)
+	for i, a := range ahead {
+		own := a.forMember(ma.pos)
+		switch {
+		case own.err != nil:
+			return true
+		case !apply.WritesKeys(own.req.Kind):
+			continue
+		case own.entry.Index > ma.m.AppliedMin,
+			after != nil && !after.hole && ma.couldWriteLater(own.req, after, ahead[:i]):
+			return false
+		}
+		if q := ma.Evaluate(own.req); !q.Sure || len(q.Writes) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // lastOnes reports whether this entry and those ahead are as many as the revisions that are left, and each can have
 // written its own or names its key: then records that do not fit were altered. One of them at least must fit.
 func (ma *matcher) lastOnes(it *item, ahead []*item) bool {
