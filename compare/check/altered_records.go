@@ -11,6 +11,9 @@ import (
 // leastTelling is the length from which on a value is not taken for another one with a few bits changed, in bytes.
 const leastTelling = 8
 
+// maxRefuted bounds the entries for which databases are read, each from the beginning to the end.
+const maxRefuted = 8
+
 // recordsRefute are the members whose database holds a record of what the entry in another log puts, at whatever
 // revision, and none of what the entry in their own log puts, which no other database holds either. It decides where
 // the replay cannot, below the compact revision: what is left there was written by one of the two.
@@ -19,6 +22,19 @@ func (in alteredLogs) recordsRefute(diffs []replay.LogDiff) (out []int) {
 		return nil
 	}
 	d := diffs[0]
+	known, ok := in.refuted[d.Index]
+	if ok || len(in.refuted) >= maxRefuted {
+		return known
+	}
+	if in.refuted == nil {
+		in.refuted = map[uint64][]int{}
+	}
+	out = in.refutedBy(&d)
+	in.refuted[d.Index] = out
+	return out
+}
+
+func (in alteredLogs) refutedBy(d *replay.LogDiff) (out []int) {
 	shown := make([]map[int]bool, len(d.Puts)) // by version: the members whose database holds a record of it
 	for v := range d.Puts {
 		shown[v] = map[int]bool{}

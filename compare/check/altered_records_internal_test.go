@@ -81,6 +81,27 @@ func TestRecordsRefute(t *testing.T) {
 	}
 }
 
+// TestRecordsAreReadOnce: what was read of an entry is kept, and databases are read for a few entries only.
+func TestRecordsAreReadOnce(t *testing.T) {
+	in := &Input{Members: Sources{member("n1"), member("n2")}}
+	d := replay.LogDiff{Versions: [][]int{{0}, {1}},
+		Puts: []*replay.PutSum{putOf("k", "the sound value"), putOf("k", "the wrong value")}}
+	for _, m := range in.Members {
+		m.DB = &evidence.DB{Handle: valuesDB(t, "the sound value")}
+	}
+	for i := range uint64(maxRefuted + 1) {
+		d.Index = 9 + i
+		got := in.alteredLogs().recordsRefute([]replay.LogDiff{d})
+		if want := i < maxRefuted; slices.Equal(got, []int{1}) != want || len(got) > 0 != want {
+			t.Errorf("entry %d: %v", i, got)
+		}
+	}
+	in.Members[1].DB = nil
+	if d.Index = 9; !slices.Equal(in.alteredLogs().recordsRefute([]replay.LogDiff{d}), []int{1}) {
+		t.Error("it is read a second time")
+	}
+}
+
 // TestBlameByRecords: if nothing else tells which of two logs was altered, the records do. The databases then hold what
 // the sound log has, so nothing says that the altered entry was applied.
 func TestBlameByRecords(t *testing.T) {
@@ -95,7 +116,7 @@ func TestBlameByRecords(t *testing.T) {
 	if !slices.Equal(a.odd, []int{1}) || !strings.Contains(a.why, "no database has a record") || a.believes {
 		t.Errorf("%v, %q, believes %v", a.odd, a.why, a.believes)
 	}
-	a.diffs[0].Puts[1] = nil
+	a.diffs[0].Puts[1], in.refuted = nil, nil
 	if in.alteredLogs().blame(&a); !slices.Equal(a.odd, []int{0, 1}) {
 		t.Errorf("undecided: %v", a.odd)
 	}

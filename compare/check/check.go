@@ -39,6 +39,8 @@ type Input struct {
 	// Ctx ends checks that read; nil means that nothing ends them.
 	Ctx     context.Context //nolint:containedctx // an input lives for one run
 	earlier earlierStates
+	// refuted keeps what recordsRefute found, by index.
+	refuted map[uint64][]int
 }
 
 // needsTwo is why a check that compares sources says nothing of one.
