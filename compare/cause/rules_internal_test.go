@@ -451,7 +451,7 @@ var ruleStates = map[string]replay.Outcome{
 	"nosig":        {State: replay.Contradicted}, "twice": {State: replay.AppliedTwice, Sig: 1},
 	"unknown": {State: replay.Unknown}, "notapplied": {State: replay.NotApplied},
 	"outside": {State: replay.OutsideHistory}, "noeffect": {State: replay.NoEffect},
-	"oldauth":    {State: replay.Refused, Reason: replay.ReasonOldAuth},
+	"oldauth":    {State: replay.Refused, Reason: replay.ReasonOldAuth, Wrongly: true},
 	"permission": {State: replay.Refused, Reason: replay.ReasonPermission},
 	"nouser":     {State: replay.Refused, Reason: replay.ReasonUserEmpty},
 }

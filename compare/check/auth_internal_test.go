@@ -97,7 +97,7 @@ func TestFirstBreak(t *testing.T) {
 	m := withLog(member("n1"), 90)
 	m.WAL.LastByTerm = []evidence.TermEnd{{Term: 3, First: 1, Last: 40}, {Term: 4, First: 41, Last: 90}}
 	refused := func(index uint64, reason replay.Reason, state replay.State) *replay.Event {
-		return &replay.Event{Index: index, Outcomes: []replay.Outcome{{State: state, Reason: reason}}}
+		return &replay.Event{Index: index, Outcomes: []replay.Outcome{{State: state, Reason: reason, Wrongly: true}}}
 	}
 	old := refused(20, replay.ReasonOldAuth, replay.Refused)
 	late := refused(60, replay.ReasonOldAuth, replay.Refused)
