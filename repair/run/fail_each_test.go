@@ -46,6 +46,9 @@ func (f *failing) end() (failed int) {
 	return f.failed
 }
 
+// rare calls are of single steps; the others are of the counts of voters before each step.
+const rare = 3
+
 // TestEachCallFails: a repair does many calls of the host and of members. If one of them fails, whichever it is, the
 // repair ends with that error and loses no majority. The next run of the plan ends it well.
 func TestEachCallFails(t *testing.T) {
@@ -62,6 +65,9 @@ func TestEachCallFails(t *testing.T) {
 		slots := make(chan struct{}, 64)
 		var wg sync.WaitGroup
 		for call, n := range sound.calls {
+			if n > rare && name == "elsewhere" {
+				continue // what both ways ask so often fails in the other one
+			}
 			for from := range n {
 				slots <- struct{}{}
 				c := newFake(t, p())
