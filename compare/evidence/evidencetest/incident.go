@@ -108,7 +108,8 @@ func namesOf(files []string) []string {
 	return names
 }
 
-// Root returns the root of the module: the nearest directory above the working directory with a go.mod.
+// Root returns the root of the module: the nearest directory above the working directory with a go.mod. It stays so
+// where the test goes elsewhere afterwards.
 func Root(t testing.TB) string {
 	t.Helper()
 	root, err := moduleRoot()
@@ -118,7 +119,9 @@ func Root(t testing.TB) string {
 	return root
 }
 
-func moduleRoot() (string, error) {
+var moduleRoot = sync.OnceValues(findRoot)
+
+func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
