@@ -24,6 +24,8 @@ type altered struct {
 	odd []int
 	// why says what shows that these logs were altered; "" when nothing does.
 	why string
+	// records are those that show it, if nothing else does.
+	records []Evidence
 	// believes is true when the database of each odd member holds the effect of the entry in its own log.
 	believes bool
 }
@@ -187,7 +189,8 @@ func (in alteredLogs) blame(a *altered) {
 		}
 		why = append(why, fmt.Sprintf("%d of %d logs agree on another entry", len(votes[0]), total))
 	default:
-		if a.odd = in.recordsRefute(a.diffs); len(a.odd) > 0 {
+		if r := in.recordsRefute(a.diffs); len(r.odd) > 0 {
+			a.odd, a.records = r.odd, r.records
 			a.why = "of what the altered entry puts no database has a record, of what another log puts there it has"
 			return
 		}
@@ -377,6 +380,9 @@ func (in alteredLogs) finding(a *altered) Finding {
 		f.Explanation += ". " + capital(a.why)
 	}
 	in.evidence(a, &f)
+	for _, e := range a.records {
+		in.add(&f, func() Evidence { return e })
+	}
 	return in.cut(f)
 }
 

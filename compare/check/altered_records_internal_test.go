@@ -72,10 +72,11 @@ func TestRecordsRefute(t *testing.T) {
 			d.Versions = append(d.Versions, []int{i})
 		}
 		d.Versions = d.Versions[:len(c.puts)]
-		if got := in.alteredLogs().recordsRefute([]replay.LogDiff{d}); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+		if got := in.alteredLogs().recordsRefute([]replay.LogDiff{d}); !slices.Equal(got.odd, c.want) ||
+			len(got.records) != len(c.want) {
+			t.Errorf("%s: %+v, want %v", name, got, c.want)
 		}
-		if got := in.alteredLogs().recordsRefute([]replay.LogDiff{d, d}); got != nil {
+		if got := in.alteredLogs().recordsRefute([]replay.LogDiff{d, d}); got.odd != nil {
 			t.Errorf("%s, two entries: %v", name, got)
 		}
 	}
@@ -91,13 +92,13 @@ func TestRecordsAreReadOnce(t *testing.T) {
 	}
 	for i := range uint64(maxRefuted + 1) {
 		d.Index = 9 + i
-		got := in.alteredLogs().recordsRefute([]replay.LogDiff{d})
+		got := in.alteredLogs().recordsRefute([]replay.LogDiff{d}).odd
 		if want := i < maxRefuted; slices.Equal(got, []int{1}) != want || len(got) > 0 != want {
 			t.Errorf("entry %d: %v", i, got)
 		}
 	}
 	in.Members[1].DB = nil
-	if d.Index = 9; !slices.Equal(in.alteredLogs().recordsRefute([]replay.LogDiff{d}), []int{1}) {
+	if d.Index = 9; !slices.Equal(in.alteredLogs().recordsRefute([]replay.LogDiff{d}).odd, []int{1}) {
 		t.Error("it is read a second time")
 	}
 }
@@ -105,16 +106,21 @@ func TestRecordsAreReadOnce(t *testing.T) {
 // TestBlameByRecords: if nothing else tells which of two logs was altered, the records do. The databases then hold what
 // the sound log has, so nothing says that the altered entry was applied.
 func TestBlameByRecords(t *testing.T) {
-	a := altered{diffs: []replay.LogDiff{{Index: 9, Versions: [][]int{{0}, {1}},
+	a := altered{diffs: []replay.LogDiff{{Index: 9, Versions: [][]int{{0}, {1}}, By: map[int]string{0: "put", 1: "put"},
 		Puts: []*replay.PutSum{putOf("k", "the sound value"), putOf("k", "the wrong value")}}}}
-	in := &Input{Members: Sources{member("n1"), member("n2")}, Replay: &replay.Result{
-		Members: []*replay.MemberResult{{}, {}}}}
+	ms := Sources{member("n1"), member("n2")}
+	in := &Input{Members: ms, Replay: &replay.Result{Members: []*replay.MemberResult{{Member: ms[0]}, {Member: ms[1]}}}}
 	for _, m := range in.Members {
 		m.DB = &evidence.DB{Handle: valuesDB(t, "the sound value")}
 	}
 	in.alteredLogs().blame(&a)
 	if !slices.Equal(a.odd, []int{1}) || !strings.Contains(a.why, "no database has a record") || a.believes {
 		t.Errorf("%v, %q, believes %v", a.odd, a.why, a.believes)
+	}
+	f := in.alteredLogs().finding(&a)
+	if e := f.Evidence[len(f.Evidence)-1]; e.Member != "n2" || string(e.Key) != "k" ||
+		e.Field != "record of revision 5.0" || e.Offset == nil || !strings.HasPrefix(e.Observed, "value <len 15 digest ") {
+		t.Errorf("%+v", e)
 	}
 	a.diffs[0].Puts[1], in.refuted = nil, nil
 	if in.alteredLogs().blame(&a); !slices.Equal(a.odd, []int{0, 1}) {

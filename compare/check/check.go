@@ -40,7 +40,7 @@ type Input struct {
 	Ctx     context.Context //nolint:containedctx // an input lives for one run
 	earlier earlierStates
 	// refuted keeps what recordsRefute found, by index.
-	refuted map[uint64][]int
+	refuted map[uint64]refutation
 }
 
 // needsTwo is why a check that compares sources says nothing of one.

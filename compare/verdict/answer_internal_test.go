@@ -124,7 +124,7 @@ func TestNamesOfTheBest(t *testing.T) {
 	}
 }
 
-// TestSayAuth: a rise is told without the log's auth revision where the end of the log is lost.
+// TestSayAuth: a rise is said without the log's auth revision where the end of the log is lost.
 func TestSayAuth(t *testing.T) {
 	for lost, want := range map[bool]string{false: "its auth revision is %d, the log gives %d",
 		true: "its auth revision rose without an entry"} {

@@ -29,3 +29,13 @@ func (c *Ending) Err() error {
 
 // Left is how many times the error will still be nil; below 0 it has ended.
 func (c *Ending) Left() int64 { return c.left.Load() }
+
+// Asked is a context that does something each time its error is asked for.
+type Asked struct {
+	context.Context //nolint:containedctx // it is one
+	// Do returns the error.
+	Do func() error
+}
+
+// Err does it.
+func (c Asked) Err() error { return c.Do() }

@@ -17,15 +17,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/ctxtest"
 )
 
-// asked is a context that does something when its error is asked for.
-type asked struct {
-	context.Context //nolint:containedctx // it is one
-	do              func() error
-}
-
-// Err does it.
-func (c asked) Err() error { return c.do() }
-
 func smallDB(t *testing.T, edits ...Edit) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
@@ -43,7 +34,7 @@ func smallDir() Dir {
 func TestNoBackup(t *testing.T) {
 	src, dir := smallDB(t), t.TempDir()
 	taken := makeFile(t, filepath.Join(dir, "taken"))
-	shrink := asked{t.Context(), func() error { return os.Truncate(src, 512) }}
+	shrink := ctxtest.Asked{Context: t.Context(), Do: func() error { return os.Truncate(src, 512) }}
 	for _, c := range []struct {
 		name      string
 		ctx       context.Context

@@ -100,21 +100,12 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// asked is a context that does something when its error is asked for.
-type asked struct {
-	context.Context //nolint:containedctx // it is one
-	do              func() error
-}
-
-// Err does it.
-func (c asked) Err() error { return c.do() }
-
 // TestFilesVanish: an extract whose files are removed while it is under way is an error.
 func TestFilesVanish(t *testing.T) {
 	for name, pattern := range map[string]string{"the result": "out.partial/result", "scratch": "*extract*/*.run"} {
 		dir := t.TempDir()
 		t.Setenv("TMPDIR", dir)
-		ctx := asked{t.Context(), func() error {
+		ctx := ctxtest.Asked{Context: t.Context(), Do: func() error {
 			found, err := filepath.Glob(filepath.Join(dir, pattern))
 			for _, f := range found {
 				err = errors.Join(err, os.Remove(f))
@@ -246,7 +237,7 @@ func TestUseFails(t *testing.T) {
 // TestSourceEnds: what ends the reading of the source alone is no damage.
 func TestSourceEnds(t *testing.T) {
 	ended := false
-	ctx := asked{t.Context(), func() error {
+	ctx := ctxtest.Asked{Context: t.Context(), Do: func() error {
 		if ended {
 			return context.Canceled
 		}

@@ -11,26 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
 var errNoClient = errors.New("no client")
-
-// fewClients is a fake cluster that gives no client after the first n.
-type fewClients struct {
-	*fakeCluster
-	n int
-}
-
-func (f *fewClients) client(m *plan.Member) (*clientv3.Client, string, error) {
-	if f.n--; f.n < 0 {
-		return nil, "", errNoClient
-	}
-	return f.fakeCluster.client(m)
-}
 
 // drifted is a fake repair of which node1 and node2 have each accepted a write since their copies.
 func drifted(t *testing.T) (*fakeCluster, *plan.Member) {
@@ -47,9 +32,17 @@ func drifted(t *testing.T) (*fakeCluster, *plan.Member) {
 func TestDriftIsNotRead(t *testing.T) {
 	for n := 2; n <= 3; n++ { // the status of both comes first, then the changes of each
 		c, m := drifted(t)
-		h := &fewClients{c, n}
-		c.r.host = h
-		if d, err := c.r.drifts.drift(t.Context(), m); d != nil || !errors.Is(err, errNoClient) || h.n != -1 {
+		left := n
+		c.fail = func(call string) error {
+			if !strings.HasPrefix(call, "client ") {
+				return nil
+			}
+			if left--; left < 0 {
+				return errNoClient
+			}
+			return nil
+		}
+		if d, err := c.r.drifts.drift(t.Context(), m); d != nil || !errors.Is(err, errNoClient) || left != -1 {
 			t.Errorf("after %d clients: %+v, %v", n, d, err)
 		}
 	}

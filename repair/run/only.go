@@ -332,7 +332,7 @@ func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
 		st := m.Prepare(entry)
 		_, changes := m.Apply(st)
 		if !replay.WritesKeys(entry.Req.Kind) {
-			auth = auth || entry.Req.Kind.ChangesAuth() && entry.Index <= e.AppliedMax
+			auth = auth || entry.Req.Kind.ChangesAuth() && (entry.Index <= e.AppliedMax || !st.Sure)
 			continue
 		}
 		if entries++; !st.Sure {
@@ -345,8 +345,8 @@ func (o *oldDir) readLog(ctx context.Context, e *evidence.Member) error {
 		unsure += n
 	}
 	if auth {
-		o.doubts = append(o.doubts, "its database may or may not hold changes of users or roles that are in its log "+
-			"above it, so later writes may have been refused, or not")
+		o.doubts = append(o.doubts, "its log above its database changes users or roles, and it is unknown whether "+
+			"that took effect: later writes may have been refused, or not")
 	}
 	if unsure > 0 {
 		o.doubts = append(o.doubts, fmt.Sprintf("the outcome of %d of %d writes in its log above its database is "+

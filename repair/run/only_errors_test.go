@@ -15,6 +15,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/internal/ctxtest"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
@@ -56,27 +57,6 @@ func oldDirOf(t *testing.T, c *fakeCluster, m *plan.Member, dir string) (*oldDir
 		keys: map[string]held{}}, set.Members[0]
 }
 
-// endsAfter is a context that ends once it was asked n times whether it has.
-type endsAfter struct {
-	context.Context
-	n   int
-	end func()
-}
-
-func newEndsAfter(t *testing.T, n int) *endsAfter {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	return &endsAfter{ctx, n, cancel}
-}
-
-func (e *endsAfter) Err() error {
-	if e.n--; e.n == 0 {
-		defer e.end()
-	}
-	return e.Context.Err()
-}
-
 // TestOldDirComesSecond: a place that holds no data dir is passed over.
 func TestOldDirComesSecond(t *testing.T) {
 	c, m, dir := leftDir(t, nil)
@@ -100,7 +80,12 @@ func TestOnlyHeldIsInterrupted(t *testing.T) {
 	m.Action = plan.Remove
 	c.set(uint64(m.ID), true)
 	c.r.limits.poll, c.r.limits.step = time.Hour, time.Hour // it is not waited for
-	for _, ctx := range []context.Context{canceled(t), newEndsAfter(t, 1)} {
+	later, end := context.WithCancel(t.Context())
+	once := ctxtest.Asked{Context: later, Do: func() error { // it ends after the first question
+		defer end()
+		return later.Err()
+	}}
+	for _, ctx := range []context.Context{canceled(t), once} {
 		err := c.r.left.keepRemoved(ctx, &plan.Step{ID: "x", Member: "node2"}, m)
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)

@@ -114,22 +114,7 @@ func TestOnlyHeldElsewhere(t *testing.T) {
 // TestOnlyHeldInItsLog: a process that was killed leaves acknowledged writes in its log that its database does not have
 // yet.
 func TestOnlyHeldInItsLog(t *testing.T) {
-	const id, cluster = 0xa2, 0xc1
-	h := clustertest.NewHand(t, t.TempDir(), "node2", id, cluster)
-	h.Found(false, 0xa1, id)
-	h.Member(0xa1, false, true)
-	h.Member(id, false, true)
-	h.State(2, id, 3)
-	h.Request(2, 3, nil)
-	h.Put(2, 4, clustertest.RequestID(id, 1, 1), "/before", "x", true)
-	h.Put(2, 5, clustertest.RequestID(id, 1, 2), "/db", "in its database", true)
-	h.Put(2, 6, clustertest.RequestID(id, 1, 3), "/log", "in its log", false)
-	h.State(2, id, 6)
-	dir := h.Close(5, 2)
-
-	c := newFake(t, fakePlan(t, 3, "node2"))
-	m := c.r.plan.Member("node2")
-	m.ID, m.Revision, m.Applied = id, 2, 4
+	c, m, dir := leftDir(t, nil)
 	c.r.live.DataDirs = map[string]string{"node2": dir}
 	before, _ := c.r.left.oldDirs(m)
 	if err := c.r.left.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, before, true); err != nil {
