@@ -42,8 +42,8 @@ type Victim struct {
 	Foreign, Forced func() string
 	// Restored is true if the log begins with a restore: what was there before is in no log.
 	Restored bool
-	// Upgraded is true if the members ran older releases before Line.
-	Upgraded bool
+	// Led is true if the members ran other releases before Line.
+	Led bool
 }
 
 // fromStart reports whether the whole content of the database results from the log.
@@ -205,7 +205,7 @@ func (r *runner) damage(f Fault, sources []Source, i int, root string) *Effect {
 func (r *runner) victim(i int, kind, dir string) *Victim {
 	name := r.col.Members[i].Name
 	v := &Victim{Dir: dir, Rng: Rand(r.col.Setup.Seed, "fault "+kind), Line: r.col.Setup.Line,
-		Restored: r.col.Restored, Upgraded: r.col.Setup.Shape.Upgrade, Older: r.col.Older[name],
+		Restored: r.col.Restored, Led: r.col.Led, Older: r.col.Older[name],
 		Live: r.col.Live[name], Foreign: r.foreignDir,
 		Forced: func() string { return r.forcedDir(i) }}
 	for k, s := range r.col.Members {

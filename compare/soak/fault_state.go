@@ -209,7 +209,7 @@ func alone(apply func(*Victim) (*Effect, error)) func(*Victim) (*Effect, error) 
 func likeAZombie(apply func(*Victim) (*Effect, error)) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
 		effect, err := apply(f)
-		if err == nil && (f.Upgraded || !release.Of(f.Line).Has(release.ZombiesRemoved).Excluded()) {
+		if err == nil && (f.Led || !release.Of(f.Line).Has(release.ZombiesRemoved).Excluded()) {
 			effect.Alone = false
 		}
 		return effect, err

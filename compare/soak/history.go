@@ -3,9 +3,7 @@ package soak
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,7 +39,7 @@ type History struct {
 	leases        []clientv3.LeaseID
 	extras        []Source
 	older, live   map[string]string
-	restored      bool
+	restored, led bool
 	counter       int
 	kube          kube
 	authOn        bool
@@ -59,10 +57,11 @@ type Collected struct {
 	// Older and Live are copies of data dirs by member: one taken while the member was stopped in the middle of the
 	// history, and one taken while it ran, the log first.
 	Older, Live map[string]string
-	// Restored is true if the members were restored from a backup on the way.
-	Restored bool
-	Log      []string
-	Doubt    string
+	// Restored is true if the members were restored from a backup on the way. Led is true if they ran other releases
+	// before.
+	Restored, Led bool
+	Log           []string
+	Doubt         string
 }
 
 // Make runs the history of a seed and returns copies of what it left, below dir.
@@ -86,6 +85,9 @@ func Make(t testing.TB, s Setup, dir string) *Collected {
 		}
 		if h.s.Shape.Upgrade && round < 3 {
 			h.upgrade()
+		}
+		if h.s.Shape.Downgrade && round < 2 {
+			h.downgrade()
 		}
 	}
 	h.purge()
@@ -112,7 +114,7 @@ func (h *History) start() {
 	if s.Shape.Quota > 0 {
 		args = append(args, fmt.Sprintf("--quota-backend-bytes=%d", s.Shape.Quota))
 	}
-	if !s.Shape.Upgrade {
+	if !s.Shape.Upgrade && !s.Shape.Downgrade { // releases name these flags differently
 		switch {
 		case s.has(release.FlagCatchup):
 			args = append(args, fmt.Sprintf("--snapshot-catchup-entries=%d", s.CatchUp), "--compaction-batch-limit=5")
@@ -282,7 +284,8 @@ func (h *History) checkHashes() {
 
 // collect copies the data dirs.
 func (h *History) collect() *Collected {
-	out := &Collected{Setup: h.s, Extras: h.extras, Doubt: h.Doubt, Older: h.older, Live: h.live, Restored: h.restored}
+	out := &Collected{Setup: h.s, Extras: h.extras, Doubt: h.Doubt, Older: h.older, Live: h.live, Restored: h.restored,
+		Led: h.led}
 	for i := range h.c.Size() {
 		dst := filepath.Join(h.dir, h.c.Name(i))
 		if err := evidencetest.CopyTo(h.c.DataDir(i), dst); err != nil {
@@ -301,60 +304,6 @@ func (h *History) collect() *Collected {
 	out.Members, out.Extras = all[:len(out.Members)], all[len(out.Members):]
 	out.Log = h.log
 	return out
-}
-
-// clusterVersion asks a member for the version that its cluster works at.
-func (h *History) clusterVersion(ctx context.Context, i int) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.c.Endpoint(i)+"/version", nil)
-	if err != nil {
-		return "", err
-	}
-	r, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = r.Body.Close() }()
-	b, err := io.ReadAll(io.LimitReader(r.Body, 1<<10))
-	return string(b), err
-}
-
-// upgrades are the releases through which a cluster is led, one step each.
-var upgrades = []string{"3.4.3", "3.4.23", "3.5.35", "3.6.16", "3.7.3"}
-
-// wholeUpgrades are the releases to which every member of a cluster is led.
-var wholeUpgrades = []string{"3.6.16"}
-
-// upgrade leads the members to the next release, one after the other. Sometimes it stops half way: a cluster of two
-// releases.
-func (h *History) upgrade() {
-	at := slices.Index(upgrades, h.s.Line)
-	next := upgrades[min(at+1, len(upgrades)-1)]
-	if next == h.s.Line {
-		return
-	}
-	h.c.WaitUntil("the cluster works at its own release", func(ctx context.Context) error {
-		v, err := h.clusterVersion(ctx, h.any())
-		if err == nil && !strings.Contains(v, `"etcdcluster":"`+h.s.Line[:3]) {
-			err = fmt.Errorf("it is %s", v)
-		}
-		return err
-	})
-	half := h.rng.IntN(4) == 0 && !slices.Contains(wholeUpgrades, next)
-	for n, i := range h.voters() {
-		if half && n > 0 {
-			h.say("the upgrade stops half way")
-			h.s.Shape.Upgrade = false
-			break
-		}
-		h.say("%s goes from %s to %s", h.c.Name(i), h.s.Line, next)
-		h.c.Stop(i)
-		h.c.Use(i, clustertest.Server(h.t, next))
-		h.c.StartProcess(i)
-		h.c.WaitServing(i)
-		h.settle()
-		h.burst(4)
-	}
-	h.s.Line = next
 }
 
 // KeepLog writes what was done next to kept data.

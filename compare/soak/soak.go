@@ -33,8 +33,8 @@ type Shape struct {
 	Auth bool
 	// Events are what happens between bursts of writes, chosen at random.
 	Events []string
-	// Upgrade leads the cluster from 3.4 towards 3.7.
-	Upgrade bool
+	// Upgrade leads the cluster from 3.4 towards 3.7, Downgrade from 3.7 or 3.6 towards 3.5.
+	Upgrade, Downgrade bool
 	// Quota is --quota-backend-bytes, 0 for the server's default.
 	Quota int
 	// Defect is true if the servers have a real defect that such a history brings out: it is not free of faults.
@@ -89,9 +89,15 @@ func SetupOf(seed uint64) Setup {
 	s.Rounds, s.Burst = 3+rng.IntN(4), 15+rng.IntN(60)
 	s.CompactEvery = pick(rng, 20, 60, 100)
 	// Up to 3.4.3 a restart applies auth entries twice (etcd issue 11651): such a history is not free of faults.
+	third := seed / uint64(len(shapes)) % 3
 	switch s.Shape.Name { // these come in both ways of writing
 	case "upgrade", "restore", "five":
-		s.Shape.Kube = seed/uint64(len(shapes))%3 == 1
+		s.Shape.Kube = third == 1
+	}
+	if s.Shape.Upgrade && third == 2 {
+		s.Shape.Name, s.Shape.Upgrade, s.Shape.Downgrade = "downgrade", false, true
+		s.Shape.Kube = rng.IntN(2) == 0
+		s.Line = pick(rng, "3.6.16", "3.7.3")
 	}
 	if s.Shape.Defect {
 		s.Line = pick(rng, "3.4.3", "3.5.0")

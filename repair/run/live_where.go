@@ -178,6 +178,9 @@ func (w *whereabouts) sharedID(id uint64) bool {
 }
 
 func oneLine(errs []error) string {
+	if len(errs) == 0 {
+		return ""
+	}
 	return strings.ReplaceAll(errors.Join(errs...).Error(), "\n", "; ")
 }
 

@@ -39,8 +39,8 @@ type voter struct {
 // headcount are the voters as they answer at one moment.
 type headcount struct {
 	voters []voter
-	// agreed is true when the member list was confirmed by a majority.
-	agreed bool
+	// unconfirmed says why no majority confirmed the member list; it is empty where one did.
+	unconfirmed string
 	// problem says why nothing is known about the voters.
 	problem string
 }
@@ -100,9 +100,9 @@ func (h *headcount) decides() ruling {
 	case answer < need:
 		return ruling{text: fmt.Sprintf("%d of %d voters answer, %d are needed to decide anything", answer,
 			len(h.voters), need), missing: missing, need: need - answer}
-	case !h.agreed:
-		return ruling{text: fmt.Sprintf("%d of %d voters answer, and do not agree on the member list yet", answer,
-			len(h.voters)), missing: missing}
+	case h.unconfirmed != "":
+		return ruling{text: fmt.Sprintf("%d of %d voters answer, but no majority confirms the member list: %s", answer,
+			len(h.voters), h.unconfirmed), missing: missing}
 	}
 	return ruling{allowed: true}
 }
@@ -177,12 +177,12 @@ func (h *headcount) mayAdd(name string, voting bool) ruling {
 // count asks every voter at once.
 func (vs *voters) count(ctx context.Context) *headcount {
 	h := &headcount{}
-	list, agreed, err := vs.listNow(ctx)
+	list, unconfirmed, err := vs.listNow(ctx)
 	if err != nil {
 		h.problem = err.Error()
 		return h
 	}
-	h.agreed = agreed
+	h.unconfirmed = unconfirmed
 	for _, m := range list {
 		if p := vs.byID(m.GetID()); !m.GetIsLearner() && vs.plan.Counted(p) {
 			h.voters = append(h.voters, voter{id: m.GetID(), name: vs.nameOf(m), m: p})
@@ -196,14 +196,14 @@ func (vs *voters) count(ctx context.Context) *headcount {
 	return h
 }
 
-// listNow returns the present member list without retries. agreed is false when only a single member's own list is
-// available.
-func (vs *voters) listNow(ctx context.Context) (list []*etcdserverpb.Member, agreed bool, err error) {
+// listNow returns the present member list without retries. Where only a single member's own list is available,
+// unconfirmed says why no majority confirmed it.
+func (vs *voters) listNow(ctx context.Context) (list []*etcdserverpb.Member, unconfirmed string, err error) {
 	var errs []error
 	for _, own := range []bool{false, true} {
 		for _, m := range vs.speakers() {
 			if err := ctx.Err(); err != nil {
-				return nil, false, err
+				return nil, "", err
 			}
 			if !vs.host.running(ctx, m) {
 				if own {
@@ -212,7 +212,10 @@ func (vs *voters) listNow(ctx context.Context) (list []*etcdserverpb.Member, agr
 				continue
 			}
 			if list, err = vs.listOf(ctx, m, own); err == nil {
-				return list, !own, nil
+				if own && len(errs) == 0 {
+					errs = append(errs, errNoAnswer) // it started to serve just now
+				}
+				return list, oneLine(errs), nil
 			}
 			errs = append(errs, fmt.Errorf("%s: %w", m.Name, err))
 			if !own {
@@ -220,7 +223,7 @@ func (vs *voters) listNow(ctx context.Context) (list []*etcdserverpb.Member, agr
 			}
 		}
 	}
-	return nil, false, errors.New(oneLine(errs))
+	return nil, "", errors.New(oneLine(errs))
 }
 
 // speakers are the members that may know the member list, the best one first.

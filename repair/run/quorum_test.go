@@ -17,7 +17,7 @@ import (
 
 // headcountOf makes voters 1..n of which some do not answer and others answer but do not serve.
 func headcountOf(n int, down, sick []uint64) *headcount {
-	h := &headcount{agreed: true}
+	h := &headcount{}
 	for i := range n {
 		id := uint64(i + 1)
 		v := voter{id: id, name: fmt.Sprintf("node%d", id), answers: true, healthy: true}
@@ -105,7 +105,11 @@ func TestQuorumRules(t *testing.T) {
 		})
 	}
 	h := headcountOf(3, nil, nil)
-	h.agreed = false
+	h.unconfirmed = "node1: its clock is wrong"
+	now := h.decides()
+	if want := "3 of 3 voters answer, but no majority confirms the member list: " + h.unconfirmed; now.waits() != want {
+		t.Errorf("the wait says %q, want %q", now.waits(), want)
+	}
 	if h.mayStop("the member", 2, false).allowed || h.mayRemove("the member", 2).allowed {
 		t.Error("a member list that no majority confirmed is good enough")
 	}
