@@ -1,36 +1,63 @@
 package cause_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"go.etcd.io/raft/v3/raftpb"
+
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// forcedAt tells of a member that was killed with its commit index one behind what it had applied, and was forced into
-// a new cluster with the removals beginning at that index.
-func forcedAt(t *testing.T, root string, back uint64, skipped bool) *chronicle {
+// forcedStart tells of a member that was killed with its commit index one behind what it had applied, and was forced
+// into a new cluster. The removals begin that many entries before its end.
+type forcedStart struct {
+	back uint64
+	// skipped is true if the first removal is not in its database.
+	skipped bool
+	// replaced are the members in whose places new ones joined. more is true if the others have committed one more
+	// write, which the first one lacks.
+	replaced []uint64
+	more     bool
+}
+
+func (f forcedStart) tell(t *testing.T, root string) {
 	t.Helper()
 	s := bootstrap(t, root)
 	h := s.hands[0]
 	h.State(s.term, a1, s.index-1)
-	first := s.index + 1 - back
+	first := s.index + 1 - f.back
 	h.Conf(s.term, first, clustertest.RemoveMember(a2, 0))
 	h.Conf(s.term, first+1, clustertest.RemoveMember(a3, 0))
 	h.State(s.term+1, a1, first+1)
 	h.Request(s.term+1, first+2, nil)
 	h.Publish(s.term+1, first+3, a1, clustertest.RequestID(a1, begin2, 1))
 	h.Put(s.term+1, first+4, clustertest.RequestID(a1, begin2, 2), "/k/new", "after", true)
-	h.State(s.term+1, a1, first+4)
+	last := first + 4
+	for n, old := range f.replaced {
+		id := old + 0x70000
+		row := fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%d"]}`, id, old)
+		last += 2
+		h.Conf(s.term+1, last-1, raftpb.ConfChange{ID: clustertest.RequestID(a1, begin2, uint64(3+n)),
+			Type: raftpb.ConfChangeAddNode, NodeID: id, Context: row})
+		h.Publish(s.term+1, last, id, clustertest.RequestID(id, begin1, 1))
+		h.Row("members", fmt.Sprintf("%x", id), fmt.Sprintf(`{"id":%d,"peerURLs":["http://127.0.0.1:%d"],`+
+			`"name":%q,"clientURLs":["http://127.0.0.1:2379"]}`, id, old, clustertest.HandName(id)))
+	}
+	h.State(s.term+1, a1, last)
 	h.Member(a1, false, true)
-	if skipped {
+	if f.skipped {
 		h.Member(a2, false, true)
 	} else {
 		h.Removed(a2)
 	}
 	h.Removed(a3)
-	h.Close(first+4, s.term+1)
+	h.Close(last, s.term+1)
+	if f.more {
+		s.puts(1, 1, 2)
+	}
 	for _, o := range s.hands[1:] {
 		o.State(s.term, a1, s.index)
 		o.Member(a1, false, true)
@@ -38,23 +65,33 @@ func forcedAt(t *testing.T, root string, back uint64, skipped bool) *chronicle {
 		o.Member(a3, false, true)
 		o.Close(s.index, s.term)
 	}
-	return s
 }
 
 func TestForcedClusters(t *testing.T) {
 	runTales(t, []tale{
 		{name: "an applied entry was cut off", of: []string{"node1"},
-			tell:  func(t *testing.T, root string) { forcedAt(t, root, 1, true) },
+			tell:  forcedStart{back: 1, skipped: true}.tell,
 			class: "db-damage", cause: "force-new-cluster-drops-applied-entries", certainty: "proof",
 			checks: []string{"M11"}, causes: []string{"force-new-cluster-used"}},
 		{name: "nothing was cut off", of: []string{"node1"},
-			tell:  func(t *testing.T, root string) { forcedAt(t, root, 0, false) },
-			class: "healthy", causes: []string{"force-new-cluster-used"},
+			tell: forcedStart{}.tell, class: "healthy", causes: []string{"force-new-cluster-used"},
 			not: []string{"force-new-cluster-drops-applied-entries", "removed-member-data-dir"}},
-		{name: "other survivors", tell: func(t *testing.T, root string) { forcedAt(t, root, 0, false) },
+		{name: "other survivors", tell: forcedStart{}.tell,
 			class: "membership", cause: "force-new-cluster-used", certainty: "proof",
 			not: []string{"committed-entry-below-quorum", "removed-member-data-dir",
 				"force-new-cluster-drops-applied-entries"}},
+		{name: "survivors whose places are taken", tell: forcedStart{replaced: []uint64{a2, a3}}.tell,
+			class: "healthy", checks: []string{"M08"}, holds: []string{"M11"},
+			causes: []string{"force-new-cluster-used"}},
+		{name: "one survivor whose place is taken", tell: forcedStart{replaced: []uint64{a2}}.tell,
+			class: "membership", cause: "force-new-cluster-used", certainty: "proof", checks: []string{"M08", "M11"}},
+		{name: "survivors hold more", tell: forcedStart{more: true}.tell,
+			class: "membership", cause: "force-new-cluster-used", certainty: "proof", checks: []string{"R01", "M11"},
+			not: []string{"log-entry-altered"}},
+		{name: "survivors whose places are taken hold more",
+			tell:  forcedStart{replaced: []uint64{a2, a3}, more: true}.tell,
+			class: "membership", cause: "force-new-cluster-used", certainty: "proof",
+			checks: []string{"R01", "M11", "K01"}, not: []string{"log-entry-altered"}},
 		{name: "a client removed the members", of: []string{"node1"}, tell: func(t *testing.T, root string) {
 			s := bootstrap(t, root)
 			for n, id := range []uint64{a3, a2} {

@@ -48,7 +48,7 @@ func (in alteredLogs) find() (out []altered) {
 		for i+n < len(diffs) && diffs[i+n].Index == diffs[i].Index+uint64(n) {
 			n++
 		}
-		if a := (altered{diffs: diffs[i : i+n]}); isAltered(in.Members, a.diffs) {
+		if a := (altered{diffs: diffs[i : i+n]}); in.isAltered(a.diffs) {
 			in.blame(&a)
 			out = append(out, a)
 		}
@@ -116,14 +116,16 @@ func allDiffs(rp *replay.Result) []replay.LogDiff {
 }
 
 // isAltered: the logs that differ agree on the entry after the range, in one term. Or the range is the very last entry,
-// and the logs agree on entries of servers before it, in the same term: its leader made them all.
-func isAltered(ss Sources, diffs []replay.LogDiff) bool {
+// and the logs agree on entries of servers before it, in the same term: its leader made them all. A forced start
+// continues that term with other ones.
+func (in alteredLogs) isAltered(diffs []replay.LogDiff) bool {
+	ss := in.Members
 	first, last := diffs[0].Index, diffs[len(diffs)-1].Index
 	var holders []int
 	for _, v := range diffs[0].Versions {
 		holders = append(holders, v...)
 	}
-	after, before := true, true
+	after, before := true, forcedAt(in.Replay, first) == nil
 	for _, i := range holders {
 		m := ss[i]
 		after = after && agreeAt(m, ss[holders[0]], last+1)

@@ -24,7 +24,7 @@ func runForced(in *Input) Result {
 	var fs []Finding
 	for i := range in.Replay.Forced {
 		r := &in.Replay.Forced[i]
-		fs = append(fs, forcedFinding(in.Members, in.Replay, r))
+		fs = append(fs, in.Membership().forcedFinding(r))
 		if f := forcedDrop(in, r); f != nil {
 			fs = append(fs, *f)
 		}
@@ -33,8 +33,8 @@ func runForced(in *Input) Result {
 	return outcome(fs, "")
 }
 
-func forcedFinding(ss Sources, rp *replay.Result, r *replay.Forced) Finding {
-	m := ss[r.Member]
+func (mb *Membership) forcedFinding(r *replay.Forced) Finding {
+	m := mb.Members[r.Member]
 	f := Finding{Kind: KindClusterForced, Severity: Info, Members: []string{m.Label()},
 		At:    At{Term: r.Term, Index: r.First},
 		Title: fmt.Sprintf("%s: a new cluster was forced at %d/%d", m.Label(), r.Term, r.First),
@@ -44,8 +44,8 @@ func forcedFinding(ss Sources, rp *replay.Result, r *replay.Forced) Finding {
 			Field:    "forced removal",
 			Observed: fmt.Sprintf("entries %d..%d remove members without the ID of a request", r.First, r.Last),
 			Expected: "removals that a client asked for", Show: showLog(m, r.First)}}}
-	for _, o := range ss {
-		if o != m && slices.Contains(r.Removed, o.MemberID) && !holdsRemovals(rp, o, r) {
+	for _, o := range mb.Members {
+		if o != m && slices.Contains(r.Removed, o.MemberID) && !mb.replaced(r, o) && !holdsRemovals(mb.Replay, o, r) {
 			f.Severity, f.Class = Error, ClassMembership
 			f.Members = append(f.Members, o.Label())
 			f.Explanation = "members that the forced start removed do not know of it; they carry the same cluster ID " +

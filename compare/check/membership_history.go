@@ -83,7 +83,7 @@ func (mb *Membership) lastUnseen(m *evidence.Member) (index uint64) {
 // removedBy returns the source that shows the removal of m, m itself included.
 func (mb *Membership) removedBy(m *evidence.Member) (*evidence.Member, removal) {
 	for _, o := range mb.Members {
-		if o.ClusterID != m.ClusterID || mb.forcedOut(o, m.MemberID) {
+		if o.ClusterID != m.ClusterID || mb.forcedOut(o, m) {
 			continue
 		}
 		for _, c := range confChanges(o) {
@@ -105,21 +105,32 @@ func (mb *Membership) removedBy(m *evidence.Member) (*evidence.Member, removal) 
 	return nil, removal{}
 }
 
-// forcedOut reports whether a forced start in o's log removed the member.
-func (mb *Membership) forcedOut(o *evidence.Member, id dumplog.ID) bool {
+// forcedOut reports whether a forced start in o's log removed m, which is not known to be replaced.
+func (mb *Membership) forcedOut(o, m *evidence.Member) bool {
 	if mb.Replay == nil {
 		return false
 	}
 	for i := range mb.Replay.Forced {
-		if f := &mb.Replay.Forced[i]; mb.Members[f.Member] == o && slices.Contains(f.Removed, id) {
+		r := &mb.Replay.Forced[i]
+		if mb.Members[r.Member] == o && slices.Contains(r.Removed, m.MemberID) && !mb.replaced(r, m) {
 			return true
 		}
 	}
 	return false
 }
 
-// IsRemoved reports whether the source is the data dir of a member that was removed from its cluster, other than by a
-// forced start.
+// replaced reports whether another member listens now at a peer URL of m, which a forced start removed: then m cannot
+// continue as the old cluster at its place. It holds no committed entries either that the forced start replaced.
+func (mb *Membership) replaced(r *replay.Forced, m *evidence.Member) bool {
+	ms := &mb.Members[r.Member].Membership
+	old := slices.Concat(ms.PeerURLs[m.MemberID], m.Membership.PeerURLs[m.MemberID])
+	taken := func(u string) bool { return slices.Contains(old, u) }
+	return !disputed(mb.Replay, r.First) && slices.ContainsFunc(slices.Concat(ms.Voters, ms.Learners),
+		func(id dumplog.ID) bool { return id != m.MemberID && slices.ContainsFunc(ms.PeerURLs[id], taken) })
+}
+
+// IsRemoved reports whether the source is the data dir of a member that was removed from its cluster. One that a forced
+// start removed counts only if it was replaced: else it may continue as the old cluster.
 func (mb *Membership) IsRemoved(m *evidence.Member) bool {
 	if m.MemberID == 0 {
 		return false

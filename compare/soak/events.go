@@ -49,6 +49,8 @@ func (h *History) event(name string) {
 		h.replace(h.any())
 	case "restore":
 		h.restore()
+	case "force":
+		h.force()
 	case "nospace":
 		h.noSpace()
 	case "move":

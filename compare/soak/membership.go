@@ -126,6 +126,16 @@ func (h *History) replace(i int) {
 	h.c.Stop(i)
 	h.settle()
 	h.burst(4)
+	h.keepOld(i)
+	h.c.Remove(i)
+	h.c.Wipe(i)
+	h.c.AddAgain(i)
+	h.say("%s is replaced", h.c.Name(i))
+	h.settle()
+}
+
+// keepOld takes the data dir of a stopped member, which gets a new identity, as a further source.
+func (h *History) keepOld(i int) {
 	dst := filepath.Join(h.dir, "old-"+h.c.Name(i))
 	if err := errors.Join(os.RemoveAll(dst), evidencetest.CopyTo(h.c.DataDir(i), dst)); err != nil {
 		h.t.Fatal(err)
@@ -134,10 +144,34 @@ func (h *History) replace(i int) {
 	h.extras = append(h.extras, Source{Name: h.c.Name(i) + "-old", Path: dst, Aged: true})
 	delete(h.older, h.c.Name(i)) // of another identity
 	delete(h.live, h.c.Name(i))
-	h.c.Remove(i)
-	h.c.Wipe(i)
-	h.c.AddAgain(i)
-	h.say("%s is replaced", h.c.Name(i))
+}
+
+// force is what is done after the majority was lost: the first member forces a new cluster, and the others join it
+// under their names and with empty data dirs. Their old ones are kept.
+func (h *History) force() {
+	all := h.voters()
+	if len(all) < h.members() || len(all) < 2 || len(h.learners) > 0 {
+		h.restart(h.any())
+		return
+	}
+	for _, i := range all[1:] {
+		h.c.WaitApplied()
+		h.c.Stop(i)
+	}
+	h.c.Stop(0)
+	for _, i := range all[1:] {
+		h.keepOld(i)
+		h.c.Wipe(i)
+	}
+	h.c.ForceNewCluster()
+	h.say("%s forces a new cluster", h.c.Name(0))
+	h.burst(4)
+	h.restart(0)
+	for _, i := range all[1:] {
+		h.c.AddAgain(i)
+		h.burst(2)
+	}
+	h.kube = kube{}
 	h.settle()
 }
 

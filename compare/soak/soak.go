@@ -52,13 +52,13 @@ var shapes = []Shape{
 	{Name: "auth", Members: 3, Auth: true, Events: []string{"restart", "kill", "backup", "lag", "crowd"}},
 	{Name: "members", Members: 3, Events: []string{"learner", "promote", "remove", "restart", "refuse", "dismiss",
 		"replace"}},
-	{Name: "restore", Members: 3, Events: []string{"restore", "restart", "backup", "restart", "kill"}},
+	{Name: "restore", Members: 3, Events: []string{"restore", "restart", "backup", "force", "kill"}},
 	{Name: "upgrade", Members: 3, Upgrade: true, Events: []string{"restart", "backup", "crowd"}},
 	{Name: "five", Members: 5, Events: []string{"restart", "kill", "lag", "move", "refuse", "replace",
-		"crowd"}},
+		"crowd", "force"}},
 	{Name: "kube-auth", Members: 3, Kube: true, Auth: true, Events: []string{"restart", "backup", "kill"}},
 	{Name: "kube-members", Members: 3, Kube: true, Events: []string{"lag", "restart", "remove", "learner", "promote",
-		"refuse", "replace", "dismiss"}},
+		"refuse", "replace", "dismiss", "force"}},
 	{Name: "defect", Members: 3, Auth: true, Defect: true, Events: []string{"restart", "kill", "kill", "none"}},
 }
 

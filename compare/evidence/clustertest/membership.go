@@ -57,6 +57,17 @@ func (c *Cluster) Remove(i int) {
 	c.members[i].removed = true
 }
 
+// ForceNewCluster starts member 0 with --force-new-cluster, which removes all others, and waits until it serves clients.
+// No member may run.
+func (c *Cluster) ForceNewCluster() {
+	c.t.Helper()
+	c.StartOnce(0, "--force-new-cluster")
+	for _, m := range c.members[1:] {
+		m.removed = true
+	}
+	c.waitServing(0)
+}
+
 // Join starts member i with an empty data dir as an added member. It does not wait for it.
 func (c *Cluster) Join(i int, initialCluster string) {
 	c.t.Helper()
