@@ -237,7 +237,7 @@ func (in alteredLogs) reasons(diffs []replay.LogDiff, refuted, empty, level, sta
 func (in alteredLogs) revisionRefutes(votes [][]int, index uint64) (out []int) {
 	off := func(i int) bool {
 		return slices.ContainsFunc(in.Replay.Members[i].Below, func(b replay.BelowDiff) bool {
-			return b.Key == "" && b.Index >= index
+			return b.OfRevision() && b.Index >= index
 		})
 	}
 	fits := false
@@ -342,7 +342,7 @@ func contradictsLog(rp *replay.Result, member int, diffs []replay.LogDiff) bool 
 		return o.State == replay.Contradicted ||
 			o.State == replay.Missing
 	}) || slices.ContainsFunc(rp.Members[member].Below, func(b replay.BelowDiff) bool {
-		return b.Key != "" && slices.ContainsFunc(diffs, func(d replay.LogDiff) bool { return d.Index == b.Index })
+		return !b.OfRevision() && slices.ContainsFunc(diffs, func(d replay.LogDiff) bool { return d.Index == b.Index })
 	})
 }
 

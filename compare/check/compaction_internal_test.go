@@ -366,6 +366,19 @@ func TestRevisionsCompared(t *testing.T) {
 		"equal":            {func(in *Input) { in.Diff.Revs[1] = 9 }, Holds, "", nil},
 		"one differs":      {func(*Input) {}, Violated, "", []string{"n2"}},
 		"entries show who": {func(in *Input) { in.Replay.EventCount = 1 }, Violated, "", nil},
+		"no replay":        {func(in *Input) { in.Replay = nil }, Violated, "", []string{"n2"}},
+		"the log shows that those who agree are wrong": {func(in *Input) {
+			for _, i := range []int{0, 2} {
+				in.Members[i].WAL.Summary.FirstIndex, in.Members[i].WAL.Summary.LastIndex = 1, 9
+				in.Replay.Members[i].Below = []replay.BelowDiff{{Index: 5, Expected: "revision 8", Observed: "revision 9"}}
+			}
+		}, Violated, "", nil},
+		"a key of theirs is wrong": {func(in *Input) {
+			for _, i := range []int{0, 2} {
+				in.Members[i].WAL.Summary.FirstIndex, in.Members[i].WAL.Summary.LastIndex = 1, 9
+				in.Replay.Members[i].Below = []replay.BelowDiff{{Key: "k", Index: 5}}
+			}
+		}, Violated, "", []string{"n2"}},
 		"two damaged": {func(in *Input) {
 			in.Members[0].DB.KVDamaged, in.Members[1].DB.KVDamaged = true, true
 		}, "", "fewer than two databases can be read", nil},

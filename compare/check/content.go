@@ -228,11 +228,12 @@ func (in contents) revisionsAtOneIndex() Result {
 	return Result{Outcome: Violated, Findings: []Finding{f}}
 }
 
-// oddRevisions are the members whose revision differs from that of more than half of the named members.
+// oddRevisions are the members whose revision differs from that of more than half of the named members. Those that the
+// log shows to be wrong have no vote.
 func (in contents) oddRevisions(named []string) []string {
 	var at []int
 	for i, m := range in.Members {
-		if slices.Contains(named, m.Label()) {
+		if slices.Contains(named, m.Label()) && !slices.ContainsFunc(in.belowAgainstLog(i), replay.BelowDiff.OfRevision) {
 			at = append(at, i)
 		}
 	}

@@ -11,6 +11,9 @@ import (
 // belowAgainstLog are the differences at the compact revision that a sound log shows. A log of which other
 // entries were altered proves nothing alone against a member whose own log does not hold the entry.
 func (in *Input) belowAgainstLog(pos int) []replay.BelowDiff {
+	if in.Replay == nil {
+		return nil
+	}
 	var as []altered
 	own := &in.Members[pos].WAL
 	return slices.DeleteFunc(slices.Clone(in.Replay.Members[pos].Below), func(d replay.BelowDiff) bool {
@@ -58,10 +61,10 @@ func (in *Input) belowFinding(pos int, rows []replay.BelowDiff) Finding {
 			ev := in.inLog(Evidence{Field: fmt.Sprintf("entry %d", d.Index), Observed: d.Observed,
 				Expected: d.Expected}, pos, d.Index)
 			ev.File, ev.Offset, ev.Bucket = m.DB.File, nil, "key"
-			if d.Key != "" {
-				ev.Key = Bytes(d.Key)
-			} else {
+			if d.OfRevision() {
 				ev.Field = fmt.Sprintf("revision after entry %d", d.Index)
+			} else {
+				ev.Key = Bytes(d.Key)
 			}
 			return ev
 		})

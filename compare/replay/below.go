@@ -28,6 +28,9 @@ type BelowDiff struct {
 	Expected, Observed string
 }
 
+// OfRevision reports whether the revision itself differs.
+func (d BelowDiff) OfRevision() bool { return d.Key == "" }
+
 // maxBelow bounds the differences that are kept; BelowCount counts all.
 const maxBelow = 1000
 
