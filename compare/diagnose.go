@@ -18,7 +18,6 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/compare/serverlog"
 	"github.com/etcd-medic/etcd-medic/compare/verdict"
-	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
@@ -149,18 +148,14 @@ func (c *collected) gather(ctx context.Context) error {
 	if c.mixed {
 		return nil
 	}
-	c.o.Progress("replaying the log")
-	counting, work := progress.Begin(ctx, "replaying the log", 0)
-	var err error
-	c.in.Replay, err = replay.RunWithPlausibleIndex(counting, members, replay.Options{})
-	work.End()
-	if err != nil {
-		return fmt.Errorf("replay: %w", err)
+	if err := c.replay(ctx); err != nil {
+		return err
 	}
-	if len(members) < 2 {
+	if members = c.in.Members; len(members) < 2 {
 		return nil
 	}
 	c.o.Progress("comparing buckets")
+	var err error
 	c.in.Diff, err = diff.Run(ctx, members, c.in.Replay, diff.Options{MaxRows: c.o.MaxRows, Places: c.o.Places,
 		Values: c.o.Values})
 	if err != nil {
@@ -169,59 +164,21 @@ func (c *collected) gather(ctx context.Context) error {
 	return nil
 }
 
-// setEarlierApart sets backups apart that were taken before the cluster was restored: their indexes and members are
-// those of the cluster before, so they are not compared. Neither are backups that may have been.
-func (c *collected) setEarlierApart(ctx context.Context) error {
-	all := c.set.Members
-	if clusters(all) != 1 {
-		return nil
-	}
-	var rest []*evidence.Member
-	var earlier []check.Earlier
-	for _, m := range all {
-		if !evidence.OfAnotherCluster(all, m) {
-			rest = append(rest, m)
-			continue
-		}
-		e, foreign, err := earlierThan(ctx, m, all)
+// replay replays the log on all members that remain when backups of another log are set apart.
+func (c *collected) replay(ctx context.Context) error {
+	c.o.Progress("replaying the log")
+	for {
+		counting, work := progress.Begin(ctx, "replaying the log", 0)
+		var err error
+		c.in.Replay, err = replay.RunWithPlausibleIndex(counting, c.in.Members, replay.Options{})
+		work.End()
 		if err != nil {
+			return fmt.Errorf("replay: %w", err)
+		}
+		if apart, err := c.setUnwrittenApart(ctx); err != nil || !apart {
 			return err
 		}
-		if foreign {
-			return nil
-		}
-		earlier = append(earlier, e)
 	}
-	if len(earlier) > 0 {
-		c.in.Members, c.in.Earlier, c.single = rest, earlier, len(rest) == 1 && len(c.set.Failed) == 0
-		c.in.Single = c.single
-	}
-	return nil
-}
-
-// earlierThan compares a backup with the data dirs until one continues its history. It is foreign if a data dir shows
-// that the cluster was not restored, or holds another history.
-func earlierThan(ctx context.Context, backup *evidence.Member, members []*evidence.Member) (e check.Earlier,
-	foreign bool, err error) {
-	e.Backup = backup
-	for _, m := range members {
-		if m.ClusterID == 0 || !m.HasWAL() {
-			continue
-		}
-		if m.WAL.Summary.Start == dumplog.StartBootstrap {
-			return e, true, nil // the cluster was not restored
-		}
-		n, differs, err := diff.Continues(ctx, backup, m)
-		if err != nil {
-			return e, false, err
-		}
-		if n > 0 {
-			e.Member, e.Records = m, n
-			return e, false, nil
-		}
-		foreign = foreign || differs
-	}
-	return e, foreign, nil
 }
 
 func clusters(members []*evidence.Member) int {

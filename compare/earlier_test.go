@@ -1,6 +1,8 @@
 package compare_test
 
 import (
+	"encoding/binary"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -91,6 +93,74 @@ func TestBackupBeforeRestore(t *testing.T) {
 				if apart && (n != len(specs)-1 || len(r.Sources) != len(specs)) {
 					t.Errorf("%d members and %d sources of %d", n, len(r.Sources), len(specs))
 				}
+			}
+		})
+	}
+}
+
+// TestBackupBeforeRestoreSameIDs: a cluster that was restored with the IDs that it had continues the history of a backup
+// from before, of whose index its log knows nothing. The backup is set apart, unless it holds what the cluster never
+// had, or the entries of this log.
+func TestBackupBeforeRestoreSameIDs(t *testing.T) {
+	keys := func(edit func(b *bbolt.Bucket) error) clustertest.Damage {
+		return clustertest.EditDB(func(tx *bbolt.Tx) error { return edit(tx.Bucket([]byte("key"))) })
+	}
+	for name, v := range map[string]struct {
+		of     string
+		change clustertest.Damage
+		cut    bool // without the trailer
+		apart  bool
+		class  check.Class
+	}{
+		"from before": {of: "backup.db", apart: true, class: check.ClassHealthy},
+		"after damage": {of: "backup.db", class: check.ClassBackupDamaged,
+			change: keys(func(b *bbolt.Bucket) error {
+				c := b.Cursor()
+				for k, _ := c.Last(); binary.BigEndian.Uint64(k) > 8; k, _ = c.Last() {
+					if err := c.Delete(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})},
+		"with another history": {of: "backup.db", cut: true, class: check.ClassDataDivergence,
+			change: keys(func(b *bbolt.Bucket) error {
+				k, _ := b.Cursor().First()
+				v := slices.Clone(b.Get(k))
+				v[len(v)-1] ^= 1
+				return b.Put(slices.Clone(k), v)
+			})},
+		"from after": {of: "node2/member/snap/db", class: check.ClassHealthy},
+		"from after, without its last record": {of: "node2/member/snap/db", class: check.ClassDataDivergence,
+			change: keys(func(b *bbolt.Bucket) error {
+				k, _ := b.Cursor().Last()
+				return b.Delete(slices.Clone(k))
+			})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := evidencetest.Incident(t, "t-restored-same-ids")
+			old := t.TempDir()
+			if err := os.Mkdir(filepath.Join(old, "snap"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			db := filepath.Join(old, "snap", "db")
+			if err := evidencetest.CopyTo(filepath.Join(dir, filepath.FromSlash(v.of)), db); err != nil {
+				t.Fatal(err)
+			}
+			if v.change != nil {
+				v.change(t, old)
+			}
+			if st, err := os.Stat(db); err != nil || v.cut && os.Truncate(db, st.Size()&^4095) != nil {
+				t.Fatal(err)
+			}
+			evidencetest.Unchanged(t, dir, old)
+			r := diagnose(t, append(specsOf(t, dir), evidence.Spec{Name: "old.db", Where: db}))
+			apart := slices.ContainsFunc(r.Findings, func(f check.Finding) bool {
+				return f.Kind == check.KindBackupBeforeRestore && slices.Equal(f.Members, []string{"old.db"})
+			})
+			if apart != v.apart || r.Verdict.Class != v.class {
+				t.Errorf("set apart %v, %s: %s", apart, r.Verdict.Class, r.Verdict.Summary)
 			}
 		})
 	}

@@ -17,10 +17,10 @@ type forcedStart struct {
 	back uint64
 	// skipped is true if the first removal is not in its database.
 	skipped bool
-	// replaced are the members in whose places new ones joined. more is true if the others have committed one more
-	// write, which the first one lacks.
-	replaced []uint64
-	more     bool
+	// replaced are the members in whose places new ones joined, which left again if left is true. more is true if the
+	// others have committed one more write, which the first one lacks.
+	replaced   []uint64
+	left, more bool
 }
 
 func (f forcedStart) tell(t *testing.T, root string) {
@@ -43,6 +43,12 @@ func (f forcedStart) tell(t *testing.T, root string) {
 		h.Conf(s.term+1, last-1, raftpb.ConfChange{ID: clustertest.RequestID(a1, begin2, uint64(3+n)),
 			Type: raftpb.ConfChangeAddNode, NodeID: id, Context: row})
 		h.Publish(s.term+1, last, id, clustertest.RequestID(id, begin1, 1))
+		if f.left {
+			last++
+			h.Conf(s.term+1, last, clustertest.RemoveMember(id, clustertest.RequestID(a1, begin2, uint64(10+n))))
+			h.Removed(id)
+			continue
+		}
 		h.Row("members", fmt.Sprintf("%x", id), fmt.Sprintf(`{"id":%d,"peerURLs":["http://127.0.0.1:%d"],`+
 			`"name":%q,"clientURLs":["http://127.0.0.1:2379"]}`, id, old, clustertest.HandName(id)))
 	}
@@ -83,6 +89,9 @@ func TestForcedClusters(t *testing.T) {
 		{name: "survivors whose places are taken", tell: forcedStart{replaced: []uint64{a2, a3}}.tell,
 			class: "healthy", checks: []string{"M08"}, holds: []string{"M11"},
 			causes: []string{"force-new-cluster-used"}},
+		{name: "survivors whose places were taken for a while",
+			tell:  forcedStart{replaced: []uint64{a2, a3}, left: true}.tell,
+			class: "healthy", checks: []string{"M08"}, holds: []string{"M11"}},
 		{name: "one survivor whose place is taken", tell: forcedStart{replaced: []uint64{a2}}.tell,
 			class: "membership", cause: "force-new-cluster-used", certainty: "proof", checks: []string{"M08", "M11"}},
 		{name: "survivors hold more", tell: forcedStart{more: true}.tell,

@@ -63,9 +63,11 @@ func runOneCluster(in *Input) Result {
 	return Result{Outcome: Violated, Findings: fs}
 }
 
-// Earlier is a backup from before the cluster was restored: the cluster continues its history under other member IDs.
+// Earlier is a backup from before the cluster was restored: the cluster continues its history in another log.
 type Earlier struct {
 	Backup *evidence.Member
+	// SameIDs is true if the cluster was restored with the member IDs that it had.
+	SameIDs bool
 	// Member is one whose database continues that of the backup. Records is how many records both hold. Without a
 	// Member no data dir holds a record that shows whether the backup is of this cluster.
 	Member  *evidence.Member
@@ -74,22 +76,49 @@ type Earlier struct {
 
 func earlierFindings(list []Earlier) (fs []Finding) {
 	for _, e := range list {
-		b, m := e.Backup, e.Member
-		if m == nil {
-			fs = append(fs, unrelatedFinding(b))
-			continue
+		switch {
+		case e.SameIDs:
+			fs = append(fs, sameIDsFinding(&e))
+		case e.Member == nil:
+			fs = append(fs, unrelatedFinding(e.Backup))
+		default:
+			fs = append(fs, e.finding("its members are not those of this cluster, but "+e.continued(),
+				otherMembers(e.Backup)))
 		}
-		fs = append(fs, Finding{Kind: KindBackupBeforeRestore, Severity: Info, Members: []string{b.Label()},
-			Title: fmt.Sprintf("%s is a backup from before the cluster was restored", b.Label()),
-			Explanation: fmt.Sprintf("its members are not those of this cluster, but %s continues its history: both "+
-				"hold the same records, %d of them, up to revision %d. It was compared with nothing else",
-				m.Label(), e.Records, b.DB.KV.LastRev.Main),
-			Evidence: []Evidence{otherMembers(b)},
-			Remedy: []Remedy{{Text: b.Label() + " is from before the cluster was restored: examine it on its own",
-				Command: shell.Format("etcd-medic verify {} --against {}", shell.Source(b.Label()),
-					shell.Source(m.Label()))}}})
 	}
 	return fs
+}
+
+// finding is a note about a backup from before the restore.
+func (e *Earlier) finding(why string, ev Evidence) Finding {
+	b := e.Backup
+	r := Remedy{Text: b.Label() + " is from before the cluster was restored: examine it on its own",
+		Command: shell.Format("etcd-medic verify {}", shell.Source(b.Label()))}
+	if e.Member != nil {
+		r.Command = shell.Format("etcd-medic verify {} --against {}", shell.Source(b.Label()),
+			shell.Source(e.Member.Label()))
+	}
+	return Finding{Kind: KindBackupBeforeRestore, Severity: Info, Members: []string{b.Label()},
+		Title:       fmt.Sprintf("%s is a backup from before the cluster was restored", b.Label()),
+		Explanation: why + ". It was compared with nothing else",
+		Evidence:    []Evidence{ev}, Remedy: []Remedy{r}}
+}
+
+func (e *Earlier) continued() string {
+	return fmt.Sprintf("%s continues its history: both hold the same records, %d of them, up to revision %d",
+		e.Member.Label(), e.Records, e.Backup.DB.KV.LastRev.Main)
+}
+
+// sameIDsFinding is about a backup from before a restore that gave the members the IDs that they had.
+func sameIDsFinding(e *Earlier) Finding {
+	b, why := e.Backup, "no entry of the log wrote what it holds, and the data dirs have compacted all of that"
+	if e.Member != nil {
+		why = "no entry of the log wrote what it holds, but " + e.continued()
+	}
+	return e.finding(why, Evidence{Member: b.Label(), File: b.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
+		Field:    "applied index",
+		Observed: fmt.Sprintf("%d, at revision %d", b.ConsistentIndex(), b.DB.KV.LastRev.Main),
+		Expected: "an index of the log that the restore began", Show: showDB(b, "meta")})
 }
 
 // unrelatedFinding is about a backup of other members whose records the data dirs neither hold nor contradict.

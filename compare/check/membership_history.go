@@ -119,14 +119,18 @@ func (mb *Membership) forcedOut(o, m *evidence.Member) bool {
 	return false
 }
 
-// replaced reports whether another member listens now at a peer URL of m, which a forced start removed: then m cannot
+// replaced reports whether another member joined since at a peer URL of m, which a forced start removed: then m cannot
 // continue as the old cluster at its place. It holds no committed entries either that the forced start replaced.
 func (mb *Membership) replaced(r *replay.Forced, m *evidence.Member) bool {
-	ms := &mb.Members[r.Member].Membership
-	old := slices.Concat(ms.PeerURLs[m.MemberID], m.Membership.PeerURLs[m.MemberID])
-	taken := func(u string) bool { return slices.Contains(old, u) }
-	return !disputed(mb.Replay, r.First) && slices.ContainsFunc(slices.Concat(ms.Voters, ms.Learners),
-		func(id dumplog.ID) bool { return id != m.MemberID && slices.ContainsFunc(ms.PeerURLs[id], taken) })
+	o := mb.Members[r.Member]
+	ms, old := &o.Membership, slices.Concat(o.Membership.PeerURLs[m.MemberID], m.Membership.PeerURLs[m.MemberID])
+	for id, urls := range ms.PeerURLs {
+		if id != m.MemberID && slices.ContainsFunc(urls, func(u string) bool { return slices.Contains(old, u) }) &&
+			(slices.Contains(ms.Voters, id) || slices.Contains(ms.Learners, id) || addedAfter(o, id, r.Last)) {
+			return !disputed(mb.Replay, r.First)
+		}
+	}
+	return false
 }
 
 // IsRemoved reports whether the source is the data dir of a member that was removed from its cluster. One that a forced

@@ -68,7 +68,7 @@ func newSim(ctx context.Context, r *Result, pos int) *sim {
 			s.newestSnap = max(s.newestSnap, sn.Index)
 		}
 	}
-	res.Checked, res.BaseIndex, res.BaseRevision = true, s.meet.index, s.meet.rev
+	res.Checked, res.BaseIndex, res.BaseRevision, res.baseWrites = true, s.meet.index, s.meet.rev, s.meet.writes
 	return s
 }
 

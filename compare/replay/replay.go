@@ -245,6 +245,8 @@ type MemberResult struct {
 	Stale int
 	// firstBad is the first entry that did not end as the log asks; nil if there is none.
 	firstBad *Event
+	// baseWrites counts the entries up to BaseIndex that may write.
+	baseWrites int64
 	// insteadOwn counts the entries of another log that the member is taken to have executed, and not those that its
 	// own log holds there.
 	insteadOwn int

@@ -45,7 +45,7 @@ func (h *History) enableAuth() {
 func (h *History) authWork() {
 	n := h.rng.IntN(4)
 	user, role := fmt.Sprintf("user%d", n), fmt.Sprintf("role%d", h.rng.IntN(3))
-	kind, ext := h.rng.IntN(10), fmt.Sprintf("/ext/%d/", h.rng.IntN(5))
+	kind, ext := h.rng.IntN(11), fmt.Sprintf("/ext/%d/", h.rng.IntN(5))
 	cli := h.client()
 	ctx, cancel := h.context()
 	defer cancel()
@@ -68,8 +68,27 @@ func (h *History) authWork() {
 	case 8:
 		_, err = cli.RoleGrantPermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext),
 			clientv3.PermissionType(clientv3.PermReadWrite))
+	case 10: // a certificate names this user
+		_, err = cli.UserAddWithOptions(ctx, user, "", &clientv3.UserAddOptions{NoPassword: true})
 	case 9:
 		_, err = cli.RoleRevokePermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext))
 	}
 	_ = err // many are refused: that is part of the history
+}
+
+// withoutAuth turns auth off for a while.
+func (h *History) withoutAuth() {
+	ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
+	defer cancel()
+	_, err := h.c.Client(h.c.Leader()).AuthDisable(ctx)
+	h.say("auth is turned off: %v", err)
+	if err != nil {
+		return
+	}
+	h.authOn = false
+	h.burst(8)
+	if _, err = h.c.Client(h.c.Leader()).AuthEnable(ctx); err != nil {
+		h.t.Fatalf("turn auth on again: %v", err)
+	}
+	h.authOn = true
 }

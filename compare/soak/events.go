@@ -51,6 +51,10 @@ func (h *History) event(name string) {
 		h.restore()
 	case "force":
 		h.force()
+	case "readdress":
+		h.readdress(h.any())
+	case "noauth":
+		h.withoutAuth()
 	case "nospace":
 		h.noSpace()
 	case "move":
@@ -176,7 +180,8 @@ func (h *History) backup(i int) {
 		return
 	}
 	defer func() { _ = r.Close() }()
-	name := fmt.Sprintf("backup%d", len(h.extras)+1)
+	h.backups++
+	name := fmt.Sprintf("backup%d", h.backups)
 	f, err := os.Create(filepath.Join(h.dir, name+".db"))
 	if err != nil {
 		h.t.Fatal(err)
@@ -210,34 +215,60 @@ func (h *History) lag(i int) {
 	h.settle()
 }
 
-// restore gives every member a data dir made from a new backup, and the cluster continues with them. Earlier backups
-// belong to another log and are not used as sources any more.
+// restore gives every member a data dir made from a new backup, and the cluster continues with them; or only the first,
+// which the others join with empty data dirs. Backups remain sources, data dirs from before do not.
 func (h *History) restore() {
 	h.c.WaitApplied()
-	h.extras = nil
+	n := len(h.extras)
 	h.backup(h.any())
-	if len(h.extras) == 0 {
+	if len(h.extras) == n {
 		h.t.Fatal("no backup to restore")
 	}
-	file := h.extras[0].Path
-	h.extras = nil
+	file := h.extras[n].Path
+	h.extras = slices.DeleteFunc(h.extras, func(s Source) bool { return filepath.Ext(s.Path) != ".db" })
 	h.c.StopAll()
-	var initial []string
+	var all []int
 	for i := range h.c.Size() {
-		initial = append(initial, h.c.Name(i)+"="+h.c.PeerURL(i))
+		h.c.Wipe(i)
+		all = append(all, i)
 	}
 	var bump []string
 	if h.rng.IntN(3) == 0 {
 		bump = []string{"--bump-revision", "1000", "--mark-compacted"}
 	}
-	h.say("restore %v", bump)
+	clear(h.lagging)
+	clear(h.older) // another log
+	h.restored = true
+	if h.rng.IntN(3) == 0 {
+		h.restoreDirs(file, bump, all[:1])
+		h.c.StartAlone()
+		h.rejoin(all[1:])
+		return
+	}
+	h.restoreDirs(file, bump, all)
+	for _, i := range all {
+		h.c.StartProcess(i)
+	}
+	for _, i := range all {
+		h.c.WaitServing(i)
+	}
+	h.kube = kube{}
+	h.settle()
+}
+
+// restoreDirs makes the data dirs of the members of a new cluster from a backup.
+func (h *History) restoreDirs(file string, bump []string, members []int) {
+	h.say("restore %v on %d", bump, len(members))
 	tool := "etcdutl-3.6"
 	if h.s.has(release.SnapFileUnused) {
 		tool = "etcdutl-3.7"
 	}
 	tool = filepath.Join(filepath.Dir(clustertest.Server(h.t, h.s.Line)), tool)
-	for i := range h.c.Size() {
-		h.c.Wipe(i)
+	var initial []string
+	for _, i := range members {
+		initial = append(initial, h.c.Name(i)+"="+h.c.PeerURL(i))
+	}
+	for _, i := range members {
 		ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
 		args := []string{"snapshot", "restore", file, "--name", h.c.Name(i), "--data-dir", h.c.DataDir(i),
 			"--initial-cluster", strings.Join(initial, ","),
@@ -248,17 +279,6 @@ func (h *History) restore() {
 			h.t.Fatalf("restore: %v\n%s", err, out)
 		}
 	}
-	clear(h.lagging)
-	clear(h.older) // another log
-	h.restored = true
-	for i := range h.c.Size() {
-		h.c.StartProcess(i)
-	}
-	for i := range h.c.Size() {
-		h.c.WaitServing(i)
-	}
-	h.kube = kube{}
-	h.settle()
 }
 
 // olderCopy copies the data dir of a member that is stopped for that.

@@ -74,6 +74,21 @@ func newestSnapFile(dir string) (string, error) {
 // snapRead reports whether servers of the release read .snap files at a start.
 func (f *Victim) snapRead() bool { return !release.Of(f.Line).Has(release.SnapFileUnused).Certain() }
 
+// snapEffect is that of an altered .snap file. Servers do not use one that the log does not name, as a server leaves it
+// that ends between the two.
+func (f *Victim) snapEffect(file, what string) (*Effect, error) {
+	segs, err := readLog(f.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Effect{What: what, Alone: f.snapRead(), Open: !f.snapRead(), MayShareBest: true, Classes: snapClasses}
+	if !holdsSnapshotRecord(segs, snapIndex(file)) {
+		e.What += ", and the log does not name it"
+		e.Alone, e.Open, e.Inconclusive = false, true, true
+	}
+	return e, nil
+}
+
 func rewriteSnap(what string, alter func(*raftpb.Snapshot) bool) func(*Victim) (*Effect, error) {
 	return func(f *Victim) (*Effect, error) {
 		file, err := newestSnapFile(f.Dir)
@@ -87,9 +102,12 @@ func rewriteSnap(what string, alter func(*raftpb.Snapshot) bool) func(*Victim) (
 		if !alter(s) {
 			return nil, errNotHere
 		}
-		return &Effect{What: fmt.Sprintf("the %s in %s altered", what, filepath.Base(file)), Alone: f.snapRead(),
-			Open: !f.snapRead(), MayShareBest: true,
-			Classes: append([]string{"membership", "latent-divergence"}, snapClasses...)}, writeSnap(file, s)
+		e, err := f.snapEffect(file, fmt.Sprintf("the %s in %s altered", what, filepath.Base(file)))
+		if err != nil {
+			return nil, err
+		}
+		e.Classes = append([]string{"membership", "latent-divergence"}, snapClasses...)
+		return e, writeSnap(file, s)
 	}
 }
 
@@ -114,8 +132,11 @@ func olderSnap(f *Victim) (*Effect, error) {
 		return nil, errNotHere
 	}
 	from, to := files[len(files)-2], files[len(files)-1]
-	return &Effect{What: fmt.Sprintf("%s holds %s", filepath.Base(to), filepath.Base(from)), Alone: f.snapRead(),
-		Open: !f.snapRead(), MayShareBest: true, Classes: snapClasses}, replace(to, from)
+	e, err := f.snapEffect(to, fmt.Sprintf("%s holds %s", filepath.Base(to), filepath.Base(from)))
+	if err != nil {
+		return nil, err
+	}
+	return e, replace(to, from)
 }
 
 // orphanSnap leaves a .snap file that the log does not name, as a server that ends between the two does: no server uses
@@ -139,22 +160,15 @@ func orphanSnap(f *Victim) (*Effect, error) {
 		Inconclusive: true}, writeSnap(file, s)
 }
 
-// emptySnap empties the newest .snap file. If the log does not name it, a server that ends before it writes the content
-// leaves the same, and no server uses the file.
+// emptySnap empties the newest .snap file.
 func emptySnap(f *Victim) (*Effect, error) {
 	file, err := newestSnapFile(f.Dir)
 	if err != nil {
 		return nil, err
 	}
-	segs, err := readLog(f.Dir)
+	e, err := f.snapEffect(file, filepath.Base(file)+" is empty")
 	if err != nil {
 		return nil, err
-	}
-	e := &Effect{What: filepath.Base(file) + " is empty", Alone: f.snapRead(), Open: !f.snapRead(),
-		MayShareBest: true, Classes: snapClasses}
-	if !holdsSnapshotRecord(segs, snapIndex(file)) {
-		e.What += ", and the log does not name it"
-		e.Alone, e.Open, e.Inconclusive = false, true, true
 	}
 	return e, os.Truncate(file, 0)
 }

@@ -40,7 +40,9 @@ type History struct {
 	extras        []Source
 	older, live   map[string]string
 	restored, led bool
+	moved         bool
 	counter       int
+	backups       int
 	kube          kube
 	authOn        bool
 	// log says what was done, for people.

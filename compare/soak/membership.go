@@ -163,16 +163,36 @@ func (h *History) force() {
 		h.keepOld(i)
 		h.c.Wipe(i)
 	}
-	h.c.ForceNewCluster()
+	h.c.StartAlone("--force-new-cluster")
 	h.say("%s forces a new cluster", h.c.Name(0))
 	h.burst(4)
 	h.restart(0)
-	for _, i := range all[1:] {
+	h.rejoin(all[1:])
+}
+
+// rejoin adds members with empty data dirs to the first one, which is alone.
+func (h *History) rejoin(others []int) {
+	for _, i := range others {
 		h.c.AddAgain(i)
 		h.burst(2)
 	}
 	h.kube = kube{}
 	h.settle()
+}
+
+// readdress gives a member a second peer URL, at which nothing listens, or takes it away again.
+func (h *History) readdress(i int) {
+	if len(h.voters()) < h.members() {
+		return
+	}
+	urls := []string{h.c.PeerURL(i)}
+	if h.moved = !h.moved; h.moved {
+		urls = append(urls, "http://127.0.0.1:9")
+	}
+	ctx, cancel := h.context()
+	defer cancel()
+	_, err := h.c.Client(i).MemberUpdate(ctx, h.memberID(i), urls)
+	h.say("%s is given the peer URLs %v: %v", h.c.Name(i), urls, err)
 }
 
 func (h *History) memberID(i int) uint64 {

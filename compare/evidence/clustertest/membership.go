@@ -57,11 +57,11 @@ func (c *Cluster) Remove(i int) {
 	c.members[i].removed = true
 }
 
-// ForceNewCluster starts member 0 with --force-new-cluster, which removes all others, and waits until it serves clients.
-// No member may run.
-func (c *Cluster) ForceNewCluster() {
+// StartAlone starts member 0 as the only one of its cluster, and waits until it serves clients: with
+// --force-new-cluster, or on a data dir that was restored so. No other member may run.
+func (c *Cluster) StartAlone(args ...string) {
 	c.t.Helper()
-	c.StartOnce(0, "--force-new-cluster")
+	c.StartOnce(0, args...)
 	for _, m := range c.members[1:] {
 		m.removed = true
 	}

@@ -1,0 +1,101 @@
+package compare
+
+import (
+	"context"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// setEarlierApart sets backups apart that were taken before the cluster was restored: their indexes and members are
+// those of the cluster before, so they are not compared. Neither are backups that may have been.
+func (c *collected) setEarlierApart(ctx context.Context) error {
+	all := c.set.Members
+	if clusters(all) != 1 {
+		return nil
+	}
+	var rest []*evidence.Member
+	var earlier []check.Earlier
+	for _, m := range all {
+		if !evidence.OfAnotherCluster(all, m) {
+			rest = append(rest, m)
+			continue
+		}
+		e, foreign, err := earlierThan(ctx, m, all)
+		if err != nil {
+			return err
+		}
+		if foreign {
+			return nil
+		}
+		earlier = append(earlier, e)
+	}
+	c.setApart(rest, earlier)
+	return nil
+}
+
+// setApart continues with the rest of the members. It reports whether there are any others.
+func (c *collected) setApart(rest []*evidence.Member, earlier []check.Earlier) bool {
+	if len(earlier) == 0 {
+		return false
+	}
+	c.in.Members, c.in.Earlier = rest, append(c.in.Earlier, earlier...)
+	c.single = len(rest) == 1 && len(c.set.Failed) == 0
+	c.in.Single = c.single
+	return true
+}
+
+// setUnwrittenApart sets backups apart from before the cluster was restored with the IDs that it had: none of the log's
+// entries wrote to them, and no data dir holds another history. A damaged one stays, to be judged.
+func (c *collected) setUnwrittenApart(ctx context.Context) (apart bool, err error) {
+	members := c.in.Members
+	var rest []*evidence.Member
+	var earlier []check.Earlier
+	for i, m := range members {
+		if c.in.Replay.Unwritten(i) && intact(m.DB) {
+			e, foreign, err := earlierThan(ctx, m, members)
+			if err != nil {
+				return false, err
+			}
+			if !foreign {
+				e.SameIDs = true
+				earlier = append(earlier, e)
+				continue
+			}
+		}
+		rest = append(rest, m)
+	}
+	return c.setApart(rest, earlier), nil
+}
+
+// earlierThan compares a backup with the data dirs until one continues its history. It is foreign if a data dir shows
+// that the cluster was not restored, or holds another history.
+func earlierThan(ctx context.Context, backup *evidence.Member, members []*evidence.Member) (e check.Earlier,
+	foreign bool, err error) {
+	e.Backup = backup
+	for _, m := range members {
+		if m.ClusterID == 0 || !m.HasWAL() {
+			continue
+		}
+		if m.WAL.Summary.Start == dumplog.StartBootstrap {
+			return e, true, nil // the cluster was not restored
+		}
+		n, differs, err := diff.Continues(ctx, backup, m)
+		if err != nil {
+			return e, false, err
+		}
+		if n > 0 {
+			e.Member, e.Records = m, n
+			return e, false, nil
+		}
+		foreign = foreign || differs
+	}
+	return e, foreign, nil
+}
+
+// intact reports whether nothing is wrong with a backup itself: one that is set apart is not judged.
+func intact(db *evidence.DB) bool {
+	return len(db.Damage)+len(db.KV.Violations) == 0 && db.Trailer.State != "mismatch"
+}

@@ -1,0 +1,76 @@
+package replay
+
+import (
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// TestUnwritten: a data dir at revision 100 after 40 entries, and a backup whose index is that of the 30th of them: if
+// that counts this log, the revision of the backup is 90 or more, and it was 60 or more when the log began.
+func TestUnwritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		rev    int64
+		change func(r *Result)
+		want   bool
+	}{
+		"before the log began":                     {rev: 60, want: true},
+		"hardly a write of the log":                {rev: 80, want: true},
+		"too low by one":                           {rev: 89, want: true},
+		"possible at its index":                    {rev: 90},
+		"some found, though it is from before":     {60, found(14, 20), true},
+		"half of the entries found":                {60, found(15, 20), false},
+		"some of those that were judged are found": {80, found(9, 20), true},
+		"half of those that were judged are found": {80, found(10, 20), false},
+		"the log begins with a bootstrap": {60, func(r *Result) {
+			r.Members[0].Member.WAL.Summary.Start = dumplog.StartBootstrap
+		}, false},
+		"the log begins later":        {60, func(r *Result) { r.Survey.writers[1].first = 2 }, false},
+		"the data dir's begins later": {60, func(r *Result) { r.Survey.writers[0].first = 2 }, false},
+		"no entry up to its index":    {60, func(r *Result) { r.Survey.writers[1].total = 0 }, false},
+		"a data dir":                  {60, func(r *Result) { r.Members[1].Member.ClusterID = 1 }, false},
+		"no database":                 {60, func(r *Result) { r.Members[1].Member.DB.Handle = nil }, false},
+		"no bucket key":               {60, func(r *Result) { r.Members[1].Member.DB.KV = nil }, false},
+		"no survey":                   {60, func(r *Result) { r.Survey = nil }, false},
+		"where log and database of the data dir meet": {94, func(r *Result) {
+			x := r.Members[0]
+			x.Checked, x.BaseRevision, x.baseWrites = true, 95, 20
+		}, true},
+		"above that": {95, func(r *Result) {
+			x := r.Members[0]
+			x.Checked, x.BaseRevision, x.baseWrites = true, 95, 20
+		}, false},
+	} {
+		r := restoredAndBackup(c.rev)
+		if c.change != nil {
+			c.change(r)
+		}
+		if got := r.Unwritten(1); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func found(applied int, judged int64) func(r *Result) {
+	return func(r *Result) {
+		x := r.Members[1]
+		x.Checked, x.Writes, x.Counts[Applied] = true, judged, applied
+	}
+}
+
+func restoredAndBackup(rev int64) *Result {
+	dir := &evidence.Member{ClusterID: 1, AppliedMin: 50, AppliedMax: 50}
+	dir.WAL.Log, dir.WAL.Summary.Start = &dumplog.Log{}, dumplog.StartRestore
+	backup := &evidence.Member{AppliedMin: 40, AppliedMax: 40}
+	for m, rev := range map[*evidence.Member]int64{dir: 100, backup: rev} {
+		m.DB = &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{LastRev: dumpdb.Rev{Main: rev}}}
+	}
+	r := &Result{Members: []*MemberResult{{Member: dir}, {Member: backup}}, Survey: &Survey{}}
+	r.Survey.writers = newWriters(r)
+	for i, total := range []int64{40, 30} {
+		r.Survey.writers[i].first, r.Survey.writers[i].total = 1, total
+	}
+	return r
+}
