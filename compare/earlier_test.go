@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -163,6 +165,33 @@ func TestBackupBeforeRestoreSameIDs(t *testing.T) {
 				t.Errorf("set apart %v, %s: %s", apart, r.Verdict.Class, r.Verdict.Summary)
 			}
 		})
+	}
+}
+
+// TestCompareWithBackupBeforeRestore: its index says nothing here, so a comparison leaves it out, and the history of a
+// key does not say what the log's entries did to it.
+func TestCompareWithBackupBeforeRestore(t *testing.T) {
+	dir := evidencetest.Incident(t, "t-restored-same-ids")
+	specs := append(specsOf(t, dir), evidence.Spec{Name: "old.db", Where: filepath.Join(dir, "backup.db")})
+	c, err := compare.Compare(t.Context(), specs, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := c.Window.LeftOut; len(out) != 1 || !strings.Contains(out["old.db"], "from before a restore") ||
+		len(c.Window.Revisions) != 3 {
+		t.Errorf("left out %v, revisions %v", out, c.Window.Revisions)
+	}
+	h, err := compare.History(t.Context(), []byte("/app/3"), specs, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Entries) == 0 {
+		t.Error("no entry")
+	}
+	for _, e := range h.Entries {
+		if !strings.HasPrefix(e.Outcomes["old.db"], "not known") || !strings.HasPrefix(e.Outcomes["node1"], "applied") {
+			t.Errorf("entry %d: %v", e.Index, e.Outcomes)
+		}
 	}
 }
 

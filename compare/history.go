@@ -120,6 +120,10 @@ func (h *KeyHistory) entries(c *collected) {
 			x.Proposer = nameOr(names, e.Proposer)
 		}
 		for i, o := range e.Outcomes {
+			if c.in.Replay.Unwritten(i) {
+				x.Outcomes[c.in.Members[i].Label()] = "not known: the backup is from before the restore that began this log"
+				continue
+			}
 			x.Outcomes[c.in.Members[i].Label()] = outcomeText(o)
 		}
 		h.Entries = append(h.Entries, x)

@@ -8,7 +8,6 @@ package diff
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -33,8 +32,10 @@ type Result struct {
 	Compact int64
 	// NotCompared are the members that were not compared at all, by position, with the reason.
 	NotCompared map[int]string
-	Note        string
-	Buckets     []Bucket
+	// otherLog are those among them whose indexes are of another log.
+	otherLog []int
+	Note     string
+	Buckets  []Bucket
 	// Records compares the records of bucket key one by one; nil if that was not done.
 	Records *Records
 	// Passwords are the users whose password hashes differ.
@@ -188,10 +189,9 @@ func (r *Result) TookPart(bucket string, i int) bool {
 
 // tooFew says why no two databases are compared.
 func (r *Result) tooFew() string {
-	for _, i := range slices.Sorted(maps.Keys(r.NotCompared)) {
-		if evidence.OfAnotherCluster(r.Members, r.Members[i]) {
-			return r.Members[i].Label() + ": " + r.NotCompared[i]
-		}
+	if len(r.otherLog) > 0 {
+		i := r.otherLog[0]
+		return r.Members[i].Label() + ": " + r.NotCompared[i]
 	}
 	return "fewer than two databases can be read"
 }

@@ -26,8 +26,9 @@ func (r *commonLevel) find() {
 		case m.DB.KV == nil:
 			r.NotCompared[i] = "bucket key could not be read"
 		case evidence.OfAnotherCluster(r.Members, m):
-			r.NotCompared[i] = "no data dir knows its members: its indexes are those of another log, as in a " +
-				"backup from before a restore"
+			r.ofOtherLog(i, "no data dir knows its members")
+		case r.rp != nil && r.rp.Unwritten(i):
+			r.ofOtherLog(i, "its revision is too low for its index in this log")
 		}
 	}
 	take := r.setDamagedApart(r.taking())
@@ -53,6 +54,11 @@ func (r *commonLevel) find() {
 	if len(group) == len(take) {
 		r.raise(take)
 	}
+}
+
+func (r *commonLevel) ofOtherLog(pos int, why string) {
+	r.otherLog = append(r.otherLog, pos)
+	r.NotCompared[pos] = why + ": its indexes are those of another log, as in a backup from before a restore"
 }
 
 // setDamagedApart sets apart members with unreadable pages in bucket key, if at least two others remain. Keys on such
