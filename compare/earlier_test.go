@@ -100,9 +100,9 @@ func TestBackupBeforeRestore(t *testing.T) {
 	}
 }
 
-// TestBackupBeforeRestoreSameIDs: a cluster that was restored with the IDs that it had continues the history of a backup
-// from before, of whose index its log knows nothing. The backup is set apart, unless it holds what the cluster never
-// had, or the entries of this log.
+// TestBackupBeforeRestoreSameIDs: a cluster that was restored with the IDs that it had continues the history of a
+// backup from before, of whose index its log knows nothing. The backup is set apart, unless it holds what the cluster
+// never had, or the entries of this log.
 func TestBackupBeforeRestoreSameIDs(t *testing.T) {
 	keys := func(edit func(b *bbolt.Bucket) error) clustertest.Damage {
 		return clustertest.EditDB(func(tx *bbolt.Tx) error { return edit(tx.Bucket([]byte("key"))) })

@@ -120,11 +120,11 @@ func (h *KeyHistory) entries(c *collected) {
 			x.Proposer = nameOr(names, e.Proposer)
 		}
 		for i, o := range e.Outcomes {
+			text := outcomeText(o)
 			if c.in.Replay.Unwritten(i) {
-				x.Outcomes[c.in.Members[i].Label()] = "not known: the backup is from before the restore that began this log"
-				continue
+				text = "not known: the backup is from before the restore that began this log"
 			}
-			x.Outcomes[c.in.Members[i].Label()] = outcomeText(o)
+			x.Outcomes[c.in.Members[i].Label()] = text
 		}
 		h.Entries = append(h.Entries, x)
 	}

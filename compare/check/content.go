@@ -233,7 +233,8 @@ func (in contents) revisionsAtOneIndex() Result {
 func (in contents) oddRevisions(named []string) []string {
 	var at []int
 	for i, m := range in.Members {
-		if slices.Contains(named, m.Label()) && !slices.ContainsFunc(in.belowAgainstLog(i), replay.BelowDiff.OfRevision) {
+		if slices.Contains(named, m.Label()) &&
+			!slices.ContainsFunc(in.belowAgainstLog(i), replay.BelowDiff.OfRevision) {
 			at = append(at, i)
 		}
 	}
