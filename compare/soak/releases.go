@@ -38,7 +38,7 @@ func (h *History) upgrade() {
 // leads the members there, one after the other. Sometimes it is canceled, or stops half way.
 func (h *History) downgrade() {
 	next := upgrades[slices.Index(upgrades, h.s.Line)-1]
-	if release.Of(next).Minor() < 5 { // 3.4 cannot be asked for it
+	if !release.Of(next).Has(release.ClusterRequests).Certain() { // it cannot be asked for
 		return
 	}
 	h.waitVersion(`"etcdcluster":"` + h.s.Line[:3])
