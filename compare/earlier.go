@@ -54,13 +54,13 @@ func (c *collected) setUnwrittenApart(ctx context.Context) (apart bool, err erro
 	var rest []*evidence.Member
 	var earlier []check.Earlier
 	for i, m := range members {
-		if c.in.Replay.Unwritten(i) && intact(m.DB) {
+		if low, is := c.in.Replay.Unwritten(i); is && intact(m.DB) {
 			e, foreign, err := earlierThan(ctx, m, members)
 			if err != nil {
 				return false, err
 			}
 			if !foreign {
-				e.SameIDs = true
+				e.AtLeast = low
 				earlier = append(earlier, e)
 				continue
 			}

@@ -112,7 +112,10 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 }
 
 func (h *KeyHistory) entries(c *collected) {
-	names := c.names()
+	names, earlier := c.names(), map[int]bool{}
+	for i := range c.in.Members {
+		_, earlier[i] = c.in.Replay.Unwritten(i)
+	}
 	for _, e := range c.in.Replay.Watched {
 		x := KeyEntry{Term: e.Term, Index: e.Index, What: e.What, User: e.User, AuthRevision: e.HeaderAuthRevision,
 			Outcomes: map[string]string{}}
@@ -121,7 +124,7 @@ func (h *KeyHistory) entries(c *collected) {
 		}
 		for i, o := range e.Outcomes {
 			text := outcomeText(o)
-			if c.in.Replay.Unwritten(i) {
+			if earlier[i] {
 				text = "not known: the backup is from before the restore that began this log"
 			}
 			x.Outcomes[c.in.Members[i].Label()] = text

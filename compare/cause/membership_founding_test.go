@@ -21,6 +21,8 @@ type forcedStart struct {
 	// others have committed one more write, which the first one lacks.
 	replaced   []uint64
 	left, more bool
+	// tail is how many of the others hold a write above their commit index.
+	tail int
 }
 
 func (f forcedStart) tell(t *testing.T, root string) {
@@ -64,7 +66,10 @@ func (f forcedStart) tell(t *testing.T, root string) {
 	if f.more {
 		s.puts(1, 1, 2)
 	}
-	for _, o := range s.hands[1:] {
+	for i, o := range s.hands[1:] {
+		if i < f.tail {
+			o.Put(s.term, s.index+1, clustertest.RequestID(a1, begin1, 900), "/k/tail", "v", false)
+		}
 		o.State(s.term, a1, s.index)
 		o.Member(a1, false, true)
 		o.Member(a2, false, true)
@@ -101,6 +106,12 @@ func TestForcedClusters(t *testing.T) {
 			tell:  forcedStart{replaced: []uint64{a2, a3}, more: true}.tell,
 			class: "membership", cause: "force-new-cluster-used", certainty: "proof",
 			checks: []string{"R01", "M11", "K01"}, not: []string{"log-entry-altered"}},
+		{name: "survivors whose places are taken hold a write on a majority",
+			tell:  forcedStart{replaced: []uint64{a2, a3}, tail: 2}.tell,
+			class: "membership", cause: "force-new-cluster-used", certainty: "proof", checks: []string{"M11"}},
+		{name: "one survivor whose place is taken holds a write that nothing shows to be committed",
+			tell:  forcedStart{replaced: []uint64{a2, a3}, tail: 1}.tell,
+			class: "healthy", checks: []string{"M08"}, holds: []string{"M11"}},
 		{name: "a client removed the members", of: []string{"node1"}, tell: func(t *testing.T, root string) {
 			s := bootstrap(t, root)
 			for n, id := range []uint64{a3, a2} {

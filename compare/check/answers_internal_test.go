@@ -169,6 +169,14 @@ func TestEarlierBackups(t *testing.T) {
 		!strings.HasSuffix(fs[1].Remedy[0].Command.String(), "--against n1") {
 		t.Errorf("%+v", fs[1])
 	}
+	same := earlierFindings([]Earlier{{Backup: b, AtLeast: 41, Member: m, Records: 12}, {Backup: b, AtLeast: 41}})
+	for i, want := range []string{"12 of them, up to revision 40", "compacted all that it holds"} {
+		f := same[i]
+		if f.Kind != KindBackupBeforeRestore || !strings.Contains(f.Explanation, want) ||
+			f.Evidence[0].Observed != "40" || !strings.HasPrefix(f.Evidence[0].Expected, "41 or more") {
+			t.Errorf("same IDs: %+v", f)
+		}
+	}
 }
 
 // TestContradictedRows: a row of bucket members is wrong if it says something else than raft's configuration.

@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 var notRemoved = described(Check{
@@ -41,6 +42,10 @@ func (mb *Membership) removedFinding(m *evidence.Member, ev removal) Finding {
 		Evidence: []Evidence{ev.Evidence},
 		Remedy: []Remedy{{Text: "leave " + m.Label() + " out, and start no server on it",
 			Risk: "what only this member holds is lost when the dir is deleted"}}}
+	if r := mb.replacedTail(m); r != nil {
+		f.Explanation += fmt.Sprintf(". Above its commit index its log holds %s, which the forced start replaced: whether "+
+			"a majority had them is not known", plural.Span(r.First, m.LastIndex(), "entry", "entries"))
+	}
 	if why, more := mb.removedMatters(m); why != "" {
 		f.Severity, f.Class = Error, ClassMembership
 		f.Explanation = "a server refuses to start on it, and its content ends where it was cut off. " + why

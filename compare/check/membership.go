@@ -66,8 +66,9 @@ func runOneCluster(in *Input) Result {
 // Earlier is a backup from before the cluster was restored: the cluster continues its history in another log.
 type Earlier struct {
 	Backup *evidence.Member
-	// SameIDs is true if the cluster was restored with the member IDs that it had.
-	SameIDs bool
+	// AtLeast is the revision that the log had written at the index of the backup, or more, if the cluster was restored
+	// with the member IDs that it had; 0 if its IDs are others.
+	AtLeast int64
 	// Member is one whose database continues that of the backup. Records is how many records both hold. Without a
 	// Member no data dir holds a record that shows whether the backup is of this cluster.
 	Member  *evidence.Member
@@ -77,7 +78,7 @@ type Earlier struct {
 func earlierFindings(list []Earlier) (fs []Finding) {
 	for _, e := range list {
 		switch {
-		case e.SameIDs:
+		case e.AtLeast > 0:
 			fs = append(fs, sameIDsFinding(&e))
 		case e.Member == nil:
 			fs = append(fs, unrelatedFinding(e.Backup))
@@ -111,14 +112,18 @@ func (e *Earlier) continued() string {
 
 // sameIDsFinding is about a backup from before a restore that gave the members the IDs that they had.
 func sameIDsFinding(e *Earlier) Finding {
-	b, why := e.Backup, "no entry of the log wrote what it holds, and the data dirs have compacted all of that"
+	b := e.Backup
+	why := fmt.Sprintf("its index %d counts another log: there this one had written revision %d or more, and the "+
+		"backup is at %d. ", b.ConsistentIndex(), e.AtLeast, b.DB.KV.LastRev.Main)
 	if e.Member != nil {
-		why = "no entry of the log wrote what it holds, but " + e.continued()
+		why += e.continued()
+	} else {
+		why += "The data dirs have compacted all that it holds, so only the member IDs show that it is of this cluster"
 	}
-	return e.finding(why, Evidence{Member: b.Label(), File: b.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
-		Field:    "applied index",
-		Observed: fmt.Sprintf("%d, at revision %d", b.ConsistentIndex(), b.DB.KV.LastRev.Main),
-		Expected: "an index of the log that the restore began", Show: showDB(b, "meta")})
+	return e.finding(why, Evidence{Member: b.Label(), File: b.DB.File, Bucket: "key",
+		Field: fmt.Sprintf("revision at index %d", b.ConsistentIndex()), Observed: fmt.Sprint(b.DB.KV.LastRev.Main),
+		Expected: fmt.Sprintf("%d or more in the log that the restore began", e.AtLeast),
+		Show:     showDB(b, "key", "--stats")})
 }
 
 // unrelatedFinding is about a backup of other members whose records the data dirs neither hold nor contradict.

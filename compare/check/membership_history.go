@@ -120,17 +120,47 @@ func (mb *Membership) forcedOut(o, m *evidence.Member) bool {
 }
 
 // replaced reports whether another member joined since at a peer URL of m, which a forced start removed: then m cannot
-// continue as the old cluster at its place. It holds no committed entries either that the forced start replaced.
+// continue as the old cluster at its place. The forced start replaced no committed entries either, as far as the logs
+// of those that it removed show.
 func (mb *Membership) replaced(r *replay.Forced, m *evidence.Member) bool {
+	if disputed(mb.Replay, r.First) || mb.heldByMost(r) {
+		return false
+	}
 	o := mb.Members[r.Member]
 	ms, old := &o.Membership, slices.Concat(o.Membership.PeerURLs[m.MemberID], m.Membership.PeerURLs[m.MemberID])
 	for id, urls := range ms.PeerURLs {
 		if id != m.MemberID && slices.ContainsFunc(urls, func(u string) bool { return slices.Contains(old, u) }) &&
 			(slices.Contains(ms.Voters, id) || slices.Contains(ms.Learners, id) || addedAfter(o, id, r.Last)) {
-			return !disputed(mb.Replay, r.First)
+			return true
 		}
 	}
 	return false
+}
+
+// heldByMost reports whether the logs of removed members hold an entry in the place of the first removal on a majority
+// of the voters that there were: then it is committed, whether or not they know.
+func (mb *Membership) heldByMost(r *replay.Forced) bool {
+	holders := map[dumplog.ID]bool{}
+	for _, m := range mb.Members {
+		if slices.Contains(r.Removed, m.MemberID) && m.WAL.Holds(r.First) {
+			holders[m.MemberID] = true
+		}
+	}
+	return 2*len(holders) > len(r.Removed)+1
+}
+
+// replacedTail is the forced start that replaced entries at the end of m's log, nil if none did.
+func (mb *Membership) replacedTail(m *evidence.Member) *replay.Forced {
+	if mb.Replay == nil {
+		return nil
+	}
+	for i := range mb.Replay.Forced {
+		r := &mb.Replay.Forced[i]
+		if slices.Contains(r.Removed, m.MemberID) && m.WAL.Holds(r.First) {
+			return r
+		}
+	}
+	return nil
 }
 
 // IsRemoved reports whether the source is the data dir of a member that was removed from its cluster. One that a forced

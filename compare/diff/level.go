@@ -27,8 +27,10 @@ func (r *commonLevel) find() {
 			r.NotCompared[i] = "bucket key could not be read"
 		case evidence.OfAnotherCluster(r.Members, m):
 			r.ofOtherLog(i, "no data dir knows its members")
-		case r.rp != nil && r.rp.Unwritten(i):
-			r.ofOtherLog(i, "its revision is too low for its index in this log")
+		case r.rp != nil:
+			if low, is := r.rp.Unwritten(i); is {
+				r.ofOtherLog(i, fmt.Sprintf("at its index this log had written revision %d or more", low))
+			}
 		}
 	}
 	take := r.setDamagedApart(r.taking())

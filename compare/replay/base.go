@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -109,8 +108,7 @@ func (s *sim) begin(ctx context.Context, r *Result, fromStart bool) (why string)
 		s.met = true
 		return ""
 	}
-	at := slices.IndexFunc(r.Survey.writers, func(w *writers) bool { return w.appliedRange == appliedRangeOf(s.m) })
-	w := r.Survey.writers[at]
+	w := r.writersOf(s.pos)
 	if w.first == 0 {
 		// The log begins after all that this member has applied: none of its entries can be replayed or doubted.
 		w = &writers{appliedRange: w.appliedRange, first: w.until + 1}

@@ -4,28 +4,30 @@ import "slices"
 
 // Unwritten reports whether a backup is from before the restore that the log begins with, although it lists the members
 // of this cluster. Its revision is too low for its index: every entry writes one revision at most, so the data dirs
-// show how low it can have been there, and when the log began. And hardly an entry of the log is found in it.
-func (r *Result) Unwritten(pos int) bool {
+// show how low it can have been there, which is atLeast, and when the log began. And hardly an entry of the log is
+// found in it.
+func (r *Result) Unwritten(pos int) (atLeast int64, is bool) {
 	x, w := r.Members[pos], r.writersOf(pos)
 	if x.Member.ClusterID != 0 || w == nil || w.first != 1 || w.total == 0 || !restored(r) {
-		return false
+		return 0, false
 	}
-	rev, compared, before := x.Member.DB.KV.LastRev.Main, false, true
+	rev, before := x.Member.DB.KV.LastRev.Main, true
 	for i, o := range r.Members {
 		ow := r.writersOf(i)
 		if o.Member.ClusterID == 0 || ow == nil || ow.first != 1 {
 			continue
 		}
-		if rev >= o.lowestRevision(ow, w.total) {
-			return false
+		low := o.lowestRevision(ow, w.total)
+		if atLeast == 0 || low < atLeast {
+			atLeast = low
 		}
-		compared, before = true, before && rev <= o.lowestRevision(ow, 0)
+		before = before && rev <= o.lowestRevision(ow, 0)
 	}
 	found, of := int64(x.Counts[Applied]), w.total
 	if !before {
 		of = max(x.Writes, 1)
 	}
-	return compared && 2*found < of
+	return atLeast, rev < atLeast && 2*found < of
 }
 
 // lowestRevision is the lowest revision that a database can have had when so many entries from entry 1 on may have

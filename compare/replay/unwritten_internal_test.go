@@ -47,8 +47,9 @@ func TestUnwritten(t *testing.T) {
 		if c.change != nil {
 			c.change(r)
 		}
-		if got := r.Unwritten(1); got != c.want {
-			t.Errorf("%s: %v", name, got)
+		atLeast, got := r.Unwritten(1)
+		if got != c.want || got && atLeast != 90 && c.rev < 90 {
+			t.Errorf("%s: %v, at least %d", name, got, atLeast)
 		}
 	}
 }

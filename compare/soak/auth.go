@@ -68,10 +68,10 @@ func (h *History) authWork() {
 	case 8:
 		_, err = cli.RoleGrantPermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext),
 			clientv3.PermissionType(clientv3.PermReadWrite))
-	case 10: // a certificate names this user
-		_, err = cli.UserAddWithOptions(ctx, user, "", &clientv3.UserAddOptions{NoPassword: true})
 	case 9:
 		_, err = cli.RoleRevokePermission(ctx, role, ext, clientv3.GetPrefixRangeEnd(ext))
+	case 10: // a certificate names this user
+		_, err = cli.UserAddWithOptions(ctx, user, "", &clientv3.UserAddOptions{NoPassword: true})
 	}
 	_ = err // many are refused: that is part of the history
 }
