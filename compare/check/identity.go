@@ -43,8 +43,8 @@ func (mb *Membership) removedFinding(m *evidence.Member, ev removal) Finding {
 		Remedy: []Remedy{{Text: "leave " + m.Label() + " out, and start no server on it",
 			Risk: "what only this member holds is lost when the dir is deleted"}}}
 	if r := mb.replacedTail(m); r != nil {
-		f.Explanation += fmt.Sprintf(". Above its commit index its log holds %s, which the forced start replaced: whether "+
-			"a majority had them is not known", plural.Span(r.First, m.LastIndex(), "entry", "entries"))
+		f.Explanation += fmt.Sprintf(". Above its commit index its log holds %s, which the forced start replaced: "+
+			"whether a majority had them is not known", plural.Span(r.First, m.LastIndex(), "entry", "entries"))
 	}
 	if why, more := mb.removedMatters(m); why != "" {
 		f.Severity, f.Class = Error, ClassMembership
