@@ -261,7 +261,7 @@ func (c *collected) runChecks(r *Report) map[check.ID][]check.Finding {
 			ck.ID != check.X01 {
 			out.Reason = "the sources belong to different clusters"
 		} else {
-			res := ck.Run(c.in)
+			res := c.withEarlier(&ck, ck.Run(c.in))
 			out.Outcome, out.Reason = res.Outcome, res.Reason
 			if out.Outcome == "" {
 				out.Outcome = check.NotChecked

@@ -48,13 +48,13 @@ func (c *collected) setApart(rest []*evidence.Member, earlier []check.Earlier) b
 }
 
 // setUnwrittenApart sets backups apart from before the cluster was restored with the IDs that it had: none of the log's
-// entries wrote to them, and no data dir holds another history. A damaged one stays, to be judged.
+// entries wrote to them, and no data dir holds another history.
 func (c *collected) setUnwrittenApart(ctx context.Context) (apart bool, err error) {
 	members := c.in.Members
 	var rest []*evidence.Member
 	var earlier []check.Earlier
 	for i, m := range members {
-		if low, is := c.in.Replay.Unwritten(i); is && intact(m.DB) {
+		if low, is := c.in.Replay.Unwritten(i); is {
 			e, foreign, err := earlierThan(ctx, m, members)
 			if err != nil {
 				return false, err
@@ -74,7 +74,7 @@ func (c *collected) setUnwrittenApart(ctx context.Context) (apart bool, err erro
 // that the cluster was not restored, or holds another history.
 func earlierThan(ctx context.Context, backup *evidence.Member, members []*evidence.Member) (e check.Earlier,
 	foreign bool, err error) {
-	e.Backup = backup
+	e.Backup, e.Damaged = backup, !intact(backup.DB)
 	for _, m := range members {
 		if m.ClusterID == 0 || !m.HasWAL() {
 			continue
@@ -95,7 +95,24 @@ func earlierThan(ctx context.Context, backup *evidence.Member, members []*eviden
 	return e, foreign, nil
 }
 
-// intact reports whether nothing is wrong with a backup itself: one that is set apart is not judged.
+// withEarlier adds what a check finds wrong with the file of a backup that was set apart: that needs no other source.
+func (c *collected) withEarlier(ck *check.Check, res check.Result) check.Result {
+	for _, e := range c.in.Earlier {
+		alone := &check.Input{Ctx: c.in.Ctx, Members: check.Sources{e.Backup}, MaxRows: c.o.MaxRows, Single: true}
+		if _, ok := ck.Applies(alone); !ok {
+			continue
+		}
+		for _, f := range ck.Run(alone).Findings {
+			ofFile := f.Class == check.ClassDBDamage || f.Class == check.ClassBackupDamaged
+			if ofFile && f.Severity.Rank() >= check.Error.Rank() {
+				res.Findings, res.Outcome, res.Reason = append(res.Findings, f), check.Violated, ""
+			}
+		}
+	}
+	return res
+}
+
+// intact reports whether nothing shows that a backup's file was altered or damaged.
 func intact(db *evidence.DB) bool {
 	return len(db.Damage)+len(db.KV.Violations) == 0 && db.Trailer.State != "mismatch"
 }

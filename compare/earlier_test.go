@@ -19,7 +19,7 @@ import (
 
 // TestBackupBeforeRestore: a backup of other members whose history the cluster continues is from before its restore: it
 // is set apart with a note. With another history it is of another cluster. A backup without a record that the cluster
-// still holds may be either.
+// still holds may be either, as may one that contradicts itself.
 func TestBackupBeforeRestore(t *testing.T) {
 	noKeys := func(tx *bbolt.Tx) error {
 		if err := tx.DeleteBucket([]byte("key")); err != nil {
@@ -49,13 +49,13 @@ func TestBackupBeforeRestore(t *testing.T) {
 		"a record that the cluster lacks": {last(func(b *bbolt.Bucket, k, v []byte) error {
 			k[len(k)-1]++ // the next part of the same revision
 			return b.Put(k, v)
-		}), check.KindClustersMixed},
+		}), check.KindBackupUnrelated},
 		"a record that the backup lacks": {last(func(b *bbolt.Bucket, _, _ []byte) error {
 			c := b.Cursor()
 			c.Last()
 			k, _ := c.Prev()
 			return b.Delete(slices.Clone(k))
-		}), check.KindClustersMixed},
+		}), check.KindBackupUnrelated},
 		"no record": {clustertest.EditDB(noKeys), check.KindBackupUnrelated},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +82,8 @@ func TestBackupBeforeRestore(t *testing.T) {
 				switch {
 				case v.kind == check.KindClustersMixed:
 					class = check.ClassForeignCluster
+				case v.kind == check.KindBackupUnrelated && strings.HasPrefix(name, "a record"):
+					class = check.ClassDBDamage // what it holds contradicts itself
 				case v.kind == check.KindBackupUnrelated:
 					class = check.ClassInconclusive
 				case len(specs) == 2:
@@ -100,6 +102,70 @@ func TestBackupBeforeRestore(t *testing.T) {
 	}
 }
 
+// TestDamagedBackupBeforeRestore: a backup that is set apart is compared with nothing, but what is wrong with its file
+// is found, and blames nothing else.
+func TestDamagedBackupBeforeRestore(t *testing.T) {
+	for name, v := range map[string]struct {
+		change clustertest.Damage
+		check  check.ID
+		class  check.Class
+	}{
+		"sum": {func(t *testing.T, dir string) {
+			appendTo(t, filepath.Join(dir, "snap", "db"), make([]byte, 32))
+		}, check.B01, check.ClassBackupDamaged},
+		"history": {clustertest.EditDB(func(tx *bbolt.Tx) error {
+			b := tx.Bucket([]byte("key"))
+			k, v := b.Cursor().First()
+			k = slices.Clone(k)
+			k[7]++
+			return b.Put(append(k[:8], '-', 0, 0, 0, 0, 0, 0, 0, 0), v[:len(v)/2])
+		}), check.K04, check.ClassDBDamage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := evidencetest.Copy(t, evidencetest.Incident(t, "t-restored-compacted"))
+			old := evidencetest.Copy(t, filepath.Join(dir, "m2"))
+			clustertest.EditDB(otherMembers)(t, filepath.Join(old, "member"))
+			v.change(t, filepath.Join(old, "member"))
+			evidencetest.Unchanged(t, dir, old)
+			r := diagnose(t, []evidence.Spec{{Name: "m1", Where: filepath.Join(dir, "m1")},
+				{Name: "m2", Where: filepath.Join(dir, "m2")}, {Name: "m3", Where: filepath.Join(dir, "m3")},
+				{Name: "old.db", Where: filepath.Join(old, "member", "snap", "db")}})
+			var found, apart bool
+			for _, f := range r.Findings {
+				apart = apart || f.Kind == check.KindBackupBeforeRestore
+				found = found || f.Check == v.check
+				if f.Severity.Rank() >= check.Error.Rank() && !slices.Equal(f.Members, []string{"old.db"}) {
+					t.Errorf("%s blames %v: %s", f.ID, f.Members, f.Title)
+				}
+			}
+			if !apart || !found || r.Verdict.Class != v.class || len(r.Best.Members) == 0 {
+				t.Errorf("set apart %v, %s %v, %s, best %+v: %s", apart, v.check, found, r.Verdict.Class, r.Best,
+					r.Verdict.Summary)
+			}
+			for _, c := range r.Checks {
+				if c.ID == v.check && c.Outcome != check.Violated {
+					t.Errorf("%s: %s", c.ID, c.Outcome)
+				}
+			}
+		})
+	}
+}
+
+func appendTo(t *testing.T, path string, b []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestBackupBeforeRestoreSameIDs: a cluster that was restored with the IDs that it had continues the history of a
 // backup from before, of whose index its log knows nothing. The backup is set apart, unless it holds what the cluster
 // never had, or the entries of this log.
@@ -115,7 +181,7 @@ func TestBackupBeforeRestoreSameIDs(t *testing.T) {
 		class  check.Class
 	}{
 		"from before": {of: "backup.db", apart: true, class: check.ClassHealthy},
-		"after damage": {of: "backup.db", class: check.ClassBackupDamaged,
+		"after damage": {of: "backup.db", apart: true, class: check.ClassBackupDamaged,
 			change: keys(func(b *bbolt.Bucket) error {
 				c := b.Cursor()
 				for k, _ := c.Last(); binary.BigEndian.Uint64(k) > 8; k, _ = c.Last() {

@@ -177,6 +177,11 @@ func TestEarlierBackups(t *testing.T) {
 			t.Errorf("same IDs: %+v", f)
 		}
 	}
+	damaged := earlierFindings([]Earlier{{Backup: b, AtLeast: 41, Damaged: true}})[0]
+	if !strings.HasSuffix(damaged.Title, "or has lost what the log wrote to it") ||
+		!strings.Contains(damaged.Explanation, "Its file is damaged") {
+		t.Errorf("damaged: %+v", damaged)
+	}
 }
 
 // TestContradictedRows: a row of bucket members is wrong if it says something else than raft's configuration.

@@ -69,6 +69,8 @@ type Earlier struct {
 	// AtLeast is the revision that the log had written at the index of the backup, or more, if the cluster was restored
 	// with the member IDs that it had; 0 if its IDs are others.
 	AtLeast int64
+	// Damaged is true if the backup's file is damaged or was altered: what it lacks, it may have lost.
+	Damaged bool
 	// Member is one whose database continues that of the backup. Records is how many records both hold. Without a
 	// Member no data dir holds a record that shows whether the backup is of this cluster.
 	Member  *evidence.Member
@@ -115,15 +117,22 @@ func sameIDsFinding(e *Earlier) Finding {
 	b := e.Backup
 	why := fmt.Sprintf("its index %d counts another log: there this one had written revision %d or more, and the "+
 		"backup is at %d. ", b.ConsistentIndex(), e.AtLeast, b.DB.KV.LastRev.Main)
-	if e.Member != nil {
+	switch {
+	case e.Member != nil:
 		why += e.continued()
-	} else {
+	case e.Damaged:
+		why += "Its file is damaged, so its records do not show whether the cluster continues its history"
+	default:
 		why += "The data dirs have compacted all that it holds, so only the member IDs show that it is of this cluster"
 	}
-	return e.finding(why, Evidence{Member: b.Label(), File: b.DB.File, Bucket: "key",
+	f := e.finding(why, Evidence{Member: b.Label(), File: b.DB.File, Bucket: "key",
 		Field: fmt.Sprintf("revision at index %d", b.ConsistentIndex()), Observed: fmt.Sprint(b.DB.KV.LastRev.Main),
 		Expected: fmt.Sprintf("%d or more in the log that the restore began", e.AtLeast),
 		Show:     showDB(b, "key", "--stats")})
+	if e.Damaged {
+		f.Title += ", or has lost what the log wrote to it"
+	}
+	return f
 }
 
 // unrelatedFinding is about a backup of other members whose records the data dirs neither hold nor contradict.

@@ -16,11 +16,13 @@ import (
 // records that the older one holds.
 //
 // What one of them has compacted says nothing about the other: only the records above both compact revisions must be in
-// both, and of those below, the newer one must hold no other than the older one.
+// both, and of those below, the newer one must hold no other than the older one. Nor does a difference say anything if
+// the records of one of them contradict themselves.
 func Continues(ctx context.Context, older, newer *evidence.Member) (common int, differs bool, err error) {
 	if !comparable(older) || !comparable(newer) {
 		return 0, false, nil
 	}
+	possible := len(older.DB.KV.Violations)+len(newer.DB.KV.Violations) == 0
 	last := dumpdb.Rev{Main: older.DB.KV.LastRev.Main + 1}
 	compact := max(older.CompactRevision(), newer.CompactRevision())
 	a, stopA := iter.Pull2(older.DB.Handle.RevisionsBetween(dumpdb.Rev{}, last))
@@ -43,9 +45,9 @@ func Continues(ctx context.Context, older, newer *evidence.Member) (common int, 
 		}
 		switch {
 		case order < 0 && old.Main > compact, order > 0 && rec.Main > older.CompactRevision():
-			return 0, true, nil
+			return 0, possible, nil
 		case order == 0 && !sameRecord(&old, &rec):
-			return 0, true, nil
+			return 0, possible, nil
 		case order == 0:
 			common++
 		}

@@ -33,8 +33,8 @@ type AlarmState struct {
 // PasswordSet is an entry that gives a user a password.
 type PasswordSet struct {
 	Index uint64
-	// Hash is the bcrypt hash in the entry (3.5 and later). It is nil if the user has no password, or if the password
-	// was in clear: every member then hashes it with a different salt.
+	// Hash is the bcrypt hash in the entry (3.5 and later). It is nil if the password was in clear: every member then
+	// hashes it with a different salt.
 	Hash []byte
 	// Add is true for a new user, which is refused if the user exists; ByRoot when user root asked for it.
 	Add, ByRoot bool
@@ -81,7 +81,8 @@ func (s *Survey) noteState(index uint64, r *dumplog.Request) {
 			t.switches = append(t.switches, AuthSwitch{Index: index, On: r.Kind == dumplog.KindAuthEnable,
 				ByRoot: r.Header.Username == apply.Root})
 		}
-	case r.Auth != nil && (r.Kind == dumplog.KindAuthUserAdd || r.Kind == dumplog.KindAuthUserChangePassword):
+	case r.Auth != nil && !r.Auth.NoPassword &&
+		(r.Kind == dumplog.KindAuthUserAdd || r.Kind == dumplog.KindAuthUserChangePassword):
 		t.password(index, r)
 	}
 }

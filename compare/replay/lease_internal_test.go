@@ -362,6 +362,39 @@ func TestRevokedKeys(t *testing.T) {
 	}
 }
 
+// TestKeptValue: a put that keeps value or lease writes what the key has, as far as that is known; whether it was
+// refused is another question.
+func TestKeptValue(t *testing.T) {
+	put := func(key string, ignoreValue, ignoreLease bool) *dumplog.Request {
+		return &dumplog.Request{Kind: dumplog.KindPut, Put: &dumplog.PutRequest{Key: []byte(key), Value: []byte("2"),
+			IgnoreValue: ignoreValue, IgnoreLease: ignoreLease}}
+	}
+	for name, c := range map[string]struct {
+		r      *dumplog.Request
+		value  string
+		lease  int64
+		unsure bool
+		want   bool
+	}{
+		"the value of the key":   {put("a", true, false), "1", 0, false, true},
+		"another value":          {put("a", true, false), "3", 0, false, false},
+		"another, it is unknown": {put("a", true, false), "3", 0, true, true},
+		"the lease of the key":   {put("a", false, true), "2", 7, false, true},
+		"another lease":          {put("a", false, true), "2", 8, false, false},
+		"neither is kept":        {put("a", false, false), "2", 0, false, true},
+		"no such key":            {put("b", true, false), "1", 0, false, false},
+	} {
+		b := newBench(t, 6, -1)
+		b.sim.KeysKnown, b.sim.StateKnown = true, true
+		b.sim.Keys.Put(apply.Key{Name: "a", Lease: 7, Sum: apply.SumOf([]byte("1")), Mod: 5, Version: 1, Unsure: c.unsure})
+		x := rec(9, 0, string(c.r.Put.Key), c.value).record
+		x.lease, x.version = c.lease, 2
+		if got := b.sim.matcher.couldHaveWritten(c.r, &group{main: 9, records: []record{x}}); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
 // TestDescribeRevoke: an event names the lease of a put or revoke, and the keys that a revoke deleted on any member.
 func TestDescribeRevoke(t *testing.T) {
 	leased := put("k", "v")

@@ -67,10 +67,15 @@ func couldWrite(r *dumplog.Request, g *group) bool {
 	return ok && len(rest) == 0
 }
 
-// couldHaveWritten is couldWrite with the knowledge of the model: a lease revoke deletes exactly the keys of its lease.
+// couldHaveWritten is couldWrite with the knowledge of the model: a lease revoke deletes exactly the keys of its lease,
+// and a put that keeps value or lease writes those that the key has.
 func (ma *matcher) couldHaveWritten(r *dumplog.Request, g *group) bool {
 	if !couldWrite(r, g) {
 		return false
+	}
+	if r.Put != nil && keeps(r.Put) {
+		e := ma.EvaluateAllowed(r)
+		return !e.Sure || matches(e.Writes, g)
 	}
 	if r.Kind != dumplog.KindLeaseRevoke || !ma.KeysKnown {
 		return true

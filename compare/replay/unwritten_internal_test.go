@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -27,7 +28,31 @@ func TestUnwritten(t *testing.T) {
 		"the log begins with a bootstrap": {60, func(r *Result) {
 			r.Members[0].Member.WAL.Summary.Start = dumplog.StartBootstrap
 		}, false},
-		"the log begins later":        {60, func(r *Result) { r.Survey.writers[1].first = 2 }, false},
+		"the log begins later":              {60, func(r *Result) { r.Survey.writers[1].first = 2 }, false},
+		"purged, nothing shows another log": {60, purged(41, 0), false},
+		"purged, another term":              {80, purged(41, 5), true},
+		"purged, the same term":             {80, purged(41, 4), false},
+		"purged, the term of an old server": {80, func(r *Result) {
+			purged(41, 5)(r)
+			r.Members[1].Member.Version.Minor = 4
+		}, false},
+		"purged, another term and possible at its index": {90, purged(41, 5), false},
+		"purged beyond its index":                        {79, purgedBeyond, true},
+		"purged beyond its index and possible there":     {80, purgedBeyond, false},
+		"purged, a member that the cluster never had": {80, func(r *Result) {
+			purged(41, 0)(r)
+			r.Members[1].Member.Membership.Bucket = []dumplog.ID{1, 9}
+		}, true},
+		"purged, a member that was removed": {80, func(r *Result) {
+			purged(41, 0)(r)
+			r.Members[1].Member.Membership.Bucket = []dumplog.ID{1, 9}
+			r.Members[0].Member.Membership.Removed = []dumplog.ID{9}
+		}, false},
+		"purged, a member that may have been added since": {80, func(r *Result) {
+			purged(41, 0)(r)
+			r.Members[1].Member.Membership.Bucket = []dumplog.ID{1, 9}
+			r.Members[0].Member.AppliedMin = 39
+		}, false},
 		"the data dir's begins later": {60, func(r *Result) { r.Survey.writers[0].first = 2 }, false},
 		"no entry up to its index":    {60, func(r *Result) { r.Survey.writers[1].total = 0 }, false},
 		"a data dir":                  {60, func(r *Result) { r.Members[1].Member.ClusterID = 1 }, false},
@@ -48,10 +73,41 @@ func TestUnwritten(t *testing.T) {
 			c.change(r)
 		}
 		atLeast, got := r.Unwritten(1)
-		if got != c.want || got && atLeast != 90 && c.rev < 90 {
+		low := int64(90)
+		if strings.HasPrefix(name, "purged beyond") {
+			low = 80
+		}
+		if got != c.want || got && atLeast != low && c.rev < 90 {
 			t.Errorf("%s: %v, at least %d", name, got, atLeast)
 		}
 	}
+}
+
+// purged leaves 30 of the entries of the log up to the index of the backup, and 10 after it. The term of the entry at
+// that index is 4, or unknown.
+func purged(first, term uint64) func(r *Result) {
+	at := uint64(40)
+	return func(r *Result) {
+		dir, backup := r.Members[0].Member, r.Members[1].Member
+		for _, w := range r.Survey.writers {
+			w.first, w.last = first, w.until
+		}
+		dir.WAL.Summary.Start = dumplog.StartPurged
+		dir.WAL.LastByTerm = []evidence.TermEnd{{Term: 4, First: 1, Last: 50}}
+		backup.DB.Meta.ConsistentIndex, backup.Membership.Bucket = &at, []dumplog.ID{1}
+		dir.MemberID = 1
+		if term > 0 {
+			backup.DB.Meta.Term = &term
+		}
+	}
+}
+
+// purgedBeyond leaves the entries from 46 on, of which 15 write: the five between may have too, so it is 80 or more.
+func purgedBeyond(r *Result) {
+	purged(46, 0)(r)
+	r.Members[1].Member.Membership.Bucket = []dumplog.ID{1, 9}
+	r.Survey.writers[0].total = 15
+	*r.Survey.writers[1] = writers{appliedRange: r.Survey.writers[1].appliedRange}
 }
 
 func found(applied int, judged int64) func(r *Result) {

@@ -25,7 +25,11 @@ var stateFaults = []Fault{
 	{Name: "auth-revision-lowered", Apply: alterRow("auth", "authRevision",
 		func(v string) string { return be64(max(1, int64(binary.BigEndian.Uint64([]byte(v)))-2)) })},
 	{Name: "auth-password", Needs: release.PasswordHashInRequest, Apply: alterAny("authUsers", func(v string) string {
-		return editProto(v, &authpb.User{}, func(u *authpb.User) { u.Password[len(u.Password)-1] ^= 1 })
+		return editProto(v, &authpb.User{}, func(u *authpb.User) {
+			if n := len(u.Password); n > 0 {
+				u.Password[n-1] ^= 1
+			}
+		})
 	})},
 	{Name: "auth-user-role", Apply: alterAny("authUsers", func(v string) string {
 		return editProto(v, &authpb.User{}, func(u *authpb.User) {

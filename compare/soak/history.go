@@ -36,6 +36,8 @@ type History struct {
 	// ones.
 	lagging, gone map[int]bool
 	learners      map[int]bool
+	// hadLearner is true once the log adds a learner.
+	hadLearner    bool
 	leases        []clientv3.LeaseID
 	extras        []Source
 	older, live   map[string]string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // refuse asks for membership changes that are refused, most of them only when they are applied, and updates the URLs of
@@ -60,7 +61,7 @@ func (h *History) addLearner() {
 		return
 	}
 	i := h.c.Add(true)
-	h.learners[i] = true
+	h.learners[i], h.hadLearner = true, true
 	h.say("%s is added as learner", h.c.Name(i))
 	h.settle()
 }
@@ -150,7 +151,8 @@ func (h *History) keepOld(i int) {
 // under their names and with empty data dirs. Their old ones are kept.
 func (h *History) force() {
 	all := h.voters()
-	if len(all) < h.members() || len(all) < 2 || len(h.learners) > 0 {
+	if len(all) < h.members() || len(all) < 2 || len(h.learners) > 0 ||
+		h.hadLearner && h.s.has(release.ForcedLearnerFails) {
 		h.restart(h.any())
 		return
 	}
