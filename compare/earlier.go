@@ -54,13 +54,13 @@ func (c *collected) setUnwrittenApart(ctx context.Context) (apart bool, err erro
 	var rest []*evidence.Member
 	var earlier []check.Earlier
 	for i, m := range members {
-		if low, is := c.in.Replay.Unwritten(i); is {
+		if other := c.in.Replay.Unwritten(i); other != nil {
 			e, foreign, err := earlierThan(ctx, m, members)
 			if err != nil {
 				return false, err
 			}
 			if !foreign {
-				e.AtLeast = low
+				e.OtherLog = other
 				earlier = append(earlier, e)
 				continue
 			}
@@ -76,7 +76,7 @@ func earlierThan(ctx context.Context, backup *evidence.Member, members []*eviden
 	foreign bool, err error) {
 	e.Backup, e.Damaged = backup, !intact(backup.DB)
 	for _, m := range members {
-		if m.ClusterID == 0 || !m.HasWAL() {
+		if !m.HasWAL() {
 			continue
 		}
 		if m.WAL.Summary.Start == dumplog.StartBootstrap {

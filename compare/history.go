@@ -114,7 +114,7 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 func (h *KeyHistory) entries(c *collected) {
 	names, earlier := c.names(), map[int]bool{}
 	for i := range c.in.Members {
-		_, earlier[i] = c.in.Replay.Unwritten(i)
+		earlier[i] = c.in.Replay.Unwritten(i) != nil
 	}
 	for _, e := range c.in.Replay.Watched {
 		x := KeyEntry{Term: e.Term, Index: e.Index, What: e.What, User: e.User, AuthRevision: e.HeaderAuthRevision,

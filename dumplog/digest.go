@@ -146,6 +146,10 @@ func (d *digest) add(it *item) {
 	}
 }
 
+// beginsChain reports whether the CRC record says that nothing comes before the segment: it is the first one of a log,
+// whatever its name says.
+func (d *digest) beginsChain() bool { return d.seeded && !d.badSeed && d.seed == 0 }
+
 // committed is the highest index that the server knew to be committed. A start with --force-new-cluster commits the
 // conf changes that it writes, and no HardState says so before the next one (server/etcdserver/bootstrap.go,
 // AppendAndCommitEntries).

@@ -74,7 +74,7 @@ func (o *order) add(d *digest) {
 		o.report(&DamageError{Pos: head, Kind: DamageChain,
 			Err: fmt.Errorf("the CRC record says %08x, the previous segment ends with %08x", d.seed, o.chain)})
 	}
-	if o.prev == nil && d.seg.Seq == 0 && d.start.kind != "" {
+	if d.start.kind != "" && (o.prev == nil && d.seg.Seq == 0 || o.prev != nil && d.beginsChain()) {
 		o.sum.Start = d.start.kind
 	}
 	before := o.last

@@ -260,3 +260,23 @@ func oneRecord(t *testing.T, dir string, size int64) {
 		t.Fatalf("%d bytes, want %d: %v", st.Size(), size, err)
 	}
 }
+
+// TestStartOfExchangedSegments: the segment that begins the chain of checksums shows how the log began, whatever its
+// name says.
+func TestStartOfExchangedSegments(t *testing.T) {
+	dir := evidencetest.Copy(t, filepath.Join(evidencetest.Incident(t, "t-lagging-with-log-gap"), "node1", "member",
+		"wal"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.wal"))
+	must(t, err)
+	aside := filepath.Join(t.TempDir(), "aside")
+	for _, move := range [][2]string{{files[0], aside}, {files[1], files[0]}, {aside, files[1]}} {
+		must(t, os.Rename(move[0], move[1]))
+	}
+	l, err := dumplog.Open(dir)
+	must(t, err)
+	s, err := l.Scan(context.Background())
+	must(t, err)
+	if s.Start != dumplog.StartBootstrap || len(s.Damage) == 0 {
+		t.Errorf("%s, damage %v", s.Start, s.Damage)
+	}
+}

@@ -169,7 +169,8 @@ func TestEarlierBackups(t *testing.T) {
 		!strings.HasSuffix(fs[1].Remedy[0].Command.String(), "--against n1") {
 		t.Errorf("%+v", fs[1])
 	}
-	same := earlierFindings([]Earlier{{Backup: b, AtLeast: 41, Member: m, Records: 12}, {Backup: b, AtLeast: 41}})
+	late, none := &replay.OtherLog{AtLeast: 41}, &replay.OtherLog{Differences: 7}
+	same := earlierFindings([]Earlier{{Backup: b, OtherLog: late, Member: m, Records: 12}, {Backup: b, OtherLog: late}})
 	for i, want := range []string{"12 of them, up to revision 40", "compacted all that it holds"} {
 		f := same[i]
 		if f.Kind != KindBackupBeforeRestore || !strings.Contains(f.Explanation, want) ||
@@ -177,7 +178,12 @@ func TestEarlierBackups(t *testing.T) {
 			t.Errorf("same IDs: %+v", f)
 		}
 	}
-	damaged := earlierFindings([]Earlier{{Backup: b, AtLeast: 41, Damaged: true}})[0]
+	if f := earlierFindings([]Earlier{{Backup: b, OtherLog: none}})[0]; !strings.Contains(f.Explanation,
+		"hardly anything that this log wrote up to its index (differences: 7)") ||
+		f.Evidence[0].Observed != "hardly anything of it" {
+		t.Errorf("nothing of the log: %+v", f)
+	}
+	damaged := earlierFindings([]Earlier{{Backup: b, OtherLog: late, Damaged: true}})[0]
 	if !strings.HasSuffix(damaged.Title, "or has lost what the log wrote to it") ||
 		!strings.Contains(damaged.Explanation, "Its file is damaged") {
 		t.Errorf("damaged: %+v", damaged)

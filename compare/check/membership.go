@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
@@ -66,9 +67,9 @@ func runOneCluster(in *Input) Result {
 // Earlier is a backup from before the cluster was restored: the cluster continues its history in another log.
 type Earlier struct {
 	Backup *evidence.Member
-	// AtLeast is the revision that the log had written at the index of the backup, or more, if the cluster was restored
-	// with the member IDs that it had; 0 if its IDs are others.
-	AtLeast int64
+	// OtherLog is why its index counts another log, if the cluster was restored with the member IDs that it had; nil if
+	// its IDs are others.
+	OtherLog *replay.OtherLog
 	// Damaged is true if the backup's file is damaged or was altered: what it lacks, it may have lost.
 	Damaged bool
 	// Member is one whose database continues that of the backup. Records is how many records both hold. Without a
@@ -80,7 +81,7 @@ type Earlier struct {
 func earlierFindings(list []Earlier) (fs []Finding) {
 	for _, e := range list {
 		switch {
-		case e.AtLeast > 0:
+		case e.OtherLog != nil:
 			fs = append(fs, sameIDsFinding(&e))
 		case e.Member == nil:
 			fs = append(fs, unrelatedFinding(e.Backup))
@@ -115,8 +116,11 @@ func (e *Earlier) continued() string {
 // sameIDsFinding is about a backup from before a restore that gave the members the IDs that they had.
 func sameIDsFinding(e *Earlier) Finding {
 	b := e.Backup
-	why := fmt.Sprintf("its index %d counts another log: there this one had written revision %d or more, and the "+
-		"backup is at %d. ", b.ConsistentIndex(), e.AtLeast, b.DB.KV.LastRev.Main)
+	why := fmt.Sprintf("its index %d counts another log: %s. ", b.ConsistentIndex(), e.OtherLog)
+	if e.OtherLog.AtLeast > 0 {
+		why = fmt.Sprintf("its index %d counts another log: there this one had written revision %d or more, and the "+
+			"backup is at %d. ", b.ConsistentIndex(), e.OtherLog.AtLeast, b.DB.KV.LastRev.Main)
+	}
 	switch {
 	case e.Member != nil:
 		why += e.continued()
@@ -125,10 +129,15 @@ func sameIDsFinding(e *Earlier) Finding {
 	default:
 		why += "The data dirs have compacted all that it holds, so only the member IDs show that it is of this cluster"
 	}
-	f := e.finding(why, Evidence{Member: b.Label(), File: b.DB.File, Bucket: "key",
+	ev := Evidence{Member: b.Label(), File: b.DB.File, Bucket: "key",
 		Field: fmt.Sprintf("revision at index %d", b.ConsistentIndex()), Observed: fmt.Sprint(b.DB.KV.LastRev.Main),
-		Expected: fmt.Sprintf("%d or more in the log that the restore began", e.AtLeast),
-		Show:     showDB(b, "key", "--stats")})
+		Expected: fmt.Sprintf("%d or more in the log that the restore began", e.OtherLog.AtLeast),
+		Show:     showDB(b, "key", "--stats")}
+	if e.OtherLog.AtLeast == 0 {
+		ev.Field = fmt.Sprintf("what the log wrote up to entry %d", b.ConsistentIndex())
+		ev.Observed, ev.Expected = "hardly anything of it", "the records of these entries"
+	}
+	f := e.finding(why, ev)
 	if e.Damaged {
 		f.Title += ", or has lost what the log wrote to it"
 	}

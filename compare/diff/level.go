@@ -28,8 +28,8 @@ func (r *commonLevel) find() {
 		case evidence.OfAnotherCluster(r.Members, m):
 			r.ofOtherLog(i, "no data dir knows its members")
 		case r.rp != nil:
-			if low, is := r.rp.Unwritten(i); is {
-				r.ofOtherLog(i, fmt.Sprintf("at its index this log had written revision %d or more", low))
+			if other := r.rp.Unwritten(i); other != nil {
+				r.ofOtherLog(i, other.String())
 			}
 		}
 	}

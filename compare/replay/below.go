@@ -206,6 +206,8 @@ func (be *belowPlace) compareBelow(have *apply.Keys) {
 		case !sameBelow(want, got):
 			d.Observed = be.textOf(got)
 			be.below(d)
+		default:
+			be.res.belowSame++
 		}
 		return true
 	})

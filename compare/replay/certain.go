@@ -203,7 +203,11 @@ func (be *belowPlace) recall() {
 func (be *belowPlace) recallKeys(c *certainty) {
 	for _, k := range sortedKeys(c.keys) {
 		want, got := c.keys[k], be.Keys.Get(k)
-		if want.gone && got == nil || got != nil && !want.gone && got.Sum == want.sum && got.Lease == want.lease {
+		if want.gone && got == nil {
+			continue
+		}
+		if got != nil && !want.gone && got.Sum == want.sum && got.Lease == want.lease {
+			be.res.belowSame++
 			continue
 		}
 		d := BelowDiff{Key: k, Index: want.index, Expected: "absent", Observed: "absent"}

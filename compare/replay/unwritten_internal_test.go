@@ -55,10 +55,18 @@ func TestUnwritten(t *testing.T) {
 		}, false},
 		"the data dir's begins later": {60, func(r *Result) { r.Survey.writers[0].first = 2 }, false},
 		"no entry up to its index":    {60, func(r *Result) { r.Survey.writers[1].total = 0 }, false},
-		"a data dir":                  {60, func(r *Result) { r.Members[1].Member.ClusterID = 1 }, false},
+		"a data dir":                  {60, func(r *Result) { r.Members[1].Member.WAL.Log = &dumplog.Log{} }, false},
 		"no database":                 {60, func(r *Result) { r.Members[1].Member.DB.Handle = nil }, false},
 		"no bucket key":               {60, func(r *Result) { r.Members[1].Member.DB.KV = nil }, false},
 		"no survey":                   {60, func(r *Result) { r.Survey = nil }, false},
+		"possible, but nothing of the log is in it":  {90, unlike(0, 3, 1), true},
+		"possible, and few places differ":            {90, unlike(0, 2, 1), false},
+		"possible, and all that differs may be lost": {90, unlike(0, 4, 0), false},
+		"possible, and some of the log is in it":     {90, unlike(1, 6, 1), false},
+		"possible, and hardly any of the log is":     {90, unlike(1, 7, 1), true},
+		"without any records":                        {1, unlike(0, 3, 1), false},
+		"purged, and nothing of the log is in it":    {80, unlikePurged(0), true},
+		"purged, and hardly anything of it":          {80, unlikePurged(1), false},
 		"where log and database of the data dir meet": {94, func(r *Result) {
 			x := r.Members[0]
 			x.Checked, x.BaseRevision, x.baseWrites = true, 95, 20
@@ -72,13 +80,14 @@ func TestUnwritten(t *testing.T) {
 		if c.change != nil {
 			c.change(r)
 		}
-		atLeast, got := r.Unwritten(1)
+		other := r.Unwritten(1)
+		got := other != nil
 		low := int64(90)
 		if strings.HasPrefix(name, "purged beyond") {
 			low = 80
 		}
-		if got != c.want || got && atLeast != low && c.rev < 90 {
-			t.Errorf("%s: %v, at least %d", name, got, atLeast)
+		if got != c.want || got && other.AtLeast != low && c.rev < 90 {
+			t.Errorf("%s: %+v", name, other)
 		}
 	}
 }
@@ -108,6 +117,22 @@ func purgedBeyond(r *Result) {
 	r.Members[1].Member.Membership.Bucket = []dumplog.ID{1, 9}
 	r.Survey.writers[0].total = 15
 	*r.Survey.writers[1] = writers{appliedRange: r.Survey.writers[1].appliedRange}
+}
+
+// unlike says that the backup is in so many places as the log says, lacks so many keys, and holds so many revisions
+// that no entry wrote.
+func unlike(same, lacks, extra int) func(r *Result) {
+	return func(r *Result) {
+		x := r.Members[1]
+		x.belowSame, x.BelowCount, x.Extra = same, lacks, make([]int64, extra)
+	}
+}
+
+func unlikePurged(same int) func(r *Result) {
+	return func(r *Result) {
+		purged(41, 0)(r)
+		unlike(same, 20, 1)(r)
+	}
 }
 
 func found(applied int, judged int64) func(r *Result) {

@@ -227,6 +227,10 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 		if b.Kind == check.KindGapForeign && slices.Contains(first.Members, b.Members[0]) {
 			return b // its content is that of another cluster
 		}
+		if b.Kind == check.KindBackupUsedAsDB && slices.Equal(first.Members, b.Members) &&
+			strings.ContainsAny(string(first.Check[:1]), "ACDKLM") {
+			return b // its content is from another time
+		}
 	}
 	content, state := contentChecks[first.Check], stateChecks[first.Check]
 	ofOne := len(first.Members) == 1 && first.Class != check.ClassForeignCluster

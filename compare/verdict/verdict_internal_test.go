@@ -15,6 +15,8 @@ func TestExplainedByDamage(t *testing.T) {
 	damagedDB, damagedBackup := of("D02", "db-damage", "node2"), of("B01", "backup-damaged", "backup1")
 	foreign := of("S02", "foreign-cluster", "node2")
 	foreign.Kind = check.KindGapForeign
+	copied := of("X03", "torn-copy", "node2")
+	copied.Kind = check.KindBackupUsedAsDB
 	for name, c := range map[string]struct {
 		first, damage *check.Finding
 		explained     bool
@@ -33,6 +35,10 @@ func TestExplainedByDamage(t *testing.T) {
 		"what a member says and its pages":         {of("C04", "data-divergence", "node2"), damagedDB, true},
 		"keys and content of another cluster":      {of("K01", "data-divergence", "node1", "node2"), foreign, true},
 		"the log and content of another cluster":   {of("R01", "data-divergence", "node1", "node2"), foreign, true},
+		"the member list and a backup in place":    {of("M07", "membership", "node2"), copied, true},
+		"keys and a backup in place":               {of("K03", "data-divergence", "node2"), copied, true},
+		"keys of two and a backup in place":        {of("K01", "data-divergence", "node1", "node2"), copied, false},
+		"the log and a backup in place":            {of("W03", "wal-damage", "node2"), copied, false},
 		"keys of others and content of a stranger": {of("K01", "data-divergence", "node1", "node3"), foreign, false},
 	} {
 		if got := explainedByDamage(c.first, []*check.Finding{c.first, c.damage}); (got == c.damage) != c.explained {
