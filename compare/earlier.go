@@ -27,7 +27,7 @@ func (c *collected) setEarlierApart(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if foreign {
+		if foreign > 0 {
 			return nil
 		}
 		earlier = append(earlier, e)
@@ -48,7 +48,7 @@ func (c *collected) setApart(rest []*evidence.Member, earlier []check.Earlier) b
 }
 
 // setUnwrittenApart sets backups apart from before the cluster was restored with the IDs that it had: none of the log's
-// entries wrote to them, and no data dir holds another history.
+// entries wrote to them. If all data dirs hold another history, they are of another cluster.
 func (c *collected) setUnwrittenApart(ctx context.Context) (apart bool, err error) {
 	members := c.in.Members
 	var rest []*evidence.Member
@@ -59,7 +59,7 @@ func (c *collected) setUnwrittenApart(ctx context.Context) (apart bool, err erro
 			if err != nil {
 				return false, err
 			}
-			if !foreign {
+			if foreign < dataDirs(members) {
 				e.OtherLog = other
 				earlier = append(earlier, e)
 				continue
@@ -70,29 +70,40 @@ func (c *collected) setUnwrittenApart(ctx context.Context) (apart bool, err erro
 	return c.setApart(rest, earlier), nil
 }
 
-// earlierThan compares a backup with the data dirs until one continues its history. It is foreign if a data dir shows
-// that the cluster was not restored, or holds another history.
+// earlierThan compares a backup with the data dirs until one continues its history. Foreign counts those that hold
+// another history; all do if one shows that the cluster was not restored.
 func earlierThan(ctx context.Context, backup *evidence.Member, members []*evidence.Member) (e check.Earlier,
-	foreign bool, err error) {
+	foreign int, err error) {
 	e.Backup, e.Damaged = backup, !intact(backup.DB)
 	for _, m := range members {
 		if !m.HasWAL() {
 			continue
 		}
 		if m.WAL.Summary.Start == dumplog.StartBootstrap {
-			return e, true, nil // the cluster was not restored
+			return e, len(members), nil // the cluster was not restored
 		}
 		n, differs, err := diff.Continues(ctx, backup, m)
 		if err != nil {
-			return e, false, err
+			return e, 0, err
 		}
 		if n > 0 {
 			e.Member, e.Records = m, n
-			return e, false, nil
+			return e, 0, nil
 		}
-		foreign = foreign || differs
+		if differs {
+			foreign++
+		}
 	}
 	return e, foreign, nil
+}
+
+func dataDirs(members []*evidence.Member) (n int) {
+	for _, m := range members {
+		if m.HasWAL() {
+			n++
+		}
+	}
+	return n
 }
 
 // withEarlier adds what a check finds wrong with the file of a backup that was set apart: that needs no other source.

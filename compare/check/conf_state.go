@@ -33,7 +33,7 @@ func runConfState(in *Input) Result {
 			}
 		}
 	}
-	f, ok := in.Membership().keptConfStates(in)
+	f, ok := in.Membership().keptConfStates(in, fs)
 	checked = checked || ok
 	if f != nil {
 		fs = append(fs, *f)

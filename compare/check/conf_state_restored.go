@@ -11,15 +11,17 @@ import (
 )
 
 // keptConfStates compares the confStates that members of a restored cluster have kept from the backup: a restore leaves
-// the row with the members of the old cluster as it is, until the next conf change. ok is false if there are no two.
-func (mb *Membership) keptConfStates(in *Input) (f *Finding, ok bool) {
+// the row with the members of the old cluster as it is, until the next conf change. It leaves out those whose row is
+// known to be wrong. ok is false if there are no two.
+func (mb *Membership) keptConfStates(in *Input, wrong []Finding) (f *Finding, ok bool) {
 	if in.Diff == nil || in.Diff.Find("key") == nil || in.Diff.Find("key").Equal.Excluded() {
 		return nil, false // the backups may have been different ones
 	}
 	rows := map[string][]*evidence.Member{}
 	n, cluster := 0, dumplog.ID(0)
 	for _, m := range mb.Members {
-		if !mb.keepsConfState(m) || cluster != 0 && m.ClusterID != cluster {
+		named := slices.ContainsFunc(wrong, func(f Finding) bool { return slices.Contains(f.Members, m.Label()) })
+		if named || !mb.keepsConfState(m) || cluster != 0 && m.ClusterID != cluster {
 			continue
 		}
 		cluster = m.ClusterID
@@ -44,14 +46,20 @@ func (mb *Membership) keptConfStates(in *Input) (f *Finding, ok bool) {
 	return f, true
 }
 
-// keepsConfState reports whether a restored member has the confState of the cluster from which the backup is.
+// keepsConfState reports whether a restored member has the confState of the cluster from which the backup is: all its
+// members are of that cluster, or no conf change has stored the row since. A restore with the flags of that cluster
+// keeps the IDs.
 func (mb *Membership) keepsConfState(m *evidence.Member) bool {
 	if !m.HasDB() || !Restored(m) || m.DB.Meta.ConfState == nil || !m.Version.Follows(release.TermInMeta) {
 		return false
 	}
 	cs := m.DB.Meta.ConfState
 	all := len(cs.Voters) + len(cs.Learners) + len(cs.VotersOutgoing) + len(cs.LearnersNext)
-	return all > 0 && len(mb.Members.configurations().unnamed(m)) == all
+	if all == 0 {
+		return false
+	}
+	last, _ := confStateStored(m)
+	return last == 0 && len(m.WAL.Summary.Jumps) == 0 || len(mb.Members.configurations().unnamed(m)) == all
 }
 
 // confStateText is the row, whatever the order of its members.

@@ -134,8 +134,9 @@ func sameIDsFinding(e *Earlier) Finding {
 		Expected: fmt.Sprintf("%d or more in the log that the restore began", e.OtherLog.AtLeast),
 		Show:     showDB(b, "key", "--stats")}
 	if e.OtherLog.AtLeast == 0 {
-		ev.Field = fmt.Sprintf("what the log wrote up to entry %d", b.ConsistentIndex())
-		ev.Observed, ev.Expected = "hardly anything of it", "the records of these entries"
+		ev.Field = "puts in the newest revisions"
+		ev.Observed = fmt.Sprintf("none that the log's entries up to %d can have made", b.ConsistentIndex())
+		ev.Expected = "those of these entries"
 	}
 	f := e.finding(why, ev)
 	if e.Damaged {

@@ -203,11 +203,7 @@ func (be *belowPlace) recall() {
 func (be *belowPlace) recallKeys(c *certainty) {
 	for _, k := range sortedKeys(c.keys) {
 		want, got := c.keys[k], be.Keys.Get(k)
-		if want.gone && got == nil {
-			continue
-		}
-		if got != nil && !want.gone && got.Sum == want.sum && got.Lease == want.lease {
-			be.res.belowSame++
+		if want.gone && got == nil || got != nil && !want.gone && got.Sum == want.sum && got.Lease == want.lease {
 			continue
 		}
 		d := BelowDiff{Key: k, Index: want.index, Expected: "absent", Observed: "absent"}

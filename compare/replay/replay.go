@@ -184,8 +184,6 @@ type MemberResult struct {
 	// Below is where log and database differ at the compact revision, bounded; BelowCount counts all.
 	Below      []BelowDiff
 	BelowCount int
-	// belowSame counts the keys there that have the value which the log says.
-	belowSame int
 	// AuthExpected is the auth revision if every entry of the log is applied once; AuthKnown is false when the log does
 	// not reach back far enough.
 	AuthExpected    uint64

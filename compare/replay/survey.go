@@ -63,6 +63,7 @@ type Survey struct {
 	leases leaseLog
 	// writers count the entries that may write keys, for each applied range of the members.
 	writers []*writers
+	puts    *putContents
 	// rows are the entries that may change rows of small buckets, state the last state of the rows in them.
 	rows  *rowTouches
 	state *lastStates
@@ -129,7 +130,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 		LastTouch: map[string]uint64{},
 		Served:    map[dumplog.ID][]Served{}, serving: map[uint16]*serving{}, writers: newWriters(r),
 		grants: map[int64]uint64{}, rows: newRowTouches(r.Common), state: newLastStates(),
-		prefixes: map[uint16]dumplog.ID{}, describe: r.describe}
+		prefixes: map[uint16]dumplog.ID{}, describe: r.describe, puts: newPutContents(r)}
 	for _, m := range r.Members {
 		ms := &m.Member.Membership
 		for _, ids := range [][]dumplog.ID{ms.Voters, ms.Learners, ms.Removed, ms.V2, ms.Bucket, {m.Member.MemberID}} {
@@ -171,6 +172,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			w.note(it)
 		}
 		s.note(it)
+		s.puts.note(it)
 		if it.idDisputed() {
 			continue
 		}

@@ -14,8 +14,6 @@ type OtherLog struct {
 	// AtLeast is the revision that this log had written at the index, or more. It is 0 if the revision of the backup is
 	// possible there.
 	AtLeast int64
-	// Differences counts the places in which the backup differs from what this log wrote up to the index.
-	Differences int
 }
 
 // String says it in a few words.
@@ -23,78 +21,88 @@ func (o *OtherLog) String() string {
 	if o.AtLeast > 0 {
 		return fmt.Sprintf("at its index this log had written revision %d or more", o.AtLeast)
 	}
-	return fmt.Sprintf("it holds hardly anything that this log wrote up to its index (differences: %d)", o.Differences)
+	return "no entry of this log up to its index put what it holds in its newest revisions"
 }
 
 // Unwritten returns why a backup is from before the restore that the log begins with, although it lists the members of
 // this cluster; nil if that is not known. Its revision is too low for its index: every entry writes one revision at
 // most, so the data dirs show how low it can have been there. If they also show when the log began, hardly an entry of
-// the log is found in it; then even a possible revision will do if none is found, and records that no entry wrote. If
-// the first part of the log is purged, the backup shows in another way that its index counts another log.
+// the log is found in it. If the first part of the log is purged, the backup shows in another way that its index counts
+// another log. A revision that is possible will do if the backup holds nothing of the log.
 func (r *Result) Unwritten(pos int) *OtherLog {
 	x, w := r.Members[pos], r.writersOf(pos)
-	if x.Member.HasWAL() || w == nil {
+	if x.Member.HasWAL() || w == nil || r.bootstrapped() {
 		return nil
 	}
 	fromStart := w.first == 1 && w.total > 0 && restored(r)
-	if !fromStart && !r.otherTerm(x.Member) && !r.unknownMember(x.Member) && !x.nothingFound() {
-		return nil
+	b := revisionBound{r: r, backup: w, fromStart: fromStart}
+	if b.find(func(dir *writers) bool { return dir.until >= w.until }); b.dirs == 0 {
+		b.find(func(*writers) bool { return true })
 	}
-	rev, before, atLeast, dirs := x.Member.DB.KV.LastRev.Main, fromStart, int64(0), 0
-	for i, o := range r.Members {
-		ow := r.writersOf(i)
-		if !o.Member.HasWAL() || ow == nil {
-			continue
+	rev, nothing := x.Member.DB.KV.LastRev.Main, w.total >= manyWriters && r.Survey.puts.noneOf(x.Member)
+	sure := r.otherTerm(x.Member) || r.unknownMember(x.Member) || nothing
+	if fromStart {
+		found, of := int64(x.Counts[Applied]), w.total
+		if b.dirs > 0 && rev > b.began {
+			of = max(x.Writes, 1)
 		}
-		if dirs++; ow.until < w.until || fromStart && ow.first != 1 {
-			continue
-		}
-		unread, ok := unreadBetween(w, ow)
-		if !ok {
-			continue
-		}
-		low := o.lowestRevision(ow, w.total) - unread
-		if atLeast == 0 || low < atLeast {
-			atLeast = low
-		}
-		before = before && rev <= o.lowestRevision(ow, 0)
-	}
-	found, of := int64(x.Counts[Applied]), w.total
-	if !before {
-		of = max(x.Writes, 1)
+		sure = sure || 2*found < of
+	} else {
+		sure = sure || rev+farBelow <= b.atLeast
 	}
 	switch {
 	case rev <= 1: // it holds no record, so nothing says of which log it is
-	case rev < atLeast && 2*found < of:
-		return &OtherLog{AtLeast: atLeast, Differences: x.differences()}
-	case dirs == 0 && x.nothingFound(), fromStart && (x.hardlyFound() || x.allDiffers() && r.otherTerm(x.Member)):
-		return &OtherLog{Differences: x.differences()}
+	case rev < b.atLeast && sure:
+		return &OtherLog{AtLeast: b.atLeast}
+	case nothing && (fromStart || b.dirs == 0):
+		return &OtherLog{}
 	}
 	return nil
 }
 
-// differences counts the places in which a database differs from what the log wrote up to its index, found those in
-// which it is as the log says.
-func (x *MemberResult) differences() int {
-	return x.BelowCount + len(x.Extra) + x.Counts[Contradicted] + x.Counts[Missing]
+// farBelow is how many revisions a database cannot have lost without further traces. Of manyWriters entries, one at
+// least has had an effect.
+const (
+	farBelow    = 16
+	manyWriters = 8
+)
+
+// bootstrapped reports whether a log begins with the bootstrap of the cluster, which then was not restored.
+func (r *Result) bootstrapped() bool {
+	return slices.ContainsFunc(r.Members, func(x *MemberResult) bool {
+		return x.Member.HasWAL() && x.Member.WAL.Summary.Start == dumplog.StartBootstrap
+	})
 }
 
-func (x *MemberResult) found() int { return x.Counts[Applied] + x.belowSame }
-
-// allDiffers reports whether a database differs from the log, and nothing in it is as the log says.
-func (x *MemberResult) allDiffers() bool { return x.found() == 0 && x.differences() > 0 }
-
-// manyDifferences is from how many places on a database is of another log, if nothing in it is as the log says; else
-// from so many times as many.
-const manyDifferences = 4
-
-// hardlyFound reports whether a database differs from the log nearly everywhere, and holds records that no entry wrote.
-func (x *MemberResult) hardlyFound() bool {
-	return x.differences() >= manyDifferences*max(2*x.found(), 1) && len(x.Extra)+x.Counts[Contradicted] > 0
+// revisionBound is how low a revision can have been at the index of a backup, and when the log began, as the data dirs
+// show it: the lowest, since one may be wrong.
+type revisionBound struct {
+	r         *Result
+	backup    *writers
+	fromStart bool
+	// dirs is how many of them show it.
+	dirs           int
+	atLeast, began int64
 }
 
-// nothingFound is hardlyFound for a database in which nothing is as the log says.
-func (x *MemberResult) nothingFound() bool { return x.allDiffers() && x.hardlyFound() }
+// find asks the data dirs that fit.
+func (b *revisionBound) find(fits func(dir *writers) bool) {
+	for i, x := range b.r.Members {
+		w := b.r.writersOf(i)
+		if !x.Member.HasWAL() || w == nil || !fits(w) || b.fromStart && w.first != 1 {
+			continue
+		}
+		unread, ok := unreadBetween(b.backup, w)
+		if !ok {
+			continue
+		}
+		low, began := x.lowestRevision(w, b.backup.total)-unread, x.lowestRevision(w, 0)
+		if b.dirs++; b.dirs == 1 {
+			b.atLeast, b.began = low, began
+		}
+		b.atLeast, b.began = min(b.atLeast, low), min(b.began, began)
+	}
+}
 
 // unreadBetween returns how many entries after the applied index of a backup are purged from the log in which a data
 // dir's writers were counted. It is false if the two count from different entries.

@@ -48,8 +48,9 @@ var metaFaults = []Fault{
 			return nil, errNotHere
 		}
 		// After a restore the row names the members of the cluster before, which no log lists.
-		return rowEffect(f, "a voter that never was a member", r, append([]string{"db-damage"}, memberClasses...)),
-			editDB(f.Dir, r.put(other))
+		effect := rowEffect(f, "a voter that never was a member", r, append([]string{"db-damage"}, memberClasses...))
+		effect.MayShareBest = true // no server reads it
+		return effect, editDB(f.Dir, r.put(other))
 	}},
 	{Name: "storage-version", Needs: release.StorageVersion, Apply: func(f *Victim) (*Effect, error) {
 		r, err := metaRow(f, "storageVersion")

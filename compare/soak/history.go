@@ -42,11 +42,12 @@ type History struct {
 	extras        []Source
 	older, live   map[string]string
 	restored, led bool
-	moved         bool
-	counter       int
-	backups       int
-	kube          kube
-	authOn        bool
+	// moved is the member with a second peer URL, counted from 1; 0 if there is none.
+	moved   int
+	counter int
+	backups int
+	kube    kube
+	authOn  bool
 	// log says what was done, for people.
 	log []string
 	// Doubt says why the members may really differ, "" if the servers' own hashes agree.

@@ -60,6 +60,7 @@ func (h *History) addLearner() {
 		h.restart(h.any())
 		return
 	}
+	h.addressBack()
 	i := h.c.Add(true)
 	h.learners[i], h.hadLearner = true, true
 	h.say("%s is added as learner", h.c.Name(i))
@@ -124,6 +125,7 @@ func (h *History) replace(i int) {
 		h.restart(h.any())
 		return
 	}
+	h.addressBack()
 	h.c.Stop(i)
 	h.settle()
 	h.burst(4)
@@ -156,6 +158,7 @@ func (h *History) force() {
 		h.restart(h.any())
 		return
 	}
+	h.addressBack()
 	for _, i := range all[1:] {
 		h.c.WaitApplied()
 		h.c.Stop(i)
@@ -184,16 +187,28 @@ func (h *History) rejoin(others []int) {
 
 // readdress gives a member a second peer URL, at which nothing listens, or takes it away again.
 func (h *History) readdress(i int) {
-	if len(h.voters()) < h.members() {
-		return
+	switch {
+	case len(h.voters()) < h.members():
+	case h.moved > 0:
+		h.addressBack()
+	default:
+		h.moved = i + 1
+		h.update(i, h.c.PeerURL(i), "http://127.0.0.1:9")
 	}
-	urls := []string{h.c.PeerURL(i)}
-	if h.moved = !h.moved; h.moved {
-		urls = append(urls, "http://127.0.0.1:9")
+}
+
+// addressBack takes the second peer URL away again. Early releases of 3.4 refuse to join a cluster where one is.
+func (h *History) addressBack() {
+	if i := h.moved - 1; i >= 0 && !h.gone[i] {
+		h.update(i, h.c.PeerURL(i))
 	}
+	h.moved = 0
+}
+
+func (h *History) update(i int, urls ...string) {
 	ctx, cancel := h.context()
 	defer cancel()
-	_, err := h.c.Client(i).MemberUpdate(ctx, h.memberID(i), urls)
+	_, err := h.c.Client(h.c.Leader()).MemberUpdate(ctx, h.memberID(i), urls)
 	h.say("%s is given the peer URLs %v: %v", h.c.Name(i), urls, err)
 }
 

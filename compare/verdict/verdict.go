@@ -227,10 +227,9 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 		if b.Kind == check.KindGapForeign && slices.Contains(first.Members, b.Members[0]) {
 			return b // its content is that of another cluster
 		}
-		if b.Kind == check.KindBackupUsedAsDB && slices.Equal(first.Members, b.Members) &&
-			strings.ContainsAny(string(first.Check[:1]), "ACDKLM") {
-			return b // its content is from another time
-		}
+	}
+	if b := usedAsDB(first, breaks); b != nil {
+		return b // the content is from another time
 	}
 	content, state := contentChecks[first.Check], stateChecks[first.Check]
 	ofOne := len(first.Members) == 1 && first.Class != check.ClassForeignCluster
@@ -246,6 +245,26 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 		}
 		if found == nil || b.Class == check.ClassBackupDamaged && found.Class != check.ClassBackupDamaged {
 			found = b // the sum of a whole backup explains what its records contradict
+		}
+	}
+	return found
+}
+
+// usedAsDB is the finding that a backup is in the place of a database, if that holds for all members that another one
+// about their databases names.
+func usedAsDB(first *check.Finding, breaks []*check.Finding) (found *check.Finding) {
+	if !strings.ContainsAny(string(first.Check[:1]), "ACDKLM") {
+		return nil
+	}
+	for _, name := range first.Members {
+		at := slices.IndexFunc(breaks, func(b *check.Finding) bool {
+			return b.Kind == check.KindBackupUsedAsDB && slices.Contains(b.Members, name)
+		})
+		if at < 0 {
+			return nil
+		}
+		if found == nil {
+			found = breaks[at]
 		}
 	}
 	return found

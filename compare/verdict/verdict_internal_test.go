@@ -45,6 +45,12 @@ func TestExplainedByDamage(t *testing.T) {
 			t.Errorf("%s: explained by %+v, want %v", name, got, c.explained)
 		}
 	}
+	other := of("X03", "torn-copy", "node3")
+	other.Kind = check.KindBackupUsedAsDB
+	list := of("M16", "membership", "node3", "node2")
+	if got := explainedByDamage(list, []*check.Finding{list, copied, other}); got != other {
+		t.Errorf("explained by %+v, want the backup in the place of the first one's database", got)
+	}
 	keys, records := of("K01", "data-divergence", "node1", "backup1"), of("K04", "db-damage", "backup1")
 	if got := explainedByDamage(keys, []*check.Finding{keys, records, damagedBackup}); got != damagedBackup {
 		t.Errorf("explained by %+v, want the sum of the whole backup", got)

@@ -1,0 +1,80 @@
+package replay
+
+import (
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
+)
+
+// putContents are keys with values that entries of the log put, each with the first of its entries. They show whether a
+// backup holds anything of this log.
+type putContents struct {
+	first map[uint64]uint64
+	// full is true if there were too many.
+	full bool
+}
+
+// maxContents bounds the contents that are kept, newestRevisions the revisions of a backup among which its newest puts
+// are looked for.
+const (
+	maxContents     = 1 << 20
+	newestRevisions = 4096
+	newestPuts      = 4
+)
+
+// newPutContents is nil where no source may be a backup from before a restore.
+func newPutContents(r *Result) *putContents {
+	backup := slices.ContainsFunc(r.Members,
+		func(x *MemberResult) bool { return !x.Member.HasWAL() && x.Member.HasDB() })
+	if !backup || r.bootstrapped() {
+		return nil
+	}
+	return &putContents{first: map[uint64]uint64{}}
+}
+
+func contentOf(key, value []byte) uint64 { return xxh3.HashSeed(key, apply.SumOf(value)) }
+
+func (pc *putContents) note(it *item) {
+	if pc == nil || pc.full {
+		return
+	}
+	it.req.EachOp(func(op dumplog.RequestOp) {
+		if op.Put == nil || op.Put.IgnoreValue {
+			return
+		}
+		c := contentOf(op.Put.Key, op.Put.Value)
+		if _, have := pc.first[c]; !have {
+			pc.first[c] = it.entry.Index
+		}
+	})
+	pc.full = len(pc.first) >= maxContents
+}
+
+// noneOf reports whether no entry up to the index of a database can have made any of its newest puts. A database to
+// which one entry wrote a put has it among them.
+func (pc *putContents) noneOf(m *evidence.Member) bool {
+	if pc == nil || pc.full {
+		return false
+	}
+	last := m.DB.KV.LastRev.Main
+	from := max(m.CompactRevision()+1, last-newestRevisions)
+	var made [newestPuts]bool
+	puts := 0
+	for rec, err := range m.DB.Handle.RevisionsBetween(dumpdb.Rev{Main: from}, dumpdb.Rev{Main: last + 1}) {
+		switch {
+		case err != nil:
+			return false
+		case rec.Tombstone || rec.Err != nil:
+			continue
+		}
+		index, ok := pc.first[contentOf(rec.KV.Key, rec.KV.Value)]
+		made[puts%newestPuts] = ok && index <= m.AppliedMax
+		puts++
+	}
+	return puts >= newestPuts && !slices.Contains(made[:], true)
+}
