@@ -27,6 +27,9 @@ const (
 	newestPuts      = 4
 )
 
+// manyPuts is how many puts of a log cannot all have been refused.
+const manyPuts = 8
+
 // newPutContents is nil where no source may be a backup from before a restore.
 func newPutContents(r *Result) *putContents {
 	backup := slices.ContainsFunc(r.Members,
@@ -55,10 +58,23 @@ func (pc *putContents) note(it *item) {
 	pc.full = len(pc.first) >= maxContents
 }
 
-// noneOf reports whether no entry up to the index of a database can have made any of its newest puts. A database to
-// which one entry wrote a put has it among them.
+func (pc *putContents) manyUpTo(index uint64) bool {
+	n := 0
+	for _, first := range pc.first {
+		if first <= index {
+			n++
+		}
+		if n >= manyPuts {
+			return true
+		}
+	}
+	return false
+}
+
+// noneOf reports whether no entry up to the index of a database can have made any of its newest puts, although there
+// are many that put something. A database to which one entry wrote a put has it among them.
 func (pc *putContents) noneOf(m *evidence.Member) bool {
-	if pc == nil || pc.full {
+	if pc == nil || pc.full || !pc.manyUpTo(m.AppliedMin) {
 		return false
 	}
 	last := m.DB.KV.LastRev.Main

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -19,7 +20,9 @@ func TestNoneOf(t *testing.T) {
 	m := openStory(t, s)
 	log := func(more ...*dumplog.Request) *putContents {
 		pc := &putContents{first: map[uint64]uint64{}}
-		pc.note(itemAt(2, put("a", "1")))
+		for i := range 8 {
+			pc.note(itemAt(2, put("a", strings.Repeat("1", i+1))))
+		}
 		for _, r := range more {
 			pc.note(itemAt(m.AppliedMax, r))
 		}
@@ -47,6 +50,14 @@ func TestNoneOf(t *testing.T) {
 		if got := c.pc.noneOf(m); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+	short := &putContents{first: map[uint64]uint64{}}
+	for i := range 7 {
+		short.note(itemAt(2, put("a", strings.Repeat("1", i+1))))
+	}
+	short.note(itemAt(m.AppliedMin+1, put("x", "1")))
+	if short.noneOf(m) {
+		t.Error("a log with hardly any puts")
 	}
 	few := newStory("3.6.0")
 	few.put("a", "1")

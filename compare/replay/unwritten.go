@@ -39,7 +39,7 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 	if b.find(func(dir *writers) bool { return dir.until >= w.until }); b.dirs == 0 {
 		b.find(func(*writers) bool { return true })
 	}
-	rev, nothing := x.Member.DB.KV.LastRev.Main, w.total >= manyWriters && r.Survey.puts.noneOf(x.Member)
+	rev, nothing := x.Member.DB.KV.LastRev.Main, r.Survey.puts.noneOf(x.Member)
 	sure := r.otherTerm(x.Member) || r.unknownMember(x.Member) || nothing
 	if fromStart {
 		found, of := int64(x.Counts[Applied]), w.total
@@ -60,12 +60,8 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 	return nil
 }
 
-// farBelow is how many revisions a database cannot have lost without further traces. Of manyWriters entries, one at
-// least has had an effect.
-const (
-	farBelow    = 16
-	manyWriters = 8
-)
+// farBelow is how many revisions a database cannot have lost without further traces.
+const farBelow = 16
 
 // bootstrapped reports whether a log begins with the bootstrap of the cluster, which then was not restored.
 func (r *Result) bootstrapped() bool {
