@@ -254,28 +254,32 @@ func (c *collected) runChecks(r *Report) map[check.ID][]check.Finding {
 		if ck.OnDemand && (ck.ID != check.G01 || len(c.o.ServerLogs) == 0) || c.in.Context().Err() != nil {
 			continue
 		}
-		out := CheckOutcome{ID: ck.ID, Title: ck.Title, Outcome: check.NotChecked}
-		if reason, ok := ck.Applies(c.in); !ok {
-			out.Reason = reason
-		} else if c.mixed && ck.Needs&(check.NeedReplay|check.NeedTwo) != 0 && ck.ID != check.M01 &&
-			ck.ID != check.X01 {
-			out.Reason = "the sources belong to different clusters"
-		} else {
-			res := c.withEarlier(&ck, ck.Run(c.in))
-			out.Outcome, out.Reason = res.Outcome, res.Reason
-			if out.Outcome == "" {
-				out.Outcome = check.NotChecked
-			}
-			for i, f := range check.Grouped(res.Findings) {
-				f.Check, f.ID = ck.ID, fmt.Sprintf("%s-%d", ck.ID, i+1)
-				c.in.Members.Reachable(&f)
-				byCheck[ck.ID] = append(byCheck[ck.ID], f)
-				r.Findings = append(r.Findings, f)
-			}
+		out := CheckOutcome{ID: ck.ID, Title: ck.Title}
+		res := c.withEarlier(&ck, c.run(&ck))
+		out.Outcome, out.Reason = res.Outcome, res.Reason
+		if out.Outcome == "" {
+			out.Outcome = check.NotChecked
+		}
+		for i, f := range check.Grouped(res.Findings) {
+			f.Check, f.ID = ck.ID, fmt.Sprintf("%s-%d", ck.ID, i+1)
+			c.in.Members.Reachable(&f)
+			byCheck[ck.ID] = append(byCheck[ck.ID], f)
+			r.Findings = append(r.Findings, f)
 		}
 		r.Checks = append(r.Checks, out)
 	}
 	return byCheck
+}
+
+// run runs a check, or says why the sources do not suffice for it.
+func (c *collected) run(ck *check.Check) check.Result {
+	if reason, ok := ck.Applies(c.in); !ok {
+		return check.Result{Outcome: check.NotChecked, Reason: reason}
+	}
+	if c.mixed && ck.Needs&(check.NeedReplay|check.NeedTwo) != 0 && ck.ID != check.M01 && ck.ID != check.X01 {
+		return check.Result{Outcome: check.NotChecked, Reason: "the sources belong to different clusters"}
+	}
+	return ck.Run(c.in)
 }
 
 func (c *collected) matchCauses(r *Report, byCheck map[check.ID][]check.Finding) {

@@ -113,13 +113,7 @@ func TestDamagedBackupBeforeRestore(t *testing.T) {
 		"sum": {func(t *testing.T, dir string) {
 			appendTo(t, filepath.Join(dir, "snap", "db"), make([]byte, 32))
 		}, check.B01, check.ClassBackupDamaged},
-		"history": {clustertest.EditDB(func(tx *bbolt.Tx) error {
-			b := tx.Bucket([]byte("key"))
-			k, v := b.Cursor().First()
-			k = slices.Clone(k)
-			k[7]++
-			return b.Put(append(k[:8], '-', 0, 0, 0, 0, 0, 0, 0, 0), v[:len(v)/2])
-		}), check.K04, check.ClassDBDamage},
+		"history": {halveRecord, check.K04, check.ClassDBDamage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,6 +144,38 @@ func TestDamagedBackupBeforeRestore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDamagedBackupWithoutDatabase: the file of a backup that is set apart is examined even if no member has a database
+// that opens.
+func TestDamagedBackupWithoutDatabase(t *testing.T) {
+	dir := evidencetest.Copy(t, evidencetest.Incident(t, "t-restored-compacted"))
+	old := evidencetest.Copy(t, filepath.Join(dir, "m2"))
+	clustertest.EditDB(otherMembers)(t, filepath.Join(old, "member"))
+	db := filepath.Join(old, "member", "snap", "db")
+	halveRecord(t, filepath.Join(old, "member"))
+	if err := os.Truncate(filepath.Join(dir, "m1", "member", "snap", "db"), 0); err != nil {
+		t.Fatal(err)
+	}
+	evidencetest.Unchanged(t, dir, old)
+	r := diagnose(t, []evidence.Spec{{Name: "m1", Where: filepath.Join(dir, "m1")}, {Name: "old.db", Where: db}})
+	if !slices.ContainsFunc(r.Findings, func(f check.Finding) bool {
+		return f.Check == check.K04 && slices.Equal(f.Members, []string{"old.db"})
+	}) {
+		t.Errorf("%s: nothing says that the backup is damaged", r.Verdict.Summary)
+	}
+}
+
+// halveRecord adds half of a record.
+func halveRecord(t *testing.T, member string) {
+	t.Helper()
+	clustertest.EditDB(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("key"))
+		k, v := b.Cursor().First()
+		k = slices.Clone(k)
+		k[7]++
+		return b.Put(append(k[:8], '-', 0, 0, 0, 0, 0, 0, 0, 0), v[:len(v)/2])
+	})(t, member)
 }
 
 func appendTo(t *testing.T, path string, b []byte) {

@@ -183,6 +183,10 @@ func TestEarlierBackups(t *testing.T) {
 		!strings.HasPrefix(f.Evidence[0].Observed, "none that the log's entries up to") {
 		t.Errorf("nothing of the log: %+v", f)
 	}
+	inferred := earlierFindings([]Earlier{{Backup: b, OtherLog: &replay.OtherLog{AtLeast: 41, Inferred: true}}})[0]
+	if !strings.Contains(inferred.Explanation, "is inferred") || strings.Contains(same[1].Explanation, "inferred") {
+		t.Errorf("inferred: %+v", inferred)
+	}
 	damaged := earlierFindings([]Earlier{{Backup: b, OtherLog: late, Damaged: true}})[0]
 	if !strings.HasSuffix(damaged.Title, "or has lost what the log wrote to it") ||
 		!strings.Contains(damaged.Explanation, "Its file is damaged") {

@@ -138,6 +138,9 @@ func sameIDsFinding(e *Earlier) Finding {
 		ev.Observed = fmt.Sprintf("none that the log's entries up to %d can have made", b.ConsistentIndex())
 		ev.Expected = "those of these entries"
 	}
+	if e.OtherLog.Inferred {
+		why += ". No log at hand shows the restore: that there was one is inferred"
+	}
 	f := e.finding(why, ev)
 	if e.Damaged {
 		f.Title += ", or has lost what the log wrote to it"

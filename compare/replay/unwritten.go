@@ -14,6 +14,8 @@ type OtherLog struct {
 	// AtLeast is the revision that this log had written at the index, or more. It is 0 if the revision of the backup is
 	// possible there.
 	AtLeast int64
+	// Inferred is true if no log at hand shows the restore.
+	Inferred bool
 }
 
 // String says it in a few words.
@@ -53,9 +55,9 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 	switch {
 	case rev <= 1: // it holds no record, so nothing says of which log it is
 	case rev < b.atLeast && sure:
-		return &OtherLog{AtLeast: b.atLeast}
+		return &OtherLog{AtLeast: b.atLeast, Inferred: !restored(r)}
 	case nothing && (fromStart || b.dirs == 0):
-		return &OtherLog{}
+		return &OtherLog{Inferred: !restored(r)}
 	}
 	return nil
 }

@@ -92,6 +92,9 @@ func TestUnwritten(t *testing.T) {
 		case strings.HasPrefix(name, "the data dir is"):
 			low = 100
 		}
+		if got && other.Inferred != strings.HasPrefix(name, "purged") {
+			t.Errorf("%s: inferred %v", name, other.Inferred)
+		}
 		if got != c.want || got && other.AtLeast != low && c.rev < 90 {
 			t.Errorf("%s: %+v", name, other)
 		}
