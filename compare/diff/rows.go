@@ -138,6 +138,8 @@ func (r *rowComparer) mayDiffer(row replay.Row, i, j int) string {
 		}
 		return fmt.Sprintf("%s and %s are at different indexes and no log has the entries between them", a.Label(),
 			b.Label())
+	case r.entriesCannotExplain(row, a, b):
+		return ""
 	case !r.rp.Covers(from, to) && !atOneAuthRevision(row, a, b):
 		return fmt.Sprintf("the logs do not have all entries between %d and %d, the indexes of %s and %s", from, to,
 			a.Label(), b.Label())
@@ -161,6 +163,24 @@ func atOneAuthRevision(row replay.Row, a, b *evidence.Member) bool {
 	x, y := &a.DB.Auth, &b.DB.Auth
 	return (row.Bucket == "authUsers" || row.Bucket == "authRoles") && x.HasRevision && y.HasRevision &&
 		x.Revision == y.Revision && a.Source.Kind == evidence.KindDataDir && b.Source.Kind == evidence.KindDataDir
+}
+
+// entriesCannotExplain reports whether a row is the auth revision, and that of one data dir is higher by more than the log
+// has auth entries that the other one may not have applied: each raises it by one at most, and it never falls
+// (auth/store.go, commitRevision).
+func (r *rowComparer) entriesCannotExplain(row replay.Row, a, b *evidence.Member) bool {
+	x, y := &a.DB.Auth, &b.DB.Auth
+	if row.Bucket != "auth" || row.Key != "authRevision" || !x.HasRevision || !y.HasRevision ||
+		a.Source.Kind != evidence.KindDataDir || b.Source.Kind != evidence.KindDataDir {
+		return false
+	}
+	low, high := a, b
+	if y.Revision < x.Revision {
+		low, high = b, a
+	}
+	last := max(r.rp.Last, high.AppliedMax)
+	return r.rp.Covers(low.AppliedMin, last) &&
+		high.DB.Auth.Revision-low.DB.Auth.Revision > uint64(r.rp.Survey.AuthRisesAfter(low.AppliedMin))
 }
 
 // decidedByAuthRevision reports whether the auth revisions of running members show without a log that the row may not

@@ -82,6 +82,51 @@ func TestAtOneAuthRevision(t *testing.T) {
 	}
 }
 
+// TestEntriesCannotExplain: the auth revisions of two data dirs at different indexes differ normally by as many auth
+// entries as the lower one may not have applied, not by more.
+func TestEntriesCannotExplain(t *testing.T) {
+	member := func(kind evidence.Kind, applied, revision uint64) *evidence.Member {
+		return &evidence.Member{Source: &evidence.Source{Kind: kind}, AppliedMin: applied, AppliedMax: applied,
+			Version: evidence.Version{Minor: 5},
+			DB:      &evidence.DB{Auth: dumpdb.Auth{Revision: revision, HasRevision: revision > 0}}}
+	}
+	dir, log := evidence.KindDataDir, func(first, last uint64, rises ...uint64) *replay.Result {
+		return &replay.Result{First: first, Last: last, Survey: &replay.Survey{AuthRises: rises}}
+	}
+	revision, enabled := replay.Row{Bucket: "auth", Key: "authRevision"}, replay.Row{Bucket: "auth", Key: "authEnabled"}
+	early, late := member(dir, 10, 6), member(dir, 20, 5)
+	for name, c := range map[string]struct {
+		a, b *evidence.Member
+		row  replay.Row
+		rp   *replay.Result
+		want bool
+	}{
+		"lower after more entries": {early, late, revision, log(1, 20, 15), true},
+		"the one after it has one more entry to apply": {early, late, revision,
+			log(1, 21, 15, 21), false},
+		"higher by an entry":              {member(dir, 10, 5), member(dir, 20, 6), revision, log(1, 20, 15), false},
+		"higher by more than the entries": {member(dir, 10, 5), member(dir, 20, 7), revision, log(1, 20, 15), true},
+		"equal":                           {member(dir, 10, 5), late, revision, log(1, 20, 15), false},
+		"the log begins later":            {member(dir, 10, 5), member(dir, 20, 9), revision, log(12, 20, 15), false},
+		"the log ends before":             {member(dir, 30, 6), late, revision, log(1, 20), false},
+		"a backup":                        {member(evidence.KindBackup, 10, 6), late, revision, log(1, 20), false},
+		"none stored":                     {early, member(dir, 20, 0), revision, log(1, 20), false},
+		"another row of the bucket":       {early, late, enabled, log(1, 20), false},
+	} {
+		r := &Result{}
+		for _, pair := range [][2]*evidence.Member{{c.a, c.b}, {c.b, c.a}} {
+			if got := r.rows(c.rp, Options{}).entriesCannotExplain(c.row, pair[0], pair[1]); got != c.want {
+				t.Errorf("%s: %t", name, got)
+			}
+		}
+	}
+	r := &Result{Members: []*evidence.Member{early, late}}
+	touched := log(1, 20, 15)
+	if why := r.rows(touched, Options{}).mayDiffer(revision, 0, 1); why != "" {
+		t.Errorf("not compared: %s", why)
+	}
+}
+
 // TestRowsOf: the part of a row that is compared by itself has its own text; a bucket that is not small has no rows.
 func TestRowsOf(t *testing.T) {
 	m := with(evidence.DB{}).Members[0]

@@ -15,6 +15,10 @@ import (
 // backup holds anything of this log.
 type putContents struct {
 	first map[uint64]uint64
+	// certain are the indexes of puts that wrote a revision each, in order, unless mayRefuse is true: then auth or an
+	// alarm may have refused some.
+	certain   []uint64
+	mayRefuse bool
 	// full is true if there were too many.
 	full bool
 }
@@ -46,6 +50,11 @@ func (pc *putContents) note(it *item) {
 	if pc == nil || pc.full {
 		return
 	}
+	pc.mayRefuse = pc.mayRefuse || it.req.Header.AuthRevision > 0 || it.req.Kind.ChangesAuth() ||
+		it.req.Alarm != nil && it.req.Alarm.Action != 0
+	if PlainPut(it.req) && len(it.others) == 0 {
+		pc.certain = append(pc.certain, it.entry.Index)
+	}
 	it.req.EachOp(func(op dumplog.RequestOp) {
 		if op.Put == nil || op.Put.IgnoreValue {
 			return
@@ -55,7 +64,7 @@ func (pc *putContents) note(it *item) {
 			pc.first[c] = it.entry.Index
 		}
 	})
-	pc.full = len(pc.first) >= maxContents
+	pc.full = max(len(pc.first), len(pc.certain)) >= maxContents
 }
 
 func (pc *putContents) manyUpTo(index uint64) bool {
@@ -71,14 +80,24 @@ func (pc *putContents) manyUpTo(index uint64) bool {
 	return false
 }
 
+// wroteUpTo is how many revisions the entries up to the index of a database have written at least.
+func (pc *putContents) wroteUpTo(m *evidence.Member) int64 {
+	if pc.mayRefuse || m.DB.Auth.Enabled || len(m.DB.Alarms) > 0 {
+		return 0
+	}
+	n, _ := slices.BinarySearch(pc.certain, m.AppliedMin+1)
+	return int64(n)
+}
+
 // noneOf reports whether no entry up to the index of a database can have made any of its newest puts, although there
-// are many that put something. A database to which one entry wrote a put has it among them.
+// are many that put something. A database to which one entry wrote a put has it among them. Those up to the compact
+// revision count as far as the entries that certainly wrote a revision reach down: the log wrote these too.
 func (pc *putContents) noneOf(m *evidence.Member) bool {
 	if pc == nil || pc.full || !pc.manyUpTo(m.AppliedMin) {
 		return false
 	}
 	last := m.DB.KV.LastRev.Main
-	from := max(m.CompactRevision()+1, last-newestRevisions)
+	from := max(min(m.CompactRevision(), last-pc.wroteUpTo(m))+1, last-newestRevisions, 1)
 	var made [newestPuts]bool
 	puts := 0
 	for rec, err := range m.DB.Handle.RevisionsBetween(dumpdb.Rev{Main: from}, dumpdb.Rev{Main: last + 1}) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -64,6 +65,70 @@ func TestNoneOf(t *testing.T) {
 	few.put("b", "2")
 	if log().noneOf(openStory(t, few)) {
 		t.Error("of too few puts")
+	}
+}
+
+// TestNoneOfBelow: puts up to the compact revision count as far down as the log certainly wrote revisions.
+func TestNoneOfBelow(t *testing.T) {
+	s := newStory("3.6.0")
+	s.put("a", "1")
+	s.put("b", "2")
+	s.put("c", "3")
+	s.put("d", "4")
+	s.compact(5)
+	s.del("d")
+	m := openStory(t, s)
+	log := func(puts int, more ...*dumplog.Request) *putContents {
+		pc := &putContents{first: map[uint64]uint64{}}
+		for i := range puts {
+			pc.note(itemAt(2, put("a", strings.Repeat("1", i+2))))
+		}
+		for _, r := range more {
+			pc.note(itemAt(3, r))
+		}
+		return pc
+	}
+	leased, authed := put("x", "1"), put("x", "1")
+	leased.Put.Lease, authed.Header.AuthRevision = 7, 1
+	disputed, late := log(7), log(7)
+	it := itemAt(3, put("x", "1"))
+	it.others = map[int]*item{1: itemAt(3, put("x", "2"))}
+	disputed.note(it)
+	late.note(itemAt(m.AppliedMin+1, put("x", "1")))
+	disputed.first[1], late.first[1] = 1, 1
+	for name, c := range map[string]struct {
+		pc   *putContents
+		want bool
+	}{
+		"as far as all of them":         {log(8), true},
+		"one of them is the log's":      {log(8, put("b", "2")), false},
+		"an alarm that is asked for":    {log(8, alarmOf(0, 1)), true},
+		"an alarm may have refused":     {log(8, alarmOf(1, 1)), false},
+		"auth may have refused":         {log(8, authed), false},
+		"auth was on":                   {log(8, authOf(dumplog.KindAuthRoleAdd, "", "r")), false},
+		"one may have found no lease":   {log(3, leased, leased, leased, leased, leased), false},
+		"one is another in another log": {disputed, true},
+	} {
+		if got := c.pc.noneOf(m); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	for name, c := range map[string]struct {
+		pc   *putContents
+		want int64
+	}{"all": {log(8), 8}, "those up to its index": {late, 7}, "those that all logs have": {disputed, 7},
+		"a lease": {log(8, leased), 8}, "auth": {log(8, authed), 0}} {
+		if got := c.pc.wroteUpTo(m); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	m.DB.Auth.Enabled = true
+	if n := log(8).wroteUpTo(m); n != 0 {
+		t.Errorf("with auth: %d", n)
+	}
+	m.DB.Auth.Enabled, m.DB.Alarms = false, []dumpdb.Alarm{{MemberID: 1, Type: 1}}
+	if n := log(8).wroteUpTo(m); n != 0 {
+		t.Errorf("with an alarm: %d", n)
 	}
 }
 

@@ -177,7 +177,8 @@ func (b *backwards) noteStamp(r *dumplog.Request) {
 
 // wroteNext reports whether an entry wrote the newest revision that is not taken, although that holds something else.
 // It always writes, and the entries above it are as many as the revisions above. It cannot have written any of these:
-// either it names a key of that revision and none of theirs, or none of them is what a put leaves.
+// it names a key of that revision and none of theirs, or none of them is what a put leaves. Or all of them are known,
+// that revision has its value under another key, and none below can be its own.
 func (b *backwards) wroteNext(it *item) bool {
 	g := b.at(b.rev)
 	switch {
@@ -186,8 +187,16 @@ func (b *backwards) wroteNext(it *item) bool {
 	case names(it.req, g) && (b.alwaysWrites(it) || b.putsAgain(it, g)) &&
 		!slices.ContainsFunc(b.guesses, func(x *group) bool { return couldWrite(it.req, x) || names(it.req, x) }):
 		return true
+	case len(b.guesses) == 0 && b.alwaysWrites(it) && putsValue(it.req.Put, g) && !b.belowMayBe(it, g):
+		return true
 	}
 	return len(b.guesses) > 0 && b.alwaysWrites(it) && !slices.ContainsFunc(b.guesses, (*group).isPut)
+}
+
+// belowMayBe reports whether an entry can have written a group below another one.
+func (b *backwards) belowMayBe(it *item, below *group) bool {
+	return slices.ContainsFunc(b.groups,
+		func(g *group) bool { return g.main < below.main && (g.hole || couldWrite(it.req, g)) })
 }
 
 func (b *backwards) alwaysWrites(it *item) bool { return PlainPut(it.req) && b.passes(it) }
@@ -386,4 +395,9 @@ func putsValueOf(ops []dumplog.RequestOp, g *group) bool {
 			return !x.del && x.key == string(p.Key) && x.vhash == apply.SumOf(p.Value)
 		})
 	})
+}
+
+// putsValue reports whether the group is one record with the value of a put, of whatever key.
+func putsValue(p *dumplog.PutRequest, g *group) bool {
+	return len(p.Value) > 0 && g.isPut() && len(g.records) == 1 && g.records[0].vhash == apply.SumOf(p.Value)
 }

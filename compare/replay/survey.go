@@ -20,6 +20,8 @@ type Survey struct {
 	Ran map[dumplog.ID]bool
 	// Auth are the entries that can change the auth buckets, in order.
 	Auth []AuthEntry
+	// AuthRises are the indexes of entries that may raise the auth revision, in order: see AuthRisesAfter.
+	AuthRises []uint64
 	// Stamps are the auth revisions that each member wrote into the headers of its proposals, which are the values of
 	// its counter.
 	Stamps map[dumplog.ID][]Stamp
@@ -160,6 +162,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			return nil, err
 		}
 		s.leases.note(it)
+		s.noteAuthRise(it, r.Common)
 		r.disputed = r.disputed || len(it.others) > 0
 		if it.entry.Index > r.Commit {
 			if changesData(it.req) {

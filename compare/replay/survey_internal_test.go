@@ -219,6 +219,26 @@ func TestBeyondTheCommit(t *testing.T) {
 	}
 }
 
+// TestAuthRises: auth entries may raise the auth revision, as may entries that do not decode and those that are auth
+// entries in one of the logs.
+func TestAuthRises(t *testing.T) {
+	s, role := &Survey{}, authOf(dumplog.KindAuthRoleAdd, "", "r")
+	broken, both := itemAt(13, put("k", "v")), itemAt(14, put("k", "v"))
+	broken.err, broken.holders, both.holders = errDoubted, []int{0}, []int{0}
+	other := itemAt(14, role)
+	other.holders = []int{1}
+	both.others = map[int]*item{1: other}
+	for _, it := range []*item{itemAt(9, role), itemAt(10, role), itemAt(11, role), itemAt(12, put("k", "v")), broken,
+		both, itemAt(15, role)} {
+		s.noteAuthRise(it, 10)
+	}
+	for index, want := range map[uint64]int{0: 4, 10: 4, 11: 3, 12: 3, 13: 2, 14: 1, 15: 0, 16: 0} {
+		if got := s.AuthRisesAfter(index); got != want {
+			t.Errorf("after %d: %d, want %d of %v", index, got, want, s.AuthRises)
+		}
+	}
+}
+
 // TestTwoProcesses: a member ran twice at once if an older process proposed between entries of a newer one.
 func TestTwoProcesses(t *testing.T) {
 	of := func(member, start, n uint64) RequestID { return RequestID(member<<48 | start<<8 | n) }
