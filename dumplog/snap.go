@@ -2,6 +2,7 @@ package dumplog
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,6 +38,9 @@ type SnapFile struct {
 	Damage *DamageError `json:"-"`
 	// Broken is true for *.snap.broken files, which a server renamed because it could not read them.
 	Broken bool `json:"broken,omitempty"`
+	// Cut is true if the file ends before its content does, or is empty, as a server that is killed while it writes
+	// leaves it.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // V2Store is the part of the v2 store JSON in a .snap file that etcd v3 uses.
@@ -113,6 +117,7 @@ func decodeSnapFile(name string, b []byte, room *v2Room) *SnapFile {
 	s.Broken = broken
 	var named bool
 	s.NameTerm, s.NameIndex, named = twoNumbers(strings.TrimSuffix(base, ".snap"))
+	s.Cut = cutShort(b)
 	if d := s.decode(b, room); d != nil {
 		s.damaged(d)
 	} else if named && (s.NameTerm != s.Term || s.NameIndex != s.Index) {
@@ -129,6 +134,22 @@ func (s *SnapFile) damaged(d *DamageError) {
 		d.Server = "3.3.21, 3.4.8 and later use it only if the WAL has a snapshot record for its content"
 	}
 	s.Damage = d
+}
+
+// cutShort reports whether the bytes end before the data of snappb.Snapshot {1 crc, 2 data} does.
+func cutShort(b []byte) bool {
+	size := uint64(0)
+	for _, tag := range []byte{1<<3 | byte(wire.Varint), 2<<3 | byte(wire.Bytes)} {
+		if len(b) == 0 {
+			return true
+		}
+		n := 0
+		if size, n = binary.Uvarint(b[1:]); b[0] != tag || n <= 0 {
+			return b[0] == tag && n == 0
+		}
+		b = b[1+n:]
+	}
+	return size > uint64(len(b))
 }
 
 // decode reads snappb.Snapshot {1 crc, 2 data} with raftpb.Snapshot {1 data, 2 metadata} inside. It fills in what

@@ -86,12 +86,12 @@ func idleFiles(m *evidence.Member) []idle {
 	}
 	for _, f := range m.Snap.Files {
 		switch {
-		case f.Broken && f.Size == 0:
-			out = append(out, idle{f.File, "an empty snapshot that a server set aside; a server that is killed " +
-				"before it writes the content leaves one", 0})
+		case f.Broken && f.Cut:
+			out = append(out, idle{f.File, cutText(f) + " that a server set aside; a server that is killed while it " +
+				"writes the content leaves one", f.Size})
 		case m.UnfinishedSnap(f):
-			out = append(out, idle{f.File, "an empty snapshot that the log does not name; a server that is killed " +
-				"before it writes the content leaves one", 0})
+			out = append(out, idle{f.File, cutText(f) + " that the log does not name; a server that is killed while " +
+				"it writes the content leaves one", f.Size})
 		case f.Broken:
 			out = append(out, idle{f.File, "a snapshot that a server could not read and set aside", f.Size})
 		}
@@ -103,6 +103,13 @@ func idleFiles(m *evidence.Member) []idle {
 		}
 	}
 	return out
+}
+
+func cutText(f *dumplog.SnapFile) string {
+	if f.Size == 0 {
+		return "an empty snapshot"
+	}
+	return "a snapshot that is cut short"
 }
 
 // pendingInstall reports whether a start would install the received database of that index.

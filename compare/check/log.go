@@ -170,8 +170,8 @@ func runSnapFiles(in *Input) Result {
 		seen = true
 		var damaged []*dumplog.SnapFile
 		for _, s := range m.Snap.Files {
-			// S04 lists an empty file that a killed server left, set aside or not.
-			if s.Damage != nil && !(s.Broken && s.Size == 0) && !m.UnfinishedSnap(s) {
+			// S04 lists a file that a killed server left empty or cut short, set aside or not.
+			if s.Damage != nil && !(s.Broken && s.Cut) && !m.UnfinishedSnap(s) {
 				damaged = append(damaged, s)
 			}
 		}

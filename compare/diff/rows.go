@@ -165,8 +165,8 @@ func atOneAuthRevision(row replay.Row, a, b *evidence.Member) bool {
 		x.Revision == y.Revision && a.Source.Kind == evidence.KindDataDir && b.Source.Kind == evidence.KindDataDir
 }
 
-// entriesCannotExplain reports whether a row is the auth revision, and that of one data dir is higher by more than the log
-// has auth entries that the other one may not have applied: each raises it by one at most, and it never falls
+// entriesCannotExplain reports whether a row is the auth revision, and that of one data dir is higher by more than the
+// log has auth entries that the other one may not have applied: each raises it by one at most, and it never falls
 // (auth/store.go, commitRevision).
 func (r *rowComparer) entriesCannotExplain(row replay.Row, a, b *evidence.Member) bool {
 	x, y := &a.DB.Auth, &b.DB.Auth

@@ -419,22 +419,23 @@ func TestCutLists(t *testing.T) {
 	}
 }
 
-// TestUnfinishedSnap: an empty .snap file after every snapshot that a sound log names, with the entries up to it in the
-// log.
+// TestUnfinishedSnap: a .snap file that is cut short after every snapshot that a sound log names, with the entries up to
+// it in the log.
 func TestUnfinishedSnap(t *testing.T) {
 	for name, c := range map[string]struct {
 		file   dumplog.SnapFile
 		change func(m *Member)
 		want   bool
 	}{
-		"empty":                     {file: dumplog.SnapFile{NameIndex: 9}, want: true},
-		"with content":              {file: dumplog.SnapFile{NameIndex: 9, Size: 1}},
-		"set aside":                 {file: dumplog.SnapFile{NameIndex: 9, Broken: true}},
-		"the log names it":          {file: dumplog.SnapFile{NameIndex: 8}},
-		"the log names a later one": {file: dumplog.SnapFile{NameIndex: 7}},
-		"beyond the log":            {file: dumplog.SnapFile{NameIndex: 11}},
-		"no log":                    {dumplog.SnapFile{NameIndex: 9}, func(m *Member) { m.WAL = WAL{} }, false},
-		"a damaged log": {dumplog.SnapFile{NameIndex: 9}, func(m *Member) {
+		"empty":                     {file: dumplog.SnapFile{Cut: true, NameIndex: 9}, want: true},
+		"a part of it":              {file: dumplog.SnapFile{Cut: true, NameIndex: 9, Size: 1}, want: true},
+		"the whole content":         {file: dumplog.SnapFile{NameIndex: 9, Size: 1}},
+		"set aside":                 {file: dumplog.SnapFile{Cut: true, NameIndex: 9, Broken: true}},
+		"the log names it":          {file: dumplog.SnapFile{Cut: true, NameIndex: 8}},
+		"the log names a later one": {file: dumplog.SnapFile{Cut: true, NameIndex: 7}},
+		"beyond the log":            {file: dumplog.SnapFile{Cut: true, NameIndex: 11}},
+		"no log":                    {dumplog.SnapFile{Cut: true, NameIndex: 9}, func(m *Member) { m.WAL = WAL{} }, false},
+		"a damaged log": {dumplog.SnapFile{Cut: true, NameIndex: 9}, func(m *Member) {
 			m.WAL.Summary.Damage = []*dumplog.DamageError{{}}
 		}, false},
 	} {

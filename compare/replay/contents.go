@@ -15,6 +15,10 @@ import (
 // backup holds anything of this log.
 type putContents struct {
 	first map[uint64]uint64
+	// again are the contents that a later entry puts, too, each with the last one; kept are keys of which an entry keeps
+	// the value.
+	again map[uint64]uint64
+	kept  map[uint64]bool
 	// certain are the indexes of puts that wrote a revision each, in order, unless mayRefuse is true: then auth or an
 	// alarm may have refused some.
 	certain   []uint64
@@ -41,7 +45,11 @@ func newPutContents(r *Result) *putContents {
 	if !backup || r.bootstrapped() {
 		return nil
 	}
-	return &putContents{first: map[uint64]uint64{}}
+	return newContents()
+}
+
+func newContents() *putContents {
+	return &putContents{first: map[uint64]uint64{}, again: map[uint64]uint64{}, kept: map[uint64]bool{}}
 }
 
 func contentOf(key, value []byte) uint64 { return xxh3.HashSeed(key, apply.SumOf(value)) }
@@ -56,15 +64,21 @@ func (pc *putContents) note(it *item) {
 		pc.certain = append(pc.certain, it.entry.Index)
 	}
 	it.req.EachOp(func(op dumplog.RequestOp) {
-		if op.Put == nil || op.Put.IgnoreValue {
+		switch {
+		case op.Put == nil:
+			return
+		case op.Put.IgnoreValue:
+			pc.kept[xxh3.Hash(op.Put.Key)] = true
 			return
 		}
 		c := contentOf(op.Put.Key, op.Put.Value)
-		if _, have := pc.first[c]; !have {
+		if _, have := pc.first[c]; have {
+			pc.again[c] = it.entry.Index
+		} else {
 			pc.first[c] = it.entry.Index
 		}
 	})
-	pc.full = max(len(pc.first), len(pc.certain)) >= maxContents
+	pc.full = max(len(pc.first), len(pc.certain), len(pc.kept)) >= maxContents
 }
 
 func (pc *putContents) manyUpTo(index uint64) bool {
@@ -89,15 +103,46 @@ func (pc *putContents) wroteUpTo(m *evidence.Member) int64 {
 	return int64(n)
 }
 
+// writtenUpTo returns a revision that the log had written at an index or before, as the puts of a data dir above another
+// revision show it: only entries up to the index put what it holds there. It is 0 if none does.
+func (pc *putContents) writtenUpTo(index uint64, dir *evidence.Member, above int64) int64 {
+	if pc == nil || pc.full {
+		return 0
+	}
+	last := dir.DB.KV.LastRev.Main
+	for rec, err := range dir.DB.Handle.RevisionsBetween(dumpdb.Rev{Main: above + 1},
+		dumpdb.Rev{Main: min(last, above+newestRevisions) + 1}) {
+		if err != nil {
+			return 0
+		}
+		if rec.Tombstone || rec.Err != nil || pc.kept[xxh3.Hash(rec.KV.Key)] {
+			continue
+		}
+		c := contentOf(rec.KV.Key, rec.KV.Value)
+		if at, ok := pc.first[c]; ok && max(at, pc.again[c]) <= index {
+			return rec.Rev.Main
+		}
+	}
+	return 0
+}
+
 // noneOf reports whether no entry up to the index of a database can have made any of its newest puts, although there
 // are many that put something. A database to which one entry wrote a put has it among them. Those up to the compact
 // revision count as far as the entries that certainly wrote a revision reach down: the log wrote these too.
 func (pc *putContents) noneOf(m *evidence.Member) bool {
+	return pc != nil && pc.noneAbove(m, min(m.CompactRevision(), m.DB.KV.LastRev.Main-pc.wroteUpTo(m)))
+}
+
+// noneOfNewest is noneOf for the newest puts that are left, whatever is compacted: they may be from before the log, so
+// this proves nothing by itself.
+func (pc *putContents) noneOfNewest(m *evidence.Member) bool { return pc.noneAbove(m, 0) }
+
+func (pc *putContents) noneAbove(m *evidence.Member, rev int64) bool {
 	if pc == nil || pc.full || !pc.manyUpTo(m.AppliedMin) {
 		return false
 	}
 	last := m.DB.KV.LastRev.Main
-	from := max(min(m.CompactRevision(), last-pc.wroteUpTo(m))+1, last-newestRevisions, 1)
+	from := max(rev+1, last-newestRevisions, 1)
 	var made [newestPuts]bool
 	puts := 0
 	for rec, err := range m.DB.Handle.RevisionsBetween(dumpdb.Rev{Main: from}, dumpdb.Rev{Main: last + 1}) {

@@ -20,7 +20,7 @@ func TestNoneOf(t *testing.T) {
 	s.del("e")
 	m := openStory(t, s)
 	log := func(more ...*dumplog.Request) *putContents {
-		pc := &putContents{first: map[uint64]uint64{}}
+		pc := newContents()
 		for i := range 8 {
 			pc.note(itemAt(2, put("a", strings.Repeat("1", i+1))))
 		}
@@ -52,7 +52,7 @@ func TestNoneOf(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	short := &putContents{first: map[uint64]uint64{}}
+	short := newContents()
 	for i := range 7 {
 		short.note(itemAt(2, put("a", strings.Repeat("1", i+1))))
 	}
@@ -79,7 +79,7 @@ func TestNoneOfBelow(t *testing.T) {
 	s.del("d")
 	m := openStory(t, s)
 	log := func(puts int, more ...*dumplog.Request) *putContents {
-		pc := &putContents{first: map[uint64]uint64{}}
+		pc := newContents()
 		for i := range puts {
 			pc.note(itemAt(2, put("a", strings.Repeat("1", i+2))))
 		}
@@ -112,6 +112,9 @@ func TestNoneOfBelow(t *testing.T) {
 		if got := c.pc.noneOf(m); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+		if got, want := c.pc.noneOfNewest(m), name != "one of them is the log's"; got != want && c.pc.manyUpTo(3) {
+			t.Errorf("%s, whatever is compacted: %v, want %v", name, got, want)
+		}
 	}
 	for name, c := range map[string]struct {
 		pc   *putContents
@@ -129,6 +132,47 @@ func TestNoneOfBelow(t *testing.T) {
 	m.DB.Auth.Enabled, m.DB.Alarms = false, []dumpdb.Alarm{{MemberID: 1, Type: 1}}
 	if n := log(8).wroteUpTo(m); n != 0 {
 		t.Errorf("with an alarm: %d", n)
+	}
+}
+
+// TestWrittenUpTo: a put above a revision that only entries up to an index put shows that the log had written it there.
+func TestWrittenUpTo(t *testing.T) {
+	s := newStory("3.6.0")
+	s.put("a", "1")
+	s.put("b", "2")
+	s.put("c", "3")
+	s.del("c")
+	m := openStory(t, s) // revisions 2 to 5
+	kept := put("b", "")
+	kept.Put.IgnoreValue = true
+	for name, c := range map[string]struct {
+		log   []*dumplog.Request // from entry 11 on
+		above int64
+		want  int64
+	}{
+		"the index":             {[]*dumplog.Request{put("b", "2")}, 2, 3},
+		"after it":              {[]*dumplog.Request{put("x", ""), put("x", ""), put("b", "2")}, 2, 0},
+		"before it and after":   {[]*dumplog.Request{put("b", "2"), put("x", ""), put("b", "2")}, 2, 0},
+		"another value":         {[]*dumplog.Request{put("b", "3")}, 2, 0},
+		"kept by another entry": {[]*dumplog.Request{put("b", "2"), put("x", ""), kept}, 2, 0},
+		"a later put":           {[]*dumplog.Request{put("b", "2"), put("c", "3")}, 3, 4},
+		"not above":             {[]*dumplog.Request{put("b", "2")}, 3, 0},
+	} {
+		pc := newContents()
+		for i, r := range c.log {
+			pc.note(itemAt(uint64(11+i), r))
+		}
+		if got := pc.writtenUpTo(12, m, c.above); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+		pc.full = true
+		if got := pc.writtenUpTo(12, m, c.above); got != 0 {
+			t.Errorf("%s: %d although there are too many", name, got)
+		}
+	}
+	var none *putContents
+	if none.writtenUpTo(12, m, 0) != 0 {
+		t.Error("without contents")
 	}
 }
 

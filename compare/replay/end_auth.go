@@ -24,7 +24,8 @@ type endAuth struct {
 
 // newEndAuth returns the auth of the member's database; nil if the log does not show what came before its end. An alarm
 // may have disabled the checks. A request that the member proposed with the auth revision of the end shows that nothing
-// has changed since; a token (JWT) may carry that of another member, so no other database may have a higher one.
+// has changed since, and so does one of another member that holds the same auth. A token (JWT) may carry the revision
+// of another member, so no other database may have a higher one.
 func newEndAuth(r *Result, m *evidence.Member, mayAlarm bool) *endAuth {
 	if !m.DB.Auth.HasRevision || m.AppliedMax > r.Last {
 		return nil
@@ -55,9 +56,14 @@ func newEndAuth(r *Result, m *evidence.Member, mayAlarm bool) *endAuth {
 	}) {
 		return end
 	}
-	for _, st := range r.Survey.Stamps[m.MemberID] {
-		if st.AuthRevision == m.DB.Auth.Revision { // each change raises the revision
-			end.since = min(end.since, max(st.Index, 1)-1)
+	for _, o := range append(membersOf(r), m) {
+		if o != m && (!o.HasDB() || !sameAuth(&o.DB.Auth, &m.DB.Auth)) {
+			continue
+		}
+		for _, st := range r.Survey.Stamps[o.MemberID] {
+			if st.AuthRevision == m.DB.Auth.Revision { // each change raises the revision
+				end.since = min(end.since, max(st.Index, 1)-1)
+			}
 		}
 	}
 	return end

@@ -98,6 +98,16 @@ func TestSinceWhenAuthIsThatOfTheEnd(t *testing.T) {
 			t.Errorf("another member has revision %d: since %d, want %d", revision, end.since, want)
 		}
 	}
+	for off, want := range map[bool]uint64{false: 7, true: 12} { // proposed by another member, with the same auth or not
+		m, other := appMember(), appMember()
+		m.DB.Handle, other.DB.Handle, other.MemberID, other.DB.Auth.Enabled = &dumpdb.DB{}, &dumpdb.DB{}, 77, !off
+		r := &Result{Last: 30, Members: []*MemberResult{{Member: m}, {Member: other}}, Survey: &Survey{
+			Auth:   []AuthEntry{{12, adminBy("root", dumplog.KindAuthRoleAdd, role)}},
+			Stamps: map[dumplog.ID][]Stamp{other.MemberID: {{8, 9}}}}}
+		if end := newEndAuth(r, m, false); end.since != want {
+			t.Errorf("a proposal of another member, off %t: since %d, want %d", off, end.since, want)
+		}
+	}
 	m.DB.Auth.HasRevision = false
 	if end := newEndAuth(&Result{Last: 30, Survey: &Survey{}}, m, false); end != nil {
 		t.Errorf("without an auth revision: %+v", end)

@@ -155,7 +155,7 @@ func (b *backwards) walk() bool {
 		case b.guessed && b.took(i):
 			b.noteStamp(it.req)
 			b.moveBelow(i)
-		case b.wroteNext(it):
+		case b.wroteNext(it), b.onlyOneToPut(i):
 			b.rev-- // with the wrong content
 			b.moveBelow(i)
 		case b.guessed && it.req.Put != nil:
@@ -191,6 +191,23 @@ func (b *backwards) wroteNext(it *item) bool {
 		return true
 	}
 	return len(b.guesses) > 0 && b.alwaysWrites(it) && !slices.ContainsFunc(b.guesses, (*group).isPut)
+}
+
+// onlyOneToPut reports whether an entry wrote the newest revision that is not taken, although that holds another value:
+// it is a put of its key with its lease that nothing can have refused, no entry after it puts the key, and no other
+// revision can be its own.
+func (b *backwards) onlyOneToPut(i int) bool {
+	it, g := b.items[i], b.at(b.rev)
+	p := it.req.Put
+	if it.req.Kind != dumplog.KindPut || keeps(p) || g == nil || !g.isPut() || g.records[0].bad ||
+		g.records[0].key != string(p.Key) || g.records[0].lease != p.Lease || !b.passes(it) ||
+		!b.s.leaseWasThere(p.Lease, it.entry.Index) {
+		return false
+	}
+	return !slices.ContainsFunc(b.guesses, func(x *group) bool { return couldWrite(it.req, x) }) &&
+		!b.belowMayBe(it, g) && !slices.ContainsFunc(b.items[i+1:], func(o *item) bool {
+		return o.err != nil || lastPut(o.req, g.records[0].key) != nil
+	})
 }
 
 // belowMayBe reports whether an entry can have written a group below another one.

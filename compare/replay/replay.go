@@ -385,6 +385,9 @@ func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, e
 	if r, err = withoutDoubted(ctx, r, o); err != nil {
 		return nil, err
 	}
+	if err := withoutMoved(ctx, r); err != nil {
+		return nil, err
+	}
 	if err := forced(ctx, r); err != nil {
 		return nil, err
 	}

@@ -42,7 +42,8 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 		b.find(func(*writers) bool { return true })
 	}
 	rev, nothing := x.Member.DB.KV.LastRev.Main, r.Survey.puts.noneOf(x.Member)
-	sure := r.otherTerm(x.Member) || r.unknownMember(x.Member) || nothing
+	b.findWritten(x.Member)
+	sure := r.otherTerm(x.Member) || r.unknownMember(x.Member) || nothing || r.Survey.puts.noneOfNewest(x.Member)
 	if fromStart {
 		found, of := int64(x.Counts[Applied]), w.total
 		if b.dirs > 0 && rev > b.began {
@@ -99,6 +100,17 @@ func (b *revisionBound) find(fits func(dir *writers) bool) {
 			b.atLeast, b.began = low, began
 		}
 		b.atLeast, b.began = min(b.atLeast, low), min(b.began, began)
+	}
+}
+
+// findWritten raises the bound to a revision that a data dir shows to have been written at the index of a backup.
+func (b *revisionBound) findWritten(backup *evidence.Member) {
+	for _, x := range b.r.Members {
+		m := x.Member
+		if m.HasWAL() && m.HasDB() && m.DB.KV != nil && !x.impossible() && m.AppliedMin >= backup.AppliedMax {
+			at := b.r.Survey.puts.writtenUpTo(backup.AppliedMin, m, backup.DB.KV.LastRev.Main)
+			b.atLeast = max(b.atLeast, at)
+		}
 	}
 }
 

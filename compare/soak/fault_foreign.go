@@ -107,10 +107,10 @@ func (r *runner) forcedDir(i int) string {
 			r.t.Fatal(err)
 		}
 		c.StartOnce(0, "--force-new-cluster")
-		c.WaitServing(0)
 		if r.col.Setup.Shape.Auth {
 			c.Login("root", "root secret")
 		}
+		c.WaitServing(0)
 		ctx, cancel := context.WithTimeout(context.Background(), clustertest.Patience)
 		defer cancel()
 		for n := range 6 { // refused while an alarm is raised
