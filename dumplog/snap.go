@@ -136,20 +136,21 @@ func (s *SnapFile) damaged(d *DamageError) {
 	s.Damage = d
 }
 
-// cutShort reports whether the bytes end before the data of snappb.Snapshot {1 crc, 2 data} does.
+// cutShort reports whether the bytes end before the data of snappb.Snapshot {1 crc, 2 data} does. They do not if what
+// is there has the stored CRC: then the size of the data was altered.
 func cutShort(b []byte) bool {
-	size := uint64(0)
+	size, crc := uint64(0), uint64(0)
 	for _, tag := range []byte{1<<3 | byte(wire.Varint), 2<<3 | byte(wire.Bytes)} {
 		if len(b) == 0 {
 			return true
 		}
-		n := 0
-		if size, n = binary.Uvarint(b[1:]); b[0] != tag || n <= 0 {
+		v, n := binary.Uvarint(b[1:])
+		if b[0] != tag || n <= 0 {
 			return b[0] == tag && n == 0
 		}
-		b = b[1+n:]
+		b, crc, size = b[1+n:], size, v
 	}
-	return size > uint64(len(b))
+	return size > uint64(len(b)) && uint64(nextCRC(0, b)) != crc
 }
 
 // decode reads snappb.Snapshot {1 crc, 2 data} with raftpb.Snapshot {1 data, 2 metadata} inside. It fills in what

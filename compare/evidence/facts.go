@@ -70,7 +70,7 @@ type SnapFacts struct {
 	ConfState dumplog.ConfState `json:"confState"`
 	V2        *dumplog.V2Store  `json:"v2,omitempty"`
 	Damage    *DamageFacts      `json:"damage"`
-	// Unfinished is true for an empty or cut file that a killed server left: Damage is nil then. See Member.UnfinishedSnap.
+	// Unfinished is true for an empty or cut file of a killed server: Damage is nil then. See Member.UnfinishedSnap.
 	Unfinished bool `json:"unfinished,omitempty"`
 }
 

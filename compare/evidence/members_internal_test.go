@@ -419,8 +419,8 @@ func TestCutLists(t *testing.T) {
 	}
 }
 
-// TestUnfinishedSnap: a .snap file that is cut short after every snapshot that a sound log names, with the entries up to
-// it in the log.
+// TestUnfinishedSnap: a .snap file that is cut short after every snapshot that a sound log names, with the entries up
+// to it in the log.
 func TestUnfinishedSnap(t *testing.T) {
 	for name, c := range map[string]struct {
 		file   dumplog.SnapFile

@@ -51,9 +51,9 @@ func (m *Member) NewestRecord() (newest dumplog.SnapshotRecord) {
 	return newest
 }
 
-// UnfinishedSnap reports whether a .snap file is empty or cut short, and newer than every snapshot record of a sound log
-// that holds the entries up to it. A server that is killed while it writes the file leaves one: from 3.3.21 and 3.4.8 on
-// the record follows the file (etcdserver/storage.go, SaveSnap; 3.6 and later server/storage/storage.go).
+// UnfinishedSnap reports whether a .snap file is empty or cut short, and newer than every snapshot record of a sound
+// log that holds the entries up to it. A server that is killed while it writes the file leaves one: from 3.3.21 and
+// 3.4.8 on the record follows the file (etcdserver/storage.go, SaveSnap; 3.6 and later server/storage/storage.go).
 func (m *Member) UnfinishedSnap(f *dumplog.SnapFile) bool {
 	return f.Cut && !f.Broken && m.HasLog() && len(m.WAL.Summary.Damage) == 0 &&
 		f.NameIndex > m.NewestRecord().Index && f.NameIndex <= m.WAL.Summary.LastIndex

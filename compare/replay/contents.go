@@ -11,12 +11,12 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// putContents are keys with values that entries of the log put, each with the first of its entries. They show whether a
-// backup holds anything of this log.
+// putContents are keys with values that entries of the log put, each with the first of its entries. They show whether
+// a backup holds anything of this log.
 type putContents struct {
 	first map[uint64]uint64
-	// again are the contents that a later entry puts, too, each with the last one; kept are keys of which an entry keeps
-	// the value.
+	// again are the contents that a later entry puts, too, each with the last one; kept are keys of which an entry
+	// keeps the value.
 	again map[uint64]uint64
 	kept  map[uint64]bool
 	// certain are the indexes of puts that wrote a revision each, in order, unless mayRefuse is true: then auth or an
@@ -103,8 +103,8 @@ func (pc *putContents) wroteUpTo(m *evidence.Member) int64 {
 	return int64(n)
 }
 
-// writtenUpTo returns a revision that the log had written at an index or before, as the puts of a data dir above another
-// revision show it: only entries up to the index put what it holds there. It is 0 if none does.
+// writtenUpTo returns a revision that the log had written at an index or before, as the puts of a data dir above
+// another revision show it: only entries up to the index put what it holds there. It is 0 if none does.
 func (pc *putContents) writtenUpTo(index uint64, dir *evidence.Member, above int64) int64 {
 	if pc == nil || pc.full {
 		return 0
@@ -133,13 +133,23 @@ func (pc *putContents) noneOf(m *evidence.Member) bool {
 	return pc != nil && pc.noneAbove(m, min(m.CompactRevision(), m.DB.KV.LastRev.Main-pc.wroteUpTo(m)))
 }
 
-// noneOfNewest is noneOf for the newest puts that are left, whatever is compacted: they may be from before the log, so
-// this proves nothing by itself.
-func (pc *putContents) noneOfNewest(m *evidence.Member) bool { return pc.noneAbove(m, 0) }
+// fewOfNewest reports whether at most so many of the newest puts that are left, whatever is compacted, are the log's.
+// They may be from before the log, so this proves nothing by itself.
+func (pc *putContents) fewOfNewest(m *evidence.Member, most int) bool {
+	made, enough := pc.madeAbove(m, 0)
+	return enough && made <= most
+}
 
 func (pc *putContents) noneAbove(m *evidence.Member, rev int64) bool {
+	made, enough := pc.madeAbove(m, rev)
+	return enough && made == 0
+}
+
+// madeAbove counts the newest puts of a database above a revision that entries up to its index can have made. It is
+// false if there are too few, or too few puts in the log.
+func (pc *putContents) madeAbove(m *evidence.Member, rev int64) (n int, enough bool) {
 	if pc == nil || pc.full || !pc.manyUpTo(m.AppliedMin) {
-		return false
+		return 0, false
 	}
 	last := m.DB.KV.LastRev.Main
 	from := max(rev+1, last-newestRevisions, 1)
@@ -148,7 +158,7 @@ func (pc *putContents) noneAbove(m *evidence.Member, rev int64) bool {
 	for rec, err := range m.DB.Handle.RevisionsBetween(dumpdb.Rev{Main: from}, dumpdb.Rev{Main: last + 1}) {
 		switch {
 		case err != nil:
-			return false
+			return 0, false
 		case rec.Tombstone || rec.Err != nil:
 			continue
 		}
@@ -156,5 +166,10 @@ func (pc *putContents) noneAbove(m *evidence.Member, rev int64) bool {
 		made[puts%newestPuts] = ok && index <= m.AppliedMax
 		puts++
 	}
-	return puts >= newestPuts && !slices.Contains(made[:], true)
+	for _, is := range made {
+		if is {
+			n++
+		}
+	}
+	return n, puts >= newestPuts
 }

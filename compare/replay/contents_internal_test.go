@@ -112,7 +112,10 @@ func TestNoneOfBelow(t *testing.T) {
 		if got := c.pc.noneOf(m); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		if got, want := c.pc.noneOfNewest(m), name != "one of them is the log's"; got != want && c.pc.manyUpTo(3) {
+		if !c.pc.fewOfNewest(m, 1) && c.pc.manyUpTo(3) {
+			t.Errorf("%s: more than one", name)
+		}
+		if got, want := c.pc.fewOfNewest(m, 0), name != "one of them is the log's"; got != want && c.pc.manyUpTo(3) {
 			t.Errorf("%s, whatever is compacted: %v, want %v", name, got, want)
 		}
 	}

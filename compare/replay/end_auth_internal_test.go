@@ -98,7 +98,7 @@ func TestSinceWhenAuthIsThatOfTheEnd(t *testing.T) {
 			t.Errorf("another member has revision %d: since %d, want %d", revision, end.since, want)
 		}
 	}
-	for off, want := range map[bool]uint64{false: 7, true: 12} { // proposed by another member, with the same auth or not
+	for off, want := range map[bool]uint64{false: 7, true: 12} { // of another member, with the same auth or not
 		m, other := appMember(), appMember()
 		m.DB.Handle, other.DB.Handle, other.MemberID, other.DB.Auth.Enabled = &dumpdb.DB{}, &dumpdb.DB{}, 77, !off
 		r := &Result{Last: 30, Members: []*MemberResult{{Member: m}, {Member: other}}, Survey: &Survey{

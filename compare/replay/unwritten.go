@@ -43,13 +43,13 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 	}
 	rev, nothing := x.Member.DB.KV.LastRev.Main, r.Survey.puts.noneOf(x.Member)
 	b.findWritten(x.Member)
-	sure := r.otherTerm(x.Member) || r.unknownMember(x.Member) || nothing || r.Survey.puts.noneOfNewest(x.Member)
+	sure := r.otherTerm(x.Member) || r.unknownMember(x.Member) || nothing || r.Survey.puts.fewOfNewest(x.Member, 0)
 	if fromStart {
 		found, of := int64(x.Counts[Applied]), w.total
 		if b.dirs > 0 && rev > b.began {
 			of = max(x.Writes, 1)
 		}
-		sure = sure || 2*found < of
+		sure = sure || 2*found < of || rev+farBelow <= b.atLeast && r.Survey.puts.fewOfNewest(x.Member, 1)
 	} else {
 		sure = sure || rev+farBelow <= b.atLeast
 	}
