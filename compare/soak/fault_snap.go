@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.etcd.io/etcd/server/v3/etcdserver/api/snap/snappb"
 	"go.etcd.io/raft/v3/raftpb"
@@ -59,16 +60,19 @@ func writeSnap(file string, s *raftpb.Snapshot) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
-// newestSnapFile returns the path of the newest .snap file, errNotHere if there is none.
+// newestSnapFile returns the path of the newest whole .snap file, errNotHere if there is none. A killed server may have
+// left a newer one that is cut short.
 func newestSnapFile(dir string) (string, error) {
 	files, err := snapFiles(dir)
 	if err != nil {
 		return "", err
 	}
-	if len(files) == 0 {
-		return "", errNotHere
+	for _, file := range slices.Backward(files) {
+		if _, err := readSnap(file); err == nil {
+			return file, nil
+		}
 	}
-	return files[len(files)-1], nil
+	return "", errNotHere
 }
 
 // snapRead reports whether servers of the release read .snap files at a start.
