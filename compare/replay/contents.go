@@ -52,7 +52,29 @@ func newContents() *putContents {
 	return &putContents{first: map[uint64]uint64{}, again: map[uint64]uint64{}, kept: map[uint64]bool{}}
 }
 
-func contentOf(key, value []byte) uint64 { return xxh3.HashSeed(key, apply.SumOf(value)) }
+// anyLease is in the place of the lease that a put keeps.
+const anyLease = -1
+
+// contentOf identifies what a put leaves.
+func contentOf(key, value []byte, lease int64) uint64 {
+	return xxh3.HashSeed(key, apply.SumOf(value)^uint64(lease)*0x9e3779b97f4a7c15)
+}
+
+// entriesOf returns the first and the last entry that can have put a record, 0 if none can.
+func (pc *putContents) entriesOf(rec *dumpdb.Revision) (first, last uint64) {
+	for _, lease := range []int64{rec.KV.Lease, anyLease} {
+		c := contentOf(rec.KV.Key, rec.KV.Value, lease)
+		at, ok := pc.first[c]
+		if !ok {
+			continue
+		}
+		if first == 0 || at < first {
+			first = at
+		}
+		last = max(last, at, pc.again[c])
+	}
+	return first, last
+}
 
 func (pc *putContents) note(it *item) {
 	if pc == nil || pc.full {
@@ -71,7 +93,11 @@ func (pc *putContents) note(it *item) {
 			pc.kept[xxh3.Hash(op.Put.Key)] = true
 			return
 		}
-		c := contentOf(op.Put.Key, op.Put.Value)
+		lease := op.Put.Lease
+		if op.Put.IgnoreLease {
+			lease = anyLease
+		}
+		c := contentOf(op.Put.Key, op.Put.Value, lease)
 		if _, have := pc.first[c]; have {
 			pc.again[c] = it.entry.Index
 		} else {
@@ -118,8 +144,7 @@ func (pc *putContents) writtenUpTo(index uint64, dir *evidence.Member, above int
 		if rec.Tombstone || rec.Err != nil || pc.kept[xxh3.Hash(rec.KV.Key)] {
 			continue
 		}
-		c := contentOf(rec.KV.Key, rec.KV.Value)
-		if at, ok := pc.first[c]; ok && max(at, pc.again[c]) <= index {
+		if _, last := pc.entriesOf(&rec); last > 0 && last <= index {
 			return rec.Rev.Main
 		}
 	}
@@ -162,8 +187,8 @@ func (pc *putContents) madeAbove(m *evidence.Member, rev int64) (n int, enough b
 		case rec.Tombstone || rec.Err != nil:
 			continue
 		}
-		index, ok := pc.first[contentOf(rec.KV.Key, rec.KV.Value)]
-		made[puts%newestPuts] = ok && index <= m.AppliedMax
+		first, _ := pc.entriesOf(&rec)
+		made[puts%newestPuts] = first > 0 && first <= m.AppliedMax
 		puts++
 	}
 	for _, is := range made {

@@ -179,6 +179,29 @@ func TestWrittenUpTo(t *testing.T) {
 	}
 }
 
+// TestEntriesOf: a put with another lease left another record; one that keeps the lease may have left any.
+func TestEntriesOf(t *testing.T) {
+	pc := newContents()
+	puts := []func(p *dumplog.PutRequest){func(p *dumplog.PutRequest) { p.Lease = 7 },
+		func(p *dumplog.PutRequest) { p.IgnoreLease = true }, func(p *dumplog.PutRequest) { p.Lease = 8 },
+		func(p *dumplog.PutRequest) { p.Lease = 7 }}
+	for i, change := range puts {
+		r := put("k", "v")
+		change(r.Put)
+		pc.note(itemAt(uint64(11+i), r))
+	}
+	for lease, want := range map[int64][2]uint64{7: {11, 14}, 8: {12, 13}, 9: {12, 12}, 0: {12, 12}} {
+		rec := &dumpdb.Revision{KV: dumpdb.KeyValue{Key: []byte("k"), Value: []byte("v"), Lease: lease}}
+		if first, last := pc.entriesOf(rec); [2]uint64{first, last} != want {
+			t.Errorf("lease %d: %d to %d, want %v", lease, first, last, want)
+		}
+		rec.KV.Value = []byte("w")
+		if first, last := pc.entriesOf(rec); first != 0 || last != 0 {
+			t.Errorf("another value: %d to %d", first, last)
+		}
+	}
+}
+
 func openStory(t *testing.T, s *story) *evidence.Member {
 	t.Helper()
 	dirs := s.Write(t, t.TempDir())
