@@ -137,9 +137,11 @@ func TestDamagedSnapFiles(t *testing.T) {
 		"sound":               {dumplog.SnapFile{Size: 9}, "", false},
 		"damaged":             {dumplog.SnapFile{Size: 9, Damage: &dumplog.DamageError{}}, Error, false},
 		"set aside":           {dumplog.SnapFile{Size: 9, Damage: &dumplog.DamageError{}, Broken: true}, Warning, false},
-		"set aside, empty":    {dumplog.SnapFile{Damage: &dumplog.DamageError{}, Broken: true}, "", false},
-		"empty, in its place": {dumplog.SnapFile{Damage: &dumplog.DamageError{}}, Error, false},
-		"empty, in no record": {dumplog.SnapFile{Damage: &dumplog.DamageError{}}, "", true},
+		"set aside, empty":    {dumplog.SnapFile{Damage: &dumplog.DamageError{}, Cut: true, Broken: true}, "", false},
+		"empty, in its place": {dumplog.SnapFile{Damage: &dumplog.DamageError{}, Cut: true}, Error, false},
+		"empty, in no record": {dumplog.SnapFile{Damage: &dumplog.DamageError{}, Cut: true}, "", true},
+		"cut, in no record":   {dumplog.SnapFile{Size: 9, Damage: &dumplog.DamageError{}, Cut: true}, "", true},
+		"whole, in no record": {dumplog.SnapFile{Size: 9, Damage: &dumplog.DamageError{}}, Error, true},
 	} {
 		m := withSnapDir(t, "n1")
 		c.file.NameTerm, c.file.NameIndex = 2, 9

@@ -30,11 +30,14 @@ func TestLeftovers(t *testing.T) {
 			m.Snap.Files = []*dumplog.SnapFile{{File: "s", Size: 4, Broken: true}}
 		}, []string{"s 4"}},
 		"set aside, empty": {func(m *evidence.Member) {
-			m.Snap.Files = []*dumplog.SnapFile{{File: "s", Broken: true}}
+			m.Snap.Files = []*dumplog.SnapFile{{File: "s", Broken: true, Cut: true}}
 		}, []string{"s 0"}},
 		"unfinished": {func(m *evidence.Member) {
-			m.Snap.Files = []*dumplog.SnapFile{{File: "s", NameIndex: m.WAL.Summary.LastIndex}}
+			m.Snap.Files = []*dumplog.SnapFile{{File: "s", NameIndex: m.WAL.Summary.LastIndex, Cut: true}}
 		}, []string{"s 0"}},
+		"unfinished, with a part": {func(m *evidence.Member) {
+			m.Snap.Files = []*dumplog.SnapFile{{File: "s", NameIndex: m.WAL.Summary.LastIndex, Cut: true, Size: 7}}
+		}, []string{"s 7"}},
 		"received, installed":       {received(30), []string{"r 9"}},
 		"received, to be installed": {received(41), nil},
 		"received, no record": {func(m *evidence.Member) { received(41)(m); m.WAL.Summary.Snapshots = nil },
