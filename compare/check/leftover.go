@@ -86,7 +86,7 @@ func idleFiles(m *evidence.Member) []idle {
 	}
 	for _, f := range m.Snap.Files {
 		switch {
-		case f.Broken && f.Cut:
+		case m.AbandonedSnap(f):
 			out = append(out, idle{f.File, cutText(f) + " that a server set aside; a server that is killed while it " +
 				"writes the content leaves one", f.Size})
 		case m.UnfinishedSnap(f):

@@ -171,7 +171,7 @@ func runSnapFiles(in *Input) Result {
 		var damaged []*dumplog.SnapFile
 		for _, s := range m.Snap.Files {
 			// S04 lists a file that a killed server left empty or cut short, set aside or not.
-			if s.Damage != nil && !(s.Broken && s.Cut) && !m.UnfinishedSnap(s) {
+			if s.Damage != nil && !m.AbandonedSnap(s) && !m.UnfinishedSnap(s) {
 				damaged = append(damaged, s)
 			}
 		}

@@ -419,6 +419,27 @@ func TestCutLists(t *testing.T) {
 	}
 }
 
+// TestAbandonedSnap: a server set a .snap file aside that is empty, or cut short and not named by the log.
+func TestAbandonedSnap(t *testing.T) {
+	m := &Member{}
+	m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: 8, Term: 2}}
+	for name, c := range map[string]struct {
+		file dumplog.SnapFile
+		want bool
+	}{
+		"cut short":                {dumplog.SnapFile{NameIndex: 9, NameTerm: 2, Cut: true, Broken: true, Size: 5}, true},
+		"the log names it":         {dumplog.SnapFile{NameIndex: 8, NameTerm: 2, Cut: true, Broken: true, Size: 5}, false},
+		"the log names it, empty":  {dumplog.SnapFile{NameIndex: 8, NameTerm: 2, Cut: true, Broken: true}, true},
+		"at the index of another":  {dumplog.SnapFile{NameIndex: 8, NameTerm: 3, Cut: true, Broken: true, Size: 5}, true},
+		"in its place":             {dumplog.SnapFile{NameIndex: 9, NameTerm: 2, Cut: true, Size: 5}, false},
+		"with its content altered": {dumplog.SnapFile{NameIndex: 9, NameTerm: 2, Broken: true, Size: 5}, false},
+	} {
+		if got := m.AbandonedSnap(&c.file); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // TestUnfinishedSnap: a .snap file that is cut short after every snapshot that a sound log names, with the entries up
 // to it in the log.
 func TestUnfinishedSnap(t *testing.T) {

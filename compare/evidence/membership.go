@@ -59,6 +59,12 @@ func (m *Member) UnfinishedSnap(f *dumplog.SnapFile) bool {
 		f.NameIndex > m.NewestRecord().Index && f.NameIndex <= m.WAL.Summary.LastIndex
 }
 
+// AbandonedSnap reports whether a killed server left a .snap file unfinished and another start set it aside. One that
+// is cut short and that the log names was whole once.
+func (m *Member) AbandonedSnap(f *dumplog.SnapFile) bool {
+	return f.Broken && f.Cut && (f.Size == 0 || !m.walNames(f.NameTerm, f.NameIndex))
+}
+
 // NewestSnap returns the newest intact .snap file with a record in the WAL; without a WAL, the newest intact one.
 func (m *Member) NewestSnap() *dumplog.SnapFile {
 	if !m.HasSnap() {
@@ -76,16 +82,12 @@ func (m *Member) NewestSnap() *dumplog.SnapFile {
 	return best
 }
 
-func (m *Member) walKnows(f *dumplog.SnapFile) bool {
-	if !m.HasWAL() {
-		return true
-	}
-	for _, s := range m.WAL.Summary.Snapshots {
-		if s.Index == f.Index && s.Term == f.Term {
-			return true
-		}
-	}
-	return false
+func (m *Member) walKnows(f *dumplog.SnapFile) bool { return !m.HasWAL() || m.walNames(f.Term, f.Index) }
+
+// walNames reports whether the log has a snapshot record.
+func (m *Member) walNames(term, index uint64) bool {
+	return slices.ContainsFunc(m.WAL.Summary.Snapshots,
+		func(s dumplog.SnapshotRecord) bool { return s.Index == index && s.Term == term })
 }
 
 // membershipLoading works out a member's raft configuration from its log, snapshots and database.

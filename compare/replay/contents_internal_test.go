@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,11 +12,7 @@ import (
 
 // TestNoneOf: a database holds nothing of a log if none of its newest puts is one of the log's, up to its index.
 func TestNoneOf(t *testing.T) {
-	s := newStory("3.6.0")
-	s.put("a", "1")
-	s.put("b", "2")
-	s.put("c", "3")
-	s.put("d", "4")
+	s := fourPuts()
 	s.put("e", "5")
 	s.del("e")
 	m := openStory(t, s)
@@ -70,11 +67,7 @@ func TestNoneOf(t *testing.T) {
 
 // TestNoneOfBelow: puts up to the compact revision count as far down as the log certainly wrote revisions.
 func TestNoneOfBelow(t *testing.T) {
-	s := newStory("3.6.0")
-	s.put("a", "1")
-	s.put("b", "2")
-	s.put("c", "3")
-	s.put("d", "4")
+	s := fourPuts()
 	s.compact(5)
 	s.del("d")
 	m := openStory(t, s)
@@ -200,6 +193,14 @@ func TestEntriesOf(t *testing.T) {
 			t.Errorf("another value: %d to %d", first, last)
 		}
 	}
+}
+
+func fourPuts() *story {
+	s := newStory("3.6.0")
+	for i, key := range []string{"a", "b", "c", "d"} {
+		s.put(key, strconv.Itoa(i+1))
+	}
+	return s
 }
 
 func openStory(t *testing.T, s *story) *evidence.Member {
