@@ -82,7 +82,9 @@ func (m *Member) NewestSnap() *dumplog.SnapFile {
 	return best
 }
 
-func (m *Member) walKnows(f *dumplog.SnapFile) bool { return !m.HasWAL() || m.walNames(f.Term, f.Index) }
+func (m *Member) walKnows(f *dumplog.SnapFile) bool {
+	return !m.HasWAL() || m.walNames(f.Term, f.Index)
+}
 
 // walNames reports whether the log has a snapshot record.
 func (m *Member) walNames(term, index uint64) bool {
