@@ -116,8 +116,8 @@ func allDiffs(rp *replay.Result) []replay.LogDiff {
 }
 
 // isAltered: the logs that differ agree on the entry after the range, in one term. Or the range is the very last entry,
-// and the logs agree on entries of servers before it, in the same term: its leader made them all. A forced start
-// continues that term with other ones.
+// or the same requests in another order, and the logs agree on entries of servers before it, in the same term: its
+// leader made them all. A forced start continues that term with other ones.
 func (in alteredLogs) isAltered(diffs []replay.LogDiff) bool {
 	ss := in.Members
 	first, last := diffs[0].Index, diffs[len(diffs)-1].Index
@@ -132,7 +132,34 @@ func (in alteredLogs) isAltered(diffs []replay.LogDiff) bool {
 		before = before && agreeAt(m, ss[holders[0]], first-1) &&
 			m.WAL.TermAt(first-1) == m.WAL.TermAt(first) && !nothingShared(m, BootstrapVoters(m), first)
 	}
-	return (after || before && len(diffs) == 1) && !copiesDiffer(ss, diffs[0].Versions)
+	return (after || before && (len(diffs) == 1 || reordered(diffs))) && !copiesDiffer(ss, diffs[0].Versions)
+}
+
+// reordered reports whether all logs hold the same requests in a range, in different orders. No two leaders make
+// requests with the same IDs.
+func reordered(diffs []replay.LogDiff) bool {
+	of := map[int][]string{}
+	for _, d := range diffs {
+		for v, h := range d.Headers {
+			if h.ID == 0 {
+				return false
+			}
+			for _, i := range d.Versions[v] {
+				of[i] = append(of[i], string(d.Sums[v][:]))
+			}
+		}
+	}
+	var all []string
+	for _, sums := range of {
+		slices.Sort(sums)
+		if all == nil {
+			all = sums
+		}
+		if len(sums) != len(diffs) || !slices.Equal(sums, all) {
+			return false
+		}
+	}
+	return len(of) > 1
 }
 
 // copiesDiffer reports whether two data dirs of one member hold different entries, which M12 judges.

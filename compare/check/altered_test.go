@@ -167,6 +167,27 @@ func TestEntriesExchangedOfTwoLogs(t *testing.T) {
 	}
 }
 
+// TestLastEntriesExchanged: the last entries of one log, exchanged, are the requests of one leader, also where two other
+// logs do not decide because one of them ends before.
+func TestLastEntriesExchanged(t *testing.T) {
+	s := sound()
+	last := uint64(s.Members + len(s.Starts) + s.Entries)
+	for _, c := range [][2]uint64{{last - 1, last}, {last - 2, last}} {
+		dirs := s.Write(t, t.TempDir())[:2]
+		exchangeEntries(t, dirs[1], c[0], c[1])
+		for _, order := range [][]string{dirs, {dirs[1], dirs[0]}} {
+			in := dirInput(t, order...)
+			for _, f := range run(t, in, "R01").Findings {
+				if f.Kind != check.KindEntriesAltered || !slices.Equal(f.Members, []string{"node2"}) {
+					t.Errorf("%d: %s %v %s", c, f.Kind, f.Members, f.Title)
+				}
+			}
+			wantOutcome(t, in, "R01", check.Violated)
+			wantOutcome(t, in, "R05", check.Holds)
+		}
+	}
+}
+
 // TestExchangedWithAnEntryOfOneLog: an entry that one log alone holds was exchanged with one that the others hold too.
 // The log is named, and no member lacks anything: the databases hold what the entries wrote before.
 func TestExchangedWithAnEntryOfOneLog(t *testing.T) {

@@ -91,6 +91,7 @@ func (r *Result) addVersions(d *LogDiff, versions []*item) {
 	for _, v := range versions {
 		log := &r.Members[v.holders[0]].Member.WAL
 		d.Versions, d.Headers = append(d.Versions, v.holders), append(d.Headers, v.req.Header)
+		d.Sums = append(d.Sums, sha256.Sum256(v.entry.Data))
 		d.Emptied = append(d.Emptied, v.isEmpty() && log.TermAt(d.Index-1) == v.entry.Term)
 		d.Puts = append(d.Puts, putSum(v.req))
 	}

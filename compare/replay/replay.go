@@ -335,8 +335,9 @@ type LogDiff struct {
 	// Versions are the members by the entry that their log holds there, committed or not: the most frequent version
 	// first.
 	Versions [][]int
-	// Headers are those of the requests of the versions, in the same order. Emptied are the versions without data that
-	// do not begin a term.
+	// Sums are the SHA-256 of the data of the versions, in the same order, and Headers those of their requests. Emptied
+	// are the versions without data that do not begin a term.
+	Sums    [][sha256.Size]byte
 	Headers []dumplog.Header
 	Emptied []bool
 	// Puts are the puts among the versions, in the same order; nil for another request, one that keeps the value or the
