@@ -14,8 +14,8 @@ import (
 )
 
 // Records is the comparison of the records of bucket key one by one, including superseded ones and tombstones. It
-// compares a record between members that have its revision and have not compacted it. At or below a compaction that
-// several members have finished, it compares the record between those.
+// compares a record between members that have its revision and have not compacted it, and a put also with those that
+// still hold one there.
 type Records struct {
 	// Equal is unknown if nothing could be compared; Reason says why.
 	Equal  release.Answer
@@ -199,10 +199,7 @@ func (m *recordMerge) each(ctx context.Context, main int64, fn func(at []int)) e
 
 // weigh compares the versions of the record at the current revision and advances.
 func (m *recordMerge) weigh(fn func(at []int)) {
-	at, compacted := m.participants()
-	if compacted {
-		at = slices.DeleteFunc(at, func(i int) bool { return !m.holds(m.as[i]) || m.as[i].rec.Tombstone })
-	}
+	at := m.participants()
 	differ := false
 	var first *recordCursor
 	for _, i := range at {
@@ -223,31 +220,16 @@ func (m *recordMerge) weigh(fn func(at []int)) {
 	}
 }
 
-// participants returns the members whose databases must have the same record. At or below a compact revision
-// (compacted) these are the members that finished the highest relevant compaction. A record that only some of them have
-// there proves nothing.
-func (m *recordMerge) participants() (at []int, compacted bool) {
-	highest := int64(0)
+// participants returns the members whose databases must have the same record: those that have reached the revision and
+// not compacted it, and of the others those that hold a put there. That they hold none proves nothing.
+func (m *recordMerge) participants() (at []int) {
 	for _, i := range m.take {
-		x := m.r.Members[i]
-		if comp := x.CompactRevision(); m.rev.Main > comp && m.rev.Main <= x.CurrentRevision() {
-			at = append(at, i)
-		} else if m.rev.Main <= comp {
-			highest = max(highest, comp)
-		}
-	}
-	if len(at) >= 2 || highest == 0 {
-		return at, false
-	}
-	at = nil
-	for _, i := range m.take {
-		meta := &m.r.Members[i].DB.Meta
-		if meta.FinishedCompact != nil && meta.FinishedCompact.Main == highest &&
-			m.r.Members[i].CompactRevision() == highest {
+		x, c := m.r.Members[i], m.as[i]
+		if m.rev.Main > x.CompactRevision() && m.rev.Main <= x.CurrentRevision() || m.holds(c) && !c.rec.Tombstone {
 			at = append(at, i)
 		}
 	}
-	return at, true
+	return at
 }
 
 func (m *recordMerge) holds(c *recordCursor) bool { return c.ok && c.rec.Rev == m.rev }

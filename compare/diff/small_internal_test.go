@@ -404,43 +404,45 @@ func TestRolesWithoutTheLogBetween(t *testing.T) {
 	}
 }
 
-// TestParticipants: a record is compared between members that have its revision and have not compacted it; below a
-// compaction, between those that finished the highest one.
+// TestParticipants: a record is compared between members that have its revision and have not compacted it, and those of
+// the others that hold a put there.
 func TestParticipants(t *testing.T) {
-	db := func(current, compact int64, finished bool) evidence.DB {
-		d := evidence.DB{KV: &dumpdb.KVStats{CurrentRev: current, CompactRev: compact}}
-		if finished {
-			d.Meta.FinishedCompact = &dumpdb.Rev{Main: compact}
-		}
-		return d
+	db := func(current, compact int64) evidence.DB {
+		return evidence.DB{KV: &dumpdb.KVStats{CurrentRev: current, CompactRev: compact}}
 	}
+	const (
+		none = iota
+		put
+		tombstone
+		later
+	)
 	for name, c := range map[string]struct {
-		dbs       []evidence.DB
-		rev       int64
-		at        []int
-		compacted bool
+		dbs  []evidence.DB
+		hold []int
+		at   []int
 	}{
-		"all have it": {[]evidence.DB{db(9, -1, false), db(9, 4, true)}, 5, []int{0, 1}, false},
-		"one is not that far": {[]evidence.DB{db(9, -1, false), db(9, -1, false), db(4, -1, false)}, 5, []int{0, 1},
-			false},
-		"just that far": {[]evidence.DB{db(5, -1, false), db(9, -1, false)}, 5, []int{0, 1}, false},
-		"one compacted it": {[]evidence.DB{db(9, -1, false), db(9, 5, true), db(9, 4, true)}, 5, []int{0, 2},
-			false},
-		"two compacted it": {[]evidence.DB{db(9, -1, false), db(9, 6, true), db(9, 6, true)}, 5, []int{1, 2},
-			true},
-		"one has not finished": {[]evidence.DB{db(9, 6, false), db(9, 6, true), db(9, 6, true)}, 5, []int{1, 2},
-			true},
-		"the highest compaction": {[]evidence.DB{db(9, 7, true), db(9, 6, true), db(9, 7, true)}, 5, []int{0, 2},
-			true},
-		"no other member is that far": {[]evidence.DB{db(9, -1, false), db(4, -1, false)}, 5, []int{0}, false},
+		"all have it":           {[]evidence.DB{db(9, -1), db(9, 4)}, []int{none, put}, []int{0, 1}},
+		"one is not that far":   {[]evidence.DB{db(9, -1), db(9, -1), db(4, -1)}, []int{put, put, none}, []int{0, 1}},
+		"just that far":         {[]evidence.DB{db(5, -1), db(9, -1)}, []int{put, none}, []int{0, 1}},
+		"one compacted it":      {[]evidence.DB{db(9, -1), db(9, 5), db(9, 4)}, []int{put, none, none}, []int{0, 2}},
+		"one kept it":           {[]evidence.DB{db(9, -1), db(9, 5), db(9, 4)}, []int{none, put, none}, []int{0, 1, 2}},
+		"all compacted it":      {[]evidence.DB{db(9, 7), db(9, 6), db(9, 6)}, []int{put, none, put}, []int{0, 2}},
+		"a tombstone":           {[]evidence.DB{db(9, 5), db(9, 5)}, []int{put, tombstone}, []int{0}},
+		"another revision":      {[]evidence.DB{db(9, 5), db(9, 5)}, []int{put, later}, []int{0}},
+		"no other is that far":  {[]evidence.DB{db(9, -1), db(4, -1)}, []int{put, none}, []int{0}},
+		"an unexpected one too": {[]evidence.DB{db(9, -1), db(4, -1)}, []int{put, put}, []int{0, 1}},
 	} {
-		r := with(c.dbs...)
-		m := &recordMerge{r: r, rev: dumpdb.Rev{Main: c.rev}}
-		for i := range c.dbs {
+		m := &recordMerge{r: with(c.dbs...), rev: dumpdb.Rev{Main: 5}, as: map[int]*recordCursor{}}
+		for i, hold := range c.hold {
 			m.take = append(m.take, i)
+			rec := dumpdb.Revision{Rev: m.rev, Tombstone: hold == tombstone}
+			if hold == later {
+				rec.Rev.Main++
+			}
+			m.as[i] = &recordCursor{rec: rec, ok: hold != none}
 		}
-		if at, compacted := m.participants(); !slices.Equal(at, c.at) || compacted != c.compacted {
-			t.Errorf("%s: %v, %t; want %v, %t", name, at, compacted, c.at, c.compacted)
+		if at := m.participants(); !slices.Equal(at, c.at) {
+			t.Errorf("%s: %v, want %v", name, at, c.at)
 		}
 	}
 }
