@@ -2,9 +2,11 @@ package soak
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -117,5 +119,33 @@ func TestAddsLearner(t *testing.T) {
 	if addsLearner(voters) || !addsLearner(learner) || addsLearner(t.TempDir()) {
 		t.Errorf("voters %v, with a learner %v, no log %v", addsLearner(voters), addsLearner(learner),
 			addsLearner(t.TempDir()))
+	}
+}
+
+// TestReplacedBySnapshot: entries that a snapshot of the leader replaced before they were committed are no part of the
+// log; what was committed stays.
+func TestReplacedBySnapshot(t *testing.T) {
+	record := func(typ int64, m interface{ Marshal() ([]byte, error) }) walRecord {
+		b, err := m.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return walRecord{typ: typ, data: b}
+	}
+	entry := func(index uint64) walRecord { return record(recEntry, &raftpb.Entry{Term: 2, Index: index}) }
+	segs := []segment{{records: []walRecord{
+		record(recSnapshot, &walpb.Snapshot{}), entry(1), entry(2), entry(3),
+		record(recState, &raftpb.HardState{Term: 2, Commit: 2}),
+		record(recSnapshot, &walpb.Snapshot{Index: 2, Term: 2}), // its own
+		entry(4),
+		record(recSnapshot, &walpb.Snapshot{Index: 9, Term: 3}), entry(10),
+	}}}
+	places, list := entries(segs)
+	var got []uint64
+	for _, e := range list {
+		got = append(got, e.Index)
+	}
+	if !slices.Equal(got, []uint64{1, 2, 10}) || places[2] != (at{0, 8}) {
+		t.Errorf("entries %v at %v", got, places)
 	}
 }

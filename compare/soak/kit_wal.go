@@ -173,11 +173,24 @@ func writeSparse(file string, b []byte, size int64) error {
 // at names a record of a log.
 type at struct{ seg, rec int }
 
-// entries returns the places of the entries, last written wins for an index, in order of their indexes.
+// entries returns the places of the entries, last written wins for an index, in order of their indexes. Those that a
+// snapshot of the leader replaced before they were committed are left out: no member holds or applies them.
 func entries(segs []segment) (places []at, list []raftpb.Entry) {
 	byIndex := map[uint64]int{}
+	commit := uint64(0)
 	for i, s := range segs {
 		for k, r := range s.records {
+			var snap walpb.Snapshot
+			if r.typ == recSnapshot && snap.Unmarshal(r.data) == nil && len(list) > 0 &&
+				snap.Index > list[len(list)-1].Index {
+				for len(list) > 0 && list[len(list)-1].Index > commit {
+					places, list = places[:len(list)-1], list[:len(list)-1]
+				}
+			}
+			var state raftpb.HardState
+			if r.typ == recState && state.Unmarshal(r.data) == nil {
+				commit = max(commit, state.Commit)
+			}
 			var e raftpb.Entry
 			if r.typ != recEntry || e.Unmarshal(r.data) != nil {
 				continue
