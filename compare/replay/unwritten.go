@@ -57,7 +57,7 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 	case rev <= 1: // it holds no record, so nothing says of which log it is
 	case rev < b.atLeast && sure:
 		return &OtherLog{AtLeast: b.atLeast, Inferred: !restored(r)}
-	case nothing && (fromStart || b.dirs == 0):
+	case nothing:
 		return &OtherLog{Inferred: !restored(r)}
 	}
 	return nil

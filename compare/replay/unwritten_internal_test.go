@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -97,6 +98,39 @@ func TestUnwritten(t *testing.T) {
 		}
 		if got != c.want || got && other.AtLeast != low && c.rev < 90 {
 			t.Errorf("%s: %+v", name, other)
+		}
+	}
+}
+
+// TestUnwrittenByContents: a backup whose revision is possible at its index is one of another log if no entry of the log,
+// purged or not, put what it holds.
+func TestUnwrittenByContents(t *testing.T) {
+	s := fourPuts()
+	s.put("e", "5")
+	backup := openStory(t, s)
+	backup.WAL = evidence.WAL{}
+	long := fourPuts()
+	for i := range 12 {
+		long.put("f", strconv.Itoa(i))
+	}
+	dir := openStory(t, long)
+	for _, start := range []dumplog.StartKind{dumplog.StartRestore, dumplog.StartPurged} {
+		for name, last := range map[string]*dumplog.Request{"nothing of the log": put("a", "x"),
+			"its last put is the log's": put("e", "5")} {
+			dir.WAL.Summary.Start = start
+			r := &Result{Members: []*MemberResult{{Member: dir}, {Member: backup}}, Survey: &Survey{puts: newContents()}}
+			r.Survey.writers = newWriters(r)
+			for i, w := range r.Survey.writers {
+				w.first, w.last, w.total = 2, w.until, int64(30-20*i)
+			}
+			for i := range 8 {
+				r.Survey.puts.note(itemAt(2, put("a", strings.Repeat("1", i+1))))
+			}
+			r.Survey.puts.note(itemAt(backup.AppliedMin, last))
+			other := r.Unwritten(1)
+			if got := other != nil; got != (last.Put.Value[0] == 'x') || got && other.AtLeast != 0 {
+				t.Errorf("%s, %s: %+v", start, name, other)
+			}
 		}
 	}
 }
