@@ -126,25 +126,47 @@ func TestChangedRecordsBesideLiveKeys(t *testing.T) {
 }
 
 // TestRecordOfAMemberBelowACompaction: the keys of a member that lags below the others' compact revision cannot be
-// compared at one index, but records of one revision can.
+// compared at one index, but records of one revision can, and it holds what the others have from before.
 func TestRecordOfAMemberBelowACompaction(t *testing.T) {
 	s := clustertest.NewScript("3.6.0")
 	for i := range 20 {
-		n := s.Add(clustertest.Step{Req: clustertest.PutRequest(fmt.Sprint("/k", i%5), fmt.Sprint("value ", i), 0)})
+		key := fmt.Sprint("/k", i%5)
+		if i == 5 { // revision 7
+			key = "/kept"
+		}
+		n := s.Add(clustertest.Step{Req: clustertest.PutRequest(key, fmt.Sprint("value ", i), 0)})
 		if i == 13 {
-			s.Of[0] = clustertest.ScriptMember{LogUntil: n}
+			s.Of[0] = clustertest.ScriptMember{LogUntil: n, AppliedUntil: n}
 		}
 	}
-	for name, alter := range map[string]change{"as it was": nil, "altered": altered(14)} {
+	for name, c := range map[string]struct {
+		first, others change
+		wrong         string
+	}{
+		"as it was":                       {},
+		"a superseded record altered":     {first: altered(14), wrong: "node1"},
+		"a live key lost":                 {first: dropped(7), wrong: "node1"},
+		"one that was written again":      {first: dropped(14), wrong: "node1"},
+		"a live key altered on the later": {others: altered(7), wrong: "node2"},
+		"a tombstone is gone":             {others: dropped(7)},
+	} {
 		dirs := s.Write(t, t.TempDir())
+		casetest.EditDB(t, dirs[0], compacted(8, 2, 3))
 		for _, dir := range dirs[1:] {
-			casetest.EditDB(t, dir, compacted(18, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13))
+			casetest.EditDB(t, dir, compacted(18, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13))
 		}
-		if alter != nil {
-			casetest.EditDBOnce(t, dirs[0], alter)
+		if c.first != nil {
+			casetest.EditDBOnce(t, dirs[0], c.first)
 		}
-		r := run(t, inputOf(t, dirs...), "K12")
-		if alter == nil && len(r.Findings) > 0 || alter != nil && !slices.Equal(accused(r), []string{"node1"}) {
+		if c.others != nil {
+			casetest.EditDBOnce(t, dirs[1], c.others)
+		}
+		r := run(t, inputOf(t, dirs[:2]...), "K12")
+		var want []string
+		if c.wrong != "" {
+			want = []string{c.wrong}
+		}
+		if !slices.Equal(accused(r), want) {
 			t.Errorf("%s: %s (%s) %+v", name, r.Outcome, r.Reason, r.Findings)
 		}
 	}

@@ -42,6 +42,9 @@ type Result struct {
 	Passwords []Password
 	// places are the first keys that differ, for KeyRows.
 	places []keyPlaces
+	// parted are the members whose logs differ, kept the records of keys that members lack; nil if not found yet.
+	parted map[int]bool
+	kept   kept
 }
 
 // Bucket is one bucket over all members.
@@ -141,7 +144,7 @@ func (r *Result) Find(name string) *Bucket {
 // Align finds the common index and each member's revision there. It compares nothing yet.
 func Align(members []*evidence.Member, rp *replay.Result) *Result {
 	r := &Result{Members: members, Revs: make([]int64, len(members)), NotCompared: map[int]string{},
-		KeysNotCompared: map[int]string{}, Compact: -1}
+		KeysNotCompared: map[int]string{}, Compact: -1, parted: parted(rp)}
 	level := commonLevel{r, rp}
 	level.find()
 	return r

@@ -15,7 +15,8 @@ import (
 
 // Records is the comparison of the records of bucket key one by one, including superseded ones and tombstones. It
 // compares a record between members that have its revision and have not compacted it, and a put also with those that
-// still hold one there.
+// still hold one there. Where the keys of a member cannot be compared at one index, the member must also hold what
+// another one, at a later revision, has from before.
 type Records struct {
 	// Equal is unknown if nothing could be compared; Reason says why.
 	Equal  release.Answer
@@ -66,9 +67,13 @@ func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error
 	if _, same := k.sameRecords(ctx, take); same {
 		from = r.Revs[take[0]] + 1
 	}
+	err := r.findKept(ctx, take, o)
+	if err != nil {
+		return nil, err
+	}
 	m := newRecordMerge(r, take, distinct, from)
 	defer m.stop()
-	err := m.each(ctx, 0, func(at []int) {
+	err = m.each(ctx, 0, func(at []int) {
 		if out.Differ++; len(out.Rows) < o.MaxRows {
 			out.Rows = append(out.Rows, m.row(at))
 		}
@@ -87,6 +92,9 @@ func (r *Result) EachRecord(ctx context.Context, main int64, fn func(*RecordRow)
 	distinct := keyComparer{r}.distinctRecords(take)
 	if len(distinct) < 2 {
 		return nil
+	}
+	if err := r.findKept(ctx, take, Options{}); err != nil {
+		return err
 	}
 	m := newRecordMerge(r, take, distinct, main)
 	defer m.stop()
@@ -221,15 +229,29 @@ func (m *recordMerge) weigh(fn func(at []int)) {
 }
 
 // participants returns the members whose databases must have the same record: those that have reached the revision and
-// not compacted it, and of the others those that hold a put there. That they hold none proves nothing.
+// not compacted it, of the others those that hold a put there, and those that must hold it. That others hold none proves
+// nothing.
 func (m *recordMerge) participants() (at []int) {
+	must := m.mustHold()
 	for _, i := range m.take {
 		x, c := m.r.Members[i], m.as[i]
-		if m.rev.Main > x.CompactRevision() && m.rev.Main <= x.CurrentRevision() || m.holds(c) && !c.rec.Tombstone {
+		if m.rev.Main > x.CompactRevision() && m.rev.Main <= x.CurrentRevision() || m.holds(c) && !c.rec.Tombstone ||
+			slices.Contains(must, i) {
 			at = append(at, i)
 		}
 	}
 	return at
+}
+
+// mustHold are the members that lack the current record although another one shows that it was never replaced.
+func (m *recordMerge) mustHold() []int {
+	keys := m.r.kept[m.rev.Main]
+	for _, c := range m.cursors {
+		if m.holds(c) && len(keys) > 0 {
+			return keys[string(c.rec.KV.Key)]
+		}
+	}
+	return nil
 }
 
 func (m *recordMerge) holds(c *recordCursor) bool { return c.ok && c.rec.Rev == m.rev }

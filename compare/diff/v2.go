@@ -2,10 +2,12 @@ package diff
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -25,7 +27,7 @@ func (r *rowComparer) v2Store() *Bucket {
 		return nil
 	}
 	b := &Bucket{Name: "v2store", Only: make([]int, len(r.Members))}
-	r.tabulate(b, take, v2Rows)
+	r.tabulate(b, take, r.v2RowsOf(take))
 	if b.Differ > 0 && low < high {
 		still, reason := r.v2Unmoved(take, low, high)
 		if reason != "" {
@@ -48,8 +50,9 @@ func (r *rowComparer) v2Unmoved(take []int, low, high uint64) (b *Bucket, reason
 	moved := r.v2Moves(low, high)
 	first := uint64(0)
 	b = &Bucket{Name: "v2store", Only: make([]int, len(r.Members))}
+	rowsOf := r.v2RowsOf(take)
 	r.tabulate(b, take, func(m *evidence.Member) map[string]string {
-		rows := v2Rows(m)
+		rows := rowsOf(m)
 		for k := range rows {
 			at := moved[k]
 			if strings.HasPrefix(k, "key ") {
@@ -100,6 +103,24 @@ func (r *rowComparer) v2Moves(low, high uint64) map[string]uint64 {
 		}
 	}
 	return out
+}
+
+// v2RowsOf are the rows that can be compared between these members. A restore writes a store with members only; later
+// ones have the cluster version and the removed members that the backup brought along, without an entry.
+func (r *rowComparer) v2RowsOf(take []int) func(m *evidence.Member) map[string]string {
+	if !slices.ContainsFunc(take, func(i int) bool { return ofRestore(r.Members[i].NewestSnap()) }) {
+		return v2Rows
+	}
+	return func(m *evidence.Member) map[string]string {
+		rows := v2Rows(m)
+		maps.DeleteFunc(rows, func(k, _ string) bool { return k == "version" || strings.HasPrefix(k, "removed ") })
+		return rows
+	}
+}
+
+// ofRestore reports whether a restore wrote the file: it stands for one entry for each member.
+func ofRestore(f *dumplog.SnapFile) bool {
+	return f.Term == 1 && f.Index == uint64(len(f.V2.Members)) && f.V2.Version == "" && len(f.V2.Removed) == 0
 }
 
 func v2Rows(m *evidence.Member) map[string]string {

@@ -2,6 +2,7 @@ package diff_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,5 +96,37 @@ func TestV2Store(t *testing.T) {
 	if b := store(members, rp); b.Equal != release.Unknown ||
 		!strings.Contains(b.Reason, "do not have all entries") {
 		t.Errorf("the log lacks the entries between: %+v", b)
+	}
+}
+
+// TestV2StoreOfARestore: a restore writes a store without the cluster version and the removed members of the backup,
+// which later ones have without an entry.
+func TestV2StoreOfARestore(t *testing.T) {
+	members, rp := opened(t, "m-healthy-3.5")
+	file := members[1].NewestSnap()
+	file.V2.Version, file.V2.Removed = "", nil
+	for _, c := range []struct {
+		term, index uint64
+		restore     bool
+	}{{1, uint64(len(file.V2.Members)), true}, {2, uint64(len(file.V2.Members)), false},
+		{1, uint64(len(file.V2.Members)) + 1, false}} {
+		file.Term, file.Index = c.term, c.index
+		for i := range members[1].WAL.Summary.Snapshots {
+			s := &members[1].WAL.Summary.Snapshots[i]
+			s.Term, s.Index = file.Term, file.Index
+		}
+		rp.Survey.Versions = nil
+		r, err := diff.Run(context.Background(), members, rp, diff.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := r.Find("v2store")
+		if b == nil {
+			t.Fatal("the v2 store was not compared")
+		}
+		differs := slices.ContainsFunc(b.Rows, func(row diff.Row) bool { return string(row.Key) == "version" })
+		if differs == c.restore {
+			t.Errorf("%d/%d: %+v", c.term, c.index, b)
+		}
 	}
 }

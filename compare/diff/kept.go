@@ -1,0 +1,98 @@
+package diff
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+)
+
+// kept are the keys that members must hold although their content cannot be compared at one index, by main revision:
+// another member, at a later revision, has each of them as it was written there, so that no record in between changed
+// it, and no compaction removed it.
+type kept map[int64]map[string][]int
+
+func (k kept) add(rev int64, key string, pos int) {
+	if k[rev] == nil {
+		k[rev] = map[string][]int{}
+	}
+	k[rev][key] = append(k[rev][key], pos)
+}
+
+// parted are the members whose log differs from another: what one of them holds says nothing of the others.
+func parted(rp *replay.Result) map[int]bool {
+	out := map[int]bool{}
+	if rp == nil {
+		return out
+	}
+	for _, d := range slices.Concat(rp.LogDiffs, rp.SameTerm) {
+		for i := range d.By {
+			out[i] = true
+		}
+	}
+	return out
+}
+
+// findKept finds the keys that members lack although a member at a later revision still has what was written to them
+// before. It looks at members whose keys are compared with no other.
+func (r *Result) findKept(ctx context.Context, take []int, o Options) error {
+	if r.kept != nil {
+		return nil
+	}
+	r.kept = kept{}
+	now := keyComparer{&Result{Members: r.Members, Revs: make([]int64, len(r.Members))}}
+	for i := range r.Members {
+		if slices.Contains(take, i) {
+			now.Revs[i] = r.Members[i].CurrentRevision()
+		}
+	}
+	for _, i := range take {
+		later := r.laterThan(i, take)
+		if r.KeysNotCompared[i] == "" || later < 0 {
+			continue
+		}
+		pair := []int{i, later}
+		parts := now.parts(pair, cmp.Or(o.MaxMarks, defaultMaxMarks))
+		for part := range parts {
+			m, err := now.mark(ctx, pair, part, parts)
+			if err != nil {
+				return err
+			}
+			r.keptOf(m, i, later)
+		}
+	}
+	return nil
+}
+
+// maxKept bounds the records of Result.kept, to about 150 bytes each.
+const maxKept = 500_000
+
+// keptOf notes the keys that a member at a later revision has from before the revision of another, which lacks them or
+// has an older record.
+func (r *Result) keptOf(m *marks, pos, later int) {
+	if !m.whole[pos] || !m.whole[later] {
+		return
+	}
+	current := r.Members[pos].CurrentRevision()
+	for key, at := range m.live[later].at {
+		rev := m.live[later].list[at].at
+		own, ok := m.live[pos].get(key)
+		if rev <= current && (!ok || own.at != rev) && len(r.kept) < maxKept {
+			r.kept.add(rev, key, pos)
+		}
+	}
+}
+
+// laterThan is the member with the highest revision, none if no member has a higher one than this, or its log or that of
+// the other differs from any.
+func (r *Result) laterThan(pos int, take []int) int {
+	later := -1
+	for _, i := range take {
+		if r.Members[i].CurrentRevision() > r.Members[pos].CurrentRevision() && !r.parted[i] && !r.parted[pos] &&
+			(later < 0 || r.Members[i].CurrentRevision() > r.Members[later].CurrentRevision()) {
+			later = i
+		}
+	}
+	return later
+}
