@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/cause"
@@ -34,5 +36,83 @@ func TestClassOfABackup(t *testing.T) {
 		if v.Class != c.class || (v.Cause == nil) != (c.cause == "") || v.Cause != nil && *v.Cause != c.cause {
 			t.Errorf("%s: %s, cause %v", name, v.Class, v.Cause)
 		}
+	}
+}
+
+// TestWrongBackups: where only backups are wrong, no member has to be repaired.
+func TestWrongBackups(t *testing.T) {
+	rank := func(member string, named ...string) Rank { return Rank{Member: member, Usable: true, NamedBy: named} }
+	for name, c := range map[string]struct {
+		change func(ad *advice)
+		want   []string
+	}{
+		"the backup alone": {func(*advice) {}, []string{"n3"}},
+		"a member lags too": {func(ad *advice) {
+			ad.Best.Members, ad.Best.Ranking[1].Behind = ad.Best.Members[:1], 3
+		}, []string{"n3"}},
+		"a member is named too": {func(ad *advice) { ad.Best.Ranking[1].NamedBy = []string{"K01-1"} }, nil},
+		"a member lacks an entry": {func(ad *advice) {
+			ad.Best.Ranking[1].Lacks.CommittedEntries = 1
+		}, nil},
+		"a member cannot serve": {func(ad *advice) { ad.Best.Ranking[1].Usable = false }, nil},
+		"a member is not so good": {func(ad *advice) {
+			ad.Best.Members = ad.Best.Members[:1]
+		}, nil},
+		"no backup is named": {func(ad *advice) { ad.Best.Ranking[2].NamedBy = nil }, nil},
+		"no best":            {func(ad *advice) { ad.Best = nil }, nil},
+		"a finding about members": {func(ad *advice) {
+			ad.Findings = append(ad.Findings, check.Finding{Severity: check.Critical, Class: check.ClassWALDamage,
+				Members: []string{"n1", "n2"}})
+		}, nil},
+		"a warning about members": {func(ad *advice) {
+			ad.Findings = append(ad.Findings, check.Finding{Severity: check.Warning, Class: check.ClassWALDamage,
+				Members: []string{"n1"}})
+		}, []string{"n3"}},
+		"backups only": {func(ad *advice) {
+			ad.Best.Members, ad.Best.Ranking = nil, ad.Best.Ranking[2:]
+		}, nil},
+	} {
+		ad := adviceFor(evidence.KindDataDir, evidence.KindDataDir, evidence.KindBackup)
+		ad.Best = &Best{Members: []string{"n1", "n2"},
+			Ranking: []Rank{rank("n1"), rank("n2"), rank("n3", "K03-1")}}
+		ad.Findings = []check.Finding{{Severity: check.Critical, Class: check.ClassDataDivergence,
+			Members: []string{"n3"}}}
+		ad.Verdict.Class = check.ClassDataDivergence
+		ad.Facts = []evidence.Facts{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}
+		c.change(ad)
+		if got := ad.wrongBackups(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		if len(c.want) == 0 {
+			continue
+		}
+		ad.next()
+		var said []string
+		for _, n := range ad.Next {
+			said = append(said, n.Text)
+		}
+		all := strings.Join(said, "\n")
+		if !strings.HasPrefix(all, "no data dir at hand has to be repaired. Do not restore from this backup: n3") ||
+			strings.Contains(all, "stop") {
+			t.Errorf("%s: %s", name, all)
+		}
+	}
+}
+
+// TestByHandWithoutBackups: a backup is no member that can be removed and added again.
+func TestByHandWithoutBackups(t *testing.T) {
+	ad := adviceFor(evidence.KindDataDir, evidence.KindDataDir, evidence.KindBackup)
+	ad.Facts = []evidence.Facts{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}
+	ad.byHand("n1", []string{"n2", "n3"}, false)
+	of := map[string]bool{}
+	for _, n := range ad.Next {
+		of[n.Member] = true
+	}
+	if !of["n2"] || of["n3"] {
+		t.Errorf("%v", of)
+	}
+	ad.Next = nil
+	if ad.byHand("n1", []string{"n3"}, true); len(ad.Next) > 0 {
+		t.Errorf("%+v", ad.Next)
 	}
 }

@@ -53,6 +53,10 @@ func (ad *advice) next() {
 		ad.nextHistories(add)
 		return
 	}
+	if wrong := ad.wrongBackups(); len(wrong) > 0 && needsOthers[ad.Verdict.Class] {
+		ad.nextWrongBackups(wrong, add)
+		return
+	}
 	switch ad.Verdict.Class {
 	case check.ClassDataDivergence, check.ClassLatentDivergence:
 		ad.nextDivergence(add)
