@@ -167,8 +167,8 @@ func TestEntriesExchangedOfTwoLogs(t *testing.T) {
 	}
 }
 
-// TestLastEntriesExchanged: the last entries of one log, exchanged, are the requests of one leader, also where two other
-// logs do not decide because one of them ends before.
+// TestLastEntriesExchanged: the last entries of one log, exchanged, are the requests of one leader, also where no third
+// log has them.
 func TestLastEntriesExchanged(t *testing.T) {
 	s := sound()
 	last := uint64(s.Members + len(s.Starts) + s.Entries)

@@ -103,7 +103,8 @@ func TestChangedRecordsBesideLiveKeys(t *testing.T) {
 		"only one that K03 names":              {first: altered(20), second: altered(21), want: check.NotChecked},
 		"only a live key without proof":        {second: altered(20), want: check.NotChecked},
 		"both in live keys, one without proof": {first: altered(18), second: altered(17), want: check.Violated, accused: one},
-		"a superseded record and a live key":   {first: together(altered(16), altered(20)), want: check.Violated, accused: one},
+		"a superseded record and a live key": {first: together(altered(16), altered(20)), want: check.Violated,
+			accused: one},
 		"a record that the other member lacks": {first: altered(16), second: together(dropped(16), dropped(20)),
 			want: check.Violated, accused: one},
 	} {

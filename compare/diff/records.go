@@ -229,8 +229,8 @@ func (m *recordMerge) weigh(fn func(at []int)) {
 }
 
 // participants returns the members whose databases must have the same record: those that have reached the revision and
-// not compacted it, of the others those that hold a put there, and those that must hold it. That others hold none proves
-// nothing.
+// not compacted it, of the others those that hold a put there, and those that must hold it. That others hold none
+// proves nothing.
 func (m *recordMerge) participants() (at []int) {
 	must := m.mustHold()
 	for _, i := range m.take {

@@ -102,8 +102,8 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
-// TestUnwrittenByContents: a backup whose revision is possible at its index is one of another log if no entry of the log,
-// purged or not, put what it holds.
+// TestUnwrittenByContents: a backup whose revision is possible at its index is one of another log if no entry of the
+// log, purged or not, put what it holds.
 func TestUnwrittenByContents(t *testing.T) {
 	s := fourPuts()
 	s.put("e", "5")
@@ -118,7 +118,8 @@ func TestUnwrittenByContents(t *testing.T) {
 		for name, last := range map[string]*dumplog.Request{"nothing of the log": put("a", "x"),
 			"its last put is the log's": put("e", "5")} {
 			dir.WAL.Summary.Start = start
-			r := &Result{Members: []*MemberResult{{Member: dir}, {Member: backup}}, Survey: &Survey{puts: newContents()}}
+			r := &Result{Members: []*MemberResult{{Member: dir}, {Member: backup}},
+				Survey: &Survey{puts: newContents()}}
 			r.Survey.writers = newWriters(r)
 			for i, w := range r.Survey.writers {
 				w.first, w.last, w.total = 2, w.until, int64(30-20*i)

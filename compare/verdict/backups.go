@@ -45,8 +45,8 @@ func (ad *advice) isBackup(name string) bool { return ad.kindOf(name) == evidenc
 
 // nextWrongBackups says what to do about backups whose content is wrong, next to members that need no repair.
 func (ad *advice) nextWrongBackups(wrong []string, add func(text string, command shell.Command)) {
-	add("no data dir at hand has to be repaired. Do not restore from "+plural.Form(len(wrong), "this backup", "these backups")+
-		": "+strings.Join(wrong, ", "), none)
+	add("no data dir at hand has to be repaired. Do not restore from "+plural.Form(len(wrong), "this backup",
+		"these backups")+": "+strings.Join(wrong, ", "), none)
 	for _, s := range BackupNext() {
 		add(s.Text, s.Command)
 	}
