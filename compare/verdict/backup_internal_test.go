@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
 // TestClassOfABackup: the trailer decides between a good backup and one whose bytes nothing proves. A cause is named
@@ -39,38 +40,47 @@ func TestClassOfABackup(t *testing.T) {
 	}
 }
 
-// TestWrongBackups: where only backups are wrong, no member has to be repaired.
-func TestWrongBackups(t *testing.T) {
+// TestWrongOutside: where only backups are wrong, no member has to be repaired.
+func TestWrongOutside(t *testing.T) {
+	const backup = "Do not restore from this backup: n3"
 	rank := func(member string, named ...string) Rank { return Rank{Member: member, Usable: true, NamedBy: named} }
 	for name, c := range map[string]struct {
 		change func(ad *advice)
 		want   []string
+		says   string
 	}{
-		"the backup alone": {func(*advice) {}, []string{"n3"}},
+		"the backup alone": {func(*advice) {}, []string{"n3"}, backup},
+		"the data dir of a removed member": {func(ad *advice) {
+			m := ad.Members[2]
+			m.Source.Kind, m.WAL.Log = evidence.KindDataDir, &dumplog.Log{}
+			ad.Members[0].Membership.Removed = []dumplog.ID{m.MemberID}
+		}, []string{"n3"}, "Leave out what is of a member that was removed, and start no server on it: n3"},
+		"another data dir":            {func(ad *advice) { ad.Members[2].Source.Kind = evidence.KindDataDir }, nil, ""},
+		"what it alone holds is lost": {func(ad *advice) { ad.Best.Lost.CommittedEntries = 1 }, nil, ""},
 		"a member lags too": {func(ad *advice) {
 			ad.Best.Members, ad.Best.Ranking[1].Behind = ad.Best.Members[:1], 3
-		}, []string{"n3"}},
-		"a member is named too": {func(ad *advice) { ad.Best.Ranking[1].NamedBy = []string{"K01-1"} }, nil},
+		}, []string{"n3"}, backup},
+		"a member is named too": {func(ad *advice) { ad.Best.Ranking[1].NamedBy = []string{"K01-1"} }, nil, ""},
 		"a member lacks an entry": {func(ad *advice) {
 			ad.Best.Ranking[1].Lacks.CommittedEntries = 1
-		}, nil},
-		"a member cannot serve": {func(ad *advice) { ad.Best.Ranking[1].Usable = false }, nil},
+		}, nil, ""},
+		"a member cannot serve": {func(ad *advice) { ad.Best.Ranking[1].Usable = false }, nil, ""},
 		"a member is not so good": {func(ad *advice) {
 			ad.Best.Members = ad.Best.Members[:1]
-		}, nil},
-		"no backup is named": {func(ad *advice) { ad.Best.Ranking[2].NamedBy = nil }, nil},
-		"no best":            {func(ad *advice) { ad.Best = nil }, nil},
+		}, nil, ""},
+		"no backup is named": {func(ad *advice) { ad.Best.Ranking[2].NamedBy = nil }, nil, ""},
+		"no best":            {func(ad *advice) { ad.Best = nil }, nil, ""},
 		"a finding about members": {func(ad *advice) {
 			ad.Findings = append(ad.Findings, check.Finding{Severity: check.Critical, Class: check.ClassWALDamage,
 				Members: []string{"n1", "n2"}})
-		}, nil},
+		}, nil, ""},
 		"a warning about members": {func(ad *advice) {
 			ad.Findings = append(ad.Findings, check.Finding{Severity: check.Warning, Class: check.ClassWALDamage,
 				Members: []string{"n1"}})
-		}, []string{"n3"}},
+		}, []string{"n3"}, backup},
 		"backups only": {func(ad *advice) {
 			ad.Best.Members, ad.Best.Ranking = nil, ad.Best.Ranking[2:]
-		}, nil},
+		}, nil, ""},
 	} {
 		ad := adviceFor(evidence.KindDataDir, evidence.KindDataDir, evidence.KindBackup)
 		ad.Best = &Best{Members: []string{"n1", "n2"},
@@ -80,7 +90,7 @@ func TestWrongBackups(t *testing.T) {
 		ad.Verdict.Class = check.ClassDataDivergence
 		ad.Facts = []evidence.Facts{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}
 		c.change(ad)
-		if got := ad.wrongBackups(); !slices.Equal(got, c.want) {
+		if got := ad.wrongOutside(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 		if len(c.want) == 0 {
@@ -92,7 +102,7 @@ func TestWrongBackups(t *testing.T) {
 			said = append(said, n.Text)
 		}
 		all := strings.Join(said, "\n")
-		if !strings.HasPrefix(all, "no data dir at hand has to be repaired. Do not restore from this backup: n3") ||
+		if !strings.HasPrefix(all, "no data dir of a member at hand has to be repaired. "+c.says) ||
 			strings.Contains(all, "stop") {
 			t.Errorf("%s: %s", name, all)
 		}

@@ -18,10 +18,10 @@ type hands struct {
 }
 
 // byHand adds that procedure, separate from the other steps. move is true when the best member has to become the leader
-// first. Backups are no members.
+// first. Backups, and what is of removed members, are left out.
 func (ad *advice) byHand(best string, rest []string, move bool) {
 	i := slices.IndexFunc(ad.Facts, func(f evidence.Facts) bool { return f.Name == best })
-	rest = slices.DeleteFunc(slices.Clone(rest), ad.isBackup)
+	rest = slices.DeleteFunc(slices.Clone(rest), ad.isOutside)
 	if i < 0 || len(rest) == 0 {
 		return
 	}

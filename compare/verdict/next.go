@@ -53,8 +53,8 @@ func (ad *advice) next() {
 		ad.nextHistories(add)
 		return
 	}
-	if wrong := ad.wrongBackups(); len(wrong) > 0 && needsOthers[ad.Verdict.Class] {
-		ad.nextWrongBackups(wrong, add)
+	if wrong := ad.wrongOutside(); len(wrong) > 0 && needsOthers[ad.Verdict.Class] {
+		ad.nextWrongOutside(wrong, add)
 		return
 	}
 	switch ad.Verdict.Class {
