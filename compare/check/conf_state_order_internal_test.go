@@ -138,6 +138,7 @@ func TestConfChangeBetween(t *testing.T) {
 		forced      []replay.Forced
 		first, last uint64
 		a, b        uint64
+		voters      []dumplog.ID
 		want        bool
 	}{
 		"none":                        {first: 1, last: 60, a: 40, b: 50},
@@ -147,9 +148,17 @@ func TestConfChangeBetween(t *testing.T) {
 		"the log ends before":         {first: 1, last: 45, a: 40, b: 50, want: true},
 		"forced on one of them":       {forced: forced, first: 1, last: 60, a: 40, b: 50, want: true},
 		"forced on one of them later": {forced: forced, first: 1, last: 60, a: 20, b: 25},
+		"forced, and the other joined": {forced: forced, first: 1, last: 60, a: 40, b: 50,
+			voters: []dumplog.ID{7, 8}},
+		"forced, and the other was removed": {forced: forced, first: 1, last: 60, a: 40, b: 50,
+			voters: []dumplog.ID{7}, want: true},
 	} {
 		a, b := &evidence.Member{AppliedMin: c.a, AppliedMax: c.a}, &evidence.Member{AppliedMin: c.b, AppliedMax: c.b}
-		a.WAL.Log = &dumplog.Log{}
+		a.WAL.Log, a.MemberID, b.MemberID = &dumplog.Log{}, 7, 8
+		if len(c.voters) > 0 {
+			a.Membership.Voters, a.Membership.RaftKnown = c.voters, true
+			b.Membership.Voters, b.Membership.RaftKnown = []dumplog.ID{7, 8}, true
+		}
 		for _, index := range c.changes {
 			a.WAL.Conf = append(a.WAL.Conf, evidence.ConfEntry{Index: index})
 		}

@@ -188,6 +188,13 @@ func (mb *Membership) forcedBefore(m *evidence.Member, index uint64) bool {
 	})
 }
 
+// inConfigurationOf reports whether raft's configuration on a member, if it is known, names another one.
+func inConfigurationOf(m, other *evidence.Member) bool {
+	raft := &m.Membership
+	return raft.RaftKnown && (slices.Contains(raft.Voters, other.MemberID) ||
+		slices.Contains(raft.Learners, other.MemberID))
+}
+
 // foundedHere reports whether the logs hold every entry from the bootstrap of the cluster to what m has applied, and it
 // was not restored. Entries that no log holds may follow: they say nothing of a member that stopped before them.
 func (mb *Membership) foundedHere(m *evidence.Member) bool {
@@ -285,10 +292,11 @@ func (mb *Membership) sameConfChanges(m *evidence.Member) *evidence.Member {
 }
 
 // confChangeBetween reports whether a conf change may be between the applied indexes of two members, or of only one of
-// them, on which a new cluster was forced.
+// them, on which a new cluster was forced that the other has not joined since.
 func (mb *Membership) confChangeBetween(a, b *evidence.Member) bool {
 	from, to := min(a.AppliedMin, b.AppliedMin), max(a.AppliedMax, b.AppliedMax)
-	if mb.Replay == nil || !mb.Replay.Covers(from, to) || mb.forcedBefore(a, to) != mb.forcedBefore(b, to) {
+	if mb.Replay == nil || !mb.Replay.Covers(from, to) || mb.forcedBefore(a, to) != mb.forcedBefore(b, to) &&
+		!(inConfigurationOf(a, b) && inConfigurationOf(b, a)) {
 		return true
 	}
 	return slices.ContainsFunc(mb.Members, func(m *evidence.Member) bool {
