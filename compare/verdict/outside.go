@@ -41,7 +41,7 @@ func (ad *advice) wrongOutside() (wrong []string) {
 	return wrong
 }
 
-// isOutside reports whether a source is no member: a backup, or the data dir of a member that was removed.
+// isOutside reports whether a source is a backup, or the data dir of a member that was removed.
 func (ad *advice) isOutside(name string) bool {
 	return ad.kindOf(name) == evidence.KindBackup || ad.isRemoved(name)
 }
