@@ -84,7 +84,7 @@ func (r *Result) keptOf(m *marks, pos, later int) {
 	}
 }
 
-// laterThan is the member with the highest revision, none (-1) if no member has a higher one than this, or if the log of
+// laterThan is the member with the highest revision, -1 if no member has a higher one than this, or if the log of
 // either differs from another.
 func (r *Result) laterThan(pos int, take []int) int {
 	later := -1
