@@ -172,3 +172,29 @@ func TestRecordOfAMemberBelowACompaction(t *testing.T) {
 		}
 	}
 }
+
+// TestLaterMemberAlone: two members lag below the compact revision of a third, and both lack what it has from before.
+func TestLaterMemberAlone(t *testing.T) {
+	s := clustertest.NewScript("3.6.0")
+	s.Add(clustertest.Step{Req: clustertest.PutRequest("/kept", "value", 0)}) // revision 2
+	for i := range 20 {
+		n := s.Add(clustertest.Step{Req: clustertest.PutRequest(fmt.Sprint("/k", i%3), fmt.Sprint("value ", i), 0)})
+		if i == 10 {
+			s.Of[0] = clustertest.ScriptMember{LogUntil: n, AppliedUntil: n}
+			s.Of[1] = s.Of[0]
+		}
+	}
+	for _, lost := range []bool{false, true} {
+		dirs := s.Write(t, t.TempDir())
+		for _, dir := range dirs[:2] {
+			casetest.EditDB(t, dir, compacted(8, 3, 4, 5))
+			if lost {
+				casetest.EditDB(t, dir, dropped(2))
+			}
+		}
+		casetest.EditDB(t, dirs[2], compacted(20, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17))
+		if r := run(t, inputOf(t, dirs...), "K12"); (len(r.Findings) == 1) != lost {
+			t.Errorf("lost %v: %s (%s) %+v", lost, r.Outcome, r.Reason, r.Findings)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func parted(rp *replay.Result) map[int]bool {
 }
 
 // findKept finds the keys that members lack although a member at a later revision still has what was written to them
-// before. It looks at members whose keys are compared with no other.
+// before. It looks at pairs of which the keys of one are compared with no other.
 func (r *Result) findKept(ctx context.Context, take []int, o Options) error {
 	if r.kept != nil {
 		return nil
@@ -49,7 +49,7 @@ func (r *Result) findKept(ctx context.Context, take []int, o Options) error {
 	}
 	for _, i := range take {
 		later := r.laterThan(i, take)
-		if r.KeysNotCompared[i] == "" || later < 0 {
+		if later < 0 || r.KeysNotCompared[i] == "" && r.KeysNotCompared[later] == "" {
 			continue
 		}
 		pair := []int{i, later}
