@@ -96,11 +96,11 @@ func (mb *Membership) namesOnlyLater(m *evidence.Member, f Finding) *Finding {
 	return nil
 }
 
-// storedBefore reports whether a member stored its row with the conf change of this configuration or a later one. It is
-// not asked of a log that has the conf change, which a start may replay.
+// storedBefore reports whether a member stored its row with the conf change of this configuration or a later one, which
+// its database has applied. It is not asked of a log that has the conf change, which a start may replay.
 func (c *knownConf) storedBefore(m *evidence.Member) bool {
 	return c.stored && c.by != m && slices.Contains(c.ids, m.MemberID) && c.index < m.WAL.Summary.FirstIndex &&
-		len(m.WAL.Summary.Jumps) == 0
+		c.index <= m.AppliedMin && len(m.WAL.Summary.Jumps) == 0
 }
 
 // namedBy reports whether a configuration up to an index names a member. Each of them is asked: one that was altered

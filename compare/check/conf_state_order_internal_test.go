@@ -56,6 +56,10 @@ func TestConfStateNamesOnlyLater(t *testing.T) {
 		"the conf change stored a later one":                 {voters: []dumpdb.ID{2}, edit: storedAt(20), want: true},
 		"it stored this one":                                 {voters: []dumpdb.ID{2, 3}, edit: storedAt(20)},
 		"its log has the conf change, which a start replays": {voters: []dumpdb.ID{2}, edit: storedAt(41)},
+		"an older database has not applied it": {voters: []dumpdb.ID{2}, edit: func(now, old *evidence.Member, in *Input) {
+			storedAt(20)(now, old, in)
+			now.AppliedMin = 19
+		}},
 		"it was no member yet": {voters: []dumpdb.ID{2}, edit: func(now, old *evidence.Member, in *Input) {
 			storedAt(20)(now, old, in)
 			now.MemberID = 4
