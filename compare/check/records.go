@@ -81,6 +81,9 @@ func (in contents) recordsFinding(r *diff.Records) Finding {
 		At: At{Revision: &Rev{Main: first.Rev.Main, Sub: first.Rev.Sub}},
 		Title: fmt.Sprintf("%s between members, the first at revision %s",
 			plural.Of(r.Differ, "record of bucket key differs", "records of bucket key differ"), first.Rev)}
+	if r.AtLeast {
+		f.Title = "at least " + f.Title
+	}
 	x, rw := newBlame(), in.rowWitnesses()
 	for i := range r.Rows {
 		row := &r.Rows[i]

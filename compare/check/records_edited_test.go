@@ -193,8 +193,17 @@ func TestLaterMemberAlone(t *testing.T) {
 			}
 		}
 		casetest.EditDB(t, dirs[2], compacted(20, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17))
-		if r := run(t, inputOf(t, dirs...), "K12"); (len(r.Findings) == 1) != lost {
+		in := inputOf(t, dirs...)
+		r := run(t, in, "K12")
+		if (len(r.Findings) == 1) != lost {
 			t.Errorf("lost %v: %s (%s) %+v", lost, r.Outcome, r.Reason, r.Findings)
+		}
+		if !lost || strings.HasPrefix(r.Findings[0].Title, "at least") {
+			continue
+		}
+		in.Diff.Records.AtLeast = true
+		if r = run(t, in, "K12"); !strings.HasPrefix(r.Findings[0].Title, "at least 1 record") {
+			t.Errorf("more than can be remembered: %s", r.Findings[0].Title)
 		}
 	}
 }

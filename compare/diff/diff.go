@@ -42,7 +42,7 @@ type Result struct {
 	Passwords []Password
 	// places are the first keys that differ, for KeyRows.
 	places []keyPlaces
-	// parted are the members whose logs differ, kept the records of keys that members lack; nil if not found yet.
+	// parted are the members whose logs differ, kept the records of keys that members lack.
 	parted map[int]bool
 	kept   kept
 }

@@ -11,13 +11,26 @@ import (
 // kept are the keys that members must hold although their content cannot be compared at one index, by main revision:
 // another member, at a later revision, has each of them as it was written there, so that no record in between changed
 // it, and no compaction removed it.
-type kept map[int64]map[string][]int
+type kept struct {
+	byRev map[int64]map[string][]int
+	n     int
+	// full is true if there are more than maxKept.
+	full bool
+}
 
-func (k kept) add(rev int64, key string, pos int) {
-	if k[rev] == nil {
-		k[rev] = map[string][]int{}
+// maxKept bounds the keys that are remembered, to about 150 bytes each.
+const maxKept = 500_000
+
+func (k *kept) add(rev int64, key string, pos int) {
+	if k.n == maxKept {
+		k.full = true
+		return
 	}
-	k[rev][key] = append(k[rev][key], pos)
+	if k.byRev[rev] == nil {
+		k.byRev[rev] = map[string][]int{}
+	}
+	k.byRev[rev][key] = append(k.byRev[rev][key], pos)
+	k.n++
 }
 
 // parted are the members whose log differs from another: what one of them holds says nothing of the others.
@@ -37,10 +50,10 @@ func parted(rp *replay.Result) map[int]bool {
 // findKept finds the keys that members lack although a member at a later revision still has what was written to them
 // before. It looks at pairs of which the keys of one are compared with no other.
 func (r *Result) findKept(ctx context.Context, take []int, o Options) error {
-	if r.kept != nil {
+	if r.kept.byRev != nil {
 		return nil
 	}
-	r.kept = kept{}
+	r.kept.byRev = map[int64]map[string][]int{}
 	now := keyComparer{&Result{Members: r.Members, Revs: make([]int64, len(r.Members))}}
 	for i := range r.Members {
 		if slices.Contains(take, i) {
@@ -65,9 +78,6 @@ func (r *Result) findKept(ctx context.Context, take []int, o Options) error {
 	return nil
 }
 
-// maxKept bounds the records of Result.kept, to about 150 bytes each.
-const maxKept = 500_000
-
 // keptOf notes the keys that a member at a later revision has from before the revision of another, which lacks them or
 // has an older record.
 func (r *Result) keptOf(m *marks, pos, later int) {
@@ -78,7 +88,7 @@ func (r *Result) keptOf(m *marks, pos, later int) {
 	for key, at := range m.live[later].at {
 		rev := m.live[later].list[at].at
 		own, ok := m.live[pos].get(key)
-		if rev <= current && (!ok || own.at != rev) && len(r.kept) < maxKept {
+		if rev <= current && (!ok || own.at != rev) {
 			r.kept.add(rev, key, pos)
 		}
 	}

@@ -21,9 +21,11 @@ type Records struct {
 	// Equal is unknown if nothing could be compared; Reason says why.
 	Equal  release.Answer
 	Reason string
-	// Differ counts records that differ, Rows are the first of them in revision order.
-	Differ int
-	Rows   []RecordRow
+	// Differ counts records that differ, Rows are the first of them in revision order. AtLeast is true if members lack
+	// more keys than can be remembered.
+	Differ  int
+	AtLeast bool
+	Rows    []RecordRow
 }
 
 // RecordRow is a record that differs between members. Cells are by member, nil if the member has no record at that
@@ -81,7 +83,7 @@ func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error
 	if err != nil {
 		return nil, err
 	}
-	out.Equal = release.AnswerOf(out.Differ == 0)
+	out.Equal, out.AtLeast = release.AnswerOf(out.Differ == 0), r.kept.full
 	return out, nil
 }
 
@@ -245,10 +247,10 @@ func (m *recordMerge) participants() (at []int) {
 
 // mustHold are the members that lack the current record although another one shows that it was never replaced.
 func (m *recordMerge) mustHold() []int {
-	keys := m.r.kept[m.rev.Main]
+	keys := m.r.kept.byRev[m.rev.Main]
 	for _, c := range m.cursors {
-		if m.holds(c) && len(keys) > 0 {
-			return keys[string(c.rec.KV.Key)]
+		if must := keys[string(c.rec.KV.Key)]; m.holds(c) && len(must) > 0 {
+			return must
 		}
 	}
 	return nil

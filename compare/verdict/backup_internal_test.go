@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // TestClassOfABackup: the trailer decides between a good backup and one whose bytes nothing proves. A cause is named
@@ -124,5 +125,19 @@ func TestByHandWithoutBackups(t *testing.T) {
 	ad.Next = nil
 	if ad.byHand("n1", []string{"n3"}, true); len(ad.Next) > 0 {
 		t.Errorf("%+v", ad.Next)
+	}
+}
+
+// TestGatherNextToAWrongBackup: where most voters are not at hand, their data dirs are asked for.
+func TestGatherNextToAWrongBackup(t *testing.T) {
+	for voters, want := range map[int]bool{1: false, 3: true} {
+		ad := adviceFor(evidence.KindDataDir, evidence.KindBackup)
+		for i := range voters {
+			ad.Members[0].Membership.Voters = append(ad.Members[0].Membership.Voters, dumplog.ID(0xa1+10*i))
+		}
+		adviceOf(ad, func(add func(string, shell.Command)) { ad.nextWrongOutside([]string{"n2"}, add) })
+		if got := slices.ContainsFunc(ad.Next, func(n Next) bool { return n.Gathers }); got != want {
+			t.Errorf("%d voters: %v", voters, ad.Next)
+		}
 	}
 }

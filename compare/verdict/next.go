@@ -300,15 +300,20 @@ func (ad *advice) nextPlan(add func(text string, command shell.Command)) {
 		text += ". " + ad.nameOneText()
 	}
 	if len(lost) > 0 {
-		ad.Next = append(ad.Next, Next{Gathers: true,
-			Text: "copy the data dirs of the other members too (each server stopped) and diagnose them together",
-			Command: shell.Format("etcd-medic diagnose").Sources(ad.allLabels()...).
-				Then(shell.Format("<OTHER_MEMBER...>"))})
+		ad.nextGather()
 		text += "; use it like this only if the others are permanently lost"
 	}
 	add(text, ad.planCommand(lost...))
 	add("try it on scratch copies with real servers; the cluster is not touched",
 		shell.Format("etcd-medic repair rehearse plan.yaml"))
+}
+
+// nextGather asks for the data dirs of the other members.
+func (ad *advice) nextGather() {
+	ad.Next = append(ad.Next, Next{Gathers: true,
+		Text: "copy the data dirs of the other members too (each server stopped) and diagnose them together",
+		Command: shell.Format("etcd-medic diagnose").Sources(ad.allLabels()...).
+			Then(shell.Format("<OTHER_MEMBER...>"))})
 }
 
 // chooseText asks the operator to choose between members of which content prefers none.

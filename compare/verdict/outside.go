@@ -74,5 +74,8 @@ func (ad *advice) nextWrongOutside(wrong []string, add func(text string, command
 			add(s.Text, s.Command)
 		}
 	}
+	if lost, known := ad.lostVoters(); known && len(lost) > 0 {
+		ad.nextGather()
+	}
 	add("see which keys differ where", shell.Format("etcd-medic compare").Sources(ad.allLabels()...))
 }
