@@ -31,24 +31,18 @@ func Copy(t testing.TB, src string) string {
 	return dst
 }
 
-// keptZeros is how many of the zeros at the end of a WAL segment CopyShort keeps.
+// keptZeros is how many of the zeros at the end of a WAL segment remain in an unpacked set.
 const keptZeros = 64 << 10
 
-// CopyShort is Copy without most of the zeros that etcd allocates at the end of the last WAL segment: 64 MB that every
-// command reads and hashes. A test of what is found and said does not need them.
-func CopyShort(t testing.TB, src string) string {
-	t.Helper()
-	dst := Copy(t, src)
-	err := filepath.WalkDir(dst, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(name) != ".wal" {
+// cutLogs shortens the WAL segments of a tree, and what etcd has allocated for the next one: 64 MB of zeros, which
+// every command reads and digests. No test of what is found and said needs them.
+func cutLogs(dir string) error {
+	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if ext := filepath.Ext(name); err != nil || d.IsDir() || ext != ".wal" && ext != ".tmp" {
 			return err
 		}
 		return cutZeros(name)
 	})
-	if err != nil {
-		t.Fatalf("copy %s: %v", src, err)
-	}
-	return dst
 }
 
 // cutZeros shortens a file to its last block that is not all zeros and keptZeros after that, and keeps its times.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
@@ -165,4 +166,40 @@ func TestUnchangedSeesEveryChange(t *testing.T) {
 			t.Errorf("false alarm: %v", r.errors)
 		}
 	})
+}
+
+// TestOnlyZerosAreCut: a WAL segment of an unpacked set is the one of the archive, up to the zeros at its end.
+func TestOnlyZerosAreCut(t *testing.T) {
+	whole := t.TempDir()
+	file := filepath.Join(evidencetest.Root(t), "testdata", "incidents", small, "nodes.tar.gz")
+	if err := archive.Unpack(t.Context(), file, whole); err != nil {
+		t.Fatal(err)
+	}
+	segments, err := filepath.Glob(filepath.Join(whole, "*", "member", "wal", "*.wal"))
+	if err != nil || len(segments) == 0 {
+		t.Fatalf("%d segments, %v", len(segments), err)
+	}
+	for _, name := range segments {
+		rel, err := filepath.Rel(whole, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := readFile(t, name), readFile(t, filepath.Join(evidencetest.Incident(t, small), rel))
+		cut, ok := bytes.CutPrefix(want, got)
+		if !ok || len(cut) < 60<<20 || len(bytes.TrimLeft(cut, "\x00")) > 0 {
+			t.Errorf("%s: %d of %d bytes remain; the others are not all zeros", rel, len(got), len(want))
+		}
+		if zeros := len(got) - len(bytes.TrimRight(got, "\x00")); zeros < 64<<10 {
+			t.Errorf("%s: %d zeros remain", rel, zeros)
+		}
+	}
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

@@ -69,7 +69,7 @@ func sourceArgs(t *testing.T, dir string) (args []string, db string) {
 func TestPrintedCommandsWork(t *testing.T) {
 	for _, name := range incidentNames(t) {
 		t.Run(name, func(t *testing.T) {
-			dir := evidencetest.CopyShort(t, evidencetest.Incident(t, name))
+			dir := evidencetest.Copy(t, evidencetest.Incident(t, name))
 			evidencetest.Unchanged(t, dir)
 			sources, db := sourceArgs(t, dir)
 			t.Chdir(t.TempDir())

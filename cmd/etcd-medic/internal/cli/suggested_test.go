@@ -113,7 +113,7 @@ var refusedOnce = map[string]bool{
 
 // suggested damages n members of a set, and follows what is said of one of them alone, of those, and of all.
 func suggested(t *testing.T, set string, h harm, n int) {
-	dir := evidencetest.CopyShort(t, evidencetest.Incident(t, set))
+	dir := evidencetest.Copy(t, evidencetest.Incident(t, set))
 	entries, err := os.ReadDir(dir)
 	want(t, err)
 	for _, e := range entries[:n] {
