@@ -15,6 +15,11 @@ VERSION_PACKAGE := github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/cli
 COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).commit=$(COMMIT)
 
+# gs:// needs HTTP only. What cloud.google.com/go/storage needs for gRPC is a quarter of the program and of the time that it takes to start.
+TAGS := disable_grpc_modules
+override GOFLAGS := $(strip $(GOFLAGS) -tags=$(TAGS))
+export GOFLAGS
+
 # FUZZTIME is how long each fuzz target runs, BENCHTIME and BENCH what `make microbench` measures, PACKAGES what is tested.
 FUZZTIME ?= 10s
 BENCH ?= .
@@ -43,7 +48,7 @@ $(PACKED): $(LINE_PROGRAMS) node/internal/pack/main.go
 
 .PHONY: build
 build: $(PACKED) ## build bin/etcd-medic, static, with etcd servers of the lines 3.5, 3.6 and 3.7
-	CGO_ENABLED=0 $(GO) build -trimpath -tags lines -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/etcd-medic
+	CGO_ENABLED=0 $(GO) build -trimpath -tags lines,$(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/etcd-medic
 
 .PHONY: demo
 demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice) and rehearse its repair
@@ -70,7 +75,7 @@ lint: $(TOOLS)/golangci-lint ## walls between the packages, style, likely bugs
 # deadcode begins at every program and every test, with the tags of a release and of e2e.
 .PHONY: deadcode
 deadcode: $(TOOLS)/deadcode $(PACKED) ## functions that neither the program nor a test reaches
-	found="$$($(TOOLS)/deadcode -test -tags lines,e2e ./...)"; if [ -n "$$found" ]; then echo "$$found"; exit 1; fi
+	found="$$($(TOOLS)/deadcode -test -tags lines,e2e,$(TAGS) ./...)"; if [ -n "$$found" ]; then echo "$$found"; exit 1; fi
 
 .PHONY: test
 test: $(TOOLS)/testcount ## all tests, with their count; lint vets
@@ -84,7 +89,7 @@ test-race: $(TOOLS)/testcount ## all tests with the race detector, with their co
 # under the race detector, and show it nothing that the others do not. The longest packages stand first. `make test-race` leaves nothing out.
 CONCURRENT := ./repair/run ./dumpdb ./dumplog ./node ./cmd/etcd-medic/internal/cli ./compare/replay ./compare/evidence ./collect ./compare/diff \
   ./compare/dossier ./internal/progress ./node/internal/isolation ./repair/restoretest ./watch
-COMPUTING := EachCallFails|EachLineFails|Screens|LastScreens|OneScreen|FullIsShort|PrintedCommands|SuggestionsAreNotRefused|DocumentedCommandsRun|WithoutParts|PastedCommands|DigestsAreKeyed|ProgressOf|ProgressIs|BigLogIsReadFast|Tap|SoundHistories|AgainstTheServer|OracleBboltShapes|Sweep|Chaos|TwinsOfIncidents|KilledAtEveryPoint|Mend$$|ManyParts|RaceNeverEndsWithZero|KeysInPartsOfDamage|ImpossibleKeysInParts|OracleBboltCheckOnDamage|Cases|Results|Rehearse$$|RebuildContinues
+COMPUTING := EachCallFails|EachLineFails|Screens|LastScreens|OneScreen|FullIsShort|PrintedCommands|SuggestionsAreNotRefused|DocumentedCommandsRun|WithoutParts|PastedCommands|DigestsAreKeyed|ProgressOf|ProgressIs|BigLogIsReadFast|Tap|SoundHistories|AgainstTheServer|OracleBboltShapes|Sweep|Chaos|TwinsOfIncidents|KilledAtEveryPoint|Mend$$|ManyParts|RaceNeverEndsWithZero|KeysInPartsOfDamage|ImpossibleKeysInParts|OracleBboltCheckOnDamage|Cases|Results|Rehearse$$|RebuildContinues|EndsWithAClosedSegment|RecordsWithoutPadding|IdleBehindDamage|TablesOnTerminal|Operations$$
 
 .PHONY: race
 race: $(TOOLS)/testcount ## tests of the packages that start goroutines, with the race detector
@@ -112,23 +117,23 @@ mutants: $(TOOLS)/mutants ## small changes that no test notices: PACKAGES="./com
 .PHONY: e2e
 e2e: build test-servers $(TOOLS)/testcount ## tests against real clusters of each supported etcd line
 	ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS) ETCD_MEDIC_TEST_BIN=$(CURDIR)/$(BIN) \
-	  $(GO) test -json -count=1 -parallel 3 -timeout 30m -tags e2e -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
+	  $(GO) test -json -count=1 -parallel 3 -timeout 30m -tags e2e,$(TAGS) -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
 
 # The slice runs a healthy cluster of each line from 3.5 on, with restarts, and asks that nothing on it is called broken.
 .PHONY: e2e-slice
 e2e-slice: build $(addprefix $(TOOLS)/,etcd-3.5.0 etcd-3.5.35 etcd-3.6.16 etcd-3.7.3) $(TOOLS)/testcount ## a slice of e2e for CI: each line once
 	ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS) ETCD_MEDIC_TEST_BIN=$(CURDIR)/$(BIN) \
-	  $(GO) test -json -count=1 -parallel 3 -timeout 10m -tags e2e -run '^TestE2EHealthyCluster$$' ./cmd/etcd-medic \
+	  $(GO) test -json -count=1 -parallel 3 -timeout 10m -tags e2e,$(TAGS) -run '^TestE2EHealthyCluster$$' ./cmd/etcd-medic \
 	  | TESTCOUNT_FILE= $(TOOLS)/testcount
 
 .PHONY: browser
 browser: $(TOOLS)/testcount ## tests of the HTML report in a headless Chromium, which is installed where missing: [SCREENSHOTS=DIR]
 	.tools/chromium.sh
-	SCREENSHOTS='$(abspath $(SCREENSHOTS))' $(GO) test -json -count=1 -timeout 15m -tags browser -run 'TestBrowser|TestScreenshots|TestPictures' ./cmd/etcd-medic/internal/render/htmlreport | $(TOOLS)/testcount
+	SCREENSHOTS='$(abspath $(SCREENSHOTS))' $(GO) test -json -count=1 -timeout 15m -tags browser,$(TAGS) -run 'TestBrowser|TestScreenshots|TestPictures' ./cmd/etcd-medic/internal/render/htmlreport | $(TOOLS)/testcount
 
 .PHONY: browser-slice
 browser-slice: $(TOOLS)/testcount ## the fast part of the browser tests, about 20 s: needs a Chromium, installs none
-	$(GO) test -json -count=1 -timeout 5m -tags browser -run '^TestBrowser(Timeline|Tree|Keyboard|Print|WithoutScripts)$$' ./cmd/etcd-medic/internal/render/htmlreport | $(TOOLS)/testcount
+	$(GO) test -json -count=1 -timeout 5m -tags browser,$(TAGS) -run '^TestBrowser(Timeline|Tree|Keyboard|Print|WithoutScripts)$$' ./cmd/etcd-medic/internal/render/htmlreport | $(TOOLS)/testcount
 
 # SEEDS of the soak, CASE (the one case to judge, or how the names of faults begin), KEEP (a folder for the sources of wrong cases), SETS (such a
 # folder: judge its cases once more, without servers; with FAULTS=N apply faults to those without one), MEDIC (a built program to judge instead of this tree), OUT (a file for the table, also while it runs).
@@ -138,7 +143,7 @@ SOAK = SOAK_SEEDS='$(SEEDS)' SOAK_CASE='$(CASE)' SOAK_KEEP='$(abspath $(KEEP))' 
 
 .PHONY: soak
 soak: test-servers ## random histories on real servers, with and without faults: SEEDS=A..B [CASE=] [KEEP=DIR] [SETS=DIR [FAULTS=N]] [MEDIC=PROGRAM]
-	$(SOAK) $(GO) test -count=1 -parallel 6 -timeout 12h -tags e2e -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
+	$(SOAK) $(GO) test -count=1 -parallel 6 -timeout 12h -tags e2e,$(TAGS) -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
 
 # The slice asks for no false alarm on what servers left without a fault: where exactly a fault lands depends on how fast the machine is.
 # Its seeds run 3.5.35, 3.6.16 and 3.7.3.
@@ -146,7 +151,7 @@ soak: test-servers ## random histories on real servers, with and without faults:
 soak-slice: SEEDS = 0..2
 soak-slice: CASE = healthy
 soak-slice: $(addprefix $(TOOLS)/,etcd-3.5.35 etcd-3.6.16 etcd-3.7.3) ## a slice of the soak for CI: histories without faults
-	$(SOAK) $(GO) test -count=1 -parallel 3 -timeout 10m -tags e2e -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
+	$(SOAK) $(GO) test -count=1 -parallel 3 -timeout 10m -tags e2e,$(TAGS) -run '^TestSoak$$' -v ./compare/soak | grep -v '^ *=== '
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s) [CORPUS=DIR to begin with, and to keep what reaches new code]
@@ -163,7 +168,7 @@ MB ?= 3
 
 .PHONY: memory
 memory: ## inputs of every shape, MB (3) megabytes each, in at most 300 MB of memory, larger ones in 1 GB; and their time
-	ETCD_MEDIC_LARGE_INPUT='$(filter-out 3,$(MB))' $(GO) test -tags memory -count=1 -timeout 10h -v -run '^Test(MemoryOfShapes|TimeOfLargeInputs)$$' \
+	ETCD_MEDIC_LARGE_INPUT='$(filter-out 3,$(MB))' $(GO) test -tags memory,$(TAGS) -count=1 -timeout 10h -v -run '^Test(MemoryOfShapes|TimeOfLargeInputs)$$' \
 	  ./cmd/etcd-medic/fuzzcli | grep -v '^ *==='
 
 # ROUNDS is how often each process runs, SCALE the size of the data in percent, LARGE=1 adds 8 GB with 20,000,000 revisions.
@@ -173,7 +178,7 @@ BENCH_OUT ?= docs/BENCHMARKS.md
 
 .PHONY: bench
 bench: build peers ## measure program, peers and floors in turns; writes docs/BENCHMARKS.md: [ROUNDS=5] [SCALE=100] [LARGE=1] [BENCH_OUT=]
-	$(GO) test -tags bench -count=1 -timeout 4h -v -run '^TestBenchReport$$' ./cmd/etcd-medic -medic $(CURDIR)/$(BIN) \
+	$(GO) test -tags bench,$(TAGS) -count=1 -timeout 4h -v -run '^TestBenchReport$$' ./cmd/etcd-medic -medic $(CURDIR)/$(BIN) \
 	  -peers $(CURDIR)/$(TOOLS) -out $(abspath $(BENCH_OUT)) -rounds $(ROUNDS) -scale $(SCALE) $(if $(LARGE),-large) | grep -v '^ *==='
 
 .PHONY: microbench

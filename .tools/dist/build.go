@@ -14,6 +14,9 @@ const (
 	lite    = "etcd-medic-lite"
 	packed  = "node/internal/lines"
 	packing = "./node/internal/pack"
+
+	// fullTags embeds the servers of other lines and leaves out what gs:// would need for gRPC only, as the Makefile does.
+	fullTags = "lines,disable_grpc_modules"
 )
 
 // lines are the modules of the etcd servers that a full program brings beside the one it is linked with.
@@ -31,7 +34,7 @@ func (r *release) buildAll(ctx context.Context, dir string) error {
 		if err := r.packLines(ctx, p, dir); err != nil {
 			return err
 		}
-		if err := r.build(ctx, p, full, dir, "-tags", "lines"); err != nil {
+		if err := r.build(ctx, p, full, dir, "-tags", fullTags); err != nil {
 			return err
 		}
 	}
