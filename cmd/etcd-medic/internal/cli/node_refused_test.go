@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
@@ -27,10 +30,7 @@ func TestRefusedIsolationLeavesNothing(t *testing.T) {
 			where = u.Host
 		}
 	}
-	l, err := net.Listen("tcp", where)
-	if err != nil {
-		t.Fatalf("%q: %v", where, err)
-	}
+	l := listenOnceFree(t, where)
 	defer func() { _ = l.Close() }()
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -46,6 +46,20 @@ func TestRefusedIsolationLeavesNothing(t *testing.T) {
 		}
 		for _, e := range left {
 			_ = os.RemoveAll(filepath.Join(tmp, e.Name()))
+		}
+	}
+}
+
+// listenOnceFree listens on an address of the incident as soon as no other run of the tests on this machine does.
+func listenOnceFree(t *testing.T, where string) net.Listener {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		l, err := net.Listen("tcp", where)
+		if err == nil {
+			return l
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
+			t.Fatalf("%q: %v", where, err)
 		}
 	}
 }
