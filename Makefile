@@ -79,11 +79,11 @@ deadcode: $(TOOLS)/deadcode $(PACKED) ## functions that neither the program nor 
 
 .PHONY: test
 test: $(TOOLS)/testcount ## all tests, with their count; lint vets
-	$(GO) test -json -vet=off -timeout 60m $(PACKAGES) | $(TOOLS)/testcount
+	$(GO) test -json -vet=off -timeout 40m $(PACKAGES) | $(TOOLS)/testcount
 
 .PHONY: test-race
 test-race: $(TOOLS)/testcount ## all tests with the race detector, with their count
-	$(GO) test -json -race -timeout 60m $(PACKAGES) | $(TOOLS)/testcount
+	$(GO) test -json -race -timeout 40m $(PACKAGES) | $(TOOLS)/testcount
 
 # CONCURRENT are the packages that start goroutines; a test of .tools/walls keeps the list complete. Of their tests COMPUTING take most of the time
 # under the race detector, and show it nothing that the others do not. The longest packages stand first. `make test-race` leaves nothing out.
