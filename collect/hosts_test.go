@@ -29,12 +29,6 @@ func TestHostCommands(t *testing.T) {
 	}
 }
 
-func TestYield(t *testing.T) {
-	if err := Yield(19); err != nil { // the test process ends soon
-		t.Error(err)
-	}
-}
-
 // TestPastedHostCommands: on both hosts, the printed command runs the programs that it names and nothing else.
 func TestPastedHostCommands(t *testing.T) {
 	w := shelltest.New(t)

@@ -48,7 +48,11 @@ type unpacked struct {
 }
 
 // Main runs the tests and then removes the unpacked incidents. The test program reads the exit code from m itself.
-func Main(m *testing.M) { Run(m) }
+func Main(m *testing.M) {
+	if code := Run(m); code != 0 {
+		os.Exit(code)
+	}
+}
 
 // gcPercent is for tests of many small sets, which take up to a quarter less time with fewer garbage collections.
 const gcPercent = 400
@@ -58,7 +62,14 @@ func Run(m *testing.M) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	before := niceness()
 	code := m.Run()
+	if now := niceness(); now != before {
+		// it cannot be raised again, and all that follows is many times slower on a busy machine
+		fmt.Fprintf(os.Stderr, "evidencetest: a test lowered the priority of the process: nice %d, was %d\n",
+			now, before)
+		code = max(code, 1)
+	}
 	if scratchDir != "" {
 		if err := os.RemoveAll(scratchDir); err != nil {
 			fmt.Fprintln(os.Stderr, "evidencetest: scratch is left:", err)

@@ -210,8 +210,8 @@ func runCollect(ctx context.Context, o *collectOptions) error {
 	if err := o.complete(ctx); err != nil {
 		return err
 	}
-	if o.nice > 0 {
-		if err := collect.Yield(o.nice); err != nil {
+	if o.nice > 0 && o.io.Yield != nil {
+		if err := o.io.Yield(o.nice); err != nil {
 			o.io.notef("%v; continuing with the usual priority", err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/collect"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 )
 
@@ -37,6 +38,8 @@ type Streams struct {
 	Patience time.Duration
 	// Getenv reads the environment.
 	Getenv func(string) string
+	// Yield lowers the priority of this process until it ends; nil if the process does other work too.
+	Yield func(nice int) error
 
 	typed *bufio.Reader // of In
 	// raw is the unguarded Err: for the progress line and for programs that write there themselves.
@@ -60,7 +63,7 @@ type Streams struct {
 // System returns the streams of this process.
 func System() *Streams {
 	boundHeap(os.Args[1:])
-	s := &Streams{Out: os.Stdout, Err: os.Stderr, Stdin: os.Stdin, Getenv: os.Getenv}
+	s := &Streams{Out: os.Stdout, Err: os.Stderr, Stdin: os.Stdin, Getenv: os.Getenv, Yield: collect.Yield}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		s.In = os.Stdin
 	}
