@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
 // yieldsTo is the variable with the niceness that TestYield gives its process, when it is run again by itself. idles is
@@ -28,34 +30,27 @@ func yieldAndShow() error {
 	if err != nil {
 		return err
 	}
-	for _, task := range tasks {
-		id, err := strconv.Atoi(task.Name())
-		if err != nil {
+	threads := make([]int, len(tasks))
+	for i, task := range tasks {
+		if threads[i], err = strconv.Atoi(task.Name()); err != nil {
 			return err
 		}
-		if os.Getenv(idles) != "" {
-			if _, _, no := unix.Syscall(unix.SYS_IOPRIO_SET, ioWhoThread, uintptr(id), ioIdle<<ioClass); no != 0 {
-				return no
-			}
+		if os.Getenv(idles) == "" {
+			continue
+		}
+		if _, _, no := unix.Syscall(unix.SYS_IOPRIO_SET, ioWhoThread, uintptr(threads[i]), ioIdle<<ioClass); no != 0 {
+			return no
 		}
 	}
 	if err := Yield(nice); err != nil {
 		return err
 	}
-	for _, task := range tasks {
-		id, err := strconv.Atoi(task.Name())
-		if err != nil {
-			return err
-		}
-		p, err := unix.Getpriority(unix.PRIO_PROCESS, id)
-		if err != nil {
-			return err
-		}
+	for _, id := range threads {
 		disk, _, no := unix.Syscall(unix.SYS_IOPRIO_GET, ioWhoThread, uintptr(id), 0)
 		if no != 0 {
 			return no
 		}
-		fmt.Printf("nice %d disk %d\n", 20-p, disk>>ioClass)
+		fmt.Printf("nice %d disk %d\n", evidencetest.Niceness(id), disk>>ioClass)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ type unpacked struct {
 	err  error
 }
 
-// Main runs the tests and then removes the unpacked incidents. The test program reads the exit code from m itself.
+// Main runs the tests, then removes the unpacked incidents, and ends the process if they failed.
 func Main(m *testing.M) {
 	if code := Run(m); code != 0 {
 		os.Exit(code)
@@ -62,10 +62,10 @@ func Run(m *testing.M) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	before := niceness()
+	before := Niceness(0)
 	code := m.Run()
-	if now := niceness(); now != before {
-		// it cannot be raised again, and all that follows is many times slower on a busy machine
+	if now := Niceness(0); now != before {
+		// only root could raise it again, and all that follows is many times slower on a busy machine
 		fmt.Fprintf(os.Stderr, "evidencetest: a test lowered the priority of the process: nice %d, was %d\n",
 			now, before)
 		code = max(code, 1)

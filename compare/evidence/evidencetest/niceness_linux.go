@@ -2,11 +2,12 @@ package evidencetest
 
 import "golang.org/x/sys/unix"
 
-// niceness is that of the current thread; -100 if it cannot be read. The system call gives 20 minus the niceness.
-func niceness() int {
-	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+// Niceness is that of a thread, or of a process by its first thread; 0 is the calling thread. It is 100 if it cannot be
+// read. An ended process has one until it is waited for. The system call gives 20 minus the niceness.
+func Niceness(id int) int {
+	p, err := unix.Getpriority(unix.PRIO_PROCESS, id)
 	if err != nil {
-		return -100
+		return 100
 	}
 	return 20 - p
 }

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -18,7 +17,7 @@ import (
 func TestCollectYields(t *testing.T) {
 	data := filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1")
 	evidencetest.Unchanged(t, data)
-	before := nicenessOf(t, "self")
+	before := evidencetest.Niceness(0)
 	for _, c := range []struct {
 		flags []string
 		want  int
@@ -37,7 +36,7 @@ func TestCollectYields(t *testing.T) {
 			t.Errorf("%q: %d bytes, %v", c.flags, n, err)
 		}
 		// until it is waited for, an ended process keeps its entry
-		if got := nicenessOf(t, strconv.Itoa(p.Process.Pid)); got != c.want {
+		if got := evidencetest.Niceness(p.Process.Pid); got != c.want {
 			t.Errorf("%q: nice %d, want %d", c.flags, got, c.want)
 		}
 		if err := p.Wait(); err != nil {
@@ -46,18 +45,18 @@ func TestCollectYields(t *testing.T) {
 	}
 }
 
-// TestCollectYieldsOnce: a process that does other work too keeps its priority; a failure to lower it ends nothing.
-func TestCollectYieldsOnce(t *testing.T) {
+// TestOthersKeepPriority: a process that does other work too keeps its priority; a failure to lower it ends nothing.
+func TestOthersKeepPriority(t *testing.T) {
 	data := filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1")
 	evidencetest.Unchanged(t, data)
-	before := nicenessOf(t, "self")
+	before := evidencetest.Niceness(0)
 	var errs strings.Builder
 	s := &Streams{Out: io.Discard, Err: &errs, Getenv: func(string) string { return "" }}
 	collect := func(flags ...string) int {
 		return Main(t.Context(), slices.Concat([]string{"collect", "--no-client", "--data-dir", data, "-o", "-"}, flags), s)
 	}
-	if code := collect(); code != ExitDone || nicenessOf(t, "self") != before {
-		t.Errorf("exit code %d, nice %d, was %d: %s", code, nicenessOf(t, "self"), before, &errs)
+	if code, now := collect(), evidencetest.Niceness(0); code != ExitDone || now != before {
+		t.Errorf("exit code %d, nice %d, was %d: %s", code, now, before, &errs)
 	}
 	var asked []int
 	s.Yield = func(nice int) error { asked = append(asked, nice); return errors.New("priority 10: refused") }
@@ -67,23 +66,4 @@ func TestCollectYieldsOnce(t *testing.T) {
 	if code := collect("--nice", "0"); code != ExitDone || !slices.Equal(asked, []int{10}) {
 		t.Errorf("exit code %d, asked for %d", code, asked)
 	}
-}
-
-// nicenessOf reads the 19th field of a process's stat; those up to the name in parentheses are two.
-func nicenessOf(t *testing.T, pid string) int {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 17 {
-		t.Fatalf("stat of %s: %q", pid, b)
-	}
-	n, err := strconv.Atoi(fields[16])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
