@@ -19,10 +19,17 @@ type losses struct{ *roster }
 // lost says what keeping the best member loses and how to save it.
 func (lo *losses) lost() {
 	lo.p.Lost = Lost{}
-	if lo.r.Best == nil {
-		lo.saveOthers()
-		return
+	switch {
+	case lo.made():
+		lo.lostOfMade()
+	case lo.r.Best != nil:
+		lo.lostOfBest()
 	}
+	lo.saveOthers()
+}
+
+// lostOfBest takes over what the report says of its best source.
+func (lo *losses) lostOfBest() {
 	l := lo.r.Best.Lost
 	if x := lo.p.Rebuilt; x != nil && x.Continues { // with what the logs add
 		l.CommittedEntries -= l.AfterEnd
@@ -46,7 +53,6 @@ func (lo *losses) lost() {
 	if !l.Command.IsZero() && l.CommittedEntries > 0 {
 		lo.p.Lost.save(l.Command.At(lo.places()).Then(shell.Format("> lost-entries.jsonl")))
 	}
-	lo.saveOthers()
 }
 
 // places are where the sources are, by name.

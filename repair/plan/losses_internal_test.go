@@ -215,7 +215,7 @@ func TestLostAbove(t *testing.T) {
 		"another source is above":    {evidence.Facts{Name: "c", Commit: 12, Snapshots: snap(10, nil)}, 0},
 	} {
 		x := &Rebuilt{Index: 9, Logs: []string{"a", "b"}}
-		x.Lost = lostAbove(&compare.Report{Members: []evidence.Facts{c.f}}, x)
+		x.Lost = lostAbove(&compare.Report{Members: []evidence.Facts{c.f}}, x.Index, x.Logs)
 		if got := x.lost(); got != c.want || x.Lost != nil && x.Lost.From != 10 {
 			t.Errorf("%s: %d, %+v, want %d", name, got, x.Lost, c.want)
 		}

@@ -128,9 +128,11 @@ type Lost struct {
 	CommittedEntries int                 `json:"committedEntries"`
 	Keys             int                 `json:"keys"`
 	Entries          []compare.LostEntry `json:"entries,omitempty"`
-	// AfterEnd are those of the committed entries that come after the end of the kept backup or data dir of a removed
-	// member.
+	// AfterEnd are those of the committed entries that come after the end of what is kept: a backup, the data dir of a
+	// removed member, or content that was made for the plan.
 	AfterEnd int `json:"afterEnd,omitempty"`
+	// AfterBackup is true if a backup is restored that is not among the sources. How much came after it is not known.
+	AfterBackup bool `json:"afterBackup,omitempty"`
 	// Awaited are committed entries that the kept member first gets from the others while the cluster runs. A way in
 	// which it does not get them is not possible, or counts them as lost.
 	Awaited int `json:"awaited,omitempty"`

@@ -143,7 +143,11 @@ func (ro *roster) unsureMends() []string {
 // mendLoses says what is given up by mending.
 func (ro *roster) mendLoses() string {
 	unsure := ro.unsureMends()
-	if len(unsure) == 0 {
+	switch {
+	case len(unsure) > 0:
+	case ro.p.Lost.CommittedEntries > 0:
+		return "without giving up anything else"
+	default:
 		return "without giving anything up"
 	}
 	return "up to the end of the logs among the sources (whether " + strings.Join(unsure, ", ") +

@@ -80,7 +80,7 @@ func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, s
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err == nil && (best == nil || x.Index > best.Index) && !heldAnyway(set, behind, x.Index) {
+		if err == nil && (best == nil || x.Index > best.Index) && !heldAnyway(r, set, behind, x.Index) {
 			best, x.Continues = x, behind != ""
 		}
 	}
@@ -98,15 +98,17 @@ func givesUpLogged(r *compare.Report, specs []evidence.Spec, o *Options) bool {
 }
 
 // heldAnyway reports whether a source holds as much as a rebuilt database without any work. Continued databases must
-// have entries that the best member has neither applied nor in its log.
-func heldAnyway(set *evidence.Set, continued string, index uint64) bool {
+// have entries that the best member has neither applied nor in its log. Backups that the report set apart count another
+// log.
+func heldAnyway(r *compare.Report, set *evidence.Set, continued string, index uint64) bool {
+	compared := labels(r)
 	return slices.ContainsFunc(set.Members, func(m *evidence.Member) bool {
 		if continued != "" {
 			return m.Label() == continued && max(m.ConsistentIndex(), m.Commit) >= index
 		}
 		// a restore yields as much
 		return m.HasDB() && m.Source.Kind != evidence.KindDataDir && m.ConsistentIndex() >= index &&
-			!evidence.OfAnotherCluster(set.Members, m)
+			slices.Contains(compared, m.Label()) && !evidence.OfAnotherCluster(set.Members, m)
 	})
 }
 
@@ -118,17 +120,17 @@ func rebuildFrom(
 		return err
 	})
 	if err == nil {
-		x.Lost = lostAbove(r, x)
+		x.Lost = lostAbove(r, x.Index, x.Logs)
 	}
 	return x, err
 }
 
-// lostAbove are the committed entries that the sources show and that the database does not hold.
-func lostAbove(r *compare.Report, x *Rebuilt) *boot.Range {
-	known := x.Index
+// lostAbove are the committed entries above an index that some sources show.
+func lostAbove(r *compare.Report, index uint64, names []string) *boot.Range {
+	known := index
 	for i := range r.Members {
 		f := &r.Members[i]
-		if !slices.Contains(x.Logs, f.Name) {
+		if !slices.Contains(names, f.Name) {
 			continue
 		}
 		known = max(known, f.Commit, hardCommit(f))
@@ -138,10 +140,10 @@ func lostAbove(r *compare.Report, x *Rebuilt) *boot.Range {
 			}
 		}
 	}
-	if known == x.Index {
+	if known == index {
 		return nil
 	}
-	return &boot.Range{From: x.Index + 1, To: known}
+	return &boot.Range{From: index + 1, To: known}
 }
 
 // LogsOf are the logs of the cluster with most of them.
@@ -287,7 +289,7 @@ func (pl *planner) restoreFrom(x *Rebuilt, why string) {
 
 // lost is the number of committed entries that the database lacks and no log holds.
 func (x *Rebuilt) lost() int {
-	if x.Lost == nil {
+	if x == nil || x.Lost == nil {
 		return 0
 	}
 	return int(x.Lost.To - x.Lost.From + 1)
@@ -295,8 +297,8 @@ func (x *Rebuilt) lost() int {
 
 // lostText says which committed entries are lost.
 func (x *Rebuilt) lostText() string {
-	return fmt.Sprintf("%s were committed, and no log among the sources holds them: they are lost, with all that came "+
-		"after them", x.Lost)
+	return fmt.Sprintf("%s were committed, and no log among the sources holds all of them: they are lost, with all that "+
+		"came after them", x.Lost)
 }
 
 // from names the sources of the database.

@@ -100,7 +100,7 @@ func TestRebuiltLosesEntries(t *testing.T) {
 		if p.Mode != plan.Rebuild || p.Rebuilt.Lost == nil || p.Rebuilt.Lost.String() != want {
 			t.Fatalf("mode %s (%s), rebuilt %+v", p.Mode, p.Why, p.Rebuilt)
 		}
-		if !hasCaution(p, want+" were committed, and no log among the sources holds them: they are lost") ||
+		if !hasCaution(p, want+" were committed, and no log among the sources holds all of them: they are lost") ||
 			!strings.Contains(p.Why, "their logs give more than a backup") {
 			t.Errorf("%s, cautions %q", p.Why, p.Cautions)
 		}
@@ -255,7 +255,7 @@ func TestRebuiltThatCannotBeGiven(t *testing.T) {
 	}
 	for _, says := range []string{"backup and the logs of node1, node2, node3, node4 give a database up to entry 18, " +
 		"which no backup reaches. It cannot be put in the data dirs of all members (node4 joins as a new member",
-		"entries 19 to 20 were committed, and no log among the sources holds them"} {
+		"entries 19 to 20 were committed, and no log among the sources holds all of them"} {
 		if !hasCaution(p, says) {
 			t.Errorf("no caution says %q: %q", says, p.Cautions)
 		}

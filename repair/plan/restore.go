@@ -83,6 +83,7 @@ func (pl *planner) restore() error {
 	if err := pl.known(); err != nil {
 		return err
 	}
+	pl.losses.lostByRestore(from)
 	pl.restoreCautions()
 	pl.name([]Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: pl.restoreSteps()}})
 	return nil

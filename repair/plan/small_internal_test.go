@@ -121,7 +121,7 @@ func TestLostBelowSnapshots(t *testing.T) {
 			f.Snapshots[0].Damage = &evidence.DamageFacts{}
 		}
 		x := &Rebuilt{Index: 5, Logs: []string{c.log}}
-		x.Lost = lostAbove(&compare.Report{Members: []evidence.Facts{f}}, x)
+		x.Lost = lostAbove(&compare.Report{Members: []evidence.Facts{f}}, x.Index, x.Logs)
 		if got := x.lost(); got != c.lost {
 			t.Errorf("%s: %d, want %d", name, got, c.lost)
 		}

@@ -172,3 +172,23 @@ func TestSpecsOfParts(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldAnyway: a backup that holds as much as a rebuilt database makes it needless, but not one that the report set
+// apart: its index counts another log.
+func TestHeldAnyway(t *testing.T) {
+	dirs := threeDirs(t)
+	set, err := evidence.Open(t.Context(), []evidence.Spec{{Name: "backup",
+		Where: filepath.Join(dirs[0].Where, "member", "snap", "db")}}, evidence.Options{NoHashes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = set.Close() }()
+	at := set.Members[0].ConsistentIndex()
+	compared := &compare.Report{Members: []evidence.Facts{{Name: "backup"}}}
+	if !heldAnyway(compared, set, "", at) || heldAnyway(compared, set, "", at+1) {
+		t.Error("what a backup holds is not known")
+	}
+	if heldAnyway(&compare.Report{Members: []evidence.Facts{{Name: "node1"}}}, set, "", at) {
+		t.Error("a backup counts that was set apart")
+	}
+}

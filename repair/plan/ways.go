@@ -220,14 +220,14 @@ func (lo *losses) cautions() {
 	if x := lo.p.Rebuilt; x != nil && x.Lost != nil {
 		say("%s", x.lostText())
 	}
-	if n := lo.p.Lost.CommittedEntries; n > 0 {
+	if n := lo.p.Lost.CommittedEntries - lo.p.Rebuilt.lost(); n > 0 {
 		say("%s that %s lacks will be lost; save them first", plural.Of(n, "committed effect", "committed effects"),
 			lo.p.Best.Name)
 	}
 	if s := lo.recordsCaution(); s != "" {
 		say("%s", s)
 	}
-	if n, proposers := nowhere(lo.r); n > 0 && len(proposers) > 0 {
+	if n, proposers := nowhere(lo.r); n > 0 && len(proposers) > 0 && !lo.made() {
 		say("no source's database holds %d of them; %s proposed them and is not among the sources: inspect its data "+
 			"dir before it is removed", n, strings.Join(proposers, ", "))
 	}

@@ -41,7 +41,7 @@ func TestRebuildComesBeforeRestore(t *testing.T) {
 	if w := p.Way(plan.Restore); w == nil || !w.Possible || w.Recommended {
 		t.Errorf("the restore is no way any more: %+v", w)
 	}
-	if !strings.Contains(strings.Join(p.Cautions, "\n"), "no log among the sources holds them") {
+	if !strings.Contains(strings.Join(p.Cautions, "\n"), "no log among the sources holds all of them") {
 		t.Errorf("what is lost is not said: %q", p.Cautions)
 	}
 	rebuildForAll(t, p)
@@ -124,7 +124,7 @@ func TestRestoreFromRebuilt(t *testing.T) {
 	if p.Mode != plan.Restore || p.Rebuilt == nil || p.Rebuilt.Index != 313 || p.Missing != nil ||
 		!strings.Contains(p.Cautions[0], "up to entry 313, which no backup reaches") ||
 		!strings.Contains(p.Cautions[0], "(node1 joins as a new member") ||
-		!strings.Contains(p.Cautions[1], "no log among the sources holds them") {
+		!strings.Contains(p.Cautions[1], "no log among the sources holds all of them") {
 		t.Fatalf("mode %s, rebuilt %+v, cautions %q", p.Mode, p.Rebuilt, p.Cautions)
 	}
 	first := p.FirstCommands("plan.yaml")

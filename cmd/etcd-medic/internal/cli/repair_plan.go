@@ -149,7 +149,7 @@ func planSheet(p *plan.Plan, file string) render.Sheet {
 		{"verdict", string(p.Verdict.Class) + ": " + p.Verdict.Summary},
 		{"way", string(p.Mode) + ": " + p.Why},
 		{"keep", keepText(p)},
-		{"given up", lostText(p)},
+		{"given up", p.GivenUp()},
 	}}
 	if x := p.Missing; x != nil {
 		head.Pairs = append(head.Pairs, [2]string{"needs", x.Text()})
@@ -216,38 +216,6 @@ func keepText(p *plan.Plan) string {
 	}
 	return fmt.Sprintf("%s (%s), revision %d: %s", p.Best.Name, p.Best.ID, p.Best.Revision,
 		cmp.Or(p.Best.For, p.Best.Why))
-}
-
-func lostText(p *plan.Plan) string {
-	if x := p.Rebuilt; x != nil && x.Lost != nil {
-		return x.Lost.String() + ", which were committed and are in no log at hand"
-	}
-	wrong := p.Lost.Records.Loses(p.Best.Name)
-	if wrong != "" && p.Lost.CommittedEntries == 0 {
-		return wrong
-	}
-	if n := p.Lost.Awaited; n > 0 && p.Lost.CommittedEntries == 0 && len(p.Lost.Unproven) == 0 {
-		return fmt.Sprintf("no committed write: %s first gets the last %s from another member", p.Best.Name,
-			plural.Of(n, "committed entry", "committed entries"))
-	}
-	if p.Lost.CommittedEntries == 0 && len(p.Lost.Save) > 0 {
-		return "nothing from its own history; for members with another history, see below"
-	}
-	if p.Lost.CommittedEntries == 0 && len(p.Lost.Unproven) > 0 {
-		return "nothing that is known; that nothing is given up is not proven: " + strings.Join(p.Lost.Unproven, "; ")
-	}
-	if p.Lost.CommittedEntries == 0 {
-		return "no committed write that another member still has"
-	}
-	committed := plural.Of(p.Lost.CommittedEntries, "committed entry", "committed entries")
-	says := "the effect of " + committed + " on " + plural.Of(p.Lost.Keys, "key", "keys")
-	if p.Lost.AfterEnd > 0 {
-		says = committed
-	}
-	if wrong != "" {
-		says += ", and " + wrong
-	}
-	return says
 }
 
 func memberSection(p *plan.Plan) render.Section {

@@ -26,7 +26,7 @@ func planAnswer(p *plan.Plan, file string) *render.Answer {
 		a.Word, a.Mood = "PLANNED, TO TRY ONLY", render.Doubtful
 	}
 	a.Pairs = [][2]string{{"WRONG", wrongPair(p)},
-		{"KEEP", keepBriefly(p)}, {"LOSES", lostText(p)},
+		{"KEEP", keepBriefly(p)}, {"LOSES", p.GivenUp()},
 		{"WAY", string(p.Mode) + ": " + strings.TrimSuffix(p.Why, ": "+p.Verdict.Summary)}}
 	if p.Missing != nil {
 		a.Pairs = slices.Insert(a.Pairs, 1, [2]string{"NEEDS", p.Missing.Text()})

@@ -72,18 +72,11 @@ func checklist(p *plan.Plan, st *run.Standing, records []run.Record) *render.Che
 	c := &render.Checklist{Tool: p.Tool.Name, Version: p.Tool.Version, Digest: p.Digest,
 		Summary: cmp.Or(p.Verdict.Problem, p.Verdict.Summary),
 		Way:     string(p.Mode), WayWhy: p.Why,
-		Keep: p.Best.Name, KeepWhy: cmp.Or(p.Best.For, p.Best.Why), Loses: "nothing",
+		Keep: p.Best.Name, KeepWhy: cmp.Or(p.Best.For, p.Best.Why), Loses: p.GivenUp(),
 		Unproven: p.Lost.Unproven, Save: shell.Texts(mendFirst(p)),
 		Cautions: p.Cautions, State: "not begun", Next: st.Next}
-	switch n, wrong := p.Lost.CommittedEntries, p.Lost.Records.Loses(p.Best.Name); {
-	case n > 0 && wrong != "":
-		c.Loses = fmt.Sprintf("%d committed entries, and %s", n, wrong)
-	case n > 0:
-		c.Loses = fmt.Sprintf("%d committed entries", n)
-	case wrong != "":
-		c.Loses = wrong
-	case len(p.Lost.Unproven) > 0:
-		c.Loses = "nothing that is known"
+	if p.Lost.CommittedEntries == 0 && len(p.Lost.Unproven) > 0 && p.Lost.Records.Count == 0 {
+		c.Loses = "nothing that is known" // the reasons have lines of their own
 	}
 	for _, e := range p.Lost.Entries {
 		c.Lost = append(c.Lost, [4]string{fmt.Sprintf("%d/%d", e.Term, e.Index), e.What, strings.Join(e.HeldBy, ", "),

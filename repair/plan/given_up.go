@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/boot"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+// GivenUp says in a few words what the plan gives up.
+func (p *Plan) GivenUp() string {
+	l, kept := &p.Lost, cmp.Or(p.Best.Name, "the backup")
+	wrong := l.Records.Loses(kept)
+	switch x := p.Rebuilt; {
+	case x != nil && x.Lost != nil:
+		return x.Lost.String() + ", which were committed, and no log at hand holds all of them"
+	case l.AfterBackup:
+		return "everything after the backup that is restored, and no source shows how much that is"
+	case l.CommittedEntries > 0:
+		return l.committed(wrong)
+	case wrong != "":
+		return wrong
+	case l.Awaited > 0 && len(l.Unproven) == 0:
+		return fmt.Sprintf("no committed write: %s first gets the last %s from another member", kept,
+			plural.Of(l.Awaited, "committed entry", "committed entries"))
+	case len(l.Save) > 0:
+		return "nothing from its own history; for members with another history, see below"
+	case len(l.Unproven) > 0:
+		return "nothing that is known; that nothing is given up is not proven: " + strings.Join(l.Unproven, "; ")
+	}
+	return "no committed write that another member still has"
+}
+
+// committed says how many committed entries are given up, and which records besides.
+func (l *Lost) committed(wrong string) string {
+	says := plural.Of(l.CommittedEntries, "committed entry", "committed entries")
+	if l.AfterEnd == 0 {
+		says = "the effect of " + says + " on " + plural.Of(l.Keys, "key", "keys")
+	}
+	if wrong != "" {
+		says += ", and " + wrong
+	}
+	return says
+}
+
+// lostByRestore says what a restore from a backup, or from the rebuilt database, gives up.
+func (lo *losses) lostByRestore(backup string) {
+	switch x := lo.p.Rebuilt; {
+	case x != nil:
+		lo.lostRange(x.Lost)
+	case lo.r.Best == nil || !slices.Contains(lo.r.Best.Members, backup):
+		lo.p.Lost.AfterBackup = true
+	default:
+		lo.lostOfBest()
+	}
+}
+
+// made reports whether the kept content was made for the plan, of files that are not usable as they are: the report
+// says nothing of it.
+func (lo *losses) made() bool {
+	if x := lo.p.Rebuilt; x != nil {
+		return !x.Continues
+	}
+	m := lo.p.MendOf(lo.p.Best.Name)
+	return m != nil && m.made != nil && m.made == lo.best
+}
+
+// lostOfMade says what content gives up that was made for the plan.
+func (lo *losses) lostOfMade() {
+	if x := lo.p.Rebuilt; x != nil {
+		lo.lostRange(x.Lost)
+		return
+	}
+	end := lo.best.AppliedIndex
+	for _, m := range lo.p.ToMend() {
+		x := lo.p.MendOf(m.Source)
+		end = max(end, x.Promise.AppliedIndex, x.Promise.LastIndex)
+	}
+	for _, m := range lo.p.BesideMended() {
+		if f := lo.facts(m.Source); f.WAL != nil {
+			end = max(end, f.WAL.LastIndex)
+		}
+	}
+	var others []string
+	for i := range lo.r.Members {
+		if f := &lo.r.Members[i]; f.ClusterID == 0 || f.ClusterID == lo.best.ClusterID {
+			others = append(others, f.Name)
+		}
+	}
+	lo.lostRange(lostAbove(lo.r, end, others))
+}
+
+// lostRange counts committed entries that are given up, and saves them from a log or a backup that holds them.
+func (lo *losses) lostRange(x *boot.Range) {
+	if x == nil {
+		return
+	}
+	l := &lo.p.Lost
+	l.CommittedEntries, l.AfterEnd = int(x.To-x.From+1), int(x.To-x.From+1)
+	for _, src := range lo.r.Sources {
+		f := lo.facts(src.Name)
+		switch {
+		case f.WAL != nil && f.WAL.LastIndex >= x.To && f.WAL.FirstIndex <= x.From:
+			l.save(shell.Format("etcd-medic dumplog --index {}..{} --values -w jsonl -- {} > lost-entries.jsonl", x.From,
+				x.To, place(src)))
+			return
+		case f.WAL == nil && f.AppliedIndex >= x.To:
+			l.save(extract(src, nil, -1))
+			return
+		}
+	}
+}
