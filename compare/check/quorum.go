@@ -45,6 +45,9 @@ func runCommitOnQuorum(in *Input) Result {
 	}
 	held := in.provenance().holding()
 	candidates := []uint64{top.Commit}
+	if in.Members.appliedAbove(top.Commit) != nil {
+		candidates = append(candidates, top.Commit+1)
+	}
 	for _, h := range held {
 		if h < top.Commit {
 			candidates = append(candidates, h+1)
@@ -56,7 +59,7 @@ func runCommitOnQuorum(in *Input) Result {
 		if in.Membership().forcedBefore(top, i) {
 			break // a forced start commits alone
 		}
-		if !ok || len(voters) < 2 {
+		if !ok || len(voters) < 2 && i <= top.Commit {
 			continue
 		}
 		var without []string
@@ -78,21 +81,52 @@ func runCommitOnQuorum(in *Input) Result {
 	return Result{Outcome: Holds}
 }
 
+// appliedAbove is a backup, or another source without a log, whose database has applied more than an index; nil for
+// none. Running members are not asked: what they have applied since is no wonder.
+func (ss Sources) appliedAbove(index uint64) *evidence.Member {
+	for _, m := range ss {
+		if m.Source.Kind != evidence.KindEndpoint && ss.NewestWithoutLog(m) && m.ConsistentIndex() > index {
+			return m
+		}
+	}
+	return nil
+}
+
+// commitWitness is the source that shows an entry to be committed.
+type commitWitness struct {
+	*evidence.Member
+	// knows is how it shows it, as a clause; take is what can be done with it if it is right.
+	knows, take string
+	evidence    Evidence
+}
+
+func (ss Sources) commitWitness(top *evidence.Member, i uint64) commitWitness {
+	if m := ss.appliedAbove(top.Commit); i > top.Commit && m != nil {
+		return commitWitness{m, fmt.Sprintf("%s has applied entry %d", m.Label(), m.ConsistentIndex()),
+			"restore all members from " + m.Label(), Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta",
+				Key: Bytes("consistent_index"), Show: showDB(m, "meta"),
+				Observed: fmt.Sprintf("consistent index %d", m.ConsistentIndex()), Expected: "held by a majority"}}
+	}
+	return commitWitness{top, fmt.Sprintf("%s knows commit %d", top.Label(), top.Commit),
+		"take " + top.Label() + " as the source for all", Evidence{Member: top.Label(),
+			Observed: fmt.Sprintf("commit index %d", top.Commit), Expected: "held by a majority",
+			Show: showLog(top, i)}}
+}
+
 func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holders int, held map[dumplog.ID]uint64,
 	without []string) Finding {
+	w := pv.Members.commitWitness(top, i)
 	f := Finding{Kind: KindBelowQuorum, Severity: Critical, Class: ClassMemberLostData, Members: without,
 		At:    At{Term: pv.Members.logs().termAt(i), Index: i},
 		Title: fmt.Sprintf("entry %d is committed, but at most %d of %d voters can hold it", i, holders, voters),
-		Explanation: fmt.Sprintf("%s knows commit %d; the logs of %s end before it. Either they lost entries that "+
-			"they had acknowledged, or the sources were copied at different moments while the members ran",
-			top.Label(), top.Commit, strings.Join(without, ", ")),
-		Evidence: []Evidence{{Member: top.Label(),
-			Observed: fmt.Sprintf("commit index %d", top.Commit), Expected: "held by a majority",
-			Show: showLog(top, i)}},
+		Explanation: fmt.Sprintf("%s; the logs of %s end before it. Either they lost entries that they had "+
+			"acknowledged, or the sources were copied at different moments while the members ran",
+			w.knows, strings.Join(without, ", ")),
+		Evidence: []Evidence{w.evidence},
 		Remedy: []Remedy{
 			{Text: "if any member ran while they were copied, take new copies of all, stopped or with the command " +
 				"collect, and diagnose those"},
-			{Text: "if every member was stopped before the first copy, take " + top.Label() + " as the source for all",
+			{Text: "if every member was stopped before the first copy, " + w.take,
 				Precondition: "no member without the entry has been started alone"}}}
 	var short []*evidence.Member
 	for _, m := range pv.Members {
@@ -109,8 +143,7 @@ func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holder
 		f.Title += ": copies of different moments, or logs that lost their ends"
 		return f
 	}
-	f.Explanation = fmt.Sprintf("%s knows commit %d; the logs of %s end before it, and %s", top.Label(), top.Commit,
-		strings.Join(without, ", "), why)
+	f.Explanation = fmt.Sprintf("%s; the logs of %s end before it, and %s", w.knows, strings.Join(without, ", "), why)
 	if lost := pv.lostEnds(short); len(lost) == 1 && holders+1 >= voters/2+1 {
 		f.Severity, f.Class, f.Members = Warning, "", lost
 		f.Explanation += ". The others may be sound prefixes"

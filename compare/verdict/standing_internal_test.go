@@ -342,6 +342,11 @@ func TestOddOnes(t *testing.T) {
 	}
 }
 
+// asBackup leaves a member its database alone, without a configuration of raft.
+func asBackup(m *evidence.Member) {
+	m.Source.Kind, m.WAL, m.Membership, m.MemberID = evidence.KindBackup, evidence.WAL{}, evidence.Membership{}, 0
+}
+
 // TestUnproven: that nothing is lost is proven only by logs of a majority, sources that could all be read, and keys
 // that could be compared.
 func TestUnproven(t *testing.T) {
@@ -397,6 +402,16 @@ func TestUnproven(t *testing.T) {
 			j.Members[2].WAL, j.Members[1].WAL = evidence.WAL{},
 				evidence.WAL{}
 		}, "the logs of 1 of 3 voters are given, and 2 are needed"},
+		"a backup and two logs of three": {func(j *ranking) { asBackup(j.Members[0]) }, ""},
+		"a backup and one log of three": {func(j *ranking) {
+			asBackup(j.Members[0])
+			j.Members[2].WAL = evidence.WAL{}
+		}, "the logs of 1 of 3 voters are given, and 2 are needed"},
+		"backups alone": {func(j *ranking) {
+			for _, m := range j.Members {
+				asBackup(m)
+			}
+		}, "no source has a log, so more may have been committed than the databases show"},
 		"two copies of one member": {func(j *ranking) {
 			j.Members[2].WAL, j.Members[1].MemberID = evidence.WAL{},
 				0xa1

@@ -129,14 +129,14 @@ func (in *Input) aboveLogs() string {
 // absentMajority: what a majority of voters has committed is in the log of at least one of any majority; fewer logs may
 // not have it. A log that lost its end does not count: the member may have acknowledged more than anything shows.
 func (rk *ranking) absentMajority(pos int) string {
-	ms := &rk.Members[pos].Membership
-	if len(ms.Voters) == 0 {
-		return ""
+	voters := rk.votersFor(pos)
+	if len(voters) == 0 {
+		return rk.noLogs()
 	}
 	given, whole := map[dumplog.ID]bool{}, map[dumplog.ID]bool{}
 	var cut []string
 	for i, m := range rk.Members {
-		if !m.HasLog() || !slices.Contains(ms.Voters, m.MemberID) {
+		if !m.HasLog() || !slices.Contains(voters, m.MemberID) {
 			continue
 		}
 		given[m.MemberID] = true
@@ -146,17 +146,43 @@ func (rk *ranking) absentMajority(pos int) string {
 			cut = append(cut, m.Label())
 		}
 	}
-	need := len(ms.Voters)/2 + 1
+	need := len(voters)/2 + 1
 	switch {
 	case len(whole) >= need:
 		return ""
 	case len(cut) == 0:
 		return fmt.Sprintf("the logs of %d of %d voters are given, and %d are needed: the others may have "+
-			"committed more", len(given), len(ms.Voters), need)
+			"committed more", len(given), len(voters), need)
 	}
 	return fmt.Sprintf("%s may have acknowledged more than the logs show, whose ends are lost or not known. The whole "+
-		"logs of %d of %d voters are given, and %d are needed", strings.Join(cut, ", "), len(whole), len(ms.Voters),
-		need)
+		"logs of %d of %d voters are given, and %d are needed", strings.Join(cut, ", "), len(whole), len(voters), need)
+}
+
+// votersFor are the voters of a member's cluster. A backup does not show them, so the newest configuration counts that
+// other sources have.
+func (rk *ranking) votersFor(pos int) []dumplog.ID {
+	if own := rk.Members[pos].Membership.Voters; len(own) > 0 {
+		return own
+	}
+	var newest *evidence.Member
+	for _, m := range rk.Members {
+		if len(m.Membership.Voters) > 0 && (newest == nil || m.Commit > newest.Commit) {
+			newest = m
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	return newest.Membership.Voters
+}
+
+// noLogs says that databases alone do not show what was committed, "" where a source has a log. Snapshots of running
+// members are another matter (withoutLogs).
+func (rk *ranking) noLogs() string {
+	if slices.ContainsFunc(rk.Members, (*evidence.Member).HasLog) || rk.withoutLogs() != "" {
+		return ""
+	}
+	return "no source has a log, so more may have been committed than the databases show"
 }
 
 // endsWhole reports whether the log of a member shows everything that the member has acknowledged.
