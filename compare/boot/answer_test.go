@@ -347,6 +347,15 @@ func TestRangeText(t *testing.T) {
 	}
 }
 
+// tornIn leaves a torn record in a segment of that size, eight bytes from 0x200 on.
+func tornIn(size int64) func(*evidence.Facts) {
+	return func(f *evidence.Facts) {
+		x := logDamage(dumplog.DamageTornTail, dumplog.StartCuts, 100, 101, 0)
+		x.Length, f.WAL.Segments = 8, []dumplog.Segment{{Name: x.File, Size: size}}
+		damagedLog(x)(f)
+	}
+}
+
 // TestEndsWhole: a log that a start would cut shows all that the member acknowledged. One that may have lost its end
 // does not.
 func TestEndsWhole(t *testing.T) {
@@ -354,10 +363,14 @@ func TestEndsWhole(t *testing.T) {
 		change func(*evidence.Facts)
 		want   bool
 	}{
-		"sound":                       {func(*evidence.Facts) {}, true},
-		"no log":                      {func(f *evidence.Facts) { f.WAL = nil }, false},
-		"damage that is not listed":   {func(f *evidence.Facts) { f.WAL.DamageOmitted = 1 }, false},
-		"a torn record":               {damagedLog(logDamage(dumplog.DamageTornTail, dumplog.StartCuts, 100, 101, 101)), true},
+		"sound":                      {func(*evidence.Facts) {}, true},
+		"no log":                     {func(f *evidence.Facts) { f.WAL = nil }, false},
+		"damage that is not listed":  {func(f *evidence.Facts) { f.WAL.DamageOmitted = 1 }, false},
+		"a torn record":              {damagedLog(logDamage(dumplog.DamageTornTail, dumplog.StartCuts, 100, 101, 101)), true},
+		"a torn record before zeros": {tornIn(64_000_000), true},
+		"a file cut short":           {tornIn(0x208), false},
+		"all after an entry lost": {damagedLog(logDamage(dumplog.DamageCRC, dumplog.StartRefused, 100, 101, 0)),
+			false},
 		"padding":                     {damagedLog(logDamage(dumplog.DamagePadding, dumplog.StartUnnoticed, 100, 0, 101)), true},
 		"an entry lost in the middle": {damagedLog(logDamage(dumplog.DamageCRC, dumplog.StartRefused, 50, 51, 51)), true},
 		"the last entry lost":         {damagedLog(logDamage(dumplog.DamageCRC, dumplog.StartRefused, 99, 100, 100)), false},

@@ -48,13 +48,24 @@ func (r Range) String() string {
 func (a *Answer) Trusted() bool { return a.Starts.Certain() && a.Forgot == nil }
 
 // EndsWhole reports whether a member's log shows everything that the member has acknowledged. A torn record was not
-// acknowledged. Records that were overwritten or lost at the end may have been.
+// acknowledged. Records that were overwritten or lost at the end may have been, and so may what a file held that was cut
+// short.
 func EndsWhole(f *evidence.Facts) bool {
 	if f.WAL == nil || Of(f).Forgot != nil || f.WAL.DamageOmitted > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(f.WAL.Damage, func(x evidence.DamageFacts) bool {
-		return x.OnStart != dumplog.StartCuts && x.OnStart != dumplog.StartUnnoticed && x.LostTo >= f.WAL.LastIndex
+		torn := x.OnStart == dumplog.StartCuts && !cutShort(f.WAL, &x)
+		// Without LostTo it is not known where the loss ends.
+		return !torn && x.OnStart != dumplog.StartUnnoticed && max(x.LostFrom, x.LostTo) >= f.WAL.LastIndex
+	})
+}
+
+// cutShort reports whether the file ends within the damaged record. A server writes into space that it has reserved, so
+// zeros follow what it did not finish.
+func cutShort(w *evidence.WALFacts, x *evidence.DamageFacts) bool {
+	return slices.ContainsFunc(w.Segments, func(s dumplog.Segment) bool {
+		return s.Name == x.File && x.Offset+x.Length >= s.Size
 	})
 }
 

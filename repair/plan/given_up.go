@@ -27,12 +27,24 @@ func (p *Plan) GivenUp() string {
 	case l.Awaited > 0 && len(l.Unproven) == 0:
 		return fmt.Sprintf("no committed write: %s first gets the last %s from another member", kept,
 			plural.Of(l.Awaited, "committed entry", "committed entries"))
-	case len(l.Save) > 0:
-		return "nothing from its own history; for members with another history, see below"
+	case len(l.Others) > 0:
+		return "nothing of its own history" + l.unproven() + "; the content of " + strings.Join(l.Others, ", ") +
+			", with another history, is given up"
 	case len(l.Unproven) > 0:
-		return "nothing that is known; that nothing is given up is not proven: " + strings.Join(l.Unproven, "; ")
+		return "nothing" + l.unproven()
+	case l.Open != nil && p.Mode != MendFiles: // no member is lost there
+		return "nothing that is known; no source shows whether " + strings.Join(l.Open.Voters, ", ") +
+			" had committed more"
 	}
 	return "no committed write that another member still has"
+}
+
+// unproven says why it is not proven that nothing is given up, "" where it is.
+func (l *Lost) unproven() string {
+	if len(l.Unproven) == 0 {
+		return ""
+	}
+	return " that is known; that nothing is given up is not proven: " + strings.Join(l.Unproven, "; ")
 }
 
 // committed says how many committed entries are given up, and which records besides.

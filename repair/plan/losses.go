@@ -110,7 +110,8 @@ func (l *Lost) save(c shell.Command) {
 // saveOthers adds the commands that write out all content of members with another history than the kept one: the log
 // does not show what only they have.
 func (lo *losses) saveOthers() {
-	for _, name := range append(lo.ofOtherClusters(), lo.otherBackups()...) {
+	lo.p.Lost.Others = append(lo.ofOtherClusters(), lo.otherBackups()...)
+	for _, name := range lo.p.Lost.Others {
 		for _, src := range lo.r.Sources {
 			if src.Name == name {
 				lo.p.Lost.save(extract(src, nil, -1))

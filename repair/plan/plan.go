@@ -133,6 +133,8 @@ type Lost struct {
 	AfterEnd int `json:"afterEnd,omitempty"`
 	// AfterBackup is true if a backup is restored that is not among the sources. How much came after it is not known.
 	AfterBackup bool `json:"afterBackup,omitempty"`
+	// Others are sources with another history than the kept one, whose content is given up.
+	Others []string `json:"others,omitempty"`
 	// Awaited are committed entries that the kept member first gets from the others while the cluster runs. A way in
 	// which it does not get them is not possible, or counts them as lost.
 	Awaited int `json:"awaited,omitempty"`
