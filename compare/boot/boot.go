@@ -48,7 +48,7 @@ func (r Range) String() string {
 func (a *Answer) Trusted() bool { return a.Starts.Certain() && a.Forgot == nil }
 
 // EndsWhole reports whether a member's log shows everything that the member has acknowledged. A torn record was not
-// acknowledged. Records that were overwritten or lost at the end may have been, and so may what a file held that was cut
+// acknowledged. Records that were overwritten or lost at the end may have been, and so may those of a file that was cut
 // short.
 func EndsWhole(f *evidence.Facts) bool {
 	if f.WAL == nil || Of(f).Forgot != nil || f.WAL.DamageOmitted > 0 {

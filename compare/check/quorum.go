@@ -82,7 +82,7 @@ func runCommitOnQuorum(in *Input) Result {
 }
 
 // appliedAbove is a backup, or another source without a log, whose database has applied more than an index; nil for
-// none. Running members are not asked: what they have applied since is no wonder.
+// none. Running members are not asked: they have applied more since the copies were made.
 func (ss Sources) appliedAbove(index uint64) *evidence.Member {
 	for _, m := range ss {
 		if m.Source.Kind != evidence.KindEndpoint && ss.NewestWithoutLog(m) && m.ConsistentIndex() > index {

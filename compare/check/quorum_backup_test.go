@@ -32,7 +32,7 @@ func backupAt(t *testing.T, s clustertest.Synth, puts int, changes ...func(*bbol
 	return file
 }
 
-// TestBackupAheadOfMembers: a backup shows what was committed. If a majority of the voters cannot hold that, the members
+// TestBackupAheadOfMembers: a backup shows what was committed. If a majority of the voters cannot hold that, members
 // lost it, or were copied before. Nothing shows which, so it is not called a lag that they make up for.
 func TestBackupAheadOfMembers(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -53,15 +53,16 @@ func TestBackupAheadOfMembers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sound()
 			s.Members, s.Entries = c.of, 60
-			dirs := append(s.Write(t, t.TempDir())[:c.given], backupAt(t, s, c.backup))
-			in := dirInput(t, dirs...)
+			dirs := s.Write(t, t.TempDir())[:c.given]
+			in := dirInput(t, append(dirs, backupAt(t, s, c.backup))...)
 			if c.named == nil {
 				wantOutcome(t, in, "R07", check.Holds)
 				return
 			}
 			f := wantFinding(t, in, "R07", c.named, "backup.db has applied entry", "copied at different moments")
 			if f.Kind != check.KindBelowQuorum || f.Severity != check.Warning || f.Class != check.ClassInconclusive ||
-				f.Evidence[0].Member != "backup.db" || f.Evidence[0].Show.String() != "etcd-medic dumpdb backup.db meta" {
+				f.Evidence[0].Member != "backup.db" ||
+				f.Evidence[0].Show.String() != "etcd-medic dumpdb backup.db meta" {
 				t.Errorf("%s, %s, %s, evidence %+v", f.Kind, f.Severity, f.Class, f.Evidence[0])
 			}
 		})

@@ -28,7 +28,7 @@ func (p *Plan) GivenUp() string {
 		return fmt.Sprintf("no committed write: %s first gets the last %s from another member", kept,
 			plural.Of(l.Awaited, "committed entry", "committed entries"))
 	case len(l.Others) > 0:
-		return "nothing of its own history" + l.unproven() + "; the content of " + strings.Join(l.Others, ", ") +
+		return "nothing from its own history" + l.unproven() + "; the content of " + strings.Join(l.Others, ", ") +
 			", with another history, is given up"
 	case len(l.Unproven) > 0:
 		return "nothing" + l.unproven()
@@ -117,8 +117,8 @@ func (lo *losses) lostRange(x *boot.Range) {
 		f := lo.facts(src.Name)
 		switch {
 		case f.WAL != nil && f.WAL.LastIndex >= x.To && f.WAL.FirstIndex <= x.From:
-			l.save(shell.Format("etcd-medic dumplog --index {}..{} --values -w jsonl -- {} > lost-entries.jsonl", x.From,
-				x.To, place(src)))
+			l.save(shell.Format("etcd-medic dumplog --index {}..{} --values -w jsonl -- {} > lost-entries.jsonl",
+				x.From, x.To, place(src)))
 			return
 		case f.WAL == nil && f.AppliedIndex >= x.To:
 			l.save(extract(src, nil, -1))

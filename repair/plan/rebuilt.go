@@ -297,8 +297,8 @@ func (x *Rebuilt) lost() int {
 
 // lostText says which committed entries are lost.
 func (x *Rebuilt) lostText() string {
-	return fmt.Sprintf("%s were committed, and no log among the sources holds all of them: they are lost, with all that "+
-		"came after them", x.Lost)
+	return fmt.Sprintf("%s were committed, and no log among the sources holds all of them: they are lost, with all "+
+		"that came after them", x.Lost)
 }
 
 // from names the sources of the database.

@@ -76,7 +76,7 @@ func checklist(p *plan.Plan, st *run.Standing, records []run.Record) *render.Che
 		Unproven: p.Lost.Unproven, Save: shell.Texts(mendFirst(p)),
 		Cautions: p.Cautions, State: "not begun", Next: st.Next}
 	if p.Lost.CommittedEntries == 0 && len(p.Lost.Unproven) > 0 && p.Lost.Records.Count == 0 {
-		c.Loses = "nothing that is known" // the reasons have lines of their own
+		c.Loses = "nothing that is known" // the reasons are listed separately
 	}
 	for _, e := range p.Lost.Entries {
 		c.Lost = append(c.Lost, [4]string{fmt.Sprintf("%d/%d", e.Term, e.Index), e.What, strings.Join(e.HeldBy, ", "),
