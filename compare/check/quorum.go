@@ -94,7 +94,6 @@ func (ss Sources) appliedAbove(index uint64) *evidence.Member {
 
 // commitWitness is the source that shows an entry to be committed.
 type commitWitness struct {
-	*evidence.Member
 	// knows is how it shows it, as a clause; take is what can be done with it if it is right.
 	knows, take string
 	evidence    Evidence
@@ -102,12 +101,12 @@ type commitWitness struct {
 
 func (ss Sources) commitWitness(top *evidence.Member, i uint64) commitWitness {
 	if m := ss.appliedAbove(top.Commit); i > top.Commit && m != nil {
-		return commitWitness{m, fmt.Sprintf("%s has applied entry %d", m.Label(), m.ConsistentIndex()),
+		return commitWitness{fmt.Sprintf("%s has applied entry %d", m.Label(), m.ConsistentIndex()),
 			"restore all members from " + m.Label(), Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta",
 				Key: Bytes("consistent_index"), Show: showDB(m, "meta"),
 				Observed: fmt.Sprintf("consistent index %d", m.ConsistentIndex()), Expected: "held by a majority"}}
 	}
-	return commitWitness{top, fmt.Sprintf("%s knows commit %d", top.Label(), top.Commit),
+	return commitWitness{fmt.Sprintf("%s knows commit %d", top.Label(), top.Commit),
 		"take " + top.Label() + " as the source for all", Evidence{Member: top.Label(),
 			Observed: fmt.Sprintf("commit index %d", top.Commit), Expected: "held by a majority",
 			Show: showLog(top, i)}}
@@ -137,6 +136,10 @@ func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holder
 		}
 	}
 	kind, why := pv.lostLogs(short)
+	lost := pv.lostEnds(short)
+	if i > top.Commit && kind == KindBelowQuorumLogsLost && holders+len(lost) < voters/2+1 {
+		kind = KindBelowQuorum // also with what they lost: the backup may be newer than the copies
+	}
 	f.Kind, f.Evidence[0].Field = kind, belowQuorumFields[kind]
 	if kind == KindBelowQuorum {
 		f.Severity, f.Class = Warning, ClassInconclusive
@@ -144,7 +147,7 @@ func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holder
 		return f
 	}
 	f.Explanation = fmt.Sprintf("%s; the logs of %s end before it, and %s", w.knows, strings.Join(without, ", "), why)
-	if lost := pv.lostEnds(short); len(lost) == 1 && holders+1 >= voters/2+1 {
+	if len(lost) == 1 && holders+1 >= voters/2+1 {
 		f.Severity, f.Class, f.Members = Warning, "", lost
 		f.Explanation += ". The others may be sound prefixes"
 	}

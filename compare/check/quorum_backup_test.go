@@ -69,6 +69,25 @@ func TestBackupAheadOfMembers(t *testing.T) {
 	}
 }
 
+// TestBackupAheadOfTornLogs: logs that lost their ends are proof only if they explain that no majority holds the entry.
+func TestBackupAheadOfTornLogs(t *testing.T) {
+	for name, torn := range map[string]int{"one of three": 1, "two of three": 2} {
+		t.Run(name, func(t *testing.T) {
+			s := sound()
+			s.Entries = 60
+			dirs := s.Write(t, t.TempDir())
+			for i := range torn {
+				tornTail(t, dirs[i])
+			}
+			f := wantFinding(t, dirInput(t, append(dirs, backupAt(t, s, 80))...), "R07",
+				[]string{"node1", "node2", "node3"}, "backup.db has applied entry")
+			if want := []check.Kind{check.KindBelowQuorum, check.KindBelowQuorumLogsLost}[torn-1]; f.Kind != want {
+				t.Errorf("%d torn logs: %s, %s, want %s", torn, f.Kind, f.Severity, want)
+			}
+		})
+	}
+}
+
 // TestBackupWithRaisedIndex: an index without a revision of its own shows nothing to be committed.
 func TestBackupWithRaisedIndex(t *testing.T) {
 	s := sound()
