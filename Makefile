@@ -89,7 +89,7 @@ test-race: $(TOOLS)/testcount ## all tests with the race detector, with their co
 # under the race detector, and show it nothing that the others do not. The longest packages stand first. `make test-race` leaves nothing out.
 CONCURRENT := ./repair/run ./dumpdb ./dumplog ./node ./cmd/etcd-medic/internal/cli ./compare/replay ./compare/evidence ./collect ./compare/diff \
   ./compare/dossier ./internal/progress ./node/internal/isolation ./repair/restoretest ./watch
-COMPUTING := EachCallFails|EachLineFails|Screens|LastScreens|OneScreen|FullIsShort|PrintedCommands|SuggestionsAreNotRefused|DocumentedCommandsRun|WithoutParts|PastedCommands|DigestsAreKeyed|ProgressOf|ProgressIs|BigLogIsReadFast|Tap|SoundHistories|AgainstTheServer|OracleBboltShapes|Sweep|Chaos|TwinsOfIncidents|KilledAtEveryPoint|Mend$$|ManyParts|RaceNeverEndsWithZero|KeysInPartsOfDamage|ImpossibleKeysInParts|OracleBboltCheckOnDamage|Cases|Results|Rehearse$$|RebuildContinues|EndsWithAClosedSegment|RecordsWithoutPadding|IdleBehindDamage|TablesOnTerminal|Operations$$
+COMPUTING := EachCallFails|EachLineFails|Screens|LastScreens|OneScreen|FullIsShort|PrintedCommands|SuggestionsAreNotRefused|DocumentedCommandsRun|WithoutParts|PastedCommands|DigestsAreKeyed|ProgressOf|ProgressIs|BigLogIsReadFast|Tap|SoundHistories|AgainstTheServer|OracleBboltShapes|Sweep|Chaos|TwinsOfIncidents|KilledAtEveryPoint|Mend$$|ManyParts|RaceNeverEndsWithZero|KeysInPartsOfDamage|ImpossibleKeysInParts|OracleBboltCheckOnDamage|Cases|Results|Rehearse$$|RebuildContinues|EndsWithAClosedSegment|RecordsWithoutPadding|IdleBehindDamage|TablesOnTerminal|Operations$$|MemoryIsBounded|CollectYields|BackupsOfOlderLinesServe
 
 .PHONY: race
 race: $(TOOLS)/testcount ## tests of the packages that start goroutines, with the race detector
