@@ -85,6 +85,7 @@ func (lo *losses) made() bool {
 func (lo *losses) lostOfMade() {
 	if x := lo.p.Rebuilt; x != nil {
 		lo.lostRange(x.Lost)
+		lo.undecidedOfRebuilt(x)
 		return
 	}
 	end := lo.best.AppliedIndex
@@ -106,6 +107,29 @@ func (lo *losses) lostOfMade() {
 	lo.lostRange(lostAbove(lo.r, end, others))
 }
 
+// undecidedOfRebuilt says that logs hold entries above a rebuilt database that no source shows to be committed. They
+// may have been acknowledged: a member writes down what is committed only with the entries after it.
+func (lo *losses) undecidedOfRebuilt(x *Rebuilt) {
+	from, end := x.Index+1, uint64(0)
+	if x.Lost != nil {
+		from = x.Lost.To + 1
+	}
+	for _, l := range x.Logs {
+		if f := lo.facts(l); f.WAL != nil {
+			end = max(end, f.WAL.LastIndex)
+		}
+	}
+	if end < from {
+		return
+	}
+	open := boot.Range{From: from, To: end}
+	lo.p.Lost.Unproven = append(lo.p.Lost.Unproven, open.String()+" in the logs may have been acknowledged, though no "+
+		"source shows the commit")
+	if x.Lost == nil {
+		lo.saveEntries(open)
+	}
+}
+
 // lostRange counts committed entries that are given up, and saves them from a log or a backup that holds them.
 func (lo *losses) lostRange(x *boot.Range) {
 	if x == nil {
@@ -113,6 +137,12 @@ func (lo *losses) lostRange(x *boot.Range) {
 	}
 	l := &lo.p.Lost
 	l.CommittedEntries, l.AfterEnd = int(x.To-x.From+1), int(x.To-x.From+1)
+	lo.saveEntries(*x)
+}
+
+// saveEntries saves entries from a log or a backup that holds them.
+func (lo *losses) saveEntries(x boot.Range) {
+	l := &lo.p.Lost
 	for _, src := range lo.r.Sources {
 		f := lo.facts(src.Name)
 		switch {

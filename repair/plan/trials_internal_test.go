@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare"
+	"github.com/etcd-medic/etcd-medic/compare/boot"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -190,5 +192,28 @@ func TestHeldAnyway(t *testing.T) {
 	}
 	if heldAnyway(&compare.Report{Members: []evidence.Facts{{Name: "node1"}}}, set, "", at) {
 		t.Error("a backup counts that was set apart")
+	}
+}
+
+// TestUndecidedOfRebuilt: entries of the logs above a rebuilt database may have been acknowledged.
+func TestUndecidedOfRebuilt(t *testing.T) {
+	for name, c := range map[string]struct {
+		last  uint64
+		lost  *boot.Range
+		says  string
+		saved int
+	}{
+		"the database holds all": {last: 9},
+		"one is above":           {last: 10, says: "entry 10 in the logs may have been acknowledged", saved: 1},
+		"above those lost":       {last: 12, lost: &boot.Range{From: 10, To: 11}, says: "entry 12 in the logs"},
+		"no more than those":     {last: 11, lost: &boot.Range{From: 10, To: 11}},
+	} {
+		lo := &losses{&roster{p: &Plan{}, sources: &sources{r: &compare.Report{Sources: []compare.Source{{Name: "a"}},
+			Members: []evidence.Facts{{Name: "a", WAL: &evidence.WALFacts{FirstIndex: 1, LastIndex: c.last}}}}}}}
+		lo.undecidedOfRebuilt(&Rebuilt{Index: 9, Logs: []string{"a"}, Lost: c.lost})
+		got := strings.Join(lo.p.Lost.Unproven, "; ")
+		if !strings.HasPrefix(got, c.says) || (got == "") != (c.says == "") || len(lo.p.Lost.Save) != c.saved {
+			t.Errorf("%s: %q, saved by %q", name, got, lo.p.Lost.Save)
+		}
 	}
 }
