@@ -63,7 +63,7 @@ func (l *Lost) committed(wrong string) string {
 func (lo *losses) lostByRestore(backup string) {
 	switch x := lo.p.Rebuilt; {
 	case x != nil:
-		lo.lostRange(x.Lost)
+		lo.lostOfRebuilt(x)
 	case lo.r.Best == nil || !slices.Contains(lo.r.Best.Members, backup):
 		lo.p.Lost.AfterBackup = true
 	default:
@@ -84,8 +84,7 @@ func (lo *losses) made() bool {
 // lostOfMade says what content gives up that was made for the plan.
 func (lo *losses) lostOfMade() {
 	if x := lo.p.Rebuilt; x != nil {
-		lo.lostRange(x.Lost)
-		lo.undecidedOfRebuilt(x)
+		lo.lostOfRebuilt(x)
 		return
 	}
 	end := lo.best.AppliedIndex
@@ -105,6 +104,12 @@ func (lo *losses) lostOfMade() {
 		}
 	}
 	lo.lostRange(lostAbove(lo.r, end, others))
+}
+
+// lostOfRebuilt says what a rebuilt database gives up.
+func (lo *losses) lostOfRebuilt(x *Rebuilt) {
+	lo.lostRange(x.Lost)
+	lo.undecidedOfRebuilt(x)
 }
 
 // undecidedOfRebuilt says that logs hold entries above a rebuilt database that no source shows to be committed. They

@@ -75,7 +75,7 @@ func checklist(p *plan.Plan, st *run.Standing, records []run.Record) *render.Che
 		Keep: p.Best.Name, KeepWhy: cmp.Or(p.Best.For, p.Best.Why), Loses: p.GivenUp(),
 		Unproven: p.Lost.Unproven, Save: shell.Texts(mendFirst(p)),
 		Cautions: p.Cautions, State: "not begun", Next: st.Next}
-	if p.Lost.CommittedEntries == 0 && len(p.Lost.Unproven) > 0 && p.Lost.Records.Count == 0 {
+	if l := &p.Lost; l.CommittedEntries+l.Records.Count+len(l.Others) == 0 && len(l.Unproven) > 0 {
 		c.Loses = "nothing that is known" // the reasons are listed separately
 	}
 	for _, e := range p.Lost.Entries {
