@@ -29,6 +29,8 @@ type liveKeys struct {
 	// next is the number of records that were ever in use, free are those of deleted keys.
 	next uint32
 	free []uint32
+	// warmth keeps the reads of warm from being left out.
+	warmth uint64
 }
 
 // liveSlot is a part of a key's hash and the position of its record, counted from 1; 0 means an empty slot. The part is
@@ -62,6 +64,25 @@ func (l *liveKeys) find(key keyHash) int {
 		if k := l.record(s.at); k.high == key[1] && k.low == uint32(key[0]>>32) {
 			return int(i)
 		}
+	}
+}
+
+// warmed is how many keys are warmed at once.
+const warmed = 32
+
+// warm brings what find reads for the next keys into the cache. One lookup waits for its slot, and then for its record;
+// lookups without a branch between them wait together.
+func (l *liveKeys) warm(next []record) {
+	if len(l.slots) <= firstSlots {
+		return
+	}
+	mask := uint32(len(l.slots) - 1)
+	var at [warmed]uint32
+	for i := range min(len(next), warmed) {
+		at[i] = l.slots[uint32(next[i].key[0])&mask].at
+	}
+	for _, n := range at {
+		l.warmth += l.record(max(n, 1)).high
 	}
 }
 

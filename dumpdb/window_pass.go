@@ -49,6 +49,9 @@ func (s *keySink) merge(p portion) {
 		h.high.join(&o.sums)
 	}
 	for i := range o.recs {
+		if i%warmed == 0 {
+			s.keys.live.warm(o.recs[i:])
+		}
 		s.keys.record(&o.recs[i])
 	}
 	o.h = nil
