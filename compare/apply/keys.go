@@ -44,33 +44,40 @@ type Write struct {
 // SumOf returns the hash of a value.
 func SumOf(value []byte) uint64 { return xxh3.Hash(value) }
 
-// Keys are the live keys of one member, and the keys attached to each lease.
+// Keys are the live keys of one member, and the keys attached to each lease. A key space of millions of keys takes few
+// objects, so that the collector has little to follow.
 type Keys struct {
-	byName map[string]*slot
-	// tree has the keys in order. It is nil until someone asks for the order, which most logs never need.
-	tree    *btree.BTreeG[*Key]
+	// at is the place of each key in chunks. The chunks are never moved, and free are the places of removed keys.
+	at     map[string]uint32
+	chunks []*keyChunk
+	free   []uint32
+	names  *names
+	// tree has the names in order. It is nil until someone asks for the order, which most logs never need.
+	tree    *btree.BTreeG[string]
 	byLease map[int64]map[string]struct{}
 	unsure  int
 }
 
-// slot is the place of a key in the map: a put of a key that exists takes one lookup. A Key itself is never changed,
-// since copies share it.
-type slot struct{ *Key }
+type keyChunk [1 << chunkBits]Key
+
+const chunkBits = 8
 
 // NewKeys returns an empty key space.
 func NewKeys() *Keys { return NewKeysFor(0) }
 
 // NewKeysFor returns an empty key space with room for about n keys.
 func NewKeysFor(n int) *Keys {
-	return &Keys{byName: make(map[string]*slot, n), byLease: map[int64]map[string]struct{}{}}
+	return &Keys{at: make(map[string]uint32, n), names: new(names), byLease: map[int64]map[string]struct{}{}}
 }
 
-// Clone returns a copy. Keys are never changed in place, so both share them.
+// Clone returns a copy.
 func (k *Keys) Clone() *Keys {
-	out := &Keys{byName: make(map[string]*slot, len(k.byName)),
-		byLease: make(map[int64]map[string]struct{}, len(k.byLease)), unsure: k.unsure}
-	for name, s := range k.byName {
-		out.byName[name] = &slot{s.Key}
+	out := &Keys{at: maps.Clone(k.at), free: slices.Clone(k.free), unsure: k.unsure,
+		names:   &names{live: k.names.live, taken: k.names.taken},
+		byLease: make(map[int64]map[string]struct{}, len(k.byLease))}
+	for _, c := range k.chunks {
+		own := *c
+		out.chunks = append(out.chunks, &own)
 	}
 	if k.tree != nil {
 		out.tree = k.tree.Clone()
@@ -82,34 +89,52 @@ func (k *Keys) Clone() *Keys {
 }
 
 // Len returns the number of live keys.
-func (k *Keys) Len() int { return len(k.byName) }
+func (k *Keys) Len() int { return len(k.at) }
 
 // Unsure returns the number of keys whose existence is unknown.
 func (k *Keys) Unsure() int { return k.unsure }
 
-// Get returns a key, nil if it does not exist.
+// Get returns a key, nil if it does not exist. It is valid until the keys are changed.
 func (k *Keys) Get(name string) *Key {
-	if s := k.byName[name]; s != nil {
-		return s.Key
+	if at, ok := k.at[name]; ok {
+		return k.key(at)
 	}
 	return nil
 }
 
-// ordered returns the keys in order.
-func (k *Keys) ordered() *btree.BTreeG[*Key] {
+func (k *Keys) key(at uint32) *Key { return &k.chunks[at>>chunkBits][at&(1<<chunkBits-1)] }
+
+// room returns a place for a new key.
+func (k *Keys) room() uint32 {
+	if n := len(k.free); n > 0 {
+		at := k.free[n-1]
+		k.free = k.free[:n-1]
+		return at
+	}
+	at := len(k.at)
+	if at>>chunkBits == len(k.chunks) {
+		k.chunks = append(k.chunks, new(keyChunk))
+	}
+	return uint32(at) //nolint:gosec // memory bounds it
+}
+
+// ordered returns the names of the keys in order.
+func (k *Keys) ordered() *btree.BTreeG[string] {
 	if k.tree == nil {
-		k.tree = btree.NewG(32, func(a, b *Key) bool { return a.Name < b.Name })
-		for _, name := range slices.Sorted(maps.Keys(k.byName)) {
-			k.tree.ReplaceOrInsert(k.byName[name].Key)
+		k.tree = btree.NewOrderedG[string](32)
+		for _, name := range slices.Sorted(maps.Keys(k.at)) {
+			k.tree.ReplaceOrInsert(name)
 		}
 	}
 	return k.tree
 }
 
-// All visits the live keys in order until visit returns false.
-func (k *Keys) All(visit func(*Key) bool) { k.ordered().Ascend(visit) }
+// All visits the live keys in order until visit returns false. It must not change them.
+func (k *Keys) All(visit func(*Key) bool) {
+	k.ordered().Ascend(func(name string) bool { return visit(k.Get(name)) })
+}
 
-// Range visits the live keys of a range in order until visit returns false.
+// Range visits the live keys of a range in order until visit returns false. It must not change them.
 func (k *Keys) Range(key, end []byte, visit func(*Key) bool) {
 	if len(end) == 0 {
 		if s := k.Get(string(key)); s != nil {
@@ -117,8 +142,8 @@ func (k *Keys) Range(key, end []byte, visit func(*Key) bool) {
 		}
 		return
 	}
-	k.ordered().AscendGreaterOrEqual(&Key{Name: string(key)}, func(s *Key) bool {
-		return InRange(s.Name, key, end) && visit(s)
+	k.ordered().AscendGreaterOrEqual(string(key), func(name string) bool {
+		return InRange(name, key, end) && visit(k.Get(name))
 	})
 }
 
@@ -138,16 +163,21 @@ func (k *Keys) CountOfLease(id int64) int { return len(k.byLease[id]) }
 
 // Put sets a key.
 func (k *Keys) Put(s Key) {
-	if at := k.byName[s.Name]; at != nil {
-		k.detach(at.Key)
-		s.Name = at.Name // the map keeps this string, so that the new one need not stay
-		at.Key = &s
+	at, ok := k.at[s.Name]
+	if ok {
+		old := k.key(at)
+		k.detach(old)
+		s.Name = old.Name
 	} else {
-		k.byName[s.Name] = &slot{&s}
+		if k.names.sparse() {
+			k.compact()
+		}
+		s.Name, at = k.names.keep(s.Name), k.room()
+		if k.at[s.Name] = at; k.tree != nil {
+			k.tree.ReplaceOrInsert(s.Name)
+		}
 	}
-	if k.tree != nil {
-		k.tree.ReplaceOrInsert(&s)
-	}
+	*k.key(at) = s
 	if s.Unsure {
 		k.unsure++
 	}
@@ -159,17 +189,30 @@ func (k *Keys) Put(s Key) {
 	}
 }
 
+// compact keeps only the names of the live keys.
+func (k *Keys) compact() {
+	fresh := NewKeysFor(len(k.at))
+	for _, at := range k.at {
+		fresh.Put(*k.key(at))
+	}
+	*k = *fresh
+}
+
 // Remove deletes a key.
 func (k *Keys) Remove(name string) {
-	old := k.byName[name]
-	if old == nil {
+	at, ok := k.at[name]
+	if !ok {
 		return
 	}
-	k.detach(old.Key)
-	delete(k.byName, name)
+	old := k.key(at)
+	k.detach(old)
+	delete(k.at, name)
 	if k.tree != nil {
-		k.tree.Delete(old.Key)
+		k.tree.Delete(name)
 	}
+	k.names.live -= len(old.Name)
+	*old = Key{}
+	k.free = append(k.free, at)
 }
 
 // Forget marks a key as completely unknown.

@@ -3,7 +3,9 @@ package apply
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -87,4 +89,59 @@ func sameKeys(t *testing.T, keys *Keys, want map[string]Key) {
 	if stopped > 1 {
 		t.Fatal("a visit that ended continues")
 	}
+}
+
+// TestKeysOfChurn: names that are no longer in use go, in a key space where most keys live for a short time. Those that
+// stay are not changed by it, in order, by lease and in a copy.
+func TestKeysOfChurn(t *testing.T) {
+	keys, want := NewKeys(), map[string]Key{}
+	put := func(name string, n int, lease int64) {
+		k := Key{Name: name, Mod: int64(n), Version: 1, Lease: lease}
+		keys.Put(k)
+		want[name] = k
+	}
+	short := strings.Repeat("short-lived", 20)
+	for n := range 40_000 {
+		if n%100 == 0 {
+			put(fmt.Sprint("key", n), n, int64(n/100%3))
+		}
+		if n == 20_000 {
+			keys.All(func(*Key) bool { return true })
+		}
+		name := fmt.Sprint(short, n)
+		keys.Put(Key{Name: name, Lease: 2})
+		keys.Remove(name)
+	}
+	if keys.names.taken > 2*fewNames {
+		t.Errorf("%d bytes of names were taken, %d are in use", keys.names.taken, keys.names.live)
+	}
+	copied := keys.Clone()
+	sameKeys(t, keys, want)
+	for n := range 40_000 {
+		keys.Put(Key{Name: fmt.Sprint(short, n)})
+	}
+	sameKeys(t, copied, want)
+	if keys.Len() != 40_000+len(want) || keys.names.live < 40_000*len(short) {
+		t.Errorf("%d keys, %d bytes of names", keys.Len(), keys.names.live)
+	}
+}
+
+// TestKeysFollowedFast: the collector follows few objects for many keys.
+func TestKeysFollowedFast(t *testing.T) {
+	const n = 100_000
+	keys := NewKeysFor(n)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		keys.Put(Key{Name: fmt.Sprint("/registry/pods/", i), Mod: int64(i)})
+	}
+	for i := range n {
+		keys.Put(Key{Name: fmt.Sprint("/registry/pods/", i), Mod: int64(n + i)})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if live := int64(after.HeapObjects) - int64(before.HeapObjects); live > n/10 {
+		t.Errorf("%d objects for %d keys", live, n)
+	}
+	runtime.KeepAlive(keys)
 }
