@@ -5,22 +5,50 @@ import (
 	"maps"
 )
 
-// Newest reads bucket key once, on all cores, and returns for each of the keys what of makes of its newest record for
-// which it returns true. It passes over tombstones, records that do not decode and what damage hides. of is called from
-// several goroutines, and must not keep the record. The error is that of ctx.
+// Newest returns for each of the keys what of makes of its newest record for which it returns true. It passes over
+// tombstones, records that do not decode and what damage hides. It reads bucket key on all cores, from the newest
+// records back until nothing is missing. of is called from several goroutines, and must not keep the record. The error
+// is that of ctx.
 func Newest[T any](ctx context.Context, db *DB, keys map[string]struct{}, of func(*Revision) (T, bool)) (map[string]T,
 	error) {
 	b, ok := db.find("key")
 	if !ok || len(keys) == 0 {
 		return nil, ctx.Err()
 	}
-	s, _, err := db.feed(ctx, b, span{}, newBitmap(db.filePages()),
-		func() sink { return &newestSink[T]{keys: keys, of: of, found: map[string]T{}} })
-	if err != nil {
-		return nil, err
+	missing, found := maps.Clone(keys), map[string]T{}
+	for _, part := range db.newestFirst() {
+		s, _, err := db.feed(ctx, b, part, newBitmap(db.filePages()),
+			func() sink { return &newestSink[T]{keys: missing, of: of, found: map[string]T{}} })
+		if err != nil {
+			return nil, err
+		}
+		for key, as := range s.(*newestSink[T]).found {
+			found[key] = as
+			delete(missing, key)
+		}
+		if len(missing) == 0 {
+			break
+		}
 	}
-	return s.(*newestSink[T]).found, nil
+	return found, nil
 }
+
+// newestFirst divides bucket key by revisions: the newest few first, then more.
+func (db *DB) newestFirst() (parts []span) {
+	last, err := db.lastRev()
+	if err != nil || last < fewRevisions {
+		return []span{{}}
+	}
+	var end []byte
+	for _, from := range []int64{last - last/32, last - last/4} {
+		first := Rev{Main: from}.Bytes()
+		parts, end = append(parts, span{first, end}), first
+	}
+	return append(parts, span{end: end})
+}
+
+// fewRevisions are read at once.
+const fewRevisions = 10_000
 
 type newestSink[T any] struct {
 	keys  map[string]struct{}

@@ -116,6 +116,29 @@ func TestNewest(t *testing.T) {
 	if len(want) < 400 || !cmp.Equal(many, want) || !cmp.Equal(one, want) {
 		t.Errorf("%d keys on all cores, %d on one, want %d", len(many), len(one), len(want))
 	}
+	last, err := db.lastRev()
+	fatal(t, err)
+	newest := map[string]int64{}
+	for _, from := range []int64{last, last - last/8, last / 2, 2} { // in every part that is read
+		for r, err := range db.RevisionsBetween(Rev{Main: from}, Rev{Main: from + 1}) {
+			fatal(t, err)
+			newest[string(r.KV.Key)] = 0
+		}
+	}
+	for r := range db.Revisions() {
+		if _, ok := newest[string(r.KV.Key)]; ok {
+			newest[string(r.KV.Key)] = r.Main
+		}
+	}
+	for key, rev := range newest {
+		got, err := Newest(t.Context(), db, map[string]struct{}{key: {}}, func(r *Revision) (int64, bool) {
+			return r.Main, true
+		})
+		fatal(t, err)
+		if got[key] != rev {
+			t.Errorf("%s is at %d, want %d", key, got[key], rev)
+		}
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Newest(ended, db, keys, even); err == nil {

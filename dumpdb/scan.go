@@ -184,16 +184,28 @@ func (s *scan) branch(lv *level, depth int, sp span) bool {
 	if d := s.outside(&lv.page, lv.elems[0].key, lv.elems[n-1].key, sp); d != nil && !s.damage(d, sp) {
 		return false
 	}
-	for i := range lv.elems {
+	refs := s.upToWanted(lv.elems, sp)
+	for i := range refs {
 		below := childSpan(lv.elems, i, sp)
 		if !s.wanted(below) || s.rightEdge && i+1 < n {
 			continue
 		}
-		if !s.child(lv.elems, i, depth+1, below) {
+		if !s.child(refs, i, depth+1, below) {
 			return false
 		}
 	}
 	return true
+}
+
+// upToWanted leaves out the children after the last one that is wanted, so that no page is read along with a wanted one
+// in vain.
+func (s *scan) upToWanted(elems []elem, sp span) []elem {
+	for n := len(elems); n > 0; n-- {
+		if s.wanted(childSpan(elems, n-1, sp)) {
+			return elems[:n]
+		}
+	}
+	return nil
 }
 
 // childSpan returns the key span of child i according to its parent.
