@@ -15,7 +15,7 @@ func (m *Member) ConfigurationCurrent() bool {
 	if !m.Membership.RaftKnown {
 		return false
 	}
-	from := m.confStateIndex()
+	from := m.ConfStateIndex()
 	return from >= m.Commit || m.logWhole(from, m.Commit)
 }
 
@@ -59,8 +59,8 @@ func (m *Member) ListComparable() bool {
 	}))
 }
 
-// confStateIndex returns the index of the newest ConfState of this source, 0 if there is none.
-func (m *Member) confStateIndex() (from uint64) {
+// ConfStateIndex returns the index of the newest ConfState of this source, 0 if there is none.
+func (m *Member) ConfStateIndex() (from uint64) {
 	see := func(index uint64, cs *dumplog.ConfState) {
 		if cs != nil && len(cs.Voters) > 0 {
 			from = max(from, index)
