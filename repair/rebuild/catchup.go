@@ -35,9 +35,11 @@ type CaughtUp struct {
 	DB string `json:"-"`
 	// Parts are the parts of the source.
 	Parts *evidence.Parts `json:"-"`
-	// ConsistentIndex is that of the source's database, Commit the last entry proven committed.
+	// ConsistentIndex is that of the source's database, Commit the last entry proven committed. ByMajority says how that
+	// is known of the last ones, if no source shows it.
 	ConsistentIndex uint64 `json:"consistentIndex"`
 	Commit          uint64 `json:"commit"`
+	ByMajority      string `json:"byMajority,omitempty"`
 	// Executed counts the executed committed entries above the consistent index. Etcd is the version whose rules were
 	// used.
 	Executed int64  `json:"executed"`
@@ -70,6 +72,9 @@ func (c *CaughtUp) Says() (out []string) {
 	if c.Executed > 0 {
 		out = append(out, fmt.Sprintf("%d committed entries above the database's consistent index %d were executed "+
 			"by the rules of etcd %s, up to entry %d", c.Executed, c.ConsistentIndex, c.Etcd, c.Commit))
+	}
+	if c.ByMajority != "" {
+		out = append(out, c.ByMajority)
 	}
 	if c.FromStart {
 		out = append(out, "the log of the source is whole from the first entry on: a backup can be made of it")
@@ -145,10 +150,8 @@ func (c *CaughtUp) from(ctx context.Context, o *CatchUpOptions, src evidence.Spe
 		return nil
 	}
 	c.ConsistentIndex = m.ConsistentIndex()
-	for _, x := range set.Members {
-		if x.HasWAL() && sameCluster(m, x) {
-			c.Commit = max(c.Commit, provenBy(x), loggedCommit(x))
-		}
+	if err := c.committed(ctx, set.Members); err != nil {
+		return err
 	}
 	if rev, err := m.DB.Handle.CurrentRev(); err == nil && o.Revision > 0 && o.Revision <= rev {
 		return nil // later entries do not change it
@@ -157,7 +160,7 @@ func (c *CaughtUp) from(ctx context.Context, o *CatchUpOptions, src evidence.Spe
 	if !m.HasLog() && len(o.Logs) == 0 {
 		return nil
 	}
-	t, err := c.above(ctx, set.Members, m.Version.Release())
+	t, err := c.above(ctx, logsOf(set.Members), m.Version.Release())
 	if err != nil {
 		return err
 	}
@@ -177,6 +180,34 @@ func (c *CaughtUp) from(ctx context.Context, o *CatchUpOptions, src evidence.Spe
 		base, logs = evidence.Spec{}, append([]evidence.Spec{src}, o.Logs...)
 	}
 	return c.execute(ctx, o, base, logs, t, m.Version.Release())
+}
+
+// committed works out the last entry that is proven committed.
+func (c *CaughtUp) committed(ctx context.Context, members []*evidence.Member) error {
+	for _, x := range members {
+		if x.HasWAL() && sameCluster(members[0], x) {
+			c.Commit = max(c.Commit, provenBy(x), loggedCommit(x))
+		}
+	}
+	logs := logsOf(members)
+	if len(logs) == 0 {
+		return nil
+	}
+	by, end, err := byMajority(ctx, logs[0].ClusterID, members, logs, c.Commit)
+	if by != nil {
+		c.ByMajority, c.Commit = by.Says(c.Commit+1), end
+	}
+	return err
+}
+
+// logsOf are the logs that may be of the cluster of the first member.
+func logsOf(members []*evidence.Member) (logs []*evidence.Member) {
+	for _, m := range members {
+		if m.HasLog() && sameCluster(members[0], m) {
+			logs = append(logs, m)
+		}
+	}
+	return logs
 }
 
 // neverCommitted reports whether a new server was ended before it wrote anything but empty buckets to its database,
@@ -264,14 +295,8 @@ type tail struct {
 
 // above counts these entries. Up to 3.4 only key writes move the consistent index, so later entries without one may be
 // in the database.
-func (c *CaughtUp) above(ctx context.Context, members []*evidence.Member, v release.Version) (t tail, err error) {
+func (c *CaughtUp) above(ctx context.Context, logs []*evidence.Member, v release.Version) (t tail, err error) {
 	small := v.Has(release.IndexWithEveryEntry).Certain()
-	logs := []*evidence.Member{}
-	for _, m := range members {
-		if m.HasLog() && sameCluster(members[0], m) {
-			logs = append(logs, m)
-		}
-	}
 	t.reach = c.ConsistentIndex
 	last := t.reach
 	for e, err := range replay.Log(ctx, logs) {

@@ -9,6 +9,8 @@
 // 3.4), lease TTLs that servers raise to their own minimum, and the storage version, which every 3.6+ server writes
 // itself.
 //
+// An entry is committed if a source shows it, or if the logs of a majority of the voters hold it (compare/majority).
+//
 // Nothing is guessed over a gap: an index that is in no log ends in a refusal.Error that names it. A single entry can
 // be skipped on purpose. To find its effect on later entries, both histories are executed in parallel.
 package rebuild

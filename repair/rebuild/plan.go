@@ -3,7 +3,11 @@ package rebuild
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/majority"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -27,7 +31,9 @@ func (b *builder) plan(ctx context.Context) error {
 			"a restore "+
 			"begins a new log, and then the restored data dir is the base to use", sv.last, b.from.Index)
 	}
-	b.commit = max(b.commit, min(b.proven, sv.last))
+	if err := b.committed(ctx); err != nil {
+		return err
+	}
 	if err := b.target(); err != nil {
 		return err
 	}
@@ -45,6 +51,59 @@ func (b *builder) plan(ctx context.Context) error {
 		return nil
 	}
 	return b.gapUpTo(b.stop)
+}
+
+// committed works out the last entry that is committed and that the logs have.
+func (b *builder) committed(ctx context.Context) error {
+	b.commit = max(b.commit, min(b.proven, b.sv.last))
+	b.known = b.commit
+	c, end, err := byMajority(ctx, b.logs[0].ClusterID, b.set.Members, b.logs, b.known)
+	if c != nil {
+		b.majority, b.commit = c, end
+	}
+	return err
+}
+
+// byMajority returns the entry that shows more to be committed than is known, because a majority of the voters holds
+// it, and the last such entry that can be executed: the logs must have all entries above the known ones, and what
+// counts is how the majority has them.
+func byMajority(ctx context.Context, cluster dumplog.ID, members, logs []*evidence.Member, known uint64) (
+	c *majority.Commit, end uint64, err error) {
+	c = majority.Find(cluster, members)
+	if c == nil || c.Index <= known {
+		return nil, 0, nil
+	}
+	end, own := known, uint64(0)
+	for e, err := range replay.LogFrom(ctx, logs, known+1) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if e.Index > c.Index || e.Index != end+1 || !asMajority(c, logs, &e) {
+			break
+		}
+		if end = e.Index; e.Term == c.Term {
+			own = end
+		}
+	}
+	switch end {
+	case known:
+		return nil, 0, nil
+	case own: // it is itself of the term that counts
+		c.Index = end
+	}
+	return c, end, nil
+}
+
+// asMajority reports whether an entry of the merged logs can be executed and is the one in all logs of the majority
+// that hold its index.
+func asMajority(c *majority.Commit, logs []*evidence.Member, e *replay.Entry) bool {
+	if e.Err != nil || e.Req.Kind == dumplog.KindUnknown || e.Req.ConfChangeV2 != nil {
+		return false
+	}
+	return !slices.ContainsFunc(c.Holders, func(m *evidence.Member) bool {
+		at := slices.Index(logs, m)
+		return at >= 0 && m.WAL.Holds(e.Index) && !slices.Contains(e.Holders, at)
+	})
 }
 
 func clipped(list []uint64) []uint64 { return list[:min(len(list), 20)] }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/majority"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -49,8 +50,11 @@ type builder struct {
 	logs    []*evidence.Member
 	members []*evidence.Member
 	from    Point
-	// commit is the last index that base and logs prove committed, proven the last that any source proves.
-	commit, proven uint64
+	// commit is the last index that base and logs prove committed, proven the last that any source proves. known is
+	// commit without the entries that are committed because a majority holds them.
+	commit, proven, known uint64
+	// majority is the entry up to which commit is above known, nil if it is not.
+	majority *majority.Commit
 	// version is that of the servers, for the format of the result. rules is the same, or unknown if nothing shows it.
 	version, rules release.Version
 	sv             *survey
@@ -86,6 +90,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	work := filepath.Join(b.out.Path, "work")
 	if err := b.build(ctx, work, nil); err != nil {
 		return nil, err
+	}
+	if b.majority != nil && b.res.To.Index > b.known {
+		b.res.ByMajority = b.majority.Says(b.known + 1)
 	}
 	if err := b.verify(ctx, work); err != nil {
 		return nil, err

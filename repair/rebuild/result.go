@@ -24,6 +24,8 @@ type Result struct {
 	// From is the state of the base, To that of the result.
 	From Point `json:"from"`
 	To   Point `json:"to"`
+	// ByMajority says how the last executed entries are known to be committed, if no source shows it; else empty.
+	ByMajority string `json:"byMajority,omitempty"`
 	// Entries counts the executed entries, Applied those with an effect, Refused those that the rules refuse. Records
 	// counts the written records of bucket key.
 	Entries int64 `json:"entries"`

@@ -17,7 +17,7 @@ type Target struct {
 	Before []byte
 	// Time ends before the first entry that was certainly proposed later.
 	Time time.Time
-	// Last ends at the last entry proven committed.
+	// Last ends at the last entry proven committed, by a source or because a majority of the voters holds it.
 	Last bool
 }
 

@@ -34,6 +34,9 @@ compares, compactions, members, users and roles.
                 shows a later time
   last          the end of what the sources prove committed
 
+An entry that no source shows to be committed is committed all the same if the logs of a majority of the voters hold it
+and show no newer term than that of the entry. The result says so. Give the logs of all members.
+
 Without --base the log must reach back to the first entry of the cluster. A gap is refused, and the missing indexes are
 named. --skip leaves out a single entry; revisions keep their numbers, the history up to the last empty one is
 compacted, and later entries with different results because of it are listed.

@@ -40,7 +40,11 @@ func (o *rebuildOptions) show(r *rebuild.Result) error {
 	}
 	add("not decided by the log", entryLines(r.Doubtful, r.DoubtfulCount))
 	add("compared with members", verifiedLines(r))
-	add("notes", r.Notes)
+	notes := r.Notes
+	if r.ByMajority != "" {
+		notes = append([]string{r.ByMajority}, notes...)
+	}
+	add("notes", notes)
 	sheet.Sections = append(sheet.Sections, render.Section{Title: "next",
 		Commands: []render.Command{{Run: restoreCommand(r.Output)}}})
 	return render.Document(o.io.Out, o.format, r, sheet, o.renderOptions())
