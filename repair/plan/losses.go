@@ -38,6 +38,9 @@ func (lo *losses) lostOfBest() {
 	}
 	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, AfterEnd: l.AfterEnd,
 		Awaited: l.Awaited, Records: l.Records.First(maxRecords), Unproven: l.Unproven}
+	if x := lo.p.Rebuilt; x != nil && x.Continues {
+		lo.undecidedOfRebuilt(x)
+	}
 	lo.mendRecords(l.Mend)
 	held := map[string]bool{}
 	for _, e := range l.Entries {

@@ -65,7 +65,9 @@ func (lo *losses) openEnd() *OpenEnd {
 	}
 	o.LogTo = max(o.LogTo, o.CommittedTo)
 	o.CommittedTo = max(o.CommittedTo, known)
-	o.Undecided = lo.undecided()
+	if lo.p.Rebuilt == nil { // else see undecidedOfRebuilt
+		o.Undecided = lo.undecided()
+	}
 	return o
 }
 

@@ -30,6 +30,8 @@ type Rebuilt struct {
 	Term  uint64 `json:"term"`
 	Keys  int64  `json:"keys"`
 	Bytes int64  `json:"bytes"`
+	// ByMajority says how the last entries are known to be committed, if no source shows it.
+	ByMajority string `json:"byMajority,omitempty"`
 	// Lost are committed entries that no log holds, with all that follows them; nil when there are none.
 	Lost *boot.Range `json:"lost,omitempty"`
 	// Promise is what the database holds; rehearsal and application prove the same for theirs.
@@ -207,7 +209,7 @@ func Inspected(ctx context.Context, j *RebuildJob, f *RebuiltFile, o compare.Opt
 			return nil, errors.New(f.Title)
 		}
 	}
-	x := &Rebuilt{Base: j.Base.Name, made: &r.Members[0]}
+	x := &Rebuilt{Base: j.Base.Name, ByMajority: f.ByMajority, made: &r.Members[0]}
 	for _, m := range j.Logs {
 		x.Logs = append(x.Logs, m.Label())
 	}
@@ -246,7 +248,11 @@ func (pl *planner) fromRebuilt() error {
 	made.Membership.Members, made.Membership.PeerURLs = x.made.Membership.Members, x.made.Membership.PeerURLs
 	pl.restoring = true
 	pl.p.Mode, pl.p.Why, pl.p.Rebuilt = "", "", x
-	pl.setBestFacts(label, by, fmt.Sprintf("%s give a database up to entry %d", why, x.Index), &made)
+	why = fmt.Sprintf("%s give a database up to entry %d", why, x.Index)
+	if x.ByMajority != "" {
+		why += ": " + x.ByMajority
+	}
+	pl.setBestFacts(label, by, why, &made)
 	pl.cluster()
 	why, err := pl.ungivable()
 	if err != nil {

@@ -40,8 +40,10 @@ type RebuildJob struct {
 }
 
 // RebuiltFile is a database that was made, the last entry that was executed for it, and the number of its keys.
+// ByMajority says how the last entries are known to be committed, if no source shows it.
 type RebuiltFile struct {
 	Path        string
 	Index, Term uint64
 	Keys        int64
+	ByMajority  string
 }

@@ -35,5 +35,6 @@ func Rebuild(ctx context.Context, j plan.RebuildJob, file string) (*plan.Rebuilt
 	if res.Unsettled > 0 || res.DoubtfulCount > 0 && !res.Equal() {
 		return nil, fmt.Errorf("the outcome of %d entries is not settled", max(res.Unsettled, res.DoubtfulCount))
 	}
-	return &plan.RebuiltFile{Path: file, Index: res.To.Index, Term: res.To.Term, Keys: res.Keys}, nil
+	return &plan.RebuiltFile{Path: file, Index: res.To.Index, Term: res.To.Term, Keys: res.Keys,
+		ByMajority: res.ByMajority}, nil
 }
