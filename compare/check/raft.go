@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/majority"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
@@ -132,7 +133,7 @@ var membersAtSameIndex = described(Check{
 })
 
 func runMembersLevel(in *Input) Result {
-	commit := in.Members.Committed(in.Replay)
+	commit, by := in.Members.Committed(in.Replay), in.Members.HeldByMajority()
 	var fs []Finding
 	for i, m := range in.Members {
 		if !m.HasWAL() || in.provenance().wiped(m) != nil || in.Membership().IsRemoved(m) &&
@@ -156,13 +157,24 @@ func runMembersLevel(in *Input) Result {
 				At:      At{Index: commit + 1},
 				Title: fmt.Sprintf("%s holds %s that no source proves committed", m.Label(),
 					plural.Of(m.LastIndex()-commit, "entry", "entries")),
-				Explanation: fmt.Sprintf("above the highest commit index of all sources: %s; a later leader may "+
-					"replace what is there", plural.Span(commit+1, m.LastIndex(), "entry", "entries")),
+				Explanation: tailText(by, m, commit),
 				Evidence: []Evidence{{Member: m.Label(), Field: "last index", Observed: fmt.Sprint(m.LastIndex()),
 					Expected: fmt.Sprintf("commit %d", commit), Show: showLog(m, commit+1)}}})
 		}
 	}
 	return outcome(fs, "")
+}
+
+// tailText says what becomes of the entries of a log above a commit index. by is nil if no majority holds any of them.
+func tailText(by *majority.Commit, m *evidence.Member, commit uint64) string {
+	switch {
+	case by == nil || by.Index <= commit || !by.IsIn(m):
+		return fmt.Sprintf("above the highest commit index of all sources: %s; a later leader may replace what is there",
+			plural.Span(commit+1, m.LastIndex(), "entry", "entries"))
+	case by.Index < m.LastIndex():
+		return fmt.Sprintf("%s. A later leader may replace what comes after entry %d", by.Says(commit+1), by.Index)
+	}
+	return by.Says(commit + 1)
 }
 
 // logParts reports whether the log of a member and another one hold different committed entries. Then the member does

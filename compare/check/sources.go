@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/majority"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -70,6 +71,16 @@ func (ss Sources) Committed(rp *replay.Result) (index uint64) {
 		index = max(index, commit)
 	}
 	return index
+}
+
+// HeldByMajority is the last entry that is committed because the logs of a majority of the voters hold it, though no
+// source shows the commit; nil if there is none.
+func (ss Sources) HeldByMajority() *majority.Commit {
+	at := slices.IndexFunc(ss, (*evidence.Member).HasLog)
+	if at < 0 {
+		return nil
+	}
+	return majority.Find(ss[at].ClusterID, ss)
 }
 
 // NewestWithoutLog reports whether a source has no log, and a database with a revision that no other source has.

@@ -97,7 +97,7 @@ func (rk *ranking) rank() *Best {
 	if len(members) == 0 {
 		return nil
 	}
-	commit := members.Committed(rk.Replay)
+	commit := rk.committed()
 	list := make([]standing, 0, len(members))
 	for i, m := range members {
 		list = append(list, rk.standing(i, m, commit))
@@ -147,7 +147,7 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 	if m.Source.Kind != evidence.KindDataDir {
 		s.usable = m.HasDB() && !m.DB.KVDamaged
 	}
-	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && rk.changesAfter(last) {
+	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && rk.changesUpTo(commit, last) {
 		s.behind = commit - last
 	}
 	_, copied := rk.Replay.OlderCopies()[i]
@@ -225,6 +225,20 @@ func wrongState(x *replay.MemberResult) bool {
 // entries and leaders' first entries lacks nothing.
 func (rk *ranking) changesAfter(index uint64) bool {
 	return rk.Replay == nil || rk.Replay.ChangesAfter(index, rk.Members.SaidCommitted())
+}
+
+// changesUpTo is changesAfter with the entries up to a commit index that no source shows.
+func (rk *ranking) changesUpTo(commit, index uint64) bool {
+	return rk.changesAfter(index) || commit > rk.Replay.Commit && rk.Replay.UncommittedAfter(index) > 0
+}
+
+// committed is the last entry that is committed: a source shows it, or the logs of a majority of the voters hold it.
+func (rk *ranking) committed() uint64 {
+	known := rk.Members.Committed(rk.Replay)
+	if c := rk.Members.HeldByMajority(); c != nil {
+		return max(known, c.Index)
+	}
+	return known
 }
 
 // rankRow says why a member has its place. proven is true if it is certain that it holds all that its log shows.
