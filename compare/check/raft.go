@@ -165,12 +165,13 @@ func runMembersLevel(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// tailText says what becomes of the entries of a log above a commit index. by is nil if no majority holds any of them.
+// tailText says what becomes of the entries of a log above a commit index. by is nil if no majority holds any of
+// them.
 func tailText(by *majority.Commit, m *evidence.Member, commit uint64) string {
 	switch {
 	case by == nil || by.Index <= commit || !by.IsIn(m):
-		return fmt.Sprintf("above the highest commit index of all sources: %s; a later leader may replace what is there",
-			plural.Span(commit+1, m.LastIndex(), "entry", "entries"))
+		return fmt.Sprintf("above the highest commit index of all sources: %s; a later leader may replace what is "+
+			"there", plural.Span(commit+1, m.LastIndex(), "entry", "entries"))
 	case by.Index < m.LastIndex():
 		return fmt.Sprintf("%s. A later leader may replace what comes after entry %d", by.Says(commit+1), by.Index)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// newest is the log with the newest configuration of raft, nil if none has one. Of equally new ones that of the lower
-// member ID counts, so that the order of the sources decides nothing.
+// newest is the log with the newest configuration of raft, nil if none has one. Of equally new ones that of the
+// lower member ID counts, so that the order of the sources decides nothing.
 func (q *question) newest() (top *evidence.Member) {
 	for _, m := range q.logs {
 		if !m.Membership.RaftKnown || len(m.Membership.Voters) == 0 || !readable(m) {
@@ -91,8 +91,8 @@ func (q *question) confChangeAbove(commit uint64) uint64 {
 	return limit
 }
 
-// configurationKnown reports whether the voters of a log are those at a later entry: no conf change can be hidden where
-// the log lacks entries. Above its commit index only logs show that which agree with a holder of the entry.
+// configurationKnown reports whether the voters of a log are those at a later entry: no conf change can be hidden
+// where the log lacks entries. Above its commit index only logs show that which agree with a holder of the entry.
 func (q *question) configurationKnown(top *evidence.Member, c *Commit) bool {
 	from := top.ConfStateIndex() + 1
 	if from > c.Index {
@@ -127,8 +127,8 @@ func lacksUpTo(m *evidence.Member, upTo uint64, spans []span) (out []span) {
 	return out
 }
 
-// agreesUpTo is an index up to which two logs hold the same entries, 0 if none is known: where two logs have an entry of
-// the same index and term, all that comes before it is the same.
+// agreesUpTo is an index up to which two logs hold the same entries, 0 if none is known: where two logs have an
+// entry of the same index and term, all that comes before it is the same.
 func agreesUpTo(m, holder *evidence.Member) uint64 {
 	last := min(m.WAL.Summary.LastIndex, holder.WAL.Summary.LastIndex)
 	if t := m.WAL.TermAt(last); t == 0 || t != holder.WAL.TermAt(last) {
@@ -139,5 +139,7 @@ func agreesUpTo(m, holder *evidence.Member) uint64 {
 
 // changesConfiguration reports whether a log holds a conf change in a span.
 func changesConfiguration(m *evidence.Member, x span) bool {
-	return slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool { return x.from <= c.Index && c.Index <= x.to })
+	return slices.ContainsFunc(m.WAL.Conf, func(c evidence.ConfEntry) bool {
+		return x.from <= c.Index && c.Index <= x.to
+	})
 }

@@ -1,14 +1,14 @@
-// Package majority finds entries that are committed because a majority of the voters holds them, though no source shows
-// the commit.
+// Package majority finds entries that are committed because a majority of the voters holds them, though no source
+// shows the commit.
 //
-// A leader is the first to know that an entry is committed. A member writes the commit index to its log only together
-// with later entries, and to its database later still. So the last writes of a cluster are often in the logs of a
-// majority, while no HardState, snapshot or database shows them to be committed.
+// A leader is the first to know that an entry is committed. A member writes the commit index to its log only
+// together with later entries, and to its database later still. So the last writes of a cluster are often in the logs
+// of a majority, while no HardState, snapshot or database shows them to be committed.
 //
-// The rule is raft's own (raft paper, 5.4): an entry of term T is committed if a majority of the voters have it in their
-// logs and each of them stored it while its current term was T. Every later leader needs the vote of one of them, and
-// that one votes only for a log with the entry. The current term has to be T: an entry of an older term that a newer
-// leader has sent to a majority may still be replaced (figure 8). With an entry, all entries before it are committed.
+// The rule is raft's (raft paper, 5.4): an entry of term T is committed if a majority of the voters have it in their
+// logs and each of them stored it while its current term was T. Every later leader needs the vote of one of them,
+// and that member votes only for a log with the entry. The current term has to be T: an entry of an older term that a
+// newer leader has sent to a majority may still be replaced (figure 8). All entries before it are committed as well.
 //
 // The evidence shows only the last term of each log, and logs may be copied at different moments. Both are safe: a
 // member whose log shows the entry and no term above T held the entry while its term was T, whatever it did later.
@@ -64,15 +64,14 @@ func (c *Commit) Says(from uint64) string {
 	for i, m := range c.Holders {
 		labels[i] = m.Label()
 	}
-	what, holds := plural.Span(from, c.Index, "entry", "entries"), fmt.Sprintf("entry %d", c.Index)
-	is := "are"
+	n, are, it := len(labels), "are", fmt.Sprintf("entry %d", c.Index)
 	if from >= c.Index {
-		is, holds = "is", "it"
+		are, it = "is", "it"
 	}
-	return fmt.Sprintf("%s %s committed, though no source shows the commit: %s of %s, %d of %s, %s %s, and %s no newer "+
-		"term", what, is, plural.Form(len(labels), "the log", "the logs"), plural.List(labels), len(labels),
-		plural.Of(c.Voters, "voter", "voters"), plural.Form(len(labels), "holds", "hold"), holds,
-		plural.Form(len(labels), "shows", "show"))
+	return fmt.Sprintf("%s %s committed, though no source shows the commit: the %s of %s, %d of %s, %s %s, and %s "+
+		"no newer term", plural.Span(from, c.Index, "entry", "entries"), are, plural.Form(n, "log", "logs"),
+		plural.List(labels), n, plural.Of(c.Voters, "voter", "voters"), plural.Form(n, "holds", "hold"), it,
+		plural.Form(n, "shows", "show"))
 }
 
 // IsIn reports whether a log holds the entry and those before it, or those before it as far as it reaches.
@@ -146,8 +145,8 @@ func (q *question) isTwice(id dumplog.ID) bool {
 	return n > 1
 }
 
-// contradicted reports whether a log holds what cannot be there if the entry is committed: at its index an entry of a
-// newer term, or another one in a log that also has entries of newer terms.
+// contradicted reports whether a log holds what cannot be there if the entry is committed: at its index an entry of
+// a newer term, or another one in a log that also has entries of newer terms.
 func (q *question) contradicted(c *Commit) bool {
 	return slices.ContainsFunc(q.logs, func(m *evidence.Member) bool {
 		at := m.WAL.TermAt(c.Index)

@@ -36,7 +36,7 @@ type memberLog struct {
 	entries []stretch
 	// term and commit are those of the last HardState.
 	term, commit uint64
-	// founded are the voters of the bootstrap, or of a restore. With from, the log begins there with a snapshot of them.
+	// founded are the voters of the bootstrap, or of a restore. With from, the log begins there with a snapshot.
 	founded  string
 	restored bool
 	from     uint64
@@ -404,12 +404,12 @@ func TestSays(t *testing.T) {
 		return out
 	}
 	c := &majority.Commit{Index: 12, Term: 2, Holders: named("a", "b"), Voters: 3}
-	if got, want := c.Says(12), "entry 12 is committed, though no source shows the commit: the logs of a and b, 2 of 3 "+
-		"voters, hold it, and show no newer term"; got != want {
+	if got, want := c.Says(12), "entry 12 is committed, though no source shows the commit: the logs of a and b, 2 "+
+		"of 3 voters, hold it, and show no newer term"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	if got, want := c.Says(11), "entries 11..12 are committed, though no source shows the commit: the logs of a and b, "+
-		"2 of 3 voters, hold entry 12, and show no newer term"; got != want {
+	if got, want := c.Says(11), "entries 11..12 are committed, though no source shows the commit: the logs of a and "+
+		"b, 2 of 3 voters, hold entry 12, and show no newer term"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

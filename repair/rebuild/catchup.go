@@ -35,8 +35,8 @@ type CaughtUp struct {
 	DB string `json:"-"`
 	// Parts are the parts of the source.
 	Parts *evidence.Parts `json:"-"`
-	// ConsistentIndex is that of the source's database, Commit the last entry proven committed. ByMajority says how that
-	// is known of the last ones, if no source shows it.
+	// ConsistentIndex is that of the source's database, Commit the last entry proven committed. ByMajority says how
+	// that is known of the last ones, if no source shows it.
 	ConsistentIndex uint64 `json:"consistentIndex"`
 	Commit          uint64 `json:"commit"`
 	ByMajority      string `json:"byMajority,omitempty"`

@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
-// endedAt writes a member of three whose log ends with an entry, and which knows the commit index 10. Its database has
-// applied the entries up to there. The last entry has another value with other.
+// endedAt writes a member of three whose log ends with an entry, and which knows the commit index 10. Its database
+// has applied the entries up to there. The last entry has another value with other.
 func endedAt(t *testing.T, id, last uint64, other bool) evidence.Spec {
 	t.Helper()
 	h := clustertest.NewHand(t, t.TempDir(), fmt.Sprintf("node%x", id&0xf), id, 0xc1)
@@ -39,31 +39,36 @@ func endedAt(t *testing.T, id, last uint64, other bool) evidence.Spec {
 func TestCommittedByMajority(t *testing.T) {
 	a, b, c := endedAt(t, 0xa1, 12, false), endedAt(t, 0xa2, 12, false), endedAt(t, 0xa3, 11, false)
 	altered := endedAt(t, 0xa2, 12, true)
-	const says = "committed, though no source shows the commit: the logs of "
+	const says, both = "committed, though no source shows the commit: the logs of ", "entries 11..12 are "
+	last := rebuild.Target{Last: true}
 	for name, x := range map[string]struct {
 		logs, against []evidence.Spec
 		to            rebuild.Target
 		index         uint64
 		by            string
 	}{
-		"two logs":            {logs: []evidence.Spec{a, b}, to: rebuild.Target{Last: true}, index: 12, by: "entries 11..12 are " + says + "node1 and node2, 2 of 3 voters, hold entry 12"},
-		"all logs":            {logs: []evidence.Spec{a, b, c}, to: rebuild.Target{Last: true}, index: 12, by: "entries 11..12 are " + says + "node1 and node2"},
-		"one ends before":     {logs: []evidence.Spec{a, c}, to: rebuild.Target{Last: true}, index: 11, by: "entry 11 is " + says + "node1 and node3"},
-		"one log":             {logs: []evidence.Spec{a}, to: rebuild.Target{Last: true}, index: 10},
-		"up to one of them":   {logs: []evidence.Spec{a, b}, to: rebuild.Target{Index: 11}, index: 11, by: "entries 11..12 are "},
-		"up to a known one":   {logs: []evidence.Spec{a, b}, to: rebuild.Target{Index: 10}, index: 10},
-		"up to a revision":    {logs: []evidence.Spec{a, b}, to: rebuild.Target{Revision: 10}, index: 12, by: "entries 11..12 are "},
-		"to compare with":     {logs: []evidence.Spec{a}, against: []evidence.Spec{b}, to: rebuild.Target{Last: true}, index: 12, by: "entries 11..12 are "},
-		"another last entry":  {logs: []evidence.Spec{a, altered}, to: rebuild.Target{Last: true}, index: 11, by: "entry 11 is " + says + "node1 and node2"},
-		"before the last one": {logs: []evidence.Spec{a, b}, to: rebuild.Target{Before: []byte("k12")}, index: 11, by: "entries 11..12 are "},
+		"two logs": {logs: []evidence.Spec{a, b}, to: last, index: 12,
+			by: "entries 11..12 are " + says + "node1 and node2, 2 of 3 voters, hold entry 12"},
+		"all logs": {logs: []evidence.Spec{a, b, c}, to: last, index: 12,
+			by: "entries 11..12 are " + says + "node1 and node2"},
+		"one ends before": {logs: []evidence.Spec{a, c}, to: last, index: 11,
+			by: "entry 11 is " + says + "node1 and node3"},
+		"one log":         {logs: []evidence.Spec{a}, to: last, index: 10},
+		"up to one":       {logs: []evidence.Spec{a, b}, to: rebuild.Target{Index: 11}, index: 11, by: both},
+		"up to known":     {logs: []evidence.Spec{a, b}, to: rebuild.Target{Index: 10}, index: 10},
+		"to a revision":   {logs: []evidence.Spec{a, b}, to: rebuild.Target{Revision: 10}, index: 12, by: both},
+		"to compare with": {logs: []evidence.Spec{a}, against: []evidence.Spec{b}, to: last, index: 12, by: both},
+		"before the last": {logs: []evidence.Spec{a, b}, to: rebuild.Target{Before: []byte("k12")}, index: 11, by: both},
+		"another last entry": {logs: []evidence.Spec{a, altered}, to: last, index: 11,
+			by: "entry 11 is " + says + "node1 and node2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res, err := run(t, rebuild.Options{Logs: x.logs, Against: x.against, To: x.to})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if res.To.Index != x.index || res.To.Revision != int64(x.index)-2 || !strings.HasPrefix(res.ByMajority, x.by) ||
-				(x.by == "") != (res.ByMajority == "") {
+			if res.To.Index != x.index || res.To.Revision != int64(x.index)-2 ||
+				!strings.HasPrefix(res.ByMajority, x.by) || (x.by == "") != (res.ByMajority == "") {
 				t.Errorf("ends at %+v: %q", res.To, res.ByMajority)
 			}
 		})
@@ -92,7 +97,8 @@ func TestCatchUpByMajority(t *testing.T) {
 			keys != 7+int(x.executed) || (up.ByMajority == "") != (x.executed == 0) {
 			t.Errorf("%s: %d keys, %+v", name, keys, up)
 		}
-		if says := strings.Join(up.Says(), "\n"); strings.Contains(says, "no source shows the commit") != (x.executed > 0) {
+		says := strings.Join(up.Says(), "\n")
+		if strings.Contains(says, "no source shows the commit") != (x.executed > 0) {
 			t.Errorf("%s: %s", name, says)
 		}
 	}
