@@ -25,9 +25,13 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
-// Commit is the highest entry that is committed because a majority of the voters holds it.
+// Commit is an entry that is committed, with all before it, because a majority of the voters holds it.
 type Commit struct {
-	Index, Term uint64
+	// Index is the last entry that is meant, Held and Term that which the majority holds in its term: the same entry,
+	// or a later one.
+	Index, Held, Term uint64
+	// Known is the highest index that a source of the logs shows to be committed.
+	Known uint64
 	// Holders are the voters whose logs count, Voters is the number of all voters.
 	Holders []*evidence.Member
 	Voters  int
@@ -55,6 +59,7 @@ func Find(cluster dumplog.ID, members []*evidence.Member) *Commit {
 	if c == nil || c.Index <= q.known() || q.contradicted(c) || !q.configurationKnown(top, c) {
 		return nil
 	}
+	c.Known = q.known()
 	return c
 }
 
@@ -64,14 +69,29 @@ func (c *Commit) Says(from uint64) string {
 	for i, m := range c.Holders {
 		labels[i] = m.Label()
 	}
-	n, are, it := len(labels), "are", fmt.Sprintf("entry %d", c.Index)
+	n, are, it := len(labels), "are", fmt.Sprintf("entry %d", c.Held)
 	if from >= c.Index {
-		are, it = "is", "it"
+		are = "is"
+		if c.Held == c.Index {
+			it = "it"
+		}
 	}
 	return fmt.Sprintf("%s %s committed, though no source shows the commit: the %s of %s, %d of %s, %s %s, and %s "+
 		"no newer term", plural.Span(from, c.Index, "entry", "entries"), are, plural.Form(n, "log", "logs"),
 		plural.List(labels), n, plural.Of(c.Voters, "voter", "voters"), plural.Form(n, "holds", "hold"), it,
 		plural.Form(n, "shows", "show"))
+}
+
+// UpTo returns the part up to an entry.
+func (c *Commit) UpTo(index uint64) *Commit {
+	part := *c
+	part.Index = min(c.Index, index)
+	return &part
+}
+
+// HeldBy reports whether a member is one of the holders.
+func (c *Commit) HeldBy(id dumplog.ID) bool {
+	return slices.ContainsFunc(c.Holders, func(m *evidence.Member) bool { return m.MemberID == id })
 }
 
 // IsIn reports whether a log holds the entry and those before it, or those before it as far as it reaches.
@@ -120,7 +140,8 @@ func (q *question) highest(voters []dumplog.ID, limit uint64) *Commit {
 			continue // at most one term has a majority
 		}
 		ends := slices.SortedFunc(slices.Values(tails), func(a, b tail) int { return cmp.Compare(b.Last, a.Last) })
-		c := &Commit{Index: min(ends[need-1].Last, limit), Term: term, Voters: len(voters)}
+		c := &Commit{Held: min(ends[need-1].Last, limit), Term: term, Voters: len(voters)}
+		c.Index = c.Held
 		for _, t := range tails {
 			if t.First <= c.Index && c.Index <= t.Last {
 				c.Holders = append(c.Holders, t.of)

@@ -395,21 +395,52 @@ func found(t *testing.T, logs []memberLog, want uint64, by string) {
 	}
 }
 
+// TestIsIn: a log holds the entry, or a prefix of what comes before it, or other entries.
+func TestIsIn(t *testing.T) {
+	for name, c := range map[string]struct {
+		log  memberLog
+		want bool
+	}{
+		"a holder":             {member('c', 12), true},
+		"it ends before":       {member('c', 11), true},
+		"it has more":          {member('c', 14), true},
+		"it has other entries": {older(12)[0], false},
+		"another last entry":   {older(11)[0], false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.log.of, c.log.founded = 'c', "abc"
+			a, b := member('a', 12), member('b', 12)
+			var specs []evidence.Spec
+			for _, l := range []memberLog{a, b, c.log} {
+				specs = append(specs, l.write(t, string(l.of)))
+			}
+			set, err := evidence.Open(t.Context(), specs, evidence.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = set.Close() }() // only read
+			commit := majority.Find(cluster, set.Members[:2])
+			if commit == nil || commit.IsIn(set.Members[2]) != c.want {
+				t.Errorf("%+v, want it to be in the log: %v", commit, c.want)
+			}
+		})
+	}
+}
+
 // TestSays names one entry, or several.
 func TestSays(t *testing.T) {
-	named := func(names ...string) (out []*evidence.Member) {
-		for _, n := range names {
-			out = append(out, &evidence.Member{Source: &evidence.Source{Name: n}})
+	c := &majority.Commit{Index: 12, Held: 12, Term: 2, Voters: 3}
+	for _, n := range []string{"a", "b"} {
+		c.Holders = append(c.Holders, &evidence.Member{Source: &evidence.Source{Name: n}})
+	}
+	const by = " committed, though no source shows the commit: the logs of a and b, 2 of 3 voters, hold "
+	for got, want := range map[string]string{
+		c.Says(12):          "entry 12 is" + by + "it, and show no newer term",
+		c.Says(11):          "entries 11..12 are" + by + "entry 12, and show no newer term",
+		c.UpTo(11).Says(11): "entry 11 is" + by + "entry 12, and show no newer term",
+	} {
+		if got != want {
+			t.Errorf("%s\nwant %s", got, want)
 		}
-		return out
-	}
-	c := &majority.Commit{Index: 12, Term: 2, Holders: named("a", "b"), Voters: 3}
-	if got, want := c.Says(12), "entry 12 is committed, though no source shows the commit: the logs of a and b, 2 "+
-		"of 3 voters, hold it, and show no newer term"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	if got, want := c.Says(11), "entries 11..12 are committed, though no source shows the commit: the logs of a and "+
-		"b, 2 of 3 voters, hold entry 12, and show no newer term"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
 	}
 }

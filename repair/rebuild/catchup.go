@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/boot"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/majority"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/refusal"
@@ -193,9 +194,9 @@ func (c *CaughtUp) committed(ctx context.Context, members []*evidence.Member) er
 	if len(logs) == 0 {
 		return nil
 	}
-	by, end, err := byMajority(ctx, logs[0].ClusterID, members, logs, c.Commit)
+	by, err := executable(ctx, majority.Find(logs[0].ClusterID, members), logs, c.Commit)
 	if by != nil {
-		c.ByMajority, c.Commit = by.Says(c.Commit+1), end
+		c.ByMajority, c.Commit = by.Says(c.Commit+1), by.Index
 	}
 	return err
 }

@@ -2,12 +2,14 @@ package rebuild_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/compare/majority"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
 )
 
@@ -60,7 +62,7 @@ func TestCommittedByMajority(t *testing.T) {
 		"to compare with": {logs: []evidence.Spec{a}, against: []evidence.Spec{b}, to: last, index: 12, by: both},
 		"before the last": {logs: []evidence.Spec{a, b}, to: rebuild.Target{Before: []byte("k12")}, index: 11, by: both},
 		"another last entry": {logs: []evidence.Spec{a, altered}, to: last, index: 11,
-			by: "entry 11 is " + says + "node1 and node2"},
+			by: "entry 11 is " + says + "node1 and node2, 2 of 3 voters, hold entry 12"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res, err := run(t, rebuild.Options{Logs: x.logs, Against: x.against, To: x.to})
@@ -76,6 +78,26 @@ func TestCommittedByMajority(t *testing.T) {
 	if _, err := run(t, rebuild.Options{Logs: []evidence.Spec{a, c}, To: rebuild.Target{Index: 12}}); err == nil ||
 		!strings.Contains(err.Error(), "entry 12 is not proven committed: the sources prove entries up to 11") {
 		t.Errorf("entry 12 of one log: %v", err)
+	}
+}
+
+// TestMajorityOfTheCaller: what the caller knows of a majority counts, as far as the logs have it.
+func TestMajorityOfTheCaller(t *testing.T) {
+	a, b := endedAt(t, 0xa1, 12, false), endedAt(t, 0xa2, 12, false)
+	set, err := evidence.Open(t.Context(), []evidence.Spec{a, b}, evidence.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = set.Close() }() // only read
+	known := majority.Find(0xc1, set.Members)
+	for log, want := range map[evidence.Spec]uint64{a: 12, endedAt(t, 0xa3, 11, false): 11} {
+		wal := evidence.Spec{Name: log.Name, Where: filepath.Join(log.Where, "member", "wal")}
+		res, err := run(t, rebuild.Options{Logs: []evidence.Spec{wal}, Majority: known,
+			To: rebuild.Target{Last: true}})
+		if err != nil || res.To.Index != want ||
+			!strings.HasSuffix(res.ByMajority, "hold entry 12, and show no newer term") {
+			t.Errorf("%s: %+v, %v", log.Name, res, err)
+		}
 	}
 }
 

@@ -57,53 +57,52 @@ func (b *builder) plan(ctx context.Context) error {
 func (b *builder) committed(ctx context.Context) error {
 	b.commit = max(b.commit, min(b.proven, b.sv.last))
 	b.known = b.commit
-	c, end, err := byMajority(ctx, b.logs[0].ClusterID, b.set.Members, b.logs, b.known)
+	c := b.o.Majority
+	if c == nil {
+		c = majority.Find(b.logs[0].ClusterID, b.set.Members)
+	}
+	c, err := executable(ctx, c, b.logs, b.known)
 	if c != nil {
-		b.majority, b.commit = c, end
+		b.majority, b.commit = c, c.Index
 	}
 	return err
 }
 
-// byMajority returns the entry that shows more to be committed than is known, because a majority of the voters holds
-// it, and the last such entry that can be executed: the logs must have all entries above the known ones, and what
-// counts is how the majority has them.
-func byMajority(ctx context.Context, cluster dumplog.ID, members, logs []*evidence.Member, known uint64) (
-	c *majority.Commit, end uint64, err error) {
-	c = majority.Find(cluster, members)
+// executable returns what a majority shows to be committed above a known index, as far as it can be executed; nil for
+// nothing. The logs must have all entries above the known ones, and each as all holders have it.
+func executable(ctx context.Context, c *majority.Commit, logs []*evidence.Member, known uint64) (*majority.Commit,
+	error) {
 	if c == nil || c.Index <= known {
-		return nil, 0, nil
+		return nil, nil
 	}
-	end, own := known, uint64(0)
+	end := known
 	for e, err := range replay.LogFrom(ctx, logs, known+1) {
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		if e.Index > c.Index || e.Index != end+1 || !asMajority(c, logs, &e) {
+		if e.Index > c.Index || e.Index != end+1 || !asHeld(c, logs, &e) {
 			break
 		}
-		if end = e.Index; e.Term == c.Term {
-			own = end
-		}
+		end = e.Index
 	}
-	switch end {
-	case known:
-		return nil, 0, nil
-	case own: // it is itself of the term that counts
-		c.Index = end
+	if end == known {
+		return nil, nil
 	}
-	return c, end, nil
+	return c.UpTo(end), nil
 }
 
-// asMajority reports whether an entry of the merged logs can be executed and is the one in all logs of the majority
-// that hold its index.
-func asMajority(c *majority.Commit, logs []*evidence.Member, e *replay.Entry) bool {
+// asHeld reports whether an entry of the merged logs can be executed, and is that of all holders whose logs have its
+// index.
+func asHeld(c *majority.Commit, logs []*evidence.Member, e *replay.Entry) bool {
 	if e.Err != nil || e.Req.Kind == dumplog.KindUnknown || e.Req.ConfChangeV2 != nil {
 		return false
 	}
-	return !slices.ContainsFunc(c.Holders, func(m *evidence.Member) bool {
-		at := slices.Index(logs, m)
-		return at >= 0 && m.WAL.Holds(e.Index) && !slices.Contains(e.Holders, at)
-	})
+	for at, m := range logs {
+		if c.HeldBy(m.MemberID) && m.WAL.Holds(e.Index) && !slices.Contains(e.Holders, at) {
+			return false
+		}
+	}
+	return true
 }
 
 func clipped(list []uint64) []uint64 { return list[:min(len(list), 20)] }

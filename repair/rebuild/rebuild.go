@@ -25,6 +25,9 @@ type Options struct {
 	Logs    []evidence.Spec
 	Against []evidence.Spec
 	To      Target
+	// Majority is what the members of the logs show to be committed, nil if only these sources are asked: without their
+	// snapshots, logs may not show who votes.
+	Majority *majority.Commit
 	// Skip are indexes of entries that are not executed.
 	Skip []uint64
 	// Out is the backup to write, DBOut a database without the trailer ("" writes none). They must not exist.
@@ -91,9 +94,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := b.build(ctx, work, nil); err != nil {
 		return nil, err
 	}
-	if b.majority != nil && b.res.To.Index > b.known {
-		b.res.ByMajority = b.majority.Says(b.known + 1)
-	}
+	b.sayMajority()
 	if err := b.verify(ctx, work); err != nil {
 		return nil, err
 	}
@@ -101,6 +102,16 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	return b.res, b.publish(ctx, work)
+}
+
+// sayMajority says how the last executed entries are known to be committed, if no source shows it.
+func (b *builder) sayMajority() {
+	if b.majority == nil {
+		return
+	}
+	if known := max(b.known, b.majority.Known); b.res.To.Index > known {
+		b.res.ByMajority = b.majority.Says(known + 1)
+	}
 }
 
 // claim reserves the new paths, so that no second run writes there.

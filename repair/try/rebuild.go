@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/majority"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
@@ -22,6 +23,9 @@ func Rebuild(ctx context.Context, j plan.RebuildJob, file string) (*plan.Rebuilt
 	}
 	how := rebuild.Options{Base: j.Base, Logs: specs, To: rebuild.Target{Last: true}, Out: file, Version: version,
 		Progress: j.Progress}
+	if len(j.Logs) > 0 {
+		how.Majority = majority.Find(j.Logs[0].ClusterID, j.Logs)
+	}
 	res, err := rebuild.Run(ctx, how)
 	var gap *rebuild.MissingError
 	// what no log holds is lost, but not the entries before it
