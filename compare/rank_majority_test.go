@@ -12,8 +12,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
-// TestLacksWhatAMajorityHolds: an entry that no source shows to be committed is committed if a majority of the logs hold
-// it. A member without it lags, and nothing says that the entry may still be replaced.
+// TestLacksWhatAMajorityHolds: an entry that no source shows to be committed is committed if a majority of the logs
+// hold it. A member without it lags, and nothing says that the entry may still be replaced.
 func TestLacksWhatAMajorityHolds(t *testing.T) {
 	const replaced = "a later leader may replace"
 	for name, c := range map[string]struct {
