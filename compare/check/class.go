@@ -80,7 +80,7 @@ func Classes() []ClassRow {
 	return []ClassRow{
 		{ClassHealthy, Healthy, "no problem found; members differ only as healthy members do"},
 		{ClassLagging, Healthy, "members differ only by how far they have applied"},
-		{ClassUncommittedTail, Healthy, "logs differ only above what a majority committed"},
+		{ClassUncommittedTail, Healthy, "logs differ only above the last entry that a source shows to be committed"},
 		{ClassCompactionSkew, Healthy, "compaction, defragmentation or page layout differ, content does not"},
 		{ClassFreshlyRestored, Healthy, "data dirs written by a restore and not started yet"},
 		{ClassBackupGood, Healthy, "every layer of the backup holds"},

@@ -201,7 +201,7 @@ func TestNothingToRepair(t *testing.T) {
 	for class, hint := range map[check.Class]string{
 		check.ClassHealthy:         "nothing to do; etcd-medic repair plan --replace NAME plans a reseed all the same",
 		check.ClassLagging:         "start the lagging member: it catches up on its own",
-		check.ClassUncommittedTail: "start all members: raft replaces what was not committed",
+		check.ClassUncommittedTail: "start all members: raft commits or replaces what is above the commit index",
 		check.ClassCompactionSkew:  "start all members: the compaction is finished by the server",
 	} {
 		_, err := plan.From(reported(t, "m-healthy-3.5", class, ""), nil, plan.Options{})

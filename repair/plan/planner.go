@@ -291,7 +291,7 @@ func (pl *planner) hint() string {
 	case check.ClassLagging:
 		return "start the lagging member: it catches up on its own, and a reseed would only cost time"
 	case check.ClassUncommittedTail:
-		return "start all members: raft replaces what was not committed"
+		return "start all members: raft commits or replaces what is above the commit index"
 	case check.ClassCompactionSkew:
 		return "start all members: the compaction is finished by the server"
 	}

@@ -250,7 +250,7 @@ func (pl *planner) fromRebuilt() error {
 	pl.p.Mode, pl.p.Why, pl.p.Rebuilt = "", "", x
 	why = fmt.Sprintf("%s give a database up to entry %d", why, x.Index)
 	if x.ByMajority != "" {
-		why += ": " + x.ByMajority
+		why += "; " + x.ByMajority
 	}
 	pl.setBestFacts(label, by, why, &made)
 	pl.cluster()
