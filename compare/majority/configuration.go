@@ -92,7 +92,7 @@ func (q *question) confChangeAbove(commit uint64) uint64 {
 }
 
 // configurationKnown reports whether the voters of a log are those at a later entry: no conf change can be hidden
-// where the log lacks entries. Above its commit index only logs show that which agree with a holder of the entry.
+// where the log lacks entries. Above its commit index only logs count that agree with a holder.
 func (q *question) configurationKnown(top *evidence.Member, c *Commit) bool {
 	from := top.ConfStateIndex() + 1
 	if from > c.Index {

@@ -27,8 +27,8 @@ import (
 
 // Commit is an entry that is committed, with all before it, because a majority of the voters holds it.
 type Commit struct {
-	// Index is the last entry that is meant, Held and Term that which the majority holds in its term: the same entry,
-	// or a later one.
+	// Index is the last entry that is meant. Held and Term are the entry that the majority holds in its term: the same
+	// one, or a later one.
 	Index, Held, Term uint64
 	// Known is the highest index that a source of the logs shows to be committed.
 	Known uint64
