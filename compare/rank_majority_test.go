@@ -63,3 +63,41 @@ func TestLacksWhatAMajorityHolds(t *testing.T) {
 		})
 	}
 }
+
+// TestMajorityOfTwoClusters: next to the logs of another cluster, no entry is said to be committed by a majority: the
+// order of the sources would decide by which.
+func TestMajorityOfTwoClusters(t *testing.T) {
+	spec := func(name string, id, cluster uint64, last uint64, voters ...uint64) evidence.Spec {
+		h := clustertest.NewHand(t, t.TempDir(), name, id, cluster)
+		h.Found(false, voters...)
+		next := uint64(len(voters)) + 1
+		for n := next; n <= last; n++ {
+			h.Put(2, n, clustertest.RequestID(voters[0], 1763000000000, n), fmt.Sprintf("k%d", n), "v", n <= 12)
+		}
+		h.State(2, voters[0], 12)
+		for _, m := range voters {
+			h.Member(m, false, true)
+		}
+		return evidence.Spec{Name: name, Where: h.Close(12, 2)}
+	}
+	ours := []evidence.Spec{spec("node1", 0xa1, 0xc1, 13, 0xa1, 0xa2), spec("node2", 0xa2, 0xc1, 13, 0xa1, 0xa2)}
+	foreign := spec("other", 0xb1, 0xc2, 20, 0xb1)
+	says := func(specs ...evidence.Spec) (n int) {
+		r, err := compare.Diagnose(t.Context(), specs, compare.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range r.Findings {
+			if strings.Contains(r.Findings[i].Explanation, "though no source shows the commit") {
+				n++
+			}
+		}
+		return n
+	}
+	if says(ours...) == 0 {
+		t.Error("without the other cluster nothing is said")
+	}
+	if first, last := says(foreign, ours[0], ours[1]), says(ours[0], ours[1], foreign); first+last > 0 {
+		t.Errorf("said %d times with the other cluster first, %d times with it last", first, last)
+	}
+}

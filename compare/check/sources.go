@@ -74,7 +74,7 @@ func (ss Sources) Committed(rp *replay.Result) (index uint64) {
 }
 
 // HeldByMajority is the last entry that is committed because the logs of a majority of the voters hold it, though no
-// source shows the commit; nil if there is none.
+// source shows the commit; nil if there is none. The sources must be of one cluster.
 func (ss Sources) HeldByMajority() *majority.Commit {
 	at := slices.IndexFunc(ss, (*evidence.Member).HasLog)
 	if at < 0 {
