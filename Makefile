@@ -168,7 +168,7 @@ MB ?= 3
 
 .PHONY: memory
 memory: ## inputs of every shape, MB (3) megabytes each, in at most 300 MB of memory, larger ones in 1 GB; and their time
-	ETCD_MEDIC_LARGE_INPUT='$(filter-out 3,$(MB))' $(GO) test -tags memory,$(TAGS) -count=1 -timeout 10h -v -run '^Test(MemoryOfShapes|TimeOfLargeInputs)$$' \
+	ETCD_MEDIC_LARGE_INPUT='$(filter-out 3,$(MB))' $(GO) test -tags memory,$(TAGS) -count=1 -timeout 10h -v -run '^Test(MemoryOfShapes|MaxMemory|TimeOfLargeInputs)$$' \
 	  ./cmd/etcd-medic/fuzzcli | grep -v '^ *==='
 
 # ROUNDS is how often each process runs, SCALE the size of the data in percent, LARGE=1 adds 8 GB with 20,000,000 revisions.

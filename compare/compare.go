@@ -42,7 +42,7 @@ func Opened(ctx context.Context, set *evidence.Set, o Options) (*Comparison, err
 	if clusters(set.Members) > 1 {
 		return nil, mixed(set.Members)
 	}
-	rp, err := replay.RunWithPlausibleIndex(ctx, set.Members, replay.Options{})
+	rp, err := replay.RunWithPlausibleIndex(ctx, set.Members, replay.Options{MaxBytes: o.ReplayBytes})
 	if err != nil {
 		return nil, err
 	}

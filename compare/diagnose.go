@@ -54,6 +54,8 @@ type Options struct {
 	Keep string
 	// WrongRecords bounds the listed records of the kept member that are proven wrong; 0 means MaxWrongRecords.
 	WrongRecords int
+	// ReplayBytes bounds the memory that the keys of a replay take; 0 means memory.Replay.
+	ReplayBytes int64
 }
 
 const defaultMaxRows = 50
@@ -170,7 +172,8 @@ func (c *collected) replay(ctx context.Context) error {
 	for {
 		counting, work := progress.Begin(ctx, "replaying the log", 0)
 		var err error
-		c.in.Replay, err = replay.RunWithPlausibleIndex(counting, c.in.Members, replay.Options{})
+		c.in.Replay, err = replay.RunWithPlausibleIndex(counting, c.in.Members,
+			replay.Options{MaxBytes: c.o.ReplayBytes})
 		work.End()
 		if err != nil {
 			return fmt.Errorf("replay: %w", err)

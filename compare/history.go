@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -85,7 +86,7 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 	if clusters(set.Members) > 1 {
 		return nil, mixed(set.Members)
 	}
-	rp, err := replay.RunWithPlausibleIndex(ctx, set.Members, replay.Options{Watch: key})
+	rp, err := replay.RunWithPlausibleIndex(ctx, set.Members, replay.Options{Watch: key, MaxBytes: o.ReplayBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +106,22 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 			return nil, err
 		}
 	}
-	if rp.First > 1 {
-		h.Note = fmt.Sprintf("the logs begin at entry %d", rp.First)
-	}
+	h.Note = noteOf(rp)
 	return h, set.Unchanged(ctx)
+}
+
+// noteOf says what of the log is not at hand, and of which members it is not known how its entries ended.
+func noteOf(rp *replay.Result) string {
+	var notes []string
+	if rp.First > 1 {
+		notes = append(notes, fmt.Sprintf("the logs begin at entry %d", rp.First))
+	}
+	for _, m := range rp.Members {
+		if m.Why != "" && rp.First > 0 {
+			notes = append(notes, fmt.Sprintf("how the entries ended on %s is not known: %s", m.Member.Label(), m.Why))
+		}
+	}
+	return strings.Join(notes, "; ")
 }
 
 func (h *KeyHistory) entries(c *collected) {

@@ -37,7 +37,7 @@ func Changes(ctx context.Context, from, to evidence.Spec, o Options, begin func(
 	if clusters(set.Members) > 1 {
 		return mixed(set.Members)
 	}
-	rp, err := replay.RunWithPlausibleIndex(ctx, set.Members, replay.Options{})
+	rp, err := replay.RunWithPlausibleIndex(ctx, set.Members, replay.Options{MaxBytes: o.ReplayBytes})
 	if err != nil {
 		return err
 	}

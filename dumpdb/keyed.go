@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/etcd-medic/etcd-medic/internal/memory"
 )
 
 // maxLiveKeys is how many keys one pass over bucket key keeps. A bucket with more is read again, for a part of its keys
@@ -58,8 +60,12 @@ type keyPass struct {
 	res       keyResult
 }
 
+// liveKeyBytes is what a pass keeps of a key that has records at and above the compact revision, with its places in
+// tables.
+const liveKeyBytes = 128
+
 // keyBound returns how many keys a pass over bucket key keeps.
-func (db *DB) keyBound() int { return cmp.Or(db.maxKeys, maxLiveKeys) }
+func (db *DB) keyBound() int { return cmp.Or(db.maxKeys, memory.KeyTable(maxLiveKeys, liveKeyBytes)) }
 
 func (c *keyCheck) pass(p keyPart) *keyPass {
 	return &keyPass{keyCheck: c, keyPart: p, order: newRevOrder(c.comp)}

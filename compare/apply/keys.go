@@ -56,6 +56,11 @@ type Keys struct {
 	tree    *btree.BTreeG[string]
 	byLease map[int64]map[string]struct{}
 	unsure  int
+	// room is where the memory is taken from, nil if it is not counted; taken is how much, in bytes. places is for how
+	// many keys at was made.
+	room   *Room
+	taken  int64
+	places int
 }
 
 type keyChunk [1 << chunkBits]Key
@@ -70,7 +75,7 @@ func NewKeysFor(n int) *Keys {
 	return &Keys{at: make(map[string]uint32, n), names: new(names), byLease: map[int64]map[string]struct{}{}}
 }
 
-// Clone returns a copy.
+// Clone returns a copy, whose memory is not counted.
 func (k *Keys) Clone() *Keys {
 	out := &Keys{at: maps.Clone(k.at), free: slices.Clone(k.free), unsure: k.unsure,
 		names:   &names{live: k.names.live, taken: k.names.taken},
@@ -104,8 +109,8 @@ func (k *Keys) Get(name string) *Key {
 
 func (k *Keys) key(at uint32) *Key { return &k.chunks[at>>chunkBits][at&(1<<chunkBits-1)] }
 
-// room returns a place for a new key.
-func (k *Keys) room() uint32 {
+// newPlace returns a place for a new key.
+func (k *Keys) newPlace() uint32 {
 	if n := len(k.free); n > 0 {
 		at := k.free[n-1]
 		k.free = k.free[:n-1]
@@ -114,6 +119,10 @@ func (k *Keys) room() uint32 {
 	at := len(k.at)
 	if at>>chunkBits == len(k.chunks) {
 		k.chunks = append(k.chunks, new(keyChunk))
+		k.takes(chunkBytes)
+		if at >= k.places {
+			k.takes(placeBytes << chunkBits)
+		}
 	}
 	return uint32(at) //nolint:gosec // memory bounds it
 }
@@ -122,6 +131,7 @@ func (k *Keys) room() uint32 {
 func (k *Keys) ordered() *btree.BTreeG[string] {
 	if k.tree == nil {
 		k.tree = btree.NewOrderedG[string](32)
+		k.takes(int64(len(k.at)) * orderBytes)
 		for _, name := range slices.Sorted(maps.Keys(k.at)) {
 			k.tree.ReplaceOrInsert(name)
 		}
@@ -172,29 +182,42 @@ func (k *Keys) Put(s Key) {
 		if k.names.sparse() {
 			k.compact()
 		}
-		s.Name, at = k.names.keep(s.Name), k.room()
+		var took int
+		s.Name, took = k.names.keep(s.Name)
+		k.takes(int64(took))
+		at = k.newPlace()
 		if k.at[s.Name] = at; k.tree != nil {
 			k.tree.ReplaceOrInsert(s.Name)
 		}
 	}
 	*k.key(at) = s
+	k.attach(&s)
+}
+
+// attach counts a new state of a key.
+func (k *Keys) attach(s *Key) {
 	if s.Unsure {
 		k.unsure++
+	}
+	if s.Head != "" {
+		k.takes(int64(len(s.Head)))
 	}
 	if s.Lease != 0 {
 		if k.byLease[s.Lease] == nil {
 			k.byLease[s.Lease] = map[string]struct{}{}
 		}
 		k.byLease[s.Lease][s.Name] = struct{}{}
+		k.takes(leasedBytes)
 	}
 }
 
 // compact keeps only the names of the live keys.
 func (k *Keys) compact() {
-	fresh := NewKeysFor(len(k.at))
+	fresh := k.room.NewKeys(len(k.at))
 	for _, at := range k.at {
 		fresh.Put(*k.key(at))
 	}
+	k.Release()
 	*k = *fresh
 }
 
@@ -218,12 +241,17 @@ func (k *Keys) Remove(name string) {
 // Forget marks a key as completely unknown.
 func (k *Keys) Forget(name string) { k.Put(Key{Name: name, Unsure: true, Loose: true}) }
 
+// detach is the opposite of attach.
 func (k *Keys) detach(s *Key) {
 	if s.Unsure {
 		k.unsure--
 	}
+	if s.Head != "" {
+		k.takes(-int64(len(s.Head)))
+	}
 	if set := k.byLease[s.Lease]; set != nil {
 		delete(set, s.Name)
+		k.takes(-leasedBytes)
 		if len(set) == 0 {
 			delete(k.byLease, s.Lease)
 		}

@@ -15,16 +15,17 @@ const (
 	fewNames  = 1 << 20
 )
 
-// keep returns a copy of a name.
-func (n *names) keep(name string) string {
+// keep returns a copy of a name, and the memory in bytes that it took for it.
+func (n *names) keep(name string) (kept string, took int) {
 	if n.chunk.Len()+len(name) > n.chunk.Cap() {
 		n.chunk.Reset()
 		n.chunk.Grow(max(nameChunk, len(name)))
+		took = n.chunk.Cap()
 	}
 	at := n.chunk.Len()
 	n.chunk.WriteString(name)
 	n.live, n.taken = n.live+len(name), n.taken+len(name)
-	return n.chunk.String()[at:] // what is written later goes after it
+	return n.chunk.String()[at:], took // what is written later goes after it
 }
 
 // sparse reports whether most of the names are not in use any more. A single name keeps the chunk that it is in.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/memory"
 )
 
 // What is kept of the logs of one run. All sources have equal parts of it, so that many small logs take no more than a
@@ -41,7 +42,8 @@ type confPart struct {
 }
 
 func newConfLog(segments, sources int) *confLog {
-	return &confLog{left: max(keptConfBytes/int64(max(sources, 1)), leastConfBytes), parts: make([]confPart, segments)}
+	kept := memory.Conf(keptConfBytes)
+	return &confLog{left: max(kept/int64(max(sources, 1)), leastConfBytes), parts: make([]confPart, segments)}
 }
 
 // note takes an entry of segment i, which is kept if it is a conf change.

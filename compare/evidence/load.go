@@ -14,6 +14,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/folder"
 	"github.com/etcd-medic/etcd-medic/internal/holder"
+	"github.com/etcd-medic/etcd-medic/internal/memory"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -214,7 +215,8 @@ func (m loading) database(ctx, whole context.Context, path string, o Options) er
 		m.problem("db", path, err)
 		return nil
 	}
-	if _, err := h.SmallSize(max(dumpdb.MaxSmall/int64(max(o.sources, 1)), leastSmallBytes)); err != nil {
+	rows := memory.Rows(dumpdb.MaxSmall)
+	if _, err := h.SmallSize(max(rows/int64(max(o.sources, 1)), min(leastSmallBytes, rows))); err != nil {
 		m.problem("db", path, fmt.Errorf("%w: the database is left out", err))
 		return errors.Join(ctx.Err(), h.Close())
 	}

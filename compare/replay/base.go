@@ -12,12 +12,12 @@ import (
 
 // newSim builds the starting state of one member, nil if it cannot be replayed. With a log from the first entry of a
 // new cluster that state is empty; otherwise it is that of the place where log and database are known to meet.
-func newSim(ctx context.Context, r *Result, pos int) *sim {
+func newSim(ctx context.Context, r *Result, pos int, room *apply.Room) *sim {
 	res := r.Members[pos]
 	m := res.Member
 	s := simOf(&subject{logView: &logView{m: m, pos: pos, compacted: m.CompactRevision()}, res: res,
 		Model: apply.NewModel(m.Version.Release()), touched: map[string]bool{}})
-	s.LastCompact = s.compacted
+	s.LastCompact, s.Keys, s.room = s.compacted, room.NewKeys(0), room
 	if why := unfit(r, m.HasDB(), m.DB != nil && m.DB.KV != nil); why != "" {
 		res.Why = why
 		return nil

@@ -152,8 +152,11 @@ func (be *belowPlace) blur(r *dumplog.Request) {
 // there.
 func (be *belowPlace) arrive() {
 	be.met = true
-	have, whole := apply.NewKeysFor(be.liveKeys()), true
+	have, whole := be.room.NewKeys(be.liveKeys()), true
 	for g := be.cur.peek(0); g != nil && g.main <= be.meet.rev; g = be.cur.peek(0) {
+		if be.room.Exceeded() {
+			return // the replay ends
+		}
 		whole = whole && !g.hole
 		for i := range g.records {
 			whole = whole && !g.records[i].bad
@@ -171,6 +174,7 @@ func (be *belowPlace) arrive() {
 		be.compareBelow(have)
 	}
 	be.whole = whole
+	be.Keys.Release()
 	be.Keys, be.Revision, be.Loose, be.KeysKnown = have, be.meet.rev, false, whole
 	be.res.To = be.meet.index
 }

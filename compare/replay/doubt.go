@@ -28,7 +28,7 @@ func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Op
 		return nil, err
 	}
 	doubts := r.doubts(members)
-	for {
+	for !r.TooLarge {
 		tried := false
 		for _, d := range doubts {
 			if !d.settled {
@@ -49,6 +49,7 @@ func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Op
 			}
 		}
 	}
+	return r, nil
 }
 
 // doubt is a member whose stored consistent index is implausible, with the indexes to use instead that were not tried

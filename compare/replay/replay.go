@@ -14,6 +14,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/memory"
 )
 
 // State is how an entry ended on a member. The zero value is unknown: not judged.
@@ -304,6 +306,8 @@ type Result struct {
 	// all.
 	Watched      []*Event
 	WatchedCount int
+	// TooLarge is true if nothing was replayed, because the keys take more than Options.MaxBytes.
+	TooLarge bool
 	// disputed is true when two logs hold different entries at one index, committed or not.
 	disputed bool
 	// late are the members whose place differs from the place that the records suggest.
@@ -362,7 +366,12 @@ type Options struct {
 	// Each replays every member separately, even if the records of two members and their logs are proven to be equal,
 	// so that one replay gives the outcome of both. The result is the same.
 	Each bool
+	// MaxBytes bounds the memory that the keys of all members take; 0 means memory.Replay. With more keys nothing is
+	// replayed.
+	MaxBytes int64
 }
+
+func (o *Options) maxBytes() int64 { return cmp.Or(o.MaxBytes, memory.Replay()) }
 
 // Run replays the merged log of all members against every database. Members must be of one cluster.
 func Run(ctx context.Context, members []*evidence.Member, o Options) (*Result, error) {

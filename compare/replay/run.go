@@ -4,15 +4,43 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 )
 
-// simulate walks the merged log once and steps every member's model.
+// errTooLarge is the end of a replay whose keys take more memory than there is.
+var errTooLarge = errors.New("the keys take more memory than there is")
+
+// simulate walks the merged log and steps every member's model.
 func simulate(ctx context.Context, r *Result, o Options) error {
+	err := simulateAll(ctx, r, o)
+	if errors.Is(err, errTooLarge) {
+		return r.giveUp(ctx, o)
+	}
+	return err
+}
+
+// giveUp says of each member that it was not replayed. The entries that were asked for are listed all the same.
+func (r *Result) giveUp(ctx context.Context, o Options) error {
+	r.blank()
+	r.TooLarge = true
+	for _, res := range r.Members {
+		m := res.Member
+		res.Why = cmp.Or(unfit(r, m.HasDB(), m.DB != nil && m.DB.KV != nil), fmt.Sprintf("its keys take more memory "+
+			"than the %d MiB that a replay may take (half of --max-memory)", o.maxBytes()>>20))
+	}
+	sims := make([]*sim, len(r.Members))
+	return (&walker{r: r, o: o, sims: sims, reps: equivalentMembers(r, true)}).follow(ctx)
+}
+
+// simulateAll walks the merged log once, or several times where it has to find out from where.
+func simulateAll(ctx context.Context, r *Result, o Options) error {
 	err := simulateGroups(ctx, r, o, equivalentMembers(r, o.Each))
 	if errors.Is(err, errNotEquivalent) {
 		r.blank()
@@ -42,18 +70,12 @@ func simulateGroups(ctx context.Context, r *Result, o Options, reps []int) error
 			}
 		}
 	}()
-	if err := startSims(ctx, r, sims, reps); err != nil {
+	room := apply.NewRoom(o.maxBytes())
+	if err := startSims(ctx, r, sims, reps, room); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(sims, func(s *sim) bool { return s != nil }) {
-		w := &walker{r: r, o: o, sims: sims, reps: reps, level: newLevel(r, sims, reps), levels: levelsOf(r)}
-		if err := w.walk(ctx); err != nil {
-			return err
-		}
-		w.level.settle(r)
-		if err := w.finish(); err != nil {
-			return err
-		}
+	if err := (&walker{r: r, o: o, room: room, sims: sims, reps: reps}).follow(ctx); err != nil {
+		return err
 	}
 	for i, at := range reps {
 		if at != i {
@@ -65,7 +87,7 @@ func simulateGroups(ctx context.Context, r *Result, o Options, reps []int) error
 
 // startSims builds the starting state of every model, several at a time: finding where a database meets its log
 // requires reading a part of it.
-func startSims(ctx context.Context, r *Result, sims []*sim, reps []int) error {
+func startSims(ctx context.Context, r *Result, sims []*sim, reps []int, room *apply.Room) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, at := range reps {
@@ -73,20 +95,29 @@ func startSims(ctx context.Context, r *Result, sims []*sim, reps []int) error {
 			continue
 		}
 		g.Go(func() error {
-			sims[i] = newSim(ctx, r, i)
+			sims[i] = newSim(ctx, r, i, room)
 			if sims[i] != nil {
 				sims[i].auth.shared = slices.Contains(reps[i+1:], i)
 			}
-			return ctx.Err()
+			return cmp.Or(ctx.Err(), outOf(room))
 		})
 	}
 	return g.Wait()
+}
+
+// outOf is errTooLarge when the room is exceeded.
+func outOf(room *apply.Room) error {
+	if room.Exceeded() {
+		return errTooLarge
+	}
+	return nil
 }
 
 // walker keeps a window of entries ahead of the one being replayed.
 type walker struct {
 	r    *Result
 	o    Options
+	room *apply.Room
 	sims []*sim
 	// reps has, for each member, the position of the member whose model it shares.
 	reps   []int
@@ -100,6 +131,19 @@ type walker struct {
 	waiting *Event
 	// levels are the remaining indexes at which the members' revisions are kept, lowest first.
 	levels []uint64
+}
+
+// follow walks the log if there is a model, or entries are asked for.
+func (w *walker) follow(ctx context.Context) error {
+	if w.o.Watch == nil && !slices.ContainsFunc(w.sims, func(s *sim) bool { return s != nil }) {
+		return nil
+	}
+	w.level, w.levels = newLevel(w.r, w.sims, w.reps), levelsOf(w.r)
+	if err := w.walk(ctx); err != nil {
+		return err
+	}
+	w.level.settle(w.r)
+	return w.finish()
 }
 
 // finish closes the models after the last entry.
@@ -117,7 +161,7 @@ func (w *walker) finish() error {
 			return errNotEquivalent
 		}
 	}
-	return nil
+	return outOf(w.room)
 }
 
 // walk steps all models through the committed part of the merged log.
@@ -228,6 +272,9 @@ func (w *walker) step() error {
 	}
 	w.level.note(it.entry.Index, w.outcomes)
 	w.judge(it, w.outcomes)
+	if err := outOf(w.room); err != nil {
+		return err
+	}
 	if w.isPlain() {
 		w.items.giveBack(it)
 	}

@@ -64,6 +64,8 @@ type subject struct {
 	wrote uint64
 	// touched are rows of small buckets changed by entries above AppliedMin, which the database may or may not hold.
 	touched map[string]bool
+	// room is the memory for the keys of all models.
+	room *apply.Room
 	// openAlarms are alarms for which only a later entry shows whether they were on where the model began.
 	openAlarms apply.Alarms
 	// writers counts the entries that may write; nil where the model begins empty.

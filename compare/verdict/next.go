@@ -53,6 +53,11 @@ func (ad *advice) next() {
 		ad.nextHistories(add)
 		return
 	}
+	if ad.ranking.whyNotReplayed() != "" {
+		add("stop writes to the cluster, keep the copied data dirs unchanged, and run again with more memory "+
+			"(--max-memory): the log was not replayed on the databases", none)
+		return
+	}
 	if wrong := ad.wrongOutside(); len(wrong) > 0 && needsOthers[ad.Verdict.Class] {
 		ad.nextWrongOutside(wrong, add)
 		return
@@ -65,14 +70,7 @@ func (ad *advice) next() {
 	case check.ClassWALDamage, check.ClassSnapshotDamage, check.ClassDBDamage:
 		ad.nextDamage(add)
 	case check.ClassMembership:
-		for _, f := range ad.Findings {
-			for _, m := range f.Remedy {
-				add(m.Text, m.Command)
-			}
-		}
-		ad.nextPlan(add)
-		add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange",
-			ad.first()))
+		ad.nextMembership(add)
 	case check.ClassForeignCluster:
 		ad.nextForeign(add)
 	case check.ClassBackupDamaged:
@@ -89,6 +87,20 @@ func (ad *advice) next() {
 	default:
 		ad.nextHealthy(add)
 	}
+	if ad.tooLarge() {
+		ad.nextMoreMemory(add)
+	}
+}
+
+// nextMembership repairs the membership as the findings say.
+func (ad *advice) nextMembership(add func(text string, command shell.Command)) {
+	for _, f := range ad.Findings {
+		for _, m := range f.Remedy {
+			add(m.Text, m.Command)
+		}
+	}
+	ad.nextPlan(add)
+	add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange", ad.first()))
 }
 
 // nextUndecided offers what decides the findings that leave the verdict open; where none of them says what to do, it
@@ -103,10 +115,20 @@ func (ad *advice) nextUndecided(add func(text string, command shell.Command)) {
 			}
 		}
 	}
-	if !found {
+	if !found && ad.tooLarge() {
+		ad.nextMoreMemory(add)
+	} else if !found {
 		add("add the missing files (--full: checks that could not be made) and run again", none)
 	}
 	ad.nextFromDatabases(add)
+}
+
+// tooLarge reports whether the log was not replayed for lack of memory.
+func (ad *advice) tooLarge() bool { return ad.Replay != nil && ad.Replay.TooLarge }
+
+// nextMoreMemory says how to have the log replayed.
+func (ad *advice) nextMoreMemory(add func(text string, command shell.Command)) {
+	add("run again with more memory (--max-memory): the log was not replayed on the databases", none)
 }
 
 // nextForeign separates the sources by cluster.

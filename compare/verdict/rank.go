@@ -133,7 +133,24 @@ func (rk *ranking) rank() *Best {
 		b.Lost.Records, b.Lost.Unproven = records.wrong, rk.unproven(keep.pos, records)
 		rk.mendRecords(&b.Lost, keep.pos)
 	}
+	if s := rk.whyNotReplayed(); s != "" {
+		if b.Members, b.Why, b.For = []string{}, s, ""; rk.Keep == "" {
+			b.Lost = Lost{KeyNames: []check.Bytes{}}
+		}
+	}
 	return b
+}
+
+// whyNotReplayed says why no member can be called best by content: members differ, and the log, which would show which
+// of them is right, was not replayed for lack of memory. It is "" otherwise.
+func (rk *ranking) whyNotReplayed() string {
+	if rk.Replay == nil || !rk.Replay.TooLarge || !slices.ContainsFunc(rk.Findings, func(f check.Finding) bool {
+		return f.Class == check.ClassDataDivergence || f.Class == check.ClassLatentDivergence
+	}) {
+		return ""
+	}
+	return "content cannot decide: members differ, and the log, which shows which of them is right, was not replayed " +
+		"for lack of memory (--max-memory)"
 }
 
 // kept is the place in the list of the member whose loss is computed: either the caller's choice or the best.

@@ -3,12 +3,15 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
 
 // smallShape is the size of inputs for which 300 MB are allowed.
@@ -62,6 +65,31 @@ func TestTimeOfLargeInputs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestMaxMemory: a data dir with more live keys than fit is judged within the memory that is allowed, and what could
+// not be checked is said; with more memory it is healthy.
+func TestMaxMemory(t *testing.T) {
+	dir := clustertest.Synth{Members: 1, Entries: 1_000_000, Keys: 1_000_000, Value: 8}.Write(t, t.TempDir())[0]
+	st, err := os.Stat(filepath.Join(dir, "member", "snap", "db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := program(t, "diagnose", dir, "--max-memory", "160MiB")
+	if o.code != 4 || !bytes.Contains(o.stdout, []byte("--max-memory")) {
+		t.Errorf("exit code %d: %s", o.code, o.stdout)
+	}
+	// The pages of the database and of the program, which are in files, count as well.
+	if most := 160<<20 + st.Size() + 120<<20; o.memory > most {
+		t.Errorf("%d MB of memory, more than %d", o.memory>>20, most>>20)
+	}
+	if o := program(t, "diagnose", dir, "--max-memory", "2GiB"); o.code != 0 {
+		t.Errorf("with 2 GiB: exit code %d: %s", o.code, o.stdout)
+	}
+	if o := program(t, "rebuild", "--log", dir, "--to", "last", "-o", filepath.Join(t.TempDir(), "out.db"),
+		"--max-memory", "128MiB"); o.code != 1 || !bytes.Contains(o.stderr, []byte("--max-memory")) {
+		t.Errorf("rebuild: exit code %d: %s", o.code, o.stderr)
+	}
 }
 
 // mostOutput is how much a command may print, in bytes, for an input of this size: a report's length is bounded, a

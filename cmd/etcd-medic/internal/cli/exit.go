@@ -114,6 +114,10 @@ func hintOf(err error) string {
 	if errors.As(err, &unfinished) {
 		return unfinished.Hint
 	}
+	var tooMuch *memoryError
+	if errors.As(err, &tooMuch) {
+		return memoryHint
+	}
 	var src *evidence.SourceError
 	switch {
 	case errors.Is(err, fs.ErrPermission):

@@ -25,8 +25,9 @@ const (
 	// smallInput is up to how many bytes an input is small. smallFiles is how many files are looked at for that.
 	smallInput = 16 << 20
 	smallFiles = 100_000
-	// tightPart is that part.
+	// tightPart is that part, and leastPart the part where the heap is near to what the process may take.
 	tightPart = 4
+	leastPart = 16
 )
 
 // heapSpared is true while a command has its own limit.
@@ -35,19 +36,24 @@ var (
 	heapSpared bool
 	heapEasy   uint64 = easyHeap
 	heapRoom   uint64 = roomyHeap
+	heapMost   uint64 = math.MaxInt64
 )
 
+// heapFromEnv reports whether the user set the limit of the heap in the environment.
+func heapFromEnv() bool { return os.Getenv("GOMEMLIMIT") != "" }
+
 // boundHeap makes the collector spare time while the heap is small, and memory when it is large. What the user set in
-// the environment is left alone. The arguments say how large the inputs are.
-func boundHeap(args []string) {
+// the environment is left alone. The arguments say how large the inputs are, and bound watches the heap.
+func boundHeap(args []string, bound *memoryBound) {
+	watchCollections(bound.watch)
 	ownPercent := os.Getenv("GOGC") == ""
 	if ownPercent {
 		debug.SetGCPercent(sparePercent)
 	}
-	if os.Getenv("GOMEMLIMIT") == "" {
+	if !heapFromEnv() {
 		heapEasy, heapRoom = smallHeap, 0
 		setHeapLimit(0)
-		watchCollections()
+		watchCollections(followHeap)
 		go func() { // a folder may be on a host that does not answer
 			if isSmallInput(args) {
 				return
@@ -69,6 +75,7 @@ func boundHeap(args []string) {
 // is live would have it work all the time.
 func setHeapLimit(live uint64) {
 	limit := max(heapEasy, live+max(live/tightPart, heapRoom))
+	limit = min(limit, max(heapMost, live+live/leastPart))
 	debug.SetMemoryLimit(int64(min(limit, math.MaxInt64)))
 }
 
@@ -83,18 +90,34 @@ func spareHeap(on bool, limit int64) (before int64) {
 // collected is an object that each collection finds.
 type collected struct{ _ *byte }
 
-// watchCollections sets the limit after each collection.
-func watchCollections() {
+// watchCollections calls a function after each collection, with the bytes that are live in the heap.
+func watchCollections(see func(live uint64)) {
 	runtime.SetFinalizer(&collected{new(byte)}, func(*collected) {
 		sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		metrics.Read(sample)
-		heapMu.Lock()
-		if sample[0].Value.Kind() == metrics.KindUint64 && !heapSpared {
-			setHeapLimit(sample[0].Value.Uint64())
+		if sample[0].Value.Kind() == metrics.KindUint64 {
+			see(sample[0].Value.Uint64())
 		}
-		heapMu.Unlock()
-		watchCollections()
+		watchCollections(see)
 	})
+}
+
+// followHeap sets the limit after a collection.
+func followHeap(live uint64) {
+	heapMu.Lock()
+	defer heapMu.Unlock()
+	if !heapSpared {
+		setHeapLimit(live)
+	}
+}
+
+// capHeap has the collector work more where the heap is near to a limit.
+func capHeap(limit int64) {
+	heapMu.Lock()
+	defer heapMu.Unlock()
+	if heapMost = uint64(limit); !heapSpared && !heapFromEnv() { //nolint:gosec // above 0
+		setHeapLimit(0)
+	}
 }
 
 // isSmallInput reports whether the files that arguments name are small together. It opens folders only, and counts

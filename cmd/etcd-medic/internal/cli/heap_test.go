@@ -32,7 +32,7 @@ func TestHeapLimitFollowsTheHeap(t *testing.T) {
 	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
 		t.Errorf("%d, want %d", got, int64(math.MaxInt64))
 	}
-	watchCollections()
+	watchCollections(followHeap)
 	follows := func() bool { // what other tests have in the heap counts, too
 		got := debug.SetMemoryLimit(-1)
 		return got >= easyHeap && got < 1<<40

@@ -32,6 +32,8 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
 		completeFlags(root)
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	done := make(chan error, 1)
 	go func() {
 		defer func() {
@@ -41,14 +43,12 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 		}()
 		done <- root.ExecuteContext(ctx)
 	}()
-	var err error
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		err = s.ended(ctx, done)
-	}
+	err := s.await(ctx, stop, done)
 	if ctx.Err() != nil && !errors.Is(err, errDown) {
 		err = context.Canceled
+		if cause, ok := errors.AsType[*memoryError](context.Cause(ctx)); ok {
+			err = cause
+		}
 	}
 	s.display.Close()
 	s.clearStatus()
@@ -69,6 +69,22 @@ Start with:
   etcd-medic diagnose node1=DIR node2=DIR node3=DIR
 
 Help topics: etcd-medic help sources | formats | exit-codes | evidence-rule | environment`
+
+// await waits for the end of a command, which is interrupted if it takes too much memory.
+func (s *Streams) await(ctx context.Context, stop context.CancelCauseFunc, done <-chan error) error {
+	var over <-chan struct{}
+	if s.memory != nil {
+		over = s.memory.over
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-over:
+		stop(s.memory.err)
+	case <-ctx.Done():
+	}
+	return s.ended(ctx, done)
+}
 
 // grace is how long an interrupted command that only reads may take to end. Then the program ends, even if the command
 // is waiting for a disk or a pipe.
@@ -116,6 +132,7 @@ func newRoot(s *Streams) *cobra.Command {
 		DisableAutoGenTag:          true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			err := setFromEnv(cmd, s)
+			s.boundMemory()
 			s.orderly.Store(endsInOrder(cmd))
 			s.showProgress(cmd)
 			s.page(cmd)
@@ -127,6 +144,7 @@ func newRoot(s *Streams) *cobra.Command {
 	root.SetVersionTemplate("etcd-medic {{.Version}}\n")
 	root.PersistentFlags().BoolVar(&s.noColor, "no-color", false, "no colours, also on a terminal (or set NO_COLOR)")
 	root.PersistentFlags().BoolVar(&s.noPager, "no-pager", false, "no pager for long results on a terminal")
+	s.memoryFlag(root)
 	root.SetHelpCommand(newHelpCmd())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddGroup(&cobra.Group{ID: "main", Title: "Find out:"}, &cobra.Group{ID: "look", Title: "Look inside:"},
@@ -239,7 +257,7 @@ func rootArgs(cmd *cobra.Command, args []string) error {
 // settings are the flags with an environment variable: output, scratch, server, and login. Flags that select or change
 // data have none, so that a variable can neither empty a listing nor give consent.
 var settings = []string{"write-out", "fail-on", "values", "quiet", "timeout", "scratch-dir", "scratch", "work",
-	"etcd-binary", "isolation",
+	"etcd-binary", "isolation", "max-memory",
 	"confirm-timeout", "drill-timeout", "hook-timeout", "follow-idle", "stream-decoder-timeout"}
 
 // logins are settings of commands that log in. In other commands, flags of the same names are filters.

@@ -50,7 +50,10 @@ type Streams struct {
 
 	// noColor and noPager are the flags of these names.
 	noColor, noPager bool
-	pager            *pager
+	// memory watches what this process takes, nil if it does other work, too. maxMemory is --max-memory, 0 if not set.
+	memory    *memoryBound
+	maxMemory int64
+	pager     *pager
 
 	mu     sync.Mutex
 	status int // length of the progress line on screen
@@ -62,8 +65,10 @@ type Streams struct {
 
 // System returns the streams of this process.
 func System() *Streams {
-	boundHeap(os.Args[1:])
-	s := &Streams{Out: os.Stdout, Err: os.Stderr, Stdin: os.Stdin, Getenv: os.Getenv, Yield: collect.Yield}
+	bound := newMemoryBound()
+	boundHeap(os.Args[1:], bound)
+	s := &Streams{memory: bound,
+		Out: os.Stdout, Err: os.Stderr, Stdin: os.Stdin, Getenv: os.Getenv, Yield: collect.Yield}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		s.In = os.Stdin
 	}

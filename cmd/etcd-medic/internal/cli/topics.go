@@ -83,7 +83,7 @@ Work on copies nevertheless: the server you are about to restart cannot change t
 const topicEnvironment = `ETCD_MEDIC_<FLAG> sets the default of a flag that is a setting, with upper case and
 underscores: ETCD_MEDIC_WRITE_OUT=json, ETCD_MEDIC_FAIL_ON=warning. The command line wins. Settings are
 
-  --write-out, --fail-on, --values and --quiet
+  --write-out, --fail-on, --values, --quiet and --max-memory
   --cacert, --cert, --key (dumpdb: --tls-key), --user and --password-file, where a command logs in to running members
   --scratch-dir, --scratch, --work, --etcd-binary, --isolation, and every --...timeout and --follow-idle
 
