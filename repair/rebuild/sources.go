@@ -193,7 +193,10 @@ func (b *builder) fitsBase(ctx context.Context) error {
 		b.res.note("the sha256 trailer of the base does not hold: any value of it may be wrong")
 	}
 	m, err := db.MetaBucket()
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		return refuse("bucket meta of the base cannot be read: %v", err)
 	}
 	if m.ConsistentIndex == nil {
