@@ -24,11 +24,12 @@ import (
 // that database whose logs hold the last half of the entries, equal and with one that lacks a write, so that all of its
 // later revisions differ.
 var (
-	logSize = clustertest.Synth{Members: 1, Entries: 500_000, Keys: 100_000, Value: 1000}
-	dbSize  = clustertest.Synth{Members: 1, Entries: 1_000_000, Keys: 200_000, Value: 1100}
-	setSize = clustertest.Synth{Members: 3, Entries: 1_000_000, Keys: 200_000, Value: 1100, Purged: 490_000}
+	logSize = clustertest.Synth{Members: 1, Entries: 500_000, Keys: 100_000, Value: 1000, Allocated: true}
+	dbSize  = clustertest.Synth{Members: 1, Entries: 1_000_000, Keys: 200_000, Value: 1100, Allocated: true}
+	setSize = clustertest.Synth{Members: 3, Entries: 1_000_000, Keys: 200_000, Value: 1100, Purged: 490_000,
+		Allocated: true}
 	// largeSize is 8 GB with 20,000,000 revisions, and a log of 4 GB.
-	largeSize = clustertest.Synth{Members: 1, Entries: 20_000_000, Keys: 2_000_000, Value: 200}
+	largeSize = clustertest.Synth{Members: 1, Entries: 20_000_000, Keys: 2_000_000, Value: 200, Allocated: true}
 )
 
 // task is one thing to measure.

@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
 // Hand writes a data dir record by record, for histories that a healthy cluster cannot have. It writes the WAL with
@@ -257,6 +259,7 @@ func (h *Hand) Versions(version string) {
 func (h *Hand) Close(index, term uint64) string {
 	h.tb.Helper()
 	synthOK(h.tb, h.w.Close())
+	synthOK(h.tb, evidencetest.CutLogs(filepath.Join(h.Dir, "member", "wal")))
 	h.Row("meta", "consistent_index", string(binary.BigEndian.AppendUint64(nil, index)))
 	h.Row("meta", "term", string(binary.BigEndian.AppendUint64(nil, term)))
 	db, err := bbolt.Open(filepath.Join(h.Dir, "member", "snap", "db"), 0o600,

@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
+
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
 // Synth describes data dirs that are written directly: real WAL and bbolt files with consistent content. They serve
@@ -40,6 +42,8 @@ type Synth struct {
 	// consistent index does. By member, it maps the put before which they are repeated (Entries: after the last) to the
 	// first repeated put.
 	Repeat map[int]map[int]int
+	// Allocated keeps all zeros that etcd allocates at the end of a log: what is measured is what a server leaves.
+	Allocated bool
 }
 
 const (
@@ -123,6 +127,9 @@ func (s Synth) WriteWAL(tb testing.TB, dir string, member int) {
 	}
 	flush()
 	synthOK(tb, w.Close())
+	if !s.Allocated {
+		synthOK(tb, evidencetest.CutLogs(dir))
+	}
 	if s.Purged > 0 {
 		purge(tb, dir, n+uint64(s.Purged+s.startsBefore(s.Purged)))
 	}

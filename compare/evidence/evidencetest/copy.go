@@ -31,12 +31,12 @@ func Copy(t testing.TB, src string) string {
 	return dst
 }
 
-// keptZeros is how many of the zeros at the end of a WAL segment remain in an unpacked set.
+// keptZeros is how many of the zeros at the end of a WAL segment remain.
 const keptZeros = 64 << 10
 
-// cutLogs shortens the WAL segments of a tree, and what etcd has allocated for the next one: 64 MB of zeros, which
+// CutLogs shortens the WAL segments of a tree, and what etcd has allocated for the next one: 64 MB of zeros, which
 // every command reads and digests. No test of what is found and said needs them.
-func cutLogs(dir string) error {
+func CutLogs(dir string) error {
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if ext := filepath.Ext(name); err != nil || d.IsDir() || ext != ".wal" && ext != ".tmp" {
 			return err

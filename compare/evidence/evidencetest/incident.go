@@ -171,7 +171,7 @@ func unpack(name string) (string, error) {
 	if err := archive.Unpack(context.Background(), files[0], dir); err != nil {
 		return "", err
 	}
-	return dir, cutLogs(dir)
+	return dir, CutLogs(dir)
 }
 
 // makeScratch creates this process's scratch below tmp and removes that of ended processes.
