@@ -17,15 +17,22 @@ LDFLAGS := -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).
 
 # gs:// needs HTTP only. What cloud.google.com/go/storage needs for gRPC is an eighth of the program and of the time that it takes to start.
 TAGS := disable_grpc_modules
-override GOFLAGS := $(strip $(GOFLAGS) -tags=$(TAGS))
+# Everything is compiled as a release is, without paths of this folder and without C: lint, tests, build and dist share what is compiled, and so
+# does the next clone. The race detector needs C.
+override GOFLAGS := $(strip $(GOFLAGS) -trimpath -tags=$(TAGS))
 export GOFLAGS
+export CGO_ENABLED := 0
 
 # FUZZTIME is how long each fuzz target runs, BENCHTIME and BENCH what `make microbench` measures, PACKAGES what is tested.
 FUZZTIME ?= 10s
 BENCH ?= .
 BENCHTIME ?= 1s
-# The two longest stand first, so that none runs alone at the end.
-PACKAGES ?= ./cmd/etcd-medic/internal/cli ./repair/run ./...
+# The longest stand first, so that none runs alone at the end.
+PACKAGES ?= ./cmd/etcd-medic/internal/cli ./repair/run ./repair/surgery ./repair/rebuild ./repair/plan ./...
+# AT_ONCE is how many packages are tested at a time: the longest wait for servers and elections more than they compute. CI runs each test, also
+# one whose result is known from another clone.
+AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+TESTING = -json -p $(AT_ONCE) $(if $(CI),-count=1)
 
 .PHONY: help
 help: ## list the targets
@@ -40,7 +47,7 @@ LINE_PROGRAMS := $(LINES:%=bin/lines/%)
 PACKED := node/internal/lines/.packed
 
 bin/lines/%: node/%/main.go node/%/go.mod node/%/go.sum
-	CGO_ENABLED=0 $(GO) -C node/$* build -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
+	$(GO) -C node/$* build -ldflags '-s -w' -o $(CURDIR)/$@ .
 
 $(PACKED): $(LINE_PROGRAMS) node/internal/pack/main.go
 	GOOS= GOARCH= $(GO) run ./node/internal/pack node/internal/lines $(LINE_PROGRAMS)
@@ -48,7 +55,7 @@ $(PACKED): $(LINE_PROGRAMS) node/internal/pack/main.go
 
 .PHONY: build
 build: $(PACKED) ## build bin/etcd-medic, static, with etcd servers of the lines 3.5, 3.6 and 3.7
-	CGO_ENABLED=0 $(GO) build -trimpath -tags lines,$(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/etcd-medic
+	$(GO) build -tags lines,$(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/etcd-medic
 
 .PHONY: demo
 demo: build ## diagnose a real incident (etcd 3.4.3, auth entries applied twice) and rehearse its repair
@@ -68,9 +75,9 @@ lint: $(TOOLS)/golangci-lint ## walls between the packages, style, likely bugs
 	$(GO) mod tidy -diff
 	$(GO) mod verify
 	for line in $(LINES); do $(GO) -C node/$$line mod tidy -diff; $(GO) -C node/$$line vet ./...; done
-	for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(GO) build -tags lite $(PORTED); done
+	for os in darwin windows; do GOOS=$$os $(GO) build -tags lite $(PORTED); done
 	$(TOOLS)/golangci-lint config verify
-	$(TOOLS)/golangci-lint run ./...
+	GOGC=400 GOMEMLIMIT=4GiB $(TOOLS)/golangci-lint run ./...
 
 # deadcode begins at every program and every test, with the tags of a release and of e2e.
 .PHONY: deadcode
@@ -79,11 +86,11 @@ deadcode: $(TOOLS)/deadcode $(PACKED) ## functions that neither the program nor 
 
 .PHONY: test
 test: $(TOOLS)/testcount ## all tests, with their count; lint vets
-	$(GO) test -json -vet=off -timeout 40m $(PACKAGES) | $(TOOLS)/testcount
+	$(GO) test $(TESTING) -vet=off -timeout 40m $(PACKAGES) | $(TOOLS)/testcount
 
 .PHONY: test-race
 test-race: $(TOOLS)/testcount ## all tests with the race detector, with their count
-	$(GO) test -json -race -timeout 40m $(PACKAGES) | $(TOOLS)/testcount
+	CGO_ENABLED=1 $(GO) test $(TESTING) -race -timeout 40m $(PACKAGES) | $(TOOLS)/testcount
 
 # CONCURRENT are the packages that start goroutines; a test of .tools/walls keeps the list complete. Of their tests COMPUTING take most of the time
 # under the race detector, and show it nothing that the others do not. The longest packages stand first. `make test-race` leaves nothing out.
@@ -93,7 +100,7 @@ COMPUTING := EachCallFails|EachLineFails|Screens|LastScreens|OneScreen|FullIsSho
 
 .PHONY: race
 race: $(TOOLS)/testcount ## tests of the packages that start goroutines, with the race detector
-	$(GO) test -json -vet=off -race -timeout 20m -skip '^Test($(COMPUTING))' $(CONCURRENT) | TESTCOUNT_FILE= $(TOOLS)/testcount
+	CGO_ENABLED=1 $(GO) test $(TESTING) -vet=off -race -timeout 20m -skip '^Test($(COMPUTING))' $(CONCURRENT) | TESTCOUNT_FILE= $(TOOLS)/testcount
 
 .PHONY: tools-test
 tools-test: $(TOOLS)/golangci-lint ## tests of the helper programs and of the walls in .golangci.yml
@@ -201,7 +208,7 @@ dist: ## build a release into DIST (dist): programs, packages, image, manifests,
 .PHONY: platforms
 platforms: modules ## compile the program, without servers of other lines, for each system of a release
 	for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
-	  GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -tags lite -o /dev/null ./cmd/etcd-medic; echo "compiled for $$p"; done
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -tags lite -o /dev/null ./cmd/etcd-medic; echo "compiled for $$p"; done
 
 .PHONY: dist-check
 dist-check: modules ## build a small release twice and fail unless both are equal; run the packaged program
@@ -231,7 +238,7 @@ notices: ## write THIRD_PARTY_NOTICES.txt from the licences of all linked module
 # tool(NAME,MODULE,PACKAGE) builds a pinned program again whenever its pin or the Go version changes.
 define tool
 $$(TOOLS)/$(1): $(2)/go.mod $$(wildcard $(2)/go.sum $(2)/*.go) $$(TOOLS)/.$$(GOVERSION)
-	CGO_ENABLED=0 $$(GO) -C $(2) build -trimpath -ldflags '-s -w' -o $$(CURDIR)/$$@ $(3)
+	$$(GO) -C $(2) build -ldflags '-s -w' -o $$(CURDIR)/$$@ $(3)
 	touch $$@
 endef
 
