@@ -182,8 +182,10 @@ func (r *Result) judge(d *dir) {
 			continue
 		}
 		out := Outcome{Rule: rule.ID, Title: rule.Title, Level: rule.Level, Outcome: check.Holds}
-		v := rule.Run(d)
+		v, lacks := rule.Run(d), d.lacks(rule.Needs)
 		switch {
+		case v == nil && lacks != "":
+			out.Outcome, out.Says = check.NotChecked, lacks
 		case v == nil:
 		case v.unknown != "":
 			out.Outcome, out.Says = check.NotChecked, v.unknown

@@ -375,3 +375,42 @@ func TestParseVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestMissingParts: a rule about a part that is not there does not hold, and whether the server starts is decided by
+// the rules that say what it does without that part.
+func TestMissingParts(t *testing.T) {
+	whole := filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1")
+	without := func(part string) string {
+		dir := evidencetest.Copy(t, whole)
+		must(t, os.RemoveAll(filepath.Join(dir, "member", filepath.FromSlash(part))))
+		return dir
+	}
+	noLog, noDB := without("wal"), without("snap/db")
+	for _, minor := range release.Minors() {
+		to := fmt.Sprintf("3.%d", minor)
+		for _, c := range []struct {
+			dir, open string
+			boots     release.Answer
+		}{
+			{noLog, "P01 P04 P05 P07 P08 P10 P11 P13 P14 P15 P16 P17 P18 P19", release.Unknown},
+			{noDB, "P02 P06 P10 P12 P20 P21 P23", release.No},
+		} {
+			r := foretell(t, c.dir, to)
+			if r.Boots != c.boots {
+				t.Errorf("%s on %s: boots %v", c.dir, to, r.Boots)
+			}
+			for _, o := range r.Rules {
+				if strings.Contains(c.open, o.Rule) && o.Outcome == check.Holds {
+					t.Errorf("without %s, on %s: %s (%s) holds", c.open, to, o.Rule, o.Title)
+				}
+			}
+			if slices.ContainsFunc(r.Ready, func(s string) bool { return strings.Contains(s, "another member or cluster") }) {
+				t.Errorf("on %s: %q", to, r.Ready)
+			}
+		}
+		if r := foretell(t, whole, to); slices.ContainsFunc(r.Rules,
+			func(o preflight.Outcome) bool { return o.Outcome == check.NotChecked }) {
+			t.Errorf("whole, on %s: %+v", to, r.Rules)
+		}
+	}
+}

@@ -15,7 +15,29 @@ type Rule struct {
 	// Only restricts the rule to servers that follow it, Not to servers that do not; nil means no restriction.
 	Only, Not *release.Rule
 	Level     Level
-	Run       func(*dir) *verdict
+	// Needs are the parts of the dir without which the rule cannot be said to hold. That a part is missing is for the
+	// rules P01 and P09: such a rule alone does not leave open whether the server starts.
+	Needs part
+	Run   func(*dir) *verdict
+}
+
+// part is a part of a data dir, or several.
+type part uint8
+
+const (
+	theLog part = 1 << iota
+	theDB
+)
+
+// lacks says which of the parts there is not, "" if there are all.
+func (d *dir) lacks(parts part) string {
+	switch {
+	case parts&theLog != 0 && !d.hasLog():
+		return "there is no readable log"
+	case parts&theDB != 0 && !d.m.HasDB():
+		return "there is no database that opens"
+	}
+	return ""
 }
 
 // concerns reports whether the rule applies to servers of a version.
@@ -75,7 +97,7 @@ var logPresent = described(Rule{
 })
 
 var dbOpens = described(Rule{
-	ID: "P02", Level: Stops,
+	ID: "P02", Level: Stops, Needs: theDB,
 	Run: func(d *dir) *verdict {
 		db := d.m.DB
 		if db == nil {

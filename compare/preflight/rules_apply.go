@@ -13,7 +13,7 @@ import (
 )
 
 var clusterVersion = described(Rule{
-	ID: "P10", Level: Stops,
+	ID: "P10", Level: Stops, Needs: theLog | theDB,
 	Run: func(d *dir) *verdict {
 		v, at := d.clusterVersionSeen()
 		if !v.Above(d.to.Release()) || d.downgradeAllowed(v) {
@@ -66,7 +66,7 @@ func (d *dir) downgradeAllowed(v release.Version) bool {
 }
 
 var commitInLog = described(Rule{
-	ID: "P11", Level: Stops,
+	ID: "P11", Level: Stops, Needs: theLog,
 	Run: func(d *dir) *verdict {
 		if !d.hasLog() || d.m.WAL.Summary.HardState == nil {
 			return nil
@@ -86,7 +86,7 @@ var commitInLog = described(Rule{
 })
 
 var rowsDecode = described(Rule{
-	ID: "P12", Level: Stops,
+	ID: "P12", Level: Stops, Needs: theDB,
 	Run: func(d *dir) *verdict {
 		if !d.m.HasDB() {
 			return nil
@@ -137,7 +137,7 @@ func (d *dir) readsBucket(b string) bool {
 }
 
 var v2Entries = described(Rule{
-	ID: "P13", Level: Stops,
+	ID: "P13", Level: Stops, Needs: theLog,
 	Not: release.V2Executed,
 
 	Run: func(d *dir) *verdict {
@@ -168,7 +168,7 @@ func mapped(r *dumplog.V2Request) bool {
 }
 
 var knownRequests = described(Rule{
-	ID: "P14", Level: Stops, Not: release.DowngradeTests,
+	ID: "P14", Level: Stops, Needs: theLog, Not: release.DowngradeTests,
 	Run: func(d *dir) *verdict {
 		v := &verdict{server: "panic: not implemented"}
 		for _, e := range d.executed() {
@@ -188,7 +188,7 @@ var knownRequests = described(Rule{
 })
 
 var learnerEntries = described(Rule{
-	ID: "P15", Level: Stops, Not: release.Learners,
+	ID: "P15", Level: Stops, Needs: theLog, Not: release.Learners,
 	Run: func(d *dir) *verdict {
 		v := &verdict{says: "the log adds a learner", server: "ConfChange type should be either AddNode, RemoveNode " +
 			"or UpdateNode"}
@@ -205,7 +205,7 @@ var learnerEntries = described(Rule{
 })
 
 var userNames = described(Rule{
-	ID: "P16", Level: Stops, Only: release.NamesUTF8,
+	ID: "P16", Level: Stops, Needs: theLog, Only: release.NamesUTF8,
 	Run: func(d *dir) *verdict {
 		v := &verdict{server: "panic: unmarshal should never fail (string field contains invalid UTF-8)"}
 		for _, e := range d.replayed() {
@@ -223,7 +223,7 @@ var userNames = described(Rule{
 })
 
 var selfRemoved = described(Rule{
-	ID: "P17", Level: Stops,
+	ID: "P17", Level: Stops, Needs: theLog,
 	Run: func(d *dir) *verdict {
 		if d.m.MemberID == 0 || !d.hasLog() {
 			return nil
@@ -242,14 +242,14 @@ var selfRemoved = described(Rule{
 })
 
 var selfListed = described(Rule{
-	ID: "P18", Level: Stops, Only: release.Learners,
+	ID: "P18", Level: Stops, Needs: theLog | theDB, Only: release.Learners,
 	Run: func(d *dir) *verdict {
 		self := d.m.MemberID
 		if self == 0 || !d.hasLog() {
 			return nil
 		}
 		ids, where := d.listedMembers()
-		if slices.Contains(ids, self) {
+		if slices.Contains(ids, self) || d.to.Follows(release.MembersFromDB) && !d.m.HasDB() {
 			return nil
 		}
 		return &verdict{says: fmt.Sprintf("member %s is not in its own member list (%s)", self, where),

@@ -210,7 +210,8 @@ func TestRulesOnPlaces(t *testing.T) {
 			"the database has applied entry 9, the raft snapshot is at 10"},
 		{"no snapshot", dbReachesSnapshot, func(d *dir) { *d.m.DB.Meta.ConsistentIndex, d.snapIndex = 0, 0 }, ""},
 		{"database there", dbPresent, func(*dir) {}, ""},
-		{"no database and no log", dbPresent, func(d *dir) { d.m.DB, d.m.WAL.Log = nil, nil }, ""},
+		{"no database and no log", dbPresent, func(d *dir) { d.m.DB, d.m.WAL.Log = nil, nil },
+			"there is neither a database nor a readable log"},
 		{"no database, snapshot", dbPresent, func(d *dir) { d.m.DB = nil }, "member/snap/db is missing"},
 		{"no database, whole log", dbPresent, func(d *dir) { d.m.DB, d.snapIndex = nil, 0 }, ""},
 		{"no database, log of a restored cluster", dbPresent, func(d *dir) {

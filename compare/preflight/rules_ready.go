@@ -10,11 +10,14 @@ import (
 )
 
 var membersDrift = described(Rule{
-	ID: "P20", Level: Warns, Only: release.ConfChangeFromDB,
+	ID: "P20", Level: Warns, Needs: theDB, Only: release.ConfChangeFromDB,
 	Run: func(d *dir) *verdict {
 		ms := &d.m.Membership
-		if !ms.RaftKnown || len(ms.Bucket) == 0 || !d.m.HasDB() {
+		switch {
+		case len(ms.Bucket) == 0 || !d.m.HasDB():
 			return nil
+		case !ms.RaftKnown:
+			return unknown("raft's configuration is not known")
 		}
 		v := &verdict{says: "bucket members differs from raft's configuration", server: ""}
 		raft := append(slices.Clone(ms.Voters), ms.Learners...)
@@ -42,7 +45,7 @@ var membersDrift = described(Rule{
 })
 
 var hiddenVersion = described(Rule{
-	ID: "P23", Level: Warns,
+	ID: "P23", Level: Warns, Needs: theDB,
 	Not: release.ClusterRequests,
 
 	Run: func(d *dir) *verdict {
@@ -61,7 +64,7 @@ var hiddenVersion = described(Rule{
 })
 
 var raisesVersions = described(Rule{
-	ID: "P21", Level: Changes,
+	ID: "P21", Level: Changes, Needs: theDB,
 	Run: func(d *dir) *verdict {
 		if !d.m.HasDB() {
 			return nil
@@ -84,7 +87,10 @@ var skipsLines = described(Rule{
 		if d.m.HasDB() {
 			have = release.Highest(have, lineOf(d.m.DB.Cluster.Version))
 		}
-		if !d.to.line().Above(have.Next()) {
+		switch {
+		case !have.Known():
+			return unknown("which version wrote the dir is not known")
+		case !d.to.line().Above(have.Next()):
 			return nil
 		}
 		return &verdict{says: fmt.Sprintf("from 3.%d to 3.%d a running cluster goes through each minor version",

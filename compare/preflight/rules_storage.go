@@ -45,7 +45,7 @@ var snapChosen = described(Rule{
 })
 
 var v2Content = described(Rule{
-	ID: "P04", Level: Stops, Only: release.V2KeysRefused,
+	ID: "P04", Level: Stops, Needs: theLog, Only: release.V2KeysRefused,
 	Run: func(d *dir) *verdict {
 		if why := d.snapsLeftOut(); why != "" {
 			return unknown("%s", why)
@@ -63,7 +63,7 @@ var v2Content = described(Rule{
 })
 
 var dbReachesSnapshot = described(Rule{
-	ID: "P05", Level: Stops,
+	ID: "P05", Level: Stops, Needs: theLog | theDB,
 	Run: func(d *dir) *verdict {
 		ci := d.m.ConsistentIndex()
 		if d.snapIndex == 0 || ci >= d.snapIndex {
@@ -84,7 +84,7 @@ var dbReachesSnapshot = described(Rule{
 })
 
 var storageVersion = described(Rule{
-	ID: "P06", Level: Stops, Only: release.StorageVersion,
+	ID: "P06", Level: Stops, Needs: theDB, Only: release.StorageVersion,
 	Run: func(d *dir) *verdict {
 		if !d.m.HasDB() {
 			return nil
@@ -100,7 +100,7 @@ var storageVersion = described(Rule{
 })
 
 var logReadable = described(Rule{
-	ID: "P07", Level: Stops,
+	ID: "P07", Level: Stops, Needs: theLog,
 	Run: func(d *dir) *verdict {
 		if !d.hasLog() {
 			return nil
@@ -132,7 +132,7 @@ var logReadable = described(Rule{
 func refuses(x *dumplog.DamageError) bool { return x.OnStart == dumplog.StartRefused }
 
 var logReachesSnapshot = described(Rule{
-	ID: "P08", Level: Stops,
+	ID: "P08", Level: Stops, Needs: theLog,
 	Run: func(d *dir) *verdict {
 		if !d.hasLog() {
 			return nil
@@ -176,8 +176,11 @@ func (d *dir) acrossGap(j dumplog.Jump) *verdict {
 var dbPresent = described(Rule{
 	ID: "P09", Level: Stops,
 	Run: func(d *dir) *verdict {
-		if d.m.DB != nil || !d.hasLog() {
+		switch {
+		case d.m.DB != nil:
 			return nil
+		case !d.hasLog():
+			return unknown("there is neither a database nor a readable log")
 		}
 		if d.snapIndex == 0 {
 			switch s := &d.m.WAL.Summary; {
@@ -196,7 +199,7 @@ var dbPresent = described(Rule{
 })
 
 var logTail = described(Rule{
-	ID: "P19", Level: Warns,
+	ID: "P19", Level: Warns, Needs: theLog,
 	Run: func(d *dir) *verdict {
 		if !d.hasLog() {
 			return nil
