@@ -3,6 +3,7 @@ package compare
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
@@ -83,7 +84,9 @@ func (c *Comparison) window(d *diff.Result) {
 			c.Window.LeftOut[m.Label()] = why
 			continue
 		}
-		c.Window.Revisions[m.Label()] = d.Revs[i]
+		if d.KeysNotCompared[i] == "" {
+			c.Window.Revisions[m.Label()] = d.Revs[i]
+		}
 	}
 }
 
@@ -115,6 +118,9 @@ func (c *Comparison) records(d *diff.Result) {
 func (c *Comparison) bucket(d *diff.Result, b *diff.Bucket, o Options) BucketComparison {
 	out := BucketComparison{Bucket: b.Name, Equal: b.Equal, Reason: b.Reason, Only: map[string]int{}, Differ: b.Differ,
 		SameContent: b.SameContent, Compared: b.Compared, Rows: []DiffRow{}, More: b.Differ - len(b.Rows)}
+	if b.Name == "key" {
+		out.withoutKeysOf(d)
+	}
 	if out.Reason == "" {
 		out.Reason = b.Limits
 	}
@@ -130,6 +136,25 @@ func (c *Comparison) bucket(d *diff.Result, b *diff.Bucket, o Options) BucketCom
 		out.Normal = append(out.Normal, diffRow(d, b.Name, row, o))
 	}
 	return out
+}
+
+// withoutKeysOf says of which members the keys were not compared: then not all of them are known to be equal.
+func (b *BucketComparison) withoutKeysOf(d *diff.Result) {
+	var why []string
+	for i, m := range d.Members {
+		if s := d.KeysNotCompared[i]; s != "" && d.NotCompared[i] == "" {
+			why = append(why, m.Label()+" was left out: "+s)
+		}
+	}
+	if len(why) == 0 {
+		return
+	}
+	if b.Equal.Certain() {
+		b.Equal = release.Unknown
+	}
+	if b.Reason == "" {
+		b.Reason = strings.Join(why, "; ")
+	}
 }
 
 func diffRow(d *diff.Result, bucket string, row diff.Row, o Options) DiffRow {

@@ -33,6 +33,9 @@ type KeyHistory struct {
 	Damage map[string][]string `json:"damage,omitempty"`
 	// LeftOut says by member what was not read although nothing shows damage, such as a file without permission.
 	LeftOut map[string][]string `json:"leftOut,omitempty"`
+	// LogFirst and LogLast are the first and the last index of all logs, 0 if none was read.
+	LogFirst uint64 `json:"logFirst,omitempty"`
+	LogLast  uint64 `json:"logLast,omitempty"`
 	// Note says what limits the answer.
 	Note string `json:"note,omitempty"`
 }
@@ -106,22 +109,45 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 			return nil, err
 		}
 	}
-	h.Note = noteOf(rp)
+	h.Note, h.LogFirst, h.LogLast = noteOf(rp), rp.First, rp.Last
 	return h, set.Unchanged(ctx)
 }
 
 // noteOf says what of the log is not at hand, and of which members it is not known how its entries ended.
 func noteOf(rp *replay.Result) string {
+	if rp.First == 0 {
+		return "no log was read: which entries named the key is not known"
+	}
 	var notes []string
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if rp.First > 1 {
-		notes = append(notes, fmt.Sprintf("the logs begin at entry %d", rp.First))
+		note("the logs begin at entry %d", rp.First)
+	}
+	for _, g := range rp.Gaps {
+		note("entries %d to %d are in no log", g.From, g.To)
+	}
+	if rp.Last > rp.Commit {
+		note("entries %d to %d are not listed: no source shows them to be committed", rp.Commit+1, rp.Last)
+	}
+	if past := pastLogs(rp); past != nil {
+		note("the logs end at entry %d, and %s has applied up to %d", rp.Last, past.Label(), past.AppliedMin)
 	}
 	for _, m := range rp.Members {
-		if m.Why != "" && rp.First > 0 {
-			notes = append(notes, fmt.Sprintf("how the entries ended on %s is not known: %s", m.Member.Label(), m.Why))
+		if m.Why != "" {
+			note("how the entries ended on %s is not known: %s", m.Member.Label(), m.Why)
 		}
 	}
 	return strings.Join(notes, "; ")
+}
+
+// pastLogs is the member that has applied the most entries after the end of all logs, nil if there is none.
+func pastLogs(rp *replay.Result) (most *evidence.Member) {
+	for _, r := range rp.Members {
+		if m := r.Member; m.HasDB() && m.AppliedMin > rp.Last && (most == nil || m.AppliedMin > most.AppliedMin) {
+			most = m
+		}
+	}
+	return most
 }
 
 func (h *KeyHistory) entries(c *collected) {

@@ -148,7 +148,7 @@ func (b *Bucket) count(take []int, m *marks, rows *smallest) {
 			if same {
 				b.SameContent++
 			}
-			if have == 1 {
+			if have == 1 && !m.isOpen(i, key) {
 				b.Only[i]++
 			}
 			rows.add(key, take, m)

@@ -3,6 +3,8 @@ package diff
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"math"
 
 	"github.com/zeebo/xxh3"
 
@@ -68,20 +70,25 @@ func (l *liveKeys) remove(key []byte) {
 // marks are the live keys of one part, by member position. Members with the same records share theirs.
 type marks struct {
 	live []*liveKeys
-	// whole is false if damage hides some of a member's keys.
-	whole []bool
+	// whole is false if damage hides some of a member's keys. hidden is then the highest revision that it may hide.
+	whole  []bool
+	hidden []int64
 }
 
 // mark makes the first pass over the members in take, for the keys of one part out of parts.
 func (r keyComparer) mark(ctx context.Context, take []int, part, parts uint64) (*marks, error) {
-	m := &marks{live: make([]*liveKeys, len(r.Members)), whole: make([]bool, len(r.Members))}
+	m := &marks{live: make([]*liveKeys, len(r.Members)), whole: make([]bool, len(r.Members)),
+		hidden: make([]int64, len(r.Members))}
 	err := each(ctx, r.distinct(take), func(i int) {
-		m.live[i], m.whole[i] = newLiveKeys(r.Members[i].DB.KV.LiveKeys/int64(parts)), true
+		if m.whole[i] = true; parts == 1 && r.markNewest(ctx, m, i, newestFirst) {
+			return
+		}
+		m.live[i] = newLiveKeys(r.Members[i].DB.KV.LiveKeys / int64(parts))
 		r.markMember(ctx, m, i, part, parts)
 	})
 	for _, i := range take {
 		as := r.sameAs(take, i)
-		m.live[i], m.whole[i] = m.live[as], m.whole[as]
+		m.live[i], m.whole[i], m.hidden[i] = m.live[as], m.whole[as], m.hidden[as]
 	}
 	return m, err
 }
@@ -95,6 +102,7 @@ func (r keyComparer) markMember(ctx context.Context, m *marks, i int, part, part
 		switch {
 		case err != nil || rev.Err != nil:
 			m.whole[i] = false
+			m.hidden[i] = max(m.hidden[i], hiddenBy(rev, err))
 		case rev.Main > r.Revs[i]:
 			return
 		case parts > 1 && xxh3.Hash(rev.KV.Key)%parts != part:
@@ -104,6 +112,103 @@ func (r keyComparer) markMember(ctx context.Context, m *marks, i int, part, part
 			live.put(rev.KV.Key, markOf(rev.Main, &rev.KV))
 		}
 	}
+}
+
+// hiddenBy returns the highest revision that a record which does not decode has, or that damage hides.
+func hiddenBy(rev dumpdb.Revision, err error) int64 {
+	var d *dumpdb.DamageError
+	switch {
+	case err == nil && rev.Main > 0:
+		return rev.Main
+	case errors.As(err, &d):
+		if _, to := d.Revisions(); to.Main > 0 {
+			return to.Main
+		}
+	}
+	return math.MaxInt64
+}
+
+// isOpen reports whether damage may hide the newest record that a member has of a key.
+func (m *marks) isOpen(i int, key string) bool {
+	if m.whole[i] {
+		return false
+	}
+	mk, ok := m.live[i].get(key)
+	return !ok || mk.at <= m.hidden[i]
+}
+
+// newestFirst is how many revisions are read first where the newest ones are. The next stretch has twice as many.
+const newestFirst = 1 << 16
+
+// markNewest reads a member from its newest records on, until all of its live keys are known: the older records of keys
+// that change often need not be read. It is false for a member that has to be read in full, as it is to be compared at
+// an earlier revision, is damaged or has deleted so many keys that these would take more memory than the others.
+func (r keyComparer) markNewest(ctx context.Context, m *marks, i int, stretch int64) bool {
+	db := r.Members[i].DB
+	if db.KVDamaged || r.Revs[i] != r.Members[i].CurrentRevision() {
+		return false
+	}
+	nl := newestLive{liveKeys: newLiveKeys(db.KV.LiveKeys), most: max(db.KV.LiveKeys, newestFirst)}
+	for end, size := r.Revs[i]+1, stretch; end > 0 && nl.alive < db.KV.LiveKeys; size *= 2 {
+		from := max(end-size, 0)
+		if !nl.read(ctx, db.Handle, from, end) {
+			return false
+		}
+		end = from
+	}
+	m.live[i] = nl.withoutDeleted()
+	return true
+}
+
+// newestLive are live keys that are read from the newest records on. A deleted key has a mark, too, with the negative
+// revision of its tombstone.
+type newestLive struct {
+	*liveKeys
+	// alive and deleted count the keys, most is how many deleted ones are kept at most.
+	alive, deleted, most int64
+}
+
+// read takes the records of a stretch of revisions, below which nothing was read yet. It is false where they cannot be
+// read, or where too many keys are deleted.
+func (n *newestLive) read(ctx context.Context, db *dumpdb.DB, from, end int64) bool {
+	seen := 0
+	for rev, err := range db.RevisionsBetween(dumpdb.Rev{Main: from}, dumpdb.Rev{Main: end}) {
+		if seen++; err != nil || rev.Err != nil || n.deleted > n.most || seen%4096 == 0 && ctx.Err() != nil {
+			return false
+		}
+		old, known := n.get(string(rev.KV.Key))
+		if known && max(old.at, -old.at) >= end {
+			continue
+		}
+		n.count(known, old, -1)
+		mk := mark{at: -rev.Main}
+		if !rev.Tombstone {
+			mk = markOf(rev.Main, &rev.KV)
+		}
+		n.count(true, mk, 1)
+		n.put(rev.KV.Key, mk)
+	}
+	return true
+}
+
+func (n *newestLive) count(known bool, mk mark, by int64) {
+	switch {
+	case !known:
+	case mk.at < 0:
+		n.deleted += by
+	default:
+		n.alive += by
+	}
+}
+
+func (n *newestLive) withoutDeleted() *liveKeys {
+	for key, i := range n.at {
+		if n.list[i].at < 0 {
+			delete(n.at, key)
+			n.free = append(n.free, i)
+		}
+	}
+	return n.liveKeys
 }
 
 // sameAs returns the first member in take with records identical to those of member i, according to their content
@@ -143,13 +248,18 @@ func (m *marks) inEarlier(members []int, key string) bool {
 }
 
 // weigh counts the members that have a key. same is set if all have the same content, equal if their revisions are the
-// same too.
+// same too. Members whose newest record of the key damage may hide are left out.
 func (m *marks) weigh(take []int, key string) (have int, same, equal bool) {
 	var first, mk mark
 	var ok bool
 	same, equal = true, true
+	left := len(take)
 	for n, i := range take {
-		if n == 0 || m.live[i] != m.live[take[n-1]] {
+		if m.isOpen(i, key) {
+			left--
+			continue
+		}
+		if n == 0 || m.live[i] != m.live[take[n-1]] || m.isOpen(take[n-1], key) {
 			mk, ok = m.live[i].get(key)
 		}
 		if !ok {
@@ -162,6 +272,6 @@ func (m *marks) weigh(take []int, key string) (have int, same, equal bool) {
 		same = same && mk.content == first.content
 		equal = equal && mk == first
 	}
-	all := have == len(take)
+	all := have == left
 	return have, same && all, equal && all
 }

@@ -23,10 +23,15 @@ type historyPage struct{ *page }
 func (p historyPage) write(h *compare.KeyHistory) {
 	p.line("key %s", quoted(h.Key))
 	p.unused(h.Sources)
-	p.text("", h.Note)
+	if h.LogLast > 0 {
+		p.text("", h.Note)
+	}
 	p.section("log")
-	if len(h.Entries) == 0 {
-		p.line("  no committed entry in the logs at hand names this key")
+	switch {
+	case h.LogLast == 0:
+		p.text("  ", h.Note)
+	case len(h.Entries) == 0:
+		p.line("  no committed entry names this key, of the entries from %d to %d", h.LogFirst, h.LogLast)
 	}
 	if h.EntriesOmitted > 0 {
 		p.line("  %s, not listed", plural.Of(h.EntriesOmitted, "older entry", "older entries"))

@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,3 +109,66 @@ func TestHistoryWithoutReplay(t *testing.T) {
 }
 
 func specFor(name, where string) []evidence.Spec { return []evidence.Spec{{Name: name, Where: where}} }
+
+// TestHistoryOfPartOfTheLog: what of the log is not at hand is said: all of it, its begin, its end, or a gap.
+func TestHistoryOfPartOfTheLog(t *testing.T) {
+	healthy := filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1")
+	cut := evidencetest.Copy(t, healthy)
+	segments, err := filepath.Glob(filepath.Join(cut, "member", "wal", "*.wal"))
+	if err != nil || len(segments) != 1 {
+		t.Fatal(segments, err)
+	}
+	if err := os.Truncate(segments[0], 400_000); err != nil {
+		t.Fatal(err)
+	}
+	for where, want := range map[string]string{
+		filepath.Join(healthy, "member", "snap", "db"): "no log was read: which entries named the key is not known",
+		healthy: "",
+		cut:     "the logs end at entry 314, and node1 has applied up to 336",
+		filepath.Join(evidencetest.Incident(t, "s-auth-off-on-one-member"), "node1"): "the logs begin at entry 1956",
+	} {
+		h, err := compare.History(t.Context(), []byte("/nokey"), specFor("node1", where), compare.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Note != want || (h.LogLast == 0) != strings.HasPrefix(want, "no log") {
+			t.Errorf("%s: %q, log %d to %d; want %q", where, h.Note, h.LogFirst, h.LogLast, want)
+		}
+	}
+}
+
+// TestComparedWithADamagedMember: a key of which damage may hide the newest record neither differs nor is missing. One
+// that differs above all damage, or between the others, does.
+func TestComparedWithADamagedMember(t *testing.T) {
+	cut := func(incident string, size int64) (rest, damaged string) {
+		dir := evidencetest.Incident(t, incident)
+		damaged = evidencetest.Copy(t, filepath.Join(dir, "node1"))
+		if err := os.Truncate(filepath.Join(damaged, "member", "snap", "db"), size); err != nil {
+			t.Fatal(err)
+		}
+		return dir, damaged
+	}
+	healthy, ofHealthy := cut("m-healthy-3.5", 300_000)
+	altered, ofAltered := cut("n-silent-kv-divergence", 30_000)
+	for _, c := range []struct {
+		sources []string
+		differ  int
+	}{
+		{[]string{ofHealthy, filepath.Join(healthy, "node2")}, 0},
+		{[]string{filepath.Join(healthy, "node2"), ofHealthy, filepath.Join(healthy, "node4")}, 0},
+		{[]string{ofAltered, filepath.Join(altered, "node2"), filepath.Join(altered, "node3")}, 1},
+	} {
+		var specs []evidence.Spec
+		for i, where := range c.sources {
+			specs = append(specs, specFor(fmt.Sprint("n", i), where)...)
+		}
+		r, err := compare.Compare(t.Context(), specs, compare.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := r.Buckets[0]
+		if b.Bucket != "key" || b.Reason == "" || b.Differ != c.differ || len(b.Only) > 0 {
+			t.Errorf("%s: %v (%s), %d differ, only %v", c.sources[0], b.Equal, b.Reason, b.Differ, b.Only)
+		}
+	}
+}
