@@ -129,7 +129,7 @@ func allFlagsAsked(t *testing.T) {
 	}
 	// Flags of every command and those of running members ask nothing of a file.
 	asked := strings.Join(dumpDBAsks, " ") + " --write-out --help --no-color --no-pager --cacert --cert --tls-key --user " +
-		"--endpoints --cluster "
+		"--endpoints --cluster --max-memory "
 	for _, f := range found {
 		if !strings.Contains(asked, "--"+f[1]+" ") {
 			t.Errorf("no question uses --%s", f[1])
