@@ -6,9 +6,10 @@ import (
 )
 
 // Newest returns for each of the keys what of makes of its newest record for which it returns true. It passes over
-// tombstones, records that do not decode and what damage hides. It reads bucket key on all cores, from the newest
-// records back until nothing is missing. of is called from several goroutines, and must not keep the record. The error
-// is that of ctx.
+// tombstones, records that do not decode and what damage hides. It reads bucket key on all cores, in three parts from
+// the newest records back, until nothing is missing. A key is not looked for below a part of which of has passed over
+// all its records: it is likely to pass over the others, too. of is called from several goroutines, and must not keep
+// the record. The error is that of ctx.
 func Newest[T any](ctx context.Context, db *DB, keys map[string]struct{}, of func(*Revision) (T, bool)) (map[string]T,
 	error) {
 	b, ok := db.find("key")
@@ -18,13 +19,19 @@ func Newest[T any](ctx context.Context, db *DB, keys map[string]struct{}, of fun
 	missing, found := maps.Clone(keys), map[string]T{}
 	for _, part := range db.newestFirst() {
 		s, _, err := db.feed(ctx, b, part, newBitmap(db.filePages()),
-			func() sink { return &newestSink[T]{keys: missing, of: of, found: map[string]T{}} })
+			func() sink {
+				return &newestSink[T]{keys: missing, of: of, found: map[string]T{}, passed: map[string]struct{}{}}
+			})
 		if err != nil {
 			return nil, err
 		}
-		for key, as := range s.(*newestSink[T]).found {
+		sink := s.(*newestSink[T]) //nolint:forcetypeassert // made above
+		for key, as := range sink.found {
 			found[key] = as
 			delete(missing, key)
+		}
+		for key := range sink.passed {
+			delete(missing, key) // unless it was found, too
 		}
 		if len(missing) == 0 {
 			break
@@ -54,17 +61,24 @@ type newestSink[T any] struct {
 	keys  map[string]struct{}
 	of    func(*Revision) (T, bool)
 	found map[string]T
+	// passed are the keys with a record of which of makes nothing.
+	passed map[string]struct{}
 }
 
-// newestPortion has what was found in a part of the bucket; found is nil while that is nothing.
+// newestPortion has what was found in a part of the bucket; the maps are nil while that is nothing.
 type newestPortion[T any] struct {
-	of    *newestSink[T]
-	found map[string]T
+	of     *newestSink[T]
+	found  map[string]T
+	passed map[string]struct{}
 }
 
 func (s *newestSink[T]) newPortion() portion { return &newestPortion[T]{of: s} }
 
-func (s *newestSink[T]) merge(p portion) { maps.Copy(s.found, p.(*newestPortion[T]).found) }
+func (s *newestSink[T]) merge(p portion) {
+	own := p.(*newestPortion[T])
+	maps.Copy(s.found, own.found)
+	maps.Copy(s.passed, own.passed)
+}
 
 func (p *newestPortion[T]) leaf(l *leaf) {
 	var r Revision
@@ -78,6 +92,10 @@ func (p *newestPortion[T]) leaf(l *leaf) {
 		}
 		as, ok := p.of.of(&r)
 		if !ok {
+			if p.passed == nil {
+				p.passed = map[string]struct{}{}
+			}
+			p.passed[string(r.KV.Key)] = struct{}{}
 			continue
 		}
 		if p.found == nil {

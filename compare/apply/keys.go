@@ -107,6 +107,14 @@ func (k *Keys) Get(name string) *Key {
 	return nil
 }
 
+// Find is Get for a name in bytes.
+func (k *Keys) Find(name []byte) *Key {
+	if at, ok := k.at[string(name)]; ok {
+		return k.key(at)
+	}
+	return nil
+}
+
 func (k *Keys) key(at uint32) *Key { return &k.chunks[at>>chunkBits][at&(1<<chunkBits-1)] }
 
 // newPlace returns a place for a new key.

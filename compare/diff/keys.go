@@ -131,16 +131,14 @@ func (r keyComparer) parts(take []int, maxMarks int64) uint64 {
 
 // count adds one part's keys to the bucket's numbers, and those that differ to the rows.
 func (b *Bucket) count(take []int, m *marks, rows *smallest) {
-	for n, i := range take {
-		if slices.ContainsFunc(take[:n], func(j int) bool { return m.live[j] == m.live[i] }) {
-			continue
-		}
-		for key := range m.live[i].at {
-			if m.inEarlier(take[:n], key) {
+	groups := m.groups(take)
+	for n, g := range groups {
+		for key, at := range m.live[g.first].at {
+			if m.inEarlier(groups[:n], key) {
 				continue
 			}
 			b.Compared++
-			have, same, equal := m.weigh(take, key)
+			have, same, equal := m.weigh(groups, n, m.live[g.first].list[at], key)
 			if equal {
 				continue
 			}
@@ -148,8 +146,8 @@ func (b *Bucket) count(take []int, m *marks, rows *smallest) {
 			if same {
 				b.SameContent++
 			}
-			if have == 1 && !m.isOpen(i, key) {
-				b.Only[i]++
+			if have == 1 && !m.isOpen(g.first, key) {
+				b.Only[g.first]++
 			}
 			rows.add(key, take, m)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -238,40 +239,54 @@ func (r keyComparer) distinct(take []int) []int {
 	return out
 }
 
-func (m *marks) inEarlier(members []int, key string) bool {
-	for _, i := range members {
-		if _, ok := m.live[i].at[key]; ok {
+// sharing are members with the same records: the first of them, and how many they are.
+type sharing struct{ first, n int }
+
+func (m *marks) groups(take []int) (out []sharing) {
+	for _, i := range take {
+		g := slices.IndexFunc(out, func(g sharing) bool { return m.live[g.first] == m.live[i] })
+		if g < 0 {
+			out = append(out, sharing{first: i, n: 1})
+			continue
+		}
+		out[g].n++
+	}
+	return out
+}
+
+func (m *marks) inEarlier(groups []sharing, key string) bool {
+	for _, g := range groups {
+		if _, ok := m.live[g.first].at[key]; ok {
 			return true
 		}
 	}
 	return false
 }
 
-// weigh counts the members that have a key. same is set if all have the same content, equal if their revisions are the
-// same too. Members whose newest record of the key damage may hide are left out.
-func (m *marks) weigh(take []int, key string) (have int, same, equal bool) {
-	var first, mk mark
-	var ok bool
+// weigh counts the members that have a key, which groups[at] has with a mark and none before it has. same is set if all
+// members have the same content, equal if their revisions are the same too. Members whose newest record of the key
+// damage may hide are left out.
+func (m *marks) weigh(groups []sharing, at int, mk mark, key string) (have int, same, equal bool) {
 	same, equal = true, true
-	left := len(take)
-	for n, i := range take {
-		if m.isOpen(i, key) {
-			left--
+	var first mark
+	for n, g := range groups {
+		if m.isOpen(g.first, key) {
 			continue
 		}
-		if n == 0 || m.live[i] != m.live[take[n-1]] || m.isOpen(take[n-1], key) {
-			mk, ok = m.live[i].get(key)
+		own, ok := mk, n >= at
+		if n > at {
+			own, ok = m.live[g.first].get(key)
 		}
 		if !ok {
+			same, equal = false, false
 			continue
 		}
-		if have++; have == 1 {
-			first = mk
-			continue
+		if have == 0 {
+			first = own
 		}
-		same = same && mk.content == first.content
-		equal = equal && mk == first
+		have += g.n
+		same = same && own.content == first.content
+		equal = equal && own == first
 	}
-	all := have == left
-	return have, same && all, equal && all
+	return have, same, equal
 }

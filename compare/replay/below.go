@@ -152,11 +152,29 @@ func (be *belowPlace) blur(r *dumplog.Request) {
 // there.
 func (be *belowPlace) arrive() {
 	be.met = true
-	have, whole := be.room.NewKeys(be.liveKeys()), true
-	for g := be.cur.peek(0); g != nil && g.main <= be.meet.rev; g = be.cur.peek(0) {
-		if be.room.Exceeded() {
-			return // the replay ends
-		}
+	have, whole := be.loadKeys(be.meet.rev, loadStretch), true
+	if have != nil {
+		be.cur.stop()
+		be.cur = newCursorFrom(be.m.DB.Handle, be.m.DB.KV.BumpMarker, dumpdb.Rev{Main: be.meet.rev + 1})
+	} else {
+		have, whole = be.takeKeys()
+	}
+	if be.room.Exceeded() {
+		return // the replay ends
+	}
+	if be.fromStart && whole && !be.unknown && be.meet.index <= be.logEnd {
+		be.compareBelow(have)
+	}
+	be.whole = whole
+	be.Keys.Release()
+	be.Keys, be.Revision, be.Loose, be.KeysKnown = have, be.meet.rev, false, whole
+	be.res.To = be.meet.index
+}
+
+// takeKeys takes the records up to the place from the cursor. whole is false if some of them are hidden.
+func (be *belowPlace) takeKeys() (have *apply.Keys, whole bool) {
+	have, whole = be.room.NewKeys(be.liveKeys()), true
+	for g := be.cur.peek(0); g != nil && g.main <= be.meet.rev && !be.room.Exceeded(); g = be.cur.peek(0) {
 		whole = whole && !g.hole
 		for i := range g.records {
 			whole = whole && !g.records[i].bad
@@ -166,17 +184,9 @@ func (be *belowPlace) arrive() {
 	}
 	// Unreadable pages between the last records taken and the next ones may hold revisions up to the place.
 	if g := be.cur.peek(0); g != nil {
-		whole = whole && !g.hole
-	} else {
-		whole = whole && !be.cur.hole
+		return have, whole && !g.hole
 	}
-	if be.fromStart && whole && !be.unknown && be.meet.index <= be.logEnd {
-		be.compareBelow(have)
-	}
-	be.whole = whole
-	be.Keys.Release()
-	be.Keys, be.Revision, be.Loose, be.KeysKnown = have, be.meet.rev, false, whole
-	be.res.To = be.meet.index
+	return have, whole && !be.cur.hole
 }
 
 // liveKeys is how many keys the database holds, 0 if that is not known.

@@ -41,6 +41,11 @@ func newCursor(db *dumpdb.DB, bump dumpdb.Rev) *cursor {
 	return &cursor{rows: startPrefetch(rowsOf(db, bump), nil)}
 }
 
+// newCursorFrom is newCursor from a revision on.
+func newCursorFrom(db *dumpdb.DB, bump, from dumpdb.Rev) *cursor {
+	return &cursor{rows: startPrefetch(rowsIn(db.RevisionsFrom(from), bump, nil), nil)}
+}
+
 func (c *cursor) stop() { c.rows.stop() }
 
 // rowsOf converts the records of bucket key: values are hashed, so that nothing of the database's buffers is kept.

@@ -1,0 +1,68 @@
+package replay
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+)
+
+// TestLoadedKeys: read from the newest records on, in stretches of any length, the keys at a revision are those that
+// the records up to it lead to.
+func TestLoadedKeys(t *testing.T) {
+	compared := 0
+	for _, name := range slices.Concat(evidencetest.Incidents(t), evidencetest.Shapes(t)) {
+		dirs := dataDirs(t, filepath.Join(evidencetest.Incident(t, name), "*"))
+		if len(dirs) == 0 {
+			continue
+		}
+		m := open(t, dirs[0]).Members[0]
+		if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged {
+			continue
+		}
+		last := m.CurrentRevision()
+		for _, at := range []int64{1, last / 3, last - last/5, last} {
+			be := &belowPlace{subject: &subject{logView: &logView{m: m}, meet: place{rev: at},
+				cur: newCursor(m.DB.Handle, m.DB.KV.BumpMarker)}}
+			have, whole := be.takeKeys()
+			be.cur.stop()
+			if !whole {
+				t.Errorf("%s: records are hidden", name)
+			}
+			want := keysIn(have)
+			for _, stretch := range []int64{1, 3, 40, loadStretch} {
+				if got := keysIn(be.loadKeys(at, stretch)); !slices.Equal(got, want) {
+					t.Errorf("%s, revision %d, stretches of %d: %d keys, want %d", name, at, stretch, len(got),
+						len(want))
+				}
+			}
+			compared += len(want)
+		}
+	}
+	if compared < 1000 {
+		t.Errorf("only %d keys were compared", compared)
+	}
+}
+
+// TestKeysThatAreReadInOrder: where pages are damaged, or many keys deleted, the records are read in order.
+func TestKeysThatAreReadInOrder(t *testing.T) {
+	m := open(t, filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1")).Members[0]
+	l := keyLoader{keys: apply.NewKeys(), dead: map[string]int64{}, most: -1}
+	if l.read(m.DB.Handle, 0, m.CurrentRevision()+1) {
+		t.Error("read with more deleted keys than are kept")
+	}
+	m.DB.KVDamaged = true
+	if su := (&subject{logView: &logView{m: m}}); su.loadKeys(m.CurrentRevision(), loadStretch) != nil {
+		t.Error("read although it is damaged")
+	}
+}
+
+func keysIn(k *apply.Keys) (out []apply.Key) {
+	k.All(func(k *apply.Key) bool {
+		out = append(out, *k)
+		return true
+	})
+	return out
+}
