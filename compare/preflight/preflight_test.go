@@ -393,8 +393,11 @@ func TestMissingParts(t *testing.T) {
 			boots     release.Answer
 		}{
 			{noLog, "P01 P04 P05 P07 P08 P10 P11 P13 P14 P15 P16 P17 P18 P19", release.Unknown},
-			{noDB, "P02 P06 P10 P12 P20 P21 P23", release.No},
+			{noDB, "P02 P06 P12 P20 P21 P23", release.No},
 		} {
+			if c.dir == noDB && minor > 5 { // these read the members from the database
+				c.open += " P10 P18"
+			}
 			r := foretell(t, c.dir, to)
 			if r.Boots != c.boots {
 				t.Errorf("%s on %s: boots %v", c.dir, to, r.Boots)

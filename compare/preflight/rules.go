@@ -21,12 +21,13 @@ type Rule struct {
 	Run   func(*dir) *verdict
 }
 
-// part is a part of a data dir, or several.
+// part is a part of a data dir, or several. theMembers are in the database for servers that read the members there.
 type part uint8
 
 const (
 	theLog part = 1 << iota
 	theDB
+	theMembers
 )
 
 // lacks says which of the parts there is not, "" if there are all.
@@ -34,7 +35,8 @@ func (d *dir) lacks(parts part) string {
 	switch {
 	case parts&theLog != 0 && !d.hasLog():
 		return "there is no readable log"
-	case parts&theDB != 0 && !d.m.HasDB():
+	case d.m.HasDB():
+	case parts&theDB != 0, parts&theMembers != 0 && d.to.Follows(release.MembersFromDB):
 		return "there is no database that opens"
 	}
 	return ""

@@ -13,7 +13,7 @@ import (
 )
 
 var clusterVersion = described(Rule{
-	ID: "P10", Level: Stops, Needs: theLog | theDB,
+	ID: "P10", Level: Stops, Needs: theLog | theMembers,
 	Run: func(d *dir) *verdict {
 		v, at := d.clusterVersionSeen()
 		if !v.Above(d.to.Release()) || d.downgradeAllowed(v) {
@@ -242,7 +242,7 @@ var selfRemoved = described(Rule{
 })
 
 var selfListed = described(Rule{
-	ID: "P18", Level: Stops, Needs: theLog | theDB, Only: release.Learners,
+	ID: "P18", Level: Stops, Needs: theLog | theMembers, Only: release.Learners,
 	Run: func(d *dir) *verdict {
 		self := d.m.MemberID
 		if self == 0 || !d.hasLog() {
