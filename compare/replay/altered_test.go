@@ -258,3 +258,36 @@ func TestRefusedWrongly(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionThatWrote: records that only the entry of another log can have written, at an index where the member's own
+// log holds another one of that term, may be what the member has executed.
+func TestVersionThatWrote(t *testing.T) {
+	at := func(term uint64, r *dumplog.Request, holders ...int) *item {
+		return &item{entry: dumplog.Entry{Index: 180, Term: term}, req: r, holders: holders}
+	}
+	wrote := &group{main: 68, records: []record{{key: "a", vhash: apply.SumOf([]byte("1"))}}}
+	for name, c := range map[string]struct {
+		own, other *item
+		wrote      *group
+		isOther    bool
+	}{
+		"the other one wrote":         {at(3, put("a", "X"), 1), at(3, put("a", "1"), 0), wrote, true},
+		"its own wrote":               {at(3, put("a", "1"), 1), at(3, put("a", "X"), 0), wrote, false},
+		"both can have written":       {at(3, put("a", "1"), 1), at(3, put("a", "1"), 0), wrote, false},
+		"neither can have written":    {at(3, put("a", "X"), 1), at(3, put("a", "Y"), 0), wrote, false},
+		"the other one is replaced":   {at(3, put("a", "X"), 1), at(2, put("a", "1"), 0), wrote, false},
+		"the other one writes no key": {at(3, put("a", "X"), 1), at(3, &dumplog.Request{}, 0), wrote, false},
+		"there is no record":          {at(3, put("a", "X"), 1), at(3, put("a", "1"), 0), nil, false},
+	} {
+		it := c.other
+		it.others = map[int]*item{1: c.own}
+		ma := &matcher{subject: &subject{logView: &logView{pos: 1}}}
+		if got := ma.versionFor(it, c.wrote); (got == c.other) != c.isOther || got != c.own && got != c.other {
+			t.Errorf("%s: %+v", name, got.req)
+		}
+	}
+	alone := at(3, put("a", "X"), 0, 1)
+	if got := (&matcher{subject: &subject{logView: &logView{pos: 1}}}).versionFor(alone, wrote); got != alone {
+		t.Errorf("all logs agree: %+v", got.req)
+	}
+}

@@ -194,7 +194,7 @@ func (ma *matcher) wroteIt(p apply.Effect, ahead []*item) bool {
 func (ma *matcher) laterMustHave(ahead []*item) bool {
 	g := ma.cur.peek(0)
 	for i, a := range ahead {
-		own := a.forMember(ma.pos)
+		own := ma.versionFor(a, g)
 		if own.entry.Index > ma.m.AppliedMin {
 			break
 		}
@@ -228,7 +228,7 @@ func (ma *matcher) fit(ahead []*item, n int) fit { return ma.assign(ahead, n, fa
 func (ma *matcher) assign(ahead []*item, n int, altered bool) (f fit) {
 	granted := map[int64]bool{}
 	for i, a := range ahead {
-		own := a.forMember(ma.pos)
+		own := ma.versionFor(a, ma.cur.peek(n))
 		if g := own.req.LeaseGrant; g != nil {
 			granted[g.ID] = true
 		}
@@ -255,12 +255,27 @@ func (ma *matcher) assign(ahead []*item, n int, altered bool) (f fit) {
 // writtenBy reports whether any of the entries ahead, from one on, can have written the records.
 func (ma *matcher) writtenBy(ahead []*item, from int, g *group) bool {
 	for i := from; i < len(ahead); i++ {
-		own := ahead[i].forMember(ma.pos)
+		own := ma.versionFor(ahead[i], g)
 		if apply.WritesKeys(own.req.Kind) && ma.couldWriteLater(own.req, g, ahead[:i]) {
 			return true
 		}
 	}
 	return false
+}
+
+// versionFor returns the entry of the member's log, or the entry of another log in its place if only that can have
+// written the records: the member may have executed it, and its log was altered later.
+func (ma *matcher) versionFor(a *item, g *group) *item {
+	own := a.forMember(ma.pos)
+	if len(a.others) == 0 || g == nil || own.err == nil && couldWrite(own.req, g) {
+		return own
+	}
+	for _, v := range a.versions() {
+		if v.entry.Term == own.entry.Term && v.err == nil && apply.WritesKeys(v.req.Kind) && couldWrite(v.req, g) {
+			return v
+		}
+	}
+	return own
 }
 
 // couldWriteLater is couldWrite for an entry ahead, after some others: a lease revoke deletes keys that have the lease
