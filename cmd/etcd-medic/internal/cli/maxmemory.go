@@ -75,7 +75,7 @@ func (s *Streams) boundMemory() {
 // the machine or of the control group; 0 if that is not known.
 func ownLimit() int64 {
 	if n := debug.SetMemoryLimit(-1); heapFromEnv() && n < math.MaxInt64 {
-		return n
+		return max(n, memory.Least) // for Go it is a target, not an end
 	}
 	least := uint64(math.MaxInt64)
 	for _, from := range []func() (uint64, error){memlimit.FromSystem, memlimit.FromCgroup} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,15 @@ func TestMaxMemoryFlag(t *testing.T) {
 func TestOwnLimit(t *testing.T) {
 	if n := ownLimit(); n < memory.Least || n > 1<<50 {
 		t.Errorf("%d bytes", n)
+	}
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	for set, want := range map[int64]int64{1 << 20: memory.Least, 1 << 30: 1 << 30} {
+		t.Setenv("GOMEMLIMIT", "set")
+		debug.SetMemoryLimit(set)
+		if n := ownLimit(); n != want {
+			t.Errorf("with GOMEMLIMIT of %d: %d bytes, want %d", set, n, want)
+		}
 	}
 }
 
