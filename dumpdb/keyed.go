@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 
@@ -53,11 +55,11 @@ type keyPass struct {
 	// old has for each key with a record at or below comp the newest of these, if a later one replaced it.
 	old   liveKeys
 	order revOrder
-	// full is true if there were more keys than bound; then the pass has no result.
+	// full is true if there were more keys than bound. Then the pass has no result: it follows only some of its keys,
+	// to count how many there are at a time. most is how many of those it has kept at once.
 	full bool
-	// seen counts the records before that, of all parts.
-	seen, all int64
-	res       keyResult
+	most int
+	res  keyResult
 }
 
 // liveKeyBytes is what a pass keeps of a key that has records at and above the compact revision, with its places in
@@ -110,24 +112,66 @@ func liveKeyOf(r *record, pageSize int) liveKey {
 
 // record takes the next record of the bucket.
 func (p *keyPass) record(r *record) {
-	p.all++
-	if p.full {
-		return
-	}
-	p.seen++
 	p.order.next(r.rev)
 	if r.key[1]&p.mask != p.part || !p.chains && (p.comp < 0 || !p.atRev && r.rev.Main > p.comp) {
 		return
 	}
-	if r.tombstone {
+	switch {
+	case p.full:
+		p.count(r)
+	case r.tombstone:
 		p.death(r)
-	} else {
+	default:
 		p.life(r)
 	}
 	if p.live.used+p.old.used > p.bound {
-		p.full, p.live, p.old, p.res = true, liveKeys{}, liveKeys{}, keyResult{}
+		p.sample()
+	}
+	p.most = max(p.most, p.live.used+p.old.used)
+}
+
+// sampleBits is how many bits of the hash say which keys are counted.
+const sampleBits = 6
+
+// sample gives the result of the pass up, to count some of its keys from here on. Keys that no more bits tell apart are
+// not counted.
+func (p *keyPass) sample() {
+	p.full, p.most, p.res = true, 0, keyResult{}
+	if bits.OnesCount64(p.mask) > 64-sampleBits {
+		p.live, p.old = liveKeys{}, liveKeys{}
+		return
+	}
+	p.mask = p.mask<<sampleBits | (1<<sampleBits - 1)
+	p.live, p.old = p.live.part(p.keyPart), p.old.part(p.keyPart)
+}
+
+// count follows a key as far as it is counted.
+func (p *keyPass) count(r *record) {
+	var before liveKey
+	var known bool
+	if r.tombstone {
+		before, known = p.live.remove(r.key)
+	} else {
+		before, known = p.live.put(r.key, liveKeyOf(r, p.db.pageSize))
+	}
+	if known {
+		p.replaced(r, &before)
 	}
 }
+
+// parts returns into how many bits of the hash the keys of a pass have to be divided, so that each part has fewer than
+// so many keys: about a sixteenth less, since the parts are not of one size.
+func (p *keyPass) parts(bound int) (n int) {
+	all := float64(p.most) * math.Exp2(float64(bits.OnesCount64(p.mask)))
+	for n < maxPartBits && all > float64(bound)/16*15 {
+		all /= 2
+		n++
+	}
+	return n
+}
+
+// maxPartBits bounds the parts that are planned at once. One that is too large is divided again.
+const maxPartBits = 12
 
 // replaced keeps the newest record of a key at or below the compact revision when a later one replaces it.
 func (p *keyPass) replaced(r *record, before *liveKey) {
@@ -318,12 +362,8 @@ func (c *keyCheck) complete(ctx context.Context, first *keyPass, b *bucket, want
 		first.finish(res)
 		return res, nil
 	}
-	// As many keys as there would be if they were spread evenly.
-	mask := uint64(1)
-	for per := first.all / max(first.seen, 1); mask < uint64(per); {
-		mask = mask<<1 | 1
-	}
 	var todo []keyPart
+	mask := uint64(1)<<max(first.parts(c.bound), 1) - 1
 	for part := range mask + 1 {
 		todo = append(todo, keyPart{mask, part})
 	}

@@ -173,6 +173,19 @@ func (l *liveKeys) close(hole uint32) {
 	l.slots[hole] = liveSlot{}
 }
 
+// part returns a table of only those keys that belong to a part.
+func (l *liveKeys) part(of keyPart) (out liveKeys) {
+	for _, s := range l.slots {
+		if s.at == 0 {
+			continue
+		}
+		if k := l.record(s.at); k.high&of.mask == of.part {
+			out.put(keyHash{uint64(k.low)<<32 | uint64(s.tag), k.high}, *k)
+		}
+	}
+	return out
+}
+
 // all calls use for the newest record of every live key, in any order.
 func (l *liveKeys) all(use func(*liveKey)) {
 	for i := range l.slots {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"unsafe"
 
 	"github.com/google/btree"
 	"github.com/zeebo/xxh3"
@@ -47,8 +48,8 @@ func SumOf(value []byte) uint64 { return xxh3.Hash(value) }
 // Keys are the live keys of one member, and the keys attached to each lease. A key space of millions of keys takes few
 // objects, so that the collector has little to follow.
 type Keys struct {
-	// at is the place of each key in chunks. The chunks are never moved, and free are the places of removed keys.
-	at     map[string]uint32
+	// table has the place of each key in chunks. The chunks are never moved, and free are the places of removed keys.
+	table
 	chunks []*keyChunk
 	free   []uint32
 	names  *names
@@ -56,11 +57,13 @@ type Keys struct {
 	tree    *btree.BTreeG[string]
 	byLease map[int64]map[string]struct{}
 	unsure  int
-	// room is where the memory is taken from, nil if it is not counted; taken is how much, in bytes. places is for how
-	// many keys at was made.
-	room   *Room
-	taken  int64
-	places int
+	// room is where the memory is taken from, nil if it is not counted; taken is how much, in bytes. inArea is true for
+	// chunks that are in the area of the room, and slotsPiece is the memory of the table if that is. The collector does
+	// not look into an area: what keys there refer to must be in it, or be held.
+	room       *Room
+	taken      int64
+	inArea     []bool
+	slotsPiece []byte
 }
 
 type keyChunk [1 << chunkBits]Key
@@ -72,14 +75,15 @@ func NewKeys() *Keys { return NewKeysFor(0) }
 
 // NewKeysFor returns an empty key space with room for about n keys.
 func NewKeysFor(n int) *Keys {
-	return &Keys{at: make(map[string]uint32, n), names: new(names), byLease: map[int64]map[string]struct{}{}}
+	return &Keys{table: table{slots: make([]tableSlot, slotsFor(n))}, names: new(names),
+		byLease: map[int64]map[string]struct{}{}}
 }
 
 // Clone returns a copy, whose memory is not counted.
 func (k *Keys) Clone() *Keys {
-	out := &Keys{at: maps.Clone(k.at), free: slices.Clone(k.free), unsure: k.unsure,
-		names:   &names{live: k.names.live, taken: k.names.taken},
-		byLease: make(map[int64]map[string]struct{}, len(k.byLease))}
+	out := &Keys{table: table{slices.Clone(k.slots), k.used}, free: slices.Clone(k.free), unsure: k.unsure,
+		names:   &names{held: slices.Clone(k.names.held), live: k.names.live, taken: k.names.taken},
+		byLease: make(map[int64]map[string]struct{}, len(k.byLease)), inArea: make([]bool, len(k.chunks))}
 	for _, c := range k.chunks {
 		own := *c
 		out.chunks = append(out.chunks, &own)
@@ -94,14 +98,14 @@ func (k *Keys) Clone() *Keys {
 }
 
 // Len returns the number of live keys.
-func (k *Keys) Len() int { return len(k.at) }
+func (k *Keys) Len() int { return k.used }
 
 // Unsure returns the number of keys whose existence is unknown.
 func (k *Keys) Unsure() int { return k.unsure }
 
 // Get returns a key, nil if it does not exist. It is valid until the keys are changed.
 func (k *Keys) Get(name string) *Key {
-	if at, ok := k.at[name]; ok {
+	if at, ok := k.place(name); ok {
 		return k.key(at)
 	}
 	return nil
@@ -109,10 +113,7 @@ func (k *Keys) Get(name string) *Key {
 
 // Find is Get for a name in bytes.
 func (k *Keys) Find(name []byte) *Key {
-	if at, ok := k.at[string(name)]; ok {
-		return k.key(at)
-	}
-	return nil
+	return k.Get(unsafe.String(unsafe.SliceData(name), len(name))) //nolint:gosec // it is not kept
 }
 
 func (k *Keys) key(at uint32) *Key { return &k.chunks[at>>chunkBits][at&(1<<chunkBits-1)] }
@@ -124,13 +125,9 @@ func (k *Keys) newPlace() uint32 {
 		k.free = k.free[:n-1]
 		return at
 	}
-	at := len(k.at)
+	at := k.used
 	if at>>chunkBits == len(k.chunks) {
-		k.chunks = append(k.chunks, new(keyChunk))
-		k.takes(chunkBytes)
-		if at >= k.places {
-			k.takes(placeBytes << chunkBits)
-		}
+		k.newChunk()
 	}
 	return uint32(at) //nolint:gosec // memory bounds it
 }
@@ -139,8 +136,8 @@ func (k *Keys) newPlace() uint32 {
 func (k *Keys) ordered() *btree.BTreeG[string] {
 	if k.tree == nil {
 		k.tree = btree.NewOrderedG[string](32)
-		k.takes(int64(len(k.at)) * orderBytes)
-		for _, name := range slices.Sorted(maps.Keys(k.at)) {
+		k.takes(int64(k.used) * orderBytes)
+		for _, name := range k.sorted() {
 			k.tree.ReplaceOrInsert(name)
 		}
 	}
@@ -181,34 +178,50 @@ func (k *Keys) CountOfLease(id int64) int { return len(k.byLease[id]) }
 
 // Put sets a key.
 func (k *Keys) Put(s Key) {
-	at, ok := k.at[s.Name]
-	if ok {
-		old := k.key(at)
-		k.detach(old)
+	tag := tagOf(s.Name)
+	slot := k.slot(s.Name, tag)
+	if slot.at != 0 {
+		old := k.key(slot.at - 1)
+		k.detach(slot.at-1, old)
 		s.Name = old.Name
 	} else {
-		if k.names.sparse() {
-			k.compact()
-		}
-		var took int
-		s.Name, took = k.names.keep(s.Name)
-		k.takes(int64(took))
-		at = k.newPlace()
-		if k.at[s.Name] = at; k.tree != nil {
-			k.tree.ReplaceOrInsert(s.Name)
-		}
+		slot = k.add(&s, tag)
 	}
+	at := slot.at - 1
+	k.attach(at, &s)
 	*k.key(at) = s
-	k.attach(&s)
 }
 
-// attach counts a new state of a key.
-func (k *Keys) attach(s *Key) {
+// add makes a place for a new key, with its own copy of the name.
+func (k *Keys) add(s *Key, tag uint32) *tableSlot {
+	if k.names.sparse() {
+		k.compact()
+	}
+	if k.isFull() {
+		k.grow(2 * len(k.slots))
+	}
+	slot := k.slot(s.Name, tag)
+	slot.tag, slot.at = tag, k.newPlace()+1
+	k.used++
+	var took int
+	s.Name, took = k.names.keep(s.Name, k.room)
+	if k.takes(int64(took)); k.tree != nil {
+		k.tree.ReplaceOrInsert(s.Name)
+	}
+	return slot
+}
+
+// attach counts a new state of the key at a place.
+func (k *Keys) attach(at uint32, s *Key) {
 	if s.Unsure {
 		k.unsure++
 	}
 	if s.Head != "" {
-		k.takes(int64(len(s.Head)))
+		took := len(s.Head)
+		if k.inArea[at>>chunkBits] {
+			s.Head, took = k.names.keep(s.Head, k.room)
+		}
+		k.takes(int64(took))
 	}
 	if s.Lease != 0 {
 		if k.byLease[s.Lease] == nil {
@@ -221,9 +234,11 @@ func (k *Keys) attach(s *Key) {
 
 // compact keeps only the names of the live keys.
 func (k *Keys) compact() {
-	fresh := k.room.NewKeys(len(k.at))
-	for _, at := range k.at {
-		fresh.Put(*k.key(at))
+	fresh := k.room.NewKeys(k.used)
+	for _, s := range k.slots {
+		if s.at != 0 {
+			fresh.Put(*k.key(s.at - 1))
+		}
 	}
 	k.Release()
 	*k = *fresh
@@ -231,13 +246,12 @@ func (k *Keys) compact() {
 
 // Remove deletes a key.
 func (k *Keys) Remove(name string) {
-	at, ok := k.at[name]
+	at, ok := k.take(name)
 	if !ok {
 		return
 	}
 	old := k.key(at)
-	k.detach(old)
-	delete(k.at, name)
+	k.detach(at, old)
 	if k.tree != nil {
 		k.tree.Delete(name)
 	}
@@ -250,11 +264,15 @@ func (k *Keys) Remove(name string) {
 func (k *Keys) Forget(name string) { k.Put(Key{Name: name, Unsure: true, Loose: true}) }
 
 // detach is the opposite of attach.
-func (k *Keys) detach(s *Key) {
+func (k *Keys) detach(at uint32, s *Key) {
 	if s.Unsure {
 		k.unsure--
 	}
-	if s.Head != "" {
+	switch {
+	case s.Head == "":
+	case k.inArea[at>>chunkBits]:
+		k.names.live -= len(s.Head)
+	default:
 		k.takes(-int64(len(s.Head)))
 	}
 	if set := k.byLease[s.Lease]; set != nil {

@@ -40,7 +40,7 @@ func TestRoomCounts(t *testing.T) {
 			}
 		},
 	} {
-		for _, room := range []*Room{NewRoom(1 << 40), nil} {
+		for _, room := range []*Room{NewRoom(1<<40, nil), nil} {
 			before := live()
 			k := room.NewKeys(n / 2)
 			fill(k)
@@ -65,7 +65,7 @@ func TestRoomCounts(t *testing.T) {
 
 // TestRoomIsExceeded: key spaces share a room, and one that is too large is not made in advance.
 func TestRoomIsExceeded(t *testing.T) {
-	room := NewRoom(1 << 20)
+	room := NewRoom(1<<20, nil)
 	a, b := room.NewKeys(0), room.NewKeys(0)
 	for i := range 3000 {
 		a.Put(Key{Name: fmt.Sprint(i)})
@@ -73,11 +73,11 @@ func TestRoomIsExceeded(t *testing.T) {
 	if room.Exceeded() {
 		t.Fatal("3,000 keys exceed 1 MiB")
 	}
-	for i := range 5000 {
+	for i := range 9000 {
 		b.Put(Key{Name: fmt.Sprint(i)})
 	}
 	if !room.Exceeded() {
-		t.Fatal("8,000 keys do not exceed 1 MiB")
+		t.Fatal("12,000 keys do not exceed 1 MiB")
 	}
 	if b.Release(); room.Exceeded() {
 		t.Error("exceeded by a key space that is released")

@@ -43,19 +43,19 @@ func (r *Result) logWith(ctx context.Context, from uint64, t itemMaker) iter.Seq
 	}
 }
 
-// first yields the merged log for the survey. If the sums of all logs that reach an index show that they hold the same
-// entries, only one of them is read, else all of them in parallel. Items are valid as an itemRing says.
+// first yields the merged log for the survey, read in another goroutine. If the sums of all logs that reach an index
+// show that they hold the same entries, only one of them is read. Items are valid as an itemRing says.
 func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
 	stretches, parts := r.stretches(), r.parts()
 	if len(r.Shifts) > 0 || len(r.Doubted) > 0 || len(stretches) == 0 || len(stretches) > maxParts ||
 		len(parts) > maxParts {
 		return inParallel(merged(ctx, r.logs()))
 	}
-	return func(yield func(*item, error) bool) {
-		ring := &itemRing{}
+	ring := &itemRing{}
+	read := func(yield func(*item, error) bool) {
 		for _, st := range stretches {
 			if !st.agreed {
-				for it, err := range inParallel(mergedBetween(ctx, r.logs(), st.from, st.to, &ring.own)) {
+				for it, err := range mergedBetween(ctx, r.logs(), st.from, st.to, &ring.large) {
 					if !yield(it, err) || err != nil {
 						return
 					}
@@ -67,6 +67,16 @@ func (r *Result) first(ctx context.Context) iter.Seq2[*item, error] {
 				if p.from <= p.to && !r.read(ctx, p, p.from, ring, yield) {
 					return
 				}
+			}
+		}
+	}
+	return func(yield func(*item, error) bool) {
+		for it, err := range inParallel(read) {
+			if err == nil {
+				it = ring.decoded(it)
+			}
+			if !yield(it, err) {
+				return
 			}
 		}
 	}

@@ -49,17 +49,21 @@ type slot struct {
 	dec  dumplog.Decoder
 }
 
-// newItem makes the slot's item of an entry; nil if that does not decode, or its request is one that is kept.
-func (s *slot) newItem(e dumplog.Entry, holder int) *item {
+// hold makes the slot's item of an entry, not decoded yet.
+func (s *slot) hold(e dumplog.Entry, holder int) *item {
 	s.data = append(s.data[:0], e.Data...)
 	it := &s.item
 	*it = item{entry: e}
 	it.entry.Data = s.data
-	if it.req, it.err = s.dec.Decode(&it.entry); it.err != nil || !isPassing(it.req.Kind) {
-		return nil
-	}
 	it.holders = append(it.first[:0], holder)
 	return it
+}
+
+// decode decodes the slot's item. It is false if that fails, or its request is one that is kept.
+func (s *slot) decode() bool {
+	it := &s.item
+	it.req, it.err = s.dec.Decode(&it.entry)
+	return it.err == nil && isPassing(it.req.Kind)
 }
 
 // isPassing reports whether survey and walker keep nothing of such requests, where they take effect as expected.
@@ -71,27 +75,43 @@ func isPassing(k dumplog.Kind) bool {
 	return false
 }
 
-// itemRing makes items of entries and reuses their memory: an item with a request about keys is valid until ringSize
-// more are made. The others stay valid. The zero value is ready.
+// itemRing makes items of entries for a prefetch, which are decoded after that, and reuses their memory: an item with a
+// request about keys is valid until maxShift more were taken from the prefetch. The others stay valid. The zero value
+// is ready.
 type itemRing struct {
 	slots [ringSize]slot
 	n     int
-	own   itemArena
+	// large makes the items of large entries, before the prefetch, kept those that stay valid, after it.
+	large, kept itemArena
 }
 
-// ringSize is one more than the survey remembers to find a request that the log holds twice.
-const ringSize = maxShift + 1
+// ringSize is one more than the survey remembers to find a request that the log holds twice, and all that a prefetch
+// may have made meanwhile.
+const ringSize = maxShift + 1 + prefetched
 
 func (t *itemRing) newItem(e dumplog.Entry, holder int) *item {
 	if len(e.Data) > maxReused {
-		return t.own.newItem(e, holder)
+		return t.large.newItem(e, holder)
 	}
-	it := t.slots[t.n%ringSize].newItem(e, holder)
-	if it == nil {
-		return t.own.newItem(e, holder)
-	}
+	s := &t.slots[t.n%ringSize]
 	t.n++
+	it := s.hold(e, holder)
+	it.slot = s
 	return it
+}
+
+// decoded returns an item that was taken from the prefetch with its request.
+func (t *itemRing) decoded(it *item) *item {
+	s := it.slot
+	if s == nil {
+		return it
+	}
+	if it.slot = nil; s.decode() {
+		return it
+	}
+	kept := t.kept.newItem(it.entry, it.holders[0])
+	kept.agreed = it.agreed
+	return kept
 }
 
 // maxReused bounds the entries, in bytes, whose memory is used again.
@@ -112,8 +132,8 @@ func (t *itemPool) newItem(e dumplog.Entry, holder int) *item {
 	if s == nil {
 		s = new(slot)
 	}
-	it := s.newItem(e, holder)
-	if it == nil {
+	it := s.hold(e, holder)
+	if !s.decode() {
 		t.free.Put(s)
 		return t.own.newItem(e, holder)
 	}

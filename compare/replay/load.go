@@ -9,6 +9,9 @@ import (
 // as many.
 const loadStretch = 1 << 16
 
+// deadBytes is about what a deleted key takes, in bytes.
+const deadBytes = 100
+
 // loadKeys returns the keys that the database had at a revision, read from the newest records on: of the older records
 // of a key only the name is looked at. It is nil for a database that has to be read in order: one that is damaged, has
 // no live keys, or has deleted many more than it has.
@@ -16,7 +19,8 @@ func (su *subject) loadKeys(at, stretch int64) *apply.Keys {
 	if su.liveKeys() == 0 || su.m.DB.KVDamaged {
 		return nil
 	}
-	l := keyLoader{keys: su.room.NewKeys(su.liveKeys()), dead: map[string]int64{}, bump: su.m.DB.KV.BumpMarker}
+	l := keyLoader{keys: su.room.NewKeys(su.liveKeys()), dead: map[string]int64{}, bump: su.m.DB.KV.BumpMarker,
+		room: su.room}
 	l.most = max(su.liveKeys(), loadStretch)
 	for end := at + 1; end > 0; stretch *= 2 {
 		from := max(end-stretch, 0)
@@ -37,15 +41,16 @@ type keyLoader struct {
 	keys *apply.Keys
 	dead map[string]int64
 	bump dumpdb.Rev
-	// most is how many deleted keys are kept at most.
+	// most is how many deleted keys are kept at most, in what the room has left.
 	most int
+	room *apply.Room
 }
 
 // read takes the records of a stretch of revisions, below which nothing was read yet. It is false where they cannot be
 // read, or too many keys are deleted.
 func (l *keyLoader) read(db *dumpdb.DB, from, end int64) bool {
 	for rev, err := range db.RevisionsBetween(dumpdb.Rev{Main: from}, dumpdb.Rev{Main: end}) {
-		if err != nil || rev.Err != nil || len(l.dead) > l.most {
+		if err != nil || rev.Err != nil || len(l.dead) > l.most || !l.room.Fits(int64(len(l.dead))*deadBytes) {
 			return false
 		}
 		if rev.Rev == l.bump && l.bump != (dumpdb.Rev{}) || l.dead[string(rev.KV.Key)] >= end {

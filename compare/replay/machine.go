@@ -7,6 +7,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/memory"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -23,7 +24,8 @@ type MachineOptions struct {
 }
 
 // Machine executes committed entries on one complete state, by the rules of package apply. It keeps keys, leases,
-// alarms and auth in memory (keys with a hash of their value); the caller stores the values.
+// alarms and auth (keys with a hash of their value; of millions of them, those that do not fit in memory are kept in
+// memory.Area); the caller stores the values.
 type Machine struct{ s *apply.Model }
 
 // Change is one record of bucket key that an entry writes.
@@ -46,6 +48,7 @@ var ErrKeysUnread = errors.New("bucket key cannot be read in full")
 // ErrKeysUnread for one that is damaged.
 func NewMachine(ctx context.Context, db *dumpdb.DB, o MachineOptions) (*Machine, error) {
 	s := apply.NewModel(o.Version)
+	s.Keys = apply.NewRoom(memory.Replay(), memory.Area()).NewKeys(0)
 	if s.ClientWaits = release.No; o.Single {
 		s.ClientWaits = release.Yes
 	}

@@ -9,6 +9,11 @@ import (
 const (
 	batch      = 256
 	batchBytes = 1 << 20
+	// maxFull is how many batches wait to be taken.
+	maxFull = 2
+	// prefetched is how many values the sequence may have made after the last value that was taken: those of its batch,
+	// of the batches that wait, and of the batch being filled.
+	prefetched = (maxFull + 2) * batch
 )
 
 // prefetch runs a sequence in another goroutine and returns its values in batches. So decoding the log and reading each
@@ -26,7 +31,7 @@ type prefetch[T any] struct {
 
 // startPrefetch begins to read ahead. size is about how much memory a value takes, in bytes; nil where that is little.
 func startPrefetch[T any](seq iter.Seq[T], size func(T) int) *prefetch[T] {
-	a := &prefetch[T]{full: make(chan []T, 2), free: make(chan []T, 3), quit: make(chan struct{}),
+	a := &prefetch[T]{full: make(chan []T, maxFull), free: make(chan []T, maxFull+1), quit: make(chan struct{}),
 		done: make(chan struct{})}
 	go func() {
 		defer close(a.done)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/internal/memory"
 )
 
 // errTooLarge is the end of a replay whose keys take more memory than there is.
@@ -30,10 +31,14 @@ func simulate(ctx context.Context, r *Result, o Options) error {
 func (r *Result) giveUp(ctx context.Context, o Options) error {
 	r.blank()
 	r.TooLarge = true
+	why := fmt.Sprintf("its keys take more memory than the %d MiB that a replay may take (half of --max-memory)",
+		o.maxBytes()>>20)
+	if err := memory.Area().Err(); err != nil {
+		why += fmt.Sprintf(", and the rest could not be kept in a file: %v", err)
+	}
 	for _, res := range r.Members {
 		m := res.Member
-		res.Why = cmp.Or(unfit(r, m.HasDB(), m.DB != nil && m.DB.KV != nil), fmt.Sprintf("its keys take more memory "+
-			"than the %d MiB that a replay may take (half of --max-memory)", o.maxBytes()>>20))
+		res.Why = cmp.Or(unfit(r, m.HasDB(), m.DB != nil && m.DB.KV != nil), why)
 	}
 	sims := make([]*sim, len(r.Members))
 	return (&walker{r: r, o: o, sims: sims, reps: equivalentMembers(r, true)}).follow(ctx)
@@ -70,7 +75,7 @@ func simulateGroups(ctx context.Context, r *Result, o Options, reps []int) error
 			}
 		}
 	}()
-	room := apply.NewRoom(o.maxBytes())
+	room := apply.NewRoom(o.maxBytes(), memory.Area())
 	if err := startSims(ctx, r, sims, reps, room); err != nil {
 		return err
 	}

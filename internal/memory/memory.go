@@ -5,6 +5,8 @@ package memory
 import (
 	"math"
 	"sync/atomic"
+
+	"github.com/etcd-medic/etcd-medic/internal/spill"
 )
 
 // Least is the lowest limit, in bytes: enough for the program itself and inputs of common size.
@@ -23,12 +25,20 @@ func Limit() int64 {
 	return math.MaxInt64
 }
 
+var area atomic.Pointer[spill.Area]
+
+// SetArea sets where this process keeps what does not fit in memory and cannot be left out, nil for nowhere.
+func SetArea(a *spill.Area) { area.Store(a) }
+
+// Area returns what SetArea has set.
+func Area() *spill.Area { return area.Load() }
+
 // The parts of the limit. The rest is for what is read at the moment, and for the collector.
 const (
 	replayPart = 2
 	rowsPart   = 8
 	confPart   = 8
-	keysPart   = 8
+	keysPart   = 4 // a replay begins after these tables are gone
 )
 
 // Replay is how many bytes the keys of a replay may take.

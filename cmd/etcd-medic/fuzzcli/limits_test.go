@@ -103,12 +103,18 @@ const busy = 10 * time.Minute
 // program runs the program and returns what it did.
 func program(t *testing.T, args ...string) *outcome {
 	t.Helper()
+	return programIn(t, t.TempDir(), args...)
+}
+
+// programIn is program with a folder for temporary files.
+func programIn(t *testing.T, tmp string, args ...string) *outcome {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(asProgram, "1")
-	o, err := run(t.Context(), self, t.TempDir(), args, busy)
+	o, err := run(t.Context(), self, tmp, args, busy)
 	if err != nil {
 		t.Fatal(err)
 	}

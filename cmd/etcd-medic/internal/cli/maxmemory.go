@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/internal/memory"
+	"github.com/etcd-medic/etcd-medic/internal/spill"
 )
 
 // sizeFlag is a number of bytes, as 2GiB.
@@ -66,6 +67,7 @@ func (s *Streams) boundMemory() {
 	}
 	if n > 0 {
 		memory.SetLimit(n)
+		memory.SetArea(spill.New(""))
 		s.memory.bound(n)
 		capHeap(n)
 	}
