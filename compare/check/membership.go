@@ -122,6 +122,9 @@ func sameIDsFinding(e *Earlier) Finding {
 			"backup is at %d. ", b.ConsistentIndex(), e.OtherLog.AtLeast, b.DB.KV.LastRev.Main)
 	}
 	switch {
+	case e.OtherLog.Contradicted > 0:
+		why = fmt.Sprintf("at its index %d this log wrote other keys: the index counts another log, or the backup was "+
+			"altered. There is no database of a data dir that shows which", b.ConsistentIndex())
 	case e.Member != nil:
 		why += e.continued()
 	case e.Damaged:
@@ -138,11 +141,21 @@ func sameIDsFinding(e *Earlier) Finding {
 		ev.Observed = fmt.Sprintf("none that the log's entries up to %d can have made", b.ConsistentIndex())
 		ev.Expected = "those of these entries"
 	}
+	if n := e.OtherLog.Contradicted; n > 0 {
+		ev.Field = fmt.Sprintf("keys at index %d", b.ConsistentIndex())
+		ev.Observed = plural.Of(n, "key", "keys") + " with other content than the log wrote"
+		ev.Expected = "what the log wrote"
+	}
 	if e.OtherLog.Inferred {
 		why += ". No log at hand shows the restore: that there was one is inferred"
 	}
 	f := e.finding(why, ev)
-	if e.Damaged {
+	switch {
+	case e.OtherLog.Contradicted > 0:
+		f.Title += ", or was altered"
+		f.Severity, f.Class = Warning, ClassInconclusive
+		f.Remedy[0].Text = "examine " + b.Label() + " on its own"
+	case e.Damaged:
 		f.Title += ", or has lost what the log wrote to it"
 	}
 	return f

@@ -89,20 +89,20 @@ func (r *Result) explained() (n int) {
 // they hold none, the entry was not altered: the members lack its effect. A model that now begins after the entry says
 // nothing of it; the result without doubts has the records at its revision.
 func (r *Result) inPlaceOfDoubted(before *Result) bool {
-	for _, d := range r.Doubted {
-		n := 0
-		for _, i := range d.Against {
-			m := r.Members[i]
-			if slices.Contains(m.unknownWrites, d.Index) || before.Members[i].surplus ||
-				m.BaseIndex >= d.Index && before.contradictedAt(d.Index, i) {
-				n++
-			}
-		}
-		if n < d.enough() {
-			return false
+	return !slices.ContainsFunc(r.Doubted, func(d Doubted) bool { return !r.isInPlace(&d, before) })
+}
+
+// isInPlace is inPlaceOfDoubted for one entry; before is nil if the result without doubts does not count.
+func (r *Result) isInPlace(d *Doubted, before *Result) bool {
+	n := 0
+	for _, i := range d.Against {
+		m := r.Members[i]
+		if slices.Contains(m.unknownWrites, d.Index) || before != nil && (before.Members[i].surplus ||
+			m.BaseIndex >= d.Index && before.contradictedAt(d.Index, i)) {
+			n++
 		}
 	}
-	return true
+	return n >= d.enough()
 }
 
 // contradictedAt reports whether the database of a member holds other records in the place of those of an entry.
@@ -137,11 +137,20 @@ func explainsMore(t, r *Result) (better []int) {
 // faults counts what of a database contradicts the log.
 func (m *MemberResult) faults() int { return m.unexplained() + len(m.Reruns) + len(m.StateDiffs) }
 
-// doubtful returns the next entry to try: one that was exchanged, one that databases contradict, one without content
-// before it, or else one after a doubted entry, with which that may have been exchanged. Fewer logs hold it than
-// databases are against it.
+// doubtful returns the next entry to try: one that was exchanged, one after a doubted entry in whose place there are no
+// records, one that databases contradict, one without content before it, or else one after any doubted entry, with
+// which that may have been exchanged. More databases are against it than logs have it.
 func (r *Result) doubtful(ctx context.Context, tried map[uint64]bool) (*Doubted, error) {
 	d := r.firstExchanged(tried)
+	for i := 0; d == nil && i < len(r.Doubted) && r.surplusWitnesses() > 1; i++ {
+		var err error
+		if r.isInPlace(&r.Doubted[i], nil) {
+			continue
+		}
+		if d, err = r.exchangedWith(ctx, &r.Doubted[i], tried); err != nil {
+			return nil, err
+		}
+	}
 	if d == nil {
 		d = r.contradicted(tried)
 	}

@@ -186,13 +186,13 @@ func (ma *matcher) wroteIt(p apply.Effect, ahead []*item) bool {
 		return with.matched+1 > without.matched
 	}
 	// Of several equal entries the first one wrote, unless its conditions contradict that or a later one must have.
-	return p.Result != apply.NoEffect && !ma.laterMustHave(ahead)
+	return p.Result != apply.NoEffect && !ma.laterMustHave(p, ahead)
 }
 
 // laterMustHave reports whether the next entry ahead that can have written the next records certainly wrote just these,
-// whether or not the current one did.
-func (ma *matcher) laterMustHave(ahead []*item) bool {
-	g := ma.cur.peek(0)
+// whether or not the current one did, or if that was refused, as all releases do.
+func (ma *matcher) laterMustHave(p apply.Effect, ahead []*item) bool {
+	g, refused := ma.cur.peek(0), p.Result == apply.Refused && p.Plain
 	for i, a := range ahead {
 		own := ma.versionFor(a, g)
 		if own.entry.Index > ma.m.AppliedMin {
@@ -200,8 +200,9 @@ func (ma *matcher) laterMustHave(ahead []*item) bool {
 		}
 		if own.err == nil && apply.WritesKeys(own.req.Kind) && ma.couldWriteLater(own.req, g, ahead[:i]) {
 			q := ma.Evaluate(own.req)
-			return q.Sure && len(q.Writes) > 0 && matches(q.Writes, g) && unguarded(own.req)
+			return q.Sure && len(q.Writes) > 0 && matches(q.Writes, g) && (refused || unguarded(own.req))
 		}
+		refused = refused && !apply.WritesKeys(own.req.Kind) // the keys are as they are now
 	}
 	return false
 }

@@ -14,12 +14,18 @@ type OtherLog struct {
 	// AtLeast is the revision that this log had written at the index, or more. It is 0 if the revision of the backup is
 	// possible there.
 	AtLeast int64
+	// Contradicted is how many keys of the backup the log contradicts, if only that speaks against it, and there is no
+	// database of a data dir to compare it with: it may also have been altered.
+	Contradicted int
 	// Inferred is true if no log at hand shows the restore.
 	Inferred bool
 }
 
 // String says it in a few words.
 func (o *OtherLog) String() string {
+	if o.Contradicted > 0 {
+		return "this log wrote other keys up to its index"
+	}
 	if o.AtLeast > 0 {
 		return fmt.Sprintf("at its index this log had written revision %d or more", o.AtLeast)
 	}
@@ -31,6 +37,7 @@ func (o *OtherLog) String() string {
 // most, so the data dirs show how low it can have been there. If they also show when the log began, hardly an entry of
 // the log is found in it. If the first part of the log is purged, the backup shows in another way that its index counts
 // another log. A revision that is possible will do if the backup holds nothing of the log.
+// It will also do if the log contradicts the backup and there is no database of a data dir that shows which is right.
 func (r *Result) Unwritten(pos int) *OtherLog {
 	x, w := r.Members[pos], r.writersOf(pos)
 	if x.Member.HasWAL() || w == nil || r.bootstrapped() {
@@ -59,8 +66,17 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 		return &OtherLog{AtLeast: b.atLeast, Inferred: !restored(r)}
 	case nothing:
 		return &OtherLog{Inferred: !restored(r)}
+	case restored(r) && x.BelowCount > 0 && !r.hasDataDirDB():
+		return &OtherLog{Contradicted: x.BelowCount}
 	}
 	return nil
+}
+
+// hasDataDirDB reports whether the keys of any data dir can be read.
+func (r *Result) hasDataDirDB() bool {
+	return slices.ContainsFunc(r.Members, func(x *MemberResult) bool {
+		return x.Member.HasWAL() && x.Member.HasDB() && x.Member.DB.KV != nil
+	})
 }
 
 // farBelow is how many revisions a database cannot have lost without further traces.
