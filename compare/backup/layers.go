@@ -3,6 +3,7 @@ package backup
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -43,15 +44,18 @@ var layers = []layer{
 	{"alarms", []check.ID{check.M06}, func(*compare.Report, *evidence.Facts) string { return "none raised" }},
 	{"storage-version", []check.ID{check.B06}, sayVersions},
 	{"taken-by", nil, sayTakenBy},
-	{"revision", []check.ID{check.B07}, sayRevision},
+	{layerRevision, []check.ID{check.B07}, sayRevision},
 	{layerDeltas, []check.ID{check.B10}, sayChain},
 }
+
+// layerRevision is unknown if a newer record may be in what cannot be read.
+const layerRevision = "revision"
 
 // layerDeltas exists only for full snapshots with deltas.
 const layerDeltas = "deltas"
 
 // ofRows are the layers about rows. They are unknown if no bucket can be reached.
-var ofRows = []string{"mvcc", "auth", "members", "leases", "alarms", "storage-version", "revision"}
+var ofRows = []string{"mvcc", "auth", "members", "leases", "alarms", "storage-version", layerRevision}
 
 // Layers derives the verdict of each layer from the report of a backup.
 func Layers(r *compare.Report) []compare.Layer {
@@ -75,6 +79,9 @@ func Layers(r *compare.Report) []compare.Layer {
 		switch {
 		case l.checks == nil && v.Says == "":
 			v.Outcome, v.Says = check.NotChecked, "the file does not show it"
+		case l.name == layerRevision && v.Outcome == check.Holds && m.DB != nil && m.DB.EndUnread:
+			v.Outcome = check.NotChecked
+			v.Says = "the newest record that can be read has revision " + strconv.FormatInt(*m.DB.CurrentRevision, 10)
 		case l.name == "trailer" && r.Backup.Trailer == "absent":
 			v.Outcome, v.Says = check.NotChecked, "absent: nothing proves the bytes of the file"
 		}

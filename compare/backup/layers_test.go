@@ -120,6 +120,10 @@ func TestLayerTexts(t *testing.T) {
 		{"compaction never finished", "revision", func(_ *compare.Report, m *evidence.Facts) {
 			m.DB.CompactRevision, m.DB.ScheduledCompact = &at, &at
 		}, check.Holds, "revision 40, compacted at 30, that compaction is unfinished"},
+		{"end unread", "revision", func(_ *compare.Report, m *evidence.Facts) { m.DB.Partial, m.DB.EndUnread = true, true },
+			check.NotChecked, "the newest record that can be read has revision 40"},
+		{"middle unread", "revision", func(_ *compare.Report, m *evidence.Facts) { m.DB.Partial = true },
+			check.Holds, "revision 40, never compacted"},
 		{"no page was read", "size", func(_ *compare.Report, m *evidence.Facts) { m.DB.PageSize = 0 }, check.Holds, ""},
 		{"no page was read, but the trailer", "trailer", func(_ *compare.Report, m *evidence.Facts) { m.DB = nil },
 			check.Holds, "sha256 abc"},

@@ -246,7 +246,7 @@ func content(r *compare.Report) string {
 		parts = append(parts, "etcd "+*m.WroteBy.Etcd)
 	}
 	if d := m.DB; d.CurrentRevision != nil && d.Keys != nil {
-		parts = append(parts, fmt.Sprintf("revision %d", *d.CurrentRevision), plural.Of(*d.Keys, "key", "keys"))
+		parts = append(parts, "revision "+d.RevisionText(), d.KeysText()+" "+plural.Form(*d.Keys, "key", "keys"))
 	}
 	if c, ok := r.Backup.Chain.(*chain.Report); ok {
 		parts = append(parts, fmt.Sprintf("%s up to revision %d",

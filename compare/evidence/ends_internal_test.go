@@ -389,3 +389,34 @@ func TestRowsThatDoNotDecode(t *testing.T) {
 		}
 	}
 }
+
+// TestEndUnread: only damage that reaches to the end of bucket key may hide its newest records.
+func TestEndUnread(t *testing.T) {
+	key := func(main byte) []byte { return []byte{0, 0, 0, 0, 0, 0, 0, main, '_', 0, 0, 0, 0, 0, 0, 0, 0} }
+	for name, c := range map[string]struct {
+		damage dumpdb.DamageError
+		want   bool
+	}{
+		"in the middle":        {dumpdb.DamageError{Bucket: "key", FirstKey: key(3), LastKey: key(7)}, false},
+		"at the end":           {dumpdb.DamageError{Bucket: "key", FirstKey: key(3)}, true},
+		"of the whole bucket":  {dumpdb.DamageError{Bucket: "key"}, true},
+		"of an unknown bucket": {dumpdb.DamageError{}, true},
+		"of another bucket":    {dumpdb.DamageError{Bucket: "lease"}, false},
+	} {
+		d := &DB{Damage: []*dumpdb.DamageError{&c.damage}}
+		if got := d.endUnread(); got != c.want {
+			t.Errorf("damage %s: %v", name, got)
+		}
+	}
+	revision := int64(250)
+	for _, c := range []struct {
+		db   DBFacts
+		want string
+	}{{DBFacts{}, "-"}, {DBFacts{CurrentRevision: &revision}, "250"},
+		{DBFacts{CurrentRevision: &revision, Partial: true}, "250"},
+		{DBFacts{CurrentRevision: &revision, Partial: true, EndUnread: true}, "250?"}} {
+		if got := c.db.RevisionText(); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.db, got, c.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package evidence
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -121,11 +122,33 @@ type DBFacts struct {
 	Leases           int               `json:"leases"`
 	HashKV           *dumpdb.HashKV    `json:"hashKV"`
 	Hashes           map[string]string `json:"hashes"`
+	// Partial is true if bucket key can be read only in part: then Keys, Revisions and Tombstones count what can be
+	// read. EndUnread is true if its newest records may be in what cannot be read: then CurrentRevision is that of the
+	// newest one that can.
+	Partial   bool `json:"partial,omitempty"`
+	EndUnread bool `json:"endUnread,omitempty"`
 	// Damage are the first damaged places; DamageOmitted is the number of others.
 	Damage        []DamageFacts `json:"damage"`
 	DamageOmitted int           `json:"damageOmitted,omitempty"`
 	// Undecodable is how many rows of bucket key do not decode.
 	Undecodable int `json:"undecodableRows,omitempty"`
+}
+
+// RevisionText is the current revision, with a question mark if it may be higher, "-" if it is not known.
+func (d *DBFacts) RevisionText() string { return unsureText(d.CurrentRevision, d.EndUnread) }
+
+// KeysText is the number of live keys, with a question mark if it is that of those that can be read, "-" if it is not
+// known.
+func (d *DBFacts) KeysText() string { return unsureText(d.Keys, d.Partial) }
+
+func unsureText(n *int64, unsure bool) string {
+	switch {
+	case n == nil:
+		return "-"
+	case unsure:
+		return strconv.FormatInt(*n, 10) + "?"
+	}
+	return strconv.FormatInt(*n, 10)
 }
 
 // AuthFacts are users with their roles, and roles with their permissions in words; no password hashes.
@@ -290,6 +313,7 @@ func dbFacts(m *Member, f *Facts) {
 	if kv := d.KV; kv != nil {
 		db.CurrentRevision, db.CompactRevision = &kv.CurrentRev, &kv.CompactRev
 		db.Keys, db.Revisions, db.Tombstones = &kv.LiveKeys, &kv.Revisions, &kv.Tombstones
+		db.Partial, db.EndUnread = d.KVDamaged, d.endUnread()
 		for _, v := range kv.Violations {
 			if v.Rule == dumpdb.RuleUndecodable {
 				db.Undecodable++

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
@@ -309,6 +310,14 @@ func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
 		d.HashKV, d.RecordsHash, d.Content = &in.HashKV, in.RecordsHash, in.Content
 	}
 	return ctx.Err()
+}
+
+// endUnread reports whether the newest records of bucket key may be in what cannot be read.
+func (d *DB) endUnread() bool {
+	return slices.ContainsFunc(d.Damage, func(e *dumpdb.DamageError) bool {
+		_, to := e.Revisions()
+		return (e.Bucket == "key" || e.Bucket == "") && to == (dumpdb.Rev{})
+	})
 }
 
 // trailer compares the sha256 trailer of a backup with the digest of the manifest, or computes the digest if there is

@@ -203,10 +203,10 @@ func (p factsSection) database(d *evidence.DBFacts) {
 		[2]string{"term", ptr(d.Term)},
 		[2]string{"storage version", orDash(d.StorageVersion)},
 		[2]string{"ConfState", dbConfState(d.ConfState)},
-		[2]string{"revision", ptr(d.CurrentRevision)},
+		[2]string{"revision", d.RevisionText()},
 		[2]string{"compact revision", fmt.Sprintf("%s (scheduled %s, finished %s)", compactText(d.CompactRevision),
 			ptr(d.ScheduledCompact), ptr(d.FinishedCompact))},
-		[2]string{"keys", fmt.Sprintf("%s live, %s revisions, %s tombstones", ptr(d.Keys), ptr(d.Revisions),
+		[2]string{"keys", fmt.Sprintf("%s live, %s revisions, %s tombstones", d.KeysText(), ptr(d.Revisions),
 			ptr(d.Tombstones))},
 		[2]string{"leases", fmt.Sprint(d.Leases)},
 		[2]string{"HashKV", hash})

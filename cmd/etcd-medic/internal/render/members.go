@@ -30,7 +30,7 @@ func (p membersSection) write(r *compare.Report) {
 			row[3] = termIndex(w.LastTerm, w.LastIndex)
 		}
 		if d := m.DB; d != nil {
-			row[6], row[7], row[9] = ptr(d.CurrentRevision), compactText(d.CompactRevision), ptr(d.Keys)
+			row[6], row[7], row[9] = d.RevisionText(), compactText(d.CompactRevision), d.KeysText()
 		}
 		if a := m.Auth; a != nil {
 			row[8] = authText(a)

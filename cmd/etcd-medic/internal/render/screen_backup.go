@@ -28,6 +28,9 @@ type backupScreen struct{ reportScreen }
 
 func (p backupScreen) write(v *Verification) {
 	r := p.r
+	if p.room.texts == 0 { // what to do with a damaged backup is in the text, not in the command
+		p.room.texts, p.room.cell = 1, 1
+	}
 	p.setSources(r)
 	a := &Answer{Word: backupWord(r), Mood: moodOf(&r.Verdict), Says: verdictSentence(r), Last: backupLast(r)}
 	p.sentence(a.painted(p.page)+": ", backup.Name(r)+": "+backupSays(r), p.room.wrong)
@@ -113,9 +116,9 @@ func backupPairs(r *compare.Report) (out [][2]string) {
 	add("TAKEN", said["taken-by"])
 	if len(r.Members) > 0 && r.Members[0].DB != nil && r.Members[0].DB.CurrentRevision != nil {
 		d := r.Members[0].DB
-		add("HOLDS", "revision "+ptr(d.CurrentRevision),
+		add("HOLDS", "revision "+d.RevisionText(),
 			prefixed("compacted at ", compactText(d.CompactRevision) != "-", compactText(d.CompactRevision)),
-			ptr(d.Keys)+" keys",
+			d.KeysText()+" keys",
 			prefixed("", said["members"] != "", membersText(&r.Members[0])))
 		add("AUTH", said["auth"], said["leases"], prefixed("alarms: ", said["alarms"] != "", said["alarms"]))
 	}
@@ -229,7 +232,7 @@ func backupsAnswer(v *Verification) *Answer {
 			row[2] = plural.Size(r.Backup.Size)
 		}
 		if len(r.Members) > 0 && r.Members[0].DB != nil {
-			row[3], row[4] = ptr(r.Members[0].DB.CurrentRevision), ptr(r.Members[0].DB.Keys)
+			row[3], row[4] = r.Members[0].DB.RevisionText(), r.Members[0].DB.KeysText()
 		}
 		row[5] = wrongText(r)
 		a.Rows = append(a.Rows, row)

@@ -60,9 +60,9 @@ func (p inspectScreen) facts(m *evidence.Facts, s *compare.Source) {
 			plural.Of(len(w.Segments), "segment", "segments"), string(w.Start), damaged(len(w.Damage)))
 	}
 	if d := m.DB; d != nil {
-		show("DATABASE", plural.Size(d.Size), "revision "+ptr(d.CurrentRevision),
+		show("DATABASE", plural.Size(d.Size), "revision "+d.RevisionText(),
 			prefixed("compacted at ", d.CompactRevision != nil && *d.CompactRevision >= 0,
-				compactText(d.CompactRevision)), ptr(d.Keys)+" keys",
+				compactText(d.CompactRevision)), d.KeysText()+" keys",
 			"applied "+ptr(d.ConsistentIndex), damaged(len(d.Damage)))
 	}
 	if a := m.Auth; a != nil {

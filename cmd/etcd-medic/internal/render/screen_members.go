@@ -31,7 +31,7 @@ func (p diagnosisScreen) members() {
 			row[2] = termIndex(w.LastTerm, w.LastIndex)
 		}
 		if d := m.DB; d != nil {
-			row[4], row[6] = ptr(d.CurrentRevision), ptr(d.Keys)
+			row[4], row[6] = d.RevisionText(), d.KeysText()
 		}
 		if a := m.Auth; a != nil {
 			row[5] = authText(a)

@@ -45,7 +45,7 @@ func (v *view) cards(r *compare.Report) {
 		v.Members = append(v.Members, c)
 		e := ends{Name: text(m.Name), Revision: "–", Auth: "–", Consistent: "–", Lacks: "–"}
 		if m.DB != nil && m.DB.CurrentRevision != nil {
-			e.Revision = strconv.FormatInt(*m.DB.CurrentRevision, 10)
+			e.Revision = m.DB.RevisionText()
 		}
 		if m.DB != nil && m.DB.ConsistentIndex != nil {
 			e.Consistent = strconv.FormatUint(*m.DB.ConsistentIndex, 10)
@@ -94,14 +94,14 @@ func (c *card) facts(m *evidence.Facts, l *timeline.Lane, sound *evidence.Facts)
 	c.row("applied", strconv.FormatUint(m.AppliedIndex, 10), false)
 	if d := m.DB; d != nil {
 		if d.CurrentRevision != nil {
-			c.against("revision", *d.CurrentRevision, sound,
+			c.against("revision", d, d.EndUnread, sound,
 				func(x *evidence.DBFacts) *int64 { return x.CurrentRevision })
 		}
 		if d.CompactRevision != nil && *d.CompactRevision > 0 {
 			c.row("compacted to", strconv.FormatInt(*d.CompactRevision, 10), false)
 		}
 		if d.Keys != nil {
-			c.against("keys", *d.Keys, sound, func(x *evidence.DBFacts) *int64 { return x.Keys })
+			c.against("keys", d, d.Partial, sound, func(x *evidence.DBFacts) *int64 { return x.Keys })
 		}
 		c.row("database", bytesText(d.Size), false)
 	} else {
@@ -129,8 +129,13 @@ func (c *card) facts(m *evidence.Facts, l *timeline.Lane, sound *evidence.Facts)
 }
 
 // against adds a number, marked if it differs from that of a member that agrees with the log.
-func (c *card) against(name string, have int64, sound *evidence.Facts, of func(*evidence.DBFacts) *int64) {
+func (c *card) against(name string, d *evidence.DBFacts, unsure bool, sound *evidence.Facts,
+	of func(*evidence.DBFacts) *int64) {
+	have := *of(d)
 	s := strconv.FormatInt(have, 10)
+	if unsure {
+		s += " can be read"
+	}
 	if sound != nil {
 		if want := of(sound.DB); want != nil && *want != have {
 			c.row(name, fmt.Sprintf("%s, the log gives %d", s, *want), true)

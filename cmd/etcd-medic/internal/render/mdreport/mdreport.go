@@ -194,13 +194,13 @@ func (p *sheet) members(r *compare.Report) {
 			row[3] = fmt.Sprintf("%d to %d", m.WAL.FirstIndex, m.WAL.LastIndex)
 		}
 		if m.DB != nil && m.DB.CurrentRevision != nil {
-			row[6] = strconv.FormatInt(*m.DB.CurrentRevision, 10)
+			row[6] = m.DB.RevisionText()
 		}
 		if m.Auth != nil {
 			row[7] = strconv.FormatUint(m.Auth.Revision, 10)
 		}
 		if m.DB != nil && m.DB.Keys != nil {
-			row[8] = strconv.FormatInt(*m.DB.Keys, 10)
+			row[8] = m.DB.KeysText()
 		}
 		if t := p.d.Timeline; t != nil && i < len(t.Lanes) && t.Lanes[i].Why == "" {
 			row[9] = strconv.Itoa(t.Lanes[i].Lacks)
