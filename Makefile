@@ -95,7 +95,7 @@ test-race: $(TOOLS)/testcount ## all tests with the race detector, with their co
 # CONCURRENT are the packages that start goroutines; a test of .tools/walls keeps the list complete. Of their tests COMPUTING take most of the time
 # under the race detector, and show it nothing that the others do not. The longest packages stand first. `make test-race` leaves nothing out.
 CONCURRENT := ./repair/run ./dumpdb ./dumplog ./node ./cmd/etcd-medic/internal/cli ./compare/replay ./compare/evidence ./collect ./compare/diff \
-  ./compare/dossier ./internal/progress ./node/internal/isolation ./repair/restoretest ./watch
+  ./compare/dossier ./internal/progress ./internal/spill ./node/internal/isolation ./repair/restoretest ./watch
 COMPUTING := EachCallFails|EachLineFails|Screens|LastScreens|OneScreen|FullIsShort|PrintedCommands|SuggestionsAreNotRefused|DocumentedCommandsRun|WithoutParts|PastedCommands|DigestsAreKeyed|ProgressOf|ProgressIs|BigLogIsReadFast|Tap|SoundHistories|AgainstTheServer|OracleBboltShapes|Sweep|Chaos|TwinsOfIncidents|KilledAtEveryPoint|Mend$$|ManyParts|RaceNeverEndsWithZero|KeysInPartsOfDamage|ImpossibleKeysInParts|OracleBboltCheckOnDamage|Cases|Results|Rehearse$$|RebuildContinues|EndsWithAClosedSegment|RecordsWithoutPadding|IdleBehindDamage|TablesOnTerminal|Operations$$|MemoryIsBounded|CollectYields|BackupsOfOlderLinesServe
 
 .PHONY: race

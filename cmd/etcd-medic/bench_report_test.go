@@ -214,9 +214,10 @@ func largeTasks(t *testing.T) []task {
 		{what: "large: `dumplog --stats`", own: []string{"dumplog", "--stats", dir},
 			read:  []string{dir + "/member/wal"},
 			floor: floorCRC, memory: most},
-		{what: "large: `inspect`", own: []string{"inspect", dir}, read: []string{dir}, floor: floorSHA256,
-			memory: most},
-		{what: "large: `diagnose`", own: []string{"diagnose", dir}, read: []string{dir}, floor: floorCRC, memory: most},
+		{what: "large: `inspect --max-memory 2GiB`", own: []string{"inspect", "--max-memory", "2GiB", dir},
+			read: []string{dir}, floor: floorSHA256, memory: most},
+		{what: "large: `diagnose --max-memory 2GiB`", own: []string{"diagnose", "--max-memory", "2GiB", dir},
+			read: []string{dir}, floor: floorCRC, memory: most},
 	}
 }
 

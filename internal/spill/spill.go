@@ -38,8 +38,8 @@ var errNoFile = errors.New("memory cannot be kept in a file here")
 // piece is taken. The file has no name, so that it is gone when the process ends, however it ends.
 func New(parent string) *Area { return &Area{parent: parent, free: map[int][][]byte{}} }
 
-// Take returns n bytes that are zero, nil if there are none: Err says why. It is never moved. What was taken stays
-// valid until the process ends, also after Close.
+// Take returns n bytes that are zero, nil if there are none: Err says why. They are never moved, and valid until the
+// process ends or Give takes them back.
 func (a *Area) Take(n int) []byte {
 	if a == nil || n <= 0 {
 		return nil

@@ -96,4 +96,5 @@ count as well; ETCD_MEDIC_... wins over them. They never filter a listing. ETCDC
 to those that are named.
 
 Colours are used on a terminal only; --no-color and NO_COLOR switch them off, CLICOLOR_FORCE=1 on in a pipe too. PAGER
-is the pager.`
+is the pager. Below TMPDIR (default /tmp) a command keeps what it unpacks, and keys that do not fit into --max-memory,
+while it runs.`
