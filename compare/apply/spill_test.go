@@ -5,37 +5,18 @@ package apply
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/internal/spill"
 )
-
-// diskArea returns an area on the disk of the sources; the folder for temporary files can be in memory.
-func diskArea(t *testing.T) *spill.Area {
-	t.Helper()
-	dir, err := os.MkdirTemp(".", "spill-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return spill.New(dir)
-}
 
 // TestKeysInArea: a key space of which a part does not fit is the same as one that does: through puts, deletes, starts
 // of values, leases, compaction of its names, order and copies, and whatever the collector does meanwhile.
 func TestKeysInArea(t *testing.T) {
-	area := diskArea(t)
+	area := spill.New(evidencetest.DiskDir(t))
 	room := NewRoom(3<<20, area)
 	keys, want := room.NewKeys(5000), map[string]Key{}
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -87,7 +68,7 @@ func TestKeysInArea(t *testing.T) {
 
 // TestAreaIsUsedAgain: key spaces that come and go do not make the area larger.
 func TestAreaIsUsedAgain(t *testing.T) {
-	area := diskArea(t)
+	area := spill.New(evidencetest.DiskDir(t))
 	room := NewRoom(1<<20, area)
 	fill := func() {
 		keys := room.NewKeys(50_000)

@@ -24,7 +24,7 @@ type OtherLog struct {
 // String says it in a few words.
 func (o *OtherLog) String() string {
 	if o.Contradicted > 0 {
-		return "this log wrote other keys up to its index"
+		return "this log wrote other keys up to its index, or it was altered"
 	}
 	if o.AtLeast > 0 {
 		return fmt.Sprintf("at its index this log had written revision %d or more", o.AtLeast)

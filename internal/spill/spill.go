@@ -54,7 +54,7 @@ func (a *Area) Take(n int) []byte {
 		return piece
 	}
 	if len(a.rest) < n {
-		part, err := a.grow(max(n, partSize))
+		part, err := a.grow((n + partSize - 1) / partSize * partSize) // the next one begins at a page of any size
 		if err != nil {
 			a.err = err
 			return nil

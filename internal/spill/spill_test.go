@@ -10,30 +10,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/internal/spill"
 )
 
-// area returns an area on a disk. The folder for temporary files can be in memory, the one of the sources is not.
-func area(t *testing.T) (a *spill.Area, dir string) {
-	t.Helper()
-	dir, err := os.MkdirTemp(".", "spill-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return spill.New(dir), dir
-}
-
 // TestTake: pieces are zero, do not overlap, and keep what is written to them; no name of the file is left.
 func TestTake(t *testing.T) {
-	a, dir := area(t)
+	dir := evidencetest.DiskDir(t)
+	a := spill.New(dir)
 	sizes := []int{1, 4 << 10, 24 << 10, 24<<10 + 1, 1 << 20, 32 << 10}
 	var pieces [][]byte
 	for i := range 200 {
@@ -62,7 +46,7 @@ func TestTake(t *testing.T) {
 
 // TestGive: what is given back is handed out again, zero.
 func TestGive(t *testing.T) {
-	a, _ := area(t)
+	a := spill.New(evidencetest.DiskDir(t))
 	p := a.Take(24 << 10)
 	if p == nil {
 		t.Fatal(a.Err())
@@ -82,7 +66,7 @@ func TestGive(t *testing.T) {
 
 // TestTakeAtOnce: several goroutines get different pieces.
 func TestTakeAtOnce(t *testing.T) {
-	a, _ := area(t)
+	a := spill.New(evidencetest.DiskDir(t))
 	var g sync.WaitGroup
 	for n := range 8 {
 		g.Go(func() {

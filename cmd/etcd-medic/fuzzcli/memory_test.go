@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
 // smallShape is the size of inputs for which 300 MB are allowed.
@@ -85,18 +86,7 @@ func TestMaxMemory(t *testing.T) {
 	if o := program(t, "diagnose", dir, "--max-memory", "2GiB"); o.code != 0 {
 		t.Errorf("with 2 GiB: exit code %d: %s", o.code, o.stdout)
 	}
-	disk, err := os.MkdirTemp(".", "spill-test-") // the folder for temporary files can be in memory
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := os.RemoveAll(disk); err != nil {
-			t.Error(err)
-		}
-	}()
-	if disk, err = filepath.Abs(disk); err != nil {
-		t.Fatal(err)
-	}
+	disk := evidencetest.DiskDir(t)
 	if o := programIn(t, disk, "diagnose", dir, "--max-memory", "160MiB"); o.code != 0 || o.memory > most+keys*200 {
 		t.Errorf("with a file: exit code %d, %d MB of memory: %s", o.code, o.memory>>20, o.stdout)
 	}
