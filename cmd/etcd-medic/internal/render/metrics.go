@@ -46,16 +46,18 @@ var backupMetrics = []metric{
 		func(b *BackupRun) (float64, bool) {
 			return float64(b.Modified.UnixMilli()) / 1e3, !b.Modified.IsZero()
 		}},
-	{"revision", "Current revision of the backup.", func(b *BackupRun) (float64, bool) {
-		return dbNumber(b, func(d *evidence.DBFacts) *int64 { return d.CurrentRevision })
-	}},
+	{"revision", "Current revision of the backup. Absent where damage may hide the newest records.",
+		func(b *BackupRun) (float64, bool) {
+			return dbNumber(b, func(d *evidence.DBFacts) *int64 { return known(d.CurrentRevision, d.EndUnread) })
+		}},
 	{"compact_revision", "Compact revision of the backup, -1 when it was never compacted.",
 		func(b *BackupRun) (float64, bool) {
 			return dbNumber(b, func(d *evidence.DBFacts) *int64 { return d.CompactRevision })
 		}},
-	{"keys", "Keys that live in the backup.", func(b *BackupRun) (float64, bool) {
-		return dbNumber(b, func(d *evidence.DBFacts) *int64 { return d.Keys })
-	}},
+	{"keys", "Keys that live in the backup. Absent where damage hides records.",
+		func(b *BackupRun) (float64, bool) {
+			return dbNumber(b, func(d *evidence.DBFacts) *int64 { return known(d.Keys, d.Partial) })
+		}},
 	{"findings", "Findings of severity error or critical.", func(b *BackupRun) (float64, bool) {
 		n := 0
 		for _, f := range b.Report.Findings {
@@ -81,6 +83,14 @@ func dbNumber(b *BackupRun, of func(*evidence.DBFacts) *int64) (float64, bool) {
 		return 0, false
 	}
 	return float64(*n), true
+}
+
+// known is a number of which damage hides nothing, otherwise nil.
+func known(n *int64, hidden bool) *int64 {
+	if hidden {
+		return nil
+	}
+	return n
 }
 
 func truth(b bool) float64 {
