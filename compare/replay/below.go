@@ -152,7 +152,7 @@ func (be *belowPlace) blur(r *dumplog.Request) {
 // there.
 func (be *belowPlace) arrive() {
 	be.met = true
-	have, whole := be.loadKeys(be.meet.rev, loadStretch), true
+	have, whole := be.loadKeys(be.meet.rev), true
 	if have != nil {
 		be.cur.stop()
 		be.cur = newCursorFrom(be.m.DB.Handle, be.m.DB.KV.BumpMarker, dumpdb.Rev{Main: be.meet.rev + 1})

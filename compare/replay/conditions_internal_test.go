@@ -251,10 +251,10 @@ func TestReads(t *testing.T) {
 		"a revoke": {[]*dumplog.Request{revoke(7)}, []rr{{true, "x", true}, {true, "x", false}}, "[true true]"},
 		"nothing":  {nil, []rr{{true, "x", true}}, "[false]"},
 	} {
-		w := newWindow(c.log...)
+		reads := newWindow(c.log...).reads()
 		var got []bool
 		for _, r := range c.rows {
-			got = append(got, w.reads(r.first, []byte(r.key), r.del))
+			got = append(got, reads(r.first, []byte(r.key), r.del))
 		}
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("%s: %v, want %s", name, got, c.want)

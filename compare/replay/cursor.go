@@ -51,9 +51,9 @@ func (c *cursor) stop() { c.rows.stop() }
 // rowsOf converts the records of bucket key: values are hashed, so that nothing of the database's buffers is kept.
 func rowsOf(db *dumpdb.DB, bump dumpdb.Rev) iter.Seq[row] { return rowsIn(db.Revisions(), bump, nil) }
 
-// rowsBetween is rowsOf for the records from from up to but not including end, as far as reads asks for them.
-func rowsBetween(db *dumpdb.DB, bump, from, end dumpdb.Rev, reads rowFilter) iter.Seq[row] {
-	return rowsIn(db.RevisionsBetween(from, end), bump, reads)
+// rowsBetween is rowsOf for the records of a span of revisions, as far as reads asks for them.
+func rowsBetween(db *dumpdb.DB, bump dumpdb.Rev, s span, reads rowFilter) iter.Seq[row] {
+	return rowsIn(db.RevisionsBetween(dumpdb.Rev{Main: s.from}, dumpdb.Rev{Main: s.end}), bump, reads)
 }
 
 // rowFilter reports whether the content of a record matters. first is true for the first record of a main revision.

@@ -9,7 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestLoadedKeys: read from the newest records on, in stretches of any length, the keys at a revision are those that
+// TestLoadedKeys: read from the newest records on, in parts of any length, the keys at a revision are those that
 // the records up to it lead to.
 func TestLoadedKeys(t *testing.T) {
 	compared := 0
@@ -32,10 +32,18 @@ func TestLoadedKeys(t *testing.T) {
 				t.Errorf("%s: records are hidden", name)
 			}
 			want := keysIn(have)
-			for _, stretch := range []int64{1, 3, 40, loadStretch} {
-				if got := keysIn(be.loadKeys(at, stretch)); !slices.Equal(got, want) {
-					t.Errorf("%s, revision %d, stretches of %d: %d keys, want %d", name, at, stretch, len(got),
-						len(want))
+			if got := keysIn(be.loadKeys(at)); !slices.Equal(got, want) {
+				t.Errorf("%s, revision %d: %d keys, want %d", name, at, len(got), len(want))
+			}
+			for _, size := range []int64{1, 3, 40, last} {
+				p := keyParts(m.DB.Handle, m.DB.KV.BumpMarker)
+				p.size, p.most = size, 20
+				l := keyLoader{keys: apply.NewKeys(), dead: map[string]int64{}, most: int(last)}
+				if !l.load(p, at) {
+					t.Errorf("%s, revision %d, parts of %d: not loaded", name, at, size)
+				}
+				if got := keysIn(l.keys); !slices.Equal(got, want) {
+					t.Errorf("%s, revision %d, parts of %d: %d keys, want %d", name, at, size, len(got), len(want))
 				}
 			}
 			compared += len(want)
@@ -50,11 +58,11 @@ func TestLoadedKeys(t *testing.T) {
 func TestKeysThatAreReadInOrder(t *testing.T) {
 	m := open(t, filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1")).Members[0]
 	l := keyLoader{keys: apply.NewKeys(), dead: map[string]int64{}, most: -1}
-	if l.read(m.DB.Handle, 0, m.CurrentRevision()+1) {
+	if l.load(keyParts(m.DB.Handle, m.DB.KV.BumpMarker), m.CurrentRevision()) {
 		t.Error("read with more deleted keys than are kept")
 	}
 	m.DB.KVDamaged = true
-	if su := (&subject{logView: &logView{m: m}}); su.loadKeys(m.CurrentRevision(), loadStretch) != nil {
+	if su := (&subject{logView: &logView{m: m}}); su.loadKeys(m.CurrentRevision()) != nil {
 		t.Error("read although it is damaged")
 	}
 }

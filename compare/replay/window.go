@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
-	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -50,8 +49,6 @@ type window struct {
 	// lease and mod are those of the keys read so far.
 	lease map[string]int64
 	mod   map[string]int64
-	// fitting is true while the records of a group are read that an entry may begin with.
-	fitting bool
 }
 
 // window matches the entries before a place with the records there. It chooses the entries so that all their effects
@@ -92,7 +89,7 @@ func (lv *logView) window(ctx context.Context, w *writers, upto place) *window {
 func (w *window) learnTo(rev int64) {
 	clear(w.mod)
 	clear(w.lease)
-	for g := range w.s.groupsWith(0, rev, w.reads) {
+	for g := range w.groupsIn(span{0, rev + 1}) {
 		if g.hole { // what it held may have been newer
 			clear(w.mod)
 			clear(w.lease)
@@ -174,7 +171,7 @@ func (w *window) match(from, to int64) {
 	w.groups, w.pairs = make([]int, len(w.items)), nil
 	at := make([]pair, len(w.items))
 	n, idle := 0, 0
-	for g := range w.s.groupsWith(from, to, w.reads) {
+	for g := range w.groupsIn(span{from, to + 1}) {
 		who, several := -1, false
 		if !g.records[0].unread {
 			who, several = w.writer(g)
@@ -204,20 +201,6 @@ func (w *window) match(from, to int64) {
 			w.pairs = append(w.pairs, p)
 		}
 	}
-}
-
-// reads reports whether the content of a record matters: it may be of a group that an entry of the window wrote, or of
-// a key that a compare or a lease revoke asks for. Of most records only the revision does.
-func (w *window) reads(first bool, key []byte, del bool) bool {
-	if first {
-		_, named := w.byKey[string(key)]
-		w.fitting = named || len(w.wide) > 0 || del && len(w.byLease) > 0
-	}
-	if w.fitting || len(w.byLease) > 0 {
-		return true
-	}
-	_, guarded := w.guards[string(key)]
-	return guarded
 }
 
 // candidates are the entries of the window that may begin with the first record of a group.
@@ -406,16 +389,16 @@ func PlainPut(r *dumplog.Request) bool {
 }
 
 // groups yields the records of a span of revisions, one main revision at a time.
-func (lv *logView) groups(from, to int64) iter.Seq[*group] { return lv.groupsWith(from, to, nil) }
+func (lv *logView) groups(from, to int64) iter.Seq[*group] {
+	return groupsOf(rowsBetween(lv.m.DB.Handle, lv.m.DB.KV.BumpMarker, span{from, to + 1}, nil))
+}
 
-// groupsWith is groups, but leaves the records for which reads is false unread; see rowsIn. A group that begins with
-// such a record is valid until the next one.
-func (lv *logView) groupsWith(from, to int64, reads rowFilter) iter.Seq[*group] {
+// groupsOf makes groups of records. One that begins with an unread record is valid until the next one.
+func groupsOf(rows iter.Seq[row]) iter.Seq[*group] {
 	return func(yield func(*group) bool) {
 		var g *group
 		hole, passing := false, new(group)
-		for row := range rowsBetween(lv.m.DB.Handle, lv.m.DB.KV.BumpMarker, dumpdb.Rev{Main: from},
-			dumpdb.Rev{Main: to + 1}, reads) {
+		for row := range rows {
 			switch {
 			case row.err != nil:
 				return
