@@ -11,8 +11,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
-// TestPartsCoverASpan: parts cover a span once and in order, whatever their size, where many revisions have no record and others
-// have many, and none has more records than it may.
+// TestPartsCoverASpan: parts cover a span once and in order, whatever their size, where many revisions have no record
+// and others have many, and none has more records than it may.
 func TestPartsCoverASpan(t *testing.T) {
 	// count returns how many records revision rev has.
 	count := func(rev int64) int {

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// groupsIn yields the records of a span of revisions as far as the window asks for them, one main revision at a time. One
-// that begins with an unread record is valid until the next one.
+// groupsIn yields the records of a span of revisions as far as the window asks for them, one main revision at a time.
+// A group that begins with an unread record is valid until the next one.
 func (w *window) groupsIn(s span) iter.Seq[*group] { return groupsOf(w.rows(s)) }
 
 // rows yields the records of a span of revisions. Those of a long one, of a database without damage, are read in parts.
@@ -44,8 +44,8 @@ func (w *window) parts() *parts[[]row] {
 	})
 }
 
-// reads returns a filter that reports whether the content of a record matters: it may be of a group that an entry of the
-// window wrote, or of a key that a compare or a lease revoke asks for. Of most records only the revision does.
+// reads returns a filter that reports whether the content of a record matters: it may be of a group that an entry of
+// the window wrote, or of a key that a compare or a lease revoke asks for. Of most records only the revision does.
 func (w *window) reads() rowFilter {
 	fitting := false // the group's first record is one that an entry may begin with
 	return func(first bool, key []byte, del bool) bool {
