@@ -8,7 +8,8 @@ import (
 )
 
 // laterMustHave reports whether the next entry ahead that can have written the next records certainly wrote just these,
-// whether or not the current one did, or if that was refused, as all releases do.
+// whether or not the current one did. If all releases refuse the current one, it is enough that the rules may allow the
+// later one: a client that was refused proposes the same again, as another user.
 func (ma *matcher) laterMustHave(p apply.Effect, ahead []*item) bool {
 	g, refused := ma.cur.peek(0), p.Result == apply.Refused && p.Plain
 	for i, a := range ahead {
@@ -18,6 +19,9 @@ func (ma *matcher) laterMustHave(p apply.Effect, ahead []*item) bool {
 		}
 		if own.err == nil && apply.WritesKeys(own.req.Kind) && ma.couldWriteLater(own.req, g, ahead[:i]) {
 			q := ma.Evaluate(own.req)
+			if refused && !q.Sure {
+				return !q.Plain
+			}
 			return q.Sure && len(q.Writes) > 0 && matches(q.Writes, g) && (refused || unguarded(own.req))
 		}
 		// Otherwise keys or rights may no longer be as they are now.
