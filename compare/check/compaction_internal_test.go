@@ -382,9 +382,15 @@ func TestRevisionsCompared(t *testing.T) {
 		"two damaged": {func(in *Input) {
 			in.Members[0].DB.KVDamaged, in.Members[1].DB.KVDamaged = true, true
 		}, "", "fewer than two databases can be read", nil},
-		"one damaged":  {func(in *Input) { in.Members[1].DB.KVDamaged = true }, Holds, "", nil},
-		"one left out": {func(in *Input) { in.Diff.NotCompared = map[int]string{1: "x"} }, Holds, "", nil},
-		"a note":       {func(in *Input) { in.Diff.Note = "purged" }, "", "purged", nil},
+		"one damaged": {func(in *Input) { in.Members[1].DB.KVDamaged = true }, Holds,
+			"without n2: part of its bucket key cannot be read", nil},
+		"one left out": {func(in *Input) { in.Diff.NotCompared = map[int]string{1: "x"} }, Holds, "without n2: x", nil},
+		"the keys of one left out": {func(in *Input) { in.Diff.KeysNotCompared = map[int]string{1: "x"} }, Holds,
+			"without n2: x", nil},
+		"one brings only a log": {func(in *Input) {
+			in.Diff.NotCompared, in.Members[1].Source.Kind = map[int]string{1: "x"}, evidence.KindWAL
+		}, Holds, "", nil},
+		"a note": {func(in *Input) { in.Diff.Note = "purged" }, "", "purged", nil},
 	} {
 		in := threeMembers(release.Yes)
 		in.Diff.Revs = []int64{9, 8, 9}

@@ -35,8 +35,14 @@ func (mb *Membership) keptConfStates(in *Input, wrong []Finding) (f *Finding, ok
 		Title: "meta/confState differs between members that were restored from one backup",
 		Explanation: "no conf change has written the row since the restore, so all have what the backup had. It was " +
 			"edited or damaged on some, which may be most of them. " + confStateUnread}
+	most := slices.ContainsFunc(slices.Collect(maps.Values(rows)), func(same []*evidence.Member) bool {
+		return 2*len(same) > n
+	})
 	for _, k := range slices.Sorted(maps.Keys(rows)) {
 		for _, m := range rows[k] {
+			if most && 2*len(rows[k]) <= n {
+				f.Odd = append(f.Odd, m.Label())
+			}
 			e := confStateEvidence(m, m)[0]
 			e.Expected = "the same on all of them"
 			f.Members, f.Evidence = append(f.Members, m.Label()), append(f.Evidence, e)

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,9 @@ var keysEqual = described(Check{
 	Needs: NeedDB | NeedTwo,
 	Run: func(in *Input) Result {
 		r := in.contents().bucketsEqual(ClassDataDivergence, "key")
+		if r.Outcome == Holds {
+			r.Reason = in.contents().withoutKeysOf()
+		}
 		for i := range r.Findings {
 			in.contents().nameWrongKeys(&r.Findings[i])
 		}
@@ -109,6 +113,22 @@ func (in contents) bucketsEqual(class Class, names ...string) Result {
 		}
 	}
 	return outcome(fs, reason)
+}
+
+// withoutKeysOf says of which members the keys were not compared, and why: what holds is not proven of these. Sources
+// that bring no database by their kind do not count.
+func (in contents) withoutKeysOf() string {
+	var out []string
+	for i, m := range in.Members {
+		why := cmp.Or(in.Diff.NotCompared[i], in.Diff.KeysNotCompared[i])
+		if why == "" && m.DB.KVDamaged {
+			why = "part of its bucket key cannot be read"
+		}
+		if why != "" && m.Source.Kind != evidence.KindWAL && m.Source.Kind != evidence.KindSnap {
+			out = append(out, "without "+m.Label()+": "+why)
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // rowsDiffer says how many rows of a bucket differ.
@@ -219,7 +239,7 @@ func (in contents) revisionsAtOneIndex() Result {
 		return Result{Reason: "fewer than two databases can be read"}
 	}
 	if len(seen) == 1 {
-		return Result{Outcome: Holds}
+		return Result{Outcome: Holds, Reason: in.withoutKeysOf()}
 	}
 	f.Explanation = fmt.Sprintf("revisions at index %d: %s", in.Diff.Common, strings.Join(parts, ", "))
 	if in.Replay == nil || in.Replay.EventCount == 0 { // else the entries show who is wrong

@@ -12,7 +12,7 @@ import (
 // checksSection writes which checks hold, and why some could not be made.
 type checksSection struct{ *page }
 
-// write counts outcomes and lists the checks that do not hold; with all, every check gets a line.
+// write counts outcomes and lists the checks that do not hold, or not of all members; with all, every check gets a line.
 func (p checksSection) write(checks []compare.CheckOutcome, all bool) {
 	if len(checks) == 0 {
 		return
@@ -46,8 +46,11 @@ func (p checksSection) write(checks []compare.CheckOutcome, all bool) {
 	}
 	ofBackup := func(c compare.CheckOutcome) bool { return c.ID.OfBackups() }
 	p.notChecked(open, !slices.ContainsFunc(holds, ofBackup) && !slices.ContainsFunc(violated, ofBackup))
-	if all {
-		for _, c := range holds {
+	for _, c := range holds {
+		switch {
+		case c.Reason != "":
+			p.text("  "+pad(string(c.ID), 5)+" holds        ", c.Title+"; "+c.Reason)
+		case all:
 			p.text("  "+pad(string(c.ID), 5)+" holds        ", c.Title)
 		}
 	}
