@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -257,9 +258,8 @@ func (c *collection) rest(ctx context.Context, w *packed, h *openFiles, p *parts
 	m.Host, _ = os.Hostname()
 	m.Endpoint, m.Server = c.source.server()
 	if n := len(p.log.Damage); n > 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("the log is copied unchanged, with damage in %d places, the first: "+
-			"%.300s",
-			n, p.log.Damage[0].Error()))
+		m.Notes = append(m.Notes, fmt.Sprintf("the log is copied unchanged, with damage in %s, the first: %.300s",
+			plural.Of(n, "place", "places"), p.log.Damage[0].Error()))
 	}
 	for _, s := range p.snaps {
 		if s.snap.Damage != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -166,7 +167,7 @@ func (b *Base) read(ctx context.Context) error {
 		return err
 	}
 	if len(rep.Damage) > 0 {
-		return fmt.Errorf("it is damaged in %d places, first: %w", len(rep.Damage), rep.Damage[0])
+		return fmt.Errorf("it is damaged in %s, first: %w", plural.Of(len(rep.Damage), "place", "places"), rep.Damage[0])
 	}
 	if t, err := b.db.Trailer(); err == nil && t.State == "mismatch" {
 		return errors.New("its sha256 trailer does not match its bytes")

@@ -36,8 +36,8 @@ type DamagedError struct {
 
 // Error returns the first damaged place and the number of all.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%s is damaged in %d place(s), first: %v; rebuild it from its readable pages first", e.File,
-		len(e.Damage), e.Damage[0])
+	return fmt.Sprintf("%s is damaged in %s, first: %v; rebuild it from its readable pages first", e.File,
+		plural.Of(len(e.Damage), "place", "places"), e.Damage[0])
 }
 
 // copyDB creates path, which is not visible yet, and syncs it.

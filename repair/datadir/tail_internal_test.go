@@ -148,7 +148,7 @@ func TestCopiedWhole(t *testing.T) {
 	}
 	var bad *DamagedError
 	if err := sound(t.Context(), src); !errors.As(err, &bad) || len(bad.Damage) != 1 || bad.File != src ||
-		!strings.HasPrefix(err.Error(), src+" is damaged in 1 place(s), first: page 0") {
+		!strings.HasPrefix(err.Error(), src+" is damaged in 1 place, first: page 0") {
 		t.Errorf("no database: %v", err)
 	}
 	if err := sound(t.Context(), src+"-missing"); !errors.Is(err, os.ErrNotExist) {

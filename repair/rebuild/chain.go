@@ -16,6 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/backup/chain"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
@@ -168,7 +169,8 @@ func (b *chained) verify(ctx context.Context, full string) error {
 		return err
 	}
 	if len(rep.Damage) > 0 {
-		return refuse("%s is damaged in %d places (first: %v)", b.chain.Full.Name(), len(rep.Damage), rep.Damage[0])
+		return refuse("%s is damaged in %s (first: %v)", b.chain.Full.Name(),
+			plural.Of(len(rep.Damage), "place", "places"), rep.Damage[0])
 	}
 	if t, err := db.Trailer(); err == nil && t.State == "mismatch" {
 		if !b.o.SkipHashCheck {

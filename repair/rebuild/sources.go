@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -183,7 +184,8 @@ func (b *builder) fitsBase(ctx context.Context) error {
 		return err
 	}
 	if len(rep.Damage) > 0 {
-		return refuse("the base is damaged in %d places (first: %v); "+soundOne, len(rep.Damage), rep.Damage[0])
+		return refuse("the base is damaged in %s (first: %v); "+soundOne, plural.Of(len(rep.Damage), "place", "places"),
+			rep.Damage[0])
 	}
 	if tr, err := db.Trailer(); err == nil && tr.State == "mismatch" {
 		if !b.o.SkipHashCheck {
