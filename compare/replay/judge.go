@@ -13,7 +13,7 @@ import (
 func (w *walker) judge(it *item, outcomes []Outcome) {
 	r := w.r
 	watched := w.o.Watch != nil && touchesKey(it.req, w.o.Watch)
-	odd := interesting(outcomes)
+	odd := interesting(outcomes) && !(len(it.others) == 0 && w.onlyAttributed(outcomes))
 	if !odd && !watched {
 		return
 	}
