@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -55,25 +56,31 @@ func (in v2Lists) againstBuckets(m *evidence.Member) ([]Finding, bool) {
 
 // sameMembers compares the rows of members that both lists have and that no entry after the snapshot changes, up to the
 // end of the log: up to 3.4 a database contains changes above its index. Which members are listed can differ, as
-// servers up to 3.5 write each list by itself. False if there is no such row.
+// servers up to 3.5 write each list by itself, until a member has published itself: that writes the whole row
+// (server/etcdserver/api/membership/cluster.go, UpdateAttributes, 3.3 to 3.5). False if there is no such row.
 func (in v2Lists) sameMembers(m *evidence.Member, snap *dumplog.SnapFile) (out []v2Difference, compared bool) {
 	changes := in.Membership().confEntries(m)
-	for i := range m.DB.Members {
-		row := &m.DB.Members[i]
-		id := dumplog.ID(row.ID)
-		at := slices.IndexFunc(snap.V2.Members, func(x dumplog.V2Member) bool { return x.ID == id })
-		if at < 0 || slices.ContainsFunc(changes, func(c evidence.ConfEntry) bool {
+	for i := range snap.V2.Members {
+		listed := &snap.V2.Members[i]
+		id := listed.ID
+		if slices.ContainsFunc(changes, func(c evidence.ConfEntry) bool {
 			return c.Index > snap.Index && c.Change.NodeID == id
 		}) {
 			continue
 		}
-		compared = true
-		listed := &snap.V2.Members[at]
 		note := func(have, want string) {
-			if have != want {
+			if compared = true; have != want {
 				out = append(out, v2Difference{"member " + id.String(), want, have})
 			}
 		}
+		at := slices.IndexFunc(m.DB.Members, func(x dumpdb.Member) bool { return dumplog.ID(x.ID) == id })
+		if at < 0 {
+			if len(listed.ClientURLs) > 0 && !m.RowsHidden("members") {
+				note("name "+listed.Name+", client URLs "+sortedText(listed.ClientURLs), "absent")
+			}
+			continue
+		}
+		row := &m.DB.Members[at]
 		note("peer URLs "+sortedText(listed.PeerURLs), "peer URLs "+sortedText(row.PeerURLs))
 		if len(listed.ClientURLs) > 0 && len(row.ClientURLs) > 0 && !slices.ContainsFunc(in.Replay.Survey.Starts[id],
 			func(s replay.Start) bool { return s.Index > snap.Index }) {

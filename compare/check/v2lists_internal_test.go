@@ -1,11 +1,14 @@
 package check
 
 import (
+	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -113,8 +116,20 @@ func TestV2StoresDiffer(t *testing.T) {
 	}
 }
 
-// TestV2ListAgainstBucket: up to 3.5 the rows that both lists have are compared, as long as no entry changes them.
+// dbOf opens the database of a data dir, for a source that closes it.
+func dbOf(t *testing.T, dir string) *dumpdb.DB {
+	t.Helper()
+	set, err := evidence.Open(context.Background(), []evidence.Spec{{Where: dir}}, evidence.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Members[0].DB.Handle
+}
+
+// TestV2ListAgainstBucket: up to 3.5 the rows that both lists have are compared, as long as no entry changes them. A
+// member that has published itself has a row.
 func TestV2ListAgainstBucket(t *testing.T) {
+	whole := filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1")
 	for name, c := range map[string]struct {
 		change   func(m *evidence.Member, rp *replay.Result)
 		compared bool
@@ -151,7 +166,20 @@ func TestV2ListAgainstBucket(t *testing.T) {
 		"another is changed": {func(m *evidence.Member, _ *replay.Result) {
 			m.WAL.Conf = []evidence.ConfEntry{updated(16, 2, "q")}
 		}, true, 0},
-		"another member":    {func(m *evidence.Member, _ *replay.Result) { m.DB.Members[0].ID = 7 }, false, 0},
+		"another member": {func(m *evidence.Member, _ *replay.Result) { m.DB.Members[0].ID = 7 }, true, 1},
+		"no row":         {func(m *evidence.Member, _ *replay.Result) { m.DB.Members = nil }, true, 1},
+		"no row, which damage may hide": {func(m *evidence.Member, _ *replay.Result) {
+			m.DB.Members, m.DB.Damage = nil, dumpdb.Damages{{Kind: dumpdb.DamagePage, Bucket: "members"}}
+		}, false, 0},
+		"no row, and no bucket": {func(m *evidence.Member, _ *replay.Result) {
+			m.DB.Members, m.DB.Handle = nil, &dumpdb.DB{}
+		}, false, 0},
+		"no row, never published": {func(m *evidence.Member, _ *replay.Result) {
+			m.DB.Members, m.Snap.Files[0].V2.Members[0].ClientURLs = nil, nil
+		}, false, 0},
+		"no row, removed since": {func(m *evidence.Member, _ *replay.Result) {
+			m.DB.Members, m.WAL.Conf = nil, []evidence.ConfEntry{updated(16, 1, "q")}
+		}, false, 0},
 		"no database":       {func(m *evidence.Member, _ *replay.Result) { m.DB = nil }, false, 0},
 		"no log":            {func(m *evidence.Member, _ *replay.Result) { m.WAL.Log = nil }, false, 0},
 		"an older database": {func(m *evidence.Member, _ *replay.Result) { m.AppliedMin = 14 }, false, 0},
@@ -166,7 +194,7 @@ func TestV2ListAgainstBucket(t *testing.T) {
 	} {
 		m := withDB(addSnap(withLog(withSnapDir(t, "n1"), 20), 15, &dumplog.V2Store{Members: []dumplog.V2Member{
 			{ID: 1, Name: "n1", PeerURLs: []string{"a", "b"}, ClientURLs: []string{"c"}}}}), 18)
-		m.Version.Minor = 5
+		m.Version.Minor, m.DB.Handle = 5, dbOf(t, whole)
 		m.DB.Members = []dumpdb.Member{{ID: 1, Name: "n1", PeerURLs: []string{"a", "b"}, ClientURLs: []string{"c"}}}
 		rp := &replay.Result{First: 1, Last: 20, Survey: &replay.Survey{}}
 		c.change(m, rp)
