@@ -60,6 +60,62 @@ func TestAheadWatch(t *testing.T) {
 	}
 }
 
+// TestAheadOverSegments: the watch of the segments before continues at the begin of the next one, which repeats the last
+// HardState, and with segments that hold no entry.
+func TestAheadOverSegments(t *testing.T) {
+	type step func(w *aheadWatch)
+	entry := func(i uint64) step { return func(w *aheadWatch) { w.entry(4, i) } }
+	state := func(c uint64) step { return func(w *aheadWatch) { w.state(HardState{Term: 4, Commit: c}, Pos{}) } }
+	snap := func(i uint64, configured bool) step { return func(w *aheadWatch) { w.snapshot(4, i, configured) } }
+	lost := func(w *aheadWatch) { w.lost() }
+	for name, c := range map[string]struct {
+		segments [][]step
+		found    []uint64 // the last entries before
+		removed  []uint64
+	}{
+		"in order": {[][]step{{entry(5), state(5)}, {state(5), entry(6), state(6)}, {state(6), entry(7)}}, nil, nil},
+		"its last entry is gone, with a snapshot there": {[][]step{{entry(5), state(6)},
+			{state(6), snap(6, true), entry(7)}}, nil, []uint64{5}},
+		"the others renumbered": {[][]step{{entry(5), state(6)}, {state(6), entry(6)}}, []uint64{5}, nil},
+		"a snapshot was received": {[][]step{{entry(5), state(5)}, {state(5), snap(9, true), state(9), entry(10)}}, nil,
+			nil},
+		"in 3.4, from a leader that had the entries": {[][]step{{entry(5), state(5)},
+			{state(5), snap(9, false), state(9), entry(10)}}, nil, []uint64{5}},
+		"in 3.4, and the HardState is a repeated one": {[][]step{{entry(5), state(5), snap(9, false)},
+			{state(5), entry(10)}}, nil, nil},
+		"a segment without entries between": {[][]step{{entry(5), state(6)}, {state(6)}, {state(6), snap(6, true),
+			entry(7)}}, nil, []uint64{5}},
+		"records were lost at the end":   {[][]step{{entry(5), state(6), lost}, {state(6), entry(6)}}, nil, nil},
+		"records were lost at the begin": {[][]step{{entry(5), state(6)}, {lost, state(6), entry(6)}}, nil, nil},
+	} {
+		var all aheadWatch
+		var found, removed []uint64
+		for _, steps := range c.segments {
+			var own, over aheadWatch
+			for _, s := range steps {
+				s(&own)
+			}
+			over, all = all.over(&own)
+			for _, w := range []aheadWatch{over, own} {
+				for _, f := range w.found {
+					found = append(found, f.Last)
+				}
+				removed = append(removed, w.removed...)
+			}
+		}
+		if !slices.Equal(found, c.found) || !slices.Equal(removed, c.removed) {
+			t.Errorf("%s: found %d, removed %d", name, found, removed)
+		}
+	}
+	var own aheadWatch
+	for i := range uint64(3 * maxHead) {
+		own.state(HardState{Commit: i}, Pos{})
+	}
+	if len(own.head) != maxHead {
+		t.Errorf("%d records of a head are kept", len(own.head))
+	}
+}
+
 // TestShortOfASnapshot: up to 3.4, a member that has an entry of the leader's term, and lacks fewer than a leader
 // keeps, is sent no snapshot: it took the snapshot itself, and entries before it were removed.
 func TestShortOfASnapshot(t *testing.T) {

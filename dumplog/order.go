@@ -32,7 +32,9 @@ type order struct {
 	ballots ballots
 	// waiting is damage whose lost indexes are not known before the next entry.
 	waiting []*DamageError
-	// removed are the entries after which the segment lacks some that it held (aheadWatch).
+	// ahead is the watch over all segments so far, and removed are the entries after which the segment lacks some that
+	// it held.
+	ahead   aheadWatch
 	removed []uint64
 	// snaps are the snapshot records with the indexes around them.
 	snaps []snapPlace
@@ -78,6 +80,7 @@ func (o *order) add(d *digest) {
 		o.sum.Start = d.start.kind
 	}
 	before := o.last
+	o.aheads(d)
 	o.events(d, false)
 	for t, n := range d.count {
 		o.sum.Records[t] += n
@@ -135,13 +138,22 @@ func (o *order) state(d *digest, last uint64) {
 	o.commit, o.forced = max(o.commit, d.commit), max(o.forced, d.forced)
 	o.within = max(o.within, d.within)
 	o.ballots.join(&d.ballots, last)
-	if n := len(o.sum.CommitAheads); n < maxCommitAheads {
-		o.sum.CommitAheads = append(o.sum.CommitAheads, d.ahead.found[:min(len(d.ahead.found), maxCommitAheads-n)]...)
+}
+
+// aheads adds what the watches found at the begin of a segment and in it. The segments before say nothing of one that
+// does not continue them.
+func (o *order) aheads(d *digest) {
+	before := o.ahead
+	if o.prev != nil && !o.chained {
+		before.lost()
 	}
+	found, next := before.over(&d.ahead)
+	o.ahead, o.removed = next, slices.Concat(found.removed, d.ahead.removed)
+	all := slices.Concat(found.found, d.ahead.found)
+	o.sum.CommitAheads = append(o.sum.CommitAheads, all[:min(len(all), maxCommitAheads-len(o.sum.CommitAheads))]...)
 }
 
 func (o *order) events(d *digest, damageOnly bool) {
-	o.removed = d.ahead.removed
 	for i := range d.events {
 		v := &d.events[i]
 		switch {
