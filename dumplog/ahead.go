@@ -17,8 +17,9 @@ const (
 	keptEntries = 5000
 )
 
-// aheadWatch finds CommitAhead in one segment, or around the begin of one. A snapshot that the member receives commits entries that the log never
-// holds, in 3.3 with a HardState before the snapshot's record: the next entry then follows the snapshot.
+// aheadWatch finds CommitAhead in one segment, or around the begin of one. A snapshot that the member receives commits
+// entries that the log never holds, in 3.3 with a HardState before the snapshot's record: the next entry then follows
+// the snapshot.
 type aheadWatch struct {
 	// last is the last entry, or the received snapshot after it; 0 before the first entry and after lost records. term
 	// is that of the entry, 0 for a snapshot, and held the last HardState.

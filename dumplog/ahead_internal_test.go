@@ -60,8 +60,8 @@ func TestAheadWatch(t *testing.T) {
 	}
 }
 
-// TestAheadOverSegments: the watch of the segments before continues at the begin of the next one, which repeats the last
-// HardState, and with segments that hold no entry.
+// TestAheadOverSegments: the watch of the segments before continues at the begin of the next one, which repeats the
+// last HardState, and with segments that hold no entry.
 func TestAheadOverSegments(t *testing.T) {
 	type step func(w *aheadWatch)
 	entry := func(i uint64) step { return func(w *aheadWatch) { w.entry(4, i) } }

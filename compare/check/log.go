@@ -151,7 +151,7 @@ func damageFinding(ss Sources, sev Severity, m *evidence.Member, d *dumplog.Dama
 	}
 	f.Evidence = []Evidence{{Member: m.Label(), File: d.Segment, Offset: Int64(d.Offset), Length: d.Len,
 		Field:    string(d.Kind),
-		Observed: d.Error(), Expected: "a complete record that continues the CRC chain", Show: showLogAs(m, "--raw")}}
+		Observed: d.Error(), Expected: expectedAt(d), Show: showLogAs(m, "--raw")}}
 	return f
 }
 

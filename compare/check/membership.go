@@ -124,7 +124,7 @@ func sameIDsFinding(e *Earlier) Finding {
 	switch {
 	case e.OtherLog.Contradicted > 0:
 		why = fmt.Sprintf("at its index %d this log wrote other keys: the index counts another log, or the backup was "+
-			"altered. There is no database of a data dir that shows which", b.ConsistentIndex())
+			"altered. No database of a data dir shows which", b.ConsistentIndex())
 	case e.Member != nil:
 		why += e.continued()
 	case e.Damaged:

@@ -2,9 +2,9 @@ package replay
 
 import "slices"
 
-// Which entry wrote some records may be uncertain, and the models of two members may decide it differently: of two equal
-// requests, one model takes the first for the writer and the other model the second. If both databases hold the same
-// records at that revision, before and after it, the members did not end differently.
+// Which entry wrote some records may be uncertain, and the models of two members may decide it differently: of two
+// equal requests, one model takes the first for the writer and the other model the second. If both databases hold the
+// same records at that revision, before and after it, the members did not end differently.
 
 // recordsBefore and recordsAfter are how many revisions around an effect have to be equal, as far as they are not
 // compacted.

@@ -37,7 +37,7 @@ func (o *OtherLog) String() string {
 // most, so the data dirs show how low it can have been there. If they also show when the log began, hardly an entry of
 // the log is found in it. If the first part of the log is purged, the backup shows in another way that its index counts
 // another log. A revision that is possible will do if the backup holds nothing of the log.
-// It will also do if the log contradicts the backup and there is no database of a data dir that shows which is right.
+// It will also do if the log contradicts the backup and no database of a data dir shows which of them is right.
 func (r *Result) Unwritten(pos int) *OtherLog {
 	x, w := r.Members[pos], r.writersOf(pos)
 	if x.Member.HasWAL() || w == nil || r.bootstrapped() {
@@ -66,16 +66,18 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 		return &OtherLog{AtLeast: b.atLeast, Inferred: !restored(r)}
 	case nothing:
 		return &OtherLog{Inferred: !restored(r)}
-	case restored(r) && x.BelowCount > 0 && !r.hasDataDirDB():
+	case restored(r) && x.BelowCount > 0 && !r.hasDataDirDB(w.until):
 		return &OtherLog{Contradicted: x.BelowCount}
 	}
 	return nil
 }
 
-// hasDataDirDB reports whether the keys of any data dir can be read.
-func (r *Result) hasDataDirDB() bool {
+// hasDataDirDB reports whether the keys of any data dir show what the log had written at an index: they can be read,
+// and no later part of the log is missing, after which alone they could be replayed.
+func (r *Result) hasDataDirDB(index uint64) bool {
 	return slices.ContainsFunc(r.Members, func(x *MemberResult) bool {
-		return x.Member.HasWAL() && x.Member.HasDB() && x.Member.DB.KV != nil
+		return x.Member.HasWAL() && x.Member.HasDB() && x.Member.DB.KV != nil &&
+			!slices.ContainsFunc(r.Gaps, func(g Gap) bool { return g.To >= index && g.From <= x.Member.AppliedMin })
 	})
 }
 

@@ -167,7 +167,8 @@ func (b *Base) read(ctx context.Context) error {
 		return err
 	}
 	if len(rep.Damage) > 0 {
-		return fmt.Errorf("it is damaged in %s, first: %w", plural.Of(len(rep.Damage), "place", "places"), rep.Damage[0])
+		return fmt.Errorf("it is damaged in %s, first: %w", plural.Of(len(rep.Damage), "place", "places"),
+			rep.Damage[0])
 	}
 	if t, err := b.db.Trailer(); err == nil && t.State == "mismatch" {
 		return errors.New("its sha256 trailer does not match its bytes")

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -46,6 +48,20 @@ func (p diagnosisScreen) members() {
 	}
 	if n := len(r.Members) - screenMembers; n > 0 {
 		p.line("… and %s, see --full", plural.Of(n, "more member", "more members"))
+	}
+	p.apart()
+}
+
+// apart names the sources that were compared with nothing, such as a backup from before a restore.
+func (p diagnosisScreen) apart() {
+	isMember := func(name string) bool {
+		return slices.ContainsFunc(p.r.Members, func(m evidence.Facts) bool { return m.Name == name })
+	}
+	for i := range p.r.Findings {
+		if f := &p.r.Findings[i]; len(f.Members) > 0 && !slices.ContainsFunc(f.Members, isMember) &&
+			(f.Kind == check.KindBackupBeforeRestore || f.Kind == check.KindBackupUnrelated) {
+			p.hanging("APART  ", fmt.Sprintf("%s (%s)", f.Title, f.ID), p.room.sentence)
+		}
 	}
 }
 
