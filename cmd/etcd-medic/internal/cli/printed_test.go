@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -86,9 +87,13 @@ func TestPrintedCommandsWork(t *testing.T) {
 	}
 }
 
+// notAtHand is a source that a person has to get first: the data dir of a member that was not given.
+var notAtHand = regexp.MustCompile(` \S+=DATA_DIR_OF_\S+`)
+
 // runPrinted runs a command of this program; those that a plan prints are run too.
 func runPrinted(t *testing.T, from []string, line string, done map[string]bool) {
 	t.Helper()
+	line = notAtHand.ReplaceAllString(line, "")
 	if done[line] || !strings.HasPrefix(line, "etcd-medic ") || strings.Contains(line, "repair rehearse") ||
 		strings.HasPrefix(line, "etcd-medic collect ") { // needs the member's host
 		return
