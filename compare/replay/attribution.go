@@ -13,6 +13,9 @@ const (
 	recordsAfter  = 8
 )
 
+// maxAttributions bounds how often records are compared: members that have parted differ at every later entry.
+const maxAttributions = 1000
+
 // onlyAttributed reports whether the outcomes differ only in the entry that is taken for the writer of some records.
 func (w *walker) onlyAttributed(outcomes []Outcome) bool {
 	differ := false
@@ -36,13 +39,21 @@ func (w *walker) onlyAttributed(outcomes []Outcome) bool {
 			if other.State != Applied || other.Sig == 0 {
 				continue
 			}
-			if !w.r.sameAround(i, j, other.Rev) {
+			if !w.mayHoldAt(i, other.Rev) || !w.r.sameAround(i, j, other.Rev) {
 				return false
 			}
 			differ = true
 		}
 	}
 	return differ && w.oneEffect(outcomes)
+}
+
+// mayHoldAt reports whether the model of a member has come so far that its database may hold the effect at a revision:
+// the next one, or one before it. One that lacks writes has fallen behind.
+func (w *walker) mayHoldAt(i int, rev int64) bool {
+	s := w.sims[w.reps[i]]
+	w.attributions++
+	return s != nil && rev <= s.Revision+1 && w.attributions <= maxAttributions
 }
 
 // oneEffect reports whether all members that applied the entry hold the same effect.

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
@@ -41,6 +42,15 @@ func TestOnlyAttributed(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+	refused := []Outcome{applied(rev - 20), {State: Refused}}
+	same.sims[1].Revision = rev - 22
+	if same.onlyAttributed(refused) {
+		t.Error("the model of the second member has fallen behind")
+	}
+	same.sims[1].Revision, same.attributions = rev-21, maxAttributions-1
+	if !same.onlyAttributed(refused) || same.onlyAttributed(refused) {
+		t.Error("the records are compared more often than the bound says, or less")
+	}
 }
 
 // TestAttributedOnDifferentRecords: where the records differ, each effect on one member counts.
@@ -63,9 +73,10 @@ func TestAttributedOnDifferentRecords(t *testing.T) {
 func walkerOf(t *testing.T, incident string, nodes ...string) *walker {
 	t.Helper()
 	w := &walker{r: &Result{}}
-	for _, n := range nodes {
+	for i, n := range nodes {
 		m := open(t, filepath.Join(evidencetest.Incident(t, incident), n)).Members[0]
-		w.r.Members = append(w.r.Members, &MemberResult{Member: m})
+		w.r.Members, w.reps = append(w.r.Members, &MemberResult{Member: m}), append(w.reps, i)
+		w.sims = append(w.sims, simOf(&subject{Model: apply.Model{Revision: m.CurrentRevision()}}))
 	}
 	return w
 }

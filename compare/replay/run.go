@@ -134,6 +134,8 @@ type walker struct {
 	outcomes []Outcome
 	// waiting is an event of which it is not counted yet who lacks its effect.
 	waiting *Event
+	// attributions counts how often the records of members were compared.
+	attributions int
 	// levels are the remaining indexes at which the members' revisions are kept, lowest first.
 	levels []uint64
 }
