@@ -49,7 +49,7 @@ func (w *walker) onlyAttributed(outcomes []Outcome) bool {
 }
 
 // mayHoldAt reports whether the model of a member has come so far that its database may hold the effect at a revision:
-// the next one, or one before it. One that lacks writes has fallen behind.
+// the next one, or one before it. The revision of a member that lacks writes is lower.
 func (w *walker) mayHoldAt(i int, rev int64) bool {
 	s := w.sims[w.reps[i]]
 	w.attributions++

@@ -45,7 +45,7 @@ func TestOnlyAttributed(t *testing.T) {
 	refused := []Outcome{applied(rev - 20), {State: Refused}}
 	same.sims[1].Revision = rev - 22
 	if same.onlyAttributed(refused) {
-		t.Error("the model of the second member has fallen behind")
+		t.Error("the model of the second member is at a lower revision")
 	}
 	same.sims[1].Revision, same.attributions = rev-21, maxAttributions-1
 	if !same.onlyAttributed(refused) || same.onlyAttributed(refused) {
