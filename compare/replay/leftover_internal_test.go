@@ -30,7 +30,7 @@ func TestLeftOver(t *testing.T) {
 		"a member that has not come that far": {[]Outcome{at(8), {State: NotApplied}, none}, []Outcome{missing, {State: NotApplied}, at(8)}, [3]int{1, 0, 0}, 1},
 	} {
 		r := &Result{Survey: &Survey{}}
-		w := &walker{r: r, reps: []int{0, 1, 2}, o: Options{MaxEvents: 9}}
+		w := &walker{r: r, reps: []int{0, 1, 2}, sims: make([]*sim, 3), o: Options{MaxEvents: 9}}
 		for i := range 3 {
 			m := &MemberResult{Member: &evidence.Member{MemberID: dumplog.ID(i + 1)}, LacksKeys: map[string]struct{}{},
 				UniqueKeys: map[string]struct{}{}}
