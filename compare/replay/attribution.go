@@ -52,8 +52,11 @@ func (w *walker) onlyAttributed(outcomes []Outcome) bool {
 // the next one, or one before it. The revision of a member that lacks writes is lower.
 func (w *walker) mayHoldAt(i int, rev int64) bool {
 	s := w.sims[w.reps[i]]
+	if s == nil || rev > s.Revision+1 || w.attributions >= maxAttributions {
+		return false
+	}
 	w.attributions++
-	return s != nil && rev <= s.Revision+1 && w.attributions <= maxAttributions
+	return true
 }
 
 // oneEffect reports whether all members that applied the entry hold the same effect.

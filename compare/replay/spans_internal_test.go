@@ -3,12 +3,9 @@ package replay
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
-
-	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
 )
 
 // TestPartsCoverASpan: parts cover a span once and in order, whatever their size, where many revisions have no record
@@ -104,15 +101,7 @@ func TestPartsEndEarly(t *testing.T) {
 // TestWindowReadsInParts: the records that a window asks for are the same, read in parts of any size or in order.
 func TestWindowReadsInParts(t *testing.T) {
 	compared := 0
-	for _, name := range slices.Concat(evidencetest.Incidents(t), evidencetest.Shapes(t)) {
-		dirs := dataDirs(t, filepath.Join(evidencetest.Incident(t, name), "*"))
-		if len(dirs) == 0 {
-			continue
-		}
-		m := open(t, dirs[0]).Members[0]
-		if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged {
-			continue
-		}
+	for name, m := range soundDBs(t) {
 		var some string
 		whole := span{0, m.CurrentRevision() + 1}
 		for r := range rowsBetween(m.DB.Handle, m.DB.KV.BumpMarker, whole, nil) {

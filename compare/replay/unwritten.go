@@ -14,8 +14,8 @@ type OtherLog struct {
 	// AtLeast is the revision that this log had written at the index, or more. It is 0 if the revision of the backup is
 	// possible there.
 	AtLeast int64
-	// Contradicted is how many keys of the backup the log contradicts, if only that speaks against it, and there is no
-	// database of a data dir to compare it with: it may also have been altered.
+	// Contradicted is how many keys of the backup the log contradicts, if only that speaks against it, and no database
+	// of a data dir shows which of them is right: the backup may also have been altered.
 	Contradicted int
 	// Inferred is true if no log at hand shows the restore.
 	Inferred bool

@@ -12,8 +12,7 @@ import (
 // checksSection writes which checks hold, and why some could not be made.
 type checksSection struct{ *page }
 
-// write counts outcomes and lists the checks that do not hold, or not of all members. With all, each
-// check gets a line.
+// write counts outcomes and lists the checks that do not hold, or not of all members. With all, each check gets a line.
 func (p checksSection) write(checks []compare.CheckOutcome, all bool) {
 	if len(checks) == 0 {
 		return
