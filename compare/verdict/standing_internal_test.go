@@ -347,6 +347,12 @@ func asBackup(m *evidence.Member) {
 	m.Source.Kind, m.WAL, m.Membership, m.MemberID = evidence.KindBackup, evidence.WAL{}, evidence.Membership{}, 0
 }
 
+// aboutRow is a finding by which a row of some members is wrong.
+func aboutRow(id check.ID, bucket string, members ...string) check.Finding {
+	return check.Finding{ID: string(id) + "-1", Check: id, Class: check.ClassLatentDivergence, Severity: check.Error,
+		Members: members, Title: "a row is wrong", Evidence: []check.Evidence{{Bucket: bucket}}}
+}
+
 // TestUnproven: that nothing is lost is proven only by logs of a majority, sources that could all be read, and keys
 // that could be compared.
 func TestUnproven(t *testing.T) {
@@ -429,6 +435,35 @@ func TestUnproven(t *testing.T) {
 			j.Findings = []check.Finding{{Check: check.X03, Kind: check.KindDBRemoved, Severity: check.Critical,
 				Class: check.ClassMemberLostData, Members: []string{"n2", "n3"}}}
 		}, ""},
+		"a record of it is wrong": {func(j *ranking) { j.Findings = []check.Finding{aboutRow(check.K04, "key", "n1")} },
+			"the right content of n1 may be lost where it is wrong: K04-1 (a row is wrong)"},
+		"a lease of it is wrong": {func(j *ranking) { j.Findings = []check.Finding{aboutRow(check.L09, "lease", "n1")} },
+			"the right content of n1 may be lost where it is wrong: L09-1"},
+		"a record of another is wrong": {func(j *ranking) {
+			j.Findings = []check.Finding{aboutRow(check.K04, "key", "n2")}
+		}, ""},
+		"a counter of it is wrong": {func(j *ranking) { j.Findings = []check.Finding{aboutRow(check.A02, "auth", "n1")} },
+			""},
+		"it differs from another, which is wrong": {func(j *ranking) {
+			j.Findings = []check.Finding{aboutRow(check.L01, "lease", "n1", "n2")}
+		}, ""},
+		"a lease differs, and nothing decides": {func(j *ranking) {
+			f := aboutRow(check.L01, "lease", "n1", "n2")
+			f.Undecided = true
+			j.Findings = []check.Finding{f}
+		}, "the right content of n1 may be lost where it is wrong: L01-1"},
+		"a wrong record is counted": {func(j *ranking) {
+			j.Findings = []check.Finding{aboutRow(check.K04, "key", "n1")}
+			j.Replay = &replay.Result{Members: make([]*replay.MemberResult, 3)}
+			for i := range j.Replay.Members {
+				j.Replay.Members[i] = &replay.MemberResult{Lacks: 1, Checked: true}
+			}
+		}, ""},
+		"many rows of it are wrong": {func(j *ranking) {
+			for range 5 {
+				j.Findings = append(j.Findings, aboutRow(check.K04, "key", "n1"))
+			}
+		}, "K04-1 (a row is wrong), 2 more"},
 		"one lost its end, one is missing": {func(j *ranking) {
 			j.Members[2].WAL = evidence.WAL{}
 			j.Findings = []check.Finding{{Check: check.R07, Members: []string{"n2"}}}

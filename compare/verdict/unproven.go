@@ -42,7 +42,62 @@ func (rk *ranking) unproven(pos int, records *keptRecords) (why []string) {
 	if s := rk.againstOneLog(pos); s != "" {
 		why = append(why, s)
 	}
+	if s := rk.wrongContent(pos, records); s != "" {
+		why = append(why, s)
+	}
 	return append(why, rk.openFor(pos)...)
+}
+
+// maxWrong bounds the findings that are named as reasons.
+const maxWrong = 3
+
+// wrongContent names the findings by which rows of a member that users see are wrong, or differ from those of others
+// without a proof of who is right, "" for none. What was right there may be lost, whether or not the log shows it.
+// Where wrong keys are counted as lost, findings about keys are no reason.
+func (rk *ranking) wrongContent(pos int, records *keptRecords) string {
+	label := rk.Members[pos].Label()
+	counted := records.wrong.Count > 0 || rk.Replay != nil && pos < len(rk.Replay.Members) &&
+		rk.Replay.Members[pos].Lacks > 0
+	var named []string
+	more := 0
+	for i := range rk.Findings {
+		f := &rk.Findings[i]
+		if f.Severity.Rank() < check.Error.Rank() || !slices.Contains(f.Members, label) ||
+			!f.Undecided && !f.Alone(label) || !aboutContent(f, counted) {
+			continue
+		}
+		if len(named) == maxWrong {
+			more++
+			continue
+		}
+		named = append(named, fmt.Sprintf("%s (%s)", f.ID, f.BareTitle()))
+	}
+	if more > 0 {
+		named = append(named, fmt.Sprintf("%d more", more))
+	}
+	if len(named) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the right content of %s may be lost where it is wrong: %s", label,
+		strings.Join(named, ", "))
+}
+
+// aboutContent reports whether a finding is about rows that users see: keys, unless those are counted, leases, users
+// and roles.
+func aboutContent(f *check.Finding, counted bool) bool {
+	switch f.Class {
+	case check.ClassDBDamage, check.ClassDataDivergence, check.ClassLatentDivergence:
+	default:
+		return false
+	}
+	told := func(bucket string) bool { return bucket == "key" && (counted || f.Undecided) }
+	return seenByUsers(f.Facts.Bucket) && !told(f.Facts.Bucket) ||
+		slices.ContainsFunc(f.Evidence, func(e check.Evidence) bool { return seenByUsers(e.Bucket) && !told(e.Bucket) })
+}
+
+// seenByUsers reports whether a bucket holds rows that users see.
+func seenByUsers(bucket string) bool {
+	return slices.Contains([]string{"key", "lease", "authUsers", "authRoles"}, bucket)
 }
 
 // againstOneLog names the first entry of one log, or of few, that the database of a member contradicts as others do, ""
