@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"maps"
 	"slices"
 )
 
@@ -43,6 +44,8 @@ type Truth struct {
 	Classes []string `json:"classes,omitempty"`
 	// Damaged are the sources that were altered: no other source may be accused.
 	Damaged []string `json:"damaged,omitempty"`
+	// Gone names, by source, a row that the fault took from it and that its log does not bring back.
+	Gone map[string]string `json:"gone,omitempty"`
 	// AnyBest and AnyAccused switch off the judgement of best and of accusations, where truth has no answer.
 	AnyBest    bool `json:"anyBest,omitempty"`
 	AnyAccused bool `json:"anyAccused,omitempty"`
@@ -52,6 +55,14 @@ type Truth struct {
 }
 
 func (t *Truth) isDamaged(name string) bool { return slices.Contains(t.Damaged, name) }
+
+// lose adds rows that are gone.
+func (t *Truth) lose(rows map[string]string) {
+	if t.Gone == nil {
+		t.Gone = map[string]string{}
+	}
+	maps.Copy(t.Gone, rows)
+}
 
 // sound are the members that are neither damaged nor lag: the best there is.
 func (c *Case) sound() []string {

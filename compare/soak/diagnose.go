@@ -11,6 +11,8 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
 // diagnosisPatience is how long one diagnosis of small data dirs may take.
@@ -40,7 +42,29 @@ func InProcess(sources []Source) (a *Answer) {
 	if err != nil {
 		return &Answer{Failure: err.Error()}
 	}
-	return decode(doc)
+	a = decode(doc)
+	a.Plan, err = planOf(r, specs)
+	if err != nil {
+		return &Answer{Failure: "no plan: " + err.Error()}
+	}
+	return a
+}
+
+// planOf makes the plan that follows from a diagnosis, without trials; nil where it is refused.
+func planOf(r *compare.Report, specs []evidence.Spec) (*Plan, error) {
+	p, err := plan.From(r, specs, plan.Options{Compare: compare.Options{Version: "soak", NoDigests: true}})
+	if refused := new(refusal.Error); errors.As(err, &refused) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	out := &Plan{}
+	return out, json.Unmarshal(doc, out)
 }
 
 // Program diagnoses with a built program.

@@ -67,6 +67,8 @@ type Effect struct {
 	Classes []string
 	// Inconclusive accepts that answer, MayShareBest that the member is ranked as well as sound ones.
 	Inconclusive, MayShareBest bool
+	// gone is a row that is lost, "" for none.
+	gone string
 }
 
 // The classes that faults of each sort may get.
@@ -197,6 +199,9 @@ func (r *runner) damage(f Fault, sources []Source, i int, root string) *Effect {
 		}
 		return nil
 	}
+	if !f.Raw {
+		effect.gone = gone(sources[i].Path, dir)
+	}
 	sources[i].Path = dir
 	return effect
 }
@@ -261,6 +266,9 @@ func truthOf(kind string, members int, sources []Source, effects map[string]*Eff
 		t.Healthy = false
 		t.Damaged = append(t.Damaged, s.Name)
 		t.Classes = e.Classes
+		if e.gone != "" {
+			t.lose(map[string]string{s.Name: e.gone})
+		}
 		t.MayBeInconclusive = t.MayBeInconclusive || e.Inconclusive
 		t.MayShareBest = t.MayShareBest && e.MayShareBest
 		seen := 0

@@ -79,6 +79,9 @@ func truthOfPair(kind string, truths ...Truth) Truth {
 		out.AnyBest, out.AnyAccused = out.AnyBest || t.AnyBest, out.AnyAccused || t.AnyAccused
 		out.Classes, anyClass = append(out.Classes, t.Classes...), anyClass || len(t.Classes) == 0
 		out.Damaged = append(out.Damaged, t.Damaged...)
+		if !t.Unprovable {
+			out.lose(t.Gone)
+		}
 	}
 	if anyClass {
 		out.Classes = nil

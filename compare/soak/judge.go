@@ -35,8 +35,11 @@ type Answer struct {
 				CommittedEntries int `json:"committedEntries"`
 			} `json:"lacks"`
 		} `json:"ranking"`
+		Lost *Loss `json:"lost"`
 	} `json:"best"`
 	Findings []Finding `json:"findings"`
+	// Plan is the plan that follows from the diagnosis, nil without one.
+	Plan *Plan `json:"-"`
 	// Failure is why there is no document.
 	Failure string `json:"-"`
 }
@@ -62,12 +65,13 @@ const (
 	WrongClass   Sort = "wrong class"
 	WrongMember  Sort = "wrong member"
 	WrongBest    Sort = "wrong best"
+	WrongLoss    Sort = "wrong loss"
 	Order        Sort = "order"
 	Failed       Sort = "failed"
 )
 
 // Sorts are all of them, in the order of the table.
-var Sorts = []Sort{FalseAlarm, Inconclusive, Missed, WrongClass, WrongMember, WrongBest, Order, Failed}
+var Sorts = []Sort{FalseAlarm, Inconclusive, Missed, WrongClass, WrongMember, WrongBest, WrongLoss, Order, Failed}
 
 // Problem is one thing that is wrong with an answer.
 type Problem struct {
@@ -104,6 +108,9 @@ func Judge(c *Case, a *Answer) []Problem {
 		if s := wrongBest(c, a); s != "" {
 			add(WrongBest, "%s", s)
 		}
+	}
+	for _, s := range lossOf(c, a) {
+		add(WrongLoss, "%s", s)
 	}
 	return out
 }

@@ -156,7 +156,8 @@ func TestTable(t *testing.T) {
 			rows = append(rows, strings.Join(f, " "))
 		}
 	}
-	want := []string{"healthy 3.4.3 1 0 0 0 0 0 0 0 0", "page-zero 3.6.16 1 0 0 1 0 0 1 0 0", "all 3 0 0 1 0 0 1 0 0"}
+	want := []string{"healthy 3.4.3 1 0 0 0 0 0 0 0 0 0", "page-zero 3.6.16 1 0 0 1 0 0 1 0 0 0",
+		"all 3 0 0 1 0 0 1 0 0 0"}
 	if !slices.Equal(rows, want) {
 		t.Errorf("got rows\n%s\nin\n%s", strings.Join(rows, "\n"), out)
 	}
