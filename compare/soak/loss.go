@@ -26,7 +26,7 @@ func (l *Loss) none() bool {
 }
 
 // gone names a row of the original that the damaged copy no longer has. It returns "" if the copy has all of them, or
-// if its database is as of an earlier index, so that its log brings them back. Compacted records are no loss.
+// if its database is as of an earlier index, so that its log brings them back. Compacted records do not count.
 func gone(original, damaged string) string {
 	if number(damaged, "consistent_index") < number(original, "consistent_index") {
 		return ""

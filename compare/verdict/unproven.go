@@ -53,7 +53,7 @@ const maxWrong = 3
 
 // wrongContent names the findings by which rows of a member that users see are wrong, or differ from those of others
 // without a proof of who is right, "" for none. What was right there may be lost, whether or not the log shows it.
-// Where wrong keys are counted as lost, findings about keys are no reason.
+// Findings about keys are left out where wrong keys are counted as lost.
 func (rk *ranking) wrongContent(pos int, records *keptRecords) string {
 	label := rk.Members[pos].Label()
 	counted := records.wrong.Count > 0 || rk.Replay != nil && pos < len(rk.Replay.Members) &&
