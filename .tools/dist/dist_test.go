@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 )
 
 // small is a release with stand-ins for programs: everything behind the build is real.
@@ -227,6 +229,20 @@ func TestLayerOfTheImageIsAWholeTar(t *testing.T) {
 	}
 	if !bytes.HasSuffix(content, make([]byte, 1024)) {
 		t.Error("the two empty blocks at the end of a tar are missing")
+	}
+}
+
+// TestArchiveHoldsOneNamedImage: what loads the archive takes its name, and refuses several images.
+func TestArchiveHoldsOneNamedImage(t *testing.T) {
+	r := small(t)
+	r.version += "+dirty"
+	index, err := r.named(empty.Index).IndexManifest()
+	if err != nil || len(index.Manifests) != 1 {
+		t.Fatalf("%+v, %v", index, err)
+	}
+	const want = "etcd-medic:1.2.3-dev.abc-dirty"
+	if got := index.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; got != want {
+		t.Errorf("the image is named %q, want %q", got, want)
 	}
 }
 

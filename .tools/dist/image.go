@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -48,7 +49,7 @@ func (r *release) image(context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if _, err := layout.Write(dir, index); err != nil {
+	if _, err := layout.Write(dir, r.named(index)); err != nil {
 		return err
 	}
 	var members []member
@@ -65,6 +66,15 @@ func (r *release) image(context.Context) error {
 	}
 	path := filepath.Join(r.out, full+"_"+r.version+"_oci.tar")
 	return create(path, func(w io.Writer) error { return writeTar(w, members, r.when) })
+}
+
+// named is an index with one image of a name, for all architectures: what loads an archive takes a name from it, and
+// refuses one with several images.
+func (r *release) named(images v1.ImageIndex) v1.ImageIndex {
+	name := full + ":" + strings.ReplaceAll(r.version, "+", "-") // no tag may have a plus sign
+	return mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
+		Add: images, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": name}},
+	})
 }
 
 func (r *release) imageOf(p program) (v1.Image, error) {
