@@ -232,7 +232,7 @@ func TestLayerOfTheImageIsAWholeTar(t *testing.T) {
 	}
 }
 
-// TestArchiveHoldsOneNamedImage: what loads the archive takes its name, and refuses several images.
+// TestArchiveHoldsOneNamedImage: what loads the archive takes the name from it.
 func TestArchiveHoldsOneNamedImage(t *testing.T) {
 	r := small(t)
 	r.version += "+dirty"

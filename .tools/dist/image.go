@@ -68,8 +68,7 @@ func (r *release) image(context.Context) error {
 	return create(path, func(w io.Writer) error { return writeTar(w, members, r.when) })
 }
 
-// named is an index with one image of a name, for all architectures: what loads an archive takes a name from it, and
-// refuses one with several images.
+// named is an index with one image of a name, for all architectures: what loads an archive takes the name from it.
 func (r *release) named(images v1.ImageIndex) v1.ImageIndex {
 	name := full + ":" + strings.ReplaceAll(r.version, "+", "-") // no tag may have a plus sign
 	return mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
