@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/v1/empty"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // small is a release with stand-ins for programs: everything behind the build is real.
@@ -232,17 +232,42 @@ func TestLayerOfTheImageIsAWholeTar(t *testing.T) {
 	}
 }
 
-// TestArchiveHoldsOneNamedImage: what loads the archive takes the name from it.
+// TestArchiveHoldsOneNamedImage: what loads the archive takes the name from it. Below the name are all architectures.
 func TestArchiveHoldsOneNamedImage(t *testing.T) {
 	r := small(t)
 	r.version += "+dirty"
-	index, err := r.named(empty.Index).IndexManifest()
-	if err != nil || len(index.Manifests) != 1 {
-		t.Fatalf("%+v, %v", index, err)
+	if err := r.image(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(r.out, "etcd-medic_"+r.version+"_oci.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	files := map[string][]byte{}
+	for in := tar.NewReader(f); ; {
+		h, err := in.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outer, err := v1.ParseIndexManifest(bytes.NewReader(files["index.json"]))
+	if err != nil || len(outer.Manifests) != 1 {
+		t.Fatalf("%s: %v", files["index.json"], err)
 	}
 	const want = "etcd-medic:1.2.3-dev.abc-dirty"
-	if got := index.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; got != want {
+	if got := outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; got != want {
 		t.Errorf("the image is named %q, want %q", got, want)
+	}
+	inner, err := v1.ParseIndexManifest(bytes.NewReader(files["blobs/sha256/"+outer.Manifests[0].Digest.Hex]))
+	if err != nil || len(inner.Manifests) != 2 {
+		t.Errorf("below the name: %+v, %v", inner, err)
 	}
 }
 

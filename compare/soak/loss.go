@@ -3,7 +3,8 @@ package soak
 import (
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
 // contents are the buckets, next to key, whose rows are what a cluster keeps for its users.
@@ -95,11 +96,8 @@ func lossOf(c *Case, a *Answer) []string {
 			out = append(out, s)
 		}
 	}
-	if a.Plan == nil {
-		return out
-	}
-	for _, name := range a.Plan.keeps() {
-		if s := wrongLoss(c, name, &a.Plan.Lost); s != "" {
+	if a.Plan != nil {
+		if s := wrongLoss(c, a.Plan.kept(), &a.Plan.Lost); s != "" {
 			out = append(out, "plan: "+s)
 		}
 	}
@@ -108,17 +106,17 @@ func lossOf(c *Case, a *Answer) []string {
 
 // Plan is the part of a plan that is judged.
 type Plan struct {
-	Mode string `json:"mode"`
+	Mode plan.Mode `json:"mode"`
 	Best struct {
 		Name string `json:"name"`
 	} `json:"best"`
 	Lost Loss `json:"lost"`
 }
 
-// keeps are the sources whose content stays: none where a backup is restored, or the plan is only rehearsed.
-func (p *Plan) keeps() []string {
-	if p.Mode == "restore" || p.Mode == "rehearse-only" || strings.TrimSpace(p.Best.Name) == "" {
-		return nil
+// kept is the source whose content stays, "" where a backup is restored, or the plan is only rehearsed.
+func (p *Plan) kept() string {
+	if p.Mode == plan.Restore || p.Mode == plan.RehearseOnly {
+		return ""
 	}
-	return []string{p.Best.Name}
+	return p.Best.Name
 }

@@ -55,16 +55,18 @@ func TestWrongLoss(t *testing.T) {
 
 // TestNothingIsKeptByARestore: what a restore or a rehearsal does not keep is not judged.
 func TestNothingIsKeptByARestore(t *testing.T) {
-	for _, mode := range []string{"restore", "rehearse-only"} {
-		p := &Plan{Mode: mode}
-		p.Best.Name = "a"
-		if got := p.keeps(); len(got) > 0 {
-			t.Errorf("%s keeps %v", mode, got)
+	for _, c := range []struct {
+		plan Plan
+		want string
+	}{{Plan{Mode: "restore"}, ""}, {Plan{Mode: "rehearse-only"}, ""}, {Plan{Mode: "live"}, "a"}} {
+		c.plan.Best.Name = "a"
+		if got := c.plan.kept(); got != c.want {
+			t.Errorf("%s keeps %q, want %q", c.plan.Mode, got, c.want)
 		}
 	}
 }
 
-// TestGone: a row that a fault took, or altered, is gone, unless it was compacted.
+// TestGone: a row that a fault took, or altered, is gone. Of an equal copy, none is.
 func TestGone(t *testing.T) {
 	original := filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1")
 	ks, err := readKeyspace(original)
