@@ -119,29 +119,23 @@ func recordWithoutFile(m *evidence.Member) *Finding {
 	}
 	s := &m.WAL.Summary
 	var files []uint64
-	var orphan *dumplog.SnapFile
+	var orphans []*dumplog.SnapFile
 	for _, f := range m.Snap.Files {
 		if f.Damage != nil || f.Broken {
 			return nil // a file that cannot be read may be the record's
 		}
 		files = append(files, f.Index)
-		if s.SnapshotAt(f.Term, f.Index) == nil && f.Index+1 >= s.FirstIndex && f.Index <= s.LastIndex &&
-			(orphan == nil || f.Index > orphan.Index) {
-			orphan = f
+		if s.SnapshotAt(f.Term, f.Index) == nil && f.Index+1 >= s.FirstIndex && f.Index <= s.LastIndex {
+			orphans = append(orphans, f)
 		}
-	}
-	if orphan == nil {
-		return nil
 	}
 	for i := range s.Snapshots {
 		r := &s.Snapshots[i]
-		if f := snapFileAt(m, r.Index); r.Index < slices.Min(files) || f != nil && f.Term == r.Term {
+		if f := snapFileAt(m, r.Index); len(files) == 0 || r.Index < slices.Min(files) || f != nil && f.Term == r.Term {
 			continue
 		}
-		lo, hi := min(r.Index, orphan.Index), max(r.Index, orphan.Index)
-		between := func(index uint64) bool { return lo < index && index < hi }
-		if slices.ContainsFunc(files, between) ||
-			slices.ContainsFunc(s.Snapshots, func(o dumplog.SnapshotRecord) bool { return between(o.Index) }) {
+		orphan := nextOrphan(r, orphans, files, s.Snapshots)
+		if orphan == nil {
 			continue
 		}
 		return recordFinding(m, r, KindRecordIndexAltered,
@@ -151,6 +145,22 @@ func recordWithoutFile(m *evidence.Member) *Finding {
 			fmt.Sprintf("%d/%d", orphan.Term, orphan.Index))
 	}
 	return nil
+}
+
+// nextOrphan returns the newest file without a record that no other file or record separates from a record without a
+// file, nil if there is none.
+func nextOrphan(r *dumplog.SnapshotRecord, orphans []*dumplog.SnapFile, files []uint64,
+	records []dumplog.SnapshotRecord) (found *dumplog.SnapFile) {
+	for _, o := range orphans {
+		lo, hi := min(r.Index, o.Index), max(r.Index, o.Index)
+		between := func(index uint64) bool { return lo < index && index < hi }
+		if !slices.ContainsFunc(files, between) &&
+			!slices.ContainsFunc(records, func(s dumplog.SnapshotRecord) bool { return between(s.Index) }) &&
+			(found == nil || o.Index > found.Index) {
+			found = o
+		}
+	}
+	return found
 }
 
 func snapFileAt(m *evidence.Member, index uint64) *dumplog.SnapFile {

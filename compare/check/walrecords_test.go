@@ -124,6 +124,17 @@ func TestSnapshotFileOrRecordAlone(t *testing.T) {
 	wantOutcome(t, dirInput(t, dir), "W06", check.Holds)
 }
 
+// TestSnapshotRecordBesideNewerFile: a newer file without a record, as a crash leaves it, hides no altered record.
+func TestSnapshotRecordBesideNewerFile(t *testing.T) {
+	dir := snapshots(t)
+	clustertest.SaveSnap(t, filepath.Join(dir, "member", "snap"), 2, 43, clustertest.V2{}, 0xa1, 0xa2)
+	alterSnapshot(t, dir, 20, func(s *walpb.Snapshot) { s.Index-- })
+	f := wantFinding(t, dirInput(t, dir), "W06", []string{"node1"})
+	if f.Kind != check.KindRecordIndexAltered || f.At.Index != 19 {
+		t.Errorf("%s at %d: %s", f.Kind, f.At.Index, f.Title)
+	}
+}
+
 // TestSnapshotRecordsGone: every log has the record that it was created with, or that of the snapshot a purge went by.
 func TestSnapshotRecordsGone(t *testing.T) {
 	drop := func(dir string, drops func(*walpb.Snapshot) bool) string {
