@@ -55,6 +55,7 @@ func newSim(ctx context.Context, r *Result, pos int, room *apply.Room) *sim {
 	res.AuthExpected, res.AuthExpectedMin = s.auth.plain.at(m.AppliedMax), s.auth.plain.at(m.AppliedMin)
 	s.auth.authLater = behind(r.Survey.Auth, m.AppliedMax)
 	s.auth.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
+	s.lastStart = r.lastStart(m)
 	for i, other := range r.Members {
 		if i != pos {
 			s.auth.others = append(s.auth.others, other)
@@ -137,6 +138,20 @@ func received(m *evidence.Member) []uint64 {
 		}
 	}
 	return out
+}
+
+// lastStart is the index of the newest start of any member that the log shows, or of the newest snapshot that a member
+// received.
+func (r *Result) lastStart(m *evidence.Member) (last uint64) {
+	for _, starts := range r.Survey.Starts {
+		for _, st := range starts {
+			last = max(last, st.Index)
+		}
+	}
+	for _, to := range received(m) {
+		last = max(last, to)
+	}
+	return last
 }
 
 // unfit says why a member cannot be replayed, "" when it can.

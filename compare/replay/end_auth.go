@@ -164,5 +164,12 @@ func (su *subject) passes(r *dumplog.Request) bool {
 	if su.met && su.KeysKnown && su.Keys.Unsure() == 0 {
 		keysOf = su.Keys.OfLease
 	}
-	return su.passesAuth(r, su.now, keysOf)
+	return su.passesAuth(r, su.now, keysOf) || su.stampShows(r)
+}
+
+// stampShows reports whether auth cannot have refused a request of user root: an entry before it took effect although
+// its header has no higher auth revision, and since then no entry can have changed auth, and no member was started.
+func (su *subject) stampShows(r *dumplog.Request) bool {
+	at, h := su.res.AuthAtMost, r.Header
+	return h.Username == apply.Root && at.Index > su.lastStart && h.AuthRevision >= at.AuthRevision && !su.authMoved
 }

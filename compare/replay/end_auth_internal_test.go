@@ -250,7 +250,7 @@ func TestPassesByKeysOfTheModel(t *testing.T) {
 		"own key":          {met: true, known: true, keys: []apply.Key{{Name: "/app/b", Lease: 7}}, want: true},
 		"an uncertain key": {met: true, known: true, keys: []apply.Key{{Name: "/app/b", Lease: 7, Unsure: true}}},
 	} {
-		su := &subject{Model: apply.NewModel(m.Version.Release()), met: c.met, now: 13,
+		su := &subject{Model: apply.NewModel(m.Version.Release()), met: c.met, now: 13, res: &MemberResult{},
 			logView: &logView{m: m, endAuth: newEndAuth(&Result{Last: 30, Survey: &Survey{}}, m, false)}}
 		su.KeysKnown = c.known
 		for _, k := range c.keys {
@@ -258,6 +258,40 @@ func TestPassesByKeysOfTheModel(t *testing.T) {
 		}
 		if got := su.passes(leased); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestStampShows: a put of root must have an effect if an entry that names no higher auth revision had one before it,
+// and auth cannot have changed since.
+func TestStampShows(t *testing.T) {
+	applied, member := byRoot(put("a", "1"), 17), &evidence.Member{AppliedMin: 1000, AppliedMax: 1000, DB: &evidence.DB{
+		Handle: &dumpdb.DB{}, Auth: dumpdb.Auth{Enabled: true, HasRevision: true, Revision: 19}}}
+	for name, c := range map[string]struct {
+		between *dumplog.Request
+		last    *dumplog.Request
+		start   uint64
+		missing bool
+	}{
+		"at the same auth revision": {last: byRoot(put("b", "1"), 17), missing: true},
+		"at a higher one":           {last: byRoot(put("b", "1"), 18), missing: true},
+		"at a lower one":            {last: byRoot(put("b", "1"), 16)},
+		"of another user": {last: &dumplog.Request{Kind: dumplog.KindPut, Put: put("b", "1").Put,
+			Header: dumplog.Header{Username: "app", AuthRevision: 17}}},
+		"auth may have changed": {last: byRoot(put("b", "1"), 17),
+			between: adminBy("root", dumplog.KindAuthRoleAdd, dumplog.AuthRequest{Role: "new"})},
+		"a start before":  {last: byRoot(put("b", "1"), 17), missing: true, start: 1},
+		"a start between": {last: byRoot(put("b", "1"), 17), start: 3},
+	} {
+		b := newBench(t, 5, -1, rec(2, 0, "a", "1")).log(byRoot(del("x", ""), 17), applied)
+		if c.between != nil {
+			b.log(c.between)
+		}
+		b.log(c.last)
+		b.sim.m, b.sim.Auth = member, authFromDB(&member.DB.Auth, b.sim.Version)
+		b.sim.Passes, b.sim.lastStart = b.sim.passes, c.start
+		if got := b.run(); (got[len(got)-1] == "missing") != c.missing {
+			t.Errorf("%s: %v, want missing at the end: %t", name, got, c.missing)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 	}
 	if h := it.req.Header; o.State == Applied && o.Rev > 0 && h.Username != "" && h.AuthRevision > 0 &&
 		!next.deletes() && s.keepsChecks() {
-		s.res.AuthAtMost = Stamp{Index: it.entry.Index, AuthRevision: h.AuthRevision}
+		s.res.AuthAtMost, s.authMoved = Stamp{Index: it.entry.Index, AuthRevision: h.AuthRevision}, false
 	}
 	s.writeUnderNoAlarm(it.entry.Index, &o, next)
 	o.Wrongly = o.State == Refused && o.Reason == ReasonOldAuth && s.auth.wouldApply(it)

@@ -57,6 +57,10 @@ type subject struct {
 	met             bool
 	// now is the entry being judged.
 	now uint64
+	// lastStart is the newest start of any member, or snapshot received by this one. authMoved is true once an entry
+	// after the one of AuthAtMost may have changed auth.
+	lastStart uint64
+	authMoved bool
 	// saved is the index that meta/consistent_index holds on disk up to 3.4: the last entry that changed keys, or a
 	// snapshot. Entries above it are executed again at a restart.
 	saved uint64
@@ -135,6 +139,7 @@ func (s *sim) step(it *item, ahead []*item) Outcome {
 	s.auth.restart(idx)
 	s.rights.rememberRights(it)
 	req := it.req
+	s.authMoved = s.authMoved || idx != s.now+1 || it.err != nil || req.Kind.ChangesAuth()
 	s.now = idx
 	var o Outcome
 	switch {
