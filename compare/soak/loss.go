@@ -7,8 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
-// contents are the buckets, next to key, whose rows are what a cluster keeps for its users.
-var contents = []string{"lease", "authUsers", "authRoles"}
+// contents are the buckets, next to key, whose rows are what a cluster keeps for its users: of auth whether it is on.
+var contents = []string{"lease", "auth", "authUsers", "authRoles"}
 
 // Loss is the part of an answer or of a plan that says what keeping the best source gives up.
 type Loss struct {
@@ -47,7 +47,11 @@ func gone(original, damaged string) string {
 		if err != nil {
 			return ""
 		}
-		was = append(was, all...)
+		for _, r := range all {
+			if bucket != "auth" || r.key == "authEnabled" {
+				was = append(was, r)
+			}
+		}
 	}
 	is := map[row]bool{}
 	for _, bucket := range append([]string{"key"}, contents...) {

@@ -66,26 +66,35 @@ func TestNothingIsKeptByARestore(t *testing.T) {
 	}
 }
 
-// TestGone: a row that a fault took, or altered, is gone. Of an equal copy, none is.
+// TestGone: a row that a fault took, or altered, is gone. Of an equal copy none is, and a counter of auth is no row.
 func TestGone(t *testing.T) {
-	original := filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1")
-	ks, err := readKeyspace(original)
+	plain := filepath.Join(evidencetest.Incident(t, "m-healthy-3.6"), "node1")
+	auth := filepath.Join(evidencetest.Incident(t, "a-auth-revision-replay"), "node1")
+	ks, err := readKeyspace(plain)
 	if err != nil || len(ks.records) == 0 {
 		t.Fatal(err)
 	}
 	live := ks.records[slices.IndexFunc(ks.records, func(r record) bool { return r.live })]
-	for name, edit := range map[string]func(*bolt.Tx) error{
-		"dropped": live.drop(), "altered": live.put("x"), "": func(*bolt.Tx) error { return nil },
+	for name, tc := range map[string]struct {
+		original string
+		edit     func(*bolt.Tx) error
+		want     string
+	}{
+		"dropped":         {plain, live.drop(), "of bucket key"},
+		"altered":         {plain, live.put("x"), "of bucket key"},
+		"equal":           {plain, func(*bolt.Tx) error { return nil }, ""},
+		"auth turned off": {auth, row{bucket: "auth", key: "authEnabled"}.put("\x00"), "of bucket auth"},
+		"auth counter":    {auth, row{bucket: "auth", key: "authRevision"}.put(be64(1)), ""},
 	} {
 		dir := filepath.Join(t.TempDir(), "node1")
-		if err := evidencetest.CopyTo(original, dir); err != nil {
+		if err := evidencetest.CopyTo(tc.original, dir); err != nil {
 			t.Fatal(err)
 		}
-		if err := editDB(dir, edit); err != nil {
+		if err := editDB(dir, tc.edit); err != nil {
 			t.Fatal(err)
 		}
-		if got := gone(original, dir); strings.Contains(got, "of bucket key") != (name != "") {
-			t.Errorf("%q: got %q", name, got)
+		if got := gone(tc.original, dir); !strings.HasSuffix(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -444,6 +444,11 @@ func TestUnproven(t *testing.T) {
 		}, ""},
 		"a counter of it is wrong": {func(j *ranking) { j.Findings = []check.Finding{aboutRow(check.A02, "auth", "n1")} },
 			""},
+		"auth is on or off wrongly": {func(j *ranking) {
+			f := aboutRow(check.A08, "auth", "n1", "n2")
+			f.Undecided, f.Evidence = true, []check.Evidence{{Bucket: "auth", Key: check.Bytes("authEnabled")}}
+			j.Findings = []check.Finding{f}
+		}, "the right content of n1 may be lost where it is wrong: A08-1"},
 		"it differs from another, which is wrong": {func(j *ranking) {
 			j.Findings = []check.Finding{aboutRow(check.L01, "lease", "n1", "n2")}
 		}, ""},

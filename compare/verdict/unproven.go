@@ -82,8 +82,8 @@ func (rk *ranking) wrongContent(pos int, records *keptRecords) string {
 		strings.Join(named, ", "))
 }
 
-// aboutContent reports whether a finding is about rows that users see: keys, unless those are counted, leases, users
-// and roles.
+// aboutContent reports whether a finding is about rows that users see: keys, unless those are counted, leases, users,
+// roles, and whether auth is on.
 func aboutContent(f *check.Finding, counted bool) bool {
 	switch f.Class {
 	case check.ClassDBDamage, check.ClassDataDivergence, check.ClassLatentDivergence:
@@ -92,7 +92,9 @@ func aboutContent(f *check.Finding, counted bool) bool {
 	}
 	told := func(bucket string) bool { return bucket == "key" && (counted || f.Undecided) }
 	return seenByUsers(f.Facts.Bucket) && !told(f.Facts.Bucket) ||
-		slices.ContainsFunc(f.Evidence, func(e check.Evidence) bool { return seenByUsers(e.Bucket) && !told(e.Bucket) })
+		slices.ContainsFunc(f.Evidence, func(e check.Evidence) bool {
+			return seenByUsers(e.Bucket) && !told(e.Bucket) || e.Bucket == "auth" && string(e.Key) == "authEnabled"
+		})
 }
 
 // seenByUsers reports whether a bucket holds rows that users see.
