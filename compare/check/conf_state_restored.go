@@ -46,7 +46,9 @@ func (mb *Membership) keptConfStates(in *Input, wrong []Finding) (f *Finding, ok
 			e := confStateEvidence(m, m)[0]
 			e.Expected = "the same on all of them"
 			f.Members, f.Evidence = append(f.Members, m.Label()), append(f.Evidence, e)
-			f.At = At{Index: m.AppliedMin, Term: mb.Members.logs().termAt(m.AppliedMin)}
+			if at := m.AppliedMin; f.At.Index == 0 || at < f.At.Index {
+				f.At = At{Index: at, Term: mb.Members.logs().termAt(at)}
+			}
 		}
 	}
 	return f, true

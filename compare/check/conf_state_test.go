@@ -12,6 +12,7 @@ import (
 
 const (
 	confStateOfAll    = `{"voters":[161,162,163],"auto_leave":false}`
+	confStateOld      = `{"voters":[77777,88888,99999],"auto_leave":false}`
 	confStateStranger = `{"voters":[77777,161,162,163],"auto_leave":false}`
 )
 
@@ -75,5 +76,37 @@ func TestConfState(t *testing.T) {
 				t.Errorf("%s %v, want %s %v: %+v", r.Outcome, got, c.want, c.members, r.Findings)
 			}
 		})
+	}
+}
+
+// TestKeptConfStatesInAnyOrder: the break is where the first of the members is, whatever the order of the sources.
+func TestKeptConfStatesInAnyOrder(t *testing.T) {
+	s := clustertest.NewScript("3.6.0")
+	for i := range s.Members {
+		s.Start(i)
+	}
+	s.Add(step(0, "", putKey("/a", 0)))
+	dirs := s.Write(t, t.TempDir())
+	for i, row := range []string{confStateOld, `{"voters":[65536]}`, confStateOld} {
+		casetest.EditDB(t, dirs[i], put("meta", "confState", []byte(row)))
+	}
+	var at []check.At
+	for range 2 {
+		in := inputOf(t, dirs...)
+		for _, m := range in.Members {
+			m.WAL.Summary.Start = dumplog.StartRestore
+			if m.Label() == "node1" {
+				m.AppliedMin--
+			}
+		}
+		r := run(t, in, "M18")
+		if len(r.Findings) != 1 || r.Findings[0].Kind != check.KindConfStateKeptDiffers {
+			t.Fatalf("%s: %+v", r.Outcome, r.Findings)
+		}
+		at = append(at, r.Findings[0].At)
+		slices.Reverse(dirs)
+	}
+	if at[0] != at[1] {
+		t.Errorf("%+v, in another order %+v", at[0], at[1])
 	}
 }

@@ -109,7 +109,9 @@ func goneLeases(in *Input, m *evidence.Member, r *replay.MemberResult) *Finding 
 		if x.Rev > 0 {
 			e.Observed = fmt.Sprintf("absent; its keys were deleted at revision %d", x.Rev)
 			e.Show = showRev(m, x.Rev)
-			f.At = At{Index: x.Index, Term: in.Members.logs().termAt(x.Index), Revision: &Rev{Main: x.Rev}}
+			if f.At.Revision == nil || x.Rev < f.At.Revision.Main {
+				f.At = At{Index: x.Index, Term: in.Members.logs().termAt(x.Index), Revision: &Rev{Main: x.Rev}}
+			}
 		}
 		f.Evidence = append(f.Evidence, e)
 	}
