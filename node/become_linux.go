@@ -9,12 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeMemory runs the server from an in-memory file. So it also runs where temporary folders are mounted noexec.
+// becomeMemory runs the server from an in-memory file. So it also runs where temporary folders are mounted noexec. The
+// file stays open in the server: where the kernel starts an interpreter for the program (binfmt_misc, as with qemu-user),
+// that opens the path once more.
 func becomeMemory(version string, args []string) error {
 	name := "etcd-" + version
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_EXEC)
+	fd, err := unix.MemfdCreate(name, unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) { // kernels before 6.3 do not know MFD_EXEC
-		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+		fd, err = unix.MemfdCreate(name, 0)
 	}
 	if err != nil {
 		return err
