@@ -118,7 +118,7 @@ func TestTooDeep(t *testing.T) {
 	}
 	man, err := listFiles(t.Context(), l)
 	if err != nil || len(man.Files) != 1 || len(man.Unreadable) != 1 ||
-		!strings.HasPrefix(man.Unreadable[0], filepath.Join(dir, "member", "snap", "ddd")) {
+		!strings.HasPrefix(man.Unreadable[0].Path, filepath.Join(dir, "member", "snap", "ddd")) {
 		t.Errorf("%+v, %v", man, err)
 	}
 }

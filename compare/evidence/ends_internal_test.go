@@ -131,15 +131,20 @@ func TestDigestsEnd(t *testing.T) {
 
 // TestUnreadableFilesComeFirst: the files that could not be hashed are named once, before all other problems.
 func TestUnreadableFilesComeFirst(t *testing.T) {
-	m := &Member{Source: &Source{Manifest: &Manifest{Unreadable: []string{"member/wal/0.wal"}}}}
+	m := &Member{Source: &Source{Manifest: &Manifest{}}}
+	m.Source.Manifest.unread("member/wal/0.wal", &fs.PathError{Op: "open", Path: "/d/member/wal/0.wal", Err: fs.ErrPermission})
 	m.loading().problem("db", "/d/db", os.ErrClosed)
 	for range 2 {
 		if err := m.loading().digested(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if p := m.Problems; len(p) != 2 || p[0].Part != "file" || p[0].File != "0.wal" || p[1].Part != "db" {
-		t.Errorf("%+v", p)
+	p := m.Problems
+	if len(p) != 2 || p[0].Part != "file" || p[0].File != "0.wal" || p[1].Part != "db" {
+		t.Fatalf("%+v", p)
+	}
+	if err := p[0].Err; !errors.Is(err, fs.ErrPermission) || err.Error() != "cannot be read: permission denied" {
+		t.Error(err)
 	}
 }
 

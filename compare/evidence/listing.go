@@ -58,12 +58,12 @@ func (li *lister) nameOfWALDir() string {
 func (li *lister) walk(at, name string) error {
 	real, err := filepath.EvalSymlinks(at)
 	if err != nil {
-		li.m.Unreadable = append(li.m.Unreadable, at)
+		li.m.unread(at, err)
 		return li.ctx.Err()
 	}
 	return filepath.WalkDir(real, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
-			li.m.Unreadable = append(li.m.Unreadable, p)
+			li.m.unread(p, err)
 			return li.ctx.Err()
 		}
 		rel, err := filepath.Rel(real, p)
@@ -106,7 +106,7 @@ func (li *lister) link(p, as string) error {
 func (li *lister) add(p, as string, st fs.FileInfo, err error) {
 	switch {
 	case err != nil:
-		li.m.Unreadable = append(li.m.Unreadable, p)
+		li.m.unread(p, err)
 	case !st.Mode().IsRegular():
 		li.m.Files = append(li.m.Files, File{Path: as, Mode: st.Mode(), What: regular.What(st.Mode()), at: p})
 	default:

@@ -143,7 +143,7 @@ func (m loading) digested() error {
 	rest := m.Problems
 	m.Problems = nil
 	for _, f := range man.Unreadable {
-		m.problem("file", f, errors.New("cannot be read"))
+		m.problem("file", f.Path, fmt.Errorf("cannot be read: %w", f.Err))
 	}
 	m.Problems = append(m.Problems, rest...)
 	return nil

@@ -210,7 +210,7 @@ func TestSourceWithoutAnything(t *testing.T) {
 func TestFilesThatAreNotRead(t *testing.T) {
 	li := &lister{ctx: t.Context(), m: &Manifest{}}
 	li.add("/d/db", "member/snap/db", nil, fs.ErrPermission)
-	if !slices.Equal(li.m.Unreadable, []string{"/d/db"}) || len(li.m.Files) > 0 {
+	if !slices.Equal(unreadPaths(li.m), []string{"/d/db"}) || len(li.m.Files) > 0 {
 		t.Errorf("unreadable %v, files %v", li.m.Unreadable, li.m.Files)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -238,8 +238,8 @@ func TestFilesThatAreNotRead(t *testing.T) {
 	if err := errors.Join(err, err2); err != nil || k == nil || k.Digest([]byte("v")) != alone.Digest([]byte("v")) {
 		t.Errorf("a source without a byte changes the key: %v", err)
 	}
-	man.Unreadable = []string{"none"} // found when it was opened
-	if man.Digest(); !slices.Equal(man.Unreadable, []string{"none", "late"}) {
+	man.unread("none", fs.ErrNotExist) // found when it was opened
+	if man.Digest(); !slices.Equal(unreadPaths(man), []string{"none", "late"}) {
 		t.Errorf("unreadable %v", man.Unreadable)
 	}
 }

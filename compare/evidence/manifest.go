@@ -45,14 +45,29 @@ type Manifest struct {
 	Files  []File
 	// Bytes is the size of all regular files.
 	Bytes int64
-	// Unreadable are the files that could not be hashed. The digest covers only their names.
-	Unreadable []string
+	// Unreadable are the files and folders that could not be read. The digest covers only their names.
+	Unreadable []Unread
 	hashing    *hashing
 	once       sync.Once
 	// stop aborts the hashing. done is closed after it, and err is then what stopped it.
 	stop context.CancelFunc
 	done chan struct{}
 	err  error
+}
+
+// Unread is a file or folder that could not be read, and why.
+type Unread struct {
+	Path string
+	Err  error
+}
+
+// unread notes a path that could not be read. The error is kept without the path, which is said next to it.
+func (m *Manifest) unread(path string, err error) {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	m.Unreadable = append(m.Unreadable, Unread{path, err})
 }
 
 // hashing is shared by the manifests of one Open: a context that outlives the reading, and a bound on the files hashed
@@ -103,7 +118,7 @@ func (m *Manifest) tryOpen() {
 		}
 		f, _, err := regular.Open(m.Files[i].at)
 		if err != nil {
-			m.Unreadable = append(m.Unreadable, m.Files[i].Path)
+			m.unread(m.Files[i].Path, err)
 			continue
 		}
 		_ = f.Close()
@@ -113,7 +128,7 @@ func (m *Manifest) tryOpen() {
 // hash computes the digest of every file, as many at a time as there are slots.
 func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 	g, ctx := errgroup.WithContext(ctx)
-	failed := make([]bool, len(m.Files))
+	failed := make([]error, len(m.Files))
 	for i := range m.Files {
 		if m.Files[i].What != "" {
 			continue
@@ -133,7 +148,7 @@ func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			failed[i] = err != nil
+			failed[i] = err
 			m.Files[i].SHA256, m.Files[i].Body = sum, part
 			return nil
 		})
@@ -141,9 +156,10 @@ func (m *Manifest) hash(ctx context.Context, slots chan struct{}) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	for i, bad := range failed {
-		if bad && !slices.Contains(m.Unreadable, m.Files[i].Path) {
-			m.Unreadable = append(m.Unreadable, m.Files[i].Path)
+	for i, err := range failed {
+		known := func(u Unread) bool { return u.Path == m.Files[i].Path }
+		if err != nil && !slices.ContainsFunc(m.Unreadable, known) {
+			m.unread(m.Files[i].Path, err)
 		}
 	}
 	return nil

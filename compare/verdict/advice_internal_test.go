@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,10 @@ func TestNextUndecided(t *testing.T) {
 	}
 	ad.Findings = append(ad.Findings, check.Finding{Class: check.ClassInconclusive, Remedy: remedy("decide")})
 	if got := adviceOf(ad, ad.nextUndecided); !slices.Equal(got, []string{"decide $"}) {
+		t.Errorf("%q", got)
+	}
+	ad.Members[0].Problems = []evidence.Problem{{Part: "wal", Err: fmt.Errorf("open: %w", fs.ErrPermission)}}
+	if got := adviceOf(ad, ad.nextUndecided); len(got) != 1 || !strings.HasPrefix(got[0], "let this user read all files of ") {
 		t.Errorf("%q", got)
 	}
 }

@@ -103,34 +103,6 @@ func (ad *advice) nextMembership(add func(text string, command shell.Command)) {
 	add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange", ad.first()))
 }
 
-// nextUndecided offers what decides the findings that leave the verdict open; where none of them says what to do, it
-// asks for more evidence.
-func (ad *advice) nextUndecided(add func(text string, command shell.Command)) {
-	found := false
-	for _, f := range ad.Findings {
-		if f.Class == check.ClassInconclusive {
-			for _, m := range f.Remedy {
-				add(m.Text, m.Command)
-				found = true
-			}
-		}
-	}
-	if !found && ad.tooLarge() {
-		ad.nextMoreMemory(add)
-	} else if !found {
-		add("add the missing files (--full: checks that could not be made) and run again", none)
-	}
-	ad.nextFromDatabases(add)
-}
-
-// tooLarge reports whether the log was not replayed for lack of memory.
-func (ad *advice) tooLarge() bool { return ad.Replay != nil && ad.Replay.TooLarge }
-
-// nextMoreMemory says how to have the log replayed.
-func (ad *advice) nextMoreMemory(add func(text string, command shell.Command)) {
-	add("run again with more memory (--max-memory): the log was not replayed on the databases", none)
-}
-
 // nextForeign separates the sources by cluster.
 func (ad *advice) nextForeign(add func(text string, command shell.Command)) {
 	add("sort the sources by cluster ID and diagnose each cluster on its own", none)

@@ -97,7 +97,7 @@ func exitCode(err error) int {
 // ioFailure reports whether a source exists but cannot be read, as opposed to a wrong argument.
 func ioFailure(err error) bool {
 	var pe *fs.PathError
-	return errors.As(err, &pe) && !errors.Is(err, fs.ErrNotExist)
+	return errors.Is(err, fs.ErrPermission) || errors.As(err, &pe) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // hintOf returns what to do about an error, "" if there is no hint.
