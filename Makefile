@@ -214,8 +214,23 @@ platforms: modules ## compile the program, without servers of other lines, for e
 dist-check: modules ## build a small release twice and fail unless both are equal; run the packaged program
 	GO='$(GO)' .tools/dist-check.sh -targets linux/amd64 -lite
 
+# EMULATED is where the programs are built that emulate runs, all the same way: for this machine, arm64 and Windows.
+EMULATED := bin/emulated
+
+.PHONY: emulate
+emulate: modules ## run the programs for arm64 (qemu-user) and Windows (wine) on every incident: answers and inputs as here; installs both emulators
+	$(GO) build -tags lite -o $(EMULATED)/native ./cmd/etcd-medic
+	GOOS=linux GOARCH=arm64 $(GO) build -tags lite -o $(EMULATED)/arm64 ./cmd/etcd-medic
+	GOOS=windows GOARCH=amd64 $(GO) build -tags lite -o $(EMULATED)/windows.exe ./cmd/etcd-medic
+	.tools/emulate.sh $(EMULATED)/native $(EMULATED)/arm64 $(EMULATED)/windows.exe
+
+# PODMAN is the command with the flags that it needs here, RUN are flags of `podman run`, DEB_IMAGE and RPM_IMAGE the distributions.
+.PHONY: container-check
+container-check: modules dist ## install the packages of DIST in clean containers and use them, run the image: [DEB_IMAGE=debian:12] [RPM_IMAGE=almalinux:9] [PODMAN=podman] [RUN=]
+	.tools/container-check.sh $(abspath $(DIST))
+
 .PHONY: nightly
-nightly: ## everything: ci, e2e, soak, fuzz, fuzz-cli, memory, browser, mutants, bench; nightly/summary.md [PARTS="e2e soak"]
+nightly: ## everything: ci, e2e, soak, fuzz, fuzz-cli, memory, browser, emulate, mutants, bench; nightly/summary.md [PARTS="e2e soak"]
 	.tools/nightly.sh
 
 # --- documents ---------------------------------------------------------------------------------------------------------

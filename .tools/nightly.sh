@@ -8,7 +8,7 @@ if [ $# -gt 0 ]; then
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${OUT:-nightly}
-parts=${PARTS:-ci test-race e2e soak fuzz fuzz-cli memory memory-large browser platforms dist-check mutants bench}
+parts=${PARTS:-ci test-race e2e soak fuzz fuzz-cli memory memory-large browser platforms emulate dist-check mutants bench}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 summary=$out/summary.md
@@ -34,7 +34,7 @@ targets() {
     fuzz-cli) echo "fuzz-cli RUNS=${RUNS:-4000} SEED=${SEED:-7}" ;;
     memory-large) echo "memory MB=${MB:-1000}" ;;
     mutants) echo "mutants N=${N:-100} SEED=${SEED:-7} PACKAGES=${PACKAGES:-./compare/...}" ;;
-    test-race | e2e | memory | browser | platforms | dist-check | bench) echo "$1" ;;
+    test-race | e2e | memory | browser | platforms | emulate | dist-check | bench) echo "$1" ;;
     *) return 1 ;;
   esac
 }
