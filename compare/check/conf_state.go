@@ -55,7 +55,8 @@ func (mb *Membership) judgeConfState(m *evidence.Member) (f *Finding, ok bool) {
 		why = fmt.Sprintf("the conf change in entry %d stored it", index)
 	}
 	unknown := mb.Members.configurations().unnamed(m)
-	if why == "" && len(unknown) > 0 {
+	// Only unknown members: a restore that the logs do not show may have left the row of the old cluster.
+	if why == "" && len(unknown) > 0 && len(unknown) < confStateSize(m.DB.Meta.ConfState) {
 		if o := mb.sameConfChanges(m); o != nil {
 			why = o.Label() + " has applied the same conf changes and stores members only that are known"
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -61,13 +62,17 @@ func (mb *Membership) keepsConfState(m *evidence.Member) bool {
 	if !m.HasDB() || !Restored(m) || m.DB.Meta.ConfState == nil || !m.Version.Follows(release.TermInMeta) {
 		return false
 	}
-	cs := m.DB.Meta.ConfState
-	all := len(cs.Voters) + len(cs.Learners) + len(cs.VotersOutgoing) + len(cs.LearnersNext)
+	all := confStateSize(m.DB.Meta.ConfState)
 	if all == 0 {
 		return false
 	}
 	last, _ := confStateStored(m)
 	return last == 0 && len(m.WAL.Summary.Jumps) == 0 || len(mb.Members.configurations().unnamed(m)) == all
+}
+
+// confStateSize counts the members that a row names.
+func confStateSize(cs *dumpdb.ConfState) int {
+	return len(cs.Voters) + len(cs.Learners) + len(cs.VotersOutgoing) + len(cs.LearnersNext)
 }
 
 // confStateText is the row, whatever the order of its members.

@@ -44,6 +44,9 @@ func TestConfState(t *testing.T) {
 			members: []string{"node2"}},
 		"a stranger, restored": {version: "3.6.0", row: confStateStranger, restored: true, want: check.Violated,
 			members: []string{"node2"}},
+		"only strangers": {version: "3.6.0", row: confStateOld, want: check.Violated, members: []string{"node2"}},
+		"only strangers, restored": {version: "3.6.0", row: confStateOld, restored: true, want: check.Violated,
+			members: []string{"node1", "node2", "node3"}},
 		"a stranger, restored, alone": {version: "3.6.0", row: confStateStranger, restored: true, single: true,
 			want: check.NotChecked},
 	} {
