@@ -16,7 +16,8 @@ deb_image=${DEB_IMAGE-docker.io/library/debian:12}
 rpm_image=${RPM_IMAGE-docker.io/library/almalinux:9}
 arch=$(uname -m | sed -e s/x86_64/amd64/ -e s/aarch64/arm64/)
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+image=''
+trap 'rm -rf "$scratch"; if [[ -n $image ]]; then "${podman[@]}" rmi -f "$image" >/dev/null; fi' EXIT
 
 # one prints the one file of DIST whose name ends so.
 one() {

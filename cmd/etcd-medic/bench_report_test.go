@@ -29,7 +29,7 @@ var (
 	setSize = clustertest.Synth{Members: 3, Entries: 1_000_000, Keys: 200_000, Value: 1100, Purged: 490_000,
 		Allocated: true}
 	// largeSize is 8 GB with 20,000,000 revisions, and a log of 4 GB.
-	largeSize = clustertest.Synth{Members: 1, Entries: 20_000_000, Keys: 2_000_000, Value: 250, Purged: 8_000_000,
+	largeSize = clustertest.Synth{Members: 1, Entries: 20_000_000, Keys: 2_000_000, Value: 280, Purged: 8_000_000,
 		Allocated: true}
 )
 
