@@ -281,9 +281,13 @@ var dbMatchesLog = described(Check{
 
 func runDBMatchesLog(in *Input) Result {
 	var fs []Finding
-	var unchecked []string
+	var unchecked, open []string
 	for i, m := range in.Members {
 		r := in.Replay.Members[i]
+		if r.Open > 0 {
+			open = append(open, fmt.Sprintf("%s: %s without an effect in the database may have had one (the first is %d)",
+				m.Label(), plural.Of(r.Open, "entry", "entries"), r.FirstOpen))
+		}
 		if !r.Checked {
 			if m.HasDB() || m.HasWAL() {
 				unchecked = append(unchecked, m.Label()+": "+r.Why)
@@ -293,7 +297,11 @@ func runDBMatchesLog(in *Input) Result {
 		fs = append(fs, replayFindings(in, i, m, r)...)
 	}
 	fs = append(fs, in.doubtedFindings()...)
-	return outcome(fs, strings.Join(unchecked, "; "))
+	out := outcome(fs, strings.Join(unchecked, "; "))
+	if out.Outcome == Holds && len(open) > 0 {
+		out.Reason = strings.Join(open, "; ") + ": the sources do not show what decides it"
+	}
+	return out
 }
 
 func replayFindings(in *Input, i int, m *evidence.Member, r *replay.MemberResult) []Finding {

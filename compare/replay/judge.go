@@ -39,6 +39,22 @@ func (w *walker) judge(it *item, outcomes []Outcome) {
 	}
 }
 
+// noteOpen counts an entry that may rightly have no effect, and has none on any member.
+func (w *walker) noteOpen(index uint64, outcomes []Outcome) {
+	if slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.State == Applied && o.Sig != 0 }) {
+		return
+	}
+	for i := range outcomes {
+		if !outcomes[i].Open {
+			continue
+		}
+		m := w.r.Members[i]
+		if m.Open++; m.Open == 1 {
+			m.FirstOpen = index
+		}
+	}
+}
+
 // watch keeps the event of an entry that touches the watched key, and drops older ones when there are too many.
 func (w *walker) watch(ev *Event) {
 	r := w.r

@@ -209,6 +209,10 @@ type MemberResult struct {
 	LacksAcked int
 	// Surplus counts committed entries that must have no effect and have one on this member.
 	Surplus int
+	// Open counts the entries of which no database holds an effect and the sources do not show whether one is required.
+	// FirstOpen is the index of the first.
+	Open      int
+	FirstOpen uint64
 	// Extra are revisions in the database that no entry explains. PastLogs is true if it holds revisions that entries
 	// after the end of all logs must have written; its consistent index is then above that end.
 	Extra    []int64

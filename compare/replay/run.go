@@ -278,6 +278,7 @@ func (w *walker) step() error {
 		}
 	}
 	w.level.note(it.entry.Index, w.outcomes)
+	w.noteOpen(it.entry.Index, w.outcomes)
 	w.judge(it, w.outcomes)
 	if err := outOf(w.room); err != nil {
 		return err
