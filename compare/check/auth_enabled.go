@@ -35,23 +35,28 @@ func (rw *rowWitnesses) authWitness(row *diff.Row, at []int) []witness {
 // authByLog says whether auth is on after the entries that all of them have applied, "" when the log does not show it.
 func (rw *rowWitnesses) authByLog(at []int) (enabled, why string) {
 	s, applied := rw.Replay.Survey, rw.Members.databases().appliedByAll(at)
-	last := uint64(0)
+	last, offAt := uint64(0), uint64(0)
 	for _, sw := range s.AuthSwitches() {
 		if sw.Index > applied {
 			break
 		}
-		last = sw.Index
+		last, offAt = sw.Index, 0
 		enabled, why = "", ""
+		if !sw.On {
+			offAt = sw.AuthRevision
+		}
 		if !sw.On && sw.ByRoot {
 			enabled, why = "false", fmt.Sprintf("root turned auth off in entry %d", sw.Index)
 		}
 	}
-	// A member puts its auth revision into the requests that it proposes only while auth is on for it.
+	// A member puts its auth revision into the requests that it proposes only while auth is on for it. After an entry
+	// that turns it off, requests still come that were proposed before that was applied: these name no revision above
+	// the one in its header, which it raises.
 	by, newest := "", uint64(0)
 	voters := 0
 	for _, m := range rw.Members {
 		at := s.LastStamp(m.MemberID)
-		if m.MemberID == 0 || at <= last || at > applied {
+		if m.MemberID == 0 || at <= last || at > applied || s.StampAt(m.MemberID, at) <= offAt {
 			continue
 		}
 		voters++

@@ -285,8 +285,8 @@ func runDBMatchesLog(in *Input) Result {
 	for i, m := range in.Members {
 		r := in.Replay.Members[i]
 		if r.Open > 0 {
-			open = append(open, fmt.Sprintf("%s: %s without an effect in the database may have had one (the first is %d)",
-				m.Label(), plural.Of(r.Open, "entry", "entries"), r.FirstOpen))
+			open = append(open, fmt.Sprintf("%s: %s without an effect in the database may have had one (the first "+
+				"is %d)", m.Label(), plural.Of(r.Open, "entry", "entries"), r.FirstOpen))
 		}
 		if !r.Checked {
 			if m.HasDB() || m.HasWAL() {

@@ -169,6 +169,8 @@ type Finding struct {
 	// Undecided is true where members differ and nothing shows which of them is wrong. Members are then all that
 	// differ, and none of them is accused.
 	Undecided bool `json:"-"`
+	// Open is true where the finding names who is wrong in some rows, and nothing shows it in others.
+	Open bool `json:"-"`
 	// Each is true where the finding states the same of each of its members by itself, and compares nothing.
 	Each bool `json:"-"`
 	// Odd are members that differ from a majority that agrees, where the finding compares: a hint at who is wrong, not

@@ -42,6 +42,8 @@ type blame struct {
 	why                     []string
 	// open is true if nothing shows who is wrong in one of the rows.
 	open bool
+	// unsettled is true if members that nobody accuses differ in one of the rows.
+	unsettled bool
 }
 
 func newBlame() *blame {
@@ -57,6 +59,7 @@ func (x *blame) add(in *Input, at, odd []int, ws []witness) {
 		x.odd[pos] = true
 	}
 	x.open = x.open || len(ws) == 0
+	x.unsettled = x.unsettled || len(ws) == 0
 	for _, w := range ws {
 		x.wrong[w.pos] = true
 		if w.byHand {
@@ -72,6 +75,7 @@ func (x *blame) add(in *Input, at, odd []int, ws []witness) {
 // wrong in some row.
 func (x *blame) name(in *Input, f *Finding) {
 	named := x.all
+	f.Open = x.unsettled
 	f.Undecided = len(x.wrong) == 0 || x.open && !subset(x.odd, x.wrong)
 	if !f.Undecided {
 		named = x.wrong
@@ -108,17 +112,22 @@ func (in contents) stateFinding(class Class, b *diff.Bucket, keep func(*diff.Row
 		}
 		ws := in.rowWitnesses().witnesses(b.Name, row, at)
 		x.add(in.Input, at, row.Odd(independent(in.Input, at)), ws)
+		x.unsettled = x.unsettled || !restAgrees(row, at, ws)
 		f.Evidence = append(f.Evidence, stateEvidence(in.Members, b.Name, row, at, ws)...)
 		f.Facts.VotersDiffer = f.Facts.VotersDiffer || b.Name == "members" && votersDiffer(in.Members, row, at)
 	}
 	if rows == 0 {
 		return nil
 	}
+	x.unsettled = x.unsettled || b.Differ > len(b.Rows)
 	if keep == nil {
 		rows = b.Differ
 		f.More = (b.Differ - len(b.Rows)) * len(x.all)
 	}
 	f.Title = rowsDiffer(rows, b.Compared, b.Name)
+	if keep != nil && b.Differ > len(b.Rows) {
+		f.Title = "at least " + f.Title
+	}
 	f.Explanation = fmt.Sprintf("compared at index %d", f.At.Index)
 	switch {
 	case low < f.At.Index && b.Reason != "": // only TTLs could be compared
@@ -181,4 +190,19 @@ func stateEvidence(ss Sources, bucket string, row *diff.Row, at []int, ws []witn
 		rest = append(rest, e)
 	}
 	return append(first, rest...)
+}
+
+// restAgrees reports whether the members of a row that no witness accuses hold the same.
+func restAgrees(row *diff.Row, at []int, ws []witness) bool {
+	first := -1
+	for _, i := range at {
+		if slices.ContainsFunc(ws, func(w witness) bool { return w.pos == i }) {
+			continue
+		}
+		if first >= 0 && cellOr(row.Cells[i], "absent") != cellOr(row.Cells[first], "absent") {
+			return false
+		}
+		first = i
+	}
+	return true
 }

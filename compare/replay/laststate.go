@@ -40,10 +40,10 @@ type PasswordSet struct {
 	Add, ByRoot bool
 }
 
-// AuthSwitch is an entry that turns auth on or off.
+// AuthSwitch is an entry that turns auth on or off. AuthRevision is the one in its header.
 type AuthSwitch struct {
-	Index      uint64
-	On, ByRoot bool
+	Index, AuthRevision uint64
+	On, ByRoot          bool
 }
 
 // Bounds for hostile logs; a log that holds more is of no use here.
@@ -78,8 +78,8 @@ func (s *Survey) noteState(index uint64, r *dumplog.Request) {
 		t.noteAlarm(index, k, r.Alarm.Action == 1)
 	case r.Kind == dumplog.KindAuthEnable, r.Kind == dumplog.KindAuthDisable:
 		if len(t.switches) < maxSwitches {
-			t.switches = append(t.switches, AuthSwitch{Index: index, On: r.Kind == dumplog.KindAuthEnable,
-				ByRoot: r.Header.Username == apply.Root})
+			t.switches = append(t.switches, AuthSwitch{Index: index, AuthRevision: r.Header.AuthRevision,
+				On: r.Kind == dumplog.KindAuthEnable, ByRoot: r.Header.Username == apply.Root})
 		}
 	case r.Auth != nil && !r.Auth.NoPassword &&
 		(r.Kind == dumplog.KindAuthUserAdd || r.Kind == dumplog.KindAuthUserChangePassword):
@@ -137,6 +137,16 @@ func (s *Survey) LastStamp(id dumplog.ID) uint64 {
 		return 0
 	}
 	return s.state.stamped[id]
+}
+
+// StampAt is the auth revision that a member stamped on the last of its proposals up to an index, 0 for none.
+func (s *Survey) StampAt(id dumplog.ID, index uint64) (rev uint64) {
+	for _, st := range s.Stamps[id] {
+		if st.Index <= index {
+			rev = st.AuthRevision
+		}
+	}
+	return rev
 }
 
 // AuthSwitches are the entries that turn auth on or off, in order.

@@ -35,6 +35,8 @@ func (hl *health) healthy() {
 		v.Class, v.Summary = check.ClassUncommittedTail, "logs differ only above the commit index"
 	case hl.freshlyRestored():
 		v.Class, v.Summary = check.ClassFreshlyRestored, "written by a restore and not started yet"
+	case hl.compactionSkew() && hl.apart() != "":
+		v.Class, v.Summary = check.ClassCompactionSkew, "only compaction progress or page layout differs"
 	case hl.compactionSkew():
 		v.Class, v.Summary = check.ClassCompactionSkew, "only compaction progress or page layout differs, the "+
 			"content is equal"

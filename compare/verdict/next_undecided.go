@@ -15,7 +15,8 @@ import (
 // asks for more evidence.
 func (ad *advice) nextUndecided(add func(text string, command shell.Command)) {
 	if closed := ad.notPermitted(); len(closed) > 0 {
-		add("let this user read all files of "+plural.List(closed)+", or copy them to where it may, and run again", none)
+		add("let this user read all files of "+plural.List(closed)+", or copy them to where it may, and run again",
+			none)
 		return
 	}
 	found := false
@@ -38,7 +39,8 @@ func (ad *advice) nextUndecided(add func(text string, command shell.Command)) {
 // notPermitted are the members with files that this user may not read: they are not gone.
 func (ad *advice) notPermitted() (labels []string) {
 	for _, m := range ad.Members {
-		if slices.ContainsFunc(m.Problems, func(p evidence.Problem) bool { return errors.Is(p.Err, fs.ErrPermission) }) {
+		closed := func(p evidence.Problem) bool { return errors.Is(p.Err, fs.ErrPermission) }
+		if slices.ContainsFunc(m.Problems, closed) {
 			labels = append(labels, m.Label())
 		}
 	}

@@ -353,6 +353,23 @@ func aboutRow(id check.ID, bucket string, members ...string) check.Finding {
 		Members: members, Title: "a row is wrong", Evidence: []check.Evidence{{Bucket: bucket}}}
 }
 
+// checkedResults are the results of members whose databases were replayed.
+func checkedResults(n int) (list []*replay.MemberResult) {
+	for range n {
+		list = append(list, &replay.MemberResult{Checked: true})
+	}
+	return list
+}
+
+// tail gives the logs of some members two entries more than the others have, which no source shows to be committed.
+func tail(j *ranking, longer ...int) {
+	j.Replay = &replay.Result{Survey: &replay.Survey{LastUncommitted: 11}, Members: checkedResults(len(j.Members))}
+	for _, i := range longer {
+		w := &j.Members[i].WAL
+		w.Summary.LastIndex, w.LastByTerm = 11, []evidence.TermEnd{{Term: 2, First: 1, Last: 11}}
+	}
+}
+
 // TestUnproven: that nothing is lost is proven only by logs of a majority, sources that could all be read, and keys
 // that could be compared.
 func TestUnproven(t *testing.T) {
@@ -449,9 +466,28 @@ func TestUnproven(t *testing.T) {
 			f.Undecided, f.Evidence = true, []check.Evidence{{Bucket: "auth", Key: check.Bytes("authEnabled")}}
 			j.Findings = []check.Finding{f}
 		}, "the right content of n1 may be lost where it is wrong: A08-1"},
-		"it differs from another, which is wrong": {func(j *ranking) {
+		"a row of it and of another is wrong": {func(j *ranking) {
 			j.Findings = []check.Finding{aboutRow(check.L01, "lease", "n1", "n2")}
+		}, "the right content of n1 may be lost where it is wrong: L01-1"},
+		"a row of all is wrong": {func(j *ranking) {
+			j.Findings = []check.Finding{aboutRow(check.L01, "lease", "n1", "n2", "n3")}
 		}, ""},
+		"more keys differ than are listed": {func(j *ranking) {
+			j.Diff.Buckets[0] = diff.Bucket{Name: "key", Equal: release.No, Differ: 70, SameContent: 9, Rows: make([]diff.Row, 0)}
+		}, "61 keys differ between members, and the log shows of 0 which member lacks what"},
+		"more differ, in revisions only": {func(j *ranking) {
+			j.Diff.Buckets[0] = diff.Bucket{Name: "key", Equal: release.No, Differ: 70, SameContent: 70, Rows: make([]diff.Row, 0)}
+		}, ""},
+		"entries that only another log holds": {func(j *ranking) {
+			j.Members[2].WAL = evidence.WAL{}
+			tail(j, 1)
+		}, "its log lacks 2 entries that the log of n2 holds"},
+		"entries that a majority lacks":   {func(j *ranking) { tail(j, 1) }, ""},
+		"entries that two hold, of three": {func(j *ranking) { tail(j, 1, 2) }, "its log lacks 2 entries"},
+		"a newer configuration elsewhere": {func(j *ranking) {
+			lists(j.Members[1], 11, evidence.Membership{Voters: []dumplog.ID{0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7}})
+			j.Replay, j.Members[1].Commit = &replay.Result{Survey: &replay.Survey{}, Members: checkedResults(3)}, 11
+		}, "the logs of 3 of 7 voters are given, and 4 are needed"},
 		"a lease differs, and nothing decides": {func(j *ranking) {
 			f := aboutRow(check.L01, "lease", "n1", "n2")
 			f.Undecided = true

@@ -76,7 +76,7 @@ func (rk *ranking) recordsOpen(at []int, kept int, records *keptRecords) (what s
 // leavesOpen reports whether a finding shows that some of these members hold rows of small buckets differently, and
 // does not show which of them is right.
 func (rk *ranking) leavesOpen(f *check.Finding, at []int) bool {
-	if !f.Undecided || f.Severity.Rank() < check.Error.Rank() || f.Kind != check.KindRowsDiffer &&
+	if !f.Undecided && !f.Open || f.Severity.Rank() < check.Error.Rank() || f.Kind != check.KindRowsDiffer &&
 		(f.Kind != check.KindAuthRevisionsDiffer || rk.logGivesAuth()) {
 		return false
 	}
@@ -112,8 +112,12 @@ func (rk *ranking) openFor(pos int) (why []string) {
 	}
 	for i := range rk.Findings {
 		f := &rk.Findings[i]
-		if slices.Contains(f.Members, rk.Members[pos].Label()) && rk.leavesOpen(f, all) {
+		switch {
+		case !f.Open && !slices.Contains(f.Members, rk.Members[pos].Label()), !rk.leavesOpen(f, all):
+		case f.Undecided:
 			why = append(why, f.Title+": which member is right is not proven")
+		default:
+			why = append(why, f.Title+": of some of them, which member is right is not proven")
 		}
 	}
 	return why

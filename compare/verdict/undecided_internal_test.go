@@ -232,9 +232,17 @@ func TestComparedWith(t *testing.T) {
 		"a third apart":    {func(rk *ranking) { rk.Diff.KeysNotCompared[2] = "it lags" }, true},
 		"not at all":       {func(rk *ranking) { rk.Diff = nil }, false},
 		"no log":           {func(rk *ranking) { rk.Diff, rk.Replay = nil, nil }, false},
-		"by the log":       {func(rk *ranking) { rk.Diff, rk.Replay.Members[1].Checked = nil, true }, true},
-		"by its own log":   {func(rk *ranking) { rk.Diff, rk.Replay.Members[0].Checked = nil, true }, false},
-		"no database":      {func(rk *ranking) { rk.Diff, rk.Members[1].DB = nil, nil }, true},
+		"by the log": {func(rk *ranking) {
+			rk.Diff, rk.Replay.Members[0].Checked, rk.Replay.Members[1].Checked = nil, true, true
+			rk.Replay.First, rk.Replay.Last, rk.Members[1].AppliedMin = 1, 9, 9
+		}, true},
+		"by a purged log": {func(rk *ranking) {
+			rk.Diff, rk.Replay.Members[0].Checked, rk.Replay.Members[1].Checked = nil, true, true
+			rk.Replay.First, rk.Replay.Last, rk.Members[1].AppliedMin = 5, 9, 9
+		}, false},
+		"by the log of the other": {func(rk *ranking) { rk.Diff, rk.Replay.Members[1].Checked = nil, true }, false},
+		"by its own log":          {func(rk *ranking) { rk.Diff, rk.Replay.Members[0].Checked = nil, true }, false},
+		"no database":             {func(rk *ranking) { rk.Diff, rk.Members[1].DB = nil, nil }, true},
 	} {
 		rk := rankingOf(evidence.KindDataDir, evidence.KindDataDir, evidence.KindDataDir)
 		for _, m := range rk.Members {

@@ -24,17 +24,22 @@ func (rk *ranking) unproven(pos int, records *keptRecords) (why []string) {
 	if s := rk.absentMajority(pos); s != "" {
 		why = append(why, s)
 	}
+	if s := rk.lacksTail(pos); s != "" {
+		why = append(why, s)
+	}
 	if s := cmp.Or(rk.withoutLogs(), rk.aboveLogs()); s != "" {
 		why = append(why, s)
 	}
 	for i, m := range rk.Members {
 		if i != pos && m.Source.Kind == evidence.KindDataDir && !rk.comparedWith(pos, i) {
-			why = append(why, fmt.Sprintf("the keys of %s could not be compared with those of %s, nor with its own log",
+			why = append(why, fmt.Sprintf("the keys of %s could not be compared with those of %s, nor with a whole log",
 				m.Label(), rk.Members[pos].Label()))
 		}
 	}
 	if len(rk.keysUntold(records.decided)) > 0 {
 		why = append(why, "keys differ between members, and the log does not show which member lacks what")
+	} else if s := rk.keysUnseen(); s != "" {
+		why = append(why, s)
 	}
 	if s := rk.recordsDiffer(pos, records); s != "" {
 		why = append(why, s)
@@ -63,7 +68,7 @@ func (rk *ranking) wrongContent(pos int, records *keptRecords) string {
 	for i := range rk.Findings {
 		f := &rk.Findings[i]
 		if f.Severity.Rank() < check.Error.Rank() || !slices.Contains(f.Members, label) ||
-			!f.Undecided && !f.Alone(label) || !aboutContent(f, counted) {
+			!f.Undecided && !rk.blames(f, label) && !f.Alone(label) || !aboutContent(f, counted) {
 			continue
 		}
 		if len(named) == maxWrong {
@@ -215,15 +220,20 @@ func (rk *ranking) absentMajority(pos int) string {
 		"logs of %d of %d voters are given, and %d are needed", strings.Join(cut, ", "), len(whole), len(voters), need)
 }
 
-// votersFor are the voters of a member's cluster. A backup does not show them, so the newest configuration counts that
-// other sources have.
+// votersFor are the voters of a member's cluster: those of the newest configuration that any source of it has. A
+// backup shows none. Where logs differ, a new cluster may have been forced, and the member's own count.
 func (rk *ranking) votersFor(pos int) []dumplog.ID {
-	if own := rk.Members[pos].Membership.Voters; len(own) > 0 {
-		return own
-	}
 	var newest *evidence.Member
+	own := rk.Members[pos]
+	if len(own.Membership.Voters) > 0 {
+		newest = own
+	}
+	if newest != nil && (rk.Replay == nil || len(rk.Replay.LogDiffs) > 0) {
+		return newest.Membership.Voters
+	}
 	for _, m := range rk.Members {
-		if len(m.Membership.Voters) > 0 && (newest == nil || m.Commit > newest.Commit) {
+		if len(m.Membership.Voters) > 0 && m.ClusterID == cmp.Or(own.ClusterID, m.ClusterID) &&
+			(newest == nil || m.Commit > newest.Commit) {
 			newest = m
 		}
 	}
@@ -231,6 +241,42 @@ func (rk *ranking) votersFor(pos int) []dumplog.ID {
 		return nil
 	}
 	return newest.Membership.Voters
+}
+
+// lacksTail says that a member lacks entries at the end of another log of which no source shows whether they are
+// committed: enough voters may hold them. It returns "" if there are none, or if too few voters can hold them.
+func (rk *ranking) lacksTail(pos int) string {
+	m := rk.Members[pos]
+	last := max(m.LastIndex(), m.ConsistentIndex())
+	if rk.Replay == nil || rk.Replay.UncommittedAfter(last) == 0 {
+		return ""
+	}
+	voters := rk.votersFor(pos)
+	for _, o := range rk.Members {
+		term := o.WAL.TermAt(last + 1)
+		if !o.HasLog() || term == 0 || 2*rk.mayHold(voters, term, last+1) <= len(voters) {
+			continue
+		}
+		return fmt.Sprintf("its log lacks %s that the log of %s holds, and voters that are not among the sources may "+
+			"have committed", plural.Of(rk.Replay.UncommittedAfter(last), "entry", "entries"), o.Label())
+	}
+	return ""
+}
+
+// mayHold counts the voters that hold an entry, or of which the sources do not show that they do not.
+func (rk *ranking) mayHold(voters []dumplog.ID, term, index uint64) (n int) {
+	lacks := map[dumplog.ID]bool{}
+	for i, o := range rk.Members {
+		if o.HasLog() && o.WAL.TermAt(index) != term && (o.LastIndex() >= index || rk.endsWhole(i)) {
+			lacks[o.MemberID] = true
+		}
+	}
+	for _, id := range voters {
+		if !lacks[id] {
+			n++
+		}
+	}
+	return n
 }
 
 // noLogs says that databases alone do not show what was committed, "" where a source has a log. Snapshots of running
@@ -268,7 +314,7 @@ func endLost(f *check.Finding) bool {
 }
 
 // comparedWith reports whether what another member holds was compared with a member, directly or by the log that both
-// follow.
+// follow. A log that does not reach back to the first entry says nothing of keys from before it.
 func (rk *ranking) comparedWith(pos, other int) bool {
 	if d := rk.Diff; d != nil && d.TookPart("key", pos) && d.TookPart("key", other) {
 		if b := d.Find("key"); b != nil && b.Equal != release.Unknown {
@@ -276,7 +322,32 @@ func (rk *ranking) comparedWith(pos, other int) bool {
 		}
 	}
 	rp := rk.Replay
-	return !rk.Members[other].HasDB() || rp != nil && rp.Members[other].Checked
+	return !rk.Members[other].HasDB() || rp != nil && rp.Members[other].Checked && rp.Members[pos].Checked &&
+		rp.Covers(0, rk.Members[other].AppliedMin)
+}
+
+// keysUnseen says that more keys differ in content than the listed ones and those that the replay judged, "" where not.
+func (rk *ranking) keysUnseen() string {
+	if rk.Diff == nil {
+		return ""
+	}
+	b := rk.Diff.Find("key")
+	if b == nil || b.Differ <= len(b.Rows) {
+		return ""
+	}
+	told := rk.majority().decidedByLog()
+	if rk.Replay != nil {
+		for _, m := range rk.Replay.Members {
+			for k := range m.LacksKeys {
+				told[k] = true
+			}
+		}
+	}
+	if differ := b.Differ - b.SameContent; differ > len(told) {
+		return fmt.Sprintf("%d keys differ between members, and the log shows of %d which member lacks what", differ,
+			len(told))
+	}
+	return ""
 }
 
 // keysUntold are the differing keys of the comparison that the replay does not explain, and of which the right content
