@@ -144,8 +144,10 @@ type Lost struct {
 	Mend    shell.Command `json:"-"`
 	// with are the sources that Mend takes records from.
 	with []string
-	// Unproven says why it is not proven that nothing more is lost; empty where it is.
+	// Unproven says why it is not proven that nothing more is lost; empty where it is. Tail is the reason among them
+	// that names entries which other logs hold after the end of the member's own: a rebuild may execute these.
 	Unproven []string `json:"unproven,omitempty"`
+	Tail     string   `json:"-"`
 }
 
 // LostRecords are records of bucket key, live or superseded, that are proven wrong on the kept member.

@@ -131,6 +131,7 @@ func (rk *ranking) rank() *Best {
 	rk.lostAbove(b, keep)
 	if len(b.Members) > 0 {
 		b.Lost.Records, b.Lost.Unproven = records.wrong, rk.unproven(keep.pos, records)
+		b.Lost.Tail = rk.lacksTail(keep.pos)
 		rk.mendRecords(&b.Lost, keep.pos)
 	}
 	if s := rk.whyNotReplayed(); s != "" {
