@@ -42,7 +42,7 @@ type blame struct {
 	why                     []string
 	// open is true if nothing shows who is wrong in one of the rows.
 	open bool
-	// unsettled is true if members that nobody accuses differ in one of the rows.
+	// unsettled is true if members that no witness accuses differ in one of the rows.
 	unsettled bool
 }
 
