@@ -10,8 +10,8 @@ import (
 )
 
 // becomeMemory runs the server from an in-memory file. So it also runs where temporary folders are mounted noexec. The
-// file stays open in the server: where the kernel starts an interpreter for the program (binfmt_misc, as with qemu-user),
-// that opens the path once more.
+// file stays open in the server: where the kernel starts an interpreter for the program (binfmt_misc, as with
+// qemu-user), that opens the path once more.
 func becomeMemory(version string, args []string) error {
 	name := "etcd-" + version
 	fd, err := unix.MemfdCreate(name, unix.MFD_EXEC)
