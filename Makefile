@@ -224,14 +224,6 @@ emulate: modules ## run the programs for arm64 (qemu-user) and Windows (wine) on
 	GOOS=windows GOARCH=amd64 $(GO) build -tags lite -o $(EMULATED)/windows.exe ./cmd/etcd-medic
 	.tools/emulate.sh $(EMULATED)/native $(EMULATED)/arm64 $(EMULATED)/windows.exe
 
-# What decodes, replays and judges is tested for arm64. The tests that start programs of their own are not among these packages.
-ARM64 := ./dumplog/... ./dumpdb/... ./internal/... ./release/... ./compare/...
-
-.PHONY: test-arm64
-test-arm64: $(TOOLS)/testcount ## tests of what decodes, replays and judges, for arm64 under qemu-user, which is installed where missing
-	command -v qemu-aarch64-static >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends qemu-user-static; }
-	GOOS=linux GOARCH=arm64 $(GO) test $(TESTING) -vet=off -timeout 90m -exec qemu-aarch64-static $(ARM64) | TESTCOUNT_FILE= $(TOOLS)/testcount
-
 # PODMAN is the command with the flags that it needs here, RUN are flags of `podman run`, DEB_IMAGE and RPM_IMAGE the distributions.
 .PHONY: container-check
 container-check: modules dist ## install the packages of DIST in clean containers and use them, run the image: [DEB_IMAGE=debian:12] [RPM_IMAGE=almalinux:9] [PODMAN=podman] [RUN=]
