@@ -64,6 +64,8 @@ type Keys struct {
 	taken      int64
 	inArea     []bool
 	slotsPiece []byte
+	// warmth keeps the reads of Warm from being left out.
+	warmth int64
 }
 
 type keyChunk [1 << chunkBits]Key

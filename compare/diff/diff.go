@@ -42,6 +42,8 @@ type Result struct {
 	Passwords []Password
 	// places are the first keys that differ, for KeyRows.
 	places []keyPlaces
+	// judged are the revisions above which the replay compares the records of each member with their entries.
+	judged []int64
 	// parted are the members whose logs differ, kept the records of keys that members lack.
 	parted map[int]bool
 	kept   kept
@@ -54,7 +56,8 @@ type Bucket struct {
 	// other rows could not be compared.
 	Equal  release.Answer
 	Reason string
-	// Compared counts distinct row keys. Only counts the rows that only one member has, by member. Differ counts all
+	// Compared counts distinct row keys. Rows are the first that differ, for bucket key also the first ones that the
+	// replay does not judge. Only counts the rows that only one member has, by member. Differ counts all
 	// rows that differ, SameContent those of them that differ only in revision numbers.
 	Compared, Differ, SameContent int
 	Only                          []int
@@ -118,7 +121,8 @@ type Cell struct {
 
 // Options tune Run.
 type Options struct {
-	// MaxRows bounds the rows listed per bucket; all are counted. 0 means 50.
+	// MaxRows bounds the rows listed per bucket; all are counted. 0 means 50. Of bucket key as many are listed that the
+	// replay does not judge.
 	MaxRows int
 	// Places is how many differing keys KeyRows can list later; 0 means MaxRows.
 	Places int
@@ -144,7 +148,7 @@ func (r *Result) Find(name string) *Bucket {
 // Align finds the common index and each member's revision there. It compares nothing yet.
 func Align(members []*evidence.Member, rp *replay.Result) *Result {
 	r := &Result{Members: members, Revs: make([]int64, len(members)), NotCompared: map[int]string{},
-		KeysNotCompared: map[int]string{}, Compact: -1, parted: parted(rp)}
+		KeysNotCompared: map[int]string{}, Compact: -1, parted: parted(rp), judged: judged(members, rp)}
 	level := commonLevel{r, rp}
 	level.find()
 	return r

@@ -32,7 +32,7 @@ func (r keyComparer) compare(ctx context.Context, o Options) (b Bucket, err erro
 		b.Equal, b.Compared = release.Yes, n
 		return b, nil
 	}
-	rows := smallest{bound: max(o.MaxRows, o.Places)}
+	rows := listedKeys{all: smallest{bound: max(o.MaxRows, o.Places)}, notJudged: smallest{bound: o.MaxRows}}
 	parts := r.parts(take, o.MaxMarks)
 	for part := range parts {
 		m, err := r.mark(ctx, take, part, parts)
@@ -45,13 +45,15 @@ func (r keyComparer) compare(ctx context.Context, o Options) (b Bucket, err erro
 				b.Reason = "part of bucket key of " + r.Members[i].Label() + " cannot be read"
 			}
 		}
-		b.count(take, m, &rows)
+		b.count(r.groups(take, m), m, &rows)
+		rows.all.find(take, m)
+		rows.notJudged.find(take, m)
 	}
 	if b.Reason == "" {
 		b.Equal = release.AnswerOf(b.Differ == 0)
 	}
-	r.places = rows.sort()
-	b.Rows, err = r.readRows(ctx, take, r.places[:min(len(r.places), o.MaxRows)], o.Values)
+	r.places = rows.all.sort()
+	b.Rows, err = r.readRows(ctx, take, rows.first(o.MaxRows), o.Values)
 	return b, err
 }
 
@@ -129,27 +131,48 @@ func (r keyComparer) parts(take []int, maxMarks int64) uint64 {
 	return uint64(live/maxMarks) + 1
 }
 
+// listedKeys are the first keys that differ, and those of them of which the replay judges no record.
+type listedKeys struct{ all, notJudged smallest }
+
+// first returns n keys of either at most, in order.
+func (l *listedKeys) first(n int) []keyPlaces {
+	out := slices.Clone(l.all.kept[:min(len(l.all.kept), n)])
+	for _, k := range l.notJudged.kept[:min(len(l.notJudged.kept), n)] {
+		at, listed := slices.BinarySearchFunc(out, k.key, func(o keyPlaces, key string) int {
+			return strings.Compare(o.key, key)
+		})
+		if !listed {
+			out = slices.Insert(out, at, k)
+		}
+	}
+	return out
+}
+
 // count adds one part's keys to the bucket's numbers, and those that differ to the rows.
-func (b *Bucket) count(take []int, m *marks, rows *smallest) {
-	groups := m.groups(take)
+func (b *Bucket) count(groups []sharing, m *marks, rows *listedKeys) {
 	for n, g := range groups {
+		if g.found == len(m.live[g.first].at) {
+			continue // the earlier groups have all of its keys
+		}
 		for key, at := range m.live[g.first].at {
 			if m.inEarlier(groups[:n], key) {
 				continue
 			}
 			b.Compared++
-			have, same, equal := m.weigh(groups, n, m.live[g.first].list[at], key)
-			if equal {
+			w := m.weigh(groups, n, m.live[g.first].list[at], key)
+			if w.equal {
 				continue
 			}
 			b.Differ++
-			if same {
+			if w.same {
 				b.SameContent++
 			}
-			if have == 1 && !m.isOpen(g.first, key) {
+			if w.have == 1 && !m.isOpen(g.first, key) {
 				b.Only[g.first]++
 			}
-			rows.add(key, take, m)
+			if rows.all.add(key); !w.judged {
+				rows.notJudged.add(key)
+			}
 		}
 	}
 }
@@ -170,17 +193,26 @@ type keyPlaces struct {
 	places []int64
 }
 
-func (s *smallest) add(key string, take []int, m *marks) {
+func (s *smallest) add(key string) {
 	if s.full && key > s.limit {
 		return
 	}
-	places := make([]int64, len(m.live))
-	for _, i := range take {
-		mk, _ := m.live[i].get(key)
-		places[i] = mk.at
-	}
-	if s.kept = append(s.kept, keyPlaces{key, places}); len(s.kept) >= 2*s.bound {
+	if s.kept = append(s.kept, keyPlaces{key: key}); len(s.kept) >= 2*s.bound {
 		s.sort()
+	}
+}
+
+// find looks up the places of the keys that were added since the last call, which are all of one part.
+func (s *smallest) find(take []int, m *marks) {
+	s.sort()
+	for i := range s.kept {
+		if k := &s.kept[i]; k.places == nil {
+			k.places = make([]int64, len(m.live))
+			for _, j := range take {
+				mk, _ := m.live[j].get(k.key)
+				k.places[j] = mk.at
+			}
+		}
 	}
 }
 

@@ -88,9 +88,8 @@ func TestKeyRowsLater(t *testing.T) {
 func TestSmallestKeepsTheFirst(t *testing.T) {
 	for _, bound := range []int{1, 3, 7, 100} {
 		s := smallest{bound: bound}
-		m := &marks{live: []*liveKeys{}}
 		for _, k := range []string{"h", "b", "a", "g", "c", "f", "e", "d"} {
-			s.add(k, nil, m)
+			s.add(k)
 		}
 		got := ""
 		for _, k := range s.sort() {

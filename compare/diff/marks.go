@@ -48,10 +48,16 @@ func (l *liveKeys) get(key string) (mark, bool) {
 }
 
 func (l *liveKeys) put(key []byte, m mark) {
-	i, ok := l.at[string(key)]
-	switch n := len(l.free); {
-	case ok:
+	if i, ok := l.at[string(key)]; ok {
 		l.list[i] = m
+		return
+	}
+	l.add(key, m)
+}
+
+// add is put for a key that is not there.
+func (l *liveKeys) add(key []byte, m mark) {
+	switch n := len(l.free); {
 	case n > 0:
 		l.list[l.free[n-1]], l.at[string(key)] = m, l.free[n-1]
 		l.free = l.free[:n-1]
@@ -138,8 +144,9 @@ func (m *marks) isOpen(i int, key string) bool {
 	return !ok || mk.at <= m.hidden[i]
 }
 
-// newestFirst is how many revisions are read first where the newest ones are. The next stretch has twice as many.
-const newestFirst = 1 << 16
+// newestFirst is how many revisions a stretch has where the newest ones are read first. The next one has twice as many
+// where that were few records.
+const newestFirst = 1 << 15
 
 // markNewest reads a member from its newest records on, until all of its live keys are known: the older records of keys
 // that change often need not be read. It is false for a member that has to be read in full, as it is to be compared at
@@ -150,12 +157,15 @@ func (r keyComparer) markNewest(ctx context.Context, m *marks, i int, stretch in
 		return false
 	}
 	nl := newestLive{liveKeys: newLiveKeys(db.KV.LiveKeys), most: max(db.KV.LiveKeys, newestFirst)}
-	for end, size := r.Revs[i]+1, stretch; end > 0 && nl.alive < db.KV.LiveKeys; size *= 2 {
+	for end, size := r.Revs[i]+1, stretch; end > 0 && nl.alive < db.KV.LiveKeys; {
 		from := max(end-size, 0)
-		if !nl.read(ctx, db.Handle, from, end) {
+		records, ok := nl.read(ctx, db.Handle, from, end)
+		if !ok {
 			return false
 		}
-		end = from
+		if end = from; records < stretch/2 {
+			size *= 2
+		}
 	}
 	m.live[i] = nl.withoutDeleted()
 	return true
@@ -169,37 +179,37 @@ type newestLive struct {
 	alive, deleted, most int64
 }
 
-// read takes the records of a stretch of revisions, below which nothing was read yet. It is false where they cannot be
-// read, or where too many keys are deleted.
-func (n *newestLive) read(ctx context.Context, db *dumpdb.DB, from, end int64) bool {
-	seen := 0
+// read takes the records of a stretch of revisions, below which nothing was read yet, and counts them. ok is false
+// where they cannot be read, or where too many keys are deleted.
+func (n *newestLive) read(ctx context.Context, db *dumpdb.DB, from, end int64) (seen int64, ok bool) {
 	for rev, err := range db.RevisionsBetween(dumpdb.Rev{Main: from}, dumpdb.Rev{Main: end}) {
 		if seen++; err != nil || rev.Err != nil || n.deleted > n.most || seen%4096 == 0 && ctx.Err() != nil {
-			return false
+			return seen, false
 		}
-		old, known := n.get(string(rev.KV.Key))
-		if known && max(old.at, -old.at) >= end {
+		at, known := n.at[string(rev.KV.Key)]
+		if known && max(n.list[at].at, -n.list[at].at) >= end {
 			continue
 		}
-		n.count(known, old, -1)
 		mk := mark{at: -rev.Main}
 		if !rev.Tombstone {
 			mk = markOf(rev.Main, &rev.KV)
 		}
-		n.count(true, mk, 1)
-		n.put(rev.KV.Key, mk)
+		if n.count(mk, 1); !known {
+			n.add(rev.KV.Key, mk)
+			continue
+		}
+		n.count(n.list[at], -1)
+		n.list[at] = mk
 	}
-	return true
+	return seen, true
 }
 
-func (n *newestLive) count(known bool, mk mark, by int64) {
-	switch {
-	case !known:
-	case mk.at < 0:
+func (n *newestLive) count(mk mark, by int64) {
+	if mk.at < 0 {
 		n.deleted += by
-	default:
-		n.alive += by
+		return
 	}
+	n.alive += by
 }
 
 func (n *newestLive) withoutDeleted() *liveKeys {
@@ -239,17 +249,22 @@ func (r keyComparer) distinct(take []int) []int {
 	return out
 }
 
-// sharing are members with the same records: the first of them, and how many they are.
-type sharing struct{ first, n int }
+// sharing are members with the same records: the first of them, how many they are, and how many of their keys were
+// found when those of other members were weighed. judged is the revision above which the replay judges their records.
+type sharing struct {
+	first, n, found int
+	judged          int64
+}
 
-func (m *marks) groups(take []int) (out []sharing) {
+func (r keyComparer) groups(take []int, m *marks) (out []sharing) {
 	for _, i := range take {
 		g := slices.IndexFunc(out, func(g sharing) bool { return m.live[g.first] == m.live[i] })
 		if g < 0 {
-			out = append(out, sharing{first: i, n: 1})
+			out = append(out, sharing{first: i, n: 1, judged: r.judged[i]})
 			continue
 		}
 		out[g].n++
+		out[g].judged = min(out[g].judged, r.judged[i])
 	}
 	return out
 }
@@ -263,11 +278,17 @@ func (m *marks) inEarlier(groups []sharing, key string) bool {
 	return false
 }
 
-// weigh counts the members that have a key, which groups[at] has with a mark and none before it has. same is set if all
-// members have the same content, equal if their revisions are the same too. Members whose newest record of the key
+// weighed is a key over all members. have counts those that have it. same is true if all members have the same content,
+// equal if their revisions are the same too; judged if the replay judges one of the records.
+type weighed struct {
+	have                int
+	same, equal, judged bool
+}
+
+// weigh compares a key, which groups[at] has with a mark and none before it has. Members whose newest record of the key
 // damage may hide are left out.
-func (m *marks) weigh(groups []sharing, at int, mk mark, key string) (have int, same, equal bool) {
-	same, equal = true, true
+func (m *marks) weigh(groups []sharing, at int, mk mark, key string) weighed {
+	w := weighed{same: true, equal: true}
 	var first mark
 	for n, g := range groups {
 		if m.isOpen(g.first, key) {
@@ -275,18 +296,21 @@ func (m *marks) weigh(groups []sharing, at int, mk mark, key string) (have int, 
 		}
 		own, ok := mk, n >= at
 		if n > at {
-			own, ok = m.live[g.first].get(key)
+			if own, ok = m.live[g.first].get(key); ok {
+				groups[n].found++
+			}
 		}
 		if !ok {
-			same, equal = false, false
+			w.same, w.equal = false, false
 			continue
 		}
-		if have == 0 {
+		if w.have == 0 {
 			first = own
 		}
-		have += g.n
-		same = same && own.content == first.content
-		equal = equal && own == first
+		w.have += g.n
+		w.same = w.same && own.content == first.content
+		w.equal = w.equal && own == first
+		w.judged = w.judged || own.at > g.judged
 	}
-	return have, same, equal
+	return w
 }

@@ -58,7 +58,7 @@ func TestMarksNotFromTheNewest(t *testing.T) {
 		t.Error("read although it is damaged")
 	}
 	nl := newestLive{liveKeys: newLiveKeys(0), most: -1}
-	if nl.read(t.Context(), r.Members[0].DB.Handle, 0, r.Revs[0]+1) {
+	if _, ok := nl.read(t.Context(), r.Members[0].DB.Handle, 0, r.Revs[0]+1); ok {
 		t.Error("read with more deleted keys than are kept")
 	}
 }

@@ -109,6 +109,9 @@ func (l *keyLoader) load(records *parts[*keyRecords], at int64) bool {
 func (l *keyLoader) take(part span, read *keyRecords) {
 	from := 0
 	for i := range read.records {
+		if i%apply.Warmed == 0 {
+			l.warm(read, i, from)
+		}
 		r := &read.records[i]
 		name := read.names[from:r.name]
 		from = r.name

@@ -128,6 +128,9 @@ type walker struct {
 	reps   []int
 	level  *level
 	window []*item
+	// cold counts the newest entries of the window whose keys are not warmed yet; names is memory for those keys.
+	cold  int
+	names [][]byte
 	// items makes the items of the log.
 	items itemPool
 	// outcomes are those of the entry being judged, by member; the memory is reused.
@@ -234,6 +237,9 @@ func (w *walker) pass(index uint64) {
 
 func (w *walker) push(it *item) error {
 	w.window = append(w.window, it)
+	if w.cold++; w.cold == apply.Warmed {
+		w.warm()
+	}
 	if len(w.window) > lookahead {
 		return w.step()
 	}

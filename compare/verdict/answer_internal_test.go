@@ -200,7 +200,7 @@ func TestMajorityWithoutComparison(t *testing.T) {
 		}
 	}
 	rk.Replay = nil
-	if rk.majority().explainsRow(row) || len(rk.majority().decidedByLog()) > 0 {
+	if rk.Diff.Judged(row) || len(rk.majority().decidedByLog()) > 0 {
 		t.Error("without a log a row is explained")
 	}
 }

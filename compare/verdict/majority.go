@@ -17,7 +17,7 @@ func (rk *ranking) majority() majority { return majority{rk} }
 // each other and not with it. Keys that the replay has judged are left out. These are keys with an outcome that it
 // blames on a member, and keys whose record was written by a replayed entry: its revision may have moved because of
 // another entry. Where the row of every member of the majority is shown to be wrong, it says nothing either. The rows
-// are bounded, and so is the count.
+// that the replay does not judge are listed first of all; they are bounded, and so is the count.
 func (rk majority) countAgainst(list []standing) {
 	if rk.Diff == nil {
 		return
@@ -29,7 +29,7 @@ func (rk majority) countAgainst(list []standing) {
 	told, older := rk.decidedByLog(), rk.Replay.OlderCopies()
 	for i := range key.Rows {
 		row := &key.Rows[i]
-		if told[string(row.Key)] || rk.explainsRow(row) {
+		if told[string(row.Key)] || rk.Diff.Judged(row) {
 			continue
 		}
 		most, takers := rk.largestGroup(row, older)
@@ -91,31 +91,6 @@ func (rk majority) countOdd(list []standing) {
 			}
 		}
 	}
-}
-
-// explainsRow reports whether the replay compared a record of the row with its entry. It is above the start of each
-// model, and above every compact revision: below that, a missing record proves nothing.
-func (rk majority) explainsRow(row *diff.Row) bool {
-	rp := rk.Replay
-	if rp == nil {
-		return false
-	}
-	for i, cell := range row.Cells {
-		if cell != nil && rp.Members[i].Checked && cell.Mod > max(rp.Members[i].BaseRevision, rk.compactRevision()) {
-			return true
-		}
-	}
-	return false
-}
-
-// compactRevision is the highest compact revision of all members.
-func (rk majority) compactRevision() (rev int64) {
-	for _, m := range rk.Members {
-		if m.HasDB() {
-			rev = max(rev, m.CompactRevision())
-		}
-	}
-	return rev
 }
 
 // decidedByLog are the keys of entries that ended differently on the members according to the replay.

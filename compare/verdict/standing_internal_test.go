@@ -224,17 +224,14 @@ func TestMajorityOfRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		cells []*diff.Cell
 		event bool
-		base  int64
 		want  []int
 	}{
-		"one of three":           {[]*diff.Cell{x, y, x}, false, 0, []int{0, 1, 0}},
-		"one of three lacks it":  {[]*diff.Cell{x, nil, x}, false, 0, []int{0, 1, 0}},
-		"one of three has it":    {[]*diff.Cell{nil, x, nil}, false, 0, []int{0, 1, 0}},
-		"one of two":             {[]*diff.Cell{x, y}, false, 0, []int{0, 0}},
-		"two against two":        {[]*diff.Cell{x, x, y, y}, false, 0, []int{0, 0, 0, 0}},
-		"the replay judged it":   {[]*diff.Cell{x, y, x}, true, 0, []int{0, 0, 0}},
-		"replayed above a base":  {[]*diff.Cell{x, y, x}, false, 4, []int{0, 0, 0}},
-		"at the base, not above": {[]*diff.Cell{x, y, x}, false, 5, []int{0, 1, 0}},
+		"one of three":           {[]*diff.Cell{x, y, x}, false, []int{0, 1, 0}},
+		"one of three lacks it":  {[]*diff.Cell{x, nil, x}, false, []int{0, 1, 0}},
+		"one of three has it":    {[]*diff.Cell{nil, x, nil}, false, []int{0, 1, 0}},
+		"one of two":             {[]*diff.Cell{x, y}, false, []int{0, 0}},
+		"two against two":        {[]*diff.Cell{x, x, y, y}, false, []int{0, 0, 0, 0}},
+		"the replay judged it":   {[]*diff.Cell{x, y, x}, true, []int{0, 0, 0}},
 	} {
 		ms := sources(make([]evidence.Kind, len(c.cells))...)
 		d := &diff.Result{Members: ms, Buckets: []diff.Bucket{{Name: "key",
@@ -242,8 +239,7 @@ func TestMajorityOfRows(t *testing.T) {
 		rp := &replay.Result{}
 		var list []standing
 		for i := range ms {
-			mr := &replay.MemberResult{Checked: c.base > 0, BaseRevision: c.base}
-			rp.Members, list = append(rp.Members, mr), append(list, standing{pos: i})
+			rp.Members, list = append(rp.Members, &replay.MemberResult{}), append(list, standing{pos: i})
 		}
 		if c.event {
 			rp.Events = []*replay.Event{{Keys: []string{"/k"}}}

@@ -365,7 +365,7 @@ func (rk *ranking) keysUntold(decided map[string]bool) (rows []*diff.Row) {
 	told := rk.majority().decidedByLog()
 	for i := range b.Rows {
 		if row := &b.Rows[i]; !row.SameContent && !told[string(row.Key)] && !decided[string(row.Key)] &&
-			!rk.majority().explainsRow(row) {
+			!rk.Diff.Judged(row) {
 			rows = append(rows, row)
 		}
 	}
