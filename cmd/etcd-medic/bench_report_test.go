@@ -50,6 +50,9 @@ type task struct {
 	within time.Duration
 	// memory bounds the anonymous memory in bytes, 0 for none.
 	memory int64
+	// like are the arguments for members with equal content, of which this takes times as long at most.
+	like  []string
+	times float64
 }
 
 // row is a task with its figures.
@@ -57,7 +60,7 @@ type row struct {
 	task
 	bytes            int64
 	own, peer, floor measured
-	plain            measured
+	plain, like      measured
 }
 
 // group is a test of its own, so that its data is removed before the next one: what the system's page cache cannot hold is
@@ -116,10 +119,16 @@ func measure(t *testing.T, k task) row {
 	if k.peer != nil {
 		ps = append(ps, process{bin: k.peer[0], args: k.peer[1:]})
 	}
+	if k.like != nil {
+		ps = append(ps, process{bin: *benchMedic, args: k.like, findings: true})
+	}
 	m := rounds(t, ps...)
 	r := row{task: k, bytes: bytesOf(t, k.read...), own: m[0], floor: m[1], plain: m[2]}
 	if k.peer != nil {
 		r.peer = m[3]
+	}
+	if k.like != nil {
+		r.like = m[len(m)-1]
 	}
 	t.Logf("%s: own %s, floor %s", k.what, r.own.took(), r.floor.took())
 	return r
@@ -190,10 +199,11 @@ func setTasks(t *testing.T) []task {
 		{what: "`diagnose -w json` of the same: with sha256 of all inputs", own: diagnose(equal, "-w", "json"),
 			peer: peer,
 			read: equal, floor: floorSHA256, most: 1.3},
-		{what: "`diagnose`, one member lacks a write", own: diagnose(apart), peer: peer, read: apart, floor: floorCRC},
+		{what: "`diagnose`, one member lacks a write", own: diagnose(apart), peer: peer, read: apart, floor: floorCRC,
+			like: diagnose(equal), times: 1.3},
 		{what: "`diagnose -w json`, one member lacks a write", own: diagnose(apart, "-w", "json"), peer: peer,
 			read:  apart,
-			floor: floorSHA256},
+			floor: floorSHA256, like: diagnose(equal, "-w", "json"), times: 1.3},
 	}
 }
 
@@ -305,6 +315,8 @@ func (r *row) promise() string {
 		return fmt.Sprintf("at most %s", r.within)
 	case r.memory > 0:
 		return fmt.Sprintf("at most %.0f GB of memory", float64(r.memory)/(1<<30))
+	case r.times > 0:
+		return fmt.Sprintf("at most %.1f × equal members, measured %.2f", r.times, ratio(r.own, r.like))
 	}
 	return ""
 }
@@ -312,7 +324,7 @@ func (r *row) promise() string {
 // kept reports whether they are.
 func (r *row) kept() bool {
 	return (r.most == 0 || ratio(r.own, r.floor) <= r.most) && (r.within == 0 || r.own.took() <= r.within) &&
-		(r.memory == 0 || r.own.anon() <= r.memory)
+		(r.memory == 0 || r.own.anon() <= r.memory) && (r.times == 0 || ratio(r.own, r.like) <= r.times)
 }
 
 func document(rows []row, points []point, plot string) string {
