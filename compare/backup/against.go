@@ -41,7 +41,8 @@ type Compared struct {
 	SameHistory check.Outcome `json:"sameHistory"`
 	Reason      string        `json:"reason,omitempty"`
 	// BackupLacks is true if the backup lacks records of revisions that it claims to have, and otherwise agrees with
-	// the source. Lost counts the live keys among them, Altered those with other content in the backup.
+	// the source, which is of the same cluster. Lost counts the live keys among them, Altered those with other content
+	// in the backup.
 	BackupLacks bool `json:"backupLacks,omitempty"`
 	Lost        int  `json:"lost,omitempty"`
 	Altered     int  `json:"altered,omitempty"`
@@ -50,6 +51,8 @@ type Compared struct {
 	State     []StateRow `json:"state"`
 	MoreState int        `json:"moreState,omitempty"`
 	Unequal   []StateRow `json:"unequal,omitempty"`
+	// apart is set if none of the members of the one is or was a member of the other.
+	apart bool
 	// Records counts the compared records; First is the first that differs.
 	Records int64   `json:"records"`
 	First   *Broken `json:"firstDifference,omitempty"`
@@ -89,6 +92,8 @@ type StateRow struct {
 // Text summarizes how far the backup lags behind the source.
 func (c *Compared) Text() string {
 	switch {
+	case c.SameHistory == check.Violated && c.BackupLacks && c.First.rewritten:
+		return fmt.Sprintf("damaged: it lacks keys that %s has had since revision %s", c.Source, c.First.revision())
 	case c.SameHistory == check.Violated && c.BackupLacks:
 		return fmt.Sprintf("damaged: it lacks records that %s has, from revision %s on", c.Source, c.First.revision())
 	case c.SameHistory == check.Violated:
@@ -240,8 +245,12 @@ func (a *Against) compare(ctx context.Context, m *evidence.Member, r *compare.Re
 // stateBuckets are the buckets that a restore brings back in addition to the keys.
 var stateBuckets = []string{"auth", "authUsers", "authRoles", "lease", "members", "members_removed"}
 
-// atCommonIndex keeps the rows of the small buckets in which the backup differs from the source at the same index.
+// atCommonIndex keeps the rows of the small buckets in which the backup differs from the source at the same index. If
+// they have no member in common, their indexes count different logs: a restore begins a new one.
 func (c *Compared) atCommonIndex(label string, doc *compare.Comparison) {
+	if c.apart {
+		return
+	}
 	for i := range doc.Buckets {
 		b := &doc.Buckets[i]
 		if !b.Equal.Excluded() || !slices.Contains(stateBuckets, b.Bucket) {
@@ -309,6 +318,7 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 	maxRows := cmp.Or(o.MaxRows, defaultRows)
 	c.Revision, c.CompactRevision = s.CurrentRevision(), s.CompactRevision()
 	c.RevisionsBehind = c.Revision - b.CurrentRevision()
+	c.apart = !sharesMember(b, s)
 	c.state(b, s, maxRows)
 	if err := c.history(ctx, b, s); err != nil {
 		return nil, err
@@ -334,7 +344,7 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 		c.Reason = strings.TrimPrefix(c.Reason+"; "+err.Error(), "; ")
 		return c, nil
 	}
-	c.BackupLacks = c.BackupLacks || !otherHistory && c.Lost > 0 && c.Altered == 0
+	c.BackupLacks = c.BackupLacks || !c.apart && !otherHistory && c.Lost > 0 && c.Altered == 0
 	n.into(c)
 	c.Counted = true
 	return c, nil

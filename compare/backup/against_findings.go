@@ -17,6 +17,11 @@ func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 			c.First.revision()),
 		Explanation: "a backup and a member of the same cluster have the same records at every revision that both " +
 			"have; from here on they are of different histories, or one was altered"}
+	if c.apart {
+		f.Explanation = fmt.Sprintf("none of the members in the backup is a member of %s: its cluster was restored "+
+			"from another backup, or is another cluster. Then each of the two holds what was never written to the "+
+			"other one, and the backup need not be damaged", c.Source)
+	}
 	if c.BackupLacks {
 		f.Class, f.Severity = check.ClassBackupDamaged, check.Critical
 		f.Title = fmt.Sprintf("%s lacks a required record: revision %s, which %s has", m.Label(), c.First.revision(),
@@ -24,6 +29,10 @@ func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 		f.Explanation = fmt.Sprintf("the backup claims revision %d, and everything else in it agrees with %s; a "+
 			"restore would lose these writes, which were there when it was taken",
 			m.CurrentRevision(), c.Source)
+		if c.First.rewritten {
+			f.Title = fmt.Sprintf("%s lacks key %q, which %s has had since revision %s", m.Label(), c.First.Key,
+				c.Source, c.First.revision())
+		}
 	}
 	f.At.Revision = &c.First.Revision
 	for _, e := range []check.Evidence{{Member: m.Label(), File: m.DB.File, Observed: c.First.InBackup,

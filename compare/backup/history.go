@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
@@ -19,6 +20,9 @@ type Broken struct {
 	Key      check.Bytes `json:"key"`
 	InBackup string      `json:"inBackup"`
 	InSource string      `json:"inSource"`
+	// rewritten is set if the source shows only that a record must be there at that revision: it has written the key
+	// again since.
+	rewritten bool
 }
 
 func (b *Broken) revision() string { return fmt.Sprintf("%d.%d", b.Revision.Main, b.Revision.Sub) }
@@ -102,7 +106,8 @@ func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
 	case c.First != nil:
 		c.SameHistory = check.Violated
 		// The backup contradicts nothing in the source; it only lacks records of revisions that it claims to have.
-		c.BackupLacks = t.differ == 0 && t.onlyBackup == 0
+		// Unless the source goes back to another backup: then nobody promised that this one holds them.
+		c.BackupLacks = t.differ == 0 && t.onlyBackup == 0 && !c.apart
 	case damaged || lostB+lostS > 0:
 		c.Reason = fmt.Sprintf("bucket key cannot be read in full: %s of the backup and %d of %s cannot be read or "+
 			"decoded; the %d that both have are equal", plural.Of(lostB, "record", "records"), lostS, c.Source,
@@ -114,27 +119,57 @@ func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
 	}
 }
 
-// mustHold records a live key of the source that was last written at or before the backup's revision. It is unchanged
-// since then, so the backup must have it with the same content, whatever either has compacted.
+// mustHold records a live key of the source that the backup's own revision must hold, whatever either has compacted. A
+// key that was last written at or before that revision is unchanged since. One that was created at or before it and
+// written later existed then as well, since a delete would have given it a later create revision.
 func (c *Compared) mustHold(s *evidence.Member, ch *diff.Change, backupRev int64) {
-	if ch.Delete || ch.Mod > backupRev {
+	written := ch.Mod <= backupRev
+	created := ch.Create > 0 && ch.Create <= backupRev
+	switch {
+	case ch.Delete || !written && !created:
+		return
+	case ch.New:
+		c.Lost++
+	case written || ch.WasMod < ch.Create:
+		c.Altered++
+	default: // it was there, with what it held before
 		return
 	}
-	if ch.New {
-		c.Lost++
-	} else {
-		c.Altered++
-	}
 	if c.First == nil {
-		in := "no such key"
-		if !ch.New {
-			in = "the key with other content"
-		}
-		c.First = &Broken{Revision: check.Rev{Main: ch.Mod}, Key: bytes.Clone(ch.Key), InBackup: in,
-			InSource: fmt.Sprintf("put of %q, value of %d bytes with digest %s, not written since", ch.Key,
-				len(ch.Value), s.Digest(ch.Value))}
+		c.First = lackedKey(s, ch, written)
 	}
 	c.SameHistory, c.Reason = check.Violated, ""
+}
+
+func lackedKey(s *evidence.Member, ch *diff.Change, written bool) *Broken {
+	b := &Broken{Revision: check.Rev{Main: ch.Mod}, Key: bytes.Clone(ch.Key), InBackup: "no such key"}
+	if !ch.New {
+		b.InBackup = "the key with other content"
+	}
+	if written {
+		b.InSource = fmt.Sprintf("put of %q, value of %d bytes with digest %s, not written since", ch.Key,
+			len(ch.Value), s.Digest(ch.Value))
+		return b
+	}
+	b.Revision.Main, b.rewritten = ch.Create, true
+	if !ch.New {
+		b.InBackup = fmt.Sprintf("the key, written at revision %d and not since", ch.WasMod)
+	}
+	b.InSource = fmt.Sprintf("%q, created at revision %d, not deleted since and written again at %d", ch.Key, ch.Create,
+		ch.Mod)
+	return b
+}
+
+// sharesMember reports whether a member that the backup lists is or was one of the source as well, as in one cluster.
+// It is true if one of the two lists none.
+func sharesMember(b, s *evidence.Member) bool {
+	known := s.Membership
+	if known.RaftKnown {
+		known.Bucket = nil // older releases restore a backup and keep its list of members
+	}
+	theirs := len(s.Membership.Bucket) > 0 || known.RaftKnown
+	return !theirs || len(b.Membership.Bucket) == 0 ||
+		slices.ContainsFunc(b.Membership.Bucket, known.Knows)
 }
 
 // sameRecord compares the decoded records, since the encodings of older and newer servers may differ.

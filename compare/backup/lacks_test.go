@@ -87,6 +87,46 @@ func TestLostKeyIsDamage(t *testing.T) {
 	}
 }
 
+// TestLostKeyWrittenSince: a key that the source has written again since the backup, and has compacted what it held
+// then, shows by its create revision that the backup must hold it.
+func TestLostKeyWrittenSince(t *testing.T) {
+	dir := t.TempDir()
+	s := clustertest.Synth{Members: 1, Entries: 60, Keys: 50, Value: 20}
+	old, now := filepath.Join(dir, "old.db"), filepath.Join(dir, "now.db")
+	s.WriteDB(t, old)
+	compactTo(t, old, 58, 50)
+	s.Entries = 95
+	s.WriteDB(t, now)
+	compactTo(t, now, 92, 50)
+	restored := altered(t, now, func(tx *bbolt.Tx) error {
+		ms := tx.Bucket([]byte("members"))
+		k, _ := ms.Cursor().First()
+		return errors.Join(ms.Delete(k),
+			ms.Put([]byte("77"), []byte(`{"id":119,"peerURLs":["http://10.0.0.9:2380"],"name":"new"}`)))
+	})
+	gone := altered(t, old, lost(40)) // what key number 38 held
+	for _, c := range []struct {
+		name, backup, source string
+		class                check.Class
+		text                 string
+	}{
+		{"sound", old, now, check.ClassBackupUnverifiable, "35 revisions behind other1"},
+		{"lost", gone, now, check.ClassBackupDamaged, "it lacks keys that other1 has had since revision 40.0"},
+		{"of a cluster that was restored", gone, restored, check.ClassDataDivergence, "of another history than other1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, a := against(t, c.backup, c.source)
+			got := a.Compared[0]
+			if r.Verdict.Class != c.class || !strings.Contains(got.Text(), c.text) {
+				t.Fatalf("%s: %s", r.Verdict.Class, got.Text())
+			}
+			if damaged := c.class == check.ClassBackupDamaged; damaged != got.BackupLacks || damaged && got.Lost != 1 {
+				t.Errorf("lacks %t, %d keys", got.BackupLacks, got.Lost)
+			}
+		})
+	}
+}
+
 // TestUndecodableRecordEndsNothing: a record of the source or of the backup that does not decode leaves the comparison
 // open, and everything else is said.
 func TestUndecodableRecordEndsNothing(t *testing.T) {

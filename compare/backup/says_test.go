@@ -26,6 +26,8 @@ func TestComparedText(t *testing.T) {
 	for want, c := range map[string]Compared{
 		"damaged: it lacks records that n1 has, from revision 7.1 on": {SameHistory: check.Violated, BackupLacks: true,
 			First: at},
+		"damaged: it lacks keys that n1 has had since revision 7.0": {SameHistory: check.Violated, BackupLacks: true,
+			First: &Broken{Revision: check.Rev{Main: 7}, rewritten: true}},
 		"of another history than n1 from revision 7.1 on": {SameHistory: check.Violated, First: at, RevisionsBehind: 9},
 		"not comparable with n1 (no record is in both)": {SameHistory: check.NotChecked, Reason: "no record is in both",
 			RevisionsBehind: 9},

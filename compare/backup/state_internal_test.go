@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -75,6 +76,40 @@ func TestUnequalAtOneIndex(t *testing.T) {
 		{"lease", check.Bytes("more"), "x", absent}}
 	if d := cmp.Diff(want, c.Unequal); d != "" {
 		t.Error(d)
+	}
+	c = Compared{Source: "n1", apart: true}
+	if c.atCommonIndex("a.db", doc); len(c.Unequal) > 0 {
+		t.Errorf("of two logs: %+v", c.Unequal)
+	}
+}
+
+// TestSharesMember: a backup and a source are of one cluster if the source knows a member of the backup, or if one of
+// the two lists none. A restore of an older release keeps the list of members that the backup had.
+func TestSharesMember(t *testing.T) {
+	list := func(bucket, removed, voters []dumplog.ID) *evidence.Member {
+		m := &evidence.Member{}
+		m.Membership = evidence.Membership{Bucket: bucket, Removed: removed, Voters: voters, RaftKnown: voters != nil}
+		return m
+	}
+	ids := func(id ...dumplog.ID) []dumplog.ID { return id }
+	b := list(ids(1, 2), nil, nil)
+	for name, c := range map[string]struct {
+		b, s *evidence.Member
+		want bool
+	}{
+		"one of two":                   {b, list(ids(2, 3), nil, nil), true},
+		"others":                       {b, list(ids(3, 4), nil, nil), false},
+		"all were replaced":            {b, list(ids(3, 4), ids(1, 2), nil), true},
+		"a list that a restore kept":   {b, list(ids(1, 2), nil, ids(3, 4)), false},
+		"voters of the log":            {b, list(nil, nil, ids(1)), true},
+		"other voters of the log":      {b, list(nil, nil, ids(3)), false},
+		"the source lists none":        {b, list(nil, nil, nil), true},
+		"the backup lists none":        {list(nil, nil, nil), list(ids(3), nil, nil), true},
+		"members that left the backup": {list(ids(1), ids(3), nil), list(ids(3), nil, nil), false},
+	} {
+		if got := sharesMember(c.b, c.s); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

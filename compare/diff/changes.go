@@ -16,8 +16,9 @@ type Change struct {
 	// New is true if a put creates a key. Was is the value that a delete removes.
 	New bool
 	Was []byte
-	// Mod is the mod revision of the record that is put or deleted.
-	Mod int64
+	// Mod is the mod revision of the record that is put or deleted, Create the create revision of the one that is put,
+	// and WasMod the mod revision of the one that it replaces.
+	Mod, Create, WasMod int64
 }
 
 // Changes calls fn for every change that turns the content of member number from into that of member number to, at the
@@ -77,7 +78,7 @@ func (r keyComparer) changesOf(ctx context.Context, m *marks, from, to int, fn f
 			continue
 		}
 		if err := fn(Change{Key: rev.KV.Key, Value: rev.KV.Value, Lease: rev.KV.Lease, New: !there,
-			Mod: rev.Main}); err != nil {
+			Mod: rev.Main, Create: rev.KV.CreateRevision, WasMod: old.at}); err != nil {
 			return err
 		}
 	}
