@@ -12,6 +12,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/verdict"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
@@ -465,6 +466,9 @@ func Judge(r *compare.Report, id check.ID, out check.Outcome, reason string, fs 
 		b.Bucket, b.Key, b.Expected, b.Observed = e.Bucket, e.Key, e.Expected, e.Observed
 	}
 	*v = compare.Verdict{Health: f.Class.Health(), Class: f.Class, Summary: f.Title, FirstBreak: b}
+	if f.Class == check.ClassBackupDamaged { // the steps until here are those of a sound backup
+		r.Next = verdict.BackupNext()
+	}
 }
 
 func titleOf(id check.ID) string {

@@ -183,6 +183,18 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestJudgeNext: where a check of its own shows the damage, what was to be done with a sound backup is not said.
+func TestJudgeNext(t *testing.T) {
+	for class, replaced := range map[check.Class]bool{check.ClassBackupDamaged: true, check.ClassBackupStale: false} {
+		r := &compare.Report{Verdict: compare.Verdict{Health: check.Healthy, Class: check.ClassBackupGood},
+			Next: []compare.Next{{Text: "nothing to repair"}}}
+		Judge(r, check.B02, check.Violated, "", check.Finding{Class: class})
+		if got := strings.HasPrefix(r.Next[0].Text, "do not rely on this file"); got != replaced {
+			t.Errorf("%s: %+v", class, r.Next)
+		}
+	}
+}
+
 // TestNextOfAnotherHistory: where the histories differ, and nothing else is worse, the members are to be diagnosed.
 func TestNextOfAnotherHistory(t *testing.T) {
 	m := &evidence.Member{Source: &evidence.Source{Name: "a.db"}, DB: &evidence.DB{}}
