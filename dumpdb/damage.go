@@ -12,6 +12,7 @@ type DamageKind string
 // The kinds of damage of a bbolt file.
 const (
 	DamageMeta       DamageKind = "bad-meta"         // a meta page is not valid
+	DamageMetaHeader DamageKind = "meta-header"      // the page header of a valid meta page is wrong; see Meta
 	DamageTruncated  DamageKind = "truncated"        // the file ends before its high-water mark
 	DamagePage       DamageKind = "bad-page"         // page header, element table or order is wrong
 	DamagePageID     DamageKind = "page-id"          // the page says it is another page

@@ -54,6 +54,7 @@ const (
 	KindBelowCompactionAgainstLog Kind = "below-compaction-against-log"
 	KindRowsAgainstLog            Kind = "rows-against-log"
 	KindMetaPageInvalid           Kind = "meta-page-invalid"
+	KindMetaHeaderWrong           Kind = "meta-header-wrong"
 	KindPageDamaged               Kind = "page-damaged"
 	KindDBBeyondLog               Kind = "db-beyond-log"
 	KindDBSizesDiffer             Kind = "db-sizes-differ"
@@ -275,6 +276,7 @@ var kinds = []kindRow{
 	{KindBelowCompactionAgainstLog, []ID{K03}, "the database disagrees with the log at or below its compact revision"},
 	{KindRowsAgainstLog, []ID{K03}, "rows of small buckets contradict the log"},
 	{KindMetaPageInvalid, []ID{D01}, "a meta page is invalid"},
+	{KindMetaHeaderWrong, []ID{D01}, "the page header of a valid meta page is wrong"},
 	{KindPageDamaged, []ID{D02, D03}, "a page or row of the database is damaged"},
 	{KindDBBeyondLog, []ID{D04}, "the database has applied more than the log holds"},
 	{KindDBSizesDiffer, []ID{K05}, "database files differ in size"},

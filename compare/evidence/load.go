@@ -303,9 +303,7 @@ func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
 		d.damage(e.Bucket, e)
 	}
 	d.damage("key", in.KVErr)
-	for _, e := range d.Damage {
-		d.KVDamaged = d.KVDamaged || e.Bucket == "key" || e.Bucket == ""
-	}
+	d.KVDamaged = d.KVDamaged || slices.ContainsFunc(d.Damage, mayHideKeys)
 	if in.HashErr == nil && !d.KVDamaged && !noHashes {
 		d.HashKV, d.RecordsHash, d.Content = &in.HashKV, in.RecordsHash, in.Content
 	}
@@ -316,8 +314,14 @@ func (d *DB) readDeep(ctx context.Context, noHashes bool) error {
 func (d *DB) endUnread() bool {
 	return slices.ContainsFunc(d.Damage, func(e *dumpdb.DamageError) bool {
 		_, to := e.Revisions()
-		return (e.Bucket == "key" || e.Bucket == "") && to == (dumpdb.Rev{})
+		return mayHideKeys(e) && to == (dumpdb.Rev{})
 	})
+}
+
+// mayHideKeys reports whether records of bucket key may be in what cannot be read. Nothing is read through the page
+// header of a meta page.
+func mayHideKeys(e *dumpdb.DamageError) bool {
+	return e.Bucket == "key" || e.Bucket == "" && e.Kind != dumpdb.DamageMetaHeader
 }
 
 // trailer compares the sha256 trailer of a backup with the digest of the manifest, or computes the digest if there is

@@ -16,7 +16,8 @@ import (
 // stopsBolt reports whether bbolt notices the damage when it opens a file for writing.
 func stopsBolt(k dumpdb.DamageKind) bool {
 	switch k {
-	case dumpdb.DamageMeta, dumpdb.DamageRow, dumpdb.DamageFreelist, dumpdb.DamageBucket:
+	case dumpdb.DamageMeta, dumpdb.DamageMetaHeader, dumpdb.DamageRow, dumpdb.DamageFreelist,
+		dumpdb.DamageBucket:
 		return false
 	}
 	return true

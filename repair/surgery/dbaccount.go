@@ -141,7 +141,8 @@ func previous(ctx context.Context, w *work) error {
 		return err
 	}
 	for _, d := range r.Damage {
-		if d.Kind != dumpdb.DamageMeta { // the other meta page will be overwritten
+		// The other meta page will be overwritten, and nothing is read through a page header.
+		if d.Kind != dumpdb.DamageMeta && d.Kind != dumpdb.DamageMetaHeader {
 			return refusef("rebuild it from its readable pages instead", "pages of the previous transaction were "+
 				"used again since: %v", d)
 		}
