@@ -33,12 +33,8 @@ func judgeBackupBuckets(m *evidence.Member) []Finding {
 		if slices.ContainsFunc(m.DB.Buckets, func(b dumpdb.Bucket) bool { return b.Name == want }) {
 			continue
 		}
-		sev := Warning
-		if want == "key" || want == "meta" {
-			sev = Error
-		}
-		fs = append(fs, backupFinding(m, KindBucketMissing, sev, "there is no bucket "+want,
-			"every server makes it at its first start; "+
+		fs = append(fs, backupFinding(m, KindBucketMissing, Error, "there is no bucket "+want,
+			"every server makes it at its first start, so its rows are lost; "+
 				"a server that starts on this file makes an empty one",
 			Evidence{Bucket: want, Observed: "absent", Expected: "present", Show: showDB(m)}))
 	}

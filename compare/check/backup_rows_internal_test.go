@@ -49,7 +49,7 @@ func TestBackupRows(t *testing.T) {
 		want   []string
 	}{
 		"sound":           {func(*evidence.Member) {}, nil},
-		"no bucket lease": {withoutBucket("lease"), []string{"warning there is no bucket lease"}},
+		"no bucket lease": {withoutBucket("lease"), []string{"error there is no bucket lease"}},
 		"no bucket key":   {withoutBucket("key"), []string{"error there is no bucket key"}},
 		"no bucket meta":  {withoutBucket("meta"), []string{"error there is no bucket meta"}},
 		"no members": {func(m *evidence.Member) { m.DB.Members = nil },

@@ -21,13 +21,14 @@ func (j *judge) backupClass() {
 	case v.Health != check.Healthy:
 		v.Class = check.ClassBackupDamaged
 	case state == "match":
-		v.Class, v.Summary = check.ClassBackupGood, "every layer of the backup holds"+content(m)+j.warnings()
-		v.Statement = "every layer of the backup holds" + j.warnings()
+		holds := j.unlessWarned("every layer of the backup holds", "no layer of the backup has an error")
+		v.Class, v.Summary = check.ClassBackupGood, holds+content(m)+j.warnings()
+		v.Statement = holds + j.warnings()
 	case state == "absent":
+		holds := j.unlessWarned("every check of the content holds", "no check of the content finds an error")
 		v.Class, v.Summary = check.ClassBackupUnverifiable,
-			"every check of the content holds"+content(m)+"; no sha256 trailer proves the bytes"+
-				j.warnings()
-		v.Statement = "every check of the content holds" + j.warnings()
+			holds+content(m)+"; no sha256 trailer proves the bytes"+j.warnings()
+		v.Statement = holds + j.warnings()
 		if len(j.Causes) > 0 {
 			v.Cause, v.Certainty = &j.Causes[0].ID, &j.Causes[0].Certainty
 		}
@@ -51,6 +52,15 @@ func (j *judge) backupCauseFirst() {
 		return 1
 	}
 	slices.SortStableFunc(j.Causes, func(a, b Cause) int { return cmp.Compare(whole(a), whole(b)) })
+}
+
+// unlessWarned returns what is said of a backup without warnings, or of one with some: a check that warns does not
+// hold.
+func (j *judge) unlessWarned(holds, warned string) string {
+	if j.warnings() != "" {
+		return warned
+	}
+	return holds
 }
 
 // warnings are the titles of findings that do not make the backup bad.

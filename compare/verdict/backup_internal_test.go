@@ -41,6 +41,31 @@ func TestClassOfABackup(t *testing.T) {
 	}
 }
 
+// TestWarnedBackup: a layer with a warning does not hold, and the verdict does not say so.
+func TestWarnedBackup(t *testing.T) {
+	warning := check.Finding{Severity: check.Warning, Title: "there is an odd row"}
+	noTrailer := check.Finding{Severity: check.Warning, Class: check.ClassBackupUnverifiable, Title: "no trailer"}
+	for name, c := range map[string]struct {
+		trailer string
+		finding []check.Finding
+		want    string
+	}{
+		"good": {"match", nil, "every layer of the backup holds"},
+		"a warning": {"match", []check.Finding{warning},
+			"no layer of the backup has an error; there is an odd row"},
+		"no trailer": {"absent", []check.Finding{noTrailer}, "every check of the content holds"},
+		"no trailer, and a warning": {"absent", []check.Finding{noTrailer, warning},
+			"no check of the content finds an error; there is an odd row"},
+	} {
+		m := &evidence.Member{DB: &evidence.DB{Trailer: dumpdb.Trailer{State: c.trailer}}}
+		in := &Input{Input: &check.Input{Members: []*evidence.Member{m}}, Backup: true, Findings: c.finding}
+		j := &judge{Input: in, Verdict: Verdict{Health: check.Healthy}}
+		if j.backupClass(); j.Verdict.Statement != c.want {
+			t.Errorf("%s: %s", name, j.Verdict.Statement)
+		}
+	}
+}
+
 // TestWrongOutside: where only backups are wrong, no member has to be repaired.
 func TestWrongOutside(t *testing.T) {
 	const backup = "Do not restore from this backup: n3"
