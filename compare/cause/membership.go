@@ -206,7 +206,7 @@ var foreignCluster = described(Cause{
 				ids[x.ClusterID] = true
 			}
 		}
-		if len(ids) == 1 {
+		if len(ids) < 2 { // what says so is a list of members
 			m.Certainty, m.RefutedBy = Strong, "the removal of every member that the backup lists, in the log of "+
 				"this cluster"
 		}

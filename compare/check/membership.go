@@ -17,9 +17,8 @@ import (
 )
 
 var oneCluster = described(Check{
-	ID:    M01,
-	Needs: NeedLog,
-	Run:   runOneCluster,
+	ID:  M01,
+	Run: runOneCluster,
 })
 
 func runOneCluster(in *Input) Result {
@@ -176,7 +175,7 @@ func unrelatedFinding(b *evidence.Member) Finding {
 // otherMembers shows that the members in a backup are none that the data dirs know.
 func otherMembers(b *evidence.Member) Evidence {
 	return Evidence{Member: b.Label(), File: b.DB.File, Bucket: "members", Field: "member IDs",
-		Observed: fmt.Sprint(b.Membership.Bucket), Expected: "a member that the data dirs know",
+		Observed: fmt.Sprint(b.Membership.Bucket), Expected: "a member that the other sources know",
 		Show: showDB(b, "members")}
 }
 

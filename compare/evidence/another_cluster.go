@@ -7,9 +7,10 @@ import (
 )
 
 // OfAnotherCluster reports whether the source is a backup or database file with members that none of the given data
-// dirs has ever known: its indexes are those of another log.
+// dirs has ever known: its indexes are those of another log. Without a data dir it is so if most of the files list
+// members that are not those of this one, or if no list of members is that of most.
 func OfAnotherCluster(members []*Member, m *Member) bool {
-	if m.ClusterID != 0 || m.DB == nil || len(m.Membership.Bucket) == 0 {
+	if !listsMembers(m) {
 		return false
 	}
 	dirs := 0
@@ -18,12 +19,45 @@ func OfAnotherCluster(members []*Member, m *Member) bool {
 			continue
 		}
 		dirs++
-		if slices.ContainsFunc(m.Membership.Bucket,
-			func(id dumplog.ID) bool { return id == o.MemberID || o.Membership.Knows(id) }) {
+		if m.ListsMemberOf(o) {
 			return false
 		}
 	}
-	return dirs > 0
+	return dirs > 0 || ofFewer(members, m)
+}
+
+// listsMembers reports whether the source is a backup or database file with a list of members.
+func listsMembers(m *Member) bool {
+	return m.ClusterID == 0 && m.DB != nil && len(m.Membership.Bucket) > 0
+}
+
+// ListsMemberOf reports whether the database lists a member that the other source is, has or had.
+func (m *Member) ListsMemberOf(o *Member) bool {
+	return slices.ContainsFunc(m.Membership.Bucket,
+		func(id dumplog.ID) bool { return id == o.MemberID || o.Membership.Knows(id) })
+}
+
+// ofFewer reports whether the files that have a member in common with m, directly or by way of others, are no more than
+// those of another cluster among the files.
+func ofFewer(members []*Member, m *Member) bool {
+	var clusters [][]*Member
+	for _, o := range members {
+		if !listsMembers(o) {
+			continue
+		}
+		joined := []*Member{o}
+		clusters = slices.DeleteFunc(clusters, func(c []*Member) bool {
+			of := slices.ContainsFunc(c, func(x *Member) bool { return x.ListsMemberOf(o) || o.ListsMemberOf(x) })
+			if of {
+				joined = append(joined, c...)
+			}
+			return of
+		})
+		clusters = append(clusters, joined)
+	}
+	own := slices.IndexFunc(clusters, func(c []*Member) bool { return slices.Contains(c, m) })
+	return own >= 0 && slices.ContainsFunc(slices.Delete(slices.Clone(clusters), own, own+1),
+		func(c []*Member) bool { return len(c) >= len(clusters[own]) })
 }
 
 // DatabaseOfAnotherCluster reports whether a data dir holds the database of another cluster: one that is older than the

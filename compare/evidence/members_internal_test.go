@@ -79,13 +79,45 @@ func TestStranger(t *testing.T) {
 		"known to another dir": {backup(9), []*Member{dir, logged(9, 7, 1, 1)}, false},
 		"no members":           {backup(), []*Member{dir}, false},
 		"no data dir":          {backup(9), nil, false},
-		"only another backup":  {backup(9), []*Member{backup(8)}, false},
 		"after another backup": {backup(9), []*Member{backup(9), dir}, true},
 		"with a cluster ID":    {own, []*Member{dir}, false},
 		"without a database":   {noDB, []*Member{dir}, false},
 	} {
-		if got := OfAnotherCluster(c.dirs, c.m); got != c.want {
+		if got := OfAnotherCluster(append(c.dirs, c.m), c.m); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestStrangerAmongBackups: without a data dir, the lists of members of most files say which cluster it is. A member
+// that was removed since is of the same.
+func TestStrangerAmongBackups(t *testing.T) {
+	backup := func(ids ...dumplog.ID) *Member {
+		m := &Member{Source: &Source{}, DB: &DB{}}
+		m.Membership.Bucket = ids
+		return m
+	}
+	removed := backup(3)
+	removed.Membership.Removed = []dumplog.ID{1, 2}
+	for name, c := range map[string]struct {
+		files []*Member
+		want  []bool
+	}{
+		"one":                         {[]*Member{backup(1)}, []bool{false}},
+		"of one cluster":              {[]*Member{backup(1, 2), backup(2, 3)}, []bool{false, false}},
+		"by way of another":           {[]*Member{backup(1, 2), backup(3, 4), backup(2, 3)}, []bool{false, false, false}},
+		"all members were replaced":   {[]*Member{backup(1, 2), removed}, []bool{false, false}},
+		"of two clusters":             {[]*Member{backup(1), backup(8)}, []bool{true, true}},
+		"two of one, one of another":  {[]*Member{backup(1), backup(8), backup(1)}, []bool{false, true, false}},
+		"two of each":                 {[]*Member{backup(1), backup(8), backup(1), backup(8)}, []bool{true, true, true, true}},
+		"one without a list":          {[]*Member{backup(1), backup()}, []bool{false, false}},
+		"one that has no database":    {[]*Member{backup(1), {Source: &Source{}}}, []bool{false, false}},
+		"two of one, two of a second": {[]*Member{backup(1), backup(1), backup(8), backup(9)}, []bool{false, false, true, true}},
+	} {
+		for i, m := range c.files {
+			if got := OfAnotherCluster(c.files, m); got != c.want[i] {
+				t.Errorf("%s: %d is %t", name, i, got)
+			}
 		}
 	}
 }

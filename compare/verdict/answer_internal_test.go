@@ -84,6 +84,21 @@ func TestForeignSources(t *testing.T) {
 	}
 }
 
+// TestForeignBackups: a backup is diagnosed with the sources that it has a member in common with, if there are any.
+func TestForeignBackups(t *testing.T) {
+	rk := rankingOf(make([]evidence.Kind, 5)...)
+	ad := &advice{Input: rk.Input, ranking: rk}
+	rk.Members[1].ClusterID, rk.Members[1].MemberID = 0xc1, 1
+	rk.Members[0].Membership.Bucket = []dumplog.ID{1, 2}
+	rk.Members[2].Membership.Bucket = []dumplog.ID{8, 9}
+	rk.Members[3].Membership = evidence.Membership{Bucket: []dumplog.ID{7}, Removed: []dumplog.ID{8}}
+	got := adviceOf(ad, ad.nextForeign)
+	if want := []string{"cluster c1 $ etcd-medic diagnose n2 n1", "of no known cluster $ etcd-medic diagnose n3 n4",
+		"of no known cluster $ etcd-medic diagnose n5"}; len(got) != 4 || !slices.Equal(got[1:], want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestNamesOfTheBest: one that is best, several that are equal, and several between which nothing decides.
 func TestNamesOfTheBest(t *testing.T) {
 	for want, b := range map[string]*Best{
