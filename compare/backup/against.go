@@ -14,6 +14,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/verdict"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
@@ -52,8 +53,9 @@ type Compared struct {
 	State     []StateRow `json:"state"`
 	MoreState int        `json:"moreState,omitempty"`
 	Unequal   []StateRow `json:"unequal,omitempty"`
-	// apart is set if none of the members of the one is or was a member of the other.
-	apart bool
+	// apart is set if none of the members of the one is or was a member of the other, restored if the log of the source
+	// begins with a restore: the backup may be of the time before it.
+	apart, restored bool
 	// Records counts the compared records; First is the first that differs.
 	Records int64   `json:"records"`
 	First   *Broken `json:"firstDifference,omitempty"`
@@ -320,6 +322,7 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 	c.Revision, c.CompactRevision = s.CurrentRevision(), s.CompactRevision()
 	c.RevisionsBehind = c.Revision - b.CurrentRevision()
 	c.apart = !sharesMember(b, s)
+	c.restored = s.HasWAL() && s.WAL.Summary.Start == dumplog.StartRestore
 	c.state(b, s, maxRows)
 	if err := c.history(ctx, b, s); err != nil {
 		return nil, err
@@ -333,6 +336,9 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 	n := newCounter(maxRows)
 	otherHistory := c.SameHistory == check.Violated && !c.BackupLacks
 	err := d.Changes(ctx, 0, 1, diff.Options{}, func(ch diff.Change) error {
+		if len(ch.Key) == 0 {
+			return nil // the mark of restore --bump-revision; no request names such a key
+		}
 		if !otherHistory && c.RevisionsBehind >= 0 {
 			c.mustHold(s, &ch, b.CurrentRevision())
 		}
@@ -345,7 +351,7 @@ func compareWith(ctx context.Context, b, s *evidence.Member, o Options) (*Compar
 		c.Reason = strings.TrimPrefix(c.Reason+"; "+err.Error(), "; ")
 		return c, nil
 	}
-	c.BackupLacks = c.BackupLacks || !c.apart && !otherHistory && c.Lost > 0 && c.Altered == 0
+	c.BackupLacks = c.BackupLacks || c.promised() && !otherHistory && c.Lost > 0 && c.Altered == 0
 	n.into(c)
 	c.Counted = true
 	return c, nil

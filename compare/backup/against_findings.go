@@ -17,10 +17,15 @@ func historyFinding(c *Compared, m *evidence.Member) check.Finding {
 			c.First.revision()),
 		Explanation: "a backup and a member of the same cluster have the same records at every revision that both " +
 			"have; from here on they are of different histories, or one was altered"}
-	if c.apart {
+	switch {
+	case c.apart:
 		f.Explanation = fmt.Sprintf("none of the members in the backup is a member of %s: its cluster was restored "+
 			"from another backup, or is another cluster. Then each of the two holds what was never written to the "+
 			"other one, and the backup need not be damaged", c.Source)
+	case c.restored:
+		f.Explanation = fmt.Sprintf("the log of %s begins with a restore. If the backup is from before it, each of "+
+			"the two holds what was never written to the other one; if not, one of them was altered or has lost "+
+			"records", c.Source)
 	}
 	if c.BackupLacks {
 		f.Class, f.Severity = check.ClassBackupDamaged, check.Critical

@@ -106,8 +106,7 @@ func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
 	case c.First != nil:
 		c.SameHistory = check.Violated
 		// The backup contradicts nothing in the source; it only lacks records of revisions that it claims to have.
-		// Unless the source goes back to another backup: then nobody promised that this one holds them.
-		c.BackupLacks = t.differ == 0 && t.onlyBackup == 0 && !c.apart
+		c.BackupLacks = t.differ == 0 && t.onlyBackup == 0 && c.promised()
 	case damaged || lostB+lostS > 0:
 		c.Reason = fmt.Sprintf("bucket key cannot be read in full: %s of the backup and %d of %s cannot be read or "+
 			"decoded; the %d that both have are equal", plural.Of(lostB, "record", "records"), lostS, c.Source,
@@ -118,6 +117,10 @@ func (c *Compared) conclude(t tally, lostB, lostS int64, damaged bool) {
 		c.SameHistory = check.Holds
 	}
 }
+
+// promised reports whether what the source held at the backup's revision has to be in the backup. It does not if the
+// cluster may have been restored from an older backup: then it may hold what was deleted before this one was taken.
+func (c *Compared) promised() bool { return !c.apart && !c.restored }
 
 // mustHold records a live key of the source that the backup's own revision must hold, whatever either has compacted. A
 // key that was last written at or before that revision is unchanged since. One that was created at or before it and

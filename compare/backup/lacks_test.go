@@ -104,6 +104,7 @@ func TestLostKeyWrittenSince(t *testing.T) {
 		return errors.Join(ms.Delete(k),
 			ms.Put([]byte("77"), []byte(`{"id":119,"peerURLs":["http://10.0.0.9:2380"],"name":"new"}`)))
 	})
+	bumped := altered(t, now, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Put(rev(1000), nil) })
 	gone := altered(t, old, lost(40)) // what key number 38 held
 	for _, c := range []struct {
 		name, backup, source string
@@ -111,6 +112,8 @@ func TestLostKeyWrittenSince(t *testing.T) {
 		text                 string
 	}{
 		{"sound", old, now, check.ClassBackupUnverifiable, "35 revisions behind other1"},
+		{"sound, and the revision was raised", old, bumped, check.ClassBackupUnverifiable,
+			"939 revisions behind other1 (0 keys missing"},
 		{"lost", gone, now, check.ClassBackupDamaged, "it lacks keys that other1 has had since revision 40.0"},
 		{"of a cluster that was restored", gone, restored, check.ClassDataDivergence, "of another history than other1"},
 	} {

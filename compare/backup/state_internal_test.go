@@ -2,6 +2,7 @@ package backup
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,6 +110,25 @@ func TestSharesMember(t *testing.T) {
 	} {
 		if got := sharesMember(c.b, c.s); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestMayBeFromBeforeARestore: what a backup lacks is damage only if its cluster was not restored from an older one
+// since.
+func TestMayBeFromBeforeARestore(t *testing.T) {
+	m := &evidence.Member{Source: &evidence.Source{Name: "a.db"}, DB: &evidence.DB{}}
+	for says, c := range map[string]Compared{
+		"a restore would lose":              {},
+		"none of the members in the backup": {apart: true},
+		"begins with a restore":             {restored: true},
+	} {
+		c.First = &Broken{}
+		c.conclude(tally{onlySource: 1}, 0, 0, false)
+		f := historyFinding(&c, m)
+		damaged := f.Class == check.ClassBackupDamaged
+		if damaged != c.promised() || damaged != c.BackupLacks || !strings.Contains(f.Explanation, says) {
+			t.Errorf("%+v: %s", c, f.Explanation)
 		}
 	}
 }
