@@ -93,6 +93,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r, r.verify(ctx, &o)
 }
 
+// onlyWarned reports whether the findings of these checks are all warnings.
+func onlyWarned(v *compare.Report, checks []check.ID) bool {
+	return !slices.ContainsFunc(v.Findings, func(f check.Finding) bool {
+		return slices.Contains(checks, f.Check) && f.Severity.Rank() >= check.Error.Rank()
+	})
+}
+
 // takeBackup records the facts and refuses a backup that must not be restored.
 func (r *Report) takeBackup(v *compare.Report, o *Options) error {
 	if len(v.Members) == 0 || v.Members[0].DB == nil || v.Backup == nil {
@@ -109,6 +116,10 @@ func (r *Report) takeBackup(v *compare.Report, o *Options) error {
 		}
 		switch l.Name {
 		case "metas", "pages", "buckets":
+			if onlyWarned(v, l.Checks) { // nothing is lost by it
+				r.Notes = append(r.Notes, l.Name+": "+l.Says)
+				continue
+			}
 			return refusef("use another backup, or rebuild one from what can be read: etcd-medic repair db "+
 				"--rebuild, then restore that", "%s: %s", l.Name, l.Says)
 		case "trailer", "size", "alarms":

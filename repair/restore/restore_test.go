@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,6 +144,24 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%s, accepted: %v", name, err)
 			}
 		}
+	}
+}
+
+// TestWarnedLayer: a warning about the pages of a backup costs nothing that is restored, so it is a note.
+func TestWarnedLayer(t *testing.T) {
+	db, src := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "backup.db")
+	ok(t, datadir.CopyDB(context.Background(), db, good(t)))
+	f, err := os.OpenFile(db, os.O_RDWR, 0)
+	ok(t, err)
+	_, err = f.WriteAt([]byte{1}, 2) // the page header of a meta page says another page
+	ok(t, errors.Join(err, f.Close()))
+	_, err = datadir.WriteBackup(context.Background(), src, db)
+	ok(t, err)
+	r, err := restore.Run(t.Context(), restore.Options{Backup: spec(src), Plan: three(t),
+		Out: filepath.Join(t.TempDir(), "new")})
+	ok(t, err)
+	if !slices.ContainsFunc(r.Notes, func(s string) bool { return strings.HasPrefix(s, "metas: ") }) {
+		t.Errorf("%q", r.Notes)
 	}
 }
 
