@@ -175,16 +175,16 @@ func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Optio
 			}
 		}
 	}
-	doc.markUnread(r, set.Members)
+	doc.markOpen(r, set.Members)
 	judgeAgainst(r, doc, m)
 	return nil
 }
 
-// markUnread marks the sources that were opened and whose keys cannot be read: like one that cannot be opened, they
-// leave the answer open.
-func (a *Against) markUnread(r *compare.Report, sources []*evidence.Member) {
+// markOpen marks the sources that were opened and could not be compared, as when their keys cannot be read or they have
+// no record in common with the backup: like one that cannot be opened, they leave the answer open.
+func (a *Against) markOpen(r *compare.Report, sources []*evidence.Member) {
 	for i, s := range sources {
-		if s.HasDB() && s.DB.KV != nil {
+		if a.Compared[i].SameHistory != check.NotChecked {
 			continue
 		}
 		for k := len(r.Sources) - 1; k > 0; k-- { // the first is the backup itself

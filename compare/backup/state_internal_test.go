@@ -133,18 +133,19 @@ func TestMayBeFromBeforeARestore(t *testing.T) {
 	}
 }
 
-// TestMarkUnread: a source that opens and whose keys cannot be read leaves the answer open, as one that does not open.
-// The backup itself may have the same name.
-func TestMarkUnread(t *testing.T) {
+// TestMarkOpen: a source that opens and cannot be compared leaves the answer open, as one that does not open. The
+// backup itself may have the same name.
+func TestMarkOpen(t *testing.T) {
 	source := func(name string, db *evidence.DB) *evidence.Member {
 		return &evidence.Member{Source: &evidence.Source{Name: name}, DB: db}
 	}
 	read := &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{}}
-	a := &Against{Compared: []Compared{{Reason: "r0"}, {Reason: "r1"}, {Reason: "r2"}, {Reason: "r3"}}}
+	open := func(why string) Compared { return Compared{SameHistory: check.NotChecked, Reason: why} }
+	a := &Against{Compared: []Compared{open("r0"), {SameHistory: check.Holds}, open("r2"), open("r3")}}
 	r := &compare.Report{Sources: []compare.Source{{Name: "x"}, {Name: "x"}, {Name: "sound"}, {Name: "y"}, {Name: "z"},
 		{Name: "z", Error: "gone"}}}
-	a.markUnread(r, []*evidence.Member{source("x", &evidence.DB{Handle: &dumpdb.DB{}}), source("sound", read),
-		source("y", nil), source("z", &evidence.DB{KV: &dumpdb.KVStats{}})})
+	a.markOpen(r, []*evidence.Member{source("x", &evidence.DB{Handle: &dumpdb.DB{}}), source("sound", read),
+		source("y", nil), source("z", read)})
 	var got []string
 	for _, s := range r.Sources {
 		got = append(got, s.Error)
