@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -389,63 +388,23 @@ func (cl *cluster) sameCount(ctx context.Context, m *plan.Member, rev int64) err
 	return nil
 }
 
-// changes reads a member's changes of keys in a range of revisions, from its own database. gap is the revision up to
-// which changes were compacted, 0 when none were.
-func (cl *cluster) changes(ctx context.Context, m *plan.Member, from, to int64,
-	f func(*clientv3.Event) error) (gap int64,
-	err error) {
-	for from <= to {
-		c, _, err := cl.host.client(m)
-		if err != nil {
-			return gap, err
-		}
-		at, err := cl.watch(ctx, c, from, to, f)
-		if err != nil || at == 0 {
-			return gap, err
-		}
-		gap, from = at, at+1
-	}
-	return gap, nil
-}
-
-func (cl *cluster) watch(ctx context.Context, c *clientv3.Client, from, to int64,
-	f func(*clientv3.Event) error) (compactRevision int64, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for resp := range c.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(from)) {
-		if resp.CompactRevision > 0 {
-			return resp.CompactRevision, nil
-		}
-		if err := resp.Err(); err != nil {
-			return 0, err
-		}
-		for _, e := range resp.Events {
-			if e.Kv.ModRevision > to {
-				return 0, nil
-			}
-			if err := f(e); err != nil {
-				return 0, err
-			}
-		}
-		if n := len(resp.Events); n > 0 && resp.Events[n-1].Kv.ModRevision >= to {
-			return 0, nil
-		}
-	}
-	return 0, cmp.Or(ctx.Err(), errWatchEnded)
-}
-
-// errWatchEnded: a watch whose client was closed says no more.
-var errWatchEnded = errors.New("the watch ended before all changes were read")
-
 func (cl *cluster) serializable(ctx context.Context, m *plan.Member, key string) (kv *mvccpb.KeyValue, err error) {
+	resp, err := cl.serializably(ctx, m, key)
+	if err == nil && len(resp.Kvs) > 0 {
+		kv = resp.Kvs[0]
+	}
+	return kv, err
+}
+
+// serializably reads from the member's own database.
+func (cl *cluster) serializably(ctx context.Context, m *plan.Member, key string,
+	opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
+	opts = append(opts, clientv3.WithSerializable())
 	err = cl.until(ctx, cl.limits.step, "read from "+m.Name, func(ctx context.Context) error {
-		return cl.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) error {
-			resp, err := c.Get(ctx, key, clientv3.WithSerializable())
-			if err == nil && len(resp.Kvs) > 0 {
-				kv = resp.Kvs[0]
-			}
+		return cl.ask(ctx, m, func(ctx context.Context, c *clientv3.Client) (err error) {
+			resp, err = c.Get(ctx, key, opts...)
 			return err
 		})
 	})
-	return kv, err
+	return resp, err
 }

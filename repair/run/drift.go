@@ -161,8 +161,8 @@ func compacted(name string, gap int64) string {
 	if gap == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s was compacted at revision %d meanwhile: superseded changes up to there could not be "+
-		"compared", name, gap)
+	return fmt.Sprintf("%s was compacted at revision %d meanwhile: deletes and superseded changes up to there could "+
+		"not be compared", name, gap)
 }
 
 // keepDiffering keeps the keys whose present state differs: a change that was superseded on both is not a loss.

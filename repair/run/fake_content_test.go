@@ -2,8 +2,11 @@ package run
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -52,13 +55,43 @@ func (f fakeKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 	}
 	resp := &clientv3.GetResponse{Header: f.header()}
 	return resp, f.asks(ctx, "Get", !op.IsSerializable(), func() error {
-		keys := f.c.of(f.id).keys
-		if v, ok := keys[key]; ok {
+		of := f.c.of(f.id)
+		resp.Count = int64(len(of.keys))
+		switch v, ok := of.keys[key]; {
+		case op.IsCountOnly():
+		case op.Rev() > 0:
+			return of.at(&op, resp)
+		case ok:
 			resp.Kvs = append(resp.Kvs, &mvccpb.KeyValue{Key: []byte(key), Value: []byte(v)})
 		}
-		resp.Count = int64(len(keys))
 		return nil
 	})
+}
+
+// at answers a read at a revision: one key, or a page of three of those from it on.
+func (of *fakeContent) at(op *clientv3.Op, resp *clientv3.GetResponse) error {
+	if op.Rev() < of.compact {
+		return rpctypes.ErrCompacted
+	}
+	live := map[string]*mvccpb.KeyValue{}
+	for _, e := range of.events {
+		key := string(e.Kv.Key)
+		wanted := key == string(op.KeyBytes()) || op.RangeBytes() != nil && key > string(op.KeyBytes())
+		switch {
+		case e.Kv.ModRevision > op.Rev() || !wanted:
+		case e.Type == mvccpb.DELETE:
+			delete(live, key)
+		default:
+			live[key] = e.Kv
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(live)) {
+		if resp.More = len(resp.Kvs) == 3; resp.More {
+			break
+		}
+		resp.Kvs = append(resp.Kvs, live[key])
+	}
+	return nil
 }
 
 func (f fakeKV) Put(ctx context.Context, key, value string, _ ...clientv3.OpOption) (*clientv3.PutResponse, error) {
