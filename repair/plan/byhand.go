@@ -7,8 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-// The commands for those who do a step themselves. DATA_DIR is the member's --data-dir, usually /var/lib/etcd. Words in
-// capitals are what the operator has to fill in.
+// The commands for those who do a step themselves. DATA_DIR is the member's --data-dir, usually /var/lib/etcd, WAL_DIR
+// its --wal-dir. Words in capitals are what the operator has to fill in.
 
 // Command is one thing to do by hand: a command and where it is typed, or a note.
 type Command struct {

@@ -25,7 +25,7 @@ func TestFillNote(t *testing.T) {
 func TestMendByHandNamesEveryRepair(t *testing.T) {
 	x := Mend{Member: "node1", Repairs: []string{MendLog, MendDB}, With: []string{"node2"}, Base: "old.db", Works: true}
 	var got []string
-	for _, c := range x.commands(&Member{Name: "node1"}) {
+	for _, c := range x.commands(&Member{Name: "node1"}, false) {
 		got = append(got, c.Run)
 	}
 	want := []string{
@@ -36,5 +36,10 @@ func TestMendByHandNamesEveryRepair(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("commands\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	apart := x.commands(&Member{Name: "node1"}, true)
+	if want := "etcd-medic repair wal DATA_DIR --wal-dir WAL_DIR -o DATA_DIR.mended-wal --with " +
+		"COPY_OF_NODE2"; apart[0].Run != want || apart[1].Run != got[1] {
+		t.Errorf("with the log outside of the data dir: %s; want %s", apart[0].Run, want)
 	}
 }

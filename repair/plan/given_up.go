@@ -148,12 +148,11 @@ func (lo *losses) lostRange(x *boot.Range) {
 // saveEntries saves entries from a log or a backup that holds them.
 func (lo *losses) saveEntries(x boot.Range) {
 	l := &lo.p.Lost
-	for _, src := range lo.r.Sources {
+	for _, src := range lo.named() {
 		f := lo.facts(src.Name)
 		switch {
 		case f.WAL != nil && f.WAL.LastIndex >= x.To && f.WAL.FirstIndex <= x.From:
-			l.save(shell.Format("etcd-medic dumplog --index {}..{} --values -w jsonl -- {} > lost-entries.jsonl",
-				x.From, x.To, place(src)))
+			l.save(lo.dumpEntries(src, x.From, x.To).Then(shell.Format("> lost-entries.jsonl")))
 			return
 		case f.WAL == nil && f.AppliedIndex >= x.To:
 			l.save(extract(src, nil, -1))

@@ -148,9 +148,11 @@ func setAsideText(_ *builder, m *Member) Step {
 		Done:         "the old place is empty"}
 }
 
-func setAsideByHand(_ *builder, m *Member) []Command {
-	return []Command{OnHost(m, "systemd", setAside), OnHost(m, "static-pod", setAside),
-		note("where DATA_DIR is a mount point: mv -T DATA_DIR/member DATA_DIR/member.before-repair")}
+func setAsideByHand(b *builder, m *Member) []Command {
+	aside := b.p.moveAside(m)
+	return append([]Command{OnHost(m, "systemd", aside), OnHost(m, "static-pod", aside),
+		note("where DATA_DIR is a mount point: mv -T DATA_DIR/member DATA_DIR/member.before-repair")},
+		b.p.asideNote(m)...)
 }
 
 func addText(b *builder, m *Member) Step {

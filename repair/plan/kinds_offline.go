@@ -88,9 +88,10 @@ func handOutText(b *builder, _ *Member) Step {
 
 func handOutByHand(b *builder, _ *Member) []Command {
 	if b.way == MendFiles {
-		return mendedByHand(b.p.ToMend())
+		return b.mendedByHand(b.p.ToMend())
 	}
 	out, reseed := []Command{note(CopyOut)}, b.way == Reseed
+	var placed []*Member
 	for i := range b.p.Members {
 		m := &b.p.Members[i]
 		if m.Action == Retire && !m.Untouched() {
@@ -105,20 +106,23 @@ func handOutByHand(b *builder, _ *Member) []Command {
 		case m.Action == StandIn:
 			out = append(out, note("its data dir is new; then give it to the user that runs etcd:").on(m),
 				OnHost(m, "systemd", shell.Format("cp -aT <OUT>/{} <DATA_DIR>", m.Folder())))
+			placed = append(placed, m)
 		default:
-			out = append(out, inPlace(m)...)
+			out, placed = append(out, b.inPlace(m)...), append(placed, m)
 		}
 	}
+	out = append(out, b.p.inPlaceNote(placed)...)
 	return append(out, note("when every data dir is in place, and not before, on every host:"),
 		Typed("systemd", startUnit), Typed("static-pod", startPod))
 }
 
 // mendedByHand puts mended data dirs in place of the old ones, each on its own host. No other member is touched.
-func mendedByHand(members []*Member) []Command {
+func (b *builder) mendedByHand(members []*Member) []Command {
 	out := []Command{note(CopyOut)}
 	for _, m := range members {
-		out = append(out, inPlace(m)...)
+		out = append(out, b.inPlace(m)...)
 	}
+	out = append(out, b.p.inPlaceNote(members)...)
 	out = append(out, note("where the files were mended by hand on the host itself, DATA_DIR.mended is the new data "+
 		"dir"))
 	for _, m := range members {
@@ -128,9 +132,9 @@ func mendedByHand(members []*Member) []Command {
 }
 
 // inPlace stops a member and puts its new data dir in the place of the old one.
-func inPlace(m *Member) []Command {
-	place := setAside.Then(shell.Format("&& cp -aT <OUT>/{} <DATA_DIR> && chown -R "+
-		"--reference=<DATA_DIR>.before-repair <DATA_DIR>", m.Folder()))
+func (b *builder) inPlace(m *Member) []Command {
+	place := b.p.moveAside(m).Then(shell.Format("&& cp -aT <OUT>/{} <DATA_DIR> && chown -R "+
+		"--reference=<DATA_DIR>.before-repair <DATA_DIR>", m.Folder())).Then(b.p.logInPlace(m))
 	return []Command{OnHost(m, "systemd", stopUnit.Then(shell.Format("&&")).Then(place)),
 		OnHost(m, "static-pod", stopPod.Then(shell.Format(";")).Then(place))}
 }
@@ -183,7 +187,7 @@ func mendText(b *builder, m *Member) Step {
 }
 
 func mendByHand(b *builder, m *Member) []Command {
-	return append(stopByHand(b, m), b.p.MendOf(m.Source).commands(m)...)
+	return append(stopByHand(b, m), b.p.MendOf(m.Source).commands(m, b.p.logApart(m.Source) != nil)...)
 }
 
 func rebuildText(b *builder, _ *Member) Step {

@@ -49,23 +49,14 @@ func (lo *losses) lostOfBest() {
 			held[h] = true
 		}
 	}
-	for _, src := range lo.r.Sources {
+	for _, src := range lo.named() {
 		if held[src.Name] {
 			lo.p.Lost.save(extract(src, l.KeyNames, l.Keys))
 		}
 	}
 	if !l.Command.IsZero() && l.CommittedEntries > 0 {
-		lo.p.Lost.save(l.Command.At(lo.places()).Then(shell.Format("> lost-entries.jsonl")))
+		lo.p.Lost.save(lo.at(l.Command).Then(shell.Format("> lost-entries.jsonl")))
 	}
-}
-
-// places are where the sources are, by name.
-func (lo *losses) places() map[string]string {
-	out := map[string]string{}
-	for _, src := range lo.r.Sources {
-		out[src.Name] = place(src)
-	}
-	return out
 }
 
 // mendRecords offers the command that mends the wrong records of the best member, unless it was tried and failed.
@@ -75,7 +66,7 @@ func (lo *losses) mendRecords(cmd shell.Command) {
 		return
 	}
 	if t == nil || t.works {
-		lo.p.Lost.MendArgs = cmd.At(lo.places())
+		lo.p.Lost.MendArgs = lo.at(cmd)
 		lo.p.Lost.Mend = lo.p.Lost.MendArgs.String()
 	}
 	if t != nil {
@@ -116,7 +107,7 @@ func (l *Lost) save(c shell.Command) {
 func (lo *losses) saveOthers() {
 	lo.p.Lost.Others = append(lo.ofOtherClusters(), lo.otherBackups()...)
 	for _, name := range lo.p.Lost.Others {
-		for _, src := range lo.r.Sources {
+		for _, src := range lo.named() {
 			if src.Name == name {
 				lo.p.Lost.save(extract(src, nil, -1))
 			}

@@ -169,9 +169,13 @@ func (x *Mend) from() string {
 	return from
 }
 
-// commands are the commands for doing the repairs by hand on the member's host.
-func (x *Mend) commands(m *Member) (out []Command) {
+// commands are the commands for doing the repairs by hand on the member's host. apart is true if its log is outside of
+// its data dir; results have it inside.
+func (x *Mend) commands(m *Member, apart bool) (out []Command) {
 	from, last := shell.Format("<DATA_DIR>"), len(x.Repairs)-1
+	if apart {
+		from = shell.Format("<DATA_DIR> --wal-dir <WAL_DIR>")
+	}
 	for i, name := range x.Repairs {
 		to := shell.Format("<DATA_DIR>.mended")
 		if i < last {

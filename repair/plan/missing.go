@@ -73,18 +73,8 @@ func toRehearse(r *compare.Report, specs []evidence.Spec, o Options, unseen []Me
 func missing(p *Plan, o Options, unseen []Member) *Missing {
 	x := &Missing{Members: MemberNames(unseen)}
 	give := shell.Format("etcd-medic repair plan")
-	for _, in := range p.Inputs {
-		where := shell.Operand(in.Where)
-		if in.Name != "" {
-			where = in.Name + "=" + in.Where
-		}
-		give = give.With(where)
-		switch {
-		case in.WALDir != "" && in.Name != "":
-			give = give.With("--wal-dir", in.Name+"="+in.WALDir)
-		case in.WALDir != "":
-			give = give.With("--wal-dir", in.WALDir)
-		}
+	for i := range p.Inputs {
+		give = give.With(p.Inputs[i].argument()).Then(p.Inputs[i].logFlag())
 	}
 	if o.Best != "" {
 		give = give.With("--best", o.Best)

@@ -183,10 +183,10 @@ func (lo *losses) saveUndecided() {
 	if o == nil || o.Undecided == nil {
 		return
 	}
-	for _, src := range lo.r.Sources {
+	for _, src := range lo.named() {
 		if src.Name == lo.p.Best.Name {
-			lo.p.Lost.save(shell.Format("etcd-medic dumplog --index {}..{} --values -w jsonl -- {} > "+
-				"undecided-entries.jsonl", o.Undecided.From, o.Undecided.To, place(src)))
+			lo.p.Lost.save(lo.dumpEntries(src, o.Undecided.From, o.Undecided.To).Then(
+				shell.Format("> undecided-entries.jsonl")))
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestHandOutStandIn(t *testing.T) {
 // TestMendListAlone: a member list is mended from the member's own log, without the sources of the other repairs.
 func TestMendListAlone(t *testing.T) {
 	x := &Mend{Member: "n1", Repairs: []string{MendLog, MendMeta}, With: []string{"n2"}}
-	got := x.commands(&Member{Name: "n1"})
+	got := x.commands(&Member{Name: "n1"}, false)
 	if len(got) != 3 || !strings.Contains(got[0].Run, "--with") || strings.Contains(got[1].Run, "--with") ||
 		!strings.Contains(got[1].Run, "--members-from-raft") {
 		t.Errorf("%+v", got)

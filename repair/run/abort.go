@@ -212,8 +212,7 @@ func (b *back) memberBack(m *plan.Member) MemberBack {
 		}
 	case b.has(plan.StepSetAside, m.Name):
 		mb.State = "stopped, its data dir is moved aside"
-		back := plan.OnHost(m, "systemd", shell.Format("mv -T <DATA_DIR>.before-repair <DATA_DIR>"))
-		mb.Back = b.known(m, append([]plan.Command{back}, plan.StepStart.ByHand(b.p, m)...)...)
+		mb.Back = b.known(m, append(b.p.PutBack(m), plan.StepStart.ByHand(b.p, m)...)...)
 	case b.has(plan.StepStop, m.Name) && !b.startedAgain(m):
 		mb.State = "stopped, and still a member"
 		if !inList {

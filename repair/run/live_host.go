@@ -162,7 +162,7 @@ func (l *listening) look(why error) error {
 	if errors.As(why, &stays) {
 		return why
 	}
-	const hint = `look at its log; "the member has been permanently removed from the cluster" there means that it was started on its old data dir, which was not moved aside: do that by hand, and run the same command again`
+	const hint = `look at its log; "the member has been permanently removed from the cluster" there means that it was started on its old data dir, or on its old log in --wal-dir, which was not moved aside: do that by hand, and run the same command again`
 	if !errors.Is(why, errSilent) {
 		l.heard = true
 		if status.Code(why) != codes.Unimplemented {
