@@ -147,31 +147,49 @@ func restoreText(b *builder, _ *Member) Step {
 }
 
 func restoreByHand(b *builder, _ *Member) (out []Command) {
+	members, known := b.restored(), true
 	var initial []string
-	for i := range b.p.Members {
-		if m := &b.p.Members[i]; len(m.PeerURLs) > 0 {
-			initial = append(initial, m.ServerName()+"="+m.PeerURLs[0])
+	for _, m := range members {
+		for _, u := range m.PeerURLs {
+			initial = append(initial, m.ServerName()+"="+u)
 		}
+		known = known && len(m.PeerURLs) > 0
+	}
+	cluster := shell.ToFill("INITIAL_CLUSTER")
+	if known = known && len(members) > 0; known {
+		cluster = shell.Text(strings.Join(initial, ","))
 	}
 	if b.from == rebuiltFile {
 		out = append(out, b.p.Rebuilt.command())
 	}
-	out = append(out, note("of all members that the backup lists; --initial-cluster names others:"),
-		Typed("etcd-medic", shell.Format("etcd-medic restore {} -o <OUT>", b.backup)), note("or, on each host:"))
-	cluster := shell.ToFill("INITIAL_CLUSTER")
-	if len(initial) == len(b.p.Members) {
-		cluster = shell.Text(strings.Join(initial, ","))
+	restore := shell.Format("etcd-medic restore {} -o <OUT>", b.backup)
+	if b.listed == nil || !known || b.asListed(members) {
+		out = append(out, note("of all members that the backup lists; --initial-cluster names others:"))
+	} else {
+		out = append(out, note("the backup lists other members, so these are named:"))
+		restore = restore.With("--initial-cluster", cluster)
 	}
-	for i := range b.p.Members {
-		m := &b.p.Members[i]
-		peer := shell.ToFill("PEER_URL")
-		if len(m.PeerURLs) > 0 {
-			peer = shell.Text(m.PeerURLs[0])
-		}
-		out = append(out, OnHost(m, "etcdutl", shell.Format(
-			"etcdutl snapshot restore {} --name {} --data-dir <DATA_DIR> --initial-cluster {} "+
-				"--initial-advertise-peer-urls {} --initial-cluster-token <NEW_TOKEN>",
-			b.backup, m.ServerName(), cluster, peer)))
+	out = append(out, Typed("etcd-medic", restore), note("or, on each host:"))
+	for _, m := range members {
+		out = append(out, OnHost(m, "etcdutl", b.restoreOne(m, cluster)))
+	}
+	return out
+}
+
+// restoreOne is etcd's own command that restores one member.
+func (b *builder) restoreOne(m *Member, cluster shell.Word) shell.Command {
+	peers := shell.ToFill("PEER_URL")
+	if len(m.PeerURLs) > 0 {
+		peers = shell.Text(strings.Join(m.PeerURLs, ","))
+	}
+	out := shell.Format("etcdutl snapshot restore {} --name {} --data-dir <DATA_DIR> --initial-cluster {} "+
+		"--initial-advertise-peer-urls {} --initial-cluster-token <NEW_TOKEN>", b.backup, m.ServerName(), cluster,
+		peers)
+	if b.bare {
+		out = out.With("--skip-hash-check")
+	}
+	if b.p.logApart(m.Source) != nil {
+		out = out.Then(shell.Format("--wal-dir <WAL_DIR>"))
 	}
 	return out
 }

@@ -48,7 +48,9 @@ func (pr *procedures) file(src compare.Source) string {
 // restoreSteps are those of a restore from the backup at hand.
 func (pr *procedures) restoreSteps() []Step {
 	b := &builder{p: pr.p, way: Restore}
-	b.from, b.backup = pr.backupAtHand()
+	if b.from, b.backup = pr.backupAtHand(); pr.kinds[b.from] != "" {
+		b.bare, b.listed = pr.kinds[b.from] == evidence.KindDB, pr.facts(b.from).Membership.Members
+	}
 	return b.only(StepRestore)
 }
 
@@ -77,6 +79,7 @@ func (pl *planner) restore() error {
 		}
 	}
 	if newest != nil {
+		pl.notRestored(newest)
 		pl.restoreAbsent(newest, from)
 	}
 	pl.unique()
@@ -87,6 +90,59 @@ func (pl *planner) restore() error {
 	pl.restoreCautions()
 	pl.name([]Way{{Mode: Restore, Possible: true, Why: pl.p.Why, Steps: pl.restoreSteps()}})
 	return nil
+}
+
+// notRestored leaves out the data dirs of members that the cluster removed, and second copies of a member's.
+func (pl *planner) notRestored(newest *evidence.Facts) {
+	for i := range pl.p.Members {
+		m := &pl.p.Members[i]
+		if pl.facts(m.Source).ClusterID != newest.ClusterID || m.ID == 0 || newest.ClusterID == 0 {
+			continue
+		}
+		m.Learner = slices.Contains(newest.Membership.Learners, m.ID)
+		first := slices.IndexFunc(pl.p.Members, func(o Member) bool { return o.ID == m.ID })
+		switch {
+		case first < i:
+			m.Action, m.Why = Retire, "another copy of the data dir of "+pl.p.Members[first].Name+", with its member ID"
+			m.Obstacle, m.NotStartable = ObstacleSecondCopy, "it is a second copy of one member"
+			m.NodeName, m.PeerURLs, m.ClientURLs = "", []string{}, nil // the first one has these
+		case slices.Contains(newest.Membership.Removed, m.ID) && !slices.ContainsFunc(pl.o.Replace, m.Named):
+			m.Action, m.Why = Retire, "the cluster removed this member: it is not restored; repair plan --replace "+
+				"brings it back"
+			m.Obstacle, m.NotStartable = ObstacleNotMember, "it is not a member of the cluster"
+		}
+	}
+}
+
+// restored are the members of a restored cluster. Those that the cluster removed are none, and learners are added when
+// it runs.
+func (b *builder) restored() (out []*Member) {
+	for i := range b.p.Members {
+		switch m := &b.p.Members[i]; {
+		case m.Learner || m.Action == Remove || m.Action == Retire || m.Action == StandIn:
+		default:
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// asListed reports whether a backup lists these members, with their peer URLs, and no others but learners.
+func (b *builder) asListed(members []*Member) bool {
+	n := 0
+	for i := range b.listed {
+		row := &b.listed[i]
+		if row.IsLearner {
+			continue
+		}
+		n++
+		if !slices.ContainsFunc(members, func(m *Member) bool {
+			return m.ServerName() == row.Name && slices.Equal(m.PeerURLs, row.PeerURLs)
+		}) {
+			return false
+		}
+	}
+	return n == len(members)
 }
 
 // addressed gives a member the name and addresses that sources have of it, its own before those of others: a backup

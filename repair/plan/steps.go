@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
@@ -25,9 +26,12 @@ type Step struct {
 type builder struct {
 	p   *Plan
 	way Mode
-	// from is the backup that a restore takes, backup where it is.
+	// from is the backup that a restore takes, backup where it is. bare is true for a database without a sha256 at its
+	// end, listed are the members in it, nil if they are not known.
 	from       string
 	backup     shell.Word
+	bare       bool
+	listed     []dumpdb.Member
 	voters, up int
 	steps      []Step
 }
