@@ -144,8 +144,12 @@ func planClone(ctx context.Context, best *evidence.Member, targets []Target, o C
 	var tail []Entry
 	why := ""
 	if o.KeepTail {
-		if tail, why, err = tailOf(ctx, best, max(best.Commit, o.Commit)); err != nil {
+		var left *LeftOut
+		if tail, left, err = tailOf(ctx, best, max(best.Commit, o.Commit)); err != nil {
 			return nil, err
+		}
+		if left != nil {
+			why = left.Why
 		}
 	}
 	plan.notes = append(plan.notes, tailNote(best, len(tail), why)...)

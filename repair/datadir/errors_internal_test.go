@@ -194,9 +194,9 @@ func TestTailEnds(t *testing.T) {
 	must(t, err)
 	defer func() { _ = set.Close() }() // only read
 	m := set.Members[0]
-	if tail, why, err := tailOf(ctxtest.EndingAfter(0), m, 20); tail != nil || why != "" ||
+	if tail, left, err := tailOf(ctxtest.EndingAfter(0), m, 20); tail != nil || left != nil ||
 		!errors.Is(err, context.Canceled) {
-		t.Errorf("%v, %q, %v", tail, why, err)
+		t.Errorf("%v, %+v, %v", tail, left, err)
 	}
 	to := []Target{{Name: "a", MemberID: uint64(m.MemberID)}}
 	plan, err := planClone(ctxtest.EndingAfter(0), m, to, CloneOptions{KeepTail: true})

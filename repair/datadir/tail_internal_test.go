@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -45,16 +46,30 @@ func TestTailOf(t *testing.T) {
 		"a conf change": {func(h *clustertest.Hand) {
 			put(h, 5)
 			conf(h, 6)
+			h.State(2, 0xa1, 7)
 			put(h, 7)
-		}, 7, "5", "entry 6 is a conf change"},
+		}, 7, "5 -6 7", ""},
+		"a conf change that the member does not know to be committed": {func(h *clustertest.Hand) {
+			put(h, 5)
+			conf(h, 6)
+			put(h, 7)
+		}, 7, "5", "entry 6 is a conf change: 6..7, 1 write"},
+		"a login and a new role": {func(h *clustertest.Hand) {
+			for i, r := range []*etcdserverpb.InternalRaftRequest{
+				{Authenticate: &etcdserverpb.InternalAuthenticateRequest{Name: "root"}},
+				{AuthRoleAdd: &etcdserverpb.AuthRoleAddRequest{Name: "r"}}} {
+				h.RootRequest(uint64(5+i), 0, r)
+			}
+			put(h, 7)
+		}, 7, "5 6 7", ""},
 		"a gap": {func(h *clustertest.Hand) {
 			put(h, 5)
 			put(h, 7)
-		}, 7, "5", "entry 6 is not in the log"},
+		}, 7, "5", "entry 6 is not in the log: 6..7, 2 write"},
 		"a gap above what is committed": {func(h *clustertest.Hand) {
 			put(h, 5)
 			put(h, 7)
-		}, 6, "5", ""},
+		}, 6, "5", "entry 6 is not in the log: 6..6, 1 write"},
 		"entries of another leader": {func(h *clustertest.Hand) {
 			puts(h)
 			h.Put(3, 6, clustertest.RequestID(0xa1, 1, 60), "/k", "other", false)
@@ -72,24 +87,32 @@ func TestTailOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tail, why, err := tailOf(t.Context(), set.Members[0], c.commit)
+		tail, left, err := tailOf(t.Context(), set.Members[0], c.commit)
 		if err := errors.Join(err, set.Close()); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
 		for _, e := range tail {
-			got = append(got, fmt.Sprint(e.Index))
-			if e.Index == 6 && (e.Term == 3) != (name == "entries of another leader") || len(e.Data) == 0 {
+			index := fmt.Sprint(e.Index)
+			if len(e.Data) == 0 { // in place of a conf change
+				index = "-" + index
+			}
+			got = append(got, index)
+			if e.Index == 6 && (e.Term == 3) != (name == "entries of another leader") || e.Type != dumplog.EntryNormal {
 				t.Errorf("%s: %+v", name, e)
 			}
+		}
+		why := ""
+		if left != nil {
+			why = fmt.Sprintf("%s: %d..%d, %d write", left.Why, left.From, left.To, left.Writes)
 		}
 		if strings.Join(got, " ") != c.want || why != c.why {
 			t.Errorf("%s: %q because %q, want %q because %q", name, got, why, c.want, c.why)
 		}
 	}
 	m := threeMembers()
-	if tail, why, err := tailOf(t.Context(), m, 9); tail != nil || why != "" || err != nil {
-		t.Errorf("no log: %v, %q, %v", tail, why, err)
+	if tail, left, err := tailOf(t.Context(), m, 9); tail != nil || left != nil || err != nil {
+		t.Errorf("no log: %v, %+v, %v", tail, left, err)
 	}
 }
 

@@ -288,7 +288,7 @@ func TestBlocks(t *testing.T) {
 		{dumplog.Entry{Index: 5, Data: put}, "3.4.9", ""},
 		{dumplog.Entry{Index: 5, Data: auth}, "3.5.9", ""},
 		{dumplog.Entry{Index: 5, Data: auth}, "3.4.9", "entry 5 changes auth and may have taken effect already"},
-		{dumplog.Entry{Index: 5, Type: dumplog.EntryConfChange}, "3.5.9", "entry 5 is a conf change"},
+		{dumplog.Entry{Index: 5, Data: []byte("\xa2\x3f\x00")}, "3.4.9", ""}, // authenticate changes nothing
 		{dumplog.Entry{Index: 5, Data: []byte{0xff}}, "3.5.9", "entry 5 does not decode"},
 	} {
 		if got := blocks(&tc.e, release.Of(tc.release)); got != tc.want {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/refusal"
@@ -113,7 +114,14 @@ func (s cloning) steps(ctx context.Context, run, mode plan.Mode, out, work strin
 	if err != nil {
 		return err
 	}
-	return s.always(ctx, r, way.Steps[1], func() (string, error) { return s.prove(ctx, r, st, out, server) })
+	return s.always(ctx, r, way.Steps[1], func() (string, error) {
+		if mode == plan.Clone {
+			if err := s.proveTail(ctx, set); err != nil {
+				return "", err
+			}
+		}
+		return s.prove(ctx, r, st, out, server)
+	})
 }
 
 func (s cloning) make(ctx context.Context, mode plan.Mode, out string, set *evidence.Set) (string, error) {
@@ -127,11 +135,41 @@ func (s cloning) make(ctx context.Context, mode plan.Mode, out string, set *evid
 	}
 	// Entries that are committed after the best database were acknowledged: the clones execute them as the member would
 	// have.
-	o := datadir.CloneOptions{KeepTail: true, Ready: set.Unchanged}
-	for _, m := range set.Members {
-		o.Commit = max(o.Commit, m.Commit)
-	}
+	o := datadir.CloneOptions{KeepTail: true, Ready: set.Unchanged, Commit: s.committed(set)}
 	return s.write(ctx, memberLabelled(set, s.plan.Best.Name), targets, out, o)
+}
+
+// committed is the highest index that a source of the cluster proves committed.
+func (s cloning) committed(set *evidence.Set) (commit uint64) {
+	for _, m := range set.Members {
+		if m.ClusterID == s.plan.Cluster.ID || m.ClusterID == 0 {
+			commit = max(commit, m.Commit)
+		}
+	}
+	return commit
+}
+
+// proveTail requires that the new data dirs have the committed entries that the best member's database lacks and its
+// log holds, unless the plan lists as many as lost.
+func (s cloning) proveTail(ctx context.Context, set *evidence.Set) error {
+	best := s.plan.Best.Name
+	left, err := datadir.LeftOutOf(ctx, memberLabelled(set, best), s.committed(set))
+	if err != nil {
+		return err
+	}
+	what := "the new data dirs have every committed entry of the log of " + best
+	switch {
+	case left == nil:
+		s.out.prove(what, holds, "")
+	case left.Writes > s.plan.Lost.CommittedEntries:
+		s.out.prove(what, violated, fmt.Sprintf("entries %d to %d are not in them, %s of keys or leases among them: "+
+			"%s. A server that starts on the data dir of %s executes them: see the other ways of the plan", left.From,
+			left.To, plural.Of(left.Writes, "write", "writes"), left.Why, best))
+	default:
+		s.out.prove(what, notChecked, fmt.Sprintf("entries %d to %d are not in them: %s", left.From, left.To,
+			left.Why))
+	}
+	return nil
 }
 
 // targets are the members that get a data dir.
