@@ -230,7 +230,12 @@ func disarmText(*builder, *Member) Step {
 }
 
 func disarmByHand(b *builder, _ *Member) []Command {
-	return []Command{Typed("etcdctl", Etcdctl(b.best()).Then(shell.Format("alarm disarm")))}
+	out := []Command{Typed("etcdctl", Etcdctl(b.best()).Then(shell.Format("alarm disarm")))}
+	if b.p.Cluster.raised("NOSPACE") {
+		out = append(out, note("etcdctl disarms all alarms, NOSPACE too, which comes back with the next write unless "+
+			"the database is compacted and defragmented first"))
+	}
+	return out
 }
 
 func verifyText(*builder, *Member) Step {

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -217,5 +218,29 @@ func TestNothingToRepair(t *testing.T) {
 	if !hasCaution(p, "alarm CORRUPT is raised for member a1: its ID is not evidence") ||
 		p.Way(plan.Live).Steps[len(p.Way(plan.Live).Steps)-2].Kind != plan.StepDisarm {
 		t.Errorf("cautions %q, steps %+v", p.Cautions, p.Way(plan.Live).Steps)
+	}
+}
+
+// TestDisarmOnlyCorrupt: etcdctl disarms all alarms at once, so nothing is disarmed for NOSPACE alone, and next to
+// CORRUPT a note says it.
+func TestDisarmOnlyCorrupt(t *testing.T) {
+	for _, tc := range []struct {
+		alarms      []string
+		steps, said bool
+	}{{[]string{"NOSPACE"}, false, false}, {[]string{"CORRUPT"}, true, false}, {[]string{"NOSPACE", "CORRUPT"}, true,
+		true}} {
+		r := reported(t, "m-healthy-3.6", check.ClassAlarm, "")
+		r.Members[0].Alarms = nil
+		for _, a := range tc.alarms {
+			r.Members[0].Alarms = append(r.Members[0].Alarms, evidence.AlarmFacts{MemberID: 0xa1, Alarm: a})
+		}
+		steps := planned(t, r, plan.Options{Best: "node1", Replace: []string{"node2"}}).Way(plan.Live).Steps
+		i := slices.IndexFunc(steps, func(s plan.Step) bool { return s.Kind == plan.StepDisarm })
+		if (i >= 0) != tc.steps {
+			t.Errorf("%q: step %d disarms", tc.alarms, i)
+		}
+		if i >= 0 && (len(steps[i].ByHand) == 2) != tc.said {
+			t.Errorf("%q: by hand %+v", tc.alarms, steps[i].ByHand)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/cause"
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -179,6 +181,11 @@ type Cluster struct {
 // Has asks whether the servers of the cluster follow a rule; unknown where the releases of their minor version
 // disagree.
 func (c *Cluster) Has(r *release.Rule) release.Answer { return release.AnyOf(c.Minor).Has(r) }
+
+// raised reports whether an alarm is raised for any member.
+func (c *Cluster) raised(alarm string) bool {
+	return slices.ContainsFunc(c.Alarms, func(a evidence.AlarmFacts) bool { return a.Alarm == alarm })
+}
 
 // KnowsLearners reports whether the cluster's own servers know learners (3.4 and later).
 func (c *Cluster) KnowsLearners() bool { return c.Has(release.Learners).Possible() }

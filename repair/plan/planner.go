@@ -251,8 +251,7 @@ func (pl *planner) needed() error {
 		starts = append(starts, best)
 	}
 	healthy := pl.r.Verdict.Health == check.Healthy
-	corrupt := slices.ContainsFunc(pl.p.Cluster.Alarms,
-		func(a evidence.AlarmFacts) bool { return a.Alarm == "CORRUPT" })
+	corrupt := pl.p.Cluster.raised("CORRUPT")
 	if !healthy && (corrupt || drifted(pl.p.Verdict.Cause) || pl.p.Verdict.Class == check.ClassTornCopy) {
 		return nil
 	}

@@ -176,7 +176,7 @@ func (b *builder) bringIn(m *Member) {
 
 // prove ends a procedure: alarms are cleared, and all members must hold the same.
 func (b *builder) prove() {
-	if len(b.p.Cluster.Alarms) > 0 {
+	if b.p.Cluster.raised("CORRUPT") {
 		b.add(StepDisarm, nil)
 	}
 	b.add(StepVerify, nil)
