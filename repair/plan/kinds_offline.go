@@ -169,9 +169,16 @@ func restoreByHand(b *builder, _ *Member) (out []Command) {
 		out = append(out, note("the backup lists other members, so these are named:"))
 		restore = restore.With("--initial-cluster", cluster)
 	}
+	if b.bare {
+		restore = restore.With("--accept-unproven-content")
+	}
 	out = append(out, Typed("etcd-medic", restore), note("or, on each host:"))
 	for _, m := range members {
 		out = append(out, OnHost(m, "etcdutl", b.restoreOne(m, cluster)))
+	}
+	if b.bare {
+		out = append(out, note("%s has no sha256 at its end, so nothing proves that it is whole: the flags accept that",
+			b.from))
 	}
 	return out
 }

@@ -182,7 +182,7 @@ func wantRestoreFrom(t *testing.T, p *plan.Plan, backup evidence.Spec) {
 	}
 	s := p.Way(plan.Restore).Steps[0]
 	if s.Title != "restore every member from "+backup.Name ||
-		s.ByHand[1].Run != "etcd-medic restore "+backup.Where+" -o OUT" {
+		s.ByHand[1].Run != "etcd-medic restore "+backup.Where+" -o OUT --accept-unproven-content" {
 		t.Errorf("step %q, by hand %q", s.Title, s.ByHand[1].Run)
 	}
 	initial := "--initial-cluster node1=" + p.Members[0].PeerURLs[0] + ",node2=" + p.Members[1].PeerURLs[0] +

@@ -84,6 +84,7 @@ func TestRestoreOfMembersOnly(t *testing.T) {
 			if strings.HasSuffix(tc.restore, " ") {
 				tc.restore += initial
 			}
+			tc.restore += " --accept-unproven-content"
 			if got := p.FirstCommands("plan.yaml"); len(got) != 1 || got[0].String() != tc.restore {
 				t.Errorf("first are %q, want %q", got, tc.restore)
 			}
