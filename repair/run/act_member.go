@@ -115,6 +115,7 @@ func doAdd(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 		return "", err
 	}
 	var id uint64
+	var listed []*etcdserverpb.Member
 	err = r.until(ctx, r.limits.step, "member add "+strings.Join(m.PeerURLs, ","), func(ctx context.Context) error {
 		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
 			add := c.MemberAddAsLearner
@@ -124,7 +125,7 @@ func doAdd(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 			resp, err := add(ctx, m.PeerURLs)
 			switch {
 			case err == nil:
-				id = resp.Member.GetID()
+				id, listed = resp.Member.GetID(), resp.Members
 			case sameError(err, rpctypes.ErrPeerURLExist):
 				return nil // an earlier attempt was answered too late
 			case r.guarded && sameError(err, rpctypes.ErrUnhealthy) && !r.rule(ctx, everyVoter, "", nil).allowed:
@@ -144,6 +145,12 @@ func doAdd(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	} else if err := r.note(s.ID, "id:"+m.Name, hexID(id)); err != nil {
 		return "", err
 	}
+	if listed != nil { // until it runs there may be no majority that lists the members
+		initial := initialCluster(listed, id, m.ServerName())
+		if err := r.note(s.ID, "initial:"+m.Name, initial); err != nil {
+			return "", err
+		}
+	}
 	return first + "new ID " + dumplog.ID(id).String(), nil
 }
 
@@ -151,6 +158,10 @@ func doStartEmpty(ctx context.Context, r *runner, s *plan.Step) (string, error) 
 	m := r.of(s)
 	if r.host.running(ctx, m) {
 		return "", nil
+	}
+	if initial := r.j.value("initial:" + m.Name); initial != "" && r.makesMajority(s) &&
+		!r.rule(ctx, aMajority, "", nil).allowed {
+		return "", r.host.start(ctx, m, startHow{empty: true, initialCluster: initial})
 	}
 	if err := r.ensureLeader(ctx, s); err != nil {
 		return "", err
@@ -164,6 +175,12 @@ func doStartEmpty(ctx context.Context, r *runner, s *plan.Step) (string, error) 
 		return "", err
 	}
 	return "", r.host.start(ctx, m, startHow{empty: true, initialCluster: initial})
+}
+
+// makesMajority reports whether a step starts a member that votes already: without learners it does so as soon as it is
+// added. Of two voters that is the one that the majority lacks.
+func (r *runner) makesMajority(s *plan.Step) bool {
+	return s.Kind == plan.StepStartEmpty && !r.plan.Cluster.KnowsLearners()
 }
 
 // initialCluster is the flag --initial-cluster for a member that joins: all listed members, itself under its own name.

@@ -448,6 +448,7 @@ func (f fakeMembers) add(ctx context.Context, urls []string, learner bool) (*cli
 		f.c.contents[f.c.nextID] = f.c.of(f.c.leader) // which sends its database
 		resp.Member = &etcdserverpb.Member{ID: f.c.nextID, PeerURLs: urls, IsLearner: learner}
 		f.c.list = append(f.c.list, resp.Member)
+		resp.Members = slices.Clone(f.c.list)
 		f.c.acts = append(f.c.acts, "add "+urls[0])
 		return nil
 	})

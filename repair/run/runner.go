@@ -191,7 +191,8 @@ func (r *runner) do(ctx context.Context, s *plan.Step) (state, detail string, er
 	if !ok || a.by != aHost {
 		return "", "", fmt.Errorf("step %s is done by hand", s.Kind)
 	}
-	if s.Kind != plan.StepStop { // a member that does not vote may be stopped in any case
+	// A member that does not vote may be stopped in any case, and one that votes before it runs must be started.
+	if s.Kind != plan.StepStop && !r.makesMajority(s) {
 		if err := r.quorum(ctx, a.general(), "", nil); err != nil {
 			return "", "", err
 		}
