@@ -196,9 +196,11 @@ func (d *Decoder) op(ops []RequestOp, path string, b []byte, depth int) ([]Reque
 	return append(ops, op), s.err()
 }
 
-// compare reads Compare {1 result, 2 target, 3 key, 4 version, 5 create, 6 mod, 7 value, 8 lease, 64 range_end}.
+// compare reads Compare {1 result, 2 target, 3 key, 4 version, 5 create, 6 mod, 7 value, 8 lease, 64 range_end}. Of 4
+// to 8 the last one counts. A server compares with zero or nothing if it is not the one of the target.
 func (d *Decoder) compare(c *Compare, path string, b []byte) error {
-	return d.message(path, b, func(f *field) bool {
+	var with int32
+	err := d.message(path, b, func(f *field) bool {
 		switch f.Num {
 		case 1:
 			return num(f, &c.Result)
@@ -207,14 +209,28 @@ func (d *Decoder) compare(c *Compare, path string, b []byte) error {
 		case 3:
 			return raw(f, &c.Key)
 		case 4, 5, 6, 8:
+			with = f.Num
 			return num(f, &c.Num)
 		case 7:
+			with = f.Num
 			return raw(f, &c.Value)
 		case 64:
 			return raw(f, &c.RangeEnd)
 		}
 		return false
 	})
+	if with != compareField(c.Target) {
+		c.Num, c.Value = 0, nil
+	}
+	return err
+}
+
+// compareField is the field that a server compares with, 0 for an unknown target.
+func compareField(t CompareTarget) int32 {
+	if t < 0 || t > 4 {
+		return 0
+	}
+	return int32(t) + 4
 }
 
 func (d *Decoder) compaction(b []byte) error {

@@ -160,6 +160,30 @@ func TestCompareTargets(t *testing.T) {
 	}
 }
 
+// TestCompareOfAnotherField: a server compares with zero or nothing if a request gives the value of another target, as
+// one without a target that should be CREATE, or none.
+func TestCompareOfAnotherField(t *testing.T) {
+	given := []*pb.Compare{{}, {TargetUnion: &pb.Compare_Version{Version: 3}},
+		{TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 4}},
+		{TargetUnion: &pb.Compare_ModRevision{ModRevision: 5}}, {TargetUnion: &pb.Compare_Value{Value: []byte("v")}},
+		{TargetUnion: &pb.Compare_Lease{Lease: 6}}}
+	for target := range int32(len(given)) { // the last is unknown
+		for with, c := range given {
+			if with == int(target)+1 {
+				continue // TestCompareTargets
+			}
+			c.Target = pb.Compare_CompareTarget(target)
+			b, err := (&pb.InternalRaftRequest{Txn: &pb.TxnRequest{Compare: []*pb.Compare{c}}}).Marshal()
+			must(t, err)
+			r, err := (&dumplog.Entry{Data: b}).Decode()
+			must(t, err)
+			if got := r.Txn.Compare[0]; got.Num != 0 || len(got.Value) > 0 {
+				t.Errorf("target %d with %v: compares with %d %q", target, c, got.Num, got.Value)
+			}
+		}
+	}
+}
+
 // TestV2Requests tells v2 requests of all methods from InternalRaftRequests, a SYNC without a path among them.
 func TestV2Requests(t *testing.T) {
 	yes, no := true, false

@@ -136,7 +136,7 @@ type CompareResult int32
 type CompareTarget int32
 
 // Compare is etcdserverpb.Compare. Value is the value, Num the version, create revision, mod revision or lease, as
-// Target says.
+// Target says. A request may give another of them than its target; servers then compare with zero or nothing.
 type Compare struct {
 	Result        CompareResult
 	Target        CompareTarget
