@@ -36,13 +36,19 @@ func (a Alarms) On(typ int32) bool {
 	return false
 }
 
+// ChangesAlarms reports whether the request raises or clears an alarm: it is no query, and names one.
+func ChangesAlarms(r *dumplog.AlarmRequest) bool {
+	return (r.Action == alarmActivate || r.Action == alarmDeactivate) && r.Alarm != AlarmNone
+}
+
 // Apply raises or clears an alarm. Raising an active alarm and clearing an inactive one change nothing
 // (server/etcdserver/api/v3alarm).
 func (a Alarms) Apply(r *dumplog.AlarmRequest) (changed bool) {
 	k := Alarm{r.MemberID, r.Alarm}
 	_, on := a[k]
 	switch {
-	case r.Action == alarmActivate && !on && r.Alarm != AlarmNone:
+	case !ChangesAlarms(r):
+	case r.Action == alarmActivate && !on:
 		a[k] = struct{}{}
 		return true
 	case r.Action == alarmDeactivate && on:

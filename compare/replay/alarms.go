@@ -29,7 +29,7 @@ const maxAlarmChanges = 10_000
 // noteAlarm keeps an entry that changes an alarm. A member whose database is full raises its alarm again with every
 // write that it refuses. Only the first of these entries is kept, and the first after a gap of the log.
 func (t *lastStates) noteAlarm(index uint64, k apply.Alarm, on bool) {
-	if was, ok := t.alarmNow[k]; ok && was == on || k.Type == apply.AlarmNone {
+	if was, ok := t.alarmNow[k]; ok && was == on {
 		return
 	}
 	if len(t.alarmChanges) >= maxAlarmChanges {
@@ -209,8 +209,8 @@ func (su *subject) writeUnderNoAlarm(index uint64, o *Outcome, g *group) {
 // alarm executes an entry about alarms.
 func (su *subject) alarm(it *item) {
 	a := it.req.Alarm
-	if a.Action == 0 {
-		return // a query
+	if !apply.ChangesAlarms(a) {
+		return
 	}
 	su.touch(it, "alarm")
 	su.Alarm(a)

@@ -47,7 +47,7 @@ func (s *sim) behind(it *item, elsewhere bool) {
 		state = Applied
 	}
 	switch {
-	case state == NoEffect && it.req.Alarm != nil && it.req.Alarm.Action == 0:
+	case state == NoEffect && it.req.Alarm != nil && !apply.ChangesAlarms(it.req.Alarm):
 		b.AlarmQueries++
 	case state == NoEffect && it.req.Alarm != nil:
 		b.AlarmRaises++
@@ -68,7 +68,7 @@ func (s *sim) idle(r *dumplog.Request) State {
 	switch {
 	case r.Alarm != nil:
 		_, on := s.Alarms[apply.Alarm{Member: r.Alarm.MemberID, Type: r.Alarm.Alarm}]
-		if r.Alarm.Action == 0 || r.Alarm.Action == 1 && on {
+		if !apply.ChangesAlarms(r.Alarm) || r.Alarm.Action == 1 && on {
 			return NoEffect
 		}
 		return Applied

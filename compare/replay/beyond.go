@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -37,7 +38,7 @@ func (aw *authWatch) mayHold(beyond []*dumplog.Request) {
 			aw.leases.grantAhead(req.LeaseGrant.ID)
 		case req.LeaseRevoke != nil:
 			aw.touched[leaseKey(req.LeaseRevoke.ID)] = true
-		case req.Alarm != nil && req.Alarm.Action != 0:
+		case req.Alarm != nil && apply.ChangesAlarms(req.Alarm):
 			aw.touched["alarm"] = true
 		case req.Kind.ChangesAuth():
 			for _, row := range authRowsOf(req) {

@@ -81,7 +81,7 @@ func (pc *putContents) note(it *item) {
 		return
 	}
 	pc.mayRefuse = pc.mayRefuse || it.req.Header.AuthRevision > 0 || it.req.Kind.ChangesAuth() ||
-		it.req.Alarm != nil && it.req.Alarm.Action != 0
+		it.req.Alarm != nil && apply.ChangesAlarms(it.req.Alarm)
 	if PlainPut(it.req) && len(it.others) == 0 {
 		pc.certain = append(pc.certain, it.entry.Index)
 	}

@@ -70,7 +70,7 @@ func (s *Survey) noteState(index uint64, r *dumplog.Request) {
 		}
 	}
 	switch {
-	case r.Alarm != nil && r.Alarm.Action != 0:
+	case r.Alarm != nil && apply.ChangesAlarms(r.Alarm):
 		k := apply.Alarm{Member: r.Alarm.MemberID, Type: r.Alarm.Alarm}
 		if _, ok := t.alarms[k]; ok || len(t.alarms) < maxUsersKept {
 			t.alarms[k] = AlarmState{Member: k.Member, Type: k.Type, Index: index, Raised: r.Alarm.Action == 1}

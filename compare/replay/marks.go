@@ -38,7 +38,7 @@ func (s *Survey) mark(it *item) {
 		m.Kind, m.Member, m.What = "conf-change", r.ConfChange.NodeID, s.describe(r)
 	case r.Compaction != nil:
 		m.Kind, m.What = "compaction", s.describe(r)
-	case r.Alarm != nil && r.Alarm.Action != 0:
+	case r.Alarm != nil && apply.ChangesAlarms(r.Alarm):
 		m.Kind, m.Member, m.What = "alarm", r.Alarm.MemberID, s.describe(r)
 		m.Corrupt = r.Alarm.Action == 1 && r.Alarm.Alarm == apply.AlarmCorrupt
 	case r.Kind == dumplog.KindAuthEnable, r.Kind == dumplog.KindAuthDisable:

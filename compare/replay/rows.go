@@ -3,6 +3,7 @@ package replay
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
@@ -107,7 +108,7 @@ func rowsOfRequest(r *dumplog.Request) []Row {
 			out = append(out, lease(c.ID))
 		}
 		return out
-	case r.Alarm != nil && r.Alarm.Action == 0:
+	case r.Alarm != nil && !apply.ChangesAlarms(r.Alarm):
 		return nil
 	case r.Alarm != nil:
 		return []Row{{"alarm", r.Alarm.MemberID.String() + " " + evidence.AlarmName(r.Alarm.Alarm)}}

@@ -253,7 +253,7 @@ func (s *sim) open(it *item) {
 		for _, c := range r.LeaseCheckpoint.Checkpoints {
 			s.touch(it, leaseKey(c.ID))
 		}
-	case r.Alarm != nil && r.Alarm.Action != 0:
+	case r.Alarm != nil && apply.ChangesAlarms(r.Alarm):
 		s.touch(it, "alarm")
 	case r.Kind.ChangesAuth():
 		s.touchAuth(it)

@@ -318,7 +318,7 @@ func touches(r *dumplog.Request) []string {
 	switch {
 	case r.LeaseGrant != nil, r.LeaseRevoke != nil, r.LeaseCheckpoint != nil:
 		return []string{"lease"}
-	case r.Alarm != nil && r.Alarm.Action == 0: // a query
+	case r.Alarm != nil && !apply.ChangesAlarms(r.Alarm): // a query
 		return nil
 	case r.Alarm != nil:
 		return []string{"alarm"}

@@ -65,7 +65,8 @@ func (w *world) apply(r *etcdserverpb.InternalRaftRequest) {
 				l.RemainingTTL = c.Remaining_TTL
 			}
 		}
-	case r.Alarm != nil && r.Alarm.Action == etcdserverpb.AlarmRequest_GET:
+	case r.Alarm != nil && (r.Alarm.Action == etcdserverpb.AlarmRequest_GET ||
+		r.Alarm.Alarm == etcdserverpb.AlarmType_NONE):
 	case r.Alarm != nil:
 		k := scriptAlarm{r.Alarm.MemberID, r.Alarm.Alarm}
 		if w.alarms[k] = true; r.Alarm.Action == etcdserverpb.AlarmRequest_DEACTIVATE {
