@@ -69,6 +69,14 @@ var (
 		In:     since(Release{4, 0}),
 		Source: "server/auth/store.go, RoleAdd",
 	}
+	// PasswordLengthBound concerns requests with a password in clear. bcrypt of golang.org/x/crypto 0.5.0 refuses it,
+	// older ones hash its start. Any release may be built with a newer x/crypto.
+	PasswordLengthBound = &Rule{
+		ID:     "password-length-bound",
+		What:   "a password of more than 72 bytes is refused",
+		In:     since(Release{4, 28}, Release{5, 10}),
+		Source: "go.mod, the version of golang.org/x/crypto",
+	}
 	// UserOptions: since then the row of every new user has options, even if the request has none.
 	UserOptions = &Rule{
 		ID:     "user-options",
@@ -149,6 +157,7 @@ var requestRules = []*Rule{
 	AlarmsInStatus, AuthStatusRPC,
 	LeaseCheckSkipsRoot, NestedTxnPermission, TxnPutChecks, TxnRangesKept, AlarmKeepsChecks,
 	NestedPutsCost, GrantNeedsPermission,
-	GrantChecksRange, RoleNeedsName, UserOptions, PasswordWithoutOptions, PasswordHashInRequest, NamesUTF8,
+	GrantChecksRange, RoleNeedsName, PasswordLengthBound, UserOptions, PasswordWithoutOptions, PasswordHashInRequest,
+	NamesUTF8,
 	PermCacheColdStart, PermCacheFollowsSnapshot,
 	PermCacheEmptyAfterSnapshot, PermCacheEager}

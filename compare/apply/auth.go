@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"maps"
 	"slices"
 	"sort"
 
@@ -20,6 +21,10 @@ type Auth struct {
 	Known bool
 	// Version is the server's version, as far as it is known.
 	Version release.Version
+	// Strict is true if the server refuses what only some of its possible releases refuse.
+	Strict bool
+	// Mixed are the roles of which it is unknown which of several permissions from one key a grant has changed.
+	Mixed map[string]bool
 }
 
 // User is a row of bucket authUsers. Password is the stored hash. Options is true if the row has options. The rules use
@@ -57,7 +62,14 @@ func (s *Auth) Clone() *Auth {
 	for n, r := range s.Roles {
 		c.Roles[n] = slices.Clone(r)
 	}
+	c.Mixed = maps.Clone(s.Mixed)
 	return &c
+}
+
+// refuses reports whether the server refuses what a rule is about, as far as that is known.
+func (s *Auth) refuses(rule *release.Rule) bool {
+	has := s.Version.Has(rule)
+	return has.Certain() || s.Strict && has.Possible()
 }
 
 // Apply executes an auth request. raised is true if it incremented the auth revision.
@@ -76,7 +88,8 @@ func (s *Auth) Apply(r *dumplog.Request) (raised bool, reason Reason) {
 		s.Revision++
 		return true, ReasonNone
 	}
-	if r.Auth == nil || !s.change(r.Kind, r.Auth) {
+	refused := tooLong(r) && (s.Strict || s.refuses(release.PasswordLengthBound))
+	if r.Auth == nil || refused || !s.change(r.Kind, r.Auth) {
 		return false, ReasonInvalid
 	}
 	s.Revision++
@@ -89,17 +102,32 @@ func (s *Auth) Undecided(r *dumplog.Request) *release.Rule {
 	if r.Auth == nil || s.AdminCheck(r) != ReasonNone {
 		return nil
 	}
-	var rule *release.Rule
-	switch {
-	case r.Kind == dumplog.KindAuthRoleAdd && r.Auth.Role == "":
-		rule = release.RoleNeedsName
-	case r.Kind == dumplog.KindAuthRoleGrantPermission && r.Auth.Perm != nil && !validRange(r.Auth.Perm):
-		rule = release.GrantChecksRange
-	}
+	rule := disputed(r)
 	if rule == nil || s.Version.Has(rule) != release.Unknown {
 		return nil
 	}
 	return rule
+}
+
+// Disputed reports whether servers may disagree on the request: their possible releases do, or what they are built
+// with.
+func (s *Auth) Disputed(r *dumplog.Request) bool {
+	rule := disputed(r)
+	return rule == release.PasswordLengthBound || rule != nil && s.Version.Has(rule) == release.Unknown
+}
+
+// disputed returns the rule by which some releases refuse the request, nil if none does.
+func disputed(r *dumplog.Request) *release.Rule {
+	switch {
+	case r.Auth == nil:
+	case r.Kind == dumplog.KindAuthRoleAdd && r.Auth.Role == "":
+		return release.RoleNeedsName
+	case r.Kind == dumplog.KindAuthRoleGrantPermission && r.Auth.Perm != nil && !permissionOf(r.Auth.Perm).valid():
+		return release.GrantChecksRange
+	case tooLong(r):
+		return release.PasswordLengthBound
+	}
+	return nil
 }
 
 // AdminCheck is server/etcdserver/apply_auth.go: with auth enabled, every mutating auth call needs a root user. It does
@@ -157,6 +185,18 @@ func (s *Auth) change(k dumplog.Kind, a *dumplog.AuthRequest) bool {
 	return false
 }
 
+// maxPassword is the longest password in bytes that bcrypt takes.
+const maxPassword = 72
+
+// tooLong reports whether a server that hashes the password of the request cannot, or only hashes its start.
+func tooLong(r *dumplog.Request) bool {
+	switch r.Kind {
+	case dumplog.KindAuthUserAdd, dumplog.KindAuthUserChangePassword:
+		return r.Auth != nil && len(r.Auth.Password) > maxPassword && r.Auth.HashedPassword == "" && !r.Auth.NoPassword
+	}
+	return false
+}
+
 func (s *Auth) userAdd(a *dumplog.AuthRequest) bool {
 	if a.User == "" || s.Users[a.User] != nil {
 		return false
@@ -201,7 +241,7 @@ func (s *Auth) revokeRole(name, role string) bool {
 }
 
 func (s *Auth) roleAdd(role string) bool {
-	if s.Roles[role] != nil || role == "" && s.Version.Has(release.RoleNeedsName).Certain() {
+	if s.Roles[role] != nil || role == "" && s.refuses(release.RoleNeedsName) {
 		return false
 	}
 	s.Roles[role] = []Permission{}
@@ -213,6 +253,7 @@ func (s *Auth) roleDelete(role string) bool {
 		return false
 	}
 	delete(s.Roles, role)
+	delete(s.Mixed, role)
 	for _, u := range s.Users {
 		u.Roles = slices.DeleteFunc(u.Roles, func(r string) bool { return r == role })
 	}
@@ -223,10 +264,11 @@ func (s *Auth) roleDelete(role string) bool {
 // applying it twice is visible.
 func (s *Auth) grantPermission(a *dumplog.AuthRequest) bool {
 	perms, ok := s.Roles[a.Role]
-	if !ok || a.Perm == nil || !validRange(a.Perm) && s.Version.Has(release.GrantChecksRange).Certain() {
+	if !ok || a.Perm == nil || !permissionOf(a.Perm).valid() && s.refuses(release.GrantChecksRange) {
 		return false
 	}
-	p := Permission{a.Perm.Type, string(a.Perm.Key), string(a.Perm.RangeEnd)}
+	p := permissionOf(a.Perm)
+	s.mix(a.Role, p)
 	// etcd checks only the first entry with the key, so one of several ranges from a key may be stored twice.
 	if i := sort.Search(len(perms), func(i int) bool { return perms[i].Key >= p.Key }); i < len(perms) &&
 		perms[i].Key == p.Key && perms[i].End == p.End {
@@ -239,11 +281,47 @@ func (s *Auth) grantPermission(a *dumplog.AuthRequest) bool {
 	return true
 }
 
-// validRange is isValidPermissionRange of server/auth/range_perm_cache.go: a key, with an empty range end or a range
-// that is not empty.
-func validRange(p *dumplog.Permission) bool {
-	k, end := string(p.Key), string(p.RangeEnd)
-	return k != "" && (end == "" || end == "\x00" || k < end)
+// maxOrdered is the number of permissions up to which every release of Go keeps the order of those from one key when
+// etcd sorts them.
+const maxOrdered = 6
+
+// mix notes whether it is unknown what the grant of a permission changes: it is one of several from its key, and only
+// the first of them is looked at.
+func (s *Auth) mix(role string, p Permission) {
+	stored, other := false, false
+	for _, have := range s.Roles[role] {
+		stored = stored || have.Key == p.Key && have.End == p.End
+		other = other || have.Key == p.Key && have.End != p.End
+	}
+	if !stored || !other || len(s.Roles[role]) <= maxOrdered {
+		return
+	}
+	if s.Mixed == nil {
+		s.Mixed = map[string]bool{}
+	}
+	s.Mixed[role] = true
+}
+
+// unclear reports whether it is unknown what a user may do who is not root: a role is in Mixed, or has a range that
+// ends before it begins, which confuses the search of etcd (pkg/adt) for others.
+func (s *Auth) unclear(name string) bool {
+	u := s.Users[name]
+	if u == nil || slices.Contains(u.Roles, Root) {
+		return false
+	}
+	return slices.ContainsFunc(u.Roles, func(r string) bool {
+		return s.Mixed[r] || slices.ContainsFunc(s.Roles[r], func(p Permission) bool { return !p.valid() })
+	})
+}
+
+// valid is isValidPermissionRange of server/auth/range_perm_cache.go: a key, with an empty range end or a range that is
+// not empty.
+func (p Permission) valid() bool {
+	return p.Key != "" && (p.End == "" || p.End == "\x00" || p.Key < p.End)
+}
+
+func permissionOf(p *dumplog.Permission) Permission {
+	return Permission{p.Type, string(p.Key), string(p.RangeEnd)}
 }
 
 func (s *Auth) revokePermission(a *dumplog.AuthRequest) bool {

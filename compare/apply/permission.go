@@ -37,12 +37,13 @@ func (s *Auth) Check(h dumplog.Header, key, end []byte, write bool) Reason {
 	return ReasonPermission
 }
 
-// covered reports whether the union of the user's permissions of the wanted type covers [key, end).
+// covered reports whether the union of the user's permissions of the wanted type covers [key, end). A permission that
+// begins at the empty key covers nothing: etcd orders it behind all others (BytesAffineComparable of pkg/adt).
 func (s *Auth) covered(u *User, key, end []byte, write bool) bool {
 	var spans [][2]string
 	for _, role := range u.Roles {
 		for _, p := range s.Roles[role] {
-			if p.Type == PermBoth || write && p.Type == PermWrite || !write && p.Type == PermRead {
+			if p.Key != "" && (p.Type == PermBoth || write && p.Type == PermWrite || !write && p.Type == PermRead) {
 				spans = append(spans, span(p.Key, p.End))
 			}
 		}
@@ -54,10 +55,10 @@ func (s *Auth) covered(u *User, key, end []byte, write bool) bool {
 		if sp[0] > at {
 			break
 		}
-		if sp[1] == openEnd || sp[1] > at && at != openEnd {
-			at = sp[1]
+		if sp[1] != openEnd && sp[1] <= at {
+			continue
 		}
-		if at == openEnd || want[1] != openEnd && at >= want[1] {
+		if at = sp[1]; at == openEnd || want[1] != openEnd && at >= want[1] {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -178,6 +179,88 @@ func TestGrantByRelease(t *testing.T) {
 		}
 		if raised, _ := s.Apply(c.op); raised != c.raised {
 			t.Errorf("%s on %q: raised %v, want %v", c.op.Kind, c.version, raised, c.raised)
+		}
+	}
+}
+
+// TestGrantByStrictServer: where possible releases disagree, a strict one refuses.
+func TestGrantByStrictServer(t *testing.T) {
+	long := authOp(dumplog.KindAuthUserAdd, "new", "")
+	long.Auth.Password = strings.Repeat("p", 73)
+	hashed := authOp(dumplog.KindAuthUserAdd, "new", "")
+	hashed.Auth.Password, hashed.Auth.HashedPassword = long.Auth.Password, "aGFzaA=="
+	change := authOp(dumplog.KindAuthUserChangePassword, "app", "")
+	change.Auth.Password = long.Auth.Password
+	for _, c := range []struct {
+		version                   string
+		op                        *dumplog.Request
+		lenient, strict, disputed bool
+	}{
+		{"3.5", grantOp("app", "/x", "/a"), true, false, true},
+		{"3.5.7", grantOp("app", "/x", "/a"), true, true, false},
+		{"3.6", grantOp("app", "/x", "/a"), false, false, false},
+		{"3.4", long, true, false, true},
+		{"3.4.23", long, true, false, true}, // built with a newer x/crypto
+		{"3.4.28", long, false, false, true},
+		{"3.4", change, true, false, true},
+		{"3.5", hashed, true, true, false},
+	} {
+		for _, strict := range []bool{false, true} {
+			s := rooted(t)
+			s.Version, s.Strict = release.Of(c.version), strict
+			if got := s.Disputed(c.op); got != c.disputed {
+				t.Errorf("%s on %q: disputed %v", c.op.Kind, c.version, got)
+			}
+			want := c.lenient && !strict || c.strict && strict
+			if raised, _ := s.Apply(c.op); raised != want {
+				t.Errorf("%s on %q, strict %v: raised %v", c.op.Kind, c.version, strict, raised)
+			}
+		}
+	}
+}
+
+// TestMixedRole: of several permissions from one key, etcd looks only at the first, and how it sorts them depends on
+// the release of Go if there are many. What a user with the role may do is then not certain.
+func TestMixedRole(t *testing.T) {
+	for n, mixed := range map[int]bool{3: false, 5: true} {
+		s := rooted(t)
+		s.Apply(grantOp("app", "/app/", ""))
+		for i := range n {
+			s.Apply(grantOp("app", "/x/"+string(rune('a'+i)), ""))
+		}
+		s.Apply(grantOp("app", "/x/a", ""))
+		if s.Mixed["app"] || s.unclear("app") {
+			t.Errorf("%d: mixed by the only permission from its key", n)
+		}
+		s.Apply(grantOp("app", "/app/", "/app0"))
+		if s.Mixed["app"] != mixed || s.unclear("app") != mixed || s.Clone().Mixed["app"] != mixed || s.unclear(Root) {
+			t.Errorf("%d: mixed %v", n, s.Mixed)
+		}
+		if s.Apply(authOp(dumplog.KindAuthRoleDelete, "", "app")); s.Mixed["app"] || s.unclear("app") {
+			t.Errorf("%d: a deleted role is mixed", n)
+		}
+	}
+}
+
+// TestCoveredByOddRanges: a permission from the empty key covers nothing, and neither does one that ends before it
+// begins; an empty range is covered where it begins.
+func TestCoveredByOddRanges(t *testing.T) {
+	for _, c := range []struct {
+		from, to, key, end string
+		want               bool
+	}{
+		{"", "\x00", "/a", "", false}, {"", "/b", "/a", "", false}, {"\x00", "\x00", "/a", "", true},
+		{"/m", "/c", "/d", "", false}, {"/m", "/m", "/m", "", false}, {"/p", "\x00", "/z", "/a", true},
+		{"/a", "/b", "/z", "/a", false}, {"/a", "/b", "/a", "/b", true}, {"/a", "/b", "/a", "/c", false},
+	} {
+		s := rooted(t)
+		s.Version = release.Of("3.5.7")
+		s.Apply(authOp(dumplog.KindAuthRoleAdd, "", "odd"))
+		s.Apply(grantOp("odd", c.from, c.to))
+		s.Users["app"].Roles = []string{"odd"}
+		h := dumplog.Header{Username: "app", AuthRevision: s.Revision}
+		if got := s.Check(h, []byte(c.key), []byte(c.end), true) == ReasonNone; got != c.want {
+			t.Errorf("[%q, %q) by [%q, %q): %v", c.key, c.end, c.from, c.to, got)
 		}
 	}
 }

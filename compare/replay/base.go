@@ -49,10 +49,12 @@ func newSim(ctx context.Context, r *Result, pos int, room *apply.Room) *sim {
 	if !fromStart && s.mayFollow(release.DefragLosesIndex) && s.first == 1 && r.authBegan() {
 		s.auth.authFromLog(r)
 	}
-	s.auth.plain = planAuth(behind(r.Survey.Auth, s.base), s.Auth.Clone())
+	entries := behind(r.Survey.Auth, s.base)
+	s.auth.plain = planAuth(entries, s.Auth.Clone())
+	res.AuthExpectedMin = s.auth.settle(entries)
 	s.auth.mayHold(r.Survey.beyond)
 	res.AuthKnown = s.Auth.Known
-	res.AuthExpected, res.AuthExpectedMin = s.auth.plain.at(m.AppliedMax), s.auth.plain.at(m.AppliedMin)
+	res.AuthExpected = s.auth.plain.at(m.AppliedMax)
 	s.auth.authLater = behind(r.Survey.Auth, m.AppliedMax)
 	s.auth.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
 	s.lastStart = r.lastStart(m)

@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -138,16 +137,12 @@ func (aw *authWatch) finishRoles() {
 			aw.extraRow("authRoles", r.Name)
 			continue
 		}
-		var have []string
+		var perms []apply.Permission
 		for _, p := range r.Perms {
-			have = append(have, permText(apply.Permission{Type: p.Type, Key: string(p.Key), End: string(p.RangeEnd)}))
+			perms = append(perms, apply.Permission{Type: p.Type, Key: string(p.Key), End: string(p.RangeEnd)})
 		}
-		var expect []string
-		for _, p := range want {
-			expect = append(expect, permText(p))
-		}
-		sort.Strings(have)
-		sort.Strings(expect)
+		mixed := aw.Auth.Mixed[r.Name]
+		have, expect := permTexts(perms, mixed), permTexts(want, mixed)
 		if !slices.Equal(have, expect) {
 			aw.diff("authRoles", r.Name, fmt.Sprintf("%d permissions %q", len(expect), expect),
 				fmt.Sprintf("%d permissions %q", len(have), have))
@@ -160,7 +155,30 @@ func (aw *authWatch) finishRoles() {
 	}
 }
 
-func permText(p apply.Permission) string { return fmt.Sprintf("%d %q %q", p.Type, p.Key, p.End) }
+// permTexts are the permissions of a role in order. In a mixed one the types of several from one key are not known, nor
+// how often each is there.
+func permTexts(perms []apply.Permission, mixed bool) []string {
+	ends := map[string]map[string]bool{}
+	for _, p := range perms {
+		if ends[p.Key] == nil {
+			ends[p.Key] = map[string]bool{}
+		}
+		ends[p.Key][p.End] = true
+	}
+	var out []string
+	for _, p := range perms {
+		text := fmt.Sprintf("%d %q %q", p.Type, p.Key, p.End)
+		if mixed && len(ends[p.Key]) > 1 {
+			text = fmt.Sprintf("%q %q", p.Key, p.End)
+		}
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	if mixed {
+		out = slices.Compact(out)
+	}
+	return out
+}
 
 // finishLeases compares lease IDs; TTLs legally differ (each server raises them to its own minimum).
 func (lw *leaseWatch) finishLeases() {

@@ -51,6 +51,34 @@ func (p *authPlan) at(index uint64) uint64 {
 	return rev
 }
 
+// settle decides how the member's server took the auth requests on which releases disagree: the auth revision of its
+// database shows it. If it took some and refused others, as a server that was upgraded, their rows are not judged. low
+// is the lowest auth revision that the entries allow.
+func (aw *authWatch) settle(entries []AuthEntry) (low uint64) {
+	all, none := aw.plain, aw.Auth.Clone()
+	none.Strict = true
+	strict := planAuth(entries, none)
+	from, to, have := aw.m.AppliedMin, aw.m.AppliedMax, aw.m.DB.Auth.Revision
+	low = min(all.at(from), strict.at(from))
+	switch {
+	case !aw.Auth.Known || !aw.m.DB.Auth.HasRevision || all.at(from) <= have && have <= all.at(to):
+		return all.at(from)
+	case strict.at(from) <= have && have <= strict.at(to):
+		aw.Auth.Strict, aw.plain = true, strict
+		return strict.at(from)
+	case have < low || have > max(all.at(to), strict.at(to)):
+		return all.at(from)
+	}
+	for _, e := range entries {
+		if aw.Auth.Disputed(e.Req) {
+			for _, row := range authRowsOf(e.Req) {
+				aw.touched[row.touchKey()] = true
+			}
+		}
+	}
+	return low
+}
+
 // authWatch follows the auth revision: what the log makes of it, and what restarts add.
 type authWatch struct {
 	*subject
