@@ -49,7 +49,7 @@ func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 		if c.Index > m.AppliedMin {
 			break
 		}
-		if c.Change.Member != nil {
+		if adds(&c) {
 			added[id] = true
 			continue
 		}
@@ -71,6 +71,11 @@ func (w *rowFindings) unnoted(m *evidence.Member) (checked bool) {
 				Show:     showDB(m, "members_removed")})
 	}
 	return checked
+}
+
+// adds reports whether a conf change adds a member. An update or a promotion may name an ID that no server knows.
+func adds(c *evidence.ConfEntry) bool {
+	return c.Change.Member != nil && !c.Change.Member.IsPromote && c.Change.Type != dumplog.ConfChangeUpdateNode
 }
 
 // neverRemoved judges the members that a database lists as removed. Where a log holds every entry since the bootstrap
