@@ -322,7 +322,7 @@ func rangeRevisions(t *dumplog.TxnRequest) (out []int64) {
 	}
 	for _, ops := range [][]dumplog.RequestOp{t.Success, t.Failure} {
 		for _, op := range ops {
-			if op.Range != nil && op.Range.Revision > 0 {
+			if op.Range != nil && op.Range.Revision != 0 {
 				out = append(out, op.Range.Revision)
 			}
 		}

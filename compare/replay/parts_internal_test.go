@@ -329,14 +329,15 @@ func TestCertainOps(t *testing.T) {
 func TestKeysOfRequests(t *testing.T) {
 	inner := txn(nil, []dumplog.RequestOp{putOp("c", "1")}, []dumplog.RequestOp{delOp("d", "")})
 	outer := txn(nil, []dumplog.RequestOp{putOp("a", "1"), {Txn: inner.Txn}}, []dumplog.RequestOp{delOp("b", "z"),
-		{Range: &dumplog.RangeRequest{Key: []byte("r"), Revision: 5}}, {Range: &dumplog.RangeRequest{Revision: 0}}})
+		{Range: &dumplog.RangeRequest{Key: []byte("r"), Revision: 5}}, {Range: &dumplog.RangeRequest{Revision: 0}},
+		{Range: &dumplog.RangeRequest{Revision: -1}}}) // compacted, once anything is
 	for want, r := range map[string]*dumplog.Request{"a c d b": outer, "k": put("k", "v"), "x": del("x", "y"),
 		"": revoke(7)} {
 		if got := strings.Join(keysOf(r), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := rangeRevisions(outer.Txn); !slices.Equal(got, []int64{5}) || rangeRevisions(nil) != nil {
+	if got := rangeRevisions(outer.Txn); !slices.Equal(got, []int64{5, -1}) || rangeRevisions(nil) != nil {
 		t.Errorf("%v", got)
 	}
 	var ops []dumplog.RequestOp
