@@ -154,7 +154,16 @@ func TestReusedRevisions(t *testing.T) {
 		"not compared": {func(in *Input) { in.Diff.Buckets[0].Equal = release.Unknown }, nil},
 		"no bucket":    {func(in *Input) { in.Diff.Buckets = nil }, nil},
 		"no replay":    {func(in *Input) { in.Replay = nil }, nil},
-		"no diff":      {func(in *Input) { in.Diff = nil }, nil},
+		"compacted below": {func(in *Input) {
+			in.Replay.Members[1].Compacted = &replay.Compacted{To: 7, Revision: 8}
+		}, nil},
+		"compacted at the newest": {func(in *Input) {
+			in.Replay.Members[1].Compacted = &replay.Compacted{To: 7, Revision: 7}
+		}, []string{"n1"}},
+		"a later compaction": {func(in *Input) {
+			in.Replay.Members[1].Compacted = &replay.Compacted{To: 6, Revision: 8}
+		}, []string{"n1"}},
+		"no diff": {func(in *Input) { in.Diff = nil }, nil},
 	} {
 		in := threeMembers(release.No)
 		in.Diff.Buckets[0].Differ, in.Diff.Buckets[0].SameContent, in.Diff.Revs = 2, 2, []int64{10, 11, 11}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -134,7 +135,8 @@ func belowFinished(m *evidence.Member) *Finding {
 
 // reusedRevisions finds members that used a revision for two writes. At the compact revision they hold a put, where the
 // others hold none: those have the same content at higher revisions. A compaction never removes a put at the compact
-// revision itself.
+// revision itself. It is the newest revision of all when a server compacts there: where the log shows that there were
+// newer ones, the revisions of the members moved apart in another way.
 func reusedRevisions(in *Input) *Finding {
 	if in.Diff == nil || in.Replay == nil || !onlyRevisionsDiffer(in.Diff) {
 		return nil
@@ -148,7 +150,7 @@ func reusedRevisions(in *Input) *Finding {
 		if compact == 0 {
 			compact = m.CompactRevision()
 		}
-		if compact <= 0 || m.CompactRevision() != compact {
+		if compact <= 0 || m.CompactRevision() != compact || compactedBelow(in.Replay.Members[i].Compacted, compact) {
 			return nil
 		}
 		key := putAt(in.Context(), m, compact)
@@ -171,6 +173,9 @@ func reusedRevisions(in *Input) *Finding {
 		"revisions stay lower from then on, contents are the same"
 	return &f
 }
+
+// compactedBelow reports whether a member had newer revisions when it compacted at one.
+func compactedBelow(c *replay.Compacted, at int64) bool { return c != nil && c.To == at && c.Revision > at }
 
 // onlyRevisionsDiffer reports whether the keys of the members differ only in revision numbers.
 func onlyRevisionsDiffer(d *diff.Result) bool {

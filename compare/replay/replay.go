@@ -163,6 +163,12 @@ type Jump struct {
 	Entries []uint64
 }
 
+// Compacted is a compaction entry: To is the revision that it names, Revision that of the member when it executed it.
+type Compacted struct {
+	Index        uint64
+	To, Revision int64
+}
+
 // MemberResult is the result of the replay for one member.
 type MemberResult struct {
 	Member *evidence.Member
@@ -245,6 +251,9 @@ type MemberResult struct {
 	LeaseFaults []LeaseFault
 	// Writes counts the judged entries that may write keys.
 	Writes int64
+	// Compacted is the last compaction that the member may have executed, as far as its revision there is known; nil
+	// where there is none.
+	Compacted *Compacted
 	// Curve is the member's state along the log, for pictures.
 	Curve Curve
 	// Stale counts missing entries that the rights from before a received snapshot refuse.

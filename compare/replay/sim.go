@@ -176,6 +176,9 @@ func (s *sim) other(it *item) Outcome {
 	r := it.req
 	switch {
 	case r.Compaction != nil:
+		if s.met {
+			s.res.Compacted = &Compacted{Index: it.entry.Index, To: r.Compaction.Revision, Revision: s.Revision}
+		}
 		return s.compaction(r)
 	case r.LeaseGrant != nil:
 		return s.leases.leaseGrant(it)
