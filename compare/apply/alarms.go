@@ -36,7 +36,7 @@ func (a Alarms) On(typ int32) bool {
 	return false
 }
 
-// ChangesAlarms reports whether the request raises or clears an alarm: it is no query, and names one.
+// ChangesAlarms reports whether the request raises or clears an alarm: it names one, and does not only ask.
 func ChangesAlarms(r *dumplog.AlarmRequest) bool {
 	return (r.Action == alarmActivate || r.Action == alarmDeactivate) && r.Alarm != AlarmNone
 }

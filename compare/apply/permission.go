@@ -38,7 +38,7 @@ func (s *Auth) Check(h dumplog.Header, key, end []byte, write bool) Reason {
 }
 
 // covered reports whether the union of the user's permissions of the wanted type covers [key, end). A permission that
-// begins at the empty key covers nothing: etcd orders it behind all others (BytesAffineComparable of pkg/adt).
+// begins at the empty key covers nothing: etcd orders it after all others (BytesAffineComparable of pkg/adt).
 func (s *Auth) covered(u *User, key, end []byte, write bool) bool {
 	var spans [][2]string
 	for _, role := range u.Roles {

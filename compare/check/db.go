@@ -51,11 +51,11 @@ func runDBMetas(in *Input) Result {
 }
 
 // metaHeaderFinding is about a changed byte through which nothing is read. It costs nothing: the next commits write
-// both page headers anew.
+// both page headers again.
 func metaHeaderFinding(m *evidence.Member, p *dumpdb.Meta) Finding {
 	return Finding{Kind: KindMetaHeaderWrong, Severity: Warning, Members: []string{m.Label()},
 		Title: fmt.Sprintf("%s: the page header of meta page %d was changed", m.Label(), p.Page),
-		Explanation: "a server does not read it, opens the file with all content and writes it anew; bbolt check and " +
+		Explanation: "a server does not read it, opens the file with all content and writes it again; bbolt check and " +
 			"etcdutl snapshot status stop at it. A server writes no such header: a byte of the file was changed",
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page), Offset: Int64(p.Offset),
 			Field: "page header", Observed: p.HeaderProblem,

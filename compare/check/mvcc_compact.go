@@ -175,7 +175,9 @@ func reusedRevisions(in *Input) *Finding {
 }
 
 // compactedBelow reports whether a member had newer revisions when it compacted at one.
-func compactedBelow(c *replay.Compacted, at int64) bool { return c != nil && c.To == at && c.Revision > at }
+func compactedBelow(c *replay.Compacted, at int64) bool {
+	return c != nil && c.To == at && c.Revision > at
+}
 
 // onlyRevisionsDiffer reports whether the keys of the members differ only in revision numbers.
 func onlyRevisionsDiffer(d *diff.Result) bool {

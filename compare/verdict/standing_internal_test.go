@@ -226,12 +226,12 @@ func TestMajorityOfRows(t *testing.T) {
 		event bool
 		want  []int
 	}{
-		"one of three":           {[]*diff.Cell{x, y, x}, false, []int{0, 1, 0}},
-		"one of three lacks it":  {[]*diff.Cell{x, nil, x}, false, []int{0, 1, 0}},
-		"one of three has it":    {[]*diff.Cell{nil, x, nil}, false, []int{0, 1, 0}},
-		"one of two":             {[]*diff.Cell{x, y}, false, []int{0, 0}},
-		"two against two":        {[]*diff.Cell{x, x, y, y}, false, []int{0, 0, 0, 0}},
-		"the replay judged it":   {[]*diff.Cell{x, y, x}, true, []int{0, 0, 0}},
+		"one of three":          {[]*diff.Cell{x, y, x}, false, []int{0, 1, 0}},
+		"one of three lacks it": {[]*diff.Cell{x, nil, x}, false, []int{0, 1, 0}},
+		"one of three has it":   {[]*diff.Cell{nil, x, nil}, false, []int{0, 1, 0}},
+		"one of two":            {[]*diff.Cell{x, y}, false, []int{0, 0}},
+		"two against two":       {[]*diff.Cell{x, x, y, y}, false, []int{0, 0, 0, 0}},
+		"the replay judged it":  {[]*diff.Cell{x, y, x}, true, []int{0, 0, 0}},
 	} {
 		ms := sources(make([]evidence.Kind, len(c.cells))...)
 		d := &diff.Result{Members: ms, Buckets: []diff.Bucket{{Name: "key",

@@ -72,7 +72,7 @@ func sound(ctx context.Context, src string) error {
 	if err != nil {
 		return err
 	}
-	// bbolt does not read the page header of a meta page, and writes it anew.
+	// bbolt does not read the page header of a meta page, and writes it again.
 	damage := slices.DeleteFunc(r.Damage,
 		func(d *dumpdb.DamageError) bool { return d.Kind == dumpdb.DamageMetaHeader })
 	if len(damage) > 0 {

@@ -178,7 +178,7 @@ func doStartEmpty(ctx context.Context, r *runner, s *plan.Step) (string, error) 
 }
 
 // makesMajority reports whether a step starts a member that votes already: without learners it does so as soon as it is
-// added. Of two voters that is the one that the majority lacks.
+// added. Of two voters that is the vote that the majority lacks.
 func (r *runner) makesMajority(s *plan.Step) bool {
 	return s.Kind == plan.StepStartEmpty && !r.plan.Cluster.KnowsLearners()
 }
