@@ -55,8 +55,8 @@ func runDBMetas(in *Input) Result {
 func metaHeaderFinding(m *evidence.Member, p *dumpdb.Meta) Finding {
 	return Finding{Kind: KindMetaHeaderWrong, Severity: Warning, Members: []string{m.Label()},
 		Title: fmt.Sprintf("%s: the page header of meta page %d was changed", m.Label(), p.Page),
-		Explanation: "a server does not read it, opens the file with all content and writes it again; bbolt check and " +
-			"etcdutl snapshot status stop at it. A server writes no such header: a byte of the file was changed",
+		Explanation: "a server does not read it, opens the file with all content and writes it again; bbolt check " +
+			"and etcdutl snapshot status stop at it. A server writes no such header: a byte of the file was changed",
 		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Page: Uint64(p.Page), Offset: Int64(p.Offset),
 			Field: "page header", Observed: p.HeaderProblem,
 			Expected: fmt.Sprintf("the page header says page %d of type meta", p.Page), Show: showDB(m, "--pages")}}}

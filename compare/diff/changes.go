@@ -16,7 +16,7 @@ type Change struct {
 	// New is true if a put creates a key. Was is the value that a delete removes.
 	New bool
 	Was []byte
-	// Mod is the mod revision of the record that is put or deleted, Create the create revision of the record that is put,
+	// Mod is the mod revision of the record that is put or deleted, Create the create revision of a record that is put,
 	// and WasMod the mod revision of the record that it replaces.
 	Mod, Create, WasMod int64
 }

@@ -37,8 +37,8 @@ func (m *Member) ListsMemberOf(o *Member) bool {
 		func(id dumplog.ID) bool { return id == o.MemberID || o.Membership.Knows(id) })
 }
 
-// ofFewer reports whether the files that have a member in common with m, directly or by way of others, are not more than
-// those of another cluster among the files.
+// ofFewer reports whether the files that have a member in common with m, directly or by way of others, are not more
+// than those of another cluster among the files.
 func ofFewer(members []*Member, m *Member) bool {
 	var clusters [][]*Member
 	for _, o := range members {
