@@ -99,9 +99,12 @@ type rebuilder struct {
 	// records counts the written records, salvaged those of them outside the tree.
 	records, salvaged, undecodable int
 	conflicts                      int
-	last                           int64
-	compact                        int64
-	holes                          []span
+	// last and sub are the revision of the last record.
+	last, sub int64
+	compact   int64
+	holes     []span
+	// parts are the records that transactions of several writes lack, below those that were found.
+	parts []missingPart
 	// filled are gaps whose records came from a peer. ended is true if a peer shows where the records end.
 	filled []span
 	from   string
@@ -109,6 +112,10 @@ type rebuilder struct {
 	base   evidence.Spec
 	log    replayedDB
 	damage []*dumpdb.DamageError
+	// shown are the damaged places of which another database has every record.
+	shown map[*dumpdb.DamageError]bool
+	// size is the number of bytes in batch.
+	size int
 }
 
 type pair struct{ key, value []byte }
@@ -241,7 +248,10 @@ func (b *rebuilder) keys() error {
 	if err := b.tail(); err != nil {
 		return err
 	}
-	return b.flush()
+	if err := b.flush(); err != nil {
+		return err
+	}
+	return b.fillParts()
 }
 
 func (b *rebuilder) record(s *dumpdb.Salvaged) error {
@@ -256,13 +266,20 @@ func (b *rebuilder) record(s *dumpdb.Salvaged) error {
 			return err
 		}
 	}
+	b.part(s.Rev)
 	return b.add(&s.Revision)
 }
 
 func (b *rebuilder) add(r *dumpdb.Revision) error {
-	b.last, b.records = r.Main, b.records+1
+	b.last, b.sub = r.Main, r.Sub
+	return b.write(r)
+}
+
+// write adds a record to the batch.
+func (b *rebuilder) write(r *dumpdb.Revision) error {
+	b.records++
 	b.batch = append(b.batch, pair{append([]byte(nil), r.RawKey...), append([]byte{}, r.Raw...)})
-	if len(b.batch) < batchRecords {
+	if b.size += len(r.Raw); len(b.batch) < batchRecords && b.size < maxTaken {
 		return nil
 	}
 	return b.flush()
@@ -270,6 +287,6 @@ func (b *rebuilder) add(r *dumpdb.Revision) error {
 
 func (b *rebuilder) flush() error {
 	rows := b.batch
-	b.batch = b.batch[:0]
+	b.batch, b.size = b.batch[:0], 0
 	return b.store("key", rows)
 }

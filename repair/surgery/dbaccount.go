@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
@@ -27,35 +29,83 @@ func (b *rebuilder) account() error {
 	}
 	if b.conflicts > 0 {
 		w.note("of %s several versions were found, and one was taken", plural.Of(b.conflicts, "record", "records"))
-		if len(w.peers()) == 0 {
-			return w.need(AcceptLostRevisions, "name other members with --with: their content proves it",
-				fmt.Sprintf("%d records were found in several versions, and it is unknown which is right", b.conflicts))
+		if len(b.witnesses(0, false)) == 0 {
+			if err := w.need(AcceptLostRevisions, "name other members with --with: their content proves it",
+				fmt.Sprintf("%d records were found in several versions, and it is unknown which is right",
+					b.conflicts)); err != nil {
+				return err
+			}
 		}
 	}
+	if err := b.lost(); err != nil {
+		return err
+	}
+	return b.proveDamage()
+}
+
+// lost reports the records that are known to be lost, and asks for consent.
+func (b *rebuilder) lost() error {
+	w := b.w
+	var lost []string
 	if len(b.holes) > 0 && !b.bumped() {
-		if b.log.why != nil {
-			w.note("the log could not be replayed: %v", b.log.why)
-		}
-		w.givesUp("the records of revisions %s", spans(b.holes))
-		return w.need(AcceptLostRevisions, b.advice(), fmt.Sprintf("the records of revisions %s are in no page%s",
-			spans(b.holes), b.noReplay()))
+		lost = append(lost, "the records of revisions "+spans(b.holes))
+	}
+	if len(b.parts) > 0 {
+		lost = append(lost, fmt.Sprintf("the records %s of transactions with several writes", partsText(b.parts)))
+	}
+	if len(lost) > 0 && b.log.why != nil {
+		w.note("the log could not be replayed: %v", b.log.why)
+	}
+	why := ""
+	for _, x := range lost {
+		w.givesUp("%s", x)
+	}
+	if len(lost) > 0 {
+		why = lost[0] + " are in no page" + b.noReplay()
 	}
 	if b.undecodable > 0 {
 		w.givesUp("%s not decode", plural.Of(b.undecodable, "record of bucket key that does",
 			"records of bucket key that do"))
-		return w.need(AcceptLostRevisions, b.advice(),
-			plural.Of(b.undecodable, "record of bucket key does", "records of bucket key do")+" not decode")
+		if why == "" {
+			why = plural.Of(b.undecodable, "record of bucket key does", "records of bucket key do") + " not decode"
+		}
 	}
+	if why == "" {
+		return nil
+	}
+	return w.need(AcceptLostRevisions, b.advice(), why)
+}
+
+// proveDamage asks for consent to damage of which nothing shows that it took no record. That every revision there was
+// found is no proof: one of several writes may lack its last records.
+func (b *rebuilder) proveDamage() error {
+	var open []*dumpdb.DamageError
 	for _, d := range b.damage {
-		first, last, ok := d.LostRevisions()
-		if ok && first > b.compact && (last > 0 && last <= b.last || last == 0 && b.ended) {
-			continue // every revision there was found: no gap remains
+		if !b.shown[d] {
+			open = append(open, d)
 		}
-		if b.ended && b.compact <= 0 {
-			continue // never compacted: every revision from the first to the last was found
-		}
-		return b.unproven(first, last, ok)
 	}
+	if len(open) == 0 {
+		return nil
+	}
+	for _, d := range open {
+		b.w.note("there is damage %s: the file cannot show that nothing is missing there", place(d))
+	}
+	if b.asReplayed() {
+		b.w.note("a replay of the log gives the same keys: nothing is missing")
+		return nil
+	}
+	var by []string
+	for _, d := range open {
+		_, last, known := d.LostRevisions()
+		names := b.witnesses(last, known)
+		if len(names) == 0 {
+			return b.unproven(d)
+		}
+		by = append(by, names...)
+	}
+	slices.Sort(by)
+	b.w.note("the result was compared with %s", strings.Join(slices.Compact(by), ", "))
 	return nil
 }
 
@@ -78,25 +128,24 @@ func (b *rebuilder) asReplayed() bool {
 	return err == nil && got == want
 }
 
-// unproven asks for consent to damage below the compact revision, where gaps are normal, or after the last record,
-// where the end is unknown. The file alone cannot prove completeness there. Another member's content can, as the second
-// diagnosis then decides.
-func (b *rebuilder) unproven(first, last int64, ok bool) error {
-	where := "somewhere in bucket key"
-	if ok {
-		where = fmt.Sprintf("between revisions %d and %s", first, orEnd(last))
-	}
-	b.w.note("there is damage %s: the file cannot show that nothing is missing there", where)
-	if b.asReplayed() {
-		b.w.note("a replay of the log gives the same keys: nothing is missing")
-		return nil
-	}
+// unproven asks for consent to damage in a place where the file cannot prove that it is complete, and where the second
+// diagnosis cannot compare it with another member.
+func (b *rebuilder) unproven(d *dumpdb.DamageError) error {
+	hint := "name other members with --with: their content proves it"
 	if len(b.w.peers()) > 0 {
-		b.w.note("the result was compared with %d other members", len(b.w.peers()))
-		return nil
+		hint = "name a member with --with whose database reaches at least as far: its content proves it"
 	}
-	return b.w.need(AcceptLostRevisions, "name other members with --with: their content proves it",
-		fmt.Sprintf("records may be missing %s, and the file cannot show it", where))
+	return b.w.need(AcceptLostRevisions, hint,
+		fmt.Sprintf("records may be missing %s, and the file cannot show it", place(d)))
+}
+
+// place says which records damage may have taken.
+func place(d *dumpdb.DamageError) string {
+	first, last, ok := d.LostRevisions()
+	if !ok {
+		return "somewhere in bucket key"
+	}
+	return fmt.Sprintf("between revisions %d and %s", first, orEnd(last))
 }
 
 func orEnd(rev int64) string {

@@ -28,8 +28,9 @@ func wantRefusal(t *testing.T, what string, err error, flag, reason string) {
 	}
 }
 
-// TestCompleteness: what a new database lacks, or may lack, needs consent. Every revision that was found again is
-// complete; below the compact revision gaps are normal, so damage there proves nothing.
+// TestCompleteness: what a new database lacks, or may lack, needs consent. A revision that was found again may lack its
+// last records, and below the compact revision gaps are normal. So only another database that reaches the place shows
+// that nothing is missing there.
 func TestCompleteness(t *testing.T) {
 	lost := func(from, to int64) []*dumpdb.DamageError {
 		d := &dumpdb.DamageError{Bucket: "key"}
@@ -41,9 +42,18 @@ func TestCompleteness(t *testing.T) {
 		}
 		return []*dumpdb.DamageError{d}
 	}
+	again, open, anywhere := lost(6, 9), lost(6, 0), []*dumpdb.DamageError{{}}
+	// Two members without a database, and one with a database.
+	none := []*evidence.Member{peer(1), peer(2)}
+	at := func(index uint64, current, compacted int64) []*evidence.Member {
+		m := peer(index)
+		m.DB = &evidence.DB{Handle: &dumpdb.DB{}, Meta: dumpdb.MetaBucket{ConsistentIndex: &index},
+			KV: &dumpdb.KVStats{CurrentRev: current, CompactRev: compacted}}
+		return append(none, m)
+	}
 	for name, c := range map[string]struct {
 		b          rebuilder
-		peers      int
+		peers      []*evidence.Member
 		says       string
 		gives, did string
 		notes      int
@@ -51,10 +61,12 @@ func TestCompleteness(t *testing.T) {
 		"whole": {b: rebuilder{last: 20, compact: 5}},
 		"versions": {b: rebuilder{conflicts: 2}, says: "2 records were found in several versions",
 			notes: 1},
-		"versions, and others": {b: rebuilder{conflicts: 2}, peers: 1, notes: 1},
+		"versions, and logs": {b: rebuilder{conflicts: 2}, peers: none, notes: 1,
+			says: "2 records were found in several versions"},
+		"versions, and others": {b: rebuilder{conflicts: 2, last: 20}, peers: at(5, 20, 4), notes: 1},
 		"a hole": {b: rebuilder{holes: []span{{7, 8}}, last: 20},
 			says: "revisions 7 to 8 are in no page", gives: "the records of revisions 7 to 8"},
-		"a hole, and others": {b: rebuilder{holes: []span{{7, 8}}, last: 20}, peers: 1, says: "are in no page",
+		"a hole, and others": {b: rebuilder{holes: []span{{7, 8}}, last: 20}, peers: none, says: "are in no page",
 			gives: "the records of revisions 7 to 8"},
 		"a bump": {b: rebuilder{holes: []span{{7, 19}}, last: 20, compact: 20}},
 		"a bump and a hole": {b: rebuilder{holes: []span{{3, 3}, {7, 19}}, last: 20, compact: 20},
@@ -65,24 +77,52 @@ func TestCompleteness(t *testing.T) {
 			says: "7 to 19 are in no page", gives: "the records of revisions 7 to 19"},
 		"undecodable": {b: rebuilder{undecodable: 1}, says: "1 record of bucket key does not decode",
 			gives: "1 record of bucket key that does not decode"},
-		"found again":    {b: rebuilder{damage: lost(6, 9), last: 20, compact: 5}},
-		"up to the last": {b: rebuilder{damage: lost(6, 20), last: 20, compact: 5}},
+		"undecodable and a hole": {b: rebuilder{undecodable: 1, holes: []span{{7, 8}}, last: 20},
+			says:  "revisions 7 to 8 are in no page",
+			gives: "the records of revisions 7 to 8\n1 record of bucket key that does not decode"},
+		"a part": {b: rebuilder{parts: []missingPart{{dumpdb.Rev{Main: 7}, dumpdb.Rev{Main: 7, Sub: 1}}}, last: 20},
+			says:  "records 7.0 to 7.1 of transactions with several writes are in no page",
+			gives: "the records 7.0 to 7.1 of transactions with several writes"},
+		"found again": {b: rebuilder{damage: again, last: 20, compact: 5},
+			says: "between revisions 6 and 9", notes: 1},
+		"found again, and shown": {b: rebuilder{damage: again, last: 20, compact: 5,
+			shown: map[*dumpdb.DamageError]bool{again[0]: true}}},
+		"one is not shown": {b: rebuilder{damage: append(again, lost(11, 12)...), last: 20, compact: 5,
+			shown: map[*dumpdb.DamageError]bool{again[0]: true}}, says: "between revisions 11 and 12", notes: 1},
+		"found again, and logs": {b: rebuilder{damage: again, last: 20, compact: 5}, peers: none,
+			says: "between revisions 6 and 9", notes: 1},
+		"found again, and others": {b: rebuilder{damage: again, last: 20, compact: 5}, peers: at(5, 20, 4), notes: 2},
+		"others that end before": {b: rebuilder{damage: again, last: 20, compact: 5}, peers: at(4, 8, 4),
+			says: "between revisions 6 and 9", notes: 1},
+		"others that are compacted": {b: rebuilder{damage: again, last: 20, compact: 5}, peers: at(5, 21, 21),
+			says: "between revisions 6 and 9", notes: 1},
+		"the second without others": {b: rebuilder{damage: append(again, lost(11, 0)...), last: 20, compact: 5},
+			peers: at(4, 10, 4), says: "between revisions 11 and the end", notes: 2},
 		"beyond the last": {b: rebuilder{damage: lost(6, 21), last: 20, compact: 5},
 			says: "between revisions 6 and 21", notes: 1},
 		"at the compaction": {b: rebuilder{damage: lost(5, 9), last: 20, compact: 5},
 			says: "between revisions 5 and 9", notes: 1},
 		"open": {b: rebuilder{damage: lost(6, 0), last: 20, compact: 5},
 			says: "between revisions 6 and the end", notes: 1},
-		"open, and ended": {b: rebuilder{damage: lost(6, 0), last: 20, compact: 5, ended: true}},
+		"open, and ended": {b: rebuilder{damage: open, last: 20, compact: 5, ended: true,
+			shown: map[*dumpdb.DamageError]bool{open[0]: true}}},
+		"open, and the same entry": {b: rebuilder{damage: open, last: 20, compact: 5}, peers: at(5, 20, 4), notes: 2},
+		"open, and an older entry": {b: rebuilder{damage: open, last: 20, compact: 5}, peers: at(4, 20, 4),
+			says: "between revisions 6 and the end", notes: 1},
+		"open, and a later entry": {b: rebuilder{damage: open, last: 20, compact: 5}, peers: at(6, 20, 4), notes: 2},
+		"open, and a later revision": {b: rebuilder{damage: open, last: 20, compact: 5}, peers: at(6, 21, 4),
+			says: "between revisions 6 and the end", notes: 1},
 		"below it, and ended": {b: rebuilder{damage: lost(5, 9), last: 20, compact: 5, ended: true},
 			says: "between revisions 5 and 9", notes: 1},
-		"anywhere, and ended": {b: rebuilder{damage: []*dumpdb.DamageError{{}}, last: 20, compact: -1,
-			ended: true}},
+		"anywhere, and ended": {b: rebuilder{damage: anywhere, last: 20, compact: -1, ended: true,
+			shown: map[*dumpdb.DamageError]bool{anywhere[0]: true}}},
 		"anywhere": {b: rebuilder{damage: []*dumpdb.DamageError{{}}, last: 20, compact: -1},
 			says: "somewhere in bucket key", notes: 1},
 		"anywhere of compacted": {b: rebuilder{damage: []*dumpdb.DamageError{{}}, last: 20, compact: 5,
 			ended: true}, says: "somewhere in bucket key", notes: 1},
-		"anywhere, and others": {b: rebuilder{damage: []*dumpdb.DamageError{{}}, last: 20, compact: -1}, peers: 2,
+		"anywhere, and logs": {b: rebuilder{damage: anywhere, last: 20, compact: -1}, peers: none,
+			says: "somewhere in bucket key", notes: 1},
+		"anywhere, and others": {b: rebuilder{damage: anywhere, last: 20, compact: -1}, peers: at(5, 20, -1),
 			notes: 2},
 		"from lost pages": {b: rebuilder{salvaged: 3, last: 20},
 			did: "3 of the records come from pages that the tree no longer reaches"},
@@ -93,11 +133,7 @@ func TestCompleteness(t *testing.T) {
 			says:  "in no page, and the log cannot be replayed (no log was given)",
 			gives: "the records of revisions 7 to 8", notes: 1},
 	} {
-		var others []*evidence.Member
-		for i := range c.peers {
-			others = append(others, peer(uint64(i)))
-		}
-		c.b.w, c.b.ctx, c.b.log.tried = workOn(5, others...), t.Context(), true
+		c.b.w, c.b.ctx, c.b.log.tried = workOn(5, c.peers...), t.Context(), true
 		wantRefusal(t, name, c.b.account(), AcceptLostRevisions, c.says)
 		r := c.b.w.report
 		if strings.Join(r.GivesUp, "\n") != c.gives || len(r.Notes) != c.notes || c.did != "" &&
