@@ -151,11 +151,15 @@ type dbWriter struct {
 	db   *bbolt.DB
 	tx   *bbolt.Tx
 	keys *bbolt.Bucket
-	n    int
+	// n counts the records of the transaction, size their bytes.
+	n, size int
 }
 
 // perTx is the number of records per transaction, the maximum that a server commits at once.
 const perTx = 10000
+
+// txBytes bounds the records of one transaction, which are in memory until it ends.
+const txBytes = 16 << 20
 
 func newDBWriter(path string) (*dbWriter, error) {
 	// The array freelist allocates pages in order, so that equal input makes equal files.
@@ -183,7 +187,7 @@ func (w *dbWriter) begin() (err error) {
 	if w.keys = w.tx.Bucket([]byte("key")); w.keys != nil {
 		w.keys.FillPercent = 0.9
 	}
-	w.n = 0
+	w.n, w.size = 0, 0
 	return nil
 }
 
@@ -214,7 +218,8 @@ func (w *dbWriter) record(rec *Record) error {
 	if err := w.keys.Put(key, value); err != nil {
 		return err
 	}
-	if w.n++; w.n >= perTx {
+	w.n, w.size = w.n+1, w.size+len(value)
+	if w.n >= perTx || w.size >= txBytes {
 		return w.next()
 	}
 	return nil

@@ -362,6 +362,37 @@ func TestBackupTransactions(t *testing.T) {
 	}
 }
 
+// TestBackupOfLargeValues: a transaction is in memory until it ends, so one with large values ends earlier.
+func TestBackupOfLargeValues(t *testing.T) {
+	path, out := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "out.db")
+	s, done := store(t, path)
+	for i := range 40 {
+		s.Put(fmt.Appendf(nil, "%05d", i), make([]byte, 1<<20), 0)
+	}
+	done()
+	for rev, want := range map[int64]uint64{5: 0, 41: 2} {
+		small := filepath.Join(t.TempDir(), "small.db")
+		run(t, path, extract.Options{Format: extract.Backup, Rev: 2, Out: small})
+		run(t, path, extract.Options{Format: extract.Backup, Rev: rev, Out: out})
+		if more := txid(t, out) - txid(t, small); more != want {
+			t.Errorf("revision %d: %d transactions more than for one record, want %d", rev, more, want)
+		}
+		if err := os.Remove(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func txid(t *testing.T, path string) uint64 {
+	t.Helper()
+	db, err := dumpdb.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }() // only read
+	return db.Meta().Txid
+}
+
 // TestNothingSelected: no key makes no output, and the result names none.
 func TestNothingSelected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")

@@ -20,6 +20,9 @@ var allBuckets = []string{"key", "meta", "lease", "alarm", "auth", "authUsers", 
 // perTx is the number of entries per transaction of bbolt, the maximum number of changes that a server commits at once.
 const perTx = 10000
 
+// txBytes bounds the records of one transaction, which are in memory until it ends.
+const txBytes = 16 << 20
+
 // engine executes entries on a separate database.
 type engine struct {
 	b   *builder
@@ -27,7 +30,8 @@ type engine struct {
 	db  *bbolt.DB
 	tx  *bbolt.Tx
 	key *bbolt.Bucket
-	n   int
+	// n counts the entries of the transaction, size the bytes of its records.
+	n, size int
 	// shadow also executes the skipped entries; nil if none is skipped.
 	shadow *shadow
 	// members is the membership according to the log; confChanged is set once a conf change took effect.
@@ -204,7 +208,7 @@ func (e *engine) begin() error {
 	}
 	e.key = e.tx.Bucket([]byte("key"))
 	e.key.FillPercent = 0.9
-	e.n = 0
+	e.n, e.size = 0, 0
 	return nil
 }
 

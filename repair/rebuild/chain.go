@@ -312,7 +312,7 @@ type chainWriter struct {
 	b        *chained
 	db       *bbolt.DB
 	tx       *bbolt.Tx
-	n        int
+	n, size  int
 	rev, sub int64
 }
 
@@ -324,7 +324,7 @@ func (w *chainWriter) rollback() error {
 }
 
 func (w *chainWriter) event(e *chain.Event) error {
-	if w.tx == nil || w.n >= perTx && e.ModRevision != w.rev {
+	if w.tx == nil || (w.n >= perTx || w.size >= txBytes) && e.ModRevision != w.rev {
 		if w.tx != nil {
 			if err := w.tx.Commit(); err != nil {
 				return err
@@ -334,7 +334,7 @@ func (w *chainWriter) event(e *chain.Event) error {
 		if err != nil {
 			return err
 		}
-		w.tx, w.n = tx, 0
+		w.tx, w.n, w.size = tx, 0, 0
 	}
 	if w.sub++; e.ModRevision != w.rev {
 		w.rev, w.sub = e.ModRevision, 0
@@ -359,6 +359,7 @@ func (w *chainWriter) event(e *chain.Event) error {
 	if err != nil {
 		return err
 	}
+	w.size += len(value)
 	bucket := w.tx.Bucket([]byte("key"))
 	if bucket == nil {
 		return refuse("%s has no bucket key", w.b.chain.Full.Name())

@@ -2,6 +2,7 @@ package rebuild
 
 import (
 	"context"
+	"errors"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
@@ -41,6 +42,9 @@ func (e compaction) run(ctx context.Context) error {
 			break
 		}
 		from = next
+		if err := errors.Join(e.commit(), e.begin()); err != nil {
+			return err
+		}
 	}
 	return e.smallRows().setRow("meta", []byte("finishedCompactRev"), mark)
 }
@@ -75,7 +79,8 @@ func revOf(k []byte) dumpdb.Rev {
 	return r
 }
 
-// dropBatch bounds how many records are collected before they are deleted: a cursor becomes invalid by deletions.
+// dropBatch bounds how many records are collected before they are deleted, in one transaction: a cursor becomes invalid
+// by deletions, and what remains of their pages is in memory until it ends.
 const dropBatch = 10000
 
 func (e compaction) dropped(ctx context.Context, comp int64, from []byte, newest map[string]dumpdb.Rev) (drop [][]byte,
@@ -86,11 +91,11 @@ func (e compaction) dropped(ctx context.Context, comp int64, from []byte, newest
 	if from != nil {
 		k, v = c.Seek(from)
 	}
-	for ; k != nil && string(k) < end; k, v = c.Next() {
-		if len(drop) == dropBatch {
+	for size := 0; k != nil && string(k) < end; k, v = c.Next() {
+		if len(drop) == dropBatch || len(drop) > 0 && size >= txBytes {
 			return drop, append([]byte{}, k...), ctx.Err()
 		}
-		if len(v) == 0 {
+		if size += len(v); len(v) == 0 {
 			continue
 		}
 		kv, err := dumpdb.DecodeKeyValue(v)

@@ -35,7 +35,7 @@ func (e *engine) run(ctx context.Context) error {
 		if done || err != nil {
 			return err
 		}
-		if e.n++; e.n < perTx {
+		if e.n++; e.n < perTx && e.size < txBytes {
 			continue
 		}
 		b.say("%d entries, revision %d", b.res.Entries, e.m.Revision())
@@ -156,6 +156,7 @@ func (e *engine) put(c *replay.Change) error {
 		}
 	}
 	n := kv.Size()
+	e.size += n
 	if cap(e.record)-len(e.record) < n {
 		e.record = make([]byte, 0, max(1<<20, n))
 	}

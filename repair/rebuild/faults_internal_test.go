@@ -89,6 +89,19 @@ func TestChainTransactions(t *testing.T) {
 	if err := w.rollback(); err != nil || rowsOf(t, db) != 5 {
 		t.Errorf("%v, %d records are left", err, rowsOf(t, db))
 	}
+	large := &chainWriter{b: w.b, db: emptyDB(t, "key"), size: txBytes}
+	for rev := range int64(2) { // the first begins the transaction
+		e := &chain.Event{Key: []byte("k"), Value: make([]byte, txBytes), ModRevision: rev + 2}
+		if err := large.event(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := rowsOf(t, large.db); n != 1 {
+		t.Errorf("%d large records are committed, want 1", n)
+	}
+	if err := large.rollback(); err != nil {
+		t.Error(err)
+	}
 	bare := &chainWriter{b: w.b, db: emptyDB(t)}
 	err := bare.event(&chain.Event{ModRevision: 2})
 	if err == nil || !strings.Contains(err.Error(), "has no bucket key") {
