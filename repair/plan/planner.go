@@ -68,12 +68,50 @@ func diagnoseFor(ctx context.Context, specs []evidence.Spec, o *Options) (*compa
 		return nil, refusal.New("the sources are "+strings.Join(labels(r), ", "), "--best %s is not one of the sources",
 			o.Best)
 	}
-	if o.Best = label; r.Best == nil || len(r.Best.Members) > 0 && r.Best.Members[0] == label {
+	if o.Best = label; r.Best != nil && len(r.Best.Members) > 0 && r.Best.Members[0] == label {
 		return r, nil
 	}
 	c := o.Compare
 	c.Keep = label
+	if r.Best == nil {
+		return r, rankCluster(ctx, r, specs, c)
+	}
 	return compare.Diagnose(ctx, specs, c)
+}
+
+// rankCluster adds to a report of several clusters what keeping a member loses. Content is ranked within one cluster
+// only, so the sources of that member's cluster are diagnosed by themselves.
+func rankCluster(ctx context.Context, r *compare.Report, specs []evidence.Spec, c compare.Options) error {
+	set, err := evidence.Open(ctx, specs, evidence.Options{NoHashes: true, Access: c.Access, Progress: c.Progress})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = set.Close() }() // only read
+	all, own := SpecsOf(set), []evidence.Spec{}
+	for _, m := range clusterOf(set, c.Keep) {
+		own = append(own, all[m.Label()])
+	}
+	of, err := compare.Diagnose(ctx, own, c)
+	if err != nil {
+		return err
+	}
+	r.Best, r.InputsUnchanged = of.Best, r.InputsUnchanged && of.InputsUnchanged
+	return set.Unchanged(ctx)
+}
+
+// clusterOf returns the sources of the cluster of a member. Backups of it belong to it too, and sources that do not
+// show their cluster.
+func clusterOf(set *evidence.Set, label string) (own []*evidence.Member) {
+	at := slices.IndexFunc(set.Members, func(m *evidence.Member) bool { return m.Label() == label })
+	if at < 0 || set.Members[at].ClusterID == 0 {
+		return set.Members
+	}
+	id := set.Members[at].ClusterID
+	others := func(m *evidence.Member) bool { return m.ClusterID != 0 && m.ClusterID != id }
+	dirs := slices.DeleteFunc(slices.Clone(set.Members), others)
+	return slices.DeleteFunc(slices.Clone(dirs), func(m *evidence.Member) bool {
+		return evidence.OfAnotherCluster(dirs, m)
+	})
 }
 
 func labels(r *compare.Report) []string {

@@ -65,7 +65,7 @@ func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, s
 		return nil, err
 	}
 	defer func() { _ = set.Close() }() // only read
-	logs, bases := LogsOf(set), append(BasesOf(set), evidence.Spec{})
+	logs, bases := LogsOf(set, behind), append(BasesOf(set), evidence.Spec{})
 	if behind != "" {
 		bases = []evidence.Spec{BaseNamed(set, behind)}
 	}
@@ -148,17 +148,23 @@ func lostAbove(r *compare.Report, index uint64, names []string) *boot.Range {
 	return &boot.Range{From: index + 1, To: known}
 }
 
-// LogsOf are the logs of the cluster with most of them.
-func LogsOf(set *evidence.Set) []*evidence.Member {
+// LogsOf are the logs of the cluster of a source, else of the cluster with most of them.
+func LogsOf(set *evidence.Set, of string) []*evidence.Member {
 	by := map[dumplog.ID][]*evidence.Member{}
-	most := dumplog.ID(0)
+	kept, most := dumplog.ID(0), dumplog.ID(0)
 	for _, m := range set.Members {
+		if m.Label() == of {
+			kept = m.ClusterID
+		}
 		if m.HasLog() && m.ClusterID != 0 {
 			by[m.ClusterID] = append(by[m.ClusterID], m)
 			if len(by[m.ClusterID]) > len(by[most]) {
 				most = m.ClusterID
 			}
 		}
+	}
+	if kept != 0 {
+		return by[kept]
 	}
 	return by[most]
 }

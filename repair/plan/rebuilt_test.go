@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/evidencetest"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
@@ -353,5 +355,45 @@ func TestMendedGoFurthest(t *testing.T) {
 	p = newPlan(t, specs, x, plan.Options{})
 	if p.Mode == plan.Restore {
 		t.Errorf("mode %s: %s", p.Mode, p.Why)
+	}
+}
+
+// TestLossesOfOneCluster: of sources of several clusters one is kept with --best. What that loses shows in the sources
+// of its own cluster, and only their logs continue its database, though another cluster has more of them.
+func TestLossesOfOneCluster(t *testing.T) {
+	specs := lagging(t)
+	blank(t, specs[:2]...)
+	ids := []uint64{0xb1, 0xb2, 0xb3, 0xb4}
+	for i, id := range ids {
+		h := clustertest.NewHand(t, t.TempDir(), fmt.Sprintf("other%d", i+1), id, 0xc2)
+		h.Found(false, ids...)
+		h.Put(2, 5, clustertest.RequestID(0xb1, 1763000000000, 5), "k", "v", true)
+		h.State(2, 0xb1, 5)
+		for _, m := range ids {
+			h.Member(m, false, true)
+		}
+		specs = append(specs, evidence.Spec{Name: fmt.Sprintf("other%d", i+1), Where: h.Close(5, 2)})
+	}
+	var logs []string
+	made := madeUpTo(t, 20)
+	x := &trials{rebuild: func(j *plan.RebuildJob) (*plan.RebuiltFile, error) {
+		for _, m := range j.Logs {
+			logs = append(logs, m.Label())
+		}
+		return made(j)
+	}}
+	p := newPlan(t, specs, x, plan.Options{Best: "node3"})
+	if p.Best.Name != "node3" || p.Lost.CommittedEntries != 8 || p.Lost.AfterEnd != 8 ||
+		!slices.Equal(p.Lost.Others, []string{"other1", "other2", "other3", "other4"}) {
+		t.Errorf("keeps %s, lost %+v", p.Best.Name, p.Lost)
+	}
+	if !slices.Equal(logs, []string{"node1", "node2", "node3"}) {
+		t.Errorf("rebuilt with the logs of %q", logs)
+	}
+	// Content does not decide between clusters.
+	var refused *refusal.Error
+	if _, err := plan.New(t.Context(), specs, x.scratch, plan.Options{}); !errors.As(err, &refused) ||
+		!strings.Contains(err.Error(), "belong to different clusters") {
+		t.Errorf("without --best: %v", err)
 	}
 }

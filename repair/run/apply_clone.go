@@ -198,7 +198,7 @@ func (s cloning) makeRebuilt(ctx context.Context, out string, set *evidence.Set,
 	}
 	defer func() { _ = scratch.Remove(dir) }() // the data dirs have copies
 	o := compare.Options{Version: s.o.Version, Progress: s.o.Progress}
-	job := plan.RebuildJob{Base: plan.BaseNamed(set, x.Base), Logs: plan.LogsOf(set), Progress: o.Progress}
+	job := plan.RebuildJob{Base: plan.BaseNamed(set, x.Base), Logs: plan.LogsOf(set, x.Base), Progress: o.Progress}
 	file, err := try.Rebuild(ctx, job, filepath.Join(dir, "rebuilt.db"))
 	if err != nil {
 		return "", err
