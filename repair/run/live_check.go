@@ -83,12 +83,17 @@ func (f *liveCheck) meet(ctx context.Context, resumed bool) error {
 	}
 	for i := range f.r.steps {
 		s := &f.r.steps[i]
-		if s.Kind != plan.StepStart || f.r.j.state(s.ID) == StateDone {
+		added := resumed && f.r.makesMajority(s) && f.r.j.value("initial:"+f.r.of(s).Name) != ""
+		if s.Kind != plan.StepStart && !added || f.r.j.state(s.ID) == StateDone {
 			continue
 		}
 		if !f.woken {
-			n := "the cluster has no leader now: members that are down are started on their own data dirs first; " +
-				"everything is checked after that, before anything else is done"
+			which := "members that are down are started on their own data dirs"
+			if added {
+				which = "a member that was added, and votes already, is started"
+			}
+			n := "the cluster has no leader now: " + which + " first; everything is checked after that, before " +
+				"anything else is done"
 			f.r.out.Notes = append(f.r.out.Notes, n)
 			f.o.Notice(n)
 			if err := f.confirm(ctx, resumed); err != nil {

@@ -217,7 +217,7 @@ func (r *runner) do(ctx context.Context, s *plan.Step) (state, detail string, er
 			return "done", detail, err
 		}
 		need := r.lacks(ctx, a, err)
-		if need == noVoters {
+		if need == noVoters || r.makesMajority(s) { // what is missing is the member itself
 			return "", "", err
 		}
 		if err := r.quorum(ctx, need, "", nil); err != nil {
