@@ -192,6 +192,9 @@ func (h *KeyHistory) unread(m *evidence.Member, p *evidence.Problem) {
 	var db *dumpdb.DamageError
 	var log *dumplog.DamageError
 	what := fmt.Sprintf("%s cannot be read: %v", p.File, p.Err)
+	if p.Part == "file" { // whose error says so
+		what = fmt.Sprintf("%s: %v", p.File, p.Err)
+	}
 	if errors.As(p.Err, &db) || errors.As(p.Err, &log) {
 		add(&h.Damage, m, what)
 		return

@@ -223,6 +223,9 @@ func positionCases() []answered {
 // databaseCases are data dirs with a damaged or missing database.
 func databaseCases() []answered {
 	empty := func(f *evidence.Facts) { f.DB = &evidence.DBFacts{} }
+	noRights := func(f *evidence.Facts) {
+		f.DB, f.Problems = nil, []evidence.ProblemFacts{{Part: "db", File: "db", Error: "permission denied"}}
+	}
 	rebuilds := []string{"the server rebuilds the missing database from the log"}
 	fills := []string{"the server fills the empty database from the log"}
 	const noMeta, noDB = "neither meta page is valid", "its database is missing"
@@ -230,8 +233,10 @@ func databaseCases() []answered {
 	return []answered{
 		{name: "database missing", of: sound("3.5"), starts: release.Yes, mends: rebuilds,
 			change: func(f *evidence.Facts) { f.DB = nil }},
-		{name: "database that could not be read", of: sound("3.5"), starts: release.No, why: noDB,
-			change: func(f *evidence.Facts) { f.DB, f.Problems = nil, []evidence.ProblemFacts{{Part: "db"}} }},
+		{name: "database that could not be read", of: sound("3.5"), starts: release.Unknown,
+			why: "on its database is not known: db was not examined: permission denied", change: noRights},
+		{name: "database that could not be read, log purged", of: purged("3.5"), starts: release.Unknown,
+			why: "on its database is not known: db was not examined: permission denied", change: noRights},
 		{name: "database missing, log purged", of: purged("3.5"), starts: release.No, why: noDB,
 			change: func(f *evidence.Facts) { f.DB = nil }},
 		{name: "database missing, snapshot with the whole log", of: sound("3.5"), starts: release.No, why: noDB,

@@ -178,12 +178,10 @@ func (d *dir) snapshot() {
 	if d.version.Has(release.SnapFileUnused).Certain() {
 		return
 	}
-	for i := range d.f.Problems {
-		if p := &d.f.Problems[i]; p.Part == "snap" {
-			d.open("whether a server starts on it is not known: %s was not examined: %s", p.File, p.Error)
-			d.chosen = newest(known)
-			return
-		}
+	if p := d.unread("snap"); p != nil {
+		d.open("whether a server starts on it is not known: %s was not examined: %s", p.File, p.Error)
+		d.chosen = newest(known)
+		return
 	}
 	for i := range d.f.Snapshots {
 		switch s := &d.f.Snapshots[i]; {
@@ -194,6 +192,16 @@ func (d *dir) snapshot() {
 			d.chosen = max(d.chosen, s.Index)
 		}
 	}
+}
+
+// unread returns the problem of a part that could not be read, nil if there is none.
+func (d *dir) unread(part string) *evidence.ProblemFacts {
+	for i := range d.f.Problems {
+		if d.f.Problems[i].Part == part {
+			return &d.f.Problems[i]
+		}
+	}
+	return nil
 }
 
 // newest returns the highest index, 0 if there is none.
@@ -257,6 +265,10 @@ func (d *dir) database() {
 		if d.chosen == 0 && d.f.WAL.FirstIndex <= 1 && len(d.f.Problems) == 0 {
 			d.beganRestored()
 			d.mends("the server rebuilds the missing database from the log, which reaches back to the first entry")
+			return
+		}
+		if p := d.unread("db"); p != nil {
+			d.open("whether a server starts on its database is not known: %s was not examined: %s", p.File, p.Error)
 			return
 		}
 		d.refused("its database is missing, and the log does not reach back to the first entry or names a raft " +

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,5 +133,8 @@ func TestNothingReadable(t *testing.T) {
 	if !errors.As(err, &se) || se.Where != "/d" || se.Found != "nothing readable" ||
 		!errors.Is(err, os.ErrPermission) || !errors.Is(err, os.ErrClosed) || m.Problems[0] != (Problem{Part: "wal", File: "wal", Err: os.ErrPermission}) {
 		t.Errorf("%v", err)
+	}
+	if want := ": wal: permission denied; db: file already closed"; !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%q, want it on one line", err)
 	}
 }

@@ -101,6 +101,39 @@ func TestFoldersAreDetected(t *testing.T) {
 	}
 }
 
+// TestPartsOutOfReach: a part that this user may not look at is not a part that the data dir lacks. A link to itself
+// stands for it where the user may read everything.
+func TestPartsOutOfReach(t *testing.T) {
+	for _, c := range []struct {
+		loop  string
+		files []string
+		parts []string // what is not missing
+	}{
+		{"member/snap/db", []string{"member/wal/", "member/snap/"}, []string{"wal", "snap", "snap/db"}},
+		{"member/snap", []string{"member/wal/"}, []string{"wal", "snap", "snap/db"}},
+		{"member/wal", []string{"member/snap/db"}, []string{"wal", "snap", "snap/db"}},
+	} {
+		dir := tree(t, c.files...)
+		path := filepath.Join(dir, filepath.FromSlash(c.loop))
+		if err := os.Symlink(path, path); err != nil {
+			t.Fatal(err)
+		}
+		l, err := detect(dir, "")
+		if err != nil || len(l.missing) > 0 {
+			t.Fatalf("%s: missing %q, %v", c.loop, l.missing, err)
+		}
+		for i, got := range []string{l.wal, l.snap, l.db} {
+			if want := filepath.Join(dir, "member", filepath.FromSlash(c.parts[i])); got != want {
+				t.Errorf("%s: %q, want %q", c.loop, got, want)
+			}
+		}
+	}
+	dir := tree(t, "member/wal/", "member/snap")
+	if l, err := detect(dir, ""); err != nil || !slices.Equal(l.missing, []string{"member/snap"}) {
+		t.Errorf("snap is a file: %+v, %v", l, err)
+	}
+}
+
 // TestFilesAreDetected: what a file is follows from its name and its first bytes.
 func TestFilesAreDetected(t *testing.T) {
 	bolt := func(size int, same bool) []byte {

@@ -152,7 +152,11 @@ func (m loading) digested() error {
 func (m loading) nothing() error {
 	e := &SourceError{Where: m.Source.Where, Found: "nothing readable", Expected: expectedSource}
 	for _, p := range m.Problems {
-		e.Err = errors.Join(e.Err, fmt.Errorf("%s: %w", p.File, p.Err))
+		next := fmt.Errorf("%s: %w", p.File, p.Err)
+		if e.Err != nil { // on the line of the others
+			next = fmt.Errorf("%w; %w", e.Err, next)
+		}
+		e.Err = next
 	}
 	return e
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/archive"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
@@ -249,16 +250,16 @@ func memberLayout(root, member, walDir string) layout {
 	if walDir != "" {
 		l.wal, l.walDirIsExternal = walDir, true
 	}
-	if !isDir(l.wal) {
+	if isNoDir(l.wal) {
 		l.missing, l.wal = append(l.missing, "member/wal"), ""
 	}
 	l.snap = filepath.Join(member, "snap")
-	if !isDir(l.snap) {
+	if isNoDir(l.snap) {
 		l.missing, l.snap = append(l.missing, "member/snap"), ""
 		return l
 	}
 	l.db = filepath.Join(l.snap, "db")
-	if _, err := os.Stat(l.db); err != nil {
+	if _, err := os.Stat(l.db); errors.Is(err, fs.ErrNotExist) {
 		l.missing, l.db = append(l.missing, "member/snap/db"), ""
 	}
 	return l
@@ -302,6 +303,16 @@ func noBolt(head []byte, size int64) (found, hint string) {
 		return fmt.Sprintf("%s (%s)", m.What, plural.Size(size)), m.Hint
 	}
 	return fmt.Sprintf("a file of %s that is neither a bbolt database nor another etcd file", plural.Size(size)), ""
+}
+
+// isNoDir reports whether a path is known not to be a folder. A path that this user may not look at can be one: what
+// opens it then says why it cannot be read.
+func isNoDir(p string) bool {
+	st, err := os.Stat(p)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	}
+	return !st.IsDir()
 }
 
 func isDir(p string) bool {

@@ -131,9 +131,20 @@ func (d *dir) pickSnapshot(s *dumplog.Summary) {
 }
 
 // snapsLeftOut returns why the .snap files were not examined, "" if they were, or if there are none.
-func (d *dir) snapsLeftOut() string {
+func (d *dir) snapsLeftOut() string { return d.leftOut("snap") }
+
+// dbLeftOut returns why the database was not opened although it may be sound, "" if it was, or if there is none.
+func (d *dir) dbLeftOut() string {
+	if d.m.DB != nil {
+		return ""
+	}
+	return d.leftOut("db")
+}
+
+// leftOut returns why a part could not be read, "" if it could, or if there is none.
+func (d *dir) leftOut(part string) string {
 	for _, p := range d.m.Problems {
-		if p.Part == "snap" {
+		if p.Part == part {
 			return fmt.Sprintf("%s: %v", p.File, p.Err)
 		}
 	}

@@ -64,6 +64,10 @@ func TestRulesOnEntries(t *testing.T) {
 	}
 }
 
+func dbLeftOut(d *dir) {
+	d.m.DB, d.m.Problems = nil, []evidence.Problem{{Part: "db", File: "db", Err: errors.New("permission denied")}}
+}
+
 func leftOut(d *dir) {
 	d.m.Problems = []evidence.Problem{{Part: "snap", File: "7.snap", Err: errors.New("too large")}}
 }
@@ -247,6 +251,10 @@ func TestRulesOnPlaces(t *testing.T) {
 		{"database of another snapshot", dbReachesSnapshot, func(d *dir) {
 			*d.m.DB.Meta.ConsistentIndex, d.m.Snap.SnapDBs = 9, []dumplog.SnapDB{{Index: 11}}
 		}, "the database has applied entry 9"},
+		{"database that is there and was not opened", dbReachesSnapshot, dbLeftOut,
+			"what the database has applied is not known: db: permission denied"},
+		{"the same, whether it exists", dbPresent, dbLeftOut, "db: permission denied"},
+		{"no database", dbPresent, func(d *dir) { d.m.DB = nil }, "member/snap/db is missing"},
 		{".snap files are left out", snapChosen, leftOut, "7.snap: too large"},
 		{".snap files are left out, of v2", v2Content, leftOut, "7.snap: too large"},
 		{"another part is left out", snapChosen, func(d *dir) {

@@ -75,6 +75,9 @@ var dbReachesSnapshot = described(Rule{
 				return nil
 			}
 		}
+		if why := d.dbLeftOut(); why != "" {
+			return unknown("what the database has applied is not known: %s", why)
+		}
 		return &verdict{says: fmt.Sprintf("the database has applied entry %d, the raft snapshot is at %d, and "+
 			"%016x.snap.db is missing", ci, d.snapIndex, d.snapIndex),
 			server: "failed to recover v3 backend from snapshot: failed to find database snapshot file (snap: " +
@@ -180,6 +183,8 @@ var dbPresent = described(Rule{
 		switch {
 		case d.m.DB != nil:
 			return nil
+		case d.dbLeftOut() != "":
+			return unknown("%s", d.dbLeftOut())
 		case !d.hasLog():
 			return unknown("there is neither a database nor a readable log")
 		}

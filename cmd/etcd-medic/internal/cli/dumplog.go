@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -258,7 +260,14 @@ func needLog(m *evidence.Member, snaps bool) error {
 	e := &evidence.SourceError{Where: m.Source.Where, Found: m.Source.Kind.Noun() + " without them",
 		Expected: want}
 	for _, p := range m.Problems {
-		e.Err = errors.Join(e.Err, p.Err)
+		if errors.Is(p.Err, fs.ErrPermission) {
+			e.Found = m.Source.Kind.Noun() + " that this user may not read in full"
+		}
+		if e.Err == nil {
+			e.Err = p.Err
+			continue
+		}
+		e.Err = fmt.Errorf("%w; %w", e.Err, p.Err)
 	}
 	return e
 }
