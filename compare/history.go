@@ -105,6 +105,10 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 		if !m.HasDB() {
 			continue
 		}
+		if m.Source.Kind == evidence.KindBackup && m.DB.Trailer.State == "mismatch" {
+			add(&h.Damage, m, "the sha256 trailer is not that of the file: bytes were changed or lost since it was "+
+				"saved, and a changed value shows nowhere else")
+		}
 		if err := h.records(ctx, m, &b); err != nil {
 			return nil, err
 		}

@@ -33,7 +33,8 @@ type dumpDBOptions struct {
 const dumpDBLong = `Show the bbolt file of a member, a backup or a .snap.db. Without BUCKET: both meta pages, the page
 graph and the buckets with their row counts. With BUCKET: its rows, decoded. etcd's names and common spellings of them
 are accepted (auth-users, auth_users, authUsers). Damage is shown where it is found ("!!"), and the listing continues
-after it. On a terminal the rows are tables that fit its width; in a pipe, and with -w lines, each row is one line.
+after it. After the rows of a backup whose sha256 trailer does not match, the trailer is shown. On a terminal the rows
+are tables that fit its width; in a pipe, and with -w lines, each row is one line.
 
 Values are shown as length and digest unless --values is given; password hashes need --unsafe-show-secrets.
 
@@ -141,6 +142,9 @@ func (o *dumpDBOptions) check(cmd *cobra.Command) error {
 	if trues(o.live, o.deleted, o.salvage, o.free, o.stats, o.hashKV, o.history != "") > 1 {
 		return usagef("", "--live (or --rev), --deleted, --salvage, --free, --stats, --hashkv and --history exclude "+
 			"each other")
+	}
+	if o.toRev > 0 && o.fromRev > o.toRev {
+		return usagef("", "--from-rev %d is above --to-rev %d", o.fromRev, o.toRev)
 	}
 	if o.hashKV && (o.key+o.prefix != "" || o.fromRev+o.toRev > 0) {
 		return usagef("", "--hashkv is over all keys; only --rev goes with it")

@@ -40,10 +40,26 @@ func (l *dbLister) list(ctx context.Context) error {
 	default:
 		err = l.small(ctx)
 	}
-	if errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	if l.o.bucket == "" && !l.o.pages && l.o.page < 0 {
+		return nil // the overview has it
+	}
+	return l.altered()
+}
+
+// altered says that the file is not the one that was saved: the rows may not be either, though they decode.
+func (l *dbLister) altered() error {
+	if !l.isBackup || l.noMeta {
 		return nil
 	}
-	return err
+	t, err := l.db.Trailer()
+	if err != nil || t.State != "mismatch" {
+		return err
+	}
+	l.bad++
+	return l.stream.Write(render.TrailerRow{Trailer: t})
 }
 
 func (l *dbLister) write(r render.Row) error {

@@ -68,6 +68,9 @@ func (l *logFilter) check(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if l.end > 0 && l.start > l.end {
+		return usagef("", "--start-index %d is above --end-index %d", l.start, l.end)
+	}
 	l.filter = dumplog.Filter{From: l.start, To: l.end, Term: l.term, Kinds: kinds, User: l.user}
 	if l.key != "" {
 		l.filter.Key = []byte(l.key)
@@ -161,7 +164,7 @@ func (l *logFilter) parseRange(last uint64) error {
 	if !isRange {
 		to = from
 	}
-	if l.filter.To, err = num(to, 0); err != nil || l.index == ".." || l.filter.To != 0 && l.filter.From > l.filter.To {
+	if l.filter.To, err = num(to, 0); err != nil || l.index == ".." || to != "" && l.filter.To < max(l.filter.From, 1) {
 		return bad
 	}
 	return nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -22,7 +23,7 @@ func (o *extractOptions) show(r *extract.Result) error {
 	}
 	add(lostPart(&r.Lost))
 	add(leftOutPart(r.LeftOut))
-	add(render.Section{Title: "notes", Lines: r.Notes})
+	add(render.Section{Title: "notes", Lines: append(nothingText(r), r.Notes...)})
 	next := render.Section{Title: "next"}
 	if r.Cluster != nil && r.Cluster.DryRun && r.Cluster.Absent+r.Cluster.Different > 0 {
 		next.Lines = []string{"run the same command with --write"}
@@ -48,7 +49,7 @@ func extractHead(r *extract.Result) render.Section {
 		{"deleted keys", count(r.DeletedKeys)},
 		{"salvaged", count(r.Salvaged)},
 		{"files", count(r.Files)},
-		{"leases", leaseText(&r.Leases)},
+		{"leases", leaseText(r)},
 		{"output", r.Output},
 		{"sha256", r.SHA256},
 	}}
@@ -61,7 +62,17 @@ func count(n int64) string {
 	return fmt.Sprint(n)
 }
 
-func leaseText(l *extract.LeaseUse) string {
+// nothingText says that an extract is empty, where nothing else says why.
+func nothingText(r *extract.Result) []string {
+	if !r.Empty() || r.Short() {
+		return nil
+	}
+	return []string{fmt.Sprintf("nothing was selected: the source has no such key at revision %d, so nothing was "+
+		"written", r.Revision)}
+}
+
+func leaseText(r *extract.Result) string {
+	l := &r.Leases
 	if l.Keys == 0 {
 		return ""
 	}
@@ -70,6 +81,9 @@ func leaseText(l *extract.LeaseUse) string {
 		"detach": "the keys are written without a lease and stay",
 		"skip":   "the keys are left out",
 	}[l.Handling]
+	if f := extract.Format(r.Format); l.Handling == "grant" && (f == extract.JSONL || f == extract.Backup) {
+		how = "in the output, with ID and stored TTL"
+	}
 	s := plural.Of(l.Keys, "key", "keys") + " with " + plural.Of(l.Leases, "lease", "leases") + ": " + how
 	if l.Unknown > 0 {
 		s += "; " + plural.Of(l.Unknown, "key names", "keys name") + " a lease that the source does not hold and " +
@@ -193,13 +207,14 @@ func (o *extractOptions) fromLog() shell.Command {
 // streamed reports on stderr what a stream to stdout lacks.
 func (o *extractOptions) streamed(r *extract.Result) {
 	s := lostPart(&r.Lost)
-	for _, l := range append(append(s.Lines, leftOutPart(r.LeftOut).Lines...), r.Notes...) {
+	lines := slices.Concat(s.Lines, leftOutPart(r.LeftOut).Lines, nothingText(r), r.Notes)
+	for _, l := range lines {
 		o.io.errorf("%s", l)
 	}
 	if r.Log != nil && r.Log.FromStart {
 		o.io.errorf("this makes a backup of the log: %s", o.fromLog())
 	}
-	if l := leaseText(&r.Leases); l != "" {
+	if l := leaseText(r); l != "" {
 		o.io.errorf("leases: %s", l)
 	}
 }

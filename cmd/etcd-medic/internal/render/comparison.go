@@ -130,9 +130,12 @@ func cellText(c *compare.DiffCell) string {
 
 func (p comparisonPage) log(l *compare.LogComparison) {
 	p.section("log")
-	if l.Equal == release.Unknown {
+	switch {
+	case len(l.LastIndexes) == 0:
+		p.line("  no log was read")
+	case l.Equal == release.Unknown:
 		p.line("  no index is held by two members")
-	} else {
+	default:
 		p.line("  entries %d to %d, %d compared, equal: %s", l.FirstIndex, l.LastIndex, l.Compared, equalText(l.Equal))
 	}
 	for _, m := range slices.Sorted(maps.Keys(l.LastIndexes)) {
