@@ -102,6 +102,7 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 				h.unread(m, &p)
 			}
 		}
+		h.logDamage(m)
 		if !m.HasDB() {
 			continue
 		}
@@ -204,6 +205,34 @@ func (h *KeyHistory) unread(m *evidence.Member, p *evidence.Problem) {
 		return
 	}
 	add(&h.LeftOut, m, what)
+}
+
+// maxLogDamage bounds the damaged places of a log that are named.
+const maxLogDamage = 20
+
+// logDamage adds the damaged places of a member's log. An entry that names the key may be in what is lost.
+func (h *KeyHistory) logDamage(m *evidence.Member) {
+	all := m.WAL.Summary.Damage
+	for i, d := range all {
+		if i == maxLogDamage {
+			add(&h.Damage, m, fmt.Sprintf("%d more damaged places of the log", len(all)-i))
+			return
+		}
+		add(&h.Damage, m, "log: "+d.Error()+lostEntries(d))
+	}
+}
+
+// lostEntries says which entries damage hides, "" if it hides none or if that is not known.
+func lostEntries(d *dumplog.DamageError) string {
+	switch {
+	case d.LostFrom == 0:
+		return ""
+	case d.LostTo == 0:
+		return fmt.Sprintf(" (entries from %d on)", d.LostFrom)
+	case d.LostTo == d.LostFrom:
+		return fmt.Sprintf(" (entry %d)", d.LostFrom)
+	}
+	return fmt.Sprintf(" (entries %d to %d)", d.LostFrom, d.LostTo)
 }
 
 // add adds what could not be read of a member.
