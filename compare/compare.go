@@ -1,8 +1,11 @@
 package compare
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -17,8 +20,12 @@ type ErrMixed struct{ Clusters map[string][]string }
 
 // Error names the clusters and their sources.
 func (e *ErrMixed) Error() string {
-	return fmt.Sprintf("the sources belong to different clusters: %v; compare sources of one cluster at a time",
-		e.Clusters)
+	var each []string
+	for _, id := range slices.Sorted(maps.Keys(e.Clusters)) {
+		each = append(each, id+" ("+strings.Join(e.Clusters[id], ", ")+")")
+	}
+	return "the sources belong to different clusters: " + strings.Join(each, ", ") +
+		"; compare sources of one cluster at a time"
 }
 
 // Compare compares the sources bucket by bucket at the highest index that all of them have applied.
@@ -194,6 +201,7 @@ func (c *Comparison) log(members []*evidence.Member, rp *replay.Result) {
 	c.Log = LogComparison{Differ: []LogDiff{}, LastIndexes: map[string]uint64{}}
 	first, last, logs := uint64(0), uint64(0), 0
 	for _, m := range members {
+		c.logDamage(m, rp.Commit)
 		if !m.HasLog() {
 			continue
 		}
@@ -209,7 +217,10 @@ func (c *Comparison) log(members []*evidence.Member, rp *replay.Result) {
 	if logs < 2 || last < first {
 		return
 	}
-	c.Log.FirstIndex, c.Log.LastIndex, c.Log.Compared = first, last, int(last-first+1)
+	c.Log.FirstIndex, c.Log.LastIndex = first, last
+	if c.Log.Compared = int(last-first+1) - absent(members, first, last); c.Log.Compared == 0 {
+		return
+	}
 	c.Log.Equal = release.AnswerOf(len(rp.LogDiffs) == 0 && len(rp.Shifts) == 0)
 	for _, d := range rp.LogDiffs {
 		row := LogDiff{Index: d.Index, Members: map[string]string{}}
@@ -218,4 +229,43 @@ func (c *Comparison) log(members []*evidence.Member, rp *replay.Result) {
 		}
 		c.Log.Differ = append(c.Log.Differ, row)
 	}
+}
+
+// logDamage names the places at which a log has lost committed entries, at most maxLogDamage of them.
+func (c *Comparison) logDamage(m *evidence.Member, commit uint64) {
+	for _, d := range m.WAL.Summary.Damage {
+		if d.LostFrom == 0 || d.LostFrom > commit || len(c.Log.Damage[m.Label()]) == maxLogDamage {
+			continue
+		}
+		add(&c.Log.Damage, m, d.Error()+lostEntries(d))
+	}
+}
+
+// absent counts the indexes from first to last that a log has lost, or never had because its member received a
+// snapshot.
+func absent(members []*evidence.Member, first, last uint64) (n int) {
+	var gaps [][2]uint64
+	gap := func(from, to uint64) {
+		if from, to = max(from, first), min(to, last); from <= to {
+			gaps = append(gaps, [2]uint64{from, to})
+		}
+	}
+	for _, m := range members {
+		for _, d := range m.WAL.Summary.Damage {
+			if d.LostFrom > 0 {
+				gap(d.LostFrom, cmp.Or(d.LostTo, last))
+			}
+		}
+		for _, j := range m.WAL.Summary.Jumps {
+			gap(j.From, j.To)
+		}
+	}
+	slices.SortFunc(gaps, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
+	for _, g := range gaps {
+		if g[1] >= first {
+			n += int(g[1] - max(g[0], first) + 1)
+			first = g[1] + 1
+		}
+	}
+	return n
 }

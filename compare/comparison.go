@@ -78,11 +78,14 @@ type Value struct {
 type LogComparison struct {
 	FirstIndex uint64 `json:"firstIndex"`
 	LastIndex  uint64 `json:"lastIndex"`
-	Compared   int    `json:"compared"`
+	// Compared counts the indexes from FirstIndex to LastIndex that every log holds.
+	Compared int `json:"compared"`
 	// Equal is unknown when no index is held by two members.
 	Equal       release.Answer    `json:"equal"`
 	Differ      []LogDiff         `json:"differ"`
 	LastIndexes map[string]uint64 `json:"lastIndexes"`
+	// Damage says by member where its log has lost committed entries, which are not compared then.
+	Damage map[string][]string `json:"damage,omitempty"`
 }
 
 // LogDiff is one index at which committed entries differ.

@@ -141,6 +141,11 @@ func (p comparisonPage) log(l *compare.LogComparison) {
 	for _, m := range slices.Sorted(maps.Keys(l.LastIndexes)) {
 		p.line("  %s ends at index %d", clean(m), l.LastIndexes[m])
 	}
+	for _, m := range slices.Sorted(maps.Keys(l.Damage)) {
+		for _, d := range l.Damage[m] {
+			p.text("  !! "+clean(m)+": ", d)
+		}
+	}
 	for _, d := range l.Differ {
 		p.line("  index %d differs:", d.Index)
 		for _, m := range slices.Sorted(maps.Keys(d.Members)) {
