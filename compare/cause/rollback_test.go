@@ -49,6 +49,22 @@ func writtenIn(t *testing.T, root string, year int) {
 	}
 }
 
+// later gives the files that a tale writes a time after all of its processes began.
+func later(tell func(t *testing.T, root string)) func(t *testing.T, root string) {
+	return func(t *testing.T, root string) {
+		t.Helper()
+		tell(t, root)
+		writtenIn(t, root, replay.StartTime(replay.RequestID(clustertest.RequestID(a2, begin2, 1))).Year()+1)
+	}
+}
+
+// restarted tells of node1, which published itself, ended and began once more.
+func (s *chronicle) restarted() {
+	s.Helper()
+	s.publish(a1, begin1)
+	s.publish(a1, begin2)
+}
+
 // TestRolledBack: the other logs prove that a log once went further, by what the member served or by a vote that it
 // must have given.
 func TestRolledBack(t *testing.T) {
@@ -65,11 +81,7 @@ func TestRolledBack(t *testing.T) {
 	}
 	runTales(t, []tale{
 		{name: "it served clients", class: old.class, cause: id, certainty: "proof", checks: old.checks,
-			tell: func(t *testing.T, root string) {
-				t.Helper()
-				served(t, root)
-				writtenIn(t, root, replay.StartTime(replay.RequestID(clustertest.RequestID(a2, begin2, 1))).Year()+1)
-			}},
+			tell: later(served)},
 		{name: "its files are older than that process", class: "lagging", not: []string{id}, checks: []string{"R10"},
 			tell: func(t *testing.T, root string) {
 				t.Helper()
@@ -78,7 +90,15 @@ func TestRolledBack(t *testing.T) {
 			}},
 		with("it published itself and was not heard of again", lag, func(s *chronicle) { s.publish(a2, begin2) }),
 		with("an old process of it had served before", lag, func(s *chronicle) { s.put(a2, begin1) }),
-		with("its vote was needed", old, func(s *chronicle) { s.stores(3, a1, 0) }),
+		{name: "its vote was needed, and its files were written after that", class: old.class, cause: id,
+			certainty: "proof", checks: old.checks, tell: later(putBack(func(s *chronicle) {
+				s.stores(3, a1, 0)
+				s.restarted()
+			}))},
+		{name: "its vote was needed, and nothing shows whether it was copied before", class: "inconclusive",
+			not: []string{id}, checks: old.checks, tell: later(putBack(func(s *chronicle) { s.stores(3, a1, 0) }))},
+		with("it was copied before its vote was needed", tale{class: "lagging", not: lag.not, checks: old.checks},
+			func(s *chronicle) { s.stores(3, a1, 0) }),
 		with("the others elected the leader", lag, func(s *chronicle) { s.stores(3, a1, a1) }),
 		with("the votes of the others are not known", lag, func(s *chronicle) {
 			s.term = 3
@@ -87,12 +107,20 @@ func TestRolledBack(t *testing.T) {
 		}),
 		{name: "two of three were put back, and one of them voted", class: "member-lost-data",
 			cause: "committed-entry-below-quorum", certainty: "strong", checks: []string{"R07"},
-			tell: putBack(func(s *chronicle) {
+			tell: later(putBack(func(s *chronicle) {
+				s.closeOnly(1)
+				s.stores(3, a1)
+				s.restarted()
+				s.puts(3)
+				s.hands[0].State(3, a1, s.index)
+			}))},
+		{name: "two of three may have been copied before one of them voted", class: "inconclusive",
+			checks: []string{"R07"}, not: []string{id}, tell: later(putBack(func(s *chronicle) {
 				s.closeOnly(1)
 				s.stores(3, a1)
 				s.puts(3)
 				s.hands[0].State(3, a1, s.index)
-			})},
+			}))},
 		{name: "two of three were copied before the third", class: "inconclusive", checks: []string{"R07"},
 			causes: []string{"committed-entry-below-quorum"}, not: []string{id}, tell: putBack(func(s *chronicle) {
 				s.closeOnly(1)

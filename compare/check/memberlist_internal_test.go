@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -277,23 +278,92 @@ func listsRemoved(voters, learners []dumplog.ID) func(m, o *evidence.Member) {
 	}
 }
 
+// afterTerm is a replay that shows the files of a member to be written after a term began: after it, a member was
+// started twice, the second time before the files were written.
+func afterTerm(m *evidence.Member, first uint64) *replay.Result {
+	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	writtenAt(m, begun.Add(time.Hour))
+	starts := []replay.Start{{Index: first + 1, ID: startedAt(begun.Add(-time.Hour))},
+		{Index: first + 2, ID: startedAt(begun)}}
+	return &replay.Result{Survey: &replay.Survey{Starts: map[dumplog.ID][]replay.Start{1: starts}}}
+}
+
+// writtenAt gives the member's log a time.
+func writtenAt(m *evidence.Member, when time.Time) {
+	m.Source.Manifest = &evidence.Manifest{Files: []evidence.File{{Path: "member/wal/0.wal", ModTime: when}}}
+}
+
+// startedAt is the ID of a request of a process that began then.
+func startedAt(begun time.Time) dumplog.RequestID {
+	return dumplog.RequestID(0xa1<<48 | (uint64(begun.UnixMilli())&(1<<40-1))<<8)
+}
+
+// TestVoteMissing: a log without a vote that its member gave is older than the member, if its files were written after
+// the term began. If they were written before, or nothing shows when, the source may have been copied before the
+// others.
+func TestVoteMissing(t *testing.T) {
+	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	type starts = []replay.Start
+	for name, c := range map[string]struct {
+		written  time.Time
+		starts   starts
+		served   []replay.Served
+		severity Severity
+		class    Class
+		copied   bool
+	}{
+		"nothing shows when": {begun, nil, nil, Warning, ClassInconclusive, false},
+		"before a process that published itself before the term": {begun.Add(-time.Second),
+			starts{{Index: 20, ID: startedAt(begun)}}, nil, Warning, "", true},
+		"after it": {begun.Add(time.Second), starts{{Index: 20, ID: startedAt(begun)}}, nil, Warning,
+			ClassInconclusive, false},
+		"before a process that published itself in the term": {begun.Add(-time.Second),
+			starts{{Index: 22, ID: startedAt(begun)}}, nil, Warning, ClassInconclusive, false},
+		"after the second process of the term": {begun.Add(time.Second), starts{{Index: 22, ID: startedAt(begun)},
+			{Index: 25, ID: startedAt(begun)}}, nil, Critical, ClassMemberLostData, false},
+		"at its time": {replay.StartTime(startedAt(begun)), starts{{Index: 22, ID: startedAt(begun)},
+			{Index: 25, ID: startedAt(begun)}}, nil, Warning, ClassInconclusive, false},
+		"after a process that served in the term ended": {begun.Add(time.Second), starts{{Index: 25,
+			ID: startedAt(begun)}}, []replay.Served{{Publish: 2, Index: 23}}, Critical, ClassMemberLostData, false},
+		"after one that served before the term": {begun.Add(time.Second), starts{{Index: 25,
+			ID: startedAt(begun)}}, []replay.Served{{Publish: 2, Index: 20}}, Warning, ClassInconclusive, false},
+	} {
+		ss := lackingVote()
+		writtenAt(ss[2], c.written)
+		pv := (&Input{Members: ss, Replay: &replay.Result{Survey: &replay.Survey{
+			Starts: map[dumplog.ID][]replay.Start{1: c.starts},
+			Served: map[dumplog.ID][]replay.Served{1: c.served}}}}).provenance()
+		f := pv.voteMissing(ss[2])
+		if f == nil || f.Severity != c.severity || f.Class != c.class || pv.copiedEarly(ss[2]) != c.copied {
+			t.Errorf("%s: %+v, copied early %t", name, f, pv.copiedEarly(ss[2]))
+		}
+	}
+	ss := lackingVote()
+	pv := (&Input{Members: ss, Replay: &replay.Result{Survey: &replay.Survey{}}}).provenance()
+	if f := pv.voteMissing(ss[2]); f == nil || f.Class != ClassInconclusive {
+		t.Errorf("files without times: %+v", f)
+	}
+}
+
+// lackingVote are three members of which the third knows no term 3, in which the first was elected with its vote.
+func lackingVote() Sources {
+	var ss Sources
+	for i := range 3 {
+		m := withLog(member([]string{"n1", "n2", "n3"}[i]), 30)
+		m.MemberID, m.Commit = dumplog.ID(i+1), 30-uint64(i)
+		m.Membership = evidence.Membership{RaftKnown: true, Voters: []dumplog.ID{1, 2, 3}}
+		m.WAL.LastByTerm = []evidence.TermEnd{{Term: 2, First: 1, Last: 20}, {Term: 3, First: 21, Last: 30}}
+		m.WAL.Summary.StateTerms = []uint64{2, 3}
+		m.WAL.Summary.LastTerm = 3
+		ss = append(ss, m)
+	}
+	ss[0].WAL.Summary.Votes = []dumplog.Vote{{Term: 3, For: 1}}
+	ss[2].WAL.LastByTerm, ss[2].WAL.Summary.LastTerm, ss[2].WAL.Summary.LastIndex = ss[2].WAL.LastByTerm[:1], 2, 20
+	return ss
+}
+
 // TestMissingVotes: an election for which the logs of the other voters hold too few votes.
 func TestMissingVotes(t *testing.T) {
-	build := func() Sources {
-		var ss Sources
-		for i := range 3 {
-			m := withLog(member([]string{"n1", "n2", "n3"}[i]), 30)
-			m.MemberID, m.Commit = dumplog.ID(i+1), 30-uint64(i)
-			m.Membership = evidence.Membership{RaftKnown: true, Voters: []dumplog.ID{1, 2, 3}}
-			m.WAL.LastByTerm = []evidence.TermEnd{{Term: 2, First: 1, Last: 20}, {Term: 3, First: 21, Last: 30}}
-			m.WAL.Summary.StateTerms = []uint64{2, 3}
-			m.WAL.Summary.LastTerm = 3
-			ss = append(ss, m)
-		}
-		ss[0].WAL.Summary.Votes = []dumplog.Vote{{Term: 3, For: 1}}
-		ss[2].WAL.LastByTerm, ss[2].WAL.Summary.LastTerm, ss[2].WAL.Summary.LastIndex = ss[2].WAL.LastByTerm[:1], 2, 20
-		return ss
-	}
 	for name, c := range map[string]struct {
 		change func(ss Sources)
 		want   bool
@@ -320,20 +390,20 @@ func TestMissingVotes(t *testing.T) {
 		"committed in another":     {func(ss Sources) { ss[1].WAL.LastByTerm[1].Term = 4 }, false},
 		"not committed":            {func(ss Sources) { ss[0].Commit, ss[1].Commit, ss[2].Commit = 20, 19, 18 }, false},
 	} {
-		ss := build()
+		ss := lackingVote()
 		c.change(ss)
 		x := ss.elections().missingVotes(ss[2])
 		if (x != nil) != c.want || x != nil && (x.leader != 1 || x.votes != 1 || x.need != 2 || x.term.Term != 3 ||
 			x.top != ss[0]) {
 			t.Errorf("%s: %+v", name, x)
 		}
-		pv := (&Input{Members: ss, Replay: &replay.Result{Survey: &replay.Survey{}}}).provenance()
+		pv := (&Input{Members: ss, Replay: afterTerm(ss[2], 21)}).provenance()
 		if kind, why := pv.lostLogs(Sources{ss[2]}); (kind == KindBelowQuorumLogsOlder) != c.want ||
 			c.want && !strings.HasSuffix(why, "the others hold 1 of 2 votes that are needed") {
 			t.Errorf("%s: %s, %q", name, kind, why)
 		}
 	}
-	ss := build()
+	ss := lackingVote()
 	if ss.elections().missingVotes(ss[0]) != nil {
 		t.Error("of the newest one itself")
 	}

@@ -139,20 +139,24 @@ func TestServedBeyond(t *testing.T) {
 		change func(m, o *evidence.Member, sv *replay.Served)
 		found  bool
 		copied bool
+		either bool
 	}{
-		"served": {none, true, false},
+		"served": {none, true, false, false},
 		"its log reaches it": {func(m, _ *evidence.Member, _ *replay.Served) { m.WAL.Summary.LastIndex = 25 }, false,
-			false},
+			false, false},
 		"right before it": {func(m, _ *evidence.Member, _ *replay.Served) { m.WAL.Summary.LastIndex = 24 }, true,
-			false},
+			false, false},
 		"no log holds it": {func(_, o *evidence.Member, _ *replay.Served) { o.WAL.Summary.Terms = nil }, false,
-			false},
+			false, false},
 		"copied before": {func(m, _ *evidence.Member, _ *replay.Served) { written(m, begun.Add(-time.Hour)) },
-			true, true},
-		"written after": {func(m, _ *evidence.Member, _ *replay.Served) { written(m, begun.Add(time.Minute)) },
-			true, false},
+			true, true, false},
+		"written after": {func(m, _ *evidence.Member, _ *replay.Served) { written(m, begun.Add(2*time.Minute)) },
+			true, false, false},
+		"written while it started": {func(m, _ *evidence.Member, _ *replay.Served) {
+			written(m, begun.Add(2*time.Minute-time.Second))
+		}, true, false, true},
 		"written at its time": {func(m, _ *evidence.Member, sv *replay.Served) { written(m, replay.StartTime(sv.ID)) },
-			true, false},
+			true, false, true},
 	} {
 		m, o := withLog(member("n1"), 20), withLog(member("n2"), 40)
 		m.MemberID = 0xa1
@@ -165,7 +169,7 @@ func TestServedBeyond(t *testing.T) {
 		pv := (&Input{Members: Sources{m, o}, Replay: rp}).provenance()
 		f := pv.servedBeyond(m)
 		kind, why := pv.lostLogs([]*evidence.Member{m})
-		if older := c.found && !c.copied; (kind == KindBelowQuorumLogsOlder) != older ||
+		if older := c.found && !c.copied && !c.either; (kind == KindBelowQuorumLogsOlder) != older ||
 			older && why != "n1 served clients after its end" || !older && kind != KindBelowQuorum {
 			t.Errorf("%s: %s, %q", name, kind, why)
 		}
@@ -173,7 +177,8 @@ func TestServedBeyond(t *testing.T) {
 			t.Errorf("%s: %+v, copied early %t", name, f, pv.copiedEarly(m))
 			continue
 		}
-		if f != nil && ((f.Severity == Warning) != c.copied || (f.Class == "") != c.copied || f.At.Term != 2 ||
+		if f != nil && ((f.Severity == Warning) != (c.copied || c.either) || (f.Class == "") != c.copied ||
+			(f.Class == ClassInconclusive) != c.either || f.At.Term != 2 ||
 			f.At.Index != m.LastIndex()+1 || !slices.Equal(f.Members, []string{"n1"}) || len(f.Evidence) < 2) {
 			t.Errorf("%s: %+v", name, f)
 		}

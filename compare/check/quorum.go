@@ -185,11 +185,14 @@ func (pv *provenance) lostLogs(short []*evidence.Member) (kind Kind, why string)
 		return KindBelowQuorum, ""
 	}
 	for _, m := range short {
-		if pv.servedBeyond(m) != nil && !pv.copiedEarly(m) {
+		if f := pv.servedBeyond(m); f != nil && f.Severity == Critical {
 			return KindBelowQuorumLogsOlder, fmt.Sprintf("%s served clients after its end", m.Label())
 		}
 	}
-	if x := pv.Members.elections().missingVotes(short...); x != nil {
+	x := pv.Members.elections().missingVotes(short...)
+	if x != nil && !slices.ContainsFunc(short, func(m *evidence.Member) bool {
+		return pv.writtenSince(m, x.term.First) != writtenSince // it may have been copied before it voted
+	}) {
 		return KindBelowQuorumLogsOlder, fmt.Sprintf("one of them voted in term %d, which its log does not know: "+
 			"the others hold %d of %d votes that are needed", x.term.Term, x.votes, x.need)
 	}

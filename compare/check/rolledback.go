@@ -3,6 +3,8 @@ package check
 import (
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -35,12 +37,15 @@ func runLogNotOlder(in *Input) Result {
 	return outcome(fs, "")
 }
 
+// forgotten is what it means that a data dir is older than its member.
+const forgotten = ". It forgot votes and entries that it had acknowledged; the leader panics it with " +
+	"\"tocommit(N) is out of range\", or it votes a second time"
+
 func olderFinding(m *evidence.Member, kind Kind, at At, explanation string, ev ...Evidence) *Finding {
 	return &Finding{Kind: kind, Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()}, At: at,
 		Title: fmt.Sprintf("%s: the data dir is older than what the member has stored: its log ends at %d/%d",
 			m.Label(), m.WAL.Summary.LastTerm, m.LastIndex()),
-		Explanation: explanation + ". It forgot votes and entries that it had acknowledged; the leader panics it " +
-			"with \"tocommit(N) is out of range\", or it votes a second time", Evidence: ev,
+		Explanation: explanation + forgotten, Evidence: ev,
 		Remedy: []Remedy{{Text: "treat it as a member that lost its data: remove it, set the dir aside, add it again " +
 			"with an empty one", Command: removeMember(m.MemberID)}}}
 }
@@ -66,8 +71,13 @@ func (pv *provenance) servedBeyond(m *evidence.Member) *Finding {
 			Evidence{Member: holder.Label(), Field: fmt.Sprintf("entry %d", sv.Index), Observed: sv.What +
 				", proposed by " + m.MemberID.String(), Expected: "a log of that member that holds its publish entry",
 				Show: showLog(holder, sv.Index)})
-		if begun := replay.StartTime(sv.ID); lastWritten(m).Before(begun) {
+		begun := replay.StartTime(sv.ID)
+		switch at := lastWritten(m); {
+		case at.Before(begun):
 			f = copiedBefore(f, m, begun)
+		case at.Before(begun.Add(longestStart)):
+			f.orCopiedBefore(m, "its server had started", fmt.Sprintf("its files were last written %s, while that "+
+				"process may have been starting", at.UTC().Format(timeLayout)))
 		}
 		return f
 	}
@@ -79,8 +89,11 @@ func (pv *provenance) copiedEarly(m *evidence.Member) bool {
 	if pv.Replay == nil || pv.Replay.Survey == nil {
 		return false
 	}
-	f := pv.servedBeyond(m)
-	return f != nil && f.Severity == Warning
+	if f := pv.servedBeyond(m); f != nil {
+		return f.Class == ""
+	}
+	x := pv.Members.elections().missingVotes(m)
+	return x != nil && pv.writtenSince(m, x.term.First) == notSince
 }
 
 // lastWritten is the newest modification time of the member's log segments and its database; the present time when it
@@ -100,21 +113,92 @@ func lastWritten(m *evidence.Member) time.Time {
 	return newest
 }
 
+// since says whether files were written after a moment of which the log shows no exact time.
+type since int
+
+const (
+	unknownSince since = iota
+	notSince
+	writtenSince
+)
+
+// writtenSince reports whether the log or the database of a member was written after the term of an entry began, by the
+// times of the files and those of processes. A process began before it published itself. So a term began after every
+// process that published itself before, and before the next process of a member that proposed an entry of the term or
+// a later one.
+func (pv *provenance) writtenSince(m *evidence.Member, first uint64) since {
+	if m.Source.Manifest == nil {
+		return unknownSince
+	}
+	after, before := pv.termBegan(first)
+	switch at := lastWritten(m); {
+	case at.Before(after):
+		return notSince
+	case !before.IsZero() && at.After(before):
+		return writtenSince
+	}
+	return unknownSince
+}
+
+// termBegan bounds the time at which the term that begins with an entry began; before is zero when no bound is known.
+func (pv *provenance) termBegan(first uint64) (after, before time.Time) {
+	for id, starts := range pv.Replay.Survey.Starts {
+		for i, st := range starts {
+			begun := replay.StartTime(st.ID)
+			if st.Index < first {
+				if begun.After(after) {
+					after = begun
+				}
+				continue
+			}
+			ended := i > 0 && starts[i-1].Index >= first ||
+				slices.ContainsFunc(pv.Replay.Survey.Served[id], func(sv replay.Served) bool {
+					return sv.Index >= first && sv.Index < st.Index
+				})
+			if ended && (before.IsZero() || begun.Before(before)) {
+				before = begun
+			}
+		}
+	}
+	return after, before
+}
+
 // copiedBefore turns the finding into a warning: the files are older than the process that they do not show.
 func copiedBefore(f *Finding, m *evidence.Member, begun time.Time) *Finding {
-	at := lastWritten(m).UTC().Format(timeLayout)
-	f.Severity, f.Class = Warning, ""
-	f.Title = fmt.Sprintf("%s was copied before the member was started again: its log ends at %d/%d", m.Label(),
-		m.WAL.Summary.LastTerm, m.LastIndex())
-	f.Explanation = fmt.Sprintf("its files were last written %s, before that process began, so nothing ran on this "+
-		"copy since. That is normal if members are stopped, copied and started one after another; "+
-		"then copy it again to see the member's current state. If the host holds exactly this now, an older copy was "+
-		"put back: start no server on it", at)
-	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last write to log and database", Observed: at,
-		Expected: "after " + begun.UTC().Format(timeLayout)})
-	f.Remedy = nil
+	f.nothingRan(m, "the member was started again", "that process began")
+	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last write to log and database",
+		Observed: lastWritten(m).UTC().Format(timeLayout), Expected: "after " + begun.UTC().Format(timeLayout)})
 	return f
 }
+
+// nothingRan turns the finding into a warning: the files were last written before what they do not show.
+func (f *Finding) nothingRan(m *evidence.Member, copied, written string) {
+	f.Severity, f.Class = Warning, ""
+	f.Title = fmt.Sprintf("%s was copied before %s: its log ends at %d/%d", m.Label(), copied,
+		m.WAL.Summary.LastTerm, m.LastIndex())
+	f.Explanation = fmt.Sprintf("its files were last written %s, before %s, so nothing ran on this "+
+		"copy since. That is normal if members are copied one after another; "+
+		"then copy it again to see the member's current state. If the host holds exactly this now, an older copy was "+
+		"put back: start no server on it", lastWritten(m).UTC().Format(timeLayout), written)
+	f.Remedy = nil
+}
+
+// orCopiedBefore says of a log that ends early that it may be sound, and only copied before the member went on.
+func (f *Finding) orCopiedBefore(m *evidence.Member, copied, why string) {
+	f.Severity, f.Class = Warning, ClassInconclusive
+	f.Title = fmt.Sprintf("%s was copied before %s, or its data dir is older than what the member has stored: its "+
+		"log ends at %d/%d", m.Label(), copied, m.WAL.Summary.LastTerm, m.LastIndex())
+	f.Explanation = fmt.Sprintf("%s. Either it was copied before that, which is normal while members run, or its data "+
+		"dir was put back or lost its end: %s", strings.TrimSuffix(f.Explanation, forgotten), why)
+	f.Remedy = []Remedy{
+		{Text: "copy " + m.Label() + " again, and diagnose the new copy together with the others"},
+		{Text: "if its host holds exactly this now, treat it as a member that lost its data: start no server on it, " +
+			"and replace it", Precondition: "the new copy ends there too"}}
+}
+
+// longestStart is how long a server may take from the start of its process until it has published itself: it opens the
+// files of a large database, and receives the entries that it lacks.
+const longestStart = 2 * time.Minute
 
 const timeLayout = "2006-01-02T15:04:05Z"
 
@@ -129,7 +213,7 @@ func (pv *provenance) voteMissing(m *evidence.Member) *Finding {
 	if x.leader != 0 {
 		leader = pv.Members.MemberName(x.leader)
 	}
-	return olderFinding(m, KindVoteMissing, At{Term: x.term.Term, Index: x.term.First},
+	f := olderFinding(m, KindVoteMissing, At{Term: x.term.Term, Index: x.term.First},
 		fmt.Sprintf("%s was elected in term %d; the logs of all other voters hold %s, %d needed, so this "+
 			"member gave one", leader, x.term.Term, plural.Of(x.votes, "vote", "votes"), x.need),
 		Evidence{Member: m.Label(), Field: "vote that must have been stored",
@@ -138,4 +222,13 @@ func (pv *provenance) voteMissing(m *evidence.Member) *Finding {
 		Evidence{Member: x.top.Label(), Field: fmt.Sprintf("first entry of term %d", x.term.Term),
 			Observed: fmt.Sprint(x.term.First), Expected: "a leader that a majority elected",
 			Show: showLog(x.top, x.term.First)})
+	switch pv.writtenSince(m, x.term.First) {
+	case notSince:
+		f.nothingRan(m, fmt.Sprintf("term %d began", x.term.Term),
+			"a process began that published itself before that term")
+	case unknownSince:
+		began := fmt.Sprintf("term %d began", x.term.Term)
+		f.orCopiedBefore(m, began, "nothing shows when "+began)
+	}
+	return f
 }
