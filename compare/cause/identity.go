@@ -38,6 +38,10 @@ var identityMismatch = described(Cause{
 		if m := byKind(in, "requests in the logs that differ", check.KindClusterIDAltered); m != nil {
 			return m
 		}
+		if m := byKind(in, "a .snap file of the record in another copy of this data dir",
+			check.KindSnapshotsOfOther); m != nil {
+			return m
+		}
 		return weigh(in, byKind(in, "a configuration or member list that names the ID; the same name for the ID in "+
 			"the member list", check.KindMemberUnknown, check.KindMemberNamedWrongly))
 	},

@@ -51,12 +51,42 @@ func TestRecordWithoutFile(t *testing.T) {
 	for first, want := range map[uint64]bool{1: true, 20: true, 21: true, 22: false, 30: false} {
 		m := earlyFolder(t)
 		m.WAL.Summary.FirstIndex = first
-		if f := recordWithoutFile(m); (f != nil) != want {
+		if f := (Sources{m}).recordWithoutFile(m); (f != nil) != want {
 			t.Errorf("a log from %d on: %+v", first, f)
 		}
 		m.WAL.Summary.Damage = []*dumplog.DamageError{{Kind: dumplog.DamageMixed}}
-		if f := recordWithoutFile(m); f != nil {
+		if f := (Sources{m}).recordWithoutFile(m); f != nil {
 			t.Errorf("a record of another member: %+v", f)
+		}
+	}
+}
+
+// TestFoldersExchanged: two members of which each log has the records of the other's files. Where only one of them
+// looks like that, the record was altered.
+func TestFoldersExchanged(t *testing.T) {
+	at := func(label string, id dumplog.ID, record, file uint64) *evidence.Member {
+		m := withLog(withSnapDir(t, label), 30)
+		m.MemberID = id
+		m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: record, Term: 2}}
+		m.Snap.Files = []*dumplog.SnapFile{{Index: file, Term: 2, File: "f.snap"}}
+		return m
+	}
+	for name, c := range map[string]struct {
+		other *evidence.Member
+		want  Kind
+	}{
+		"exchanged":             {at("n2", 2, 9, 12), KindSnapshotsOfOther},
+		"the other is sound":    {at("n2", 2, 9, 9), KindRecordIndexAltered},
+		"of another index":      {at("n2", 2, 9, 11), KindRecordIndexAltered},
+		"of other records":      {at("n2", 2, 8, 12), KindRecordIndexAltered},
+		"a copy of one member":  {at("n2", 1, 9, 12), KindRecordIndexAltered},
+		"the other has its own": {at("n2", 2, 12, 12), KindRecordIndexAltered},
+	} {
+		m := at("n1", 1, 12, 9)
+		f := Sources{m, c.other}.recordWithoutFile(m)
+		if f == nil || f.Kind != c.want || (f.Class == ClassMembership) != (c.want == KindSnapshotsOfOther) ||
+			len(f.Members) != len(f.Evidence)+len(f.Remedy) {
+			t.Errorf("%s: %+v", name, f)
 		}
 	}
 }

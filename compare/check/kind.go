@@ -172,6 +172,7 @@ const (
 	KindRecordConfAltered         Kind = "record-conf-altered"
 	KindSnapConfAltered           Kind = "snap-conf-altered"
 	KindRecordIndexAltered        Kind = "record-index-altered"
+	KindSnapshotsOfOther          Kind = "snapshots-of-other"
 	KindRecordsGone               Kind = "snapshot-records-gone"
 	KindVoterNeverStarted         Kind = "voter-never-started"
 	KindRowsDiffer                Kind = "rows-differ"
@@ -394,6 +395,7 @@ var kinds = []kindRow{
 	{KindServerLogErrors, []ID{G01}, "the server wrote known error lines"},
 	{KindRecordConfAltered, []ID{W06}, "the configuration of a snapshot record does not fit"},
 	{KindRecordIndexAltered, []ID{W06}, "the index of a snapshot record does not fit"},
+	{KindSnapshotsOfOther, []ID{W06}, "log and snapshot files are of two members"},
 	{KindRecordsGone, []ID{W06}, "a log lacks every snapshot record"},
 	{KindVoterNeverStarted, []ID{M05}, "a voter never started"},
 	{KindRowsDiffer, []ID{A03, A08, A09, L01, L04, M02, M17}, "rows of a small bucket differ between members"},

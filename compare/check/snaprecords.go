@@ -12,6 +12,7 @@ import (
 var recordFields = map[Kind]string{
 	KindRecordConfAltered:  "configuration of a snapshot record",
 	KindRecordIndexAltered: "index of a snapshot record",
+	KindSnapshotsOfOther:   "log and snap folder of two members",
 }
 
 var snapRecordsFit = described(Check{
@@ -37,7 +38,7 @@ func runSnapRecordsFit(in *Input) Result {
 		if f := recordConf(m); f != nil {
 			fs = append(fs, *f)
 		}
-		if f := recordWithoutFile(m); f != nil {
+		if f := in.Members.recordWithoutFile(m); f != nil {
 			fs = append(fs, *f)
 		}
 	}
@@ -113,7 +114,7 @@ func recordConf(m *evidence.Member) *Finding {
 // recordWithoutFile finds a record and a file that should belong together: neither has its counterpart, and no other
 // record or file is between them. The files of records below the oldest file were purged, and so may be the records of
 // files below the first entry. Segments of another member have the records of its snapshots.
-func recordWithoutFile(m *evidence.Member) *Finding {
+func (ss Sources) recordWithoutFile(m *evidence.Member) *Finding {
 	if !m.HasSnap() || m.MixedLog() {
 		return nil
 	}
@@ -138,6 +139,9 @@ func recordWithoutFile(m *evidence.Member) *Finding {
 		if orphan == nil {
 			continue
 		}
+		if o := ss.exchangedWith(m, r, orphan); o != nil {
+			return snapshotsOfOther(m, o, r, orphan)
+		}
 		return recordFinding(m, r, KindRecordIndexAltered,
 			fmt.Sprintf("the snapshot record at %d/%d has no file, and the file %s no record", r.Term, r.Index,
 				orphan.File),
@@ -145,6 +149,35 @@ func recordWithoutFile(m *evidence.Member) *Finding {
 			fmt.Sprintf("%d/%d", orphan.Term, orphan.Index))
 	}
 	return nil
+}
+
+// exchangedWith returns another member that has the counterparts of both: the file of the record, without a record of
+// its own, and the record of the file. nil if there is none.
+func (ss Sources) exchangedWith(m *evidence.Member, r *dumplog.SnapshotRecord,
+	orphan *dumplog.SnapFile) *evidence.Member {
+	for _, o := range ss {
+		if o == m || o.MemberID == m.MemberID || !o.HasWAL() || o.MixedLog() {
+			continue
+		}
+		f := snapFileAt(o, r.Index)
+		if f != nil && f.Term == r.Term && o.WAL.Summary.SnapshotAt(f.Term, f.Index) == nil &&
+			o.WAL.Summary.SnapshotAt(orphan.Term, orphan.Index) != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+func snapshotsOfOther(m, o *evidence.Member, r *dumplog.SnapshotRecord, orphan *dumplog.SnapFile) *Finding {
+	f := recordFinding(m, r, KindSnapshotsOfOther, fmt.Sprintf("the snapshot files are not those of its log, but of "+
+		"that of %s", o.Label()), "", fmt.Sprintf("a record at %d/%d without a file, and the file %s without a record",
+		r.Term, r.Index, orphan.File), "files and records of the same snapshots")
+	f.Class, f.Members = ClassMembership, []string{m.Label(), o.Label()}
+	f.Explanation = fmt.Sprintf("the log of %s has the record of that file, and the snap folder of %s has the file of "+
+		"this record, without a record either: WAL folders or snap folders of the two members were exchanged",
+		o.Label(), o.Label())
+	f.Remedy = []Remedy{{Text: "put the folders back, or copy them again, before either member is started"}}
+	return f
 }
 
 // nextOrphan returns the newest file without a record that no other file or record separates from a record without a
