@@ -257,7 +257,7 @@ func (pv *provenance) wiped(m *evidence.Member) *Finding {
 	if !bootstrapOnly && s.LastIndex > 0 {
 		return nil
 	}
-	if m.LastIndex() > s.LastIndex {
+	if m.LastIndex() > s.LastIndex || s.LastIndex == 0 && pv.copiedWhileJoining(m) {
 		return nil
 	}
 	for _, o := range pv.Members {
@@ -284,6 +284,19 @@ func (pv *provenance) wiped(m *evidence.Member) *Finding {
 		return &f
 	}
 	return nil
+}
+
+// copiedWhileJoining reports whether the source of an empty log may be a copy of a member that had joined and received
+// nothing yet: its files were last written before its newest known process had started. Those of a member that is wiped
+// later are newer. A member that was bootstrapped has entries at once.
+func (pv *provenance) copiedWhileJoining(m *evidence.Member) bool {
+	if pv.Replay == nil || pv.Replay.Survey == nil || m.Source.Manifest == nil {
+		return false
+	}
+	at := lastWritten(m)
+	return slices.ContainsFunc(pv.Replay.Survey.Starts[m.MemberID], func(st replay.Start) bool {
+		return at.Before(replay.StartTime(st.ID).Add(longestStart))
+	})
 }
 
 // tookPart reports whether the log or the member list of o shows that m once ran.

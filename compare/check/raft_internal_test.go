@@ -52,6 +52,7 @@ func TestReplacedEntries(t *testing.T) {
 
 // TestWipedMembers: a log of a new member, of one that is known to have run.
 func TestWipedMembers(t *testing.T) {
+	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, c := range map[string]struct {
 		change func(m, o *evidence.Member, rp *replay.Result)
 		want   bool
@@ -75,6 +76,25 @@ func TestWipedMembers(t *testing.T) {
 		"nothing more":       {func(_, o *evidence.Member, _ *replay.Result) { o.Commit = 3 }, false},
 		"one entry more":     {func(_, o *evidence.Member, _ *replay.Result) { o.Commit = 4 }, true},
 		"never started":      {func(_, _ *evidence.Member, rp *replay.Result) { rp.Survey.Starts = nil }, false},
+		"copied before it started": {func(m, _ *evidence.Member, rp *replay.Result) {
+			m.WAL.Summary.LastIndex, m.WAL.Conf = 0, nil
+			rp.Survey.Starts[5][0].ID = startedAt(begun)
+			writtenAt(m, begun.Add(-time.Hour))
+		}, false},
+		"copied while it started": {func(m, _ *evidence.Member, rp *replay.Result) {
+			m.WAL.Summary.LastIndex, m.WAL.Conf = 0, nil
+			rp.Survey.Starts[5][0].ID = startedAt(begun)
+			writtenAt(m, begun.Add(2*time.Minute-time.Second))
+		}, false},
+		"bootstrapped while it started": {func(m, _ *evidence.Member, rp *replay.Result) {
+			rp.Survey.Starts[5][0].ID = startedAt(begun)
+			writtenAt(m, begun.Add(-time.Hour))
+		}, true},
+		"written after it started": {func(m, _ *evidence.Member, rp *replay.Result) {
+			m.WAL.Summary.LastIndex, m.WAL.Conf = 0, nil
+			rp.Survey.Starts[5][0].ID = startedAt(begun)
+			writtenAt(m, begun.Add(2*time.Minute))
+		}, true},
 		"in the list": {func(_, o *evidence.Member, rp *replay.Result) {
 			rp.Survey.Starts, o.Membership.Started = nil, map[dumplog.ID]bool{5: true}
 		}, true},
