@@ -329,6 +329,7 @@ func TestVoteMissing(t *testing.T) {
 			ID: startedAt(begun)}}, []replay.Served{{Publish: 2, Index: 20}}, Warning, ClassInconclusive, false},
 	} {
 		ss := lackingVote()
+		ss[2].WAL.Summary.LastIndex = 19 // the process published itself after that
 		writtenAt(ss[2], c.written)
 		pv := (&Input{Members: ss, Replay: &replay.Result{Survey: &replay.Survey{
 			Starts: map[dumplog.ID][]replay.Start{1: c.starts},

@@ -293,7 +293,7 @@ func (pv *provenance) copiedWhileJoining(m *evidence.Member) bool {
 	if pv.Replay == nil || pv.Replay.Survey == nil || m.Source.Manifest == nil {
 		return false
 	}
-	at := lastWritten(m)
+	at := pv.lastWritten(m)
 	return slices.ContainsFunc(pv.Replay.Survey.Starts[m.MemberID], func(st replay.Start) bool {
 		return at.Before(replay.StartTime(st.ID).Add(longestStart))
 	})

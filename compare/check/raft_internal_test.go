@@ -465,24 +465,45 @@ func TestForcedLearners(t *testing.T) {
 	}
 }
 
-// TestLastWritten: the newest time of the log and the database, not of other files.
+// TestLastWritten: the newest time of the log and the database, not of other files. It is unknown where the files have
+// lost their times: older than etcd, or than a process that published itself in this log.
 func TestLastWritten(t *testing.T) {
-	at := func(n int64) time.Time { return time.Unix(n, 0) }
-	m := member("n1")
+	day := firstRelease.AddDate(1, 0, 0)
+	at := func(n int) time.Time { return day.Add(time.Duration(n) * time.Second) }
+	m := withLog(member("n1"), 30)
+	pv := &provenance{Members: Sources{m}}
 	m.Source.Manifest = &evidence.Manifest{Files: []evidence.File{{Path: "member/snap/db", ModTime: at(5)},
 		{Path: "member/wal/0.wal", ModTime: at(7)}, {Path: "member/wal/1.wal", ModTime: at(6)},
 		{Path: "x", ModTime: at(9)}}}
-	if got := lastWritten(m); !got.Equal(at(7)) {
+	if got := pv.lastWritten(m); !got.Equal(at(7)) {
 		t.Errorf("%v", got)
 	}
 	m.Source.Manifest.Files = m.Source.Manifest.Files[:1]
-	if got := lastWritten(m); !got.Equal(at(5)) {
+	if got := pv.lastWritten(m); !got.Equal(at(5)) {
 		t.Errorf("%v", got)
 	}
+	unknown := func(what string) {
+		t.Helper()
+		if got := pv.lastWritten(m); time.Since(got) > time.Hour {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	begun := func(ms, index uint64) { // the ID has the start of the process in milliseconds, without the high bits
+		pv.Replay = &replay.Result{Survey: &replay.Survey{Starts: map[dumplog.ID][]replay.Start{
+			0xa1: {{Index: index, ID: replay.RequestID(0xa1<<48 | ms<<8&(1<<48-1) | 1)}}}}}
+	}
+	m.Source.Manifest.Files[0].ModTime = time.UnixMilli(1763000000000)
+	begun(1763000009000, 40)
+	if got := pv.lastWritten(m); !got.Equal(time.UnixMilli(1763000000000)) {
+		t.Errorf("a process that another log shows: %v", got)
+	}
+	begun(1763000009000, 20)
+	unknown("a process of this log began later")
+	pv.Replay = nil
+	m.Source.Manifest.Files[0].ModTime = time.Unix(0, 0)
+	unknown("older than etcd")
 	for _, man := range []*evidence.Manifest{nil, {}} {
 		m.Source.Manifest = man
-		if got := lastWritten(m); time.Since(got) > time.Hour {
-			t.Errorf("unknown: %v", got)
-		}
+		unknown("no times")
 	}
 }

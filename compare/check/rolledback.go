@@ -72,9 +72,9 @@ func (pv *provenance) servedBeyond(m *evidence.Member) *Finding {
 				", proposed by " + m.MemberID.String(), Expected: "a log of that member that holds its publish entry",
 				Show: showLog(holder, sv.Index)})
 		begun := replay.StartTime(sv.ID)
-		switch at := lastWritten(m); {
+		switch at := pv.lastWritten(m); {
 		case at.Before(begun):
-			f = copiedBefore(f, m, begun)
+			f = copiedBefore(f, m, at, begun)
 		case at.Before(begun.Add(longestStart)):
 			f.orCopiedBefore(m, "its server had started", fmt.Sprintf("its files were last written %s, while that "+
 				"process may have been starting", at.UTC().Format(timeLayout)))
@@ -96,10 +96,13 @@ func (pv *provenance) copiedEarly(m *evidence.Member) bool {
 	return x != nil && pv.writtenSince(m, x.term.First) == notSince
 }
 
+// firstRelease is the day of etcd 3.0. A file with an older time has lost its own in copying.
+var firstRelease = time.Date(2016, time.June, 30, 0, 0, 0, 0, time.UTC)
+
 // lastWritten is the newest modification time of the member's log segments and its database; the present time when it
-// is unknown.
-func lastWritten(m *evidence.Member) time.Time {
-	var newest time.Time
+// is unknown, as where it is older than a process that published itself in the same log.
+func (pv *provenance) lastWritten(m *evidence.Member) time.Time {
+	newest := firstRelease
 	if man := m.Source.Manifest; man != nil {
 		for _, f := range man.Files {
 			if base := path.Base(f.Path); (base == "db" || path.Ext(base) == ".wal") && f.ModTime.After(newest) {
@@ -107,10 +110,25 @@ func lastWritten(m *evidence.Member) time.Time {
 			}
 		}
 	}
-	if newest.IsZero() {
+	if newest == firstRelease || pv.showsLater(m, newest) {
 		return time.Now()
 	}
 	return newest
+}
+
+// showsLater reports whether the member's log reaches to the publish entry of a process that began after a time.
+func (pv *provenance) showsLater(m *evidence.Member, at time.Time) bool {
+	if pv.Replay == nil || pv.Replay.Survey == nil {
+		return false
+	}
+	for _, starts := range pv.Replay.Survey.Starts {
+		for _, st := range starts {
+			if m.HasWAL() && st.Index <= m.LastIndex() && replay.StartTime(st.ID).After(at) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // since says whether files were written after a moment of which the log shows no exact time.
@@ -131,7 +149,7 @@ func (pv *provenance) writtenSince(m *evidence.Member, first uint64) since {
 		return unknownSince
 	}
 	after, before := pv.termBegan(first)
-	switch at := lastWritten(m); {
+	switch at := pv.lastWritten(m); {
 	case at.Before(after):
 		return notSince
 	case !before.IsZero() && at.After(before):
@@ -164,22 +182,22 @@ func (pv *provenance) termBegan(first uint64) (after, before time.Time) {
 }
 
 // copiedBefore turns the finding into a warning: the files are older than the process that they do not show.
-func copiedBefore(f *Finding, m *evidence.Member, begun time.Time) *Finding {
-	f.nothingRan(m, "the member was started again", "that process began")
+func copiedBefore(f *Finding, m *evidence.Member, at, begun time.Time) *Finding {
+	f.nothingRan(m, at, "the member was started again", "that process began")
 	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), Field: "last write to log and database",
-		Observed: lastWritten(m).UTC().Format(timeLayout), Expected: "after " + begun.UTC().Format(timeLayout)})
+		Observed: at.UTC().Format(timeLayout), Expected: "after " + begun.UTC().Format(timeLayout)})
 	return f
 }
 
 // nothingRan turns the finding into a warning: the files were last written before what they do not show.
-func (f *Finding) nothingRan(m *evidence.Member, copied, written string) {
+func (f *Finding) nothingRan(m *evidence.Member, at time.Time, copied, written string) {
 	f.Severity, f.Class = Warning, ""
 	f.Title = fmt.Sprintf("%s was copied before %s: its log ends at %d/%d", m.Label(), copied,
 		m.WAL.Summary.LastTerm, m.LastIndex())
 	f.Explanation = fmt.Sprintf("its files were last written %s, before %s, so nothing ran on this "+
 		"copy since. That is normal if members are copied one after another; "+
 		"then copy it again to see the member's current state. If the host holds exactly this now, an older copy was "+
-		"put back: start no server on it", lastWritten(m).UTC().Format(timeLayout), written)
+		"put back: start no server on it", at.UTC().Format(timeLayout), written)
 	f.Remedy = nil
 }
 
@@ -224,7 +242,7 @@ func (pv *provenance) voteMissing(m *evidence.Member) *Finding {
 			Show: showLog(x.top, x.term.First)})
 	switch pv.writtenSince(m, x.term.First) {
 	case notSince:
-		f.nothingRan(m, fmt.Sprintf("term %d began", x.term.Term),
+		f.nothingRan(m, pv.lastWritten(m), fmt.Sprintf("term %d began", x.term.Term),
 			"a process began that published itself before that term")
 	case unknownSince:
 		began := fmt.Sprintf("term %d began", x.term.Term)
