@@ -201,7 +201,7 @@ func (f *Finding) nothingRan(m *evidence.Member, at time.Time, copied, written s
 	f.Remedy = nil
 }
 
-// orCopiedBefore says of a log that ends early that it may be sound, and only copied before the member went on.
+// orCopiedBefore says of a log that ends early that it may be sound, and only copied too early.
 func (f *Finding) orCopiedBefore(m *evidence.Member, copied, why string) {
 	f.Severity, f.Class = Warning, ClassInconclusive
 	f.Title = fmt.Sprintf("%s was copied before %s, or its data dir is older than what the member has stored: its "+

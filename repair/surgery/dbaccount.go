@@ -77,7 +77,7 @@ func (b *rebuilder) lost() error {
 }
 
 // proveDamage asks for consent to damage of which nothing shows that it took no record. That every revision there was
-// found is no proof: one of several writes may lack its last records.
+// found does not prove it: one of several writes may lack its last records.
 func (b *rebuilder) proveDamage() error {
 	var open []*dumpdb.DamageError
 	for _, d := range b.damage {

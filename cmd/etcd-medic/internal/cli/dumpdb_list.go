@@ -49,7 +49,7 @@ func (l *dbLister) list(ctx context.Context) error {
 	return l.altered()
 }
 
-// altered says that the file is not the one that was saved: the rows may not be either, though they decode.
+// altered says that the file differs from what was saved: the rows may not be either, though they decode.
 func (l *dbLister) altered() error {
 	if !l.isBackup || l.noMeta {
 		return nil
