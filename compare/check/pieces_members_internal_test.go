@@ -150,10 +150,10 @@ func TestServedBeyond(t *testing.T) {
 			false, false},
 		"copied before": {func(m, _ *evidence.Member, _ *replay.Served) { written(m, begun.Add(-time.Hour)) },
 			true, true, false},
-		"written after": {func(m, _ *evidence.Member, _ *replay.Served) { written(m, begun.Add(2*time.Minute)) },
+		"written after": {func(m, _ *evidence.Member, _ *replay.Served) { written(m, begun.Add(longestStart)) },
 			true, false, false},
 		"written while it started": {func(m, _ *evidence.Member, _ *replay.Served) {
-			written(m, begun.Add(2*time.Minute-time.Second))
+			written(m, begun.Add(longestStart-time.Second))
 		}, true, false, true},
 		"written at its time": {func(m, _ *evidence.Member, sv *replay.Served) { written(m, replay.StartTime(sv.ID)) },
 			true, false, true},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/majority"
@@ -286,16 +287,29 @@ func (pv *provenance) wiped(m *evidence.Member) *Finding {
 	return nil
 }
 
+// madeWithin is how long a process takes until it has made the files of an empty data dir. It writes no more to them
+// until it receives something.
+const madeWithin = 2 * time.Second
+
 // copiedWhileJoining reports whether the source of an empty log may be a copy of a member that had joined and received
-// nothing yet: its files were last written before its newest known process had started. Those of a member that is wiped
+// nothing yet: its files were last written when its newest known process made them. Those of a member that is wiped
 // later are newer. A member that was bootstrapped has entries at once.
 func (pv *provenance) copiedWhileJoining(m *evidence.Member) bool {
-	if pv.Replay == nil || pv.Replay.Survey == nil || m.Source.Manifest == nil {
+	if pv.Replay == nil || pv.Replay.Survey == nil || m.Source.Manifest == nil || pv.founded(m.MemberID) {
 		return false
 	}
 	at := pv.lastWritten(m)
 	return slices.ContainsFunc(pv.Replay.Survey.Starts[m.MemberID], func(st replay.Start) bool {
-		return at.Before(replay.StartTime(st.ID).Add(longestStart))
+		return at.Before(replay.StartTime(st.ID).Add(madeWithin))
+	})
+}
+
+// founded reports whether a log shows that the cluster began with a member.
+func (pv *provenance) founded(id dumplog.ID) bool {
+	return slices.ContainsFunc(pv.Members, func(o *evidence.Member) bool {
+		return o.HasWAL() && slices.ContainsFunc(o.WAL.Conf[:bootstrapAdds(o)], func(c evidence.ConfEntry) bool {
+			return c.Change.NodeID == id
+		})
 	})
 }
 

@@ -84,8 +84,13 @@ func TestWipedMembers(t *testing.T) {
 		"copied while it started": {func(m, _ *evidence.Member, rp *replay.Result) {
 			m.WAL.Summary.LastIndex, m.WAL.Conf = 0, nil
 			rp.Survey.Starts[5][0].ID = startedAt(begun)
-			writtenAt(m, begun.Add(2*time.Minute-time.Second))
+			writtenAt(m, begun.Add(madeWithin-time.Second))
 		}, false},
+		"of the first members": {func(m, o *evidence.Member, rp *replay.Result) {
+			m.WAL.Summary.LastIndex, o.WAL.Conf, m.WAL.Conf = 0, m.WAL.Conf, nil
+			rp.Survey.Starts[5][0].ID = startedAt(begun)
+			writtenAt(m, begun.Add(madeWithin-time.Second))
+		}, true},
 		"bootstrapped while it started": {func(m, _ *evidence.Member, rp *replay.Result) {
 			rp.Survey.Starts[5][0].ID = startedAt(begun)
 			writtenAt(m, begun.Add(-time.Hour))
@@ -93,7 +98,7 @@ func TestWipedMembers(t *testing.T) {
 		"written after it started": {func(m, _ *evidence.Member, rp *replay.Result) {
 			m.WAL.Summary.LastIndex, m.WAL.Conf = 0, nil
 			rp.Survey.Starts[5][0].ID = startedAt(begun)
-			writtenAt(m, begun.Add(2*time.Minute))
+			writtenAt(m, begun.Add(madeWithin))
 		}, true},
 		"in the list": {func(_, o *evidence.Member, rp *replay.Result) {
 			rp.Survey.Starts, o.Membership.Started = nil, map[dumplog.ID]bool{5: true}

@@ -214,9 +214,9 @@ func (f *Finding) orCopiedBefore(m *evidence.Member, copied, why string) {
 			"and replace it", Precondition: "the new copy ends there too"}}
 }
 
-// longestStart is how long a server may take from the start of its process until it has published itself: it opens the
-// files of a large database, and receives the entries that it lacks.
-const longestStart = 2 * time.Minute
+// longestStart is how long a server takes from the start of its process until it has published itself, where nothing
+// holds it up: a copy that was made meanwhile has no sign of the process.
+const longestStart = 10 * time.Second
 
 const timeLayout = "2006-01-02T15:04:05Z"
 
