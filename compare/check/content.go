@@ -259,18 +259,47 @@ func (in contents) oddRevisions(named []string) []string {
 		}
 	}
 	at = independent(in.Input, at)
-	count := map[int64]int{}
+	count, all := map[int64]int{}, len(at)
 	for _, i := range at {
 		count[in.Diff.Revs[i]]++
 	}
+	for _, rev := range in.revisionsBehind(at) {
+		// What a member that lags has reached shows which of the others is too low, if only one revision is not.
+		low := func(r int64) bool { return r < rev }
+		if fits := slices.DeleteFunc(slices.Collect(maps.Keys(count)), low); len(fits) == 1 && len(count) > 1 {
+			count[fits[0]]++
+			all++
+		}
+	}
 	var odd []string
 	for _, i := range at {
-		most := slices.ContainsFunc(slices.Collect(maps.Values(count)), func(n int) bool { return 2*n > len(at) })
-		if most && 2*count[in.Diff.Revs[i]] <= len(at) {
+		most := slices.ContainsFunc(slices.Collect(maps.Values(count)), func(n int) bool { return 2*n > all })
+		if most && 2*count[in.Diff.Revs[i]] <= all {
 			odd = append(odd, in.Members[i].Label())
 		}
 	}
 	return odd
+}
+
+// revisionsBehind are the revisions of members that have applied a part of what the named ones have. All have one log,
+// so none of the named ones can have a lower revision.
+func (in contents) revisionsBehind(named []int) (revs []int64) {
+	if in.Replay == nil || len(in.Replay.LogDiffs) > 0 || len(in.Replay.Shifts) > 0 {
+		return nil
+	}
+	older := in.Replay.OlderCopies()
+	for i, m := range in.Members {
+		if _, copied := older[i]; copied || slices.Contains(named, i) || !in.ordered(i) {
+			continue
+		}
+		if !slices.ContainsFunc(named, func(n int) bool {
+			o := in.Members[n]
+			return m.AppliedMax >= o.AppliedMin || !continues(o, m) || Restored(o) != Restored(m)
+		}) {
+			revs = append(revs, m.CurrentRevision())
+		}
+	}
+	return revs
 }
 
 var dbMatchesLog = described(Check{

@@ -462,6 +462,43 @@ func TestRevisionFalls(t *testing.T) {
 	}
 }
 
+// TestLaggingMemberDecides: a member that lags shows which of two others has a revision that is too low, unless it is an
+// older copy, or what it has reached excludes neither, or both.
+func TestLaggingMemberDecides(t *testing.T) {
+	for name, c := range map[string]struct {
+		revs   [3]int64
+		change func(in *Input)
+		want   []string
+	}{
+		"above one of them": {[3]int64{9, 9, 8}, func(*Input) {}, []string{"n3"}},
+		"between them":      {[3]int64{9, 10, 8}, func(*Input) {}, []string{"n3"}},
+		"above neither":     {[3]int64{8, 9, 8}, func(*Input) {}, nil},
+		"above both":        {[3]int64{9, 8, 7}, func(*Input) {}, nil},
+		"it does not lag":   {[3]int64{9, 9, 8}, func(in *Input) { in.Members[0].AppliedMax = 20 }, nil},
+		"damaged":           {[3]int64{9, 9, 8}, func(in *Input) { in.Members[0].DB.KVDamaged = true }, nil},
+		"logs differ": {[3]int64{9, 9, 8}, func(in *Input) {
+			in.Replay.LogDiffs = make([]replay.LogDiff, 1)
+		}, nil},
+		"of another term": {[3]int64{9, 9, 8}, func(in *Input) { in.Members[0].WAL.LastByTerm[0].Term = 3 }, nil},
+		"restored, not as they": {[3]int64{9, 9, 8}, func(in *Input) {
+			in.Members[0].WAL.Summary.Start = dumplog.StartRestore
+		}, nil},
+	} {
+		in := threeMembers(release.No)
+		for i, m := range in.Members {
+			m.WAL.Summary.LastIndex, m.WAL.LastByTerm = 30, []evidence.TermEnd{{Term: 2, First: 1, Last: 30}}
+			m.DB.KV.CurrentRev = c.revs[i]
+		}
+		in.Members[0].AppliedMin, in.Members[0].AppliedMax = 15, 15
+		in.Diff.Revs, in.Diff.KeysNotCompared = c.revs[:], map[int]string{0: "it lags"}
+		c.change(in)
+		r := in.contents().revisionsAtOneIndex()
+		if len(r.Findings) != 1 || !slices.Equal(r.Findings[0].Odd, c.want) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
 // TestRevisionFallsInAnyOrder: of several members with a lower revision the finding names the first by name.
 func TestRevisionFallsInAnyOrder(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {

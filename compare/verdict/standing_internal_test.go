@@ -489,6 +489,16 @@ func TestUnproven(t *testing.T) {
 			f.Undecided = true
 			j.Findings = []check.Finding{f}
 		}, "the right content of n1 may be lost where it is wrong: L01-1"},
+		"its revision is too low, or that of another too high": {func(j *ranking) {
+			f := aboutRow(check.K02, "key", "n1", "n2")
+			f.Undecided, f.Kind = true, check.KindRevisionFalls
+			j.Findings = []check.Finding{f}
+		}, "the right content of n1 may be lost where it is wrong: K02-1"},
+		"keys differ, and nothing decides": {func(j *ranking) {
+			f := aboutRow(check.K01, "key", "n1", "n2")
+			f.Undecided = true
+			j.Findings = []check.Finding{f}
+		}, ""},
 		"a wrong record is counted": {func(j *ranking) {
 			j.Findings = []check.Finding{aboutRow(check.K04, "key", "n1")}
 			j.Replay = &replay.Result{Members: make([]*replay.MemberResult, 3)}

@@ -95,7 +95,10 @@ func aboutContent(f *check.Finding, counted bool) bool {
 	default:
 		return false
 	}
-	told := func(bucket string) bool { return bucket == "key" && (counted || f.Undecided) }
+	// Undecided keys are told by the comparison, but not where a revision is too low at a higher index.
+	told := func(bucket string) bool {
+		return bucket == "key" && (counted || f.Undecided && f.Kind != check.KindRevisionFalls)
+	}
 	return seenByUsers(f.Facts.Bucket) && !told(f.Facts.Bucket) ||
 		slices.ContainsFunc(f.Evidence, func(e check.Evidence) bool {
 			return seenByUsers(e.Bucket) && !told(e.Bucket) || e.Bucket == "auth" && string(e.Key) == "authEnabled"
