@@ -462,8 +462,8 @@ func TestRevisionFalls(t *testing.T) {
 	}
 }
 
-// TestLaggingMemberDecides: a member that lags shows which of two others has a revision that is too low, unless it is an
-// older copy, or what it has reached excludes neither, or both.
+// TestLaggingMemberDecides: a member that lags shows which of two others has a revision that is too low, unless it is
+// an older copy, or what it has reached excludes neither, or both.
 func TestLaggingMemberDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		revs   [3]int64

@@ -95,7 +95,7 @@ func aboutContent(f *check.Finding, counted bool) bool {
 	default:
 		return false
 	}
-	// Undecided keys are told by the comparison, but not where a revision is too low at a higher index.
+	// The comparison counts undecided keys, but not where a revision is too low at a higher index.
 	told := func(bucket string) bool {
 		return bucket == "key" && (counted || f.Undecided && f.Kind != check.KindRevisionFalls)
 	}

@@ -81,6 +81,15 @@ func TestTakeBackup(t *testing.T) {
 		{"no backup", func(v *compare.Report) { v.Backup = nil }, Options{Broken: true}, "the verdict", ""},
 		{"damaged pages", func(v *compare.Report) { v.Backup.Layers[1].Name = "pages" }, Options{Broken: true},
 			"pages: wrong", ""},
+		{"a warning about a page", func(v *compare.Report) {
+			v.Backup.Layers[1].Name, v.Backup.Layers[1].Checks = "pages", []check.ID{check.D01}
+			v.Findings = []check.Finding{{Check: check.D01, Severity: check.Warning}}
+		}, Options{}, "", "pages: wrong"},
+		{"and an error", func(v *compare.Report) {
+			v.Backup.Layers[1].Name, v.Backup.Layers[1].Checks = "pages", []check.ID{check.D01}
+			v.Findings = []check.Finding{{Check: check.D01, Severity: check.Warning},
+				{Check: check.D01, Severity: check.Error}}
+		}, Options{}, "pages: wrong", ""},
 		{"contents that contradict each other", func(v *compare.Report) { v.Backup.Layers[1].Name = "mvcc" }, Options{},
 			"mvcc: wrong", ""},
 		{"they are accepted", func(v *compare.Report) { v.Backup.Layers[1].Name = "mvcc" }, Options{Broken: true}, "",

@@ -93,11 +93,19 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r, r.verify(ctx, &o)
 }
 
-// onlyWarned reports whether the findings of these checks are all warnings.
+// onlyWarned reports whether all findings of these checks, at least one, are warnings.
 func onlyWarned(v *compare.Report, checks []check.ID) bool {
-	return !slices.ContainsFunc(v.Findings, func(f check.Finding) bool {
-		return slices.Contains(checks, f.Check) && f.Severity.Rank() >= check.Error.Rank()
-	})
+	found := false
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		if !slices.Contains(checks, f.Check) {
+			continue
+		}
+		if found = true; f.Severity.Rank() >= check.Error.Rank() {
+			return false
+		}
+	}
+	return found
 }
 
 // takeBackup records the facts and refuses a backup that must not be restored.
