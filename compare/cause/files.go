@@ -92,6 +92,7 @@ var dirRolledBack = described(Cause{
 	Match: func(in *Input) *Match {
 		if m := proofOf(in, check.R10, "a longer copy of this member's log: the source was then only copied before "+
 			"the others", serious); m != nil {
+			m.Certainty = Strong // the times of files exclude that, and copying can change them
 			return m
 		}
 		const refuted = "a database of this member at or above the snapshot's index"

@@ -65,11 +65,11 @@ func (s *chronicle) restarted() {
 	s.publish(a1, begin2)
 }
 
-// TestRolledBack: the other logs prove that a log once went further, by what the member served or by a vote that it
+// TestRolledBack: the other logs show that a log once went further, by what the member served or by a vote that it
 // must have given.
 func TestRolledBack(t *testing.T) {
 	const id = "data-dir-rolled-back"
-	old := tale{class: "member-lost-data", cause: id, certainty: "proof", checks: []string{"R10"}}
+	old := tale{class: "member-lost-data", cause: id, certainty: "strong", checks: []string{"R10"}}
 	lag := tale{class: "lagging", not: []string{id, "committed-entry-below-quorum"}}
 	served := putBack(func(s *chronicle) {
 		s.publish(a2, begin2)
@@ -80,7 +80,7 @@ func TestRolledBack(t *testing.T) {
 		return c
 	}
 	runTales(t, []tale{
-		{name: "it served clients", class: old.class, cause: id, certainty: "proof", checks: old.checks,
+		{name: "it served clients", class: old.class, cause: id, certainty: "strong", checks: old.checks,
 			tell: later(served)},
 		{name: "its files are older than that process", class: "lagging", not: []string{id}, checks: []string{"R10"},
 			tell: func(t *testing.T, root string) {
@@ -91,7 +91,7 @@ func TestRolledBack(t *testing.T) {
 		with("it published itself and was not heard of again", lag, func(s *chronicle) { s.publish(a2, begin2) }),
 		with("an old process of it had served before", lag, func(s *chronicle) { s.put(a2, begin1) }),
 		{name: "its vote was needed, and its files were written after that", class: old.class, cause: id,
-			certainty: "proof", checks: old.checks, tell: later(putBack(func(s *chronicle) {
+			certainty: "strong", checks: old.checks, tell: later(putBack(func(s *chronicle) {
 				s.stores(3, a1, 0)
 				s.restarted()
 			}))},

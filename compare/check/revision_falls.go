@@ -44,6 +44,7 @@ func revisionFell(high, low *evidence.Member) *Finding {
 			Field:    fmt.Sprintf("revision at index %d", m.AppliedMin),
 			Observed: fmt.Sprint(m.CurrentRevision()), Show: showDB(m, "key", "--stats")})
 	}
+	f.Evidence[0].Expected = fmt.Sprintf("at most %d", low.CurrentRevision())
 	f.Evidence[1].Expected = fmt.Sprintf("at least %d", high.CurrentRevision())
 	return f
 }

@@ -64,14 +64,20 @@ func newSim(ctx context.Context, r *Result, pos int, room *apply.Room) *sim {
 		}
 	}
 	s.auth.stamps, s.rights.skipped = r.Survey.ownStamps(m), s.gaps()
-	if m.HasWAL() {
-		for _, sn := range m.WAL.Summary.Snapshots {
-			s.snaps = append(s.snaps, sn.Index)
-			s.newestSnap = max(s.newestSnap, sn.Index)
-		}
-	}
+	s.noteSnapshots()
 	res.Checked, res.BaseIndex, res.BaseRevision, res.baseWrites = true, s.meet.index, s.meet.rev, s.meet.writes
 	return s
+}
+
+// noteSnapshots keeps the indexes of the snapshots that the member's log names.
+func (s *sim) noteSnapshots() {
+	if !s.m.HasWAL() {
+		return
+	}
+	for _, sn := range s.m.WAL.Summary.Snapshots {
+		s.snaps = append(s.snaps, sn.Index)
+		s.newestSnap = max(s.newestSnap, sn.Index)
+	}
 }
 
 // logEnd is the last index of the merged log that is of use for a member. If its applied index is in a hole between the

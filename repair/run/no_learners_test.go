@@ -7,7 +7,7 @@ import (
 )
 
 // TestVoterIsStartedWithoutMajority: without learners (3.3) a new member votes as soon as it is added. Where it is one
-// of two voters nothing is decided until it runs, so its start must not wait for a majority. It is told the members as
+// of two voters nothing is decided until it runs, so its start must not wait for a majority. It gets the members as
 // they were when it was added.
 func TestVoterIsStartedWithoutMajority(t *testing.T) {
 	for n, lost := range map[int]bool{2: true, 3: false} {
