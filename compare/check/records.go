@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,16 +43,45 @@ func runRecordsEqual(in *Input) Result {
 // maxChanged bounds the listed records of changedRecords.
 const maxChanged = 50
 
-// changedRecords finds, where live keys differ, the records that the last transaction of a member changed: these are
-// proven wrong whoever is right about the live keys. Those of the differing live keys are left out where K01 names who
-// is wrong about them, and what K03 and K04 say.
+// changedRecords finds, where live keys differ, the records that differ for another reason, and those that the last
+// transaction of a member changed: these are proven wrong whoever is right about the live keys. Those of the differing
+// live keys are left out where K01 names who is wrong about them, and what K03 and K04 say.
 func (in contents) changedRecords(keys *diff.Bucket) Result {
 	rw, r := in.rowWitnesses(), &diff.Records{Equal: release.No}
-	untold := Result{Reason: "live keys differ already"}
+	add := func(row *diff.RecordRow) {
+		if r.Differ++; len(r.Rows) < maxChanged {
+			r.Rows = append(r.Rows, *row)
+		}
+	}
+	apart := map[dumpdb.Rev]bool{}
+	err := in.Diff.EachRecordApart(rw.ctx, func(row *diff.RecordRow) {
+		if len(firstWitnesses(row, rw.recordByReplay, rw.recordByHistory)) == 0 {
+			apart[row.Rev] = true
+			add(row)
+		}
+	})
+	if err == nil {
+		err = in.editedRecords(rw, keys, func(row *diff.RecordRow) {
+			if !apart[row.Rev] {
+				add(row)
+			}
+		})
+	}
+	if err != nil || r.Differ == 0 {
+		return Result{Reason: "live keys differ already"}
+	}
+	slices.SortFunc(r.Rows, func(a, b diff.RecordRow) int {
+		return cmp.Or(cmp.Compare(a.Rev.Main, b.Rev.Main), cmp.Compare(a.Rev.Sub, b.Rev.Sub))
+	})
+	return Result{Outcome: Violated, Findings: []Finding{in.recordsFinding(r)}}
+}
+
+// editedRecords calls fn for the records that the last transaction of a member changed.
+func (in contents) editedRecords(rw *rowWitnesses, keys *diff.Bucket, fn func(*diff.RecordRow)) error {
 	if !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool {
 		return m.HasDB() && rw.earlier.stateBefore(m) != nil
 	}) {
-		return untold
+		return nil
 	}
 	named := map[int64]bool{}
 	k01 := in.bucketFinding(ClassDataDivergence, keys)
@@ -60,19 +90,12 @@ func (in contents) changedRecords(keys *diff.Bucket) Result {
 			named[keys.Rows[i].LastWrite()] = true
 		}
 	}
-	err := in.Diff.EachRecord(rw.ctx, 0, func(row *diff.RecordRow) {
-		if named[row.Rev.Main] || len(firstWitnesses(row, rw.recordByReplay, rw.recordByHistory)) > 0 ||
-			len(firstWitnesses(row, rw.recordByLastTransaction)) == 0 {
-			return
-		}
-		if r.Differ++; len(r.Rows) < maxChanged {
-			r.Rows = append(r.Rows, *row)
+	return in.Diff.EachRecord(rw.ctx, 0, func(row *diff.RecordRow) {
+		if !named[row.Rev.Main] && len(firstWitnesses(row, rw.recordByReplay, rw.recordByHistory)) == 0 &&
+			len(firstWitnesses(row, rw.recordByLastTransaction)) > 0 {
+			fn(row)
 		}
 	})
-	if err != nil || r.Differ == 0 {
-		return untold
-	}
-	return Result{Outcome: Violated, Findings: []Finding{in.recordsFinding(r)}}
 }
 
 func (in contents) recordsFinding(r *diff.Records) Finding {

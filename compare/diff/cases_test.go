@@ -69,6 +69,14 @@ func (r result) check(t *testing.T, line casetest.Line) {
 		r.checkRecords(t, line, words)
 	case "record":
 		r.checkRecord(t, line, words)
+	case "apart":
+		var apart []string
+		err := r.EachRecordApart(t.Context(), func(x *diff.RecordRow) {
+			apart = append(apart, strconv.FormatInt(x.Rev.Main, 10))
+		})
+		if equal(t, line, strings.Join(apart, " "), strings.Join(words, " ")); err != nil {
+			t.Error(err)
+		}
 	case "keys":
 		r.checkKeys(t, line, words)
 	case "key":

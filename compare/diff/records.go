@@ -75,7 +75,10 @@ func (r *Result) CompareRecords(ctx context.Context, o Options) (*Records, error
 	}
 	m := newRecordMerge(r, take, distinct, from)
 	defer m.stop()
-	err = m.each(ctx, 0, func(at []int) {
+	err = m.each(ctx, 0, func(at []int, differ bool) {
+		if !differ {
+			return
+		}
 		if out.Differ++; len(out.Rows) < o.MaxRows {
 			out.Rows = append(out.Rows, m.row(at))
 		}
@@ -100,9 +103,11 @@ func (r *Result) EachRecord(ctx context.Context, main int64, fn func(*RecordRow)
 	}
 	m := newRecordMerge(r, take, distinct, main)
 	defer m.stop()
-	return m.each(ctx, main, func(at []int) {
-		row := m.row(at)
-		fn(&row)
+	return m.each(ctx, main, func(at []int, differ bool) {
+		if differ {
+			row := m.row(at)
+			fn(&row)
+		}
 	})
 }
 
@@ -131,7 +136,9 @@ type recordMerge struct {
 	as   map[int]*recordCursor
 	// rev is the current revision of the merge.
 	rev dumpdb.Rev
-	err error
+	// ended is set to end the walk early.
+	ended bool
+	err   error
 }
 
 type recordCursor struct {
@@ -189,15 +196,15 @@ func (m *recordMerge) next() bool {
 			m.rev, found = c.rec.Rev, true
 		}
 	}
-	return found && m.err == nil
+	return found && m.err == nil && !m.ended
 }
 
 func compareRevs(a, b dumpdb.Rev) int {
 	return cmp.Or(cmp.Compare(a.Main, b.Main), cmp.Compare(a.Sub, b.Sub))
 }
 
-// each walks all records, or those of one main revision, and calls fn with the compared members where they differ.
-func (m *recordMerge) each(ctx context.Context, main int64, fn func(at []int)) error {
+// each walks all records, or those of one main revision, and calls fn with the compared members and whether they differ.
+func (m *recordMerge) each(ctx context.Context, main int64, fn func(at []int, differ bool)) error {
 	for n := 0; m.next() && (main == 0 || m.rev.Main == main); n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -208,7 +215,7 @@ func (m *recordMerge) each(ctx context.Context, main int64, fn func(at []int)) e
 }
 
 // weigh compares the versions of the record at the current revision and advances.
-func (m *recordMerge) weigh(fn func(at []int)) {
+func (m *recordMerge) weigh(fn func(at []int, differ bool)) {
 	at := m.participants()
 	differ := false
 	var first *recordCursor
@@ -220,9 +227,7 @@ func (m *recordMerge) weigh(fn func(at []int)) {
 		}
 		differ = differ || m.holds(c) != m.holds(first) || m.holds(c) && !sameRecord(&c.rec, &first.rec)
 	}
-	if differ {
-		fn(at)
-	}
+	fn(at, differ)
 	for _, c := range m.cursors {
 		if m.holds(c) {
 			c.advance(m)

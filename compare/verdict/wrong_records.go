@@ -40,7 +40,7 @@ func (rk *ranking) keptRecords(pos int) *keptRecords {
 		for _, rev := range rk.suspectRevisions(pos, proofs) {
 			_ = d.EachRecord(rk.Context(), rev, judge) // what cannot be read stays undecided
 		}
-		k.open, k.named = 0, nil
+		k.open, k.named = rk.openApart(proofs, pos)
 	case !r.Equal.Excluded():
 	case r.Differ == len(r.Rows):
 		for i := range r.Rows {
@@ -54,6 +54,16 @@ func (rk *ranking) keptRecords(pos int) *keptRecords {
 		}
 	}
 	return k
+}
+
+// openApart returns the records of which it is not proven who is right, where live keys differ for another reason: their
+// number, and the first ones.
+func (rk *ranking) openApart(proofs *check.RecordProofs, pos int) (open int, named []diff.RecordRow) {
+	k := &keptRecords{decided: map[string]bool{}}
+	_ = rk.Diff.EachRecordApart(rk.Context(), func(row *diff.RecordRow) { // what cannot be read stays undecided
+		rk.judgeRecord(k, proofs, row, pos)
+	})
+	return k.open, k.named
 }
 
 func (rk *ranking) judgeRecord(k *keptRecords, proofs *check.RecordProofs, row *diff.RecordRow, pos int) {
