@@ -62,7 +62,9 @@ func (p *RecordProofs) Suspects() (revs []int64) {
 // is true if another member may hold the right record.
 func (p *RecordProofs) Judge(row *diff.RecordRow) (wrong *WrongRecord, open bool) {
 	own := row.Cells[p.pos]
-	others := slices.DeleteFunc(slices.Clone(row.At), func(i int) bool { return sameCell(row.Cells[i], own) })
+	others := slices.DeleteFunc(slices.Clone(row.At), func(i int) bool {
+		return sameCell(row.Cells[i], own) || own != nil && row.Before(p.rw.Members[i]) // nothing is lost with the key
+	})
 	if !slices.Contains(row.At, p.pos) || len(others) == 0 {
 		return nil, false
 	}

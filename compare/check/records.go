@@ -117,6 +117,9 @@ func (in contents) recordsFinding(r *diff.Records) Finding {
 	f.More = r.Differ - len(r.Rows)
 	f.Explanation = "all members write the same bytes at a revision" +
 		hashText(in.Members, slices.Sorted(maps.Keys(x.all)))
+	if slices.ContainsFunc(r.Rows, func(row diff.RecordRow) bool { return row.Created > 0 }) {
+		f.Explanation += "; a key that was created at or before a member's revision and not deleted since is on it"
+	}
 	x.name(in.Input, &f)
 	return in.cut(f)
 }
@@ -149,6 +152,10 @@ func rowsOfRecord(ss Sources, row *diff.RecordRow, ws []witness) []Evidence {
 			Show: showDB(m, "key", "--from-rev", row.Rev.Main, "--to-rev", row.Rev.Main)}
 		if c := row.Cells[pos]; c != nil {
 			e.Observed, e.Page, e.Offset = c.Text+" (record digest "+c.Sum+")", Uint64(c.Page), Int64(c.Offset)
+		} else if row.Before(m) {
+			e.Field = fmt.Sprintf("revisions %d to %d", row.Created, m.CurrentRevision())
+			e.Observed, e.Expected = "no record of the key", fmt.Sprintf("one: others hold it as created at %d", row.Created)
+			e.Show = showDB(m, "key", "--from-rev", row.Created, "--to-rev", m.CurrentRevision())
 		}
 		if i := slices.IndexFunc(ws, func(w witness) bool { return w.pos == pos }); i >= 0 {
 			if ws[i].expected != "" {

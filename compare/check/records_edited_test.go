@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
@@ -207,6 +208,56 @@ func TestLaterMemberAlone(t *testing.T) {
 		in.Diff.Records.AtLeast = true
 		if r = run(t, in, "K12"); !strings.HasPrefix(r.Findings[0].Title, "at least 1 record") {
 			t.Errorf("more than can be remembered: %s", r.Findings[0].Title)
+		}
+	}
+}
+
+// TestKeyWrittenAgainAfterALaggingMember: a lagging member must also hold a key that a later one has written again since,
+// if it was created before. Where only the later member is kept, nothing is lost.
+func TestKeyWrittenAgainAfterALaggingMember(t *testing.T) {
+	s := clustertest.NewScript("3.6.0")
+	for i := range 20 {
+		n := s.Add(clustertest.Step{Req: clustertest.PutRequest(fmt.Sprint("/k", i%5), fmt.Sprint("value ", i), 0)})
+		if i == 13 { // revision 15
+			s.Of[0] = clustertest.ScriptMember{LogUntil: n, AppliedUntil: n}
+		}
+	}
+	for name, c := range map[string]struct {
+		first change
+		want  string
+	}{
+		"as it was": {want: "holds"},
+		"the key is gone": {first: dropped(14), want: `revisions 4 to 15: no record of the key, expected one: others hold ` +
+			`it as created at 4`},
+	} {
+		dirs := s.Write(t, t.TempDir())
+		casetest.EditDB(t, dirs[0], compacted(14, 2, 3, 4, 5, 6, 7, 8, 9))
+		for _, dir := range dirs[1:] {
+			casetest.EditDB(t, dir, compacted(21, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16))
+		}
+		if c.first != nil {
+			casetest.EditDB(t, dirs[0], c.first)
+		}
+		in := inputOf(t, dirs...)
+		r := run(t, in, "K12")
+		got := string(r.Outcome)
+		if len(r.Findings) > 0 {
+			e := &r.Findings[0].Evidence[0]
+			got = fmt.Sprintf("%s: %s, expected %s", e.Field, e.Observed, e.Expected)
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s: %+v", name, got, c.want, r)
+		}
+		for pos := range in.Members {
+			open := 0
+			err := in.Diff.EachRecord(t.Context(), 0, func(row *diff.RecordRow) {
+				if _, o := in.RecordProofs(pos).Judge(row); o {
+					open++
+				}
+			})
+			if err != nil || (open > 0) != (c.first != nil && pos == 0) {
+				t.Errorf("%s: node%d: %d open, %v", name, pos+1, open, err)
+			}
 		}
 	}
 }

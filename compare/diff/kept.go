@@ -8,9 +8,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
-// kept are the keys that members must hold although their content cannot be compared at one index, by main revision:
-// another member, at a later revision, has each of them as it was written there, so that no record in between changed
-// it, and no compaction removed it.
+// kept are the keys that members must hold although their content cannot be compared at one index, by the main revision
+// of the record that another member, at a later revision, has of them. Either it was written before, so that no record
+// in between changed it, and no compaction removed it; or it was written since, but created before: a delete would have
+// given it a later create revision.
 type kept struct {
 	byRev map[int64]map[string][]int
 	n     int
@@ -79,17 +80,21 @@ func (r *Result) findKept(ctx context.Context, take []int, o Options) error {
 }
 
 // keptOf notes the keys that a member at a later revision has from before the revision of another, which lacks them or
-// has an older record.
+// has an older record, of those that were written since then one from before they were created.
 func (r *Result) keptOf(m *marks, pos, later int) {
 	if !m.whole[pos] || !m.whole[later] {
 		return
 	}
 	current := r.Members[pos].CurrentRevision()
 	for key, at := range m.live[later].at {
-		rev := m.live[later].list[at].at
+		mk := m.live[later].list[at]
 		own, ok := m.live[pos].get(key)
-		if rev <= current && (!ok || own.at != rev) {
-			r.kept.add(rev, key, pos)
+		lacks := !ok || own.at != mk.at
+		if mk.at > current {
+			lacks = mk.create > 0 && mk.create <= current && (!ok || own.at < mk.create)
+		}
+		if lacks {
+			r.kept.add(mk.at, key, pos)
 		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
-// mark is what the first pass keeps of a live key: the revision of its record, and digests of its revisions and of its
-// content (value and lease).
+// mark is what the first pass keeps of a live key: the revisions of its record and of its creation, and digests of its
+// revisions and of its content (value and lease).
 type mark struct {
-	at               int64
+	at, create       int64
 	history, content uint64
 }
 
@@ -24,7 +24,7 @@ func markOf(at int64, kv *dumpdb.KeyValue) mark {
 	binary.LittleEndian.PutUint64(b[:8], uint64(kv.CreateRevision))
 	binary.LittleEndian.PutUint64(b[8:16], uint64(kv.Version))
 	binary.LittleEndian.PutUint64(b[16:], uint64(kv.ModRevision))
-	return mark{at: at, history: xxh3.Hash(b[:]), content: xxh3.HashSeed(kv.Value, uint64(kv.Lease))}
+	return mark{at: at, create: kv.CreateRevision, history: xxh3.Hash(b[:]), content: xxh3.HashSeed(kv.Value, uint64(kv.Lease))}
 }
 
 // liveKeys are the marks of one database's live keys. They are in a separate list, so that overwriting a key costs only

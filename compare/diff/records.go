@@ -35,7 +35,13 @@ type RecordRow struct {
 	Key   []byte
 	At    []int
 	Cells []*RecordCell
+	// Created is set where compared members are at an earlier revision: that at which the key was created. As it was not
+	// deleted since, each of them must have a record of it from there on, and has none.
+	Created int64
 }
+
+// Before reports whether a compared member is at an earlier revision than the record, so that it lacks the key as such.
+func (row *RecordRow) Before(m *evidence.Member) bool { return row.Created > 0 && m.CurrentRevision() < row.Rev.Main }
 
 // RecordCell is one member's version of a record.
 type RecordCell struct {
@@ -269,15 +275,20 @@ func sameRecord(a, b *dumpdb.Revision) bool {
 
 func (m *recordMerge) row(at []int) RecordRow {
 	row := RecordRow{Rev: m.rev, At: at, Cells: make([]*RecordCell, len(m.r.Members))}
+	early, create := false, int64(0)
 	for _, i := range at {
 		c := m.as[i]
 		if !m.holds(c) {
+			early = early || m.rev.Main > m.r.Members[i].CurrentRevision()
 			continue
 		}
-		row.Cells[i] = CellOf(m.r.Members[i], &c.rec)
+		row.Cells[i], create = CellOf(m.r.Members[i], &c.rec), c.rec.KV.CreateRevision
 		if row.Key == nil {
 			row.Key = slices.Clone(c.rec.KV.Key)
 		}
+	}
+	if early {
+		row.Created = create
 	}
 	return row
 }
