@@ -6,6 +6,13 @@ import (
 	"path/filepath"
 )
 
+// TxRecords and TxBytes are where a transaction that writes a database ends: the number of records that a server commits
+// at once at most, and a bound in bytes, since they are in memory until it ends.
+const (
+	TxRecords = 10000
+	TxBytes   = 16 << 20
+)
+
 // Building is a new path under construction at Path, which ends in .partial. Its methods sync what they write.
 type Building struct {
 	// Path is the folder to write below.

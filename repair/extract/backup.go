@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 // smallBuckets are copied row by row. Every bucket must exist; otherwise older servers and restores fail on the file.
@@ -155,12 +156,6 @@ type dbWriter struct {
 	n, size int
 }
 
-// perTx is the number of records per transaction, the maximum that a server commits at once.
-const perTx = 10000
-
-// txBytes bounds the records of one transaction, which are in memory until it ends.
-const txBytes = 16 << 20
-
 func newDBWriter(path string) (*dbWriter, error) {
 	// The array freelist allocates pages in order, so that equal input makes equal files.
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true,
@@ -219,7 +214,7 @@ func (w *dbWriter) record(rec *Record) error {
 		return err
 	}
 	w.n, w.size = w.n+1, w.size+len(value)
-	if w.n >= perTx || w.size >= txBytes {
+	if w.n >= datadir.TxRecords || w.size >= datadir.TxBytes {
 		return w.next()
 	}
 	return nil

@@ -17,12 +17,6 @@ import (
 var allBuckets = []string{"key", "meta", "lease", "alarm", "auth", "authUsers", "authRoles", "members",
 	"members_removed", "cluster"}
 
-// perTx is the number of entries per transaction of bbolt, the maximum number of changes that a server commits at once.
-const perTx = 10000
-
-// txBytes bounds the records of one transaction, which are in memory until it ends.
-const txBytes = 16 << 20
-
 // engine executes entries on a separate database.
 type engine struct {
 	b   *builder

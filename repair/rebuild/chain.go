@@ -324,7 +324,7 @@ func (w *chainWriter) rollback() error {
 }
 
 func (w *chainWriter) event(e *chain.Event) error {
-	if w.tx == nil || (w.n >= perTx || w.size >= txBytes) && e.ModRevision != w.rev {
+	if w.tx == nil || (w.n >= datadir.TxRecords || w.size >= datadir.TxBytes) && e.ModRevision != w.rev {
 		if w.tx != nil {
 			if err := w.tx.Commit(); err != nil {
 				return err

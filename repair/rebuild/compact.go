@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 // compaction removes superseded records as a server does.
@@ -92,7 +93,7 @@ func (e compaction) dropped(ctx context.Context, comp int64, from []byte, newest
 		k, v = c.Seek(from)
 	}
 	for size := 0; k != nil && string(k) < end; k, v = c.Next() {
-		if len(drop) == dropBatch || len(drop) > 0 && size >= txBytes {
+		if len(drop) == dropBatch || len(drop) > 0 && size >= datadir.TxBytes {
 			return drop, append([]byte{}, k...), ctx.Err()
 		}
 		if size += len(v); len(v) == 0 {

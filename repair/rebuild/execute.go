@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
 // run executes entries until the target is reached. It refuses at the first missing index.
@@ -35,7 +36,7 @@ func (e *engine) run(ctx context.Context) error {
 		if done || err != nil {
 			return err
 		}
-		if e.n++; e.n < perTx && e.size < txBytes {
+		if e.n++; e.n < datadir.TxRecords && e.size < datadir.TxBytes {
 			continue
 		}
 		b.say("%d entries, revision %d", b.res.Entries, e.m.Revision())

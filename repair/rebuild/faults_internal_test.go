@@ -68,7 +68,7 @@ func TestChainTransactions(t *testing.T) {
 		full      int
 		rev       int64
 		committed int
-	}{{0, 2, 0}, {perTx, 2, 0}, {perTx - 1, 3, 0}, {perTx, 4, 3}, {0, 4, 3}, {perTx + 1, 5, 5}} {
+	}{{0, 2, 0}, {datadir.TxRecords, 2, 0}, {datadir.TxRecords - 1, 3, 0}, {datadir.TxRecords, 4, 3}, {0, 4, 3}, {datadir.TxRecords + 1, 5, 5}} {
 		if w.n = c.full; w.tx == nil {
 			w.n = 0
 		}
@@ -76,7 +76,7 @@ func TestChainTransactions(t *testing.T) {
 		if err := w.event(&chain.Event{Key: []byte("k"), Value: []byte("v"), ModRevision: c.rev}); err != nil {
 			t.Fatal(err)
 		}
-		if i > 0 && (before != w.tx) != (c.full >= perTx && w.sub == 0) {
+		if i > 0 && (before != w.tx) != (c.full >= datadir.TxRecords && w.sub == 0) {
 			t.Errorf("event %d: a new transaction is %t", i, before != w.tx)
 		}
 		if got := rowsOf(t, db); got != c.committed {
@@ -89,9 +89,9 @@ func TestChainTransactions(t *testing.T) {
 	if err := w.rollback(); err != nil || rowsOf(t, db) != 5 {
 		t.Errorf("%v, %d records are left", err, rowsOf(t, db))
 	}
-	large := &chainWriter{b: w.b, db: emptyDB(t, "key"), size: txBytes}
+	large := &chainWriter{b: w.b, db: emptyDB(t, "key"), size: datadir.TxBytes}
 	for rev := range int64(2) { // the first begins the transaction
-		e := &chain.Event{Key: []byte("k"), Value: make([]byte, txBytes), ModRevision: rev + 2}
+		e := &chain.Event{Key: []byte("k"), Value: make([]byte, datadir.TxBytes), ModRevision: rev + 2}
 		if err := large.event(e); err != nil {
 			t.Fatal(err)
 		}
