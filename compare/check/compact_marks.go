@@ -3,6 +3,8 @@ package check
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -31,7 +33,7 @@ func runCompactMarks(in *Input) Result {
 		case f != nil && (s == nil || f.Main > s.Main):
 			fs = append(fs, finishedAboveScheduled(m, s, f))
 		case in.compactRequests().neverRequested(m):
-			fs = append(fs, scheduledAlone(m, s, "no entry of the log requests it",
+			fs = append(fs, scheduledAlone(m, s, "no entry that it has applied requests it",
 				"the revision of a compaction in the log"))
 		default:
 			if o := in.compactRequests().belowScheduled(m); o != nil {
@@ -153,10 +155,18 @@ type compactions struct {
 	finished, lastPut, surePut uint64
 }
 
+// lastApplied is the last entry that a member may have applied.
+func (cr *compactRequests) lastApplied(m *evidence.Member) uint64 {
+	if pos := slices.Index(cr.Members, m); cr.Replay != nil && cr.Replay.Members[pos].Ahead == nil {
+		return m.AppliedMax
+	}
+	return math.MaxUint64
+}
+
 // compactionsFor reads the logs of all members of the cluster; ok is false when damage hides a part of one.
 func (cr *compactRequests) compactionsFor(m *evidence.Member, scheduled int64, finished *dumpdb.Rev) (c compactions,
 	ok bool) {
-	alarmed := len(m.DB.Alarms) > 0 // perhaps at any entry
+	alarmed, last := len(m.DB.Alarms) > 0, cr.lastApplied(m) // an alarm was on at any entry perhaps
 	for _, o := range cr.Members {
 		if !o.HasLog() || o.ClusterID != m.ClusterID {
 			continue
@@ -169,7 +179,7 @@ func (cr *compactRequests) compactionsFor(m *evidence.Member, scheduled int64, f
 			switch {
 			case err != nil:
 				return c, false
-			case req.Compaction != nil && req.Compaction.Revision == scheduled:
+			case req.Compaction != nil && req.Compaction.Revision == scheduled && e.Index <= last:
 				c.requested = true
 				return c, true
 			case e.Overwritten || e.Index > m.AppliedMin:

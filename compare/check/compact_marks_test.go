@@ -52,6 +52,8 @@ func TestCompactMarks(t *testing.T) {
 		more     []*pb.InternalRaftRequest
 		change   change
 		violated bool
+		// behind is true where node2 has not executed what more requests.
+		behind bool
 	}{
 		"sound": {version: "3.6.0"},
 		"finished above scheduled": {version: "3.6.0",
@@ -65,6 +67,9 @@ func TestCompactMarks(t *testing.T) {
 			change: put("meta", "scheduledCompactRev", compactMark(5)), violated: true},
 		"scheduled above the newest revision": {version: "3.5.0",
 			change: put("meta", "scheduledCompactRev", compactMark(50)), violated: true},
+		"scheduled and requested later than the member has applied": {version: "3.6.0", behind: true,
+			more:   []*pb.InternalRaftRequest{putKey("/c", 0), compaction(5)},
+			change: put("meta", "scheduledCompactRev", compactMark(5)), violated: true},
 		"scheduled and requested": {version: "3.6.0", more: []*pb.InternalRaftRequest{compaction(5)},
 			change: put("meta", "finishedCompactRev", compactMark(3))},
 		"scheduled on 3.4, which moves no index": {version: "3.4.0",
@@ -72,7 +77,13 @@ func TestCompactMarks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dirs := compactedCluster(c.version, c.more...).Write(t, t.TempDir())
+			script := compactedCluster(c.version)
+			for n, r := range c.more {
+				if at := script.Add(step(0, "", r)) - 1; c.behind && n == 0 {
+					script.Of[1] = clustertest.ScriptMember{LogUntil: at, AppliedUntil: at}
+				}
+			}
+			dirs := script.Write(t, t.TempDir())
 			if c.change != nil {
 				casetest.EditDB(t, dirs[1], c.change)
 			}
