@@ -24,6 +24,7 @@ const (
 	DamageBucket     DamageKind = "missing-bucket"   // a bucket that every db of this release has is missing
 	DamageBuckets    DamageKind = "too-many-buckets" // more buckets than are examined; etcd has ten
 	DamageRow        DamageKind = "bad-row"          // key or value does not decode
+	DamageEmpty      DamageKind = "empty-page"       // a leaf page below a branch page has no rows
 	DamageUnreadable DamageKind = "unreadable"       // the file cannot be read, or is not a bbolt file
 )
 

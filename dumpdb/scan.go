@@ -139,11 +139,20 @@ func (s *scan) twice(p *page, depth int) *DamageError {
 	return &DamageError{Place: p.place(), Kind: DamageDoubleUse, Expected: "one reference", Observed: "a second one"}
 }
 
+// leaf reads the rows of a leaf page. Only a root page, which no parent bounds, may have none: bbolt removes any other
+// page with its last row.
 func (s *scan) leaf(lv *level, sp span) bool {
 	lv.elems, lv.probs = lv.page.parseElems(lv.elems[:0], lv.probs[:0])
 	bad := len(lv.probs)
 	if !s.problems(lv, sp) {
 		return false
+	}
+	if sp.first != nil && bad == 0 && len(lv.elems) == 0 {
+		bad++
+		if !s.damage(&DamageError{Place: lv.page.place(), Kind: DamageEmpty, Expected: "rows",
+			Observed: "a leaf page without rows"}, sp) {
+			return false
+		}
 	}
 	if n := len(lv.elems); n > 0 {
 		outside := s.outside(&lv.page, lv.elems[0].key, lv.elems[n-1].key, sp)

@@ -340,7 +340,7 @@ func (d *dir) beganRestored() {
 
 func (d *dir) dbDamage(x *evidence.DamageFacts) {
 	switch dumpdb.DamageKind(x.Kind) {
-	case dumpdb.DamageMeta, dumpdb.DamageMetaHeader, dumpdb.DamageFreelist, dumpdb.DamageBucket:
+	case dumpdb.DamageMeta, dumpdb.DamageMetaHeader, dumpdb.DamageFreelist, dumpdb.DamageBucket, dumpdb.DamageEmpty:
 	case dumpdb.DamageRow:
 		switch x.Bucket {
 		case "key", "lease", "authUsers", "authRoles", "alarm":

@@ -13,7 +13,7 @@ import (
 
 // pageKinds are the kinds of damage that contradict the page graph.
 var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dumpdb.DamageCycle, dumpdb.DamageDoubleUse,
-	dumpdb.DamageKeyOrder, dumpdb.DamageOutOfFile}
+	dumpdb.DamageKeyOrder, dumpdb.DamageOutOfFile, dumpdb.DamageEmpty}
 
 var bucketNamesRevisions = described(Cause{
 	ID: BucketNamesAreRevisions,

@@ -173,4 +173,4 @@ func laterPage(m *evidence.Member, id uint64) bool {
 
 // pageKinds are contradictions between pages, as a copy of a file that is written to shows them.
 var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dumpdb.DamageCycle, dumpdb.DamageDoubleUse,
-	dumpdb.DamageKeyOrder, dumpdb.DamageTruncated, dumpdb.DamageOutOfFile}
+	dumpdb.DamageKeyOrder, dumpdb.DamageTruncated, dumpdb.DamageOutOfFile, dumpdb.DamageEmpty}

@@ -17,7 +17,7 @@ import (
 func stopsBolt(k dumpdb.DamageKind) bool {
 	switch k {
 	case dumpdb.DamageMeta, dumpdb.DamageMetaHeader, dumpdb.DamageRow, dumpdb.DamageFreelist,
-		dumpdb.DamageBucket:
+		dumpdb.DamageBucket, dumpdb.DamageEmpty:
 		return false
 	}
 	return true
