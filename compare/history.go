@@ -110,6 +110,11 @@ func History(ctx context.Context, key []byte, specs []evidence.Spec, o Options) 
 			add(&h.Damage, m, "the sha256 trailer is not that of the file: bytes were changed or lost since it was "+
 				"saved, and a changed value shows nowhere else")
 		}
+		if m.DB.Handle != nil {
+			if d := m.DB.Handle.InvalidMeta(); d != nil {
+				add(&h.Damage, m, d.Error()+"; the records may be those of one transaction of the server earlier")
+			}
+		}
 		if err := h.records(ctx, m, &b); err != nil {
 			return nil, err
 		}

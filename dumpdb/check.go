@@ -56,15 +56,8 @@ func (db *DB) newChecker() *checker {
 
 // metas reports a meta page that is not valid, even if the other one is, or whose page header is wrong.
 func (c *checker) metas() {
+	c.report.Damage = append(c.report.Damage, c.db.metaDamage()...)
 	for _, m := range c.db.metas {
-		kind, problem := DamageMeta, m.Problem
-		if m.Valid {
-			kind, problem = DamageMetaHeader, m.HeaderProblem
-		}
-		if problem != "" {
-			c.report.Damage = append(c.report.Damage, &DamageError{Place: Place{m.Page, m.Offset}, Kind: kind,
-				Expected: "a valid meta page", Observed: problem})
-		}
 		if !c.used.set(m.Page) {
 			continue
 		}

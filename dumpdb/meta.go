@@ -91,6 +91,32 @@ func metaHeaderProblem(b []byte, page uint64) string {
 	return ""
 }
 
+// metaDamage returns what is wrong with each of the meta pages.
+func (db *DB) metaDamage() (out []*DamageError) {
+	for _, m := range db.metas {
+		kind, problem := DamageMeta, m.Problem
+		if m.Valid {
+			kind, problem = DamageMetaHeader, m.HeaderProblem
+		}
+		if problem != "" {
+			out = append(out, &DamageError{Place: Place{m.Page, m.Offset}, Kind: kind, Expected: "a valid meta page",
+				Observed: problem})
+		}
+	}
+	return out
+}
+
+// InvalidMeta returns the damage of a meta page that is not valid, nil if both are. It may be the newer one: then all
+// that is read is the state of one transaction earlier.
+func (db *DB) InvalidMeta() *DamageError {
+	for _, d := range db.metaDamage() {
+		if d.Kind == DamageMeta {
+			return d
+		}
+	}
+	return nil
+}
+
 // pickMeta returns the index of the meta page that bbolt uses, -1 if none is valid.
 func pickMeta(metas []Meta) int {
 	used := -1

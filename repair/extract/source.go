@@ -63,8 +63,16 @@ func (x *reader) open(ctx context.Context, path string) error {
 			"were in use is unknown")
 		return nil
 	}
+	if d := db.InvalidMeta(); d != nil {
+		x.res.lose(d)
+		x.res.note("%s", oneMeta)
+	}
 	return x.state()
 }
+
+// oneMeta is what a database with one valid meta page may lack.
+const oneMeta = "one of the two meta pages is not valid: if it was the newer one, these are the keys of one " +
+	"transaction of the server earlier"
 
 // state reads revisions and leases.
 func (x *reader) state() error {

@@ -49,9 +49,18 @@ func (l *dbLister) list(ctx context.Context) error {
 	return l.altered()
 }
 
-// altered says that the file differs from what was saved: the rows may not be either, though they decode.
+// altered says that the file differs from what was saved: the rows may not be either, though they decode. Where one meta
+// page is not valid, they may be those of one transaction earlier.
 func (l *dbLister) altered() error {
-	if !l.isBackup || l.noMeta {
+	if l.noMeta {
+		return nil
+	}
+	if d := l.db.InvalidMeta(); d != nil && !l.o.pages && l.o.page < 0 { // lists of pages have it
+		if err := l.damaged(d); err != nil {
+			return err
+		}
+	}
+	if !l.isBackup {
 		return nil
 	}
 	t, err := l.db.Trailer()
