@@ -141,10 +141,17 @@ func TestEmptyTails(t *testing.T) {
 		fatal(t, err)
 		return db.EmptyTails()
 	}
-	got := changed(func(b []byte) { clear(b[last*4096+10 : last*4096+12]); clear(b[only*4096+10 : only*4096+12]) })
+	empty := func(b []byte, page uint64) {
+		clear(b[page*4096+10 : page*4096+12])
+		clear(b[page*4096+headerSize : (page+1)*4096])
+	}
+	got := changed(func(b []byte) { empty(b, last); empty(b, only) })
 	want := EmptyTail{Bucket: "big", Place: Place{last, int64(last) * 4096}}
 	if !slices.Equal(got, []EmptyTail{want}) {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := changed(func(b []byte) { clear(b[last*4096+10 : last*4096+12]) }); len(got) > 0 {
+		t.Errorf("rows that are not counted are no rows: %+v", got)
 	}
 	if got := changed(func(b []byte) { clear(b[last*4096 : last*4096+16]) }); len(got) > 0 {
 		t.Errorf("a page that cannot be read is empty: %+v", got)

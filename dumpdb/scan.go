@@ -140,14 +140,14 @@ func (s *scan) twice(p *page, depth int) *DamageError {
 }
 
 // leaf reads the rows of a leaf page. Only a root page, which no parent bounds, may have none: bbolt removes any other
-// page with its last row.
+// page with its last row. One at the right edge without a trace of rows hides nothing (EmptyTails).
 func (s *scan) leaf(lv *level, sp span) bool {
 	lv.elems, lv.probs = lv.page.parseElems(lv.elems[:0], lv.probs[:0])
 	bad := len(lv.probs)
 	if !s.problems(lv, sp) {
 		return false
 	}
-	if sp.first != nil && bad == 0 && len(lv.elems) == 0 {
+	if sp.first != nil && bad == 0 && len(lv.elems) == 0 && (sp.end != nil || !lv.page.blank()) {
 		bad++
 		if !s.damage(&DamageError{Place: lv.page.place(), Kind: DamageEmpty, Expected: "rows",
 			Observed: "a leaf page without rows"}, sp) {

@@ -102,9 +102,8 @@ func TestIndexOf320(t *testing.T) {
 	told{class: string(r.Verdict.Class), cause: string(*r.Verdict.Cause), absent: []string{id}}.check(t, r)
 }
 
-// emptyTail fills a bucket and empties its last leaf page in place, as bbolt leaves it when the rows there were
-// deleted.
-func emptyTail(t *testing.T, node string) {
+// emptyTail fills a bucket and empties its last leaf page in place. Without blank, what the rows were stays on the page.
+func emptyTail(t *testing.T, node string, blank bool) {
 	t.Helper()
 	editDB(func(tx *bbolt.Tx) error {
 		b, err := tx.CreateBucket([]byte("test"))
@@ -121,8 +120,10 @@ func emptyTail(t *testing.T, node string) {
 	found := false
 	for p := 0; p+4096 <= len(b); p += 4096 {
 		if binary.LittleEndian.Uint16(b[p+8:]) == 2 && bytes.Contains(b[p:p+4096], last) {
-			binary.LittleEndian.PutUint16(b[p+10:], 0)
-			found = true
+			if found = true; blank {
+				clear(b[p+16 : p+4096])
+			}
+			clear(b[p+10 : p+12])
 		}
 	}
 	if !found {
@@ -149,18 +150,24 @@ func emptyTail(t *testing.T, node string) {
 	}
 }
 
-// TestEmptyLastPage: an empty leaf at the right edge is told, and is no damage.
+// TestEmptyLastPage: an empty leaf at the right edge is told, and is no damage unless rows were on it.
 func TestEmptyLastPage(t *testing.T) {
 	const id = "bbolt-cursor-last-empty-page"
 	s := newScript("3.5.0")
 	s.Add(as("", 0, put("/a", "1", 0)))
-	r := diagnoseScript(t, s, nil, emptyTail)
+	r := diagnoseScript(t, s, nil, func(t *testing.T, node string) { emptyTail(t, node, true) })
 	told{class: "healthy", causes: []string{id}, holds: []string{"D02", "D03", "D09"}, best: all3}.check(t, r)
 	if f := findings(r, "node2", "D09"); len(f) != 1 || f[0].Evidence[0].Bucket != "test" ||
 		f[0].Evidence[0].Page == nil {
 		t.Errorf("%+v", f)
 	}
 	told{class: "healthy", absent: []string{id}}.check(t, diagnoseScript(t, s, nil, freePages))
+	r = diagnoseScript(t, s, nil, func(t *testing.T, node string) { emptyTail(t, node, false) })
+	told{class: "db-damage", cause: "bbolt-page-damage", certainty: "proof", violated: []string{"D02"},
+		holds: []string{"D03"}, absent: []string{id}}.check(t, r)
+	if f := findings(r, "node2", "D02"); len(f) != 1 || f[0].Evidence[0].Bucket != "test" || f[0].Evidence[0].Page == nil {
+		t.Errorf("%+v", f)
+	}
 }
 
 // TestLeaseRepeatedAtRestart: a lease is missing whose grant a restart executed again.

@@ -15,7 +15,7 @@ func runLastLeafFilled(in *Input) Result {
 			continue
 		}
 		f := Finding{Kind: KindLastPageEmpty, Severity: Info, Members: []string{m.Label()},
-			Explanation: "the rows are all there; a library " +
+			Explanation: "there is no trace of rows on it, and a scan of the bucket finds those before it; a library " +
 				"that looks at the last page only does not find the last of them"}
 		for _, t := range m.DB.Handle.EmptyTails() {
 			f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(t.Page),

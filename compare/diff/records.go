@@ -41,7 +41,9 @@ type RecordRow struct {
 }
 
 // Before reports whether a compared member is at an earlier revision than the record, so that it lacks the key as such.
-func (row *RecordRow) Before(m *evidence.Member) bool { return row.Created > 0 && m.CurrentRevision() < row.Rev.Main }
+func (row *RecordRow) Before(m *evidence.Member) bool {
+	return row.Created > 0 && m.CurrentRevision() < row.Rev.Main
+}
 
 // RecordCell is one member's version of a record.
 type RecordCell struct {

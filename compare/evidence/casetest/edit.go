@@ -123,9 +123,11 @@ func (b *builder) editRecords(l Line, dir string, w []string) bool {
 			return data
 		})
 	case "emptytail": // emptytail NODE: the last leaf of the first bucket with a branch page has no rows
-		leaf := firstBranch(b.t, l, filepath.Join(dir, "member", "snap", "db")).lastChild
+		leaf := int(firstBranch(b.t, l, filepath.Join(dir, "member", "snap", "db")).lastChild)
 		b.change(l, match(b.t, l, dir, "snap/db"), func(data []byte) []byte {
-			binary.LittleEndian.PutUint16(data[int(leaf)*os.Getpagesize()+10:], 0)
+			page := data[leaf*os.Getpagesize() : (leaf+1)*os.Getpagesize()]
+			clear(page[10:12])
+			clear(page[16:])
 			return data
 		})
 	case "zeroleaf": // zeroleaf NODE: the last leaf of the first bucket with a branch page is zeros
