@@ -341,9 +341,16 @@ func unreachable(endpoint string, err error) error {
 	return fmt.Errorf("%s does not send a snapshot (running? see --cacert, --cert, --key, --user): %w", endpoint, err)
 }
 
+// A server that stops in the middle of a stream keeps its connection: only pings show that it does not answer any more.
+// etcdctl sends them as often.
+const (
+	pingEvery   = 10 * time.Second
+	pingTimeout = 20 * time.Second
+)
+
 func (a *Access) config(u *url.URL) (clientv3.Config, error) {
 	cfg := clientv3.Config{Endpoints: []string{u.Scheme + "://" + u.Host}, DialTimeout: a.DialTimeout,
-		Logger: zap.NewNop()}
+		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout, Logger: zap.NewNop()}
 	if cfg.DialTimeout == 0 {
 		cfg.DialTimeout = 5 * time.Second
 	}
