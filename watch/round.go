@@ -77,12 +77,42 @@ func (a *asker) round(ctx context.Context, now time.Time, hash, buckets bool) Ro
 		}
 		return err
 	})
+	oncePerMember(r.Members)
 	a.name(ctx, r.Members)
 	a.small(ctx, r.Members, buckets)
 	if hash {
 		a.content(ctx, &r)
 	}
 	return r
+}
+
+// oncePerMember leaves out what would be compared with itself or with another cluster: further addresses of a member, and
+// members of another cluster than most have, or than the first has.
+func oncePerMember(seen []Seen) {
+	most, count := uint64(0), map[uint64]int{}
+	for i := range seen {
+		if seen[i].Err == nil {
+			count[seen[i].First.Cluster]++
+		}
+	}
+	for i := range seen {
+		if c := seen[i].First.Cluster; seen[i].Err == nil && count[c] > count[most] {
+			most = c
+		}
+	}
+	at := map[uint64]string{}
+	for i := range seen {
+		s := &seen[i]
+		switch first := at[s.First.ID]; {
+		case s.Err != nil:
+		case s.First.Cluster != most:
+			s.Err = fmt.Errorf("it is a member of cluster %x, and the watch compares cluster %x", s.First.Cluster, most)
+		case first != "":
+			s.Err = fmt.Errorf("member %x answers here and at %s: name each member once", s.First.ID, first)
+		default:
+			at[s.First.ID] = s.Endpoint
+		}
+	}
 }
 
 func wait(ctx context.Context, d time.Duration) {
@@ -260,8 +290,32 @@ func (r *Round) answered() (n int) {
 
 // compared reports whether the content of every member was compared with that of another one.
 func (r *Round) compared() bool {
-	return !slices.ContainsFunc(r.Members, func(s Seen) bool {
-		return s.Err != nil || s.Hash == nil &&
-			!s.First.Learner
-	})
+	for i := range r.Members {
+		if r.Members[i].Err != nil || r.NotCompared(i) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// NotCompared says why the content of a member that answered was not compared with that of another one; "" if it was,
+// or if it is a learner, which gives no hash.
+func (r *Round) NotCompared(i int) string {
+	s := &r.Members[i]
+	switch {
+	case s.Err != nil || s.First.Learner:
+		return ""
+	case s.NotHashed != nil:
+		return s.NotHashed.Error()
+	case s.Hash == nil:
+		return "it gave no hash at this revision"
+	}
+	for j := range r.Members {
+		if o := &r.Members[j]; j != i && o.Err == nil && o.Hash != nil && o.Hash.Compact == s.Hash.Compact &&
+			(o.First.Version == s.First.Version || o.Hash.Hash == s.Hash.Hash) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("no other member with a hash has version %s and is compacted to revision %d", s.First.Version,
+		s.Hash.Compact)
 }

@@ -23,6 +23,9 @@ import (
 // fake is a member in memory: the history of a cluster that it has applied up to some index, and what it got wrong.
 type fake struct {
 	id      uint64
+	cluster uint64
+	at      string
+	learner bool
 	applied uint64
 	compact int64
 	version string
@@ -40,7 +43,7 @@ type fake struct {
 }
 
 func member(id uint64) *fake {
-	return &fake{id: id, version: "3.5.35", lacks: map[uint64]bool{}, alters: map[uint64]bool{}}
+	return &fake{id: id, cluster: 7, at: fmt.Sprintf("http://n%d:2379", id), version: "3.5.35", lacks: map[uint64]bool{}, alters: map[uint64]bool{}}
 }
 
 func (f *fake) rev(upTo uint64) int64 {
@@ -55,14 +58,14 @@ func (f *fake) rev(upTo uint64) int64 {
 
 var errDown = errors.New("connection refused")
 
-func (f *fake) Endpoint() string { return fmt.Sprintf("http://n%d:2379", f.id) }
+func (f *fake) Endpoint() string { return f.at }
 func (f *fake) Close() error     { return nil }
 func (f *fake) Status(context.Context) (Status, error) {
 	if f.down {
 		return Status{}, errDown
 	}
-	return Status{ID: f.id, Cluster: 7, Version: f.version, Revision: f.rev(f.applied), Applied: f.applied, Term: 2,
-		Leader: 1, Errors: f.errors}, nil
+	return Status{ID: f.id, Cluster: f.cluster, Version: f.version, Revision: f.rev(f.applied), Applied: f.applied,
+		Term: 2, Learner: f.learner, Leader: 1, Errors: f.errors}, nil
 }
 
 func (f *fake) HashKV(_ context.Context, rev int64) (Hash, error) {
@@ -353,6 +356,37 @@ func TestOnce(t *testing.T) {
 	fs[1].down = true
 	if r, _, err = watcher(ms, Options{}).Once(context.Background(), 0); err != nil || Compared(&r) {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestNothingToCompareWith: a member whose content is compared with no other one does not agree.
+func TestNothingToCompareWith(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(fs []*fake)
+		why    string
+	}{
+		"a second address of a member": {func(fs []*fake) { fs[2].id = 2 }, "answers here and at http://n2:2379"},
+		"another cluster":              {func(fs []*fake) { fs[0].cluster = 9 }, "cluster 9, and the watch compares cluster 7"},
+		"another version": {func(fs []*fake) { fs[1].version, fs[1].alters[3] = "3.6.16", true },
+			"no other member with a hash has version 3.6.16"},
+		"another compaction": {func(fs []*fake) { fs[1].compact = 5 }, "is compacted to revision 5"},
+		"no other voter":     {func(fs []*fake) { fs[0].learner, fs[1].learner = true, true }, "no other member"},
+	} {
+		fs, ms := cluster()
+		for i, f := range fs {
+			f.applied, f.at = 20, fmt.Sprintf("http://n%d:2379", i+1)
+		}
+		c.change(fs)
+		r, es, err := watcher(ms, Options{}).Once(context.Background(), 0)
+		said := ""
+		for i := range r.Members {
+			if said += r.NotCompared(i); r.Members[i].Err != nil {
+				said += r.Members[i].Err.Error()
+			}
+		}
+		if err != nil || len(es) > 0 || Compared(&r) || !strings.Contains(said, c.why) {
+			t.Errorf("%s: %+v, %q, %v", name, es, said, err)
+		}
 	}
 }
 

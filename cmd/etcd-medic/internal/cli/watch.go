@@ -225,6 +225,8 @@ type onceMember struct {
 	Keys         *int64   `json:"keys"`
 	AuthRevision *uint64  `json:"authRevision"`
 	Alarms       []string `json:"alarms"`
+	// NotCompared is why the content of a member that answered was not compared.
+	NotCompared string `json:"notCompared,omitempty"`
 }
 
 func (o *watchOptions) runOnce(ctx context.Context, w *watch.Watcher) error {
@@ -235,7 +237,8 @@ func (o *watchOptions) runOnce(ctx context.Context, w *watch.Watcher) error {
 	res := onceResult{SchemaVersion: 1, Compared: watch.Compared(&r), Revision: r.Revision, Divergences: events}
 	for i := range r.Members {
 		s := &r.Members[i]
-		m := onceMember{Endpoint: s.Endpoint, Name: s.Name, Alarms: append([]string{}, s.Alarms...)}
+		m := onceMember{Endpoint: s.Endpoint, Name: s.Name, Alarms: append([]string{}, s.Alarms...),
+			NotCompared: shell.OneLine(r.NotCompared(i))}
 		if s.Err != nil {
 			m.Error = shell.OneLine(s.Err.Error())
 		} else {
@@ -308,6 +311,9 @@ func (m *onceMember) line() string {
 	}
 	if len(m.Alarms) > 0 {
 		s += ", alarm " + strings.Join(m.Alarms, " ")
+	}
+	if m.NotCompared != "" {
+		s += "; not compared: " + m.NotCompared
 	}
 	return s
 }
