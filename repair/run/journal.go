@@ -81,7 +81,7 @@ func ReadJournal(plan string) ([]Record, error) {
 	}
 	var out []Record
 	sc := bufio.NewScanner(bytes.NewReader(b))
-	sc.Buffer(nil, 1<<20)
+	sc.Buffer(nil, maxJournal) // a line may name keys, which can be long
 	for sc.Scan() {
 		var r Record
 		if len(bytes.TrimSpace(sc.Bytes())) == 0 || json.Unmarshal(sc.Bytes(), &r) != nil {
@@ -116,11 +116,8 @@ func openJournal(plan, digest string, mode plan.Mode, again bool, observe func(R
 		}
 		j.records = append(j.records, r)
 	}
-	if j.f, err = os.OpenFile(j.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+	if j.f, err = os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		return nil, err
-	}
-	if err := j.heal(); err != nil {
-		return nil, errors.Join(err, j.f.Close())
 	}
 	return j, j.begin(digest, open, again)
 }
@@ -151,10 +148,15 @@ func (j *journal) begin(digest string, open, again bool) error {
 
 func trimJournal(path string) string { return path[:len(path)-len(".journal")] }
 
-// heal ends a line that is cut off, so that the next one is separate.
+// heal ends a line that is cut off, so that the next one is separate: an earlier process was killed, or the disk was
+// full for a moment.
 func (j *journal) heal() error {
-	b, err := regular.ReadFile(j.path, maxJournal)
-	if err != nil || len(b) == 0 || b[len(b)-1] == '\n' {
+	st, err := j.f.Stat()
+	if err != nil || st.Size() == 0 {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := j.f.ReadAt(last, st.Size()-1); err != nil || last[0] == '\n' {
 		return err
 	}
 	_, err = j.f.Write([]byte("\n"))
@@ -169,6 +171,9 @@ func (j *journal) write(r Record) error {
 		return err
 	}
 	j.observe(r, false)
+	if err := j.heal(); err != nil {
+		return err
+	}
 	if _, err := j.f.Write(append(b, '\n')); err != nil {
 		return err
 	}

@@ -102,6 +102,33 @@ func TestJournalLineIsNotWritten(t *testing.T) {
 	}
 }
 
+// TestJournalAfterAFullDisk: a line that a full disk cut off does not spoil the next one, and a long line can be read.
+func TestJournalAfterAFullDisk(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	j, err := openJournal(file, "digest", plan.Live, false, func(Record, bool) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.f.WriteString(`{"run":1,"mode":"live","sta`); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("k", 2<<20)
+	for _, r := range []Record{{State: StateNote, Values: map[string]string{"id:node3": "ab"}},
+		{State: StateNote, Values: map[string]string{"only:node3": long}}} {
+		if err := j.write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.close(); err != nil {
+		t.Fatal(err)
+	}
+	records, err := ReadJournal(file)
+	if err != nil || len(records) != 3 || records[1].Values["id:node3"] != "ab" ||
+		records[2].Values["only:node3"] != long {
+		t.Errorf("%d lines, %v", len(records), err)
+	}
+}
+
 // TestJournalIsNotOpened: a journal that cannot be read or made is an error.
 func TestJournalIsNotOpened(t *testing.T) {
 	for name, file := range map[string]string{"a folder": noJournal(t),

@@ -2,7 +2,6 @@ package run
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -17,7 +16,7 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 	case len(st.Runs) == 0:
 		return p.FirstCommands(file)
 	}
-	last := slices.MaxFunc(st.Runs, func(a, b Run) int { return a.Last.Compare(b.Last) })
+	last := st.Runs[st.last]
 	switch {
 	case last.State != "interrupted" && last.State != "failed" && last.State != "reached":
 		return append([]shell.Command{plan.RehearseCommand(file)}, p.ApplyCommands(file)...)

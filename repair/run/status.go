@@ -20,6 +20,8 @@ type Standing struct {
 	Next []string `json:"next"`
 	// NextArgs are the same commands as lists of arguments.
 	NextArgs []shell.Command `json:"nextArgs"`
+	// last is the index of the run that wrote the last line. A clock may have been set back since the line before.
+	last int
 }
 
 // Run is one run in the journal, in one or more processes.
@@ -68,7 +70,7 @@ func (st *Standing) take(r Record) {
 			Steps: []StepResult{}, Left: []string{}})
 	}
 	run := &st.Runs[i]
-	run.Last = r.Time
+	st.last, run.Last = i, r.Time
 	switch r.State {
 	case StateRun:
 		if r.Time != run.Begun {
