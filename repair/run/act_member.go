@@ -32,7 +32,7 @@ func stopped(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
 	if !r.sandbox && m.Action == plan.Retire && len(m.ClientURLs) == 0 {
 		return false, nil // it does not answer: the host has to do it
 	}
-	return r.host.down(ctx, m), nil
+	return r.host.refuses(ctx, m), nil
 }
 
 func doStop(ctx context.Context, r *runner, s *plan.Step) (string, error) {

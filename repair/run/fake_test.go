@@ -175,6 +175,8 @@ func (c *fakeCluster) running(_ context.Context, m *plan.Member) bool {
 	return c.up[c.id(m)]
 }
 
+func (c *fakeCluster) refuses(ctx context.Context, m *plan.Member) bool { return c.down(ctx, m) }
+
 func (c *fakeCluster) down(_ context.Context, m *plan.Member) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -69,6 +71,26 @@ func (f *liveHost) down(ctx context.Context, m *plan.Member) bool {
 	}
 	_, err = c.Read(make([]byte, 1))
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func (f *liveHost) refuses(ctx context.Context, m *plan.Member) bool {
+	e := f.where.seek(ctx, m)
+	switch {
+	case e != "":
+		return refused(ctx, e)
+	case f.place(m) == "":
+		return f.down(ctx, m)
+	}
+	return f.where.refuse(ctx)
+}
+
+// refused reports whether a host answers that no process has the port of an endpoint.
+func refused(ctx context.Context, endpoint string) bool {
+	c, err := reach(ctx, endpoint)
+	if c != nil {
+		_ = c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
 // tunnel is how long a port forwarder may take to notice that its target is down.

@@ -93,6 +93,32 @@ func TestDownAndRunning(t *testing.T) {
 	}
 }
 
+// TestStopIsNotSkipped: a member whose address does not lead to it may serve the others. Only a host that refuses the
+// connection shows that it is stopped already.
+func TestStopIsNotSkipped(t *testing.T) {
+	c := newFake(t, fakePlan(t, 3, "node2"))
+	c.r.limits = hasty
+	s := serve(t, c)
+	f := s.live()
+	f.r.host = f
+	step := f.r.stepOf(plan.StepStop, "node2")
+	for name, tc := range map[string]struct {
+		at   string
+		want bool
+	}{
+		"a name without an address":    {"http://node2.invalid:2379", false},
+		"a proxy that cuts":            {listener(t, func(c net.Conn) { _ = c.Close() }), false},
+		"it serves":                    {s.urls["node2"], false},
+		"nothing listens":              {"http://127.0.0.1:1", true},
+		"a socket that does not exist": {"unix://" + filepath.Join(t.TempDir(), "s"), true},
+	} {
+		f.where.endpoints["node2"] = tc.at
+		if done, err := stopped(t.Context(), f.r, step); done != tc.want || err != nil {
+			t.Errorf("%s: %v, %v", name, done, err)
+		}
+	}
+}
+
 // TestStopIsSeen: what was said to be stopped is believed once it is seen.
 func TestStopIsSeen(t *testing.T) {
 	c := newFake(t, fakePlan(t, 3, "node2"))

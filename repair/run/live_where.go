@@ -103,11 +103,18 @@ func (w *whereabouts) seek(ctx context.Context, m *plan.Member) string {
 
 // quiet reports whether no process listens at any endpoint that a member without one may have.
 func (w *whereabouts) quiet(ctx context.Context) bool {
+	return w.allFree(ctx, func(ctx context.Context, e string) bool { return !listens(ctx, e) })
+}
+
+// refuse reports whether the hosts of all these endpoints refuse connections.
+func (w *whereabouts) refuse(ctx context.Context) bool { return w.allFree(ctx, refused) }
+
+func (w *whereabouts) allFree(ctx context.Context, is func(context.Context, string) bool) bool {
 	w.mu.Lock()
 	free := slices.Clone(w.free)
 	w.mu.Unlock()
 	for _, e := range free {
-		if listens(ctx, e) {
+		if !is(ctx, e) {
 			return false
 		}
 	}

@@ -98,6 +98,9 @@ func TestDownWithoutEndpoint(t *testing.T) {
 	if !f.down(t.Context(), f.r.plan.Member("node2")) || f.running(t.Context(), f.r.plan.Member("node2")) {
 		t.Error("nothing listens, and node2 is not down")
 	}
+	if !f.refuses(t.Context(), f.r.plan.Member("node2")) {
+		t.Error("nothing listens, and no connection is refused")
+	}
 	f = whereOf(t, 4, []string{"http://a:1", closed, open}, map[string]string{"node1": "http://a:1"})
 	if f.down(t.Context(), f.r.plan.Member("node2")) {
 		t.Error("something listens that may be node2")

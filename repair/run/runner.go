@@ -22,6 +22,9 @@ type host interface {
 	// ended. A process that hangs is neither.
 	running(ctx context.Context, m *plan.Member) bool
 	down(ctx context.Context, m *plan.Member) bool
+	// refuses reports whether the member's own host says that nothing has its port. An address that cannot be reached
+	// from here may be that of a member that serves the others; down accepts it once the member was said to be stopped.
+	refuses(ctx context.Context, m *plan.Member) bool
 	stop(ctx context.Context, m *plan.Member) error
 	// aside moves the member's data dir aside and returns the new path. It does nothing if there is no data dir.
 	aside(ctx context.Context, m *plan.Member) (where string, err error)

@@ -101,6 +101,8 @@ func (s *sandboxHost) running(_ context.Context, m *plan.Member) bool { return s
 
 func (s *sandboxHost) place(*plan.Member) string { return "" }
 
+func (s *sandboxHost) refuses(ctx context.Context, m *plan.Member) bool { return s.down(ctx, m) }
+
 func (s *sandboxHost) down(_ context.Context, m *plan.Member) bool { return s.process(m) == nil }
 
 func (s *sandboxHost) stop(ctx context.Context, m *plan.Member) error {
