@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -83,6 +84,22 @@ func Etcdctl(m *Member) shell.Command {
 		return shell.Format("etcdctl --endpoints {}", m.ClientURLs[0])
 	}
 	return shell.Format("etcdctl --endpoints {}", shell.FillFor("CLIENT_URL_OF", m.Name))
+}
+
+// EtcdctlAccess says what etcdctl needs at a member of a cluster with TLS or auth, as a note; nil where it needs nothing.
+func (p *Plan) EtcdctlAccess(m *Member) []Command {
+	needs := ""
+	if len(m.ClientURLs) > 0 && strings.HasPrefix(m.ClientURLs[0], "https://") {
+		needs = "ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY"
+	}
+	if p.Cluster.Auth {
+		needs = strings.TrimPrefix(needs+", and ETCDCTL_USER=root with ETCDCTL_PASSWORD unless the certificate is "+
+			"that of root", ", and ")
+	}
+	if needs == "" {
+		return nil
+	}
+	return []Command{note("etcdctl works here with %s in the environment: set them first", needs)}
 }
 
 // The kubelet takes a while to end the container of a manifest that is gone; until then the data dir must not be

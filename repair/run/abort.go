@@ -112,8 +112,9 @@ func (b *back) from(r *Run, records []Record) {
 		return // copies only
 	}
 	best := b.p.Member(b.p.Best.Name)
-	w.Look = []plan.Command{plan.Typed("etcdctl", plan.Etcdctl(best).Then(shell.Format("member list -w table"))),
-		plan.Typed("etcdctl", plan.Etcdctl(best).Then(shell.Format("endpoint status --cluster -w table")))}
+	w.Look = append(b.p.EtcdctlAccess(best),
+		plan.Typed("etcdctl", plan.Etcdctl(best).Then(shell.Format("member list -w table"))),
+		plan.Typed("etcdctl", plan.Etcdctl(best).Then(shell.Format("endpoint status --cluster -w table"))))
 	for i := range b.p.Members {
 		if m := &b.p.Members[i]; b.touched(m) {
 			w.Members = append(w.Members, b.memberBack(m))

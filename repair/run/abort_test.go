@@ -108,6 +108,32 @@ func TestAbort(t *testing.T) {
 	}
 }
 
+// TestAbortSaysWhatEtcdctlNeeds: pasted as they are, its commands fail at a cluster with TLS or auth.
+func TestAbortSaysWhatEtcdctlNeeds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		endpoint string
+		auth     bool
+		want     []string
+	}{
+		"plain": {"http://127.0.0.9:2379", false, nil},
+		"TLS":   {"https://127.0.0.9:2379", false, []string{"ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY"}},
+		"auth":  {"http://127.0.0.9:2379", true, []string{"ETCDCTL_USER=root"}},
+		"both":  {"https://127.0.0.9:2379", true, []string{"ETCDCTL_CACERT", ", and ETCDCTL_USER=root"}},
+	} {
+		p := fakePlan(t, 3, "node2")
+		p.Cluster.Auth = tc.auth
+		look := abortsWith(t, p, "/data/etcd", tc.endpoint)[plan.StepStop].Look
+		if len(look) != 2+min(1, len(tc.want)) {
+			t.Errorf("%s: %+v", name, look)
+		}
+		for _, s := range tc.want {
+			if !strings.Contains(look[0].Note, s) {
+				t.Errorf("%s: %q is missing in %+v", name, s, look[0])
+			}
+		}
+	}
+}
+
 // TestAbortStandby: as long as the old member is there, the new one can go again.
 func TestAbortStandby(t *testing.T) {
 	ways := abortsOf(t, standbyPlan(t, 3))
