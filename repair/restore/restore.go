@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 	"github.com/etcd-medic/etcd-medic/repair/rebuild"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Options say what to restore and which risks to accept.
@@ -48,7 +49,11 @@ func refusef(hint, format string, args ...any) error {
 // did not pass their diagnosis.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Backup.Where == "" || evidence.IsEndpoint(o.Backup.Where) {
-		return nil, refusef("save a snapshot first: etcdctl snapshot save FILE", "a running member is not a backup")
+		save := shell.Format("etcdctl snapshot save <FILE>")
+		if o.Backup.Where != "" {
+			save = shell.Format("etcdctl --endpoints {} snapshot save <FILE>", o.Backup.Where)
+		}
+		return nil, refusef("save a snapshot first: "+save.String(), "a running member is not a backup")
 	}
 	if err := datadir.Outside(o.Out, slices.Concat([]evidence.Spec{o.Backup}, o.Surviving, o.Logs)...); err != nil {
 		return nil, err

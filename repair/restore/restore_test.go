@@ -287,6 +287,16 @@ func TestTwoRestores(t *testing.T) {
 	}
 }
 
+// TestServerIsNoBackup: the command that saves a snapshot asks the server that was named.
+func TestServerIsNoBackup(t *testing.T) {
+	var no *refusal.Error
+	_, err := restore.Run(t.Context(), restore.Options{Backup: spec("https://[::1]:2379")})
+	if want := "etcdctl --endpoints 'https://[::1]:2379' snapshot save FILE"; !errors.As(err, &no) ||
+		!strings.HasSuffix(no.Hint, want) {
+		t.Errorf("%+v", err)
+	}
+}
+
 // TestSourcesOfARestore: what is no backup, what survived without a revision, and where the result may not be.
 func TestSourcesOfARestore(t *testing.T) {
 	src := good(t)

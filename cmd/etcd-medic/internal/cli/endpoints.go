@@ -22,8 +22,7 @@ const (
 var endpointPlaces = map[string]int{
 	"diagnose": endpointsLast, "compare": endpointsLast, "history": endpointsLast, "report": endpointsLast,
 	"bundle": endpointsLast, "verify": endpointsLast, "explain": endpointsLast,
-	"inspect": endpointsFirst, "dumpdb": endpointsFirst, "extract": endpointsFirst, "restore": endpointsFirst,
-	"repair db": endpointsFirst, "repair meta": endpointsFirst, "rebuild": endpointsBase,
+	"inspect": endpointsFirst, "dumpdb": endpointsFirst, "extract": endpointsFirst, "rebuild": endpointsBase,
 }
 
 // sourcesFromEndpoints adds --endpoints and --cluster to commands, as in etcdctl: their members are sources.

@@ -125,7 +125,13 @@ func TestEndpointsAndCluster(t *testing.T) {
 func TestURLsHaveFlagsAndVariables(t *testing.T) {
 	root := newRoot(&Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
 	for _, c := range allCommands(root) {
-		if c.Flags().Lookup("cacert") == nil || c.Name() == "wal" { // a snapshot has no log
+		if c.Flags().Lookup("cacert") == nil {
+			continue
+		}
+		if slices.Contains([]string{"wal", "db", "meta", "restore"}, c.Name()) { // running members are further sources
+			if c.Flags().Lookup("endpoints") != nil {
+				t.Errorf("%s refuses a running member in place of SOURCE, and has --endpoints for it", c.CommandPath())
+			}
 			continue
 		}
 		for _, name := range []string{"cert", "user", "endpoints", "cluster"} {
