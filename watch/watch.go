@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Options say what to watch and how.
@@ -243,7 +244,7 @@ func (w *Watcher) hook(ctx context.Context, e *Event, dir string) error {
 	if e.Over {
 		state = "over"
 	}
-	cmd.Env = append(os.Environ(), "ETCD_MEDIC_EVENT="+state, "ETCD_MEDIC_KIND="+string(e.Kind), "ETCD_MEDIC_MEMBERS="+
+	cmd.Env = append(shell.HookEnviron(), "ETCD_MEDIC_EVENT="+state, "ETCD_MEDIC_KIND="+string(e.Kind), "ETCD_MEDIC_MEMBERS="+
 		strings.Join(e.Members, ","),
 		"ETCD_MEDIC_DETAIL="+e.Detail, "ETCD_MEDIC_EVIDENCE="+dir)
 	cmd.Stdin = strings.NewReader(string(b) + "\n")

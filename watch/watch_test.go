@@ -259,7 +259,8 @@ func TestNotComparedIsNotOver(t *testing.T) {
 func TestEvidenceAndHook(t *testing.T) {
 	dir := t.TempDir()
 	hook := filepath.Join(dir, "hook")
-	if err := os.WriteFile(hook, []byte("#!/bin/sh\nprintf '%s|%s|%s|%s\\n' \"$ETCD_MEDIC_EVENT\" "+
+	t.Setenv("ETCD_MEDIC_USER", "root:secret")
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\nprintf '%s|%s|%s|%s\\n' \"$ETCD_MEDIC_EVENT$ETCD_MEDIC_USER\" "+
 		"\"$ETCD_MEDIC_KIND\" \"$ETCD_MEDIC_MEMBERS\" \"$#\" >> "+dir+"/said\ncat >> "+dir+"/said\n"),
 		0o700); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +44,7 @@ func (f *liveHost) runHook(ctx context.Context, m *plan.Member, what, hook, init
 	timed, cancel := context.WithTimeout(ctx, f.o.HookTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(timed, "sh", "-c", hook)
-	cmd.Env = append(hookEnviron(), hookEnv(f, m, what, initial)...)
+	cmd.Env = append(shell.HookEnviron(), hookEnv(f, m, what, initial)...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, log, hookGrace
 	ownGroup(cmd)
 	failed := cmd.Run()
@@ -72,13 +71,6 @@ func (f *liveHost) printed(log *os.File, from int64) string {
 	// for people; the log has the whole output
 	_, _ = io.Copy(io.MultiWriter(&tail, f.o.Output), io.NewSectionReader(log, from, 1<<40))
 	return string(tail.b)
-}
-
-// hookEnviron is the tool's own environment without the password to the cluster.
-func hookEnviron() []string {
-	return slices.DeleteFunc(os.Environ(), func(e string) bool {
-		return strings.HasPrefix(e, "ETCD_MEDIC_USER=") || strings.HasPrefix(e, "ETCD_MEDIC_PASSWORD")
-	})
 }
 
 // hookEnv is the environment of a hook.
