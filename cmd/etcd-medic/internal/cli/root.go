@@ -44,6 +44,9 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 		done <- root.ExecuteContext(ctx)
 	}()
 	err := s.await(ctx, stop, done)
+	if err == nil {
+		err = s.helpErr
+	}
 	if ctx.Err() != nil && !errors.Is(err, errDown) {
 		err = context.Canceled
 		if cause, ok := errors.AsType[*memoryError](context.Cause(ctx)); ok {

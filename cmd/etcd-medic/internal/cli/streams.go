@@ -57,6 +57,8 @@ type Streams struct {
 
 	mu     sync.Mutex
 	status int // length of the progress line on screen
+	// helpErr is why a help page could not be written.
+	helpErr error
 	// silent is true if only the result, warnings and errors are wanted: for programs, and with --quiet.
 	silent bool
 	// display shows the progress of long work on a terminal.

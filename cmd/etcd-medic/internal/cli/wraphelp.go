@@ -14,16 +14,16 @@ import (
 func (s *Streams) wrappedHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if s.Width <= 0 {
-			help(cmd, args)
-			return
-		}
 		var b bytes.Buffer
 		out := cmd.OutOrStdout()
 		cmd.SetOut(&b)
 		help(cmd, args)
 		cmd.SetOut(out)
-		_, _ = io.WriteString(out, wrapHelp(b.String(), max(s.Width, 40)))
+		shown := b.String()
+		if s.Width > 0 {
+			shown = wrapHelp(shown, max(s.Width, 40))
+		}
+		_, s.helpErr = io.WriteString(out, shown) // cobra drops it
 	})
 }
 
