@@ -86,8 +86,8 @@ func (a *asker) round(ctx context.Context, now time.Time, hash, buckets bool) Ro
 	return r
 }
 
-// oncePerMember leaves out what would be compared with itself or with another cluster: further addresses of a member, and
-// members of another cluster than most have, or than the first has.
+// oncePerMember leaves out what would be compared with itself or with another cluster: further addresses of a member,
+// and members of another cluster than most have, or than the first has.
 func oncePerMember(seen []Seen) {
 	most, count := uint64(0), map[uint64]int{}
 	for i := range seen {

@@ -244,8 +244,8 @@ func (w *Watcher) hook(ctx context.Context, e *Event, dir string) error {
 	if e.Over {
 		state = "over"
 	}
-	cmd.Env = append(shell.HookEnviron(), "ETCD_MEDIC_EVENT="+state, "ETCD_MEDIC_KIND="+string(e.Kind), "ETCD_MEDIC_MEMBERS="+
-		strings.Join(e.Members, ","),
+	cmd.Env = append(shell.HookEnviron(), "ETCD_MEDIC_EVENT="+state, "ETCD_MEDIC_KIND="+string(e.Kind),
+		"ETCD_MEDIC_MEMBERS="+strings.Join(e.Members, ","),
 		"ETCD_MEDIC_DETAIL="+e.Detail, "ETCD_MEDIC_EVIDENCE="+dir)
 	cmd.Stdin = strings.NewReader(string(b) + "\n")
 	out, err := cmd.CombinedOutput()

@@ -35,7 +35,7 @@ func TestAccessConfig(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil && ((cfg.TLS != nil) != (c.u == secure) || cfg.DialTimeout != 5*time.Second ||
-			cfg.DialKeepAliveTime == 0 || cfg.DialKeepAliveTimeout == 0 || // else a paused server holds a stream for ever
+			cfg.DialKeepAliveTime == 0 || cfg.DialKeepAliveTimeout == 0 || // a paused server would hold a stream
 			len(cfg.DialOptions) > 0 || cfg.Endpoints[0] != c.u.String()) {
 			t.Errorf("%s: %+v", name, cfg)
 		}

@@ -86,7 +86,8 @@ func Etcdctl(m *Member) shell.Command {
 	return shell.Format("etcdctl --endpoints {}", shell.FillFor("CLIENT_URL_OF", m.Name))
 }
 
-// EtcdctlAccess says what etcdctl needs at a member of a cluster with TLS or auth, as a note; nil where it needs nothing.
+// EtcdctlAccess says what etcdctl needs at a member of a cluster with TLS or auth, as a note; nil where it needs
+// nothing.
 func (p *Plan) EtcdctlAccess(m *Member) []Command {
 	needs := ""
 	if len(m.ClientURLs) > 0 && strings.HasPrefix(m.ClientURLs[0], "https://") {
