@@ -24,7 +24,8 @@ func markOf(at int64, kv *dumpdb.KeyValue) mark {
 	binary.LittleEndian.PutUint64(b[:8], uint64(kv.CreateRevision))
 	binary.LittleEndian.PutUint64(b[8:16], uint64(kv.Version))
 	binary.LittleEndian.PutUint64(b[16:], uint64(kv.ModRevision))
-	return mark{at: at, create: kv.CreateRevision, history: xxh3.Hash(b[:]), content: xxh3.HashSeed(kv.Value, uint64(kv.Lease))}
+	return mark{at: at, create: kv.CreateRevision, history: xxh3.Hash(b[:]),
+		content: xxh3.HashSeed(kv.Value, uint64(kv.Lease))}
 }
 
 // liveKeys are the marks of one database's live keys. They are in a separate list, so that overwriting a key costs only
