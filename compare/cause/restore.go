@@ -93,7 +93,8 @@ func restoredIntoOtherCluster(in *Input) *Match {
 	others := 0
 	for _, m := range in.Members {
 		switch {
-		case slices.Contains(membersOf(in, check.D04), m.Label()) || listsOthersOnly(m):
+		case slices.Contains(membersOf(in, check.D04), m.Label()) || listsOthersOnly(m) ||
+			check.Restored(m) && electedLeader(m):
 			return nil
 		case check.Restored(m) && slices.ContainsFunc(in.Members,
 			func(o *evidence.Member) bool { return sameHost(m, o) }):
@@ -107,8 +108,33 @@ func restoredIntoOtherCluster(in *Input) *Match {
 	if len(alone) != 1 || others == 0 {
 		return nil
 	}
-	return &Match{Certainty: Proof, Members: alone, Because: foreign(in),
+	out := &Match{Certainty: Proof, Members: alone, Because: foreign(in),
 		RefutedBy: "another peer URL of the restored member than the cluster knows"}
+	if !majorityBootstrapped(in) {
+		out.Certainty, out.RefutedBy = Hint, "the marks of the same restore in the logs of a majority"
+	}
+	return out
+}
+
+// electedLeader reports whether the restored cluster of several voters has committed entries: a majority of them was
+// restored and ran, so the member was not restored alone.
+func electedLeader(m *evidence.Member) bool {
+	n := check.BootstrapVoters(m)
+	return n > 1 && m.Commit > n
+}
+
+// majorityBootstrapped reports whether the sources hold a majority of the voters of a cluster that was not restored.
+// Fewer may be old data dirs from before the restore.
+func majorityBootstrapped(in *Input) bool {
+	ids := map[dumplog.ID]bool{}
+	most := uint64(0)
+	for _, m := range in.Members {
+		if m.HasWAL() && m.WAL.Summary.Start == dumplog.StartBootstrap {
+			ids[m.MemberID] = true
+			most = max(most, uint64(len(m.Membership.Voters)))
+		}
+	}
+	return uint64(len(ids)) > most/2
 }
 
 // listsOthersOnly reports whether the database lists members, and not the one in the head of the log.

@@ -227,6 +227,7 @@ func (c *ruleCase) member(w wordList) {
 		{"cluster", 16, func(v uint64) { m.ClusterID = dumplog.ID(v) }},
 		{"index", 10, func(v uint64) { m.DB.Meta.ConsistentIndex, m.AppliedMin, m.AppliedMax = &v, v, v }},
 		{"term", 10, func(v uint64) { m.DB.Meta.Term = &v }},
+		{"commit", 10, func(v uint64) { m.Commit = v }},
 		{"first", 10, func(v uint64) { m.WAL.Summary.FirstIndex = v }},
 		{"last", 10, func(v uint64) { m.WAL.Summary.LastIndex = v }},
 		{"revision", 10, func(v uint64) { m.DB.KV.CurrentRev = int64(v) }},
