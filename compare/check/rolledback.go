@@ -198,7 +198,8 @@ func (f *Finding) nothingRan(m *evidence.Member, at time.Time, copied, written s
 		"copy since. That is normal if members are copied one after another; "+
 		"then copy it again to see the member's current state. If the host holds exactly this now, an older copy was "+
 		"put back: start no server on it", at.UTC().Format(timeLayout), written)
-	f.Remedy = nil
+	f.Remedy = []Remedy{{Text: "copy " + m.Label() + " again, and diagnose the new copy together with the others; " +
+		"start no server on this one"}}
 }
 
 // orCopiedBefore says of a log that ends early that it may be sound, and only copied too early.

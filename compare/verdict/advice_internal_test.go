@@ -301,3 +301,35 @@ func TestForcedSides(t *testing.T) {
 		t.Error("histories without a log")
 	}
 }
+
+// TestOlderCopiesAreNotStarted: a member that lags is started, but not on an older copy of its data dir.
+func TestOlderCopiesAreNotStarted(t *testing.T) {
+	lag := func(names ...string) check.Finding {
+		return check.Finding{Kind: check.KindMemberLags, Class: check.ClassLagging, Members: names}
+	}
+	older := func(kind check.Kind) check.Finding {
+		return check.Finding{Kind: kind, Members: []string{"b"}, Remedy: remedy("copy b again")}
+	}
+	for name, c := range map[string]struct {
+		findings []check.Finding
+		want     []string
+	}{
+		"it lags":           {[]check.Finding{lag("b")}, []string{"start the lagging member; it catches up by itself"}},
+		"it served more":    {[]check.Finding{lag("b"), older(check.KindLogEndsBeforeServed)}, []string{"copy b again"}},
+		"it voted later":    {[]check.Finding{lag("b"), older(check.KindVoteMissing)}, []string{"copy b again"}},
+		"a copy of another": {[]check.Finding{lag("b"), older(check.KindOlderCopy)}, []string{"copy b again"}},
+		"another one lags": {[]check.Finding{lag("a"), lag("b"), older(check.KindOlderCopy)},
+			[]string{"copy b again", "start the lagging member; it catches up by itself"}},
+	} {
+		ad := adviceFor(evidence.KindDataDir, evidence.KindDataDir)
+		ad.Findings, ad.Verdict = c.findings, Verdict{Class: check.ClassLagging}
+		var got []string
+		ad.nextHealthy(func(text string, _ shell.Command) { got = append(got, text) })
+		if len(got) > 0 && strings.HasPrefix(got[len(got)-1], "nothing to repair") {
+			got = got[:len(got)-1]
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

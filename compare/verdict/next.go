@@ -446,30 +446,6 @@ func (ad *advice) nextCause(add func(text string, command shell.Command)) {
 	add("look for the cause below etcd: disk, controller, memory, a copy taken while the server ran", none)
 }
 
-func (ad *advice) nextHealthy(add func(text string, command shell.Command)) {
-	for _, f := range ad.Findings {
-		for _, m := range f.Remedy {
-			add(m.Text, m.Command)
-		}
-	}
-	if ad.Verdict.Class == check.ClassLagging && !ad.allCollected() {
-		add("start the lagging member; it catches up by itself", none)
-	}
-	if ad.absentVoters() > 0 {
-		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs "+
-			"between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>",
-			ad.first()))
-	}
-	if len(ad.Next) == 0 {
-		add("nothing to repair. To explore the data", shell.Format("etcd-medic dumpdb {}", ad.first()))
-	}
-}
-
-// allCollected reports whether every source was taken from a running member: none of them waits to be started.
-func (in *Input) allCollected() bool {
-	return !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return !m.Source.Collected })
-}
-
 func (in *Input) allLabels() []string {
 	var out []string
 	for _, m := range in.Members {

@@ -1,0 +1,50 @@
+package verdict
+
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/shell"
+)
+
+func (ad *advice) nextHealthy(add func(text string, command shell.Command)) {
+	for _, f := range ad.Findings {
+		for _, m := range f.Remedy {
+			add(m.Text, m.Command)
+		}
+	}
+	if ad.Verdict.Class == check.ClassLagging && !ad.allCollected() && ad.mayStart() {
+		add("start the lagging member; it catches up by itself", none)
+	}
+	if ad.absentVoters() > 0 {
+		add("copy the data dirs of the other members (each server stopped) and diagnose them together: what differs "+
+			"between members does not show on one", shell.Format("etcd-medic diagnose {} <OTHER_MEMBER...>",
+			ad.first()))
+	}
+	if len(ad.Next) == 0 {
+		add("nothing to repair. To explore the data", shell.Format("etcd-medic dumpdb {}", ad.first()))
+	}
+}
+
+// mayStart reports whether a source lags that is not an older copy of its member: no server may start on those.
+func (in *Input) mayStart() bool {
+	older := map[string]bool{}
+	for i := range in.Findings {
+		switch f := &in.Findings[i]; f.Kind {
+		case check.KindLogEndsBeforeServed, check.KindVoteMissing, check.KindOlderCopy:
+			for _, name := range f.Members {
+				older[name] = true
+			}
+		}
+	}
+	return slices.ContainsFunc(in.Findings, func(f check.Finding) bool {
+		return f.Class == check.ClassLagging &&
+			slices.ContainsFunc(f.Members, func(name string) bool { return !older[name] })
+	})
+}
+
+// allCollected reports whether every source was taken from a running member: none of them waits to be started.
+func (in *Input) allCollected() bool {
+	return !slices.ContainsFunc(in.Members, func(m *evidence.Member) bool { return !m.Source.Collected })
+}
