@@ -62,7 +62,14 @@ var restoredSplit = described(Cause{
 var twinClusters = described(Cause{
 	ID: SameTokenTwinClusters,
 	Match: func(in *Input) *Match {
-		return byKind(in, "a common entry that a server proposed", check.KindTwinClusters)
+		if m := byKind(in, "a common entry that a server proposed", check.KindTwinClusters); m != nil {
+			return m
+		}
+		m := byKind(in, "a log that holds the entries of both", check.KindOlderHistory)
+		if m != nil {
+			m.Certainty = Hint // a record of one of them may have been altered instead
+		}
+		return m
 	},
 })
 

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 )
 
 // copyFindings are the findings about sources that carry one member ID.
@@ -12,7 +14,7 @@ func copyFindings(in *Input, ms []*evidence.Member) (fs []Finding) {
 	older := in.Replay.OlderCopies()
 	for i, m := range in.Members {
 		if newer, ok := older[i]; ok && slices.Contains(ms, m) {
-			fs = append(fs, olderCopyFinding(m, in.Members[newer]))
+			fs = append(fs, in.olderCopy(i, newer))
 		}
 	}
 	if len(fs) == len(ms)-1 {
@@ -29,6 +31,45 @@ func copyFindings(in *Input, ms []*evidence.Member) (fs []Finding) {
 			Expected: "one source per member", Show: showLogAs(m, "--raw")})
 	}
 	return []Finding{f}
+}
+
+// olderCopy is the finding about an older copy of a data dir. Where their logs have nothing in common, records that the
+// newer one should hold show whether it continues the older one.
+func (in *Input) olderCopy(older, newer int) Finding {
+	a, b := in.Members[older], in.Members[newer]
+	f := olderCopyFinding(a, b)
+	if slices.ContainsFunc(in.Replay.Copies, func(c replay.Copies) bool {
+		return c.Compared && (c.A == older && c.B == newer || c.A == newer && c.B == older)
+	}) {
+		return f
+	}
+	if !in.ofOtherHistory(a, b) {
+		f.Explanation = fmt.Sprintf("both carry member ID %s, and the log of %s begins after that of %s ends. It does "+
+			"not confirm what %s says", a.MemberID, b.Label(), a.Label(), b.Label())
+		return f
+	}
+	f.Kind, f.Severity, f.Class = KindOlderHistory, Error, ClassForeignCluster
+	f.Title = fmt.Sprintf("%s carries the member ID of %s, which does not continue its records", a.Label(), b.Label())
+	f.Explanation = fmt.Sprintf("both carry member ID %s, and revisions that both hold have other records. %s is from "+
+		"before the cluster was restored with the same names, peer URLs and token, or records of one of them were "+
+		"altered", a.MemberID, a.Label())
+	f.Remedy[0].Risk = "a member that is started on the data dir of another history may keep the records of that history"
+	return f
+}
+
+// ofOtherHistory reports whether the newer copy does not continue the records of the older one, nor does any other
+// member: if one does, records of the newer copy were altered.
+func (in *Input) ofOtherHistory(older, newer *evidence.Member) bool {
+	if _, differs, err := diff.Continues(in.Ctx, older, newer); err != nil || !differs {
+		return false
+	}
+	return !slices.ContainsFunc(in.Members, func(o *evidence.Member) bool {
+		if o == older || o == newer || o.AppliedMin < older.AppliedMax {
+			return false
+		}
+		n, _, err := diff.Continues(in.Ctx, older, o)
+		return err != nil || n > 0
+	})
 }
 
 func olderCopyFinding(m, newer *evidence.Member) Finding {

@@ -120,6 +120,7 @@ const (
 	KindSourceTwice               Kind = "source-twice"
 	KindMemberTwice               Kind = "member-twice"
 	KindOlderCopy                 Kind = "older-copy"
+	KindOlderHistory              Kind = "older-history"
 	KindBackupBeforeRestore       Kind = "backup-before-restore"
 	KindBackupUnrelated           Kind = "backup-unrelated"
 	KindMemberListsDisagree       Kind = "member-lists-disagree"
@@ -344,6 +345,7 @@ var kinds = []kindRow{
 	{KindSourceTwice, []ID{X01}, "one source was given more than once"},
 	{KindMemberTwice, []ID{X01}, "several sources carry one member ID"},
 	{KindOlderCopy, []ID{X01}, "a source is an older copy of another one"},
+	{KindOlderHistory, []ID{X01}, "a source has the member ID of a newer one that does not continue it"},
 	{KindBackupBeforeRestore, []ID{M01}, "a backup is from before the cluster was restored"},
 	{KindBackupUnrelated, []ID{M01}, "nothing shows whether a backup is of this cluster"},
 	{KindMemberListsDisagree, []ID{M03}, "raft's configuration and bucket members disagree"},

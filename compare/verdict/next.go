@@ -104,52 +104,6 @@ func (ad *advice) nextMembership(add func(text string, command shell.Command)) {
 }
 
 // nextForeign separates the sources by cluster.
-func (ad *advice) nextForeign(add func(text string, command shell.Command)) {
-	add("sort the sources by cluster ID and diagnose each cluster on its own", none)
-	groups := ad.byCluster()
-	if len(groups) < 2 {
-		return
-	}
-	for _, group := range groups {
-		text := "cluster " + group[0].ClusterID.String()
-		if group[0].ClusterID == 0 {
-			text = "of no known cluster"
-		}
-		var names []string
-		for _, m := range group {
-			names = append(names, m.Label())
-		}
-		add(text, shell.Format("etcd-medic diagnose").Sources(names...))
-	}
-}
-
-// byCluster groups the sources by cluster ID. A backup or database file carries none: it belongs to a source with which
-// it has a member in common. Those without a list of members are together.
-func (ad *advice) byCluster() (groups [][]*evidence.Member) {
-	place := func(m *evidence.Member, same func(o *evidence.Member) bool) {
-		i := slices.IndexFunc(groups, func(g []*evidence.Member) bool { return slices.ContainsFunc(g, same) })
-		if i < 0 {
-			groups = append(groups, []*evidence.Member{m})
-		} else {
-			groups[i] = append(groups[i], m)
-		}
-	}
-	for _, m := range ad.Members {
-		if m.ClusterID != 0 {
-			place(m, func(o *evidence.Member) bool { return o.ClusterID == m.ClusterID })
-		}
-	}
-	for _, m := range ad.Members {
-		if m.ClusterID == 0 {
-			place(m, func(o *evidence.Member) bool {
-				unlisted := o.ClusterID == 0 && len(o.Membership.Bucket)+len(m.Membership.Bucket) == 0
-				return unlisted || m.ListsMemberOf(o) || o.ListsMemberOf(m)
-			})
-		}
-	}
-	return groups
-}
-
 // BackupNext is what to do about a damaged backup.
 func BackupNext() []Next {
 	return []Next{
