@@ -333,3 +333,26 @@ func TestOlderCopiesAreNotStarted(t *testing.T) {
 		}
 	}
 }
+
+// TestTornCopiesAreCopiedAgain: a set that is not healthy never has nothing to repair.
+func TestTornCopiesAreCopiedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		remedy []check.Remedy
+		want   string
+	}{
+		"no remedy": {nil, "copy b again, with its server stopped, and diagnose the new copy with the others. If its " +
+			"host holds exactly this, start no server on it: the plan replaces it"},
+		"a remedy": {remedy("collect b"), "collect b"},
+	} {
+		ad := adviceFor(evidence.KindDataDir, evidence.KindDataDir)
+		ad.Verdict = Verdict{Class: check.ClassTornCopy}
+		ad.Findings = []check.Finding{{Class: check.ClassTornCopy, Severity: check.Error, Members: []string{"b"},
+			Remedy: c.remedy}}
+		ad.nextTorn(func(text string, command shell.Command) {
+			ad.Next = append(ad.Next, Next{Text: text, Command: command})
+		})
+		if len(ad.Next) == 0 || ad.Next[0].Text != c.want {
+			t.Errorf("%s: %+v, want %q", name, ad.Next, c.want)
+		}
+	}
+}

@@ -73,6 +73,8 @@ func (ad *advice) next() {
 		ad.nextMembership(add)
 	case check.ClassForeignCluster:
 		ad.nextForeign(add)
+	case check.ClassTornCopy:
+		ad.nextTorn(add)
 	case check.ClassBackupDamaged:
 		for _, s := range BackupNext() {
 			add(s.Text, s.Command)
@@ -94,11 +96,7 @@ func (ad *advice) next() {
 
 // nextMembership repairs the membership as the findings say.
 func (ad *advice) nextMembership(add func(text string, command shell.Command)) {
-	for _, f := range ad.Findings {
-		for _, m := range f.Remedy {
-			add(m.Text, m.Command)
-		}
-	}
+	ad.nextRemedies(add)
 	ad.nextPlan(add)
 	add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange", ad.first()))
 }

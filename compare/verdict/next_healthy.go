@@ -5,15 +5,43 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
-func (ad *advice) nextHealthy(add func(text string, command shell.Command)) {
+// nextTorn says what to do about sources whose files come from different moments: what the findings say, else another
+// copy, and the plan, which replaces a member whose host holds exactly this.
+func (ad *advice) nextTorn(add func(text string, command shell.Command)) {
+	ad.nextRemedies(add)
+	var torn []string
+	for i := range ad.Findings {
+		f := &ad.Findings[i]
+		if f.Class == check.ClassTornCopy && f.Severity.Rank() >= check.Error.Rank() {
+			torn = append(torn, f.Members...)
+		}
+	}
+	if len(ad.Next) > 0 || len(torn) == 0 {
+		ad.nextHealthy(add)
+		return
+	}
+	slices.Sort(torn)
+	add("copy "+plural.List(slices.Compact(torn))+" again, with its server stopped, and diagnose the new copy with the "+
+		"others. If its host holds exactly this, start no server on it: the plan replaces it", none)
+	if best, rest := ad.bestAndRest(); best != "" && len(rest) > 0 {
+		ad.nextPlan(add)
+	}
+}
+
+func (ad *advice) nextRemedies(add func(text string, command shell.Command)) {
 	for _, f := range ad.Findings {
 		for _, m := range f.Remedy {
 			add(m.Text, m.Command)
 		}
 	}
+}
+
+func (ad *advice) nextHealthy(add func(text string, command shell.Command)) {
+	ad.nextRemedies(add)
 	if ad.Verdict.Class == check.ClassLagging && !ad.allCollected() && ad.mayStart() {
 		add("start the lagging member; it catches up by itself", none)
 	}
