@@ -101,7 +101,6 @@ func (ad *advice) nextMembership(add func(text string, command shell.Command)) {
 	add("see every conf change in the log", shell.Format("etcd-medic dumplog {} --entry-type ConfigChange", ad.first()))
 }
 
-// nextForeign separates the sources by cluster.
 // BackupNext is what to do about a damaged backup.
 func BackupNext() []Next {
 	return []Next{

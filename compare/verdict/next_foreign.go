@@ -9,6 +9,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/shell"
 )
 
+// nextForeign separates the sources by cluster.
 func (ad *advice) nextForeign(add func(text string, command shell.Command)) {
 	if ad.nextOfMembers(add) {
 		return
