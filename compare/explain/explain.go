@@ -2,9 +2,12 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare"
@@ -13,6 +16,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/preflight"
 	"github.com/etcd-medic/etcd-medic/compare/serverlog"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
 // Topic is one explained item: exactly one of its parts is set.
@@ -22,6 +26,8 @@ type Topic struct {
 	Known   *cause.Known     `json:"-"`
 	Rule    *preflight.Rule  `json:"-"`
 	Message *serverlog.Match `json:"-"`
+	// Finding is the finding of the check that was named; "" means all of them.
+	Finding string `json:"-"`
 
 	// Kind is check, cause, known-cause, rule or message. ID and Title name it; Text explains it.
 	Kind  string `json:"kind"`
@@ -74,11 +80,15 @@ type RuleOn struct {
 
 // Code finds the check, cause or rule with an ID. The ID of a finding (A01-2) means its check.
 func Code(code string) (Topic, bool) {
-	family, _, _ := strings.Cut(code, "-")
+	family, number, one := strings.Cut(code, "-")
+	finding := ""
+	if n, err := strconv.ParseUint(number, 10, 32); one && err == nil {
+		finding = fmt.Sprintf("%s-%d", strings.ToUpper(family), n)
+	}
 	for _, c := range check.All() {
-		if strings.EqualFold(string(c.ID), code) || strings.EqualFold(string(c.ID), family) {
+		if strings.EqualFold(string(c.ID), code) || finding != "" && strings.EqualFold(string(c.ID), family) {
 			return Topic{Check: &c, Kind: "check", ID: string(c.ID), Title: c.Title, Text: c.Doc,
-				Checks: []string{string(c.ID)}}, true
+				Checks: []string{string(c.ID)}, Finding: finding}, true
 		}
 	}
 	for _, k := range cause.All() {
@@ -131,6 +141,9 @@ func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options)
 	if err != nil {
 		return nil, err
 	}
+	if err := named(topics, r.Findings); err != nil {
+		return nil, err
+	}
 	w := wanted(topics)
 	on := &On{Sources: r.Sources, Verdict: r.Verdict, Checks: []compare.CheckOutcome{}, Findings: []check.Finding{},
 		Causes: []compare.Cause{}, Rules: []RuleOn{}, InputsUnchanged: r.InputsUnchanged}
@@ -152,17 +165,53 @@ func Look(ctx context.Context, topics []Topic, specs []evidence.Spec, o Options)
 		}
 	}
 	for _, f := range r.Findings {
-		if slices.Contains(w.Checks, string(f.Check)) {
+		if slices.Contains(w.Checks, string(f.Check)) && (w.Finding == "" || w.Finding == f.ID) {
 			on.Findings = append(on.Findings, f)
 		}
 	}
 	return on, on.preflight(ctx, w.Rules, specs, r, o)
 }
 
+// NoFindingError is the error of Look for a finding that the sources do not have.
+type NoFindingError struct {
+	ID string
+	// Have are the findings of its check.
+	Have []string
+}
+
+// Error names the findings that there are.
+func (e *NoFindingError) Error() string {
+	if len(e.Have) == 0 {
+		return fmt.Sprintf("the sources have no finding %s, and no other finding of that check", e.ID)
+	}
+	return fmt.Sprintf("the sources have no finding %s; of that check they have %s", e.ID, plural.List(e.Have))
+}
+
+// named refuses a topic whose finding is not among those of the sources.
+func named(topics []Topic, all []check.Finding) error {
+	for i := range topics {
+		t := &topics[i]
+		if t.Finding == "" {
+			continue
+		}
+		var have []string
+		for k := range all {
+			if string(all[k].Check) == t.ID {
+				have = append(have, all[k].ID)
+			}
+		}
+		if !slices.Contains(have, t.Finding) {
+			return &NoFindingError{ID: t.Finding, Have: have}
+		}
+	}
+	return nil
+}
+
 // wanted joins the codes of all topics.
 func wanted(topics []Topic) Topic {
 	var w Topic
 	for i := range topics {
+		w.Finding = cmp.Or(w.Finding, topics[i].Finding)
 		w.Checks, w.Causes, w.Rules = append(w.Checks, topics[i].Checks...), append(w.Causes, topics[i].Causes...),
 			append(w.Rules, topics[i].Rules...)
 	}

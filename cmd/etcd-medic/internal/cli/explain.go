@@ -107,6 +107,10 @@ func runExplain(ctx context.Context, o *explainOptions) error {
 		a.On, err = explain.Look(ctx, a.Topics, o.specs,
 			explain.Options{Options: o.compareOptions(&o.sources), To: o.version})
 		o.io.clearStatus()
+		var none *explain.NoFindingError
+		if errors.As(err, &none) {
+			return usagef("etcd-medic diagnose --full lists the findings", "%v", err)
+		}
 		if err != nil {
 			return err
 		}
