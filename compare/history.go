@@ -40,7 +40,7 @@ type KeyHistory struct {
 	Note string `json:"note,omitempty"`
 }
 
-// KeyEntry is one log entry that names the key.
+// KeyEntry is one log entry that names the key, or revokes its lease.
 type KeyEntry struct {
 	Term         uint64            `json:"term"`
 	Index        uint64            `json:"index"`

@@ -12,7 +12,7 @@ import (
 // are valid only during the call.
 func (w *walker) judge(it *item, outcomes []Outcome) {
 	r := w.r
-	watched := w.o.Watch != nil && touchesKey(it.req, w.o.Watch)
+	watched := w.watched.changes
 	odd := interesting(outcomes) && !(len(it.others) == 0 && w.onlyAttributed(outcomes))
 	if !odd && !watched {
 		return
@@ -98,11 +98,6 @@ func (w *walker) describe(it *item, ev *Event) {
 		ev.OneTerm = ev.OneTerm || o.entry.Term == it.entry.Term
 		ev.versions[pos] = Version{Term: o.entry.Term, What: w.r.describe(o.req), Keys: keysOf(o.req)}
 	}
-}
-
-// touchesKey reports whether a request can change the key; a lease revoke may, so the database decides.
-func touchesKey(r *dumplog.Request, key []byte) bool {
-	return apply.WritesKeys(r.Kind) && r.Touches(key, append(key[:len(key):len(key)], 0))
 }
 
 // interesting leaves out what is legal and equal: the bulk of every log.

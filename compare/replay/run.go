@@ -139,6 +139,7 @@ type walker struct {
 	waiting *Event
 	// attributions counts how often the records of members were compared.
 	attributions int
+	watched      watchedKey
 	// levels are the remaining indexes at which the members' revisions are kept, lowest first.
 	levels []uint64
 }
@@ -148,7 +149,7 @@ func (w *walker) follow(ctx context.Context) error {
 	if w.o.Watch == nil && !slices.ContainsFunc(w.sims, func(s *sim) bool { return s != nil }) {
 		return nil
 	}
-	w.level, w.levels = newLevel(w.r, w.sims, w.reps), levelsOf(w.r)
+	w.level, w.levels, w.watched.name = newLevel(w.r, w.sims, w.reps), levelsOf(w.r), w.o.Watch
 	if err := w.walk(ctx); err != nil {
 		return err
 	}
@@ -262,6 +263,7 @@ func (w *walker) step() error {
 		w.outcomes = make([]Outcome, len(w.sims))
 	}
 	clear(w.outcomes)
+	w.watched.look(it.entry.Index, it.req, w.sims)
 	for i, s := range w.sims {
 		if s == nil {
 			continue

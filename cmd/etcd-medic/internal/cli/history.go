@@ -16,8 +16,8 @@ type historyOptions struct {
 }
 
 const historyLong = `Follow one key through the log and the databases of all sources: every committed entry that names
-it, with what that entry did on each member (applied at which revision, refused and why, missing), and every record of
-it that a database still holds, in live, older and free pages.
+it or revokes its lease, with what that entry did on each member (applied at which revision, refused and why,
+missing), and every record of it that a database still holds, in live, older and free pages.
 
 Values are shown as length and digest unless --values is given.
 
