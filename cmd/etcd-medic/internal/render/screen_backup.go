@@ -65,11 +65,11 @@ func backupSays(r *compare.Report) string {
 	if leadingCause(r) != nil || wordIsClass(&r.Verdict) {
 		says, name := verdictSentence(r), backup.Name(r)+": "
 		if before, after, ok := strings.Cut(says, ". "+name); ok {
-			return before + ". " + firstUpper(after)
+			return before + ". " + firstUpper(r, after)
 		}
 		return strings.TrimPrefix(says, name)
 	}
-	return firstUpper(strings.TrimPrefix(r.Verdict.Says(), backup.Name(r)+": "))
+	return firstUpper(r, strings.TrimPrefix(r.Verdict.Says(), backup.Name(r)+": "))
 }
 
 func backupLast(r *compare.Report) string {

@@ -58,6 +58,19 @@ func TestVerdictSentence(t *testing.T) {
 	}
 }
 
+// TestNameBeginsASentence: the name of a source is written as it is, also where a sentence begins with it.
+func TestNameBeginsASentence(t *testing.T) {
+	r := &compare.Report{Sources: []compare.Source{{Name: "default"}, {Name: "my copy"}}}
+	for s, want := range map[string]string{
+		"default's log ends": "default's log ends", "default, node2: equal": "default, node2: equal",
+		"my copy lacks": "my copy lacks", "defaults differ": "Defaults differ", "node2 lacks": "node2 lacks", "": "",
+	} {
+		if got := firstUpper(r, s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestCounted: zero is a number only of a member whose whole content was compared and that can serve.
 func TestCounted(t *testing.T) {
 	for _, c := range []struct {

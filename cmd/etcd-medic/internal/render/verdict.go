@@ -140,7 +140,7 @@ func leadingCause(r *compare.Report) *compare.Cause {
 func verdictSentence(r *compare.Report) string {
 	v := &r.Verdict
 	if c := leadingCause(r); c != nil {
-		return fmt.Sprintf("%s (%s, %s). %s", c.Title, v.Class, c.Certainty, firstUpper(v.Says()))
+		return fmt.Sprintf("%s (%s, %s). %s", c.Title, v.Class, c.Certainty, firstUpper(r, v.Says()))
 	}
 	if wordIsClass(v) {
 		return v.Says()
@@ -156,11 +156,17 @@ func verdictSentence(r *compare.Report) string {
 	return first
 }
 
-// firstUpper makes the first letter upper case; a member's name stays as it is.
-func firstUpper(s string) string {
+// firstUpper makes the first letter upper case; the name of a source stays as it is.
+func firstUpper(r *compare.Report, s string) string {
 	word, _, _ := strings.Cut(s, " ")
 	if s == "" || strings.ContainsAny(word, "0123456789:/.-") {
 		return s
+	}
+	word = strings.TrimSuffix(strings.TrimRight(word, ","), "'s")
+	for i := range r.Sources {
+		if name, _, _ := strings.Cut(r.Sources[i].Name, " "); name == word {
+			return s
+		}
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
 }
