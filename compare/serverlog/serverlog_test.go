@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -216,6 +217,7 @@ func carriersOf(line string) map[string]string {
 		"journalctl -o short-iso": "2026-01-02T03:04:05+0000 node1 etcd[1717]: " + line + "\n",
 		"journalctl -o json": `{"__REALTIME_TIMESTAMP":"1767323045000000","MESSAGE":` + string(quoted) +
 			`,"_PID":"17"}` + "\n",
+		"journalctl -o json, bytes": `{"__REALTIME_TIMESTAMP":"1767323045000000","MESSAGE":` + byteList(line+"\t") + `}`,
 		"journalctl -o export":      "__REALTIME_TIMESTAMP=1767323045000000\nMESSAGE=" + line + "\n_PID=17\n\n",
 		"kubectl logs":              line + "\n",
 		"kubectl logs --prefix":     "[pod/etcd-cp1/etcd] " + line + "\n",
@@ -246,4 +248,13 @@ func TestBothLoggersAreKnown(t *testing.T) {
 	if both < 60 {
 		t.Errorf("only %d messages have an example of both loggers", both)
 	}
+}
+
+// byteList is a text as journald writes it into JSON where it has a tab.
+func byteList(s string) string {
+	out := []string{}
+	for i := range len(s) {
+		out = append(out, strconv.Itoa(int(s[i])))
+	}
+	return "[" + strings.Join(out, ",") + "]"
 }

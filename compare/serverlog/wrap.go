@@ -44,7 +44,7 @@ func carried(line string) (string, time.Time) {
 	if json.Unmarshal([]byte(line), &j) != nil {
 		return line, time.Time{}
 	}
-	if s, ok := j.Message.(string); ok {
+	if s, ok := message(j.Message); ok {
 		return s, micros(j.Realtime)
 	}
 	if j.Log != "" {
@@ -52,6 +52,25 @@ func carried(line string) (string, time.Time) {
 		return strings.TrimRight(j.Log, "\n"), t
 	}
 	return line, time.Time{}
+}
+
+// message returns the text of a field of journald, which writes a text with a tab or another control character as a list
+// of its bytes.
+func message(field any) (string, bool) {
+	list, ok := field.([]any)
+	if !ok {
+		s, ok := field.(string)
+		return s, ok
+	}
+	out := make([]byte, 0, len(list))
+	for _, x := range list {
+		n, ok := x.(float64)
+		if !ok || n < 0 || n > 255 {
+			return "", false
+		}
+		out = append(out, byte(n))
+	}
+	return string(out), true
 }
 
 // stamped removes the time that kubectl logs --timestamps and container runtimes put before a line, and the runtimes'
