@@ -51,7 +51,7 @@ func (ad *advice) nextHealthy(add func(text string, command shell.Command)) {
 			ad.first()))
 	}
 	if len(ad.Next) == 0 {
-		add("nothing to repair. To explore the data", shell.Format("etcd-medic dumpdb {}", ad.first()))
+		add("nothing to repair. To explore the data", ad.explore())
 	}
 }
 
@@ -70,6 +70,14 @@ func (in *Input) mayStart() bool {
 		return f.Class == check.ClassLagging &&
 			slices.ContainsFunc(f.Members, func(name string) bool { return !older[name] })
 	})
+}
+
+// explore is the command that lists what the first source holds: its database or, where it has none, its log.
+func (in *Input) explore() shell.Command {
+	if in.Members[0].HasDB() {
+		return shell.Format("etcd-medic dumpdb {}", in.first())
+	}
+	return shell.Format("etcd-medic dumplog {}", in.first())
 }
 
 // allCollected reports whether every source was taken from a running member: none of them waits to be started.
