@@ -19,7 +19,7 @@ type watchedKey struct {
 	changes bool
 }
 
-// look takes in the next entry, before the models execute it.
+// look reads the next entry, before the models execute it.
 func (k *watchedKey) look(index uint64, r *dumplog.Request, sims []*sim) {
 	k.changes = false
 	switch {
