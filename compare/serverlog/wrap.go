@@ -54,8 +54,8 @@ func carried(line string) (string, time.Time) {
 	return line, time.Time{}
 }
 
-// message returns the text of a field of journald, which writes a text with a tab or another control character as a list
-// of its bytes.
+// message returns the text of a field of journald, which writes a text with a tab or another control character as a
+// list of its bytes.
 func message(field any) (string, bool) {
 	list, ok := field.([]any)
 	if !ok {

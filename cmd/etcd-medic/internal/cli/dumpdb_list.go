@@ -49,8 +49,8 @@ func (l *dbLister) list(ctx context.Context) error {
 	return l.altered()
 }
 
-// altered says that the file differs from what was saved: the rows may not be either, though they decode. Where one meta
-// page is not valid, they may be those of one transaction earlier.
+// altered says that the file differs from what was saved: the rows may not be either, though they decode. Where one
+// meta page is not valid, they may be those of one transaction earlier.
 func (l *dbLister) altered() error {
 	if l.noMeta {
 		return nil
