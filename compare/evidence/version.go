@@ -64,6 +64,9 @@ func fingerprint(m *Member) Version {
 	if m.HasWAL() {
 		for _, s := range m.WAL.Summary.Snapshots {
 			if s.ConfState != nil {
+				if v, ok := MinorOf(m.v2Version()); ok && !has {
+					cluster = v
+				}
 				return newVersion(release.Highest(release.ConfStateInRecord.First(), release.AnyOf(cluster)).Minor(),
 					"WAL snapshot records have a ConfState")
 			}
