@@ -53,7 +53,7 @@ func (in *Input) olderCopy(older, newer int) Finding {
 	f.Explanation = fmt.Sprintf("both carry member ID %s, and revisions that both hold have other records. %s is from "+
 		"before the cluster was restored with the same names, peer URLs and token, or records of one of them were "+
 		"altered", a.MemberID, a.Label())
-	f.Remedy[0].Risk = "a member that is started on the data dir of another history may keep the records of that history"
+	f.Remedy[0].Risk = "a member that is started on the data dir of another history may keep its records"
 	return f
 }
 

@@ -25,8 +25,8 @@ func (ad *advice) nextTorn(add func(text string, command shell.Command)) {
 		return
 	}
 	slices.Sort(torn)
-	add("copy "+plural.List(slices.Compact(torn))+" again, with its server stopped, and diagnose the new copy with the "+
-		"others. If its host holds exactly this, start no server on it: the plan replaces it", none)
+	add("copy "+plural.List(slices.Compact(torn))+" again, with its server stopped, and diagnose the new copy with "+
+		"the others. If its host holds exactly this, start no server on it: the plan replaces it", none)
 	if best, rest := ad.bestAndRest(); best != "" && len(rest) > 0 {
 		ad.nextPlan(add)
 	}
