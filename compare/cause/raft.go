@@ -2,6 +2,7 @@ package cause
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
@@ -90,10 +91,40 @@ var twoLeaders = described(Cause{
 		if !in.found(check.R05) {
 			return nil
 		}
-		return &Match{Certainty: Proof, Members: membersOf(in, check.R05), Because: ids(in, check.R05),
+		m := &Match{Certainty: Proof, Members: membersOf(in, check.R05), Because: ids(in, check.R05),
 			RefutedBy: "other copies of the logs in which the term begins at one index"}
+		if !haveCommonEntry(in, m.Members) {
+			m.Certainty, m.RefutedBy = Hint, "data dirs of two clusters with the same IDs, as before and after a restore"
+		}
+		return m
 	},
 })
+
+// haveCommonEntry reports whether the logs of two of these members hold an entry of one index and term below the first
+// one that differs. Without one, nothing shows that they are of one cluster.
+func haveCommonEntry(in *Input, names []string) bool {
+	differ := uint64(math.MaxUint64)
+	if in.Replay != nil {
+		for _, d := range slices.Concat(in.Replay.LogDiffs, in.Replay.SameTerm) {
+			differ = min(differ, d.Index)
+		}
+	}
+	for _, f := range in.Findings[check.R05] {
+		differ = min(differ, f.At.Index)
+	}
+	for i, a := range in.Members {
+		for _, b := range in.Members[:i] {
+			if !slices.Contains(names, a.Label()) || !slices.Contains(names, b.Label()) || !a.HasLog() || !b.HasLog() {
+				continue
+			}
+			at := max(a.WAL.Summary.FirstIndex, b.WAL.Summary.FirstIndex)
+			if at < differ && a.WAL.Holds(at) && b.WAL.Holds(at) && a.WAL.TermAt(at) == b.WAL.TermAt(at) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 var doubleVote = described(Cause{
 	ID: DoubleVote,
