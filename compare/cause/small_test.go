@@ -102,7 +102,7 @@ func TestIndexOf320(t *testing.T) {
 	told{class: string(r.Verdict.Class), cause: string(*r.Verdict.Cause), absent: []string{id}}.check(t, r)
 }
 
-// emptyTail fills a bucket and empties its last leaf page in place. Without blank, what the rows were stays on the page.
+// emptyTail fills a bucket and empties its last leaf page in place. Without blank, the bytes of the rows stay there.
 func emptyTail(t *testing.T, node string, blank bool) {
 	t.Helper()
 	editDB(func(tx *bbolt.Tx) error {

@@ -154,7 +154,8 @@ func rowsOfRecord(ss Sources, row *diff.RecordRow, ws []witness) []Evidence {
 			e.Observed, e.Page, e.Offset = c.Text+" (record digest "+c.Sum+")", Uint64(c.Page), Int64(c.Offset)
 		} else if row.Before(m) {
 			e.Field = fmt.Sprintf("revisions %d to %d", row.Created, m.CurrentRevision())
-			e.Observed, e.Expected = "no record of the key", fmt.Sprintf("one: others hold it as created at %d", row.Created)
+			e.Observed = "no record of the key"
+			e.Expected = fmt.Sprintf("one: others hold it as created at %d", row.Created)
 			e.Show = showDB(m, "key", "--from-rev", row.Created, "--to-rev", m.CurrentRevision())
 		}
 		if i := slices.IndexFunc(ws, func(w witness) bool { return w.pos == pos }); i >= 0 {

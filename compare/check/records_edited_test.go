@@ -212,8 +212,8 @@ func TestLaterMemberAlone(t *testing.T) {
 	}
 }
 
-// TestKeyWrittenAgainAfterALaggingMember: a lagging member must also hold a key that a later one has written again since,
-// if it was created before. Where only the later member is kept, nothing is lost.
+// TestKeyWrittenAgainAfterALaggingMember: a lagging member must also hold a key that a later one has written again
+// since, if it was created before. Where only the later member is kept, nothing is lost.
 func TestKeyWrittenAgainAfterALaggingMember(t *testing.T) {
 	s := clustertest.NewScript("3.6.0")
 	for i := range 20 {

@@ -35,8 +35,8 @@ type RecordRow struct {
 	Key   []byte
 	At    []int
 	Cells []*RecordCell
-	// Created is set where compared members are at an earlier revision: that at which the key was created. As it was not
-	// deleted since, each of them must have a record of it from there on, and has none.
+	// Created is set where compared members are at an earlier revision: that at which the key was created. As it
+	// was not deleted since, each of them must have a record of it from there on, and has none.
 	Created int64
 }
 
@@ -211,7 +211,8 @@ func compareRevs(a, b dumpdb.Rev) int {
 	return cmp.Or(cmp.Compare(a.Main, b.Main), cmp.Compare(a.Sub, b.Sub))
 }
 
-// each walks all records, or those of one main revision, and calls fn with the compared members and whether they differ.
+// each walks all records, or those of one main revision, and calls fn with the compared members and whether they
+// differ.
 func (m *recordMerge) each(ctx context.Context, main int64, fn func(at []int, differ bool)) error {
 	for n := 0; m.next() && (main == 0 || m.rev.Main == main); n++ {
 		if n%4096 == 0 && ctx.Err() != nil {

@@ -12,10 +12,10 @@ const maxApart = 1000
 // maxApartKeys is the number of live keys that differ up to which it looks for such records.
 const maxApartKeys = 50
 
-// EachRecordApart calls fn, where live keys differ, for every record that differs for another reason, in revision order:
-// it is not the newest of a live key that differs, and the same members have an equal record above it. A write that a
-// member lacks moves all later ones to other revisions, so that no equal one follows. It finds nothing if more live keys
-// differ than are listed, or than 50.
+// EachRecordApart calls fn, where live keys differ, for every record that differs for another reason, in revision
+// order: it is not the newest of a live key that differs, and the same members have an equal record above it. A
+// write that a member lacks moves all later ones to other revisions, so that no equal one follows. It finds nothing
+// if more live keys differ than are listed, or than 50.
 func (r *Result) EachRecordApart(ctx context.Context, fn func(*RecordRow)) error {
 	take := slices.DeleteFunc(r.taking(), func(i int) bool { return r.Members[i].DB.KVDamaged })
 	distinct := keyComparer{r}.distinctRecords(take)

@@ -56,8 +56,8 @@ func (rk *ranking) keptRecords(pos int) *keptRecords {
 	return k
 }
 
-// openApart returns the records of which it is not proven who is right, where live keys differ for another reason: their
-// number, and the first ones.
+// openApart returns the records of which it is not proven who is right, where live keys differ for another reason:
+// their number, and the first ones.
 func (rk *ranking) openApart(proofs *check.RecordProofs, pos int) (open int, named []diff.RecordRow) {
 	k := &keptRecords{decided: map[string]bool{}}
 	_ = rk.Diff.EachRecordApart(rk.Context(), func(row *diff.RecordRow) { // what cannot be read stays undecided

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// TxRecords and TxBytes are where a transaction that writes a database ends: the number of records that a server commits
-// at once at most, and a bound in bytes, since they are in memory until it ends.
+// TxRecords and TxBytes are where a transaction that writes a database ends: the number of records that a server
+// commits at once at most, and a bound in bytes, since they are in memory until it ends.
 const (
 	TxRecords = 10000
 	TxBytes   = 16 << 20

@@ -68,7 +68,8 @@ func TestChainTransactions(t *testing.T) {
 		full      int
 		rev       int64
 		committed int
-	}{{0, 2, 0}, {datadir.TxRecords, 2, 0}, {datadir.TxRecords - 1, 3, 0}, {datadir.TxRecords, 4, 3}, {0, 4, 3}, {datadir.TxRecords + 1, 5, 5}} {
+	}{{0, 2, 0}, {datadir.TxRecords, 2, 0}, {datadir.TxRecords - 1, 3, 0}, {datadir.TxRecords, 4, 3}, {0, 4, 3},
+		{datadir.TxRecords + 1, 5, 5}} {
 		if w.n = c.full; w.tx == nil {
 			w.n = 0
 		}
