@@ -94,7 +94,7 @@ var twoLeaders = described(Cause{
 		m := &Match{Certainty: Proof, Members: membersOf(in, check.R05), Because: ids(in, check.R05),
 			RefutedBy: "other copies of the logs in which the term begins at one index"}
 		if !haveCommonEntry(in, m.Members) {
-			m.Certainty, m.RefutedBy = Hint, "data dirs of two clusters with the same IDs, as before and after a restore"
+			m.Certainty, m.RefutedBy = Hint, "data dirs of two clusters with the same IDs, as around a restore"
 		}
 		return m
 	},
