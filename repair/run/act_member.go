@@ -90,16 +90,47 @@ func doSetAside(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 
 // added reports whether the member is listed under a new ID, and records that ID.
 func added(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
-	m := r.of(s)
 	list, err := r.list(ctx)
 	if err != nil {
 		return false, err
 	}
-	now := byPeerURL(list, m.PeerURLs)
-	if now == nil || now.GetID() == uint64(m.ID) && m.Action != plan.Join {
+	return r.addedIn(list, s)
+}
+
+// addedIn is added for a given member list. What the member is started with is recorded too: one that votes at once may
+// be what the majority lacks until it runs.
+func (r *runner) addedIn(list []*etcdserverpb.Member, s *plan.Step) (bool, error) {
+	m := r.of(s)
+	now := joined(list, m)
+	if now == nil {
 		return false, nil
 	}
-	return true, r.note(s.ID, "id:"+m.Name, hexID(now.GetID()))
+	if err := r.note(s.ID, "id:"+m.Name, hexID(now.GetID())); err != nil {
+		return false, err
+	}
+	return true, r.note(s.ID, "initial:"+m.Name, initialCluster(list, now.GetID(), m.ServerName()))
+}
+
+// joined finds a member that was added, nil when its peer URLs are not listed or are those of its old ID.
+func joined(list []*etcdserverpb.Member, m *plan.Member) *etcdserverpb.Member {
+	now := byPeerURL(list, m.PeerURLs)
+	if now.GetID() == uint64(m.ID) && m.Action != plan.Join {
+		return nil
+	}
+	return now
+}
+
+// listWithVoter returns the member list if it has a member that votes at once and was added by a call that got no
+// answer. Servers that do not know learners list the members without a majority, which may wait for that member.
+func (r *runner) listWithVoter(ctx context.Context, m *plan.Member) []*etcdserverpb.Member {
+	if r.plan.Cluster.KnowsLearners() {
+		return nil
+	}
+	list, err := r.listOf(ctx, r.best(), true)
+	if err != nil || joined(list, m) == nil {
+		return nil
+	}
+	return list
 }
 
 func doAdd(ctx context.Context, r *runner, s *plan.Step) (string, error) {
@@ -114,8 +145,21 @@ func doAdd(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var id uint64
-	var listed []*etcdserverpb.Member
+	list, err := r.addMember(ctx, m)
+	if err == nil && list == nil {
+		list, err = r.list(ctx)
+	}
+	if err != nil {
+		return "", err
+	}
+	if ok, err := r.addedIn(list, s); err != nil || !ok {
+		return "", errors.Join(err, fmt.Errorf("%s is not listed under a new ID", m.Name))
+	}
+	return first + "new ID " + dumplog.ID(r.idOf(m)).String(), nil
+}
+
+// addMember adds a member and returns the member list after that, nil where the answer does not have it.
+func (r *runner) addMember(ctx context.Context, m *plan.Member) (list []*etcdserverpb.Member, err error) {
 	err = r.until(ctx, r.limits.step, "member add "+strings.Join(m.PeerURLs, ","), func(ctx context.Context) error {
 		return r.ask(ctx, r.best(), func(ctx context.Context, c *clientv3.Client) error {
 			add := c.MemberAddAsLearner
@@ -125,33 +169,21 @@ func doAdd(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 			resp, err := add(ctx, m.PeerURLs)
 			switch {
 			case err == nil:
-				id, listed = resp.Member.GetID(), resp.Members
+				list = resp.Members
+				return nil
 			case sameError(err, rpctypes.ErrPeerURLExist):
 				return nil // an earlier attempt was answered too late
-			case r.guarded && sameError(err, rpctypes.ErrUnhealthy) && !r.rule(ctx, everyVoter, "", nil).allowed:
+			}
+			if list = r.listWithVoter(ctx, m); list != nil {
+				return nil // the same
+			}
+			if r.guarded && sameError(err, rpctypes.ErrUnhealthy) && !r.rule(ctx, everyVoter, "", nil).allowed {
 				return permanent{errNotConnected}
 			}
 			return err
 		})
 	})
-	if err != nil {
-		return "", err
-	}
-	if id == 0 {
-		if ok, err := added(ctx, r, s); err != nil || !ok {
-			return "", errors.Join(err, fmt.Errorf("%s is not listed under a new ID", m.Name))
-		}
-		id = r.idOf(m)
-	} else if err := r.note(s.ID, "id:"+m.Name, hexID(id)); err != nil {
-		return "", err
-	}
-	if listed != nil { // until it runs there may be no majority that lists the members
-		initial := initialCluster(listed, id, m.ServerName())
-		if err := r.note(s.ID, "initial:"+m.Name, initial); err != nil {
-			return "", err
-		}
-	}
-	return first + "new ID " + dumplog.ID(id).String(), nil
+	return list, err
 }
 
 func doStartEmpty(ctx context.Context, r *runner, s *plan.Step) (string, error) {

@@ -56,6 +56,8 @@ type fakeCluster struct {
 	noRoot error
 	// noAuthStatus is what AuthStatus answers.
 	noAuthStatus error
+	// ownList lets each member list the members by itself, as servers of 3.3 do; late loses the answer to member add.
+	ownList, late bool
 	// puts are the values that were written.
 	puts []string
 }
@@ -401,7 +403,7 @@ type fakeMembers struct {
 func (f fakeMembers) MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {
 	resp := &clientv3.MemberListResponse{Header: f.header()}
 	op := clientv3.OpGet("", opts...)
-	return resp, f.asks(ctx, "MemberList", !op.IsSerializable(), func() error {
+	return resp, f.asks(ctx, "MemberList", !op.IsSerializable() && !f.c.ownList, func() error {
 		for _, m := range f.c.list {
 			resp.Members = append(resp.Members, &etcdserverpb.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs,
 				ClientURLs: m.ClientURLs, IsLearner: m.IsLearner})
@@ -452,6 +454,9 @@ func (f fakeMembers) add(ctx context.Context, urls []string, learner bool) (*cli
 		f.c.list = append(f.c.list, resp.Member)
 		resp.Members = slices.Clone(f.c.list)
 		f.c.acts = append(f.c.acts, "add "+urls[0])
+		if f.c.late {
+			return context.DeadlineExceeded
+		}
 		return nil
 	})
 }

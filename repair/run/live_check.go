@@ -78,12 +78,20 @@ const planAgain = "this is another cluster, or it changed since its data dirs we
 // their own data dirs. All checks come before any other step.
 func (f *liveCheck) meet(ctx context.Context, resumed bool) error {
 	led, err := f.checkLeaderAndRevision(ctx)
-	if led || err != nil && !errors.Is(err, errNoAnswer) {
+	if err != nil && !errors.Is(err, errNoAnswer) {
 		return err
+	}
+	if resumed && err == nil {
+		if err := f.findAdded(ctx); err != nil {
+			return err
+		}
+	}
+	if led && !f.waitsForAdded(ctx, resumed) {
+		return nil
 	}
 	for i := range f.r.steps {
 		s := &f.r.steps[i]
-		added := resumed && f.r.makesMajority(s) && f.r.j.value("initial:"+f.r.of(s).Name) != ""
+		added := resumed && f.addedVoter(s)
 		if s.Kind != plan.StepStart && !added || f.r.j.state(s.ID) == StateDone {
 			continue
 		}
@@ -109,6 +117,36 @@ func (f *liveCheck) meet(ctx context.Context, resumed bool) error {
 		_, err = f.checkLeaderAndRevision(ctx)
 	}
 	return err
+}
+
+// findAdded records members that an earlier process added without recording that: it was killed before the answer.
+func (f *liveCheck) findAdded(ctx context.Context) error {
+	for i := range f.r.steps {
+		s := &f.r.steps[i]
+		if state := f.r.j.state(s.ID); s.Kind != plan.StepAdd || state == "" || state == StateDone {
+			continue
+		}
+		if _, err := f.r.addedIn(f.r.listWithVoter(ctx, f.r.of(s)), s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addedVoter reports whether a step starts a member that votes already.
+func (f *liveCheck) addedVoter(s *plan.Step) bool {
+	return f.r.makesMajority(s) && f.r.j.value("initial:"+f.r.of(s).Name) != ""
+}
+
+// waitsForAdded reports whether the majority lacks a member that was added and never started. For some time after that
+// the leader does not notice.
+func (f *liveCheck) waitsForAdded(ctx context.Context, resumed bool) bool {
+	for i := range f.r.steps {
+		if s := &f.r.steps[i]; resumed && f.addedVoter(s) && f.r.j.state(s.ID) != StateDone {
+			return !f.r.rule(ctx, aMajority, "", nil).allowed
+		}
+	}
+	return false
 }
 
 // checkLeaderAndRevision compares the best member's cluster and revision with the plan and reports whether it knows a
