@@ -86,21 +86,24 @@ func Etcdctl(m *Member) shell.Command {
 	return shell.Format("etcdctl --endpoints {}", shell.FillFor("CLIENT_URL_OF", m.Name))
 }
 
-// EtcdctlAccess says what etcdctl needs at a member of a cluster with TLS or auth, as a note; nil where it needs
-// nothing.
+// EtcdctlAccess says what etcdctl needs at a member of a cluster with TLS or auth, or of etcd 3.3, as a note; nil where
+// it needs nothing.
 func (p *Plan) EtcdctlAccess(m *Member) []Command {
-	needs := ""
-	if len(m.ClientURLs) > 0 && strings.HasPrefix(m.ClientURLs[0], "https://") {
-		needs = "ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY"
+	var needs []string
+	if !p.Cluster.KnowsLearners() {
+		needs = append(needs, "ETCDCTL_API=3 (for etcdctl 3.3)")
+	}
+	if m != nil && len(m.ClientURLs) > 0 && strings.HasPrefix(m.ClientURLs[0], "https://") {
+		needs = append(needs, "ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY")
 	}
 	if p.Cluster.Auth {
-		needs = strings.TrimPrefix(needs+", and ETCDCTL_USER=root with ETCDCTL_PASSWORD unless the certificate is "+
-			"that of root", ", and ")
+		needs = append(needs, "ETCDCTL_USER=root with ETCDCTL_PASSWORD, unless the certificate is that of root")
 	}
-	if needs == "" {
+	if len(needs) == 0 {
 		return nil
 	}
-	return []Command{note("etcdctl works here with %s in the environment: set them first", needs)}
+	return []Command{note("etcdctl needs these in its environment, set them first: %s",
+		strings.Join(needs, "; "))}
 }
 
 // The kubelet takes a while to end the container of a manifest that is gone; until then the data dir must not be

@@ -75,9 +75,21 @@ func (k StepKind) ByHand(p *Plan, m *Member) []Command { return kinds[k].byHand(
 // add adds a step with its text and its commands.
 func (b *builder) add(k StepKind, m *Member) {
 	s := kinds[k].text(b, m)
-	s.Kind, s.ByHand = k, kinds[k].byHand(b, m)
+	s.Kind, s.ByHand = k, b.withAccess(m, kinds[k].byHand(b, m))
 	if m != nil {
 		s.Member = m.Name
 	}
 	b.steps = append(b.steps, s)
+}
+
+// withAccess puts what etcdctl needs in front of the first commands of a procedure that call it.
+func (b *builder) withAccess(m *Member, cmds []Command) []Command {
+	if b.said || !slices.ContainsFunc(cmds, func(c Command) bool { return c.With == "etcdctl" }) {
+		return cmds
+	}
+	if m == nil || len(m.ClientURLs) == 0 {
+		m = b.best()
+	}
+	b.said = true
+	return append(b.p.EtcdctlAccess(m), cmds...)
 }

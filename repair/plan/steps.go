@@ -33,7 +33,9 @@ type builder struct {
 	bare       bool
 	listed     []dumpdb.Member
 	voters, up int
-	steps      []Step
+	// said is true once a step says what etcdctl needs.
+	said  bool
+	steps []Step
 }
 
 func (b *builder) each(f func(m *Member), actions ...Action) {
