@@ -2,16 +2,11 @@ package watch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Options say what to watch and how.
@@ -228,31 +223,6 @@ func (w *Watcher) event(ctx context.Context, e *Event, r *Round) {
 			w.o.Log.Error("hook failed", "program", w.o.Hook, "error", err)
 		}
 	}
-}
-
-// hook runs the program. It passes the event in the environment and on standard input, without a shell.
-func (w *Watcher) hook(ctx context.Context, e *Event, dir string) error {
-	ctx, cancel := context.WithTimeout(ctx, w.o.HookTimeout)
-	defer cancel()
-	b, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, w.o.Hook)
-	cmd.WaitDelay = time.Second
-	state := "diverged"
-	if e.Over {
-		state = "over"
-	}
-	cmd.Env = append(shell.HookEnviron(), "ETCD_MEDIC_EVENT="+state, "ETCD_MEDIC_KIND="+string(e.Kind),
-		"ETCD_MEDIC_MEMBERS="+strings.Join(e.Members, ","),
-		"ETCD_MEDIC_DETAIL="+e.Detail, "ETCD_MEDIC_EVIDENCE="+dir)
-	cmd.Stdin = strings.NewReader(string(b) + "\n")
-	out, err := cmd.CombinedOutput()
-	if len(out) > 0 {
-		w.o.Log.Info("hook said", "output", string(out[:min(len(out), 4096)]))
-	}
-	return err
 }
 
 // Once makes rounds until a suspicion is raised or gone, at least three: revisions and auth need two earlier ones.

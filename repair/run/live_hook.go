@@ -46,7 +46,7 @@ func (f *liveHost) runHook(ctx context.Context, m *plan.Member, what, hook, init
 	cmd := exec.CommandContext(timed, "sh", "-c", hook)
 	cmd.Env = append(shell.HookEnviron(), hookEnv(f, m, what, initial)...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, log, hookGrace
-	ownGroup(cmd)
+	shell.OwnGroup(cmd)
 	failed := cmd.Run()
 	said := strings.TrimSpace(f.printed(log, st.Size()))
 	switch {
