@@ -86,3 +86,39 @@ func emptied(t *testing.T, path string) {
 		t.Errorf("%v to %v may be lost", from, to)
 	}
 }
+
+// TestShortenedLastRow: the last row of a page loses its value when its size becomes zero. No other row shows that, but
+// the bytes of the value are still there.
+func TestShortenedLastRow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	ref, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true})
+	fatal(t, err)
+	fatal(t, ref.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucketIfNotExists([]byte("key"))
+		fatal(t, err)
+		for i := range 200 {
+			fatal(t, b.Put(Rev{Main: int64(i + 1)}.Bytes(), bytes.Repeat([]byte{1}, 40)))
+		}
+		return nil
+	}))
+	fatal(t, ref.Close())
+	b, err := os.ReadFile(path)
+	fatal(t, err)
+	key, _ := open(t, path).find("key")
+	root, err := open(t, path).Page(key.Root)
+	fatal(t, err)
+	id := root.Elements[0].Child
+	leaf, err := open(t, path).Page(id)
+	fatal(t, err)
+	size := int(id)*os.Getpagesize() + headerSize + (len(leaf.Elements)-1)*elemSize + 12
+	for _, n := range []uint32{0, 39} {
+		le.PutUint32(b[size:], n)
+		hostile, err := NewReader(bytes.NewReader(b), int64(len(b)))
+		fatal(t, err)
+		r, err := hostile.Check(t.Context())
+		fatal(t, err)
+		if len(r.Damage) != 1 || r.Damage[0].Kind != DamagePage || r.Damage[0].Page != id {
+			t.Errorf("value size %d: %v", n, r.Damage)
+		}
+	}
+}

@@ -1,7 +1,5 @@
 package dumpdb
 
-import "bytes"
-
 // EmptyTail is a bucket with more than one page whose last leaf has no rows and no trace of any.
 type EmptyTail struct {
 	Bucket string
@@ -49,4 +47,4 @@ func (r *pageReader) emptyTail(root uint64) (Place, bool) {
 }
 
 // blank reports whether a page has only zeros after its header.
-func (p *page) blank() bool { return len(bytes.Trim(p.data[headerSize:], "\x00")) == 0 }
+func (p *page) blank() bool { return onlyZeros(p.data[headerSize:]) }

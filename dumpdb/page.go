@@ -93,15 +93,23 @@ func (p *page) parseElems(dst []elem, problems []tableProblem) ([]elem, []tableP
 		next, lost = end, -1
 		dst = append(dst, e)
 	}
-	if lost >= 0 {
+	switch own := len(p.data) / (int(p.overflow) + 1); {
+	case lost >= 0:
 		problems = append(problems, p.lostElems(lost, n))
-	} else if own := len(p.data) / (int(p.overflow) + 1); n > 0 && p.overflow > 0 && next < own*int(p.overflow) {
+	case n > 0 && p.overflow > 0 && next < own*int(p.overflow):
 		// bbolt gives a page only as many overflow pages as its rows need.
 		problems = append(problems, tableProblem{DamagePage, n,
 			fmt.Sprintf("rows on all of its %d pages", p.overflow+1), fmt.Sprintf("rows that end at byte %d", next)})
+	case n > 0 && len(problems) == 0 && !onlyZeros(p.data[next:]):
+		// bbolt zeroes a page before it writes rows to it (Tx.write), so these bytes are of the last row.
+		problems = append(problems, tableProblem{DamagePage, n - 1,
+			fmt.Sprintf("zeros after element %d, from byte %d", n-1, next), "other bytes"})
 	}
 	return dst, problems
 }
+
+// onlyZeros compares b with itself, moved by one byte: so it is done by words.
+func onlyZeros(b []byte) bool { return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1]) }
 
 // elemCount returns the number of elements. Keys start right after the table, so the position of the first key also
 // shows the number. If the header says otherwise and that many elements fit without a gap, the header is wrong.
