@@ -80,6 +80,16 @@ func TestChains(t *testing.T) {
 		"an unknown field": {lines: `set key "\x00\x00\x00\x00\x00\x00\x00\x02_\x00\x00\x00\x00\x00\x00\x00\x00" ` +
 			`"\x0a\x01k\x10\x02\x18\x02\x20\x01\x6a\x01v"`,
 			bad: []string{"2.0 unknown-field k: fields 1 to 6 of mvccpb.KeyValue, another field"}},
+		"a marker of restore --bump-revision": {lines: "put 2.0 k v\ncompact 9\n" +
+			`set key "\x00\x00\x00\x00\x00\x00\x00\x09_\x00\x00\x00\x00\x00\x00\x00\x00" ""`},
+		"a marker below it": {lines: "put 2.0 k v\nput 10.0 k v version=2 create=2\ncompact 9\n" +
+			`set key "\x00\x00\x00\x00\x00\x00\x00\x08_\x00\x00\x00\x00\x00\x00\x00\x00" ""`},
+		"no marker above it": {lines: "put 2.0 k v\ncompact 2\n" + `set key "\x00\x00\x00\x00\x00\x00\x00\x03_\x00\x00\x00\x00\x00\x00\x00\x00" ""`,
+			bad: []string{"3.0 undecodable : mvccpb.KeyValue, an empty value"}},
+		"no marker within a transaction": {lines: "put 2.0 k v\ncompact 3\n" + `set key "\x00\x00\x00\x00\x00\x00\x00\x03_\x00\x00\x00\x00\x00\x00\x00\x01" ""`,
+			bad: []string{"3.1 undecodable : mvccpb.KeyValue, an empty value"}},
+		"no marker without a compaction": {lines: "put 2.0 k v\n" + `set key "\x00\x00\x00\x00\x00\x00\x00\x03_\x00\x00\x00\x00\x00\x00\x00\x00" ""`,
+			bad: []string{"3.0 undecodable : mvccpb.KeyValue, an empty value"}},
 		"a compacted transaction's rest": {lines: "put 4.1 k v\nput 4.3 l v\nput 5.0 m v\ncompact 4"},
 	} {
 		st, err := made(t, c.lines).KVStats(t.Context())

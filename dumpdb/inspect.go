@@ -88,7 +88,7 @@ func (in *Inspection) key(ctx context.Context, c *checker, b *bucket, o InspectO
 		leases: leases, leasesKnown: leaseErr == nil, bound: db.keyBound()}
 	used := slices.Clone(c.used)
 	s, damage, err := db.feed(ctx, b, span{}, c.used, func() sink {
-		ks := &keySink{stats: newStatsSink(db, check.comp, leaseErr == nil), keys: check.pass(keyPart{})}
+		ks := &keySink{stats: newStatsSink(db, check.comp, metaErr, leaseErr == nil), keys: check.pass(keyPart{})}
 		if !o.NoHashes {
 			ks.hash = newWindowHash(db, check.comp, 0) // at the current revision
 			ks.hash.crc, ks.hash.set = true, true

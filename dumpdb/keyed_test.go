@@ -164,7 +164,7 @@ func writeRandomRecords(t *testing.T, path string, rnd *rand.Rand, comp int64, e
 
 // TestMoreViolationsThanListed: keys without their lease never displace a broken history.
 func TestMoreViolationsThanListed(t *testing.T) {
-	s := newStatsSink(nil, 0, true)
+	s := newStatsSink(nil, 0, nil, true)
 	keys := &keyResult{}
 	for i := range int64(maxViolations + 5) {
 		keys.leases.add(Violation{Rev: Rev{Main: i + 1}, Rule: RuleLease})

@@ -76,7 +76,7 @@ func (db *DB) KVStats(ctx context.Context) (*KVStats, error) {
 	leases, leaseErr := db.leaseSet()
 	check := &keyCheck{db: db, comp: meta.CompactRev(), chains: true, leases: leases, leasesKnown: leaseErr == nil,
 		bound: db.keyBound()}
-	newStats := func() *statsSink { return newStatsSink(db, check.comp, leaseErr == nil) }
+	newStats := func() *statsSink { return newStatsSink(db, check.comp, metaErr, leaseErr == nil) }
 	b, ok := db.find("key")
 	if !ok {
 		return newStats().finish(check.newResult()), joinErrs(metaErr, damagesOrNil(slices.Clone(db.rootDamage)))

@@ -2,6 +2,7 @@ package dumpdb
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -12,10 +13,18 @@ type statsSink struct {
 	st    KVStats
 	order revOrder
 	bad   violations
+	// markers is the last revision at which an empty record can be one of restore --bump-revision.
+	markers int64
 }
 
-func newStatsSink(db *DB, comp int64, leasesKnown bool) *statsSink {
-	return &statsSink{db: db, st: KVStats{CompactRev: comp, LeasesChecked: leasesKnown}, order: newRevOrder(comp)}
+// newStatsSink starts with what buckets meta and lease say. metaErr is why bucket meta may say less than it held.
+func newStatsSink(db *DB, comp int64, metaErr error, leasesKnown bool) *statsSink {
+	s := &statsSink{db: db, st: KVStats{CompactRev: comp, LeasesChecked: leasesKnown}, order: newRevOrder(comp),
+		markers: comp}
+	if metaErr != nil {
+		s.markers = math.MaxInt64
+	}
+	return s
 }
 
 func (s *statsSink) mergeRecords(p *records) {
@@ -37,7 +46,8 @@ func (s *statsSink) record(r *record) {
 		s.st.FirstRev = r.rev
 	}
 	s.st.LastRev = r.rev
-	if r.empty {
+	marker := r.empty && s.marks(r)
+	if marker {
 		s.st.BumpMarker = r.rev
 	}
 	if want, ok := s.order.next(r.rev); !ok {
@@ -50,16 +60,22 @@ func (s *statsSink) record(r *record) {
 	if r.unknown {
 		s.violate(r, RuleUnknownField, "fields 1 to 6 of mvccpb.KeyValue", "another field")
 	}
-	switch {
-	case r.tombstone:
+	if r.tombstone {
 		s.st.Tombstones++
-		if r.filled {
-			s.violate(r, "tombstone-content", "only a key", "more than the key, as in a put")
-		}
-	case !r.empty:
+	}
+	switch {
+	case r.empty && !marker:
+		s.violate(r, RuleUndecodable, "mvccpb.KeyValue", "an empty value")
+	case r.tombstone && r.filled:
+		s.violate(r, "tombstone-content", "only a key", "more than the key, as in a put")
+	case !r.tombstone && !r.empty:
 		s.own(r)
 	}
 }
+
+// marks reports whether an empty record can be the one of restore --bump-revision, which is alone in its revision and
+// comes with the compact revision set to it (etcdutl/snapshot/v3_snapshot.go).
+func (s *statsSink) marks(r *record) bool { return !r.tombstone && r.rev.Sub == 0 && r.rev.Main <= s.markers }
 
 // own checks a put by itself.
 func (s *statsSink) own(r *record) {
