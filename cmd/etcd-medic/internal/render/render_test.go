@@ -155,6 +155,25 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
+// full refuses each write with an error of its own, as a file does.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+// TestWriteErrorOnce: the error of a write is reported once, however much is left to write after it.
+func TestWriteErrorOnce(t *testing.T) {
+	for _, o := range []Options{{}, {Columns: true}} {
+		s := NewStream(full{}, Table, Head{}, o)
+		var err error
+		for err == nil {
+			err = s.Write(DBFact{Bucket: "meta", Name: strings.Repeat("n", 999)})
+		}
+		if err = s.Close(err); strings.Count(err.Error(), "no space") != 1 {
+			t.Errorf("columns %t: %q", o.Columns, err)
+		}
+	}
+}
+
 // TestSecretsAndValues: what is asked for is shown, and only that.
 func TestSecretsAndValues(t *testing.T) {
 	put := &LogEntry{Entry: &dumplog.Entry{},

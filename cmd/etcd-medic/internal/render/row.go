@@ -149,8 +149,11 @@ func (s *Stream) Close(err error) error {
 		}
 		_, err = s.w.Write(s.enc.end(tail))
 	}
-	err = errors.Join(err, s.w.Flush())
-	if s.table != nil {
+	failed := s.w.Flush() // after a failed write its error
+	if !errors.Is(err, failed) {
+		err = errors.Join(err, failed)
+	}
+	if s.table != nil && failed == nil {
 		err = errors.Join(err, s.table.end())
 	}
 	return err
