@@ -84,6 +84,14 @@ func mixed(members []*evidence.Member) error {
 func (c *Comparison) window(d *diff.Result) {
 	c.Window = Window{AppliedIndex: d.Common, Revisions: map[string]int64{}, CompactRevision: d.Compact, Note: d.Note}
 	for i, m := range d.Members {
+		if m.HasDB() {
+			if bad := m.DB.Handle.InvalidMeta(); bad != nil {
+				if c.Window.Earlier == nil {
+					c.Window.Earlier = map[string]string{}
+				}
+				c.Window.Earlier[m.Label()] = bad.Error() + "; if it was the newer one, the last transaction is missing"
+			}
+		}
 		if why := d.NotCompared[i]; why != "" {
 			if c.Window.LeftOut == nil {
 				c.Window.LeftOut = map[string]string{}

@@ -26,6 +26,9 @@ type Window struct {
 	CompactRevision int64 `json:"compactRevision"`
 	// LeftOut names members that could not take part, and why.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
+	// Earlier names members whose database may have lost its last transaction, and why: then it shows the state of one
+	// transaction earlier.
+	Earlier map[string]string `json:"earlier,omitempty"`
 	// Note says what limits the comparison.
 	Note string `json:"note,omitempty"`
 }

@@ -89,7 +89,7 @@ func comparisonCode(c *compare.Comparison) int {
 			code = ExitInconclusive
 		}
 	}
-	if len(c.Window.LeftOut) > 0 || len(c.Log.Damage) > 0 {
+	if len(c.Window.LeftOut) > 0 || len(c.Window.Earlier) > 0 || len(c.Log.Damage) > 0 {
 		code = ExitInconclusive
 	}
 	for _, b := range c.Buckets {

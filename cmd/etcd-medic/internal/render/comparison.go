@@ -39,6 +39,9 @@ func (p comparisonPage) window(w *compare.Window) {
 	for _, m := range slices.Sorted(maps.Keys(w.LeftOut)) {
 		p.text("  left out: "+clean(m)+": ", w.LeftOut[m])
 	}
+	for _, m := range slices.Sorted(maps.Keys(w.Earlier)) {
+		p.text("  may be one transaction earlier: "+clean(m)+": ", w.Earlier[m])
+	}
 }
 
 func memberNames(c *compare.Comparison) []string {
