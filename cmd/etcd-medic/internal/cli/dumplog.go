@@ -291,14 +291,21 @@ func openWith(ctx context.Context, s *Streams, spec evidence.Spec, o evidence.Op
 	return set, set.Members[0], nil
 }
 
-// beyondEnd returns damage that only the whole source shows: the database or a snapshot file is ahead of the end of an
-// apparently intact log. It returns nil if there is none.
+// beyondEnd returns damage that only the whole source shows: the database or a snapshot file is ahead of the end of the
+// log and of the entries that damage at its end is known to have lost. It returns nil if there is none.
 func beyondEnd(m *evidence.Member) *dumplog.DamageError {
 	s := &m.WAL.Summary
-	if len(s.Segments) == 0 || s.LastIndex == 0 || len(s.Damage) > 0 && s.Damage[len(s.Damage)-1].LostFrom > 0 {
+	if len(s.Segments) == 0 || s.LastIndex == 0 {
 		return nil
 	}
 	end, why, beyond := m.LastIndex(), "the database", m.ConsistentIndex()
+	known := end
+	for _, d := range s.Damage {
+		if d.LostFrom > end && d.LostTo == 0 {
+			return nil // it says already that all the rest is lost
+		}
+		known = max(known, d.LostTo)
+	}
 	if m.HasSnap() {
 		for _, f := range m.Snap.Files {
 			if !f.Broken && f.Damage == nil && f.Index > beyond {
@@ -306,13 +313,13 @@ func beyondEnd(m *evidence.Member) *dumplog.DamageError {
 			}
 		}
 	}
-	if beyond <= end {
+	if beyond <= known {
 		return nil
 	}
 	last := &s.Segments[len(s.Segments)-1]
 	return &dumplog.DamageError{Pos: dumplog.Pos{Segment: last.Name, Offset: last.DataEnd},
 		Kind:     dumplog.DamageMissingSegment,
-		LostFrom: end + 1, LostTo: beyond, Err: &endError{why: why, beyond: beyond, end: end},
+		LostFrom: known + 1, LostTo: beyond, Err: &endError{why: why, beyond: beyond, end: end},
 		Server: "does not notice when it starts; as a follower it panics then (tocommit is out of range), and " +
 			"entries that it writes again up to this index are not applied to the database"}
 }
