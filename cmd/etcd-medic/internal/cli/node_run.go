@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -271,6 +272,9 @@ func (o *nodeRunOptions) run(ctx context.Context, flags []string) error {
 		name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
 		cmd.Env = append(cmd.Env, "ETCDCTL_"+strings.ToUpper(name)+"="+value)
 	}
+	endWithUs(cmd)
+	runtime.LockOSThread() // it would be ended with the thread
+	defer runtime.UnlockOSThread()
 	o.io.clearStatus()
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w", o.command[0], err)
