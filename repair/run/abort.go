@@ -148,6 +148,15 @@ func (b *back) has(kind plan.StepKind, member string) bool {
 	return false
 }
 
+// isDone reports whether a step about a member is done.
+func (b *back) isDone(kind plan.StepKind, member string) bool {
+	return b.has(kind, member) && !(b.w.UnderWay != nil && slices.ContainsFunc(b.p.Way(plan.Live).Steps,
+		func(s plan.Step) bool { return s.ID == b.w.UnderWay.ID && s.Kind == kind && s.Member == member }))
+}
+
+// votesAtOnce reports whether a member that joins votes as soon as it is added: servers of 3.3 know no learners.
+func (b *back) votesAtOnce(m *plan.Member) bool { return m.Rejoins() && !b.p.Cluster.KnowsLearners() }
+
 func (b *back) touched(m *plan.Member) bool {
 	return slices.ContainsFunc([]plan.StepKind{plan.StepStart, plan.StepStop, plan.StepRemove, plan.StepSetAside,
 		plan.StepAdd},
@@ -192,12 +201,17 @@ func (b *back) memberBack(m *plan.Member) MemberBack {
 		mb.State = fmt.Sprintf("a voter with the content of %s; %s, whose place it is to take, still is a member",
 			b.p.Best.Name, m.For)
 		mb.Back = undoAdd
-	case b.has(plan.StepPromote, m.Name):
+	case b.has(plan.StepPromote, m.Name), b.votesAtOnce(m) && b.isDone(plan.StepWait, m.Name):
 		mb.State, mb.Final = fmt.Sprintf("a voter under its new ID %s, with the content of %s: nothing is left to do "+
 			"for it", newID, b.p.Best.Name), true
 	case b.has(plan.StepAdd, m.Name):
 		mb.State = "added under the ID " + newID + ", not a voter yet"
 		mb.Back = undoAdd
+		if b.votesAtOnce(m) {
+			mb.State = "added under the ID " + newID + ", and a voter from then on: of two voters it has to run before " +
+				"the cluster can remove it again"
+			mb.Back = b.known(m, append(plan.StepStartEmpty.ByHand(b.p, m), mb.Back...)...)
+		}
 		if mb.Final = m.Action != plan.StandIn; mb.Final && inList {
 			mb.State += "; its old ID is gone for good, so that going back leaves the cluster with one voter fewer"
 		}

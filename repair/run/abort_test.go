@@ -108,6 +108,34 @@ func TestAbort(t *testing.T) {
 	}
 }
 
+// TestAbortWithoutLearners: a member of 3.3 votes as soon as it is added; of two voters it has to run before it can be
+// removed.
+func TestAbortWithoutLearners(t *testing.T) {
+	p := fakePlan(t, 2, "node2")
+	p.Cluster.Minor = 3
+	ways := abortsOf(t, p)
+	text, final := backOf(ways[plan.StepAdd], "node2")
+	start, remove := strings.Index(text, "systemctl start etcd"), strings.Index(text, "member remove 65")
+	if !final || !strings.Contains(text, "a voter from then on") || start < 0 || remove < start {
+		t.Errorf("final %v\n%s", final, text)
+	}
+	for _, k := range []plan.StepKind{plan.StepWait, plan.StepVerify} {
+		if text, final := backOf(ways[k], "node2"); !final || !strings.HasPrefix(text, "a voter under its new ID 65") ||
+			strings.Contains(text, "member remove") {
+			t.Errorf("after %s: final %v\n%s", k, final, text)
+		}
+	}
+}
+
+// TestMovedWithoutIndex: servers of 3.3 do not say their applied index, which is not 0.
+func TestMovedWithoutIndex(t *testing.T) {
+	ds := newFake(t, fakePlan(t, 2, "node2")).r.drifts
+	d := &Drift{Member: "node1", PlannedRevision: 5, Revision: 7, PlannedIndex: 66}
+	if got, want := ds.tell(d), "node1 went from revision 5 to 7 since its data dir was copied"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestAbortSaysWhatEtcdctlNeeds: pasted as they are, its commands fail at a cluster with TLS or auth.
 func TestAbortSaysWhatEtcdctlNeeds(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -118,7 +146,7 @@ func TestAbortSaysWhatEtcdctlNeeds(t *testing.T) {
 		"plain": {"http://127.0.0.9:2379", false, nil},
 		"TLS":   {"https://127.0.0.9:2379", false, []string{"ETCDCTL_CACERT, ETCDCTL_CERT and ETCDCTL_KEY"}},
 		"auth":  {"http://127.0.0.9:2379", true, []string{"ETCDCTL_USER=root"}},
-		"both":  {"https://127.0.0.9:2379", true, []string{"ETCDCTL_CACERT", ", and ETCDCTL_USER=root"}},
+		"both":  {"https://127.0.0.9:2379", true, []string{"ETCDCTL_CACERT", "; ETCDCTL_USER=root"}},
 	} {
 		p := fakePlan(t, 3, "node2")
 		p.Cluster.Auth = tc.auth

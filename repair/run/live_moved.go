@@ -104,8 +104,11 @@ func keyText(k check.Bytes) string {
 
 // tell describes a drift.
 func (ds *drifts) tell(d *Drift) string {
-	text := fmt.Sprintf("%s went from revision %d to %d and from applied index %d to %d since its data dir was copied",
-		d.Member, d.PlannedRevision, d.Revision, d.PlannedIndex, d.AppliedIndex)
+	text := fmt.Sprintf("%s went from revision %d to %d", d.Member, d.PlannedRevision, d.Revision)
+	if d.AppliedIndex > 0 { // servers of 3.3 do not say it
+		text += fmt.Sprintf(" and from applied index %d to %d", d.PlannedIndex, d.AppliedIndex)
+	}
+	text += " since its data dir was copied"
 	switch {
 	case d.Member == ds.best().Name:
 	case d.Unlisted > 0:
