@@ -16,7 +16,7 @@ import (
 )
 
 // hooked runs a shell script as hook and returns its error, the log and how long it took.
-func hooked(t *testing.T, script string, timeout time.Duration) (err error, log string, took time.Duration) {
+func hooked(t *testing.T, script string, timeout time.Duration) (log string, took time.Duration, err error) {
 	t.Helper()
 	hook := filepath.Join(t.TempDir(), "hook")
 	if err := os.WriteFile(hook, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
@@ -27,13 +27,13 @@ func hooked(t *testing.T, script string, timeout time.Duration) (err error, log 
 		Log: slog.New(slog.NewTextHandler(&text, nil))})
 	begin := time.Now()
 	err = w.hook(t.Context(), &Event{Kind: "content"}, "")
-	return err, text.String(), time.Since(begin)
+	return text.String(), time.Since(begin), err
 }
 
 // TestHookIsEndedWithItsChildren: what a hook has started does not outlive its timeout.
 func TestHookIsEndedWithItsChildren(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
-	err, _, took := hooked(t, "sleep 60 & echo $! > "+pid+"\nwait\n", time.Second)
+	_, took, err := hooked(t, "sleep 60 & echo $! > "+pid+"\nwait\n", time.Second)
 	if err == nil || !strings.Contains(err.Error(), "still at work after 1s") || took > 10*time.Second {
 		t.Errorf("%v after %v", err, took)
 	}
@@ -59,7 +59,7 @@ func TestHookIsEndedWithItsChildren(t *testing.T) {
 
 // TestHookThatSaysMuch: only the beginning of what a hook prints is kept.
 func TestHookThatSaysMuch(t *testing.T) {
-	err, log, _ := hooked(t, "yes | head -c 30000000\n", time.Minute)
+	log, _, err := hooked(t, "yes | head -c 30000000\n", time.Minute)
 	if n := strings.Count(log, `y\n`); err != nil || n != maxSaid/2 {
 		t.Errorf("%v, %d lines are kept, want %d", err, n, maxSaid/2)
 	}
@@ -67,11 +67,11 @@ func TestHookThatSaysMuch(t *testing.T) {
 
 // TestHookThatLeavesSomethingAtWork has not failed.
 func TestHookThatLeavesSomethingAtWork(t *testing.T) {
-	err, _, took := hooked(t, "sleep 5 &\n", time.Minute)
+	_, took, err := hooked(t, "sleep 5 &\n", time.Minute)
 	if err != nil || took > 4*time.Second {
 		t.Errorf("%v after %v", err, took)
 	}
-	if err, _, _ := hooked(t, "sleep 5 &\nexit 3\n", time.Minute); err == nil || !strings.Contains(err.Error(), "3") {
+	if _, _, err := hooked(t, "sleep 5 &\nexit 3\n", time.Minute); err == nil || !strings.Contains(err.Error(), "3") {
 		t.Errorf("%v", err)
 	}
 }

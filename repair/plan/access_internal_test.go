@@ -7,8 +7,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
-// TestStepsSayWhatEtcdctlNeeds: pasted as they are, the commands fail at a cluster with TLS or auth. The first step of a
-// procedure that calls etcdctl says so, once.
+// TestStepsSayWhatEtcdctlNeeds: pasted as they are, the commands fail at a cluster with TLS or auth. The first step of
+// a procedure that calls etcdctl says so, once.
 func TestStepsSayWhatEtcdctlNeeds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		url   string

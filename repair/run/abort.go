@@ -208,8 +208,8 @@ func (b *back) memberBack(m *plan.Member) MemberBack {
 		mb.State = "added under the ID " + newID + ", not a voter yet"
 		mb.Back = undoAdd
 		if b.votesAtOnce(m) {
-			mb.State = "added under the ID " + newID + ", and a voter from then on: of two voters it has to run before " +
-				"the cluster can remove it again"
+			mb.State = "added under the ID " + newID + ", and a voter from then on: of two voters it has to run " +
+				"before the cluster can remove it again"
 			mb.Back = b.known(m, append(plan.StepStartEmpty.ByHand(b.p, m), mb.Back...)...)
 		}
 		if mb.Final = m.Action != plan.StandIn; mb.Final && inList {
