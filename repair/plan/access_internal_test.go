@@ -36,7 +36,7 @@ func TestStepsSayWhatEtcdctlNeeds(t *testing.T) {
 		var notes []string
 		for _, s := range b.steps {
 			for i, c := range s.ByHand {
-				if strings.Contains(c.Note, "etcdctl needs these") {
+				if strings.Contains(c.Note, "what etcdctl reads") {
 					notes = append(notes, c.Note)
 					if s.Kind != StepBackup || i != 0 {
 						t.Errorf("%s: said as command %d of step %s", name, i, s.Kind)

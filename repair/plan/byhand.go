@@ -102,7 +102,7 @@ func (p *Plan) EtcdctlAccess(m *Member) []Command {
 	if len(needs) == 0 {
 		return nil
 	}
-	return []Command{note("etcdctl needs these in its environment, set them first: %s",
+	return []Command{note("first set what etcdctl reads from its environment: %s",
 		strings.Join(needs, "; "))}
 }
 
