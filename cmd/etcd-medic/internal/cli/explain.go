@@ -164,7 +164,11 @@ func (o *explainOptions) fromLog(ctx context.Context) ([]explain.Topic, error) {
 		return nil, errors.New("there is no stdin")
 	}
 	var s serverlog.Scanner
-	r := bufio.NewReaderSize(o.io.Stdin, longestPart)
+	text, err := unpackLog(o.io.Stdin)
+	if err != nil {
+		return nil, fmt.Errorf("stdin: %w", err)
+	}
+	r := bufio.NewReaderSize(text, longestPart)
 	look := s.Line
 	for n := 0; ; n++ {
 		line, err := r.ReadSlice('\n')

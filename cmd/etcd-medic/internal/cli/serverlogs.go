@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bufio"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -53,17 +55,26 @@ func readServerLog(ctx context.Context, file string) (*serverlog.Journal, error)
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	var r io.Reader = f
-	if strings.HasSuffix(file, ".gz") {
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			return nil, err
-		}
-		r = z
+	r, err := unpackLog(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	j, err := serverlog.Read(ctx, r)
 	if err == nil && j.Lines == 0 {
 		err = fmt.Errorf("%s is empty", file)
 	}
 	return j, err
+}
+
+// unpackLog returns the text of a log, which may be packed with gzip whatever its name is: a rotated log or stdin.
+func unpackLog(r io.Reader) (io.Reader, error) {
+	b := bufio.NewReader(r)
+	head, err := b.Peek(2)
+	switch {
+	case errors.Is(err, io.EOF) || err == nil && string(head) != "\x1f\x8b":
+		return b, nil
+	case err != nil:
+		return nil, err
+	}
+	return gzip.NewReader(b)
 }
