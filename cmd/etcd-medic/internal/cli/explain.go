@@ -93,7 +93,7 @@ func newExplainCmd(s *Streams, run func(context.Context, *explainOptions) error)
 }
 
 func runExplain(ctx context.Context, o *explainOptions) error {
-	if o.ask == "" {
+	if o.ask == "" && o.format == render.Table {
 		return render.Catalogue(o.io.Out, check.All(), cause.All(), cause.Undetected(), preflight.Rules(),
 			o.renderOptions())
 	}
@@ -143,7 +143,16 @@ func (o *explainOptions) explainCode(a *explain.Answer) int {
 
 // topics finds the requested topics: first a code, then messages in the text.
 func (o *explainOptions) topics(ctx context.Context) ([]explain.Topic, error) {
-	if o.ask == "-" {
+	switch o.ask {
+	case "":
+		var all []explain.Topic
+		for _, c := range codes() {
+			if t, ok := explain.Code(c); ok {
+				all = append(all, t)
+			}
+		}
+		return all, nil
+	case "-":
 		return o.fromLog(ctx)
 	}
 	if t, ok := explain.Code(o.ask); ok {
