@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -111,6 +112,11 @@ type layout struct {
 
 // detectAs is detect, except that a regular file with spec.Backup is always a backup.
 func detectAs(where string, spec Spec) (layout, error) {
+	// A mistyped path must not read as a member that lost its log.
+	if spec.WALDir != "" && isNoDir(spec.WALDir) {
+		return layout{}, &SourceError{Where: where, Found: "no folder for its log at " + strconv.Quote(spec.WALDir),
+			Expected: "a folder with WAL segments", Hint: "without --wal-dir the log is looked for in the data dir"}
+	}
 	if st, err := os.Stat(where); spec.Backup && err == nil && st.Mode().IsRegular() {
 		return layout{kind: KindBackup, root: where, db: where}, nil
 	}
