@@ -8,9 +8,9 @@ type EmptyTail struct {
 }
 
 // EmptyTails lists the buckets whose last leaf is empty although there are pages before it, with nothing but zeros
-// after its header. bbolt takes such a leaf for sound, and walks skip it. But Cursor.Last of bbolt up to 1.3.6
-// reads only the last page, so it does not find the last row (bbolt cursor.go). An empty leaf with the rest of rows
-// is DamageEmpty.
+// after its header. bbolt takes such a leaf for sound, and walks skip it. But Cursor.Last of bbolt up to 1.3.6 reads
+// only the last page, so it does not find the last row (bbolt cursor.go). An empty leaf with the rest of rows is
+// DamageEmpty.
 func (db *DB) EmptyTails() []EmptyTail {
 	var out []EmptyTail
 	for i := range db.buckets {

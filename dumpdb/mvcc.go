@@ -75,7 +75,9 @@ func (s *statsSink) record(r *record) {
 
 // marks reports whether an empty record can be the one of restore --bump-revision, which is alone in its revision and
 // comes with the compact revision set to it (etcdutl/snapshot/v3_snapshot.go).
-func (s *statsSink) marks(r *record) bool { return !r.tombstone && r.rev.Sub == 0 && r.rev.Main <= s.markers }
+func (s *statsSink) marks(r *record) bool {
+	return !r.tombstone && r.rev.Sub == 0 && r.rev.Main <= s.markers
+}
 
 // own checks a put by itself.
 func (s *statsSink) own(r *record) {
