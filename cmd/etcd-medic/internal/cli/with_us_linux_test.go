@@ -26,9 +26,17 @@ func TestRunCommand(t *testing.T) {
 	}
 }
 
-// TestCommandEndsWithUs: the command of node run ends when the program is killed, as its servers do.
+// TestCommandEndsWithUs: the command of node run ends when the program is killed, as its servers do, also under nohup.
 func TestCommandEndsWithUs(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "-test.run=^TestRunCommand$")
+	own := []string{os.Args[0], "-test.run=^TestRunCommand$"}
+	for name, args := range map[string][]string{"plain": own, "nohup": append([]string{"nohup"}, own...)} {
+		t.Run(name, func(t *testing.T) { endsWithUs(t, args) })
+	}
+}
+
+func endsWithUs(t *testing.T, args []string) {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), commandEnv+"=yes")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
