@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/etcd-medic/etcd-medic/shell"
+	"github.com/etcd-medic/etcd-medic/internal/hooks"
 )
 
 // maxSaid bounds what is kept of a hook's output.
@@ -25,13 +25,13 @@ func (w *Watcher) hook(ctx context.Context, e *Event, dir string) error {
 		return err
 	}
 	cmd := exec.CommandContext(timed, w.o.Hook)
-	shell.OwnGroup(cmd)
+	hooks.OwnGroup(cmd)
 	cmd.WaitDelay = time.Second
 	state := "diverged"
 	if e.Over {
 		state = "over"
 	}
-	cmd.Env = append(shell.HookEnviron(), "ETCD_MEDIC_EVENT="+state, "ETCD_MEDIC_KIND="+string(e.Kind),
+	cmd.Env = append(hooks.Environ(), "ETCD_MEDIC_EVENT="+state, "ETCD_MEDIC_KIND="+string(e.Kind),
 		"ETCD_MEDIC_MEMBERS="+strings.Join(e.Members, ","),
 		"ETCD_MEDIC_DETAIL="+e.Detail, "ETCD_MEDIC_EVIDENCE="+dir)
 	cmd.Stdin = strings.NewReader(string(b) + "\n")

@@ -100,8 +100,9 @@ var twoLeaders = described(Cause{
 	},
 })
 
-// haveCommonEntry reports whether the logs of two of these members hold an entry of one index and term below the first
-// one that differs. Without one, nothing shows that they are of one cluster.
+// haveCommonEntry reports whether the logs of two of these members hold an entry of one index and term below the
+// first one that differs, after those with which a cluster is founded. Without one, nothing shows that they are of
+// one cluster.
 func haveCommonEntry(in *Input, names []string) bool {
 	differ := uint64(math.MaxUint64)
 	if in.Replay != nil {
@@ -117,7 +118,8 @@ func haveCommonEntry(in *Input, names []string) bool {
 			if !slices.Contains(names, a.Label()) || !slices.Contains(names, b.Label()) || !a.HasLog() || !b.HasLog() {
 				continue
 			}
-			at := max(a.WAL.Summary.FirstIndex, b.WAL.Summary.FirstIndex)
+			at := max(a.WAL.Summary.FirstIndex, b.WAL.Summary.FirstIndex,
+				min(check.BootstrapVoters(a), check.BootstrapVoters(b))+1)
 			if at < differ && a.WAL.Holds(at) && b.WAL.Holds(at) && a.WAL.TermAt(at) == b.WAL.TermAt(at) {
 				return true
 			}

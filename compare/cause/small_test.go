@@ -150,7 +150,7 @@ func emptyTail(t *testing.T, node string, blank bool) {
 	}
 }
 
-// TestEmptyLastPage: an empty leaf at the right edge is told, and is no damage unless rows were on it.
+// TestEmptyLastPage: an empty leaf at the right edge is a note, and no damage unless rows were on it.
 func TestEmptyLastPage(t *testing.T) {
 	const id = "bbolt-cursor-last-empty-page"
 	s := newScript("3.5.0")

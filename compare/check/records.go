@@ -47,28 +47,30 @@ const maxChanged = 50
 // transaction of a member changed: these are proven wrong whoever is right about the live keys. Those of the differing
 // live keys are left out where K01 names who is wrong about them, and what K03 and K04 say.
 func (in contents) changedRecords(keys *diff.Bucket) Result {
-	rw, r := in.rowWitnesses(), &diff.Records{Equal: release.No}
+	rw, untold := in.rowWitnesses(), Result{Reason: "live keys differ already"}
+	apart, err := in.Diff.RecordsApart(rw.ctx)
+	if err != nil {
+		return untold
+	}
+	r, seen := &diff.Records{Equal: release.No, Differ: apart.Differ - len(apart.Rows)}, map[dumpdb.Rev]bool{}
 	add := func(row *diff.RecordRow) {
 		if r.Differ++; len(r.Rows) < maxChanged {
 			r.Rows = append(r.Rows, *row)
 		}
 	}
-	apart := map[dumpdb.Rev]bool{}
-	err := in.Diff.EachRecordApart(rw.ctx, func(row *diff.RecordRow) {
-		if len(firstWitnesses(row, rw.recordByReplay, rw.recordByHistory)) == 0 {
-			apart[row.Rev] = true
+	for i := range apart.Rows {
+		if row := &apart.Rows[i]; len(firstWitnesses(row, rw.recordByReplay, rw.recordByHistory)) == 0 {
+			seen[row.Rev] = true
+			add(row)
+		}
+	}
+	err = in.editedRecords(rw, keys, func(row *diff.RecordRow) {
+		if !seen[row.Rev] {
 			add(row)
 		}
 	})
-	if err == nil {
-		err = in.editedRecords(rw, keys, func(row *diff.RecordRow) {
-			if !apart[row.Rev] {
-				add(row)
-			}
-		})
-	}
-	if err != nil || r.Differ == 0 {
-		return Result{Reason: "live keys differ already"}
+	if err != nil || len(r.Rows) == 0 {
+		return untold
 	}
 	slices.SortFunc(r.Rows, func(a, b diff.RecordRow) int {
 		return cmp.Or(cmp.Compare(a.Rev.Main, b.Rev.Main), cmp.Compare(a.Rev.Sub, b.Rev.Sub))

@@ -71,12 +71,14 @@ func (r result) check(t *testing.T, line casetest.Line) {
 		r.checkRecord(t, line, words)
 	case "apart":
 		var apart []string
-		err := r.EachRecordApart(t.Context(), func(x *diff.RecordRow) {
-			apart = append(apart, strconv.FormatInt(x.Rev.Main, 10))
-		})
-		if equal(t, line, strings.Join(apart, " "), strings.Join(words, " ")); err != nil {
-			t.Error(err)
+		x, err := r.RecordsApart(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
+		for i := range x.Rows {
+			apart = append(apart, strconv.FormatInt(x.Rows[i].Rev.Main, 10))
+		}
+		equal(t, line, strings.Join(apart, " "), strings.Join(words, " "))
 	case "keys":
 		r.checkKeys(t, line, words)
 	case "key":

@@ -47,6 +47,8 @@ type Result struct {
 	// parted are the members whose logs differ, kept the records of keys that members lack.
 	parted map[int]bool
 	kept   kept
+	// apart is what RecordsApart has found, nil before.
+	apart *Records
 }
 
 // Bucket is one bucket over all members.

@@ -64,11 +64,11 @@ func fingerprint(m *Member) Version {
 	if m.HasWAL() {
 		for _, s := range m.WAL.Summary.Snapshots {
 			if s.ConfState != nil {
-				if v, ok := MinorOf(m.v2Version()); ok && !has {
-					cluster = v
+				first, because := release.ConfStateInRecord.First().Minor(), "WAL snapshot records have a ConfState"
+				if v, ok := MinorOf(m.v2Version()); ok && !has && v > first {
+					return newVersion(v, because+", cluster version in the v2 store of the newest .snap file")
 				}
-				return newVersion(release.Highest(release.ConfStateInRecord.First(), release.AnyOf(cluster)).Minor(),
-					"WAL snapshot records have a ConfState")
+				return newVersion(max(first, cluster), because)
 			}
 		}
 	}

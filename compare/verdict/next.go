@@ -80,18 +80,23 @@ func (ad *advice) next() {
 			add(s.Text, s.Command)
 		}
 	case check.ClassInconclusive:
-		for i := range ad.Facts {
-			if f := &ad.Facts[i]; f.DB == nil && ad.kindOf(f.Name) == evidence.KindDataDir {
-				ad.nextMissingDB(f, add)
-			}
-		}
-		ad.nextUndecided(add)
+		ad.nextInconclusive(add)
 	default:
 		ad.nextHealthy(add)
 	}
 	if ad.tooLarge() {
 		ad.nextMoreMemory(add)
 	}
+}
+
+// nextInconclusive says how each missing database is found, and what would decide.
+func (ad *advice) nextInconclusive(add func(text string, command shell.Command)) {
+	for i := range ad.Facts {
+		if f := &ad.Facts[i]; f.DB == nil && ad.kindOf(f.Name) == evidence.KindDataDir {
+			ad.nextMissingDB(f, add)
+		}
+	}
+	ad.nextUndecided(add)
 }
 
 // nextMembership repairs the membership as the findings say.

@@ -59,10 +59,14 @@ func (rk *ranking) keptRecords(pos int) *keptRecords {
 // openApart returns the records of which it is not proven who is right, where live keys differ for another reason:
 // their number, and the first ones.
 func (rk *ranking) openApart(proofs *check.RecordProofs, pos int) (open int, named []diff.RecordRow) {
-	k := &keptRecords{decided: map[string]bool{}}
-	_ = rk.Diff.EachRecordApart(rk.Context(), func(row *diff.RecordRow) { // what cannot be read stays undecided
-		rk.judgeRecord(k, proofs, row, pos)
-	})
+	apart, err := rk.Diff.RecordsApart(rk.Context())
+	if err != nil {
+		return 0, nil // what cannot be read stays undecided
+	}
+	k := &keptRecords{decided: map[string]bool{}, open: apart.Differ - len(apart.Rows)}
+	for i := range apart.Rows {
+		rk.judgeRecord(k, proofs, &apart.Rows[i], pos)
+	}
 	return k.open, k.named
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/etcd-medic/etcd-medic/internal/hooks"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
-	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // twoCopies runs copies of node1 and node2 alone.
@@ -240,7 +240,7 @@ func TestHookEnvironment(t *testing.T) {
 	t.Setenv("ETCD_MEDIC_PASSWORD", "secret")
 	t.Setenv("ETCD_MEDIC_PASSWORD_FILE", "/secret")
 	t.Setenv("ETCD_MEDIC_USERS", "kept")
-	got := shell.HookEnviron()
+	got := hooks.Environ()
 	for e, want := range map[string]bool{"ETCD_MEDIC_USER=root": false, "ETCD_MEDIC_PASSWORD=secret": false,
 		"ETCD_MEDIC_PASSWORD_FILE=/secret": false, "ETCD_MEDIC_USERS=kept": true} {
 		if slices.Contains(got, e) != want {

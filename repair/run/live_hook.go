@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/etcd-medic/etcd-medic/internal/hooks"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -44,9 +45,9 @@ func (f *liveHost) runHook(ctx context.Context, m *plan.Member, what, hook, init
 	timed, cancel := context.WithTimeout(ctx, f.o.HookTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(timed, "sh", "-c", hook)
-	cmd.Env = append(shell.HookEnviron(), hookEnv(f, m, what, initial)...)
+	cmd.Env = append(hooks.Environ(), hookEnv(f, m, what, initial)...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, log, hookGrace
-	shell.OwnGroup(cmd)
+	hooks.OwnGroup(cmd)
 	failed := cmd.Run()
 	said := strings.TrimSpace(f.printed(log, st.Size()))
 	switch {
