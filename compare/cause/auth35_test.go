@@ -112,3 +112,34 @@ func TestAuthAheadOn35(t *testing.T) {
 	told{class: "healthy", absent: []string{id}, holds: []string{"C03", "A02"}}.check(t,
 		diagnoseScript(t, script("3.4.0")))
 }
+
+// TestIndexBelowSmallBuckets: from 3.5 on the consistent index is stored with every entry. If it is below entries whose
+// roles, leases and alarms are there, the rows are those of these entries, not of another history.
+func TestIndexBelowSmallBuckets(t *testing.T) {
+	script := func(version string, written bool) *clustertest.Script {
+		s := withAuth(newScript(version))
+		last := s.Add(as("root", 0, put("/app/last", "x", 0)))
+		s.Add(as("", 0, clustertest.GrantRequest(7777, 600)))
+		if written {
+			s.Add(as("root", 0, put("/app/more", "x", 0)))
+		}
+		s.Add(as("root", 0, grantMore("/more/")))
+		s.Add(as("root", 0, changePassword()))
+		s.Add(as("", 0, raise(0xa1, pb.AlarmType_NOSPACE)))
+		s.Of[1] = clustertest.ScriptMember{IndexAt: last}
+		return s
+	}
+	for _, version := range []string{"3.5.0", "3.6.0", "3.7.0"} {
+		for written, count := range map[bool]int{false: 1, true: 2} {
+			r := diagnoseScript(t, script(version, written))
+			cause := map[bool]string{true: "cindex-not-saved-by-defrag"}[version == "3.5.0"]
+			told{class: "latent-divergence", cause: cause, best: []string{"node1", "node3"}, violated: []string{"C03"},
+				holds:  []string{"A01", "A02", "A03", "K01", "K03", "L01", "M17"},
+				absent: []string{"auth-revision-unequal"}}.check(t, r)
+			if f := findings(r, "node2", "C03"); len(f) != count {
+				t.Errorf("%s, written %t: %+v", version, written, f)
+			}
+		}
+	}
+	told{class: "healthy", holds: []string{"C03", "A02"}}.check(t, diagnoseScript(t, script("3.4.0", false)))
+}

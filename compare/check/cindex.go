@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -90,21 +91,19 @@ var nothingAboveIndex = described(Check{
 	ID:    C03,
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
-		return stretchFindings(in, func(r *replay.MemberResult) (out []replay.Stretch) {
-			for _, s := range []*replay.Stretch{r.Ahead, r.AuthAhead} {
-				if s != nil {
-					out = append(out, *s)
-				}
+		return memberFindings(in, func(m *evidence.Member, r *replay.MemberResult) (fs []Finding) {
+			if r.Ahead != nil {
+				fs = append(fs, aheadFinding(in.Members, m, r.Ahead))
 			}
-			return out
-		}, aheadFinding)
+			if r.RowsAhead != nil {
+				fs = append(fs, rowsAheadFinding(in, m, r.RowsAhead))
+			}
+			return fs
+		})
 	},
 })
 
 func aheadFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
-	if s.First == 0 {
-		return authAheadFinding(ss, m, s)
-	}
 	return Finding{Kind: KindEffectsAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
 		Members: []string{m.Label()},
 		At:      At{Term: ss.logs().termAt(s.From), Index: s.From, Revision: &Rev{Main: s.First}},
@@ -124,28 +123,44 @@ func aheadFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
 // spanOf are the entries of a stretch.
 func spanOf(s *replay.Stretch) string { return plural.Span(s.From, s.To, "entry", "entries") }
 
-func authAheadFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
-	return Finding{Kind: KindAuthAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
+func rowsAheadFinding(in *Input, m *evidence.Member, s *replay.RowsAhead) Finding {
+	more := ""
+	if slices.ContainsFunc(s.Rows, func(d replay.StateDiff) bool { return d.Bucket == "auth" }) {
+		more = ", and the auth revision rises above the other members'"
+	}
+	f := Finding{Kind: KindRowsAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
 		Members: []string{m.Label()},
-		At:      At{Term: ss.logs().termAt(s.From), Index: s.From},
-		Title: fmt.Sprintf("%s: the database holds the changes of auth by %s, its consistent index is %d",
-			m.Label(), spanOf(s), m.ConsistentIndex()),
-		Explanation: "the index was not stored with the data; the next start applies these entries a second time and " +
-			"raises the auth revision above the other members'. Do not start the member on this log",
+		At:      At{Term: in.Members.logs().termAt(s.From), Index: s.From},
+		Title: fmt.Sprintf("%s: %s of small buckets %s from %s, the consistent index is %d", m.Label(),
+			plural.Of(len(s.Rows), "row", "rows"), plural.Form(len(s.Rows), "comes", "come"),
+			plural.Span(s.From, s.To, "entry", "entries"), m.ConsistentIndex()),
+		Explanation: "the index was not stored with the data, or it was set back; the next start applies these " +
+			"entries a second time" + more + ". Do not start the member on this log",
 		Evidence: []Evidence{
 			{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"), Field: "ahead",
 				Observed: fmt.Sprint(m.ConsistentIndex()), Expected: fmt.Sprintf("%d or more", s.To),
-				Show: showDB(m, "meta")},
-			{Member: m.Label(), File: m.DB.File, Bucket: "auth", Key: Bytes("authRevision"),
-				Observed: fmt.Sprintf("%d, as after entry %d", m.DB.Auth.Revision, s.To),
-				Expected: fmt.Sprintf("that of entry %d", m.ConsistentIndex()), Show: showDB(m, "auth")}}}
+				Show: showDB(m, "meta")}}}
+	for _, d := range s.Rows {
+		in.add(&f, func() Evidence {
+			return Evidence{Member: m.Label(), File: m.DB.File, Bucket: d.Bucket, Key: Bytes(d.Key),
+				Observed: fmt.Sprintf("%s, as after entry %d", d.Observed, s.To),
+				Expected: fmt.Sprintf("%s, as after entry %d", d.Expected, m.ConsistentIndex()),
+				Show:     showDB(m, d.Bucket)}
+		})
+	}
+	return f
 }
 
 var appliedOnce = described(Check{
 	ID:    C04,
 	Needs: NeedReplay,
 	Run: func(in *Input) Result {
-		return stretchFindings(in, func(r *replay.MemberResult) []replay.Stretch { return r.Reruns }, rerunFinding)
+		return memberFindings(in, func(m *evidence.Member, r *replay.MemberResult) (fs []Finding) {
+			for i := range r.Reruns {
+				fs = append(fs, rerunFinding(in.Members, m, &r.Reruns[i]))
+			}
+			return fs
+		})
 	},
 })
 
@@ -172,9 +187,8 @@ func rerunFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
 	return f
 }
 
-// stretchFindings makes findings of the spans of entries that the replay shows for each member.
-func stretchFindings(in *Input, of func(*replay.MemberResult) []replay.Stretch,
-	finding func(Sources, *evidence.Member, *replay.Stretch) Finding) Result {
+// memberFindings makes findings of what the replay shows of each member.
+func memberFindings(in *Input, of func(*evidence.Member, *replay.MemberResult) []Finding) Result {
 	var fs []Finding
 	why := ""
 	for i, m := range in.Members {
@@ -185,10 +199,7 @@ func stretchFindings(in *Input, of func(*replay.MemberResult) []replay.Stretch,
 			}
 			continue
 		}
-		list := of(r)
-		for j := range list {
-			fs = append(fs, finding(in.Members, m, &list[j]))
-		}
+		fs = append(fs, of(m, r)...)
 	}
 	return outcome(fs, why)
 }

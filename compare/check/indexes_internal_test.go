@@ -74,20 +74,22 @@ func TestIndexPresent(t *testing.T) {
 	}
 }
 
-// TestEffectsAboveIndex: effects of entries above the index, of keys or of auth alone.
+// TestEffectsAboveIndex: effects of entries above the index, of keys or of small buckets alone.
 func TestEffectsAboveIndex(t *testing.T) {
 	m := withDB(withLog(member("n1"), 30), 20)
 	m.WAL.LastByTerm = []evidence.TermEnd{{Term: 2, First: 1, Last: 30}}
-	keys, auth := &replay.Stretch{From: 21, To: 24, First: 7, Last: 9}, &replay.Stretch{From: 22, To: 23}
+	keys := &replay.Stretch{From: 21, To: 24, First: 7, Last: 9}
+	lease := &replay.RowsAhead{From: 22, To: 23, Rows: []replay.StateDiff{{Bucket: "lease", Key: "7"}}}
+	auth := &replay.RowsAhead{From: 22, To: 23, Rows: []replay.StateDiff{{Bucket: "auth", Key: "authRevision"}}}
 	for name, c := range map[string]struct {
 		r    replay.MemberResult
 		want []Kind
 	}{
 		"none": {replay.MemberResult{Checked: true}, nil},
 		"keys": {replay.MemberResult{Checked: true, Ahead: keys}, []Kind{KindEffectsAboveIndex}},
-		"auth": {replay.MemberResult{Checked: true, AuthAhead: auth}, []Kind{KindAuthAboveIndex}},
-		"both": {replay.MemberResult{Checked: true, Ahead: keys, AuthAhead: auth}, []Kind{KindEffectsAboveIndex,
-			KindAuthAboveIndex}},
+		"auth": {replay.MemberResult{Checked: true, RowsAhead: auth}, []Kind{KindRowsAboveIndex}},
+		"both": {replay.MemberResult{Checked: true, Ahead: keys, RowsAhead: lease}, []Kind{KindEffectsAboveIndex,
+			KindRowsAboveIndex}},
 	} {
 		c.r.Member = m
 		rp := &replay.Result{Members: []*replay.MemberResult{&c.r}}
@@ -95,7 +97,8 @@ func TestEffectsAboveIndex(t *testing.T) {
 		var got []Kind
 		for _, f := range r.Findings {
 			got = append(got, f.Kind)
-			if f.At.Index != 21 && f.At.Index != 22 || f.At.Term != 2 || len(f.Evidence) == 0 {
+			if f.At.Index != 21 && f.At.Index != 22 || f.At.Term != 2 || len(f.Evidence) != 2 ||
+				strings.Contains(f.Explanation, "auth revision") != (name == "auth") {
 				t.Errorf("%s: %+v", name, f)
 			}
 		}

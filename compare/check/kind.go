@@ -28,7 +28,7 @@ const (
 	KindIndexCannotMove           Kind = "index-cannot-move"
 	KindIndexMissing              Kind = "index-missing"
 	KindEffectsAboveIndex         Kind = "effects-above-index"
-	KindAuthAboveIndex            Kind = "auth-above-index"
+	KindRowsAboveIndex            Kind = "rows-above-index"
 	KindEntriesAppliedTwice       Kind = "entries-applied-twice"
 	KindIndexAltered              Kind = "index-altered"
 	KindIndexBitRaised            Kind = "index-bit-raised"
@@ -252,7 +252,7 @@ var kinds = []kindRow{
 	{KindIndexCannotMove, []ID{C01}, "a term from elsewhere blocks the consistent index"},
 	{KindIndexMissing, []ID{C02}, "the database has records and no consistent index"},
 	{KindEffectsAboveIndex, []ID{C03}, "the database holds the effects of entries above its index"},
-	{KindAuthAboveIndex, []ID{C03}, "the database holds what entries above its index change of auth"},
+	{KindRowsAboveIndex, []ID{C03}, "the database holds rows from entries above its index"},
 	{KindEntriesAppliedTwice, []ID{C04}, "a member applied entries a second time"},
 	{KindIndexAltered, []ID{C05}, "the consistent index is impossible"},
 	{KindIndexBitRaised, []ID{C05}, "the consistent index is impossible, and one bit of it makes the difference"},

@@ -340,6 +340,49 @@ func TestShownUpdates(t *testing.T) {
 	}
 }
 
+// TestRemovalsAbove: a row in members_removed of a member that the log removes above the consistent index.
+func TestRemovalsAbove(t *testing.T) {
+	for name, c := range map[string]struct {
+		removed, commit, snapshot uint64
+		voters                    []dumplog.ID
+		row, want                 bool
+	}{
+		"removed above":            {7, 9, 4, []dumplog.ID{1, 9}, true, true},
+		"removed at the index":     {5, 9, 4, []dumplog.ID{1, 9}, true, false},
+		"no row":                   {7, 9, 4, []dumplog.ID{1, 9}, false, false},
+		"a snapshot above the row": {7, 9, 8, []dumplog.ID{1}, true, false},
+		"not a member before":      {7, 9, 4, []dumplog.ID{1}, true, false},
+		"above the stored commit":  {7, 5, 4, []dumplog.ID{1, 9}, true, true},
+	} {
+		m := logged(1, 7, 10, 5)
+		if c.row {
+			m.DB.Removed = []dumpdb.ID{9}
+		}
+		m.WAL.Summary.HardState = &dumplog.HardState{Commit: c.commit}
+		m.WAL.Summary.Snapshots = []dumplog.SnapshotRecord{{Index: c.snapshot,
+			ConfState: &dumplog.ConfState{Voters: c.voters}}}
+		m.WAL.Conf = removal(c.removed)
+		for range 2 {
+			if m.membershipLoading().load(); (len(m.RemovalsAbove) == 1) != c.want {
+				t.Errorf("%s: %+v", name, m.RemovalsAbove)
+			}
+		}
+	}
+}
+
+// TestAppliedBeyond: what a database holds above its consistent index is committed and may be applied, until the note
+// is taken back.
+func TestAppliedBeyond(t *testing.T) {
+	m := logged(1, 7, 30, 8)
+	m.Version = Version{Minor: 6, Text: "3.6.x"}
+	m.loading().applied()
+	for _, c := range []struct{ beyond, want, commit uint64 }{{0, 8, 8}, {12, 12, 12}, {5, 8, 8}, {0, 8, 8}} {
+		if m.AppliedBeyond(c.beyond); m.AppliedMin != 8 || m.AppliedMax != c.want || m.Commit != c.commit {
+			t.Errorf("beyond %d: applied %d to %d, commit %d", c.beyond, m.AppliedMin, m.AppliedMax, m.Commit)
+		}
+	}
+}
+
 // TestAppliedInAPartedLog: what a log holds from the first entry on that others committed otherwise was never applied.
 func TestAppliedInAPartedLog(t *testing.T) {
 	for name, c := range map[string]struct{ others, idle, want uint64 }{"others committed less": {8, 0, 10},

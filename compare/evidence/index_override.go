@@ -23,6 +23,13 @@ func (m *Member) OverrideConsistentIndex(index uint64) {
 	m.loading().applied()
 }
 
+// AppliedBeyond notes that the database holds effects of entries above its consistent index, up to the given one at
+// least: what the entries between change, it may hold or not. 0 takes the note back.
+func (m *Member) AppliedBeyond(index uint64) {
+	m.beyond = index
+	m.loading().applied()
+}
+
 // NeverCommitted reports whether the entry at the member's stored consistent index was never committed, as the members
 // at hand show: the logs of so many other voters end below it that the rest is not a majority. A log with damage, or
 // one that ends below its own database, may have lost the entry.

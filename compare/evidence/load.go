@@ -428,4 +428,5 @@ func (m loading) applied() {
 	default:
 		m.AppliedMax = max(m.AppliedMax, r.committed)
 	}
+	m.AppliedMax, m.Commit = max(m.AppliedMax, m.beyond), max(m.Commit, m.beyond)
 }

@@ -47,9 +47,13 @@ type Member struct {
 	// snapshots, and conf changes whose effect the database shows.
 	Commit uint64
 	// AppliedMin is the last entry certainly applied to the db (consistent index), AppliedMax the last that may be.
-	// They differ only up to 3.4, where entries without a key write do not move the consistent index. A backup has no
-	// log, so the commit index of the other sources bounds it. A running member says itself what it has applied.
+	// They differ up to 3.4, where entries without a key write do not move the consistent index, and where the database
+	// holds effects of entries above it (AppliedBeyond). A backup has no log, so the commit index of the other sources
+	// bounds it. A running member says itself what it has applied.
 	AppliedMin, AppliedMax uint64
+	// RemovalsAbove are the removals of members above the consistent index, and above the newest raft snapshot, whose
+	// rows the database holds.
+	RemovalsAbove []ConfEntry
 	// Problems are parts that could not be read. They are facts about the source.
 	Problems []Problem
 	// Redact computes the digests of values; all sources of a run share it.
@@ -67,6 +71,9 @@ type Member struct {
 	parted uint64
 	// indexOverride replaces the stored consistent index; 0 means no override.
 	indexOverride uint64
+	// beyond is the highest entry above the consistent index of which the database is known to hold effects, 0 if there
+	// is none.
+	beyond uint64
 	// exactIndex is an index of which the snapshot of a running member shows the content; 0 if none is known.
 	exactIndex uint64
 }

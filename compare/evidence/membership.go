@@ -176,6 +176,7 @@ func (m membershipLoading) fromRaft() {
 	}
 	rules := m.confRules(from)
 	synced := false
+	m.RemovalsAbove = nil
 	now := configuration{newIDList(ms.Voters), newIDList(ms.Learners), newIDList(ms.Removed)}
 	for i := range m.WAL.Conf {
 		c := &m.WAL.Conf[i]
@@ -196,6 +197,9 @@ func (m membershipLoading) fromRaft() {
 		}
 		if mc := c.Change.Member; mc != nil {
 			ms.note(c.Change.NodeID, mc.Name, mc.PeerURLs, false)
+		}
+		if c.Index > max(from, m.ConsistentIndex()) && m.showsRemoval(&c.Change, &now) {
+			m.RemovalsAbove = append(m.RemovalsAbove, *c)
 		}
 		if c.Index > from {
 			now.apply(c.Change)
@@ -266,6 +270,13 @@ func shows(c *dumplog.ConfChange, row *dumpdb.Member, gone bool, before []string
 		return before != nil && !slices.Equal(before, after) && slices.Equal(row.PeerURLs, after)
 	}
 	return learner && c.Member.IsPromote && !row.IsLearner
+}
+
+// showsRemoval reports whether the database lists a member as removed that this conf change removes. now is the
+// configuration before it.
+func (m membershipLoading) showsRemoval(c *dumplog.ConfChange, now *configuration) bool {
+	return c.Type == dumplog.ConfChangeRemoveNode && m.DB != nil &&
+		slices.Contains(m.DB.Removed, dumpdb.ID(c.NodeID)) && shows(c, nil, true, nil, now)
 }
 
 // configuration is raft's configuration while conf changes are applied to it. Each change takes constant time.

@@ -22,8 +22,8 @@ func newSim(ctx context.Context, r *Result, pos int, room *apply.Room) *sim {
 		res.Why = why
 		return nil
 	}
-	s.past, s.logEnd = pastOf(ctx, r), r.logEnd(m.AppliedMin)
-	s.grantedAt = r.Survey.grantedAt
+	s.past, s.logEnd, s.committed = pastOf(ctx, r), r.logEnd(m.AppliedMin), r.Commit
+	s.grantedAt, s.ownGrants = r.Survey.grantedAt, r.Survey.leases.grants
 	s.Value = func(key string, at apply.Rev) ([]byte, bool) { return s.readValue(key, dumpdb.Rev(at)) }
 	s.Passes = s.passes
 	s.first = s.stretch(r)
@@ -55,7 +55,6 @@ func newSim(ctx context.Context, r *Result, pos int, room *apply.Room) *sim {
 	s.auth.mayHold(r.Survey.beyond)
 	res.AuthKnown = s.Auth.Known
 	res.AuthExpected = s.auth.plain.at(m.AppliedMax)
-	s.auth.authLater = behind(r.Survey.Auth, m.AppliedMax)
 	s.auth.restarts = findRestarts(r.Survey, m.MemberID, fromStart, received(m))
 	s.lastStart = r.lastStart(m)
 	for i, other := range r.Members {

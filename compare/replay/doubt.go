@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"math/bits"
+	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 )
@@ -22,7 +24,35 @@ const (
 // and with no trace of later entries in its database. If it were used, it would prove that entries are committed that
 // no member has, and accuse the others. The replay uses the index that fits the database instead
 // (evidence.Member.OverrideConsistentIndex) if it then explains the database.
+//
+// It also knows members whose small buckets are further than the consistent index: what the entries between change is
+// then expected neither to be there nor to be missing.
 func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Options) (*Result, error) {
+	for _, m := range members {
+		m.AppliedBeyond(0)
+	}
+	r, err := runWithIndex(ctx, members, o)
+	if err != nil || !slices.ContainsFunc(r.Members, func(m *MemberResult) bool { return m.RowsAhead != nil }) {
+		return r, err
+	}
+	for _, m := range r.Members {
+		if m.RowsAhead != nil {
+			m.Member.AppliedBeyond(m.RowsAhead.To)
+		}
+	}
+	again, err := Run(ctx, members, o)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range again.Members {
+		m.RowsAhead = r.Members[i].RowsAhead
+		m.Ahead = cmp.Or(m.Ahead, r.Members[i].Ahead)
+	}
+	return again, nil
+}
+
+// runWithIndex is Run with the consistent indexes that fit the databases.
+func runWithIndex(ctx context.Context, members []*evidence.Member, o Options) (*Result, error) {
 	r, err := Run(ctx, members, o)
 	if err != nil {
 		return nil, err
@@ -169,6 +199,6 @@ func (r *MemberResult) mayHaveIdled(last uint64) bool {
 // ends reports whether the member's database is what the log up to its consistent index made, and holds nothing after
 // it. If no record belongs to an entry, nothing shows that the end of the log made the end of the database.
 func (r *MemberResult) ends() bool {
-	return r.Checked && r.Writes > 0 && r.LastWrite > 0 && r.Ahead == nil && r.AuthAhead == nil &&
+	return r.Checked && r.Writes > 0 && r.LastWrite > 0 && r.Ahead == nil && r.RowsAhead == nil &&
 		len(r.Extra)+r.Counts[Missing]+r.Counts[Contradicted]+r.BelowCount == 0
 }

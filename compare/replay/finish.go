@@ -41,6 +41,7 @@ func (s *sim) finish() {
 	s.auth.usedOwnRestarts = s.auth.usedOwnRestarts ||
 		len(s.res.StateDiffs) > 0 && !s.follows(release.IndexWithEveryEntry)
 	s.finishAlarms()
+	s.findReach()
 }
 
 // keyAhead: up to 3.4 the index does not move with entries that write no key, but it is stored with every one that does
@@ -70,30 +71,39 @@ func (su *subject) extraRow(bucket, key string) {
 		StateDiff{Bucket: bucket, Key: key, Expected: "absent", Observed: "present", Surplus: true})
 }
 
-// finishAuth compares the auth revision without all explained rises, then users and roles.
-func (aw *authWatch) finishAuth() {
-	db := &aw.m.DB.Auth
-	if !db.HasRevision {
-		return
+// expected returns the lowest and the highest auth revision that the log gives, with all explained rises.
+func (aw *authWatch) expected() (low, high int64, known bool) {
+	if !aw.m.DB.Auth.HasRevision || !aw.Auth.Known && len(aw.res.Jumps) == 0 {
+		return 0, 0, false // it is unknown how many auth entries succeeded, and what the revision was before them
 	}
 	var jumped uint64
 	for _, j := range aw.res.Jumps {
 		jumped += min(j.Extra, j.Possible)
 	}
-	if !aw.Auth.Known && len(aw.res.Jumps) == 0 {
-		return // it is unknown how many of the auth entries succeeded, and what the revision was before them
+	return int64(aw.res.AuthExpectedMin + jumped), int64(aw.res.AuthExpected + jumped), true
+}
+
+// finishAuth compares the auth revision without all explained rises, then users and roles.
+func (aw *authWatch) finishAuth() {
+	low, high, known := aw.expected()
+	if !known {
+		return
 	}
-	lo, hi := int64(aw.res.AuthExpectedMin+jumped), int64(aw.res.AuthExpected+jumped)
-	switch have := int64(db.Revision); {
-	case have > hi && aw.authAhead(uint64(have-hi)):
-	case have > hi && have-hi <= aw.authBeyond:
-		aw.res.AuthExpected += uint64(have - hi)
-	case have > hi:
-		aw.res.Unexplained = have - hi
-	case have < lo:
-		aw.res.Unexplained = have - lo
+	switch have := int64(aw.m.DB.Auth.Revision); {
+	case have > high && have-high <= aw.authBeyond:
+		aw.res.AuthExpected += uint64(have - high)
+	case have > high:
+		aw.res.Unexplained = have - high
+	case have < low:
+		aw.res.Unexplained = have - low
 	}
-	if !aw.Auth.Known {
+	aw.finishRows()
+}
+
+// finishRows compares users, roles and whether auth is on, where the log says what they must be.
+func (aw *authWatch) finishRows() {
+	db := &aw.m.DB.Auth
+	if !db.HasRevision || !aw.Auth.Known {
 		return
 	}
 	aw.finishUsers()
@@ -202,21 +212,21 @@ func (lw *leaseWatch) finishLeases() {
 	}
 }
 
-func (s *sim) finishAlarms() {
-	if !s.StateKnown || s.touched["alarm"] {
+func (su *subject) finishAlarms() {
+	if !su.StateKnown || su.touched["alarm"] {
 		return
 	}
 	have := map[apply.Alarm]bool{}
-	for _, a := range s.m.DB.Alarms {
+	for _, a := range su.m.DB.Alarms {
 		k := apply.Alarm{Member: dumplog.ID(a.MemberID), Type: a.Type}
 		have[k] = true
-		if _, ok := s.Alarms[k]; !ok {
-			s.extraRow("alarm", alarmText(k))
+		if _, ok := su.Alarms[k]; !ok {
+			su.extraRow("alarm", alarmText(k))
 		}
 	}
-	for k := range s.Alarms {
+	for k := range su.Alarms {
 		if !have[k] {
-			s.diff("alarm", alarmText(k), "present", "absent")
+			su.diff("alarm", alarmText(k), "present", "absent")
 		}
 	}
 }

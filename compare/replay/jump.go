@@ -87,10 +87,10 @@ type authWatch struct {
 	// others are the results of the other members, in step with this one's.
 	others []*MemberResult
 	// authSeen are the auth entries after saved, which a restart repeats. authAll are those since the base, which a
-	// restart of 3.5 may repeat; authLater those above what is applied.
-	authSeen, authAll, authLater []AuthEntry
-	stamps                       []Stamp
-	plain                        *authPlan
+	// restart of 3.5 may repeat.
+	authSeen, authAll []AuthEntry
+	stamps            []Stamp
+	plain             *authPlan
 	// authBeyond counts the auth entries above every known commit index.
 	authBeyond int64
 	// shared is true when this model represents more than one member, usedOwnRestarts once it has used the restarts of

@@ -3,7 +3,6 @@ package replay
 import (
 	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/dumplog"
-	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // maxSuffix bounds how many auth entries before a restart are tried.
@@ -49,27 +48,6 @@ func (aw *authWatch) again(list []AuthEntry) (raised uint64, entries []uint64, s
 		}
 	}
 	return raised, entries, state
-}
-
-// authAhead explains an auth revision that is too high by auth entries above the consistent index: 3.5.0 to 3.5.5 could
-// store data and not its index. The model then executes them, and finish compares its users and roles with the
-// database.
-func (aw *authWatch) authAhead(more uint64) bool {
-	if !aw.mayFollow(release.DefragLosesIndex) || !aw.Auth.Known {
-		return false
-	}
-	state := aw.Auth.Clone()
-	for i, e := range aw.authLater {
-		if i >= maxSuffix {
-			break
-		}
-		if state.Apply(e.Req); state.Revision == aw.Auth.Revision+more {
-			aw.res.AuthAhead = &Stretch{From: aw.authLater[0].Index, To: e.Index}
-			aw.Auth = state
-			return true
-		}
-	}
-	return false
 }
 
 // authBegan reports whether auth was never used before a log that begins with a restore: on some member the auth

@@ -147,52 +147,6 @@ func TestDeletedAt(t *testing.T) {
 	}
 }
 
-// TestAuthAhead: only a release that can lose its index has auth entries above it executed.
-func TestAuthAhead(t *testing.T) {
-	for name, c := range map[string]struct {
-		version release.Version
-		known   bool
-		more    uint64
-		want    uint64 // the last entry
-	}{
-		"3.5.3":           {release.Exact(5, 3), true, 1, 20},
-		"two entries":     {release.Exact(5, 3), true, 2, 21},
-		"more than exist": {release.Exact(5, 3), true, 3, 0},
-		"3.5.10":          {release.Exact(5, 10), true, 1, 0},
-		"auth unknown":    {release.Exact(5, 3), false, 1, 0},
-	} {
-		s := simOf(&subject{Model: apply.NewModel(c.version), res: &MemberResult{}})
-		s.Auth = rooted()
-		s.Auth.Known = c.known
-		for i, role := range []string{"a", "b"} {
-			s.auth.authLater = append(s.auth.authLater, AuthEntry{Index: uint64(20 + i), Req: &dumplog.Request{
-				Kind: dumplog.KindAuthRoleAdd, Header: dumplog.Header{Username: apply.Root},
-				Auth: &dumplog.AuthRequest{Role: role}}})
-		}
-		before := s.Auth.Revision
-		found := s.auth.authAhead(c.more)
-		if found != (c.want > 0) || found && (s.res.AuthAhead.To != c.want || s.Auth.Revision != before+c.more) {
-			t.Errorf("%s: %v, %+v, auth revision %d after %d", name, found, s.res.AuthAhead, s.Auth.Revision, before)
-		}
-	}
-}
-
-// TestAuthAheadIsBounded: as many auth entries above the consistent index are tried as before a restart.
-func TestAuthAheadIsBounded(t *testing.T) {
-	for count, want := range map[int]bool{maxSuffix: true, maxSuffix + 1: false} {
-		s := simOf(&subject{Model: apply.NewModel(release.Exact(5, 3)), res: &MemberResult{}})
-		s.Auth = rooted()
-		for i := range count {
-			r := authOf(dumplog.KindAuthRoleAdd, "", fmt.Sprint("r", i))
-			r.Header.Username = apply.Root
-			s.auth.authLater = append(s.auth.authLater, AuthEntry{Index: uint64(i + 1), Req: r})
-		}
-		if got := s.auth.authAhead(uint64(count)); got != want {
-			t.Errorf("%d entries: %t", count, got)
-		}
-	}
-}
-
 // TestAuthBegan: auth began within a log if an auth revision is 1 without the entries of the log that the member has
 // applied. Turning auth on does not raise it.
 func TestAuthBegan(t *testing.T) {

@@ -229,9 +229,9 @@ type MemberResult struct {
 	// none. Up to 3.4 the index legally lags for entries that write no key; then this is the last entry above it that
 	// wrote one.
 	Ahead *Stretch
-	// AuthAhead are the auth entries above the consistent index that the database of a 3.5 member holds the effects of;
-	// nil when none.
-	AuthAhead *Stretch
+	// RowsAhead are the entries above the consistent index whose effects are in small buckets; nil if there are none.
+	// Up to 3.4 the index legally lags for such entries.
+	RowsAhead *RowsAhead
 	// Behind counts the entries between the consistent index and the newest raft snapshot; nil if there are none.
 	Behind *Behind
 	// StateDiffs are rows of buckets other than key that contradict the log at the end of the replay.

@@ -17,9 +17,11 @@ type logView struct {
 	compacted int64
 	// fromStart is true when the log reaches back to the first entry of a cluster that began empty.
 	fromStart bool
-	// past reads the merged log again from an index; logEnd is its last index.
-	past   func(from uint64) iter.Seq2[*item, error]
-	logEnd uint64
+	// past reads the merged log again from an index; logEnd is its last index, committed the last one that a member
+	// proves committed.
+	past      func(from uint64) iter.Seq2[*item, error]
+	logEnd    uint64
+	committed uint64
 	// afterGap is the first index that cannot be judged, because entries before it are in no log; 0 if there is none.
 	afterGap uint64
 	// alarmed are the spans of entries at which an alarm was on, or may have been.
@@ -31,6 +33,8 @@ type logView struct {
 	alarmsOn, alarmsPossible apply.Alarms
 	// grantedAt is Survey.grantedAt.
 	grantedAt func(id int64) (index uint64, complete bool)
+	// ownGrants are the grants of the log under IDs that no lease had before.
+	ownGrants map[int64]leaseGrant
 	// heldLeases are the leases that the database holds.
 	heldLeases map[int64]bool
 	// endAuth is the auth of the database; nil if it cannot be used.

@@ -504,7 +504,7 @@ func TestIndexOfOneBit(t *testing.T) {
 		"none wrote":   func(r *MemberResult) { r.LastWrite = 0 },
 		"no writers":   func(r *MemberResult) { r.Writes = 0 },
 		"ahead":        func(r *MemberResult) { r.Ahead = &Stretch{} },
-		"auth ahead":   func(r *MemberResult) { r.AuthAhead = &Stretch{} },
+		"rows ahead":   func(r *MemberResult) { r.RowsAhead = &RowsAhead{} },
 		"extra":        func(r *MemberResult) { r.Extra = []int64{1} },
 		"missing":      func(r *MemberResult) { r.Counts[Missing]++ },
 		"other":        func(r *MemberResult) { r.Counts[Contradicted]++ }, "below": func(r *MemberResult) { r.BelowCount++ },

@@ -236,7 +236,7 @@ func (rk *ranking) doubtsOwn(pos int) bool {
 func wrongState(x *replay.MemberResult) bool {
 	wrong := len(x.StateDiffs) + len(x.Kept) + len(x.Reruns) + len(x.Extra) +
 		x.Counts[replay.Contradicted] + x.Counts[replay.Missing]
-	return wrong > 0 || x.AuthOff() || x.Ahead != nil
+	return wrong > 0 || x.AuthOff() || x.Ahead != nil || x.RowsAhead != nil
 }
 
 // changesAfter reports whether anything committed above index changes data: a member that lacks only logins, publish
@@ -378,6 +378,11 @@ func (rk *ranking) sayControl(pos int, say func(string, ...any)) {
 	if x.Ahead != nil {
 		say("holds the effects of %s above its consistent index",
 			plural.Span(x.Ahead.From, x.Ahead.To, "entry", "entries"))
+	}
+	if s := x.RowsAhead; s != nil {
+		say("%s from %s, above its consistent index",
+			plural.Of(len(s.Rows), "row of its small buckets comes", "rows of its small buckets come"),
+			plural.Span(s.From, s.To, "entry", "entries"))
 	}
 }
 
