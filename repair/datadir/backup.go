@@ -57,3 +57,12 @@ func writeBackup(ctx context.Context, path, src string) (sum []byte, err error) 
 	}
 	return sum, out.Sync()
 }
+
+// DropTrailer removes the sha256 that WriteBackup has just appended: nothing proves the content, and a sum would.
+func DropTrailer(path string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return os.Truncate(path, st.Size()-sha256.Size)
+}

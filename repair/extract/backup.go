@@ -22,7 +22,7 @@ var smallBuckets = []string{"meta", "lease", "alarm", "auth", "authUsers", "auth
 	"cluster"}
 
 // backup writes a bbolt file with the selected records under their own revisions, and appends the sha256 as snapshot
-// save does.
+// save does, unless the source's does not fit.
 //
 // A state without its history looks like the result of a compaction: the newest record of every key, and the compaction
 // marks at its revision. With the marks, the revision of the backup is that of the state even if its newest record is
@@ -56,7 +56,10 @@ func (x *reader) backup(ctx context.Context) (err error) {
 	if err = w.close(); err != nil {
 		return err
 	}
-	if x.res.SHA256, err = appendTrailer(tmp); err != nil {
+	if x.res.Lost.Trailer != "" { // a sum would certify what may be wrong
+		x.res.note("the backup has no sha256 trailer, since that of the source does not fit: restore asks for " +
+			"--accept-unproven-content")
+	} else if x.res.SHA256, err = appendTrailer(tmp); err != nil {
 		return err
 	}
 	return x.out.CommitFile(resultName)

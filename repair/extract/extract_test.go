@@ -84,6 +84,17 @@ func TestBackupIsTheState(t *testing.T) {
 	}
 }
 
+// TestBackupOfUnprovenSource: a backup of a source whose sha256 trailer does not fit has none: a new one would certify a
+// value that may be wrong.
+func TestBackupOfUnprovenSource(t *testing.T) {
+	src := filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")
+	out := filepath.Join(t.TempDir(), "out.db")
+	res := run(t, src, extract.Options{Format: extract.Backup, Out: out})
+	if st, err := os.Stat(out); err != nil || st.Size()%512 != 0 || res.SHA256 != "" || res.Lost.Trailer != "mismatch" {
+		t.Errorf("%v, %+v", err, res)
+	}
+}
+
 // soundBackup wants a file without any damage, violated truth or wrong trailer.
 func soundBackup(t testing.TB, path string, res *extract.Result) {
 	t.Helper()

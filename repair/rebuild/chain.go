@@ -75,6 +75,7 @@ func RunChain(ctx context.Context, o Options, chains []chain.Chain) (*Result, er
 	if err := b.run(ctx, out.out.Path, work); err != nil {
 		return nil, err
 	}
+	out.unproven = b.unproven
 	if err := out.chainAgainst(ctx, work); err != nil {
 		return nil, err
 	}
@@ -103,6 +104,8 @@ type chained struct {
 	leases       map[int64]bool
 	// dropped counts the records with an unknown lease.
 	dropped int64
+	// unproven is true if the sha256 trailer of the full snapshot does not fit its bytes.
+	unproven bool
 }
 
 func (b *chained) run(ctx context.Context, scratch, work string) error {
@@ -178,6 +181,7 @@ func (b *chained) verify(ctx context.Context, full string) error {
 				b.chain.Full.Name())
 		}
 		b.res.note("the sha256 of %s does not hold: any value of it may be wrong", b.chain.Full.Name())
+		b.unproven = true
 	}
 	r, err := b.chain.Verify(ctx, db)
 	if err != nil {

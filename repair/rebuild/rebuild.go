@@ -48,6 +48,8 @@ type builder struct {
 	// the result with.
 	set  *evidence.Set
 	base *evidence.Member
+	// unproven is true if the sha256 trailer of the base does not fit its bytes.
+	unproven bool
 	// parts are the paths of the base.
 	parts   *evidence.Parts
 	logs    []*evidence.Member
@@ -180,7 +182,15 @@ func (b *builder) publish(ctx context.Context, work string) error {
 	if err != nil {
 		return err
 	}
-	b.res.SHA256 = hex.EncodeToString(sum)
+	if b.unproven { // a sum would certify what may be wrong
+		b.res.note("the result has no sha256 trailer, since that of the base does not fit: restore asks for " +
+			"--accept-unproven-content")
+		if err := datadir.DropTrailer(filepath.Join(b.out.Path, "backup")); err != nil {
+			return err
+		}
+	} else {
+		b.res.SHA256 = hex.EncodeToString(sum)
+	}
 	if b.dbOut != nil {
 		if err := b.dbOut.CopyDB(ctx, filepath.Join(b.dbOut.Path, "db"), work); err != nil {
 			return err

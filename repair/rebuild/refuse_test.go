@@ -194,9 +194,15 @@ func TestDamagedBase(t *testing.T) {
 	o := rebuild.Options{Base: evidence.Spec{Where: flipped}, Logs: logs, To: rebuild.Target{Last: true}}
 	refused(t, "wrong trailer", o, "sha256 trailer")
 	o.SkipHashCheck = true
-	if _, err := run(t, o); err != nil {
-		t.Error(err)
+	o.Out = filepath.Join(t.TempDir(), "unproven.db")
+	res, err := run(t, o)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if st, err := os.Stat(res.Output); err != nil || st.Size()%512 != 0 || res.SHA256 != "" {
+		t.Errorf("a sum certifies content that nothing proves: %v, %v, %q", st.Size(), err, res.SHA256)
+	}
+	o.Out = ""
 	empty := t.TempDir()
 	for _, o := range []rebuild.Options{{Logs: []evidence.Spec{{Where: empty}}},
 		{Base: evidence.Spec{Where: empty}, Logs: logs}, {Base: evidence.Spec{Where: base}}} {

@@ -193,6 +193,7 @@ func (b *builder) fitsBase(ctx context.Context) error {
 				"lost since it was saved (--skip-hash-check takes it nevertheless)")
 		}
 		b.res.note("the sha256 trailer of the base does not hold: any value of it may be wrong")
+		b.unproven = true
 	}
 	m, err := db.MetaBucket()
 	switch {

@@ -133,8 +133,9 @@ func (r *Report) takeBackup(v *compare.Report, o *Options) error {
 				r.Notes = append(r.Notes, l.Name+": "+l.Says)
 				continue
 			}
-			return refusef("use another backup, or rebuild one from what can be read: etcd-medic repair db "+
-				"--rebuild, then restore that", "%s: %s", l.Name, l.Says)
+			return refusef("use another backup, or restore what can still be read of this one, in a new file: "+
+				shell.Format("etcd-medic repair db {} --rebuild -o <NEW>.db", shell.Operand(o.Backup.Where)).String(),
+				"%s: %s", l.Name, l.Says)
 		case "trailer", "size", "alarms":
 		default:
 			if !o.Broken {

@@ -296,3 +296,22 @@ func TestDBSweep(t *testing.T) {
 		t.Errorf("%d repaired, %d refused", whole, refusals)
 	}
 }
+
+// TestBackupIsNotCertified: what is rebuilt of a backup whose trailer does not fit has no trailer. Its bytes have
+// changed since it was saved, here those of a value, and a new sum would prove them.
+func TestBackupIsNotCertified(t *testing.T) {
+	src := filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")
+	evidencetest.Unchanged(t, src)
+	out, r, err := repair(t, surgery.DB{}, src, nil)
+	ok(t, err)
+	db, err := dumpdb.Open(out)
+	ok(t, err)
+	defer db.Close()
+	tr, err := db.Trailer()
+	if err != nil || tr.State != "absent" {
+		t.Errorf("trailer %+v, %v", tr, err)
+	}
+	if r.After.Class != "backup-unverifiable" || len(r.GivesUp) != 1 || !r.Unchanged || len(r.Cured) != 0 {
+		t.Errorf("%+v", r)
+	}
+}

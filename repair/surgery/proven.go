@@ -298,7 +298,7 @@ func (w *work) sickAsBefore(after *compare.Report) bool {
 	name := w.source().Label()
 	was, is := errorsOn(w.before, name), errorsOn(after, name)
 	for id := range was {
-		if !is[id] {
+		if !is[id] && !w.remains(id) {
 			return false
 		}
 	}

@@ -66,7 +66,8 @@ func Run(ctx context.Context, o Options, c Change) (*Report, error) {
 		return nil, err
 	}
 	// The result takes the place and the name of the source.
-	spec := evidence.Spec{Name: w.source().Source.Name, Where: w.result()}
+	spec := evidence.Spec{Name: w.source().Source.Name, Where: w.result(),
+		Backup: w.source().Source.Kind == evidence.KindBackup}
 	after, err := w.diagnose(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (w *work) judge(before, after *compare.Report) error {
 		}
 	}
 	for id := range was {
-		if is[id] == nil {
+		if is[id] == nil && !w.remains(id) {
 			w.report.Cured = append(w.report.Cured, id)
 		}
 	}

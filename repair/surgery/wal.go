@@ -31,7 +31,7 @@ func (WAL) apply(ctx context.Context, w *work) error {
 	}
 	short := endsShort(m)
 	if len(s.Damage) == 0 && !short {
-		return refusef("see etcd-medic inspect for what else is wrong", "nothing is wrong with the log of %s",
+		return refusef("see what else is wrong with etcd-medic inspect", "nothing is wrong with the log of %s",
 			m.Label())
 	}
 	r := &rewriter{w: w, ctx: ctx, s: s, fill: newFill(ctx, w.peers(), m), firstBad: firstBadSegment(s),

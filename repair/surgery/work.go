@@ -26,6 +26,8 @@ type work struct {
 	before *compare.Report
 	// madeWAL and madeDB are set by the change that makes the part.
 	madeWAL, madeDB bool
+	// uncertified is true if bytes of the backup have changed since it was saved: the result has no trailer.
+	uncertified bool
 	// snaps are .snap files with new content, by name.
 	snaps map[string][]byte
 }
@@ -143,7 +145,8 @@ func (w *work) finish(ctx context.Context) error {
 	return nil
 }
 
-// finishFile appends a new trailer to a backup, since its bytes are new.
+// finishFile appends a new trailer to a backup, since its bytes are new. Where the trailer of the source does not prove
+// its bytes, the result has none: a new one would certify values that may have changed since the backup was saved.
 func (w *work) finishFile(ctx context.Context) error {
 	if !w.madeDB {
 		if err := w.out.Copy(ctx, w.dbPath(), w.parts.DB); err != nil {
@@ -160,9 +163,30 @@ func (w *work) finishFile(ctx context.Context) error {
 	if _, err := datadir.WriteBackup(ctx, w.dbPath(), bare); err != nil {
 		return err
 	}
+	if err := os.Remove(bare); err != nil {
+		return err
+	}
+	if t := w.source().DB.Trailer; t.State != "match" {
+		return w.withoutTrailer(t.State == "mismatch")
+	}
 	w.note("the sha256 trailer is that of the new content")
-	return os.Remove(bare)
+	return nil
 }
+
+// withoutTrailer removes the trailer of the new backup and says what follows from that.
+func (w *work) withoutTrailer(changed bool) error {
+	if w.uncertified = changed; changed {
+		w.givesUp("the proof that the content is what was saved: bytes of the backup have changed since then, and a " +
+			"changed value shows nowhere else")
+	}
+	w.note("the result has no sha256 trailer, since nothing proves its content: compare it with another source (verify " +
+		"--against); restore asks for --accept-unproven-content, etcdutl snapshot restore for --skip-hash-check")
+	return datadir.DropTrailer(w.dbPath())
+}
+
+// remains reports whether an error of the source is one of the result too, though no finding says so: without a trailer
+// it is only not known any more which bytes are wrong.
+func (w *work) remains(id check.ID) bool { return w.uncertified && id == check.B01 }
 
 func (w *work) copyWAL(ctx context.Context) error {
 	if err := w.out.Mkdir(w.walPath()); err != nil {
