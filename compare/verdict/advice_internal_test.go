@@ -76,6 +76,21 @@ func TestNextUndecided(t *testing.T) {
 	}
 }
 
+// TestNextNotPermitted: a database that this user may not read is not gone, so no other one is made in its place.
+func TestNextNotPermitted(t *testing.T) {
+	ad := adviceFor(evidence.KindDataDir)
+	ad.Facts = []evidence.Facts{{Name: ad.Members[0].Label(),
+		WAL: &evidence.WALFacts{FirstIndex: 1, LastIndex: 9, Start: dumplog.StartBootstrap}}}
+	if got := adviceOf(ad, ad.nextInconclusive); len(got) < 2 {
+		t.Errorf("%q", got)
+	}
+	ad.Members[0].Problems = []evidence.Problem{{Part: "db", Err: fmt.Errorf("open: %w", fs.ErrPermission)}}
+	got := adviceOf(ad, ad.nextInconclusive)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "let this user read all files of ") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestNextHealthy: a healthy cluster's findings say what to do about them.
 func TestNextHealthyRemedy(t *testing.T) {
 	ad := adviceFor(evidence.KindDataDir)

@@ -91,8 +91,10 @@ func (ad *advice) next() {
 
 // nextInconclusive says how each missing database is found, and what would decide.
 func (ad *advice) nextInconclusive(add func(text string, command shell.Command)) {
+	closed := ad.notPermitted()
 	for i := range ad.Facts {
-		if f := &ad.Facts[i]; f.DB == nil && ad.kindOf(f.Name) == evidence.KindDataDir {
+		f := &ad.Facts[i]
+		if f.DB == nil && ad.kindOf(f.Name) == evidence.KindDataDir && !slices.Contains(closed, f.Name) {
 			ad.nextMissingDB(f, add)
 		}
 	}
