@@ -157,6 +157,7 @@ func TestJSONPage(t *testing.T) {
 	jsonNames(reflect.TypeFor[upDocument](), code, seen)
 	jsonNames(reflect.TypeFor[collect.Manifest](), code, seen)
 	jsonNames(reflect.TypeFor[onceResult](), code, seen)
+	jsonNames(reflect.TypeFor[aboutProgram](), code, seen)
 	documents, _, ok := strings.Cut(page, "## dumplog and dumpdb")
 	if !ok {
 		t.Fatal("docs/JSON.md has no part on dumplog and dumpdb")

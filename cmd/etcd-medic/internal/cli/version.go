@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/release"
 )
@@ -54,6 +55,8 @@ func Commit() string {
 
 // aboutProgram is the output of `version`.
 type aboutProgram struct {
+	SchemaVersion int `json:"schemaVersion"`
+
 	Name    string   `json:"name"`
 	Version string   `json:"version"`
 	Commit  string   `json:"commit"`
@@ -75,8 +78,8 @@ func newVersionCmd(s *Streams) *cobra.Command {
 			formats := release.Lines()
 			first, last := formats[0], formats[len(formats)-1]
 			about := aboutProgram{
-				Name: "etcd-medic", Version: Version(), Commit: Commit(), Go: runtime.Version(), OS: runtime.GOOS,
-				Arch:  runtime.GOARCH,
+				SchemaVersion: compare.SchemaVersion, Name: "etcd-medic", Version: Version(), Commit: Commit(),
+				Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 				Lacks: append([]string{}, node.NotBuiltIn()...), Formats: []string{first, last},
 			}
 			for _, v := range node.BuiltIn() {

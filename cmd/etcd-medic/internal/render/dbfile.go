@@ -76,6 +76,7 @@ func (p PageSummary) Fields(f Fields) {
 	f.Uint("lost", p.Lost)
 	f.Bool("freelistStored", p.FreelistStored)
 	f.Int("damaged", int64(len(p.Damage)))
+	flag(f, "partial", !p.Complete) // pages below the damage count as free or lost
 }
 
 // BucketRow is one bucket of the overview.

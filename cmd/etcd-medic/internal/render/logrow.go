@@ -232,20 +232,21 @@ func (r *LogRecord) raw(f Fields) {
 }
 
 func writeConfState(f Fields, c *dumplog.ConfState) {
-	ids := func(name string, l []dumplog.ID) {
-		f.IDs(name, len(l), func(i int) uint64 { return uint64(l[i]) })
-	}
-	ids("voters", c.Voters)
+	writeIDs(f, "voters", c.Voters)
 	if len(c.Learners) > 0 {
-		ids("learners", c.Learners)
+		writeIDs(f, "learners", c.Learners)
 	}
 	if len(c.VotersOutgoing) > 0 {
-		ids("votersOutgoing", c.VotersOutgoing)
+		writeIDs(f, "votersOutgoing", c.VotersOutgoing)
 	}
 	if len(c.LearnersNext) > 0 {
-		ids("learnersNext", c.LearnersNext)
+		writeIDs(f, "learnersNext", c.LearnersNext)
 	}
 	flag(f, "autoLeave", c.AutoLeave)
+}
+
+func writeIDs(f Fields, name string, ids []dumplog.ID) {
+	f.IDs(name, len(ids), func(i int) uint64 { return uint64(ids[i]) })
 }
 
 func entryTypeName(t dumplog.EntryType) string {
