@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -209,18 +210,19 @@ const oncePause = 2 * time.Second
 type onceResult struct {
 	SchemaVersion int           `json:"schemaVersion"`
 	Compared      bool          `json:"compared"`
-	Revision      int64         `json:"revision"`
+	Revision      *int64        `json:"revision"`
 	Members       []onceMember  `json:"members"`
 	Divergences   []watch.Event `json:"divergences"`
 }
 
+// onceMember is what a member said; what is not known is nil.
 type onceMember struct {
 	Endpoint     string   `json:"endpoint"`
 	Name         string   `json:"name"`
 	Error        string   `json:"error,omitempty"`
 	Version      string   `json:"version,omitempty"`
-	Revision     int64    `json:"revision"`
-	AppliedIndex uint64   `json:"appliedIndex"`
+	Revision     *int64   `json:"revision"`
+	AppliedIndex *uint64  `json:"appliedIndex"`
 	HashKV       *uint32  `json:"hashKV"`
 	Keys         *int64   `json:"keys"`
 	AuthRevision *uint64  `json:"authRevision"`
@@ -234,23 +236,13 @@ func (o *watchOptions) runOnce(ctx context.Context, w *watch.Watcher) error {
 	if err != nil {
 		return err
 	}
-	res := onceResult{SchemaVersion: 1, Compared: watch.Compared(&r), Revision: r.Revision, Divergences: events}
+	res := onceResult{SchemaVersion: 1, Compared: watch.Compared(&r), Divergences: events}
+	if r.Revision > 0 {
+		res.Revision = &r.Revision
+	}
 	for i := range r.Members {
-		s := &r.Members[i]
-		m := onceMember{Endpoint: s.Endpoint, Name: s.Name, Alarms: append([]string{}, s.Alarms...),
-			NotCompared: shell.OneLine(r.NotCompared(i))}
-		if s.Err != nil {
-			m.Error = shell.OneLine(s.Err.Error())
-		} else {
-			m.Version, m.Revision, m.AppliedIndex, m.Keys = s.Second.Version, s.Second.Revision, s.Second.Applied,
-				s.Keys
-			if s.Hash != nil {
-				m.HashKV = &s.Hash.Hash
-			}
-			if s.Auth != nil {
-				m.AuthRevision = &s.Auth.Revision
-			}
-		}
+		m := onceMemberOf(&r.Members[i])
+		m.NotCompared = shell.OneLine(r.NotCompared(i))
 		res.Members = append(res.Members, m)
 	}
 	if err := o.print(&res); err != nil {
@@ -265,6 +257,23 @@ func (o *watchOptions) runOnce(ctx context.Context, w *watch.Watcher) error {
 	return nil
 }
 
+func onceMemberOf(s *watch.Seen) onceMember {
+	m := onceMember{Endpoint: s.Endpoint, Name: s.Name}
+	if s.Err != nil {
+		m.Error = shell.OneLine(s.Err.Error())
+		return m
+	}
+	m.Version, m.Revision, m.AppliedIndex, m.Keys = s.Second.Version, &s.Second.Revision, &s.Second.Applied, s.Keys
+	m.Alarms = append([]string{}, s.Alarms...)
+	if s.Hash != nil {
+		m.HashKV = &s.Hash.Hash
+	}
+	if s.Auth != nil {
+		m.AuthRevision = &s.Auth.Revision
+	}
+	return m
+}
+
 func (o *watchOptions) print(res *onceResult) error {
 	if o.format == render.JSON {
 		enc := json.NewEncoder(render.SafeJSONWriter(o.io.Out))
@@ -275,8 +284,8 @@ func (o *watchOptions) print(res *onceResult) error {
 	switch {
 	case len(res.Divergences) > 0:
 		fmt.Fprintf(&b, "members differ\n")
-	case res.Compared:
-		fmt.Fprintf(&b, "all %d members agree at revision %d\n", len(res.Members), res.Revision)
+	case res.Compared && res.Revision != nil:
+		fmt.Fprintf(&b, "all %d members agree at revision %d\n", len(res.Members), *res.Revision)
 	default:
 		fmt.Fprintf(&b, "not all members could be compared\n")
 	}
@@ -286,7 +295,10 @@ func (o *watchOptions) print(res *onceResult) error {
 	for _, m := range res.Members {
 		fmt.Fprintf(&b, "  %s\n", m.line())
 	}
-	if len(res.Divergences) > 0 {
+	switch silent := slices.ContainsFunc(res.Members, func(m onceMember) bool { return m.Error != "" }); {
+	case len(res.Divergences) == 0 && silent:
+		fmt.Fprintf(&b, "next: start the members that do not answer, or name their URLs, and run again\n")
+	case len(res.Divergences) > 0:
 		fmt.Fprintf(&b, "next: on the host of every member, %s\n",
 			shell.Format("etcd-medic collect -o <MEMBER>.tar.zst"))
 	}
@@ -298,8 +310,8 @@ func (m *onceMember) line() string {
 	if m.Error != "" {
 		return fmt.Sprintf("%s does not answer: %s", m.Endpoint, m.Error)
 	}
-	s := fmt.Sprintf("%s (%s) %s, revision %d, applied index %d", m.Name, m.Endpoint, m.Version, m.Revision,
-		m.AppliedIndex)
+	s := fmt.Sprintf("%s (%s) %s, revision %d, applied index %d", m.Name, m.Endpoint, m.Version, *m.Revision,
+		*m.AppliedIndex)
 	if m.HashKV != nil {
 		s += fmt.Sprintf(", HashKV %08x", *m.HashKV)
 	}
