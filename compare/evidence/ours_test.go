@@ -50,6 +50,25 @@ func TestRecogniseMistaken(t *testing.T) {
 	}
 }
 
+// TestHintOfAnEqualsSign: a path with = in it that was taken as NAME=PATH.
+func TestHintOfAnEqualsSign(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("a=b/member", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for arg, want := range map[string]bool{"a=b": true, "a=c": false} {
+		spec, err := evidence.ParseSpec(arg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = evidence.Open(t.Context(), []evidence.Spec{spec}, evidence.Options{})
+		var se *evidence.SourceError
+		if !errors.As(err, &se) || strings.Contains(se.Hint, "write ./ before") != want {
+			t.Errorf("%s: %v, %+v", arg, err, se)
+		}
+	}
+}
+
 // TestHintOfASource: the error of a file that is no source carries what to do with it.
 func TestHintOfASource(t *testing.T) {
 	dir := t.TempDir()

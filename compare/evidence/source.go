@@ -120,7 +120,14 @@ func detectAs(where string, spec Spec) (layout, error) {
 	if st, err := os.Stat(where); spec.Backup && err == nil && st.Mode().IsRegular() {
 		return layout{kind: KindBackup, root: where, db: where}, nil
 	}
-	return detect(where, spec.WALDir)
+	l, err := detect(where, spec.WALDir)
+	var se *SourceError
+	if errors.As(err, &se) && se.Hint == "" && errors.Is(err, fs.ErrNotExist) && spec.Name != "" {
+		if _, err := os.Lstat(spec.Name + "=" + where); err == nil {
+			se.Hint = "what is before = is taken as a name: write ./ before a path with = in it"
+		}
+	}
+	return l, err
 }
 
 // detect finds out what a path is from names and a few bytes. It does not judge content.

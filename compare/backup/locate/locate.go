@@ -22,6 +22,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/objects"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // Newest says which backups of a folder are selected.
@@ -188,7 +189,7 @@ func (f *finder) spec() []*Item {
 	switch {
 	case st.IsDir() && isDataDir(where):
 		return []*Item{f.failed(where, &evidence.SourceError{Where: where, Found: "a data dir", Expected: expected,
-			Err: errors.New("see etcd-medic inspect")})}
+			Hint: shell.Format("etcd-medic inspect {}", shell.Operand(where)).String()})}
 	case st.IsDir():
 		return f.folder(where)
 	case !st.Mode().IsRegular():

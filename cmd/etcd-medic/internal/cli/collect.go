@@ -390,11 +390,13 @@ func (o *collectOptions) fetch(ctx context.Context, h *collect.Host) (err error)
 func (s *Streams) skipped(err error) { s.notef("passed over: %v", err) }
 
 // warnf writes a warning to stderr.
-func (s *Streams) warnf(format string, args ...any) {
-	s.lines("warning: " + fmt.Sprintf(format, args...))
-}
+func (s *Streams) warnf(format string, args ...any) { s.remark("warning: ", format, args...) }
 
 // notef writes a remark to stderr.
-func (s *Streams) notef(format string, args ...any) {
-	s.lines("note: " + fmt.Sprintf(format, args...))
+func (s *Streams) notef(format string, args ...any) { s.remark("note: ", format, args...) }
+
+// remark wraps a text for the terminal at Err.
+func (s *Streams) remark(kind, format string, args ...any) {
+	s.clearStatus()
+	_, _ = fmt.Fprintln(s.Err, s.wrapError(shell.OneLine(kind+fmt.Sprintf(format, args...))))
 }

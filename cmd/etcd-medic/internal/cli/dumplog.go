@@ -13,6 +13,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/progress"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 type dumpLogOptions struct {
@@ -167,6 +168,9 @@ func runDumpLog(ctx context.Context, o *dumpLogOptions) error {
 	switch {
 	case snaps:
 		bad, err = listSnaps(stream, m)
+		if err == nil && len(m.Snap.Files) == 0 {
+			o.io.notef("the snap folder of %s holds no raft snapshot file", m.Label())
+		}
 	case opts.Visit != nil:
 		bad, err = writeStats(stream, m, pass.all(), m.WAL.Summary.Damage)
 	case o.stats:
@@ -253,12 +257,14 @@ func needLog(m *evidence.Member, snaps bool) error {
 	case snaps && m.HasSnap(), !snaps && m.HasWAL():
 		return nil
 	}
-	want := "a WAL folder with segments"
+	lack, want := "a log", "a WAL folder with segments, or a data dir that has one"
 	if snaps {
-		want = "raft snapshot files"
+		lack, want = "raft snapshot files", "raft snapshot files, or a data dir that has some"
 	}
-	e := &evidence.SourceError{Where: m.Source.Where, Found: m.Source.Kind.Noun() + " without them",
-		Expected: want}
+	e := &evidence.SourceError{Where: m.Source.Where, Found: m.Source.Kind.Noun() + " without " + lack, Expected: want}
+	if m.HasDB() {
+		e.Hint = shell.Format("etcd-medic dumpdb {}", shell.Operand(m.Source.Where)).String()
+	}
 	for _, p := range m.Problems {
 		if errors.Is(p.Err, fs.ErrPermission) {
 			e.Found = m.Source.Kind.Noun() + " that this user may not read in full"

@@ -119,7 +119,10 @@ func hintOf(err error) string {
 		return memoryHint
 	}
 	var src *evidence.SourceError
+	var path *fs.PathError
 	switch {
+	case errors.Is(err, fs.ErrPermission) && errors.As(err, &path) && path.Op == "mkdir": // sources are only read
+		return "name an output in a folder that this user may write to"
 	case errors.Is(err, fs.ErrPermission):
 		return "copy the data dir to a place this user may read; the tool never changes it"
 	case errors.As(err, &src):
@@ -167,7 +170,7 @@ func (s *Streams) errorf(format string, args ...any) {
 }
 
 // commandIn finds a command in a hint, which ends with it.
-var commandIn = regexp.MustCompile(` (?:etcd-medic|etcdctl|etcdutl) \S`)
+var commandIn = regexp.MustCompile(` (?:etcd-medic|etcdctl|etcdutl) [a-z-]`)
 
 // wrapError wraps text at the words for the terminal at Err. A command in it stays on one line, so that it can be
 // pasted.
@@ -180,6 +183,11 @@ func (s *Streams) wrapError(text string) string {
 	if at := commandIn.FindStringIndex(text); at != nil {
 		text, command = text[:at[0]], "\n    "+text[at[0]+1:]
 	}
+	return wrapWords(text, width) + command
+}
+
+// wrapWords breaks a text between words, into lines of at most that width if no word is longer.
+func wrapWords(text string, width int) string {
 	var lines []string
 	line := ""
 	for _, w := range strings.Fields(text) {
@@ -188,5 +196,5 @@ func (s *Streams) wrapError(text string) string {
 		}
 		line = strings.TrimPrefix(line+" "+w, " ")
 	}
-	return strings.Join(append(lines, line), "\n") + command
+	return strings.Join(append(lines, line), "\n")
 }

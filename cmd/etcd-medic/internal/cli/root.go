@@ -236,9 +236,24 @@ func asUsage(root *cobra.Command) {
 			if args == nil {
 				return nil
 			}
-			return wrap(cmd, args(cmd, a))
+			return wrap(cmd, wrongArgs(cmd, a, args(cmd, a)))
 		}
 	}
+}
+
+// wrongArgs says how many arguments a command takes, in place of cobra's words: it calls an argument of a command that
+// takes none an unknown command.
+func wrongArgs(cmd *cobra.Command, args []string, err error) error {
+	var u *usageError
+	switch {
+	case err == nil || errors.As(err, &u) || len(cmd.ValidArgs) > 0:
+		return err
+	case strings.HasPrefix(err.Error(), "unknown command") && cmd.Flags().Lookup("data-dir") != nil:
+		return usagef("--data-dir names a data dir", "%s takes no argument, and got %q", cmd.CommandPath(), args[0])
+	case strings.HasPrefix(err.Error(), "unknown command"):
+		return usagef("see "+cmd.CommandPath()+" --help", "%s takes no argument, and got %q", cmd.CommandPath(), args[0])
+	}
+	return fmt.Errorf("wrong number of arguments (%d): %s", len(args), cmd.UseLine())
 }
 
 func allCommands(c *cobra.Command) (out []*cobra.Command) {
