@@ -17,6 +17,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
 	"github.com/etcd-medic/etcd-medic/compare/dossier/redact"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -49,7 +50,7 @@ and addresses. --list writes nothing and lists what the bundle would contain.
 
 Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or
 above --fail-on, 4 inconclusive, or a source could not be used. The bundle is written in all of these cases but 1 and
-2. 5 refused: the bundle would be inside a source.`
+2. 5 refused: the file exists, or would be inside a source.`
 
 const bundleExample = `  etcd-medic bundle node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o bundle.tar.zst
   etcd-medic bundle copies.tar.gz --keys clear --list
@@ -97,7 +98,7 @@ func newBundleCmd(s *Streams, run func(context.Context, *bundleOptions) error) *
 
 func runBundle(ctx context.Context, o *bundleOptions) error {
 	if _, err := os.Lstat(o.file); err == nil && !o.list {
-		return fmt.Errorf("%s exists; give a name that is free", o.file)
+		return refusal.New("give a name that is free", "%s exists; nothing is overwritten", o.file)
 	}
 	if !o.list {
 		if err := datadir.Outside(o.file, o.specs...); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/mdreport"
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/dossier"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -56,8 +57,8 @@ of each: done steps are ticked, with times.
 
 Exit codes: 0 healthy or nothing at or above --fail-on, 1 could not read or write, 2 wrong usage, 3 findings at or
 above --fail-on, 4 inconclusive, or a source could not be used. The report is written in all of these cases except 1
-and 2. 5 refused: the report would be inside a source. For a plan: 0 done, 5 the plan was edited, 6 a run started and
-has not reached its goal.`
+and 2. 5 refused: the file exists, or would be inside a source. For a plan: 0 done, 5 the plan was edited, 6 a run
+started and has not reached its goal.`
 
 const reportExample = `  etcd-medic report node1=/copies/node1 node2=/copies/node2 node3=/copies/node3 -o report.html
   etcd-medic report copies.tar.gz -o report.md
@@ -118,7 +119,7 @@ func runReport(ctx context.Context, o *reportOptions) error {
 		return runReportPlan(o, o.plan)
 	}
 	if _, err := os.Lstat(o.file); err == nil {
-		return fmt.Errorf("%s exists; give a name that is free", o.file)
+		return refusal.New("give a name that is free", "%s exists; nothing is overwritten", o.file)
 	}
 	if err := datadir.Outside(o.file, o.specs...); err != nil {
 		return err
@@ -148,8 +149,11 @@ func (s *Streams) wrote(file string, r *compare.Report) {
 	if fi, err := os.Stat(file); err == nil {
 		size = fi.Size()
 	}
-	_, _ = io.WriteString(s.Out, render.Safe(fmt.Sprintf("%s: %s\nwrote %s (%d kB)\n", r.Verdict.Class,
-		r.Verdict.Summary, file, (size+999)/1000)))
+	verdict := render.Safe(fmt.Sprintf("%s: %s", r.Verdict.Class, r.Verdict.Summary))
+	if s.OutTTY {
+		verdict = wrapWords(verdict, max(s.Width, 40))
+	}
+	_, _ = io.WriteString(s.Out, verdict+render.Safe(fmt.Sprintf("\nwrote %s (%d kB)\n", file, (size+999)/1000)))
 }
 
 // writeNew writes a file that must not exist yet, and removes it if it is incomplete.

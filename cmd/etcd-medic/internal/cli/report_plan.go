@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/htmlreport"
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render/mdreport"
+	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/run"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -42,7 +43,7 @@ func runReportPlan(o *reportOptions, file string) error {
 		return usagef("-o plan.html", "%s: a checklist has to end in .html or .md", o.file)
 	}
 	if _, err := os.Lstat(o.file); err == nil {
-		return fmt.Errorf("%s exists; give a name that is free", o.file)
+		return refusal.New("give a name that is free", "%s exists; nothing is overwritten", o.file)
 	}
 	p, err := plan.Load(file)
 	if err != nil {
