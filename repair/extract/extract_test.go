@@ -84,8 +84,8 @@ func TestBackupIsTheState(t *testing.T) {
 	}
 }
 
-// TestBackupOfUnprovenSource: a backup of a source whose sha256 trailer does not fit has none: a new one would certify a
-// value that may be wrong.
+// TestBackupOfUnprovenSource: a backup of a source whose sha256 trailer does not fit has none: a new one would certify
+// a value that may be wrong.
 func TestBackupOfUnprovenSource(t *testing.T) {
 	src := filepath.Join(evidencetest.Incident(t, "o-backup-bit-flip"), "backup.db")
 	out := filepath.Join(t.TempDir(), "out.db")

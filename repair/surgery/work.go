@@ -179,8 +179,9 @@ func (w *work) withoutTrailer(changed bool) error {
 		w.givesUp("the proof that the content is what was saved: bytes of the backup have changed since then, and a " +
 			"changed value shows nowhere else")
 	}
-	w.note("the result has no sha256 trailer, since nothing proves its content: compare it with another source (verify " +
-		"--against); restore asks for --accept-unproven-content, etcdutl snapshot restore for --skip-hash-check")
+	w.note("the result has no sha256 trailer, since nothing proves its content: compare it with another source " +
+		"(verify --against); restore asks for --accept-unproven-content, etcdutl snapshot restore for " +
+		"--skip-hash-check")
 	return datadir.DropTrailer(w.dbPath())
 }
 

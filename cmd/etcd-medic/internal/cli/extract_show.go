@@ -175,8 +175,8 @@ func leftOutPart(list []extract.LeftOut) render.Section {
 	return s
 }
 
-// restoreCommand returns the command that creates the data dirs of all members from a backup: made one by one, each would
-// be a cluster by itself.
+// restoreCommand returns the command that creates the data dirs of all members from a backup: made one by one, each
+// would be a cluster by itself.
 func restoreCommand(file string) shell.Command {
 	return shell.Format("etcd-medic restore {} -o <NEW-DIR> --initial-cluster <MEMBERS>",
 		shell.Operand(file))

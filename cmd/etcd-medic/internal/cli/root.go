@@ -248,10 +248,12 @@ func wrongArgs(cmd *cobra.Command, args []string, err error) error {
 	switch {
 	case err == nil || errors.As(err, &u) || len(cmd.ValidArgs) > 0:
 		return err
-	case strings.HasPrefix(err.Error(), "unknown command") && cmd.Flags().Lookup("data-dir") != nil:
-		return usagef("--data-dir names a data dir", "%s takes no argument, and got %q", cmd.CommandPath(), args[0])
 	case strings.HasPrefix(err.Error(), "unknown command"):
-		return usagef("see "+cmd.CommandPath()+" --help", "%s takes no argument, and got %q", cmd.CommandPath(), args[0])
+		hint := "see " + cmd.CommandPath() + " --help"
+		if cmd.Flags().Lookup("data-dir") != nil {
+			hint = "--data-dir names a data dir"
+		}
+		return usagef(hint, "%s takes no argument, and got %q", cmd.CommandPath(), args[0])
 	}
 	return fmt.Errorf("wrong number of arguments (%d): %s", len(args), cmd.UseLine())
 }
