@@ -83,6 +83,7 @@ const (
 	KindLearnerBlocks             Kind = "learner-blocks"
 	KindLearnerJustAdded          Kind = "learner-just-added"
 	KindLearnerLags               Kind = "learner-lags"
+	KindLearnerAbsent             Kind = "learner-absent"
 	KindRevokesDiffer             Kind = "revokes-differ"
 	KindCheckpointsNotStored      Kind = "checkpoints-not-stored"
 	KindRemainingNeverSet         Kind = "remaining-ttl-never-set"
@@ -307,6 +308,7 @@ var kinds = []kindRow{
 	{KindLearnerBlocks, []ID{M10}, "a learner that lags blocks the addition of another"},
 	{KindLearnerJustAdded, []ID{M10}, "a learner was added as the last thing before the copy"},
 	{KindLearnerLags, []ID{M10}, "a learner lags"},
+	{KindLearnerAbsent, []ID{M10}, "a learner whose data dir is not here, and another was refused"},
 	{KindRevokesDiffer, []ID{L03}, "lease revokes deleted keys on some members only"},
 	{KindCheckpointsNotStored, []ID{L06}, "the log holds checkpoints of TTLs that no member stores"},
 	{KindRemainingNeverSet, []ID{L06}, "a lease has a remaining TTL that no checkpoint sets"},

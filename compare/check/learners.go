@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -72,6 +73,13 @@ func (mb *Membership) stuckLearner(top *evidence.Member, id dumplog.ID) *Finding
 		} else {
 			f.Severity, f.Class, f.Remedy = Info, "", nil
 		}
+	case own == nil && refusedLearner(top, added.Index) != nil:
+		f.Kind, f.Severity, f.Class, f.Remedy = KindLearnerAbsent, Warning, "", nil
+		f.Title = fmt.Sprintf("learner %s is not among the sources, and servers refused to add another",
+			cmp.Or(top.Membership.Names[id], id.String()))
+		f.Explanation = fmt.Sprintf("entry %d was refused while this one was a learner. Its data dir shows whether it "+
+			"follows the log", refusedLearner(top, added.Index).Index)
+		ev.Field, ev.Observed, ev.Expected = "learner not among the sources", "no data dir of it", "its data dir"
 	default:
 		return nil
 	}
