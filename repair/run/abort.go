@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,7 +24,9 @@ type WayBack struct {
 	// Left did not begin.
 	Done     []StepResult `json:"done"`
 	UnderWay *StepResult  `json:"underWay,omitempty"`
-	Left     []string     `json:"left"`
+	// Untouched is true if the step under way failed before it changed anything.
+	Untouched bool     `json:"untouched,omitempty"`
+	Left      []string `json:"left"`
 	// Members are those that the run has changed, with how to undo it.
 	Members []MemberBack `json:"members"`
 	// Look are the commands that show the state of the cluster, Files is what the run has written. Next are the
@@ -76,11 +79,13 @@ func Abort(file string) (*WayBack, error) {
 	return b.w, nil
 }
 
-// back reads one run. values are the newest values of its journal.
+// back reads one run. values are the newest values of its journal. undone leaves out the step under way, as if it was
+// not done.
 type back struct {
 	p      *plan.Plan
 	w      *WayBack
 	values map[string]string
+	undone bool
 }
 
 func (b *back) from(r *Run, records []Record) {
@@ -94,13 +99,22 @@ func (b *back) from(r *Run, records []Record) {
 		}
 	}
 	b.values = map[string]string{}
+	tries := 0 // those of the step under way that may have changed something
 	for _, rec := range records {
-		for name, v := range rec.Values {
-			if rec.Run == r.Run {
-				b.values[name] = v
-			}
+		if rec.Run != r.Run {
+			continue
+		}
+		maps.Copy(b.values, rec.Values)
+		switch {
+		case w.UnderWay == nil || rec.Step != w.UnderWay.ID:
+		case rec.State == StateBegin:
+			tries++
+		case rec.Unchanged:
+			tries--
 		}
 	}
+	w.Untouched = w.UnderWay != nil && tries == 0
+	b.undone = w.Untouched
 	b.p = reached(b.p, b.values)
 	for name, v := range b.values {
 		if strings.HasPrefix(name, "file:") || name == "out" {
@@ -117,7 +131,7 @@ func (b *back) from(r *Run, records []Record) {
 		plan.Typed("etcdctl", plan.Etcdctl(best).Then(shell.Format("endpoint status --cluster -w table"))))
 	for i := range b.p.Members {
 		if m := &b.p.Members[i]; b.touched(m) {
-			w.Members = append(w.Members, b.memberBack(m))
+			w.Members = append(w.Members, b.eitherBack(m))
 		}
 	}
 }
@@ -134,7 +148,7 @@ func reached(p *plan.Plan, values map[string]string) *plan.Plan {
 	return &out
 }
 
-// has reports whether a step about a member began, so that it is or may be done.
+// has reports whether a step about a member is done, or under way and taken for done.
 func (b *back) has(kind plan.StepKind, member string) bool {
 	w := b.p.Way(plan.Live)
 	for i := range w.Steps {
@@ -142,8 +156,8 @@ func (b *back) has(kind plan.StepKind, member string) bool {
 		if s.Kind != kind || s.Member != member {
 			continue
 		}
-		return slices.ContainsFunc(b.w.Done, func(d StepResult) bool { return d.ID == s.ID }) || b.w.UnderWay != nil &&
-			b.w.UnderWay.ID == s.ID
+		return slices.ContainsFunc(b.w.Done, func(d StepResult) bool { return d.ID == s.ID }) || !b.undone &&
+			b.w.UnderWay != nil && b.w.UnderWay.ID == s.ID
 	}
 	return false
 }
@@ -180,6 +194,51 @@ func (b *back) known(m *plan.Member, cmds ...plan.Command) []plan.Command {
 			continue
 		}
 		out = append(out, c.Fill(values))
+	}
+	return out
+}
+
+// signs say how a person sees that a step is not done. They are about a member's name and old ID.
+var signs = map[plan.StepKind]string{
+	plan.StepStart:    "if %[1]s does not run, it was not done",
+	plan.StepStop:     "if %[1]s runs, it was not done",
+	plan.StepRemove:   "if member list shows the ID %[2]s, it was not done",
+	plan.StepSetAside: "if the data dir of %[1]s is in its place, it was not done",
+	plan.StepAdd:      "if member list does not show %[1]s under a new ID with its peer URLs, it was not done",
+	plan.StepPromote:  "if member list shows %[1]s as a learner, it was not done",
+}
+
+// eitherBack is memberBack, for both outcomes of a step that began and of which the journal does not say whether it was
+// done.
+func (b *back) eitherBack(m *plan.Member) MemberBack {
+	done := b.memberBack(m)
+	i := slices.IndexFunc(b.p.Way(plan.Live).Steps, func(s plan.Step) bool {
+		return b.w.UnderWay != nil && b.w.UnderWay.ID == s.ID && s.Member == m.Name && signs[s.Kind] != ""
+	})
+	if i < 0 || b.undone {
+		return done
+	}
+	step := &b.p.Way(plan.Live).Steps[i]
+	without := *b
+	without.undone = true
+	before := MemberBack{Name: m.Name, State: "as it was before this run"}
+	if without.touched(m) {
+		before = without.memberBack(m)
+	}
+	if before.State == done.State {
+		return done
+	}
+	sign := fmt.Sprintf(signs[step.Kind], m.Name, m.ID)
+	out := MemberBack{Name: m.Name, Final: before.Final && done.Final, Back: []plan.Command{}}
+	out.State = fmt.Sprintf("step %s began, and it is not recorded whether it was done; %s. Not done: %s. Done: %s",
+		step.ID, sign, before.State, done.State)
+	for _, o := range []struct {
+		when string
+		back []plan.Command
+	}{{sign, before.Back}, {"if it was done", done.Back}} {
+		if len(o.back) > 0 {
+			out.Back = append(append(out.Back, plan.Command{With: "note", Note: o.when + ":"}), o.back...)
+		}
 	}
 	return out
 }

@@ -36,19 +36,21 @@ func savePath(backup string, m *plan.Member) string {
 // accepted since the plan was made.
 func doSave(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	m := r.of(s)
-	const down = "it does not answer: nothing is saved, its data dir is set aside whole"
-	switch {
-	case r.sandbox:
+	if r.sandbox {
 		return "not needed: the source stays as it is", nil
-	case !r.host.running(ctx, m):
-		return down, nil
+	}
+	down := func(why error) string {
+		return r.silence(m, why) + ": nothing is saved, its data dir is set aside whole"
+	}
+	if why := r.host.serves(ctx, m); why != nil {
+		return down(why), ctx.Err()
 	}
 	detail, err := r.saved(ctx, s, m)
 	if err != nil {
 		return "", err
 	}
-	if !r.host.running(ctx, m) {
-		return down + " (" + detail + ")", nil
+	if why := r.host.serves(ctx, m); why != nil {
+		return down(why) + " (" + detail + ")", ctx.Err()
 	}
 	d, err := r.drifts.drift(ctx, m)
 	if err != nil {
@@ -84,7 +86,7 @@ func (r *runner) saved(ctx context.Context, s *plan.Step, m *plan.Member) (detai
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return detail, err
-	case !r.host.running(ctx, m), !m.Startable:
+	case !r.running(ctx, m), !m.Startable:
 		return fmt.Sprintf("no snapshot could be taken: %v; its data dir is set aside whole", err), nil
 	}
 	return "", err

@@ -16,7 +16,7 @@ import (
 
 func doStart(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	m := r.of(s)
-	if !r.host.running(ctx, m) {
+	if !r.running(ctx, m) {
 		if err := r.host.start(ctx, m, startHow{}); err != nil {
 			return "", err
 		}
@@ -188,7 +188,7 @@ func (r *runner) addMember(ctx context.Context, m *plan.Member) (list []*etcdser
 
 func doStartEmpty(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	m := r.of(s)
-	if r.host.running(ctx, m) {
+	if r.running(ctx, m) {
 		return "", nil
 	}
 	if initial := r.j.value("initial:" + m.Name); initial != "" && r.makesMajority(s) &&
@@ -271,7 +271,7 @@ func doPromote(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 // doForceNew makes the best member a cluster of one.
 func doForceNew(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
 	best := r.best()
-	if r.host.running(ctx, best) {
+	if r.running(ctx, best) {
 		if err := r.host.stop(ctx, best); err != nil {
 			return "", err
 		}

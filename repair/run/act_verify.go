@@ -162,9 +162,24 @@ func (p *proof) listIsPlanned(ctx context.Context, members []*plan.Member) (stri
 		}
 	}
 	if len(list) != len(want) {
-		return "", fmt.Errorf("%d members are listed, %d are planned", len(list), len(want))
+		return "", fmt.Errorf("%d members are listed, %d are planned%s", len(list), len(want), p.notListed(list, want))
 	}
 	return fmt.Sprintf("%d members", len(list)), nil
+}
+
+// notListed names planned members that are missing in the member list.
+func (p *proof) notListed(list []*etcdserverpb.Member, want []uint64) string {
+	var names []string
+	for _, id := range want {
+		if find(list, id) == nil {
+			names = append(names, fmt.Sprintf("%s (%x)", p.nameOf(&etcdserverpb.Member{ID: id}), id))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(names, ", ") + " was removed meanwhile; add it again as a new, empty member, or plan " +
+		"again from new copies"
 }
 
 func (p *proof) noAlarm(ctx context.Context, _ []*plan.Member) (string, error) {
@@ -213,7 +228,9 @@ func (p *proof) worksThrough(ctx context.Context, members []*plan.Member) (strin
 	}
 	detail := fmt.Sprintf("%d members", len(members))
 	if full {
-		detail += "; alarm NOSPACE is raised as before, so writes were not tried"
+		detail += "; alarm NOSPACE is raised, so writes were not tried"
+		p.notice("alarm NOSPACE is raised, and this repair leaves it: the cluster refuses writes until it is compacted " +
+			"and defragmented, and etcdctl alarm disarm was run")
 	}
 	return detail, nil
 }

@@ -43,7 +43,7 @@ func doWait(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 // startAgain starts a new member whose process ended since its start step. A member that this run has started may need
 // time to open its port. The run waits for it and does not start it a second time.
 func (r *runner) startAgain(ctx context.Context, m *plan.Member) error {
-	if r.host.running(ctx, m) || !r.sandbox && r.startedNow(m) {
+	if r.running(ctx, m) || !r.sandbox && r.startedNow(m) {
 		return nil
 	}
 	return r.host.start(ctx, m, startHow{empty: true, initialCluster: r.j.value("initial:" + m.Name)})

@@ -122,6 +122,27 @@ func TestTokenThatIsNotKnownYet(t *testing.T) {
 	}
 }
 
+// TestNothingToBorrow: auth was turned off while a learner joins, which refuses every login and needs none then.
+func TestNothingToBorrow(t *testing.T) {
+	learner := &authServer{refuses: rpctypes.ErrGRPCNotSupportedForLearner}
+	best := &authServer{grants: "granted"}
+	at, from := learner.listen(t), best.listen(t)
+	l := loginsAt(t, from)
+	if _, err := l.dial(from); err != nil {
+		t.Fatal(err)
+	}
+	best.mu.Lock()
+	best.refuses = rpctypes.ErrGRPCAuthNotEnabled
+	best.mu.Unlock()
+	c, err := l.dial(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Status(t.Context(), at); err != nil || l.clients[at].until.IsZero() {
+		t.Errorf("%v, kept until %v", err, l.clients[at].until)
+	}
+}
+
 // TestNothingIsBorrowed: a wrong password is no reason to borrow a token, nor is there one to borrow without a user. A
 // learner is not reached while the best member is not.
 func TestNothingIsBorrowed(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 // answer, or the operator wants none. A damaged database that cannot be read does not end the repair.
 func TestSaveBeforeRemoval(t *testing.T) {
 	const aside, nothing = "its data dir is set aside whole", "accepted nothing that node1 lacks"
+	const silent = "it does not answer at http://node2:2379"
 	damaged := func(c *fakeCluster) { c.r.plan.Member("node2").Startable = false }
 	blocked := func(c *fakeCluster) {
 		file := filepath.Join(t.TempDir(), "file")
@@ -41,9 +42,12 @@ func TestSaveBeforeRemoval(t *testing.T) {
 		{"it is damaged", 3, damaged, "backup.node2.db, 36 B", nothing, true, ""},
 		{"copies", 3, func(c *fakeCluster) { c.r.sandbox = true }, "not needed: ",
 			"the source stays as it is", false, ""},
-		{"it is down", 3, func(c *fakeCluster) { c.set(2, false) }, "it does not answer: nothing is saved, ", aside,
+		{"it is down", 3, func(c *fakeCluster) { c.set(2, false) }, silent + ": nothing is saved, ", aside,
 			false, ""},
-		{"it ends", 3, func(c *fakeCluster) { c.fragile = 2 }, "it does not answer: nothing is saved, " + aside +
+		{"it refuses the user", 3, func(c *fakeCluster) {
+			c.locked = map[string]error{"node2": rpctypes.ErrAuthFailed}
+		}, "it refuses the login: " + rpctypes.ErrAuthFailed.Error() + ": nothing is saved, ", aside, false, ""},
+		{"it ends", 3, func(c *fakeCluster) { c.fragile = 2 }, silent + ": nothing is saved, " + aside +
 			" (no snapshot could be taken: ", aside + ")", true, ""},
 		{"none is wanted", 3, func(c *fakeCluster) { c.r.live.SkipSaves = true },
 			"no snapshot is taken, as was asked for; ", nothing, false, ""},

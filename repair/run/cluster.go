@@ -63,9 +63,38 @@ func transient(err error) bool {
 	return false
 }
 
+// refusesUs reports whether a server answered and refuses the user, as it does once auth was turned on or the password
+// was changed. Waiting does not change that.
+func refusesUs(err error) bool {
+	for _, e := range []error{rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound,
+		rpctypes.ErrPermissionDenied} {
+		if sameError(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // sameError compares by message: clients of each release wrap server errors differently.
 func sameError(err, e error) bool {
 	return err != nil && (errors.Is(err, e) || rpctypes.Error(err).Error() == rpctypes.Error(e).Error())
+}
+
+// running reports whether a member serves, as far as its host knows.
+func (cl *cluster) running(ctx context.Context, m *plan.Member) bool {
+	return cl.host.serves(ctx, m) == nil
+}
+
+// silence says why a member is not asked further, given what its host says of it.
+func (cl *cluster) silence(m *plan.Member, why error) string {
+	if refusesUs(why) {
+		return "it refuses the login: " + why.Error()
+	}
+	text := "it does not answer"
+	if at := cl.host.place(m); at != "" {
+		text += " at " + at
+	}
+	return text
 }
 
 // ask calls f with a client of m.
@@ -189,7 +218,7 @@ func (cl *cluster) until(ctx context.Context, limit time.Duration, what string,
 		}
 		select {
 		case <-ctx.Done():
-			if context.Cause(ctx) == context.Canceled { //nolint:errorlint // the cause is that very value
+			if errors.Is(ctx.Err(), context.Canceled) { // its cause may be a signal
 				return ctx.Err()
 			}
 			return fmt.Errorf("%s: not within %v: %w", what, limit, err)

@@ -58,6 +58,8 @@ type fakeCluster struct {
 	noAuthStatus error
 	// ownList lets each member list the members by itself, as servers of 3.3 do; late loses the answer to member add.
 	ownList, late bool
+	// locked are the errors with which members refuse the user, by name.
+	locked map[string]error
 	// puts are the values that were written.
 	puts []string
 }
@@ -171,10 +173,13 @@ func (c *fakeCluster) act(what string, m *plan.Member, f func()) {
 
 func (c *fakeCluster) id(m *plan.Member) uint64 { return c.r.idOf(m) }
 
-func (c *fakeCluster) running(_ context.Context, m *plan.Member) bool {
+func (c *fakeCluster) serves(_ context.Context, m *plan.Member) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.up[c.id(m)]
+	if !c.up[c.id(m)] {
+		return errSilent
+	}
+	return c.locked[m.Name]
 }
 
 func (c *fakeCluster) refuses(ctx context.Context, m *plan.Member) bool { return c.down(ctx, m) }
@@ -223,7 +228,7 @@ func (c *fakeCluster) ready(ctx context.Context, m *plan.Member) error {
 	if err := c.fails("ready " + m.Name); err != nil {
 		return err
 	}
-	if !c.running(ctx, m) {
+	if c.serves(ctx, m) != nil {
 		return fmt.Errorf("%s does not run", m.Name)
 	}
 	return nil

@@ -41,6 +41,8 @@ type Record struct {
 	Values  map[string]string `json:"values,omitempty"`
 	Seconds float64           `json:"seconds,omitempty"`
 	Plan    string            `json:"plan,omitempty"`
+	// Unchanged is true for a step that failed before it changed anything.
+	Unchanged bool `json:"unchanged,omitempty"`
 }
 
 // rehearsal is the mode of a rehearsal in the journal.

@@ -38,15 +38,18 @@ func (f *liveHost) answers(ctx context.Context, m *plan.Member) (*clientv3.Statu
 
 var errSilent = errors.New("nothing listens at its client URL")
 
-// running reports whether the member answers under its present ID. A first answer may fail because the client is
+// serves returns nil if the member answers under its present ID. A first answer may fail because the client is
 // connected to an earlier process.
-func (f *liveHost) running(ctx context.Context, m *plan.Member) bool {
+func (f *liveHost) serves(ctx context.Context, m *plan.Member) error {
 	st, err := f.answers(ctx, m)
 	if err != nil && !errors.Is(err, errSilent) && ctx.Err() == nil {
 		f.forget(m)
 		st, err = f.answers(ctx, m)
 	}
-	return err == nil && st.Header.GetMemberId() == f.r.idOf(m)
+	if err == nil && st.Header.GetMemberId() != f.r.idOf(m) {
+		err = fmt.Errorf("member %s answers at %s", hexID(st.Header.GetMemberId()), f.place(m))
+	}
+	return err
 }
 
 // down reports whether no process has the member's client port. A connection that is closed at once leads through a

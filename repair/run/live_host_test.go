@@ -54,7 +54,7 @@ func TestDownAndRunning(t *testing.T) {
 		"another member": {func() { at(s.urls["node3"]) }, false, false},
 	} {
 		tc.set()
-		running, down := f.running(t.Context(), m), f.down(t.Context(), m)
+		running, down := f.serves(t.Context(), m) == nil, f.down(t.Context(), m)
 		if running != tc.running || down != tc.down {
 			t.Errorf("%s: running %v, down %v", name, running, down)
 		}
@@ -73,7 +73,7 @@ func TestDownAndRunning(t *testing.T) {
 	}
 	s.stop("node2")
 	at(s.urls["node2"])
-	if f.running(t.Context(), m) || !f.down(t.Context(), m) {
+	if f.serves(t.Context(), m) == nil || !f.down(t.Context(), m) {
 		t.Error("nothing listens, and the member is not down")
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -82,13 +82,13 @@ func TestDownAndRunning(t *testing.T) {
 		t.Error("a check that was ended says that the member is down")
 	}
 	s.start("node2", 2)
-	if !f.running(t.Context(), m) { // its client is that of the earlier process
+	if f.serves(t.Context(), m) != nil { // its client is that of the earlier process
 		t.Error("the member serves again, and is not seen")
 	}
 	if err := f.r.note("", "id:node2", "65"); err != nil {
 		t.Fatal(err)
 	}
-	if f.running(t.Context(), m) {
+	if f.serves(t.Context(), m) == nil {
 		t.Error("it serves under its old ID, and is said to run under the new one")
 	}
 }

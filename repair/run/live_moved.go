@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -28,7 +29,14 @@ func (f *liveCheck) moved(ctx context.Context) (notes []string, err error) {
 	leaving := 0
 	for i := range r.plan.Members {
 		m := &r.plan.Members[i]
-		if !leaves(m) || r.idOf(m) != uint64(m.ID) || !f.running(ctx, m) {
+		if !leaves(m) || r.idOf(m) != uint64(m.ID) {
+			continue
+		}
+		if why := f.serves(ctx, m); why != nil {
+			if !errors.Is(why, errSilent) {
+				notes = append(notes, fmt.Sprintf("what %s accepted since its data dir was copied is not compared: %s",
+					m.Name, r.silence(m, why)))
+			}
 			continue
 		}
 		d, err := r.drifts.drift(ctx, m)

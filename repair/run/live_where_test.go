@@ -95,7 +95,7 @@ func TestDownWithoutEndpoint(t *testing.T) {
 	_ = gone.Close()
 	open, closed := fmt.Sprintf("http://%s", l.Addr()), fmt.Sprintf("http://%s", gone.Addr())
 	f := whereOf(t, 4, []string{"http://a:1", closed, closed + "/"}, map[string]string{"node1": "http://a:1"})
-	if !f.down(t.Context(), f.r.plan.Member("node2")) || f.running(t.Context(), f.r.plan.Member("node2")) {
+	if !f.down(t.Context(), f.r.plan.Member("node2")) || f.serves(t.Context(), f.r.plan.Member("node2")) == nil {
 		t.Error("nothing listens, and node2 is not down")
 	}
 	if !f.refuses(t.Context(), f.r.plan.Member("node2")) {

@@ -205,9 +205,9 @@ func (vs *voters) listNow(ctx context.Context) (list []*etcdserverpb.Member, unc
 			if err := ctx.Err(); err != nil {
 				return nil, "", err
 			}
-			if !vs.host.running(ctx, m) {
+			if why := vs.host.serves(ctx, m); why != nil {
 				if own {
-					errs = append(errs, fmt.Errorf("%s does not answer", m.Name))
+					errs = append(errs, unheard(m, why))
 				}
 				continue
 			}
@@ -262,11 +262,8 @@ func (vs *voters) examine(ctx context.Context, v *voter) {
 		v.why = "the plan does not know it"
 		return
 	}
-	if !vs.host.running(ctx, v.m) {
-		v.why = "it does not answer"
-		if at := vs.host.place(v.m); at != "" {
-			v.why += " at " + at
-		}
+	if why := vs.host.serves(ctx, v.m); why != nil {
+		v.why = vs.silence(v.m, why)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, vs.limits.call)
@@ -319,8 +316,38 @@ func (vs *voters) rule(ctx context.Context, n need, kind plan.StepKind, m *plan.
 	return h.decides()
 }
 
+// unheard says that a member is not asked for the member list.
+func unheard(m *plan.Member, why error) error {
+	if refusesUs(why) {
+		return fmt.Errorf("%s refuses the login: %w", m.Name, why)
+	}
+	return fmt.Errorf("%s does not answer", m.Name)
+}
+
 // errNoMajority ends a run after a wait for voters without success.
-var errNoMajority = errors.New("gave up waiting for a majority; this step has changed nothing")
+var errNoMajority = errors.New("gave up waiting for a majority")
+
+// errLocked ends a run whose user the best member refuses: everything is asked through it.
+var errLocked = errors.New("auth was turned on or changed meanwhile")
+
+// locked returns an error if the best member refuses the user of this run.
+func (vs *voters) locked(ctx context.Context) error {
+	best := vs.best()
+	err := vs.host.serves(ctx, best)
+	if err == nil {
+		call, end := context.WithTimeout(ctx, vs.limits.call)
+		defer end()
+		err = vs.ask(call, best, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.Get(ctx, probeKey, clientv3.WithCountOnly(), clientv3.WithSerializable())
+			return err
+		})
+	}
+	if !refusesUs(err) {
+		return nil
+	}
+	return fmt.Errorf("%s refuses the login (%w): %w; name a user with role root, and its present password",
+		best.Name, err, errLocked)
+}
 
 // quorum waits until the voters allow a step. It names the voters it waits for, and how to start them. A person may
 // give up at each question; a run without a person gives up after QuorumWait.
@@ -338,6 +365,9 @@ func (vs *voters) quorum(ctx context.Context, n need, kind plan.StepKind, m *pla
 		if now.allowed {
 			vs.allowed(now, said != "")
 			return nil
+		}
+		if err := vs.locked(ctx); err != nil {
+			return err
 		}
 		if text := now.waits(); text != said {
 			said = text
@@ -386,7 +416,7 @@ func (vs *voters) askOn(ctx context.Context, now *ruling, waited time.Duration) 
 		return fmt.Errorf("%w after %v: %s", errNoMajority, waited.Round(time.Second), now.waits())
 	}
 	text := append([]string{"the step waits: " + now.text}, now.bringBack(vs.plan)...)
-	err := vs.live.Prompt(ctx, append(text, "then the voters are counted again; this step has changed nothing yet"))
+	err := vs.live.Prompt(ctx, append(text, "then the voters are counted again"))
 	if errors.Is(err, ErrStopped) {
 		return fmt.Errorf("%w (%w): %s", errNoMajority, err, now.waits())
 	}
@@ -428,7 +458,7 @@ func (w *ruling) bringBack(p *plan.Plan) []string {
 // lacks says what a failed step lacked of the voters; noVoters when it failed for another reason. The step is repeated
 // once it has that: repeated steps do no harm.
 func (vs *voters) lacks(ctx context.Context, a action, err error) need {
-	for _, final := range []error{ErrStopped, errNoMajority, errHashes} {
+	for _, final := range []error{ErrStopped, errNoMajority, errLocked, errHashes} {
 		if errors.Is(err, final) {
 			return noVoters
 		}

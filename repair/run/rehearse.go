@@ -184,7 +184,7 @@ func (s sandboxRun) begin(ctx context.Context, r *runner, st *sandboxHost) error
 	return s.always(ctx, r, bootStep, func() (string, error) {
 		notes, err := st.up(ctx, r, s.out.Way)
 		s.out.Notes = append(s.out.Notes, notes...)
-		if err != nil || !r.host.running(ctx, r.best()) {
+		if err != nil || !r.running(ctx, r.best()) {
 			return "", err
 		}
 		return "", r.sameCluster(ctx)

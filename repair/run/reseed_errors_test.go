@@ -131,18 +131,26 @@ func wayBackOf(t *testing.T, mode plan.Mode, kinds ...plan.StepKind) *WayBack {
 	return w
 }
 
-// TestAbortUnderWay: a step that began and is not recorded as done is named, and counts as done for the way back.
+// TestAbortUnderWay: a step that began and is not recorded as done is named. The way back is that of both outcomes, with
+// what shows which one it is.
 func TestAbortUnderWay(t *testing.T) {
 	w := wayBackOf(t, plan.Live, plan.StepSave, plan.StepStop)
 	text, final := backOf(w, "node2")
 	if w.UnderWay == nil || !strings.Contains(w.UnderWay.ID, "stop") || len(w.Done) != 1 || final ||
-		!strings.Contains(text, "stopped, and still a member") {
+		!strings.Contains(text, "if node2 runs, it was not done. Not done: as it was before this run. Done: stopped, "+
+			"and still a member") {
 		t.Errorf("under way %+v, done %+v, %q", w.UnderWay, w.Done, text)
 	}
 	w = wayBackOf(t, plan.Live, plan.StepStop, plan.StepSetAside)
-	if text, final = backOf(w, "node2"); final || !strings.HasPrefix(text, "stopped, its data dir is moved aside") ||
+	if text, final = backOf(w, "node2"); final || !strings.Contains(text, "Done: stopped, its data dir is moved aside") ||
 		!strings.Contains(text, "mv -T DATA_DIR.before-repair DATA_DIR") || !strings.Contains(text, "systemctl start") {
 		t.Errorf("set aside: final %v, %q", final, text)
+	}
+	w = wayBackOf(t, plan.Live, plan.StepStop, plan.StepRemove)
+	if text, final = backOf(w, "node2"); final || w.Untouched ||
+		!strings.Contains(text, "if member list shows the ID 2, it was not done. Not done: stopped, and still a member") ||
+		strings.Index(text, "systemctl start etcd") > strings.Index(text, "member add") {
+		t.Errorf("remove: final %v, %q", final, text)
 	}
 }
 

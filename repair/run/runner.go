@@ -18,9 +18,9 @@ type host interface {
 	client(m *plan.Member) (*clientv3.Client, string, error)
 	// forget closes the client of a member: the next one logs in again.
 	forget(m *plan.Member)
-	// running reports whether the member serves, as far as the host knows; down, whether its process has certainly
-	// ended. A process that hangs is neither.
-	running(ctx context.Context, m *plan.Member) bool
+	// serves returns nil if the member serves under its present ID, as far as the host knows, or why it does not. down
+	// reports whether its process has certainly ended. A process that hangs is neither.
+	serves(ctx context.Context, m *plan.Member) error
 	down(ctx context.Context, m *plan.Member) bool
 	// refuses reports whether the member's own host says that nothing has its port. An address that cannot be reached
 	// from here may be that of a member that serves the others; down accepts it once the member was said to be stopped.
@@ -173,10 +173,13 @@ func (r *runner) between(ctx context.Context, s *plan.Step, f func() (state, det
 	res := StepResult{ID: s.ID, Title: s.Title, State: state, Seconds: round(time.Since(begin).Seconds()),
 		Detail: detail}
 	if err != nil {
-		res.State, res.Detail = "failed", err.Error()
+		if res.State, res.Detail = "failed", err.Error(); ctx.Err() != nil {
+			res.Detail = "interrupted"
+		}
 		r.out.add(res)
 		// the disk may be what failed
-		_ = r.j.write(Record{State: StateFailed, Step: s.ID, Detail: res.Detail, Seconds: res.Seconds})
+		_ = r.j.write(Record{State: StateFailed, Step: s.ID, Detail: res.Detail, Seconds: res.Seconds,
+			Unchanged: isUntouched(err)})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -197,13 +200,13 @@ func (r *runner) do(ctx context.Context, s *plan.Step) (state, detail string, er
 	// A member that does not vote may be stopped in any case, and one that votes before it runs must be started.
 	if s.Kind != plan.StepStop && !r.makesMajority(s) {
 		if err := r.quorum(ctx, a.general(), "", nil); err != nil {
-			return "", "", err
+			return "", "", untouched{err}
 		}
 	}
 	if a.done != nil {
 		done, err := a.done(ctx, r, s)
 		if err != nil {
-			return "", "", err
+			return "", "", untouched{err}
 		}
 		if done {
 			return "already done", "", nil
@@ -212,7 +215,7 @@ func (r *runner) do(ctx context.Context, s *plan.Step) (state, detail string, er
 	for try := 1; ; try++ {
 		if a.needs == theOthers {
 			if err := r.quorum(ctx, theOthers, s.Kind, r.of(s)); err != nil {
-				return "", "", err
+				return "", "", ifUntouched(try == 1, err)
 			}
 		}
 		detail, err = a.run(ctx, r, s)
@@ -242,6 +245,27 @@ func (a action) general() need {
 
 // errNotConnected is a refusal by the servers' strict reconfiguration checks while a voter is down.
 var errNotConnected = errors.New("etcd adds no member while a voter is not connected")
+
+// untouched marks the error of a step that ended before it changed anything.
+type untouched struct{ err error }
+
+// Error says that too.
+func (u untouched) Error() string { return u.err.Error() + "; this step has changed nothing" }
+
+// Unwrap returns the marked error.
+func (u untouched) Unwrap() error { return u.err }
+
+func ifUntouched(is bool, err error) error {
+	if is {
+		return untouched{err}
+	}
+	return err
+}
+
+func isUntouched(err error) bool {
+	_, is := errors.AsType[untouched](err)
+	return is
+}
 
 // permanent marks an error that trying again does not cure.
 type permanent struct{ err error }

@@ -97,7 +97,12 @@ func (s *sandboxHost) ended(m *plan.Member) error {
 	return fmt.Errorf("%s ended: %s %q", m.Name, exit, p.FatalLines())
 }
 
-func (s *sandboxHost) running(_ context.Context, m *plan.Member) bool { return s.process(m) != nil }
+func (s *sandboxHost) serves(_ context.Context, m *plan.Member) error {
+	if s.process(m) == nil {
+		return s.ended(m)
+	}
+	return nil
+}
 
 func (s *sandboxHost) place(*plan.Member) string { return "" }
 

@@ -79,7 +79,7 @@ func TestSandboxMemberEnds(t *testing.T) {
 			!strings.Contains(err.Error(), "3") {
 			t.Errorf("%+v: %v", how, err)
 		}
-		if s.running(t.Context(), m) || !s.down(t.Context(), m) {
+		if s.serves(t.Context(), m) == nil || !s.down(t.Context(), m) {
 			t.Errorf("%+v: it runs", how)
 		}
 	}
@@ -229,7 +229,7 @@ func TestSandboxEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range p.Members {
-			if s.running(t.Context(), &p.Members[i]) {
+			if s.serves(t.Context(), &p.Members[i]) == nil {
 				t.Errorf("%s runs", p.Members[i].Name)
 			}
 		}

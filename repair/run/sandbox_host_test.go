@@ -24,7 +24,7 @@ func TestSandboxHostOfNothing(t *testing.T) {
 	m := fakePlan(t, 3, "node2").Member("node2")
 	s := &sandboxHost{dir: t.TempDir(), runs: map[string]*node.Member{}, clients: map[*node.Member]*clientv3.Client{}}
 	ctx := t.Context()
-	if s.running(ctx, m) || !s.down(ctx, m) || s.stop(ctx, m) != nil || s.place(m) != "" {
+	if s.serves(ctx, m) == nil || !s.down(ctx, m) || s.stop(ctx, m) != nil || s.place(m) != "" {
 		t.Error("a member that was not started runs")
 	}
 	var gone permanent

@@ -15,7 +15,7 @@ func (r *runner) makeRoom(ctx context.Context, s *plan.Step, m *plan.Member) (st
 		return "", nil
 	}
 	old := r.plan.Member(m.For)
-	if old == nil || r.host.running(ctx, old) {
+	if old == nil || r.running(ctx, old) {
 		return "", nil
 	}
 	step := &plan.Step{ID: s.ID, Kind: plan.StepRemove, Member: old.Name}

@@ -73,8 +73,8 @@ func TestVerify(t *testing.T) {
 	}{
 		{"all is well", func(c *fakeCluster) { c.of(1).auth, c.of(2).auth, c.of(3).auth = 4, 4, 4 }, "", 5,
 			"auth revision 4"},
-		{"a member is missing", func(c *fakeCluster) { c.list = c.list[:2] }, "2 members are listed, 3 are planned", 0,
-			""},
+		{"a member is missing", func(c *fakeCluster) { c.list = c.list[:2] },
+			"2 members are listed, 3 are planned: node3 (3) was removed meanwhile", 0, ""},
 		{"a member too many", func(c *fakeCluster) {
 			c.list = append(c.list, &etcdserverpb.Member{ID: 0xee})
 		}, "ee is not a member of the plan", 0, ""},
@@ -82,7 +82,7 @@ func TestVerify(t *testing.T) {
 		{"CORRUPT", func(c *fakeCluster) { c.alarms = append(c.alarms, noSpace(1), corrupt(0xa2)) },
 			"alarm CORRUPT of member a2 is raised", 1, ""},
 		{"NOSPACE", func(c *fakeCluster) { c.alarms = append(c.alarms, noSpace(1)) }, "", 5,
-			"3 members; alarm NOSPACE is raised as before, so writes were not tried"},
+			"3 members; alarm NOSPACE is raised, so writes were not tried"},
 		{"another hash", func(c *fakeCluster) { c.of(2).hash = 8 },
 			"at revision 10 HashKV is 7 on node1 and 8 on node2", 3, ""},
 		{"another auth revision", func(c *fakeCluster) { c.of(2).auth = 5 }, "auth revisions differ", 4, ""},

@@ -62,6 +62,9 @@ func wayBackSheet(w *run.WayBack, file string) render.Sheet {
 	if u := w.UnderWay; u != nil {
 		steps.Rows = append(steps.Rows, []string{u.ID, u.State, u.Title})
 		steps.Lines = []string{"a step that was begun, or failed, may be done all the same: look before you go back"}
+		if w.Untouched {
+			steps.Lines = []string{"step " + u.ID + " failed before it changed anything"}
+		}
 	}
 	for _, l := range w.Left {
 		steps.Rows = append(steps.Rows, []string{l, "not begun", ""})
