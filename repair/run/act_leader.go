@@ -46,7 +46,11 @@ func doMoveLeader(ctx context.Context, r *runner, s *plan.Step) (string, error) 
 			_, err := c.MoveLeader(ctx, id)
 			return err
 		})
-		if err != nil {
+		switch {
+		case refusesUs(err):
+			return never("%s leads, and refuses the login (%w): stop it until another member leads, start it again, and "+
+				"run the same command", l.Name, err)
+		case err != nil:
 			return err
 		}
 		return errors.New("moved, not yet seen by " + best.Name)

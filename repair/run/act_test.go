@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -266,6 +267,16 @@ func TestLeaderMoves(t *testing.T) {
 	f.leader = 0xee
 	_, err := doMoveLeader(t.Context(), f.r, nil)
 	wantError(t, "another leader", err, "the leader ee is not at hand")
+	f.leader = 2
+	f.fail = func(call string) error {
+		if call == "client node2" {
+			return rpctypes.ErrAuthFailed
+		}
+		return nil
+	}
+	_, err = doMoveLeader(t.Context(), f.r, nil)
+	wantError(t, "a leader that refuses", err, "node2 leads, and refuses the login (")
+	f.fail = nil
 	for id := range f.up {
 		f.set(id, id == 1)
 	}
