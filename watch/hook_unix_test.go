@@ -26,7 +26,7 @@ func hooked(t *testing.T, script string, timeout time.Duration) (log string, too
 	w := watcher(renamedCluster(1), Options{Hook: hook, HookTimeout: timeout,
 		Log: slog.New(slog.NewTextHandler(&text, nil))})
 	begin := time.Now()
-	err = w.hook(t.Context(), &Event{Kind: "content"}, "")
+	err = w.runHook(t.Context(), &Event{Kind: "content"}, "")
 	return text.String(), time.Since(begin), err
 }
 

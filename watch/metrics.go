@@ -119,10 +119,14 @@ func (m *Metrics) member(s *Seen) {
 	m.learner.WithLabelValues(at...).Set(truth(st.Learner))
 	m.size.WithLabelValues(at...).Set(float64(st.DBSize))
 	m.inUse.WithLabelValues(at...).Set(float64(st.InUse))
+	// These keep their values in rounds that do not ask for them, but not under an earlier name.
+	here := prometheus.Labels{"endpoint": s.Endpoint}
 	if s.Auth != nil {
+		m.auth.DeletePartialMatch(here)
 		m.auth.WithLabelValues(at...).Set(float64(s.Auth.Revision))
 	}
 	if s.Keys != nil {
+		m.keys.DeletePartialMatch(here)
 		m.keys.WithLabelValues(at...).Set(float64(*s.Keys))
 	}
 	for _, a := range s.Alarms {

@@ -67,6 +67,7 @@ type Watcher struct {
 	mu   sync.Mutex
 	last time.Time
 	busy bool // saving evidence, which takes as long as the snapshots
+	hook bool // a hook is at work
 	open map[Kind]Event
 }
 
@@ -161,6 +162,9 @@ func (w *Watcher) Alive() bool {
 	if w.busy {
 		allowed += time.Duration(len(w.ask.members)) * saveTimeout
 	}
+	if w.hook {
+		allowed += w.o.HookTimeout
+	}
 	return time.Since(w.last) < allowed
 }
 
@@ -172,6 +176,13 @@ func (w *Watcher) setBusy(busy bool) {
 	if w.busy = busy; !busy {
 		w.last = time.Now()
 	}
+}
+
+// setHook says whether a hook is at work, during which no rounds are made either.
+func (w *Watcher) setHook(is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hook, w.last = is, time.Now()
 }
 
 // log logs changes of members, not every round.
@@ -219,7 +230,10 @@ func (w *Watcher) event(ctx context.Context, e *Event, r *Round) {
 		}
 	}
 	if w.o.Hook != "" {
-		if err := w.hook(ctx, e, dir); err != nil {
+		w.setHook(true)
+		err := w.runHook(ctx, e, dir)
+		w.setHook(false)
+		if err != nil {
 			w.o.Log.Error("hook failed", "program", w.o.Hook, "error", err)
 		}
 	}
