@@ -2,8 +2,10 @@ package run
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -94,7 +96,17 @@ func (cl *cluster) silence(m *plan.Member, why error) string {
 	if at := cl.host.place(m); at != "" {
 		text += " at " + at
 	}
+	if badCertificate(why) {
+		text += ": " + why.Error()
+	}
 	return text
+}
+
+// badCertificate reports whether one side refused the other's certificate, as it does once that has expired.
+func badCertificate(err error) bool {
+	_, ours := errors.AsType[*tls.CertificateVerificationError](err)
+	theirs, is := errors.AsType[*net.OpError](err)
+	return ours || is && theirs.Op == "remote error"
 }
 
 // ask calls f with a client of m.

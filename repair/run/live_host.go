@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
@@ -45,6 +46,10 @@ func (f *liveHost) serves(ctx context.Context, m *plan.Member) error {
 	if err != nil && !errors.Is(err, errSilent) && ctx.Err() == nil {
 		f.forget(m)
 		st, err = f.answers(ctx, m)
+	}
+	if e := f.where.endpoint(m); err != nil && strings.HasPrefix(e, "https://") && ctx.Err() == nil {
+		access := evidence.Access{CACert: f.o.CACert, Cert: f.o.Cert, Key: f.o.Key}
+		err = access.Because(ctx, []string{e}, err)
 	}
 	if err == nil && st.Header.GetMemberId() != f.r.idOf(m) {
 		err = fmt.Errorf("member %s answers at %s", hexID(st.Header.GetMemberId()), f.place(m))

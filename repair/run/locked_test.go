@@ -1,9 +1,16 @@
 package run
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
@@ -61,5 +68,29 @@ func TestLockedVoterIsNamed(t *testing.T) {
 func TestGaveUpAfterATry(t *testing.T) {
 	if err := ifUntouched(false, errNoMajority); isUntouched(err) || !isUntouched(ifUntouched(true, err)) {
 		t.Error(err)
+	}
+}
+
+// TestExpiredCertificate: a member whose certificate has expired is not only silent.
+func TestExpiredCertificate(t *testing.T) {
+	s := httptest.NewTLSServer(http.NotFoundHandler()) // its certificate is of no CA that is known here
+	t.Cleanup(s.Close)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	f := whereOf(t, 3, []string{"http://a:1"}, map[string]string{"node1": s.URL})
+	m := f.r.plan.Member("node1")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := f.logins.secure(); err != nil {
+		t.Fatal(err)
+	}
+	f.logins.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	f.logins.ctx = ctx
+	why := f.serves(ctx, m)
+	if !badCertificate(why) || !strings.Contains(unheard(m, why).Error(), "certificate") ||
+		!strings.Contains(f.r.silence(m, why), "it does not answer at "+s.URL+": ") {
+		t.Errorf("%v; %v", why, unheard(m, why))
+	}
+	if badCertificate(errSilent) || badCertificate(nil) {
+		t.Error("every silence is taken for a refused certificate")
 	}
 }

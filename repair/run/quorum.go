@@ -321,6 +321,9 @@ func unheard(m *plan.Member, why error) error {
 	if refusesUs(why) {
 		return fmt.Errorf("%s refuses the login: %w", m.Name, why)
 	}
+	if badCertificate(why) {
+		return fmt.Errorf("%s does not answer: %w", m.Name, why)
+	}
 	return fmt.Errorf("%s does not answer", m.Name)
 }
 
