@@ -15,8 +15,8 @@ import (
 // maxSaid bounds what is kept of a hook's output.
 const maxSaid = 4096
 
-// runHook runs the program. It passes the event in the environment and on standard input, without a shell. At its timeout
-// the program is ended with all processes that it started.
+// runHook runs the program. It passes the event in the environment and on standard input, without a shell. At its
+// timeout the program is ended with all processes that it started.
 func (w *Watcher) runHook(ctx context.Context, e *Event, dir string) error {
 	timed, cancel := context.WithTimeout(ctx, w.o.HookTimeout)
 	defer cancel()

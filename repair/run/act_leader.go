@@ -48,8 +48,8 @@ func doMoveLeader(ctx context.Context, r *runner, s *plan.Step) (string, error) 
 		})
 		switch {
 		case refusesUs(err):
-			return never("%s leads, and refuses the login (%w): stop it until another member leads, start it again, and "+
-				"run the same command", l.Name, err)
+			return never("%s leads, and refuses the login (%w): stop it until another member leads, start it again, "+
+				"and run the same command", l.Name, err)
 		case err != nil:
 			return err
 		}

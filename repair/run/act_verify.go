@@ -229,8 +229,8 @@ func (p *proof) worksThrough(ctx context.Context, members []*plan.Member) (strin
 	detail := fmt.Sprintf("%d members", len(members))
 	if full {
 		detail += "; alarm NOSPACE is raised, so writes were not tried"
-		p.notice("alarm NOSPACE is raised, and this repair leaves it: the cluster refuses writes until it is compacted " +
-			"and defragmented, and etcdctl alarm disarm was run")
+		p.notice("alarm NOSPACE is raised, and this repair leaves it: the cluster refuses writes until it is " +
+			"compacted and defragmented, and etcdctl alarm disarm was run")
 	}
 	return detail, nil
 }

@@ -73,9 +73,10 @@ func TestGaveUpAfterATry(t *testing.T) {
 
 // TestExpiredCertificate: a member whose certificate has expired is not only silent.
 func TestExpiredCertificate(t *testing.T) {
-	s := httptest.NewTLSServer(http.NotFoundHandler()) // its certificate is of no CA that is known here
-	t.Cleanup(s.Close)
+	s := httptest.NewUnstartedServer(http.NotFoundHandler()) // its certificate is of no CA that is known here
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
 	f := whereOf(t, 3, []string{"http://a:1"}, map[string]string{"node1": s.URL})
 	m := f.r.plan.Member("node1")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -131,8 +131,8 @@ func wayBackOf(t *testing.T, mode plan.Mode, kinds ...plan.StepKind) *WayBack {
 	return w
 }
 
-// TestAbortUnderWay: a step that began and is not recorded as done is named. The way back is that of both outcomes, with
-// what shows which one it is.
+// TestAbortUnderWay: a step that began and is not recorded as done is named. The way back is that of both outcomes,
+// with what shows which one it is.
 func TestAbortUnderWay(t *testing.T) {
 	w := wayBackOf(t, plan.Live, plan.StepSave, plan.StepStop)
 	text, final := backOf(w, "node2")
