@@ -198,3 +198,15 @@ func TestFileOfUnusable(t *testing.T) {
 		t.Errorf("no source: %q", got)
 	}
 }
+
+// TestNextOfUnusable: what a running member refuses is not cured by the permissions of a file.
+func TestNextOfUnusable(t *testing.T) {
+	for where, want := range map[string]string{"/d/x.db": "make the file readable", "http://127.0.0.1:1": "--user",
+		"https://127.0.0.1:1": "--cacert"} {
+		r := Unusable(evidence.Spec{Where: where}, errors.New("refused"), Options{})
+		if next := r.Next[0].Text; !strings.Contains(next, want) ||
+			strings.Contains(next, "file") != (where == "/d/x.db") {
+			t.Errorf("%s: %q", where, next)
+		}
+	}
+}

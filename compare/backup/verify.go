@@ -162,6 +162,10 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 		Causes:  []compare.Cause{}, Members: []evidence.Facts{}, Findings: []check.Finding{},
 		Checks: []compare.CheckOutcome{},
 		Next:   []compare.Next{{Text: "make the file readable and run again"}}}
+	if evidence.IsEndpoint(spec.Where) {
+		r.Next[0].Text = "see whether the member serves, and what it wants of clients: --user of a user with role " +
+			"root, --cacert, --cert and --key; then run again"
+	}
 	var none *locate.NoBackupError
 	var broken *locate.BrokenError
 	switch {
