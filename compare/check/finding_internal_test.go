@@ -228,7 +228,7 @@ func TestSaidCommitted(t *testing.T) {
 	dir.Commit, low.Commit, high.Commit = 90, 40, 50
 	low.Source.Kind, high.Source.Kind = evidence.KindEndpoint, evidence.KindEndpoint
 	for want, ss := range map[uint64]Sources{0: {dir}, 40: {dir, low}, 50: {high, dir, low}} {
-		if got := ss.SaidCommitted(); got != want {
+		if got := ss.SaidCommitted(nil); got != want {
 			t.Errorf("%d, want %d", got, want)
 		}
 	}
@@ -237,14 +237,31 @@ func TestSaidCommitted(t *testing.T) {
 		m.Commit, m.DB = commit, &evidence.DB{Handle: &dumpdb.DB{}, KV: &dumpdb.KVStats{CurrentRev: rev}}
 		return m
 	}
-	if got := (Sources{database(70, 4), database(30, 3)}).SaidCommitted(); got != 70 {
+	if got := (Sources{database(70, 4), database(30, 3)}).SaidCommitted(nil); got != 70 {
 		t.Errorf("with a newer revision: %d", got)
 	}
-	if got := (Sources{database(70, 4), database(30, 4)}).SaidCommitted(); got != 0 {
+	if got := (Sources{database(70, 4), database(30, 4)}).SaidCommitted(nil); got != 0 {
 		t.Errorf("with the same revision: %d", got)
 	}
-	if got := (Sources{withLog(database(70, 4), 60)}).SaidCommitted(); got != 0 {
-		t.Errorf("with a log: %d", got)
+	if got := (Sources{withLog(database(70, 4), 70)}).SaidCommitted(nil); got != 0 {
+		t.Errorf("with a log that holds it: %d", got)
+	}
+	above := Sources{withLog(database(70, 4), 60), withLog(database(60, 3), 60)}
+	index := uint64(70)
+	above[0].DB.Meta.ConsistentIndex = &index
+	for _, c := range []struct {
+		what     string
+		replayed replay.MemberResult
+		want     uint64
+	}{
+		{"not replayed", replay.MemberResult{}, 70},
+		{"the logs explain it", replay.MemberResult{Checked: true}, 0},
+		{"the logs do not explain it", replay.MemberResult{Checked: true, PastLogs: true}, 70},
+	} {
+		rp := &replay.Result{Members: []*replay.MemberResult{&c.replayed, {}}}
+		if got := above.SaidCommitted(rp); got != c.want {
+			t.Errorf("above its log, %s: %d, want %d", c.what, got, c.want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -44,12 +45,12 @@ func runCommitOnQuorum(in *Input) Result {
 		return Result{Reason: "no source shows raft's configuration"}
 	}
 	held := in.provenance().holding()
-	candidates := []uint64{top.Commit}
-	if in.Members.appliedAbove(top.Commit) != nil {
-		candidates = append(candidates, top.Commit+1)
+	candidates, committed := []uint64{top.Commit}, top.Commit
+	if m := in.Members.appliedAbove(top.Commit, in.Replay); m != nil {
+		candidates, committed = append(candidates, top.Commit+1), m.ConsistentIndex()
 	}
 	for _, h := range held {
-		if h < top.Commit {
+		if h < committed {
 			candidates = append(candidates, h+1)
 		}
 	}
@@ -81,11 +82,13 @@ func runCommitOnQuorum(in *Input) Result {
 	return Result{Outcome: Holds}
 }
 
-// appliedAbove is a backup, or another source without a log, whose database has applied more than an index; nil for
-// none. Running members are not asked: they have applied more since the copies were made.
-func (ss Sources) appliedAbove(index uint64) *evidence.Member {
-	for _, m := range ss {
-		if m.Source.Kind != evidence.KindEndpoint && ss.NewestWithoutLog(m) && m.ConsistentIndex() > index {
+// appliedAbove is a source whose database has applied more than an index, and holds more than the others and all logs
+// show: a backup, or one whose log is older; nil for none. Running members are not asked: they have applied more since
+// the copies were made.
+func (ss Sources) appliedAbove(index uint64, rp *replay.Result) *evidence.Member {
+	for i, m := range ss {
+		if m.Source.Kind != evidence.KindEndpoint && m.ConsistentIndex() > index &&
+			(ss.NewestWithoutLog(m) || ss.aboveLogs(i) && ss.holdsMore(i, rp)) {
 			return m
 		}
 	}
@@ -99,8 +102,8 @@ type commitWitness struct {
 	evidence    Evidence
 }
 
-func (ss Sources) commitWitness(top *evidence.Member, i uint64) commitWitness {
-	if m := ss.appliedAbove(top.Commit); i > top.Commit && m != nil {
+func (ss Sources) commitWitness(top *evidence.Member, i uint64, rp *replay.Result) commitWitness {
+	if m := ss.appliedAbove(top.Commit, rp); i > top.Commit && m != nil {
 		return commitWitness{fmt.Sprintf("%s has applied entry %d", m.Label(), m.ConsistentIndex()),
 			"restore all members from " + m.Label(), Evidence{Member: m.Label(), File: m.DB.File, Bucket: "meta",
 				Key: Bytes("consistent_index"), Show: showDB(m, "meta"),
@@ -114,7 +117,7 @@ func (ss Sources) commitWitness(top *evidence.Member, i uint64) commitWitness {
 
 func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holders int, held map[dumplog.ID]uint64,
 	without []string) Finding {
-	w := pv.Members.commitWitness(top, i)
+	w := pv.Members.commitWitness(top, i, pv.Replay)
 	f := Finding{Kind: KindBelowQuorum, Severity: Critical, Class: ClassMemberLostData, Members: without,
 		At:    At{Term: pv.Members.logs().termAt(i), Index: i},
 		Title: fmt.Sprintf("entry %d is committed, but at most %d of %d voters can hold it", i, holders, voters),

@@ -190,7 +190,7 @@ func logParts(rp *replay.Result, member int) bool {
 
 // changesAfter reports whether the cluster committed anything above index that changes data.
 func changesAfter(in *Input, index uint64) bool {
-	return in.Replay == nil || in.Replay.ChangesAfter(index, in.Members.SaidCommitted())
+	return in.Replay == nil || in.Replay.ChangesAfter(index, in.Members.SaidCommitted(in.Replay))
 }
 
 var ackedLogKept = described(Check{

@@ -44,10 +44,11 @@ func (ss Sources) byID(id dumplog.ID) *evidence.Member {
 }
 
 // SaidCommitted is the last entry that a running member among the sources says is committed, or that a database has
-// applied which holds a revision that no other source has; 0 without any. No log may hold it.
-func (ss Sources) SaidCommitted() (index uint64) {
-	for _, m := range ss {
-		if m.Source.Kind == evidence.KindEndpoint || ss.NewestWithoutLog(m) {
+// applied which holds a revision that no log explains and no other source has; 0 without any. No log may hold it. rp is
+// nil without a log.
+func (ss Sources) SaidCommitted(rp *replay.Result) (index uint64) {
+	for i, m := range ss {
+		if m.Source.Kind == evidence.KindEndpoint || ss.NewestWithoutLog(m) || ss.aboveLogs(i) && ss.holdsMore(i, rp) {
 			index = max(index, m.Commit)
 		}
 	}
@@ -58,19 +59,33 @@ func (ss Sources) SaidCommitted() (index uint64) {
 // logs shows that only if it has a revision that neither the others have nor the logs explain: otherwise the index
 // alone may be wrong. rp is nil without a log.
 func (ss Sources) Committed(rp *replay.Result) (index uint64) {
-	last := uint64(0)
-	for _, m := range ss {
-		last = max(last, m.LastIndex())
-	}
 	for i, m := range ss {
 		commit := m.Commit
-		explained := rp != nil && rp.Members[i].Checked && !rp.Members[i].PastLogs
-		if m.HasLog() && m.ConsistentIndex() > last && (explained || !ss.hasNewest(m)) {
-			commit = min(commit, last)
+		if ss.aboveLogs(i) && !ss.holdsMore(i, rp) {
+			commit = min(commit, ss.lastOfLogs())
 		}
 		index = max(index, commit)
 	}
 	return index
+}
+
+// lastOfLogs is the last entry of all logs.
+func (ss Sources) lastOfLogs() (last uint64) {
+	for _, m := range ss {
+		last = max(last, m.LastIndex())
+	}
+	return last
+}
+
+// aboveLogs reports whether the index of a database is beyond the end of all logs, although the source has a log.
+func (ss Sources) aboveLogs(i int) bool {
+	return ss[i].HasLog() && ss[i].ConsistentIndex() > ss.lastOfLogs()
+}
+
+// holdsMore reports whether a database has a revision that neither the others have nor the logs explain.
+func (ss Sources) holdsMore(i int, rp *replay.Result) bool {
+	explained := rp != nil && rp.Members[i].Checked && !rp.Members[i].PastLogs
+	return !explained && ss.hasNewest(ss[i])
 }
 
 // HeldByMajority is the last entry that is committed because the logs of a majority of the voters hold it, though no

@@ -258,7 +258,7 @@ func TestAboveLogs(t *testing.T) {
 		if got := in.aboveLogs(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		if got := in.Members.SaidCommitted(); got != c.applied {
+		if got := in.Members.SaidCommitted(nil); got != c.applied {
 			t.Errorf("%s: committed up to %d", name, got)
 		}
 		rk := &ranking{in}

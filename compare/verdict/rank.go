@@ -242,7 +242,7 @@ func wrongState(x *replay.MemberResult) bool {
 // changesAfter reports whether anything committed above index changes data: a member that lacks only logins, publish
 // entries and leaders' first entries lacks nothing.
 func (rk *ranking) changesAfter(index uint64) bool {
-	return rk.Replay == nil || rk.Replay.ChangesAfter(index, rk.Members.SaidCommitted())
+	return rk.Replay == nil || rk.Replay.ChangesAfter(index, rk.Members.SaidCommitted(rk.Replay))
 }
 
 // changesUpTo is changesAfter with the entries up to a commit index that no source shows.
