@@ -23,6 +23,7 @@ const (
 	DamageKeyOrder   DamageKind = "key-order"        // keys are not ascending
 	DamageBucket     DamageKind = "missing-bucket"   // a bucket that every db of this release has is missing
 	DamageBuckets    DamageKind = "too-many-buckets" // more buckets than are examined; etcd has ten
+	DamageReused     DamageKind = "reused-page"      // the page holds rows of another bucket
 	DamageRow        DamageKind = "bad-row"          // key or value does not decode
 	DamageEmpty      DamageKind = "empty-page"       // a leaf page below a branch page has no rows
 	DamageUnreadable DamageKind = "unreadable"       // the file cannot be read, or is not a bbolt file

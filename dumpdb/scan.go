@@ -154,6 +154,10 @@ func (s *scan) leaf(lv *level, sp span) bool {
 			return false
 		}
 	}
+	if observed := reused(s.bucket, lv.elems); observed != "" && bad == 0 {
+		return s.damage(&DamageError{Place: lv.page.place(), Kind: DamageReused, Expected: "rows of bucket " + s.bucket,
+			Observed: observed}, sp)
+	}
 	if n := len(lv.elems); n > 0 {
 		outside := s.outside(&lv.page, lv.elems[0].key, lv.elems[n-1].key, sp)
 		if outside != nil {
@@ -165,6 +169,23 @@ func (s *scan) leaf(lv *level, sp span) bool {
 	}
 	lv.leaf = leaf{page: &lv.page, elems: s.want.trim(lv.elems), span: sp, whole: bad == 0}
 	return s.onLeaf(&lv.leaf)
+}
+
+// reused says what a sound leaf page of a bucket holds instead of its rows, "" if it holds them. Its parent was written
+// before the page was used again: the rows that the parent means are not there.
+func reused(bucket string, elems []elem) string {
+	isBucket := func(e elem) bool { return e.flags&flagBucket != 0 }
+	switch {
+	case bucket == "" || len(elems) < 2: // the root tree; a single wrong row can be a damaged one
+	case slices.ContainsFunc(elems, func(e elem) bool { return isBucket(e) && string(e.key) == "key" }) &&
+		slices.ContainsFunc(elems, func(e elem) bool { return isBucket(e) && string(e.key) == "meta" }):
+		return "the list of buckets of another transaction"
+	case bucket == "key" && !slices.ContainsFunc(elems, func(e elem) bool {
+		return len(e.key) == revKeySize || len(e.key) == revKeySize+1 || isBucket(e)
+	}):
+		return "rows of another bucket"
+	}
+	return ""
 }
 
 // outside compares the keys of a page with the span in its parent.

@@ -18,7 +18,8 @@ var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dump
 var bucketNamesRevisions = described(Cause{
 	ID: BucketNamesAreRevisions,
 	Match: func(in *Input) *Match {
-		m := byKind(in, "the same root page in a copy of the stopped member", check.KindRootHoldsRevisions)
+		m := byKind(in, "the same page in a copy of the stopped member", check.KindRootHoldsRevisions,
+			check.KindPageReused)
 		if m != nil {
 			m.Certainty = Strong
 		}

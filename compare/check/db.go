@@ -82,7 +82,7 @@ func runDBPages(in *Input) Result {
 		var ds []*dumpdb.DamageError
 		for _, d := range m.DB.Damage {
 			switch d.Kind {
-			case dumpdb.DamageRow, dumpdb.DamageMeta, dumpdb.DamageMetaHeader: // D03 and D01 report it
+			case dumpdb.DamageRow, dumpdb.DamageMeta, dumpdb.DamageMetaHeader, dumpdb.DamageReused: // D03, D01, D06
 				if m.DB.Handle != nil {
 					continue
 				}

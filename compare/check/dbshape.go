@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
@@ -34,11 +35,36 @@ func runRootListsBuckets(in *Input) Result {
 		if len(f.Evidence) > 0 {
 			fs = append(fs, in.cut(f))
 		}
+		if f := reusedPages(m); f != nil {
+			fs = append(fs, in.cut(*f))
+		}
 	}
 	if !seen {
 		return Result{Reason: "no source brought a database that opens"}
 	}
 	return outcome(fs, "")
+}
+
+// reusedPages is the finding about pages of buckets that hold other rows, nil for none.
+func reusedPages(m *evidence.Member) *Finding {
+	f := Finding{Kind: KindPageReused, Severity: Critical, Class: ClassTornCopy, Members: []string{m.Label()},
+		Explanation: "the page was used again before it was copied: it and the page that refers to it come from " +
+			"different moments. Copy the file of the stopped member again"}
+	for _, d := range m.DB.Damage {
+		if d.Kind != dumpdb.DamageReused {
+			continue
+		}
+		if f.Title == "" {
+			f.Title = fmt.Sprintf("%s: page %d of bucket %s holds other rows", m.Label(), d.Page, d.Bucket)
+		}
+		f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Page: Uint64(d.Page),
+			Offset: Int64(d.Offset), Bucket: d.Bucket, Field: string(d.Kind), Observed: d.Observed,
+			Expected: d.Expected, Show: showDB(m, "--page", d.Page)})
+	}
+	if len(f.Evidence) == 0 {
+		return nil
+	}
+	return &f
 }
 
 // inRoot reports whether a damaged row of the root bucket has a revision as its name.

@@ -60,6 +60,7 @@ const (
 	KindDBSizesDiffer             Kind = "db-sizes-differ"
 	KindCompactionUnfinished      Kind = "compaction-unfinished"
 	KindRootHoldsRevisions        Kind = "root-holds-revisions"
+	KindPageReused                Kind = "page-reused"
 	KindSupersededLeft            Kind = "superseded-left"
 	KindClusterForced             Kind = "cluster-forced"
 	KindForcedDroppedApplied      Kind = "forced-dropped-applied"
@@ -139,6 +140,7 @@ const (
 	KindOutcomesDiffer            Kind = "outcomes-differ"
 	KindLogRemoved                Kind = "log-removed"
 	KindDBRemoved                 Kind = "db-removed"
+	KindSnapshotFileNotCopied     Kind = "snapshot-file-not-copied"
 	KindSnapshotFileGone          Kind = "snapshot-file-gone"
 	KindBackupUsedAsDB            Kind = "backup-used-as-db"
 	KindCopyUsedAsDB              Kind = "copy-used-as-db"
@@ -285,6 +287,7 @@ var kinds = []kindRow{
 	{KindDBSizesDiffer, []ID{K05}, "database files differ in size"},
 	{KindCompactionUnfinished, []ID{K05}, "a compaction is not finished"},
 	{KindRootHoldsRevisions, []ID{D06}, "the root page holds revisions instead of buckets"},
+	{KindPageReused, []ID{D06}, "a page of a bucket was used for other rows"},
 	{KindSupersededLeft, []ID{D07}, "superseded records are below the finished compaction"},
 	{KindClusterForced, []ID{M11}, "a new cluster was forced from one member"},
 	{KindForcedDroppedApplied, []ID{M11}, "a forced start cut off entries that were applied"},
@@ -365,6 +368,7 @@ var kinds = []kindRow{
 	{KindOutcomesDiffer, []ID{K06}, "an entry had different results on different members"},
 	{KindLogRemoved, []ID{X03}, "the log was started again, the rest is older"},
 	{KindDBRemoved, []ID{X03}, "the database is missing or new, the log goes further"},
+	{KindSnapshotFileNotCopied, []ID{X03}, "the file of the newest raft snapshot is gone, or was not copied"},
 	{KindSnapshotFileGone, []ID{X03}, "the file of the newest raft snapshot is gone"},
 	{KindBackupUsedAsDB, []ID{X03}, "the database is a backup file"},
 	{KindCopyUsedAsDB, []ID{X03}, "the database is a copy that does not fit the log"},
