@@ -19,7 +19,15 @@ var dbRemoved = described(Cause{
 var snapRemoved = described(Cause{
 	ID: SnapFilesRemoved,
 	Match: func(in *Input) *Match {
-		return weigh(in, byKind(in, "the file in another copy of the data dir", check.KindSnapshotFileGone))
+		m := byKind(in, "the file in another copy of the data dir", check.KindSnapshotFileGone)
+		if m == nil {
+			m = byKind(in, "the times of the copies: the snap folder, or the list of files to copy, is older than the "+
+				"file", check.KindSnapshotFileNotCopied)
+			if m != nil {
+				m.Certainty = Hint
+			}
+		}
+		return weigh(in, m)
 	},
 })
 

@@ -54,9 +54,11 @@ func TestRecordWithoutFile(t *testing.T) {
 		if f := (Sources{m}).recordWithoutFile(m); (f != nil) != want {
 			t.Errorf("a log from %d on: %+v", first, f)
 		}
-		m.WAL.Summary.Damage = []*dumplog.DamageError{{Kind: dumplog.DamageMixed}}
-		if f := (Sources{m}).recordWithoutFile(m); f != nil {
-			t.Errorf("a record of another member: %+v", f)
+		for _, kind := range []dumplog.DamageKind{dumplog.DamageMixed, dumplog.DamageMissingSegment} {
+			m.WAL.Summary.Damage = []*dumplog.DamageError{{Kind: kind}}
+			if f := (Sources{m}).recordWithoutFile(m); f != nil {
+				t.Errorf("with %s, which may hide the record: %+v", kind, f)
+			}
 		}
 	}
 }

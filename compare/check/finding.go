@@ -208,6 +208,16 @@ type Facts struct {
 // Is reports whether the finding's kind is one of kinds.
 func (f *Finding) Is(kinds ...Kind) bool { return slices.Contains(kinds, f.Kind) }
 
+// OfCopy reports whether a copy of a running member may show it: pages and files of different moments.
+func (f *Finding) OfCopy() bool {
+	switch f.Kind {
+	case KindLogPurged, KindDBBeyondLog, KindRootHoldsRevisions, KindPageReused:
+		return true
+	}
+	return slices.Contains(pageKinds, f.Facts.DBDamage) || slices.Contains(tornKinds, f.Facts.LogDamage) ||
+		f.Facts.LogDamage == dumplog.DamageMissingSegment
+}
+
 // BareTitle is the title without the member at its beginning, if the finding is about a single member.
 func (f *Finding) BareTitle() string {
 	return strings.TrimPrefix(f.Title, plural.List(f.Members)+": ")

@@ -32,7 +32,7 @@ func runOneMoment(in *Input) Result {
 // tornCopy returns the finding about a source whose files were copied at different times, nil when nothing shows that.
 func (pv *provenance) tornCopy(m *evidence.Member) *Finding {
 	signs := pv.copySigns(m)
-	if len(signs) == 1 && !stoppedInOrder(m) {
+	if len(signs) == 1 && (!stoppedInOrder(m) || pv.endsOpen(m)) {
 		if i := slices.IndexFunc(pv.Members, func(o *evidence.Member) bool {
 			return o != m && o.ClusterID == m.ClusterID && !stoppedInOrder(o) && len(pv.copySigns(o)) > 1
 		}); i >= 0 {
@@ -68,14 +68,22 @@ func stoppedInOrder(m *evidence.Member) bool {
 	return !m.HasWAL() || !m.WAL.Summary.NextPrepared()
 }
 
+// endsOpen reports whether the last segment of the log was closed for a next one that is not there. A copy whose list
+// of files was made before the next segment began has neither that nor the prepared one.
+func (pv *provenance) endsOpen(m *evidence.Member) bool {
+	return m.HasWAL() && len(m.WAL.Summary.Segments) > 0 &&
+		m.WAL.Summary.LastClosed(pv.Members.logs().segmentSize(m))
+}
+
+func isTornEnd(d *dumplog.DamageError) bool { return slices.Contains(tornKinds, d.Kind) }
+
 // copySigns lists the signs of a copy of a running member.
 func (pv *provenance) copySigns(m *evidence.Member) []Evidence {
 	if !m.HasWAL() || m.DB == nil {
 		return nil
 	}
 	signs := pageSigns(m)
-	torn := slices.IndexFunc(m.WAL.Summary.Damage,
-		func(d *dumplog.DamageError) bool { return slices.Contains(tornKinds, d.Kind) })
+	torn := slices.IndexFunc(m.WAL.Summary.Damage, isTornEnd)
 	switch {
 	case torn >= 0:
 		d := m.WAL.Summary.Damage[torn]
@@ -89,14 +97,14 @@ func (pv *provenance) copySigns(m *evidence.Member) []Evidence {
 		if !stoppedInOrder(m) && !pv.otherTimes(m) {
 			signs = append(signs, preparedSegment(m))
 		}
-	case !stoppedInOrder(m):
+	case !stoppedInOrder(m) || pv.endsOpen(m):
 		signs = append(signs, snapFolderSigns(m)...)
 	}
 	return signs
 }
 
 // snapFolderSigns are the signs of a snap folder that was copied before the log. A server commits its database, then
-// writes the .snap file (up to 3.6), then the snapshot record; the copy has the record only. Where the file is there,
+// writes the .snap file (up to 3.7), then the snapshot record; the copy has the record only. Where the file is there,
 // its database was not older when the folder was read, so the database was put back.
 func snapFolderSigns(m *evidence.Member) []Evidence {
 	newest := m.NewestRecord()
@@ -106,7 +114,7 @@ func snapFolderSigns(m *evidence.Member) []Evidence {
 		return nil
 	}
 	signs := []Evidence{olderThanRecord(m, newest)}
-	if m.Version.Has(release.SnapFileUnused).Excluded() {
+	if m.Version.Has(release.SnapFileUnused).Excluded() || len(m.Snap.Files) > 0 { // 3.7 writes it, 3.8 does not
 		signs = append(signs, Evidence{Member: m.Label(), File: fmt.Sprintf("*-%016x.snap", newest.Index),
 			Field: "snapshot file", Observed: "absent", Expected: "the file that the snapshot record of the log names",
 			Show: showLogAs(m, "--snaps")})
@@ -148,7 +156,7 @@ func pageSigns(m *evidence.Member) (signs []Evidence) {
 			Page: Uint64(d.Page), Field: field, Observed: d.Error(), Expected: expected})
 	}
 	for _, d := range m.DB.Damage {
-		if slices.Contains(pageKinds, d.Kind) {
+		if slices.Contains(pageKinds, d.Kind) || inRoot(d) {
 			sign(d, string(d.Kind), "pages of one transaction")
 			break
 		}
@@ -173,4 +181,4 @@ func laterPage(m *evidence.Member, id uint64) bool {
 
 // pageKinds are contradictions between pages, as a copy of a file that is written to shows them.
 var pageKinds = []dumpdb.DamageKind{dumpdb.DamagePage, dumpdb.DamagePageID, dumpdb.DamageCycle, dumpdb.DamageDoubleUse,
-	dumpdb.DamageKeyOrder, dumpdb.DamageTruncated, dumpdb.DamageOutOfFile, dumpdb.DamageEmpty}
+	dumpdb.DamageKeyOrder, dumpdb.DamageTruncated, dumpdb.DamageOutOfFile, dumpdb.DamageEmpty, dumpdb.DamageReused}

@@ -122,10 +122,21 @@ func databaseRemoved(m *evidence.Member) *Finding {
 }
 
 // snapFileGone is snapFilesRemoved, except that a copy of the snap folder may be older than the file. The database in
-// the folder, which a server commits before it writes the file, is older then, too.
+// the folder, which a server commits before it writes the file, is older then, too. Where a source was copied while its
+// server wrote, the list of files to copy may be older.
 func (pv *provenance) snapFileGone(m *evidence.Member) *Finding {
 	f := snapFilesRemoved(m)
-	if f != nil && f.Severity == Error && len(snapFolderSigns(m)) > 0 && pv.tornCopy(m) != nil {
+	if f == nil {
+		return nil
+	}
+	older := len(snapFolderSigns(m)) > 0
+	if !older && !m.RootUnreadable() && !slices.ContainsFunc(pv.Members, func(o *evidence.Member) bool {
+		return o.ClusterID == m.ClusterID && pv.tornCopy(o) != nil
+	}) {
+		return f
+	}
+	f.Kind = KindSnapshotFileNotCopied
+	if older && f.Severity == Error && pv.tornCopy(m) != nil {
 		f.Severity, f.Class, f.At = Warning, "", At{}
 		f.Explanation = "the snap folder was copied before the log; a server cannot start on this copy"
 	}

@@ -113,12 +113,15 @@ func recordConf(m *evidence.Member) *Finding {
 
 // recordWithoutFile finds a record and a file that should belong together: neither has its counterpart, and no other
 // record or file is between them. The files of records below the oldest file were purged, and so may be the records of
-// files below the first entry. Segments of another member have the records of its snapshots.
+// files below the first entry. Segments of another member have the records of its snapshots, and missing segments have
+// others.
 func (ss Sources) recordWithoutFile(m *evidence.Member) *Finding {
-	if !m.HasSnap() || m.MixedLog() {
+	s := &m.WAL.Summary
+	if !m.HasSnap() || slices.ContainsFunc(s.Damage, func(d *dumplog.DamageError) bool {
+		return slices.Contains(sequenceKinds, d.Kind)
+	}) {
 		return nil
 	}
-	s := &m.WAL.Summary
 	var files []uint64
 	var orphans []*dumplog.SnapFile
 	for _, f := range m.Snap.Files {

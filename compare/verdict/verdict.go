@@ -231,6 +231,9 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 	if b := usedAsDB(first, breaks); b != nil {
 		return b // the content is from another time
 	}
+	if b := tornWith(first, breaks); b != nil {
+		return b
+	}
 	content, state := contentChecks[first.Check], stateChecks[first.Check]
 	ofOne := len(first.Members) == 1 && first.Class != check.ClassForeignCluster
 	var found *check.Finding
@@ -248,6 +251,21 @@ func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Fin
 		}
 	}
 	return found
+}
+
+// tornWith is the finding that a source was copied while its server wrote, if that explains what is wrong with this
+// source: pages, the end of its log, segments that were purged or began meanwhile, a database ahead of the log.
+func tornWith(first *check.Finding, breaks []*check.Finding) *check.Finding {
+	if len(first.Members) != 1 || !first.OfCopy() {
+		return nil
+	}
+	at := slices.IndexFunc(breaks, func(b *check.Finding) bool {
+		return b.Kind == check.KindCopyTorn && slices.Equal(b.Members, first.Members)
+	})
+	if at < 0 {
+		return nil
+	}
+	return breaks[at]
 }
 
 // usedAsDB is the finding that a backup is in the place of a database, if that holds for all members that another one
