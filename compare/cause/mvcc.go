@@ -26,7 +26,9 @@ var revisionDecrease = described(Cause{
 	ID: RevisionDecreaseAfterCompactionCrash,
 	Match: func(in *Input) *Match {
 		m := aside(in, check.K10, "a record at the scheduled revision; a finished compaction",
-			func(f check.Finding) bool { return f.Is(check.KindRevisionBelowScheduled) })
+			func(f check.Finding) bool {
+				return f.Is(check.KindRevisionBelowScheduled) && !slices.ContainsFunc(f.Members, in.isTornCopy)
+			})
 		if done := aside(in, check.K10, "contents that differ in more than revision numbers",
 			func(f check.Finding) bool { return f.Is(check.KindRevisionReused) }); done != nil {
 			m, done.Certainty, done.Secondary = done, Strong, false

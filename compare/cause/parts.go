@@ -1,6 +1,10 @@
 package cause
 
-import "github.com/etcd-medic/etcd-medic/compare/check"
+import (
+	"slices"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+)
 
 var walRemoved = described(Cause{
 	ID: WALRemovedDBKept,
@@ -60,6 +64,11 @@ var tornLiveCopy = described(Cause{
 			RefutedBy: "a second copy, taken from the stopped server, with the same signs"}
 	},
 })
+
+// isTornCopy reports whether a source was copied while its server wrote. Its buckets may then be of different moments.
+func (in *Input) isTornCopy(label string) bool {
+	return slices.Contains(membersOf(in, check.X05), label)
+}
 
 var versionMismatch = described(Cause{
 	ID: DowngradeOrStorageVersionMismatch,
