@@ -25,11 +25,18 @@ func TestSnapshotFileNotCopied(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(m *evidence.Member)
 		want   Severity
+		kind   Kind
 	}{
-		"copied early":        {func(*evidence.Member) {}, Warning},
-		"a stopped server":    {func(m *evidence.Member) { m.WAL.Summary.LeftOvers = nil }, Error},
-		"a database as new":   {func(m *evidence.Member) { withDB(m, 40) }, Error},
-		"a log that suffices": {func(m *evidence.Member) { m.WAL.Summary.FirstIndex = 1 }, Warning},
+		"copied early": {func(*evidence.Member) {}, Warning, KindSnapshotFileNotCopied},
+		"a stopped server": {func(m *evidence.Member) { m.WAL.Summary.LeftOvers = nil }, Error,
+			KindSnapshotFileNotCopied},
+		"a database as new": {func(m *evidence.Member) { withDB(m, 40) }, Error, KindSnapshotFileNotCopied},
+		"a database as new, of a stopped server": {func(m *evidence.Member) {
+			withDB(m, 40)
+			m.WAL.Summary.LeftOvers = nil
+		}, Error, KindSnapshotFileGone},
+		"a log that suffices": {func(m *evidence.Member) { m.WAL.Summary.FirstIndex = 1 }, Warning,
+			KindSnapshotFileNotCopied},
 	} {
 		m := earlyFolder(t)
 		c.change(m)
@@ -39,7 +46,7 @@ func TestSnapshotFileNotCopied(t *testing.T) {
 			t.Errorf("%s: nothing", name)
 			continue
 		}
-		if f.Severity != c.want || (f.Class != "") != (c.want == Error) {
+		if f.Severity != c.want || f.Kind != c.kind || (f.Class != "") != (c.want == Error) {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}

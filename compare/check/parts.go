@@ -122,17 +122,16 @@ func databaseRemoved(m *evidence.Member) *Finding {
 }
 
 // snapFileGone is snapFilesRemoved, except that a copy of the snap folder may be older than the file. The database in
-// the folder, which a server commits before it writes the file, is older then, too. Where a source was copied while its
-// server wrote, the list of files to copy may be older.
+// the folder, which a server commits before it writes the file, is older then, too. Of a server that was not stopped in
+// order, the list of files to copy may be older.
 func (pv *provenance) snapFileGone(m *evidence.Member) *Finding {
 	f := snapFilesRemoved(m)
 	if f == nil {
 		return nil
 	}
 	older := len(snapFolderSigns(m)) > 0
-	if !older && !m.RootUnreadable() && !slices.ContainsFunc(pv.Members, func(o *evidence.Member) bool {
-		return o.ClusterID == m.ClusterID && pv.tornCopy(o) != nil
-	}) {
+	if !older && !m.RootUnreadable() && stoppedInOrder(m) && !slices.ContainsFunc(pv.Members,
+		func(o *evidence.Member) bool { return o.ClusterID == m.ClusterID && pv.tornCopy(o) != nil }) {
 		return f
 	}
 	f.Kind = KindSnapshotFileNotCopied
