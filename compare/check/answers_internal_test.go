@@ -153,7 +153,13 @@ func TestOutcomeOfFindings(t *testing.T) {
 // it may be of another cluster.
 func TestEarlierBackups(t *testing.T) {
 	b, m := withDB(member("b.db"), 5), withDB(member("n1"), 9)
-	b.DB.KV.LastRev.Main, b.Membership.Bucket = 40, []dumplog.ID{7}
+	b.DB.KV.LastRev.Main, b.Membership.Bucket, b.Source.Kind = 40, []dumplog.ID{7}, evidence.KindDataDir
+	for _, f := range earlierFindings([]Earlier{{Backup: b}, {Backup: b, Member: m, Records: 12}}) {
+		if got := f.Remedy[0].Command.String(); got != "etcd-medic inspect b.db" {
+			t.Errorf("a data dir without a log: %s", got)
+		}
+	}
+	b.Source.Kind = evidence.KindBackup
 	fs := earlierFindings([]Earlier{{Backup: b}, {Backup: b, Member: m, Records: 12}})
 	if len(fs) != 2 || fs[0].Kind != KindBackupUnrelated || fs[0].Severity != Warning ||
 		fs[1].Kind != KindBackupBeforeRestore || fs[1].Severity != Info {

@@ -96,8 +96,8 @@ func earlierFindings(list []Earlier) (fs []Finding) {
 func (e *Earlier) finding(why string, ev Evidence) Finding {
 	b := e.Backup
 	r := Remedy{Text: b.Label() + " is from before the cluster was restored: examine it on its own",
-		Command: shell.Format("etcd-medic verify {}", shell.Source(b.Label()))}
-	if e.Member != nil {
+		Command: alone(b)}
+	if e.Member != nil && b.Source.Kind != evidence.KindDataDir {
 		r.Command = shell.Format("etcd-medic verify {} --against {}", shell.Source(b.Label()),
 			shell.Source(e.Member.Label()))
 	}
@@ -169,7 +169,15 @@ func unrelatedFinding(b *evidence.Member) Finding {
 			"it continues the history of the backup. The backup was compared with nothing else",
 		Evidence: []Evidence{otherMembers(b)},
 		Remedy: []Remedy{{Text: "examine " + b.Label() + " on its own",
-			Command: shell.Format("etcd-medic verify {}", shell.Source(b.Label()))}}}
+			Command: alone(b)}}}
+}
+
+// alone is the command that examines a backup, or a data dir without a log, on its own.
+func alone(m *evidence.Member) shell.Command {
+	if m.Source.Kind == evidence.KindDataDir {
+		return shell.Format("etcd-medic inspect {}", shell.Source(m.Label()))
+	}
+	return shell.Format("etcd-medic verify {}", shell.Source(m.Label()))
 }
 
 // otherMembers shows that the members in a backup are none that the data dirs know.

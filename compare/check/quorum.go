@@ -8,6 +8,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 var commitOnQuorum = described(Check{
@@ -126,8 +127,8 @@ func (pv *provenance) belowQuorum(top *evidence.Member, i uint64, voters, holder
 			w.knows, strings.Join(without, ", ")),
 		Evidence: []Evidence{w.evidence},
 		Remedy: []Remedy{
-			{Text: "if any member ran while they were copied, take new copies of all, stopped or with the command " +
-				"collect, and diagnose those"},
+			{Text: "if any member ran while they were copied, take new copies of all, stopped or with this on each " +
+				"host, and diagnose those", Command: shell.Format("etcd-medic collect -o <MEMBER>.tar.zst")},
 			{Text: "if every member was stopped before the first copy, " + w.take,
 				Precondition: "no member without the entry has been started alone"}}}
 	var short []*evidence.Member

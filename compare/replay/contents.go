@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"math"
 	"slices"
 
 	"github.com/zeebo/xxh3"
@@ -25,6 +26,8 @@ type putContents struct {
 	mayRefuse bool
 	// full is true if there were too many.
 	full bool
+	// missing are the spans of entries that no log holds, once the survey has read all.
+	missing gaps
 }
 
 // maxContents bounds the contents that are kept, newestRevisions the revisions of a backup among which its newest puts
@@ -107,10 +110,11 @@ func (pc *putContents) note(it *item) {
 	pc.full = max(len(pc.first), len(pc.certain), len(pc.kept)) >= maxContents
 }
 
-func (pc *putContents) manyUpTo(index uint64) bool {
+// manyBetween reports whether there are many puts above an index up to another.
+func (pc *putContents) manyBetween(above, index uint64) bool {
 	n := 0
-	for _, first := range pc.first {
-		if first <= index {
+	for c, first := range pc.first {
+		if first > above && first <= index || pc.again[c] > above && pc.again[c] <= index {
 			n++
 		}
 		if n >= manyPuts {
@@ -130,9 +134,10 @@ func (pc *putContents) wroteUpTo(m *evidence.Member) int64 {
 }
 
 // writtenUpTo returns a revision that the log had written at an index or before, as the puts of a data dir above
-// another revision show it: only entries up to the index put what it holds there. It is 0 if none does.
+// another revision show it: only entries up to the index put what it holds there. It is 0 if none does, or if later
+// entries are in no log.
 func (pc *putContents) writtenUpTo(index uint64, dir *evidence.Member, above int64) int64 {
-	if pc == nil || pc.full {
+	if pc == nil || pc.full || pc.missing.lastUpTo(math.MaxUint64) > index {
 		return 0
 	}
 	last := dir.DB.KV.LastRev.Main
@@ -152,7 +157,7 @@ func (pc *putContents) writtenUpTo(index uint64, dir *evidence.Member, above int
 }
 
 // noneOf reports whether no entry up to the index of a database can have made any of its newest puts, although there
-// are many that put something. A database to which one entry wrote a put has it among them. Those up to the compact
+// are many that put something after the last entries that no log holds. A database to which one entry wrote a put has it among them. Those up to the compact
 // revision count as far as the entries that certainly wrote a revision reach down: the log wrote these too.
 func (pc *putContents) noneOf(m *evidence.Member) bool {
 	return pc != nil && pc.noneAbove(m, min(m.CompactRevision(), m.DB.KV.LastRev.Main-pc.wroteUpTo(m)))
@@ -173,7 +178,11 @@ func (pc *putContents) noneAbove(m *evidence.Member, rev int64) bool {
 // madeAbove counts the newest puts of a database above a revision that entries up to its index can have made. It is
 // false if there are too few, or too few puts in the log.
 func (pc *putContents) madeAbove(m *evidence.Member, rev int64) (n int, enough bool) {
-	if pc == nil || pc.full || !pc.manyUpTo(m.AppliedMin) {
+	if pc == nil || pc.full {
+		return 0, false
+	}
+	above := pc.missing.lastUpTo(m.AppliedMax)
+	if above >= m.AppliedMin || !pc.manyBetween(above, m.AppliedMin) {
 		return 0, false
 	}
 	last := m.DB.KV.LastRev.Main

@@ -49,6 +49,19 @@ func TestNoneOf(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
+	for name, g := range map[string]Gap{"ends at its index": {3, m.AppliedMin}, "ends above": {3, m.AppliedMin + 9},
+		"after the puts of the log": {3, m.AppliedMin - 1}} {
+		pc := log()
+		if pc.missing = (gaps{g}); pc.noneOf(m) {
+			t.Errorf("the log lacks entries: %s", name)
+		}
+	}
+	pc := log()
+	for _, g := range []Gap{{1, 1}, {m.AppliedMax + 1, m.AppliedMax + 5}} {
+		if pc.missing = (gaps{g}); !pc.noneOf(m) {
+			t.Errorf("the log lacks others: %+v", g)
+		}
+	}
 	short := newContents()
 	for i := range 7 {
 		short.note(itemAt(2, put("a", strings.Repeat("1", i+1))))
@@ -105,10 +118,10 @@ func TestNoneOfBelow(t *testing.T) {
 		if got := c.pc.noneOf(m); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		if !c.pc.fewOfNewest(m, 1) && c.pc.manyUpTo(3) {
+		if !c.pc.fewOfNewest(m, 1) && c.pc.manyBetween(0, 3) {
 			t.Errorf("%s: more than one", name)
 		}
-		if got, want := c.pc.fewOfNewest(m, 0), name != "one of them is the log's"; got != want && c.pc.manyUpTo(3) {
+		if got, want := c.pc.fewOfNewest(m, 0), name != "one of them is the log's"; got != want && c.pc.manyBetween(0, 3) {
 			t.Errorf("%s, whatever is compacted: %v, want %v", name, got, want)
 		}
 	}
@@ -167,6 +180,13 @@ func TestWrittenUpTo(t *testing.T) {
 		}
 	}
 	var none *putContents
+	for index, want := range map[uint64]bool{12: true, 13: false} {
+		pc := newContents()
+		pc.note(itemAt(11, put("b", "2")))
+		if pc.missing = (gaps{{index, index}}); (pc.writtenUpTo(12, m, 2) > 0) != want {
+			t.Errorf("entry %d is in no log: want %t", index, want)
+		}
+	}
 	if none.writtenUpTo(12, m, 0) != 0 {
 		t.Error("without contents")
 	}

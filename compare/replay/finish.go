@@ -19,7 +19,7 @@ func (s *sim) finish() {
 	s.matcher.finishRuns()
 	// Entries that every log has lost can have written the rest of the database. It is therefore not unexplained.
 	lost := s.outran()
-	s.res.PastLogs = lost && !s.met // it begins above them
+	s.res.PastLogs = lost && s.meet.index > s.logEnd // it begins above them
 	for g := s.cur.take(); g != nil; g = s.cur.take() {
 		switch {
 		case g.main <= s.Revision:

@@ -183,6 +183,9 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			r.overlap(o, s)
 		}
 	}
+	if s.puts != nil {
+		s.puts.missing = r.Gaps
+	}
 	return s, ctx.Err()
 }
 

@@ -113,7 +113,8 @@ func (b *revisionBound) find(fits func(dir *writers) bool) {
 		if !ok {
 			continue
 		}
-		low, began := x.lowestRevision(w, b.backup.total)-unread, x.lowestRevision(w, 0)
+		low := x.lowestRevision(w, b.backup.total) - unread - gaps(b.r.Gaps).between(b.backup.until, w.until)
+		began := x.lowestRevision(w, 0) - gaps(b.r.Gaps).between(0, w.until)
 		if b.dirs++; b.dirs == 1 {
 			b.atLeast, b.began = low, began
 		}

@@ -26,10 +26,19 @@ func (ad *advice) nextTorn(add func(text string, command shell.Command)) {
 	}
 	slices.Sort(torn)
 	add("copy "+plural.List(slices.Compact(torn))+" again, with its server stopped, and diagnose the new copy with "+
-		"the others. If its host holds exactly this, start no server on it: the plan replaces it", none)
+		"the others. If its host holds exactly this, start no server on it: the plan replaces it", ad.diagnoseAll())
 	if best, rest := ad.bestAndRest(); best != "" && len(rest) > 0 {
 		ad.nextPlan(add)
 	}
+}
+
+// diagnoseAll is the diagnosis of all sources, with further ones if there is only one.
+func (ad *advice) diagnoseAll() shell.Command {
+	c := shell.Format("etcd-medic diagnose").Sources(ad.allLabels()...)
+	if len(ad.Members) == 1 {
+		c = c.Then(shell.Format("<OTHER_MEMBER...>"))
+	}
+	return c
 }
 
 func (ad *advice) nextRemedies(add func(text string, command shell.Command)) {

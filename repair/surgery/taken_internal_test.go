@@ -120,7 +120,8 @@ func wholeBuckets(with map[string][]pair) map[string][]pair {
 // the two databases may change, and no records if the two are compacted at different revisions. Where nothing differs
 // that is refused.
 func TestTakeAll(t *testing.T) {
-	own := map[string][]pair{"lease": rowsFrom("a=1"), "meta": rowsFrom("x=1"), "key": rowsFrom("k=1 l=1")}
+	const k, l = "k0123456789abcdef", "l0123456789abcdef" // as long as revisions
+	own := map[string][]pair{"lease": rowsFrom("a=1"), "meta": rowsFrom("x=1"), "key": rowsFrom(k + "=1 " + l + "=1")}
 	for name, c := range map[string]struct {
 		better    map[string][]pair
 		between   map[string]bool
@@ -133,17 +134,17 @@ func TestTakeAll(t *testing.T) {
 			"2 rows of bucket lease are those of peer9", 0, false},
 		"one row": {map[string][]pair{"lease": rowsFrom("a=2"), "meta": own["meta"], "key": own["key"]}, nil, 4,
 			"1 row of bucket lease is that of peer9", 0, false},
-		"records": {map[string][]pair{"lease": own["lease"], "meta": own["meta"], "key": rowsFrom("k=2 l=2")}, nil, 4,
+		"records": {map[string][]pair{"lease": own["lease"], "meta": own["meta"], "key": rowsFrom(k + "=2 " + l + "=2")}, nil, 4,
 			"2 records of bucket key are those of peer9", 0, false},
-		"one record and one row": {map[string][]pair{"lease": rowsFrom("a=2"), "key": rowsFrom("k=1 l=2")}, nil, 4,
+		"one record and one row": {map[string][]pair{"lease": rowsFrom("a=2"), "key": rowsFrom(k + "=1 " + l + "=2")}, nil, 4,
 			"1 row of bucket lease is that of peer9\n1 record of bucket key is that of peer9", 0, false},
 		"meta alone": {map[string][]pair{"lease": own["lease"], "meta": rowsFrom("x=2"), "key": own["key"]}, nil, 4,
 			"", 0, true},
 		"a bucket that may change": {map[string][]pair{"lease": rowsFrom("a=2"), "key": own["key"]},
 			map[string]bool{"lease": true}, 4, "", 0, true},
-		"another compaction": {map[string][]pair{"lease": rowsFrom("a=2"), "key": rowsFrom("k=2")}, nil, 3,
+		"another compaction": {map[string][]pair{"lease": rowsFrom("a=2"), "key": rowsFrom(k + "=2")}, nil, 3,
 			"1 row of bucket lease is that of peer9", 1, false},
-		"another compaction alone": {map[string][]pair{"lease": own["lease"], "key": rowsFrom("k=2")}, nil, 3, "", 1,
+		"another compaction alone": {map[string][]pair{"lease": own["lease"], "key": rowsFrom(k + "=2")}, nil, 3, "", 1,
 			true},
 	} {
 		path := filepath.Join(t.TempDir(), "db")

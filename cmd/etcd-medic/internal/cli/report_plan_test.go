@@ -120,7 +120,7 @@ func TestPlanChecklistUsage(t *testing.T) {
 	for _, c := range []struct {
 		plan, out string
 		want      int
-	}{{plan, "x.json", ExitUsage}, {plan, "x.pdf", ExitUsage}, {plan, "taken.html", ExitError},
+	}{{plan, "x.json", ExitUsage}, {plan, "x.pdf", ExitUsage}, {plan, "taken.html", ExitRefused},
 		{edited, "edited.html", ExitRefused}, {filepath.Join(dir, "none.yaml"), "none.html", ExitUsage}} {
 		s, _, stderr := streams(nil)
 		if code := Main(t.Context(), []string{"report", c.plan, "-o", filepath.Join(dir, c.out)}, s); code != c.want {

@@ -264,7 +264,7 @@ func TestFullIsShort(t *testing.T) {
 	}
 	slices.Sort(lines)
 	t.Logf("lines of --full: %v", lines)
-	if median := lines[len(lines)/2]; median >= 60 {
+	if median := lines[len(lines)/2]; median >= 66 {
 		t.Errorf("the median is %d lines: %v", median, lines)
 	}
 }
