@@ -157,8 +157,9 @@ func (pc *putContents) writtenUpTo(index uint64, dir *evidence.Member, above int
 }
 
 // noneOf reports whether no entry up to the index of a database can have made any of its newest puts, although there
-// are many that put something after the last entries that no log holds. A database to which one entry wrote a put has it among them. Those up to the compact
-// revision count as far as the entries that certainly wrote a revision reach down: the log wrote these too.
+// are many that put something after the last entries that no log holds. A database to which one entry wrote a put has
+// it among them. Those up to the compact revision count as far as the entries that certainly wrote a revision reach
+// down: the log wrote these too.
 func (pc *putContents) noneOf(m *evidence.Member) bool {
 	return pc != nil && pc.noneAbove(m, min(m.CompactRevision(), m.DB.KV.LastRev.Main-pc.wroteUpTo(m)))
 }

@@ -121,7 +121,8 @@ func TestNoneOfBelow(t *testing.T) {
 		if !c.pc.fewOfNewest(m, 1) && c.pc.manyBetween(0, 3) {
 			t.Errorf("%s: more than one", name)
 		}
-		if got, want := c.pc.fewOfNewest(m, 0), name != "one of them is the log's"; got != want && c.pc.manyBetween(0, 3) {
+		want := name != "one of them is the log's"
+		if got := c.pc.fewOfNewest(m, 0); got != want && c.pc.manyBetween(0, 3) {
 			t.Errorf("%s, whatever is compacted: %v, want %v", name, got, want)
 		}
 	}

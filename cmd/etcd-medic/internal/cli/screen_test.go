@@ -234,7 +234,7 @@ func TestScreensOfRuns(t *testing.T) {
 	}
 }
 
-// TestFullIsShort: of all sets, the text of diagnose --full is shorter than 60 lines in the median, and ends with the
+// TestFullIsShort: of all sets, the text of diagnose --full is shorter than 66 lines in the median, and ends with the
 // verdict.
 func TestFullIsShort(t *testing.T) {
 	var lines []int
