@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -190,16 +191,16 @@ func rerunFinding(ss Sources, m *evidence.Member, s *replay.Stretch) Finding {
 // memberFindings makes findings of what the replay shows of each member.
 func memberFindings(in *Input, of func(*evidence.Member, *replay.MemberResult) []Finding) Result {
 	var fs []Finding
-	why := ""
+	var why []string
 	for i, m := range in.Members {
 		r := in.Replay.Members[i]
 		if !r.Checked {
 			if m.HasDB() && r.Why != "" {
-				why += m.Label() + ": " + r.Why + "; "
+				why = append(why, m.Label()+": "+r.Why)
 			}
 			continue
 		}
 		fs = append(fs, of(m, r)...)
 	}
-	return outcome(fs, why)
+	return outcome(fs, strings.Join(why, "; "))
 }

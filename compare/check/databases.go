@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
@@ -33,15 +34,15 @@ func (ss databases) leaseRow(pos int, id string) *dumpdb.Lease {
 
 // unreadable names databases that could not be opened for another reason than damage.
 func (ss databases) unreadable() string {
-	s := ""
+	var said []string
 	for _, m := range ss {
 		for _, p := range m.Problems {
 			if p.Part == "db" && m.DB == nil {
-				s += fmt.Sprintf("%s: %s: %v; ", m.Label(), p.File, p.Err)
+				said = append(said, fmt.Sprintf("%s: %s: %v", m.Label(), p.File, p.Err))
 			}
 		}
 	}
-	return s
+	return strings.Join(said, "; ")
 }
 
 // newestRecord returns the highest main revision of a record in the databases, 0 if there is none. A compaction mark

@@ -96,7 +96,7 @@ func runDBPages(in *Input) Result {
 	if !seen {
 		return Result{Reason: cmp.Or(strings.TrimSpace(notDatabases), "no source brought a database")}
 	}
-	return outcome(fs, notDatabases+in.Members.databases().unreadable())
+	return outcome(fs, strings.TrimSpace(notDatabases+in.Members.databases().unreadable()))
 }
 
 // cutFirst orders the damage of a file that lost its end: lost parts come before the pages that refer to them.

@@ -210,7 +210,7 @@ func TestUnreadableParts(t *testing.T) {
 	a.Problems = []evidence.Problem{{Part: "wal", File: "0.wal", Err: errors.New("denied")},
 		{Part: "db", File: "db", Err: errors.New("gone")}}
 	ss := Sources{a, b}
-	if got := ss.unreadableParts("wal"); got != "a: 0.wal: denied; " {
+	if got := ss.unreadableParts("wal"); got != "a: 0.wal: denied" {
 		t.Errorf("%q", got)
 	}
 	if got := ss.unreadableParts("snap"); got != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/majority"
@@ -138,13 +139,13 @@ func (ss Sources) backups() []*evidence.Member {
 
 // unreadableParts lists members with a part that could not be read at all, so that it is not checked.
 func (ss Sources) unreadableParts(part string) string {
-	s := ""
+	var said []string
 	for _, m := range ss {
 		for _, p := range m.Problems {
 			if p.Part == part {
-				s += fmt.Sprintf("%s: %s: %v; ", m.Label(), p.File, p.Err)
+				said = append(said, fmt.Sprintf("%s: %s: %v", m.Label(), p.File, p.Err))
 			}
 		}
 	}
-	return s
+	return strings.Join(said, "; ")
 }
