@@ -127,7 +127,7 @@ func spanOf(s *replay.Stretch) string { return plural.Span(s.From, s.To, "entry"
 func rowsAheadFinding(in *Input, m *evidence.Member, s *replay.RowsAhead) Finding {
 	more := ""
 	if slices.ContainsFunc(s.Rows, func(d replay.StateDiff) bool { return d.Bucket == "auth" }) {
-		more = ", and the auth revision rises above the other members'"
+		more = ", and the auth revision may rise above the other members'"
 	}
 	f := Finding{Kind: KindRowsAboveIndex, Severity: Critical, Class: ClassLatentDivergence,
 		Members: []string{m.Label()},

@@ -110,6 +110,13 @@ func (pc *putContents) note(it *item) {
 	pc.full = max(len(pc.first), len(pc.certain), len(pc.kept)) >= maxContents
 }
 
+// lacks notes the entries that no log holds.
+func (pc *putContents) lacks(missing gaps) {
+	if pc != nil {
+		pc.missing = missing
+	}
+}
+
 // manyBetween reports whether there are many puts above an index up to another.
 func (pc *putContents) manyBetween(above, index uint64) bool {
 	n := 0

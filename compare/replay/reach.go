@@ -28,7 +28,7 @@ type RowsAhead struct {
 // the consistent index itself. Between it and the entry there is none that must have written a key which the database
 // lacks: a server applies entries in order.
 func (s *sim) findReach() {
-	if s.m.AppliedMin != s.m.AppliedMax || s.past == nil || !s.Version.Known() ||
+	if s.m.AppliedMin != s.m.AppliedMax || s.m.AppliedMin >= s.committed || s.past == nil || !s.Version.Known() ||
 		!s.follows(release.IndexWithEveryEntry) || s.m.IndexFrozen() {
 		return
 	}
@@ -38,27 +38,29 @@ func (s *sim) findReach() {
 	}
 	p := newRowProbe(s)
 	atIndex := p.diffs()
+	if len(atIndex) == 0 {
+		return
+	}
 	best, reach := atIndex, RowsAhead{}
 	first := uint64(0)
 	for it, err := range s.past(s.m.AppliedMin + 1) {
-		if len(atIndex) == 0 || err != nil || p.executed == maxRowEntries {
+		if err != nil || p.executed == maxRowEntries {
 			break
 		}
 		own := it.forMember(s.pos)
-		if own.err != nil || own.entry.Index > s.committed || own.entry.Index > keys && p.mustWrite(own) {
+		index := own.entry.Index
+		if own.err != nil || index > s.committed || index > keys && p.mustWrite(own) {
 			break
 		}
-		if !p.execute(own) {
-			continue
+		changes := p.execute(own)
+		if changes && first == 0 {
+			first = index
 		}
-		if first == 0 {
-			first = own.entry.Index
-		}
-		if own.entry.Index < keys {
-			continue
+		if index < keys || index > keys && !changes {
+			continue // not a state of the database, or the same as before
 		}
 		if d := p.diffs(); len(d) < len(best) {
-			best, reach = d, RowsAhead{From: first, To: own.entry.Index}
+			best, reach = d, RowsAhead{From: first, To: index}
 		}
 	}
 	if reach.To == 0 {

@@ -83,6 +83,9 @@ func TestReach(t *testing.T) {
 		"after a key that is there": {log: []*dumplog.Request{put("k", "v"), grantOf(7, 60, 0)}, change: func(s *sim) {
 			s.m.DB.Leases, s.res.Ahead = leaseRows(7), &Stretch{From: 11, To: 11}
 		}, want: "12..12 lease/7"},
+		"below the last key that is there": {log: []*dumplog.Request{grantOf(7, 60, 0), put("k", "v")},
+			change: func(s *sim) { s.m.DB.Leases, s.res.Ahead = leaseRows(7), &Stretch{From: 12, To: 12} },
+			want:   "11..12 lease/7"},
 		"below a key that is there": {log: []*dumplog.Request{grantOf(7, 60, 0), revokeOf(7), put("k", "v"), grantOf(7, 60, 0)},
 			change: func(s *sim) { s.m.DB.Leases, s.res.Ahead = leaseRows(7), &Stretch{From: 13, To: 13} },
 			want:   "11..14 lease/7"},

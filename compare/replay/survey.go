@@ -183,9 +183,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			r.overlap(o, s)
 		}
 	}
-	if s.puts != nil {
-		s.puts.missing = r.Gaps
-	}
+	s.puts.lacks(r.Gaps)
 	return s, ctx.Err()
 }
 
