@@ -121,16 +121,7 @@ func (a *alarmLog) spans() []Gap {
 
 // mayBeAlarmed reports whether an alarm was on, or may have been, when the member applied an entry.
 func (lv *logView) mayBeAlarmed(index uint64) bool {
-	_, in := slices.BinarySearchFunc(lv.alarmed, index, func(g Gap, index uint64) int {
-		switch {
-		case g.To < index:
-			return -1
-		case g.From > index:
-			return 1
-		}
-		return 0
-	})
-	return in
+	return gaps(lv.alarmed).has(index)
 }
 
 // refusedByAlarm returns whether the alarms at an entry refuse its request.

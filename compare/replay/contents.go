@@ -26,8 +26,13 @@ type putContents struct {
 	mayRefuse bool
 	// full is true if there were too many.
 	full bool
-	// missing are the spans of entries that no log holds, once the survey has read all.
-	missing gaps
+	// puts are the entries that put something new, in order; stamped those of them that a database refuses if its auth
+	// differs.
+	puts, stamped []uint64
+	// missing are the spans of entries that no log holds, alarmed those at which an alarm was on, or may have been, once
+	// the survey has read all. If a log shows a restore, restored is true.
+	missing, alarmed gaps
+	restored         bool
 }
 
 // maxContents bounds the contents that are kept, newestRevisions the revisions of a backup among which its newest puts
@@ -38,7 +43,7 @@ const (
 	newestPuts      = 4
 )
 
-// manyPuts is how many puts of a log cannot all have been refused.
+// manyPuts is how many puts of a log cannot all have been refused where no alarm is on.
 const manyPuts = 8
 
 // newPutContents is nil where no source may be a backup from before a restore.
@@ -88,6 +93,7 @@ func (pc *putContents) note(it *item) {
 	if PlainPut(it.req) && len(it.others) == 0 {
 		pc.certain = append(pc.certain, it.entry.Index)
 	}
+	puts := false
 	it.req.EachOp(func(op dumplog.RequestOp) {
 		switch {
 		case op.Put == nil:
@@ -104,31 +110,54 @@ func (pc *putContents) note(it *item) {
 		if _, have := pc.first[c]; have {
 			pc.again[c] = it.entry.Index
 		} else {
-			pc.first[c] = it.entry.Index
+			pc.first[c], puts = it.entry.Index, true
 		}
 	})
+	switch {
+	case !puts:
+	case it.req.Header.AuthRevision > 0:
+		pc.stamped = append(pc.stamped, it.entry.Index)
+	default:
+		pc.puts = append(pc.puts, it.entry.Index)
+	}
 	pc.full = max(len(pc.first), len(pc.certain), len(pc.kept)) >= maxContents
 }
 
-// lacks notes the entries that no log holds.
-func (pc *putContents) lacks(missing gaps) {
-	if pc != nil {
-		pc.missing = missing
+// end notes the entries that no log holds, and those that an alarm may have refused: all puts of a long log.
+func (pc *putContents) end(s *Survey, r *Result) {
+	if pc == nil {
+		return
 	}
+	pc.missing, pc.restored = r.Gaps, restored(r)
+	var databases []dumpdb.Alarm
+	for _, x := range r.Members {
+		if x.Member.HasDB() {
+			databases = append(databases, x.Member.DB.Alarms...)
+		}
+	}
+	pc.alarmed = newAlarmLog(s, 0, databases).spans()
 }
 
-// manyBetween reports whether there are many puts above an index up to another.
+// manyBetween reports whether there are many puts above an index up to another that cannot all have been refused: those
+// under an alarm can, and those with an auth revision where nothing else shows that the backup is from before a restore.
 func (pc *putContents) manyBetween(above, index uint64) bool {
 	n := 0
-	for c, first := range pc.first {
-		if first > above && first <= index || pc.again[c] > above && pc.again[c] <= index {
-			n++
-		}
-		if n >= manyPuts {
-			return true
+	count := func(entries []uint64) {
+		from, _ := slices.BinarySearch(entries, above+1)
+		for _, entry := range entries[from:] {
+			if entry > index || n >= manyPuts {
+				return
+			}
+			if !pc.alarmed.has(entry) {
+				n++
+			}
 		}
 	}
-	return false
+	count(pc.puts)
+	if pc.restored {
+		count(pc.stamped)
+	}
+	return n >= manyPuts
 }
 
 // wroteUpTo is how many revisions the entries up to the index of a database have written at least.

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcd-medic/etcd-medic/compare/apply"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -101,7 +104,7 @@ func TestNoneOfBelow(t *testing.T) {
 	it.others = map[int]*item{1: itemAt(3, put("x", "2"))}
 	disputed.note(it)
 	late.note(itemAt(m.AppliedMin+1, put("x", "1")))
-	disputed.first[1], late.first[1] = 1, 1
+	disputed.puts, late.puts = append([]uint64{1}, disputed.puts...), append([]uint64{1}, late.puts...)
 	for name, c := range map[string]struct {
 		pc   *putContents
 		want bool
@@ -143,6 +146,53 @@ func TestNoneOfBelow(t *testing.T) {
 	if n := log(8).wroteUpTo(m); n != 0 {
 		t.Errorf("with an alarm: %d", n)
 	}
+}
+
+// TestManyBetween: puts count that cannot all have been refused.
+func TestManyBetween(t *testing.T) {
+	log := func(n int, authRevision uint64) *putContents {
+		pc := newContents()
+		for i := range n {
+			r := put("a", strings.Repeat("1", i+1))
+			r.Header.AuthRevision = authRevision
+			pc.note(itemAt(uint64(11+i), r))
+		}
+		return pc
+	}
+	same := newContents()
+	for i := range 9 {
+		same.note(itemAt(uint64(11+i), put("a", "1")))
+	}
+	k := apply.Alarm{Type: int32(pb.AlarmType_NOSPACE)}
+	for name, c := range map[string]struct {
+		pc       *putContents
+		changes  []alarmChange
+		always   []dumpdb.Alarm
+		restored bool
+		want     bool
+	}{
+		"many":                              {pc: log(8, 0), want: true},
+		"few":                               {pc: log(7, 0)},
+		"above the index":                   {pc: log(30, 0), want: true},
+		"of one content":                    {pc: same},
+		"as if auth were on":                {pc: log(8, 3)},
+		"the same after a restore":          {pc: log(8, 3), restored: true, want: true},
+		"an alarm cleared at the end":       {pc: log(8, 0), changes: []alarmChange{{index: 19, alarm: k}}},
+		"an alarm raised at their begin":    {pc: log(8, 0), changes: []alarmChange{{index: 10, alarm: k, on: true}}},
+		"an alarm raised and cleared first": {log(10, 0), []alarmChange{{10, k, true}, {12, k, false}}, nil, false, true},
+		"an alarm that the log never names": {pc: log(8, 0), always: []dumpdb.Alarm{{MemberID: 1, Type: 1}}},
+	} {
+		r := &Result{Members: []*MemberResult{{Member: &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{},
+			Alarms: c.always}}}}}
+		if c.restored {
+			r.Members[0].Member.WAL.Log, r.Members[0].Member.WAL.Summary.Start = &dumplog.Log{}, dumplog.StartRestore
+		}
+		c.pc.end(&Survey{state: &lastStates{alarmChanges: c.changes}}, r)
+		if got := c.pc.manyBetween(10, 20); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	(*putContents)(nil).end(nil, nil)
 }
 
 // TestWrittenUpTo: a put above a revision that only entries up to an index put shows that the log had written it there.

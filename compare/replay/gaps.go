@@ -1,8 +1,11 @@
 package replay
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
-// gaps are the spans of entries that no log holds, in order.
+// gaps are spans of entries in order, as those that no log holds.
 type gaps []Gap
 
 // between is how many entries above from up to to are missing.
@@ -23,4 +26,18 @@ func (gs gaps) lastUpTo(index uint64) (last uint64) {
 		}
 	}
 	return last
+}
+
+// has reports whether an entry is in one of them.
+func (gs gaps) has(index uint64) bool {
+	_, in := slices.BinarySearchFunc(gs, index, func(g Gap, index uint64) int {
+		switch {
+		case g.To < index:
+			return -1
+		case g.From > index:
+			return 1
+		}
+		return 0
+	})
+	return in
 }

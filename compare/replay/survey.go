@@ -183,7 +183,7 @@ func survey(ctx context.Context, r *Result) (*Survey, error) {
 			r.overlap(o, s)
 		}
 	}
-	s.puts.lacks(r.Gaps)
+	s.puts.end(s, r)
 	return s, ctx.Err()
 }
 
