@@ -192,13 +192,13 @@ func (c *client) Alarms(ctx context.Context) (map[uint64][]string, error) {
 	return out, nil
 }
 
-// Names implements Member.
+// Names implements Member. A member without a leader answers, too (3.5 and later).
 func (c *client) Names(ctx context.Context) (map[uint64]string, error) {
 	cli, err := c.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r, err := cli.MemberList(ctx)
+	r, err := cli.MemberList(ctx, clientv3.WithSerializable())
 	if err != nil {
 		return nil, c.failed(err)
 	}

@@ -52,6 +52,25 @@ func TestAlarmsWithoutAnEntry(t *testing.T) {
 	}
 }
 
+// TestNoLeader: members that know no leader are not asked for what the leader has to agree to.
+func TestNoLeader(t *testing.T) {
+	for _, version := range []string{"3.3.18", "3.4.3", "3.5.35", "3.7.3"} {
+		fs, ms := cluster()
+		for _, f := range fs {
+			f.version, f.applied, f.alone = version, 9, true
+		}
+		r, _ := watcher(ms, Options{}).Round(t.Context())
+		for i, f := range fs {
+			if f.authAsked-f.streamed+f.alarmed > 0 {
+				t.Errorf("%s: asked member %d for auth or alarms", version, i+1)
+			}
+			if s := r.Members[i]; s.Err != nil || s.Hash == nil {
+				t.Errorf("%s: member %d is not compared: %v", version, i+1, s.Err)
+			}
+		}
+	}
+}
+
 // TestStreamsAfterAStart: a new connection to a member before 3.5 brings the snapshot streams for auth forward, once,
 // and no sooner than some time after the last ones.
 func TestStreamsAfterAStart(t *testing.T) {

@@ -157,6 +157,8 @@ func (a *asker) small(ctx context.Context, seen []Seen, buckets bool) {
 		switch {
 		case s.First.Learner:
 			return nil
+		case version.Has(release.AuthStatusRPC).Certain() && s.First.Leader == 0:
+			return nil // the leader has to agree to it, so an answer would take until the time limit
 		case version.Has(release.AuthStatusRPC).Certain():
 			auth, err = m.AuthStatus(ctx)
 		case buckets:
@@ -175,7 +177,8 @@ func (a *asker) small(ctx context.Context, seen []Seen, buckets bool) {
 	a.alarms(ctx, seen)
 }
 
-// alarms takes the alarms from what the members say of themselves. Members of 3.3 say none: one of them is asked.
+// alarms takes the alarms from what the members say of themselves. Members of 3.3 say none: one that knows a leader is
+// asked.
 func (a *asker) alarms(ctx context.Context, seen []Seen) {
 	on, asked := map[uint64][]string{}, false
 	add := func(member uint64, alarm string) {
@@ -196,7 +199,7 @@ func (a *asker) alarms(ctx context.Context, seen []Seen) {
 			}
 		}
 		version, _ := release.Parse(s.First.Version)
-		if asked || s.First.Learner || !version.Has(release.AlarmsInStatus).Excluded() {
+		if asked || s.First.Learner || s.First.Leader == 0 || !version.Has(release.AlarmsInStatus).Excluded() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)

@@ -40,6 +40,9 @@ type fake struct {
 	errors                    []string
 	alarmed, hashed, streamed int
 	connected                 int64
+	// alone is a member that knows no leader, authAsked how often its auth was asked for.
+	alone     bool
+	authAsked int
 }
 
 func member(id uint64) *fake {
@@ -64,8 +67,12 @@ func (f *fake) Status(context.Context) (Status, error) {
 	if f.down {
 		return Status{}, errDown
 	}
+	leader := uint64(1)
+	if f.alone {
+		leader = 0
+	}
 	return Status{ID: f.id, Cluster: f.cluster, Version: f.version, Revision: f.rev(f.applied), Applied: f.applied,
-		Term: 2, Learner: f.learner, Leader: 1, Errors: f.errors}, nil
+		Term: 2, Learner: f.learner, Leader: leader, Errors: f.errors}, nil
 }
 
 func (f *fake) HashKV(_ context.Context, rev int64) (Hash, error) {
@@ -92,6 +99,7 @@ func (f *fake) HashKV(_ context.Context, rev int64) (Hash, error) {
 
 func (f *fake) Keys(_ context.Context, rev int64) (int64, error) { return rev - 1, nil }
 func (f *fake) AuthStatus(context.Context) (Auth, error) {
+	f.authAsked++
 	return Auth{Enabled: true, Revision: 5 + f.auth}, f.authOff
 }
 func (f *fake) AuthBucket(ctx context.Context) (Auth, error) {

@@ -148,12 +148,30 @@ const maxPlan = 64 << 20
 
 // Load reads a plan and checks that it was not changed.
 func Load(path string) (*Plan, error) {
-	b, err := regular.ReadFile(path, maxPlan)
+	b, err := readPlan(path)
 	if err != nil {
 		return nil, err
 	}
 	return decode(path, b)
 }
+
+// readPlan returns the bytes of a plan.
+func readPlan(path string) ([]byte, error) {
+	b, err := regular.ReadFile(path, maxPlan)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &MissingError{path}
+	}
+	return b, err
+}
+
+// MissingError says that there is no file at the path of a plan.
+type MissingError struct{ Path string }
+
+// Error implements error.
+func (e *MissingError) Error() string { return "there is no plan " + e.Path }
+
+// Is makes errors.Is find fs.ErrNotExist.
+func (e *MissingError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // decode reads the bytes of a plan; path is for messages.
 func decode(path string, b []byte) (*Plan, error) {

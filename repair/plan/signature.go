@@ -50,7 +50,7 @@ func LoadSigned(path, keys string) (p *Plan, fingerprint string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	b, err := regular.ReadFile(path, maxPlan)
+	b, err := readPlan(path)
 	if err != nil {
 		return nil, "", err
 	}

@@ -24,6 +24,17 @@ func doWait(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if err := r.startAgain(ctx, m); err != nil {
 		return "", err
 	}
+	detail, err := r.holdsAll(ctx, m)
+	if errors.Is(err, errTokensOff) {
+		if err = r.enableTokens(ctx, s, m); err == nil {
+			detail, err = r.holdsAll(ctx, m)
+		}
+	}
+	return detail, err
+}
+
+// holdsAll waits until a started member has what the best member has now.
+func (r *runner) holdsAll(ctx context.Context, m *plan.Member) (string, error) {
 	wait, cancel := context.WithTimeout(ctx, r.limits.transfer)
 	defer cancel()
 	if err := r.host.ready(wait, m); err != nil {
@@ -53,10 +64,10 @@ func (r *runner) startAgain(ctx context.Context, m *plan.Member) error {
 func (r *runner) catchUp(ctx context.Context, m *plan.Member, goal *clientv3.StatusResponse) (detail string,
 	err error) {
 	var last uint64
-	moved := time.Now()
+	moved, tokens := time.Now(), r.watchTokens(m)
 	err = r.until(ctx, r.limits.transfer, m.Name+" catches up", func(ctx context.Context) error {
 		st, err := r.status(ctx, m)
-		if err != nil {
+		if err = tokens.look(err); err != nil {
 			return err
 		}
 		if st.RaftAppliedIndex != last {

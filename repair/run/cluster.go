@@ -89,8 +89,11 @@ func (cl *cluster) running(ctx context.Context, m *plan.Member) bool {
 
 // silence says why a member is not asked further, given what its host says of it.
 func (cl *cluster) silence(m *plan.Member, why error) string {
-	if refusesUs(why) {
+	switch {
+	case refusesUs(why):
 		return "it refuses the login: " + why.Error()
+	case cl.mayStopTokens() && sameError(why, rpctypes.ErrInvalidAuthToken):
+		return "it " + refusesTokens() + ", until they are restarted"
 	}
 	text := "it does not answer"
 	if at := cl.host.place(m); at != "" {

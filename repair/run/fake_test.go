@@ -62,6 +62,8 @@ type fakeCluster struct {
 	locked map[string]error
 	// puts are the values that were written.
 	puts []string
+	// off are the members that refuse every token: while it is not nil, those that start without a database.
+	off map[uint64]bool
 }
 
 const fakeClusterID = 0xc1
@@ -108,7 +110,7 @@ func newFake(t *testing.T, p *plan.Plan) *fakeCluster {
 		live: &LiveOptions{HostActions: func(context.Context, HostStep) error { return nil },
 			QuorumWait: time.Minute}}, c,
 		limits{call: 200 * time.Millisecond, step: 2 * time.Second, transfer: 2 * time.Second,
-			poll: time.Millisecond, recount: time.Millisecond})
+			poll: time.Millisecond, recount: time.Millisecond, tokens: 5 * time.Millisecond})
 	c.r.guarded = true
 	c.journal(t, filepath.Join(t.TempDir(), "plan.yaml"), func(Record, bool) {})
 	return c
@@ -216,11 +218,16 @@ func (c *fakeCluster) aside(_ context.Context, m *plan.Member) (string, error) {
 	return "elsewhere", nil
 }
 
-func (c *fakeCluster) start(_ context.Context, m *plan.Member, _ startHow) error {
+func (c *fakeCluster) start(_ context.Context, m *plan.Member, how startHow) error {
 	if err := c.fails("start " + m.Name); err != nil {
 		return err
 	}
-	c.act("start", m, func() { c.up[c.id(m)] = true })
+	c.act("start", m, func() {
+		c.up[c.id(m)] = true
+		if c.off != nil {
+			c.off[c.id(m)] = how.empty
+		}
+	})
 	return nil
 }
 
@@ -272,7 +279,7 @@ func (f fakeClient) asks(ctx context.Context, what string, linear bool, use func
 		up, decides := f.c.up[f.id], f.c.decides()
 		if up && (decides || !linear) {
 			defer f.c.mu.Unlock()
-			if f.c.expired[f.id] {
+			if f.c.expired[f.id] || f.c.off[f.id] {
 				return rpctypes.ErrInvalidAuthToken
 			}
 			return use()

@@ -144,7 +144,7 @@ func (f *liveHost) start(ctx context.Context, m *plan.Member, how startHow) erro
 // ready waits until the member answers with its ID. It ends early if another member answers in its place, or no process
 // listens there.
 func (f *liveHost) ready(ctx context.Context, m *plan.Member) error {
-	w := &listening{f: f, m: m, silent: time.Now(), odd: time.Now()}
+	w := &listening{f: f, m: m, silent: time.Now(), odd: time.Now(), tokens: f.r.watchTokens(m)}
 	return f.r.until(ctx, f.r.limits.transfer, m.Name+" serves as "+hexID(f.r.idOf(m)),
 		func(ctx context.Context) error {
 			st, err := f.answers(ctx, m)
@@ -182,6 +182,7 @@ type listening struct {
 	odd    time.Time // since when a process listens that is not an etcd server
 	heard  bool
 	ends   int // how often a process was seen and then ended
+	tokens tokenWatch
 }
 
 // starts is how often a process may start and end before it counts as failed.
@@ -189,7 +190,7 @@ const starts = 3
 
 func (l *listening) look(why error) error {
 	var stays permanent
-	if errors.As(why, &stays) {
+	if why = l.tokens.look(why); errors.As(why, &stays) {
 		return why
 	}
 	const hint = `look at its log; "the member has been permanently removed from the cluster" there means that it was started on its old data dir, or on its old log in --wal-dir, which was not moved aside: do that by hand, and run the same command again`

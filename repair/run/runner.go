@@ -50,11 +50,13 @@ type limits struct {
 	poll                 time.Duration
 	// recount is the pause between two counts of the voters while a step waits for them.
 	recount time.Duration
+	// tokens is how long a new member may refuse every token before it is restarted.
+	tokens time.Duration
 }
 
 func defaultLimits() limits {
 	return limits{call: 10 * time.Second, step: 2 * time.Minute, transfer: 30 * time.Minute,
-		poll: 100 * time.Millisecond, recount: time.Second}
+		poll: 100 * time.Millisecond, recount: time.Second, tokens: 30 * time.Second}
 }
 
 // runner does the steps of one procedure.

@@ -21,6 +21,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
 func streams(env map[string]string) (*Streams, *bytes.Buffer, *bytes.Buffer) {
@@ -45,6 +46,7 @@ func TestExitCode(t *testing.T) {
 		{"no etcd source", errors.Join(&evidence.SourceError{Where: "y"}, missing), ExitUsage},
 		{"not readable", denied, ExitError},
 		{"interrupted", fmt.Errorf("reading: %w", context.Canceled), ExitInterrupted},
+		{"no plan", fmt.Errorf("status: %w", &plan.MissingError{Path: "plan.yaml"}), ExitUsage},
 		{"else", errors.New("boom"), ExitError},
 	} {
 		if got := exitCode(tc.err); got != tc.want {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/refusal"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
@@ -73,6 +74,7 @@ func exitCode(err error) int {
 	var refused interface{ Refused() bool }
 	var undecided interface{ Inconclusive() bool }
 	var unfinished *run.UnfinishedError
+	var noPlan *plan.MissingError
 	switch {
 	case err == nil, errors.Is(err, errDown):
 		return ExitDone
@@ -80,7 +82,7 @@ func exitCode(err error) int {
 		return ExitInterrupted
 	case errors.As(err, &res):
 		return res.code
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &noPlan):
 		return ExitUsage
 	case errors.As(err, &refused) && refused.Refused():
 		return ExitRefused
@@ -113,6 +115,10 @@ func hintOf(err error) string {
 	var unfinished *run.UnfinishedError
 	if errors.As(err, &unfinished) {
 		return unfinished.Hint
+	}
+	var noPlan *plan.MissingError
+	if errors.As(err, &noPlan) {
+		return "name the file that etcd-medic repair plan -o wrote"
 	}
 	var tooMuch *memoryError
 	if errors.As(err, &tooMuch) {

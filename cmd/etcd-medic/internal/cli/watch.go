@@ -229,6 +229,8 @@ type onceMember struct {
 	Alarms       []string `json:"alarms"`
 	// NotCompared is why the content of a member that answered was not compared.
 	NotCompared string `json:"notCompared,omitempty"`
+	// NoLeader is true if the member answered and knows no leader.
+	NoLeader bool `json:"noLeader,omitempty"`
 }
 
 func (o *watchOptions) runOnce(ctx context.Context, w *watch.Watcher) error {
@@ -264,7 +266,7 @@ func onceMemberOf(s *watch.Seen) onceMember {
 		return m
 	}
 	m.Version, m.Revision, m.AppliedIndex, m.Keys = s.Second.Version, &s.Second.Revision, &s.Second.Applied, s.Keys
-	m.Alarms = append([]string{}, s.Alarms...)
+	m.Alarms, m.NoLeader = append([]string{}, s.Alarms...), s.Second.Leader == 0
 	if s.Hash != nil {
 		m.HashKV = &s.Hash.Hash
 	}
@@ -323,6 +325,9 @@ func (m *onceMember) line() string {
 	}
 	if len(m.Alarms) > 0 {
 		s += ", alarm " + strings.Join(m.Alarms, " ")
+	}
+	if m.NoLeader {
+		s += "; it knows no leader"
 	}
 	if m.NotCompared != "" {
 		s += "; not compared: " + m.NotCompared
