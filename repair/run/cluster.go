@@ -411,15 +411,19 @@ func (cl *cluster) sameHash(ctx context.Context, members []*plan.Member) (string
 func (cl *cluster) sameCount(ctx context.Context, m *plan.Member, rev int64) error {
 	var counts [2]int64
 	for i, who := range []*plan.Member{cl.best(), m} {
+		var tokens tokenWatch
+		if who == m {
+			tokens = cl.watchTokens(m)
+		}
 		err := cl.until(ctx, cl.limits.step, "number of keys on "+who.Name, func(ctx context.Context) error {
-			return cl.ask(ctx, who, func(ctx context.Context, c *clientv3.Client) error {
+			return tokens.look(cl.ask(ctx, who, func(ctx context.Context, c *clientv3.Client) error {
 				resp, err := c.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(rev), clientv3.WithCountOnly(),
 					clientv3.WithSerializable())
 				if err == nil {
 					counts[i] = resp.Count
 				}
 				return err
-			})
+			}))
 		})
 		if err != nil {
 			return err

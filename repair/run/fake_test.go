@@ -63,7 +63,9 @@ type fakeCluster struct {
 	// puts are the values that were written.
 	puts []string
 	// off are the members that refuse every token: while it is not nil, those that start without a database.
-	off map[uint64]bool
+	// They may still say their status: openStatus.
+	off        map[uint64]bool
+	openStatus bool
 }
 
 const fakeClusterID = 0xc1
@@ -194,6 +196,12 @@ func (c *fakeCluster) down(_ context.Context, m *plan.Member) bool {
 
 func (c *fakeCluster) place(m *plan.Member) string { return m.ClientURLs[0] }
 
+func (c *fakeCluster) refusesTokens(m *plan.Member) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.off[c.id(m)]
+}
+
 // fails is called ahead of each call of the host and of a member.
 func (c *fakeCluster) fails(call string) error {
 	if c.fail == nil {
@@ -279,7 +287,7 @@ func (f fakeClient) asks(ctx context.Context, what string, linear bool, use func
 		up, decides := f.c.up[f.id], f.c.decides()
 		if up && (decides || !linear) {
 			defer f.c.mu.Unlock()
-			if f.c.expired[f.id] || f.c.off[f.id] {
+			if f.c.expired[f.id] || f.c.off[f.id] && !(f.c.openStatus && what == "Status") {
 				return rpctypes.ErrInvalidAuthToken
 			}
 			return use()

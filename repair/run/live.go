@@ -200,4 +200,9 @@ func (f *liveHost) client(m *plan.Member) (*clientv3.Client, string, error) {
 
 func (f *liveHost) forget(m *plan.Member) { f.logins.forget(f.where.endpoint(m)) }
 
+func (f *liveHost) refusesTokens(m *plan.Member) bool {
+	e := f.where.endpoint(m)
+	return e != "" && f.logins.refused(e)
+}
+
 func (f *liveHost) place(m *plan.Member) string { return f.where.place(m) }

@@ -36,6 +36,13 @@ type planned struct {
 
 func plannedRepair(ctx context.Context, t *testing.T, server node.Server, o plan.Options) *planned {
 	t.Helper()
+	return plannedAfter(ctx, t, server, o, broken)
+}
+
+// plannedAfter is the same for a cluster that is broken in another way.
+func plannedAfter(ctx context.Context, t *testing.T, server node.Server, o plan.Options,
+	broken func(context.Context, *testing.T, *lab.Cluster)) *planned {
+	t.Helper()
 	p := &planned{t: t, dir: t.TempDir()}
 	var err error
 	if p.c, err = lab.Start(ctx, lab.Options{Dir: filepath.Join(p.dir, "lab"), Server: server}); err != nil {

@@ -119,21 +119,7 @@ func (l *logins) connect(endpoint, user string, creds grpccredentials.PerRPCCred
 func (l *logins) borrow(endpoint string) (*loggedIn, error) {
 	ctx, cancel := context.WithTimeout(l.ctx, evidence.LoginTimeout)
 	defer cancel()
-	best, err := l.best()
-	if err != nil {
-		return nil, err
-	}
-	resp, err := best.Authenticate(ctx, l.o.User, l.o.Password)
-	if sameError(err, rpctypes.ErrAuthNotEnabled) { // it was turned off since the learner was asked to log in
-		c, err := l.connect(endpoint, "", nil)
-		return &loggedIn{c: c, until: time.Now().Add(borrowed)}, err
-	}
-	if err != nil {
-		return nil, err
-	}
-	token := credentials.NewPerRPCCredentialBundle()
-	token.UpdateAuthToken(resp.Token)
-	c, err := l.connect(endpoint, "", token.PerRPCCredentials())
+	c, err := l.granted(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +128,41 @@ func (l *logins) borrow(endpoint string) (*loggedIn, error) {
 		return nil, notYet{err}
 	}
 	return &loggedIn{c: c, until: time.Now().Add(borrowed)}, nil
+}
+
+// granted makes a client with a token that the best member has just granted, without one if auth is off. A client that
+// logs in by itself asks for another token each time that one is refused, until its time limit.
+func (l *logins) granted(ctx context.Context, endpoint string) (*clientv3.Client, error) {
+	best, err := l.best()
+	if err != nil {
+		return nil, err
+	}
+	resp, err := best.Authenticate(ctx, l.o.User, l.o.Password)
+	if sameError(err, rpctypes.ErrAuthNotEnabled) { // it was turned off since the learner was asked to log in
+		return l.connect(endpoint, "", nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	token := credentials.NewPerRPCCredentialBundle()
+	token.UpdateAuthToken(resp.Token)
+	return l.connect(endpoint, "", token.PerRPCCredentials())
+}
+
+// refused reports whether an endpoint refuses a token that the best member has just granted.
+func (l *logins) refused(endpoint string) bool {
+	if l.o.User == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, evidence.LoginTimeout)
+	defer cancel()
+	c, err := l.granted(ctx, endpoint)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }()
+	_, err = c.Get(ctx, probeKey, clientv3.WithCountOnly(), clientv3.WithSerializable())
+	return sameError(err, rpctypes.ErrInvalidAuthToken)
 }
 
 // notYet marks an error of a member that has not caught up, or that refused a token: trying again helps.

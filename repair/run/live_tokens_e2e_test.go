@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 	"github.com/etcd-medic/etcd-medic/node"
+	"github.com/etcd-medic/etcd-medic/repair/lab"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/run"
 )
@@ -26,7 +27,7 @@ func TestE2ELiveTokens(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pr := plannedRepair(ctx, t, server, plan.Options{})
+			pr := plannedAfter(ctx, t, server, plan.Options{}, altered)
 			live := pr.c.Live()
 			live.User, live.Password = "root", "lab-only"
 			out, err := run.Apply(ctx, pr.file, run.ApplyOptions{Mode: plan.Live, Live: live})
@@ -44,5 +45,16 @@ func TestE2ELiveTokens(t *testing.T) {
 			}
 			wantHealthy(t, pr.c.DataDirs())
 		})
+	}
+}
+
+// altered flips a bit of a value on node2.
+func altered(ctx context.Context, t *testing.T, c *lab.Cluster) {
+	t.Helper()
+	if _, err := c.Write(ctx, 0, "/before/", 120); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.FlipValue(ctx, 1); err != nil {
+		t.Fatal(err)
 	}
 }

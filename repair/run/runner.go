@@ -18,6 +18,8 @@ type host interface {
 	client(m *plan.Member) (*clientv3.Client, string, error)
 	// forget closes the client of a member: the next one logs in again.
 	forget(m *plan.Member)
+	// refusesTokens reports whether a member refuses a token that the best member has just granted.
+	refusesTokens(m *plan.Member) bool
 	// serves returns nil if the member serves under its present ID, as far as the host knows, or why it does not. down
 	// reports whether its process has certainly ended. A process that hangs is neither.
 	serves(ctx context.Context, m *plan.Member) error

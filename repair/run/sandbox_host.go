@@ -87,6 +87,9 @@ func (s *sandboxHost) forget(m *plan.Member) {
 	}
 }
 
+// refusesTokens: the sandbox logs in by certificate.
+func (s *sandboxHost) refusesTokens(*plan.Member) bool { return false }
+
 // ended says why a member does not run.
 func (s *sandboxHost) ended(m *plan.Member) error {
 	p := s.newest(m)

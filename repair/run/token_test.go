@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -48,12 +49,14 @@ func TestTokensOff(t *testing.T) {
 	restart := []string{"start node2", "stop node2", "start node2"}
 	for name, c := range map[string]struct {
 		minor, voters int
+		open          bool // the status needs no token
 		down          uint64
 		want          []string // the last acts about node2
 		fails         string
 	}{
 		"3.3":                   {minor: 3, voters: 3, want: restart},
 		"3.5":                   {minor: 5, voters: 3, want: restart},
+		"3.5 with its status":   {minor: 5, voters: 3, open: true, want: restart},
 		"3.6 lacks the defect":  {minor: 6, voters: 3, want: []string{"start node2"}, fails: "invalid auth token"},
 		"no majority is left":   {minor: 3, voters: 3, down: 3, want: []string{"start node2"}, fails: "voters"},
 		"only the leader votes": {minor: 3, voters: 2, want: []string{"start node2"}, fails: "voters"},
@@ -62,7 +65,7 @@ func TestTokensOff(t *testing.T) {
 			p := fakePlan(t, c.voters, "node2")
 			p.Cluster.Minor = c.minor
 			f := newFake(t, p)
-			f.off = map[uint64]bool{}
+			f.off, f.openStatus = map[uint64]bool{}, c.open
 			f.r.live.QuorumWait = 200 * time.Millisecond
 			f.before = func(what string, m *plan.Member) {
 				if c.down != 0 && what == "start" {
@@ -105,7 +108,8 @@ func TestTokensOffAgain(t *testing.T) {
 // TestTokenWatch: only refusals without anything else between them count.
 func TestTokenWatch(t *testing.T) {
 	refused := notYet{rpctypes.ErrInvalidAuthToken}
-	w := tokenWatch{limit: time.Hour}
+	off := true
+	w := tokenWatch{limit: time.Hour, refuses: func() bool { return off }}
 	if err := w.look(refused); !errors.Is(err, error(refused)) || w.since.IsZero() {
 		t.Fatalf("first: %v since %v", err, w.since)
 	}
@@ -117,6 +121,13 @@ func TestTokenWatch(t *testing.T) {
 	var p permanent
 	if err := w.look(notYet{rpctypes.ErrInvalidAuthToken}); !errors.As(err, &p) || !errors.Is(p.err, errTokensOff) {
 		t.Errorf("too long: %v", err)
+	}
+	if err := w.look(context.DeadlineExceeded); !errors.As(err, &p) {
+		t.Errorf("a client that asks for other tokens until the time limit: %v", err)
+	}
+	off = false
+	if err := w.look(context.DeadlineExceeded); errors.As(err, &p) || time.Since(w.since) > time.Minute {
+		t.Errorf("for another reason: %v since %v", err, w.since)
 	}
 	c := newFake(t, fakePlan(t, 3, "node2"))
 	for minor, want := range map[int]string{3: "until they are restarted", 6: "does not answer"} {

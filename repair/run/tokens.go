@@ -16,11 +16,12 @@ import (
 // so once they have received a database with auth, until their next start.
 var errTokensOff = errors.New("it refuses every token")
 
-// tokenWatch tracks since when a member refuses every token. A member that has not applied the login yet does not
-// answer until it has.
+// tokenWatch tracks since when a member gives no answer but that it refuses a token, or none before the time limit: a
+// client that logs in by itself tries other tokens until then.
 type tokenWatch struct {
-	limit time.Duration // zero: it is not tracked
-	since time.Time
+	limit   time.Duration // zero: it is not tracked
+	since   time.Time
+	refuses func() bool // finds out whether tokens are the reason
 }
 
 // watchTokens is for a new member that can have the defect, and that was not restarted for it.
@@ -28,7 +29,25 @@ func (cl *cluster) watchTokens(m *plan.Member) tokenWatch {
 	if cl.sandbox || !cl.mayStopTokens() || cl.j.value(restartedFor(m)) != "" {
 		return tokenWatch{}
 	}
-	return tokenWatch{limit: cl.limits.tokens}
+	return tokenWatch{limit: cl.limits.tokens, refuses: func() bool { return cl.host.refusesTokens(m) }}
+}
+
+func restartedFor(m *plan.Member) string { return "restarted:" + m.Name }
+
+// look returns the error of a request, or errTokensOff if tokens have been refused for too long.
+func (w *tokenWatch) look(err error) error {
+	switch {
+	case !sameError(err, rpctypes.ErrInvalidAuthToken) && !errors.Is(err, context.DeadlineExceeded):
+		w.since = time.Time{}
+	case w.since.IsZero():
+		w.since = time.Now()
+	case w.limit > 0 && time.Since(w.since) > w.limit:
+		if w.refuses() {
+			return permanent{errTokensOff}
+		}
+		w.since = time.Now()
+	}
+	return err
 }
 
 // mayStopTokens reports whether servers of the cluster can have the defect.
@@ -40,21 +59,6 @@ func (s *runState) mayStopTokens() bool {
 func refusesTokens() string {
 	return fmt.Sprintf("refuses every token, as servers of %s do once they have received a database with auth",
 		release.TokensStopAtSnapshot.In)
-}
-
-func restartedFor(m *plan.Member) string { return "restarted:" + m.Name }
-
-// look returns the error of a request, or errTokensOff if tokens have been refused for too long.
-func (w *tokenWatch) look(err error) error {
-	switch {
-	case !sameError(err, rpctypes.ErrInvalidAuthToken):
-		w.since = time.Time{}
-	case w.since.IsZero():
-		w.since = time.Now()
-	case w.limit > 0 && time.Since(w.since) > w.limit:
-		return permanent{errTokensOff}
-	}
-	return err
 }
 
 // enableTokens restarts a new member that refuses every token, once, if the cluster can do without it.
