@@ -313,11 +313,17 @@ func (r *Round) NotCompared(i int) string {
 	case s.Hash == nil:
 		return "it gave no hash at this revision"
 	}
+	if r.answered() < 2 {
+		return "no other member answered"
+	}
 	for j := range r.Members {
 		if o := &r.Members[j]; j != i && o.Err == nil && o.Hash != nil && o.Hash.Compact == s.Hash.Compact &&
 			(o.First.Version == s.First.Version || o.Hash.Hash == s.Hash.Hash) {
 			return ""
 		}
+	}
+	if s.Hash.Compact < 0 {
+		return fmt.Sprintf("no other member with a hash has version %s and was never compacted", s.First.Version)
 	}
 	return fmt.Sprintf("no other member with a hash has version %s and is compacted to revision %d", s.First.Version,
 		s.Hash.Compact)

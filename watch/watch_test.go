@@ -379,7 +379,9 @@ func TestNothingToCompareWith(t *testing.T) {
 		"another version": {func(fs []*fake) { fs[1].version, fs[1].alters[3] = "3.6.16", true },
 			"no other member with a hash has version 3.6.16"},
 		"another compaction": {func(fs []*fake) { fs[1].compact = 5 }, "is compacted to revision 5"},
+		"no compaction":      {func(fs []*fake) { fs[0].compact, fs[2].compact, fs[1].compact = 5, 5, -1 }, "was never compacted"},
 		"no other voter":     {func(fs []*fake) { fs[0].learner, fs[1].learner = true, true }, "no other member"},
+		"no other answers":   {func(fs []*fake) { fs[0].down, fs[1].down = true, true }, "no other member answered"},
 	} {
 		fs, ms := cluster()
 		for i, f := range fs {

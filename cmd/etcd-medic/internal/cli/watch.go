@@ -265,7 +265,10 @@ func onceMemberOf(s *watch.Seen) onceMember {
 		m.Error = shell.OneLine(s.Err.Error())
 		return m
 	}
-	m.Version, m.Revision, m.AppliedIndex, m.Keys = s.Second.Version, &s.Second.Revision, &s.Second.Applied, s.Keys
+	m.Version, m.Revision, m.Keys = s.Second.Version, &s.Second.Revision, s.Keys
+	if s.Second.Applied > 0 { // 3.3 does not say it
+		m.AppliedIndex = &s.Second.Applied
+	}
 	m.Alarms, m.NoLeader = append([]string{}, s.Alarms...), s.Second.Leader == 0
 	if s.Hash != nil {
 		m.HashKV = &s.Hash.Hash
@@ -312,8 +315,10 @@ func (m *onceMember) line() string {
 	if m.Error != "" {
 		return fmt.Sprintf("%s does not answer: %s", m.Endpoint, m.Error)
 	}
-	s := fmt.Sprintf("%s (%s) %s, revision %d, applied index %d", m.Name, m.Endpoint, m.Version, *m.Revision,
-		*m.AppliedIndex)
+	s := fmt.Sprintf("%s (%s) %s, revision %d", m.Name, m.Endpoint, m.Version, *m.Revision)
+	if m.AppliedIndex != nil {
+		s += fmt.Sprintf(", applied index %d", *m.AppliedIndex)
+	}
 	if m.HashKV != nil {
 		s += fmt.Sprintf(", HashKV %08x", *m.HashKV)
 	}
