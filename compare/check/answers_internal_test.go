@@ -193,6 +193,12 @@ func TestEarlierBackups(t *testing.T) {
 	if !strings.Contains(inferred.Explanation, "is inferred") || strings.Contains(same[1].Explanation, "inferred") {
 		t.Errorf("inferred: %+v", inferred)
 	}
+	refused := earlierFindings([]Earlier{{Backup: b, OtherLog: &replay.OtherLog{AtLeast: 41, Inferred: true,
+		Refused: true}}})[0]
+	if refused.Severity != Warning || refused.Class != ClassInconclusive || inferred.Class != "" ||
+		!strings.HasSuffix(refused.Title, "or of a member that refused writes") {
+		t.Errorf("refused: %+v", refused)
+	}
 	damaged := earlierFindings([]Earlier{{Backup: b, OtherLog: late, Damaged: true}})[0]
 	if !strings.HasSuffix(damaged.Title, "or has lost what the log wrote to it") ||
 		!strings.Contains(damaged.Explanation, "Its file is damaged") {

@@ -148,8 +148,16 @@ func sameIDsFinding(e *Earlier) Finding {
 	if e.OtherLog.Inferred {
 		why += ". No log at hand shows the restore: that there was one is inferred"
 	}
+	if e.OtherLog.Refused {
+		why += ". The writes of this log carry an auth revision: a member with a higher one refuses them, so the backup " +
+			"may also be of such a member, which then lacks them"
+	}
 	f := e.finding(why, ev)
 	switch {
+	case e.OtherLog.Refused:
+		f.Title += ", or of a member that refused writes"
+		f.Severity, f.Class = Warning, ClassInconclusive
+		f.Remedy[0].Text = "examine " + b.Label() + " on its own, and compare auth revisions"
 	case e.OtherLog.Contradicted > 0:
 		f.Title += ", or was altered"
 		f.Severity, f.Class = Warning, ClassInconclusive

@@ -30,9 +30,8 @@ type putContents struct {
 	// differs.
 	puts, stamped []uint64
 	// missing are the spans of entries that no log holds, alarmed those at which an alarm was on, or may have been, once
-	// the survey has read all. If a log shows a restore, restored is true.
+	// the survey has read all.
 	missing, alarmed gaps
-	restored         bool
 }
 
 // maxContents bounds the contents that are kept, newestRevisions the revisions of a backup among which its newest puts
@@ -128,7 +127,7 @@ func (pc *putContents) end(s *Survey, r *Result) {
 	if pc == nil {
 		return
 	}
-	pc.missing, pc.restored = r.Gaps, restored(r)
+	pc.missing = r.Gaps
 	var databases []dumpdb.Alarm
 	for _, x := range r.Members {
 		if x.Member.HasDB() {
@@ -138,26 +137,32 @@ func (pc *putContents) end(s *Survey, r *Result) {
 	pc.alarmed = newAlarmLog(s, 0, databases).spans()
 }
 
-// manyBetween reports whether there are many puts above an index up to another that cannot all have been refused: those
-// under an alarm can, and those with an auth revision where nothing else shows that the backup is from before a restore.
+// manyBetween reports whether there are many puts above an index up to another that no alarm can have refused.
 func (pc *putContents) manyBetween(above, index uint64) bool {
-	n := 0
-	count := func(entries []uint64) {
+	return pc.countBetween(above, index, pc.puts, pc.stamped) >= manyPuts
+}
+
+// mayRefuseAll reports whether the member that made a backup may have refused most puts of the log up to its index: one
+// with another auth revision refuses those that carry one.
+func (pc *putContents) mayRefuseAll(m *evidence.Member) bool {
+	above := pc.missing.lastUpTo(m.AppliedMax)
+	return len(pc.stamped) > 0 && pc.countBetween(above, m.AppliedMin, pc.puts) < manyPuts
+}
+
+// countBetween counts the entries above an index up to another at which no alarm can have been on, up to manyPuts.
+func (pc *putContents) countBetween(above, index uint64, lists ...[]uint64) (n int) {
+	for _, entries := range lists {
 		from, _ := slices.BinarySearch(entries, above+1)
 		for _, entry := range entries[from:] {
 			if entry > index || n >= manyPuts {
-				return
+				break
 			}
 			if !pc.alarmed.has(entry) {
 				n++
 			}
 		}
 	}
-	count(pc.puts)
-	if pc.restored {
-		count(pc.stamped)
-	}
-	return n >= manyPuts
+	return n
 }
 
 // wroteUpTo is how many revisions the entries up to the index of a database have written at least.

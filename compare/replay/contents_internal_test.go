@@ -165,28 +165,23 @@ func TestManyBetween(t *testing.T) {
 	}
 	k := apply.Alarm{Type: int32(pb.AlarmType_NOSPACE)}
 	for name, c := range map[string]struct {
-		pc       *putContents
-		changes  []alarmChange
-		always   []dumpdb.Alarm
-		restored bool
-		want     bool
+		pc      *putContents
+		changes []alarmChange
+		always  []dumpdb.Alarm
+		want    bool
 	}{
 		"many":                              {pc: log(8, 0), want: true},
 		"few":                               {pc: log(7, 0)},
 		"above the index":                   {pc: log(30, 0), want: true},
 		"of one content":                    {pc: same},
-		"as if auth were on":                {pc: log(8, 3)},
-		"the same after a restore":          {pc: log(8, 3), restored: true, want: true},
+		"as if auth were on":                {pc: log(8, 3), want: true},
 		"an alarm cleared at the end":       {pc: log(8, 0), changes: []alarmChange{{index: 19, alarm: k}}},
 		"an alarm raised at their begin":    {pc: log(8, 0), changes: []alarmChange{{index: 10, alarm: k, on: true}}},
-		"an alarm raised and cleared first": {log(10, 0), []alarmChange{{10, k, true}, {12, k, false}}, nil, false, true},
+		"an alarm raised and cleared first": {log(10, 0), []alarmChange{{10, k, true}, {12, k, false}}, nil, true},
 		"an alarm that the log never names": {pc: log(8, 0), always: []dumpdb.Alarm{{MemberID: 1, Type: 1}}},
 	} {
 		r := &Result{Members: []*MemberResult{{Member: &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{},
 			Alarms: c.always}}}}}
-		if c.restored {
-			r.Members[0].Member.WAL.Log, r.Members[0].Member.WAL.Summary.Start = &dumplog.Log{}, dumplog.StartRestore
-		}
 		c.pc.end(&Survey{state: &lastStates{alarmChanges: c.changes}}, r)
 		if got := c.pc.manyBetween(10, 20); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

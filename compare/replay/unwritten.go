@@ -19,12 +19,18 @@ type OtherLog struct {
 	Contradicted int
 	// Inferred is true if no log at hand shows the restore.
 	Inferred bool
+	// Refused is true if the backup may also be of a member that refused the writes of this log: they carry an auth
+	// revision, and the member may have had another one.
+	Refused bool
 }
 
 // String says it in a few words.
 func (o *OtherLog) String() string {
 	if o.Contradicted > 0 {
 		return "this log wrote other keys up to its index, or it was altered"
+	}
+	if o.Refused {
+		return "it lacks what this log wrote up to its index, or its member refused that"
 	}
 	if o.AtLeast > 0 {
 		return fmt.Sprintf("at its index this log had written revision %d or more", o.AtLeast)
@@ -63,13 +69,20 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 	switch {
 	case rev <= 1: // it holds no record, so nothing says of which log it is
 	case rev < b.atLeast && sure:
-		return &OtherLog{AtLeast: b.atLeast, Inferred: !restored(r)}
+		return r.otherLog(x.Member, b.atLeast)
 	case nothing:
-		return &OtherLog{Inferred: !restored(r)}
+		return r.otherLog(x.Member, 0)
 	case restored(r) && x.BelowCount > 0 && !r.hasDataDirDB(w.until):
 		return &OtherLog{Contradicted: x.BelowCount}
 	}
 	return nil
+}
+
+func (r *Result) otherLog(backup *evidence.Member, atLeast int64) *OtherLog {
+	o := &OtherLog{AtLeast: atLeast, Inferred: !restored(r)}
+	o.Refused = o.Inferred && !r.otherTerm(backup) && !r.unknownMember(backup) && r.Survey.puts != nil &&
+		r.Survey.puts.mayRefuseAll(backup)
+	return o
 }
 
 // hasDataDirDB reports whether the keys of any data dir show what the log had written at an index: they can be read,

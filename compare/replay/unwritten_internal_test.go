@@ -102,6 +102,42 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
+// TestRefusedWrites: where auth is on and no log shows a restore, a backup without the writes of the log may be of a
+// member that refused them.
+func TestRefusedWrites(t *testing.T) {
+	stamped, plain := put("a", "1"), put("b", "1")
+	stamped.Header.AuthRevision = 7
+	for name, c := range map[string]struct {
+		change  func(r *Result)
+		put     *dumplog.Request
+		refused bool
+	}{
+		"with an auth revision":     {purged(41, 0), stamped, true},
+		"without":                   {purged(41, 0), plain, false},
+		"of another term":           {purged(41, 5), stamped, false},
+		"the log shows the restore": {func(*Result) {}, stamped, false},
+	} {
+		r := restoredAndBackup(60)
+		r.Survey.puts = newContents()
+		r.Survey.puts.note(itemAt(39, c.put))
+		r.Survey.puts.full = true // so contents, which these databases lack, say nothing
+		c.change(r)
+		if other := r.Unwritten(1); other == nil || other.Refused != c.refused ||
+			strings.Contains(other.String(), "refused") != c.refused {
+			t.Errorf("%s: %+v", name, other)
+		}
+	}
+	many := newContents()
+	m := &evidence.Member{AppliedMin: 40, AppliedMax: 40}
+	for i := range manyPuts {
+		many.note(itemAt(uint64(20+i), put("a", strings.Repeat("1", i+1))))
+	}
+	many.note(itemAt(39, stamped))
+	if many.mayRefuseAll(m) {
+		t.Error("many puts carry no auth revision")
+	}
+}
+
 // TestUnwrittenByContents: a backup whose revision is possible at its index is one of another log if no entry of the
 // log, purged or not, put what it holds.
 func TestUnwrittenByContents(t *testing.T) {
