@@ -94,13 +94,18 @@ func (p reportScreen) more() {
 
 // inputsText reports whether the evidence is unchanged.
 func inputsText(r *compare.Report) string {
+	files := 0
 	for _, s := range r.Sources {
 		if s.InUse != "" {
 			return clean(s.Name) + " is IN USE: " + clean(s.InUse)
 		}
+		files += s.Files
 	}
-	if r.InputsUnchanged {
+	switch {
+	case r.InputsUnchanged:
 		return "the inputs did not change"
+	case files == 0:
+		return "no file was read"
 	}
 	return "NOT PROVEN that the inputs did not change"
 }
