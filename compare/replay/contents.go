@@ -29,9 +29,10 @@ type putContents struct {
 	// puts are the entries that put something new, in order; stamped those of them that a database refuses if its auth
 	// differs.
 	puts, stamped []uint64
-	// missing are the spans of entries that no log holds, alarmed those at which an alarm was on, or may have been, once
-	// the survey has read all.
-	missing, alarmed gaps
+	// missing are the spans of entries that no log holds, once the survey has read all. alarmed then returns those at
+	// which an alarm was on, or may have been, as the entries after an index show it.
+	missing gaps
+	alarmed func(above uint64) gaps
 }
 
 // maxContents bounds the contents that are kept, newestRevisions the revisions of a backup among which its newest puts
@@ -56,7 +57,8 @@ func newPutContents(r *Result) *putContents {
 }
 
 func newContents() *putContents {
-	return &putContents{first: map[uint64]uint64{}, again: map[uint64]uint64{}, kept: map[uint64]bool{}}
+	return &putContents{first: map[uint64]uint64{}, again: map[uint64]uint64{}, kept: map[uint64]bool{},
+		alarmed: func(uint64) gaps { return nil }}
 }
 
 // anyLease is in the place of the lease that a put keeps.
@@ -134,7 +136,7 @@ func (pc *putContents) end(s *Survey, r *Result) {
 			databases = append(databases, x.Member.DB.Alarms...)
 		}
 	}
-	pc.alarmed = newAlarmLog(s, 0, databases).spans()
+	pc.alarmed = func(above uint64) gaps { return newAlarmLog(s, above+1, databases).spans() }
 }
 
 // manyBetween reports whether there are many puts above an index up to another that no alarm can have refused.
@@ -149,15 +151,17 @@ func (pc *putContents) mayRefuseAll(m *evidence.Member) bool {
 	return len(pc.stamped) > 0 && pc.countBetween(above, m.AppliedMin, pc.puts) < manyPuts
 }
 
-// countBetween counts the entries above an index up to another at which no alarm can have been on, up to manyPuts.
+// countBetween counts the entries above an index up to another at which no alarm can have been on, up to manyPuts. No
+// entry between them is missing.
 func (pc *putContents) countBetween(above, index uint64, lists ...[]uint64) (n int) {
+	alarmed := pc.alarmed(above)
 	for _, entries := range lists {
 		from, _ := slices.BinarySearch(entries, above+1)
 		for _, entry := range entries[from:] {
 			if entry > index || n >= manyPuts {
 				break
 			}
-			if !pc.alarmed.has(entry) {
+			if !alarmed.has(entry) {
 				n++
 			}
 		}

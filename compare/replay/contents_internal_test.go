@@ -176,8 +176,10 @@ func TestManyBetween(t *testing.T) {
 		"of one content":                    {pc: same},
 		"as if auth were on":                {pc: log(8, 3), want: true},
 		"an alarm cleared at the end":       {pc: log(8, 0), changes: []alarmChange{{index: 19, alarm: k}}},
-		"an alarm raised at their begin":    {pc: log(8, 0), changes: []alarmChange{{index: 10, alarm: k, on: true}}},
-		"an alarm raised and cleared first": {log(10, 0), []alarmChange{{10, k, true}, {12, k, false}}, nil, true},
+		"an alarm raised at their begin":    {pc: log(8, 0), changes: []alarmChange{{index: 11, alarm: k, on: true}}},
+		"an alarm raised and cleared first": {log(10, 0), []alarmChange{{11, k, true}, {12, k, false}}, nil, true},
+		"an alarm that was cleared before a gap": {pc: log(8, 0),
+			changes: []alarmChange{{2, k, true}, {3, k, false}, {19, k, false}}},
 		"an alarm that the log never names": {pc: log(8, 0), always: []dumpdb.Alarm{{MemberID: 1, Type: 1}}},
 	} {
 		r := &Result{Members: []*MemberResult{{Member: &evidence.Member{DB: &evidence.DB{Handle: &dumpdb.DB{},
