@@ -82,6 +82,11 @@ func doSetAside(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if dir, set := r.left.findOldDir(ctx, m, before); set != nil {
+		_ = set.Close() // only read
+		return "", fmt.Errorf("the data dir of %s (%s) is still at %s, although it was said to be moved aside: a "+
+			"server that starts there does not join. Move it, or correct the hook", m.Name, m.ID, dir)
+	}
 	if err := r.left.keepOnly(ctx, s, m, after, true); err != nil || where == "" {
 		return "", err
 	}
@@ -138,7 +143,7 @@ func doAdd(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if len(m.PeerURLs) == 0 {
 		return "", fmt.Errorf("no peer URL of %s is known", m.Name)
 	}
-	if err := r.noOtherLearner(ctx); err != nil {
+	if err := r.noOtherLearner(ctx, m); err != nil {
 		return "", err
 	}
 	first, err := r.makeRoom(ctx, s, m)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // doDisarm disarms CORRUPT, one alarm at a time. It never clears NOSPACE.
@@ -156,9 +157,9 @@ func (p *proof) listIsPlanned(ctx context.Context, members []*plan.Member) (stri
 		switch {
 		case m.GetIsLearner() && !slices.ContainsFunc(members,
 			func(o *plan.Member) bool { return o.Learner && p.idOf(o) == m.GetID() }):
-			return "", fmt.Errorf("%x is a learner", m.GetID())
+			return "", fmt.Errorf("%x is a learner; %s", m.GetID(), p.ifUnwanted(m))
 		case !slices.Contains(want, m.GetID()):
-			return "", fmt.Errorf("%x is not a member of the plan", m.GetID())
+			return "", fmt.Errorf("%x is not a member of the plan; %s", m.GetID(), p.ifUnwanted(m))
 		}
 	}
 	if len(list) != len(want) {
@@ -182,21 +183,37 @@ func (p *proof) notListed(list []*etcdserverpb.Member, want []uint64) string {
 		"again from new copies"
 }
 
-func (p *proof) noAlarm(ctx context.Context, _ []*plan.Member) (string, error) {
-	return "", p.until(ctx, p.limits.step, "alarm list", func(ctx context.Context) error {
+func (p *proof) noAlarm(ctx context.Context, members []*plan.Member) (string, error) {
+	var of []string
+	err := p.until(ctx, p.limits.step, "alarm list", func(ctx context.Context) error {
 		return p.ask(ctx, p.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
 			l, err := c.AlarmList(ctx)
 			if err != nil {
 				return err
 			}
+			of = nil
 			for _, a := range l.Alarms {
 				if a.GetAlarm() == etcdserverpb.AlarmType_CORRUPT {
-					return never("alarm CORRUPT of member %x is raised", a.GetMemberID())
+					of = append(of, hexID(a.GetMemberID()))
 				}
 			}
 			return nil
 		})
 	})
+	if err != nil || len(of) == 0 {
+		return "", err
+	}
+	raised := fmt.Errorf("alarm CORRUPT of member %s is raised", strings.Join(of, ", "))
+	if p.sandbox {
+		return "", raised
+	}
+	detail, err := onVoters(p.sameHash)(ctx, members)
+	if err != nil {
+		return "", fmt.Errorf("%w, and the members still differ: %w", raised, err)
+	}
+	return "", fmt.Errorf("%w: the run leaves one that is raised after the plan was made. All members hold the same "+
+		"now (%s): clear it with %s (which clears NOSPACE too), and run the same command again", raised, detail,
+		p.etcdctl(shell.Format("alarm disarm")))
 }
 
 // worksThrough proposes a transaction without effect through each member (its compare never holds), and makes a

@@ -20,6 +20,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/internal/progress"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // cluster asks the members for what they hold.
@@ -328,19 +329,35 @@ func (cl *cluster) linearizable(ctx context.Context, m *plan.Member) error {
 }
 
 // noOtherLearner: servers refuse a second learner, and a learner that this run did not add means that someone else
-// changes the cluster.
-func (cl *cluster) noOtherLearner(ctx context.Context) error {
+// changes the cluster. m is the member that is added: it may be there already when a call got no answer.
+func (cl *cluster) noOtherLearner(ctx context.Context, m *plan.Member) error {
 	list, err := cl.list(ctx)
 	if err != nil {
 		return err
 	}
-	for _, m := range list {
-		if m.GetIsLearner() {
-			return fmt.Errorf("member %x is a learner already, and not one of this step: is someone else at work?",
-				m.GetID())
+	mine := joined(list, m)
+	for _, l := range list {
+		if l.GetIsLearner() && l != mine {
+			return fmt.Errorf("member %x is a learner already, and not one of this step: is someone else at work? %s",
+				l.GetID(), cl.ifUnwanted(l))
 		}
 	}
 	return nil
+}
+
+// ifUnwanted says what to do about a member that someone else has added.
+func (cl *cluster) ifUnwanted(m *etcdserverpb.Member) string {
+	return fmt.Sprintf("if %s (%s) is not wanted: %s, and run the same command again", hexID(m.GetID()),
+		strings.Join(m.GetPeerURLs(), ", "), cl.etcdctl(shell.Format("member remove {}", hexID(m.GetID()))))
+}
+
+// etcdctl is a command for the best member, at the URL where this run reaches it.
+func (cl *cluster) etcdctl(args shell.Command) string {
+	best := *cl.best()
+	if e := cl.host.place(&best); e != "" {
+		best.ClientURLs = []string{e}
+	}
+	return plan.Etcdctl(&best).Then(args).String()
 }
 
 // mendedRows requires a server that mends bucket members if the plan restarts the member for that.

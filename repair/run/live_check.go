@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -199,7 +200,12 @@ func (f *liveCheck) check(ctx context.Context, resumed bool) error {
 		mine := resumed && slices.ContainsFunc(p.Members,
 			func(pm plan.Member) bool { return byPeerURL(list, pm.PeerURLs) == m })
 		if !known[m.GetID()] && !mine {
-			return refusal.New(planAgain, "the running cluster has a member %s that the plan does not know",
+			hint := planAgain
+			if resumed {
+				hint = f.r.ifUnwanted(m) + "; else " + strings.TrimPrefix(f.r.orBack(), "; ") + " or forward by " +
+					"hand, and then plan again from new copies"
+			}
+			return refusal.New(hint, "the running cluster has a member %s that the plan does not know",
 				dumplog.ID(m.GetID()))
 		}
 	}

@@ -34,6 +34,8 @@ type voter struct {
 	// true when a linearizable read through it works too. why says what is missing.
 	answers, healthy bool
 	why              string
+	// listed is its row in the member list, nil in tests.
+	listed *etcdserverpb.Member
 }
 
 // headcount are the voters as they answer at one moment.
@@ -185,7 +187,7 @@ func (vs *voters) count(ctx context.Context) *headcount {
 	h.unconfirmed = unconfirmed
 	for _, m := range list {
 		if p := vs.byID(m.GetID()); !m.GetIsLearner() && vs.plan.Counted(p) {
-			h.voters = append(h.voters, voter{id: m.GetID(), name: vs.nameOf(m), m: p})
+			h.voters = append(h.voters, voter{id: m.GetID(), name: vs.nameOf(m), m: p, listed: m})
 		}
 	}
 	var wg sync.WaitGroup
@@ -259,7 +261,9 @@ func (vs *voters) listOf(ctx context.Context, m *plan.Member, own bool) ([]*etcd
 // examine asks one voter for its ID and leader, and makes a read that needs the leader's consent.
 func (vs *voters) examine(ctx context.Context, v *voter) {
 	if v.m == nil {
-		v.why = "the plan does not know it"
+		if v.why = "the plan does not know it"; v.listed != nil {
+			v.why += "; " + vs.ifUnwanted(v.listed)
+		}
 		return
 	}
 	if why := vs.host.serves(ctx, v.m); why != nil {

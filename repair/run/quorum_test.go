@@ -146,11 +146,13 @@ func TestExamine(t *testing.T) {
 // is a learner is not asked about it.
 func TestOtherLearner(t *testing.T) {
 	c := newFake(t, fakePlan(t, 3, "node3"))
-	if err := c.r.noOtherLearner(t.Context()); err != nil {
+	if err := c.r.noOtherLearner(t.Context(), c.r.plan.Member("node2")); err != nil {
 		t.Error(err)
 	}
 	c.list[2].IsLearner = true
-	if err := c.r.noOtherLearner(t.Context()); err == nil || !strings.Contains(err.Error(), "member 3 is a learner") {
+	if err := c.r.noOtherLearner(t.Context(), c.r.plan.Member("node2")); err == nil ||
+		!strings.Contains(err.Error(), "member 3 is a learner") ||
+		!strings.Contains(err.Error(), "etcdctl --endpoints http://node1:2379 member remove 3") {
 		t.Errorf("a learner: %v", err)
 	}
 	if m := c.r.queryMember(); m.Name != "node1" {
