@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -71,7 +72,7 @@ func Abort(file string) (*WayBack, error) {
 		Left: []string{}, Members: []MemberBack{},
 		Look: []plan.Command{}, Files: []string{}, Next: st.Next, NextArgs: st.NextArgs}}
 	for _, r := range slices.Backward(st.Runs) {
-		if r.Mode != rehearsal && !(r.State == "given up" && len(r.Steps) == 0) {
+		if r.Mode != rehearsal && !(r.State == stateGivenUp && len(r.Steps) == 0) {
 			b.from(&r, records)
 			break
 		}
@@ -117,7 +118,8 @@ func (b *back) from(r *Run, records []Record) {
 	b.undone = w.Untouched
 	b.p = reached(b.p, b.values)
 	for name, v := range b.values {
-		if strings.HasPrefix(name, "file:") || name == "out" {
+		_, gone := os.Lstat(v)
+		if strings.HasPrefix(name, "file:") || (name == "out" || name == "work") && gone == nil {
 			w.Files = append(w.Files, v)
 		}
 	}
@@ -280,8 +282,12 @@ func (b *back) memberBack(m *plan.Member) MemberBack {
 			m.ID)
 		if m.Action == plan.Replace && m.Standby == "" {
 			mb.State += "; the cluster has one voter fewer until it joins again, empty"
-			mb.Back = b.known(m, slices.Concat(plan.StepSetAside.ByHand(b.p, m),
-				plan.StepAdd.ByHand(b.p, m),
+			for _, k := range []plan.StepKind{plan.StepStop, plan.StepSetAside} {
+				if !b.isDone(k, m.Name) {
+					mb.Back = append(mb.Back, k.ByHand(b.p, m)...)
+				}
+			}
+			mb.Back = b.known(m, slices.Concat(mb.Back, plan.StepAdd.ByHand(b.p, m),
 				plan.StepStartEmpty.ByHand(b.p, m), plan.StepPromote.ByHand(b.p, m))...)
 		}
 	case b.has(plan.StepSetAside, m.Name):

@@ -82,6 +82,7 @@ func TestAbort(t *testing.T) {
 		{plan.StepRemove, true, []string{"the ID 2 never comes back", "one voter fewer",
 			"mv -T /data/etcd /data/etcd.before-repair",
 			"etcdctl --endpoints http://127.0.0.9:2379 member add --learner --peer-urls=http://node2:2380 -- node2"}},
+		{plan.StepSetAside, true, []string{"the ID 2 never comes back", "member add --learner"}},
 		{plan.StepAdd, true, []string{"added under the ID 65", "member remove 65", "systemctl stop etcd"}},
 		{plan.StepPromote, true, []string{"a voter under its new ID 65"}},
 	} {
@@ -95,6 +96,9 @@ func TestAbort(t *testing.T) {
 			if !strings.Contains(text, s) {
 				t.Errorf("after %s %q is not said:\n%s", tc.after, s, text)
 			}
+		}
+		if tc.after == plan.StepSetAside && strings.Contains(text, "mv -T /data/etcd") {
+			t.Errorf("the data dir that was moved aside is moved again:\n%s", text)
 		}
 		if final != tc.final || (text == "") != (len(tc.says) == 0) {
 			t.Errorf("after %s: final %v\n%s", tc.after, final, text)

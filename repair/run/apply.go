@@ -49,6 +49,9 @@ func Apply(ctx context.Context, file string, o ApplyOptions) (*Outcome, error) {
 	if err := s.outside(o.Out, o.Work, o.Live.Backup); err != nil {
 		return nil, err
 	}
+	if err := s.notRepaired(); err != nil {
+		return nil, err
+	}
 	switch o.Mode {
 	case plan.MendFiles:
 		return mendFiles{s}.apply(ctx, o)
@@ -60,6 +63,35 @@ func Apply(ctx context.Context, file string, o ApplyOptions) (*Outcome, error) {
 		return s.live(ctx, o)
 	}
 	return nil, refusal.New("follow the commands under byHand in the plan", "%s is done by hand", o.Mode)
+}
+
+// notRepaired refuses to apply a plan whose live repair has reached its goal. What was written since the copies were
+// made is not in them, and the members have other IDs.
+func (s *session) notRepaired() error {
+	records, err := ReadJournal(s.file)
+	if err != nil || s.o.Again {
+		return err
+	}
+	var ended *Record
+	ours := false
+	for i := range records {
+		switch r := &records[i]; {
+		case r.Mode != plan.Live:
+		case r.State == StateRun:
+			ours = r.Plan == s.plan.Digest
+		case r.State == StateBegin:
+			ended = nil
+		case r.State == StateEnd && ours:
+			ended = r
+		}
+	}
+	if ended == nil {
+		return nil
+	}
+	return refusal.New("if something is wrong now: "+plan.DiagnoseCommand().String()+", and plan again from those; "+
+		"--again applies this plan nevertheless, without what was written since its copies were made",
+		"the live repair of this plan reached its goal at %s (run %d): nothing is left to do",
+		ended.Time.Format(time.RFC3339), ended.Run)
 }
 
 // fresh refuses an output folder that exists, unless a run of this plan has just made it.

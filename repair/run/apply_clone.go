@@ -35,7 +35,7 @@ func (s cloning) apply(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 		work = o.Out + ".work"
 	}
 	err := s.writeAndProve(ctx, o.Mode, o.Mode, o.Out, work)
-	s.dirs(o.Out)
+	s.dirs(o.Out, err)
 	return s.finish(err, s.emptied(work))
 }
 
@@ -107,8 +107,8 @@ func (s cloning) steps(ctx context.Context, run, mode plan.Mode, out, work strin
 		return r.unfinished(way.Steps[0].ID, err)
 	}
 	once := s.phase
-	if run == rehearsal { // removes the result of an earlier process
-		once = s.always
+	if _, there := os.Lstat(out); run == rehearsal || there != nil {
+		once = s.always // a rehearsal removes the result of an earlier process; others may write to another folder now
 	}
 	err := once(ctx, r, way.Steps[0], func() (string, error) { return s.make(ctx, mode, out, set) })
 	if err != nil {

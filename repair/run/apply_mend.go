@@ -35,7 +35,7 @@ func (s mendFiles) apply(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 		work = o.Out + ".work"
 	}
 	err := s.writeAndProve(ctx, plan.MendFiles, absolute(o.Out), work)
-	s.listDirs(o.Out)
+	s.listDirs(o.Out, err)
 	return s.finish(err, s.emptied(work))
 }
 
@@ -106,8 +106,9 @@ func (m *mending) steps(ctx context.Context) error {
 	}
 	for _, step := range way.Steps {
 		var err error
+		mended := m.s.plan.Member(step.Member)
 		switch {
-		case step.Kind == plan.StepMend && m.throwAway:
+		case step.Kind == plan.StepMend && (m.throwAway || !m.isThere(mended)):
 			err = m.s.always(ctx, m.r, step, func() (string, error) { return m.makeDir(ctx, &step) })
 		case step.Kind == plan.StepMend:
 			err = m.s.phase(ctx, m.r, step, func() (string, error) { return m.makeDir(ctx, &step) })
@@ -132,12 +133,18 @@ func (m *mending) clean() error {
 	return os.WriteFile(filepath.Join(m.st.dir, markFile), []byte(m.s.plan.Digest+"\n"), 0o600)
 }
 
+// isThere reports whether the data dir of a member was made already.
+func (m *mending) isThere(p *plan.Member) bool {
+	_, err := os.Lstat(m.dir(p))
+	return err == nil
+}
+
 func (m *mending) dir(p *plan.Member) string { return filepath.Join(m.out, p.Folder()) }
 
 // makeDir makes the repairs that were tried when the plan was made.
 func (m *mending) makeDir(ctx context.Context, step *plan.Step) (string, error) {
 	p := m.s.plan.Member(step.Member)
-	if _, err := os.Lstat(m.dir(p)); err == nil {
+	if m.isThere(p) {
 		// made by an earlier process that was killed right after: it gets its name when it is complete
 		return "it is there", nil
 	}
@@ -371,8 +378,8 @@ func (m *mending) alone(ctx context.Context, p *plan.Member) error {
 // compactOf has one name for "never compacted".
 func compactOf(rev int64) int64 { return max(rev, 0) }
 
-// listDirs says where the mended data dirs are and how to put them in place.
-func (s mendFiles) listDirs(out string) {
+// listDirs says where the mended data dirs are and, if nothing failed, how to put them in place.
+func (s mendFiles) listDirs(out string, failed error) {
 	s.out.Dirs = map[string]string{}
 	for _, p := range s.plan.ToMend() {
 		dir := filepath.Join(out, p.Folder())
@@ -380,7 +387,7 @@ func (s mendFiles) listDirs(out string) {
 			s.out.Dirs[p.Name] = dir
 		}
 	}
-	if s.out.provenWell() {
+	if failed == nil && s.out.provenWell() {
 		s.install(plan.MendFiles, out)
 	}
 }

@@ -32,7 +32,7 @@ func (s reseeding) apply(ctx context.Context, o ApplyOptions) (*Outcome, error) 
 	var err error
 	if _, there := os.Lstat(o.Out); there == nil {
 		err = s.resume(ctx, o.Out)
-	} else if err = sandboxRun(s).do(ctx, plan.Reseed, work, false); err == nil && s.out.provenWell() {
+	} else if err = sandboxRun(s).do(ctx, plan.Reseed, work, o.Out); err == nil && s.out.provenWell() {
 		err = s.publish(ctx, work, o.Out)
 	}
 	return s.finish(err, s.emptied(work))
@@ -80,11 +80,12 @@ func (s reseeding) publish(ctx context.Context, work, out string) error {
 		}
 		return "", syncDir(filepath.Dir(absolute(out)))
 	})
-	s.dirs(out)
+	s.dirs(out, err)
 	return err
 }
 
-func (s *session) dirs(out string) {
+// dirs lists the new data dirs in out. How they are put in place is said only if nothing failed.
+func (s *session) dirs(out string, failed error) {
 	s.out.Dirs = map[string]string{}
 	for i := range s.plan.Members {
 		m := &s.plan.Members[i]
@@ -94,7 +95,7 @@ func (s *session) dirs(out string) {
 			}
 		}
 	}
-	if s.out.provenWell() {
+	if failed == nil && s.out.provenWell() {
 		s.install(s.out.Mode, out)
 	}
 }

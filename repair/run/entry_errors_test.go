@@ -65,7 +65,7 @@ func TestPlanIsNotRead(t *testing.T) {
 		file, want string
 		status     bool // what writes nothing reads it, too
 	}{
-		"no plan":              {filepath.Join(t.TempDir(), "plan.yaml"), "no such file", true},
+		"no plan":              {filepath.Join(t.TempDir(), "plan.yaml"), "there is no plan", true},
 		"its lock is a folder": {locked, "is a directory", false},
 		"an unread journal":    {unread, "not a regular file", true},
 	} {
@@ -214,7 +214,7 @@ func TestRunIsRefused(t *testing.T) {
 	wantRefusal(t, err)
 	for _, ways := range [][]plan.Way{nil, {{Mode: plan.Reseed, Uses: plan.Live}}} {
 		s := &session{plan: &plan.Plan{Mode: plan.Restore, Ways: ways}}
-		err := sandboxRun{s}.do(t.Context(), rehearsal, o.Work, true)
+		err := sandboxRun{s}.do(t.Context(), rehearsal, o.Work, "")
 		wantError(t, "no way", err, "a plan to restore has no steps that could be tried on copies")
 	}
 }

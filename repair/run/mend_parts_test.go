@@ -84,7 +84,7 @@ func TestMendedDirsAreListed(t *testing.T) {
 		if tc.outcome != "" {
 			m.s.out.prove("it works", tc.outcome, "")
 		}
-		mendFiles{m.s}.listDirs(m.out)
+		mendFiles{m.s}.listDirs(m.out, nil)
 		if d := cmp.Diff(map[string]string{"node1": filepath.Join(m.out, "node1")}, m.s.out.Dirs); d != "" {
 			t.Errorf("data dirs (-want +got):\n%s", d)
 		}

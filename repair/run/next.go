@@ -2,6 +2,7 @@ package run
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -16,7 +17,7 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 	case len(st.Runs) == 0:
 		return p.FirstCommands(file)
 	}
-	last := st.Runs[st.last]
+	last := st.Newest()
 	switch {
 	case last.State != "interrupted" && last.State != "failed" && last.State != "reached":
 		return append([]shell.Command{plan.RehearseCommand(file)}, p.ApplyCommands(file)...)
@@ -27,7 +28,7 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 	case last.Mode == rehearsal:
 		return []shell.Command{plan.RehearseCommand(file)}
 	}
-	out := shell.ToFill("OUT")
+	out, binary := shell.ToFill("OUT"), ""
 	found := map[string]string{}
 	for _, r := range records {
 		for name, v := range r.Values {
@@ -37,6 +38,8 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 				found[member] = v
 			case name == "out":
 				out = shell.Text(v)
+			case name == "binary":
+				binary = v
 			}
 		}
 	}
@@ -46,7 +49,29 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 			endpoints = append(endpoints, e)
 		}
 	}
-	return []shell.Command{p.ApplyCommand(file, last.Mode, endpoints, out)}
+	cmd := p.ApplyCommand(file, last.Mode, endpoints, out)
+	if binary != "" {
+		cmd = cmd.Fill(map[string]string{"ETCD_BINARY": binary})
+	}
+	return []shell.Command{cmd}
+}
+
+// Newest is the run with the newest line; there must be one. A run that was refused before its first step says nothing
+// of what is to be done while an earlier one changed something, or reached its goal.
+func (st *Standing) Newest() Run {
+	last := st.Runs[st.last]
+	if last.State != stateGivenUp || len(last.Steps) > 0 {
+		return last
+	}
+	for _, r := range slices.Backward(st.Runs) {
+		if r.Mode != rehearsal && len(r.Steps) > 0 {
+			if r.State == stateGivenUp {
+				break
+			}
+			return r
+		}
+	}
+	return last
 }
 
 // install says how to put the new data dirs in out in place.

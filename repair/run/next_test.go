@@ -55,6 +55,13 @@ func TestNext(t *testing.T) {
 			append([]string{rehearse}, apply...)},
 		{rehearsed + run("2", "live", "run", "") + run("2", "live", "end", ""),
 			[]string{"etcd-medic diagnose FRESH_COPIES"}},
+		// the same command once more is refused; the copies are from before the repair
+		{rehearsed + run("2", "live", "run", "") + run("2", "live", "done", `,"step":"05-stop-node1"`) +
+			run("2", "live", "end", "") + run("3", "live", "run", "") + run("3", "live", "abandon", ""),
+			[]string{"etcd-medic diagnose FRESH_COPIES"}},
+		{run("1", "reseed", "run", "") + run("1", "reseed", "note", `,"values":{"out":"/new","binary":"/bin/etcd"}`) +
+			run("1", "reseed", "failed", `,"step":"00-copy"`),
+			[]string{"etcd-medic repair apply " + quoted + " --mode reseed -o /new --etcd-binary /bin/etcd"}},
 	} {
 		if err := os.WriteFile(JournalPath(file), []byte(tc.journal), 0o600); err != nil {
 			t.Fatal(err)

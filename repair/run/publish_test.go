@@ -83,7 +83,7 @@ func TestDirsThatAreMissing(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(work, "members", "node2")); err != nil {
 		t.Fatal(err)
 	}
-	s.dirs(filepath.Join(work, "members"))
+	s.dirs(filepath.Join(work, "members"), nil)
 	if _, there := s.out.Dirs["node1"]; len(s.out.Dirs) != 1 || !there {
 		t.Errorf("%v", s.out.Dirs)
 	}

@@ -41,7 +41,7 @@ func Rehearse(ctx context.Context, file string, o Options) (*Outcome, error) {
 	case plan.Rebuild, plan.Clone:
 		err = cloning{s}.rehearse(ctx, mode, work)
 	case plan.Reseed:
-		err = sandboxRun{s}.do(ctx, rehearsal, work, true)
+		err = sandboxRun{s}.do(ctx, rehearsal, work, "")
 	default:
 		err = s.nothingToTry()
 	}
@@ -77,8 +77,10 @@ func (s *session) nothingToTry() error {
 // sandboxRun is a run of steps on copies in a sandbox: a rehearsal, or the first part of reseeding.
 type sandboxRun struct{ *session }
 
-// do does the way's steps to copies below work. The copies are left there, stopped.
-func (s sandboxRun) do(ctx context.Context, mode plan.Mode, work string, throwAway bool) error {
+// do does the way's steps to copies below work. The copies are left there, stopped. out is where they are published
+// after that, "" if they are thrown away.
+func (s sandboxRun) do(ctx context.Context, mode plan.Mode, work, out string) error {
+	throwAway := out == ""
 	way := s.plan.Way(plan.Reseed)
 	if way == nil || !way.Possible {
 		return s.nothingToTry()
@@ -103,6 +105,9 @@ func (s sandboxRun) do(ctx context.Context, mode plan.Mode, work string, throwAw
 	if err := s.beginOnCopies(ctx, mode, work, s.needs(set), server); err != nil {
 		return err
 	}
+	if err := s.noteCommand(out); err != nil {
+		return err
+	}
 	s.out.Way, s.out.Server = way.Uses, server.String()
 	st := &sandboxHost{dir: work, say: s.o.Progress, runs: map[string]*node.Member{},
 		clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
@@ -114,6 +119,18 @@ func (s sandboxRun) do(ctx context.Context, mode plan.Mode, work string, throwAw
 		st.snapshotCount = 100
 	}
 	return s.play(ctx, r, st, set, server)
+}
+
+// noteCommand records what the command that continues a reseed needs.
+func (s sandboxRun) noteCommand(out string) error {
+	if out == "" {
+		return nil
+	}
+	values := map[string]string{"out": absolute(out)}
+	if s.o.EtcdBinary != "" {
+		values["binary"] = absolute(s.o.EtcdBinary)
+	}
+	return s.j.write(Record{State: StateNote, Values: values})
 }
 
 // play copies the sources, starts the sandbox, does the steps, and compares the resulting data dirs.
@@ -161,7 +178,44 @@ func (s *session) beginOnCopies(ctx context.Context, mode plan.Mode, work string
 	if err := s.tryIsolation(ctx, server); err != nil {
 		return err
 	}
-	return s.journal(mode)
+	if err := s.overIfGone(mode, work); err != nil {
+		return err
+	}
+	if err := s.journal(mode); err != nil {
+		return err
+	}
+	return s.state().note("", "work", absolute(work))
+}
+
+// overIfGone starts an interrupted run from its first step when its copies are not in the scratch folder any more:
+// that was removed, or is another one now.
+func (s *session) overIfGone(mode plan.Mode, work string) error {
+	records, err := ReadJournal(s.file)
+	if err != nil || s.o.Again {
+		return err
+	}
+	copied, was := false, ""
+	for _, r := range records {
+		switch {
+		case r.Mode != mode:
+		case r.State == StateEnd || r.State == StateAbandon:
+			copied, was = false, ""
+		case r.State == StateDone && r.Step == copyStep.ID:
+			copied = true
+		case r.Values["work"] != "":
+			was = r.Values["work"]
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(work, markFile)); !copied || err == nil {
+		return nil
+	}
+	s.o.Again = true
+	text := "the copies of the interrupted run are not in " + absolute(work) + ": it starts from its first step"
+	if was != "" && was != absolute(work) {
+		text += "; what it left in " + was + " can be removed"
+	}
+	s.out.Notes = append(s.out.Notes, text)
+	return nil
 }
 
 // tryIsolation checks, before anything is copied, that this machine can isolate servers as requested. So a refusal

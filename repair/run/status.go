@@ -38,6 +38,9 @@ type Run struct {
 	Left  []string     `json:"left"`
 }
 
+// stateGivenUp is the state of a run that was refused, or given up for another one.
+const stateGivenUp = "given up"
+
 // Status returns the progress of a plan. It writes nothing.
 func Status(file string) (*Standing, error) {
 	p, err := plan.Load(file)
@@ -80,7 +83,7 @@ func (st *Standing) take(r Record) {
 	case StateEnd:
 		run.State = "reached"
 	case StateAbandon:
-		run.State = "given up"
+		run.State = stateGivenUp
 	case StateBegin, StateDone, StateFailed:
 		run.step(r)
 	}

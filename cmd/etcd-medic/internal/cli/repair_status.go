@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
+	"github.com/etcd-medic/etcd-medic/repair/plan"
 	"github.com/etcd-medic/etcd-medic/repair/run"
 )
 
@@ -52,6 +53,14 @@ func unfinished(st *run.Standing) bool {
 	})
 }
 
+// newestRun is the run to continue; none has no state.
+func newestRun(st *run.Standing) (last run.Run) {
+	if len(st.Runs) > 0 {
+		last = st.Newest()
+	}
+	return last
+}
+
 func standingSheet(st *run.Standing, file string) render.Sheet {
 	head := render.Section{Pairs: [][2]string{{"plan", file}, {"way", string(st.Mode)}, {"at work", "no"},
 		{"runs", fmt.Sprint(len(st.Runs))}}}
@@ -71,10 +80,13 @@ func standingSheet(st *run.Standing, file string) render.Sheet {
 		s.Sections = append(s.Sections, sec)
 	}
 	next := render.Section{Title: "next", Commands: render.Prompts(st.NextArgs...)}
-	if unfinished(st) && !st.AtWork {
+	if last := newestRun(st); (last.State == "failed" || last.State == "interrupted") && !st.AtWork {
 		next.Lines = []string{"it continues from the first step that is not done; what a step changes and how to " +
 			"undo " +
 			"it is in the plan:"}
+		if last.Mode == plan.Live {
+			next.Lines = append(next.Lines, "add the hooks, data dirs and login that the run was started with:")
+		}
 	}
 	if len(st.Next) > 0 {
 		s.Sections = append(s.Sections, next)
