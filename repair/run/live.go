@@ -168,6 +168,9 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 	if err == nil && len(s.out.Proofs) == 0 {
 		_, err = doVerify(ctx, r, nil)
 	}
+	if err == nil {
+		s.out.Notes = append(r.learnersToAdd(), s.out.Notes...)
+	}
 	return s.finish(err, func() error { return nil })
 }
 

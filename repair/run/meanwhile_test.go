@@ -54,3 +54,22 @@ func TestDataDirThatWasNotMoved(t *testing.T) {
 	_, err = doSetAside(t.Context(), c.r, &plan.Step{ID: "x", Kind: plan.StepSetAside, Member: m.Name})
 	wantError(t, "set aside", err, "is still at "+m.Source)
 }
+
+// TestLearnersToAdd: a learner that gave way to the voters is not forgotten.
+func TestLearnersToAdd(t *testing.T) {
+	p := fakePlan(t, 4, "node2")
+	p.Cluster.Voters, p.Cluster.Quorum = 3, 2
+	p.Members[3].Learner, p.Members[3].Action = true, plan.Remove
+	c := newFake(t, p)
+	if got := c.r.learnersToAdd(); len(got) > 0 {
+		t.Errorf("before it was removed: %q", got)
+	}
+	c.list[3].IsLearner = true
+	if err := c.r.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const add = "member add --learner --peer-urls=http://node4:2380 -- node4"
+	if got := c.r.learnersToAdd(); len(got) != 1 || !strings.Contains(got[0], add) {
+		t.Errorf("%q, want %q in one of them", got, add)
+	}
+}

@@ -144,6 +144,22 @@ func (s *runState) notice(text string) {
 	}
 }
 
+// learnersToAdd says how learners come back that were removed because a cluster takes one at a time.
+func (s *runState) learnersToAdd() []string {
+	var out []string
+	for i := range s.plan.Members {
+		m := &s.plan.Members[i]
+		if !m.Learner || m.Action != plan.Remove || !s.stepDone(plan.StepRemove, m.Name) {
+			continue
+		}
+		for _, c := range plan.StepAdd.ByHand(s.plan, m) {
+			out = append(out, fmt.Sprintf("%s, a learner, was removed: to have it again, set its data dir aside, run %s, "+
+				"and start it empty, with the initial cluster that this prints", m.Name, c.Run))
+		}
+	}
+	return out
+}
+
 // fewer says for how long the cluster had a voter fewer while a member was replaced.
 func (s *runState) fewer() []string {
 	var out []string
