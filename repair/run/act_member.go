@@ -85,7 +85,8 @@ func doSetAside(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if dir, set := r.left.findOldDir(ctx, m, before); set != nil {
 		_ = set.Close() // only read
 		return "", fmt.Errorf("the data dir of %s (%s) is still at %s, although it was said to be moved aside: a "+
-			"server that starts there does not join. Move it, or correct the hook", m.Name, m.ID, dir)
+			"server that starts there does not join. Move it, also if it is only a copy, or correct the hook", m.Name,
+			m.ID, dir)
 	}
 	if err := r.left.keepOnly(ctx, s, m, after, true); err != nil || where == "" {
 		return "", err

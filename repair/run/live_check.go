@@ -193,6 +193,9 @@ func (f *liveCheck) check(ctx context.Context, resumed bool) error {
 	for _, m := range list {
 		if pm := f.r.byID(m.GetID()); pm != nil && len(m.GetClientURLs()) > 0 {
 			f.where.listed[pm.Name] = m.GetClientURLs()[0]
+			if err := f.where.ownPlace(pm); err != nil {
+				return err
+			}
 		}
 		if err := f.comesBack(m.GetID()); err != nil {
 			return err

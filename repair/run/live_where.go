@@ -60,12 +60,44 @@ func (w *whereabouts) endpoint(m *plan.Member) string {
 		return e
 	case len(w.free) > 0: // it must be one of these
 		return ""
-	case w.listed[m.Name] != "":
-		return w.listed[m.Name]
-	case len(m.ClientURLs) > 0:
-		return m.ClientURLs[0]
+	}
+	for _, e := range append([]string{w.listed[m.Name]}, m.ClientURLs...) {
+		if e != "" && w.takenBy(m, e) == "" {
+			return e
+		}
 	}
 	return ""
+}
+
+// takenBy is another member that answers at an endpoint, "" if there is none. w.mu must be held. Old copies of a member,
+// and rows of removed ones, show the URL of the member that is there now.
+func (w *whereabouts) takenBy(m *plan.Member, e string) string {
+	if m.Action == plan.Retire || m.Zombie() {
+		return ""
+	}
+	for name, x := range w.endpoints {
+		if o := w.r.plan.Member(name); x == e && name != m.Name && o != nil && o.Action != plan.Retire && !o.Zombie() {
+			return name
+		}
+	}
+	return ""
+}
+
+// ownPlace refuses a member whose advertised client URLs are all those of other members: what it answers cannot be asked
+// for, nor whether it has stopped.
+func (w *whereabouts) ownPlace(m *plan.Member) error {
+	if w.endpoint(m) != "" {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range append([]string{w.listed[m.Name]}, m.ClientURLs...) {
+		if other := w.takenBy(m, e); other != "" && len(w.free) == 0 {
+			return refusal.New("name its own URL: --endpoints "+m.Name+"=URL", "%s advertises the client URL %s, and %s "+
+				"answers there", m.Name, e, other)
+		}
+	}
+	return nil
 }
 
 // place is where a member is reached, for people.

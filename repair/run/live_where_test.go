@@ -106,3 +106,25 @@ func TestDownWithoutEndpoint(t *testing.T) {
 		t.Error("something listens that may be node2")
 	}
 }
+
+// TestEndpointOfAnotherMember: a client URL at which another member answers is not that of the member that advertises
+// it. Old data dirs of a member show the URL of the one that took its place.
+func TestEndpointOfAnotherMember(t *testing.T) {
+	f := whereOf(t, 3, []string{"http://a:1"}, map[string]string{"node1": "http://a:1"})
+	m := f.r.plan.Member("node2")
+	m.ClientURLs, f.where.listed["node2"] = []string{"http://a:1"}, "http://a:1"
+	if e := f.where.endpoint(m); e != "" {
+		t.Errorf("node2 is at %s", e)
+	}
+	wantRefusal(t, f.where.ownPlace(m))
+	m.ClientURLs = []string{"http://a:1", "http://b:1"}
+	if e := f.where.endpoint(m); e != "http://b:1" || f.where.ownPlace(m) != nil {
+		t.Errorf("node2 is at %q, want its second URL", e)
+	}
+	m.ClientURLs = []string{"http://a:1"}
+	for _, action := range []plan.Action{plan.Retire, plan.Replace} {
+		if m.Action = action; (f.where.endpoint(m) == "") != (action == plan.Replace) {
+			t.Errorf("%s: node2 is at %q", action, f.where.endpoint(m))
+		}
+	}
+}
