@@ -176,8 +176,7 @@ func (f *liveCheck) checkLeaderAndRevision(ctx context.Context) (led bool, err e
 func (f *liveCheck) check(ctx context.Context, resumed bool) error {
 	list, err := f.r.list(ctx)
 	if err != nil {
-		return refusal.New("check --endpoints and the credentials; the cluster needs a leader",
-			"the running cluster does not list its members: %v", err)
+		return f.unlisted(ctx, err)
 	}
 	p := f.r.plan
 	known := map[uint64]bool{}
@@ -213,6 +212,25 @@ func (f *liveCheck) check(ctx context.Context, resumed bool) error {
 		}
 	}
 	return nil
+}
+
+// unlisted refuses a cluster that does not list its members. It names the voters that a majority lacks, and how they are
+// started, if that is why.
+func (f *liveCheck) unlisted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	now := f.r.rule(ctx, aMajority, "", nil)
+	if now.allowed || len(now.missing) == 0 {
+		return refusal.New("check --endpoints and the credentials; the cluster needs a leader",
+			"the running cluster does not list its members: %v", err)
+	}
+	var how []string
+	for _, line := range now.bringBack(f.r.plan) {
+		how = append(how, strings.TrimSpace(line))
+	}
+	return refusal.New(strings.Join(how, "; ")+"; then run the same command again",
+		"the running cluster does not list its members, because %s", now.waits())
 }
 
 // comesBack refuses a cluster whose servers list a zombie because they were upgraded, since the data dirs were copied,

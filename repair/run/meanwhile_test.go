@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -71,5 +72,23 @@ func TestLearnersToAdd(t *testing.T) {
 	const add = "member add --learner --peer-urls=http://node4:2380 -- node4"
 	if got := c.r.learnersToAdd(); len(got) != 1 || !strings.Contains(got[0], add) {
 		t.Errorf("%q, want %q in one of them", got, add)
+	}
+}
+
+// TestUnlistedForWantOfAMajority: a cluster that lost its majority between two runs is refused with the voters that are
+// missing and how they are started.
+func TestUnlistedForWantOfAMajority(t *testing.T) {
+	c := newFake(t, fakePlan(t, 3, "node3"))
+	f := &liveCheck{liveHost: &liveHost{r: c.r}}
+	late := errors.New("too late")
+	if r := wantRefusal(t, f.unlisted(t.Context(), late)); !strings.Contains(r.Error(), "too late") {
+		t.Errorf("with a majority: %v", r)
+	}
+	c.set(2, false)
+	c.set(3, false)
+	r := wantRefusal(t, f.unlisted(t.Context(), late))
+	wantError(t, "without", r, "needed to decide anything; it waits for")
+	if !strings.Contains(r.Advice(), "[node2] systemctl start etcd") {
+		t.Errorf("the advice is %q", r.Advice())
 	}
 }
