@@ -214,8 +214,8 @@ func (f *liveCheck) check(ctx context.Context, resumed bool) error {
 	return nil
 }
 
-// unlisted refuses a cluster that does not list its members. It names the voters that a majority lacks, and how they are
-// started, if that is why.
+// unlisted refuses a cluster that does not list its members. It names the voters that a majority lacks, and how they
+// are started, if that is why.
 func (f *liveCheck) unlisted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -229,7 +229,7 @@ func (f *liveCheck) unlisted(ctx context.Context, err error) error {
 	for _, line := range now.bringBack(f.r.plan) {
 		how = append(how, strings.TrimSpace(line))
 	}
-	return refusal.New(strings.Join(how, "; ")+"; then run the same command again",
+	return refusal.New(strings.ReplaceAll(strings.Join(how, "; "), ":; ", ": ")+"; then run the same command again",
 		"the running cluster does not list its members, because %s", now.waits())
 }
 

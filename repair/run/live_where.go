@@ -69,8 +69,8 @@ func (w *whereabouts) endpoint(m *plan.Member) string {
 	return ""
 }
 
-// takenBy is another member that answers at an endpoint, "" if there is none. w.mu must be held. Old copies of a member,
-// and rows of removed ones, show the URL of the member that is there now.
+// takenBy is another member that answers at an endpoint, "" if there is none. w.mu must be held. Old copies of a
+// member, and rows of removed ones, show the URL of the member that is there now.
 func (w *whereabouts) takenBy(m *plan.Member, e string) string {
 	if m.Action == plan.Retire || m.Zombie() {
 		return ""
@@ -83,8 +83,8 @@ func (w *whereabouts) takenBy(m *plan.Member, e string) string {
 	return ""
 }
 
-// ownPlace refuses a member whose advertised client URLs are all those of other members: what it answers cannot be asked
-// for, nor whether it has stopped.
+// ownPlace refuses a member whose advertised client URLs are all those of other members: neither what it holds nor
+// whether it has stopped can be found out.
 func (w *whereabouts) ownPlace(m *plan.Member) error {
 	if w.endpoint(m) != "" {
 		return nil
@@ -93,8 +93,8 @@ func (w *whereabouts) ownPlace(m *plan.Member) error {
 	defer w.mu.Unlock()
 	for _, e := range append([]string{w.listed[m.Name]}, m.ClientURLs...) {
 		if other := w.takenBy(m, e); other != "" && len(w.free) == 0 {
-			return refusal.New("name its own URL: --endpoints "+m.Name+"=URL", "%s advertises the client URL %s, and %s "+
-				"answers there", m.Name, e, other)
+			return refusal.New("name its own URL: --endpoints "+m.Name+"=URL",
+				"%s advertises the client URL %s, and %s answers there", m.Name, e, other)
 		}
 	}
 	return nil

@@ -34,7 +34,8 @@ type voter struct {
 	// true when a linearizable read through it works too. why says what is missing.
 	answers, healthy bool
 	why              string
-	// listed is its row in the member list, nil in tests.
+	// runs is true when its server answers, whatever it lacks. listed is its row in the member list, nil in tests.
+	runs   bool
 	listed *etcdserverpb.Member
 }
 
@@ -273,6 +274,7 @@ func (vs *voters) examine(ctx context.Context, v *voter) {
 	ctx, cancel := context.WithTimeout(ctx, vs.limits.call)
 	defer cancel()
 	st, err := vs.status(ctx, v.m)
+	v.runs = err == nil
 	switch {
 	case err != nil:
 		v.why = err.Error()
@@ -449,10 +451,11 @@ func (w *ruling) waits() string {
 func (w *ruling) bringBack(p *plan.Plan) []string {
 	var out []string
 	for _, v := range w.missing {
-		out = append(out, fmt.Sprintf("%s: %s; start it on its own data dir, one of:", v.name, v.why))
-		if v.m == nil {
+		if v.runs || v.m == nil {
+			out = append(out, v.name+": "+v.why)
 			continue
 		}
+		out = append(out, fmt.Sprintf("%s: %s; start it on its own data dir, one of:", v.name, v.why))
 		for _, c := range plan.StepStart.ByHand(p, v.m) {
 			if c.With != "etcdctl" {
 				out = append(out, "  "+c.Prefix()+c.Run)

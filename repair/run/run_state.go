@@ -153,8 +153,8 @@ func (s *runState) learnersToAdd() []string {
 			continue
 		}
 		for _, c := range plan.StepAdd.ByHand(s.plan, m) {
-			out = append(out, fmt.Sprintf("%s, a learner, was removed: to have it again, set its data dir aside, run %s, "+
-				"and start it empty, with the initial cluster that this prints", m.Name, c.Run))
+			out = append(out, fmt.Sprintf("%s, a learner, was removed: to have it again, set its data dir aside, "+
+				"run %s, and start it empty, with the initial cluster that this prints", m.Name, c.Run))
 		}
 	}
 	return out
