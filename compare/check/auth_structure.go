@@ -63,15 +63,13 @@ func authStructureFinding(in *Input, m *evidence.Member) Finding {
 			bad("authRoles", r.Name, "fields", fmt.Sprintf(unknownField, r.Unknown), "only the fields of authpb.Role")
 		}
 	}
-	root, raised := false, uint64(0)
+	root := false
 	for _, u := range a.Users {
 		root = root || u.Name == "root" && slices.Contains(u.Roles, "root")
 		if u.Unknown != 0 {
 			bad("authUsers", u.Name, "fields", fmt.Sprintf(unknownField, u.Unknown), "only the fields of authpb.User")
 		}
-		if u.HasOptions {
-			raised += 1 + uint64(len(u.Roles))
-		} else if len(u.Password) == 0 {
+		if !u.HasOptions && len(u.Password) == 0 {
 			bad("authUsers", u.Name, "password", "no hash, and no option", "a hash, as up to 3.3, or an option")
 		}
 		if !slices.IsSorted(u.Roles) {
@@ -87,11 +85,26 @@ func authStructureFinding(in *Input, m *evidence.Member) Finding {
 		bad("auth", "authEnabled", "root", "auth is enabled without a user root that has role root",
 			"user root with role root")
 	}
-	if (a.Enabled || len(a.Users) > 0) && (!a.HasRevision || a.Revision == 0) {
-		bad("auth", "authRevision", "authRevision", fmt.Sprint(a.Revision), "1 or more")
-	} else if raised > 0 && a.Revision <= raised {
-		bad("auth", "authRevision", "authRevision", fmt.Sprint(a.Revision),
-			fmt.Sprintf("more than %d, the number of users and of the roles that they were granted", raised))
+	if want := expectedAuthRevision(a); want != "" {
+		bad("auth", "authRevision", "authRevision", fmt.Sprint(a.Revision), want)
 	}
 	return f
+}
+
+// expectedAuthRevision says what the auth revision must at least be if it is too low for the users, else "". Each
+// change of a user raises it, with auth on or off: adding one with options is a change, and so is granting a role.
+func expectedAuthRevision(a *dumpdb.Auth) string {
+	raised := uint64(0)
+	for _, u := range a.Users {
+		if u.HasOptions {
+			raised += 1 + uint64(len(u.Roles))
+		}
+	}
+	switch used := a.Enabled || len(a.Users) > 0; {
+	case used && (!a.HasRevision || a.Revision == 0):
+		return "1 or more"
+	case raised > 0 && a.Revision <= raised:
+		return fmt.Sprintf("more than %d, the number of users and of the roles that they were granted", raised)
+	}
+	return ""
 }

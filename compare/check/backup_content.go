@@ -84,8 +84,18 @@ func judgeBackupMembers(m *evidence.Member) []Finding {
 
 var backupAuth = described(Check{
 	ID:  B05,
-	Run: func(in *Input) Result { return judgeBackups(in.Members, judgeBackupAuth) },
+	Run: runBackupAuth,
 })
+
+func runBackupAuth(in *Input) Result {
+	r := judgeBackups(in.Members, judgeBackupAuth)
+	for _, m := range in.Members.backups() {
+		if m.DB.Handle != nil && authDamaged(m) {
+			return outcome(r.Findings, m.Label()+": part of the auth buckets cannot be read")
+		}
+	}
+	return r
+}
 
 func judgeBackupAuth(m *evidence.Member) []Finding {
 	a := &m.DB.Auth
@@ -95,6 +105,7 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 			"work as it did",
 			Evidence{Bucket: bucket, Key: Bytes(key), Observed: observed, Expected: expected, Show: showDB(m, bucket)}))
 	}
+	hidden := authDamaged(m)               // then a row that is not there proves nothing
 	roles := map[string]bool{"root": true} // granting role root needs no row of it
 	for _, r := range a.Roles {
 		roles[r.Name] = true
@@ -114,22 +125,22 @@ func judgeBackupAuth(m *evidence.Member) []Finding {
 				strings.Join(u.Roles, " "), "ascending order")
 		}
 		for _, r := range u.Roles {
-			if !roles[r] {
+			if !roles[r] && !hidden {
 				bad(Error, "authUsers", u.Name, fmt.Sprintf("user %s has the role %s, which does not exist", u.Name, r),
 					r, "a role of bucket authRoles")
 			}
 		}
 	}
-	if !a.Enabled {
+	if hidden {
 		return fs
 	}
-	if !root {
+	if a.Enabled && !root {
 		bad(Error, "auth", "authEnabled", "auth is enabled and no user root has the role root", "no root",
 			"user root with role root")
 	}
-	if !a.HasRevision || a.Revision == 0 {
-		bad(Error, "auth", "authRevision", "auth is enabled and there is no auth revision",
-			strconv.FormatUint(a.Revision, 10), "1 or more")
+	if want := expectedAuthRevision(a); want != "" {
+		bad(Error, "auth", "authRevision", "the auth revision is missing or too low for the users",
+			strconv.FormatUint(a.Revision, 10), want)
 	}
 	return fs
 }
@@ -192,6 +203,10 @@ func judgeBackupRevisions(m *evidence.Member) []Finding {
 	if s != nil && kv.Revisions > 0 && s.Main > kv.LastRev.Main {
 		bad(Warning, "scheduledCompactRev", "the compact revision is above the last record", s.String(),
 			fmt.Sprintf("at most %s", kv.LastRev))
+	}
+	if s != nil && kv.Revisions == 0 {
+		bad(Warning, "scheduledCompactRev", "bucket key is empty although revisions were compacted", "no record",
+			fmt.Sprintf("a record, unless every key was deleted up to revision %d", s.Main))
 	}
 	if kv.Revisions > 0 && meta.ConsistentIndex == nil {
 		bad(Warning, "consistent_index", "there are records and no consistent index", "absent",

@@ -30,6 +30,8 @@ func soundBackup() *evidence.Member {
 	return m
 }
 
+var authRevisionLow = []string{"error the auth revision is missing or too low for the users"}
+
 // TestBackupRows: what the rows of a backup show about the cluster that is restored from it.
 func TestBackupRows(t *testing.T) {
 	perm := func(key, end string, kind int32) func(*evidence.Member) {
@@ -84,10 +86,19 @@ func TestBackupRows(t *testing.T) {
 			[]string{"error auth is enabled and no user root has the role root"}},
 		"the same, auth off": {func(m *evidence.Member) { m.DB.Auth.Users, m.DB.Auth.Enabled = nil, false },
 			nil},
-		"no auth revision": {func(m *evidence.Member) { m.DB.Auth.HasRevision = false },
-			[]string{"error auth is enabled and there is no auth revision"}},
-		"auth revision 0": {func(m *evidence.Member) { m.DB.Auth.Revision = 0 },
-			[]string{"error auth is enabled and there is no auth revision"}},
+		"no auth revision": {func(m *evidence.Member) { m.DB.Auth.HasRevision = false }, authRevisionLow},
+		"auth revision 0":  {func(m *evidence.Member) { m.DB.Auth.Revision = 0 }, authRevisionLow},
+		"bucket auth emptied": {func(m *evidence.Member) {
+			m.DB.Auth.HasRevision, m.DB.Auth.Revision, m.DB.Auth.Enabled = false, 0, false
+		}, authRevisionLow},
+		"auth never used": {func(m *evidence.Member) { m.DB.Auth = dumpdb.Auth{} }, nil},
+		"fewer changes than users": {func(m *evidence.Member) {
+			m.DB.Auth.Users[0].HasOptions, m.DB.Auth.Revision = true, 3
+		}, authRevisionLow},
+		"rows of auth hidden by damage": {func(m *evidence.Member) {
+			m.DB.Auth = dumpdb.Auth{Enabled: true, Users: []dumpdb.User{{Name: "x", Roles: []string{"ops"}}}}
+			m.DB.Damage = []*dumpdb.DamageError{{Bucket: "authUsers"}}
+		}, nil},
 		"no term": {func(m *evidence.Member) { m.DB.Meta.Term = nil },
 			[]string{"error there is a storage version and no term"}},
 		"no term, no storage version": {func(m *evidence.Member) { m.DB.Meta.Term, m.DB.Meta.StorageVersion = nil, "" },
@@ -110,11 +121,13 @@ func TestBackupRows(t *testing.T) {
 			[]string{"warning the compact revision is above the last record"}},
 		"the same in a damaged bucket": {func(m *evidence.Member) { revs(7, 8, 8)(m); m.DB.KVDamaged = true }, nil},
 		"the same, key not read":       {func(m *evidence.Member) { revs(7, 8, 8)(m); m.DB.KV = nil }, nil},
-		"the same without records":     {func(m *evidence.Member) { revs(7, 8, 8)(m); m.DB.KV.Revisions = 0 }, nil},
+		"no record, compacted": {func(m *evidence.Member) { revs(7, 8, 8)(m); m.DB.KV.Revisions = 0 },
+			[]string{"warning bucket key is empty although revisions were compacted"}},
 		"records without an index": {func(m *evidence.Member) { m.DB.Meta.ConsistentIndex = nil },
 			[]string{"warning there are records and no consistent index"}},
 		"neither records nor index": {func(m *evidence.Member) {
-			m.DB.Meta.ConsistentIndex, m.DB.KV.Revisions = nil, 0
+			m.DB.Meta = dumpdb.MetaBucket{}
+			m.DB.KV.Revisions = 0
 		},
 			nil},
 		"no bucket can be reached": {func(m *evidence.Member) {
