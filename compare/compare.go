@@ -192,7 +192,7 @@ func cell(bucket string, c *diff.Cell, values bool) *DiffCell {
 	if bucket != "key" {
 		return &DiffCell{Text: c.Text}
 	}
-	out := &DiffCell{ModRevision: c.Mod, CreateRevision: c.Create, Version: c.Version,
+	out := &DiffCell{ModRevision: c.Mod, SubRevision: c.Sub, CreateRevision: c.Create, Version: c.Version,
 		Value: &Value{Len: c.ValueLen, Digest: c.ValueDigest}}
 	if c.Lease != 0 {
 		out.Lease = fmt.Sprintf("%x", uint64(c.Lease))

@@ -62,7 +62,9 @@ type DiffRow struct {
 // DiffCell is one member's version of a row. For key rows the revision fields are set; Text describes other buckets'
 // rows.
 type DiffCell struct {
-	ModRevision    int64  `json:"modRevision,omitempty"`
+	ModRevision int64 `json:"modRevision,omitempty"`
+	// SubRevision is the place of the record among those of its transaction.
+	SubRevision    int64  `json:"subRevision,omitempty"`
 	CreateRevision int64  `json:"createRevision,omitempty"`
 	Version        int64  `json:"version,omitempty"`
 	Lease          string `json:"lease,omitempty"`

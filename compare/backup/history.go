@@ -69,6 +69,7 @@ func (c *Compared) history(ctx context.Context, b, s *evidence.Member) error {
 	defer rb.stop()
 	defer rs.stop()
 	var t tally
+	var moved movedRecords
 	damaged := b.DB.KVDamaged || s.DB.KVDamaged
 	for n := 0; rb.more || rs.more; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
@@ -80,12 +81,18 @@ func (c *Compared) history(ctx context.Context, b, s *evidence.Member) error {
 			if whole && rb.rec.Main > s.CompactRevision() {
 				t.onlyBackup++
 				c.broken(s, &rb.rec, nil)
+			} else if other := moved.find(rb, rs, &moved.source, &moved.backup); other != nil {
+				t.differ++
+				c.broken(s, &rb.rec, other)
 			}
 			rb.step()
 		case !rb.more || rs.rec.Less(rb.rec.Rev):
 			if whole && rs.rec.Main > b.CompactRevision() {
 				t.onlySource++
 				c.broken(s, nil, &rs.rec)
+			} else if other := moved.find(rs, rb, &moved.backup, &moved.source); other != nil {
+				t.differ++
+				c.broken(s, other, &rs.rec)
 			}
 			rs.step()
 		default:
@@ -98,6 +105,33 @@ func (c *Compared) history(ctx context.Context, b, s *evidence.Member) error {
 		}
 	}
 	c.conclude(t, rb.lost, rs.lost, damaged)
+	return nil
+}
+
+// movedRecords finds the put of a key at one main revision that the two have at different places of the transaction,
+// where either may have compacted what it lacks: a transaction puts a key once. It keeps the puts of one main revision
+// that only one side has at their place.
+type movedRecords struct{ backup, source []dumpdb.Revision }
+
+// find returns the record of the other side that has the key of own's record at the same main revision, and keeps own's
+// record if the other side may still show one there.
+func (m *movedRecords) find(own, other *side, theirs, ours *[]dumpdb.Revision) *dumpdb.Revision {
+	r := &own.rec
+	gone := func(x dumpdb.Revision) bool { return x.Main != r.Main }
+	*theirs, *ours = slices.DeleteFunc(*theirs, gone), slices.DeleteFunc(*ours, gone)
+	if r.Tombstone {
+		return nil
+	}
+	for i := range *theirs {
+		if bytes.Equal((*theirs)[i].KV.Key, r.KV.Key) {
+			return &(*theirs)[i]
+		}
+	}
+	if other.more && other.rec.Main == r.Main {
+		kept := *r
+		kept.KV.Key, kept.KV.Value = slices.Clone(r.KV.Key), slices.Clone(r.KV.Value)
+		*ours = append(*ours, kept)
+	}
 	return nil
 }
 
@@ -193,6 +227,10 @@ func (c *Compared) broken(m *evidence.Member, b, s *dumpdb.Revision) {
 	}
 	c.First = &Broken{Revision: check.Rev{Main: one.Main, Sub: one.Sub}, Key: bytes.Clone(one.KV.Key),
 		InBackup: recordText(m, b), InSource: recordText(m, s)}
+	if b != nil && s != nil && b.Rev != s.Rev {
+		c.First.InBackup = b.Rev.String() + ": " + c.First.InBackup
+		c.First.InSource = s.Rev.String() + ": " + c.First.InSource
+	}
 }
 
 // recordText describes a record without its value.

@@ -192,6 +192,9 @@ func cellText(bucket string, c *diff.Cell) string {
 	}
 	s := fmt.Sprintf("mod %d create %d version %d value <len %d digest %s>", c.Mod, c.Create, c.Version, c.ValueLen,
 		c.ValueDigest)
+	if c.Sub != 0 {
+		s = fmt.Sprintf("record %d.%d ", c.Mod, c.Sub) + s
+	}
 	if c.Lease != 0 {
 		s += fmt.Sprintf(" lease %x", uint64(c.Lease))
 	}

@@ -113,9 +113,11 @@ const (
 // Cell is one member's version of a row: revisions and value for bucket key, otherwise a description in Text.
 type Cell struct {
 	Mod, Create, Version, Lease int64
-	ValueLen                    int
-	ValueDigest                 string
-	Value                       []byte
+	// Sub is the place of the record among those of its transaction.
+	Sub         int64
+	ValueLen    int
+	ValueDigest string
+	Value       []byte
 	// Object names the Kubernetes object in the value; its Kind is "" for other values.
 	Object dumpdb.KubeObject
 	Text   string

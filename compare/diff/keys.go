@@ -311,7 +311,7 @@ func (r keyComparer) cell(i int, key []byte, at int64, values bool) *Cell {
 
 func cellOf(m *evidence.Member, rev *dumpdb.Revision, values bool) *Cell {
 	c := &Cell{Mod: rev.KV.ModRevision, Create: rev.KV.CreateRevision, Version: rev.KV.Version, Lease: rev.KV.Lease,
-		ValueLen: len(rev.KV.Value), ValueDigest: m.Digest(rev.KV.Value)}
+		Sub: rev.Sub, ValueLen: len(rev.KV.Value), ValueDigest: m.Digest(rev.KV.Value)}
 	c.Object, _ = dumpdb.ParseKube(rev.KV.Value)
 	c.Object.Raw = nil
 	if values {

@@ -13,18 +13,19 @@ import (
 )
 
 // mark is what the first pass keeps of a live key: the revisions of its record and of its creation, and digests of its
-// revisions and of its content (value and lease).
+// revisions, with the place of its record in the transaction, and of its content (value and lease).
 type mark struct {
 	at, create       int64
 	history, content uint64
 }
 
-func markOf(at int64, kv *dumpdb.KeyValue) mark {
-	var b [24]byte
+func markOf(at dumpdb.Rev, kv *dumpdb.KeyValue) mark {
+	var b [32]byte
 	binary.LittleEndian.PutUint64(b[:8], uint64(kv.CreateRevision))
 	binary.LittleEndian.PutUint64(b[8:16], uint64(kv.Version))
-	binary.LittleEndian.PutUint64(b[16:], uint64(kv.ModRevision))
-	return mark{at: at, create: kv.CreateRevision, history: xxh3.Hash(b[:]),
+	binary.LittleEndian.PutUint64(b[16:24], uint64(kv.ModRevision))
+	binary.LittleEndian.PutUint64(b[24:], uint64(at.Sub)) // HashKV of a server covers it, too
+	return mark{at: at.Main, create: kv.CreateRevision, history: xxh3.Hash(b[:]),
 		content: xxh3.HashSeed(kv.Value, uint64(kv.Lease))}
 }
 
@@ -117,7 +118,7 @@ func (r keyComparer) markMember(ctx context.Context, m *marks, i int, part, part
 		case rev.Tombstone:
 			live.remove(rev.KV.Key)
 		default:
-			live.put(rev.KV.Key, markOf(rev.Main, &rev.KV))
+			live.put(rev.KV.Key, markOf(rev.Rev, &rev.KV))
 		}
 	}
 }
@@ -193,7 +194,7 @@ func (n *newestLive) read(ctx context.Context, db *dumpdb.DB, from, end int64) (
 		}
 		mk := mark{at: -rev.Main}
 		if !rev.Tombstone {
-			mk = markOf(rev.Main, &rev.KV)
+			mk = markOf(rev.Rev, &rev.KV)
 		}
 		if n.count(mk, 1); !known {
 			n.add(rev.KV.Key, mk)

@@ -566,7 +566,7 @@ func TestRowOfNoComparedMember(t *testing.T) {
 // TestMarkOf: each part of a key's history changes the mark's history alone, value and lease its content alone.
 func TestMarkOf(t *testing.T) {
 	base := dumpdb.KeyValue{CreateRevision: 2, ModRevision: 5, Version: 3, Lease: 7, Value: []byte("v")}
-	was := markOf(5, &base)
+	was := markOf(dumpdb.Rev{Main: 5}, &base)
 	for name, c := range map[string]struct {
 		change           func(kv *dumpdb.KeyValue)
 		history, content bool
@@ -579,9 +579,12 @@ func TestMarkOf(t *testing.T) {
 	} {
 		kv := base
 		c.change(&kv)
-		if is := markOf(5, &kv); is.at != 5 || (is.history != was.history) != c.history ||
+		if is := markOf(dumpdb.Rev{Main: 5}, &kv); is.at != 5 || (is.history != was.history) != c.history ||
 			(is.content != was.content) != c.content {
 			t.Errorf("%s: %+v, was %+v", name, is, was)
 		}
+	}
+	if is := markOf(dumpdb.Rev{Main: 5, Sub: 1}, &base); is.history == was.history || is.content != was.content {
+		t.Errorf("another place in the transaction: %+v, was %+v", is, was)
 	}
 }

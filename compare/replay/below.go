@@ -241,12 +241,16 @@ func (be *belowPlace) below(d BelowDiff) {
 // sameBelow compares as far as the prediction is certain.
 func sameBelow(want, got *apply.Key) bool {
 	return want.Sum == got.Sum && want.Lease == got.Lease &&
-		(want.Loose || want.Create == got.Create && want.Mod == got.Mod && want.Version == got.Version)
+		(want.Loose || want.Create == got.Create && want.Mod == got.Mod && want.Sub == got.Sub &&
+			want.Version == got.Version)
 }
 
 // textOf describes a key. Of its value only a hash is known, and shown by a keyed digest of that.
 func (su *subject) textOf(k *apply.Key) string {
 	s := fmt.Sprintf("mod %d create %d version %d", k.Mod, k.Create, k.Version)
+	if k.Sub != 0 {
+		s = fmt.Sprintf("record %d.%d ", k.Mod, k.Sub) + s
+	}
 	if k.Loose {
 		s = "present"
 	}

@@ -55,6 +55,9 @@ func TestBelow(t *testing.T) {
 			want: []BelowDiff{{Key: "b", Index: 2}}},
 		"another value": {rows: []row{rec(3, 0, "b", "X"), record3(4, 2, 2, "a", "2"), rec(7, 0, "late", "1")},
 			want: []BelowDiff{{Key: "b", Index: 2, Rev: 3}}},
+		"another place in the transaction": {
+			rows: []row{rec(3, 1, "b", "1"), record3(4, 2, 2, "a", "2"), rec(7, 0, "late", "1")},
+			want: []BelowDiff{{Key: "b", Index: 2, Rev: 3}}},
 		"another revision": {rows: []row{rec(3, 0, "b", "1"), record3(5, 2, 2, "a", "2"), rec(7, 0, "late", "1")},
 			want: []BelowDiff{{Key: "a", Index: 3, Rev: 5}}},
 		"a deleted key lives on": {rows: []row{rec(3, 0, "b", "1"), record3(4, 2, 2, "a", "2"), rec(5, 0, "gone", "1"),

@@ -136,6 +136,6 @@ func sameCell(a, b *diff.Cell) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Create == b.Create && a.Mod == b.Mod && a.Version == b.Version && a.Lease == b.Lease &&
+	return a.Create == b.Create && a.Mod == b.Mod && a.Sub == b.Sub && a.Version == b.Version && a.Lease == b.Lease &&
 		a.ValueLen == b.ValueLen && a.ValueDigest == b.ValueDigest
 }

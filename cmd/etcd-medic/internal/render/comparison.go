@@ -115,6 +115,9 @@ func cellText(c *compare.DiffCell) string {
 	if c.ModRevision != 0 {
 		s = append(s, fmt.Sprintf("mod %d, create %d, version %d", c.ModRevision, c.CreateRevision, c.Version))
 	}
+	if c.SubRevision != 0 {
+		s = append(s, fmt.Sprintf("record %d.%d", c.ModRevision, c.SubRevision))
+	}
 	if c.Lease != "" {
 		s = append(s, "lease "+c.Lease)
 	}
