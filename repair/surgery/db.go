@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -62,7 +63,8 @@ func rebuildFrom(ctx context.Context, w *work, c DB) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	b := &rebuilder{w: w, ctx: ctx, src: src, dst: dst, base: c.Base}
+	w.rebuiltDB = true
+	b := &rebuilder{w: w, ctx: ctx, src: src, dst: dst, base: c.Base, proven: c.Proven}
 	defer func() { err = errors.Join(err, b.log.close()) }()
 	if b.prev, err = src.PreviousView(); err != nil {
 		b.prev = nil // no second valid meta page
@@ -114,6 +116,8 @@ type rebuilder struct {
 	damage []*dumpdb.DamageError
 	// shown are the damaged places of which another database has every record.
 	shown map[*dumpdb.DamageError]bool
+	// proven is DB.Proven. emptied is true if no record was found in a bucket that is missing or was compacted.
+	proven, emptied bool
 	// size is the number of bytes in batch.
 	size int
 }
@@ -135,17 +139,21 @@ func rowsOf(db *dumpdb.DB, name string) (rows []pair, ok bool) {
 
 func (b *rebuilder) bucket(name string) error {
 	rows, whole := rowsOf(b.src, name)
-	if !whole && b.prev != nil {
+	state := "damaged"
+	if b.lacks(name) {
+		state, whole = "missing", false
+	}
+	if !whole && b.prev != nil && !slices.Contains(b.prev.MissingBuckets(), name) {
 		if old, ok := rowsOf(b.prev, name); ok {
-			b.w.givesUp("what the last transaction changed in bucket %s: its pages are damaged, the rows are those "+
-				"of the transaction before", name)
+			b.w.givesUp("what the last transaction changed in bucket %s: it is %s, the rows are those "+
+				"of the transaction before", name, state)
 			rows, whole = old, true
 		}
 	}
 	if !whole && name != "meta" {
 		if db := b.fromLog(); db != nil {
 			if again, ok := rowsOf(db, name); ok {
-				b.w.did("bucket %s is what a replay of the log gives: its pages are damaged", name)
+				b.w.did("bucket %s is what a replay of the log gives: it is %s", name, state)
 				rows, whole = again, true
 			}
 		}
@@ -158,11 +166,18 @@ func (b *rebuilder) bucket(name string) error {
 		}
 		b.w.givesUp("a part of bucket %s: %s could be read", name, plural.Of(len(rows), "row", "rows"))
 		if err := b.w.need(AcceptDivergence, "clone the member from another one: etcd-medic repair plan",
-			fmt.Sprintf("bucket %s is damaged, and the previous transaction cannot be read either", name)); err != nil {
+			fmt.Sprintf("bucket %s is %s, and the previous transaction cannot be read either", name,
+				state)); err != nil {
 			return err
 		}
 	}
 	return b.store(name, rows)
+}
+
+// lacks reports whether the rows of a bucket are lost with the bucket: every server makes it at its first start, and
+// cluster later. Where rows are taken from a member that is proven right, they replace these as well.
+func (b *rebuilder) lacks(name string) bool {
+	return !b.proven && name != "cluster" && slices.Contains(b.src.MissingBuckets(), name)
 }
 
 func hasKey(rows []pair, key string) bool {
@@ -251,7 +266,12 @@ func (b *rebuilder) keys() error {
 	if err := b.flush(); err != nil {
 		return err
 	}
-	return b.fillParts()
+	if err := b.fillParts(); err != nil {
+		return err
+	}
+	// Only if every key was deleted before does a compaction remove all records.
+	b.emptied = b.records == 0 && (b.compact > 0 || slices.Contains(b.src.MissingBuckets(), "key"))
+	return nil
 }
 
 func (b *rebuilder) record(s *dumpdb.Salvaged) error {

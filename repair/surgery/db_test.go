@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
@@ -223,6 +224,30 @@ func TestBackupStaysABackup(t *testing.T) {
 	tr, err := db.Trailer()
 	if err != nil || tr.State != "match" || r.Kind != "backup" {
 		t.Errorf("trailer %+v, %v; %+v", tr, err, r)
+	}
+	if want := int64(db.Meta().HighWater)*int64(db.PageSize()) + 32; db.Size() != want {
+		t.Errorf("%d bytes, want %d, as snapshot save writes it", db.Size(), want)
+	}
+}
+
+// TestMissingBucketIsLost: a file shows nothing of the rows of a bucket that it lacks, so they are lost.
+func TestMissingBucketIsLost(t *testing.T) {
+	without := func(name string) string {
+		out := evidencetest.Copy(t, dbOf(filepath.Join(evidencetest.Incident(t, "m-healthy-3.5"), "node1")))
+		ok(t, datadir.EditNew(out, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(name)) }))
+		ok(t, datadir.EditNew(out, datadir.PutBucketKey("other", []byte("k"), nil)))
+		return out
+	}
+	for _, name := range []string{"auth", "authUsers", "members_removed"} {
+		refuses(t, surgery.DB{}, without(name), nil, surgery.AcceptDivergence, "bucket "+name+" is missing")
+	}
+	_, r, err := repair(t, surgery.DB{}, without("auth"), nil, surgery.AcceptDivergence)
+	if err != nil || !slices.Contains(r.GivesUp, "a part of bucket auth: 0 rows could be read") {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if _, _, err := repair(t, surgery.DB{}, without("key"), nil); err == nil ||
+		!strings.Contains(err.Error(), "all records of bucket key are in no page") {
+		t.Errorf("without bucket key: %v", err)
 	}
 }
 

@@ -50,6 +50,9 @@ func (b *rebuilder) lost() error {
 	if len(b.holes) > 0 && !b.bumped() {
 		lost = append(lost, "the records of revisions "+spans(b.holes))
 	}
+	if b.emptied {
+		lost = append(lost, "all records of bucket key")
+	}
 	if len(b.parts) > 0 {
 		lost = append(lost, fmt.Sprintf("the records %s of transactions with several writes", partsText(b.parts)))
 	}

@@ -66,7 +66,11 @@ func TestProvenValues(t *testing.T) {
 		bad := filepath.Join(c.dir, c.bad)
 		_, r, err := repair(t, surgery.DB{}, bad, with)
 		ok(t, err)
-		if !r.Unchanged || len(r.Offers) != 1 || !strings.Contains(r.Offers[0], "--take-proven") ||
+		if name == "s-lease-bucket-dropped" { // a replay of the log gives the whole bucket
+			if r.Unchanged || r.After.Health != check.Healthy {
+				t.Errorf("%s: %v, after %s: %s", name, r.Unchanged, r.After.Class, r.After.Summary)
+			}
+		} else if !r.Unchanged || len(r.Offers) != 1 || !strings.Contains(r.Offers[0], "--take-proven") ||
 			!strings.Contains(r.Offers[0], "healthy") {
 			t.Errorf("%s: %v, offers %q", name, r.Unchanged, r.Offers)
 		}

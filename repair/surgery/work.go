@@ -11,6 +11,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/repair/datadir"
 )
 
@@ -26,6 +27,8 @@ type work struct {
 	before *compare.Report
 	// madeWAL and madeDB are set by the change that makes the part.
 	madeWAL, madeDB bool
+	// rebuiltDB is true if the database is a new file and not a changed copy.
+	rebuiltDB bool
 	// uncertified is true if bytes of the backup have changed since it was saved: the result has no trailer.
 	uncertified bool
 	// snaps are .snap files with new content, by name.
@@ -160,6 +163,9 @@ func (w *work) finishFile(ctx context.Context) error {
 	if err := os.Rename(w.dbPath(), bare); err != nil {
 		return err
 	}
+	if err := w.trim(bare); err != nil {
+		return err
+	}
 	if _, err := datadir.WriteBackup(ctx, w.dbPath(), bare); err != nil {
 		return err
 	}
@@ -171,6 +177,22 @@ func (w *work) finishFile(ctx context.Context) error {
 	}
 	w.note("the sha256 trailer is that of the new content")
 	return nil
+}
+
+// trim cuts a rebuilt database to its content, which is all that snapshot save writes: bbolt makes files longer.
+func (w *work) trim(path string) error {
+	if !w.rebuiltDB {
+		return nil
+	}
+	db, err := dumpdb.Open(path)
+	if err != nil {
+		return err
+	}
+	size := int64(db.Meta().HighWater) * int64(db.PageSize()) //nolint:gosec // made here, within the size of the file
+	if err := db.Close(); err != nil {
+		return err
+	}
+	return os.Truncate(path, size)
 }
 
 // withoutTrailer removes the trailer of the new backup and says what follows from that.
