@@ -129,18 +129,20 @@ func inThisOrder(t *testing.T, got, want []string) {
 // some of their entries.
 func TestNextRebuild(t *testing.T) {
 	for name, c := range map[string]struct {
-		lost int
-		rp   *replay.Result
-		want bool
+		lost  int
+		rp    *replay.Result
+		start dumplog.StartKind
+		want  bool
 	}{
-		"whole":               {1, &replay.Result{First: 1}, true},
-		"nothing is lost":     {0, &replay.Result{First: 1}, false},
-		"purged":              {1, &replay.Result{First: 2}, false},
-		"a gap":               {1, &replay.Result{First: 1, Gaps: make([]replay.Gap, 1)}, false},
-		"no log was replayed": {1, nil, false},
+		"whole":               {1, &replay.Result{First: 1}, dumplog.StartBootstrap, true},
+		"nothing is lost":     {0, &replay.Result{First: 1}, dumplog.StartBootstrap, false},
+		"purged":              {1, &replay.Result{First: 2}, dumplog.StartBootstrap, false},
+		"a gap":               {1, &replay.Result{First: 1, Gaps: make([]replay.Gap, 1)}, dumplog.StartBootstrap, false},
+		"restored":            {1, &replay.Result{First: 1}, dumplog.StartRestore, false},
+		"no log was replayed": {1, nil, dumplog.StartBootstrap, false},
 	} {
 		ad := adviceFor(evidence.KindDataDir, evidence.KindBackup)
-		ad.Members[0].WAL.Log = &dumplog.Log{}
+		ad.Members[0].WAL.Log, ad.Members[0].WAL.Summary = &dumplog.Log{}, dumplog.Summary{Start: c.start}
 		ad.Replay, ad.Best = c.rp, &Best{Members: []string{"n1"}, Lost: Lost{CommittedEntries: c.lost}}
 		got := adviceOf(ad, ad.nextRebuild)
 		if (len(got) > 0) != c.want ||

@@ -168,10 +168,14 @@ func (ad *advice) nextRebuild(add func(text string, command shell.Command)) {
 	}
 }
 
-// logsAreWhole reports whether the sources' logs, taken together, hold every entry of the cluster.
+// logsAreWhole reports whether the sources' logs, taken together, hold every entry of a cluster that began empty. What
+// the backup of a restored cluster held is in no entry, and rebuild refuses such logs.
 func (ad *advice) logsAreWhole() bool {
 	rp := ad.Replay
-	return rp != nil && rp.First == 1 && len(rp.Gaps) == 0
+	return rp != nil && rp.First == 1 && len(rp.Gaps) == 0 &&
+		!slices.ContainsFunc(ad.Members, func(m *evidence.Member) bool {
+			return m.HasWAL() && m.WAL.Summary.Start == dumplog.StartRestore
+		})
 }
 
 func (ad *advice) rebuildCommand() shell.Command {
