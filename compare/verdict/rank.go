@@ -203,12 +203,21 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 	return s
 }
 
-// continued reports whether the log of another member continues from the end of a member up to the commit index.
-func (rk *ranking) continued(m *evidence.Member, commit uint64) bool {
+// continued reports whether the servers of other members supply a member with the entries from its end up to the commit
+// index. A server that starts has the entries above its newest raft snapshot only, whatever its WAL files hold. As the
+// leader it sends its database to a member that ends before them. Any member with the whole log may lead.
+func (rk *ranking) continued(m *evidence.Member, commit uint64) (supplied bool) {
 	last := max(m.LastIndex(), m.ConsistentIndex())
-	return slices.ContainsFunc(rk.Members, func(o *evidence.Member) bool {
-		return o != m && o.HasLog() && o.WAL.Summary.FirstIndex <= last+1 && o.LastIndex() >= commit
-	})
+	for _, o := range rk.Members {
+		if o == m || !o.HasLog() || o.LastIndex() < commit {
+			continue
+		}
+		if s := o.NewestSnap(); o.WAL.Summary.FirstIndex > last+1 || s != nil && s.Index > last {
+			return false
+		}
+		supplied = true
+	}
+	return supplied
 }
 
 // blames reports whether a finding accuses this member: it names it, and not every source.
