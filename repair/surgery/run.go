@@ -129,12 +129,13 @@ func (w *work) need(flag, hint, reason string) error {
 	return &refusal.Error{Reason: reason, Flag: flag, Hint: hint}
 }
 
-// judge refuses a result in which a check finds an error that it did not find in the source.
+// judge refuses a result in which a check finds an error that it did not find in the source. An error that names other
+// members only shows that they are wrong now that the source is right.
 func (w *work) judge(before, after *compare.Report) error {
-	was, is := violated(before), violated(after)
+	was, is := w.violated(before), w.violated(after)
 	var first *check.Finding
 	for id, f := range is {
-		if was[id] == nil {
+		if (was[id] == nil || !w.concerns(was[id])) && w.concerns(f) {
 			w.report.New = append(w.report.New, id)
 			if first == nil || id < first.Check {
 				first = f
@@ -154,11 +155,19 @@ func (w *work) judge(before, after *compare.Report) error {
 	return w.need(AcceptDivergence, "", "the result breaks what held before ("+string(first.Check)+"): "+first.Title)
 }
 
-// violated returns the checks with a finding at or above error, with their first finding.
-func violated(r *compare.Report) map[check.ID]*check.Finding {
+// concerns reports whether a finding names the source, or no member.
+func (w *work) concerns(f *check.Finding) bool {
+	return len(f.Members) == 0 || slices.Contains(f.Members, w.source().Label())
+}
+
+// violated returns the checks with a finding at or above error: their first finding that concerns the source, else
+// their first one.
+func (w *work) violated(r *compare.Report) map[check.ID]*check.Finding {
 	out := map[check.ID]*check.Finding{}
 	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Severity.Rank() >= check.Error.Rank() && out[f.Check] == nil {
+		f := &r.Findings[i]
+		if was := out[f.Check]; f.Severity.Rank() >= check.Error.Rank() &&
+			(was == nil || !w.concerns(was) && w.concerns(f)) {
 			out[f.Check] = f
 		}
 	}

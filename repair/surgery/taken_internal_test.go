@@ -295,7 +295,7 @@ func TestSickAsBefore(t *testing.T) {
 }
 
 // TestJudgedResult: a result in which a check finds a new error needs consent, and the refusal names the first such
-// check. What is cured is listed. Warnings count in neither.
+// check. What is cured is listed. Warnings count in neither, nor do errors of other members alone.
 func TestJudgedResult(t *testing.T) {
 	report := func(list string) *compare.Report {
 		r := &compare.Report{Verdict: compare.Verdict{Class: "c", Summary: "s", Health: check.Healthy}}
@@ -303,7 +303,11 @@ func TestJudgedResult(t *testing.T) {
 			id, severity, _ := strings.Cut(word, ":")
 			s := map[string]check.Severity{"": check.Error, "c": check.Critical, "w": check.Warning,
 				"i": check.Info}[severity]
-			r.Findings = append(r.Findings, check.Finding{Check: check.ID(id), Severity: s, Title: "title of " + id})
+			f := check.Finding{Check: check.ID(id), Severity: s, Title: "title of " + id}
+			if name, others := strings.CutPrefix(severity, "@"); others {
+				f.Severity, f.Members = check.Error, strings.Split(name, "+")
+			}
+			r.Findings = append(r.Findings, f)
 		}
 		return r
 	}
@@ -317,6 +321,10 @@ func TestJudgedResult(t *testing.T) {
 		"new ones": {"", "C03 E05 A01 D04 B02", "the result breaks what held before (A01): title of A01", "",
 			"A01 B02 C03 D04 E05"},
 		"one, one gone": {"A01", "B02", "(B02): title of B02", "A01", "B02"},
+		"of another":    {"A01:@source", "B02:@o", "", "A01", ""},
+		"of both":       {"", "B02:@o B02:@o+source", "(B02): title of B02", "", "B02"},
+		"moved here":    {"B02:@o", "B02:@source", "(B02): title of B02", "", "B02"},
+		"moved away":    {"B02:@source", "B02:@o", "", "", ""},
 	} {
 		w := workOn(5)
 		wantRefusal(t, name, w.judge(report(c.before), report(c.after)), AcceptDivergence, c.says)
