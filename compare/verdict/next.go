@@ -159,13 +159,22 @@ func (ad *advice) nextAlone(add func(text string, command shell.Command)) {
 }
 
 // nextRebuild offers the database that results from the log when every entry takes effect once. It needs logs that
-// reach back to the first entry and a member whose database lacks some of it.
+// reach back to the first entry and a member whose database lacks some of it, or contradicts it.
 func (ad *advice) nextRebuild(add func(text string, command shell.Command)) {
-	if ad.Best != nil && ad.Best.Lost.CommittedEntries > 0 && ad.logsAreWhole() {
+	if ad.Best != nil && (ad.Best.Lost.CommittedEntries > 0 || ad.bestContradictsLog()) && ad.logsAreWhole() {
 		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A "+
 			"new cluster restored from it loses none of them",
 			ad.rebuildCommand())
 	}
+}
+
+// bestContradictsLog reports whether keys of the best member below its compact revision are other ones than its log
+// gives, and no source is known to hold the right ones.
+func (ad *advice) bestContradictsLog() bool {
+	best, _ := ad.bestAndRest()
+	return best != "" && ad.Best.Lost.Mend.IsZero() && slices.ContainsFunc(ad.Findings, func(f check.Finding) bool {
+		return f.Kind == check.KindBelowCompactionAgainstLog && slices.Contains(f.Members, best)
+	})
 }
 
 // logsAreWhole reports whether the sources' logs, taken together, hold every entry of a cluster that began empty. What

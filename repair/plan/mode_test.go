@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // modeCase is a report, and what is recommended for it.
@@ -212,6 +213,14 @@ func TestNothingToRepair(t *testing.T) {
 	r.Next = []compare.Next{{Text: "free room, and disarm the alarm"}}
 	_, err := plan.From(r, nil, plan.Options{})
 	refusedWith(t, err, "nothing to repair: alarm", "free room, and disarm the alarm")
+	// What is wrong on all members is not nothing.
+	r = reported(t, "m-healthy-3.5", check.ClassDataDivergence, "")
+	_, err = plan.From(r, nil, plan.Options{})
+	refusedWith(t, err, "no member has other content to repair node1 with: data-divergence", "restore from a backup")
+	r.Next = []compare.Next{{Text: "stop writes"}, {Text: "make a backup", Command: shell.Format("etcd-medic rebuild -o x")}}
+	_, err = plan.From(r, nil, plan.Options{})
+	refusedWith(t, err, "no member has other content", "make a backup: etcd-medic rebuild -o x")
+	r = reported(t, "m-healthy-3.5", check.ClassAlarm, "")
 	// A CORRUPT alarm has to be disarmed.
 	r.Members[0].Alarms = []evidence.AlarmFacts{{MemberID: 0xa1, Alarm: "CORRUPT"}}
 	p := planned(t, r, plan.Options{})

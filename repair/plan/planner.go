@@ -297,7 +297,24 @@ func (pl *planner) needed() error {
 		return refusal.New(pl.startHint(starts), "nothing to repair: %s %s", strings.Join(starts, ", "),
 			whatStartMends(len(starts)))
 	}
+	switch pl.p.Verdict.Class {
+	case check.ClassDataDivergence, check.ClassLatentDivergence, check.ClassDBDamage:
+		if !healthy {
+			return refusal.New(pl.rebuildHint(), "no member has other content to repair %s with: %s (%s)",
+				pl.p.Best.Name, pl.p.Verdict.Class, pl.p.Verdict.Summary)
+		}
+	}
 	return refusal.New(pl.hint(), "nothing to repair: %s (%s)", pl.p.Verdict.Class, pl.p.Verdict.Summary)
+}
+
+// rebuildHint names the command with which the logs make what no member holds, if the diagnosis has one.
+func (pl *planner) rebuildHint() string {
+	for _, s := range pl.r.Next {
+		if p := s.Command.Program(); len(p) > 1 && p[1] == "rebuild" {
+			return s.Text + ": " + s.Command.String()
+		}
+	}
+	return "restore from a backup from before that change, or keep it"
 }
 
 func whatStartMends(n int) string {
