@@ -1,15 +1,18 @@
 package compare_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/casetest"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 func upTo(first, last int64) (revs []int64) {
@@ -140,5 +143,50 @@ func TestChangedRecordsDecide(t *testing.T) {
 	}
 	if !slices.Equal(causes, []string{"rows-changed-outside-the-log", "unexplained-first-divergence"}) {
 		t.Errorf("causes: %v", causes)
+	}
+}
+
+// TestLostKeys: a live key below the compact revision that the last transaction of the kept member removed, or added, is
+// a loss, though its record is not compared with those of other members.
+func TestLostKeys(t *testing.T) {
+	was := wal.SegmentSizeBytes
+	wal.SegmentSizeBytes = 1 << 10 // a segment is removed as a whole
+	defer func() { wal.SegmentSizeBytes = was }()
+	drop := func(rev int64) func(*bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error { return tx.Bucket([]byte("key")).Delete(dumpdb.Rev{Main: rev}.Bytes()) }
+	}
+	for name, c := range map[string]struct {
+		at    []int
+		count int
+	}{"removed": {[]int{0}, 1}, "another one elsewhere": {[]int{0, 1}, 1}, "only elsewhere": {[]int{1}, 0}} {
+		dirs := clustertest.Synth{Members: 2, Entries: 200, Keys: 200, Value: 20, Purged: 190}.Write(t, t.TempDir())
+		for _, dir := range dirs {
+			casetest.EditDB(t, dir, func(tx *bbolt.Tx) error {
+				at := dumpdb.Rev{Main: 100}.Bytes()
+				return errors.Join(tx.Bucket([]byte("meta")).Put([]byte("scheduledCompactRev"), at),
+					tx.Bucket([]byte("meta")).Put([]byte("finishedCompactRev"), at))
+			})
+		}
+		for _, i := range c.at {
+			casetest.EditDBOnce(t, dirs[i], drop(int64(50+i)))
+		}
+		r, err := compare.Diagnose(t.Context(), dirSpecs(dirs), compare.Options{Keep: "node1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := r.Best.Lost
+		if l.Records.Count != c.count || len(l.Records.Rows) != c.count || l.Mend.IsZero() != (c.count == 0) {
+			t.Errorf("%s: loses %q, records %+v, mended by %q", name, l, l.Records, l.Mend)
+		}
+		for _, row := range l.Records.Rows {
+			if row.Revision.Main != 50 || row.Kept != "absent" || !slices.Equal(row.HeldBy, []string{"node2"}) {
+				t.Errorf("%s: %+v", name, row)
+			}
+		}
+		for _, row := range r.Best.Ranking {
+			if says := strings.Contains(row.Reasons[0], "holds every"); row.Member == "node1" && says != (c.count == 0) {
+				t.Errorf("%s: %q", name, row.Reasons)
+			}
+		}
 	}
 }

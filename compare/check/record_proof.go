@@ -89,6 +89,30 @@ func (p *RecordProofs) Judge(row *diff.RecordRow) (wrong *WrongRecord, open bool
 	return p.wrong(row, others, w), false
 }
 
+// JudgeKey decides about the record of a live key that other members have, or lack, at a revision which the member has
+// compacted: such records are not compared one by one. It returns nil if the member is not proven wrong.
+func (p *RecordProofs) JudgeKey(key *diff.Row) *WrongRecord {
+	rev := key.LastWrite()
+	if rev <= 0 || rev > p.rw.Members[p.pos].CompactRevision() {
+		return nil
+	}
+	row := p.rw.liveRecord(key, rev)
+	if row == nil || !slices.Contains(row.At, p.pos) {
+		return nil
+	}
+	ws := firstWitnesses(row, p.rw.keyByLastTransaction)
+	at := slices.IndexFunc(ws, func(w witness) bool { return w.pos == p.pos })
+	if at < 0 {
+		return nil
+	}
+	held := slices.DeleteFunc(slices.Clone(row.At), func(i int) bool {
+		return slices.ContainsFunc(ws, func(w witness) bool { return w.pos == i }) ||
+			(row.Cells[i] == nil) != (row.Cells[p.pos] != nil) ||
+			row.Cells[i] != nil && row.Cells[i].Text != ws[at].expected
+	})
+	return p.wrong(row, held, &ws[at])
+}
+
 // byEntry decides about a record of an entry whose records the member does not hold as the entry wrote them. Of those
 // of a transaction only some may be wrong, which a member that holds all of them as written shows.
 func (p *RecordProofs) byEntry(row *diff.RecordRow, others []int, e *replay.Event) (wrong *WrongRecord, open bool) {

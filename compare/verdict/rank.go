@@ -123,7 +123,8 @@ func (rk *ranking) rank() *Best {
 		if s.usable && s.equal(list[0]) {
 			best, b.Members = append(best, s.pos), append(b.Members, members[s.pos].Label())
 		}
-		b.Ranking = append(b.Ranking, rk.rankRow(s, commit, len(rk.unproven(s.pos, records)) == 0))
+		proven := len(rk.unproven(s.pos, records)) == 0 && (s.pos != keep.pos || records.wrong.Count == 0)
+		b.Ranking = append(b.Ranking, rk.rankRow(s, commit, proven))
 	}
 	b.Undecided = rk.undecided(best, keep.pos, records)
 	b.Why, b.For = why(b, list)

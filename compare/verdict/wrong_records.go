@@ -41,6 +41,7 @@ func (rk *ranking) keptRecords(pos int) *keptRecords {
 			_ = d.EachRecord(rk.Context(), rev, judge) // what cannot be read stays undecided
 		}
 		k.open, k.named = rk.openApart(proofs, pos)
+		rk.judgeKeys(k, proofs, pos)
 	case !r.Equal.Excluded():
 	case r.Differ == len(r.Rows):
 		for i := range r.Rows {
@@ -54,6 +55,23 @@ func (rk *ranking) keptRecords(pos int) *keptRecords {
 		}
 	}
 	return k
+}
+
+// judgeKeys adds live keys that the member has without a reason, or lacks, and that were not compared as records.
+func (rk *ranking) judgeKeys(k *keptRecords, proofs *check.RecordProofs, pos int) {
+	b := rk.Diff.Find("key")
+	if b == nil || !b.Equal.Excluded() {
+		return
+	}
+	for i := range b.Rows {
+		if wrong := proofs.JudgeKey(&b.Rows[i]); wrong != nil && !k.decided[string(b.Rows[i].Key)] {
+			k.decided[string(b.Rows[i].Key)] = true
+			rk.addWrong(k, wrong, pos)
+		}
+	}
+	slices.SortStableFunc(k.wrong.Rows, func(a, b LostRecord) int {
+		return cmp.Or(cmp.Compare(a.Revision.Main, b.Revision.Main), cmp.Compare(a.Revision.Sub, b.Revision.Sub))
+	})
 }
 
 // openApart returns the records of which it is not proven who is right, where live keys differ for another reason:
@@ -81,10 +99,14 @@ func (rk *ranking) judgeRecord(k *keptRecords, proofs *check.RecordProofs, row *
 			k.named = append(k.named, *row)
 		}
 		return
-	case wrong == nil:
-		return
+	case wrong != nil:
+		rk.addWrong(k, wrong, pos)
 	}
+}
+
+func (rk *ranking) addWrong(k *keptRecords, wrong *check.WrongRecord, pos int) {
 	k.wrong.Count++
+	row := wrong.Row
 	l := LostRecord{Bucket: "key", Key: check.Bytes(row.Key), Revision: check.Rev{Main: row.Rev.Main, Sub: row.Rev.Sub},
 		Kept: wrong.Kept, Expected: wrong.Expected, Why: wrong.Why, HeldBy: rk.labels(wrong.HeldBy)}
 	if wrong.Event != nil {
