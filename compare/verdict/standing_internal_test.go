@@ -390,6 +390,12 @@ func TestUnproven(t *testing.T) {
 			}
 		}
 	}
+	fell := func(j *ranking) {
+		f := aboutRow(check.K02, "key", "n1", "n2")
+		f.Undecided, f.Kind = true, check.KindRevisionFalls
+		j.Findings = []check.Finding{f}
+		j.Replay = &replay.Result{Members: checkedResults(3)}
+	}
 	for name, c := range map[string]struct {
 		change func(j *ranking)
 		want   string
@@ -494,6 +500,22 @@ func TestUnproven(t *testing.T) {
 			f.Undecided, f.Kind = true, check.KindRevisionFalls
 			j.Findings = []check.Finding{f}
 		}, "the right content of n1 may be lost where it is wrong: K02-1"},
+		"its revision is higher, as that of another lacks a write": {func(j *ranking) {
+			fell(j)
+			j.Replay.Members[1].Counts[replay.Missing] = 1
+		}, ""},
+		"its revision is lower, as that of another has one too many": {func(j *ranking) {
+			fell(j)
+			j.Findings[0].Members = []string{"n2", "n1"}
+			j.Replay.Members[1].Extra = []int64{7}
+		}, ""},
+		"its revision is higher, and both lack a write": {func(j *ranking) {
+			fell(j)
+			for _, i := range []int{0, 1} {
+				j.Replay.Members[i].Counts[replay.Missing] = 1
+			}
+		}, "K02-1"},
+		"its revision is higher, and the log does not say why": {fell, "K02-1"},
 		"keys differ, and nothing decides": {func(j *ranking) {
 			f := aboutRow(check.K01, "key", "n1", "n2")
 			f.Undecided = true

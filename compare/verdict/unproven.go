@@ -10,6 +10,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/diff"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -68,7 +69,8 @@ func (rk *ranking) wrongContent(pos int, records *keptRecords) string {
 	for i := range rk.Findings {
 		f := &rk.Findings[i]
 		if f.Severity.Rank() < check.Error.Rank() || !slices.Contains(f.Members, label) ||
-			!f.Undecided && !rk.blames(f, label) && !f.Alone(label) || !aboutContent(f, counted) {
+			!f.Undecided && !rk.blames(f, label) && !f.Alone(label) || !aboutContent(f, counted) ||
+			rk.otherFell(f, pos) {
 			continue
 		}
 		if len(named) == maxWrong {
@@ -85,6 +87,26 @@ func (rk *ranking) wrongContent(pos int, records *keptRecords) string {
 	}
 	return fmt.Sprintf("the right content of %s may be lost where it is wrong: %s", label,
 		strings.Join(named, ", "))
+}
+
+// otherFell reports whether a finding compares the revision of a member with one that is wrong: the replay shows that
+// the lower one lacks effects, or the higher one has too many, and nothing of this member.
+func (rk *ranking) otherFell(f *check.Finding, pos int) bool {
+	if f.Kind != check.KindRevisionFalls || rk.Replay == nil || len(f.Members) != 2 {
+		return false
+	}
+	result := func(label string) *replay.MemberResult {
+		i := slices.IndexFunc(rk.Members, func(m *evidence.Member) bool { return m.Label() == label })
+		if i < 0 || !rk.Replay.Members[i].Checked {
+			return nil
+		}
+		return rk.Replay.Members[i]
+	}
+	high, low, own := result(f.Members[0]), result(f.Members[1]), rk.Replay.Members[pos]
+	if high == nil || low == nil || own.Lacks+own.Surplus+len(own.Extra)+own.Counts[replay.Missing] > 0 {
+		return false
+	}
+	return own == high && low.Counts[replay.Missing] > 0 || own == low && len(high.Extra) > 0
 }
 
 // aboutContent reports whether a finding is about rows that users see: keys, unless those are counted, leases, users,
