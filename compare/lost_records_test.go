@@ -146,8 +146,8 @@ func TestChangedRecordsDecide(t *testing.T) {
 	}
 }
 
-// TestLostKeys: a live key below the compact revision that the last transaction of the kept member removed, or added, is
-// a loss, though its record is not compared with those of other members.
+// TestLostKeys: a live key below the compact revision that the last transaction of the kept member removed is a loss,
+// though its record is not compared with those of other members.
 func TestLostKeys(t *testing.T) {
 	was := wal.SegmentSizeBytes
 	wal.SegmentSizeBytes = 1 << 10 // a segment is removed as a whole

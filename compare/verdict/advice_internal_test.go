@@ -149,7 +149,8 @@ func TestNextRebuild(t *testing.T) {
 			c.want && !strings.HasSuffix(got[0], "$ etcd-medic rebuild --log n1 --to last -o rebuilt.db") {
 			t.Errorf("%s: %q", name, got)
 		}
-		ad.Best.Lost, ad.Findings = Lost{}, []check.Finding{{Kind: check.KindBelowCompactionAgainstLog, Members: []string{"n1"}}}
+		ad.Best.Lost = Lost{}
+		ad.Findings = []check.Finding{{Kind: check.KindBelowCompactionAgainstLog, Members: []string{"n1"}}}
 		if got := adviceOf(ad, ad.nextRebuild); (len(got) > 0) != (c.want || c.lost == 0) {
 			t.Errorf("%s, the database contradicts the log: %q", name, got)
 		}

@@ -21,6 +21,12 @@ import (
 // no server writes.
 func lagging(t *testing.T) (specs []evidence.Spec) {
 	t.Helper()
+	return laggingBelow(t, 0)
+}
+
+// laggingBelow is lagging, and the others have a raft snapshot at an index, none for 0.
+func laggingBelow(t *testing.T, snapshot uint64) (specs []evidence.Spec) {
+	t.Helper()
 	ids := []uint64{0xa1, 0xa2, 0xa3}
 	for i, id := range ids {
 		h := clustertest.NewHand(t, t.TempDir(), fmt.Sprintf("node%d", i+1), id, 0xc1)
@@ -32,6 +38,10 @@ func lagging(t *testing.T) (specs []evidence.Spec) {
 		}
 		for n := uint64(5); n <= last; n++ {
 			h.Put(2, n, clustertest.RequestID(0xa1, 1763000000000, n), fmt.Sprintf("k%d", n), "v", true)
+			if n == snapshot && i < 2 {
+				h.State(2, 0xa1, n)
+				h.Snapshot(2, n, ids...)
+			}
 		}
 		h.State(2, 0xa1, last)
 		for _, m := range ids {

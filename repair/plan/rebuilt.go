@@ -90,13 +90,13 @@ func tryRebuild(ctx context.Context, r *compare.Report, specs []evidence.Spec, s
 }
 
 // givesUpLogged reports whether a plan would give up entries which the best member lacks, though logs hold them. A plan
-// that asks for voters first does not.
+// that asks for voters first does not, nor does a live repair of a member that gets them from the others' servers.
 func givesUpLogged(r *compare.Report, specs []evidence.Spec, o *Options) bool {
 	if r.Best == nil || r.Best.Lost.Awaited+r.Best.Lost.AfterEnd == 0 {
 		return false
 	}
 	p, err := From(r, specs, *o)
-	return err != nil || p.Mode == ForceNewCluster || p.Mode == Clone
+	return err != nil || p.Mode == ForceNewCluster || p.Mode == Clone || p.Mode == Live && r.Best.Lost.AfterEnd > 0
 }
 
 // heldAnyway reports whether a source holds as much as a rebuilt database without any work. Continued databases must

@@ -322,6 +322,23 @@ func TestRebuiltContinues(t *testing.T) {
 	}
 }
 
+// TestRebuiltForALaggingMember: the servers of members with a wrong record would send their database to the member that
+// is kept and lags below their raft snapshot. Their logs have what it lacks.
+func TestRebuiltForALaggingMember(t *testing.T) {
+	for snapshot, mode := range map[uint64]plan.Mode{0: plan.Live, 16: plan.Rebuild} {
+		specs := laggingBelow(t, snapshot)
+		for _, s := range specs[:2] {
+			casetest.EditDBOnce(t, s.Where, casetest.AlterRecords(3))
+		}
+		x := &trials{rebuild: madeUpTo(t, 20)}
+		p := newPlan(t, specs, x, plan.Options{Best: "node3"})
+		if p.Mode != mode || p.Lost.CommittedEntries != 0 || (p.Lost.Awaited > 0) != (mode == plan.Live) ||
+			slices.Equal(x.bases, []string{"node3"}) != (mode == plan.Rebuild) {
+			t.Errorf("snapshot at %d: mode %s (%s), lost %+v, tried from %q", snapshot, p.Mode, p.Why, p.Lost, x.bases)
+		}
+	}
+}
+
 // TestMendedGoFurthest: where no data dir is usable as it is, the mended one with the most entries is kept.
 func TestMendedGoFurthest(t *testing.T) {
 	specs := cluster(t, 18, 20, 18)
