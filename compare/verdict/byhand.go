@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -18,7 +19,7 @@ type hands struct {
 }
 
 // byHand adds that procedure, separate from the other steps. move is true when the best member has to become the leader
-// first. Backups, and what is of removed members, are left out.
+// first. Backups, and what is of removed members, are left out; a member that only lags catches up when it runs.
 func (ad *advice) byHand(best string, rest []string, move bool) {
 	i := slices.IndexFunc(ad.Facts, func(f evidence.Facts) bool { return f.Name == best })
 	rest = slices.DeleteFunc(slices.Clone(rest), ad.isOutside)
@@ -26,7 +27,14 @@ func (ad *advice) byHand(best string, rest []string, move bool) {
 		return
 	}
 	h := hands{&ad.Facts[i], ad}
-	if move {
+	rest = slices.DeleteFunc(rest, func(name string) bool {
+		lags := ad.onlyLags(name)
+		if lags {
+			h.addFor(name, "see that its server runs: it lags and catches up", none)
+		}
+		return lags
+	})
+	if move && len(rest) > 0 {
 		h.add("make "+best+" the leader: its content is kept",
 			shell.Format("etcdctl --endpoints <CLIENT_URL_OF_THE_LEADER>").
 				Then(h.login()).Then(shell.Format("move-leader {}", ad.idOf(best))))
@@ -40,6 +48,21 @@ func (ad *advice) byHand(best string, rest []string, move bool) {
 	}
 	h.add("prove that all members hold the same data",
 		h.etcdctl().Then(shell.Format("endpoint hashkv --cluster -w table")))
+}
+
+// onlyLags reports whether a member holds all that its log gives up to where it ends, and no error names it.
+func (ad *advice) onlyLags(label string) bool {
+	if ad.Best == nil {
+		return false
+	}
+	at := slices.IndexFunc(ad.Best.Ranking, func(r Rank) bool { return r.Member == label })
+	if at < 0 {
+		return false
+	}
+	r := &ad.Best.Ranking[at]
+	return r.Usable && r.HoldsAll && r.Behind > 0 && !slices.ContainsFunc(ad.Findings, func(f check.Finding) bool {
+		return f.Severity.Rank() >= check.Error.Rank() && slices.Contains(f.Members, label)
+	})
 }
 
 func (h *hands) add(text string, command shell.Command) {
