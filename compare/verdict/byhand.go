@@ -27,17 +27,15 @@ func (ad *advice) byHand(best string, rest []string, move bool) {
 		return
 	}
 	h := hands{&ad.Facts[i], ad}
-	rest = slices.DeleteFunc(rest, func(name string) bool {
-		lags := ad.onlyLags(name)
-		if lags {
-			h.addFor(name, "see that its server runs: it lags and catches up", none)
-		}
-		return lags
-	})
+	lagging := slices.DeleteFunc(slices.Clone(rest), func(name string) bool { return !ad.onlyLags(name) })
+	rest = slices.DeleteFunc(rest, ad.onlyLags)
 	if move && len(rest) > 0 {
 		h.add("make "+best+" the leader: its content is kept",
 			shell.Format("etcdctl --endpoints <CLIENT_URL_OF_THE_LEADER>").
 				Then(h.login()).Then(shell.Format("move-leader {}", ad.idOf(best))))
+	}
+	for _, name := range lagging { // after the leader, which may send it a snapshot
+		h.addFor(name, "see that its server runs: it lags and catches up", none)
 	}
 	for _, name := range rest {
 		h.reseed(name, ad.idOf(name), ad.Members[slices.Index(ad.allLabels(), name)].MemberID)
