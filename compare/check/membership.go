@@ -149,8 +149,8 @@ func sameIDsFinding(e *Earlier) Finding {
 		why += ". No log at hand shows the restore: that there was one is inferred"
 	}
 	if e.OtherLog.Refused {
-		why += ". The writes of this log carry an auth revision: a member with a higher one refuses them, so the backup " +
-			"may also be of such a member, which then lacks them"
+		why += ". The writes of this log carry an auth revision: a member with a higher one refuses them, so the " +
+			"backup may also be of such a member, which then lacks them"
 	}
 	f := e.finding(why, ev)
 	switch {
