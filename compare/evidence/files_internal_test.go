@@ -489,6 +489,29 @@ func TestRelabelled(t *testing.T) {
 	}
 }
 
+// TestLabelsStayUnique: a path that is the name of another member stays with its source alone.
+func TestLabelsStayUnique(t *testing.T) {
+	for name, c := range map[string]struct{ paths, own, want []string }{
+		"exchanged":               {[]string{"n1", "n2"}, []string{"n2", "n1"}, []string{"n2", "n1"}},
+		"one name is there twice": {[]string{"n1", "n2", "n3"}, []string{"n2", "n3", "n3"}, []string{"n1", "n2", "n3"}},
+		"one after the other": {[]string{"a", "n1", "n2", "n3"}, []string{"n1", "n2", "n3", "n3"},
+			[]string{"a", "n1", "n2", "n3"}},
+	} {
+		s := &Set{}
+		for i, path := range c.paths {
+			s.Members = append(s.Members, &Member{NodeName: c.own[i], Source: &Source{Name: path, Kind: KindDataDir}})
+		}
+		s.relabel()
+		var got []string
+		for _, m := range s.Members {
+			got = append(got, m.Source.Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestDamageOnce: damage that the page walk has reported is not repeated; joined errors are listed one by one, and one
 // without a place is damage of a row of its bucket.
 func TestDamageOnce(t *testing.T) {

@@ -100,7 +100,8 @@ func (s *Set) Argument(src *Source) string {
 	return where
 }
 
-// relabel uses the members' own names where the user gave none, if they are known and unique.
+// relabel uses the members' own names where the user gave none, if they are known and unique, and no other source is
+// called so by its path.
 func (s *Set) relabel() {
 	seen := map[string]int{}
 	for _, m := range s.Members {
@@ -110,9 +111,34 @@ func (s *Set) relabel() {
 		}
 		seen[name]++
 	}
+	own := map[*Member]bool{}
 	for _, m := range s.Members {
 		if m.Source.spec.Name == "" && m.NodeName != "" && seen[m.NodeName] == 1 && m.Source.Kind == KindDataDir {
-			m.Source.Name = m.NodeName
+			own[m] = true
 		}
 	}
+	for s.dropTaken(own) { // what is dropped may have the name of another one
+		continue
+	}
+	for m := range own {
+		m.Source.Name = m.NodeName
+	}
+}
+
+// dropTaken takes members out of own whose name is that of a source which is not in it. It reports whether there were
+// any.
+func (s *Set) dropTaken(own map[*Member]bool) (dropped bool) {
+	paths := map[string]bool{}
+	for _, m := range s.Members {
+		if !own[m] {
+			paths[m.Source.Name] = true
+		}
+	}
+	for m := range own {
+		if paths[m.NodeName] {
+			delete(own, m)
+			dropped = true
+		}
+	}
+	return dropped
 }
