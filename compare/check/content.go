@@ -45,27 +45,7 @@ func (in contents) nameWrongKeys(f *Finding) {
 		return
 	}
 	for i := range b.Rows {
-		seen, rev := false, b.Rows[i].LastWrite()
-		if rev == 0 {
-			return
-		}
-		judge := func(row *diff.RecordRow, asks ...func(*diff.RecordRow) []witness) {
-			seen = true
-			ws := firstWitnesses(row, asks...)
-			if !othersAgree(row, ws) {
-				ws = nil
-			}
-			x.add(in.Input, row.At, nil, ws)
-		}
-		err := in.Diff.EachRecord(rw.ctx, rev, func(row *diff.RecordRow) {
-			judge(row, rw.recordByHistory, rw.recordByLastTransaction)
-		})
-		if err == nil && !seen {
-			if row := rw.liveRecord(&b.Rows[i], rev); row != nil {
-				judge(row, rw.keyByLastTransaction)
-			}
-		}
-		if err != nil || !seen {
+		if !in.judgeKeyRow(rw, x, &b.Rows[i]) {
 			return
 		}
 	}
@@ -84,6 +64,44 @@ func (in contents) nameWrongKeys(f *Finding) {
 			f.Evidence[from], f.Evidence[from+at] = f.Evidence[from+at], f.Evidence[from]
 		}
 	}
+}
+
+// judgeKeyRow adds who is wrong about a key. It returns false where the record of the key cannot be judged. Members that
+// have compacted the key's revision were not compared at its record: then the key itself decides.
+func (in contents) judgeKeyRow(rw *rowWitnesses, x *blame, key *diff.Row) bool {
+	rev := key.LastWrite()
+	if rev == 0 {
+		return false
+	}
+	judge := func(row *diff.RecordRow, asks ...func(*diff.RecordRow) []witness) {
+		ws := firstWitnesses(row, asks...)
+		if !othersAgree(row, ws) {
+			ws = nil
+		}
+		x.add(in.Input, row.At, nil, ws)
+	}
+	var rows []diff.RecordRow
+	whole := true
+	err := in.Diff.EachRecord(rw.ctx, rev, func(row *diff.RecordRow) {
+		rows = append(rows, *row)
+		for i := range in.Members {
+			whole = whole && (!in.Diff.TookPart("key", i) || slices.Contains(row.At, i))
+		}
+	})
+	if err != nil {
+		return false
+	}
+	if whole && len(rows) > 0 {
+		for i := range rows {
+			judge(&rows[i], rw.recordByHistory, rw.recordByLastTransaction)
+		}
+		return true
+	}
+	row := rw.liveRecord(key, rev)
+	if row != nil {
+		judge(row, rw.keyByLastTransaction)
+	}
+	return row != nil
 }
 
 // othersAgree reports whether all members that no witness accuses hold a record alike.

@@ -282,17 +282,24 @@ func (rw *rowWitnesses) liveRecord(key *diff.Row, main int64) *diff.RecordRow {
 }
 
 // keyByLastTransaction: one transaction earlier, at the same consistent index, a member had the record of a live key
-// that it lacks now, or lacked a record that it has now although it was past that revision. A server does neither.
+// that it lacks now or holds differently, or lacked a record that it has now although it was past that revision. A
+// server does none of this.
 func (rw *rowWitnesses) keyByLastTransaction(row *diff.RecordRow) []witness {
 	var out []witness
 	for _, pos := range row.At {
 		m, now := rw.Members[pos], row.Cells[pos]
-		switch was := rw.earlier.recordBefore(rw.ctx, m, row.Rev); {
+		was := rw.earlier.recordBefore(rw.ctx, m, row.Rev)
+		held := was != nil && slices.ContainsFunc(row.Cells, func(c *diff.RecordCell) bool {
+			return c != nil && c.Sum == was.Sum
+		})
+		switch {
 		case now != nil && rw.earlier.lackedBefore(rw.ctx, m, row.Rev):
 			out = append(out, witness{pos, "its last transaction added a record below its newest revision, which no " +
 				"server does", "absent", true})
-		case now == nil && was != nil && !rw.earlier.compactedSince(m) &&
-			slices.ContainsFunc(row.Cells, func(c *diff.RecordCell) bool { return c != nil && c.Sum == was.Sum }):
+		case now != nil && held && was.Sum != now.Sum:
+			out = append(out, witness{pos, "its last transaction changed the record, which no server does: before " +
+				"that it was what others hold", was.Text, true})
+		case now == nil && held && !rw.earlier.compactedSince(m):
 			out = append(out, witness{pos, "its last transaction removed a record that others hold, without a " +
 				"compaction, which no server does", was.Text, true})
 		}

@@ -177,6 +177,32 @@ func TestRecordOfAMemberBelowACompaction(t *testing.T) {
 	}
 }
 
+// TestKeyLostAlikeOnALaggingMember: a lagging member, whose records are compared but not its keys, lacks a record as
+// one of the others does. The keys of the others decide who of them is wrong.
+func TestKeyLostAlikeOnALaggingMember(t *testing.T) {
+	s := clustertest.NewScript("3.6.0")
+	s.Add(clustertest.Step{Req: clustertest.PutRequest("/kept", "value", 0)}) // revision 2
+	for i := range 20 {
+		n := s.Add(clustertest.Step{Req: clustertest.PutRequest(fmt.Sprint("/k", i%3), fmt.Sprint("value ", i), 0)})
+		if i == 10 {
+			s.Of[0] = clustertest.ScriptMember{LogUntil: n, AppliedUntil: n}
+		}
+	}
+	for name, ch := range map[string]change{"removed": dropped(2), "altered": altered(2)} {
+		dirs := s.Write(t, t.TempDir())
+		casetest.EditDB(t, dirs[0], compacted(8, 3, 4, 5))
+		for _, dir := range dirs[1:] {
+			casetest.EditDB(t, dir, compacted(20, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17))
+		}
+		casetest.EditDBOnce(t, dirs[0], ch)
+		casetest.EditDBOnce(t, dirs[2], ch)
+		r := run(t, inputOf(t, dirs...), "K01")
+		if got := accused(r); !slices.Contains(got, "node3") || slices.Contains(got, "node2") {
+			t.Errorf("%s: accused %v: %+v", name, got, r.Findings)
+		}
+	}
+}
+
 // TestLaterMemberAlone: two members lag below the compact revision of a third, and both lack what it has from before.
 func TestLaterMemberAlone(t *testing.T) {
 	s := clustertest.NewScript("3.6.0")

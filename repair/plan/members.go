@@ -248,8 +248,13 @@ func (ro *roster) mustReplace(m *Member, f *evidence.Facts) string {
 			return fd.Title
 		}
 	}
-	if differs(ro.best, f) || ro.foundToDiffer(m.Source) {
-		return "its content differs from that of " + ro.p.Best.Name + " at the same applied index"
+	content := "its content differs from that of " + ro.p.Best.Name
+	switch at := f.AppliedIndex == ro.best.AppliedIndex; {
+	case differs(ro.best, f), at && ro.foundToDiffer(m.Source):
+		return content + " at the same applied index"
+	case ro.foundToDiffer(m.Source):
+		return content + fmt.Sprintf(" in writes that both have applied (it up to entry %d, %s up to %d)",
+			f.AppliedIndex, ro.p.Best.Name, ro.best.AppliedIndex)
 	}
 	return ""
 }
