@@ -121,3 +121,21 @@ func TestObstacle(t *testing.T) {
 		}
 	}
 }
+
+// TestContentDiffers: a member that lags is said to differ in what both have applied, not at one applied index.
+func TestContentDiffers(t *testing.T) {
+	for applied, want := range map[uint64]string{
+		9: "its content differs from that of n1 at the same applied index",
+		5: "its content differs from that of n1 in writes that both have applied (it up to entry 5, n1 up to 9)",
+	} {
+		r := &compare.Report{Members: []evidence.Facts{{Name: "n1", AppliedIndex: 9}, {Name: "n2", AppliedIndex: applied}},
+			Findings: []check.Finding{{Severity: check.Error, Class: check.ClassDataDivergence,
+				Members: []string{"n1", "n2"}, Evidence: []check.Evidence{
+					{Member: "n1", Bucket: "key", Key: check.Bytes("a"), Observed: "1"},
+					{Member: "n2", Bucket: "key", Key: check.Bytes("a"), Observed: "2"}}}}}
+		ro := &roster{sources: &sources{r: r}, p: &Plan{Best: Choice{Name: "n1"}}, best: &r.Members[0]}
+		if got := ro.mustReplace(&Member{Source: "n2"}, &r.Members[1]); got != want {
+			t.Errorf("applied %d: %q, want %q", applied, got, want)
+		}
+	}
+}
