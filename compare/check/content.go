@@ -66,8 +66,8 @@ func (in contents) nameWrongKeys(f *Finding) {
 	}
 }
 
-// judgeKeyRow adds who is wrong about a key. It returns false where the record of the key cannot be judged. Members that
-// have compacted the key's revision were not compared at its record: then the key itself decides.
+// judgeKeyRow adds who is wrong about a key. It returns false where the record of the key cannot be judged. Members
+// that have compacted the key's revision were not compared at its record: then the key itself decides.
 func (in contents) judgeKeyRow(rw *rowWitnesses, x *blame, key *diff.Row) bool {
 	rev := key.LastWrite()
 	if rev == 0 {

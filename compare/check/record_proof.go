@@ -12,6 +12,7 @@ import (
 
 // RecordProofs answers which records of bucket key are proven wrong on one member. A majority proves nothing.
 type RecordProofs struct {
+	in  *Input
 	rw  *rowWitnesses
 	pos int
 }
@@ -21,8 +22,10 @@ type WrongRecord struct {
 	Row *diff.RecordRow
 	// Kept is what the member holds, Expected what the proof says, Why the proof.
 	Kept, Expected, Why string
-	// Event is the entry that wrote the record, nil where the proof is not the log.
+	// Event is the entry that wrote the record, nil where the proof is not the log, or where the entry is below the
+	// place from which on entries are judged. Index is its index, 0 where the proof is not the log.
 	Event *replay.Event
+	Index uint64
 	// HeldBy are the members that hold the right record: those that hold what the log or the proof says, or where the
 	// proof only shows that this member's is wrong, all others if they agree.
 	HeldBy []int
@@ -30,7 +33,7 @@ type WrongRecord struct {
 
 // RecordProofs returns the proofs about the member at a position.
 func (in *Input) RecordProofs(pos int) *RecordProofs {
-	return &RecordProofs{rw: in.rowWitnesses(), pos: pos}
+	return &RecordProofs{in: in, rw: in.rowWitnesses(), pos: pos}
 }
 
 // KnowsBefore reports whether what the member held before its last transaction can prove a record wrong.
@@ -128,8 +131,36 @@ func (p *RecordProofs) byEntry(row *diff.RecordRow, others []int, e *replay.Even
 	}
 	wrong = p.wrong(row, held, &witness{why: fmt.Sprintf("entry %d wrote another record", e.Index),
 		expected: "what the entry writes"})
-	wrong.Event = e
+	wrong.Event, wrong.Index = e, e.Index
 	return wrong, false
+}
+
+// BelowCompaction returns the keys of the member that the log shows to be wrong at its compact revision, whether or not
+// other members hold the same. doubted is the first entry that more databases contradict alike than logs hold it, 0 for
+// none; logs is how many these are.
+func (p *RecordProofs) BelowCompaction() (out []WrongRecord, doubted uint64, logs int) {
+	var rows []belowAlike
+	for _, d := range p.in.ownBelow(p.pos) {
+		if !d.OfRevision() {
+			rows = append(rows, belowAlike{d, p.in.holdAlike(p.pos, &d)})
+		}
+	}
+	for _, d := range append(rows, p.in.wrongAlike(p.pos)...) {
+		if p.in.doubtedBelow(&d) {
+			if doubted == 0 {
+				doubted, logs = d.Index, len(p.in.logsWith(d.Index))
+			}
+			continue
+		}
+		rev := d.Wrote
+		if rev.Main == 0 {
+			rev.Main = d.Rev
+		}
+		out = append(out, WrongRecord{Row: &diff.RecordRow{Rev: rev, Key: []byte(d.Key)}, Kept: d.Observed,
+			Expected: d.Expected, Why: fmt.Sprintf("the log up to entry %d gives another record", d.Index),
+			Index: d.Index})
+	}
+	return out, doubted, logs
 }
 
 // wrong describes a wrong record. Members that may hold the right one do not if they differ.
@@ -144,6 +175,32 @@ func (p *RecordProofs) wrong(row *diff.RecordRow, held []int, w *witness) *Wrong
 		out.Expected = contentOf(row.Cells[held[0]])
 	}
 	return out
+}
+
+// RightBelow are the keys of which the log shows that the member is right at its compact revision, and that another
+// one, compared at the same place, is wrong.
+func (p *RecordProofs) RightBelow() map[string]bool {
+	right := map[string]bool{}
+	rp := p.in.Replay
+	if rp == nil || p.pos >= len(rp.Members) {
+		return right
+	}
+	own := rp.Members[p.pos]
+	if m := p.rw.Members[p.pos]; !own.Checked || !m.HasDB() || m.DB.KVDamaged {
+		return right
+	}
+	for i, r := range rp.Members {
+		if i == p.pos || r.BaseIndex != own.BaseIndex || r.BaseRevision != own.BaseRevision {
+			continue
+		}
+		for _, d := range p.in.ownBelow(i) {
+			right[d.Key] = !d.OfRevision() && !p.in.doubtedBelow(&belowAlike{d, p.in.holdAlike(i, &d)})
+		}
+	}
+	for i := range own.Below {
+		delete(right, own.Below[i].Key)
+	}
+	return right
 }
 
 func sameCell(a, b *diff.RecordCell) bool {

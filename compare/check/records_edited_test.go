@@ -287,3 +287,52 @@ func TestKeyWrittenAgainAfterALaggingMember(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordAlikeOnOthers: a record below the compact revision that is like one that the log shows to be wrong on
+// another member is wrong, too, though no log leads to it; unless more databases agree than logs hold the entry.
+func TestRecordAlikeOnOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		altered, logs, replayed []int
+		accused                 []string
+		wrong, doubted          bool // of node1
+		right                   bool // that node3 is
+	}{
+		"all members alike, and one log":  {[]int{0, 1, 2}, []int{2}, []int{2}, []string{"node3"}, false, true, false},
+		"two members alike, and two logs": {[]int{0, 1}, []int{1, 2}, []int{1, 2}, []string{"node1", "node2"}, true, false, true},
+		"another member":                  {[]int{2}, []int{2}, []int{2}, []string{"node3"}, false, false, false},
+		"only one without a log":          {[]int{0}, []int{1, 2}, []int{1, 2}, nil, false, false, false},
+		"one that a log is compared with": {[]int{0}, []int{1, 2}, []int{0}, []string{"node1"}, true, false, true},
+	} {
+		s := clustertest.NewScript("3.6.0")
+		s.Add(clustertest.Step{Req: clustertest.PutRequest("/kept", "value", 0)}) // revision 2
+		for i := range 20 {
+			s.Purged = s.Add(clustertest.Step{Req: clustertest.PutRequest(fmt.Sprint("/k", i%3), fmt.Sprint(i), 0)})
+		}
+		for _, i := range c.logs {
+			s.Of[i] = clustertest.ScriptMember{KeepsLog: true}
+		}
+		dirs := s.Write(t, t.TempDir())
+		for _, dir := range dirs {
+			casetest.EditDB(t, dir, compacted(20, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17))
+		}
+		for _, i := range c.altered {
+			casetest.EditDB(t, dirs[i], altered(2))
+		}
+		in := inputOf(t, dirs...)
+		for i, m := range in.Replay.Members {
+			if !slices.Contains(c.replayed, i) { // as if no log led to what it holds
+				m.Below, m.BelowCount = nil, 0
+			}
+		}
+		if got := accused(run(t, in, "K03")); !slices.Equal(got, c.accused) {
+			t.Errorf("%s: accused %v, want %v", name, got, c.accused)
+		}
+		wrong, doubted, logs := in.RecordProofs(0).BelowCompaction()
+		if (len(wrong) == 1) != c.wrong || (doubted > 0 && logs == 1) != c.doubted {
+			t.Errorf("%s: wrong %+v, entry %d in %d logs", name, wrong, doubted, logs)
+		}
+		if right := in.RecordProofs(2).RightBelow(); right["/kept"] != c.right {
+			t.Errorf("%s: node3 is right about %v", name, right)
+		}
+	}
+}

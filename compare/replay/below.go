@@ -24,7 +24,10 @@ type BelowDiff struct {
 	// exist, it is the index of the place.
 	Index uint64
 	// Rev is the revision of the database's record, 0 when it has none.
-	Rev                int64
+	Rev int64
+	// Wrote is the revision at which the log has the key written, zero where that is not certain or where the key
+	// should not exist.
+	Wrote              dumpdb.Rev
 	Expected, Observed string
 }
 
@@ -211,6 +214,9 @@ func (be *belowPlace) compareBelow(have *apply.Keys) {
 		}
 		got := have.Get(want.Name)
 		d := BelowDiff{Key: want.Name, Index: want.Entry, Expected: be.textOf(want), Observed: "absent"}
+		if !want.Loose {
+			d.Wrote = dumpdb.Rev{Main: want.Mod, Sub: want.Sub}
+		}
 		if got != nil {
 			d.Rev = got.Mod
 		}

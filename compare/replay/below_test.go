@@ -69,7 +69,11 @@ func TestBelow(t *testing.T) {
 			b.want(outside...)
 			got := slices.Clone(b.sim.res.Below)
 			for i := range got {
-				got[i].Expected, got[i].Observed = "", ""
+				if w := got[i].Wrote.Main; (w == 0) != (got[i].Expected == "absent") ||
+					w > 0 && !strings.HasPrefix(got[i].Expected, fmt.Sprint("mod ", w)) {
+					t.Errorf("written at %d: %s", w, got[i].Expected)
+				}
+				got[i].Expected, got[i].Observed, got[i].Wrote = "", "", dumpdb.Rev{}
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("differences %+v, want %+v", b.sim.res.Below, c.want)

@@ -251,6 +251,25 @@ func TestLoginAndVersion(t *testing.T) {
 	}
 }
 
+// TestAgreedWrongRecords: what the log shows to be wrong below the compact revision is counted, though all members hold
+// the same.
+func TestAgreedWrongRecords(t *testing.T) {
+	rk := rankingOf(evidence.KindDataDir, evidence.KindDataDir)
+	rk.Replay = &replay.Result{}
+	for range rk.Members {
+		rk.Replay.Members = append(rk.Replay.Members, &replay.MemberResult{Below: []replay.BelowDiff{
+			{Key: "/b", Index: 20, Rev: 9, Expected: "absent", Observed: "mod 9"},
+			{Key: "/a", Index: 7, Wrote: dumpdb.Rev{Main: 6, Sub: 1}, Expected: "mod 6", Observed: "absent"},
+			{Index: 20, Expected: "revision 8", Observed: "revision 9"}}})
+	}
+	k := rk.keptRecords(1)
+	if rows := k.wrong.Rows; k.wrong.Count != 2 || k.wrong.Mendable+k.open != 0 || rows[0].Index != 7 ||
+		rows[0].Revision != (check.Rev{Main: 6, Sub: 1}) || rows[0].Kept != "absent" || rows[0].Expected != "mod 6" ||
+		string(rows[1].Key) != "/b" || rows[1].Revision.Main != 9 {
+		t.Errorf("%+v", k)
+	}
+}
+
 // TestRecordsThatCannotBeRead: where records differ and cannot be read again, it is open which are right.
 func TestRecordsThatCannotBeRead(t *testing.T) {
 	rk := rankingOf(evidence.KindDataDir, evidence.KindDataDir)

@@ -123,7 +123,9 @@ func (rk *ranking) rank() *Best {
 		if s.usable && s.equal(list[0]) {
 			best, b.Members = append(best, s.pos), append(b.Members, members[s.pos].Label())
 		}
-		proven := len(rk.unproven(s.pos, records)) == 0 && (s.pos != keep.pos || records.wrong.Count == 0)
+		below, _, _ := rk.RecordProofs(s.pos).BelowCompaction()
+		proven := len(rk.unproven(s.pos, records)) == 0 && (s.pos != keep.pos || records.wrong.Count == 0) &&
+			len(below) == 0
 		b.Ranking = append(b.Ranking, rk.rankRow(s, commit, proven))
 	}
 	b.Undecided = rk.undecided(best, keep.pos, records)

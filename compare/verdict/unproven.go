@@ -138,17 +138,22 @@ func (rk *ranking) againstOneLog(pos int) string {
 	if rk.Replay == nil {
 		return ""
 	}
+	_, index, of := rk.RecordProofs(pos).BelowCompaction()
 	for i := range rk.Replay.Doubted {
 		if d := &rk.Replay.Doubted[i]; slices.Contains(d.Against, pos) {
-			logs := "one log"
-			if n := len(d.Logs); n > 1 {
-				logs = fmt.Sprintf("%d logs", n)
-			}
-			return fmt.Sprintf("entry %d is in %s only, and %s and other databases agree against it: which is "+
-				"right is not proven", d.Index, logs, rk.Members[pos].Label())
+			index, of = d.Index, len(d.Logs)
+			break
 		}
 	}
-	return ""
+	if index == 0 {
+		return ""
+	}
+	logs := "one log"
+	if of > 1 {
+		logs = fmt.Sprintf("%d logs", of)
+	}
+	return fmt.Sprintf("entry %d is in %s only, and %s and other databases agree against it: which is right is not "+
+		"proven", index, logs, rk.Members[pos].Label())
 }
 
 // maxRecords bounds the differing records that are named.

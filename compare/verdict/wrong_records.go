@@ -23,17 +23,25 @@ type keptRecords struct {
 	named []diff.RecordRow
 	// decided has the keys of the judged records: false where one of them is open.
 	decided map[string]bool
+	// counted are the records in wrong.
+	counted map[recordAt]bool
+}
+
+type recordAt struct {
+	key  string
+	main int64
 }
 
 // keptRecords judges every record of a member that differs from that of another one. Where live keys differ, records
 // were not compared: then it judges those of which a proof is possible, and keysUntold says what stays open.
 func (rk *ranking) keptRecords(pos int) *keptRecords {
 	k := &keptRecords{decided: map[string]bool{}}
+	proofs := rk.RecordProofs(pos)
+	defer rk.judgeBelow(k, proofs, pos)
 	d := rk.Diff
 	if d == nil {
 		return k
 	}
-	proofs := rk.RecordProofs(pos)
 	judge := func(row *diff.RecordRow) { rk.judgeRecord(k, proofs, row, pos) }
 	switch r := d.Records; {
 	case r == nil:
@@ -69,6 +77,28 @@ func (rk *ranking) judgeKeys(k *keptRecords, proofs *check.RecordProofs, pos int
 			rk.addWrong(k, wrong, pos)
 		}
 	}
+	k.sort()
+}
+
+// judgeBelow adds keys that the log shows to be wrong, and that no comparison has shown: other members may hold the
+// same. Keys that it shows to be wrong on another member only are decided, too.
+func (rk *ranking) judgeBelow(k *keptRecords, proofs *check.RecordProofs, pos int) {
+	below, _, _ := proofs.BelowCompaction()
+	for i := range below {
+		if row := below[i].Row; !k.counted[recordAt{string(row.Key), row.Rev.Main}] {
+			k.decided[string(row.Key)] = true
+			rk.addWrong(k, &below[i], pos)
+		}
+	}
+	for key, right := range proofs.RightBelow() {
+		if _, judged := k.decided[key]; right && !judged {
+			k.decided[key] = true
+		}
+	}
+	k.sort()
+}
+
+func (k *keptRecords) sort() {
 	slices.SortStableFunc(k.wrong.Rows, func(a, b LostRecord) int {
 		return cmp.Or(cmp.Compare(a.Revision.Main, b.Revision.Main), cmp.Compare(a.Revision.Sub, b.Revision.Sub))
 	})
@@ -107,13 +137,15 @@ func (rk *ranking) judgeRecord(k *keptRecords, proofs *check.RecordProofs, row *
 func (rk *ranking) addWrong(k *keptRecords, wrong *check.WrongRecord, pos int) {
 	k.wrong.Count++
 	row := wrong.Row
+	if k.counted == nil {
+		k.counted = map[recordAt]bool{}
+	}
+	k.counted[recordAt{string(row.Key), row.Rev.Main}] = true
 	l := LostRecord{Bucket: "key", Key: check.Bytes(row.Key), Revision: check.Rev{Main: row.Rev.Main, Sub: row.Rev.Sub},
 		Kept: wrong.Kept, Expected: wrong.Expected, Why: wrong.Why, HeldBy: rk.labels(wrong.HeldBy)}
-	if wrong.Event != nil {
-		l.Index = wrong.Event.Index
-		if counted(wrong.Event, pos) {
-			k.wrong.OfEntries++
-		}
+	l.Index = wrong.Index
+	if wrong.Event != nil && counted(wrong.Event, pos) {
+		k.wrong.OfEntries++
 	}
 	if len(l.HeldBy) > 0 {
 		k.wrong.Mendable++
