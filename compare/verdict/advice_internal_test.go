@@ -158,6 +158,10 @@ func TestNextRebuild(t *testing.T) {
 		if got := adviceOf(ad, ad.nextRebuild); len(got) > 0 {
 			t.Errorf("%s, another member has the right record: %q", name, got)
 		}
+		ad.Best.Lost.Records = LostRecords{Count: 2, Mendable: 1}
+		if got := adviceOf(ad, ad.nextRebuild); (len(got) > 0) != (c.want || c.lost == 0) {
+			t.Errorf("%s, another member has one of two right records: %q", name, got)
+		}
 		ad.Best, ad.Findings = nil, nil
 		if got := adviceOf(ad, ad.nextRebuild); len(got) > 0 {
 			t.Errorf("%s, no member is best: %q", name, got)
@@ -196,8 +200,8 @@ func TestNextMendRecords(t *testing.T) {
 		t.Errorf("nothing to mend: %q", got)
 	}
 	ad.Best.Lost = Lost{Mend: shell.Format("mend"), Records: LostRecords{Count: 3, Mendable: 3}}
-	const open = "of the other 1 no source is known to hold the right one"
-	if got := adviceOf(ad, ad.nextMendRecords); len(got) != 1 || strings.Contains(got[0], "no source") ||
+	const open = "of the other 1 no database is known to hold the right one"
+	if got := adviceOf(ad, ad.nextMendRecords); len(got) != 1 || strings.Contains(got[0], "no database") ||
 		!strings.Contains(got[0], "mend n1: 3 of its records are") || !strings.HasSuffix(got[0], "$ mend") {
 		t.Errorf("%q", got)
 	}

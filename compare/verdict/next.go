@@ -169,10 +169,13 @@ func (ad *advice) nextRebuild(add func(text string, command shell.Command)) {
 }
 
 // bestContradictsLog reports whether keys of the best member below its compact revision are other ones than its log
-// gives, and no source is known to hold the right ones.
+// gives, and of one of them no database is known to hold the right one.
 func (ad *advice) bestContradictsLog() bool {
 	best, _ := ad.bestAndRest()
-	return best != "" && ad.Best.Lost.Mend.IsZero() && slices.ContainsFunc(ad.Findings, func(f check.Finding) bool {
+	if best == "" || !ad.Best.Lost.Mend.IsZero() && ad.Best.Lost.Records.Mendable == ad.Best.Lost.Records.Count {
+		return false
+	}
+	return slices.ContainsFunc(ad.Findings, func(f check.Finding) bool {
 		return f.Kind == check.KindBelowCompactionAgainstLog && slices.Contains(f.Members, best)
 	})
 }
@@ -260,7 +263,7 @@ func (ad *advice) nextMendRecords(add func(text string, command shell.Command)) 
 		plural.Of(l.Records.Count, "of its records is", "of its records are"),
 		plural.Form(l.Records.Count, "one", "ones"))
 	if n := l.Records.Count - l.Records.Mendable; n > 0 {
-		text += fmt.Sprintf(". It brings back %d: of the other %d no source is known to hold the right one",
+		text += fmt.Sprintf(". It brings back %d: of the other %d no database is known to hold the right one",
 			l.Records.Mendable, n)
 	}
 	add(text, l.Mend)

@@ -94,7 +94,11 @@ func (lo *losses) recordsCaution() string {
 	case l.Mended != "":
 		return says + "the right content cannot be brought back: " + l.Mended
 	}
-	return says + "no source is known to hold the right content"
+	says += "no database is known to hold the right content"
+	if i := slices.IndexFunc(l.Records.Rows, func(r compare.LostRecord) bool { return r.Index > 0 }); i >= 0 {
+		says += fmt.Sprintf("; the log has it (first: entry %d)", l.Records.Rows[i].Index)
+	}
+	return says
 }
 
 // save adds a command that saves what is lost.

@@ -231,18 +231,23 @@ func TestWrongRecords(t *testing.T) {
 		tried *recordsTrial
 		offer bool
 		says  string
+		entry uint64 // in the log
 	}{
 		"none": {},
 		"no command": {count: 1,
-			says: "1 record of a is proven wrong: no source is known to hold the right content"},
-		"not tried": {count: 2, cmd: cmd, offer: true, says: "2 records of a are proven wrong: before anything"},
+			says: "1 record of a is proven wrong: no database is known to hold the right content"},
+		"the log has it": {count: 2, entry: 13, says: "hold the right content; the log has it (first: entry 13)"},
+		"not tried":      {count: 2, cmd: cmd, offer: true, says: "2 records of a are proven wrong: before anything"},
 		"it works": {count: 1, cmd: cmd, tried: &recordsTrial{true, "good"}, offer: true,
 			says: "(on a copy: good)"},
 		"it does not":       {count: 1, cmd: cmd, tried: &recordsTrial{false, "bad"}, says: "cannot be brought back: bad"},
-		"nothing was tried": {count: 1, tried: &recordsTrial{true, "good"}, says: "no source is known"},
+		"nothing was tried": {count: 1, tried: &recordsTrial{true, "good"}, says: "no database is known"},
 	} {
 		p := &Plan{Best: Choice{Name: "a"}}
 		p.Lost.Records.Count = c.count
+		if c.entry > 0 {
+			p.Lost.Records.Rows = []compare.LostRecord{{}, {Index: c.entry}}
+		}
 		lo := &losses{&roster{p: p, o: Options{records: c.tried}, sources: &sources{r: &compare.Report{}}}}
 		lo.mendRecords(c.cmd)
 		says := lo.recordsCaution()

@@ -90,7 +90,7 @@ func TestNothingKnown(t *testing.T) {
 	}
 	lo := &losses{pr.roster}
 	pr.p.Lost.Records.Count = 1
-	if got := lo.recordsCaution(); !strings.HasSuffix(got, "no source is known to hold the right content") {
+	if got := lo.recordsCaution(); !strings.HasSuffix(got, "no database is known to hold the right content") {
 		t.Errorf("%q", got)
 	}
 	pr.p.Mode = Restore

@@ -143,7 +143,7 @@ func (p bestSection) lostRecords(r *compare.LostRecords) {
 		x := &r.Rows[i]
 		where := "held by " + strings.Join(x.HeldBy, ", ")
 		if len(x.HeldBy) == 0 {
-			where = "held by no source for certain"
+			where = "held by no database for certain"
 		}
 		p.text("  - ", fmt.Sprintf("revision %d.%d, key %s: %s; right is %s, %s (%s)", x.Revision.Main, x.Revision.Sub,
 			quoted(x.Key), x.Kept, x.Expected, where, x.Why))
