@@ -3,6 +3,7 @@ package compare
 import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 // Backup holds the facts of a backup file.
@@ -13,7 +14,7 @@ type Backup struct {
 	ExpectedSHA256 string `json:"expectedSha256,omitempty"`
 	ComputedSHA256 string `json:"computedSha256,omitempty"`
 	// Origin is snapshot-save for a file written as one transaction by a server, raw-copy for a database copied as it
-	// was, "" when the file does not open.
+	// was, "" when the file does not open or its meta pages do not show which.
 	Origin string `json:"origin,omitempty"`
 	// Layers are the parts of the backup with their verdicts, from the file itself up to what a restore makes of it;
 	// verify fills them.
@@ -45,6 +46,8 @@ const (
 	OriginRaw      = "raw-copy"
 )
 
+var origins = map[dumpdb.Written]string{dumpdb.WrittenAsCopy: OriginSnapshot, dumpdb.WrittenByCommit: OriginRaw}
+
 // backup adds the facts of a backup.
 func (c *collected) backup(r *Report) {
 	if !c.isBackup() {
@@ -54,10 +57,7 @@ func (c *collected) backup(r *Report) {
 	t := m.DB.Trailer
 	r.Backup = &Backup{Trailer: t.State, Size: m.DB.Size, ExpectedSHA256: t.Expected, ComputedSHA256: t.Computed}
 	if m.HasDB() {
-		r.Backup.Size, r.Backup.Origin = m.DB.Handle.Size(), OriginRaw
-		if m.DB.Handle.SavedBySnapshot() {
-			r.Backup.Origin = OriginSnapshot
-		}
+		r.Backup.Size, r.Backup.Origin = m.DB.Handle.Size(), origins[m.DB.Handle.Written()]
 	}
 }
 

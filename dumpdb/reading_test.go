@@ -258,22 +258,33 @@ func TestTrailers(t *testing.T) {
 	if _, err := ReadTrailer(filepath.Join(dir, "none"), ""); err == nil {
 		t.Error("a file that does not exist has a trailer")
 	}
-	saved := []Meta{{Valid: true, Root: 3, Txid: 8}, {Valid: true, Root: 3, Txid: 7}}
+}
+
+// TestWritten: only a transaction at the meta page where no commit puts it, or a trailer, proves a copy.
+func TestWritten(t *testing.T) {
+	saved := []Meta{{Valid: true, Root: 3, Txid: 9, HighWater: 8}, {Valid: true, Root: 3, Txid: 8, HighWater: 8}}
+	even := func(m []Meta) { m[0].Txid, m[1].Txid = 8, 7 }
 	for name, c := range map[string]struct {
-		change func(m []Meta)
-		want   bool
+		change  func(m []Meta)
+		trailer int64
+		want    Written
 	}{
-		"saved":               {func([]Meta) {}, true},
-		"another root":        {func(m []Meta) { m[1].Root = 4 }, false},
-		"meta 1 is newer":     {func(m []Meta) { m[0].Txid, m[1].Txid = 7, 8 }, false},
-		"two apart":           {func(m []Meta) { m[0].Txid = 9 }, false},
-		"meta 0 is not valid": {func(m []Meta) { m[0].Valid = false }, false},
-		"meta 1 is not valid": {func(m []Meta) { m[1].Valid = false }, false},
+		"saved":                   {func([]Meta) {}, 0, WrittenAsCopy},
+		"as a commit may leave":   {even, 0, WrittenUnknown},
+		"even, with a trailer":    {even, trailerSize, WrittenAsCopy},
+		"another root":            {func(m []Meta) { m[1].Root = 4 }, 0, WrittenByCommit},
+		"another freelist":        {func(m []Meta) { m[1].Freelist = 4 }, 0, WrittenByCommit},
+		"another high-water mark": {func(m []Meta) { m[1].HighWater = 7 }, 0, WrittenByCommit},
+		"meta 1 is newer":         {func(m []Meta) { m[0].Txid, m[1].Txid = 8, 9 }, 0, WrittenByCommit},
+		"two apart":               {func(m []Meta) { m[0].Txid = 10 }, 0, WrittenByCommit},
+		"meta 0 is not valid":     {func(m []Meta) { m[0].Valid = false }, 0, WrittenUnknown},
+		"meta 1 is not valid":     {func(m []Meta) { m[1].Valid = false }, 0, WrittenUnknown},
 	} {
 		m := slices.Clone(saved)
 		c.change(m)
-		if got := (&DB{metas: m}).SavedBySnapshot(); got != c.want {
-			t.Errorf("%s: %t", name, got)
+		db := &DB{metas: m, f: &file{data: 4096, size: 4096 + c.trailer}}
+		if got := db.Written(); got != c.want {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

@@ -58,10 +58,36 @@ func (f *file) trailer(computed string) (Trailer, error) {
 	return t, nil
 }
 
-// SavedBySnapshot distinguishes a file that bbolt wrote as one transaction (snapshot save, .snap.db, Tx.WriteTo) from a
-// copied db: both meta pages have the same root, and meta 0 is one transaction ahead. A commit always moves the root,
-// so a live db never has this.
-func (db *DB) SavedBySnapshot() bool {
+// Written is how a database file came to be.
+type Written string
+
+// Ways to write a database file. The meta pages do not always show which.
+const (
+	WrittenUnknown  Written = ""
+	WrittenAsCopy   Written = "copy"
+	WrittenByCommit Written = "commit"
+)
+
+// Written reports whether bbolt wrote the file as a copy of one transaction (snapshot save, .snap.db, Tx.WriteTo), or
+// a commit was the last to write it. A copy has its transaction ID on meta page 0, the one before on page 1, and is
+// equal in the rest. A commit writes to page (ID mod 2), so only an odd ID on page 0 proves a copy: the last commit of
+// a server that stops may change nothing, and leaves equal pages too. Only snapshot save appends a trailer.
+func (db *DB) Written() Written {
 	m := db.metas
-	return len(m) == 2 && m[0].Valid && m[1].Valid && m[0].Root == m[1].Root && m[0].Txid == m[1].Txid+1
+	switch {
+	case len(m) != 2 || !m[0].Valid || !m[1].Valid:
+		return WrittenUnknown
+	case !db.MayBeCopy():
+		return WrittenByCommit
+	case m[0].Txid%2 == 1 || db.f.size != db.f.data:
+		return WrittenAsCopy
+	}
+	return WrittenUnknown
+}
+
+// MayBeCopy reports whether the meta pages are those of a copy of one transaction; see Written.
+func (db *DB) MayBeCopy() bool {
+	m := db.metas
+	return len(m) == 2 && m[0].Valid && m[1].Valid && m[0].Root == m[1].Root && m[0].Txid == m[1].Txid+1 &&
+		m[0].HighWater == m[1].HighWater && m[0].Freelist == m[1].Freelist
 }

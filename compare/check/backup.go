@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
 
@@ -133,7 +134,7 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 		return []Finding{backupFinding(m, KindBackupCut, Critical,
 			fmt.Sprintf("the file is cut short: %s of content are there", plural.SizeOf(have, need)),
 			"the meta page says how many pages the content has, and the file ends before. The rest is lost.", ev)}
-	case have == need, !h.SavedBySnapshot() && have%page == 0:
+	case have == need, h.Written() != dumpdb.WrittenAsCopy && have%page == 0:
 		return nil
 	case have-need < 32:
 		ev.Field, ev.Offset = "size: the trailer is cut", Int64(need)
@@ -141,7 +142,7 @@ func judgeBackupSize(m *evidence.Member) []Finding {
 			fmt.Sprintf("the sha256 trailer is cut: %d of 32 bytes are left",
 				have-need),
 			"the content is as long as it should be; the file lost its last bytes", ev)}
-	case h.SavedBySnapshot():
+	case h.MayBeCopy():
 		ev.Field, ev.Offset = "size: bytes after the end", Int64(need)
 		return []Finding{backupFinding(m, KindBackupAppended, Error,
 			fmt.Sprintf("%s follow the end of the content", plural.Size(have-need)),

@@ -264,7 +264,7 @@ const installSlack = 1000
 // of the log.
 func justInstalled(m *evidence.Member) bool {
 	snap := m.NewestRecord().Index
-	return m.DB.Handle.SavedBySnapshot() && m.DB.Trailer.State != "match" && m.DB.Trailer.State != "mismatch" &&
+	return m.DB.Handle.MayBeCopy() && m.DB.Trailer.State != "match" && m.DB.Trailer.State != "mismatch" &&
 		snap == m.LastIndex() && snap > 0 &&
 		Received(m, snap) && m.ConsistentIndex() <= snap+installSlack
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 )
 
 var receivedIsUsed = described(Check{
@@ -45,12 +46,5 @@ func pristineReceived(m *evidence.Member) bool {
 	return false
 }
 
-// neverCommitted reports whether bbolt wrote the file as a copy, and no transaction was committed to it since. A copy
-// has its transaction ID on meta page 0 and the one before on page 1; a commit writes to page (ID mod 2), so only an
-// odd ID on page 0 proves a copy: a server that stops leaves equal pages too, when its last commit changed nothing
-// (go.etcd.io/bbolt Tx.WriteTo, Tx.Commit, all versions).
-func neverCommitted(m *evidence.Member) bool {
-	p := m.DB.Handle.Metas()
-	return m.DB.Handle.SavedBySnapshot() && p[0].HighWater == p[1].HighWater && p[0].Freelist == p[1].Freelist &&
-		p[0].Txid%2 == 1
-}
+// neverCommitted reports whether bbolt wrote the file as a copy, and no transaction was committed to it since.
+func neverCommitted(m *evidence.Member) bool { return m.DB.Handle.Written() == dumpdb.WrittenAsCopy }
