@@ -242,6 +242,16 @@ func LineOf(r *compare.Report) Line {
 // summary returns the verdict's text without the name of the backup, which a line begins with.
 func summary(r *compare.Report) string { return strings.TrimPrefix(r.Verdict.Summary, Name(r)+": ") }
 
+// WarningOf returns the first warning about a good backup, without its name; "" if there is none.
+func WarningOf(r *compare.Report) string {
+	i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Severity == check.Warning })
+	if i < 0 {
+		return ""
+	}
+	title := r.Findings[i].Title
+	return strings.TrimPrefix(title, Name(r)+": ")
+}
+
 // content is size, digest and release of a backup that was read, what is in it, and what it was compared with.
 func content(r *compare.Report) string {
 	m := &r.Members[0]
@@ -266,6 +276,8 @@ func content(r *compare.Report) string {
 	}
 	if r.Verdict.Health != check.Healthy {
 		parts = append(parts, summary(r))
+	} else if w := WarningOf(r); w != "" {
+		parts = append(parts, "warning: "+w)
 	}
 	return strings.Join(parts, ", ")
 }

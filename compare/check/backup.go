@@ -174,3 +174,9 @@ var backupFresh = described(Check{
 	OnDemand: true,
 	Run:      func(*Input) Result { return Result{Reason: "needs verify --max-age or --max-behind"} },
 })
+
+var backupSeries = described(Check{
+	ID:       B12,
+	OnDemand: true,
+	Run:      func(*Input) Result { return Result{Reason: "needs verify of a folder with an earlier backup"} },
+})

@@ -113,7 +113,7 @@ func TestEveryCheckHasCases(t *testing.T) {
 // elsewhere are checks whose input is not a set of files; their tests stand where the input comes from.
 var elsewhere = map[string]string{
 	"B08": "verify --against", "B09": "verify --drill", "B10": "verify of a chain of snapshots",
-	"B11": "verify --max-age", "X10": "diagnose --confirm", "G01": "--server-log",
+	"B11": "verify --max-age", "B12": "verify of a folder", "X10": "diagnose --confirm", "G01": "--server-log",
 }
 
 // alwaysMade are checks that can be made of every source, with the reason.

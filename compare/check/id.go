@@ -145,6 +145,7 @@ const (
 	B09 ID = "B09"
 	B10 ID = "B10"
 	B11 ID = "B11"
+	B12 ID = "B12"
 )
 
 // Checks of sources and their parts.

@@ -221,6 +221,7 @@ const (
 	KindRestoreFails              Kind = "restore-fails"
 	KindDeltaBroken               Kind = "delta-broken"
 	KindBackupTooOld              Kind = "backup-too-old"
+	KindBackupNotContinued        Kind = "backup-not-continued"
 	KindSecondOpinionDiffers      Kind = "second-opinion-differs"
 	KindSourceChanged             Kind = "source-changed"
 )
@@ -449,6 +450,7 @@ var kinds = []kindRow{
 	{KindRestoreFails, []ID{B09}, "a restore of the backup does not work"},
 	{KindDeltaBroken, []ID{B10}, "a delta snapshot is missing, damaged or does not apply"},
 	{KindBackupTooOld, []ID{B11}, "a backup is older than asked for"},
+	{KindBackupNotContinued, []ID{B12}, "a backup does not continue the earlier one of its series"},
 	{KindSecondOpinionDiffers, []ID{X10}, "the replay and a real server disagree"},
 	{KindSourceChanged, []ID{X00}, "a source changed while it was read"},
 }

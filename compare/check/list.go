@@ -127,6 +127,6 @@ func backupChecks() []Check {
 		backupVersions,
 		backupRevisions,
 		backupAgainst,
-		backupDrill, backupChain, backupFresh,
+		backupDrill, backupChain, backupFresh, backupSeries,
 	}
 }

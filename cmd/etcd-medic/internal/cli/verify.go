@@ -272,6 +272,11 @@ func (o *verifyOptions) verifyAll(ctx context.Context, items []*locate.Item,
 		runs = append(runs, render.BackupRun{Report: r, Modified: it.Modified, Took: time.Since(begin),
 			Drilled: o.drill})
 	}
+	reports := make([]*compare.Report, len(runs))
+	for i := range runs {
+		reports[i] = runs[i].Report
+	}
+	backup.JudgeSeries(items, reports)
 	return runs, nil
 }
 

@@ -222,7 +222,10 @@ func skippedText(v *Verification) string {
 // backupsAnswer has a row for each of several backups, the unhealthy ones first.
 func backupsAnswer(v *Verification) *Answer {
 	reports := slices.Clone(v.Reports)
-	slices.SortStableFunc(reports, func(a, b *compare.Report) int { return cmp.Compare(badness(b), badness(a)) })
+	warned := func(r *compare.Report) int { return min(1, len(backup.WarningOf(r))) }
+	slices.SortStableFunc(reports, func(a, b *compare.Report) int {
+		return cmp.Or(cmp.Compare(badness(b), badness(a)), cmp.Compare(warned(b), warned(a)))
+	})
 	a := severalBackups(reports)
 	a.Head = []string{"BACKUP", "STATE", "SIZE", "REVISION", "KEYS", "WHAT IS WRONG"}
 	for _, r := range reports {
@@ -249,11 +252,11 @@ func backupsAnswer(v *Verification) *Answer {
 	return a
 }
 
-// wrongText says what is wrong with one of several backups, or why it is not proven; "-" for a good one.
+// wrongText says what is wrong with one of several backups, or why it is not proven; for a good one its warning or "-".
 func wrongText(r *compare.Report) string {
 	switch cause := leadingCause(r); {
 	case moodOf(&r.Verdict) == Good:
-		return "-"
+		return cmp.Or(backup.WarningOf(r), "-")
 	case moodOf(&r.Verdict) == Doubtful && cause != nil:
 		return cause.Title // the summary begins with what holds
 	}
@@ -268,10 +271,17 @@ func badness(r *compare.Report) int {
 // severalBackups counts the results of several backups.
 func severalBackups(reports []*compare.Report) *Answer {
 	var n [3]int
+	warned := 0
 	for _, r := range reports {
 		n[badness(r)]++
+		if badness(r) == 0 && backup.WarningOf(r) != "" {
+			warned++
+		}
 	}
 	a := &Answer{Word: "GOOD", Mood: Good, Last: plural.Of(n[0], "backup is good", "backups are good")}
+	if warned > 0 {
+		a.Last += fmt.Sprintf(", %d with a warning", warned)
+	}
 	var parts []string
 	if n[0] > 0 {
 		parts = append(parts, a.Last)
