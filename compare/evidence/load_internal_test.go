@@ -256,6 +256,25 @@ func TestPageHeaders(t *testing.T) {
 	}
 }
 
+// TestBackupsInSubfolders: a folder, as one that an archive unpacks to, may have its backups in subfolders; next to data
+// dirs only those at its top count.
+func TestBackupsInSubfolders(t *testing.T) {
+	for want, paths := range map[string][]string{"p/x.db": {"p/x.db", "p/note"}, "p/q/x.db": {"p/q/x.db"},
+		"n1": {"n1/member/", "p/x.db"}, "": {"p/q/r/x.db"}} {
+		dir := tree(t, paths...)
+		l, err := detect(dir, "")
+		if want == "" {
+			if err == nil {
+				t.Errorf("%v: %+v", paths, l.nested)
+			}
+			continue
+		}
+		if err != nil || len(l.nested) != 1 || l.nested[0].Where != filepath.Join(dir, filepath.FromSlash(want)) {
+			t.Errorf("%v: %+v, %v", paths, l.nested, err)
+		}
+	}
+}
+
 // TestFoldersWithoutOrder: data dirs are searched in folders with few entries, and links to folders are not followed.
 func TestFoldersWithoutOrder(t *testing.T) {
 	dir := tree(t, "n1/etcd/member/", "n1/note")
@@ -271,12 +290,12 @@ func TestFoldersWithoutOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := deeperDataDirs(filepath.Join(dir, "n1"), 1); len(got) != want || want > 0 &&
+		if got := deeper(filepath.Join(dir, "n1"), 1, isDataDirEntry); len(got) != want || want > 0 &&
 			got[0].Where != filepath.Join(dir, "n1", "etcd") {
 			t.Errorf("with %d other entries: %+v", n+2, got)
 		}
 	}
-	if got := deeperDataDirs(filepath.Join(dir, "none"), 1); got != nil {
+	if got := deeper(filepath.Join(dir, "none"), 1, isDataDirEntry); got != nil {
 		t.Errorf("no folder: %+v", got)
 	}
 }

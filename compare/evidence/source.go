@@ -210,7 +210,7 @@ func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 		case e.IsDir() && isDataDir(p):
 			out = append(out, Spec{Name: e.Name(), Where: p})
 		case e.IsDir():
-			below := deeperDataDirs(p, 1)
+			below := deeper(p, 1, isDataDirEntry)
 			if len(below) == 1 && len(entries) > 1 { // one per member: the folder names it
 				below[0].Name = e.Name()
 			}
@@ -219,7 +219,21 @@ func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 			out = append(out, Spec{Where: p})
 		}
 	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, e := range entries { // nothing else is there: backups in subfolders
+		if e.IsDir() {
+			out = append(out, deeper(filepath.Join(where, e.Name()), 1, isBackupName)...)
+		}
+	}
 	return out
+}
+
+func isDataDirEntry(path string, e fs.DirEntry) bool { return e.IsDir() && isDataDir(path) }
+
+func isBackupName(_ string, e fs.DirEntry) bool {
+	return !e.IsDir() && strings.HasSuffix(e.Name(), ".db")
 }
 
 // isDataDir reports whether a path is a data dir, or the member folder of one, by its content.
@@ -237,9 +251,9 @@ const (
 	mostEntries = 256
 )
 
-// deeperDataDirs returns the data dirs below a folder. They have no names yet: the members' own names are better than
-// those of folders such as etcd.
-func deeperDataDirs(p string, depth int) (out []Spec) {
+// deeper returns the sources below a folder. They have no names yet: the members' own names are better than those of
+// folders such as etcd.
+func deeper(p string, depth int, isSource func(path string, e fs.DirEntry) bool) (out []Spec) {
 	entries, err := os.ReadDir(p)
 	if err != nil || len(entries) > mostEntries {
 		return nil
@@ -247,11 +261,10 @@ func deeperDataDirs(p string, depth int) (out []Spec) {
 	for _, e := range entries {
 		sub := filepath.Join(p, e.Name())
 		switch {
-		case !e.IsDir():
-		case isDataDir(sub):
+		case isSource(sub, e):
 			out = append(out, Spec{Where: sub})
-		case depth < deepest-1:
-			out = append(out, deeperDataDirs(sub, depth+1)...)
+		case e.IsDir() && depth < deepest-1:
+			out = append(out, deeper(sub, depth+1, isSource)...)
 		}
 	}
 	return out
