@@ -58,6 +58,36 @@ func (f *file) trailer(computed string) (Trailer, error) {
 	return t, nil
 }
 
+// Ending is how the length of a backup fits its content and a trailer.
+type Ending string
+
+// Endings of a backup. A copied database may be longer than its content by whole pages.
+const (
+	EndsWhole        Ending = ""
+	EndsCut          Ending = "cut"
+	EndsInTrailer    Ending = "trailer-cut"
+	EndsWithOthers   Ending = "appended"
+	EndsInsideOfPage Ending = "inside-of-page"
+)
+
+// Ending returns how the file ends, the length of the content that the meta page states, and that of the content that
+// is there, without a trailer.
+func (db *DB) Ending() (end Ending, need, have int64) {
+	page := int64(db.PageSize())
+	need, have = int64(min(db.Meta().HighWater, 1<<40))*page, db.f.data
+	switch written := db.Written(); {
+	case have < need:
+		return EndsCut, need, have
+	case have == need, written != WrittenAsCopy && have%page == 0:
+		return EndsWhole, need, have
+	case have-need < trailerSize:
+		return EndsInTrailer, need, have
+	case db.MayBeCopy():
+		return EndsWithOthers, need, have
+	}
+	return EndsInsideOfPage, need, have
+}
+
 // Written is how a database file came to be.
 type Written string
 

@@ -122,27 +122,24 @@ func runBackupSize(in *Input) Result {
 func judgeBackupSize(m *evidence.Member) []Finding {
 	h := m.DB.Handle
 	page := int64(h.PageSize())
-	need, have := int64(min(h.Meta().HighWater, 1<<40))*page, h.Size()
-	if m.DB.Trailer.State == "match" || m.DB.Trailer.State == "mismatch" {
-		have -= 32
-	}
+	end, need, have := h.Ending()
 	ev := Evidence{Observed: plural.Of(have, "byte", "bytes"),
 		Expected: fmt.Sprintf("%d bytes, %d pages of %d", need, h.Meta().HighWater, page)}
-	switch {
-	case have < need:
+	switch end {
+	case dumpdb.EndsWhole:
+		return nil
+	case dumpdb.EndsCut:
 		ev.Field, ev.Offset = "size: content is missing", Int64(have)
 		return []Finding{backupFinding(m, KindBackupCut, Critical,
 			fmt.Sprintf("the file is cut short: %s of content are there", plural.SizeOf(have, need)),
 			"the meta page says how many pages the content has, and the file ends before. The rest is lost.", ev)}
-	case have == need, h.Written() != dumpdb.WrittenAsCopy && have%page == 0:
-		return nil
-	case have-need < 32:
+	case dumpdb.EndsInTrailer:
 		ev.Field, ev.Offset = "size: the trailer is cut", Int64(need)
 		return []Finding{backupFinding(m, KindTrailerCut, Error,
 			fmt.Sprintf("the sha256 trailer is cut: %d of 32 bytes are left",
 				have-need),
 			"the content is as long as it should be; the file lost its last bytes", ev)}
-	case h.MayBeCopy():
+	case dumpdb.EndsWithOthers:
 		ev.Field, ev.Offset = "size: bytes after the end", Int64(need)
 		return []Finding{backupFinding(m, KindBackupAppended, Error,
 			fmt.Sprintf("%s follow the end of the content", plural.Size(have-need)),

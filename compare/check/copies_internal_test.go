@@ -195,7 +195,6 @@ func TestSizesOfBackups(t *testing.T) {
 		"a cut trailer":       {31, "absent", KindTrailerCut, "b: the sha256 trailer is cut: 31 of 32 bytes are left"},
 		"a byte":              {1, "absent", KindTrailerCut, "b: the sha256 trailer is cut: 1 of 32 bytes are left"},
 		"more than a trailer": {33, "absent", KindBackupAppended, "b: 33 B follow the end of the content"},
-		"32 bytes":            {32, "absent", KindBackupAppended, "b: 32 B follow the end of the content"},
 		"a page more":         {4096, "absent", KindBackupAppended, "b: 4.0 KiB follow the end of the content"},
 	} {
 		m := member("b")

@@ -56,7 +56,7 @@ func (x *reader) backup(ctx context.Context) (err error) {
 	if err = w.close(); err != nil {
 		return err
 	}
-	if x.res.Lost.Trailer != "" { // a sum would certify what may be wrong
+	if l := &x.res.Lost; l.Trailer != "" || l.Ending != "" { // a sum would certify what may be wrong
 		x.res.note("the backup has no sha256 trailer, since that of the source does not fit: restore asks for " +
 			"--accept-unproven-content")
 	} else if x.res.SHA256, err = appendTrailer(tmp); err != nil {

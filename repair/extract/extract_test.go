@@ -95,6 +95,27 @@ func TestBackupOfUnprovenSource(t *testing.T) {
 	}
 }
 
+// TestLengthOfSource: a backup with a cut trailer, or with another file after its end, is not extracted in silence.
+func TestLengthOfSource(t *testing.T) {
+	src := filepath.Join(t.TempDir(), "made.db")
+	run(t, smallDB(t), extract.Options{Format: extract.Backup, Out: src})
+	b, err := os.ReadFile(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, content := range map[dumpdb.Ending][]byte{"": b, dumpdb.EndsInTrailer: b[:len(b)-9],
+		dumpdb.EndsInsideOfPage: append(b[:len(b):len(b)], b...)} {
+		path := filepath.Join(t.TempDir(), "b.db")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		res := run(t, path, extract.Options{Format: extract.Backup, Out: filepath.Join(t.TempDir(), "out.db")})
+		if res.Lost.Ending != want || res.Short() != (want != "") || (res.SHA256 == "") != (want != "") {
+			t.Errorf("%q: %+v", want, res)
+		}
+	}
+}
+
 // soundBackup wants a file without any damage, violated truth or wrong trailer.
 func soundBackup(t testing.TB, path string, res *extract.Result) {
 	t.Helper()

@@ -71,6 +71,8 @@ type Lost struct {
 	NoValueCount int64         `json:"noValueCount"`
 	// Trailer is "mismatch" if the sha256 trailer of a backup does not match its bytes: then any value may be wrong.
 	Trailer string `json:"trailer,omitempty"`
+	// Ending is set if the length of the file fits neither its content nor a trailer.
+	Ending dumpdb.Ending `json:"ending,omitempty"`
 	// NotFound are keys that were requested by name and do not exist.
 	NotFound []check.Bytes `json:"notFound"`
 }
@@ -100,7 +102,7 @@ const maxListed = 1000
 // Short reports whether the extract is less than what was requested.
 func (r *Result) Short() bool {
 	l := &r.Lost
-	return len(l.Damage) > 0 || l.Trailer != "" || l.Undecodable > 0 || l.NoValueCount > 0 || len(l.NotFound) > 0 ||
+	return len(l.Damage) > 0 || l.Trailer != "" || l.Ending != "" || l.Undecodable > 0 || l.NoValueCount > 0 || len(l.NotFound) > 0 ||
 		len(r.LeftOut) > 0 ||
 		r.Cluster != nil && (r.Cluster.Failed > 0 || r.Cluster.Conflicts > 0)
 }

@@ -57,6 +57,9 @@ func (x *reader) open(ctx context.Context, path string) error {
 	if tr, err := db.Trailer(); err == nil && tr.State == "mismatch" {
 		x.res.Lost.Trailer = tr.State
 	}
+	if !x.noMeta && db.InvalidMeta() == nil {
+		x.res.Lost.Ending, _, _ = db.Ending()
+	}
 	if x.noMeta {
 		x.res.CompactRevision = -1
 		x.res.note("neither meta page is valid: the records are from all pages that look like leaves; which of them " +

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/cmd/etcd-medic/internal/render"
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/extract"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -124,11 +125,22 @@ func keyLines(prefix string, keys []check.Bytes) (out []string) {
 	return out
 }
 
+// endings are what the length of a file says about it.
+var endings = map[dumpdb.Ending]string{
+	dumpdb.EndsCut:          "the file is shorter than its content",
+	dumpdb.EndsInTrailer:    "the sha256 trailer is cut, so nothing proves the bytes of the file",
+	dumpdb.EndsWithOthers:   "bytes follow the end of the content: the file changed after it was saved",
+	dumpdb.EndsInsideOfPage: "the file does not end at the end of a page",
+}
+
 func lostPart(l *extract.Lost) render.Section {
 	s := render.Section{Title: "not recovered"}
 	if l.Trailer != "" {
 		s.Lines = append(s.Lines, "!! the sha256 trailer is not that of the file: bytes were changed or lost since "+
 			"it was saved, and a changed value shows nowhere else")
+	}
+	if says := endings[l.Ending]; says != "" {
+		s.Lines = append(s.Lines, "!! "+says+": see etcd-medic verify")
 	}
 	for i, d := range l.Damage {
 		if i == shownKeys {
