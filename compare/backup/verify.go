@@ -242,9 +242,12 @@ func LineOf(r *compare.Report) Line {
 // summary returns the verdict's text without the name of the backup, which a line begins with.
 func summary(r *compare.Report) string { return strings.TrimPrefix(r.Verdict.Summary, Name(r)+": ") }
 
-// WarningOf returns the first warning about a good backup, without its name; "" if there is none.
+// WarningOf returns the first warning that the class does not state already, without the backup's name; "" if there is
+// none.
 func WarningOf(r *compare.Report) string {
-	i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Severity == check.Warning })
+	i := slices.IndexFunc(r.Findings, func(f check.Finding) bool {
+		return f.Severity == check.Warning && f.Kind != check.KindTrailerAbsent
+	})
 	if i < 0 {
 		return ""
 	}

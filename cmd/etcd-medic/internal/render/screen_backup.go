@@ -258,6 +258,9 @@ func wrongText(r *compare.Report) string {
 	case moodOf(&r.Verdict) == Good:
 		return cmp.Or(backup.WarningOf(r), "-")
 	case moodOf(&r.Verdict) == Doubtful && cause != nil:
+		if w := backup.WarningOf(r); w != "" {
+			return cause.Title + "; " + w
+		}
 		return cause.Title // the summary begins with what holds
 	}
 	return strings.TrimPrefix(r.Verdict.Summary, backup.Name(r)+": ")
