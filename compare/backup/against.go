@@ -25,6 +25,8 @@ type Against struct {
 	// Reason says why the buckets could not be compared at a common index.
 	Reason   string     `json:"reason,omitempty"`
 	Compared []Compared `json:"compared"`
+	// contradictions are where the backup contradicts the log of a source.
+	contradictions []check.Finding
 }
 
 // Compared is one source compared with the backup. Numbers are of keys; they are 0 with a Reason if they could not be
@@ -121,11 +123,7 @@ func (c *Compared) stateText() string {
 	return ""
 }
 
-const (
-	changeMissing = "missing"
-	changeDiffer  = "differ"
-	changeExtra   = "extra"
-)
+const changeMissing, changeDiffer, changeExtra = "missing", "differ", "extra"
 
 // prefixDepth is how many parts of a key name its group: /registry/pods/ for Kubernetes.
 const prefixDepth = 2
@@ -164,6 +162,9 @@ func against(ctx context.Context, m *evidence.Member, r *compare.Report, o Optio
 	}
 	if len(set.Members) > 0 {
 		if err := doc.compare(ctx, m, r, set, o); err != nil {
+			return err
+		}
+		if err := doc.replayLogs(ctx, m, set.Members, o); err != nil {
 			return err
 		}
 	}

@@ -68,10 +68,22 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 			reasons = append(reasons, c.Source+": "+c.Reason)
 		}
 	}
+	var warnings []check.Finding
+	for _, f := range a.contradictions {
+		if f.Severity == check.Warning {
+			warnings = append(warnings, f)
+			continue
+		}
+		out, fs = check.Violated, append(fs, f)
+	}
 	if out == check.Holds && (len(reasons) > 0 || len(a.Compared) == 0) {
 		out = check.NotChecked
 	}
 	Judge(r, check.B08, out, strings.Join(reasons, "; "), fs...)
+	for i, f := range warnings { // the backup stays good
+		f.Check, f.ID = check.B08, fmt.Sprintf("%s-%d", check.B08, len(fs)+i+1)
+		r.Findings = append(r.Findings, f)
+	}
 	if out == check.NotChecked && len(reasons) > 0 && r.Verdict.Health != check.HealthUnknown {
 		r.Verdict.Add("; not compared: " + strings.Join(reasons, "; "))
 	}

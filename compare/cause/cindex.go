@@ -64,15 +64,15 @@ var metaTermBehind = described(Cause{
 	Match: matchMetaTermBehind,
 })
 
-// termFindings are the findings about the term of a database, without those of databases of another cluster, of which
-// the terms are of another log.
+// termFindings are the findings about the term of a database next to its own log, without those of databases of another
+// cluster, of which the terms are of another log.
 func termFindings(in *Input) (out []check.Finding) {
 	var foreign []string
 	if m := foreignDatabase(in); m != nil {
 		foreign = m.Members
 	}
 	for _, f := range in.Findings[check.D05] {
-		if !slices.Contains(foreign, f.Members[0]) {
+		if f.Kind == check.KindDBTermDiffers && !slices.Contains(foreign, f.Members[0]) {
 			out = append(out, f)
 		}
 	}

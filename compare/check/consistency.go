@@ -17,7 +17,16 @@ func runDBTerm(in *Input) Result {
 	var fs []Finding
 	checked := 0
 	for _, m := range in.Members {
-		if !m.HasDB() || !m.HasWAL() || m.DB.Meta.Term == nil || m.DB.Meta.ConsistentIndex == nil || m.IndexFrozen() {
+		if !m.HasDB() || m.DB.Meta.Term == nil || m.DB.Meta.ConsistentIndex == nil {
+			continue
+		}
+		if !m.HasWAL() {
+			made, found := backupTerm(in, m)
+			checked += made
+			fs = append(fs, found...)
+			continue
+		}
+		if m.IndexFrozen() {
 			continue // C01 reports a frozen index
 		}
 		if m.Version.Has(release.TermInMeta).Excluded() {
@@ -50,6 +59,42 @@ func runDBTerm(in *Input) Result {
 			"its log"}
 	}
 	return outcome(fs, "")
+}
+
+// backupTerm compares the term in a database without a log with the committed entry at its consistent index in the other
+// logs, which must agree about it. It also returns the number of comparisons.
+func backupTerm(in *Input, m *evidence.Member) (made int, fs []Finding) {
+	index, have := m.ConsistentIndex(), *m.DB.Meta.Term
+	var want uint64
+	var from *evidence.Member
+	for _, other := range in.Members {
+		if !other.HasWAL() || other.Commit < index || other.Version.Has(release.TermInMeta).Excluded() {
+			continue
+		}
+		t, ok := termOf(other, index)
+		if ok && from != nil && t != want {
+			return 0, nil
+		}
+		if ok {
+			want, from = t, other
+		}
+	}
+	if from == nil {
+		return 0, nil
+	}
+	if have == want {
+		return 1, nil
+	}
+	return 1, []Finding{{Kind: KindBackupTermDiffers, Severity: Error, Class: ClassDataDivergence,
+		Members: []string{m.Label()}, At: At{Term: want, Index: index},
+		Title: fmt.Sprintf("%s: the database says term %d at index %d, the log of %s says %d", m.Label(), have, index,
+			from.Label(), want),
+		Explanation: "index and term are stored together: one of the two rows was altered, or the member that the " +
+			"database was taken from could not move its index (3.5.0 to 3.5.2 after a restore), or an older binary " +
+			"wrote it last, or it is of another log, from before a restore",
+		Evidence: []Evidence{{Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("term"),
+			Observed: fmt.Sprint(have), Expected: fmt.Sprintf("%d, the term of entry %d", want, index),
+			Show: showLog(from, index)}}}}
 }
 
 // termOf returns the term of the entry or snapshot at index in the member's own log.

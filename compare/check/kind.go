@@ -218,6 +218,8 @@ const (
 	KindBackupMarksWrong          Kind = "backup-marks-wrong"
 	KindBackupLacks               Kind = "backup-lacks"
 	KindBackupStateDiffers        Kind = "backup-state-differs"
+	KindBackupTermDiffers         Kind = "backup-term-differs"
+	KindBackupAgainstLog          Kind = "backup-against-log"
 	KindRestoreFails              Kind = "restore-fails"
 	KindDeltaBroken               Kind = "delta-broken"
 	KindBackupTooOld              Kind = "backup-too-old"
@@ -269,6 +271,7 @@ var kinds = []kindRow{
 	{KindConfStateDiffers, []ID{M18}, "meta/confState is not raft's configuration"},
 	{KindConfStateKeptDiffers, []ID{M18}, "members restored from one backup have different rows meta/confState"},
 	{KindDBTermDiffers, []ID{D05}, "the database stores another term at its index than the log"},
+	{KindBackupTermDiffers, []ID{D05}, "a backup stores another term at its index than the logs of the members"},
 	{KindCommitBeyondLog, []ID{R03}, "the commit index is beyond the end of the log"},
 	{KindMemberZombie, []ID{M07}, "zombie members: bucket members lists them, raft does not know them"},
 	{KindMemberListedAndRemoved, []ID{M07}, "a member is listed and removed at once"},
@@ -447,6 +450,7 @@ var kinds = []kindRow{
 	{KindBackupMarksWrong, []ID{B07}, "marks of compaction and index of a backup do not fit together"},
 	{KindBackupLacks, []ID{B08}, "the backup holds another history than the source it is compared with"},
 	{KindBackupStateDiffers, []ID{B08}, "the backup holds another state than the source it is compared with"},
+	{KindBackupAgainstLog, []ID{B08}, "the backup contradicts the log of the source it is compared with"},
 	{KindRestoreFails, []ID{B09}, "a restore of the backup does not work"},
 	{KindDeltaBroken, []ID{B10}, "a delta snapshot is missing, damaged or does not apply"},
 	{KindBackupTooOld, []ID{B11}, "a backup is older than asked for"},
