@@ -61,8 +61,8 @@ func runDBTerm(in *Input) Result {
 	return outcome(fs, "")
 }
 
-// backupTerm compares the term in a database without a log with the committed entry at its consistent index in the other
-// logs, which must agree about it. It also returns the number of comparisons.
+// backupTerm compares the term in a database without a log with the committed entry at its consistent index in the
+// other logs, which must agree about it. It also returns the number of comparisons.
 func backupTerm(in *Input, m *evidence.Member) (made int, fs []Finding) {
 	index, have := m.ConsistentIndex(), *m.DB.Meta.Term
 	var want uint64

@@ -102,8 +102,8 @@ const maxListed = 1000
 // Short reports whether the extract is less than what was requested.
 func (r *Result) Short() bool {
 	l := &r.Lost
-	return len(l.Damage) > 0 || l.Trailer != "" || l.Ending != "" || l.Undecodable > 0 || l.NoValueCount > 0 || len(l.NotFound) > 0 ||
-		len(r.LeftOut) > 0 ||
+	return len(l.Damage) > 0 || l.Trailer != "" || l.Ending != "" || l.Undecodable > 0 || l.NoValueCount > 0 ||
+		len(l.NotFound) > 0 || len(r.LeftOut) > 0 ||
 		r.Cluster != nil && (r.Cluster.Failed > 0 || r.Cluster.Conflicts > 0)
 }
 
