@@ -72,7 +72,7 @@ func termFindings(in *Input) (out []check.Finding) {
 		foreign = m.Members
 	}
 	for _, f := range in.Findings[check.D05] {
-		if f.Kind == check.KindDBTermDiffers && !slices.Contains(foreign, f.Members[0]) {
+		if f.Kind != check.KindBackupTermDiffers && !slices.Contains(foreign, f.Members[0]) {
 			out = append(out, f)
 		}
 	}

@@ -256,8 +256,8 @@ func TestPageHeaders(t *testing.T) {
 	}
 }
 
-// TestBackupsInSubfolders: a folder, as one that an archive unpacks to, may have its backups in subfolders; next to data
-// dirs only those at its top count.
+// TestBackupsInSubfolders: a folder, as one that an archive unpacks to, may have its backups in subfolders; next to
+// data dirs only those at its top count.
 func TestBackupsInSubfolders(t *testing.T) {
 	for want, paths := range map[string][]string{"p/x.db": {"p/x.db", "p/note"}, "p/q/x.db": {"p/q/x.db"},
 		"n1": {"n1/member/", "p/x.db"}, "": {"p/q/r/x.db"}} {
