@@ -138,6 +138,9 @@ type Lost struct {
 	// Awaited are committed entries that the member has not got yet. They are lost unless another member supplies it
 	// with them before its content becomes that of the others.
 	Awaited int `json:"awaited,omitempty"`
+	// FromLogs is true if only the logs supply the awaited entries: a server of another member, once started, would
+	// send the member its database instead.
+	FromLogs bool `json:"fromLogs,omitempty"`
 	// Records are records of the kept member that are proven wrong: what was right is lost with them. Mend is the
 	// command that takes those from other members that hold the right ones; none where no member does.
 	Records LostRecords   `json:"records,omitzero"`
@@ -219,8 +222,12 @@ func (l Lost) Condition() string {
 	if l.Awaited == 0 {
 		return ""
 	}
-	return ", if it first gets the last " + plural.Of(l.Awaited, "committed entry", "committed entries") +
-		" from another member"
+	entries := "the last " + plural.Of(l.Awaited, "committed entry", "committed entries")
+	if l.FromLogs {
+		return ", if " + entries + " are first added to its database from the logs (a server would send it another " +
+			"database)"
+	}
+	return ", if it first gets " + entries + " from another member"
 }
 
 // whole says what is lost of the entries, as if the member already had those that it awaits.

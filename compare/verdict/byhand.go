@@ -26,6 +26,9 @@ func (ad *advice) byHand(best string, rest []string, move bool) {
 	if i < 0 || len(rest) == 0 {
 		return
 	}
+	if ad.Best != nil && ad.Best.Lost.FromLogs { // a plan adds the entries of the logs to its database first
+		return
+	}
 	h := hands{&ad.Facts[i], ad}
 	lagging := slices.DeleteFunc(slices.Clone(rest), func(name string) bool { return !ad.onlyLags(name) })
 	rest = slices.DeleteFunc(rest, ad.onlyLags)

@@ -83,6 +83,8 @@ func (v *wanted) check(t *testing.T, line casetest.Line) {
 		v.equal(t, line, strconv.Itoa(v.Best.Lost.CommittedEntries)+" "+strconv.Itoa(v.Best.Lost.Keys),
 			strings.Join(words[:2], " "))
 		contains(t, line, v.Best.Lost.Command.String(), strings.Join(words[2:], " "))
+	case "if":
+		contains(t, line, v.Best.Lost.Condition(), words[0])
 	case "wrong":
 		x := v.Best.Lost.Records
 		v.equal(t, line, strconv.Itoa(x.Count)+" "+strconv.Itoa(x.Mendable), strings.Join(words, " "))

@@ -57,7 +57,7 @@ func (rk *ranking) lostAbove(b *Best, s standing) {
 		return
 	}
 	if !s.cut {
-		b.Lost.Awaited = int(s.behind)
+		b.Lost.Awaited, b.Lost.FromLogs = int(s.behind), s.fromLogs
 		return
 	}
 	b.Lost.AfterEnd = int(s.behind)

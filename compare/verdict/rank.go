@@ -31,6 +31,8 @@ type standing struct {
 	// true if no member can supply the source with what it is behind: it is outside, or no log of another member
 	// continues from its end. A member would then get a snapshot, that is the database of another one.
 	outside, cut bool
+	// fromLogs is true if a log continues from its end, and no server would send it these entries.
+	fromLogs bool
 	// control is 1 when its auth revision or small buckets contradict the log: it would diverge again.
 	control int
 	// blamed are the findings, errors and worse, that name this member and leave others out.
@@ -183,6 +185,7 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 	if s.cut = s.behind > 0 && (s.outside || !rk.continued(m, commit)); s.cut {
 		s.lacks += int(s.behind)
 	}
+	s.fromLogs = s.behind > 0 && !s.cut && !rk.served(m, commit)
 	for k := range rk.Findings {
 		f := &rk.Findings[k]
 		if !rk.blames(f, m.Label()) {
@@ -206,21 +209,24 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 	return s
 }
 
-// continued reports whether the servers of other members supply a member with the entries from its end up to the commit
-// index. A server that starts has the entries above its newest raft snapshot only, whatever its WAL files hold. As the
-// leader it sends its database to a member that ends before them. Any member with the whole log may lead.
-func (rk *ranking) continued(m *evidence.Member, commit uint64) (supplied bool) {
+// continued reports whether the log of another member continues from the end of a member up to the commit index.
+func (rk *ranking) continued(m *evidence.Member, commit uint64) bool {
 	last := max(m.LastIndex(), m.ConsistentIndex())
-	for _, o := range rk.Members {
-		if o == m || !o.HasLog() || o.LastIndex() < commit {
-			continue
-		}
-		if s := o.NewestSnap(); o.WAL.Summary.FirstIndex > last+1 || s != nil && s.Index > last {
-			return false
-		}
-		supplied = true
-	}
-	return supplied
+	return slices.ContainsFunc(rk.Members, func(o *evidence.Member) bool {
+		return o != m && o.HasLog() && o.WAL.Summary.FirstIndex <= last+1 && o.LastIndex() >= commit
+	})
+}
+
+// served reports whether every server that may lead sends a member the entries from its end up to the commit index. A
+// server that starts has only those above its newest raft snapshot, whatever its WAL files hold. It sends its database
+// to a member that ends before them.
+func (rk *ranking) served(m *evidence.Member, commit uint64) bool {
+	last := max(m.LastIndex(), m.ConsistentIndex())
+	return !slices.ContainsFunc(rk.Members, func(o *evidence.Member) bool {
+		s := o.NewestSnap()
+		return o != m && o.HasLog() && o.LastIndex() >= commit &&
+			(o.WAL.Summary.FirstIndex > last+1 || s != nil && s.Index > last)
+	})
 }
 
 // blames reports whether a finding accuses this member: it names it, and not every source.

@@ -35,6 +35,8 @@ func (lo *losses) lostOfBest() {
 		l.CommittedEntries -= l.AfterEnd
 		l.Awaited, l.AfterEnd = 0, x.lost()
 		l.CommittedEntries += l.AfterEnd
+	} else if l.FromLogs { // which no server does
+		l.CommittedEntries, l.AfterEnd, l.Awaited = l.CommittedEntries+l.Awaited, l.AfterEnd+l.Awaited, 0
 	}
 	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, AfterEnd: l.AfterEnd,
 		Awaited: l.Awaited, Records: l.Records.First(maxRecords), Unproven: l.Unproven}
