@@ -96,7 +96,8 @@ func givesUpLogged(r *compare.Report, specs []evidence.Spec, o *Options) bool {
 		return false
 	}
 	p, err := From(r, specs, *o)
-	return err != nil || p.Mode == ForceNewCluster || p.Mode == Clone || p.Mode == Live && (r.Best.Lost.AfterEnd > 0 || r.Best.Lost.FromLogs)
+	return err != nil || p.Mode == ForceNewCluster || p.Mode == Clone ||
+		p.Mode == Live && (r.Best.Lost.AfterEnd > 0 || r.Best.Lost.FromLogs)
 }
 
 // heldAnyway reports whether a source holds as much as a rebuilt database without any work. Continued databases must
