@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
 )
 
@@ -62,13 +63,21 @@ func runDBTerm(in *Input) Result {
 }
 
 // backupTerm compares the term in a database without a log with the committed entry at its consistent index in the
-// other logs, which must agree about it. It also returns the number of comparisons.
+// other logs, which must agree about it and be of one cluster. It also returns the number of comparisons.
 func backupTerm(in *Input, m *evidence.Member) (made int, fs []Finding) {
 	index, have := m.ConsistentIndex(), *m.DB.Meta.Term
 	var want uint64
+	var cluster dumplog.ID
 	var from *evidence.Member
 	for _, other := range in.Members {
-		if !other.HasWAL() || other.Commit < index || other.Version.Has(release.TermInMeta).Excluded() {
+		if !other.HasWAL() {
+			continue
+		}
+		if cluster != 0 && other.ClusterID != cluster {
+			return 0, nil // which of the clusters it is of is not known
+		}
+		cluster = other.ClusterID
+		if other.Commit < index || other.Version.Has(release.TermInMeta).Excluded() {
 			continue
 		}
 		t, ok := termOf(other, index)
