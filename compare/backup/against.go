@@ -27,6 +27,8 @@ type Against struct {
 	Compared []Compared `json:"compared"`
 	// contradictions are where the backup contradicts the log of a source.
 	contradictions []check.Finding
+	// unreplayed says why the logs could not be replayed on the backup, "" if they were or there is none to replay.
+	unreplayed string
 }
 
 // Compared is one source compared with the backup. Numbers are of keys; they are 0 with a Reason if they could not be

@@ -68,6 +68,9 @@ func judgeAgainst(r *compare.Report, a *Against, m *evidence.Member) {
 			reasons = append(reasons, c.Source+": "+c.Reason)
 		}
 	}
+	if a.unreplayed != "" {
+		reasons = append(reasons, a.unreplayed)
+	}
 	var warnings []check.Finding
 	for _, f := range a.contradictions {
 		if f.Severity == check.Warning {

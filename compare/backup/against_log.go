@@ -31,8 +31,15 @@ func (a *Against) replayLogs(ctx context.Context, m *evidence.Member, sources []
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil || len(r.Sources) == 0 {
-		return nil // what cannot be opened is in the report already
+	if err != nil {
+		a.unreplayed = "the logs could not be replayed on the backup: " + err.Error()
+		return nil
+	}
+	for _, src := range r.Sources {
+		if src.Error != "" {
+			a.unreplayed = fmt.Sprintf("the logs could not be replayed on the backup: %s: %s", src.Name, src.Error)
+			return nil
+		}
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]

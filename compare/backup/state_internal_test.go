@@ -186,6 +186,17 @@ func TestNotCompared(t *testing.T) {
 	}
 }
 
+// TestLogsThatAreNotReplayed: a backup whose records agree is not compared as a whole where the logs were not replayed.
+func TestLogsThatAreNotReplayed(t *testing.T) {
+	r := &compare.Report{Verdict: compare.Verdict{Health: check.Healthy, Class: check.ClassBackupGood, Summary: "sound"}}
+	a := &Against{Compared: []Compared{{Source: "n1", SameHistory: check.Holds}}, unreplayed: "the logs are gone"}
+	judgeAgainst(r, a, &evidence.Member{Source: &evidence.Source{Name: "b"}})
+	if x := r.Checks[0]; x.Outcome != check.NotChecked || x.Reason != "the logs are gone" ||
+		r.Verdict.Summary != "sound; not compared: the logs are gone" {
+		t.Errorf("%+v, %q", x, r.Verdict.Summary)
+	}
+}
+
 // TestFileOfUnusable: a backup that was given no name is called by its file.
 func TestFileOfUnusable(t *testing.T) {
 	for want, spec := range map[string]evidence.Spec{"n": {Name: "n", Where: "/d/x.db"}, "x.db": {Where: "/d/x.db"}} {
