@@ -269,8 +269,8 @@ func (in contents) revisionsAtOneIndex() Result {
 	return Result{Outcome: Violated, Findings: []Finding{f}}
 }
 
-// oddRevisions are the members whose revision differs from that of more than half of the named members. Those that the
-// log shows to be wrong have no vote.
+// oddRevisions are the members whose revision differs from that of more than half of the named members. Those whose
+// revision the log shows to be wrong are left out, those with revisions that no entry wrote have no vote.
 func (in contents) oddRevisions(named []string) []string {
 	var at []int
 	for i, m := range in.Members {
@@ -280,9 +280,12 @@ func (in contents) oddRevisions(named []string) []string {
 		}
 	}
 	at = independent(in.Input, at)
-	count, all := map[int64]int{}, len(at)
+	count, all := map[int64]int{}, 0
 	for _, i := range at {
-		count[in.Diff.Revs[i]]++
+		if !in.unwrittenRevisions(i) {
+			count[in.Diff.Revs[i]]++
+			all++
+		}
 	}
 	for _, rev := range in.revisionsBehind(at) {
 		// What a member that lags has reached shows which of the others is too low, if only one revision is not.
@@ -300,6 +303,11 @@ func (in contents) oddRevisions(named []string) []string {
 		}
 	}
 	return odd
+}
+
+// unwrittenRevisions reports whether a member has revisions that no entry of the log wrote.
+func (in contents) unwrittenRevisions(pos int) bool {
+	return in.Replay != nil && len(in.Replay.Members[pos].Extra) > 0
 }
 
 // revisionsBehind are the revisions of members that have applied a part of what the named ones have. All have one log,

@@ -91,6 +91,8 @@ func olderCopyFinding(m, newer *evidence.Member) Finding {
 		f.Class = ClassInconclusive
 		f.Title = fmt.Sprintf("%s is another copy of the data dir of %s", m.Label(), newer.Label())
 		f.Explanation = fmt.Sprintf("both carry member ID %s and hold the same log. They count as one", m.MemberID)
+		f.Remedy[0] = Remedy{Text: fmt.Sprintf("start a server on one of %s and %s only: they are of one member",
+			m.Label(), newer.Label()), Risk: "two servers with one member ID vote twice in one term"}
 	}
 	return f
 }

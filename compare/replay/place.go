@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"slices"
 )
 
 // If a log reaches back to the first entry and its outcomes are certain, the place at which it meets the database
@@ -78,6 +79,55 @@ func lowerPlaces(r *Result) map[int]place {
 		if low != nil && m.Checked && m.BaseIndex == low.BaseIndex && m.BaseRevision > low.BaseRevision &&
 			len(r.Survey.Starts[m.Member.MemberID]) > 1 {
 			given[i] = place{index: m.BaseIndex, rev: low.BaseRevision}
+		}
+	}
+	return given
+}
+
+// fromExplained replays members again, where logs differ, from the place at which a member began whose database its log
+// explains to the end: an entry that was altered in a log can make another place look right. The place is kept where it
+// explains more.
+func fromExplained(ctx context.Context, r *Result, o Options) error {
+	given := r.explainedPlaces()
+	if len(given) == 0 {
+		return nil
+	}
+	before, were := map[int]int{}, maps.Clone(r.given)
+	for i := range given {
+		before[i] = r.Members[i].unexplained()
+	}
+	for n := -1; len(given) != n; { // until all that are left explain more
+		n = len(given)
+		r.given = maps.Clone(were)
+		if r.given == nil {
+			r.given = map[int]place{}
+		}
+		maps.Copy(r.given, given)
+		r.blank()
+		if err := simulateGroups(ctx, r, o, equivalentMembers(r, true)); err != nil {
+			return err
+		}
+		maps.DeleteFunc(given, func(i int, _ place) bool {
+			return !r.Members[i].Checked || r.Members[i].unexplained() >= before[i]
+		})
+	}
+	return nil
+}
+
+// explainedPlaces gives the members whose log leaves something of their database open, and that began elsewhere, the
+// place of one of which it leaves nothing open.
+func (r *Result) explainedPlaces() map[int]place {
+	at := slices.IndexFunc(r.Members, func(m *MemberResult) bool {
+		return m.Checked && m.BaseRevision > 0 && m.unexplained() == 0 && m.LastWrite > 0
+	})
+	if at < 0 || !r.disputed {
+		return nil
+	}
+	from, given := r.Members[at], map[int]place{}
+	for i, m := range r.Members {
+		if m.Checked && m.unexplained() > 0 && m.BaseRevision > 0 && m.BaseRevision != from.BaseRevision &&
+			m.Member.CompactRevision() <= from.BaseRevision && m.Member.AppliedMin > from.BaseIndex {
+			given[i] = place{index: from.BaseIndex, rev: from.BaseRevision, writes: from.baseWrites}
 		}
 	}
 	return given

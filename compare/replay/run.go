@@ -60,6 +60,9 @@ func simulateAll(ctx context.Context, r *Result, o Options) error {
 	if err := fromOneBackup(ctx, r, o); err != nil {
 		return err
 	}
+	if err := fromExplained(ctx, r, o); err != nil {
+		return err
+	}
 	r.addLeases()
 	return nil
 }
