@@ -86,19 +86,30 @@ func (w *work) changedBetween(ctx context.Context, p *evidence.Member) (buckets 
 	return buckets, seen != hi, nil
 }
 
-// errorsOn are the checks with an error about a member. A difference between members is not an error of the
-// member that the diagnosis calls best.
-func errorsOn(r *compare.Report, name string) map[check.ID]bool {
-	out := map[check.ID]bool{}
+// errorsOn are the checks with an error about a member, with the number of places where the member has it, 1 at least.
+// A difference between members is not an error of the member that the diagnosis calls best.
+func errorsOn(r *compare.Report, name string) map[check.ID]int {
+	out := map[check.ID]int{}
 	best := r.Best != nil && slices.Contains(r.Best.Members, name)
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if f.Severity.Rank() >= check.Error.Rank() && (f.Alone(name) || !best && (len(f.Members) == 0 ||
 			slices.Contains(f.Members, name))) {
-			out[f.Check] = true
+			out[f.Check] += max(placesOf(f, name), 1)
 		}
 	}
 	return out
+}
+
+// placesOf counts the evidence of a finding about a member, and all that was left out.
+func placesOf(f *check.Finding, name string) int {
+	n := f.More
+	for _, e := range f.Evidence {
+		if e.Member == name {
+			n++
+		}
+	}
+	return n
 }
 
 // takeProven replaces rows of the new database that differ from those of a member that is proven better. Where no
@@ -293,16 +304,19 @@ func (b *rebuilder) takeRows(name string, rows iter.Seq2[dumpdb.Row, error]) (n 
 	return len(put) + len(drop), errors.Join(err, b.store(name, put))
 }
 
-// sickAsBefore reports whether there were errors about the source before and none of them is cured.
+// sickAsBefore reports whether there were errors about the source before, none of them is cured, and none is in fewer
+// places without another one in more.
 func (w *work) sickAsBefore(after *compare.Report) bool {
 	name := w.source().Label()
 	was, is := errorsOn(w.before, name), errorsOn(after, name)
-	for id := range was {
-		if !is[id] && !w.remains(id) {
+	fewer, more := false, false
+	for id, n := range was {
+		if is[id] == 0 && !w.remains(id) {
 			return false
 		}
+		fewer, more = fewer || is[id] < n && !w.remains(id), more || is[id] > n
 	}
-	return len(was) > 0
+	return len(was) > 0 && (more || !fewer)
 }
 
 // offer searches for a change that would cure a result with the same errors as the source, and tries it in scratch

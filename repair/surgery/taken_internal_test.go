@@ -251,7 +251,13 @@ func TestSickAsBefore(t *testing.T) {
 	}
 	each := finding("A01", check.Error, "source", "b")
 	each.Each = true
-	one := finding("A01", check.Error, "source")
+	one, two := finding("A01", check.Error, "source"), finding("A02", check.Error, "source")
+	placed := func(f check.Finding, places int) check.Finding {
+		for range places {
+			f.Evidence = append(slices.Clone(f.Evidence), check.Evidence{Member: "source"}, check.Evidence{Member: "b"})
+		}
+		return f
+	}
 	for name, c := range map[string]struct {
 		before, after of
 		best          []string
@@ -266,7 +272,11 @@ func TestSickAsBefore(t *testing.T) {
 		"worse":                {of{one}, of{finding("A01", check.Critical, "source")}, nil, true},
 		"a warning":            {of{finding("A01", check.Warning, "source")}, of{one}, nil, false},
 		"a warning afterwards": {of{one}, of{finding("A01", check.Warning, "source")}, nil, false},
-		"of another member":    {of{finding("A01", check.Error, "b")}, of{one}, nil, false},
+		"two of three places":  {of{placed(one, 3)}, of{placed(one, 1)}, nil, false},
+		"fewer places of one, more of another": {of{placed(one, 3), placed(two, 1)},
+			of{placed(one, 1), placed(two, 2)}, nil, true},
+		"one place, listed or not": {of{placed(one, 1)}, of{one}, nil, true},
+		"of another member":        {of{finding("A01", check.Error, "b")}, of{one}, nil, false},
 		"a difference": {of{finding("A01", check.Error, "b", "source")}, of{finding("A01", check.Error, "source", "b")},
 			nil, true},
 		"a difference from the best": {of{finding("A01", check.Error, "b", "source")},
