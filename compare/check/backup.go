@@ -96,7 +96,7 @@ const metaBytes = 80
 func runBackupSize(in *Input) Result {
 	var fs []Finding
 	for _, m := range in.Members.backups() {
-		if m.DB.Handle == nil && m.DB.Size < metaBytes {
+		if m.DB.Handle == nil && m.DB.Size < metaBytes && !m.DB.Foreign {
 			fs = append(fs, backupFinding(m, KindBackupCut, Critical,
 				fmt.Sprintf("the file is cut short: %s are left", plural.Size(m.DB.Size)),
 				"not even the first meta page is there",

@@ -177,6 +177,7 @@ func TestBackupsThatDoNotOpen(t *testing.T) {
 		"79 bytes": {backup(79, false, "absent"), "b.db is not a database", "", NotChecked, KindBackupCut},
 		"80 bytes": {backup(80, false, "absent"), "b.db is not a database", "b.db does not open", NotChecked,
 			""},
+		"a message":  {backup(17, true, "absent"), "b.db is not a database", "", NotChecked, KindBackupForeign},
 		"noise":      {backup(4096, true, ""), "b.db is not a database", "", NotChecked, KindBackupForeign},
 		"unreadable": {backup(80, false, ""), "the trailer could not be read", "does not open", NotChecked, ""},
 		"changed":    {backup(80, false, "mismatch"), "", "does not open", Violated, ""},

@@ -209,7 +209,7 @@ func TestLogThatIsNotRead(t *testing.T) {
 }
 
 // TestDatabaseThatDoesNotOpen: a file that is not there is a problem of its source; damage is kept with it. A backup
-// without a page of a database is of another kind, which a file that is too short does not show.
+// that contradicts how every database begins and has no page of one is a file of another kind.
 func TestDatabaseThatDoesNotOpen(t *testing.T) {
 	noise := bytes.Repeat([]byte("noise"), 4000)
 	head := slices.Clone(noise)
@@ -223,7 +223,13 @@ func TestDatabaseThatDoesNotOpen(t *testing.T) {
 		"noise":                 {noise, KindBackup, true},
 		"noise in a data dir":   {noise, KindDataDir, false},
 		"of a meta page":        {noise[:80], KindBackup, true},
-		"less than that":        {noise[:79], KindBackup, false},
+		"less than that":        {noise[:79], KindBackup, true},
+		"a few bytes":           {noise[:5], KindBackup, true},
+		"nothing":               {[]byte{}, KindBackup, false},
+		"the first zeros":       {make([]byte, 8), KindBackup, false},
+		"only zeros":            {make([]byte, 17), KindBackup, true},
+		"the first page's type": {[]byte(boltHead[:17]), KindBackup, false},
+		"cut after the magic":   {head[:20], KindBackup, false},
 		"with its magic number": {head, KindBackup, false},
 	} {
 		m := &Member{Source: &Source{Kind: c.kind}}

@@ -213,7 +213,7 @@ func (m loading) database(ctx, whole context.Context, path string, o Options) er
 			d.Damage, d.KVDamaged = append(d.Damage, de), true
 			if st, err := os.Stat(path); err == nil {
 				d.Size = st.Size()
-				d.Foreign = m.Source.Kind == KindBackup && d.Size >= boltMetaEnd && !hasBoltPages(path, d.Size)
+				d.Foreign = m.Source.Kind == KindBackup && !hasBoltPages(path, d.Size)
 			}
 			m.DB = d
 		}

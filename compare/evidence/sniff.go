@@ -54,19 +54,23 @@ func looksLikeSnapshot(head []byte) bool {
 	return r0 == r1 && t0 == t1+1
 }
 
-// boltMetaEnd is the size of the first meta page; a shorter file cannot be recognized.
-const boltMetaEnd = 80
+// boltHead is how every bbolt file begins: page 0 of type meta, without elements and overflow, and the magic number.
+const boltHead = "\x00\x00\x00\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\xED\xDA\x0C\xED"
 
 // sniffPages bounds how many pages are searched for a bbolt page.
 const sniffPages = 256
 
 // hasBoltPages reports whether a file is or was a bbolt database. It has the magic number or, if both meta pages are
-// overwritten, pages with their own number and a type. Noise and other files have neither.
+// overwritten, pages with their own number and a type. Noise and other files have neither. A file that ends before the
+// magic number is one if it begins as every database does.
 func hasBoltPages(path string, size int64) bool {
 	head := make([]byte, 8192+32)
 	n, err := readHead(path, head)
 	if err != nil || looksLikeBolt(head[:n]) {
 		return true // an unreadable file is reported when it is opened
+	}
+	if n < len(boltHead) {
+		return string(head[:n]) == boltHead[:n]
 	}
 	f, _, err := regular.Open(path)
 	if err != nil {
