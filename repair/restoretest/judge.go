@@ -89,6 +89,8 @@ func (d *drill) reason(bad *backup.Step) string {
 		return "the drill was refused: " + d.res.Refused
 	case d.timedOut:
 		return fmt.Sprintf("the drill ran out of time%s: %s were not enough (--drill-timeout)", at, d.o.Timeout)
+	case d.noServer != nil:
+		return fmt.Sprintf("etcd %s does not start here on an empty data dir either: %v", d.res.Version, d.noServer)
 	case d.failure != nil:
 		return fmt.Sprintf("the drill could not run to its end%s: %v", at, d.failure)
 	}
@@ -97,7 +99,7 @@ func (d *drill) reason(bad *backup.Step) string {
 
 // refutes reports whether the failure is due to the backup: the server said so, when it ended or in an answer.
 func (d *drill) refutes() bool {
-	if d.failure == nil || d.res.Refused != "" {
+	if d.failure == nil || d.res.Refused != "" || d.noServer != nil {
 		return false
 	}
 	if len(d.res.Fatal) > 0 {
@@ -147,6 +149,7 @@ func answerCode(err error) codes.Code {
 // surroundings are words in fatal lines that blame the machine, not the data.
 var surroundings = []string{"no space left on device", "disk quota exceeded", "cannot allocate memory", "out of memory",
 	"too many open files",
+	"file too large", "file descriptor limit",
 	"permission denied", "address already in use", "read-only file system", "input/output error",
 	"flag provided but not defined", "resource temporarily unavailable",
 	"failed to create new OS thread", "exec format error"}

@@ -27,9 +27,13 @@ func TestRefutes(t *testing.T) {
 		d    drill
 		want bool
 	}{
-		"no failure":         {answered(nil), false},
-		"fatal":              {fatal("panic: page 5 is not a leaf"), true},
-		"disk full":          {fatal("panic: x", "write wal: No space left on device"), false},
+		"no failure":      {answered(nil), false},
+		"fatal":           {fatal("panic: page 5 is not a leaf"), true},
+		"disk full":       {fatal("panic: x", "write wal: No space left on device"), false},
+		"file size limit": {fatal("panic: write etcd-3.5.35: file too large"), false},
+		"file limit":      {fatal("file descriptor limit of etcd process is too low; please set higher"), false},
+		"no empty start": {drill{failure: errors.New("x"), noServer: errors.New("y"),
+			res: &backup.Drill{Fatal: []string{"p"}}}, false},
 		"fatal, refused":     {drill{failure: errors.New("x"), res: &backup.Drill{Refused: "r", Fatal: []string{"p"}}}, false},
 		"contradiction":      {answered(fmt.Errorf("write: %w", contradiction("revision %d", 5))), true},
 		"not started":        {drill{failure: contradiction("x"), res: &backup.Drill{}}, false},
@@ -68,6 +72,8 @@ func TestReason(t *testing.T) {
 			"the drill was refused: no server"},
 		{drill{res: &backup.Drill{Steps: steps}, timedOut: true, failure: errors.New("x"), o: Options{Timeout: 5e9}}, "read",
 			`the drill ran out of time at step "read": 5s were not enough (--drill-timeout)`},
+		{drill{res: &backup.Drill{Steps: steps, Version: "3.5.0"}, failure: errors.New("x"), noServer: errors.New("y")},
+			"read", "etcd 3.5.0 does not start here on an empty data dir either: y"},
 		{drill{res: &backup.Drill{Steps: steps}, failure: errors.New("x")}, "read",
 			`the drill could not run to its end at step "read": x`},
 		{drill{res: &backup.Drill{Steps: steps[:1]}, failure: errors.New("x")}, "",

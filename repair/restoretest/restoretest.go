@@ -92,6 +92,9 @@ type drill struct {
 	failure error
 	// timedOut is set if the drill ran out of time.
 	timedOut bool
+	// noServer is the error with which the server ended on an empty data dir as well, nil if it starts there or if that
+	// was not tried.
+	noServer error
 }
 
 // inScratch runs the drill in a scratch folder and removes it.
@@ -175,6 +178,9 @@ func (d *drill) serve(ctx context.Context, server node.Server, data string) (err
 		err = errors.Join(err, d.box.Close())
 	}()
 	if err := d.step("start", func() (string, error) { return d.start(ctx, data) }); err != nil {
+		if d.lastWords(ctx); len(d.res.Fatal) > 0 {
+			d.startEmpty(ctx)
+		}
 		return err
 	}
 	d.res.Started = true
@@ -189,18 +195,43 @@ func (d *drill) serve(ctx context.Context, server node.Server, data string) (err
 
 func (d *drill) start(ctx context.Context, data string) (string, error) {
 	var err error
-	d.mem, err = d.box.Start(ctx, node.MemberConfig{Name: memberName, DataDir: data, PeerURLs: []string{peerURL},
-		ClientURLs:     []string{clientURL},
-		InitialCluster: memberName + "=" + peerURL, Token: token, QuotaBytes: max(8<<30, 2*d.m.DB.Handle.Size())})
-	if err == nil {
-		wait := progress.Wait(ctx, "waiting for etcd "+d.res.Version)
-		err = d.mem.Ready(ctx)
-		wait.End()
-	}
-	if err != nil {
+	if d.mem, err = d.server(ctx, memberName, data); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("etcd %s answers", d.res.Version), nil
+}
+
+// server starts the only member of a cluster on a data dir and waits until it answers. The member is nil if nothing was
+// started.
+func (d *drill) server(ctx context.Context, name, data string) (*node.Member, error) {
+	m, err := d.box.Start(ctx, node.MemberConfig{Name: name, DataDir: data, PeerURLs: []string{peerURL},
+		ClientURLs:     []string{clientURL},
+		InitialCluster: name + "=" + peerURL, Token: token, QuotaBytes: max(8<<30, 2*d.m.DB.Handle.Size())})
+	if err != nil {
+		return nil, err
+	}
+	wait := progress.Wait(ctx, "waiting for etcd "+d.res.Version)
+	err = m.Ready(ctx)
+	wait.End()
+	return m, err
+}
+
+// startEmpty starts the server that ended on the restored data dir on an empty one. If it ends there too, this machine
+// is to blame, such as for a limit of open files, and not the backup.
+func (d *drill) startEmpty(ctx context.Context) {
+	begin := time.Now()
+	m, err := d.server(ctx, "new-member", filepath.Join(d.dir, "empty"))
+	if ctx.Err() != nil {
+		return
+	}
+	s := backup.Step{Step: "start on an empty data dir", OK: err == nil, Seconds: time.Since(begin).Seconds()}
+	if err != nil {
+		s.Says, d.noServer = err.Error(), err
+	} else {
+		s.Says = fmt.Sprintf("etcd %s answers there", d.res.Version)
+		_ = m.Stop(ctx) // the sandbox kills what is left
+	}
+	d.res.Steps = append(d.res.Steps, s)
 }
 
 // need returns what a server must support to open the backup.

@@ -172,6 +172,9 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	if d.Started || len(d.Fatal) == 0 || outcome(r) != check.Violated {
 		t.Errorf("%+v, B09 %s", d, outcome(r))
 	}
+	if s := d.Steps[len(d.Steps)-1]; !s.OK || s.Step != "start on an empty data dir" {
+		t.Errorf("not tried on an empty data dir: %+v", d.Steps)
+	}
 }
 
 // TestNoDrillOfWhatCannotBeRestored: a damaged file, and a line that no server at hand opens, leave the check open.
@@ -208,18 +211,23 @@ func TestNoDrillOfWhatCannotBeRestored(t *testing.T) {
 // TestDrillThatCouldNotRunIsNotGood: time that is over, a scratch folder that is missing and a server that is none
 // leave the backup inconclusive, never good and never damaged.
 func TestDrillThatCouldNotRunIsNotGood(t *testing.T) {
-	script := filepath.Join(t.TempDir(), "etcd")
-	noServer := "#!/bin/sh\ncase $1 in --version) echo 'etcd Version: 3.5.35';; *) echo 'bind: no space left on " +
-		"device' >&2; exit 1;; esac\n"
-	if err := os.WriteFile(script, []byte(noServer), 0o700); err != nil {
-		t.Fatal(err)
+	script := func(says string) string {
+		path := filepath.Join(t.TempDir(), "etcd")
+		text := "#!/bin/sh\ncase $1 in --version) echo 'etcd Version: 3.5.35';; *) echo '" + says +
+			"' >&2; exit 1;; esac\n"
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
 	}
 	for name, o := range map[string]restoretest.Options{
 		"no time":             {Timeout: time.Nanosecond},
 		"too little time":     {Timeout: 30 * time.Millisecond},
 		"no scratch folder":   {Dir: filepath.Join(t.TempDir(), "no", "such", "folder")},
 		"server not there":    {EtcdBinary: filepath.Join(t.TempDir(), "nowhere")},
-		"server that is none": {EtcdBinary: script},
+		"server that is none": {EtcdBinary: script("bind: no space left on device")},
+		// Nothing in this text blames the machine, but the server ends on an empty data dir too.
+		"server that cannot run": {EtcdBinary: script("panic: the moon is full")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := backup.Verify(t.Context(), evidence.Spec{Where: good(t)}, backup.Options{
