@@ -42,6 +42,7 @@ func (i inspectionPage) write(r *compare.Report) {
 	for i := range r.Members {
 		factsSection{p}.write(&r.Members[i])
 	}
+	causesSection{p, namedCause(r)}.write(r.Causes)
 	findingsSection{p, r.Next}.write(r.Findings)
 	checksSection{p}.write(r.Checks, true)
 	nextSection{p}.write(r.Next)
